@@ -1,0 +1,64 @@
+package capacity
+
+import (
+	"k8s.io/apimachinery/pkg/labels"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Node is what the account needs to know of a node.
+type Node struct {
+	Name   string
+	Labels map[string]string
+	// Taints may hold any effect; only NoSchedule and NoExecute keep a selection away.
+	Taints []corev1.Taint
+	// Usable is false for a node that is not Ready, is cordoned, or is virtual (label liqo.io/type=virtual-node).
+	Usable bool
+	// Virtual marks a Liqo virtual node: neither it nor what runs on it counts anywhere.
+	Virtual     bool
+	Allocatable Amounts
+}
+
+// Pod is what the account needs to know of a pod that is bound to a node and not finished. A pod that is not bound, is
+// finished (Succeeded or Failed), or is gone is told with DeletePod.
+type Pod struct {
+	// Key identifies the pod for its whole life: its UID.
+	Key  string
+	Node string
+	// Consumer is the cluster ID of the consumer that offloaded the pod, empty for a pod of this cluster's own.
+	Consumer string
+	// Requests are what the scheduler counts, without the pod itself: the ledger counts 1 of Pods for each.
+	Requests Amounts
+}
+
+// Selection names the nodes of one pool.
+type Selection struct {
+	// Selector picks nodes by label; nil picks every node.
+	Selector labels.Selector
+	// Tolerations let in nodes whose NoSchedule and NoExecute taints they tolerate.
+	Tolerations []corev1.Toleration
+}
+
+// View is the state of the account at one moment. Nothing in it changes later, and the caller must not change it.
+type View struct {
+	// Columns are resource names; every Row of the view is in this order.
+	Columns []string
+	// Pools answer the selections asked for, in their order.
+	Pools []Pool
+	// Used is, for each consumer with pods, what these request on all nodes, virtual ones excepted, usable or not.
+	Used map[string]Row
+}
+
+// Pool is what the usable nodes of one selection have.
+type Pool struct {
+	// Nodes is how many nodes there are.
+	Nodes int
+	// Listed says which columns some node of the pool lists among its allocatable.
+	Listed []bool
+	// Allocatable is the sum over the nodes.
+	Allocatable Row
+	// Free is the sum over the nodes of what is left of each when the pods of this cluster's own are taken off, at least 0.
+	Free Row
+	// Used is, for each consumer with pods on these nodes, what they request.
+	Used map[string]Row
+}
