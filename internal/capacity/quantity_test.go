@@ -15,7 +15,7 @@ func TestQuantityIsWrittenAsKubernetesDoes(t *testing.T) {
 		want   string
 	}{
 		{CPU, 2000, "2"}, {CPU, 1500, "1500m"}, {CPU, 0, "0"}, {CPU, math.MaxInt64, "9223372036854775807m"},
-		{Memory, 2 << 30, "2Gi"}, {Memory, 2_000_000_000, "2000000000"}, {"hugepages-2Mi", 4 << 20, "4Mi"},
+		{Memory, 2 << 30, "2Gi"}, {Memory, 2_000_000_000, "2G"}, {Memory, 32761684 << 10, "32761684Ki"}, {"hugepages-2Mi", 4 << 20, "4Mi"},
 		{Pods, 110, "110"}, {Pods, 10_000, "10k"}, {"nvidia.com/gpu", 2, "2"},
 	} {
 		q := Quantity(tc.name, tc.amount)
