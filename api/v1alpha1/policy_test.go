@@ -147,12 +147,14 @@ func TestSpecAndStatusAreWrittenApart(t *testing.T) {
 	}
 }
 
+var reasons = []string{
+	v1alpha1.ReasonInvalid, v1alpha1.ReasonDryRun, v1alpha1.ReasonShadowed,
+	v1alpha1.ReasonNoNodes, v1alpha1.ReasonIncomplete, v1alpha1.ReasonOffering,
+}
+
 func TestEachReasonFitsTheCondition(t *testing.T) {
 	create(t, policy(t, "reasons", fixedOffer))
-	for _, reason := range []string{
-		v1alpha1.ReasonInvalid, v1alpha1.ReasonDryRun, v1alpha1.ReasonShadowed,
-		v1alpha1.ReasonNoNodes, v1alpha1.ReasonIncomplete, v1alpha1.ReasonOffering,
-	} {
+	for _, reason := range reasons {
 		p := get(t, "reasons")
 		p.Status = fullStatus()
 		p.Status.Conditions[0].Reason = reason
