@@ -67,12 +67,14 @@ func quantities(a capacity.Amounts) corev1.ResourceList {
 	return out
 }
 
+// quantity is written in the way that is shorter: what was asked for as 16Gi reads 16Gi, and what was asked for as 2G reads 2G.
 func quantity(name string, v int64) resource.Quantity {
-	switch name {
-	case capacity.CPU:
+	if name == capacity.CPU {
 		return *resource.NewMilliQuantity(v, resource.DecimalSI)
-	case capacity.Memory, string(corev1.ResourceEphemeralStorage), string(corev1.ResourceStorage):
-		return *resource.NewQuantity(v, resource.BinarySI)
 	}
-	return *resource.NewQuantity(v, resource.DecimalSI)
+	decimal, binary := resource.NewQuantity(v, resource.DecimalSI), resource.NewQuantity(v, resource.BinarySI)
+	if len(binary.String()) < len(decimal.String()) {
+		return *binary
+	}
+	return *decimal
 }

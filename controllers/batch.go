@@ -5,19 +5,20 @@ import (
 	"time"
 )
 
-// batch turns any number of wake-ups into one unit of work at a time. The window opens with the first wake-up and later ones do not
+// Batch turns any number of wake-ups into one unit of work at a time. The window opens with the first wake-up and later ones do not
 // move its end: however long a burst of events lasts, work is done at least once in a period.
-type batch struct {
+type Batch struct {
 	period time.Duration
 	first  chan time.Time
 }
 
-func newBatch(period time.Duration) *batch {
-	return &batch{period: period, first: make(chan time.Time, 1)}
+// NewBatch returns a Batch whose windows last the period; 0 is no window at all.
+func NewBatch(period time.Duration) *Batch {
+	return &Batch{period: period, first: make(chan time.Time, 1)}
 }
 
-// wake has next return at the end of the window. It never blocks.
-func (b *batch) wake() {
+// Wake has next return at the end of the window. It never blocks.
+func (b *Batch) Wake() {
 	select {
 	case b.first <- time.Now():
 	default:
@@ -26,7 +27,7 @@ func (b *batch) wake() {
 
 // next returns at the end of a window, with the time of the wake-up that opened it. What woke up before next returned is covered by the
 // work that follows; what wakes up later opens the next window.
-func (b *batch) next(ctx context.Context) (time.Time, error) {
+func (b *Batch) next(ctx context.Context) (time.Time, error) {
 	select {
 	case <-ctx.Done():
 		return time.Time{}, ctx.Err()

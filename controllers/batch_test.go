@@ -9,15 +9,21 @@ import (
 
 func TestBatchEndsAPeriodAfterTheFirstWakeUpHoweverLongTheBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBatch(100 * time.Millisecond)
+		b := NewBatch(100 * time.Millisecond)
 		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		burst := time.NewTicker(10 * time.Millisecond)
+		defer burst.Stop()
 		go func() {
-			for ctx.Err() == nil {
-				b.wake()
-				time.Sleep(10 * time.Millisecond)
+			for {
+				b.Wake()
+				select {
+				case <-burst.C:
+				case <-ctx.Done():
+					return
+				}
 			}
 		}()
-		synctest.Wait()
 		start := time.Now()
 		for i := 1; i <= 5; i++ {
 			if _, err := b.next(ctx); err != nil {
@@ -27,16 +33,15 @@ func TestBatchEndsAPeriodAfterTheFirstWakeUpHoweverLongTheBurst(t *testing.T) {
 				t.Fatalf("batch %d came after %v, want at most %v", i, took, most)
 			}
 		}
-		cancel()
 	})
 }
 
 func TestBatchMergesABurstIntoOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBatch(100 * time.Millisecond)
+		b := NewBatch(100 * time.Millisecond)
 		woken := time.Now()
 		for range 1000 {
-			b.wake()
+			b.Wake()
 		}
 		first, err := b.next(t.Context())
 		if err != nil {
@@ -55,9 +60,9 @@ func TestBatchMergesABurstIntoOne(t *testing.T) {
 
 func TestBatchOfNoPeriodComesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBatch(0)
+		b := NewBatch(0)
 		start := time.Now()
-		b.wake()
+		b.Wake()
 		if _, err := b.next(t.Context()); err != nil || time.Since(start) != 0 {
 			t.Errorf("next: %v after %v", err, time.Since(start))
 		}
@@ -66,9 +71,9 @@ func TestBatchOfNoPeriodComesAtOnce(t *testing.T) {
 
 func TestBatchStopsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBatch(time.Hour)
+		b := NewBatch(time.Hour)
 		ctx, cancel := context.WithCancel(t.Context())
-		b.wake()
+		b.Wake()
 		time.AfterFunc(time.Minute, cancel)
 		if _, err := b.next(ctx); err == nil {
 			t.Error("want an error once the context is over")

@@ -122,13 +122,17 @@ func (c *consumers) list() []offer.Consumer {
 	return merged
 }
 
-// withStrangers adds the IDs that no object describes.
+// withStrangers adds the IDs that were read and that no object describes. A caller may send anything; what cannot be the ID of a
+// cluster gets what anyone is offered, and does not become a consumer.
 func withStrangers(known []offer.Consumer, strangers []string) []offer.Consumer {
 	if len(strangers) == 0 {
 		return known
 	}
 	all := slices.Clone(known)
 	for _, id := range strangers {
+		if len(id) > maxClusterID {
+			continue
+		}
 		if _, found := slices.BinarySearchFunc(known, id, func(c offer.Consumer, id string) int { return cmp.Compare(c.ID, id) }); !found {
 			all = append(all, offer.Consumer{ID: id})
 		}

@@ -3,10 +3,12 @@ package controllers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -63,12 +65,11 @@ func (p *peers) NeedLeaderElection() bool { return false }
 
 // Start watches until the context ends.
 func (p *peers) Start(ctx context.Context) error {
-	var wg sync.WaitGroup
+	group, ctx := errgroup.WithContext(ctx)
 	for _, w := range p.watches {
-		wg.Go(func() { w.run(ctx) })
+		group.Go(func() error { return w.run(ctx) })
 	}
-	wg.Wait()
-	return nil
+	return group.Wait()
 }
 
 // peerWatch follows one kind: first whether it is served, then, while it is, its objects.
@@ -89,20 +90,19 @@ type peerWatch struct {
 func (w *peerWatch) Name() string          { return "objects of " + w.kind.crd() }
 func (w *peerWatch) Done() <-chan struct{} { return w.synced }
 
-func (w *peerWatch) run(ctx context.Context) {
+func (w *peerWatch) run(ctx context.Context) error {
 	setServed := func(u *unstructured.Unstructured) { w.setServed(serves(u, w.kind.Version)) }
 	setGone := func(*unstructured.Unstructured) { w.setServed(false) }
 	crd, stopCRD, err := w.watch(ctx, crdResource, handle(setServed, setGone), stripCRD, func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, w.kind.crd()).String()
 	})
 	if err != nil {
-		w.log.Error(err, "Cannot watch for the definition of a kind of Liqo")
-		return
+		return fmt.Errorf("watching for %s: %w", w.kind.crd(), err)
 	}
 	defer stopCRD()
 	select {
 	case <-ctx.Done():
-		return
+		return nil
 	case <-crd.HasSyncedChecker().Done():
 	}
 
@@ -120,8 +120,7 @@ func (w *peerWatch) run(ctx context.Context) {
 		case served && stop == nil:
 			objects, stopObjects, err := w.watch(ctx, w.kind.GroupVersionResource, handle(w.set, w.remove), w.kind.strip, nil)
 			if err != nil {
-				w.log.Error(err, "Cannot watch a kind of Liqo")
-				return
+				return fmt.Errorf("watching %s: %w", w.kind.crd(), err)
 			}
 			w.log.Info("Watching a kind of Liqo")
 			stop, synced = stopObjects, objects.HasSyncedChecker().Done()
@@ -137,7 +136,7 @@ func (w *peerWatch) run(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-synced:
 			w.markSynced()
 			synced = nil

@@ -41,11 +41,11 @@ func (r *policies) set(object *v1alpha1.ResourcePolicy) bool {
 	defer r.mu.Unlock()
 	known := r.byName[object.Name]
 	if known != nil && known.uid == object.UID && known.generation == object.Generation {
-		return known.addOffered(object.Status.OfferedResources)
+		return known.addOffered(offeredNames(object))
 	}
 	next := &policy{name: object.Name, uid: object.UID, generation: object.Generation, source: sourceOf(object), offered: map[string]struct{}{}}
 	next.parsed, next.errs = parsePolicy(object)
-	next.addOffered(object.Status.OfferedResources)
+	next.addOffered(offeredNames(object))
 	if known != nil && known.uid == object.UID {
 		maps.Copy(next.offered, known.offered)
 	}
@@ -58,6 +58,14 @@ func sourceOf(object *v1alpha1.ResourcePolicy) v1alpha1.Source {
 		return v1alpha1.SourceNodes
 	}
 	return v1alpha1.SourceFixed
+}
+
+func offeredNames(object *v1alpha1.ResourcePolicy) []string {
+	names := make([]string, len(object.Status.OfferedResources))
+	for i, name := range object.Status.OfferedResources {
+		names[i] = string(name)
+	}
+	return names
 }
 
 // remove forgets a policy, and reports whether it was known.
@@ -90,45 +98,25 @@ func (r *policies) list() []policy {
 	return out
 }
 
-// remember adds what the policies turned out to offer.
-func (r *policies) remember(reports map[string]*offer.Report) {
+// remember adds what the policies of the list turned out to offer. A dry run offers nothing.
+func (r *policies) remember(list []policy, reports map[string]*offer.Report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for name, report := range reports {
-		if p := r.byName[name]; p != nil && report.Outcome != offer.DryRun {
-			p.addOffered(offeredBy(report))
+	for i := range list {
+		p, report := r.byName[list[i].name], reports[list[i].name]
+		if p != nil && p.uid == list[i].uid && report != nil && report.Outcome != offer.DryRun {
+			p.addOffered(report.Offered)
 		}
 	}
 }
 
-// offeredBy names the resources offered to any consumer of the report.
-func offeredBy(report *offer.Report) []v1alpha1.ResourceName {
-	var (
-		names []v1alpha1.ResourceName
-		last  *offer.Offer
-	)
-	for _, c := range report.Consumers {
-		// Consumers that are offered the same share one offer.
-		if c.Offer == nil || c.Offer == last {
-			continue
-		}
-		last = c.Offer
-		for _, a := range last.Amounts {
-			if name := v1alpha1.ResourceName(a.Resource); !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-		}
-	}
-	return names
-}
-
-func (p *policy) addOffered(names []v1alpha1.ResourceName) bool {
+func (p *policy) addOffered(names []string) bool {
 	before := len(p.offered)
 	for _, name := range names {
 		if len(p.offered) == v1alpha1.MaxOfferedResources {
 			break
 		}
-		p.offered[string(name)] = struct{}{}
+		p.offered[name] = struct{}{}
 	}
 	return len(p.offered) > before
 }

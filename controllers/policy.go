@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -197,8 +198,12 @@ func (p *policyParser) toleration(t corev1.Toleration, path *field.Path) {
 		if t.Value != "" {
 			p.invalid(path.Child("value"), t.Value, "leave it out where operator is Exists")
 		}
+	case corev1.TolerationOpLt, corev1.TolerationOpGt:
+		if _, err := strconv.ParseInt(t.Value, 10, 64); err != nil {
+			p.invalid(path.Child("value"), t.Value, "write a whole number where operator is Lt or Gt")
+		}
 	default:
-		p.invalid(path.Child("operator"), t.Operator, "write Equal or Exists")
+		p.invalid(path.Child("operator"), t.Operator, "write Equal, Exists, Lt or Gt")
 	}
 	switch t.Effect {
 	case "", corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule:
