@@ -5,24 +5,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ConditionReady is the type of the one condition of a policy: True while the policy decides what at least the consumers to come
-// are offered, and that offer can be used.
+// ConditionReady is the type of the one condition of a policy. It is True when the policy does what it says: it decides what its
+// consumers are offered, those to come included, and what they are offered can be used. Otherwise it is False, and the reason says why.
 const ConditionReady = "Ready"
 
-// Reasons of the condition Ready.
+// Reasons of the condition Ready. Where several apply, the first in this order is given: Invalid, DryRun, Shadowed, NoNodes,
+// Incomplete, Offering.
 const (
-	// ReasonOffering: the policy decides what its consumers are offered, also where none is known yet. Ready is True.
-	ReasonOffering = "Offering"
-	// ReasonDryRun: the policy was worked out and is not published. Ready is False.
-	ReasonDryRun = "DryRun"
-	// ReasonShadowed: other policies decide for each of its consumers. Ready is False.
-	ReasonShadowed = "Shadowed"
-	// ReasonNoNodes: nodes.selector and nodes.tolerations leave no usable node. Ready is False.
-	ReasonNoNodes = "NoNodes"
-	// ReasonInvalid: the policy says something that cannot be acted on, and takes no part. Ready is False.
+	// ReasonInvalid, with False: the policy says something that cannot be acted on and that the API server could not refuse, such
+	// as a label selector with an unknown operator. It takes no part; what it offered before goes to the next policy, or is taken
+	// back as reclaim says. The message names the field.
 	ReasonInvalid = "Invalid"
-	// ReasonIncomplete: some consumer is not offered all three of cpu, memory and pods. Ready is False.
+	// ReasonDryRun, with False: mode is DryRun. The policy was worked out, its status shows the result, and nothing of it is published.
+	ReasonDryRun = "DryRun"
+	// ReasonShadowed, with False: the policy has consumers, and other policies of its class decide for each of them. The message
+	// names those.
+	ReasonShadowed = "Shadowed"
+	// ReasonNoNodes, with False: no usable node matches offer.nodes: by its labels, with its taints tolerated, Ready, not cordoned, not virtual.
+	ReasonNoNodes = "NoNodes"
+	// ReasonIncomplete, with False: some consumer is not offered all three of cpu, memory and pods, without which its virtual node
+	// takes no pods. The offer is published as it is. The message names what is missing.
 	ReasonIncomplete = "Incomplete"
+	// ReasonOffering, with True: none of the others. The policy decides what its consumers are offered, also while none is known.
+	ReasonOffering = "Offering"
 )
 
 // Source says where the amounts of a policy come from.
@@ -37,63 +42,69 @@ const (
 	SourceNodes Source = "Nodes"
 )
 
-// MaxStatusOffers is how many consumers a status lists with their offer.
-const MaxStatusOffers = 100
+const (
+	// MaxStatusOffers is how many consumers a status lists with their offer.
+	MaxStatusOffers = 100
+	// MaxOfferedResources is how many names status.offeredResources holds.
+	MaxOfferedResources = 64
+	// MaxStatusMessage is how many characters the message of a ConsumerOffer has at most.
+	MaxStatusMessage = 1024
+)
 
-// MaxOfferedResources is how many names a status remembers.
-const MaxOfferedResources = 64
-
-// ResourcePolicyStatus is what came of a policy.
+// ResourcePolicyStatus is what came of a policy. It is written at most once in 10 seconds, unless the spec changed: an offer is
+// published before its status is written.
 type ResourcePolicyStatus struct {
 	// ObservedGeneration is the generation of the policy that this status tells of.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Conditions hold the one condition Ready.
+	// Conditions hold the condition Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// Source says where the amounts come from.
+	// Source says where the amounts come from: Fixed or Nodes.
 	// +optional
 	Source Source `json:"source,omitempty"`
 
-	// Consumers is for how many consumers the policy decides; in a dry run, would decide.
+	// Consumers is how many known consumers the policy decides for; in a dry run, would decide for.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Consumers *int32 `json:"consumers,omitempty"`
 
-	// Nodes is how many usable nodes there are in the pool. Policies of nodes only.
+	// Nodes is how many usable nodes the pool is made of. Absent with offer.fixed.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Nodes *int32 `json:"nodes,omitempty"`
 
-	// Capacity is the pool. Policies of nodes only.
+	// Capacity is the pool: what the nodes have by offer.nodes.count, less the reserve, times the percentage. Absent with offer.fixed.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// Committed is what all consumers hold of the pool. Policies of nodes only.
+	// Committed is what all consumers together hold of the pool: for each the larger of what it was granted and what its pods
+	// on these nodes request. Absent with offer.fixed.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Committed corev1.ResourceList `json:"committed,omitempty"`
 
-	// Remaining is what is left of the pool. Policies of nodes only.
+	// Remaining is capacity less committed, at least 0: what is left for everybody. Absent with offer.fixed.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Remaining corev1.ResourceList `json:"remaining,omitempty"`
 
-	// Offers are the first 100 consumers by ID, each with what it is offered.
+	// Offers are the first 100 of the consumers, by ID, each with what it is offered; in a dry run, would be offered.
 	// +optional
 	// +listType=map
 	// +listMapKey=clusterID
 	// +kubebuilder:validation:MaxItems=100
 	Offers []ConsumerOffer `json:"offers,omitempty"`
 
-	// OfferedResources are the names of all resources that this policy has ever offered to anybody, sorted.
+	// OfferedResources are the names, sorted, of the resources that this policy has offered to anybody at any time, the first 64.
+	// One that is not offered any more is offered as 0, since a consumer that is just not told of it would keep it. Never cleared.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
@@ -104,15 +115,17 @@ type ResourcePolicyStatus struct {
 type ConsumerOffer struct {
 	// ClusterID is the consumer.
 	// +required
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	ClusterID string `json:"clusterID"`
 
 	// Override is the index in spec.overrides of the one that matched. Absent: none did.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=63
 	Override *int32 `json:"override,omitempty"`
 
-	// Offer is what the consumer may use now, its present use included.
+	// Offer is what the consumer may use now, its present use included. 0 is said of what was offered once and is not any more.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Offer corev1.ResourceList `json:"offer,omitempty"`
@@ -121,7 +134,7 @@ type ConsumerOffer struct {
 	// +optional
 	Held bool `json:"held,omitempty"`
 
-	// Message says what an admin should know of this offer.
+	// Message says what an admin should know of this offer, such as that the consumer's pods are about to be evicted.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`

@@ -124,9 +124,29 @@ func (t *Table) concerned(old, next *snapshot, d diff) []string {
 func (t *Table) notify(ids []string) {
 	t.subscribing.Lock()
 	defer t.subscribing.Unlock()
+	if len(t.subscriptions) == 0 {
+		return
+	}
+	t.renumber()
+	numbers := make([]uint32, len(ids))
+	for i, id := range ids {
+		numbers[i] = t.names.number(id)
+	}
 	coalesced := 0
 	for s := range t.subscriptions {
-		coalesced += s.push(ids)
+		coalesced += s.push(numbers, t.names.ids)
 	}
 	t.coalesced.Add(uint64(coalesced))
+}
+
+// renumber drops the names of consumers that nobody waits for, once there are more than the consumers of this time can account for.
+func (t *Table) renumber() {
+	living := len(t.snapshot.Load().marks) + t.strangers.Len()
+	if len(t.names.ids) <= 2*living+t.names.slack {
+		return
+	}
+	t.names = newNames(t.names.slack)
+	for s := range t.subscriptions {
+		s.renumber(&t.names)
+	}
 }

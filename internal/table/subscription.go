@@ -3,6 +3,7 @@ package table
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 )
 
@@ -21,23 +22,23 @@ type Subscription struct {
 	close  sync.Once
 
 	mu sync.Mutex
-	// queue[head:] are what is waiting, by first change, and waiting holds the same.
-	queue   []string
+	// begun says that the empty ID was told.
+	begun bool
+	// queue[head:] are what is waiting, by first change, and waiting holds the same: numbers of the IDs in names.
+	queue   []uint32
 	head    int
-	waiting map[string]struct{}
+	waiting bitset
+	names   []string
 }
 
 // Subscribe opens a subscription. The first that it tells is the empty ID, which stands for all consumers: whatever changed before is
 // covered by it, whatever changes from now on is told by name. The caller must close it.
 func (t *Table) Subscribe() *Subscription {
 	s := &Subscription{
-		table:   t,
-		wake:    make(chan struct{}, 1),
-		closed:  make(chan struct{}),
-		queue:   []string{""},
-		waiting: map[string]struct{}{"": {}},
+		table:  t,
+		wake:   make(chan struct{}, 1),
+		closed: make(chan struct{}),
 	}
-	s.signal()
 	t.subscribing.Lock()
 	defer t.subscribing.Unlock()
 	t.subscriptions[s] = struct{}{}
@@ -79,45 +80,67 @@ func (s *Subscription) Next(ctx context.Context) (string, error) {
 	}
 }
 
-// push adds what is not waiting yet, and returns how many were.
-func (s *Subscription) push(ids []string) (coalesced int) {
+// push adds what is not waiting yet, and returns how many were. The numbers are those of names.
+func (s *Subscription) push(numbers []uint32, names []string) (coalesced int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.head > len(s.queue)/2 {
 		// The room of what was taken serves again, so that a queue that never runs empty does not grow for ever.
 		n := copy(s.queue, s.queue[s.head:])
-		clear(s.queue[n:])
 		s.queue, s.head = s.queue[:n], 0
 	}
-	for _, id := range ids {
-		if _, ok := s.waiting[id]; ok {
+	if len(s.queue) == 0 {
+		s.queue = slices.Grow(s.queue, len(numbers))
+	}
+	s.names = names
+	s.waiting.grow(len(names))
+	for _, i := range numbers {
+		if s.waiting.add(i) {
+			s.queue = append(s.queue, i)
+		} else {
 			coalesced++
-			continue
 		}
-		s.waiting[id] = struct{}{}
-		s.queue = append(s.queue, id)
 	}
 	s.signal()
 	return coalesced
 }
 
+// renumber replaces the numbers of what is waiting.
+func (s *Subscription) renumber(n *names) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue, s.head = s.queue[s.head:], 0
+	s.waiting = nil
+	for q, i := range s.queue {
+		i = n.number(s.names[i])
+		s.waiting.grow(int(i) + 1)
+		s.waiting.add(i)
+		s.queue[q] = i
+	}
+	s.names = n.ids
+}
+
 func (s *Subscription) pop() (id string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.head == len(s.queue) {
+	switch {
+	case !s.begun:
+		s.begun = true
+	case s.head == len(s.queue):
 		return "", false
+	default:
+		i := s.queue[s.head]
+		s.head++
+		s.waiting.remove(i)
+		id = s.names[i]
 	}
-	id = s.queue[s.head]
-	s.queue[s.head] = ""
-	s.head++
-	delete(s.waiting, id)
 	if s.head < len(s.queue) {
 		s.signal() // for another caller of Next
 		return id, true
 	}
 	s.queue, s.head = s.queue[:0], 0
 	if cap(s.queue) > keep {
-		s.queue, s.waiting = nil, map[string]struct{}{}
+		s.queue = nil
 	}
 	return id, true
 }

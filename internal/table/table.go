@@ -39,8 +39,9 @@ type Table struct {
 	// evaluates the strangers as consumers of their own would otherwise lose each again by having found it.
 	strangers *lru.Cache[string, struct{}]
 
-	subscribing   sync.Mutex // guards subscriptions
+	subscribing   sync.Mutex // guards subscriptions and names
 	subscriptions map[*Subscription]struct{}
+	names         names
 	sent          atomic.Uint64
 	coalesced     atomic.Uint64
 }
@@ -77,6 +78,7 @@ func New(opts Options) *Table {
 		ready:         make(chan struct{}),
 		strangers:     strangers,
 		subscriptions: map[*Subscription]struct{}{},
+		names:         newNames(defaultSlack),
 	}
 }
 
