@@ -142,7 +142,9 @@ func read(ctx context.Context, c wire.ResourceReaderClient, id string) (*wire.Po
 }
 
 // cpus is an entry of one unnamed class with so many cpus.
-func cpus(n int64) *offer.Entry { return entryOf(pool("", offer.Amount{Resource: "cpu", Value: n * 1000})) }
+func cpus(n int64) *offer.Entry {
+	return entryOf(pool("", offer.Amount{Resource: "cpu", Value: n * 1000}))
+}
 
 func entryOf(offers ...*offer.Offer) *offer.Entry { return &offer.Entry{Offers: offers} }
 

@@ -27,7 +27,7 @@ const (
 	maxHeaders = 16 << 10
 	// maxStreams bounds the calls under way on one connection. Liqo makes a handful.
 	maxStreams = 4096
-	// handshakeTimeout bounds how long a connection may take to begin; it must be less than a shutdown, which waits for it.
+	// handshakeTimeout bounds how long a connection may take to begin. A shutdown waits for it, so there it is half of that at most.
 	handshakeTimeout = 5 * time.Second
 	// goAwayLead is how long before the streams end a shutdown tells clients to go elsewhere. One that is not told yet would
 	// subscribe again at once, on the same connection, over and over.
@@ -182,7 +182,7 @@ func (s *Server) newServer(form Form, more ...grpc.ServerOption) *grpc.Server {
 		grpc.MaxRecvMsgSize(maxRequest),
 		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.MaxConcurrentStreams(maxStreams),
-		grpc.ConnectionTimeout(handshakeTimeout),
+		grpc.ConnectionTimeout(min(handshakeTimeout, s.options.ShutdownTimeout/2)),
 		grpc.WaitForHandlers(true),
 		// A peer that is gone without a word is noticed, and its stream freed, within 40 s; a connection without any call is
 		// closed after a quarter of an hour. There is no maximum age: it would end streams.
