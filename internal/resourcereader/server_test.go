@@ -138,6 +138,7 @@ func TestAStreamThatDoesNotReadIsCutOnShutdown(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	quick := subscribed(t, c)
 	for n := int64(0); r.table.Stats().Coalesced < 1000; n++ {
 		e := cpus(n)
 		entries := map[string]*offer.Entry{}
@@ -145,8 +146,15 @@ func TestAStreamThatDoesNotReadIsCutOnShutdown(t *testing.T) {
 			entries[id] = e
 		}
 		publish(r.table, entries)
+		for range ids {
+			next(t, quick) // so that only a stream that is stuck misses anything
+		}
 	}
+	began := time.Now()
 	r.shutdownNow(t)
+	if took := time.Since(began); took < 300*time.Millisecond {
+		t.Errorf("the stream was cut after %v, before its time had come", took)
+	}
 	var err error
 	for err == nil {
 		_, err = stuck.Recv()
@@ -295,7 +303,7 @@ func TestBothFormsAreServedSideBySide(t *testing.T) {
 }
 
 func TestWrongInputEndsTheCallOrTheConnectionAndNothingElse(t *testing.T) {
-	r := start(t, published(map[string]*offer.Entry{"rome": cpus(1)}))
+	r := start(t, published(map[string]*offer.Entry{"rome": cpus(1)}), func(o *Options) { o.ShutdownTimeout = time.Second })
 	c := r.client(t)
 	stream := subscribed(t, c)
 

@@ -156,23 +156,23 @@ func TestAThousandStreamsComeAndGoWhileOffersChange(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
-	var open, remaining sync.WaitGroup
+	opened := make(chan struct{}, streams)
+	var remaining sync.WaitGroup
 	var mu sync.Mutex
 	last := 0
 	for n := range streams {
-		open.Add(1)
 		remaining.Go(func() {
 			random := rand.New(rand.NewPCG(1, uint64(n)))
 			ctx, drop := context.WithCancel(ctx)
 			defer drop()
 			stream, err := c.Subscribe(ctx, &wire.Empty{})
 			if err != nil {
-				open.Done()
+				opened <- struct{}{}
 				t.Errorf("Subscribe: %v", err)
 				return
 			}
 			first, err := stream.Recv()
-			open.Done()
+			opened <- struct{}{}
 			if err != nil || first.GetClusterID() != "" {
 				t.Errorf("the first notification is %q, %v", first.GetClusterID(), err)
 				return
@@ -192,22 +192,12 @@ func TestAThousandStreamsComeAndGoWhileOffersChange(t *testing.T) {
 			}
 		})
 	}
-	stop := make(chan struct{})
-	var publisher sync.WaitGroup
-	publisher.Go(func() {
-		for n := int64(0); ; n++ {
-			select {
-			case <-stop:
-				return
-			default:
-				publish(r.table, map[string]*offer.Entry{"rome": cpus(n)})
-				runtime.Gosched()
-			}
+	for n := range int64(streams / 20) {
+		for range 20 {
+			<-opened
 		}
-	})
-	open.Wait()
-	close(stop)
-	publisher.Wait()
+		publish(r.table, map[string]*offer.Entry{"rome": cpus(n)})
+	}
 	publish(r.table, map[string]*offer.Entry{"last": cpus(1)})
 	remaining.Wait()
 	if last < streams/4 {
