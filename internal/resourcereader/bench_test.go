@@ -77,7 +77,7 @@ func BenchmarkReadResources(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if err := s.Listen(); err != nil {
+		if err := s.Listen(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(b.Context())
@@ -100,7 +100,9 @@ func BenchmarkReadResources(b *testing.B) {
 		go func() { done <- s.Serve(l) }()
 		benchmarkReads(b, l.Addr().String())
 		s.Stop()
-		<-done
+		if err := <-done; err != nil {
+			b.Error(err)
+		}
 	})
 }
 
@@ -123,7 +125,7 @@ func benchmarkReads(b *testing.B, address string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer conn.Close()
+	b.Cleanup(func() { _ = conn.Close() })
 	raw := grpc.ForceCodecV2(rawCodec{})
 	request := append([]byte{0x0a, 4}, "rome"...)
 	var got []byte

@@ -45,7 +45,7 @@ func start(t *testing.T, tab *table.Table, change ...func(*Options)) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Listen(); err != nil {
+	if err := s.Listen(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -74,9 +74,9 @@ func New(options Options) (*Server, error) {
 }
 
 // Listen takes the addresses. From then on clients can connect, though nobody is answered before Start. On an error none is taken.
-func (s *Server) Listen() error {
+func (s *Server) Listen(ctx context.Context) error {
 	for _, e := range s.options.Endpoints {
-		l, err := net.Listen("tcp", e.Address)
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", e.Address)
 		if err != nil {
 			s.close()
 			return fmt.Errorf("listening for gRPC in the form %s: %w", e.Form, err)
@@ -116,7 +116,7 @@ func (s *Server) NeedLeaderElection() bool { return false }
 func (s *Server) Start(ctx context.Context) error {
 	defer s.end(errShutdown)
 	if s.listening == nil {
-		if err := s.Listen(); err != nil {
+		if err := s.Listen(ctx); err != nil {
 			return err
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -26,7 +26,7 @@ import (
 )
 
 func TestHealthFollowsTheServersLife(t *testing.T) {
-	g := NewWithT(t)
+	g := gomega.NewWithT(t)
 	r := start(t, table.New(table.Options{}))
 	for _, service := range []string{"", "resource_reader"} {
 		stream, err := healthv1.NewHealthClient(r.dial(t)).Watch(timeout(t), &healthv1.HealthCheckRequest{Service: service})
@@ -44,7 +44,7 @@ func TestHealthFollowsTheServersLife(t *testing.T) {
 		g.Eventually(func() (healthv1.HealthCheckResponse_ServingStatus, error) {
 			answer, err := checks.Check(timeout(t), &healthv1.HealthCheckRequest{Service: service})
 			return answer.GetStatus(), err
-		}, patience).Should(Equal(healthv1.HealthCheckResponse_SERVING))
+		}, patience).Should(gomega.Equal(healthv1.HealthCheckResponse_SERVING))
 	}
 	watch, err := checks.Watch(timeout(t), &healthv1.HealthCheckRequest{})
 	if err != nil {
@@ -123,7 +123,7 @@ func TestAConnectionThatSaysNothingDoesNotHoldUpAShutdown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer silent.Close()
+	t.Cleanup(func() { _ = silent.Close() })
 	subscribed(t, r.client(t)) // accepted later, so that one is accepted too
 	r.shutdownNow(t)
 }
@@ -358,7 +358,7 @@ func TestAServerThatCannotBeIsRefusedInOneLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
+	t.Cleanup(func() { _ = taken.Close() })
 	tab := table.New(table.Options{})
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "proffer_subscribers", Help: "another"}))
@@ -377,7 +377,7 @@ func TestAServerThatCannotBeIsRefusedInOneLine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, err := New(tc.options)
 			if err == nil {
-				err = s.Listen()
+				err = s.Listen(t.Context())
 				if len(s.Addresses()) != 0 {
 					t.Error("it listens all the same")
 				}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega"
 	"google.golang.org/grpc/codes"
 
 	"proffer.dev/proffer/internal/offer"
@@ -142,7 +142,7 @@ func TestAStreamThatStopsReadingDelaysNeitherPublishingNorTheOthers(t *testing.T
 }
 
 func TestAThousandStreamsComeAndGoWhileOffersChange(t *testing.T) {
-	g := NewWithT(t)
+	g := gomega.NewWithT(t)
 	goroutines := runtime.NumGoroutine()
 	const streams = 1000
 	r := start(t, published(nil))
@@ -203,8 +203,8 @@ func TestAThousandStreamsComeAndGoWhileOffersChange(t *testing.T) {
 	if last < streams/4 {
 		t.Errorf("only %d streams lasted to the end", last)
 	}
-	g.Eventually(func() int { return r.table.Stats().Subscriptions }, patience).Should(BeZero(), "subscriptions left over")
+	g.Eventually(func() int { return r.table.Stats().Subscriptions }, patience).Should(gomega.BeZero(), "subscriptions left over")
 	r.shutdownNow(t)
 	_ = conn.Close()
-	g.Eventually(runtime.NumGoroutine, patience).Should(BeNumerically("<=", goroutines), "goroutines left over")
+	g.Eventually(runtime.NumGoroutine, patience).Should(gomega.BeNumerically("<=", goroutines), "goroutines left over")
 }

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -127,7 +127,7 @@ func withTLS(files TLS) func(*Options) { return func(o *Options) { o.TLS = files
 func try(t *testing.T, r *running, creds credentials.TransportCredentials) (int64, error) {
 	t.Helper()
 	conn := dial(t, r.Addresses()[0].String(), creds)
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	var p peer.Peer
 	_, err := wire.NewResourceReaderClient(conn).ReadResources(timeout(t), &wire.ClusterIdentity{ClusterID: "rome"}, grpc.Peer(&p))
 	if err != nil {
@@ -167,7 +167,7 @@ func TestMutualTLSServesOnlyClientsOfTheClientCA(t *testing.T) {
 }
 
 func TestTLSFilesAreReadAgainAndConnectionsStay(t *testing.T) {
-	g := NewWithT(t)
+	g := gomega.NewWithT(t)
 	ours, first, second := newAuthority(t), newAuthority(t), newAuthority(t)
 	files := tlsFiles(t, ours, first)
 	r := start(t, published(nil), withTLS(files))
@@ -201,7 +201,7 @@ func TestTLSFilesAreReadAgainAndConnectionsStay(t *testing.T) {
 	write(t, files.KeyFile, key)
 	write(t, files.CertFile, certificate)
 	g.Eventually(func() (int64, error) { return try(t, r, ours.credentials(t, second)) }, patience).
-		Should(Equal(int64(2)), "the serial number of the server's certificate")
+		Should(gomega.Equal(int64(2)), "the serial number of the server's certificate")
 
 	publish(r.table, map[string]*offer.Entry{"rome": cpus(1)})
 	if got := next(t, stream); got != "rome" {
