@@ -1,0 +1,100 @@
+package deploy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+const (
+	// namespace is where config/default puts everything.
+	namespace = "proffer-system"
+	// config is the directory under test, seen from here.
+	config = "../../config"
+)
+
+// cluster is the control plane that all tests of the package share. Each test leaves it as config/default made it.
+var cluster struct {
+	rest       *rest.Config
+	client     client.Client
+	kubectl    string
+	kubeconfig string
+}
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	assets := os.Getenv("KUBEBUILDER_ASSETS")
+	if assets == "" {
+		return 1, errors.New("KUBEBUILDER_ASSETS is not set: run these tests with `make test`")
+	}
+	env := &envtest.Environment{}
+	if cluster.rest, err = env.Start(); err != nil {
+		return 1, fmt.Errorf("starting the control plane: %w", err)
+	}
+	defer func() { err = errors.Join(err, env.Stop()) }()
+	if cluster.client, err = client.New(cluster.rest, client.Options{}); err != nil {
+		return 1, fmt.Errorf("making a client: %w", err)
+	}
+
+	dir, err := os.MkdirTemp("", "proffer-deploy-")
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	admin, err := env.AddUser(envtest.User{Name: "admin", Groups: []string{"system:masters"}}, nil)
+	if err != nil {
+		return 1, fmt.Errorf("making an admin: %w", err)
+	}
+	kubeconfig, err := admin.KubeConfig()
+	if err != nil {
+		return 1, err
+	}
+	cluster.kubectl = filepath.Join(assets, "kubectl")
+	cluster.kubeconfig = filepath.Join(dir, "kubeconfig")
+	if err := os.WriteFile(cluster.kubeconfig, kubeconfig, 0o600); err != nil {
+		return 1, err
+	}
+	if out, err := kubectl(context.Background(), "apply", "-k", filepath.Join(config, "default")); err != nil {
+		return 1, fmt.Errorf("%w\n%s", err, out)
+	}
+	return m.Run(), nil
+}
+
+// kubectl runs the real kubectl as an admin of the cluster and returns what it printed.
+func kubectl(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, cluster.kubectl, args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.kubeconfig)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return stdout.String(), fmt.Errorf("kubectl %v: %w\n%s", args, err, &stderr)
+	}
+	return stdout.String(), nil
+}
+
+// mustKubectl is kubectl for what has to succeed.
+func mustKubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := kubectl(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
