@@ -28,6 +28,7 @@ var cluster struct {
 	client     client.Client
 	kubectl    string
 	kubeconfig string
+	dir        string
 }
 
 func TestMain(m *testing.M) {
@@ -58,6 +59,7 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	cluster.dir = dir
 	admin, err := env.AddUser(envtest.User{Name: "admin", Groups: []string{"system:masters"}}, nil)
 	if err != nil {
 		return 1, fmt.Errorf("making an admin: %w", err)
