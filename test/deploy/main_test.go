@@ -12,7 +12,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"proffer.dev/proffer/hack/controlplane"
 )
 
 const (
@@ -41,39 +42,26 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (code int, err error) {
-	assets := os.Getenv("KUBEBUILDER_ASSETS")
-	if assets == "" {
-		return 1, errors.New("KUBEBUILDER_ASSETS is not set: run these tests with `make test`")
+	ctx := context.Background()
+	c, err := controlplane.Start(ctx, controlplane.Options{Progress: os.Stderr})
+	if err != nil {
+		return 1, err
 	}
-	env := &envtest.Environment{}
-	if cluster.rest, err = env.Start(); err != nil {
-		return 1, fmt.Errorf("starting the control plane: %w", err)
-	}
-	defer func() { err = errors.Join(err, env.Stop()) }()
-	if cluster.client, err = client.New(cluster.rest, client.Options{}); err != nil {
+	defer func() { err = errors.Join(err, c.Stop()) }()
+	cluster.rest = c.Config
+	if cluster.client, err = client.New(c.Config, client.Options{}); err != nil {
 		return 1, fmt.Errorf("making a client: %w", err)
 	}
-
-	dir, err := os.MkdirTemp("", "proffer-deploy-")
-	if err != nil {
+	if cluster.dir, err = os.MkdirTemp("", "proffer-deploy-"); err != nil {
 		return 1, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	cluster.dir = dir
-	admin, err := env.AddUser(envtest.User{Name: "admin", Groups: []string{"system:masters"}}, nil)
-	if err != nil {
-		return 1, fmt.Errorf("making an admin: %w", err)
-	}
-	kubeconfig, err := admin.KubeConfig()
-	if err != nil {
+	defer func() { err = errors.Join(err, os.RemoveAll(cluster.dir)) }()
+	cluster.kubectl = filepath.Join(c.Assets, "kubectl")
+	cluster.kubeconfig = filepath.Join(cluster.dir, "kubeconfig")
+	if err := c.WriteKubeconfig(cluster.kubeconfig); err != nil {
 		return 1, err
 	}
-	cluster.kubectl = filepath.Join(assets, "kubectl")
-	cluster.kubeconfig = filepath.Join(dir, "kubeconfig")
-	if err := os.WriteFile(cluster.kubeconfig, kubeconfig, 0o600); err != nil {
-		return 1, err
-	}
-	if out, err := kubectl(context.Background(), "apply", "-k", filepath.Join(config, "default")); err != nil {
+	if out, err := kubectl(ctx, "apply", "-k", filepath.Join(config, "default")); err != nil {
 		return 1, fmt.Errorf("%w\n%s", err, out)
 	}
 	return m.Run(), nil

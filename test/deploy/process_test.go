@@ -66,8 +66,14 @@ func start(t *testing.T, args []string) *operator {
 		o.err = o.process.Wait()
 	}()
 	t.Cleanup(func() {
-		o.process.Process.Kill()
-		<-o.exited
+		// Politely, so that the next leader need not wait for the lease to end.
+		o.process.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-o.exited:
+		case <-time.After(gracefulStop):
+			o.process.Process.Kill()
+			<-o.exited
+		}
 		if t.Failed() {
 			t.Logf("log of the operator at %s:\n%s", o.addr("grpc"), o.log.String())
 		}
