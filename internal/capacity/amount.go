@@ -19,9 +19,9 @@ type Amounts map[string]int64
 // Row is a list of amounts in the column order of a View. A Row shorter than the columns reads as 0 beyond its end.
 type Row []int64
 
-// At returns the amount in column i, 0 beyond the end.
+// At returns the amount in column i, 0 outside the row.
 func (r Row) At(i int) int64 {
-	if i < len(r) {
+	if i >= 0 && i < len(r) {
 		return r[i]
 	}
 	return 0

@@ -1,9 +1,8 @@
 package capacity
 
 import (
-	"k8s.io/apimachinery/pkg/labels"
-
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // Node is what the account needs to know of a node.
@@ -61,4 +60,6 @@ type Pool struct {
 	Free Row
 	// Used is, for each consumer with pods on these nodes, what they request.
 	Used map[string]Row
+	// Overlaps says which pools of the view share a node with this one; a pool with nodes overlaps itself.
+	Overlaps []bool
 }

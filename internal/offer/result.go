@@ -1,6 +1,7 @@
 package offer
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"proffer.dev/proffer/internal/capacity"
@@ -13,7 +14,7 @@ type Input struct {
 	// Consumers are the known consumers, each once, in any order. Those that a policy names, and those with pods or grants,
 	// need not be among them.
 	Consumers []Consumer
-	// View is the account. Its Pools answer Selections(Policies), in that order.
+	// View is the account. Its Pools answer Selections(Policies), in the same order.
 	View capacity.View
 	// Grants are what ResourceSlices have been given, by class and consumer ID.
 	Grants map[string]map[string]capacity.Amounts
@@ -50,6 +51,26 @@ func (e *Entry) Encoded(slot int, encode func([]*Offer) []byte) []byte {
 	return b
 }
 
+// SameAmounts reports whether a consumer reads the same from both entries. Either may be nil, which reads as no offers.
+func (e *Entry) SameAmounts(o *Entry) bool {
+	if e == o {
+		return true
+	}
+	var a, b []*Offer
+	if e != nil {
+		a = e.Offers
+	}
+	if o != nil {
+		b = o.Offers
+	}
+	return slices.EqualFunc(a, b, func(x, y *Offer) bool {
+		return x == y || x.Class == y.Class && slices.Equal(x.Amounts, y.Amounts)
+	})
+}
+
+// MaxReported bounds each list of consumers in a Report.
+const MaxReported = 100
+
 // Report is what came of one policy.
 type Report struct {
 	Outcome Outcome
@@ -57,21 +78,26 @@ type Report struct {
 	Missing []string
 	// ShadowedBy are the policies that decide for all of this one's consumers, sorted; set with Shadowed.
 	ShadowedBy []string
-	// NodeCount is how many nodes there are in the pool; it and the three amounts are set for a policy of nodes.
-	NodeCount                      int
+	// Nodes is how many nodes there are in the pool; it and the three amounts are set for a policy of nodes.
+	Nodes                          int
 	Capacity, Committed, Remaining capacity.Amounts
-	// Consumers are those for which the policy decides (in a dry run, would decide), sorted by ID.
+	// Count is for how many consumers the policy decides (in a dry run, would decide).
+	Count int
+	// Consumers are the first MaxReported of them by ID, those whose offer is held by reclaim before all others.
 	Consumers []ConsumerReport
-	// Zeroed are consumers that have pods and are offered no cpu or no memory: their pods are about to be evicted. Sorted.
+	// Offered are the names of all resources that the policy offers to anybody, sorted, with those of Policy.Known.
+	Offered []string
+	// Zeroed are consumers, by ID, that have pods and are offered no cpu or no memory: their pods are about to be evicted.
+	// At most MaxReported.
 	Zeroed []string
-	// Held are consumers whose offer reclaim keeps above what the policy gives. Sorted.
-	Held []string
 }
 
 // ConsumerReport is what one consumer is offered by a policy.
 type ConsumerReport struct {
 	ID    string
 	Offer *Offer
+	// Held is true where reclaim keeps some amount above what the policy gives.
+	Held bool
 }
 
 // Outcome is what came of a policy, in one word.
@@ -82,10 +108,10 @@ const (
 	Offering Outcome = iota
 	// DryRun: the policy was worked out and is not published.
 	DryRun
-	// Shadowed: other policies decide for each of its consumers.
-	Shadowed
 	// NoNodes: its selection matches no usable node.
 	NoNodes
+	// Shadowed: other policies decide for each of its consumers.
+	Shadowed
 	// Incomplete: some consumer is not offered cpu, memory and pods, all three of which a virtual node needs.
 	Incomplete
 )

@@ -1,6 +1,9 @@
 package offer
 
 import (
+	"slices"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/labels"
 
 	"proffer.dev/proffer/internal/capacity"
@@ -121,6 +124,22 @@ type Offer struct {
 
 	version string
 	reclaim Reclaim
+}
+
+// Held reports whether reclaim keeps some amount of the offer above what the policy gives.
+func (o *Offer) Held() bool {
+	return slices.ContainsFunc(o.Steps, func(s Step) bool { return s.Held >= 0 })
+}
+
+// Amount returns how much of a resource is offered, and whether the offer names it.
+func (o *Offer) Amount(resource string) (value int64, named bool) {
+	i, found := slices.BinarySearchFunc(o.Amounts, resource, func(a Amount, name string) int {
+		return strings.Compare(a.Resource, name)
+	})
+	if !found {
+		return 0, false
+	}
+	return o.Amounts[i].Value, true
 }
 
 // Source says where an amount came from.

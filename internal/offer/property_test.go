@@ -1,0 +1,243 @@
+package offer
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/labels"
+	"pgregory.net/rapid"
+
+	"proffer.dev/proffer/internal/capacity"
+)
+
+var (
+	anyResource = rapid.SampledFrom([]string{"cpu", "memory", "pods", "nvidia.com/gpu"})
+	anyAmount   = rapid.OneOf(rapid.Int64Range(0, 100), rapid.SampledFrom([]int64{1 << 40, math.MaxInt64}))
+	anyAmounts  = rapid.Map(rapid.MapOf(anyResource, anyAmount), func(m map[string]int64) capacity.Amounts { return m })
+	anyClass    = rapid.SampledFrom([]string{"", "gold", "silver"})
+	anyID       = rapid.SampledFrom([]string{"rome", "oslo", "paris", "lima"})
+	anyZone     = rapid.SampledFrom([]string{"a", "b"})
+)
+
+func inZone(zone string) labels.Selector { return labels.SelectorFromSet(labels.Set{"zone": zone}) }
+
+var anyScope = rapid.Custom(func(t *rapid.T) Scope {
+	switch rapid.IntRange(0, 2).Draw(t, "scope") {
+	case 0:
+		return ids(rapid.SliceOfN(anyID, 1, 3).Draw(t, "ids")...)
+	case 1:
+		return Scope{Selector: inZone(anyZone.Draw(t, "zone"))}
+	}
+	return Scope{}
+})
+
+func anyPolicy(i int) *rapid.Generator[Policy] {
+	return rapid.Custom(func(t *rapid.T) Policy {
+		p := Policy{
+			Name: fmt.Sprint("p", i), Version: rapid.SampledFrom([]string{"1", "2"}).Draw(t, "version"),
+			Created: rapid.Int64Range(0, 2).Draw(t, "created"), Priority: rapid.Int32Range(0, 1).Draw(t, "priority"),
+			Class: anyClass.Draw(t, "class"), DryRun: rapid.IntRange(0, 5).Draw(t, "dry run") == 0,
+			Consumers: anyScope.Draw(t, "consumers"), Max: anyAmounts.Draw(t, "max"),
+			ThresholdPercent: rapid.SampledFrom([]int64{0, 5, 100}).Draw(t, "threshold"),
+			Reclaim:          rapid.SampledFrom([]Reclaim{Unused, Evict, Retain}).Draw(t, "reclaim"),
+		}
+		if rapid.Bool().Draw(t, "limited") {
+			p.Resources = rapid.SliceOfN(anyResource, 1, 4).Draw(t, "resources")
+		}
+		if rapid.Bool().Draw(t, "fixed") {
+			p.Fixed = anyAmounts.Draw(t, "fixed amounts")
+		} else {
+			p.Nodes = &Nodes{
+				Count:       rapid.SampledFrom([]Count{Free, Allocatable}).Draw(t, "count"),
+				Reserve:     anyAmounts.Draw(t, "reserve"),
+				Percent:     rapid.Int64Range(1, 1000).Draw(t, "percent"),
+				Percentages: rapid.MapOf(anyResource, rapid.Int64Range(1, 1000)).Draw(t, "percentages"),
+			}
+			if rapid.Bool().Draw(t, "zoned") {
+				p.Nodes.Selection.Selector = inZone(anyZone.Draw(t, "node zone"))
+			}
+		}
+		if rapid.Bool().Draw(t, "overridden") {
+			p.Overrides = []Override{{Consumers: anyScope.Draw(t, "override"), Fixed: anyAmounts.Draw(t, "override fixed")}}
+		}
+		return p
+	})
+}
+
+// anyInput draws policies, consumers and grants, and lets the cluster move on.
+func anyInput(t *rapid.T, c cluster) Input {
+	var in Input
+	for i := range rapid.IntRange(0, 5).Draw(t, "policies") {
+		in.Policies = append(in.Policies, anyPolicy(i).Draw(t, "policy"))
+	}
+	for _, id := range rapid.SliceOfNDistinct(anyID, 0, 4, rapid.ID).Draw(t, "consumers") {
+		in.Consumers = append(in.Consumers, Consumer{ID: id, Labels: map[string]string{"zone": anyZone.Draw(t, "zone")}})
+	}
+	in.Grants = map[string]map[string]capacity.Amounts{}
+	for _, class := range rapid.SliceOfDistinct(anyClass, rapid.ID).Draw(t, "granting") {
+		in.Grants[class] = rapid.MapOf(anyID, anyAmounts).Draw(t, "grants")
+	}
+	for range rapid.IntRange(1, 4).Draw(t, "events") {
+		node := fmt.Sprint("n", rapid.IntRange(0, 3).Draw(t, "node"))
+		key := fmt.Sprint("pod", rapid.IntRange(0, 9).Draw(t, "pod"))
+		switch rapid.IntRange(0, 3).Draw(t, "event") {
+		case 0:
+			c.SetNode(capacity.Node{
+				Name: node, Usable: rapid.Bool().Draw(t, "usable"), Labels: map[string]string{"zone": anyZone.Draw(t, "zone")},
+				Allocatable: anyAmounts.Draw(t, "allocatable"),
+			})
+		case 1:
+			c.DeletePod(key)
+		default:
+			c.SetPod(capacity.Pod{
+				Key: key, Node: node, Consumer: rapid.OneOf(anyID, rapid.Just("")).Draw(t, "consumer"),
+				Requests: anyAmounts.Draw(t, "requests"),
+			})
+		}
+	}
+	in.View = c.View(Selections(in.Policies))
+	return in
+}
+
+func column(v capacity.View, r capacity.Row, name string) int64 {
+	return r.At(slices.Index(v.Columns, name))
+}
+
+func TestWhatIsAlwaysTrueOfOffers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := newCluster()
+		var prev *Result
+		for range rapid.IntRange(1, 4).Draw(t, "evaluations") {
+			in := anyInput(t, c)
+			r := Evaluate(in, prev)
+			checkPools(t, r)
+			for id, entry := range r.Entries {
+				checkEntry(t, in, id, entry)
+				if prev != nil {
+					checkChange(t, in, id, prev, entry)
+				}
+			}
+			checkOrder(t, in, prev, r)
+			prev = r
+		}
+	})
+}
+
+// checkPools: what is committed and what remains never exceed the pool.
+func checkPools(t *rapid.T, r *Result) {
+	for name, report := range r.Reports {
+		for resource, pool := range report.Capacity {
+			committed, remaining := report.Committed[resource], report.Remaining[resource]
+			if pool < 0 || committed < 0 || remaining < 0 {
+				t.Fatalf("policy %s, %s: negative: pool %d, committed %d, remaining %d", name, resource, pool, committed, remaining)
+			}
+			if remaining > 0 && committed+remaining != pool || remaining == 0 && committed < pool {
+				t.Fatalf("policy %s, %s: committed %d and remaining %d of pool %d", name, resource, committed, remaining, pool)
+			}
+		}
+	}
+}
+
+// checkEntry: no offer is negative, or above the ceiling unless reclaim holds it there; steps explain amounts one by one.
+func checkEntry(t *rapid.T, in Input, id string, entry *Entry) {
+	for i, o := range entry.Offers {
+		if i > 0 && entry.Offers[i-1].Class >= o.Class {
+			t.Fatalf("%s: offers not sorted by class", id)
+		}
+		if len(o.Steps) != len(o.Amounts) || len(o.Amounts) == 0 {
+			t.Fatalf("%s in %q: %d steps for %d amounts", id, o.Class, len(o.Steps), len(o.Amounts))
+		}
+		for j, a := range o.Amounts {
+			s := o.Steps[j]
+			if s.Resource != a.Resource || s.Offer != a.Value {
+				t.Fatalf("%s in %q: step %+v for amount %+v", id, o.Class, s, a)
+			}
+			if a.Value < 0 {
+				t.Fatalf("%s in %q: %d of %s", id, o.Class, a.Value, a.Resource)
+			}
+			if s.Max >= 0 && s.Held < 0 && a.Value > s.Max {
+				t.Fatalf("%s in %q: %d of %s above max %d", id, o.Class, a.Value, a.Resource, s.Max)
+			}
+			if s.Source == FromRevocation && s.Held < 0 && a.Value != 0 {
+				t.Fatalf("%s in %q: revoked %s is %d", id, o.Class, a.Resource, a.Value)
+			}
+		}
+	}
+}
+
+// checkChange: what was offered is never silent afterwards, and is not taken from under the consumer's pods.
+func checkChange(t *rapid.T, in Input, id string, prev *Result, entry *Entry) {
+	old := prev.Entries[id]
+	if old == nil {
+		return
+	}
+	reclaimOf := map[string]Reclaim{}
+	for _, p := range in.Policies {
+		reclaimOf[p.Name] = p.Reclaim
+	}
+	used, hasPods := in.View.Used[id]
+	for _, before := range old.Offers {
+		i := slices.IndexFunc(entry.Offers, func(o *Offer) bool { return o.Class == before.Class })
+		if i < 0 {
+			t.Fatalf("%s: class %q is gone without zeros", id, before.Class)
+		}
+		now := entry.Offers[i]
+		reclaim, decided := reclaimOf[now.Policy]
+		if !decided {
+			reclaim = before.reclaim
+		}
+		for _, a := range before.Amounts {
+			value, named := now.Amount(a.Resource)
+			if !named {
+				t.Fatalf("%s in %q: %s is gone without a 0", id, before.Class, a.Resource)
+			}
+			if reclaim == Evict {
+				continue
+			}
+			if floor := min(a.Value, column(in.View, used, a.Resource)); value < floor {
+				t.Fatalf("%s in %q: %s fell from %d to %d under pods that request %d", id, before.Class, a.Resource, a.Value, value, floor)
+			}
+			if hasPods && evictsAtZero(a.Resource) && a.Value > 0 && value == 0 {
+				t.Fatalf("%s in %q: %s fell to 0 under running pods", id, before.Class, a.Resource)
+			}
+		}
+	}
+}
+
+// checkOrder: the order of the input does not matter.
+func checkOrder(t *rapid.T, in Input, prev, r *Result) {
+	in.Policies, in.Consumers = slices.Clone(in.Policies), slices.Clone(in.Consumers)
+	rand.Shuffle(len(in.Consumers), func(i, j int) { in.Consumers[i], in.Consumers[j] = in.Consumers[j], in.Consumers[i] })
+	selections := Selections(in.Policies)
+	rand.Shuffle(len(in.Policies), func(i, j int) { in.Policies[i], in.Policies[j] = in.Policies[j], in.Policies[i] })
+	// The pools of the view stand in the order of the selections.
+	pools := make([]capacity.Pool, 0, len(selections))
+	var place []int
+	for _, s := range Selections(in.Policies) {
+		place = append(place, slices.IndexFunc(selections, func(o capacity.Selection) bool { return o.Key() == s.Key() }))
+	}
+	for _, i := range place {
+		pool := in.View.Pools[i]
+		overlaps := make([]bool, len(place))
+		for j, k := range place {
+			overlaps[j] = pool.Overlaps[k]
+		}
+		pool.Overlaps = overlaps
+		pools = append(pools, pool)
+	}
+	in.View.Pools = pools
+	again := Evaluate(in, prev)
+	for id, entry := range r.Entries {
+		if !entry.SameAmounts(again.Entries[id]) {
+			t.Fatalf("%s: another order gives another offer", id)
+		}
+	}
+	if diff := cmp.Diff(r.Reports, again.Reports, cmp.AllowUnexported(Offer{}), cmpopts.EquateEmpty()); diff != "" {
+		t.Fatalf("another order gives other reports: %s", diff)
+	}
+}

@@ -1,0 +1,131 @@
+package offer
+
+import (
+	"maps"
+	"slices"
+
+	"proffer.dev/proffer/internal/capacity"
+)
+
+// needed are the resources without which a virtual node is of no use.
+var needed = []string{capacity.CPU, capacity.Memory, capacity.Pods}
+
+// summarise puts the arithmetic of the pool into the report.
+func (p *plan) summarise(pool []Step) {
+	r := p.report
+	offered := map[string]struct{}{}
+	for _, t := range append([]terms{p.base}, p.overridden...) {
+		for _, s := range t.steps {
+			offered[s.Resource] = struct{}{}
+		}
+	}
+	r.Offered = slices.Sorted(maps.Keys(offered))
+	if p.pool == nil {
+		return
+	}
+	r.Nodes = p.pool.Nodes
+	r.Capacity, r.Committed, r.Remaining = capacity.Amounts{}, capacity.Amounts{}, capacity.Amounts{}
+	for _, s := range pool {
+		if p.Resources != nil && !slices.Contains(p.Resources, s.Resource) {
+			continue
+		}
+		r.Capacity[s.Resource] = s.Pool
+		r.Committed[s.Resource] = s.Committed
+		r.Remaining[s.Resource] = s.Remaining
+	}
+}
+
+// decided notes that the policy decides for a consumer, whose offer may be nil. Consumers come in the order of their IDs.
+func (r *Report) decided(id string, o *Offer, hasPods bool) {
+	r.Count++
+	held := o != nil && o.Held()
+	switch {
+	case len(r.Consumers) < MaxReported:
+		r.Consumers = append(r.Consumers, ConsumerReport{ID: id, Offer: o, Held: held})
+	case held:
+		if last := r.lastNotHeld(); last >= 0 {
+			r.Consumers = append(slices.Delete(r.Consumers, last, last+1), ConsumerReport{ID: id, Offer: o, Held: held})
+		}
+	}
+	if o == nil {
+		r.missing(needed...)
+		return
+	}
+	for _, resource := range needed {
+		value, named := o.Amount(resource)
+		if !named || revoked(o, resource) {
+			r.missing(resource)
+		}
+		if named && value == 0 && hasPods && evictsAtZero(resource) && len(r.Zeroed) < MaxReported {
+			if n := len(r.Zeroed); n == 0 || r.Zeroed[n-1] != id {
+				r.Zeroed = append(r.Zeroed, id)
+			}
+		}
+	}
+}
+
+// revoked reports whether the amount only stands there because it was offered once.
+func revoked(o *Offer, resource string) bool {
+	i, found := slices.BinarySearchFunc(o.Steps, revocation(resource), byResource)
+	return found && o.Steps[i].Source == FromRevocation
+}
+
+func (r *Report) lastNotHeld() int {
+	for i := len(r.Consumers) - 1; i >= 0; i-- {
+		if !r.Consumers[i].Held {
+			return i
+		}
+	}
+	return -1
+}
+
+func (r *Report) missing(resources ...string) {
+	for _, name := range resources {
+		if !slices.Contains(r.Missing, name) {
+			r.Missing = append(r.Missing, name)
+		}
+	}
+}
+
+// finishReport says in one word what came of the policy, when all consumers have been looked at.
+func (p *plan) finishReport() *Report {
+	r := p.report
+	if r.Count == 0 && len(p.shadows) == 0 {
+		r.missing(p.base.lacks()...)
+	}
+	slices.Sort(r.Missing)
+	// Those held by reclaim stand first, each group by ID.
+	slices.SortStableFunc(r.Consumers, func(a, b ConsumerReport) int {
+		switch {
+		case a.Held == b.Held:
+			return 0
+		case a.Held:
+			return -1
+		}
+		return 1
+	})
+	switch {
+	case p.DryRun:
+		r.Outcome = DryRun
+	case p.pool != nil && p.pool.Nodes == 0:
+		r.Outcome = NoNodes
+	case r.Count == 0 && len(p.shadows) > 0:
+		r.Outcome = Shadowed
+		r.ShadowedBy = slices.Sorted(maps.Keys(p.shadows))
+	case len(r.Missing) > 0:
+		r.Outcome = Incomplete
+	}
+	return r
+}
+
+// lacks returns what a consumer without an override would not be offered of what it needs.
+func (t *terms) lacks() []string {
+	var lacks []string
+	for _, resource := range needed {
+		i, found := slices.BinarySearchFunc(t.steps, revocation(resource), byResource)
+		if !found || t.steps[i].Source == FromRevocation {
+			lacks = append(lacks, resource)
+		}
+	}
+	return lacks
+}
