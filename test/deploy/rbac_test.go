@@ -13,9 +13,37 @@ import (
 // TestTheServiceAccountIsGrantedThisAndNoMore spells out everything that the operator may do, so that whoever widens it has
 // to say so here.
 func TestTheServiceAccountIsGrantedThisAndNoMore(t *testing.T) {
+	const crds = "foreignclusters.core.liqo.io,foreignclusters.discovery.liqo.io,tenants.authentication.liqo.io"
 	want := []string{
+		// What the offers depend on.
+		"cluster: list nodes",
+		"cluster: watch nodes",
+		"cluster: list pods",
+		"cluster: watch pods",
+		"cluster: get proffer.dev/resourcepolicies",
+		"cluster: list proffer.dev/resourcepolicies",
+		"cluster: watch proffer.dev/resourcepolicies",
+		"cluster: list core.liqo.io/foreignclusters",
+		"cluster: watch core.liqo.io/foreignclusters",
+		"cluster: list discovery.liqo.io/foreignclusters",
+		"cluster: watch discovery.liqo.io/foreignclusters",
+		"cluster: list authentication.liqo.io/tenants",
+		"cluster: watch authentication.liqo.io/tenants",
+		"cluster: list apiextensions.k8s.io/customresourcedefinitions " + crds,
+		"cluster: watch apiextensions.k8s.io/customresourcedefinitions " + crds,
+		// What it writes.
+		"cluster: update proffer.dev/resourcepolicies/status",
+		"cluster: create events.k8s.io/events",
+		"cluster: patch events.k8s.io/events",
+		// Who reads its metrics.
 		"cluster: create authentication.k8s.io/tokenreviews",
 		"cluster: create authorization.k8s.io/subjectaccessreviews",
+		// Which replica leads.
+		"namespace proffer-system: create coordination.k8s.io/leases",
+		"namespace proffer-system: get coordination.k8s.io/leases proffer.dev",
+		"namespace proffer-system: update coordination.k8s.io/leases proffer.dev",
+		"namespace proffer-system: create events",
+		"namespace proffer-system: patch events",
 	}
 	slices.Sort(want)
 	if diff := cmp.Diff(want, granted(t)); diff != "" {
