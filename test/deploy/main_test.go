@@ -10,9 +10,11 @@ import (
 	"path/filepath"
 	"testing"
 
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
 )
 
@@ -49,7 +51,10 @@ func run(m *testing.M) (code int, err error) {
 	}
 	defer func() { err = errors.Join(err, c.Stop()) }()
 	cluster.rest = c.Config
-	if cluster.client, err = client.New(c.Config, client.Options{}); err != nil {
+	if err := v1alpha1.AddToScheme(scheme.Scheme); err != nil {
+		return 1, err
+	}
+	if cluster.client, err = client.New(c.Config, client.Options{Scheme: scheme.Scheme}); err != nil {
 		return 1, fmt.Errorf("making a client: %w", err)
 	}
 	if cluster.dir, err = os.MkdirTemp("", "proffer-deploy-"); err != nil {
