@@ -71,7 +71,7 @@ const (
 
 // ResourcePolicySpec is what is offered, and to whom.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.slices) || (has(self.class) && self.class != ”)",message="slices answers the ResourceSlices of a class: set class, or leave slices out"
+// +kubebuilder:validation:XValidation:rule="!has(self.slices) || (has(self.class) && self.class.size() > 0)",message="slices answers the ResourceSlices of a class: set class, or leave slices out"
 type ResourcePolicySpec struct {
 	// Class names the pool that the policy is for: a class of ResourceSlices in Liqo v1, a pool in v0.9 and v0.10. It is a DNS-1123
 	// label and can be changed: consumers are then offered 0 of what the old class had, unless another policy takes over. "default" is
@@ -79,7 +79,7 @@ type ResourcePolicySpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self != 'default'",message="Liqo answers the class default itself: choose another name, or leave class out for the unnamed pool"
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a class is a DNS-1123 label: write lower-case letters, digits and hyphens, with a letter or digit first and last, such as gold"
+	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a class is a DNS-1123 label: write lower-case letters, digits and hyphens, with a letter or digit first and last, such as gold"
 	Class string `json:"class,omitempty"`
 
 	// Priority decides between policies of one class that are for the same consumer: the highest wins. Among equals the oldest
@@ -146,8 +146,9 @@ type Consumers struct {
 	// +kubebuilder:validation:MaxItems=256
 	ClusterIDs []ClusterID `json:"clusterIDs,omitempty"`
 
-	// Selector picks consumers by the labels of their ForeignCluster and Tenant objects, taken together. Empty: all that are known.
-	// One that does not parse, such as with an unknown operator, makes the policy Invalid.
+	// Selector picks consumers by the labels of their ForeignCluster and Tenant objects, taken together; a consumer without such
+	// objects has no labels. Empty: every consumer. One that does not parse, such as with an unknown operator, makes the policy
+	// Invalid.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchLabels) || self.matchLabels.size() <= 64",message="a selector has at most 64 matchLabels: write fewer"
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.size() <= 64",message="a selector has at most 64 matchExpressions: write fewer"
