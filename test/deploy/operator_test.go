@@ -3,7 +3,6 @@ package deploy
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"

@@ -157,7 +157,7 @@ func (o *operator) requireAllowed(t *testing.T) {
 	t.Helper()
 	for line := range strings.Lines(o.log.String()) {
 		lower := strings.ToLower(line)
-		if strings.Contains(lower, "forbidden") || strings.Contains(lower, "unauthorized") || strings.Contains(lower, "cannot ") {
+		if strings.Contains(lower, "forbidden") || strings.Contains(lower, "unauthorized") {
 			t.Errorf("the API server refused the operator: %s", line)
 		}
 	}
