@@ -38,7 +38,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	if err := server.Listen(); err != nil {
+	if err := server.Listen(ctx); err != nil {
 		return err
 	}
 
