@@ -80,9 +80,9 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 const strict = client.FieldValidation(metav1.FieldValidationStrict)
 
 // create creates the object, strictly, and deletes it when the test ends.
-func create(t *testing.T, obj client.Object, opts ...client.CreateOption) {
+func create(t *testing.T, obj client.Object) {
 	t.Helper()
-	if err := api.Create(t.Context(), obj, append(opts, strict)...); err != nil {
+	if err := api.Create(t.Context(), obj, strict); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
