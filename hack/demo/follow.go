@@ -202,7 +202,7 @@ func reasons(why explain.Offers, id, class string) (policy string, because []str
 // changed picks the sentence of the first resource whose amount is not what it was.
 func changed(before, now string, because []string) string {
 	old := strings.Fields(before)
-	for _, amount := range strings.Fields(now) {
+	for amount := range strings.FieldsSeq(now) {
 		if slices.Contains(old, amount) {
 			continue
 		}

@@ -15,6 +15,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 )
 
@@ -57,10 +58,10 @@ func run(ctx context.Context, kubeconfig string, out, progress io.Writer) (err e
 
 // quiet drops an error that only says that the demo was ended.
 func quiet(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
+	if ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil
 }
 
 // cleanup is what to do at the end, last things first.
@@ -71,8 +72,8 @@ func (c *cleanup) add(step func() error) { c.steps = append(c.steps, step) }
 func (c *cleanup) run(progress io.Writer) error {
 	fmt.Fprintln(progress, "\ncleaning up")
 	var all []error
-	for i := len(c.steps) - 1; i >= 0; i-- {
-		all = append(all, c.steps[i]())
+	for _, step := range slices.Backward(c.steps) {
+		all = append(all, step())
 	}
 	return errors.Join(all...)
 }
