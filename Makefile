@@ -61,10 +61,11 @@ bench: ## Run the benchmarks: BENCH=regexp; the figures are in bin/bench.txt too
 
 .PHONY: lint
 lint: $(GOLANGCI) ## Lint every module that holds Go code
-	@for module in $(CODE_MODULES); do \
+	@failed=; for module in $(CODE_MODULES); do \
 		echo "lint: $$module"; \
-		(cd "$$module" && "$(CURDIR)/$(GOLANGCI)" run --config "$(CURDIR)/.golangci.yml" ./...); \
-	done
+		(cd "$$module" && "$(CURDIR)/$(GOLANGCI)" run --config "$(CURDIR)/.golangci.yml" ./...) || failed="$$failed $$module"; \
+	done; \
+	[[ -z "$$failed" ]] || { echo "lint: problems in:$$failed" >&2; exit 1; }
 
 .PHONY: verify
 verify: ## Check what is generated, tidy, formatted, imported, rendered

@@ -1,7 +1,6 @@
 package v1alpha1_test
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -147,12 +146,14 @@ func TestSpecAndStatusAreWrittenApart(t *testing.T) {
 	}
 }
 
+var reasons = []string{
+	v1alpha1.ReasonInvalid, v1alpha1.ReasonDryRun, v1alpha1.ReasonShadowed,
+	v1alpha1.ReasonNoNodes, v1alpha1.ReasonIncomplete, v1alpha1.ReasonOffering,
+}
+
 func TestEachReasonFitsTheCondition(t *testing.T) {
 	create(t, policy(t, "reasons", fixedOffer))
-	for _, reason := range []string{
-		v1alpha1.ReasonInvalid, v1alpha1.ReasonDryRun, v1alpha1.ReasonShadowed,
-		v1alpha1.ReasonNoNodes, v1alpha1.ReasonIncomplete, v1alpha1.ReasonOffering,
-	} {
+	for _, reason := range reasons {
 		p := get(t, "reasons")
 		p.Status = fullStatus()
 		p.Status.Conditions[0].Reason = reason
@@ -225,10 +226,10 @@ func columns(t *testing.T, args ...string) [][]string {
 func kubectl(t *testing.T, args ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(path, controlPlane.KubeConfig, 0o600); err != nil {
+	if err := cluster.WriteKubeconfig(path); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), controlPlane.ControlPlane.KubectlPath, append([]string{"--kubeconfig", path}, args...)...)
+	cmd := exec.CommandContext(t.Context(), filepath.Join(cluster.Assets, "kubectl"), append([]string{"--kubeconfig", path}, args...)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", cmd, err, out)

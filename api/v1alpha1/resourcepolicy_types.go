@@ -146,8 +146,9 @@ type Consumers struct {
 	// +kubebuilder:validation:MaxItems=256
 	ClusterIDs []ClusterID `json:"clusterIDs,omitempty"`
 
-	// Selector picks consumers by the labels of their ForeignCluster and Tenant objects, taken together. Empty: all that are known.
-	// One that does not parse, such as with an unknown operator, makes the policy Invalid.
+	// Selector picks consumers by the labels of their ForeignCluster and Tenant objects, taken together; a consumer without such
+	// objects has no labels. Empty: every consumer. One that does not parse, such as with an unknown operator, makes the policy
+	// Invalid.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchLabels) || self.matchLabels.size() <= 64",message="a selector has at most 64 matchLabels: write fewer"
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.size() <= 64",message="a selector has at most 64 matchExpressions: write fewer"

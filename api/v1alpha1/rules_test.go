@@ -2,6 +2,7 @@ package v1alpha1_test
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,18 +47,12 @@ func rules() []rule {
 
 // Without this a rule could be added, or lose its effect, and no test would notice.
 func TestEveryMessageOfTheCRDIsInATest(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(crdDirectory, "proffer.dev_resourcepolicies.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var crd apiextensionsv1.CustomResourceDefinition
-	if err := yaml.UnmarshalStrict(text, &crd); err != nil {
-		t.Fatal(err)
-	}
 	messages := map[string]bool{}
-	for _, version := range crd.Spec.Versions {
-		collectMessages(version.Schema.OpenAPIV3Schema, messages)
-	}
+	visit(schema(t), func(s *apiextensionsv1.JSONSchemaProps) {
+		for _, validation := range s.XValidations {
+			messages[validation.Message] = true
+		}
+	})
 	if len(messages) < 20 {
 		t.Fatalf("only %d messages found", len(messages))
 	}
@@ -68,18 +63,50 @@ func TestEveryMessageOfTheCRDIsInATest(t *testing.T) {
 	}
 }
 
-func collectMessages(schema *apiextensionsv1.JSONSchemaProps, into map[string]bool) {
-	for _, validation := range schema.XValidations {
-		into[validation.Message] = true
+// fieldNames returns the names of all fields of the spec and the status that are Proffer's own.
+func fieldNames(t *testing.T) []string {
+	t.Helper()
+	var names []string
+	visit(schema(t), func(s *apiextensionsv1.JSONSchemaProps) {
+		// The fields of labels selectors, tolerations and conditions are described by Kubernetes.
+		if s.Properties["matchLabels"].Type == "" && s.Properties["tolerationSeconds"].Type == "" && s.Properties["reason"].Type == "" {
+			names = slices.AppendSeq(names, maps.Keys(s.Properties))
+		}
+	})
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(name string) bool {
+		return slices.Contains([]string{"apiVersion", "kind", "metadata", "spec", "status", "operator", "key", "values"}, name)
+	})
+}
+
+// schema returns the schema of the CRD.
+func schema(t *testing.T) *apiextensionsv1.JSONSchemaProps {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(crdDirectory, "proffer.dev_resourcepolicies.yaml"))
+	if err != nil {
+		t.Fatal(err)
 	}
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := yaml.UnmarshalStrict(text, &crd); err != nil {
+		t.Fatal(err)
+	}
+	if len(crd.Spec.Versions) != 1 {
+		t.Fatalf("want one version, got %d", len(crd.Spec.Versions))
+	}
+	return crd.Spec.Versions[0].Schema.OpenAPIV3Schema
+}
+
+// visit calls do for the schema and all that are in it.
+func visit(schema *apiextensionsv1.JSONSchemaProps, do func(*apiextensionsv1.JSONSchemaProps)) {
+	do(schema)
 	for _, property := range schema.Properties {
-		collectMessages(&property, into)
+		visit(&property, do)
 	}
 	if schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil {
-		collectMessages(schema.AdditionalProperties.Schema, into)
+		visit(schema.AdditionalProperties.Schema, do)
 	}
 	if schema.Items != nil && schema.Items.Schema != nil {
-		collectMessages(schema.Items.Schema, into)
+		visit(schema.Items.Schema, do)
 	}
 }
 

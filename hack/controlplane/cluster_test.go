@@ -40,7 +40,8 @@ func TestAnOutageOfTheAPIServerKeepsItsDataPortAndUsers(t *testing.T) {
 	if err := c.StopAPIServer(); err != nil {
 		t.Fatal(err)
 	}
-	for range watch.ResultChan() { //nolint:revive // Until the outage closes it.
+	for range watch.ResultChan() {
+		continue // Until the outage closes it.
 	}
 	if _, err := namespaces.Get(t.Context(), "kept", metav1.GetOptions{}); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("a read during the outage: got %v, want connection refused", err)
