@@ -20,10 +20,12 @@ import (
 
 func main() {
 	var kubeconfig string
-	flag.StringVar(&kubeconfig, "kubeconfig", "", "the cluster to use instead of a control plane of its own")
-	flag.Parse()
-	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "demo: %q is no flag: write --kubeconfig=FILE, or nothing\n", flag.Arg(0))
+	// A set of its own: a library has taken --kubeconfig in the one of the process.
+	flags := flag.NewFlagSet("demo", flag.ExitOnError)
+	flags.StringVar(&kubeconfig, "kubeconfig", "", "the cluster to use instead of a control plane of its own")
+	_ = flags.Parse(os.Args[1:]) // exits on an error
+	if flags.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "demo: %q is no flag: write --kubeconfig=FILE, or nothing\n", flags.Arg(0))
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -48,7 +50,7 @@ func run(ctx context.Context, kubeconfig string, out, progress io.Writer) (err e
 	if err != nil {
 		return quiet(ctx, err)
 	}
-	fmt.Fprintf(progress, "\nIn another terminal, try:\n  %s --kubeconfig %s edit resourcepolicy fixed\n  %s --kubeconfig %s get rpol\nCtrl-C ends it.\n\n",
+	fmt.Fprintf(progress, "\nIn another terminal, try:\n  %s --kubeconfig %s edit resourcepolicy nodes-free\n  %s --kubeconfig %s get rpol\nCtrl-C ends it.\n\n",
 		cluster.kubectl, cluster.kubeconfig, cluster.kubectl, cluster.kubeconfig)
 	return quiet(ctx, operator.follow(ctx, out))
 }
