@@ -246,7 +246,7 @@ func call(addr string, do func(*grpc.ClientConn) (map[string]*rr.Quantity, error
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	reply, err := do(conn)
 	if err != nil {
 		return nil, err

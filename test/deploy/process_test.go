@@ -67,11 +67,11 @@ func start(t *testing.T, args []string) *operator {
 	}()
 	t.Cleanup(func() {
 		// Politely, so that the next leader need not wait for the lease to end.
-		o.process.Process.Signal(syscall.SIGTERM)
+		_ = o.process.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-o.exited:
 		case <-time.After(gracefulStop):
-			o.process.Process.Kill()
+			_ = o.process.Process.Kill()
 			<-o.exited
 		}
 		if t.Failed() {
@@ -100,7 +100,7 @@ func freeAddress(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	return l.Addr().String()
 }
 

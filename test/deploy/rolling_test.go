@@ -37,7 +37,7 @@ func newLiqo(t *testing.T, s *service) *liqo {
 	t.Cleanup(func() {
 		cancel()
 		l.wg.Wait()
-		conn.Close()
+		_ = conn.Close()
 	})
 	// A new connection for every 20 calls, so that the ports do not run out.
 	pace := make(chan struct{})

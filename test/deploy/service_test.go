@@ -38,11 +38,11 @@ func newService(t *testing.T) *service {
 		}
 	})
 	t.Cleanup(func() {
-		l.Close()
+		_ = l.Close()
 		s.mu.Lock()
 		s.closed = true
 		for conn := range s.open {
-			conn.Close()
+			_ = conn.Close()
 		}
 		s.mu.Unlock()
 		s.wg.Wait()
@@ -95,8 +95,8 @@ func (s *service) forward(client net.Conn) {
 
 func pipe(to, from net.Conn) {
 	// A reset ends the connection in both directions; its caller sees that for itself.
-	io.Copy(to, from)
-	to.(*net.TCPConn).CloseWrite()
+	_, _ = io.Copy(to, from)
+	_ = to.(*net.TCPConn).CloseWrite()
 }
 
 func (s *service) track(conn net.Conn) bool {
@@ -112,5 +112,5 @@ func (s *service) forget(conn net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.open, conn)
-	conn.Close()
+	_ = conn.Close()
 }

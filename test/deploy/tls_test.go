@@ -38,7 +38,7 @@ func TestWithTheComponentTLSOnlyCallersWithACertificateAreServed(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the certificate of the Secret is not shown: %v", err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	// TLS 1.3 tells a client that it lacks a certificate only after the handshake.
 	if _, err := conn.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "certificate required") {
 		t.Errorf("a caller without a certificate gets %v, want to be asked for one", err)
@@ -47,7 +47,7 @@ func TestWithTheComponentTLSOnlyCallersWithACertificateAreServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer plain.Close()
+	defer func() { _ = plain.Close() }()
 	if err := read(t.Context(), plain); err == nil {
 		t.Error("a caller in plaintext is served")
 	}
