@@ -62,19 +62,9 @@ func quantities(a capacity.Amounts) corev1.ResourceList {
 	}
 	out := make(corev1.ResourceList, len(a))
 	for name, v := range a {
-		out[corev1.ResourceName(name)] = quantity(name, v)
+		out[corev1.ResourceName(name)] = capacity.Quantity(name, v)
 	}
 	return out
 }
 
 // quantity is written in the way that is shorter: what was asked for as 16Gi reads 16Gi, and what was asked for as 2G reads 2G.
-func quantity(name string, v int64) resource.Quantity {
-	if name == capacity.CPU {
-		return *resource.NewMilliQuantity(v, resource.DecimalSI)
-	}
-	decimal, binary := resource.NewQuantity(v, resource.DecimalSI), resource.NewQuantity(v, resource.BinarySI)
-	if len(binary.String()) < len(decimal.String()) {
-		return *binary
-	}
-	return *decimal
-}

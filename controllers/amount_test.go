@@ -61,7 +61,7 @@ func TestQuantitiesReadAsTheyWereWritten(t *testing.T) {
 		{"cpu", "2"}, {"cpu", "1500m"}, {"memory", "2G"}, {"memory", "16Gi"}, {"memory", "1k"}, {"memory", "1Ki"},
 		{"memory", "0"}, {"pods", "110"}, {"nvidia.com/gpu", "0"}, {"memory", "9223372036854775807"},
 	} {
-		q := quantity(tc.resource, amount(tc.resource, resource.MustParse(tc.text), up))
+		q := capacity.Quantity(tc.resource, amount(tc.resource, resource.MustParse(tc.text), up))
 		if got := q.String(); got != tc.text {
 			t.Errorf("%s %s reads %s", tc.resource, tc.text, got)
 		}

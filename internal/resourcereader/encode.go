@@ -2,11 +2,8 @@ package resourcereader
 
 import (
 	"fmt"
-	"strings"
 
 	"google.golang.org/protobuf/proto"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
@@ -50,31 +47,8 @@ func encode(m proto.Message) []byte {
 func quantities(o *offer.Offer) map[string]*wire.Quantity {
 	m := make(map[string]*wire.Quantity, len(o.Amounts))
 	for _, a := range o.Amounts {
-		m[a.Resource] = &wire.Quantity{String_: new(quantity(a))}
+		q := capacity.Quantity(a.Resource, a.Value)
+		m[a.Resource] = &wire.Quantity{String_: proto.String(q.String())}
 	}
 	return m
-}
-
-// quantity returns the amount in the canonical form of Kubernetes, which parses back to exactly the same amount. Where bytes
-// are counted there are two, 2G and 1953125Ki, or 2Gi and 2147483648: it is the shorter one, as a person would write it.
-func quantity(a offer.Amount) string {
-	if a.Resource == capacity.CPU {
-		return resource.NewMilliQuantity(a.Value, resource.DecimalSI).String()
-	}
-	text := resource.NewQuantity(a.Value, resource.DecimalSI).String()
-	if countsBytes(a.Resource) {
-		if binary := resource.NewQuantity(a.Value, resource.BinarySI).String(); len(binary) < len(text) {
-			return binary
-		}
-	}
-	return text
-}
-
-func countsBytes(name string) bool {
-	switch corev1.ResourceName(name) {
-	case corev1.ResourceMemory, corev1.ResourceStorage, corev1.ResourceEphemeralStorage:
-		return true
-	default:
-		return strings.HasPrefix(name, corev1.ResourceHugePagesPrefix)
-	}
 }

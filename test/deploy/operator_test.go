@@ -75,7 +75,12 @@ func TestTheServiceAccountMayDoAllThatTheOperatorDoes(t *testing.T) {
 			return nil
 		})
 	})
-	t.Run("the metrics know who may read them", func(t *testing.T) { testMetrics(t, "https://"+o.addr("metrics")+"/metrics") })
+	t.Run("the metrics know who may read them", func(t *testing.T) {
+		testReaders(t, "https://"+o.addr("metrics")+"/metrics", "proffer-metrics-reader", "prometheus")
+	})
+	t.Run("so do the explanations", func(t *testing.T) {
+		testReaders(t, "https://"+o.addr("metrics")+"/offers/rome", "proffer-offers-reader", "curious")
+	})
 	t.Run("the lease is held, and given back at the end", func(t *testing.T) {
 		lease := leaderLease(t)
 		if ptr.Deref(lease.Spec.HolderIdentity, "") == "" {
@@ -89,16 +94,18 @@ func TestTheServiceAccountMayDoAllThatTheOperatorDoes(t *testing.T) {
 	o.requireAllowed(t)
 }
 
-// testMetrics asks without a token, with one that may not read metrics, and with one that may.
-func testMetrics(t *testing.T, url string) {
-	for _, account := range []string{"stranger", "prometheus"} {
+// testReaders asks without a token, with one of an account that was given nothing, and with one of an account with the role.
+func testReaders(t *testing.T, url, role, reader string) {
+	t.Helper()
+	stranger := "not-" + reader
+	for _, account := range []string{stranger, reader} {
 		sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
 		create(t, sa)
 	}
 	create(t, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "deploy-test-metrics"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "proffer-metrics-reader"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "prometheus"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "deploy-test-" + role},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: reader}},
 	})
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -124,8 +131,8 @@ func testMetrics(t *testing.T, url string) {
 		{"nobody", "", is(http.StatusUnauthorized)},
 		// A token that cannot be verified is an error to controller-runtime's filter, of whatever kind.
 		{"a forger", "not.a.token", func(status int) bool { return status >= 400 }},
-		{"a stranger", tokenOf(t, "stranger"), is(http.StatusForbidden)},
-		{"prometheus", tokenOf(t, "prometheus"), is(http.StatusOK)},
+		{"a stranger", tokenOf(t, stranger), is(http.StatusForbidden)},
+		{reader, tokenOf(t, reader), is(http.StatusOK)},
 	} {
 		// The authorizer of the API server learns of a new binding by a watch.
 		eventually(t, func() error {

@@ -20,7 +20,6 @@ func TestTheServiceAccountIsGrantedThisAndNoMore(t *testing.T) {
 		"cluster: watch nodes",
 		"cluster: list pods",
 		"cluster: watch pods",
-		"cluster: get proffer.dev/resourcepolicies",
 		"cluster: list proffer.dev/resourcepolicies",
 		"cluster: watch proffer.dev/resourcepolicies",
 		"cluster: list core.liqo.io/foreignclusters",
@@ -57,7 +56,10 @@ func TestNothingIsGrantedWithAWildcard(t *testing.T) {
 			continue
 		}
 		for _, r := range find[rbacv1.ClusterRole](t, rendered{u}, u.GetKind(), u.GetName()).Rules {
-			for _, list := range [][]string{r.APIGroups, r.Resources, r.Verbs, r.NonResourceURLs} {
+			if slices.Contains(r.NonResourceURLs, "*") || slices.Contains(r.NonResourceURLs, "/*") {
+				t.Errorf("%s %s grants %+v", u.GetKind(), u.GetName(), r)
+			}
+			for _, list := range [][]string{r.APIGroups, r.Resources, r.Verbs} {
 				if slices.ContainsFunc(list, func(s string) bool { return strings.Contains(s, "*") }) {
 					t.Errorf("%s %s grants %+v", u.GetKind(), u.GetName(), r)
 				}

@@ -38,7 +38,15 @@ var table = []rule{
 	{place: "internal/offer", may: []string{"internal/capacity"}, never: world},
 	{place: "internal/grant", may: []string{"internal/offer"}, never: world},
 	{place: "internal/table", may: []string{"internal/offer"}, never: kubernetes},
-	{place: "internal/resourcereader", may: []string{"internal/table", "internal/offer", "proto"}, never: kubernetes},
+	// Of controller-runtime it takes the watcher of certificates, which is all that one does.
+	{
+		place: "internal/resourcereader", may: []string{"internal/capacity", "internal/table", "internal/offer", "proto"},
+		never: []string{
+			"github.com/liqotech/liqo", "k8s.io/client-go", "sigs.k8s.io/controller-runtime/pkg/client",
+			"sigs.k8s.io/controller-runtime/pkg/cache", "sigs.k8s.io/controller-runtime/pkg/manager",
+		},
+	},
+	{place: "internal/explain", may: []string{"internal/capacity", "internal/table", "internal/offer"}, never: kubernetes},
 	{place: "controllers", may: []string{"api", "internal/capacity", "internal/offer", "internal/grant", "internal/table"}},
 	{place: "cmd/proffer", may: []string{everything}},
 	{place: "hack", may: []string{everything}},
