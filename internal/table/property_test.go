@@ -224,9 +224,9 @@ func TestNoReadSlipsThroughAPublication(t *testing.T) {
 		ids := make([]string, consumers)
 		for i := range ids {
 			ids[i] = fmt.Sprint("consumer-", i)
-			before[ids[i]], after[ids[i]] = &offer.Entry{}, &offer.Entry{}
+			before[ids[i]], after[ids[i]] = newEntry(), newEntry()
 		}
-		nobody := &offer.Entry{}
+		nobody := newEntry()
 		tab := New(Options{})
 		tab.Publish(result(nobody, before))
 		s := subscribe(t, tab)
