@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
+	wire "proffer.dev/proffer/proto/resourcereader"
+)
+
+// freeAddress is one that nothing listens at.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func get(url string) (code int, body string) {
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, Timeout: 10 * time.Second}
+	defer client.CloseIdleConnections()
+	response, err := client.Get(url)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer response.Body.Close()
+	text, _ := io.ReadAll(response.Body)
+	return response.StatusCode, string(text)
+}
+
+func TestTheOperatorServesAndEndsInOrder(t *testing.T) {
+	cluster := controlplane.StartTest(t, controlplane.Options{CRDDirs: []string{filepath.Join("..", "..", "config", "crd", "bases")}})
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := cluster.WriteKubeconfig(kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", kubeconfig)
+	grpcAddress, metricsAddress, probeAddress := freeAddress(t), freeAddress(t), freeAddress(t)
+	o, err := parseFlags([]string{
+		"--grpc-bind-address=" + grpcAddress, "--metrics-bind-address=" + metricsAddress, "--health-probe-bind-address=" + probeAddress,
+		"--leader-elect", "--leader-election-namespace=default",
+	}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx, o) }()
+
+	connection, err := grpc.NewClient(grpcAddress, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	client := wire.NewResourceReaderClient(connection)
+	// A read that comes early waits for the first offers.
+	if _, err := client.ReadResources(t.Context(), &wire.ClusterIdentity{ClusterID: "rome"}, grpc.WaitForReady(true)); err != nil {
+		t.Fatal(err)
+	}
+	gomega.NewWithT(t).Eventually(func() string { code, body := get("http://" + probeAddress + "/readyz"); return fmt.Sprint(code, body) }).
+		WithTimeout(time.Minute).Should(gomega.Equal("200ok"))
+	if code, body := get("http://" + probeAddress + "/healthz"); code != http.StatusOK {
+		t.Errorf("healthz: %d %s", code, body)
+	}
+	if code, body := get("https://" + metricsAddress + "/metrics"); code != http.StatusUnauthorized {
+		t.Errorf("metrics without a token: %d %s", code, body)
+	}
+
+	stream, err := client.Subscribe(t.Context(), &wire.Empty{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first, err := stream.Recv(); err != nil || first.GetClusterID() != "" {
+		t.Fatalf("%v, %v", first, err)
+	}
+	cancel()
+	if _, err := stream.Recv(); status.Code(err) != codes.Unavailable {
+		t.Errorf("the stream ended with %v", err)
+	}
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("the operator ended with %v", err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the operator did not end")
+	}
+}
+
+func TestReadiness(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	offers := table.New(table.Options{})
+	r := &readiness{ctx: ctx, table: offers}
+	if r.check(nil) == nil {
+		t.Error("ready before the first offers")
+	}
+	offers.Publish(&offer.Result{Anyone: &offer.Entry{}})
+	if err := r.check(nil); err != nil {
+		t.Errorf("not ready with offers: %v", err)
+	}
+	cancel()
+	if r.check(nil) == nil {
+		t.Error("ready while ending")
+	}
+}
+
+func TestWhatCannotBeRunSaysWhy(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "missing"))
+	t.Setenv("HOME", t.TempDir())
+	o, err := parseFlags(nil, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "write --kubeconfig=FILE, or set KUBECONFIG") {
+		t.Errorf("got %v", err)
+	}
+}
