@@ -1,0 +1,87 @@
+package table
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"proffer.dev/proffer/internal/offer"
+)
+
+const (
+	benchConsumers   = 10_000
+	benchSubscribers = 1_000
+)
+
+// benchTable returns a table of consumers that have all been read, and two results in which each has another entry.
+func benchTable(b *testing.B) (*Table, []string, [2]*offer.Result) {
+	ids := make([]string, benchConsumers)
+	var results [2]*offer.Result
+	anyone := &offer.Entry{}
+	for r := range results {
+		e := entries{}
+		for i := range ids {
+			ids[i] = fmt.Sprintf("32f0b45b-5c06-4cc4-84b6-%012d", i)
+			e[ids[i]] = &offer.Entry{}
+		}
+		results[r] = result(anyone, e)
+	}
+	tab := New(Options{})
+	tab.Publish(results[1])
+	for _, id := range ids {
+		if _, err := tab.Lookup(b.Context(), id); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return tab, ids, results
+}
+
+func BenchmarkLookup(b *testing.B) {
+	tab, ids, _ := benchTable(b)
+	b.ReportAllocs()
+	b.RunParallel(func(p *testing.PB) {
+		for i := 0; p.Next(); i++ {
+			if _, err := tab.Lookup(context.Background(), ids[i%len(ids)]); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+}
+
+// BenchmarkPublish changes one, or every one, of 10,000 consumers before 1,000 subscribers that keep up, or that never read.
+func BenchmarkPublish(b *testing.B) {
+	for _, bc := range []struct {
+		name        string
+		all, keepUp bool
+	}{
+		{"one changes, subscribers keep up", false, true},
+		{"one changes, subscribers are stuck", false, false},
+		{"all change, subscribers keep up", true, true},
+		{"all change, subscribers are stuck", true, false},
+	} {
+		b.Run(bc.name, func(b *testing.B) {
+			tab, ids, results := benchTable(b)
+			if !bc.all {
+				for _, id := range ids[1:] {
+					results[0].Entries[id] = results[1].Entries[id]
+				}
+			}
+			subscriptions := make([]*Subscription, benchSubscribers)
+			for i := range subscriptions {
+				subscriptions[i] = tab.Subscribe()
+				drain(subscriptions[i])
+			}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				tab.Publish(results[i%2])
+				if bc.keepUp {
+					b.StopTimer()
+					for _, s := range subscriptions {
+						drain(s)
+					}
+					b.StartTimer()
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,216 @@
+package table
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"proffer.dev/proffer/internal/offer"
+)
+
+// model says what a Table should do, in the plainest way there is.
+type model struct {
+	result *offer.Result
+	read   map[string]bool
+	// waiting is what each open subscription has yet to tell.
+	waiting map[*Subscription][]string
+}
+
+func (m *model) offered(id string) *offer.Entry {
+	if e, ok := m.result.Entries[id]; ok {
+		return e
+	}
+	return m.result.Anyone
+}
+
+func (m *model) publish(r *offer.Result) {
+	before := map[string]*offer.Entry{}
+	for id := range m.read {
+		before[id] = m.offered(id)
+	}
+	m.result = r
+	var changed []string
+	for id, e := range before {
+		if m.offered(id) != e {
+			changed = append(changed, id)
+		}
+	}
+	slices.Sort(changed)
+	for s, ids := range m.waiting {
+		for _, id := range changed {
+			if !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+		m.waiting[s] = ids
+	}
+}
+
+func TestAnyHistoryGivesWhatTheModelGives(t *testing.T) {
+	ids := []string{"a", "b", "c", "d", "e"}
+	pool := make([]*offer.Entry, 4)
+	for i := range pool {
+		pool[i] = &offer.Entry{}
+	}
+	anID, anEntry := rapid.SampledFrom(ids), rapid.SampledFrom(pool)
+	rapid.Check(t, func(rt *rapid.T) {
+		tab := New(Options{})
+		tab.names.slack = rapid.IntRange(-10, 5).Draw(rt, "slack") // below 0: numbered anew at every turn
+		m := &model{read: map[string]bool{}, waiting: map[*Subscription][]string{}}
+		var open []*Subscription
+		publish := func(rt *rapid.T) {
+			r := result(anEntry.Draw(rt, "anyone"), rapid.MapOf(anID, anEntry).Draw(rt, "entries"))
+			tab.Publish(r)
+			m.publish(r)
+		}
+		aSubscription := func(rt *rapid.T) *Subscription {
+			if len(open) == 0 {
+				rt.Skip("nobody subscribes")
+			}
+			return rapid.SampledFrom(open).Draw(rt, "subscription")
+		}
+		publish(rt)
+		rt.Repeat(map[string]func(*rapid.T){
+			"publish": publish,
+			"lookup": func(rt *rapid.T) {
+				id := anID.Draw(rt, "id")
+				got, err := tab.Lookup(t.Context(), id)
+				if want := m.offered(id); err != nil || got != want {
+					rt.Fatalf("Lookup(%q) = %p, %v; want %p", id, got, err, want)
+				}
+				m.read[id] = true
+			},
+			"forget": func(rt *rapid.T) {
+				id := anID.Draw(rt, "id")
+				tab.Forget(id)
+				delete(m.read, id)
+			},
+			"subscribe": func(*rapid.T) {
+				s := tab.Subscribe()
+				open = append(open, s)
+				m.waiting[s] = []string{""}
+			},
+			"next": func(rt *rapid.T) {
+				s := aSubscription(rt)
+				if len(m.waiting[s]) == 0 {
+					rt.Skip("nothing to tell")
+				}
+				got, ok := s.pop()
+				if want := m.waiting[s][0]; !ok || got != want {
+					rt.Fatalf("told %q, %v; want %q", got, ok, want)
+				}
+				m.waiting[s] = m.waiting[s][1:]
+			},
+			"close": func(rt *rapid.T) {
+				s := aSubscription(rt)
+				s.Close()
+				open = slices.DeleteFunc(open, func(o *Subscription) bool { return o == s })
+				delete(m.waiting, s)
+			},
+		})
+		for _, s := range open {
+			if diff := cmp.Diff(append([]string(nil), m.waiting[s]...), drain(s)); diff != "" {
+				rt.Fatalf("what was left to tell (-want +got):\n%s", diff)
+			}
+		}
+	})
+}
+
+// client is a reader that keeps what it read last, and reads again whatever it is told of.
+type client struct {
+	mu   sync.Mutex
+	last map[string]int
+}
+
+// TestWhoReadsAndIsToldEndsWithTheLastOffer lets publisher, readers and streams loose on one another. Each entry has a version; a
+// client keeps the highest that it saw of each consumer. When all is quiet, each client must hold the last version of whatever it
+// ever read: had the publisher missed one mark, some client would be left behind.
+func TestWhoReadsAndIsToldEndsWithTheLastOffer(t *testing.T) {
+	for round := range 20 {
+		synctest.Test(t, func(t *testing.T) { raceOnce(t, uint64(round)) })
+	}
+}
+
+func raceOnce(t *testing.T, seed uint64) {
+	const clients, consumers, publications = 4, 8, 200
+	var versions sync.Map // *offer.Entry -> int
+	newEntry := func(version int) *offer.Entry {
+		e := &offer.Entry{}
+		versions.Store(e, version)
+		return e
+	}
+	id := func(i int) string { return fmt.Sprint("consumer-", i) }
+	tab := New(Options{})
+	read := func(c *client, id string) {
+		e, err := tab.Lookup(t.Context(), id)
+		if err != nil {
+			t.Errorf("Lookup: %v", err)
+			return
+		}
+		v, _ := versions.Load(e)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.last[id] = max(c.last[id], v.(int))
+	}
+
+	var all []*client
+	var streams, readers sync.WaitGroup
+	var subscriptions []*Subscription
+	for n := range clients {
+		c := &client{last: map[string]int{}}
+		all = append(all, c)
+		s := tab.Subscribe()
+		subscriptions = append(subscriptions, s)
+		streams.Go(func() {
+			for {
+				told, err := s.Next(t.Context())
+				if err != nil {
+					return
+				}
+				c.mu.Lock()
+				_, known := c.last[told]
+				c.mu.Unlock()
+				if known {
+					read(c, told)
+				}
+			}
+		})
+		readers.Go(func() {
+			random := rand.New(rand.NewPCG(seed, uint64(n)))
+			for range consumers {
+				read(c, id(random.IntN(consumers)))
+			}
+		})
+	}
+	random := rand.New(rand.NewPCG(seed, clients))
+	for version := range publications {
+		e := entries{}
+		for i := range consumers {
+			if random.IntN(3) > 0 {
+				e[id(i)] = newEntry(version)
+			}
+		}
+		tab.Publish(result(newEntry(version), e))
+	}
+	readers.Wait()
+	synctest.Wait()
+	for n, c := range all {
+		c.mu.Lock()
+		for id, v := range c.last {
+			if v != publications-1 {
+				t.Errorf("client %d is left with version %d of %s, the last is %d", n, v, id, publications-1)
+			}
+		}
+		c.mu.Unlock()
+	}
+	for _, s := range subscriptions {
+		s.Close()
+	}
+	streams.Wait()
+}

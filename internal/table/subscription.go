@@ -1,0 +1,153 @@
+package table
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+)
+
+// ErrClosed is what Next returns once its subscription is closed.
+var ErrClosed = errors.New("the subscription is closed")
+
+// keep is how long a queue may be to be kept for the next time when it runs empty: what one large change needed is given back.
+const keep = 64
+
+// Subscription is one subscriber's view of what changes. It holds each consumer at most once.
+type Subscription struct {
+	table *Table
+	// wake holds a token whenever there may be something for Next that it does not know of.
+	wake   chan struct{}
+	closed chan struct{}
+	close  sync.Once
+
+	mu sync.Mutex
+	// begun says that the empty ID was told.
+	begun bool
+	// queue[head:] are what is waiting, by first change, and waiting holds the same: numbers of the IDs in names.
+	queue   []uint32
+	head    int
+	waiting bitset
+	names   []string
+}
+
+// Subscribe opens a subscription. The first that it tells is the empty ID, which stands for all consumers: whatever changed before is
+// covered by it, whatever changes from now on is told by name. The caller must close it.
+func (t *Table) Subscribe() *Subscription {
+	s := &Subscription{
+		table:  t,
+		wake:   make(chan struct{}, 1),
+		closed: make(chan struct{}),
+	}
+	t.subscribing.Lock()
+	defer t.subscribing.Unlock()
+	t.subscriptions[s] = struct{}{}
+	return s
+}
+
+// Close ends the subscription. It may be called more than once.
+func (s *Subscription) Close() {
+	s.close.Do(func() {
+		s.table.subscribing.Lock()
+		delete(s.table.subscriptions, s)
+		s.table.subscribing.Unlock()
+		close(s.closed)
+	})
+}
+
+// Next returns the ID of the next consumer whose offer changed, and waits for one until ctx ends or the subscription is closed; its error
+// is then the cause of ctx, or ErrClosed. A consumer that changes several times before it is returned is returned once, in the place of
+// its first change; one that changes after that is returned again.
+func (s *Subscription) Next(ctx context.Context) (string, error) {
+	for {
+		select {
+		case <-s.closed:
+			return "", ErrClosed
+		default:
+		}
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
+		if id, ok := s.pop(); ok {
+			s.table.sent.Add(1)
+			return id, nil
+		}
+		select {
+		case <-s.wake:
+		case <-s.closed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// push adds what is not waiting yet, and returns how many were. The numbers are those of names.
+func (s *Subscription) push(numbers []uint32, names []string) (coalesced int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.head > len(s.queue)/2 {
+		// The room of what was taken serves again, so that a queue that never runs empty does not grow for ever.
+		n := copy(s.queue, s.queue[s.head:])
+		s.queue, s.head = s.queue[:n], 0
+	}
+	if len(s.queue) == 0 {
+		s.queue = slices.Grow(s.queue, len(numbers))
+	}
+	s.names = names
+	s.waiting.grow(len(names))
+	for _, i := range numbers {
+		if s.waiting.add(i) {
+			s.queue = append(s.queue, i)
+		} else {
+			coalesced++
+		}
+	}
+	s.signal()
+	return coalesced
+}
+
+// renumber replaces the numbers of what is waiting.
+func (s *Subscription) renumber(n *names) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue, s.head = s.queue[s.head:], 0
+	s.waiting = nil
+	for q, i := range s.queue {
+		i = n.number(s.names[i])
+		s.waiting.grow(int(i) + 1)
+		s.waiting.add(i)
+		s.queue[q] = i
+	}
+	s.names = n.ids
+}
+
+func (s *Subscription) pop() (id string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !s.begun:
+		s.begun = true
+	case s.head == len(s.queue):
+		return "", false
+	default:
+		i := s.queue[s.head]
+		s.head++
+		s.waiting.remove(i)
+		id = s.names[i]
+	}
+	if s.head < len(s.queue) {
+		s.signal() // for another caller of Next
+		return id, true
+	}
+	s.queue, s.head = s.queue[:0], 0
+	if cap(s.queue) > keep {
+		s.queue = nil
+	}
+	return id, true
+}
+
+func (s *Subscription) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
