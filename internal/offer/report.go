@@ -35,10 +35,9 @@ func (p *plan) summarise(pool []Step) {
 	}
 }
 
-// decided notes that the policy decides for a consumer, whose offer may be nil. Consumers come in the order of their IDs.
-func (r *Report) decided(id string, o *Offer, hasPods bool) {
+// count notes that the policy decides for a consumer, whose offer may be nil. Consumers come in the order of their IDs.
+func (r *Report) count(id string, o *Offer, held bool) {
 	r.Count++
-	held := o != nil && o.Held()
 	switch {
 	case len(r.Consumers) < MaxReported:
 		r.Consumers = append(r.Consumers, ConsumerReport{ID: id, Offer: o, Held: held})
@@ -47,9 +46,13 @@ func (r *Report) decided(id string, o *Offer, hasPods bool) {
 			r.Consumers = append(slices.Delete(r.Consumers, last, last+1), ConsumerReport{ID: id, Offer: o, Held: held})
 		}
 	}
+}
+
+// verdict notes what the offer of a consumer, nil if there is none, lacks. It does not count the consumer.
+func (r *Report) verdict(id string, o *Offer, hasPods bool) verdict {
 	if o == nil {
 		r.missing(needed...)
-		return
+		return verdict{report: r}
 	}
 	for _, resource := range needed {
 		value, named := o.Amount(resource)
@@ -62,6 +65,7 @@ func (r *Report) decided(id string, o *Offer, hasPods bool) {
 			}
 		}
 	}
+	return verdict{report: r, offer: o, held: o.Held()}
 }
 
 // revoked reports whether the amount only stands there because it was offered once.
