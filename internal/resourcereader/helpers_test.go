@@ -1,0 +1,192 @@
+package resourcereader
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/testr"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
+
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
+	wire "proffer.dev/proffer/proto/resourcereader"
+)
+
+// patience is how long a test waits for what must happen; nothing in a test waits for as long as that when all is well.
+const patience = 30 * time.Second
+
+// running is a server over real sockets.
+type running struct {
+	*Server
+	table *table.Table
+	stop  context.CancelFunc
+	// done gives what Start returned.
+	done chan error
+}
+
+// start runs a server of the form pools at a free port, unless changed, until the test ends.
+func start(t *testing.T, tab *table.Table, change ...func(*Options)) *running {
+	t.Helper()
+	options := Options{
+		Table:     tab,
+		Endpoints: []Endpoint{{Address: "127.0.0.1:0"}},
+		Logger:    testr.New(t),
+	}
+	for _, c := range change {
+		c(&options)
+	}
+	s, err := New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{Server: s, table: tab, stop: cancel, done: make(chan error, 1)}
+	go func() { r.done <- s.Start(ctx) }()
+	t.Cleanup(func() { r.shutdownNow(t) })
+	return r
+}
+
+// shutdownNow stops the server and waits for its end; a second time does nothing.
+func (r *running) shutdownNow(t *testing.T) {
+	t.Helper()
+	r.stop()
+	select {
+	case err, open := <-r.done:
+		if !open {
+			return
+		}
+		close(r.done)
+		if err != nil {
+			t.Errorf("Start: %v", err)
+		}
+	case <-time.After(patience):
+		t.Error("the server does not stop")
+	}
+}
+
+func form(f Form) func(*Options) {
+	return func(o *Options) { o.Endpoints[0].Form = f }
+}
+
+// dial connects to the server's first address.
+func (r *running) dial(t *testing.T, options ...grpc.DialOption) *grpc.ClientConn {
+	t.Helper()
+	return dial(t, r.Addresses()[0].String(), insecure.NewCredentials(), options...)
+}
+
+func dial(t *testing.T, address string, creds credentials.TransportCredentials, options ...grpc.DialOption) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient("passthrough:///"+address, append(options, grpc.WithTransportCredentials(creds))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// client returns a client of the form pools.
+func (r *running) client(t *testing.T) wire.ResourceReaderClient {
+	t.Helper()
+	return wire.NewResourceReaderClient(r.dial(t))
+}
+
+// timeout returns a context for calls that must not hang.
+func timeout(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// subscribed is a stream whose first notification has been taken.
+func subscribed(t *testing.T, c wire.ResourceReaderClient) grpc.ServerStreamingClient[wire.ClusterIdentity] {
+	t.Helper()
+	stream, err := c.Subscribe(timeout(t), &wire.Empty{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := next(t, stream); got != "" {
+		t.Fatalf("the first notification is %q, want the empty ID", got)
+	}
+	return stream
+}
+
+func next(t *testing.T, stream grpc.ServerStreamingClient[wire.ClusterIdentity]) string {
+	t.Helper()
+	n, err := stream.Recv()
+	if err != nil {
+		t.Fatalf("Recv: %v", err)
+	}
+	return n.GetClusterID()
+}
+
+// wantCode checks the status of an error, and that its message holds some words.
+func wantCode(t *testing.T, err error, code codes.Code) {
+	t.Helper()
+	if got := status.Code(err); got != code {
+		t.Errorf("status %v (%v), want %v", got, err, code)
+	}
+}
+
+func read(ctx context.Context, c wire.ResourceReaderClient, id string) (*wire.PoolResourceList, error) {
+	return c.ReadResources(ctx, &wire.ClusterIdentity{ClusterID: id})
+}
+
+// cpus is an entry of one unnamed class with so many cpus.
+func cpus(n int64) *offer.Entry { return entryOf(pool("", offer.Amount{Resource: "cpu", Value: n * 1000})) }
+
+func entryOf(offers ...*offer.Offer) *offer.Entry { return &offer.Entry{Offers: offers} }
+
+func pool(class string, amounts ...offer.Amount) *offer.Offer {
+	return &offer.Offer{Class: class, Amounts: amounts, Override: -1}
+}
+
+// published returns a table with these entries; anyone else is offered nothing.
+func published(entries map[string]*offer.Entry) *table.Table {
+	tab := table.New(table.Options{})
+	publish(tab, entries)
+	return tab
+}
+
+func publish(tab *table.Table, entries map[string]*offer.Entry) {
+	anyone := &offer.Entry{}
+	if r := tab.Current(); r != nil {
+		anyone = r.Anyone
+	}
+	tab.Publish(&offer.Result{Entries: entries, Anyone: anyone})
+}
+
+// cpusOf returns the text of the cpu amount of the first pool.
+func cpusOf(t *testing.T, l *wire.PoolResourceList, err error) string {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("ReadResources: %v", err)
+	}
+	if len(l.GetResourceLists()) == 0 {
+		return "none"
+	}
+	return l.GetResourceLists()[0].GetResources()["cpu"].GetString_()
+}
+
+// rawCodec sends and receives bytes as they are.
+type rawCodec struct{}
+
+func (rawCodec) Name() string { return "proto" }
+
+func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
+	return mem.BufferSlice{mem.SliceBuffer(*v.(*[]byte))}, nil
+}
+
+func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
+	*v.(*[]byte) = data.Materialize()
+	return nil
+}

@@ -1,0 +1,250 @@
+package resourcereader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/recovery"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+)
+
+const (
+	// maxRequest bounds a request; the largest one that makes sense has less than 300 bytes.
+	maxRequest = 64 << 10
+	// maxHeaders bounds the headers of a call; gRPC's own bound is 16 MiB.
+	maxHeaders = 16 << 10
+	// maxStreams bounds the calls under way on one connection. Liqo makes a handful.
+	maxStreams = 4096
+	// handshakeTimeout bounds how long a connection may take to begin; it must be less than a shutdown, which waits for it.
+	handshakeTimeout = 5 * time.Second
+	// goAwayLead is how long before the streams end a shutdown tells clients to go elsewhere. One that is not told yet would
+	// subscribe again at once, on the same connection, over and over.
+	goAwayLead = 100 * time.Millisecond
+)
+
+// Server serves the offers of a table. Make one with New, then call Listen, then Start.
+type Server struct {
+	options   Options
+	metrics   *metrics
+	health    *health.Server
+	listening []*listener
+
+	// life ends, by end, when streams must.
+	life context.Context
+	end  context.CancelCauseFunc
+}
+
+type listener struct {
+	net.Listener
+	form Form
+}
+
+// New returns a server that listens nowhere yet. Its error is one line that says what to change.
+func New(options Options) (*Server, error) {
+	options = options.withDefaults()
+	switch {
+	case options.Table == nil:
+		return nil, errors.New("a gRPC server needs a table to serve")
+	case len(options.Endpoints) == 0:
+		return nil, errors.New("a gRPC server needs an address to listen at")
+	}
+	if err := options.TLS.check(); err != nil {
+		return nil, err
+	}
+	m, err := newMetrics(options.Registerer, options.Table)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{options: options, metrics: m, health: health.NewServer()}
+	s.life, s.end = context.WithCancelCause(context.Background())
+	s.setHealth(healthv1.HealthCheckResponse_NOT_SERVING)
+	return s, nil
+}
+
+// Listen takes the addresses. From then on clients can connect, though nobody is answered before Start. On an error none is taken.
+func (s *Server) Listen() error {
+	for _, e := range s.options.Endpoints {
+		l, err := net.Listen("tcp", e.Address)
+		if err != nil {
+			s.close()
+			return fmt.Errorf("listening for gRPC in the form %s: %w", e.Form, err)
+		}
+		s.listening = append(s.listening, &listener{Listener: l, form: e.Form})
+	}
+	return nil
+}
+
+func (s *Server) close() {
+	for _, l := range s.listening {
+		_ = l.Close()
+	}
+	s.listening = nil
+}
+
+// Addresses returns where the server listens, in the order of Options.Endpoints; none before Listen.
+func (s *Server) Addresses() []net.Addr {
+	var all []net.Addr
+	for _, l := range s.listening {
+		all = append(all, l.Addr())
+	}
+	return all
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica serves.
+func (s *Server) NeedLeaderElection() bool { return false }
+
+// Start listens, unless Listen was called, and serves until ctx ends or a listener breaks. It returns when all calls have ended and
+// every goroutine of the server with them. It must be called once.
+//
+// It implements manager.Runnable, but a manager starts what it holds once its caches are synced, and Liqo gives up after 3 s without
+// an answer to its connection: so better start it before the manager.
+//
+// On shutdown, in this order: health says NOT_SERVING; the listeners close, and clients are told to go elsewhere; streams end
+// with Unavailable; calls under way may finish until Options.ShutdownTimeout; then connections are cut.
+func (s *Server) Start(ctx context.Context) error {
+	defer s.end(errShutdown)
+	if s.listening == nil {
+		if err := s.Listen(); err != nil {
+			return err
+		}
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	security, err := s.security(ctx, group)
+	if err != nil {
+		s.close()
+		return err
+	}
+	var servers []*grpc.Server
+	for _, l := range s.listening {
+		server := s.newServer(l.form, security...)
+		servers = append(servers, server)
+		s.options.Logger.Info("serving gRPC", "address", l.Addr().String(), "form", l.form.String(), "tls", s.options.TLS != TLS{})
+		group.Go(func() error {
+			if err := server.Serve(l.Listener); err != nil {
+				return fmt.Errorf("serving gRPC at %s: %w", l.Addr(), err)
+			}
+			return nil
+		})
+	}
+	group.Go(func() error {
+		select {
+		case <-s.options.Table.Ready():
+			s.setHealth(healthv1.HealthCheckResponse_SERVING)
+		case <-ctx.Done():
+		}
+		return nil
+	})
+	group.Go(func() error {
+		<-ctx.Done()
+		s.shutdown(servers)
+		return nil
+	})
+	return group.Wait()
+}
+
+// security returns the options of TLS, and keeps the certificate up to date in the group.
+func (s *Server) security(ctx context.Context, group *errgroup.Group) ([]grpc.ServerOption, error) {
+	files := s.options.TLS
+	if files == (TLS{}) {
+		return nil, nil
+	}
+	config, err := files.config(s.options.Logger)
+	if err != nil {
+		return nil, err
+	}
+	watcher, err := certwatcher.New(files.CertFile, files.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("reading the TLS certificate %s and its key %s: %w", files.CertFile, files.KeyFile, err)
+	}
+	config.GetCertificate = watcher.GetCertificate
+	group.Go(func() error { return watcher.Start(ctx) })
+	return []grpc.ServerOption{grpc.Creds(credentials.NewTLS(config))}, nil
+}
+
+func (s *Server) newServer(form Form, more ...grpc.ServerOption) *grpc.Server {
+	recovered := s.metrics.recovered(s.options.Logger)
+	server := grpc.NewServer(append(more,
+		grpc.ForceServerCodecV2(newCodec()),
+		grpc.ChainUnaryInterceptor(s.metrics.calls.UnaryServerInterceptor(), recovery.UnaryServerInterceptor(recovered)),
+		grpc.ChainStreamInterceptor(s.metrics.calls.StreamServerInterceptor(), recovery.StreamServerInterceptor(recovered), s.endOnShutdown),
+		grpc.MaxRecvMsgSize(maxRequest),
+		grpc.MaxHeaderListSize(maxHeaders),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.ConnectionTimeout(handshakeTimeout),
+		grpc.WaitForHandlers(true),
+		// A peer that is gone without a word is noticed, and its stream freed, within 40 s; a connection without any call is
+		// closed after a quarter of an hour. There is no maximum age: it would end streams.
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 10 * time.Second, MaxConnectionIdle: 15 * time.Minute}),
+		// gRPC clients never ping more often than every 10 s; half of that tells them from a flood.
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+	)...)
+	server.RegisterService(&serviceDesc, &service{table: s.options.Table, form: form, maxWait: s.options.MaxWait, life: s.life})
+	healthv1.RegisterHealthServer(server, s.health)
+	registerReflection(server, form)
+	s.metrics.calls.InitializeMetrics(server)
+	return server
+}
+
+// endOnShutdown ends streams of every service with the server. A stream that comes after that is held open instead: ending it as well
+// would make Liqo open the next one at once.
+func (s *Server) endOnShutdown(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+	if s.life.Err() != nil {
+		<-stream.Context().Done()
+		return status.Error(codes.Unavailable, errShutdown.Error())
+	}
+	ctx, done := mortal(stream.Context(), s.life)
+	defer done()
+	return handle(srv, endingStream{stream, ctx})
+}
+
+type endingStream struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+func (s endingStream) Context() context.Context { return s.ctx }
+
+func (s *Server) setHealth(to healthv1.HealthCheckResponse_ServingStatus) {
+	s.health.SetServingStatus("", to)
+	s.health.SetServingStatus(serviceName, to)
+}
+
+func (s *Server) shutdown(servers []*grpc.Server) {
+	s.options.Logger.Info("stopping gRPC", "grace", s.options.ShutdownTimeout.String())
+	s.health.Shutdown()
+	var stopping sync.WaitGroup
+	stopped := make(chan struct{})
+	for _, server := range servers {
+		stopping.Go(server.GracefulStop)
+	}
+	go func() {
+		stopping.Wait()
+		close(stopped)
+	}()
+	streams := time.AfterFunc(goAwayLead, func() { s.end(errShutdown) })
+	defer streams.Stop()
+	grace := time.NewTimer(s.options.ShutdownTimeout)
+	defer grace.Stop()
+	select {
+	case <-stopped:
+		return
+	case <-grace.C:
+	}
+	s.options.Logger.Info("cutting connections that did not end in time")
+	for _, server := range servers {
+		server.Stop()
+	}
+	<-stopped
+}

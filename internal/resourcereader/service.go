@@ -1,0 +1,190 @@
+package resourcereader
+
+import (
+	"context"
+	"errors"
+	"time"
+	"unicode"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"proffer.dev/proffer/internal/table"
+	wire "proffer.dev/proffer/proto/resourcereader"
+)
+
+// maxIDLength is that of the longest name of a Kubernetes object.
+const maxIDLength = 253
+
+var serviceName = wire.ResourceReader_ServiceDesc.ServiceName
+
+// service answers the calls of one form.
+type service struct {
+	table   *table.Table
+	form    Form
+	maxWait time.Duration
+	// life ends when the server shuts down.
+	life context.Context
+}
+
+// serviceDesc is made by hand, since the generated ones insist on messages: here an answer is sent as the bytes it was encoded to
+// when it was first asked for.
+var serviceDesc = grpc.ServiceDesc{
+	ServiceName: serviceName,
+	HandlerType: (*any)(nil),
+	Methods: []grpc.MethodDesc{
+		unary("ReadResources", (*service).readResources),
+		unary("RemoveCluster", (*service).removeCluster),
+	},
+	Streams: []grpc.StreamDesc{{
+		StreamName:    "Subscribe",
+		ServerStreams: true,
+		Handler: func(srv any, stream grpc.ServerStream) error {
+			r := &request{message: new(wire.Empty)}
+			if err := stream.RecvMsg(r); err != nil {
+				return err
+			}
+			if err := r.check(); err != nil {
+				return err
+			}
+			return srv.(*service).subscribe(stream)
+		},
+	}},
+	Metadata: wire.ResourceReader_ServiceDesc.Metadata,
+}
+
+func unary(name string, call func(*service, context.Context, *wire.ClusterIdentity) (any, error)) grpc.MethodDesc {
+	path := "/" + serviceName + "/" + name
+	return grpc.MethodDesc{
+		MethodName: name,
+		Handler: func(srv any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
+			in := new(struct { // one allocation
+				request
+				identity wire.ClusterIdentity
+			})
+			in.message = &in.identity
+			if err := decode(&in.request); err != nil {
+				return nil, err
+			}
+			answer := func(ctx context.Context, identity any) (any, error) {
+				if err := in.check(); err != nil {
+					return nil, err
+				}
+				return call(srv.(*service), ctx, identity.(*wire.ClusterIdentity))
+			}
+			if intercept == nil {
+				return answer(ctx, &in.identity)
+			}
+			return intercept(ctx, &in.identity, &grpc.UnaryServerInfo{Server: srv, FullMethod: path}, answer)
+		},
+	}
+}
+
+// readResources returns what the consumer is offered.
+func (s *service) readResources(ctx context.Context, request *wire.ClusterIdentity) (any, error) {
+	id := request.GetClusterID()
+	if err := checkID(id); err != nil {
+		return nil, err
+	}
+	select {
+	case <-s.table.Ready():
+	default:
+		var cancel context.CancelFunc
+		ctx, cancel = s.patience(ctx)
+		defer cancel()
+	}
+	entry, err := s.table.Lookup(ctx, id)
+	if err != nil {
+		return nil, ended(err)
+	}
+	if s.form == Pools {
+		return &encoded{entry.Encoded(int(Pools), encodePools)}, nil
+	}
+	if !fitsFlat(entry.Offers) {
+		return nil, status.Errorf(codes.FailedPrecondition,
+			"consumer %s is offered %d classes and none of them is unnamed, and the flat form can say only one: leave the class out of one policy, or serve the form pools",
+			id, len(entry.Offers))
+	}
+	return &encoded{entry.Encoded(int(Flat), encodeFlat)}, nil
+}
+
+// patience bounds how long a read waits for the first offers. It ends a little before the caller's deadline, so that the caller is told what
+// is wrong instead of finding that time has passed.
+func (s *service) patience(ctx context.Context) (context.Context, context.CancelFunc) {
+	wait := s.maxWait
+	if deadline, ok := ctx.Deadline(); ok {
+		left := time.Until(deadline)
+		wait = min(wait, left-min(left/10, 100*time.Millisecond))
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	ctx, done := mortal(ctx, s.life)
+	return ctx, func() { done(); cancel() }
+}
+
+// removeCluster takes the hint that the consumer is gone.
+func (s *service) removeCluster(_ context.Context, request *wire.ClusterIdentity) (any, error) {
+	s.table.Forget(request.GetClusterID())
+	return &wire.Empty{}, nil
+}
+
+// subscribe tells the stream what changes until the stream or the server ends. Nothing else sends on the stream.
+func (s *service) subscribe(stream grpc.ServerStream) error {
+	ctx := stream.Context()
+	select {
+	case <-s.table.Ready():
+	case <-ctx.Done():
+		return ended(context.Cause(ctx))
+	}
+	subscription := s.table.Subscribe()
+	defer subscription.Close()
+	for {
+		id, err := subscription.Next(ctx)
+		if err != nil {
+			return ended(err)
+		}
+		if err := stream.SendMsg(&wire.ClusterIdentity{ClusterID: id}); err != nil {
+			return err
+		}
+	}
+}
+
+// checkID refuses what cannot be the ID of a cluster: a UUID up to Liqo v0.10, a DNS-1123 label from v1.0. It is no stricter than it has to be,
+// since what is refused here leaves a consumer without an offer.
+func checkID(id string) error {
+	switch {
+	case id == "":
+		return status.Error(codes.InvalidArgument, "clusterID is empty: name the consumer whose resources to read")
+	case len(id) > maxIDLength:
+		return status.Errorf(codes.InvalidArgument, "clusterID is %d bytes long: at most %d can be the ID of a cluster", len(id), maxIDLength)
+	}
+	for _, r := range id {
+		if unicode.IsControl(r) {
+			return status.Errorf(codes.InvalidArgument, "clusterID holds the control character %U, which no ID of a cluster does", r)
+		}
+	}
+	return nil
+}
+
+// errShutdown is the cause of the end of what a shutdown ends.
+var errShutdown = errors.New("the server is shutting down")
+
+// ended is the status of a call that ended without an answer because of err.
+func ended(err error) error {
+	switch {
+	case errors.Is(err, errShutdown):
+		return status.Error(codes.Unavailable, errShutdown.Error())
+	case errors.Is(err, context.Canceled):
+		return status.Error(codes.Canceled, err.Error())
+	case errors.Is(err, table.ErrNotReady):
+		return status.Error(codes.Unavailable, err.Error())
+	}
+	return status.FromContextError(err).Err()
+}
+
+// mortal returns a context that also ends when life does, with the cause of that. The caller must call done.
+func mortal(ctx, life context.Context) (_ context.Context, done func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(life, func() { cancel(context.Cause(life)) })
+	return ctx, func() { stop(); cancel(nil) }
+}

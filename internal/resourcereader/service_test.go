@@ -1,0 +1,274 @@
+package resourcereader
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
+	wire "proffer.dev/proffer/proto/resourcereader"
+	"proffer.dev/proffer/proto/resourcereader/flat"
+)
+
+// rome is offered an unnamed pool and one of class gold.
+func rome() *offer.Entry {
+	return entryOf(
+		pool("", offer.Amount{Resource: "cpu", Value: 1500}, offer.Amount{Resource: "memory", Value: 2_000_000_000}),
+		pool("gold", offer.Amount{Resource: "nvidia.com/gpu", Value: 0}),
+	)
+}
+
+func text(s string) *wire.Quantity { return &wire.Quantity{String_: proto.String(s)} }
+
+func TestPoolsAreTheClassesOfAConsumer(t *testing.T) {
+	r := start(t, published(map[string]*offer.Entry{"rome": rome()}))
+	got, err := read(timeout(t), r.client(t), "rome")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &wire.PoolResourceList{ResourceLists: []*wire.ResourceList{
+		{Resources: map[string]*wire.Quantity{"cpu": text("1500m"), "memory": text("2G")}},
+		{Resources: map[string]*wire.Quantity{"nvidia.com/gpu": text("0")}, PoolPrefix: "gold"},
+	}}
+	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// readFlat calls as a client of the flat form does.
+func readFlat(t *testing.T, r *running, id string) (*flat.ResourceList, error) {
+	t.Helper()
+	list := &flat.ResourceList{}
+	err := r.dial(t).Invoke(timeout(t), "/resource_reader/ReadResources", &wire.ClusterIdentity{ClusterID: id}, list)
+	return list, err
+}
+
+func TestFlatIsTheUnnamedClassOrTheOnlyOne(t *testing.T) {
+	cpu := func(n int64) offer.Amount { return offer.Amount{Resource: "cpu", Value: n * 1000} }
+	r := start(t, published(map[string]*offer.Entry{
+		"unnamed": entryOf(pool("", cpu(1))),
+		"both":    entryOf(pool("", cpu(1)), pool("gold", cpu(2))),
+		"gold":    entryOf(pool("gold", cpu(2))),
+		"two":     entryOf(pool("gold", cpu(2)), pool("silver", cpu(3))),
+	}), form(Flat))
+	for id, want := range map[string]string{"unnamed": "1", "both": "1", "gold": "2", "nobody": ""} {
+		list, err := readFlat(t, r, id)
+		if err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+		if got := list.GetResources()["cpu"].GetString_(); got != want {
+			t.Errorf("%s is offered %q cpu, want %q", id, got, want)
+		}
+	}
+	_, err := readFlat(t, r, "two")
+	wantCode(t, err, codes.FailedPrecondition)
+}
+
+// These bytes are built from the table of LIQO.md by hand, field by field, and sent under the paths that Liqo calls.
+func TestTheWireIsLiqosOwn(t *testing.T) {
+	str := func(field protowire.Number, s string) []byte {
+		return protowire.AppendString(protowire.AppendTag(nil, field, protowire.BytesType), s)
+	}
+	message := func(field protowire.Number, parts ...[]byte) []byte {
+		var body []byte
+		for _, p := range parts {
+			body = append(body, p...)
+		}
+		return protowire.AppendBytes(protowire.AppendTag(nil, field, protowire.BytesType), body)
+	}
+	amount := func(name, quantity string) []byte { return message(1, str(1, name), message(2, str(1, quantity))) }
+	lists := map[Form][]byte{
+		Pools: append(message(1, amount("cpu", "1500m"), amount("memory", "2G")), message(1, amount("nvidia.com/gpu", "0"), str(3, "gold"))...),
+		Flat:  append(amount("cpu", "1500m"), amount("memory", "2G")...),
+	}
+	for f, want := range lists {
+		t.Run(f.String(), func(t *testing.T) {
+			r := start(t, published(map[string]*offer.Entry{"rome": rome()}), form(f))
+			conn := r.dial(t, grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{})))
+			request, nothing := str(1, "rome"), []byte{}
+			for path, want := range map[string][]byte{
+				"/resource_reader/ReadResources": want,
+				"/resource_reader/RemoveCluster": {},
+			} {
+				got := []byte("left over")
+				if err := conn.Invoke(timeout(t), path, &request, &got); err != nil {
+					t.Fatalf("%s: %v", path, err)
+				}
+				if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", path, diff)
+				}
+			}
+			stream, err := conn.NewStream(timeout(t), &grpc.StreamDesc{ServerStreams: true}, "/resource_reader/Subscribe")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := stream.SendMsg(&nothing); err != nil {
+				t.Fatal(err)
+			}
+			if err := stream.CloseSend(); err != nil {
+				t.Fatal(err)
+			}
+			got := []byte("left over")
+			if err := stream.RecvMsg(&got); err != nil || len(got) != 0 {
+				t.Errorf("the first notification is %q, %v; want an empty message", got, err)
+			}
+			// Read once more, so that the change is told.
+			if err := conn.Invoke(timeout(t), "/resource_reader/ReadResources", &request, &got); err != nil {
+				t.Fatal(err)
+			}
+			publish(r.table, map[string]*offer.Entry{"rome": cpus(9)})
+			if err := stream.RecvMsg(&got); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(request, got); diff != "" {
+				t.Errorf("the notification of rome (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAnIDThatCannotBeOneIsRefusedAndNotRemembered(t *testing.T) {
+	r := start(t, published(nil))
+	c := r.client(t)
+	for name, id := range map[string]string{
+		"is empty":              "",
+		"254 bytes":             strings.Repeat("x", 254),
+		"control character U+0": "rome\n",
+		"U+0000":                "\x00",
+		"U+0085":                "rome\u0085",
+	} {
+		_, err := read(timeout(t), c, id)
+		wantCode(t, err, codes.InvalidArgument)
+		if !strings.Contains(status.Convert(err).Message(), name) {
+			t.Errorf("the message %q does not say %q", status.Convert(err).Message(), name)
+		}
+	}
+	bad := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "\xff\xfe")
+	conn := r.dial(t, grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{})))
+	var answer []byte
+	for _, request := range [][]byte{bad, []byte("garbage"), {0x0a, 0xff}} {
+		for _, path := range []string{"/resource_reader/ReadResources", "/resource_reader/RemoveCluster"} {
+			err := conn.Invoke(timeout(t), path, &request, &answer)
+			wantCode(t, err, codes.InvalidArgument)
+		}
+	}
+	if got := r.table.Strangers(); len(got) != 0 {
+		t.Errorf("remembered: %q", got)
+	}
+	if _, err := read(timeout(t), c, strings.Repeat("x", 253)); err != nil {
+		t.Errorf("the longest ID there is: %v", err)
+	}
+}
+
+func TestRemoveClusterIsAHintThatChangesNoOffer(t *testing.T) {
+	r := start(t, published(map[string]*offer.Entry{"rome": cpus(2)}))
+	c := r.client(t)
+	stream := subscribed(t, c)
+	for _, id := range []string{"rome", "oslo"} {
+		if _, err := read(timeout(t), c, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{"rome", "", "nobody knows", strings.Repeat("x", 1000)} {
+		if _, err := c.RemoveCluster(timeout(t), &wire.ClusterIdentity{ClusterID: id}); err != nil {
+			t.Errorf("RemoveCluster(%.20q): %v", id, err)
+		}
+	}
+	// Rome is told of no more until it is read again, and is still offered the same.
+	publish(r.table, map[string]*offer.Entry{"rome": cpus(3), "oslo": cpus(1)})
+	if got := next(t, stream); got != "oslo" {
+		t.Errorf("told of %q, want oslo only", got)
+	}
+	got, err := read(timeout(t), c, "rome")
+	if got := cpusOf(t, got, err); got != "3" {
+		t.Errorf("rome is offered %s, want 3", got)
+	}
+}
+
+func TestAnEarlyReadWaitsForTheFirstOffers(t *testing.T) {
+	r := start(t, table.New(table.Options{}))
+	c := r.client(t)
+	type answer struct {
+		list *wire.PoolResourceList
+		err  error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		list, err := read(timeout(t), c, "rome")
+		answers <- answer{list, err}
+	}()
+	// A second call on the same connection that gives up tells that the first one is waiting.
+	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err := read(short, c, "rome")
+	wantCode(t, err, codes.Unavailable)
+	select {
+	case a := <-answers:
+		t.Fatalf("answered before there were offers: %v, %v", a.list, a.err)
+	default:
+	}
+	publish(r.table, map[string]*offer.Entry{"rome": cpus(2)})
+	a := <-answers
+	if got := cpusOf(t, a.list, a.err); got != "2" {
+		t.Errorf("rome is offered %s, want 2", got)
+	}
+}
+
+func TestAnEarlyReadWithoutADeadlineWaitsOnlySoLong(t *testing.T) {
+	r := start(t, table.New(table.Options{}), func(o *Options) { o.MaxWait = 50 * time.Millisecond })
+	_, err := read(context.WithoutCancel(t.Context()), r.client(t), "rome")
+	wantCode(t, err, codes.Unavailable)
+	if got := status.Convert(err).Message(); !strings.Contains(got, table.ErrNotReady.Error()) {
+		t.Errorf("message %q", got)
+	}
+}
+
+func TestTheSameQuantityIsNotSharedBetweenCalls(t *testing.T) {
+	// fixed-resources did, and its String method writes a cache: a data race, which this would show under -race.
+	r := start(t, published(map[string]*offer.Entry{"rome": rome()}))
+	c := r.client(t)
+	done := make(chan error)
+	for range 8 {
+		go func() {
+			var err error
+			for range 50 {
+				if _, e := read(timeout(t), c, "rome"); e != nil {
+					err = e
+				}
+			}
+			done <- err
+		}()
+	}
+	for range 8 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestThereIsNoAnswerWithoutAQuantity(t *testing.T) {
+	// A nil Quantity panics Liqo, and so does an empty one.
+	r := start(t, published(map[string]*offer.Entry{"rome": rome()}))
+	got, err := read(timeout(t), r.client(t), "rome")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range got.GetResourceLists() {
+		for name, q := range l.GetResources() {
+			if q.GetString_() == "" {
+				t.Errorf("%s has no quantity", name)
+			}
+		}
+	}
+}
