@@ -55,23 +55,17 @@ func (r *Report) verdict(id string, o *Offer, hasPods bool) verdict {
 		return verdict{report: r}
 	}
 	for _, resource := range needed {
-		value, named := o.Amount(resource)
-		if !named || revoked(o, resource) {
+		i, named := o.find(resource)
+		if !named || o.Steps[i].Source == FromRevocation {
 			r.missing(resource)
 		}
-		if named && value == 0 && hasPods && evictsAtZero(resource) && len(r.Zeroed) < MaxReported {
+		if named && o.Amounts[i].Value == 0 && hasPods && evictsAtZero(resource) && len(r.Zeroed) < MaxReported {
 			if n := len(r.Zeroed); n == 0 || r.Zeroed[n-1] != id {
 				r.Zeroed = append(r.Zeroed, id)
 			}
 		}
 	}
 	return verdict{report: r, offer: o, held: o.Held()}
-}
-
-// revoked reports whether the amount only stands there because it was offered once.
-func revoked(o *Offer, resource string) bool {
-	i, found := slices.BinarySearchFunc(o.Steps, revocation(resource), byResource)
-	return found && o.Steps[i].Source == FromRevocation
 }
 
 func (r *Report) lastNotHeld() int {
