@@ -17,12 +17,12 @@ const (
 func benchTable(b *testing.B) (*Table, []string, [2]*offer.Result) {
 	ids := make([]string, benchConsumers)
 	var results [2]*offer.Result
-	anyone := &offer.Entry{}
+	anyone := newEntry()
 	for r := range results {
 		e := entries{}
 		for i := range ids {
 			ids[i] = fmt.Sprintf("32f0b45b-5c06-4cc4-84b6-%012d", i)
-			e[ids[i]] = &offer.Entry{}
+			e[ids[i]] = newEntry()
 		}
 		results[r] = result(anyone, e)
 	}

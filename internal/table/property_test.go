@@ -56,7 +56,7 @@ func TestAnyHistoryGivesWhatTheModelGives(t *testing.T) {
 	ids := []string{"a", "b", "c", "d", "e"}
 	pool := make([]*offer.Entry, 4)
 	for i := range pool {
-		pool[i] = &offer.Entry{}
+		pool[i] = newEntry()
 	}
 	anID, anEntry := rapid.SampledFrom(ids), rapid.SampledFrom(pool)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -141,7 +141,7 @@ func raceOnce(t *testing.T, seed uint64) {
 	const clients, consumers, publications = 4, 8, 200
 	var versions sync.Map // *offer.Entry -> int
 	newEntry := func(version int) *offer.Entry {
-		e := &offer.Entry{}
+		e := newEntry()
 		versions.Store(e, version)
 		return e
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // Publish makes the result what readers see, and tells every subscription which consumers that were read are now offered
-// something else; entries are compared by identity. It waits for no reader, and for no subscription. The result and its
+// something else. It waits for no reader, and for no subscription. The result and its
 // Anyone must not be nil, and the caller must not change it any more.
 func (t *Table) Publish(result *offer.Result) {
 	if result == nil || result.Anyone == nil {
@@ -53,7 +53,7 @@ func newMarks(result *offer.Result, old map[string]*mark) map[string]*mark {
 // diff is how a result differs from the snapshot before it.
 type diff struct {
 	joined, left []string
-	// changed are consumers in both, with another entry.
+	// changed are consumers in both that read other amounts.
 	changed []string
 }
 
@@ -66,7 +66,7 @@ func compare(old *snapshot, result *offer.Result) diff {
 		switch before, ok := old.result.Entries[id]; {
 		case !ok:
 			d.joined = append(d.joined, id)
-		case before != entry:
+		case !before.SameAmounts(entry):
 			d.changed = append(d.changed, id)
 		}
 	}
@@ -90,7 +90,7 @@ func (t *Table) concerned(old, next *snapshot, d diff) []string {
 		}
 	}
 	anyone := next.result.Anyone
-	if anyone != old.result.Anyone {
+	if !anyone.SameAmounts(old.result.Anyone) {
 		for _, id := range t.strangers.Keys() {
 			_, was := old.marks[id]
 			_, is := next.marks[id]
@@ -104,7 +104,7 @@ func (t *Table) concerned(old, next *snapshot, d diff) []string {
 			continue
 		}
 		next.marks[id].set()
-		if next.result.Entries[id] != old.result.Anyone {
+		if !next.result.Entries[id].SameAmounts(old.result.Anyone) {
 			ids = append(ids, id)
 		}
 	}
@@ -113,7 +113,7 @@ func (t *Table) concerned(old, next *snapshot, d diff) []string {
 			continue
 		}
 		t.strangers.Add(id, struct{}{})
-		if anyone != old.result.Entries[id] {
+		if !anyone.SameAmounts(old.result.Entries[id]) {
 			ids = append(ids, id)
 		}
 	}

@@ -9,8 +9,6 @@ import (
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
-
-	"proffer.dev/proffer/internal/offer"
 )
 
 // shuffle gives each of the IDs a new offer.
@@ -20,7 +18,7 @@ func shuffle(tab *Table, ids ...string) {
 		e[id] = entry
 	}
 	for _, id := range ids {
-		e[id] = &offer.Entry{}
+		e[id] = newEntry()
 	}
 	tab.Publish(result(tab.Current().Anyone, e))
 }
@@ -29,7 +27,7 @@ func shuffle(tab *Table, ids ...string) {
 func readTable(t *testing.T, ids ...string) *Table {
 	t.Helper()
 	tab := New(Options{})
-	tab.Publish(result(&offer.Entry{}, nil))
+	tab.Publish(result(newEntry(), nil))
 	shuffle(tab, ids...)
 	for _, id := range ids {
 		lookup(t, tab, id)
@@ -41,7 +39,7 @@ func TestASubscriptionStartsWithAllConsumers(t *testing.T) {
 	for _, ready := range []bool{false, true} {
 		tab := New(Options{})
 		if ready {
-			tab.Publish(result(&offer.Entry{}, nil))
+			tab.Publish(result(newEntry(), nil))
 		}
 		id, err := subscribe(t, tab).Next(t.Context())
 		if id != "" || err != nil {
@@ -130,14 +128,14 @@ func TestAQueueThatNeverRunsEmptyStaysSmall(t *testing.T) {
 func TestNamesOfConsumersThatAreGoneAreGivenBack(t *testing.T) {
 	tab := New(Options{MaxStrangers: 1})
 	tab.names.slack = 10
-	nobody := &offer.Entry{}
+	nobody := newEntry()
 	tab.Publish(result(nobody, nil))
 	s := subscribe(t, tab)
 	drain(s)
 	for i := range 1000 {
 		id := fmt.Sprint("passer-by-", i)
 		lookup(t, tab, id)
-		tab.Publish(result(nobody, entries{id: {}}))
+		tab.Publish(result(nobody, entries{id: newEntry()}))
 		if told := drain(s); !slices.Contains(told, id) {
 			t.Fatalf("told %q, and not %q", told, id)
 		}

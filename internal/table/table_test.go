@@ -45,8 +45,8 @@ func drain(s *Subscription) []string {
 }
 
 func TestPublishNotifiesWhoWasReadAndChanged(t *testing.T) {
-	nobody, other := &offer.Entry{}, &offer.Entry{}
-	a, b, c := &offer.Entry{}, &offer.Entry{}, &offer.Entry{}
+	nobody, other := newEntry(), newEntry()
+	a, b, c := newEntry(), newEntry(), newEntry()
 	for _, tc := range []struct {
 		name   string
 		before *offer.Result
@@ -92,18 +92,18 @@ func TestPublishNotifiesWhoWasReadAndChanged(t *testing.T) {
 }
 
 func TestWhoWasReadStaysReadOnItsWayInAndOut(t *testing.T) {
-	nobody := &offer.Entry{}
+	nobody := newEntry()
 	tab := New(Options{})
 	tab.Publish(result(nobody, nil))
 	lookup(t, tab, "rome")
 	s := subscribe(t, tab)
 	drain(s)
 	for i, r := range []*offer.Result{
-		result(nobody, entries{"rome": {}}),
-		result(nobody, entries{"rome": {}}),
+		result(nobody, entries{"rome": newEntry()}),
+		result(nobody, entries{"rome": newEntry()}),
 		result(nobody, nil),
-		result(&offer.Entry{}, nil),
-		result(nobody, entries{"rome": {}}),
+		result(newEntry(), nil),
+		result(nobody, entries{"rome": newEntry()}),
 	} {
 		tab.Publish(r)
 		if diff := cmp.Diff([]string{"rome"}, drain(s)); diff != "" {
@@ -118,9 +118,9 @@ func TestForgetEndsNotificationsUntilTheNextRead(t *testing.T) {
 		publish := func() {
 			e := entries{}
 			if known {
-				e["rome"] = &offer.Entry{}
+				e["rome"] = newEntry()
 			}
-			tab.Publish(result(&offer.Entry{}, e))
+			tab.Publish(result(newEntry(), e))
 		}
 		publish()
 		before := lookup(t, tab, "rome")
@@ -153,7 +153,7 @@ func TestForgetBeforeAnythingIsPublishedIsHarmless(t *testing.T) {
 func TestStrangersAreRememberedUpToTheBound(t *testing.T) {
 	calls := 0
 	tab := New(Options{MaxStrangers: 2, OnStranger: func() { calls++ }})
-	tab.Publish(result(&offer.Entry{}, entries{"rome": {}}))
+	tab.Publish(result(newEntry(), entries{"rome": newEntry()}))
 	for _, id := range []string{"rome", "a", "b", "a", "c", "", "a"} {
 		lookup(t, tab, id)
 	}
@@ -172,14 +172,14 @@ func TestStrangersAreRememberedUpToTheBound(t *testing.T) {
 func TestAStrangerThatBecomesKnownStaysAmongTheStrangers(t *testing.T) {
 	// Who evaluates strangers as consumers would otherwise find and lose each of them in turn.
 	tab := New(Options{})
-	tab.Publish(result(&offer.Entry{}, nil))
+	tab.Publish(result(newEntry(), nil))
 	lookup(t, tab, "rome")
 	for range 3 {
 		e := entries{}
 		for _, id := range tab.Strangers() {
-			e[id] = &offer.Entry{}
+			e[id] = newEntry()
 		}
-		tab.Publish(result(&offer.Entry{}, e))
+		tab.Publish(result(newEntry(), e))
 		if _, ok := tab.Current().Entries["rome"]; !ok {
 			t.Fatal("the stranger was lost")
 		}
@@ -189,7 +189,7 @@ func TestAStrangerThatBecomesKnownStaysAmongTheStrangers(t *testing.T) {
 func TestLookupWaitsForTheFirstSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tab := New(Options{})
-		e := &offer.Entry{}
+		e := newEntry()
 		got := make(chan *offer.Entry)
 		go func() {
 			entry, err := tab.Lookup(t.Context(), "rome")
@@ -206,7 +206,7 @@ func TestLookupWaitsForTheFirstSnapshot(t *testing.T) {
 			t.Fatal("ready before anything was published")
 		default:
 		}
-		tab.Publish(result(&offer.Entry{}, entries{"rome": e}))
+		tab.Publish(result(newEntry(), entries{"rome": e}))
 		if entry := <-got; entry != e {
 			t.Errorf("got %p, want %p", entry, e)
 		}
@@ -223,7 +223,7 @@ func TestLookupBeforeTheFirstSnapshotEndsWithItsContext(t *testing.T) {
 	if e != nil || !errors.Is(err, ErrNotReady) || !errors.Is(err, cause) {
 		t.Errorf("Lookup = %v, %v; want ErrNotReady and the cause", e, err)
 	}
-	tab.Publish(result(&offer.Entry{}, nil))
+	tab.Publish(result(newEntry(), nil))
 	if _, err := tab.Lookup(ctx, "rome"); err != nil {
 		t.Errorf("an answer that is at hand was refused: %v", err)
 	}
@@ -234,7 +234,7 @@ func TestRevisionCountsPublications(t *testing.T) {
 	if tab.Revision() != 0 || tab.Current() != nil {
 		t.Error("there is a revision or a result before the first publication")
 	}
-	r := result(&offer.Entry{}, nil)
+	r := result(newEntry(), nil)
 	for want := range uint64(3) {
 		tab.Publish(r)
 		if got := tab.Revision(); got != want+1 {
@@ -263,13 +263,13 @@ func TestMarksAreKeptOnlyForConsumersInTheSnapshot(t *testing.T) {
 	tab := New(Options{MaxStrangers: 1})
 	e := entries{}
 	for _, id := range []string{"a", "b", "c", "d"} {
-		e[id] = &offer.Entry{}
+		e[id] = newEntry()
 	}
-	tab.Publish(result(&offer.Entry{}, e))
+	tab.Publish(result(newEntry(), e))
 	for id := range e {
 		lookup(t, tab, id)
 	}
-	tab.Publish(result(&offer.Entry{}, entries{"a": e["a"]}))
+	tab.Publish(result(newEntry(), entries{"a": e["a"]}))
 	if got := len(tab.snapshot.Load().marks); got != 1 {
 		t.Errorf("%d marks for 1 consumer", got)
 	}
@@ -280,11 +280,35 @@ func TestMarksAreKeptOnlyForConsumersInTheSnapshot(t *testing.T) {
 
 func TestLookupAllocatesNothing(t *testing.T) {
 	tab := New(Options{})
-	tab.Publish(result(&offer.Entry{}, entries{"rome": {}}))
+	tab.Publish(result(newEntry(), entries{"rome": newEntry()}))
 	for _, id := range []string{"rome", "a stranger already met", ""} {
 		lookup(t, tab, id)
 		if n := testing.AllocsPerRun(100, func() { _, _ = tab.Lookup(t.Context(), id) }); n != 0 {
 			t.Errorf("Lookup(%q) allocates %v times", id, n)
 		}
+	}
+}
+
+func TestAnEntryThatReadsTheSameIsNoChange(t *testing.T) {
+	tab := New(Options{})
+	e := newEntry()
+	tab.Publish(result(newEntry(), entries{"rome": e}))
+	lookup(t, tab, "rome")
+	lookup(t, tab, "stranger")
+	sub := tab.Subscribe()
+	defer sub.Close()
+	again := &offer.Entry{Offers: []*offer.Offer{{Amounts: slices.Clone(e.Offers[0].Amounts), Policy: "another"}}}
+	tab.Publish(result(&offer.Entry{Offers: tab.Current().Anyone.Offers}, entries{"rome": again}))
+	if got := lookup(t, tab, "rome"); got != again {
+		t.Error("the new entry, with its new explanation, is not what is read")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	sub.pop() // the empty ID
+	if id, err := sub.Next(ctx); err == nil {
+		t.Errorf("told of %q", id)
+	}
+	if id, waiting := sub.pop(); waiting {
+		t.Errorf("%q is waiting to be told of", id)
 	}
 }

@@ -1,0 +1,96 @@
+# Everything that builds, checks or runs Proffer. Needs Go, make, bash and git; docker only for the image.
+# `make help` lists the targets.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+# An exported KUBECONFIG may be somebody's real cluster. No target hears of it; `make run KUBECONFIG=...` asks for it.
+unexport KUBECONFIG
+export GOWORK := off
+
+TOOL := go tool -modfile=hack/tools/go.mod
+CONTROLPLANE := go run ./hack/controlplane/cmd/controlplane
+GOLANGCI := bin/golangci-lint
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+IMG ?= proffer:$(VERSION)
+TEST_FLAGS ?=
+TEST_TIMEOUT ?= 20m
+BENCH ?= .
+
+# Modules of their own under test/, and all that hold Go code.
+TEST_MODULES := $(patsubst %/go.mod,%,$(wildcard test/*/go.mod))
+CODE_MODULES := . $(TEST_MODULES)
+
+##@ Use
+
+.PHONY: help
+help: ## Say what there is
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build the operator: bin/proffer
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/proffer ./cmd/proffer
+
+.PHONY: run
+run: ## Show it live, on a control plane of its own; KUBECONFIG=file uses that cluster instead
+	go run ./hack/demo $(if $(filter command,$(origin KUBECONFIG)),--kubeconfig='$(KUBECONFIG)')
+
+.PHONY: image
+image: ## Build the container image: IMG=proffer:VERSION
+	docker build --build-arg VERSION=$(VERSION) -t $(IMG) .
+
+.PHONY: controlplane
+controlplane: ## Get kube-apiserver, etcd and kubectl, and print where they are
+	@$(CONTROLPLANE)
+
+##@ Check
+
+.PHONY: test
+test: ## Run every test there is: unit, property, API server, interoperability, all with the race detector
+	assets="$$($(CONTROLPLANE))"; \
+	KUBEBUILDER_ASSETS="$$assets" go run ./hack/gotest $(CODE_MODULES) -- -race -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
+
+.PHONY: bench
+bench: ## Run the benchmarks: BENCH=regexp; the figures are in bin/bench.txt too
+	mkdir -p bin
+	assets="$$($(CONTROLPLANE))"; \
+	KUBEBUILDER_ASSETS="$$assets" go test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 60m ./test/bench/... | tee bin/bench.txt
+	@grep -q '^Benchmark' bin/bench.txt || { echo "bench: no benchmark matches '$(BENCH)'" >&2; exit 1; }
+
+.PHONY: lint
+lint: $(GOLANGCI) ## Lint every module that holds Go code
+	@failed=; for module in $(CODE_MODULES); do \
+		echo "lint: $$module"; \
+		(cd "$$module" && "$(CURDIR)/$(GOLANGCI)" run --config "$(CURDIR)/.golangci.yml" ./...) || failed="$$failed $$module"; \
+	done; \
+	[[ -z "$$failed" ]] || { echo "lint: problems in:$$failed" >&2; exit 1; }
+
+.PHONY: verify
+verify: ## Check what is generated, tidy, formatted, imported, rendered
+	@hack/verify/run.sh
+
+##@ Change
+
+.PHONY: generate
+generate: ## Write the generated Go: deep copies and the wire contract
+	$(if $(wildcard api),$(TOOL) controller-gen object paths=./api/...)
+	$(if $(wildcard buf.gen.yaml),$(TOOL) buf generate)
+
+.PHONY: manifests
+manifests: ## Write the CRD and the RBAC role from the markers in the code
+	$(if $(wildcard api),$(TOOL) controller-gen crd paths=./api/... output:crd:dir=config/crd/bases)
+	$(if $(wildcard controllers),$(TOOL) controller-gen rbac:roleName=proffer-manager paths=./controllers/... output:rbac:dir=config/rbac)
+
+.PHONY: fmt
+fmt: ## Format the Go code
+	git ls-files -co --exclude-standard -- '*.go' | xargs gofmt -w
+
+.PHONY: clean
+clean: ## Remove what was built here; the cache of the control plane stays
+	rm -rf bin
+
+$(GOLANGCI): hack/lint/go.mod hack/lint/go.sum
+	@echo "building golangci-lint (minutes, the first time)" >&2
+	go build -C hack/lint -o "$(CURDIR)/$@" github.com/golangci/golangci-lint/v2/cmd/golangci-lint

@@ -1,0 +1,99 @@
+package v1alpha1_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
+
+	"proffer.dev/proffer/api/v1alpha1"
+)
+
+// The rules of the CRD are the API server's to decide, so every test of this package asks a real one.
+var (
+	controlPlane envtest.Environment
+	restConfig   *rest.Config
+	api          client.Client
+)
+
+var crdDirectory = filepath.Join("..", "..", "config", "crd", "bases")
+
+func TestMain(m *testing.M) {
+	code, err := runOnControlPlane(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func runOnControlPlane(m *testing.M) (int, error) {
+	controlPlane.CRDDirectoryPaths = []string{crdDirectory}
+	controlPlane.ErrorIfCRDPathMissing = true
+
+	var err error
+	if restConfig, err = controlPlane.Start(); err != nil {
+		return 0, fmt.Errorf("start a control plane: %w", err)
+	}
+	defer func() {
+		if err := controlPlane.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "stop the control plane:", err)
+		}
+	}()
+
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return 0, err
+	}
+	if api, err = client.New(restConfig, client.Options{Scheme: scheme}); err != nil {
+		return 0, err
+	}
+	return m.Run(), nil
+}
+
+// policy returns a ResourcePolicy as an admin writes it, with the given spec, in YAML.
+func policy(t *testing.T, name, spec string) *unstructured.Unstructured {
+	t.Helper()
+	return object(t, fmt.Sprintf("apiVersion: proffer.dev/v1alpha1\nkind: ResourcePolicy\nmetadata: {name: %s}\nspec:\n  %s\n",
+		name, strings.ReplaceAll(strings.TrimSpace(spec), "\n", "\n  ")))
+}
+
+// object returns the object that the YAML describes, with whole numbers as whole numbers, as kubectl reads it.
+func object(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	json, err := yaml.YAMLToJSONStrict([]byte(text))
+	if err != nil {
+		t.Fatalf("%v in:\n%s", err, text)
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(json); err != nil {
+		t.Fatalf("%v in:\n%s", err, text)
+	}
+	return u
+}
+
+// strict makes the API server refuse keys it does not know, as kubectl does.
+const strict = client.FieldValidation(metav1.FieldValidationStrict)
+
+// create creates the object, strictly, and deletes it when the test ends.
+func create(t *testing.T, obj client.Object, opts ...client.CreateOption) {
+	t.Helper()
+	if err := api.Create(t.Context(), obj, append(opts, strict)...); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.IgnoreNotFound(api.Delete(context.WithoutCancel(t.Context()), obj)); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,188 @@
+package v1alpha1_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	textMessage  = "write an amount as Kubernetes does, such as 2, 500m, 16Gi or 1e3, with an exponent of at most two digits"
+	signMessage  = "an amount is not negative: write 0 or more"
+	limitMessage = "an amount is at most 9223372036854775807: write less"
+	wholeMessage = "only cpu can be less than a whole unit (m is milli, a thousandth): write a whole number, such as 100M or 100Mi for memory, 10 for pods"
+	milliMessage = "cpu is counted down to 1m: write cores or thousandths of a core, such as 2, 0.5 or 500m"
+	keyMessage   = "a key is the name of a resource, such as cpu, memory, pods or nvidia.com/gpu"
+
+	offerFixed = "spec.offer.fixed: Invalid value: "
+)
+
+var quantityRules = []rule{
+	{
+		name:    "amounts are not negative",
+		valid:   []string{amount("memory", `0`), amount("memory", `"0"`), amount("cpu", `"+5"`)},
+		invalid: amount("cpu", `"-1"`),
+		want:    `spec.offer.fixed[cpu]: Invalid value: "-1": ` + signMessage,
+	},
+	{
+		name:    "whole amounts are not negative",
+		invalid: amount("memory", `-1`),
+		want:    `spec.offer.fixed[memory]: Invalid value: -1: ` + signMessage,
+	},
+	{
+		name:    "the exponent of an amount is small",
+		valid:   []string{amount("memory", "1e3"), amount("memory", `"1e3"`), amount("memory", `"1E+3"`), amount("memory", `"1e18"`)},
+		invalid: amount("memory", `"1e999999999"`),
+		want:    `spec.offer.fixed[memory]: Invalid value: "1e999999999": ` + textMessage,
+	},
+	{
+		name:    "the exponent of an amount is small where a longer one would wrap to a valid one",
+		invalid: amount("memory", `"1e4294967298"`),
+		want:    `spec.offer.fixed[memory]: Invalid value: "1e4294967298": ` + textMessage,
+	},
+	{
+		name:    "the exponent of an amount is whole",
+		invalid: amount("cpu", `"1e1.5"`),
+		want:    `spec.offer.fixed[cpu]: Invalid value: "1e1.5": ` + textMessage,
+	},
+	{
+		name:    "an amount is short",
+		valid:   []string{amount("memory", `"`+strings.Repeat("0", 31)+`1"`)},
+		invalid: amount("memory", `"`+strings.Repeat("0", 32)+`1"`),
+		want:    `spec.offer.fixed.memory: Too long: may not be more than 32 bytes`,
+	},
+	{
+		name:    "an amount fits in 63 bits",
+		valid:   []string{amount("memory", "9223372036854775807"), amount("memory", `"9223372036854775807"`), amount("memory", `"9E"`)},
+		invalid: amount("memory", `"9223372036854775808"`),
+		want:    `spec.offer.fixed[memory]: Invalid value: "9223372036854775808": ` + limitMessage,
+	},
+	{
+		name:    "an amount with an exponent fits in 63 bits",
+		invalid: amount("memory", `"1e19"`),
+		want:    `spec.offer.fixed[memory]: Invalid value: "1e19": ` + limitMessage,
+	},
+	{
+		name:    "a binary amount fits in 63 bits",
+		valid:   []string{amount("memory", "7Ei"), amount("memory", "8191Pi")},
+		invalid: amount("memory", "8Ei"),
+		want:    `spec.offer.fixed[memory]: Invalid value: "8Ei": an amount is at most 9223372036854775807, which is less than 8Ei: write less`,
+	},
+	{
+		name: "cpu in thousandths fits in 63 bits",
+		valid: []string{
+			amount("cpu", "9223372036854775807m"), amount("cpu", `"9223372036854775.807"`), amount("cpu", "9223372036854775"),
+		},
+		invalid: amount("cpu", "9223372036854775808m"),
+		want:    offerFixed + "cpu is at most 9223372036854775807m: write less",
+	},
+	{
+		name:    "cpu of the largest whole number does not fit",
+		invalid: amount("cpu", "9223372036854775807"),
+		want:    offerFixed + "cpu is at most 9223372036854775807m: write less",
+	},
+	{
+		name:    "cpu is not counted below a thousandth",
+		valid:   []string{amount("cpu", "1m"), amount("cpu", `"0.5"`), amount("cpu", `"0.125"`), amount("cpu", `".5"`), amount("cpu", "1500m")},
+		invalid: amount("cpu", `"0.0005"`),
+		want:    offerFixed + milliMessage,
+	},
+	{
+		name:    "cpu is not counted in millionths",
+		invalid: amount("cpu", "500u"),
+		want:    offerFixed + milliMessage,
+	},
+	{
+		name:    "cpu is not counted in parts of a thousandth",
+		invalid: amount("cpu", `"0.5m"`),
+		want:    offerFixed + milliMessage,
+	},
+	{
+		name:    "cpu has no negative exponent",
+		invalid: amount("cpu", `"1e-3"`),
+		want:    offerFixed + milliMessage,
+	},
+	{
+		name: "memory is whole",
+		valid: []string{
+			amount("memory", "100M"), amount("memory", "100Mi"), amount("memory", "1.5Gi"), amount("memory", "1.1Gi"), amount("memory", `"1.5G"`),
+		},
+		invalid: amount("memory", "100m"),
+		want:    offerFixed + wholeMessage,
+	},
+	{
+		name:    "memory has no negative exponent",
+		invalid: amount("memory", `"1e-3"`),
+		want:    offerFixed + wholeMessage,
+	},
+	{
+		name:    "pods are whole",
+		valid:   []string{amount("pods", "10"), amount("pods", `"1k"`)},
+		invalid: amount("pods", `"1.5"`),
+		want:    offerFixed + wholeMessage,
+	},
+	{
+		name:    "devices are whole",
+		valid:   []string{amount("nvidia.com/gpu", "1")},
+		invalid: amount("nvidia.com/gpu", "500m"),
+		want:    offerFixed + wholeMessage,
+	},
+	{
+		name:    "amounts are of resources",
+		valid:   []string{amount(longestName, "1"), amount("hugepages-2Mi", "4Mi"), amount("example.com/Some_Thing.2", "1")},
+		invalid: amount("not a name", "1"),
+		want:    offerFixed + keyMessage,
+	},
+	{
+		name:    "the name of a resource is at most 63 long after the prefix",
+		invalid: amount(longestName+"n", "1"),
+		want:    offerFixed + keyMessage,
+	},
+	{
+		name:    "the prefix of a resource is at most 253 long",
+		invalid: amount("p"+longestName, "1"),
+		want:    offerFixed + keyMessage,
+	},
+	{
+		name:    "the name of a resource is not empty",
+		invalid: amount(`""`, "1"),
+		want:    offerFixed + keyMessage,
+	},
+	{
+		name:    "at most 64 amounts",
+		valid:   []string{"offer: {fixed: {" + numberedPairs("r", 64, "1") + "}}"},
+		invalid: "offer: {fixed: {" + numberedPairs("r", 65, "1") + "}}",
+		want:    `spec.offer.fixed: Too many: 65: must have at most 64 items`,
+	},
+}
+
+func amount(resource, quantity string) string {
+	return fmt.Sprintf("offer: {fixed: {%s: %s}}", resource, quantity)
+}
+
+func TestAmountsThatAreNotQuantitiesAreRefused(t *testing.T) {
+	for _, quantity := range []string{`abc`, `""`, `"1 Gi"`, `"1GI"`, `"٣"`, `1.5`, `true`, `{}`, `[]`, `9223372036854775808`} {
+		for _, resource := range []string{"cpu", "memory"} {
+			if refusals(t, amount(resource, quantity)) == nil {
+				t.Errorf("%s: %s is accepted", resource, quantity)
+			}
+		}
+	}
+}
+
+func TestQuantitiesAreHeldToTheirRulesWhereverTheyStand(t *testing.T) {
+	for field, spec := range map[string]string{
+		"spec.offer.fixed":              "offer: {fixed: {memory: 100m}}",
+		"spec.offer.reserve":            "offer: {nodes: {}, reserve: {memory: 100m}}",
+		"spec.offer.max":                "offer: {nodes: {}, max: {memory: 100m}}",
+		"spec.overrides[0].offer.fixed": fixedOffer + "\noverrides: [{consumers: {clusterIDs: [rome]}, offer: {fixed: {memory: 100m}}}]",
+		"spec.overrides[0].offer.max":   fixedOffer + "\noverrides: [{consumers: {clusterIDs: [rome]}, offer: {max: {memory: 100m}}}]",
+		"spec.slices.defaults":          sliced("{defaults: {memory: 100m}}"),
+	} {
+		if diff := cmp.Diff([]string{field + ": Invalid value: " + wholeMessage}, refusals(t, spec)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", field, diff)
+		}
+	}
+}

@@ -1,0 +1,319 @@
+package v1alpha1_test
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// rule is one thing the CRD holds a policy to, shown by specs that keep it and one that breaks it.
+type rule struct {
+	name  string
+	valid []string
+	// invalid breaks this rule and no other.
+	invalid string
+	// want is the field and the message, all of it.
+	want string
+}
+
+func TestEveryRuleOfTheCRDRefusesWhatBreaksIt(t *testing.T) {
+	for _, r := range rules() {
+		t.Run(r.name, func(t *testing.T) {
+			for _, spec := range r.valid {
+				if got := refusals(t, spec); got != nil {
+					t.Errorf("refused:\n%s\n%s", spec, strings.Join(got, "\n"))
+				}
+			}
+			if diff := cmp.Diff(r.want, strings.Join(refusals(t, r.invalid), "\n")); diff != "" {
+				t.Errorf("refusals of (-want +got):\n%s\n%s", r.invalid, diff)
+			}
+		})
+	}
+}
+
+func rules() []rule {
+	return slices.Concat(specRules, consumerRules, offerRules, quantityRules, sliceRules)
+}
+
+// Without this a rule could be added, or lose its effect, and no test would notice.
+func TestEveryMessageOfTheCRDIsInATest(t *testing.T) {
+	messages := map[string]bool{}
+	visit(schema(t), func(s *apiextensionsv1.JSONSchemaProps) {
+		for _, validation := range s.XValidations {
+			messages[validation.Message] = true
+		}
+	})
+	if len(messages) < 20 {
+		t.Fatalf("only %d messages found", len(messages))
+	}
+	for message := range messages {
+		if !slices.ContainsFunc(rules(), func(r rule) bool { return strings.HasSuffix(r.want, message) }) {
+			t.Errorf("no test shows: %s", message)
+		}
+	}
+}
+
+// fieldNames returns the names of all fields of the spec and the status that are Proffer's own.
+func fieldNames(t *testing.T) []string {
+	t.Helper()
+	var names []string
+	visit(schema(t), func(s *apiextensionsv1.JSONSchemaProps) {
+		// The fields of labels selectors, tolerations and conditions are described by Kubernetes.
+		if s.Properties["matchLabels"].Type == "" && s.Properties["tolerationSeconds"].Type == "" && s.Properties["reason"].Type == "" {
+			names = slices.AppendSeq(names, maps.Keys(s.Properties))
+		}
+	})
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(name string) bool {
+		return slices.Contains([]string{"apiVersion", "kind", "metadata", "spec", "status", "operator", "key", "values"}, name)
+	})
+}
+
+// schema returns the schema of the CRD.
+func schema(t *testing.T) *apiextensionsv1.JSONSchemaProps {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(crdDirectory, "proffer.dev_resourcepolicies.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := yaml.UnmarshalStrict(text, &crd); err != nil {
+		t.Fatal(err)
+	}
+	if len(crd.Spec.Versions) != 1 {
+		t.Fatalf("want one version, got %d", len(crd.Spec.Versions))
+	}
+	return crd.Spec.Versions[0].Schema.OpenAPIV3Schema
+}
+
+// visit calls do for the schema and all that are in it.
+func visit(schema *apiextensionsv1.JSONSchemaProps, do func(*apiextensionsv1.JSONSchemaProps)) {
+	do(schema)
+	for _, property := range schema.Properties {
+		visit(&property, do)
+	}
+	if schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil {
+		visit(schema.AdditionalProperties.Schema, do)
+	}
+	if schema.Items != nil && schema.Items.Schema != nil {
+		visit(schema.Items.Schema, do)
+	}
+}
+
+// refusals returns what the API server has against a policy with this spec, nil if nothing.
+func refusals(t *testing.T, spec string) []string {
+	t.Helper()
+	err := api.Create(t.Context(), policy(t, "candidate", spec), client.DryRunAll, strict)
+	if err == nil {
+		return nil
+	}
+	var status *apierrors.StatusError
+	if !errors.As(err, &status) {
+		t.Fatal(err)
+	}
+	if status.ErrStatus.Details == nil || len(status.ErrStatus.Details.Causes) == 0 {
+		return []string{status.ErrStatus.Message}
+	}
+	var found []string
+	for _, cause := range status.ErrStatus.Details.Causes {
+		// The API server adds this line whenever it stops early: it says nothing of the policy.
+		if !strings.Contains(cause.Message, "some validation rules were not checked") {
+			found = append(found, cause.Field+": "+cause.Message)
+		}
+	}
+	return found
+}
+
+const fixedOffer = "offer: {fixed: {cpu: 2, memory: 2G, pods: 10}}"
+
+var specRules = []rule{
+	{
+		name:    "an offer is required",
+		valid:   []string{fixedOffer},
+		invalid: "class: gold",
+		want:    `spec.offer: Required value`,
+	},
+	{
+		name:    "class is not default",
+		valid:   []string{"class: gold\n" + fixedOffer, "class: default-2\n" + fixedOffer},
+		invalid: "class: default\n" + fixedOffer,
+		want:    `spec.class: Invalid value: "default": Liqo answers the class default itself: choose another name, or leave class out for the unnamed pool`,
+	},
+	{
+		name:    "class is a label",
+		valid:   []string{`class: ""` + "\n" + fixedOffer, "class: g\n" + fixedOffer, "class: gold-2\n" + fixedOffer},
+		invalid: "class: Gold\n" + fixedOffer,
+		want:    `spec.class: Invalid value: "Gold": a class is a DNS-1123 label: write lower-case letters, digits and hyphens, with a letter or digit first and last, such as gold`,
+	},
+	{
+		name:    "class does not end in a hyphen",
+		invalid: "class: gold-\n" + fixedOffer,
+		want:    `spec.class: Invalid value: "gold-": a class is a DNS-1123 label: write lower-case letters, digits and hyphens, with a letter or digit first and last, such as gold`,
+	},
+	{
+		name:    "class is at most 63 long",
+		valid:   []string{"class: " + strings.Repeat("c", 63) + "\n" + fixedOffer},
+		invalid: "class: " + strings.Repeat("c", 64) + "\n" + fixedOffer,
+		want:    `spec.class: Too long: may not be more than 63 bytes`,
+	},
+	{
+		name:    "priority is an int32",
+		valid:   []string{"priority: -2147483648\n" + fixedOffer, "priority: 2147483647\n" + fixedOffer},
+		invalid: "priority: 2147483648\n" + fixedOffer,
+		want:    `<nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec.priority`,
+	},
+	{
+		name:    "mode is one of two",
+		valid:   []string{"mode: Active\n" + fixedOffer, "mode: DryRun\n" + fixedOffer},
+		invalid: "mode: dryrun\n" + fixedOffer,
+		want:    `spec.mode: Unsupported value: "dryrun": supported values: "Active", "DryRun"`,
+	},
+	{
+		name:    "reclaim is one of three",
+		valid:   []string{"reclaim: Unused\n" + fixedOffer, "reclaim: Evict\n" + fixedOffer, "reclaim: Retain\n" + fixedOffer},
+		invalid: "reclaim: Never\n" + fixedOffer,
+		want:    `spec.reclaim: Unsupported value: "Never": supported values: "Unused", "Evict", "Retain"`,
+	},
+	{
+		name:    "the threshold is not negative",
+		valid:   []string{"updateThresholdPercent: 0\n" + fixedOffer},
+		invalid: "updateThresholdPercent: -1\n" + fixedOffer,
+		want:    `spec.updateThresholdPercent: Invalid value: -1: spec.updateThresholdPercent in body should be greater than or equal to 0`,
+	},
+	{
+		name:    "the threshold is at most 100",
+		valid:   []string{"updateThresholdPercent: 100\n" + fixedOffer},
+		invalid: "updateThresholdPercent: 101\n" + fixedOffer,
+		want:    `spec.updateThresholdPercent: Invalid value: 101: spec.updateThresholdPercent in body should be less than or equal to 100`,
+	},
+	{
+		name:    "slices need a class",
+		valid:   []string{"class: gold\nslices: {}\n" + fixedOffer},
+		invalid: "slices: {}\n" + fixedOffer,
+		want:    `spec: Invalid value: slices answers the ResourceSlices of a class: set class, or leave slices out`,
+	},
+	{
+		name:    "slices need a class that is not empty",
+		invalid: `class: ""` + "\nslices: {}\n" + fixedOffer,
+		want:    `spec: Invalid value: slices answers the ResourceSlices of a class: set class, or leave slices out`,
+	},
+	{
+		name:    "unknown keys are refused",
+		invalid: "percent: 50\n" + fixedOffer,
+		want:    `ResourcePolicy in version "v1alpha1" cannot be handled as a ResourcePolicy: strict decoding error: unknown field "spec.percent"`,
+	},
+	{
+		name:    "unknown keys are refused deep inside",
+		invalid: "offer: {nodes: {selektor: {}}}",
+		want:    `ResourcePolicy in version "v1alpha1" cannot be handled as a ResourcePolicy: strict decoding error: unknown field "spec.offer.nodes.selektor"`,
+	},
+}
+
+var consumerRules = []rule{
+	{
+		name: "consumers are named or picked, not both",
+		valid: []string{
+			"consumers: {}\n" + fixedOffer,
+			"consumers: {clusterIDs: [rome, 32f0b45b-5c06-4cc4-84b6-03a323ffc93d]}\n" + fixedOffer,
+			"consumers: {selector: {matchLabels: {tier: gold}}}\n" + fixedOffer,
+			"consumers: {selector: {}}\n" + fixedOffer,
+		},
+		invalid: "consumers: {clusterIDs: [rome], selector: {matchLabels: {tier: gold}}}\n" + fixedOffer,
+		want:    `spec.consumers: Invalid value: name the consumers by clusterIDs or pick them by selector, not both: use a second policy or override for the others`,
+	},
+	{
+		name:    "a list of cluster IDs is not empty",
+		invalid: "consumers: {clusterIDs: []}\n" + fixedOffer,
+		want:    `spec.consumers.clusterIDs: Invalid value: 0: spec.consumers.clusterIDs in body should have at least 1 items`,
+	},
+	{
+		name:    "at most 256 cluster IDs",
+		valid:   []string{"consumers: {clusterIDs: [" + numbered("c", 256) + "]}\n" + fixedOffer},
+		invalid: "consumers: {clusterIDs: [" + numbered("c", 257) + "]}\n" + fixedOffer,
+		want:    `spec.consumers.clusterIDs: Too many: 257: must have at most 256 items`,
+	},
+	{
+		name:    "each cluster ID once",
+		invalid: "consumers: {clusterIDs: [rome, rome]}\n" + fixedOffer,
+		want:    `spec.consumers.clusterIDs[1]: Duplicate value: "rome"`,
+	},
+	{
+		name:    "a cluster ID is a label",
+		invalid: "consumers: {clusterIDs: [Rome]}\n" + fixedOffer,
+		want:    `spec.consumers.clusterIDs[0]: Invalid value: "Rome": a cluster ID is a lower-case UUID or a DNS-1123 label, such as rome: write it as Liqo shows it`,
+	},
+	{
+		name:    "a cluster ID is at most 63 long",
+		valid:   []string{"consumers: {clusterIDs: [" + strings.Repeat("c", 63) + "]}\n" + fixedOffer},
+		invalid: "consumers: {clusterIDs: [" + strings.Repeat("c", 64) + "]}\n" + fixedOffer,
+		want:    `spec.consumers.clusterIDs[0]: Too long: may not be more than 63 bytes`,
+	},
+	{
+		name:    "a selector of consumers has at most 64 labels",
+		valid:   []string{"consumers: {selector: {matchLabels: {" + numberedPairs("k", 64, "v") + "}}}\n" + fixedOffer},
+		invalid: "consumers: {selector: {matchLabels: {" + numberedPairs("k", 65, "v") + "}}}\n" + fixedOffer,
+		want:    `spec.consumers.selector: Invalid value: a selector has at most 64 matchLabels: write fewer`,
+	},
+	{
+		name:    "a selector of consumers has at most 64 expressions",
+		valid:   []string{"consumers: {selector: {matchExpressions: [" + repeated("{key: a, operator: Exists}", 64) + "]}}\n" + fixedOffer},
+		invalid: "consumers: {selector: {matchExpressions: [" + repeated("{key: a, operator: Exists}", 65) + "]}}\n" + fixedOffer,
+		want:    `spec.consumers.selector: Invalid value: a selector has at most 64 matchExpressions: write fewer`,
+	},
+	{
+		name:    "an override says who it is for",
+		valid:   []string{fixedOffer + "\noverrides: [{consumers: {selector: {}}, offer: {fixed: {cpu: 8}}}]"},
+		invalid: fixedOffer + "\noverrides: [{consumers: {}, offer: {fixed: {cpu: 8}}}]",
+		want:    `spec.overrides[0].consumers: Invalid value: say who the override is for: set clusterIDs or selector`,
+	},
+	{
+		name:    "an override needs consumers",
+		invalid: fixedOffer + "\noverrides: [{offer: {fixed: {cpu: 8}}}]",
+		want:    `spec.overrides[0].consumers: Required value`,
+	},
+	{
+		name:    "an override names its consumers in one way",
+		invalid: fixedOffer + "\noverrides: [{consumers: {clusterIDs: [rome], selector: {}}, offer: {fixed: {cpu: 8}}}]",
+		want:    `spec.overrides[0].consumers: Invalid value: name the consumers by clusterIDs or pick them by selector, not both: use a second policy or override for the others`,
+	},
+	{
+		name: "an override changes something",
+		valid: []string{
+			fixedOffer + "\noverrides: [{consumers: {clusterIDs: [rome]}, offer: {max: {cpu: 8}}}]",
+			fixedOffer + "\noverrides: [{consumers: {clusterIDs: [rome]}, offer: {fixed: {cpu: 8}, max: {memory: 1Gi}}}]",
+		},
+		invalid: fixedOffer + "\noverrides: [{consumers: {clusterIDs: [rome]}, offer: {}}]",
+		want:    `spec.overrides[0].offer: Invalid value: say what the override changes: set fixed, max or both`,
+	},
+	{
+		name:    "an override needs an offer",
+		invalid: fixedOffer + "\noverrides: [{consumers: {clusterIDs: [rome]}}]",
+		want:    `spec.overrides[0].offer: Required value`,
+	},
+	{
+		name:    "fixed of an override is not empty",
+		invalid: fixedOffer + "\noverrides: [{consumers: {clusterIDs: [rome]}, offer: {fixed: {}}}]",
+		want:    `spec.overrides[0].offer.fixed: Invalid value: 0: spec.overrides[0].offer.fixed in body should have at least 1 properties`,
+	},
+	{
+		name:    "max of an override is not empty",
+		invalid: fixedOffer + "\noverrides: [{consumers: {clusterIDs: [rome]}, offer: {max: {}}}]",
+		want:    `spec.overrides[0].offer.max: Invalid value: 0: spec.overrides[0].offer.max in body should have at least 1 properties`,
+	},
+	{
+		name:    "at most 64 overrides",
+		valid:   []string{fixedOffer + "\noverrides: [" + repeated("{consumers: {clusterIDs: [rome]}, offer: {fixed: {cpu: 8}}}", 64) + "]"},
+		invalid: fixedOffer + "\noverrides: [" + repeated("{consumers: {clusterIDs: [rome]}, offer: {fixed: {cpu: 8}}}", 65) + "]",
+		want:    `spec.overrides: Too many: 65: must have at most 64 items`,
+	},
+}

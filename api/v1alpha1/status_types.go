@@ -1,0 +1,141 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ConditionReady is the type of the one condition of a policy. It is True when the policy does what it says: it decides what its
+// consumers are offered, those to come included, and what they are offered can be used. Otherwise it is False, and the reason says why.
+const ConditionReady = "Ready"
+
+// Reasons of the condition Ready. Where several apply, the first in this order is given: Invalid, DryRun, Shadowed, NoNodes,
+// Incomplete, Offering.
+const (
+	// ReasonInvalid, with False: the policy says something that cannot be acted on and that the API server could not refuse, such
+	// as a label selector with an unknown operator. It takes no part; what it offered before goes to the next policy, or is taken
+	// back as reclaim says. The message names the field.
+	ReasonInvalid = "Invalid"
+	// ReasonDryRun, with False: mode is DryRun. The policy was worked out, its status shows the result, and nothing of it is published.
+	ReasonDryRun = "DryRun"
+	// ReasonShadowed, with False: the policy has consumers, and other policies of its class decide for each of them. The message
+	// names those.
+	ReasonShadowed = "Shadowed"
+	// ReasonNoNodes, with False: no usable node matches offer.nodes: by its labels, with its taints tolerated, Ready, not cordoned, not virtual.
+	ReasonNoNodes = "NoNodes"
+	// ReasonIncomplete, with False: some consumer is not offered all three of cpu, memory and pods, without which its virtual node
+	// takes no pods. The offer is published as it is. The message names what is missing.
+	ReasonIncomplete = "Incomplete"
+	// ReasonOffering, with True: none of the others. The policy decides what its consumers are offered, also while none is known.
+	ReasonOffering = "Offering"
+)
+
+// Source says where the amounts of a policy come from.
+//
+// +kubebuilder:validation:Enum=Fixed;Nodes
+type Source string
+
+const (
+	// SourceFixed is a policy with offer.fixed.
+	SourceFixed Source = "Fixed"
+	// SourceNodes is a policy with offer.nodes.
+	SourceNodes Source = "Nodes"
+)
+
+const (
+	// MaxStatusOffers is how many consumers a status lists with their offer.
+	MaxStatusOffers = 100
+	// MaxOfferedResources is how many names status.offeredResources holds.
+	MaxOfferedResources = 64
+	// MaxStatusMessage is how many characters the message of a ConsumerOffer has at most.
+	MaxStatusMessage = 1024
+)
+
+// ResourcePolicyStatus is what came of a policy. It is written at most once in 10 seconds, unless the spec changed: an offer is
+// published before its status is written.
+type ResourcePolicyStatus struct {
+	// ObservedGeneration is the generation of the policy that this status tells of.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Conditions hold the condition Ready.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=8
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// Source says where the amounts come from: Fixed or Nodes.
+	// +optional
+	Source Source `json:"source,omitempty"`
+
+	// Consumers is how many known consumers the policy decides for; in a dry run, would decide for.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Consumers *int32 `json:"consumers,omitempty"`
+
+	// Nodes is how many usable nodes the pool is made of. Absent with offer.fixed.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Nodes *int32 `json:"nodes,omitempty"`
+
+	// Capacity is the pool: what the nodes have by offer.nodes.count, less the reserve, times the percentage. Absent with offer.fixed.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+
+	// Committed is what all consumers together hold of the pool: for each the larger of what it was granted and what its pods
+	// on these nodes request. Absent with offer.fixed.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	Committed corev1.ResourceList `json:"committed,omitempty"`
+
+	// Remaining is capacity less committed, at least 0: what is left for everybody. Absent with offer.fixed.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	Remaining corev1.ResourceList `json:"remaining,omitempty"`
+
+	// Offers are the first 100 of the consumers, by ID, each with what it is offered; in a dry run, would be offered.
+	// +optional
+	// +listType=map
+	// +listMapKey=clusterID
+	// +kubebuilder:validation:MaxItems=100
+	Offers []ConsumerOffer `json:"offers,omitempty"`
+
+	// OfferedResources are the names, sorted, of the resources that this policy has offered to anybody at any time, the first 64.
+	// One that is not offered any more is offered as 0, since a consumer that is just not told of it would keep it. Never cleared.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	OfferedResources []ResourceName `json:"offeredResources,omitempty"`
+}
+
+// ConsumerOffer is what one consumer is offered.
+type ConsumerOffer struct {
+	// ClusterID is the consumer.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	ClusterID string `json:"clusterID"`
+
+	// Override is the index in spec.overrides of the one that matched. Absent: none did.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=63
+	Override *int32 `json:"override,omitempty"`
+
+	// Offer is what the consumer may use now, its present use included. 0 is said of what was offered once and is not any more.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	Offer corev1.ResourceList `json:"offer,omitempty"`
+
+	// Held is true while reclaim keeps the offer above what the policy gives.
+	// +optional
+	Held bool `json:"held,omitempty"`
+
+	// Message says what an admin should know of this offer, such as that the consumer's pods are about to be evicted.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+}

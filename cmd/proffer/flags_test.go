@@ -1,0 +1,121 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"proffer.dev/proffer/internal/resourcereader"
+)
+
+func TestDefaults(t *testing.T) {
+	o, err := parseFlags(nil, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.metrics != ":8443" || o.probes != ":8081" || o.pprof != "" || o.leaderElect || o.batchPeriod != 100*time.Millisecond {
+		t.Errorf("got %+v", o)
+	}
+	want := []resourcereader.Endpoint{{Address: ":6001", Form: resourcereader.Pools}}
+	if diff := cmp.Diff(want, o.endpoints); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhatIsServed(t *testing.T) {
+	pools, flat := resourcereader.Pools, resourcereader.Flat
+	for _, tc := range []struct {
+		args string
+		want []resourcereader.Endpoint
+	}{
+		{"--grpc-form=flat", []resourcereader.Endpoint{{Address: ":6001", Form: flat}}},
+		{"--grpc-form=pools --grpc-bind-address=127.0.0.1:7000", []resourcereader.Endpoint{{Address: "127.0.0.1:7000", Form: pools}}},
+		{"--grpc-flat-bind-address=:6002", []resourcereader.Endpoint{{Address: ":6001", Form: pools}, {Address: ":6002", Form: flat}}},
+		{"--grpc-flat-bind-address=0", []resourcereader.Endpoint{{Address: ":6001", Form: pools}}},
+		{"--grpc-bind-address=[::1]:6001", []resourcereader.Endpoint{{Address: "[::1]:6001", Form: pools}}},
+	} {
+		o, err := parseFlags(strings.Fields(tc.args), io.Discard)
+		if err != nil {
+			t.Errorf("%s: %v", tc.args, err)
+			continue
+		}
+		if diff := cmp.Diff(tc.want, o.endpoints); diff != "" {
+			t.Errorf("%s: %s", tc.args, diff)
+		}
+	}
+}
+
+func TestFlagsThatMakeSense(t *testing.T) {
+	for _, args := range []string{
+		"--batch-period=0", "--batch-period=0s", "--batch-period=1m",
+		"--metrics-bind-address=0 --health-probe-bind-address=0 --pprof-bind-address=0",
+		"--metrics-bind-address= --health-probe-bind-address=",
+		"--grpc-bind-address=127.0.0.1:6001 --metrics-bind-address=127.0.0.2:6001",
+		"--grpc-bind-address=:0 --metrics-bind-address=:0",
+		"--leader-elect --leader-election-namespace=proffer-system",
+		"--grpc-tls-cert=a --grpc-tls-key=b --grpc-client-ca=c",
+		"-leader-elect=true", "--zap-log-level=debug --zap-devel", "--kubeconfig=/some/file",
+	} {
+		if _, err := parseFlags(strings.Fields(args), io.Discard); err != nil {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+}
+
+func TestAFlagThatMakesNoSenseGetsOneLineThatSaysWhatToWrite(t *testing.T) {
+	for _, tc := range []struct{ args, want string }{
+		{"--no-such-flag", "flag provided but not defined: -no-such-flag; see proffer --help"},
+		{"serve", `"serve" is not a flag: write only flags, as --name=value`},
+		{"--leader-elect false", `"false" is not a flag`},
+		{"--leader-elect=maybe", `invalid boolean value "maybe" for -leader-elect`},
+		{"--batch-period=fast", `invalid value "fast" for flag -batch-period: write a duration, such as 100ms`},
+		{"--batch-period=100", `invalid value "100" for flag -batch-period: write a duration, such as 100ms`},
+		{"--batch-period=-1s", `invalid value "-1s" for flag -batch-period: write 0 to 1m0s, such as 100ms`},
+		{"--batch-period=24h", `invalid value "24h" for flag -batch-period: write 0 to 1m0s`},
+		{"--grpc-form=yaml", `"yaml" is not a form of Liqo's protocol: write pools`},
+		{"--grpc-bind-address=6001", `--grpc-bind-address="6001" is not an address to listen at: write host:port or :port, such as :6001`},
+		{"--grpc-bind-address=", `--grpc-bind-address="" is not an address`},
+		{"--grpc-bind-address=0", `--grpc-bind-address="0" is not an address`},
+		{"--grpc-bind-address=:66000", `--grpc-bind-address=":66000" is not an address`},
+		{"--grpc-bind-address=:grpc", `--grpc-bind-address=":grpc" is not an address`},
+		{"--grpc-flat-bind-address=localhost", `--grpc-flat-bind-address="localhost" is not an address`},
+		{"--metrics-bind-address=8443", `--metrics-bind-address="8443" is not an address`},
+		{"--health-probe-bind-address=:-1", `--health-probe-bind-address=":-1" is not an address`},
+		{"--pprof-bind-address=yes", `--pprof-bind-address="yes" is not an address`},
+		{"--grpc-flat-bind-address=:6001", `--grpc-bind-address=:6001 and --grpc-flat-bind-address=:6001 are one address: write two ports`},
+		{"--metrics-bind-address=127.0.0.1:6001", `--grpc-bind-address=:6001 and --metrics-bind-address=127.0.0.1:6001 are one address`},
+		{"--health-probe-bind-address=:8443", `are one address`},
+		{"--pprof-bind-address=localhost:8081", `are one address`},
+		{"--grpc-form=flat --grpc-flat-bind-address=:6002", `--grpc-form=flat and --grpc-flat-bind-address serve the flat form twice: leave one of them out`},
+		{"--grpc-tls-cert=a", `write --grpc-tls-key too`},
+		{"--grpc-tls-key=a", `write --grpc-tls-cert too`},
+		{"--grpc-client-ca=a", `write --grpc-tls-cert and --grpc-tls-key too`},
+		{"--leader-election-namespace=n", `write --leader-elect too`},
+		{"--zap-log-level=loud", `invalid value "loud" for flag -zap-log-level`},
+	} {
+		_, err := parseFlags(strings.Fields(tc.args), io.Discard)
+		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: got %v, want one line with %s", tc.args, err, tc.want)
+		}
+	}
+}
+
+func TestHelpNamesEveryFlag(t *testing.T) {
+	var help strings.Builder
+	if _, err := parseFlags([]string{"--help"}, &help); !errors.Is(err, flag.ErrHelp) {
+		t.Fatalf("got %v", err)
+	}
+	for _, name := range []string{
+		"kubeconfig", "metrics-bind-address", "health-probe-bind-address", "pprof-bind-address", "leader-elect", "batch-period",
+		"grpc-bind-address", "grpc-form", "grpc-flat-bind-address", "grpc-tls-cert", "grpc-tls-key", "grpc-client-ca", "zap-log-level", "version",
+	} {
+		if !strings.Contains(help.String(), "\n  -"+name) {
+			t.Errorf("help does not name --%s", name)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+// Command proffer is the operator: it watches, works out offers, and serves them.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"runtime/debug"
+
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+)
+
+// version is set by the linker.
+var version string
+
+// misuse is the exit code for a command line that makes no sense.
+const misuse = 2
+
+func main() {
+	o, err := parseFlags(os.Args[1:], os.Stdout)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "proffer:", err)
+		os.Exit(misuse)
+	case o.version:
+		fmt.Println("proffer", versionOf())
+		return
+	}
+	logger := zap.New(zap.UseFlagOptions(&o.zap))
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
+	if err := run(ctrl.SetupSignalHandler(), o); err != nil {
+		logger.Error(err, "Proffer ends")
+		os.Exit(1)
+	}
+}
+
+// versionOf is the version that make built, or else what Go knows of the build.
+func versionOf() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "unknown"
+}

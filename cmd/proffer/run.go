@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"proffer.dev/proffer/controllers"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/resourcereader"
+	"proffer.dev/proffer/internal/table"
+)
+
+// run wires the parts together and runs them until the context ends. Then, in this order: the process says that it is not ready, gRPC ends,
+// everything else ends.
+func run(ctx context.Context, o options) error {
+	log := ctrl.Log.WithName("setup")
+	log.Info("Starting", "version", versionOf())
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("finding the API server; write --kubeconfig=FILE, or set KUBECONFIG: %w", err)
+	}
+	batch := controllers.NewBatch(o.batchPeriod)
+	offers := table.New(table.Options{OnStranger: batch.Wake})
+	server, err := resourcereader.New(resourcereader.Options{
+		Table: offers, Endpoints: o.endpoints, TLS: o.tls, Registerer: metrics.Registry, Logger: ctrl.Log.WithName("grpc"),
+	})
+	if err != nil {
+		return err
+	}
+	if err := server.Listen(); err != nil {
+		return err
+	}
+
+	group, serving := errgroup.WithContext(ctx)
+	managing, stopManager := context.WithCancel(context.WithoutCancel(ctx))
+	// gRPC does not wait for anything: Liqo gives up on a connection after 3 s, and asks again only when it is started anew.
+	group.Go(func() error {
+		defer stopManager()
+		return server.Start(serving)
+	})
+	group.Go(func() error {
+		mgr, err := newManager(config, o, &readiness{ctx: serving, table: offers})
+		if err != nil {
+			return err
+		}
+		if err := controllers.Setup(mgr, controllers.Options{
+			Ledger: capacity.NewLedger(), Table: offers, Batch: batch, Metrics: metrics.Registry,
+		}); err != nil {
+			return err
+		}
+		return mgr.Start(managing)
+	})
+	return group.Wait()
+}
+
+func newManager(config *rest.Config, o options, ready *readiness) (ctrl.Manager, error) {
+	pprof := o.pprof
+	if pprof == "" {
+		pprof = off
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme: controllers.NewScheme(),
+		Cache:  controllers.CacheOptions(),
+		Metrics: metricsserver.Options{
+			BindAddress: o.metrics, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization,
+		},
+		HealthProbeBindAddress:  o.probes,
+		PprofBindAddress:        pprof,
+		LeaderElection:          o.leaderElect,
+		LeaderElectionID:        controllers.LeaderElectionID,
+		LeaderElectionNamespace: o.leaderNamespace,
+		// The process ends with the manager, so the next leader need not wait for the lease to run out.
+		LeaderElectionReleaseOnCancel: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("setting up: %w", err)
+	}
+	return mgr, errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("offers", ready.check))
+}
+
+// readiness says whether callers should be sent here.
+type readiness struct {
+	ctx   context.Context
+	table *table.Table
+}
+
+// check fails until all has been seen and the first offers are published, and from the moment that the process is told to end.
+func (r *readiness) check(*http.Request) error {
+	if r.ctx.Err() != nil {
+		return errors.New("ending")
+	}
+	select {
+	case <-r.table.Ready():
+		return nil
+	default:
+		return errors.New("no offers yet: nodes, pods, policies or objects of Liqo have not all been seen")
+	}
+}

@@ -1,0 +1,86 @@
+package controllers
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/offer"
+)
+
+// Reasons of Events beside those of the condition Ready.
+const (
+	eventEvicting = "Evicting"
+	eventHeld     = "Held"
+	actionOffer   = "Offer"
+	// maxNote is the bound that the API sets for the text of an Event.
+	maxNote = 1000
+)
+
+// announcer tells admins by Event of what they must know, once each time it comes about.
+type announcer struct {
+	recorder events.EventRecorder
+	told     map[types.UID]told
+}
+
+// told is what an admin already knows of a policy.
+type told struct {
+	zeroed, held []string
+}
+
+// announce compares what came of a policy with what its status said before, and with what was told.
+func (a *announcer) announce(object *v1alpha1.ResourcePolicy, report *offer.Report, before *metav1.Condition) {
+	now := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionReady)
+	if before == nil || before.Reason != now.Reason || (now.Reason == v1alpha1.ReasonInvalid && before.Message != now.Message) {
+		a.transition(object, now, before)
+	}
+	if report == nil || report.Outcome == offer.DryRun {
+		delete(a.told, object.UID)
+		return
+	}
+	var held []string
+	for _, c := range report.Consumers {
+		if c.Held {
+			held = append(held, c.ID)
+		}
+	}
+	known := a.told[object.UID]
+	if news := without(report.Zeroed, known.zeroed); len(news) > 0 {
+		a.tell(object, corev1.EventTypeWarning, eventEvicting, fmt.Sprintf(
+			"Offered no cpu or no memory, so that their virtual nodes turn NotReady and their pods here are evicted in about 5 minutes: %s. To keep the pods, raise the offer or set spec.reclaim to Unused.", few(news)))
+	}
+	if news := without(held, known.held); len(news) > 0 {
+		a.tell(object, corev1.EventTypeNormal, eventHeld, fmt.Sprintf(
+			"Kept by spec.reclaim above what the policy gives, until less is used: %s.", few(news)))
+	}
+	a.told[object.UID] = told{zeroed: report.Zeroed, held: held}
+}
+
+func (a *announcer) transition(object *v1alpha1.ResourcePolicy, now, before *metav1.Condition) {
+	switch now.Reason {
+	case v1alpha1.ReasonInvalid, v1alpha1.ReasonNoNodes, v1alpha1.ReasonShadowed, v1alpha1.ReasonIncomplete:
+		a.tell(object, corev1.EventTypeWarning, now.Reason, now.Message)
+	case v1alpha1.ReasonOffering:
+		if before != nil {
+			a.tell(object, corev1.EventTypeNormal, now.Reason, now.Message)
+		}
+	}
+}
+
+func (a *announcer) tell(object *v1alpha1.ResourcePolicy, kind, reason, note string) {
+	a.recorder.Eventf(object, nil, kind, reason, actionOffer, "%s", shorten(note, maxNote))
+}
+
+// forget drops what is known of a policy that is gone.
+func (a *announcer) forget(uid types.UID) { delete(a.told, uid) }
+
+// without returns the names that are not among the known ones.
+func without(names, known []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(known, name) })
+}

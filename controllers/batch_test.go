@@ -1,0 +1,82 @@
+package controllers
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestBatchEndsAPeriodAfterTheFirstWakeUpHoweverLongTheBurst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBatch(100 * time.Millisecond)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		burst := time.NewTicker(10 * time.Millisecond)
+		defer burst.Stop()
+		go func() {
+			for {
+				b.Wake()
+				select {
+				case <-burst.C:
+				case <-ctx.Done():
+					return
+				}
+			}
+		}()
+		start := time.Now()
+		for i := 1; i <= 5; i++ {
+			if _, err := b.next(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if took, most := time.Since(start), time.Duration(i)*110*time.Millisecond; took > most {
+				t.Fatalf("batch %d came after %v, want at most %v", i, took, most)
+			}
+		}
+	})
+}
+
+func TestBatchMergesABurstIntoOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBatch(100 * time.Millisecond)
+		woken := time.Now()
+		for range 1000 {
+			b.Wake()
+		}
+		first, err := b.next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !first.Equal(woken) || time.Since(woken) != 100*time.Millisecond {
+			t.Errorf("batch of %v after %v, want the first wake-up after one period", first, time.Since(woken))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if _, err := b.next(ctx); err == nil {
+			t.Error("a second batch came of one burst")
+		}
+	})
+}
+
+func TestBatchOfNoPeriodComesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBatch(0)
+		start := time.Now()
+		b.Wake()
+		if _, err := b.next(t.Context()); err != nil || time.Since(start) != 0 {
+			t.Errorf("next: %v after %v", err, time.Since(start))
+		}
+	})
+}
+
+func TestBatchStopsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBatch(time.Hour)
+		ctx, cancel := context.WithCancel(t.Context())
+		b.Wake()
+		time.AfterFunc(time.Minute, cancel)
+		if _, err := b.next(ctx); err == nil {
+			t.Error("want an error once the context is over")
+		}
+	})
+}

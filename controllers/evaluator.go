@@ -1,0 +1,90 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
+)
+
+// evaluator works out all offers anew whenever something that matters has changed, and publishes them.
+type evaluator struct {
+	ledger    *capacity.Ledger
+	table     *table.Table
+	policies  *policies
+	consumers *consumers
+	batch     *Batch
+	// sources have to be complete before anything is offered.
+	sources []toolscache.DoneChecker
+	// outcome is what the last evaluation found; published is called after each.
+	outcome   *atomic.Pointer[outcome]
+	published func()
+	metrics   *timings
+	log       logr.Logger
+}
+
+// outcome is what came of the policies.
+type outcome struct {
+	policies []policy
+	reports  map[string]*offer.Report
+}
+
+// NeedLeaderElection is false: every replica serves.
+func (e *evaluator) NeedLeaderElection() bool { return false }
+
+// Start evaluates until the context ends.
+func (e *evaluator) Start(ctx context.Context) error {
+	for _, source := range e.sources {
+		select {
+		case <-source.Done():
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	e.log.Info("All objects have been seen; working out the first offers")
+	first := time.Now()
+	for {
+		e.evaluate(first)
+		var err error
+		if first, err = e.batch.next(ctx); err != nil {
+			if errors.Is(err, context.Canceled) {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// evaluate covers all that has been brought to the registers and the ledger before it is called.
+func (e *evaluator) evaluate(first time.Time) {
+	start := time.Now()
+	list := e.policies.list()
+	valid := make([]offer.Policy, 0, len(list))
+	for i := range list {
+		if list[i].parsed != nil {
+			valid = append(valid, *list[i].parsed)
+		}
+	}
+	result := offer.Evaluate(offer.Input{
+		Policies:  valid,
+		Consumers: withStrangers(e.consumers.list(), e.table.Strangers()),
+		View:      e.ledger.View(offer.Selections(valid)),
+	}, e.table.Current())
+	e.metrics.evaluation.Observe(time.Since(start).Seconds())
+
+	// Published first: nobody who reads waits for a status to be written.
+	e.table.Publish(result)
+	e.metrics.publish.Observe(time.Since(first).Seconds())
+
+	e.policies.remember(list, result.Reports)
+	e.outcome.Store(&outcome{policies: list, reports: result.Reports})
+	e.published()
+	e.log.V(1).Info("Published offers", "policies", len(valid), "consumers", len(result.Entries))
+}

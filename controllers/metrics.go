@@ -1,0 +1,118 @@
+package controllers
+
+import (
+	"maps"
+	"slices"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/table"
+)
+
+// maxConsumerSeries is for how many consumers, the first by ID, metrics show the offer: a cluster may have any number of them.
+const maxConsumerSeries = 1000
+
+var (
+	offerDesc = prometheus.NewDesc("proffer_offer",
+		"What a consumer is offered, its present use included: cpu in cores, memory and storage in bytes. The first 1000 consumers by ID.",
+		[]string{"consumer", "class", "resource"}, nil)
+	poolDesc = prometheus.NewDesc("proffer_pool_capacity",
+		"What a policy of nodes has to offer in all.", []string{"policy", "resource"}, nil)
+	committedDesc = prometheus.NewDesc("proffer_pool_committed",
+		"What consumers hold of the pool of a policy.", []string{"policy", "resource"}, nil)
+	remainingDesc = prometheus.NewDesc("proffer_pool_remaining",
+		"What is left of the pool of a policy.", []string{"policy", "resource"}, nil)
+	policiesDesc = prometheus.NewDesc("proffer_policies",
+		"Policies by the reason of their condition Ready.", []string{"reason"}, nil)
+	consumersDesc = prometheus.NewDesc("proffer_consumers",
+		"Consumers that are known.", nil, nil)
+)
+
+// timings are the measurements that the evaluator takes.
+type timings struct {
+	evaluation, publish prometheus.Histogram
+}
+
+func newTimings() *timings {
+	buckets := prometheus.ExponentialBuckets(0.0005, 2, 16) // 0.5 ms to 16 s
+	return &timings{
+		evaluation: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "proffer_evaluation_duration_seconds", Buckets: buckets,
+			Help: "How long it takes to work out all offers. The count is the number of evaluations.",
+		}),
+		publish: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "proffer_event_to_publish_seconds", Buckets: buckets,
+			Help: "From the first event of a batch to the snapshot that covers it, the batch period included.",
+		}),
+	}
+}
+
+// collector reads the published snapshot at each scrape, so that what it shows is never stale and never outlives its object.
+type collector struct {
+	table   *table.Table
+	outcome *atomic.Pointer[outcome]
+	timings *timings
+}
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{offerDesc, poolDesc, committedDesc, remainingDesc, policiesDesc, consumersDesc} {
+		ch <- d
+	}
+	c.timings.evaluation.Describe(ch)
+	c.timings.publish.Describe(ch)
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	c.timings.evaluation.Collect(ch)
+	c.timings.publish.Collect(ch)
+	if result := c.table.Current(); result != nil {
+		ids := slices.Sorted(maps.Keys(result.Entries))
+		ch <- gauge(consumersDesc, float64(len(ids)))
+		for _, id := range ids[:min(len(ids), maxConsumerSeries)] {
+			for _, o := range result.Entries[id].Offers {
+				for _, a := range o.Amounts {
+					ch <- gauge(offerDesc, inBaseUnits(a.Resource, a.Value), id, o.Class, a.Resource)
+				}
+			}
+		}
+	}
+	if latest := c.outcome.Load(); latest != nil {
+		c.collectPolicies(ch, latest)
+	}
+}
+
+func (c *collector) collectPolicies(ch chan<- prometheus.Metric, latest *outcome) {
+	reasons := map[string]int{}
+	for _, p := range latest.policies {
+		report := latest.reports[p.name]
+		reasons[reasonOf(p, report)]++
+		if report == nil {
+			continue
+		}
+		for desc, amounts := range map[*prometheus.Desc]capacity.Amounts{
+			poolDesc: report.Capacity, committedDesc: report.Committed, remainingDesc: report.Remaining,
+		} {
+			for name, v := range amounts {
+				ch <- gauge(desc, inBaseUnits(name, v), p.name, name)
+			}
+		}
+	}
+	for reason, n := range reasons {
+		ch <- gauge(policiesDesc, float64(n), reason)
+	}
+}
+
+func gauge(desc *prometheus.Desc, v float64, labels ...string) prometheus.Metric {
+	return prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, v, labels...)
+}
+
+func inBaseUnits(resource string, v int64) float64 {
+	if resource == capacity.CPU {
+		return float64(v) / 1000
+	}
+	return float64(v)
+}

@@ -1,0 +1,79 @@
+package controllers
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"proffer.dev/proffer/internal/capacity"
+)
+
+func readiness(status corev1.ConditionStatus) func(*corev1.Node) {
+	return func(n *corev1.Node) { n.Status.Conditions[0].Status = status }
+}
+
+func TestWhichNodesAreUsable(t *testing.T) {
+	for _, tc := range []struct {
+		name            string
+		with            func(*corev1.Node)
+		usable, virtual bool
+	}{
+		{"ready", func(*corev1.Node) {}, true, false},
+		{"not ready", readiness(corev1.ConditionFalse), false, false},
+		{"not heard of", readiness(corev1.ConditionUnknown), false, false},
+		{"without conditions", func(n *corev1.Node) { n.Status.Conditions = nil }, false, false},
+		{"cordoned", func(n *corev1.Node) { n.Spec.Unschedulable = true }, false, false},
+		{"virtual", nodeLabel("liqo.io/type", "virtual-node"), false, true},
+		{"of another type of Liqo", nodeLabel("liqo.io/type", "other"), true, false},
+		{"tainted, which is for the policy to say", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "k"}} }, true, false},
+	} {
+		n := aNode("n", list("cpu", "1"), tc.with)
+		if got := parseNode(n); got.Usable != tc.usable || got.Virtual != tc.virtual {
+			t.Errorf("%s: usable %v, virtual %v", tc.name, got.Usable, got.Virtual)
+		}
+	}
+}
+
+func TestANodeWithoutAllocatableHasNothing(t *testing.T) {
+	if got := parseNode(aNode("n", nil)); len(got.Allocatable) != 0 {
+		t.Errorf("allocatable: %v", got.Allocatable)
+	}
+}
+
+func TestStrippingANodeLosesNothingThatCounts(t *testing.T) {
+	n := aNode("n", list("cpu", "3500m", "memory", "8Gi", "nvidia.com/gpu", "2"), nodeLabel("zone", "a"), func(n *corev1.Node) {
+		n.Annotations = map[string]string{"long": "text"}
+		n.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
+		n.Spec.Taints = []corev1.Taint{{Key: "k", Value: "v", Effect: corev1.TaintEffectNoSchedule}}
+		n.Spec.PodCIDR = "10.0.0.0/24"
+		n.Status.Images = []corev1.ContainerImage{{Names: []string{"image"}}}
+		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse})
+	})
+	want := parseNode(n.DeepCopy())
+	stripped, err := stripNode(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, parseNode(stripped.(*corev1.Node))); diff != "" {
+		t.Error(diff)
+	}
+	if n.Annotations != nil || n.ManagedFields != nil || n.Status.Images != nil || n.Spec.PodCIDR != "" || len(n.Status.Conditions) != 1 {
+		t.Errorf("kept what nothing reads: %+v", n)
+	}
+}
+
+func TestAHeartbeatIsNoChange(t *testing.T) {
+	ledger := capacity.NewLedger()
+	n := aNode("n", list("cpu", "2"))
+	if !ledger.SetNode(parseNode(n)) {
+		t.Fatal("a new node is a change")
+	}
+	n.Status.Conditions[0].LastHeartbeatTime = metav1.Now()
+	n.Annotations = map[string]string{"volumes.kubernetes.io/controller-managed-attach-detach": "true"}
+	n.ResourceVersion = "2"
+	if ledger.SetNode(parseNode(n)) {
+		t.Error("a heartbeat counts as a change")
+	}
+}

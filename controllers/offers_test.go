@@ -1,0 +1,184 @@
+package controllers
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/capacity"
+)
+
+const gib = 1 << 30
+
+func TestAnEditOfAPolicyReachesTheTable(t *testing.T) {
+	o := startOperator(t)
+	o.offersNothing("rome")
+	p := create(t, aPolicy("p", fixed("cpu", "2", "memory", "2G", "pods", "10")))
+	o.offers("rome", capacity.Amounts{"cpu": 2000, "memory": 2e9, "pods": 10})
+
+	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Fixed = quantitiesOf("cpu", "3500m", "pods", "1e3") })
+	// Memory was offered before: it is taken back by an explicit 0.
+	o.offers("rome", capacity.Amounts{"cpu": 3500, "memory": 0, "pods": 1000})
+
+	remove(t, p)
+	o.offersNothing("rome")
+}
+
+func TestTheWorkedExampleOfTheDesign(t *testing.T) {
+	for _, name := range []string{"n1", "n2"} {
+		create(t, aNode(name, list("cpu", "8", "memory", "8Gi", "pods", "10")))
+	}
+	create(t, aPod("local", "n1", list("cpu", "2")))
+	create(t, aPod("of-rome", "n1", list("cpu", "3"), podLabel(originLabel, "rome")))
+	create(t, aPod("of-oslo", "n2", list("cpu", "1"), podLabel(originLabelV0, "oslo")))
+	create(t, aPolicy("half", func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Percent = new(v1alpha1.Percent(50)) }))
+	o := startOperator(t)
+	o.offersOf("rome", "cpu", 6000)
+	o.offersOf("oslo", "cpu", 4000)
+}
+
+func TestOverlappingPoliciesAndOverridesComeFromObjects(t *testing.T) {
+	create(t, aNode("n", list("cpu", "10", "memory", "10Gi", "pods", "10")))
+	create(t, aPolicy("p", func(s *v1alpha1.ResourcePolicySpec) {
+		s.Offer.Reserve = quantitiesOf("cpu", "4")
+		s.Offer.Max = quantitiesOf("memory", "2Gi")
+		s.Overrides = []v1alpha1.Override{{
+			Consumers: v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"rome"}},
+			Offer:     v1alpha1.OverrideOffer{Fixed: quantitiesOf("cpu", "8")},
+		}}
+	}))
+	o := startOperator(t)
+	o.offers("rome", capacity.Amounts{"cpu": 8000, "memory": 2 * gib, "pods": 10})
+	o.offers("oslo", capacity.Amounts{"cpu": 6000, "memory": 2 * gib, "pods": 10})
+}
+
+func TestOfTwoPoliciesOfEqualPriorityTheOldestThenTheFirstByNameDecides(t *testing.T) {
+	o := startOperator(t)
+	// Creation times are whole seconds, so these two are most likely equal, and if not, the one made first is older.
+	create(t, aPolicy("b-older", fixed("cpu", "1")))
+	eventually(t, func() string { // Until the clock of the API server has moved on by a second.
+		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "probe-", Namespace: metav1.NamespaceDefault}}
+		var older v1alpha1.ResourcePolicy
+		if err := api.Create(t.Context(), probe); err != nil {
+			return err.Error()
+		}
+		defer remove(t, probe)
+		if err := api.Get(t.Context(), client.ObjectKey{Name: "b-older"}, &older); err != nil {
+			return err.Error()
+		}
+		if !older.CreationTimestamp.Before(&probe.CreationTimestamp) {
+			return "still the same second"
+		}
+		return ""
+	})
+	first, second := aPolicy("c-newer", fixed("cpu", "3")), aPolicy("a-newer", fixed("cpu", "2"))
+	create(t, first)
+	create(t, second)
+	o.caughtUp()
+	o.offersOf("rome", "cpu", 1000)
+
+	remove(t, &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: "b-older"}})
+	if first.CreationTimestamp.Equal(&second.CreationTimestamp) {
+		o.offersOf("rome", "cpu", 2000)
+	} else {
+		o.offersOf("rome", "cpu", 3000)
+	}
+}
+
+func TestTheHighestPriorityDecidesWhateverItsAge(t *testing.T) {
+	o := startOperator(t)
+	create(t, aPolicy("old", fixed("cpu", "1")))
+	create(t, aPolicy("new", fixed("cpu", "2"), func(s *v1alpha1.ResourcePolicySpec) { s.Priority = 1 }))
+	o.offersOf("rome", "cpu", 2000)
+}
+
+func TestADryRunIsNeverPublished(t *testing.T) {
+	o := startOperator(t)
+	create(t, aPolicy("p", fixed("cpu", "9", "memory", "1Gi", "pods", "1"), forIDs("rome"), func(s *v1alpha1.ResourcePolicySpec) {
+		s.Mode, s.Priority = v1alpha1.ModeDryRun, 9
+	}))
+	ready(t, "p", v1alpha1.ReasonDryRun)
+	if diff := cmp.Diff(map[string]capacity.Amounts{}, o.offered("rome")); diff != "" {
+		t.Error(diff)
+	}
+	status := statusOfPolicy(t, "p")
+	if len(status.Offers) != 1 || status.Offers[0].ClusterID != "rome" || status.Offers[0].Offer.Cpu().Value() != 9 {
+		t.Errorf("the status does not show what would be offered: %+v", status.Offers)
+	}
+	if len(status.OfferedResources) != 0 {
+		t.Errorf("a dry run offered %v", status.OfferedResources)
+	}
+}
+
+func TestASelectorThatDoesNotParseTakesNoPartAndNoOtherPolicyDown(t *testing.T) {
+	o := startOperator(t)
+	bad := create(t, aPolicy("bad", func(s *v1alpha1.ResourcePolicySpec) {
+		s.Priority = 9
+		s.Offer.Nodes.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "zone", Operator: "Near", Values: []string{"a"}}}}
+	}))
+	create(t, aPolicy("good", fixed("cpu", "1", "memory", "1Gi", "pods", "1")))
+	c := ready(t, "bad", v1alpha1.ReasonInvalid)
+	if c.Status != metav1.ConditionFalse || !contains(c.Message, "spec.offer.nodes.selector") || !contains(c.Message, `"Near" is not a valid label selector operator`) {
+		t.Errorf("condition: %+v", c)
+	}
+	o.offersOf("rome", "cpu", 1000)
+	expectEvent(t, "bad", v1alpha1.ReasonInvalid, "spec.offer.nodes.selector")
+
+	create(t, aNode("n", list("cpu", "4", "memory", "4Gi", "pods", "4"), nodeLabel("zone", "a")))
+	editPolicy(t, bad, func(s *v1alpha1.ResourcePolicySpec) {
+		s.Offer.Nodes.Selector.MatchExpressions[0].Operator = metav1.LabelSelectorOpIn
+	})
+	o.offersOf("rome", "cpu", 4000)
+	ready(t, "bad", v1alpha1.ReasonOffering)
+}
+
+func TestAReadMakesAConsumer(t *testing.T) {
+	create(t, aPolicy("p", fixed("cpu", "1")))
+	o := startOperator(t)
+	if _, known := o.table.Current().Entries["stranger"]; known {
+		t.Fatal("known before it was read")
+	}
+	if _, err := o.table.Lookup(t.Context(), "stranger"); err != nil {
+		t.Fatal(err)
+	}
+	o.eventually(func() string {
+		if _, known := o.table.Current().Entries["stranger"]; !known {
+			return "not a consumer yet"
+		}
+		return ""
+	})
+}
+
+func TestHeartbeatsAreNotEvaluated(t *testing.T) {
+	n := create(t, aNode("n", list("cpu", "4", "memory", "4Gi", "pods", "4")))
+	p := create(t, aPod("p", "n", list("cpu", "1")))
+	o := startOperator(t)
+	o.caughtUp()
+	before := o.table.Revision()
+	for range 20 {
+		editNodeStatus(t, n, func(n *corev1.Node) { n.Status.Conditions[0].LastHeartbeatTime = metav1.Now() })
+		editPodStatus(t, p, func(p *corev1.Pod) { p.Status.Message += "." })
+	}
+	// Told in order by the same watches, so once these are in, the heartbeats have been.
+	editNodeStatus(t, n, func(n *corev1.Node) { n.Status.Allocatable = list("cpu", "5", "memory", "4Gi", "pods", "4") })
+	remove(t, p)
+	create(t, aPolicy("all"))
+	o.offersOf("rome", "cpu", 5000+750)
+	if after := o.table.Revision(); after > before+5 {
+		t.Errorf("%d evaluations for three changes", after-before)
+	}
+}
+
+// liqoObject builds an object of one of the kinds that describe a consumer.
+func liqoObject(apiVersion, kind, namespace, name string, labels map[string]string, spec map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "spec": spec}}
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	u.SetLabels(labels)
+	return u
+}

@@ -1,0 +1,129 @@
+package controllers
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"proffer.dev/proffer/internal/capacity"
+)
+
+func TestWhichPodsCount(t *testing.T) {
+	none := func(*corev1.Pod) {}
+	for _, tc := range []struct {
+		name     string
+		with     func(*corev1.Pod)
+		tracked  bool
+		consumer string
+	}{
+		{"running", phase(corev1.PodRunning), true, ""},
+		{"bound, not yet running", phase(corev1.PodPending), true, ""},
+		{"without a phase", none, true, ""},
+		{"of unknown state", phase(corev1.PodUnknown), true, ""},
+		{"succeeded", phase(corev1.PodSucceeded), false, ""},
+		{"failed", phase(corev1.PodFailed), false, ""},
+		{"not bound", func(p *corev1.Pod) { p.Spec.NodeName = "" }, false, ""},
+		{"offloaded by Liqo v1", podLabel("offloading.liqo.io/origin", "rome"), true, "rome"},
+		{"offloaded by Liqo v0", podLabel("virtualkubelet.liqo.io/origin", "rome"), true, "rome"},
+		{"a shadow", podLabel("liqo.io/shadowPod", "true"), false, ""},
+		{"explicitly no shadow", podLabel("liqo.io/shadowPod", "false"), true, ""},
+	} {
+		got, tracked := parsePod(aPod("p", "n", nil, tc.with))
+		if tracked != tc.tracked || got.Consumer != tc.consumer || got.Key != "uid-of-p" {
+			t.Errorf("%s: tracked %v, consumer %q, key %q", tc.name, tracked, got.Consumer, got.Key)
+		}
+	}
+}
+
+// podsOfEveryKind are those whose requests are not just the sum over their containers.
+func podsOfEveryKind() map[string]*corev1.Pod {
+	requests := func(pairs ...string) corev1.ResourceRequirements {
+		return corev1.ResourceRequirements{Requests: list(pairs...)}
+	}
+	always := corev1.ContainerRestartPolicyAlways
+	return map[string]*corev1.Pod{
+		"init containers count by the largest": aPod("p", "n", list("cpu", "1"), func(p *corev1.Pod) {
+			p.Spec.InitContainers = []corev1.Container{{Name: "a", Resources: requests("cpu", "3")}, {Name: "b", Resources: requests("cpu", "2", "memory", "1Gi")}}
+		}),
+		"sidecars count with the containers": aPod("p", "n", list("cpu", "1"), func(p *corev1.Pod) {
+			p.Spec.InitContainers = []corev1.Container{{Name: "a", RestartPolicy: &always, Resources: requests("cpu", "500m")}}
+		}),
+		"overhead is added": aPod("p", "n", list("cpu", "1"), func(p *corev1.Pod) { p.Spec.Overhead = list("cpu", "250m", "memory", "120Mi") }),
+		"pod-level requests replace the sum": aPod("p", "n", list("cpu", "100m"), func(p *corev1.Pod) {
+			r := requests("cpu", "3")
+			p.Spec.Resources = &r
+		}),
+		"a resize that is under way counts by the larger": aPod("p", "n", list("cpu", "2"), func(p *corev1.Pod) {
+			r := requests("cpu", "1")
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", AllocatedResources: list("cpu", "1"), Resources: &r}}
+		}),
+		"a resize down counts once it is done": aPod("p", "n", list("cpu", "1"), func(p *corev1.Pod) {
+			r := requests("cpu", "2")
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", AllocatedResources: list("cpu", "2"), Resources: &r}}
+		}),
+		"a resize that cannot be does not count": aPod("p", "n", list("cpu", "64"), func(p *corev1.Pod) {
+			r := requests("cpu", "1")
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", AllocatedResources: list("cpu", "1"), Resources: &r}}
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible}}
+		}),
+		"extended resources": aPod("p", "n", list("nvidia.com/gpu", "2")),
+		"nothing at all":     aPod("p", "n", nil),
+	}
+}
+
+func TestRequestsAreWhatTheSchedulerCounts(t *testing.T) {
+	want := map[string]capacity.Amounts{
+		"init containers count by the largest":            {"cpu": 3000, "memory": 1 << 30},
+		"sidecars count with the containers":              {"cpu": 1500},
+		"overhead is added":                               {"cpu": 1250, "memory": 120 << 20},
+		"pod-level requests replace the sum":              {"cpu": 3000},
+		"a resize that is under way counts by the larger": {"cpu": 2000},
+		"a resize down counts once it is done":            {"cpu": 2000},
+		"a resize that cannot be does not count":          {"cpu": 1000},
+		"extended resources":                              {"nvidia.com/gpu": 2},
+		"nothing at all":                                  {},
+	}
+	for name, p := range podsOfEveryKind() {
+		got, tracked := parsePod(p)
+		if !tracked {
+			t.Errorf("%s: not tracked", name)
+		}
+		if diff := cmp.Diff(want[name], got.Requests); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestStrippingAPodLosesNothingThatCounts(t *testing.T) {
+	pods := podsOfEveryKind()
+	pods["a consumer's"] = aPod("p", "n", list("cpu", "1"), podLabel("offloading.liqo.io/origin", "rome"), podLabel("app", "web"))
+	pods["a finished one"] = aPod("p", "n", list("cpu", "1"), phase(corev1.PodSucceeded))
+	for name, p := range pods {
+		p.Annotations = map[string]string{"long": "text"}
+		p.Spec.Volumes = []corev1.Volume{{Name: "v"}}
+		p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "E"}}
+		want, wantTracked := parsePod(p.DeepCopy())
+		stripped, err := stripPod(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, tracked := parsePod(stripped.(*corev1.Pod))
+		if diff := cmp.Diff(want, got); diff != "" || tracked != wantTracked {
+			t.Errorf("%s: tracked %v, want %v; %s", name, tracked, wantTracked, diff)
+		}
+		if p.Annotations != nil || p.Spec.Volumes != nil || p.Spec.Containers[0].Env != nil || p.Spec.Containers[0].Image != "" || p.Labels["app"] != "" {
+			t.Errorf("%s: kept what nothing reads", name)
+		}
+	}
+}
+
+func TestStrippingLeavesOtherObjectsAlone(t *testing.T) {
+	var other runtime.Object = &corev1.ConfigMap{}
+	for _, strip := range []func(any) (any, error){stripPod, stripNode} {
+		if got, err := strip(other); got != other || err != nil {
+			t.Errorf("got %v, %v", got, err)
+		}
+	}
+}

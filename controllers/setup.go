@@ -1,0 +1,172 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/dynamic"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/table"
+)
+
+// +kubebuilder:rbac:roleName=proffer-manager,groups=proffer.dev,resources=resourcepolicies,verbs=get;list;watch
+// +kubebuilder:rbac:roleName=proffer-manager,groups=proffer.dev,resources=resourcepolicies/status,verbs=update
+// +kubebuilder:rbac:roleName=proffer-manager,groups="",resources=nodes;pods,verbs=list;watch
+// +kubebuilder:rbac:roleName=proffer-manager,groups=core.liqo.io;discovery.liqo.io,resources=foreignclusters,verbs=list;watch
+// +kubebuilder:rbac:roleName=proffer-manager,groups=authentication.liqo.io,resources=tenants,verbs=list;watch
+// +kubebuilder:rbac:roleName=proffer-manager,groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=foreignclusters.core.liqo.io;foreignclusters.discovery.liqo.io;tenants.authentication.liqo.io,verbs=list;watch
+// +kubebuilder:rbac:roleName=proffer-manager,groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:roleName=proffer-leader-election,namespace=proffer-system,groups=coordination.k8s.io,resources=leases,verbs=create
+// +kubebuilder:rbac:roleName=proffer-leader-election,namespace=proffer-system,groups=coordination.k8s.io,resources=leases,resourceNames=proffer.dev,verbs=get;update
+// +kubebuilder:rbac:roleName=proffer-leader-election,namespace=proffer-system,groups="",resources=events,verbs=create;patch
+
+// LeaderElectionID is the name of the Lease that the leader holds.
+const LeaderElectionID = "proffer.dev"
+
+// Options are what Setup needs beside the manager.
+type Options struct {
+	// Ledger is kept up to date with nodes and pods.
+	Ledger *capacity.Ledger
+	// Table is where offers are published. Have its OnStranger wake Batch, so that who asks becomes a consumer.
+	Table *table.Table
+	// Batch gathers events; whoever wakes it has all offers worked out anew.
+	Batch *Batch
+	// Metrics is where metrics are registered, nil for nowhere.
+	Metrics prometheus.Registerer
+}
+
+// NewScheme knows the types that are read and written.
+func NewScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(corev1.AddToScheme(scheme))
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	return scheme
+}
+
+// CacheOptions have the manager's cache hold no more than is needed: pods that are not bound, are finished or are shadows are not even sent.
+func CacheOptions() cache.Options {
+	notShadow, err := labels.NewRequirement(shadowPodLabel, selection.NotEquals, []string{"true"})
+	utilruntime.Must(err)
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Node{}: {Transform: stripNode},
+			&corev1.Pod{}: {
+				Transform: stripPod,
+				Label:     labels.NewSelector().Add(*notShadow),
+				Field: fields.AndSelectors(
+					fields.OneTermNotEqualSelector("spec.nodeName", ""),
+					fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
+					fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)),
+				),
+			},
+		},
+	}
+}
+
+// Setup adds to the manager all that watches, evaluates and writes. The manager has to be made with NewScheme and CacheOptions. An
+// error that says that ResourcePolicy is not known means that its CRD has to be installed first.
+func Setup(mgr ctrl.Manager, opts Options) error {
+	log := mgr.GetLogger().WithName("controllers")
+	client, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("making a client for Liqo's objects: %w", err)
+	}
+	var (
+		policies = newPolicies()
+		peers    = newPeers(client, opts.Batch.Wake, log.WithName("consumers"))
+		latest   = &atomic.Pointer[outcome]{}
+		timings  = newTimings()
+		statuses = &statusWriter{
+			client: mgr.GetClient(), outcome: latest, batch: NewBatch(statusBatch), interval: statusInterval,
+			events:  &announcer{recorder: mgr.GetEventRecorder("proffer"), told: map[types.UID]told{}},
+			written: map[types.UID]written{}, log: log.WithName("status"),
+		}
+		evaluate = &evaluator{
+			ledger: opts.Ledger, table: opts.Table, policies: policies, consumers: peers.consumers, batch: opts.Batch,
+			outcome: latest, published: statuses.batch.Wake, metrics: timings, log: log.WithName("offers"),
+		}
+	)
+	sources, err := watchObjects(mgr.GetCache(), opts, policies, statuses.batch.Wake)
+	if err != nil {
+		return err
+	}
+	evaluate.sources = sources
+	for _, w := range peers.watches {
+		evaluate.sources = append(evaluate.sources, w)
+	}
+	if opts.Metrics != nil {
+		if err := opts.Metrics.Register(&collector{table: opts.Table, outcome: latest, timings: timings}); err != nil {
+			return fmt.Errorf("registering metrics: %w", err)
+		}
+	}
+	return errors.Join(mgr.Add(peers), mgr.Add(evaluate), mgr.Add(statuses))
+}
+
+// watchObjects brings nodes, pods and policies to their accounts. Nothing in a handler waits for anything but a short lock.
+func watchObjects(informers cache.Informers, opts Options, policies *policies, checkStatus func()) ([]toolscache.DoneChecker, error) {
+	wakeIf := func(changed bool) {
+		if changed {
+			opts.Batch.Wake()
+		}
+	}
+	handlers := []struct {
+		object  client.Object
+		handler toolscache.ResourceEventHandler
+	}{
+		{&corev1.Node{}, handle(
+			func(n *corev1.Node) { wakeIf(opts.Ledger.SetNode(parseNode(n))) },
+			func(n *corev1.Node) { wakeIf(opts.Ledger.DeleteNode(n.Name)) },
+		)},
+		{&corev1.Pod{}, handle(
+			func(p *corev1.Pod) {
+				if pod, tracked := parsePod(p); tracked {
+					wakeIf(opts.Ledger.SetPod(pod))
+				} else {
+					wakeIf(opts.Ledger.DeletePod(pod.Key))
+				}
+			},
+			func(p *corev1.Pod) { wakeIf(opts.Ledger.DeletePod(podKey(p))) },
+		)},
+		{&v1alpha1.ResourcePolicy{}, handle(
+			func(p *v1alpha1.ResourcePolicy) {
+				wakeIf(policies.set(p))
+				checkStatus() // Somebody else may have written it.
+			},
+			func(p *v1alpha1.ResourcePolicy) { wakeIf(policies.remove(p)) },
+		)},
+	}
+	var synced []toolscache.DoneChecker
+	for _, h := range handlers {
+		informer, err := informers.GetInformer(context.Background(), h.object, cache.BlockUntilSynced(false))
+		if meta.IsNoMatchError(err) {
+			return nil, fmt.Errorf("install the CRD first, with kubectl apply -k config/crd: %w", err)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("watching %T: %w", h.object, err)
+		}
+		registration, err := informer.AddEventHandler(h.handler)
+		if err != nil {
+			return nil, fmt.Errorf("watching %T: %w", h.object, err)
+		}
+		synced = append(synced, registration.HasSyncedChecker())
+	}
+	return synced, nil
+}

@@ -1,0 +1,142 @@
+package controllers
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/offer"
+)
+
+const (
+	// statusBatch is how long changes are gathered before statuses are looked at: nobody waits for them.
+	statusBatch = 200 * time.Millisecond
+	// statusInterval is the least time between two writes to one policy of which neither tells of an edit or of another reason.
+	statusInterval = 10 * time.Second
+	// statusConflict is how long a write that met a newer version waits for the cache to catch up; statusRetry is how long one waits
+	// that failed in any other way.
+	statusConflict = 500 * time.Millisecond
+	statusRetry    = 5 * time.Second
+	// statusTimeout bounds one write.
+	statusTimeout = 10 * time.Second
+)
+
+// statusWriter brings what came of the policies to their statuses. It runs on the leader only.
+type statusWriter struct {
+	client  client.Client
+	outcome *atomic.Pointer[outcome]
+	batch   *Batch
+	events  *announcer
+	log     logr.Logger
+	// interval is statusInterval.
+	interval time.Duration
+	written  map[types.UID]written
+}
+
+// written is what was last written to a policy, or tried to be.
+type written struct {
+	generation int64
+	reason     string
+	// again is when the next write may be that tells of neither another generation nor another reason; retry is when any may be.
+	again, retry time.Time
+}
+
+// NeedLeaderElection is true: two writers would undo each other's work.
+func (w *statusWriter) NeedLeaderElection() bool { return true }
+
+// Start writes until the context ends. What an earlier leader left undone is done first.
+func (w *statusWriter) Start(ctx context.Context) error {
+	later := time.AfterFunc(0, w.batch.Wake)
+	defer later.Stop()
+	for {
+		if _, err := w.batch.next(ctx); err != nil {
+			return nil //nolint:nilerr // the context is over, which is how this ends
+		}
+		if wait := w.pass(ctx); wait > 0 {
+			later.Reset(wait)
+		}
+	}
+}
+
+// pass writes each status that differs and may be written, and returns after how long to come back for the others, 0 if there are none.
+func (w *statusWriter) pass(ctx context.Context) time.Duration {
+	latest := w.outcome.Load()
+	if latest == nil {
+		return 0
+	}
+	var wait time.Duration
+	present := make(map[types.UID]struct{}, len(latest.policies))
+	for _, p := range latest.policies {
+		present[p.uid] = struct{}{}
+		report := latest.reports[p.name]
+		if p.parsed != nil && report == nil {
+			continue
+		}
+		left := w.write(ctx, p, report)
+		if left > 0 && (wait == 0 || left < wait) {
+			wait = left
+		}
+	}
+	for uid := range w.written {
+		if _, ok := present[uid]; !ok {
+			delete(w.written, uid)
+			w.events.forget(uid)
+		}
+	}
+	return wait
+}
+
+// write brings one status up to date, or returns how long that has to wait.
+func (w *statusWriter) write(ctx context.Context, p policy, report *offer.Report) time.Duration {
+	now, last := time.Now(), w.written[p.uid]
+	if left := last.retry.Sub(now); left > 0 {
+		return left
+	}
+	urgent := last.generation != p.generation || last.reason != reasonOf(p, report)
+	if left := last.again.Sub(now); left > 0 && !urgent {
+		return left
+	}
+	var object v1alpha1.ResourcePolicy
+	if err := w.client.Get(ctx, client.ObjectKey{Name: p.name}, &object); err != nil {
+		return 0 // Gone, which the register is about to learn.
+	}
+	if object.UID != p.uid || object.Generation != p.generation {
+		return 0 // Another evaluation is on its way.
+	}
+	before := object.Status
+	object.Status = statusOf(p, report, before)
+	if !equality.Semantic.DeepEqual(before, object.Status) {
+		if err := w.update(ctx, &object); err != nil {
+			wait := statusRetry
+			if apierrors.IsConflict(err) {
+				wait = statusConflict
+			}
+			last.retry = time.Now().Add(wait)
+			w.written[p.uid] = last
+			return wait
+		}
+		last = written{again: now.Add(w.interval)}
+	}
+	last.generation, last.reason = p.generation, reasonOf(p, report)
+	w.written[p.uid] = last
+	w.events.announce(&object, report, meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady))
+	return 0
+}
+
+func (w *statusWriter) update(ctx context.Context, object *v1alpha1.ResourcePolicy) error {
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	err := w.client.Status().Update(ctx, object)
+	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && ctx.Err() == nil {
+		w.log.Error(err, "Cannot write the status of a policy; it is tried again", "policy", object.Name)
+	}
+	return err
+}

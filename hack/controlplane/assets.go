@@ -1,0 +1,155 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// The versions that a build from source gives. They are those of the go.mod
+// files in the directories kubernetes and etcd; a test compares them.
+const (
+	KubernetesVersion = "1.37.1"
+	EtcdVersion       = "3.7.0"
+)
+
+// assetsEnv is envtest's own variable; cacheEnv moves the cache.
+const (
+	assetsEnv = "KUBEBUILDER_ASSETS"
+	cacheEnv  = "PROFFER_CACHE"
+)
+
+// programs are the files that make a directory of assets.
+var programs = []string{"kube-apiserver", "etcd", "kubectl"}
+
+// Assets returns a directory that holds kube-apiserver, etcd and kubectl. The
+// first call on a machine downloads or builds them, which can take minutes;
+// progress says what is being done, and why it is not something quicker.
+func Assets(ctx context.Context, progress io.Writer) (string, error) {
+	f := finder{
+		getenv:   os.Getenv,
+		cacheDir: os.UserCacheDir,
+		sources: []source{
+			{name: "the prebuilt archive through setup-envtest", fetch: download},
+			{name: "a build from Go modules", fetch: build},
+		},
+		progress: &reporter{w: progress},
+	}
+	return f.find(ctx)
+}
+
+// A source puts the programs into dir, which exists and is empty.
+type source struct {
+	name  string
+	fetch func(ctx context.Context, dir string, progress *reporter) error
+}
+
+// A finder holds what the choice depends on, so that tests can give their own.
+type finder struct {
+	getenv   func(string) string
+	cacheDir func() (string, error)
+	sources  []source
+	progress *reporter
+}
+
+func (f finder) find(ctx context.Context) (string, error) {
+	if dir := f.getenv(assetsEnv); dir != "" {
+		if err := checkPrograms(dir); err != nil {
+			return "", fmt.Errorf("%s=%s: %w; unset it to use the cache, or name a directory that has them", assetsEnv, dir, err)
+		}
+		f.progress.say("using %s from %s", dir, assetsEnv)
+		return filepath.Abs(dir)
+	}
+	f.progress.say("%s is not set", assetsEnv)
+
+	c, err := f.openCache()
+	if err != nil {
+		return "", err
+	}
+	if origin, err := c.check(); err == nil {
+		f.progress.say("using %s from the cache (%s)", c.dir, origin)
+		return c.dir, nil
+	} else if !errors.Is(err, os.ErrNotExist) {
+		f.progress.say("the cache cannot be used: %v", err)
+	} else {
+		f.progress.say("nothing in the cache at %s", c.dir)
+	}
+	return f.fill(ctx, c)
+}
+
+// fill gets the programs from the first source that has them, into the cache.
+func (f finder) fill(ctx context.Context, c cache) (string, error) {
+	unlock, err := c.lock(ctx, f.progress)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	// Whoever held the lock before may have done the work.
+	if origin, err := c.check(); err == nil {
+		f.progress.say("using %s from the cache (%s, put there by another process)", c.dir, origin)
+		return c.dir, nil
+	}
+
+	var failed []error
+	for _, s := range f.sources {
+		f.progress.say("trying %s", s.name)
+		err := c.install(s.name, func(dir string) error { return s.fetch(ctx, dir, f.progress) })
+		if err == nil {
+			f.progress.say("installed into %s from %s", c.dir, s.name)
+			return c.dir, nil
+		}
+		if ctx.Err() != nil {
+			return "", fmt.Errorf("%s: %w", s.name, context.Cause(ctx))
+		}
+		f.progress.say("not from %s: %v", s.name, err)
+		failed = append(failed, fmt.Errorf("%s: %w", s.name, err))
+	}
+	return "", fmt.Errorf("no kube-apiserver, etcd and kubectl to be had: set %s to a directory that holds them, "+
+		"or let this machine reach a Go module proxy (GOPROXY) and run again: %w", assetsEnv, errors.Join(failed...))
+}
+
+func (f finder) openCache() (cache, error) {
+	root := f.getenv(cacheEnv)
+	if root == "" {
+		user, err := f.cacheDir()
+		if err != nil {
+			return cache{}, fmt.Errorf("no cache directory: set %s to a directory to keep the control plane in: %w", cacheEnv, err)
+		}
+		root = filepath.Join(user, "proffer", "controlplane")
+	}
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return cache{}, fmt.Errorf("cache directory: %w", err)
+	}
+	key := fmt.Sprintf("kubernetes-%s-etcd-%s-%s-%s", KubernetesVersion, EtcdVersion, runtime.GOOS, runtime.GOARCH)
+	return cache{root: root, dir: filepath.Join(root, key)}, nil
+}
+
+// checkPrograms says which of the programs dir lacks.
+func checkPrograms(dir string) error {
+	var missing []string
+	for _, name := range programs {
+		info, err := os.Stat(filepath.Join(dir, name))
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			missing = append(missing, name+" (not there)")
+		case err != nil:
+			missing = append(missing, fmt.Sprintf("%s (%v)", name, err))
+		case !info.Mode().IsRegular():
+			missing = append(missing, name+" (not a file)")
+		case info.Size() == 0:
+			missing = append(missing, name+" (empty)")
+		case info.Mode()&0o111 == 0:
+			missing = append(missing, name+" (not executable)")
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("missing %s", strings.Join(missing, ", "))
+	}
+	return nil
+}

@@ -1,0 +1,314 @@
+package controlplane
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// fixture is a finder over a directory of the test, with sources that only
+// pretend.
+type fixture struct {
+	finder
+	env      map[string]string
+	progress *bytes.Buffer
+	calls    []string
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	fx := &fixture{env: map[string]string{cacheEnv: t.TempDir()}, progress: &bytes.Buffer{}}
+	fx.finder = finder{
+		getenv:   func(name string) string { return fx.env[name] },
+		cacheDir: func() (string, error) { return "", errors.New("no home") },
+		progress: &reporter{w: fx.progress},
+	}
+	return fx
+}
+
+// source adds a source that puts these programs into place, or fails.
+func (fx *fixture) source(name string, err error, files ...string) *fixture {
+	fx.sources = append(fx.sources, source{name: name, fetch: func(_ context.Context, dir string, _ *reporter) error {
+		fx.calls = append(fx.calls, name)
+		for _, file := range files {
+			if err := os.WriteFile(filepath.Join(dir, file), []byte(name), 0o755); err != nil {
+				return err
+			}
+		}
+		return err
+	}})
+	return fx
+}
+
+// cached is where the fixture's cache keeps the programs.
+func (fx *fixture) cached(t *testing.T) string {
+	t.Helper()
+	c, err := fx.openCache()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.dir
+}
+
+func writePrograms(t *testing.T, dir string, mode os.FileMode, names ...string) string {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestTheEnvironmentComesFirst(t *testing.T) {
+	fx := newFixture(t).source("download", nil, programs...)
+	dir := writePrograms(t, t.TempDir(), 0o755, programs...)
+	fx.env[assetsEnv] = dir
+	got, err := fx.find(t.Context())
+	if err != nil || got != dir {
+		t.Errorf("got %q, %v, want %q", got, err, dir)
+	}
+	if len(fx.calls) > 0 {
+		t.Errorf("fetched from %v", fx.calls)
+	}
+}
+
+func TestWrongAssetsAreNamedAndNothingElseIsTried(t *testing.T) {
+	for name, tc := range map[string]struct {
+		dir  func(t *testing.T) string
+		want []string
+	}{
+		"a directory that is not there": {
+			dir:  func(t *testing.T) string { return filepath.Join(t.TempDir(), "nowhere") },
+			want: []string{"kube-apiserver (not there)", "etcd (not there)", "kubectl (not there)"},
+		},
+		"one program missing": {
+			dir:  func(t *testing.T) string { return writePrograms(t, t.TempDir(), 0o755, "kube-apiserver", "kubectl") },
+			want: []string{"missing etcd (not there);"},
+		},
+		"not executable": {
+			dir:  func(t *testing.T) string { return writePrograms(t, t.TempDir(), 0o644, programs...) },
+			want: []string{"kube-apiserver (not executable)"},
+		},
+		"a directory in place of a program": {
+			dir: func(t *testing.T) string {
+				dir := writePrograms(t, t.TempDir(), 0o755, "kube-apiserver", "kubectl")
+				return filepath.Dir(writePrograms(t, filepath.Join(dir, "etcd"), 0o755, "etcd"))
+			},
+			want: []string{"etcd (not a file)"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fx := newFixture(t).source("download", nil, programs...)
+			fx.env[assetsEnv] = tc.dir(t)
+			_, err := fx.find(t.Context())
+			for _, want := range append(tc.want, assetsEnv, fx.env[assetsEnv], "unset it") {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("got %v, want %q in it", err, want)
+				}
+			}
+			if len(fx.calls) > 0 {
+				t.Errorf("fetched from %v", fx.calls)
+			}
+		})
+	}
+}
+
+func TestTheFirstSourceThatWorksFillsTheCacheOnce(t *testing.T) {
+	fx := newFixture(t).
+		source("download", errors.New("connection refused"), "etcd").
+		source("build", nil, programs...).
+		source("never", nil, programs...)
+	for range 2 {
+		got, err := fx.find(t.Context())
+		if err != nil || got != fx.cached(t) {
+			t.Fatalf("got %q, %v, want %q", got, err, fx.cached(t))
+		}
+	}
+	if diff := cmp.Diff([]string{"download", "build"}, fx.calls); diff != "" {
+		t.Errorf("sources (-want +got):\n%s", diff)
+	}
+	data, err := os.ReadFile(filepath.Join(fx.cached(t), "etcd"))
+	if err != nil || string(data) != "build" {
+		t.Errorf("etcd holds %q, %v: what the failed download left", data, err)
+	}
+	for _, want := range []string{"not from download: connection refused", "from build", "from the cache (build)"} {
+		if !strings.Contains(fx.progress.String(), want) {
+			t.Errorf("progress does not say %q:\n%s", want, fx.progress)
+		}
+	}
+}
+
+func TestAHalfWrittenCacheIsReplaced(t *testing.T) {
+	for name, spoil := range map[string]func(t *testing.T, dir string) error{
+		"a program missing":   func(_ *testing.T, dir string) error { return os.Remove(filepath.Join(dir, "kubectl")) },
+		"a program cut short": func(_ *testing.T, dir string) error { return os.Truncate(filepath.Join(dir, "etcd"), 1) },
+		"not executable":      func(_ *testing.T, dir string) error { return os.Chmod(filepath.Join(dir, "etcd"), 0o644) },
+		"no manifest":         func(_ *testing.T, dir string) error { return os.Remove(filepath.Join(dir, manifestName)) },
+		"manifest cut short":  func(_ *testing.T, dir string) error { return os.Truncate(filepath.Join(dir, manifestName), 3) },
+		"a file in its place": func(_ *testing.T, dir string) error {
+			return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600))
+		},
+		"a staging directory left": func(t *testing.T, dir string) error {
+			writePrograms(t, filepath.Join(filepath.Dir(dir), ".staging-1"), 0o755, "etcd")
+			return os.RemoveAll(dir)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fx := newFixture(t).source("download", nil, programs...)
+			if _, err := fx.find(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := spoil(t, fx.cached(t)); err != nil {
+				t.Fatal(err)
+			}
+			dir, err := fx.find(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := checkPrograms(dir); err != nil {
+				t.Error(err)
+			}
+			if len(fx.calls) != 2 {
+				t.Errorf("fetched %d times, want 2", len(fx.calls))
+			}
+			if left, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), ".staging-*")); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}
+
+func TestAllSourcesFailingSaysWhatToDo(t *testing.T) {
+	fx := newFixture(t).
+		source("download", errors.New("no such host")).
+		source("build", nil, "etcd", "kubectl")
+	_, err := fx.find(t.Context())
+	for _, want := range []string{"set KUBEBUILDER_ASSETS", "GOPROXY", "download: no such host", "build: missing kube-apiserver (not there)"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q in it", err, want)
+		}
+	}
+	if _, err := os.Stat(fx.cached(t)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("something was put into the cache: %v", err)
+	}
+}
+
+func TestACacheThatCannotBeWrittenSaysWhatToDo(t *testing.T) {
+	fx := newFixture(t).source("download", nil, programs...)
+	// A file where the directory should be: refused even to root.
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fx.env[cacheEnv] = filepath.Join(file, "cache")
+	_, err := fx.find(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "set PROFFER_CACHE to a directory you can write to") {
+		t.Errorf("got %v", err)
+	}
+	if len(fx.calls) > 0 {
+		t.Errorf("fetched from %v although there is no place for it", fx.calls)
+	}
+}
+
+func TestAFullCacheThatIsReadOnlyIsUsed(t *testing.T) {
+	fx := newFixture(t).source("download", nil, programs...)
+	dir, err := fx.find(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Remove(filepath.Join(fx.env[cacheEnv], ".lock")), os.Chmod(fx.env[cacheEnv], 0o500)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(fx.env[cacheEnv], 0o700) })
+	if got, err := fx.find(t.Context()); err != nil || got != dir {
+		t.Errorf("got %q, %v, want %q", got, err, dir)
+	}
+	// Root may write anyway, so look whether anybody tried.
+	if _, err := os.Stat(filepath.Join(fx.env[cacheEnv], ".lock")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a lock was taken to read the cache (%v)", err)
+	}
+}
+
+func TestWithoutACacheDirectoryTheErrorNamesTheVariable(t *testing.T) {
+	fx := newFixture(t)
+	delete(fx.env, cacheEnv)
+	if _, err := fx.find(t.Context()); err == nil || !strings.Contains(err.Error(), "set PROFFER_CACHE") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOfManyAtOnceOneDoesTheWork(t *testing.T) {
+	root := t.TempDir()
+	var fetched atomic.Int32
+	var all sync.WaitGroup
+	for range 8 {
+		fx := newFixture(t)
+		fx.env[cacheEnv] = root
+		fx.sources = []source{{name: "download", fetch: func(_ context.Context, dir string, _ *reporter) error {
+			fetched.Add(1)
+			for _, name := range programs {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o755); err != nil {
+					return err
+				}
+			}
+			return nil
+		}}}
+		all.Go(func() {
+			dir, err := fx.find(t.Context())
+			if err == nil {
+				err = checkPrograms(dir)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n := fetched.Load(); n != 1 {
+		t.Errorf("fetched %d times, want once", n)
+	}
+}
+
+func TestAnInterruptEndsTheSearch(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	fx := newFixture(t)
+	fx.sources = []source{{name: "download", fetch: func(context.Context, string, *reporter) error {
+		cancel()
+		return errors.New("killed")
+	}}}
+	fx.source("build", nil, programs...)
+	if _, err := fx.find(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want canceled", err)
+	}
+	if len(fx.calls) > 0 {
+		t.Errorf("went on with %v", fx.calls)
+	}
+}
+
+func TestTheVersionsAreThoseOfTheModules(t *testing.T) {
+	for file, want := range map[string]string{
+		"kubernetes/go.mod": "k8s.io/kubernetes v" + KubernetesVersion,
+		"etcd/go.mod":       "go.etcd.io/etcd/server/v3 v" + EtcdVersion,
+	} {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(data), fmt.Sprintf("\t%s ", want)) {
+			t.Errorf("%s does not require %s", file, want)
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package controlplane
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// manifestName is written last: a directory without it is not complete.
+const manifestName = "manifest.json"
+
+// A manifest says what belongs into a directory of the cache.
+type manifest struct {
+	// Source is the name of the source that the programs came from.
+	Source string `json:"source"`
+	// Sizes are the sizes of the programs in bytes.
+	Sizes map[string]int64 `json:"sizes"`
+}
+
+// A cache is one version of the programs under a root that versions share.
+type cache struct {
+	root string
+	dir  string
+}
+
+// check returns where the programs came from, or why they cannot be used:
+// os.ErrNotExist if there are none.
+func (c cache) check() (string, error) {
+	if _, err := os.Stat(c.dir); err != nil {
+		return "", err
+	}
+	data, err := os.ReadFile(filepath.Join(c.dir, manifestName))
+	if err != nil {
+		return "", fmt.Errorf("%s is not complete: no readable %s", c.dir, manifestName)
+	}
+	var m manifest
+	if err := json.Unmarshal(data, &m); err != nil {
+		return "", fmt.Errorf("%s is not complete: %s: %w", c.dir, manifestName, err)
+	}
+	if err := checkPrograms(c.dir); err != nil {
+		return "", fmt.Errorf("%s is not complete: %w", c.dir, err)
+	}
+	for _, name := range programs {
+		info, err := os.Stat(filepath.Join(c.dir, name))
+		if err != nil {
+			return "", err
+		}
+		if info.Size() != m.Sizes[name] {
+			return "", fmt.Errorf("%s is not complete: %s has %d of %d bytes", c.dir, name, info.Size(), m.Sizes[name])
+		}
+	}
+	return m.Source, nil
+}
+
+// install lets fetch fill a new directory, checks it and renames it into place,
+// so that nobody ever sees a part of it. The caller holds the lock.
+func (c cache) install(source string, fetch func(dir string) error) (err error) {
+	staging, err := os.MkdirTemp(c.root, ".staging-")
+	if err != nil {
+		return c.advise(err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(staging)) }()
+	if err := os.Chmod(staging, 0o755); err != nil {
+		return err
+	}
+	if err := fetch(staging); err != nil {
+		return err
+	}
+	if err := checkPrograms(staging); err != nil {
+		return err
+	}
+	if err := writeManifest(staging, source); err != nil {
+		return err
+	}
+	// What is there is not complete, or install would not have been called.
+	if err := os.RemoveAll(c.dir); err != nil {
+		return c.advise(err)
+	}
+	return os.Rename(staging, c.dir)
+}
+
+func writeManifest(dir, source string) error {
+	m := manifest{Source: source, Sizes: map[string]int64{}}
+	for _, name := range programs {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil {
+			return err
+		}
+		m.Sizes[name] = info.Size()
+	}
+	data, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, manifestName), append(data, '\n'), 0o644)
+}
+
+// lock waits until no other process fills the cache. The lock is on a file that
+// stays, and the kernel drops it when its holder dies, so none is ever stale.
+func (c cache) lock(ctx context.Context, progress *reporter) (unlock func(), err error) {
+	if err := os.MkdirAll(c.root, 0o755); err != nil {
+		return nil, c.advise(err)
+	}
+	file, err := os.OpenFile(filepath.Join(c.root, ".lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, c.advise(err)
+	}
+	stop := progress.every("waiting for another process that is filling the cache")
+	defer stop()
+	retry := time.NewTicker(200 * time.Millisecond)
+	defer retry.Stop()
+	for {
+		locked, err := tryLock(file)
+		if err != nil {
+			return nil, errors.Join(c.advise(fmt.Errorf("lock %s: %w", file.Name(), err)), file.Close())
+		}
+		if locked {
+			c.sweep()
+			return func() { _ = file.Close() }, nil
+		}
+		select {
+		case <-retry.C:
+		case <-ctx.Done():
+			return nil, errors.Join(context.Cause(ctx), file.Close())
+		}
+	}
+}
+
+// sweep removes what processes left that were killed. The caller holds the lock.
+func (c cache) sweep() {
+	left, err := filepath.Glob(filepath.Join(c.root, ".staging-*"))
+	if err != nil {
+		return
+	}
+	for _, dir := range left {
+		_ = os.RemoveAll(dir) // In the way of nobody; the next one tries again.
+	}
+}
+
+func (c cache) advise(err error) error {
+	return fmt.Errorf("cannot write to the cache: set %s to a directory you can write to: %w", cacheEnv, err)
+}

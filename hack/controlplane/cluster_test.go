@@ -1,0 +1,137 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard()) // controller-runtime complains if nobody does.
+	os.Exit(m.Run())
+}
+
+func TestAnOutageOfTheAPIServerKeepsItsDataPortAndUsers(t *testing.T) {
+	c := StartTest(t, Options{})
+	client := kubernetes.NewForConfigOrDie(c.Config)
+	namespaces := client.CoreV1().Namespaces()
+	if _, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	watch, err := namespaces.Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watch.Stop()
+
+	if err := c.StopAPIServer(); err != nil {
+		t.Fatal(err)
+	}
+	for range watch.ResultChan() {
+		continue // Until the outage closes it.
+	}
+	if _, err := namespaces.Get(t.Context(), "kept", metav1.GetOptions{}); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("a read during the outage: got %v, want connection refused", err)
+	}
+
+	if err := c.StartAPIServer(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := namespaces.Get(t.Context(), "kept", metav1.GetOptions{}); err != nil {
+		t.Errorf("a read after the outage: %v", err)
+	}
+}
+
+func TestTheClusterIsReachedAsAnyUser(t *testing.T) {
+	c := StartTest(t, Options{})
+	t.Run("a user may do only what RBAC grants", func(t *testing.T) {
+		config, err := c.UserConfig("rome", "liqo.io")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = kubernetes.NewForConfigOrDie(config).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `"rome"`) {
+			t.Errorf("got %v, want forbidden to rome", err)
+		}
+	})
+	t.Run("kubectl is the administrator through the kubeconfig", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "kubeconfig")
+		if err := c.WriteKubeconfig(path); err != nil {
+			t.Fatal(err)
+		}
+		kubectl := exec.CommandContext(t.Context(), filepath.Join(c.Assets, "kubectl"), "--kubeconfig", path, "get", "namespace", "default", "-o", "name")
+		out, err := kubectl.CombinedOutput()
+		if got := strings.TrimSpace(string(out)); err != nil || got != "namespace/default" {
+			t.Errorf("kubectl: %q, %v", got, err)
+		}
+	})
+}
+
+func TestFlagsReachTheAPIServer(t *testing.T) {
+	c := StartTest(t, Options{APIServerFlags: map[string][]string{"disable-admission-plugins": {"NamespaceLifecycle"}}})
+	pods := kubernetes.NewForConfigOrDie(c.Config).CoreV1().Pods("default")
+	_, err := pods.Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "refused"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}, metav1.CreateOptions{})
+	// envtest turns the ServiceAccount admission off; here nothing but another is.
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "serviceaccount") {
+		t.Errorf("got %v, want the ServiceAccount admission to refuse the pod", err)
+	}
+}
+
+func TestStopLeavesNothingBehind(t *testing.T) {
+	c, err := Start(t.Context(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(c.work); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s is still there (%v)", c.work, err)
+	}
+	if _, err := kubernetes.NewForConfigOrDie(c.Config).Discovery().ServerVersion(); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("got %v, want connection refused", err)
+	}
+	if err := c.Stop(); err != nil {
+		t.Errorf("a second Stop: %v", err)
+	}
+}
+
+func TestAStartThatFailsLeavesNothingBehind(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	missing := filepath.Join(t.TempDir(), "crds")
+	_, err := Start(t.Context(), Options{CRDDirs: []string{missing}})
+	if err == nil || !strings.Contains(err.Error(), missing) {
+		t.Errorf("got %v, want an error that names %s", err, missing)
+	}
+	if left, _ := filepath.Glob(filepath.Join(os.Getenv("TMPDIR"), "*")); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+func TestStartEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	c, err := Start(ctx, Options{})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want canceled", err)
+	}
+	if c != nil {
+		_ = c.Stop()
+	}
+}

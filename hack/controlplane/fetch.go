@@ -1,0 +1,187 @@
+package controlplane
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// stall is how long a download may bring nothing. A network that refuses says so
+// at once; one that swallows packets says nothing for minutes.
+const stall = 60 * time.Second
+
+// download fetches the archive that the envtest project publishes, with its own
+// program, which checks the archive's hash.
+func download(ctx context.Context, dir string, progress *reporter) error {
+	root, err := moduleRoot()
+	if err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp(dir, "download-")
+	if err != nil {
+		return err
+	}
+	defer removeTree(work)
+
+	tool := filepath.Join(work, "setup-envtest")
+	if _, err := run(ctx, progress, "building setup-envtest", goBuild(ctx,
+		filepath.Join(root, "hack", "tools"), tool, "sigs.k8s.io/controller-runtime/tools/setup-envtest")); err != nil {
+		return err
+	}
+
+	minor := KubernetesVersion[:strings.LastIndex(KubernetesVersion, ".")] + ".x"
+	watched, cancel := stopWhenStalled(ctx, work)
+	defer cancel()
+	cmd := exec.CommandContext(watched, tool, "use", minor, "-p", "path", "--bin-dir", filepath.Join(work, "bin"))
+	cmd.Env = append(os.Environ(), "TMPDIR="+work) // Where the archive grows, for the watch on it.
+	out, err := run(watched, progress, "downloading the prebuilt archive", cmd)
+	if err != nil {
+		return err
+	}
+	for _, name := range programs {
+		if err := os.Rename(filepath.Join(strings.TrimSpace(out), name), filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// build compiles the programs from the modules in the directories kubernetes and
+// etcd. Go keeps what is done, so a build that was stopped goes on from there.
+func build(ctx context.Context, dir string, progress *reporter) error {
+	root, err := moduleRoot()
+	if err != nil {
+		return err
+	}
+	const version = "k8s.io/component-base/version"
+	v := strings.Split(KubernetesVersion, ".")
+	flags := fmt.Sprintf("-s -w -X %s.gitVersion=v%s -X %s.gitMajor=%s -X %s.gitMinor=%s",
+		version, KubernetesVersion, version, v[0], version, v[1])
+
+	etcd := goBuild(ctx, filepath.Join(root, "hack", "controlplane", "etcd"),
+		filepath.Join(dir, "etcd"), "-ldflags=-s -w", "go.etcd.io/etcd/server/v3")
+	if _, err := run(ctx, progress, "building etcd (40 s on two cores, the first time)", etcd); err != nil {
+		return err
+	}
+	kubernetes := goBuild(ctx, filepath.Join(root, "hack", "controlplane", "kubernetes"),
+		dir+string(filepath.Separator), "-ldflags="+flags, "tool")
+	_, err = run(ctx, progress, "building kube-apiserver and kubectl (5 min on two cores, the first time)", kubernetes)
+	return err
+}
+
+// goBuild prepares go build in a module of its own, for this machine.
+func goBuild(ctx context.Context, module, output string, args ...string) *exec.Cmd {
+	args = append([]string{"build", "-mod=readonly", "-o", output}, args...)
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = module
+	cmd.Env = append(os.Environ(), "PWD="+module, "GOWORK=off", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH, "CGO_ENABLED=0")
+	return cmd
+}
+
+// run runs cmd and returns what it printed. Its error holds the last lines that
+// it wrote to stderr.
+func run(ctx context.Context, progress *reporter, doing string, cmd *exec.Cmd) (string, error) {
+	progress.say("%s", doing)
+	defer progress.every(doing)()
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
+	if err := cmd.Run(); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return "", fmt.Errorf("%s: %w\n%s", doing, err, lastLines(stderr.String(), 10))
+	}
+	return stdout.String(), nil
+}
+
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+var errStalled = fmt.Errorf("nothing came for %s", stall)
+
+// stopWhenStalled returns a context that ends when the size of what is under dir
+// has not changed for the time of stall.
+func stopWhenStalled(ctx context.Context, dir string) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		ticker := time.NewTicker(time.Second)
+		defer ticker.Stop()
+		size, since := treeSize(dir), time.Now()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case now := <-ticker.C:
+				if s := treeSize(dir); s != size {
+					size, since = s, now
+				}
+				if now.Sub(since) >= stall {
+					cancel(errStalled)
+					return
+				}
+			}
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// treeSize counts bytes; what goes away meanwhile counts nothing.
+func treeSize(dir string) (size int64) {
+	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // A file that another process removed.
+		}
+		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {
+			size += info.Size()
+		}
+		return nil
+	})
+	return size
+}
+
+// removeTree removes dir and what is in it, read-only directories too: that is
+// how setup-envtest leaves its own.
+func removeTree(dir string) {
+	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			return os.Chmod(path, 0o755)
+		}
+		return err
+	})
+	_ = os.RemoveAll(dir) // What is left here is swept with the staging directory.
+}
+
+// moduleRoot looks upwards for this module, from where the process runs: go test
+// runs in the directory of a package, go run anywhere in the checkout.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		data, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return "", err
+		}
+		if slices.Contains(strings.Split(string(data), "\n"), "module proffer.dev/proffer") {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("not in a checkout of proffer.dev/proffer: run it there, or set %s", assetsEnv)
+		}
+		dir = filepath.Dir(dir)
+	}
+}

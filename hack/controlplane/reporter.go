@@ -1,0 +1,45 @@
+package controlplane
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// tick is how often something that takes long says that it is still at it.
+const tick = 15 * time.Second
+
+// A reporter writes lines of progress. A nil writer is none.
+type reporter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (r *reporter) say(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.w != nil {
+		_, _ = fmt.Fprintf(r.w, "control plane: "+format+"\n", args...)
+	}
+}
+
+// every says at each tick what is going on, and for how long, until stop is
+// called. stop returns once no further line can come.
+func (r *reporter) every(doing string) (stop func()) {
+	begin, done, ended := time.Now(), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(tick)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				r.say("%s: %s so far", doing, time.Since(begin).Round(time.Second))
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() { close(done); <-ended }
+}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/internal/explain"
+)
+
+// cluster is what the demo runs against.
+type cluster struct {
+	config     *rest.Config
+	client     client.Client
+	kubeconfig string // its file
+	kubectl    string
+	root       string // of the repository
+	work       string // a directory that goes at the end
+	token      string // lets the demo ask the operator for explanations
+}
+
+// prepare returns a cluster with the CRD and the samples in it; one of its own has nodes, pods and consumers too.
+func prepare(ctx context.Context, kubeconfig string, undo *cleanup, progress io.Writer) (*cluster, error) {
+	root, err := repository(ctx)
+	if err != nil {
+		return nil, err
+	}
+	work, err := os.MkdirTemp("", "proffer-demo-")
+	if err != nil {
+		return nil, err
+	}
+	undo.add(func() error { return os.RemoveAll(work) })
+	c := &cluster{root: root, work: work, kubeconfig: kubeconfig, kubectl: "kubectl"}
+	own := kubeconfig == ""
+	if own {
+		err = c.start(ctx, undo, progress)
+	} else if c.config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
+		err = fmt.Errorf("reading --kubeconfig: %w", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	if c.client, err = client.New(c.config, client.Options{Scheme: scheme}); err != nil {
+		return nil, fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	if own {
+		if err := c.populate(ctx, progress); err != nil {
+			return nil, fmt.Errorf("making nodes, pods and consumers: %w", err)
+		}
+	} else {
+		// What the demo makes in somebody's cluster it takes away again, and nothing else.
+		c.client = remembering{c.client, undo, progress}
+		if err := c.installCRD(ctx, undo, progress); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.applySamples(ctx, progress); err != nil {
+		return nil, err
+	}
+	return c, c.makeToken(ctx)
+}
+
+// repository returns the root of the repository.
+func repository(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		return "", fmt.Errorf("finding the repository (run the demo from inside it): %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+func (c *cluster) start(ctx context.Context, undo *cleanup, progress io.Writer) error {
+	liqo, err := exec.CommandContext(ctx, "go", "list", "-C", c.root, "-m", "-f", "{{.Dir}}", "github.com/liqotech/liqo").Output()
+	if err != nil {
+		return fmt.Errorf("finding Liqo's CRDs: %w", err)
+	}
+	controlPlane, err := controlplane.Start(ctx, controlplane.Options{
+		Progress: progress,
+		CRDDirs: []string{
+			filepath.Join(c.root, "config/crd/bases"),
+			filepath.Join(strings.TrimSpace(string(liqo)), "deployments/liqo/charts/liqo-crds/crds/core.liqo.io_foreignclusters.yaml"),
+		},
+	})
+	if err != nil {
+		return err
+	}
+	undo.add(controlPlane.Stop)
+	c.config, c.kubectl = controlPlane.Config, filepath.Join(controlPlane.Assets, "kubectl")
+	c.kubeconfig = filepath.Join(c.work, "kubeconfig")
+	return controlPlane.WriteKubeconfig(c.kubeconfig)
+}
+
+// installCRD installs the CRD where it is not there yet.
+func (c *cluster) installCRD(ctx context.Context, undo *cleanup, progress io.Writer) error {
+	var crd metav1.PartialObjectMetadata
+	crd.SetGroupVersionKind(crdKind)
+	err := c.client.Get(ctx, client.ObjectKey{Name: "resourcepolicies.proffer.dev"}, &crd)
+	if err == nil {
+		return nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("looking for the CRD: %w", err)
+	}
+	fmt.Fprintln(progress, "installing the CRD")
+	options := envtest.CRDInstallOptions{Paths: []string{filepath.Join(c.root, "config/crd/bases")}, ErrorIfPathMissing: true}
+	undo.add(func() error {
+		fmt.Fprintln(progress, "removing the CRD")
+		return envtest.UninstallCRDs(c.config, options)
+	})
+	if _, err := envtest.InstallCRDs(c.config, options); err != nil {
+		return fmt.Errorf("installing the CRD: %w", err)
+	}
+	return nil
+}
+
+// applySamples creates those policies of config/samples that are not there.
+func (c *cluster) applySamples(ctx context.Context, progress io.Writer) error {
+	files, err := filepath.Glob(filepath.Join(c.root, "config/samples/proffer.dev_*.yaml"))
+	if err != nil || len(files) == 0 {
+		return fmt.Errorf("no samples in config/samples: %w", errors.Join(err, os.ErrNotExist))
+	}
+	fmt.Fprintf(progress, "applying %d samples\n", len(files))
+	for _, file := range files {
+		objects, err := readObjects(file)
+		if err != nil {
+			return err
+		}
+		for _, object := range objects {
+			err := c.client.Create(ctx, object)
+			if apierrors.IsAlreadyExists(err) {
+				fmt.Fprintf(progress, "  %s is there already, and stays as it is\n", object.GetName())
+			} else if err != nil {
+				return fmt.Errorf("applying %s: %w", file, err)
+			}
+		}
+	}
+	return nil
+}
+
+// makeToken makes an account that may ask the operator for explanations, and nothing else.
+func (c *cluster) makeToken(ctx context.Context) error {
+	meta := metav1.ObjectMeta{GenerateName: "proffer-demo-"}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{GenerateName: "proffer-demo-", Namespace: metav1.NamespaceDefault}}
+	role := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
+		NonResourceURLs: []string{explain.Path, explain.Path + "/*"}, Verbs: []string{"get"},
+	}}}
+	if err := errors.Join(c.client.Create(ctx, account), c.client.Create(ctx, role)); err != nil {
+		return fmt.Errorf("making an account for the demo: %w", err)
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account.Name, Namespace: account.Namespace}},
+	}
+	if err := c.client.Create(ctx, binding); err != nil {
+		return fmt.Errorf("making an account for the demo: %w", err)
+	}
+	token, err := requestToken(ctx, c.config, account)
+	if err != nil {
+		return fmt.Errorf("asking for a token for the demo: %w", err)
+	}
+	c.token = token
+	return nil
+}
+
+// remembering is a client that takes away at the end what it created.
+type remembering struct {
+	client.Client
+	undo     *cleanup
+	progress io.Writer
+}
+
+func (r remembering) Create(ctx context.Context, object client.Object, opts ...client.CreateOption) error {
+	err := r.Client.Create(ctx, object, opts...)
+	if err != nil {
+		return err
+	}
+	r.undo.add(func() error {
+		fmt.Fprintf(r.progress, "  deleting %s\n", object.GetName())
+		// The context of the demo has ended by now.
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		return client.IgnoreNotFound(r.Client.Delete(ctx, object))
+	})
+	return nil
+}

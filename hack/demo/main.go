@@ -1,0 +1,76 @@
+// Command demo shows Proffer at work. It starts a control plane, makes nodes, pods and consumers, applies the samples, runs the
+// operator, and then behaves as a Liqo would: it subscribes, reads, and prints who is offered what and why, a line at each change.
+//
+//	go run ./hack/demo                       on a control plane of its own
+//	go run ./hack/demo --kubeconfig=FILE     on that cluster, whose own objects it leaves alone
+//
+// It ends with Ctrl-C and leaves nothing behind.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	var kubeconfig string
+	flag.StringVar(&kubeconfig, "kubeconfig", "", "the cluster to use instead of a control plane of its own")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "demo: %q is no flag: write --kubeconfig=FILE, or nothing\n", flag.Arg(0))
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, kubeconfig, os.Stdout, os.Stderr)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
+
+// run shows the demo until ctx ends. The table goes to out, progress to progress.
+func run(ctx context.Context, kubeconfig string, out, progress io.Writer) (err error) {
+	var undo cleanup
+	defer func() { err = errors.Join(err, undo.run(progress)) }()
+
+	cluster, err := prepare(ctx, kubeconfig, &undo, progress)
+	if err != nil {
+		return quiet(ctx, err)
+	}
+	operator, err := startOperator(ctx, cluster, &undo, progress)
+	if err != nil {
+		return quiet(ctx, err)
+	}
+	fmt.Fprintf(progress, "\nIn another terminal, try:\n  %s --kubeconfig %s edit resourcepolicy fixed\n  %s --kubeconfig %s get rpol\nCtrl-C ends it.\n\n",
+		cluster.kubectl, cluster.kubeconfig, cluster.kubectl, cluster.kubeconfig)
+	return quiet(ctx, operator.follow(ctx, out))
+}
+
+// quiet drops an error that only says that the demo was ended.
+func quiet(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// cleanup is what to do at the end, last things first.
+type cleanup struct{ steps []func() error }
+
+func (c *cleanup) add(step func() error) { c.steps = append(c.steps, step) }
+
+func (c *cleanup) run(progress io.Writer) error {
+	fmt.Fprintln(progress, "\ncleaning up")
+	var all []error
+	for i := len(c.steps) - 1; i >= 0; i-- {
+		all = append(all, c.steps[i]())
+	}
+	return errors.Join(all...)
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestWhatTheTableForbidsIsReported(t *testing.T) {
+	const m = module + "/"
+	for name, tc := range map[string]struct {
+		pkg  listed
+		want []string
+	}{
+		"a way that is open": {
+			pkg: listed{ImportPath: m + "internal/offer", Imports: []string{"fmt", "k8s.io/apimachinery/pkg/labels", m + "internal/capacity"}},
+		},
+		"the way back": {
+			pkg:  listed{ImportPath: m + "internal/offer", Imports: []string{m + "internal/table"}},
+			want: []string{"internal/offer imports proffer.dev/proffer/internal/table: internal/offer may import only internal/capacity"},
+		},
+		"a place that imports nothing": {
+			pkg:  listed{ImportPath: m + "internal/capacity", Imports: []string{m + "api/v1alpha1"}},
+			want: []string{"internal/capacity imports proffer.dev/proffer/api/v1alpha1: internal/capacity imports nothing of this module"},
+		},
+		"a name that only begins alike": {
+			pkg:  listed{ImportPath: m + "internal/offer", Imports: []string{m + "internal/capacityold"}},
+			want: []string{"internal/offer imports proffer.dev/proffer/internal/capacityold: internal/offer may import only internal/capacity"},
+		},
+		"its own parts": {
+			pkg: listed{ImportPath: m + "internal/resourcereader", Imports: []string{m + "internal/resourcereader/tls", m + "proto/resourcereader/flat"}},
+		},
+		"input and output in a pure package": {
+			pkg:  listed{ImportPath: m + "internal/capacity", Imports: []string{"log/slog"}},
+			want: []string{"internal/capacity imports log/slog: internal/capacity keeps out of log"},
+		},
+		"Liqo's types away from the edge": {
+			pkg:  listed{ImportPath: m + "internal/table", Imports: []string{"github.com/liqotech/liqo/apis/core/v1beta1"}},
+			want: []string{"internal/table imports github.com/liqotech/liqo/apis/core/v1beta1: internal/table keeps out of github.com/liqotech/liqo"},
+		},
+		"the server in the controllers": {
+			pkg:  listed{ImportPath: m + "controllers", Imports: []string{m + "internal/resourcereader"}},
+			want: []string{"controllers imports proffer.dev/proffer/internal/resourcereader: controllers may import only api, internal/capacity, internal/offer, internal/grant, internal/table"},
+		},
+		"the control plane in a test": {
+			pkg: listed{ImportPath: m + "api/v1alpha1", XTestImports: []string{m + "hack/controlplane", m + "api/v1alpha1", "k8s.io/client-go/rest"}},
+		},
+		"the control plane in the operator": {
+			pkg: listed{ImportPath: m + "controllers", Imports: []string{m + "hack/controlplane"}},
+			want: []string{"controllers imports proffer.dev/proffer/hack/controlplane: controllers may import only api, internal/capacity, internal/offer, " +
+				"internal/grant, internal/table"},
+		},
+		"a test that goes the way back": {
+			pkg:  listed{ImportPath: m + "internal/capacity", TestImports: []string{m + "internal/offer"}},
+			want: []string{"a test of internal/capacity imports proffer.dev/proffer/internal/offer: internal/capacity may import only hack/controlplane"},
+		},
+		"a package that has no place": {
+			pkg:  listed{ImportPath: m + "pkg/util"},
+			want: []string{"pkg/util is in no place of the house: add it to hack/verify/imports/table.go"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, check(table, []listed{tc.pkg})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestThisModuleIsListed(t *testing.T) {
+	packages, err := list()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range packages {
+		if p.ImportPath == module+"/internal/offer" {
+			if len(p.Imports) == 0 {
+				t.Error("internal/offer is listed without its imports")
+			}
+			return
+		}
+	}
+	t.Errorf("internal/offer is not among %d packages", len(packages))
+}

@@ -1,0 +1,124 @@
+// Command imports checks that the packages of this module import each other only
+// as the table beside it says, and that the inner ones keep out of what belongs
+// to the edge.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+const module = "proffer.dev/proffer"
+
+func main() {
+	packages, err := list()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "imports:", err)
+		os.Exit(1)
+	}
+	problems := check(table, packages)
+	for _, problem := range problems {
+		fmt.Fprintln(os.Stderr, "imports:", problem)
+	}
+	if len(problems) > 0 {
+		os.Exit(1)
+	}
+	fmt.Printf("%d packages import what the table allows\n", len(packages))
+}
+
+// A listed is a package as go list tells of it.
+type listed struct {
+	ImportPath                         string
+	Imports, TestImports, XTestImports []string
+}
+
+func list() ([]listed, error) {
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", module+"/...")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w", err)
+	}
+	var packages []listed
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p listed
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return packages, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("go list: %w", err)
+		}
+		packages = append(packages, p)
+	}
+}
+
+// check returns one sentence for each import that the rules do not allow.
+func check(rules []rule, packages []listed) []string {
+	var problems []string
+	for _, p := range packages {
+		place := strings.TrimPrefix(p.ImportPath, module+"/")
+		r, ok := find(rules, place)
+		if !ok {
+			problems = append(problems, fmt.Sprintf("%s is in no place of the house: add it to hack/verify/imports/table.go", place))
+			continue
+		}
+		for _, imported := range p.Imports {
+			if why := r.refuses(place, imported); why != "" {
+				problems = append(problems, fmt.Sprintf("%s imports %s: %s", place, imported, why))
+			}
+		}
+		// Tests may also use the ground that development stands on.
+		r.may = append(slices.Clip(r.may), "hack/controlplane")
+		r.never = nil
+		for _, imported := range append(p.TestImports, p.XTestImports...) {
+			if why := r.refuses(place, imported); why != "" {
+				problems = append(problems, fmt.Sprintf("a test of %s imports %s: %s", place, imported, why))
+			}
+		}
+	}
+	return problems
+}
+
+func find(rules []rule, place string) (rule, bool) {
+	for _, r := range rules {
+		if within(place, r.place) {
+			return r, true
+		}
+	}
+	return rule{}, false
+}
+
+// refuses says why the package at place may not import this, or nothing.
+func (r rule) refuses(place, imported string) string {
+	inside, ours := strings.CutPrefix(imported, module+"/")
+	if !ours {
+		for _, prefix := range r.never {
+			if within(imported, prefix) {
+				return fmt.Sprintf("%s keeps out of %s", r.place, prefix)
+			}
+		}
+		return ""
+	}
+	if within(inside, r.place) && within(place, r.place) {
+		return ""
+	}
+	for _, prefix := range r.may {
+		if prefix == everything || within(inside, prefix) {
+			return ""
+		}
+	}
+	if len(r.may) == 0 {
+		return fmt.Sprintf("%s imports nothing of this module", r.place)
+	}
+	return fmt.Sprintf("%s may import only %s", r.place, strings.Join(r.may, ", "))
+}
+
+// within says whether path is prefix or below it.
+func within(path, prefix string) bool {
+	return path == prefix || strings.HasPrefix(path, prefix+"/")
+}

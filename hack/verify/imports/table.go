@@ -1,0 +1,46 @@
+package main
+
+// everything allows any package of this module.
+const everything = "*"
+
+// A rule is for the packages at a place and below it.
+type rule struct {
+	place string
+	// may are the places of this module that they may import, beside their own.
+	may []string
+	// never are the packages of others that they may not, except in tests.
+	never []string
+}
+
+// kubernetes are what stays at the edge: Liqo's types and the machinery of clients.
+// Plain words of the field, like labels, taints and quantities, are not among them.
+var kubernetes = []string{
+	"github.com/liqotech/liqo",
+	"k8s.io/client-go",
+	"sigs.k8s.io/controller-runtime",
+}
+
+// world is what a pure package has nothing to do with.
+var world = append([]string{
+	"context",
+	"log",
+	"net",
+	"os",
+	"google.golang.org/grpc",
+	"github.com/prometheus/client_golang",
+}, kubernetes...)
+
+// table is the house: the first rule that fits counts.
+var table = []rule{
+	{place: "api", never: []string{"github.com/liqotech/liqo", "k8s.io/client-go"}},
+	{place: "proto", never: kubernetes},
+	{place: "internal/capacity", never: world},
+	{place: "internal/offer", may: []string{"internal/capacity"}, never: world},
+	{place: "internal/grant", may: []string{"internal/offer"}, never: world},
+	{place: "internal/table", may: []string{"internal/offer"}, never: kubernetes},
+	{place: "internal/resourcereader", may: []string{"internal/table", "internal/offer", "proto"}, never: kubernetes},
+	{place: "controllers", may: []string{"api", "internal/capacity", "internal/offer", "internal/grant", "internal/table"}},
+	{place: "cmd/proffer", may: []string{everything}},
+	{place: "hack", may: []string{everything}},
+	{place: "test", may: []string{everything}},
+}

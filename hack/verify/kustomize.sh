@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Every kustomization under config renders, and every component does on top of the default.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+kubectl="$(go run ./hack/controlplane/cmd/controlplane)/kubectl"
+overlay=bin/verify/overlay
+mkdir -p "$overlay"
+trap 'rm -rf bin/verify' EXIT
+
+count=0
+render() {
+  local what=$1 dir=$2 out
+  if ! out=$("$kubectl" kustomize "$dir") || [[ -z $out ]]; then
+    echo "$what does not render" >&2
+    exit 1
+  fi
+  count=$((count + 1))
+}
+
+while IFS= read -r file; do
+  dir=$(dirname "$file")
+  if grep -q '^kind: Component$' "$file"; then
+    printf 'resources: [../../../config/default]\ncomponents: [../../../%s]\n' "$dir" >"$overlay/kustomization.yaml"
+    render "$dir on top of config/default" "$overlay"
+  else
+    render "$dir" "$dir"
+  fi
+done < <(git ls-files -co --exclude-standard -- 'config/*kustomization.yaml')
+echo "$count kustomizations render"

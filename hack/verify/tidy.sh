@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Every module requires what it uses, no more and no less.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+count=0
+status=0
+while IFS= read -r mod; do
+  count=$((count + 1))
+  if ! go mod tidy -C "$(dirname "$mod")" -diff 2> >(grep -v '"all" matched no packages' >&2); then
+    echo "$mod: run go mod tidy there" >&2
+    status=1
+  fi
+done < <(git ls-files -co --exclude-standard -- go.mod '*/go.mod')
+echo "$count modules are tidy"
+exit "$status"

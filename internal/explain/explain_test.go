@@ -1,0 +1,72 @@
+package explain
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
+)
+
+func get(t *testing.T, method string, server *httptest.Server, path string) (int, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := server.Client().Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, strings.TrimSpace(string(body))
+}
+
+func TestAnswers(t *testing.T) {
+	tab := table.New(table.Options{})
+	server := httptest.NewServer(Handler(tab))
+	defer server.Close()
+	if code, body := get(t, "GET", server, "/offers"); code != http.StatusServiceUnavailable || !strings.Contains(body, "try again") {
+		t.Errorf("before the first offers: %d %s", code, body)
+	}
+	tab.Publish(offer.Evaluate(offer.Input{Policies: []offer.Policy{{
+		Name: "standard", Fixed: capacity.Amounts{capacity.CPU: 500},
+		Overrides: []offer.Override{{
+			Consumers: offer.Scope{IDs: map[string]struct{}{"rome": {}}}, Fixed: capacity.Amounts{capacity.CPU: 1000},
+		}},
+	}}}, nil))
+	const (
+		rome = `{"clusterID":"rome","known":true,"offers":[{"class":"","policy":"standard","override":0,` +
+			`"resources":{"cpu":"1"},"because":["cpu 1: fixed at 1 by the override"]}]}`
+		anyone = `[{"class":"","policy":"standard","resources":{"cpu":"500m"},"because":["cpu 500m: fixed at 500m"]}]`
+	)
+	for _, tc := range []struct {
+		name, method, path string
+		code               int
+		body               string
+	}{
+		{"everybody", "GET", "/offers", 200, `{"consumers":[` + rome + `],"anyone":` + anyone + `}`},
+		{"one consumer", "GET", "/offers/rome", 200, rome},
+		{"a consumer nobody knows", "GET", "/offers/oslo", 200, `{"clusterID":"oslo","known":false,"offers":` + anyone + `}`},
+		{"any text as an ID", "GET", "/offers/%00%ff", 200, `{"clusterID":"\u0000\ufffd","known":false,"offers":` + anyone + `}`},
+		{"a path below", "GET", "/offers/rome/x", 404, "404 page not found"},
+		{"another method", "DELETE", "/offers/rome", 405, "Method Not Allowed"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if code, body := get(t, tc.method, server, tc.path); code != tc.code || body != tc.body {
+				t.Errorf("got  %d %s\nwant %d %s", code, body, tc.code, tc.body)
+			}
+		})
+	}
+	if len(tab.Strangers()) != 0 {
+		t.Errorf("looking is remembered as a read: %q", tab.Strangers())
+	}
+}

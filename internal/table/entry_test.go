@@ -1,0 +1,14 @@
+package table
+
+import (
+	"sync/atomic"
+
+	"proffer.dev/proffer/internal/offer"
+)
+
+var amounts atomic.Int64
+
+// newEntry returns an entry that reads like no other.
+func newEntry() *offer.Entry {
+	return &offer.Entry{Offers: []*offer.Offer{{Amounts: []offer.Amount{{Resource: "cpu", Value: amounts.Add(1)}}}}}
+}
