@@ -203,7 +203,7 @@ func (e *evaluation) entries() map[string]*Entry {
 	for i, c := range e.consumers {
 		var old *Entry
 		if e.prev != nil {
-			known := false
+			var known bool
 			if old, known = e.prev.Entries[c.ID]; !known {
 				// Until now it could read what anyone is offered.
 				old, same = e.prev.Anyone, false
