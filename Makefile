@@ -61,7 +61,7 @@ bench: build ## Measure what Proffer costs: BENCH=reads,push for some of it; the
 lint: $(GOLANGCI) ## Lint every module that holds Go code
 	@failed=; for module in $(CODE_MODULES); do \
 		echo "lint: $$module"; \
-		(cd "$$module" && "$(CURDIR)/$(GOLANGCI)" run --config "$(CURDIR)/.golangci.yml" ./...) || failed="$$failed $$module"; \
+		(cd "$$module" && "$(CURDIR)/$(GOLANGCI)" run --allow-parallel-runners --config "$(CURDIR)/.golangci.yml" ./...) || failed="$$failed $$module"; \
 	done; \
 	[[ -z "$$failed" ]] || { echo "lint: problems in:$$failed" >&2; exit 1; }
 

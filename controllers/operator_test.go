@@ -25,8 +25,9 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// patience is how long something may take that is waited for. It is spent only when a test fails.
-const patience = 30 * time.Second
+// patience is how long something may take that is waited for. It is spent only when a test fails. After an outage client-go comes back
+// within a minute.
+const patience = 90 * time.Second
 
 // operator is all of this package, run against the API server as the binary runs it.
 type operator struct {

@@ -2,6 +2,7 @@ package v1alpha1_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,19 +12,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/hack/controlplane"
 )
 
 // The rules of the CRD are the API server's to decide, so every test of this package asks a real one.
 var (
-	controlPlane envtest.Environment
-	restConfig   *rest.Config
-	api          client.Client
+	cluster *controlplane.Cluster
+	api     client.Client
 )
 
 var crdDirectory = filepath.Join("..", "..", "config", "crd", "bases")
@@ -37,25 +36,20 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func runOnControlPlane(m *testing.M) (int, error) {
-	controlPlane.CRDDirectoryPaths = []string{crdDirectory}
-	controlPlane.ErrorIfCRDPathMissing = true
-
-	var err error
-	if restConfig, err = controlPlane.Start(); err != nil {
+func runOnControlPlane(m *testing.M) (code int, err error) {
+	cluster, err = controlplane.Start(context.Background(), controlplane.Options{
+		CRDDirs: []string{crdDirectory}, Progress: os.Stderr,
+	})
+	if err != nil {
 		return 0, fmt.Errorf("start a control plane: %w", err)
 	}
-	defer func() {
-		if err := controlPlane.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "stop the control plane:", err)
-		}
-	}()
+	defer func() { err = errors.Join(err, cluster.Stop()) }()
 
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		return 0, err
 	}
-	if api, err = client.New(restConfig, client.Options{Scheme: scheme}); err != nil {
+	if api, err = client.New(cluster.Config, client.Options{Scheme: scheme}); err != nil {
 		return 0, err
 	}
 	return m.Run(), nil
@@ -86,9 +80,9 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 const strict = client.FieldValidation(metav1.FieldValidationStrict)
 
 // create creates the object, strictly, and deletes it when the test ends.
-func create(t *testing.T, obj client.Object, opts ...client.CreateOption) {
+func create(t *testing.T, obj client.Object) {
 	t.Helper()
-	if err := api.Create(t.Context(), obj, append(opts, strict)...); err != nil {
+	if err := api.Create(t.Context(), obj, strict); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -1,7 +1,6 @@
 package v1alpha1_test
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -227,10 +226,10 @@ func columns(t *testing.T, args ...string) [][]string {
 func kubectl(t *testing.T, args ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(path, controlPlane.KubeConfig, 0o600); err != nil {
+	if err := cluster.WriteKubeconfig(path); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), controlPlane.ControlPlane.KubectlPath, append([]string{"--kubeconfig", path}, args...)...)
+	cmd := exec.CommandContext(t.Context(), filepath.Join(cluster.Assets, "kubectl"), append([]string{"--kubeconfig", path}, args...)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", cmd, err, out)

@@ -35,7 +35,7 @@ func main() {
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
 	if err := run(ctrl.SetupSignalHandler(), o); err != nil {
-		logger.Error(err, "Proffer ends")
+		fmt.Fprintln(os.Stderr, "proffer:", err)
 		os.Exit(1)
 	}
 }
@@ -45,7 +45,7 @@ func versionOf() string {
 	if version != "" {
 		return version
 	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
 		return info.Main.Version
 	}
 	return "unknown"

@@ -16,6 +16,7 @@ import (
 
 	"proffer.dev/proffer/controllers"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/explain"
 	"proffer.dev/proffer/internal/resourcereader"
 	"proffer.dev/proffer/internal/table"
 )
@@ -37,7 +38,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	if err := server.Listen(); err != nil {
+	if err := server.Listen(ctx); err != nil {
 		return err
 	}
 
@@ -64,6 +65,7 @@ func run(ctx context.Context, o options) error {
 }
 
 func newManager(config *rest.Config, o options, ready *readiness) (ctrl.Manager, error) {
+	explanations := explain.Handler(ready.table)
 	pprof := o.pprof
 	if pprof == "" {
 		pprof = off
@@ -73,6 +75,7 @@ func newManager(config *rest.Config, o options, ready *readiness) (ctrl.Manager,
 		Cache:  controllers.CacheOptions(),
 		Metrics: metricsserver.Options{
 			BindAddress: o.metrics, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization,
+			ExtraHandlers: map[string]http.Handler{explain.Path: explanations, explain.Path + "/": explanations},
 		},
 		HealthProbeBindAddress:  o.probes,
 		PprofBindAddress:        pprof,

@@ -126,10 +126,10 @@ func (v *view) meet(why explain.Offers) (added []string) {
 	return added
 }
 
-const layout = "%-8s  %-12s  %-10s  %-52s  %-20s  %s\n"
+const layout = "%-8s  %-12s  %-10s  %-20s  %-46s  %s\n"
 
 func (v *view) header() {
-	fmt.Fprintf(v.out, layout, "TIME", "CONSUMER", "CLASS", "OFFER", "POLICY", "WHY")
+	fmt.Fprintf(v.out, layout, "TIME", "CONSUMER", "CLASS", "POLICY", "OFFER", "WHY")
 }
 
 // show prints a line for each class in which the offer is not what it was.
@@ -147,8 +147,17 @@ func (v *view) show(id string, read *wire.PoolResourceList, why explain.Offers) 
 		if class == "" {
 			class = "-"
 		}
-		fmt.Fprintf(v.out, layout, time.Now().Format(time.TimeOnly), id, class, text, policy, changed(before, text, because))
+		fmt.Fprintf(v.out, layout, time.Now().Format(time.TimeOnly), short(id), class, policy, text, changed(before, text, because))
 	}
+}
+
+// short cuts a UUID, as IDs were up to Liqo v0.10, to what tells it apart.
+func short(id string) string {
+	const width = 12
+	if len(id) <= width {
+		return id
+	}
+	return id[:width-1] + "…"
 }
 
 // amounts is a pool in a line: cpu, memory and pods first.
@@ -193,7 +202,7 @@ func reasons(why explain.Offers, id, class string) (policy string, because []str
 // changed picks the sentence of the first resource whose amount is not what it was.
 func changed(before, now string, because []string) string {
 	old := strings.Fields(before)
-	for _, amount := range strings.Fields(now) {
+	for amount := range strings.FieldsSeq(now) {
 		if slices.Contains(old, amount) {
 			continue
 		}

@@ -15,15 +15,18 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 )
 
 func main() {
 	var kubeconfig string
-	flag.StringVar(&kubeconfig, "kubeconfig", "", "the cluster to use instead of a control plane of its own")
-	flag.Parse()
-	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "demo: %q is no flag: write --kubeconfig=FILE, or nothing\n", flag.Arg(0))
+	// A set of its own: a library has taken --kubeconfig in the one of the process.
+	flags := flag.NewFlagSet("demo", flag.ExitOnError)
+	flags.StringVar(&kubeconfig, "kubeconfig", "", "the cluster to use instead of a control plane of its own")
+	_ = flags.Parse(os.Args[1:]) // exits on an error
+	if flags.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "demo: %q is no flag: write --kubeconfig=FILE, or nothing\n", flags.Arg(0))
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -48,17 +51,17 @@ func run(ctx context.Context, kubeconfig string, out, progress io.Writer) (err e
 	if err != nil {
 		return quiet(ctx, err)
 	}
-	fmt.Fprintf(progress, "\nIn another terminal, try:\n  %s --kubeconfig %s edit resourcepolicy fixed\n  %s --kubeconfig %s get rpol\nCtrl-C ends it.\n\n",
+	fmt.Fprintf(progress, "\nIn another terminal, try:\n  %s --kubeconfig %s edit resourcepolicy nodes-free\n  %s --kubeconfig %s get rpol\nCtrl-C ends it.\n\n",
 		cluster.kubectl, cluster.kubeconfig, cluster.kubectl, cluster.kubeconfig)
 	return quiet(ctx, operator.follow(ctx, out))
 }
 
 // quiet drops an error that only says that the demo was ended.
 func quiet(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
+	if ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil
 }
 
 // cleanup is what to do at the end, last things first.
@@ -69,8 +72,8 @@ func (c *cleanup) add(step func() error) { c.steps = append(c.steps, step) }
 func (c *cleanup) run(progress io.Writer) error {
 	fmt.Fprintln(progress, "\ncleaning up")
 	var all []error
-	for i := len(c.steps) - 1; i >= 0; i-- {
-		all = append(all, c.steps[i]())
+	for _, step := range slices.Backward(c.steps) {
+		all = append(all, step())
 	}
 	return errors.Join(all...)
 }

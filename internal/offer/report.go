@@ -105,11 +105,11 @@ func (p *plan) finishReport() *Report {
 	switch {
 	case p.DryRun:
 		r.Outcome = DryRun
-	case p.pool != nil && p.pool.Nodes == 0:
-		r.Outcome = NoNodes
 	case r.Count == 0 && len(p.shadows) > 0:
 		r.Outcome = Shadowed
 		r.ShadowedBy = slices.Sorted(maps.Keys(p.shadows))
+	case p.pool != nil && p.pool.Nodes == 0:
+		r.Outcome = NoNodes
 	case len(r.Missing) > 0:
 		r.Outcome = Incomplete
 	}

@@ -100,7 +100,7 @@ type ConsumerReport struct {
 	Held bool
 }
 
-// Outcome is what came of a policy, in one word.
+// Outcome is what came of a policy, in one word; where several apply, the first after Offering.
 type Outcome int
 
 const (
@@ -108,10 +108,10 @@ const (
 	Offering Outcome = iota
 	// DryRun: the policy was worked out and is not published.
 	DryRun
-	// NoNodes: its selection matches no usable node.
-	NoNodes
 	// Shadowed: other policies decide for each of its consumers.
 	Shadowed
+	// NoNodes: its selection matches no usable node.
+	NoNodes
 	// Incomplete: some consumer is not offered cpu, memory and pods, all three of which a virtual node needs.
 	Incomplete
 )

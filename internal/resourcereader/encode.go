@@ -50,7 +50,7 @@ func encode(m proto.Message) []byte {
 func quantities(o *offer.Offer) map[string]*wire.Quantity {
 	m := make(map[string]*wire.Quantity, len(o.Amounts))
 	for _, a := range o.Amounts {
-		m[a.Resource] = &wire.Quantity{String_: proto.String(quantity(a))}
+		m[a.Resource] = &wire.Quantity{String_: new(quantity(a))}
 	}
 	return m
 }
@@ -74,6 +74,7 @@ func countsBytes(name string) bool {
 	switch corev1.ResourceName(name) {
 	case corev1.ResourceMemory, corev1.ResourceStorage, corev1.ResourceEphemeralStorage:
 		return true
+	default:
+		return strings.HasPrefix(name, corev1.ResourceHugePagesPrefix)
 	}
-	return strings.HasPrefix(name, corev1.ResourceHugePagesPrefix)
 }

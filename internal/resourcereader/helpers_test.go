@@ -45,7 +45,7 @@ func start(t *testing.T, tab *table.Table, change ...func(*Options)) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Listen(); err != nil {
+	if err := s.Listen(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -142,7 +142,9 @@ func read(ctx context.Context, c wire.ResourceReaderClient, id string) (*wire.Po
 }
 
 // cpus is an entry of one unnamed class with so many cpus.
-func cpus(n int64) *offer.Entry { return entryOf(pool("", offer.Amount{Resource: "cpu", Value: n * 1000})) }
+func cpus(n int64) *offer.Entry {
+	return entryOf(pool("", offer.Amount{Resource: "cpu", Value: n * 1000}))
+}
 
 func entryOf(offers ...*offer.Offer) *offer.Entry { return &offer.Entry{Offers: offers} }
 

@@ -7,7 +7,6 @@ import (
 	"google.golang.org/grpc/reflection"
 	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	reflectionv1alpha "google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -51,7 +50,7 @@ func flatFiles() *protoregistry.Files {
 	original := flat.File_resourcereader_flat_flat_proto
 	described := protodesc.ToFileDescriptorProto(original)
 	file, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{
-		Name:       proto.String("resourcereader/flat/resource_reader.proto"),
+		Name:       new("resourcereader/flat/resource_reader.proto"),
 		Syntax:     described.Syntax,
 		Dependency: append(described.GetDependency(), original.Path()),
 		Service:    described.GetService(), // the types of its messages are fully qualified

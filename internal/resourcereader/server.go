@@ -27,7 +27,7 @@ const (
 	maxHeaders = 16 << 10
 	// maxStreams bounds the calls under way on one connection. Liqo makes a handful.
 	maxStreams = 4096
-	// handshakeTimeout bounds how long a connection may take to begin; it must be less than a shutdown, which waits for it.
+	// handshakeTimeout bounds how long a connection may take to begin. A shutdown waits for it, so there it is half of that at most.
 	handshakeTimeout = 5 * time.Second
 	// goAwayLead is how long before the streams end a shutdown tells clients to go elsewhere. One that is not told yet would
 	// subscribe again at once, on the same connection, over and over.
@@ -74,9 +74,9 @@ func New(options Options) (*Server, error) {
 }
 
 // Listen takes the addresses. From then on clients can connect, though nobody is answered before Start. On an error none is taken.
-func (s *Server) Listen() error {
+func (s *Server) Listen(ctx context.Context) error {
 	for _, e := range s.options.Endpoints {
-		l, err := net.Listen("tcp", e.Address)
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", e.Address)
 		if err != nil {
 			s.close()
 			return fmt.Errorf("listening for gRPC in the form %s: %w", e.Form, err)
@@ -116,7 +116,7 @@ func (s *Server) NeedLeaderElection() bool { return false }
 func (s *Server) Start(ctx context.Context) error {
 	defer s.end(errShutdown)
 	if s.listening == nil {
-		if err := s.Listen(); err != nil {
+		if err := s.Listen(ctx); err != nil {
 			return err
 		}
 	}
@@ -182,7 +182,7 @@ func (s *Server) newServer(form Form, more ...grpc.ServerOption) *grpc.Server {
 		grpc.MaxRecvMsgSize(maxRequest),
 		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.MaxConcurrentStreams(maxStreams),
-		grpc.ConnectionTimeout(handshakeTimeout),
+		grpc.ConnectionTimeout(min(handshakeTimeout, s.options.ShutdownTimeout/2)),
 		grpc.WaitForHandlers(true),
 		// A peer that is gone without a word is noticed, and its stream freed, within 40 s; a connection without any call is
 		// closed after a quarter of an hour. There is no maximum age: it would end streams.

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"proffer.dev/proffer/internal/offer"
@@ -29,7 +28,7 @@ func rome() *offer.Entry {
 	)
 }
 
-func text(s string) *wire.Quantity { return &wire.Quantity{String_: proto.String(s)} }
+func text(s string) *wire.Quantity { return &wire.Quantity{String_: new(s)} }
 
 func TestPoolsAreTheClassesOfAConsumer(t *testing.T) {
 	r := start(t, published(map[string]*offer.Entry{"rome": rome()}))

@@ -214,3 +214,49 @@ func raceOnce(t *testing.T, seed uint64) {
 	}
 	streams.Wait()
 }
+
+// TestNoReadSlipsThroughAPublication has readers meet a publication half way: of many consumers, each read for the first time while
+// all change at once, whoever read the old offer must be told.
+func TestNoReadSlipsThroughAPublication(t *testing.T) {
+	const consumers = 2000
+	for round := range 100 {
+		before, after := entries{}, entries{}
+		ids := make([]string, consumers)
+		for i := range ids {
+			ids[i] = fmt.Sprint("consumer-", i)
+			before[ids[i]], after[ids[i]] = &offer.Entry{}, &offer.Entry{}
+		}
+		nobody := &offer.Entry{}
+		tab := New(Options{})
+		tab.Publish(result(nobody, before))
+		s := subscribe(t, tab)
+
+		old := map[string]bool{}
+		var reader sync.WaitGroup
+		halfWay := make(chan struct{})
+		reader.Go(func() {
+			for i, id := range ids {
+				if i == consumers*round/200 {
+					close(halfWay)
+				}
+				e, err := tab.Lookup(t.Context(), id)
+				if err != nil {
+					t.Errorf("Lookup: %v", err)
+				}
+				old[id] = e == before[id]
+			}
+		})
+		<-halfWay
+		tab.Publish(result(nobody, after))
+		reader.Wait()
+		told := map[string]bool{}
+		for _, id := range drain(s) {
+			told[id] = true
+		}
+		for _, id := range ids {
+			if old[id] && !told[id] {
+				t.Fatalf("%s read the old offer and was not told of the new one", id)
+			}
+		}
+	}
+}

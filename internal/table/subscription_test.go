@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -14,9 +15,7 @@ import (
 // shuffle gives each of the IDs a new offer.
 func shuffle(tab *Table, ids ...string) {
 	e := entries{}
-	for id, entry := range tab.Current().Entries {
-		e[id] = entry
-	}
+	maps.Copy(e, tab.Current().Entries)
 	for _, id := range ids {
 		e[id] = newEntry()
 	}

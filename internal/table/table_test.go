@@ -144,7 +144,7 @@ func TestForgetEndsNotificationsUntilTheNextRead(t *testing.T) {
 	}
 }
 
-func TestForgetBeforeAnythingIsPublishedIsHarmless(t *testing.T) {
+func TestForgetBeforeAnythingIsPublishedIsHarmless(*testing.T) {
 	tab := New(Options{})
 	tab.Forget("rome")
 	tab.Forget("")

@@ -15,7 +15,6 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
-	sync "sync"
 	unsafe "unsafe"
 )
 
@@ -26,307 +25,33 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// A consumer.
-type ClusterIdentity struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// A UUID up to Liqo v0.10, a DNS-1123 label from v1.0; empty stands for all consumers.
-	ClusterID     string `protobuf:"bytes,1,opt,name=clusterID,proto3" json:"clusterID,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ClusterIdentity) Reset() {
-	*x = ClusterIdentity{}
-	mi := &file_resourcereader_resource_reader_proto_msgTypes[0]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ClusterIdentity) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ClusterIdentity) ProtoMessage() {}
-
-func (x *ClusterIdentity) ProtoReflect() protoreflect.Message {
-	mi := &file_resourcereader_resource_reader_proto_msgTypes[0]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ClusterIdentity.ProtoReflect.Descriptor instead.
-func (*ClusterIdentity) Descriptor() ([]byte, []int) {
-	return file_resourcereader_resource_reader_proto_rawDescGZIP(), []int{0}
-}
-
-func (x *ClusterIdentity) GetClusterID() string {
-	if x != nil {
-		return x.ClusterID
-	}
-	return ""
-}
-
-// All the pools of one consumer.
-type PoolResourceList struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// A pool that is left out is not withdrawn: its last amounts stay.
-	ResourceLists []*ResourceList `protobuf:"bytes,1,rep,name=resource_lists,json=resourceLists,proto3" json:"resource_lists,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PoolResourceList) Reset() {
-	*x = PoolResourceList{}
-	mi := &file_resourcereader_resource_reader_proto_msgTypes[1]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PoolResourceList) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PoolResourceList) ProtoMessage() {}
-
-func (x *PoolResourceList) ProtoReflect() protoreflect.Message {
-	mi := &file_resourcereader_resource_reader_proto_msgTypes[1]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PoolResourceList.ProtoReflect.Descriptor instead.
-func (*PoolResourceList) Descriptor() ([]byte, []int) {
-	return file_resourcereader_resource_reader_proto_rawDescGZIP(), []int{1}
-}
-
-func (x *PoolResourceList) GetResourceLists() []*ResourceList {
-	if x != nil {
-		return x.ResourceLists
-	}
-	return nil
-}
-
-// One pool.
-type ResourceList struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// By resource name. A name that is left out is not withdrawn either; one with amount 0 is.
-	Resources map[string]*Quantity `protobuf:"bytes,1,rep,name=resources,proto3" json:"resources,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// The exact name of the consumer's virtual node.
-	PoolName string `protobuf:"bytes,2,opt,name=pool_name,json=poolName,proto3" json:"pool_name,omitempty"`
-	// The prefix of the name of the consumer's virtual node, before the name of the provider.
-	PoolPrefix    string `protobuf:"bytes,3,opt,name=pool_prefix,json=poolPrefix,proto3" json:"pool_prefix,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ResourceList) Reset() {
-	*x = ResourceList{}
-	mi := &file_resourcereader_resource_reader_proto_msgTypes[2]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ResourceList) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ResourceList) ProtoMessage() {}
-
-func (x *ResourceList) ProtoReflect() protoreflect.Message {
-	mi := &file_resourcereader_resource_reader_proto_msgTypes[2]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ResourceList.ProtoReflect.Descriptor instead.
-func (*ResourceList) Descriptor() ([]byte, []int) {
-	return file_resourcereader_resource_reader_proto_rawDescGZIP(), []int{2}
-}
-
-func (x *ResourceList) GetResources() map[string]*Quantity {
-	if x != nil {
-		return x.Resources
-	}
-	return nil
-}
-
-func (x *ResourceList) GetPoolName() string {
-	if x != nil {
-		return x.PoolName
-	}
-	return ""
-}
-
-func (x *ResourceList) GetPoolPrefix() string {
-	if x != nil {
-		return x.PoolPrefix
-	}
-	return ""
-}
-
-// An amount, on the wire the same as k8s.io.apimachinery.pkg.api.resource.Quantity.
-type Quantity struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The canonical Kubernetes form, such as 2, 1500m or 2G. Liqo refuses an empty one.
-	String_       *string `protobuf:"bytes,1,opt,name=string,proto3,oneof" json:"string,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Quantity) Reset() {
-	*x = Quantity{}
-	mi := &file_resourcereader_resource_reader_proto_msgTypes[3]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Quantity) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Quantity) ProtoMessage() {}
-
-func (x *Quantity) ProtoReflect() protoreflect.Message {
-	mi := &file_resourcereader_resource_reader_proto_msgTypes[3]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Quantity.ProtoReflect.Descriptor instead.
-func (*Quantity) Descriptor() ([]byte, []int) {
-	return file_resourcereader_resource_reader_proto_rawDescGZIP(), []int{3}
-}
-
-func (x *Quantity) GetString_() string {
-	if x != nil && x.String_ != nil {
-		return *x.String_
-	}
-	return ""
-}
-
-// Nothing.
-type Empty struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Empty) Reset() {
-	*x = Empty{}
-	mi := &file_resourcereader_resource_reader_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Empty) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Empty) ProtoMessage() {}
-
-func (x *Empty) ProtoReflect() protoreflect.Message {
-	mi := &file_resourcereader_resource_reader_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Empty.ProtoReflect.Descriptor instead.
-func (*Empty) Descriptor() ([]byte, []int) {
-	return file_resourcereader_resource_reader_proto_rawDescGZIP(), []int{4}
-}
-
 var File_resourcereader_resource_reader_proto protoreflect.FileDescriptor
 
 const file_resourcereader_resource_reader_proto_rawDesc = "" +
 	"\n" +
-	"$resourcereader/resource_reader.proto\"/\n" +
-	"\x0fClusterIdentity\x12\x1c\n" +
-	"\tclusterID\x18\x01 \x01(\tR\tclusterID\"H\n" +
-	"\x10PoolResourceList\x124\n" +
-	"\x0eresource_lists\x18\x01 \x03(\v2\r.ResourceListR\rresourceLists\"\xd1\x01\n" +
-	"\fResourceList\x12:\n" +
-	"\tresources\x18\x01 \x03(\v2\x1c.ResourceList.ResourcesEntryR\tresources\x12\x1b\n" +
-	"\tpool_name\x18\x02 \x01(\tR\bpoolName\x12\x1f\n" +
-	"\vpool_prefix\x18\x03 \x01(\tR\n" +
-	"poolPrefix\x1aG\n" +
-	"\x0eResourcesEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x1f\n" +
-	"\x05value\x18\x02 \x01(\v2\t.QuantityR\x05value:\x028\x01\"2\n" +
-	"\bQuantity\x12\x1b\n" +
-	"\x06string\x18\x01 \x01(\tH\x00R\x06string\x88\x01\x01B\t\n" +
-	"\a_string\"\a\n" +
-	"\x05Empty2\x9b\x01\n" +
+	"$resourcereader/resource_reader.proto\x1a\x1dresourcereader/messages.proto2\x9b\x01\n" +
 	"\x0fresource_reader\x124\n" +
 	"\rReadResources\x12\x10.ClusterIdentity\x1a\x11.PoolResourceList\x12)\n" +
 	"\rRemoveCluster\x12\x10.ClusterIdentity\x1a\x06.Empty\x12'\n" +
 	"\tSubscribe\x12\x06.Empty\x1a\x10.ClusterIdentity0\x01B*Z(proffer.dev/proffer/proto/resourcereaderb\x06proto3"
 
-var (
-	file_resourcereader_resource_reader_proto_rawDescOnce sync.Once
-	file_resourcereader_resource_reader_proto_rawDescData []byte
-)
-
-func file_resourcereader_resource_reader_proto_rawDescGZIP() []byte {
-	file_resourcereader_resource_reader_proto_rawDescOnce.Do(func() {
-		file_resourcereader_resource_reader_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_resourcereader_resource_reader_proto_rawDesc), len(file_resourcereader_resource_reader_proto_rawDesc)))
-	})
-	return file_resourcereader_resource_reader_proto_rawDescData
-}
-
-var file_resourcereader_resource_reader_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_resourcereader_resource_reader_proto_goTypes = []any{
 	(*ClusterIdentity)(nil),  // 0: ClusterIdentity
-	(*PoolResourceList)(nil), // 1: PoolResourceList
-	(*ResourceList)(nil),     // 2: ResourceList
-	(*Quantity)(nil),         // 3: Quantity
-	(*Empty)(nil),            // 4: Empty
-	nil,                      // 5: ResourceList.ResourcesEntry
+	(*Empty)(nil),            // 1: Empty
+	(*PoolResourceList)(nil), // 2: PoolResourceList
 }
 var file_resourcereader_resource_reader_proto_depIdxs = []int32{
-	2, // 0: PoolResourceList.resource_lists:type_name -> ResourceList
-	5, // 1: ResourceList.resources:type_name -> ResourceList.ResourcesEntry
-	3, // 2: ResourceList.ResourcesEntry.value:type_name -> Quantity
-	0, // 3: resource_reader.ReadResources:input_type -> ClusterIdentity
-	0, // 4: resource_reader.RemoveCluster:input_type -> ClusterIdentity
-	4, // 5: resource_reader.Subscribe:input_type -> Empty
-	1, // 6: resource_reader.ReadResources:output_type -> PoolResourceList
-	4, // 7: resource_reader.RemoveCluster:output_type -> Empty
-	0, // 8: resource_reader.Subscribe:output_type -> ClusterIdentity
-	6, // [6:9] is the sub-list for method output_type
-	3, // [3:6] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	0, // 0: resource_reader.ReadResources:input_type -> ClusterIdentity
+	0, // 1: resource_reader.RemoveCluster:input_type -> ClusterIdentity
+	1, // 2: resource_reader.Subscribe:input_type -> Empty
+	2, // 3: resource_reader.ReadResources:output_type -> PoolResourceList
+	1, // 4: resource_reader.RemoveCluster:output_type -> Empty
+	0, // 5: resource_reader.Subscribe:output_type -> ClusterIdentity
+	3, // [3:6] is the sub-list for method output_type
+	0, // [0:3] is the sub-list for method input_type
+	0, // [0:0] is the sub-list for extension type_name
+	0, // [0:0] is the sub-list for extension extendee
+	0, // [0:0] is the sub-list for field type_name
 }
 
 func init() { file_resourcereader_resource_reader_proto_init() }
@@ -334,20 +59,19 @@ func file_resourcereader_resource_reader_proto_init() {
 	if File_resourcereader_resource_reader_proto != nil {
 		return
 	}
-	file_resourcereader_resource_reader_proto_msgTypes[3].OneofWrappers = []any{}
+	file_resourcereader_messages_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_resourcereader_resource_reader_proto_rawDesc), len(file_resourcereader_resource_reader_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   6,
+			NumMessages:   0,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_resourcereader_resource_reader_proto_goTypes,
 		DependencyIndexes: file_resourcereader_resource_reader_proto_depIdxs,
-		MessageInfos:      file_resourcereader_resource_reader_proto_msgTypes,
 	}.Build()
 	File_resourcereader_resource_reader_proto = out.File
 	file_resourcereader_resource_reader_proto_goTypes = nil

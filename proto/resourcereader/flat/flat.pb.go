@@ -77,7 +77,7 @@ var File_resourcereader_flat_flat_proto protoreflect.FileDescriptor
 
 const file_resourcereader_flat_flat_proto_rawDesc = "" +
 	"\n" +
-	"\x1eresourcereader/flat/flat.proto\x12\x04flat\x1a$resourcereader/resource_reader.proto\"\x98\x01\n" +
+	"\x1eresourcereader/flat/flat.proto\x12\x04flat\x1a\x1dresourcereader/messages.proto\"\x98\x01\n" +
 	"\fResourceList\x12?\n" +
 	"\tresources\x18\x01 \x03(\v2!.flat.ResourceList.ResourcesEntryR\tresources\x1aG\n" +
 	"\x0eResourcesEntry\x12\x10\n" +

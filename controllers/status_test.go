@@ -1,0 +1,259 @@
+package controllers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/offer"
+)
+
+func TestEveryOutcomeHasItsReasonAndSaysWhatToDo(t *testing.T) {
+	valid := policy{generation: 3, parsed: &offer.Policy{}}
+	for _, tc := range []struct {
+		policy policy
+		report *offer.Report
+		reason string
+		says   []string
+	}{
+		{valid, &offer.Report{Count: 2}, v1alpha1.ReasonOffering, []string{"what 2 consumers are offered"}},
+		{valid, &offer.Report{Count: 1}, v1alpha1.ReasonOffering, []string{"what 1 consumer is offered"}},
+		{valid, &offer.Report{}, v1alpha1.ReasonOffering, []string{"No consumer is known yet"}},
+		{valid, &offer.Report{Outcome: offer.DryRun, Count: 1}, v1alpha1.ReasonDryRun, []string{"for 1 consumer", "set spec.mode to Active"}},
+		{valid, &offer.Report{Outcome: offer.Shadowed, ShadowedBy: []string{"a", "b"}}, v1alpha1.ReasonShadowed, []string{"a, b", "spec.priority"}},
+		{valid, &offer.Report{Outcome: offer.Shadowed, ShadowedBy: []string{"a", "b", "c", "d", "e", "f", "g"}}, v1alpha1.ReasonShadowed, []string{"a, b, c, d, e and 2 more"}},
+		{valid, &offer.Report{Outcome: offer.NoNodes}, v1alpha1.ReasonNoNodes, []string{"spec.offer.nodes.selector", "tolerations", "cordoned"}},
+		{valid, &offer.Report{Outcome: offer.Incomplete, Missing: []string{"memory", "pods"}}, v1alpha1.ReasonIncomplete, []string{"memory, pods", "spec.offer"}},
+		{policy{generation: 3, errs: field.ErrorList{
+			field.Invalid(field.NewPath("spec", "class"), "default", "write another"), field.Required(field.NewPath("spec", "offer"), "write one"),
+		}}, nil, v1alpha1.ReasonInvalid, []string{"spec.class", "write another", "spec.offer", "write one"}},
+	} {
+		got := readyOf(tc.policy, tc.report)
+		wantStatus := metav1.ConditionFalse
+		if tc.reason == v1alpha1.ReasonOffering {
+			wantStatus = metav1.ConditionTrue
+		}
+		if got.Reason != tc.reason || got.Status != wantStatus || got.Type != v1alpha1.ConditionReady {
+			t.Errorf("%s: got %+v", tc.reason, got)
+		}
+		for _, words := range tc.says {
+			if !strings.Contains(got.Message, words) {
+				t.Errorf("%s: %q does not say %q", tc.reason, got.Message, words)
+			}
+		}
+	}
+}
+
+func TestStatusTellsAllThatIsKnown(t *testing.T) {
+	p := policy{generation: 4, source: v1alpha1.SourceNodes, parsed: &offer.Policy{Nodes: &offer.Nodes{}}, offered: map[string]struct{}{"storage": {}}}
+	report := &offer.Report{
+		Nodes: 2, Count: 101,
+		Capacity:  capacity.Amounts{"cpu": 7000, "memory": 16 << 30},
+		Committed: capacity.Amounts{"cpu": 4000, "memory": 0},
+		Remaining: capacity.Amounts{"cpu": 3000, "memory": 16 << 30},
+		Consumers: []offer.ConsumerReport{
+			{ID: "rome", Held: true, Offer: &offer.Offer{Override: 1, Amounts: []offer.Amount{{Resource: "cpu", Value: 1500}}}},
+			{ID: "oslo", Offer: &offer.Offer{Override: -1, Amounts: []offer.Amount{{Resource: "cpu", Value: 0}}}},
+			{ID: "paris"},
+		},
+		Offered: []string{"cpu", "memory"}, Zeroed: []string{"oslo"},
+	}
+	before := v1alpha1.ResourcePolicyStatus{OfferedResources: []v1alpha1.ResourceName{"nvidia.com/gpu"}}
+	got := statusOf(p, report, before)
+	want := v1alpha1.ResourcePolicyStatus{
+		ObservedGeneration: 4, Source: v1alpha1.SourceNodes, Consumers: new(int32(101)), Nodes: new(int32(2)),
+		Conditions: []metav1.Condition{{
+			Type: "Ready", Status: "True", Reason: "Offering", ObservedGeneration: 4, Message: "Decides what 101 consumers are offered.",
+		}},
+		Capacity:  list("cpu", "7", "memory", "16Gi"),
+		Committed: list("cpu", "4", "memory", "0"),
+		Remaining: list("cpu", "3", "memory", "16Gi"),
+		Offers: []v1alpha1.ConsumerOffer{
+			{ClusterID: "rome", Override: new(int32(1)), Offer: list("cpu", "1500m"), Held: true, Message: "kept by reclaim above what the policy gives"},
+			{ClusterID: "oslo", Offer: list("cpu", "0"), Message: "offered no cpu or no memory while it has pods here: these will be evicted"},
+			{ClusterID: "paris"},
+		},
+		OfferedResources: []v1alpha1.ResourceName{"cpu", "memory", "nvidia.com/gpu", "storage"},
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime"), cmp.Comparer(equalLists)); diff != "" {
+		t.Error(diff)
+	}
+	if again := statusOf(p, report, got); !equality.Semantic.DeepEqual(got, again) {
+		t.Errorf("the same again differs: %s", cmp.Diff(got, again, cmp.Comparer(equalLists)))
+	}
+}
+
+func equalLists(a, b corev1.ResourceList) bool { return equality.Semantic.DeepEqual(a, b) }
+
+func TestOfferedResourcesOnlyGrowAndAreBounded(t *testing.T) {
+	var names []string
+	for i := range 100 {
+		names = append(names, fmt.Sprintf("example.com/r%03d", i))
+	}
+	p := policy{parsed: &offer.Policy{}}
+	first := statusOf(p, &offer.Report{Offered: names}, v1alpha1.ResourcePolicyStatus{})
+	if len(first.OfferedResources) != v1alpha1.MaxOfferedResources {
+		t.Errorf("%d names", len(first.OfferedResources))
+	}
+	second := statusOf(p, &offer.Report{Offered: []string{"cpu"}}, first)
+	if !slices.Equal(first.OfferedResources, second.OfferedResources) {
+		t.Error("a full list changed")
+	}
+	if dry := statusOf(p, &offer.Report{Outcome: offer.DryRun, Offered: names}, v1alpha1.ResourcePolicyStatus{}); len(dry.OfferedResources) != 0 {
+		t.Errorf("a dry run offered %v", dry.OfferedResources)
+	}
+}
+
+func TestStatusFollowsThePolicyAndTheCapacity(t *testing.T) {
+	o := startOperator(t)
+	p := create(t, aPolicy("p", selecting(matching(map[string]string{"dedicated": "liqo"})), forIDs("rome")))
+	c := ready(t, "p", v1alpha1.ReasonNoNodes)
+	expectEvent(t, "p", v1alpha1.ReasonNoNodes, "spec.offer.nodes.selector")
+	if c.ObservedGeneration != 1 {
+		t.Errorf("observed generation %d", c.ObservedGeneration)
+	}
+
+	create(t, aNode("n", list("cpu", "8", "memory", "16Gi", "pods", "10"), nodeLabel("dedicated", "liqo")))
+	ready(t, "p", v1alpha1.ReasonOffering)
+	expectEvent(t, "p", v1alpha1.ReasonOffering, "1 consumer")
+	s := statusOfPolicy(t, "p")
+	if *s.Nodes != 1 || *s.Consumers != 1 || s.Source != v1alpha1.SourceNodes {
+		t.Errorf("status: %+v", s)
+	}
+	whole := list("cpu", "8", "memory", "16Gi", "pods", "10")
+	if diff := cmp.Diff(whole, s.Capacity, cmp.Comparer(equalLists)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]v1alpha1.ConsumerOffer{{ClusterID: "rome", Offer: whole}}, s.Offers, cmp.Comparer(equalLists)); diff != "" {
+		t.Error(diff)
+	}
+
+	// An edit is written at once, within the 10 s for which a mere change of capacity would wait.
+	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Max = quantitiesOf("cpu", "2") })
+	eventually(t, func() string {
+		s := statusOfPolicy(t, "p")
+		return cmp.Diff(int64(2), s.ObservedGeneration) + cmp.Diff(int64(2000), s.Offers[0].Offer.Cpu().MilliValue())
+	})
+
+	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Resources = []v1alpha1.ResourceName{"cpu"} })
+	c = ready(t, "p", v1alpha1.ReasonIncomplete)
+	if !contains(c.Message, "memory, pods") {
+		t.Errorf("message: %s", c.Message)
+	}
+
+	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Resources = nil })
+	create(t, aPolicy("higher", fixed("cpu", "1", "memory", "1Gi", "pods", "1"), func(s *v1alpha1.ResourcePolicySpec) { s.Priority = 1 }))
+	c = ready(t, "p", v1alpha1.ReasonShadowed)
+	if !contains(c.Message, "higher") {
+		t.Errorf("message: %s", c.Message)
+	}
+	expectEvent(t, "p", v1alpha1.ReasonShadowed, "higher")
+	o.offersOf("rome", "cpu", 1000)
+}
+
+func TestAResourceOfferedByAnEarlierProcessIsTakenBackByAnExplicitZero(t *testing.T) {
+	p := create(t, aPolicy("p", fixed("cpu", "1", "memory", "1Gi", "pods", "1", "nvidia.com/gpu", "2"), forIDs("rome")))
+	first := startOperator(t)
+	ready(t, "p", v1alpha1.ReasonOffering)
+	first.stop()
+
+	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) {
+		s.Offer.Fixed = quantitiesOf("cpu", "1", "memory", "1Gi", "pods", "1")
+	})
+	second := startOperator(t)
+	second.offers("rome", capacity.Amounts{"cpu": 1000, "memory": gib, "pods": 1, "nvidia.com/gpu": 0})
+	eventually(t, func() string {
+		return cmp.Diff([]v1alpha1.ResourceName{"cpu", "memory", "nvidia.com/gpu", "pods"}, statusOfPolicy(t, "p").OfferedResources)
+	})
+}
+
+func TestAPolicyThatEvictsSaysSo(t *testing.T) {
+	create(t, aNode("n", list("cpu", "8", "memory", "8Gi", "pods", "10")))
+	create(t, aPod("of-rome", "n", list("cpu", "2", "memory", "1Gi"), podLabel(originLabel, "rome")))
+	p := create(t, aPolicy("p", fixed("cpu", "4", "memory", "4Gi", "pods", "5"), forIDs("rome")))
+	o := startOperator(t)
+	o.offersOf("rome", "cpu", 4000)
+	ready(t, "p", v1alpha1.ReasonOffering)
+
+	// Lowered under what the pods request: reclaim keeps it there, and says so.
+	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) {
+		s.Offer.Fixed = quantitiesOf("cpu", "0", "memory", "4Gi", "pods", "5")
+	})
+	o.offersOf("rome", "cpu", 2000)
+	expectEvent(t, "p", eventHeld, "rome")
+	eventually(t, func() string { return cmp.Diff(true, statusOfPolicy(t, "p").Offers[0].Held) })
+
+	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Reclaim = v1alpha1.ReclaimEvict })
+	o.offersOf("rome", "cpu", 0)
+	expectEvent(t, "p", eventEvicting, "rome")
+	for _, e := range eventsOf(t, "p") {
+		if e.Reason == eventEvicting && e.Type != corev1.EventTypeWarning {
+			t.Errorf("event of type %s", e.Type)
+		}
+	}
+}
+
+func TestAStatusThatSomebodyElseWroteIsPutRight(t *testing.T) {
+	p := create(t, aPolicy("p", fixed("cpu", "1", "memory", "1Gi", "pods", "1")))
+	startOperator(t)
+	ready(t, "p", v1alpha1.ReasonOffering)
+	edit(t, p, func(o client.Object) { o.(*v1alpha1.ResourcePolicy).Status = v1alpha1.ResourcePolicyStatus{} }, writeStatus)
+	ready(t, "p", v1alpha1.ReasonOffering)
+}
+
+func TestOnlyTheLeaderWritesAndEveryReplicaServes(t *testing.T) {
+	elect := func(name string) func(*ctrl.Options) {
+		return func(o *ctrl.Options) {
+			o.LeaderElection, o.LeaderElectionID, o.LeaderElectionNamespace = true, name, metav1.NamespaceDefault
+			o.LeaderElectionReleaseOnCancel = true
+			o.RetryPeriod = new(retryPeriod)
+		}
+	}
+	leader := startOperator(t, elect("lead"))
+	p := create(t, aPolicy("p", fixed("cpu", "1", "memory", "1Gi", "pods", "1")))
+	ready(t, "p", v1alpha1.ReasonOffering)
+
+	follower := startOperator(t, elect("lead"))
+	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) {
+		s.Offer.Fixed = quantitiesOf("cpu", "2", "memory", "1Gi", "pods", "1")
+	})
+	leader.offersOf("rome", "cpu", 2000)
+	follower.offersOf("rome", "cpu", 2000)
+	eventually(t, func() string { return cmp.Diff(int64(2), statusOfPolicy(t, "p").ObservedGeneration) })
+	version := resourceVersion(t, "p")
+	leader.stop()
+
+	// The next leader finds nothing to correct, and goes on where the last one stopped.
+	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Fixed = quantitiesOf("cpu", "3") })
+	follower.offersOf("rome", "cpu", 3000)
+	ready(t, "p", v1alpha1.ReasonIncomplete)
+	if version == resourceVersion(t, "p") {
+		t.Error("nothing was written")
+	}
+}
+
+func TestAFollowerWritesNothing(t *testing.T) {
+	lease := "held-elsewhere"
+	hold(t, lease)
+	follower := startOperator(t, func(o *ctrl.Options) {
+		o.LeaderElection, o.LeaderElectionID, o.LeaderElectionNamespace = true, lease, metav1.NamespaceDefault
+	})
+	create(t, aPolicy("p", fixed("cpu", "1", "memory", "1Gi", "pods", "1")))
+	follower.offersOf("rome", "cpu", 1000)
+	follower.caughtUp()
+	if s := statusOfPolicy(t, "p"); s.ObservedGeneration != 0 || len(s.Conditions) != 0 {
+		t.Errorf("a follower wrote %+v", s)
+	}
+}

@@ -1,0 +1,281 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/offer"
+)
+
+// writing is a status writer with time and API of its own.
+type writing struct {
+	t      *testing.T
+	writer *statusWriter
+	client client.Client
+	policy policy
+	// writes are the times at which a status was written, and failing is what writing fails with.
+	writes   []time.Time
+	mu       sync.Mutex
+	failing  error
+	recorder *events.FakeRecorder
+}
+
+// withWriter runs the test in a bubble with a policy p at generation 1, and the writer running.
+func withWriter(t *testing.T, test func(*writing)) {
+	synctest.Test(t, func(t *testing.T) {
+		object := aPolicy("p")
+		object.UID, object.Generation = "u", 1
+		w := &writing{t: t, recorder: events.NewFakeRecorder(100)}
+		w.policy = policy{name: "p", uid: "u", generation: 1, source: v1alpha1.SourceNodes, parsed: &offer.Policy{Name: "p", Nodes: &offer.Nodes{}}}
+		w.client = fake.NewClientBuilder().WithScheme(NewScheme()).WithObjects(object).WithStatusSubresource(object).
+			WithInterceptorFuncs(interceptor.Funcs{
+				SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+					if err := w.wrote(); err != nil {
+						return err
+					}
+					return c.SubResource(sub).Update(ctx, o, opts...)
+				},
+			}).Build()
+		w.writer = &statusWriter{
+			client: w.client, outcome: &atomic.Pointer[outcome]{}, batch: NewBatch(statusBatch), interval: statusInterval,
+			events: &announcer{recorder: w.recorder, told: map[types.UID]told{}}, written: map[types.UID]written{}, log: logr.Discard(),
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); _ = w.writer.Start(ctx) }()
+		defer func() { cancel(); <-done }()
+		test(w)
+	})
+}
+
+func (w *writing) wrote() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.writes = append(w.writes, time.Now())
+	return w.failing
+}
+
+func (w *writing) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failing = err
+}
+
+func (w *writing) written() []time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.writes)
+}
+
+// report hands over what an evaluation found.
+func (w *writing) report(r offer.Report) {
+	w.writer.outcome.Store(&outcome{policies: []policy{w.policy}, reports: map[string]*offer.Report{"p": &r}})
+	w.writer.batch.Wake()
+}
+
+func (w *writing) edited() {
+	w.t.Helper()
+	w.policy.generation++
+	var object v1alpha1.ResourcePolicy
+	if err := w.client.Get(w.t.Context(), client.ObjectKey{Name: "p"}, &object); err != nil {
+		w.t.Fatal(err)
+	}
+	object.Generation = w.policy.generation
+	if err := w.client.Update(w.t.Context(), &object); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *writing) status() v1alpha1.ResourcePolicyStatus {
+	w.t.Helper()
+	var object v1alpha1.ResourcePolicy
+	if err := w.client.Get(w.t.Context(), client.ObjectKey{Name: "p"}, &object); err != nil {
+		w.t.Fatal(err)
+	}
+	return object.Status
+}
+
+func (w *writing) capacity() int64 {
+	w.t.Helper()
+	list := w.status().Capacity
+	return list.Cpu().MilliValue()
+}
+
+// pass lets time go by, by the clock of the bubble.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func measured(milli int64) offer.Report {
+	return offer.Report{Nodes: 1, Count: 1, Capacity: capacity.Amounts{"cpu": milli}}
+}
+
+func TestAStatusIsWrittenAtMostOnceIn10SecondsAndTheLastStateAlways(t *testing.T) {
+	withWriter(t, func(w *writing) {
+		for i := range int64(350) { // 35 s of steady change
+			w.report(measured(i))
+			pass(100 * time.Millisecond)
+		}
+		pass(time.Minute)
+		writes := w.written()
+		for i, at := range writes[1:] {
+			if gap := at.Sub(writes[i]); gap < statusInterval {
+				t.Errorf("write %d came %v after the one before", i+1, gap)
+			}
+		}
+		if n := len(w.written()); n < 4 || n > 5 {
+			t.Errorf("%d writes in 35 s", n)
+		}
+		if got := w.capacity(); got != 349 {
+			t.Errorf("the last state is %d", got)
+		}
+	})
+}
+
+func TestAStatusThatIsRightIsNotWritten(t *testing.T) {
+	withWriter(t, func(w *writing) {
+		for range 10 {
+			w.report(measured(7))
+			pass(time.Minute)
+		}
+		if n := len(w.written()); n != 1 {
+			t.Errorf("%d writes", n)
+		}
+	})
+}
+
+func TestAnEditAndAnotherReasonAreWrittenAtOnce(t *testing.T) {
+	withWriter(t, func(w *writing) {
+		w.report(measured(1))
+		pass(time.Second)
+		w.edited()
+		w.report(measured(2))
+		pass(time.Second)
+		if s := w.status(); s.ObservedGeneration != 2 || w.capacity() != 2 {
+			t.Errorf("a second after the edit: %+v", s)
+		}
+		w.report(offer.Report{Outcome: offer.NoNodes})
+		pass(time.Second)
+		if c := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionReady); c.Reason != v1alpha1.ReasonNoNodes {
+			t.Errorf("a second after the nodes went: %+v", c)
+		}
+	})
+}
+
+func TestAReportOfAnOlderGenerationIsNotWritten(t *testing.T) {
+	withWriter(t, func(w *writing) {
+		w.report(measured(1))
+		pass(time.Second)
+		w.edited()
+		w.policy.generation--
+		w.report(measured(2))
+		pass(time.Minute)
+		if s := w.status(); s.ObservedGeneration != 1 || w.capacity() != 1 {
+			t.Errorf("got %+v", s)
+		}
+	})
+}
+
+func TestAWriteThatFailsIsTriedAgainWithoutHaste(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "resourcepolicies"}, "p", fmt.Errorf("changed"))
+	for _, tc := range []struct {
+		err  error
+		most int
+	}{
+		{conflict, 100},
+		{apierrors.NewServiceUnavailable("away"), 15},
+	} {
+		withWriter(t, func(w *writing) {
+			w.fail(tc.err)
+			for range 600 {
+				w.report(measured(1))
+				pass(100 * time.Millisecond)
+			}
+			if n := len(w.written()); n < 2 || n > tc.most {
+				t.Errorf("%v: tried %d times in a minute", tc.err, n)
+			}
+			w.fail(nil)
+			pass(statusRetry + statusBatch)
+			if got := w.capacity(); got != 1 {
+				t.Errorf("%v: never written", tc.err)
+			}
+		})
+	}
+}
+
+func TestEventsAreToldOnceEachTimeTheyComeAbout(t *testing.T) {
+	withWriter(t, func(w *writing) {
+		zeroed := offer.Report{Count: 2, Zeroed: []string{"rome"}}
+		for range 30 {
+			w.report(zeroed)
+			pass(time.Second)
+		}
+		zeroed.Zeroed = []string{"oslo", "rome"}
+		for range 30 {
+			w.report(zeroed)
+			pass(time.Second)
+		}
+		w.report(measured(1))
+		pass(time.Minute)
+		w.report(offer.Report{Outcome: offer.NoNodes})
+		pass(time.Minute)
+		w.report(offer.Report{Outcome: offer.NoNodes, Count: 1})
+		pass(time.Minute)
+		var got []string
+		for len(w.recorder.Events) > 0 {
+			got = append(got, (<-w.recorder.Events))
+		}
+		var reasons []string
+		for _, e := range got {
+			var kind, reason string
+			if _, err := fmt.Sscan(e, &kind, &reason); err != nil {
+				t.Fatal(err)
+			}
+			reasons = append(reasons, kind+" "+reason)
+		}
+		want := []string{"Warning Evicting", "Warning Evicting", "Warning NoNodes"}
+		if !slices.Equal(reasons, want) {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+func TestTransitionTimeMovesOnlyWithTheStatusOfTheCondition(t *testing.T) {
+	withWriter(t, func(w *writing) {
+		w.report(offer.Report{Outcome: offer.NoNodes})
+		pass(time.Minute)
+		first := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionReady)
+		w.report(offer.Report{Outcome: offer.Shadowed, ShadowedBy: []string{"q"}})
+		pass(time.Minute)
+		second := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionReady)
+		if second.Reason != v1alpha1.ReasonShadowed || !second.LastTransitionTime.Equal(&first.LastTransitionTime) {
+			t.Errorf("%+v, then %+v", first, second)
+		}
+		w.report(measured(1))
+		pass(time.Minute)
+		third := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionReady)
+		if third.Status != metav1.ConditionTrue || !first.LastTransitionTime.Before(&third.LastTransitionTime) {
+			t.Errorf("%+v, then %+v", first, third)
+		}
+	})
+}

@@ -1,0 +1,364 @@
+package resourcereader
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
+	wire "proffer.dev/proffer/proto/resourcereader"
+)
+
+func TestHealthFollowsTheServersLife(t *testing.T) {
+	g := gomega.NewWithT(t)
+	r := start(t, table.New(table.Options{}))
+	for _, service := range []string{"", "resource_reader"} {
+		stream, err := healthv1.NewHealthClient(r.dial(t)).Watch(timeout(t), &healthv1.HealthCheckRequest{Service: service})
+		if err != nil {
+			t.Fatal(err)
+		}
+		update, err := stream.Recv()
+		if err != nil || update.GetStatus() != healthv1.HealthCheckResponse_NOT_SERVING {
+			t.Fatalf("%q before there are offers: %v, %v", service, update.GetStatus(), err)
+		}
+	}
+	publish(r.table, nil)
+	checks := healthv1.NewHealthClient(r.dial(t))
+	for _, service := range []string{"", "resource_reader"} {
+		g.Eventually(func() (healthv1.HealthCheckResponse_ServingStatus, error) {
+			answer, err := checks.Check(timeout(t), &healthv1.HealthCheckRequest{Service: service})
+			return answer.GetStatus(), err
+		}, patience).Should(gomega.Equal(healthv1.HealthCheckResponse_SERVING))
+	}
+	watch, err := checks.Watch(timeout(t), &healthv1.HealthCheckRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if update, err := watch.Recv(); err != nil || update.GetStatus() != healthv1.HealthCheckResponse_SERVING {
+		t.Fatalf("with offers: %v, %v", update.GetStatus(), err)
+	}
+	r.stop()
+	if update, err := watch.Recv(); err != nil || update.GetStatus() != healthv1.HealthCheckResponse_NOT_SERVING {
+		t.Errorf("on shutdown: %v, %v", update.GetStatus(), err)
+	}
+	if _, err := watch.Recv(); err == nil || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the watch outlives the server: %v", err)
+	}
+	r.shutdownNow(t)
+}
+
+func TestShutdownEndsStreamsAndWaitingReads(t *testing.T) {
+	r := start(t, table.New(table.Options{}))
+	c := r.client(t)
+	early, err := c.Subscribe(timeout(t), &wire.Empty{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := read(timeout(t), c, "rome")
+		waiting <- err
+	}()
+	short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, _ = read(short, c, "rome") // both calls have arrived
+	began := time.Now()
+	r.shutdownNow(t)
+	_, err = early.Recv()
+	wantCode(t, err, codes.Unavailable)
+	wantCode(t, <-waiting, codes.Unavailable)
+	if took := time.Since(began); took >= 10*time.Second {
+		t.Errorf("the shutdown took %v, as long as it may take at all", took)
+	}
+}
+
+func TestAClientThatSubscribesAgainAtOnceIsNotAnsweredAgainByAServerThatGoes(t *testing.T) {
+	for name, bystander := range map[string]bool{"at once": false, "while another connection holds up the word to go elsewhere": true} {
+		t.Run(name, func(t *testing.T) { resubscribe(t, bystander) })
+	}
+}
+
+func resubscribe(t *testing.T, bystander bool) {
+	registry := prometheus.NewRegistry()
+	r := start(t, published(nil), func(o *Options) { o.Registerer, o.ShutdownTimeout = registry, time.Second })
+	if bystander {
+		silent, err := net.Dial("tcp", r.Addresses()[0].String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = silent.Close() })
+	}
+	c := r.client(t)
+	ctx, cancel := context.WithCancel(timeout(t))
+	stream := subscribed(t, c)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			if _, err := stream.Recv(); err == nil {
+				continue
+			}
+			for ctx.Err() == nil {
+				var err error
+				if stream, err = c.Subscribe(ctx, &wire.Empty{}); err == nil {
+					break
+				}
+			}
+		}
+	}()
+	r.shutdownNow(t)
+	cancel()
+	<-done
+	// The one that ended, and one more at most, which is held open.
+	if got := metric(t, registry, "grpc_server_started_total", "Subscribe"); got > 2 {
+		t.Errorf("the server saw %v subscriptions of 1 client", got)
+	}
+}
+
+func TestAConnectionThatSaysNothingDoesNotHoldUpAShutdown(t *testing.T) {
+	r := start(t, published(nil), func(o *Options) { o.ShutdownTimeout = 500 * time.Millisecond })
+	silent, err := net.Dial("tcp", r.Addresses()[0].String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
+	subscribed(t, r.client(t)) // accepted later, so that one is accepted too
+	r.shutdownNow(t)
+}
+
+func TestAStreamThatDoesNotReadIsCutOnShutdown(t *testing.T) {
+	ids := longIDs(8)
+	r := start(t, published(nil), func(o *Options) { o.ShutdownTimeout = 300 * time.Millisecond })
+	c := r.client(t)
+	stuck := subscribed(t, r.client(t))
+	for _, id := range ids {
+		if _, err := read(timeout(t), c, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	quick := subscribed(t, c)
+	for n := int64(0); r.table.Stats().Coalesced < 1000; n++ {
+		e := cpus(n)
+		entries := map[string]*offer.Entry{}
+		for _, id := range ids {
+			entries[id] = e
+		}
+		publish(r.table, entries)
+		for range ids {
+			next(t, quick) // so that only a stream that is stuck misses anything
+		}
+	}
+	began := time.Now()
+	r.shutdownNow(t)
+	if took := time.Since(began); took < 300*time.Millisecond {
+		t.Errorf("the stream was cut after %v, before its time had come", took)
+	}
+	var err error
+	for err == nil {
+		_, err = stuck.Recv()
+	}
+	wantCode(t, err, codes.Unavailable)
+}
+
+func TestAPanicEndsOneCallAndIsCounted(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	broken := &offer.Entry{Offers: []*offer.Offer{nil}}
+	r := start(t, published(map[string]*offer.Entry{"broken": broken, "rome": cpus(1)}), func(o *Options) { o.Registerer = registry })
+	c := r.client(t)
+	_, err := read(timeout(t), c, "broken")
+	wantCode(t, err, codes.Internal)
+	got, err := read(timeout(t), c, "rome")
+	if got := cpusOf(t, got, err); got != "1" {
+		t.Errorf("rome is offered %s after that, want 1", got)
+	}
+	if got := metric(t, registry, "proffer_grpc_panics_total", ""); got != 1 {
+		t.Errorf("%v panics counted, want 1", got)
+	}
+}
+
+func TestMetricsCountStreamsAndNotifications(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	r := start(t, published(nil), func(o *Options) { o.Registerer = registry })
+	c := r.client(t)
+	stream := subscribed(t, c)
+	if _, err := read(timeout(t), c, "rome"); err != nil {
+		t.Fatal(err)
+	}
+	publish(r.table, map[string]*offer.Entry{"rome": cpus(1)})
+	next(t, stream)
+	for name, want := range map[string]float64{
+		"proffer_subscribers":                   1,
+		"proffer_notifications_sent_total":      2,
+		"proffer_notifications_coalesced_total": 0,
+	} {
+		if got := metric(t, registry, name, ""); got != want {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+	}
+	if got := metric(t, registry, "grpc_server_started_total", "ReadResources"); got != 1 {
+		t.Errorf("%v calls of ReadResources counted, want 1", got)
+	}
+}
+
+// metric returns the sum of a metric, over the label sets that name the method if one is given.
+func metric(t *testing.T, g prometheus.Gatherer, name, method string) float64 {
+	t.Helper()
+	families, err := g.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0.0
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			of := method == ""
+			for _, l := range m.GetLabel() {
+				of = of || l.GetValue() == method
+			}
+			if f.GetName() == name && of {
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	return sum
+}
+
+func TestBothFormsAreServedSideBySide(t *testing.T) {
+	r := start(t, published(map[string]*offer.Entry{"rome": cpus(3)}), func(o *Options) {
+		o.Endpoints = append(o.Endpoints, Endpoint{Address: "127.0.0.1:0", Form: Flat})
+	})
+	got, err := read(timeout(t), r.client(t), "rome")
+	if got := cpusOf(t, got, err); got != "3" {
+		t.Errorf("pools: %s", got)
+	}
+	r.listening[0], r.listening[1] = r.listening[1], r.listening[0]
+	list, err := readFlat(t, r, "rome")
+	if got := list.GetResources()["cpu"].GetString_(); err != nil || got != "3" {
+		t.Errorf("flat: %s, %v", got, err)
+	}
+}
+
+func TestWrongInputEndsTheCallOrTheConnectionAndNothingElse(t *testing.T) {
+	r := start(t, published(map[string]*offer.Entry{"rome": cpus(1)}), func(o *Options) { o.ShutdownTimeout = time.Second })
+	c := r.client(t)
+	stream := subscribed(t, c)
+
+	_, err := read(timeout(t), c, strings.Repeat("x", maxRequest+1))
+	wantCode(t, err, codes.ResourceExhausted)
+	_, err = c.RemoveCluster(timeout(t), &wire.ClusterIdentity{ClusterID: strings.Repeat("x", maxRequest+1)})
+	wantCode(t, err, codes.ResourceExhausted)
+	wantCode(t, r.dial(t).Invoke(timeout(t), "/resource_reader/NoSuchMethod", &wire.Empty{}, &wire.Empty{}), codes.Unimplemented)
+	wantCode(t, r.dial(t).Invoke(timeout(t), "/resource_reader.ReadResources", &wire.Empty{}, &wire.Empty{}), codes.Unimplemented)
+
+	for _, garbage := range []string{
+		"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nthis is no frame, though it is long enough to be one",
+		"\x16\x03\x01\x00\x05hello",
+		strings.Repeat("\x00", 1<<16),
+	} {
+		conn, err := net.Dial("tcp", r.Addresses()[0].String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetDeadline(time.Now().Add(patience))
+		_, _ = io.WriteString(conn, garbage)
+		if _, err := io.Copy(io.Discard, conn); errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%.20q: the connection stays open", garbage)
+		}
+		_ = conn.Close()
+	}
+
+	bad := []byte{0x0a, 0xff}
+	garbled, err := r.dial(t, grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{}))).
+		NewStream(timeout(t), &grpc.StreamDesc{ServerStreams: true}, "/resource_reader/Subscribe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(garbled.SendMsg(&bad), garbled.CloseSend()); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, garbled.RecvMsg(&bad), codes.InvalidArgument)
+
+	// The one that did nothing wrong notices nothing.
+	if _, err := read(timeout(t), c, "rome"); err != nil {
+		t.Fatal(err)
+	}
+	publish(r.table, map[string]*offer.Entry{"rome": cpus(2)})
+	if got := next(t, stream); got != "rome" {
+		t.Errorf("told of %q", got)
+	}
+}
+
+func TestAServerThatCannotBeIsRefusedInOneLine(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = taken.Close() })
+	tab := table.New(table.Options{})
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "proffer_subscribers", Help: "another"}))
+	here := []Endpoint{{Address: "127.0.0.1:0"}}
+	for name, tc := range map[string]struct {
+		options Options
+		want    string
+	}{
+		"no table":       {Options{Endpoints: here}, "needs a table"},
+		"no address":     {Options{Table: tab}, "needs an address"},
+		"address in use": {Options{Table: tab, Endpoints: []Endpoint{{Address: taken.Addr().String(), Form: Flat}}}, "listening for gRPC in the form flat: listen tcp"},
+		"no address at all": {Options{Table: tab, Endpoints: []Endpoint{here[0], {Address: "nonsense"}}},
+			"listening for gRPC in the form pools: listen tcp: address nonsense: missing port"},
+		"metrics": {Options{Table: tab, Endpoints: here, Registerer: registry}, "registering the metrics of the gRPC server"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := New(tc.options)
+			if err == nil {
+				err = s.Listen(t.Context())
+				if len(s.Addresses()) != 0 {
+					t.Error("it listens all the same")
+				}
+			}
+			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("error %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestStartListensByItself(t *testing.T) {
+	s, err := New(Options{Table: published(nil), Endpoints: []Endpoint{{Address: "127.0.0.1:0"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Start(ctx); err != nil {
+		t.Errorf("Start: %v", err)
+	}
+	if s.NeedLeaderElection() {
+		t.Error("only the leader would serve")
+	}
+}
+
+func TestFormsHaveNames(t *testing.T) {
+	for _, f := range []Form{Pools, Flat} {
+		if got, err := ParseForm(f.String()); err != nil || got != f {
+			t.Errorf("ParseForm(%q) = %v, %v", f, got, err)
+		}
+	}
+	for _, name := range []string{"", "Pools", "pool", "0"} {
+		if _, err := ParseForm(name); err == nil || !strings.Contains(err.Error(), "write pools") {
+			t.Errorf("ParseForm(%q): %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package resourcereader
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+	"google.golang.org/grpc/codes"
+
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
+	wire "proffer.dev/proffer/proto/resourcereader"
+)
+
+func TestAStreamTellsWhatChangedAndAReadAfterItSeesTheChange(t *testing.T) {
+	r := start(t, published(map[string]*offer.Entry{"rome": cpus(0), "oslo": cpus(0)}))
+	c := r.client(t)
+	stream := subscribed(t, c)
+	if _, err := read(timeout(t), c, "rome"); err != nil {
+		t.Fatal(err)
+	}
+	for n := range int64(20) {
+		publish(r.table, map[string]*offer.Entry{"rome": cpus(n + 1), "oslo": cpus(n + 1)})
+		if got := next(t, stream); got != "rome" {
+			t.Fatalf("told of %q, want rome, the only one that was read", got)
+		}
+		got, err := read(timeout(t), c, "rome")
+		if got, want := cpusOf(t, got, err), fmt.Sprint(n+1); got != want {
+			t.Fatalf("rome reads %s after it was told, want %s", got, want)
+		}
+	}
+}
+
+func TestAStreamThatComesEarlyIsHeldOpenUntilThereAreOffers(t *testing.T) {
+	// Ending it made Liqo subscribe 12,000 times a second.
+	r := start(t, table.New(table.Options{}))
+	c := r.client(t)
+	stream, err := c.Subscribe(timeout(t), &wire.Empty{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := make(chan error, 1)
+	go func() {
+		_, err := stream.Recv()
+		first <- err
+	}()
+	// A read on the same connection that comes to its end tells that the stream has arrived.
+	short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, err = read(short, c, "rome")
+	wantCode(t, err, codes.Unavailable)
+	select {
+	case err := <-first:
+		t.Fatalf("the stream said something before there were offers: %v", err)
+	default:
+	}
+	publish(r.table, nil)
+	if err := <-first; err != nil {
+		t.Errorf("Recv: %v", err)
+	}
+}
+
+func TestANewSubscriberDoesNotNotifyTheOthers(t *testing.T) {
+	// fixed-resources: "a new subscriber notifies all the others".
+	r := start(t, published(map[string]*offer.Entry{"rome": cpus(1)}))
+	c := r.client(t)
+	first := subscribed(t, c)
+	if _, err := read(timeout(t), c, "rome"); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		subscribed(t, c)
+	}
+	publish(r.table, map[string]*offer.Entry{"rome": cpus(2)})
+	if got := next(t, first); got != "rome" {
+		t.Errorf("the first subscriber was told of %q when others came", got)
+	}
+}
+
+// longIDs are some consumers whose names soon fill what a connection buffers.
+func longIDs(n int) []string {
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("%s-%d", strings.Repeat("x", 240), i)
+	}
+	return ids
+}
+
+func TestAStreamThatStopsReadingDelaysNeitherPublishingNorTheOthers(t *testing.T) {
+	// node-labels-resources "freezes all accounting when one subscriber stops reading (at the 26,215th notification)".
+	const publications = 3000
+	ids := longIDs(4)
+	r := start(t, published(nil))
+	c := r.client(t)
+	stuck := subscribed(t, r.client(t))
+	quick := subscribed(t, c)
+	for _, id := range ids {
+		if _, err := read(timeout(t), c, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range int64(publications) {
+		e := cpus(n)
+		publish(r.table, map[string]*offer.Entry{ids[0]: e, ids[1]: e, ids[2]: e, ids[3]: e})
+		told := map[string]bool{}
+		for range ids {
+			told[next(t, quick)] = true
+		}
+		if len(told) != len(ids) {
+			t.Fatalf("publication %d: told of %d consumers, want each of %d once", n, len(told), len(ids))
+		}
+	}
+	// What the stuck stream gets now is what was on its way when it got stuck, and then each consumer once.
+	publish(r.table, map[string]*offer.Entry{ids[0]: cpus(1), ids[1]: cpus(1), ids[2]: cpus(1), ids[3]: cpus(1), "end": cpus(1)})
+	if _, err := read(timeout(t), c, "end"); err != nil {
+		t.Fatal(err)
+	}
+	publish(r.table, map[string]*offer.Entry{"end": cpus(2)})
+	count, after := 0, map[string]int{}
+	for {
+		id := next(t, stuck)
+		if id == "end" {
+			break
+		}
+		count++
+		after[id] = count
+	}
+	if count > publications {
+		t.Errorf("told %d times of %d changes of %d consumers: nothing was coalesced", count, publications*len(ids), len(ids))
+	}
+	for _, id := range ids {
+		if after[id] == 0 {
+			t.Errorf("%s was never told", id[240:])
+		}
+	}
+}
+
+func TestAThousandStreamsComeAndGoWhileOffersChange(t *testing.T) {
+	g := gomega.NewWithT(t)
+	goroutines := runtime.NumGoroutine()
+	const streams = 1000
+	r := start(t, published(nil))
+	conn := r.dial(t)
+	c := wire.NewResourceReaderClient(conn)
+	for _, id := range []string{"rome", "last"} {
+		if _, err := read(timeout(t), c, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	opened := make(chan struct{}, streams)
+	var remaining sync.WaitGroup
+	var mu sync.Mutex
+	last := 0
+	for n := range streams {
+		remaining.Go(func() {
+			random := rand.New(rand.NewPCG(1, uint64(n)))
+			ctx, drop := context.WithCancel(ctx)
+			defer drop()
+			stream, err := c.Subscribe(ctx, &wire.Empty{})
+			if err != nil {
+				opened <- struct{}{}
+				t.Errorf("Subscribe: %v", err)
+				return
+			}
+			first, err := stream.Recv()
+			opened <- struct{}{}
+			if err != nil || first.GetClusterID() != "" {
+				t.Errorf("the first notification is %q, %v", first.GetClusterID(), err)
+				return
+			}
+			for dropAfter := random.IntN(20) - 10; dropAfter != 0; dropAfter-- {
+				told, err := stream.Recv()
+				if err != nil {
+					t.Errorf("Recv: %v", err)
+					return
+				}
+				if told.GetClusterID() == "last" {
+					mu.Lock()
+					defer mu.Unlock()
+					last++
+					return
+				}
+			}
+		})
+	}
+	for n := range int64(streams / 20) {
+		for range 20 {
+			<-opened
+		}
+		publish(r.table, map[string]*offer.Entry{"rome": cpus(n)})
+	}
+	publish(r.table, map[string]*offer.Entry{"last": cpus(1)})
+	remaining.Wait()
+	if last < streams/4 {
+		t.Errorf("only %d streams lasted to the end", last)
+	}
+	g.Eventually(func() int { return r.table.Stats().Subscriptions }, patience).Should(gomega.BeZero(), "subscriptions left over")
+	r.shutdownNow(t)
+	_ = conn.Close()
+	g.Eventually(runtime.NumGoroutine, patience).Should(gomega.BeNumerically("<=", goroutines), "goroutines left over")
+}

@@ -1,0 +1,268 @@
+package resourcereader
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/peer"
+
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
+	wire "proffer.dev/proffer/proto/resourcereader"
+)
+
+// authority signs certificates.
+type authority struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+	pem         []byte
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &authority{certificate, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
+}
+
+// sign returns a certificate for 127.0.0.1, as server and as client, and its key.
+func (a *authority) sign(t *testing.T, serial int64) (certificate, key []byte) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "leaf"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, private.Public(), a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
+}
+
+// credentials are those of a client that trusts the authority, with a certificate of signer if there is one.
+func (a *authority) credentials(t *testing.T, signer *authority) credentials.TransportCredentials {
+	t.Helper()
+	pool := x509.NewCertPool()
+	pool.AddCert(a.certificate)
+	config := &tls.Config{RootCAs: pool, ServerName: "127.0.0.1"}
+	if signer != nil {
+		certificate, key := signer.sign(t, 7)
+		pair, err := tls.X509KeyPair(certificate, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return credentials.NewTLS(config)
+}
+
+func write(t *testing.T, file string, content []byte) {
+	t.Helper()
+	// As a whole, as kubelet does it.
+	if err := errors.Join(os.WriteFile(file+".new", content, 0o600), os.Rename(file+".new", file)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// tlsFiles writes a certificate of the authority, and clients as client CA if there is one.
+func tlsFiles(t *testing.T, a *authority, clients *authority) TLS {
+	t.Helper()
+	dir := t.TempDir()
+	files := TLS{CertFile: filepath.Join(dir, "tls.crt"), KeyFile: filepath.Join(dir, "tls.key")}
+	certificate, key := a.sign(t, 1)
+	write(t, files.CertFile, certificate)
+	write(t, files.KeyFile, key)
+	if clients != nil {
+		files.ClientCAFile = filepath.Join(dir, "ca.crt")
+		write(t, files.ClientCAFile, clients.pem)
+	}
+	return files
+}
+
+func withTLS(files TLS) func(*Options) { return func(o *Options) { o.TLS = files } }
+
+// try reads over a new connection and returns the serial number of the server's certificate.
+func try(t *testing.T, r *running, creds credentials.TransportCredentials) (int64, error) {
+	t.Helper()
+	conn := dial(t, r.Addresses()[0].String(), creds)
+	defer func() { _ = conn.Close() }()
+	var p peer.Peer
+	_, err := wire.NewResourceReaderClient(conn).ReadResources(timeout(t), &wire.ClusterIdentity{ClusterID: "rome"}, grpc.Peer(&p))
+	if err != nil {
+		return 0, err
+	}
+	return p.AuthInfo.(credentials.TLSInfo).State.PeerCertificates[0].SerialNumber.Int64(), nil
+}
+
+func TestTLSServesWhoTrustsTheServer(t *testing.T) {
+	ours, other := newAuthority(t), newAuthority(t)
+	r := start(t, published(nil), withTLS(tlsFiles(t, ours, nil)))
+	if serial, err := try(t, r, ours.credentials(t, nil)); err != nil || serial != 1 {
+		t.Errorf("serial %d, %v", serial, err)
+	}
+	_, err := try(t, r, other.credentials(t, nil))
+	wantCode(t, err, codes.Unavailable)
+	_, err = try(t, r, insecure.NewCredentials())
+	wantCode(t, err, codes.Unavailable)
+	old := credentials.NewTLS(&tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12})
+	_, err = try(t, r, old)
+	wantCode(t, err, codes.Unavailable)
+}
+
+func TestMutualTLSServesOnlyClientsOfTheClientCA(t *testing.T) {
+	ours, clients, other := newAuthority(t), newAuthority(t), newAuthority(t)
+	r := start(t, published(nil), withTLS(tlsFiles(t, ours, clients)))
+	if _, err := try(t, r, ours.credentials(t, clients)); err != nil {
+		t.Errorf("a client of the client CA: %v", err)
+	}
+	for name, signer := range map[string]*authority{"an unknown CA": other, "the server's CA": ours, "nobody": nil} {
+		_, err := try(t, r, ours.credentials(t, signer))
+		if err == nil {
+			t.Errorf("a client of %s was let in", name)
+		}
+		wantCode(t, err, codes.Unavailable)
+	}
+}
+
+func TestTLSFilesAreReadAgainAndConnectionsStay(t *testing.T) {
+	g := gomega.NewWithT(t)
+	ours, first, second := newAuthority(t), newAuthority(t), newAuthority(t)
+	files := tlsFiles(t, ours, first)
+	r := start(t, published(nil), withTLS(files))
+	c := wire.NewResourceReaderClient(dial(t, r.Addresses()[0].String(), ours.credentials(t, first)))
+	stream := subscribed(t, c)
+	if _, err := read(timeout(t), c, "rome"); err != nil {
+		t.Fatal(err)
+	}
+
+	// The client CA counts from the next handshake on.
+	write(t, files.ClientCAFile, second.pem)
+	if _, err := try(t, r, ours.credentials(t, second)); err != nil {
+		t.Errorf("a client of the new CA: %v", err)
+	}
+	_, err := try(t, r, ours.credentials(t, first))
+	wantCode(t, err, codes.Unavailable)
+
+	// One that makes no sense, or is gone, changes nothing.
+	write(t, files.ClientCAFile, []byte("nonsense"))
+	if _, err := try(t, r, ours.credentials(t, second)); err != nil {
+		t.Errorf("with nonsense for a CA: %v", err)
+	}
+	if err := os.Remove(files.ClientCAFile); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := try(t, r, ours.credentials(t, second)); err != nil {
+		t.Errorf("with no file for a CA: %v", err)
+	}
+
+	certificate, key := ours.sign(t, 2)
+	write(t, files.KeyFile, key)
+	write(t, files.CertFile, certificate)
+	g.Eventually(func() (int64, error) { return try(t, r, ours.credentials(t, second)) }, patience).
+		Should(gomega.Equal(int64(2)), "the serial number of the server's certificate")
+
+	publish(r.table, map[string]*offer.Entry{"rome": cpus(1)})
+	if got := next(t, stream); got != "rome" {
+		t.Errorf("the stream from before is told of %q, want rome", got)
+	}
+}
+
+func TestTLSFilesThatMakeNoSenseAreRefusedInOneLine(t *testing.T) {
+	ours, other := newAuthority(t), newAuthority(t)
+	good := tlsFiles(t, ours, other)
+	dir := t.TempDir()
+	missing, garbage, otherKey := filepath.Join(dir, "missing"), filepath.Join(dir, "garbage"), filepath.Join(dir, "key")
+	write(t, garbage, []byte("garbage"))
+	_, key := other.sign(t, 1)
+	write(t, otherKey, key)
+	for name, tc := range map[string]struct {
+		change func(*TLS)
+		want   string
+	}{
+		"certificate without key":    {func(f *TLS) { f.KeyFile = "" }, "was given without its key"},
+		"key without certificate":    {func(f *TLS) { f.CertFile = "" }, "was given without its certificate"},
+		"client CA alone":            {func(f *TLS) { f.CertFile, f.KeyFile = "", "" }, "a client CA was given without a server certificate"},
+		"certificate missing":        {func(f *TLS) { f.CertFile = missing }, "no such file"},
+		"key missing":                {func(f *TLS) { f.KeyFile = missing }, "no such file"},
+		"client CA missing":          {func(f *TLS) { f.ClientCAFile = missing }, "reading the client CA: open " + missing + ": no such file"},
+		"certificate garbage":        {func(f *TLS) { f.CertFile = garbage }, "failed to find any PEM data"},
+		"key garbage":                {func(f *TLS) { f.KeyFile = garbage }, "failed to find any PEM data"},
+		"key of another certificate": {func(f *TLS) { f.KeyFile = otherKey }, "private key does not match public key"},
+		"client CA garbage":          {func(f *TLS) { f.ClientCAFile = garbage }, "there is no certificate in PEM form in " + garbage},
+		"client CA holds only a key": {func(f *TLS) { f.ClientCAFile = otherKey }, "there is no certificate in PEM form"},
+		"certificate is a directory": {func(f *TLS) { f.CertFile = dir }, "is a directory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := good
+			tc.change(&files)
+			_, err := New(Options{Table: table.New(table.Options{}), Endpoints: []Endpoint{{Address: "127.0.0.1:0"}}, TLS: files})
+			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("error %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestTLSFilesThatGoBetweenNewAndStartAreAnError(t *testing.T) {
+	ours := newAuthority(t)
+	for _, gone := range []func(TLS) string{func(f TLS) string { return f.KeyFile }, func(f TLS) string { return f.ClientCAFile }} {
+		files := tlsFiles(t, ours, ours)
+		s, err := New(Options{Table: published(nil), Endpoints: []Endpoint{{Address: "127.0.0.1:0"}}, TLS: files})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(gone(files)); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		if err := s.Start(ctx); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("Start: %v", err)
+		}
+		if len(s.Addresses()) != 0 {
+			t.Error("it listens all the same")
+		}
+	}
+}

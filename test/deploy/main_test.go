@@ -1,0 +1,95 @@
+package deploy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/hack/controlplane"
+)
+
+const (
+	// namespace is where config/default puts everything.
+	namespace = "proffer-system"
+	// config is the directory under test, seen from here.
+	config = "../../config"
+)
+
+// cluster is the control plane that all tests of the package share. Each test leaves it as config/default made it.
+var cluster struct {
+	rest       *rest.Config
+	client     client.Client
+	kubectl    string
+	kubeconfig string
+	dir        string
+}
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	ctx := context.Background()
+	c, err := controlplane.Start(ctx, controlplane.Options{Progress: os.Stderr})
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, c.Stop()) }()
+	cluster.rest = c.Config
+	if err := v1alpha1.AddToScheme(scheme.Scheme); err != nil {
+		return 1, err
+	}
+	if cluster.client, err = client.New(c.Config, client.Options{Scheme: scheme.Scheme}); err != nil {
+		return 1, fmt.Errorf("making a client: %w", err)
+	}
+	if cluster.dir, err = os.MkdirTemp("", "proffer-deploy-"); err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(cluster.dir)) }()
+	cluster.kubectl = filepath.Join(c.Assets, "kubectl")
+	cluster.kubeconfig = filepath.Join(cluster.dir, "kubeconfig")
+	if err := c.WriteKubeconfig(cluster.kubeconfig); err != nil {
+		return 1, err
+	}
+	if out, err := kubectl(ctx, "apply", "-k", filepath.Join(config, "default")); err != nil {
+		return 1, fmt.Errorf("%w\n%s", err, out)
+	}
+	return m.Run(), nil
+}
+
+// kubectl runs the real kubectl as an admin of the cluster and returns what it printed.
+func kubectl(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, cluster.kubectl, args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.kubeconfig)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return stdout.String(), fmt.Errorf("kubectl %v: %w\n%s", args, err, &stderr)
+	}
+	return stdout.String(), nil
+}
+
+// mustKubectl is kubectl for what has to succeed.
+func mustKubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := kubectl(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

@@ -1,0 +1,248 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// gracefulStop is how long the operator may take from SIGTERM to its end.
+const gracefulStop = 30 * time.Second
+
+func TestApplyingASecondTimeChangesNothing(t *testing.T) {
+	dir := config + "/default"
+	versions := func() string {
+		return mustKubectl(t, "get", "-k", dir, "-o",
+			`jsonpath={range .items[*]}{.kind}/{.metadata.name} at {.metadata.resourceVersion}{"\n"}{end}`)
+	}
+	before := versions()
+	if got, want := strings.Count(before, "\n"), len(render(t)); got != want {
+		t.Fatalf("%d objects are there, %d are rendered:\n%s", got, want, before)
+	}
+	mustKubectl(t, "apply", "-k", dir)
+	if diff := cmp.Diff(before, versions()); diff != "" {
+		t.Errorf("applying again wrote (-before +after):\n%s", diff)
+	}
+}
+
+func TestEachComponentIsAccepted(t *testing.T) {
+	mustKubectl(t, "apply", "-f", "testdata/servicemonitor-crd.yaml")
+	mustKubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "crd/servicemonitors.monitoring.coreos.com")
+	all := components(t)
+	if len(all) == 0 {
+		t.Fatal("there are no components")
+	}
+	sets := [][]string{all}
+	for _, c := range all {
+		sets = append(sets, []string{c})
+	}
+	for _, set := range sets {
+		t.Run(strings.Join(set, "+"), func(t *testing.T) {
+			before := len(render(t))
+			objects := render(t, set...)
+			if len(objects) < before {
+				t.Errorf("%d objects with the component, %d without it", len(objects), before)
+			}
+			mustKubectl(t, "apply", "--dry-run=server", "-k", overlay(t, set...))
+		})
+	}
+}
+
+func TestTheServerKeepsWhatARollingUpdateNeeds(t *testing.T) {
+	var d appsv1.Deployment
+	get(t, "proffer", &d)
+	pod := d.Spec.Template.Spec
+
+	if *d.Spec.Replicas < 2 {
+		t.Errorf("replicas = %d, want 2 at least: one that stops leaves nobody", *d.Spec.Replicas)
+	}
+	if u := d.Spec.Strategy.RollingUpdate; d.Spec.Strategy.Type != appsv1.RollingUpdateDeploymentStrategyType ||
+		u.MaxUnavailable.IntValue() != 0 || u.MaxSurge.IntValue() < 1 {
+		t.Errorf("strategy = %+v, want a rolling update that starts the new replica before it stops an old one", d.Spec.Strategy)
+	}
+	if d.Spec.MinReadySeconds < 1 {
+		t.Error("minReadySeconds is 0: an old replica would go before the nodes know of the new one")
+	}
+	c := container(t, &d)
+	if c.Lifecycle == nil || c.Lifecycle.PreStop == nil || c.Lifecycle.PreStop.Sleep == nil {
+		t.Fatal("there is no preStop sleep: SIGTERM would overtake the removal of the endpoint")
+	}
+	sleep := time.Duration(c.Lifecycle.PreStop.Sleep.Seconds) * time.Second
+	if sleep < 5*time.Second {
+		t.Errorf("preStop sleeps %v, want 5s at least", sleep)
+	}
+	if grace := time.Duration(*pod.TerminationGracePeriodSeconds) * time.Second; grace < sleep+gracefulStop+10*time.Second {
+		t.Errorf("the grace period %v does not cover preStop %v and a graceful stop of %v with 10s to spare", grace, sleep, gracefulStop)
+	}
+	if c.ReadinessProbe.HTTPGet.Path != "/readyz" {
+		t.Errorf("readiness asks %q, want /readyz", c.ReadinessProbe.HTTPGet.Path)
+	}
+	for name, probe := range map[string]*corev1.Probe{"startup": c.StartupProbe, "liveness": c.LivenessProbe} {
+		if probe.HTTPGet.Path != "/healthz" {
+			t.Errorf("%s asks %q: only readiness may depend on caches and the API server", name, probe.HTTPGet.Path)
+		}
+	}
+	for _, s := range pod.TopologySpreadConstraints {
+		if s.WhenUnsatisfiable != corev1.ScheduleAnyway {
+			t.Errorf("the spread over %s is hard: a cluster of one node could not roll", s.TopologyKey)
+		}
+	}
+	if !slices.ContainsFunc(pod.TopologySpreadConstraints, func(s corev1.TopologySpreadConstraint) bool {
+		return s.TopologyKey == corev1.LabelHostname
+	}) {
+		t.Error("nothing spreads the replicas over nodes")
+	}
+	if a := pod.Affinity.PodAntiAffinity; len(a.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
+		t.Error("the anti-affinity is hard: a cluster of two nodes could not roll with a surge")
+	}
+
+	var budget policyv1.PodDisruptionBudget
+	get(t, "proffer", &budget)
+	if budget.Spec.MaxUnavailable.IntValue() != 1 || budget.Spec.MinAvailable != nil {
+		t.Errorf("the budget is %+v, want one replica at a time", budget.Spec)
+	}
+}
+
+func TestEverySelectorFindsTheReplicasAndNothingElse(t *testing.T) {
+	objects := render(t, "networkpolicy")
+	pod := labels.Set(deployment(t, objects).Spec.Template.Labels)
+	selectors := map[string]labels.Selector{}
+	for _, u := range objects {
+		for _, path := range [][]string{{"spec", "selector"}, {"spec", "podSelector"}} {
+			if m, ok, _ := unstructured.NestedMap(u.Object, path...); ok {
+				selectors[u.GetKind()+"/"+u.GetName()] = selectorOf(t, m)
+			}
+		}
+	}
+	want := []string{"Deployment/proffer", "NetworkPolicy/proffer", "PodDisruptionBudget/proffer", "Service/proffer", "Service/proffer-metrics"}
+	if got := slices.Sorted(maps.Keys(selectors)); !slices.Equal(got, want) {
+		t.Fatalf("these select pods: %v, want %v", got, want)
+	}
+	stranger := labels.Set{"app.kubernetes.io/name": "another"}
+	for name, s := range selectors {
+		if !s.Matches(pod) {
+			t.Errorf("%s selects %q, which the pods %v do not match", name, s, pod)
+		}
+		if s.Empty() || s.Matches(stranger) {
+			t.Errorf("%s selects %q, which matches strangers", name, s)
+		}
+	}
+}
+
+func TestPortsServicesFlagsAndProbesAgree(t *testing.T) {
+	for _, set := range [][]string{nil, {"flat"}, {"tls"}, {"tls", "flat"}} {
+		t.Run(strings.Join(set, "+"), func(t *testing.T) {
+			objects := render(t, set...)
+			c := container(t, deployment(t, objects))
+			listening := map[int32]bool{}
+			for _, arg := range c.Args {
+				if name, value, ok := strings.Cut(arg, "="); ok && strings.HasSuffix(name, "-bind-address") {
+					_, port, err := net.SplitHostPort(value)
+					if err != nil {
+						t.Fatalf("%s: %v", arg, err)
+					}
+					var n int32
+					if _, err := fmt.Sscan(port, &n); err != nil {
+						t.Fatalf("%s: %v", arg, err)
+					}
+					listening[n] = true
+				}
+			}
+			named := map[string]int32{}
+			for _, p := range c.Ports {
+				named[p.Name] = p.ContainerPort
+				if !listening[p.ContainerPort] {
+					t.Errorf("no flag listens on port %s %d: %v", p.Name, p.ContainerPort, c.Args)
+				}
+			}
+			if len(named) != len(listening) {
+				t.Errorf("the container names the ports %v, the flags listen on %v", named, listening)
+			}
+			for _, probe := range []*corev1.Probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {
+				if _, ok := named[probe.HTTPGet.Port.StrVal]; !ok {
+					t.Errorf("a probe asks port %s, which the container does not name", &probe.HTTPGet.Port)
+				}
+			}
+			for _, name := range []string{"proffer", "proffer-metrics"} {
+				for _, p := range find[corev1.Service](t, objects, "Service", name).Spec.Ports {
+					if named[p.TargetPort.StrVal] != p.Port {
+						t.Errorf("service %s sends port %d to %q, which is %d", name, p.Port, p.TargetPort.StrVal, named[p.TargetPort.StrVal])
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestTLSFilesLieWhereTheSecretIsMounted(t *testing.T) {
+	d := deployment(t, render(t, "tls"))
+	c := container(t, d)
+	if len(c.VolumeMounts) != 1 || !c.VolumeMounts[0].ReadOnly {
+		t.Fatalf("mounts = %+v, want the secret alone, read-only", c.VolumeMounts)
+	}
+	for flag, file := range map[string]string{"--grpc-tls-cert": "tls.crt", "--grpc-tls-key": "tls.key", "--grpc-client-ca": "ca.crt"} {
+		if want := flag + "=" + c.VolumeMounts[0].MountPath + "/" + file; !slices.Contains(c.Args, want) {
+			t.Errorf("args %v lack %s", c.Args, want)
+		}
+	}
+	// Read by group 65532 through fsGroup, and by nobody else.
+	if secret := d.Spec.Template.Spec.Volumes[0].Secret; secret == nil || *secret.DefaultMode != 0o440 {
+		t.Errorf("volume = %+v, want a secret of mode 0440", d.Spec.Template.Spec.Volumes[0])
+	}
+}
+
+func TestTheImageIsSetInOnePlace(t *testing.T) {
+	if got := container(t, deployment(t, render(t))).Image; !strings.HasPrefix(got, "controller:") {
+		t.Errorf("image = %q, want the name controller, which overlays replace", got)
+	}
+}
+
+func get[T client.Object](t *testing.T, name string, into T) {
+	t.Helper()
+	if err := cluster.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// remove deletes the object at the end of the test.
+func remove(t *testing.T, obj client.Object) {
+	t.Helper()
+	t.Cleanup(func() {
+		err := cluster.client.Delete(context.WithoutCancel(t.Context()), obj, client.GracePeriodSeconds(0))
+		if err != nil && !apierrors.IsNotFound(err) {
+			t.Error(err)
+		}
+	})
+}
+
+func selectorOf(t *testing.T, m map[string]any) labels.Selector {
+	t.Helper()
+	// A Service's selector is a plain map; all others are label selectors.
+	inner, ok := m["matchLabels"].(map[string]any)
+	if !ok {
+		inner = m
+	}
+	set := map[string]string{}
+	for k, v := range inner {
+		s, ok := v.(string)
+		if !ok {
+			t.Fatalf("selector %v: want plain labels only", m)
+		}
+		set[k] = s
+	}
+	return labels.SelectorFromValidatedSet(set)
+}

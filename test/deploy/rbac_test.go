@@ -1,0 +1,131 @@
+package deploy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// TestTheServiceAccountIsGrantedThisAndNoMore spells out everything that the operator may do, so that whoever widens it has
+// to say so here.
+func TestTheServiceAccountIsGrantedThisAndNoMore(t *testing.T) {
+	const crds = "foreignclusters.core.liqo.io,foreignclusters.discovery.liqo.io,tenants.authentication.liqo.io"
+	want := []string{
+		// What the offers depend on.
+		"cluster: list nodes",
+		"cluster: watch nodes",
+		"cluster: list pods",
+		"cluster: watch pods",
+		"cluster: get proffer.dev/resourcepolicies",
+		"cluster: list proffer.dev/resourcepolicies",
+		"cluster: watch proffer.dev/resourcepolicies",
+		"cluster: list core.liqo.io/foreignclusters",
+		"cluster: watch core.liqo.io/foreignclusters",
+		"cluster: list discovery.liqo.io/foreignclusters",
+		"cluster: watch discovery.liqo.io/foreignclusters",
+		"cluster: list authentication.liqo.io/tenants",
+		"cluster: watch authentication.liqo.io/tenants",
+		"cluster: list apiextensions.k8s.io/customresourcedefinitions " + crds,
+		"cluster: watch apiextensions.k8s.io/customresourcedefinitions " + crds,
+		// What it writes.
+		"cluster: update proffer.dev/resourcepolicies/status",
+		"cluster: create events.k8s.io/events",
+		"cluster: patch events.k8s.io/events",
+		// Who reads its metrics.
+		"cluster: create authentication.k8s.io/tokenreviews",
+		"cluster: create authorization.k8s.io/subjectaccessreviews",
+		// Which replica leads.
+		"namespace proffer-system: create coordination.k8s.io/leases",
+		"namespace proffer-system: get coordination.k8s.io/leases proffer.dev",
+		"namespace proffer-system: update coordination.k8s.io/leases proffer.dev",
+		"namespace proffer-system: create events",
+		"namespace proffer-system: patch events",
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, granted(t)); diff != "" {
+		t.Errorf("granted (-want +got):\n%s", diff)
+	}
+}
+
+func TestNothingIsGrantedWithAWildcard(t *testing.T) {
+	for _, u := range render(t) {
+		if kind := u.GetKind(); kind != "Role" && kind != "ClusterRole" {
+			continue
+		}
+		for _, r := range find[rbacv1.ClusterRole](t, rendered{u}, u.GetKind(), u.GetName()).Rules {
+			for _, list := range [][]string{r.APIGroups, r.Resources, r.Verbs, r.NonResourceURLs} {
+				if slices.ContainsFunc(list, func(s string) bool { return strings.Contains(s, "*") }) {
+					t.Errorf("%s %s grants %+v", u.GetKind(), u.GetName(), r)
+				}
+			}
+		}
+	}
+}
+
+func TestPeopleCanBeGivenPolicies(t *testing.T) {
+	objects := render(t)
+	for name, want := range map[string]string{
+		"proffer-resourcepolicy-viewer": "view",
+		"proffer-resourcepolicy-editor": "admin",
+	} {
+		labels := find[rbacv1.ClusterRole](t, objects, "ClusterRole", name).Labels
+		for _, role := range []string{"view", "edit", "admin"} {
+			if got := labels["rbac.authorization.k8s.io/aggregate-to-"+role] == "true"; got != (role == want) {
+				t.Errorf("%s is part of %s: %t", name, role, got)
+			}
+		}
+	}
+}
+
+// granted is every verb on every resource that some binding gives the operator's ServiceAccount, sorted.
+func granted(t *testing.T) []string {
+	t.Helper()
+	objects := render(t)
+	var all []string
+	for _, u := range objects {
+		if kind := u.GetKind(); kind != "RoleBinding" && kind != "ClusterRoleBinding" {
+			continue
+		}
+		binding := find[rbacv1.RoleBinding](t, objects, u.GetKind(), u.GetName())
+		account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "proffer"}
+		if !slices.Equal(binding.Subjects, []rbacv1.Subject{account}) {
+			t.Errorf("%s %s is for %+v, want the operator alone", u.GetKind(), u.GetName(), binding.Subjects)
+		}
+		where := "cluster"
+		if binding.Namespace != "" {
+			where = "namespace " + binding.Namespace
+		}
+		for _, r := range find[rbacv1.ClusterRole](t, objects, binding.RoleRef.Kind, binding.RoleRef.Name).Rules {
+			all = append(all, permissions(where, r)...)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// permissions are the single permissions of a rule, such as "cluster: list nodes".
+func permissions(where string, r rbacv1.PolicyRule) []string {
+	var all []string
+	for _, url := range r.NonResourceURLs {
+		all = append(all, fmt.Sprintf("%s: %s %s", where, strings.Join(r.Verbs, ","), url))
+	}
+	names := ""
+	if len(r.ResourceNames) > 0 {
+		names = " " + strings.Join(r.ResourceNames, ",")
+	}
+	for _, group := range r.APIGroups {
+		if group != "" {
+			group += "/"
+		}
+		for _, resource := range r.Resources {
+			for _, verb := range r.Verbs {
+				all = append(all, fmt.Sprintf("%s: %s %s%s%s", where, verb, group, resource, names))
+			}
+		}
+	}
+	return all
+}

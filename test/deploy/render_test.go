@@ -1,0 +1,111 @@
+package deploy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// rendered is what kubectl kustomize prints, object by object.
+type rendered []*unstructured.Unstructured
+
+// render renders config/default with the components named.
+func render(t *testing.T, components ...string) rendered {
+	t.Helper()
+	out := mustKubectl(t, "kustomize", overlay(t, components...))
+	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(out), 4096)
+	var objects rendered
+	for {
+		u := &unstructured.Unstructured{}
+		if err := decoder.Decode(u); errors.Is(err, io.EOF) {
+			return objects
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, u)
+	}
+}
+
+// overlay writes an overlay of config/default with the components named and returns its directory.
+func overlay(t *testing.T, components ...string) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := filepath.Abs(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	up, err := filepath.Rel(dir, root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "resources:\n- %s/default\n", up)
+	if len(components) > 0 {
+		b.WriteString("components:\n")
+	}
+	for _, c := range components {
+		fmt.Fprintf(&b, "- %s/components/%s\n", up, c)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// components are the names of all the components there are.
+func components(t *testing.T) []string {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Join(config, "components"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// find decodes the one object of this kind and name into T.
+func find[T any](t *testing.T, objects rendered, kind, name string) *T {
+	t.Helper()
+	for _, u := range objects {
+		if u.GetKind() != kind || u.GetName() != name {
+			continue
+		}
+		into := new(T)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, into, true); err != nil {
+			t.Fatalf("%s %s: %v", kind, name, err)
+		}
+		return into
+	}
+	t.Fatalf("no %s %s is rendered", kind, name)
+	return nil
+}
+
+func deployment(t *testing.T, objects rendered) *appsv1.Deployment {
+	t.Helper()
+	return find[appsv1.Deployment](t, objects, "Deployment", "proffer")
+}
+
+// container is the operator's container, the only one there is.
+func container(t *testing.T, d *appsv1.Deployment) *corev1.Container {
+	t.Helper()
+	if n := len(d.Spec.Template.Spec.Containers); n != 1 {
+		t.Fatalf("the pod has %d containers, want 1", n)
+	}
+	return &d.Spec.Template.Spec.Containers[0]
+}

@@ -1,0 +1,116 @@
+package deploy
+
+import (
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+)
+
+// service does what kube-proxy does with the Service: each new connection goes to one of the endpoints in turn, and one that
+// is open stays where it is.
+type service struct {
+	addr string
+
+	mu        sync.Mutex
+	endpoints []string
+	turn      int
+	open      map[net.Conn]struct{}
+	closed    bool
+	wg        sync.WaitGroup
+}
+
+func newService(t *testing.T) *service {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &service{addr: l.Addr().String(), open: map[net.Conn]struct{}{}}
+	s.wg.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			s.wg.Go(func() { s.forward(conn) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		s.mu.Lock()
+		s.closed = true
+		for conn := range s.open {
+			_ = conn.Close()
+		}
+		s.mu.Unlock()
+		s.wg.Wait()
+	})
+	return s
+}
+
+func (s *service) add(endpoint string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endpoints = append(s.endpoints, endpoint)
+}
+
+func (s *service) remove(endpoint string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endpoints = slices.DeleteFunc(slices.Clone(s.endpoints), func(e string) bool { return e == endpoint })
+}
+
+// next is the endpoint whose turn it is, empty if there is none.
+func (s *service) next() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.endpoints) == 0 {
+		return ""
+	}
+	s.turn++
+	return s.endpoints[s.turn%len(s.endpoints)]
+}
+
+// forward copies both ways until both ends have said all they had to say.
+func (s *service) forward(client net.Conn) {
+	defer s.forget(client)
+	if !s.track(client) {
+		return
+	}
+	server, err := net.Dial("tcp", s.next())
+	if err != nil {
+		return
+	}
+	defer s.forget(server)
+	if !s.track(server) {
+		return
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { pipe(server, client) })
+	wg.Go(func() { pipe(client, server) })
+	wg.Wait()
+}
+
+func pipe(to, from net.Conn) {
+	// A reset ends the connection in both directions; its caller sees that for itself.
+	_, _ = io.Copy(to, from)
+	_ = to.(*net.TCPConn).CloseWrite()
+}
+
+func (s *service) track(conn net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.open[conn] = struct{}{}
+	}
+	return !s.closed
+}
+
+func (s *service) forget(conn net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, conn)
+	_ = conn.Close()
+}

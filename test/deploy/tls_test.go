@@ -1,0 +1,54 @@
+package deploy
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/util/cert"
+)
+
+// The certificate and the CA are read from where the component mounts them: the first is shown, the second asked for.
+func TestWithTheComponentTLSOnlyCallersWithACertificateAreServed(t *testing.T) {
+	const host = "proffer.proffer-system.svc"
+	crt, key, err := cert.GenerateSelfSignedCertKey(host, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, content := range map[string][]byte{"tls.crt": crt, "tls.key": key, "ca.crt": crt} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := deployment(t, render(t, "tls"))
+	args := container(t, d).Args
+	for i := range args {
+		args[i] = strings.ReplaceAll(args[i], container(t, d).VolumeMounts[0].MountPath, dir)
+	}
+	o := start(t, args)
+	o.awaitReady(t)
+
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(crt)
+	conn, err := tls.Dial("tcp", o.addr("grpc"), &tls.Config{RootCAs: roots, ServerName: host, NextProtos: []string{"h2"}})
+	if err != nil {
+		t.Fatalf("the certificate of the Secret is not shown: %v", err)
+	}
+	defer func() { _ = conn.Close() }()
+	// TLS 1.3 tells a client that it lacks a certificate only after the handshake.
+	if _, err := conn.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "certificate required") {
+		t.Errorf("a caller without a certificate gets %v, want to be asked for one", err)
+	}
+	plain, err := dial(o.addr("grpc"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = plain.Close() }()
+	if err := read(t.Context(), plain); err == nil {
+		t.Error("a caller in plaintext is served")
+	}
+}
