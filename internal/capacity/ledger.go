@@ -16,6 +16,13 @@ type Ledger struct {
 	column  map[string]int
 	nodes   map[string]*account
 	pods    map[string]entry
+
+	// selected are the keys of the selections that the last View was asked for, and selection counts how often they changed.
+	selected  []string
+	selection int
+	// found is how many consumers the last View found on the nodes of each selection, and at its end on all nodes: the next
+	// makes room for as many.
+	found []int
 }
 
 // account is what stands on one node. It outlives the node for as long as pods are bound to it, and may come before it.
@@ -27,6 +34,9 @@ type account struct {
 	local       []total
 	used        map[string]*usage
 	pods        int
+	// matching are the selections that the node is in, of those of the ledger's selection; what it says of any other is stale.
+	matching  []int
+	selection int
 }
 
 // usage is what one consumer's pods request on one node.
@@ -61,7 +71,7 @@ func (l *Ledger) SetNode(node Node) (changed bool) {
 	if a.node != nil && sameNode(a.node, &node) {
 		return false
 	}
-	a.node = &node
+	a.node, a.selection = &node, 0
 	a.allocatable = l.row(node.Allocatable)
 	a.listed = make([]bool, len(l.columns))
 	for name := range node.Allocatable {

@@ -274,9 +274,10 @@ func (w world) recount(s Selection, columns []string) (allocatable, free Amounts
 func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 	amount := rapid.OneOf(rapid.Int64Range(0, 20), rapid.SampledFrom([]int64{math.MaxInt64, math.MaxInt64 - 1, 1 << 62}))
 	resource := rapid.SampledFrom([]string{CPU, Memory, "nvidia.com/gpu", "example.com/fpga"})
-	selections := []Selection{{}, {Selector: labels.SelectorFromSet(labels.Set{"zone": "a"})},
+	every := []Selection{{}, {Selector: labels.Nothing()}, {Selector: labels.SelectorFromSet(labels.Set{"zone": "a"})},
 		{Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}}}
 	rapid.Check(t, func(t *rapid.T) {
+		selections := every
 		l, w := NewLedger(), world{nodes: map[string]Node{}, pods: map[string]Pod{}}
 		nodeName := rapid.SampledFrom([]string{"n1", "n2", "n3"})
 		podKey := rapid.Custom(func(t *rapid.T) string { return fmt.Sprint("p", rapid.IntRange(0, 9).Draw(t, "pod")) })
@@ -312,6 +313,10 @@ func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 				key := podKey.Draw(t, "key")
 				l.DeletePod(key)
 				delete(w.pods, key)
+			},
+			"select others": func(t *rapid.T) {
+				others := rapid.Permutation(every).Draw(t, "selections")
+				selections = others[:rapid.IntRange(0, len(others)).Draw(t, "of them")]
 			},
 			"": func(t *rapid.T) {
 				v := l.View(selections)

@@ -32,6 +32,10 @@ func (s Selection) Key() string {
 	var b strings.Builder
 	if s.Selector != nil {
 		b.WriteString(s.Selector.String())
+		if _, selectable := s.Selector.Requirements(); !selectable {
+			// A selector of nothing is written like one of everything.
+			b.WriteString("!")
+		}
 	}
 	for _, t := range s.Tolerations {
 		for _, part := range []string{t.Key, string(t.Operator), t.Value, string(t.Effect)} {

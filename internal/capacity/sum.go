@@ -3,14 +3,15 @@ package capacity
 import "slices"
 
 // View returns the state of the account at this moment, with one pool for each selection. It costs a look at each node for
-// each selection, and nothing for each pod.
+// each selection, and nothing for each pod; labels and taints are looked at only where the node or the selections changed.
 func (l *Ledger) View(selections []Selection) View {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.choose(selections)
 	v := View{
 		Columns: slices.Clone(l.columns),
 		Pools:   make([]Pool, len(selections)),
-		Used:    map[string]Row{},
+		Used:    make(map[string]Row, l.found[len(selections)]),
 	}
 	width := len(l.columns)
 	for i := range v.Pools {
@@ -18,11 +19,10 @@ func (l *Ledger) View(selections []Selection) View {
 			Listed:      make([]bool, width),
 			Allocatable: make(Row, width),
 			Free:        make(Row, width),
-			Used:        map[string]Row{},
+			Used:        make(map[string]Row, l.found[i]),
 			Overlaps:    make([]bool, len(selections)),
 		}
 	}
-	matching := make([]int, 0, len(selections))
 	for _, a := range l.nodes {
 		if a.node != nil && a.node.Virtual {
 			continue
@@ -31,20 +31,43 @@ func (l *Ledger) View(selections []Selection) View {
 		if a.node == nil {
 			continue
 		}
-		matching = matching[:0]
-		for i, s := range selections {
-			if s.Matches(a.node) {
-				matching = append(matching, i)
-				v.Pools[i].add(a)
-			}
+		if a.selection != l.selection {
+			a.match(selections)
+			a.selection = l.selection
 		}
-		for _, i := range matching {
-			for _, j := range matching {
+		for _, i := range a.matching {
+			v.Pools[i].add(a)
+			for _, j := range a.matching {
 				v.Pools[i].Overlaps[j] = true
 			}
 		}
 	}
+	for i := range v.Pools {
+		l.found[i] = len(v.Pools[i].Used)
+	}
+	l.found[len(selections)] = len(v.Used)
 	return v
+}
+
+// choose makes what accounts know of their selections stale, unless these are the same as the last time.
+func (l *Ledger) choose(selections []Selection) {
+	keys := make([]string, len(selections))
+	for i, s := range selections {
+		keys[i] = s.Key()
+	}
+	if l.selection == 0 || !slices.Equal(l.selected, keys) {
+		l.selected, l.found = keys, make([]int, len(keys)+1)
+		l.selection++
+	}
+}
+
+func (a *account) match(selections []Selection) {
+	a.matching = a.matching[:0]
+	for i, s := range selections {
+		if s.Matches(a.node) {
+			a.matching = append(a.matching, i)
+		}
+	}
 }
 
 func (p *Pool) add(a *account) {

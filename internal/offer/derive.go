@@ -39,16 +39,17 @@ func (b before) amount(resource string) int64 {
 
 // derive works out each amount that the policy offers a consumer, appending to steps.
 func (p *plan) derive(steps []Step, t *terms, id string, h holding, b before) []Step {
+	var used capacity.Row
+	if p.pool != nil && p.Nodes.Count == Free {
+		used = p.pool.Used[id]
+	}
 	for i, s := range t.steps {
 		c := t.columns[i]
 		switch s.Source {
 		case FromFixed, FromOverride:
 			s.Offer = s.Fixed
 		case FromNodes:
-			s.Own = h.granted.At(c)
-			if p.Nodes.Count == Free {
-				s.Own = max(s.Own, p.pool.Used[id].At(c))
-			}
+			s.Own = max(h.granted.At(c), used.At(c))
 			if p.Reclaim == Evict && s.Committed > s.Pool {
 				// More is committed than there is, and the policy says to take it back: each gives up the same share.
 				s.Own = capacity.Share(s.Own, s.Pool, s.Committed)
@@ -69,9 +70,12 @@ func revoke(steps []Step, b before) []Step {
 	if b.offer == nil {
 		return steps
 	}
-	worked := steps
+	worked, next := steps, 0
 	for _, a := range b.offer.Amounts {
-		if _, found := slices.BinarySearchFunc(worked, revocation(a.Resource), byResource); !found {
+		for next < len(worked) && worked[next].Resource < a.Resource {
+			next++
+		}
+		if next == len(worked) || worked[next].Resource != a.Resource {
 			steps = append(steps, revocation(a.Resource))
 		}
 	}

@@ -12,12 +12,9 @@ import (
 func Evaluate(in Input, prev *Result) *Result {
 	e := newEvaluation(in, prev)
 	result := &Result{
-		Entries: make(map[string]*Entry, len(e.consumers)),
 		Anyone:  e.anyone(),
+		Entries: e.entries(),
 		Reports: make(map[string]*Report, len(e.plans)),
-	}
-	for _, c := range e.consumers {
-		result.Entries[c.ID] = e.entry(c)
 	}
 	for _, p := range e.plans {
 		result.Reports[p.Name] = p.finishReport()
@@ -32,16 +29,20 @@ type evaluation struct {
 	// plans are sorted by class, then in the order in which they decide; classes cuts them by class.
 	plans   []*plan
 	classes [][]*plan
+	// scopes are all that policies and their overrides say of whom they are for.
+	scopes []Scope
 	// consumers are all that are known, sorted by ID.
 	consumers []Consumer
 
-	offers  map[offerKey]*Offer
-	entries map[entryKey]*Entry
+	rulings  *rulings
+	outcomes map[outcomeKey]outcome
+	offers   map[offerKey]*Offer
+	shared   map[entryKey]*Entry
 
 	// Space that each consumer uses again.
 	scratch  []Step
 	decided  []*Offer
-	deciding []*plan
+	verdicts []verdict
 }
 
 // offerKey names the circumstances under which consumers that hold nothing are offered the same.
@@ -56,10 +57,12 @@ type entryKey [8]*Offer
 func newEvaluation(in Input, prev *Result) *evaluation {
 	e := &evaluation{
 		in: in, prev: prev,
-		column:  make(map[string]int, len(in.View.Columns)),
-		plans:   newPlans(in.Policies, &in.View),
-		offers:  map[offerKey]*Offer{},
-		entries: map[entryKey]*Entry{},
+		column:   make(map[string]int, len(in.View.Columns)),
+		plans:    newPlans(in.Policies, &in.View),
+		scopes:   scopes(in.Policies),
+		outcomes: map[outcomeKey]outcome{},
+		offers:   map[offerKey]*Offer{},
+		shared:   map[entryKey]*Entry{},
 	}
 	for i, name := range in.View.Columns {
 		e.column[name] = i
@@ -73,6 +76,7 @@ func newEvaluation(in Input, prev *Result) *evaluation {
 		start = end
 	}
 	e.consumers = e.everybody()
+	e.rulings = newRulings(e.scopes)
 	e.spreadGrants()
 	for _, p := range e.plans {
 		p.addUp(e.column)
@@ -82,26 +86,20 @@ func newEvaluation(in Input, prev *Result) *evaluation {
 
 // everybody returns the consumers that are known in any way: described by an object, named by a policy, or with pods or grants.
 func (e *evaluation) everybody() []Consumer {
-	known := make(map[string]struct{}, len(e.in.Consumers))
-	all := make([]Consumer, 0, len(e.in.Consumers))
-	for _, c := range e.in.Consumers {
-		known[c.ID] = struct{}{}
-		all = append(all, c)
+	described := e.in.Consumers
+	if !slices.IsSortedFunc(described, byID) {
+		described = slices.Clone(described)
+		slices.SortFunc(described, byID)
 	}
+	others := map[string]struct{}{}
 	name := func(id string) {
-		if _, ok := known[id]; !ok {
-			known[id] = struct{}{}
-			all = append(all, Consumer{ID: id})
+		if _, found := slices.BinarySearchFunc(described, Consumer{ID: id}, byID); !found {
+			others[id] = struct{}{}
 		}
 	}
-	for _, p := range e.plans {
-		for id := range p.Consumers.IDs {
+	for _, s := range e.scopes {
+		for id := range s.IDs {
 			name(id)
-		}
-		for i := range p.Overrides {
-			for id := range p.Overrides[i].Consumers.IDs {
-				name(id)
-			}
 		}
 	}
 	for id := range e.in.View.Used {
@@ -112,12 +110,18 @@ func (e *evaluation) everybody() []Consumer {
 			name(id)
 		}
 	}
-	byID := func(a, b Consumer) int { return strings.Compare(a.ID, b.ID) }
-	if !slices.IsSortedFunc(all, byID) {
-		slices.SortFunc(all, byID)
+	if len(others) == 0 {
+		return described
 	}
+	all := slices.Grow(slices.Clone(described), len(others))
+	for id := range others {
+		all = append(all, Consumer{ID: id})
+	}
+	slices.SortFunc(all, byID)
 	return all
 }
+
+func byID(a, b Consumer) int { return strings.Compare(a.ID, b.ID) }
 
 // spreadGrants books each grant with every policy whose nodes it may be used on.
 func (e *evaluation) spreadGrants() {
@@ -185,99 +189,134 @@ func (e *evaluation) anyone() *Entry {
 		if p == nil {
 			continue
 		}
-		if o := e.offer(p, Consumer{}, holding{}, was(old, p.Class)); o != nil {
+		if o := e.offer(decider{p, p.termsOf(Consumer{})}, "", holding{}, was(old, p.Class)); o != nil {
 			offers = append(offers, o)
 		}
 	}
 	return e.share(offers, old)
 }
 
-// entry works out all that one consumer is offered.
-func (e *evaluation) entry(c Consumer) *Entry {
-	old := e.oldEntry(c.ID)
+// entries works out the entry of each consumer. Where every one is the entry from before, so is the map.
+func (e *evaluation) entries() map[string]*Entry {
+	entries := make([]*Entry, len(e.consumers))
+	same := e.prev != nil && len(e.prev.Entries) == len(e.consumers)
+	for i, c := range e.consumers {
+		var old *Entry
+		if e.prev != nil {
+			var known bool
+			if old, known = e.prev.Entries[c.ID]; !known {
+				// Until now it could read what anyone is offered.
+				old, same = e.prev.Anyone, false
+			}
+		}
+		entries[i] = e.entry(c, old)
+		same = same && entries[i] == old
+	}
+	if same {
+		return e.prev.Entries
+	}
+	byID := make(map[string]*Entry, len(entries))
+	for i, entry := range entries {
+		byID[e.consumers[i].ID] = entry
+	}
+	return byID
+}
+
+// entry works out all that one consumer is offered, and reports it. Consumers that hold nothing, and that neither a policy
+// nor what they were offered before tells apart, are worked out once.
+func (e *evaluation) entry(c Consumer, old *Entry) *Entry {
+	r := e.rulings.of(c, e.classes)
 	used, hasPods := e.in.View.Used[c.ID]
-	deciders := e.deciders(c)
-	unknown := e.prev == nil && len(deciders) == 1
-	offers := e.decided[:0]
+	key := outcomeKey{ruling: r, old: old}
+	alike := !hasPods && !e.hasGrants(c.ID)
+	o, known := outcome{}, false
+	if alike {
+		o, known = e.outcomes[key]
+	}
+	if !known {
+		o = e.workOut(c, r, old, holding{hasPods: hasPods, used: used})
+		if alike {
+			o.verdicts = slices.Clone(o.verdicts)
+			e.outcomes[key] = o
+		}
+	}
+	for _, v := range o.verdicts {
+		v.report.count(c.ID, v.offer, v.held)
+	}
+	return o.entry
+}
+
+// outcomeKey names the circumstances under which consumers that hold nothing read the same.
+type outcomeKey struct {
+	ruling *ruling
+	old    *Entry
+}
+
+// outcome is what one consumer is offered, and what each policy that is for it came to.
+type outcome struct {
+	entry    *Entry
+	verdicts []verdict
+}
+
+type verdict struct {
+	report *Report
+	// offer is nil where there is none.
+	offer *Offer
+	held  bool
+}
+
+// workOut works out an outcome, which is good until the next is worked out.
+func (e *evaluation) workOut(c Consumer, r *ruling, old *Entry, h holding) outcome {
+	holdingOf := func(class string) holding {
+		h.granted = e.granted(class, c.ID)
+		return h
+	}
+	unknown := e.prev == nil && len(r.deciders) == 1
+	offers, verdicts := e.decided[:0], e.verdicts[:0]
 	next := 0
 	withdrawUntil := func(class string, last bool) {
 		for old != nil && next < len(old.Offers) && (last || old.Offers[next].Class < class) {
 			gone := old.Offers[next]
-			h := holding{hasPods: hasPods, used: used, granted: e.granted(gone.Class, c.ID)}
-			offers = append(offers, withdraw(gone.Class, h, before{offer: gone}, e.column))
+			offers = append(offers, withdraw(gone.Class, holdingOf(gone.Class), before{offer: gone}, e.column))
 			next++
 		}
 	}
-	for _, p := range deciders {
-		withdrawUntil(p.Class, false)
+	for _, d := range r.deciders {
+		withdrawUntil(d.Class, false)
 		b := before{unknown: unknown}
-		if old != nil && next < len(old.Offers) && old.Offers[next].Class == p.Class {
+		if old != nil && next < len(old.Offers) && old.Offers[next].Class == d.Class {
 			b.offer = old.Offers[next]
 			next++
 		}
-		h := holding{hasPods: hasPods, used: used, granted: e.granted(p.Class, c.ID)}
-		o := e.offer(p, c, h, b)
+		o := e.offer(d, c.ID, holdingOf(d.Class), b)
 		if o != nil {
 			offers = append(offers, o)
 		}
-		p.report.decided(c.ID, o, hasPods)
+		verdicts = append(verdicts, d.report.verdict(c.ID, o, h.hasPods))
 	}
 	withdrawUntil("", true)
-	e.decided = offers
-	return e.share(offers, old)
-}
-
-// deciders returns the policies that decide for a consumer, one for a class at most, and notes those in their shadow.
-func (e *evaluation) deciders(c Consumer) []*plan {
-	e.deciding = e.deciding[:0]
-	for _, class := range e.classes {
-		by := decides(class, c)
-		if by != nil {
-			e.deciding = append(e.deciding, by)
-		}
-		e.bystanders(class, by, c)
+	for _, d := range r.trials {
+		o := e.offer(d, c.ID, holdingOf(d.Class), before{})
+		verdicts = append(verdicts, d.report.verdict(c.ID, o, h.hasPods))
 	}
-	return e.deciding
-}
-
-// bystanders reports on the other policies of a class that are for the consumer: a dry run that would decide, and those in
-// the shadow of the one that does.
-func (e *evaluation) bystanders(class []*plan, by *plan, c Consumer) {
-	passed := false
-	for _, p := range class {
-		if p == by {
-			passed = true
-			continue
-		}
-		if !p.Consumers.Includes(c) {
-			continue
-		}
-		switch {
-		case passed:
-			p.shadows[by.Name] = struct{}{}
-		case p.DryRun:
-			used, hasPods := e.in.View.Used[c.ID]
-			h := holding{hasPods: hasPods, used: used, granted: e.granted(p.Class, c.ID)}
-			p.report.decided(c.ID, e.offer(p, c, h, before{}), hasPods)
-		}
-	}
+	e.decided, e.verdicts = offers, verdicts
+	return outcome{entry: e.share(offers, old), verdicts: verdicts}
 }
 
 // offer works out what the policy offers, once for all consumers that hold nothing and were offered the same before.
-func (e *evaluation) offer(p *plan, c Consumer, h holding, b before) *Offer {
-	t := p.terms(c)
-	key := offerKey{terms: t, before: b}
+func (e *evaluation) offer(d decider, id string, h holding, b before) *Offer {
+	key := offerKey{terms: d.terms, before: b}
 	shared := !h.hasPods && h.granted == nil
 	if shared {
 		if o, ok := e.offers[key]; ok {
 			return o
 		}
 	}
-	steps := p.derive(e.scratch[:0], t, c.ID, h, b)
+	steps := d.derive(e.scratch[:0], d.terms, id, h, b)
 	steps = revoke(steps, b)
-	hold(steps, p.Reclaim, h, b, e.column)
+	hold(steps, d.Reclaim, h, b, e.column)
 	e.scratch = steps
-	o := p.settle(steps, t, b)
+	o := d.settle(steps, d.terms, b)
 	if shared {
 		e.offers[key] = o
 	}
@@ -292,15 +331,13 @@ func (e *evaluation) granted(class, id string) capacity.Row {
 	return e.row(granted)
 }
 
-// oldEntry is what the consumer could read until now: its own entry, or that of anyone.
-func (e *evaluation) oldEntry(id string) *Entry {
-	if e.prev == nil {
-		return nil
+func (e *evaluation) hasGrants(id string) bool {
+	for _, grants := range e.in.Grants {
+		if _, ok := grants[id]; ok {
+			return true
+		}
 	}
-	if old, ok := e.prev.Entries[id]; ok {
-		return old
-	}
-	return e.prev.Anyone
+	return false
 }
 
 // was returns what stands in an entry, which may be nil, of one class.
@@ -327,10 +364,10 @@ func (e *evaluation) share(offers []*Offer, old *Entry) *Entry {
 		return &Entry{Offers: slices.Clone(offers)}
 	}
 	copy(key[:], offers)
-	entry := e.entries[key]
+	entry := e.shared[key]
 	if entry == nil {
 		entry = &Entry{Offers: slices.Clone(offers)}
-		e.entries[key] = entry
+		e.shared[key] = entry
 	}
 	return entry
 }

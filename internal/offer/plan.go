@@ -178,8 +178,8 @@ func (p *plan) newTerms(index int, pool []Step, o *Override, column map[string]i
 	return t
 }
 
-// terms returns the terms that hold for a consumer: those of the first override that includes it, else the base.
-func (p *plan) terms(c Consumer) *terms {
+// termsOf returns the terms that hold for a consumer: those of the first override that includes it, else the base.
+func (p *plan) termsOf(c Consumer) *terms {
 	for i := range p.Overrides {
 		if p.Overrides[i].Consumers.Includes(c) {
 			return &p.overridden[i]

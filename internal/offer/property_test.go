@@ -123,6 +123,7 @@ func TestWhatIsAlwaysTrueOfOffers(t *testing.T) {
 				}
 			}
 			checkOrder(t, in, prev, r)
+			checkAlone(t, in, prev, r)
 			prev = r
 		}
 	})
@@ -239,5 +240,24 @@ func checkOrder(t *rapid.T, in Input, prev, r *Result) {
 	}
 	if diff := cmp.Diff(r.Reports, again.Reports, cmp.AllowUnexported(Offer{}), cmpopts.EquateEmpty()); diff != "" {
 		t.Fatalf("another order gives other reports: %s", diff)
+	}
+}
+
+// checkAlone: what a consumer is offered does not depend on who else is described, unless those hold something.
+func checkAlone(t *rapid.T, in Input, prev, r *Result) {
+	holds := func(id string) bool {
+		_, held := in.View.Used[id]
+		for _, grants := range in.Grants {
+			_, granted := grants[id]
+			held = held || granted
+		}
+		return held
+	}
+	for _, c := range in.Consumers {
+		alone := in
+		alone.Consumers = slices.DeleteFunc(slices.Clone(in.Consumers), func(o Consumer) bool { return o.ID != c.ID && !holds(o.ID) })
+		if !r.Entries[c.ID].SameAmounts(Evaluate(alone, prev).Entries[c.ID]) {
+			t.Fatalf("%s: alone it is offered something else", c.ID)
+		}
 	}
 }

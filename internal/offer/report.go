@@ -35,10 +35,9 @@ func (p *plan) summarise(pool []Step) {
 	}
 }
 
-// decided notes that the policy decides for a consumer, whose offer may be nil. Consumers come in the order of their IDs.
-func (r *Report) decided(id string, o *Offer, hasPods bool) {
+// count notes that the policy decides for a consumer, whose offer may be nil. Consumers come in the order of their IDs.
+func (r *Report) count(id string, o *Offer, held bool) {
 	r.Count++
-	held := o != nil && o.Held()
 	switch {
 	case len(r.Consumers) < MaxReported:
 		r.Consumers = append(r.Consumers, ConsumerReport{ID: id, Offer: o, Held: held})
@@ -47,27 +46,26 @@ func (r *Report) decided(id string, o *Offer, hasPods bool) {
 			r.Consumers = append(slices.Delete(r.Consumers, last, last+1), ConsumerReport{ID: id, Offer: o, Held: held})
 		}
 	}
+}
+
+// verdict notes what the offer of a consumer, nil if there is none, lacks. It does not count the consumer.
+func (r *Report) verdict(id string, o *Offer, hasPods bool) verdict {
 	if o == nil {
 		r.missing(needed...)
-		return
+		return verdict{report: r}
 	}
 	for _, resource := range needed {
-		value, named := o.Amount(resource)
-		if !named || revoked(o, resource) {
+		i, named := o.find(resource)
+		if !named || o.Steps[i].Source == FromRevocation {
 			r.missing(resource)
 		}
-		if named && value == 0 && hasPods && evictsAtZero(resource) && len(r.Zeroed) < MaxReported {
+		if named && o.Amounts[i].Value == 0 && hasPods && evictsAtZero(resource) && len(r.Zeroed) < MaxReported {
 			if n := len(r.Zeroed); n == 0 || r.Zeroed[n-1] != id {
 				r.Zeroed = append(r.Zeroed, id)
 			}
 		}
 	}
-}
-
-// revoked reports whether the amount only stands there because it was offered once.
-func revoked(o *Offer, resource string) bool {
-	i, found := slices.BinarySearchFunc(o.Steps, revocation(resource), byResource)
-	return found && o.Steps[i].Source == FromRevocation
+	return verdict{report: r, offer: o, held: o.Held()}
 }
 
 func (r *Report) lastNotHeld() int {

@@ -133,13 +133,18 @@ func (o *Offer) Held() bool {
 
 // Amount returns how much of a resource is offered, and whether the offer names it.
 func (o *Offer) Amount(resource string) (value int64, named bool) {
-	i, found := slices.BinarySearchFunc(o.Amounts, resource, func(a Amount, name string) int {
-		return strings.Compare(a.Resource, name)
-	})
-	if !found {
+	i, named := o.find(resource)
+	if !named {
 		return 0, false
 	}
 	return o.Amounts[i].Value, true
+}
+
+// find returns where a resource stands in Amounts and Steps.
+func (o *Offer) find(resource string) (i int, named bool) {
+	return slices.BinarySearchFunc(o.Amounts, resource, func(a Amount, name string) int {
+		return strings.Compare(a.Resource, name)
+	})
 }
 
 // Source says where an amount came from.

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestMain lets the servers of the benchmark be made of the test's program.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == serve {
+		exit(serveReads(os.Args[2:], os.Stdin, os.Stdout))
+	}
+	os.Exit(m.Run())
+}
+
+// The figures themselves are nobody's to judge here: this machine may be doing anything.
+func TestEveryFigureIsMeasured(t *testing.T) {
+	var out bytes.Buffer
+	r, err := run(t.Context(), options{short: true}, &out, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	figure := regexp.MustCompile(`^-?[0-9][0-9.,]*( ?(ns|µs|ms|s|B|KiB|MiB))?$`)
+	for _, s := range r.sections {
+		title, _, _ := strings.Cut(s.title, ":")
+		title, _, _ = strings.Cut(title, ",")
+		got[title] += len(s.rows)
+		for _, row := range s.rows {
+			if len(row) != len(s.columns) {
+				t.Errorf("%s: row %q has no figure for some of %q", s.title, row, s.columns)
+			}
+			for _, cell := range row[len(row)-2:] {
+				if !figure.MatchString(cell) {
+					t.Errorf("%s: row %q: %q is no figure", s.title, row, cell)
+				}
+			}
+			if !strings.Contains(out.String(), row[0]) {
+				t.Errorf("%s: row %q is not printed", s.title, row)
+			}
+		}
+	}
+	want := map[string]int{
+		"Server CPU for one ReadResources": 6,
+		"One evaluation":                   15,
+		"One pod event in the ledger":      9,
+		"The table":                        10,
+		"From the API server's event of an edited policy to the notification of a subscriber": 2,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+	if len(r.ratios) != 20 {
+		t.Errorf("%d ratios, want 20", len(r.ratios))
+	}
+	for _, x := range r.ratios {
+		if math.IsNaN(x.value) || math.IsInf(x.value, 0) || x.what == "" || x.of == "" {
+			t.Errorf("%+v is no ratio", x)
+		}
+	}
+}
+
+func TestWhatIsNotMeasuredIsRefused(t *testing.T) {
+	_, err := run(t.Context(), options{only: []string{"reads", "writes"}}, t.Output(), t.Output())
+	want := `"writes" is not measured: write some of reads, evaluate, events, table, push`
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestRatiosAreTakenRoundByRound(t *testing.T) {
+	a := []cost{{cpu: 2}, {cpu: 300}, {cpu: 6}}
+	b := []cost{{cpu: 1}, {cpu: 100}, {cpu: 2}}
+	if diff := cmp.Diff(spread{median: 3, low: 2, high: 3}, beside(a, b, cpu), cmp.AllowUnexported(spread{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestQuantiles(t *testing.T) {
+	figures := make([]float64, 100)
+	for i := range figures {
+		figures[i] = float64(100 - i)
+	}
+	for q, want := range map[float64]float64{0: 1, 0.5: 51, 0.99: 100, 1: 100} {
+		if got := quantile(figures, q); got != want {
+			t.Errorf("quantile %v: %v, want %v", q, got, want)
+		}
+	}
+}
+
+func TestFiguresReadWell(t *testing.T) {
+	for want, got := range map[string]string{
+		"950 ns": span(950), "1.50 µs": span(1500), "-2.00 ms": span(-2e6), "12.3 s": span(12.34e9),
+		"48 B": memory(48), "1.50 KiB": memory(1536), "464 MiB": memory(464 << 20),
+		"10,000": thousands(10_000), "1,002,003": thousands(1_002_003), "7": thousands(7),
+		"0.96": factor(0.957), "20.5": factor(20.49), "123": factor(123.4),
+	} {
+		if got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/hack/controlplane"
+)
+
+// cluster is a control plane, and the operator's program to run against it.
+type cluster struct {
+	plane      *controlplane.Cluster
+	client     client.Client
+	work       string
+	kubeconfig string
+	operator   string
+}
+
+// startCluster starts a control plane with our CRD, and builds the operator unless it is given.
+func startCluster(ctx context.Context, operator string, progress io.Writer) (c *cluster, err error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return nil, err
+	}
+	c = &cluster{operator: operator}
+	if c.work, err = os.MkdirTemp("", "proffer-bench-"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.stop())
+		}
+	}()
+	if c.operator == "" {
+		c.operator = filepath.Join(c.work, "proffer")
+		build := exec.CommandContext(ctx, "go", "build", "-o", c.operator, "./cmd/proffer")
+		build.Dir = root
+		if text, err := build.CombinedOutput(); err != nil {
+			return c, fmt.Errorf("building the operator: %w\n%s", err, text)
+		}
+	}
+	if c.plane, err = controlplane.Start(ctx, controlplane.Options{
+		CRDDirs: []string{filepath.Join(root, "config", "crd", "bases")}, Progress: progress,
+	}); err != nil {
+		return c, err
+	}
+	c.kubeconfig = filepath.Join(c.work, "kubeconfig")
+	if err := c.plane.WriteKubeconfig(c.kubeconfig); err != nil {
+		return c, err
+	}
+	c.client, err = newClient(c)
+	return c, err
+}
+
+func (c *cluster) stop() error {
+	var err error
+	if c.plane != nil {
+		err = c.plane.Stop()
+	}
+	return errors.Join(err, os.RemoveAll(c.work))
+}
+
+// moduleRoot returns the directory of go.mod, which is this one or one above it.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		if filepath.Dir(dir) == dir {
+			return "", errors.New("no go.mod here or above: run this inside the module")
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// operator is a running operator.
+type operator struct {
+	address string
+	process *exec.Cmd
+	end     context.CancelFunc
+	output  bytes.Buffer
+}
+
+func (c *cluster) startOperator(ctx context.Context, period time.Duration) (*operator, error) {
+	address, err := freeAddress(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o := &operator{address: address}
+	ctx, o.end = context.WithCancel(ctx)
+	o.process = exec.CommandContext(ctx, c.operator, "--kubeconfig="+c.kubeconfig, "--grpc-bind-address="+address,
+		"--metrics-bind-address=0", "--health-probe-bind-address=0", "--batch-period="+period.String())
+	o.process.Stdout, o.process.Stderr = &o.output, &o.output
+	o.process.Cancel = func() error { return o.process.Process.Signal(syscall.SIGTERM) }
+	o.process.WaitDelay = 30 * time.Second
+	if err := o.process.Start(); err != nil {
+		o.end()
+		return nil, fmt.Errorf("starting the operator: %w", err)
+	}
+	return o, nil
+}
+
+// stop asks the operator to end and waits until it has. Its error holds what the operator printed if something has failed already, or if
+// it did not end well.
+func (o *operator) stop(failed bool) error {
+	o.end()
+	err := o.process.Wait()
+	if errors.Is(err, context.Canceled) {
+		err = nil // it ended well once it was asked to
+	}
+	if err != nil {
+		return fmt.Errorf("the operator: %w\n%s", err, o.output.Bytes())
+	}
+	if failed {
+		return fmt.Errorf("the operator printed:\n%s", o.output.Bytes())
+	}
+	return nil
+}
+
+// freeAddress returns an address of the loopback device at which nobody listens.
+func freeAddress(ctx context.Context) (string, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}

@@ -1,0 +1,293 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	wire "proffer.dev/proffer/proto/resourcereader"
+)
+
+// patience is how long one step of an edit may take before the measurement is given up.
+const patience = time.Minute
+
+// batchPeriods are those that pushes are measured with: none, which shows what everything else costs, and the default.
+var batchPeriods = []time.Duration{0, 100 * time.Millisecond}
+
+// measurePush measures the time from an edit of a policy to the notification of a subscriber. Both ends are seen from this process: the
+// start is the moment at which a bare watch is told of the edit by the API server, as the operator is at about that moment.
+func measurePush(ctx context.Context, o options, r *report, progress io.Writer) (err error) {
+	edits := 100
+	if o.short {
+		edits = 3
+	}
+	c, err := startCluster(ctx, o.operator, progress)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.stop()) }()
+	t := r.section(fmt.Sprintf("From the API server's event of an edited policy to the notification of a subscriber, %d edits", edits),
+		"batch period", "median", "p99", "median beyond the period", "p99 beyond the period", "median from the request", "p99 from the request")
+	for _, period := range batchPeriods {
+		pushes, err := c.pushes(ctx, period, edits)
+		if err != nil {
+			return fmt.Errorf("with a batch period of %v: %w", period, err)
+		}
+		var fromEvent, fromRequest []float64
+		for _, p := range pushes {
+			fromEvent = append(fromEvent, float64(p.notified.Sub(p.event)))
+			fromRequest = append(fromRequest, float64(p.notified.Sub(p.request)))
+		}
+		p50, p99, batch := quantile(fromEvent, 0.5), quantile(fromEvent, 0.99), float64(period)
+		t.row(period.String(), span(p50), span(p99), span(p50-batch), span(p99-batch), span(quantile(fromRequest, 0.5)), span(quantile(fromRequest, 0.99)))
+		if period > 0 {
+			r.ratio("an edit reaches a subscriber, median", "the batch period",
+				spread{median: p50 / batch, low: quantile(fromEvent, 0.25) / batch, high: quantile(fromEvent, 0.75) / batch})
+			r.ratio("an edit reaches a subscriber, p99", "the batch period", spread{median: p99 / batch, low: p99 / batch, high: p99 / batch})
+		}
+	}
+	return nil
+}
+
+// push is one edit: when it was asked for, when the API server told of it, and when a subscriber was told.
+type push struct{ request, event, notified time.Time }
+
+// pushes edits a policy again and again, each time after the last edit has arrived.
+func (c *cluster) pushes(ctx context.Context, period time.Duration, edits int) (pushes []push, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	// The policy is there before the operator, so that no offer changes but by an edit.
+	policy, err := c.createPolicy(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.client.Delete(context.WithoutCancel(ctx), policy)) }()
+	operator, err := c.startOperator(ctx, period)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, operator.stop(err != nil)) }()
+	conn, err := grpc.NewClient("passthrough:///"+operator.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	liqo := wire.NewResourceReaderClient(conn)
+
+	edited, err := c.watchPolicies(ctx)
+	if err != nil {
+		return nil, err
+	}
+	notified, err := subscribe(ctx, liqo)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.settle(ctx, liqo, notified); err != nil {
+		return nil, err
+	}
+	for i := range edits {
+		cpu, before := firstCPU+1+int64(i), policy.DeepCopy()
+		policy.Spec.Offer.Fixed["cpu"] = v1alpha1.Quantity{Quantity: *resource.NewQuantity(cpu, resource.DecimalSI)}
+		request := time.Now()
+		// A patch, since the operator writes the status in between.
+		if err := c.client.Patch(ctx, policy, client.MergeFrom(before)); err != nil {
+			return nil, fmt.Errorf("editing the policy: %w", err)
+		}
+		event, err := await(ctx, edited, func(e edit) bool { return e.generation >= policy.Generation })
+		if err != nil {
+			return nil, fmt.Errorf("waiting for the watch: %w", err)
+		}
+		told, err := await(ctx, notified, func(n notification) bool { return n.id == consumer })
+		if err != nil {
+			return nil, fmt.Errorf("waiting for the notification: %w", err)
+		}
+		if got, err := readCPU(ctx, liqo); err != nil || got != cpu {
+			return nil, errors.Join(fmt.Errorf("after the notification %d cpu are read, want %d", got, cpu), err)
+		}
+		pushes = append(pushes, push{request: request, event: event.at, notified: told.at})
+	}
+	return pushes, nil
+}
+
+// consumer is who is told of the edits; firstCPU is what it is offered before the first.
+const (
+	consumer = "rome"
+	firstCPU = 1000
+)
+
+func (c *cluster) createPolicy(ctx context.Context) (*v1alpha1.ResourcePolicy, error) {
+	amount := func(n int64) v1alpha1.Quantity {
+		return v1alpha1.Quantity{Quantity: *resource.NewQuantity(n, resource.DecimalSI)}
+	}
+	policy := &v1alpha1.ResourcePolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "edited"},
+		Spec: v1alpha1.ResourcePolicySpec{Offer: v1alpha1.Offer{Fixed: v1alpha1.Quantities{
+			"cpu": amount(firstCPU), "memory": amount(64 * gi), "pods": amount(110),
+		}}},
+	}
+	if err := c.client.Create(ctx, policy); err != nil {
+		return nil, fmt.Errorf("creating a policy: %w", err)
+	}
+	return policy, nil
+}
+
+// settle waits until the consumer is offered what the policy says at first, and nothing waits to be told.
+func (c *cluster) settle(ctx context.Context, liqo wire.ResourceReaderClient, notified <-chan notification) error {
+	for {
+		// The answer of a consumer that nobody has heard of changes once the operator has seen the policy.
+		got, err := readCPU(ctx, liqo)
+		if err != nil {
+			return err
+		}
+		if got == firstCPU {
+			return nil
+		}
+		if _, err := await(ctx, notified, func(notification) bool { return true }); err != nil {
+			return fmt.Errorf("waiting for the first offer: %w", err)
+		}
+	}
+}
+
+func readCPU(ctx context.Context, liqo wire.ResourceReaderClient) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	answer, err := liqo.ReadResources(ctx, &wire.ClusterIdentity{ClusterID: consumer}, grpc.WaitForReady(true))
+	if err != nil {
+		return 0, fmt.Errorf("reading resources: %w", err)
+	}
+	if len(answer.GetResourceLists()) == 0 {
+		return 0, nil
+	}
+	q, err := resource.ParseQuantity(answer.GetResourceLists()[0].GetResources()["cpu"].GetString_())
+	if err != nil {
+		return 0, fmt.Errorf("cpu: %w", err)
+	}
+	return q.Value(), nil
+}
+
+// edit is an event of the policy as the API server told it.
+type edit struct {
+	generation int64
+	at         time.Time
+}
+
+// watchPolicies tells of every event until ctx ends. It takes the time before it decodes anything: what a client does with an event is part of
+// what is measured.
+func (c *cluster) watchPolicies(ctx context.Context) (<-chan edit, error) {
+	web, err := rest.HTTPClientFor(c.plane.Config)
+	if err != nil {
+		return nil, err
+	}
+	server, _, err := rest.DefaultServerUrlFor(c.plane.Config)
+	if err != nil {
+		return nil, err
+	}
+	policies := server.JoinPath("apis", v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "resourcepolicies")
+	policies.RawQuery = "watch=true"
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, policies.String(), http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	response, err := web.Do(request) //nolint:bodyclose // the goroutine below closes it
+	if err != nil {
+		return nil, fmt.Errorf("watching policies: %w", err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, errors.Join(fmt.Errorf("watching policies: %s", response.Status), response.Body.Close())
+	}
+	edits := make(chan edit)
+	go func() {
+		defer close(edits)
+		defer func() { _ = response.Body.Close() }()
+		for body := bufio.NewReader(response.Body); ; {
+			line, err := body.ReadBytes('\n')
+			if err != nil {
+				return
+			}
+			at := time.Now()
+			var event struct {
+				Object metav1.PartialObjectMetadata `json:"object"`
+			}
+			if err := json.Unmarshal(line, &event); err != nil {
+				return
+			}
+			select {
+			case edits <- edit{generation: event.Object.Generation, at: at}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return edits, nil
+}
+
+type notification struct {
+	id string
+	at time.Time
+}
+
+// subscribe tells of every notification until ctx ends.
+func subscribe(ctx context.Context, liqo wire.ResourceReaderClient) (<-chan notification, error) {
+	stream, err := liqo.Subscribe(ctx, &wire.Empty{}, grpc.WaitForReady(true))
+	if err != nil {
+		return nil, fmt.Errorf("subscribing: %w", err)
+	}
+	notifications := make(chan notification)
+	go func() {
+		defer close(notifications)
+		for {
+			identity, err := stream.Recv()
+			if err != nil {
+				return
+			}
+			select {
+			case notifications <- notification{id: identity.GetClusterID(), at: time.Now()}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return notifications, nil
+}
+
+// await returns the next of the events that is wanted.
+func await[T any](ctx context.Context, events <-chan T, wanted func(T) bool) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		select {
+		case e, ok := <-events:
+			if !ok {
+				return e, errors.New("the stream ended")
+			}
+			if wanted(e) {
+				return e, nil
+			}
+		case <-ctx.Done():
+			var none T
+			return none, context.Cause(ctx)
+		}
+	}
+}
+
+func newClient(c *cluster) (client.Client, error) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	return client.New(c.plane.Config, client.Options{Scheme: scheme})
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/proto"
+
+	wire "proffer.dev/proffer/proto/resourcereader"
+)
+
+// measureReads measures the CPU time of a server for each ReadResources: ours beside a bare grpc-go one that answers the same bytes, and one
+// of generated code.
+func measureReads(ctx context.Context, o options, r *report, _ io.Writer) (err error) {
+	consumers, n := 10_000, 21
+	loads := []load{{callers: 1, calls: 2_000}, {callers: 64, calls: 20_000}}
+	if o.short {
+		consumers, n, loads = 10, 2, []load{{1, 50}, {64, 640}}
+	}
+	requests := make([][]byte, consumers)
+	for i := range requests {
+		if requests[i], err = proto.Marshal(&wire.ClusterIdentity{ClusterID: consumerID(i)}); err != nil {
+			return err
+		}
+	}
+	servers, err := startServers(ctx, consumers, requests[0])
+	defer func() {
+		for _, s := range servers {
+			err = errors.Join(err, s.stop())
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	t := r.section(fmt.Sprintf("Server CPU for one ReadResources, %s consumers, answers of %d bytes", thousands(consumers), len(servers[0].answer)),
+		"calls at a time", "server", "CPU", "calls per second of CPU")
+	for _, l := range loads {
+		costs := make([][]cost, len(servers))
+		for round := range n + 1 {
+			for k := range servers {
+				i := (round + k) % len(servers)
+				c, err := servers[i].load(ctx, l, requests)
+				if err != nil {
+					return fmt.Errorf("server %s: %w", servers[i].name, err)
+				}
+				if round > 0 {
+					costs[i] = append(costs[i], c)
+				}
+			}
+		}
+		for i, s := range servers {
+			used := median(costs[i], cpu)
+			t.row(strconv.Itoa(l.callers), s.name, span(used), thousands(int(float64(time.Second)/used)))
+		}
+		at := fmt.Sprintf(", %d at a time", l.callers)
+		r.ratio("server CPU of a read"+at, "bare grpc-go, the same bytes", beside(costs[0], costs[1], cpu))
+		r.ratio("server CPU of a read"+at, "generated code", beside(costs[0], costs[2], cpu))
+	}
+	return nil
+}
+
+// load is how many calls are made in a round, and how many at a time.
+type load struct{ callers, calls int }
+
+// server is a server in a process of its own, with a connection to it.
+type server struct {
+	name    string
+	process *exec.Cmd
+	in      io.WriteCloser
+	out     *bufio.Reader
+	conn    *grpc.ClientConn
+	answer  []byte
+}
+
+// startServers starts ours, the bare one and the generated one. Those that it returns run, also with an error.
+func startServers(ctx context.Context, consumers int, request []byte) ([]*server, error) {
+	var servers []*server
+	var answer []byte
+	for _, name := range []string{serveOurs, serveBare, serveGenerated} {
+		s, err := startServer(ctx, name, consumers, answer)
+		if err != nil {
+			return servers, fmt.Errorf("server %s: %w", name, err)
+		}
+		servers = append(servers, s)
+		if s.answer, err = s.read(ctx, request); err != nil {
+			return servers, fmt.Errorf("server %s: %w", name, err)
+		}
+		if answer == nil {
+			answer = s.answer
+		}
+		// Generated code puts the keys of a map in any order.
+		if len(s.answer) != len(answer) {
+			return servers, fmt.Errorf("server %s answers %d bytes, ours %d", name, len(s.answer), len(answer))
+		}
+	}
+	return servers, nil
+}
+
+func startServer(ctx context.Context, name string, consumers int, answer []byte) (*server, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	s := &server{name: name}
+	s.process = exec.CommandContext(ctx, program, serve, name, strconv.Itoa(consumers), base64.StdEncoding.EncodeToString(answer))
+	s.process.Stderr = os.Stderr
+	if s.in, err = s.process.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := s.process.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	s.out = bufio.NewReader(out)
+	if err := s.process.Start(); err != nil {
+		return nil, err
+	}
+	address, err := s.out.ReadString('\n')
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("reading its address: %w", err), s.in.Close(), s.process.Wait())
+	}
+	s.conn, err = grpc.NewClient("passthrough:///"+strings.TrimSpace(address), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, errors.Join(err, s.in.Close(), s.process.Wait())
+	}
+	return s, nil
+}
+
+// stop ends the process, which ends with its input.
+func (s *server) stop() error {
+	return errors.Join(s.conn.Close(), s.in.Close(), s.process.Wait())
+}
+
+func (s *server) read(ctx context.Context, request []byte) ([]byte, error) {
+	var answer []byte
+	err := s.conn.Invoke(ctx, wire.ResourceReader_ReadResources_FullMethodName, &request, &answer, grpc.ForceCodecV2(raw{}))
+	return answer, err
+}
+
+// cpu asks the process how much CPU time it has used.
+func (s *server) cpu() (float64, error) {
+	if _, err := fmt.Fprintln(s.in); err != nil {
+		return 0, err
+	}
+	line, err := s.out.ReadString('\n')
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseFloat(strings.TrimSpace(line), 64)
+}
+
+// load makes the calls, all over one connection as Liqo does, and returns what one costs the server.
+func (s *server) load(ctx context.Context, l load, requests [][]byte) (cost, error) {
+	before, err := s.cpu()
+	if err != nil {
+		return cost{}, err
+	}
+	start := time.Now()
+	var made atomic.Int64
+	failed := make([]error, l.callers)
+	var callers sync.WaitGroup
+	for c := range l.callers {
+		callers.Go(func() {
+			for {
+				i := made.Add(1)
+				if i > int64(l.calls) {
+					return
+				}
+				answer, err := s.read(ctx, requests[i%int64(len(requests))])
+				if err == nil && len(answer) != len(s.answer) {
+					err = fmt.Errorf("an answer of %d bytes, want %d", len(answer), len(s.answer))
+				}
+				if err != nil {
+					failed[c] = err
+					return
+				}
+			}
+		})
+	}
+	callers.Wait()
+	elapsed := time.Since(start)
+	after, err := s.cpu()
+	if err := errors.Join(append(failed, err)...); err != nil {
+		return cost{}, err
+	}
+	return cost{wall: float64(elapsed) / float64(l.calls), cpu: (after - before) / float64(l.calls)}, nil
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"strconv"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/proto"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/resourcereader"
+	"proffer.dev/proffer/internal/table"
+	wire "proffer.dev/proffer/proto/resourcereader"
+)
+
+// The servers that are measured, each in a process of its own.
+const (
+	serveOurs = "ours" // internal/resourcereader as the operator runs it
+	serveBare = "bare" // grpc-go and nothing else, answering bytes that were encoded before
+	// serveGenerated is what generated code makes one write: the request decoded, a message encoded for each answer.
+	serveGenerated = "generated"
+)
+
+// serveReads serves ReadResources until its input ends. Its arguments are which server, the number of consumers, and for the servers
+// other than ours the answer in base64. It writes a line with its address, and for each line that it reads one with the CPU time that the
+// process has used, in nanoseconds.
+func serveReads(args []string, in io.Reader, out io.Writer) error {
+	if len(args) != 3 {
+		return errors.New("serve: write which server, how many consumers, and the answer")
+	}
+	consumers, err := strconv.Atoi(args[1])
+	if err != nil {
+		return fmt.Errorf("serve: how many consumers: %w", err)
+	}
+	answer, err := base64.StdEncoding.DecodeString(args[2])
+	if err != nil {
+		return fmt.Errorf("serve: the answer: %w", err)
+	}
+	// Every server holds the same offers, so that the garbage collector has as much to do in each, and runs as often.
+	offers := newOffers(consumers)
+	defer runtime.KeepAlive(offers)
+	var address string
+	var stop func() error
+	switch args[0] {
+	case serveOurs:
+		address, stop, err = startOurs(offers)
+	case serveBare:
+		address, stop, err = startPlain(&grpc.ServiceDesc{
+			ServiceName: "resource_reader",
+			HandlerType: (*any)(nil),
+			Methods:     []grpc.MethodDesc{{MethodName: "ReadResources", Handler: answering(answer)}},
+		}, struct{}{}, grpc.ForceServerCodecV2(raw{}))
+	case serveGenerated:
+		service := &generated{answer: new(wire.PoolResourceList)}
+		if err := proto.Unmarshal(answer, service.answer); err != nil {
+			return fmt.Errorf("serve: the answer: %w", err)
+		}
+		address, stop, err = startPlain(&wire.ResourceReader_ServiceDesc, service)
+	default:
+		return fmt.Errorf("serve: %q is no server", args[0])
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, address)
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		used, err := processCPU()
+		if err != nil {
+			return errors.Join(err, stop())
+		}
+		fmt.Fprintln(out, used.Nanoseconds())
+	}
+	return stop()
+}
+
+// newOffers returns what so many consumers are offered, the same to each, each with an entry of its own.
+func newOffers(consumers int) *offer.Result {
+	all := []offer.Consumer{{ID: consumerID(0)}}
+	result := offer.Evaluate(offer.Input{Consumers: all, Policies: []offer.Policy{{Name: "standard", Fixed: capacity.Amounts{
+		capacity.CPU: 16_500, capacity.Memory: 64 * gi, capacity.Pods: 110, "ephemeral-storage": 100 * gi, "nvidia.com/gpu": 2,
+	}}}}, nil)
+	offers := result.Entries[consumerID(0)].Offers
+	for i := range consumers {
+		result.Entries[consumerID(i)] = &offer.Entry{Offers: offers}
+	}
+	return result
+}
+
+func startOurs(offers *offer.Result) (address string, stop func() error, err error) {
+	published := table.New(table.Options{})
+	published.Publish(offers)
+	server, err := resourcereader.New(resourcereader.Options{
+		Table:      published,
+		Endpoints:  []resourcereader.Endpoint{{Address: "127.0.0.1:0", Form: resourcereader.Pools}},
+		Registerer: prometheus.NewRegistry(),
+		Logger:     logr.Discard(),
+	})
+	if err != nil {
+		return "", nil, err
+	}
+	if err := server.Listen(); err != nil {
+		return "", nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Start(ctx) }()
+	return server.Addresses()[0].String(), func() error { cancel(); return <-ended }, nil
+}
+
+func startPlain(service *grpc.ServiceDesc, implementation any, options ...grpc.ServerOption) (address string, stop func() error, err error) {
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	server := grpc.NewServer(options...)
+	server.RegisterService(service, implementation)
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	return l.Addr().String(), func() error { server.Stop(); return <-ended }, nil
+}
+
+// answering returns a handler that reads nothing of the request and always answers the same bytes.
+func answering(answer []byte) grpc.MethodHandler {
+	return func(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+		var request []byte
+		if err := decode(&request); err != nil {
+			return nil, err
+		}
+		return &answer, nil
+	}
+}
+
+type generated struct {
+	wire.UnimplementedResourceReaderServer
+	answer *wire.PoolResourceList
+}
+
+func (g *generated) ReadResources(context.Context, *wire.ClusterIdentity) (*wire.PoolResourceList, error) { //nolint:unparam // the interface has it
+	return g.answer, nil
+}
+
+// raw is a codec for messages that are bytes already: a *[]byte. Bytes that it sends are never given back to a pool.
+type raw struct{}
+
+func (raw) Name() string { return "proto" }
+
+func (raw) Marshal(v any) (mem.BufferSlice, error) {
+	return mem.BufferSlice{mem.SliceBuffer(*v.(*[]byte))}, nil
+}
+
+func (raw) Unmarshal(data mem.BufferSlice, v any) error {
+	*v.(*[]byte) = data.Materialize()
+	return nil
+}
