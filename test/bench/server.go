@@ -109,10 +109,11 @@ func startOurs(offers *offer.Result) (address string, stop func() error, err err
 	if err != nil {
 		return "", nil, err
 	}
-	if err := server.Listen(); err != nil {
+	ctx, cancel := context.WithCancel(context.Background())
+	if err := server.Listen(ctx); err != nil {
+		cancel()
 		return "", nil, err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Start(ctx) }()
 	return server.Addresses()[0].String(), func() error { cancel(); return <-ended }, nil
