@@ -31,7 +31,7 @@ help: ## Say what there is
 
 .PHONY: build
 build: ## Build the operator: bin/proffer
-	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/proffer ./cmd/proffer
+	go build -ldflags "-s -w -X main.version=$(VERSION)" -o bin/proffer ./cmd/proffer
 
 .PHONY: run
 run: ## Show it live, on a control plane of its own; KUBECONFIG=file uses that cluster instead
@@ -63,7 +63,7 @@ bench: ## Run the benchmarks: BENCH=regexp; the figures are in bin/bench.txt too
 lint: $(GOLANGCI) ## Lint every module that holds Go code
 	@failed=; for module in $(CODE_MODULES); do \
 		echo "lint: $$module"; \
-		(cd "$$module" && "$(CURDIR)/$(GOLANGCI)" run --config "$(CURDIR)/.golangci.yml" ./...) || failed="$$failed $$module"; \
+		(cd "$$module" && "$(CURDIR)/$(GOLANGCI)" run --allow-parallel-runners --config "$(CURDIR)/.golangci.yml" ./...) || failed="$$failed $$module"; \
 	done; \
 	[[ -z "$$failed" ]] || { echo "lint: problems in:$$failed" >&2; exit 1; }
 

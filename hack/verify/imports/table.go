@@ -38,7 +38,13 @@ var table = []rule{
 	{place: "internal/offer", may: []string{"internal/capacity"}, never: world},
 	{place: "internal/grant", may: []string{"internal/offer"}, never: world},
 	{place: "internal/table", may: []string{"internal/offer"}, never: kubernetes},
-	{place: "internal/resourcereader", may: []string{"internal/table", "internal/offer", "proto"}, never: kubernetes},
+	// The server reloads its certificates with controller-runtime's own watcher.
+	{
+		place: "internal/resourcereader",
+		may:   []string{"internal/table", "internal/offer", "internal/capacity", "proto"},
+		never: []string{"github.com/liqotech/liqo", "k8s.io/client-go", "sigs.k8s.io/controller-runtime/pkg/client"},
+	},
+	{place: "internal/explain", may: []string{"internal/table", "internal/offer", "internal/capacity"}, never: kubernetes},
 	{place: "controllers", may: []string{"api", "internal/capacity", "internal/offer", "internal/grant", "internal/table"}},
 	{place: "cmd/proffer", may: []string{everything}},
 	{place: "hack", may: []string{everything}},
