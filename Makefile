@@ -31,7 +31,7 @@ help: ## Say what there is
 
 .PHONY: build
 build: ## Build the operator: bin/proffer
-	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/proffer ./cmd/proffer
+	go build -ldflags "-s -w -X main.version=$(VERSION)" -o bin/proffer ./cmd/proffer
 
 .PHONY: run
 run: ## Show it live, on a control plane of its own; KUBECONFIG=file uses that cluster instead
