@@ -95,7 +95,8 @@ func offeredResources(p policy, report *offer.Report, before v1alpha1.ResourcePo
 
 // readyOf says in one word what came of a policy, and in a sentence what can be done about it.
 func readyOf(p policy, report *offer.Report) metav1.Condition {
-	reason, message := reasonOf(p, report), ""
+	reason := reasonOf(p, report)
+	var message string
 	switch reason {
 	case v1alpha1.ReasonInvalid:
 		message = "The policy takes no part until this is corrected: " + joinErrors(p)
@@ -108,9 +109,9 @@ func readyOf(p policy, report *offer.Report) metav1.Condition {
 	case v1alpha1.ReasonIncomplete:
 		message = fmt.Sprintf("Not every consumer is offered %s, and a virtual node needs cpu, memory and pods: name them in spec.offer, or in the override.", few(report.Missing))
 	default:
-		message = fmt.Sprintf("Decides what %s offered.", are(report.Count))
-		if report.Count == 0 {
-			message = "No consumer is known yet; the first to come is offered this."
+		message = "No consumer is known yet; the first to come is offered this."
+		if report.Count > 0 {
+			message = fmt.Sprintf("Decides what %s offered.", are(report.Count))
 		}
 	}
 	status := metav1.ConditionFalse

@@ -58,7 +58,7 @@ func (w *statusWriter) Start(ctx context.Context) error {
 	defer later.Stop()
 	for {
 		if _, err := w.batch.next(ctx); err != nil {
-			return nil //nolint:nilerr // the context is over, which is how this ends
+			return nil // The context is over, which is how this ends.
 		}
 		if wait := w.pass(ctx); wait > 0 {
 			later.Reset(wait)

@@ -54,7 +54,7 @@ func run(ctx context.Context, o options) error {
 		if err != nil {
 			return err
 		}
-		if err := controllers.Setup(mgr, controllers.Options{
+		if err := controllers.Setup(mgr, controllers.Options{ //nolint:contextcheck // what it sets up runs with the manager's context
 			Ledger: capacity.NewLedger(), Table: offers, Batch: batch, Metrics: metrics.Registry,
 		}); err != nil {
 			return err

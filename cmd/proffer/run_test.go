@@ -31,7 +31,7 @@ func freeAddress(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	return l.Addr().String()
 }
 
@@ -42,7 +42,7 @@ func get(url string) (code int, body string) {
 	if err != nil {
 		return 0, err.Error()
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	text, _ := io.ReadAll(response.Body)
 	return response.StatusCode, string(text)
 }
@@ -71,7 +71,7 @@ func TestTheOperatorServesAndEndsInOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer connection.Close()
+	defer func() { _ = connection.Close() }()
 	client := wire.NewResourceReaderClient(connection)
 	// A read that comes early waits for the first offers.
 	if _, err := client.ReadResources(t.Context(), &wire.ClusterIdentity{ClusterID: "rome"}, grpc.WaitForReady(true)); err != nil {

@@ -11,6 +11,9 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // serve is the first argument of the processes that the benchmark makes of itself.
@@ -32,6 +35,7 @@ func main() {
 	if flag.NArg() > 0 {
 		exit(fmt.Errorf("%q is no flag: see -help", flag.Arg(0)))
 	}
+	log.SetLogger(logr.Discard()) // what goes wrong comes back as an error
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	_, err := run(ctx, o, os.Stdout, os.Stderr)
 	stop()
