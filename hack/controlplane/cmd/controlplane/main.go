@@ -2,6 +2,12 @@
 // kubectl, and gets them first if this machine has none:
 //
 //	export KUBEBUILDER_ASSETS="$(go run ./hack/controlplane/cmd/controlplane)"
+//
+// With the argument run it also runs a control plane, for programs that cannot
+// link this module. It prints the directory once the API is served, and stops
+// when its input ends or it gets SIGINT or SIGTERM:
+//
+//	controlplane run --kubeconfig FILE [--crds DIR]...
 package main
 
 import (
@@ -17,11 +23,24 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	dir, err := controlplane.Assets(ctx, os.Stderr)
-	if err != nil {
+	if err := command(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "control plane:", err)
 		stop()
 		os.Exit(1) //nolint:gocritic // stop has been called.
 	}
+}
+
+func command(ctx context.Context, args []string) error {
+	if len(args) > 0 && args[0] == "run" {
+		return run(ctx, args[1:])
+	}
+	if len(args) > 0 {
+		return fmt.Errorf("unknown argument %q: give none, or run", args[0])
+	}
+	dir, err := controlplane.Assets(ctx, os.Stderr)
+	if err != nil {
+		return err
+	}
 	fmt.Println(dir)
+	return nil
 }
