@@ -1,0 +1,151 @@
+package interop
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// startControlPlane runs the control plane of hack/controlplane and waits until it serves. It ends when its input does, so
+// it cannot outlive the tests, however they end.
+func startControlPlane(program, root, kubeconfig string) (stop func() error, err error) {
+	cmd := exec.Command(program, "run", "--kubeconfig", kubeconfig, "--crds", programs.crds)
+	cmd.Dir = root
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	said, saying := io.Pipe()
+	cmd.Stdout = saying
+	p, err := launch(cmd)
+	if err != nil {
+		return nil, err
+	}
+	stop = func() error {
+		_ = input.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := p.wait(ctx); err != nil {
+			return fmt.Errorf("stop the control plane: %w\n%s", err, p.output)
+		}
+		return nil
+	}
+	ready := make(chan error, 1)
+	go func() {
+		// One line: the directory of its programs.
+		line, err := bufio.NewReader(said).ReadString('\n')
+		programs.kubectl = filepath.Join(strings.TrimSpace(line), "kubectl")
+		ready <- err
+		_, _ = io.Copy(io.Discard, said)
+	}()
+	go func() {
+		<-p.exited
+		_ = saying.Close()
+	}()
+	select {
+	case err = <-ready:
+	// Without KUBEBUILDER_ASSETS the first start on a machine builds the programs.
+	case <-time.After(20 * time.Minute):
+		err = errors.New("not ready after 20 minutes")
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start the control plane: %w\n%s", err, p.output), stop())
+	}
+	programs.kubeconfig = kubeconfig
+	return stop, nil
+}
+
+// kubectl runs it as the administrator and returns what it printed.
+func kubectl(t *testing.T, input string, args ...string) string {
+	t.Helper()
+	out, err := runKubectl(deadline(t), input, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func runKubectl(ctx context.Context, input string, args ...string) (string, error) {
+	cache := filepath.Join(filepath.Dir(programs.kubeconfig), "kubectl-cache")
+	cmd := exec.CommandContext(ctx, programs.kubectl, append([]string{"--kubeconfig", programs.kubeconfig, "--cache-dir", cache}, args...)...)
+	cmd.Stdin = strings.NewReader(input)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, stderr.String())
+	}
+	return string(out), nil
+}
+
+// apply writes new objects as an admin would, and takes them away after the test.
+func apply(t *testing.T, manifest string) {
+	t.Helper()
+	t.Cleanup(func() { remove(t, manifest) })
+	edit(t, manifest)
+}
+
+// edit writes objects that are there.
+func edit(t *testing.T, manifest string) {
+	t.Helper()
+	kubectl(t, manifest, "apply", "-f", "-")
+}
+
+func remove(t *testing.T, manifest string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	// Nobody but us ends pods here: there is no kubelet.
+	if _, err := runKubectl(ctx, manifest, "delete", "-f", "-", "--ignore-not-found", "--grace-period=0", "--force"); err != nil {
+		t.Error(err)
+	}
+}
+
+// policy renders a ResourcePolicy. The spec is in YAML's flow style.
+func policy(name, spec string) string {
+	return fmt.Sprintf("apiVersion: proffer.dev/v1alpha1\nkind: ResourcePolicy\nmetadata: {name: %s}\nspec: %s\n", name, spec)
+}
+
+// fixed renders a policy with fixed amounts for everybody.
+func fixed(name, class, amounts string) string {
+	return policy(name, fmt.Sprintf("{class: %s, offer: {fixed: {%s}}}", class, amounts))
+}
+
+// newNode makes a node that is ready, with this allocatable.
+func newNode(t *testing.T, name, allocatable string) {
+	t.Helper()
+	apply(t, fmt.Sprintf(`
+apiVersion: v1
+kind: Node
+metadata: {name: %s}
+status:
+  allocatable: {%s}
+  conditions: [{type: Ready, status: "True", reason: KubeletReady, message: made by a test}]
+`, name, allocatable))
+	// Admission gives every new node the taint of one that is not ready. The node controller, which would remove it, is not here.
+	kubectl(t, "", "patch", "node", name, "--type=merge", "-p", `{"spec":{"taints":null}}`)
+}
+
+// newPod makes a pod that is bound to a node. The origin is the consumer that offloaded it, empty for a pod of our own.
+func newPod(t *testing.T, name, node, origin, requests string) {
+	t.Helper()
+	labels := ""
+	if origin != "" {
+		labels = "virtualkubelet.liqo.io/origin: " + origin
+	}
+	apply(t, fmt.Sprintf(`
+apiVersion: v1
+kind: Pod
+metadata: {name: %s, namespace: default, labels: {%s}}
+spec:
+  nodeName: %s
+  containers: [{name: main, image: registry.k8s.io/pause, resources: {requests: {%s}}}]
+`, name, labels, node, requests))
+}

@@ -1,0 +1,112 @@
+package interop
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// flatOffer reads as Liqo v0.6 to v0.8 does.
+func flatOffer(t *testing.T, w wire, id string, want map[string]string) {
+	t.Helper()
+	response, err := w.call(t.Context(), readMethod, identity(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := flatList(response)
+	if err != nil {
+		t.Fatalf("% x: %v", response, err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("offered to %q (-want +got):\n%s", id, diff)
+	}
+	if err := canonical(got); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTheFlatFormAlone(t *testing.T) {
+	servesFlat(t, readyOperator(t, "--grpc-form=flat").grpc)
+}
+
+func TestTheFlatFormBesideThePools(t *testing.T) {
+	operator := newOperator(t)
+	operator.args = append(operator.args, "--grpc-flat-bind-address", operator.flat)
+	operator.start(t)
+	operator.awaitReady(t)
+	servesFlat(t, operator.flat)
+	// The pools are served all the while.
+	subscribe(t, operator.grpc).offered(t, "rome", offers{
+		"":       {"cpu": "2", "memory": "1Gi", "pods": "30"},
+		"gold":   {"cpu": "1500m", "memory": "2G", "pods": "20", "nvidia.com/gpu": "1"},
+		"silver": {"cpu": "7"},
+	})
+}
+
+// servesFlat goes through the protocol of Liqo v0.6 to v0.8 with an operator that has no policies yet.
+func servesFlat(t *testing.T, address string) {
+	t.Helper()
+	w := dial(t, address)
+	stream, err := w.subscribe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	notified := func(want string) {
+		t.Helper()
+		got, err := next(stream)
+		if err != nil || got != want {
+			t.Fatalf("notified of %q, %v, want %q", got, err, want)
+		}
+	}
+	notified("")
+	flatOffer(t, w, "rome", map[string]string{})
+
+	// The only class there is, whatever its name.
+	only := fixed("only", "gold", `cpu: "1500m", memory: 2G, pods: "20", nvidia.com/gpu: 1`)
+	apply(t, only)
+	notified("rome")
+	flatOffer(t, w, "rome", map[string]string{"cpu": "1500m", "memory": "2G", "pods": "20", "nvidia.com/gpu": "1"})
+
+	// With a second class nobody can say which is meant, and the client is told so instead of given the wrong one.
+	silver := fixed("silver", "silver", `cpu: 7`)
+	apply(t, silver)
+	notified("rome")
+	_, err = w.call(t.Context(), readMethod, identity("rome"))
+	if status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("two classes and none unnamed: %v, want the code %v", err, codes.FailedPrecondition)
+	}
+
+	// The unnamed class is the one for clients that know no classes.
+	plain := policy("plain", `{offer: {fixed: {cpu: 2, memory: 1Gi, pods: 30}}}`)
+	apply(t, plain)
+	notified("rome")
+	flatOffer(t, w, "rome", map[string]string{"cpu": "2", "memory": "1Gi", "pods": "30"})
+
+	if answer, err := w.call(t.Context(), removeMethod, identity("oslo")); err != nil || len(answer) > 0 {
+		t.Errorf("remove answers % x, %v, want an empty message", answer, err)
+	}
+}
+
+func TestPoolsReadAsFlatAreJunkWithoutAnError(t *testing.T) {
+	apply(t, fixed("standard", "gold", `cpu: "2", memory: 2G, pods: "10"`))
+	operator := readyOperator(t)
+	response, err := dial(t, operator.grpc).call(t.Context(), readMethod, identity("rome"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	junk, err := flatList(response)
+	if err != nil {
+		t.Fatalf("the decoder of the flat form noticed: %v", err)
+	}
+	// Neither side can notice, so the form is a setting of the server and never a guess.
+	for _, name := range []string{"cpu", "memory", "pods"} {
+		if _, ok := junk[name]; ok {
+			t.Errorf("%s was found by the wrong form", name)
+		}
+	}
+	if len(junk) != 1 {
+		t.Errorf("read %d resources by the wrong form, want one that is none: %q", len(junk), junk)
+	}
+}

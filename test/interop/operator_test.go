@@ -1,0 +1,180 @@
+package interop
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// An operator is the program under test, on ports of its own that it keeps over restarts.
+type operator struct {
+	*process
+	grpc, flat, metrics, health string
+	args                        []string
+	runs                        int
+}
+
+// newOperator is one that is not started yet.
+func newOperator(t *testing.T, args ...string) *operator {
+	t.Helper()
+	ports := freeAddresses(t, 4)
+	o := &operator{grpc: ports[0], flat: ports[1], metrics: ports[2], health: ports[3]}
+	o.args = append([]string{
+		"--kubeconfig", programs.kubeconfig,
+		"--grpc-bind-address", o.grpc, "--metrics-bind-address", o.metrics, "--health-probe-bind-address", o.health,
+	}, args...)
+	return o
+}
+
+// startOperator starts one and does not wait for anything.
+func startOperator(t *testing.T, args ...string) *operator {
+	t.Helper()
+	o := newOperator(t, args...)
+	o.start(t)
+	return o
+}
+
+// readyOperator starts one and waits until it is ready.
+func readyOperator(t *testing.T, args ...string) *operator {
+	t.Helper()
+	o := startOperator(t, args...)
+	o.awaitReady(t)
+	return o
+}
+
+func (o *operator) start(t *testing.T) {
+	t.Helper()
+	o.runs++
+	name := fmt.Sprintf("the operator, run %d", o.runs)
+	p := start(t, name, exec.Command(programs.operator, o.args...))
+	o.process = p
+	t.Cleanup(func() {
+		// The process is still there: cleanups run last first.
+		for _, fault := range []string{"WARNING: DATA RACE", "panic:", "fatal error:"} {
+			if p.output.contains(fault) {
+				t.Errorf("%s said %q", name, fault)
+			}
+		}
+	})
+}
+
+// terminate asks it to stop, as Kubernetes does, and expects it to end well.
+func (o *operator) terminate(t *testing.T) {
+	t.Helper()
+	o.signal(syscall.SIGTERM)
+	if err := o.wait(deadline(t)); err != nil {
+		t.Fatalf("the operator after SIGTERM: %v", err)
+	}
+}
+
+func (o *operator) awaitReady(t *testing.T) {
+	t.Helper()
+	await(t, "the operator becomes ready", func() error {
+		if !o.alive() {
+			t.Fatalf("the operator ended: %v", o.err)
+		}
+		_, err := get(t.Context(), http.DefaultClient, "http://"+o.health+"/readyz", "")
+		return err
+	})
+}
+
+// metric returns the sum of all series of a metric, over the authenticated endpoint.
+func (o *operator) metric(t *testing.T, token, name string) (float64, error) {
+	t.Helper()
+	body, err := get(t.Context(), selfSigned, "https://"+o.metrics+"/metrics", token)
+	if err != nil {
+		return 0, err
+	}
+	sum, found := 0.0, false
+	for line := range strings.Lines(body) {
+		series, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if series != name && !strings.HasPrefix(series, name+"{") {
+			continue
+		}
+		v, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			return 0, fmt.Errorf("metric %s: %w", name, err)
+		}
+		sum, found = sum+v, true
+	}
+	if !found {
+		return 0, fmt.Errorf("no metric %s", name)
+	}
+	return sum, nil
+}
+
+// selfSigned takes the certificate that the operator signs for itself.
+var selfSigned = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+
+func get(ctx context.Context, client *http.Client, url, token string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s: %s", url, resp.Status, body)
+	}
+	return string(body), err
+}
+
+// freeAddresses returns addresses of the loopback device that nobody listens on.
+func freeAddresses(t *testing.T, n int) []string {
+	t.Helper()
+	var listeners []net.Listener
+	var addresses []string
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		listeners = append(listeners, l)
+		addresses = append(addresses, l.Addr().String())
+	}
+	for l := range slices.Values(listeners) {
+		_ = l.Close()
+	}
+	return addresses
+}
+
+// scraper returns a token that may read metrics.
+func scraper(t *testing.T) string {
+	t.Helper()
+	apply(t, `
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: scraper, namespace: default}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: interop-scraper}
+rules: [{nonResourceURLs: [/metrics], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: interop-scraper}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: interop-scraper}
+subjects: [{kind: ServiceAccount, name: scraper, namespace: default}]
+`)
+	return strings.TrimSpace(kubectl(t, "", "create", "token", "scraper", "--namespace=default"))
+}

@@ -1,0 +1,157 @@
+package interop
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience is how long anything may take. Nothing here depends on how fast the machine is.
+const patience = time.Minute
+
+// A process is a program that runs beside the tests, in a process group of its own.
+type process struct {
+	cmd    *exec.Cmd
+	output *output
+	exited chan struct{}
+	// err is what Wait said, once exited is closed.
+	err error
+}
+
+// launch starts cmd. The caller must end it; if this process dies first, the kernel does where it can.
+func launch(cmd *exec.Cmd) (*process, error) {
+	p := &process{cmd: cmd, output: &output{}, exited: make(chan struct{})}
+	cmd.Stderr = p.output
+	if cmd.Stdout == nil {
+		cmd.Stdout = p.output
+	}
+	cmd.SysProcAttr = ownGroup()
+	// A grandchild that keeps the output open must not keep us.
+	cmd.WaitDelay = 10 * time.Second
+	started := make(chan error)
+	go func() {
+		// The signal at the death of the parent is sent when the thread that started the child ends: this one stays.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			p.err = cmd.Wait()
+			close(p.exited)
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
+	}
+	return p, nil
+}
+
+// start runs cmd until the test ends, and shows what it printed if the test failed.
+func start(t *testing.T, name string, cmd *exec.Cmd) *process {
+	t.Helper()
+	p, err := launch(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.kill()
+		if t.Failed() {
+			t.Logf("output of %s:\n%s", name, p.output)
+		}
+	})
+	return p
+}
+
+// signal sends s to the process alone: it must bring down what it started itself.
+func (p *process) signal(s os.Signal) { _ = p.cmd.Process.Signal(s) }
+
+// kill ends the whole group at once and waits for its end.
+func (p *process) kill() {
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+	<-p.exited
+}
+
+// wait returns what the process exited with.
+func (p *process) wait(ctx context.Context) error {
+	select {
+	case <-p.exited:
+		return p.err
+	case <-ctx.Done():
+		return errors.New("the process does not end")
+	}
+}
+
+func (p *process) alive() bool {
+	select {
+	case <-p.exited:
+		return false
+	default:
+		return true
+	}
+}
+
+// output keeps what a program printed.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+// String returns all of it, or the two ends where it is long.
+func (o *output) String() string {
+	const most = 32 << 10
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s := o.buf.String()
+	if len(s) > 2*most {
+		s = s[:most] + "\n[...]\n" + s[len(s)-most:]
+	}
+	return s
+}
+
+func (o *output) contains(s string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return strings.Contains(o.buf.String(), s)
+}
+
+// deadline ends with the test, or when patience does.
+func deadline(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// await tries until try returns nil. It asks at short intervals, since what it waits for sends no signal.
+func await(t *testing.T, what string, try func() error) {
+	t.Helper()
+	ctx := deadline(t)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+}
