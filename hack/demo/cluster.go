@@ -197,9 +197,8 @@ func (r remembering) Create(ctx context.Context, object client.Object, opts ...c
 	if err != nil {
 		return err
 	}
-	r.undo.add(func() error {
+	r.undo.add(func() error { //nolint:contextcheck // the context of the demo has ended by then
 		fmt.Fprintf(r.progress, "  deleting %s\n", object.GetName())
-		// The context of the demo has ended by now.
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		return client.IgnoreNotFound(r.Client.Delete(ctx, object))

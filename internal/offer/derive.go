@@ -38,7 +38,7 @@ func (b before) amount(resource string) int64 {
 }
 
 // derive works out each amount that the policy offers a consumer, appending to steps.
-func (p *plan) derive(steps []Step, t *terms, id string, h holding, b before) []Step {
+func (p *plan) derive(steps []Step, t *terms, id string, h holding) []Step {
 	var used capacity.Row
 	if p.pool != nil && p.Nodes.Count == Free {
 		used = p.pool.Used[id]

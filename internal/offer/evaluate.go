@@ -312,7 +312,7 @@ func (e *evaluation) offer(d decider, id string, h holding, b before) *Offer {
 			return o
 		}
 	}
-	steps := d.derive(e.scratch[:0], d.terms, id, h, b)
+	steps := d.derive(e.scratch[:0], d.terms, id, h)
 	steps = revoke(steps, b)
 	hold(steps, d.Reclaim, h, b, e.column)
 	e.scratch = steps

@@ -2,6 +2,7 @@ package offer
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -147,16 +148,11 @@ func (p *plan) newTerms(index int, pool []Step, o *Override, column map[string]i
 			named[resource] = Step{Resource: resource, Source: source, Fixed: amount, Max: -1, Held: -1}
 		}
 	}
-	limit := func(amounts capacity.Amounts) {
-		for resource, amount := range amounts {
-			ceiling[resource] = amount
-		}
-	}
 	name(p.Fixed, FromFixed)
-	limit(p.Max)
+	maps.Copy(ceiling, p.Max)
 	if o != nil {
 		name(o.Fixed, FromOverride)
-		limit(o.Max)
+		maps.Copy(ceiling, o.Max)
 	}
 	t := terms{override: index}
 	for resource, s := range named {

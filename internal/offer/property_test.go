@@ -117,7 +117,7 @@ func TestWhatIsAlwaysTrueOfOffers(t *testing.T) {
 			r := Evaluate(in, prev)
 			checkPools(t, r)
 			for id, entry := range r.Entries {
-				checkEntry(t, in, id, entry)
+				checkEntry(t, id, entry)
 				if prev != nil {
 					checkChange(t, in, id, prev, entry)
 				}
@@ -145,7 +145,7 @@ func checkPools(t *rapid.T, r *Result) {
 }
 
 // checkEntry: no offer is negative, or above the ceiling unless reclaim holds it there; steps explain amounts one by one.
-func checkEntry(t *rapid.T, in Input, id string, entry *Entry) {
+func checkEntry(t *rapid.T, id string, entry *Entry) {
 	for i, o := range entry.Offers {
 		if i > 0 && entry.Offers[i-1].Class >= o.Class {
 			t.Fatalf("%s: offers not sorted by class", id)

@@ -69,8 +69,8 @@ func (r *Report) verdict(id string, o *Offer, hasPods bool) verdict {
 }
 
 func (r *Report) lastNotHeld() int {
-	for i := len(r.Consumers) - 1; i >= 0; i-- {
-		if !r.Consumers[i].Held {
+	for i, c := range slices.Backward(r.Consumers) {
+		if !c.Held {
 			return i
 		}
 	}

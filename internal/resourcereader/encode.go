@@ -48,7 +48,7 @@ func quantities(o *offer.Offer) map[string]*wire.Quantity {
 	m := make(map[string]*wire.Quantity, len(o.Amounts))
 	for _, a := range o.Amounts {
 		q := capacity.Quantity(a.Resource, a.Value)
-		m[a.Resource] = &wire.Quantity{String_: proto.String(q.String())}
+		m[a.Resource] = &wire.Quantity{String_: new(q.String())}
 	}
 	return m
 }

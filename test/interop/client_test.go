@@ -114,18 +114,3 @@ func (c *client) offered(t *testing.T, id string, want offers) {
 		t.Fatalf("offered to %q (-want +got):\n%s", id, diff)
 	}
 }
-
-// awaitOffer reads until it sees want, for what no notification announces.
-func (c *client) awaitOffer(t *testing.T, id string, want offers) {
-	t.Helper()
-	await(t, "offered to "+id, func() error {
-		got, err := c.read(t.Context(), id)
-		if err != nil {
-			return err
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			return fmt.Errorf("-want +got:\n%s", diff)
-		}
-		return nil
-	})
-}

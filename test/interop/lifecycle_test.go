@@ -65,12 +65,11 @@ func TestAStopEndsStreamsWithoutABusyLoopOfLiqo(t *testing.T) {
 		t.Errorf("Liqo subscribed %d times while the operator stopped: at most %d are its pace", again, most)
 	}
 	await(t, "the port is free", func() error {
-		conn, err := net.Dial("tcp", operator.grpc)
-		if err != nil {
-			return nil
+		if conn, err := net.Dial("tcp", operator.grpc); err == nil {
+			_ = conn.Close()
+			return fmt.Errorf("somebody listens at %s", operator.grpc)
 		}
-		_ = conn.Close()
-		return fmt.Errorf("somebody listens at %s", operator.grpc)
+		return nil
 	})
 	if n := len(c.notified); n > 0 {
 		t.Errorf("%d notifications while the operator stopped, the first of %q", n, <-c.notified)

@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -42,7 +43,7 @@ func runTests(m *testing.M) (code int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	defer os.RemoveAll(work)
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
 		return 1, err

@@ -121,16 +121,17 @@ func flatList(message []byte) (map[string]string, error) {
 		}
 		var key, text string
 		err := fields(entry, func(number protowire.Number, value []byte) error {
-			switch number {
-			case 1:
+			if number == 1 {
 				key = string(value)
-			case 2: // Quantity{optional string string = 1}
-				return fields(value, func(_ protowire.Number, value []byte) error {
-					text = string(value)
-					return nil
-				})
 			}
-			return nil
+			if number != 2 {
+				return nil
+			}
+			// Quantity{optional string string = 1}
+			return fields(value, func(_ protowire.Number, value []byte) error {
+				text = string(value)
+				return nil
+			})
 		})
 		amounts[key] = text
 		return err

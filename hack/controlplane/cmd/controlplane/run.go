@@ -24,7 +24,7 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	if *kubeconfig == "" || flags.NArg() > 0 {
-		return errors.New("say where to write the kubeconfig: controlplane run --kubeconfig FILE [--crds DIR]...")
+		return errors.New("say where to write the kubeconfig, and nothing but flags: controlplane run --kubeconfig FILE")
 	}
 	cluster, err := controlplane.Start(ctx, controlplane.Options{CRDDirs: crds, Progress: os.Stderr, Output: os.Stderr})
 	if err != nil {
