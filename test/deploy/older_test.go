@@ -1,0 +1,86 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/api/v1alpha1"
+)
+
+// writeFixed writes a policy with fixed amounts to a file.
+func writeFixed(t *testing.T, name, amounts string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name+".yaml")
+	text := fmt.Sprintf("apiVersion: proffer.dev/v1alpha1\nkind: ResourcePolicy\nmetadata: {name: %s}\nspec: {class: %s, offer: {fixed: {%s}}}\n", name, name, amounts)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// TestForOlderKubernetesTheOperatorChecksWhatTheCRDCannot goes through the amounts that rules of the CRD refuse where it can have them.
+func TestForOlderKubernetesTheOperatorChecksWhatTheCRDCannot(t *testing.T) {
+	admin := func(t *testing.T, args ...string) {
+		t.Helper()
+		if out, err := kubectl(context.WithoutCancel(t.Context()), args...); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	t.Cleanup(func() { admin(t, "apply", "-k", filepath.Join(config, "default")) })
+	mustKubectl(t, "apply", "-k", overlay(t, "kubernetes-1.33"))
+
+	for _, tc := range []struct{ name, amounts string }{
+		{"negative", `cpu: -1`},
+		{"negative-text", `memory: "-1Gi"`},
+		{"endless", `pods: 1e999999999`},
+		{"no-amount", `pods: many`},
+		{"decimal-exponent", `pods: 1e2.5`},
+		{"long", `pods: "` + strings.Repeat("0", 33) + `"`},
+	} {
+		t.Run(tc.name+" is refused all the same", func(t *testing.T) {
+			out, err := kubectl(t.Context(), "apply", "-f", writeFixed(t, tc.name, tc.amounts))
+			if err == nil || !strings.Contains(err.Error(), "spec.offer.fixed") {
+				t.Errorf("%s: %v\n%s", tc.amounts, err, out)
+			}
+		})
+	}
+
+	o := start(t, container(t, deployment(t, render(t))).Args)
+	o.awaitReady(t)
+	for _, tc := range []struct{ name, amounts, advice string }{
+		{"tenth-of-a-byte", `cpu: 1, memory: 100m, pods: 10`, "spec.offer.fixed[memory]: Invalid value: \"100m\": write a whole number, such as 100 or 100Mi"},
+		{"billionths", `cpu: 1n, memory: 1Gi, pods: 10`, "spec.offer.fixed[cpu]: Invalid value: \"1n\": write whole thousandths of a core, such as 1 or 500m"},
+		{"too-much-memory", `cpu: 1, memory: "9223372036854775808", pods: 10`, "write at most 9223372036854775807"},
+		{"too-much-cpu", `cpu: 10P, memory: 1Gi, pods: 10`, "write at most 9223372036854775 cores"},
+		{"no-name", `cpu: 1, memory: 1Gi, pods: 10, "a b": 1`, "write the name of a resource, such as cpu or nvidia.com/gpu"},
+	} {
+		t.Run(tc.name+" is accepted, and then Invalid", func(t *testing.T) {
+			file := writeFixed(t, tc.name, tc.amounts)
+			mustKubectl(t, "apply", "-f", file)
+			t.Cleanup(func() { admin(t, "delete", "-f", file) })
+			eventually(t, func() error {
+				var p v1alpha1.ResourcePolicy
+				if err := cluster.client.Get(t.Context(), client.ObjectKey{Name: tc.name}, &p); err != nil {
+					return err
+				}
+				c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
+				if c == nil || c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonInvalid || !strings.Contains(c.Message, tc.advice) {
+					return fmt.Errorf("ready is %+v, want Invalid with %q", c, tc.advice)
+				}
+				return nil
+			})
+		})
+	}
+	file := writeFixed(t, "as-it-should-be", `cpu: 500m, memory: 1.5Gi, pods: 1e2, nvidia.com/gpu: 1`)
+	mustKubectl(t, "apply", "-f", file)
+	t.Cleanup(func() { admin(t, "delete", "-f", file) })
+	awaitReady(t, "as-it-should-be")
+}
