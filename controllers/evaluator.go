@@ -72,11 +72,16 @@ func (e *evaluator) evaluate(first time.Time) {
 			valid = append(valid, *list[i].parsed)
 		}
 	}
-	result := offer.Evaluate(offer.Input{
+	in := offer.Input{
 		Policies:  valid,
 		Consumers: withStrangers(e.consumers.list(), e.table.Strangers()),
 		View:      e.ledger.View(offer.Selections(valid)),
-	}, e.table.Current())
+	}
+	before := e.table.Current()
+	if before == nil {
+		in.Past = e.policies.pasts()
+	}
+	result := offer.Evaluate(in, before)
 	e.metrics.evaluation.Observe(time.Since(start).Seconds())
 
 	// Published first: nobody who reads waits for a status to be written.

@@ -172,3 +172,15 @@ func TestHeartbeatsAreNotEvaluated(t *testing.T) {
 		t.Errorf("%d evaluations for three changes", after-before)
 	}
 }
+
+func TestAConsumerThatOnlyItsPolicyNamedIsTakenBackWithTheNameOrThePolicy(t *testing.T) {
+	p := create(t, aPolicy("p", fixed("cpu", "4", "memory", "4Gi", "pods", "5"), forIDs("oslo", "rome")))
+	o := startOperator(t)
+	o.offersOf("rome", "cpu", 4000)
+	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Consumers.ClusterIDs = []v1alpha1.ClusterID{"oslo"} })
+	zeros := capacity.Amounts{"cpu": 0, "memory": 0, "pods": 0}
+	o.offers("rome", zeros)
+	remove(t, p)
+	o.offers("oslo", zeros)
+	o.offers("rome", zeros)
+}

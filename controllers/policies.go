@@ -5,10 +5,12 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
 )
 
@@ -30,6 +32,8 @@ type policy struct {
 	// offered are the resources that the policy was ever seen to offer, in its status or by this process. The set only grows, and it
 	// outlives edits.
 	offered map[string]struct{}
+	// past is what the status said when this process saw the policy first, nil if it said nothing of offers.
+	past *offer.Past
 }
 
 func newPolicies() *policies { return &policies{byName: map[string]*policy{}} }
@@ -48,6 +52,9 @@ func (r *policies) set(object *v1alpha1.ResourcePolicy) bool {
 	next.addOffered(offeredNames(object))
 	if known != nil && known.uid == object.UID {
 		maps.Copy(next.offered, known.offered)
+		next.past = known.past
+	} else {
+		next.past = pastOf(object, next.parsed)
 	}
 	r.byName[object.Name] = next
 	return true
@@ -96,6 +103,41 @@ func (r *policies) list() []policy {
 		out = append(out, p)
 	}
 	return out
+}
+
+// pasts returns what an earlier process wrote of its offers, once: after that it is of no use.
+func (r *policies) pasts() []offer.Past {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []offer.Past
+	for _, p := range r.byName {
+		if p.past != nil {
+			all = append(all, *p.past)
+			p.past = nil
+		}
+	}
+	return all
+}
+
+// pastOf reads the offers in a status; it returns nil where they were never published. The policy is nil if it is invalid now.
+func pastOf(object *v1alpha1.ResourcePolicy, parsed *offer.Policy) *offer.Past {
+	status := &object.Status
+	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.Reason == v1alpha1.ReasonDryRun || status.Consumers == nil {
+		return nil
+	}
+	past := &offer.Past{
+		Policy: object.Name, Class: status.Class,
+		Offers:   make(map[string]capacity.Amounts, len(status.Offers)),
+		Complete: int(*status.Consumers) == len(status.Offers),
+	}
+	if parsed != nil {
+		past.Reclaim = parsed.Reclaim
+	}
+	for _, o := range status.Offers {
+		past.Offers[o.ClusterID] = amounts(o.Offer, down)
+	}
+	return past
 }
 
 // remember adds what the policies of the list turned out to offer. A dry run offers nothing.

@@ -32,6 +32,7 @@ func statusOf(p policy, report *offer.Report, before v1alpha1.ResourcePolicyStat
 	if p.parsed == nil {
 		return s
 	}
+	s.Class = p.parsed.Class
 	s.Consumers = new(int32(report.Count))
 	if p.parsed.Nodes != nil {
 		s.Nodes = new(int32(report.Nodes))

@@ -179,6 +179,30 @@ func TestAResourceOfferedByAnEarlierProcessIsTakenBackByAnExplicitZero(t *testin
 	})
 }
 
+func TestAPolicyEditedWhileNobodyRanWithdrawsWhatAnEarlierProcessOffered(t *testing.T) {
+	create(t, aNode("n", list("cpu", "8", "memory", "8Gi", "pods", "10")))
+	create(t, aPod("of-oslo", "n", list("cpu", "2", "memory", "1Gi"), podLabel(originLabel, "oslo")))
+	gold := func(s *v1alpha1.ResourcePolicySpec) { s.Class = "gold" }
+	p := create(t, aPolicy("p", fixed("cpu", "4", "memory", "4Gi", "pods", "5"), forIDs("oslo", "rome"), gold))
+	first := startOperator(t)
+	ready(t, "p", v1alpha1.ReasonOffering)
+	eventually(t, func() string { return cmp.Diff("gold", statusOfPolicy(t, "p").Class) })
+	first.stop()
+
+	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) {
+		s.Class, s.Consumers.ClusterIDs = "silver", []v1alpha1.ClusterID{"lima"}
+	})
+	second := startOperator(t)
+	second.eventually(func() string {
+		want := map[string]capacity.Amounts{"gold": {"cpu": 0, "memory": 0, "pods": 0}}
+		return cmp.Diff(want, second.offered("rome"))
+	})
+	second.eventually(func() string {
+		want := map[string]capacity.Amounts{"gold": {"cpu": 2000, "memory": gib, "pods": 1}}
+		return cmp.Diff(want, second.offered("oslo"))
+	})
+}
+
 func TestAPolicyThatEvictsSaysSo(t *testing.T) {
 	create(t, aNode("n", list("cpu", "8", "memory", "8Gi", "pods", "10")))
 	create(t, aPod("of-rome", "n", list("cpu", "2", "memory", "1Gi"), podLabel(originLabel, "rome")))

@@ -70,6 +70,11 @@ type ResourcePolicyStatus struct {
 	// +optional
 	Source Source `json:"source,omitempty"`
 
+	// Class is the class of Offers, which is that of the spec at ObservedGeneration. Empty: the one unnamed pool.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Class string `json:"class,omitempty"`
+
 	// Consumers is how many known consumers the policy decides for; in a dry run, would decide for.
 	// +optional
 	// +kubebuilder:validation:Minimum=0

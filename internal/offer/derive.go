@@ -20,19 +20,23 @@ type holding struct {
 type before struct {
 	// offer is nil where there was none.
 	offer *Offer
-	// unknown is true where nobody can tell, since this is the first evaluation of all.
-	unknown bool
+	// unknown is true where nobody can tell, since this is the first evaluation of all and nothing is written of it. several is
+	// true where it may have been offered in one of several classes.
+	unknown, several bool
 }
 
-// amount is what was offered of a resource, math.MaxInt64 where nobody can tell: then what the consumer uses now must have
-// been offered.
+// amount is what was offered of a resource. Where nobody can tell, what the consumer uses now must have been offered, which
+// math.MaxInt64 stands for. In which of several classes nobody can tell either: there it counts as just enough not to evict.
 func (b before) amount(resource string) int64 {
 	if b.offer != nil {
 		value, _ := b.offer.Amount(resource)
 		return value
 	}
-	if b.unknown {
+	switch {
+	case b.unknown && !b.several:
 		return math.MaxInt64
+	case b.unknown && evictsAtZero(resource):
+		return 1
 	}
 	return 0
 }
@@ -128,7 +132,7 @@ func (p *plan) settle(steps []Step, t *terms, b before) *Offer {
 		return nil
 	}
 	o := newOffer(p.Class, steps)
-	o.Policy, o.Override, o.version, o.reclaim = p.Name, t.override, p.Version, p.Reclaim
+	o.Policy, o.from, o.Override, o.version, o.reclaim = p.Name, p.Name, t.override, p.Version, p.Reclaim
 	return o
 }
 
@@ -163,7 +167,7 @@ func withdraw(class string, h holding, b before, column map[string]int) *Offer {
 		return old
 	}
 	o := newOffer(class, steps)
-	o.Override, o.reclaim = -1, old.reclaim
+	o.from, o.Override, o.reclaim = old.from, -1, old.reclaim
 	return o
 }
 

@@ -8,14 +8,11 @@ import (
 )
 
 // Evaluate works out everything anew: which policy decides for each consumer in each class, what it offers, and what to say
-// of each policy. What did not change since prev keeps its identity; prev is nil the first time.
+// of each policy. What did not change since prev keeps its identity; prev is nil the first time, and then Input.Past stands in for it.
 func Evaluate(in Input, prev *Result) *Result {
 	e := newEvaluation(in, prev)
-	result := &Result{
-		Anyone:  e.anyone(),
-		Entries: e.entries(),
-		Reports: make(map[string]*Report, len(e.plans)),
-	}
+	result := &Result{Anyone: e.anyone(), Reports: make(map[string]*Report, len(e.plans))}
+	result.Entries, result.consumers = e.entries(result.Anyone)
 	for _, p := range e.plans {
 		result.Reports[p.Name] = p.finishReport()
 	}
@@ -23,16 +20,22 @@ func Evaluate(in Input, prev *Result) *Result {
 }
 
 type evaluation struct {
-	in     Input
-	prev   *Result
-	column map[string]int
+	in   Input
+	prev *Result
+	// first is true where prev is only what Input.Past says; complete are the policies that it says everything of.
+	first    bool
+	complete map[string]bool
+	column   map[string]int
 	// plans are sorted by class, then in the order in which they decide; classes cuts them by class.
 	plans   []*plan
 	classes [][]*plan
 	// scopes are all that policies and their overrides say of whom they are for.
 	scopes []Scope
-	// consumers are all that are known, sorted by ID.
-	consumers []Consumer
+	// consumers are all that are known, departed those that were and are not any more, each sorted by ID.
+	consumers, departed []Consumer
+
+	// reports are those of the policies, by name.
+	reports map[string]*Report
 
 	rulings  *rulings
 	outcomes map[outcomeKey]outcome
@@ -63,6 +66,10 @@ func newEvaluation(in Input, prev *Result) *evaluation {
 		outcomes: map[outcomeKey]outcome{},
 		offers:   map[offerKey]*Offer{},
 		shared:   map[entryKey]*Entry{},
+		reports:  map[string]*Report{},
+	}
+	if prev == nil {
+		e.first, e.prev, e.complete = true, remember(in.Past), completePast(in.Past)
 	}
 	for i, name := range in.View.Columns {
 		e.column[name] = i
@@ -76,10 +83,12 @@ func newEvaluation(in Input, prev *Result) *evaluation {
 		start = end
 	}
 	e.consumers = e.everybody()
+	e.departed = without(e.prev.consumers, e.consumers)
 	e.rulings = newRulings(e.scopes)
 	e.spreadGrants()
 	for _, p := range e.plans {
 		p.addUp(e.column)
+		e.reports[p.Name] = p.report
 	}
 	return e
 }
@@ -122,6 +131,21 @@ func (e *evaluation) everybody() []Consumer {
 }
 
 func byID(a, b Consumer) int { return strings.Compare(a.ID, b.ID) }
+
+// without returns the consumers of all that are not among some; both are sorted by ID.
+func without(all, some []Consumer) []Consumer {
+	var rest []Consumer
+	next := 0
+	for _, c := range all {
+		for next < len(some) && some[next].ID < c.ID {
+			next++
+		}
+		if next == len(some) || some[next].ID != c.ID {
+			rest = append(rest, Consumer{ID: c.ID})
+		}
+	}
+	return rest
+}
 
 // spreadGrants books each grant with every policy whose nodes it may be used on.
 func (e *evaluation) spreadGrants() {
@@ -179,10 +203,7 @@ func decides(class []*plan, c Consumer) *plan {
 
 // anyone works out what a consumer is offered that nobody has heard of. It has nothing, and nothing is withdrawn from it.
 func (e *evaluation) anyone() *Entry {
-	var old *Entry
-	if e.prev != nil {
-		old = e.prev.Anyone
-	}
+	old := e.prev.Anyone
 	var offers []*Offer
 	for _, class := range e.classes {
 		p := decides(class, Consumer{})
@@ -194,113 +215,6 @@ func (e *evaluation) anyone() *Entry {
 		}
 	}
 	return e.share(offers, old)
-}
-
-// entries works out the entry of each consumer. Where every one is the entry from before, so is the map.
-func (e *evaluation) entries() map[string]*Entry {
-	entries := make([]*Entry, len(e.consumers))
-	same := e.prev != nil && len(e.prev.Entries) == len(e.consumers)
-	for i, c := range e.consumers {
-		var old *Entry
-		if e.prev != nil {
-			var known bool
-			if old, known = e.prev.Entries[c.ID]; !known {
-				// Until now it could read what anyone is offered.
-				old, same = e.prev.Anyone, false
-			}
-		}
-		entries[i] = e.entry(c, old)
-		same = same && entries[i] == old
-	}
-	if same {
-		return e.prev.Entries
-	}
-	byID := make(map[string]*Entry, len(entries))
-	for i, entry := range entries {
-		byID[e.consumers[i].ID] = entry
-	}
-	return byID
-}
-
-// entry works out all that one consumer is offered, and reports it. Consumers that hold nothing, and that neither a policy
-// nor what they were offered before tells apart, are worked out once.
-func (e *evaluation) entry(c Consumer, old *Entry) *Entry {
-	r := e.rulings.of(c, e.classes)
-	used, hasPods := e.in.View.Used[c.ID]
-	key := outcomeKey{ruling: r, old: old}
-	alike := !hasPods && !e.hasGrants(c.ID)
-	o, known := outcome{}, false
-	if alike {
-		o, known = e.outcomes[key]
-	}
-	if !known {
-		o = e.workOut(c, r, old, holding{hasPods: hasPods, used: used})
-		if alike {
-			o.verdicts = slices.Clone(o.verdicts)
-			e.outcomes[key] = o
-		}
-	}
-	for _, v := range o.verdicts {
-		v.report.count(c.ID, v.offer, v.held)
-	}
-	return o.entry
-}
-
-// outcomeKey names the circumstances under which consumers that hold nothing read the same.
-type outcomeKey struct {
-	ruling *ruling
-	old    *Entry
-}
-
-// outcome is what one consumer is offered, and what each policy that is for it came to.
-type outcome struct {
-	entry    *Entry
-	verdicts []verdict
-}
-
-type verdict struct {
-	report *Report
-	// offer is nil where there is none.
-	offer *Offer
-	held  bool
-}
-
-// workOut works out an outcome, which is good until the next is worked out.
-func (e *evaluation) workOut(c Consumer, r *ruling, old *Entry, h holding) outcome {
-	holdingOf := func(class string) holding {
-		h.granted = e.granted(class, c.ID)
-		return h
-	}
-	unknown := e.prev == nil && len(r.deciders) == 1
-	offers, verdicts := e.decided[:0], e.verdicts[:0]
-	next := 0
-	withdrawUntil := func(class string, last bool) {
-		for old != nil && next < len(old.Offers) && (last || old.Offers[next].Class < class) {
-			gone := old.Offers[next]
-			offers = append(offers, withdraw(gone.Class, holdingOf(gone.Class), before{offer: gone}, e.column))
-			next++
-		}
-	}
-	for _, d := range r.deciders {
-		withdrawUntil(d.Class, false)
-		b := before{unknown: unknown}
-		if old != nil && next < len(old.Offers) && old.Offers[next].Class == d.Class {
-			b.offer = old.Offers[next]
-			next++
-		}
-		o := e.offer(d, c.ID, holdingOf(d.Class), b)
-		if o != nil {
-			offers = append(offers, o)
-		}
-		verdicts = append(verdicts, d.report.verdict(c.ID, o, h.hasPods))
-	}
-	withdrawUntil("", true)
-	for _, d := range r.trials {
-		o := e.offer(d, c.ID, holdingOf(d.Class), before{})
-		verdicts = append(verdicts, d.report.verdict(c.ID, o, h.hasPods))
-	}
-	e.decided, e.verdicts = offers, verdicts
-	return outcome{entry: e.share(offers, old), verdicts: verdicts}
 }
 
 // offer works out what the policy offers, once for all consumers that hold nothing and were offered the same before.
@@ -338,36 +252,4 @@ func (e *evaluation) hasGrants(id string) bool {
 		}
 	}
 	return false
-}
-
-// was returns what stands in an entry, which may be nil, of one class.
-func was(old *Entry, class string) before {
-	if old == nil {
-		return before{}
-	}
-	for _, o := range old.Offers {
-		if o.Class == class {
-			return before{offer: o}
-		}
-	}
-	return before{}
-}
-
-// share returns an entry with these offers: the old one if it has them, else one that others with the same offers share. It
-// copies offers where it keeps them.
-func (e *evaluation) share(offers []*Offer, old *Entry) *Entry {
-	if old != nil && slices.Equal(old.Offers, offers) {
-		return old
-	}
-	var key entryKey
-	if len(offers) > len(key) {
-		return &Entry{Offers: slices.Clone(offers)}
-	}
-	copy(key[:], offers)
-	entry := e.shared[key]
-	if entry == nil {
-		entry = &Entry{Offers: slices.Clone(offers)}
-		e.shared[key] = entry
-	}
-	return entry
 }

@@ -118,9 +118,12 @@ func TestWhatIsAlwaysTrueOfOffers(t *testing.T) {
 			checkPools(t, r)
 			for id, entry := range r.Entries {
 				checkEntry(t, id, entry)
-				if prev != nil {
-					checkChange(t, in, id, prev, entry)
-				}
+			}
+			if prev != nil {
+				checkChanges(t, in, prev, r, func(*Offer) bool { return true })
+				// A process that starts anew knows what policies offered, and not what was withdrawn from whom.
+				in.Past = pastOf(prev)
+				checkChanges(t, in, prev, Evaluate(in, nil), func(o *Offer) bool { return o.Policy != "" })
 			}
 			checkOrder(t, in, prev, r)
 			checkAlone(t, in, prev, r)
@@ -171,18 +174,50 @@ func checkEntry(t *rapid.T, id string, entry *Entry) {
 	}
 }
 
-// checkChange: what was offered is never silent afterwards, and is not taken from under the consumer's pods.
-func checkChange(t *rapid.T, in Input, id string, prev *Result, entry *Entry) {
-	old := prev.Entries[id]
-	if old == nil {
-		return
+// pastOf is what an earlier process wrote down of its result.
+func pastOf(r *Result) []Past {
+	byPlace := map[[2]string]*Past{}
+	for id, entry := range r.Entries {
+		for _, o := range entry.Offers {
+			if o.Policy == "" {
+				continue
+			}
+			p := byPlace[[2]string{o.Policy, o.Class}]
+			if p == nil {
+				p = &Past{Policy: o.Policy, Class: o.Class, Reclaim: o.reclaim, Offers: map[string]capacity.Amounts{}, Complete: true}
+				byPlace[[2]string{o.Policy, o.Class}] = p
+			}
+			p.Offers[id] = capacity.Amounts{}
+			for _, a := range o.Amounts {
+				p.Offers[id][a.Resource] = a.Value
+			}
+		}
 	}
+	var past []Past
+	for _, p := range byPlace {
+		past = append(past, *p)
+	}
+	return past
+}
+
+// checkChanges looks at all that had an entry: what was offered is never silent afterwards, and not taken from under pods.
+func checkChanges(t *rapid.T, in Input, prev, r *Result, looked func(*Offer) bool) {
+	for id, old := range prev.Entries {
+		entry := r.Entries[id]
+		if entry == nil {
+			entry = r.Anyone
+		}
+		checkChange(t, in, id, slices.DeleteFunc(slices.Clone(old.Offers), func(o *Offer) bool { return !looked(o) }), entry)
+	}
+}
+
+func checkChange(t *rapid.T, in Input, id string, old []*Offer, entry *Entry) {
 	reclaimOf := map[string]Reclaim{}
 	for _, p := range in.Policies {
 		reclaimOf[p.Name] = p.Reclaim
 	}
 	used, hasPods := in.View.Used[id]
-	for _, before := range old.Offers {
+	for _, before := range old {
 		i := slices.IndexFunc(entry.Offers, func(o *Offer) bool { return o.Class == before.Class })
 		if i < 0 {
 			t.Fatalf("%s: class %q is gone without zeros", id, before.Class)

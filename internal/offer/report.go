@@ -59,13 +59,19 @@ func (r *Report) verdict(id string, o *Offer, hasPods bool) verdict {
 		if !named || o.Steps[i].Source == FromRevocation {
 			r.missing(resource)
 		}
-		if named && o.Amounts[i].Value == 0 && hasPods && evictsAtZero(resource) && len(r.Zeroed) < MaxReported {
-			if n := len(r.Zeroed); n == 0 || r.Zeroed[n-1] != id {
-				r.Zeroed = append(r.Zeroed, id)
-			}
-		}
 	}
+	r.zeroed(id, o, hasPods)
 	return verdict{report: r, offer: o, held: o.Held()}
+}
+
+// zeroed notes a consumer if its pods are about to be evicted by the offer, which the policy decides on or did last.
+func (r *Report) zeroed(id string, o *Offer, hasPods bool) {
+	if n := len(r.Zeroed); !hasPods || n == MaxReported || n > 0 && r.Zeroed[n-1] == id {
+		return
+	}
+	if slices.ContainsFunc(o.Amounts, func(a Amount) bool { return a.Value == 0 && evictsAtZero(a.Resource) }) {
+		r.Zeroed = append(r.Zeroed, id)
+	}
 }
 
 func (r *Report) lastNotHeld() int {

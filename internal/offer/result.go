@@ -18,16 +18,21 @@ type Input struct {
 	View capacity.View
 	// Grants are what ResourceSlices have been given, by class and consumer ID.
 	Grants map[string]map[string]capacity.Amounts
+	// Past is what was offered before the first evaluation; the others do not look at it.
+	Past []Past
 }
 
 // Result is what an evaluation found. It never changes once made.
 type Result struct {
-	// Entries hold every known consumer, by ID.
+	// Entries hold every known consumer, by ID, and those known before to whom something was offered that Anyone does not name.
 	Entries map[string]*Entry
 	// Anyone is what a consumer is offered that is not in Entries.
 	Anyone *Entry
 	// Reports say what came of each policy, by name.
 	Reports map[string]*Report
+
+	// consumers are the keys of Entries, sorted.
+	consumers []Consumer
 }
 
 // Entry is all that one consumer is offered. Its identity stays the same for as long as nothing in it changes, and consumers

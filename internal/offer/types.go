@@ -122,6 +122,8 @@ type Offer struct {
 	// Override is the index of the override that matched, -1 if none did.
 	Override int
 
+	// from is the policy that decided last.
+	from    string
 	version string
 	reclaim Reclaim
 }

@@ -1,0 +1,131 @@
+package offer
+
+import (
+	"fmt"
+	"testing"
+
+	"proffer.dev/proffer/internal/capacity"
+)
+
+// startedWith is the first evaluation of a process that finds this past.
+func (c cluster) startedWith(past []Past, policies ...Policy) *Result {
+	return Evaluate(Input{Policies: policies, View: c.View(Selections(policies)), Past: past}, nil)
+}
+
+// remembered is a past of one offer of the unnamed class to rome.
+func remembered(policy string, amounts capacity.Amounts, with ...func(*Past)) []Past {
+	p := Past{Policy: policy, Offers: map[string]capacity.Amounts{"rome": amounts}, Complete: true}
+	for _, f := range with {
+		f(&p)
+	}
+	return []Past{p}
+}
+
+func TestAProcessThatStartsKnowsWhatWasOffered(t *testing.T) {
+	c := newCluster("n1")
+	c.pod("a", "n1", "rome", 6000)
+	two := fixed("p", capacity.Amounts{"cpu": 2000, "memory": 1})
+	cases := []struct {
+		name string
+		past []Past
+		want capacity.Amounts
+	}{
+		{"what pods request of it stays", remembered("p", capacity.Amounts{"cpu": 8000, "memory": 1}), capacity.Amounts{"cpu": 6000, "memory": 1}},
+		{"and no more than was offered, which is not raised by a start", remembered("p", capacity.Amounts{"cpu": 3000, "memory": 1}), capacity.Amounts{"cpu": 3000, "memory": 1}},
+		{"a resource that is not offered any more is an explicit 0", remembered("p", capacity.Amounts{"gpu": 1}), capacity.Amounts{"cpu": 2000, "memory": 1, "gpu": 0}},
+		{"of two policies that say so the larger counts", append(remembered("p", capacity.Amounts{"cpu": 3000}), remembered("q", capacity.Amounts{"cpu": 5000, "gpu": 1})...), capacity.Amounts{"cpu": 5000, "memory": 1, "gpu": 0}},
+		{"who is missing in a complete list was offered nothing", []Past{{Policy: "p", Complete: true}}, capacity.Amounts{"cpu": 2000, "memory": 1}},
+		{"who is missing in one that is not must have been offered what its pods request", []Past{{Policy: "p"}}, capacity.Amounts{"cpu": 6000, "memory": 1}},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			expect(t, "rome", offered(c.startedWith(tc.past, two), "rome")[""], tc.want)
+		})
+	}
+}
+
+func TestAStartEvictsNobodyInSeveralClasses(t *testing.T) {
+	c := newCluster("n1", "n2")
+	c.pod("a", "n1", "rome", 6000)
+	policies := []Policy{ofNodes("p", class("gold"), selecting("n1")), ofNodes("q", class("silver"), selecting("n2"))}
+	running := c.evaluate(nil, nil, policies...)
+	c.cordon("n1")
+	running = c.evaluate(running, nil, policies...)
+	expect(t, "held while it runs", offered(running, "rome")["gold"]["cpu"], int64(6000))
+	expect(t, "started again with its past", offered(c.startedWith(pastOf(running), policies...), "rome")["gold"]["cpu"], int64(6000))
+	// In which of the classes the pods are nobody can tell: not a share of either is raised, and neither turns its node off.
+	policies[0].Known = []string{"cpu", "gpu"}
+	expect(t, "without", offered(c.startedWith(nil, policies...), "rome")["gold"], capacity.Amounts{"cpu": 1, "gpu": 0})
+}
+
+func TestAPolicyThatDoesNotDecideAnyMoreAtTheStartIsWithdrawnByZeros(t *testing.T) {
+	c := newCluster("n1")
+	c.pod("a", "n1", "lima", 2000)
+	past := []Past{{Policy: "p", Class: "gold", Complete: true, Offers: map[string]capacity.Amounts{
+		"rome": {"cpu": 8000, "memory": 1}, "lima": {"cpu": 8000, "memory": 1},
+	}}}
+	r := c.startedWith(past, fixed("p", capacity.Amounts{"cpu": 1000, "memory": 1}, class("silver")))
+	expect(t, "rome", offered(r, "rome"), map[string]capacity.Amounts{"gold": {"cpu": 0, "memory": 0}, "silver": {"cpu": 1000, "memory": 1}})
+	expect(t, "lima, whose pods run", offered(r, "lima")["gold"], capacity.Amounts{"cpu": 2000, "memory": 1})
+}
+
+func TestWhoIsNotKnownAnyMoreIsTold0(t *testing.T) {
+	c := newCluster()
+	amounts := capacity.Amounts{"cpu": 8000, "memory": 1, "pods": 10}
+	zeros := map[string]capacity.Amounts{"": {"cpu": 0, "memory": 0, "pods": 0}}
+	r := c.evaluate(nil, nil, fixed("p", amounts, scope(ids("rome", "oslo"))))
+	r = c.evaluate(r, nil, fixed("p", amounts, scope(ids("oslo")), version("2")))
+	expect(t, "dropped from the policy", offered(r, "rome"), zeros)
+	r = c.evaluate(r, nil)
+	expect(t, "the policy deleted", offered(r, "oslo"), zeros)
+	again := c.evaluate(r, nil)
+	expect(t, "still", offered(again, "rome"), zeros)
+	expect(t, "the same entries", again.Entries["rome"] == r.Entries["rome"], true)
+	expect(t, "in nobody's report", len(again.Reports), 0)
+
+	r = c.evaluate(nil, consumers("rome"), fixed("p", amounts))
+	r = c.evaluate(r, nil, fixed("p", amounts))
+	_, kept := r.Entries["rome"]
+	expect(t, "who is offered what anyone is need not be remembered", kept, false)
+}
+
+func TestNoMoreAreRememberedThanMaxDeparted(t *testing.T) {
+	c := newCluster()
+	var names []string
+	for i := range MaxDeparted + 100 {
+		names = append(names, fmt.Sprintf("consumer-%05d", i))
+	}
+	r := c.evaluate(nil, consumers(names...), fixed("p", capacity.Amounts{"cpu": 1}))
+	r = c.evaluate(r, nil)
+	expect(t, "remembered", len(r.Entries), MaxDeparted)
+	r = c.evaluate(r, consumers("rome"))
+	expect(t, "beside one that is known", len(r.Entries), MaxDeparted+1)
+}
+
+func TestADryRunShowsWhatWouldBeKept(t *testing.T) {
+	c := newCluster("n1")
+	c.pod("a", "n1", "rome", 6000)
+	now := fixed("now", capacity.Amounts{"cpu": 8000, "memory": 1, "gpu": 1})
+	trial := fixed("trial", capacity.Amounts{"cpu": 0, "memory": 1}, priority(1), dryRun)
+	r := c.evaluate(c.evaluate(nil, nil, now), nil, now, trial)
+	expect(t, "published", cpu(r, "rome"), int64(8000))
+	would := r.Reports["trial"]
+	expect(t, "evicted by the trial", would.Zeroed, []string(nil))
+	expect(t, "steps of the trial", would.Consumers[0].Offer.Amounts, []Amount{{"cpu", 6000}, {"gpu", 0}, {"memory", 1}})
+	trial.DryRun, trial.Version = false, "2"
+	expect(t, "in force", offered(c.evaluate(r, nil, now, trial), "rome")[""], capacity.Amounts{"cpu": 6000, "gpu": 0, "memory": 1})
+}
+
+func TestAPolicyThatEvictsByWithdrawingSaysSo(t *testing.T) {
+	c := newCluster("n1")
+	c.pod("a", "n1", "rome", 6000)
+	amounts := capacity.Amounts{"cpu": 8000, "memory": 1}
+	r := c.evaluate(nil, nil, fixed("p", amounts, reclaim(Evict)))
+	for range 2 {
+		r = c.evaluate(r, nil, fixed("p", amounts, reclaim(Evict), scope(ids("oslo")), version("2")))
+		expect(t, "evicted", r.Reports["p"].Zeroed, []string{"rome"})
+	}
+	c.DeletePod("a")
+	r = c.evaluate(r, nil, fixed("p", amounts, reclaim(Evict), scope(ids("oslo")), version("2")))
+	expect(t, "evicted, without pods", r.Reports["p"].Zeroed, []string(nil))
+}
