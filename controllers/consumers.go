@@ -134,7 +134,7 @@ func withStrangers(known []offer.Consumer, strangers []string) []offer.Consumer 
 			continue
 		}
 		if _, found := slices.BinarySearchFunc(known, id, func(c offer.Consumer, id string) int { return cmp.Compare(c.ID, id) }); !found {
-			all = append(all, offer.Consumer{ID: id})
+			all = append(all, offer.Consumer{ID: id, Stranger: true})
 		}
 	}
 	return all

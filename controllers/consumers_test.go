@@ -85,7 +85,7 @@ func TestLabelsOfAllObjectsOfAConsumerCountAndTheFirstKindDecides(t *testing.T) 
 func TestStrangersJoinTheConsumersOnce(t *testing.T) {
 	known := []offer.Consumer{{ID: "oslo"}, {ID: "rome", Labels: map[string]string{"tier": "gold"}}}
 	got := withStrangers(known, []string{"rome", "paris", strings.Repeat("x", 10000)})
-	want := append(slices.Clone(known), offer.Consumer{ID: "paris"})
+	want := append(slices.Clone(known), offer.Consumer{ID: "paris", Stranger: true})
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

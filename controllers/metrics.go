@@ -1,8 +1,6 @@
 package controllers
 
 import (
-	"maps"
-	"slices"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,12 +9,12 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// maxConsumerSeries is for how many consumers, the first by ID, metrics show the offer: a cluster may have any number of them.
+// maxConsumerSeries is for how many consumers metrics show the offer: a cluster may have any number of them.
 const maxConsumerSeries = 1000
 
 var (
 	offerDesc = prometheus.NewDesc("proffer_offer",
-		"What a consumer is offered, its present use included: cpu in cores, memory and storage in bytes. The first 1000 consumers by ID.",
+		"What a consumer is offered, its present use included: cpu in cores, memory and storage in bytes. The first 1000 consumers by ID, those that are known by nothing but a read last.",
 		[]string{"consumer", "class", "resource"}, nil)
 	poolDesc = prometheus.NewDesc("proffer_pool_capacity",
 		"What a policy of nodes has to offer in all.", []string{"policy", "resource"}, nil)
@@ -70,7 +68,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	c.timings.evaluation.Collect(ch)
 	c.timings.publish.Collect(ch)
 	if result := c.table.Current(); result != nil {
-		ids := slices.Sorted(maps.Keys(result.Entries))
+		ids := result.IDs()
 		ch <- gauge(consumersDesc, float64(len(ids)))
 		for _, id := range ids[:min(len(ids), maxConsumerSeries)] {
 			for _, o := range result.Entries[id].Offers {

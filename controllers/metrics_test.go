@@ -28,13 +28,15 @@ func newCollector(t *testing.T, result *offer.Result, found *outcome) *prometheu
 	return registry
 }
 
-func entryOf(class string, amounts ...offer.Amount) *offer.Entry {
-	return &offer.Entry{Offers: []*offer.Offer{{Class: class, Amounts: amounts}}}
+// evaluated is what one policy of fixed amounts offers to these consumers.
+func evaluated(class string, amounts capacity.Amounts, consumers ...offer.Consumer) *offer.Result {
+	policies := []offer.Policy{{Name: "p", Class: class, Fixed: amounts}}
+	return offer.Evaluate(offer.Input{Policies: policies, Consumers: consumers}, nil)
 }
 
 func TestMetricsShowWhatIsPublished(t *testing.T) {
 	registry := newCollector(t,
-		&offer.Result{Entries: map[string]*offer.Entry{"rome": entryOf("gold", offer.Amount{Resource: "cpu", Value: 1500}, offer.Amount{Resource: "memory", Value: 2e9})}, Anyone: &offer.Entry{}},
+		evaluated("gold", capacity.Amounts{"cpu": 1500, "memory": 2e9}, offer.Consumer{ID: "rome"}),
 		&outcome{
 			policies: []policy{{name: "bad"}, {name: "p", parsed: &offer.Policy{}}, {name: "q", parsed: &offer.Policy{}}},
 			reports: map[string]*offer.Report{
@@ -46,7 +48,7 @@ func TestMetricsShowWhatIsPublished(t *testing.T) {
 		# HELP proffer_consumers Consumers that are known.
 		# TYPE proffer_consumers gauge
 		proffer_consumers 1
-		# HELP proffer_offer What a consumer is offered, its present use included: cpu in cores, memory and storage in bytes. The first 1000 consumers by ID.
+		# HELP proffer_offer What a consumer is offered, its present use included: cpu in cores, memory and storage in bytes. The first 1000 consumers by ID, those that are known by nothing but a read last.
 		# TYPE proffer_offer gauge
 		proffer_offer{class="gold",consumer="rome",resource="cpu"} 1.5
 		proffer_offer{class="gold",consumer="rome",resource="memory"} 2e+09
@@ -72,14 +74,22 @@ func TestMetricsShowWhatIsPublished(t *testing.T) {
 }
 
 func TestMetricsOfConsumersAreBounded(t *testing.T) {
-	entries := map[string]*offer.Entry{}
+	all := []offer.Consumer{{ID: "zurich"}}
 	for i := range maxConsumerSeries + 500 {
-		entries[fmt.Sprintf("c%05d", i)] = entryOf("", offer.Amount{Resource: "cpu", Value: 1})
+		all = append(all, offer.Consumer{ID: fmt.Sprintf("c%05d", i), Stranger: true})
 	}
-	registry := newCollector(t, &offer.Result{Entries: entries, Anyone: &offer.Entry{}}, nil)
+	registry := newCollector(t, evaluated("", capacity.Amounts{"cpu": 1000}, all...), nil)
 	n, err := testutil.GatherAndCount(registry, "proffer_offer")
 	if err != nil || n != maxConsumerSeries {
 		t.Errorf("%d series, %v", n, err)
+	}
+	// Whoever asks as many names as there is room for drives out nobody who is known.
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(fmt.Sprint(families), `"zurich"`) {
+		t.Error("no series of the one that is known")
 	}
 }
 

@@ -101,7 +101,8 @@ type ResourcePolicyStatus struct {
 	// +kubebuilder:validation:MaxProperties=256
 	Remaining corev1.ResourceList `json:"remaining,omitempty"`
 
-	// Offers are the first 100 of the consumers, by ID, each with what it is offered; in a dry run, would be offered.
+	// Offers are the first 100 of the consumers, by ID, each with what it is offered; in a dry run, would be offered. Those that
+	// reclaim holds come before all others, those of which nothing is known but that they were read after them.
 	// +optional
 	// +listType=map
 	// +listMapKey=clusterID

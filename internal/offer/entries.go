@@ -18,7 +18,7 @@ func (e *evaluation) entries(anyone *Entry) (map[string]*Entry, []Consumer) {
 		}
 		o := e.outcome(c, old)
 		for _, v := range o.verdicts {
-			v.report.count(c.ID, v.offer, v.held)
+			v.report.count(ConsumerReport{ID: c.ID, Offer: v.offer, Held: v.held, Stranger: c.Stranger})
 		}
 		entries[i] = o.entry
 		same = same && o.entry == old

@@ -93,16 +93,19 @@ func newEvaluation(in Input, prev *Result) *evaluation {
 	return e
 }
 
-// everybody returns the consumers that are known in any way: described by an object, named by a policy, or with pods or grants.
+// everybody returns the consumers that are known in any way: described by an object, named by a policy, with pods or grants, or
+// asked about.
 func (e *evaluation) everybody() []Consumer {
 	described := e.in.Consumers
 	if !slices.IsSortedFunc(described, byID) {
 		described = slices.Clone(described)
 		slices.SortFunc(described, byID)
 	}
+	// others are to be added, or are no strangers after all.
 	others := map[string]struct{}{}
 	name := func(id string) {
-		if _, found := slices.BinarySearchFunc(described, Consumer{ID: id}, byID); !found {
+		i, found := slices.BinarySearchFunc(described, Consumer{ID: id}, byID)
+		if !found || described[i].Stranger {
 			others[id] = struct{}{}
 		}
 	}
@@ -122,7 +125,12 @@ func (e *evaluation) everybody() []Consumer {
 	if len(others) == 0 {
 		return described
 	}
-	all := slices.Grow(slices.Clone(described), len(others))
+	all := make([]Consumer, 0, len(described)+len(others))
+	for _, c := range described {
+		if _, twice := others[c.ID]; !twice {
+			all = append(all, c)
+		}
+	}
 	for id := range others {
 		all = append(all, Consumer{ID: id})
 	}
@@ -132,7 +140,7 @@ func (e *evaluation) everybody() []Consumer {
 
 func byID(a, b Consumer) int { return strings.Compare(a.ID, b.ID) }
 
-// without returns the consumers of all that are not among some; both are sorted by ID.
+// without returns the consumers of all that are not among some, as strangers that they have become; both are sorted by ID.
 func without(all, some []Consumer) []Consumer {
 	var rest []Consumer
 	next := 0
@@ -141,7 +149,7 @@ func without(all, some []Consumer) []Consumer {
 			next++
 		}
 		if next == len(some) || some[next].ID != c.ID {
-			rest = append(rest, Consumer{ID: c.ID})
+			rest = append(rest, Consumer{ID: c.ID, Stranger: true})
 		}
 	}
 	return rest

@@ -35,15 +35,48 @@ func (p *plan) summarise(pool []Step) {
 	}
 }
 
-// count notes that the policy decides for a consumer, whose offer may be nil. Consumers come in the order of their IDs.
-func (r *Report) count(id string, o *Offer, held bool) {
-	r.Count++
+// The ranks of consumers in a report that has no room for all.
+const (
+	heldRank = iota
+	knownRank
+	lastRank
+)
+
+func (c ConsumerReport) rank() int {
 	switch {
-	case len(r.Consumers) < MaxReported:
-		r.Consumers = append(r.Consumers, ConsumerReport{ID: id, Offer: o, Held: held})
-	case held:
-		if last := r.lastNotHeld(); last >= 0 {
-			r.Consumers = append(slices.Delete(r.Consumers, last, last+1), ConsumerReport{ID: id, Offer: o, Held: held})
+	case c.Held:
+		return heldRank
+	case c.Stranger:
+		return lastRank
+	}
+	return knownRank
+}
+
+// count notes that the policy decides for a consumer, whose offer may be nil. Consumers come in the order of their IDs.
+func (r *Report) count(c ConsumerReport) {
+	r.Count++
+	rank := c.rank()
+	if len(r.Consumers) == MaxReported {
+		lowest := lastRank
+		for r.ranks[lowest] == 0 {
+			lowest--
+		}
+		if lowest <= rank {
+			return
+		}
+		r.drop(lowest)
+	}
+	r.ranks[rank]++
+	r.Consumers = append(r.Consumers, c)
+}
+
+// drop takes the last of a rank out of the report, to make room.
+func (r *Report) drop(rank int) {
+	for i, c := range slices.Backward(r.Consumers) {
+		if c.rank() == rank {
+			r.Consumers = slices.Delete(r.Consumers, i, i+1)
+			r.ranks[rank]--
+			return
 		}
 	}
 }
@@ -74,15 +107,6 @@ func (r *Report) zeroed(id string, o *Offer, hasPods bool) {
 	}
 }
 
-func (r *Report) lastNotHeld() int {
-	for i, c := range slices.Backward(r.Consumers) {
-		if !c.Held {
-			return i
-		}
-	}
-	return -1
-}
-
 func (r *Report) missing(resources ...string) {
 	for _, name := range resources {
 		if !slices.Contains(r.Missing, name) {
@@ -98,16 +122,7 @@ func (p *plan) finishReport() *Report {
 		r.missing(p.base.lacks()...)
 	}
 	slices.Sort(r.Missing)
-	// Those held by reclaim stand first, each group by ID.
-	slices.SortStableFunc(r.Consumers, func(a, b ConsumerReport) int {
-		switch {
-		case a.Held == b.Held:
-			return 0
-		case a.Held:
-			return -1
-		}
-		return 1
-	})
+	slices.SortStableFunc(r.Consumers, func(a, b ConsumerReport) int { return a.rank() - b.rank() })
 	switch {
 	case p.DryRun:
 		r.Outcome = DryRun

@@ -67,3 +67,26 @@ func TestThoseHeldByReclaimAreReportedFirst(t *testing.T) {
 	}
 	expect(t, "first", got, []string{"c050", "c110", "c000"})
 }
+
+func TestStrangersAreReportedLast(t *testing.T) {
+	c := newCluster("n1")
+	c.pod("a", "n1", "c001", 1)
+	var all []Consumer
+	for i := range MaxReported {
+		all = append(all, Consumer{ID: fmt.Sprintf("c%03d", i), Stranger: true})
+	}
+	all = append(all, consumers("rome", "oslo")...)
+	policies := []Policy{fixed("p", capacity.Amounts{"cpu": 2000}), fixed("q", capacity.Amounts{"cpu": 1}, class("gold"), scope(ids("c002")))}
+	r := c.evaluate(nil, all, policies...)
+	report := r.Reports["p"]
+	expect(t, "count", report.Count, MaxReported+2)
+	var got []string
+	for _, c := range report.Consumers {
+		got = append(got, c.ID)
+	}
+	// c001 has pods, and a policy names c002.
+	expect(t, "first", got[:5], []string{"c001", "c002", "oslo", "rome", "c000"})
+	expect(t, "listed", len(got), MaxReported)
+	expect(t, "last", got[MaxReported-1], "c097")
+	expect(t, "IDs", r.IDs()[:5], got[:5])
+}

@@ -35,6 +35,19 @@ type Result struct {
 	consumers []Consumer
 }
 
+// IDs returns the keys of Entries: first those that are no strangers, then strangers, each sorted.
+func (r *Result) IDs() []string {
+	all := make([]string, 0, len(r.consumers))
+	for _, strangers := range []bool{false, true} {
+		for _, c := range r.consumers {
+			if c.Stranger == strangers {
+				all = append(all, c.ID)
+			}
+		}
+	}
+	return all
+}
+
 // Entry is all that one consumer is offered. Its identity stays the same for as long as nothing in it changes, and consumers
 // with equal offers may share one.
 type Entry struct {
@@ -88,13 +101,16 @@ type Report struct {
 	Capacity, Committed, Remaining capacity.Amounts
 	// Count is for how many consumers the policy decides (in a dry run, would decide).
 	Count int
-	// Consumers are the first MaxReported of them by ID, those whose offer is held by reclaim before all others.
+	// Consumers are the first MaxReported of them: those whose offer is held by reclaim, then the others, then strangers, each by ID.
 	Consumers []ConsumerReport
 	// Offered are the names of all resources that the policy offers to anybody, sorted, with those of Policy.Known.
 	Offered []string
 	// Zeroed are consumers, by ID, that have pods and are offered no cpu or no memory: their pods are about to be evicted.
 	// At most MaxReported.
 	Zeroed []string
+
+	// ranks is how many of each rank there are in Consumers.
+	ranks [lastRank + 1]int
 }
 
 // ConsumerReport is what one consumer is offered by a policy.
@@ -103,6 +119,8 @@ type ConsumerReport struct {
 	Offer *Offer
 	// Held is true where reclaim keeps some amount above what the policy gives.
 	Held bool
+	// Stranger is that of the consumer.
+	Stranger bool
 }
 
 // Outcome is what came of a policy, in one word; where several apply, the first after Offering.

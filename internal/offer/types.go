@@ -100,6 +100,9 @@ func (s Scope) Includes(c Consumer) bool {
 type Consumer struct {
 	ID     string
 	Labels map[string]string
+	// Stranger is true where nothing is known of it but that somebody has asked what it is offered. Anybody may ask anything, so it comes
+	// last wherever a list has an end. It is none where a policy names it, or where it has pods or grants.
+	Stranger bool
 }
 
 // Amount is how much of one resource is offered: cpu in milli, all else in whole units.
