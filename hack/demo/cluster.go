@@ -35,9 +35,12 @@ type cluster struct {
 	root       string // of the repository
 	work       string // a directory that goes at the end
 	token      string // lets the demo ask the operator for explanations
+	samples    bool   // are there, applied by the demo
+	// leaseNamespace is where another Proffer is elected, empty if none runs.
+	leaseNamespace string
 }
 
-// prepare returns a cluster with the CRD and the samples in it; one of its own has nodes, pods and consumers too.
+// prepare returns a cluster with the CRD and policies in it; one of its own has nodes, pods, consumers and the samples.
 func prepare(ctx context.Context, kubeconfig string, undo *cleanup, progress io.Writer) (*cluster, error) {
 	root, err := repository(ctx)
 	if err != nil {
@@ -69,14 +72,11 @@ func prepare(ctx context.Context, kubeconfig string, undo *cleanup, progress io.
 		if err := c.populate(ctx, progress); err != nil {
 			return nil, fmt.Errorf("making nodes, pods and consumers: %w", err)
 		}
+		err = c.applySamples(ctx, progress)
 	} else {
-		// What the demo makes in somebody's cluster it takes away again, and nothing else.
-		c.client = remembering{c.client, undo, progress}
-		if err := c.installCRD(ctx, undo, progress); err != nil {
-			return nil, err
-		}
+		err = c.join(ctx, undo, progress)
 	}
-	if err := c.applySamples(ctx, progress); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return c, c.makeToken(ctx)
@@ -135,7 +135,7 @@ func (c *cluster) installCRD(ctx context.Context, undo *cleanup, progress io.Wri
 	return nil
 }
 
-// applySamples creates those policies of config/samples that are not there.
+// applySamples creates the policies of config/samples.
 func (c *cluster) applySamples(ctx context.Context, progress io.Writer) error {
 	files, err := filepath.Glob(filepath.Join(c.root, "config/samples/proffer.dev_*.yaml"))
 	if err != nil || len(files) == 0 {
@@ -148,14 +148,12 @@ func (c *cluster) applySamples(ctx context.Context, progress io.Writer) error {
 			return err
 		}
 		for _, object := range objects {
-			err := c.client.Create(ctx, object)
-			if apierrors.IsAlreadyExists(err) {
-				fmt.Fprintf(progress, "  %s is there already, and stays as it is\n", object.GetName())
-			} else if err != nil {
+			if err := c.client.Create(ctx, object); err != nil {
 				return fmt.Errorf("applying %s: %w", file, err)
 			}
 		}
 	}
+	c.samples = true
 	return nil
 }
 

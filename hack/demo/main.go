@@ -4,6 +4,8 @@
 //	go run ./hack/demo                       on a control plane of its own
 //	go run ./hack/demo --kubeconfig=FILE     on that cluster, whose own objects it leaves alone
 //
+// On a cluster that has policies it applies no samples and shows what those policies offer.
+//
 // It ends with Ctrl-C and leaves nothing behind.
 package main
 
@@ -51,8 +53,12 @@ func run(ctx context.Context, kubeconfig string, out, progress io.Writer) (err e
 	if err != nil {
 		return quiet(ctx, err)
 	}
-	fmt.Fprintf(progress, "\nIn another terminal, try:\n  %s --kubeconfig %s edit resourcepolicy nodes-free\n  %s --kubeconfig %s get rpol\nCtrl-C ends it.\n\n",
-		cluster.kubectl, cluster.kubeconfig, cluster.kubectl, cluster.kubeconfig)
+	kubectl := fmt.Sprintf("  %s --kubeconfig %s ", cluster.kubectl, cluster.kubeconfig)
+	fmt.Fprintln(progress, "\nIn another terminal, try:")
+	if cluster.samples {
+		fmt.Fprintln(progress, kubectl+"edit resourcepolicy nodes-free")
+	}
+	fmt.Fprint(progress, kubectl+"get rpol\nCtrl-C ends it.\n\n")
 	return quiet(ctx, operator.follow(ctx, out))
 }
 

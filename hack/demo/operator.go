@@ -50,8 +50,11 @@ func startOperator(ctx context.Context, c *cluster, undo *cleanup, progress io.W
 	if err != nil {
 		return nil, err
 	}
-	process := exec.Command(binary, "--kubeconfig="+c.kubeconfig, "--grpc-bind-address="+ports[0],
-		"--metrics-bind-address="+ports[1], "--health-probe-bind-address=0")
+	args := []string{"--kubeconfig=" + c.kubeconfig, "--grpc-bind-address=" + ports[0], "--metrics-bind-address=" + ports[1], "--health-probe-bind-address=0"}
+	if c.leaseNamespace != "" {
+		args = append(args, "--leader-elect", "--leader-election-namespace="+c.leaseNamespace)
+	}
+	process := exec.Command(binary, args...)
 	process.Stdout, process.Stderr = log, log
 	// A group of its own: Ctrl-C is for the demo, which ends the operator in its turn.
 	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"io"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/controllers"
+	"proffer.dev/proffer/hack/controlplane"
+)
+
+// somebodys is a cluster with the CRD and these policies, each of which offers so much cpu to rome.
+func somebodys(t *testing.T, policies map[string]string) (kubeconfig string, c client.Client) {
+	t.Helper()
+	cluster := controlplane.StartTest(t, controlplane.Options{CRDDirs: []string{"../../config/crd/bases"}})
+	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	if err := cluster.WriteKubeconfig(kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	c = newClient(t, kubeconfig)
+	for name, cpu := range policies {
+		p := &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ResourcePolicySpec{
+			Class:     name,
+			Consumers: &v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"rome"}},
+			Offer: v1alpha1.Offer{Fixed: v1alpha1.Quantities{
+				"cpu": {Quantity: resource.MustParse(cpu)}, "memory": {Quantity: resource.MustParse("1Gi")}, "pods": {Quantity: resource.MustParse("10")},
+			}},
+		}}
+		if err := c.Create(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return kubeconfig, c
+}
+
+// lead makes a Lease as another Proffer in that namespace would hold it.
+func lead(t *testing.T, c client.Client, namespace string) {
+	t.Helper()
+	now := metav1.NowMicro()
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: controllers.LeaderElectionID, Namespace: namespace},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: new("proffer-0"), LeaseDurationSeconds: new(int32(3600)), AcquireTime: &now, RenewTime: &now,
+		},
+	}
+	if err := c.Create(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func set(t *testing.T, c client.Client, policy, cpu string) {
+	t.Helper()
+	p := &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: policy}}
+	if err := c.Patch(t.Context(), p, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"offer":{"fixed":{"cpu":"`+cpu+`"}}}}`))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// versions of all that the demo or its operator could write, by kind and name. The API server keeps Leases of its own, which are left out.
+func versions(t *testing.T, c client.Client) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, kind := range []schema.GroupVersionKind{
+		policyListKind,
+		{Group: "events.k8s.io", Version: "v1", Kind: "EventList"},
+		{Group: "coordination.k8s.io", Version: "v1", Kind: "LeaseList"},
+		{Version: "v1", Kind: "ServiceAccountList"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleList"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBindingList"},
+		{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinitionList"},
+	} {
+		var list metav1.PartialObjectMetadataList
+		list.SetGroupVersionKind(kind)
+		if err := c.List(t.Context(), &list); err != nil {
+			t.Fatal(err)
+		}
+		for i := range list.Items {
+			object := &list.Items[i]
+			if kind.Kind == "LeaseList" && object.Name != controllers.LeaderElectionID {
+				continue
+			}
+			all[kind.Kind+" "+client.ObjectKeyFromObject(object).String()] = object.ResourceVersion
+		}
+	}
+	return all
+}
+
+func TestWhereThereArePoliciesNoSamplesAreApplied(t *testing.T) {
+	kubeconfig, c := somebodys(t, map[string]string{"gold": "7", "silver": "3"})
+	d := start(t, kubeconfig)
+	wait(t, d.progress, "^2 policies are there: watching those$")
+	wait(t, d.progress, "Ctrl-C ends it")
+	wait(t, d.progress, "^$")
+	wait(t, d.table, `rome +gold +gold +cpu=7 `)
+	wait(t, d.table, `rome +silver +silver +cpu=3 `)
+	set(t, c, "silver", "4")
+	wait(t, d.table, `rome +silver +silver +cpu=4 `)
+	var policies v1alpha1.ResourcePolicyList
+	if err := c.List(t.Context(), &policies); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(policies.Items); n != 2 {
+		t.Errorf("%d policies, want the 2 that were there", n)
+	}
+	d.end(t)
+}
+
+func TestBesideAnotherProfferNothingOfTheClusterIsWritten(t *testing.T) {
+	kubeconfig, c := somebodys(t, map[string]string{"gold": "7"})
+	lead(t, c, metav1.NamespaceSystem)
+	d := start(t, kubeconfig)
+	wait(t, d.progress, "^a Proffer runs here .proffer-0 in namespace kube-system")
+	wait(t, d.progress, "^1 policy is there: watching that$")
+	wait(t, d.progress, "Ctrl-C ends it")
+	wait(t, d.progress, "^$")
+	wait(t, d.table, `rome +gold +gold +cpu=7 `)
+	// A leader writes the status of a policy that was edited at once.
+	for _, cpu := range []string{"8", "9", "10"} {
+		set(t, c, "gold", cpu)
+		before := versions(t, c)
+		wait(t, d.table, `rome +gold +gold +cpu=`+cpu+` `)
+		if diff := cmp.Diff(before, versions(t, c)); diff != "" {
+			t.Errorf("written (-before +after):\n%s", diff)
+		}
+	}
+	before := versions(t, c)
+	d.end(t)
+	after := versions(t, c)
+	for object, version := range before {
+		// The demo's own account went, as it should.
+		if now, there := after[object]; there && now != version {
+			t.Errorf("%s was written", object)
+		}
+	}
+	for object := range after {
+		if _, there := before[object]; !there {
+			t.Errorf("%s is left behind", object)
+		}
+	}
+	var policy v1alpha1.ResourcePolicy
+	if err := c.Get(t.Context(), client.ObjectKey{Name: "gold"}, &policy); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(v1alpha1.ResourcePolicyStatus{}, policy.Status); diff != "" {
+		t.Errorf("the status was written:\n%s", diff)
+	}
+}
+
+func TestAnotherProfferWithoutPoliciesIsGivenNone(t *testing.T) {
+	kubeconfig, c := somebodys(t, nil)
+	lead(t, c, metav1.NamespaceDefault)
+	var undo cleanup
+	joined, err := prepare(t.Context(), kubeconfig, &undo, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var policies v1alpha1.ResourcePolicyList
+	if err := c.List(t.Context(), &policies); err != nil {
+		t.Fatal(err)
+	}
+	if len(policies.Items) > 0 || joined.samples || joined.leaseNamespace != metav1.NamespaceDefault {
+		t.Errorf("%d policies, samples %v, elected in %q", len(policies.Items), joined.samples, joined.leaseNamespace)
+	}
+	if err := undo.run(io.Discard); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestALeaseThatNobodyHoldsAnyMoreIsNoProffer(t *testing.T) {
+	now := time.Now()
+	lease := func(change func(*coordinationv1.LeaseSpec)) coordinationv1.LeaseSpec {
+		renewed := metav1.NewMicroTime(now)
+		l := coordinationv1.LeaseSpec{HolderIdentity: new("proffer-0"), LeaseDurationSeconds: new(int32(15)), RenewTime: &renewed}
+		change(&l)
+		return l
+	}
+	renewed := func(at time.Duration) func(*coordinationv1.LeaseSpec) {
+		return func(l *coordinationv1.LeaseSpec) { l.RenewTime = new(metav1.NewMicroTime(now.Add(at))) }
+	}
+	for name, tc := range map[string]struct {
+		lease coordinationv1.LeaseSpec
+		want  bool
+	}{
+		"just renewed":           {lease(renewed(0)), true},
+		"a clock that is ahead":  {lease(renewed(30 * time.Second)), true},
+		"a clock that is behind": {lease(renewed(-74 * time.Second)), true},
+		"run out":                {lease(renewed(-76 * time.Second)), false},
+		"given back":             {lease(func(l *coordinationv1.LeaseSpec) { l.HolderIdentity = new("") }), false},
+		"never held":             {coordinationv1.LeaseSpec{}, false},
+		"never renewed":          {lease(func(l *coordinationv1.LeaseSpec) { l.RenewTime = nil }), false},
+		"of no duration":         {lease(func(l *coordinationv1.LeaseSpec) { l.LeaseDurationSeconds = nil }), false},
+	} {
+		if got := held(tc.lease, now); got != tc.want {
+			t.Errorf("%s: held is %v, want %v", name, got, tc.want)
+		}
+	}
+}
