@@ -132,7 +132,8 @@ func (s *Server) Start(ctx context.Context) error {
 		servers = append(servers, server)
 		s.options.Logger.Info("serving gRPC", "address", l.Addr().String(), "form", l.form.String(), "tls", s.options.TLS != TLS{})
 		group.Go(func() error {
-			if err := server.Serve(l.Listener); err != nil {
+			// A server that is told to stop before it began is no failure.
+			if err := server.Serve(l.Listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 				return fmt.Errorf("serving gRPC at %s: %w", l.Addr(), err)
 			}
 			return nil
