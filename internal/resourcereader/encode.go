@@ -20,19 +20,56 @@ func encodePools(offers []*offer.Offer) []byte {
 	return encode(pools)
 }
 
-// encodeFlat returns the answer in the flat form; the offers must be fit for it.
+// encodeFlat returns the answer in the flat form; the offers must be fit for it. Resources that only withdrawn offers name are in it too, at what
+// is still held of them or at 0: the client may have read them once, and Liqo removes none by itself.
 func encodeFlat(offers []*offer.Offer) []byte {
-	list := &flat.ResourceList{}
-	if len(offers) > 0 {
-		list.Resources = quantities(offers[0])
+	chosen, _ := pickFlat(offers)
+	values := map[string]int64{}
+	for _, o := range offers {
+		if live(o) {
+			continue
+		}
+		for _, a := range o.Amounts {
+			values[a.Resource] = max(values[a.Resource], a.Value)
+		}
+	}
+	if chosen != nil {
+		for _, a := range chosen.Amounts {
+			values[a.Resource] = a.Value
+		}
+	}
+	list := &flat.ResourceList{Resources: make(map[string]*wire.Quantity, len(values))}
+	for name, value := range values {
+		list.Resources[name] = quantity(name, value)
 	}
 	return encode(list)
 }
 
-// fitsFlat reports whether the flat form, which knows no classes, can say what is offered: the offer of the unnamed class, which
-// sorts first, or the only one.
-func fitsFlat(offers []*offer.Offer) bool {
-	return len(offers) <= 1 || offers[0].Class == ""
+// live reports whether a policy decides on the offer. One that was withdrawn stays, at 0 or at what is held.
+func live(o *offer.Offer) bool { return o.Policy != "" }
+
+// pickFlat returns the offer that the flat form, which knows no classes, tells of: that of the unnamed class, which sorts first, or the only
+// one; among those that are live, or where none is among those withdrawn. It is nil with fit where the withdrawn ones stand for it together, and
+// nil without fit where nobody can say which of the live ones is meant.
+func pickFlat(offers []*offer.Offer) (chosen *offer.Offer, fit bool) {
+	for _, wanted := range []bool{true, false} {
+		n := 0
+		for _, o := range offers {
+			if live(o) != wanted {
+				continue
+			}
+			if n++; n == 1 {
+				chosen = o
+			}
+		}
+		switch {
+		case n == 1, n > 1 && chosen.Class == "":
+			return chosen, true
+		case n > 1:
+			return nil, !wanted
+		}
+	}
+	return nil, true
 }
 
 // encode gives equal messages equal bytes.
@@ -47,8 +84,12 @@ func encode(m proto.Message) []byte {
 func quantities(o *offer.Offer) map[string]*wire.Quantity {
 	m := make(map[string]*wire.Quantity, len(o.Amounts))
 	for _, a := range o.Amounts {
-		q := capacity.Quantity(a.Resource, a.Value)
-		m[a.Resource] = &wire.Quantity{String_: new(q.String())}
+		m[a.Resource] = quantity(a.Resource, a.Value)
 	}
 	return m
+}
+
+func quantity(resource string, value int64) *wire.Quantity {
+	q := capacity.Quantity(resource, value)
+	return &wire.Quantity{String_: new(q.String())}
 }

@@ -149,7 +149,14 @@ func cpus(n int64) *offer.Entry {
 func entryOf(offers ...*offer.Offer) *offer.Entry { return &offer.Entry{Offers: offers} }
 
 func pool(class string, amounts ...offer.Amount) *offer.Offer {
-	return &offer.Offer{Class: class, Amounts: amounts, Override: -1}
+	return &offer.Offer{Class: class, Policy: "some", Amounts: amounts, Override: -1}
+}
+
+// withdrawn is a pool that no policy decides on any more.
+func withdrawn(class string, amounts ...offer.Amount) *offer.Offer {
+	o := pool(class, amounts...)
+	o.Policy = ""
+	return o
 }
 
 // published returns a table with these entries; anyone else is offered nothing.

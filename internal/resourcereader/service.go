@@ -101,10 +101,10 @@ func (s *service) readResources(ctx context.Context, request *wire.ClusterIdenti
 	if s.form == Pools {
 		return &encoded{entry.Encoded(int(Pools), encodePools)}, nil
 	}
-	if !fitsFlat(entry.Offers) {
+	if _, fit := pickFlat(entry.Offers); !fit {
 		return nil, status.Errorf(codes.FailedPrecondition,
-			"consumer %s is offered %d classes and none of them is unnamed, and the flat form can say only one: leave the class out of one policy, or serve the form pools",
-			id, len(entry.Offers))
+			"consumer %s is offered several classes and none of them is unnamed, and the flat form can say only one: leave the class out of one policy, or serve the form pools",
+			id)
 	}
 	return &encoded{entry.Encoded(int(Flat), encodeFlat)}, nil
 }

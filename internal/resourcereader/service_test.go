@@ -74,6 +74,55 @@ func TestFlatIsTheUnnamedClassOrTheOnlyOne(t *testing.T) {
 	wantCode(t, err, codes.FailedPrecondition)
 }
 
+func TestFlatFollowsAChangeOfTheClass(t *testing.T) {
+	of := func(resource string, n int64) offer.Amount { return offer.Amount{Resource: resource, Value: n} }
+	cpu := func(n int64) offer.Amount { return of("cpu", n*1000) }
+	for name, tc := range map[string]struct {
+		offers []*offer.Offer
+		want   map[string]string
+	}{
+		"unnamed to gold":   {[]*offer.Offer{withdrawn("", cpu(0)), pool("gold", cpu(2))}, map[string]string{"cpu": "2"}},
+		"gold to silver":    {[]*offer.Offer{withdrawn("gold", cpu(0)), pool("silver", cpu(3))}, map[string]string{"cpu": "3"}},
+		"gold to unnamed":   {[]*offer.Offer{pool("", cpu(1)), withdrawn("gold", cpu(0))}, map[string]string{"cpu": "1"}},
+		"the first is live": {[]*offer.Offer{pool("gold", cpu(2)), withdrawn("silver", cpu(0))}, map[string]string{"cpu": "2"}},
+		"a resource that the new class lacks": {
+			[]*offer.Offer{withdrawn("", cpu(0), of("nvidia.com/gpu", 0)), pool("gold", cpu(2))},
+			map[string]string{"cpu": "2", "nvidia.com/gpu": "0"},
+		},
+		"amounts held of what the new class lacks": {
+			[]*offer.Offer{withdrawn("", cpu(9), of("nvidia.com/gpu", 1)), withdrawn("gold", of("nvidia.com/gpu", 2)), pool("silver", cpu(3))},
+			map[string]string{"cpu": "3", "nvidia.com/gpu": "2"},
+		},
+		"one withdrawn": {[]*offer.Offer{withdrawn("gold", cpu(0))}, map[string]string{"cpu": "0"}},
+		"the unnamed withdrawn, and another": {
+			[]*offer.Offer{withdrawn("", cpu(1)), withdrawn("gold", cpu(2), of("pods", 4))},
+			map[string]string{"cpu": "1", "pods": "4"},
+		},
+		"all withdrawn and none unnamed": {
+			[]*offer.Offer{withdrawn("gold", cpu(0), of("memory", 7), of("pods", 3)), withdrawn("silver", cpu(2), of("pods", 1))},
+			map[string]string{"cpu": "2", "memory": "7", "pods": "3"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, published(map[string]*offer.Entry{"rome": entryOf(tc.offers...)}), form(Flat))
+			list, err := readFlat(t, r, "rome")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]string{}
+			for resource, q := range list.GetResources() {
+				got[resource] = q.GetString_()
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	r := start(t, published(map[string]*offer.Entry{"rome": entryOf(withdrawn("", cpu(0)), pool("gold", cpu(2)), pool("silver", cpu(3)))}), form(Flat))
+	_, err := readFlat(t, r, "rome")
+	wantCode(t, err, codes.FailedPrecondition)
+}
+
 // These bytes are built from the table of LIQO.md by hand, field by field, and sent under the paths that Liqo calls.
 func TestTheWireIsLiqosOwn(t *testing.T) {
 	str := func(field protowire.Number, s string) []byte {

@@ -89,6 +89,37 @@ func servesFlat(t *testing.T, address string) {
 	}
 }
 
+func TestAFlatClientFollowsAChangeOfTheClass(t *testing.T) {
+	apply(t, fixed("only", "gold", `cpu: 2, memory: 2G, pods: 20, nvidia.com/gpu: 1`))
+	w := dial(t, readyOperator(t, "--grpc-form=flat").grpc)
+	stream, err := w.subscribe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	notified := func(want string) {
+		t.Helper()
+		got, err := next(stream)
+		if err != nil || got != want {
+			t.Fatalf("notified of %q, %v, want %q", got, err, want)
+		}
+	}
+	notified("")
+	flatOffer(t, w, "rome", map[string]string{"cpu": "2", "memory": "2G", "pods": "20", "nvidia.com/gpu": "1"})
+
+	// What gold offered is withdrawn, and is not what is read; what silver lacks is taken back.
+	edit(t, fixed("only", "silver", `cpu: 7, memory: 1G, pods: 10`))
+	notified("rome")
+	flatOffer(t, w, "rome", map[string]string{"cpu": "7", "memory": "1G", "pods": "10", "nvidia.com/gpu": "0"})
+
+	edit(t, policy("only", `{offer: {fixed: {cpu: 3, memory: 3G, pods: 30}}}`))
+	notified("rome")
+	flatOffer(t, w, "rome", map[string]string{"cpu": "3", "memory": "3G", "pods": "30", "nvidia.com/gpu": "0"})
+
+	edit(t, fixed("only", "gold", `cpu: 4, memory: 4G, pods: 40`))
+	notified("rome")
+	flatOffer(t, w, "rome", map[string]string{"cpu": "4", "memory": "4G", "pods": "40", "nvidia.com/gpu": "0"})
+}
+
 func TestPoolsReadAsFlatAreJunkWithoutAnError(t *testing.T) {
 	apply(t, fixed("standard", "gold", `cpu: "2", memory: 2G, pods: "10"`))
 	operator := readyOperator(t)
