@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -185,6 +186,18 @@ func TestPortsServicesFlagsAndProbesAgree(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A replica tells of changes only to whom it has answered reads. What balances each call, as meshes do when they see HTTP/2, parts a Liqo's
+// stream from its reads, and it is told nothing.
+func TestMeshesAreToldToKeepAConnectionTogether(t *testing.T) {
+	for _, set := range [][]string{nil, {"flat"}, {"tls"}, {"tls", "flat"}} {
+		for _, p := range find[corev1.Service](t, render(t, set...), "Service", "proffer").Spec.Ports {
+			if got := ptr.Deref(p.AppProtocol, ""); got != "tcp" {
+				t.Errorf("%v: port %d has the application protocol %q, want tcp", set, p.Port, got)
+			}
+		}
 	}
 }
 

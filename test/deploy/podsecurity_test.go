@@ -33,6 +33,10 @@ func TestPodsOfTheDeploymentAreAdmitted(t *testing.T) {
 			if got := ptr.Deref(pod.Spec.Priority, 0); got != 1_000_000 {
 				t.Errorf("priority = %d, want that of the class proffer", got)
 			}
+			// Anybody may name the class, so it must not evict.
+			if got := ptr.Deref(pod.Spec.PreemptionPolicy, ""); got != corev1.PreemptNever {
+				t.Errorf("preemption policy = %q, want %q", got, corev1.PreemptNever)
+			}
 		})
 	}
 }
