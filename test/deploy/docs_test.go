@@ -10,25 +10,55 @@ import (
 
 var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
 
-// Every policy that docs/install.md shows can be applied as it stands.
+// Every policy that README.md and docs/install.md show can be applied as it stands. Those of docs/resourcepolicy.md are tested beside the API.
 func TestThePoliciesInTheDocsAreAccepted(t *testing.T) {
-	text, err := os.ReadFile("../../docs/install.md")
+	for file, least := range map[string]int{"README.md": 2, "docs/install.md": 3} {
+		t.Run(file, func(t *testing.T) {
+			text, err := os.ReadFile(filepath.Join("../..", file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			for _, block := range yamlBlock.FindAllStringSubmatch(string(text), -1) {
+				if !strings.Contains(block[1], "kind: ResourcePolicy") {
+					continue
+				}
+				n++
+				manifest := filepath.Join(t.TempDir(), "policy.yaml")
+				if err := os.WriteFile(manifest, []byte(block[1]), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				mustKubectl(t, "apply", "--dry-run=server", "--validate=strict", "-f", manifest)
+			}
+			if n < least {
+				t.Errorf("%d policies, want %d at least", n, least)
+			}
+		})
+	}
+}
+
+var command = regexp.MustCompile(`(?m)^\$ make ([a-z]+)|\x60make ([a-z]+)`)
+
+// Every target of make that the docs name is there.
+func TestTheMakeTargetsInTheDocsAreThere(t *testing.T) {
+	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := 0
-	for _, block := range yamlBlock.FindAllStringSubmatch(string(text), -1) {
-		if !strings.Contains(block[1], "kind: ResourcePolicy") {
-			continue
-		}
-		n++
-		file := filepath.Join(t.TempDir(), "policy.yaml")
-		if err := os.WriteFile(file, []byte(block[1]), 0o600); err != nil {
+	for _, file := range []string{"README.md", "CONTRIBUTING.md", "docs/install.md"} {
+		text, err := os.ReadFile(filepath.Join("../..", file))
+		if err != nil {
 			t.Fatal(err)
 		}
-		mustKubectl(t, "apply", "--dry-run=server", "--validate=strict", "-f", file)
+		for _, match := range command.FindAllStringSubmatch(string(text), -1) {
+			n++
+			if target := match[1] + match[2]; !strings.Contains(string(makefile), "\n"+target+":") {
+				t.Errorf("%s names make %s, which is not in the Makefile", file, target)
+			}
+		}
 	}
-	if n < 3 {
-		t.Errorf("%d policies in the docs, want 3 at least", n)
+	if n < 5 {
+		t.Errorf("%d targets in the docs, want 5 at least", n)
 	}
 }
