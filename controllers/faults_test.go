@@ -16,7 +16,7 @@ import (
 )
 
 // The tests of this file each hold down one fault of the plugins that Proffer replaces (fixed-resources, node-labels-resources) or of Liqo's
-// own LocalResourceMonitor, with real objects from end to end.
+// own LocalResourceMonitor, with real objects from end to end. faults_index_test.go lists all the faults with the tests of each.
 
 func TestFault_AmountsOnlyInFlagsAndTheSameForEverybody(t *testing.T) {
 	o := startOperator(t)

@@ -1,0 +1,83 @@
+package resourcereader
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	"proffer.dev/proffer/internal/offer"
+	wire "proffer.dev/proffer/proto/resourcereader"
+)
+
+// lonely is a stream that wants one sender at a time, as gRPC does.
+type lonely struct {
+	grpc.ServerStream
+	ctx      context.Context
+	sending  atomic.Int32
+	overlaps atomic.Int32
+	last     chan struct{}
+}
+
+func (s *lonely) Context() context.Context { return s.ctx }
+
+func (s *lonely) SendMsg(m any) error {
+	if s.sending.Add(1) > 1 {
+		s.overlaps.Add(1)
+	}
+	defer s.sending.Add(-1)
+	runtime.Gosched()
+	if m.(*wire.ClusterIdentity).GetClusterID() == "last" {
+		close(s.last)
+	}
+	return nil
+}
+
+func TestFault_SendOfOneStreamFromSeveralGoroutines(t *testing.T) {
+	const consumers = 20
+	entries := func(n int64) map[string]*offer.Entry {
+		all := map[string]*offer.Entry{"last": cpus(0)}
+		for i := range consumers {
+			all[fmt.Sprint(i)] = cpus(n)
+		}
+		return all
+	}
+	tab := published(entries(0))
+	for id := range entries(0) {
+		if _, err := tab.Lookup(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(timeout(t))
+	defer cancel()
+	stream := &lonely{ctx: ctx, last: make(chan struct{})}
+	ended := make(chan error)
+	go func() { ended <- (&service{table: tab, life: t.Context()}).subscribe(stream) }()
+	var publishers sync.WaitGroup
+	for p := range int64(8) {
+		publishers.Go(func() {
+			for n := range int64(100) {
+				publish(tab, entries(1+p*100+n))
+			}
+		})
+	}
+	publishers.Wait()
+	end := entries(0)
+	end["last"] = cpus(1)
+	publish(tab, end)
+	select {
+	case <-stream.last:
+	case <-ctx.Done():
+		t.Error("the last change was not sent")
+	}
+	cancel()
+	wantCode(t, <-ended, codes.Canceled)
+	if n := stream.overlaps.Load(); n > 0 {
+		t.Errorf("%d times two goroutines were sending", n)
+	}
+}
