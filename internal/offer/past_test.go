@@ -129,3 +129,14 @@ func TestAPolicyThatEvictsByWithdrawingSaysSo(t *testing.T) {
 	r = c.evaluate(r, nil, fixed("p", amounts, reclaim(Evict), scope(ids("oslo")), version("2")))
 	expect(t, "evicted, without pods", r.Reports["p"].Zeroed, []string(nil))
 }
+
+func TestAnOfferThatIsWithdrawnAndHeldReadsAnew(t *testing.T) {
+	c := newCluster("n1")
+	c.pod("a", "n1", "rome", 2000)
+	silver := fixed("s", capacity.Amounts{"cpu": 1000}, class("silver"))
+	before := c.evaluate(nil, nil, fixed("g", capacity.Amounts{"cpu": 2000}, class("gold")), silver)
+	after := c.evaluate(before, nil, silver)
+	expect(t, "amounts", offered(after, "rome"), offered(before, "rome"))
+	// Who reads the flat form could be told nothing of two classes, and is now told of silver.
+	expect(t, "reads the same", after.Entries["rome"].SameAmounts(before.Entries["rome"]), false)
+}

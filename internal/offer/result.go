@@ -69,7 +69,8 @@ func (e *Entry) Encoded(slot int, encode func([]*Offer) []byte) []byte {
 	return b
 }
 
-// SameAmounts reports whether a consumer reads the same from both entries. Either may be nil, which reads as no offers.
+// SameAmounts reports whether a consumer reads the same from both entries, in every form: the flat one says only what is in force.
+// Either may be nil, which reads as no offers.
 func (e *Entry) SameAmounts(o *Entry) bool {
 	if e == o {
 		return true
@@ -82,7 +83,7 @@ func (e *Entry) SameAmounts(o *Entry) bool {
 		b = o.Offers
 	}
 	return slices.EqualFunc(a, b, func(x, y *Offer) bool {
-		return x == y || x.Class == y.Class && slices.Equal(x.Amounts, y.Amounts)
+		return x == y || x.Class == y.Class && (x.Policy == "") == (y.Policy == "") && slices.Equal(x.Amounts, y.Amounts)
 	})
 }
 

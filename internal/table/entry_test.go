@@ -10,5 +10,5 @@ var amounts atomic.Int64
 
 // newEntry returns an entry that reads like no other.
 func newEntry() *offer.Entry {
-	return &offer.Entry{Offers: []*offer.Offer{{Amounts: []offer.Amount{{Resource: "cpu", Value: amounts.Add(1)}}}}}
+	return &offer.Entry{Offers: []*offer.Offer{{Policy: "p", Amounts: []offer.Amount{{Resource: "cpu", Value: amounts.Add(1)}}}}}
 }
