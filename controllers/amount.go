@@ -66,5 +66,3 @@ func quantities(a capacity.Amounts) corev1.ResourceList {
 	}
 	return out
 }
-
-// quantity is written in the way that is shorter: what was asked for as 16Gi reads 16Gi, and what was asked for as 2G reads 2G.

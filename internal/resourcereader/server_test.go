@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
 
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
@@ -52,7 +54,7 @@ func TestHealthFollowsTheServersLife(t *testing.T) {
 	if update, err := watch.Recv(); err != nil || update.GetStatus() != healthv1.HealthCheckResponse_NOT_SERVING {
 		t.Errorf("on shutdown: %v, %v", update.GetStatus(), err)
 	}
-	if _, err := watch.Recv(); err == nil || errors.Is(err, context.DeadlineExceeded) {
+	if _, err := watch.Recv(); err == nil || status.Code(err) == codes.DeadlineExceeded {
 		t.Errorf("the watch outlives the server: %v", err)
 	}
 	r.shutdownNow(t)
@@ -272,7 +274,7 @@ func TestWrongInputEndsTheCallOrTheConnectionAndNothingElse(t *testing.T) {
 		}
 		_ = conn.SetDeadline(time.Now().Add(patience))
 		_, _ = io.WriteString(conn, garbage)
-		if _, err := io.Copy(io.Discard, conn); errors.Is(err, context.DeadlineExceeded) {
+		if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%.20q: the connection stays open", garbage)
 		}
 		_ = conn.Close()
