@@ -1,37 +1,98 @@
 package controllers
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"proffer.dev/proffer/api/v1alpha1"
 )
 
-// retryPeriod has a follower notice soon that the leader is gone.
-const retryPeriod = 200 * time.Millisecond
+// shortLease is lost, and taken over, as soon as the API allows: a Lease lasts for whole seconds.
+func shortLease(t *testing.T) *LeaderElection {
+	t.Helper()
+	return &LeaderElection{Namespace: aNamespace(t), LeaseDuration: 2 * time.Second, RenewDeadline: time.Second, RetryPeriod: 100 * time.Millisecond}
+}
 
-// hold takes a Lease for somebody who never gives it up.
-func hold(t *testing.T, name string) {
+// longLease is not lost by time that passes, not even in a slow test.
+func longLease(t *testing.T) *LeaderElection {
+	t.Helper()
+	return &LeaderElection{Namespace: aNamespace(t), LeaseDuration: 2 * time.Hour, RenewDeadline: time.Hour, RetryPeriod: 100 * time.Millisecond}
+}
+
+func aNamespace(t *testing.T) string {
+	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "lease-"}}
+	if err := api.Create(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	return namespace.Name
+}
+
+func electing(election *LeaderElection) func(*Options) {
+	return func(o *Options) { o.LeaderElection = election }
+}
+
+func leases(t *testing.T, namespace string) coordinationv1client.LeaseInterface {
 	t.Helper()
 	clientset, err := kubernetes.NewForConfig(cluster.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return clientset.CoordinationV1().Leases(namespace)
+}
+
+// somebody's Lease is never given up.
+func somebodys() coordinationv1.LeaseSpec {
 	now := metav1.NowMicro()
-	lease := &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault},
-		Spec: coordinationv1.LeaseSpec{
-			HolderIdentity: new("somebody"), LeaseDurationSeconds: new(int32(3600)), AcquireTime: &now, RenewTime: &now,
-		},
+	return coordinationv1.LeaseSpec{HolderIdentity: new("somebody"), LeaseDurationSeconds: new(int32(3600)), AcquireTime: &now, RenewTime: &now}
+}
+
+func holder(t *testing.T, namespace string) string {
+	t.Helper()
+	lease, err := leases(t, namespace).Get(context.WithoutCancel(t.Context()), LeaderElectionID, metav1.GetOptions{})
+	if err != nil {
+		t.Error(err)
+		return ""
 	}
-	if _, err := clientset.CoordinationV1().Leases(metav1.NamespaceDefault).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
+	if lease.Spec.HolderIdentity == nil {
+		return ""
 	}
+	return *lease.Spec.HolderIdentity
+}
+
+func setHolder(t *testing.T, namespace string, spec coordinationv1.LeaseSpec) {
+	t.Helper()
+	eventually(t, func() string {
+		lease, err := leases(t, namespace).Get(t.Context(), LeaderElectionID, metav1.GetOptions{})
+		if err == nil {
+			lease.Spec = spec
+			_, err = leases(t, namespace).Update(t.Context(), lease, metav1.UpdateOptions{})
+		}
+		if err != nil {
+			return err.Error()
+		}
+		return ""
+	})
 }
 
 func resourceVersion(t *testing.T, policy string) string {
@@ -41,4 +102,209 @@ func resourceVersion(t *testing.T, policy string) string {
 		t.Fatal(err)
 	}
 	return p.ResourceVersion
+}
+
+// competitor is a leader with nothing else in its process.
+type competitor struct {
+	stop func()
+	// err is what it ended with, once it is stopped.
+	err error
+}
+
+func newCompetitor(t *testing.T, election *LeaderElection, work ...manager.RunnableFunc) *leader {
+	t.Helper()
+	mgr, err := ctrl.NewManager(rest.CopyConfig(cluster.Config), ctrl.Options{Scheme: NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var runnables []manager.Runnable
+	for _, w := range work {
+		runnables = append(runnables, w)
+	}
+	l, err := newLeader(mgr, election, mgr.GetLogger(), runnables...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// compete runs a leader with this work until the test ends.
+func compete(t *testing.T, election *LeaderElection, work ...manager.RunnableFunc) *competitor {
+	t.Helper()
+	l := newCompetitor(t, election, work...)
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	c := &competitor{}
+	wg.Go(func() { c.err = l.Start(ctx) })
+	c.stop = sync.OnceFunc(func() { cancel(); wg.Wait() })
+	t.Cleanup(c.stop)
+	return c
+}
+
+// reach waits for a signal of the work.
+func reach(t *testing.T, what string, c <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(patience):
+		t.Fatalf("not reached: %s", what)
+	}
+}
+
+func TestTheLeaseIsGivenBackAfterTheWorkHasEnded(t *testing.T) {
+	election := longLease(t)
+	working, next := make(chan struct{}), make(chan struct{})
+	var atOnce atomic.Int32
+	first := compete(t, election, func(ctx context.Context) error {
+		atOnce.Add(1)
+		defer atOnce.Add(-1)
+		me := holder(t, election.Namespace)
+		close(working)
+		<-ctx.Done()
+		// It takes its time to end. Whoever gives the Lease back meanwhile has long done so by the last look.
+		for range 50 {
+			if now := holder(t, election.Namespace); now != me || now == "" {
+				t.Errorf("%q holds the lease while %q works", now, me)
+			}
+		}
+		return nil
+	})
+	reach(t, "the first works", working)
+	compete(t, election, func(ctx context.Context) error {
+		if atOnce.Load() != 0 {
+			t.Error("two work at once")
+		}
+		close(next)
+		<-ctx.Done()
+		return nil
+	})
+	first.stop()
+	if first.err != nil {
+		t.Error(first.err)
+	}
+	// Leases of two hours: it does not get it by waiting.
+	reach(t, "the next works", next)
+}
+
+func TestALeaseThatSomebodyElseTookEndsTheWorkAtOnceAndOnlyTheWork(t *testing.T) {
+	for name, lose := range map[string]func(t *testing.T, namespace string){
+		"overwritten": func(t *testing.T, namespace string) { setHolder(t, namespace, somebodys()) },
+		"deleted, and made anew": func(t *testing.T, namespace string) {
+			// The leader may be quicker, which takes nothing from it.
+			eventually(t, func() string {
+				_ = leases(t, namespace).Delete(t.Context(), LeaderElectionID, metav1.DeleteOptions{})
+				_, err := leases(t, namespace).Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: LeaderElectionID}, Spec: somebodys()}, metav1.CreateOptions{})
+				if err != nil {
+					return err.Error()
+				}
+				return ""
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			election := longLease(t)
+			working, ended := make(chan struct{}, 10), make(chan struct{}, 10)
+			c := compete(t, election, func(ctx context.Context) error {
+				working <- struct{}{}
+				<-ctx.Done()
+				ended <- struct{}{}
+				return nil
+			})
+			reach(t, "it works", working)
+			me := holder(t, election.Namespace)
+			lose(t, election.Namespace)
+			reach(t, "the work ended", ended) // Long before RenewDeadline, which is an hour.
+			if now := holder(t, election.Namespace); now != "somebody" {
+				t.Errorf("%q holds the lease", now)
+			}
+			setHolder(t, election.Namespace, coordinationv1.LeaseSpec{})
+			reach(t, "it works again", working)
+			if now := holder(t, election.Namespace); now != me {
+				t.Errorf("%q holds the lease, want %q again", now, me)
+			}
+			c.stop()
+			if c.err != nil || holder(t, election.Namespace) != "" {
+				t.Errorf("it ended with %v, and %q holds the lease", c.err, holder(t, election.Namespace))
+			}
+		})
+	}
+}
+
+func TestWhoNeverLedLeavesTheLeaseToItsHolder(t *testing.T) {
+	election := longLease(t)
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: LeaderElectionID}, Spec: somebodys()}
+	before, err := leases(t, election.Namespace).Create(t.Context(), lease, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := compete(t, election, func(context.Context) error {
+		t.Error("it works without the lease")
+		return nil
+	})
+	c.stop()
+	after, err := leases(t, election.Namespace).Get(t.Context(), LeaderElectionID, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before.Spec, after.Spec); diff != "" || c.err != nil {
+		t.Errorf("%v %s", c.err, diff)
+	}
+}
+
+func TestWorkThatFailsEndsTheOtherWorkAndTheLeader(t *testing.T) {
+	for name, election := range map[string]*LeaderElection{"elected": longLease(t), "alone": nil} {
+		t.Run(name, func(t *testing.T) {
+			broken, ended := errors.New("broken"), make(chan struct{})
+			c := compete(t, election,
+				func(context.Context) error { return broken },
+				func(ctx context.Context) error { <-ctx.Done(); close(ended); return nil },
+			)
+			reach(t, "the other work ended", ended)
+			c.stop()
+			if !errors.Is(c.err, broken) {
+				t.Errorf("it ended with %v", c.err)
+			}
+			if election != nil && holder(t, election.Namespace) != "" {
+				t.Errorf("%q still holds the lease", holder(t, election.Namespace))
+			}
+		})
+	}
+}
+
+func TestWhoIsAloneWorksAtOnceAndWithoutALease(t *testing.T) {
+	working := make(chan struct{})
+	c := compete(t, nil, func(ctx context.Context) error { close(working); <-ctx.Done(); return nil })
+	reach(t, "it works", working)
+	c.stop()
+	if c.err != nil {
+		t.Error(c.err)
+	}
+}
+
+func TestTheNamespaceOfTheLease(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "namespace")
+	if _, err := podNamespace(file); err == nil || !strings.Contains(err.Error(), "write --leader-election-namespace=NAMESPACE") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("outside of a Pod: %v", err)
+	}
+	if err := os.WriteFile(file, []byte("proffer-system\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if name, err := podNamespace(file); name != "proffer-system" || err != nil {
+		t.Errorf("in a Pod: %q, %v", name, err)
+	}
+	if _, err := podNamespace(filepath.Dir(file)); err == nil || !strings.Contains(err.Error(), "write --leader-election-namespace=NAMESPACE") {
+		t.Errorf("what is no file: %v", err)
+	}
+}
+
+func TestDurationsOfALease(t *testing.T) {
+	want := LeaderElection{LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: time.Second}
+	if diff := cmp.Diff(want, LeaderElection{RetryPeriod: time.Second}.withDefaults()); diff != "" {
+		t.Error(diff)
+	}
+	// Durations that do not fit together are an error and no crash.
+	l := newCompetitor(t, &LeaderElection{Namespace: metav1.NamespaceDefault, RenewDeadline: time.Minute})
+	if err := l.Start(t.Context()); !strings.Contains(fmt.Sprint(err), "leaseDuration must be greater than renewDeadline") {
+		t.Errorf("got %v", err)
+	}
 }

@@ -38,7 +38,7 @@ type operator struct {
 }
 
 // startOperator runs an operator until the test ends, and returns when it has published its first offers.
-func startOperator(t *testing.T, with ...func(*ctrl.Options)) *operator {
+func startOperator(t *testing.T, with ...func(*Options)) *operator {
 	t.Helper()
 	o := launchOperator(t, cluster.Config, with...)
 	select {
@@ -49,23 +49,23 @@ func startOperator(t *testing.T, with ...func(*ctrl.Options)) *operator {
 	return o
 }
 
-func launchOperator(t *testing.T, config *rest.Config, with ...func(*ctrl.Options)) *operator {
+func launchOperator(t *testing.T, config *rest.Config, with ...func(*Options)) *operator {
 	t.Helper()
-	options := ctrl.Options{
+	mgr, err := ctrl.NewManager(rest.CopyConfig(config), ctrl.Options{
 		Scheme:  NewScheme(),
 		Cache:   CacheOptions(),
 		Metrics: metricsserver.Options{BindAddress: "0"},
-	}
-	for _, f := range with {
-		f(&options)
-	}
-	mgr, err := ctrl.NewManager(rest.CopyConfig(config), options)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	batch := NewBatch(5 * time.Millisecond)
 	o := &operator{t: t, ledger: capacity.NewLedger(), table: table.New(table.Options{OnStranger: batch.Wake})}
-	if err := Setup(mgr, Options{Ledger: o.ledger, Table: o.table, Batch: batch}); err != nil {
+	options := Options{Ledger: o.ledger, Table: o.table, Batch: batch}
+	for _, f := range with {
+		f(&options)
+	}
+	if err := Setup(mgr, options); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -37,9 +37,6 @@ import (
 // +kubebuilder:rbac:roleName=proffer-leader-election,namespace=proffer-system,groups=coordination.k8s.io,resources=leases,resourceNames=proffer.dev,verbs=get;update
 // +kubebuilder:rbac:roleName=proffer-leader-election,namespace=proffer-system,groups="",resources=events,verbs=create;patch
 
-// LeaderElectionID is the name of the Lease that the leader holds.
-const LeaderElectionID = "proffer.dev"
-
 // Options are what Setup needs beside the manager.
 type Options struct {
 	// Ledger is kept up to date with nodes and pods.
@@ -48,6 +45,8 @@ type Options struct {
 	Table *table.Table
 	// Batch gathers events; whoever wakes it has all offers worked out anew.
 	Batch *Batch
+	// LeaderElection has only one replica write. Nil is for an operator that is alone. The manager itself must not elect a leader.
+	LeaderElection *LeaderElection
 	// Metrics is where metrics are registered, nil for nowhere.
 	Metrics prometheus.Registerer
 }
@@ -104,6 +103,10 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 			outcome: latest, published: statuses.batch.Wake, metrics: timings, log: log.WithName("offers"),
 		}
 	)
+	leader, err := newLeader(mgr, opts.LeaderElection, log.WithName("leader"), statuses)
+	if err != nil {
+		return err
+	}
 	sources, err := watchObjects(mgr.GetCache(), opts, policies, statuses.batch.Wake)
 	if err != nil {
 		return err
@@ -117,7 +120,7 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 			return fmt.Errorf("registering metrics: %w", err)
 		}
 	}
-	return errors.Join(mgr.Add(peers), mgr.Add(evaluate), mgr.Add(statuses))
+	return errors.Join(mgr.Add(peers), mgr.Add(evaluate), mgr.Add(leader))
 }
 
 // watchObjects brings nodes, pods and policies to their accounts. Nothing in a handler waits for anything but a short lock.

@@ -8,11 +8,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
@@ -238,18 +238,12 @@ func TestAStatusThatSomebodyElseWroteIsPutRight(t *testing.T) {
 }
 
 func TestOnlyTheLeaderWritesAndEveryReplicaServes(t *testing.T) {
-	elect := func(name string) func(*ctrl.Options) {
-		return func(o *ctrl.Options) {
-			o.LeaderElection, o.LeaderElectionID, o.LeaderElectionNamespace = true, name, metav1.NamespaceDefault
-			o.LeaderElectionReleaseOnCancel = true
-			o.RetryPeriod = new(retryPeriod)
-		}
-	}
-	leader := startOperator(t, elect("lead"))
+	election := longLease(t)
+	leader := startOperator(t, electing(election))
 	p := create(t, aPolicy("p", fixed("cpu", "1", "memory", "1Gi", "pods", "1")))
 	ready(t, "p", v1alpha1.ReasonOffering)
 
-	follower := startOperator(t, elect("lead"))
+	follower := startOperator(t, electing(election))
 	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) {
 		s.Offer.Fixed = quantitiesOf("cpu", "2", "memory", "1Gi", "pods", "1")
 	})
@@ -269,11 +263,12 @@ func TestOnlyTheLeaderWritesAndEveryReplicaServes(t *testing.T) {
 }
 
 func TestAFollowerWritesNothing(t *testing.T) {
-	lease := "held-elsewhere"
-	hold(t, lease)
-	follower := startOperator(t, func(o *ctrl.Options) {
-		o.LeaderElection, o.LeaderElectionID, o.LeaderElectionNamespace = true, lease, metav1.NamespaceDefault
-	})
+	election := longLease(t)
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: LeaderElectionID}, Spec: somebodys()}
+	if _, err := leases(t, election.Namespace).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	follower := startOperator(t, electing(election))
 	create(t, aPolicy("p", fixed("cpu", "1", "memory", "1Gi", "pods", "1")))
 	follower.offersOf("rome", "cpu", 1000)
 	follower.caughtUp()

@@ -29,7 +29,7 @@ const (
 	statusTimeout = 10 * time.Second
 )
 
-// statusWriter brings what came of the policies to their statuses. It runs on the leader only.
+// statusWriter brings what came of the policies to their statuses. It is work for the leader: two writers would undo each other's.
 type statusWriter struct {
 	client  client.Client
 	outcome *atomic.Pointer[outcome]
@@ -49,10 +49,7 @@ type written struct {
 	again, retry time.Time
 }
 
-// NeedLeaderElection is true: two writers would undo each other's work.
-func (w *statusWriter) NeedLeaderElection() bool { return true }
-
-// Start writes until the context ends. What an earlier leader left undone is done first.
+// Start writes until the context ends, and can be started again. What an earlier leader left undone is done first.
 func (w *statusWriter) Start(ctx context.Context) error {
 	later := time.AfterFunc(0, w.batch.Wake)
 	defer later.Stop()

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
+	"proffer.dev/proffer/controllers"
 	"proffer.dev/proffer/internal/resourcereader"
 )
 
@@ -28,7 +29,7 @@ type options struct {
 
 	metrics, probes, pprof string
 	leaderElect            bool
-	leaderNamespace        string
+	election               controllers.LeaderElection
 	batchPeriod            time.Duration
 
 	grpc      string
@@ -53,7 +54,7 @@ func parseFlags(args []string, help io.Writer) (options, error) {
 	fs.StringVar(&o.probes, "health-probe-bind-address", ":8081", "Where /healthz and /readyz are served; 0 turns them off.")
 	fs.StringVar(&o.pprof, "pprof-bind-address", "", "Where pprof is served, to anybody; 0 or nothing turns it off.")
 	fs.BoolVar(&o.leaderElect, "leader-elect", false, "Write statuses only while leading; needed with more than one replica.")
-	fs.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "Namespace of the Lease that the leader holds; by default that of the Pod.")
+	fs.StringVar(&o.election.Namespace, "leader-election-namespace", "", "Namespace of the Lease that the leader holds; by default that of the Pod.")
 	fs.Func("batch-period", "How long events are gathered before offers are worked out anew. (default 100ms)", func(s string) error {
 		d, err := time.ParseDuration(s)
 		if err != nil {
@@ -117,7 +118,7 @@ func (o *options) check() error {
 			}
 		}
 	}
-	if o.leaderNamespace != "" && !o.leaderElect {
+	if o.election.Namespace != "" && !o.leaderElect {
 		return errors.New("--leader-election-namespace says where the leader is elected: write --leader-elect too, or leave it out")
 	}
 	return o.checkGRPC()

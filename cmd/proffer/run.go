@@ -54,9 +54,11 @@ func run(ctx context.Context, o options) error {
 		if err != nil {
 			return err
 		}
-		if err := controllers.Setup(mgr, controllers.Options{ //nolint:contextcheck // what it sets up runs with the manager's context
-			Ledger: capacity.NewLedger(), Table: offers, Batch: batch, Metrics: metrics.Registry,
-		}); err != nil {
+		setup := controllers.Options{Ledger: capacity.NewLedger(), Table: offers, Batch: batch, Metrics: metrics.Registry}
+		if o.leaderElect {
+			setup.LeaderElection = &o.election
+		}
+		if err := controllers.Setup(mgr, setup); err != nil { //nolint:contextcheck // what it sets up runs with the manager's context
 			return err
 		}
 		return mgr.Start(managing)
@@ -77,13 +79,8 @@ func newManager(config *rest.Config, o options, ready *readiness) (ctrl.Manager,
 			BindAddress: o.metrics, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization,
 			ExtraHandlers: map[string]http.Handler{explain.Path: explanations, explain.Path + "/": explanations},
 		},
-		HealthProbeBindAddress:  o.probes,
-		PprofBindAddress:        pprof,
-		LeaderElection:          o.leaderElect,
-		LeaderElectionID:        controllers.LeaderElectionID,
-		LeaderElectionNamespace: o.leaderNamespace,
-		// The process ends with the manager, so the next leader need not wait for the lease to run out.
-		LeaderElectionReleaseOnCancel: true,
+		HealthProbeBindAddress: o.probes,
+		PprofBindAddress:       pprof,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("setting up: %w", err)

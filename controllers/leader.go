@@ -1,0 +1,228 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// LeaderElectionID is the name of the Lease that the leader holds.
+const LeaderElectionID = "proffer.dev"
+
+// podNamespaceFile is where a Pod finds the name of its namespace.
+const podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// LeaderElection says how replicas agree on the one that writes. A duration of 0 is what Kubernetes' own components take.
+type LeaderElection struct {
+	// Namespace is that of the Lease; by default that of the Pod.
+	Namespace string
+	// LeaseDuration, in whole seconds, is for how long nobody else takes a Lease that is not renewed any more. 15 s by default.
+	LeaseDuration time.Duration
+	// RenewDeadline is for how long the leader tries to renew before it stops its work. It is less than LeaseDuration; 10 s by default.
+	RenewDeadline time.Duration
+	// RetryPeriod is between two tries to take or to renew the Lease. 2 s by default.
+	RetryPeriod time.Duration
+}
+
+// leader runs what only one replica may do: while it holds the Lease, or all the time if there is none. To lose the Lease, as everybody
+// does while the API server is away, ends that work and nothing else: offers are served by every replica, with or without a leader.
+// The manager's own election would end the process.
+type leader struct {
+	// work returns nil when its context ends, and may be started again after that. An error ends the process.
+	work []manager.Runnable
+	// lease is nil if nobody else can write.
+	lease resourcelock.Interface
+	times LeaderElection
+	log   logr.Logger
+}
+
+// newLeader makes a leader that has to be added to the manager. Without an election it does the work from the start.
+func newLeader(mgr ctrl.Manager, election *LeaderElection, log logr.Logger, work ...manager.Runnable) (*leader, error) {
+	l := &leader{work: work, log: log}
+	if election == nil {
+		return l, nil
+	}
+	l.times = election.withDefaults()
+	var err error
+	if l.times.Namespace == "" {
+		if l.times.Namespace, err = podNamespace(podNamespaceFile); err != nil {
+			return nil, err
+		}
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("naming this replica: %w", err)
+	}
+	identity := host + "_" + string(uuid.NewUUID())
+	config := rest.AddUserAgent(mgr.GetConfig(), "leader-election")
+	// One request that hangs must not cost the Lease.
+	config.Timeout = max(l.times.RenewDeadline/2, time.Second)
+	client, err := coordinationv1client.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for the Lease: %w", err)
+	}
+	l.lease = &resourcelock.LeaseLock{
+		LeaseMeta: metav1.ObjectMeta{Namespace: l.times.Namespace, Name: LeaderElectionID},
+		Client:    client,
+		LockConfig: resourcelock.ResourceLockConfig{
+			Identity:      identity,
+			EventRecorder: mgr.GetEventRecorderFor(identity), //nolint:staticcheck // client-go's election takes no recorder of the newer kind
+		},
+	}
+	return l, nil
+}
+
+func (e LeaderElection) withDefaults() LeaderElection {
+	for _, d := range []struct {
+		value    *time.Duration
+		fallback time.Duration
+	}{{&e.LeaseDuration, 15 * time.Second}, {&e.RenewDeadline, 10 * time.Second}, {&e.RetryPeriod, 2 * time.Second}} {
+		if *d.value == 0 {
+			*d.value = d.fallback
+		}
+	}
+	return e
+}
+
+func podNamespace(file string) (string, error) {
+	name, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", errors.New("this is not a Pod, which would know a namespace for the Lease: write --leader-election-namespace=NAMESPACE")
+	}
+	if err != nil {
+		return "", fmt.Errorf("finding the namespace for the Lease; write --leader-election-namespace=NAMESPACE: %w", err)
+	}
+	return strings.TrimSpace(string(name)), nil
+}
+
+// NeedLeaderElection is false: the manager elects nobody.
+func (l *leader) NeedLeaderElection() bool { return false }
+
+// Start competes for the Lease until the context ends, and again each time that it is lost. It returns when the work has ended and the
+// Lease is given back.
+func (l *leader) Start(ctx context.Context) error {
+	if l.lease == nil {
+		return l.run(ctx)
+	}
+	ctx = klog.NewContext(ctx, l.log)
+	defer l.release(ctx)
+	for ctx.Err() == nil {
+		if err := l.term(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *leader) run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, w := range l.work {
+		group.Go(func() error { return w.Start(ctx) })
+	}
+	return group.Wait()
+}
+
+// term waits for the Lease and does the work until the Lease is lost or the context ends. When it returns, the work has ended.
+func (l *leader) term(ctx context.Context) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	held := &heldLease{Interface: l.lease, lost: end}
+	ended := make(chan error, 1)
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: held, Name: LeaderElectionID,
+		LeaseDuration: l.times.LeaseDuration, RenewDeadline: l.times.RenewDeadline, RetryPeriod: l.times.RetryPeriod,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(ctx context.Context) {
+				err := l.run(ctx)
+				if err != nil {
+					end()
+				}
+				ended <- err
+			},
+			OnStoppedLeading: func() {},
+		},
+		// It would be given back before the work has ended: release does it.
+		ReleaseOnCancel: false,
+	})
+	if err != nil {
+		return fmt.Errorf("electing a leader: %w", err)
+	}
+	elector.Run(ctx)
+	if !held.held {
+		return nil // Nothing was started.
+	}
+	err = <-ended
+	l.log.Info("No longer the leader: offers are served, and nothing is written")
+	return err
+}
+
+// release gives the Lease back if it is still held, so that the next leader need not wait until it runs out.
+func (l *leader) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.times.RenewDeadline)
+	defer cancel()
+	// A renewal that was cut off may arrive in between.
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		record, _, err := l.lease.Get(ctx)
+		if apierrors.IsNotFound(err) || (err == nil && record.HolderIdentity != l.lease.Identity()) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		now := metav1.Now()
+		return l.lease.Update(ctx, resourcelock.LeaderElectionRecord{
+			LeaseDurationSeconds: 1, AcquireTime: now, RenewTime: now, LeaderTransitions: record.LeaderTransitions,
+		})
+	})
+	if err != nil {
+		l.log.Error(err, "Cannot give the lease back; the next leader waits until it runs out")
+	}
+}
+
+// heldLease knows whether the Lease was taken, and tells as soon as somebody else is seen to hold it: LeaderElector by itself would let
+// the work go on until its deadline, beside that of the other. It is used by one goroutine at a time.
+type heldLease struct {
+	resourcelock.Interface
+	held bool
+	lost func()
+}
+
+// Create implements resourcelock.Interface.
+func (l *heldLease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	err := l.Interface.Create(ctx, record)
+	l.held = l.held || err == nil
+	return err
+}
+
+// Update implements resourcelock.Interface.
+func (l *heldLease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	err := l.Interface.Update(ctx, record)
+	l.held = l.held || err == nil
+	return err
+}
+
+// Get implements resourcelock.Interface.
+func (l *heldLease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil && l.held && record.HolderIdentity != l.Identity() {
+		l.lost()
+	}
+	return record, raw, err
+}
