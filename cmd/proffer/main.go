@@ -19,25 +19,32 @@ var version string
 // misuse is the exit code for a command line that makes no sense.
 const misuse = 2
 
-func main() {
-	o, err := parseFlags(os.Args[1:], os.Stdout)
+func main() { os.Exit(operate(os.Args[1:])) }
+
+// operate runs the operator until it is told to end, and returns the exit code of the process.
+func operate(args []string, with ...func(*options)) int {
+	o, err := parseFlags(args, os.Stdout)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		return
+		return 0
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "proffer:", err)
-		os.Exit(misuse)
+		return misuse
 	case o.version:
 		fmt.Println("proffer", versionOf())
-		return
+		return 0
+	}
+	for _, f := range with {
+		f(&o)
 	}
 	logger := zap.New(zap.UseFlagOptions(&o.zap))
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
 	if err := run(ctrl.SetupSignalHandler(), o); err != nil {
 		fmt.Fprintln(os.Stderr, "proffer:", err)
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }
 
 // versionOf is the version that make built, or else what Go knows of the build.

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/controllers"
+	"proffer.dev/proffer/hack/controlplane"
+	wire "proffer.dev/proffer/proto/resourcereader"
+)
+
+// patience is how long something may take that is waited for: client-go comes back within a minute.
+const patience = 90 * time.Second
+
+func eventually(t *testing.T, f func() error) {
+	t.Helper()
+	gomega.NewWithT(t).Eventually(f).WithTimeout(patience).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
+}
+
+// outage is what the test below sees of the operator and of the API.
+type outage struct {
+	t       *testing.T
+	api     client.Client
+	reader  wire.ResourceReaderClient
+	process *process
+}
+
+func TestAnOutageThatCostsTheLeaseEndsNoStreamAndNoProcess(t *testing.T) {
+	cluster := controlplane.StartTest(t, controlplane.Options{CRDDirs: []string{filepath.Join("..", "..", "config", "crd", "bases")}})
+	scheme := controllers.NewScheme()
+	if err := coordinationv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	api, err := client.New(cluster.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := api.Create(t.Context(), policyOf("2")); err != nil {
+		t.Fatal(err)
+	}
+	p := startProcess(t, cluster)
+	connection, err := grpc.NewClient(p.address("grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = connection.Close() }()
+	o := &outage{t: t, api: api, reader: wire.NewResourceReaderClient(connection), process: p}
+	o.offers("2", grpc.WaitForReady(true))
+	o.statusTells(1)
+	leader := o.lease().HolderIdentity
+	told := o.subscribe()
+	if first := <-told; first != "" {
+		t.Fatalf("the stream begins with %q", first)
+	}
+
+	if err := cluster.StopAPIServer(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		if !strings.Contains(p.log.String(), "No longer the leader") {
+			return errors.New("it still leads")
+		}
+		return nil
+	})
+	p.lives(t)
+	o.offers("2")
+	// Nobody starts it anew, and nobody is sent elsewhere.
+	for _, path := range []string{"/healthz", "/readyz"} {
+		if code, body := get("http://" + p.address("health-probe") + path); code != http.StatusOK {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
+	}
+
+	back := time.Now()
+	if err := cluster.StartAPIServer(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		if l := o.lease(); l.HolderIdentity == nil || *l.HolderIdentity != *leader || !l.RenewTime.After(back) {
+			return fmt.Errorf("the lease is %+v, want it renewed by %s", l, *leader)
+		}
+		return nil
+	})
+	o.edit("3")
+	select {
+	case id, open := <-told:
+		if id != "rome" || !open {
+			t.Fatalf("the stream told of %q, open: %t", id, open)
+		}
+	case <-time.After(patience):
+		t.Fatal("the stream that was open before tells nothing")
+	}
+	o.offers("3")
+	o.statusTells(2)
+	p.lives(t)
+	p.terminate(t)
+	if holder := o.lease().HolderIdentity; holder != nil && *holder != "" {
+		t.Errorf("%q still holds the lease", *holder)
+	}
+}
+
+func policyOf(cpu string) *v1alpha1.ResourcePolicy {
+	return &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.ResourcePolicySpec{
+		Offer: v1alpha1.Offer{Fixed: amountsOf(cpu)},
+	}}
+}
+
+func amountsOf(cpu string) v1alpha1.Quantities {
+	return v1alpha1.Quantities{
+		"cpu":    {Quantity: resource.MustParse(cpu)},
+		"memory": {Quantity: resource.MustParse("1Gi")},
+		"pods":   {Quantity: resource.MustParse("10")},
+	}
+}
+
+func (o *outage) policy() *v1alpha1.ResourcePolicy {
+	o.t.Helper()
+	var p v1alpha1.ResourcePolicy
+	if err := o.api.Get(o.t.Context(), client.ObjectKey{Name: "p"}, &p); err != nil {
+		o.t.Fatal(err)
+	}
+	return &p
+}
+
+// edit writes another amount without regard to what the operator writes.
+func (o *outage) edit(cpu string) {
+	o.t.Helper()
+	before := o.policy()
+	after := before.DeepCopy()
+	after.Spec.Offer.Fixed = amountsOf(cpu)
+	if err := o.api.Patch(o.t.Context(), after, client.MergeFrom(before)); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+func (o *outage) statusTells(generation int64) {
+	o.t.Helper()
+	eventually(o.t, func() error {
+		if got := o.policy().Status.ObservedGeneration; got != generation {
+			return fmt.Errorf("the status tells of generation %d, want %d", got, generation)
+		}
+		return nil
+	})
+}
+
+func (o *outage) lease() coordinationv1.LeaseSpec {
+	o.t.Helper()
+	var l coordinationv1.Lease
+	if err := o.api.Get(o.t.Context(), client.ObjectKey{Namespace: "default", Name: controllers.LeaderElectionID}, &l); err != nil {
+		o.t.Fatal(err)
+	}
+	return l.Spec
+}
+
+// offers reads once what rome is offered.
+func (o *outage) offers(cpu string, with ...grpc.CallOption) {
+	o.t.Helper()
+	answer, err := o.reader.ReadResources(o.t.Context(), &wire.ClusterIdentity{ClusterID: "rome"}, with...)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	if got := answer.GetResourceLists()[0].GetResources()["cpu"].GetString_(); got != cpu {
+		o.t.Errorf("rome is offered %s cpu, want %s", got, cpu)
+	}
+}
+
+// subscribe opens a stream. What it tells arrives on the channel, which is closed when the stream ends.
+func (o *outage) subscribe() <-chan string {
+	o.t.Helper()
+	stream, err := o.reader.Subscribe(o.t.Context(), &wire.Empty{})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	told := make(chan string, 100)
+	go func() {
+		defer close(told)
+		for {
+			id, err := stream.Recv()
+			if err != nil {
+				return
+			}
+			told <- id.GetClusterID()
+		}
+	}()
+	return told
+}
