@@ -19,7 +19,7 @@ import (
 const (
 	// statusBatch is how long changes are gathered before statuses are looked at: nobody waits for them.
 	statusBatch = 200 * time.Millisecond
-	// statusInterval is the least time between two writes to one policy of which neither tells of an edit or of another reason.
+	// statusInterval is the least time between a write to a policy and a later one that is not urgent.
 	statusInterval = 10 * time.Second
 	// statusConflict is how long a write that met a newer version waits for the cache to catch up; statusRetry is how long one waits
 	// that failed in any other way.
@@ -44,9 +44,17 @@ type statusWriter struct {
 // written is what was last written to a policy, or tried to be.
 type written struct {
 	generation int64
-	reason     string
-	// again is when the next write may be that tells of neither another generation nor another reason; retry is when any may be.
+	offered    []v1alpha1.ResourceName
+	// again is when the next write may be that is not urgent; retry is when any may be.
 	again, retry time.Time
+}
+
+// urgent reports whether the next write cannot wait: whoever edited the policy looks at it, and a resource that is offered for the first
+// time has to be on record before a crash, or else it would not be taken back by an explicit 0. All else waits, other reasons too: a
+// node that comes and goes would have a status written each time.
+func (l written) urgent(p policy, report *offer.Report) bool {
+	recorded := v1alpha1.ResourcePolicyStatus{OfferedResources: l.offered}
+	return l.generation != p.generation || len(offeredResources(p, report, recorded)) > len(l.offered)
 }
 
 // Start writes until the context ends, and can be started again. What an earlier leader left undone is done first.
@@ -97,8 +105,7 @@ func (w *statusWriter) write(ctx context.Context, p policy, report *offer.Report
 	if left := last.retry.Sub(now); left > 0 {
 		return left
 	}
-	urgent := last.generation != p.generation || last.reason != reasonOf(p, report)
-	if left := last.again.Sub(now); left > 0 && !urgent {
+	if left := last.again.Sub(now); left > 0 && !last.urgent(p, report) {
 		return left
 	}
 	var object v1alpha1.ResourcePolicy
@@ -122,7 +129,7 @@ func (w *statusWriter) write(ctx context.Context, p policy, report *offer.Report
 		}
 		last = written{again: now.Add(w.interval)}
 	}
-	last.generation, last.reason = p.generation, reasonOf(p, report)
+	last.generation, last.offered = p.generation, object.Status.OfferedResources
 	w.written[p.uid] = last
 	w.events.announce(&object, report, meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady))
 	return 0

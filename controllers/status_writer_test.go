@@ -164,7 +164,7 @@ func TestAStatusThatIsRightIsNotWritten(t *testing.T) {
 	})
 }
 
-func TestAnEditAndAnotherReasonAreWrittenAtOnce(t *testing.T) {
+func TestAnEditIsWrittenAtOnce(t *testing.T) {
 	withWriter(t, func(w *writing) {
 		w.report(measured(1))
 		pass(time.Second)
@@ -174,10 +174,75 @@ func TestAnEditAndAnotherReasonAreWrittenAtOnce(t *testing.T) {
 		if s := w.status(); s.ObservedGeneration != 2 || w.capacity() != 2 {
 			t.Errorf("a second after the edit: %+v", s)
 		}
-		w.report(offer.Report{Outcome: offer.NoNodes})
-		pass(time.Second)
-		if c := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionReady); c.Reason != v1alpha1.ReasonNoNodes {
-			t.Errorf("a second after the nodes went: %+v", c)
+	})
+}
+
+func TestAResourceThatIsOfferedForTheFirstTimeIsWrittenAtOnce(t *testing.T) {
+	offering := func(milli int64, names ...string) offer.Report {
+		r := measured(milli)
+		r.Offered = names
+		return r
+	}
+	withWriter(t, func(w *writing) {
+		for i, step := range []struct {
+			report   offer.Report
+			writes   int
+			recorded []v1alpha1.ResourceName
+		}{
+			{offering(1, "cpu"), 1, []v1alpha1.ResourceName{"cpu"}},
+			{offering(2, "cpu", "gpu"), 2, []v1alpha1.ResourceName{"cpu", "gpu"}},
+			// What is on record already, and what is not offered, can wait.
+			{offering(3, "cpu"), 2, []v1alpha1.ResourceName{"cpu", "gpu"}},
+			{offering(4, "cpu", "gpu"), 2, []v1alpha1.ResourceName{"cpu", "gpu"}},
+			{offer.Report{Outcome: offer.DryRun, Offered: []string{"fpga"}}, 2, []v1alpha1.ResourceName{"cpu", "gpu"}},
+			{offering(5, "fpga"), 3, []v1alpha1.ResourceName{"cpu", "fpga", "gpu"}},
+		} {
+			w.report(step.report)
+			pass(time.Second)
+			if got := w.status().OfferedResources; len(w.written()) != step.writes || !slices.Equal(got, step.recorded) {
+				t.Errorf("step %d: %d writes, %q on record; want %d, %q", i, len(w.written()), got, step.writes, step.recorded)
+			}
+		}
+	})
+}
+
+func TestAPolicyThatFlapsIsWrittenAndToldOfOnceInAnInterval(t *testing.T) {
+	withWriter(t, func(w *writing) {
+		var events []time.Time
+		tell := func() {
+			for len(w.recorder.Events) > 0 {
+				<-w.recorder.Events
+				events = append(events, time.Now())
+			}
+		}
+		// The node is away for 0.7 s of every 1.4 s: in the middle of an interval as well as at its ends.
+		for i := range 100 {
+			w.report(offer.Report{Outcome: offer.NoNodes})
+			if i%2 == 1 {
+				w.report(measured(1))
+			}
+			pass(700 * time.Millisecond)
+			tell()
+		}
+		pass(time.Minute)
+		tell()
+		writes := w.written()
+		for i, at := range writes[1:] {
+			if gap := at.Sub(writes[i]); gap < statusInterval {
+				t.Errorf("write %d came %v after the one before", i+1, gap)
+			}
+		}
+		if len(events) < 2 || len(events) > len(writes) {
+			t.Errorf("%d events of %d writes", len(events), len(writes))
+		}
+		for i, at := range events[1:] {
+			// An event is seen at the next step.
+			if gap := at.Sub(events[i]); gap < statusInterval-700*time.Millisecond {
+				t.Errorf("event %d came %v after the one before", i+1, gap)
+			}
+		}
+		if c := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionReady); c.Reason != v1alpha1.ReasonOffering {
+			t.Errorf("the last state is %+v", c)
 		}
 	})
 }

@@ -51,8 +51,8 @@ const (
 	MaxStatusMessage = 1024
 )
 
-// ResourcePolicyStatus is what came of a policy. It is written at most once in 10 seconds, unless the spec changed: an offer is
-// published before its status is written.
+// ResourcePolicyStatus is what came of a policy. It is written at most once in 10 seconds, unless the spec changed or a resource is
+// offered for the first time: an offer is published before its status is written.
 type ResourcePolicyStatus struct {
 	// ObservedGeneration is the generation of the policy that this status tells of.
 	// +optional
