@@ -127,6 +127,9 @@ func (l *leader) Start(ctx context.Context) error {
 		if err := l.term(ctx); err != nil {
 			return err
 		}
+		if ctx.Err() == nil {
+			l.log.Info("No longer the leader: offers are served, and nothing is written until the lease is held again")
+		}
 	}
 	return nil
 }
@@ -168,9 +171,7 @@ func (l *leader) term(ctx context.Context) error {
 	if !held.held {
 		return nil // Nothing was started.
 	}
-	err = <-ended
-	l.log.Info("No longer the leader: offers are served, and nothing is written")
-	return err
+	return <-ended
 }
 
 // release gives the Lease back if it is still held, so that the next leader need not wait until it runs out.

@@ -67,9 +67,9 @@ func somebodys() coordinationv1.LeaseSpec {
 	return coordinationv1.LeaseSpec{HolderIdentity: new("somebody"), LeaseDurationSeconds: new(int32(3600)), AcquireTime: &now, RenewTime: &now}
 }
 
-func holder(t *testing.T, namespace string) string {
+func holder(ctx context.Context, t *testing.T, namespace string) string {
 	t.Helper()
-	lease, err := leases(t, namespace).Get(context.WithoutCancel(t.Context()), LeaderElectionID, metav1.GetOptions{})
+	lease, err := leases(t, namespace).Get(ctx, LeaderElectionID, metav1.GetOptions{})
 	if err != nil {
 		t.Error(err)
 		return ""
@@ -158,12 +158,12 @@ func TestTheLeaseIsGivenBackAfterTheWorkHasEnded(t *testing.T) {
 	first := compete(t, election, func(ctx context.Context) error {
 		atOnce.Add(1)
 		defer atOnce.Add(-1)
-		me := holder(t, election.Namespace)
+		me := holder(ctx, t, election.Namespace)
 		close(working)
 		<-ctx.Done()
 		// It takes its time to end. Whoever gives the Lease back meanwhile has long done so by the last look.
 		for range 50 {
-			if now := holder(t, election.Namespace); now != me || now == "" {
+			if now := holder(context.WithoutCancel(ctx), t, election.Namespace); now != me || now == "" {
 				t.Errorf("%q holds the lease while %q works", now, me)
 			}
 		}
@@ -211,20 +211,20 @@ func TestALeaseThatSomebodyElseTookEndsTheWorkAtOnceAndOnlyTheWork(t *testing.T)
 				return nil
 			})
 			reach(t, "it works", working)
-			me := holder(t, election.Namespace)
+			me := holder(t.Context(), t, election.Namespace)
 			lose(t, election.Namespace)
 			reach(t, "the work ended", ended) // Long before RenewDeadline, which is an hour.
-			if now := holder(t, election.Namespace); now != "somebody" {
+			if now := holder(t.Context(), t, election.Namespace); now != "somebody" {
 				t.Errorf("%q holds the lease", now)
 			}
 			setHolder(t, election.Namespace, coordinationv1.LeaseSpec{})
 			reach(t, "it works again", working)
-			if now := holder(t, election.Namespace); now != me {
+			if now := holder(t.Context(), t, election.Namespace); now != me {
 				t.Errorf("%q holds the lease, want %q again", now, me)
 			}
 			c.stop()
-			if c.err != nil || holder(t, election.Namespace) != "" {
-				t.Errorf("it ended with %v, and %q holds the lease", c.err, holder(t, election.Namespace))
+			if c.err != nil || holder(t.Context(), t, election.Namespace) != "" {
+				t.Errorf("it ended with %v, and %q holds the lease", c.err, holder(t.Context(), t, election.Namespace))
 			}
 		})
 	}
@@ -264,8 +264,8 @@ func TestWorkThatFailsEndsTheOtherWorkAndTheLeader(t *testing.T) {
 			if !errors.Is(c.err, broken) {
 				t.Errorf("it ended with %v", c.err)
 			}
-			if election != nil && holder(t, election.Namespace) != "" {
-				t.Errorf("%q still holds the lease", holder(t, election.Namespace))
+			if election != nil && holder(t.Context(), t, election.Namespace) != "" {
+				t.Errorf("%q still holds the lease", holder(t.Context(), t, election.Namespace))
 			}
 		})
 	}

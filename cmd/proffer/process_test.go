@@ -51,7 +51,7 @@ func startProcess(t *testing.T, cluster *controlplane.Cluster) *process {
 		t.Fatal(err)
 	}
 	p := &process{args: deployedArgs(t), exited: make(chan struct{})}
-	p.cmd = exec.Command(self, append(p.args, "--leader-election-namespace=default")...) //nolint:noctx // it is told to end, and killed if it does not
+	p.cmd = exec.Command(self, append(p.args, "--leader-election-namespace=default")...)
 	p.cmd.Env = append(os.Environ(), asOperator+"=1", "KUBECONFIG="+kubeconfig)
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
 	if err := p.cmd.Start(); err != nil {
