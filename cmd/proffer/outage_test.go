@@ -71,6 +71,7 @@ func TestAnOutageThatCostsTheLeaseEndsNoStreamAndNoProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, func() error {
+		p.lives(t)
 		if !strings.Contains(p.log.String(), "No longer the leader") {
 			return errors.New("it still leads")
 		}
@@ -90,6 +91,7 @@ func TestAnOutageThatCostsTheLeaseEndsNoStreamAndNoProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, func() error {
+		p.lives(t)
 		if l := o.lease(); l.HolderIdentity == nil || *l.HolderIdentity != *leader || !l.RenewTime.After(back) {
 			return fmt.Errorf("the lease is %+v, want it renewed by %s", l, *leader)
 		}
