@@ -40,18 +40,22 @@ func (a *announcer) announce(object *v1alpha1.ResourcePolicy, report *offer.Repo
 	if before == nil || before.Reason != now.Reason || (now.Reason == v1alpha1.ReasonInvalid && before.Message != now.Message) {
 		a.transition(object, now, before)
 	}
-	if report == nil || report.Outcome == offer.DryRun {
+	if report == nil {
 		delete(a.told, object.UID)
 		return
 	}
-	var held []string
-	for _, c := range report.Consumers {
-		if c.Held {
-			held = append(held, c.ID)
+	// What a dry run comes to happens to nobody; what was offered before it became one is withdrawn for real.
+	zeroed, held := report.Withdrawn, []string(nil)
+	if report.Outcome != offer.DryRun {
+		zeroed = slices.Concat(zeroed, report.Zeroed)
+		for _, c := range report.Consumers {
+			if c.Held {
+				held = append(held, c.ID)
+			}
 		}
 	}
 	known := a.told[object.UID]
-	if news := without(report.Zeroed, known.zeroed); len(news) > 0 {
+	if news := without(zeroed, known.zeroed); len(news) > 0 {
 		a.tell(object, corev1.EventTypeWarning, eventEvicting, fmt.Sprintf(
 			"Offered no cpu or no memory, so that their virtual nodes turn NotReady and their pods here are evicted in about 5 minutes: %s. To keep the pods, raise the offer or set spec.reclaim to Unused.", few(news)))
 	}
@@ -59,7 +63,7 @@ func (a *announcer) announce(object *v1alpha1.ResourcePolicy, report *offer.Repo
 		a.tell(object, corev1.EventTypeNormal, eventHeld, fmt.Sprintf(
 			"Kept by spec.reclaim above what the policy gives, until less is used: %s.", few(news)))
 	}
-	a.told[object.UID] = told{zeroed: report.Zeroed, held: held}
+	a.told[object.UID] = told{zeroed: zeroed, held: held}
 }
 
 func (a *announcer) transition(object *v1alpha1.ResourcePolicy, now, before *metav1.Condition) {

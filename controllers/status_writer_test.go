@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -286,6 +287,22 @@ func TestAWriteThatFailsIsTriedAgainWithoutHaste(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestADryRunIsToldOfWhatItEvictsForRealOnly(t *testing.T) {
+	withWriter(t, func(w *writing) {
+		w.report(offer.Report{Outcome: offer.DryRun, Count: 2, Zeroed: []string{"oslo"}, Withdrawn: []string{"rome"}})
+		pass(time.Minute)
+		var evicting []string
+		for len(w.recorder.Events) > 0 {
+			if e := <-w.recorder.Events; strings.Contains(e, eventEvicting) {
+				evicting = append(evicting, e)
+			}
+		}
+		if len(evicting) != 1 || !strings.Contains(evicting[0], "rome") || strings.Contains(evicting[0], "oslo") {
+			t.Errorf("told %q, want that rome is evicted, from which the policy withdrew, and not oslo, which only a trial evicts", evicting)
+		}
+	})
 }
 
 func TestEventsAreToldOnceEachTimeTheyComeAbout(t *testing.T) {

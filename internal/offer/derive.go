@@ -20,8 +20,8 @@ type holding struct {
 type before struct {
 	// offer is nil where there was none.
 	offer *Offer
-	// unknown is true where nobody can tell, since this is the first evaluation of all and nothing is written of it. several is
-	// true where it may have been offered in one of several classes.
+	// unknown is true where nobody can tell, since this is the first evaluation of all and nothing is written of it, or since there are
+	// pods without an offer. several is true where it may have been offered in one of several classes.
 	unknown, several bool
 }
 

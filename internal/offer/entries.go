@@ -18,6 +18,7 @@ func (e *evaluation) entries(anyone *Entry) (map[string]*Entry, []Consumer) {
 		}
 		o := e.outcome(c, old)
 		for _, v := range o.verdicts {
+			v.report.lack(v.missing)
 			v.report.count(ConsumerReport{ID: c.ID, Offer: v.offer, Held: v.held, Stranger: c.Stranger})
 		}
 		entries[i] = o.entry
@@ -34,12 +35,12 @@ func (e *evaluation) entries(anyone *Entry) (map[string]*Entry, []Consumer) {
 		consumers, entries = append(consumers, c), append(entries, entry)
 		same = same && entry == old
 	}
-	if same && len(e.prev.Entries) == len(entries) {
-		return e.prev.Entries, e.prev.consumers
-	}
-	byKey := make(map[string]*Entry, len(entries))
-	for i, entry := range entries {
-		byKey[consumers[i].ID] = entry
+	byKey := e.prev.Entries
+	if !same || len(byKey) != len(entries) {
+		byKey = make(map[string]*Entry, len(entries))
+		for i, entry := range entries {
+			byKey[consumers[i].ID] = entry
+		}
 	}
 	if len(consumers) > len(e.consumers) {
 		slices.SortFunc(consumers, byID)
@@ -82,6 +83,8 @@ type verdict struct {
 	// offer is nil where there is none.
 	offer *Offer
 	held  bool
+	// missing are those of needed that the offer lacks.
+	missing lacks
 }
 
 // workOut works out an outcome, which is good until the next is worked out.
@@ -97,15 +100,17 @@ func (e *evaluation) workOut(c Consumer, r *ruling, old *Entry, h holding) outco
 			gone := old.Offers[next]
 			o := withdraw(gone.Class, holdingOf(gone.Class), before{offer: gone}, e.column)
 			if report := e.reports[o.from]; report != nil {
-				report.zeroed(c.ID, o, h.hasPods)
+				report.withdrawn(c.ID, o, h.hasPods)
 			}
 			offers = append(offers, o)
 			next++
 		}
 	}
+	// Whoever has pods here was offered something, if only by whoever answered Liqo before.
+	lost := h.hasPods && (old == nil || len(old.Offers) == 0)
 	for _, d := range r.deciders {
 		withdrawUntil(d.Class, false)
-		b := before{unknown: e.first && !e.complete[d.Name], several: len(r.deciders) > 1}
+		b := before{unknown: lost || e.first && !e.complete[d.Name], several: len(r.deciders) > 1}
 		if old != nil && next < len(old.Offers) && old.Offers[next].Class == d.Class {
 			b = before{offer: old.Offers[next]}
 			next++

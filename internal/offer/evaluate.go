@@ -31,7 +31,7 @@ type evaluation struct {
 	classes [][]*plan
 	// scopes are all that policies and their overrides say of whom they are for.
 	scopes []Scope
-	// consumers are all that are known, departed those that were and are not any more, each sorted by ID.
+	// consumers are all that are known, sorted by ID; departed those that were and are not any more: by ID, strangers last.
 	consumers, departed []Consumer
 
 	// reports are those of the policies, by name.
@@ -84,6 +84,16 @@ func newEvaluation(in Input, prev *Result) *evaluation {
 	}
 	e.consumers = e.everybody()
 	e.departed = without(e.prev.consumers, e.consumers)
+	// Where there is no room for all, those who only asked give way.
+	slices.SortStableFunc(e.departed, func(a, b Consumer) int {
+		switch {
+		case a.Stranger == b.Stranger:
+			return 0
+		case b.Stranger:
+			return -1
+		}
+		return 1
+	})
 	e.rulings = newRulings(e.scopes)
 	e.spreadGrants()
 	for _, p := range e.plans {
@@ -140,7 +150,7 @@ func (e *evaluation) everybody() []Consumer {
 
 func byID(a, b Consumer) int { return strings.Compare(a.ID, b.ID) }
 
-// without returns the consumers of all that are not among some, as strangers that they have become; both are sorted by ID.
+// without returns the consumers of all that are not among some; both are sorted by ID. Nothing describes them any more.
 func without(all, some []Consumer) []Consumer {
 	var rest []Consumer
 	next := 0
@@ -149,7 +159,7 @@ func without(all, some []Consumer) []Consumer {
 			next++
 		}
 		if next == len(some) || some[next].ID != c.ID {
-			rest = append(rest, Consumer{ID: c.ID, Stranger: true})
+			rest = append(rest, Consumer{ID: c.ID, Stranger: c.Stranger})
 		}
 	}
 	return rest

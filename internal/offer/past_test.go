@@ -34,8 +34,9 @@ func TestAProcessThatStartsKnowsWhatWasOffered(t *testing.T) {
 		{"and no more than was offered, which is not raised by a start", remembered("p", capacity.Amounts{"cpu": 3000, "memory": 1}), capacity.Amounts{"cpu": 3000, "memory": 1}},
 		{"a resource that is not offered any more is an explicit 0", remembered("p", capacity.Amounts{"gpu": 1}), capacity.Amounts{"cpu": 2000, "memory": 1, "gpu": 0}},
 		{"of two policies that say so the larger counts", append(remembered("p", capacity.Amounts{"cpu": 3000}), remembered("q", capacity.Amounts{"cpu": 5000, "gpu": 1})...), capacity.Amounts{"cpu": 5000, "memory": 1, "gpu": 0}},
-		{"who is missing in a complete list was offered nothing", []Past{{Policy: "p", Complete: true}}, capacity.Amounts{"cpu": 2000, "memory": 1}},
-		{"who is missing in one that is not must have been offered what its pods request", []Past{{Policy: "p"}}, capacity.Amounts{"cpu": 6000, "memory": 1}},
+		{"who is missing in a complete list was offered nothing of it", []Past{{Policy: "p", Complete: true}, remembered("q", capacity.Amounts{"cpu": 1}, func(p *Past) { p.Class = "gold" })[0]},
+			capacity.Amounts{"cpu": 2000, "memory": 1}},
+		{"who has pods and is missing everywhere must have been offered what they request", []Past{{Policy: "p", Complete: true}}, capacity.Amounts{"cpu": 6000, "memory": 1}},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -123,11 +124,40 @@ func TestAPolicyThatEvictsByWithdrawingSaysSo(t *testing.T) {
 	r := c.evaluate(nil, nil, fixed("p", amounts, reclaim(Evict)))
 	for range 2 {
 		r = c.evaluate(r, nil, fixed("p", amounts, reclaim(Evict), scope(ids("oslo")), version("2")))
-		expect(t, "evicted", r.Reports["p"].Zeroed, []string{"rome"})
+		expect(t, "evicted", r.Reports["p"].Withdrawn, []string{"rome"})
 	}
+	r = c.evaluate(r, nil, fixed("p", amounts, reclaim(Evict), dryRun, version("3")))
+	expect(t, "evicted by what is a dry run now", r.Reports["p"].Withdrawn, []string{"rome"})
+	expect(t, "evicted by the trial", r.Reports["p"].Zeroed, []string(nil))
 	c.DeletePod("a")
 	r = c.evaluate(r, nil, fixed("p", amounts, reclaim(Evict), scope(ids("oslo")), version("2")))
-	expect(t, "evicted, without pods", r.Reports["p"].Zeroed, []string(nil))
+	expect(t, "evicted, without pods", r.Reports["p"].Withdrawn, []string(nil))
+}
+
+func TestPodsWithoutAnOfferHadOneOfSomebody(t *testing.T) {
+	c := newCluster("n1")
+	c.pod("a", "n1", "rome", 6000)
+	// The operator is installed where another plugin had answered Liqo: the first policy comes when it runs already.
+	r := c.evaluate(nil, nil)
+	r = c.evaluate(r, nil, fixed("p", capacity.Amounts{"cpu": 0, "memory": 1}))
+	expect(t, "rome", cpu(r, "rome"), int64(6000))
+	c.DeletePod("a")
+	r = c.evaluate(r, nil, fixed("p", capacity.Amounts{"cpu": 0, "memory": 1}))
+	expect(t, "rome, without pods", cpu(r, "rome"), int64(0))
+}
+
+func TestWhoHasLeftIsInNoReport(t *testing.T) {
+	p := fixed("p", capacity.Amounts{"cpu": 1, "memory": 1}, func(p *Policy) {
+		p.Overrides = []Override{{Consumers: ids("rome"), Fixed: capacity.Amounts{"pods": 5}}}
+	})
+	gold := fixed("q", capacity.Amounts{"gpu": 1}, class("gold"), scope(Scope{Selector: inZone("a")}))
+	c := newCluster()
+	oslo := Consumer{ID: "oslo", Labels: map[string]string{"zone": "a"}}
+	r := c.evaluate(nil, append(consumers("rome"), oslo), p, gold)
+	expect(t, "with oslo", r.Reports["p"].Missing, []string{"pods"})
+	r = c.evaluate(r, consumers("rome"), p, gold)
+	expect(t, "what oslo is told", offered(r, "oslo")["gold"], capacity.Amounts{"gpu": 0})
+	expect(t, "without oslo", r.Reports["p"].Outcome, Offering)
 }
 
 func TestAnOfferThatIsWithdrawnAndHeldReadsAnew(t *testing.T) {

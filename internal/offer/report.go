@@ -81,36 +81,51 @@ func (r *Report) drop(rank int) {
 	}
 }
 
-// verdict notes what the offer of a consumer, nil if there is none, lacks. It does not count the consumer.
+// lacks are some of needed, one bit for each.
+type lacks uint8
+
+// verdict judges the offer of a consumer, nil if there is none. It counts nothing, but notes a consumer that is about to be evicted.
 func (r *Report) verdict(id string, o *Offer, hasPods bool) verdict {
 	if o == nil {
-		r.missing(needed...)
-		return verdict{report: r}
+		return verdict{report: r, missing: 1<<len(needed) - 1}
 	}
-	for _, resource := range needed {
-		i, named := o.find(resource)
-		if !named || o.Steps[i].Source == FromRevocation {
-			r.missing(resource)
+	v := verdict{report: r, offer: o, held: o.Held()}
+	for bit, resource := range needed {
+		if i, named := o.find(resource); !named || o.Steps[i].Source == FromRevocation {
+			v.missing |= 1 << bit
 		}
 	}
-	r.zeroed(id, o, hasPods)
-	return verdict{report: r, offer: o, held: o.Held()}
+	if hasPods && o.evicts() {
+		r.Zeroed = addUpTo(r.Zeroed, id)
+	}
+	return v
 }
 
-// zeroed notes a consumer if its pods are about to be evicted by the offer, which the policy decides on or did last.
-func (r *Report) zeroed(id string, o *Offer, hasPods bool) {
-	if n := len(r.Zeroed); !hasPods || n == MaxReported || n > 0 && r.Zeroed[n-1] == id {
-		return
-	}
-	if slices.ContainsFunc(o.Amounts, func(a Amount) bool { return a.Value == 0 && evictsAtZero(a.Resource) }) {
-		r.Zeroed = append(r.Zeroed, id)
+// withdrawn notes a consumer that is about to be evicted by what is left of an offer on which the policy decided last.
+func (r *Report) withdrawn(id string, o *Offer, hasPods bool) {
+	if hasPods && o.evicts() {
+		r.Withdrawn = addUpTo(r.Withdrawn, id)
 	}
 }
 
-func (r *Report) missing(resources ...string) {
-	for _, name := range resources {
-		if !slices.Contains(r.Missing, name) {
-			r.Missing = append(r.Missing, name)
+// evicts reports whether the offer evicts pods.
+func (o *Offer) evicts() bool {
+	return slices.ContainsFunc(o.Amounts, func(a Amount) bool { return a.Value == 0 && evictsAtZero(a.Resource) })
+}
+
+// addUpTo adds an ID that is not the last already, up to MaxReported.
+func addUpTo(ids []string, id string) []string {
+	if n := len(ids); n == MaxReported || n > 0 && ids[n-1] == id {
+		return ids
+	}
+	return append(ids, id)
+}
+
+// lack notes what some consumer is not offered.
+func (r *Report) lack(missing lacks) {
+	for bit, resource := range needed {
+		if missing&(1<<bit) != 0 && !slices.Contains(r.Missing, resource) {
+			r.Missing = append(r.Missing, resource)
 		}
 	}
 }
@@ -119,7 +134,7 @@ func (r *Report) missing(resources ...string) {
 func (p *plan) finishReport() *Report {
 	r := p.report
 	if r.Count == 0 && len(p.shadows) == 0 {
-		r.missing(p.base.lacks()...)
+		r.lack(p.base.lacks())
 	}
 	slices.Sort(r.Missing)
 	slices.SortStableFunc(r.Consumers, func(a, b ConsumerReport) int { return a.rank() - b.rank() })
@@ -138,13 +153,13 @@ func (p *plan) finishReport() *Report {
 }
 
 // lacks returns what a consumer without an override would not be offered of what it needs.
-func (t *terms) lacks() []string {
-	var lacks []string
-	for _, resource := range needed {
+func (t *terms) lacks() lacks {
+	var missing lacks
+	for bit, resource := range needed {
 		i, found := slices.BinarySearchFunc(t.steps, revocation(resource), byResource)
 		if !found || t.steps[i].Source == FromRevocation {
-			lacks = append(lacks, resource)
+			missing |= 1 << bit
 		}
 	}
-	return lacks
+	return missing
 }

@@ -2,6 +2,7 @@ package offer
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"proffer.dev/proffer/internal/capacity"
@@ -89,4 +90,9 @@ func TestStrangersAreReportedLast(t *testing.T) {
 	expect(t, "listed", len(got), MaxReported)
 	expect(t, "last", got[MaxReported-1], "c097")
 	expect(t, "IDs", r.IDs()[:5], got[:5])
+
+	known := Consumer{ID: "c003"}
+	again := c.evaluate(r, append(slices.DeleteFunc(all, func(c Consumer) bool { return c.ID == known.ID }), known), policies...)
+	expect(t, "the same entry", again.Entries["c003"] == r.Entries["c003"], true)
+	expect(t, "IDs when one has become known", again.IDs()[:5], []string{"c001", "c002", "c003", "oslo", "rome"})
 }

@@ -109,6 +109,9 @@ type Report struct {
 	// Zeroed are consumers, by ID, that have pods and are offered no cpu or no memory: their pods are about to be evicted.
 	// At most MaxReported.
 	Zeroed []string
+	// Withdrawn are consumers, by ID, to whom the same happens since the policy does not decide any more on what it offered them. At most
+	// MaxReported.
+	Withdrawn []string
 
 	// ranks is how many of each rank there are in Consumers.
 	ranks [lastRank + 1]int

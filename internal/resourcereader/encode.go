@@ -20,22 +20,18 @@ func encodePools(offers []*offer.Offer) []byte {
 	return encode(pools)
 }
 
-// encodeFlat returns the answer in the flat form; the offers must be fit for it. Resources that only withdrawn offers name are in it too, at what
-// is still held of them or at 0: the client may have read them once, and Liqo removes none by itself.
+// encodeFlat returns the answer in the flat form; the offers must be fit for it. What is left of withdrawn offers is in it too, since the client
+// may have read them once: resources that only they name, at 0 or at what is held, since Liqo removes none by itself; and what is held
+// where the offer in force has less, since the client's one virtual node runs the pods of all.
 func encodeFlat(offers []*offer.Offer) []byte {
 	chosen, _ := pickFlat(offers)
 	values := map[string]int64{}
 	for _, o := range offers {
-		if live(o) {
+		if live(o) && o != chosen {
 			continue
 		}
 		for _, a := range o.Amounts {
 			values[a.Resource] = max(values[a.Resource], a.Value)
-		}
-	}
-	if chosen != nil {
-		for _, a := range chosen.Amounts {
-			values[a.Resource] = a.Value
 		}
 	}
 	list := &flat.ResourceList{Resources: make(map[string]*wire.Quantity, len(values))}
@@ -48,28 +44,19 @@ func encodeFlat(offers []*offer.Offer) []byte {
 // live reports whether a policy decides on the offer. One that was withdrawn stays, at 0 or at what is held.
 func live(o *offer.Offer) bool { return o.Policy != "" }
 
-// pickFlat returns the offer that the flat form, which knows no classes, tells of: that of the unnamed class, which sorts first, or the only
-// one; among those that are live, or where none is among those withdrawn. It is nil with fit where the withdrawn ones stand for it together, and
-// nil without fit where nobody can say which of the live ones is meant.
+// pickFlat returns the offer in force that the flat form, which knows no classes, tells of: that of the unnamed class, which sorts first, or the
+// only one; nil if none is in force. It is not fit where nobody can say which is meant.
 func pickFlat(offers []*offer.Offer) (chosen *offer.Offer, fit bool) {
-	for _, wanted := range []bool{true, false} {
-		n := 0
-		for _, o := range offers {
-			if live(o) != wanted {
-				continue
-			}
-			if n++; n == 1 {
-				chosen = o
-			}
-		}
+	for _, o := range offers {
 		switch {
-		case n == 1, n > 1 && chosen.Class == "":
-			return chosen, true
-		case n > 1:
-			return nil, !wanted
+		case !live(o):
+		case chosen == nil:
+			chosen = o
+		case chosen.Class != "":
+			return nil, false
 		}
 	}
-	return nil, true
+	return chosen, true
 }
 
 // encode gives equal messages equal bytes.

@@ -89,14 +89,14 @@ func TestFlatFollowsAChangeOfTheClass(t *testing.T) {
 			[]*offer.Offer{withdrawn("", cpu(0), of("nvidia.com/gpu", 0)), pool("gold", cpu(2))},
 			map[string]string{"cpu": "2", "nvidia.com/gpu": "0"},
 		},
-		"amounts held of what the new class lacks": {
+		"amounts held of what the new class lacks or has less of": {
 			[]*offer.Offer{withdrawn("", cpu(9), of("nvidia.com/gpu", 1)), withdrawn("gold", of("nvidia.com/gpu", 2)), pool("silver", cpu(3))},
-			map[string]string{"cpu": "3", "nvidia.com/gpu": "2"},
+			map[string]string{"cpu": "9", "nvidia.com/gpu": "2"},
 		},
 		"one withdrawn": {[]*offer.Offer{withdrawn("gold", cpu(0))}, map[string]string{"cpu": "0"}},
 		"the unnamed withdrawn, and another": {
 			[]*offer.Offer{withdrawn("", cpu(1)), withdrawn("gold", cpu(2), of("pods", 4))},
-			map[string]string{"cpu": "1", "pods": "4"},
+			map[string]string{"cpu": "2", "pods": "4"},
 		},
 		"all withdrawn and none unnamed": {
 			[]*offer.Offer{withdrawn("gold", cpu(0), of("memory", 7), of("pods", 3)), withdrawn("silver", cpu(2), of("pods", 1))},
