@@ -35,7 +35,8 @@ build: ## Build the operator: bin/proffer
 
 .PHONY: run
 run: ## Show it live, on a control plane of its own; KUBECONFIG=file uses that cluster instead
-	go run ./hack/demo $(if $(filter command,$(origin KUBECONFIG)),--kubeconfig='$(KUBECONFIG)')
+	@go build -o bin/demo ./hack/demo # go run would call Ctrl-C an error
+	@exec bin/demo $(if $(filter command,$(origin KUBECONFIG)),--kubeconfig='$(KUBECONFIG)')
 
 .PHONY: image
 image: ## Build the container image: IMG=proffer:VERSION
