@@ -33,10 +33,9 @@ func eventually(t *testing.T, f func() error) {
 
 // outage is what the test below sees of the operator and of the API.
 type outage struct {
-	t       *testing.T
-	api     client.Client
-	reader  wire.ResourceReaderClient
-	process *process
+	t      *testing.T
+	api    client.Client
+	reader wire.ResourceReaderClient
 }
 
 func TestAnOutageThatCostsTheLeaseEndsNoStreamAndNoProcess(t *testing.T) {
@@ -53,12 +52,12 @@ func TestAnOutageThatCostsTheLeaseEndsNoStreamAndNoProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := startProcess(t, cluster)
-	connection, err := grpc.NewClient(p.address("grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	connection, err := grpc.NewClient(p.Address("grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = connection.Close() }()
-	o := &outage{t: t, api: api, reader: wire.NewResourceReaderClient(connection), process: p}
+	o := &outage{t: t, api: api, reader: wire.NewResourceReaderClient(connection)}
 	o.offers("2", grpc.WaitForReady(true))
 	o.statusTells(1)
 	leader := o.lease().HolderIdentity
@@ -71,17 +70,17 @@ func TestAnOutageThatCostsTheLeaseEndsNoStreamAndNoProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, func() error {
-		p.lives(t)
-		if !strings.Contains(p.log.String(), "No longer the leader") {
+		lives(t, p)
+		if !strings.Contains(p.Log(), "No longer the leader") {
 			return errors.New("it still leads")
 		}
 		return nil
 	})
-	p.lives(t)
+	lives(t, p)
 	o.offers("2")
 	// Nobody starts it anew, and nobody is sent elsewhere.
 	for _, path := range []string{"/healthz", "/readyz"} {
-		if code, body := get("http://" + p.address("health-probe") + path); code != http.StatusOK {
+		if code, body := get("http://" + p.Address("health-probe") + path); code != http.StatusOK {
 			t.Errorf("%s: %d %s", path, code, body)
 		}
 	}
@@ -91,7 +90,7 @@ func TestAnOutageThatCostsTheLeaseEndsNoStreamAndNoProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, func() error {
-		p.lives(t)
+		lives(t, p)
 		if l := o.lease(); l.HolderIdentity == nil || *l.HolderIdentity != *leader || !l.RenewTime.After(back) {
 			return fmt.Errorf("the lease is %+v, want it renewed by %s", l, *leader)
 		}
@@ -108,8 +107,8 @@ func TestAnOutageThatCostsTheLeaseEndsNoStreamAndNoProcess(t *testing.T) {
 	}
 	o.offers("3")
 	o.statusTells(2)
-	p.lives(t)
-	p.terminate(t)
+	lives(t, p)
+	p.Terminate(t, time.Minute)
 	if holder := o.lease().HolderIdentity; holder != nil && *holder != "" {
 		t.Errorf("%q still holds the lease", *holder)
 	}

@@ -1,13 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -15,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/test/process"
 )
 
 // asOperator in the environment makes the test binary the operator.
@@ -30,17 +26,9 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// process is the operator in a process of its own, with a short Lease in the namespace default.
-type process struct {
-	args   []string
-	log    logBuffer
-	cmd    *exec.Cmd
-	exited chan struct{}
-	err    error
-}
-
-// startProcess runs the operator with the arguments of its Deployment until the test ends.
-func startProcess(t *testing.T, cluster *controlplane.Cluster) *process {
+// startProcess runs the operator with the arguments of its Deployment until the test ends, in a process of its own with a short Lease in
+// the namespace default.
+func startProcess(t *testing.T, cluster *controlplane.Cluster) *process.Process {
 	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := cluster.WriteKubeconfig(kubeconfig); err != nil {
@@ -50,25 +38,7 @@ func startProcess(t *testing.T, cluster *controlplane.Cluster) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{args: deployedArgs(t), exited: make(chan struct{})}
-	p.cmd = exec.Command(self, append(p.args, "--leader-election-namespace=default")...)
-	p.cmd.Env = append(os.Environ(), asOperator+"=1", "KUBECONFIG="+kubeconfig)
-	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		defer close(p.exited)
-		p.err = p.cmd.Wait()
-	}()
-	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill()
-		<-p.exited
-		if t.Failed() {
-			t.Logf("log of the operator:\n%s", p.log.String())
-		}
-	})
-	return p
+	return process.Start(t, self, append(deployedArgs(t), "--leader-election-namespace=default"), asOperator+"=1", "KUBECONFIG="+kubeconfig)
 }
 
 // deployedArgs are the arguments in the Deployment, at free ports of the loopback device.
@@ -82,65 +52,15 @@ func deployedArgs(t *testing.T) []string {
 	if err := yaml.UnmarshalStrict(text, &d); err != nil {
 		t.Fatal(err)
 	}
-	args := d.Spec.Template.Spec.Containers[0].Args
-	for i, arg := range args {
-		if flag, _, ok := strings.Cut(arg, "-bind-address="); ok {
-			args[i] = flag + "-bind-address=" + freeAddress(t)
-		}
-	}
-	return args
-}
-
-// address is that of --<what>-bind-address.
-func (p *process) address(what string) string {
-	for _, arg := range p.args {
-		if address, ok := strings.CutPrefix(arg, "--"+what+"-bind-address="); ok {
-			return address
-		}
-	}
-	return ""
+	return process.OnLoopback(t, d.Spec.Template.Spec.Containers[0].Args)
 }
 
 // lives fails the test if the process has ended.
-func (p *process) lives(t *testing.T) {
+func lives(t *testing.T, p *process.Process) {
 	t.Helper()
 	select {
-	case <-p.exited:
-		t.Fatalf("the operator ended: %v", p.err)
+	case <-p.Exited:
+		t.Fatalf("the operator ended: %v", p.Err)
 	default:
 	}
-}
-
-// terminate ends the process as the kubelet does.
-func (p *process) terminate(t *testing.T) {
-	t.Helper()
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-p.exited:
-	case <-time.After(time.Minute):
-		t.Fatal("the operator did not end")
-	}
-	if p.err != nil {
-		t.Errorf("the operator ended with %v", p.err)
-	}
-}
-
-// logBuffer is written by a process while a test reads it.
-type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -22,18 +21,8 @@ import (
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 	wire "proffer.dev/proffer/proto/resourcereader"
+	"proffer.dev/proffer/test/process"
 )
-
-// freeAddress is one that nothing listens at.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
-}
 
 func get(url string) (code int, body string) {
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, Timeout: 10 * time.Second}
@@ -54,7 +43,7 @@ func TestTheOperatorServesAndEndsInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("KUBECONFIG", kubeconfig)
-	grpcAddress, metricsAddress, probeAddress := freeAddress(t), freeAddress(t), freeAddress(t)
+	grpcAddress, metricsAddress, probeAddress := process.FreeAddress(t), process.FreeAddress(t), process.FreeAddress(t)
 	o, err := parseFlags([]string{
 		"--grpc-bind-address=" + grpcAddress, "--metrics-bind-address=" + metricsAddress, "--health-probe-bind-address=" + probeAddress,
 		"--leader-elect", "--leader-election-namespace=default",

@@ -47,11 +47,11 @@ func TestTheServiceAccountMayDoAllThatTheOperatorDoes(t *testing.T) {
 			"lima": {"cpu": 3000, "memory": 4 * gib, "pods": 4000},
 		} {
 			eventually(t, func() error {
-				got, err := readPools(t, o.addr("grpc"), id)
+				got, err := readPools(t, o.Address("grpc"), id)
 				return differ(want, got, err)
 			})
 			eventually(t, func() error {
-				got, err := readFlat(t, o.addr("grpc-flat"), id)
+				got, err := readFlat(t, o.Address("grpc-flat"), id)
 				return differ(want, got, err)
 			})
 		}
@@ -76,17 +76,17 @@ func TestTheServiceAccountMayDoAllThatTheOperatorDoes(t *testing.T) {
 		})
 	})
 	t.Run("the metrics know who may read them", func(t *testing.T) {
-		testReaders(t, "https://"+o.addr("metrics")+"/metrics", "proffer-metrics-reader", "prometheus")
+		testReaders(t, "https://"+o.Address("metrics")+"/metrics", "proffer-metrics-reader", "prometheus")
 	})
 	t.Run("so do the explanations", func(t *testing.T) {
-		testReaders(t, "https://"+o.addr("metrics")+"/offers/rome", "proffer-offers-reader", "curious")
+		testReaders(t, "https://"+o.Address("metrics")+"/offers/rome", "proffer-offers-reader", "curious")
 	})
 	t.Run("the lease is held, and given back at the end", func(t *testing.T) {
 		lease := leaderLease(t)
 		if ptr.Deref(lease.Spec.HolderIdentity, "") == "" {
 			t.Error("nobody holds the lease")
 		}
-		o.stop(t)
+		o.Terminate(t, gracefulStop)
 		if holder := ptr.Deref(leaderLease(t).Spec.HolderIdentity, ""); holder != "" {
 			t.Errorf("%q still holds the lease: the next leader would have to wait for its end", holder)
 		}

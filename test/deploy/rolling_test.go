@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	rr "proffer.dev/proffer/proto/resourcereader"
+	"proffer.dev/proffer/test/process"
 )
 
 // liqo is a client that behaves as Liqo's controller-manager, and one that starts anew for every call.
@@ -158,7 +159,7 @@ func TestARollingUpdateRefusesNoCall(t *testing.T) {
 	old := []*operator{start(t, args), start(t, args)}
 	for _, o := range old {
 		o.awaitReady(t)
-		s.add(o.addr("grpc"))
+		s.add(o.Address("grpc"))
 	}
 	l := newLiqo(t, s)
 	l.proceed(t, "before the update")
@@ -167,15 +168,15 @@ func TestARollingUpdateRefusesNoCall(t *testing.T) {
 		// maxSurge 1, maxUnavailable 0, minReadySeconds: the new one is ready and known before the old one is told to go.
 		replacement := start(t, args)
 		replacement.awaitReady(t)
-		s.add(replacement.addr("grpc"))
+		s.add(replacement.Address("grpc"))
 		l.proceed(t, fmt.Sprintf("with replacement %d", i))
 
 		// preStop: the old one is being removed, but connections still arrive.
 		l.proceed(t, fmt.Sprintf("while replica %d sleeps in preStop", i))
-		s.remove(o.addr("grpc"))
+		s.remove(o.Address("grpc"))
 		l.proceed(t, fmt.Sprintf("while replica %d has left the service", i))
 
-		o.stop(t)
+		o.Terminate(t, gracefulStop)
 		l.proceed(t, fmt.Sprintf("after replica %d is gone", i))
 		o.requireAllowed(t)
 	}
@@ -196,7 +197,7 @@ func TestARollingUpdateRefusesNoCall(t *testing.T) {
 // So that the test above can fail: a replica that goes without leaving the service first is noticed.
 func TestAReplicaThatGoesWithoutLeavingIsNoticed(t *testing.T) {
 	s := newService(t)
-	s.add(freeAddress(t))
+	s.add(process.FreeAddress(t))
 	l := newLiqo(t, s)
 	eventually(t, func() error {
 		if len(l.refusals()) == 0 {

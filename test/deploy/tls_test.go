@@ -34,7 +34,7 @@ func TestWithTheComponentTLSOnlyCallersWithACertificateAreServed(t *testing.T) {
 
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(crt)
-	conn, err := tls.Dial("tcp", o.addr("grpc"), &tls.Config{RootCAs: roots, ServerName: host, NextProtos: []string{"h2"}})
+	conn, err := tls.Dial("tcp", o.Address("grpc"), &tls.Config{RootCAs: roots, ServerName: host, NextProtos: []string{"h2"}})
 	if err != nil {
 		t.Fatalf("the certificate of the Secret is not shown: %v", err)
 	}
@@ -43,7 +43,7 @@ func TestWithTheComponentTLSOnlyCallersWithACertificateAreServed(t *testing.T) {
 	if _, err := conn.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "certificate required") {
 		t.Errorf("a caller without a certificate gets %v, want to be asked for one", err)
 	}
-	plain, err := dial(o.addr("grpc"))
+	plain, err := dial(o.Address("grpc"))
 	if err != nil {
 		t.Fatal(err)
 	}
