@@ -27,6 +27,22 @@ func flatOffer(t *testing.T, w wire, id string, want map[string]string) {
 	}
 }
 
+// follow opens a stream, and returns what expects its next notification.
+func follow(t *testing.T, w wire) (notified func(want string)) {
+	t.Helper()
+	stream, err := w.subscribe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(want string) {
+		t.Helper()
+		got, err := next(stream)
+		if err != nil || got != want {
+			t.Fatalf("notified of %q, %v, want %q", got, err, want)
+		}
+	}
+}
+
 func TestTheFlatFormAlone(t *testing.T) {
 	servesFlat(t, readyOperator(t, "--grpc-form=flat").grpc)
 }
@@ -49,17 +65,7 @@ func TestTheFlatFormBesideThePools(t *testing.T) {
 func servesFlat(t *testing.T, address string) {
 	t.Helper()
 	w := dial(t, address)
-	stream, err := w.subscribe(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	notified := func(want string) {
-		t.Helper()
-		got, err := next(stream)
-		if err != nil || got != want {
-			t.Fatalf("notified of %q, %v, want %q", got, err, want)
-		}
-	}
+	notified := follow(t, w)
 	notified("")
 	flatOffer(t, w, "rome", map[string]string{})
 
@@ -73,7 +79,7 @@ func servesFlat(t *testing.T, address string) {
 	silver := fixed("silver", "silver", `cpu: 7`)
 	apply(t, silver)
 	notified("rome")
-	_, err = w.call(t.Context(), readMethod, identity("rome"))
+	_, err := w.call(t.Context(), readMethod, identity("rome"))
 	if status.Code(err) != codes.FailedPrecondition {
 		t.Errorf("two classes and none unnamed: %v, want the code %v", err, codes.FailedPrecondition)
 	}
@@ -92,17 +98,7 @@ func servesFlat(t *testing.T, address string) {
 func TestAFlatClientFollowsAChangeOfTheClass(t *testing.T) {
 	apply(t, fixed("only", "gold", `cpu: 2, memory: 2G, pods: 20, nvidia.com/gpu: 1`))
 	w := dial(t, readyOperator(t, "--grpc-form=flat").grpc)
-	stream, err := w.subscribe(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	notified := func(want string) {
-		t.Helper()
-		got, err := next(stream)
-		if err != nil || got != want {
-			t.Fatalf("notified of %q, %v, want %q", got, err, want)
-		}
-	}
+	notified := follow(t, w)
 	notified("")
 	flatOffer(t, w, "rome", map[string]string{"cpu": "2", "memory": "2G", "pods": "20", "nvidia.com/gpu": "1"})
 
