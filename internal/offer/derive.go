@@ -163,7 +163,7 @@ func withdraw(class string, h holding, b before, column map[string]int) *Offer {
 		steps[i] = revocation(a.Resource)
 	}
 	hold(steps, old.reclaim, h, b, column)
-	if old.Policy == "" && slices.Equal(old.Steps, steps) {
+	if old.Withdrawn() && slices.Equal(old.Steps, steps) {
 		return old
 	}
 	o := newOffer(class, steps)

@@ -18,7 +18,7 @@ func (e *evaluation) entries(anyone *Entry) (map[string]*Entry, []Consumer) {
 		}
 		o := e.outcome(c, old)
 		for _, v := range o.verdicts {
-			v.report.lack(v.missing)
+			v.report.lacking |= v.missing
 			v.report.count(ConsumerReport{ID: c.ID, Offer: v.offer, Held: v.held, Stranger: c.Stranger})
 		}
 		entries[i] = o.entry
@@ -27,9 +27,12 @@ func (e *evaluation) entries(anyone *Entry) (map[string]*Entry, []Consumer) {
 	// Who has left could read what anyone is offered, were it not for what has to be said of what it was offered before. It is not reported:
 	// nobody knows of it.
 	for _, c := range e.departed {
+		if len(entries)-len(e.consumers) == MaxDeparted {
+			break
+		}
 		old := e.prev.Entries[c.ID]
 		entry := e.outcome(c, old).entry
-		if len(entries)-len(e.consumers) == MaxDeparted || entry.SameAmounts(anyone) {
+		if entry.SameAmounts(anyone) {
 			continue
 		}
 		consumers, entries = append(consumers, c), append(entries, entry)

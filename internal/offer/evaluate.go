@@ -83,17 +83,8 @@ func newEvaluation(in Input, prev *Result) *evaluation {
 		start = end
 	}
 	e.consumers = e.everybody()
-	e.departed = without(e.prev.consumers, e.consumers)
 	// Where there is no room for all, those who only asked give way.
-	slices.SortStableFunc(e.departed, func(a, b Consumer) int {
-		switch {
-		case a.Stranger == b.Stranger:
-			return 0
-		case b.Stranger:
-			return -1
-		}
-		return 1
-	})
+	e.departed = strangersLast(without(e.prev.consumers, e.consumers))
 	e.rulings = newRulings(e.scopes)
 	e.spreadGrants()
 	for _, p := range e.plans {
@@ -149,6 +140,19 @@ func (e *evaluation) everybody() []Consumer {
 }
 
 func byID(a, b Consumer) int { return strings.Compare(a.ID, b.ID) }
+
+// strangersLast returns the consumers in the same order, but for strangers, who come after all others.
+func strangersLast(all []Consumer) []Consumer {
+	ordered := make([]Consumer, 0, len(all))
+	for _, strangers := range []bool{false, true} {
+		for _, c := range all {
+			if c.Stranger == strangers {
+				ordered = append(ordered, c)
+			}
+		}
+	}
+	return ordered
+}
 
 // without returns the consumers of all that are not among some; both are sorted by ID. Nothing describes them any more.
 func without(all, some []Consumer) []Consumer {

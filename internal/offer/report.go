@@ -7,7 +7,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// needed are the resources without which a virtual node is of no use.
+// needed are the resources without which a virtual node is of no use, sorted.
 var needed = []string{capacity.CPU, capacity.Memory, capacity.Pods}
 
 // summarise puts the arithmetic of the pool into the report.
@@ -121,22 +121,24 @@ func addUpTo(ids []string, id string) []string {
 	return append(ids, id)
 }
 
-// lack notes what some consumer is not offered.
-func (r *Report) lack(missing lacks) {
+// names returns them in the order of needed.
+func (l lacks) names() []string {
+	var names []string
 	for bit, resource := range needed {
-		if missing&(1<<bit) != 0 && !slices.Contains(r.Missing, resource) {
-			r.Missing = append(r.Missing, resource)
+		if l&(1<<bit) != 0 {
+			names = append(names, resource)
 		}
 	}
+	return names
 }
 
 // finishReport says in one word what came of the policy, when all consumers have been looked at.
 func (p *plan) finishReport() *Report {
 	r := p.report
 	if r.Count == 0 && len(p.shadows) == 0 {
-		r.lack(p.base.lacks())
+		r.lacking |= p.base.lacks()
 	}
-	slices.Sort(r.Missing)
+	r.Missing = r.lacking.names()
 	slices.SortStableFunc(r.Consumers, func(a, b ConsumerReport) int { return a.rank() - b.rank() })
 	switch {
 	case p.DryRun:

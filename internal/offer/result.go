@@ -38,12 +38,8 @@ type Result struct {
 // IDs returns the keys of Entries: first those that are no strangers, then strangers, each sorted.
 func (r *Result) IDs() []string {
 	all := make([]string, 0, len(r.consumers))
-	for _, strangers := range []bool{false, true} {
-		for _, c := range r.consumers {
-			if c.Stranger == strangers {
-				all = append(all, c.ID)
-			}
-		}
+	for _, c := range strangersLast(r.consumers) {
+		all = append(all, c.ID)
 	}
 	return all
 }
@@ -83,7 +79,7 @@ func (e *Entry) SameAmounts(o *Entry) bool {
 		b = o.Offers
 	}
 	return slices.EqualFunc(a, b, func(x, y *Offer) bool {
-		return x == y || x.Class == y.Class && (x.Policy == "") == (y.Policy == "") && slices.Equal(x.Amounts, y.Amounts)
+		return x == y || x.Class == y.Class && x.Withdrawn() == y.Withdrawn() && slices.Equal(x.Amounts, y.Amounts)
 	})
 }
 
@@ -113,6 +109,8 @@ type Report struct {
 	// MaxReported.
 	Withdrawn []string
 
+	// lacking is what Missing names at the end.
+	lacking lacks
 	// ranks is how many of each rank there are in Consumers.
 	ranks [lastRank + 1]int
 }

@@ -131,6 +131,9 @@ type Offer struct {
 	reclaim Reclaim
 }
 
+// Withdrawn reports whether no policy decides on the offer any more: its amounts are 0, or held.
+func (o *Offer) Withdrawn() bool { return o.Policy == "" }
+
 // Held reports whether reclaim keeps some amount of the offer above what the policy gives.
 func (o *Offer) Held() bool {
 	return slices.ContainsFunc(o.Steps, func(s Step) bool { return s.Held >= 0 })

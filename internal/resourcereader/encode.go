@@ -27,7 +27,7 @@ func encodeFlat(offers []*offer.Offer) []byte {
 	chosen, _ := pickFlat(offers)
 	values := map[string]int64{}
 	for _, o := range offers {
-		if live(o) && o != chosen {
+		if !o.Withdrawn() && o != chosen {
 			continue
 		}
 		for _, a := range o.Amounts {
@@ -41,15 +41,12 @@ func encodeFlat(offers []*offer.Offer) []byte {
 	return encode(list)
 }
 
-// live reports whether a policy decides on the offer. One that was withdrawn stays, at 0 or at what is held.
-func live(o *offer.Offer) bool { return o.Policy != "" }
-
 // pickFlat returns the offer in force that the flat form, which knows no classes, tells of: that of the unnamed class, which sorts first, or the
 // only one; nil if none is in force. It is not fit where nobody can say which is meant.
 func pickFlat(offers []*offer.Offer) (chosen *offer.Offer, fit bool) {
 	for _, o := range offers {
 		switch {
-		case !live(o):
+		case o.Withdrawn():
 		case chosen == nil:
 			chosen = o
 		case chosen.Class != "":
