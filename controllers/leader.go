@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,14 +91,9 @@ func newLeader(mgr ctrl.Manager, election *LeaderElection, log logr.Logger, work
 }
 
 func (e LeaderElection) withDefaults() LeaderElection {
-	for _, d := range []struct {
-		value    *time.Duration
-		fallback time.Duration
-	}{{&e.LeaseDuration, 15 * time.Second}, {&e.RenewDeadline, 10 * time.Second}, {&e.RetryPeriod, 2 * time.Second}} {
-		if *d.value == 0 {
-			*d.value = d.fallback
-		}
-	}
+	e.LeaseDuration = cmp.Or(e.LeaseDuration, 15*time.Second)
+	e.RenewDeadline = cmp.Or(e.RenewDeadline, 10*time.Second)
+	e.RetryPeriod = cmp.Or(e.RetryPeriod, 2*time.Second)
 	return e
 }
 

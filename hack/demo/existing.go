@@ -8,13 +8,13 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/controllers"
 )
 
-var policyListKind = schema.GroupVersionKind{Group: "proffer.dev", Version: "v1alpha1", Kind: "ResourcePolicyList"}
+var policyListKind = v1alpha1.GroupVersion.WithKind("ResourcePolicyList")
 
 // skew is by how much the clocks of the demo and of another Proffer may differ.
 const skew = time.Minute
