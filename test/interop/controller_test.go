@@ -113,7 +113,14 @@ func TestAPolicyDecidesWhatLiqosControllerOffers(t *testing.T) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		if _, err := runKubectl(ctx, "", "delete", "-f", programs.liqoCRDs); err != nil {
+		// Those that nobody has used are not waited for: the API server may take minutes to see that there is nothing of their kind
+		// ("storage is (re)initializing").
+		_, err := runKubectl(ctx, "", "delete", "--wait=false", "-f", programs.liqoCRDs)
+		if err == nil {
+			_, err = runKubectl(ctx, "", "wait", "--for=delete", "--timeout=60s", "crd/foreignclusters.discovery.liqo.io",
+				"crd/resourcerequests.discovery.liqo.io", "crd/resourceoffers.sharing.liqo.io")
+		}
+		if err != nil {
 			t.Error(err)
 		}
 	})
