@@ -16,6 +16,7 @@ type Terms struct {
 	column    map[string]int
 	consumers []Consumer
 	byClass   map[string][]*plan
+	inForce   map[string]struct{}
 	deals     map[*terms]*Deal
 	poolOf    map[*plan]int
 }
@@ -27,6 +28,8 @@ type PolicyPool struct {
 	Capacity capacity.Row
 	// Used is what consumers' pods request on these nodes, by consumer ID and column. It is nil where only grants count.
 	Used map[string]capacity.Row
+	// Nodes is equal for pools of the same nodes.
+	Nodes int
 	// Overlaps are the places in Pools of those that share a node with this one, itself included where it has nodes.
 	Overlaps []int
 }
@@ -46,7 +49,7 @@ type Deal struct {
 func NewTerms(in Input) *Terms {
 	t := &Terms{
 		View: &in.View, column: make(map[string]int, len(in.View.Columns)), consumers: in.Consumers,
-		byClass: map[string][]*plan{}, deals: map[*terms]*Deal{}, poolOf: map[*plan]int{},
+		byClass: map[string][]*plan{}, inForce: map[string]struct{}{}, deals: map[*terms]*Deal{}, poolOf: map[*plan]int{},
 	}
 	if !slices.IsSortedFunc(t.consumers, byID) {
 		t.consumers = slices.Clone(t.consumers)
@@ -61,6 +64,7 @@ func NewTerms(in Input) *Terms {
 			continue
 		}
 		p.setTerms(p.shares(t.column), t.column)
+		t.inForce[p.Name] = struct{}{}
 		t.byClass[p.Class] = append(t.byClass[p.Class], p)
 		if p.pool != nil {
 			t.poolOf[p] = len(pooled)
@@ -74,7 +78,7 @@ func NewTerms(in Input) *Terms {
 }
 
 func (t *Terms) poolOfPlan(p *plan, pooled []*plan) PolicyPool {
-	pool := PolicyPool{Policy: p.Name, Capacity: make(capacity.Row, len(t.View.Columns))}
+	pool := PolicyPool{Policy: p.Name, Nodes: p.poolIndex, Capacity: make(capacity.Row, len(t.View.Columns))}
 	for _, s := range p.shares(t.column) {
 		pool.Capacity[t.column[s.Resource]] = s.Pool
 	}
@@ -99,6 +103,12 @@ func (t *Terms) Column(resource string) int {
 
 // Serves reports whether some policy in force is for the class.
 func (t *Terms) Serves(class string) bool { return len(t.byClass[class]) > 0 }
+
+// InForce reports whether there is a policy of the name, and not as a dry run.
+func (t *Terms) InForce(policy string) bool {
+	_, ok := t.inForce[policy]
+	return ok
+}
 
 // Deal returns what the consumer is given in the class, nil if no policy decides.
 func (t *Terms) Deal(class, consumer string) *Deal {
