@@ -120,7 +120,7 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 			return fmt.Errorf("registering metrics: %w", err)
 		}
 	}
-	return errors.Join(mgr.Add(peers), mgr.Add(evaluate), mgr.Add(leader))
+	return errors.Join(mgr.Add(peers.watches), mgr.Add(evaluate), mgr.Add(leader))
 }
 
 // watchObjects brings nodes, pods and policies to their accounts. Nothing in a handler waits for anything but a short lock.
