@@ -33,12 +33,22 @@ type register interface {
 // kind is a kind of object that is read without its Go type.
 type kind struct {
 	schema.GroupVersionResource
+	// builtin is for a kind of Kubernetes itself, which is always there. Any other is there while a CustomResourceDefinition serves it.
+	builtin bool
+	// selector says by labels which objects there are to read; empty is for all.
+	selector string
 	// strip keeps of an object what its registers read.
 	strip toolscache.TransformFunc
 }
 
-// crd is the name of the CustomResourceDefinition of the kind.
-func (k kind) crd() string { return k.Resource + "." + k.Group }
+// String is the name of the CustomResourceDefinition of the kind.
+func (k kind) String() string { return k.GroupResource().String() }
+
+func (k kind) selected(o *metav1.ListOptions) { o.LabelSelector = k.selector }
+
+func (k kind) selectCRD(o *metav1.ListOptions) {
+	o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, k.String()).String()
+}
 
 // kindWatch follows one kind: first whether it is served, then, while it is, its objects.
 type kindWatch struct {
@@ -59,7 +69,7 @@ type kindWatch struct {
 
 func newKindWatch(client dynamic.Interface, k kind, wake func(), log logr.Logger, registers ...register) *kindWatch {
 	return &kindWatch{
-		kind: k, client: client, registers: registers, wake: wake, log: log.WithValues("crd", k.crd(), "version", k.Version),
+		kind: k, client: client, registers: registers, wake: wake, log: log.WithValues("kind", k.String(), "version", k.Version),
 		changed: make(chan struct{}, 1), synced: make(chan struct{}),
 	}
 }
@@ -80,23 +90,21 @@ func (all kindWatches) Start(ctx context.Context) error {
 }
 
 // Name and Done make a kindWatch something to wait for.
-func (w *kindWatch) Name() string          { return "objects of " + w.crd() }
+func (w *kindWatch) Name() string          { return "objects of " + w.String() }
 func (w *kindWatch) Done() <-chan struct{} { return w.synced }
 
 func (w *kindWatch) run(ctx context.Context) error {
-	setServed := func(u *unstructured.Unstructured) { w.setServed(serves(u, w.Version)) }
-	setGone := func(*unstructured.Unstructured) { w.setServed(false) }
-	crd, stopCRD, err := w.watch(ctx, crdResource, handle(setServed, setGone), stripCRD, func(o *metav1.ListOptions) {
-		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, w.crd()).String()
-	})
-	if err != nil {
-		return fmt.Errorf("watching for %s: %w", w.crd(), err)
+	if w.builtin {
+		w.setServed(true)
+	} else {
+		stop, err := w.followCRD(ctx)
+		if err != nil {
+			return fmt.Errorf("watching for %s: %w", w, err)
+		}
+		defer stop()
 	}
-	defer stopCRD()
-	select {
-	case <-ctx.Done():
+	if ctx.Err() != nil {
 		return nil
-	case <-crd.HasSyncedChecker().Done():
 	}
 
 	var (
@@ -111,17 +119,17 @@ func (w *kindWatch) run(ctx context.Context) error {
 	for {
 		switch served := w.served.Load(); {
 		case served && stop == nil:
-			objects, stopObjects, err := w.watch(ctx, w.GroupVersionResource, handle(w.set, w.remove), w.strip, nil)
+			objects, stopObjects, err := w.watch(ctx, w.GroupVersionResource, handle(w.set, w.remove), w.strip, w.selected)
 			if err != nil {
-				return fmt.Errorf("watching %s: %w", w.crd(), err)
+				return fmt.Errorf("watching %s: %w", w, err)
 			}
-			w.log.Info("Watching a kind of Liqo")
+			w.log.Info("Watching the objects of a kind")
 			stop, synced = stopObjects, objects.HasSyncedChecker().Done()
 		case !served && stop != nil:
 			stop()
 			stop, synced = nil, nil
 			w.removeAll()
-			w.log.Info("A kind of Liqo is gone; what its objects said is forgotten")
+			w.log.Info("A kind is gone; what its objects said is forgotten")
 		}
 		if stop == nil {
 			w.markSynced()
@@ -135,6 +143,21 @@ func (w *kindWatch) run(ctx context.Context) error {
 		case <-w.changed:
 		}
 	}
+}
+
+// followCRD notes whether the kind is served, and returns when that is known or the context has ended.
+func (w *kindWatch) followCRD(ctx context.Context) (stop func(), err error) {
+	setServed := func(u *unstructured.Unstructured) { w.setServed(serves(u, w.Version)) }
+	setGone := func(*unstructured.Unstructured) { w.setServed(false) }
+	crd, stop, err := w.watch(ctx, crdResource, handle(setServed, setGone), stripCRD, w.selectCRD)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-ctx.Done():
+	case <-crd.HasSyncedChecker().Done():
+	}
+	return stop, nil
 }
 
 // watch runs an informer of its own. The returned function ends it, and no handler runs after it returned.
@@ -153,7 +176,7 @@ func (w *kindWatch) watch(ctx context.Context, gvr schema.GroupVersionResource, 
 // onWatchError keeps quiet about a kind that is not served: it has just been defined, or just been removed.
 func (w *kindWatch) onWatchError(ctx context.Context, r *toolscache.Reflector, err error) {
 	if apierrors.IsNotFound(err) {
-		w.log.V(1).Info("A kind of Liqo is not served at this moment", "reason", err.Error())
+		w.log.V(1).Info("A kind is not served at this moment", "reason", err.Error())
 		return
 	}
 	toolscache.DefaultWatchErrorHandler(ctx, r, err)
@@ -232,4 +255,27 @@ func stripCRD(obj any) (any, error) {
 	}
 	u.SetManagedFields(nil)
 	return u, unstructured.SetNestedSlice(u.Object, versions, "spec", "versions")
+}
+
+// bare is an object without all but what names it and its version.
+func bare(u *unstructured.Unstructured) *unstructured.Unstructured {
+	out := &unstructured.Unstructured{Object: map[string]any{}}
+	out.SetGroupVersionKind(u.GroupVersionKind())
+	out.SetNamespace(u.GetNamespace())
+	out.SetName(u.GetName())
+	out.SetUID(u.GetUID())
+	out.SetResourceVersion(u.GetResourceVersion())
+	out.SetDeletionTimestamp(u.GetDeletionTimestamp())
+	return out
+}
+
+// keepLabels strips an object of all but its labels.
+func keepLabels(obj any) (any, error) {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return obj, nil
+	}
+	out := bare(u)
+	out.SetLabels(u.GetLabels())
+	return out, nil
 }

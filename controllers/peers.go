@@ -14,14 +14,18 @@ type peerKind struct {
 	schema.GroupVersionResource
 	// clusterID is where the cluster ID stands.
 	clusterID []string
+	// also is what else is kept, for other registers.
+	also [][]string
 }
+
+var tenantResource = schema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1", Resource: "tenants"}
 
 // peerKinds are read without Liqo's types: all that counts are the labels and one string, and Liqo v0's types cannot be linked
 // together with a current apimachinery.
 var peerKinds = []peerKind{
-	{schema.GroupVersionResource{Group: "core.liqo.io", Version: "v1beta1", Resource: "foreignclusters"}, []string{"spec", "clusterID"}},
-	{schema.GroupVersionResource{Group: "discovery.liqo.io", Version: "v1alpha1", Resource: "foreignclusters"}, []string{"spec", "clusterIdentity", "clusterID"}},
-	{schema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1", Resource: "tenants"}, []string{"spec", "clusterID"}},
+	{schema.GroupVersionResource{Group: "core.liqo.io", Version: "v1beta1", Resource: "foreignclusters"}, []string{"spec", "clusterID"}, nil},
+	{schema.GroupVersionResource{Group: "discovery.liqo.io", Version: "v1alpha1", Resource: "foreignclusters"}, []string{"spec", "clusterIdentity", "clusterID"}, nil},
+	{tenantResource, []string{"spec", "clusterID"}, [][]string{{"spec", "tenantCondition"}}},
 }
 
 // peers keeps the register of consumers by watching Liqo's objects, each kind for as long as its CustomResourceDefinition is there.
@@ -30,11 +34,15 @@ type peers struct {
 	watches   kindWatches
 }
 
-func newPeers(client dynamic.Interface, wake func(), log logr.Logger) *peers {
+// newPeers makes the register and its watches. The other register hears of Tenants too, so that they are watched once.
+func newPeers(client dynamic.Interface, wake func(), log logr.Logger, ofTenants register) *peers {
 	p := &peers{consumers: newConsumers(len(peerKinds))}
 	for i, k := range peerKinds {
-		register := &peerRegister{consumers: p.consumers, index: i, kind: k, log: log}
-		p.watches = append(p.watches, newKindWatch(client, kind{k.GroupVersionResource, k.strip}, wake, log, register))
+		registers := []register{&peerRegister{consumers: p.consumers, index: i, kind: k, log: log}}
+		if k.GroupVersionResource == tenantResource {
+			registers = append(registers, ofTenants)
+		}
+		p.watches = append(p.watches, newKindWatch(client, kind{GroupVersionResource: k.GroupVersionResource, strip: k.strip}, wake, log, registers...))
 	}
 	return p
 }
@@ -64,21 +72,20 @@ func (r *peerRegister) remove(u *unstructured.Unstructured) bool {
 
 func (r *peerRegister) removeAll() { r.consumers.removeAll(r.index) }
 
-// strip keeps the labels and the cluster ID.
+// strip keeps the labels, the cluster ID and what else is asked for.
 func (k peerKind) strip(obj any) (any, error) {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
 		return obj, nil
 	}
-	out := &unstructured.Unstructured{Object: map[string]any{}}
-	out.SetGroupVersionKind(u.GroupVersionKind())
-	out.SetNamespace(u.GetNamespace())
-	out.SetName(u.GetName())
-	out.SetUID(u.GetUID())
-	out.SetResourceVersion(u.GetResourceVersion())
+	out := bare(u)
 	out.SetLabels(u.GetLabels())
-	if id, found, _ := unstructured.NestedFieldCopy(u.Object, k.clusterID...); found {
-		return out, unstructured.SetNestedField(out.Object, id, k.clusterID...)
+	for _, path := range append([][]string{k.clusterID}, k.also...) {
+		if value, found, _ := unstructured.NestedFieldCopy(u.Object, path...); found {
+			if err := unstructured.SetNestedField(out.Object, value, path...); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return out, nil
 }
