@@ -113,8 +113,8 @@ func authenticated(u *unstructured.Unstructured) bool {
 
 // parseRequest reads spec.resources.
 func parseRequest(u *unstructured.Unstructured) (capacity.Amounts, []string) {
-	value, found, err := unstructured.NestedFieldNoCopy(u.Object, "spec", "resources")
-	if !found && err == nil || value == nil {
+	value, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "resources")
+	if value == nil {
 		return nil, nil
 	}
 	asked, ok := value.(map[string]any)
