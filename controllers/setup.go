@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,10 +29,12 @@ import (
 
 // +kubebuilder:rbac:roleName=proffer-manager,groups=proffer.dev,resources=resourcepolicies,verbs=list;watch
 // +kubebuilder:rbac:roleName=proffer-manager,groups=proffer.dev,resources=resourcepolicies/status,verbs=update
-// +kubebuilder:rbac:roleName=proffer-manager,groups="",resources=nodes;pods,verbs=list;watch
+// +kubebuilder:rbac:roleName=proffer-manager,groups="",resources=namespaces;nodes;pods,verbs=list;watch
 // +kubebuilder:rbac:roleName=proffer-manager,groups=core.liqo.io;discovery.liqo.io,resources=foreignclusters,verbs=list;watch
-// +kubebuilder:rbac:roleName=proffer-manager,groups=authentication.liqo.io,resources=tenants,verbs=list;watch
-// +kubebuilder:rbac:roleName=proffer-manager,groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=foreignclusters.core.liqo.io;foreignclusters.discovery.liqo.io;tenants.authentication.liqo.io,verbs=list;watch
+// +kubebuilder:rbac:roleName=proffer-manager,groups=authentication.liqo.io,resources=resourceslices;tenants,verbs=list;watch
+// +kubebuilder:rbac:roleName=proffer-manager,groups=authentication.liqo.io,resources=resourceslices/status,verbs=update
+// +kubebuilder:rbac:roleName=proffer-manager,groups=storage.k8s.io,resources=storageclasses,verbs=list;watch
+// +kubebuilder:rbac:roleName=proffer-manager,groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=foreignclusters.core.liqo.io;foreignclusters.discovery.liqo.io;resourceslices.authentication.liqo.io;tenants.authentication.liqo.io,verbs=list;watch
 // +kubebuilder:rbac:roleName=proffer-manager,groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:roleName=proffer-leader-election,namespace=proffer-system,groups=coordination.k8s.io,resources=leases,verbs=create
 // +kubebuilder:rbac:roleName=proffer-leader-election,namespace=proffer-system,groups=coordination.k8s.io,resources=leases,resourceNames=proffer.dev,verbs=get;update
@@ -90,7 +93,8 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 	}
 	var (
 		policies = newPolicies()
-		peers    = newPeers(client, opts.Batch.Wake, log.WithName("consumers"))
+		sources  = newSlices(client, opts.Batch.Wake, log.WithName("slices"))
+		peers    = newPeers(client, opts.Batch.Wake, log.WithName("consumers"), sources.gates.tenants)
 		latest   = &atomic.Pointer[outcome]{}
 		timings  = newTimings()
 		statuses = &statusWriter{
@@ -107,12 +111,11 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 	if err != nil {
 		return err
 	}
-	sources, err := watchObjects(mgr.GetCache(), opts, policies, statuses.batch.Wake)
-	if err != nil {
+	if evaluate.sources, err = watchObjects(mgr.GetCache(), opts, policies, statuses.batch.Wake); err != nil {
 		return err
 	}
-	evaluate.sources = sources
-	for _, w := range peers.watches {
+	watches := slices.Concat(peers.watches, sources.watches)
+	for _, w := range watches {
 		evaluate.sources = append(evaluate.sources, w)
 	}
 	if opts.Metrics != nil {
@@ -120,7 +123,7 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 			return fmt.Errorf("registering metrics: %w", err)
 		}
 	}
-	return errors.Join(mgr.Add(peers), mgr.Add(evaluate), mgr.Add(leader))
+	return errors.Join(mgr.Add(watches), mgr.Add(evaluate), mgr.Add(leader))
 }
 
 // watchObjects brings nodes, pods and policies to their accounts. Nothing in a handler waits for anything but a short lock.
