@@ -99,16 +99,15 @@ func newGates() *gates {
 	return &gates{owners: newObjects(parseOwner), tenants: newObjects(parseTenant)}
 }
 
-// decide decides on each slice of the list, in its order.
-func (g *gates) decide(list []slice) []decision {
-	owners := g.owners.all()
+// decide decides on each slice of the list, in its order. The owners are those of namespaces.
+func (g *gates) decide(owners map[string]string, list []claim) []decision {
 	tenants := map[string][]tenantState{}
 	for _, t := range g.tenants.all() {
 		tenants[t.namespace] = append(tenants[t.namespace], t)
 	}
 	out := make([]decision, len(list))
 	for i := range list {
-		out[i] = gate(&list[i], owners[list[i].namespace], tenants[list[i].namespace])
+		out[i] = gate(&list[i].slice, owners[list[i].namespace], tenants[list[i].namespace])
 	}
 	return out
 }

@@ -93,7 +93,7 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 	}
 	var (
 		policies = newPolicies()
-		sources  = newSlices(client, opts.Batch.Wake, log.WithName("slices"))
+		sources  = newSlices(client, opts.Batch.WakeNow, log.WithName("slices"))
 		peers    = newPeers(client, opts.Batch.Wake, log.WithName("consumers"), sources.gates.tenants)
 		latest   = &atomic.Pointer[outcome]{}
 		timings  = newTimings()
@@ -102,12 +102,13 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 			events:  &announcer{recorder: mgr.GetEventRecorder("proffer"), told: map[types.UID]told{}},
 			written: map[types.UID]written{}, log: log.WithName("status"),
 		}
+		answers  = newSliceWriter(client, sources, opts.Batch, newSliceAnnouncer(mgr.GetEventRecorder("proffer")), log.WithName("slices"))
 		evaluate = &evaluator{
-			ledger: opts.Ledger, table: opts.Table, policies: policies, consumers: peers.consumers, batch: opts.Batch,
-			outcome: latest, published: statuses.batch.Wake, metrics: timings, log: log.WithName("offers"),
+			ledger: opts.Ledger, table: opts.Table, policies: policies, consumers: peers.consumers, slices: sources, batch: opts.Batch,
+			outcome: latest, published: statuses.batch.Wake, commit: answers.commit, metrics: timings, log: log.WithName("offers"),
 		}
 	)
-	leader, err := newLeader(mgr, opts.LeaderElection, log.WithName("leader"), statuses)
+	leader, err := newLeader(mgr, opts.LeaderElection, log.WithName("leader"), statuses, answers)
 	if err != nil {
 		return err
 	}
@@ -119,8 +120,10 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 		evaluate.sources = append(evaluate.sources, w)
 	}
 	if opts.Metrics != nil {
-		if err := opts.Metrics.Register(&collector{table: opts.Table, outcome: latest, timings: timings}); err != nil {
-			return fmt.Errorf("registering metrics: %w", err)
+		for _, c := range []prometheus.Collector{&collector{table: opts.Table, outcome: latest, timings: timings}, answers.writes, answers.restores} {
+			if err := opts.Metrics.Register(c); err != nil {
+				return fmt.Errorf("registering metrics: %w", err)
+			}
 		}
 	}
 	return errors.Join(mgr.Add(watches), mgr.Add(evaluate), mgr.Add(leader))

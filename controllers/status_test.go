@@ -71,7 +71,7 @@ func TestStatusTellsAllThatIsKnown(t *testing.T) {
 		Offered: []string{"cpu", "memory"}, Zeroed: []string{"oslo"},
 	}
 	before := v1alpha1.ResourcePolicyStatus{OfferedResources: []v1alpha1.ResourceName{"nvidia.com/gpu"}}
-	got := statusOf(p, report, before)
+	got := statusOf(p, report, grantsOf{}, before)
 	want := v1alpha1.ResourcePolicyStatus{
 		ObservedGeneration: 4, Source: v1alpha1.SourceNodes, Consumers: new(int32(101)), Nodes: new(int32(2)),
 		Conditions: []metav1.Condition{{
@@ -90,7 +90,7 @@ func TestStatusTellsAllThatIsKnown(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime"), cmp.Comparer(equalLists)); diff != "" {
 		t.Error(diff)
 	}
-	if again := statusOf(p, report, got); !equality.Semantic.DeepEqual(got, again) {
+	if again := statusOf(p, report, grantsOf{}, got); !equality.Semantic.DeepEqual(got, again) {
 		t.Errorf("the same again differs: %s", cmp.Diff(got, again, cmp.Comparer(equalLists)))
 	}
 }
@@ -103,7 +103,7 @@ func TestOfferedResourcesOnlyGrowAndAreBounded(t *testing.T) {
 		names = append(names, fmt.Sprintf("example.com/r%03d", i))
 	}
 	p := policy{parsed: &offer.Policy{}}
-	first := statusOf(p, &offer.Report{Offered: names}, v1alpha1.ResourcePolicyStatus{})
+	first := statusOf(p, &offer.Report{Offered: names}, grantsOf{}, v1alpha1.ResourcePolicyStatus{})
 	if len(first.OfferedResources) != v1alpha1.MaxOfferedResources {
 		t.Errorf("%d names", len(first.OfferedResources))
 	}
@@ -111,7 +111,7 @@ func TestOfferedResourcesOnlyGrowAndAreBounded(t *testing.T) {
 	if !slices.Equal(first.OfferedResources, second.OfferedResources) {
 		t.Error("a full list changed")
 	}
-	if dry := statusOf(p, &offer.Report{Outcome: offer.DryRun, Offered: names}, v1alpha1.ResourcePolicyStatus{}); len(dry.OfferedResources) != 0 {
+	if dry := statusOf(p, &offer.Report{Outcome: offer.DryRun, Offered: names}, grantsOf{}, v1alpha1.ResourcePolicyStatus{}); len(dry.OfferedResources) != 0 {
 		t.Errorf("a dry run offered %v", dry.OfferedResources)
 	}
 }
