@@ -107,7 +107,6 @@ func (b *sliceBook) set(s slice) bool {
 	if found && !newer(s.version(), known.version()) {
 		return false
 	}
-	b.removed.Remove(s.uid)
 	b.byKey[s.key], b.sorted = s, nil
 	return !found || !same(&known, &s)
 }
