@@ -65,7 +65,7 @@ func (a *allotment) under(policy string) grantsOf {
 // allot decides on all slices. Nobody is told yet.
 func (s *sliceSources) allot(terms *offer.Terms) *allotment {
 	a := &allotment{grants: map[string]map[string]capacity.Amounts{}, byPolicy: map[string]grantsOf{}}
-	a.claims, a.term = s.book.list()
+	a.claims, a.term = s.book.claims()
 	owners := s.gates.owners.all()
 	a.gates = s.gates.decide(owners, a.claims)
 	a.serving = make([]bool, len(a.claims))

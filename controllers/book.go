@@ -82,7 +82,6 @@ func (b *sliceBook) record(s slice) bool {
 	if found && !newer(s.version(), known.version()) {
 		return false
 	}
-	b.removed.Remove(s.uid)
 	b.sorted = nil
 	if !found || known.uid != s.uid {
 		b.byKey[s.key] = &claim{slice: s}
@@ -129,8 +128,14 @@ func (b *sliceBook) removeAll() {
 	b.sorted = nil
 }
 
-// list returns the slices by their keys, and the term, 0 for none. The caller must not change what they refer to.
-func (b *sliceBook) list() ([]claim, int) {
+// list returns the slices by their keys. The caller must not change what they refer to.
+func (b *sliceBook) list() []claim {
+	all, _ := b.claims()
+	return all
+}
+
+// claims returns the slices by their keys, and the term, 0 for none. The caller must not change what they refer to.
+func (b *sliceBook) claims() ([]claim, int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.sorted == nil {

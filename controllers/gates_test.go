@@ -103,7 +103,7 @@ func TestEveryGateHoldsBackWhatItIsFor(t *testing.T) {
 		}
 		elsewhere := aTenant(t, "rome", func(t *authv1beta1.Tenant) { t.Namespace = "elsewhere" })
 		g.tenants.set(elsewhere)
-		got := g.decide([]slice{parseSlice(asRead(t, aSlice("s", tc.slice)))})
+		got := g.decide(g.owners.all(), []claim{{slice: parseSlice(asRead(t, aSlice("s", tc.slice)))}})
 		if len(got) != 1 || got[0] != tc.want {
 			t.Errorf("%s: %v, want %v", tc.name, got, tc.want)
 		}

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -45,7 +46,7 @@ func follow(t *testing.T) *following {
 	wake := func() { f.woken.Add(1) }
 	f.sliceSources = newSlices(client, wake, log.Log)
 	peers := newPeers(client, wake, log.Log, f.gates.tenants)
-	watches := append(peers.watches, f.watches...)
+	watches := slices.Concat(peers.watches, f.watches)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -219,7 +220,7 @@ func TestTheGatesFollowNamespacesAndTenants(t *testing.T) {
 	createSlice(t, aSlice("s", func(s *authv1beta1.ResourceSlice) { s.Namespace = namespace.Name }))
 	decides := func(want decision) {
 		t.Helper()
-		eventually(t, func() string { return cmp.Diff([]decision{want}, f.gates.decide(f.book.list())) })
+		eventually(t, func() string { return cmp.Diff([]decision{want}, f.gates.decide(f.gates.owners.all(), f.book.list())) })
 	}
 	labels := func(labels map[string]string) {
 		t.Helper()

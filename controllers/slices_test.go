@@ -55,6 +55,7 @@ func TestTheBookKeepsTheNewestOfEachSlice(t *testing.T) {
 		{"it is removed", func() bool { return b.remove(known(t, "s", "c", 21)) }, true, []string{"default/r b 5"}},
 		{"it is removed twice", func() bool { return b.remove(known(t, "s", "c", 21)) }, false, []string{"default/r b 5"}},
 		{"news from before its removal", func() bool { return b.set(known(t, "s", "c", 20)) }, false, []string{"default/r b 5"}},
+		{"what was last seen of it", func() bool { return b.set(known(t, "s", "c", 21)) }, false, []string{"default/r b 5"}},
 		{"it is selected again", func() bool { return b.set(known(t, "s", "c", 22)) }, true, []string{"default/r b 5", "default/s c 22"}},
 		{"all are removed", func() bool { b.removeAll(); return true }, true, []string{}},
 		{"they are there again", func() bool { return b.set(known(t, "r", "b", 5)) }, true, []string{"default/r b 5"}},
