@@ -20,6 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
@@ -47,6 +48,9 @@ type Options struct {
 	Batch *Batch
 	// LeaderElection has only one replica write. Nil is for an operator that is alone. The manager itself must not elect a leader.
 	LeaderElection *LeaderElection
+	// ServedClasses is the name of a ConfigMap, in the namespace of the Lease, that is to list the classes that policies offer. Empty is
+	// for no list.
+	ServedClasses string
 	// Metrics is where metrics are registered, nil for nowhere.
 	Metrics prometheus.Registerer
 }
@@ -100,10 +104,22 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 		}
 		evaluate = &evaluator{
 			ledger: opts.Ledger, table: opts.Table, policies: policies, consumers: peers.consumers, batch: opts.Batch,
-			outcome: latest, published: statuses.batch.Wake, metrics: timings, log: log.WithName("offers"),
+			outcome: latest, published: []func(){statuses.batch.Wake}, metrics: timings, log: log.WithName("offers"),
 		}
 	)
-	leader, err := newLeader(mgr, opts.LeaderElection, log.WithName("leader"), statuses)
+	work := []manager.Runnable{statuses}
+	if opts.ServedClasses != "" {
+		namespace, err := leaseNamespace(opts.LeaderElection)
+		if err != nil {
+			return err
+		}
+		served := &servedClasses{
+			client: client, list: types.NamespacedName{Namespace: namespace, Name: opts.ServedClasses},
+			outcome: latest, batch: NewBatch(servedBatch), log: log.WithName("classes"),
+		}
+		work, evaluate.published = append(work, served), append(evaluate.published, served.batch.Wake)
+	}
+	leader, err := newLeader(mgr, opts.LeaderElection, log.WithName("leader"), work...)
 	if err != nil {
 		return err
 	}
