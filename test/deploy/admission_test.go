@@ -116,6 +116,9 @@ func TestAConsumerCannotAnswerItselfNorEndACordon(t *testing.T) {
 		}
 		must(t, p.rome.Delete(t.Context(), aSlice("another", "")))
 	})
+	t.Run("applied again", func(t *testing.T) {
+		applyAgain(t, overlay(t, "slice-status-guard"), len(render(t, "slice-status-guard")))
+	})
 	t.Run("all others", func(t *testing.T) {
 		for name, by := range map[string]client.Client{"Liqo": p.manager, "the operator": p.operator, "an admin": p.admin} {
 			if err := errors.Join(editStatus(t, by, "s", accept), edit(t, by, "s", mark("")), edit(t, by, "s", mark("true"))); err != nil {
@@ -225,13 +228,10 @@ func TestConsumersAskOnlyForServedClasses(t *testing.T) {
 		listed(t, map[string]string{"default": "liqo", "gold": "proffer"})
 	})
 	t.Run("applied again", func(t *testing.T) {
-		before := listed(t, map[string]string{"default": "liqo", "gold": "proffer"})
-		mustKubectl(t, "apply", "-k", overlay(t, "served-classes"))
-		mustKubectl(t, "apply", "--server-side", "--force-conflicts", "-k", overlay(t, "served-classes"))
-		after := listed(t, map[string]string{"default": "liqo", "gold": "proffer"})
-		if after.UID != before.UID {
-			t.Error("the list was made anew")
-		}
+		dir, right := overlay(t, "served-classes"), map[string]string{"default": "liqo", "gold": "proffer"}
+		applyAgain(t, dir, len(render(t, "served-classes")))
+		mustKubectl(t, "apply", "--server-side", "--force-conflicts", "-k", dir)
+		listed(t, right)
 	})
 	t.Run("a list that is gone", func(t *testing.T) {
 		must(t, makeSlice(t, p.rome, aSlice("s", "gold")))
