@@ -201,6 +201,34 @@ func TestAListThatCannotBeWrittenIsTriedAgainWithoutHaste(t *testing.T) {
 	}
 }
 
+func TestAListThatCannotBeReadIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newListing(aList(nil))
+		var refusing atomic.Bool
+		refusing.Store(true)
+		l.client.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return refusing.Load(), nil, apierrors.NewForbidden(configMapResource.GroupResource(), "list", errors.New("no role"))
+		})
+		term := func(d time.Duration) {
+			ctx, cancel := context.WithTimeout(t.Context(), d)
+			defer cancel()
+			if err := l.Start(ctx); err != nil {
+				t.Error(err)
+			}
+		}
+		l.serve("gold")
+		term(time.Minute) // Which ends when it is over, and ends nothing else.
+		if n := l.writes(); n != 0 {
+			t.Errorf("%d writes of a list that was not read", n)
+		}
+		refusing.Store(false)
+		term(time.Minute)
+		if diff := cmp.Diff(map[string]string{"gold": servedByProffer}, l.listed(t)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
 // aServedList is a list that the operator is told of, in the namespace of a Lease of its own.
 func aServedList(t *testing.T) (list *corev1.ConfigMap, with func(*Options)) {
 	t.Helper()
