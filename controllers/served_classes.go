@@ -107,7 +107,7 @@ func (s *servedClasses) write(ctx context.Context, store toolscache.Store) error
 	if err != nil {
 		return err
 	}
-	changes := changesOf(listed, served)
+	changes := amendments(listed, served)
 	if len(changes) == 0 {
 		return nil
 	}
@@ -117,7 +117,7 @@ func (s *servedClasses) write(ctx context.Context, store toolscache.Store) error
 // create makes the list anew. Until it is there again, the admission policy refuses everybody's ResourceSlices, Liqo's own writes too. It
 // is applied and not created, because who may apply can be held to a name.
 func (s *servedClasses) create(ctx context.Context, served []string) error {
-	list := &unstructured.Unstructured{Object: map[string]any{"data": changesOf(nil, served)}}
+	list := &unstructured.Unstructured{Object: map[string]any{"data": amendments(nil, served)}}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
 	list.SetNamespace(s.list.Namespace)
 	list.SetName(s.list.Name)
@@ -154,9 +154,9 @@ func activeClasses(list []policy) []string {
 	return slices.Sorted(maps.Keys(classes))
 }
 
-// changesOf are what makes the list say that these classes are served. What others have listed stays, and a class that both serve stays
+// amendments are what makes the list say that these classes are served. What others have listed stays, and a class that both serve stays
 // theirs.
-func changesOf(listed map[string]string, served []string) map[string]any {
+func amendments(listed map[string]string, served []string) map[string]any {
 	changes := map[string]any{}
 	for class, by := range listed {
 		if by == servedByProffer && !slices.Contains(served, class) {

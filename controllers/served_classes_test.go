@@ -62,7 +62,7 @@ func TestTheListHasWhatIsServedAndWhatOthersWroteAndNoMore(t *testing.T) {
 				want[c] = servedByProffer
 			}
 		}
-		changes := changesOf(listed, served)
+		changes := amendments(listed, served)
 		got := maps.Clone(listed)
 		for c, by := range changes {
 			if by == nil {
@@ -74,7 +74,7 @@ func TestTheListHasWhatIsServedAndWhatOthersWroteAndNoMore(t *testing.T) {
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatal(diff)
 		}
-		if again := changesOf(got, served); len(again) > 0 {
+		if again := amendments(got, served); len(again) > 0 {
 			t.Fatalf("changes to a list that is right: %v", again)
 		}
 		for c := range changes {
