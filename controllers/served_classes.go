@@ -47,6 +47,15 @@ type servedClasses struct {
 	log     logr.Logger
 }
 
+func newServedClasses(client dynamic.Interface, opts Options, latest *atomic.Pointer[outcome], log logr.Logger) (*servedClasses, error) {
+	namespace, err := leaseNamespace(opts.LeaderElection)
+	if err != nil {
+		return nil, err
+	}
+	list := types.NamespacedName{Namespace: namespace, Name: opts.ServedClasses}
+	return &servedClasses{client: client, list: list, outcome: latest, batch: NewBatch(servedBatch), log: log}, nil
+}
+
 // Start writes until the context ends, and can be started again. It watches the list, and only it, so as to put right what others change.
 func (s *servedClasses) Start(ctx context.Context) error {
 	informer := dynamicinformer.NewFilteredDynamicInformer(s.client, configMapResource, s.list.Namespace, 0, toolscache.Indexers{}, func(o *metav1.ListOptions) {

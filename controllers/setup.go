@@ -109,13 +109,9 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 	)
 	work := []manager.Runnable{statuses}
 	if opts.ServedClasses != "" {
-		namespace, err := leaseNamespace(opts.LeaderElection)
+		served, err := newServedClasses(client, opts, latest, log.WithName("classes"))
 		if err != nil {
 			return err
-		}
-		served := &servedClasses{
-			client: client, list: types.NamespacedName{Namespace: namespace, Name: opts.ServedClasses},
-			outcome: latest, batch: NewBatch(servedBatch), log: log.WithName("classes"),
 		}
 		work, evaluate.published = append(work, served), append(evaluate.published, served.batch.Wake)
 	}
