@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"context"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	authenticationv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	corev1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -118,9 +120,27 @@ func install(t *testing.T, file string) (uninstall func()) {
 		if err := envtest.UninstallCRDs(cluster.Config, envtest.CRDInstallOptions{CRDs: crds}); err != nil {
 			t.Error(err)
 		}
+		for _, crd := range crds {
+			awaitGone(t, crd.Name)
+		}
 	}
 	t.Cleanup(uninstall)
 	return uninstall
+}
+
+// awaitGone returns when a definition is gone: one that is on its way out, with its objects, cannot be made anew.
+func awaitGone(t *testing.T, name string) {
+	t.Helper()
+	crd := &unstructured.Unstructured{}
+	crd.SetAPIVersion("apiextensions.k8s.io/v1")
+	crd.SetKind("CustomResourceDefinition")
+	eventually(t, func() string {
+		err := api.Get(context.WithoutCancel(t.Context()), client.ObjectKey{Name: name}, crd)
+		if apierrors.IsNotFound(err) {
+			return ""
+		}
+		return fmt.Sprintf("%s is still there: %v", name, err)
+	})
 }
 
 // ofLiqo turns one of Liqo's own types into what the API takes without knowing it.
