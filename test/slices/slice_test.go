@@ -1,0 +1,216 @@
+package slices
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
+	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
+	"github.com/liqotech/liqo/pkg/liqo-controller-manager/authentication"
+	"github.com/liqotech/liqo/pkg/liqo-controller-manager/authentication/forge"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/test/slices/lab"
+)
+
+// patience is how long anything may take. Nothing here depends on how fast the machine is.
+const patience = time.Minute
+
+// amounts are quantities in their canonical text, by resource.
+type amounts map[string]string
+
+func amountsOf(l corev1.ResourceList) amounts {
+	a := amounts{}
+	for name, q := range l {
+		a[string(name)] = q.String()
+	}
+	return a
+}
+
+// A slice is one that a consumer has asked the provider for, with a virtual node for it.
+type slice struct {
+	consumer *lab.Cluster
+	name     string
+}
+
+// newSlice has a consumer ask for a slice, which it gives back after the test.
+func newSlice(t *testing.T, consumer *lab.Cluster, name, class string, request amounts) slice {
+	t.Helper()
+	s := slice{consumer, name}
+	s.create(t, class, request)
+	return s
+}
+
+func (s slice) create(t *testing.T, class string, request amounts) {
+	t.Helper()
+	rs := forge.ResourceSlice(s.name, lab.TenantNamespace(provider.ID))
+	err := forge.MutateResourceSlice(rs, liqov1beta1.ClusterID(provider.ID), &forge.ResourceSliceOptions{
+		Class: authv1beta1.ResourceSliceClass(class), Resources: quantities(request),
+	}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.consumer.Client.Create(t.Context(), rs); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.remove(t) })
+}
+
+func quantities(a amounts) map[corev1.ResourceName]string {
+	m := map[corev1.ResourceName]string{}
+	for name, text := range a {
+		m[corev1.ResourceName(name)] = text
+	}
+	return m
+}
+
+// remove gives the slice back and waits until the provider has nothing left of it.
+func (s slice) remove(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	defer cancel()
+	rs := forge.ResourceSlice(s.name, lab.TenantNamespace(provider.ID))
+	if err := client.IgnoreNotFound(s.consumer.Client.Delete(ctx, rs)); err != nil {
+		t.Error(err)
+	}
+	err := lab.Await(ctx, "the slice "+s.name+" is gone", func(ctx context.Context) error {
+		for _, gone := range []struct {
+			cluster *lab.Cluster
+			object  client.Object
+		}{
+			{s.consumer, forge.ResourceSlice(s.name, lab.TenantNamespace(provider.ID))},
+			{s.consumer, s.emptyVirtualNode()},
+			{provider, forge.ResourceSlice(s.name, lab.TenantNamespace(s.consumer.ID))},
+			{provider, s.emptyQuota()},
+		} {
+			err := gone.cluster.Client.Get(ctx, client.ObjectKeyFromObject(gone.object), gone.object)
+			if err == nil {
+				return fmt.Errorf("%T %s is still there", gone.object, client.ObjectKeyFromObject(gone.object))
+			} else if !apierrors.IsNotFound(err) {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// seen is the slice as its consumer has it.
+func (s slice) seen(ctx context.Context) (*authv1beta1.ResourceSlice, error) {
+	rs := forge.ResourceSlice(s.name, lab.TenantNamespace(provider.ID))
+	return rs, s.consumer.Client.Get(ctx, client.ObjectKeyFromObject(rs), rs)
+}
+
+// replica is the slice as the provider has it.
+func (s slice) replica(ctx context.Context) (*authv1beta1.ResourceSlice, error) {
+	rs := forge.ResourceSlice(s.name, lab.TenantNamespace(s.consumer.ID))
+	return rs, provider.Client.Get(ctx, client.ObjectKeyFromObject(rs), rs)
+}
+
+// ask changes what the consumer asks for.
+func (s slice) ask(t *testing.T, class string, request amounts) {
+	t.Helper()
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "add", "path": "/spec/class", "value": class},
+		{"op": "add", "path": "/spec/resources", "value": request},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rs := forge.ResourceSlice(s.name, lab.TenantNamespace(provider.ID))
+	if err := s.consumer.Client.Patch(t.Context(), rs, client.RawPatch("application/json-patch+json", patch)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An answer is what a consumer is told of its slice, and what it may use then.
+type answer struct {
+	Status  authv1beta1.ResourceSliceConditionStatus
+	Reason  string
+	Message string
+	Granted amounts
+}
+
+func answerOf(rs *authv1beta1.ResourceSlice) answer {
+	a := answer{Granted: amountsOf(rs.Status.Resources)}
+	if c := authentication.GetCondition(rs, authv1beta1.ResourceSliceConditionTypeResources); c != nil {
+		a.Status, a.Reason, a.Message = c.Status, c.Reason, c.Message
+	}
+	return a
+}
+
+// awaitAnswer waits until the consumer has been told this.
+func (s slice) awaitAnswer(t *testing.T, want answer) {
+	t.Helper()
+	if want.Granted == nil {
+		want.Granted = amounts{}
+	}
+	eventually(t, s.consumer.ID+" is answered", func(ctx context.Context) error {
+		rs, err := s.seen(ctx)
+		if err != nil {
+			return err
+		}
+		return differ("the answer", want, answerOf(rs))
+	})
+}
+
+// awaitUse waits until both sides go by these amounts: the consumer's virtual node has them, and the provider's quota lets the
+// consumer use them.
+func (s slice) awaitUse(t *testing.T, want amounts) {
+	t.Helper()
+	eventually(t, "the virtual node and the quota follow", func(ctx context.Context) error {
+		node, quota := s.emptyVirtualNode(), s.emptyQuota()
+		if err := s.consumer.Client.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {
+			return err
+		}
+		if err := differ("the virtual node", want, amountsOf(node.Spec.ResourceQuota.Hard)); err != nil {
+			return err
+		}
+		if err := provider.Client.Get(ctx, client.ObjectKeyFromObject(quota), quota); err != nil {
+			return err
+		}
+		return differ("the quota", want, amountsOf(quota.Spec.Resources))
+	})
+}
+
+func (s slice) emptyVirtualNode() *offloadingv1beta1.VirtualNode {
+	node := &offloadingv1beta1.VirtualNode{}
+	node.Name, node.Namespace = s.name, lab.TenantNamespace(provider.ID)
+	return node
+}
+
+func (s slice) emptyQuota() *offloadingv1beta1.Quota {
+	id := liqov1beta1.ClusterID(s.consumer.ID)
+	rs := forge.ResourceSlice(s.name, "")
+	rs.Spec.ConsumerClusterID = &id
+	quota := &offloadingv1beta1.Quota{}
+	quota.Name, quota.Namespace = authentication.CommonNameResourceSliceCSR(rs), lab.TenantNamespace(s.consumer.ID)
+	return quota
+}
+
+// eventually waits until f has no error any more.
+func eventually(t *testing.T, what string, f func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := lab.Await(ctx, what, f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// differ says how what was seen differs from what was wanted.
+func differ[T any](what string, want, got T) error {
+	if diff := cmp.Diff(want, got); diff != "" {
+		return fmt.Errorf("%s differs (-want +got):\n%s", what, diff)
+	}
+	return nil
+}
