@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -29,8 +29,13 @@ var installed = []string{
 // A release is what the chart renders for a cluster.
 type release []*unstructured.Unstructured
 
-// render does what helm template does.
-func render(liqo *chart.Chart, version, clusterID, apiServer string) (release, error) {
+// render does what helm template does, with the chart in Liqo's module.
+func render(module, clusterID, apiServer string) (release, error) {
+	liqo, err := loader.Load(filepath.Join(module, "deployments", "liqo"))
+	if err != nil {
+		return nil, fmt.Errorf("read Liqo's chart: %w", err)
+	}
+	_, version, _ := strings.Cut(filepath.Base(module), "@")
 	values, err := chartutil.ToRenderValues(liqo, map[string]any{
 		"tag":         version,
 		"apiServer":   map[string]any{"address": apiServer},

@@ -17,7 +17,6 @@ import (
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
-	"helm.sh/helm/v3/pkg/chart"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,13 +53,10 @@ type Cluster struct {
 	Config *rest.Config
 
 	programs Programs
-	chart    *chart.Chart
-	version  string
 	kubectl  string
 	dir      string
 	// first is the first of the ports that are for this cluster's processes.
 	first int
-	logs  []string
 }
 
 // start runs the control plane, installs Liqo, and returns once its processes are ready.
@@ -80,13 +76,7 @@ func (c *Cluster) start(ctx context.Context) error {
 func (c *Cluster) path(name string) string { return filepath.Join(c.dir, name) }
 
 // run starts a program of the cluster.
-func (c *Cluster) run(name string, cmd *exec.Cmd) (*process, error) {
-	p, err := start(c.dir, name, cmd)
-	if err == nil {
-		c.logs = append(c.logs, p.log)
-	}
-	return p, err
-}
+func (c *Cluster) run(name string, cmd *exec.Cmd) (*process, error) { return start(c.dir, name, cmd) }
 
 // writeAuthority makes the authority that signs what Liqo's consumers are known by.
 func (c *Cluster) writeAuthority() error {

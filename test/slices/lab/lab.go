@@ -6,11 +6,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"helm.sh/helm/v3/pkg/chart/loader"
 )
 
 // A Lab is a provider and its consumers, peered.
@@ -28,11 +26,6 @@ func Start(ctx context.Context, p Programs, dir string, progress io.Writer, prov
 	if err := loopback(); err != nil {
 		return nil, err
 	}
-	liqo, err := loader.Load(filepath.Join(p.LiqoModule, "deployments", "liqo"))
-	if err != nil {
-		return nil, fmt.Errorf("read Liqo's chart: %w", err)
-	}
-	_, version, _ := strings.Cut(filepath.Base(p.LiqoModule), "@")
 	began := time.Now()
 	said := func(what string) {
 		_, _ = fmt.Fprintf(progress, "lab: %s after %.1f s\n", what, time.Since(began).Seconds())
@@ -48,7 +41,7 @@ func Start(ctx context.Context, p Programs, dir string, progress io.Writer, prov
 		if err := os.Mkdir(c.dir, 0o700); err != nil {
 			return nil, err
 		}
-		c.programs, c.chart, c.version, c.first = p, liqo, version, 20000+i*portsPerCluster
+		c.programs, c.first = p, 20000+i*portsPerCluster
 		group.Go(func() error {
 			if err := c.start(ctx); err != nil {
 				return fmt.Errorf("cluster %s: %w", c.ID, err)

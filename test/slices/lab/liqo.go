@@ -25,7 +25,7 @@ const (
 
 // startLiqo installs Liqo's chart, with processes for its Deployments, and waits until they are ready.
 func (c *Cluster) startLiqo(ctx context.Context) error {
-	r, err := render(c.chart, c.version, c.ID, c.Config.Host)
+	r, err := render(c.programs.LiqoModule, c.ID, c.Config.Host)
 	if err != nil {
 		return err
 	}
