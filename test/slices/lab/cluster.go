@@ -104,6 +104,7 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 	cmd := command(c.programs.ControlPlane, "run", "--kubeconfig", c.path("kubeconfig"), "--client-ca", c.path("ca.crt"),
 		"--crds", filepath.Join(c.programs.LiqoModule, "deployments", "liqo", "charts", "liqo-crds", "crds"))
 	cmd.Dir = c.programs.Checkout
+	cmd.Env = append(os.Environ(), "TMPDIR="+c.dir) // Nothing asks it to clean up.
 	// It ends with its input, which ends with us.
 	if _, err := cmd.StdinPipe(); err != nil {
 		return err
