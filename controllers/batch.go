@@ -10,17 +10,28 @@ import (
 type Batch struct {
 	period time.Duration
 	first  chan time.Time
+	// now ends a window early.
+	now chan struct{}
 }
 
 // NewBatch returns a Batch whose windows last the period; 0 is no window at all.
 func NewBatch(period time.Duration) *Batch {
-	return &Batch{period: period, first: make(chan time.Time, 1)}
+	return &Batch{period: period, first: make(chan time.Time, 1), now: make(chan struct{}, 1)}
 }
 
 // Wake has next return at the end of the window. It never blocks.
 func (b *Batch) Wake() {
 	select {
 	case b.first <- time.Now():
+	default:
+	}
+}
+
+// WakeNow has next return at once: somebody waits for what comes of it. It never blocks.
+func (b *Batch) WakeNow() {
+	b.Wake()
+	select {
+	case b.now <- struct{}{}:
 	default:
 	}
 }
@@ -39,11 +50,15 @@ func (b *Batch) next(ctx context.Context) (time.Time, error) {
 			case <-ctx.Done():
 				return time.Time{}, ctx.Err()
 			case <-timer.C:
+			case <-b.now:
 			}
 		}
-		select {
-		case <-b.first:
-		default:
+		for range 2 {
+			select {
+			case <-b.first:
+			case <-b.now:
+			default:
+			}
 		}
 		return first, nil
 	}

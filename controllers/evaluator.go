@@ -20,20 +20,24 @@ type evaluator struct {
 	table     *table.Table
 	policies  *policies
 	consumers *consumers
+	slices    *sliceSources
 	batch     *Batch
 	// sources have to be complete before anything is offered.
 	sources []toolscache.DoneChecker
 	// outcome is what the last evaluation found; published is called after each.
 	outcome   *atomic.Pointer[outcome]
 	published func()
-	metrics   *timings
-	log       logr.Logger
+	// commit takes what was decided on slices, before the next evaluation.
+	commit  func(*allotment)
+	metrics *timings
+	log     logr.Logger
 }
 
 // outcome is what came of the policies.
 type outcome struct {
 	policies []policy
 	reports  map[string]*offer.Report
+	slices   *allotment
 }
 
 // NeedLeaderElection is false: every replica serves.
@@ -77,6 +81,8 @@ func (e *evaluator) evaluate(first time.Time) {
 		Consumers: withStrangers(e.consumers.list(), e.table.Strangers()),
 		View:      e.ledger.View(offer.Selections(valid)),
 	}
+	allotted := e.slices.allot(offer.NewTerms(in))
+	in.Grants = allotted.grants
 	before := e.table.Current()
 	if before == nil {
 		in.Past = e.policies.pasts()
@@ -89,7 +95,8 @@ func (e *evaluator) evaluate(first time.Time) {
 	e.metrics.publish.Observe(time.Since(first).Seconds())
 
 	e.policies.remember(list, result.Reports)
-	e.outcome.Store(&outcome{policies: list, reports: result.Reports})
+	e.outcome.Store(&outcome{policies: list, reports: result.Reports, slices: allotted})
 	e.published()
+	e.commit(allotted)
 	e.log.V(1).Info("Published offers", "policies", len(valid), "consumers", len(result.Entries))
 }

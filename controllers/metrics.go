@@ -1,6 +1,8 @@
 package controllers
 
 import (
+	"maps"
+	"slices"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,6 +24,11 @@ var (
 		"What consumers hold of the pool of a policy.", []string{"policy", "resource"}, nil)
 	remainingDesc = prometheus.NewDesc("proffer_pool_remaining",
 		"What is left of the pool of a policy.", []string{"policy", "resource"}, nil)
+	grantDesc = prometheus.NewDesc("proffer_grant",
+		"What the ResourceSlices of a consumer have been granted together under a policy: cpu in cores, memory and storage in bytes. At most 1000 consumers of a policy, by ID.",
+		[]string{"consumer", "policy", "resource"}, nil)
+	slicesDesc = prometheus.NewDesc("proffer_slices",
+		"ResourceSlices that are granted something, by policy.", []string{"policy"}, nil)
 	policiesDesc = prometheus.NewDesc("proffer_policies",
 		"Policies by the reason of their condition Ready.", []string{"reason"}, nil)
 	consumersDesc = prometheus.NewDesc("proffer_consumers",
@@ -56,7 +63,7 @@ type collector struct {
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{offerDesc, poolDesc, committedDesc, remainingDesc, policiesDesc, consumersDesc} {
+	for _, d := range []*prometheus.Desc{offerDesc, poolDesc, committedDesc, remainingDesc, grantDesc, slicesDesc, policiesDesc, consumersDesc} {
 		ch <- d
 	}
 	c.timings.evaluation.Describe(ch)
@@ -90,6 +97,14 @@ func (c *collector) collectPolicies(ch chan<- prometheus.Metric, latest *outcome
 		reasons[reasonOf(p, report)]++
 		if report == nil {
 			continue
+		}
+		granted := latest.slices.under(p.name)
+		ch <- gauge(slicesDesc, float64(granted.slices), p.name)
+		ids := slices.Sorted(maps.Keys(granted.consumers))
+		for _, id := range ids[:min(len(ids), maxConsumerSeries)] {
+			for name, v := range granted.consumers[id].amounts {
+				ch <- gauge(grantDesc, inBaseUnits(name, v), id, p.name, name)
+			}
 		}
 		for desc, amounts := range map[*prometheus.Desc]capacity.Amounts{
 			poolDesc: report.Capacity, committedDesc: report.Committed, remainingDesc: report.Remaining,

@@ -42,6 +42,7 @@ func parsePolicy(p *v1alpha1.ResourcePolicy) (*offer.Policy, field.ErrorList) {
 		Resources:        parse.resources(s.Offer.Resources, path.Child("offer", "resources")),
 		ThresholdPercent: parse.threshold(s.UpdateThresholdPercent, path.Child("updateThresholdPercent")),
 		Reclaim:          parse.reclaim(s.Reclaim, path.Child("reclaim")),
+		Slices:           parse.slices(s, path.Child("slices")),
 	}
 	if s.Consumers != nil {
 		out.Consumers = parse.scope(*s.Consumers, path.Child("consumers"))

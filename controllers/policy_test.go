@@ -41,6 +41,11 @@ func TestParsePolicyTakesEveryField(t *testing.T) {
 			}},
 			UpdateThresholdPercent: new(int32(20)),
 			Reclaim:                v1alpha1.ReclaimRetain,
+			Slices: &v1alpha1.Slices{
+				OnExcess: v1alpha1.OnExcessDeny, Defaults: quantitiesOf("cpu", "1"),
+				NodeLabels: v1alpha1.Labels{"tier": "gold"}, NodeSelector: v1alpha1.Labels{"pool": "gold"},
+				StorageClasses: []v1alpha1.ClassName{"fast", "slow", "fast"}, IngressClasses: []v1alpha1.ClassName{},
+			},
 		}
 	})
 	p.UID, p.Generation, p.CreationTimestamp = "u", 7, metav1.Unix(12, 0)
@@ -65,6 +70,11 @@ func TestParsePolicyTakesEveryField(t *testing.T) {
 			Fixed:     capacity.Amounts{"cpu": 8000}, Max: capacity.Amounts{"pods": 5},
 		}},
 		ThresholdPercent: 20, Reclaim: offer.Retain,
+		Slices: offer.Slices{
+			DenyExcess: true, Defaults: capacity.Amounts{"cpu": 1000},
+			NodeLabels: map[string]string{"tier": "gold"}, NodeSelector: map[string]string{"pool": "gold"},
+			StorageClasses: []string{"fast", "slow"}, IngressClasses: []string{},
+		},
 	}
 	if diff := cmp.Diff(want, got, bySelectorText); diff != "" {
 		t.Error(diff)
@@ -84,6 +94,36 @@ func TestParsePolicyFillsInWhatWasNotSaid(t *testing.T) {
 	}
 	if !got.Consumers.Everyone() {
 		t.Error("a policy that names nobody is for everyone")
+	}
+}
+
+func TestParsePolicyTakesTheNodeSelectorOfSlicesFromThatOfTheNodes(t *testing.T) {
+	nodes := func(s *v1alpha1.ResourcePolicySpec) {
+		s.Class = "gold"
+		s.Offer.Nodes.Selector = &metav1.LabelSelector{
+			MatchLabels:      map[string]string{"pool": "gold"},
+			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "zone", Operator: metav1.LabelSelectorOpExists}},
+		}
+	}
+	for _, tc := range []struct {
+		name   string
+		slices *v1alpha1.Slices
+		want   map[string]string
+	}{
+		{"nothing said of slices", nil, map[string]string{"pool": "gold"}},
+		{"nothing said of the selector", &v1alpha1.Slices{}, map[string]string{"pool": "gold"}},
+		{"no selector", &v1alpha1.Slices{NodeSelector: v1alpha1.Labels{}}, map[string]string{}},
+		{"another selector", &v1alpha1.Slices{NodeSelector: v1alpha1.Labels{"a": "b"}}, map[string]string{"a": "b"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, errs := parsePolicy(aPolicy("p", nodes, func(s *v1alpha1.ResourcePolicySpec) { s.Slices = tc.slices }))
+			if len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			if diff := cmp.Diff(tc.want, got.Slices.NodeSelector); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 
@@ -154,6 +194,14 @@ func TestParsePolicyNamesTheFieldAndSaysWhatToWrite(t *testing.T) {
 		{"override amount", func(s *spec) {
 			s.Overrides = []v1alpha1.Override{{Offer: v1alpha1.OverrideOffer{Fixed: quantitiesOf("cpu", "-1")}}}
 		}, `spec.overrides[0].offer.fixed[cpu]: Invalid value: "-1"`},
+		{"slices of no class", func(s *spec) { s.Slices = &v1alpha1.Slices{} }, `spec.slices: Forbidden: slices answers the ResourceSlices of a class`},
+		{"onExcess", inSlices(v1alpha1.Slices{OnExcess: "Some"}), `spec.slices.onExcess: Invalid value: "Some": write Cap or Deny`},
+		{"default amount", inSlices(v1alpha1.Slices{Defaults: quantitiesOf("cpu", "-1")}), `spec.slices.defaults[cpu]: Invalid value: "-1"`},
+		{"node label", inSlices(v1alpha1.Slices{NodeLabels: v1alpha1.Labels{"a b": "c"}}), `spec.slices.nodeLabels: Invalid value: "a b"`},
+		{"node selector of slices", inSlices(v1alpha1.Slices{NodeSelector: v1alpha1.Labels{"a": "b c"}}), `spec.slices.nodeSelector: Invalid value: "b c"`},
+		{"storage class", inSlices(v1alpha1.Slices{StorageClasses: []v1alpha1.ClassName{""}}), `spec.slices.storageClasses[0]: Required value: write the name of a class`},
+		{"ingress class", inSlices(v1alpha1.Slices{IngressClasses: []v1alpha1.ClassName{"a", ""}}), `spec.slices.ingressClasses[1]: Required value`},
+		{"load balancer class", inSlices(v1alpha1.Slices{LoadBalancerClasses: []v1alpha1.ClassName{""}}), `spec.slices.loadBalancerClasses[0]: Required value`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, errs := parsePolicy(aPolicy("p", tc.edit))
@@ -165,6 +213,10 @@ func TestParsePolicyNamesTheFieldAndSaysWhatToWrite(t *testing.T) {
 			}
 		})
 	}
+}
+
+func inSlices(of v1alpha1.Slices) func(*v1alpha1.ResourcePolicySpec) {
+	return func(s *v1alpha1.ResourcePolicySpec) { s.Class, s.Slices = "gold", &of }
 }
 
 func TestParsePolicySaysAllThatIsWrongAtOnce(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,10 +29,12 @@ import (
 
 // +kubebuilder:rbac:roleName=proffer-manager,groups=proffer.dev,resources=resourcepolicies,verbs=list;watch
 // +kubebuilder:rbac:roleName=proffer-manager,groups=proffer.dev,resources=resourcepolicies/status,verbs=update
-// +kubebuilder:rbac:roleName=proffer-manager,groups="",resources=nodes;pods,verbs=list;watch
+// +kubebuilder:rbac:roleName=proffer-manager,groups="",resources=namespaces;nodes;pods,verbs=list;watch
 // +kubebuilder:rbac:roleName=proffer-manager,groups=core.liqo.io;discovery.liqo.io,resources=foreignclusters,verbs=list;watch
-// +kubebuilder:rbac:roleName=proffer-manager,groups=authentication.liqo.io,resources=tenants,verbs=list;watch
-// +kubebuilder:rbac:roleName=proffer-manager,groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=foreignclusters.core.liqo.io;foreignclusters.discovery.liqo.io;tenants.authentication.liqo.io,verbs=list;watch
+// +kubebuilder:rbac:roleName=proffer-manager,groups=authentication.liqo.io,resources=resourceslices;tenants,verbs=list;watch
+// +kubebuilder:rbac:roleName=proffer-manager,groups=authentication.liqo.io,resources=resourceslices/status,verbs=update
+// +kubebuilder:rbac:roleName=proffer-manager,groups=storage.k8s.io,resources=storageclasses,verbs=list;watch
+// +kubebuilder:rbac:roleName=proffer-manager,groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=foreignclusters.core.liqo.io;foreignclusters.discovery.liqo.io;resourceslices.authentication.liqo.io;tenants.authentication.liqo.io,verbs=list;watch
 // +kubebuilder:rbac:roleName=proffer-manager,groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:roleName=proffer-leader-election,namespace=proffer-system,groups=coordination.k8s.io,resources=leases,verbs=create
 // +kubebuilder:rbac:roleName=proffer-leader-election,namespace=proffer-system,groups=coordination.k8s.io,resources=leases,resourceNames=proffer.dev,verbs=get;update
@@ -90,7 +93,8 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 	}
 	var (
 		policies = newPolicies()
-		peers    = newPeers(client, opts.Batch.Wake, log.WithName("consumers"))
+		sources  = newSlices(client, opts.Batch.WakeNow, log.WithName("slices"))
+		peers    = newPeers(client, opts.Batch.Wake, log.WithName("consumers"), sources.gates.tenants)
 		latest   = &atomic.Pointer[outcome]{}
 		timings  = newTimings()
 		statuses = &statusWriter{
@@ -98,29 +102,31 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 			events:  &announcer{recorder: mgr.GetEventRecorder("proffer"), told: map[types.UID]told{}},
 			written: map[types.UID]written{}, log: log.WithName("status"),
 		}
+		answers  = newSliceWriter(client, sources, opts.Batch, newSliceAnnouncer(mgr.GetEventRecorder("proffer")), log.WithName("slices"))
 		evaluate = &evaluator{
-			ledger: opts.Ledger, table: opts.Table, policies: policies, consumers: peers.consumers, batch: opts.Batch,
-			outcome: latest, published: statuses.batch.Wake, metrics: timings, log: log.WithName("offers"),
+			ledger: opts.Ledger, table: opts.Table, policies: policies, consumers: peers.consumers, slices: sources, batch: opts.Batch,
+			outcome: latest, published: statuses.batch.Wake, commit: answers.commit, metrics: timings, log: log.WithName("offers"),
 		}
 	)
-	leader, err := newLeader(mgr, opts.LeaderElection, log.WithName("leader"), statuses)
+	leader, err := newLeader(mgr, opts.LeaderElection, log.WithName("leader"), statuses, answers)
 	if err != nil {
 		return err
 	}
-	sources, err := watchObjects(mgr.GetCache(), opts, policies, statuses.batch.Wake)
-	if err != nil {
+	if evaluate.sources, err = watchObjects(mgr.GetCache(), opts, policies, statuses.batch.Wake); err != nil {
 		return err
 	}
-	evaluate.sources = sources
-	for _, w := range peers.watches {
+	watches := slices.Concat(peers.watches, sources.watches)
+	for _, w := range watches {
 		evaluate.sources = append(evaluate.sources, w)
 	}
 	if opts.Metrics != nil {
-		if err := opts.Metrics.Register(&collector{table: opts.Table, outcome: latest, timings: timings}); err != nil {
-			return fmt.Errorf("registering metrics: %w", err)
+		for _, c := range []prometheus.Collector{&collector{table: opts.Table, outcome: latest, timings: timings}, answers.writes, answers.restores} {
+			if err := opts.Metrics.Register(c); err != nil {
+				return fmt.Errorf("registering metrics: %w", err)
+			}
 		}
 	}
-	return errors.Join(mgr.Add(peers), mgr.Add(evaluate), mgr.Add(leader))
+	return errors.Join(mgr.Add(watches), mgr.Add(evaluate), mgr.Add(leader))
 }
 
 // watchObjects brings nodes, pods and policies to their accounts. Nothing in a handler waits for anything but a short lock.

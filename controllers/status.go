@@ -19,7 +19,7 @@ const maxMessage = 1024
 
 // statusOf works out the whole status of a policy: what stood there before matters only for the time of the last transition and for
 // what was offered once. The report is nil for a policy that is invalid.
-func statusOf(p policy, report *offer.Report, before v1alpha1.ResourcePolicyStatus) v1alpha1.ResourcePolicyStatus {
+func statusOf(p policy, report *offer.Report, granted grantsOf, before v1alpha1.ResourcePolicyStatus) v1alpha1.ResourcePolicyStatus {
 	s := v1alpha1.ResourcePolicyStatus{
 		ObservedGeneration: p.generation,
 		Conditions:         slices.Clone(before.Conditions),
@@ -40,8 +40,15 @@ func statusOf(p policy, report *offer.Report, before v1alpha1.ResourcePolicyStat
 		s.Committed = quantities(report.Committed)
 		s.Remaining = quantities(report.Remaining)
 	}
+	if p.parsed.Class != "" {
+		s.Slices = new(granted.slices)
+	}
 	for _, c := range report.Consumers {
-		s.Offers = append(s.Offers, offerOf(c, slices.Contains(report.Zeroed, c.ID)))
+		o := offerOf(c, slices.Contains(report.Zeroed, c.ID))
+		if held, ok := granted.consumers[c.ID]; ok {
+			o.Slices, o.Granted = held.slices, quantities(held.amounts)
+		}
+		s.Offers = append(s.Offers, o)
 	}
 	return s
 }

@@ -57,7 +57,7 @@ func TestEveryOutcomeHasItsReasonAndSaysWhatToDo(t *testing.T) {
 }
 
 func TestStatusTellsAllThatIsKnown(t *testing.T) {
-	p := policy{generation: 4, source: v1alpha1.SourceNodes, parsed: &offer.Policy{Nodes: &offer.Nodes{}}, offered: map[string]struct{}{"storage": {}}}
+	p := policy{generation: 4, source: v1alpha1.SourceNodes, parsed: &offer.Policy{Class: "gold", Nodes: &offer.Nodes{}}, offered: map[string]struct{}{"storage": {}}}
 	report := &offer.Report{
 		Nodes: 2, Count: 101,
 		Capacity:  capacity.Amounts{"cpu": 7000, "memory": 16 << 30},
@@ -71,9 +71,12 @@ func TestStatusTellsAllThatIsKnown(t *testing.T) {
 		Offered: []string{"cpu", "memory"}, Zeroed: []string{"oslo"},
 	}
 	before := v1alpha1.ResourcePolicyStatus{OfferedResources: []v1alpha1.ResourceName{"nvidia.com/gpu"}}
-	got := statusOf(p, report, before)
+	granted := grantsOf{slices: 3, consumers: map[string]grantOf{
+		"rome": {slices: 2, amounts: capacity.Amounts{"cpu": 1000}}, "oslo": {slices: 1, amounts: capacity.Amounts{"cpu": 0, "memory": 1}},
+	}}
+	got := statusOf(p, report, granted, before)
 	want := v1alpha1.ResourcePolicyStatus{
-		ObservedGeneration: 4, Source: v1alpha1.SourceNodes, Consumers: new(int32(101)), Nodes: new(int32(2)),
+		ObservedGeneration: 4, Source: v1alpha1.SourceNodes, Class: "gold", Consumers: new(int32(101)), Slices: new(int32(3)), Nodes: new(int32(2)),
 		Conditions: []metav1.Condition{{
 			Type: "Ready", Status: "True", Reason: "Offering", ObservedGeneration: 4, Message: "Decides what 101 consumers are offered.",
 		}},
@@ -81,8 +84,8 @@ func TestStatusTellsAllThatIsKnown(t *testing.T) {
 		Committed: list("cpu", "4", "memory", "0"),
 		Remaining: list("cpu", "3", "memory", "16Gi"),
 		Offers: []v1alpha1.ConsumerOffer{
-			{ClusterID: "rome", Override: new(int32(1)), Offer: list("cpu", "1500m"), Held: true, Message: "kept by reclaim above what the policy gives"},
-			{ClusterID: "oslo", Offer: list("cpu", "0"), Message: "offered no cpu or no memory while it has pods here: these will be evicted"},
+			{ClusterID: "rome", Override: new(int32(1)), Offer: list("cpu", "1500m"), Held: true, Slices: 2, Granted: list("cpu", "1"), Message: "kept by reclaim above what the policy gives"},
+			{ClusterID: "oslo", Offer: list("cpu", "0"), Slices: 1, Granted: list("cpu", "0", "memory", "1"), Message: "offered no cpu or no memory while it has pods here: these will be evicted"},
 			{ClusterID: "paris"},
 		},
 		OfferedResources: []v1alpha1.ResourceName{"cpu", "memory", "nvidia.com/gpu", "storage"},
@@ -90,7 +93,7 @@ func TestStatusTellsAllThatIsKnown(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime"), cmp.Comparer(equalLists)); diff != "" {
 		t.Error(diff)
 	}
-	if again := statusOf(p, report, got); !equality.Semantic.DeepEqual(got, again) {
+	if again := statusOf(p, report, granted, got); !equality.Semantic.DeepEqual(got, again) {
 		t.Errorf("the same again differs: %s", cmp.Diff(got, again, cmp.Comparer(equalLists)))
 	}
 }
@@ -103,15 +106,15 @@ func TestOfferedResourcesOnlyGrowAndAreBounded(t *testing.T) {
 		names = append(names, fmt.Sprintf("example.com/r%03d", i))
 	}
 	p := policy{parsed: &offer.Policy{}}
-	first := statusOf(p, &offer.Report{Offered: names}, v1alpha1.ResourcePolicyStatus{})
+	first := statusOf(p, &offer.Report{Offered: names}, grantsOf{}, v1alpha1.ResourcePolicyStatus{})
 	if len(first.OfferedResources) != v1alpha1.MaxOfferedResources {
 		t.Errorf("%d names", len(first.OfferedResources))
 	}
-	second := statusOf(p, &offer.Report{Offered: []string{"cpu"}}, first)
+	second := statusOf(p, &offer.Report{Offered: []string{"cpu"}}, grantsOf{}, first)
 	if !slices.Equal(first.OfferedResources, second.OfferedResources) {
 		t.Error("a full list changed")
 	}
-	if dry := statusOf(p, &offer.Report{Outcome: offer.DryRun, Offered: names}, v1alpha1.ResourcePolicyStatus{}); len(dry.OfferedResources) != 0 {
+	if dry := statusOf(p, &offer.Report{Outcome: offer.DryRun, Offered: names}, grantsOf{}, v1alpha1.ResourcePolicyStatus{}); len(dry.OfferedResources) != 0 {
 		t.Errorf("a dry run offered %v", dry.OfferedResources)
 	}
 }

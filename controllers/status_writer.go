@@ -85,7 +85,7 @@ func (w *statusWriter) pass(ctx context.Context) time.Duration {
 		if p.parsed != nil && report == nil {
 			continue
 		}
-		left := w.write(ctx, p, report)
+		left := w.write(ctx, p, report, latest.slices)
 		if left > 0 && (wait == 0 || left < wait) {
 			wait = left
 		}
@@ -100,7 +100,7 @@ func (w *statusWriter) pass(ctx context.Context) time.Duration {
 }
 
 // write brings one status up to date, or returns how long that has to wait.
-func (w *statusWriter) write(ctx context.Context, p policy, report *offer.Report) time.Duration {
+func (w *statusWriter) write(ctx context.Context, p policy, report *offer.Report, allotted *allotment) time.Duration {
 	now, last := time.Now(), w.written[p.uid]
 	if left := last.retry.Sub(now); left > 0 {
 		return left
@@ -116,7 +116,7 @@ func (w *statusWriter) write(ctx context.Context, p policy, report *offer.Report
 		return 0 // Another evaluation is on its way.
 	}
 	before := object.Status
-	object.Status = statusOf(p, report, before)
+	object.Status = statusOf(p, report, allotted.under(p.name), before)
 	if !equality.Semantic.DeepEqual(before, object.Status) {
 		if err := w.update(ctx, &object); err != nil {
 			wait := statusRetry

@@ -80,6 +80,11 @@ type ResourcePolicyStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	Consumers *int32 `json:"consumers,omitempty"`
 
+	// Slices is how many ResourceSlices are granted something under the policy. Absent where the class is empty, which has none.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Slices *int32 `json:"slices,omitempty"`
+
 	// Nodes is how many usable nodes the pool is made of. Absent with offer.fixed.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -135,6 +140,16 @@ type ConsumerOffer struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Offer corev1.ResourceList `json:"offer,omitempty"`
+
+	// Slices is how many ResourceSlices of the consumer are granted something in the class.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Slices int32 `json:"slices,omitempty"`
+
+	// Granted is what these have been granted together. It is a part of Offer.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	Granted corev1.ResourceList `json:"granted,omitempty"`
 
 	// Held is true while reclaim keeps the offer above what the policy gives.
 	// +optional

@@ -79,12 +79,17 @@ func (p *plan) overlaps(o *plan) bool {
 // addUp works out the pool, what is committed of it and what remains, and from these the terms.
 func (p *plan) addUp(column map[string]int) {
 	pool := p.poolSteps(column)
+	p.setTerms(pool, column)
+	p.summarise(pool)
+}
+
+// setTerms works out the terms from what the pool gives of each resource.
+func (p *plan) setTerms(pool []Step, column map[string]int) {
 	p.base = p.newTerms(-1, pool, nil, column)
 	p.overridden = make([]terms, len(p.Overrides))
 	for i := range p.Overrides {
 		p.overridden[i] = p.newTerms(i, pool, &p.Overrides[i], column)
 	}
-	p.summarise(pool)
 }
 
 // poolSteps returns the arithmetic of each resource that the nodes of the pool list.
@@ -93,6 +98,20 @@ func (p *plan) poolSteps(column map[string]int) []Step {
 		return nil
 	}
 	committed := p.committed(len(p.pool.Listed))
+	steps := p.shares(column)
+	for i := range steps {
+		s := &steps[i]
+		s.Committed = committed[column[s.Resource]]
+		s.Remaining = max(0, s.Pool-s.Committed)
+	}
+	return steps
+}
+
+// shares returns the arithmetic up to the pool, before anything is committed of it.
+func (p *plan) shares(column map[string]int) []Step {
+	if p.pool == nil {
+		return nil
+	}
 	var steps []Step
 	for name, i := range column {
 		if i >= len(p.pool.Listed) || !p.pool.Listed[i] {
@@ -107,8 +126,6 @@ func (p *plan) poolSteps(column map[string]int) []Step {
 			s.Counted = p.pool.Allocatable[i]
 		}
 		s.Pool = capacity.Share(max(0, s.Counted-s.Reserve), s.Percent, 100)
-		s.Committed = committed[i]
-		s.Remaining = max(0, s.Pool-s.Committed)
 		steps = append(steps, s)
 	}
 	slices.SortFunc(steps, byResource)

@@ -55,8 +55,23 @@ type Policy struct {
 	// ThresholdPercent is how far, 0 to 100, a resource must move for a change of capacity to be published.
 	ThresholdPercent int64
 	Reclaim          Reclaim
+	// Slices say how ResourceSlices of the class are answered.
+	Slices Slices
 	// Known are names that the policy has offered at some time: one that is no longer offered is offered as an explicit 0.
 	Known []string
+}
+
+// Slices say how ResourceSlices are answered. Amounts apart, nothing here is looked at by the arithmetic.
+type Slices struct {
+	// DenyExcess grants all that is asked for or nothing, instead of what there is.
+	DenyExcess bool
+	// Defaults stand in for what a request leaves out.
+	Defaults capacity.Amounts
+	// NodeLabels and NodeSelector are for the consumer's virtual node.
+	NodeLabels, NodeSelector map[string]string
+	// StorageClasses, IngressClasses and LoadBalancerClasses are those that the consumer may use, its default one first. Nil was not said;
+	// empty is none.
+	StorageClasses, IngressClasses, LoadBalancerClasses []string
 }
 
 // Nodes is the source of a policy that offers a share of some nodes.

@@ -13,7 +13,7 @@ import (
 // TestTheServiceAccountIsGrantedThisAndNoMore spells out everything that the operator may do, so that whoever widens it has
 // to say so here.
 func TestTheServiceAccountIsGrantedThisAndNoMore(t *testing.T) {
-	const crds = "foreignclusters.core.liqo.io,foreignclusters.discovery.liqo.io,tenants.authentication.liqo.io"
+	const crds = "foreignclusters.core.liqo.io,foreignclusters.discovery.liqo.io,resourceslices.authentication.liqo.io,tenants.authentication.liqo.io"
 	want := []string{
 		// What the offers depend on.
 		"cluster: list nodes",
@@ -28,10 +28,19 @@ func TestTheServiceAccountIsGrantedThisAndNoMore(t *testing.T) {
 		"cluster: watch discovery.liqo.io/foreignclusters",
 		"cluster: list authentication.liqo.io/tenants",
 		"cluster: watch authentication.liqo.io/tenants",
+		// What slices are answered by.
+		"cluster: list authentication.liqo.io/resourceslices",
+		"cluster: watch authentication.liqo.io/resourceslices",
+		"cluster: list namespaces",
+		"cluster: watch namespaces",
+		"cluster: list storage.k8s.io/storageclasses",
+		"cluster: watch storage.k8s.io/storageclasses",
+		// When Liqo is there.
 		"cluster: list apiextensions.k8s.io/customresourcedefinitions " + crds,
 		"cluster: watch apiextensions.k8s.io/customresourcedefinitions " + crds,
 		// What it writes.
 		"cluster: update proffer.dev/resourcepolicies/status",
+		"cluster: update authentication.liqo.io/resourceslices/status",
 		"cluster: create events.k8s.io/events",
 		"cluster: patch events.k8s.io/events",
 		// Who reads its metrics.

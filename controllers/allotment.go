@@ -1,0 +1,248 @@
+package controllers
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/grant"
+	"proffer.dev/proffer/internal/offer"
+)
+
+const (
+	// reasonPrefix makes the reasons of our conditions ours: another controller may answer other classes.
+	reasonPrefix = "Proffer"
+	// messageInterval is the least time between two writes to a slice where only the message differs: what remains of a pool comes and goes.
+	messageInterval = 10 * time.Second
+)
+
+// ours reports whether the answer of a slice was written by this operator, by what it says. Slices of this cluster's own, that a provider
+// has answered, are none of it: one that another cluster made is known by its labels, or else by where it is.
+func (g *gates) ours(owners map[string]string, s *slice) bool {
+	made := s.originOK || s.consumer != "" && s.consumer == owners[s.namespace]
+	return made && s.answer.verdict != unanswered && strings.HasPrefix(s.answer.reason, reasonPrefix)
+}
+
+// allotment is what one evaluation decided on the slices.
+type allotment struct {
+	// term is that of the leader whose book was decided on, 0 for none.
+	term    int
+	claims  []claim
+	gates   []decision
+	serving []bool
+	// answers are those of claims[of[i]].
+	of      []int
+	answers []grant.Answer
+	// grants are what counts as granted, by class and consumer.
+	grants map[string]map[string]capacity.Amounts
+	// byPolicy is the same by the policy that decides.
+	byPolicy map[string]grantsOf
+}
+
+// grantsOf is what one policy has granted.
+type grantsOf struct {
+	// slices is how many slices have something.
+	slices    int32
+	consumers map[string]grantOf
+}
+
+// grantOf is what the slices of one consumer have under a policy.
+type grantOf struct {
+	slices  int32
+	amounts capacity.Amounts
+}
+
+// under is what a policy has granted.
+func (a *allotment) under(policy string) grantsOf {
+	if a == nil {
+		return grantsOf{}
+	}
+	return a.byPolicy[policy]
+}
+
+// allot decides on all slices. Nobody is told yet.
+func (s *sliceSources) allot(terms *offer.Terms) *allotment {
+	a := &allotment{grants: map[string]map[string]capacity.Amounts{}, byPolicy: map[string]grantsOf{}}
+	a.claims, a.term = s.book.claims()
+	owners := s.gates.owners.all()
+	a.gates = s.gates.decide(owners, a.claims)
+	a.serving = make([]bool, len(a.claims))
+	var asked []grant.Slice
+	for i := range a.claims {
+		c := &a.claims[i]
+		a.serving[i] = c.class != "" && c.class != liqoClass && terms.Serves(c.class)
+		if in, decided := a.input(i, a.term == 0 && s.gates.ours(owners, &c.slice)); decided {
+			asked, a.of = append(asked, in), append(a.of, i)
+		}
+	}
+	a.answers = grant.Allocate(terms, asked)
+	for j, i := range a.of {
+		a.count(&a.claims[i], asked[j].Granted, &a.answers[j])
+	}
+	return a
+}
+
+// input is what is to be decided on a slice, if anything is. Where there is no book of a leader, what stands in the slice counts, if it is ours.
+func (a *allotment) input(i int, ours bool) (in grant.Slice, decided bool) {
+	c := &a.claims[i]
+	if a.left(i) {
+		return in, false
+	}
+	granted := c.granted()
+	switch {
+	case a.term > 0 && granted == nil:
+		granted = c.void()
+	case ours && c.answer.verdict == accepted:
+		granted = c.answer.resources
+	}
+	in = grant.Slice{
+		Key: c.key, Consumer: c.consumer, Class: c.class, Created: c.created, Request: c.request, Invalid: len(c.problems) > 0,
+		Granted: granted, Frozen: a.gates[i] == cordoned,
+	}
+	if c.ours != nil {
+		in.GrantedBy = c.ours.policy
+	}
+	if !a.open(i) {
+		// It cannot be written to now, but what it has counts.
+		in.Frozen, in.Invalid = true, true
+		return in, granted != nil
+	}
+	return in, true
+}
+
+// open reports whether the slice is to be answered now.
+func (a *allotment) open(i int) bool {
+	return (a.gates[i] == active || a.gates[i] == cordoned) && !a.claims[i].deleting
+}
+
+// left reports whether what was granted to the slice is void: Liqo has drained its tenant, or the consumer has taken it to a class that
+// somebody else answers.
+func (a *allotment) left(i int) bool {
+	c := &a.claims[i]
+	return a.gates[i] == drained || !a.serving[i] && (c.ours == nil || c.ours.class != c.class)
+}
+
+// void stands for what a slice has been granted that has nothing of ours, and that somebody else has accepted: Liqo, when it was of the class
+// that Liqo answers, or the consumer itself. Nothing of that counts, but a denial would leave it the Quota that it has, so all of it becomes 0.
+// It is nil where nobody has.
+func (c *claim) void() capacity.Amounts {
+	if c.answer.verdict != accepted {
+		return nil
+	}
+	void := capacity.Amounts{capacity.CPU: 0, capacity.Memory: 0}
+	for _, name := range slices.Sorted(maps.Keys(c.answer.resources)) {
+		if len(void) < maxRequested {
+			void[name] = 0
+		}
+	}
+	return void
+}
+
+// count adds what a slice has, or is about to have, to what is granted.
+func (a *allotment) count(c *claim, granted capacity.Amounts, decided *grant.Answer) {
+	var next capacity.Amounts
+	if a.term > 0 && decided.Verdict == grant.Accept {
+		next = decided.Amounts()
+	}
+	if granted == nil && next == nil {
+		return
+	}
+	sums := a.grants[c.class]
+	if sums == nil {
+		sums = map[string]capacity.Amounts{}
+		a.grants[c.class] = sums
+	}
+	sum := sums[c.consumer]
+	if sum == nil {
+		sum = capacity.Amounts{}
+		sums[c.consumer] = sum
+	}
+	some := false
+	add := func(name string) {
+		amount := max(granted[name], next[name])
+		some = some || amount > 0
+		sum[name] = capacity.Sum(sum[name], amount)
+	}
+	for name := range granted {
+		add(name)
+	}
+	for name := range next {
+		if _, counted := granted[name]; !counted {
+			add(name)
+		}
+	}
+	if decided.Policy == nil || !some {
+		return
+	}
+	// One consumer's slices of a class are all under one policy.
+	under := a.byPolicy[decided.Policy.Name]
+	if under.consumers == nil {
+		under.consumers = map[string]grantOf{}
+	}
+	under.slices++
+	under.consumers[c.consumer] = grantOf{slices: under.consumers[c.consumer].slices + 1, amounts: sum}
+	a.byPolicy[decided.Policy.Name] = under
+}
+
+// compose says a decision in the words of a ResourceSlice's status.
+func (s *sliceSources) compose(c *claim, decided *grant.Answer) given {
+	g := given{
+		answer: answer{
+			verdict: denied, reason: reasonPrefix + decided.Reason(),
+			message: shorten(decided.Explain(strings.Join(c.problems, "; ")), maxMessage),
+		},
+		class: c.class, at: time.Now(),
+	}
+	if decided.Policy != nil {
+		g.policy = decided.Policy.Name
+	}
+	if decided.Verdict != grant.Accept {
+		return g
+	}
+	g.verdict, g.resources = accepted, decided.Amounts()
+	if decided.Policy == nil {
+		// Only the amounts are withdrawn: pods that still run keep their storage.
+		if c.ours != nil {
+			was := &c.ours.answer
+			g.storageClasses, g.ingressClasses, g.loadBalancerClasses = was.storageClasses, was.ingressClasses, was.loadBalancerClasses
+			g.nodeLabels, g.nodeSelector = was.nodeLabels, was.nodeSelector
+		}
+		return g
+	}
+	with := &decided.Policy.Slices
+	g.storageClasses = firstIsDefault(with.StorageClasses)
+	if with.StorageClasses == nil {
+		g.storageClasses = s.storageClasses()
+	}
+	g.ingressClasses, g.loadBalancerClasses = firstIsDefault(with.IngressClasses), firstIsDefault(with.LoadBalancerClasses)
+	g.nodeLabels, g.nodeSelector = with.NodeLabels, with.NodeSelector
+	return g
+}
+
+func firstIsDefault(names []string) []namedClass {
+	var out []namedClass
+	for i, name := range names {
+		out = append(out, namedClass{name: name, isDefault: i == 0})
+	}
+	return out
+}
+
+// only reports whether two answers differ in their message alone.
+func onlyMessage(a, b answer) bool {
+	b.message = a.message
+	return equal(a, b)
+}
+
+// dropped are the keys that were in a map and are not any more, sorted.
+func dropped(was, is map[string]string) []string {
+	var out []string
+	for key := range was {
+		if _, stays := is[key]; !stays {
+			out = append(out, key)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,318 @@
+package controllers
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	corev1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"proffer.dev/proffer/internal/capacity"
+)
+
+const (
+	sliceCRD  = "authentication.liqo.io_resourceslices.yaml"
+	tenantCRD = "authentication.liqo.io_tenants.yaml"
+)
+
+// following is the sources of slices, fed by the API server until the test ends.
+type following struct {
+	*sliceSources
+	client dynamic.Interface
+	woken  atomic.Int64
+}
+
+// follow returns when everything has been seen once.
+func follow(t *testing.T) *following {
+	t.Helper()
+	client, err := dynamic.NewForConfig(cluster.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &following{client: client}
+	wake := func() { f.woken.Add(1) }
+	f.sliceSources = newSlices(client, wake, log.Log)
+	peers := newPeers(client, wake, log.Log, f.gates.tenants)
+	watches := slices.Concat(peers.watches, f.watches)
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := watches.Start(ctx); err != nil {
+			t.Errorf("the watches ended: %v", err)
+		}
+	})
+	t.Cleanup(func() { cancel(); wg.Wait() })
+	for _, w := range watches {
+		select {
+		case <-w.Done():
+		case <-time.After(patience):
+			t.Fatalf("%s were not seen", w.Name())
+		}
+	}
+	return f
+}
+
+// lists waits until these slices are in the book, by name and class.
+func (f *following) lists(t *testing.T, want map[string]string) {
+	t.Helper()
+	eventually(t, func() string {
+		got := map[string]string{}
+		for _, s := range f.book.list() {
+			got[s.name] = s.class
+		}
+		return cmp.Diff(want, got)
+	})
+}
+
+// createSlice makes a slice with its status.
+func createSlice(t *testing.T, s *authv1beta1.ResourceSlice) *unstructured.Unstructured {
+	t.Helper()
+	s.UID, s.ResourceVersion, s.CreationTimestamp, s.ManagedFields = "", "", metav1.Time{}, nil
+	u := asRead(t, s)
+	status := u.DeepCopy().Object["status"]
+	create(t, u)
+	edit(t, u, func(o client.Object) { o.(*unstructured.Unstructured).Object["status"] = status }, writeStatus)
+	return u
+}
+
+func TestSlicesAreReadWhenTheirKindComesLaterAndAfterItWasGone(t *testing.T) {
+	f := follow(t)
+	f.lists(t, map[string]string{})
+
+	uninstall := install(t, crdFile(t, sliceCRD))
+	own := createSlice(t, aSlice("own", func(s *authv1beta1.ResourceSlice) { delete(s.Labels, replicatedLabel) }))
+	u := createSlice(t, aSlice("copy"))
+	f.lists(t, map[string]string{"copy": "gold"})
+
+	// Labels and classes come and go.
+	setLabel := func(u *unstructured.Unstructured, value string) {
+		edit(t, u, func(o client.Object) {
+			labels := o.GetLabels()
+			labels[replicatedLabel] = value
+			o.SetLabels(labels)
+		}, writeSpec)
+	}
+	setLabel(own, "true")
+	f.lists(t, map[string]string{"copy": "gold", "own": "gold"})
+	setLabel(own, "false")
+	f.lists(t, map[string]string{"copy": "gold"})
+	setLabel(own, "true")
+	f.lists(t, map[string]string{"copy": "gold", "own": "gold"})
+	remove(t, own)
+	edit(t, u, func(o client.Object) {
+		_ = unstructured.SetNestedField(o.(*unstructured.Unstructured).Object, "default", "spec", "class")
+	}, writeSpec)
+	f.lists(t, map[string]string{"copy": "default"})
+
+	// The kind goes, with its objects, and comes back.
+	uninstall()
+	f.lists(t, map[string]string{})
+	install(t, crdFile(t, sliceCRD))
+	createSlice(t, aSlice("copy"))
+	f.lists(t, map[string]string{"copy": "gold"})
+}
+
+func TestSlicesThatAreThereAtTheStartAreAllThereOnceSynced(t *testing.T) {
+	install(t, crdFile(t, sliceCRD))
+	for _, name := range []string{"a", "b", "c"} {
+		createSlice(t, aSlice(name))
+	}
+	if got := len(follow(t).book.list()); got != 3 {
+		t.Errorf("%d slices are known when all are said to be", got)
+	}
+}
+
+func TestAnAnswerIsWrittenWithWhatTheWatchKept(t *testing.T) {
+	install(t, crdFile(t, sliceCRD))
+	f := follow(t)
+	createSlice(t, aSlice("s"))
+	eventually(t, func() string {
+		if list := f.book.list(); len(list) == 1 && list[0].authenticated {
+			return ""
+		}
+		return "the slice is not known as authenticated"
+	})
+	resources := f.client.Resource(sliceResource).Namespace(metav1.NamespaceDefault)
+	before, err := resources.Get(t.Context(), "s", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := f.book.list()[0]
+	want := answer{
+		verdict: accepted, reason: "Capped", message: "granted 2 of 4 cpu", resources: capacity.Amounts{"cpu": 2000, "memory": 0},
+		storageClasses: []namedClass{{"fast", true}, {"slow", false}}, ingressClasses: []namedClass{{"nginx", false}},
+		loadBalancerClasses: []namedClass{{"lb", true}}, nodeLabels: map[string]string{"tier": "gold"}, nodeSelector: map[string]string{"dedicated": "liqo"},
+	}
+	written, err := resources.UpdateStatus(t.Context(), want.writeTo(read.object, time.Now()), metav1.UpdateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, readAnswer(written), comparing); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(before.Object["spec"], written.Object["spec"]); diff != "" {
+		t.Errorf("the spec is another: %s", diff)
+	}
+	if diff := cmp.Diff(before.GetAnnotations(), written.GetAnnotations()); diff != "" || len(before.GetAnnotations()) == 0 {
+		t.Errorf("the annotations are others: %s", diff)
+	}
+	if got, had := len(written.GetManagedFields()), len(before.GetManagedFields()); got < had {
+		t.Errorf("%d entries of managed fields, of %d", got, had)
+	}
+	was, _, _ := unstructured.NestedMap(before.Object, "status", "authParams")
+	is, _, _ := unstructured.NestedMap(written.Object, "status", "authParams")
+	if diff := cmp.Diff(was, is); diff != "" || len(was) == 0 {
+		t.Errorf("what Liqo wrote is lost: %s", diff)
+	}
+	eventually(t, func() string { return cmp.Diff(want, f.book.list()[0].answer, comparing) })
+
+	// What was read before is not written over what was written since.
+	if _, err := resources.UpdateStatus(t.Context(), (answer{verdict: denied}).writeTo(read.object, time.Now()), metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
+		t.Errorf("an old slice was written: %v", err)
+	}
+}
+
+func TestTheWatchTakesWhatTheAPIServerTakes(t *testing.T) {
+	install(t, crdFile(t, sliceCRD))
+	f := follow(t)
+	u := asRead(t, aSlice("hostile"))
+	u.SetUID("")
+	u.SetResourceVersion("")
+	u.SetManagedFields(nil)
+	asked := map[string]any{"cpu": "1e999999999", "memory": "-1", "pods": int64(3), "a b": "1e100"}
+	if err := unstructured.SetNestedMap(u.Object, asked, "spec", "resources"); err != nil {
+		t.Fatal(err)
+	}
+	create(t, u)
+	f.lists(t, map[string]string{"hostile": "gold"})
+	s := f.book.list()[0]
+	if diff := cmp.Diff(capacity.Amounts{"pods": 3}, s.request); diff != "" {
+		t.Error(diff)
+	}
+	want := []string{
+		`asks for the resource "a b": write a name such as cpu, memory or nvidia.com/gpu`,
+		`asks for "1e999999999" cpu: write a quantity such as 2, 500m or 16Gi`,
+		"asks for -1 memory: write 0 or more",
+	}
+	if diff := cmp.Diff(want, s.problems); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTheGatesFollowNamespacesAndTenants(t *testing.T) {
+	install(t, crdFile(t, sliceCRD))
+	f := follow(t)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "tenant-"}}
+	create(t, namespace)
+	createSlice(t, aSlice("s", func(s *authv1beta1.ResourceSlice) { s.Namespace = namespace.Name }))
+	decides := func(want decision) {
+		t.Helper()
+		eventually(t, func() string { return cmp.Diff([]decision{want}, f.gates.decide(f.gates.owners.all(), f.book.list())) })
+	}
+	labels := func(labels map[string]string) {
+		t.Helper()
+		edit(t, namespace, func(o client.Object) { o.SetLabels(labels) }, writeSpec)
+	}
+	newTenant := func(name string, condition authv1beta1.TenantCondition) *unstructured.Unstructured {
+		u := ofLiqo(t, "authentication.liqo.io/v1beta1", "Tenant", &authv1beta1.Tenant{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace.Name},
+			Spec:       authv1beta1.TenantSpec{ClusterID: corev1beta1.ClusterID("rome"), TenantCondition: condition},
+		})
+		return create(t, u)
+	}
+	decides(wrongNamespace)
+	labels(map[string]string{tenantNamespaceLabel: "true", remoteClusterIDLabel: "oslo"})
+	decides(wrongNamespace)
+	labels(map[string]string{tenantNamespaceLabel: "true", remoteClusterIDLabel: "rome"})
+	decides(noTenant)
+
+	uninstall := install(t, crdFile(t, tenantCRD))
+	first := newTenant("first", "") // What the definition makes of it is read.
+	decides(active)
+	for condition, want := range map[string]decision{"Cordoned": cordoned, "Drained": drained, "Active": active} {
+		edit(t, first, func(o client.Object) {
+			_ = unstructured.SetNestedField(o.(*unstructured.Unstructured).Object, condition, "spec", "tenantCondition")
+		}, writeSpec)
+		decides(want)
+	}
+	edit(t, first, func(o client.Object) {
+		_ = unstructured.SetNestedField(o.(*unstructured.Unstructured).Object, "Active", "spec", "tenantCondition")
+	}, writeSpec)
+	second := newTenant("second", authv1beta1.TenantConditionActive)
+	decides(manyTenants)
+	remove(t, second)
+	decides(active)
+	labels(nil)
+	decides(wrongNamespace)
+	labels(map[string]string{tenantNamespaceLabel: "true", remoteClusterIDLabel: "rome"})
+	decides(active)
+	uninstall()
+	decides(noTenant)
+}
+
+func TestStorageClassesAreFollowed(t *testing.T) {
+	f := follow(t)
+	storage := func(name string, annotations map[string]string) *unstructured.Unstructured {
+		u := asRead(t, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations}, Provisioner: "example.com/p"})
+		u.SetAPIVersion("storage.k8s.io/v1")
+		u.SetKind("StorageClass")
+		return create(t, u)
+	}
+	lists := func(want ...namedClass) {
+		t.Helper()
+		eventually(t, func() string { return cmp.Diff(want, f.storageClasses(), comparing) })
+	}
+	slow := storage("slow", nil)
+	fast := storage("fast", map[string]string{defaultStorageAnnotation: "true"})
+	lists(namedClass{"fast", true}, namedClass{"slow", false})
+	edit(t, fast, func(o client.Object) { o.SetAnnotations(nil) }, writeSpec)
+	lists(namedClass{"fast", false}, namedClass{"slow", false})
+	remove(t, slow)
+	lists(namedClass{"fast", false})
+}
+
+func TestOnlyWhatMattersOfASliceWakes(t *testing.T) {
+	install(t, crdFile(t, sliceCRD))
+	f := follow(t)
+	u := createSlice(t, aSlice("s"))
+	eventually(t, func() string {
+		if list := f.book.list(); len(list) == 1 && list[0].authenticated {
+			return ""
+		}
+		return "the slice is not known as authenticated"
+	})
+	before := f.woken.Load()
+	for i := range 5 {
+		edit(t, u, func(o client.Object) {
+			o.SetAnnotations(map[string]string{"note": time.Duration(i).String()})
+			labels := o.GetLabels()
+			labels["note"] = time.Duration(i).String()
+			o.SetLabels(labels)
+		}, writeSpec)
+		edit(t, u, func(o client.Object) {
+			_ = unstructured.SetNestedField(o.(*unstructured.Unstructured).Object, time.Duration(i).String(), "status", "authParams", "apiServer")
+		}, writeStatus)
+	}
+	// The book has the newest all the same: a write needs its version.
+	eventually(t, func() string { return cmp.Diff(u.GetResourceVersion(), f.book.list()[0].version()) })
+	if after := f.woken.Load(); after != before {
+		t.Errorf("woken %d times by what nobody decides by", after-before)
+	}
+	edit(t, u, func(o client.Object) {
+		_ = unstructured.SetNestedField(o.(*unstructured.Unstructured).Object, "8", "spec", "resources", "cpu")
+	}, writeSpec)
+	eventually(t, func() string { return cmp.Diff(before+1, f.woken.Load()) })
+}

@@ -1,0 +1,351 @@
+package grant
+
+import (
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/offer"
+)
+
+func TestRequestsAreRaisedOldestFirst(t *testing.T) {
+	w := newWorld(gold()).node("n", "a", cpu(8)).
+		slice(asking("young", "rome", 3, 4)).slice(asking("old", "oslo", 1, 5)).slice(asking("middle", "rome", 2, 2))
+	answers := w.settle(t)
+	w.want(t, "young cpu=1; old cpu=5; middle cpu=2")
+	if got, want := answers[0].Explain(""), "granted 1m of 4m cpu: policy standard leaves 1m for this cluster"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if answers[0].Reason() != ReasonCapped || answers[1].Reason() != ReasonGranted {
+		t.Errorf("got %s and %s", answers[0].Reason(), answers[1].Reason())
+	}
+}
+
+func TestSlicesOfOneSecondAreRaisedInTheOrderOfTheirNames(t *testing.T) {
+	w := newWorld(gold()).node("n", "a", cpu(4)).slice(asking("b", "rome", 1, 4)).slice(asking("a", "oslo", 1, 3))
+	w.settle(t)
+	w.want(t, "b cpu=1; a cpu=3")
+}
+
+func TestWhatIsGrantedIsKeptBeforeAnythingIsRaised(t *testing.T) {
+	older := having("older", "rome", 1, 2)
+	older.Request = cpu(8)
+	w := newWorld(gold()).node("n", "a", cpu(8)).slice(older).slice(having("younger", "oslo", 2, 4))
+	w.settle(t)
+	w.want(t, "older cpu=4; younger cpu=4")
+}
+
+func TestAFallOfCapacityTakesFromTheYoungestFirst(t *testing.T) {
+	w := newWorld(gold()).node("n", "a", cpu(5)).
+		slice(having("first", "rome", 1, 4)).slice(having("second", "oslo", 2, 4)).slice(having("third", "rome", 3, 4))
+	w.settle(t)
+	w.want(t, "first cpu=4; second cpu=1; third cpu=0")
+}
+
+func TestReclaim(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		reclaim offer.Reclaim
+		want    string
+	}{
+		// Rome's pods use 3 and Oslo's 1: that is not taken from them.
+		{"Unused", offer.Unused, "rome cpu=4; oslo cpu=1"},
+		{"Evict", offer.Evict, "rome cpu=5; oslo cpu=0"},
+		{"Retain", offer.Retain, "rome cpu=8; oslo cpu=4"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(gold(func(p *offer.Policy) { p.Reclaim = tc.reclaim })).node("n", "a", cpu(5)).
+				pod("r", "n", "rome", cpu(3)).pod("o", "n", "oslo", cpu(1)).
+				slice(having("rome", "rome", 1, 8)).slice(having("oslo", "oslo", 2, 4))
+			w.settle(t)
+			w.want(t, tc.want)
+		})
+	}
+}
+
+func TestCPUAndMemoryStayAboveZeroWhilePodsRun(t *testing.T) {
+	has := capacity.Amounts{"cpu": 4, "memory": 4, "pods": 4}
+	slice := Slice{Key: "s", Consumer: "rome", Class: "gold", Created: 1, Request: has, Granted: has, GrantedBy: "standard"}
+	w := newWorld(gold()).node("n", "a", capacity.Amounts{"cpu": 0, "memory": 0, "pods": 0}).
+		pod("p", "n", "rome", capacity.Amounts{}).slice(slice)
+	w.settle(t)
+	w.want(t, "s cpu=1,memory=1,pods=1")
+
+	w.policies[0].Reclaim = offer.Evict
+	w.settle(t)
+	w.want(t, "s cpu=0,memory=0,pods=0")
+}
+
+func TestUseOfOthersIsCommittedToo(t *testing.T) {
+	// Oslo has no slice: its pods were sent by an older Liqo, or under another class.
+	w := newWorld(gold()).node("n", "a", cpu(8)).pod("o", "n", "oslo", cpu(3)).pod("r", "n", "rome", cpu(2)).slice(asking("s", "rome", 1, 8))
+	w.settle(t)
+	w.want(t, "s cpu=5")
+}
+
+func TestOnlyGrantsCountOfAllocatable(t *testing.T) {
+	w := newWorld(gold(func(p *offer.Policy) { p.Nodes.Count = offer.Allocatable })).node("n", "a", cpu(8)).
+		pod("o", "n", "oslo", cpu(3)).slice(asking("s", "rome", 1, 10))
+	w.settle(t)
+	w.want(t, "s cpu=8")
+}
+
+func TestDenyIsAllOrNothing(t *testing.T) {
+	w := newWorld(gold(func(p *offer.Policy) { p.Slices.DenyExcess = true })).node("n", "a", cpu(8)).
+		slice(asking("big", "rome", 1, 10)).slice(asking("small", "oslo", 2, 8))
+	answers := w.step()
+	w.want(t, "big -; small cpu=8")
+	if got, want := answers[0].Explain(""), "denied: 10m cpu asked, but policy standard leaves 8m for this cluster; it grants all or nothing"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	w.slices[1].Request = cpu(9)
+	w.settle(t)
+	w.want(t, "big -; small cpu=8")
+	w.node("m", "a", cpu(1))
+	w.settle(t)
+	w.want(t, "big -; small cpu=9")
+}
+
+func TestDenyWithholdsWhatThereWouldBeEnoughOf(t *testing.T) {
+	s := asking("s", "rome", 1, 10)
+	s.Request["memory"] = 1
+	w := newWorld(gold(func(p *offer.Policy) { p.Slices.DenyExcess = true })).node("n", "a", capacity.Amounts{"cpu": 8, "memory": 8}).slice(s)
+	w.settle(t)
+	w.want(t, "s -")
+	s = asking("s", "rome", 1, 8)
+	s.Request["example.com/unknown"] = 1
+	w.slices[0] = s
+	answers := w.settle(t)
+	w.want(t, "s -")
+	if got, want := answers[0].Explain(""), "denied: 1 example.com/unknown asked, but policy standard does not offer it; it grants all or nothing"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestASliceIsNotAcceptedWithoutWhatAVirtualNodeNeeds(t *testing.T) {
+	s := asking("s", "rome", 1, 4)
+	s.Request["memory"] = 4
+	w := newWorld(gold()).node("n", "a", capacity.Amounts{"cpu": 8, "memory": 8}).
+		slice(Slice{Key: "all", Consumer: "oslo", Class: "gold", Request: capacity.Amounts{"memory": 8}}).slice(s)
+	answers := w.settle(t)
+	w.want(t, "all memory=8; s -")
+	if got, want := answers[1].Explain(""), "denied: 4 memory asked, but policy standard leaves 0 for this cluster"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestDefaultsStandInForWhatIsLeftOut(t *testing.T) {
+	s := asking("s", "rome", 1, 4)
+	zero := asking("zero", "rome", 2, 0)
+	zero.Request["memory"] = 1
+	w := newWorld(gold(func(p *offer.Policy) { p.Slices.Defaults = capacity.Amounts{"cpu": 1, "pods": 3} })).
+		node("n", "a", capacity.Amounts{"cpu": 8, "memory": 8, "pods": 8}).slice(s).slice(zero)
+	w.settle(t)
+	w.want(t, "s cpu=4,pods=3; zero cpu=0,memory=1,pods=3")
+}
+
+func TestNothingAskedForIsDeniedWithAnExplanation(t *testing.T) {
+	w := newWorld(gold()).node("n", "a", cpu(8)).slice(Slice{Key: "s", Consumer: "rome", Class: "gold"})
+	answers := w.settle(t)
+	w.want(t, "s -")
+	if got, want := answers[0].Explain(""), "denied: nothing is asked for, and policy standard has no defaults: write resources in the request"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestLimitsHoldForAllSlicesOfAConsumerTogether(t *testing.T) {
+	w := newWorld(gold(func(p *offer.Policy) {
+		p.Max = cpu(6)
+		p.Overrides = []offer.Override{{Consumers: offer.Scope{IDs: map[string]struct{}{"oslo": {}}}, Fixed: cpu(3)}}
+	})).node("n", "a", cpu(100)).
+		slice(asking("r1", "rome", 1, 4)).slice(asking("r2", "rome", 2, 4)).slice(asking("o", "oslo", 3, 9))
+	answers := w.settle(t)
+	w.want(t, "r1 cpu=4; r2 cpu=2; o cpu=3")
+	for i, want := range map[int]string{
+		1: "granted 2m of 4m cpu: policy standard gives this cluster at most 6m, of which its other slices have 4m",
+		2: "granted 3m of 9m cpu: policy standard gives this cluster at most 3m",
+	} {
+		if got := answers[i].Explain(""); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestFixedAmountsNeedNoNodes(t *testing.T) {
+	p := offer.Policy{Name: "standard", Class: "gold", Fixed: capacity.Amounts{"cpu": 4, "example.com/licence": 2}}
+	s := asking("s", "rome", 1, 8)
+	s.Request["example.com/licence"] = 1
+	w := newWorld(p).slice(s).slice(asking("o", "oslo", 2, 8))
+	w.settle(t)
+	w.want(t, "s cpu=4,example.com/licence=1; o cpu=4")
+}
+
+func TestOverlappingPoolsSubtractEachOther(t *testing.T) {
+	silver := offer.Policy{Name: "zone", Class: "silver", Nodes: &offer.Nodes{Percent: 100, Selection: inZone("a")}}
+	s := asking("s", "oslo", 2, 8)
+	s.Class = "silver"
+	w := newWorld(gold(), silver).node("n", "a", cpu(4)).node("m", "b", cpu(4)).slice(asking("g", "rome", 1, 3)).slice(s)
+	w.settle(t)
+	w.want(t, "g cpu=3; s cpu=1")
+}
+
+func TestWhatIsTakenBackIsGivenToOthersOnlyWhenThatIsWritten(t *testing.T) {
+	lowered := having("lowered", "rome", 1, 8)
+	lowered.Request = cpu(2)
+	w := newWorld(gold()).node("n", "a", cpu(8)).slice(lowered).slice(asking("waiting", "oslo", 2, 4))
+	answers := w.step()
+	w.want(t, "lowered cpu=2; waiting -")
+	if answers[1].Verdict != Wait {
+		t.Errorf("got verdict %v, want to wait", answers[1].Verdict)
+	}
+	w.step()
+	w.want(t, "lowered cpu=2; waiting cpu=4")
+}
+
+func TestAnAnswerThatWaitsStillLowers(t *testing.T) {
+	lowered := having("lowered", "rome", 1, 8)
+	lowered.Request = cpu(2)
+	both := Slice{
+		Key: "both", Consumer: "oslo", Class: "gold", Created: 2,
+		Request: capacity.Amounts{"cpu": 4, "memory": 1}, Granted: capacity.Amounts{"cpu": 0, "memory": 8}, GrantedBy: "standard",
+	}
+	w := newWorld(gold()).node("n", "a", capacity.Amounts{"cpu": 8, "memory": 8}).slice(lowered).slice(both)
+	answers := w.step()
+	w.want(t, "lowered cpu=2; both cpu=0,memory=1")
+	if got, want := answers[1].Explain(""), "granted 0 of 4m cpu: the rest is being taken back from others"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	w.step()
+	w.want(t, "lowered cpu=2; both cpu=4,memory=1")
+}
+
+func TestAGrantCountsWhereItCameFromUntilItIsAnsweredAnew(t *testing.T) {
+	silver := offer.Policy{Name: "other", Class: "silver", Nodes: &offer.Nodes{Percent: 100, Selection: inZone("b")}}
+	moved := having("moved", "rome", 1, 4)
+	moved.Class = "silver"
+	w := newWorld(gold(func(p *offer.Policy) { p.Nodes.Selection = inZone("a") }), silver).
+		node("n", "a", cpu(4)).node("m", "b", cpu(2)).slice(moved).slice(asking("waiting", "oslo", 2, 4))
+	w.step()
+	w.want(t, "moved cpu=2; waiting -")
+	w.step()
+	w.want(t, "moved cpu=2; waiting cpu=4")
+
+	// A policy that is gone may have covered any node.
+	moved.GrantedBy = "gone"
+	w.slices = []Slice{moved, asking("waiting", "oslo", 2, 4)}
+	w.step()
+	w.want(t, "moved cpu=2; waiting -")
+	w.step()
+	w.want(t, "moved cpu=2; waiting cpu=4")
+}
+
+func TestWhatIsNotOfferedAnyMoreStandsAsZero(t *testing.T) {
+	s := having("s", "rome", 1, 4)
+	s.Request["nvidia.com/gpu"], s.Granted["nvidia.com/gpu"] = 1, 1
+	s.Request["never"] = 1
+	w := newWorld(gold()).node("n", "a", cpu(8)).slice(s)
+	answers := w.settle(t)
+	w.want(t, "s cpu=4,nvidia.com/gpu=0")
+	want := "granted 0 of 1 never: policy standard does not offer it; 0 of 1 nvidia.com/gpu: policy standard does not offer it"
+	if got := answers[0].Explain(""); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	w.policies[0].Reclaim = offer.Retain
+	w.slices[0].Granted["nvidia.com/gpu"] = 1
+	w.settle(t)
+	w.want(t, "s cpu=4,nvidia.com/gpu=1")
+}
+
+func TestACordonKeepsAndAcceptsNothingNew(t *testing.T) {
+	kept, fresh := having("kept", "rome", 1, 2), asking("fresh", "rome", 2, 2)
+	kept.Request = cpu(4)
+	kept.Frozen, fresh.Frozen = true, true
+	w := newWorld(gold()).node("n", "a", cpu(8)).slice(kept).slice(fresh)
+	answers := w.settle(t)
+	w.want(t, "kept cpu=2; fresh -")
+	if got, want := answers[1].Explain(""), "denied: 2m cpu asked, but the provider has cordoned this cluster and grants it nothing new"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if answers[0].Reason() != ReasonCordoned || answers[1].Reason() != ReasonCordoned {
+		t.Errorf("got %s and %s", answers[0].Reason(), answers[1].Reason())
+	}
+	w.slices[0].Frozen, w.slices[1].Frozen = false, false
+	w.settle(t)
+	w.want(t, "kept cpu=4; fresh cpu=2")
+}
+
+func TestAnInvalidRequestChangesNothing(t *testing.T) {
+	kept, fresh := having("kept", "rome", 1, 2), asking("fresh", "rome", 2, 2)
+	kept.Invalid, fresh.Invalid = true, true
+	kept.Request = nil
+	w := newWorld(gold()).node("n", "a", cpu(8)).slice(kept).slice(fresh)
+	answers := w.settle(t)
+	w.want(t, "kept cpu=2; fresh -")
+	for i, want := range []string{"what was granted stays as it is: write 0 or more", "denied: write 0 or more"} {
+		if got := answers[i].Explain("write 0 or more"); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if got := answers[i].Reason(); got != ReasonInvalid {
+			t.Errorf("got reason %s", got)
+		}
+	}
+}
+
+func TestWhatNoPolicyDecidesOnIsTakenBackButForUse(t *testing.T) {
+	w := newWorld().node("n", "a", cpu(8)).pod("p", "n", "rome", cpu(3)).
+		slice(having("used", "rome", 1, 4)).slice(having("unused", "oslo", 2, 4))
+	answers := w.settle(t)
+	w.want(t, "used cpu=3; unused cpu=0")
+	if got, want := answers[0].Explain(""), "granted 3m of 4m cpu: no policy of the provider serves this cluster in this class any more"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if answers[0].Reason() != ReasonWithdrawn {
+		t.Errorf("got reason %s", answers[0].Reason())
+	}
+}
+
+func TestARaiseThatIsHardlyWorthItWaits(t *testing.T) {
+	s := having("s", "rome", 1, 100)
+	s.Request = cpu(200)
+	w := newWorld(gold(func(p *offer.Policy) { p.ThresholdPercent = 5 })).node("n", "a", cpu(105)).slice(s)
+	w.settle(t)
+	w.want(t, "s cpu=100")
+	w.node("n", "a", cpu(106))
+	w.settle(t)
+	w.want(t, "s cpu=106")
+	// What makes the request whole is always worth it.
+	w.slices[0].Request = cpu(107)
+	w.node("n", "a", cpu(107))
+	w.settle(t)
+	w.want(t, "s cpu=107")
+}
+
+func TestAmountsAtTheEndOfTheRange(t *testing.T) {
+	w := newWorld(gold()).node("n", "a", cpu(math.MaxInt64)).pod("o", "n", "oslo", cpu(math.MaxInt64)).
+		slice(asking("r1", "rome", 1, math.MaxInt64)).slice(having("o1", "oslo", 2, math.MaxInt64)).slice(asking("o2", "oslo", 3, math.MaxInt64))
+	w.settle(t)
+	w.want(t, "r1 -; o1 cpu=9223372036854775807; o2 -")
+}
+
+func TestExplanationsStayReadable(t *testing.T) {
+	s := Slice{Key: "s", Consumer: "rome", Class: "gold", Request: capacity.Amounts{"cpu": 1}}
+	for _, c := range "abcdefghij" {
+		name := ""
+		for range 10_000 {
+			name += string(c)
+		}
+		s.Request[name] = 1
+	}
+	w := newWorld(gold()).node("n", "a", cpu(8)).slice(s)
+	answers := w.settle(t)
+	w.want(t, "s cpu=1")
+	text := answers[0].Explain("")
+	if len(text) > 1000 {
+		t.Errorf("%d characters: %s", len(text), text)
+	}
+	if diff := cmp.Diff("and 5 more resources", text[len(text)-len("and 5 more resources"):]); diff != "" {
+		t.Error(diff)
+	}
+}

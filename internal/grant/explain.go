@@ -1,0 +1,139 @@
+package grant
+
+import (
+	"fmt"
+	"strings"
+
+	"proffer.dev/proffer/internal/capacity"
+)
+
+// Reasons are the machine-readable words for an answer.
+const (
+	// ReasonGranted: all that was asked for is granted.
+	ReasonGranted = "Granted"
+	// ReasonCapped: less is granted than was asked for.
+	ReasonCapped = "Capped"
+	// ReasonDenied: nothing is granted.
+	ReasonDenied = "Denied"
+	// ReasonCordoned: nothing new is granted, since the provider has cordoned the consumer.
+	ReasonCordoned = "Cordoned"
+	// ReasonInvalid: the request makes no sense, and what was granted stays.
+	ReasonInvalid = "InvalidRequest"
+	// ReasonWithdrawn: no policy serves the class any more.
+	ReasonWithdrawn = "Withdrawn"
+)
+
+// Reason says in one word what came of the request.
+func (a *Answer) Reason() string {
+	switch {
+	case a.Policy == nil:
+		return ReasonWithdrawn
+	case a.Invalid:
+		return ReasonInvalid
+	case a.Whole():
+		return ReasonGranted
+	case a.Frozen:
+		return ReasonCordoned
+	case a.Verdict == Deny:
+		return ReasonDenied
+	}
+	return ReasonCapped
+}
+
+const (
+	// maxClauses bounds how many resources an explanation goes through, maxName how much of a name it repeats.
+	maxClauses = 5
+	maxName    = 80
+)
+
+// Explain says in a sentence what was asked for, what is granted and what bounds it, in words that an admin of the consumer understands.
+// The problem is what is wrong with the request, for an invalid one.
+func (a *Answer) Explain(problem string) string {
+	if a.Invalid {
+		if a.Verdict == Deny {
+			return "denied: " + problem
+		}
+		return "what was granted stays as it is: " + problem
+	}
+	clauses, more := a.clauses()
+	switch {
+	case a.Verdict == Deny && len(clauses) == 0:
+		return fmt.Sprintf("denied: nothing is asked for, and policy %s has no defaults: write resources in the request", a.policy())
+	case len(clauses) == 0:
+		return fmt.Sprintf("granted in full by policy %s", a.policy())
+	}
+	text := strings.Join(clauses, "; ")
+	if more > 0 {
+		text += fmt.Sprintf("; and %d more resources", more)
+	}
+	if a.Verdict != Deny {
+		return "granted " + text
+	}
+	if a.Policy != nil && a.Policy.Slices.DenyExcess {
+		text += "; it grants all or nothing"
+	}
+	return "denied: " + text
+}
+
+func (a *Answer) policy() string {
+	if a.Policy == nil {
+		return ""
+	}
+	return a.Policy.Name
+}
+
+// clauses say of each resource that is not granted in full why, and of how many more there is no room to say it.
+func (a *Answer) clauses() (clauses []string, more int) {
+	for _, l := range a.Lines {
+		if l.Granted >= l.Asked || l.Bound == Withheld {
+			continue
+		}
+		if len(clauses) == maxClauses {
+			more++
+			continue
+		}
+		asked := l.quantity(l.Asked) + " " + cut(l.Resource)
+		if a.Verdict == Deny {
+			clauses = append(clauses, fmt.Sprintf("%s asked, but %s", asked, l.why(a.policy())))
+		} else {
+			clauses = append(clauses, fmt.Sprintf("%s of %s: %s", l.quantity(l.Granted), asked, l.why(a.policy())))
+		}
+	}
+	return clauses, more
+}
+
+func (l *Line) why(policy string) string {
+	switch l.Bound {
+	case ByPool:
+		return fmt.Sprintf("policy %s leaves %s for this cluster", policy, l.quantity(l.Left))
+	case ByMax, ByFixed, ByOverride:
+		text := fmt.Sprintf("policy %s gives this cluster at most %s", policy, l.quantity(l.Left))
+		if l.Others > 0 {
+			text += fmt.Sprintf(", of which its other slices have %s", l.quantity(l.Others))
+		}
+		return text
+	case NotOffered:
+		return fmt.Sprintf("policy %s does not offer it", policy)
+	case ByFreeze:
+		return "the provider has cordoned this cluster and grants it nothing new"
+	case Withdrawn:
+		return "no policy of the provider serves this cluster in this class any more"
+	case Awaited:
+		return "the rest is being taken back from others"
+	case Unbound, Withheld:
+	}
+	return fmt.Sprintf("policy %s withholds it", policy)
+}
+
+func (l *Line) quantity(amount int64) string {
+	q := capacity.Quantity(l.Resource, amount)
+	return q.String()
+}
+
+// cut keeps a name, which anybody may have written, to a readable length.
+func cut(name string) string {
+	if len(name) <= maxName {
+		return name
+	}
+	return strings.ToValidUTF8(name[:maxName], "") + "..."
+}

@@ -1,0 +1,365 @@
+package grant
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/offer"
+)
+
+var (
+	anyResource = rapid.SampledFrom([]string{"cpu", "memory", "pods", "gpu"})
+	anyAmount   = rapid.OneOf(rapid.Int64Range(0, 20), rapid.SampledFrom([]int64{1 << 40, math.MaxInt64}))
+	anyAmounts  = rapid.Map(rapid.MapOf(anyResource, anyAmount), func(m map[string]int64) capacity.Amounts { return m })
+	anyClass    = rapid.SampledFrom([]string{"gold", "silver"})
+	anyID       = rapid.SampledFrom([]string{"rome", "oslo", "paris"})
+)
+
+func anyPolicy(i int) *rapid.Generator[offer.Policy] {
+	return rapid.Custom(func(t *rapid.T) offer.Policy {
+		p := offer.Policy{
+			Name: fmt.Sprint("p", i), Created: int64(i), Class: anyClass.Draw(t, "class"), Max: anyAmounts.Draw(t, "max"),
+			ThresholdPercent: rapid.SampledFrom([]int64{0, 5, 100}).Draw(t, "threshold"),
+			Reclaim:          rapid.SampledFrom([]offer.Reclaim{offer.Unused, offer.Evict, offer.Retain}).Draw(t, "reclaim"),
+			Slices: offer.Slices{
+				DenyExcess: rapid.IntRange(0, 3).Draw(t, "deny") == 0, Defaults: anyAmounts.Draw(t, "defaults"),
+			},
+		}
+		if rapid.Bool().Draw(t, "for some") {
+			p.Consumers = offer.Scope{IDs: map[string]struct{}{anyID.Draw(t, "consumer"): {}}}
+		}
+		if rapid.IntRange(0, 3).Draw(t, "fixed") == 0 {
+			p.Fixed = anyAmounts.Draw(t, "fixed amounts")
+			return p
+		}
+		p.Nodes = &offer.Nodes{
+			Count:   rapid.SampledFrom([]offer.Count{offer.Free, offer.Allocatable}).Draw(t, "count"),
+			Percent: rapid.SampledFrom([]int64{50, 100, 150}).Draw(t, "percent"),
+		}
+		if zone := rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "zone"); zone != "" {
+			p.Nodes.Selection = inZone(zone)
+		}
+		if rapid.IntRange(0, 3).Draw(t, "overridden") == 0 {
+			p.Overrides = []offer.Override{{
+				Consumers: offer.Scope{IDs: map[string]struct{}{anyID.Draw(t, "overridden consumer"): {}}}, Fixed: anyAmounts.Draw(t, "override"),
+			}}
+		}
+		return p
+	})
+}
+
+// happen lets something happen to the world.
+func (w *world) happen(t *rapid.T) {
+	node := rapid.SampledFrom([]string{"a1", "a2", "b1"}).Draw(t, "node")
+	pod := fmt.Sprint("pod", rapid.IntRange(0, 5).Draw(t, "pod"))
+	switch rapid.IntRange(0, 7).Draw(t, "event") {
+	case 0:
+		w.node(node, node[:1], anyAmounts.Draw(t, "allocatable"))
+	case 1:
+		w.ledger.DeleteNode(node)
+	case 2:
+		w.pod(pod, node, rapid.OneOf(anyID, rapid.Just("")).Draw(t, "of"), anyAmounts.Draw(t, "requests"))
+	case 3:
+		w.ledger.DeletePod(pod)
+	case 4:
+		i := rapid.IntRange(0, len(w.policies)).Draw(t, "policy")
+		if w.policies = slices.Clone(w.policies); i == len(w.policies) {
+			w.made++
+			w.policies = append(w.policies, anyPolicy(w.made).Draw(t, "new policy"))
+		} else if rapid.IntRange(0, 3).Draw(t, "delete") == 0 {
+			w.policies = slices.Delete(w.policies, i, i+1)
+		} else {
+			edited := anyPolicy(w.made).Draw(t, "edited policy")
+			edited.Name, edited.Created = w.policies[i].Name, w.policies[i].Created
+			w.policies[i] = edited
+		}
+	default:
+		w.askAnew(t)
+	}
+}
+
+func (w *world) askAnew(t *rapid.T) {
+	i := rapid.IntRange(0, 7).Draw(t, "slice")
+	if i >= len(w.slices) {
+		w.slice(Slice{
+			Key: fmt.Sprint("s", len(w.slices)), Consumer: anyID.Draw(t, "consumer"), Class: anyClass.Draw(t, "class"),
+			Created: rapid.Int64Range(0, 3).Draw(t, "created"), Request: anyAmounts.Draw(t, "request"),
+		})
+		return
+	}
+	s := &w.slices[i]
+	switch rapid.IntRange(0, 4).Draw(t, "edit") {
+	case 0:
+		s.Class = anyClass.Draw(t, "new class")
+	case 1:
+		s.Frozen = !s.Frozen
+	case 2:
+		s.Invalid = !s.Invalid
+	default:
+		s.Request = anyAmounts.Draw(t, "new request")
+	}
+}
+
+func TestWhatIsAlwaysTrueOfGrants(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld()
+		for range rapid.IntRange(1, 12).Draw(t, "steps") {
+			for range rapid.IntRange(1, 4).Draw(t, "events") {
+				w.happen(t)
+			}
+			terms := w.terms()
+			answers := Allocate(terms, w.slices)
+			checkOrder(t, w, answers)
+			for i := range answers {
+				checkAnswer(t, terms, &w.slices[i], &answers[i])
+			}
+			checkGroups(t, terms, w, answers)
+			checkPools(t, terms, w, answers)
+			// Some answers are lost, or come late.
+			for i := range answers {
+				if rapid.IntRange(0, 3).Draw(t, "lost") > 0 {
+					w.write(i, &answers[i])
+				}
+			}
+		}
+		w.settle(t)
+		checkRaiseTakesNothing(t, w)
+	})
+}
+
+// checkOrder: the order of slices and policies does not matter.
+func checkOrder(t *rapid.T, w *world, want []Answer) {
+	other := &world{ledger: w.ledger, policies: slices.Clone(w.policies), slices: slices.Clone(w.slices)}
+	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+	rng.Shuffle(len(other.policies), func(i, j int) {
+		other.policies[i], other.policies[j] = other.policies[j], other.policies[i]
+	})
+	rng.Shuffle(len(other.slices), func(i, j int) { other.slices[i], other.slices[j] = other.slices[j], other.slices[i] })
+	byKey := map[string]string{}
+	for i, a := range Allocate(other.terms(), other.slices) {
+		byKey[other.slices[i].Key] = fmt.Sprint(a.Verdict, a.Amounts(), a.Reason(), a.Explain("x"))
+	}
+	for i, a := range want {
+		if diff := cmp.Diff(byKey[w.slices[i].Key], fmt.Sprint(a.Verdict, a.Amounts(), a.Reason(), a.Explain("x"))); diff != "" {
+			t.Fatalf("another order, another answer for %s:\n%s", w.slices[i].Key, diff)
+		}
+	}
+}
+
+// now is what counts for a slice once the answer is on its way: what it had, until the answer is known to be written.
+func now(s *Slice, a *Answer, resource string) int64 {
+	return max(s.Granted[resource], a.Amounts()[resource])
+}
+
+func checkAnswer(t *rapid.T, terms *offer.Terms, s *Slice, a *Answer) {
+	amounts := a.Amounts()
+	for name, amount := range amounts {
+		asked, byRequest := s.Request[name]
+		if !byRequest && a.Policy != nil {
+			asked = a.Policy.Slices.Defaults[name]
+		}
+		if amount < 0 || !s.Invalid && amount > asked {
+			t.Fatalf("%s is granted %d of %s, asked for %d", s.Key, amount, name, asked)
+		}
+		if amount > s.Granted[name] && (s.Frozen || s.Invalid || a.Policy == nil) {
+			t.Fatalf("%s was raised to %d of %s, though frozen %v, invalid %v, policy %v", s.Key, amount, name, s.Frozen, s.Invalid, a.Policy)
+		}
+	}
+	if s.Granted == nil {
+		if a.Verdict == Accept && a.Policy.Slices.DenyExcess && !a.Whole() {
+			t.Fatalf("%s was granted a part, %v, by a policy of all or nothing", s.Key, amounts)
+		}
+		return
+	}
+	if a.Verdict == Deny {
+		t.Fatalf("%s has %v, which a denial does not take back", s.Key, s.Granted)
+	}
+	if a.Verdict != Accept {
+		return
+	}
+	_, running := terms.Used(s.Consumer)
+	for name, had := range s.Granted {
+		amount, named := amounts[name]
+		if !named {
+			t.Fatalf("%s has had %s, and is not told of it", s.Key, name)
+		}
+		asked := int64(math.MaxInt64)
+		if !s.Invalid {
+			asked = max(0, lineOf(a, name).Asked)
+		}
+		reclaim := offer.Unused
+		if a.Policy != nil {
+			reclaim = a.Policy.Reclaim
+		}
+		keep := min(had, asked)
+		switch {
+		case reclaim == offer.Retain && amount < keep:
+			t.Fatalf("%s was lowered from %d to %d of %s under Retain", s.Key, had, amount, name)
+		case reclaim == offer.Unused && running && (name == "cpu" || name == "memory") && keep > 0 && amount == 0:
+			t.Fatalf("%s has pods and is granted no %s", s.Key, name)
+		}
+	}
+}
+
+func lineOf(a *Answer, name string) Line {
+	i := slices.IndexFunc(a.Lines, func(l Line) bool { return l.Resource == name })
+	if i < 0 {
+		return Line{}
+	}
+	return a.Lines[i]
+}
+
+// checkGroups: a consumer's slices of a class together are raised to no more than it may have, and not lowered under its use.
+func checkGroups(t *rapid.T, terms *offer.Terms, w *world, answers []Answer) {
+	type sums struct {
+		deal           *offer.Deal
+		now, got, keep map[string]int64
+		raised         map[string]bool
+	}
+	groups := map[groupKey]*sums{}
+	for i := range answers {
+		s, a := &w.slices[i], &answers[i]
+		key := groupKey{s.Class, s.Consumer}
+		g := groups[key]
+		if g == nil {
+			g = &sums{terms.Deal(s.Class, s.Consumer), map[string]int64{}, map[string]int64{}, map[string]int64{}, map[string]bool{}}
+			groups[key] = g
+		}
+		for _, name := range []string{"cpu", "memory", "pods", "gpu"} {
+			got := s.Granted[name]
+			if a.Verdict == Accept {
+				got = a.Amounts()[name]
+			}
+			asked := int64(math.MaxInt64)
+			if !s.Invalid {
+				asked = askedOf(s, a.Policy, name)
+			}
+			g.now[name] = capacity.Sum(g.now[name], now(s, a, name))
+			g.got[name] = capacity.Sum(g.got[name], got)
+			g.keep[name] = capacity.Sum(g.keep[name], min(s.Granted[name], asked))
+			g.raised[name] = g.raised[name] || got > s.Granted[name]
+		}
+	}
+	for key, g := range groups {
+		used, _ := terms.Used(key.consumer)
+		if g.deal == nil || g.deal.Policy.Reclaim == offer.Unused {
+			for name, got := range g.got {
+				if floor := min(g.keep[name], used.At(terms.Column(name))); got < floor {
+					t.Fatalf("%v uses %d of %s and is left %d", key, floor, name, got)
+				}
+			}
+		}
+		if g.deal == nil {
+			continue
+		}
+		for i := range g.deal.Steps {
+			step := &g.deal.Steps[i]
+			limit, by := limitOf(step)
+			if name := step.Resource; by != Unbound && g.raised[name] && g.now[name] > limit {
+				t.Fatalf("%v was raised to %d of %s, at most %d", key, g.now[name], name, limit)
+			}
+		}
+	}
+}
+
+func askedOf(s *Slice, p *offer.Policy, name string) int64 {
+	if asked, ok := s.Request[name]; ok {
+		return asked
+	}
+	if p == nil {
+		return 0
+	}
+	return p.Slices.Defaults[name]
+}
+
+// checkPools: whatever part of the answers is written, what is granted from a pool and used of it is no more than the pool, unless it was
+// before. What is granted from an overlapping pool keeps the one from granting more, and not the other way round: it may be on other nodes.
+func checkPools(t *rapid.T, terms *offer.Terms, w *world, answers []Answer) {
+	if overridden(w) {
+		return
+	}
+	for in, p := range terms.Pools {
+		before, after, raised := committed{}, committed{}, map[string]bool{}
+		for i := range answers {
+			s, a := &w.slices[i], &answers[i]
+			deal := terms.Deal(s.Class, s.Consumer)
+			if deal == nil || deal.Pool != in {
+				continue
+			}
+			for _, name := range terms.View.Columns {
+				raised[name] = raised[name] || a.Amounts()[name] > s.Granted[name]
+				before.add(s.Consumer, name, s.Granted[name])
+				after.add(s.Consumer, name, now(s, a, name))
+			}
+		}
+		for name := range raised {
+			c := terms.Column(name)
+			was, is, capacity := before.sum(p, c, name), after.sum(p, c, name), p.Capacity.At(c)
+			if is > max(was, capacity) {
+				t.Fatalf("%d of %s are committed of the pool of %s, which has %d; before it were %d", is, name, p.Policy, capacity, was)
+			}
+		}
+	}
+}
+
+// committed is what consumers have been granted, by consumer and resource.
+type committed map[string]map[string]int64
+
+func (m committed) add(consumer, resource string, amount int64) {
+	if m[consumer] == nil {
+		m[consumer] = map[string]int64{}
+	}
+	m[consumer][resource] = capacity.Sum(m[consumer][resource], amount)
+}
+
+// sum is what is committed in all of the pool, use included.
+func (m committed) sum(p offer.PolicyPool, column int, resource string) int64 {
+	var sum int64
+	for consumer, used := range p.Used {
+		sum = capacity.Sum(sum, max(m[consumer][resource], used.At(column)))
+	}
+	for consumer, granted := range m {
+		if _, counted := p.Used[consumer]; !counted {
+			sum = capacity.Sum(sum, granted[resource])
+		}
+	}
+	return sum
+}
+
+// overridden reports whether some policy gives some consumers fixed amounts, which no pool bounds.
+func overridden(w *world) bool {
+	return slices.ContainsFunc(w.policies, func(p offer.Policy) bool { return len(p.Overrides) > 0 })
+}
+
+// checkRaiseTakesNothing: where all is quiet, asking for more takes nothing from anybody else.
+func checkRaiseTakesNothing(t *rapid.T, w *world) {
+	if len(w.slices) == 0 || overridden(w) {
+		return
+	}
+	i := rapid.IntRange(0, len(w.slices)-1).Draw(t, "greedy")
+	before := slices.Clone(w.slices)
+	more := maps.Clone(w.slices[i].Request)
+	for name := range more {
+		more[name] = capacity.Sum(more[name], rapid.Int64Range(1, 50).Draw(t, "more"))
+	}
+	w.slices[i].Request = more
+	w.settle(t)
+	for j := range w.slices {
+		if j == i {
+			continue
+		}
+		for name, had := range before[j].Granted {
+			if got := w.slices[j].Granted[name]; got < had {
+				t.Fatalf("%s asked for more, and %s was lowered from %d to %d of %s", w.slices[i].Key, before[j].Key, had, got, name)
+			}
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package grant
+
+import (
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/offer"
+)
+
+// Slice is a ResourceSlice that is to be answered: what it asks for, and what it has.
+type Slice struct {
+	// Key tells slices apart: namespace and name.
+	Key             string
+	Consumer, Class string
+	// Created is the time of creation here, in Unix seconds; of slices of one second the one whose Key comes first is older.
+	Created int64
+	Request capacity.Amounts
+	// Invalid says that the request makes no sense: what was granted stays as it is.
+	Invalid bool
+	// Granted is what the slice has, nil if it was not accepted.
+	Granted capacity.Amounts
+	// GrantedBy is the policy that Granted came from. Where it is not known, it is taken to be the one that decides now.
+	GrantedBy string
+	// Frozen says that nothing new is to be accepted.
+	Frozen bool
+}
+
+// Verdict is how a slice is answered.
+type Verdict int
+
+const (
+	// Wait leaves the slice as it is for now: what it is to be given has to be taken back from others first.
+	Wait Verdict = iota
+	// Deny grants nothing to a slice that has nothing.
+	Deny
+	// Accept grants Amounts, which may be all 0 where everything is taken back.
+	Accept
+)
+
+// Answer is the decision on one slice, with all that is needed to explain it.
+type Answer struct {
+	Verdict Verdict
+	// Policy decides, nil if none does any more.
+	Policy *offer.Policy
+	// Lines are what was asked for, what stands in for it, and what was granted before; sorted by resource.
+	Lines []Line
+	// Invalid and Frozen are those of the slice.
+	Invalid, Frozen bool
+}
+
+// Line is the decision on one resource.
+type Line struct {
+	Resource string
+	// Asked is what the request names, or the policy's default for it, -1 if neither does.
+	Asked int64
+	// Granted is what the slice has now.
+	Granted int64
+	// Listed is false where the resource was never granted and is not offered: the answer does not name it.
+	Listed bool
+	// Bound is what kept Granted below Asked.
+	Bound Bound
+	// Left is the most that the slice could have had, for ByPool; what the consumer may have in all its slices of the class, for
+	// ByMax, ByFixed and ByOverride.
+	Left int64
+	// Others is what other slices of the consumer have of Left, for ByMax, ByFixed and ByOverride.
+	Others int64
+}
+
+// Bound is what keeps a grant below the request.
+type Bound int
+
+const (
+	// Unbound grants what was asked for, or more where reclaim keeps it.
+	Unbound Bound = iota
+	// ByPool: no more remains of the pool.
+	ByPool
+	// ByMax, ByFixed and ByOverride: the policy gives one consumer no more.
+	ByMax
+	ByFixed
+	ByOverride
+	// NotOffered: the policy does not offer the resource.
+	NotOffered
+	// Withheld: there would be enough of this one, but not of another, and the policy grants all or nothing; or what there is would be of
+	// no use.
+	Withheld
+	// ByFreeze: nothing new is accepted.
+	ByFreeze
+	// Withdrawn: no policy decides any more.
+	Withdrawn
+	// Awaited: the rest is being taken back from others.
+	Awaited
+)
+
+// Amounts are the resources to name in the answer. What was granted once and is not any more stands as an explicit 0.
+func (a *Answer) Amounts() capacity.Amounts {
+	if a.Verdict != Accept {
+		return nil
+	}
+	out := capacity.Amounts{}
+	for _, l := range a.Lines {
+		if l.Listed {
+			out[l.Resource] = l.Granted
+		}
+	}
+	return out
+}
+
+// Whole reports whether all that was asked for is granted.
+func (a *Answer) Whole() bool {
+	for _, l := range a.Lines {
+		if l.Granted < l.Asked {
+			return false
+		}
+	}
+	return a.Verdict == Accept
+}

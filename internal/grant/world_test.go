@@ -1,0 +1,145 @@
+package grant
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/offer"
+)
+
+// world is a provider: nodes and pods, policies, and slices as they stand.
+type world struct {
+	ledger    *capacity.Ledger
+	policies  []offer.Policy
+	consumers []offer.Consumer
+	slices    []Slice
+	// made counts the policies there ever were.
+	made int
+}
+
+func newWorld(policies ...offer.Policy) *world {
+	return &world{ledger: capacity.NewLedger(), policies: policies}
+}
+
+func (w *world) node(name, zone string, allocatable capacity.Amounts) *world {
+	w.ledger.SetNode(capacity.Node{Name: name, Labels: map[string]string{"zone": zone}, Usable: true, Allocatable: allocatable})
+	return w
+}
+
+func (w *world) pod(key, node, consumer string, requests capacity.Amounts) *world {
+	w.ledger.SetPod(capacity.Pod{Key: key, Node: node, Consumer: consumer, Requests: requests})
+	return w
+}
+
+func (w *world) slice(s Slice) *world {
+	w.slices = append(w.slices, s)
+	return w
+}
+
+func (w *world) terms() *offer.Terms {
+	return offer.NewTerms(offer.Input{
+		Policies: w.policies, Consumers: w.consumers, View: w.ledger.View(offer.Selections(w.policies)),
+	})
+}
+
+// step decides, and writes all answers.
+func (w *world) step() []Answer {
+	answers := Allocate(w.terms(), w.slices)
+	for i := range answers {
+		w.write(i, &answers[i])
+	}
+	return answers
+}
+
+func (w *world) write(i int, a *Answer) {
+	switch a.Verdict {
+	case Wait:
+	case Deny:
+		w.slices[i].Granted, w.slices[i].GrantedBy = nil, ""
+	case Accept:
+		w.slices[i].Granted, w.slices[i].GrantedBy = a.Amounts(), ""
+		if a.Policy != nil {
+			w.slices[i].GrantedBy = a.Policy.Name
+		}
+	}
+}
+
+// settle steps until nothing changes.
+func (w *world) settle(t testingT) []Answer {
+	t.Helper()
+	for range 10 {
+		before := slices.Clone(w.slices)
+		answers := w.step()
+		same := slices.EqualFunc(before, w.slices, func(a, b Slice) bool {
+			return maps.Equal(a.Granted, b.Granted) && (a.Granted == nil) == (b.Granted == nil)
+		})
+		if same {
+			return answers
+		}
+	}
+	t.Fatal("ten steps do not come to an end")
+	return nil
+}
+
+type testingT interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+// granted writes down what each slice has, as "name cpu/memory".
+func (w *world) granted() string {
+	var out []string
+	for i := range w.slices {
+		s := &w.slices[i]
+		if s.Granted == nil {
+			out = append(out, s.Key+" -")
+			continue
+		}
+		var amounts []string
+		for _, name := range slices.Sorted(maps.Keys(s.Granted)) {
+			amounts = append(amounts, fmt.Sprintf("%s=%d", name, s.Granted[name]))
+		}
+		out = append(out, s.Key+" "+strings.Join(amounts, ","))
+	}
+	return strings.Join(out, "; ")
+}
+
+func (w *world) want(t *testing.T, want string) {
+	t.Helper()
+	if got := w.granted(); got != want {
+		t.Errorf("granted\n%s\nwant\n%s", got, want)
+	}
+}
+
+// gold is a policy of all nodes.
+func gold(edits ...func(*offer.Policy)) offer.Policy {
+	p := offer.Policy{Name: "standard", Class: "gold", Nodes: &offer.Nodes{Percent: 100}}
+	for _, edit := range edits {
+		edit(&p)
+	}
+	return p
+}
+
+func inZone(zone string) capacity.Selection {
+	return capacity.Selection{Selector: labels.SelectorFromSet(labels.Set{"zone": zone})}
+}
+
+// asking is a slice of the class gold; age is the order of creation.
+func asking(name, consumer string, age int64, cpu int64) Slice {
+	return Slice{Key: name, Consumer: consumer, Class: "gold", Created: age, Request: capacity.Amounts{"cpu": cpu}}
+}
+
+// having is a slice that has been given what it asks for.
+func having(name, consumer string, age int64, cpu int64) Slice {
+	s := asking(name, consumer, age, cpu)
+	s.Granted, s.GrantedBy = capacity.Amounts{"cpu": cpu}, "standard"
+	return s
+}
+
+func cpu(amount int64) capacity.Amounts { return capacity.Amounts{"cpu": amount} }

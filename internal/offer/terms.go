@@ -1,0 +1,139 @@
+package offer
+
+import (
+	"slices"
+
+	"proffer.dev/proffer/internal/capacity"
+)
+
+// Terms are what the policies say before anything is granted: what an allocation of grants goes by. They never change once made.
+type Terms struct {
+	// View is the account that the terms were made from.
+	View *capacity.View
+	// Pools are those of the policies of nodes that are in force.
+	Pools []PolicyPool
+
+	column    map[string]int
+	consumers []Consumer
+	byClass   map[string][]*plan
+	inForce   map[string]struct{}
+	deals     map[*terms]*Deal
+	poolOf    map[*plan]int
+}
+
+// PolicyPool is the share of some nodes that one policy gives.
+type PolicyPool struct {
+	Policy string
+	// Capacity is the pool by column of the view.
+	Capacity capacity.Row
+	// Used is what consumers' pods request on these nodes, by consumer ID and column. It is nil where only grants count.
+	Used map[string]capacity.Row
+	// Nodes is equal for pools of the same nodes.
+	Nodes int
+	// Overlaps are the places in Pools of those that share a node with this one, itself included where it has nodes.
+	Overlaps []int
+}
+
+// Deal is what one policy gives to consumers of one sort. Consumers of one sort share it.
+type Deal struct {
+	Policy *Policy
+	// Override is the index of the override that matched, -1 if none did.
+	Override int
+	// Pool is the place of the policy's pool in Terms.Pools, -1 for a policy of fixed amounts.
+	Pool int
+	// Steps are what is given of each resource, sorted by resource: only Source, Fixed, Pool and Max are set.
+	Steps []Step
+}
+
+// NewTerms works out the terms of an input, whose Grants and Past do not matter.
+func NewTerms(in Input) *Terms {
+	t := &Terms{
+		View: &in.View, column: make(map[string]int, len(in.View.Columns)), consumers: in.Consumers,
+		byClass: map[string][]*plan{}, inForce: map[string]struct{}{}, deals: map[*terms]*Deal{}, poolOf: map[*plan]int{},
+	}
+	if !slices.IsSortedFunc(t.consumers, byID) {
+		t.consumers = slices.Clone(t.consumers)
+		slices.SortFunc(t.consumers, byID)
+	}
+	for i, name := range in.View.Columns {
+		t.column[name] = i
+	}
+	var pooled []*plan
+	for _, p := range newPlans(in.Policies, &in.View) {
+		if p.DryRun {
+			continue
+		}
+		p.setTerms(p.shares(t.column), t.column)
+		t.inForce[p.Name] = struct{}{}
+		t.byClass[p.Class] = append(t.byClass[p.Class], p)
+		if p.pool != nil {
+			t.poolOf[p] = len(pooled)
+			pooled = append(pooled, p)
+		}
+	}
+	for _, p := range pooled {
+		t.Pools = append(t.Pools, t.poolOfPlan(p, pooled))
+	}
+	return t
+}
+
+func (t *Terms) poolOfPlan(p *plan, pooled []*plan) PolicyPool {
+	pool := PolicyPool{Policy: p.Name, Nodes: p.poolIndex, Capacity: make(capacity.Row, len(t.View.Columns))}
+	for _, s := range p.shares(t.column) {
+		pool.Capacity[t.column[s.Resource]] = s.Pool
+	}
+	if p.Nodes.Count == Free {
+		pool.Used = p.pool.Used
+	}
+	for i, other := range pooled {
+		if p == other || p.overlaps(other) {
+			pool.Overlaps = append(pool.Overlaps, i)
+		}
+	}
+	return pool
+}
+
+// Column returns where a resource stands in the rows, -1 if no node lists it and no pod requests it.
+func (t *Terms) Column(resource string) int {
+	if i, ok := t.column[resource]; ok {
+		return i
+	}
+	return -1
+}
+
+// Serves reports whether some policy in force is for the class.
+func (t *Terms) Serves(class string) bool { return len(t.byClass[class]) > 0 }
+
+// InForce reports whether there is a policy of the name, and not as a dry run.
+func (t *Terms) InForce(policy string) bool {
+	_, ok := t.inForce[policy]
+	return ok
+}
+
+// Deal returns what the consumer is given in the class, nil if no policy decides.
+func (t *Terms) Deal(class, consumer string) *Deal {
+	c := Consumer{ID: consumer}
+	if i, found := slices.BinarySearchFunc(t.consumers, c, byID); found {
+		c = t.consumers[i]
+	}
+	p := decides(t.byClass[class], c)
+	if p == nil {
+		return nil
+	}
+	of := p.termsOf(c)
+	deal, ok := t.deals[of]
+	if !ok {
+		deal = &Deal{Policy: p.Policy, Override: of.override, Pool: -1, Steps: of.steps}
+		if i, pooled := t.poolOf[p]; pooled {
+			deal.Pool = i
+		}
+		t.deals[of] = deal
+	}
+	return deal
+}
+
+// Used returns what the consumer's pods request on all nodes, by column, and whether it has any.
+func (t *Terms) Used(consumer string) (capacity.Row, bool) {
+	used, ok := t.View.Used[consumer]
+	return used, ok
+}
