@@ -8,19 +8,17 @@ import (
 
 // TestLiqoAnswersItsOwnClass is about the lab: Liqo grants whatever is asked of class default, and fills in what is not.
 func TestLiqoAnswersItsOwnClass(t *testing.T) {
-	granted := amounts{"cpu": "2", "memory": "3Gi", "pods": "110", "ephemeral-storage": "20Gi"}
+	all := amounts{"cpu": "2", "memory": "3Gi", "pods": "110", "ephemeral-storage": "20Gi"}
 	accepted := answer{
 		Status:  authv1beta1.ResourceSliceConditionAccepted,
 		Reason:  "ResourceSliceResourcesAccepted",
 		Message: "ResourceSlice resources accepted",
-		Granted: granted,
+		Granted: all,
 	}
 	s := newSlice(t, rome, "of-liqo", "default", amounts{"cpu": "2", "memory": "3Gi"})
-	s.awaitAnswer(t, accepted)
-	s.awaitUse(t, granted)
+	s.awaitGrant(t, accepted)
 
-	s.ask(t, "default", amounts{"cpu": "5", "memory": "3Gi"})
-	granted["cpu"] = "5"
-	s.awaitAnswer(t, accepted)
-	s.awaitUse(t, granted)
+	s.ask(t, amounts{"cpu": "5", "memory": "3Gi"})
+	all["cpu"] = "5"
+	s.awaitGrant(t, accepted)
 }

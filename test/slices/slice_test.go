@@ -2,7 +2,6 @@ package slices
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -44,23 +43,22 @@ type slice struct {
 func newSlice(t *testing.T, consumer *lab.Cluster, name, class string, request amounts) slice {
 	t.Helper()
 	s := slice{consumer, name}
-	s.create(t, class, request)
+	t.Cleanup(func() { s.remove(t) })
+	if err := s.create(t.Context(), class, request); err != nil {
+		t.Fatal(err)
+	}
 	return s
 }
 
-func (s slice) create(t *testing.T, class string, request amounts) {
-	t.Helper()
+func (s slice) create(ctx context.Context, class string, request amounts) error {
 	rs := forge.ResourceSlice(s.name, lab.TenantNamespace(provider.ID))
 	err := forge.MutateResourceSlice(rs, liqov1beta1.ClusterID(provider.ID), &forge.ResourceSliceOptions{
 		Class: authv1beta1.ResourceSliceClass(class), Resources: quantities(request),
 	}, true)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	if err := s.consumer.Client.Create(t.Context(), rs); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.remove(t) })
+	return s.consumer.Client.Create(ctx, rs)
 }
 
 func quantities(a amounts) map[corev1.ResourceName]string {
@@ -117,19 +115,15 @@ func (s slice) replica(ctx context.Context) (*authv1beta1.ResourceSlice, error) 
 }
 
 // ask changes what the consumer asks for.
-func (s slice) ask(t *testing.T, class string, request amounts) {
+func (s slice) ask(t *testing.T, request amounts) {
 	t.Helper()
-	patch, err := json.Marshal([]map[string]any{
-		{"op": "add", "path": "/spec/class", "value": class},
-		{"op": "add", "path": "/spec/resources", "value": request},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rs := forge.ResourceSlice(s.name, lab.TenantNamespace(provider.ID))
-	if err := s.consumer.Client.Patch(t.Context(), rs, client.RawPatch("application/json-patch+json", patch)); err != nil {
-		t.Fatal(err)
-	}
+	patch(t, s.consumer, forge.ResourceSlice(s.name, lab.TenantNamespace(provider.ID)), "/spec/resources", request)
+}
+
+// move changes the class that the consumer asks for it in.
+func (s slice) move(t *testing.T, class string) {
+	t.Helper()
+	patch(t, s.consumer, forge.ResourceSlice(s.name, lab.TenantNamespace(provider.ID)), "/spec/class", class)
 }
 
 // An answer is what a consumer is told of its slice, and what it may use then.
@@ -148,12 +142,22 @@ func answerOf(rs *authv1beta1.ResourceSlice) answer {
 	return a
 }
 
+// granted, capped and denied are answers of the operator.
+func granted(policy string, what amounts) answer {
+	return answer{authv1beta1.ResourceSliceConditionAccepted, "ProfferGranted", "granted in full by policy " + policy, what}
+}
+
+func capped(message string, what amounts) answer {
+	return answer{authv1beta1.ResourceSliceConditionAccepted, "ProfferCapped", message, what}
+}
+
+func denied(message string) answer {
+	return answer{authv1beta1.ResourceSliceConditionDenied, "ProfferDenied", message, amounts{}}
+}
+
 // awaitAnswer waits until the consumer has been told this.
 func (s slice) awaitAnswer(t *testing.T, want answer) {
 	t.Helper()
-	if want.Granted == nil {
-		want.Granted = amounts{}
-	}
 	eventually(t, s.consumer.ID+" is answered", func(ctx context.Context) error {
 		rs, err := s.seen(ctx)
 		if err != nil {
@@ -161,6 +165,29 @@ func (s slice) awaitAnswer(t *testing.T, want answer) {
 		}
 		return differ("the answer", want, answerOf(rs))
 	})
+}
+
+// awaitAuthentication waits until Liqo knows whose slice it is, before which nobody answers.
+func (s slice) awaitAuthentication(t *testing.T) {
+	t.Helper()
+	eventually(t, "Liqo authenticates the slice", func(ctx context.Context) error {
+		rs, err := s.replica(ctx)
+		if err != nil {
+			return err
+		}
+		c := authentication.GetCondition(rs, authv1beta1.ResourceSliceConditionTypeAuthentication)
+		if c == nil || c.Status != authv1beta1.ResourceSliceConditionAccepted {
+			return fmt.Errorf("the condition is %+v", c)
+		}
+		return nil
+	})
+}
+
+// awaitGrant waits for an answer and until both sides go by it.
+func (s slice) awaitGrant(t *testing.T, want answer) {
+	t.Helper()
+	s.awaitAnswer(t, want)
+	s.awaitUse(t, want.Granted)
 }
 
 // awaitUse waits until both sides go by these amounts: the consumer's virtual node has them, and the provider's quota lets the

@@ -7,8 +7,12 @@ import (
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
+	"github.com/liqotech/liqo/pkg/consts"
+	"github.com/liqotech/liqo/pkg/liqo-controller-manager/authentication/forge"
 	authutils "github.com/liqotech/liqo/pkg/liqo-controller-manager/authentication/utils"
 	tenantnamespace "github.com/liqotech/liqo/pkg/tenantNamespace"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -96,4 +100,22 @@ func (c *Cluster) tenantNamespace(ctx context.Context, peer string) (string, err
 // TenantNamespace is where a cluster keeps what concerns a peer.
 func TenantNamespace(peer string) string {
 	return tenantnamespace.NewManager(nil, scheme).ForgeNamespace(liqov1beta1.ClusterID(peer), nil).Name
+}
+
+// At returns a client for the provider with the rights that a consumer's Liqo has there.
+func (c *Cluster) At(ctx context.Context, provider *Cluster) (client.Client, error) {
+	identity := forge.Identity(forge.ControlPlaneIdentityName(liqov1beta1.ClusterID(provider.ID)), TenantNamespace(provider.ID))
+	if err := c.Client.Get(ctx, client.ObjectKeyFromObject(identity), identity); err != nil {
+		return nil, err
+	}
+	var secret corev1.Secret
+	key := client.ObjectKey{Namespace: identity.Namespace, Name: identity.Status.KubeconfigSecretRef.Name}
+	if err := c.Client.Get(ctx, key, &secret); err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data[consts.KubeconfigSecretField])
+	if err != nil {
+		return nil, err
+	}
+	return client.New(config, client.Options{Scheme: scheme})
 }

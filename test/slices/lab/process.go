@@ -86,10 +86,14 @@ func tail(file string) string {
 func Await(ctx context.Context, what string, try func(context.Context) error) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
+	var last error
 	for {
 		err := try(ctx)
 		if err == nil {
 			return nil
+		}
+		if last == nil || ctx.Err() == nil {
+			last = err // Of a try that the end of ctx cut short, it would say no more than that.
 		}
 		if ended := (*endedError)(nil); errors.As(err, &ended) {
 			return fmt.Errorf("%s: %w", what, err)
@@ -97,7 +101,7 @@ func Await(ctx context.Context, what string, try func(context.Context) error) er
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %w: %w", what, context.Cause(ctx), err)
+			return fmt.Errorf("%s: %w: %w", what, context.Cause(ctx), last)
 		}
 	}
 }
