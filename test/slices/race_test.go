@@ -44,10 +44,10 @@ func TestSlicesRaceForTheLastOfAPool(t *testing.T) {
 					s.awaitUse(t, want[i].Granted)
 				}
 			}
-			// What is given back goes to those who wait for it.
+			// What is given back goes to those who wait for it, the oldest first.
 			order[0].remove(t)
-			for i, s := range order[1:] {
-				s.awaitGrant(t, want[i])
+			for i, s := range awaitAnswers(t, order[1:], want[:len(want)-1]) {
+				s.awaitUse(t, want[i].Granted)
 			}
 		})
 	}
@@ -102,7 +102,9 @@ func oversee(t *testing.T, class string, most resource.Quantity) {
 		granted := map[types.UID]resource.Quantity{}
 		for event := range events.ResultChan() {
 			rs, ok := event.Object.(*authv1beta1.ResourceSlice)
-			if !ok {
+			if ctx.Err() != nil {
+				return nil
+			} else if !ok {
 				return fmt.Errorf("the watch says %+v", event.Object)
 			}
 			delete(granted, rs.UID)

@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/test/slices/lab"
 )
 
 func TestACordonKeepsWhatIsGrantedAndGrantsNothingNew(t *testing.T) {
@@ -50,7 +52,8 @@ func (s slice) awaitCordon(t *testing.T, want bool) {
 	})
 }
 
-// TestADrainFreesWhatWasGranted also goes the way back: Liqo brings the replica back when the consumer changes its slice.
+// TestADrainFreesWhatWasGranted also goes the way back: Liqo brings the replica back when the consumer changes its slice, which has to be when
+// it has its rights at the provider again. What is refused it does not try again.
 func TestADrainFreesWhatWasGranted(t *testing.T) {
 	newNode(t, "drained", amounts{"cpu": "6", "memory": "16Gi", "pods": "20"})
 	newPolicy(t, "drained", "{class: gold, offer: {nodes: {selector: {matchLabels: {pool: drained}}}}}")
@@ -73,6 +76,13 @@ func TestADrainFreesWhatWasGranted(t *testing.T) {
 	})
 
 	setCondition(t, rome, authv1beta1.TenantConditionActive)
+	consumer, err := rome.At(t.Context(), provider)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the consumer has its rights again", func(ctx context.Context) error {
+		return consumer.List(ctx, &authv1beta1.ResourceSliceList{}, client.InNamespace(lab.TenantNamespace(rome.ID)))
+	})
 	leaving.ask(t, amounts{"cpu": "5", "memory": "1Gi", "pods": "5"})
 	leaving.awaitAnswer(t, denied("denied: 5 cpu asked, but policy drained leaves 0 for this cluster"))
 	waiting.remove(t)
