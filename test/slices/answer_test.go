@@ -2,11 +2,11 @@ package slices
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -52,11 +52,8 @@ func TestAConsumerGetsWhatThePolicyGives(t *testing.T) {
 // requireNoUse fails the test if the consumer may use anything.
 func (s slice) requireNoUse(t *testing.T) {
 	t.Helper()
-	if err := s.consumer.Client.Get(t.Context(), client.ObjectKeyFromObject(s.emptyVirtualNode()), s.emptyVirtualNode()); !apierrors.IsNotFound(err) {
-		t.Errorf("there is a virtual node: %v", err)
-	}
-	if err := provider.Client.Get(t.Context(), client.ObjectKeyFromObject(s.emptyQuota()), s.emptyQuota()); !apierrors.IsNotFound(err) {
-		t.Errorf("there is a quota: %v", err)
+	if err := errors.Join(isGone(t.Context(), s.consumer, s.emptyVirtualNode()), isGone(t.Context(), provider, s.emptyQuota())); err != nil {
+		t.Error(err)
 	}
 }
 

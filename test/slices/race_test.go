@@ -103,7 +103,7 @@ func oversee(t *testing.T, class string, most resource.Quantity) {
 		for event := range events.ResultChan() {
 			rs, ok := event.Object.(*authv1beta1.ResourceSlice)
 			if ctx.Err() != nil {
-				return nil
+				break // An event that was cut off is an error.
 			} else if !ok {
 				return fmt.Errorf("the watch says %+v", event.Object)
 			}

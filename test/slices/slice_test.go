@@ -13,7 +13,6 @@ import (
 	"github.com/liqotech/liqo/pkg/liqo-controller-manager/authentication"
 	"github.com/liqotech/liqo/pkg/liqo-controller-manager/authentication/forge"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/test/slices/lab"
@@ -88,10 +87,7 @@ func (s slice) remove(t *testing.T) {
 			{provider, forge.ResourceSlice(s.name, lab.TenantNamespace(s.consumer.ID))},
 			{provider, s.emptyQuota()},
 		} {
-			err := gone.cluster.Client.Get(ctx, client.ObjectKeyFromObject(gone.object), gone.object)
-			if err == nil {
-				return fmt.Errorf("%T %s is still there", gone.object, client.ObjectKeyFromObject(gone.object))
-			} else if !apierrors.IsNotFound(err) {
+			if err := isGone(ctx, gone.cluster, gone.object); err != nil {
 				return err
 			}
 		}
@@ -100,6 +96,15 @@ func (s slice) remove(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// isGone returns an error while a cluster has an object.
+func isGone(ctx context.Context, c *lab.Cluster, object client.Object) error {
+	err := c.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
+	if err == nil {
+		return fmt.Errorf("%s has %T %s", c.ID, object, client.ObjectKeyFromObject(object))
+	}
+	return client.IgnoreNotFound(err)
 }
 
 // seen is the slice as its consumer has it.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"github.com/liqotech/liqo/pkg/liqo-controller-manager/authentication/forge"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -65,14 +65,10 @@ func TestADrainFreesWhatWasGranted(t *testing.T) {
 	setCondition(t, rome, authv1beta1.TenantConditionDrained)
 	waiting.awaitGrant(t, granted("drained", amounts{"cpu": "6", "memory": "1Gi", "pods": "5"}))
 	eventually(t, "Liqo takes the replica and the quota away", func(ctx context.Context) error {
-		if _, err := leaving.replica(ctx); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("the replica: %v", err)
+		if err := isGone(ctx, provider, forge.ResourceSlice(leaving.name, lab.TenantNamespace(rome.ID))); err != nil {
+			return err
 		}
-		quota := leaving.emptyQuota()
-		if err := provider.Client.Get(ctx, client.ObjectKeyFromObject(quota), quota); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("the quota: %v", err)
-		}
-		return nil
+		return isGone(ctx, provider, leaving.emptyQuota())
 	})
 
 	setCondition(t, rome, authv1beta1.TenantConditionActive)
