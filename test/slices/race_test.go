@@ -102,10 +102,10 @@ func oversee(t *testing.T, class string, most resource.Quantity) {
 		granted := map[types.UID]resource.Quantity{}
 		for event := range events.ResultChan() {
 			rs, ok := event.Object.(*authv1beta1.ResourceSlice)
-			if ctx.Err() != nil {
-				break // An event that was cut off is an error.
-			} else if !ok {
+			if !ok && ctx.Err() == nil {
 				return fmt.Errorf("the watch says %+v", event.Object)
+			} else if !ok {
+				continue // An event that the end has cut off is an error.
 			}
 			delete(granted, rs.UID)
 			a := answerOf(rs)
