@@ -25,9 +25,10 @@ func Isolate(env ...string) (code int, err error) {
 	// The signal at our death is sent when the thread that started the child ends: this one stays.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	// An interrupt from a terminal reaches the child too. We have to see it end.
-	signal.Ignore(os.Interrupt)
-	defer signal.Reset(os.Interrupt)
+	// Whoever ends us early ends the child, and we still see it end.
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(ended)
 
 	cmd, err := startIsolated(env, 0)
 	if errors.Is(err, os.ErrPermission) {
@@ -37,6 +38,15 @@ func Isolate(env ...string) (code int, err error) {
 		return 1, fmt.Errorf("no namespaces of its own for the network and for processes: %w; "+
 			"run this as root or where the kernel lets users make namespaces (user.max_user_namespaces, a container's seccomp profile)", err)
 	}
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		select {
+		case <-ended:
+			_ = cmd.Process.Kill()
+		case <-over:
+		}
+	}()
 	err = cmd.Wait()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.Exited() {
 		return exit.ExitCode(), nil
