@@ -132,12 +132,12 @@ func (a *allotment) away(i int) bool {
 func (a *allotment) left(i int) bool {
 	c := &a.claims[i]
 	switch {
-	case a.gates[i] == drained:
+	case a.gates[i] == drained, c.class == "", c.class == liqoClass:
 		return true
 	case a.serving[i]:
 		return false
 	case a.away(i):
-		return c.class == "" || c.class == liqoClass || !equal(c.ours.answer, c.answer)
+		return !equal(c.ours.answer, c.answer)
 	}
 	return c.ours == nil
 }
