@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	corev1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -233,7 +235,8 @@ func TestAnAnswerThatSomebodyElseChangesIsRestored(t *testing.T) {
 	useSlices(t)
 	goldNode(t, "gold-1", "cpu", "8")
 	create(t, classGold())
-	startOperator(t)
+	metrics := prometheus.NewPedanticRegistry()
+	startOperator(t, func(o *Options) { o.Metrics = metrics })
 	slice := newTenancy(t, "rome").ask("s", list("cpu", "2"))
 	answered(t, slice, "Accepted Granted cpu=2")
 	for _, tamper := range []struct {
@@ -264,6 +267,17 @@ func TestAnAnswerThatSomebodyElseChangesIsRestored(t *testing.T) {
 		})
 	}
 	expectEvent(t, "s", eventRestored, "Somebody else had changed the answer")
+	eventually(t, func() string {
+		err := testutil.GatherAndCompare(metrics, strings.NewReader(`
+# HELP proffer_slice_restores_total Answers in ResourceSlices that others had changed, and that were restored.
+# TYPE proffer_slice_restores_total counter
+proffer_slice_restores_total 5
+`), "proffer_slice_restores_total")
+		if err != nil {
+			return err.Error()
+		}
+		return ""
+	})
 }
 
 func TestWhatAConsumerGrantsItselfBeforeItIsAnsweredIsTakenBack(t *testing.T) {
