@@ -16,6 +16,7 @@ type account struct {
 	rows    slab[int64]
 	holders slab[holder]
 	lists   slab[*holder]
+	stakes  slab[stake]
 }
 
 // pool is the account of one pool. It is charged with what is granted from it, and with what is granted from pools that share nodes with it.
@@ -128,7 +129,8 @@ func (a *account) stake(in int, consumer string) *stake {
 		return nil
 	}
 	p := &a.pools[in]
-	s := &stake{pool: p, own: a.holder(p.own, consumer), total: a.holder(p.total, consumer), charged: a.lists.cut(len(p.charged))}
+	s := a.stakes.one()
+	*s = stake{pool: p, own: a.holder(p.own, consumer), total: a.holder(p.total, consumer), charged: a.lists.cut(len(p.charged))}
 	for i, total := range p.charged {
 		s.charged[i] = a.holder(total, consumer)
 	}

@@ -44,9 +44,10 @@ type allocation struct {
 	// offered are the steps of each deal by column; nil is not offered.
 	offered map[*offer.Deal][]*offer.Step
 
-	rows  slab[int64]
-	items slab[item]
-	lines slab[Line]
+	rows      slab[int64]
+	items     slab[item]
+	lines     slab[Line]
+	allGroups slab[group]
 }
 
 type groupKey struct{ class, consumer string }
@@ -137,7 +138,8 @@ func (a *allocation) group(s *Slice) *group {
 	if g, known := a.groups[key]; known {
 		return g
 	}
-	g := &group{groupKey: key, deal: a.terms.Deal(s.Class, s.Consumer)}
+	g := a.allGroups.one()
+	*g = group{groupKey: key, deal: a.terms.Deal(s.Class, s.Consumer)}
 	a.groups[key] = g
 	if _, known := a.offered[g.deal]; !known && g.deal != nil {
 		a.offered[g.deal] = nil
