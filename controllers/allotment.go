@@ -69,7 +69,8 @@ func (s *sliceSources) allot(terms *offer.Terms) *allotment {
 	owners := s.gates.owners.all()
 	a.gates = s.gates.decide(owners, a.claims)
 	a.serving = make([]bool, len(a.claims))
-	var asked []grant.Slice
+	asked := make([]grant.Slice, 0, len(a.claims))
+	a.of = make([]int, 0, len(a.claims))
 	for i := range a.claims {
 		c := &a.claims[i]
 		a.serving[i] = c.class != "" && c.class != liqoClass && terms.Serves(c.class)
@@ -160,11 +161,8 @@ func (c *claim) void() capacity.Amounts {
 
 // count adds what a slice has, or is about to have, to what is granted.
 func (a *allotment) count(asked *grant.Slice, decided *grant.Answer) {
-	granted, next := asked.Granted, capacity.Amounts(nil)
-	if a.term > 0 && decided.Verdict == grant.Accept {
-		next = decided.Amounts()
-	}
-	if granted == nil && next == nil {
+	next := a.term > 0 && decided.Verdict == grant.Accept
+	if asked.Granted == nil && !next {
 		return
 	}
 	sums := a.grants[asked.Class]
@@ -178,17 +176,15 @@ func (a *allotment) count(asked *grant.Slice, decided *grant.Answer) {
 		sums[asked.Consumer] = sum
 	}
 	some := false
-	add := func(name string) {
-		amount := max(granted[name], next[name])
-		some = some || amount > 0
-		sum[name] = capacity.Sum(sum[name], amount)
-	}
-	for name := range granted {
-		add(name)
-	}
-	for name := range next {
-		if _, counted := granted[name]; !counted {
-			add(name)
+	for i := range decided.Lines { // What is granted has a line each.
+		l := &decided.Lines[i]
+		amount, granted := asked.Granted[l.Resource]
+		if next && l.Listed {
+			amount, granted = max(amount, l.Granted), true
+		}
+		if granted {
+			some = some || amount > 0
+			sum[l.Resource] = capacity.Sum(sum[l.Resource], amount)
 		}
 	}
 	if decided.Policy == nil || !some {
@@ -202,49 +198,6 @@ func (a *allotment) count(asked *grant.Slice, decided *grant.Answer) {
 	under.slices++
 	under.consumers[asked.Consumer] = grantOf{slices: under.consumers[asked.Consumer].slices + 1, amounts: sum}
 	a.byPolicy[decided.Policy.Name] = under
-}
-
-// compose says a decision in the words of a ResourceSlice's status.
-func (s *sliceSources) compose(c *claim, decided *grant.Answer) given {
-	g := given{
-		answer: answer{
-			verdict: denied, reason: reasonPrefix + decided.Reason(),
-			message: shorten(decided.Explain(strings.Join(c.problems, "; ")), maxMessage),
-		},
-		class: c.class, at: time.Now(),
-	}
-	if decided.Policy != nil {
-		g.policy = decided.Policy.Name
-	}
-	if decided.Verdict != grant.Accept {
-		return g
-	}
-	g.verdict, g.resources = accepted, decided.Amounts()
-	if decided.Policy == nil {
-		// Only the amounts are withdrawn: pods that still run keep their storage.
-		if c.ours != nil {
-			was := &c.ours.answer
-			g.storageClasses, g.ingressClasses, g.loadBalancerClasses = was.storageClasses, was.ingressClasses, was.loadBalancerClasses
-			g.nodeLabels, g.nodeSelector = was.nodeLabels, was.nodeSelector
-		}
-		return g
-	}
-	with := &decided.Policy.Slices
-	g.storageClasses = firstIsDefault(with.StorageClasses)
-	if with.StorageClasses == nil {
-		g.storageClasses = s.storageClasses()
-	}
-	g.ingressClasses, g.loadBalancerClasses = firstIsDefault(with.IngressClasses), firstIsDefault(with.LoadBalancerClasses)
-	g.nodeLabels, g.nodeSelector = with.NodeLabels, with.NodeSelector
-	return g
-}
-
-func firstIsDefault(names []string) []namedClass {
-	var out []namedClass
-	for i, name := range names {
-		out = append(out, namedClass{name: name, isDefault: i == 0})
-	}
-	return out
 }
 
 // only reports whether two answers differ in their message alone.
