@@ -14,6 +14,8 @@ import (
 const (
 	// reasonPrefix makes the reasons of our conditions ours: another controller may answer other classes.
 	reasonPrefix = "Proffer"
+	// maxAnswered is more resources than an answer of ours ever names: what names more was written by somebody else.
+	maxAnswered = 4 * maxRequested
 	// messageInterval is the least time between two writes to a slice where only the message differs: what remains of a pool comes and goes.
 	messageInterval = 10 * time.Second
 )
@@ -22,7 +24,7 @@ const (
 // has answered, are none of it: one that another cluster made is known by its labels, or else by where it is.
 func (g *gates) ours(owners map[string]string, s *slice) bool {
 	made := s.originOK || s.consumer != "" && s.consumer == owners[s.namespace]
-	return made && s.answer.verdict != unanswered && strings.HasPrefix(s.answer.reason, reasonPrefix)
+	return made && len(s.answer.resources) <= maxAnswered && s.answer.verdict != unanswered && strings.HasPrefix(s.answer.reason, reasonPrefix)
 }
 
 // allotment is what one evaluation decided on the slices.
