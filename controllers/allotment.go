@@ -121,7 +121,8 @@ func (a *allotment) open(i int) bool {
 // somebody else answers.
 func (a *allotment) left(i int) bool {
 	c := &a.claims[i]
-	return a.gates[i] == drained || !a.serving[i] && (c.ours == nil || c.ours.class != c.class)
+	// A leader that finds our answer in a slice of Liqo's own class cannot know that it was given in another.
+	return a.gates[i] == drained || c.class == "" || c.class == liqoClass || !a.serving[i] && (c.ours == nil || c.ours.class != c.class)
 }
 
 // void stands for what a slice has been granted that has nothing of ours, and that somebody else has accepted: Liqo, when it was of the class
