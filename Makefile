@@ -51,7 +51,7 @@ controlplane: ## Get kube-apiserver, etcd and kubectl, and print where they are
 # Every test runs each time: Go would take the result of an earlier run where a test builds and starts programs whose sources have changed.
 .PHONY: test
 test: ## Run every test there is: unit, property, API server, interoperability, all with the race detector
-	assets="$$($(CONTROLPLANE))"; \
+	assets="$$($(CONTROLPLANE))"; $(CONTROLPLANE) liqo >/dev/null; \
 	KUBEBUILDER_ASSETS="$$assets" go run ./hack/gotest $(CODE_MODULES) -- -race -count=1 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
 
 .PHONY: bench

@@ -78,8 +78,8 @@ func (s *sliceSources) allot(terms *offer.Terms) *allotment {
 		}
 	}
 	a.answers = grant.Allocate(terms, asked)
-	for j, i := range a.of {
-		a.count(&a.claims[i], asked[j].Granted, &a.answers[j])
+	for j := range a.of {
+		a.count(&asked[j], &a.answers[j])
 	}
 	return a
 }
@@ -104,6 +104,9 @@ func (a *allotment) input(i int, ours bool) (in grant.Slice, decided bool) {
 	if c.ours != nil {
 		in.GrantedBy = c.ours.policy
 	}
+	if a.away(i) {
+		in.Class = c.ours.class
+	}
 	if !a.open(i) {
 		// It cannot be written to now, but what it has counts.
 		in.Frozen, in.Invalid = true, true
@@ -114,15 +117,29 @@ func (a *allotment) input(i int, ours bool) (in grant.Slice, decided bool) {
 
 // open reports whether the slice is to be answered now.
 func (a *allotment) open(i int) bool {
-	return (a.gates[i] == active || a.gates[i] == cordoned) && !a.claims[i].deleting
+	return (a.gates[i] == active || a.gates[i] == cordoned) && !a.claims[i].deleting && !a.away(i)
 }
 
-// left reports whether what was granted to the slice is void: Liqo has drained its tenant, or the consumer has taken it to a class that
-// somebody else answers.
+// away reports whether the consumer has taken the slice from a class of ours to one that no policy is for.
+func (a *allotment) away(i int) bool {
+	c := &a.claims[i]
+	return !a.serving[i] && c.ours != nil && c.ours.class != c.class
+}
+
+// left reports whether nothing of ours is granted to the slice any more: there was nothing, Liqo has drained its tenant, or the slice has been
+// taken to another class and somebody else answers it. Until then it has the Quota that came of our answer, so that counts; of Liqo's own
+// class it is certain that Liqo answers at once.
 func (a *allotment) left(i int) bool {
 	c := &a.claims[i]
-	// A leader that finds our answer in a slice of Liqo's own class cannot know that it was given in another.
-	return a.gates[i] == drained || c.class == "" || c.class == liqoClass || !a.serving[i] && (c.ours == nil || c.ours.class != c.class)
+	switch {
+	case a.gates[i] == drained, c.class == "", c.class == liqoClass:
+		return true
+	case a.serving[i]:
+		return false
+	case a.away(i):
+		return !equal(c.ours.answer, c.answer)
+	}
+	return c.ours == nil
 }
 
 // void stands for what a slice has been granted that has nothing of ours, and that somebody else has accepted: Liqo, when it was of the class
@@ -142,23 +159,23 @@ func (c *claim) void() capacity.Amounts {
 }
 
 // count adds what a slice has, or is about to have, to what is granted.
-func (a *allotment) count(c *claim, granted capacity.Amounts, decided *grant.Answer) {
-	var next capacity.Amounts
+func (a *allotment) count(asked *grant.Slice, decided *grant.Answer) {
+	granted, next := asked.Granted, capacity.Amounts(nil)
 	if a.term > 0 && decided.Verdict == grant.Accept {
 		next = decided.Amounts()
 	}
 	if granted == nil && next == nil {
 		return
 	}
-	sums := a.grants[c.class]
+	sums := a.grants[asked.Class]
 	if sums == nil {
 		sums = map[string]capacity.Amounts{}
-		a.grants[c.class] = sums
+		a.grants[asked.Class] = sums
 	}
-	sum := sums[c.consumer]
+	sum := sums[asked.Consumer]
 	if sum == nil {
 		sum = capacity.Amounts{}
-		sums[c.consumer] = sum
+		sums[asked.Consumer] = sum
 	}
 	some := false
 	add := func(name string) {
@@ -183,7 +200,7 @@ func (a *allotment) count(c *claim, granted capacity.Amounts, decided *grant.Ans
 		under.consumers = map[string]grantOf{}
 	}
 	under.slices++
-	under.consumers[c.consumer] = grantOf{slices: under.consumers[c.consumer].slices + 1, amounts: sum}
+	under.consumers[asked.Consumer] = grantOf{slices: under.consumers[asked.Consumer].slices + 1, amounts: sum}
 	a.byPolicy[decided.Policy.Name] = under
 }
 

@@ -6,16 +6,19 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	corev1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/capacity"
 )
 
 // tenancy is a consumer as Liqo registers it: a namespace and a Tenant.
@@ -100,6 +103,9 @@ func answerOf(t *testing.T, slice *unstructured.Unstructured) answer {
 	return readAnswer(u)
 }
 
+// copyTo has the object hold the answer.
+func (a answer) copyTo(u *unstructured.Unstructured) { u.Object = a.writeTo(u, time.Now()).Object }
+
 // answered waits until the slice is answered so.
 func answered(t *testing.T, slice *unstructured.Unstructured, want string) answer {
 	t.Helper()
@@ -168,26 +174,338 @@ func TestASliceIsAnsweredFromItsPolicy(t *testing.T) {
 	answeredWith(t, late, "Accepted Capped cpu=500m", "granted 500m of 1 cpu: policy standard gives this cluster at most 1500m, of which its other slices have 1")
 }
 
-func TestANewLeaderLeavesAloneWhatWasTakenToLiqosOwnClassMeanwhile(t *testing.T) {
+func TestAnAnswerCarriesWhatThePolicySaysOfVirtualNodes(t *testing.T) {
 	useSlices(t)
-	goldNode(t, "gold-1", "cpu", "8", "memory", "16Gi", "pods", "10")
-	create(t, classGold())
-	rome := newTenancy(t, "rome")
-	first := startOperator(t)
-	for _, class := range []string{"default", ""} {
-		slice := rome.ask("slice-"+class+"x", list("cpu", "8", "memory", "4Gi"))
-		answered(t, slice, "Accepted Granted cpu=8,memory=4Gi")
-		first.stop()
-		edit(t, slice, func(o client.Object) { setField(o, class, "spec", "class") }, writeSpec)
-
-		first = startOperator(t)
-		// What it has is free, and nothing is written to it.
-		next := rome.ask("next-"+class+"x", list("cpu", "8"))
-		answered(t, next, "Accepted Granted cpu=8")
-		if got := said(answerOf(t, slice)); got != "Accepted Granted cpu=8,memory=4Gi" {
-			t.Errorf("class %q: the slice says %s", class, got)
+	goldNode(t, "gold-1", "cpu", "8")
+	storage := asRead(t, &storagev1.StorageClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "fast", Annotations: map[string]string{defaultStorageAnnotation: "true"}}, Provisioner: "example.com/p",
+	})
+	storage.SetAPIVersion("storage.k8s.io/v1")
+	storage.SetKind("StorageClass")
+	create(t, storage)
+	policy := create(t, classGold(func(s *v1alpha1.ResourcePolicySpec) {
+		s.Slices = &v1alpha1.Slices{
+			Defaults: quantitiesOf("cpu", "2"), NodeLabels: v1alpha1.Labels{"tier": "gold", "zone": "a"},
+			IngressClasses: []v1alpha1.ClassName{"nginx", "other"},
 		}
+	}))
+	startOperator(t)
+	slice := newTenancy(t, "rome").ask("s", nil)
+	answered(t, slice, "Accepted Granted cpu=2")
+	want := answer{
+		storageClasses: []namedClass{{"fast", true}}, ingressClasses: []namedClass{{"nginx", true}, {"other", false}},
+		nodeLabels: map[string]string{"tier": "gold", "zone": "a"}, nodeSelector: map[string]string{"pool": "gold"},
+	}
+	compare := func() string {
+		got := answerOf(t, slice)
+		got.verdict, got.reason, got.message, got.resources = "", "", "", nil
+		return cmp.Diff(want, got, comparing)
+	}
+	eventually(t, compare)
+	editPolicy(t, policy, func(s *v1alpha1.ResourcePolicySpec) {
+		s.Slices.StorageClasses, s.Slices.IngressClasses = []v1alpha1.ClassName{"slow", "fast"}, nil
+		s.Slices.NodeLabels, s.Slices.NodeSelector = v1alpha1.Labels{"tier": "gold"}, v1alpha1.Labels{}
+	})
+	want = answer{storageClasses: []namedClass{{"slow", true}, {"fast", false}}, nodeLabels: map[string]string{"tier": "gold"}}
+	eventually(t, compare)
+	expectEvent(t, "s", eventLabels, "zone, pool")
+}
+
+func TestOffersAndStatusesKnowTheGrants(t *testing.T) {
+	useSlices(t)
+	goldNode(t, "gold-1", "cpu", "8", "memory", "8Gi", "pods", "10")
+	create(t, classGold())
+	o := startOperator(t)
+	slice := newTenancy(t, "rome").ask("s", list("cpu", "3"))
+	answered(t, slice, "Accepted Granted cpu=3")
+	o.eventually(func() string {
+		return cmp.Diff([]int64{8000, 5000}, []int64{o.offered("rome")["gold"]["cpu"], o.offered("oslo")["gold"]["cpu"]})
+	})
+	eventually(t, func() string {
+		s := statusOfPolicy(t, "standard")
+		return cmp.Diff("8 3 5", fmt.Sprintf("%s %s %s", s.Capacity.Cpu(), s.Committed.Cpu(), s.Remaining.Cpu()))
+	})
+	remove(t, slice)
+	o.eventually(func() string { return cmp.Diff(int64(8000), o.offered("oslo")["gold"]["cpu"]) })
+}
+
+func TestAnAnswerThatSomebodyElseChangesIsRestored(t *testing.T) {
+	useSlices(t)
+	goldNode(t, "gold-1", "cpu", "8")
+	create(t, classGold())
+	startOperator(t)
+	slice := newTenancy(t, "rome").ask("s", list("cpu", "2"))
+	answered(t, slice, "Accepted Granted cpu=2")
+	for _, tamper := range []struct {
+		name string
+		with func(*unstructured.Unstructured)
+	}{
+		{"more", func(u *unstructured.Unstructured) { setField(u, map[string]any{"cpu": "999"}, "status", "resources") }},
+		{"nothing", func(u *unstructured.Unstructured) { unstructured.RemoveNestedField(u.Object, "status", "resources") }},
+		{"denied", func(u *unstructured.Unstructured) {
+			(answer{verdict: denied, reason: "ByMe"}).copyTo(u)
+		}},
+		{"no condition", func(u *unstructured.Unstructured) { (answer{}).copyTo(u) }},
+		{"a label", func(u *unstructured.Unstructured) { setField(u, map[string]any{"a": "b"}, "status", "nodeSelector") }},
+	} {
+		edit(t, slice, func(o client.Object) { tamper.with(o.(*unstructured.Unstructured)) }, writeStatus)
+		changed := slice.GetResourceVersion()
+		eventually(t, func() string {
+			var u unstructured.Unstructured
+			u.SetGroupVersionKind(slice.GroupVersionKind())
+			if err := api.Get(t.Context(), client.ObjectKeyFromObject(slice), &u); err != nil {
+				t.Fatal(err)
+			}
+			if u.GetResourceVersion() == changed {
+				return tamper.name + ": nothing was written yet"
+			}
+			a := readAnswer(&u)
+			return cmp.Diff("Accepted Granted cpu=2", said(a)) + cmp.Diff(map[string]string{"pool": "gold"}, a.nodeSelector)
+		})
+	}
+	expectEvent(t, "s", eventRestored, "Somebody else had changed the answer")
+}
+
+func TestWhatAConsumerGrantsItselfBeforeItIsAnsweredIsTakenBack(t *testing.T) {
+	useSlices(t)
+	goldNode(t, "gold-1", "cpu", "1")
+	policy := create(t, classGold(func(s *v1alpha1.ResourcePolicySpec) { s.Slices = &v1alpha1.Slices{OnExcess: v1alpha1.OnExcessDeny} }))
+	startOperator(t)
+	rome := newTenancy(t, "rome")
+	slice := rome.ask("s", list("cpu", "8"), func(s *authv1beta1.ResourceSlice) {
+		s.Status.Conditions = append(s.Status.Conditions, condition("Resources", "Accepted"))
+		s.Status.Resources = list("cpu", "8", "nvidia.com/gpu", "2")
+	})
+	// A denial would leave the Quota of what it granted itself.
+	answered(t, slice, "Accepted Capped cpu=0,memory=0,nvidia.com/gpu=0")
+	editPolicy(t, policy, func(s *v1alpha1.ResourcePolicySpec) { s.Slices.OnExcess = v1alpha1.OnExcessCap })
+	answered(t, slice, "Accepted Capped cpu=1,memory=0,nvidia.com/gpu=0")
+}
+
+func TestAClassThatMovesBothWays(t *testing.T) {
+	useSlices(t)
+	goldNode(t, "gold-1", "cpu", "8")
+	create(t, aNode("silver-1", list("cpu", "4"), nodeLabel("pool", "silver")))
+	create(t, classGold())
+	create(t, aPolicy("silver", selecting(matching(map[string]string{"pool": "silver"})), func(s *v1alpha1.ResourcePolicySpec) { s.Class = "silver" }))
+	o := startOperator(t)
+	rome := newTenancy(t, "rome")
+	slice, other := rome.ask("s", list("cpu", "8")), rome.ask("t", list("cpu", "8"))
+	answered(t, slice, "Accepted Granted cpu=8")
+	answered(t, other, "Denied Denied")
+	move := func(class string) {
+		t.Helper()
+		edit(t, slice, func(o client.Object) { setField(o, class, "spec", "class") }, writeSpec)
+	}
+	move("silver")
+	answered(t, slice, "Accepted Capped cpu=4")
+	answered(t, other, "Accepted Granted cpu=8")
+	// A class that nobody answers leaves the slice the Quota that it has, so what it was granted still counts.
+	move("bronze")
+	o.caughtUp()
+	answered(t, slice, "Accepted Capped cpu=4")
+	o.eventually(func() string { return cmp.Diff(int64(0), o.offered("oslo")["silver"]["cpu"]) })
+	remove(t, other)
+	move("default")
+	o.eventually(func() string { return cmp.Diff(int64(4000), o.offered("oslo")["silver"]["cpu"]) })
+	// Liqo grants all that is asked for.
+	edit(t, slice, func(o client.Object) {
+		(answer{verdict: accepted, reason: "ResourceSliceResourcesAccepted", resources: capacity.Amounts{"cpu": 64000}}).copyTo(o.(*unstructured.Unstructured))
+	}, writeStatus)
+	o.caughtUp()
+	answered(t, slice, "Accepted ResourceSliceResourcesAccepted cpu=64")
+	move("gold")
+	answered(t, slice, "Accepted Granted cpu=8,memory=0")
+}
+
+func TestAPolicyThatIsDeletedUnderLiveGrants(t *testing.T) {
+	useSlices(t)
+	goldNode(t, "gold-1", "cpu", "8")
+	create(t, aPod("of-a", "gold-1", list("cpu", "3"), podLabel(originLabel, "a")))
+	policy := create(t, classGold())
+	startOperator(t)
+	// Slices of one second are of an age by their names.
+	used, unused, denied := newTenancy(t, "a").ask("used", list("cpu", "4")), newTenancy(t, "b").ask("unused", list("cpu", "4")), newTenancy(t, "c").ask("none", list("cpu", "4"))
+	answered(t, used, "Accepted Granted cpu=4")
+	answered(t, unused, "Accepted Granted cpu=4")
+	answered(t, denied, "Denied Denied")
+	remove(t, policy)
+	answeredWith(t, used, "Accepted Withdrawn cpu=3", "granted 3 of 4 cpu: no policy of the provider serves this cluster in this class any more")
+	answered(t, unused, "Accepted Withdrawn cpu=0")
+	answered(t, denied, "Denied Withdrawn")
+	create(t, classGold())
+	answered(t, used, "Accepted Granted cpu=4")
+	answered(t, unused, "Accepted Granted cpu=4")
+}
+
+func TestCordonAndDrain(t *testing.T) {
+	useSlices(t)
+	goldNode(t, "gold-1", "cpu", "8")
+	create(t, classGold())
+	o := startOperator(t)
+	rome := newTenancy(t, "rome")
+	slice := rome.ask("old", list("cpu", "2"))
+	answered(t, slice, "Accepted Granted cpu=2")
+	rome.become("Cordoned")
+	fresh := rome.ask("fresh", list("cpu", "1"))
+	answeredWith(t, fresh, "Denied Cordoned", "denied: 1 cpu asked, but the provider has cordoned this cluster and grants it nothing new")
+	askAnew(t, slice, "cpu", "4")
+	answered(t, slice, "Accepted Cordoned cpu=2")
+	askAnew(t, slice, "cpu", "1")
+	answered(t, slice, "Accepted Granted cpu=1")
+	rome.become("Active")
+	answered(t, fresh, "Accepted Granted cpu=1")
+
+	rome.become("Drained")
+	o.eventually(func() string { return cmp.Diff(int64(8000), o.offered("oslo")["gold"]["cpu"]) })
+	// What Liqo writes then is left alone.
+	edit(t, slice, func(o client.Object) {
+		(answer{verdict: denied, reason: "ResourceSliceResourcesDenied"}).copyTo(o.(*unstructured.Unstructured))
+	}, writeStatus)
+	o.caughtUp()
+	answered(t, slice, "Denied ResourceSliceResourcesDenied")
+	rome.become("Active")
+	answered(t, slice, "Accepted Granted cpu=1")
+}
+
+func TestSlicesThatAreNotAnswered(t *testing.T) {
+	useSlices(t)
+	goldNode(t, "gold-1", "cpu", "8")
+	create(t, classGold())
+	o := startOperator(t)
+	rome := newTenancy(t, "rome")
+	remains := func(want int64) {
+		t.Helper()
+		o.eventually(func() string { return cmp.Diff(want, o.offered("nobody")["gold"]["cpu"]) })
+	}
+
+	t.Run("a class that no policy serves", func(t *testing.T) {
+		bronze := rome.ask("bronze", list("cpu", "1"), func(s *authv1beta1.ResourceSlice) { s.Spec.Class = "bronze" })
+		expectEvent(t, "bronze", eventUnserved, "No ResourcePolicy is for the class bronze")
+		answered(t, bronze, "")
+	})
+	t.Run("the wrong namespace", func(t *testing.T) {
+		stray := rome.ask("stray", list("cpu", "1"), func(s *authv1beta1.ResourceSlice) { s.Namespace = metav1.NamespaceDefault })
+		expectEvent(t, "stray", eventNotOpen, "not in the tenant namespace of its consumer")
+		answered(t, stray, "")
+	})
+	t.Run("not authenticated yet", func(t *testing.T) {
+		early := rome.ask("early", list("cpu", "1"), func(s *authv1beta1.ResourceSlice) { s.Status.Conditions = nil })
+		o.caughtUp()
+		answered(t, early, "")
+		edit(t, early, func(o client.Object) {
+			setField(o, []any{map[string]any{"type": "Authentication", "status": "Accepted"}}, "status", "conditions")
+		}, writeStatus)
+		answered(t, early, "Accepted Granted cpu=1")
+		remove(t, early)
+	})
+	t.Run("two Tenants, and none", func(t *testing.T) {
+		slice := rome.ask("s", list("cpu", "2"))
+		answered(t, slice, "Accepted Granted cpu=2")
+		second := rome.addTenant("second")
+		expectEvent(t, "s", eventNotOpen, "more than one Tenant")
+		askAnew(t, slice, "cpu", "4")
+		o.caughtUp()
+		answered(t, slice, "Accepted Granted cpu=2")
+		remains(6000)
+		remove(t, second)
+		answered(t, slice, "Accepted Granted cpu=4")
+		remove(t, rome.tenant)
+		expectEvent(t, "s", eventNotOpen, "no Tenant of its consumer")
+		askAnew(t, slice, "cpu", "1")
+		o.caughtUp()
+		// Nobody can be told, so what was granted stays granted.
+		answered(t, slice, "Accepted Granted cpu=4")
+		remains(4000)
+		rome.tenant = rome.addTenant("rome")
+		answered(t, slice, "Accepted Granted cpu=1")
 		remove(t, slice)
-		remove(t, next)
+	})
+	t.Run("labels that a consumer takes off", func(t *testing.T) {
+		slice := rome.ask("s", list("cpu", "2"))
+		answered(t, slice, "Accepted Granted cpu=2")
+		edit(t, slice, func(o client.Object) { o.SetLabels(nil) }, writeSpec)
+		o.caughtUp()
+		remains(6000)
+		remove(t, slice)
+		remains(8000)
+	})
+}
+
+func TestRequestsThatMakeNoSense(t *testing.T) {
+	useSlices(t)
+	goldNode(t, "gold-1", "cpu", "8", "memory", "8Gi")
+	create(t, classGold())
+	startOperator(t)
+	rome := newTenancy(t, "rome")
+	many := map[string]any{"cpu": "1"}
+	for i := range 499 {
+		many[fmt.Sprint("example.com/r", i)] = "1"
+	}
+	long := "example.com/" + strings.Repeat("x", 10_000)
+	for i, tc := range []struct {
+		name          string
+		asks          map[string]any
+		want, message string
+	}{
+		{"nothing", map[string]any{}, "Denied Denied", "denied: nothing is asked for, and policy standard has no defaults: write resources in the request"},
+		{"zero", map[string]any{"cpu": "0"}, "Denied Denied", "denied: nothing is asked for"},
+		{"negative", map[string]any{"cpu": "-1"}, "Denied InvalidRequest", "denied: asks for -1 cpu: write 0 or more"},
+		{"beyond int64", map[string]any{"memory": "9223372036854775808"}, "Accepted Capped memory=8Gi", "granted 8Gi of 9223372036854775807 memory: policy standard leaves 8Gi for this cluster"},
+		{"unknown", map[string]any{"cpu": "1", "example.com/what": "1"}, "Accepted Capped cpu=1", "granted 0 of 1 example.com/what: policy standard does not offer it"},
+		{"a very long name", map[string]any{"cpu": "1", long: "1"}, "Denied InvalidRequest", `denied: asks for the resource "example.com/xxx`},
+		{"500 resources", many, "Denied InvalidRequest", "denied: asks for 500 resources: write at most 64"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			slice := rome.ask(fmt.Sprint("s", i), nil)
+			if len(tc.asks) > 0 {
+				edit(t, slice, func(o client.Object) { setField(o, tc.asks, "spec", "resources") }, writeSpec)
+			}
+			a := answered(t, slice, tc.want)
+			if !strings.HasPrefix(a.message, tc.message) {
+				t.Errorf("got %q, want %q", a.message, tc.message)
+			}
+			remove(t, slice)
+		})
+	}
+
+	// An invalid request takes nothing that was granted before.
+	slice := rome.ask("kept", list("cpu", "2"))
+	answered(t, slice, "Accepted Granted cpu=2")
+	askAnew(t, slice, "cpu", "-2")
+	answered(t, slice, "Accepted InvalidRequest cpu=2")
+	// Neither labels nor annotations say anything.
+	hostile := rome.ask("hostile", list("cpu", "1"), func(s *authv1beta1.ResourceSlice) {
+		for i := range 100 {
+			s.Labels[fmt.Sprint("liqo.io/x", i)] = strings.Repeat("y", 63)
+		}
+		s.Annotations = map[string]string{"liqo.io/cordon": strings.Repeat("z", 100_000)}
+	})
+	answered(t, hostile, "Accepted Granted cpu=1")
+}
+
+func TestANewLeaderKeepsWhatWasGranted(t *testing.T) {
+	useSlices(t)
+	goldNode(t, "gold-1", "cpu", "8")
+	create(t, classGold())
+	first := startOperator(t)
+	rome := newTenancy(t, "rome")
+	young := rome.ask("young", list("cpu", "6"))
+	answered(t, young, "Accepted Granted cpu=6")
+	first.stop()
+	version := func() string {
+		u := young.DeepCopy()
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(young), u); err != nil {
+			t.Fatal(err)
+		}
+		return u.GetResourceVersion()
+	}
+	before := version()
+	late := rome.ask("late", list("cpu", "6"))
+	second := startOperator(t)
+	answered(t, late, "Accepted Capped cpu=2")
+	second.caughtUp()
+	if after := version(); after != before {
+		t.Error("a grant that nothing had changed was written anew")
 	}
 }

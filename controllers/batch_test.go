@@ -80,3 +80,33 @@ func TestBatchStopsWithItsContext(t *testing.T) {
 		}
 	})
 }
+
+func TestABatchThatSomebodyWaitsForEndsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBatch(100 * time.Millisecond)
+		start := time.Now()
+		b.WakeNow()
+		if _, err := b.next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b.Wake()
+		go func() {
+			<-time.After(30 * time.Millisecond)
+			b.WakeNow()
+		}()
+		if _, err := b.next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); took != 30*time.Millisecond {
+			t.Errorf("two batches took %v", took)
+		}
+		// Nothing is left over of them.
+		b.Wake()
+		if _, err := b.next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); took != 130*time.Millisecond {
+			t.Errorf("three batches took %v", took)
+		}
+	})
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	authenticationv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	corev1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -105,6 +106,12 @@ func crdFile(t *testing.T, name string) string {
 func install(t *testing.T, file string) (uninstall func()) {
 	t.Helper()
 	options := envtest.CRDInstallOptions{Paths: []string{file}, ErrorIfPathMissing: true}
+	if err := envtest.ReadCRDFiles(&options); err != nil {
+		t.Fatal(err)
+	}
+	for _, crd := range options.CRDs {
+		eventually(t, func() string { return stillThere(t, crd.Name) })
+	}
 	crds, err := envtest.InstallCRDs(cluster.Config, options)
 	if err != nil {
 		t.Fatal(err)
@@ -121,6 +128,22 @@ func install(t *testing.T, file string) (uninstall func()) {
 	}
 	t.Cleanup(uninstall)
 	return uninstall
+}
+
+// stillThere says so of a definition that a test before has removed.
+func stillThere(t *testing.T, crd string) string {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion("apiextensions.k8s.io/v1")
+	u.SetKind("CustomResourceDefinition")
+	err := api.Get(t.Context(), client.ObjectKey{Name: crd}, u)
+	switch {
+	case apierrors.IsNotFound(err):
+		return ""
+	case err != nil:
+		t.Fatal(err)
+	}
+	return crd + " is still there"
 }
 
 // ofLiqo turns one of Liqo's own types into what the API takes without knowing it.

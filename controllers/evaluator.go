@@ -24,9 +24,9 @@ type evaluator struct {
 	batch     *Batch
 	// sources have to be complete before anything is offered.
 	sources []toolscache.DoneChecker
-	// outcome is what the last evaluation found; published is called after each.
+	// outcome is what the last evaluation found; each of published is called after it, and wakes somebody who looks at it.
 	outcome   *atomic.Pointer[outcome]
-	published func()
+	published []func()
 	// commit takes what was decided on slices, before the next evaluation.
 	commit  func(*allotment)
 	metrics *timings
@@ -96,7 +96,9 @@ func (e *evaluator) evaluate(first time.Time) {
 
 	e.policies.remember(list, result.Reports)
 	e.outcome.Store(&outcome{policies: list, reports: result.Reports, slices: allotted})
-	e.published()
+	for _, wake := range e.published {
+		wake()
+	}
 	e.commit(allotted)
 	e.log.V(1).Info("Published offers", "policies", len(valid), "consumers", len(result.Entries))
 }

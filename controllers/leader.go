@@ -62,10 +62,8 @@ func newLeader(mgr ctrl.Manager, election *LeaderElection, log logr.Logger, work
 	}
 	l.times = election.withDefaults()
 	var err error
-	if l.times.Namespace == "" {
-		if l.times.Namespace, err = podNamespace(podNamespaceFile); err != nil {
-			return nil, err
-		}
+	if l.times.Namespace, err = leaseNamespace(election); err != nil {
+		return nil, err
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -97,13 +95,21 @@ func (e LeaderElection) withDefaults() LeaderElection {
 	return e
 }
 
+// leaseNamespace is where the Lease is, or would be if a leader were elected.
+func leaseNamespace(election *LeaderElection) (string, error) {
+	if election != nil && election.Namespace != "" {
+		return election.Namespace, nil
+	}
+	return podNamespace(podNamespaceFile)
+}
+
 func podNamespace(file string) (string, error) {
 	name, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
-		return "", errors.New("this is not a Pod, which would know a namespace for the Lease: write --leader-election-namespace=NAMESPACE")
+		return "", errors.New("this is not a Pod, which would know its namespace: write --leader-election-namespace=NAMESPACE, and --leader-elect")
 	}
 	if err != nil {
-		return "", fmt.Errorf("finding the namespace for the Lease; write --leader-election-namespace=NAMESPACE: %w", err)
+		return "", fmt.Errorf("finding the namespace of the Pod; write --leader-election-namespace=NAMESPACE, and --leader-elect: %w", err)
 	}
 	return strings.TrimSpace(string(name)), nil
 }

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -35,6 +36,8 @@ type operator struct {
 	table  *table.Table
 	ledger *capacity.Ledger
 	stop   func()
+	// marks counts what caughtUp has made.
+	marks int
 }
 
 // startOperator runs an operator until the test ends, and returns when it has published its first offers.
@@ -129,8 +132,8 @@ func (o *operator) eventually(diff func() string) { o.t.Helper(); eventually(o.t
 // marks go: a node, a pod and a policy are made and waited for. What is told by one watch is told in order.
 func (o *operator) caughtUp() {
 	o.t.Helper()
-	name := "mark-" + o.t.Name()[4:8]
-	name = lower(name)
+	o.marks++
+	name := fmt.Sprintf("mark-%s-%d", lower(o.t.Name()[4:8]), o.marks)
 	create(o.t, aNode(name, list("cpu", "1", "proffer.test/mark", "7"), nodeLabel("mark", name)))
 	create(o.t, aPod(name, name, list("cpu", "250m")))
 	create(o.t, aPolicy(name, selecting(matching(map[string]string{"mark": name})), func(s *v1alpha1.ResourcePolicySpec) { s.Class = name }))

@@ -21,6 +21,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
@@ -50,6 +51,9 @@ type Options struct {
 	Batch *Batch
 	// LeaderElection has only one replica write. Nil is for an operator that is alone. The manager itself must not elect a leader.
 	LeaderElection *LeaderElection
+	// ServedClasses is the name of a ConfigMap, in the namespace of the Lease, that is to list the classes that policies offer. Empty is
+	// for no list.
+	ServedClasses string
 	// Metrics is where metrics are registered, nil for nowhere.
 	Metrics prometheus.Registerer
 }
@@ -105,10 +109,18 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 		answers  = newSliceWriter(client, sources, opts.Batch, newSliceAnnouncer(mgr.GetEventRecorder("proffer")), log.WithName("slices"))
 		evaluate = &evaluator{
 			ledger: opts.Ledger, table: opts.Table, policies: policies, consumers: peers.consumers, slices: sources, batch: opts.Batch,
-			outcome: latest, published: statuses.batch.Wake, commit: answers.commit, metrics: timings, log: log.WithName("offers"),
+			outcome: latest, published: []func(){statuses.batch.Wake}, commit: answers.commit, metrics: timings, log: log.WithName("offers"),
 		}
 	)
-	leader, err := newLeader(mgr, opts.LeaderElection, log.WithName("leader"), statuses, answers)
+	work := []manager.Runnable{statuses, answers}
+	if opts.ServedClasses != "" {
+		served, err := newServedClasses(client, opts, latest, log.WithName("classes"))
+		if err != nil {
+			return err
+		}
+		work, evaluate.published = append(work, served), append(evaluate.published, served.batch.Wake)
+	}
+	leader, err := newLeader(mgr, opts.LeaderElection, log.WithName("leader"), work...)
 	if err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func newSliceWriter(client dynamic.Interface, sources *sliceSources, batch *Batc
 func (w *sliceWriter) Start(ctx context.Context) error {
 	listed, err := w.list(ctx)
 	if err != nil {
-		return nil //nolint:nilerr // The context is over, which is how this ends.
+		return nil // The context is over, which is how this ends.
 	}
 	queue := workqueue.NewTyped[string]()
 	w.queue.Store(queue)

@@ -1,7 +1,6 @@
 package controllers
 
 import (
-	"slices"
 	"strconv"
 	"testing"
 
@@ -128,10 +127,16 @@ func TestAnOldListOfTheBookIsNotWrittenTo(t *testing.T) {
 	b.set(known(t, "a", "a", 1))
 	b.set(known(t, "b", "b", 1))
 	before := b.list()
-	want := slices.Clone(before)
+	read := func() (all []slice) {
+		for _, c := range before {
+			all = append(all, c.slice)
+		}
+		return all
+	}
+	want := read()
 	b.set(known(t, "a", "a", 2, class("silver")))
 	b.remove(known(t, "b", "b", 2))
-	if diff := cmp.Diff(want, before, comparing); diff != "" {
+	if diff := cmp.Diff(want, read(), comparing); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{"default/a a 2"}, in(b)); diff != "" {

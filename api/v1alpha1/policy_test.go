@@ -113,11 +113,11 @@ func fullStatus() v1alpha1.ResourcePolicyStatus {
 			Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonOffering,
 			Message: "offers to 2 consumers", LastTransitionTime: metav1.NewTime(time.Unix(1_700_000_000, 0)),
 		}},
-		Source: v1alpha1.SourceNodes, Consumers: new(int32(2)), Nodes: new(int32(0)),
+		Source: v1alpha1.SourceNodes, Consumers: new(int32(2)), Slices: new(int32(3)), Nodes: new(int32(0)),
 		Capacity: list, Committed: list, Remaining: list,
 		Offers: []v1alpha1.ConsumerOffer{
 			{ClusterID: "oslo", Offer: list},
-			{ClusterID: "rome", Override: new(int32(0)), Offer: list, Held: true, Message: "held"},
+			{ClusterID: "rome", Override: new(int32(0)), Offer: list, Slices: 2, Granted: list, Held: true, Message: "held"},
 		},
 		OfferedResources: []v1alpha1.ResourceName{"cpu", "nvidia.com/gpu"},
 	}
@@ -201,14 +201,14 @@ func TestKubectlShowsEveryColumn(t *testing.T) {
 		row[len(row)-1] = "age"
 	}
 	want := [][]string{
-		{"NAME", "CLASS", "SOURCE", "CONSUMERS", "READY", "REASON", "AGE"},
-		{"columns", "gold", "Nodes", "0", "True", "Offering", "age"},
+		{"NAME", "CLASS", "SOURCE", "CONSUMERS", "SLICES", "READY", "REASON", "AGE"},
+		{"columns", "gold", "Nodes", "0", "3", "True", "Offering", "age"},
 		{"columns-empty", "age"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := columns(t, "get", "rpol")[0]; strings.Join(got, " ") != "NAME CLASS SOURCE CONSUMERS READY AGE" {
+	if got := columns(t, "get", "rpol")[0]; strings.Join(got, " ") != "NAME CLASS SOURCE CONSUMERS SLICES READY AGE" {
 		t.Errorf("without -o wide: %q", got)
 	}
 }

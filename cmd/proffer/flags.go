@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
@@ -31,6 +32,7 @@ type options struct {
 	leaderElect            bool
 	election               controllers.LeaderElection
 	batchPeriod            time.Duration
+	servedClasses          string
 
 	grpc      string
 	form      resourcereader.Form
@@ -55,6 +57,7 @@ func parseFlags(args []string, help io.Writer) (options, error) {
 	fs.StringVar(&o.pprof, "pprof-bind-address", "", "Where pprof is served, to anybody; 0 or nothing turns it off.")
 	fs.BoolVar(&o.leaderElect, "leader-elect", false, "Write statuses only while leading; needed with more than one replica.")
 	fs.StringVar(&o.election.Namespace, "leader-election-namespace", "", "Namespace of the Lease that the leader holds; by default that of the Pod.")
+	fs.StringVar(&o.servedClasses, "served-classes-configmap", "", "Name of a ConfigMap that is kept as a list of the classes that policies offer, in the namespace of the Lease; see the component served-classes.")
 	fs.Func("batch-period", "How long events are gathered before offers are worked out anew. (default 100ms)", func(s string) error {
 		d, err := time.ParseDuration(s)
 		if err != nil {
@@ -120,6 +123,9 @@ func (o *options) check() error {
 	}
 	if o.election.Namespace != "" && !o.leaderElect {
 		return errors.New("--leader-election-namespace says where the leader is elected: write --leader-elect too, or leave it out")
+	}
+	if o.servedClasses != "" && len(validation.IsDNS1123Subdomain(o.servedClasses)) > 0 {
+		return fmt.Errorf("--served-classes-configmap=%q is not the name of a ConfigMap: write lower-case letters, digits, '-' and '.', such as proffer-served-classes", o.servedClasses)
 	}
 	return o.checkGRPC()
 }

@@ -18,7 +18,7 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.metrics != ":8443" || o.probes != ":8081" || o.pprof != "" || o.leaderElect || o.batchPeriod != 100*time.Millisecond {
+	if o.metrics != ":8443" || o.probes != ":8081" || o.pprof != "" || o.leaderElect || o.batchPeriod != 100*time.Millisecond || o.servedClasses != "" {
 		t.Errorf("got %+v", o)
 	}
 	want := []resourcereader.Endpoint{{Address: ":6001", Form: resourcereader.Pools}}
@@ -58,6 +58,7 @@ func TestFlagsThatMakeSense(t *testing.T) {
 		"--grpc-bind-address=127.0.0.1:6001 --metrics-bind-address=127.0.0.2:6001",
 		"--grpc-bind-address=:0 --metrics-bind-address=:0",
 		"--leader-elect --leader-election-namespace=proffer-system",
+		"--served-classes-configmap=proffer-served-classes", "--served-classes-configmap=classes.v1", "--served-classes-configmap=",
 		"--grpc-tls-cert=a --grpc-tls-key=b --grpc-client-ca=c",
 		"-leader-elect=true", "--zap-log-level=debug --zap-devel", "--kubeconfig=/some/file",
 	} {
@@ -96,6 +97,9 @@ func TestAFlagThatMakesNoSenseGetsOneLineThatSaysWhatToWrite(t *testing.T) {
 		{"--grpc-tls-key=a", `write --grpc-tls-cert too`},
 		{"--grpc-client-ca=a", `write --grpc-tls-cert and --grpc-tls-key too`},
 		{"--leader-election-namespace=n", `write --leader-elect too`},
+		{"--served-classes-configmap=Classes", `--served-classes-configmap="Classes" is not the name of a ConfigMap: write lower-case letters, digits, '-' and '.', such as proffer-served-classes`},
+		{"--served-classes-configmap=proffer-system/classes", `--served-classes-configmap="proffer-system/classes" is not the name of a ConfigMap`},
+		{"--served-classes-configmap=" + strings.Repeat("c", 254), `is not the name of a ConfigMap`},
 		{"--zap-log-level=loud", `invalid value "loud" for flag -zap-log-level`},
 	} {
 		_, err := parseFlags(strings.Fields(tc.args), io.Discard)
@@ -111,7 +115,7 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	for _, name := range []string{
-		"kubeconfig", "metrics-bind-address", "health-probe-bind-address", "pprof-bind-address", "leader-elect", "batch-period",
+		"kubeconfig", "metrics-bind-address", "health-probe-bind-address", "pprof-bind-address", "leader-elect", "batch-period", "served-classes-configmap",
 		"grpc-bind-address", "grpc-form", "grpc-flat-bind-address", "grpc-tls-cert", "grpc-tls-key", "grpc-client-ca", "zap-log-level", "version",
 	} {
 		if !strings.Contains(help.String(), "\n  -"+name) {

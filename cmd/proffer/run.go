@@ -54,7 +54,7 @@ func run(ctx context.Context, o options) error {
 		if err != nil {
 			return err
 		}
-		setup := controllers.Options{Ledger: capacity.NewLedger(), Table: offers, Batch: batch, Metrics: metrics.Registry}
+		setup := controllers.Options{Ledger: capacity.NewLedger(), Table: offers, Batch: batch, ServedClasses: o.servedClasses, Metrics: metrics.Registry}
 		if o.leaderElect {
 			setup.LeaderElection = &o.election
 		}

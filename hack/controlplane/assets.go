@@ -114,20 +114,28 @@ func (f finder) fill(ctx context.Context, c cache) (string, error) {
 }
 
 func (f finder) openCache() (cache, error) {
+	root, err := f.cacheRoot()
+	if err != nil {
+		return cache{}, err
+	}
+	key := fmt.Sprintf("kubernetes-%s-etcd-%s-%s-%s", KubernetesVersion, EtcdVersion, runtime.GOOS, runtime.GOARCH)
+	return cache{root: root, dir: filepath.Join(root, key)}, nil
+}
+
+func (f finder) cacheRoot() (string, error) {
 	root := f.getenv(cacheEnv)
 	if root == "" {
 		user, err := f.cacheDir()
 		if err != nil {
-			return cache{}, fmt.Errorf("no cache directory: set %s to a directory to keep the control plane in: %w", cacheEnv, err)
+			return "", fmt.Errorf("no cache directory: set %s to a directory to keep the control plane in: %w", cacheEnv, err)
 		}
 		root = filepath.Join(user, "proffer", "controlplane")
 	}
 	root, err := filepath.Abs(root)
 	if err != nil {
-		return cache{}, fmt.Errorf("cache directory: %w", err)
+		return "", fmt.Errorf("cache directory: %w", err)
 	}
-	key := fmt.Sprintf("kubernetes-%s-etcd-%s-%s-%s", KubernetesVersion, EtcdVersion, runtime.GOOS, runtime.GOARCH)
-	return cache{root: root, dir: filepath.Join(root, key)}, nil
+	return root, nil
 }
 
 // checkPrograms says which of the programs dir lacks.

@@ -30,6 +30,9 @@ type Options struct {
 	// here replaces envtest's own value, for instance
 	// "disable-admission-plugins": {} brings ServiceAccount admission back.
 	APIServerFlags map[string][]string
+	// ClientCA is a file with certificates of authorities whose clients the API
+	// server is to know, beside those of UserConfig.
+	ClientCA string
 	// Progress is told how the programs are found. Nil tells nobody.
 	Progress io.Writer
 	// Output gets what the programs print. Nil drops it.
@@ -66,7 +69,7 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{Assets: assets, work: work, env: newEnvironment(assets, work, opts)}
-	if err := c.prepare(); err != nil {
+	if err := c.prepare(opts.ClientCA); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(work))
 	}
 	stop := (&reporter{w: opts.Progress}).every("starting etcd and kube-apiserver")
@@ -84,15 +87,23 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 
 // prepare makes the directories that outlive an outage, certificates and data,
 // and the script that starts kube-apiserver: it notes the process's number, which
-// envtest keeps to itself.
-func (c *Cluster) prepare() error {
+// envtest keeps to itself, and adds to the authorities of clients, which are a
+// flag that envtest sets and a file that it writes just before.
+func (c *Cluster) prepare(clientCA string) error {
 	for _, dir := range []string{c.env.ControlPlane.APIServer.CertDir, c.env.ControlPlane.Etcd.DataDir} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return err
 		}
 	}
 	quote := func(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }
-	script := fmt.Sprintf("#!/bin/sh\necho $$ >%s\nexec %s \"$@\"\n", quote(c.pidFile()), quote(filepath.Join(c.Assets, "kube-apiserver")))
+	script, flags := fmt.Sprintf("#!/bin/sh\necho $$ >%s\n", quote(c.pidFile())), ""
+	if clientCA != "" {
+		all := filepath.Join(c.work, "client-ca.crt")
+		own := filepath.Join(c.env.ControlPlane.APIServer.CertDir, "client-cert-auth-ca.crt")
+		script += fmt.Sprintf("cat %s %s >%s\n", quote(own), quote(clientCA), quote(all))
+		flags = " --client-ca-file=" + quote(all)
+	}
+	script += fmt.Sprintf("exec %s \"$@\"%s\n", quote(filepath.Join(c.Assets, "kube-apiserver")), flags)
 	return os.WriteFile(c.env.ControlPlane.APIServer.Path, []byte(script), 0o700)
 }
 
@@ -132,6 +143,9 @@ func newEnvironment(assets, work string, opts Options) *envtest.Environment {
 		Out:     opts.Output,
 		Err:     opts.Output,
 	}
+	// Where there is no default route kube-apiserver finds no address of its own to
+	// publish, and takes none of the loopback device for its Service.
+	apiServer.Configure().Set("advertise-address", "127.0.0.1").Set("endpoint-reconciler-type", "none")
 	for flag, values := range opts.APIServerFlags {
 		apiServer.Configure().Set(flag, values...)
 	}

@@ -2,8 +2,15 @@ package controlplane
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"errors"
 	"io/fs"
+	"math/big"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,10 +19,14 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
@@ -78,6 +89,66 @@ func TestTheClusterIsReachedAsAnyUser(t *testing.T) {
 			t.Errorf("kubectl: %q, %v", got, err)
 		}
 	})
+}
+
+func TestClientsOfAnotherAuthorityAreKnownAfterAnOutageToo(t *testing.T) {
+	file, certificate, key := newClient(t, "rome")
+	c := StartTest(t, Options{ClientCA: file})
+	config := rest.AnonymousClientConfig(c.Config)
+	config.CertData, config.KeyData = certificate, key
+	whoami := func() {
+		t.Helper()
+		review, err := kubernetes.NewForConfigOrDie(config).AuthenticationV1().SelfSubjectReviews().
+			Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := review.Status.UserInfo.Username; got != "rome" {
+			t.Errorf("the API server knows the client as %q, want rome", got)
+		}
+	}
+	whoami()
+	if err := errors.Join(c.StopAPIServer(), c.StartAPIServer()); err != nil {
+		t.Fatal(err)
+	}
+	whoami()
+}
+
+// newClient returns a file with an authority, and a client's certificate and key that it signed.
+func newClient(t *testing.T, name string) (authority string, certificate, key []byte) {
+	t.Helper()
+	private := func() *ecdsa.PrivateKey {
+		k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	caKey, clientKey := private(), private()
+	ca, err := cert.NewSelfSignedCACert(cert.Config{CommonName: "another"}, caKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority = filepath.Join(t.TempDir(), "ca.crt")
+	caPEM, err := cert.EncodeCertificates(ca)
+	if err := errors.Join(err, cert.WriteCert(authority, caPEM)); err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		Subject:      pkix.Name{CommonName: name},
+		NotBefore:    ca.NotBefore,
+		NotAfter:     ca.NotAfter,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, ca, clientKey.Public(), caKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err = keyutil.MarshalPrivateKeyToPEM(clientKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return authority, pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der}), key
 }
 
 func TestFlagsReachTheAPIServer(t *testing.T) {

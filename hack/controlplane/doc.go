@@ -12,5 +12,8 @@
 // processes may ask at the same time: one does the work under a file lock, the
 // others wait for it.
 //
+// [Liqo] does the last, with a cache of its own, for Liqo's programs: the tests in
+// test/slices need them.
+//
 // [Start] runs them with envtest and [StartTest] does so for a test.
 package controlplane

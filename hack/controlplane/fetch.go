@@ -62,20 +62,23 @@ func build(ctx context.Context, dir string, progress *reporter) error {
 	if err != nil {
 		return err
 	}
-	const version = "k8s.io/component-base/version"
-	v := strings.Split(KubernetesVersion, ".")
-	flags := fmt.Sprintf("-s -w -X %s.gitVersion=v%s -X %s.gitMajor=%s -X %s.gitMinor=%s",
-		version, KubernetesVersion, version, v[0], version, v[1])
-
 	etcd := goBuild(ctx, filepath.Join(root, "hack", "controlplane", "etcd"),
 		filepath.Join(dir, "etcd"), "-ldflags=-s -w", "go.etcd.io/etcd/server/v3")
 	if _, err := run(ctx, progress, "building etcd (40 s on two cores, the first time)", etcd); err != nil {
 		return err
 	}
 	kubernetes := goBuild(ctx, filepath.Join(root, "hack", "controlplane", "kubernetes"),
-		dir+string(filepath.Separator), "-ldflags="+flags, "tool")
+		dir+string(filepath.Separator), kubernetesFlags(), "k8s.io/kubernetes/cmd/kube-apiserver", "k8s.io/kubernetes/cmd/kubectl")
 	_, err = run(ctx, progress, "building kube-apiserver and kubectl (5 min on two cores, the first time)", kubernetes)
 	return err
+}
+
+// kubernetesFlags are what a program of Kubernetes knows its version by.
+func kubernetesFlags() string {
+	const version = "k8s.io/component-base/version"
+	v := strings.Split(KubernetesVersion, ".")
+	return fmt.Sprintf("-ldflags=-s -w -X %s.gitVersion=v%s -X %s.gitMajor=%s -X %s.gitMinor=%s",
+		version, KubernetesVersion, version, v[0], version, v[1])
 }
 
 // goBuild prepares go build in a module of its own, for this machine.

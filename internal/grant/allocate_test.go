@@ -349,3 +349,53 @@ func TestExplanationsStayReadable(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestWhatPodsStillUseIsNotGivenToOthersWhileItIsEvicted(t *testing.T) {
+	w := newWorld(gold(func(p *offer.Policy) { p.Reclaim = offer.Evict })).node("n", "a", cpu(8)).pod("r", "n", "rome", cpu(8)).
+		slice(having("r", "rome", 1, 4)).slice(asking("o", "oslo", 2, 4))
+	w.settle(t)
+	w.want(t, "r cpu=4; o -")
+}
+
+func TestAConsumerCanBeGrantedWhatItsPodsUseAlready(t *testing.T) {
+	// Oslo's pods have the pool to themselves and more, but what rome's pods use is used.
+	w := newWorld(gold()).node("n", "a", cpu(8)).pod("o", "n", "oslo", cpu(10)).pod("r", "n", "rome", cpu(3)).slice(asking("s", "rome", 1, 5))
+	w.settle(t)
+	w.want(t, "s cpu=3")
+}
+
+func TestAPoolInsideAnotherKeepsWhatItGranted(t *testing.T) {
+	inside := offer.Policy{Name: "zone", Class: "silver", Nodes: &offer.Nodes{Percent: 100, Selection: inZone("a")}}
+	for _, ages := range [][2]int64{{1, 2}, {2, 1}} {
+		s := having("s", "oslo", ages[0], 8)
+		s.Class, s.GrantedBy = "silver", "zone"
+		w := newWorld(gold(), inside).node("n", "a", cpu(8)).node("m", "b", cpu(8)).slice(having("g", "rome", ages[1], 8)).slice(s)
+		w.settle(t)
+		w.want(t, "g cpu=8; s cpu=8")
+		// What falls takes from the youngest, of whichever pool it is.
+		w.node("m", "b", cpu(4))
+		w.settle(t)
+		if ages[0] < ages[1] {
+			w.want(t, "g cpu=4; s cpu=8")
+		} else {
+			w.want(t, "g cpu=8; s cpu=4")
+		}
+	}
+}
+
+func TestPoolsThatShareNoNodeCountEachForItself(t *testing.T) {
+	// One of all nodes, and beside it two that are apart: together these may have as much as all.
+	apart := func(name, class, zone string) offer.Policy {
+		return offer.Policy{Name: name, Class: class, Nodes: &offer.Nodes{Percent: 100, Selection: inZone(zone)}}
+	}
+	of := func(name, class, by string, age int64) Slice {
+		s := having(name, "rome", age, 8)
+		s.Class, s.GrantedBy = class, by
+		return s
+	}
+	all := gold(func(p *offer.Policy) { p.Nodes.Percent = 50 })
+	w := newWorld(all, apart("za", "silver", "a"), apart("zb", "bronze", "b")).node("n", "a", cpu(8)).node("m", "b", cpu(8)).
+		slice(of("s", "silver", "za", 1)).slice(of("b", "bronze", "zb", 2))
+	w.settle(t)
+	w.want(t, "s cpu=8; b cpu=8")
+}

@@ -55,8 +55,13 @@ func (p *plan) derive(steps []Step, t *terms, id string, h holding) []Step {
 		case FromNodes:
 			s.Own = max(h.granted.At(c), used.At(c))
 			if p.Reclaim == Evict && s.Committed > s.Pool {
-				// More is committed than there is, and the policy says to take it back: each gives up the same share.
-				s.Own = capacity.Share(s.Own, s.Pool, s.Committed)
+				// More is committed than there is, and the policy says to take it back. What slices give up has been decided already; of all
+				// others each gives up the same share.
+				if h.granted != nil {
+					s.Own = h.granted.At(c)
+				} else {
+					s.Own = capacity.Share(s.Own, s.Pool, s.Committed)
+				}
 			}
 			s.Offer = capacity.Sum(s.Own, s.Remaining)
 		case FromRevocation:

@@ -301,6 +301,19 @@ func TestEvictSharesOutAPoolThatFellBelowItsCommitments(t *testing.T) {
 	expect(t, "rome, unused", cpu(r, "rome"), int64(6000))
 }
 
+func TestEvictLeavesToGrantsWhatWasDecidedOnThem(t *testing.T) {
+	c := newCluster("n1")
+	c.pod("a", "n1", "rome", 8000)
+	c.pod("b", "n1", "oslo", 6000)
+	policy := ofNodes("p", reclaim(Evict), func(p *Policy) { p.Class = "gold" })
+	in := Input{Policies: []Policy{policy}, View: c.View(Selections([]Policy{policy})), Grants: map[string]map[string]capacity.Amounts{
+		"gold": {"rome": {"cpu": 8000}, "oslo": {"cpu": 0}},
+	}}
+	r := Evaluate(in, nil)
+	expect(t, "rome", offered(r, "rome")["gold"]["cpu"], int64(8000))
+	expect(t, "oslo", offered(r, "oslo")["gold"]["cpu"], int64(0))
+}
+
 func TestCordoningANodeDoesNotTakeWhatPodsOnItRequest(t *testing.T) {
 	c := newCluster("n1", "n2")
 	c.pod("a", "n1", "rome", 6000)

@@ -10,31 +10,50 @@ import (
 
 var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
 
-// Every policy that README.md and docs/install.md show can be applied as it stands. Those of docs/resourcepolicy.md are tested beside the API.
+// Every policy that these files show can be applied as it stands. Those of docs/resourcepolicy.md are tested beside the API.
 func TestThePoliciesInTheDocsAreAccepted(t *testing.T) {
-	for file, least := range map[string]int{"README.md": 2, "docs/install.md": 3} {
+	for file, least := range map[string]int{"README.md": 2, "docs/install.md": 3, "docs/slices.md": 1} {
 		t.Run(file, func(t *testing.T) {
-			text, err := os.ReadFile(filepath.Join("../..", file))
-			if err != nil {
-				t.Fatal(err)
-			}
-			n := 0
-			for _, block := range yamlBlock.FindAllStringSubmatch(string(text), -1) {
-				if !strings.Contains(block[1], "kind: ResourcePolicy") {
-					continue
-				}
-				n++
-				manifest := filepath.Join(t.TempDir(), "policy.yaml")
-				if err := os.WriteFile(manifest, []byte(block[1]), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				mustKubectl(t, "apply", "--dry-run=server", "--validate=strict", "-f", manifest)
-			}
-			if n < least {
+			if n := tryBlocks(t, file, "ResourcePolicy", ""); n < least {
 				t.Errorf("%d policies, want %d at least", n, least)
 			}
 		})
 	}
+}
+
+// So can a slice, in the tenant namespace that there is.
+func TestTheSliceInTheDocsIsAccepted(t *testing.T) {
+	newPeering(t)
+	if n := tryBlocks(t, "docs/slices.md", "ResourceSlice", tenantNamespace); n != 1 {
+		t.Errorf("%d slices, want 1", n)
+	}
+}
+
+// tryBlocks has the API server check the objects of the kind that a file of the docs shows, and returns how many there are. A namespace
+// stands in for that of the object.
+func tryBlocks(t *testing.T, file, kind, namespace string) int {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../..", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, block := range yamlBlock.FindAllStringSubmatch(string(text), -1) {
+		if !strings.Contains(block[1], "kind: "+kind+"\n") {
+			continue
+		}
+		n++
+		manifest := filepath.Join(t.TempDir(), "object.yaml")
+		object := block[1]
+		if namespace != "" {
+			object = regexp.MustCompile(`(?m)^  namespace: .*$`).ReplaceAllString(object, "  namespace: "+namespace)
+		}
+		if err := os.WriteFile(manifest, []byte(object), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		mustKubectl(t, "apply", "--dry-run=server", "--validate=strict", "-f", manifest)
+	}
+	return n
 }
 
 var command = regexp.MustCompile(`(?m)^\$ make ([a-z]+)|\x60make ([a-z]+)`)

@@ -10,9 +10,11 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
@@ -35,6 +37,7 @@ var cluster struct {
 }
 
 func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard()) // Clients that are made later would complain that there is none.
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

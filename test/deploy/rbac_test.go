@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
@@ -59,8 +60,27 @@ func TestTheServiceAccountIsGrantedThisAndNoMore(t *testing.T) {
 	}
 }
 
+// What a component needs comes with it, and is spelt out here too.
+func TestEachComponentGrantsThisAndNoMore(t *testing.T) {
+	want := map[string][]string{
+		"served-classes": {
+			"namespace proffer-system: create configmaps proffer-served-classes",
+			"namespace proffer-system: list configmaps proffer-served-classes",
+			"namespace proffer-system: patch configmaps proffer-served-classes",
+			"namespace proffer-system: watch configmaps proffer-served-classes",
+		},
+	}
+	base := granted(t)
+	for _, c := range components(t) {
+		more := slices.DeleteFunc(granted(t, c), func(permission string) bool { return slices.Contains(base, permission) })
+		if diff := cmp.Diff(want[c], more, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s grants (-want +got):\n%s", c, diff)
+		}
+	}
+}
+
 func TestNothingIsGrantedWithAWildcard(t *testing.T) {
-	for _, u := range render(t) {
+	for _, u := range render(t, components(t)...) {
 		if kind := u.GetKind(); kind != "Role" && kind != "ClusterRole" {
 			continue
 		}
@@ -92,10 +112,10 @@ func TestPeopleCanBeGivenPolicies(t *testing.T) {
 	}
 }
 
-// granted is every verb on every resource that some binding gives the operator's ServiceAccount, sorted.
-func granted(t *testing.T) []string {
+// granted is every verb on every resource that some binding gives the operator's ServiceAccount, with these components, sorted.
+func granted(t *testing.T, components ...string) []string {
 	t.Helper()
-	objects := render(t)
+	objects := render(t, components...)
 	var all []string
 	for _, u := range objects {
 		if kind := u.GetKind(); kind != "RoleBinding" && kind != "ClusterRoleBinding" {

@@ -36,7 +36,7 @@ var table = []rule{
 	{place: "proto", never: kubernetes},
 	{place: "internal/capacity", never: world},
 	{place: "internal/offer", may: []string{"internal/capacity"}, never: world},
-	{place: "internal/grant", may: []string{"internal/offer"}, never: world},
+	{place: "internal/grant", may: []string{"internal/capacity", "internal/offer"}, never: world},
 	{place: "internal/table", may: []string{"internal/offer"}, never: kubernetes},
 	// Of controller-runtime it takes the watcher of certificates, which is all that one does.
 	{

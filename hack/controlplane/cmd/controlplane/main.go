@@ -7,7 +7,10 @@
 // link this module. It prints the directory once the API is served, and stops
 // when its input ends or it gets SIGINT or SIGTERM:
 //
-//	controlplane run --kubeconfig FILE [--crds DIR]...
+//	controlplane run --kubeconfig FILE [--crds DIR]... [--client-ca FILE]
+//
+// With the argument liqo it prints the directory that holds Liqo's programs and
+// kube-controller-manager, and builds them first if this machine has none.
 package main
 
 import (
@@ -31,13 +34,17 @@ func main() {
 }
 
 func command(ctx context.Context, args []string) error {
-	if len(args) > 0 && args[0] == "run" {
+	find := controlplane.Assets
+	switch {
+	case len(args) == 0:
+	case args[0] == "run":
 		return run(ctx, args[1:])
+	case len(args) == 1 && args[0] == "liqo":
+		find = controlplane.Liqo
+	default:
+		return fmt.Errorf("unknown argument %q: give none, run or liqo", args[0])
 	}
-	if len(args) > 0 {
-		return fmt.Errorf("unknown argument %q: give none, or run", args[0])
-	}
-	dir, err := controlplane.Assets(ctx, os.Stderr)
+	dir, err := find(ctx, os.Stderr)
 	if err != nil {
 		return err
 	}

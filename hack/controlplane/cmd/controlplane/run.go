@@ -15,6 +15,7 @@ import (
 func run(ctx context.Context, args []string) (err error) {
 	flags := flag.NewFlagSet("run", flag.ExitOnError)
 	kubeconfig := flags.String("kubeconfig", "", "`file` to write the administrator's kubeconfig to")
+	clientCA := flags.String("client-ca", "", "`file` of certificates of authorities whose clients are known too")
 	var crds []string
 	flags.Func("crds", "`directory` or file of CustomResourceDefinitions to install (repeatable)", func(dir string) error {
 		crds = append(crds, dir)
@@ -26,7 +27,7 @@ func run(ctx context.Context, args []string) (err error) {
 	if *kubeconfig == "" || flags.NArg() > 0 {
 		return errors.New("say where to write the kubeconfig, and nothing but flags: controlplane run --kubeconfig FILE")
 	}
-	cluster, err := controlplane.Start(ctx, controlplane.Options{CRDDirs: crds, Progress: os.Stderr, Output: os.Stderr})
+	cluster, err := controlplane.Start(ctx, controlplane.Options{CRDDirs: crds, ClientCA: *clientCA, Progress: os.Stderr, Output: os.Stderr})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,51 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+// LiqoVersion is that of the go.mod file of test/slices; a test compares them.
+const LiqoVersion = "1.2.0"
+
+// Liqo returns a directory that holds the programs of a cluster with Liqo:
+// liqo-controller-manager, crd-replicator and webhook, and the
+// kube-controller-manager that they count on. There is no archive of these: Go
+// builds them, minutes the first time, and again only what has changed since.
+func Liqo(ctx context.Context, progress io.Writer) (string, error) {
+	f := finder{getenv: os.Getenv, cacheDir: os.UserCacheDir, progress: &reporter{w: progress}}
+	root, err := f.cacheRoot()
+	if err != nil {
+		return "", err
+	}
+	c := cache{root: root, dir: filepath.Join(root, fmt.Sprintf("liqo-%s-kubernetes-%s-%s-%s", LiqoVersion, KubernetesVersion, runtime.GOOS, runtime.GOARCH))}
+	unlock, err := c.lock(ctx, f.progress)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if err := os.MkdirAll(c.dir, 0o755); err != nil {
+		return "", c.advise(err)
+	}
+	return c.dir, buildLiqo(ctx, c.dir, f.progress)
+}
+
+func buildLiqo(ctx context.Context, dir string, progress *reporter) error {
+	checkout, err := moduleRoot()
+	if err != nil {
+		return err
+	}
+	output := dir + string(filepath.Separator)
+	liqo := goBuild(ctx, filepath.Join(checkout, "test", "slices"), output, "-ldflags=-s -w", "tool")
+	if _, err := run(ctx, progress, "building Liqo (5 min on two cores, the first time)", liqo); err != nil {
+		return err
+	}
+	manager := goBuild(ctx, filepath.Join(checkout, "hack", "controlplane", "kubernetes"), output,
+		kubernetesFlags(), "k8s.io/kubernetes/cmd/kube-controller-manager")
+	_, err = run(ctx, progress, "building kube-controller-manager (2 min on two cores, the first time)", manager)
+	return err
+}

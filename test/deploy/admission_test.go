@@ -1,0 +1,256 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const cordonTenant = "liqo.io/cordon-tenant"
+
+// refusal is what an admission policy answers.
+type refusal struct {
+	reason  metav1.StatusReason
+	message string
+}
+
+// of reports how the answer differs from this refusal.
+func (r refusal) of(err error) error {
+	if err == nil {
+		return errors.New("it is not refused")
+	}
+	if got := apierrors.ReasonForError(err); got != r.reason || !strings.Contains(err.Error(), r.message) {
+		return fmt.Errorf("refused for %s, %w; want %s, %q", got, err, r.reason, r.message)
+	}
+	return nil
+}
+
+func accept(s *authv1beta1.ResourceSlice) {
+	s.Status.Conditions = []authv1beta1.ResourceSliceCondition{{Type: authv1beta1.ResourceSliceConditionTypeResources, Status: authv1beta1.ResourceSliceConditionAccepted}}
+	s.Status.Resources = corev1.ResourceList{"cpu": resource.MustParse("999")}
+}
+
+func askFor(cpu string) func(*authv1beta1.ResourceSlice) {
+	return func(s *authv1beta1.ResourceSlice) { s.Spec.Resources["cpu"] = resource.MustParse(cpu) }
+}
+
+func moveTo(class string) func(*authv1beta1.ResourceSlice) {
+	return func(s *authv1beta1.ResourceSlice) { s.Spec.Class = authv1beta1.ResourceSliceClass(class) }
+}
+
+func mark(value string) func(*authv1beta1.ResourceSlice) {
+	return func(s *authv1beta1.ResourceSlice) {
+		if value == "" {
+			delete(s.Annotations, cordonTenant)
+		} else {
+			metav1.SetMetaDataAnnotation(&s.ObjectMeta, cordonTenant, value)
+		}
+	}
+}
+
+func TestAConsumerCannotAnswerItselfNorEndACordon(t *testing.T) {
+	p := newPeering(t)
+	must(t, makeSlice(t, p.rome, aSlice("s", "gold")))
+	// Nothing but the component stands in the way.
+	must(t, editStatus(t, p.rome, "s", accept))
+	must(t, edit(t, p.admin, "s", mark("true")))
+	must(t, edit(t, p.rome, "s", mark("")))
+
+	with(t, "slice-status-guard")
+	answering := refusal{metav1.StatusReasonForbidden, "the status of a ResourceSlice is the answer of the cluster that provides, which alone writes it: ask by spec.resources, and wait"}
+	eventually(t, func() error { return answering.of(editStatus(t, p.rome, "s", accept)) })
+	for name, patch := range map[string]client.Patch{
+		"merge patch": client.RawPatch(types.MergePatchType, []byte(`{"status":{"resources":{"cpu":"999"}}}`)),
+		"json patch":  client.RawPatch(types.JSONPatchType, []byte(`[{"op":"replace","path":"/status/resources/cpu","value":"7"}]`)),
+		"apply": client.RawPatch(types.ApplyPatchType,
+			[]byte(`{"apiVersion":"authentication.liqo.io/v1beta1","kind":"ResourceSlice","metadata":{"name":"s"},"status":{"resources":{"cpu":"7"}}}`)),
+	} {
+		options := []client.SubResourcePatchOption{}
+		if name == "apply" {
+			options = append(options, client.FieldOwner("rome"), client.ForceOwnership)
+		}
+		if err := answering.of(p.rome.Status().Patch(t.Context(), aSlice("s", "gold"), patch, options...)); err != nil {
+			t.Errorf("%s of the status: %v", name, err)
+		}
+	}
+
+	t.Run("the mark of a cordon", func(t *testing.T) {
+		ending := refusal{metav1.StatusReasonForbidden, "by the annotation liqo.io/cordon-tenant the cluster that provides cordons a consumer: leave it as it is"}
+		if err := ending.of(edit(t, p.rome, "s", mark("true"))); err != nil {
+			t.Errorf("set: %v", err)
+		}
+		must(t, edit(t, p.manager, "s", mark("true")))
+		for value, what := range map[string]string{"": "taken off", "false": "changed"} {
+			if err := ending.of(edit(t, p.rome, "s", mark(value))); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	})
+	t.Run("what crd-replicator does", func(t *testing.T) {
+		must(t, makeSlice(t, p.rome, aSlice("another", "gold")))
+		marked := aSlice("marked", "gold") // It copies annotations, the mark of a cordon the other way among them.
+		mark("true")(marked)
+		must(t, makeSlice(t, p.rome, marked))
+		must(t, edit(t, p.rome, "s", askFor("4")))
+		must(t, edit(t, p.rome, "another", moveTo("silver")))
+
+		// It writes what it has read some time ago; that the mark was set since then is a conflict, after which it reads again.
+		var stale authv1beta1.ResourceSlice
+		must(t, p.rome.Get(t.Context(), client.ObjectKeyFromObject(aSlice("another", "")), &stale))
+		must(t, edit(t, p.manager, "another", mark("true")))
+		askFor("2")(&stale)
+		if err := p.rome.Update(t.Context(), &stale); !apierrors.IsConflict(err) {
+			t.Errorf("a write of an older version: %v, want a conflict", err)
+		}
+		must(t, p.rome.Delete(t.Context(), aSlice("another", "")))
+	})
+	t.Run("applied again", func(t *testing.T) {
+		applyAgain(t, overlay(t, "slice-status-guard"), len(render(t, "slice-status-guard")))
+	})
+	t.Run("all others", func(t *testing.T) {
+		for name, by := range map[string]client.Client{"Liqo": p.manager, "the operator": p.operator, "an admin": p.admin} {
+			if err := errors.Join(editStatus(t, by, "s", accept), edit(t, by, "s", mark("")), edit(t, by, "s", mark("true"))); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+}
+
+// listed waits until the list has exactly this.
+func listed(t *testing.T, want map[string]string) *corev1.ConfigMap {
+	t.Helper()
+	var list corev1.ConfigMap
+	eventually(t, func() error {
+		if err := cluster.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "proffer-served-classes"}, &list); err != nil {
+			return err
+		}
+		if diff := cmp.Diff(want, list.Data, cmpopts.EquateEmpty()); diff != "" {
+			return fmt.Errorf("the list differs (-want +got):\n%s", diff)
+		}
+		return nil
+	})
+	return &list
+}
+
+func notServed(class string) refusal {
+	return refusal{metav1.StatusReasonInvalid, "this cluster does not serve class " + class + ": set spec.class to one that it serves, which its admin knows"}
+}
+
+func TestConsumersAskOnlyForServedClasses(t *testing.T) {
+	p := newPeering(t)
+	// Nothing but the component stands in the way.
+	must(t, makeSlice(t, p.rome, aSlice("old", "default")))
+	with(t, "served-classes")
+	eventually(t, func() error { return notServed("gold").of(try(t, p.rome, aSlice("s", "gold"))) })
+	listed(t, nil)
+	args := container(t, deployment(t, render(t, "served-classes"))).Args
+	o := start(t, args)
+	o.awaitReady(t)
+	policy := func(class string) (withdraw func()) {
+		file := writeFixed(t, class, `cpu: 4, memory: 4Gi, pods: 10`)
+		mustKubectl(t, "apply", "-f", file)
+		withdraw = func() {
+			if _, err := kubectl(context.WithoutCancel(t.Context()), "delete", "--ignore-not-found", "-f", file); err != nil {
+				t.Error(err)
+			}
+		}
+		t.Cleanup(withdraw)
+		return withdraw
+	}
+	withdrawGold := policy("gold")
+	gold := map[string]string{"gold": "proffer"}
+	listed(t, gold)
+	eventually(t, func() error { return makeSlice(t, p.rome, aSlice("s", "gold")) })
+
+	t.Run("classes that nobody serves", func(t *testing.T) {
+		for class, named := range map[string]string{"default": "default", "": "default", "platinum": "platinum", "Gold": "Gold"} {
+			if err := notServed(named).of(try(t, p.rome, aSlice("another", class))); err != nil {
+				t.Errorf("a new slice of class %q: %v", class, err)
+			}
+			if err := notServed(named).of(edit(t, p.rome, "s", moveTo(class))); err != nil {
+				t.Errorf("a slice that moves to class %q: %v", class, err)
+			}
+		}
+		unshown := refusal{metav1.StatusReasonInvalid, "this cluster does not serve the class: set spec.class"}
+		if err := unshown.of(try(t, p.rome, aSlice("another", "a\nb"))); err != nil {
+			t.Error(err)
+		}
+		bare := aSlice("another", "")
+		bare.Spec = authv1beta1.ResourceSliceSpec{}
+		if err := notServed("default").of(try(t, p.rome, bare)); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("a class that a policy brings", func(t *testing.T) {
+		withdraw := policy("silver")
+		eventually(t, func() error { return edit(t, p.rome, "s", moveTo("silver")) })
+		withdraw()
+		listed(t, gold)
+		eventually(t, func() error { return notServed("silver").of(try(t, p.rome, aSlice("another", "silver"))) })
+	})
+	t.Run("a slice that keeps its class", func(t *testing.T) {
+		// Neither class is served: that of s not any more, that of old never was.
+		for _, name := range []string{"s", "old"} {
+			must(t, edit(t, p.rome, name, askFor("2")))
+			must(t, edit(t, p.rome, name, func(s *authv1beta1.ResourceSlice) { s.Finalizers = []string{"rome.test/finalizer"} }))
+			must(t, edit(t, p.rome, name, func(s *authv1beta1.ResourceSlice) { s.Finalizers = nil }))
+			must(t, edit(t, p.rome, name, mark("true")))
+			must(t, editStatus(t, p.rome, name, accept))
+		}
+		must(t, edit(t, p.rome, "old", moveTo(""))) // Which is the same to Liqo.
+		must(t, edit(t, p.rome, "s", moveTo("gold")))
+		must(t, p.rome.Delete(t.Context(), aSlice("s", "")))
+	})
+	t.Run("all others", func(t *testing.T) {
+		must(t, makeSlice(t, p.admin, aSlice("own", "default")))
+		must(t, edit(t, p.admin, "own", moveTo("platinum")))
+		must(t, edit(t, p.manager, "own", moveTo("default")))
+	})
+	t.Run("a class that an admin adds", func(t *testing.T) {
+		mustKubectl(t, "-n", "proffer-system", "patch", "configmap", "proffer-served-classes", "--type=merge", `--patch={"data":{"default":"liqo"}}`)
+		eventually(t, func() error { return makeSlice(t, p.rome, aSlice("default", "default")) })
+		must(t, makeSlice(t, p.rome, aSlice("classless", "")))
+		withdrawGold()
+		listed(t, map[string]string{"default": "liqo"})
+		policy("gold")
+		listed(t, map[string]string{"default": "liqo", "gold": "proffer"})
+	})
+	t.Run("applied again", func(t *testing.T) {
+		dir, right := overlay(t, "served-classes"), map[string]string{"default": "liqo", "gold": "proffer"}
+		applyAgain(t, dir, len(render(t, "served-classes")))
+		mustKubectl(t, "apply", "--server-side", "--force-conflicts", "-k", dir)
+		listed(t, right)
+	})
+	t.Run("a list that is gone", func(t *testing.T) {
+		must(t, makeSlice(t, p.rome, aSlice("s", "gold")))
+		o.Terminate(t, gracefulStop)
+		mustKubectl(t, "-n", "proffer-system", "delete", "configmap", "proffer-served-classes")
+		missing := refusal{metav1.StatusReasonInvalid, "no params found for policy binding with `Deny` parameterNotFoundAction"}
+		for name, by := range map[string]client.Client{"rome": p.rome, "Liqo": p.manager, "an admin": p.admin} {
+			eventually(t, func() error {
+				if err := missing.of(edit(t, by, "s", askFor("3"))); err != nil {
+					return fmt.Errorf("%s: %w", name, err)
+				}
+				return nil
+			})
+		}
+		again := start(t, args)
+		again.awaitReady(t)
+		listed(t, gold)
+		eventually(t, func() error { return edit(t, p.rome, "s", askFor("3")) })
+		again.requireAllowed(t)
+	})
+	o.requireAllowed(t)
+}

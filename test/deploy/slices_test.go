@@ -1,0 +1,190 @@
+package deploy
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	corev1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// tenantNamespace is where the slices of the consumer rome are.
+const tenantNamespace = "liqo-tenant-rome"
+
+// peering is what Liqo leaves on a cluster that provides to rome: the kind, the namespace, and who may do what.
+type peering struct {
+	// rome is the consumer, as its crd-replicator comes; manager is Liqo's controller-manager; operator is Proffer; admin may do anything.
+	rome, manager, operator, admin client.Client
+}
+
+func newPeering(t *testing.T) *peering {
+	t.Helper()
+	if err := authv1beta1.AddToScheme(scheme.Scheme); err != nil {
+		t.Fatal(err)
+	}
+	crd := liqoFile(t, "charts/liqo-crds/crds/authentication.liqo.io_resourceslices.yaml")
+	mustKubectl(t, "apply", "-f", crd)
+	mustKubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "-f", crd)
+	t.Cleanup(func() {
+		if _, err := kubectl(context.WithoutCancel(t.Context()), "delete", "-f", crd); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := cluster.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: tenantNamespace, Labels: map[string]string{"liqo.io/tenant-namespace": "true", "liqo.io/remote-cluster-id": "rome"},
+	}}); client.IgnoreAlreadyExists(err) != nil { // Nobody here would finish deleting it.
+		t.Fatal(err)
+	}
+	const manager, operator = "system:serviceaccount:liqo:liqo-controller-manager", "system:serviceaccount:" + namespace + ":proffer"
+	role(t, "liqo-remote-controlplane", rulesOf(t, "liqo-remote-controlplane"), "rome")
+	role(t, "liqo-controller-manager", rulesOf(t, "liqo-controller-manager"), manager)
+	role(t, "deploy-test-answers", []rbacv1.PolicyRule{
+		{APIGroups: []string{authv1beta1.GroupVersion.Group}, Resources: []string{"resourceslices", "resourceslices/status"}, Verbs: []string{"get", "update"}},
+	}, operator)
+	return &peering{rome: as(t, "rome", "liqo.io"), manager: as(t, manager), operator: as(t, operator), admin: cluster.client}
+}
+
+// liqoFile is a file of Liqo's deployment, in Liqo's own module.
+func liqoFile(t *testing.T, path string) string {
+	t.Helper()
+	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/liqotech/liqo").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(strings.TrimSpace(string(dir)), "deployments", "liqo", filepath.FromSlash(path))
+}
+
+// rulesOf are the rules that Liqo's chart gives to this role.
+func rulesOf(t *testing.T, role string) []rbacv1.PolicyRule {
+	t.Helper()
+	text, err := os.ReadFile(liqoFile(t, "files/"+role+"-ClusterRole.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r rbacv1.ClusterRole
+	if err := yaml.UnmarshalStrict(text, &r); err != nil {
+		t.Fatal(err)
+	}
+	return r.Rules
+}
+
+// role gives the user a role in the tenant namespace for the time of the test.
+func role(t *testing.T, name string, rules []rbacv1.PolicyRule, user string) {
+	t.Helper()
+	meta := metav1.ObjectMeta{Namespace: tenantNamespace, Name: name}
+	create(t, &rbacv1.Role{ObjectMeta: meta, Rules: rules})
+	create(t, &rbacv1.RoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	})
+}
+
+func as(t *testing.T, user string, groups ...string) client.Client {
+	t.Helper()
+	config := rest.CopyConfig(cluster.rest)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
+	c, err := client.New(config, client.Options{Scheme: scheme.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// aSlice is the replica of a slice, as crd-replicator makes it.
+func aSlice(name, class string) *authv1beta1.ResourceSlice {
+	return &authv1beta1.ResourceSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: tenantNamespace, Name: name,
+			Labels: map[string]string{
+				"liqo.io/replication": "false", "liqo.io/replicated": "true", "liqo.io/originID": "rome", "liqo.io/remote-cluster-id": "rome",
+				"liqo.io/remoteID": "provider",
+			},
+			Annotations: map[string]string{"liqo.io/create-virtual-node": "true"},
+		},
+		Spec: authv1beta1.ResourceSliceSpec{
+			Class: authv1beta1.ResourceSliceClass(class), ConsumerClusterID: new(corev1beta1.ClusterID("rome")), ProviderClusterID: new(corev1beta1.ClusterID("provider")),
+			Resources: corev1.ResourceList{"cpu": resource.MustParse("8")},
+		},
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// try returns what refuses such a slice, and makes none.
+func try(t *testing.T, by client.Client, s *authv1beta1.ResourceSlice) error {
+	t.Helper()
+	return by.Create(t.Context(), s, client.DryRunAll)
+}
+
+// makeSlice makes the slice, which is gone after the test. What refuses it is returned.
+func makeSlice(t *testing.T, by client.Client, s *authv1beta1.ResourceSlice) error {
+	t.Helper()
+	err := by.Create(t.Context(), s)
+	if err == nil {
+		remove(t, s)
+	}
+	return err
+}
+
+// edit changes the slice as it stands, and returns what refuses it.
+func edit(t *testing.T, by client.Client, name string, change func(*authv1beta1.ResourceSlice)) error {
+	t.Helper()
+	return write(t, by, name, change, func(s *authv1beta1.ResourceSlice) error { return by.Update(t.Context(), s) })
+}
+
+func editStatus(t *testing.T, by client.Client, name string, change func(*authv1beta1.ResourceSlice)) error {
+	t.Helper()
+	return write(t, by, name, change, func(s *authv1beta1.ResourceSlice) error { return by.Status().Update(t.Context(), s) })
+}
+
+func write(t *testing.T, by client.Client, name string, change func(*authv1beta1.ResourceSlice), update func(*authv1beta1.ResourceSlice) error) error {
+	t.Helper()
+	for {
+		var s authv1beta1.ResourceSlice
+		if err := by.Get(t.Context(), client.ObjectKey{Namespace: tenantNamespace, Name: name}, &s); err != nil {
+			return err
+		}
+		change(&s)
+		if err := update(&s); !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+}
+
+// with applies config/default with the component for the time of the test.
+func with(t *testing.T, component string) {
+	t.Helper()
+	base := map[string]bool{}
+	for _, u := range render(t) {
+		base[u.GetKind()+"/"+u.GetName()] = true
+	}
+	t.Cleanup(func() {
+		if _, err := kubectl(context.WithoutCancel(t.Context()), "apply", "-k", filepath.Join(config, "default")); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, u := range render(t, component) {
+		if !base[u.GetKind()+"/"+u.GetName()] {
+			remove(t, u)
+		}
+	}
+	mustKubectl(t, "apply", "-k", overlay(t, component))
+}

@@ -1,0 +1,62 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Programs say where the files are that a lab is made of.
+type Programs struct {
+	// Checkout is the directory of the operator's module.
+	Checkout string
+	// ControlPlane is the program of hack/controlplane, Operator the one under test.
+	ControlPlane, Operator string
+	// Liqo is the directory of Liqo's programs and of kube-controller-manager, LiqoModule that of Liqo's source, with its
+	// chart and its CRDs.
+	Liqo, LiqoModule string
+}
+
+// Build builds what is not there yet: what is small into the directory work, Liqo and Kubernetes into the cache of
+// hack/controlplane. The first time on a machine takes minutes. PROFFER_BIN names an operator to use instead.
+func Build(ctx context.Context, work string, progress io.Writer) (Programs, error) {
+	checkout, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		return Programs{}, err
+	}
+	p := Programs{Checkout: checkout, ControlPlane: filepath.Join(work, "controlplane"), Operator: os.Getenv("PROFFER_BIN")}
+	if _, err := output(ctx, progress, checkout, "go", "build", "-o", p.ControlPlane, "./hack/controlplane/cmd/controlplane"); err != nil {
+		return Programs{}, err
+	}
+	if p.Operator == "" {
+		p.Operator = filepath.Join(work, "proffer")
+		// Whatever it does wrong under the race detector is found in its log.
+		if _, err := output(ctx, progress, checkout, "go", "build", "-race", "-o", p.Operator, "./cmd/proffer"); err != nil {
+			return Programs{}, err
+		}
+	}
+	if p.LiqoModule, err = output(ctx, progress, ".", "go", "list", "-m", "-f", "{{.Dir}}", "github.com/liqotech/liqo"); err != nil {
+		return Programs{}, err
+	}
+	if p.Liqo, err = output(ctx, progress, checkout, p.ControlPlane, "liqo"); err != nil {
+		return Programs{}, err
+	}
+	// kube-apiserver and etcd too: in the namespaces there is no network to get them over.
+	_, err = output(ctx, progress, checkout, p.ControlPlane)
+	return p, err
+}
+
+func output(ctx context.Context, progress io.Writer, dir, program string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir = dir
+	cmd.Stderr = progress
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w", filepath.Base(program), strings.Join(args, " "), err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}

@@ -1,0 +1,140 @@
+package lab
+
+import (
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// liqoNamespace is where Liqo is installed.
+const liqoNamespace = "liqo"
+
+// installed are the kinds of the chart that make a difference without kubelets. Its Deployments are run as processes.
+var installed = []string{
+	"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ConfigMap", "VkOptionsTemplate",
+}
+
+// A release is what the chart renders for a cluster.
+type release []*unstructured.Unstructured
+
+// render does what helm template does, with the chart in Liqo's module.
+func render(module, clusterID, apiServer string) (release, error) {
+	liqo, err := loader.Load(filepath.Join(module, "deployments", "liqo"))
+	if err != nil {
+		return nil, fmt.Errorf("read Liqo's chart: %w", err)
+	}
+	_, version, _ := strings.Cut(filepath.Base(module), "@")
+	values, err := chartutil.ToRenderValues(liqo, map[string]any{
+		"tag":         version,
+		"apiServer":   map[string]any{"address": apiServer},
+		"discovery":   map[string]any{"config": map[string]any{"clusterID": clusterID}},
+		"networking":  map[string]any{"enabled": false},
+		"proxy":       map[string]any{"enabled": false},
+		"storage":     map[string]any{"enabled": false},
+		"telemetry":   map[string]any{"enabled": false},
+		"metricAgent": map[string]any{"enabled": false},
+	}, chartutil.ReleaseOptions{Name: "liqo", Namespace: liqoNamespace}, chartutil.DefaultCapabilities)
+	if err != nil {
+		return nil, fmt.Errorf("values of Liqo's chart: %w", err)
+	}
+	files, err := engine.Render(liqo, values)
+	if err != nil {
+		return nil, fmt.Errorf("render Liqo's chart: %w", err)
+	}
+	var objects release
+	for name, text := range files {
+		if filepath.Ext(name) != ".yaml" {
+			continue
+		}
+		for document := range strings.SplitSeq(text, "\n---") {
+			u := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(document), &u.Object); err != nil {
+				return nil, fmt.Errorf("%s of Liqo's chart: %w", name, err)
+			}
+			if len(u.Object) > 0 {
+				objects = append(objects, u)
+			}
+		}
+	}
+	return objects, nil
+}
+
+// kinds are the objects of these kinds.
+func (r release) kinds(kinds ...string) release {
+	var found release
+	for _, u := range r {
+		if slices.Contains(kinds, u.GetKind()) {
+			found = append(found, u)
+		}
+	}
+	return found
+}
+
+// arguments are those of a Deployment's container, and those given, which come last and so have the last word.
+func (r release) arguments(deployment, clusterID string, more ...string) ([]string, error) {
+	for _, u := range r.kinds("Deployment") {
+		if u.GetName() != deployment {
+			continue
+		}
+		var d appsv1.Deployment
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &d); err != nil {
+			return nil, err
+		}
+		environment := strings.NewReplacer("$(CLUSTER_ID)", clusterID, "$(POD_NAMESPACE)", liqoNamespace)
+		var args []string
+		for _, arg := range d.Spec.Template.Spec.Containers[0].Args {
+			args = append(args, environment.Replace(arg))
+		}
+		return append(args, more...), nil
+	}
+	return nil, fmt.Errorf("no Deployment %s in Liqo's chart", deployment)
+}
+
+// webhooks are the chart's configurations of webhooks, with the address of a process in place of a Service's.
+func (r release) webhooks(address string, certificate []byte) ([]client.Object, error) {
+	local := func(c *admissionv1.WebhookClientConfig) {
+		if c.Service == nil {
+			return
+		}
+		path := ""
+		if c.Service.Path != nil {
+			path = *c.Service.Path
+		}
+		target := (&url.URL{Scheme: "https", Host: address, Path: path}).String()
+		*c = admissionv1.WebhookClientConfig{URL: &target, CABundle: certificate}
+	}
+	var objects []client.Object
+	for _, u := range r.kinds("MutatingWebhookConfiguration") {
+		m := &admissionv1.MutatingWebhookConfiguration{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, m); err != nil {
+			return nil, err
+		}
+		for i := range m.Webhooks {
+			local(&m.Webhooks[i].ClientConfig)
+		}
+		objects = append(objects, m)
+	}
+	for _, u := range r.kinds("ValidatingWebhookConfiguration") {
+		v := &admissionv1.ValidatingWebhookConfiguration{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, v); err != nil {
+			return nil, err
+		}
+		for i := range v.Webhooks {
+			local(&v.Webhooks[i].ClientConfig)
+		}
+		objects = append(objects, v)
+	}
+	return objects, nil
+}

@@ -1,0 +1,181 @@
+package lab
+
+import (
+	"bufio"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
+	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	kubescheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// scheme has the kinds of Kubernetes and of Liqo.
+var scheme = func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		kubescheme.AddToScheme, authv1beta1.AddToScheme, liqov1beta1.AddToScheme, offloadingv1beta1.AddToScheme,
+	} {
+		if err := add(s); err != nil {
+			panic(err)
+		}
+	}
+	return s
+}()
+
+// A Cluster is a control plane with Liqo in it.
+type Cluster struct {
+	// ID is Liqo's cluster ID.
+	ID string
+	// Client may do everything, and so may Config.
+	Client client.WithWatch
+	Config *rest.Config
+
+	programs Programs
+	kubectl  string
+	dir      string
+	// first is the first of the ports that are for this cluster's processes.
+	first int
+}
+
+// start runs the control plane, installs Liqo, and returns once its processes are ready.
+func (c *Cluster) start(ctx context.Context) error {
+	if err := c.writeAuthority(); err != nil {
+		return err
+	}
+	if err := c.startControlPlane(ctx); err != nil {
+		return err
+	}
+	if err := c.connect(); err != nil {
+		return err
+	}
+	return c.startLiqo(ctx)
+}
+
+func (c *Cluster) path(name string) string { return filepath.Join(c.dir, name) }
+
+// run starts a program of the cluster.
+func (c *Cluster) run(name string, cmd *exec.Cmd) (*process, error) { return start(c.dir, name, cmd) }
+
+// writeAuthority makes the authority that signs what Liqo's consumers are known by.
+func (c *Cluster) writeAuthority() error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	certificate, err := cert.NewSelfSignedCACert(cert.Config{CommonName: c.ID}, key)
+	if err != nil {
+		return err
+	}
+	certificatePEM, err := cert.EncodeCertificates(certificate)
+	if err != nil {
+		return err
+	}
+	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
+	if err != nil {
+		return err
+	}
+	return errors.Join(cert.WriteCert(c.path("ca.crt"), certificatePEM), keyutil.WriteKey(c.path("ca.key"), keyPEM))
+}
+
+// startControlPlane runs etcd and kube-apiserver, with the CRDs of Liqo.
+func (c *Cluster) startControlPlane(ctx context.Context) error {
+	cmd := command(c.programs.ControlPlane, "run", "--kubeconfig", c.path("kubeconfig"), "--client-ca", c.path("ca.crt"),
+		"--crds", filepath.Join(c.programs.LiqoModule, "deployments", "liqo", "charts", "liqo-crds", "crds"))
+	cmd.Dir = c.programs.Checkout
+	cmd.Env = append(os.Environ(), "TMPDIR="+c.dir) // Nothing asks it to clean up.
+	// It ends with its input, which ends with us.
+	if _, err := cmd.StdinPipe(); err != nil {
+		return err
+	}
+	said, saying, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	cmd.Stdout = saying
+	p, err := c.run("controlplane", cmd)
+	if err := errors.Join(err, saying.Close()); err != nil {
+		return err
+	}
+	assets := make(chan string, 1)
+	go func() {
+		defer func() { _ = said.Close() }()
+		line, _ := bufio.NewReader(said).ReadString('\n')
+		assets <- strings.TrimSpace(line)
+		_, _ = io.Copy(io.Discard, said)
+	}()
+	select {
+	case dir := <-assets:
+		c.kubectl = filepath.Join(dir, "kubectl")
+		if dir == "" {
+			<-p.exited
+			return &endedError{p}
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("start the control plane: %w\n%s", context.Cause(ctx), tail(p.log))
+	}
+}
+
+func (c *Cluster) connect() (err error) {
+	if c.Config, err = clientcmd.BuildConfigFromFlags("", c.path("kubeconfig")); err != nil {
+		return err
+	}
+	c.Config.QPS = -1 // A test waits for the cluster, not for its own client.
+	c.Client, err = client.NewWithWatch(c.Config, client.Options{Scheme: scheme})
+	return err
+}
+
+// clientset is the client that some of Liqo's own packages want.
+func (c *Cluster) clientset() (kubernetes.Interface, error) { return kubernetes.NewForConfig(c.Config) }
+
+// Kubectl runs kubectl as the cluster's admin and returns what it printed.
+func (c *Cluster) Kubectl(ctx context.Context, input string, args ...string) (string, error) {
+	args = append([]string{"--kubeconfig", c.path("kubeconfig"), "--cache-dir", c.path("kubectl-cache")}, args...)
+	cmd := exec.CommandContext(ctx, c.kubectl, args...)
+	cmd.Stdin = strings.NewReader(input)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args[4:], " "), err, &stderr)
+	}
+	return string(out), nil
+}
+
+// kubeconfigOf writes a kubeconfig with a token of the service account, and returns where it is.
+func (c *Cluster) kubeconfigOf(ctx context.Context, namespace, account string) (string, error) {
+	request := &authenticationv1.TokenRequest{}
+	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
+	if err := c.Client.SubResource("token").Create(ctx, sa, request); err != nil {
+		return "", fmt.Errorf("token of %s/%s: %w", namespace, account, err)
+	}
+	file := c.path(account + ".kubeconfig")
+	return file, clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: c.Config.Host, CertificateAuthorityData: c.Config.CAData}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: request.Status.Token}},
+		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
+		CurrentContext: "x",
+	}, file)
+}

@@ -1,0 +1,156 @@
+package lab
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/cert"
+)
+
+// The ports of a cluster's processes, counted from its first.
+const (
+	managerHealth = iota
+	webhookPort
+	webhookHealth
+	portsPerCluster = 10
+)
+
+// startLiqo installs Liqo's chart, with processes for its Deployments, and waits until they are ready.
+func (c *Cluster) startLiqo(ctx context.Context) error {
+	r, err := render(c.programs.LiqoModule, c.ID, c.Config.Host)
+	if err != nil {
+		return err
+	}
+	if err := c.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: liqoNamespace}}); err != nil {
+		return err
+	}
+	for _, u := range r.kinds(installed...) {
+		// What is cluster-scoped does not mind.
+		u.SetNamespace(liqoNamespace)
+		if err := c.Client.Create(ctx, u); err != nil {
+			return fmt.Errorf("install %s %s: %w", u.GetKind(), u.GetName(), err)
+		}
+	}
+	var group errgroup.Group
+	group.Go(func() error { return c.startKubeControllers() })
+	group.Go(func() error { return c.startManager(ctx, r) })
+	group.Go(func() error { return c.startWebhook(ctx, r) })
+	group.Go(func() error {
+		_, err := c.startProgram(ctx, r, "crd-replicator", "--metrics-address=0")
+		return err
+	})
+	return group.Wait()
+}
+
+// startKubeControllers runs those controllers of Kubernetes that Liqo counts on: the certificates of consumers are signed, and
+// what belongs to a deleted object goes with it.
+func (c *Cluster) startKubeControllers() error {
+	_, err := c.run("kube-controller-manager", command(filepath.Join(c.programs.Liqo, "kube-controller-manager"),
+		"--kubeconfig", c.path("kubeconfig"), "--secure-port=0", "--leader-elect=false",
+		"--cluster-signing-cert-file", c.path("ca.crt"), "--cluster-signing-key-file", c.path("ca.key"),
+		"--controllers=certificatesigningrequest-signing-controller,garbage-collector-controller,namespace-controller"))
+	return err
+}
+
+func (c *Cluster) startManager(ctx context.Context, r release) error {
+	health := c.address(managerHealth)
+	p, err := c.startProgram(ctx, r, "liqo-controller-manager", "--metrics-address=0", "--health-probe-address="+health)
+	if err != nil {
+		return err
+	}
+	return p.await(ctx, "Liqo's controller manager becomes ready", func(ctx context.Context) error { return probe(ctx, health) })
+}
+
+func (c *Cluster) startWebhook(ctx context.Context, r release) error {
+	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
+	if err != nil {
+		return err
+	}
+	// Where a server of controller-runtime looks.
+	dir := filepath.Join(c.dir, "k8s-webhook-server", "serving-certs")
+	for name, data := range map[string][]byte{"tls.crt": certificate, "tls.key": key} {
+		if err := cert.WriteCert(filepath.Join(dir, name), data); err != nil {
+			return err
+		}
+	}
+	address := c.address(webhookPort)
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	p, err := c.startProgram(ctx, r, "webhook", "--webhook-port="+port, "--secret-name=", "--metrics-address=0",
+		"--health-probe-address="+c.address(webhookHealth))
+	if err != nil {
+		return err
+	}
+	err = p.await(ctx, "Liqo's webhook serves", func(ctx context.Context) error {
+		conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(ctx, "tcp", address)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	})
+	if err != nil {
+		return err
+	}
+	configurations, err := r.webhooks(address, certificate)
+	if err != nil {
+		return err
+	}
+	for _, configuration := range configurations {
+		if err := c.Client.Create(ctx, configuration); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startProgram runs a program of Liqo with the arguments of its Deployment and those given, as its ServiceAccount.
+func (c *Cluster) startProgram(ctx context.Context, r release, program string, args ...string) (*process, error) {
+	deployment := program
+	if program != "liqo-controller-manager" {
+		deployment = "liqo-" + program
+	}
+	args, err := r.arguments(deployment, c.ID, args...)
+	if err != nil {
+		return nil, err
+	}
+	kubeconfig, err := c.kubeconfigOf(ctx, liqoNamespace, deployment)
+	if err != nil {
+		return nil, err
+	}
+	cmd := command(filepath.Join(c.programs.Liqo, program), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "TMPDIR="+c.dir,
+		"POD_NAMESPACE="+liqoNamespace, "POD_NAME="+deployment, "DEPLOYMENT_NAME="+deployment)
+	return c.run(program, cmd)
+}
+
+// address is that of one of the cluster's processes.
+func (c *Cluster) address(port int) string { return fmt.Sprintf("127.0.0.1:%d", c.first+port) }
+
+// probe asks a process whether it is ready.
+func probe(ctx context.Context, address string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	if err := response.Body.Close(); err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s says %s", address, response.Status)
+	}
+	return nil
+}

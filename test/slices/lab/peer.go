@@ -1,0 +1,121 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
+	"github.com/liqotech/liqo/pkg/consts"
+	"github.com/liqotech/liqo/pkg/liqo-controller-manager/authentication/forge"
+	authutils "github.com/liqotech/liqo/pkg/liqo-controller-manager/authentication/utils"
+	tenantnamespace "github.com/liqotech/liqo/pkg/tenantNamespace"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// peer does what liqoctl authenticate does: the provider asks a question, the consumer signs it, and each gets to know the other.
+func peer(ctx context.Context, consumer, provider *Cluster) error {
+	atConsumer, err := consumer.tenantNamespace(ctx, provider.ID)
+	if err != nil {
+		return err
+	}
+	atProvider, err := provider.tenantNamespace(ctx, consumer.ID)
+	if err != nil {
+		return err
+	}
+	signature, err := shakeHands(ctx, consumer, provider, atConsumer, atProvider)
+	if err != nil {
+		return err
+	}
+	tenant, err := authutils.GenerateTenant(ctx, consumer.Client, liqov1beta1.ClusterID(consumer.ID), liqoNamespace, atProvider, signature, nil)
+	if err != nil {
+		return err
+	}
+	if err := provider.Client.Create(ctx, tenant); err != nil {
+		return err
+	}
+	var identity *authv1beta1.Identity
+	err = Await(ctx, "the provider gives the tenant a certificate", func(ctx context.Context) (err error) {
+		identity, err = authutils.GenerateIdentityControlPlane(ctx, provider.Client,
+			liqov1beta1.ClusterID(consumer.ID), atConsumer, liqov1beta1.ClusterID(provider.ID), &atProvider)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := consumer.Client.Create(ctx, identity); err != nil {
+		return err
+	}
+	return Await(ctx, "the consumer has a kubeconfig for the provider", func(ctx context.Context) error {
+		if err := consumer.Client.Get(ctx, client.ObjectKeyFromObject(identity), identity); err != nil {
+			return err
+		}
+		if identity.Status.KubeconfigSecretRef == nil {
+			return errors.New("the identity names no kubeconfig")
+		}
+		return nil
+	})
+}
+
+// shakeHands returns the consumer's signature under the provider's nonce.
+func shakeHands(ctx context.Context, consumer, provider *Cluster, atConsumer, atProvider string) (signature []byte, err error) {
+	if err := authutils.EnsureNonceSecret(ctx, provider.Client, liqov1beta1.ClusterID(consumer.ID), atProvider); err != nil {
+		return nil, err
+	}
+	var nonce []byte
+	err = Await(ctx, "the provider makes a nonce", func(ctx context.Context) (err error) {
+		nonce, err = authutils.RetrieveNonce(ctx, provider.Client, liqov1beta1.ClusterID(consumer.ID), atProvider)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	text := string(nonce)
+	if err := authutils.EnsureSignedNonceSecret(ctx, consumer.Client, liqov1beta1.ClusterID(provider.ID), atConsumer, &text); err != nil {
+		return nil, err
+	}
+	err = Await(ctx, "the consumer signs the nonce", func(ctx context.Context) (err error) {
+		signature, err = authutils.RetrieveSignedNonce(ctx, consumer.Client, liqov1beta1.ClusterID(provider.ID), atConsumer)
+		return err
+	})
+	return signature, err
+}
+
+// tenantNamespace makes the namespace in which a cluster keeps what concerns a peer.
+func (c *Cluster) tenantNamespace(ctx context.Context, peer string) (string, error) {
+	clientset, err := c.clientset()
+	if err != nil {
+		return "", err
+	}
+	ns, err := tenantnamespace.NewManager(clientset, scheme).CreateNamespace(ctx, liqov1beta1.ClusterID(peer))
+	if err != nil {
+		return "", fmt.Errorf("tenant namespace of %s: %w", peer, err)
+	}
+	return ns.Name, nil
+}
+
+// TenantNamespace is where a cluster keeps what concerns a peer.
+func TenantNamespace(peer string) string {
+	return tenantnamespace.NewManager(nil, scheme).ForgeNamespace(liqov1beta1.ClusterID(peer), nil).Name
+}
+
+// At returns a client for the provider with the rights that a consumer's Liqo has there.
+func (c *Cluster) At(ctx context.Context, provider *Cluster) (client.Client, error) {
+	identity := forge.Identity(forge.ControlPlaneIdentityName(liqov1beta1.ClusterID(provider.ID)), TenantNamespace(provider.ID))
+	if err := c.Client.Get(ctx, client.ObjectKeyFromObject(identity), identity); err != nil {
+		return nil, err
+	}
+	var secret corev1.Secret
+	key := client.ObjectKey{Namespace: identity.Namespace, Name: identity.Status.KubeconfigSecretRef.Name}
+	if err := c.Client.Get(ctx, key, &secret); err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data[consts.KubeconfigSecretField])
+	if err != nil {
+		return nil, err
+	}
+	return client.New(config, client.Options{Scheme: scheme})
+}

@@ -1,0 +1,107 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+// A process is a program that runs beside the tests and ends with them.
+type process struct {
+	name   string
+	log    string
+	exited chan struct{}
+	// err is how it ended, once exited is closed.
+	err error
+	cmd *exec.Cmd
+}
+
+// command is a program, named by its path, that runs until the namespaces end.
+func command(program string, args ...string) *exec.Cmd {
+	return &exec.Cmd{Path: program, Args: append([]string{program}, args...)}
+}
+
+// start runs cmd, which writes to a file of its own.
+func start(dir, name string, cmd *exec.Cmd) (*process, error) {
+	p := &process{name: name, log: filepath.Join(dir, name+".log"), exited: make(chan struct{}), cmd: cmd}
+	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = log.Close() }() // The child has its own.
+	if cmd.Stdout == nil {
+		cmd.Stdout = log
+	}
+	cmd.Stderr = log
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	go func() {
+		defer close(p.exited)
+		p.err = cmd.Wait()
+	}()
+	return p, nil
+}
+
+// await tries until try returns nil, the process has ended, or ctx has.
+func (p *process) await(ctx context.Context, what string, try func(context.Context) error) error {
+	return Await(ctx, what, func(ctx context.Context) error {
+		select {
+		case <-p.exited:
+			return &endedError{p}
+		default:
+			return try(ctx)
+		}
+	})
+}
+
+// An endedError says that there is nothing left to wait for.
+type endedError struct{ p *process }
+
+func (e *endedError) Error() string {
+	return fmt.Sprintf("%s has ended: %v\n%s", e.p.name, e.p.err, tail(e.p.log))
+}
+
+// tail returns the end of a file.
+func tail(file string) string {
+	const most = 8 << 10
+	f, err := os.Open(file)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = f.Close() }()
+	if info, err := f.Stat(); err == nil && info.Size() > most {
+		_, _ = f.Seek(-most, io.SeekEnd)
+	}
+	data, _ := io.ReadAll(f)
+	return string(data)
+}
+
+// Await tries until try returns nil. It asks at short intervals, since much of what it waits for sends no signal.
+func Await(ctx context.Context, what string, try func(context.Context) error) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	var last error
+	for {
+		err := try(ctx)
+		if err == nil {
+			return nil
+		}
+		if last == nil || ctx.Err() == nil {
+			last = err // Of a try that the end of ctx cut short, it would say no more than that.
+		}
+		if ended := (*endedError)(nil); errors.As(err, &ended) {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w: %w", what, context.Cause(ctx), last)
+		}
+	}
+}

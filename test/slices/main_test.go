@@ -1,0 +1,110 @@
+package slices
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"proffer.dev/proffer/test/slices/lab"
+)
+
+// startTime is how long the clusters may take to start: 20 s on two cores that have nothing else to do.
+const startTime = 5 * time.Minute
+
+// labEnv tells the process in the namespaces what there is.
+const labEnv = "PROFFER_LAB"
+
+// files are what the process outside hands to the one in the namespaces.
+type files struct {
+	Work     string
+	Programs lab.Programs
+}
+
+// The clusters that all tests share. Each test leaves no slices and no policies in them.
+var (
+	clusters         *lab.Lab
+	provider         *lab.Cluster
+	rome, oslo, bern *lab.Cluster
+	operator         *lab.Operator
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	run := outside
+	if lab.Isolated() {
+		run = func() (int, error) { return inside(m) }
+	}
+	code, err := run()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "slices:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// outside builds what is needed while there is a network, and runs the tests in the namespaces.
+func outside() (code int, err error) {
+	work, err := os.MkdirTemp("", "proffer-slices-")
+	if err != nil {
+		return 1, err
+	}
+	defer func() {
+		if os.Getenv("PROFFER_LAB_KEEP") != "" {
+			fmt.Fprintln(os.Stderr, "slices: logs and kubeconfigs are in", work)
+			return
+		}
+		err = errors.Join(err, os.RemoveAll(work))
+	}()
+	programs, err := lab.Build(context.Background(), work, os.Stderr)
+	if err != nil {
+		return 1, err
+	}
+	data, err := json.Marshal(files{work, programs})
+	if err != nil {
+		return 1, err
+	}
+	return lab.Isolate(labEnv + "=" + string(data))
+}
+
+// inside starts the clusters and the operator, and runs the tests.
+func inside(m *testing.M) (int, error) {
+	log.SetLogger(logr.Discard()) // controller-runtime complains if nobody does.
+	var f files
+	if err := json.Unmarshal([]byte(os.Getenv(labEnv)), &f); err != nil {
+		return 1, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startTime)
+	defer cancel()
+	var err error
+	if clusters, err = lab.Start(ctx, f.Programs, f.Work, os.Stderr, "provider", "rome", "oslo", "bern"); err != nil {
+		return 1, err
+	}
+	provider, rome, oslo, bern = clusters.Provider, clusters.Consumers[0], clusters.Consumers[1], clusters.Consumers[2]
+	if err := clusters.Install(ctx); err != nil {
+		return 1, err
+	}
+	if operator, err = clusters.StartOperator(ctx, 1); err != nil {
+		return 1, err
+	}
+	code := m.Run()
+
+	ctx, cancel = context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := operator.Stop(ctx); err != nil {
+		return 1, err
+	}
+	faults, err := operator.Faults()
+	for _, line := range faults {
+		code = 1
+		fmt.Fprintln(os.Stderr, "slices: the operator said:", line)
+	}
+	return code, err
+}

@@ -1,0 +1,136 @@
+package slices
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"proffer.dev/proffer/test/slices/lab"
+)
+
+// TestSlicesRaceForTheLastOfAPool has slices of 6 cpu each asked for at the same time, of a pool of 10.
+func TestSlicesRaceForTheLastOfAPool(t *testing.T) {
+	newNode(t, "raced", amounts{"cpu": "10", "memory": "32Gi", "pods": "100"})
+	newPolicy(t, "raced", "{class: gold, offer: {nodes: {selector: {matchLabels: {pool: raced}}}}}")
+	for name, consumers := range map[string][]*lab.Cluster{
+		"two of one consumer": {rome, rome},
+		"three consumers":     {rome, oslo, bern},
+	} {
+		t.Run(name, func(t *testing.T) {
+			oversee(t, "gold", resource.MustParse("10"))
+			var all []slice
+			var group errgroup.Group
+			for i, c := range consumers {
+				s := slice{c, fmt.Sprintf("racer-%d", i)}
+				all = append(all, s)
+				t.Cleanup(func() { s.remove(t) })
+				group.Go(func() error { return s.create(t.Context(), "gold", amounts{"cpu": "6", "memory": "1Gi", "pods": "5"}) })
+			}
+			if err := group.Wait(); err != nil {
+				t.Fatal(err)
+			}
+			// One comes first and gets all, one gets the rest, and nothing is left for a third.
+			want := []answer{raced("6"), raced("4"), raced("0")}[:len(all)]
+			order := awaitAnswers(t, all, want)
+			for i, s := range order {
+				if want[i].Status == authv1beta1.ResourceSliceConditionAccepted {
+					s.awaitUse(t, want[i].Granted)
+				}
+			}
+			// What is given back goes to those who wait for it, the oldest first.
+			order[0].remove(t)
+			for i, s := range awaitAnswers(t, order[1:], want[:len(want)-1]) {
+				s.awaitUse(t, want[i].Granted)
+			}
+		})
+	}
+}
+
+// raced is the answer for a slice that gets this much of 6 cpu.
+func raced(cpu string) answer {
+	all := amounts{"cpu": cpu, "memory": "1Gi", "pods": "5"}
+	switch cpu {
+	case "6":
+		return granted("raced", all)
+	case "0":
+		return denied("denied: 6 cpu asked, but policy raced leaves 0 for this cluster")
+	}
+	return capped(fmt.Sprintf("granted %s of 6 cpu: policy raced leaves %s for this cluster", cpu, cpu), all)
+}
+
+// awaitAnswers waits until the slices have been given these answers, whichever has which, and returns them in the order of the answers.
+func awaitAnswers(t *testing.T, all []slice, want []answer) []slice {
+	t.Helper()
+	order := make([]slice, len(all))
+	eventually(t, "all are answered", func(ctx context.Context) error {
+		got := make([]answer, len(all))
+		for _, s := range all {
+			rs, err := s.seen(ctx)
+			if err != nil {
+				return err
+			}
+			a := answerOf(rs)
+			i := slices.IndexFunc(want, func(w answer) bool { return w.Status == a.Status && w.Reason == a.Reason })
+			if i < 0 {
+				return fmt.Errorf("%s %s is answered %+v", s.consumer.ID, s.name, a)
+			}
+			got[i], order[i] = a, s
+		}
+		return differ("all the answers", want, got)
+	})
+	return order
+}
+
+// oversee fails the test if what stands as accepted of a class at the provider is ever more cpu than there is.
+func oversee(t *testing.T, class string, most resource.Quantity) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	events, err := provider.Client.Watch(ctx, &authv1beta1.ResourceSliceList{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group errgroup.Group
+	seen := 0
+	group.Go(func() error {
+		granted := map[types.UID]resource.Quantity{}
+		for event := range events.ResultChan() {
+			rs, ok := event.Object.(*authv1beta1.ResourceSlice)
+			if !ok && ctx.Err() == nil {
+				return fmt.Errorf("the watch says %+v", event.Object)
+			} else if !ok {
+				continue // An event that the end has cut off is an error.
+			}
+			delete(granted, rs.UID)
+			a := answerOf(rs)
+			if event.Type != watch.Deleted && string(rs.Spec.Class) == class && a.Status == authv1beta1.ResourceSliceConditionAccepted {
+				granted[rs.UID] = *rs.Status.Resources.Cpu()
+				seen++
+			}
+			var sum resource.Quantity
+			for _, cpu := range granted {
+				sum.Add(cpu)
+			}
+			if sum.Cmp(most) > 0 {
+				return fmt.Errorf("%s cpu are granted of %s: %v", &sum, &most, granted)
+			}
+		}
+		return nil
+	})
+	t.Cleanup(func() {
+		cancel()
+		events.Stop()
+		if err := group.Wait(); err != nil {
+			t.Error(err)
+		}
+		if seen == 0 {
+			t.Error("the watch has seen no grant")
+		}
+	})
+}

@@ -1,0 +1,248 @@
+package slices
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
+	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
+	"github.com/liqotech/liqo/pkg/liqo-controller-manager/authentication"
+	"github.com/liqotech/liqo/pkg/liqo-controller-manager/authentication/forge"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/test/slices/lab"
+)
+
+// patience is how long anything may take. Nothing here depends on how fast the machine is.
+const patience = time.Minute
+
+// amounts are quantities in their canonical text, by resource.
+type amounts map[string]string
+
+func amountsOf(l corev1.ResourceList) amounts {
+	a := amounts{}
+	for name, q := range l {
+		a[string(name)] = q.String()
+	}
+	return a
+}
+
+// A slice is one that a consumer has asked the provider for, with a virtual node for it.
+type slice struct {
+	consumer *lab.Cluster
+	name     string
+}
+
+// newSlice has a consumer ask for a slice, which it gives back after the test.
+func newSlice(t *testing.T, consumer *lab.Cluster, name, class string, request amounts) slice {
+	t.Helper()
+	s := slice{consumer, name}
+	t.Cleanup(func() { s.remove(t) })
+	if err := s.create(t.Context(), class, request); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s slice) create(ctx context.Context, class string, request amounts) error {
+	rs := forge.ResourceSlice(s.name, lab.TenantNamespace(provider.ID))
+	err := forge.MutateResourceSlice(rs, liqov1beta1.ClusterID(provider.ID), &forge.ResourceSliceOptions{
+		Class: authv1beta1.ResourceSliceClass(class), Resources: quantities(request),
+	}, true)
+	if err != nil {
+		return err
+	}
+	return s.consumer.Client.Create(ctx, rs)
+}
+
+func quantities(a amounts) map[corev1.ResourceName]string {
+	m := map[corev1.ResourceName]string{}
+	for name, text := range a {
+		m[corev1.ResourceName(name)] = text
+	}
+	return m
+}
+
+// remove gives the slice back and waits until the provider has nothing left of it.
+func (s slice) remove(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	defer cancel()
+	rs := forge.ResourceSlice(s.name, lab.TenantNamespace(provider.ID))
+	if err := client.IgnoreNotFound(s.consumer.Client.Delete(ctx, rs)); err != nil {
+		t.Error(err)
+	}
+	err := lab.Await(ctx, "the slice "+s.name+" is gone", func(ctx context.Context) error {
+		for _, gone := range []struct {
+			cluster *lab.Cluster
+			object  client.Object
+		}{
+			{s.consumer, forge.ResourceSlice(s.name, lab.TenantNamespace(provider.ID))},
+			{s.consumer, s.emptyVirtualNode()},
+			{provider, forge.ResourceSlice(s.name, lab.TenantNamespace(s.consumer.ID))},
+			{provider, s.emptyQuota()},
+		} {
+			if err := isGone(ctx, gone.cluster, gone.object); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// isGone returns an error while a cluster has an object.
+func isGone(ctx context.Context, c *lab.Cluster, object client.Object) error {
+	err := c.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
+	if err == nil {
+		return fmt.Errorf("%s has %T %s", c.ID, object, client.ObjectKeyFromObject(object))
+	}
+	return client.IgnoreNotFound(err)
+}
+
+// seen is the slice as its consumer has it.
+func (s slice) seen(ctx context.Context) (*authv1beta1.ResourceSlice, error) {
+	rs := forge.ResourceSlice(s.name, lab.TenantNamespace(provider.ID))
+	return rs, s.consumer.Client.Get(ctx, client.ObjectKeyFromObject(rs), rs)
+}
+
+// replica is the slice as the provider has it.
+func (s slice) replica(ctx context.Context) (*authv1beta1.ResourceSlice, error) {
+	rs := forge.ResourceSlice(s.name, lab.TenantNamespace(s.consumer.ID))
+	return rs, provider.Client.Get(ctx, client.ObjectKeyFromObject(rs), rs)
+}
+
+// ask changes what the consumer asks for.
+func (s slice) ask(t *testing.T, request amounts) {
+	t.Helper()
+	patch(t, s.consumer, forge.ResourceSlice(s.name, lab.TenantNamespace(provider.ID)), "/spec/resources", request)
+}
+
+// move changes the class that the consumer asks for it in.
+func (s slice) move(t *testing.T, class string) {
+	t.Helper()
+	patch(t, s.consumer, forge.ResourceSlice(s.name, lab.TenantNamespace(provider.ID)), "/spec/class", class)
+}
+
+// An answer is what a consumer is told of its slice, and what it may use then.
+type answer struct {
+	Status  authv1beta1.ResourceSliceConditionStatus
+	Reason  string
+	Message string
+	Granted amounts
+}
+
+func answerOf(rs *authv1beta1.ResourceSlice) answer {
+	a := answer{Granted: amountsOf(rs.Status.Resources)}
+	if c := authentication.GetCondition(rs, authv1beta1.ResourceSliceConditionTypeResources); c != nil {
+		a.Status, a.Reason, a.Message = c.Status, c.Reason, c.Message
+	}
+	return a
+}
+
+// granted, capped and denied are answers of the operator.
+func granted(policy string, what amounts) answer {
+	return answer{authv1beta1.ResourceSliceConditionAccepted, "ProfferGranted", "granted in full by policy " + policy, what}
+}
+
+func capped(message string, what amounts) answer {
+	return answer{authv1beta1.ResourceSliceConditionAccepted, "ProfferCapped", message, what}
+}
+
+func denied(message string) answer {
+	return answer{authv1beta1.ResourceSliceConditionDenied, "ProfferDenied", message, amounts{}}
+}
+
+// awaitAnswer waits until the consumer has been told this.
+func (s slice) awaitAnswer(t *testing.T, want answer) {
+	t.Helper()
+	eventually(t, s.consumer.ID+" is answered", func(ctx context.Context) error {
+		rs, err := s.seen(ctx)
+		if err != nil {
+			return err
+		}
+		return differ("the answer", want, answerOf(rs))
+	})
+}
+
+// awaitAuthentication waits until Liqo knows whose slice it is, before which nobody answers.
+func (s slice) awaitAuthentication(t *testing.T) {
+	t.Helper()
+	eventually(t, "Liqo authenticates the slice", func(ctx context.Context) error {
+		rs, err := s.replica(ctx)
+		if err != nil {
+			return err
+		}
+		c := authentication.GetCondition(rs, authv1beta1.ResourceSliceConditionTypeAuthentication)
+		if c == nil || c.Status != authv1beta1.ResourceSliceConditionAccepted {
+			return fmt.Errorf("the condition is %+v", c)
+		}
+		return nil
+	})
+}
+
+// awaitGrant waits for an answer and until both sides go by it.
+func (s slice) awaitGrant(t *testing.T, want answer) {
+	t.Helper()
+	s.awaitAnswer(t, want)
+	s.awaitUse(t, want.Granted)
+}
+
+// awaitUse waits until both sides go by these amounts: the consumer's virtual node has them, and the provider's quota lets the
+// consumer use them.
+func (s slice) awaitUse(t *testing.T, want amounts) {
+	t.Helper()
+	eventually(t, "the virtual node and the quota follow", func(ctx context.Context) error {
+		node, quota := s.emptyVirtualNode(), s.emptyQuota()
+		if err := s.consumer.Client.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {
+			return err
+		}
+		if err := differ("the virtual node", want, amountsOf(node.Spec.ResourceQuota.Hard)); err != nil {
+			return err
+		}
+		if err := provider.Client.Get(ctx, client.ObjectKeyFromObject(quota), quota); err != nil {
+			return err
+		}
+		return differ("the quota", want, amountsOf(quota.Spec.Resources))
+	})
+}
+
+func (s slice) emptyVirtualNode() *offloadingv1beta1.VirtualNode {
+	node := &offloadingv1beta1.VirtualNode{}
+	node.Name, node.Namespace = s.name, lab.TenantNamespace(provider.ID)
+	return node
+}
+
+func (s slice) emptyQuota() *offloadingv1beta1.Quota {
+	id := liqov1beta1.ClusterID(s.consumer.ID)
+	rs := forge.ResourceSlice(s.name, "")
+	rs.Spec.ConsumerClusterID = &id
+	quota := &offloadingv1beta1.Quota{}
+	quota.Name, quota.Namespace = authentication.CommonNameResourceSliceCSR(rs), lab.TenantNamespace(s.consumer.ID)
+	return quota
+}
+
+// eventually waits until f has no error any more.
+func eventually(t *testing.T, what string, f func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := lab.Await(ctx, what, f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// differ says how what was seen differs from what was wanted.
+func differ[T any](what string, want, got T) error {
+	if diff := cmp.Diff(want, got); diff != "" {
+		return fmt.Errorf("%s differs (-want +got):\n%s", what, diff)
+	}
+	return nil
+}
