@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -29,6 +30,8 @@ import (
 // machine that is busy. A longer one would only make the test blind to some mistakes.
 const lag = 5 * time.Second
 
+const untilAnswered = time.Duration(math.MaxInt64)
+
 // seen is a slice as it stands in the API.
 type seen struct {
 	key             string
@@ -44,14 +47,14 @@ type seen struct {
 	granted         amounts
 	// resources are all of status.resources, in the units of the account.
 	resources capacity.Amounts
-	// brought is when the consumer last took what it had been granted to another class, and nobody has answered since; -lag if not.
-	brought time.Duration
+	// leftOut is until when the amounts do not count beside those of others: see granted.
+	leftOut time.Duration
 }
 
 func seenOf(s *authv1beta1.ResourceSlice) seen {
 	out := seen{
 		key: s.Namespace + "/" + s.Name, uid: s.UID, version: s.ResourceVersion, class: string(s.Spec.Class),
-		created: s.CreationTimestamp.Unix(), request: amountsIn(s.Spec.Resources), brought: -lag,
+		created: s.CreationTimestamp.Unix(), request: amountsIn(s.Spec.Resources),
 	}
 	if s.Spec.ConsumerClusterID != nil {
 		out.consumer = string(*s.Spec.ConsumerClusterID)
@@ -159,15 +162,17 @@ func (a *account) observe(e watch.Event) {
 		delete(a.slices, is.key)
 		return
 	case was == nil || was.uid != is.uid:
-		was = &seen{class: is.class, brought: -lag}
+		was = &seen{class: is.class}
 	}
-	is.brought = was.brought
+	is.leftOut = was.leftOut
 	if was.class != is.class {
-		is.brought = a.clock.now()
+		is.leftOut = untilAnswered
 	}
 	a.slices[is.key] = &is
 	if was.answer != "" && was.answer != is.answer || was.answer == "" && is.status != "" {
-		is.brought = -lag
+		if is.leftOut == untilAnswered {
+			is.leftOut = a.clock.now() + lag
+		}
 		a.writes++
 		select {
 		case a.wrote <- struct{}{}:
@@ -271,12 +276,13 @@ func allKeys[A, B any](a map[string]A, b map[string]B) map[string]struct{} {
 	return out
 }
 
-// granted adds up by consumer what is accepted in the classes. What a consumer itself has brought there a moment ago may not have been known
-// when the answer to another was decided, and is left out for that.
+// granted adds up by consumer what is accepted in the classes. What a consumer itself brought there from another class makes an excess that is
+// none of the operator's: it may not have been known when the answer to another was decided, and when it is answered, what is taken back from
+// others for it may still be on its way. So it is left out until shortly after it was answered, but for the slice decided on.
 func (a *account) granted(classes []string, decided *seen) map[string]amounts {
 	out := map[string]amounts{}
 	for _, s := range a.slices {
-		if !slices.Contains(classes, s.class) || decided != nil && s != decided && a.clock.now()-s.brought < lag {
+		if !slices.Contains(classes, s.class) || decided != nil && s != decided && a.clock.now() < s.leftOut {
 			continue
 		}
 		out[s.consumer] = out[s.consumer].plus(s.granted)
