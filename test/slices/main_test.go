@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,6 +35,8 @@ var (
 	provider         *lab.Cluster
 	rome, oslo, bern *lab.Cluster
 	operator         *lab.Operator
+	// operators is how many have been started, one after the other.
+	operators int
 )
 
 func TestMain(m *testing.M) {
@@ -84,27 +87,38 @@ func inside(m *testing.M) (int, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTime)
 	defer cancel()
 	var err error
-	if clusters, err = lab.Start(ctx, f.Programs, f.Work, os.Stderr, "provider", "rome", "oslo", "bern"); err != nil {
+	if clusters, err = lab.Start(ctx, f.Programs, f.Work, os.Stderr, "milan", "rome", "oslo", "bern"); err != nil {
 		return 1, err
 	}
 	provider, rome, oslo, bern = clusters.Provider, clusters.Consumers[0], clusters.Consumers[1], clusters.Consumers[2]
 	if err := clusters.Install(ctx); err != nil {
 		return 1, err
 	}
-	if operator, err = clusters.StartOperator(ctx, 1); err != nil {
+	if err := startOperator(ctx); err != nil {
 		return 1, err
 	}
 	code := m.Run()
 
 	ctx, cancel = context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
+	return code, stopOperator(ctx)
+}
+
+// startOperator runs an operator with the arguments that its Deployment has now.
+func startOperator(ctx context.Context) (err error) {
+	operators++
+	operator, err = clusters.StartOperator(ctx, operators)
+	return err
+}
+
+// stopOperator ends the operator. It is an error if it does not end well, or has said something that no good operator says.
+func stopOperator(ctx context.Context) error {
 	if err := operator.Stop(ctx); err != nil {
-		return 1, err
+		return err
 	}
 	faults, err := operator.Faults()
-	for _, line := range faults {
-		code = 1
-		fmt.Fprintln(os.Stderr, "slices: the operator said:", line)
+	if len(faults) > 0 {
+		err = fmt.Errorf("the operator said:\n%s", strings.Join(faults, "\n"))
 	}
-	return code, err
+	return err
 }

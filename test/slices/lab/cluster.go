@@ -164,6 +164,12 @@ func (c *Cluster) Kubectl(ctx context.Context, input string, args ...string) (st
 	return string(out), nil
 }
 
+// Log is what one of the cluster's programs has printed so far.
+func (c *Cluster) Log(program string) (string, error) {
+	data, err := os.ReadFile(c.path(program + ".log"))
+	return string(data), err
+}
+
 // kubeconfigOf writes a kubeconfig with a token of the service account, and returns where it is.
 func (c *Cluster) kubeconfigOf(ctx context.Context, namespace, account string) (string, error) {
 	request := &authenticationv1.TokenRequest{}

@@ -21,9 +21,24 @@ type Operator struct {
 	health string
 }
 
-// Install applies config/default to the provider.
-func (l *Lab) Install(ctx context.Context) error {
-	_, err := l.Provider.Kubectl(ctx, "", "apply", "-k", filepath.Join(l.Provider.programs.Checkout, "config", "default"))
+// Install applies config/default to the provider, with components of config.
+func (l *Lab) Install(ctx context.Context, components ...string) error {
+	overlay, err := filepath.EvalSymlinks(l.Provider.dir)
+	if err != nil {
+		return err
+	}
+	config, err := filepath.Rel(overlay, filepath.Join(l.Provider.programs.Checkout, "config"))
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("resources: [%s/default]\ncomponents:\n", config)
+	for _, component := range components {
+		text += fmt.Sprintf("- %s/components/%s\n", config, component)
+	}
+	if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+		return err
+	}
+	_, err = l.Provider.Kubectl(ctx, "", "apply", "-k", overlay)
 	return err
 }
 

@@ -1,0 +1,204 @@
+package slices
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	"github.com/liqotech/liqo/pkg/liqo-controller-manager/authentication/forge"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/test/slices/lab"
+)
+
+// TestConsumersAreHeldToTheirPart has the API server refuse what Liqo's role lets a consumer do, and Liqo negotiate as before.
+func TestConsumersAreHeldToTheirPart(t *testing.T) {
+	newPolicy(t, "trusting", `{class: gold, offer: {fixed: {cpu: "8", memory: 8Gi, pods: "20"}}}`)
+	t.Run("slice-status-guard", func(t *testing.T) {
+		s := newSlice(t, rome, "guarded", "gold", amounts{"cpu": "2", "memory": "1Gi", "pods": "5"})
+		s.awaitGrant(t, granted("trusting", amounts{"cpu": "2", "memory": "1Gi", "pods": "5"}))
+		withComponent(t, "slice-status-guard")
+		eventually(t, "a consumer cannot answer itself", func(ctx context.Context) error {
+			return refused(s.answerItself(ctx), metav1.StatusReasonForbidden,
+				"the status of a ResourceSlice is the answer of the cluster that provides, which alone writes it: ask by spec.resources, and wait")
+		})
+		// What was written before that is undone, and nothing is written after it.
+		s.awaitGrant(t, granted("trusting", amounts{"cpu": "2", "memory": "1Gi", "pods": "5"}))
+		requireNegotiation(t, s)
+	})
+	t.Run("served-classes", func(t *testing.T) {
+		withServedClasses(t)
+		s := newSlice(t, rome, "served", "gold", amounts{"cpu": "2", "memory": "1Gi", "pods": "5"})
+		s.awaitGrant(t, granted("trusting", amounts{"cpu": "2", "memory": "1Gi", "pods": "5"}))
+		eventually(t, "a consumer cannot ask for class default", func(ctx context.Context) error {
+			return refused(askAtProvider(ctx, "default"), metav1.StatusReasonInvalid, notServed("default"))
+		})
+		if err := refused(askAtProvider(t.Context(), "silver"), metav1.StatusReasonInvalid, notServed("silver")); err != nil {
+			t.Error(err)
+		}
+
+		t.Run("Liqo's own class is not answered", func(t *testing.T) {
+			own := newSlice(t, rome, "own-class", "default", amounts{"cpu": "64", "memory": "1Gi", "pods": "5"})
+			own.awaitRefusal(t, "default")
+			own.requireNoUse(t)
+			if err := isGone(t.Context(), provider, forge.ResourceSlice(own.name, lab.TenantNamespace(rome.ID))); err != nil {
+				t.Error(err)
+			}
+			own.move(t, "gold")
+			own.awaitGrant(t, capped("granted 6 of 64 cpu: policy trusting gives this cluster at most 8, of which its other slices have 2",
+				amounts{"cpu": "6", "memory": "1Gi", "pods": "5"}))
+		})
+		t.Run("a class that a policy brings is let in", func(t *testing.T) {
+			early := newSlice(t, rome, "early", "silver", amounts{"cpu": "1", "memory": "1Gi", "pods": "5"})
+			early.awaitRefusal(t, "silver")
+			newPolicy(t, "silvern", `{class: silver, offer: {fixed: {cpu: "8", memory: 8Gi, pods: "20"}}}`)
+			early.awaitGrant(t, granted("silvern", amounts{"cpu": "1", "memory": "1Gi", "pods": "5"}))
+		})
+		t.Run("a slice that moves to another class stays as it was", func(t *testing.T) {
+			before, err := s.replica(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.move(t, "platinum")
+			s.awaitRefusal(t, "platinum")
+			s.awaitGrant(t, granted("trusting", amounts{"cpu": "2", "memory": "1Gi", "pods": "5"}))
+			after, err := s.replica(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := differ("what the provider has of it", before.Spec, after.Spec); err != nil {
+				t.Error(err)
+			}
+			s.move(t, "gold")
+		})
+		requireNegotiation(t, s)
+	})
+}
+
+// withComponent installs a component at the provider for the time of the test, and takes it away as docs/install.md says: the admission
+// policy before the list that it reads.
+func withComponent(t *testing.T, component string) {
+	t.Helper()
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		_, err := provider.Kubectl(ctx, "", "delete", "--ignore-not-found", "validatingadmissionpolicybinding,validatingadmissionpolicy", "proffer-"+component)
+		if err := errors.Join(err, clusters.Install(ctx)); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := clusters.Install(t.Context(), component); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// withServedClasses has the list of classes too, and an operator that keeps it.
+func withServedClasses(t *testing.T) {
+	t.Helper()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+		defer cancel()
+		err := lab.Await(ctx, "every class can be asked for again", func(ctx context.Context) error { return askAtProvider(ctx, "default") })
+		if err := errors.Join(err, stopOperator(ctx), startOperator(ctx)); err != nil {
+			t.Error(err)
+		}
+		if _, err := provider.Kubectl(ctx, "", "-n", "proffer-system", "delete", "rolebinding,role,configmap", "proffer-served-classes"); err != nil {
+			t.Error(err)
+		}
+	})
+	withComponent(t, "served-classes")
+	if err := errors.Join(stopOperator(t.Context()), startOperator(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// requireNegotiation shows that slices come, change and go, and certificates are renewed.
+func requireNegotiation(t *testing.T, s slice) {
+	t.Helper()
+	fresh := newSlice(t, rome, "fresh", "gold", amounts{"cpu": "1", "memory": "1Gi", "pods": "5"})
+	fresh.awaitGrant(t, granted("trusting", amounts{"cpu": "1", "memory": "1Gi", "pods": "5"}))
+	fresh.remove(t)
+	s.ask(t, amounts{"cpu": "3", "memory": "1Gi", "pods": "5"})
+	s.awaitGrant(t, granted("trusting", amounts{"cpu": "3", "memory": "1Gi", "pods": "5"}))
+
+	var renews authv1beta1.RenewList
+	if err := provider.Client.List(t.Context(), &renews, client.InNamespace(lab.TenantNamespace(rome.ID))); err != nil || len(renews.Items) != 1 {
+		t.Fatalf("%d Renews, %v, want 1", len(renews.Items), err)
+	}
+	before := &renews.Items[0]
+	if err := provider.Client.Delete(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "Liqo renews the certificate", func(ctx context.Context) error {
+		var after authv1beta1.Renew
+		if err := provider.Client.Get(ctx, client.ObjectKeyFromObject(before), &after); err != nil {
+			return err
+		}
+		if after.UID == before.UID || after.Status.AuthParams == nil {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+}
+
+// answerItself has the consumer write the answer to its own slice at the provider.
+func (s slice) answerItself(ctx context.Context) error {
+	consumer, err := s.consumer.At(ctx, provider)
+	if err != nil {
+		return err
+	}
+	rs, err := s.replica(ctx)
+	if err != nil {
+		return err
+	}
+	rs.Status.Resources["cpu"] = resource.MustParse("999")
+	return consumer.Status().Update(ctx, rs)
+}
+
+// askAtProvider returns what the provider says to a slice of rome's of this class, which is not made.
+func askAtProvider(ctx context.Context, class string) error {
+	consumer, err := rome.At(ctx, provider)
+	if err != nil {
+		return err
+	}
+	rs := forge.ResourceSlice("asked", lab.TenantNamespace(rome.ID))
+	rs.Spec.Class = authv1beta1.ResourceSliceClass(class)
+	return consumer.Create(ctx, rs, client.DryRunAll)
+}
+
+// refused returns an error unless err is this refusal.
+func refused(err error, reason metav1.StatusReason, message string) error {
+	if err == nil {
+		return errors.New("it is not refused")
+	}
+	if apierrors.ReasonForError(err) != reason || !strings.Contains(err.Error(), message) {
+		return fmt.Errorf("%w; want it refused for %s: %s", err, reason, message)
+	}
+	return nil
+}
+
+func notServed(class string) string {
+	return "this cluster does not serve class " + class + ": set spec.class to one that it serves, which its admin knows"
+}
+
+// awaitRefusal waits until the consumer's crd-replicator has said that the provider refuses the class.
+func (s slice) awaitRefusal(t *testing.T, class string) {
+	t.Helper()
+	eventually(t, "Liqo is refused", func(context.Context) error {
+		log, err := s.consumer.Log("crd-replicator")
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(log) {
+			if strings.Contains(line, "with name "+s.name+":") && strings.Contains(line, notServed(class)) {
+				return nil
+			}
+		}
+		return fmt.Errorf("the log of crd-replicator does not tell of it")
+	})
+}
