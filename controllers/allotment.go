@@ -104,8 +104,8 @@ func (a *allotment) input(i int, ours bool) (in grant.Slice, decided bool) {
 		Key: c.key, Consumer: c.consumer, Class: c.class, Created: c.created, Request: c.request, Invalid: len(c.problems) > 0,
 		Granted: granted, Frozen: a.gates[i] == cordoned,
 	}
-	if c.ours != nil {
-		in.GrantedBy = c.ours.policy
+	if from := c.origin(); from != nil {
+		in.GrantedBy, in.GrantedIn = from.policy, from.class
 	}
 	if a.away(i) {
 		in.Class = c.ours.class

@@ -292,6 +292,19 @@ func (c *claim) granted() capacity.Amounts {
 	return out
 }
 
+// origin is the answer that says where what is granted came from, nil if there is none.
+func (c *claim) origin() *given {
+	switch {
+	case c.ours != nil:
+		return c.ours
+	case c.writing != nil:
+		return c.writing
+	case len(c.maybe) > 0:
+		return &c.maybe[len(c.maybe)-1]
+	}
+	return nil
+}
+
 // granted is what an answer grants, nil for nothing. The caller must not change it.
 func (g *given) granted() capacity.Amounts {
 	switch {

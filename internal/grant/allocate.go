@@ -75,8 +75,8 @@ type state struct {
 	// lines are the resources that there is something to say of, sorted; items are the work on them.
 	lines []Line
 	items []item
-	// waits says that what the slice is to be given is still with others.
-	waits bool
+	// waits says that what the slice is to be given is still with others; leaves that what it has is of other nodes.
+	waits, leaves bool
 }
 
 // item is the work on one line of an answer. While it is worked on, Granted is what the slice is given so far, and Listed says that it was
@@ -86,8 +86,8 @@ type item struct {
 	// column is -1 for what no node lists and no policy names: there is nothing to give.
 	column int
 	// want is what is asked for or stands in for it; had is what the slice has; gain is what a raise would give. All are 0 where there is
-	// no column.
-	want, had, gain int64
+	// no column. floor is what may not be taken.
+	want, had, floor, gain int64
 }
 
 func newAllocation(terms *offer.Terms, all []Slice) *allocation {
@@ -266,11 +266,14 @@ func (s *state) give(it *item, amount int64) {
 
 // keepFloor gives a slice what may not be taken from it, whatever there is.
 func (a *allocation) keepFloor(s *state) {
-	g := s.group
+	g, reclaim := s.group, s.group.reclaim()
+	if s.fromElsewhere() && reclaim == offer.Retain {
+		reclaim = offer.Unused // Nothing was granted here yet that could be retained.
+	}
 	for i := range s.items {
 		it := &s.items[i]
 		kept := min(it.had, it.want)
-		switch g.reclaim() {
+		switch reclaim {
 		case offer.Evict:
 			kept = 0
 		case offer.Unused:
@@ -288,11 +291,21 @@ func (a *allocation) keepFloor(s *state) {
 		case offer.Retain:
 		}
 		s.give(it, kept)
+		it.floor = kept
 	}
+}
+
+// fromElsewhere reports whether the slice was of another class when it was granted what it has. Of that it has a claim to nothing here but
+// what its consumer's pods use: who was here before it does not make room.
+func (s *state) fromElsewhere() bool {
+	return s.Granted != nil && s.GrantedIn != "" && s.GrantedIn != s.Class
 }
 
 // keep leaves a slice what it has, as far as there is enough.
 func (s *state) keep() {
+	if s.fromElsewhere() {
+		return
+	}
 	for i := range s.items {
 		it := &s.items[i]
 		if missing := min(it.had, it.want) - it.Granted; missing > 0 {

@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"math"
 	"slices"
 
 	"proffer.dev/proffer/internal/capacity"
@@ -24,7 +25,7 @@ func (a *allocation) lowers() bool {
 
 // moved reports whether what the slice has came from another policy than the one that decides now.
 func (s *state) moved() bool {
-	return s.Granted != nil && s.GrantedBy != "" && (s.group.deal == nil || s.group.deal.Policy.Name != s.GrantedBy)
+	return s.Granted != nil && (s.fromElsewhere() || s.GrantedBy != "" && (s.group.deal == nil || s.group.deal.Policy.Name != s.GrantedBy))
 }
 
 // present is what a group has before the answers are written.
@@ -34,7 +35,8 @@ type present struct {
 }
 
 // deferRaises puts off each raise that needs what others have not given up yet. What a slice has counts until it is known that it was
-// taken back.
+// taken back: in the pool that it came from, and in no other. A slice that moves to other nodes has in the new pool, until there is room, only
+// what may not be taken from it; it does not wait with what it has, or else two that change places would wait for each other.
 func (a *allocation) deferRaises() {
 	account, groups := newAccount(a.terms.Pools, len(a.columns), nil), make(map[*group]*present, len(a.groups))
 	for _, g := range a.groups {
@@ -44,11 +46,13 @@ func (a *allocation) deferRaises() {
 		now := groups[s.group]
 		former := a.former(account, s)
 		for i := range s.items {
-			if it := &s.items[i]; it.had > 0 {
-				now.add(it.column, it.had)
-				for _, total := range former {
-					account.holder(total, s.Consumer).charge(it.column, it.had)
-				}
+			it := &s.items[i]
+			if it.had == 0 {
+				continue
+			}
+			now.add(it.column, s.here(it))
+			for _, total := range former {
+				account.holder(total, s.Consumer).charge(it.column, it.had)
 			}
 		}
 	}
@@ -56,14 +60,33 @@ func (a *allocation) deferRaises() {
 		now := groups[s.group]
 		for i := range s.items {
 			it := &s.items[i]
-			s.waits = s.waits || it.Granted > it.had && now.lacks(s, it)
+			more := it.Granted - s.here(it)
+			if more <= 0 {
+				continue
+			}
+			if most := now.most(s, it); more > most {
+				if s.leaves {
+					it.Granted -= more - most
+					it.bind(bounded{by: Awaited})
+				} else {
+					s.waits = true
+				}
+			}
 		}
 		for i := range s.items {
-			if it := &s.items[i]; it.Granted > it.had && !s.waits {
-				now.add(it.column, it.Granted-it.had)
+			if it := &s.items[i]; it.Granted > s.here(it) && !s.waits {
+				now.add(it.column, it.Granted-s.here(it))
 			}
 		}
 	}
+}
+
+// here is what a slice has in the pool that it is given from now.
+func (s *state) here(it *item) int64 {
+	if s.leaves {
+		return it.floor
+	}
+	return it.had
 }
 
 func (p *present) add(column int, amount int64) {
@@ -71,38 +94,45 @@ func (p *present) add(column int, amount int64) {
 	p.stake.charge(column, amount)
 }
 
-// lacks reports whether there is not enough yet for a raise.
-func (p *present) lacks(s *state, it *item) bool {
+// most is how much of a raise there is enough for now.
+func (p *present) most(s *state, it *item) int64 {
+	most := int64(math.MaxInt64)
 	if s.group.deal == nil || s.group.offered[it.column] == nil {
-		return false
+		return most
 	}
-	step, more := s.group.offered[it.column], it.Granted-it.had
-	if limit, by := limitOf(step); by != Unbound && more > max(0, limit-p.granted[it.column]) {
-		return true
+	step := s.group.offered[it.column]
+	if limit, by := limitOf(step); by != Unbound {
+		most = max(0, limit-p.granted[it.column])
 	}
-	return step.Source == offer.FromNodes && more > p.stake.grantable(it.column, s.group.reclaim())
+	if step.Source == offer.FromNodes {
+		most = min(most, p.stake.grantable(it.column, s.group.reclaim()))
+	}
+	return most
 }
 
 // former are the commitments, beside those of the pool that it is given from now, that what a slice has counts in where it came from another
-// policy: those of that one, or all where it is gone.
+// policy: those of that one, or all where it is gone. It notes whether the slice leaves for other nodes.
 func (a *allocation) former(account *account, s *state) []*commitments {
 	if !s.moved() {
 		return nil
 	}
-	var own, former []*commitments
-	if in := s.group.pool(); in >= 0 {
-		own = account.pools[in].charged
-	}
-	gone := !a.terms.InForce(s.GrantedBy)
+	gone := s.GrantedBy == "" || !a.terms.InForce(s.GrantedBy)
+	var former []*commitments
 	for i := range account.pools {
 		p := &account.pools[i]
 		if !gone && p.Policy != s.GrantedBy {
 			continue
 		}
 		for _, total := range p.charged {
-			if !slices.Contains(own, total) && !slices.Contains(former, total) {
+			if !slices.Contains(former, total) {
 				former = append(former, total)
 			}
+		}
+	}
+	if in := s.group.pool(); in >= 0 {
+		own := &account.pools[in]
+		if s.leaves = !slices.Contains(former, own.total); !s.leaves {
+			former = slices.DeleteFunc(former, func(c *commitments) bool { return slices.Contains(own.charged, c) })
 		}
 	}
 	return former

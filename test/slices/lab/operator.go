@@ -31,11 +31,12 @@ func (l *Lab) Install(ctx context.Context, components ...string) error {
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("resources: [%s/default]\ncomponents:\n", config)
+	var text strings.Builder
+	fmt.Fprintf(&text, "resources: [%s/default]\ncomponents:\n", config)
 	for _, component := range components {
-		text += fmt.Sprintf("- %s/components/%s\n", config, component)
+		fmt.Fprintf(&text, "- %s/components/%s\n", config, component)
 	}
-	if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(text.String()), 0o600); err != nil {
 		return err
 	}
 	_, err = l.Provider.Kubectl(ctx, "", "apply", "-k", overlay)
