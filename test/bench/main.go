@@ -26,7 +26,7 @@ func main() {
 	var o options
 	var only string
 	flag.BoolVar(&o.short, "short", false, "measure so little that it takes seconds and the figures say nothing")
-	flag.StringVar(&o.operator, "operator", "", "the operator to measure, for push; built from this module if it is not given")
+	flag.StringVar(&o.operator, "operator", "", "the operator to measure, for push and slices; built from this module if it is not given")
 	flag.StringVar(&only, "only", "", "measure only these, separated by commas: "+strings.Join(names(), ", "))
 	flag.Parse()
 	if only != "" {
@@ -71,6 +71,7 @@ var parts = []part{
 	{"events", measureEvents},
 	{"table", measureTable},
 	{"push", measurePush},
+	{"slices", measureSlices},
 }
 
 func names() []string {

@@ -69,7 +69,7 @@ func TestEveryFigureIsMeasured(t *testing.T) {
 
 func TestWhatIsNotMeasuredIsRefused(t *testing.T) {
 	_, err := run(t.Context(), options{only: []string{"reads", "writes"}}, t.Output(), t.Output())
-	want := `"writes" is not measured: write some of reads, evaluate, grants, events, table, push`
+	want := `"writes" is not measured: write some of reads, evaluate, grants, events, table, push, slices`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -104,6 +104,42 @@ func TestFiguresReadWell(t *testing.T) {
 	} {
 		if got != want {
 			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+func TestTheTimesOfASliceArePartedBetweenLiqoAndUs(t *testing.T) {
+	const ms = 1e6
+	r := &report{}
+	// The first slice warms everything up.
+	err := reportSlices(r, []byte(`[
+		[1, 30000000, 20000000], [1, 60000000, 50000000], [1, 80000000, 60000000],
+		[1, 84000000, 64000000], [1, 90000000, 70000000], [1, 110000000, 100000000]]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := [][]string{
+		{"the provider has the replica (Liqo)", span(30 * ms), span(30 * ms)},
+		{"Liqo has authenticated it (Liqo)", span(60 * ms), span(60 * ms)},
+		{"the operator has accepted it", span(80 * ms), span(80 * ms)},
+		{"the provider has the quota (Liqo)", span(84 * ms), span(84 * ms)},
+		{"the consumer sees that it is accepted (Liqo)", span(90 * ms), span(90 * ms)},
+		{"the consumer has the virtual node (Liqo)", span(110 * ms), span(110 * ms)},
+		{"the operator's part: from authenticated to accepted", span(20 * ms), span(20 * ms)},
+	}
+	if diff := cmp.Diff(want, r.sections[0].rows); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+	wantRatios := []ratio{
+		{what: "the operator's part of a slice", of: "from create to accepted", value: 0.25, low: 1.0 / 6, high: 0.25},
+		{what: "the operator's part of a slice", of: "from create to the virtual node", value: 20.0 / 110, low: 0.1, high: 20.0 / 110},
+	}
+	if diff := cmp.Diff(wantRatios, r.ratios, cmp.AllowUnexported(ratio{})); diff != "" {
+		t.Errorf("ratios (-want +got):\n%s", diff)
+	}
+	for _, text := range []string{"", "[]", "[[1, 2]]", "[[1], [1], [1], [1], [1], [1]]", "[[1, 2], [1], [1, 2], [1, 2], [1, 2], [1, 2]]"} {
+		if err := reportSlices(&report{}, []byte(text)); err == nil {
+			t.Errorf("%q is taken for times", text)
 		}
 	}
 }

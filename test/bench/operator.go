@@ -44,10 +44,8 @@ func startCluster(ctx context.Context, operator string, progress io.Writer) (c *
 	}()
 	if c.operator == "" {
 		c.operator = filepath.Join(c.work, "proffer")
-		build := exec.CommandContext(ctx, "go", "build", "-o", c.operator, "./cmd/proffer")
-		build.Dir = root
-		if text, err := build.CombinedOutput(); err != nil {
-			return c, fmt.Errorf("building the operator: %w\n%s", err, text)
+		if err := buildOperator(ctx, root, c.operator); err != nil {
+			return c, err
 		}
 	}
 	if c.plane, err = controlplane.Start(ctx, controlplane.Options{
@@ -61,6 +59,15 @@ func startCluster(ctx context.Context, operator string, progress io.Writer) (c *
 	}
 	c.client, err = newClient(c)
 	return c, err
+}
+
+func buildOperator(ctx context.Context, root, program string) error {
+	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/proffer")
+	build.Dir = root
+	if text, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the operator: %w\n%s", err, text)
+	}
+	return nil
 }
 
 func (c *cluster) stop() error {

@@ -72,15 +72,21 @@ func TestADrainFreesWhatWasGranted(t *testing.T) {
 	})
 
 	setCondition(t, rome, authv1beta1.TenantConditionActive)
-	consumer, err := rome.At(t.Context(), provider)
-	if err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the consumer has its rights again", func(ctx context.Context) error {
-		return consumer.List(ctx, &authv1beta1.ResourceSliceList{}, client.InNamespace(lab.TenantNamespace(rome.ID)))
-	})
+	awaitRights(t, rome)
 	leaving.ask(t, amounts{"cpu": "5", "memory": "1Gi", "pods": "5"})
 	leaving.awaitAnswer(t, denied("denied: 5 cpu asked, but policy drained leaves 0 for this cluster"))
 	waiting.remove(t)
 	leaving.awaitGrant(t, granted("drained", amounts{"cpu": "5", "memory": "1Gi", "pods": "5"}))
+}
+
+// awaitRights waits until a consumer may ask the provider for something, which it may not while it is drained.
+func awaitRights(t *testing.T, c *lab.Cluster) {
+	t.Helper()
+	consumer, err := c.At(t.Context(), provider)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the consumer has its rights again", func(ctx context.Context) error {
+		return consumer.List(ctx, &authv1beta1.ResourceSliceList{}, client.InNamespace(lab.TenantNamespace(c.ID)))
+	})
 }

@@ -2,8 +2,10 @@ package slices
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -26,14 +28,24 @@ var steps = []string{
 }
 
 // TestTimesFromCreateToUse prints when each step was seen, after the consumer's create. It is no benchmark: it shows what of the wait is Liqo's.
+// With PROFFER_TIMES it is the measuring part of one: it writes the times of more slices to that file.
 func TestTimesFromCreateToUse(t *testing.T) {
-	const rounds = 8
+	rounds, file := 8, os.Getenv("PROFFER_TIMES")
+	if file != "" {
+		rounds = 100
+	}
 	newPolicy(t, "timed", `{class: gold, offer: {fixed: {cpu: "64", memory: 64Gi, pods: "200"}}}`)
 	taken := make([][]time.Duration, len(steps))
 	for i := range rounds {
-		for step, at := range timeOne(t, fmt.Sprintf("timed-%d", i)) {
-			taken[step] = append(taken[step], at)
-		}
+		// What follows a slice ends with it.
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			for step, at := range timeOne(t, fmt.Sprintf("timed-%d", i)) {
+				taken[step] = append(taken[step], at)
+			}
+		})
+	}
+	if file != "" {
+		writeTimes(t, file, taken)
 	}
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
@@ -44,6 +56,18 @@ func TestTimesFromCreateToUse(t *testing.T) {
 	}
 	_ = w.Flush()
 	t.Logf("of %d slices, one after the other:\n%s", rounds, &table)
+}
+
+// writeTimes writes the times of the steps, in nanoseconds, as a list for each step with one of each slice.
+func writeTimes(t *testing.T, file string, taken [][]time.Duration) {
+	t.Helper()
+	data, err := json.Marshal(taken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // timeOne has a slice made and returns when each step was first seen.

@@ -1,0 +1,150 @@
+package slices
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	"github.com/liqotech/liqo/pkg/liqo-controller-manager/authentication/forge"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/test/slices/lab"
+)
+
+// TestThePageTellsWhatIsSeen applies the policy and the slice of docs/slices.md and goes through the steps of its table.
+func TestThePageTellsWhatIsSeen(t *testing.T) {
+	page := readPage(t)
+	newNode(t, "gold", amounts{"cpu": "16", "memory": "64Gi", "pods": "110"})
+	policy := page.object(t, "ResourcePolicy")
+	create(t, policy)
+	goldWith := func(edit func(spec map[string]any)) {
+		t.Helper()
+		changed := policy.DeepCopy()
+		edit(changed.Object["spec"].(map[string]any))
+		patch(t, provider, emptyPolicy("gold"), "/spec", changed.Object["spec"])
+	}
+	limitTo1 := func(spec map[string]any) { spec["offer"].(map[string]any)["max"] = map[string]any{"cpu": "1"} }
+	s := slice{rome, "mine"}
+	t.Cleanup(func() { s.remove(t) })
+	askFor := func(cpu string) { s.ask(t, amounts{"cpu": cpu, "memory": "8Gi", "pods": "20"}) }
+
+	steps := []func(){
+		func() {
+			if err := rome.Client.Create(t.Context(), page.object(t, "ResourceSlice"), strict); err != nil {
+				t.Fatal(err)
+			}
+		},
+		func() { askFor("12") },
+		func() { askFor("4") },
+		func() { askFor("-1") },
+		func() {
+			askFor("4")
+			newPod(t, rome, "running", "gold", amounts{"cpu": "2", "memory": "1Gi"})
+			goldWith(limitTo1)
+		},
+		func() { goldWith(func(spec map[string]any) { limitTo1(spec); spec["reclaim"] = "Evict" }) },
+		func() { goldWith(func(map[string]any) {}) },
+		func() { setCondition(t, rome, authv1beta1.TenantConditionCordoned) },
+		func() { askFor("5") },
+		func() { setCondition(t, rome, authv1beta1.TenantConditionActive) },
+		func() { setCondition(t, rome, authv1beta1.TenantConditionDrained) },
+		func() {
+			setCondition(t, rome, authv1beta1.TenantConditionActive)
+			awaitRights(t, rome)
+		},
+		func() {
+			patch(t, rome, forge.ResourceSlice(s.name, lab.TenantNamespace(provider.ID)), "/metadata/annotations/again", "1")
+		},
+		func() {
+			pod := &unstructured.Unstructured{}
+			pod.SetAPIVersion("v1")
+			pod.SetKind("Pod")
+			pod.SetNamespace("default")
+			pod.SetName("running")
+			if err := errors.Join(provider.Client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)), provider.Client.Delete(t.Context(), policy)); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}
+	if len(steps) != len(page.rows) {
+		t.Fatalf("%d rows in the table, want %d", len(page.rows), len(steps))
+	}
+	for i, row := range page.rows {
+		steps[i]()
+		eventually(t, "after the step "+row.step, func(ctx context.Context) error {
+			got, err := s.row(ctx)
+			if err != nil {
+				return err
+			}
+			return differ("the row", row.seen, got)
+		})
+	}
+}
+
+// A page is what docs/slices.md shows.
+type page struct {
+	text string
+	rows []row
+}
+
+// A row is one of the table of what the consumer sees: what is done, and the cells of what is seen then.
+type row struct{ step, seen string }
+
+func readPage(t *testing.T) page {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/slices.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := page{text: string(text)}
+	_, table, _ := strings.Cut(p.text, "| step | the slice says | node | Quota |\n|---|---|---|---|\n")
+	for line := range strings.Lines(table) {
+		step, seen, ok := strings.Cut(strings.Trim(line, "| \n"), " | ")
+		if !ok {
+			break
+		}
+		p.rows = append(p.rows, row{step, seen})
+	}
+	return p
+}
+
+// object is the whole object of this kind that the page shows.
+func (p page) object(t *testing.T, kind string) *unstructured.Unstructured {
+	t.Helper()
+	for _, block := range regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllStringSubmatch(p.text, -1) {
+		if u := (&unstructured.Unstructured{Object: parse(t, block[1])}); u.GetKind() == kind {
+			return u
+		}
+	}
+	t.Fatalf("the page shows no %s", kind)
+	return nil
+}
+
+// row is what is seen of the slice, in the form of the page's table.
+func (s slice) row(ctx context.Context) (string, error) {
+	rs, err := s.seen(ctx)
+	if err != nil {
+		return "", err
+	}
+	node, quota := s.emptyVirtualNode(), s.emptyQuota()
+	if err := s.consumer.Client.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {
+		return "", err
+	}
+	if err := client.IgnoreNotFound(provider.Client.Get(ctx, client.ObjectKeyFromObject(quota), quota)); err != nil {
+		return "", err
+	}
+	a := answerOf(rs)
+	held := cmp.Or(amountsOf(quota.Spec.Resources)["cpu"], "none")
+	if ptr.Deref(quota.Spec.Cordoned, false) {
+		held += ", cordoned"
+	}
+	return fmt.Sprintf("%s, `%s`: %s | %s | %s", a.Status, a.Reason, a.Message, amountsOf(node.Spec.ResourceQuota.Hard)["cpu"], held), nil
+}
