@@ -14,6 +14,8 @@ import (
 const (
 	// reasonPrefix makes the reasons of our conditions ours: another controller may answer other classes.
 	reasonPrefix = "Proffer"
+	// maxAnswered is more resources than an answer of ours ever names: what names more was written by somebody else.
+	maxAnswered = 4 * maxRequested
 	// messageInterval is the least time between two writes to a slice where only the message differs: what remains of a pool comes and goes.
 	messageInterval = 10 * time.Second
 )
@@ -22,7 +24,7 @@ const (
 // has answered, are none of it: one that another cluster made is known by its labels, or else by where it is.
 func (g *gates) ours(owners map[string]string, s *slice) bool {
 	made := s.originOK || s.consumer != "" && s.consumer == owners[s.namespace]
-	return made && s.answer.verdict != unanswered && strings.HasPrefix(s.answer.reason, reasonPrefix)
+	return made && len(s.answer.resources) <= maxAnswered && s.answer.verdict != unanswered && strings.HasPrefix(s.answer.reason, reasonPrefix)
 }
 
 // allotment is what one evaluation decided on the slices.
@@ -69,7 +71,8 @@ func (s *sliceSources) allot(terms *offer.Terms) *allotment {
 	owners := s.gates.owners.all()
 	a.gates = s.gates.decide(owners, a.claims)
 	a.serving = make([]bool, len(a.claims))
-	var asked []grant.Slice
+	asked := make([]grant.Slice, 0, len(a.claims))
+	a.of = make([]int, 0, len(a.claims))
 	for i := range a.claims {
 		c := &a.claims[i]
 		a.serving[i] = c.class != "" && c.class != liqoClass && terms.Serves(c.class)
@@ -101,8 +104,8 @@ func (a *allotment) input(i int, ours bool) (in grant.Slice, decided bool) {
 		Key: c.key, Consumer: c.consumer, Class: c.class, Created: c.created, Request: c.request, Invalid: len(c.problems) > 0,
 		Granted: granted, Frozen: a.gates[i] == cordoned,
 	}
-	if c.ours != nil {
-		in.GrantedBy = c.ours.policy
+	if from := c.origin(); from != nil {
+		in.GrantedBy, in.GrantedIn = from.policy, from.class
 	}
 	if a.away(i) {
 		in.Class = c.ours.class
@@ -160,11 +163,8 @@ func (c *claim) void() capacity.Amounts {
 
 // count adds what a slice has, or is about to have, to what is granted.
 func (a *allotment) count(asked *grant.Slice, decided *grant.Answer) {
-	granted, next := asked.Granted, capacity.Amounts(nil)
-	if a.term > 0 && decided.Verdict == grant.Accept {
-		next = decided.Amounts()
-	}
-	if granted == nil && next == nil {
+	next := a.term > 0 && decided.Verdict == grant.Accept
+	if asked.Granted == nil && !next {
 		return
 	}
 	sums := a.grants[asked.Class]
@@ -178,17 +178,15 @@ func (a *allotment) count(asked *grant.Slice, decided *grant.Answer) {
 		sums[asked.Consumer] = sum
 	}
 	some := false
-	add := func(name string) {
-		amount := max(granted[name], next[name])
-		some = some || amount > 0
-		sum[name] = capacity.Sum(sum[name], amount)
-	}
-	for name := range granted {
-		add(name)
-	}
-	for name := range next {
-		if _, counted := granted[name]; !counted {
-			add(name)
+	for i := range decided.Lines { // What is granted has a line each.
+		l := &decided.Lines[i]
+		amount, granted := asked.Granted[l.Resource]
+		if next && l.Listed {
+			amount, granted = max(amount, l.Granted), true
+		}
+		if granted {
+			some = some || amount > 0
+			sum[l.Resource] = capacity.Sum(sum[l.Resource], amount)
 		}
 	}
 	if decided.Policy == nil || !some {
@@ -202,49 +200,6 @@ func (a *allotment) count(asked *grant.Slice, decided *grant.Answer) {
 	under.slices++
 	under.consumers[asked.Consumer] = grantOf{slices: under.consumers[asked.Consumer].slices + 1, amounts: sum}
 	a.byPolicy[decided.Policy.Name] = under
-}
-
-// compose says a decision in the words of a ResourceSlice's status.
-func (s *sliceSources) compose(c *claim, decided *grant.Answer) given {
-	g := given{
-		answer: answer{
-			verdict: denied, reason: reasonPrefix + decided.Reason(),
-			message: shorten(decided.Explain(strings.Join(c.problems, "; ")), maxMessage),
-		},
-		class: c.class, at: time.Now(),
-	}
-	if decided.Policy != nil {
-		g.policy = decided.Policy.Name
-	}
-	if decided.Verdict != grant.Accept {
-		return g
-	}
-	g.verdict, g.resources = accepted, decided.Amounts()
-	if decided.Policy == nil {
-		// Only the amounts are withdrawn: pods that still run keep their storage.
-		if c.ours != nil {
-			was := &c.ours.answer
-			g.storageClasses, g.ingressClasses, g.loadBalancerClasses = was.storageClasses, was.ingressClasses, was.loadBalancerClasses
-			g.nodeLabels, g.nodeSelector = was.nodeLabels, was.nodeSelector
-		}
-		return g
-	}
-	with := &decided.Policy.Slices
-	g.storageClasses = firstIsDefault(with.StorageClasses)
-	if with.StorageClasses == nil {
-		g.storageClasses = s.storageClasses()
-	}
-	g.ingressClasses, g.loadBalancerClasses = firstIsDefault(with.IngressClasses), firstIsDefault(with.LoadBalancerClasses)
-	g.nodeLabels, g.nodeSelector = with.NodeLabels, with.NodeSelector
-	return g
-}
-
-func firstIsDefault(names []string) []namedClass {
-	var out []namedClass
-	for i, name := range names {
-		out = append(out, namedClass{name: name, isDefault: i == 0})
-	}
-	return out
 }
 
 // only reports whether two answers differ in their message alone.

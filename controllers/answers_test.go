@@ -498,6 +498,37 @@ func TestRequestsThatMakeNoSense(t *testing.T) {
 	answered(t, hostile, "Accepted Granted cpu=1")
 }
 
+func TestANewLeaderTellsItsOwnAnswersFromOthers(t *testing.T) {
+	many := capacity.Amounts{}
+	for i := range maxAnswered + 1 {
+		many[fmt.Sprint("example.com/r", i)] = 1
+	}
+	ofRome := map[string]string{metav1.NamespaceDefault: "rome"}
+	mine := given{answer: answer{verdict: accepted, reason: "ProfferCapped", resources: capacity.Amounts{"cpu": 1}}}
+	unlabelled := func(s *authv1beta1.ResourceSlice) { s.Labels = nil }
+	for _, tc := range []struct {
+		name   string
+		owners map[string]string
+		with   []func(*authv1beta1.ResourceSlice)
+		want   bool
+	}{
+		{"ours", ofRome, []func(*authv1beta1.ResourceSlice){holding(mine)}, true},
+		{"ours, before namespaces are known", nil, []func(*authv1beta1.ResourceSlice){holding(mine)}, true},
+		{"ours, of a consumer that took off the labels", ofRome, []func(*authv1beta1.ResourceSlice){holding(mine), unlabelled}, true},
+		{"a provider's answer to this cluster's own", map[string]string{metav1.NamespaceDefault: "milan"}, []func(*authv1beta1.ResourceSlice){holding(mine), unlabelled}, false},
+		{"Liqo's", ofRome, []func(*authv1beta1.ResourceSlice){holding(given{answer: answer{verdict: accepted, reason: "ResourceSliceResourcesAccepted"}})}, false},
+		{"none", ofRome, nil, false},
+		{"more resources than there ever are", ofRome, []func(*authv1beta1.ResourceSlice){holding(given{answer: answer{verdict: accepted, reason: "ProfferCapped", resources: many}})}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := known(t, "s", "a", 1, tc.with...)
+			if got := newGates().ours(tc.owners, &s); got != tc.want {
+				t.Errorf("ours: %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestANewLeaderKeepsWhatWasGranted(t *testing.T) {
 	useSlices(t)
 	goldNode(t, "gold-1", "cpu", "8")

@@ -262,8 +262,12 @@ func (b *sliceBook) unwritten(to *claim, g *given, certain bool, wait func(faile
 	return left
 }
 
-// granted is what counts as granted to a slice: what it was answered, and what it may have been. Nil is nothing.
+// granted is what counts as granted to a slice: what it was answered, and what it may have been. Nil is nothing. The caller must not
+// change it.
 func (c *claim) granted() capacity.Amounts {
+	if c.writing == nil && c.maybe == nil {
+		return c.ours.granted()
+	}
 	var out capacity.Amounts
 	count := func(a *answer) {
 		if a.verdict != accepted {
@@ -286,6 +290,30 @@ func (c *claim) granted() capacity.Amounts {
 		count(&c.maybe[i].answer)
 	}
 	return out
+}
+
+// origin is the answer that says where what is granted came from, nil if there is none.
+func (c *claim) origin() *given {
+	switch {
+	case c.ours != nil:
+		return c.ours
+	case c.writing != nil:
+		return c.writing
+	case len(c.maybe) > 0:
+		return &c.maybe[len(c.maybe)-1]
+	}
+	return nil
+}
+
+// granted is what an answer grants, nil for nothing. The caller must not change it.
+func (g *given) granted() capacity.Amounts {
+	switch {
+	case g == nil || g.verdict != accepted:
+		return nil
+	case g.resources == nil:
+		return capacity.Amounts{}
+	}
+	return g.resources
 }
 
 // newer compares versions of objects of one kind. Where they are not numbers, as those of the API server are, whatever is told last is newer.

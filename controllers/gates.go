@@ -106,8 +106,14 @@ func (g *gates) decide(owners map[string]string, list []claim) []decision {
 		tenants[t.namespace] = append(tenants[t.namespace], t)
 	}
 	out := make([]decision, len(list))
+	var namespace, owner string
+	var within []tenantState
 	for i := range list {
-		out[i] = gate(&list[i].slice, owners[list[i].namespace], tenants[list[i].namespace])
+		s := &list[i].slice
+		if s.namespace != namespace { // Those of a namespace follow each other.
+			namespace, owner, within = s.namespace, owners[s.namespace], tenants[s.namespace]
+		}
+		out[i] = gate(s, owner, within)
 	}
 	return out
 }

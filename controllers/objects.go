@@ -12,6 +12,8 @@ type objects[T comparable] struct {
 	parse func(*unstructured.Unstructured) T
 	mu    sync.Mutex
 	byKey map[string]T
+	// told is a copy of byKey that others have, nil when it is no longer the same.
+	told map[string]T
 }
 
 func newObjects[T comparable](parse func(*unstructured.Unstructured) T) *objects[T] {
@@ -23,8 +25,11 @@ func (o *objects[T]) set(u *unstructured.Unstructured) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	was, known := o.byKey[key]
-	o.byKey[key] = now
-	return !known || was != now
+	if known && was == now {
+		return false
+	}
+	o.byKey[key], o.told = now, nil
+	return true
 }
 
 func (o *objects[T]) remove(u *unstructured.Unstructured) bool {
@@ -32,6 +37,7 @@ func (o *objects[T]) remove(u *unstructured.Unstructured) bool {
 	defer o.mu.Unlock()
 	_, known := o.byKey[objectKey(u)]
 	delete(o.byKey, objectKey(u))
+	o.told = nil
 	return known
 }
 
@@ -39,11 +45,15 @@ func (o *objects[T]) removeAll() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	clear(o.byKey)
+	o.told = nil
 }
 
-// all is what the objects say by now. The caller may change it.
+// all is what the objects say by now. The caller must not change it.
 func (o *objects[T]) all() map[string]T {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return maps.Clone(o.byKey)
+	if o.told == nil {
+		o.told = maps.Clone(o.byKey)
+	}
+	return o.told
 }

@@ -39,9 +39,10 @@ type sliceWriter struct {
 	client  dynamic.Interface
 	sources *sliceSources
 	// wake has everything evaluated anew.
-	wake   func()
-	alarm  *alarm
-	events *sliceAnnouncer
+	wake     func()
+	alarm    *alarm
+	composer *composer
+	events   *sliceAnnouncer
 	// writes are counted by result, restores by nothing.
 	writes   *prometheus.CounterVec
 	restores prometheus.Counter
@@ -52,7 +53,7 @@ type sliceWriter struct {
 
 func newSliceWriter(client dynamic.Interface, sources *sliceSources, batch *Batch, events *sliceAnnouncer, log logr.Logger) *sliceWriter {
 	return &sliceWriter{
-		client: client, sources: sources, wake: batch.WakeNow, alarm: newAlarm(batch.WakeNow), events: events, log: log,
+		client: client, sources: sources, wake: batch.WakeNow, alarm: newAlarm(batch.WakeNow), composer: newComposer(), events: events, log: log,
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "proffer_slice_writes_total", Help: "Answers written to ResourceSlices, by result: written, conflict or failed.",
 		}, []string{"result"}),
@@ -135,6 +136,7 @@ func (w *sliceWriter) commit(a *allotment) {
 		w.events.shut(&a.claims[i], a.gates[i], a.serving[i])
 	}
 	now := time.Now()
+	w.composer.begin(a.claims, w.sources.storageClasses())
 	for j, i := range a.of {
 		if a.open(i) {
 			w.bring(a.term, &a.claims[i], &a.answers[j], now)
@@ -148,18 +150,31 @@ func (w *sliceWriter) bring(term int, c *claim, decided *grant.Answer, now time.
 	if c.writing != nil {
 		return
 	}
-	g := w.sources.compose(c, decided)
 	if decided.Verdict == grant.Wait {
-		if c.ours == nil || c.ours.class != c.class {
-			return
-		}
-		g = *c.ours // It stays as it is, which somebody else may have changed.
-	}
-	if equal(g.answer, c.answer) {
-		if c.ours == nil || c.ours.policy != g.policy || c.ours.class != g.class || !equal(c.ours.answer, g.answer) {
-			w.sources.book.keep(term, c, g)
+		if c.ours != nil && c.ours.class == c.class {
+			w.put(term, c, *c.ours, now) // It stays as it is, which somebody else may have changed.
 		}
 		return
+	}
+	said := w.composer.say(c, decided)
+	if said.settled(c) {
+		return
+	}
+	g := said.given
+	g.at = now
+	if w.put(term, c, g, now) {
+		said.settles(c)
+	}
+}
+
+// put has an answer written to a slice, now or later, and reports whether there is nothing to be done.
+func (w *sliceWriter) put(term int, c *claim, g given, now time.Time) (settled bool) {
+	if equal(g.answer, c.answer) {
+		settled = c.ours != nil && c.ours.policy == g.policy && c.ours.class == g.class && equal(c.ours.answer, g.answer)
+		if !settled {
+			w.sources.book.keep(term, c, g)
+		}
+		return settled
 	}
 	left := c.until.Sub(now)
 	if c.ours != nil && onlyMessage(g.answer, c.answer) && equal(c.ours.answer, c.answer) {
@@ -167,11 +182,12 @@ func (w *sliceWriter) bring(term int, c *claim, decided *grant.Answer, now time.
 	}
 	if left > 0 {
 		w.alarm.in(left)
-		return
+		return false
 	}
 	if w.sources.book.start(term, c, g) {
 		w.queue.Load().Add(c.key)
 	}
+	return false
 }
 
 // write writes the answer that is booked for a slice.

@@ -112,21 +112,28 @@ func (c *Cluster) pidFile() string { return filepath.Join(c.work, "kube-apiserve
 // killAPIServer kills the server that the script last started. It is no error if
 // there is none.
 func (c *Cluster) killAPIServer() error {
-	data, err := os.ReadFile(c.pidFile())
+	err := c.signalAPIServer(syscall.SIGKILL)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
-	} else if err != nil {
+	}
+	if err != nil && !errors.Is(err, syscall.ESRCH) {
+		return err
+	}
+	// Its number may be another's from now on.
+	return os.Remove(c.pidFile())
+}
+
+// signalAPIServer sends a signal to the server that the script last started.
+func (c *Cluster) signalAPIServer(signal syscall.Signal) error {
+	data, err := os.ReadFile(c.pidFile())
+	if err != nil {
 		return err
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
 	if err != nil {
 		return err
 	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-		return err
-	}
-	// Its number may be another's from now on.
-	return os.Remove(c.pidFile())
+	return syscall.Kill(pid, signal)
 }
 
 func newEnvironment(assets, work string, opts Options) *envtest.Environment {
@@ -193,6 +200,23 @@ func (c *Cluster) StopAPIServer() error {
 func (c *Cluster) StartAPIServer() error {
 	if err := c.env.ControlPlane.APIServer.Start(); err != nil {
 		return fmt.Errorf("start kube-apiserver again: %w", err)
+	}
+	return nil
+}
+
+// FreezeAPIServer has kube-apiserver stand still: connections stay open, and
+// nothing is answered, until ThawAPIServer.
+func (c *Cluster) FreezeAPIServer() error {
+	if err := c.signalAPIServer(syscall.SIGSTOP); err != nil {
+		return fmt.Errorf("freeze kube-apiserver: %w", err)
+	}
+	return nil
+}
+
+// ThawAPIServer has it go on with whatever was sent meanwhile.
+func (c *Cluster) ThawAPIServer() error {
+	if err := c.signalAPIServer(syscall.SIGCONT); err != nil {
+		return fmt.Errorf("thaw kube-apiserver: %w", err)
 	}
 	return nil
 }

@@ -1,6 +1,8 @@
 package grant
 
 import (
+	"slices"
+
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
 )
@@ -10,28 +12,54 @@ import (
 type account struct {
 	pools []pool
 	width int
+
+	rows    slab[int64]
+	holders slab[holder]
+	lists   slab[*holder]
+	stakes  slab[stake]
 }
 
 // pool is the account of one pool. It is charged with what is granted from it, and with what is granted from pools that share nodes with it.
 type pool struct {
 	offer.PolicyPool
-	// own is charged with what is granted from this pool alone, total with all. For a pool that overlaps no other they are the same.
+	// own is charged with what is granted from this pool alone, total with all. For a pool that overlaps no other they are the same. Pools of
+	// the same nodes share their total.
 	own, total *commitments
-	// ceiling is how far total may go where it is charged from elsewhere: see ceilingOf.
-	ceiling capacity.Row
+	// charged are the totals of all pools that share nodes with this one, itself included where it has nodes.
+	charged []*commitments
+}
+
+// sort tells apart the totals of pools.
+type sort struct {
+	nodes int
+	// used is whether use counts.
+	used bool
 }
 
 // commitments are one way to charge a pool.
 type commitments struct {
-	sum     capacity.Row
+	sum capacity.Row
+	// ceiling is how far the sum may go where it is charged from elsewhere: see ceilingOf.
+	ceiling capacity.Row
+	used    map[string]capacity.Row
 	holders map[string]*holder
 }
 
 // holder is what one consumer has of a pool.
 type holder struct {
+	of            *commitments
 	granted, used capacity.Row
 	// lenient leaves used out of the account for now.
 	lenient bool
+}
+
+// stake is what a consumer has of the pool that it is given from and of those beside it, so that it is looked up once. Where there is no pool
+// it is nil.
+type stake struct {
+	pool       *pool
+	own, total *holder
+	// charged are those in the totals that the pool charges.
+	charged []*holder
 }
 
 // consumerIn is a consumer in one of the pools.
@@ -43,14 +71,25 @@ type consumerIn struct {
 // newAccount starts with the use of all consumers, but for those that are lenient in a pool.
 func newAccount(pools []offer.PolicyPool, width int, lenient map[consumerIn]struct{}) *account {
 	a := &account{pools: make([]pool, len(pools)), width: width}
+	totals := map[sort]*commitments{}
 	for i := range pools {
-		p := &a.pools[i]
-		p.PolicyPool, p.ceiling = pools[i], pools[i].Capacity
-		p.total = a.newCommitments(i, pools[i].Used, lenient)
-		p.own = p.total
+		p, of := &a.pools[i], sort{pools[i].Nodes, pools[i].Used != nil}
+		p.PolicyPool = pools[i]
+		if totals[of] == nil {
+			totals[of] = a.newCommitments(i, lenient)
+			totals[of].ceiling = ceilingOf(pools, i)
+		}
+		p.total, p.own = totals[of], totals[of]
 		if p.shared() {
-			p.own = a.newCommitments(i, pools[i].Used, lenient)
-			p.ceiling = ceilingOf(pools, i)
+			p.own = a.newCommitments(i, lenient)
+		}
+	}
+	for i := range a.pools {
+		p := &a.pools[i]
+		for _, beside := range p.Overlaps {
+			if total := a.pools[beside].total; !slices.Contains(p.charged, total) {
+				p.charged = append(p.charged, total)
+			}
 		}
 	}
 	return a
@@ -59,11 +98,12 @@ func newAccount(pools []offer.PolicyPool, width int, lenient map[consumerIn]stru
 // shared reports whether the pool has nodes in common with another one.
 func (p *pool) shared() bool { return len(p.Overlaps) > 1 }
 
-func (a *account) newCommitments(in int, used map[string]capacity.Row, lenient map[consumerIn]struct{}) *commitments {
-	c := &commitments{sum: make(capacity.Row, a.width), holders: map[string]*holder{}}
-	for consumer, row := range used {
+func (a *account) newCommitments(in int, lenient map[consumerIn]struct{}) *commitments {
+	p := &a.pools[in]
+	c := &commitments{sum: make(capacity.Row, a.width), used: p.Used, holders: map[string]*holder{}}
+	for consumer, row := range p.Used {
 		if _, ok := lenient[consumerIn{in, consumer}]; ok {
-			c.holders[consumer] = &holder{granted: make(capacity.Row, a.width), used: row, lenient: true}
+			a.holder(c, consumer).lenient = true
 			continue
 		}
 		for i, amount := range row {
@@ -73,72 +113,85 @@ func (a *account) newCommitments(in int, used map[string]capacity.Row, lenient m
 	return c
 }
 
+func (a *account) holder(of *commitments, consumer string) *holder {
+	h := of.holders[consumer]
+	if h == nil {
+		h = a.holders.one()
+		*h = holder{of: of, granted: a.rows.cut(a.width), used: of.used[consumer]}
+		of.holders[consumer] = h
+	}
+	return h
+}
+
+// stake looks up what a consumer has of a pool, -1 for none.
+func (a *account) stake(in int, consumer string) *stake {
+	if in < 0 {
+		return nil
+	}
+	p := &a.pools[in]
+	s := a.stakes.one()
+	*s = stake{pool: p, own: a.holder(p.own, consumer), total: a.holder(p.total, consumer), charged: a.lists.cut(len(p.charged))}
+	for i, total := range p.charged {
+		s.charged[i] = a.holder(total, consumer)
+	}
+	return s
+}
+
 // keepable is how much more of a column the consumer can keep of what it was granted from the pool: until the pool itself is used up, or a
 // pool beside it is charged beyond its ceiling.
-func (a *account) keepable(in int, consumer string, c int, reclaim offer.Reclaim) int64 {
-	p := &a.pools[in]
-	room := a.room(p, p.own, p.Capacity, consumer, c, reclaim)
-	if p.shared() {
-		for _, beside := range p.Overlaps {
-			q := &a.pools[beside]
-			room = min(room, a.room(q, q.total, q.ceiling, consumer, c, reclaim))
+func (s *stake) keepable(c int, reclaim offer.Reclaim) int64 {
+	room := s.own.room(s.pool.Capacity, c, reclaim)
+	if s.pool.shared() {
+		for _, h := range s.charged {
+			room = min(room, h.room(h.of.ceiling, c, reclaim))
 		}
 	}
 	return room
 }
 
 // grantable is how much more of a column the consumer can be granted from the pool, what is granted from pools beside it taken off.
-func (a *account) grantable(in int, consumer string, c int, reclaim offer.Reclaim) int64 {
-	p := &a.pools[in]
-	room := a.room(p, p.total, p.Capacity, consumer, c, reclaim)
-	if p.shared() {
-		room = min(room, a.keepable(in, consumer, c, reclaim))
+func (s *stake) grantable(c int, reclaim offer.Reclaim) int64 {
+	room := s.total.room(s.pool.Capacity, c, reclaim)
+	if s.pool.shared() && room > 0 {
+		room = min(room, s.keepable(c, reclaim))
 	}
 	return room
 }
 
 // room is what remains, and what the consumer's own pods use already above its grants. Where that is to be taken back as well, it is a room of
 // its own only as far as there is enough.
-func (a *account) room(p *pool, of *commitments, up capacity.Row, consumer string, c int, reclaim offer.Reclaim) int64 {
-	remaining := up.At(c) - of.sum[c]
+func (h *holder) room(up capacity.Row, c int, reclaim offer.Reclaim) int64 {
+	remaining := up.At(c) - h.of.sum[c]
 	if reclaim != offer.Evict {
 		remaining = max(0, remaining)
 	}
-	if h := of.holders[consumer]; h == nil {
-		remaining = capacity.Sum(remaining, p.Used[consumer].At(c))
-	} else if !h.lenient {
+	if !h.lenient {
 		remaining = capacity.Sum(remaining, max(0, h.used.At(c)-h.granted[c]))
 	}
 	return max(0, remaining)
 }
 
-// book charges a grant to the pool that it is from, none if it is less than 0, and to pools.
-func (a *account) book(from int, pools []int, consumer string, c int, amount int64) {
-	if amount == 0 {
+// charge books a grant to the pool that it is from and to those beside it.
+func (s *stake) charge(c int, amount int64) {
+	if s == nil {
 		return
 	}
-	for _, in := range pools {
-		p := &a.pools[in]
-		p.total.charge(p.Used, consumer, c, amount, a.width)
-		if in == from && p.shared() {
-			p.own.charge(p.Used, consumer, c, amount, a.width)
-		}
+	for _, h := range s.charged {
+		h.charge(c, amount)
+	}
+	if s.own != s.total {
+		s.own.charge(c, amount)
 	}
 }
 
-func (c *commitments) charge(used map[string]capacity.Row, consumer string, column int, amount int64, width int) {
-	h := c.holders[consumer]
-	if h == nil {
-		h = &holder{granted: make(capacity.Row, width), used: used[consumer]}
-		c.holders[consumer] = h
-	}
-	use := h.used.At(column)
+func (h *holder) charge(c int, amount int64) {
+	use := h.used.At(c)
 	if h.lenient {
 		use = 0
 	}
-	before := max(h.granted[column], use)
-	h.granted[column] = capacity.Sum(h.granted[column], amount)
-	c.sum[column] = capacity.Sum(c.sum[column], max(h.granted[column], use)-before)
+	before := max(h.granted[c], use)
+	h.granted[c] = capacity.Sum(h.granted[c], amount)
+	h.of.sum[c] = capacity.Sum(h.of.sum[c], max(h.granted[c], use)-before)
 }
 
 // settle brings into the account what lenient holders use.

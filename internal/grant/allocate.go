@@ -11,26 +11,24 @@ import (
 
 // Allocate decides on all slices. The answers are in the order of the slices, whose keys must differ.
 func Allocate(terms *offer.Terms, all []Slice) []Answer {
+	if len(all) == 0 {
+		return nil
+	}
 	a := newAllocation(terms, all)
-	a.account = newAccount(terms.Pools, len(a.columns), a.lenient())
 	for _, s := range a.byAge {
 		a.keepFloor(s)
 	}
 	for _, s := range a.byAge {
-		a.keep(s)
+		s.keep()
 	}
 	a.account.settle()
 	for _, s := range a.byAge {
-		a.raise(s)
+		s.raise()
 	}
 	if a.lowers() {
 		a.deferRaises()
 	}
-	answers := make([]Answer, len(a.slices))
-	for i := range a.slices {
-		answers[i] = a.slices[i].answer(a)
-	}
-	return answers
+	return a.answers()
 }
 
 // allocation is the work on one set of slices.
@@ -43,42 +41,60 @@ type allocation struct {
 	slices  []state
 	byAge   []*state
 	groups  map[groupKey]*group
+	// offered are the steps of each deal by column; nil is not offered.
+	offered map[*offer.Deal][]*offer.Step
+
+	rows      slab[int64]
+	items     slab[item]
+	lines     slab[Line]
+	allGroups slab[group]
 }
 
 type groupKey struct{ class, consumer string }
 
 // group is the slices of one consumer in one class.
 type group struct {
+	groupKey
 	deal *offer.Deal
 	// offered are the steps of the deal by column; nil is not offered.
 	offered []*offer.Step
+	stake   *stake
 	// granted is the sum of what the slices have been given so far.
 	granted capacity.Row
 	// unclaimed is what is left, of what the consumer's pods use, for floors to cover.
 	unclaimed capacity.Row
 	hasPods   bool
+	// evicts says that the consumer is to give up what it has of the pool, however much its pods use.
+	evicts bool
 }
 
-// state is a slice while it is decided on. Rows are by column.
+// state is a slice while it is decided on.
 type state struct {
 	*Slice
 	group *group
-	// want is what is asked for or stands in for it; had is what the slice has; got is what it is given.
-	want, had, got capacity.Row
-	bounds         []bounded
-	// waits says that what the slice is to be given is still with others.
-	waits bool
+	// lines are the resources that there is something to say of, sorted; items are the work on them.
+	lines []Line
+	items []item
+	// waits says that what the slice is to be given is still with others; leaves that what it has is of other nodes.
+	waits, leaves bool
 }
 
-type bounded struct {
-	by           Bound
-	left, others int64
+// item is the work on one line of an answer. While it is worked on, Granted is what the slice is given so far, and Listed says that it was
+// granted something before.
+type item struct {
+	*Line
+	// column is -1 for what no node lists and no policy names: there is nothing to give.
+	column int
+	// want is what is asked for or stands in for it; had is what the slice has; gain is what a raise would give. All are 0 where there is
+	// no column. floor is what may not be taken.
+	want, had, floor, gain int64
 }
 
 func newAllocation(terms *offer.Terms, all []Slice) *allocation {
 	a := &allocation{
 		terms: terms, columns: slices.Clone(terms.View.Columns), column: map[string]int{},
-		slices: make([]state, len(all)), byAge: make([]*state, len(all)), groups: map[groupKey]*group{},
+		slices: make([]state, len(all)), byAge: make([]*state, len(all)),
+		groups: map[groupKey]*group{}, offered: map[*offer.Deal][]*offer.Step{},
 	}
 	for i, name := range a.columns {
 		a.column[name] = i
@@ -86,37 +102,27 @@ func newAllocation(terms *offer.Terms, all []Slice) *allocation {
 	// These never go without a decision, whether anything offers them or not.
 	a.addColumn(capacity.CPU)
 	a.addColumn(capacity.Memory)
-	deals := make([]*offer.Deal, len(all))
 	for i := range all {
-		deals[i] = terms.Deal(all[i].Class, all[i].Consumer)
-		a.addColumns(deals[i])
+		a.slices[i] = state{Slice: &all[i], group: a.group(&all[i])}
+		a.byAge[i] = &a.slices[i]
 	}
-	rows := make(capacity.Row, 3*len(all)*len(a.columns))
-	cut := func() capacity.Row {
-		row := rows[:len(a.columns):len(a.columns)]
-		rows = rows[len(a.columns):]
-		return row
-	}
-	for i := range all {
+	for i := range a.slices {
 		s := &a.slices[i]
-		*s = state{Slice: &all[i], group: a.group(&all[i], deals[i]), want: cut(), had: cut(), got: cut()}
-		s.bounds = make([]bounded, len(a.columns))
-		a.fill(s)
-		a.byAge[i] = s
+		s.lines = a.linesOf(s)
+		s.items = a.itemsOf(s)
+		s.group.evicts = s.group.evicts || s.Granted != nil && s.group.reclaim() == offer.Evict
+	}
+	a.account = newAccount(terms.Pools, len(a.columns), a.lenient())
+	for _, g := range a.groups {
+		a.open(g)
 	}
 	slices.SortFunc(a.byAge, func(x, y *state) int {
-		return cmp.Or(cmp.Compare(x.Created, y.Created), cmp.Compare(x.Key, y.Key))
+		if order := cmp.Compare(x.Created, y.Created); order != 0 {
+			return order
+		}
+		return cmp.Compare(x.Key, y.Key)
 	})
 	return a
-}
-
-func (a *allocation) addColumns(deal *offer.Deal) {
-	if deal == nil {
-		return
-	}
-	for i := range deal.Steps {
-		a.addColumn(deal.Steps[i].Resource)
-	}
 }
 
 func (a *allocation) addColumn(name string) {
@@ -126,156 +132,221 @@ func (a *allocation) addColumn(name string) {
 	}
 }
 
-func (a *allocation) group(s *Slice, deal *offer.Deal) *group {
+// group returns the group of a slice. All that one may be given has columns then.
+func (a *allocation) group(s *Slice) *group {
 	key := groupKey{s.Class, s.Consumer}
-	g, known := a.groups[key]
-	if known {
+	if g, known := a.groups[key]; known {
 		return g
 	}
-	used, hasPods := a.terms.Used(s.Consumer)
-	g = &group{
-		deal: deal, hasPods: hasPods, offered: make([]*offer.Step, len(a.columns)),
-		granted: make(capacity.Row, len(a.columns)), unclaimed: make(capacity.Row, len(a.columns)),
-	}
-	copy(g.unclaimed, used)
-	if deal != nil {
-		for i := range deal.Steps {
-			if step := &deal.Steps[i]; step.Source != offer.FromRevocation {
-				g.offered[a.column[step.Resource]] = step
-			}
+	g := a.allGroups.one()
+	*g = group{groupKey: key, deal: a.terms.Deal(s.Class, s.Consumer)}
+	a.groups[key] = g
+	if _, known := a.offered[g.deal]; !known && g.deal != nil {
+		a.offered[g.deal] = nil
+		for i := range g.deal.Steps {
+			a.addColumn(g.deal.Steps[i].Resource)
 		}
 	}
-	a.groups[key] = g
 	return g
 }
 
-// fill brings the amounts of the slice into rows.
-func (a *allocation) fill(s *state) {
-	put := func(row capacity.Row, amounts capacity.Amounts) {
-		for name, amount := range amounts {
-			if c, ok := a.column[name]; ok {
-				row[c] = max(0, amount)
-			}
-		}
+// open begins to give to a group. All columns are known.
+func (a *allocation) open(g *group) {
+	var used capacity.Row
+	if used, g.hasPods = a.terms.Used(g.consumer); g.hasPods {
+		g.unclaimed = a.rows.cut(len(a.columns))
+		copy(g.unclaimed, used)
 	}
-	put(s.had, s.Granted)
-	if s.Invalid {
-		put(s.want, s.Granted)
+	g.granted = a.rows.cut(len(a.columns))
+	g.stake = a.account.stake(g.pool(), g.consumer)
+	if g.deal == nil {
 		return
 	}
-	if s.group.deal != nil {
-		put(s.want, s.group.deal.Policy.Slices.Defaults)
+	if a.offered[g.deal] == nil {
+		steps := make([]*offer.Step, len(a.columns))
+		for i := range g.deal.Steps {
+			if step := &g.deal.Steps[i]; step.Source != offer.FromRevocation {
+				steps[a.column[step.Resource]] = step
+			}
+		}
+		a.offered[g.deal] = steps
 	}
-	put(s.want, s.Request)
+	g.offered = a.offered[g.deal]
 }
 
-// reclaim is what applies to the slice. What no policy decides on any more is taken back as far as it is not used.
-func (s *state) reclaim() offer.Reclaim {
-	if s.group.deal == nil {
+// linesOf has a line for each resource that the slice asks for or has, and nothing granted.
+func (a *allocation) linesOf(s *state) []Line {
+	defaults := s.defaults()
+	most := len(s.Granted) + len(defaults) + len(s.Request)
+	lines := a.lines.cut(most)[:0]
+	find := func(name string) *Line {
+		i := 0
+		for i < len(lines) && lines[i].Resource < name {
+			i++
+		}
+		if i == len(lines) || lines[i].Resource != name {
+			lines = slices.Insert(lines, i, Line{Resource: name, Asked: -1})
+		}
+		return &lines[i]
+	}
+	for name := range s.Granted {
+		find(name).Listed = true
+	}
+	if !s.Invalid {
+		for name, amount := range defaults {
+			find(name).Asked = amount
+		}
+		for name, amount := range s.Request {
+			find(name).Asked = amount
+		}
+	}
+	a.lines.back(most - len(lines))
+	return slices.Clip(lines)
+}
+
+func (a *allocation) itemsOf(s *state) []item {
+	items := a.items.cut(len(s.lines))
+	for i := range items {
+		it := &items[i]
+		it.Line = &s.lines[i]
+		column, known := a.column[it.Resource]
+		if !known {
+			it.column = -1
+			continue
+		}
+		it.column, it.want = column, max(0, it.Asked)
+		if it.Listed {
+			it.had = max(0, s.Granted[it.Resource])
+		}
+		if s.Invalid {
+			it.want = it.had
+		}
+	}
+	return items
+}
+
+// reclaim is what applies to the slices. What no policy decides on any more is taken back as far as it is not used.
+func (g *group) reclaim() offer.Reclaim {
+	if g.deal == nil {
 		return offer.Unused
 	}
-	return s.group.deal.Policy.Reclaim
+	return g.deal.Policy.Reclaim
+}
+
+// pool is the place of the pool that the slices are given from, -1 if none.
+func (g *group) pool() int {
+	if g.deal == nil {
+		return -1
+	}
+	return g.deal.Pool
 }
 
 // lenient are the consumers whose use is not to stand in the way while grants are kept: of those to be evicted the youngest gives way,
 // however much its pods use.
 func (a *allocation) lenient() map[consumerIn]struct{} {
 	all := map[consumerIn]struct{}{}
-	for i := range a.slices {
-		s := &a.slices[i]
-		if s.reclaim() != offer.Evict || s.Granted == nil {
-			continue
-		}
-		for _, in := range a.pools(s) {
-			all[consumerIn{in, s.Consumer}] = struct{}{}
+	for key, g := range a.groups {
+		if g.evicts && g.pool() >= 0 {
+			for _, in := range a.terms.Pools[g.pool()].Overlaps {
+				all[consumerIn{in, key.consumer}] = struct{}{}
+			}
 		}
 	}
 	return all
 }
 
-// from is the pool that the slice is given from, -1 if none.
-func (s *state) from() int {
-	if s.group.deal == nil {
-		return -1
+func (s *state) give(it *item, amount int64) {
+	if amount == 0 {
+		return
 	}
-	return s.group.deal.Pool
-}
-
-// pools are those that a grant of the slice is taken from: its own and all that overlap it.
-func (a *allocation) pools(s *state) []int {
-	if s.from() < 0 {
-		return nil
-	}
-	return a.terms.Pools[s.from()].Overlaps
-}
-
-func (a *allocation) give(s *state, c int, amount int64) {
-	s.got[c] += amount
-	s.group.granted[c] = capacity.Sum(s.group.granted[c], amount)
-	a.account.book(s.from(), a.pools(s), s.Consumer, c, amount)
+	it.Granted += amount
+	s.group.granted[it.column] = capacity.Sum(s.group.granted[it.column], amount)
+	s.group.stake.charge(it.column, amount)
 }
 
 // keepFloor gives a slice what may not be taken from it, whatever there is.
 func (a *allocation) keepFloor(s *state) {
-	if s.Granted == nil {
-		return
+	g, reclaim := s.group, s.group.reclaim()
+	if s.fromElsewhere() && reclaim == offer.Retain {
+		reclaim = offer.Unused // Nothing was granted here yet that could be retained.
 	}
-	for c := range s.had {
-		kept := min(s.had[c], s.want[c])
-		switch s.reclaim() {
+	for i := range s.items {
+		it := &s.items[i]
+		kept := min(it.had, it.want)
+		switch reclaim {
 		case offer.Evict:
 			kept = 0
 		case offer.Unused:
+			if !g.hasPods || kept == 0 {
+				kept = 0
+				break
+			}
 			// One unit of what Liqo evicts all pods without.
 			least := int64(0)
-			if s.group.hasPods && (a.columns[c] == capacity.CPU || a.columns[c] == capacity.Memory) {
-				least = min(kept, 1)
+			if it.Resource == capacity.CPU || it.Resource == capacity.Memory {
+				least = 1
 			}
-			kept = max(least, min(kept, s.group.unclaimed[c]))
-			s.group.unclaimed[c] -= min(kept, s.group.unclaimed[c])
+			kept = max(least, min(kept, g.unclaimed[it.column]))
+			g.unclaimed[it.column] -= min(kept, g.unclaimed[it.column])
 		case offer.Retain:
 		}
-		a.give(s, c, kept)
+		s.give(it, kept)
+		it.floor = kept
 	}
+}
+
+// fromElsewhere reports whether the slice was of another class when it was granted what it has. Of that it has a claim to nothing here but
+// what its consumer's pods use: who was here before it does not make room.
+func (s *state) fromElsewhere() bool {
+	return s.Granted != nil && s.GrantedIn != "" && s.GrantedIn != s.Class
 }
 
 // keep leaves a slice what it has, as far as there is enough.
-func (a *allocation) keep(s *state) {
-	if s.Granted == nil {
+func (s *state) keep() {
+	if s.fromElsewhere() {
 		return
 	}
-	for c := range s.had {
-		if missing := min(s.had[c], s.want[c]) - s.got[c]; missing > 0 {
-			most, _ := a.available(s, c, a.account.keepable)
-			a.give(s, c, min(missing, most))
+	for i := range s.items {
+		it := &s.items[i]
+		if missing := min(it.had, it.want) - it.Granted; missing > 0 {
+			most, _ := s.available(it, (*stake).keepable)
+			s.give(it, min(missing, most))
 		}
 	}
 }
 
-// roomIn is how much more of a column a consumer could have of a pool.
-type roomIn func(pool int, consumer string, column int, reclaim offer.Reclaim) int64
+// roomIn is how much more of a column a consumer could have of its pool.
+type roomIn func(of *stake, column int, reclaim offer.Reclaim) int64
 
-// available is how much more a slice could be given of a column, and what bounds that.
-func (a *allocation) available(s *state, c int, inPool roomIn) (int64, bounded) {
-	step := s.group.offered[c]
+// available is how much more a slice could be given of a resource, and what bounds that.
+func (s *state) available(it *item, inPool roomIn) (int64, bounded) {
+	g := s.group
 	switch {
-	case s.group.deal == nil:
+	case g.deal == nil:
 		return 0, bounded{by: Withdrawn}
-	case step == nil:
+	case g.offered[it.column] == nil:
 		return 0, bounded{by: NotOffered}
 	}
+	step := g.offered[it.column]
 	most, bound := int64(math.MaxInt64), bounded{}
 	if step.Source == offer.FromNodes {
-		most = inPool(s.from(), s.Consumer, c, s.reclaim())
-		bound = bounded{by: ByPool, left: capacity.Sum(s.got[c], most)}
+		most = inPool(g.stake, it.column, g.reclaim())
+		bound = bounded{by: ByPool, left: capacity.Sum(it.Granted, most)}
 	}
 	if limit, by := limitOf(step); by != Unbound {
-		if left := max(0, limit-s.group.granted[c]); left <= most {
-			most, bound = left, bounded{by: by, left: limit, others: s.group.granted[c] - s.got[c]}
+		if left := max(0, limit-g.granted[it.column]); left <= most {
+			most, bound = left, bounded{by: by, left: limit, others: g.granted[it.column] - it.Granted}
 		}
 	}
 	return most, bound
 }
+
+type bounded struct {
+	by           Bound
+	left, others int64
+}
+
+func (it *item) bind(b bounded) { it.Bound, it.Left, it.Others = b.by, b.left, b.others }
 
 // limitOf returns the most that one consumer may have of a resource in one class, and what says so.
 func limitOf(step *offer.Step) (int64, Bound) {

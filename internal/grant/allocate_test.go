@@ -241,6 +241,48 @@ func TestAGrantCountsWhereItCameFromUntilItIsAnsweredAnew(t *testing.T) {
 	w.want(t, "moved cpu=2; waiting cpu=4")
 }
 
+func TestASliceFromAnotherClassTakesNothingFromThoseThatAreThere(t *testing.T) {
+	silver := offer.Policy{Name: "other", Class: "silver", Nodes: &offer.Nodes{Percent: 100, Selection: inZone("b")}, Reclaim: offer.Retain}
+	moved, there := having("moved", "rome", 1, 4), having("there", "oslo", 2, 3)
+	moved.Class = "silver"
+	there.Class, there.GrantedBy, there.GrantedIn = "silver", "other", "silver"
+	w := newWorld(gold(func(p *offer.Policy) { p.Nodes.Selection = inZone("a") }), silver).
+		node("n", "a", cpu(4)).node("m", "b", cpu(4)).slice(moved).slice(there)
+	w.settle(t)
+	w.want(t, "moved cpu=1; there cpu=3")
+
+	// What its consumer's pods use is not taken from it all the same.
+	w.slices = []Slice{moved, there}
+	w.pod("p", "n", "rome", cpu(2))
+	w.settle(t)
+	w.want(t, "moved cpu=2; there cpu=3")
+}
+
+func TestSlicesThatChangePlacesDoNotWaitForEachOther(t *testing.T) {
+	silver := offer.Policy{Name: "other", Class: "silver", Nodes: &offer.Nodes{Percent: 100, Selection: inZone("b")}}
+	a, b := having("a", "rome", 1, 4), having("b", "oslo", 2, 4)
+	a.Class = "silver"
+	b.GrantedBy, b.GrantedIn = "other", "silver"
+	w := newWorld(gold(func(p *offer.Policy) { p.Nodes.Selection = inZone("a") }), silver).
+		node("n", "a", cpu(4)).node("m", "b", cpu(4)).slice(a).slice(b)
+	answers := w.step()
+	w.want(t, "a cpu=0; b cpu=0")
+	if got, want := answers[0].Explain(""), "granted 0 of 4m cpu: the rest is being taken back from others"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	w.step()
+	w.want(t, "a cpu=4; b cpu=4")
+}
+
+func TestAClassOfTheSameNodesIsChangedWithoutALoss(t *testing.T) {
+	silver := offer.Policy{Name: "other", Class: "silver", Nodes: &offer.Nodes{Percent: 100}}
+	moved := having("moved", "rome", 1, 8)
+	moved.Class = "silver"
+	w := newWorld(gold(), silver).node("n", "a", cpu(8)).slice(moved)
+	w.step()
+	w.want(t, "moved cpu=8")
+}
+
 func TestWhatIsNotOfferedAnyMoreStandsAsZero(t *testing.T) {
 	s := having("s", "rome", 1, 4)
 	s.Request["nvidia.com/gpu"], s.Granted["nvidia.com/gpu"] = 1, 1
@@ -368,7 +410,7 @@ func TestAPoolInsideAnotherKeepsWhatItGranted(t *testing.T) {
 	inside := offer.Policy{Name: "zone", Class: "silver", Nodes: &offer.Nodes{Percent: 100, Selection: inZone("a")}}
 	for _, ages := range [][2]int64{{1, 2}, {2, 1}} {
 		s := having("s", "oslo", ages[0], 8)
-		s.Class, s.GrantedBy = "silver", "zone"
+		s.Class, s.GrantedBy, s.GrantedIn = "silver", "zone", "silver"
 		w := newWorld(gold(), inside).node("n", "a", cpu(8)).node("m", "b", cpu(8)).slice(having("g", "rome", ages[1], 8)).slice(s)
 		w.settle(t)
 		w.want(t, "g cpu=8; s cpu=8")
@@ -390,7 +432,7 @@ func TestPoolsThatShareNoNodeCountEachForItself(t *testing.T) {
 	}
 	of := func(name, class, by string, age int64) Slice {
 		s := having(name, "rome", age, 8)
-		s.Class, s.GrantedBy = class, by
+		s.Class, s.GrantedBy, s.GrantedIn = class, by, class
 		return s
 	}
 	all := gold(func(p *offer.Policy) { p.Nodes.Percent = 50 })

@@ -201,7 +201,7 @@ func checkAnswer(t *rapid.T, terms *offer.Terms, s *Slice, a *Answer) {
 		}
 		keep := min(had, asked)
 		switch {
-		case reclaim == offer.Retain && amount < keep:
+		case reclaim == offer.Retain && s.GrantedIn == s.Class && amount < keep:
 			t.Fatalf("%s was lowered from %d to %d of %s under Retain", s.Key, had, amount, name)
 		case reclaim == offer.Unused && running && (name == "cpu" || name == "memory") && keep > 0 && amount == 0:
 			t.Fatalf("%s has pods and is granted no %s", s.Key, name)
@@ -295,9 +295,15 @@ func checkPools(t *rapid.T, terms *offer.Terms, w *world, answers []Answer) {
 				continue
 			}
 			for _, name := range terms.View.Columns {
-				raised[name] = raised[name] || a.Amounts()[name] > s.Granted[name]
-				before.add(s.Consumer, name, s.Granted[name])
-				after.add(s.Consumer, name, now(s, a, name))
+				had, has := s.Granted[name], now(s, a, name)
+				if s.GrantedIn != "" && s.GrantedIn != s.Class && !overlap(terms, s.GrantedBy, in) {
+					// It has only come here: what it has is of other nodes, and here it can claim only what its pods use.
+					used, _ := terms.Used(s.Consumer)
+					had, has = min(had, capacity.Sum(used.At(terms.Column(name)), 1)), a.Amounts()[name]
+				}
+				raised[name] = raised[name] || has > had
+				before.add(s.Consumer, name, had)
+				after.add(s.Consumer, name, has)
 			}
 		}
 		for name := range raised {
@@ -308,6 +314,16 @@ func checkPools(t *rapid.T, terms *offer.Terms, w *world, answers []Answer) {
 			}
 		}
 	}
+}
+
+// overlap reports whether the pool of a policy shares a node with another, as far as that is known.
+func overlap(terms *offer.Terms, policy string, with int) bool {
+	for _, other := range terms.Pools[with].Overlaps {
+		if terms.Pools[other].Policy == policy {
+			return true
+		}
+	}
+	return policy == "" || !terms.InForce(policy)
 }
 
 // committed is what consumers have been granted, by consumer and resource.

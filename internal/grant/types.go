@@ -17,8 +17,9 @@ type Slice struct {
 	Invalid bool
 	// Granted is what the slice has, nil if it was not accepted.
 	Granted capacity.Amounts
-	// GrantedBy is the policy that Granted came from. Where it is not known, it is taken to be the one that decides now.
-	GrantedBy string
+	// GrantedBy is the policy that Granted came from, and GrantedIn the class that the slice was of then. Where they are not known, they are
+	// taken to be those of now.
+	GrantedBy, GrantedIn string
 	// Frozen says that nothing new is to be accepted.
 	Frozen bool
 }

@@ -61,9 +61,9 @@ func (w *world) write(i int, a *Answer) {
 	switch a.Verdict {
 	case Wait:
 	case Deny:
-		w.slices[i].Granted, w.slices[i].GrantedBy = nil, ""
+		w.slices[i].Granted, w.slices[i].GrantedBy, w.slices[i].GrantedIn = nil, "", ""
 	case Accept:
-		w.slices[i].Granted, w.slices[i].GrantedBy = a.Amounts(), ""
+		w.slices[i].Granted, w.slices[i].GrantedBy, w.slices[i].GrantedIn = a.Amounts(), "", w.slices[i].Class
 		if a.Policy != nil {
 			w.slices[i].GrantedBy = a.Policy.Name
 		}
@@ -138,7 +138,7 @@ func asking(name, consumer string, age int64, cpu int64) Slice {
 // having is a slice that has been given what it asks for.
 func having(name, consumer string, age int64, cpu int64) Slice {
 	s := asking(name, consumer, age, cpu)
-	s.Granted, s.GrantedBy = capacity.Amounts{"cpu": cpu}, "standard"
+	s.Granted, s.GrantedBy, s.GrantedIn = capacity.Amounts{"cpu": cpu}, "standard", "gold"
 	return s
 }
 

@@ -188,7 +188,7 @@ func (e *evaluation) spreadGrants() {
 			row := e.row(granted)
 			for _, p := range e.plans {
 				if p == by || p.overlaps(by) {
-					p.granted[c.ID] = sumRows(p.granted[c.ID], row)
+					p.grant(c.ID, row)
 				}
 			}
 		}
@@ -205,12 +205,16 @@ func (e *evaluation) row(amounts capacity.Amounts) capacity.Row {
 	return row
 }
 
-func sumRows(a, b capacity.Row) capacity.Row {
-	sum := make(capacity.Row, max(len(a), len(b)))
-	for i := range sum {
-		sum[i] = capacity.Sum(a.At(i), b.At(i))
+// grant adds to what a consumer has been granted of the plan's nodes.
+func (p *plan) grant(consumer string, row capacity.Row) {
+	sum := p.granted[consumer]
+	if sum == nil {
+		sum = make(capacity.Row, len(row))
+		p.granted[consumer] = sum
 	}
-	return sum
+	for i, amount := range row {
+		sum[i] = capacity.Sum(sum[i], amount)
+	}
 }
 
 // decides returns the policy of one class that decides for a consumer, nil if none does. The policies are in order.

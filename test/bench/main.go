@@ -67,6 +67,7 @@ type part struct {
 var parts = []part{
 	{"reads", measureReads},
 	{"evaluate", measureEvaluate},
+	{"grants", measureGrants},
 	{"events", measureEvents},
 	{"table", measureTable},
 	{"push", measurePush},

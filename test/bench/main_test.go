@@ -49,6 +49,7 @@ func TestEveryFigureIsMeasured(t *testing.T) {
 	want := map[string]int{
 		"Server CPU for one ReadResources": 6,
 		"One evaluation":                   15,
+		"Grants":                           5,
 		"One pod event in the ledger":      9,
 		"The table":                        10,
 		"From the API server's event of an edited policy to the notification of a subscriber": 2,
@@ -56,8 +57,8 @@ func TestEveryFigureIsMeasured(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
 	}
-	if len(r.ratios) != 20 {
-		t.Errorf("%d ratios, want 20", len(r.ratios))
+	if len(r.ratios) != 23 {
+		t.Errorf("%d ratios, want 23", len(r.ratios))
 	}
 	for _, x := range r.ratios {
 		if math.IsNaN(x.value) || math.IsInf(x.value, 0) || x.what == "" || x.of == "" {
@@ -68,7 +69,7 @@ func TestEveryFigureIsMeasured(t *testing.T) {
 
 func TestWhatIsNotMeasuredIsRefused(t *testing.T) {
 	_, err := run(t.Context(), options{only: []string{"reads", "writes"}}, t.Output(), t.Output())
-	want := `"writes" is not measured: write some of reads, evaluate, events, table, push, slices`
+	want := `"writes" is not measured: write some of reads, evaluate, grants, events, table, push, slices`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -89,6 +89,15 @@ func (p *Process) Terminate(t *testing.T, within time.Duration) {
 	}
 }
 
+// Kill ends the process as a crash does, and returns when it has ended.
+func (p *Process) Kill(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-p.Exited
+}
+
 // OnLoopback returns the arguments with a free port of the loopback device in every --*-bind-address.
 func OnLoopback(t *testing.T, args []string) []string {
 	t.Helper()
