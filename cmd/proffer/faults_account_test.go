@@ -49,6 +49,28 @@ type seen struct {
 	resources capacity.Amounts
 	// leftOut is until when the amounts do not count beside those of others: see granted.
 	leftOut time.Duration
+	// least is the least that it has had of each since lag before leastUntil; from then on that is granted.
+	least      amounts
+	leastUntil time.Duration
+}
+
+// follow notes what the slice had before.
+func (s *seen) follow(was *seen, now time.Duration) {
+	s.least, s.leastUntil = was.least, was.leastUntil
+	if now >= was.leastUntil {
+		s.least, s.leastUntil = was.granted, now+lag
+	}
+	for i := range s.least {
+		s.least[i] = min(s.least[i], s.granted[i])
+	}
+}
+
+// atLeast is what it has had of each all the time since lag ago.
+func (s *seen) atLeast(now time.Duration) amounts {
+	if now >= s.leastUntil {
+		return s.granted
+	}
+	return s.least
 }
 
 func seenOf(s *authv1beta1.ResourceSlice) seen {
@@ -85,8 +107,10 @@ func seenOf(s *authv1beta1.ResourceSlice) seen {
 //
 // What has been accepted is added up here by nothing but what stands in the slices. An answer that raises something was decided by what the
 // provider had at some time shortly before, so it is compared with the most that was in force since lag ago:
-//   - What all consumers have of a class, and of those whose nodes are in part the same, the larger of what they were granted and what
-//     their pods use on the nodes, is within the capacity. It is not where a consumer is given no more than its own pods use already.
+//   - What all consumers have of a class, and have had all that time of those whose nodes are in part the same, the larger of what they were
+//     granted and what their pods use on the nodes, is within the capacity. Two classes of in part the same nodes may be decided on one
+//     after the other, each by its own capacity, and be written the other way round. It is not where a consumer is given no more than its
+//     own pods use already.
 //   - What the consumer has in the class is within the policy's max.
 //   - A class that denies an excess grants all or nothing. A consumer that is cordoned is given nothing more.
 //
@@ -165,6 +189,7 @@ func (a *account) observe(e watch.Event) {
 		was = &seen{class: is.class}
 	}
 	is.leftOut = was.leftOut
+	is.follow(was, a.clock.now())
 	if was.class != is.class {
 		is.leftOut = untilAnswered
 	}
@@ -278,14 +303,19 @@ func allKeys[A, B any](a map[string]A, b map[string]B) map[string]struct{} {
 
 // granted adds up by consumer what is accepted in the classes. What a consumer itself brought there from another class makes an excess that is
 // none of the operator's: it may not have been known when the answer to another was decided, and when it is answered, what is taken back from
-// others for it may still be on its way. So it is left out until shortly after it was answered, but for the slice decided on.
+// others for it may still be on its way. So it is left out until shortly after it was answered, but for the slice decided on. Beside a slice
+// decided on, other classes count with what they have had all the time.
 func (a *account) granted(classes []string, decided *seen) map[string]amounts {
 	out := map[string]amounts{}
 	for _, s := range a.slices {
 		if !slices.Contains(classes, s.class) || decided != nil && s != decided && a.clock.now() < s.leftOut {
 			continue
 		}
-		out[s.consumer] = out[s.consumer].plus(s.granted)
+		has := s.granted
+		if decided != nil && s.class != decided.class {
+			has = s.atLeast(a.clock.now())
+		}
+		out[s.consumer] = out[s.consumer].plus(has)
 	}
 	return out
 }
