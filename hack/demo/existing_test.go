@@ -97,13 +97,13 @@ func versions(t *testing.T, c client.Client) map[string]string {
 func TestWhereThereArePoliciesNoSamplesAreApplied(t *testing.T) {
 	kubeconfig, c := somebodys(t, map[string]string{"gold": "7", "silver": "3"})
 	d := start(t, kubeconfig)
-	wait(t, d.progress, "^2 policies are there: watching those$")
-	wait(t, d.progress, "Ctrl-C ends it")
-	wait(t, d.progress, "^$")
-	wait(t, d.table, `rome +gold +gold +cpu=7 `)
-	wait(t, d.table, `rome +silver +silver +cpu=3 `)
+	await(t, d.progress, "^2 policies are there: watching those$")
+	await(t, d.progress, "Ctrl-C ends it")
+	await(t, d.progress, "^$")
+	await(t, d.table, `rome +gold +gold +cpu=7 `)
+	await(t, d.table, `rome +silver +silver +cpu=3 `)
 	set(t, c, "silver", "4")
-	wait(t, d.table, `rome +silver +silver +cpu=4 `)
+	await(t, d.table, `rome +silver +silver +cpu=4 `)
 	var policies v1alpha1.ResourcePolicyList
 	if err := c.List(t.Context(), &policies); err != nil {
 		t.Fatal(err)
@@ -118,16 +118,16 @@ func TestBesideAnotherProfferNothingOfTheClusterIsWritten(t *testing.T) {
 	kubeconfig, c := somebodys(t, map[string]string{"gold": "7"})
 	lead(t, c, metav1.NamespaceSystem)
 	d := start(t, kubeconfig)
-	wait(t, d.progress, "^a Proffer runs here .proffer-0 in namespace kube-system")
-	wait(t, d.progress, "^1 policy is there: watching that$")
-	wait(t, d.progress, "Ctrl-C ends it")
-	wait(t, d.progress, "^$")
-	wait(t, d.table, `rome +gold +gold +cpu=7 `)
+	await(t, d.progress, "^a Proffer runs here .proffer-0 in namespace kube-system")
+	await(t, d.progress, "^1 policy is there: watching that$")
+	await(t, d.progress, "Ctrl-C ends it")
+	await(t, d.progress, "^$")
+	await(t, d.table, `rome +gold +gold +cpu=7 `)
 	// A leader writes the status of a policy that was edited at once.
 	for _, cpu := range []string{"8", "9", "10"} {
 		set(t, c, "gold", cpu)
 		before := versions(t, c)
-		wait(t, d.table, `rome +gold +gold +cpu=`+cpu+` `)
+		await(t, d.table, `rome +gold +gold +cpu=`+cpu+` `)
 		if diff := cmp.Diff(before, versions(t, c)); diff != "" {
 			t.Errorf("written (-before +after):\n%s", diff)
 		}
