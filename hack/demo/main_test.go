@@ -38,7 +38,12 @@ func start(t *testing.T, kubeconfig string) *demo {
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(stop)
 	table, out := io.Pipe()
-	progress, told := io.Pipe()
+	// This one holds what nobody has read yet: what is told at the end must not wait for a test that reads the table.
+	progress, told, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = progress.Close() })
 	done := make(chan error, 1)
 	go func() {
 		done <- run(ctx, kubeconfig, out, told)
