@@ -64,11 +64,14 @@ func (a *allotment) under(policy string) grantsOf {
 	return a.byPolicy[policy]
 }
 
-// allot decides on all slices. Nobody is told yet.
-func (s *sliceSources) allot(terms *offer.Terms) *allotment {
+// allot decides on all slices, by terms that are worked out only if there are any. Nobody is told yet.
+func (s *sliceSources) allot(termsOf func() *offer.Terms) *allotment {
 	a := &allotment{grants: map[string]map[string]capacity.Amounts{}, byPolicy: map[string]grantsOf{}}
 	a.claims, a.term = s.book.claims()
-	owners := s.gates.owners.all()
+	if len(a.claims) == 0 {
+		return a
+	}
+	terms, owners := termsOf(), s.gates.owners.all()
 	a.gates = s.gates.decide(owners, a.claims)
 	a.serving = make([]bool, len(a.claims))
 	asked := make([]grant.Slice, 0, len(a.claims))
@@ -202,7 +205,7 @@ func (a *allotment) count(asked *grant.Slice, decided *grant.Answer) {
 	a.byPolicy[decided.Policy.Name] = under
 }
 
-// only reports whether two answers differ in their message alone.
+// onlyMessage reports whether two answers differ in their message alone.
 func onlyMessage(a, b answer) bool {
 	b.message = a.message
 	return equal(a, b)

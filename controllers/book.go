@@ -26,8 +26,7 @@ const rememberedRemovals = 4096
 type sliceBook struct {
 	mu    sync.Mutex
 	byKey map[string]*claim
-	// removed has the versions at which slices were removed, so that news that is older does not bring one back for good. A slice that
-	// got its label again is newer.
+	// removed has the versions at which slices were removed, so that news that is older does not bring one back for good.
 	removed *simplelru.LRU[types.UID, string]
 	// sorted is nil when it has to be made anew.
 	sorted []claim
@@ -183,20 +182,29 @@ func (b *sliceBook) forgetTerm() {
 func (b *sliceBook) start(term int, decidedOn *claim, g given) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	known := b.byKey[decidedOn.key]
-	if term == 0 || term != b.term || known == nil || known.uid != decidedOn.uid || known.version() != decidedOn.version() || known.writing != nil {
+	known := b.still(term, decidedOn)
+	if known == nil {
 		return false
 	}
 	known.writing, known.writingTo, b.sorted = &g, decidedOn.slice, nil
 	return true
 }
 
+// still returns the slice that was decided on, nil if the term is over, another version is known, or an answer is on its way.
+func (b *sliceBook) still(term int, decidedOn *claim) *claim {
+	known := b.byKey[decidedOn.key]
+	if term == 0 || term != b.term || known == nil || known.uid != decidedOn.uid || known.version() != decidedOn.version() || known.writing != nil {
+		return nil
+	}
+	return known
+}
+
 // keep notes that an answer stands already as it is to be.
 func (b *sliceBook) keep(term int, decidedOn *claim, g given) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	known := b.byKey[decidedOn.key]
-	if term != b.term || known == nil || known.uid != decidedOn.uid || known.version() != decidedOn.version() || known.writing != nil {
+	known := b.still(term, decidedOn)
+	if known == nil {
 		return
 	}
 	g.version = known.version()
@@ -225,12 +233,20 @@ func (b *sliceBook) pending(key string) (*claim, *given) {
 	return &c, known.writing
 }
 
+// awaiting returns the slice that an answer is on its way to, nil if the term is over or the slice is gone.
+func (b *sliceBook) awaiting(to *claim, g *given) *claim {
+	if known := b.byKey[to.key]; known != nil && known.uid == to.uid && known.writing == g {
+		return known
+	}
+	return nil
+}
+
 // written notes that an answer was written, with the slice that came of it.
 func (b *sliceBook) written(to *claim, g *given, result *unstructured.Unstructured) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	known := b.byKey[to.key]
-	if known == nil || known.uid != to.uid || known.writing != g {
+	known := b.awaiting(to, g)
+	if known == nil {
 		return
 	}
 	g.version = result.GetResourceVersion()
@@ -244,8 +260,8 @@ func (b *sliceBook) written(to *claim, g *given, result *unstructured.Unstructur
 func (b *sliceBook) unwritten(to *claim, g *given, certain bool, wait func(failed int) time.Duration) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	known := b.byKey[to.key]
-	if known == nil || known.uid != to.uid || known.writing != g {
+	known := b.awaiting(to, g)
+	if known == nil {
 		return 0
 	}
 	known.writing, b.sorted = nil, nil
@@ -314,6 +330,18 @@ func (g *given) granted() capacity.Amounts {
 		return capacity.Amounts{}
 	}
 	return g.resources
+}
+
+// forgetGone drops from a register, by UID, what it has of slices that are not among all.
+func forgetGone[T any](register map[types.UID]T, all []claim) {
+	there := make(map[types.UID]struct{}, len(all))
+	for i := range all {
+		there[all[i].uid] = struct{}{}
+	}
+	maps.DeleteFunc(register, func(uid types.UID, _ T) bool {
+		_, stays := there[uid]
+		return !stays
+	})
 }
 
 // newer compares versions of objects of one kind. Where they are not numbers, as those of the API server are, whatever is told last is newer.

@@ -1,7 +1,6 @@
 package controllers
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -39,18 +38,9 @@ func (m *composer) begin(all []claim, storage []namedClass) {
 		m.storage = storage
 		clear(m.said)
 	}
-	if len(m.said) <= len(all) {
-		return
+	if len(m.said) > len(all) { // Some are gone.
+		forgetGone(m.said, all)
 	}
-	// Some are gone.
-	there := make(map[types.UID]struct{}, len(all))
-	for i := range all {
-		there[all[i].uid] = struct{}{}
-	}
-	maps.DeleteFunc(m.said, func(uid types.UID, _ *composed) bool {
-		_, stays := there[uid]
-		return !stays
-	})
 }
 
 // say composes the answer of a slice, unless it is known.

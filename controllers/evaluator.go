@@ -81,7 +81,7 @@ func (e *evaluator) evaluate(first time.Time) {
 		Consumers: withStrangers(e.consumers.list(), e.table.Strangers()),
 		View:      e.ledger.View(offer.Selections(valid)),
 	}
-	allotted := e.slices.allot(offer.NewTerms(in))
+	allotted := e.slices.allot(func() *offer.Terms { return offer.NewTerms(in) })
 	in.Grants = allotted.grants
 	before := e.table.Current()
 	if before == nil {

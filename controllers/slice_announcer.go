@@ -92,17 +92,9 @@ func (a *sliceAnnouncer) shut(c *claim, gate decision, served bool) {
 
 // tidy forgets what was told of slices that are gone.
 func (a *sliceAnnouncer) tidy(all []claim) {
-	if len(a.told) == 0 {
-		return
+	if len(a.told) > 0 {
+		forgetGone(a.told, all)
 	}
-	there := make(map[types.UID]struct{}, len(all))
-	for i := range all {
-		there[all[i].uid] = struct{}{}
-	}
-	maps.DeleteFunc(a.told, func(uid types.UID, _ string) bool {
-		_, stays := there[uid]
-		return !stays
-	})
 }
 
 func (a *sliceAnnouncer) tell(c *claim, kind, reason, note string) {

@@ -47,7 +47,7 @@ func newSettled(t testing.TB, slices int) (*sliceWriter, *offer.Terms) {
 	w.queue.Store(queue)
 	sources.book.begin(listed, func(*slice) bool { return false })
 	for version := slices; ; {
-		w.commit(sources.allot(terms))
+		w.commit(sources.allot(func() *offer.Terms { return terms }))
 		if queue.Len() == 0 {
 			return w, terms
 		}
@@ -103,7 +103,7 @@ func BenchmarkSlices(b *testing.B) {
 					news.object.SetResourceVersion(strconv.Itoa(version))
 					w.sources.book.set(news)
 				}
-				w.commit(w.sources.allot(terms))
+				w.commit(w.sources.allot(func() *offer.Terms { return terms }))
 			}
 			if w.queue.Load().Len() > 0 {
 				b.Error("something was to be written")

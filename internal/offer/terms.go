@@ -58,28 +58,32 @@ func NewTerms(in Input) *Terms {
 	for i, name := range in.View.Columns {
 		t.column[name] = i
 	}
-	var pooled []*plan
+	var (
+		pooled []*plan
+		shares [][]Step
+	)
 	for _, p := range newPlans(in.Policies, &in.View) {
 		if p.DryRun {
 			continue
 		}
-		p.setTerms(p.shares(t.column), t.column)
+		share := p.shares(t.column)
+		p.setTerms(share, t.column)
 		t.inForce[p.Name] = struct{}{}
 		t.byClass[p.Class] = append(t.byClass[p.Class], p)
 		if p.pool != nil {
 			t.poolOf[p] = len(pooled)
-			pooled = append(pooled, p)
+			pooled, shares = append(pooled, p), append(shares, share)
 		}
 	}
-	for _, p := range pooled {
-		t.Pools = append(t.Pools, t.poolOfPlan(p, pooled))
+	for i, p := range pooled {
+		t.Pools = append(t.Pools, t.poolOfPlan(p, shares[i], pooled))
 	}
 	return t
 }
 
-func (t *Terms) poolOfPlan(p *plan, pooled []*plan) PolicyPool {
+func (t *Terms) poolOfPlan(p *plan, share []Step, pooled []*plan) PolicyPool {
 	pool := PolicyPool{Policy: p.Name, Nodes: p.poolIndex, Capacity: make(capacity.Row, len(t.View.Columns))}
-	for _, s := range p.shares(t.column) {
+	for _, s := range share {
 		pool.Capacity[t.column[s.Resource]] = s.Pool
 	}
 	if p.Nodes.Count == Free {
