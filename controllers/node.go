@@ -22,7 +22,7 @@ func parseNode(n *corev1.Node) capacity.Node {
 		Taints:      n.Spec.Taints,
 		Usable:      !virtual && !n.Spec.Unschedulable && nodeReady(n),
 		Virtual:     virtual,
-		Allocatable: amounts(n.Status.Allocatable, down),
+		Allocatable: capacity.AmountsOf(n.Status.Allocatable, capacity.Down),
 	}
 }
 

@@ -31,7 +31,7 @@ func parsePod(p *corev1.Pod) (pod capacity.Pod, tracked bool) {
 	}
 	pod.Node = p.Spec.NodeName
 	pod.Consumer = origin(p)
-	pod.Requests = amounts(podresource.PodRequests(p, asScheduler), up)
+	pod.Requests = capacity.AmountsOf(podresource.PodRequests(p, asScheduler), capacity.Up)
 	// The account counts each pod as one by itself.
 	delete(pod.Requests, capacity.Pods)
 	return pod, true
