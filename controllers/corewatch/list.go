@@ -50,28 +50,33 @@ func readList[T any, P object[T]](from io.Reader) (*objectList[P], error) {
 		return err
 	}
 	// The envelope is a runtime.Unknown, whose second field is the list; of that, the first field is its metadata and each second an item.
+	found := false
 	err = eachField(in, func(number protowire.Number, field *io.LimitedReader) error {
 		if number != 2 {
 			return nil
 		}
+		found = true
 		return eachField(field, func(number protowire.Number, field *io.LimitedReader) error {
-			switch number {
+			var into interface{ Unmarshal([]byte) error }
+			switch int(number) {
 			case 1:
-				if err := read(field); err != nil {
-					return err
-				}
-				return l.ListMeta.Unmarshal(message)
+				into = &l.ListMeta
 			case 2:
-				if err := read(field); err != nil {
-					return err
-				}
 				item := P(new(T))
 				l.Items = append(l.Items, item)
-				return item.Unmarshal(message)
+				into = item
+			default:
+				return nil
 			}
-			return nil
+			if err := read(field); err != nil {
+				return err
+			}
+			return into.Unmarshal(message)
 		})
 	})
+	if err == nil && !found {
+		err = io.ErrUnexpectedEOF
+	}
 	return l, err
 }
 
