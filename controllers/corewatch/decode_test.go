@@ -3,6 +3,7 @@ package corewatch
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -12,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/randfill"
+
+	"proffer.dev/proffer/internal/capacity"
 )
 
 // everything that matters of an object is compared; the ledger does not look at when a taint was added.
@@ -183,5 +186,41 @@ func TestALastInitialBookmarkIsKnown(t *testing.T) {
 	m := p.GetObjectMeta()
 	if diff := cmp.Diff(map[string]string{metav1.InitialEventsAnnotationKey: "true"}, m.GetAnnotations()); diff != "" || m.GetResourceVersion() != "7" {
 		t.Errorf("resource version %s; %s", m.GetResourceVersion(), diff)
+	}
+}
+
+func TestWhatIsRememberedIsBounded(t *testing.T) {
+	c := &requestCache{byKept: map[string]capacity.Amounts{}}
+	ask := func(p *corev1.Pod) capacity.Amounts {
+		t.Helper()
+		data, err := p.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		requests, err := c.requests(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return requests
+	}
+	for i := range 3 * maxRequests {
+		if got := ask(aPod("p", "n", list("cpu", strconv.Itoa(i))))["cpu"]; got != int64(1000*i) {
+			t.Fatalf("pod %d requests %d", i, got)
+		}
+		if len(c.byKept) > maxRequests {
+			t.Fatalf("%d requests are remembered after %d pods", len(c.byKept), i+1)
+		}
+	}
+	before := len(c.byKept)
+	ask(aPod("other", "m", list("cpu", strconv.Itoa(3*maxRequests-1)), podLabel("app", "web")))
+	if len(c.byKept) != before {
+		t.Error("a pod that requests the same is another entry")
+	}
+	large := aPod("large", "n", list("cpu", "1"))
+	for i := range 1000 {
+		large.Spec.Containers = append(large.Spec.Containers, corev1.Container{Name: strconv.Itoa(i), Resources: corev1.ResourceRequirements{Requests: list("cpu", "1")}})
+	}
+	if got := ask(large)["cpu"]; got != 1001*1000 || len(c.byKept) != before {
+		t.Errorf("a pod of 1001 containers requests %d, and %d requests are remembered where there were %d", got, len(c.byKept), before)
 	}
 }

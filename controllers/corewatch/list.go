@@ -13,9 +13,6 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// protobufMagic begins what Kubernetes encodes with protobuf, see k8s.io/apimachinery/pkg/runtime/serializer/protobuf.
-var protobufMagic = []byte("k8s\x00")
-
 // maxObject bounds one object of a list. An API server takes no object of more than 3 MiB.
 const maxObject = 16 << 20
 

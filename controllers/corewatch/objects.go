@@ -2,28 +2,27 @@ package corewatch
 
 import (
 	"encoding/json"
+	"sync"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"proffer.dev/proffer/internal/capacity"
 )
 
 // identity is what client-go needs to know of an object to follow it.
 type identity struct {
-	namespace, name, uid, resourceVersion string
+	// key tells objects of one kind apart. To client-go it is the name, and there are no namespaces: it keys with it what it gathers at first.
+	key, resourceVersion string
 	// lastInitial marks the bookmark that ends the stream of the objects that were there at first.
 	lastInitial bool
 }
 
-func identityOf(m *metav1.ObjectMeta) identity {
-	return identity{
-		namespace: m.Namespace, name: m.Name, uid: string(m.UID), resourceVersion: m.ResourceVersion,
-		lastInitial: m.Annotations[metav1.InitialEventsAnnotationKey] == "true",
-	}
+func identityOf(key string, m *metav1.ObjectMeta) identity {
+	return identity{key: key, resourceVersion: m.ResourceVersion, lastInitial: m.Annotations[metav1.InitialEventsAnnotationKey] == "true"}
 }
 
 // GetObjectKind implements runtime.Object. The Go type says what it is.
@@ -31,12 +30,15 @@ func (*identity) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKi
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor, with a copy: to change it changes nothing.
 func (i *identity) GetObjectMeta() metav1.Object {
-	m := &metav1.ObjectMeta{Namespace: i.namespace, Name: i.name, UID: types.UID(i.uid), ResourceVersion: i.resourceVersion}
+	m := &metav1.ObjectMeta{Name: i.key, ResourceVersion: i.resourceVersion}
 	if i.lastInitial {
 		m.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
 	}
 	return m
 }
+
+// shared returns one string for all that are equal: tens of thousands of pods are on thousands of nodes.
+func shared(s string) string { return unique.Make(s).Value() }
 
 // pod is what there is to know of a Pod. It is decoded from the Pod that the API server sends.
 type pod struct {
@@ -47,8 +49,18 @@ type pod struct {
 }
 
 func (p *pod) take(full *corev1.Pod) {
-	p.identity = identityOf(&full.ObjectMeta)
-	p.Pod, p.counts = parsePod(full)
+	p.place(full)
+	if p.counts {
+		p.Requests = requestsOf(full)
+	}
+}
+
+// place takes all but the requests.
+func (p *pod) place(full *corev1.Pod) {
+	p.Pod, p.counts = placeOf(full)
+	p.Node, p.Consumer = shared(p.Node), shared(p.Consumer)
+	// A pod that was deleted and made anew under its name is another pod.
+	p.identity = identityOf(p.Key, &full.ObjectMeta)
 }
 
 // Reset and Unmarshal make it a message of apimachinery's protobuf serializer.
@@ -56,13 +68,21 @@ func (p *pod) Reset() { *p = pod{} }
 
 // Unmarshal decodes the protobuf of a Pod.
 func (p *pod) Unmarshal(data []byte) error {
-	var full corev1.Pod
-	if err := podMask.decode(data, &full); err != nil {
+	full := scratch.Get().(*corev1.Pod)
+	defer scratch.Put(full)
+	full.Reset()
+	if err := placeMask.decode(data, full); err != nil {
 		return err
 	}
-	p.take(&full)
-	return nil
+	if p.place(full); !p.counts {
+		return nil
+	}
+	var err error
+	p.Requests, err = decoded.requests(data)
+	return err
 }
+
+var scratch = sync.Pool{New: func() any { return new(corev1.Pod) }}
 
 // UnmarshalJSON is for an API server, or for something before it, that sends no protobuf.
 func (p *pod) UnmarshalJSON(data []byte) error {
@@ -87,8 +107,13 @@ type node struct {
 }
 
 func (n *node) take(full *corev1.Node) {
-	n.identity = identityOf(&full.ObjectMeta)
+	n.identity = identityOf(full.Name, &full.ObjectMeta)
 	n.Node = parseNode(full)
+	of := n.Labels
+	n.Labels = make(map[string]string, len(of))
+	for key, value := range of {
+		n.Labels[shared(key)] = shared(value)
+	}
 }
 
 // Reset and Unmarshal make it a message of apimachinery's protobuf serializer.

@@ -23,41 +23,46 @@ var asScheduler = podresource.PodResourcesOptions{
 	InPlacePodLevelResourcesVerticalScalingEnabled: true,
 }
 
-// podMask keeps what parsePod reads, some 5 % of a usual pod. The numbers are those of k8s.io/api/core/v1/generated.proto.
-var podMask = message(map[protowire.Number]*mask{
-	1: metadataMask(entry.keyed(OriginLabel, OriginLabelV0, ShadowPodLabel)),
-	2: message(map[protowire.Number]*mask{ // spec
-		2:  containerMask, // containers
-		10: whole,         // nodeName
-		20: containerMask, // initContainers
-		32: whole,         // overhead
-		40: requestsMask,  // resources
-	}),
-	3: message(map[protowire.Number]*mask{ // status
-		1: whole, // phase
-		2: message(map[protowire.Number]*mask{ // conditions
-			1: whole, // type
-			2: whole, // status
-			5: whole, // reason
-		}).keyed(string(corev1.PodResizePending)),
-		8:  containerStatusMask, // containerStatuses
-		10: containerStatusMask, // initContainerStatuses
-		19: whole,               // allocatedResources
-		20: requestsMask,        // resources
-	}),
-})
+// placeMask keeps of a pod what placeOf reads, and requestsMask what requestsOf reads: together some 5 % of a usual pod. The numbers are those of
+// k8s.io/api/core/v1/generated.proto.
+var (
+	placeMask = message(map[protowire.Number]*mask{
+		1: metadataMask(entry.keyed(OriginLabel, OriginLabelV0, ShadowPodLabel)),
+		2: message(map[protowire.Number]*mask{10: whole}), // spec: nodeName
+		3: message(map[protowire.Number]*mask{1: whole}),  // status: phase
+	})
+	requestsMask = message(map[protowire.Number]*mask{
+		2: message(map[protowire.Number]*mask{ // spec
+			2:  containerMask,    // containers
+			20: containerMask,    // initContainers
+			32: whole,            // overhead
+			40: requirementsMask, // resources
+		}),
+		3: message(map[protowire.Number]*mask{ // status
+			2: message(map[protowire.Number]*mask{ // conditions
+				1: whole, // type
+				2: whole, // status
+				5: whole, // reason
+			}).keyed(string(corev1.PodResizePending)),
+			8:  containerStatusMask, // containerStatuses
+			10: containerStatusMask, // initContainerStatuses
+			19: whole,               // allocatedResources
+			20: requirementsMask,    // resources
+		}),
+	})
+)
 
 var (
-	requestsMask  = message(map[protowire.Number]*mask{2: whole}) // requests
-	containerMask = message(map[protowire.Number]*mask{
-		1:  whole,        // name
-		8:  requestsMask, // resources
-		24: whole,        // restartPolicy
+	requirementsMask = message(map[protowire.Number]*mask{2: whole}) // requests
+	containerMask    = message(map[protowire.Number]*mask{
+		1:  whole,            // name
+		8:  requirementsMask, // resources
+		24: whole,            // restartPolicy
 	})
 	containerStatusMask = message(map[protowire.Number]*mask{
-		1:  whole,        // name
-		10: whole,        // allocatedResources
-		11: requestsMask, // resources
+		1:  whole,            // name
+		10: whole,            // allocatedResources
+		11: requirementsMask, // resources
 	})
 )
 
@@ -74,20 +79,23 @@ func metadataMask(labels *mask) *mask {
 	})
 }
 
-// parsePod keeps of a pod what the account needs. Tracked is false for a pod that does not count: one that is not bound to a node, is
-// finished, or is the shadow of a pod that runs elsewhere.
-func parsePod(p *corev1.Pod) (pod capacity.Pod, tracked bool) {
+// placeOf keeps of a pod what the account needs, but for the requests. Counts is false for a pod that does not count: one that is not bound to a
+// node, is finished, or is the shadow of a pod that runs elsewhere.
+func placeOf(p *corev1.Pod) (pod capacity.Pod, counts bool) {
 	pod = capacity.Pod{Key: string(p.UID)}
 	finished := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	if p.Spec.NodeName == "" || finished || p.Labels[ShadowPodLabel] == "true" {
 		return pod, false
 	}
-	pod.Node = p.Spec.NodeName
-	pod.Consumer = origin(p)
-	pod.Requests = capacity.AmountsOf(podresource.PodRequests(p, asScheduler), capacity.Up)
-	// The account counts each pod as one by itself.
-	delete(pod.Requests, capacity.Pods)
+	pod.Node, pod.Consumer = p.Spec.NodeName, origin(p)
 	return pod, true
+}
+
+// requestsOf are what the scheduler counts, less the pod itself: the account counts each as one.
+func requestsOf(p *corev1.Pod) capacity.Amounts {
+	requests := capacity.AmountsOf(podresource.PodRequests(p, asScheduler), capacity.Up)
+	delete(requests, capacity.Pods)
+	return requests
 }
 
 // origin is the ID of the consumer that offloaded the pod here, empty for a pod of this cluster's own.

@@ -14,7 +14,7 @@ func TestWhichPodsCount(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		with     func(*corev1.Pod)
-		tracked  bool
+		counts   bool
 		consumer string
 	}{
 		{"running", phase(corev1.PodRunning), true, ""},
@@ -29,9 +29,9 @@ func TestWhichPodsCount(t *testing.T) {
 		{"a shadow", podLabel("liqo.io/shadowPod", "true"), false, ""},
 		{"explicitly no shadow", podLabel("liqo.io/shadowPod", "false"), true, ""},
 	} {
-		got, tracked := parsePod(aPod("p", "n", nil, tc.with))
-		if tracked != tc.tracked || got.Consumer != tc.consumer || got.Key != "uid-of-p" {
-			t.Errorf("%s: tracked %v, consumer %q, key %q", tc.name, tracked, got.Consumer, got.Key)
+		got, counts := placeOf(aPod("p", "n", nil, tc.with))
+		if counts != tc.counts || got.Consumer != tc.consumer || got.Key != "uid-of-p" {
+			t.Errorf("%s: counts %v, consumer %q, key %q", tc.name, counts, got.Consumer, got.Key)
 		}
 	}
 }
@@ -85,11 +85,7 @@ func TestRequestsAreWhatTheSchedulerCounts(t *testing.T) {
 		"nothing at all":                                  {},
 	}
 	for name, p := range podsOfEveryKind() {
-		got, tracked := parsePod(p)
-		if !tracked {
-			t.Errorf("%s: not tracked", name)
-		}
-		if diff := cmp.Diff(want[name], got.Requests); diff != "" {
+		if diff := cmp.Diff(want[name], requestsOf(p)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}

@@ -63,7 +63,7 @@ func newStores(ledger *capacity.Ledger, wake func()) (nodes *store[*node], pods 
 	nodes = &store[*node]{
 		name:   "nodes",
 		set:    func(n *node) { wakeIf(ledger.SetNode(n.Node)) },
-		remove: func(n *node) { wakeIf(ledger.DeleteNode(n.name)) },
+		remove: func(n *node) { wakeIf(ledger.DeleteNode(n.Name)) },
 		replace: func(all []*node) {
 			wakeIf(ledger.ReplaceNodes(func(yield func(capacity.Node) bool) {
 				for _, n := range all {
@@ -124,17 +124,22 @@ func (w *Watch) Sources() []toolscache.DoneChecker {
 	return all
 }
 
+var (
+	podKind  = corev1.SchemeGroupVersion.WithKind("Pod")
+	nodeKind = corev1.SchemeGroupVersion.WithKind("Node")
+)
+
 // newClient returns a client of the core API to which a Pod is a pod, and a Node a node.
 func newClient(config *rest.Config, client *http.Client) (rest.Interface, error) {
 	scheme := runtime.NewScheme()
-	scheme.AddKnownTypeWithName(corev1.SchemeGroupVersion.WithKind("Pod"), &pod{})
-	scheme.AddKnownTypeWithName(corev1.SchemeGroupVersion.WithKind("Node"), &node{})
+	scheme.AddKnownTypeWithName(podKind, &pod{})
+	scheme.AddKnownTypeWithName(nodeKind, &node{})
 	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
 	config = rest.CopyConfig(config)
 	config.APIPath, config.GroupVersion = "/api", &corev1.SchemeGroupVersion
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	config.NegotiatedSerializer = codecs{serializer.NewCodecFactory(scheme).WithoutConversion()}
 	return rest.RESTClientForConfigAndClient(config, client)
 }
 
@@ -154,12 +159,12 @@ func selectPods(o *metav1.ListOptions) {
 func follow[P runtime.Object](api rest.Interface, s *store[P], example P, read listReader[P], choose func(*metav1.ListOptions), log logr.Logger) kind {
 	request := func(o *metav1.ListOptions) *rest.Request {
 		choose(o)
-		return api.Get().Resource(s.name).VersionedParams(o, metav1.ParameterCodec)
+		// To compress all there is takes longer, at both ends, than to send it to where the API server is at hand.
+		return api.Get().Resource(s.name).VersionedParams(o, metav1.ParameterCodec).SetHeader("Accept-Encoding", "identity")
 	}
 	objects := &toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (_ runtime.Object, err error) {
-			// An API server at hand takes longer to compress a list than to send it.
-			body, err := request(&o).SetHeader("Accept-Encoding", "identity").Stream(ctx)
+			body, err := request(&o).Stream(ctx)
 			if err != nil {
 				return nil, err
 			}
