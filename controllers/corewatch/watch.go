@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"net/http"
+	"net"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
@@ -40,8 +41,8 @@ type kind struct {
 
 // New returns a Watch that keeps the ledger up to date, and calls wake whenever something in it has changed. Nothing of it
 // runs before Start.
-func New(config *rest.Config, client *http.Client, ledger *capacity.Ledger, wake func(), log logr.Logger) (*Watch, error) {
-	api, err := newClient(config, client)
+func New(config *rest.Config, ledger *capacity.Ledger, wake func(), log logr.Logger) (*Watch, error) {
+	api, err := newClient(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for nodes and pods: %w", err)
 	}
@@ -130,18 +131,26 @@ var (
 	nodeKind = corev1.SchemeGroupVersion.WithKind("Node")
 )
 
-// newClient returns a client of the core API to which a Pod is a pod, and a Node a node.
-func newClient(config *rest.Config, client *http.Client) (rest.Interface, error) {
+// keepAlive finds a connection that is dead within the 45 s that client-go's health checks of HTTP/2 take.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 6}
+
+// newClient returns a client of the core API to which a Pod is a pod, and a Node a node. It speaks HTTP/1.1, one connection for each kind: over
+// HTTP/2 each event wakes one more goroutine, and has one more message sent back that says that it was read.
+func newClient(config *rest.Config) (rest.Interface, error) {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypeWithName(podKind, &pod{})
 	scheme.AddKnownTypeWithName(nodeKind, &node{})
 	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
 	config = rest.CopyConfig(config)
+	config.NextProtos = []string{"http/1.1"}
+	if config.Dial == nil {
+		config.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAliveConfig: keepAlive}).DialContext
+	}
 	config.APIPath, config.GroupVersion = "/api", &corev1.SchemeGroupVersion
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	config.NegotiatedSerializer = codecs{serializer.NewCodecFactory(scheme).WithoutConversion()}
-	return rest.RESTClientForConfigAndClient(config, client)
+	return rest.RESTClientFor(config)
 }
 
 // selectPods asks for the pods that can count: those that are not bound, are finished or are shadows are not even sent.

@@ -70,11 +70,7 @@ func startWatch(t *testing.T, config *rest.Config, change func(*http.Request)) *
 		w.requests.RoundTripper = next
 		return w.requests
 	})
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	watch, err := New(config, client, w.ledger, func() {
+	watch, err := New(config, w.ledger, func() {
 		select {
 		case w.woken <- struct{}{}:
 		default:
