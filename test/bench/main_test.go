@@ -13,16 +13,14 @@ import (
 
 // TestMain lets the servers of the benchmark be made of the test's program.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == serve {
-		exit(serveReads(os.Args[2:], os.Stdin, os.Stdout))
-	}
+	beAnother()
 	os.Exit(m.Run())
 }
 
 // The figures themselves are nobody's to judge here: this machine may be doing anything.
 func TestEveryFigureIsMeasured(t *testing.T) {
 	var out bytes.Buffer
-	r, err := run(t.Context(), options{short: true}, &out, t.Output())
+	r, err := run(t.Context(), options{short: true, population: tiny}, &out, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +67,7 @@ func TestEveryFigureIsMeasured(t *testing.T) {
 
 func TestWhatIsNotMeasuredIsRefused(t *testing.T) {
 	_, err := run(t.Context(), options{only: []string{"reads", "writes"}}, t.Output(), t.Output())
-	want := `"writes" is not measured: write some of reads, evaluate, grants, events, table, push, slices`
+	want := `"writes" is not measured: write some of reads, evaluate, grants, events, table, push, startup, slices`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -49,7 +51,14 @@ func startCluster(ctx context.Context, operator string, progress io.Writer) (c *
 		}
 	}
 	if c.plane, err = controlplane.Start(ctx, controlplane.Options{
-		CRDDirs: []string{filepath.Join(root, "config", "crd", "bases")}, Progress: progress,
+		CRDDirs:  []string{filepath.Join(root, "config", "crd", "bases")},
+		Progress: progress,
+		APIServerFlags: map[string][]string{
+			// Nodes are not tainted when they are new, since nobody would take the taint away.
+			"disable-admission-plugins": {"TaintNodesByCondition"},
+			// A million events would fill the space of etcd before it is made free every 5 minutes.
+			"etcd-compaction-interval": {"30s"},
+		},
 	}); err != nil {
 		return c, err
 	}
@@ -95,23 +104,26 @@ func moduleRoot() (string, error) {
 	}
 }
 
-// operator is a running operator.
+// operator is a running operator, with the addresses at which it serves.
 type operator struct {
-	address string
-	process *exec.Cmd
-	end     context.CancelFunc
-	output  bytes.Buffer
+	address, metrics, probes, pprof string
+	process                         *exec.Cmd
+	end                             context.CancelFunc
+	output                          bytes.Buffer
 }
 
 func (c *cluster) startOperator(ctx context.Context, period time.Duration) (*operator, error) {
-	address, err := freeAddress(ctx)
-	if err != nil {
-		return nil, err
+	o := &operator{}
+	for _, address := range []*string{&o.address, &o.metrics, &o.probes, &o.pprof} {
+		var err error
+		if *address, err = freeAddress(ctx); err != nil {
+			return nil, err
+		}
 	}
-	o := &operator{address: address}
 	ctx, o.end = context.WithCancel(ctx)
-	o.process = exec.CommandContext(ctx, c.operator, "--kubeconfig="+c.kubeconfig, "--grpc-bind-address="+address,
-		"--metrics-bind-address=0", "--health-probe-bind-address=0", "--batch-period="+period.String())
+	o.process = exec.CommandContext(ctx, c.operator, "--kubeconfig="+c.kubeconfig, "--grpc-bind-address="+o.address,
+		"--metrics-bind-address="+o.metrics, "--health-probe-bind-address="+o.probes, "--pprof-bind-address="+o.pprof,
+		"--batch-period="+period.String())
 	o.process.Stdout, o.process.Stderr = &o.output, &o.output
 	o.process.Cancel = func() error { return o.process.Process.Signal(syscall.SIGTERM) }
 	o.process.WaitDelay = 30 * time.Second
@@ -120,6 +132,41 @@ func (c *cluster) startOperator(ctx context.Context, period time.Duration) (*ope
 		return nil, fmt.Errorf("starting the operator: %w", err)
 	}
 	return o, nil
+}
+
+func (o *operator) pid() int { return o.process.Process.Pid }
+
+// ready asks every few milliseconds whether the operator is ready.
+func (o *operator) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		// It does not listen from the start.
+		if _, err := get(ctx, http.DefaultClient, "http://"+o.probes+"/readyz"); err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the operator to be ready: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// heap reads what pprof says of the heap after a collection, at the end of its profile.
+func (o *operator) heap(ctx context.Context) (float64, error) {
+	profile, err := get(ctx, http.DefaultClient, "http://"+o.pprof+"/debug/pprof/heap?gc=1&debug=1")
+	if err != nil {
+		return 0, err
+	}
+	_, rest, found := bytes.Cut(profile, []byte("# HeapAlloc = "))
+	if !found {
+		return 0, errors.New("pprof says nothing of HeapAlloc")
+	}
+	bytesLive, _, _ := bytes.Cut(rest, []byte("\n"))
+	return strconv.ParseFloat(string(bytesLive), 64)
 }
 
 // stop asks the operator to end and waits until it has. Its error holds what the operator printed if something has failed already, or if
@@ -137,6 +184,24 @@ func (o *operator) stop(failed bool) error {
 		return fmt.Errorf("the operator printed:\n%s", o.output.Bytes())
 	}
 	return nil
+}
+
+// get returns what is at an address.
+func get(ctx context.Context, web *http.Client, url string) (body []byte, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	response, err := web.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, response.Body.Close()) }()
+	body, err = io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", url, response.Status)
+	}
+	return body, err
 }
 
 // freeAddress returns an address of the loopback device at which nobody listens.
