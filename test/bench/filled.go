@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -24,12 +25,16 @@ func (f *filled) start(ctx context.Context, o options, progress io.Writer) error
 	if f.cluster != nil {
 		return nil
 	}
-	c, err := startCluster(ctx, o.operator, progress)
+	begin := func() (*cluster, error) { return startCluster(ctx, o.operator, progress) }
+	if o.kubeconfig != "" {
+		begin, f.full = func() (*cluster, error) { return heldCluster(ctx, o.operator, o.kubeconfig) }, true
+	}
+	c, err := begin()
 	if err != nil {
 		return err
 	}
 	f.cluster = c // the caller stops it, whatever comes
-	if f.writer, err = population.NewClient(c.plane.Config); err != nil {
+	if f.writer, err = population.NewClient(c.plane.Config); err != nil || f.full {
 		return err
 	}
 	for _, p := range sharePolicies(o.population.Consumers) {
@@ -54,6 +59,18 @@ func (f *filled) stop() error {
 		return nil
 	}
 	return f.cluster.stop()
+}
+
+// hold fills a cluster and keeps it until the context ends, for what needs to be looked at again and again.
+func hold(ctx context.Context, o options, out, progress io.Writer) (err error) {
+	f := &filled{}
+	defer func() { err = errors.Join(err, f.stop()) }()
+	if err := f.fill(ctx, o, progress); err != nil {
+		return err
+	}
+	fmt.Fprintln(out, f.kubeconfig)
+	<-ctx.Done()
+	return nil
 }
 
 // sharePolicies offer shares of the nodes to all consumers by name, in three classes whose nodes overlap.

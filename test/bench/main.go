@@ -44,6 +44,9 @@ func main() {
 	flag.StringVar(&only, "only", "", "measure only these, separated by commas: "+strings.Join(names(), ", "))
 	flag.IntVar(&o.population.Nodes, "nodes", 5_000, "the nodes of the cluster, for startup and idle")
 	flag.IntVar(&o.population.Pods, "pods", 50_000, "the pods of that cluster")
+	var held bool
+	flag.BoolVar(&held, "hold", false, "measure nothing: fill a cluster, print its kubeconfig's name, and keep it until this is interrupted")
+	flag.StringVar(&o.kubeconfig, "held", "", "kubeconfig of the cluster that another process holds, for startup and idle, instead of one that is filled for them")
 	flag.Parse()
 	o.population.Consumers = 100
 	if o.short {
@@ -57,7 +60,12 @@ func main() {
 	}
 	log.SetLogger(logr.Discard()) // what goes wrong comes back as an error
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	_, err := run(ctx, o, os.Stdout, os.Stderr)
+	var err error
+	if held {
+		err = hold(ctx, o, os.Stdout, os.Stderr)
+	} else {
+		_, err = run(ctx, o, os.Stdout, os.Stderr)
+	}
 	stop()
 	exit(err)
 }
@@ -79,6 +87,8 @@ type options struct {
 	// population is what filled holds once a part has filled it. The parts find there the cluster that they share.
 	population population.Size
 	filled     *filled
+	// kubeconfig is that of a cluster that is held, empty for none.
+	kubeconfig string
 }
 
 // tiny is the population of a run that only shows that everything works.

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/hack/controlplane"
@@ -68,6 +69,27 @@ func startCluster(ctx context.Context, operator string, progress io.Writer) (c *
 	}
 	c.client, err = newClient(c)
 	return c, err
+}
+
+// heldCluster returns the cluster of a kubeconfig, which another process keeps.
+func heldCluster(ctx context.Context, operator, kubeconfig string) (c *cluster, err error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	c = &cluster{operator: operator, kubeconfig: kubeconfig, plane: &controlplane.Cluster{Config: config}}
+	if c.client, err = newClient(c); err != nil {
+		return nil, err
+	}
+	if c.work, err = os.MkdirTemp("", "proffer-bench-"); err != nil || c.operator != "" {
+		return c, err
+	}
+	root, err := moduleRoot()
+	if err != nil {
+		return c, err
+	}
+	c.operator = filepath.Join(c.work, "proffer")
+	return c, buildOperator(ctx, root, c.operator)
 }
 
 func buildOperator(ctx context.Context, root, program string) error {

@@ -93,7 +93,9 @@ func measureStartup(ctx context.Context, o options, r *report, progress io.Write
 	for _, figure := range startFigures {
 		r.ratio("start-up, "+figure.name, "a bare reflector", besideStarts(ours, bare, figure.of))
 	}
-	beyond := func(base started) func(started) float64 { return func(s started) float64 { return s.anonymous - base.anonymous } }
+	beyond := func(base started) func(started) float64 {
+		return func(s started) float64 { return s.anonymous - base.anonymous }
+	}
 	oursBeyond, bareBeyond := eachStart(ours, beyond(base[0])), eachStart(bare, beyond(base[1]))
 	for i := range oursBeyond {
 		oursBeyond[i] /= bareBeyond[i]
