@@ -47,6 +47,7 @@ func main() {
 	var held bool
 	flag.BoolVar(&held, "hold", false, "measure nothing: fill a cluster, print its kubeconfig's name, and keep it until this is interrupted")
 	flag.StringVar(&o.kubeconfig, "held", "", "kubeconfig of the cluster that another process holds, for startup and idle, instead of one that is filled for them")
+	flag.Float64Var(&o.scale, "scale", 1, "how much of an hour's worth of churn soak has")
 	flag.Parse()
 	o.population.Consumers = 100
 	if o.short {
@@ -89,6 +90,8 @@ type options struct {
 	filled     *filled
 	// kubeconfig is that of a cluster that is held, empty for none.
 	kubeconfig string
+	// scale is how much of the churn there is in the soak.
+	scale float64
 }
 
 // tiny is the population of a run that only shows that everything works.
@@ -98,17 +101,21 @@ var tiny = population.Size{Nodes: 5, Pods: 50, Consumers: 3}
 type part struct {
 	name    string
 	measure func(context.Context, options, *report, io.Writer) error
+	// asked is for one that takes so long that it has to be asked for by name.
+	asked bool
 }
 
 var parts = []part{
-	{"reads", measureReads},
-	{"evaluate", measureEvaluate},
-	{"grants", measureGrants},
-	{"events", measureEvents},
-	{"table", measureTable},
-	{"push", measurePush},
-	{"startup", measureStartup},
-	{"slices", measureSlices},
+	{name: "reads", measure: measureReads},
+	{name: "evaluate", measure: measureEvaluate},
+	{name: "grants", measure: measureGrants},
+	{name: "events", measure: measureEvents},
+	{name: "table", measure: measureTable},
+	{name: "push", measure: measurePush},
+	{name: "startup", measure: measureStartup},
+	{name: "idle", measure: measureIdle},
+	{name: "slices", measure: measureSlices},
+	{name: "soak", measure: measureSoak, asked: true},
 }
 
 func names() []string {
@@ -131,7 +138,7 @@ func run(ctx context.Context, o options, out, progress io.Writer) (all *report, 
 	defer func() { err = errors.Join(err, o.filled.stop()) }()
 	all = &report{}
 	for _, p := range parts {
-		if len(o.only) > 0 && !slices.Contains(o.only, p.name) {
+		if !slices.Contains(o.only, p.name) && (p.asked || len(o.only) > 0) {
 			continue
 		}
 		fmt.Fprintln(progress, "bench: measuring", p.name)

@@ -28,6 +28,8 @@ type cluster struct {
 	work       string
 	kubeconfig string
 	operator   string
+	// token is the reader's, once it is admitted.
+	token string
 }
 
 // startCluster starts a control plane with our CRD, and builds the operator unless it is given.
@@ -158,21 +160,29 @@ func (c *cluster) startOperator(ctx context.Context, period time.Duration) (*ope
 
 func (o *operator) pid() int { return o.process.Process.Pid }
 
-// ready asks every few milliseconds whether the operator is ready.
+// ready asks again and again whether the operator is ready: not so often that this costs the operator what counts.
 func (o *operator) ready(ctx context.Context) error {
+	return until(ctx, 10*time.Millisecond, func() error {
+		_, err := get(ctx, http.DefaultClient, "http://"+o.probes+"/readyz")
+		return err
+	})
+}
+
+// until tries once in a while until it goes well, or patience ends. Its error is then the last one.
+func until(ctx context.Context, every time.Duration, try func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		// It does not listen from the start.
-		if _, err := get(ctx, http.DefaultClient, "http://"+o.probes+"/readyz"); err == nil {
+		err := try()
+		if err == nil {
 			return nil
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for the operator to be ready: %w", context.Cause(ctx))
+			return errors.Join(context.Cause(ctx), err)
 		}
 	}
 }

@@ -14,8 +14,9 @@ type Churn struct {
 	size   Size
 	// pod is the next to change, step how far it is to the one after it.
 	pod, step int
-	events    int
-	gone      *corev1.Pod
+	// quiet and loud are how many events there have been of each kind.
+	quiet, loud int
+	gone        *corev1.Pod
 }
 
 // Churn returns the first of so many that share the pods that Create made, each with pods of its own.
@@ -33,19 +34,19 @@ func (c *Churn) next() *corev1.Pod {
 
 // Quiet makes an event that changes nothing of what the pod uses: one of its containers has restarted.
 func (c *Churn) Quiet(ctx context.Context) error {
-	c.events++
+	c.quiet++
 	p := c.next()
-	p.Status.ContainerStatuses[0].RestartCount += int32(c.events)
+	p.Status.ContainerStatuses[0].RestartCount += int32(c.quiet)
 	return c.client.updateStatus(ctx, "pods", p)
 }
 
 // Loud makes an event that changes what is used: of four in a row, two pods are given more or less cpu, one goes, and it comes back.
 func (c *Churn) Loud(ctx context.Context) error {
-	c.events++
-	switch {
-	case c.events%4 == 0:
+	c.loud++
+	switch c.loud % 4 {
+	case 0:
 		return c.Restore(ctx)
-	case c.events%4 == 3:
+	case 3:
 		p := c.next()
 		if err := c.client.delete(ctx, p); err != nil {
 			return err
@@ -53,7 +54,7 @@ func (c *Churn) Loud(ctx context.Context) error {
 		c.gone = p
 		return nil
 	}
-	return c.client.resize(ctx, c.next(), 200+c.events%300)
+	return c.client.resize(ctx, c.next(), 200+c.loud%300)
 }
 
 // Restore brings back the pod that is gone, if there is one. It is bound, and nothing is said of its status.

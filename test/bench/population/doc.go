@@ -21,6 +21,8 @@ type Size struct {
 	Pods int
 	// Consumers are how many have sent the fifth of the pods that is not the cluster's own.
 	Consumers int
+	// Small is for pods with no more than what the account needs: more events of them can be had in the same time.
+	Small bool
 }
 
 func (s Size) virtualNodes() int { return (s.Nodes + 249) / 250 }

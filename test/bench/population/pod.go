@@ -46,6 +46,11 @@ func pod(i int, s Size) *corev1.Pod {
 		},
 		Spec: podSpec(i, name),
 	}
+	if s.Small {
+		p.Labels, p.Annotations = map[string]string{"pod-template-hash": template}, nil
+		c := p.Spec.Containers[0]
+		p.Spec = corev1.PodSpec{Containers: []corev1.Container{{Name: c.Name, Image: c.Image, Resources: c.Resources}}}
+	}
 	p.Spec.NodeName = nodeName(i % s.Nodes)
 	if i%5 == 4 && s.Consumers > 0 {
 		p.Labels["offloading.liqo.io/origin"] = Consumer(i / 5 % s.Consumers)
