@@ -47,17 +47,21 @@ type idled struct {
 }
 
 // measureIdle measures what events of pods cost the operator once it knows the cluster, beside a bare reflector that is sent the same.
-func measureIdle(ctx context.Context, o options, r *report, progress io.Writer) (err error) {
-	lasting, few := 30*time.Second, population.Size{Nodes: 100, Pods: 1_000, Consumers: o.population.Consumers}
-	if o.short {
-		lasting, few = 500*time.Millisecond, tiny
-	}
-	// The same in a cluster with few pods, for what the number of pods does to an event.
+func measureIdle(ctx context.Context, o options, r *report, progress io.Writer) error {
+	lasting := 30 * time.Second
+	// A cluster with few pods shows what the number of pods does to an event.
 	smaller := o
-	smaller.population, smaller.kubeconfig, smaller.filled = few, "", &filled{}
+	smaller.population, smaller.kubeconfig, smaller.filled = population.Size{Nodes: 100, Pods: 1_000, Consumers: o.population.Consumers}, "", &filled{}
+	if o.short {
+		lasting, smaller = 500*time.Millisecond, o
+	}
 	fewer, err := smaller.idle(ctx, churns[1:2], lasting, progress)
-	if err = errors.Join(err, smaller.filled.stop()); err != nil {
-		return fmt.Errorf("among %d pods: %w", few.Pods, err)
+	if smaller.filled != o.filled {
+		err = errors.Join(err, smaller.filled.stop())
+	}
+	few := smaller.population.Pods
+	if err != nil {
+		return fmt.Errorf("among %d pods: %w", few, err)
 	}
 	all, err := o.idle(ctx, churns, lasting, progress)
 	if err != nil {
@@ -70,7 +74,7 @@ func measureIdle(ctx context.Context, o options, r *report, progress io.Writer) 
 		t.row(c.name, thousands(pods), i.requested(), factor(i.evaluations/i.periods()), factor(i.events/i.seconds),
 			share(i.cpu/1e9/i.seconds), share(i.bare/1e9/i.seconds), span(i.cpu/max(1, i.events)), span(i.bare/max(1, i.events)))
 	}
-	row(churns[1], few.Pods, fewer[0])
+	row(churns[1], few, fewer[0])
 	for i, c := range churns {
 		row(c, o.population.Pods, all[i])
 	}
@@ -78,7 +82,7 @@ func measureIdle(ctx context.Context, o options, r *report, progress io.Writer) 
 	r.one("CPU of an event that changes nothing", "a bare reflector", quiet.cpu/quiet.bare)
 	r.one("CPU of an event that changes the account", "a bare reflector", loud.cpu/loud.bare)
 	r.one("CPU of the operator with events that change nothing", "0.5 % of a core", quiet.cpu/1e9/quiet.seconds/0.005)
-	r.one("CPU of an event that changes nothing, among "+thousands(o.population.Pods)+" pods", "among "+thousands(few.Pods),
+	r.one("CPU of an event that changes nothing, among "+thousands(o.population.Pods)+" pods", "among "+thousands(few),
 		quiet.cpu/quiet.events/(fewer[0].cpu/fewer[0].events))
 	r.one("evaluations with events that change the account", "batch periods", loud.evaluations/loud.periods())
 	return nil

@@ -22,8 +22,10 @@ import (
 // serve is the first argument of the processes that the benchmark makes of itself.
 const serve = "serve"
 
-// beAnother runs one of the processes that the benchmark makes of itself, if the arguments ask for it; then it does not return.
+// beAnother runs one of the processes that the benchmark makes of itself, if the arguments ask for it; then it does not return. It has to be called
+// first.
 func beAnother() {
+	log.SetLogger(logr.Discard()) // what goes wrong comes back as an error
 	if len(os.Args) < 2 {
 		return
 	}
@@ -59,7 +61,6 @@ func main() {
 	if flag.NArg() > 0 {
 		exit(fmt.Errorf("%q is no flag: see -help", flag.Arg(0)))
 	}
-	log.SetLogger(logr.Discard()) // what goes wrong comes back as an error
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	var err error
 	if held {
