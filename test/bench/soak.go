@@ -56,17 +56,19 @@ type soakSample struct {
 
 // measureSoak has an hour's worth of churn in minutes, and fails if goroutines are left behind, or memory grows all the time.
 func measureSoak(ctx context.Context, o options, r *report, progress io.Writer) (err error) {
-	o.population = population.Size{Nodes: 500, Pods: 5_000, Consumers: 100, Small: true}
-	o.kubeconfig, o.filled = "", &filled{}
-	s := &soak{filled: o.filled, events: int(soakEvents * o.scale), writers: soakWriters}
+	s := &soak{events: int(soakEvents * o.scale), writers: soakWriters}
 	if o.short {
-		o.population, s.events, s.writers = tiny, 5*soakSamples, patientWriters
+		s.events, s.writers = 5*soakSamples, patientWriters
+	} else {
+		// A cluster of its own: small pods, and nothing that comes later is to find what the churn has left.
+		o.population = population.Size{Nodes: 500, Pods: 5_000, Consumers: o.population.Consumers, Small: true}
+		o.kubeconfig, o.filled = "", &filled{}
+		defer func() { err = errors.Join(err, o.filled.stop()) }()
 	}
-	s.size = o.population
 	if s.events < soakSamples {
 		return fmt.Errorf("-scale %v leaves %d events: write at least %v", o.scale, s.events, float64(soakSamples)/soakEvents)
 	}
-	defer func() { err = errors.Join(err, s.stop()) }()
+	s.filled, s.size = o.filled, o.population
 	if err := s.fill(ctx, o, progress); err != nil {
 		return err
 	}
@@ -103,13 +105,14 @@ func fixedPolicyName(i int) string { return fmt.Sprintf("fixed-%d", i) }
 
 func (s *soak) measure(ctx context.Context, r *report, progress io.Writer) error {
 	figures := func() (goroutines int, heap float64, m metrics, server serverFigures, err error) {
+		// First what is served last: by then all goroutines run.
+		if m, err = s.scrapeOperator(ctx, s.operator); err != nil {
+			return
+		}
 		if heap, err = s.operator.heap(ctx); err != nil {
 			return
 		}
 		if goroutines, err = s.operator.goroutines(ctx); err != nil {
-			return
-		}
-		if m, err = s.scrapeOperator(ctx, s.operator); err != nil {
 			return
 		}
 		server, err = s.serverFigures(ctx)
