@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime/debug"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
@@ -48,6 +49,15 @@ func run(ctx context.Context, o options) error {
 	group.Go(func() error {
 		defer stopManager()
 		return server.Start(serving)
+	})
+	group.Go(func() error {
+		select {
+		case <-offers.Ready():
+			// To read the whole cluster takes memory that is never needed again: it is given back now, not over the next minutes.
+			debug.FreeOSMemory()
+		case <-serving.Done():
+		}
+		return nil
 	})
 	group.Go(func() error {
 		mgr, err := newManager(config, o, &readiness{ctx: serving, table: offers})
