@@ -30,6 +30,8 @@ const follow = "follow"
 const (
 	// followReflector is client-go's reflector, which decodes whole objects, and a store that keeps of each what an account needs.
 	followReflector = "reflector"
+	// followStripped is the same, but the store's account begins when all objects have arrived; until then what is left of them is kept.
+	followStripped = "stripped"
 	// followCache is the cache of controller-runtime, which is given less of each object to keep.
 	followCache = "cache"
 	// followList reads lists and throws the bytes away: less cannot be done.
@@ -56,7 +58,8 @@ func followCluster(args []string, in io.Reader, out io.Writer) error {
 	}
 	config.ContentType, config.AcceptContentTypes = kuberuntime.ContentTypeProtobuf, kuberuntime.ContentTypeProtobuf
 	ways := map[string]func(context.Context, *rest.Config, func()) error{
-		followReflector: reflect, followCache: cacheObjects, followList: readLists, followNothing: func(_ context.Context, _ *rest.Config, known func()) error {
+		followReflector: reflector(entryOf), followStripped: reflector(stripped),
+		followCache: cacheObjects, followList: readLists, followNothing: func(_ context.Context, _ *rest.Config, known func()) error {
 			known()
 			return nil
 		},
@@ -101,14 +104,16 @@ func entryOf(obj any) (any, error) {
 
 // account is a reflector's store. A reflector calls it from one goroutine.
 type account struct {
-	known   func()
+	known func()
+	// keep is what is kept of the first objects until they have all arrived.
+	keep    toolscache.TransformFunc
 	entries map[string]entry
 	// cpu is one sum, which stands for those that an operator adds up.
 	cpu int64
 }
 
-// Transformer implements toolscache.TransformingStore: no whole object is kept while the first of them arrive.
-func (a *account) Transformer() toolscache.TransformFunc { return entryOf }
+// Transformer implements toolscache.TransformingStore.
+func (a *account) Transformer() toolscache.TransformFunc { return a.keep }
 
 func (a *account) Add(obj any) error {
 	e, err := a.entry(obj)
@@ -155,8 +160,14 @@ func (a *account) entry(obj any) (*entry, error) {
 	return e, nil
 }
 
+func reflector(keep toolscache.TransformFunc) func(context.Context, *rest.Config, func()) error {
+	return func(ctx context.Context, config *rest.Config, known func()) error {
+		return reflect(ctx, config, known, keep)
+	}
+}
+
 // reflect keeps an account of pods and one of nodes.
-func reflect(ctx context.Context, config *rest.Config, known func()) error {
+func reflect(ctx context.Context, config *rest.Config, known func(), keep toolscache.TransformFunc) error {
 	core, err := coreClient(config)
 	if err != nil {
 		return err
@@ -171,8 +182,8 @@ func reflect(ctx context.Context, config *rest.Config, known func()) error {
 		}
 	}
 	for _, r := range []*toolscache.Reflector{
-		toolscache.NewReflector(toolscache.NewListWatchFromClient(core, "nodes", "", fields.Everything()), &corev1.Node{}, &account{known: one}, 0),
-		toolscache.NewReflector(toolscache.NewFilteredListWatchFromClient(core, "pods", "", selected), &corev1.Pod{}, &account{known: one}, 0),
+		toolscache.NewReflector(toolscache.NewListWatchFromClient(core, "nodes", "", fields.Everything()), &corev1.Node{}, &account{known: one, keep: keep}, 0),
+		toolscache.NewReflector(toolscache.NewFilteredListWatchFromClient(core, "pods", "", selected), &corev1.Pod{}, &account{known: one, keep: keep}, 0),
 	} {
 		group.Go(func() error { r.RunWithContext(ctx); return nil })
 	}

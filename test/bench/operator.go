@@ -15,10 +15,15 @@ import (
 	"syscall"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials/insecure"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/hack/controlplane"
+	wire "proffer.dev/proffer/proto/resourcereader"
+	"proffer.dev/proffer/test/bench/population"
 )
 
 // cluster is a control plane, and the operator's program to run against it.
@@ -160,9 +165,23 @@ func (c *cluster) startOperator(ctx context.Context, period time.Duration) (*ope
 
 func (o *operator) pid() int { return o.process.Process.Pid }
 
-// ready asks again and again whether the operator is ready: not so often that this costs the operator what counts.
-func (o *operator) ready(ctx context.Context) error {
-	return until(ctx, 10*time.Millisecond, func() error {
+// ready waits for an answer to a read, which there is once the operator is ready. To ask for its readiness again and again would cost it more: it
+// writes a line each time that it is not.
+func (o *operator) ready(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	// It does not listen from the start.
+	soon := grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 5 * time.Millisecond, Multiplier: 1, MaxDelay: 5 * time.Millisecond}, MinConnectTimeout: patience}
+	conn, err := grpc.NewClient("passthrough:///"+o.address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithConnectParams(soon))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	known := &wire.ClusterIdentity{ClusterID: population.Consumer(0)}
+	if _, err := wire.NewResourceReaderClient(conn).ReadResources(ctx, known, grpc.WaitForReady(true)); err != nil {
+		return fmt.Errorf("waiting for the operator to be ready: %w", err)
+	}
+	return until(ctx, time.Millisecond, func() error {
 		_, err := get(ctx, http.DefaultClient, "http://"+o.probes+"/readyz")
 		return err
 	})

@@ -30,6 +30,7 @@ type candidate struct {
 const (
 	startOperator = iota
 	startReflector
+	startStripped
 	startCache
 	startList
 	candidates
@@ -42,6 +43,7 @@ func (c *cluster) candidates() [candidates]candidate {
 	return [candidates]candidate{
 		startOperator:  {"the operator", func(ctx context.Context) (running, error) { return c.startOperator(ctx, 100*time.Millisecond) }},
 		startReflector: {"a bare reflector, an account of its own", following(followReflector)},
+		startStripped:  {"the same, stripped objects until all have come", following(followStripped)},
 		startCache:     {"controller-runtime's cache, stripped objects", following(followCache)},
 		startList:      {"lists read and thrown away", following(followList)},
 	}
@@ -101,6 +103,7 @@ func measureStartup(ctx context.Context, o options, r *report, progress io.Write
 		oursBeyond[i] /= bareBeyond[i]
 	}
 	r.ratio("start-up, steady memory beyond an empty cluster's", "a bare reflector's beyond nothing's", spreadOf(oursBeyond))
+	r.ratio("start-up, peak RSS", "a reflector that keeps stripped objects first", besideStarts(ours, costs[startStripped], func(s started) float64 { return s.peak }))
 	r.ratio("start-up, CPU", "lists thrown away", besideStarts(ours, costs[startList], func(s started) float64 { return s.cpu }))
 	return nil
 }
