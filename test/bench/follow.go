@@ -36,6 +36,8 @@ const (
 	followCache = "cache"
 	// followList reads lists and throws the bytes away: less cannot be done.
 	followList = "list"
+	// followWatch is the floor of what comes after: a watch of pods whose bytes are thrown away.
+	followWatch = "watch"
 	// followNothing only has the means: it is what a process of this program costs at all.
 	followNothing = "nothing"
 )
@@ -59,7 +61,7 @@ func followCluster(args []string, in io.Reader, out io.Writer) error {
 	config.ContentType, config.AcceptContentTypes = kuberuntime.ContentTypeProtobuf, kuberuntime.ContentTypeProtobuf
 	ways := map[string]func(context.Context, *rest.Config, func()) error{
 		followReflector: reflector(entryOf), followStripped: reflector(stripped),
-		followCache: cacheObjects, followList: readLists, followNothing: func(_ context.Context, _ *rest.Config, known func()) error {
+		followCache: cacheObjects, followList: readLists, followWatch: readWatch, followNothing: func(_ context.Context, _ *rest.Config, known func()) error {
 			known()
 			return nil
 		},
@@ -276,6 +278,26 @@ func readLists(ctx context.Context, config *rest.Config, known func()) error {
 		return err
 	}
 	known()
+	return nil
+}
+
+// readWatch reads a watch of pods until the context ends.
+func readWatch(ctx context.Context, config *rest.Config, known func()) error {
+	core, err := coreClient(config)
+	if err != nil {
+		return err
+	}
+	// Only what comes from now on.
+	now := &corev1.PodList{}
+	if err := core.Get().Resource("pods").Param("limit", "1").Do(ctx).Into(now); err != nil {
+		return err
+	}
+	request := core.Get().Resource("pods").Param("watch", "true").Param("resourceVersion", now.ResourceVersion).
+		Param("fieldSelector", podFields).Param("labelSelector", podLabels)
+	known()
+	if err := drain(ctx, core.Client, request); ctx.Err() == nil {
+		return fmt.Errorf("the watch ended: %w", err)
+	}
 	return nil
 }
 

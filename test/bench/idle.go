@@ -40,10 +40,10 @@ var churns = []churn{
 // idled is what some events cost.
 type idled struct {
 	events, seconds float64
-	// cpu and bare are what the operator and the bare reflector used, in nanoseconds.
-	cpu, bare   float64
-	evaluations float64
-	requests    map[string]float64
+	// cpu, bare and floor are what the operator, the bare reflector, and the watch that is thrown away have used, in nanoseconds.
+	cpu, bare, floor float64
+	evaluations      float64
+	requests         map[string]float64
 }
 
 // measureIdle measures what events of pods cost the operator once it knows the cluster, beside a bare reflector that is sent the same.
@@ -68,11 +68,17 @@ func measureIdle(ctx context.Context, o options, r *report, progress io.Writer) 
 		return err
 	}
 	t := r.section(fmt.Sprintf("%d events of pods a second for %v", eventRate, lasting),
-		"events", "pods", "API requests", "evaluations in a batch period", "events a second",
-		"CPU of the operator, of a core", "CPU of a bare reflector, of a core", "the operator's for an event", "the reflector's for an event")
+		"events", "pods", "API requests", "evaluations in a batch period", "events a second", "the operator, of a core", "a bare reflector, of a core",
+		"bytes thrown away, of a core", "the operator, an event", "the reflector, an event", "thrown away, an event")
 	row := func(c churn, pods int, i idled) {
-		t.row(c.name, thousands(pods), i.requested(), factor(i.evaluations/i.periods()), factor(i.events/i.seconds),
-			share(i.cpu/1e9/i.seconds), share(i.bare/1e9/i.seconds), span(i.cpu/max(1, i.events)), span(i.bare/max(1, i.events)))
+		cells := []string{c.name, thousands(pods), i.requested(), factor(i.evaluations / i.periods()), factor(i.events / i.seconds)}
+		for _, used := range []float64{i.cpu, i.bare, i.floor} {
+			cells = append(cells, factor(100*used/1e9/i.seconds)+" %")
+		}
+		for _, used := range []float64{i.cpu, i.bare, i.floor} {
+			cells = append(cells, span(min(i.events, 1)*used/max(i.events, 1)))
+		}
+		t.row(cells...)
 	}
 	row(churns[1], few, fewer[0])
 	for i, c := range churns {
@@ -80,6 +86,7 @@ func measureIdle(ctx context.Context, o options, r *report, progress io.Writer) 
 	}
 	quiet, loud := all[1], all[2]
 	r.one("CPU of an event that changes nothing", "a bare reflector", quiet.cpu/quiet.bare)
+	r.one("CPU of an event that changes nothing", "a watch thrown away", quiet.cpu/quiet.floor)
 	r.one("CPU of an event that changes the account", "a bare reflector", loud.cpu/loud.bare)
 	r.one("CPU of the operator with events that change nothing", "0.5 % of a core", quiet.cpu/1e9/quiet.seconds/0.005)
 	r.one("CPU of an event that changes nothing, among "+thousands(o.population.Pods)+" pods", "among "+thousands(few),
@@ -87,9 +94,6 @@ func measureIdle(ctx context.Context, o options, r *report, progress io.Writer) 
 	r.one("evaluations with events that change the account", "batch periods", loud.evaluations/loud.periods())
 	return nil
 }
-
-// share writes a share of a core.
-func share(x float64) string { return factor(100*x) + " %" }
 
 // one adds a ratio that was measured once.
 func (r *report) one(what, of string, value float64) {
@@ -120,12 +124,19 @@ func (o options) idle(ctx context.Context, kinds []churn, lasting time.Duration,
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, operator.stop(err != nil)) }()
-	bare, err := f.startFollower(ctx, followReflector)
-	if err != nil {
-		return nil, err
+	beside := [2]running{}
+	for i, way := range []string{followReflector, followWatch} {
+		process, err := f.startFollower(ctx, way)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, process.stop(err != nil)) }()
+		if err := process.ready(ctx); err != nil {
+			return nil, err
+		}
+		beside[i] = process
 	}
-	defer func() { err = errors.Join(err, bare.stop(err != nil)) }()
-	if err := errors.Join(operator.ready(ctx), bare.ready(ctx)); err != nil {
+	if err := operator.ready(ctx); err != nil {
 		return nil, err
 	}
 	if err := f.admitReader(ctx); err != nil {
@@ -136,30 +147,32 @@ func (o options) idle(ctx context.Context, kinds []churn, lasting time.Duration,
 		if _, err := residentAfter(ctx, operator.pid(), min(lasting, statusInterval+2*time.Second)); err != nil {
 			return nil, err
 		}
-		one, err := f.events(ctx, o.population, kind, lasting, operator, bare)
+		one, err := f.events(ctx, o.population, kind, lasting, operator, beside)
 		if err != nil {
 			return nil, fmt.Errorf("events %s: %w", kind.name, err)
 		}
-		fmt.Fprintf(progress, "bench: events %s: %s of a core, a bare reflector %s, %.0f evaluations, requests: %s\n",
-			kind.name, share(one.cpu/1e9/one.seconds), share(one.bare/1e9/one.seconds), one.evaluations, one.requested())
+		fmt.Fprintf(progress, "bench: %.0f events %s: %s, a bare reflector %s, thrown away %s, %.0f evaluations, requests: %s\n",
+			one.events, kind.name, span(one.cpu), span(one.bare), span(one.floor), one.evaluations, one.requested())
 		all = append(all, one)
 	}
 	return all, nil
 }
 
 // events has events of one kind for a while, and holds the operator to what it promises of them.
-func (f *filled) events(ctx context.Context, s population.Size, kind churn, lasting time.Duration, operator *operator, bare running) (idled, error) {
-	used := func() (ours, plain time.Duration, err error) {
-		ours, err = cpuOf(operator.pid())
-		plain, failed := cpuOf(bare.pid())
-		return ours, plain, errors.Join(err, failed)
+func (f *filled) events(ctx context.Context, s population.Size, kind churn, lasting time.Duration, operator *operator, beside [2]running) (idled, error) {
+	used := func() (cpu [3]float64, err error) {
+		for i, process := range []running{operator, beside[0], beside[1]} {
+			t, failed := cpuOf(process.pid())
+			cpu[i], err = float64(t), errors.Join(err, failed)
+		}
+		return cpu, err
 	}
 	// A scrape costs the operator more than many events: it is left out.
 	before, err := f.scrapeOperator(ctx, operator)
 	if err != nil {
 		return idled{}, err
 	}
-	cpu, plain, err := used()
+	cpu, err := used()
 	if err != nil {
 		return idled{}, err
 	}
@@ -169,7 +182,7 @@ func (f *filled) events(ctx context.Context, s population.Size, kind churn, last
 		return idled{}, err
 	}
 	seconds := time.Since(start).Seconds()
-	cpuAfter, plainAfter, err := used()
+	cpuAfter, err := used()
 	if err != nil {
 		return idled{}, err
 	}
@@ -179,7 +192,7 @@ func (f *filled) events(ctx context.Context, s population.Size, kind churn, last
 	}
 	const evaluations, requests = "proffer_evaluation_duration_seconds", "rest_client_requests_total"
 	one := idled{
-		events: float64(made), seconds: seconds, cpu: float64(cpuAfter - cpu), bare: float64(plainAfter - plain),
+		events: float64(made), seconds: seconds, cpu: cpuAfter[0] - cpu[0], bare: cpuAfter[1] - cpu[1], floor: cpuAfter[2] - cpu[2],
 		evaluations: after.sum(evaluations, nil) - before.sum(evaluations, nil), requests: map[string]float64{},
 	}
 	for _, method := range []string{"GET", "PUT", "POST", "PATCH", "DELETE"} {

@@ -59,8 +59,8 @@ func TestEveryFigureIsMeasured(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
 	}
-	if len(r.ratios) != 40 {
-		t.Errorf("%d ratios, want 40", len(r.ratios))
+	if len(r.ratios) != 41 {
+		t.Errorf("%d ratios, want 41", len(r.ratios))
 	}
 	for _, x := range r.ratios {
 		if math.IsNaN(x.value) || math.IsInf(x.value, 0) || x.what == "" || x.of == "" {
