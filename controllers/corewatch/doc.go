@@ -2,6 +2,6 @@
 //
 // A cluster has tens of thousands of pods, and of each the account needs some 5 %: what it requests, where it is, whose it is. So objects are
 // cut down before they are decoded: of the protobuf that the API server sends, only the fields of a mask are copied, and these are decoded by
-// the generated code of k8s.io/api. What comes of that is counted and dropped. Everything else is client-go's own: its reflector asks for
-// the objects, as a stream where the API server can (WatchList), and follows them.
+// the generated code of k8s.io/api. What comes of that is counted and dropped. The list of what there is at first is decoded object by object,
+// while it arrives. Everything else is client-go's own: its reflector asks for the list, follows what changes, and begins anew where it must.
 package corewatch

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"sync"
 
@@ -64,9 +65,9 @@ func newStores(ledger *capacity.Ledger, wake func()) (nodes *store[*node], pods 
 		name:   "nodes",
 		set:    func(n *node) { wakeIf(ledger.SetNode(n.Node)) },
 		remove: func(n *node) { wakeIf(ledger.DeleteNode(n.Name)) },
-		replace: func(all []*node) {
+		replace: func(all iter.Seq[*node]) {
 			wakeIf(ledger.ReplaceNodes(func(yield func(capacity.Node) bool) {
-				for _, n := range all {
+				for n := range all {
 					if !yield(n.Node) {
 						return
 					}
@@ -85,9 +86,9 @@ func newStores(ledger *capacity.Ledger, wake func()) (nodes *store[*node], pods 
 			}
 		},
 		remove: func(p *pod) { wakeIf(ledger.DeletePod(p.Key)) },
-		replace: func(all []*pod) {
+		replace: func(all iter.Seq[*pod]) {
 			wakeIf(ledger.ReplacePods(func(yield func(capacity.Pod) bool) {
-				for _, p := range all {
+				for p := range all {
 					if p.counts && !yield(p.Pod) {
 						return
 					}
@@ -162,7 +163,7 @@ func follow[P runtime.Object](api rest.Interface, s *store[P], example P, read l
 		// To compress all there is takes longer, at both ends, than to send it to where the API server is at hand.
 		return api.Get().Resource(s.name).VersionedParams(o, metav1.ParameterCodec).SetHeader("Accept-Encoding", "identity")
 	}
-	objects := &toolscache.ListWatch{
+	objects := lists{&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (_ runtime.Object, err error) {
 			body, err := request(&o).Stream(ctx)
 			if err != nil {
@@ -179,7 +180,7 @@ func follow[P runtime.Object](api rest.Interface, s *store[P], example P, read l
 			o.Watch = true
 			return request(&o).Watch(ctx)
 		},
-	}
+	}}
 	return kind{
 		reflector: toolscache.NewReflectorWithOptions(objects, example, s, toolscache.ReflectorOptions{
 			Logger: &log, Name: s.name, TypeDescription: s.name,
@@ -188,6 +189,13 @@ func follow[P runtime.Object](api rest.Interface, s *store[P], example P, read l
 	}
 }
 
+// lists has a reflector ask for a list of what there is, and follow it from there. Read object by object, a list takes no more memory than a
+// stream of initial events (WatchList), and half the time and the CPU of both ends: of 50,000 pods a stream makes 50,000 messages.
+type lists struct{ *toolscache.ListWatch }
+
+// IsWatchListSemanticsUnSupported is what client-go asks, see k8s.io/client-go/util/watchlist.
+func (lists) IsWatchListSemanticsUnSupported() bool { return true }
+
 type listReader[P any] func(from io.Reader) (*objectList[P], error)
 
 // store is where a reflector brings the objects of a kind. It keeps none.
@@ -195,7 +203,7 @@ type store[P any] struct {
 	name string
 	// set takes the state of an object, remove one that is gone, and replace all there are.
 	set, remove func(P)
-	replace     func([]P)
+	replace     func(iter.Seq[P])
 
 	once   sync.Once
 	synced chan struct{}
@@ -220,11 +228,13 @@ func (s *store[P]) Delete(o any) error {
 
 // Replace implements cache.ReflectorStore.
 func (s *store[P]) Replace(list []any, _ string) error {
-	all := make([]P, len(list))
-	for i, o := range list {
-		all[i] = o.(P)
-	}
-	s.replace(all)
+	s.replace(func(yield func(P) bool) {
+		for _, o := range list {
+			if !yield(o.(P)) {
+				return
+			}
+		}
+	})
 	s.once.Do(func() { close(s.synced) })
 	return nil
 }
