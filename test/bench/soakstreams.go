@@ -14,8 +14,9 @@ import (
 const (
 	// streamsPerConnection is how many streams are opened before there is a new connection.
 	streamsPerConnection = 200
-	// hanging is how many streams are left open, and never read, by each who opens some.
-	hanging = 4
+	// hanging is how many streams are left open, and never read, by each who opens some. What is sent to them lies in buffers: more of them
+	// would be what is measured.
+	hanging = 1
 )
 
 // soakStreams opens streams. It is for one goroutine.
