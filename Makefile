@@ -18,6 +18,7 @@ IMG ?= proffer:$(VERSION)
 TEST_FLAGS ?=
 TEST_TIMEOUT ?= 20m
 BENCH ?=
+SCALE ?= 1
 
 # Modules of their own under test/, and all that hold Go code.
 TEST_MODULES := $(patsubst %/go.mod,%,$(wildcard test/*/go.mod))
@@ -58,6 +59,11 @@ test: ## Run every test there is: unit, property, API server, interoperability, 
 bench: build ## Measure what Proffer costs: BENCH=reads,push for some of it; the figures are in bin/bench.txt too
 	assets="$$($(CONTROLPLANE))"; \
 	KUBEBUILDER_ASSETS="$$assets" go run ./test/bench -operator bin/proffer -only '$(BENCH)' | tee bin/bench.txt
+
+.PHONY: soak
+soak: build ## Put an hour's worth of churn on the operator, as fast as it goes: SCALE=0.01 for a try; the figures are in bin/soak.txt too
+	assets="$$($(CONTROLPLANE))"; \
+	KUBEBUILDER_ASSETS="$$assets" go run ./test/bench -operator bin/proffer -only soak -scale $(SCALE) | tee bin/soak.txt
 
 .PHONY: lint
 lint: $(GOLANGCI) ## Lint every module that holds Go code

@@ -4,6 +4,8 @@
 //	go run ./test/bench                     everything
 //	go run ./test/bench -only reads,push    some of it
 //	go run ./test/bench -short              everything, so small that the figures say nothing
+//	go run ./test/bench -only soak          an hour's worth of churn, which has to be asked for
+//	go run ./test/bench -hold               nothing, but a filled cluster to look at; -held measures startup and idle there
 //
 // README.md beside this file says how each figure comes about and what bounds it.
 package main

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -14,30 +15,59 @@ import (
 
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"proffer.dev/proffer/test/bench/population"
 )
 
 // serve is the first argument of the processes that the benchmark makes of itself.
 const serve = "serve"
 
-func main() {
-	if len(os.Args) > 1 && os.Args[1] == serve {
-		exit(serveReads(os.Args[2:], os.Stdin, os.Stdout))
+// beAnother runs one of the processes that the benchmark makes of itself, if the arguments ask for it; then it does not return. It has to be called
+// first.
+func beAnother() {
+	log.SetLogger(logr.Discard()) // what goes wrong comes back as an error
+	if len(os.Args) < 2 {
+		return
 	}
+	switch os.Args[1] {
+	case serve:
+		exit(serveReads(os.Args[2:], os.Stdin, os.Stdout))
+	case follow:
+		exit(followCluster(os.Args[2:], os.Stdin, os.Stdout))
+	}
+}
+
+func main() {
+	beAnother()
 	var o options
 	var only string
 	flag.BoolVar(&o.short, "short", false, "measure so little that it takes seconds and the figures say nothing")
-	flag.StringVar(&o.operator, "operator", "", "the operator to measure, for push and slices; built from this module if it is not given")
+	flag.StringVar(&o.operator, "operator", "", "the operator to measure, for push, startup, idle and slices; built from this module if it is not given")
 	flag.StringVar(&only, "only", "", "measure only these, separated by commas: "+strings.Join(names(), ", "))
+	flag.IntVar(&o.population.Nodes, "nodes", 5_000, "the nodes of the cluster, for startup and idle")
+	flag.IntVar(&o.population.Pods, "pods", 50_000, "the pods of that cluster")
+	var held bool
+	flag.BoolVar(&held, "hold", false, "measure nothing: fill a cluster, print its kubeconfig's name, and keep it until this is interrupted")
+	flag.StringVar(&o.kubeconfig, "held", "", "kubeconfig of the cluster that another process holds, for startup and idle, instead of one that is filled for them")
+	flag.Float64Var(&o.scale, "scale", 1, "how much of an hour's worth of churn soak has")
 	flag.Parse()
+	o.population.Consumers = 100
+	if o.short {
+		o.population = tiny
+	}
 	if only != "" {
 		o.only = strings.Split(only, ",")
 	}
 	if flag.NArg() > 0 {
 		exit(fmt.Errorf("%q is no flag: see -help", flag.Arg(0)))
 	}
-	log.SetLogger(logr.Discard()) // what goes wrong comes back as an error
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	_, err := run(ctx, o, os.Stdout, os.Stderr)
+	var err error
+	if held {
+		err = hold(ctx, o, os.Stdout, os.Stderr)
+	} else {
+		_, err = run(ctx, o, os.Stdout, os.Stderr)
+	}
 	stop()
 	exit(err)
 }
@@ -56,22 +86,37 @@ type options struct {
 	operator string
 	// only are the parts to measure; empty means all.
 	only []string
+	// population is what filled holds once a part has filled it. The parts find there the cluster that they share.
+	population population.Size
+	filled     *filled
+	// kubeconfig is that of a cluster that is held, empty for none.
+	kubeconfig string
+	// scale is how much of the churn there is in the soak.
+	scale float64
 }
+
+// tiny is the population of a run that only shows that everything works.
+var tiny = population.Size{Nodes: 5, Pods: 50, Consumers: 3}
 
 // part is one of the things measured.
 type part struct {
 	name    string
 	measure func(context.Context, options, *report, io.Writer) error
+	// asked is for one that takes so long that it has to be asked for by name.
+	asked bool
 }
 
 var parts = []part{
-	{"reads", measureReads},
-	{"evaluate", measureEvaluate},
-	{"grants", measureGrants},
-	{"events", measureEvents},
-	{"table", measureTable},
-	{"push", measurePush},
-	{"slices", measureSlices},
+	{name: "reads", measure: measureReads},
+	{name: "evaluate", measure: measureEvaluate},
+	{name: "grants", measure: measureGrants},
+	{name: "events", measure: measureEvents},
+	{name: "table", measure: measureTable},
+	{name: "push", measure: measurePush},
+	{name: "startup", measure: measureStartup},
+	{name: "idle", measure: measureIdle},
+	{name: "slices", measure: measureSlices},
+	{name: "soak", measure: measureSoak, asked: true},
 }
 
 func names() []string {
@@ -83,16 +128,18 @@ func names() []string {
 }
 
 // run measures what the options say, prints it to out part by part, and returns all of it.
-func run(ctx context.Context, o options, out, progress io.Writer) (*report, error) {
+func run(ctx context.Context, o options, out, progress io.Writer) (all *report, err error) {
 	for _, name := range o.only {
 		if !slices.Contains(names(), name) {
 			return nil, fmt.Errorf("%q is not measured: write some of %s", name, strings.Join(names(), ", "))
 		}
 	}
 	fmt.Fprintf(out, "%s %s/%s, %d CPUs\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
-	all := &report{}
+	o.filled = &filled{}
+	defer func() { err = errors.Join(err, o.filled.stop()) }()
+	all = &report{}
 	for _, p := range parts {
-		if len(o.only) > 0 && !slices.Contains(o.only, p.name) {
+		if !slices.Contains(o.only, p.name) && (p.asked || len(o.only) > 0) {
 			continue
 		}
 		fmt.Fprintln(progress, "bench: measuring", p.name)

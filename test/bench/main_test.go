@@ -13,21 +13,19 @@ import (
 
 // TestMain lets the servers of the benchmark be made of the test's program.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == serve {
-		exit(serveReads(os.Args[2:], os.Stdin, os.Stdout))
-	}
+	beAnother()
 	os.Exit(m.Run())
 }
 
 // The figures themselves are nobody's to judge here: this machine may be doing anything.
 func TestEveryFigureIsMeasured(t *testing.T) {
 	var out bytes.Buffer
-	r, err := run(t.Context(), options{short: true}, &out, t.Output())
+	r, err := run(t.Context(), options{short: true, population: tiny, only: names()}, &out, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]int{}
-	figure := regexp.MustCompile(`^-?[0-9][0-9.,]*( ?(ns|µs|ms|s|B|KiB|MiB))?$`)
+	figure := regexp.MustCompile(`^-?[0-9][0-9.,]*( ?(ns|µs|ms|s|B|KiB|MiB|%))?$`)
 	for _, s := range r.sections {
 		title, _, _ := strings.Cut(s.title, ":")
 		title, _, _ = strings.Cut(title, ",")
@@ -53,12 +51,16 @@ func TestEveryFigureIsMeasured(t *testing.T) {
 		"One pod event in the ledger":      9,
 		"The table":                        10,
 		"From the API server's event of an edited policy to the notification of a subscriber": 2,
+		"To know 5 nodes and 50 pods":            7,
+		"200 events of pods a second for 500ms":  4,
+		"What there was in the soak":             5,
+		"The operator in each tenth of the soak": 10,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
 	}
-	if len(r.ratios) != 23 {
-		t.Errorf("%d ratios, want 23", len(r.ratios))
+	if len(r.ratios) != 41 {
+		t.Errorf("%d ratios, want 41", len(r.ratios))
 	}
 	for _, x := range r.ratios {
 		if math.IsNaN(x.value) || math.IsInf(x.value, 0) || x.what == "" || x.of == "" {
@@ -69,7 +71,7 @@ func TestEveryFigureIsMeasured(t *testing.T) {
 
 func TestWhatIsNotMeasuredIsRefused(t *testing.T) {
 	_, err := run(t.Context(), options{only: []string{"reads", "writes"}}, t.Output(), t.Output())
-	want := `"writes" is not measured: write some of reads, evaluate, grants, events, table, push, slices`
+	want := `"writes" is not measured: write some of reads, evaluate, grants, events, table, push, startup, idle, slices, soak`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	kubernetesscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -286,7 +287,7 @@ func await[T any](ctx context.Context, events <-chan T, wanted func(T) bool) (T,
 
 func newClient(c *cluster) (client.Client, error) {
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := errors.Join(v1alpha1.AddToScheme(scheme), kubernetesscheme.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	return client.New(c.plane.Config, client.Options{Scheme: scheme})

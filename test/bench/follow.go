@@ -1,0 +1,320 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	kuberuntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// follow is the first argument of the processes that know a cluster in another way than the operator.
+const follow = "follow"
+
+// The ways to know the nodes and pods of a cluster that the operator's is compared with. All ask for the same objects, in protobuf.
+const (
+	// followReflector is client-go's reflector, which decodes whole objects, and a store that keeps of each what an account needs.
+	followReflector = "reflector"
+	// followStripped is the same, but the store's account begins when all objects have arrived; until then what is left of them is kept.
+	followStripped = "stripped"
+	// followCache is the cache of controller-runtime, which is given less of each object to keep.
+	followCache = "cache"
+	// followList reads lists and throws the bytes away: less cannot be done.
+	followList = "list"
+	// followWatch is the floor of what comes after: a watch of pods whose bytes are thrown away.
+	followWatch = "watch"
+	// followNothing only has the means: it is what a process of this program costs at all.
+	followNothing = "nothing"
+)
+
+// These are the pods that a client has to be sent: those that are bound, not finished, and not a shadow.
+const (
+	podFields = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+	podLabels = "liqo.io/shadowPod!=true"
+)
+
+// followCluster knows the cluster of a kubeconfig, the second argument, in the way that the first one says, until its input ends. It writes a
+// line when it knows all there is, and for each line that it reads one with the bytes of its heap that are live.
+func followCluster(args []string, in io.Reader, out io.Writer) error {
+	if len(args) != 2 {
+		return errors.New("follow: write how, and a kubeconfig")
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", args[1])
+	if err != nil {
+		return fmt.Errorf("follow: %w", err)
+	}
+	config.ContentType, config.AcceptContentTypes = kuberuntime.ContentTypeProtobuf, kuberuntime.ContentTypeProtobuf
+	ways := map[string]func(context.Context, *rest.Config, func()) error{
+		followReflector: reflector(entryOf), followStripped: reflector(stripped),
+		followCache: cacheObjects, followList: readLists, followWatch: readWatch, followNothing: func(_ context.Context, _ *rest.Config, known func()) error {
+			known()
+			return nil
+		},
+	}
+	way := ways[args[0]]
+	if way == nil {
+		return fmt.Errorf("follow: %q is no way to know a cluster", args[0])
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return way(ctx, config, func() { fmt.Fprintln(out, "known") }) })
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		var stats runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&stats)
+		fmt.Fprintln(out, stats.HeapAlloc)
+	}
+	cancel()
+	return group.Wait()
+}
+
+// entry is what an account keeps of a pod or a node.
+type entry struct {
+	key, node, consumer string
+	cpu, memory         int64
+}
+
+func entryOf(obj any) (any, error) {
+	switch o := obj.(type) {
+	case *corev1.Pod:
+		e := &entry{key: string(o.UID), node: o.Spec.NodeName, consumer: o.Labels["offloading.liqo.io/origin"]}
+		for i := range o.Spec.Containers {
+			e.cpu += o.Spec.Containers[i].Resources.Requests.Cpu().MilliValue()
+			e.memory += o.Spec.Containers[i].Resources.Requests.Memory().Value()
+		}
+		return e, nil
+	case *corev1.Node:
+		return &entry{key: o.Name, cpu: o.Status.Allocatable.Cpu().MilliValue(), memory: o.Status.Allocatable.Memory().Value()}, nil
+	}
+	return obj, nil
+}
+
+// account is a reflector's store. A reflector calls it from one goroutine.
+type account struct {
+	known func()
+	// keep is what is kept of the first objects until they have all arrived.
+	keep    toolscache.TransformFunc
+	entries map[string]entry
+	// cpu is one sum, which stands for those that an operator adds up.
+	cpu int64
+}
+
+// Transformer implements toolscache.TransformingStore.
+func (a *account) Transformer() toolscache.TransformFunc { return a.keep }
+
+func (a *account) Add(obj any) error {
+	e, err := a.entry(obj)
+	if err == nil {
+		a.cpu += e.cpu - a.entries[e.key].cpu
+		a.entries[e.key] = *e
+	}
+	return err
+}
+
+func (a *account) Update(obj any) error { return a.Add(obj) }
+
+func (a *account) Delete(obj any) error {
+	e, err := a.entry(obj)
+	if err == nil {
+		a.cpu -= a.entries[e.key].cpu
+		delete(a.entries, e.key)
+	}
+	return err
+}
+
+func (a *account) Replace(objs []any, _ string) error {
+	a.entries, a.cpu = make(map[string]entry, len(objs)), 0
+	for _, obj := range objs {
+		if err := a.Add(obj); err != nil {
+			return err
+		}
+	}
+	a.known()
+	return nil
+}
+
+func (a *account) Resync() error { return nil }
+
+func (a *account) entry(obj any) (*entry, error) {
+	small, err := entryOf(obj)
+	if err != nil {
+		return nil, err
+	}
+	e, ok := small.(*entry)
+	if !ok {
+		return nil, fmt.Errorf("%T is neither a pod nor a node", obj)
+	}
+	return e, nil
+}
+
+func reflector(keep toolscache.TransformFunc) func(context.Context, *rest.Config, func()) error {
+	return func(ctx context.Context, config *rest.Config, known func()) error {
+		return reflect(ctx, config, known, keep)
+	}
+}
+
+// reflect keeps an account of pods and one of nodes.
+func reflect(ctx context.Context, config *rest.Config, known func(), keep toolscache.TransformFunc) error {
+	core, err := coreClient(config)
+	if err != nil {
+		return err
+	}
+	selected := func(o *metav1.ListOptions) { o.FieldSelector, o.LabelSelector = podFields, podLabels }
+	group, ctx := errgroup.WithContext(ctx)
+	synced := make(chan struct{}, 2)
+	one := func() {
+		select {
+		case synced <- struct{}{}:
+		default: // it has had to list once more
+		}
+	}
+	for _, r := range []*toolscache.Reflector{
+		toolscache.NewReflector(toolscache.NewListWatchFromClient(core, "nodes", "", fields.Everything()), &corev1.Node{}, &account{known: one, keep: keep}, 0),
+		toolscache.NewReflector(toolscache.NewFilteredListWatchFromClient(core, "pods", "", selected), &corev1.Pod{}, &account{known: one, keep: keep}, 0),
+	} {
+		group.Go(func() error { r.RunWithContext(ctx); return nil })
+	}
+	group.Go(func() error {
+		for range 2 {
+			select {
+			case <-synced:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		known()
+		return nil
+	})
+	return group.Wait()
+}
+
+func coreClient(config *rest.Config) (*rest.RESTClient, error) {
+	config = rest.CopyConfig(config)
+	config.APIPath, config.GroupVersion, config.NegotiatedSerializer = "/api", &corev1.SchemeGroupVersion, scheme.Codecs.WithoutConversion()
+	return rest.RESTClientFor(config)
+}
+
+// cacheObjects keeps in memory what is left of the objects when most of their fields are taken away.
+func cacheObjects(ctx context.Context, config *rest.Config, known func()) error {
+	podField, err := fields.ParseSelector(podFields)
+	if err != nil {
+		return err
+	}
+	podLabel, err := labels.Parse(podLabels)
+	if err != nil {
+		return err
+	}
+	objects, err := cache.New(config, cache.Options{ByObject: map[client.Object]cache.ByObject{
+		&corev1.Node{}: {Transform: stripped}, &corev1.Pod{}: {Transform: stripped, Field: podField, Label: podLabel},
+	}})
+	if err != nil {
+		return err
+	}
+	for _, obj := range []client.Object{&corev1.Node{}, &corev1.Pod{}} {
+		if _, err := objects.GetInformer(ctx, obj, cache.BlockUntilSynced(false)); err != nil {
+			return err
+		}
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return objects.Start(ctx) })
+	if objects.WaitForCacheSync(ctx) {
+		known()
+	}
+	return group.Wait()
+}
+
+// stripped leaves of an object what an account needs.
+func stripped(obj any) (any, error) {
+	switch o := obj.(type) {
+	case *corev1.Pod:
+		o.ManagedFields, o.Annotations, o.OwnerReferences = nil, nil, nil
+		containers := make([]corev1.Container, len(o.Spec.Containers))
+		for i, c := range o.Spec.Containers {
+			containers[i] = corev1.Container{Name: c.Name, Resources: corev1.ResourceRequirements{Requests: c.Resources.Requests}}
+		}
+		o.Labels = map[string]string{"offloading.liqo.io/origin": o.Labels["offloading.liqo.io/origin"]}
+		o.Spec, o.Status = corev1.PodSpec{NodeName: o.Spec.NodeName, Containers: containers}, corev1.PodStatus{Phase: o.Status.Phase}
+	case *corev1.Node:
+		o.ManagedFields, o.Annotations = nil, nil
+		o.Spec, o.Status = corev1.NodeSpec{Taints: o.Spec.Taints}, corev1.NodeStatus{Allocatable: o.Status.Allocatable}
+	}
+	return obj, nil
+}
+
+// readLists reads the lists of nodes and of pods to their ends.
+func readLists(ctx context.Context, config *rest.Config, known func()) error {
+	config = rest.CopyConfig(config)
+	config.DisableCompression = true // the API server's time is no part of the floor
+	core, err := coreClient(config)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for resource, selectors := range map[string]map[string]string{"nodes": {}, "pods": {"fieldSelector": podFields, "labelSelector": podLabels}} {
+		group.Go(func() error {
+			request := core.Get().Resource(resource)
+			for name, value := range selectors {
+				request.Param(name, value)
+			}
+			return drain(ctx, core.Client, request)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	known()
+	return nil
+}
+
+// readWatch reads a watch of pods until the context ends.
+func readWatch(ctx context.Context, config *rest.Config, known func()) error {
+	core, err := coreClient(config)
+	if err != nil {
+		return err
+	}
+	// Only what comes from now on.
+	now := &corev1.PodList{}
+	if err := core.Get().Resource("pods").Param("limit", "1").Do(ctx).Into(now); err != nil {
+		return err
+	}
+	request := core.Get().Resource("pods").Param("watch", "true").Param("resourceVersion", now.ResourceVersion).
+		Param("fieldSelector", podFields).Param("labelSelector", podLabels)
+	known()
+	if err := drain(ctx, core.Client, request); ctx.Err() == nil {
+		return fmt.Errorf("the watch ended: %w", err)
+	}
+	return nil
+}
+
+func drain(ctx context.Context, web *http.Client, request *rest.Request) (err error) {
+	get, err := http.NewRequestWithContext(ctx, http.MethodGet, request.URL().String(), http.NoBody)
+	if err != nil {
+		return err
+	}
+	get.Header.Set("Accept", kuberuntime.ContentTypeProtobuf)
+	response, err := web.Do(get)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, response.Body.Close()) }()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", get.URL, response.Status)
+	}
+	_, err = io.Copy(io.Discard, response.Body)
+	return err
+}

@@ -1,0 +1,258 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"proffer.dev/proffer/test/bench/population"
+)
+
+const (
+	// eventRate is how many events of pods there are in a second, by so many writers.
+	eventRate    = 200
+	eventWriters = 8
+	batchPeriod  = 100 * time.Millisecond
+	// statusInterval is how often the operator writes the status of a policy at most.
+	statusInterval = 10 * time.Second
+)
+
+// churn is a kind of events.
+type churn struct {
+	name string
+	// event makes one, nil none.
+	event func(*population.Churn, context.Context) error
+}
+
+var churns = []churn{
+	{"none", nil},
+	{"that change nothing of the account", (*population.Churn).Quiet},
+	{"that change the account", (*population.Churn).Loud},
+}
+
+// idled is what some events cost.
+type idled struct {
+	events, seconds float64
+	// cpu, bare and floor are what the operator, the bare reflector, and the watch that is thrown away have used, in nanoseconds.
+	cpu, bare, floor float64
+	evaluations      float64
+	requests         map[string]float64
+}
+
+// measureIdle measures what events of pods cost the operator once it knows the cluster, beside a bare reflector that is sent the same.
+func measureIdle(ctx context.Context, o options, r *report, progress io.Writer) error {
+	lasting := 30 * time.Second
+	// A cluster with few pods shows what the number of pods does to an event.
+	smaller := o
+	smaller.population, smaller.kubeconfig, smaller.filled = population.Size{Nodes: 100, Pods: 1_000, Consumers: o.population.Consumers}, "", &filled{}
+	if o.short {
+		lasting, smaller = 500*time.Millisecond, o
+	}
+	fewer, err := smaller.idle(ctx, churns[1:2], lasting, progress)
+	if smaller.filled != o.filled {
+		err = errors.Join(err, smaller.filled.stop())
+	}
+	few := smaller.population.Pods
+	if err != nil {
+		return fmt.Errorf("among %d pods: %w", few, err)
+	}
+	all, err := o.idle(ctx, churns, lasting, progress)
+	if err != nil {
+		return err
+	}
+	t := r.section(fmt.Sprintf("%d events of pods a second for %v", eventRate, lasting),
+		"events", "pods", "API requests", "evaluations in a batch period", "events a second", "the operator, of a core", "a bare reflector, of a core",
+		"bytes thrown away, of a core", "the operator, an event", "the reflector, an event", "thrown away, an event")
+	row := func(c churn, pods int, i idled) {
+		cells := []string{c.name, thousands(pods), i.requested(), factor(i.evaluations / i.periods()), factor(i.events / i.seconds)}
+		for _, used := range []float64{i.cpu, i.bare, i.floor} {
+			cells = append(cells, factor(100*used/1e9/i.seconds)+" %")
+		}
+		for _, used := range []float64{i.cpu, i.bare, i.floor} {
+			cells = append(cells, span(min(i.events, 1)*used/max(i.events, 1)))
+		}
+		t.row(cells...)
+	}
+	row(churns[1], few, fewer[0])
+	for i, c := range churns {
+		row(c, o.population.Pods, all[i])
+	}
+	quiet, loud := all[1], all[2]
+	r.one("CPU of an event that changes nothing", "a bare reflector", quiet.cpu/quiet.bare)
+	r.one("CPU of an event that changes nothing", "a watch thrown away", quiet.cpu/quiet.floor)
+	r.one("CPU of an event that changes the account", "a bare reflector", loud.cpu/loud.bare)
+	r.one("CPU of the operator with events that change nothing", "0.5 % of a core", quiet.cpu/1e9/quiet.seconds/0.005)
+	r.one("CPU of an event that changes nothing, among "+thousands(o.population.Pods)+" pods", "among "+thousands(few),
+		quiet.cpu/quiet.events/(fewer[0].cpu/fewer[0].events))
+	r.one("evaluations with events that change the account", "batch periods", loud.evaluations/loud.periods())
+	return nil
+}
+
+// one adds a ratio that was measured once.
+func (r *report) one(what, of string, value float64) {
+	r.ratio(what, of, spread{median: value, low: value, high: value})
+}
+
+func (i idled) periods() float64 { return i.seconds / batchPeriod.Seconds() }
+
+func (i idled) requested() string {
+	var parts []string
+	for _, method := range slices.Sorted(maps.Keys(i.requests)) {
+		parts = append(parts, fmt.Sprintf("%.0f %s", i.requests[method], method))
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// idle runs an operator and a bare reflector on the cluster of the options, and has events of each kind.
+func (o options) idle(ctx context.Context, kinds []churn, lasting time.Duration, progress io.Writer) (all []idled, err error) {
+	if err := o.filled.fill(ctx, o, progress); err != nil {
+		return nil, err
+	}
+	f := o.filled
+	operator, err := f.startOperator(ctx, batchPeriod)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, operator.stop(err != nil)) }()
+	beside := [2]running{}
+	for i, way := range []string{followReflector, followWatch} {
+		process, err := f.startFollower(ctx, way)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, process.stop(err != nil)) }()
+		if err := process.ready(ctx); err != nil {
+			return nil, err
+		}
+		beside[i] = process
+	}
+	if err := operator.ready(ctx); err != nil {
+		return nil, err
+	}
+	if err := f.admitReader(ctx); err != nil {
+		return nil, err
+	}
+	for _, kind := range kinds {
+		// What it has to write of the events before, it writes by then.
+		if _, err := residentAfter(ctx, operator.pid(), min(lasting, statusInterval+2*time.Second)); err != nil {
+			return nil, err
+		}
+		one, err := f.events(ctx, o.population, kind, lasting, operator, beside)
+		if err != nil {
+			return nil, fmt.Errorf("events %s: %w", kind.name, err)
+		}
+		fmt.Fprintf(progress, "bench: %.0f events %s: %s, a bare reflector %s, thrown away %s, %.0f evaluations, requests: %s\n",
+			one.events, kind.name, span(one.cpu), span(one.bare), span(one.floor), one.evaluations, one.requested())
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// events has events of one kind for a while, and holds the operator to what it promises of them.
+func (f *filled) events(ctx context.Context, s population.Size, kind churn, lasting time.Duration, operator *operator, beside [2]running) (idled, error) {
+	used := func() (cpu [3]float64, err error) {
+		for i, process := range []running{operator, beside[0], beside[1]} {
+			t, failed := cpuOf(process.pid())
+			cpu[i], err = float64(t), errors.Join(err, failed)
+		}
+		return cpu, err
+	}
+	// A scrape costs the operator more than many events: it is left out.
+	before, err := f.scrapeOperator(ctx, operator)
+	if err != nil {
+		return idled{}, err
+	}
+	cpu, err := used()
+	if err != nil {
+		return idled{}, err
+	}
+	start := time.Now()
+	made, err := f.paced(ctx, s, kind, lasting)
+	if err != nil {
+		return idled{}, err
+	}
+	seconds := time.Since(start).Seconds()
+	cpuAfter, err := used()
+	if err != nil {
+		return idled{}, err
+	}
+	after, err := f.scrapeOperator(ctx, operator)
+	if err != nil {
+		return idled{}, err
+	}
+	const evaluations, requests = "proffer_evaluation_duration_seconds", "rest_client_requests_total"
+	one := idled{
+		events: float64(made), seconds: seconds, cpu: cpuAfter[0] - cpu[0], bare: cpuAfter[1] - cpu[1], floor: cpuAfter[2] - cpu[2],
+		evaluations: after.sum(evaluations, nil) - before.sum(evaluations, nil), requests: map[string]float64{},
+	}
+	for _, method := range []string{"GET", "PUT", "POST", "PATCH", "DELETE"} {
+		label := map[string]string{"method": method}
+		if n := after.sum(requests, label) - before.sum(requests, label); n > 0 {
+			one.requests[method] = n
+		}
+	}
+	return one, one.check()
+}
+
+// check holds the operator to what it promises, whatever the events.
+func (i idled) check() error {
+	// One more at either end may belong to events before and after.
+	if most := i.periods() + 2; i.evaluations > most {
+		return fmt.Errorf("%.0f evaluations in %.0f batch periods", i.evaluations, i.periods())
+	}
+	// Watches end after some minutes and are opened anew. Of each policy a status is written in so much time, with an Event or two; and the second
+	// scrape may have had its token reviewed.
+	writes := i.requests["PUT"] + i.requests["POST"] + i.requests["PATCH"] + i.requests["DELETE"]
+	policies := float64(len(sharePolicies(0)))
+	if most := policies*3*(i.seconds/statusInterval.Seconds()+1) + 2; writes > most {
+		return fmt.Errorf("%s are requested of the API server, which is more than %.0f writes", i.requested(), most)
+	}
+	return nil
+}
+
+// paced makes events at the rate, and returns how many. No event is none at all.
+func (f *filled) paced(ctx context.Context, s population.Size, kind churn, lasting time.Duration) (int, error) {
+	if kind.event == nil {
+		select {
+		case <-time.After(lasting):
+			return 0, nil
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		}
+	}
+	each := time.Second * eventWriters / eventRate
+	made := int(lasting / each)
+	group, ctx := errgroup.WithContext(ctx)
+	for w := range eventWriters {
+		group.Go(func() error {
+			events := f.writer.Churn(s, w, eventWriters)
+			// The writers take turns.
+			next := time.NewTimer(each * time.Duration(w) / eventWriters)
+			defer next.Stop()
+			start := time.Now()
+			for i := range made {
+				select {
+				case <-next.C:
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				}
+				if err := kind.event(events, ctx); err != nil {
+					return err
+				}
+				next.Reset(each*time.Duration(i+1) + each*time.Duration(w)/eventWriters - time.Since(start))
+			}
+			return events.Restore(ctx)
+		})
+	}
+	return made * eventWriters, group.Wait()
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"k8s.io/client-go/rest"
+)
+
+// metrics are the samples of one scrape.
+type metrics map[string]*dto.MetricFamily
+
+func scrape(ctx context.Context, web *http.Client, url string) (metrics, error) {
+	text, err := get(ctx, web, url)
+	if err != nil {
+		return nil, err
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", url, err)
+	}
+	return families, nil
+}
+
+// sum adds up the values of those samples that have all of these labels, and for histograms how many values they have seen. A metric that is not
+// there has seen none.
+func (m metrics) sum(name string, labels map[string]string) float64 {
+	var total float64
+	for _, sample := range m[name].GetMetric() {
+		matching := 0
+		for _, l := range sample.GetLabel() {
+			if want, asked := labels[l.GetName()]; asked && want == l.GetValue() {
+				matching++
+			}
+		}
+		if matching == len(labels) {
+			total += sample.GetCounter().GetValue() + sample.GetGauge().GetValue() + float64(sample.GetHistogram().GetSampleCount())
+		}
+	}
+	return total
+}
+
+// serverFigures are what the API server says of itself.
+type serverFigures struct {
+	// cpu is what it has used, in nanoseconds.
+	cpu float64
+	// streams are the watches of nodes and pods that began with all there was, lists the requests for lists of them.
+	streams, lists float64
+}
+
+func (c *cluster) serverFigures(ctx context.Context) (serverFigures, error) {
+	m, err := c.scrapeServer(ctx)
+	if err != nil {
+		return serverFigures{}, err
+	}
+	f := serverFigures{cpu: m.sum("process_cpu_seconds_total", nil) * float64(time.Second)}
+	for _, resource := range []string{"nodes", "pods"} {
+		f.streams += m.sum("apiserver_watch_list_duration_seconds", map[string]string{"resource": resource})
+		f.lists += m.sum("apiserver_request_total", map[string]string{"resource": resource, "verb": "LIST"})
+	}
+	return f, nil
+}
+
+func (c *cluster) scrapeServer(ctx context.Context) (metrics, error) {
+	web, err := rest.HTTPClientFor(c.plane.Config)
+	if err != nil {
+		return nil, err
+	}
+	server, _, err := rest.DefaultServerUrlFor(c.plane.Config)
+	if err != nil {
+		return nil, err
+	}
+	return scrape(ctx, web, server.JoinPath("metrics").String())
+}

@@ -1,0 +1,289 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/test/bench/population"
+)
+
+// An hour's worth of churn, all at once, and how it is looked at.
+const (
+	soakEvents     = 1_000_000
+	eventsPerEdit  = 100
+	eventsPerOpen  = 10
+	soakWriters    = 64
+	soakSamples    = 50
+	fixedPolicies  = 10
+	patientWriters = 4 // in a short run
+)
+
+// soak is the churn, and what is seen of the operator meanwhile.
+type soak struct {
+	*filled
+	operator *operator
+	events   int
+	writers  int
+	size     population.Size
+	done     atomic.Int64
+	begun    time.Time
+	mu       sync.Mutex
+	samples  []soakSample
+	// grown reports whether the second tenth begins when all that hangs hangs, so that memory may be judged by it.
+	grown bool
+}
+
+// soakSample is the operator at one moment.
+type soakSample struct {
+	done, goroutines int
+	at               time.Duration
+	memory           resident
+	cpu              time.Duration
+}
+
+// measureSoak has an hour's worth of churn in minutes, and fails if goroutines are left behind, or memory grows all the time.
+func measureSoak(ctx context.Context, o options, r *report, progress io.Writer) (err error) {
+	s := &soak{events: int(soakEvents * o.scale), writers: soakWriters, grown: o.scale >= 0.1}
+	if o.short {
+		s.events, s.writers = 5*soakSamples, patientWriters
+	} else {
+		// A cluster of its own: small pods, and nothing that comes later is to find what the churn has left.
+		o.population = population.Size{Nodes: 500, Pods: 5_000, Consumers: o.population.Consumers, Small: true}
+		o.kubeconfig, o.filled = "", &filled{}
+		defer func() { err = errors.Join(err, o.filled.stop()) }()
+	}
+	if s.events < soakSamples {
+		return fmt.Errorf("-scale %v leaves %d events: write at least %v", o.scale, s.events, float64(soakSamples)/soakEvents)
+	}
+	s.filled, s.size = o.filled, o.population
+	if err := s.fill(ctx, o, progress); err != nil {
+		return err
+	}
+	if err := s.admitReader(ctx); err != nil {
+		return err
+	}
+	for i := range fixedPolicies {
+		if err := s.client.Create(ctx, fixedPolicy(i)); err != nil {
+			return fmt.Errorf("creating a policy: %w", err)
+		}
+	}
+	if s.operator, err = s.startOperator(ctx, batchPeriod); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.operator.stop(err != nil)) }()
+	if err := s.operator.ready(ctx); err != nil {
+		return err
+	}
+	return s.measure(ctx, r, progress)
+}
+
+func fixedPolicy(i int) *v1alpha1.ResourcePolicy {
+	amounts := v1alpha1.Quantities{}
+	for name, amount := range map[corev1.ResourceName]string{"cpu": "4", "memory": "8Gi", "pods": "10"} {
+		amounts[name] = v1alpha1.Quantity{Quantity: resource.MustParse(amount)}
+	}
+	return &v1alpha1.ResourcePolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: fixedPolicyName(i)},
+		Spec:       v1alpha1.ResourcePolicySpec{Class: fmt.Sprintf("class-%d", i), Offer: v1alpha1.Offer{Fixed: amounts}},
+	}
+}
+
+func fixedPolicyName(i int) string { return fmt.Sprintf("fixed-%d", i) }
+
+func (s *soak) measure(ctx context.Context, r *report, progress io.Writer) error {
+	figures := func() (goroutines int, heap float64, m metrics, server serverFigures, err error) {
+		// First what is served last: by then all goroutines run.
+		if m, err = s.scrapeOperator(ctx, s.operator); err != nil {
+			return
+		}
+		if heap, err = s.operator.heap(ctx); err != nil {
+			return
+		}
+		if goroutines, err = s.operator.goroutines(ctx); err != nil {
+			return
+		}
+		server, err = s.serverFigures(ctx)
+		return
+	}
+	before, heapBefore, metricsBefore, serverBefore, err := figures()
+	if err != nil {
+		return err
+	}
+	if err := s.churn(ctx, progress); err != nil {
+		return err
+	}
+	lasted := time.Since(s.begun)
+	left, err := s.settle(ctx, before)
+	if err != nil {
+		return err
+	}
+	_, heapAfter, metricsAfter, serverAfter, err := figures()
+	if err != nil {
+		return err
+	}
+	const evaluations = "proffer_evaluation_duration_seconds"
+	t := r.section("What there was in the soak", "what", "number", "a second")
+	row := func(what string, n float64) { t.row(what, thousands(int(n)), factor(n/lasted.Seconds())) }
+	row("events of pods", float64(s.events))
+	row("edits of policies", float64(s.events/eventsPerEdit))
+	row("streams opened", float64(s.events/eventsPerOpen))
+	row("evaluations", metricsAfter.sum(evaluations, nil)-metricsBefore.sum(evaluations, nil))
+	row("times that the operator had nodes or pods sent anew", serverAfter.streams+serverAfter.lists-serverBefore.streams-serverBefore.lists)
+	second, last := s.tenths(r)
+	r.one("RSS in the last tenth of the soak", "in the second", last.memory.now/second.memory.now)
+	r.one("goroutines in the last tenth of the soak", "in the second", float64(last.goroutines)/float64(second.goroutines))
+	r.one("live heap after the soak", "before", heapAfter/heapBefore)
+	r.one("goroutines after the soak", "before", float64(left)/float64(before))
+	if s.grown && last.memory.now > 2*second.memory.now {
+		return fmt.Errorf("the operator has %s in the last tenth, and had %s in the second", memory(last.memory.now), memory(second.memory.now))
+	}
+	return nil
+}
+
+// tenths reports the samples of each tenth of the churn, and returns the middle of the second and of the last.
+func (s *soak) tenths(r *report) (second, last soakSample) {
+	t := r.section("The operator in each tenth of the soak", "events until then", "after", "CPU until then", "goroutines", "RSS", "of it not the program's file")
+	// Those who take the samples may overtake each other.
+	slices.SortFunc(s.samples, func(a, b soakSample) int { return a.done - b.done })
+	tenth := 0
+	for samples := range slices.Chunk(s.samples, soakSamples/10) {
+		middle := func(figure func(soakSample) float64) float64 {
+			var figures []float64
+			for _, one := range samples {
+				figures = append(figures, figure(one))
+			}
+			return quantile(figures, 0.5)
+		}
+		last = samples[len(samples)-1]
+		last.memory.now = middle(func(one soakSample) float64 { return one.memory.now })
+		last.memory.anonymous = middle(func(one soakSample) float64 { return one.memory.anonymous })
+		last.goroutines = int(middle(func(one soakSample) float64 { return float64(one.goroutines) }))
+		t.row(thousands(last.done), last.at.Round(time.Second).String(), span(float64(last.cpu)), thousands(last.goroutines),
+			memory(last.memory.now), memory(last.memory.anonymous))
+		if tenth++; tenth == 2 {
+			second = last
+		}
+	}
+	return second, last
+}
+
+// churn has all the events. After some of them the one who made it opens a stream, or edits a policy: so there is as much of each at any time.
+func (s *soak) churn(ctx context.Context, progress io.Writer) error {
+	s.begun = time.Now()
+	group, ctx := errgroup.WithContext(ctx)
+	for w := range s.writers {
+		group.Go(func() (err error) {
+			streams := &soakStreams{address: s.operator.address}
+			defer func() { err = errors.Join(err, streams.close()) }()
+			pods := s.writer.Churn(s.size, w, s.writers)
+			for i := s.done.Add(1); i <= int64(s.events) && ctx.Err() == nil; i = s.done.Add(1) {
+				event := pods.Quiet
+				if i/int64(s.writers)%2 == 0 {
+					event = pods.Loud
+				}
+				if err := event(ctx); err != nil {
+					return err
+				}
+				if err := s.beside(ctx, int(i), streams, progress); err != nil {
+					return err
+				}
+			}
+			return errors.Join(context.Cause(ctx), pods.Restore(ctx))
+		})
+	}
+	return group.Wait()
+}
+
+// beside does what comes with the i-th event.
+func (s *soak) beside(ctx context.Context, i int, streams *soakStreams, progress io.Writer) error {
+	if i%eventsPerOpen == 0 {
+		if err := streams.open(ctx, population.Consumer(i/eventsPerOpen%s.size.Consumers)); err != nil {
+			return fmt.Errorf("stream %d: %w", i/eventsPerOpen, err)
+		}
+	}
+	if i%eventsPerEdit == 0 {
+		if err := s.edit(ctx, i/eventsPerEdit); err != nil {
+			return err
+		}
+	}
+	if every := s.events / soakSamples; i%every == 0 && i/every <= soakSamples {
+		return s.sample(ctx, i, progress)
+	}
+	return nil
+}
+
+// edit changes what a policy offers, each of them in turn.
+func (s *soak) edit(ctx context.Context, i int) error {
+	shares := sharePolicies(0)
+	k := i % (len(shares) + fixedPolicies)
+	policy, change := &v1alpha1.ResourcePolicy{}, fmt.Sprintf(`{"spec":{"offer":{"percent":%d}}}`, 20+i%70)
+	if k < len(shares) {
+		policy.Name = shares[k].Name
+	} else {
+		policy.Name, change = fixedPolicyName(k-len(shares)), fmt.Sprintf(`{"spec":{"offer":{"fixed":{"cpu":"%d"}}}}`, 4+i%1000)
+	}
+	if err := s.client.Patch(ctx, policy, client.RawPatch(types.MergePatchType, []byte(change))); err != nil {
+		return fmt.Errorf("editing policy %s: %w", policy.Name, err)
+	}
+	return nil
+}
+
+func (s *soak) sample(ctx context.Context, done int, progress io.Writer) (err error) {
+	sample := soakSample{done: done, at: time.Since(s.begun)}
+	if sample.memory, err = residentOf(s.operator.pid()); err != nil {
+		return err
+	}
+	if sample.cpu, err = cpuOf(s.operator.pid()); err != nil {
+		return err
+	}
+	if sample.goroutines, err = s.operator.goroutines(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(progress, "bench: %s events after %v: %s, %d goroutines\n",
+		thousands(done), sample.at.Round(time.Second), memory(sample.memory.now), sample.goroutines)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.samples = append(s.samples, sample)
+	return nil
+}
+
+// settle waits until there are no more goroutines than there were, and returns how many there are.
+func (s *soak) settle(ctx context.Context, before int) (int, error) {
+	// Of connections that other clients of the operator's own have opened or closed meanwhile.
+	const slack = 5
+	left := 0
+	err := until(ctx, time.Second/2, func() (err error) {
+		if left, err = s.operator.goroutines(ctx); err == nil && left > before+slack {
+			err = fmt.Errorf("%d goroutines are left, there were %d before", left, before)
+		}
+		return err
+	})
+	return left, err
+}
+
+// goroutines reads what pprof says first of them.
+func (o *operator) goroutines(ctx context.Context) (n int, err error) {
+	profile, err := get(ctx, http.DefaultClient, "http://"+o.pprof+"/debug/pprof/goroutine?debug=1")
+	if err != nil {
+		return 0, err
+	}
+	if _, err := fmt.Sscanf(string(profile), "goroutine profile: total %d\n", &n); err != nil {
+		return 0, fmt.Errorf("the profile of goroutines: %w", err)
+	}
+	return n, nil
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	wire "proffer.dev/proffer/proto/resourcereader"
+)
+
+const (
+	// streamsPerConnection is how many streams are opened before there is a new connection.
+	streamsPerConnection = 200
+	// hanging is how many streams are left open, and never read, by each who opens some. What is sent to them lies in buffers: more of them
+	// would be what is measured.
+	hanging = 1
+)
+
+// soakStreams opens streams. It is for one goroutine.
+type soakStreams struct {
+	address string
+	conn    *grpc.ClientConn
+	opened  int
+	ends    []context.CancelFunc
+}
+
+// open opens a stream, reads what comes first and then what the consumer is offered, and closes the stream. Some streams are left open for a while,
+// and some end with their connection.
+func (s *soakStreams) open(ctx context.Context, consumer string) (err error) {
+	if s.opened%streamsPerConnection == 0 {
+		if err := s.close(); err != nil {
+			return err
+		}
+		if s.conn, err = grpc.NewClient("passthrough:///"+s.address, grpc.WithTransportCredentials(insecure.NewCredentials())); err != nil {
+			return err
+		}
+	}
+	s.opened++
+	ctx, end := context.WithCancel(ctx)
+	s.ends = append(s.ends, end)
+	liqo := wire.NewResourceReaderClient(s.conn)
+	stream, err := liqo.Subscribe(ctx, &wire.Empty{}, grpc.WaitForReady(true))
+	if err != nil {
+		return fmt.Errorf("subscribing: %w", err)
+	}
+	if s.opened%10 == 0 { // this one hangs
+		if len(s.ends) > hanging {
+			s.ends[0]()
+			s.ends = s.ends[1:]
+		}
+		return nil
+	}
+	defer func() {
+		end()
+		s.ends = s.ends[:len(s.ends)-1]
+	}()
+	if first, err := stream.Recv(); err != nil || first.GetClusterID() != "" {
+		return errors.Join(fmt.Errorf("the first message names %q, want nobody", first.GetClusterID()), err)
+	}
+	answer, err := liqo.ReadResources(ctx, &wire.ClusterIdentity{ClusterID: consumer})
+	if err != nil {
+		return fmt.Errorf("reading resources: %w", err)
+	}
+	if len(answer.GetResourceLists()) == 0 {
+		return fmt.Errorf("%s is offered nothing", consumer)
+	}
+	return nil
+}
+
+// close ends the connection with all of its streams.
+func (s *soakStreams) close() error {
+	var err error
+	if s.conn != nil {
+		err = s.conn.Close()
+	}
+	for _, end := range s.ends {
+		end()
+	}
+	s.ends = nil
+	return err
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// started is what it took a process to know a cluster.
+type started struct {
+	// wall is from the start of the process until it knew everything, cpu what it used until then, server what the API server used in that time,
+	// all in nanoseconds.
+	wall, cpu, server float64
+	// streams and lists are how the API server gave the process its nodes and pods.
+	streams, lists float64
+	// peak is until the last, settled a while after it was ready, steady once the garbage was collected, of which anonymous is what is
+	// not mapped from the program's file; live is the heap. All in bytes.
+	peak, settled, steady, anonymous, live float64
+}
+
+// candidate is a way to know a cluster.
+type candidate struct {
+	name  string
+	start func(context.Context) (running, error)
+}
+
+// The candidates, in the order of the table.
+const (
+	startOperator = iota
+	startReflector
+	startStripped
+	startCache
+	startList
+	candidates
+)
+
+func (c *cluster) candidates() [candidates]candidate {
+	following := func(way string) func(context.Context) (running, error) {
+		return func(ctx context.Context) (running, error) { return c.startFollower(ctx, way) }
+	}
+	return [candidates]candidate{
+		startOperator:  {"the operator", func(ctx context.Context) (running, error) { return c.startOperator(ctx, 100*time.Millisecond) }},
+		startReflector: {"a bare reflector, an account of its own", following(followReflector)},
+		startStripped:  {"the same, stripped objects until all have come", following(followStripped)},
+		startCache:     {"controller-runtime's cache, stripped objects", following(followCache)},
+		startList:      {"lists read and thrown away", following(followList)},
+	}
+}
+
+// measureStartup measures what it takes from the start of a process until it knows the whole cluster, and what it holds from then on.
+func measureStartup(ctx context.Context, o options, r *report, progress io.Writer) error {
+	n, quiet := 5, 10*time.Second
+	if o.short {
+		n, quiet = 1, 0
+	}
+	if err := o.filled.start(ctx, o, progress); err != nil {
+		return err
+	}
+	c := o.filled.cluster
+	all := c.candidates()
+	// What the programs cost where there is next to nothing to know.
+	base := make([]started, 2)
+	for i, empty := range []candidate{all[startOperator], {"nothing", func(ctx context.Context) (running, error) { return c.startFollower(ctx, followNothing) }}} {
+		var err error
+		if base[i], err = c.measureStart(ctx, empty, quiet); err != nil {
+			return fmt.Errorf("%s, an empty cluster: %w", empty.name, err)
+		}
+	}
+	if err := o.filled.fill(ctx, o, progress); err != nil {
+		return err
+	}
+	costs := make([][]started, candidates)
+	for round := range n {
+		for k := range all {
+			i := (round + k) % len(all)
+			cost, err := c.measureStart(ctx, all[i], quiet)
+			if err != nil {
+				return fmt.Errorf("%s: %w", all[i].name, err)
+			}
+			fmt.Fprintf(progress, "bench: %s: %s, %s CPU, peak %s, then %s\n", all[i].name, span(cost.wall), span(cost.cpu), memory(cost.peak), memory(cost.steady))
+			costs[i] = append(costs[i], cost)
+		}
+	}
+	t := r.section(fmt.Sprintf("To know %s nodes and %s pods, from the start of a process, %d rounds", thousands(o.population.Nodes), thousands(o.population.Pods), n),
+		"what", "streams and lists of nodes and pods", "ready after", "CPU", "CPU of the API server", "peak RSS",
+		fmt.Sprintf("RSS %v later", quiet), "RSS once collected", "of it not the program's file", "live heap")
+	for i, a := range all {
+		t.starts(a.name, costs[i])
+	}
+	t.starts("the operator, an empty cluster", base[:1])
+	t.starts("this program, nothing to do", base[1:])
+	ours, bare := costs[startOperator], costs[startReflector]
+	for _, figure := range startFigures {
+		r.ratio("start-up, "+figure.name, "a bare reflector", besideStarts(ours, bare, figure.of))
+	}
+	beyond := func(base started) func(started) float64 {
+		return func(s started) float64 { return s.anonymous - base.anonymous }
+	}
+	oursBeyond, bareBeyond := eachStart(ours, beyond(base[0])), eachStart(bare, beyond(base[1]))
+	for i := range oursBeyond {
+		oursBeyond[i] /= bareBeyond[i]
+	}
+	r.ratio("start-up, steady memory beyond an empty cluster's", "a bare reflector's beyond nothing's", spreadOf(oursBeyond))
+	r.ratio("start-up, peak RSS", "a reflector that keeps stripped objects first", besideStarts(ours, costs[startStripped], func(s started) float64 { return s.peak }))
+	r.ratio("start-up, CPU", "lists thrown away", besideStarts(ours, costs[startList], func(s started) float64 { return s.cpu }))
+	return nil
+}
+
+var startFigures = []struct {
+	name string
+	of   func(started) float64
+}{
+	{"time until ready", func(s started) float64 { return s.wall }},
+	{"CPU", func(s started) float64 { return s.cpu }},
+	{"peak RSS", func(s started) float64 { return s.peak }},
+	{"steady RSS", func(s started) float64 { return s.steady }},
+	{"live heap", func(s started) float64 { return s.live }},
+}
+
+func eachStart(all []started, figure func(started) float64) []float64 {
+	figures := make([]float64, len(all))
+	for i, s := range all {
+		figures[i] = figure(s)
+	}
+	return figures
+}
+
+func besideStarts(a, b []started, figure func(started) float64) spread {
+	ratios := eachStart(a, figure)
+	for i := range ratios {
+		ratios[i] /= figure(b[i])
+	}
+	return spreadOf(ratios)
+}
+
+// starts adds a row with the medians.
+func (s *section) starts(name string, all []started) {
+	middle := func(figure func(started) float64) float64 { return quantile(eachStart(all, figure), 0.5) }
+	s.row(name,
+		fmt.Sprintf("%.0f and %.0f", middle(func(s started) float64 { return s.streams }), middle(func(s started) float64 { return s.lists })),
+		span(middle(func(s started) float64 { return s.wall })),
+		span(middle(func(s started) float64 { return s.cpu })),
+		span(middle(func(s started) float64 { return s.server })),
+		memory(middle(func(s started) float64 { return s.peak })),
+		memory(middle(func(s started) float64 { return s.settled })),
+		memory(middle(func(s started) float64 { return s.steady })),
+		memory(middle(func(s started) float64 { return s.anonymous })),
+		memory(middle(func(s started) float64 { return s.live })))
+}
+
+// measureStart starts a process, waits until it knows the cluster and then for as long as it shall be quiet, and ends it.
+func (c *cluster) measureStart(ctx context.Context, a candidate, quiet time.Duration) (s started, err error) {
+	before, err := c.serverFigures(ctx)
+	if err != nil {
+		return s, err
+	}
+	start := time.Now()
+	process, err := a.start(ctx)
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, process.stop(err != nil)) }()
+	if err := process.ready(ctx); err != nil {
+		return s, err
+	}
+	s.wall = float64(time.Since(start))
+	used, err := cpuOf(process.pid())
+	if err != nil {
+		return s, err
+	}
+	after, err := c.serverFigures(ctx)
+	if err != nil {
+		return s, err
+	}
+	s.cpu, s.server = float64(used), after.cpu-before.cpu
+	s.streams, s.lists = after.streams-before.streams, after.lists-before.lists
+	settled, err := residentAfter(ctx, process.pid(), quiet)
+	if err != nil {
+		return s, err
+	}
+	// Go collects garbage every two minutes at the latest, and gives back to the system what it has not used for a while.
+	if s.live, err = process.heap(ctx); err != nil {
+		return s, err
+	}
+	steady, err := residentAfter(ctx, process.pid(), quiet)
+	s.peak, s.settled, s.steady, s.anonymous = settled.peak, settled.now, steady.now, steady.anonymous
+	return s, err
+}
+
+func residentAfter(ctx context.Context, pid int, quiet time.Duration) (resident, error) {
+	select {
+	case <-time.After(quiet):
+		return residentOf(pid)
+	case <-ctx.Done():
+		return resident{}, context.Cause(ctx)
+	}
+}
