@@ -12,6 +12,7 @@ type holding struct {
 	// hasPods is true where the consumer's pods are in the account; used is what they request on all nodes.
 	hasPods bool
 	used    capacity.Row
+	use     *capacity.Use
 	// granted is what it was given in the class at hand.
 	granted capacity.Row
 }
@@ -45,7 +46,7 @@ func (b before) amount(resource string) int64 {
 func (p *plan) derive(steps []Step, t *terms, id string, h holding) []Step {
 	var used capacity.Row
 	if p.pool != nil && p.Nodes.Count == Free {
-		used = p.pool.Used[id]
+		used = h.use.In(p.poolIndex)
 	}
 	for i, s := range t.steps {
 		c := t.columns[i]

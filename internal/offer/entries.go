@@ -55,9 +55,13 @@ func (e *evaluation) entries(anyone *Entry) (map[string]*Entry, []Consumer) {
 // offered before tells apart, are worked out once.
 func (e *evaluation) outcome(c Consumer, old *Entry) outcome {
 	r := e.rulings.of(c, e.classes)
-	used, hasPods := e.in.View.Used[c.ID]
-	if hasPods || e.hasGrants(c.ID) {
-		return e.workOut(c, r, old, holding{hasPods: hasPods, used: used})
+	use := e.in.View.Used.Of(c.ID)
+	if use != nil || e.hasGrants(c.ID) {
+		h := holding{hasPods: use != nil, use: use}
+		if use != nil {
+			h.used = use.Everywhere
+		}
+		return e.workOut(c, r, old, h)
 	}
 	key := outcomeKey{ruling: r, old: old}
 	o, known := e.outcomes[key]

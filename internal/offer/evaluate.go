@@ -88,7 +88,7 @@ func newEvaluation(in Input, prev *Result) *evaluation {
 	e.rulings = newRulings(e.scopes)
 	e.spreadGrants()
 	for _, p := range e.plans {
-		p.addUp(e.column)
+		p.addUp(e.in.View.Used, e.column)
 		e.reports[p.Name] = p.report
 	}
 	return e
@@ -115,7 +115,7 @@ func (e *evaluation) everybody() []Consumer {
 			name(id)
 		}
 	}
-	for id := range e.in.View.Used {
+	for id := range e.in.View.Used.All {
 		name(id)
 	}
 	for _, grants := range e.in.Grants {

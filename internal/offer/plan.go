@@ -77,8 +77,8 @@ func (p *plan) overlaps(o *plan) bool {
 }
 
 // addUp works out the pool, what is committed of it and what remains, and from these the terms.
-func (p *plan) addUp(column map[string]int) {
-	pool := p.poolSteps(column)
+func (p *plan) addUp(uses capacity.Uses, column map[string]int) {
+	pool := p.poolSteps(uses, column)
 	p.setTerms(pool, column)
 	p.summarise(pool)
 }
@@ -93,11 +93,11 @@ func (p *plan) setTerms(pool []Step, column map[string]int) {
 }
 
 // poolSteps returns the arithmetic of each resource that the nodes of the pool list.
-func (p *plan) poolSteps(column map[string]int) []Step {
+func (p *plan) poolSteps(uses capacity.Uses, column map[string]int) []Step {
 	if p.pool == nil {
 		return nil
 	}
-	committed := p.committed(len(p.pool.Listed))
+	committed := p.committed(uses, len(p.pool.Listed))
 	steps := p.shares(column)
 	for i := range steps {
 		s := &steps[i]
@@ -134,21 +134,19 @@ func (p *plan) shares(column map[string]int) []Step {
 
 // committed adds up what all consumers hold of the pool: each the larger of what it was granted and what its pods request;
 // of a pool that counts allocatable, what it was granted.
-func (p *plan) committed(width int) capacity.Row {
+func (p *plan) committed(uses capacity.Uses, width int) capacity.Row {
 	sum := make(capacity.Row, width)
-	addLarger := func(granted, used capacity.Row) {
-		for i := range sum {
-			sum[i] = capacity.Sum(sum[i], max(granted.At(i), used.At(i)))
-		}
-	}
-	if p.Nodes.Count == Free {
-		for consumer, used := range p.pool.Used {
-			addLarger(p.granted[consumer], used)
-		}
+	free := p.Nodes.Count == Free
+	if free {
+		copy(sum, p.pool.InUse)
 	}
 	for consumer, granted := range p.granted {
-		if _, counted := p.pool.Used[consumer]; !counted || p.Nodes.Count == Allocatable {
-			addLarger(granted, nil)
+		var used capacity.Row
+		if free {
+			used = uses.Of(consumer).In(p.poolIndex)
+		}
+		for i := range sum {
+			sum[i] = capacity.Sum(sum[i], max(0, granted.At(i)-used.At(i)))
 		}
 	}
 	return sum

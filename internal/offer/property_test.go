@@ -216,7 +216,12 @@ func checkChange(t *rapid.T, in Input, id string, old []*Offer, entry *Entry) {
 	for _, p := range in.Policies {
 		reclaimOf[p.Name] = p.Reclaim
 	}
-	used, hasPods := in.View.Used[id]
+	use := in.View.Used.Of(id)
+	hasPods := use != nil
+	var used capacity.Row
+	if hasPods {
+		used = use.Everywhere
+	}
 	for _, before := range old {
 		i := slices.IndexFunc(entry.Offers, func(o *Offer) bool { return o.Class == before.Class })
 		if i < 0 {
@@ -281,7 +286,7 @@ func checkOrder(t *rapid.T, in Input, prev, r *Result) {
 // checkAlone: what a consumer is offered does not depend on who else is described, unless those hold something.
 func checkAlone(t *rapid.T, in Input, prev, r *Result) {
 	holds := func(id string) bool {
-		_, held := in.View.Used[id]
+		held := in.View.Used.Of(id) != nil
 		for _, grants := range in.Grants {
 			_, granted := grants[id]
 			held = held || granted
