@@ -100,5 +100,5 @@ func (e *evaluator) evaluate(first time.Time) {
 		wake()
 	}
 	e.commit(allotted)
-	e.log.V(1).Info("Published offers", "policies", len(valid), "consumers", len(result.Entries))
+	e.log.V(1).Info("Published offers", "policies", len(valid), "consumers", result.Entries.Len())
 }

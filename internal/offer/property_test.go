@@ -2,6 +2,7 @@ package offer
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -76,7 +77,11 @@ func anyInput(t *rapid.T, c cluster) Input {
 		in.Policies = append(in.Policies, anyPolicy(i).Draw(t, "policy"))
 	}
 	for _, id := range rapid.SliceOfNDistinct(anyID, 0, 4, rapid.ID).Draw(t, "consumers") {
-		in.Consumers = append(in.Consumers, Consumer{ID: id, Labels: map[string]string{"zone": anyZone.Draw(t, "zone")}})
+		c := Consumer{ID: id, Stranger: rapid.IntRange(0, 4).Draw(t, "stranger") == 0}
+		if !c.Stranger {
+			c.Labels = map[string]string{"zone": anyZone.Draw(t, "zone")}
+		}
+		in.Consumers = append(in.Consumers, c)
 	}
 	in.Grants = map[string]map[string]capacity.Amounts{}
 	for _, class := range rapid.SliceOfDistinct(anyClass, rapid.ID).Draw(t, "granting") {
@@ -116,7 +121,7 @@ func TestWhatIsAlwaysTrueOfOffers(t *testing.T) {
 			in := anyInput(t, c)
 			r := Evaluate(in, prev)
 			checkPools(t, r)
-			for id, entry := range r.Entries {
+			for id, entry := range r.Entries.All {
 				checkEntry(t, id, entry)
 			}
 			if prev != nil {
@@ -130,6 +135,93 @@ func TestWhatIsAlwaysTrueOfOffers(t *testing.T) {
 			prev = r
 		}
 	})
+}
+
+// step is one input of a history: some things are as they were, down to being the same lists, and others are not.
+func step(t *rapid.T, c cluster, last Input) Input {
+	in := anyInput(t, c)
+	keep := func(what string) bool { return last.Policies != nil && rapid.IntRange(0, 3).Draw(t, "keep "+what) > 0 }
+	switch {
+	case keep("policies"):
+		in.Policies = last.Policies
+	case keep("most policies"):
+		// An edit: who the policy is for may stay, and what it offers may too.
+		edited := slices.Clone(last.Policies)
+		if len(edited) > 0 {
+			i := rapid.IntRange(0, len(edited)-1).Draw(t, "edited")
+			p := anyPolicy(i).Draw(t, "policy")
+			p.Name = edited[i].Name
+			if keep("whom the policy is for") {
+				p.Class, p.Priority, p.Created, p.DryRun = edited[i].Class, edited[i].Priority, edited[i].Created, edited[i].DryRun
+				p.Consumers, p.Overrides = edited[i].Consumers, edited[i].Overrides
+			}
+			edited[i] = p
+		}
+		in.Policies = edited
+	}
+	if keep("consumers") {
+		in.Consumers = last.Consumers
+	}
+	if keep("grants") {
+		in.Grants = last.Grants
+	}
+	in.View = c.View(Selections(in.Policies))
+	if keep("the account") && len(in.View.Pools) == len(last.View.Pools) && slices.EqualFunc(Selections(in.Policies), Selections(last.Policies),
+		func(a, b capacity.Selection) bool { return a.Key() == b.Key() }) {
+		in.View = last.View
+	}
+	return in
+}
+
+// TestWhatIsRememberedChangesNothing holds each result of a history to one that is worked out without what the result before remembers.
+func TestWhatIsRememberedChangesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := newCluster()
+		in := step(t, c, Input{})
+		prev := Evaluate(in, nil)
+		for range rapid.IntRange(1, 8).Draw(t, "evaluations") {
+			in = step(t, c, in)
+			forgetful := *prev
+			forgetful.memory = memory{}
+			got, want := Evaluate(in, prev), Evaluate(in, &forgetful)
+			checkSame(t, prev, got, want)
+			checkSame(t, prev, Evaluate(in, prev), want)
+			prev = got
+		}
+	})
+}
+
+func checkSame(t *rapid.T, prev, got, want *Result) {
+	whole := cmp.Options{
+		cmp.AllowUnexported(Offer{}, Report{}), cmpopts.EquateEmpty(),
+		cmp.Transformer("entry", func(e *Entry) []*Offer { return e.Offers }),
+		cmp.Transformer("entries", func(e Entries) map[string]*Entry { return maps.Collect(e.All) }),
+	}
+	if diff := cmp.Diff(want.Entries, got.Entries, whole); diff != "" {
+		t.Fatalf("entries: %s", diff)
+	}
+	if diff := cmp.Diff(want.Anyone, got.Anyone, whole); diff != "" {
+		t.Fatalf("anyone: %s", diff)
+	}
+	if diff := cmp.Diff(want.Reports, got.Reports, whole); diff != "" {
+		t.Fatalf("reports: %s", diff)
+	}
+	if diff := cmp.Diff(want.IDs(), got.IDs(), whole); diff != "" {
+		t.Fatalf("IDs: %s", diff)
+	}
+	if (got.Anyone == prev.Anyone) != (want.Anyone == prev.Anyone) {
+		t.Fatal("what anyone is offered kept its identity in one only")
+	}
+	for id, entry := range got.Entries.All {
+		if before := prev.Entries.Of(id); (entry == before) != (want.Entries.Of(id) == before) {
+			t.Fatalf("%s: the entry kept its identity in one only", id)
+		}
+		for other, same := range got.Entries.All {
+			if (entry == same) != (want.Entries.Of(id) == want.Entries.Of(other)) {
+				t.Fatalf("%s and %s share their entry in one only", id, other)
+			}
+		}
+	}
 }
 
 // checkPools: what is committed and what remains never exceed the pool.
@@ -177,7 +269,7 @@ func checkEntry(t *rapid.T, id string, entry *Entry) {
 // pastOf is what an earlier process wrote down of its result.
 func pastOf(r *Result) []Past {
 	byPlace := map[[2]string]*Past{}
-	for id, entry := range r.Entries {
+	for id, entry := range r.Entries.All {
 		for _, o := range entry.Offers {
 			if o.Policy == "" {
 				continue
@@ -202,8 +294,8 @@ func pastOf(r *Result) []Past {
 
 // checkChanges looks at all that had an entry: what was offered is never silent afterwards, and not taken from under pods.
 func checkChanges(t *rapid.T, in Input, prev, r *Result, looked func(*Offer) bool) {
-	for id, old := range prev.Entries {
-		entry := r.Entries[id]
+	for id, old := range prev.Entries.All {
+		entry := r.Entries.Of(id)
 		if entry == nil {
 			entry = r.Anyone
 		}
@@ -272,9 +364,18 @@ func checkOrder(t *rapid.T, in Input, prev, r *Result) {
 		pools = append(pools, pool)
 	}
 	in.View.Pools = pools
+	uses := map[string]*capacity.Use{}
+	for id, use := range in.View.Used.All {
+		moved := &capacity.Use{Everywhere: use.Everywhere}
+		for _, i := range place {
+			moved.ByPool = append(moved.ByPool, use.In(i))
+		}
+		uses[id] = moved
+	}
+	in.View.Used = capacity.UsesOf(uses)
 	again := Evaluate(in, prev)
-	for id, entry := range r.Entries {
-		if !entry.SameAmounts(again.Entries[id]) {
+	for id, entry := range r.Entries.All {
+		if !entry.SameAmounts(again.Entries.Of(id)) {
 			t.Fatalf("%s: another order gives another offer", id)
 		}
 	}
@@ -296,7 +397,7 @@ func checkAlone(t *rapid.T, in Input, prev, r *Result) {
 	for _, c := range in.Consumers {
 		alone := in
 		alone.Consumers = slices.DeleteFunc(slices.Clone(in.Consumers), func(o Consumer) bool { return o.ID != c.ID && !holds(o.ID) })
-		if !r.Entries[c.ID].SameAmounts(Evaluate(alone, prev).Entries[c.ID]) {
+		if !r.Entries.Of(c.ID).SameAmounts(Evaluate(alone, prev).Entries.Of(c.ID)) {
 			t.Fatalf("%s: alone it is offered something else", c.ID)
 		}
 	}

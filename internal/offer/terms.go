@@ -85,7 +85,7 @@ func NewTerms(in Input) *Terms {
 		pooled []*plan
 		shares [][]Step
 	)
-	for _, p := range newPlans(in.Policies, &in.View) {
+	for _, p := range newPlans(newRules(in.Policies, nil), &in.View) {
 		if p.DryRun {
 			continue
 		}
@@ -147,7 +147,7 @@ func (t *Terms) Deal(class, consumer string) *Deal {
 	if p == nil {
 		return nil
 	}
-	of := p.termsOf(c)
+	of := p.under(p.overrideFor(c))
 	deal, ok := t.deals[of]
 	if !ok {
 		deal = &Deal{Policy: p.Policy, Override: of.override, Pool: -1, Steps: of.steps}
@@ -165,4 +165,14 @@ func (t *Terms) Used(consumer string) (capacity.Row, bool) {
 		return use.Everywhere, true
 	}
 	return nil, false
+}
+
+// decides returns the policy of one class that decides for a consumer, nil if none does. The policies are in order.
+func decides(class []*plan, c Consumer) *plan {
+	for _, p := range class {
+		if !p.DryRun && p.Consumers.Includes(c) {
+			return p
+		}
+	}
+	return nil
 }

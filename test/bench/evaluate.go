@@ -61,10 +61,10 @@ const (
 
 // evaluations returns what is measured with one size of cluster.
 func evaluations(s size) []variant {
-	ledger, policies := newLedger(s), newPolicies(s.consumers)
+	ledger, policies, consumers := newLedger(s), newPolicies(s.consumers), newConsumers(s.consumers)
 	selections := offer.Selections(policies)
 	input := func() offer.Input {
-		return offer.Input{Policies: policies, Consumers: newConsumers(s.consumers), View: ledger.View(selections)}
+		return offer.Input{Policies: policies, Consumers: consumers, View: ledger.View(selections)}
 	}
 	before := input()
 	changed := newPod(0, s)

@@ -75,18 +75,18 @@ func measureTable(ctx context.Context, o options, r *report, _ io.Writer) error 
 
 // withChanges returns the result with another offer for the first consumers, as many as said.
 func withChanges(r *offer.Result, changes int) *offer.Result {
-	changed := &offer.Result{Entries: make(map[string]*offer.Entry, len(r.Entries)), Anyone: r.Anyone, Reports: r.Reports}
-	for i := range len(r.Entries) {
-		entry := r.Entries[consumerID(i)]
+	entries := make(map[string]*offer.Entry, r.Entries.Len())
+	for i := range r.Entries.Len() {
+		entry := r.Entries.Of(consumerID(i))
 		if i < changes {
 			o := *entry.Offers[0]
 			o.Amounts = append([]offer.Amount(nil), o.Amounts...)
 			o.Amounts[0].Value++
 			entry = &offer.Entry{Offers: []*offer.Offer{&o}}
 		}
-		changed.Entries[consumerID(i)] = entry
+		entries[consumerID(i)] = entry
 	}
-	return changed
+	return &offer.Result{Entries: offer.EntriesOf(entries), Anyone: r.Anyone, Reports: r.Reports}
 }
 
 // publishing is two results published in turn.
@@ -101,7 +101,7 @@ type publishing struct {
 func (p publishing) variant(ctx context.Context, name string) (v variant, closeAll func(), err error) {
 	t := table.New(table.Options{})
 	t.Publish(p.results[1])
-	for id := range p.results[0].Entries {
+	for id := range p.results[0].Entries.All {
 		if _, err := t.Lookup(ctx, id); err != nil {
 			return v, nil, err
 		}
