@@ -57,7 +57,8 @@ type evaluation struct {
 	// comparable says that rows are in the order of those in prev, and grants in classes in which there were some.
 	comparable bool
 	plans      []*plan
-	// moved says of each policy whether what it gives is not what it was in prev: without an override, and with each.
+	// moved says of each policy whether what it gives is not what it was in prev: without an override, and with each. It is nil where
+	// nothing of it is.
 	moved [][]bool
 	// granting are the classes in which anything is granted, sorted.
 	granting []string
@@ -98,16 +99,24 @@ func newEvaluation(in Input, prev *Result) *evaluation {
 	for i, name := range in.View.Columns {
 		e.column[name] = i
 	}
-	e.comparable = e.prev.lineup != nil && slices.Equal(in.View.Columns, e.prev.columns) && slices.Equal(e.granting, e.prev.lineup.granting)
+	sameColumns := e.prev.lineup != nil && slices.Equal(in.View.Columns, e.prev.columns)
+	e.comparable = sameColumns && slices.Equal(e.granting, e.prev.lineup.granting)
 	e.line()
 	e.plans = newPlans(e.rules, &e.in.View)
 	e.bookGrants()
 	e.moved = make([][]bool, len(e.plans))
 	for i, p := range e.plans {
-		p.addUp(e.column)
+		var was *plan
+		if sameColumns && len(e.prev.plans) == len(e.plans) {
+			was = e.prev.plans[i]
+		}
+		p.addUp(e.column, was)
+		if was != nil && p.Policy == was.Policy && sameList(p.steps, was.steps) {
+			continue
+		}
 		e.moved[i] = make([]bool, 1+len(p.Overrides))
 		for k := range e.moved[i] {
-			e.moved[i][k] = len(e.prev.plans) != len(e.plans) || !p.gives(e.prev.plans[i], k-1)
+			e.moved[i][k] = was == nil || !p.gives(was, k-1)
 		}
 	}
 	return e

@@ -23,6 +23,8 @@ type plan struct {
 	// base are the terms without an override; overridden are those with each of them.
 	base       terms
 	overridden []terms
+	// offered are the names of all resources that anybody is offered, sorted.
+	offered []string
 }
 
 // terms are what one consumer of a policy is offered, all but its own part of the pool.
@@ -50,15 +52,72 @@ func (p *plan) overlaps(o *plan) bool {
 	return p.pool != nil && o.pool != nil && p.pool.Overlaps[o.poolIndex]
 }
 
-// addUp works out the pool, what is committed of it and what remains, and from these the terms.
-func (p *plan) addUp(column map[string]int) {
-	p.steps = p.shares(column)
-	for i := range p.steps {
-		s := &p.steps[i]
-		s.Committed = p.committed(column[s.Resource])
-		s.Remaining = max(0, s.Pool-s.Committed)
+// addUp works out the pool, what is committed of it and what remains, and from these the terms. was is the plan of the evaluation before if
+// it is of the same columns, else nil: where it is of the same policy and its nodes list the same, only the amounts are worked out, and where
+// these are the same, nothing is made.
+func (p *plan) addUp(column map[string]int, was *plan) {
+	if was == nil || was.Policy != p.Policy || p.pool != nil && !slices.Equal(p.pool.Listed, was.pool.Listed) {
+		p.steps = p.shares(column)
+		for i := range p.steps {
+			p.commit(&p.steps[i], column)
+		}
+		p.setTerms(p.steps, column)
+		p.offered = p.names()
+		return
 	}
-	p.setTerms(p.steps, column)
+	p.steps, p.base, p.overridden, p.offered = was.steps, was.base, was.overridden, was.offered
+	for i, s := range was.steps {
+		p.share(&s, column)
+		p.commit(&s, column)
+		if s == was.steps[i] {
+			continue
+		}
+		if sameList(p.steps, was.steps) {
+			p.steps = slices.Clone(was.steps)
+		}
+		p.steps[i] = s
+	}
+	if sameList(p.steps, was.steps) {
+		return
+	}
+	p.base = was.base.with(p.steps)
+	p.overridden = make([]terms, len(was.overridden))
+	for i := range was.overridden {
+		p.overridden[i] = was.overridden[i].with(p.steps)
+	}
+}
+
+// with returns the terms with other amounts of the same resources in the pool.
+func (t *terms) with(pool []Step) terms {
+	next := terms{override: t.override, steps: slices.Clone(t.steps), columns: t.columns}
+	for i := range next.steps {
+		s := &next.steps[i]
+		if s.Source != FromNodes {
+			continue
+		}
+		for pool[0].Resource != s.Resource {
+			pool = pool[1:]
+		}
+		s.Counted, s.Pool, s.Committed, s.Remaining = pool[0].Counted, pool[0].Pool, pool[0].Committed, pool[0].Remaining
+	}
+	return next
+}
+
+// commit works out what is committed of a resource of the pool, and what remains.
+func (p *plan) commit(s *Step, column map[string]int) {
+	s.Committed = p.committed(column[s.Resource])
+	s.Remaining = max(0, s.Pool-s.Committed)
+}
+
+// names are those of all resources that anybody is offered, sorted.
+func (p *plan) names() []string {
+	names := map[string]struct{}{}
+	for _, t := range append([]terms{p.base}, p.overridden...) {
+		for _, s := range t.steps {
+			names[s.Resource] = struct{}{}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
 }
 
 // setTerms works out the terms from what the pool gives of each resource.
@@ -84,15 +143,20 @@ func (p *plan) shares(column map[string]int) []Step {
 		if percent, ok := p.Nodes.Percentages[name]; ok {
 			s.Percent = percent
 		}
-		s.Counted = p.pool.Free[i]
-		if p.Nodes.Count == Allocatable {
-			s.Counted = p.pool.Allocatable[i]
-		}
-		s.Pool = capacity.Share(max(0, s.Counted-s.Reserve), s.Percent, 100)
+		p.share(&s, column)
 		steps = append(steps, s)
 	}
 	slices.SortFunc(steps, byResource)
 	return steps
+}
+
+// share works out what the policy gives of a resource in all.
+func (p *plan) share(s *Step, column map[string]int) {
+	s.Counted = p.pool.Free[column[s.Resource]]
+	if p.Nodes.Count == Allocatable {
+		s.Counted = p.pool.Allocatable[column[s.Resource]]
+	}
+	s.Pool = capacity.Share(max(0, s.Counted-s.Reserve), s.Percent, 100)
 }
 
 // committed adds up what all consumers hold of a column of the pool: each the larger of what it was granted and what its pods request;

@@ -1,7 +1,6 @@
 package offer
 
 import (
-	"maps"
 	"slices"
 
 	"proffer.dev/proffer/internal/capacity"
@@ -27,6 +26,9 @@ func (e *evaluation) reports(l *lineup, outcomes []*outcome) map[string]*Report 
 		}
 	}
 	e.recount(l, outcomes, fresh, concerned)
+	if !slices.ContainsFunc(fresh, func(r *Report) bool { return r != nil }) && len(told) == len(fresh) {
+		return told
+	}
 	reports := make(map[string]*Report, len(e.plans))
 	for i, p := range e.plans {
 		r := fresh[i]
@@ -112,13 +114,7 @@ func (r *Report) ofConsumers() *Report {
 
 // summarise puts the arithmetic of the pool into the report.
 func (p *plan) summarise(r *Report) {
-	offered := map[string]struct{}{}
-	for _, t := range append([]terms{p.base}, p.overridden...) {
-		for _, s := range t.steps {
-			offered[s.Resource] = struct{}{}
-		}
-	}
-	r.Offered = slices.Sorted(maps.Keys(offered))
+	r.Offered = p.offered
 	if p.pool == nil {
 		return
 	}
