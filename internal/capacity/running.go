@@ -41,7 +41,8 @@ func newRunning() running {
 }
 
 // View returns the state of the account at this moment, with one pool for each selection. With the selections of the last View it costs a
-// look at each pool and at each consumer whose use has changed since; with others, a look at each node.
+// look at each pool and at each consumer whose use has changed since; with others, a look at each node. The ledger keeps the selections: the
+// caller must not change them afterwards.
 func (l *Ledger) View(selections []Selection) View {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,14 +75,18 @@ func (l *Ledger) View(selections []Selection) View {
 
 // choose counts all nodes for the selections, unless that is what they are counted for.
 func (l *Ledger) choose(selections []Selection) {
+	if len(selections) > 0 && len(selections) == len(l.selections) && &selections[0] == &l.selections[0] {
+		return
+	}
 	keys := make([]string, len(selections))
 	for i, s := range selections {
 		keys[i] = s.Key()
 	}
 	if slices.Equal(l.keys, keys) {
+		l.selections = selections
 		return
 	}
-	l.keys, l.selections, l.pools = keys, slices.Clone(selections), make([]*runningPool, len(selections))
+	l.keys, l.selections, l.pools = keys, selections, make([]*runningPool, len(selections))
 	for i := range l.pools {
 		l.pools[i] = &runningPool{shared: make([]int, len(selections))}
 	}
