@@ -81,15 +81,15 @@ func BenchmarkEvaluate(b *testing.B) {
 	for _, consumers := range []int{20, 10_000} {
 		for _, what := range []struct {
 			name   string
-			change func(*testing.B, *evaluator, int)
+			change func(e *evaluator, turn int)
 		}{
-			{"nothing changed", func(*testing.B, *evaluator, int) {}},
-			{"a pod on each of 20 nodes changed", func(_ *testing.B, e *evaluator, turn int) {
+			{"nothing changed", func(*evaluator, int) {}},
+			{"a pod on each of 20 nodes changed", func(e *evaluator, turn int) {
 				for i := range 20 {
 					e.ledger.SetPod(benchPod(i*251, consumers, int64(250+turn%2)))
 				}
 			}},
-			{"a policy was edited that changes one consumer", func(b *testing.B, e *evaluator, turn int) {
+			{"a policy was edited that changes one consumer", func(e *evaluator, turn int) {
 				p := aPolicy("edited", fixed("cpu", fmt.Sprint(1+turn%2)), forIDs(v1alpha1.ClusterID(benchConsumer(7))))
 				p.UID, p.Generation, p.Spec.Class, p.Spec.Priority = "edited", int64(turn+1), "c0", 2
 				e.policies.set(p)
@@ -99,7 +99,7 @@ func BenchmarkEvaluate(b *testing.B) {
 				e := benchEvaluator(b, consumers)
 				b.ReportAllocs()
 				for turn := 0; b.Loop(); turn++ {
-					what.change(b, e, turn)
+					what.change(e, turn)
 					e.evaluate(time.Now())
 				}
 			})

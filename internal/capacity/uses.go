@@ -88,8 +88,6 @@ func (u Uses) with(news map[string]*Use) Uses {
 		return next
 	}
 	all := make(map[string]*Use, next.size)
-	for id, use := range next.All {
-		all[id] = use
-	}
+	maps.Insert(all, next.All)
 	return UsesOf(all)
 }

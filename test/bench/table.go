@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync"
 
+	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 )
@@ -20,7 +21,7 @@ func measureTable(ctx context.Context, o options, r *report, _ io.Writer) error 
 	base := newOffers(consumers)
 	var variants []variant
 	for _, changes := range []int{0, 1, consumers} {
-		results := [2]*offer.Result{base, withChanges(base, changes)}
+		results := withChanges(consumers, changes)
 		for _, p := range []publishing{{results, changes, 0, false}, {results, changes, subscribers, true}, {results, changes, subscribers, false}} {
 			v, closeAll, err := p.variant(ctx, fmt.Sprintf("Publish, %s of %s consumers changed", thousands(changes), thousands(consumers)))
 			if err != nil {
@@ -73,20 +74,29 @@ func measureTable(ctx context.Context, o options, r *report, _ io.Writer) error 
 	return nil
 }
 
-// withChanges returns the result with another offer for the first consumers, as many as said.
-func withChanges(r *offer.Result, changes int) *offer.Result {
-	entries := make(map[string]*offer.Entry, r.Entries.Len())
-	for i := range r.Entries.Len() {
-		entry := r.Entries.Of(consumerID(i))
-		if i < changes {
-			o := *entry.Offers[0]
-			o.Amounts = append([]offer.Amount(nil), o.Amounts...)
-			o.Amounts[0].Value++
-			entry = &offer.Entry{Offers: []*offer.Offer{&o}}
-		}
-		entries[consumerID(i)] = entry
+// withChanges returns what so many consumers are offered before and after a policy for some of them was edited.
+func withChanges(consumers, changes int) [2]*offer.Result {
+	all := make([]offer.Consumer, consumers)
+	for i := range all {
+		all[i].ID = consumerID(i)
 	}
-	return &offer.Result{Entries: offer.EntriesOf(entries), Anyone: r.Anyone, Reports: r.Reports}
+	some := map[string]struct{}{}
+	for i := range changes {
+		some[consumerID(i)] = struct{}{}
+	}
+	var results [2]*offer.Result
+	var prev *offer.Result
+	for i := range results {
+		results[i] = offer.Evaluate(offer.Input{Consumers: all, Policies: []offer.Policy{
+			{Name: "standard", Fixed: capacity.Amounts{capacity.CPU: 1000, capacity.Memory: gi, capacity.Pods: 10}},
+			{
+				Name: "some", Version: fmt.Sprint(i), Priority: 1, Consumers: offer.Scope{IDs: some},
+				Fixed: capacity.Amounts{capacity.CPU: int64(2000 + i), capacity.Memory: gi, capacity.Pods: 10},
+			},
+		}}, prev)
+		prev = results[i]
+	}
+	return results
 }
 
 // publishing is two results published in turn.
