@@ -50,49 +50,6 @@ type groupKey struct {
 	old    *Entry
 }
 
-// everybody returns the consumers that are known in any way, sorted by ID: described by an object, named by a policy, with pods or
-// grants, or asked about.
-func everybody(in *Input, r *rules) []Consumer {
-	described := in.Consumers
-	if !slices.IsSortedFunc(described, byID) {
-		described = slices.Clone(described)
-		slices.SortFunc(described, byID)
-	}
-	// others are to be added, or are no strangers after all.
-	others := map[string]struct{}{}
-	name := func(id string) {
-		i, found := slices.BinarySearchFunc(described, Consumer{ID: id}, byID)
-		if !found || described[i].Stranger {
-			others[id] = struct{}{}
-		}
-	}
-	for id := range r.named {
-		name(id)
-	}
-	for id := range in.View.Used.All {
-		name(id)
-	}
-	for _, grants := range in.Grants {
-		for id := range grants {
-			name(id)
-		}
-	}
-	if len(others) == 0 {
-		return described
-	}
-	all := make([]Consumer, 0, len(described)+len(others))
-	for _, c := range described {
-		if _, twice := others[c.ID]; !twice {
-			all = append(all, c)
-		}
-	}
-	for id := range others {
-		all = append(all, Consumer{ID: id})
-	}
-	slices.SortFunc(all, byID)
-	return all
-}
-
 func byID(a, b Consumer) int { return strings.Compare(a.ID, b.ID) }
 
 // strangersLast returns the consumers in the same order, but for strangers, who come after all others.
@@ -106,96 +63,6 @@ func strangersLast(all []Consumer) []Consumer {
 		}
 	}
 	return ordered
-}
-
-// arrange makes a lineup of the known consumers and of those that prev had entries of, and finds what prev has of each group.
-func (e *evaluation) arrange() *lineup {
-	known, prev := everybody(&e.in, e.rules), e.prev
-	l := &lineup{
-		rules: e.rules, described: e.in.Consumers, consumers: make([]Consumer, 0, len(known)), groupOf: make([]int32, 0, len(known)),
-		granting: e.granting, withGrants: make([]int, len(e.granting)), withPods: e.in.View.Used.Len(),
-	}
-	for k, class := range e.granting {
-		l.withGrants[k] = len(e.in.Grants[class])
-	}
-	s := newRulings(e.rules, prev.lineup)
-	// What was found of a group before is of use only where its ruling is the same.
-	found := prev.lineup != nil && s.before != nil
-	byKey := map[groupKey]int32{}
-	add := func(c Consumer, r *ruling, old *Entry, was *outcome) {
-		l.consumers = append(l.consumers, c)
-		holds := e.holds(c.ID)
-		key := groupKey{r, old}
-		if !holds {
-			if at, known := byKey[key]; known {
-				l.groupOf = append(l.groupOf, at)
-				return
-			}
-			byKey[key] = int32(len(l.groups))
-		}
-		g := group{ruling: r, holds: holds}
-		if holds {
-			g.holder = c.ID
-		}
-		if was != nil && (was.ruling != r || was.holding.none() == holds) {
-			was = nil
-		}
-		l.groupOf = append(l.groupOf, int32(len(l.groups)))
-		l.groups, e.old, e.was = append(l.groups, g), append(e.old, old), append(e.was, was)
-	}
-	wasAt := func(at int) *outcome {
-		if !found {
-			return nil
-		}
-		return prev.outcomes[prev.lineup.groupOf[at]]
-	}
-	shadows := map[shadow]struct{}{}
-	at := 0
-	gone := func() {
-		c := prev.Entries.consumers[at]
-		l.departed = append(l.departed, len(l.consumers))
-		c = Consumer{ID: c.ID, Stranger: c.Stranger}
-		add(c, s.of(c), prev.Entries.list[at], wasAt(at))
-		at++
-	}
-	for _, c := range known {
-		for at < len(prev.Entries.list) && prev.Entries.consumers[at].ID < c.ID {
-			gone()
-		}
-		// Until now it could read what anyone is offered.
-		old, was := prev.Anyone, (*outcome)(nil)
-		if at < len(prev.Entries.list) && prev.Entries.consumers[at].ID == c.ID {
-			old, was = prev.Entries.list[at], wasAt(at)
-			at++
-		}
-		r := s.of(c)
-		for _, sh := range r.shadows {
-			shadows[sh] = struct{}{}
-		}
-		add(c, r, old, was)
-	}
-	for at < len(prev.Entries.list) {
-		gone()
-	}
-	slices.SortStableFunc(l.departed, func(a, b int) int { return rankOf(l.consumers[a]) - rankOf(l.consumers[b]) })
-	l.shadowedBy = make([][]string, len(e.rules.ordered))
-	for sh := range shadows {
-		l.shadowedBy[sh.policy] = append(l.shadowedBy[sh.policy], e.rules.ordered[sh.by].Name)
-	}
-	for _, names := range l.shadowedBy {
-		slices.Sort(names)
-	}
-	l.anyone = s.of(Consumer{})
-	l.bySort = s.bySort
-	return l
-}
-
-// rankOf puts strangers after all others.
-func rankOf(c Consumer) int {
-	if c.Stranger {
-		return 1
-	}
-	return 0
 }
 
 // again returns the lineup of the evaluation before where it is good for this one, with what was found then. What each group holds is
@@ -230,7 +97,8 @@ func (e *evaluation) again() (*lineup, bool) {
 // without returns the lineup less the departed at some places, which are sorted.
 func (l *lineup) without(gone []int) *lineup {
 	next := *l
-	next.consumers, next.groupOf, next.departed = nil, nil, nil
+	left := len(l.consumers) - len(gone)
+	next.consumers, next.groupOf, next.departed = make([]Consumer, 0, left), make([]int32, 0, left), nil
 	moved := make([]int, len(l.consumers))
 	for i, c := range l.consumers {
 		if _, found := slices.BinarySearch(gone, i); found {

@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"slices"
+	"strconv"
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
@@ -93,7 +93,7 @@ func evaluations(s size) []variant {
 	edits := [2]offer.Input{before, before}
 	for i := range edits {
 		edits[i].Policies = append(slices.Clone(policies), offer.Policy{
-			Name: "edited", Version: fmt.Sprint(i), Priority: 100, Consumers: offer.Scope{IDs: map[string]struct{}{consumerID(1): {}}},
+			Name: "edited", Version: strconv.Itoa(i), Priority: 100, Consumers: offer.Scope{IDs: map[string]struct{}{consumerID(1): {}}},
 			Fixed: capacity.Amounts{capacity.CPU: int64(1000 * (1 + i)), capacity.Memory: gi, capacity.Pods: 10},
 		})
 	}

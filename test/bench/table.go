@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"strconv"
 	"sync"
 
 	"proffer.dev/proffer/internal/capacity"
@@ -90,7 +91,7 @@ func withChanges(consumers, changes int) [2]*offer.Result {
 		results[i] = offer.Evaluate(offer.Input{Consumers: all, Policies: []offer.Policy{
 			{Name: "standard", Fixed: capacity.Amounts{capacity.CPU: 1000, capacity.Memory: gi, capacity.Pods: 10}},
 			{
-				Name: "some", Version: fmt.Sprint(i), Priority: 1, Consumers: offer.Scope{IDs: some},
+				Name: "some", Version: strconv.Itoa(i), Priority: 1, Consumers: offer.Scope{IDs: some},
 				Fixed: capacity.Amounts{capacity.CPU: int64(2000 + i), capacity.Memory: gi, capacity.Pods: 10},
 			},
 		}}, prev)
