@@ -30,6 +30,22 @@ func step(t *rapid.T, c cluster, last Input) Input {
 				p.Class, p.Priority, p.Created, p.DryRun = edited[i].Class, edited[i].Priority, edited[i].Created, edited[i].DryRun
 				p.Consumers, p.Overrides = edited[i].Consumers, edited[i].Overrides
 			}
+			if keep("most of what it offers") {
+				drawn := p
+				p = edited[i]
+				switch rapid.IntRange(0, 4).Draw(t, "edit") {
+				case 0:
+					p.Version = drawn.Version
+				case 1:
+					p.Reclaim = drawn.Reclaim
+				case 2:
+					p.ThresholdPercent = drawn.ThresholdPercent
+				case 3:
+					p.Known = append(slices.Clone(p.Known), "zinc")
+				case 4:
+					p.Max = drawn.Max
+				}
+			}
 			edited[i] = p
 		}
 		in.Policies = edited
