@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	authenticationv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	corev1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -242,5 +243,66 @@ func TestKindsOfLiqoThatAreThereAtTheStartAreCompleteInTheFirstOffers(t *testing
 	}
 	if got := len(consumerIDs(o.table.Current())); got != 50 {
 		t.Errorf("%d consumers", got)
+	}
+}
+
+func TestWhoIsThereIsTheSameListUntilSomebodyComesOrGoes(t *testing.T) {
+	var a asked
+	c := newConsumers(1)
+	c.set(0, "rome", offer.Consumer{ID: "rome"})
+	first := a.among(c.list(), []string{"oslo", "bergen"})
+	want := []offer.Consumer{{ID: "bergen", Stranger: true}, {ID: "oslo", Stranger: true}, {ID: "rome"}}
+	if diff := cmp.Diff(want, first); diff != "" {
+		t.Error(diff)
+	}
+	if again := a.among(c.list(), []string{"bergen", "oslo"}); &again[0] != &first[0] {
+		t.Error("another list, though only who asked last is another one")
+	}
+	for _, tc := range []struct {
+		name    string
+		change  func()
+		stayed  []string
+		another []offer.Consumer
+	}{
+		{"one asks", func() {}, []string{"bergen", "oslo", "turin"}, []offer.Consumer{want[0], want[1], want[2], {ID: "turin", Stranger: true}}},
+		{"one is forgotten", func() {}, []string{"oslo", "turin"}, []offer.Consumer{want[1], want[2], {ID: "turin", Stranger: true}}},
+		{"one that asked is described", func() { c.set(0, "turin", offer.Consumer{ID: "turin"}) }, []string{"oslo", "turin"}, []offer.Consumer{want[1], want[2], {ID: "turin"}}},
+		{"nobody is left", func() { c.removeAll(0) }, nil, nil},
+	} {
+		tc.change()
+		if diff := cmp.Diff(tc.another, a.among(c.list(), tc.stayed), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: %s", tc.name, diff)
+		}
+	}
+	if diff := cmp.Diff(want, first); diff != "" {
+		t.Errorf("what was told before has changed: %s", diff)
+	}
+}
+
+func TestPoliciesAreTheSameListUntilOneChanges(t *testing.T) {
+	r := newPolicies()
+	p := aPolicy("p", fixed("cpu", "1"))
+	r.set(p)
+	first := r.list()
+	r.set(p) // As a resync does.
+	if r.list() != first {
+		t.Error("another list of the same policies")
+	}
+	r.remember(first.all, map[string]*offer.Report{"p": {Offered: []string{"cpu"}}})
+	if got := r.list().valid[0].Known; !slices.Equal(got, []string{"cpu"}) {
+		t.Errorf("known to be offered %q, want cpu", got)
+	}
+	edited := aPolicy("p", fixed("cpu", "2"))
+	edited.Generation = 1
+	r.set(edited)
+	if got := r.list().valid[0].Fixed["cpu"]; got != 2000 {
+		t.Errorf("%d of cpu after an edit, want 2000", got)
+	}
+	r.remove(edited)
+	if got := r.list().valid; len(got) != 0 {
+		t.Errorf("%d policies after the only one is gone", len(got))
+	}
+	if got := first.valid[0]; got.Fixed["cpu"] != 1000 || got.Known != nil {
+		t.Errorf("the list told first has changed: %+v", got)
 	}
 }

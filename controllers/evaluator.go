@@ -21,6 +21,7 @@ type evaluator struct {
 	policies  *policies
 	consumers *consumers
 	slices    *sliceSources
+	asked     asked
 	batch     *Batch
 	// sources have to be complete before anything is offered.
 	sources []toolscache.DoneChecker
@@ -70,16 +71,10 @@ func (e *evaluator) Start(ctx context.Context) error {
 func (e *evaluator) evaluate(first time.Time) {
 	start := time.Now()
 	list := e.policies.list()
-	valid := make([]offer.Policy, 0, len(list))
-	for i := range list {
-		if list[i].parsed != nil {
-			valid = append(valid, *list[i].parsed)
-		}
-	}
 	in := offer.Input{
-		Policies:  valid,
-		Consumers: withStrangers(e.consumers.list(), e.table.Strangers()),
-		View:      e.ledger.View(offer.Selections(valid)),
+		Policies:  list.valid,
+		Consumers: e.asked.among(e.consumers.list(), e.table.Strangers()),
+		View:      e.ledger.View(list.selections),
 	}
 	allotted := e.slices.allot(func() *offer.Terms { return offer.NewTerms(in) })
 	in.Grants = allotted.grants
@@ -94,11 +89,11 @@ func (e *evaluator) evaluate(first time.Time) {
 	e.table.Publish(result)
 	e.metrics.publish.Observe(time.Since(first).Seconds())
 
-	e.policies.remember(list, result.Reports)
-	e.outcome.Store(&outcome{policies: list, reports: result.Reports, slices: allotted})
+	e.policies.remember(list.all, result.Reports)
+	e.outcome.Store(&outcome{policies: list.all, reports: result.Reports, slices: allotted})
 	for _, wake := range e.published {
 		wake()
 	}
 	e.commit(allotted)
-	e.log.V(1).Info("Published offers", "policies", len(valid), "consumers", len(result.Entries))
+	e.log.V(1).Info("Published offers", "policies", len(list.valid), "consumers", result.Entries.Len())
 }

@@ -78,7 +78,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		ids := result.IDs()
 		ch <- gauge(consumersDesc, float64(len(ids)))
 		for _, id := range ids[:min(len(ids), maxConsumerSeries)] {
-			for _, o := range result.Entries[id].Offers {
+			for _, o := range result.Entries.Of(id).Offers {
 				for _, a := range o.Amounts {
 					ch <- gauge(offerDesc, inBaseUnits(a.Resource, a.Value), id, o.Class, a.Resource)
 				}

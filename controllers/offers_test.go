@@ -139,14 +139,14 @@ func TestASelectorThatDoesNotParseTakesNoPartAndNoOtherPolicyDown(t *testing.T) 
 func TestAReadMakesAConsumer(t *testing.T) {
 	create(t, aPolicy("p", fixed("cpu", "1")))
 	o := startOperator(t)
-	if _, known := o.table.Current().Entries["stranger"]; known {
+	if o.table.Current().Entries.Of("stranger") != nil {
 		t.Fatal("known before it was read")
 	}
 	if _, err := o.table.Lookup(t.Context(), "stranger"); err != nil {
 		t.Fatal(err)
 	}
 	o.eventually(func() string {
-		if _, known := o.table.Current().Entries["stranger"]; !known {
+		if o.table.Current().Entries.Of("stranger") == nil {
 			return "not a consumer yet"
 		}
 		return ""

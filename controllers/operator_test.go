@@ -87,7 +87,7 @@ func launchOperator(t *testing.T, config *rest.Config, with ...func(*Options)) *
 func (o *operator) offered(id string) map[string]capacity.Amounts {
 	out := map[string]capacity.Amounts{}
 	result := o.table.Current()
-	entry := result.Entries[id]
+	entry := result.Entries.Of(id)
 	if entry == nil {
 		entry = result.Anyone
 	}
@@ -255,4 +255,6 @@ func ready(t *testing.T, name, reason string) metav1.Condition {
 	return found
 }
 
-func consumerIDs(r *offer.Result) []string { return slices.Sorted(maps.Keys(r.Entries)) }
+func consumerIDs(r *offer.Result) []string {
+	return slices.Sorted(maps.Keys(maps.Collect(r.Entries.All)))
+}

@@ -48,7 +48,7 @@ func TestAnAPIServerThatGoesAwayAndComesBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !entry.SameAmounts(before.Entries["rome"]) {
+	if !entry.SameAmounts(before.Entries.Of("rome")) {
 		t.Error("the outage changed an offer")
 	}
 	if err := cluster.StartAPIServer(); err != nil {

@@ -18,6 +18,17 @@ import (
 type policies struct {
 	mu     sync.Mutex
 	byName map[string]*policy
+	// listed is nil when it has to be made anew.
+	listed *listed
+}
+
+// listed are the policies at one moment. They never change.
+type listed struct {
+	// all are by name; those that are valid know what they have offered.
+	all []policy
+	// valid are what was parsed of those that are.
+	valid      []offer.Policy
+	selections []capacity.Selection
 }
 
 // policy is one ResourcePolicy at one generation.
@@ -45,7 +56,7 @@ func (r *policies) set(object *v1alpha1.ResourcePolicy) bool {
 	defer r.mu.Unlock()
 	known := r.byName[object.Name]
 	if known != nil && known.uid == object.UID && known.generation == object.Generation {
-		return known.addOffered(offeredNames(object))
+		return r.addOffered(known, offeredNames(object))
 	}
 	next := &policy{name: object.Name, uid: object.UID, generation: object.Generation, source: sourceOf(object), offered: map[string]struct{}{}}
 	next.parsed, next.errs = parsePolicy(object)
@@ -56,7 +67,7 @@ func (r *policies) set(object *v1alpha1.ResourcePolicy) bool {
 	} else {
 		next.past = pastOf(object, next.parsed)
 	}
-	r.byName[object.Name] = next
+	r.byName[object.Name], r.listed = next, nil
 	return true
 }
 
@@ -84,14 +95,18 @@ func (r *policies) remove(object *v1alpha1.ResourcePolicy) bool {
 		return false
 	}
 	delete(r.byName, object.Name)
+	r.listed = nil
 	return true
 }
 
-// list returns the policies by name. They are copies, apart from what never changes; those that are valid know what they have offered.
-func (r *policies) list() []policy {
+// list returns the policies: the same list for as long as none of them changes, by which whoever evaluates knows that none did.
+func (r *policies) list() *listed {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := make([]policy, 0, len(r.byName))
+	if r.listed != nil {
+		return r.listed
+	}
+	out := &listed{all: make([]policy, 0, len(r.byName)), valid: make([]offer.Policy, 0, len(r.byName))}
 	for _, name := range slices.Sorted(maps.Keys(r.byName)) {
 		p := *r.byName[name]
 		p.offered = maps.Clone(p.offered)
@@ -99,9 +114,12 @@ func (r *policies) list() []policy {
 			parsed := *p.parsed
 			parsed.Known = slices.Sorted(maps.Keys(p.offered))
 			p.parsed = &parsed
+			out.valid = append(out.valid, parsed)
 		}
-		out = append(out, p)
+		out.all = append(out.all, p)
 	}
+	out.selections = offer.Selections(out.valid)
+	r.listed = out
 	return out
 }
 
@@ -147,9 +165,17 @@ func (r *policies) remember(list []policy, reports map[string]*offer.Report) {
 	for i := range list {
 		p, report := r.byName[list[i].name], reports[list[i].name]
 		if p != nil && p.uid == list[i].uid && report != nil && report.Outcome != offer.DryRun {
-			p.addOffered(report.Offered)
+			r.addOffered(p, report.Offered)
 		}
 	}
+}
+
+func (r *policies) addOffered(p *policy, names []string) bool {
+	more := p.addOffered(names)
+	if more {
+		r.listed = nil
+	}
+	return more
 }
 
 func (p *policy) addOffered(names []string) bool {

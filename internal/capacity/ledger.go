@@ -17,12 +17,8 @@ type Ledger struct {
 	nodes   map[string]*account
 	pods    map[string]entry
 
-	// selected are the keys of the selections that the last View was asked for, and selection counts how often they changed.
-	selected  []string
-	selection int
-	// found is how many consumers the last View found on the nodes of each selection, and at its end on all nodes: the next
-	// makes room for as many.
-	found []int
+	// running is kept up to date with each event, so that a View has nothing to add up.
+	running
 }
 
 // account is what stands on one node. It outlives the node for as long as pods are bound to it, and may come before it.
@@ -34,9 +30,8 @@ type account struct {
 	local       []total
 	used        map[string]*usage
 	pods        int
-	// matching are the selections that the node is in, of those of the ledger's selection; what it says of any other is stale.
-	matching  []int
-	selection int
+	// matching are the running pools that the node is in.
+	matching []int
 }
 
 // usage is what one consumer's pods request on one node.
@@ -55,9 +50,10 @@ type entry struct {
 // NewLedger returns an empty ledger.
 func NewLedger() *Ledger {
 	return &Ledger{
-		column: map[string]int{},
-		nodes:  map[string]*account{},
-		pods:   map[string]entry{},
+		column:  map[string]int{},
+		nodes:   map[string]*account{},
+		pods:    map[string]entry{},
+		running: newRunning(),
 	}
 }
 
@@ -75,12 +71,14 @@ func (l *Ledger) setNode(node Node) (changed bool) {
 	if a.node != nil && sameNode(a.node, &node) {
 		return false
 	}
-	a.node, a.selection = &node, 0
+	l.leave(a)
+	a.node = &node
 	a.allocatable = l.row(node.Allocatable)
 	a.listed = make([]bool, len(l.columns))
 	for name := range node.Allocatable {
 		a.listed[l.column[name]] = true
 	}
+	l.join(a)
 	return true
 }
 
@@ -97,7 +95,9 @@ func (l *Ledger) deleteNode(name string) (changed bool) {
 	if a == nil || a.node == nil {
 		return false
 	}
+	l.leave(a)
 	a.node, a.allocatable, a.listed = nil, nil, nil
+	l.join(a)
 	l.dropIfEmpty(name, a)
 	return true
 }
@@ -159,7 +159,9 @@ func (l *Ledger) put(e entry) {
 	a := l.account(e.node)
 	a.pods++
 	if e.consumer == "" {
+		l.free(a, e.requests, (*total).subtract)
 		a.local = add(a.local, e.requests)
+		l.free(a, e.requests, (*total).add)
 		return
 	}
 	u := a.used[e.consumer]
@@ -172,17 +174,21 @@ func (l *Ledger) put(e entry) {
 	}
 	u.pods++
 	u.requests = add(u.requests, e.requests)
+	l.use(a, e.consumer, 1, func(t []total) []total { return add(t, e.requests) })
 }
 
 func (l *Ledger) take(e entry) {
 	a := l.nodes[e.node]
 	a.pods--
 	if e.consumer == "" {
+		l.free(a, e.requests, (*total).subtract)
 		subtract(a.local, e.requests)
+		l.free(a, e.requests, (*total).add)
 	} else {
 		u := a.used[e.consumer]
 		u.pods--
 		subtract(u.requests, e.requests)
+		l.use(a, e.consumer, -1, func(t []total) []total { subtract(t, e.requests); return t })
 		if u.pods == 0 {
 			delete(a.used, e.consumer)
 		}

@@ -44,8 +44,8 @@ type View struct {
 	Columns []string
 	// Pools answer the selections asked for, in their order.
 	Pools []Pool
-	// Used is, for each consumer with pods, what these request on all nodes, virtual ones excepted, usable or not.
-	Used map[string]Row
+	// Used is what the pods of each consumer with pods request.
+	Used Uses
 }
 
 // Pool is what the usable nodes of one selection have.
@@ -58,8 +58,8 @@ type Pool struct {
 	Allocatable Row
 	// Free is the sum over the nodes of what is left of each when the pods of this cluster's own are taken off, at least 0.
 	Free Row
-	// Used is, for each consumer with pods on these nodes, what they request.
-	Used map[string]Row
+	// InUse is what all consumers' pods on these nodes request; what each of them uses is in the view.
+	InUse Row
 	// Overlaps says which pools of the view share a node with this one; a pool with nodes overlaps itself.
 	Overlaps []bool
 }

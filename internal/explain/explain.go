@@ -9,9 +9,7 @@ package explain
 
 import (
 	"encoding/json"
-	"maps"
 	"net/http"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -75,15 +73,16 @@ func answer(w http.ResponseWriter, t *table.Table, of func(*offer.Result) any) {
 }
 
 func everybody(r *offer.Result) Offers {
-	all := Offers{Consumers: make([]Consumer, 0, len(r.Entries)), Anyone: offers(r.Anyone)}
-	for _, id := range slices.Sorted(maps.Keys(r.Entries)) {
+	all := Offers{Consumers: make([]Consumer, 0, r.Entries.Len()), Anyone: offers(r.Anyone)}
+	for id := range r.Entries.All {
 		all.Consumers = append(all.Consumers, consumer(r, id))
 	}
 	return all
 }
 
 func consumer(r *offer.Result, id string) Consumer {
-	entry, known := r.Entries[id]
+	entry := r.Entries.Of(id)
+	known := entry != nil
 	if !known {
 		entry = r.Anyone
 	}

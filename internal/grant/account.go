@@ -41,7 +41,7 @@ type commitments struct {
 	sum capacity.Row
 	// ceiling is how far the sum may go where it is charged from elsewhere: see ceilingOf.
 	ceiling capacity.Row
-	used    map[string]capacity.Row
+	in      *pool
 	holders map[string]*holder
 }
 
@@ -73,7 +73,7 @@ func newAccount(pools []offer.PolicyPool, width int, lenient map[consumerIn]stru
 	a := &account{pools: make([]pool, len(pools)), width: width}
 	totals := map[sort]*commitments{}
 	for i := range pools {
-		p, of := &a.pools[i], sort{pools[i].Nodes, pools[i].Used != nil}
+		p, of := &a.pools[i], sort{pools[i].Nodes, pools[i].CountsUse}
 		p.PolicyPool = pools[i]
 		if totals[of] == nil {
 			totals[of] = a.newCommitments(i, lenient)
@@ -100,10 +100,18 @@ func (p *pool) shared() bool { return len(p.Overlaps) > 1 }
 
 func (a *account) newCommitments(in int, lenient map[consumerIn]struct{}) *commitments {
 	p := &a.pools[in]
-	c := &commitments{sum: make(capacity.Row, a.width), used: p.Used, holders: map[string]*holder{}}
-	for consumer, row := range p.Used {
-		if _, ok := lenient[consumerIn{in, consumer}]; ok {
-			a.holder(c, consumer).lenient = true
+	c := &commitments{sum: make(capacity.Row, a.width), in: p, holders: map[string]*holder{}}
+	for of := range lenient {
+		if of.pool == in && p.UsedBy(of.consumer) != nil {
+			a.holder(c, of.consumer).lenient = true
+		}
+	}
+	if len(c.holders) == 0 {
+		copy(c.sum, p.InUse)
+		return c
+	}
+	for consumer, row := range p.Users {
+		if c.holders[consumer] != nil {
 			continue
 		}
 		for i, amount := range row {
@@ -117,7 +125,7 @@ func (a *account) holder(of *commitments, consumer string) *holder {
 	h := of.holders[consumer]
 	if h == nil {
 		h = a.holders.one()
-		*h = holder{of: of, granted: a.rows.cut(a.width), used: of.used[consumer]}
+		*h = holder{of: of, granted: a.rows.cut(a.width), used: of.in.UsedBy(consumer)}
 		of.holders[consumer] = h
 	}
 	return h

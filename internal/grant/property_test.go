@@ -339,11 +339,11 @@ func (m committed) add(consumer, resource string, amount int64) {
 // sum is what is committed in all of the pool, use included.
 func (m committed) sum(p offer.PolicyPool, column int, resource string) int64 {
 	var sum int64
-	for consumer, used := range p.Used {
+	for consumer, used := range p.Users {
 		sum = capacity.Sum(sum, max(m[consumer][resource], used.At(column)))
 	}
 	for consumer, granted := range m {
-		if _, counted := p.Used[consumer]; !counted {
+		if p.UsedBy(consumer) == nil {
 			sum = capacity.Sum(sum, granted[resource])
 		}
 	}

@@ -9,11 +9,30 @@ import (
 
 // holding is what one consumer has already.
 type holding struct {
-	// hasPods is true where the consumer's pods are in the account; used is what they request on all nodes.
-	hasPods bool
-	used    capacity.Row
-	// granted is what it was given in the class at hand.
-	granted capacity.Row
+	// use is what its pods request, nil where it has none in the account.
+	use *capacity.Use
+	// grants are what it was given in each class in which anything is granted, in the order of evaluation.granting, nil for nothing.
+	grants []capacity.Row
+}
+
+// none reports whether the consumer has nothing at all.
+func (h *holding) none() bool { return h.use == nil && h.grants == nil }
+
+func (h *holding) hasPods() bool { return h.use != nil }
+
+// used is what the pods request on all nodes.
+func (h *holding) used() capacity.Row {
+	if h.use == nil {
+		return nil
+	}
+	return h.use.Everywhere
+}
+
+// same reports whether two consumers have the same, by the same columns and classes.
+func (h *holding) same(o *holding) bool {
+	return h.use.Same(o.use) && slices.EqualFunc(h.grants, o.grants, func(a, b capacity.Row) bool {
+		return (a == nil) == (b == nil) && slices.Equal(a, b)
+	})
 }
 
 // before is what a consumer was offered in one class until now.
@@ -42,36 +61,66 @@ func (b before) amount(resource string) int64 {
 }
 
 // derive works out each amount that the policy offers a consumer, appending to steps.
-func (p *plan) derive(steps []Step, t *terms, id string, h holding) []Step {
-	var used capacity.Row
-	if p.pool != nil && p.Nodes.Count == Free {
-		used = p.pool.Used[id]
-	}
+func (p *plan) derive(steps []Step, t *terms, h *holding, granted capacity.Row) []Step {
+	used := p.used(h)
 	for i, s := range t.steps {
-		c := t.columns[i]
-		switch s.Source {
-		case FromFixed, FromOverride:
-			s.Offer = s.Fixed
-		case FromNodes:
-			s.Own = max(h.granted.At(c), used.At(c))
-			if p.Reclaim == Evict && s.Committed > s.Pool {
-				// More is committed than there is, and the policy says to take it back. What slices give up has been decided already; of all
-				// others each gives up the same share.
-				if h.granted != nil {
-					s.Own = h.granted.At(c)
-				} else {
-					s.Own = capacity.Share(s.Own, s.Pool, s.Committed)
-				}
-			}
-			s.Offer = capacity.Sum(s.Own, s.Remaining)
-		case FromRevocation:
-		}
-		if s.Max >= 0 {
-			s.Offer = min(s.Offer, s.Max)
-		}
+		p.work(&s, t.columns[i], used, granted)
 		steps = append(steps, s)
 	}
 	return steps
+}
+
+// work works out one amount of a consumer that uses and was granted something of column c.
+func (p *plan) work(s *Step, c int, used, granted capacity.Row) {
+	switch s.Source {
+	case FromFixed, FromOverride:
+		s.Offer = s.Fixed
+	case FromNodes:
+		s.Own = max(granted.At(c), used.At(c))
+		if p.Reclaim == Evict && s.Committed > s.Pool {
+			// More is committed than there is, and the policy says to take it back. What slices give up has been decided already; of all
+			// others each gives up the same share.
+			if granted != nil {
+				s.Own = granted.At(c)
+			} else {
+				s.Own = capacity.Share(s.Own, s.Pool, s.Committed)
+			}
+		}
+		s.Offer = capacity.Sum(s.Own, s.Remaining)
+	case FromRevocation:
+	}
+	if s.Max >= 0 {
+		s.Offer = min(s.Offer, s.Max)
+	}
+}
+
+// keeps reports whether, for sure, the policy offers a consumer what it offered it before, since no amount has moved by more than the threshold.
+// It is what derive, hold and settle would come to, and makes nothing.
+func (p *plan) keeps(t *terms, old *Offer, h *holding, granted capacity.Row) bool {
+	if !p.made(old, t) || p.ThresholdPercent == 0 || len(old.Amounts) != len(t.steps) {
+		return false
+	}
+	used := p.used(h)
+	for i, a := range old.Amounts {
+		s, c := t.steps[i], t.columns[i]
+		if s.Resource != a.Resource {
+			return false
+		}
+		p.work(&s, c, used, granted)
+		s.lift(p.Reclaim, h, granted, a.Value, c)
+		if !near(a.Value, s.Offer, p.ThresholdPercent) {
+			return false
+		}
+	}
+	return true
+}
+
+// used is what counts of what the consumer's pods request of the pool.
+func (p *plan) used(h *holding) capacity.Row {
+	if p.pool != nil && p.Nodes.Count == Free {
+		return h.use.In(p.poolIndex)
+	}
+	return nil
 }
 
 // revoke adds, as an explicit 0, what was offered before and is not any more.
@@ -96,7 +145,7 @@ func revoke(steps []Step, b before) []Step {
 
 // hold lifts what would fall under what reclaim leaves to the consumer: the requests of its own pods, as far as they were
 // offered before, and for as long as it has pods a little cpu and memory, since Liqo evicts all of them at 0.
-func hold(steps []Step, reclaim Reclaim, h holding, b before, column map[string]int) {
+func hold(steps []Step, reclaim Reclaim, h *holding, granted capacity.Row, b before, column map[string]int) {
 	if reclaim == Evict {
 		return
 	}
@@ -106,17 +155,24 @@ func hold(steps []Step, reclaim Reclaim, h holding, b before, column map[string]
 		if !known {
 			c = -1
 		}
-		was := b.amount(s.Resource)
-		floor := min(was, h.used.At(c))
-		if h.hasPods && was > 0 && evictsAtZero(s.Resource) {
-			floor = max(floor, 1)
-		}
-		if reclaim == Retain {
-			floor = max(floor, h.granted.At(c))
-		}
-		if floor > s.Offer {
-			s.Held, s.Offer = floor, floor
-		}
+		s.lift(reclaim, h, granted, b.amount(s.Resource), c)
+	}
+}
+
+// lift is hold for one amount, of column c, that was offered before.
+func (s *Step) lift(reclaim Reclaim, h *holding, granted capacity.Row, was int64, c int) {
+	if reclaim == Evict {
+		return
+	}
+	floor := min(was, h.used().At(c))
+	if h.hasPods() && was > 0 && evictsAtZero(s.Resource) {
+		floor = max(floor, 1)
+	}
+	if reclaim == Retain {
+		floor = max(floor, granted.At(c))
+	}
+	if floor > s.Offer {
+		s.Held, s.Offer = floor, floor
 	}
 }
 
@@ -129,8 +185,7 @@ func evictsAtZero(resource string) bool {
 // settle returns the offer to publish: the one before where nothing changed, or nothing worth an update did.
 func (p *plan) settle(steps []Step, t *terms, b before) *Offer {
 	old := b.offer
-	sameTerms := old != nil && old.Policy == p.Name && old.version == p.Version && old.Override == t.override
-	if sameTerms && (slices.Equal(old.Steps, steps) || within(old.Amounts, steps, p.ThresholdPercent)) {
+	if old != nil && p.made(old, t) && (slices.Equal(old.Steps, steps) || within(old.Amounts, steps, p.ThresholdPercent)) {
 		return old
 	}
 	if len(steps) == 0 {
@@ -141,6 +196,11 @@ func (p *plan) settle(steps []Step, t *terms, b before) *Offer {
 	return o
 }
 
+// made reports whether the offer was made by this version of the policy, under the same override.
+func (p *plan) made(o *Offer, t *terms) bool {
+	return o.Policy == p.Name && o.version == p.Version && o.Override == t.override
+}
+
 // within reports whether the keys are the same and every amount moved by at most percent, and none to or from 0. With 0
 // percent every move counts.
 func within(old []Amount, steps []Step, percent int64) bool {
@@ -148,30 +208,32 @@ func within(old []Amount, steps []Step, percent int64) bool {
 		return false
 	}
 	for i, a := range old {
-		s := steps[i]
-		if s.Resource != a.Resource || (a.Value == 0) != (s.Offer == 0) {
-			return false
-		}
-		moved := max(s.Offer-a.Value, a.Value-s.Offer)
-		if moved > capacity.Share(a.Value, percent, 100) {
+		if s := &steps[i]; s.Resource != a.Resource || !near(a.Value, s.Offer, percent) {
 			return false
 		}
 	}
 	return true
 }
 
+// near reports whether an amount moved by at most percent, and not to or from 0.
+func near(old, now, percent int64) bool {
+	if old == now {
+		return true
+	}
+	return old != 0 && now != 0 && max(now-old, old-now) <= capacity.Share(old, percent, 100)
+}
+
 // withdraw returns what is left of an offer that no policy decides on any more.
-func withdraw(class string, h holding, b before, column map[string]int) *Offer {
-	old := b.offer
+func withdraw(old *Offer, h *holding, granted capacity.Row, column map[string]int) *Offer {
 	steps := make([]Step, len(old.Amounts))
 	for i, a := range old.Amounts {
 		steps[i] = revocation(a.Resource)
 	}
-	hold(steps, old.reclaim, h, b, column)
+	hold(steps, old.reclaim, h, granted, before{offer: old}, column)
 	if old.Withdrawn() && slices.Equal(old.Steps, steps) {
 		return old
 	}
-	o := newOffer(class, steps)
+	o := newOffer(old.Class, steps)
 	o.from, o.Override, o.reclaim = old.from, -1, old.reclaim
 	return o
 }

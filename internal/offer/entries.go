@@ -2,135 +2,109 @@ package offer
 
 import "slices"
 
-// MaxDeparted bounds how many consumers are remembered that nothing makes known any more, for the sake of what was offered to them.
-const MaxDeparted = 1024
-
-// entries works out the entry of each consumer, and returns who has one. Where every one is the entry from before, so is the map.
-func (e *evaluation) entries(anyone *Entry) (map[string]*Entry, []Consumer) {
-	consumers := slices.Clip(e.consumers) // so that adding to them makes a copy
-	entries := make([]*Entry, len(consumers), len(consumers)+min(len(e.departed), MaxDeparted))
-	same := true
-	for i, c := range consumers {
-		old, known := e.prev.Entries[c.ID]
-		if !known {
-			// Until now it could read what anyone is offered.
-			old, same = e.prev.Anyone, false
-		}
-		o := e.outcome(c, old)
-		for _, v := range o.verdicts {
-			v.report.lacking |= v.missing
-			v.report.count(ConsumerReport{ID: c.ID, Offer: v.offer, Held: v.held, Stranger: c.Stranger})
-		}
-		entries[i] = o.entry
-		same = same && o.entry == old
-	}
-	// Who has left could read what anyone is offered, were it not for what has to be said of what it was offered before. It is not reported:
-	// nobody knows of it.
-	for _, c := range e.departed {
-		if len(entries)-len(e.consumers) == MaxDeparted {
-			break
-		}
-		old := e.prev.Entries[c.ID]
-		entry := e.outcome(c, old).entry
-		if entry.SameAmounts(anyone) {
-			continue
-		}
-		consumers, entries = append(consumers, c), append(entries, entry)
-		same = same && entry == old
-	}
-	byKey := e.prev.Entries
-	if !same || len(byKey) != len(entries) {
-		byKey = make(map[string]*Entry, len(entries))
-		for i, entry := range entries {
-			byKey[consumers[i].ID] = entry
-		}
-	}
-	if len(consumers) > len(e.consumers) {
-		slices.SortFunc(consumers, byID)
-	}
-	return byKey, consumers
+// outcome is what a group is offered, and what each policy that is for it came to. It never changes.
+type outcome struct {
+	ruling  *ruling
+	holding holding
+	entry   *Entry
+	// settled says that the group had this entry already before it was worked out. Since an outcome depends on the ruling, what the policies
+	// give, the entry before and the holding, and on nothing else, it is the same as long as those are.
+	settled bool
+	// verdicts are on the deciders of the ruling and then on its trials.
+	verdicts []verdict
+	// evicted are the policies that decided last on what is withdrawn from a consumer with pods in a way that evicts them.
+	evicted []string
 }
 
-// outcome works out all that one consumer is offered. Consumers that hold nothing, and that neither a policy nor what they were
-// offered before tells apart, are worked out once.
-func (e *evaluation) outcome(c Consumer, old *Entry) outcome {
-	r := e.rulings.of(c, e.classes)
-	used, hasPods := e.in.View.Used[c.ID]
-	if hasPods || e.hasGrants(c.ID) {
-		return e.workOut(c, r, old, holding{hasPods: hasPods, used: used})
+// same reports whether two outcomes are alike in any report.
+func (o *outcome) same(as *outcome) bool {
+	return slices.Equal(o.verdicts, as.verdicts) && slices.Equal(o.evicted, as.evicted)
+}
+
+// outcome works out all that a group is offered, unless it is known: nothing has changed on which it depends.
+func (e *evaluation) outcome(i int) *outcome {
+	g, h, was := &e.lineup.groups[i], &e.holdings[i], e.was[i]
+	if was != nil && was.settled && e.comparable && was.holding.same(h) && e.stays(was, h) {
+		return was
 	}
-	key := outcomeKey{ruling: r, old: old}
-	o, known := e.outcomes[key]
-	if !known {
-		o = e.workOut(c, r, old, holding{})
-		o.verdicts = slices.Clone(o.verdicts)
-		e.outcomes[key] = o
-	}
+	old := e.oldOf(i)
+	o := e.workOut(g, old, h)
+	o.settled = o.entry == old && !e.first
 	return o
 }
 
-// outcomeKey names the circumstances under which consumers that hold nothing read the same.
-type outcomeKey struct {
-	ruling *ruling
-	old    *Entry
-}
-
-// outcome is what one consumer is offered, and what each policy that is for it came to.
-type outcome struct {
-	entry    *Entry
-	verdicts []verdict
-}
-
-type verdict struct {
-	report *Report
-	// offer is nil where there is none.
-	offer *Offer
-	held  bool
-	// missing are those of needed that the offer lacks.
-	missing lacks
-}
-
-// workOut works out an outcome, which is good until the next is worked out.
-func (e *evaluation) workOut(c Consumer, r *ruling, old *Entry, h holding) outcome {
-	holdingOf := func(class string) holding {
-		h.granted = e.granted(class, c.ID)
-		return h
+// oldOf returns the entry that a group had in prev.
+func (e *evaluation) oldOf(i int) *Entry {
+	if e.old == nil {
+		return e.was[i].entry
 	}
-	offers, verdicts := e.decided[:0], e.verdicts[:0]
+	return e.old[i]
+}
+
+// stays reports whether an outcome is found again: no policy that is for the group gives something else than before, or not so much else
+// that it would be published.
+func (e *evaluation) stays(was *outcome, h *holding) bool {
+	offers := was.entry.Offers
+	for _, d := range was.ruling.deciders {
+		if !e.hasMoved(d) {
+			continue
+		}
+		p := e.plans[d.policy]
+		for len(offers) > 0 && offers[0].Class < p.Class {
+			offers = offers[1:]
+		}
+		if len(offers) == 0 || offers[0].Class != p.Class || !p.keeps(p.under(d.override), offers[0], h, e.grantedIn(p.Class, h)) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(was.ruling.trials, e.hasMoved)
+}
+
+// hasMoved reports whether a policy gives something else than before.
+func (e *evaluation) hasMoved(d decider) bool {
+	moved := e.moved[d.policy]
+	return moved != nil && moved[d.override+1]
+}
+
+func (e *evaluation) workOut(g *group, old *Entry, h *holding) *outcome {
+	out := &outcome{ruling: g.ruling, holding: *h, verdicts: make([]verdict, 0, len(g.ruling.deciders)+len(g.ruling.trials))}
+	offers := e.decided[:0]
 	next := 0
 	withdrawUntil := func(class string, last bool) {
 		for old != nil && next < len(old.Offers) && (last || old.Offers[next].Class < class) {
 			gone := old.Offers[next]
-			o := withdraw(gone.Class, holdingOf(gone.Class), before{offer: gone}, e.column)
-			if report := e.reports[o.from]; report != nil {
-				report.withdrawn(c.ID, o, h.hasPods)
+			o := withdraw(gone, h, e.grantedIn(gone.Class, h), e.column)
+			if h.hasPods() && o.evicts() {
+				out.evicted = append(out.evicted, o.from)
 			}
 			offers = append(offers, o)
 			next++
 		}
 	}
 	// Whoever has pods here was offered something, if only by whoever answered Liqo before.
-	lost := h.hasPods && (old == nil || len(old.Offers) == 0)
-	for _, d := range r.deciders {
-		withdrawUntil(d.Class, false)
-		b := before{unknown: lost || e.first && !e.complete[d.Name], several: len(r.deciders) > 1}
-		if old != nil && next < len(old.Offers) && old.Offers[next].Class == d.Class {
+	lost := h.hasPods() && (old == nil || len(old.Offers) == 0)
+	for _, d := range g.ruling.deciders {
+		p := e.plans[d.policy]
+		withdrawUntil(p.Class, false)
+		b := before{unknown: lost || e.first && !e.complete[p.Name], several: len(g.ruling.deciders) > 1}
+		if old != nil && next < len(old.Offers) && old.Offers[next].Class == p.Class {
 			b = before{offer: old.Offers[next]}
 			next++
 		}
-		o := e.offer(d, c.ID, holdingOf(d.Class), b)
+		o := e.offer(d, h, b)
 		if o != nil {
 			offers = append(offers, o)
 		}
-		verdicts = append(verdicts, d.report.verdict(c.ID, o, h.hasPods))
+		out.verdicts = append(out.verdicts, verdictOn(d.policy, o, h.hasPods()))
 	}
 	withdrawUntil("", true)
-	for _, d := range r.trials {
-		o := e.offer(d, c.ID, holdingOf(d.Class), was(old, d.Class))
-		verdicts = append(verdicts, d.report.verdict(c.ID, o, h.hasPods))
+	for _, d := range g.ruling.trials {
+		o := e.offer(d, h, was(old, e.plans[d.policy].Class))
+		out.verdicts = append(out.verdicts, verdictOn(d.policy, o, h.hasPods()))
 	}
-	e.decided, e.verdicts = offers, verdicts
-	return outcome{entry: e.share(offers, old), verdicts: verdicts}
+	e.decided = offers
+	out.entry = e.share(offers, old)
+	return out
 }
 
 // was returns what stands in an entry, which may be nil, of one class.

@@ -1,22 +1,49 @@
 package offer
 
 import (
+	"maps"
 	"slices"
-	"strings"
 
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// Evaluate works out everything anew: which policy decides for each consumer in each class, what it offers, and what to say
-// of each policy. What did not change since prev keeps its identity; prev is nil the first time, and then Input.Past stands in for it.
+// Evaluate works out which policy decides for each consumer in each class, what it offers, and what to say of each policy. What did not
+// change since prev keeps its identity; prev is nil the first time, and then Input.Past stands in for it.
+//
+// What prev found is found again without working it out wherever nothing has changed on which it depends: see lineup, outcome and
+// reports. The result is the same as without.
 func Evaluate(in Input, prev *Result) *Result {
 	e := newEvaluation(in, prev)
-	result := &Result{Anyone: e.anyone(), Reports: make(map[string]*Report, len(e.plans))}
-	result.Entries, result.consumers = e.entries(result.Anyone)
-	for _, p := range e.plans {
-		result.Reports[p.Name] = p.finishReport()
+	anyone := e.anyone()
+	outcomes := make([]*outcome, len(e.lineup.groups))
+	same := e.lineup == e.prev.lineup
+	for i := range e.lineup.groups {
+		outcomes[i] = e.outcome(i)
+		same = same && outcomes[i].entry == e.oldOf(i)
 	}
+	result := &Result{Anyone: anyone}
+	lineup := e.dropDeparted(outcomes, anyone)
+	result.Entries = e.prev.Entries
+	if !same || lineup != e.prev.lineup {
+		list := make([]*Entry, len(lineup.consumers))
+		for i, at := range lineup.groupOf {
+			list[i] = outcomes[at].entry
+		}
+		result.Entries = Entries{consumers: lineup.consumers, list: list}
+	}
+	result.Reports = e.reports(lineup, outcomes)
+	result.memory = memory{rules: e.rules, lineup: lineup, outcomes: outcomes, plans: e.plans, columns: in.View.Columns}
 	return result
+}
+
+// memory is what a result keeps of how it came about, for the next evaluation. It never changes.
+type memory struct {
+	rules *rules
+	// lineup is nil where there was no evaluation; outcomes are those of its groups.
+	lineup   *lineup
+	outcomes []*outcome
+	plans    []*plan
+	columns  []string
 }
 
 type evaluation struct {
@@ -25,27 +52,29 @@ type evaluation struct {
 	// first is true where prev is only what Input.Past says; complete are the policies that it says everything of.
 	first    bool
 	complete map[string]bool
+	rules    *rules
 	column   map[string]int
-	// plans are sorted by class, then in the order in which they decide; classes cuts them by class.
-	plans   []*plan
-	classes [][]*plan
-	// scopes are all that policies and their overrides say of whom they are for.
-	scopes []Scope
-	// consumers are all that are known, sorted by ID; departed those that were and are not any more: by ID, strangers last.
-	consumers, departed []Consumer
+	// comparable says that rows are in the order of those in prev, and grants in classes in which there were some.
+	comparable bool
+	plans      []*plan
+	// moved says of each policy whether what it gives is not what it was in prev: without an override, and with each. It is nil where
+	// nothing of it is.
+	moved [][]bool
+	// granting are the classes in which anything is granted, sorted.
+	granting []string
+	lineup   *lineup
+	// holdings are those of the groups. was is what prev found of each, nil where that is of no use, and old the entry that it had; old is
+	// nil where the lineup is that of prev.
+	holdings []holding
+	was      []*outcome
+	old      []*Entry
 
-	// reports are those of the policies, by name.
-	reports map[string]*Report
+	offers map[offerKey]*Offer
+	shared map[entryKey]*Entry
 
-	rulings  *rulings
-	outcomes map[outcomeKey]outcome
-	offers   map[offerKey]*Offer
-	shared   map[entryKey]*Entry
-
-	// Space that each consumer uses again.
-	scratch  []Step
-	decided  []*Offer
-	verdicts []verdict
+	// Space that each group uses again.
+	scratch []Step
+	decided []*Offer
 }
 
 // offerKey names the circumstances under which consumers that hold nothing are offered the same.
@@ -59,184 +88,140 @@ type entryKey [8]*Offer
 
 func newEvaluation(in Input, prev *Result) *evaluation {
 	e := &evaluation{
-		in: in, prev: prev,
-		column:   make(map[string]int, len(in.View.Columns)),
-		plans:    newPlans(in.Policies, &in.View),
-		scopes:   scopes(in.Policies),
-		outcomes: map[outcomeKey]outcome{},
-		offers:   map[offerKey]*Offer{},
-		shared:   map[entryKey]*Entry{},
-		reports:  map[string]*Report{},
+		in: in, prev: prev, column: make(map[string]int, len(in.View.Columns)),
+		granting: slices.Sorted(maps.Keys(in.Grants)),
+		offers:   map[offerKey]*Offer{}, shared: map[entryKey]*Entry{},
 	}
 	if prev == nil {
 		e.first, e.prev, e.complete = true, remember(in.Past), completePast(in.Past)
 	}
+	e.rules = newRules(in.Policies, e.prev.rules)
 	for i, name := range in.View.Columns {
 		e.column[name] = i
 	}
-	for start := 0; start < len(e.plans); {
-		end := start + 1
-		for end < len(e.plans) && e.plans[end].Class == e.plans[start].Class {
-			end++
+	sameColumns := e.prev.lineup != nil && slices.Equal(in.View.Columns, e.prev.columns)
+	e.comparable = sameColumns && slices.Equal(e.granting, e.prev.lineup.granting)
+	e.line()
+	e.plans = newPlans(e.rules, &e.in.View)
+	e.bookGrants()
+	e.moved = make([][]bool, len(e.plans))
+	for i, p := range e.plans {
+		var was *plan
+		if sameColumns && len(e.prev.plans) == len(e.plans) {
+			was = e.prev.plans[i]
 		}
-		e.classes = append(e.classes, e.plans[start:end])
-		start = end
-	}
-	e.consumers = e.everybody()
-	// Where there is no room for all, those who only asked give way.
-	e.departed = strangersLast(without(e.prev.consumers, e.consumers))
-	e.rulings = newRulings(e.scopes)
-	e.spreadGrants()
-	for _, p := range e.plans {
-		p.addUp(e.column)
-		e.reports[p.Name] = p.report
+		p.addUp(e.column, was)
+		if was != nil && p.Policy == was.Policy && sameList(p.steps, was.steps) {
+			continue
+		}
+		e.moved[i] = make([]bool, 1+len(p.Overrides))
+		for k := range e.moved[i] {
+			e.moved[i][k] = was == nil || !p.gives(was, k-1)
+		}
 	}
 	return e
 }
 
-// everybody returns the consumers that are known in any way: described by an object, named by a policy, with pods or grants, or
-// asked about.
-func (e *evaluation) everybody() []Consumer {
-	described := e.in.Consumers
-	if !slices.IsSortedFunc(described, byID) {
-		described = slices.Clone(described)
-		slices.SortFunc(described, byID)
-	}
-	// others are to be added, or are no strangers after all.
-	others := map[string]struct{}{}
-	name := func(id string) {
-		i, found := slices.BinarySearchFunc(described, Consumer{ID: id}, byID)
-		if !found || described[i].Stranger {
-			others[id] = struct{}{}
-		}
-	}
-	for _, s := range e.scopes {
-		for id := range s.IDs {
-			name(id)
-		}
-	}
-	for id := range e.in.View.Used {
-		name(id)
-	}
-	for _, grants := range e.in.Grants {
-		for id := range grants {
-			name(id)
-		}
-	}
-	if len(others) == 0 {
-		return described
-	}
-	all := make([]Consumer, 0, len(described)+len(others))
-	for _, c := range described {
-		if _, twice := others[c.ID]; !twice {
-			all = append(all, c)
-		}
-	}
-	for id := range others {
-		all = append(all, Consumer{ID: id})
-	}
-	slices.SortFunc(all, byID)
-	return all
-}
-
-func byID(a, b Consumer) int { return strings.Compare(a.ID, b.ID) }
-
-// strangersLast returns the consumers in the same order, but for strangers, who come after all others.
-func strangersLast(all []Consumer) []Consumer {
-	ordered := make([]Consumer, 0, len(all))
-	for _, strangers := range []bool{false, true} {
-		for _, c := range all {
-			if c.Stranger == strangers {
-				ordered = append(ordered, c)
-			}
-		}
-	}
-	return ordered
-}
-
-// without returns the consumers of all that are not among some; both are sorted by ID. Nothing describes them any more.
-func without(all, some []Consumer) []Consumer {
-	var rest []Consumer
-	next := 0
-	for _, c := range all {
-		for next < len(some) && some[next].ID < c.ID {
-			next++
-		}
-		if next == len(some) || some[next].ID != c.ID {
-			rest = append(rest, Consumer{ID: c.ID, Stranger: c.Stranger})
-		}
-	}
-	return rest
-}
-
-// spreadGrants books each grant with every policy whose nodes it may be used on.
-func (e *evaluation) spreadGrants() {
-	if len(e.in.Grants) == 0 {
+// line finds out who is there, and what they hold.
+func (e *evaluation) line() {
+	if was, good := e.again(); good {
+		e.lineup, e.was = was, e.prev.outcomes
 		return
 	}
-	for _, class := range e.classes {
-		grants := e.in.Grants[class[0].Class]
-		for _, c := range e.consumers {
-			granted, ok := grants[c.ID]
-			if !ok {
-				continue
-			}
-			by := decides(class, c)
-			if by == nil || by.pool == nil {
-				continue
-			}
-			row := e.row(granted)
-			for _, p := range e.plans {
-				if p == by || p.overlaps(by) {
-					p.grant(c.ID, row)
-				}
-			}
+	e.lineup = e.arrange()
+	e.holdings = make([]holding, len(e.lineup.groups))
+	for i := range e.lineup.groups {
+		if g := &e.lineup.groups[i]; g.holds {
+			e.holdings[i] = e.holdingOf(g.holder)
 		}
 	}
 }
 
-func (e *evaluation) row(amounts capacity.Amounts) capacity.Row {
-	row := make(capacity.Row, len(e.in.View.Columns))
-	for name, amount := range amounts {
-		if i, ok := e.column[name]; ok {
-			row[i] = amount
+// holds reports whether a consumer has pods or grants.
+func (e *evaluation) holds(id string) bool {
+	if e.in.View.Used.Of(id) != nil {
+		return true
+	}
+	for _, grants := range e.in.Grants {
+		if _, ok := grants[id]; ok {
+			return true
 		}
 	}
-	return row
+	return false
 }
 
-// grant adds to what a consumer has been granted of the plan's nodes.
-func (p *plan) grant(consumer string, row capacity.Row) {
-	sum := p.granted[consumer]
-	if sum == nil {
-		sum = make(capacity.Row, len(row))
-		p.granted[consumer] = sum
-	}
-	for i, amount := range row {
-		sum[i] = capacity.Sum(sum[i], amount)
-	}
-}
-
-// decides returns the policy of one class that decides for a consumer, nil if none does. The policies are in order.
-func decides(class []*plan, c Consumer) *plan {
-	for _, p := range class {
-		if !p.DryRun && p.Consumers.Includes(c) {
-			return p
+func (e *evaluation) holdingOf(id string) holding {
+	h := holding{use: e.in.View.Used.Of(id)}
+	for k, class := range e.granting {
+		granted, ok := e.in.Grants[class][id]
+		if !ok {
+			continue
 		}
+		if h.grants == nil {
+			h.grants = make([]capacity.Row, len(e.granting))
+		}
+		h.grants[k] = make(capacity.Row, len(e.in.View.Columns))
+		for name, amount := range granted {
+			if i, ok := e.column[name]; ok {
+				h.grants[k][i] = amount
+			}
+		}
+	}
+	return h
+}
+
+// grantedIn is what has been granted in a class, nil for nothing.
+func (e *evaluation) grantedIn(class string, h *holding) capacity.Row {
+	if h.grants == nil {
+		return nil
+	}
+	if k, found := slices.BinarySearch(e.granting, class); found {
+		return h.grants[k]
 	}
 	return nil
+}
+
+// bookGrants books each grant with every policy whose nodes it may be used on.
+func (e *evaluation) bookGrants() {
+	if len(e.granting) == 0 {
+		return
+	}
+	sum := make(capacity.Row, len(e.in.View.Columns))
+	for i := range e.lineup.groups {
+		h := &e.holdings[i]
+		if h.grants == nil {
+			continue
+		}
+		for _, p := range e.plans {
+			if p.pool == nil {
+				continue
+			}
+			clear(sum)
+			some := false
+			for _, d := range e.lineup.groups[i].ruling.deciders {
+				by := e.plans[d.policy]
+				granted := e.grantedIn(by.Class, h)
+				if granted == nil || by.pool == nil || p != by && !p.overlaps(by) {
+					continue
+				}
+				some = true
+				for c, amount := range granted {
+					sum[c] = capacity.Sum(sum[c], amount)
+				}
+			}
+			if some {
+				p.grant(sum, h.use)
+			}
+		}
+	}
 }
 
 // anyone works out what a consumer is offered that nobody has heard of. It has nothing, and nothing is withdrawn from it.
 func (e *evaluation) anyone() *Entry {
 	old := e.prev.Anyone
 	var offers []*Offer
-	for _, class := range e.classes {
-		p := decides(class, Consumer{})
-		if p == nil {
-			continue
-		}
-		if o := e.offer(decider{p, p.termsOf(Consumer{})}, "", holding{}, was(old, p.Class)); o != nil {
+	for _, d := range e.lineup.anyone.deciders {
+		if o := e.offer(d, &holding{}, was(old, e.plans[d.policy].Class)); o != nil {
 			offers = append(offers, o)
 		}
 	}
@@ -244,38 +229,44 @@ func (e *evaluation) anyone() *Entry {
 }
 
 // offer works out what the policy offers, once for all consumers that hold nothing and were offered the same before.
-func (e *evaluation) offer(d decider, id string, h holding, b before) *Offer {
-	key := offerKey{terms: d.terms, before: b}
-	shared := !h.hasPods && h.granted == nil
+func (e *evaluation) offer(d decider, h *holding, b before) *Offer {
+	p := e.plans[d.policy]
+	t := p.under(d.override)
+	granted := e.grantedIn(p.Class, h)
+	key := offerKey{terms: t, before: b}
+	shared := !h.hasPods() && granted == nil
 	if shared {
 		if o, ok := e.offers[key]; ok {
 			return o
 		}
 	}
-	steps := d.derive(e.scratch[:0], d.terms, id, h)
+	steps := p.derive(e.scratch[:0], t, h, granted)
 	steps = revoke(steps, b)
-	hold(steps, d.Reclaim, h, b, e.column)
+	hold(steps, p.Reclaim, h, granted, b, e.column)
 	e.scratch = steps
-	o := d.settle(steps, d.terms, b)
+	o := p.settle(steps, t, b)
 	if shared {
 		e.offers[key] = o
 	}
 	return o
 }
 
-func (e *evaluation) granted(class, id string) capacity.Row {
-	granted, ok := e.in.Grants[class][id]
-	if !ok {
-		return nil
-	}
-	return e.row(granted)
-}
-
-func (e *evaluation) hasGrants(id string) bool {
-	for _, grants := range e.in.Grants {
-		if _, ok := grants[id]; ok {
-			return true
+// dropDeparted returns the lineup less those who have left of whom nothing has to be said any more: they could read what anyone is
+// offered, were it not for what has to be said of what they were offered before. Where there is no room for all, those who only asked
+// give way.
+func (e *evaluation) dropDeparted(outcomes []*outcome, anyone *Entry) *lineup {
+	var gone []int
+	kept := 0
+	for _, i := range e.lineup.departed {
+		if kept == MaxDeparted || outcomes[e.lineup.groupOf[i]].entry.SameAmounts(anyone) {
+			gone = append(gone, i)
+			continue
 		}
+		kept++
 	}
-	return false
+	if gone == nil {
+		return e.lineup
+	}
+	slices.Sort(gone)
+	return e.lineup.without(gone)
 }

@@ -1,8 +1,6 @@
 package offer
 
 import (
-	"maps"
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -87,8 +85,8 @@ func selecting(name string) func(*Policy) {
 
 // offered is what a consumer reads: amounts by class.
 func offered(r *Result, id string) map[string]capacity.Amounts {
-	entry, ok := r.Entries[id]
-	if !ok {
+	entry := r.Entries.Of(id)
+	if entry == nil {
 		entry = r.Anyone
 	}
 	all := map[string]capacity.Amounts{}
@@ -124,7 +122,7 @@ func TestTheWorkedExample(t *testing.T) {
 	expect(t, "capacity", report.Capacity[capacity.CPU], int64(7000))
 	expect(t, "committed", report.Committed[capacity.CPU], int64(4000))
 	expect(t, "remaining", report.Remaining[capacity.CPU], int64(3000))
-	step := r.Entries["rome"].Offers[0].Steps[0]
+	step := r.Entries.Of("rome").Offers[0].Steps[0]
 	expect(t, "steps", step, Step{
 		Resource: capacity.CPU, Source: FromNodes, Counted: 14000, Percent: 50, Pool: 7000, Committed: 4000,
 		Own: 3000, Remaining: 3000, Max: -1, Held: -1, Offer: 6000,
@@ -217,7 +215,7 @@ func TestTheFirstOverrideThatMatchesReplacesResourceByResource(t *testing.T) {
 	expect(t, "rome", offered(r, "rome")[""], capacity.Amounts{"cpu": 8, "memory": 2, "pods": 3, "nvidia.com/gpu": 1})
 	expect(t, "oslo", offered(r, "oslo")[""], capacity.Amounts{"cpu": 9, "memory": 2, "pods": 2})
 	expect(t, "paris", offered(r, "paris")[""], capacity.Amounts{"cpu": 1, "memory": 2, "pods": 2})
-	expect(t, "override of oslo", r.Entries["oslo"].Offers[0].Override, 1)
+	expect(t, "override of oslo", r.Entries.Of("oslo").Offers[0].Override, 1)
 }
 
 func TestAConsumersOwnPodsDoNotShrinkItsOffer(t *testing.T) {
@@ -284,7 +282,7 @@ func TestReclaim(t *testing.T) {
 			c.pod("a", "n1", "rome", tc.used)
 			after := Evaluate(in(four, "2"), before)
 			expect(t, "cpu", offered(after, "rome")["c"]["cpu"], tc.want)
-			expect(t, "held", after.Entries["rome"].Offers[0].Held(), tc.want > 4000)
+			expect(t, "held", after.Entries.Of("rome").Offers[0].Held(), tc.want > 4000)
 		})
 	}
 }
@@ -367,7 +365,7 @@ func TestWhenNoPolicyDecidesAnyMoreTheOfferIsWithdrawnByZeros(t *testing.T) {
 	after := c.evaluate(before, consumers("rome"))
 	zero := map[string]capacity.Amounts{"gold": {"cpu": 0, "memory": 0}}
 	expect(t, "withdrawn", offered(after, "rome"), zero)
-	expect(t, "identity", c.evaluate(after, consumers("rome")).Entries["rome"] == after.Entries["rome"], true)
+	expect(t, "identity", c.evaluate(after, consumers("rome")).Entries.Of("rome") == after.Entries.Of("rome"), true)
 	expect(t, "nobody had it", offered(after, "oslo"), map[string]capacity.Amounts{})
 
 	c.pod("a", "n1", "rome", 2000)
@@ -412,7 +410,7 @@ func TestThreshold(t *testing.T) {
 			before := c.evaluate(nil, consumers("rome"), ofNodes("p", tc.with[0]))
 			c.node("n1", tc.now)
 			after := c.evaluate(before, consumers("rome"), ofNodes("p", tc.with...))
-			same := after.Entries["rome"] == before.Entries["rome"]
+			same := after.Entries.Of("rome") == before.Entries.Of("rome")
 			expect(t, "published", !same, tc.published)
 		})
 	}
@@ -424,21 +422,21 @@ func TestWhatDidNotChangeKeepsItsIdentity(t *testing.T) {
 	before := c.evaluate(nil, consumers("oslo", "rome"), policies...)
 	after := c.evaluate(before, consumers("oslo", "rome", "paris"), policies...)
 	for _, id := range []string{"oslo", "rome"} {
-		expect(t, id, after.Entries[id] == before.Entries[id], true)
+		expect(t, id, after.Entries.Of(id) == before.Entries.Of(id), true)
 	}
-	expect(t, "equal offers are shared", before.Entries["oslo"] == before.Entries["rome"], true)
+	expect(t, "equal offers are shared", before.Entries.Of("oslo") == before.Entries.Of("rome"), true)
 	expect(t, "anyone", after.Anyone == before.Anyone, true)
-	expect(t, "somebody new reads what anyone read", after.Entries["paris"] == before.Anyone, true)
+	expect(t, "somebody new reads what anyone read", after.Entries.Of("paris") == before.Anyone, true)
 }
 
 func TestAnEditThatChangesNoAmountReadsTheSame(t *testing.T) {
 	c := newCluster()
 	before := c.evaluate(nil, consumers("rome"), fixed("p", capacity.Amounts{"cpu": 1}))
 	after := c.evaluate(before, consumers("rome"), fixed("p", capacity.Amounts{"cpu": 1}, version("2")))
-	expect(t, "amounts", after.Entries["rome"].SameAmounts(before.Entries["rome"]), true)
+	expect(t, "amounts", after.Entries.Of("rome").SameAmounts(before.Entries.Of("rome")), true)
 	other := c.evaluate(after, consumers("rome"), fixed("p", capacity.Amounts{"cpu": 2}, version("3")))
-	expect(t, "other amounts", other.Entries["rome"].SameAmounts(after.Entries["rome"]), false)
-	expect(t, "no entry", (*Entry)(nil).SameAmounts(after.Entries["rome"]), false)
+	expect(t, "other amounts", other.Entries.Of("rome").SameAmounts(after.Entries.Of("rome")), false)
+	expect(t, "no entry", (*Entry)(nil).SameAmounts(after.Entries.Of("rome")), false)
 	expect(t, "no entries", (*Entry)(nil).SameAmounts(&Entry{}), true)
 }
 
@@ -450,6 +448,9 @@ func TestConsumersThatNoObjectDescribes(t *testing.T) {
 	})
 	q := fixed("q", capacity.Amounts{"cpu": 1}, scope(ids("by-policy")), class("gold"))
 	in := Input{Policies: []Policy{p, q}, View: c.View(nil), Grants: map[string]map[string]capacity.Amounts{"gold": {"by-grant": {"cpu": 1}}}}
-	got := slices.Sorted(maps.Keys(Evaluate(in, nil).Entries))
+	var got []string
+	for id := range Evaluate(in, nil).Entries.All {
+		got = append(got, id)
+	}
 	expect(t, "known", got, []string{"by-grant", "by-override", "by-pod", "by-policy"})
 }

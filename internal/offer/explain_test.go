@@ -18,7 +18,7 @@ func TestEveryNumberIsExplained(t *testing.T) {
 		p.Overrides = []Override{{Consumers: ids("rome"), Fixed: capacity.Amounts{"nvidia.com/gpu": 2}}}
 	})
 	var got []string
-	for _, s := range c.evaluate(nil, nil, p).Entries["rome"].Offers[0].Steps {
+	for _, s := range c.evaluate(nil, nil, p).Entries.Of("rome").Offers[0].Steps {
 		got = append(got, s.Explain())
 	}
 	expect(t, "rome", got, []string{
@@ -31,8 +31,8 @@ func TestEveryNumberIsExplained(t *testing.T) {
 
 	c = newCluster("n1")
 	before := c.evaluate(nil, consumers("rome"), fixed("p", capacity.Amounts{"cpu": 5000}))
-	expect(t, "fixed", before.Entries["rome"].Offers[0].Steps[0].Explain(), "cpu 5: fixed at 5")
+	expect(t, "fixed", before.Entries.Of("rome").Offers[0].Steps[0].Explain(), "cpu 5: fixed at 5")
 	c.pod("r", "n1", "rome", 4500)
 	after := c.evaluate(before, nil, fixed("p", capacity.Amounts{"cpu": 500}, version("2")))
-	expect(t, "held", after.Entries["rome"].Offers[0].Steps[0].Explain(), "cpu 4500m: fixed at 500m; held by reclaim")
+	expect(t, "held", after.Entries.Of("rome").Offers[0].Steps[0].Explain(), "cpu 4500m: fixed at 500m; held by reclaim")
 }

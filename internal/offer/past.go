@@ -28,24 +28,21 @@ const ofThePast = "\x00past"
 func remember(past []Past) *Result {
 	past = slices.Clone(past)
 	slices.SortFunc(past, func(a, b Past) int { return cmp.Compare(a.Policy, b.Policy) })
-	r := &Result{Entries: map[string]*Entry{}}
+	entries := map[string]*Entry{}
 	for _, p := range past {
 		for id, amounts := range p.Offers {
 			if len(amounts) == 0 {
 				continue
 			}
-			entry := r.Entries[id]
+			entry := entries[id]
 			if entry == nil {
 				entry = &Entry{}
-				r.Entries[id] = entry
+				entries[id] = entry
 			}
 			entry.add(p, amounts)
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(r.Entries)) {
-		r.consumers = append(r.consumers, Consumer{ID: id})
-	}
-	return r
+	return &Result{Entries: EntriesOf(entries)}
 }
 
 func (e *Entry) add(p Past, amounts capacity.Amounts) {

@@ -81,12 +81,12 @@ func TestWhoIsNotKnownAnyMoreIsTold0(t *testing.T) {
 	expect(t, "the policy deleted", offered(r, "oslo"), zeros)
 	again := c.evaluate(r, nil)
 	expect(t, "still", offered(again, "rome"), zeros)
-	expect(t, "the same entries", again.Entries["rome"] == r.Entries["rome"], true)
+	expect(t, "the same entries", again.Entries.Of("rome") == r.Entries.Of("rome"), true)
 	expect(t, "in nobody's report", len(again.Reports), 0)
 
 	r = c.evaluate(nil, consumers("rome"), fixed("p", amounts))
 	r = c.evaluate(r, nil, fixed("p", amounts))
-	_, kept := r.Entries["rome"]
+	kept := r.Entries.Of("rome") != nil
 	expect(t, "who is offered what anyone is need not be remembered", kept, false)
 }
 
@@ -98,9 +98,9 @@ func TestNoMoreAreRememberedThanMaxDeparted(t *testing.T) {
 	}
 	r := c.evaluate(nil, consumers(names...), fixed("p", capacity.Amounts{"cpu": 1}))
 	r = c.evaluate(r, nil)
-	expect(t, "remembered", len(r.Entries), MaxDeparted)
+	expect(t, "remembered", r.Entries.Len(), MaxDeparted)
 	r = c.evaluate(r, consumers("rome"))
-	expect(t, "beside one that is known", len(r.Entries), MaxDeparted+1)
+	expect(t, "beside one that is known", r.Entries.Len(), MaxDeparted+1)
 }
 
 func TestADryRunShowsWhatWouldBeKept(t *testing.T) {
@@ -168,5 +168,5 @@ func TestAnOfferThatIsWithdrawnAndHeldReadsAnew(t *testing.T) {
 	after := c.evaluate(before, nil, silver)
 	expect(t, "amounts", offered(after, "rome"), offered(before, "rome"))
 	// Who reads the flat form could be told nothing of two classes, and is now told of silver.
-	expect(t, "reads the same", after.Entries["rome"].SameAmounts(before.Entries["rome"]), false)
+	expect(t, "reads the same", after.Entries.Of("rome").SameAmounts(before.Entries.Of("rome")), false)
 }

@@ -1,7 +1,6 @@
 package offer
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -9,20 +8,23 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// plan is a policy made ready for an evaluation: its place among the others, its pool added up, and its terms.
+// plan is a policy made ready for an evaluation: its pool added up, and its terms. It does not change once they are worked out.
 type plan struct {
 	*Policy
 	// pool is nil for a policy of fixed amounts.
 	pool *capacity.Pool
 	// poolIndex is the place of pool in the view.
 	poolIndex int
-	// granted is what consumers were granted by policies whose nodes overlap these, this one included.
-	granted map[string]capacity.Row
+	// granted is what consumers were granted by policies whose nodes overlap these, this one included, above what their pods use of
+	// these nodes already.
+	granted capacity.Row
+	// steps are the arithmetic of the pool, sorted by resource.
+	steps []Step
 	// base are the terms without an override; overridden are those with each of them.
 	base       terms
 	overridden []terms
-	report     *Report
-	shadows    map[string]struct{}
+	// offered are the names of all resources that anybody is offered, sorted.
+	offered []string
 }
 
 // terms are what one consumer of a policy is offered, all but its own part of the pool.
@@ -33,41 +35,15 @@ type terms struct {
 	columns []int
 }
 
-// Selections returns the distinct node selections of the policies, in the order of their first use.
-func Selections(policies []Policy) []capacity.Selection {
-	var selections []capacity.Selection
-	seen := map[string]bool{}
-	for i := range policies {
-		if n := policies[i].Nodes; n != nil && !seen[n.Selection.Key()] {
-			seen[n.Selection.Key()] = true
-			selections = append(selections, n.Selection)
+// newPlans returns the plans in the order of the rules.
+func newPlans(r *rules, view *capacity.View) []*plan {
+	plans := make([]*plan, len(r.ordered))
+	for i, p := range r.ordered {
+		plans[i] = &plan{Policy: p, poolIndex: r.pools[i]}
+		if r.pools[i] >= 0 {
+			plans[i].pool = &view.Pools[r.pools[i]]
 		}
 	}
-	return selections
-}
-
-// newPlans returns the plans in the order in which policies decide: highest priority, then oldest, then name.
-func newPlans(policies []Policy, view *capacity.View) []*plan {
-	poolOf := map[string]int{}
-	for i, s := range Selections(policies) {
-		poolOf[s.Key()] = i
-	}
-	plans := make([]*plan, len(policies))
-	for i := range policies {
-		p := &plan{Policy: &policies[i], report: &Report{}, granted: map[string]capacity.Row{}, shadows: map[string]struct{}{}}
-		if p.Nodes != nil {
-			p.poolIndex = poolOf[p.Nodes.Selection.Key()]
-			p.pool = &view.Pools[p.poolIndex]
-		}
-		plans[i] = p
-	}
-	slices.SortFunc(plans, func(a, b *plan) int {
-		return cmp.Or(
-			strings.Compare(a.Class, b.Class),
-			cmp.Compare(b.Priority, a.Priority),
-			cmp.Compare(a.Created, b.Created),
-			strings.Compare(a.Name, b.Name))
-	})
 	return plans
 }
 
@@ -76,11 +52,72 @@ func (p *plan) overlaps(o *plan) bool {
 	return p.pool != nil && o.pool != nil && p.pool.Overlaps[o.poolIndex]
 }
 
-// addUp works out the pool, what is committed of it and what remains, and from these the terms.
-func (p *plan) addUp(column map[string]int) {
-	pool := p.poolSteps(column)
-	p.setTerms(pool, column)
-	p.summarise(pool)
+// addUp works out the pool, what is committed of it and what remains, and from these the terms. was is the plan of the evaluation before if
+// it is of the same columns, else nil: where it is of the same policy and its nodes list the same, only the amounts are worked out, and where
+// these are the same, nothing is made.
+func (p *plan) addUp(column map[string]int, was *plan) {
+	if was == nil || was.Policy != p.Policy || p.pool != nil && !slices.Equal(p.pool.Listed, was.pool.Listed) {
+		p.steps = p.shares(column)
+		for i := range p.steps {
+			p.commit(&p.steps[i], column)
+		}
+		p.setTerms(p.steps, column)
+		p.offered = p.names()
+		return
+	}
+	p.steps, p.base, p.overridden, p.offered = was.steps, was.base, was.overridden, was.offered
+	for i, s := range was.steps {
+		p.share(&s, column)
+		p.commit(&s, column)
+		if s == was.steps[i] {
+			continue
+		}
+		if sameList(p.steps, was.steps) {
+			p.steps = slices.Clone(was.steps)
+		}
+		p.steps[i] = s
+	}
+	if sameList(p.steps, was.steps) {
+		return
+	}
+	p.base = was.base.with(p.steps)
+	p.overridden = make([]terms, len(was.overridden))
+	for i := range was.overridden {
+		p.overridden[i] = was.overridden[i].with(p.steps)
+	}
+}
+
+// with returns the terms with other amounts of the same resources in the pool.
+func (t *terms) with(pool []Step) terms {
+	next := terms{override: t.override, steps: slices.Clone(t.steps), columns: t.columns}
+	for i := range next.steps {
+		s := &next.steps[i]
+		if s.Source != FromNodes {
+			continue
+		}
+		for pool[0].Resource != s.Resource {
+			pool = pool[1:]
+		}
+		s.Counted, s.Pool, s.Committed, s.Remaining = pool[0].Counted, pool[0].Pool, pool[0].Committed, pool[0].Remaining
+	}
+	return next
+}
+
+// commit works out what is committed of a resource of the pool, and what remains.
+func (p *plan) commit(s *Step, column map[string]int) {
+	s.Committed = p.committed(column[s.Resource])
+	s.Remaining = max(0, s.Pool-s.Committed)
+}
+
+// names are those of all resources that anybody is offered, sorted.
+func (p *plan) names() []string {
+	names := map[string]struct{}{}
+	for _, t := range append([]terms{p.base}, p.overridden...) {
+		for _, s := range t.steps {
+			names[s.Resource] = struct{}{}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
 }
 
 // setTerms works out the terms from what the pool gives of each resource.
@@ -90,21 +127,6 @@ func (p *plan) setTerms(pool []Step, column map[string]int) {
 	for i := range p.Overrides {
 		p.overridden[i] = p.newTerms(i, pool, &p.Overrides[i], column)
 	}
-}
-
-// poolSteps returns the arithmetic of each resource that the nodes of the pool list.
-func (p *plan) poolSteps(column map[string]int) []Step {
-	if p.pool == nil {
-		return nil
-	}
-	committed := p.committed(len(p.pool.Listed))
-	steps := p.shares(column)
-	for i := range steps {
-		s := &steps[i]
-		s.Committed = committed[column[s.Resource]]
-		s.Remaining = max(0, s.Pool-s.Committed)
-	}
-	return steps
 }
 
 // shares returns the arithmetic up to the pool, before anything is committed of it.
@@ -121,37 +143,43 @@ func (p *plan) shares(column map[string]int) []Step {
 		if percent, ok := p.Nodes.Percentages[name]; ok {
 			s.Percent = percent
 		}
-		s.Counted = p.pool.Free[i]
-		if p.Nodes.Count == Allocatable {
-			s.Counted = p.pool.Allocatable[i]
-		}
-		s.Pool = capacity.Share(max(0, s.Counted-s.Reserve), s.Percent, 100)
+		p.share(&s, column)
 		steps = append(steps, s)
 	}
 	slices.SortFunc(steps, byResource)
 	return steps
 }
 
-// committed adds up what all consumers hold of the pool: each the larger of what it was granted and what its pods request;
+// share works out what the policy gives of a resource in all.
+func (p *plan) share(s *Step, column map[string]int) {
+	s.Counted = p.pool.Free[column[s.Resource]]
+	if p.Nodes.Count == Allocatable {
+		s.Counted = p.pool.Allocatable[column[s.Resource]]
+	}
+	s.Pool = capacity.Share(max(0, s.Counted-s.Reserve), s.Percent, 100)
+}
+
+// committed adds up what all consumers hold of a column of the pool: each the larger of what it was granted and what its pods request;
 // of a pool that counts allocatable, what it was granted.
-func (p *plan) committed(width int) capacity.Row {
-	sum := make(capacity.Row, width)
-	addLarger := func(granted, used capacity.Row) {
-		for i := range sum {
-			sum[i] = capacity.Sum(sum[i], max(granted.At(i), used.At(i)))
-		}
+func (p *plan) committed(column int) int64 {
+	if p.Nodes.Count == Allocatable {
+		return p.granted.At(column)
 	}
+	return capacity.Sum(p.pool.InUse.At(column), p.granted.At(column))
+}
+
+// grant books what a consumer was granted of the plan's nodes, as far as it is more than what its pods use of them.
+func (p *plan) grant(granted capacity.Row, use *capacity.Use) {
+	if p.granted == nil {
+		p.granted = make(capacity.Row, len(granted))
+	}
+	var used capacity.Row
 	if p.Nodes.Count == Free {
-		for consumer, used := range p.pool.Used {
-			addLarger(p.granted[consumer], used)
-		}
+		used = use.In(p.poolIndex)
 	}
-	for consumer, granted := range p.granted {
-		if _, counted := p.pool.Used[consumer]; !counted || p.Nodes.Count == Allocatable {
-			addLarger(granted, nil)
-		}
+	for i, amount := range granted {
+		p.granted[i] = capacity.Sum(p.granted[i], max(0, amount-used.At(i)))
 	}
-	return sum
 }
 
 // newTerms makes the terms of the policy under an override, which may be nil.
@@ -191,14 +219,25 @@ func (p *plan) newTerms(index int, pool []Step, o *Override, column map[string]i
 	return t
 }
 
-// termsOf returns the terms that hold for a consumer: those of the first override that includes it, else the base.
-func (p *plan) termsOf(c Consumer) *terms {
-	for i := range p.Overrides {
-		if p.Overrides[i].Consumers.Includes(c) {
-			return &p.overridden[i]
-		}
+// under returns the terms under an override, -1 for none.
+func (p *plan) under(override int) *terms {
+	if override < 0 {
+		return &p.base
 	}
-	return &p.base
+	return &p.overridden[override]
+}
+
+// gives reports whether under an override the plan gives what another one of the same policy did, and publishes it alike.
+func (p *plan) gives(o *plan, override int) bool {
+	if p == o {
+		return true
+	}
+	if p.Name != o.Name || p.Version != o.Version || p.Class != o.Class || p.Reclaim != o.Reclaim || p.ThresholdPercent != o.ThresholdPercent ||
+		p.poolIndex != o.poolIndex || p.pool != nil && p.Nodes.Count != o.Nodes.Count || override >= len(o.overridden) {
+		return false
+	}
+	t, was := p.under(override), o.under(override)
+	return slices.Equal(t.steps, was.steps) && slices.Equal(t.columns, was.columns)
 }
 
 func columnsOf(steps []Step, column map[string]int) []int {

@@ -76,7 +76,11 @@ func anyInput(t *rapid.T, c cluster) Input {
 		in.Policies = append(in.Policies, anyPolicy(i).Draw(t, "policy"))
 	}
 	for _, id := range rapid.SliceOfNDistinct(anyID, 0, 4, rapid.ID).Draw(t, "consumers") {
-		in.Consumers = append(in.Consumers, Consumer{ID: id, Labels: map[string]string{"zone": anyZone.Draw(t, "zone")}})
+		c := Consumer{ID: id, Stranger: rapid.IntRange(0, 4).Draw(t, "stranger") == 0}
+		if !c.Stranger {
+			c.Labels = map[string]string{"zone": anyZone.Draw(t, "zone")}
+		}
+		in.Consumers = append(in.Consumers, c)
 	}
 	in.Grants = map[string]map[string]capacity.Amounts{}
 	for _, class := range rapid.SliceOfDistinct(anyClass, rapid.ID).Draw(t, "granting") {
@@ -116,7 +120,7 @@ func TestWhatIsAlwaysTrueOfOffers(t *testing.T) {
 			in := anyInput(t, c)
 			r := Evaluate(in, prev)
 			checkPools(t, r)
-			for id, entry := range r.Entries {
+			for id, entry := range r.Entries.All {
 				checkEntry(t, id, entry)
 			}
 			if prev != nil {
@@ -177,7 +181,7 @@ func checkEntry(t *rapid.T, id string, entry *Entry) {
 // pastOf is what an earlier process wrote down of its result.
 func pastOf(r *Result) []Past {
 	byPlace := map[[2]string]*Past{}
-	for id, entry := range r.Entries {
+	for id, entry := range r.Entries.All {
 		for _, o := range entry.Offers {
 			if o.Policy == "" {
 				continue
@@ -202,8 +206,8 @@ func pastOf(r *Result) []Past {
 
 // checkChanges looks at all that had an entry: what was offered is never silent afterwards, and not taken from under pods.
 func checkChanges(t *rapid.T, in Input, prev, r *Result, looked func(*Offer) bool) {
-	for id, old := range prev.Entries {
-		entry := r.Entries[id]
+	for id, old := range prev.Entries.All {
+		entry := r.Entries.Of(id)
 		if entry == nil {
 			entry = r.Anyone
 		}
@@ -216,7 +220,12 @@ func checkChange(t *rapid.T, in Input, id string, old []*Offer, entry *Entry) {
 	for _, p := range in.Policies {
 		reclaimOf[p.Name] = p.Reclaim
 	}
-	used, hasPods := in.View.Used[id]
+	use := in.View.Used.Of(id)
+	hasPods := use != nil
+	var used capacity.Row
+	if hasPods {
+		used = use.Everywhere
+	}
 	for _, before := range old {
 		i := slices.IndexFunc(entry.Offers, func(o *Offer) bool { return o.Class == before.Class })
 		if i < 0 {
@@ -267,9 +276,18 @@ func checkOrder(t *rapid.T, in Input, prev, r *Result) {
 		pools = append(pools, pool)
 	}
 	in.View.Pools = pools
+	uses := map[string]*capacity.Use{}
+	for id, use := range in.View.Used.All {
+		moved := &capacity.Use{Everywhere: use.Everywhere}
+		for _, i := range place {
+			moved.ByPool = append(moved.ByPool, use.In(i))
+		}
+		uses[id] = moved
+	}
+	in.View.Used = capacity.UsesOf(uses)
 	again := Evaluate(in, prev)
-	for id, entry := range r.Entries {
-		if !entry.SameAmounts(again.Entries[id]) {
+	for id, entry := range r.Entries.All {
+		if !entry.SameAmounts(again.Entries.Of(id)) {
 			t.Fatalf("%s: another order gives another offer", id)
 		}
 	}
@@ -281,7 +299,7 @@ func checkOrder(t *rapid.T, in Input, prev, r *Result) {
 // checkAlone: what a consumer is offered does not depend on who else is described, unless those hold something.
 func checkAlone(t *rapid.T, in Input, prev, r *Result) {
 	holds := func(id string) bool {
-		_, held := in.View.Used[id]
+		held := in.View.Used.Of(id) != nil
 		for _, grants := range in.Grants {
 			_, granted := grants[id]
 			held = held || granted
@@ -291,7 +309,7 @@ func checkAlone(t *rapid.T, in Input, prev, r *Result) {
 	for _, c := range in.Consumers {
 		alone := in
 		alone.Consumers = slices.DeleteFunc(slices.Clone(in.Consumers), func(o Consumer) bool { return o.ID != c.ID && !holds(o.ID) })
-		if !r.Entries[c.ID].SameAmounts(Evaluate(alone, prev).Entries[c.ID]) {
+		if !r.Entries.Of(c.ID).SameAmounts(Evaluate(alone, prev).Entries.Of(c.ID)) {
 			t.Fatalf("%s: alone it is offered something else", c.ID)
 		}
 	}

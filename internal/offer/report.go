@@ -1,7 +1,6 @@
 package offer
 
 import (
-	"maps"
 	"slices"
 
 	"proffer.dev/proffer/internal/capacity"
@@ -10,22 +9,118 @@ import (
 // needed are the resources without which a virtual node is of no use, sorted.
 var needed = []string{capacity.CPU, capacity.Memory, capacity.Pods}
 
-// summarise puts the arithmetic of the pool into the report.
-func (p *plan) summarise(pool []Step) {
-	r := p.report
-	offered := map[string]struct{}{}
-	for _, t := range append([]terms{p.base}, p.overridden...) {
-		for _, s := range t.steps {
-			offered[s.Resource] = struct{}{}
+// reports says what came of each policy. A report of prev stands where nothing has changed of what it says: what it says of the policy
+// itself while that gives what it gave, and what it says of consumers while these are the same and nobody for whom the policy is was found
+// something else.
+func (e *evaluation) reports(l *lineup, outcomes []*outcome) map[string]*Report {
+	told := e.prev.Reports
+	concerned := e.concerned(l, outcomes)
+	fresh := make([]*Report, len(e.plans))
+	for i, p := range e.plans {
+		switch was := told[p.Name]; {
+		case concerned[i] || was == nil:
+			concerned[i] = true
+			fresh[i] = &Report{}
+		case slices.Contains(e.moved[i], true) || p.pool != nil && p.pool.Nodes != was.Nodes:
+			fresh[i] = was.ofConsumers()
 		}
 	}
-	r.Offered = slices.Sorted(maps.Keys(offered))
+	e.recount(l, outcomes, fresh, concerned)
+	if !slices.ContainsFunc(fresh, func(r *Report) bool { return r != nil }) && len(told) == len(fresh) {
+		return told
+	}
+	reports := make(map[string]*Report, len(e.plans))
+	for i, p := range e.plans {
+		r := fresh[i]
+		if r == nil {
+			reports[p.Name] = told[p.Name]
+			continue
+		}
+		if concerned[i] {
+			slices.SortStableFunc(r.Consumers, func(a, b ConsumerReport) int { return a.rank() - b.rank() })
+		}
+		p.summarise(r)
+		p.judge(r, l.shadowedBy[i])
+		reports[p.Name] = r
+	}
+	return reports
+}
+
+// concerned returns for each policy whether its consumers have to be counted anew.
+func (e *evaluation) concerned(l *lineup, outcomes []*outcome) []bool {
+	concerned := make([]bool, len(e.plans))
+	if l != e.prev.lineup {
+		for i := range concerned {
+			concerned[i] = true
+		}
+		return concerned
+	}
+	for i, o := range outcomes {
+		was := e.was[i]
+		if o == was || o.same(was) {
+			continue
+		}
+		for _, either := range []*outcome{o, was} {
+			for _, v := range either.verdicts {
+				concerned[v.policy] = true
+			}
+			for _, name := range either.evicted {
+				if at, known := e.rules.byName[name]; known {
+					concerned[at] = true
+				}
+			}
+		}
+	}
+	return concerned
+}
+
+// recount counts all consumers anew for the policies that are concerned. They come in the order of their IDs.
+func (e *evaluation) recount(l *lineup, outcomes []*outcome, fresh []*Report, concerned []bool) {
+	if !slices.Contains(concerned, true) {
+		return
+	}
+	departed := make([]bool, len(l.consumers))
+	for _, i := range l.departed {
+		departed[i] = true
+	}
+	for i, c := range l.consumers {
+		if departed[i] { // Nobody knows of it any more.
+			continue
+		}
+		o := outcomes[l.groupOf[i]]
+		for _, v := range o.verdicts {
+			if !concerned[v.policy] {
+				continue
+			}
+			r := fresh[v.policy]
+			r.lacking |= v.missing
+			r.count(ConsumerReport{ID: c.ID, Offer: v.offer, Held: v.held, Stranger: c.Stranger})
+			if v.evicts {
+				r.Zeroed = addUpTo(r.Zeroed, c.ID)
+			}
+		}
+		for _, name := range o.evicted {
+			if at, known := e.rules.byName[name]; known && concerned[at] {
+				fresh[at].Withdrawn = addUpTo(fresh[at].Withdrawn, c.ID)
+			}
+		}
+	}
+}
+
+// ofConsumers returns a report with what it says of consumers alone.
+func (r *Report) ofConsumers() *Report {
+	return &Report{Count: r.Count, Consumers: r.Consumers, Zeroed: r.Zeroed, Withdrawn: r.Withdrawn, lacking: r.lacking, ranks: r.ranks}
+}
+
+// summarise puts the arithmetic of the pool into the report.
+func (p *plan) summarise(r *Report) {
+	r.Offered = p.offered
 	if p.pool == nil {
 		return
 	}
 	r.Nodes = p.pool.Nodes
 	r.Capacity, r.Committed, r.Remaining = capacity.Amounts{}, capacity.Amounts{}, capacity.Amounts{}
-	for _, s := range pool {
+	for _, s := range p.steps {
 		if p.Resources != nil && !slices.Contains(p.Resources, s.Resource) {
 			continue
 		}
@@ -84,28 +179,30 @@ func (r *Report) drop(rank int) {
 // lacks are some of needed, one bit for each.
 type lacks uint8
 
-// verdict judges the offer of a consumer, nil if there is none. It counts nothing, but notes a consumer that is about to be evicted.
-func (r *Report) verdict(id string, o *Offer, hasPods bool) verdict {
+// verdict is what a policy that is for a consumer came to.
+type verdict struct {
+	policy int
+	// offer is nil where there is none.
+	offer *Offer
+	held  bool
+	// missing are those of needed that the offer lacks.
+	missing lacks
+	// evicts says that the offer evicts the consumer's pods.
+	evicts bool
+}
+
+// verdictOn judges an offer, nil if there is none.
+func verdictOn(policy int, o *Offer, hasPods bool) verdict {
 	if o == nil {
-		return verdict{report: r, missing: 1<<len(needed) - 1}
+		return verdict{policy: policy, missing: 1<<len(needed) - 1}
 	}
-	v := verdict{report: r, offer: o, held: o.Held()}
+	v := verdict{policy: policy, offer: o, held: o.Held(), evicts: hasPods && o.evicts()}
 	for bit, resource := range needed {
 		if i, named := o.find(resource); !named || o.Steps[i].Source == FromRevocation {
 			v.missing |= 1 << bit
 		}
 	}
-	if hasPods && o.evicts() {
-		r.Zeroed = addUpTo(r.Zeroed, id)
-	}
 	return v
-}
-
-// withdrawn notes a consumer that is about to be evicted by what is left of an offer on which the policy decided last.
-func (r *Report) withdrawn(id string, o *Offer, hasPods bool) {
-	if hasPods && o.evicts() {
-		r.Withdrawn = addUpTo(r.Withdrawn, id)
-	}
 }
 
 // evicts reports whether the offer evicts pods.
@@ -132,26 +229,24 @@ func (l lacks) names() []string {
 	return names
 }
 
-// finishReport says in one word what came of the policy, when all consumers have been looked at.
-func (p *plan) finishReport() *Report {
-	r := p.report
-	if r.Count == 0 && len(p.shadows) == 0 {
-		r.lacking |= p.base.lacks()
+// judge says in one word what came of the policy, when all consumers have been looked at.
+func (p *plan) judge(r *Report, shadowedBy []string) {
+	missing := r.lacking
+	if r.Count == 0 && len(shadowedBy) == 0 {
+		missing |= p.base.lacks()
 	}
-	r.Missing = r.lacking.names()
-	slices.SortStableFunc(r.Consumers, func(a, b ConsumerReport) int { return a.rank() - b.rank() })
+	r.Missing = missing.names()
 	switch {
 	case p.DryRun:
 		r.Outcome = DryRun
-	case r.Count == 0 && len(p.shadows) > 0:
+	case r.Count == 0 && len(shadowedBy) > 0:
 		r.Outcome = Shadowed
-		r.ShadowedBy = slices.Sorted(maps.Keys(p.shadows))
+		r.ShadowedBy = shadowedBy
 	case p.pool != nil && p.pool.Nodes == 0:
 		r.Outcome = NoNodes
 	case len(r.Missing) > 0:
 		r.Outcome = Incomplete
 	}
-	return r
 }
 
 // lacks returns what a consumer without an override would not be offered of what it needs.

@@ -1,13 +1,15 @@
 package offer
 
 import (
+	"maps"
 	"slices"
 	"sync/atomic"
 
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// Input is everything an evaluation depends on.
+// Input is everything an evaluation depends on. Nothing in it may be changed afterwards: the next evaluation takes a list that is the same
+// one for unchanged.
 type Input struct {
 	// Policies are all the valid policies, in any order. One that is not valid takes no part.
 	Policies []Policy
@@ -24,25 +26,66 @@ type Input struct {
 
 // Result is what an evaluation found. It never changes once made.
 type Result struct {
-	// Entries hold every known consumer, by ID, and those known before to whom something was offered that Anyone does not name.
-	Entries map[string]*Entry
+	// Entries hold every known consumer, and those known before to whom something was offered that Anyone does not name.
+	Entries Entries
 	// Anyone is what a consumer is offered that is not in Entries.
 	Anyone *Entry
 	// Reports say what came of each policy, by name.
 	Reports map[string]*Report
 
-	// consumers are the keys of Entries, sorted.
-	consumers []Consumer
+	memory
 }
 
 // IDs returns the keys of Entries: first those that are no strangers, then strangers, each sorted.
 func (r *Result) IDs() []string {
-	all := make([]string, 0, len(r.consumers))
-	for _, c := range strangersLast(r.consumers) {
+	all := make([]string, 0, r.Entries.Len())
+	for _, c := range strangersLast(r.Entries.consumers) {
 		all = append(all, c.ID)
 	}
 	return all
 }
+
+// Entries are the entries of consumers, sorted by ID. They never change. The zero Entries are of nobody.
+type Entries struct {
+	consumers []Consumer
+	list      []*Entry
+}
+
+// EntriesOf returns the entries of a map, by ID.
+func EntriesOf(byID map[string]*Entry) Entries {
+	var e Entries
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
+		e.consumers, e.list = append(e.consumers, Consumer{ID: id}), append(e.list, byID[id])
+	}
+	return e
+}
+
+// Len is how many consumers have an entry.
+func (e Entries) Len() int { return len(e.list) }
+
+// Of returns the entry of a consumer, nil if it has none.
+func (e Entries) Of(id string) *Entry {
+	if i, found := slices.BinarySearchFunc(e.consumers, Consumer{ID: id}, byID); found {
+		return e.list[i]
+	}
+	return nil
+}
+
+// At returns the i-th entry in the order of IDs, from 0, and whose it is.
+func (e Entries) At(i int) (id string, entry *Entry) { return e.consumers[i].ID, e.list[i] }
+
+// All yields each consumer with its entry, in the order of IDs.
+func (e Entries) All(yield func(id string, entry *Entry) bool) {
+	for i, entry := range e.list {
+		if !yield(e.consumers[i].ID, entry) {
+			return
+		}
+	}
+}
+
+// SameConsumers reports whether two entries are known to be of the same consumers, in which case each is in the same place in both. It
+// takes no time, and may be false where they are of the same.
+func (e Entries) SameConsumers(o Entries) bool { return sameList(e.consumers, o.consumers) }
 
 // Entry is all that one consumer is offered. Its identity stays the same for as long as nothing in it changes, and consumers
 // with equal offers may share one.
@@ -109,7 +152,7 @@ type Report struct {
 	// MaxReported.
 	Withdrawn []string
 
-	// lacking is what Missing names at the end.
+	// lacking is what some consumer is not offered of what it needs.
 	lacking lacks
 	// ranks is how many of each rank there are in Consumers.
 	ranks [lastRank + 1]int

@@ -26,12 +26,35 @@ type PolicyPool struct {
 	Policy string
 	// Capacity is the pool by column of the view.
 	Capacity capacity.Row
-	// Used is what consumers' pods request on these nodes, by consumer ID and column. It is nil where only grants count.
-	Used map[string]capacity.Row
+	// CountsUse is false where only grants count. InUse is what counts of what all consumers' pods request on these nodes, by column.
+	CountsUse bool
+	InUse     capacity.Row
 	// Nodes is equal for pools of the same nodes.
 	Nodes int
 	// Overlaps are the places in Pools of those that share a node with this one, itself included where it has nodes.
 	Overlaps []int
+
+	uses capacity.Uses
+}
+
+// UsedBy returns what counts of what one consumer's pods request on these nodes, by column.
+func (p *PolicyPool) UsedBy(consumer string) capacity.Row {
+	if !p.CountsUse {
+		return nil
+	}
+	return p.uses.Of(consumer).In(p.Nodes)
+}
+
+// Users yields UsedBy of each consumer with pods anywhere, in any order; where only grants count, of none.
+func (p *PolicyPool) Users(yield func(consumer string, used capacity.Row) bool) {
+	if !p.CountsUse {
+		return
+	}
+	for consumer, use := range p.uses.All {
+		if !yield(consumer, use.In(p.Nodes)) {
+			return
+		}
+	}
 }
 
 // Deal is what one policy gives to consumers of one sort. Consumers of one sort share it.
@@ -62,7 +85,7 @@ func NewTerms(in Input) *Terms {
 		pooled []*plan
 		shares [][]Step
 	)
-	for _, p := range newPlans(in.Policies, &in.View) {
+	for _, p := range newPlans(newRules(in.Policies, nil), &in.View) {
 		if p.DryRun {
 			continue
 		}
@@ -82,12 +105,12 @@ func NewTerms(in Input) *Terms {
 }
 
 func (t *Terms) poolOfPlan(p *plan, share []Step, pooled []*plan) PolicyPool {
-	pool := PolicyPool{Policy: p.Name, Nodes: p.poolIndex, Capacity: make(capacity.Row, len(t.View.Columns))}
+	pool := PolicyPool{Policy: p.Name, Nodes: p.poolIndex, uses: t.View.Used, Capacity: make(capacity.Row, len(t.View.Columns))}
 	for _, s := range share {
 		pool.Capacity[t.column[s.Resource]] = s.Pool
 	}
 	if p.Nodes.Count == Free {
-		pool.Used = p.pool.Used
+		pool.CountsUse, pool.InUse = true, p.pool.InUse
 	}
 	for i, other := range pooled {
 		if p == other || p.overlaps(other) {
@@ -124,7 +147,7 @@ func (t *Terms) Deal(class, consumer string) *Deal {
 	if p == nil {
 		return nil
 	}
-	of := p.termsOf(c)
+	of := p.under(p.overrideFor(c))
 	deal, ok := t.deals[of]
 	if !ok {
 		deal = &Deal{Policy: p.Policy, Override: of.override, Pool: -1, Steps: of.steps}
@@ -138,6 +161,18 @@ func (t *Terms) Deal(class, consumer string) *Deal {
 
 // Used returns what the consumer's pods request on all nodes, by column, and whether it has any.
 func (t *Terms) Used(consumer string) (capacity.Row, bool) {
-	used, ok := t.View.Used[consumer]
-	return used, ok
+	if use := t.View.Used.Of(consumer); use != nil {
+		return use.Everywhere, true
+	}
+	return nil, false
+}
+
+// decides returns the policy of one class that decides for a consumer, nil if none does. The policies are in order.
+func decides(class []*plan, c Consumer) *plan {
+	for _, p := range class {
+		if !p.DryRun && p.Consumers.Includes(c) {
+			return p
+		}
+	}
+	return nil
 }

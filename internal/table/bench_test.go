@@ -3,6 +3,7 @@ package table
 import (
 	"context"
 	"fmt"
+	"maps"
 	"testing"
 
 	"proffer.dev/proffer/internal/offer"
@@ -62,9 +63,9 @@ func BenchmarkPublish(b *testing.B) {
 		b.Run(bc.name, func(b *testing.B) {
 			tab, ids, results := benchTable(b)
 			if !bc.all {
-				for _, id := range ids[1:] {
-					results[0].Entries[id] = results[1].Entries[id]
-				}
+				e := maps.Collect(results[1].Entries.All)
+				e[ids[0]] = newEntry()
+				results[0] = result(results[1].Anyone, e)
 			}
 			subscriptions := make([]*Subscription, benchSubscribers)
 			for i := range subscriptions {

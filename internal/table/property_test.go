@@ -23,7 +23,7 @@ type model struct {
 }
 
 func (m *model) offered(id string) *offer.Entry {
-	if e, ok := m.result.Entries[id]; ok {
+	if e := m.result.Entries.Of(id); e != nil {
 		return e
 	}
 	return m.result.Anyone

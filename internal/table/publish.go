@@ -19,16 +19,16 @@ func (t *Table) Publish(result *offer.Result) {
 	old := t.snapshot.Load()
 	if old == nil {
 		// Nobody has read anything, so nobody is told anything.
-		t.snapshot.Store(&snapshot{result: result, revision: 1, marks: newMarks(result, nil)})
+		t.snapshot.Store(&snapshot{result: result, revision: 1, places: newPlaces(result, nil)})
 		close(t.ready)
 		return
 	}
-	d := compare(old, result)
-	marks := old.marks
+	d := compare(old.result.Entries, result.Entries)
+	places := old.places
 	if len(d.joined)+len(d.left) > 0 {
-		marks = newMarks(result, old.marks)
+		places = newPlaces(result, places)
 	}
-	next := &snapshot{result: result, revision: old.revision + 1, marks: marks}
+	next := &snapshot{result: result, revision: old.revision + 1, places: places}
 	// Store first, then ask for the marks: see the package's documentation.
 	t.snapshot.Store(next)
 	if changed := t.concerned(old, next, d); len(changed) > 0 {
@@ -37,46 +37,57 @@ func (t *Table) Publish(result *offer.Result) {
 	}
 }
 
-// newMarks returns a mark for each consumer of the result: the one it had, or a new one.
-func newMarks(result *offer.Result, old map[string]*mark) map[string]*mark {
-	marks := make(map[string]*mark, len(result.Entries))
-	for id := range result.Entries {
-		if m, ok := old[id]; ok {
-			marks[id] = m
-		} else {
-			marks[id] = new(mark)
+// newPlaces returns where each consumer of the result stands, with the mark that it had, or a new one.
+func newPlaces(result *offer.Result, old map[string]place) map[string]place {
+	places := make(map[string]place, result.Entries.Len())
+	for at := range result.Entries.Len() {
+		id, _ := result.Entries.At(at)
+		p, ok := old[id]
+		if !ok {
+			p.mark = new(mark)
 		}
+		p.at = at
+		places[id] = p
 	}
-	return marks
+	return places
 }
 
-// diff is how a result differs from the snapshot before it.
+// diff is how entries differ from those before them.
 type diff struct {
 	joined, left []string
 	// changed are consumers in both that read other amounts.
 	changed []string
 }
 
-func compare(old *snapshot, result *offer.Result) diff {
+// compare looks at both in step, which are sorted alike. Mostly hardly any entry is another one than before.
+func compare(old, now offer.Entries) diff {
 	var d diff
-	if old.result == result {
-		return d
-	}
-	for id, entry := range result.Entries {
-		switch before, ok := old.result.Entries[id]; {
-		case !ok:
-			d.joined = append(d.joined, id)
-		case !before.SameAmounts(entry):
-			d.changed = append(d.changed, id)
-		}
-	}
-	// Only when there were more before than have stayed does any of them have to be looked for.
-	if len(old.result.Entries) > len(result.Entries)-len(d.joined) {
-		for id := range old.result.Entries {
-			if _, ok := result.Entries[id]; !ok {
-				d.left = append(d.left, id)
+	same := now.SameConsumers(old)
+	i, j := 0, 0
+	for i < old.Len() && j < now.Len() {
+		was, before := old.At(i)
+		id, entry := now.At(j)
+		switch {
+		case same || was == id:
+			if entry != before && !entry.SameAmounts(before) {
+				d.changed = append(d.changed, id)
 			}
+			i, j = i+1, j+1
+		case was < id:
+			d.left = append(d.left, was)
+			i++
+		default:
+			d.joined = append(d.joined, id)
+			j++
 		}
+	}
+	for ; i < old.Len(); i++ {
+		was, _ := old.At(i)
+		d.left = append(d.left, was)
+	}
+	for ; j < now.Len(); j++ {
+		id, _ := now.At(j)
+		d.joined = append(d.joined, id)
 	}
 	return d
 }
@@ -85,15 +96,15 @@ func compare(old *snapshot, result *offer.Result) diff {
 func (t *Table) concerned(old, next *snapshot, d diff) []string {
 	var ids []string
 	for _, id := range d.changed {
-		if next.marks[id].read.Load() {
+		if next.places[id].read.Load() {
 			ids = append(ids, id)
 		}
 	}
 	anyone := next.result.Anyone
 	if !anyone.SameAmounts(old.result.Anyone) {
 		for _, id := range t.strangers.Keys() {
-			_, was := old.marks[id]
-			_, is := next.marks[id]
+			_, was := old.places[id]
+			_, is := next.places[id]
 			if !was && !is {
 				ids = append(ids, id)
 			}
@@ -103,17 +114,19 @@ func (t *Table) concerned(old, next *snapshot, d diff) []string {
 		if !t.strangers.Contains(id) {
 			continue
 		}
-		next.marks[id].set()
-		if !next.result.Entries[id].SameAmounts(old.result.Anyone) {
+		p := next.places[id]
+		p.set()
+		if !next.entry(p).SameAmounts(old.result.Anyone) {
 			ids = append(ids, id)
 		}
 	}
 	for _, id := range d.left {
-		if !old.marks[id].read.Load() {
+		p := old.places[id]
+		if !p.read.Load() {
 			continue
 		}
 		t.strangers.Add(id, struct{}{})
-		if !anyone.SameAmounts(old.result.Entries[id]) {
+		if !anyone.SameAmounts(old.entry(p)) {
 			ids = append(ids, id)
 		}
 	}
@@ -141,7 +154,7 @@ func (t *Table) notify(ids []string) {
 
 // renumber drops the names of consumers that nobody waits for, once there are more than the consumers of this time can account for.
 func (t *Table) renumber() {
-	living := len(t.snapshot.Load().marks) + t.strangers.Len()
+	living := len(t.snapshot.Load().places) + t.strangers.Len()
 	if len(t.names.ids) <= 2*living+t.names.slack {
 		return
 	}

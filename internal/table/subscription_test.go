@@ -15,7 +15,7 @@ import (
 // shuffle gives each of the IDs a new offer.
 func shuffle(tab *Table, ids ...string) {
 	e := entries{}
-	maps.Copy(e, tab.Current().Entries)
+	maps.Insert(e, tab.Current().Entries.All)
 	for _, id := range ids {
 		e[id] = newEntry()
 	}

@@ -50,8 +50,19 @@ type Table struct {
 type snapshot struct {
 	result   *offer.Result
 	revision uint64
-	// marks hold every ID of result.Entries. A mark is carried over for as long as its ID stays.
-	marks map[string]*mark
+	// places hold every ID of result.Entries. They are those of the snapshot before where the consumers are.
+	places map[string]place
+}
+
+// place is where a consumer stands in result.Entries. Its mark is carried over for as long as its ID stays.
+type place struct {
+	*mark
+	at int
+}
+
+func (s *snapshot) entry(p place) *offer.Entry {
+	_, entry := s.result.Entries.At(p.at)
+	return entry
 }
 
 // mark says whether a consumer in the snapshot was ever read.
@@ -121,9 +132,9 @@ func (t *Table) Lookup(ctx context.Context, id string) (*offer.Entry, error) {
 	for {
 		// Mark first, then load: see the package's documentation. What is returned comes from a snapshot that was current
 		// after the mark was in place.
-		m, known := s.marks[id]
+		p, known := s.places[id]
 		if known {
-			m.set()
+			p.set()
 		} else {
 			t.remember(id)
 		}
@@ -133,7 +144,7 @@ func (t *Table) Lookup(ctx context.Context, id string) (*offer.Entry, error) {
 			continue
 		}
 		if known {
-			return s.result.Entries[id], nil
+			return s.entry(p), nil
 		}
 		return s.result.Anyone, nil
 	}
@@ -172,8 +183,8 @@ func (t *Table) Strangers() []string { return t.strangers.Keys() }
 func (t *Table) Forget(id string) {
 	t.strangers.Remove(id)
 	if s := t.snapshot.Load(); s != nil {
-		if m, ok := s.marks[id]; ok {
-			m.read.Store(false)
+		if p, ok := s.places[id]; ok {
+			p.read.Store(false)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 type entries map[string]*offer.Entry
 
 func result(anyone *offer.Entry, e entries) *offer.Result {
-	return &offer.Result{Entries: e, Anyone: anyone}
+	return &offer.Result{Entries: offer.EntriesOf(e), Anyone: anyone}
 }
 
 func lookup(t *testing.T, tab *Table, id string) *offer.Entry {
@@ -80,7 +80,7 @@ func TestPublishNotifiesWhoWasReadAndChanged(t *testing.T) {
 			}
 			for _, id := range tc.read {
 				want := tc.after.Anyone
-				if e, ok := tc.after.Entries[id]; ok {
+				if e := tc.after.Entries.Of(id); e != nil {
 					want = e
 				}
 				if got := lookup(t, tab, id); got != want {
@@ -180,7 +180,7 @@ func TestAStrangerThatBecomesKnownStaysAmongTheStrangers(t *testing.T) {
 			e[id] = newEntry()
 		}
 		tab.Publish(result(newEntry(), e))
-		if _, ok := tab.Current().Entries["rome"]; !ok {
+		if tab.Current().Entries.Of("rome") == nil {
 			t.Fatal("the stranger was lost")
 		}
 	}
@@ -270,7 +270,7 @@ func TestMarksAreKeptOnlyForConsumersInTheSnapshot(t *testing.T) {
 		lookup(t, tab, id)
 	}
 	tab.Publish(result(newEntry(), entries{"a": e["a"]}))
-	if got := len(tab.snapshot.Load().marks); got != 1 {
+	if got := len(tab.snapshot.Load().places); got != 1 {
 		t.Errorf("%d marks for 1 consumer", got)
 	}
 	if got := tab.Strangers(); len(got) != 1 || slices.Contains(got, "a") {

@@ -46,7 +46,7 @@ func TestEveryFigureIsMeasured(t *testing.T) {
 	}
 	want := map[string]int{
 		"Server CPU for one ReadResources": 6,
-		"One evaluation":                   15,
+		"One evaluation":                   24,
 		"Grants":                           5,
 		"One pod event in the ledger":      9,
 		"The table":                        10,
@@ -59,8 +59,8 @@ func TestEveryFigureIsMeasured(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
 	}
-	if len(r.ratios) != 41 {
-		t.Errorf("%d ratios, want 41", len(r.ratios))
+	if len(r.ratios) != 46 {
+		t.Errorf("%d ratios, want 46", len(r.ratios))
 	}
 	for _, x := range r.ratios {
 		if math.IsNaN(x.value) || math.IsInf(x.value, 0) || x.what == "" || x.of == "" {

@@ -90,11 +90,12 @@ func newOffers(consumers int) *offer.Result {
 	result := offer.Evaluate(offer.Input{Consumers: all, Policies: []offer.Policy{{Name: "standard", Fixed: capacity.Amounts{
 		capacity.CPU: 16_500, capacity.Memory: 64 * gi, capacity.Pods: 110, "ephemeral-storage": 100 * gi, "nvidia.com/gpu": 2,
 	}}}}, nil)
-	offers := result.Entries[consumerID(0)].Offers
+	offers := result.Entries.Of(consumerID(0)).Offers
+	entries := make(map[string]*offer.Entry, consumers)
 	for i := range consumers {
-		result.Entries[consumerID(i)] = &offer.Entry{Offers: offers}
+		entries[consumerID(i)] = &offer.Entry{Offers: offers}
 	}
-	return result
+	return &offer.Result{Entries: offer.EntriesOf(entries), Anyone: result.Anyone, Reports: result.Reports}
 }
 
 func startOurs(offers *offer.Result) (address string, stop func() error, err error) {

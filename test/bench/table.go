@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"strconv"
 	"sync"
 
+	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 )
@@ -20,7 +22,7 @@ func measureTable(ctx context.Context, o options, r *report, _ io.Writer) error 
 	base := newOffers(consumers)
 	var variants []variant
 	for _, changes := range []int{0, 1, consumers} {
-		results := [2]*offer.Result{base, withChanges(base, changes)}
+		results := withChanges(consumers, changes)
 		for _, p := range []publishing{{results, changes, 0, false}, {results, changes, subscribers, true}, {results, changes, subscribers, false}} {
 			v, closeAll, err := p.variant(ctx, fmt.Sprintf("Publish, %s of %s consumers changed", thousands(changes), thousands(consumers)))
 			if err != nil {
@@ -73,20 +75,29 @@ func measureTable(ctx context.Context, o options, r *report, _ io.Writer) error 
 	return nil
 }
 
-// withChanges returns the result with another offer for the first consumers, as many as said.
-func withChanges(r *offer.Result, changes int) *offer.Result {
-	changed := &offer.Result{Entries: make(map[string]*offer.Entry, len(r.Entries)), Anyone: r.Anyone, Reports: r.Reports}
-	for i := range len(r.Entries) {
-		entry := r.Entries[consumerID(i)]
-		if i < changes {
-			o := *entry.Offers[0]
-			o.Amounts = append([]offer.Amount(nil), o.Amounts...)
-			o.Amounts[0].Value++
-			entry = &offer.Entry{Offers: []*offer.Offer{&o}}
-		}
-		changed.Entries[consumerID(i)] = entry
+// withChanges returns what so many consumers are offered before and after a policy for some of them was edited.
+func withChanges(consumers, changes int) [2]*offer.Result {
+	all := make([]offer.Consumer, consumers)
+	for i := range all {
+		all[i].ID = consumerID(i)
 	}
-	return changed
+	some := map[string]struct{}{}
+	for i := range changes {
+		some[consumerID(i)] = struct{}{}
+	}
+	var results [2]*offer.Result
+	var prev *offer.Result
+	for i := range results {
+		results[i] = offer.Evaluate(offer.Input{Consumers: all, Policies: []offer.Policy{
+			{Name: "standard", Fixed: capacity.Amounts{capacity.CPU: 1000, capacity.Memory: gi, capacity.Pods: 10}},
+			{
+				Name: "some", Version: strconv.Itoa(i), Priority: 1, Consumers: offer.Scope{IDs: some},
+				Fixed: capacity.Amounts{capacity.CPU: int64(2000 + i), capacity.Memory: gi, capacity.Pods: 10},
+			},
+		}}, prev)
+		prev = results[i]
+	}
+	return results
 }
 
 // publishing is two results published in turn.
@@ -101,7 +112,7 @@ type publishing struct {
 func (p publishing) variant(ctx context.Context, name string) (v variant, closeAll func(), err error) {
 	t := table.New(table.Options{})
 	t.Publish(p.results[1])
-	for id := range p.results[0].Entries {
+	for id := range p.results[0].Entries.All {
 		if _, err := t.Lookup(ctx, id); err != nil {
 			return v, nil, err
 		}

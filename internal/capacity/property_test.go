@@ -1,0 +1,286 @@
+package capacity
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"math/big"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"pgregory.net/rapid"
+)
+
+// world is the plain truth that a ledger must agree with.
+type world struct {
+	nodes map[string]Node
+	pods  map[string]Pod
+}
+
+// sums add amounts up with integers of any size.
+type sums map[string]*big.Int
+
+func (s sums) add(name string, amount *big.Int) {
+	if s[name] == nil {
+		s[name] = new(big.Int)
+	}
+	s[name].Add(s[name], amount)
+}
+
+// addPod adds what a pod requests.
+func (s sums) addPod(p Pod) {
+	s.add(Pods, big.NewInt(1))
+	for name, amount := range p.Requests {
+		s.add(name, big.NewInt(amount))
+	}
+}
+
+// amounts holds the sums at the largest int64, and leaves out what is 0.
+func (s sums) amounts() Amounts {
+	a := Amounts{}
+	for name, n := range s {
+		if n.Sign() > 0 {
+			a[name] = math.MaxInt64
+			if n.IsInt64() {
+				a[name] = n.Int64()
+			}
+		}
+	}
+	return a
+}
+
+// told is what a view tells, by names.
+type told struct {
+	Pools []toldPool
+	Used  map[string]toldUse
+}
+
+type toldPool struct {
+	Nodes                    int
+	Listed                   []string
+	Allocatable, Free, InUse Amounts
+	Overlaps                 []bool
+}
+
+type toldUse struct {
+	Everywhere Amounts
+	ByPool     []Amounts
+}
+
+// recount adds everything up from the objects.
+func (w world) recount(selections []Selection) told {
+	all := told{Used: map[string]toldUse{}}
+	usedBy := func(consumer string, counts func(node string) bool) Amounts {
+		used := sums{}
+		for _, p := range w.pods {
+			if p.Consumer != "" && (consumer == "" || p.Consumer == consumer) && counts(p.Node) {
+				used.addPod(p)
+			}
+		}
+		return used.amounts()
+	}
+	in := func(s Selection) func(string) bool {
+		return func(name string) bool { n, known := w.nodes[name]; return known && s.Matches(&n) }
+	}
+	for _, p := range w.pods {
+		if _, counted := all.Used[p.Consumer]; counted || p.Consumer == "" || w.nodes[p.Node].Virtual {
+			continue
+		}
+		use := toldUse{Everywhere: usedBy(p.Consumer, func(name string) bool { return !w.nodes[name].Virtual })}
+		for _, s := range selections {
+			use.ByPool = append(use.ByPool, usedBy(p.Consumer, in(s)))
+		}
+		all.Used[p.Consumer] = use
+	}
+	for _, s := range selections {
+		pool := toldPool{InUse: usedBy("", in(s))}
+		allocatable, free, listed := sums{}, sums{}, map[string]bool{}
+		for _, n := range w.nodes {
+			if !in(s)(n.Name) {
+				continue
+			}
+			pool.Nodes++
+			local := sums{}
+			for _, p := range w.pods {
+				if p.Node == n.Name && p.Consumer == "" {
+					local.addPod(p)
+				}
+			}
+			for name, amount := range n.Allocatable {
+				listed[name] = true
+				allocatable.add(name, big.NewInt(amount))
+				left := big.NewInt(amount)
+				if local[name] != nil {
+					left.Sub(left, local[name])
+				}
+				if left.Sign() > 0 {
+					free.add(name, left)
+				}
+			}
+		}
+		pool.Listed, pool.Allocatable, pool.Free = slices.Sorted(maps.Keys(listed)), allocatable.amounts(), free.amounts()
+		for _, other := range selections {
+			shared := false
+			for _, n := range w.nodes {
+				shared = shared || in(s)(n.Name) && in(other)(n.Name)
+			}
+			pool.Overlaps = append(pool.Overlaps, shared)
+		}
+		all.Pools = append(all.Pools, pool)
+	}
+	return all
+}
+
+// read puts a view in the same words.
+func read(t *rapid.T, v View) told {
+	all := told{Used: map[string]toldUse{}}
+	for consumer, use := range v.Used.All {
+		u := toldUse{Everywhere: amounts(v, use.Everywhere)}
+		for i := range v.Pools {
+			u.ByPool = append(u.ByPool, amounts(v, use.In(i)))
+		}
+		all.Used[consumer] = u
+		if v.Used.Of(consumer) != use {
+			t.Fatalf("%s: the use among all is not its use", consumer)
+		}
+	}
+	if v.Used.Len() != len(all.Used) {
+		t.Fatalf("%d consumers, and %d of them told", v.Used.Len(), len(all.Used))
+	}
+	for _, p := range v.Pools {
+		pool := toldPool{
+			Nodes: p.Nodes, Allocatable: amounts(v, p.Allocatable), Free: amounts(v, p.Free), InUse: amounts(v, p.InUse), Overlaps: p.Overlaps,
+		}
+		for i, listed := range p.Listed {
+			if listed {
+				pool.Listed = append(pool.Listed, v.Columns[i])
+			}
+		}
+		slices.Sort(pool.Listed)
+		all.Pools = append(all.Pools, pool)
+	}
+	return all
+}
+
+func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
+	amount := rapid.OneOf(rapid.Int64Range(0, 20), rapid.SampledFrom([]int64{math.MaxInt64, math.MaxInt64 - 1, 1 << 62}))
+	resource := rapid.SampledFrom([]string{CPU, Memory, "nvidia.com/gpu", "example.com/fpga"})
+	every := []Selection{{}, {Selector: labels.Nothing()}, {Selector: labels.SelectorFromSet(labels.Set{"zone": "a"})},
+		{Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}}}
+	rapid.Check(t, func(t *rapid.T) {
+		selections := every
+		l, w := NewLedger(), world{nodes: map[string]Node{}, pods: map[string]Pod{}}
+		var (
+			before  View
+			thought told
+		)
+		nodeName := rapid.SampledFrom([]string{"n1", "n2", "n3"})
+		podKey := rapid.Custom(func(t *rapid.T) string { return fmt.Sprint("p", rapid.IntRange(0, 9).Draw(t, "pod")) })
+		t.Repeat(map[string]func(*rapid.T){
+			"set node": func(t *rapid.T) {
+				n := Node{
+					Name: nodeName.Draw(t, "name"), Usable: rapid.IntRange(0, 4).Draw(t, "usable") > 0,
+					Virtual:     rapid.IntRange(0, 5).Draw(t, "virtual") == 0,
+					Labels:      map[string]string{"zone": rapid.SampledFrom([]string{"a", "b"}).Draw(t, "zone")},
+					Allocatable: rapid.MapOf(resource, amount).Draw(t, "allocatable"),
+				}
+				if rapid.Bool().Draw(t, "tainted") {
+					n.Taints = []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoExecute}}
+				}
+				l.SetNode(n)
+				w.nodes[n.Name] = n
+			},
+			"delete node": func(t *rapid.T) {
+				name := nodeName.Draw(t, "name")
+				l.DeleteNode(name)
+				delete(w.nodes, name)
+			},
+			"set pod": func(t *rapid.T) {
+				p := Pod{
+					Key: podKey.Draw(t, "key"), Node: nodeName.Draw(t, "node"),
+					Consumer: rapid.SampledFrom([]string{"", "", "rome", "oslo"}).Draw(t, "consumer"),
+					Requests: rapid.MapOf(resource, amount).Draw(t, "requests"),
+				}
+				l.SetPod(p)
+				w.pods[p.Key] = p
+			},
+			"delete pod": func(t *rapid.T) {
+				key := podKey.Draw(t, "key")
+				l.DeletePod(key)
+				delete(w.pods, key)
+			},
+			"some are all there are": func(t *rapid.T) {
+				drop := rapid.IntRange(0, 2)
+				for _, key := range slices.Sorted(maps.Keys(w.pods)) {
+					if drop.Draw(t, "drop pod") == 0 {
+						delete(w.pods, key)
+					}
+				}
+				for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
+					if drop.Draw(t, "drop node") == 0 {
+						delete(w.nodes, name)
+					}
+				}
+				pods, known := len(l.pods), 0
+				for _, a := range l.nodes {
+					if a.node != nil {
+						known++
+					}
+				}
+				if got, want := l.ReplacePods(maps.Values(w.pods)), pods != len(w.pods); got != want {
+					t.Fatalf("%d of %d pods: changed is %v", len(w.pods), pods, got)
+				}
+				if got, want := l.ReplaceNodes(maps.Values(w.nodes)), known != len(w.nodes); got != want {
+					t.Fatalf("%d of %d nodes: changed is %v", len(w.nodes), known, got)
+				}
+			},
+			"select others": func(t *rapid.T) {
+				others := rapid.Permutation(every).Draw(t, "selections")
+				selections = others[:rapid.IntRange(0, len(others)).Draw(t, "of them")]
+			},
+			"": func(t *rapid.T) {
+				v := l.View(selections)
+				now := w.recount(selections)
+				if diff := cmp.Diff(now, read(t, v), cmpopts.EquateEmpty()); diff != "" {
+					t.Fatalf("recount and view: %s", diff)
+				}
+				if diff := cmp.Diff(thought, read(t, before), cmpopts.EquateEmpty()); diff != "" {
+					t.Fatalf("the view before has changed: %s", diff)
+				}
+				before, thought = v, now
+			},
+		})
+	})
+}
+
+func TestUsesAreAMapThatNeverChanges(t *testing.T) {
+	id := rapid.Map(rapid.IntRange(0, 99), func(i int) string { return fmt.Sprint("c", i) })
+	use := rapid.OneOf(rapid.Just((*Use)(nil)), rapid.Map(rapid.Int64Range(1, 9), func(n int64) *Use { return &Use{Everywhere: Row{n}} }))
+	check := func(t *rapid.T, want map[string]*Use, u Uses) {
+		if diff := cmp.Diff(want, maps.Collect(u.All)); diff != "" || u.Len() != len(want) {
+			t.Fatalf("%d consumers, want %d: %s", u.Len(), len(want), diff)
+		}
+		for i := range 100 {
+			if id := fmt.Sprint("c", i); u.Of(id) != want[id] {
+				t.Fatalf("%s uses %v, want %v", id, u.Of(id), want[id])
+			}
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		var u Uses
+		want := map[string]*Use{}
+		for range rapid.IntRange(1, 20).Draw(t, "changes") {
+			news := rapid.MapOfN(id, use, 1, 30).Draw(t, "news")
+			was, wanted := u, maps.Clone(want)
+			u = u.with(maps.Clone(news))
+			maps.Copy(want, news)
+			maps.DeleteFunc(want, func(_ string, use *Use) bool { return use == nil })
+			check(t, want, u)
+			check(t, wanted, was)
+		}
+	})
+}

@@ -1,0 +1,168 @@
+package offer
+
+import "slices"
+
+// arrangement is a lineup that is being made.
+type arrangement struct {
+	*evaluation
+	lineup  *lineup
+	rulings *rulings
+	byKey   map[groupKey]int32
+	shadows map[shadow]struct{}
+	ruled   map[*ruling]struct{}
+}
+
+// arrange makes a lineup of the known consumers and of those that prev had entries of, and finds what prev has of each group.
+func (e *evaluation) arrange() *lineup {
+	known, prev := everybody(&e.in, e.rules), e.prev
+	a := &arrangement{
+		evaluation: e, rulings: newRulings(e.rules, prev.lineup),
+		lineup: &lineup{
+			rules: e.rules, described: e.in.Consumers, consumers: make([]Consumer, 0, len(known)), groupOf: make([]int32, 0, len(known)),
+			granting: e.granting, withGrants: make([]int, len(e.granting)), withPods: e.in.View.Used.Len(),
+		},
+		byKey: map[groupKey]int32{}, shadows: map[shadow]struct{}{}, ruled: map[*ruling]struct{}{},
+	}
+	l := a.lineup
+	for k, class := range e.granting {
+		l.withGrants[k] = len(e.in.Grants[class])
+	}
+	if prev.lineup != nil {
+		likely := len(prev.lineup.groups) + 16
+		l.groups, e.old, e.was = make([]group, 0, likely), make([]*Entry, 0, likely), make([]*outcome, 0, likely)
+	}
+	at, before := 0, prev.Entries
+	for _, c := range known {
+		for ; at < before.Len() && before.consumers[at].ID < c.ID; at++ {
+			a.depart(at)
+		}
+		r := a.rulings.of(c)
+		a.shade(r)
+		if at < before.Len() && before.consumers[at].ID == c.ID {
+			a.place(c, r, before.list[at], a.found(at))
+			at++
+		} else {
+			// Until now it could read what anyone is offered.
+			a.place(c, r, prev.Anyone, nil)
+		}
+	}
+	for ; at < before.Len(); at++ {
+		a.depart(at)
+	}
+	slices.SortStableFunc(l.departed, func(a, b int) int { return rankOf(l.consumers[a]) - rankOf(l.consumers[b]) })
+	a.nameShadows()
+	l.anyone, l.bySort = a.rulings.of(Consumer{}), a.rulings.bySort
+	return l
+}
+
+// rankOf puts strangers after all others.
+func rankOf(c Consumer) int {
+	if c.Stranger {
+		return 1
+	}
+	return 0
+}
+
+// place puts a consumer into its group, with the entry and the outcome that it had, if any.
+func (a *arrangement) place(c Consumer, r *ruling, old *Entry, was *outcome) {
+	l := a.lineup
+	l.consumers = append(l.consumers, c)
+	holds := a.holds(c.ID)
+	key := groupKey{r, old}
+	if !holds {
+		if at, known := a.byKey[key]; known {
+			l.groupOf = append(l.groupOf, at)
+			return
+		}
+		a.byKey[key] = int32(len(l.groups))
+	}
+	g := group{ruling: r, holds: holds}
+	if holds {
+		g.holder = c.ID
+	}
+	if was != nil && (was.ruling != r || was.holding.none() == holds) {
+		was = nil
+	}
+	l.groupOf = append(l.groupOf, int32(len(l.groups)))
+	l.groups, a.old, a.was = append(l.groups, g), append(a.old, old), append(a.was, was)
+}
+
+// depart places one of whom prev had an entry, and that nothing makes known any more.
+func (a *arrangement) depart(at int) {
+	c := a.prev.Entries.consumers[at]
+	c = Consumer{ID: c.ID, Stranger: c.Stranger}
+	a.lineup.departed = append(a.lineup.departed, len(a.lineup.consumers))
+	a.place(c, a.rulings.of(c), a.prev.Entries.list[at], a.found(at))
+}
+
+// found is what prev found of the consumer in a place. It is of use only where rulings are those of prev.
+func (a *arrangement) found(at int) *outcome {
+	if a.rulings.before == nil {
+		return nil
+	}
+	return a.prev.outcomes[a.prev.lineup.groupOf[at]]
+}
+
+// shade notes the policies in the shadow of others for somebody who is known.
+func (a *arrangement) shade(r *ruling) {
+	if _, seen := a.ruled[r]; seen {
+		return
+	}
+	a.ruled[r] = struct{}{}
+	for _, s := range r.shadows {
+		a.shadows[s] = struct{}{}
+	}
+}
+
+func (a *arrangement) nameShadows() {
+	a.lineup.shadowedBy = make([][]string, len(a.rules.ordered))
+	for s := range a.shadows {
+		a.lineup.shadowedBy[s.policy] = append(a.lineup.shadowedBy[s.policy], a.rules.ordered[s.by].Name)
+	}
+	for _, names := range a.lineup.shadowedBy {
+		slices.Sort(names)
+	}
+}
+
+// everybody returns the consumers that are known in any way, sorted by ID: described by an object, named by a policy, with pods or
+// grants, or asked about.
+func everybody(in *Input, r *rules) []Consumer {
+	described := in.Consumers
+	if !slices.IsSortedFunc(described, byID) {
+		described = slices.Clone(described)
+		slices.SortFunc(described, byID)
+	}
+	// others are to be added, or are no strangers after all.
+	others := map[string]struct{}{}
+	name := func(id string) {
+		i, found := slices.BinarySearchFunc(described, Consumer{ID: id}, byID)
+		if !found || described[i].Stranger {
+			others[id] = struct{}{}
+		}
+	}
+	for id := range r.named {
+		name(id)
+	}
+	for id := range in.View.Used.All {
+		name(id)
+	}
+	for _, grants := range in.Grants {
+		for id := range grants {
+			name(id)
+		}
+	}
+	if len(others) == 0 {
+		return described
+	}
+	all := make([]Consumer, 0, len(described)+len(others))
+	for _, c := range described {
+		if _, twice := others[c.ID]; !twice {
+			all = append(all, c)
+		}
+	}
+	for id := range others {
+		all = append(all, Consumer{ID: id})
+	}
+	slices.SortFunc(all, byID)
+	return all
+}
