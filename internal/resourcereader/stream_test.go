@@ -51,7 +51,7 @@ func TestAStreamThatComesEarlyIsHeldOpenUntilThereAreOffers(t *testing.T) {
 		first <- err
 	}()
 	// A read on the same connection that comes to its end tells that the stream has arrived.
-	short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	short, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err = read(short, c, "rome")
 	wantCode(t, err, codes.Unavailable)
