@@ -39,8 +39,8 @@ func (i *interceptor) unary(ctx context.Context, in any, info *grpc.UnaryServerI
 	return handle(ctx, in)
 }
 
-// stream ends streams of every service with the server. One that comes after that is held open instead: ending it as well
-// would make Liqo open the next one at once.
+// stream ends streams of other services with the server; ours see to that themselves, since a context of its own would be a tenth of what a
+// stream that waits needs. One that comes after that is held open instead: ending it as well would make Liqo open the next one at once.
 func (i *interceptor) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
 	m := i.methods[info.FullMethod]
 	m.started.Inc()
@@ -54,9 +54,12 @@ func (i *interceptor) stream(srv any, stream grpc.ServerStream, info *grpc.Strea
 		<-stream.Context().Done()
 		return status.Error(codes.Unavailable, errShutdown.Error())
 	}
-	ctx, done := mortal(stream.Context(), i.life)
-	defer done()
-	return handle(srv, &countedStream{stream, ctx, m})
+	if _, ours := srv.(*service); !ours {
+		ctx, done := mortal(stream.Context(), i.life)
+		defer done()
+		stream = &endingStream{stream, ctx}
+	}
+	return handle(srv, &countedStream{stream, m})
 }
 
 // recovered turns a panic of a handler into the status Internal, a log line and a count.
@@ -66,14 +69,19 @@ func (i *interceptor) recovered(p any) error {
 	return status.Error(codes.Internal, "the server made a mistake; its log says which")
 }
 
-// countedStream counts the messages of a stream, whose context ends with the server.
-type countedStream struct {
+// endingStream is a stream whose context ends with the server.
+type endingStream struct {
 	grpc.ServerStream
-	ctx    context.Context
-	method *method
+	ctx context.Context
 }
 
-func (s *countedStream) Context() context.Context { return s.ctx }
+func (s *endingStream) Context() context.Context { return s.ctx }
+
+// countedStream counts the messages of a stream.
+type countedStream struct {
+	grpc.ServerStream
+	method *method
+}
 
 func (s *countedStream) SendMsg(m any) error {
 	err := s.ServerStream.SendMsg(m)

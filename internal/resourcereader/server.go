@@ -200,6 +200,12 @@ func (s *Server) setHealth(to healthv1.HealthCheckResponse_ServingStatus) {
 	s.health.SetServingStatus(serviceName, to)
 }
 
+// endStreams ends those that are open: first life, so that none is opened in between that lasts.
+func (s *Server) endStreams() {
+	s.end(errShutdown)
+	s.options.Table.CloseSubscriptions()
+}
+
 func (s *Server) shutdown(servers []*grpc.Server) {
 	s.options.Logger.Info("stopping gRPC", "grace", s.options.ShutdownTimeout.String())
 	s.health.Shutdown()
@@ -212,7 +218,7 @@ func (s *Server) shutdown(servers []*grpc.Server) {
 		stopping.Wait()
 		close(stopped)
 	}()
-	streams := time.AfterFunc(goAwayLead, func() { s.end(errShutdown) })
+	streams := time.AfterFunc(goAwayLead, s.endStreams)
 	defer streams.Stop()
 	grace := time.NewTimer(s.options.ShutdownTimeout)
 	defer grace.Stop()

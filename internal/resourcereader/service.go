@@ -3,6 +3,7 @@ package resourcereader
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 	"unicode"
 
@@ -26,6 +27,14 @@ type service struct {
 	maxWait time.Duration
 	// life ends when the server shuts down.
 	life context.Context
+	// notice is the notification that was sent last: when an offer changes, all streams send the same one.
+	notice atomic.Pointer[notice]
+}
+
+// notice is a notification of a consumer, encoded.
+type notice struct {
+	id      string
+	message []byte
 }
 
 // serviceDesc is made by hand, since the generated ones insist on messages: here an answer is sent as the bytes it was encoded to
@@ -143,18 +152,32 @@ func (s *service) subscribe(stream grpc.ServerStream) error {
 	case <-s.table.Ready():
 	case <-ctx.Done():
 		return ended(context.Cause(ctx))
+	case <-s.life.Done():
+		return ended(errShutdown)
 	}
 	subscription := s.table.Subscribe()
 	defer subscription.Close()
+	if s.life.Err() != nil {
+		return ended(errShutdown) // the subscriptions that there were are closed already
+	}
 	for {
 		id, err := subscription.Next(ctx)
 		if err != nil {
 			return ended(err)
 		}
-		if err := stream.SendMsg(&wire.ClusterIdentity{ClusterID: id}); err != nil {
+		if err := stream.SendMsg(&encoded{message: s.noticeOf(id)}); err != nil {
 			return err
 		}
 	}
+}
+
+func (s *service) noticeOf(id string) []byte {
+	n := s.notice.Load()
+	if n == nil || n.id != id {
+		n = &notice{id: id, message: encode(&wire.ClusterIdentity{ClusterID: id})}
+		s.notice.Store(n)
+	}
+	return n.message
 }
 
 // checkID refuses what cannot be the ID of a cluster: a UUID up to Liqo v0.10, a DNS-1123 label from v1.0. It is no stricter than it has to be,
@@ -180,7 +203,7 @@ var errShutdown = errors.New("the server is shutting down")
 // ended is the status of a call that ended without an answer because of err.
 func ended(err error) error {
 	switch {
-	case errors.Is(err, errShutdown):
+	case errors.Is(err, errShutdown), errors.Is(err, table.ErrClosed):
 		return status.Error(codes.Unavailable, errShutdown.Error())
 	case errors.Is(err, context.Canceled):
 		return status.Error(codes.Canceled, err.Error())
