@@ -66,6 +66,7 @@ type part struct {
 
 var parts = []part{
 	{"reads", measureReads},
+	{"streams", measureStreams},
 	{"evaluate", measureEvaluate},
 	{"grants", measureGrants},
 	{"events", measureEvents},
