@@ -118,7 +118,7 @@ func exactAmount(name string, q resource.Quantity) (v int64, exact bool) {
 	if back := capacity.Quantity(name, v); v >= 0 && back.Cmp(q) == 0 {
 		return v, true
 	}
-	return amount(name, q, up), false
+	return capacity.AmountOf(name, q, capacity.Up), false
 }
 
 func (a *answer) readClasses(value any, key string) []namedClass {

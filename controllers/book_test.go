@@ -28,7 +28,7 @@ func holding(g given) func(*authv1beta1.ResourceSlice) {
 		s.Status.Conditions = append(s.Status.Conditions, authv1beta1.ResourceSliceCondition{
 			Type: "Resources", Status: authv1beta1.ResourceSliceConditionStatus(g.verdict), Reason: g.reason, Message: g.message,
 		})
-		s.Status.Resources = quantities(g.resources)
+		s.Status.Resources = capacity.Quantities(g.resources)
 	}
 }
 

@@ -1,65 +1,29 @@
 package controllers
 
 import (
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/controllers/corewatch"
+	"proffer.dev/proffer/controllers/corewatch/coretest"
 )
 
-// list builds a resource list of pairs of names and quantities.
-func list(pairs ...string) corev1.ResourceList {
-	out := corev1.ResourceList{}
-	for i := 0; i < len(pairs); i += 2 {
-		out[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
-	}
-	return out
-}
+var (
+	list      = coretest.List
+	aNode     = coretest.Node
+	nodeLabel = coretest.NodeLabel
+	aPod      = coretest.Pod
+	podLabel  = coretest.PodLabel
+	phase     = coretest.Phase
+)
 
-// aNode is a node that is ready.
-func aNode(name string, allocatable corev1.ResourceList, with ...func(*corev1.Node)) *corev1.Node {
-	n := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}},
-		Status: corev1.NodeStatus{
-			Allocatable: allocatable,
-			Capacity:    allocatable,
-			Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
-		},
-	}
-	for _, f := range with {
-		f(n)
-	}
-	return n
-}
-
-func nodeLabel(key, value string) func(*corev1.Node) {
-	return func(n *corev1.Node) { n.Labels[key] = value }
-}
-
-// aPod is a pod of one container, bound to a node.
-func aPod(name, node string, requests corev1.ResourceList, with ...func(*corev1.Pod)) *corev1.Pod {
-	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault, UID: types.UID("uid-of-" + name), Labels: map[string]string{}},
-		Spec: corev1.PodSpec{
-			NodeName:   node,
-			Containers: []corev1.Container{{Name: "main", Image: "image", Resources: corev1.ResourceRequirements{Requests: requests}}},
-		},
-	}
-	for _, f := range with {
-		f(p)
-	}
-	return p
-}
-
-func podLabel(key, value string) func(*corev1.Pod) {
-	return func(p *corev1.Pod) { p.Labels[key] = value }
-}
-
-func phase(phase corev1.PodPhase) func(*corev1.Pod) {
-	return func(p *corev1.Pod) { p.Status.Phase = phase }
-}
+const (
+	originLabel     = corewatch.OriginLabel
+	originLabelV0   = corewatch.OriginLabelV0
+	shadowPodLabel  = corewatch.ShadowPodLabel
+	nodeTypeLabel   = corewatch.NodeTypeLabel
+	nodeTypeVirtual = corewatch.NodeTypeVirtual
+)
 
 func quantitiesOf(pairs ...string) v1alpha1.Quantities {
 	out := v1alpha1.Quantities{}

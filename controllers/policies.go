@@ -135,7 +135,7 @@ func pastOf(object *v1alpha1.ResourcePolicy, parsed *offer.Policy) *offer.Past {
 		past.Reclaim = parsed.Reclaim
 	}
 	for _, o := range status.Offers {
-		past.Offers[o.ClusterID] = amounts(o.Offer, down)
+		past.Offers[o.ClusterID] = capacity.AmountsOf(o.Offer, capacity.Down)
 	}
 	return past
 }

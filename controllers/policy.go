@@ -260,12 +260,12 @@ func (p *policyParser) amounts(q v1alpha1.Quantities, path *field.Path) capacity
 		switch {
 		case amountOf.Sign() < 0:
 			p.invalid(at, amountOf.String(), "write 0 or more")
-		case !fits(name, amountOf) && name == capacity.CPU:
+		case !capacity.Fits(name, amountOf) && name == capacity.CPU:
 			p.invalid(at, amountOf.String(), fmt.Sprintf("write at most %d cores", int64(math.MaxInt64/1000)))
-		case !fits(name, amountOf):
+		case !capacity.Fits(name, amountOf):
 			p.invalid(at, amountOf.String(), fmt.Sprintf("write at most %d", int64(math.MaxInt64)))
-		case amount(name, amountOf, up) == amount(name, amountOf, down):
-			out[name] = amount(name, amountOf, up)
+		case capacity.AmountOf(name, amountOf, capacity.Up) == capacity.AmountOf(name, amountOf, capacity.Down):
+			out[name] = capacity.AmountOf(name, amountOf, capacity.Up)
 		case name == capacity.CPU:
 			p.invalid(at, amountOf.String(), "write whole thousandths of a core, such as 1 or 500m")
 		default:

@@ -10,20 +10,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/dynamic"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/controllers/corewatch"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/table"
 )
@@ -66,25 +63,9 @@ func NewScheme() *runtime.Scheme {
 	return scheme
 }
 
-// CacheOptions have the manager's cache hold no more than is needed: pods that are not bound, are finished or are shadows are not even sent.
+// CacheOptions have the manager's cache hold no more than is needed. Nodes and pods are not in it: see corewatch.
 func CacheOptions() cache.Options {
-	notShadow, err := labels.NewRequirement(shadowPodLabel, selection.NotEquals, []string{"true"})
-	utilruntime.Must(err)
-	return cache.Options{
-		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Node{}: {Transform: stripNode},
-			&corev1.Pod{}: {
-				Transform: stripPod,
-				Label:     labels.NewSelector().Add(*notShadow),
-				Field: fields.AndSelectors(
-					fields.OneTermNotEqualSelector("spec.nodeName", ""),
-					fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
-					fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)),
-				),
-			},
-		},
-	}
+	return cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
 }
 
 // Setup adds to the manager all that watches, evaluates and writes. The manager has to be made with NewScheme and CacheOptions. An
@@ -124,9 +105,15 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 	if err != nil {
 		return err
 	}
-	if evaluate.sources, err = watchObjects(mgr.GetCache(), opts, policies, statuses.batch.Wake); err != nil {
+	ofPolicies, err := watchPolicies(mgr.GetCache(), policies, opts.Batch.Wake, statuses.batch.Wake)
+	if err != nil {
 		return err
 	}
+	core, err := corewatch.New(mgr.GetConfig(), mgr.GetHTTPClient(), opts.Ledger, opts.Batch.Wake, log.WithName("core"))
+	if err != nil {
+		return err
+	}
+	evaluate.sources = append(core.Sources(), ofPolicies)
 	watches := slices.Concat(peers.watches, sources.watches)
 	for _, w := range watches {
 		evaluate.sources = append(evaluate.sources, w)
@@ -138,56 +125,32 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 			}
 		}
 	}
-	return errors.Join(mgr.Add(watches), mgr.Add(evaluate), mgr.Add(leader))
+	return errors.Join(mgr.Add(core), mgr.Add(watches), mgr.Add(evaluate), mgr.Add(leader))
 }
 
-// watchObjects brings nodes, pods and policies to their accounts. Nothing in a handler waits for anything but a short lock.
-func watchObjects(informers cache.Informers, opts Options, policies *policies, checkStatus func()) ([]toolscache.DoneChecker, error) {
+// watchPolicies brings policies to their register. Nothing in a handler waits for anything but a short lock.
+func watchPolicies(informers cache.Informers, policies *policies, wake, checkStatus func()) (toolscache.DoneChecker, error) {
 	wakeIf := func(changed bool) {
 		if changed {
-			opts.Batch.Wake()
+			wake()
 		}
 	}
-	handlers := []struct {
-		object  client.Object
-		handler toolscache.ResourceEventHandler
-	}{
-		{&corev1.Node{}, handle(
-			func(n *corev1.Node) { wakeIf(opts.Ledger.SetNode(parseNode(n))) },
-			func(n *corev1.Node) { wakeIf(opts.Ledger.DeleteNode(n.Name)) },
-		)},
-		{&corev1.Pod{}, handle(
-			func(p *corev1.Pod) {
-				if pod, tracked := parsePod(p); tracked {
-					wakeIf(opts.Ledger.SetPod(pod))
-				} else {
-					wakeIf(opts.Ledger.DeletePod(pod.Key))
-				}
-			},
-			func(p *corev1.Pod) { wakeIf(opts.Ledger.DeletePod(podKey(p))) },
-		)},
-		{&v1alpha1.ResourcePolicy{}, handle(
-			func(p *v1alpha1.ResourcePolicy) {
-				wakeIf(policies.set(p))
-				checkStatus() // Somebody else may have written it.
-			},
-			func(p *v1alpha1.ResourcePolicy) { wakeIf(policies.remove(p)) },
-		)},
+	informer, err := informers.GetInformer(context.Background(), &v1alpha1.ResourcePolicy{}, cache.BlockUntilSynced(false))
+	if meta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("install the CRD first, with kubectl apply -k config/crd: %w", err)
 	}
-	var synced []toolscache.DoneChecker
-	for _, h := range handlers {
-		informer, err := informers.GetInformer(context.Background(), h.object, cache.BlockUntilSynced(false))
-		if meta.IsNoMatchError(err) {
-			return nil, fmt.Errorf("install the CRD first, with kubectl apply -k config/crd: %w", err)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("watching %T: %w", h.object, err)
-		}
-		registration, err := informer.AddEventHandler(h.handler)
-		if err != nil {
-			return nil, fmt.Errorf("watching %T: %w", h.object, err)
-		}
-		synced = append(synced, registration.HasSyncedChecker())
+	if err != nil {
+		return nil, fmt.Errorf("watching policies: %w", err)
 	}
-	return synced, nil
+	registration, err := informer.AddEventHandler(handle(
+		func(p *v1alpha1.ResourcePolicy) {
+			wakeIf(policies.set(p))
+			checkStatus() // Somebody else may have written it.
+		},
+		func(p *v1alpha1.ResourcePolicy) { wakeIf(policies.remove(p)) },
+	))
+	if err != nil {
+		return nil, fmt.Errorf("watching policies: %w", err)
+	}
+	return registration.HasSyncedChecker(), nil
 }

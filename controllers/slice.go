@@ -138,7 +138,7 @@ func parseRequest(u *unstructured.Unstructured) (capacity.Amounts, []string) {
 		case q.Sign() < 0:
 			p.add("asks for %s %s: write 0 or more", text, shorten(name, maxShown))
 		default:
-			out[name] = amount(name, q, up)
+			out[name] = capacity.AmountOf(name, q, capacity.Up)
 		}
 	}
 	return out, p.list()

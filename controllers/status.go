@@ -36,9 +36,9 @@ func statusOf(p policy, report *offer.Report, granted grantsOf, before v1alpha1.
 	s.Consumers = new(int32(report.Count))
 	if p.parsed.Nodes != nil {
 		s.Nodes = new(int32(report.Nodes))
-		s.Capacity = quantities(report.Capacity)
-		s.Committed = quantities(report.Committed)
-		s.Remaining = quantities(report.Remaining)
+		s.Capacity = capacity.Quantities(report.Capacity)
+		s.Committed = capacity.Quantities(report.Committed)
+		s.Remaining = capacity.Quantities(report.Remaining)
 	}
 	if p.parsed.Class != "" {
 		s.Slices = new(granted.slices)
@@ -46,7 +46,7 @@ func statusOf(p policy, report *offer.Report, granted grantsOf, before v1alpha1.
 	for _, c := range report.Consumers {
 		o := offerOf(c, slices.Contains(report.Zeroed, c.ID))
 		if held, ok := granted.consumers[c.ID]; ok {
-			o.Slices, o.Granted = held.slices, quantities(held.amounts)
+			o.Slices, o.Granted = held.slices, capacity.Quantities(held.amounts)
 		}
 		s.Offers = append(s.Offers, o)
 	}
@@ -68,7 +68,7 @@ func offerOf(c offer.ConsumerReport, zeroed bool) v1alpha1.ConsumerOffer {
 	for _, a := range c.Offer.Amounts {
 		amounts[a.Resource] = a.Value
 	}
-	out.Offer = quantities(amounts)
+	out.Offer = capacity.Quantities(amounts)
 	if c.Offer.Override >= 0 {
 		out.Override = new(int32(c.Offer.Override))
 	}

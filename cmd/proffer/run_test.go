@@ -7,8 +7,10 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/onsi/gomega"
@@ -122,5 +124,29 @@ func TestWhatCannotBeRunSaysWhy(t *testing.T) {
 	}
 	if err := run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "write --kubeconfig=FILE, or set KUBECONFIG") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestMemoryIsSavedOnlyUntilTheProcessIsReady(t *testing.T) {
+	before := debug.SetGCPercent(100)
+	defer debug.SetGCPercent(before)
+	for set, saving := range map[int]int{100: startGCPercent, 400: startGCPercent, 20: 20, -1: -1} {
+		debug.SetGCPercent(set)
+		synctest.Test(t, func(t *testing.T) {
+			ready, done := make(chan struct{}), make(chan struct{})
+			go func() {
+				defer close(done)
+				sparely(t.Context(), ready)
+			}()
+			synctest.Wait()
+			if got := debug.SetGCPercent(saving); got != saving {
+				t.Errorf("with GOGC=%d the heap grows by %d %% until the process is ready, want %d", set, got, saving)
+			}
+			close(ready)
+			<-done
+		})
+		if got := debug.SetGCPercent(set); got != set {
+			t.Errorf("with GOGC=%d the heap grows by %d %% from then on", set, got)
+		}
 	}
 }

@@ -64,9 +64,13 @@ func NewLedger() *Ledger {
 // SetNode tells the present state of a node, and reports whether anything in the account changed. The ledger keeps the
 // node's maps: the caller must not change them afterwards. Negative amounts count as 0.
 func (l *Ledger) SetNode(node Node) (changed bool) {
-	node.Taints = repelling(node.Taints)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.setNode(node)
+}
+
+func (l *Ledger) setNode(node Node) (changed bool) {
+	node.Taints = repelling(node.Taints)
 	a := l.account(node.Name)
 	if a.node != nil && sameNode(a.node, &node) {
 		return false
@@ -85,6 +89,10 @@ func (l *Ledger) SetNode(node Node) (changed bool) {
 func (l *Ledger) DeleteNode(name string) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.deleteNode(name)
+}
+
+func (l *Ledger) deleteNode(name string) (changed bool) {
 	a := l.nodes[name]
 	if a == nil || a.node == nil {
 		return false
@@ -98,6 +106,10 @@ func (l *Ledger) DeleteNode(name string) (changed bool) {
 func (l *Ledger) SetPod(pod Pod) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.setPod(pod)
+}
+
+func (l *Ledger) setPod(pod Pod) (changed bool) {
 	requests := l.podRow(pod.Requests)
 	now := entry{node: pod.Node, consumer: pod.Consumer, requests: requests}
 	if was, ok := l.pods[pod.Key]; ok {
@@ -115,6 +127,10 @@ func (l *Ledger) SetPod(pod Pod) (changed bool) {
 func (l *Ledger) DeletePod(key string) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.deletePod(key)
+}
+
+func (l *Ledger) deletePod(key string) (changed bool) {
 	was, ok := l.pods[key]
 	if !ok {
 		return false

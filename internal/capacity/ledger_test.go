@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/big"
 	"slices"
@@ -313,6 +314,31 @@ func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 				key := podKey.Draw(t, "key")
 				l.DeletePod(key)
 				delete(w.pods, key)
+			},
+			"some are all there are": func(t *rapid.T) {
+				drop := rapid.IntRange(0, 2)
+				for _, key := range slices.Sorted(maps.Keys(w.pods)) {
+					if drop.Draw(t, "drop pod") == 0 {
+						delete(w.pods, key)
+					}
+				}
+				for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
+					if drop.Draw(t, "drop node") == 0 {
+						delete(w.nodes, name)
+					}
+				}
+				pods, known := len(l.pods), 0
+				for _, a := range l.nodes {
+					if a.node != nil {
+						known++
+					}
+				}
+				if got, want := l.ReplacePods(maps.Values(w.pods)), pods != len(w.pods); got != want {
+					t.Fatalf("%d of %d pods: changed is %v", len(w.pods), pods, got)
+				}
+				if got, want := l.ReplaceNodes(maps.Values(w.nodes)), known != len(w.nodes); got != want {
+					t.Fatalf("%d of %d nodes: changed is %v", len(w.nodes), known, got)
+				}
 			},
 			"select others": func(t *rapid.T) {
 				others := rapid.Permutation(every).Draw(t, "selections")

@@ -1,11 +1,10 @@
-package controllers
+package corewatch
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"proffer.dev/proffer/internal/capacity"
 )
@@ -15,7 +14,7 @@ func TestWhichPodsCount(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		with     func(*corev1.Pod)
-		tracked  bool
+		counts   bool
 		consumer string
 	}{
 		{"running", phase(corev1.PodRunning), true, ""},
@@ -30,9 +29,9 @@ func TestWhichPodsCount(t *testing.T) {
 		{"a shadow", podLabel("liqo.io/shadowPod", "true"), false, ""},
 		{"explicitly no shadow", podLabel("liqo.io/shadowPod", "false"), true, ""},
 	} {
-		got, tracked := parsePod(aPod("p", "n", nil, tc.with))
-		if tracked != tc.tracked || got.Consumer != tc.consumer || got.Key != "uid-of-p" {
-			t.Errorf("%s: tracked %v, consumer %q, key %q", tc.name, tracked, got.Consumer, got.Key)
+		got, counts := placeOf(aPod("p", "n", nil, tc.with))
+		if counts != tc.counts || got.Consumer != tc.consumer || got.Key != "uid-of-p" {
+			t.Errorf("%s: counts %v, consumer %q, key %q", tc.name, counts, got.Consumer, got.Key)
 		}
 	}
 }
@@ -86,44 +85,8 @@ func TestRequestsAreWhatTheSchedulerCounts(t *testing.T) {
 		"nothing at all":                                  {},
 	}
 	for name, p := range podsOfEveryKind() {
-		got, tracked := parsePod(p)
-		if !tracked {
-			t.Errorf("%s: not tracked", name)
-		}
-		if diff := cmp.Diff(want[name], got.Requests); diff != "" {
+		if diff := cmp.Diff(want[name], requestsOf(p)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
-		}
-	}
-}
-
-func TestStrippingAPodLosesNothingThatCounts(t *testing.T) {
-	pods := podsOfEveryKind()
-	pods["a consumer's"] = aPod("p", "n", list("cpu", "1"), podLabel("offloading.liqo.io/origin", "rome"), podLabel("app", "web"))
-	pods["a finished one"] = aPod("p", "n", list("cpu", "1"), phase(corev1.PodSucceeded))
-	for name, p := range pods {
-		p.Annotations = map[string]string{"long": "text"}
-		p.Spec.Volumes = []corev1.Volume{{Name: "v"}}
-		p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "E"}}
-		want, wantTracked := parsePod(p.DeepCopy())
-		stripped, err := stripPod(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, tracked := parsePod(stripped.(*corev1.Pod))
-		if diff := cmp.Diff(want, got); diff != "" || tracked != wantTracked {
-			t.Errorf("%s: tracked %v, want %v; %s", name, tracked, wantTracked, diff)
-		}
-		if p.Annotations != nil || p.Spec.Volumes != nil || p.Spec.Containers[0].Env != nil || p.Spec.Containers[0].Image != "" || p.Labels["app"] != "" {
-			t.Errorf("%s: kept what nothing reads", name)
-		}
-	}
-}
-
-func TestStrippingLeavesOtherObjectsAlone(t *testing.T) {
-	var other runtime.Object = &corev1.ConfigMap{}
-	for _, strip := range []func(any) (any, error){stripPod, stripNode} {
-		if got, err := strip(other); got != other || err != nil {
-			t.Errorf("got %v, %v", got, err)
 		}
 	}
 }

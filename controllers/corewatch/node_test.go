@@ -1,9 +1,8 @@
-package controllers
+package corewatch
 
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -39,28 +38,6 @@ func TestWhichNodesAreUsable(t *testing.T) {
 func TestANodeWithoutAllocatableHasNothing(t *testing.T) {
 	if got := parseNode(aNode("n", nil)); len(got.Allocatable) != 0 {
 		t.Errorf("allocatable: %v", got.Allocatable)
-	}
-}
-
-func TestStrippingANodeLosesNothingThatCounts(t *testing.T) {
-	n := aNode("n", list("cpu", "3500m", "memory", "8Gi", "nvidia.com/gpu", "2"), nodeLabel("zone", "a"), func(n *corev1.Node) {
-		n.Annotations = map[string]string{"long": "text"}
-		n.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
-		n.Spec.Taints = []corev1.Taint{{Key: "k", Value: "v", Effect: corev1.TaintEffectNoSchedule}}
-		n.Spec.PodCIDR = "10.0.0.0/24"
-		n.Status.Images = []corev1.ContainerImage{{Names: []string{"image"}}}
-		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse})
-	})
-	want := parseNode(n.DeepCopy())
-	stripped, err := stripNode(n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, parseNode(stripped.(*corev1.Node))); diff != "" {
-		t.Error(diff)
-	}
-	if n.Annotations != nil || n.ManagedFields != nil || n.Status.Images != nil || n.Spec.PodCIDR != "" || len(n.Status.Conditions) != 1 {
-		t.Errorf("kept what nothing reads: %+v", n)
 	}
 }
 

@@ -1,0 +1,90 @@
+package corewatch
+
+import (
+	"bytes"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// protobufMagic begins what Kubernetes encodes with protobuf, see k8s.io/apimachinery/pkg/runtime/serializer/protobuf.
+var protobufMagic = []byte("k8s\x00")
+
+// codecs are those of apimachinery, but for what a stream holds in protobuf: pods and nodes are decoded where they lie, while apimachinery copies
+// each twice before. All other objects, and all other formats, are left to it.
+type codecs struct{ runtime.NegotiatedSerializer }
+
+// SupportedMediaTypes implements runtime.NegotiatedSerializer.
+func (c codecs) SupportedMediaTypes() []runtime.SerializerInfo {
+	var all []runtime.SerializerInfo
+	for _, info := range c.NegotiatedSerializer.SupportedMediaTypes() {
+		if info.MediaType == runtime.ContentTypeProtobuf {
+			info.Serializer = objectCodec{info.Serializer}
+			stream := *info.StreamSerializer
+			stream.Serializer = eventCodec{stream.Serializer}
+			info.StreamSerializer = &stream
+		}
+		all = append(all, info)
+	}
+	return all
+}
+
+// objectCodec decodes an object in its envelope, a runtime.Unknown.
+type objectCodec struct{ runtime.Serializer }
+
+// Decode implements runtime.Decoder.
+func (c objectCodec) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	if envelope, ok := bytes.CutPrefix(data, protobufMagic); ok && into == nil {
+		is, raw := bytesField(envelope, 1), bytesField(envelope, 2)
+		if string(bytesField(is, 1)) == "v1" {
+			switch string(bytesField(is, 2)) {
+			case podKind.Kind:
+				p := new(pod)
+				return p, &podKind, p.Unmarshal(raw)
+			case nodeKind.Kind:
+				n := new(node)
+				return n, &nodeKind, n.Unmarshal(raw)
+			}
+		}
+	}
+	return c.Serializer.Decode(data, defaults, into)
+}
+
+// eventCodec decodes an event of a watch. Its object stays where it lies, and so has to be decoded before the next event is read, which is
+// what client-go does.
+type eventCodec struct{ runtime.Serializer }
+
+// Decode implements runtime.Decoder.
+func (c eventCodec) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	event, ok := into.(*metav1.WatchEvent)
+	if !ok {
+		return c.Serializer.Decode(data, defaults, into)
+	}
+	kind, object := bytesField(data, 1), bytesField(data, 2)
+	if kind == nil || object == nil {
+		return c.Serializer.Decode(data, defaults, into) // which says what is wrong
+	}
+	*event = metav1.WatchEvent{Type: string(kind), Object: runtime.RawExtension{Raw: bytesField(object, 1)}}
+	return event, defaults, nil
+}
+
+// bytesField returns where the last field of the number lies in a message, nil if there is none or the message is broken.
+func bytesField(message []byte, number protowire.Number) (value []byte) {
+	for len(message) > 0 {
+		n, kind, tag := protowire.ConsumeTag(message)
+		if tag < 0 {
+			return nil
+		}
+		length := protowire.ConsumeFieldValue(n, kind, message[tag:])
+		if length < 0 {
+			return nil
+		}
+		if n == number && kind == protowire.BytesType {
+			value, _ = protowire.ConsumeBytes(message[tag:])
+		}
+		message = message[tag+length:]
+	}
+	return value
+}

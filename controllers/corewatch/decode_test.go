@@ -1,0 +1,226 @@
+package corewatch
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/randfill"
+
+	"proffer.dev/proffer/internal/capacity"
+)
+
+// everything that matters of an object is compared; the ledger does not look at when a taint was added.
+var everything = cmp.Options{
+	cmp.AllowUnexported(pod{}, node{}, identity{}), cmpopts.EquateEmpty(), cmpopts.IgnoreFields(corev1.Taint{}, "TimeAdded"),
+}
+
+// checkPod compares what is decoded of a pod with what is parsed of all of it.
+func checkPod(t *testing.T, full *corev1.Pod) {
+	t.Helper()
+	var want, fromProtobuf, fromJSON pod
+	data, err := full.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all corev1.Pod
+	if err := all.Unmarshal(data); err != nil {
+		t.Fatal(err)
+	}
+	want.take(&all)
+	if err := fromProtobuf.Unmarshal(data); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, fromProtobuf, everything); diff != "" {
+		t.Errorf("from protobuf (-want +got):\n%s", diff)
+	}
+	if data, err = json.Marshal(full); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, &fromJSON); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, fromJSON, everything); diff != "" {
+		t.Errorf("from JSON (-want +got):\n%s", diff)
+	}
+}
+
+func checkNode(t *testing.T, full *corev1.Node) {
+	t.Helper()
+	var want, fromProtobuf, fromJSON node
+	data, err := full.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all corev1.Node
+	if err := all.Unmarshal(data); err != nil {
+		t.Fatal(err)
+	}
+	want.take(&all)
+	if err := fromProtobuf.Unmarshal(data); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, fromProtobuf, everything); diff != "" {
+		t.Errorf("from protobuf (-want +got):\n%s", diff)
+	}
+	if data, err = json.Marshal(full); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, &fromJSON); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, fromJSON, everything); diff != "" {
+		t.Errorf("from JSON (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatIsNotDecodedOfAPodDoesNotCount(t *testing.T) {
+	pods := podsOfEveryKind()
+	pods["a consumer's"] = aPod("p", "n", list("cpu", "1"), podLabel(OriginLabel, "rome"), podLabel("app", "web"))
+	pods["a consumer's of old"] = aPod("p", "n", list("cpu", "1"), podLabel(OriginLabelV0, "rome"))
+	pods["a shadow"] = aPod("p", "n", list("cpu", "1"), podLabel(ShadowPodLabel, "true"))
+	pods["a finished one"] = aPod("p", "n", list("cpu", "1"), phase(corev1.PodSucceeded))
+	pods["one of nothing"] = &corev1.Pod{}
+	for name, p := range pods {
+		t.Run(name, func(t *testing.T) { checkPod(t, p) })
+	}
+}
+
+// What the API server may ever send: each field that there is, filled at random.
+func TestWhateverThereIsInAnObject(t *testing.T) {
+	seed := rand.Int64()
+	t.Logf("seed %d", seed)
+	fill := randfill.NewWithSeed(seed).NilChance(0.3).NumElements(0, 3).Funcs(
+		func(q *resource.Quantity, c randfill.Continue) {
+			*q = *resource.NewMilliQuantity(c.Int63n(1<<40), resource.DecimalSI)
+			_ = q.String() // as one that was read
+		},
+		func(t *metav1.Time, c randfill.Continue) { *t = metav1.Unix(c.Int63n(1<<31), 0) },
+		func(t *metav1.MicroTime, c randfill.Continue) { *t = metav1.MicroTime(metav1.Unix(c.Int63n(1<<31), 0)) },
+		func(*metav1.FieldsV1, randfill.Continue) {},
+		func(s *string, c randfill.Continue) { *s = words[c.Intn(len(words))] },
+		func(l *corev1.ResourceList, c randfill.Continue) {
+			*l = corev1.ResourceList{}
+			for range c.Intn(4) {
+				var q resource.Quantity
+				c.Fill(&q)
+				(*l)[corev1.ResourceName(resources[c.Intn(len(resources))])] = q
+			}
+		},
+	)
+	for range 60 {
+		var p corev1.Pod
+		fill.Fill(&p)
+		checkPod(t, &p)
+		var n corev1.Node
+		fill.Fill(&n)
+		checkNode(t, &n)
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+var (
+	resources = []string{"cpu", "memory", "pods", "ephemeral-storage", "hugepages-2Mi", "nvidia.com/gpu"}
+	// words are those that something depends on, and others.
+	words = []string{
+		"", "a", "b", "c", OriginLabel, OriginLabelV0, ShadowPodLabel, "true", "rome", NodeTypeLabel, NodeTypeVirtual, "Ready", "True", "False", "Running",
+		"Succeeded", "Failed", "PodResizePending", "Infeasible", "Deferred", "Always", "NoSchedule", "NoExecute", metav1.InitialEventsAnnotationKey,
+		strings.Repeat("long", 100),
+	}
+)
+
+func TestWhatIsNoObjectIsRefused(t *testing.T) {
+	data, err := aPod("p", "n", list("cpu", "1"), podLabel(OriginLabel, "rome")).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := 1; cut < len(data); cut++ {
+		// Some of the ends are those of a field.
+		var p pod
+		if err := p.Unmarshal(data[:cut]); err == nil && p.counts && p.Requests["cpu"] == 1000 && p.Consumer == "" {
+			t.Errorf("a pod cut off after %d of %d bytes is taken for one without its labels", cut, len(data))
+		}
+	}
+	for name, data := range map[string][]byte{
+		"a field that goes on beyond the end": {0x0a, 0x7f, 0x01},
+		"a tag that does not end":             {0xff},
+		"no number":                           {0x02, 0x01, 0x01},
+		"a group that is never closed":        {0x0b},
+		"a name that is a number":             {0x0a, 0x02, 0x08, 0x01},
+		"labels that are no map":              {0x0a, 0x04, 0x5a, 0x02, 0x0a, 0x05},
+	} {
+		if err := new(pod).Unmarshal(data); err == nil {
+			t.Errorf("%s is taken for a pod", name)
+		}
+		if err := new(node).Unmarshal(data); err == nil {
+			t.Errorf("%s is taken for a node", name)
+		}
+	}
+	if err := json.Unmarshal([]byte(`{"spec": 1}`), new(pod)); err == nil {
+		t.Error("a pod whose spec is a number is taken")
+	}
+	if err := json.Unmarshal([]byte(`{"spec": 1}`), new(node)); err == nil {
+		t.Error("a node whose spec is a number is taken")
+	}
+}
+
+func TestALastInitialBookmarkIsKnown(t *testing.T) {
+	bookmark := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true", "a": "b"}}}
+	data, err := bookmark.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p pod
+	if err := p.Unmarshal(data); err != nil {
+		t.Fatal(err)
+	}
+	m := p.GetObjectMeta()
+	if diff := cmp.Diff(map[string]string{metav1.InitialEventsAnnotationKey: "true"}, m.GetAnnotations()); diff != "" || m.GetResourceVersion() != "7" {
+		t.Errorf("resource version %s; %s", m.GetResourceVersion(), diff)
+	}
+}
+
+func TestWhatIsRememberedIsBounded(t *testing.T) {
+	c := &requestCache{byKept: map[string]capacity.Amounts{}}
+	ask := func(p *corev1.Pod) capacity.Amounts {
+		t.Helper()
+		data, err := p.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		requests, err := c.requests(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return requests
+	}
+	for i := range 3 * maxRequests {
+		if got := ask(aPod("p", "n", list("cpu", strconv.Itoa(i))))["cpu"]; got != int64(1000*i) {
+			t.Fatalf("pod %d requests %d", i, got)
+		}
+		if len(c.byKept) > maxRequests {
+			t.Fatalf("%d requests are remembered after %d pods", len(c.byKept), i+1)
+		}
+	}
+	before := len(c.byKept)
+	ask(aPod("other", "m", list("cpu", strconv.Itoa(3*maxRequests-1)), podLabel("app", "web")))
+	if len(c.byKept) != before {
+		t.Error("a pod that requests the same is another entry")
+	}
+	large := aPod("large", "n", list("cpu", "1"))
+	for i := range 1000 {
+		large.Spec.Containers = append(large.Spec.Containers, corev1.Container{Name: strconv.Itoa(i), Resources: corev1.ResourceRequirements{Requests: list("cpu", "1")}})
+	}
+	if got := ask(large)["cpu"]; got != 1001*1000 || len(c.byKept) != before {
+		t.Errorf("a pod of 1001 containers requests %d, and %d requests are remembered where there were %d", got, len(c.byKept), before)
+	}
+}

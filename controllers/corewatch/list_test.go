@@ -1,0 +1,108 @@
+package corewatch
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// asSent is a list as the API server encodes it.
+func asSent(t *testing.T, l *corev1.PodList) []byte {
+	t.Helper()
+	l.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}
+	var out bytes.Buffer
+	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(l, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func aList() *corev1.PodList {
+	l := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "12", Continue: "more"}}
+	for _, name := range []string{"a", "b", "c"} {
+		l.Items = append(l.Items, *aPod(name, "n", list("cpu", "1"), podLabel(OriginLabel, "rome"), podLabel("note", strings.Repeat("x", 300))))
+	}
+	return l
+}
+
+func keys(l *objectList[*pod]) []string {
+	var all []string
+	for _, p := range l.Items {
+		all = append(all, p.Key+" of "+p.Consumer)
+	}
+	return all
+}
+
+func TestAListIsReadAsItArrives(t *testing.T) {
+	full := aList()
+	inJSON, err := json.Marshal(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, in := range map[string]io.Reader{
+		"at once":      bytes.NewReader(asSent(t, full)),
+		"byte by byte": iotest.OneByteReader(bytes.NewReader(asSent(t, full))),
+		"as JSON":      bytes.NewReader(inJSON),
+	} {
+		got, err := readList[pod](in)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff([]string{"uid-of-a of rome", "uid-of-b of rome", "uid-of-c of rome"}, keys(got)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		if got.ResourceVersion != "12" || got.Continue != "more" {
+			t.Errorf("%s: resource version %q, continued with %q", name, got.ResourceVersion, got.Continue)
+		}
+	}
+	empty, err := readList[pod](bytes.NewReader(asSent(t, &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "3"}})))
+	if err != nil || len(empty.Items) > 0 || empty.ResourceVersion != "3" {
+		t.Errorf("an empty list: %+v, %v", empty, err)
+	}
+}
+
+// A list that is short must never be taken for all there is: the pods that it lacks would be taken for gone.
+func TestAListThatIsCutOffIsNoList(t *testing.T) {
+	data := asSent(t, aList())
+	for cut := range data {
+		// What may come after the list itself says nothing.
+		if l, err := readList[pod](bytes.NewReader(data[:cut])); err == nil && len(l.Items) != 3 {
+			t.Fatalf("after %d of %d bytes: %d items are taken for a list", cut, len(data), len(l.Items))
+		}
+	}
+	broken := errors.New("the line is cut")
+	for cut := range data {
+		in := io.MultiReader(bytes.NewReader(data[:cut]), iotest.ErrReader(broken))
+		if _, err := readList[pod](in); !errors.Is(err, broken) {
+			t.Fatalf("after %d of %d bytes: %v", cut, len(data), err)
+		}
+	}
+}
+
+func TestWhatIsNoListIsRefused(t *testing.T) {
+	for name, in := range map[string]string{
+		"nothing":                          "",
+		"text":                             "upstream connect error",
+		"JSON of another shape":            `{"items": 1}`,
+		"a number instead of a list":       "k8s\x00\x10\x01",
+		"an object larger than any":        "k8s\x00\x12\x90\x80\x80\x80\x01\x12\x80\x80\x80\x80\x01",
+		"an item that is none":             "k8s\x00\x12\x04\x12\x02\x0a\x05",
+		"metadata that are none":           "k8s\x00\x12\x04\x0a\x02\x0a\x05",
+		"a length that goes beyond uint64": "k8s\x00\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+		"a length that is negative":        "k8s\x00\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+	} {
+		if l, err := readList[pod](strings.NewReader(in)); err == nil {
+			t.Errorf("%s is taken for a list of %d", name, len(l.Items))
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package corewatch
+
+import (
+	"slices"
+	"sync"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// mask says which fields of a protobuf message are kept, by their numbers: a field with a mask is kept as far as that says, any other is
+// dropped. Numbers never change once an API is published, so a mask is as good as the API that it is for.
+type mask struct {
+	fields []*mask
+	// only are the keys of a map, or the values of the first field of a repeated message, that are kept; nil is for all.
+	only []string
+}
+
+// whole keeps a field as it is.
+var whole = &mask{}
+
+// message keeps those fields of a message.
+func message(fields map[protowire.Number]*mask) *mask {
+	m := &mask{}
+	for number, field := range fields {
+		m.fields = append(m.fields, make([]*mask, max(0, int(number)+1-len(m.fields)))...)
+		m.fields[number] = field
+	}
+	return m
+}
+
+// keyed keeps, of a map or of repeated messages that have their name in the first field, those with these keys.
+func (m *mask) keyed(keys ...string) *mask { return &mask{fields: m.fields, only: keys} }
+
+// entry is the message that an entry of a map is.
+var entry = message(map[protowire.Number]*mask{1: whole, 2: whole})
+
+// appendKept appends what the mask keeps of a message.
+func (m *mask) appendKept(kept, from []byte) ([]byte, error) {
+	for len(from) > 0 {
+		number, kind, tag := protowire.ConsumeTag(from)
+		if tag < 0 {
+			return nil, protowire.ParseError(tag)
+		}
+		value := protowire.ConsumeFieldValue(number, kind, from[tag:])
+		if value < 0 {
+			return nil, protowire.ParseError(value)
+		}
+		field := from[:tag+value]
+		from = from[tag+value:]
+		var of *mask
+		if int(number) < len(m.fields) {
+			of = m.fields[number]
+		}
+		switch {
+		case of == nil:
+		case of == whole || kind != protowire.BytesType:
+			kept = append(kept, field...)
+		default:
+			inner, _ := protowire.ConsumeBytes(field[tag:])
+			if of.only != nil && !of.includes(inner) {
+				continue
+			}
+			var err error
+			if kept, err = of.appendNested(append(kept, field[:tag]...), inner); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return kept, nil
+}
+
+// appendNested appends what the mask keeps of a message, after its length.
+func (m *mask) appendNested(kept, from []byte) ([]byte, error) {
+	start := len(kept)
+	kept, err := m.appendKept(kept, from)
+	if err != nil {
+		return nil, err
+	}
+	// How long it is shows at the end.
+	length := uint64(len(kept) - start)
+	kept = protowire.AppendVarint(kept, length)
+	prefix := protowire.SizeVarint(length)
+	copy(kept[start+prefix:], kept[start:])
+	protowire.AppendVarint(kept[:start], length)
+	return kept, nil
+}
+
+// includes reports whether the first field of the message is among those kept.
+func (m *mask) includes(message []byte) bool {
+	for len(message) > 0 {
+		number, kind, tag := protowire.ConsumeTag(message)
+		if tag < 0 {
+			return true // whoever decodes it says what is wrong
+		}
+		if number == 1 && kind == protowire.BytesType {
+			key, n := protowire.ConsumeBytes(message[tag:])
+			return n < 0 || slices.Contains(m.only, string(key))
+		}
+		value := protowire.ConsumeFieldValue(number, kind, message[tag:])
+		if value < 0 {
+			return true
+		}
+		message = message[tag+value:]
+	}
+	return false
+}
+
+// buffers are for what masks keep, until it is decoded.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// decode decodes what the mask keeps of a message. The decoder must copy what it takes.
+func (m *mask) decode(from []byte, decoder interface{ Unmarshal([]byte) error }) error {
+	buffer := buffers.Get().(*[]byte)
+	defer buffers.Put(buffer)
+	kept, err := m.appendKept((*buffer)[:0], from)
+	if err != nil {
+		return err
+	}
+	*buffer = kept
+	return decoder.Unmarshal(kept)
+}

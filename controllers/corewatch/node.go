@@ -1,0 +1,57 @@
+package corewatch
+
+import (
+	"google.golang.org/protobuf/encoding/protowire"
+	corev1 "k8s.io/api/core/v1"
+
+	"proffer.dev/proffer/internal/capacity"
+)
+
+// Labels that Liqo sets on the nodes it makes, see github.com/liqotech/liqo/pkg/consts.
+const (
+	NodeTypeLabel   = "liqo.io/type"
+	NodeTypeVirtual = "virtual-node"
+)
+
+// nodeMask keeps what parseNode reads: images and conditions are most of a node, and change with each heartbeat. The numbers are those of
+// k8s.io/api/core/v1/generated.proto.
+var nodeMask = message(map[protowire.Number]*mask{
+	1: metadataMask(whole),
+	2: message(map[protowire.Number]*mask{ // spec
+		4: whole, // unschedulable
+		5: message(map[protowire.Number]*mask{ // taints
+			1: whole, // key
+			2: whole, // value
+			3: whole, // effect
+		}),
+	}),
+	3: message(map[protowire.Number]*mask{ // status
+		2: whole, // allocatable
+		4: message(map[protowire.Number]*mask{ // conditions
+			1: whole, // type
+			2: whole, // status
+		}).keyed(string(corev1.NodeReady)),
+	}),
+})
+
+// parseNode keeps of a node what the account needs.
+func parseNode(n *corev1.Node) capacity.Node {
+	virtual := n.Labels[NodeTypeLabel] == NodeTypeVirtual
+	return capacity.Node{
+		Name:        n.Name,
+		Labels:      n.Labels,
+		Taints:      n.Spec.Taints,
+		Usable:      !virtual && !n.Spec.Unschedulable && nodeReady(n),
+		Virtual:     virtual,
+		Allocatable: capacity.AmountsOf(n.Status.Allocatable, capacity.Down),
+	}
+}
+
+func nodeReady(n *corev1.Node) bool {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

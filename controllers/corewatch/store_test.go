@@ -1,0 +1,153 @@
+package corewatch
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"proffer.dev/proffer/internal/capacity"
+)
+
+func podOf(full *corev1.Pod) *pod {
+	p := new(pod)
+	p.take(full)
+	return p
+}
+
+func nodeOf(full *corev1.Node) *node {
+	n := new(node)
+	n.take(full)
+	return n
+}
+
+// told is a ledger behind the stores that the reflectors of nodes and pods tell, and how often it has woken somebody.
+type told struct {
+	ledger *capacity.Ledger
+	nodes  *store[*node]
+	pods   *store[*pod]
+	woken  int
+}
+
+func newTold() *told {
+	w := &told{ledger: capacity.NewLedger()}
+	w.nodes, w.pods = newStores(w.ledger, func() { w.woken++ })
+	return w
+}
+
+// free is what all nodes have left of cpu, in milli.
+func free(ledger *capacity.Ledger) int64 {
+	view := ledger.View([]capacity.Selection{{}})
+	for i, column := range view.Columns {
+		if column == capacity.CPU {
+			return view.Pools[0].Free.At(i)
+		}
+	}
+	return 0
+}
+
+func (w *told) wants(t *testing.T, what string, milli int64, woken int) {
+	t.Helper()
+	if got := free(w.ledger); got != milli || w.woken != woken {
+		t.Errorf("%s: %d milli are free, want %d; woken %d times, want %d", what, got, milli, w.woken, woken)
+	}
+}
+
+func TestWhatIsToldStandsInTheLedger(t *testing.T) {
+	w := newTold()
+	check := func(what string, err error, milli int64, woken int) {
+		t.Helper()
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		w.wants(t, what, milli, woken)
+	}
+	check("a node", w.nodes.Add(nodeOf(aNode("n", list("cpu", "4")))), 4000, 1)
+	check("a pod", w.pods.Add(podOf(aPod("p", "n", list("cpu", "1")))), 3000, 2)
+	check("the same again", w.pods.Update(podOf(aPod("p", "n", list("cpu", "1"), podLabel("app", "web")))), 3000, 2)
+	check("a larger pod", w.pods.Update(podOf(aPod("p", "n", list("cpu", "2")))), 2000, 3)
+	check("a heartbeat", w.nodes.Update(nodeOf(aNode("n", list("cpu", "4")))), 2000, 3)
+	check("a finished pod", w.pods.Update(podOf(aPod("p", "n", list("cpu", "2"), phase(corev1.PodSucceeded)))), 4000, 4)
+	check("a pod that comes back", w.pods.Update(podOf(aPod("p", "n", list("cpu", "2")))), 2000, 5)
+	check("a pod that goes", w.pods.Delete(podOf(aPod("p", "n", list("cpu", "2")))), 4000, 6)
+	check("a node that goes", w.nodes.Delete(nodeOf(aNode("n", nil))), 0, 7)
+	check("nothing", w.pods.Resync(), 0, 7)
+}
+
+// A watch that was away is followed by all there is, and says nothing of what went meanwhile.
+func TestFault_ADeletionThatWasMissedPanics(t *testing.T) {
+	w := newTold()
+	for what, s := range map[string]interface{ Done() <-chan struct{} }{"nodes": w.nodes, "pods": w.pods} {
+		select {
+		case <-s.Done():
+			t.Errorf("all %s are seen before there was a list", what)
+		default:
+		}
+	}
+	stays, goes := nodeOf(aNode("stays", list("cpu", "4"))), nodeOf(aNode("goes", list("cpu", "8")))
+	p, q := podOf(aPod("p", "stays", list("cpu", "1"))), podOf(aPod("q", "stays", list("cpu", "2")))
+	if err := w.nodes.Replace([]any{stays, goes}, "1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.pods.Replace([]any{p, q}, "1"); err != nil {
+		t.Fatal(err)
+	}
+	w.wants(t, "at first", 9000, 2)
+	<-w.nodes.Done()
+	<-w.pods.Done()
+	_ = w.nodes.Replace([]any{stays}, "2")
+	_ = w.pods.Replace([]any{q}, "2")
+	w.wants(t, "after the watch was away", 2000, 4)
+	_ = w.nodes.Replace([]any{stays}, "3")
+	_ = w.pods.Replace([]any{q}, "3")
+	w.wants(t, "after it was away and nothing happened", 2000, 4)
+	// Under its name there is another pod now, and the one that was has finished.
+	again := aPod("q", "stays", list("cpu", "3"))
+	again.UID = "another"
+	_ = w.pods.Replace([]any{podOf(again), podOf(aPod("p", "stays", list("cpu", "1"), phase(corev1.PodFailed)))}, "4")
+	w.wants(t, "after a pod was made anew", 1000, 5)
+}
+
+// Under the race detector. Two reflectors write and the evaluator reads, each in its own goroutine; nothing is lost.
+func TestFault_OneMapWrittenByTwoInformersWithoutALock(t *testing.T) {
+	const n = 500
+	ledger := capacity.NewLedger()
+	nodes, pods := newStores(ledger, func() {})
+	stop := make(chan struct{})
+	var writers, reader sync.WaitGroup
+	writers.Go(func() {
+		for i := range n {
+			_ = nodes.Add(nodeOf(aNode(fmt.Sprintf("n%03d", i), list("cpu", "1"))))
+			_ = nodes.Update(nodeOf(aNode(fmt.Sprintf("n%03d", i), list("cpu", "4"))))
+		}
+	})
+	writers.Go(func() {
+		for i := range n {
+			p := podOf(aPod(fmt.Sprintf("p%03d", i), fmt.Sprintf("n%03d", n-1-i), list("cpu", "1")))
+			_ = pods.Add(p)
+			if i%2 == 0 {
+				_ = pods.Delete(p)
+			}
+		}
+	})
+	reader.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				if got := free(ledger); got < 0 || got > n*4000 {
+					t.Errorf("%d milli are free", got)
+					return
+				}
+			}
+		}
+	})
+	writers.Wait()
+	close(stop)
+	reader.Wait()
+	if got, want := free(ledger), int64(n*4000-n/2*1000); got != want {
+		t.Errorf("%d milli are free, want %d", got, want)
+	}
+}
