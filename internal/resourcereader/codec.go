@@ -9,8 +9,12 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// encoded is a response that is encoded already. Many calls may send the same bytes at the same time.
-type encoded struct{ message []byte }
+// encoded is a response that is encoded already. It is sent once; many may hold the same bytes at the same time.
+type encoded struct {
+	message mem.SliceBuffer
+	// buffers is what gRPC wants, kept here so that it is no object of its own.
+	buffers [1]mem.Buffer
+}
 
 // request is a message that a client sent, or the error of decoding it. Were the error returned to gRPC, it would end the call with
 // Internal, as if it were the server's fault.
@@ -35,7 +39,8 @@ func newCodec() codec { return codec{encoding.GetCodecV2(grpcproto.Name)} }
 // Marshal implements encoding.CodecV2. A SliceBuffer is not given back to any pool once it is sent.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	if e, ok := v.(*encoded); ok {
-		return mem.BufferSlice{mem.SliceBuffer(e.message)}, nil
+		e.buffers[0] = &e.message
+		return e.buffers[:], nil
 	}
 	return c.CodecV2.Marshal(v)
 }

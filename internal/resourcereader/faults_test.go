@@ -10,8 +10,10 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
 	wire "proffer.dev/proffer/proto/resourcereader"
 )
 
@@ -32,7 +34,11 @@ func (s *lonely) SendMsg(m any) error {
 	}
 	defer s.sending.Add(-1)
 	runtime.Gosched()
-	if m.(*wire.ClusterIdentity).GetClusterID() == "last" {
+	identity := &wire.ClusterIdentity{}
+	if err := proto.Unmarshal(m.(*encoded).message, identity); err != nil {
+		return err
+	}
+	if identity.GetClusterID() == "last" {
 		close(s.last)
 	}
 	return nil
@@ -79,5 +85,18 @@ func TestFault_SendOfOneStreamFromSeveralGoroutines(t *testing.T) {
 	wantCode(t, <-ended, codes.Canceled)
 	if n := stream.overlaps.Load(); n > 0 {
 		t.Errorf("%d times two goroutines were sending", n)
+	}
+}
+
+func TestAStreamThatComesAmidTheShutdownEnds(t *testing.T) {
+	life, end := context.WithCancelCause(t.Context())
+	end(errShutdown)
+	for name, tab := range map[string]*table.Table{"ready": published(nil), "not ready": table.New(table.Options{})} {
+		stream := &lonely{ctx: timeout(t)}
+		err := (&service{table: tab, life: life}).subscribe(stream)
+		wantCode(t, err, codes.Unavailable)
+		if got := tab.Stats().Subscriptions; got != 0 {
+			t.Errorf("%s: %d subscriptions left over", name, got)
+		}
 	}
 }

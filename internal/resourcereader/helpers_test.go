@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/testr"
+	"github.com/onsi/gomega"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -139,6 +140,18 @@ func wantCode(t *testing.T, err error, code codes.Code) {
 
 func read(ctx context.Context, c wire.ResourceReaderClient, id string) (*wire.PoolResourceList, error) {
 	return c.ReadResources(ctx, &wire.ClusterIdentity{ClusterID: id})
+}
+
+// giveUp reads, while there are no offers, until the server itself has said that there are none. It says so 100 ms before the deadline at
+// most, which on a busy machine can be too late for a first try.
+func giveUp(t *testing.T, c wire.ResourceReaderClient) {
+	t.Helper()
+	gomega.NewWithT(t).Eventually(func() codes.Code {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := read(ctx, c, "rome")
+		return status.Code(err)
+	}, patience).Should(gomega.Equal(codes.Unavailable))
 }
 
 // cpus is an entry of one unnamed class with so many cpus.

@@ -1,29 +1,33 @@
 package resourcereader
 
 import (
-	"context"
 	"fmt"
-	"runtime/debug"
 
-	"github.com/go-logr/logr"
-	grpcprometheus "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
-	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/recovery"
 	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"proffer.dev/proffer/internal/table"
 )
 
-// metrics are what the server counts: the calls, by method and code, and what the subscriptions do.
+// metrics are what the servers count: the calls, by method and code, and what the subscriptions do.
 type metrics struct {
-	calls  *grpcprometheus.ServerMetrics
-	panics prometheus.Counter
+	// The names and labels are those of go-grpc-middleware, which dashboards for gRPC servers are made for.
+	started, handled, received, sent *prometheus.CounterVec
+	panics                           prometheus.Counter
 }
 
 func newMetrics(r prometheus.Registerer, t *table.Table) (*metrics, error) {
+	method := []string{"grpc_type", "grpc_service", "grpc_method"}
+	calls := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append(method, labels...))
+	}
 	m := &metrics{
-		calls: grpcprometheus.NewServerMetrics(),
+		started:  calls("grpc_server_started_total", "Total number of RPCs started on the server."),
+		handled:  calls("grpc_server_handled_total", "Total number of RPCs completed on the server, regardless of success or failure.", "grpc_code"),
+		received: calls("grpc_server_msg_received_total", "Total number of RPC stream messages received on the server."),
+		sent:     calls("grpc_server_msg_sent_total", "Total number of gRPC stream messages sent by the server."),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "proffer_grpc_panics_total",
 			Help: "Calls that were answered with the status Internal because their handler panicked.",
@@ -33,7 +37,10 @@ func newMetrics(r prometheus.Registerer, t *table.Table) (*metrics, error) {
 		return m, nil
 	}
 	for _, c := range []prometheus.Collector{
-		m.calls,
+		m.started,
+		m.handled,
+		m.received,
+		m.sent,
 		m.panics,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "proffer_subscribers",
@@ -55,11 +62,54 @@ func newMetrics(r prometheus.Registerer, t *table.Table) (*metrics, error) {
 	return m, nil
 }
 
-// recovered turns a panic of a handler into the status Internal, a log line and a count.
-func (m *metrics) recovered(log logr.Logger) recovery.Option {
-	return recovery.WithRecoveryHandlerContext(func(_ context.Context, p any) error {
-		m.panics.Inc()
-		log.Error(fmt.Errorf("%v", p), "a call panicked", "stack", string(debug.Stack()))
-		return status.Error(codes.Internal, "the server made a mistake; its log says which")
-	})
+// method are the counters of one method. To look them up by their labels takes longer than to answer a read.
+type method struct {
+	started, received, sent prometheus.Counter
+	// handled are by code.
+	handled [codes.Unauthenticated + 1]prometheus.Counter
+}
+
+// of returns the counters of all methods of the server, by their full names. From then on all of them are told, if only at 0.
+func (m *metrics) of(server *grpc.Server) map[string]*method {
+	all := map[string]*method{}
+	for service, info := range server.GetServiceInfo() {
+		for _, i := range info.Methods {
+			labels := []string{typeOf(i), service, i.Name}
+			counters := &method{
+				started:  m.started.WithLabelValues(labels...),
+				received: m.received.WithLabelValues(labels...),
+				sent:     m.sent.WithLabelValues(labels...),
+			}
+			for code := range counters.handled {
+				counters.handled[code] = m.handled.WithLabelValues(append(labels, codes.Code(code).String())...)
+			}
+			all["/"+service+"/"+i.Name] = counters
+		}
+	}
+	return all
+}
+
+func typeOf(m grpc.MethodInfo) string {
+	switch {
+	case m.IsClientStream && m.IsServerStream:
+		return "bidi_stream"
+	case m.IsClientStream:
+		return "client_stream"
+	case m.IsServerStream:
+		return "server_stream"
+	}
+	return "unary"
+}
+
+// ended counts the end of a call, by the code that gRPC makes of its error.
+func (m *method) ended(err error) {
+	s, ok := status.FromError(err)
+	if !ok {
+		s = status.FromContextError(err)
+	}
+	code := s.Code()
+	if int(code) >= len(m.handled) {
+		code = codes.Unknown // there is no such code
+	}
+	m.handled[code].Inc()
 }

@@ -3,6 +3,7 @@ package resourcereader
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 	"unicode"
 
@@ -26,6 +27,14 @@ type service struct {
 	maxWait time.Duration
 	// life ends when the server shuts down.
 	life context.Context
+	// notice is the notification that was sent last: when an offer changes, all streams send the same one.
+	notice atomic.Pointer[notice]
+}
+
+// notice is a notification of a consumer, encoded.
+type notice struct {
+	id      string
+	message []byte
 }
 
 // serviceDesc is made by hand, since the generated ones insist on messages: here an answer is sent as the bytes it was encoded to
@@ -54,36 +63,42 @@ var serviceDesc = grpc.ServiceDesc{
 	Metadata: wire.ResourceReader_ServiceDesc.Metadata,
 }
 
-func unary(name string, call func(*service, context.Context, *wire.ClusterIdentity) (any, error)) grpc.MethodDesc {
+// call is one unary call, from the request to the answer: one object, whatever the call holds.
+type call struct {
+	request
+	identity wire.ClusterIdentity
+	answer   encoded
+	info     grpc.UnaryServerInfo
+}
+
+func unary(name string, handle func(*service, context.Context, *call) (any, error)) grpc.MethodDesc {
 	path := "/" + serviceName + "/" + name
+	answer := func(ctx context.Context, in any) (any, error) {
+		c := in.(*call)
+		if err := c.check(); err != nil {
+			return nil, err
+		}
+		return handle(c.info.Server.(*service), ctx, c)
+	}
 	return grpc.MethodDesc{
 		MethodName: name,
 		Handler: func(srv any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
-			in := new(struct { // one allocation
-				request
-				identity wire.ClusterIdentity
-			})
-			in.message = &in.identity
-			if err := decode(&in.request); err != nil {
+			c := &call{info: grpc.UnaryServerInfo{Server: srv, FullMethod: path}}
+			c.message = &c.identity
+			if err := decode(&c.request); err != nil {
 				return nil, err
 			}
-			answer := func(ctx context.Context, identity any) (any, error) {
-				if err := in.check(); err != nil {
-					return nil, err
-				}
-				return call(srv.(*service), ctx, identity.(*wire.ClusterIdentity))
-			}
 			if intercept == nil {
-				return answer(ctx, &in.identity)
+				return answer(ctx, c)
 			}
-			return intercept(ctx, &in.identity, &grpc.UnaryServerInfo{Server: srv, FullMethod: path}, answer)
+			return intercept(ctx, c, &c.info, answer)
 		},
 	}
 }
 
 // readResources returns what the consumer is offered.
-func (s *service) readResources(ctx context.Context, request *wire.ClusterIdentity) (any, error) {
-	id := request.GetClusterID()
+func (s *service) readResources(ctx context.Context, c *call) (any, error) {
+	id := c.identity.GetClusterID()
 	if err := checkID(id); err != nil {
 		return nil, err
 	}
@@ -99,14 +114,16 @@ func (s *service) readResources(ctx context.Context, request *wire.ClusterIdenti
 		return nil, ended(err)
 	}
 	if s.form == Pools {
-		return &encoded{entry.Encoded(int(Pools), encodePools)}, nil
+		c.answer.message = entry.Encoded(int(Pools), encodePools)
+		return &c.answer, nil
 	}
 	if _, fit := pickFlat(entry.Offers); !fit {
 		return nil, status.Errorf(codes.FailedPrecondition,
 			"consumer %s is offered several classes and none of them is unnamed, and the flat form can say only one: leave the class out of one policy, or serve the form pools",
 			id)
 	}
-	return &encoded{entry.Encoded(int(Flat), encodeFlat)}, nil
+	c.answer.message = entry.Encoded(int(Flat), encodeFlat)
+	return &c.answer, nil
 }
 
 // patience bounds how long a read waits for the first offers. It ends a little before the caller's deadline, so that the caller is told what
@@ -123,8 +140,8 @@ func (s *service) patience(ctx context.Context) (context.Context, context.Cancel
 }
 
 // removeCluster takes the hint that the consumer is gone.
-func (s *service) removeCluster(_ context.Context, request *wire.ClusterIdentity) (any, error) {
-	s.table.Forget(request.GetClusterID())
+func (s *service) removeCluster(_ context.Context, c *call) (any, error) {
+	s.table.Forget(c.identity.GetClusterID())
 	return &wire.Empty{}, nil
 }
 
@@ -135,18 +152,32 @@ func (s *service) subscribe(stream grpc.ServerStream) error {
 	case <-s.table.Ready():
 	case <-ctx.Done():
 		return ended(context.Cause(ctx))
+	case <-s.life.Done():
+		return ended(errShutdown)
 	}
 	subscription := s.table.Subscribe()
 	defer subscription.Close()
+	if s.life.Err() != nil {
+		return ended(errShutdown) // the subscriptions that there were are closed already
+	}
 	for {
 		id, err := subscription.Next(ctx)
 		if err != nil {
 			return ended(err)
 		}
-		if err := stream.SendMsg(&wire.ClusterIdentity{ClusterID: id}); err != nil {
+		if err := stream.SendMsg(&encoded{message: s.noticeOf(id)}); err != nil {
 			return err
 		}
 	}
+}
+
+func (s *service) noticeOf(id string) []byte {
+	n := s.notice.Load()
+	if n == nil || n.id != id {
+		n = &notice{id: id, message: encode(&wire.ClusterIdentity{ClusterID: id})}
+		s.notice.Store(n)
+	}
+	return n.message
 }
 
 // checkID refuses what cannot be the ID of a cluster: a UUID up to Liqo v0.10, a DNS-1123 label from v1.0. It is no stricter than it has to be,
@@ -172,7 +203,7 @@ var errShutdown = errors.New("the server is shutting down")
 // ended is the status of a call that ended without an answer because of err.
 func ended(err error) error {
 	switch {
-	case errors.Is(err, errShutdown):
+	case errors.Is(err, errShutdown), errors.Is(err, table.ErrClosed):
 		return status.Error(codes.Unavailable, errShutdown.Error())
 	case errors.Is(err, context.Canceled):
 		return status.Error(codes.Canceled, err.Error())

@@ -3,8 +3,10 @@ package table
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // ErrClosed is what Next returns once its subscription is closed.
@@ -18,13 +20,13 @@ type Subscription struct {
 	table *Table
 	// wake holds a token whenever there may be something for Next that it does not know of.
 	wake   chan struct{}
-	closed chan struct{}
-	close  sync.Once
+	closed atomic.Bool
 
 	mu sync.Mutex
 	// begun says that the empty ID was told.
 	begun bool
-	// queue[head:] are what is waiting, by first change, and waiting holds the same: numbers of the IDs in names.
+	// queue[head:] are what is waiting, by first change: numbers of the IDs in names. A queue of more than keep is also a set, since
+	// to look through it would take too long; nil otherwise, so that one that waits needs no memory for that.
 	queue   []uint32
 	head    int
 	waiting bitset
@@ -34,25 +36,30 @@ type Subscription struct {
 // Subscribe opens a subscription. The first that it tells is the empty ID, which stands for all consumers: whatever changed before is
 // covered by it, whatever changes from now on is told by name. The caller must close it.
 func (t *Table) Subscribe() *Subscription {
-	s := &Subscription{
-		table:  t,
-		wake:   make(chan struct{}, 1),
-		closed: make(chan struct{}),
-	}
+	s := &Subscription{table: t, wake: make(chan struct{}, 1)}
 	t.subscribing.Lock()
 	defer t.subscribing.Unlock()
 	t.subscriptions[s] = struct{}{}
 	return s
 }
 
+// CloseSubscriptions closes all subscriptions that are open. One that is opened after that is not closed.
+func (t *Table) CloseSubscriptions() {
+	t.subscribing.Lock()
+	open := slices.Collect(maps.Keys(t.subscriptions))
+	t.subscribing.Unlock()
+	for _, s := range open {
+		s.Close()
+	}
+}
+
 // Close ends the subscription. It may be called more than once.
 func (s *Subscription) Close() {
-	s.close.Do(func() {
-		s.table.subscribing.Lock()
-		delete(s.table.subscriptions, s)
-		s.table.subscribing.Unlock()
-		close(s.closed)
-	})
+	s.table.subscribing.Lock()
+	delete(s.table.subscriptions, s)
+	s.table.subscribing.Unlock()
+	s.closed.Store(true)
+	s.signal()
 }
 
 // Next returns the ID of the next consumer whose offer changed, and waits for one until ctx ends or the subscription is closed; its error
@@ -60,10 +67,9 @@ func (s *Subscription) Close() {
 // its first change; one that changes after that is returned again.
 func (s *Subscription) Next(ctx context.Context) (string, error) {
 	for {
-		select {
-		case <-s.closed:
+		if s.closed.Load() {
+			s.signal() // for another caller
 			return "", ErrClosed
-		default:
 		}
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)
@@ -72,9 +78,9 @@ func (s *Subscription) Next(ctx context.Context) (string, error) {
 			s.table.sent.Add(1)
 			return id, nil
 		}
+		// Each case takes memory for as long as a stream waits, which is nearly always.
 		select {
 		case <-s.wake:
-		case <-s.closed:
 		case <-ctx.Done():
 		}
 	}
@@ -93,11 +99,11 @@ func (s *Subscription) push(numbers []uint32, names []string) (coalesced int) {
 		s.queue = slices.Grow(s.queue, len(numbers))
 	}
 	s.names = names
-	s.waiting.grow(len(names))
+	if s.waiting != nil {
+		s.waiting.grow(len(names))
+	}
 	for _, i := range numbers {
-		if s.waiting.add(i) {
-			s.queue = append(s.queue, i)
-		} else {
+		if !s.add(i) {
 			coalesced++
 		}
 	}
@@ -105,19 +111,46 @@ func (s *Subscription) push(numbers []uint32, names []string) (coalesced int) {
 	return coalesced
 }
 
+// add puts a number at the end of the queue, and reports whether it was not there.
+func (s *Subscription) add(i uint32) bool {
+	if s.waiting == nil {
+		if slices.Contains(s.queue[s.head:], i) {
+			return false
+		}
+		s.queue = append(s.queue, i)
+		if len(s.queue)-s.head > keep {
+			s.gather()
+		}
+		return true
+	}
+	if !s.waiting.add(i) {
+		return false
+	}
+	s.queue = append(s.queue, i)
+	return true
+}
+
+// gather makes the set of what is waiting.
+func (s *Subscription) gather() {
+	s.waiting.grow(len(s.names))
+	for _, i := range s.queue[s.head:] {
+		s.waiting.add(i)
+	}
+}
+
 // renumber replaces the numbers of what is waiting.
 func (s *Subscription) renumber(n *names) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue, s.head = s.queue[s.head:], 0
-	s.waiting = nil
 	for q, i := range s.queue {
-		i = n.number(s.names[i])
-		s.waiting.grow(int(i) + 1)
-		s.waiting.add(i)
-		s.queue[q] = i
+		s.queue[q] = n.number(s.names[i])
 	}
 	s.names = n.ids
+	if s.waiting != nil {
+		s.waiting = nil
+		s.gather()
+	}
 }
 
 func (s *Subscription) pop() (id string, ok bool) {
@@ -131,7 +164,9 @@ func (s *Subscription) pop() (id string, ok bool) {
 	default:
 		i := s.queue[s.head]
 		s.head++
-		s.waiting.remove(i)
+		if s.waiting != nil {
+			s.waiting.remove(i)
+		}
 		id = s.names[i]
 	}
 	if s.head < len(s.queue) {
@@ -140,7 +175,7 @@ func (s *Subscription) pop() (id string, ok bool) {
 	}
 	s.queue, s.head = s.queue[:0], 0
 	if cap(s.queue) > keep {
-		s.queue = nil
+		s.queue, s.waiting = nil, nil
 	}
 	return id, true
 }

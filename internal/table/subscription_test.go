@@ -155,8 +155,8 @@ func TestALargeQueueIsGivenBackWhenItRunsEmpty(t *testing.T) {
 	if got := len(drain(s)); got != len(ids)+1 {
 		t.Fatalf("notified %d times, want %d", got, len(ids)+1)
 	}
-	if cap(s.queue) > keep {
-		t.Errorf("the queue still has room for %d", cap(s.queue))
+	if cap(s.queue) > keep || cap(s.waiting) > 0 {
+		t.Errorf("the queue still has room for %d, and the set for %d", cap(s.queue), 64*cap(s.waiting))
 	}
 	shuffle(tab, "0")
 	if diff := cmp.Diff([]string{"0"}, drain(s)); diff != "" {
@@ -206,6 +206,61 @@ func TestNextServesSeveralCallers(t *testing.T) {
 		synctest.Wait()
 		if len(got) != 4 {
 			t.Errorf("%d of 4 callers were served", len(got))
+		}
+	})
+}
+
+func TestASubscriptionThatWaitsForAFewNeedsNoSetOfAll(t *testing.T) {
+	ids := make([]string, 10*keep)
+	for i := range ids {
+		ids[i] = fmt.Sprint(i)
+	}
+	tab := readTable(t, ids...)
+	shuffle(tab, ids...) // all have numbers
+	s := subscribe(t, tab)
+	drain(s)
+	for range 2 {
+		shuffle(tab, ids[:keep]...)
+	}
+	if s.waiting != nil || len(s.queue) != keep {
+		t.Errorf("%d are waiting, want %d, with a set: %v", len(s.queue), keep, s.waiting != nil)
+	}
+	// One more, and it pays to have one.
+	for range 2 {
+		shuffle(tab, ids[keep-1], ids[keep])
+	}
+	if s.waiting == nil || len(s.queue) != keep+1 {
+		t.Errorf("%d are waiting, want %d, with a set: %v", len(s.queue), keep+1, s.waiting != nil)
+	}
+}
+
+func TestClosingEndsAllCallersOfNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tab := readTable(t, "a")
+		one, other := subscribe(t, tab), subscribe(t, tab)
+		ended := make(chan error, 6)
+		for _, s := range []*Subscription{one, other} {
+			drain(s)
+			for range 3 {
+				go func() {
+					_, err := s.Next(t.Context())
+					ended <- err
+				}()
+			}
+		}
+		synctest.Wait()
+		tab.CloseSubscriptions()
+		synctest.Wait()
+		if len(ended) != 6 {
+			t.Errorf("%d of 6 callers were told", len(ended))
+		}
+		for range len(ended) {
+			if err := <-ended; !errors.Is(err, ErrClosed) {
+				t.Errorf("Next: %v", err)
+			}
+		}
+		if got := tab.Stats().Subscriptions; got != 0 {
+			t.Errorf("%d subscriptions open", got)
 		}
 	})
 }

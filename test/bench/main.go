@@ -108,6 +108,7 @@ type part struct {
 
 var parts = []part{
 	{name: "reads", measure: measureReads},
+	{name: "streams", measure: measureStreams},
 	{name: "evaluate", measure: measureEvaluate},
 	{name: "grants", measure: measureGrants},
 	{name: "events", measure: measureEvents},

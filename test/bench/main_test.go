@@ -46,21 +46,23 @@ func TestEveryFigureIsMeasured(t *testing.T) {
 	}
 	want := map[string]int{
 		"Server CPU for one ReadResources": 6,
+		"Memory of one stream that waits":  2,
 		"One evaluation":                   24,
 		"Grants":                           5,
 		"One pod event in the ledger":      9,
 		"The table":                        10,
 		"From the API server's event of an edited policy to the notification of a subscriber": 2,
-		"To know 5 nodes and 50 pods":            7,
-		"200 events of pods a second for 500ms":  4,
-		"What there was in the soak":             5,
-		"The operator in each tenth of the soak": 10,
+		"To know 5 nodes and 50 pods":             7,
+		"200 events of pods a second for 500ms":   4,
+		"What there was in the soak":              5,
+		"The operator in each tenth of the soak":  10,
+		"A push to 20 streams with 300 consumers": 3,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
 	}
-	if len(r.ratios) != 46 {
-		t.Errorf("%d ratios, want 46", len(r.ratios))
+	if len(r.ratios) != 53 {
+		t.Errorf("%d ratios, want 53", len(r.ratios))
 	}
 	for _, x := range r.ratios {
 		if math.IsNaN(x.value) || math.IsInf(x.value, 0) || x.what == "" || x.of == "" {
@@ -71,7 +73,7 @@ func TestEveryFigureIsMeasured(t *testing.T) {
 
 func TestWhatIsNotMeasuredIsRefused(t *testing.T) {
 	_, err := run(t.Context(), options{only: []string{"reads", "writes"}}, t.Output(), t.Output())
-	want := `"writes" is not measured: write some of reads, evaluate, grants, events, table, push, startup, idle, slices, soak`
+	want := `"writes" is not measured: write some of reads, streams, evaluate, grants, events, table, push, startup, idle, slices, soak`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -32,9 +32,9 @@ var batchPeriods = []time.Duration{0, 100 * time.Millisecond}
 // measurePush measures the time from an edit of a policy to the notification of a subscriber. Both ends are seen from this process: the
 // start is the moment at which a bare watch is told of the edit by the API server, as the operator is at about that moment.
 func measurePush(ctx context.Context, o options, r *report, progress io.Writer) (err error) {
-	edits := 100
+	edits, crowd := 100, crowdSize{consumers: 10_000, streams: 1_000, edits: 100}
 	if o.short {
-		edits = 3
+		edits, crowd = 3, crowdSize{consumers: 300, streams: 20, edits: 3}
 	}
 	c, err := startCluster(ctx, o.operator, progress)
 	if err != nil {
@@ -61,7 +61,7 @@ func measurePush(ctx context.Context, o options, r *report, progress io.Writer) 
 			r.ratio("an edit reaches a subscriber, p99", "the batch period", spread{median: p99 / batch, low: p99 / batch, high: p99 / batch})
 		}
 	}
-	return nil
+	return c.measureCrowd(ctx, crowd, r)
 }
 
 // push is one edit: when it was asked for, when the API server told of it, and when a subscriber was told.
@@ -72,7 +72,7 @@ func (c *cluster) pushes(ctx context.Context, period time.Duration, edits int) (
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// The policy is there before the operator, so that no offer changes but by an edit.
-	policy, err := c.createPolicy(ctx)
+	policy, err := c.createPolicy(ctx, "edited", 0)
 	if err != nil {
 		return nil, err
 	}
@@ -101,27 +101,37 @@ func (c *cluster) pushes(ctx context.Context, period time.Duration, edits int) (
 		return nil, err
 	}
 	for i := range edits {
-		cpu, before := firstCPU+1+int64(i), policy.DeepCopy()
-		policy.Spec.Offer.Fixed["cpu"] = v1alpha1.Quantity{Quantity: *resource.NewQuantity(cpu, resource.DecimalSI)}
-		request := time.Now()
-		// A patch, since the operator writes the status in between.
-		if err := c.client.Patch(ctx, policy, client.MergeFrom(before)); err != nil {
-			return nil, fmt.Errorf("editing the policy: %w", err)
-		}
-		event, err := await(ctx, edited, func(e edit) bool { return e.generation >= policy.Generation })
+		cpu := firstCPU + 1 + int64(i)
+		request, event, err := c.edit(ctx, policy, edited, cpu)
 		if err != nil {
-			return nil, fmt.Errorf("waiting for the watch: %w", err)
+			return nil, err
 		}
 		told, err := await(ctx, notified, func(n notification) bool { return n.id == consumer })
 		if err != nil {
 			return nil, fmt.Errorf("waiting for the notification: %w", err)
 		}
-		if got, err := readCPU(ctx, liqo); err != nil || got != cpu {
-			return nil, errors.Join(fmt.Errorf("after the notification %d cpu are read, want %d", got, cpu), err)
+		if err := checkCPU(ctx, liqo, consumer, cpu); err != nil {
+			return nil, fmt.Errorf("after the notification: %w", err)
 		}
-		pushes = append(pushes, push{request: request, event: event.at, notified: told.at})
+		pushes = append(pushes, push{request: request, event: event, notified: told.at})
 	}
 	return pushes, nil
+}
+
+// edit changes the cpu that the policy offers, and returns when that was asked for, and when the watch had the event of it.
+func (c *cluster) edit(ctx context.Context, policy *v1alpha1.ResourcePolicy, edited <-chan edit, cpu int64) (request, event time.Time, err error) {
+	before := policy.DeepCopy()
+	policy.Spec.Offer.Fixed["cpu"] = amount(cpu)
+	request = time.Now()
+	// A patch, since the operator writes the status in between.
+	if err := c.client.Patch(ctx, policy, client.MergeFrom(before)); err != nil {
+		return request, event, fmt.Errorf("editing the policy: %w", err)
+	}
+	e, err := await(ctx, edited, func(e edit) bool { return e.name == policy.Name && e.generation >= policy.Generation })
+	if err != nil {
+		return request, event, fmt.Errorf("waiting for the watch: %w", err)
+	}
+	return request, e.at, nil
 }
 
 // consumer is who is told of the edits; firstCPU is what it is offered before the first.
@@ -130,18 +140,26 @@ const (
 	firstCPU = 1000
 )
 
-func (c *cluster) createPolicy(ctx context.Context) (*v1alpha1.ResourcePolicy, error) {
-	amount := func(n int64) v1alpha1.Quantity {
-		return v1alpha1.Quantity{Quantity: *resource.NewQuantity(n, resource.DecimalSI)}
-	}
+func amount(n int64) v1alpha1.Quantity {
+	return v1alpha1.Quantity{Quantity: *resource.NewQuantity(n, resource.DecimalSI)}
+}
+
+// createPolicy creates a policy for the consumers of that name, or for all if there are none.
+func (c *cluster) createPolicy(ctx context.Context, name string, priority int32, ids ...v1alpha1.ClusterID) (*v1alpha1.ResourcePolicy, error) {
 	policy := &v1alpha1.ResourcePolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: "edited"},
-		Spec: v1alpha1.ResourcePolicySpec{Offer: v1alpha1.Offer{Fixed: v1alpha1.Quantities{
-			"cpu": amount(firstCPU), "memory": amount(64 * gi), "pods": amount(110),
-		}}},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.ResourcePolicySpec{
+			Priority: priority,
+			Offer: v1alpha1.Offer{Fixed: v1alpha1.Quantities{
+				"cpu": amount(firstCPU), "memory": amount(64 * gi), "pods": amount(110),
+			}},
+		},
+	}
+	if len(ids) > 0 {
+		policy.Spec.Consumers = &v1alpha1.Consumers{ClusterIDs: ids}
 	}
 	if err := c.client.Create(ctx, policy); err != nil {
-		return nil, fmt.Errorf("creating a policy: %w", err)
+		return nil, fmt.Errorf("creating the policy %s: %w", name, err)
 	}
 	return policy, nil
 }
@@ -150,7 +168,7 @@ func (c *cluster) createPolicy(ctx context.Context) (*v1alpha1.ResourcePolicy, e
 func (c *cluster) settle(ctx context.Context, liqo wire.ResourceReaderClient, notified <-chan notification) error {
 	for {
 		// The answer of a consumer that nobody has heard of changes once the operator has seen the policy.
-		got, err := readCPU(ctx, liqo)
+		got, err := readCPU(ctx, liqo, consumer)
 		if err != nil {
 			return err
 		}
@@ -163,10 +181,10 @@ func (c *cluster) settle(ctx context.Context, liqo wire.ResourceReaderClient, no
 	}
 }
 
-func readCPU(ctx context.Context, liqo wire.ResourceReaderClient) (int64, error) {
+func readCPU(ctx context.Context, liqo wire.ResourceReaderClient, id string) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	answer, err := liqo.ReadResources(ctx, &wire.ClusterIdentity{ClusterID: consumer}, grpc.WaitForReady(true))
+	answer, err := liqo.ReadResources(ctx, &wire.ClusterIdentity{ClusterID: id}, grpc.WaitForReady(true))
 	if err != nil {
 		return 0, fmt.Errorf("reading resources: %w", err)
 	}
@@ -180,8 +198,18 @@ func readCPU(ctx context.Context, liqo wire.ResourceReaderClient) (int64, error)
 	return q.Value(), nil
 }
 
-// edit is an event of the policy as the API server told it.
+// checkCPU reads what the consumer is offered, which must be so much.
+func checkCPU(ctx context.Context, liqo wire.ResourceReaderClient, id string, want int64) error {
+	got, err := readCPU(ctx, liqo, id)
+	if err == nil && got != want {
+		err = fmt.Errorf("%s reads %d cpu, want %d", id, got, want)
+	}
+	return err
+}
+
+// edit is an event of a policy as the API server told it.
 type edit struct {
+	name       string
 	generation int64
 	at         time.Time
 }
@@ -227,7 +255,7 @@ func (c *cluster) watchPolicies(ctx context.Context) (<-chan edit, error) {
 				return
 			}
 			select {
-			case edits <- edit{generation: event.Object.Generation, at: at}:
+			case edits <- edit{name: event.Object.Name, generation: event.Object.Generation, at: at}:
 			case <-ctx.Done():
 				return
 			}

@@ -25,8 +25,8 @@ import (
 // measureReads measures the CPU time of a server for each ReadResources: ours beside a bare grpc-go one that answers the same bytes, and one
 // of generated code.
 func measureReads(ctx context.Context, o options, r *report, _ io.Writer) (err error) {
-	consumers, n := 10_000, 21
-	loads := []load{{callers: 1, calls: 2_000}, {callers: 64, calls: 20_000}}
+	consumers, n := 10_000, 105
+	loads := []load{{callers: 1, calls: 400}, {callers: 64, calls: 4_000}}
 	if o.short {
 		consumers, n, loads = 10, 2, []load{{1, 50}, {64, 640}}
 	}
@@ -46,7 +46,7 @@ func measureReads(ctx context.Context, o options, r *report, _ io.Writer) (err e
 		return err
 	}
 	t := r.section(fmt.Sprintf("Server CPU for one ReadResources, %s consumers, answers of %d bytes", thousands(consumers), len(servers[0].answer)),
-		"calls at a time", "server", "CPU", "calls per second of CPU")
+		"calls at a time", "server", "CPU", "objects", "calls per second of CPU")
 	for _, l := range loads {
 		costs := make([][]cost, len(servers))
 		for round := range n + 1 {
@@ -63,11 +63,12 @@ func measureReads(ctx context.Context, o options, r *report, _ io.Writer) (err e
 		}
 		for i, s := range servers {
 			used := median(costs[i], cpu)
-			t.row(strconv.Itoa(l.callers), s.name, span(used), thousands(int(float64(time.Second)/used)))
+			t.row(strconv.Itoa(l.callers), s.name, span(used), fmt.Sprintf("%.1f", median(costs[i], objects)), thousands(int(float64(time.Second)/used)))
 		}
 		at := fmt.Sprintf(", %d at a time", l.callers)
 		r.ratio("server CPU of a read"+at, "bare grpc-go, the same bytes", beside(costs[0], costs[1], cpu))
 		r.ratio("server CPU of a read"+at, "generated code", beside(costs[0], costs[2], cpu))
+		r.ratio("objects that the server makes for a read"+at, "bare grpc-go, the same bytes", beside(costs[0], costs[1], objects))
 	}
 	return nil
 }
@@ -78,6 +79,7 @@ type load struct{ callers, calls int }
 // server is a server in a process of its own, with a connection to it.
 type server struct {
 	name    string
+	address string
 	process *exec.Cmd
 	in      io.WriteCloser
 	out     *bufio.Reader
@@ -128,11 +130,12 @@ func startServer(ctx context.Context, name string, consumers int, answer []byte)
 	if err := s.process.Start(); err != nil {
 		return nil, err
 	}
-	address, err := s.out.ReadString('\n')
+	line, err := s.out.ReadString('\n')
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("reading its address: %w", err), s.in.Close(), s.process.Wait())
 	}
-	s.conn, err = grpc.NewClient("passthrough:///"+strings.TrimSpace(address), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	s.address = strings.TrimSpace(line)
+	s.conn, err = grpc.NewClient("passthrough:///"+s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return nil, errors.Join(err, s.in.Close(), s.process.Wait())
 	}
@@ -150,22 +153,23 @@ func (s *server) read(ctx context.Context, request []byte) ([]byte, error) {
 	return answer, err
 }
 
-// cpu asks the process how much CPU time it has used.
-func (s *server) cpu() (float64, error) {
-	if _, err := fmt.Fprintln(s.in); err != nil {
-		return 0, err
+// ask asks the process a question and scans the numbers of its answer.
+func (s *server) ask(question string, figures ...any) error {
+	if _, err := fmt.Fprintln(s.in, question); err != nil {
+		return err
 	}
 	line, err := s.out.ReadString('\n')
 	if err != nil {
-		return 0, err
+		return fmt.Errorf("reading the answer to %s: %w", question, err)
 	}
-	return strconv.ParseFloat(strings.TrimSpace(line), 64)
+	_, err = fmt.Sscanln(line, figures...)
+	return err
 }
 
 // load makes the calls, all over one connection as Liqo does, and returns what one costs the server.
 func (s *server) load(ctx context.Context, l load, requests [][]byte) (cost, error) {
-	before, err := s.cpu()
-	if err != nil {
+	var before, after struct{ cpu, objects float64 }
+	if err := s.ask(askUsage, &before.cpu, &before.objects); err != nil {
 		return cost{}, err
 	}
 	start := time.Now()
@@ -192,9 +196,9 @@ func (s *server) load(ctx context.Context, l load, requests [][]byte) (cost, err
 	}
 	callers.Wait()
 	elapsed := time.Since(start)
-	after, err := s.cpu()
-	if err := errors.Join(append(failed, err)...); err != nil {
+	if err := errors.Join(append(failed, s.ask(askUsage, &after.cpu, &after.objects))...); err != nil {
 		return cost{}, err
 	}
-	return cost{wall: float64(elapsed) / float64(l.calls), cpu: (after - before) / float64(l.calls)}, nil
+	calls := float64(l.calls)
+	return cost{wall: float64(elapsed) / calls, cpu: (after.cpu - before.cpu) / calls, objects: (after.objects - before.objects) / calls}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 
 	"github.com/go-logr/logr"
@@ -30,11 +31,19 @@ const (
 	serveBare = "bare" // grpc-go and nothing else, answering bytes that were encoded before
 	// serveGenerated is what generated code makes one write: the request decoded, a message encoded for each answer.
 	serveGenerated = "generated"
+	// serveTelling is the bare one, whose streams are all sent a message when it is told to.
+	serveTelling = "telling"
 )
 
-// serveReads serves ReadResources until its input ends. Its arguments are which server, the number of consumers, and for the servers
-// other than ours the answer in base64. It writes a line with its address, and for each line that it reads one with the CPU time that the
-// process has used, in nanoseconds.
+// What a server is asked, a line each, and what it answers with a line of numbers.
+const (
+	askUsage  = "usage"  // the nanoseconds of CPU time that the process has used, and the objects that it has made
+	askMemory = "memory" // its bytes after a collection: the live heap and the stacks, and what is resident
+	askTell   = "tell"   // nothing, once the streams are being told
+)
+
+// serveReads serves ReadResources and Subscribe until its input ends. Its arguments are which server, the number of consumers, and for the
+// servers other than ours the answer in base64. It writes a line with its address, and then answers what it is asked.
 func serveReads(args []string, in io.Reader, out io.Writer) error {
 	if len(args) != 3 {
 		return errors.New("serve: write which server, how many consumers, and the answer")
@@ -52,14 +61,20 @@ func serveReads(args []string, in io.Reader, out io.Writer) error {
 	defer runtime.KeepAlive(offers)
 	var address string
 	var stop func() error
+	var subscribers bell
 	switch args[0] {
 	case serveOurs:
 		address, stop, err = startOurs(offers)
-	case serveBare:
+	case serveBare, serveTelling:
+		subscribe := waiting
+		if args[0] == serveTelling {
+			subscribe = subscribers.telling
+		}
 		address, stop, err = startPlain(&grpc.ServiceDesc{
 			ServiceName: "resource_reader",
 			HandlerType: (*any)(nil),
 			Methods:     []grpc.MethodDesc{{MethodName: "ReadResources", Handler: answering(answer)}},
+			Streams:     []grpc.StreamDesc{{StreamName: "Subscribe", ServerStreams: true, Handler: subscribe}},
 		}, struct{}{}, grpc.ForceServerCodecV2(raw{}))
 	case serveGenerated:
 		service := &generated{answer: new(wire.PoolResourceList)}
@@ -75,13 +90,36 @@ func serveReads(args []string, in io.Reader, out io.Writer) error {
 	}
 	fmt.Fprintln(out, address)
 	for lines := bufio.NewScanner(in); lines.Scan(); {
-		used, err := processCPU()
+		figures, err := reply(lines.Text(), &subscribers)
 		if err != nil {
 			return errors.Join(err, stop())
 		}
-		fmt.Fprintln(out, used.Nanoseconds())
+		fmt.Fprintln(out, figures...)
 	}
 	return stop()
+}
+
+// reply does what the server is asked, and returns the numbers that answer it.
+func reply(question string, subscribers *bell) ([]any, error) {
+	var m runtime.MemStats
+	switch question {
+	case askUsage:
+		used, err := processCPU()
+		runtime.ReadMemStats(&m)
+		return []any{used.Nanoseconds(), m.Mallocs}, err
+	case askMemory:
+		// Each collection halves the stacks that are used by less than a quarter; one that is idle has them all in a few minutes.
+		for range 4 {
+			debug.FreeOSMemory()
+		}
+		runtime.ReadMemStats(&m)
+		resident, err := residentHere()
+		return []any{m.HeapAlloc + m.StackInuse, resident}, err
+	case askTell:
+		subscribers.ring()
+		return nil, nil
+	}
+	return nil, fmt.Errorf("serve: %q is no question", question)
 }
 
 // newOffers returns what so many consumers are offered, the same to each, each with an entry of its own.

@@ -1,0 +1,137 @@
+package resourcereader
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
+	"proffer.dev/proffer/internal/offer"
+	wire "proffer.dev/proffer/proto/resourcereader"
+)
+
+// counted returns the counters of calls by name and labels, those at 0 too.
+func counted(t *testing.T, g prometheus.Gatherer) map[string]float64 {
+	t.Helper()
+	families, err := g.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]float64{}
+	for _, f := range families {
+		if !strings.HasPrefix(f.GetName(), "grpc_server_") {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			labels := map[string]string{}
+			for _, l := range m.GetLabel() {
+				labels[l.GetName()] = l.GetValue()
+			}
+			key := strings.Join([]string{
+				strings.TrimPrefix(f.GetName(), "grpc_server_"), labels["grpc_type"], labels["grpc_service"], labels["grpc_method"], labels["grpc_code"],
+			}, " ")
+			all[strings.TrimSpace(key)] = m.GetCounter().GetValue()
+		}
+	}
+	return all
+}
+
+func TestEveryMethodIsCountedFromTheBeginningAtZero(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	s, err := New(Options{Table: published(nil), Endpoints: []Endpoint{{Address: "127.0.0.1:0"}}, Registerer: registry})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// One for each form.
+	s.newServer(Pools).Stop()
+	s.newServer(Flat).Stop()
+	want := map[string]float64{}
+	for _, method := range []string{
+		"unary resource_reader ReadResources",
+		"unary resource_reader RemoveCluster",
+		"server_stream resource_reader Subscribe",
+		"unary grpc.health.v1.Health Check",
+		"unary grpc.health.v1.Health List",
+		"server_stream grpc.health.v1.Health Watch",
+		"bidi_stream grpc.reflection.v1.ServerReflection ServerReflectionInfo",
+		"bidi_stream grpc.reflection.v1alpha.ServerReflection ServerReflectionInfo",
+	} {
+		for _, name := range []string{"started_total ", "msg_received_total ", "msg_sent_total "} {
+			want[name+method] = 0
+		}
+		for code := codes.OK; code <= codes.Unauthenticated; code++ {
+			want["handled_total "+method+" "+code.String()] = 0
+		}
+	}
+	if diff := cmp.Diff(want, counted(t, registry)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestCallsAreCountedByTheirEnd(t *testing.T) {
+	g := gomega.NewWithT(t)
+	registry := prometheus.NewRegistry()
+	broken := &offer.Entry{Offers: []*offer.Offer{nil}}
+	r := start(t, published(map[string]*offer.Entry{"broken": broken, "rome": cpus(1)}), func(o *Options) { o.Registerer = registry })
+	conn := r.dial(t)
+	c := wire.NewResourceReaderClient(conn)
+	for id, code := range map[string]codes.Code{"rome": codes.OK, "oslo": codes.OK, "": codes.InvalidArgument, "broken": codes.Internal} {
+		_, err := read(timeout(t), c, id)
+		wantCode(t, err, code)
+	}
+	if _, err := c.RemoveCluster(timeout(t), &wire.ClusterIdentity{ClusterID: "oslo"}); err != nil {
+		t.Error(err)
+	}
+	if _, err := healthv1.NewHealthClient(conn).Check(timeout(t), &healthv1.HealthCheckRequest{Service: "unknown"}); err == nil {
+		t.Error("a service that nobody knows is healthy")
+	}
+	stream := subscribed(t, c)
+	publish(r.table, map[string]*offer.Entry{"broken": broken, "rome": cpus(2)})
+	next(t, stream)
+	garbled, err := r.dial(t, grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{}))).
+		NewStream(timeout(t), &grpc.StreamDesc{ServerStreams: true}, "/resource_reader/Subscribe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := []byte{0x0a, 0xff}
+	if err := garbled.SendMsg(&bad); err != nil {
+		t.Fatal(err)
+	}
+	_ = garbled.CloseSend()
+	wantCode(t, garbled.RecvMsg(&bad), codes.InvalidArgument)
+	// What the server does not know is none of its methods.
+	wantCode(t, conn.Invoke(timeout(t), "/resource_reader/NoSuchMethod", &wire.Empty{}, &wire.Empty{}), codes.Unimplemented)
+	r.shutdownNow(t)
+	_, err = stream.Recv()
+	wantCode(t, err, codes.Unavailable)
+
+	const (
+		reads    = "unary resource_reader ReadResources"
+		removals = "unary resource_reader RemoveCluster"
+		streams  = "server_stream resource_reader Subscribe"
+		checks   = "unary grpc.health.v1.Health Check"
+		started  = "started_total "
+		handled  = "handled_total "
+		received = "msg_received_total "
+		sent     = "msg_sent_total "
+	)
+	want := map[string]float64{
+		started + reads: 4, received + reads: 4, sent + reads: 2,
+		handled + reads + " OK": 2, handled + reads + " InvalidArgument": 1, handled + reads + " Internal": 1,
+		started + removals: 1, received + removals: 1, sent + removals: 1, handled + removals + " OK": 1,
+		started + checks: 1, received + checks: 1, handled + checks + " NotFound": 1,
+		started + streams: 2, received + streams: 2, sent + streams: 2,
+		handled + streams + " Unavailable": 1, handled + streams + " InvalidArgument": 1,
+	}
+	g.Eventually(func() map[string]float64 {
+		got := counted(t, registry)
+		maps.DeleteFunc(got, func(_ string, n float64) bool { return n == 0 })
+		return got
+	}, patience).Should(gomega.Equal(want))
+}

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	wire "proffer.dev/proffer/proto/resourcereader"
+)
+
+// crowdSize is how many consumers the operator knows, how many streams are open, and how often a policy is edited.
+type crowdSize struct{ consumers, streams, edits int }
+
+// perPolicy is how many consumers a policy may name.
+const perPolicy = 250
+
+// measureCrowd measures pushes to many streams of an operator that knows many consumers, all of which were read: what changes is the offer of one.
+// The streams are spread evenly over a few connections, as they would be behind a proxy; each has its own goroutine here, which looks at the
+// time as soon as it has a message. Beside it, a bare server sends as many streams a message that was encoded before.
+func (c *cluster) measureCrowd(ctx context.Context, s crowdSize, r *report) error {
+	bare, err := bareCrowd(ctx, s)
+	if err != nil {
+		return fmt.Errorf("the bare server: %w", err)
+	}
+	t := r.section(fmt.Sprintf("A push to %s streams with %s consumers, %d edits", thousands(s.streams), thousands(s.consumers), s.edits),
+		"server", "batch period", "one stream, median", "one stream, p99", "median of all, median", "last of all, median", "last of all, p99")
+	row := func(name, period string, all []crowdPush) {
+		one, middle, last := crowdPush.one, crowdPush.middle, crowdPush.last
+		t.row(name, period, span(crowdQuantile(all, one, 0.5)), span(crowdQuantile(all, one, 0.99)), span(crowdQuantile(all, middle, 0.5)),
+			span(crowdQuantile(all, last, 0.5)), span(crowdQuantile(all, last, 0.99)))
+	}
+	row("a bare one, from its being told", "none", bare)
+	for _, period := range batchPeriods {
+		ours, err := c.crowd(ctx, period, s)
+		if err != nil {
+			return fmt.Errorf("with a batch period of %v: %w", period, err)
+		}
+		row("the operator, from the event", period.String(), ours)
+		if period == 0 {
+			// From the first stream that is told to the last: the sending alone.
+			r.ratio(fmt.Sprintf("%s streams are told, from the first to the last, median", thousands(s.streams)), "bare grpc-go",
+				quotients([]float64{crowdQuantile(ours, crowdPush.spread, 0.5)}, []float64{crowdQuantile(bare, crowdPush.spread, 0.5)}))
+			continue
+		}
+		for _, q := range []struct {
+			name string
+			of   float64
+		}{{"median", 0.5}, {"p99", 0.99}} {
+			r.ratio(fmt.Sprintf("an edit reaches one of %s streams, %s", thousands(s.streams), q.name), "the batch period and 5 ms",
+				quotients([]float64{crowdQuantile(ours, crowdPush.one, q.of)}, []float64{float64(period + 5*time.Millisecond)}))
+		}
+	}
+	return nil
+}
+
+// crowdPush is one push: when it began, and when each stream was told.
+type crowdPush struct {
+	start time.Time
+	told  []time.Time
+	// subscriber is the stream that stands for any one.
+	subscriber int
+}
+
+func (p crowdPush) one() float64 { return float64(p.told[p.subscriber].Sub(p.start)) }
+func (p crowdPush) last() float64 {
+	return float64(slices.MaxFunc(p.told, time.Time.Compare).Sub(p.start))
+}
+func (p crowdPush) spread() float64 {
+	return p.last() - float64(slices.MinFunc(p.told, time.Time.Compare).Sub(p.start))
+}
+
+func (p crowdPush) middle() float64 {
+	after := make([]float64, len(p.told))
+	for i, at := range p.told {
+		after[i] = float64(at.Sub(p.start))
+	}
+	return quantile(after, 0.5)
+}
+
+func crowdQuantile(all []crowdPush, figure func(crowdPush) float64, q float64) float64 {
+	figures := make([]float64, len(all))
+	for i, p := range all {
+		figures[i] = figure(p)
+	}
+	return quantile(figures, q)
+}
+
+// audience are the streams of a server, listened to.
+type audience struct {
+	clients clients
+	streams int
+	heard   chan heard
+	end     context.CancelFunc
+}
+
+// heard is a message of a stream, the numbers of which are by the order of opening.
+type heard struct {
+	stream  int
+	message string
+	at      time.Time
+}
+
+func listen(ctx context.Context, address string, streams int) (*audience, error) {
+	a := &audience{streams: streams, heard: make(chan heard, streams)}
+	ctx, a.end = context.WithCancel(ctx)
+	var err error
+	if a.clients, err = dialAll(address); err != nil {
+		return nil, errors.Join(err, a.close())
+	}
+	opened, err := a.clients.subscribe(ctx, streams)
+	if err != nil {
+		return nil, errors.Join(err, a.close())
+	}
+	for i, stream := range opened {
+		go a.follow(ctx, i, stream)
+	}
+	return a, nil
+}
+
+// follow ends with the stream.
+func (a *audience) follow(ctx context.Context, i int, stream grpc.ClientStream) {
+	for {
+		var message []byte
+		if err := stream.RecvMsg(&message); err != nil {
+			return
+		}
+		select {
+		case a.heard <- heard{stream: i, message: string(message), at: time.Now()}:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (a *audience) close() error {
+	a.end()
+	return a.clients.close()
+}
+
+// told returns when each stream was told of the consumer. A stream that is told of anything else, or of the consumer twice, is an error.
+func (a *audience) told(ctx context.Context, id string) ([]time.Time, error) {
+	times := make([]time.Time, a.streams)
+	for n := range a.streams {
+		h, err := await(ctx, a.heard, func(heard) bool { return true })
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("waiting until all streams are told, %d of %d were: %w", n, a.streams, err)
+		case h.message != string(notificationOf(id)):
+			return nil, fmt.Errorf("stream %d is told %q, and only %s has changed", h.stream, h.message, id)
+		case !times[h.stream].IsZero():
+			return nil, fmt.Errorf("stream %d is told of %s twice", h.stream, id)
+		}
+		times[h.stream] = h.at
+	}
+	return times, nil
+}
+
+// bareCrowd measures how long a bare server needs to send each stream a message, from when it is told to.
+func bareCrowd(ctx context.Context, s crowdSize) (pushes []crowdPush, err error) {
+	server, err := startServer(ctx, serveTelling, connections, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, server.stop()) }()
+	a, err := listen(ctx, server.address, s.streams)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, a.close()) }()
+	for i := range s.edits {
+		start := time.Now()
+		if err := server.ask(askTell); err != nil {
+			return nil, err
+		}
+		told, err := a.told(ctx, consumerID(0))
+		if err != nil {
+			return nil, err
+		}
+		pushes = append(pushes, crowdPush{start: start, told: told, subscriber: i % s.streams})
+	}
+	return pushes, nil
+}
+
+// crowd edits a policy that is for one consumer again and again, each time after all streams were told of the last edit.
+func (c *cluster) crowd(ctx context.Context, period time.Duration, s crowdSize) (pushes []crowdPush, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	policy, err := c.createCrowd(ctx, s.consumers)
+	defer func() {
+		err = errors.Join(err, c.client.DeleteAllOf(context.WithoutCancel(ctx), &v1alpha1.ResourcePolicy{}))
+	}()
+	if err != nil {
+		return nil, err
+	}
+	operator, err := c.startOperator(ctx, period)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, operator.stop(err != nil)) }()
+	a, err := listen(ctx, operator.address, s.streams)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, a.close()) }()
+	edited, err := c.watchPolicies(ctx)
+	if err != nil {
+		return nil, err
+	}
+	liqo := wire.NewResourceReaderClient(a.clients[0])
+	// What is read for the first time is read once the operator has seen all policies, so nobody is told of it.
+	for i := range s.consumers {
+		if err := checkCPU(ctx, liqo, consumerID(i), firstCPU); err != nil {
+			return nil, fmt.Errorf("before the first edit: %w", err)
+		}
+	}
+	for i := range s.edits {
+		cpu := firstCPU + 1 + int64(i)
+		_, event, err := c.edit(ctx, policy, edited, cpu)
+		if err != nil {
+			return nil, err
+		}
+		told, err := a.told(ctx, consumerID(0))
+		if err != nil {
+			return nil, err
+		}
+		if err := checkCPU(ctx, liqo, consumerID(0), cpu); err != nil {
+			return nil, fmt.Errorf("after the notification: %w", err)
+		}
+		pushes = append(pushes, crowdPush{start: event, told: told, subscriber: i % s.streams})
+	}
+	return pushes, nil
+}
+
+// createCrowd creates policies that name so many consumers, each no more than it may, and returns one that is for the first of them alone.
+func (c *cluster) createCrowd(ctx context.Context, consumers int) (*v1alpha1.ResourcePolicy, error) {
+	one, err := c.createPolicy(ctx, "edited", 1, v1alpha1.ClusterID(consumerID(0)))
+	if err != nil {
+		return nil, err
+	}
+	for i := 0; i < consumers; i += perPolicy {
+		var ids []v1alpha1.ClusterID
+		for k := i; k < min(i+perPolicy, consumers); k++ {
+			ids = append(ids, v1alpha1.ClusterID(consumerID(k)))
+		}
+		if _, err := c.createPolicy(ctx, fmt.Sprintf("crowd-%d", i/perPolicy), 0, ids...); err != nil {
+			return nil, err
+		}
+	}
+	return one, nil
+}

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	wire "proffer.dev/proffer/proto/resourcereader"
+)
+
+// measureStreams measures what a server needs for a stream that waits: ours beside a bare grpc-go one. It is what each more of the streams
+// takes, so that nothing else in the process is counted.
+func measureStreams(ctx context.Context, o options, r *report, _ io.Writer) error {
+	few, many, n := 1_000, 10_000, 5
+	if o.short {
+		few, many, n = 10, 500, 1
+	}
+	names := []string{serveOurs, serveBare}
+	kept := make([][]float64, len(names))
+	resident := make([][]float64, len(names))
+	for round := range n {
+		for k := range names {
+			i := (round + k) % len(names)
+			a, b, err := streamMemory(ctx, names[i], few, many)
+			if err != nil {
+				return fmt.Errorf("server %s: %w", names[i], err)
+			}
+			kept[i], resident[i] = append(kept[i], a), append(resident[i], b)
+		}
+	}
+	t := r.section(fmt.Sprintf("Memory of one stream that waits, of %s over %d connections", thousands(many), connections),
+		"server", "live heap and stacks", "resident")
+	for i, name := range names {
+		t.row(name, memory(quantile(kept[i], 0.5)), memory(quantile(resident[i], 0.5)))
+	}
+	r.ratio("live heap and stacks of a stream", "bare grpc-go", quotients(kept[0], kept[1]))
+	r.ratio("resident memory of a stream", "bare grpc-go", quotients(resident[0], resident[1]))
+	return nil
+}
+
+// connections are how many the streams are spread over.
+const connections = 10
+
+// quotients returns the ratio of two figures, round by round.
+func quotients(a, b []float64) spread {
+	ratios := make([]float64, len(a))
+	for i := range a {
+		ratios[i] = a[i] / b[i]
+	}
+	return spreadOf(ratios)
+}
+
+// streamMemory returns what each stream beyond the first few adds to a server: to its live heap and stacks, and to what is resident.
+func streamMemory(ctx context.Context, name string, few, many int) (kept, resident float64, err error) {
+	s, err := startServer(ctx, name, connections, nil)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	clients, err := dialAll(s.address)
+	defer func() { err = errors.Join(err, clients.close()) }()
+	if err != nil {
+		return 0, 0, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var before, after struct{ kept, resident float64 }
+	if _, err := clients.subscribe(ctx, few); err != nil {
+		return 0, 0, err
+	}
+	if err := s.ask(askMemory, &before.kept, &before.resident); err != nil {
+		return 0, 0, err
+	}
+	if _, err := clients.subscribe(ctx, many-few); err != nil {
+		return 0, 0, err
+	}
+	if err := s.ask(askMemory, &after.kept, &after.resident); err != nil {
+		return 0, 0, err
+	}
+	added := float64(many - few)
+	return (after.kept - before.kept) / added, (after.resident - before.resident) / added, nil
+}
+
+// clients are the connections of many subscribers.
+type clients []*grpc.ClientConn
+
+func dialAll(address string) (clients, error) {
+	var all clients
+	for range connections {
+		conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			return all, err
+		}
+		all = append(all, conn)
+	}
+	return all, nil
+}
+
+func (c clients) close() error {
+	var errs []error
+	for _, conn := range c {
+		errs = append(errs, conn.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// subscribe opens so many streams, which end with ctx, one after the other of the connections, and takes the first message of each.
+func (c clients) subscribe(ctx context.Context, n int) ([]grpc.ClientStream, error) {
+	streams := make([]grpc.ClientStream, n)
+	for i := range streams {
+		stream, err := c[i%len(c)].NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, wire.ResourceReader_Subscribe_FullMethodName,
+			grpc.ForceCodecV2(raw{}), grpc.WaitForReady(true))
+		if err != nil {
+			return nil, fmt.Errorf("subscribing: %w", err)
+		}
+		if err := errors.Join(stream.SendMsg(&[]byte{}), stream.CloseSend()); err != nil {
+			return nil, fmt.Errorf("subscribing: %w", err)
+		}
+		streams[i] = stream
+	}
+	for _, stream := range streams {
+		var first []byte
+		if err := stream.RecvMsg(&first); err != nil {
+			return nil, fmt.Errorf("the first message of a stream: %w", err)
+		}
+	}
+	return streams, nil
+}
+
+// waiting is a stream of the bare server: one message, and then nothing.
+func waiting(_ any, stream grpc.ServerStream) error {
+	if err := begin(stream); err != nil {
+		return err
+	}
+	<-stream.Context().Done()
+	return nil
+}
+
+func begin(stream grpc.ServerStream) error {
+	var message []byte
+	if err := stream.RecvMsg(&message); err != nil {
+		return err
+	}
+	return stream.SendMsg(&[]byte{})
+}
+
+// bell tells all streams of a bare server at once.
+type bell struct {
+	mu sync.Mutex
+	// rung is closed the next time.
+	rung chan struct{}
+}
+
+func (b *bell) next() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.rung == nil {
+		b.rung = make(chan struct{})
+	}
+	return b.rung
+}
+
+func (b *bell) ring() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.rung != nil {
+		close(b.rung)
+		b.rung = nil
+	}
+}
+
+// telling is a stream that sends a message, encoded before, each time that the bell rings.
+func (b *bell) telling(_ any, stream grpc.ServerStream) error {
+	message := notificationOf(consumerID(0))
+	next := b.next()
+	if err := begin(stream); err != nil {
+		return err
+	}
+	for {
+		select {
+		case <-next:
+		case <-stream.Context().Done():
+			return nil
+		}
+		next = b.next()
+		if err := stream.SendMsg(&message); err != nil {
+			return err
+		}
+	}
+}
+
+// notificationOf is the message that names a consumer.
+func notificationOf(id string) []byte {
+	return append([]byte{0x0a, byte(len(id))}, id...) // field 1, of a length
+}
+
+// residentHere returns how much memory of this process is resident.
+func residentHere() (uint64, error) {
+	figures, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0, fmt.Errorf("resident memory is known on Linux only: %w", err)
+	}
+	var size, pages uint64
+	if _, err := fmt.Fscan(bytes.NewReader(figures), &size, &pages); err != nil {
+		return 0, fmt.Errorf("/proc/self/statm: %w", err)
+	}
+	return pages * uint64(os.Getpagesize()), nil
+}
