@@ -109,7 +109,7 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 	if err != nil {
 		return err
 	}
-	core, err := corewatch.New(mgr.GetConfig(), opts.Ledger, opts.Batch.Wake, log.WithName("core"))
+	core, err := corewatch.New(mgr.GetConfig(), opts.Ledger, opts.Batch.period/2, opts.Batch.Wake, log.WithName("core"))
 	if err != nil {
 		return err
 	}

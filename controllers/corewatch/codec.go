@@ -2,6 +2,7 @@ package corewatch
 
 import (
 	"bytes"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,17 +15,24 @@ var protobufMagic = []byte("k8s\x00")
 
 // codecs are those of apimachinery, but for what a stream holds in protobuf: pods and nodes are decoded where they lie, while apimachinery copies
 // each twice before. All other objects, and all other formats, are left to it.
-type codecs struct{ runtime.NegotiatedSerializer }
+type codecs struct {
+	runtime.NegotiatedSerializer
+	// pause is how long events are gathered.
+	pause time.Duration
+}
 
 // SupportedMediaTypes implements runtime.NegotiatedSerializer.
 func (c codecs) SupportedMediaTypes() []runtime.SerializerInfo {
 	var all []runtime.SerializerInfo
 	for _, info := range c.NegotiatedSerializer.SupportedMediaTypes() {
+		if info.StreamSerializer != nil {
+			stream := *info.StreamSerializer
+			stream.Framer = gathering{stream.Framer, c.pause}
+			info.StreamSerializer = &stream
+		}
 		if info.MediaType == runtime.ContentTypeProtobuf {
 			info.Serializer = objectCodec{info.Serializer}
-			stream := *info.StreamSerializer
-			stream.Serializer = eventCodec{stream.Serializer}
-			info.StreamSerializer = &stream
+			info.StreamSerializer.Serializer = eventCodec{info.StreamSerializer.Serializer}
 		}
 		all = append(all, info)
 	}

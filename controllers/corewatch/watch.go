@@ -39,10 +39,10 @@ type kind struct {
 	synced    toolscache.DoneChecker
 }
 
-// New returns a Watch that keeps the ledger up to date, and calls wake whenever something in it has changed. Nothing of it
-// runs before Start.
-func New(config *rest.Config, ledger *capacity.Ledger, wake func(), log logr.Logger) (*Watch, error) {
-	api, err := newClient(config)
+// New returns a Watch that keeps the ledger up to date, and calls wake whenever something in it has changed. Where events come all the time,
+// those of a pause are read together; 0 is for none. Nothing of it runs before Start.
+func New(config *rest.Config, ledger *capacity.Ledger, pause time.Duration, wake func(), log logr.Logger) (*Watch, error) {
+	api, err := newClient(config, pause)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for nodes and pods: %w", err)
 	}
@@ -136,7 +136,7 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interv
 
 // newClient returns a client of the core API to which a Pod is a pod, and a Node a node. It speaks HTTP/1.1, one connection for each kind: over
 // HTTP/2 each event wakes one more goroutine, and has one more message sent back that says that it was read.
-func newClient(config *rest.Config) (rest.Interface, error) {
+func newClient(config *rest.Config, pause time.Duration) (rest.Interface, error) {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypeWithName(podKind, &pod{})
 	scheme.AddKnownTypeWithName(nodeKind, &node{})
@@ -149,7 +149,7 @@ func newClient(config *rest.Config) (rest.Interface, error) {
 	config.APIPath, config.GroupVersion = "/api", &corev1.SchemeGroupVersion
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	config.NegotiatedSerializer = codecs{serializer.NewCodecFactory(scheme).WithoutConversion()}
+	config.NegotiatedSerializer = codecs{serializer.NewCodecFactory(scheme).WithoutConversion(), pause}
 	return rest.RESTClientFor(config)
 }
 

@@ -70,7 +70,7 @@ func startWatch(t *testing.T, config *rest.Config, change func(*http.Request)) *
 		w.requests.RoundTripper = next
 		return w.requests
 	})
-	watch, err := New(config, w.ledger, func() {
+	watch, err := New(config, w.ledger, time.Millisecond, func() {
 		select {
 		case w.woken <- struct{}{}:
 		default:
