@@ -76,10 +76,20 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 	if err != nil {
 		return fmt.Errorf("making a client for Liqo's objects: %w", err)
 	}
+	core, err := corewatch.New(mgr.GetConfig(), opts.Ledger, opts.Batch.period/2, opts.Batch.Wake, log.WithName("core"))
+	if err != nil {
+		return err
+	}
+	hurried := func(wake func()) func() {
+		return func() {
+			core.Hurry()
+			wake()
+		}
+	}
 	var (
 		policies = newPolicies()
-		sources  = newSlices(client, opts.Batch.WakeNow, log.WithName("slices"))
-		peers    = newPeers(client, opts.Batch.Wake, log.WithName("consumers"), sources.gates.tenants)
+		sources  = newSlices(client, hurried(opts.Batch.WakeNow), log.WithName("slices"))
+		peers    = newPeers(client, hurried(opts.Batch.Wake), log.WithName("consumers"), sources.gates.tenants)
 		latest   = &atomic.Pointer[outcome]{}
 		timings  = newTimings()
 		statuses = &statusWriter{
@@ -105,11 +115,7 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 	if err != nil {
 		return err
 	}
-	ofPolicies, err := watchPolicies(mgr.GetCache(), policies, opts.Batch.Wake, statuses.batch.Wake)
-	if err != nil {
-		return err
-	}
-	core, err := corewatch.New(mgr.GetConfig(), opts.Ledger, opts.Batch.period/2, opts.Batch.Wake, log.WithName("core"))
+	ofPolicies, err := watchPolicies(mgr.GetCache(), policies, hurried(opts.Batch.Wake), statuses.batch.Wake)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package corewatch
 
 import (
 	"bytes"
-	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,8 +16,7 @@ var protobufMagic = []byte("k8s\x00")
 // each twice before. All other objects, and all other formats, are left to it.
 type codecs struct {
 	runtime.NegotiatedSerializer
-	// pause is how long events are gathered.
-	pause time.Duration
+	pauses *pauses
 }
 
 // SupportedMediaTypes implements runtime.NegotiatedSerializer.
@@ -27,7 +25,7 @@ func (c codecs) SupportedMediaTypes() []runtime.SerializerInfo {
 	for _, info := range c.NegotiatedSerializer.SupportedMediaTypes() {
 		if info.StreamSerializer != nil {
 			stream := *info.StreamSerializer
-			stream.Framer = gathering{stream.Framer, c.pause}
+			stream.Framer = gathering{stream.Framer, c.pauses}
 			info.StreamSerializer = &stream
 		}
 		if info.MediaType == runtime.ContentTypeProtobuf {

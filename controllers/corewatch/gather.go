@@ -15,23 +15,50 @@ const awaited = 200 * time.Microsecond
 // most of what each costs is to be woken for it; those of a pause are read together. Nothing waits that comes after a quiet time.
 type gathering struct {
 	runtime.Framer
-	pause time.Duration
+	pauses *pauses
+}
+
+// pauses say how long events are gathered. Whoever is about to judge by what they say ends the present ones.
+type pauses struct {
+	length time.Duration
+	mu     sync.Mutex
+	ended  chan struct{}
+}
+
+func newPauses(length time.Duration) *pauses {
+	return &pauses{length: length, ended: make(chan struct{})}
+}
+
+// end ends the pauses that there are.
+func (p *pauses) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.ended)
+	p.ended = make(chan struct{})
+}
+
+// begun returns what is closed when a pause that begins now is ended.
+func (p *pauses) begun() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ended
 }
 
 // NewFrameReader implements runtime.Framer.
 func (g gathering) NewFrameReader(from io.ReadCloser) io.ReadCloser {
-	if g.pause <= 0 {
+	if g.pauses.length <= 0 {
 		return g.Framer.NewFrameReader(from)
 	}
-	return &gatheringReader{ReadCloser: g.Framer.NewFrameReader(from), pause: g.pause, closed: make(chan struct{})}
+	return &gatheringReader{ReadCloser: g.Framer.NewFrameReader(from), pauses: g.pauses, closed: make(chan struct{})}
 }
 
 // gatheringReader is used by one goroutine, but for Close.
 type gatheringReader struct {
 	io.ReadCloser
-	pause time.Duration
-	// until is when the present pause ends.
+	pauses *pauses
+	// until is when the present pause ends, unless ended is closed before.
 	until  time.Time
+	ended  <-chan struct{}
 	once   sync.Once
 	closed chan struct{}
 }
@@ -44,13 +71,14 @@ func (r *gatheringReader) Read(data []byte) (int, error) {
 		defer timer.Stop()
 		select {
 		case <-timer.C:
+		case <-r.ended:
 		case <-r.closed:
 		}
 		start = time.Now()
 	}
 	n, err := r.ReadCloser.Read(data)
 	if now := time.Now(); now.Sub(start) >= awaited {
-		r.until = now.Add(r.pause)
+		r.until, r.ended = now.Add(r.pauses.length), r.pauses.begun()
 	}
 	return n, err
 }

@@ -39,7 +39,8 @@ func TestEventsThatComeAllTheTimeAreReadTogether(t *testing.T) {
 	const pause = 50 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
 		f := frames{events: make(chan byte, 100), closed: make(chan struct{})}
-		events := gathering{f, pause}.NewFrameReader(nil)
+		pauses := newPauses(pause)
+		events := gathering{f, pauses}.NewFrameReader(nil)
 		start := time.Now()
 		read := func(want byte, after time.Duration) {
 			t.Helper()
@@ -70,15 +71,19 @@ func TestEventsThatComeAllTheTimeAreReadTogether(t *testing.T) {
 		read(5, 60*time.Millisecond)
 		read(6, 60*time.Millisecond)
 		read(7, 75*time.Millisecond)
+		// Whoever is in a hurry ends the pause.
+		send(8, 10*time.Millisecond)
+		time.AfterFunc(20*time.Millisecond, pauses.end)
+		read(8, 95*time.Millisecond)
 		// After a quiet time nothing waits.
-		send(8, time.Minute)
-		read(8, time.Minute+75*time.Millisecond)
+		send(9, time.Minute)
+		read(9, time.Minute+95*time.Millisecond)
 		// To close it ends a pause.
 		time.AfterFunc(time.Millisecond, func() { _ = events.Close() })
 		if _, err := events.Read(make([]byte, 1)); !errors.Is(err, errClosed) {
 			t.Errorf("read after it was closed: %v", err)
 		}
-		if got := time.Since(start); got != time.Minute+76*time.Millisecond {
+		if got := time.Since(start); got != time.Minute+96*time.Millisecond {
 			t.Errorf("the pause ended after %v", got)
 		}
 	})
@@ -86,7 +91,7 @@ func TestEventsThatComeAllTheTimeAreReadTogether(t *testing.T) {
 
 func TestWithoutAPauseEventsAreReadAsTheyCome(t *testing.T) {
 	f := frames{}
-	if _, gathers := (gathering{f, 0}).NewFrameReader(nil).(*gatheringReader); gathers {
+	if _, gathers := (gathering{f, newPauses(0)}).NewFrameReader(nil).(*gatheringReader); gathers {
 		t.Error("events are gathered for no time")
 	}
 }

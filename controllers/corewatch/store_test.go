@@ -32,7 +32,8 @@ type told struct {
 
 func newTold() *told {
 	w := &told{ledger: capacity.NewLedger()}
-	w.nodes, w.pods = newStores(w.ledger, func() { w.woken++ })
+	wake := func() { w.woken++ }
+	w.nodes, w.pods = newStores(w.ledger, wake, wake)
 	return w
 }
 
@@ -113,7 +114,7 @@ func TestFault_ADeletionThatWasMissedPanics(t *testing.T) {
 func TestFault_OneMapWrittenByTwoInformersWithoutALock(t *testing.T) {
 	const n = 500
 	ledger := capacity.NewLedger()
-	nodes, pods := newStores(ledger, func() {})
+	nodes, pods := newStores(ledger, func() {}, func() {})
 	stop := make(chan struct{})
 	var writers, reader sync.WaitGroup
 	writers.Go(func() {

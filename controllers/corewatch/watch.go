@@ -29,8 +29,9 @@ import (
 
 // Watch follows the nodes and the pods of the cluster.
 type Watch struct {
-	kinds []kind
-	log   logr.Logger
+	kinds  []kind
+	pauses *pauses
+	log    logr.Logger
 }
 
 // kind follows one kind of object.
@@ -41,13 +42,15 @@ type kind struct {
 
 // New returns a Watch that keeps the ledger up to date, and calls wake whenever something in it has changed. Where events come all the time,
 // those of a pause are read together; 0 is for none. Nothing of it runs before Start.
+//
+// A node that changes ends the pause, and so must whatever else leads to a new judgement than pods: see Hurry.
 func New(config *rest.Config, ledger *capacity.Ledger, pause time.Duration, wake func(), log logr.Logger) (*Watch, error) {
-	api, err := newClient(config, pause)
+	w := &Watch{pauses: newPauses(pause), log: log}
+	api, err := newClient(config, w.pauses)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for nodes and pods: %w", err)
 	}
-	nodes, pods := newStores(ledger, wake)
-	w := &Watch{log: log}
+	nodes, pods := newStores(ledger, func() { w.Hurry(); wake() }, wake)
 	w.kinds = []kind{
 		follow(api, nodes, &node{}, readList[node], func(*metav1.ListOptions) {}, log),
 		follow(api, pods, &pod{}, readList[pod], selectPods, log),
@@ -56,18 +59,14 @@ func New(config *rest.Config, ledger *capacity.Ledger, pause time.Duration, wake
 }
 
 // newStores returns the stores that bring nodes and pods to the ledger. Nothing in them waits for anything but a short lock.
-func newStores(ledger *capacity.Ledger, wake func()) (nodes *store[*node], pods *store[*pod]) {
-	wakeIf := func(changed bool) {
-		if changed {
-			wake()
-		}
-	}
+func newStores(ledger *capacity.Ledger, nodesChanged, podsChanged func()) (nodes *store[*node], pods *store[*pod]) {
+	nodesIf, podsIf := callIf(nodesChanged), callIf(podsChanged)
 	nodes = &store[*node]{
 		name:   "nodes",
-		set:    func(n *node) { wakeIf(ledger.SetNode(n.Node)) },
-		remove: func(n *node) { wakeIf(ledger.DeleteNode(n.Name)) },
+		set:    func(n *node) { nodesIf(ledger.SetNode(n.Node)) },
+		remove: func(n *node) { nodesIf(ledger.DeleteNode(n.Name)) },
 		replace: func(all iter.Seq[*node]) {
-			wakeIf(ledger.ReplaceNodes(func(yield func(capacity.Node) bool) {
+			nodesIf(ledger.ReplaceNodes(func(yield func(capacity.Node) bool) {
 				for n := range all {
 					if !yield(n.Node) {
 						return
@@ -81,14 +80,14 @@ func newStores(ledger *capacity.Ledger, wake func()) (nodes *store[*node], pods 
 		name: "pods",
 		set: func(p *pod) {
 			if p.counts {
-				wakeIf(ledger.SetPod(p.Pod))
+				podsIf(ledger.SetPod(p.Pod))
 			} else {
-				wakeIf(ledger.DeletePod(p.Key))
+				podsIf(ledger.DeletePod(p.Key))
 			}
 		},
-		remove: func(p *pod) { wakeIf(ledger.DeletePod(p.Key)) },
+		remove: func(p *pod) { podsIf(ledger.DeletePod(p.Key)) },
 		replace: func(all iter.Seq[*pod]) {
-			wakeIf(ledger.ReplacePods(func(yield func(capacity.Pod) bool) {
+			podsIf(ledger.ReplacePods(func(yield func(capacity.Pod) bool) {
 				for p := range all {
 					if p.counts && !yield(p.Pod) {
 						return
@@ -100,6 +99,18 @@ func newStores(ledger *capacity.Ledger, wake func()) (nodes *store[*node], pods 
 	}
 	return nodes, pods
 }
+
+func callIf(f func()) func(bool) {
+	return func(changed bool) {
+		if changed {
+			f()
+		}
+	}
+}
+
+// Hurry has the events read that are being gathered. Offers that are lowered, by a policy or by a node that goes, keep to what pods request, so whoever
+// is about to lower some wants to know of the pods that are there by now.
+func (w *Watch) Hurry() { w.pauses.end() }
 
 // NeedLeaderElection is false: every replica evaluates, so every replica must know the objects.
 func (*Watch) NeedLeaderElection() bool { return false }
@@ -136,7 +147,7 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interv
 
 // newClient returns a client of the core API to which a Pod is a pod, and a Node a node. It speaks HTTP/1.1, one connection for each kind: over
 // HTTP/2 each event wakes one more goroutine, and has one more message sent back that says that it was read.
-func newClient(config *rest.Config, pause time.Duration) (rest.Interface, error) {
+func newClient(config *rest.Config, pauses *pauses) (rest.Interface, error) {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypeWithName(podKind, &pod{})
 	scheme.AddKnownTypeWithName(nodeKind, &node{})
@@ -149,7 +160,7 @@ func newClient(config *rest.Config, pause time.Duration) (rest.Interface, error)
 	config.APIPath, config.GroupVersion = "/api", &corev1.SchemeGroupVersion
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	config.NegotiatedSerializer = codecs{serializer.NewCodecFactory(scheme).WithoutConversion(), pause}
+	config.NegotiatedSerializer = codecs{serializer.NewCodecFactory(scheme).WithoutConversion(), pauses}
 	return rest.RESTClientFor(config)
 }
 
