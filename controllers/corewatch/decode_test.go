@@ -19,52 +19,29 @@ import (
 
 // everything that matters of an object is compared; the ledger does not look at when a taint was added.
 var everything = cmp.Options{
-	cmp.AllowUnexported(pod{}, node{}, identity{}), cmpopts.EquateEmpty(), cmpopts.IgnoreFields(corev1.Taint{}, "TimeAdded"),
+	cmp.AllowUnexported(pod{}, node{}, version{}), cmpopts.EquateEmpty(), cmpopts.IgnoreFields(corev1.Taint{}, "TimeAdded"),
 }
 
-// checkPod compares what is decoded of a pod with what is parsed of all of it.
-func checkPod(t *testing.T, full *corev1.Pod) {
+// check compares what is decoded of an object with what is taken of all of it.
+func check[T, F any, P interface {
+	object[T]
+	take(*F)
+}, Q interface {
+	object[F]
+	Marshal() ([]byte, error)
+}](t *testing.T, full Q) {
 	t.Helper()
-	var want, fromProtobuf, fromJSON pod
+	var want, fromProtobuf, fromJSON T
 	data, err := full.Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all corev1.Pod
-	if err := all.Unmarshal(data); err != nil {
+	var all F
+	if err := Q(&all).Unmarshal(data); err != nil {
 		t.Fatal(err)
 	}
-	want.take(&all)
-	if err := fromProtobuf.Unmarshal(data); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, fromProtobuf, everything); diff != "" {
-		t.Errorf("from protobuf (-want +got):\n%s", diff)
-	}
-	if data, err = json.Marshal(full); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(data, &fromJSON); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, fromJSON, everything); diff != "" {
-		t.Errorf("from JSON (-want +got):\n%s", diff)
-	}
-}
-
-func checkNode(t *testing.T, full *corev1.Node) {
-	t.Helper()
-	var want, fromProtobuf, fromJSON node
-	data, err := full.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all corev1.Node
-	if err := all.Unmarshal(data); err != nil {
-		t.Fatal(err)
-	}
-	want.take(&all)
-	if err := fromProtobuf.Unmarshal(data); err != nil {
+	P(&want).take(&all)
+	if err := P(&fromProtobuf).Unmarshal(data); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, fromProtobuf, everything); diff != "" {
@@ -89,7 +66,7 @@ func TestWhatIsNotDecodedOfAPodDoesNotCount(t *testing.T) {
 	pods["a finished one"] = aPod("p", "n", list("cpu", "1"), phase(corev1.PodSucceeded))
 	pods["one of nothing"] = &corev1.Pod{}
 	for name, p := range pods {
-		t.Run(name, func(t *testing.T) { checkPod(t, p) })
+		t.Run(name, func(t *testing.T) { check[pod](t, p) })
 	}
 }
 
@@ -118,10 +95,10 @@ func TestWhateverThereIsInAnObject(t *testing.T) {
 	for range 60 {
 		var p corev1.Pod
 		fill.Fill(&p)
-		checkPod(t, &p)
+		check[pod](t, &p)
 		var n corev1.Node
 		fill.Fill(&n)
-		checkNode(t, &n)
+		check[node](t, &n)
 		if t.Failed() {
 			return
 		}
@@ -133,7 +110,7 @@ var (
 	// words are those that something depends on, and others.
 	words = []string{
 		"", "a", "b", "c", OriginLabel, OriginLabelV0, ShadowPodLabel, "true", "rome", NodeTypeLabel, NodeTypeVirtual, "Ready", "True", "False", "Running",
-		"Succeeded", "Failed", "PodResizePending", "Infeasible", "Deferred", "Always", "NoSchedule", "NoExecute", metav1.InitialEventsAnnotationKey,
+		"Succeeded", "Failed", "PodResizePending", "Infeasible", "Deferred", "Always", "NoSchedule", "NoExecute",
 		strings.Repeat("long", 100),
 	}
 )
@@ -173,8 +150,8 @@ func TestWhatIsNoObjectIsRefused(t *testing.T) {
 	}
 }
 
-func TestALastInitialBookmarkIsKnown(t *testing.T) {
-	bookmark := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true", "a": "b"}}}
+func TestABookmarkSaysHowFarTheWatchIs(t *testing.T) {
+	bookmark := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7"}}
 	data, err := bookmark.Marshal()
 	if err != nil {
 		t.Fatal(err)
@@ -183,9 +160,8 @@ func TestALastInitialBookmarkIsKnown(t *testing.T) {
 	if err := p.Unmarshal(data); err != nil {
 		t.Fatal(err)
 	}
-	m := p.GetObjectMeta()
-	if diff := cmp.Diff(map[string]string{metav1.InitialEventsAnnotationKey: "true"}, m.GetAnnotations()); diff != "" || m.GetResourceVersion() != "7" {
-		t.Errorf("resource version %s; %s", m.GetResourceVersion(), diff)
+	if got := p.GetObjectMeta().GetResourceVersion(); got != "7" {
+		t.Errorf("resource version %s, want 7", got)
 	}
 }
 
@@ -197,8 +173,11 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		requests, err := c.requests(data)
-		if err != nil {
+		var requests capacity.Amounts
+		if err := requestsMask.keep(data, func(kept []byte) (err error) {
+			requests, err = c.requests(kept)
+			return err
+		}); err != nil {
 			t.Fatal(err)
 		}
 		return requests

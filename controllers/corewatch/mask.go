@@ -108,8 +108,8 @@ func (m *mask) includes(message []byte) bool {
 // buffers are for what masks keep, until it is decoded.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// decode decodes what the mask keeps of a message. The decoder must copy what it takes.
-func (m *mask) decode(from []byte, decoder interface{ Unmarshal([]byte) error }) error {
+// keep has what the mask keeps of a message used, and no longer than that.
+func (m *mask) keep(from []byte, use func(kept []byte) error) error {
 	buffer := buffers.Get().(*[]byte)
 	defer buffers.Put(buffer)
 	kept, err := m.appendKept((*buffer)[:0], from)
@@ -117,5 +117,5 @@ func (m *mask) decode(from []byte, decoder interface{ Unmarshal([]byte) error })
 		return err
 	}
 	*buffer = kept
-	return decoder.Unmarshal(kept)
+	return use(kept)
 }

@@ -3,7 +3,6 @@ package corewatch
 import (
 	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	podresource "k8s.io/component-helpers/resource"
 
 	"proffer.dev/proffer/internal/capacity"
@@ -70,18 +69,17 @@ var (
 // k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto.
 func metadataMask(labels *mask) *mask {
 	return message(map[protowire.Number]*mask{
-		1:  whole,                                          // name
-		3:  whole,                                          // namespace
-		5:  whole,                                          // uid
-		6:  whole,                                          // resourceVersion
-		11: labels,                                         // labels
-		12: entry.keyed(metav1.InitialEventsAnnotationKey), // annotations
+		1:  whole,  // name
+		5:  whole,  // uid
+		6:  whole,  // resourceVersion
+		11: labels, // labels
 	})
 }
 
 // placeOf keeps of a pod what the account needs, but for the requests. Counts is false for a pod that does not count: one that is not bound to a
 // node, is finished, or is the shadow of a pod that runs elsewhere.
 func placeOf(p *corev1.Pod) (pod capacity.Pod, counts bool) {
+	// A pod that was deleted and made anew under its name is another pod.
 	pod = capacity.Pod{Key: string(p.UID)}
 	finished := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	if p.Spec.NodeName == "" || finished || p.Labels[ShadowPodLabel] == "true" {

@@ -25,15 +25,8 @@ type requestCache struct {
 
 var decoded = &requestCache{byKept: map[string]capacity.Amounts{}}
 
-// requests returns what the pod requests. The caller must not change it.
-func (c *requestCache) requests(pod []byte) (capacity.Amounts, error) {
-	buffer := buffers.Get().(*[]byte)
-	defer buffers.Put(buffer)
-	kept, err := requestsMask.appendKept((*buffer)[:0], pod)
-	if err != nil {
-		return nil, err
-	}
-	*buffer = kept
+// requests returns what the pod requests of which requestsMask has kept so much. The caller must not change it.
+func (c *requestCache) requests(kept []byte) (capacity.Amounts, error) {
 	c.mu.Lock()
 	known, ok := c.byKept[string(kept)]
 	c.mu.Unlock()

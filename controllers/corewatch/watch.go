@@ -211,6 +211,7 @@ func follow[P runtime.Object](api rest.Interface, s *store[P], example P, read l
 
 // lists has a reflector ask for a list of what there is, and follow it from there. Read object by object, a list takes no more memory than a
 // stream of initial events (WatchList), and half the time and the CPU of both ends: of 50,000 pods a stream makes 50,000 messages.
+// What marks the end of such a stream is not even decoded.
 type lists struct{ *toolscache.ListWatch }
 
 // IsWatchListSemanticsUnSupported is what client-go asks, see k8s.io/client-go/util/watchlist.
