@@ -26,32 +26,43 @@ type running interface {
 	stop(failed bool) error
 }
 
-// follower is a process that follows a cluster in one of the ways of followCluster.
-type follower struct {
+// child is a process of this program. It answers lines with lines, and ends with its input.
+type child struct {
 	process *exec.Cmd
 	in      io.WriteCloser
 	out     *bufio.Reader
 }
 
-func (c *cluster) startFollower(ctx context.Context, way string) (running, error) {
+func startChild(ctx context.Context, args ...string) (*child, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	f := &follower{process: exec.CommandContext(ctx, program, follow, way, c.kubeconfig)}
-	f.process.Stderr = os.Stderr
-	if f.in, err = f.process.StdinPipe(); err != nil {
+	c := &child{process: exec.CommandContext(ctx, program, args...)}
+	c.process.Stderr = os.Stderr
+	if c.in, err = c.process.StdinPipe(); err != nil {
 		return nil, err
 	}
-	out, err := f.process.StdoutPipe()
+	out, err := c.process.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	f.out = bufio.NewReader(out)
-	if err := f.process.Start(); err != nil {
+	c.out = bufio.NewReader(out)
+	return c, c.process.Start()
+}
+
+// end ends the process.
+func (c *child) end() error { return errors.Join(c.in.Close(), c.process.Wait()) }
+
+// follower is a process that follows a cluster in one of the ways of followCluster.
+type follower struct{ *child }
+
+func (c *cluster) startFollower(ctx context.Context, way string) (running, error) {
+	started, err := startChild(ctx, follow, way, c.kubeconfig)
+	if err != nil {
 		return nil, fmt.Errorf("starting the %s: %w", way, err)
 	}
-	return f, nil
+	return &follower{started}, nil
 }
 
 func (f *follower) pid() int { return f.process.Process.Pid }
@@ -72,5 +83,5 @@ func (f *follower) heap(context.Context) (float64, error) {
 	return strconv.ParseFloat(strings.TrimSpace(line), 64)
 }
 
-// stop ends the process, which ends with its input. What it has to say of a failure it says itself.
-func (f *follower) stop(bool) error { return errors.Join(f.in.Close(), f.process.Wait()) }
+// stop ends the process. What it has to say of a failure it says itself.
+func (f *follower) stop(bool) error { return f.end() }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
@@ -16,15 +17,15 @@ import (
 // metrics are the samples of one scrape.
 type metrics map[string]*dto.MetricFamily
 
-func scrape(ctx context.Context, web *http.Client, url string) (metrics, error) {
-	text, err := get(ctx, web, url)
+func scrape(ctx context.Context, web *http.Client, address string) (metrics, error) {
+	text, err := get(ctx, web, address)
 	if err != nil {
 		return nil, err
 	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", url, err)
+		return nil, fmt.Errorf("%s: %w", address, err)
 	}
 	return families, nil
 }
@@ -69,13 +70,19 @@ func (c *cluster) serverFigures(ctx context.Context) (serverFigures, error) {
 }
 
 func (c *cluster) scrapeServer(ctx context.Context) (metrics, error) {
-	web, err := rest.HTTPClientFor(c.plane.Config)
-	if err != nil {
-		return nil, err
-	}
-	server, _, err := rest.DefaultServerUrlFor(c.plane.Config)
+	web, server, err := c.overHTTP()
 	if err != nil {
 		return nil, err
 	}
 	return scrape(ctx, web, server.JoinPath("metrics").String())
+}
+
+// overHTTP returns what it takes to ask the API server without a client of Kubernetes.
+func (c *cluster) overHTTP() (*http.Client, *url.URL, error) {
+	web, err := rest.HTTPClientFor(c.plane.Config)
+	if err != nil {
+		return nil, nil, err
+	}
+	server, _, err := rest.DefaultServerUrlFor(c.plane.Config)
+	return web, server, err
 }

@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	kubernetesscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
@@ -217,11 +216,7 @@ type edit struct {
 // watchPolicies tells of every event until ctx ends. It takes the time before it decodes anything: what a client does with an event is part of
 // what is measured.
 func (c *cluster) watchPolicies(ctx context.Context) (<-chan edit, error) {
-	web, err := rest.HTTPClientFor(c.plane.Config)
-	if err != nil {
-		return nil, err
-	}
-	server, _, err := rest.DefaultServerUrlFor(c.plane.Config)
+	web, server, err := c.overHTTP()
 	if err != nil {
 		return nil, err
 	}

@@ -1,14 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
@@ -78,11 +75,9 @@ type load struct{ callers, calls int }
 
 // server is a server in a process of its own, with a connection to it.
 type server struct {
+	*child
 	name    string
 	address string
-	process *exec.Cmd
-	in      io.WriteCloser
-	out     *bufio.Reader
 	conn    *grpc.ClientConn
 	answer  []byte
 }
@@ -112,39 +107,26 @@ func startServers(ctx context.Context, consumers int, request []byte) ([]*server
 }
 
 func startServer(ctx context.Context, name string, consumers int, answer []byte) (*server, error) {
-	program, err := os.Executable()
+	started, err := startChild(ctx, serve, name, strconv.Itoa(consumers), base64.StdEncoding.EncodeToString(answer))
 	if err != nil {
 		return nil, err
 	}
-	s := &server{name: name}
-	s.process = exec.CommandContext(ctx, program, serve, name, strconv.Itoa(consumers), base64.StdEncoding.EncodeToString(answer))
-	s.process.Stderr = os.Stderr
-	if s.in, err = s.process.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := s.process.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	s.out = bufio.NewReader(out)
-	if err := s.process.Start(); err != nil {
-		return nil, err
-	}
+	s := &server{name: name, child: started}
 	line, err := s.out.ReadString('\n')
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("reading its address: %w", err), s.in.Close(), s.process.Wait())
+		return nil, errors.Join(fmt.Errorf("reading its address: %w", err), s.end())
 	}
 	s.address = strings.TrimSpace(line)
 	s.conn, err = grpc.NewClient("passthrough:///"+s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
-		return nil, errors.Join(err, s.in.Close(), s.process.Wait())
+		return nil, errors.Join(err, s.end())
 	}
 	return s, nil
 }
 
-// stop ends the process, which ends with its input.
+// stop ends the process.
 func (s *server) stop() error {
-	return errors.Join(s.conn.Close(), s.in.Close(), s.process.Wait())
+	return errors.Join(s.conn.Close(), s.end())
 }
 
 func (s *server) read(ctx context.Context, request []byte) ([]byte, error) {

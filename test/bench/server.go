@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -113,8 +114,8 @@ func reply(question string, subscribers *bell) ([]any, error) {
 			debug.FreeOSMemory()
 		}
 		runtime.ReadMemStats(&m)
-		resident, err := residentHere()
-		return []any{m.HeapAlloc + m.StackInuse, resident}, err
+		memory, err := residentOf(os.Getpid())
+		return []any{m.HeapAlloc + m.StackInuse, uint64(memory.now)}, err
 	case askTell:
 		subscribers.ring()
 		return nil, nil

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -199,17 +197,4 @@ func (b *bell) telling(_ any, stream grpc.ServerStream) error {
 // notificationOf is the message that names a consumer.
 func notificationOf(id string) []byte {
 	return append([]byte{0x0a, byte(len(id))}, id...) // field 1, of a length
-}
-
-// residentHere returns how much memory of this process is resident.
-func residentHere() (uint64, error) {
-	figures, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return 0, fmt.Errorf("resident memory is known on Linux only: %w", err)
-	}
-	var size, pages uint64
-	if _, err := fmt.Fscan(bytes.NewReader(figures), &size, &pages); err != nil {
-		return 0, fmt.Errorf("/proc/self/statm: %w", err)
-	}
-	return pages * uint64(os.Getpagesize()), nil
 }
