@@ -45,7 +45,9 @@ func (p *pod) take(full *corev1.Pod) {
 // place takes all but the requests.
 func (p *pod) place(full *corev1.Pod) {
 	p.Pod, p.counts = placeOf(full)
-	p.Node, p.Consumer = shared(p.Node), shared(p.Consumer)
+	if p.Consumer != "" {
+		p.Consumer = shared(p.Consumer)
+	}
 	p.version = version{full.ResourceVersion}
 }
 

@@ -23,6 +23,8 @@ type Ledger struct {
 
 // account is what stands on one node. It outlives the node for as long as pods are bound to it, and may come before it.
 type account struct {
+	// name is shared by the entries of the node's pods.
+	name string
 	// node is nil while the node itself is not known.
 	node        *Node
 	allocatable Row
@@ -118,8 +120,8 @@ func (l *Ledger) setPod(pod Pod) (changed bool) {
 		}
 		l.take(was)
 	}
+	now.node = l.put(now).name
 	l.pods[pod.Key] = now
-	l.put(now)
 	return true
 }
 
@@ -143,7 +145,7 @@ func (l *Ledger) deletePod(key string) (changed bool) {
 func (l *Ledger) account(name string) *account {
 	a := l.nodes[name]
 	if a == nil {
-		a = &account{}
+		a = &account{name: name}
 		l.nodes[name] = a
 	}
 	return a
@@ -155,14 +157,15 @@ func (l *Ledger) dropIfEmpty(name string, a *account) {
 	}
 }
 
-func (l *Ledger) put(e entry) {
+// put returns the account of the node that the pod is bound to.
+func (l *Ledger) put(e entry) *account {
 	a := l.account(e.node)
 	a.pods++
 	if e.consumer == "" {
 		l.free(a, e.requests, (*total).subtract)
 		a.local = add(a.local, e.requests)
 		l.free(a, e.requests, (*total).add)
-		return
+		return a
 	}
 	u := a.used[e.consumer]
 	if u == nil {
@@ -175,6 +178,7 @@ func (l *Ledger) put(e entry) {
 	u.pods++
 	u.requests = add(u.requests, e.requests)
 	l.use(a, e.consumer, 1, func(t []total) []total { return add(t, e.requests) })
+	return a
 }
 
 func (l *Ledger) take(e entry) {
