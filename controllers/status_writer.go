@@ -45,6 +45,9 @@ type statusWriter struct {
 type written struct {
 	generation int64
 	offered    []v1alpha1.ResourceName
+	// says is the report that the status was found to say, as it was at that version; nil where it says more than what was reported.
+	says    *offer.Report
+	version string
 	// again is when the next write may be that is not urgent; retry is when any may be.
 	again, retry time.Time
 }
@@ -115,8 +118,13 @@ func (w *statusWriter) write(ctx context.Context, p policy, report *offer.Report
 	if object.UID != p.uid || object.Generation != p.generation {
 		return 0 // Another evaluation is on its way.
 	}
+	granted := allotted.under(p.name)
+	if last.says != nil && last.says == report && last.version == object.ResourceVersion && granted.slices == 0 {
+		return 0 // To find so again takes as long as the evaluation, which reports the same for as long as nothing has moved.
+	}
 	before := object.Status
-	object.Status = statusOf(p, report, allotted.under(p.name), before)
+	object.Status = statusOf(p, report, granted, before)
+	last.says = nil
 	if !equality.Semantic.DeepEqual(before, object.Status) {
 		if err := w.update(ctx, &object); err != nil {
 			wait := statusRetry
@@ -128,6 +136,8 @@ func (w *statusWriter) write(ctx context.Context, p policy, report *offer.Report
 			return wait
 		}
 		last = written{again: now.Add(w.interval)}
+	} else if granted.slices == 0 {
+		last.says, last.version = report, object.ResourceVersion
 	}
 	last.generation, last.offered = p.generation, object.Status.OfferedResources
 	w.written[p.uid] = last

@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -88,8 +89,10 @@ func (w *writing) written() []time.Time {
 }
 
 // report hands over what an evaluation found.
-func (w *writing) report(r offer.Report) {
-	w.writer.outcome.Store(&outcome{policies: []policy{w.policy}, reports: map[string]*offer.Report{"p": &r}})
+func (w *writing) report(r offer.Report) { w.reportOf(&r) }
+
+func (w *writing) reportOf(r *offer.Report) {
+	w.writer.outcome.Store(&outcome{policies: []policy{w.policy}, reports: map[string]*offer.Report{"p": r}})
 	w.writer.batch.Wake()
 }
 
@@ -161,6 +164,34 @@ func TestAStatusThatIsRightIsNotWritten(t *testing.T) {
 		}
 		if n := len(w.written()); n != 1 {
 			t.Errorf("%d writes", n)
+		}
+	})
+}
+
+func TestAStatusThatSomebodyElseWritesIsPutRight(t *testing.T) {
+	withWriter(t, func(w *writing) {
+		report := measured(7)
+		said := func(milli int64) {
+			t.Helper()
+			w.reportOf(&report)
+			pass(time.Minute)
+			if got := w.capacity(); got != milli {
+				t.Errorf("the status says %d, want %d", got, milli)
+			}
+		}
+		said(7)
+		said(7) // found to be right, as long as nobody touches it
+		var object v1alpha1.ResourcePolicy
+		if err := w.client.Get(t.Context(), client.ObjectKey{Name: "p"}, &object); err != nil {
+			t.Fatal(err)
+		}
+		object.Status.Capacity["cpu"] = resource.MustParse("1")
+		if err := w.client.Status().Update(t.Context(), &object); err != nil {
+			t.Fatal(err)
+		}
+		said(7)
+		if n := len(w.written()); n != 3 {
+			t.Errorf("%d writes, want ours, theirs and ours again", n)
 		}
 	})
 }
