@@ -76,20 +76,23 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 	if err != nil {
 		return fmt.Errorf("making a client for Liqo's objects: %w", err)
 	}
-	core, err := corewatch.New(mgr.GetConfig(), opts.Ledger, opts.Batch.period/2, opts.Batch.Wake, log.WithName("core"))
+	core, err := corewatch.New(mgr.GetConfig(), opts.Ledger, opts.Batch.period, opts.Batch.Wake, log.WithName("core"))
 	if err != nil {
 		return err
 	}
-	hurried := func(wake func()) func() {
-		return func() {
-			core.Hurry()
-			wake()
+	// What has been gathered of pods is read within a batch period, and has to be given that.
+	wake := func() { core.Hurry(); opts.Batch.Wake() }
+	wakeNow := func() {
+		if core.Hurry() {
+			opts.Batch.Wake()
+		} else {
+			opts.Batch.WakeNow()
 		}
 	}
 	var (
 		policies = newPolicies()
-		sources  = newSlices(client, hurried(opts.Batch.WakeNow), log.WithName("slices"))
-		peers    = newPeers(client, hurried(opts.Batch.Wake), log.WithName("consumers"), sources.gates.tenants)
+		sources  = newSlices(client, wakeNow, log.WithName("slices"))
+		peers    = newPeers(client, wake, log.WithName("consumers"), sources.gates.tenants)
 		latest   = &atomic.Pointer[outcome]{}
 		timings  = newTimings()
 		statuses = &statusWriter{
@@ -115,7 +118,7 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 	if err != nil {
 		return err
 	}
-	ofPolicies, err := watchPolicies(mgr.GetCache(), policies, hurried(opts.Batch.Wake), statuses.batch.Wake)
+	ofPolicies, err := watchPolicies(mgr.GetCache(), policies, wake, statuses.batch.Wake)
 	if err != nil {
 		return err
 	}

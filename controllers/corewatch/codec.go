@@ -14,23 +14,17 @@ var protobufMagic = []byte("k8s\x00")
 
 // codecs are those of apimachinery, but for what a stream holds in protobuf: pods and nodes are decoded where they lie, while apimachinery copies
 // each twice before. All other objects, and all other formats, are left to it.
-type codecs struct {
-	runtime.NegotiatedSerializer
-	pauses *pauses
-}
+type codecs struct{ runtime.NegotiatedSerializer }
 
 // SupportedMediaTypes implements runtime.NegotiatedSerializer.
 func (c codecs) SupportedMediaTypes() []runtime.SerializerInfo {
 	var all []runtime.SerializerInfo
 	for _, info := range c.NegotiatedSerializer.SupportedMediaTypes() {
-		if info.StreamSerializer != nil {
-			stream := *info.StreamSerializer
-			stream.Framer = gathering{stream.Framer, c.pauses}
-			info.StreamSerializer = &stream
-		}
 		if info.MediaType == runtime.ContentTypeProtobuf {
 			info.Serializer = objectCodec{info.Serializer}
-			info.StreamSerializer.Serializer = eventCodec{info.StreamSerializer.Serializer}
+			stream := *info.StreamSerializer
+			stream.Serializer = eventCodec{stream.Serializer}
+			info.StreamSerializer = &stream
 		}
 		all = append(all, info)
 	}

@@ -1,90 +1,87 @@
 package corewatch
 
 import (
-	"io"
+	"context"
+	"net/http/httptrace"
 	"sync"
 	"time"
-
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// awaited is how long the reading of an event takes at least if it had to be waited for. One that has arrived takes some microseconds.
-const awaited = 200 * time.Microsecond
+// gathered is how many bytes may arrive in a pause before it ends by itself: many events, and far less than an API server keeps for a watch
+// that is slow.
+const gathered = 1 << 20
 
-// gathering frames the events of a watch so that one which had to be waited for is followed by a pause. Where events come all the time, one by one,
-// most of what each costs is to be woken for it; those of a pause are read together. Nothing waits that comes after a quiet time.
+// gathering has the events of a watch that is busy arrive together. Where they come all the time, one by one, most of what each costs is to be
+// woken for it. So the event that somebody was woken for is followed by a pause, in which the kernel keeps what comes: the connection counts as
+// one with nothing to read. Nothing waits that comes after a quiet time.
 type gathering struct {
-	runtime.Framer
-	pauses *pauses
+	// pause is how long it takes, 0 for none. While events come all the time and none matters, each takes twice as long as the one before, up to
+	// longest times that.
+	pause time.Duration
+
+	mu sync.Mutex
+	// wakeAt tells the connection of the watch how many bytes have to be there for its reader to be woken. It is nil before there is one.
+	wakeAt  func(bytes int)
+	pausing bool
+	// length is that of the last pause, ended when it was over, and mattered whether an event has mattered since it began.
+	length   time.Duration
+	ended    time.Time
+	mattered bool
+	timer    *time.Timer
 }
 
-// pauses say how long events are gathered. Whoever is about to judge by what they say ends the present ones.
-type pauses struct {
-	length time.Duration
-	mu     sync.Mutex
-	ended  chan struct{}
-}
+// longest is the longest pause, in those that follow an event which matters.
+const longest = 5
 
-func newPauses(length time.Duration) *pauses {
-	return &pauses{length: length, ended: make(chan struct{})}
-}
-
-// end ends the pauses that there are.
-func (p *pauses) end() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	close(p.ended)
-	p.ended = make(chan struct{})
-}
-
-// begun returns what is closed when a pause that begins now is ended.
-func (p *pauses) begun() <-chan struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.ended
-}
-
-// NewFrameReader implements runtime.Framer.
-func (g gathering) NewFrameReader(from io.ReadCloser) io.ReadCloser {
-	if g.pauses.length <= 0 {
-		return g.Framer.NewFrameReader(from)
+// over returns the context for a request whose answer is a watch; its connection is the one that pauses from then on.
+func (g *gathering) over(ctx context.Context) context.Context {
+	if g.pause <= 0 {
+		return ctx
 	}
-	return &gatheringReader{ReadCloser: g.Framer.NewFrameReader(from), pauses: g.pauses, closed: make(chan struct{})}
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
+		g.follow(func(bytes int) { wakeAt(got.Conn, bytes) })
+	}})
 }
 
-// gatheringReader is used by one goroutine, but for Close.
-type gatheringReader struct {
-	io.ReadCloser
-	pauses *pauses
-	// until is when the present pause ends, unless ended is closed before.
-	until  time.Time
-	ended  <-chan struct{}
-	once   sync.Once
-	closed chan struct{}
+func (g *gathering) follow(wakeAt func(bytes int)) {
+	g.end()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.wakeAt = wakeAt
 }
 
-// Read implements io.Reader.
-func (r *gatheringReader) Read(data []byte) (int, error) {
-	start := time.Now()
-	if left := r.until.Sub(start); left > 0 {
-		timer := time.NewTimer(left)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-r.ended:
-		case <-r.closed:
-		}
-		start = time.Now()
+// event begins a pause, unless there is one. What has arrived before can be read all the same.
+func (g *gathering) event(matters bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.mattered = g.mattered || matters
+	if g.pausing || g.wakeAt == nil {
+		return
 	}
-	n, err := r.ReadCloser.Read(data)
-	if now := time.Now(); now.Sub(start) >= awaited {
-		r.until, r.ended = now.Add(r.pauses.length), r.pauses.begun()
+	if g.mattered || time.Since(g.ended) > g.pause {
+		g.length = g.pause
+	} else {
+		g.length = min(2*g.length, longest*g.pause)
 	}
-	return n, err
+	g.pausing, g.mattered = true, false
+	g.wakeAt(gathered)
+	if g.timer == nil {
+		g.timer = time.AfterFunc(g.length, func() { g.end() })
+	} else {
+		g.timer.Reset(g.length)
+	}
 }
 
-// Close implements io.Closer.
-func (r *gatheringReader) Close() error {
-	r.once.Do(func() { close(r.closed) })
-	return r.ReadCloser.Close()
+// end ends the pause, if there is one, and reports whether what came in one may not have been read yet. A timer that was late may end the next one,
+// which is then shorter.
+func (g *gathering) end() (unread bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.pausing {
+		return time.Since(g.ended) < g.pause
+	}
+	g.pausing, g.ended = false, time.Now()
+	g.timer.Stop()
+	g.wakeAt(1)
+	return true
 }

@@ -1,97 +1,104 @@
 package corewatch
 
 import (
-	"errors"
-	"io"
+	"context"
+	"net/http/httptrace"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// frames are events that come one by one. It is its own framer.
-type frames struct {
-	runtime.Framer
-	events chan byte
-	closed chan struct{}
-}
-
-var errClosed = errors.New("closed")
-
-func (f frames) NewFrameReader(io.ReadCloser) io.ReadCloser { return f }
-
-func (f frames) Read(data []byte) (int, error) {
-	select {
-	case data[0] = <-f.events:
-		return 1, nil
-	case <-f.closed:
-		return 0, errClosed
-	}
-}
-
-func (f frames) Close() error {
-	close(f.closed)
-	return nil
-}
-
-func TestEventsThatComeAllTheTimeAreReadTogether(t *testing.T) {
-	const pause = 50 * time.Millisecond
+func TestEventsThatComeAllTheTimeArriveTogether(t *testing.T) {
+	const pause = 100 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
-		f := frames{events: make(chan byte, 100), closed: make(chan struct{})}
-		pauses := newPauses(pause)
-		events := gathering{f, pauses}.NewFrameReader(nil)
-		start := time.Now()
-		read := func(want byte, after time.Duration) {
+		var mu sync.Mutex
+		var told []int
+		wants := func(when string, want ...int) {
 			t.Helper()
-			var data [1]byte
-			if _, err := events.Read(data[:]); err != nil || data[0] != want {
-				t.Fatalf("read %d, %v, want %d", data[0], err, want)
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if !slices.Equal(told, want) {
+				t.Errorf("%s: a reader is woken for %v bytes, want %v", when, told, want)
 			}
-			if got := time.Since(start); got != after {
-				t.Errorf("event %d is read after %v, want %v", want, got, after)
+			told = nil
+		}
+		over := func(length time.Duration) {
+			t.Helper()
+			wants("an event, and what arrived with it", gathered)
+			<-time.After(length - time.Nanosecond)
+			wants("until the pause ends")
+			<-time.After(time.Nanosecond)
+			wants("at its end", 1)
+		}
+		g := &gathering{pause: pause}
+		g.event(true)
+		g.end()
+		wants("without a connection")
+		g.follow(func(bytes int) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, bytes)
+		})
+		wants("before the first event")
+		if g.end() {
+			t.Error("something is unread before there was a pause")
+		}
+
+		g.event(true)
+		g.event(true)
+		over(pause)
+		if !g.end() {
+			t.Error("nothing is unread, just after the pause")
+		}
+		// Those that do not matter take longer and longer, until one does.
+		for i, length := range []time.Duration{pause, 2 * pause, 4 * pause, 5 * pause, 5 * pause} {
+			g.event(i == 0)
+			g.event(false)
+			over(length)
+		}
+		g.event(false)
+		g.event(true)
+		over(longest * pause)
+		g.event(false)
+		over(pause)
+		// After a quiet time nothing is known of how busy it is.
+		g.event(false)
+		over(2 * pause)
+		<-time.After(pause + time.Nanosecond)
+		wants("in a quiet time")
+		if g.end() {
+			t.Error("something is unread after a quiet time")
+		}
+		g.event(false)
+		over(pause)
+
+		<-time.After(time.Minute)
+		g.event(true)
+		<-time.After(pause / 2)
+		for range 2 {
+			if !g.end() {
+				t.Error("nothing is unread, in a pause or after it")
 			}
 		}
-		send := func(event byte, after time.Duration) {
-			time.AfterFunc(after, func() { f.events <- event })
-		}
-		for _, event := range []byte{1, 2, 3} {
-			f.events <- event
-		}
-		// What is there already is read without a pause.
-		read(1, 0)
-		read(2, 0)
-		read(3, 0)
-		// The first that comes is read at once, those after it a pause later.
-		send(4, 10*time.Millisecond)
-		send(5, 15*time.Millisecond)
-		send(6, 40*time.Millisecond)
-		send(7, 75*time.Millisecond)
-		read(4, 10*time.Millisecond)
-		read(5, 60*time.Millisecond)
-		read(6, 60*time.Millisecond)
-		read(7, 75*time.Millisecond)
-		// Whoever is in a hurry ends the pause.
-		send(8, 10*time.Millisecond)
-		time.AfterFunc(20*time.Millisecond, pauses.end)
-		read(8, 95*time.Millisecond)
-		// After a quiet time nothing waits.
-		send(9, time.Minute)
-		read(9, time.Minute+95*time.Millisecond)
-		// To close it ends a pause.
-		time.AfterFunc(time.Millisecond, func() { _ = events.Close() })
-		if _, err := events.Read(make([]byte, 1)); !errors.Is(err, errClosed) {
-			t.Errorf("read after it was closed: %v", err)
-		}
-		if got := time.Since(start); got != time.Minute+96*time.Millisecond {
-			t.Errorf("the pause ended after %v", got)
-		}
+		wants("somebody in a hurry", gathered, 1)
+		<-time.After(pause / 4)
+		g.event(true)
+		over(pause)
+
+		g.event(true)
+		g.follow(func(int) {})
+		wants("another connection frees the one before", gathered, 1)
+		g.event(true)
+		<-time.After(pause)
+		wants("and is the one that pauses from then on")
 	})
 }
 
-func TestWithoutAPauseEventsAreReadAsTheyCome(t *testing.T) {
-	f := frames{}
-	if _, gathers := (gathering{f, newPauses(0)}).NewFrameReader(nil).(*gatheringReader); gathers {
-		t.Error("events are gathered for no time")
+func TestWithoutAPauseNoConnectionIsTouched(t *testing.T) {
+	if httptrace.ContextClientTrace((&gathering{}).over(context.Background())) != nil {
+		t.Error("the connection is asked for")
 	}
 }

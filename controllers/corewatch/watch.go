@@ -29,88 +29,85 @@ import (
 
 // Watch follows the nodes and the pods of the cluster.
 type Watch struct {
-	kinds  []kind
-	pauses *pauses
-	log    logr.Logger
+	kinds []kind
+	log   logr.Logger
 }
 
 // kind follows one kind of object.
 type kind struct {
 	reflector *toolscache.Reflector
 	synced    toolscache.DoneChecker
+	gathering *gathering
 }
 
 // New returns a Watch that keeps the ledger up to date, and calls wake whenever something in it has changed. Where events come all the time,
-// those of a pause are read together; 0 is for none. Nothing of it runs before Start.
+// those of a pause are read together, or of up to five times that if none of them changes anything; 0 is for none. Nothing of it runs before Start.
 //
 // A node that changes ends the pause, and so must whatever else leads to a new judgement than pods: see Hurry.
 func New(config *rest.Config, ledger *capacity.Ledger, pause time.Duration, wake func(), log logr.Logger) (*Watch, error) {
-	w := &Watch{pauses: newPauses(pause), log: log}
-	api, err := newClient(config, w.pauses)
+	w := &Watch{log: log}
+	api, err := newClient(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for nodes and pods: %w", err)
 	}
 	nodes, pods := newStores(ledger, func() { w.Hurry(); wake() }, wake)
 	w.kinds = []kind{
-		follow(api, nodes, &node{}, readList[node], func(*metav1.ListOptions) {}, log),
-		follow(api, pods, &pod{}, readList[pod], selectPods, log),
+		follow(api, nodes, &node{}, readList[node], func(*metav1.ListOptions) {}, pause, log),
+		follow(api, pods, &pod{}, readList[pod], selectPods, pause, log),
 	}
 	return w, nil
 }
 
 // newStores returns the stores that bring nodes and pods to the ledger. Nothing in them waits for anything but a short lock.
 func newStores(ledger *capacity.Ledger, nodesChanged, podsChanged func()) (nodes *store[*node], pods *store[*pod]) {
-	nodesIf, podsIf := callIf(nodesChanged), callIf(podsChanged)
 	nodes = &store[*node]{
-		name:   "nodes",
-		set:    func(n *node) { nodesIf(ledger.SetNode(n.Node)) },
-		remove: func(n *node) { nodesIf(ledger.DeleteNode(n.Name)) },
-		replace: func(all iter.Seq[*node]) {
-			nodesIf(ledger.ReplaceNodes(func(yield func(capacity.Node) bool) {
+		name:    "nodes",
+		set:     func(n *node) bool { return ledger.SetNode(n.Node) },
+		remove:  func(n *node) bool { return ledger.DeleteNode(n.Name) },
+		changed: nodesChanged,
+		replace: func(all iter.Seq[*node]) bool {
+			return ledger.ReplaceNodes(func(yield func(capacity.Node) bool) {
 				for n := range all {
 					if !yield(n.Node) {
 						return
 					}
 				}
-			}))
+			})
 		},
 		synced: make(chan struct{}),
 	}
 	pods = &store[*pod]{
 		name: "pods",
-		set: func(p *pod) {
-			if p.counts {
-				podsIf(ledger.SetPod(p.Pod))
-			} else {
-				podsIf(ledger.DeletePod(p.Key))
+		set: func(p *pod) bool {
+			if !p.counts {
+				return ledger.DeletePod(p.Key)
 			}
+			return ledger.SetPod(p.Pod)
 		},
-		remove: func(p *pod) { podsIf(ledger.DeletePod(p.Key)) },
-		replace: func(all iter.Seq[*pod]) {
-			podsIf(ledger.ReplacePods(func(yield func(capacity.Pod) bool) {
+		remove:  func(p *pod) bool { return ledger.DeletePod(p.Key) },
+		changed: podsChanged,
+		replace: func(all iter.Seq[*pod]) bool {
+			return ledger.ReplacePods(func(yield func(capacity.Pod) bool) {
 				for p := range all {
 					if p.counts && !yield(p.Pod) {
 						return
 					}
 				}
-			}))
+			})
 		},
 		synced: make(chan struct{}),
 	}
 	return nodes, pods
 }
 
-func callIf(f func()) func(bool) {
-	return func(changed bool) {
-		if changed {
-			f()
-		}
+// Hurry has the events read that are being gathered, and reports whether there may be some that are not read yet. Offers that are lowered, by a policy
+// or by a node that goes, keep to what pods request, so whoever is about to lower some wants to know of the pods that are there by now.
+func (w *Watch) Hurry() (unread bool) {
+	for _, k := range w.kinds {
+		unread = k.gathering.end() || unread
 	}
+	return unread
 }
-
-// Hurry has the events read that are being gathered. Offers that are lowered, by a policy or by a node that goes, keep to what pods request, so whoever
-// is about to lower some wants to know of the pods that are there by now.
-func (w *Watch) Hurry() { w.pauses.end() }
 
 // NeedLeaderElection is false: every replica evaluates, so every replica must know the objects.
 func (*Watch) NeedLeaderElection() bool { return false }
@@ -118,6 +115,7 @@ func (*Watch) NeedLeaderElection() bool { return false }
 // Start watches until the context ends.
 func (w *Watch) Start(ctx context.Context) error {
 	ctx = logr.NewContext(ctx, w.log)
+	defer w.Hurry()
 	var group errgroup.Group
 	for _, k := range w.kinds {
 		group.Go(func() error {
@@ -147,7 +145,7 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interv
 
 // newClient returns a client of the core API to which a Pod is a pod, and a Node a node. It speaks HTTP/1.1, one connection for each kind: over
 // HTTP/2 each event wakes one more goroutine, and has one more message sent back that says that it was read.
-func newClient(config *rest.Config, pauses *pauses) (rest.Interface, error) {
+func newClient(config *rest.Config) (rest.Interface, error) {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypeWithName(podKind, &pod{})
 	scheme.AddKnownTypeWithName(nodeKind, &node{})
@@ -160,7 +158,7 @@ func newClient(config *rest.Config, pauses *pauses) (rest.Interface, error) {
 	config.APIPath, config.GroupVersion = "/api", &corev1.SchemeGroupVersion
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	config.NegotiatedSerializer = codecs{serializer.NewCodecFactory(scheme).WithoutConversion(), pauses}
+	config.NegotiatedSerializer = codecs{serializer.NewCodecFactory(scheme).WithoutConversion()}
 	return rest.RESTClientFor(config)
 }
 
@@ -177,7 +175,11 @@ func selectPods(o *metav1.ListOptions) {
 }
 
 // follow makes a reflector that brings the objects of one kind to the store. The example is one of them.
-func follow[P runtime.Object](api rest.Interface, s *store[P], example P, read listReader[P], choose func(*metav1.ListOptions), log logr.Logger) kind {
+func follow[P runtime.Object](api rest.Interface, s *store[P], example P, read listReader[P], choose func(*metav1.ListOptions),
+	pause time.Duration, log logr.Logger,
+) kind {
+	g := &gathering{pause: pause}
+	s.event = g.event
 	request := func(o *metav1.ListOptions) *rest.Request {
 		choose(o)
 		// To compress all there is takes longer, at both ends, than to send it to where the API server is at hand.
@@ -198,14 +200,14 @@ func follow[P runtime.Object](api rest.Interface, s *store[P], example P, read l
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.Watch = true
-			return request(&o).Watch(ctx)
+			return request(&o).Watch(g.over(ctx))
 		},
 	}}
 	return kind{
 		reflector: toolscache.NewReflectorWithOptions(objects, example, s, toolscache.ReflectorOptions{
 			Logger: &log, Name: s.name, TypeDescription: s.name,
 		}),
-		synced: s,
+		synced: s, gathering: g,
 	}
 }
 
@@ -222,9 +224,13 @@ type listReader[P any] func(from io.Reader) (*objectList[P], error)
 // store is where a reflector brings the objects of a kind. It keeps none.
 type store[P any] struct {
 	name string
-	// set takes the state of an object, remove one that is gone, and replace all there are.
-	set, remove func(P)
-	replace     func(iter.Seq[P])
+	// set takes the state of an object, remove one that is gone, and replace all there are; each reports whether the account has changed, and
+	// changed is called if it has.
+	set, remove func(P) bool
+	replace     func(iter.Seq[P]) bool
+	changed     func()
+	// event, if there is one, is called with each event.
+	event func(matters bool)
 
 	once   sync.Once
 	synced chan struct{}
@@ -237,25 +243,37 @@ func (s *store[P]) Add(o any) error { return s.Update(o) }
 
 // Update implements cache.ReflectorStore.
 func (s *store[P]) Update(o any) error {
-	s.set(o.(P))
+	s.told(s.set(o.(P)))
 	return nil
 }
 
 // Delete implements cache.ReflectorStore.
 func (s *store[P]) Delete(o any) error {
-	s.remove(o.(P))
+	s.told(s.remove(o.(P)))
 	return nil
+}
+
+func (s *store[P]) told(changed bool) {
+	if s.event != nil {
+		s.event(changed)
+	}
+	if changed {
+		s.changed()
+	}
 }
 
 // Replace implements cache.ReflectorStore.
 func (s *store[P]) Replace(list []any, _ string) error {
-	s.replace(func(yield func(P) bool) {
+	changed := s.replace(func(yield func(P) bool) {
 		for _, o := range list {
 			if !yield(o.(P)) {
 				return
 			}
 		}
 	})
+	if changed {
+		s.changed()
+	}
 	s.once.Do(func() { close(s.synced) })
 	return nil
 }

@@ -3,6 +3,7 @@ package corewatch
 import (
 	"context"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -55,6 +56,7 @@ func (r *requests) with(text string) int {
 
 // watching runs a Watch of the cluster until the test ends.
 type watching struct {
+	*Watch
 	t        *testing.T
 	ledger   *capacity.Ledger
 	woken    chan struct{}
@@ -62,7 +64,7 @@ type watching struct {
 	sources  []<-chan struct{}
 }
 
-func startWatch(t *testing.T, config *rest.Config, change func(*http.Request)) *watching {
+func startWatch(t *testing.T, config *rest.Config, pause time.Duration, change func(*http.Request)) *watching {
 	t.Helper()
 	w := &watching{t: t, ledger: capacity.NewLedger(), woken: make(chan struct{}, 1), requests: &requests{change: change}}
 	config = rest.CopyConfig(config)
@@ -70,7 +72,7 @@ func startWatch(t *testing.T, config *rest.Config, change func(*http.Request)) *
 		w.requests.RoundTripper = next
 		return w.requests
 	})
-	watch, err := New(config, w.ledger, time.Millisecond, func() {
+	watch, err := New(config, w.ledger, pause, func() {
 		select {
 		case w.woken <- struct{}{}:
 		default:
@@ -79,6 +81,7 @@ func startWatch(t *testing.T, config *rest.Config, change func(*http.Request)) *
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.Watch = watch
 	for _, s := range watch.Sources() {
 		w.sources = append(w.sources, s.Done())
 	}
@@ -146,7 +149,7 @@ func TestTheLedgerFollowsARealAPIServer(t *testing.T) {
 			objects.pod(aPod("unbound", "", list("cpu", "1")))
 			finishes := objects.pod(aPod("finishes", "n", list("cpu", "2")))
 
-			w := startWatch(t, cluster.Config, tc.change)
+			w := startWatch(t, cluster.Config, time.Millisecond, tc.change)
 			w.synced(5000)
 			objects.finish(finishes)
 			w.settles(7000)
@@ -163,6 +166,35 @@ func TestTheLedgerFollowsARealAPIServer(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestWhatComesInAPauseIsReadAtItsEnd(t *testing.T) {
+	cluster := controlplane.StartTest(t, controlplane.Options{})
+	api, err := kubernetes.NewForConfig(cluster.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := objects{t, api}
+	objects.node(aNode("n", list("cpu", "8")))
+	w := startWatch(t, cluster.Config, time.Hour, nil)
+	w.synced(8000)
+	beside, err := api.CoreV1().Pods("").Watch(t.Context(), metav1.ListOptions{})
+	objects.check(err)
+	defer beside.Stop()
+
+	objects.pod(aPod("first", "n", list("cpu", "1")))
+	w.settles(7000)
+	second := objects.pod(aPod("second", "n", list("cpu", "2")))
+	for event := range beside.ResultChan() {
+		if p, ok := event.Object.(*corev1.Pod); ok && p.UID == second.UID {
+			break
+		}
+	}
+	if got := free(w.ledger); runtime.GOOS == "linux" && got != 7000 {
+		t.Errorf("%d milli are free in a pause, want 7000 as before", got)
+	}
+	w.Hurry()
+	w.settles(5000)
 }
 
 // objects makes nodes and pods that go when the test ends.
