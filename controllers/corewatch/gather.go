@@ -15,8 +15,8 @@ const gathered = 1 << 20
 // woken for it. So the event that somebody was woken for is followed by a pause, in which the kernel keeps what comes: the connection counts as
 // one with nothing to read. Nothing waits that comes after a quiet time.
 type gathering struct {
-	// pause is how long it takes, 0 for none. While events come all the time and none matters, each takes twice as long as the one before, up to
-	// longest times that.
+	// pause is how long it takes, at most longest, 0 for none. While events come all the time and none matters, each takes twice as long as the one
+	// before, up to longest.
 	pause time.Duration
 
 	mu sync.Mutex
@@ -30,8 +30,8 @@ type gathering struct {
 	timer    *time.Timer
 }
 
-// longest is the longest pause, in those that follow an event which matters.
-const longest = 5
+// longest is the longest pause there is: what a longer one would save is next to nothing.
+const longest = 500 * time.Millisecond
 
 // over returns the context for a request whose answer is a watch; its connection is the one that pauses from then on.
 func (g *gathering) over(ctx context.Context) context.Context {
@@ -61,7 +61,7 @@ func (g *gathering) event(matters bool) {
 	if g.mattered || time.Since(g.ended) > g.pause {
 		g.length = g.pause
 	} else {
-		g.length = min(2*g.length, longest*g.pause)
+		g.length = min(2*g.length, longest)
 	}
 	g.pausing, g.mattered = true, false
 	g.wakeAt(gathered)

@@ -54,14 +54,14 @@ func TestEventsThatComeAllTheTimeArriveTogether(t *testing.T) {
 			t.Error("nothing is unread, just after the pause")
 		}
 		// Those that do not matter take longer and longer, until one does.
-		for i, length := range []time.Duration{pause, 2 * pause, 4 * pause, 5 * pause, 5 * pause} {
+		for i, length := range []time.Duration{pause, 2 * pause, 4 * pause, longest, longest} {
 			g.event(i == 0)
 			g.event(false)
 			over(length)
 		}
 		g.event(false)
 		g.event(true)
-		over(longest * pause)
+		over(longest)
 		g.event(false)
 		over(pause)
 		// After a quiet time nothing is known of how busy it is.

@@ -41,7 +41,8 @@ type kind struct {
 }
 
 // New returns a Watch that keeps the ledger up to date, and calls wake whenever something in it has changed. Where events come all the time,
-// those of a pause are read together, or of up to five times that if none of them changes anything; 0 is for none. Nothing of it runs before Start.
+// those of a pause are read together, and those of up to 500 ms, which is the longest pause, while none of them changes anything; 0 is for none.
+// Nothing of it runs before Start.
 //
 // A node that changes ends the pause, and so must whatever else leads to a new judgement than pods: see Hurry.
 func New(config *rest.Config, ledger *capacity.Ledger, pause time.Duration, wake func(), log logr.Logger) (*Watch, error) {
@@ -178,7 +179,7 @@ func selectPods(o *metav1.ListOptions) {
 func follow[P runtime.Object](api rest.Interface, s *store[P], example P, read listReader[P], choose func(*metav1.ListOptions),
 	pause time.Duration, log logr.Logger,
 ) kind {
-	g := &gathering{pause: pause}
+	g := &gathering{pause: min(pause, longest)}
 	s.event = g.event
 	request := func(o *metav1.ListOptions) *rest.Request {
 		choose(o)

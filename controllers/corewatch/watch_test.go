@@ -82,6 +82,9 @@ func startWatch(t *testing.T, config *rest.Config, pause time.Duration, change f
 		t.Fatal(err)
 	}
 	w.Watch = watch
+	for _, k := range watch.kinds {
+		k.gathering.pause = pause // a test may want one that only it ends
+	}
 	for _, s := range watch.Sources() {
 		w.sources = append(w.sources, s.Done())
 	}
