@@ -87,6 +87,11 @@ func newRules(policies []Policy, before *rules) *rules {
 			r.scopes = append(r.scopes, o.Consumers)
 		}
 	}
+	// A map of ten thousand names takes longer to make than all the rest, and an edit of an offer leaves them as they are.
+	if before != nil && slices.EqualFunc(r.scopes, before.scopes, Scope.same) {
+		r.named, r.labels = before.named, before.labels
+		return r
+	}
 	labels := map[string]struct{}{}
 	r.named = map[string]struct{}{}
 	for _, s := range r.scopes {
