@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	wire "proffer.dev/proffer/proto/resourcereader"
@@ -20,8 +22,8 @@ type crowdSize struct{ consumers, streams, edits int }
 const perPolicy = 250
 
 // measureCrowd measures pushes to many streams of an operator that knows many consumers, all of which were read: what changes is the offer of one.
-// The streams are spread evenly over a few connections, as they would be behind a proxy; each has its own goroutine here, which looks at the
-// time as soon as it has a message. Beside it, a bare server sends as many streams a message that was encoded before.
+// The streams are spread evenly over a few connections, as they would be behind a proxy; whoever reads a connection looks at the time with each
+// frame. Beside it, a bare server sends as many streams a message that was encoded before.
 func (c *cluster) measureCrowd(ctx context.Context, s crowdSize, r *report) error {
 	bare, err := bareCrowd(ctx, s)
 	if err != nil {
@@ -92,70 +94,80 @@ func crowdQuantile(all []crowdPush, figure func(crowdPush) float64, q float64) f
 
 // audience are the streams of a server, listened to.
 type audience struct {
-	clients clients
 	streams int
+	open    []*subscriptions
 	heard   chan heard
-	end     context.CancelFunc
+	reading sync.WaitGroup
+	// failed is closed when one of the connections ends by itself, of which err says why.
+	failed chan struct{}
+	err    error
+	once   sync.Once
 }
 
-// heard is a message of a stream, the numbers of which are by the order of opening.
+// heard is a message of a stream, the numbers of which go round the connections.
 type heard struct {
 	stream  int
 	message string
 	at      time.Time
 }
 
+// listen opens so many streams, and takes the first message of each.
 func listen(ctx context.Context, address string, streams int) (*audience, error) {
-	a := &audience{streams: streams, heard: make(chan heard, streams)}
-	ctx, a.end = context.WithCancel(ctx)
-	var err error
-	if a.clients, err = dialAll(address); err != nil {
-		return nil, errors.Join(err, a.close())
+	a := &audience{streams: streams, heard: make(chan heard, streams), failed: make(chan struct{})}
+	for i := range min(connections, streams) {
+		s, err := openSubscriptions(ctx, address, (streams-i+connections-1)/connections)
+		if err != nil {
+			return nil, errors.Join(err, a.close())
+		}
+		a.open = append(a.open, s)
+		a.reading.Go(func() {
+			err := s.each(func(stream int, message []byte, at time.Time) {
+				a.heard <- heard{stream: stream*connections + i, message: string(message), at: at}
+			})
+			a.once.Do(func() { a.err = err; close(a.failed) })
+		})
 	}
-	opened, err := a.clients.subscribe(ctx, streams)
-	if err != nil {
+	if _, err := a.told(ctx, nil); err != nil {
 		return nil, errors.Join(err, a.close())
-	}
-	for i, stream := range opened {
-		go a.follow(ctx, i, stream)
 	}
 	return a, nil
 }
 
-// follow ends with the stream.
-func (a *audience) follow(ctx context.Context, i int, stream grpc.ClientStream) {
-	for {
-		var message []byte
-		if err := stream.RecvMsg(&message); err != nil {
-			return
-		}
-		select {
-		case a.heard <- heard{stream: i, message: string(message), at: time.Now()}:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 func (a *audience) close() error {
-	a.end()
-	return a.clients.close()
+	var err error
+	for _, s := range a.open {
+		err = errors.Join(err, s.Close())
+	}
+	// Whoever reads may be about to tell of a last message.
+	go func() {
+		a.reading.Wait()
+		close(a.heard)
+	}()
+	for range a.heard {
+	}
+	return err
 }
 
-// told returns when each stream was told of the consumer. A stream that is told of anything else, or of the consumer twice, is an error.
-func (a *audience) told(ctx context.Context, id string) ([]time.Time, error) {
+// told returns when each stream was told so. A stream that is told of anything else, or twice, is an error.
+func (a *audience) told(ctx context.Context, message []byte) ([]time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	times := make([]time.Time, a.streams)
 	for n := range a.streams {
-		h, err := await(ctx, a.heard, func(heard) bool { return true })
-		switch {
-		case err != nil:
-			return nil, fmt.Errorf("waiting until all streams are told, %d of %d were: %w", n, a.streams, err)
-		case h.message != string(notificationOf(id)):
-			return nil, fmt.Errorf("stream %d is told %q, and only %s has changed", h.stream, h.message, id)
-		case !times[h.stream].IsZero():
-			return nil, fmt.Errorf("stream %d is told of %s twice", h.stream, id)
+		select {
+		case h := <-a.heard:
+			if h.message != string(message) {
+				return nil, fmt.Errorf("stream %d is told %q, want %q", h.stream, h.message, message)
+			}
+			if !times[h.stream].IsZero() {
+				return nil, fmt.Errorf("stream %d is told %q twice", h.stream, message)
+			}
+			times[h.stream] = h.at
+		case <-a.failed:
+			return nil, fmt.Errorf("a connection has ended: %w", a.err)
+		case <-ctx.Done():
+			return nil, fmt.Errorf("waiting until all streams are told, %d of %d were: %w", n, a.streams, context.Cause(ctx))
 		}
-		times[h.stream] = h.at
 	}
 	return times, nil
 }
@@ -177,7 +189,7 @@ func bareCrowd(ctx context.Context, s crowdSize) (pushes []crowdPush, err error)
 		if err := server.ask(askTell); err != nil {
 			return nil, err
 		}
-		told, err := a.told(ctx, consumerID(0))
+		told, err := a.told(ctx, notificationOf(consumerID(0)))
 		if err != nil {
 			return nil, err
 		}
@@ -202,6 +214,18 @@ func (c *cluster) crowd(ctx context.Context, period time.Duration, s crowdSize) 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, operator.stop(err != nil)) }()
+	conn, err := grpc.NewClient("passthrough:///"+operator.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	liqo := wire.NewResourceReaderClient(conn)
+	// What is read for the first time is read once the operator has seen all policies, so nobody is told of it.
+	for i := range s.consumers {
+		if err := checkCPU(ctx, liqo, consumerID(i), firstCPU); err != nil {
+			return nil, fmt.Errorf("before the first edit: %w", err)
+		}
+	}
 	a, err := listen(ctx, operator.address, s.streams)
 	if err != nil {
 		return nil, err
@@ -211,20 +235,13 @@ func (c *cluster) crowd(ctx context.Context, period time.Duration, s crowdSize) 
 	if err != nil {
 		return nil, err
 	}
-	liqo := wire.NewResourceReaderClient(a.clients[0])
-	// What is read for the first time is read once the operator has seen all policies, so nobody is told of it.
-	for i := range s.consumers {
-		if err := checkCPU(ctx, liqo, consumerID(i), firstCPU); err != nil {
-			return nil, fmt.Errorf("before the first edit: %w", err)
-		}
-	}
 	for i := range s.edits {
 		cpu := firstCPU + 1 + int64(i)
 		_, event, err := c.edit(ctx, policy, edited, cpu)
 		if err != nil {
 			return nil, err
 		}
-		told, err := a.told(ctx, consumerID(0))
+		told, err := a.told(ctx, notificationOf(consumerID(0)))
 		if err != nil {
 			return nil, err
 		}

@@ -70,13 +70,13 @@ func streamMemory(ctx context.Context, name string, few, many int) (kept, reside
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var before, after struct{ kept, resident float64 }
-	if _, err := clients.subscribe(ctx, few); err != nil {
+	if err := clients.subscribe(ctx, few); err != nil {
 		return 0, 0, err
 	}
 	if err := s.ask(askMemory, &before.kept, &before.resident); err != nil {
 		return 0, 0, err
 	}
-	if _, err := clients.subscribe(ctx, many-few); err != nil {
+	if err := clients.subscribe(ctx, many-few); err != nil {
 		return 0, 0, err
 	}
 	if err := s.ask(askMemory, &after.kept, &after.resident); err != nil {
@@ -110,26 +110,26 @@ func (c clients) close() error {
 }
 
 // subscribe opens so many streams, which end with ctx, one after the other of the connections, and takes the first message of each.
-func (c clients) subscribe(ctx context.Context, n int) ([]grpc.ClientStream, error) {
+func (c clients) subscribe(ctx context.Context, n int) error {
 	streams := make([]grpc.ClientStream, n)
 	for i := range streams {
 		stream, err := c[i%len(c)].NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, wire.ResourceReader_Subscribe_FullMethodName,
 			grpc.ForceCodecV2(raw{}), grpc.WaitForReady(true))
 		if err != nil {
-			return nil, fmt.Errorf("subscribing: %w", err)
+			return fmt.Errorf("subscribing: %w", err)
 		}
 		if err := errors.Join(stream.SendMsg(&[]byte{}), stream.CloseSend()); err != nil {
-			return nil, fmt.Errorf("subscribing: %w", err)
+			return fmt.Errorf("subscribing: %w", err)
 		}
 		streams[i] = stream
 	}
 	for _, stream := range streams {
 		var first []byte
 		if err := stream.RecvMsg(&first); err != nil {
-			return nil, fmt.Errorf("the first message of a stream: %w", err)
+			return fmt.Errorf("the first message of a stream: %w", err)
 		}
 	}
-	return streams, nil
+	return nil
 }
 
 // waiting is a stream of the bare server: one message, and then nothing.
