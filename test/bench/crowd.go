@@ -8,9 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-
 	"proffer.dev/proffer/api/v1alpha1"
 	wire "proffer.dev/proffer/proto/resourcereader"
 )
@@ -214,7 +211,7 @@ func (c *cluster) crowd(ctx context.Context, period time.Duration, s crowdSize) 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, operator.stop(err != nil)) }()
-	conn, err := grpc.NewClient("passthrough:///"+operator.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := dial(operator.address)
 	if err != nil {
 		return nil, err
 	}

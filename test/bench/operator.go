@@ -17,7 +17,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials/insecure"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -172,7 +171,7 @@ func (o *operator) ready(ctx context.Context) (err error) {
 	defer cancel()
 	// It does not listen from the start.
 	soon := grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 5 * time.Millisecond, Multiplier: 1, MaxDelay: 5 * time.Millisecond}, MinConnectTimeout: patience}
-	conn, err := grpc.NewClient("passthrough:///"+o.address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithConnectParams(soon))
+	conn, err := dial(o.address, grpc.WithConnectParams(soon))
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -81,7 +80,7 @@ func (c *cluster) pushes(ctx context.Context, period time.Duration, edits int) (
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, operator.stop(err != nil)) }()
-	conn, err := grpc.NewClient("passthrough:///"+operator.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := dial(operator.address)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
 
 	wire "proffer.dev/proffer/proto/resourcereader"
@@ -117,7 +116,7 @@ func startServer(ctx context.Context, name string, consumers int, answer []byte)
 		return nil, errors.Join(fmt.Errorf("reading its address: %w", err), s.end())
 	}
 	s.address = strings.TrimSpace(line)
-	s.conn, err = grpc.NewClient("passthrough:///"+s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	s.conn, err = dial(s.address)
 	if err != nil {
 		return nil, errors.Join(err, s.end())
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	wire "proffer.dev/proffer/proto/resourcereader"
 )
@@ -34,7 +33,7 @@ func (s *soakStreams) open(ctx context.Context, consumer string) (err error) {
 		if err := s.close(); err != nil {
 			return err
 		}
-		if s.conn, err = grpc.NewClient("passthrough:///"+s.address, grpc.WithTransportCredentials(insecure.NewCredentials())); err != nil {
+		if s.conn, err = dial(s.address); err != nil {
 			return err
 		}
 	}

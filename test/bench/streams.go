@@ -86,13 +86,18 @@ func streamMemory(ctx context.Context, name string, few, many int) (kept, reside
 	return (after.kept - before.kept) / added, (after.resident - before.resident) / added, nil
 }
 
+// dial returns a connection that is made with the first call.
+func dial(address string, more ...grpc.DialOption) (*grpc.ClientConn, error) {
+	return grpc.NewClient("passthrough:///"+address, append(more, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+}
+
 // clients are the connections of many subscribers.
 type clients []*grpc.ClientConn
 
 func dialAll(address string) (clients, error) {
 	var all clients
 	for range connections {
-		conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		conn, err := dial(address)
 		if err != nil {
 			return all, err
 		}
