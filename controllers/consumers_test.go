@@ -279,6 +279,52 @@ func TestWhoIsThereIsTheSameListUntilSomebodyComesOrGoes(t *testing.T) {
 	}
 }
 
+func TestWhatAPolicyHasOfferedOnlyGrows(t *testing.T) {
+	r := newPolicies()
+	p := aPolicy("p", fixed("cpu", "1"))
+	p.Status.OfferedResources = []v1alpha1.ResourceName{"memory"}
+	r.set(p)
+	var known [][]string
+	offers := func(names ...string) {
+		list := r.list()
+		known = append(known, list.valid[0].Known)
+		r.remember(list.all, map[string]*offer.Report{"p": {Offered: names}})
+	}
+	offers("zinc", "cpu")
+	offers("cpu", "memory", "pods")
+	p.Generation++ // An edit, of an object whose status was written before all that.
+	r.set(p)
+	offers()
+	want := [][]string{{"memory"}, {"cpu", "memory", "zinc"}, {"cpu", "memory", "pods", "zinc"}}
+	if diff := cmp.Diff(want, known); diff != "" {
+		t.Errorf("known: %s", diff)
+	}
+	many := make([]string, v1alpha1.MaxOfferedResources)
+	for i := range many {
+		many[i] = fmt.Sprintf("example.com/%d", i)
+	}
+	offers(many...)
+	if got := r.list().valid[0].Known; len(got) != v1alpha1.MaxOfferedResources || !slices.IsSorted(got) || !slices.Contains(got, "zinc") {
+		t.Errorf("%d are known, want %d, sorted, with those of before: %q", len(got), v1alpha1.MaxOfferedResources, got)
+	}
+}
+
+func TestPoliciesKnowTheVersionSeenLast(t *testing.T) {
+	r := newPolicies()
+	p := aPolicy("p", fixed("cpu", "1"))
+	for _, version := range []string{"7", "8"} { // The second as when a status is written.
+		p.ResourceVersion = version
+		r.set(p)
+		if got := r.version("p"); got != version {
+			t.Errorf("version %q, want %q", got, version)
+		}
+	}
+	r.remove(p)
+	if got := r.version("p"); got != "" {
+		t.Errorf("version %q of a policy that is gone", got)
+	}
+}
+
 func TestPoliciesAreTheSameListUntilOneChanges(t *testing.T) {
 	r := newPolicies()
 	p := aPolicy("p", fixed("cpu", "1"))

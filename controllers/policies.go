@@ -36,13 +36,15 @@ type policy struct {
 	name       string
 	uid        types.UID
 	generation int64
-	source     v1alpha1.Source
+	// version is the resource version of what was seen last of it.
+	version string
+	source  v1alpha1.Source
 	// parsed is nil if the policy is invalid; then errs say why.
 	parsed *offer.Policy
 	errs   field.ErrorList
-	// offered are the resources that the policy was ever seen to offer, in its status or by this process. The set only grows, and it
-	// outlives edits.
-	offered map[string]struct{}
+	// offered are the names of the resources that the policy was ever seen to offer, in its status or by this process, sorted. There are only
+	// ever more, in a new list, and they outlive edits.
+	offered []string
 	// past is what the status said when this process saw the policy first, nil if it said nothing of offers.
 	past *offer.Past
 }
@@ -56,17 +58,17 @@ func (r *policies) set(object *v1alpha1.ResourcePolicy) bool {
 	defer r.mu.Unlock()
 	known := r.byName[object.Name]
 	if known != nil && known.uid == object.UID && known.generation == object.Generation {
+		known.version = object.ResourceVersion
 		return r.addOffered(known, offeredNames(object))
 	}
-	next := &policy{name: object.Name, uid: object.UID, generation: object.Generation, source: sourceOf(object), offered: map[string]struct{}{}}
+	next := &policy{name: object.Name, uid: object.UID, generation: object.Generation, version: object.ResourceVersion, source: sourceOf(object)}
 	next.parsed, next.errs = parsePolicy(object)
-	next.addOffered(offeredNames(object))
 	if known != nil && known.uid == object.UID {
-		maps.Copy(next.offered, known.offered)
-		next.past = known.past
+		next.offered, next.past = known.offered, known.past
 	} else {
 		next.past = pastOf(object, next.parsed)
 	}
+	next.addOffered(offeredNames(object))
 	r.byName[object.Name], r.listed = next, nil
 	return true
 }
@@ -99,6 +101,16 @@ func (r *policies) remove(object *v1alpha1.ResourcePolicy) bool {
 	return true
 }
 
+// version returns the resource version at which a policy was seen last, empty where there is none.
+func (r *policies) version(name string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := r.byName[name]; p != nil {
+		return p.version
+	}
+	return ""
+}
+
 // list returns the policies: the same list for as long as none of them changes, by which whoever evaluates knows that none did.
 func (r *policies) list() *listed {
 	r.mu.Lock()
@@ -109,10 +121,9 @@ func (r *policies) list() *listed {
 	out := &listed{all: make([]policy, 0, len(r.byName)), valid: make([]offer.Policy, 0, len(r.byName))}
 	for _, name := range slices.Sorted(maps.Keys(r.byName)) {
 		p := *r.byName[name]
-		p.offered = maps.Clone(p.offered)
 		if p.parsed != nil {
 			parsed := *p.parsed
-			parsed.Known = slices.Sorted(maps.Keys(p.offered))
+			parsed.Known = p.offered
 			p.parsed = &parsed
 			out.valid = append(out.valid, parsed)
 		}
@@ -181,10 +192,9 @@ func (r *policies) addOffered(p *policy, names []string) bool {
 func (p *policy) addOffered(names []string) bool {
 	before := len(p.offered)
 	for _, name := range names {
-		if len(p.offered) == v1alpha1.MaxOfferedResources {
-			break
+		if at, known := slices.BinarySearch(p.offered, name); !known && len(p.offered) < v1alpha1.MaxOfferedResources {
+			p.offered = slices.Insert(slices.Clip(p.offered), at, name)
 		}
-		p.offered[name] = struct{}{}
 	}
 	return len(p.offered) > before
 }

@@ -87,7 +87,7 @@ func offeredResources(p policy, report *offer.Report, before v1alpha1.ResourcePo
 	for _, name := range before.OfferedResources {
 		add(name)
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.offered)) {
+	for _, name := range p.offered {
 		add(v1alpha1.ResourceName(name))
 	}
 	if report != nil && report.Outcome != offer.DryRun {

@@ -57,7 +57,7 @@ func TestEveryOutcomeHasItsReasonAndSaysWhatToDo(t *testing.T) {
 }
 
 func TestStatusTellsAllThatIsKnown(t *testing.T) {
-	p := policy{generation: 4, source: v1alpha1.SourceNodes, parsed: &offer.Policy{Class: "gold", Nodes: &offer.Nodes{}}, offered: map[string]struct{}{"storage": {}}}
+	p := policy{generation: 4, source: v1alpha1.SourceNodes, parsed: &offer.Policy{Class: "gold", Nodes: &offer.Nodes{}}, offered: []string{"storage"}}
 	report := &offer.Report{
 		Nodes: 2, Count: 101,
 		Capacity:  capacity.Amounts{"cpu": 7000, "memory": 16 << 30},

@@ -33,6 +33,8 @@ const (
 type statusWriter struct {
 	client  client.Client
 	outcome *atomic.Pointer[outcome]
+	// version is the resource version that a policy was last seen at, empty where it is not known.
+	version func(name string) string
 	batch   *Batch
 	events  *announcer
 	log     logr.Logger
@@ -111,16 +113,16 @@ func (w *statusWriter) write(ctx context.Context, p policy, report *offer.Report
 	if left := last.again.Sub(now); left > 0 && !last.urgent(p, report) {
 		return left
 	}
+	granted := allotted.under(p.name)
+	if last.says != nil && last.says == report && last.version == w.version(p.name) && granted.slices == 0 {
+		return 0 // To find so again takes as long as the evaluation, which reports the same for as long as nothing has moved.
+	}
 	var object v1alpha1.ResourcePolicy
 	if err := w.client.Get(ctx, client.ObjectKey{Name: p.name}, &object); err != nil {
 		return 0 // Gone, which the register is about to learn.
 	}
 	if object.UID != p.uid || object.Generation != p.generation {
 		return 0 // Another evaluation is on its way.
-	}
-	granted := allotted.under(p.name)
-	if last.says != nil && last.says == report && last.version == object.ResourceVersion && granted.slices == 0 {
-		return 0 // To find so again takes as long as the evaluation, which reports the same for as long as nothing has moved.
 	}
 	before := object.Status
 	object.Status = statusOf(p, report, granted, before)

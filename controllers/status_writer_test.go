@@ -58,7 +58,7 @@ func withWriter(t *testing.T, test func(*writing)) {
 				},
 			}).Build()
 		w.writer = &statusWriter{
-			client: w.client, outcome: &atomic.Pointer[outcome]{}, batch: NewBatch(statusBatch), interval: statusInterval,
+			client: w.client, outcome: &atomic.Pointer[outcome]{}, version: w.version, batch: NewBatch(statusBatch), interval: statusInterval,
 			events: &announcer{recorder: w.recorder, told: map[types.UID]told{}}, written: map[types.UID]written{}, log: logr.Discard(),
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -109,13 +109,17 @@ func (w *writing) edited() {
 	}
 }
 
-func (w *writing) status() v1alpha1.ResourcePolicyStatus {
+func (w *writing) status() v1alpha1.ResourcePolicyStatus { return w.object("p").Status }
+
+func (w *writing) version(name string) string { return w.object(name).ResourceVersion }
+
+func (w *writing) object(name string) *v1alpha1.ResourcePolicy {
 	w.t.Helper()
 	var object v1alpha1.ResourcePolicy
-	if err := w.client.Get(w.t.Context(), client.ObjectKey{Name: "p"}, &object); err != nil {
-		w.t.Fatal(err)
+	if err := w.client.Get(w.t.Context(), client.ObjectKey{Name: name}, &object); err != nil {
+		w.t.Error(err)
 	}
-	return object.Status
+	return &object
 }
 
 func (w *writing) capacity() int64 {
