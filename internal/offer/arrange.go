@@ -39,7 +39,7 @@ func (e *evaluation) arrange() *lineup {
 		r := a.rulings.of(c)
 		a.shade(r)
 		if at < before.Len() && before.consumers[at].ID == c.ID {
-			a.place(c, r, before.list[at], a.found(at))
+			a.place(c, r, before.at(at), a.found(at))
 			at++
 		} else {
 			// Until now it could read what anyone is offered.
@@ -51,7 +51,7 @@ func (e *evaluation) arrange() *lineup {
 	}
 	slices.SortStableFunc(l.departed, func(a, b int) int { return rankOf(l.consumers[a]) - rankOf(l.consumers[b]) })
 	a.nameShadows()
-	l.anyone, l.bySort = a.rulings.of(Consumer{}), a.rulings.bySort
+	l.anyone, l.rulings = a.rulings.of(Consumer{}), a.rulings.made
 	return l
 }
 
@@ -92,12 +92,12 @@ func (a *arrangement) depart(at int) {
 	c := a.prev.Entries.consumers[at]
 	c = Consumer{ID: c.ID, Stranger: c.Stranger}
 	a.lineup.departed = append(a.lineup.departed, len(a.lineup.consumers))
-	a.place(c, a.rulings.of(c), a.prev.Entries.list[at], a.found(at))
+	a.place(c, a.rulings.of(c), a.prev.Entries.at(at), a.found(at))
 }
 
 // found is what prev found of the consumer in a place. It is of use only where rulings are those of prev.
 func (a *arrangement) found(at int) *outcome {
-	if a.rulings.before == nil {
+	if a.rulings.before.bySort == nil {
 		return nil
 	}
 	return a.prev.outcomes[a.prev.lineup.groupOf[at]]

@@ -25,11 +25,11 @@ func Evaluate(in Input, prev *Result) *Result {
 	lineup := e.dropDeparted(outcomes, anyone)
 	result.Entries = e.prev.Entries
 	if !same || lineup != e.prev.lineup {
-		list := make([]*Entry, len(lineup.consumers))
-		for i, at := range lineup.groupOf {
-			list[i] = outcomes[at].entry
+		entries := make([]*Entry, len(outcomes))
+		for i, o := range outcomes {
+			entries[i] = o.entry
 		}
-		result.Entries = Entries{consumers: lineup.consumers, list: list}
+		result.Entries = Entries{consumers: lineup.consumers, groupOf: lineup.groupOf, ofGroups: entries}
 	}
 	result.Reports = e.reports(lineup, outcomes)
 	result.memory = memory{rules: e.rules, lineup: lineup, outcomes: outcomes, plans: e.plans, columns: in.View.Columns}

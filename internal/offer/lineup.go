@@ -26,8 +26,8 @@ type lineup struct {
 	// departed are the places of consumers that nothing makes known any more: in the order of their IDs, but strangers last.
 	departed []int
 	// anyone is the ruling for a consumer that nobody has heard of.
-	anyone *ruling
-	bySort map[string]*ruling
+	anyone  *ruling
+	rulings rulingSet
 	// shadowedBy are the names of the policies that decide before each policy for somebody who is known, sorted.
 	shadowedBy [][]string
 	// withPods is how many consumers have pods; granting are the classes in which anything is granted, and withGrants to how many.

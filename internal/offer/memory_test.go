@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/labels"
 	"pgregory.net/rapid"
 
 	"proffer.dev/proffer/internal/capacity"
@@ -77,6 +78,7 @@ func TestWhatIsRememberedChangesNothing(t *testing.T) {
 			got, want := Evaluate(in, prev), Evaluate(in, &forgetful)
 			checkSame(t, prev, got, want)
 			checkSame(t, prev, Evaluate(in, prev), want)
+			checkChanged(t, prev.Entries, got.Entries)
 			prev = got
 		}
 	})
@@ -112,5 +114,100 @@ func checkSame(t *rapid.T, prev, got, want *Result) {
 				t.Fatalf("%s and %s share their entry in one only", id, other)
 			}
 		}
+	}
+}
+
+// checkChanged holds what Changed tells to what a look at each consumer does.
+func checkChanged(t *rapid.T, before, now Entries) {
+	got, known := now.Changed(before)
+	if !known {
+		return
+	}
+	var want, ids, idsBefore []string
+	for id := range before.All {
+		idsBefore = append(idsBefore, id)
+	}
+	for id, entry := range now.All {
+		ids = append(ids, id)
+		if !entry.SameAmounts(before.Of(id)) {
+			want = append(want, id)
+		}
+	}
+	if !slices.Equal(ids, idsBefore) {
+		t.Fatalf("taken for the same consumers: %q, before %q", ids, idsBefore)
+	}
+	if !slices.Equal(got, want) {
+		t.Fatalf("%q read something else, want %q", got, want)
+	}
+}
+
+func TestConsumersThatAreNamedTogetherAreWorkedOutTogether(t *testing.T) {
+	c := newCluster("n1")
+	amounts := capacity.Amounts{"cpu": 1}
+	policies := []Policy{
+		fixed("many", amounts, scope(ids("a", "b", "c", "d", "e")), func(p *Policy) {
+			p.Overrides = []Override{{Consumers: ids("c"), Fixed: capacity.Amounts{"cpu": 2}}}
+		}),
+		fixed("shadow-of-d", amounts, scope(ids("d")), priority(-1)),
+		fixed("shadow-of-e", amounts, scope(ids("e")), priority(-1)),
+	}
+	first := c.evaluate(nil, nil, policies...)
+	expect(t, "groups", first.lineup.groupOf, []int32{0, 0, 1, 2, 3})
+	for _, name := range []string{"shadow-of-d", "shadow-of-e"} {
+		expect(t, name, first.Reports[name].ShadowedBy, []string{"many"})
+	}
+
+	// With one that comes, they are found again by what is said of them.
+	first = c.evaluate(first, nil, policies...)
+	next := c.evaluate(first, consumers("aa"), policies...)
+	expect(t, "groups with one more", next.lineup.groupOf, []int32{0, 1, 0, 2, 3, 4})
+	for i, was := range []int{0, 2, 3, 4} {
+		if next.outcomes[was] != first.outcomes[i] {
+			t.Errorf("group %d is worked out anew", i)
+		}
+	}
+}
+
+func TestOneThatComesIsTreatedAsThoseThatAreThere(t *testing.T) {
+	c := newCluster("n1")
+	policies := []Policy{
+		fixed("all", capacity.Amounts{"cpu": 1}),
+		fixed("gold", capacity.Amounts{"cpu": 2}, scope(Scope{Selector: labels.SelectorFromSet(labels.Set{"tier": "gold"})}), priority(1)),
+	}
+	there := []Consumer{{ID: "oslo"}}
+	first := c.evaluate(c.evaluate(nil, there, policies...), there, policies...)
+	// It is looked at first, and of another sort.
+	next := c.evaluate(first, append([]Consumer{{ID: "bergen", Labels: map[string]string{"tier": "silver"}}}, there...), policies...)
+	if next.outcomes[1] != first.outcomes[0] {
+		t.Error("what the other one is offered is worked out anew")
+	}
+}
+
+func TestChangedIsOfThoseWhoReadSomethingElse(t *testing.T) {
+	c := newCluster("n1")
+	all := consumers("anna")
+	of := func(prev *Result, milli int64, v string) *Result {
+		return c.evaluate(prev, all,
+			fixed("p", capacity.Amounts{"cpu": milli}, scope(ids("oslo", "rome")), version(v)), fixed("q", capacity.Amounts{"cpu": 1}, scope(ids("paris"))))
+	}
+	first := of(of(nil, 1, "1"), 1, "1")
+	again := of(first, 1, "2")
+	if again.Entries.Of("rome") == first.Entries.Of("rome") {
+		t.Error("what another version of the policy offers is the same entry")
+	}
+	edited := of(again, 2, "3")
+	for _, tc := range []struct {
+		name        string
+		before, now Entries
+		want        []string
+		known       bool
+	}{
+		{"the same amounts by an edited policy", first.Entries, again.Entries, nil, true},
+		{"other amounts", again.Entries, edited.Entries, []string{"oslo", "rome"}, true},
+		{"others", edited.Entries, EntriesOf(nil), nil, false},
+	} {
+		got, known := tc.now.Changed(tc.before)
+		expect(t, tc.name, got, tc.want)
+		expect(t, tc.name+", known", known, tc.known)
 	}
 }

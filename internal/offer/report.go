@@ -79,15 +79,19 @@ func (e *evaluation) recount(l *lineup, outcomes []*outcome, fresh []*Report, co
 	if !slices.Contains(concerned, true) {
 		return
 	}
+	counts := make([]bool, len(outcomes))
+	for g, o := range outcomes {
+		counts[g] = len(o.evicted) > 0 || slices.ContainsFunc(o.verdicts, func(v verdict) bool { return concerned[v.policy] })
+	}
 	departed := make([]bool, len(l.consumers))
 	for _, i := range l.departed {
 		departed[i] = true
 	}
-	for i, c := range l.consumers {
-		if departed[i] { // Nobody knows of it any more.
+	for i, g := range l.groupOf {
+		if !counts[g] || departed[i] { // Nobody knows of one that has departed any more.
 			continue
 		}
-		o := outcomes[l.groupOf[i]]
+		c, o := &l.consumers[i], outcomes[g]
 		for _, v := range o.verdicts {
 			if !concerned[v.policy] {
 				continue

@@ -48,44 +48,65 @@ func (r *Result) IDs() []string {
 // Entries are the entries of consumers, sorted by ID. They never change. The zero Entries are of nobody.
 type Entries struct {
 	consumers []Consumer
-	list      []*Entry
+	// groupOf is the place in ofGroups of the entry of each consumer: many are mostly of one group, and change together.
+	groupOf  []int32
+	ofGroups []*Entry
 }
 
 // EntriesOf returns the entries of a map, by ID.
 func EntriesOf(byID map[string]*Entry) Entries {
 	var e Entries
 	for _, id := range slices.Sorted(maps.Keys(byID)) {
-		e.consumers, e.list = append(e.consumers, Consumer{ID: id}), append(e.list, byID[id])
+		e.consumers, e.groupOf, e.ofGroups = append(e.consumers, Consumer{ID: id}), append(e.groupOf, int32(len(e.ofGroups))), append(e.ofGroups, byID[id])
 	}
 	return e
 }
 
 // Len is how many consumers have an entry.
-func (e Entries) Len() int { return len(e.list) }
+func (e Entries) Len() int { return len(e.groupOf) }
 
 // Of returns the entry of a consumer, nil if it has none.
 func (e Entries) Of(id string) *Entry {
 	if i, found := slices.BinarySearchFunc(e.consumers, Consumer{ID: id}, byID); found {
-		return e.list[i]
+		return e.at(i)
 	}
 	return nil
 }
 
+func (e Entries) at(i int) *Entry { return e.ofGroups[e.groupOf[i]] }
+
 // At returns the i-th entry in the order of IDs, from 0, and whose it is.
-func (e Entries) At(i int) (id string, entry *Entry) { return e.consumers[i].ID, e.list[i] }
+func (e Entries) At(i int) (id string, entry *Entry) { return e.consumers[i].ID, e.at(i) }
 
 // All yields each consumer with its entry, in the order of IDs.
 func (e Entries) All(yield func(id string, entry *Entry) bool) {
-	for i, entry := range e.list {
-		if !yield(e.consumers[i].ID, entry) {
+	for i := range e.groupOf {
+		if !yield(e.At(i)) {
 			return
 		}
 	}
 }
 
-// SameConsumers reports whether two entries are known to be of the same consumers, in which case each is in the same place in both. It
-// takes no time, and may be false where they are of the same.
-func (e Entries) SameConsumers(o Entries) bool { return sameList(e.consumers, o.consumers) }
+// Changed returns, in their order, the IDs of those who read something else than from the entries before, and true; or false if the two are not
+// known to be of the same consumers. Each group is compared once, so where none has changed it takes no time for each consumer.
+func (e Entries) Changed(before Entries) (ids []string, known bool) {
+	if !sameList(e.consumers, before.consumers) { // whose groups are made with the list
+		return nil, false
+	}
+	changed := make([]bool, len(e.ofGroups))
+	for g, entry := range e.ofGroups {
+		changed[g] = !entry.SameAmounts(before.ofGroups[g])
+	}
+	if !slices.Contains(changed, true) {
+		return nil, true
+	}
+	for i, g := range e.groupOf {
+		if changed[g] {
+			ids = append(ids, e.consumers[i].ID)
+		}
+	}
+	return ids, true
+}
 
 // Entry is all that one consumer is offered. Its identity stays the same for as long as nothing in it changes, and consumers
 // with equal offers may share one.

@@ -172,45 +172,86 @@ func (p *Policy) overrideFor(c Consumer) int {
 	return slices.IndexFunc(p.Overrides, func(o Override) bool { return o.Consumers.Includes(c) })
 }
 
-// rulings hold the ruling of each sort of consumer: those that no policy names, and whose labels are the same as far as any
-// policy looks at them, are of one sort. Each that a policy names is a sort of its own.
+// rulings find the ruling for each consumer.
 type rulings struct {
 	*rules
+	// made are those of this evaluation, before those of the last one where they still hold.
+	made, before rulingSet
+	// name is used again for each name of a sort or of a ruling.
+	name []byte
+}
+
+// rulingSet are rulings. Those that say the same are one.
+type rulingSet struct {
+	// bySort are those of each sort of consumer: those that no policy names, and whose labels are the same as far as any policy looks at them, are
+	// of one sort. Each that a policy names is a sort of its own.
 	bySort map[string]*ruling
-	// before are those of the evaluation before, where they still hold.
-	before map[string]*ruling
-	sort   []byte
+	// distinct are the same by what they say.
+	distinct map[string]*ruling
 }
 
 func newRulings(r *rules, before *lineup) *rulings {
-	s := &rulings{rules: r, bySort: map[string]*ruling{}}
+	s := &rulings{rules: r, made: rulingSet{bySort: map[string]*ruling{}, distinct: map[string]*ruling{}}}
 	if before != nil && r.sameFor(before.rules) {
-		s.before = before.bySort
+		s.before = before.rulings
 	}
 	return s
 }
 
 // of returns the ruling for a consumer.
 func (s *rulings) of(c Consumer) *ruling {
-	s.sort = s.sort[:0]
+	s.name = s.name[:0]
 	if _, ok := s.named[c.ID]; ok {
-		s.sort = append(s.sort, 0)
-		s.sort = binary.AppendUvarint(s.sort, uint64(len(c.ID)))
-		s.sort = append(s.sort, c.ID...)
+		s.name = append(s.name, 0)
+		s.name = binary.AppendUvarint(s.name, uint64(len(c.ID)))
+		s.name = append(s.name, c.ID...)
 	}
 	for i, key := range s.labels {
 		if value, ok := c.Labels[key]; ok {
-			s.sort = binary.AppendUvarint(s.sort, uint64(i)+1)
-			s.sort = binary.AppendUvarint(s.sort, uint64(len(value)))
-			s.sort = append(s.sort, value...)
+			s.name = binary.AppendUvarint(s.name, uint64(i)+1)
+			s.name = binary.AppendUvarint(s.name, uint64(len(value)))
+			s.name = append(s.name, value...)
 		}
 	}
-	r, ok := s.bySort[string(s.sort)]
+	if r, ok := s.made.bySort[string(s.name)]; ok {
+		return r
+	}
+	sort := string(s.name)
+	r, ok := s.before.bySort[sort]
 	if !ok {
-		if r, ok = s.before[string(s.sort)]; !ok {
-			r = s.rule(c)
-		}
-		s.bySort[string(s.sort)] = r
+		r = s.rule(c)
 	}
+	r = s.distinct(r)
+	s.made.bySort[sort] = r
 	return r
+}
+
+// distinct returns the one ruling that says the same.
+func (s *rulings) distinct(r *ruling) *ruling {
+	s.name = r.appendTo(s.name[:0])
+	if same, ok := s.made.distinct[string(s.name)]; ok {
+		return same
+	}
+	says := string(s.name)
+	if same, ok := s.before.distinct[says]; ok {
+		r = same
+	}
+	s.made.distinct[says] = r
+	return r
+}
+
+// appendTo appends what the ruling says, which no other one says.
+func (r *ruling) appendTo(b []byte) []byte {
+	for _, deciders := range [][]decider{r.deciders, r.trials} {
+		b = binary.AppendUvarint(b, uint64(len(deciders)))
+		for _, d := range deciders {
+			b = binary.AppendUvarint(b, uint64(d.policy))
+			b = binary.AppendVarint(b, int64(d.override))
+		}
+	}
+	for _, s := range r.shadows {
+		b = binary.AppendUvarint(b, uint64(s.policy))
+		b = binary.AppendUvarint(b, uint64(s.by))
+	}
+	return b
 }

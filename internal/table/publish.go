@@ -59,17 +59,19 @@ type diff struct {
 	changed []string
 }
 
-// compare looks at both in step, which are sorted alike. Mostly hardly any entry is another one than before.
+// compare finds out how the entries differ. Mostly they are of the same consumers; if not it looks at both in step, which are sorted alike.
 func compare(old, now offer.Entries) diff {
+	if changed, known := now.Changed(old); known {
+		return diff{changed: changed}
+	}
 	var d diff
-	same := now.SameConsumers(old)
 	i, j := 0, 0
 	for i < old.Len() && j < now.Len() {
 		was, before := old.At(i)
 		id, entry := now.At(j)
 		switch {
-		case same || was == id:
-			if entry != before && !entry.SameAmounts(before) {
+		case was == id:
+			if !entry.SameAmounts(before) {
 				d.changed = append(d.changed, id)
 			}
 			i, j = i+1, j+1
