@@ -20,26 +20,28 @@ const perPolicy = 250
 
 // measureCrowd measures pushes to many streams of an operator that knows many consumers, all of which were read: what changes is the offer of one.
 // The streams are spread evenly over a few connections, as they would be behind a proxy; whoever reads a connection looks at the time with each
-// frame. Beside it, a bare server sends as many streams a message that was encoded before.
+// frame. Beside it, a bare server is told of each edit when the batch period after the event is over, and sends as many streams a message that was
+// encoded before: it is what an operator would take that had nothing to work out.
 func (c *cluster) measureCrowd(ctx context.Context, s crowdSize, r *report) error {
-	bare, err := bareCrowd(ctx, s)
-	if err != nil {
-		return fmt.Errorf("the bare server: %w", err)
-	}
-	t := r.section(fmt.Sprintf("A push to %s streams with %s consumers, %d edits", thousands(s.streams), thousands(s.consumers), s.edits),
+	t := r.section(fmt.Sprintf("A push to %s streams with %s consumers, %d edits, from the event", thousands(s.streams), thousands(s.consumers), s.edits),
 		"server", "batch period", "one stream, median", "one stream, p99", "median of all, median", "last of all, median", "last of all, p99")
-	row := func(name, period string, all []crowdPush) {
-		one, middle, last := crowdPush.one, crowdPush.middle, crowdPush.last
-		t.row(name, period, span(crowdQuantile(all, one, 0.5)), span(crowdQuantile(all, one, 0.99)), span(crowdQuantile(all, middle, 0.5)),
-			span(crowdQuantile(all, last, 0.5)), span(crowdQuantile(all, last, 0.99)))
-	}
-	row("a bare one, from its being told", "none", bare)
+	one, middle, last := crowdPush.one, crowdPush.middle, crowdPush.last
 	for _, period := range batchPeriods {
-		ours, err := c.crowd(ctx, period, s)
+		bare, err := c.bareCrowd(ctx, period, s)
+		if err != nil {
+			return fmt.Errorf("the bare server, with a batch period of %v: %w", period, err)
+		}
+		ours, err := c.ourCrowd(ctx, period, s)
 		if err != nil {
 			return fmt.Errorf("with a batch period of %v: %w", period, err)
 		}
-		row("the operator, from the event", period.String(), ours)
+		for _, row := range []struct {
+			name string
+			all  []crowdPush
+		}{{"bare", bare}, {"the operator", ours}} {
+			t.row(row.name, period.String(), span(crowdQuantile(row.all, one, 0.5)), span(crowdQuantile(row.all, one, 0.99)),
+				span(crowdQuantile(row.all, middle, 0.5)), span(crowdQuantile(row.all, last, 0.5)), span(crowdQuantile(row.all, last, 0.99)))
+		}
 		if period == 0 {
 			// From the first stream that is told to the last: the sending alone.
 			r.ratio(fmt.Sprintf("%s streams are told, from the first to the last, median", thousands(s.streams)), "bare grpc-go",
@@ -50,8 +52,10 @@ func (c *cluster) measureCrowd(ctx context.Context, s crowdSize, r *report) erro
 			name string
 			of   float64
 		}{{"median", 0.5}, {"p99", 0.99}} {
-			r.ratio(fmt.Sprintf("an edit reaches one of %s streams, %s", thousands(s.streams), q.name), "the batch period and 5 ms",
-				quotients([]float64{crowdQuantile(ours, crowdPush.one, q.of)}, []float64{float64(period + 5*time.Millisecond)}))
+			what := fmt.Sprintf("an edit reaches one of %s streams, %s", thousands(s.streams), q.name)
+			got := []float64{crowdQuantile(ours, one, q.of)}
+			r.ratio(what, "the batch period and 5 ms", quotients(got, []float64{float64(period + 5*time.Millisecond)}))
+			r.ratio(what, "bare grpc-go that is told then", quotients(got, []float64{crowdQuantile(bare, one, q.of)}))
 		}
 	}
 	return nil
@@ -169,40 +173,35 @@ func (a *audience) told(ctx context.Context, message []byte) ([]time.Time, error
 	return times, nil
 }
 
-// bareCrowd measures how long a bare server needs to send each stream a message, from when it is told to.
-func bareCrowd(ctx context.Context, s crowdSize) (pushes []crowdPush, err error) {
+// bareCrowd has a bare server send each stream a message when so much time is over after the event of an edit.
+func (c *cluster) bareCrowd(ctx context.Context, period time.Duration, s crowdSize) (pushes []crowdPush, err error) {
+	policy, err := c.createCrowd(ctx, s.consumers)
+	defer func() { err = errors.Join(err, c.deletePolicies(ctx)) }()
+	if err != nil {
+		return nil, err
+	}
 	server, err := startServer(ctx, serveTelling, connections, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, server.stop()) }()
-	a, err := listen(ctx, server.address, s.streams)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, a.close()) }()
-	for i := range s.edits {
-		start := time.Now()
-		if err := server.ask(askTell); err != nil {
-			return nil, err
+	tell := func(event time.Time) error {
+		timer := time.NewTimer(period - time.Since(event))
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
-		told, err := a.told(ctx, notificationOf(consumerID(0)))
-		if err != nil {
-			return nil, err
-		}
-		pushes = append(pushes, crowdPush{start: start, told: told, subscriber: i % s.streams})
+		return server.ask(askTell)
 	}
-	return pushes, nil
+	return c.editForAll(ctx, policy, server.address, s, tell, func(int64) error { return nil })
 }
 
-// crowd edits a policy that is for one consumer again and again, each time after all streams were told of the last edit.
-func (c *cluster) crowd(ctx context.Context, period time.Duration, s crowdSize) (pushes []crowdPush, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+// ourCrowd has an operator of the batch period tell each stream of an edit.
+func (c *cluster) ourCrowd(ctx context.Context, period time.Duration, s crowdSize) (pushes []crowdPush, err error) {
 	policy, err := c.createCrowd(ctx, s.consumers)
-	defer func() {
-		err = errors.Join(err, c.client.DeleteAllOf(context.WithoutCancel(ctx), &v1alpha1.ResourcePolicy{}))
-	}()
+	defer func() { err = errors.Join(err, c.deletePolicies(ctx)) }()
 	if err != nil {
 		return nil, err
 	}
@@ -223,31 +222,50 @@ func (c *cluster) crowd(ctx context.Context, period time.Duration, s crowdSize) 
 			return nil, fmt.Errorf("before the first edit: %w", err)
 		}
 	}
-	a, err := listen(ctx, operator.address, s.streams)
+	return c.editForAll(ctx, policy, operator.address, s, func(time.Time) error { return nil }, func(cpu int64) error {
+		return checkCPU(ctx, liqo, consumerID(0), cpu)
+	})
+}
+
+// editForAll edits a policy that is for the first consumer again and again, each time after all streams were told of the last edit. It calls edited
+// with the time of each event, and told with what the consumer must be offered when all have been told.
+func (c *cluster) editForAll(ctx context.Context, policy *v1alpha1.ResourcePolicy, address string, s crowdSize,
+	edited func(event time.Time) error, told func(cpu int64) error,
+) (pushes []crowdPush, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	a, err := listen(ctx, address, s.streams)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, a.close()) }()
-	edited, err := c.watchPolicies(ctx)
+	edits, err := c.watchPolicies(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for i := range s.edits {
 		cpu := firstCPU + 1 + int64(i)
-		_, event, err := c.edit(ctx, policy, edited, cpu)
+		_, event, err := c.edit(ctx, policy, edits, cpu)
 		if err != nil {
 			return nil, err
 		}
-		told, err := a.told(ctx, notificationOf(consumerID(0)))
+		if err := edited(event); err != nil {
+			return nil, err
+		}
+		times, err := a.told(ctx, notificationOf(consumerID(0)))
 		if err != nil {
 			return nil, err
 		}
-		if err := checkCPU(ctx, liqo, consumerID(0), cpu); err != nil {
+		if err := told(cpu); err != nil {
 			return nil, fmt.Errorf("after the notification: %w", err)
 		}
-		pushes = append(pushes, crowdPush{start: event, told: told, subscriber: i % s.streams})
+		pushes = append(pushes, crowdPush{start: event, told: times, subscriber: i % s.streams})
 	}
 	return pushes, nil
+}
+
+func (c *cluster) deletePolicies(ctx context.Context) error {
+	return c.client.DeleteAllOf(context.WithoutCancel(ctx), &v1alpha1.ResourcePolicy{})
 }
 
 // createCrowd creates policies that name so many consumers, each no more than it may, and returns one that is for the first of them alone.

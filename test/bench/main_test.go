@@ -56,13 +56,13 @@ func TestEveryFigureIsMeasured(t *testing.T) {
 		"200 events of pods a second for 500ms":   4,
 		"What there was in the soak":              5,
 		"The operator in each tenth of the soak":  10,
-		"A push to 20 streams with 300 consumers": 3,
+		"A push to 20 streams with 300 consumers": 4,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
 	}
-	if len(r.ratios) != 53 {
-		t.Errorf("%d ratios, want 53", len(r.ratios))
+	if len(r.ratios) != 55 {
+		t.Errorf("%d ratios, want 55", len(r.ratios))
 	}
 	for _, x := range r.ratios {
 		if math.IsNaN(x.value) || math.IsInf(x.value, 0) || x.what == "" || x.of == "" {
