@@ -152,6 +152,7 @@ func (t *Table) notify(ids []string) {
 		coalesced += s.push(numbers, t.names.ids)
 	}
 	t.coalesced.Add(uint64(coalesced))
+	t.bell.ring()
 }
 
 // renumber drops the names of consumers that nobody waits for, once there are more than the consumers of this time can account for.

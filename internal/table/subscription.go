@@ -3,7 +3,6 @@ package table
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,10 +16,10 @@ const keep = 64
 
 // Subscription is one subscriber's view of what changes. It holds each consumer at most once.
 type Subscription struct {
-	table *Table
-	// wake holds a token whenever there may be something for Next that it does not know of.
-	wake   chan struct{}
+	table  *Table
 	closed atomic.Bool
+	// callers counts the calls of Next that may wait for the bell.
+	callers atomic.Int32
 
 	mu sync.Mutex
 	// begun says that the empty ID was told.
@@ -36,7 +35,7 @@ type Subscription struct {
 // Subscribe opens a subscription. The first that it tells is the empty ID, which stands for all consumers: whatever changed before is
 // covered by it, whatever changes from now on is told by name. The caller must close it.
 func (t *Table) Subscribe() *Subscription {
-	s := &Subscription{table: t, wake: make(chan struct{}, 1)}
+	s := &Subscription{table: t}
 	t.subscribing.Lock()
 	defer t.subscribing.Unlock()
 	t.subscriptions[s] = struct{}{}
@@ -46,11 +45,13 @@ func (t *Table) Subscribe() *Subscription {
 // CloseSubscriptions closes all subscriptions that are open. One that is opened after that is not closed.
 func (t *Table) CloseSubscriptions() {
 	t.subscribing.Lock()
-	open := slices.Collect(maps.Keys(t.subscriptions))
+	open := t.subscriptions
+	t.subscriptions = map[*Subscription]struct{}{}
 	t.subscribing.Unlock()
-	for _, s := range open {
-		s.Close()
+	for s := range open {
+		s.closed.Store(true)
 	}
+	t.bell.ring()
 }
 
 // Close ends the subscription. It may be called more than once.
@@ -59,16 +60,22 @@ func (s *Subscription) Close() {
 	delete(s.table.subscriptions, s)
 	s.table.subscribing.Unlock()
 	s.closed.Store(true)
-	s.signal()
+	// It wakes all other subscriptions too; whoever has nobody waiting, as a stream that ends, spares them that.
+	if s.callers.Load() > 0 {
+		s.table.bell.ring()
+	}
 }
 
 // Next returns the ID of the next consumer whose offer changed, and waits for one until ctx ends or the subscription is closed; its error
 // is then the cause of ctx, or ErrClosed. A consumer that changes several times before it is returned is returned once, in the place of
 // its first change; one that changes after that is returned again.
 func (s *Subscription) Next(ctx context.Context) (string, error) {
+	s.callers.Add(1)
+	defer s.callers.Add(-1)
 	for {
+		// First the bell, then the look at what there is: what comes after the look rings it.
+		bell := s.table.bell.next()
 		if s.closed.Load() {
-			s.signal() // for another caller
 			return "", ErrClosed
 		}
 		if ctx.Err() != nil {
@@ -80,7 +87,7 @@ func (s *Subscription) Next(ctx context.Context) (string, error) {
 		}
 		// Each case takes memory for as long as a stream waits, which is nearly always.
 		select {
-		case <-s.wake:
+		case <-bell:
 		case <-ctx.Done():
 		}
 	}
@@ -107,7 +114,6 @@ func (s *Subscription) push(numbers []uint32, names []string) (coalesced int) {
 			coalesced++
 		}
 	}
-	s.signal()
 	return coalesced
 }
 
@@ -170,7 +176,6 @@ func (s *Subscription) pop() (id string, ok bool) {
 		id = s.names[i]
 	}
 	if s.head < len(s.queue) {
-		s.signal() // for another caller of Next
 		return id, true
 	}
 	s.queue, s.head = s.queue[:0], 0
@@ -180,9 +185,23 @@ func (s *Subscription) pop() (id string, ok bool) {
 	return id, true
 }
 
-func (s *Subscription) signal() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+// bell wakes all who wait. Whoever is told of changes is told of the same ones, so that one channel serves, which takes less than to wake each
+// by a channel of its own.
+type bell struct{ rung atomic.Pointer[chan struct{}] }
+
+func newBell() *bell {
+	b := &bell{}
+	b.hang()
+	return b
 }
+
+// hang puts up a bell that has not rung, and returns the one before.
+func (b *bell) hang() *chan struct{} {
+	rung := make(chan struct{})
+	return b.rung.Swap(&rung)
+}
+
+// next returns what is closed when the bell rings the next time.
+func (b *bell) next() <-chan struct{} { return *b.rung.Load() }
+
+func (b *bell) ring() { close(*b.hang()) }

@@ -42,6 +42,7 @@ type Table struct {
 	subscribing   sync.Mutex // guards subscriptions and names
 	subscriptions map[*Subscription]struct{}
 	names         names
+	bell          *bell // of all subscriptions
 	sent          atomic.Uint64
 	coalesced     atomic.Uint64
 }
@@ -90,6 +91,7 @@ func New(opts Options) *Table {
 		strangers:     strangers,
 		subscriptions: map[*Subscription]struct{}{},
 		names:         newNames(defaultSlack),
+		bell:          newBell(),
 	}
 }
 
