@@ -1,11 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -171,5 +173,38 @@ func TestTooShortASoakIsRefused(t *testing.T) {
 	want := "soak: -scale 1e-05 leaves 10 events: write at least 5e-05"
 	if text(err) != want {
 		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestWhichGoroutinesAreLeftIsSaid(t *testing.T) {
+	const text = `goroutine profile: total %d
+%d @ 0x1 0x2
+#	0x1	example.com/some/pkg.(*stream).wait+0x1f	/src/stream.go:7
+#	0x2	main.main+0x2	/src/main.go:1
+
+1 @ 0x3
+# labels: {"a":"b"}
+#	0x3	net/http.(*conn).serve+0x1f	/src/http.go:7
+
+%s
+`
+	before, err := parseGoroutines(fmt.Sprintf(text, 3, 2, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := parseGoroutines(fmt.Sprintf(text, 6, 4, "1 @ 0x4\n#	0x4	os.read+0x1	/src/os.go:1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"+1 of os.read", "+2 of pkg.(*stream).wait < main.main"}
+	if got := after.since(before); !slices.Equal(got, want) || after.total != 6 {
+		t.Errorf("%d goroutines, %q since before; want 6, %q", after.total, got, want)
+	}
+	want = []string{"-1 of os.read", "-2 of pkg.(*stream).wait < main.main"}
+	if got := before.since(after); !slices.Equal(got, want) {
+		t.Errorf("the other way round %q, want %q", got, want)
+	}
+	if _, err := parseGoroutines("404 page not found"); err == nil {
+		t.Error("a page that is no profile is one")
 	}
 }

@@ -145,11 +145,12 @@ func run(ctx context.Context, o options, out, progress io.Writer) (all *report, 
 		}
 		fmt.Fprintln(progress, "bench: measuring", p.name)
 		first := len(all.sections)
-		if err := p.measure(ctx, o, all, progress); err != nil {
-			return nil, fmt.Errorf("%s: %w", p.name, err)
-		}
+		err := p.measure(ctx, o, all, progress)
 		for _, s := range all.sections[first:] {
-			s.print(out)
+			s.print(out) // Also of what has failed: it may have taken an hour until then.
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.name, err)
 		}
 	}
 	all.summary().print(out)

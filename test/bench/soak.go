@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -106,7 +108,7 @@ func fixedPolicy(i int) *v1alpha1.ResourcePolicy {
 func fixedPolicyName(i int) string { return fmt.Sprintf("fixed-%d", i) }
 
 func (s *soak) measure(ctx context.Context, r *report, progress io.Writer) error {
-	figures := func() (goroutines int, heap float64, m metrics, server serverFigures, err error) {
+	figures := func() (running goroutines, heap float64, m metrics, server serverFigures, err error) {
 		// First what is served last: by then all goroutines run.
 		if m, err = s.scrapeOperator(ctx, s.operator); err != nil {
 			return
@@ -114,7 +116,7 @@ func (s *soak) measure(ctx context.Context, r *report, progress io.Writer) error
 		if heap, err = s.operator.heap(ctx); err != nil {
 			return
 		}
-		if goroutines, err = s.operator.goroutines(ctx); err != nil {
+		if running, err = s.operator.goroutines(ctx); err != nil {
 			return
 		}
 		server, err = s.serverFigures(ctx)
@@ -128,10 +130,7 @@ func (s *soak) measure(ctx context.Context, r *report, progress io.Writer) error
 		return err
 	}
 	lasted := time.Since(s.begun)
-	left, err := s.settle(ctx, before)
-	if err != nil {
-		return err
-	}
+	left, unsettled := s.settle(ctx, before)
 	_, heapAfter, metricsAfter, serverAfter, err := figures()
 	if err != nil {
 		return err
@@ -148,11 +147,11 @@ func (s *soak) measure(ctx context.Context, r *report, progress io.Writer) error
 	r.one("RSS in the last tenth of the soak", "in the second", last.memory.now/second.memory.now)
 	r.one("goroutines in the last tenth of the soak", "in the second", float64(last.goroutines)/float64(second.goroutines))
 	r.one("live heap after the soak", "before", heapAfter/heapBefore)
-	r.one("goroutines after the soak", "before", float64(left)/float64(before))
+	r.one("goroutines after the soak", "before", float64(left.total)/float64(before.total))
 	if s.grown && last.memory.now > 2*second.memory.now {
-		return fmt.Errorf("the operator has %s in the last tenth, and had %s in the second", memory(last.memory.now), memory(second.memory.now))
+		unsettled = errors.Join(unsettled, fmt.Errorf("the operator has %s in the last tenth, and had %s in the second", memory(last.memory.now), memory(second.memory.now)))
 	}
-	return nil
+	return unsettled
 }
 
 // tenths reports the samples of each tenth of the churn, and returns the middle of the second and of the last.
@@ -251,9 +250,11 @@ func (s *soak) sample(ctx context.Context, done int, progress io.Writer) (err er
 	if sample.cpu, err = cpuOf(s.operator.pid()); err != nil {
 		return err
 	}
-	if sample.goroutines, err = s.operator.goroutines(ctx); err != nil {
+	running, err := s.operator.goroutines(ctx)
+	if err != nil {
 		return err
 	}
+	sample.goroutines = running.total
 	fmt.Fprintf(progress, "bench: %s events after %v: %s, %d goroutines\n",
 		thousands(done), sample.at.Round(time.Second), memory(sample.memory.now), sample.goroutines)
 	s.mu.Lock()
@@ -262,28 +263,73 @@ func (s *soak) sample(ctx context.Context, done int, progress io.Writer) (err er
 	return nil
 }
 
-// settle waits until there are no more goroutines than there were, and returns how many there are.
-func (s *soak) settle(ctx context.Context, before int) (int, error) {
+// settle waits until there are no more goroutines than there were, and returns how many there are. If there still are, its error says which.
+func (s *soak) settle(ctx context.Context, before goroutines) (goroutines, error) {
 	// Of connections that other clients of the operator's own have opened or closed meanwhile.
 	const slack = 5
-	left := 0
+	var left goroutines
 	err := until(ctx, time.Second/2, func() (err error) {
-		if left, err = s.operator.goroutines(ctx); err == nil && left > before+slack {
-			err = fmt.Errorf("%d goroutines are left, there were %d before", left, before)
+		if left, err = s.operator.goroutines(ctx); err == nil && left.total > before.total+slack {
+			err = fmt.Errorf("%d goroutines are left, there were %d before:\n%s", left.total, before.total, strings.Join(left.since(before), "\n"))
 		}
 		return err
 	})
 	return left, err
 }
 
-// goroutines reads what pprof says first of them.
-func (o *operator) goroutines(ctx context.Context) (n int, err error) {
+// goroutines are how many there are, and how many of them stand in each place.
+type goroutines struct {
+	total   int
+	byStack map[string]int
+}
+
+// since says of each place in which there are more or less than before how many.
+func (g goroutines) since(before goroutines) []string {
+	var all []string
+	for stack, n := range g.byStack {
+		if more := n - before.byStack[stack]; more != 0 {
+			all = append(all, fmt.Sprintf("%+d of %s", more, stack))
+		}
+	}
+	for stack, n := range before.byStack {
+		if g.byStack[stack] == 0 {
+			all = append(all, fmt.Sprintf("%+d of %s", -n, stack))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// goroutines reads what pprof says of them.
+func (o *operator) goroutines(ctx context.Context) (goroutines, error) {
 	profile, err := get(ctx, http.DefaultClient, "http://"+o.pprof+"/debug/pprof/goroutine?debug=1")
 	if err != nil {
-		return 0, err
+		return goroutines{}, err
 	}
-	if _, err := fmt.Sscanf(string(profile), "goroutine profile: total %d\n", &n); err != nil {
-		return 0, fmt.Errorf("the profile of goroutines: %w", err)
+	return parseGoroutines(string(profile))
+}
+
+// parseGoroutines reads pprof's text: the total, and then for each place a line that begins with how many stand there, and one for each
+// function that was called, the last one first.
+func parseGoroutines(profile string) (goroutines, error) {
+	g := goroutines{byStack: map[string]int{}}
+	head, rest, _ := strings.Cut(profile, "\n")
+	if _, err := fmt.Sscanf(head, "goroutine profile: total %d", &g.total); err != nil {
+		return g, fmt.Errorf("the profile of goroutines: %w", err)
 	}
-	return n, nil
+	for place := range strings.SplitSeq(rest, "\n\n") {
+		var n int
+		if _, err := fmt.Sscanf(place, "%d @", &n); err != nil {
+			continue
+		}
+		var calls []string
+		for line := range strings.Lines(place) {
+			if fields := strings.Fields(line); len(fields) > 2 && fields[0] == "#" && fields[1] != "labels:" {
+				function, _, _ := strings.Cut(path.Base(fields[2]), "+")
+				calls = append(calls, function)
+			}
+		}
+		g.byStack[strings.Join(calls, " < ")] += n
+	}
+	return g, nil
 }
