@@ -19,11 +19,8 @@ import (
 // benchEvaluator has 5,000 nodes with ten pods each, a fifth of which are consumers', and 20 policies of 5 sorts of nodes: 16 for those of a
 // tier, and one for everybody in each class. Nobody is told of what is published.
 func benchEvaluator(tb testing.TB, consumers int) *evaluator {
-	e := &evaluator{
-		ledger: capacity.NewLedger(), table: table.New(table.Options{}), policies: newPolicies(), consumers: newConsumers(1),
-		slices: newSlices(nil, func() {}, logr.Discard()), batch: NewBatch(0), outcome: &atomic.Pointer[outcome]{},
-		commit: func(*allotment) {}, metrics: newTimings(), log: logr.Discard(),
-	}
+	tb.Helper()
+	e := emptyEvaluator()
 	for i := range 5_000 {
 		e.ledger.SetNode(capacity.Node{
 			Name: benchNode(i), Usable: true, Labels: map[string]string{"zone": fmt.Sprint(i % 4)},
@@ -39,6 +36,21 @@ func benchEvaluator(tb testing.TB, consumers int) *evaluator {
 	for i := range 20 {
 		e.policies.set(benchPolicy(tb, i, 1))
 	}
+	e.settleFor(tb)
+	return e
+}
+
+func emptyEvaluator() *evaluator {
+	return &evaluator{
+		ledger: capacity.NewLedger(), table: table.New(table.Options{}), policies: newPolicies(), consumers: newConsumers(1),
+		slices: newSlices(nil, func() {}, logr.Discard()), batch: NewBatch(0), outcome: &atomic.Pointer[outcome]{},
+		commit: func(*allotment) {}, metrics: newTimings(), log: logr.Discard(),
+	}
+}
+
+// settleFor evaluates until nothing is new, and has everybody read.
+func (e *evaluator) settleFor(tb testing.TB) {
+	tb.Helper()
 	e.evaluate(time.Now())
 	e.evaluate(time.Now())
 	for id := range e.table.Current().Entries.All {
@@ -46,7 +58,6 @@ func benchEvaluator(tb testing.TB, consumers int) *evaluator {
 			tb.Fatal(err)
 		}
 	}
-	return e
 }
 
 func benchNode(i int) string     { return fmt.Sprintf("n%04d", i) }
@@ -104,5 +115,29 @@ func BenchmarkEvaluate(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// BenchmarkEvaluateNamed is the same where nothing is known of 10,000 consumers but that policies name them, 250 each.
+func BenchmarkEvaluateNamed(b *testing.B) {
+	e := emptyEvaluator()
+	set := func(name string, priority int32, generation, cpu int, ids ...v1alpha1.ClusterID) {
+		p := aPolicy(name, fixed("cpu", fmt.Sprint(cpu)), fixed("memory", "64Gi"), fixed("pods", "110"), forIDs(ids...))
+		p.UID, p.Generation, p.Spec.Priority = types.UID(name), int64(generation), priority
+		e.policies.set(p)
+	}
+	for i := range 40 {
+		var ids []v1alpha1.ClusterID
+		for k := range 250 {
+			ids = append(ids, v1alpha1.ClusterID(benchConsumer(i*250+k)))
+		}
+		set(fmt.Sprint("p", i), 0, 1, 1, ids...)
+	}
+	set("edited", 1, 1, 2, v1alpha1.ClusterID(benchConsumer(7)))
+	e.settleFor(b)
+	b.ReportAllocs()
+	for turn := 0; b.Loop(); turn++ {
+		set("edited", 1, turn+2, 2+turn%2, v1alpha1.ClusterID(benchConsumer(7)))
+		e.evaluate(time.Now())
 	}
 }

@@ -30,7 +30,7 @@ var batchPeriods = []time.Duration{0, 100 * time.Millisecond}
 // measurePush measures the time from an edit of a policy to the notification of a subscriber. Both ends are seen from this process: the
 // start is the moment at which a bare watch is told of the edit by the API server, as the operator is at about that moment.
 func measurePush(ctx context.Context, o options, r *report, progress io.Writer) (err error) {
-	edits, crowd := 100, crowdSize{consumers: 10_000, streams: 1_000, edits: 100}
+	edits, crowd := 100, crowdSize{consumers: 10_000, streams: 1_000, edits: 300}
 	if o.short {
 		edits, crowd = 3, crowdSize{consumers: 300, streams: 20, edits: 3}
 	}

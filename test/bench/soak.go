@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -91,7 +92,35 @@ func measureSoak(ctx context.Context, o options, r *report, progress io.Writer) 
 	if err := s.operator.ready(ctx); err != nil {
 		return err
 	}
+	if err := s.provokeEvent(ctx); err != nil {
+		return err
+	}
 	return s.measure(ctx, r, progress)
+}
+
+// provokeEvent has the operator write an Event, by a policy that finds no nodes: with the first, client-go starts eight goroutines that stay.
+// Churn brings one sooner or later, when more is used than a policy gives.
+func (s *soak) provokeEvent(ctx context.Context) error {
+	policy := &v1alpha1.ResourcePolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "without-nodes"},
+		Spec: v1alpha1.ResourcePolicySpec{Class: "without-nodes", Offer: v1alpha1.Offer{Nodes: &v1alpha1.Nodes{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"example.com/none": "such"}},
+		}}},
+	}
+	if err := s.client.Create(ctx, policy); err != nil {
+		return fmt.Errorf("creating a policy: %w", err)
+	}
+	err := until(ctx, time.Second/10, func() error {
+		var events eventsv1.EventList
+		if err := s.client.List(ctx, &events); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(events.Items, func(e eventsv1.Event) bool { return e.Regarding.UID == policy.UID }) {
+			return fmt.Errorf("of %d Events none is of the policy %s", len(events.Items), policy.Name)
+		}
+		return nil
+	})
+	return errors.Join(err, s.client.Delete(context.WithoutCancel(ctx), policy))
 }
 
 func fixedPolicy(i int) *v1alpha1.ResourcePolicy {
