@@ -204,6 +204,7 @@ func TestChangedIsOfThoseWhoReadSomethingElse(t *testing.T) {
 	}{
 		{"the same amounts by an edited policy", first.Entries, again.Entries, nil, true},
 		{"other amounts", again.Entries, edited.Entries, []string{"oslo", "rome"}, true},
+		{"nobody, after groups that all have left", Entries{ofGroups: []*Entry{{}}}, Entries{}, nil, false},
 		{"others", edited.Entries, EntriesOf(nil), nil, false},
 	} {
 		got, known := tc.now.Changed(tc.before)

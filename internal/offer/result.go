@@ -90,7 +90,8 @@ func (e Entries) All(yield func(id string, entry *Entry) bool) {
 // Changed returns, in their order, the IDs of those who read something else than from the entries before, and true; or false if the two are not
 // known to be of the same consumers. Each group is compared once, so where none has changed it takes no time for each consumer.
 func (e Entries) Changed(before Entries) (ids []string, known bool) {
-	if !sameList(e.consumers, before.consumers) { // whose groups are made with the list
+	// Groups are made with the list of consumers, but all lists of nobody are alike.
+	if !sameList(e.consumers, before.consumers) || len(e.ofGroups) != len(before.ofGroups) {
 		return nil, false
 	}
 	changed := make([]bool, len(e.ofGroups))
