@@ -97,7 +97,9 @@ func crowdQuantile(all []crowdPush, figure func(crowdPush) float64, q float64) f
 type audience struct {
 	streams int
 	open    []*subscriptions
-	heard   chan heard
+	// heard has what the streams of a connection were told, each time that there is a message for each: to hand over every message by itself
+	// would have two goroutines wake each other, on the cores that the server needs too.
+	heard   chan []heard
 	reading sync.WaitGroup
 	// failed is closed when one of the connections ends by itself, of which err says why.
 	failed chan struct{}
@@ -114,7 +116,7 @@ type heard struct {
 
 // listen opens so many streams, and takes the first message of each.
 func listen(ctx context.Context, address string, streams int) (*audience, error) {
-	a := &audience{streams: streams, heard: make(chan heard, streams), failed: make(chan struct{})}
+	a := &audience{streams: streams, heard: make(chan []heard, connections), failed: make(chan struct{})}
 	for i := range min(connections, streams) {
 		s, err := openSubscriptions(ctx, address, (streams-i+connections-1)/connections)
 		if err != nil {
@@ -122,8 +124,16 @@ func listen(ctx context.Context, address string, streams int) (*audience, error)
 		}
 		a.open = append(a.open, s)
 		a.reading.Go(func() {
+			all, last := make([]heard, 0, s.streams), ""
 			err := s.each(func(stream int, message []byte, at time.Time) {
-				a.heard <- heard{stream: stream*connections + i, message: string(message), at: at}
+				if string(message) != last {
+					last = string(message)
+				}
+				all = append(all, heard{stream: stream*connections + i, message: last, at: at})
+				if len(all) == s.streams {
+					a.heard <- all
+					all = make([]heard, 0, s.streams)
+				}
 			})
 			a.once.Do(func() { a.err = err; close(a.failed) })
 		})
@@ -154,20 +164,23 @@ func (a *audience) told(ctx context.Context, message []byte) ([]time.Time, error
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	times := make([]time.Time, a.streams)
-	for n := range a.streams {
+	for n := 0; n < a.streams; {
 		select {
-		case h := <-a.heard:
-			if h.message != string(message) {
-				return nil, fmt.Errorf("stream %d is told %q, want %q", h.stream, h.message, message)
+		case all := <-a.heard:
+			for _, h := range all {
+				if h.message != string(message) {
+					return nil, fmt.Errorf("stream %d is told %q, want %q", h.stream, h.message, message)
+				}
+				if !times[h.stream].IsZero() {
+					return nil, fmt.Errorf("stream %d is told %q twice", h.stream, message)
+				}
+				times[h.stream] = h.at
 			}
-			if !times[h.stream].IsZero() {
-				return nil, fmt.Errorf("stream %d is told %q twice", h.stream, message)
-			}
-			times[h.stream] = h.at
+			n += len(all)
 		case <-a.failed:
 			return nil, fmt.Errorf("a connection has ended: %w", a.err)
 		case <-ctx.Done():
-			return nil, fmt.Errorf("waiting until all streams are told, %d of %d were: %w", n, a.streams, context.Cause(ctx))
+			return nil, fmt.Errorf("waiting until all streams are told, of whose connections %d of %d were: %w", n, a.streams, context.Cause(ctx))
 		}
 	}
 	return times, nil
