@@ -98,7 +98,7 @@ func measureSoak(ctx context.Context, o options, r *report, progress io.Writer) 
 	return s.measure(ctx, r, progress)
 }
 
-// provokeEvent has the operator write an Event, by a policy that finds no nodes: with the first, client-go starts eight goroutines that stay.
+// provokeEvent has the operator write an Event, by a policy that finds no nodes: with the first, client-go starts nine goroutines that stay.
 // Churn brings one sooner or later, when more is used than a policy gives.
 func (s *soak) provokeEvent(ctx context.Context) error {
 	policy := &v1alpha1.ResourcePolicy{
