@@ -99,12 +99,9 @@ func (w *writing) reportOf(r *offer.Report) {
 func (w *writing) edited() {
 	w.t.Helper()
 	w.policy.generation++
-	var object v1alpha1.ResourcePolicy
-	if err := w.client.Get(w.t.Context(), client.ObjectKey{Name: "p"}, &object); err != nil {
-		w.t.Fatal(err)
-	}
+	object := w.object("p")
 	object.Generation = w.policy.generation
-	if err := w.client.Update(w.t.Context(), &object); err != nil {
+	if err := w.client.Update(w.t.Context(), object); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -185,12 +182,9 @@ func TestAStatusThatSomebodyElseWritesIsPutRight(t *testing.T) {
 		}
 		said(7)
 		said(7) // found to be right, as long as nobody touches it
-		var object v1alpha1.ResourcePolicy
-		if err := w.client.Get(t.Context(), client.ObjectKey{Name: "p"}, &object); err != nil {
-			t.Fatal(err)
-		}
+		object := w.object("p")
 		object.Status.Capacity["cpu"] = resource.MustParse("1")
-		if err := w.client.Status().Update(t.Context(), &object); err != nil {
+		if err := w.client.Status().Update(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
 		said(7)

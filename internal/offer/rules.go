@@ -21,8 +21,9 @@ type rules struct {
 	pools []int
 	// classes cut ordered by class.
 	classes []span
-	scopes  []Scope
-	named   map[string]struct{}
+	// scopes are the list of the rules before where all of them are written alike.
+	scopes []Scope
+	named  map[string]struct{}
 	// labels are the keys that some scope looks at.
 	labels []string
 }
@@ -89,7 +90,7 @@ func newRules(policies []Policy, before *rules) *rules {
 	}
 	// A map of ten thousand names takes longer to make than all the rest, and an edit of an offer leaves them as they are.
 	if before != nil && slices.EqualFunc(r.scopes, before.scopes, Scope.same) {
-		r.named, r.labels = before.named, before.labels
+		r.scopes, r.named, r.labels = before.scopes, before.named, before.labels
 		return r
 	}
 	labels := map[string]struct{}{}
@@ -115,7 +116,7 @@ func sameList[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 ||
 func (r *rules) sameFor(o *rules) bool {
 	return r == o || slices.EqualFunc(r.ordered, o.ordered, func(p, q *Policy) bool {
 		return p.Name == q.Name && p.Class == q.Class && p.DryRun == q.DryRun && len(p.Overrides) == len(q.Overrides)
-	}) && slices.EqualFunc(r.scopes, o.scopes, Scope.same)
+	}) && sameList(r.scopes, o.scopes)
 }
 
 // same reports whether two scopes are written alike.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"path"
 	"slices"
@@ -314,15 +315,14 @@ type goroutines struct {
 
 // since says of each place in which there are more or less than before how many.
 func (g goroutines) since(before goroutines) []string {
-	var all []string
-	for stack, n := range g.byStack {
-		if more := n - before.byStack[stack]; more != 0 {
-			all = append(all, fmt.Sprintf("%+d of %s", more, stack))
-		}
-	}
+	more := maps.Clone(g.byStack)
 	for stack, n := range before.byStack {
-		if g.byStack[stack] == 0 {
-			all = append(all, fmt.Sprintf("%+d of %s", -n, stack))
+		more[stack] -= n
+	}
+	var all []string
+	for stack, n := range more {
+		if n != 0 {
+			all = append(all, fmt.Sprintf("%+d of %s", n, stack))
 		}
 	}
 	slices.Sort(all)
