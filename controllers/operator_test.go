@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -156,13 +157,22 @@ func eventually(t *testing.T, diff func() string) {
 	gomega.NewWithT(t).Eventually(diff).WithTimeout(patience).WithPolling(5 * time.Millisecond).Should(gomega.BeEmpty())
 }
 
-// create makes an object for the time of the test. The status goes with it where the API takes it apart.
+// create makes an object for the time of the test, once the API server takes it. The status goes with it where the API takes it apart.
 func create[T client.Object](t *testing.T, object T) T {
 	t.Helper()
 	status := object.DeepCopyObject().(client.Object)
-	if err := api.Create(t.Context(), object); err != nil {
-		t.Fatal(err)
-	}
+	eventually(t, func() string {
+		switch err := api.Create(t.Context(), object); {
+		case err == nil:
+			return ""
+		// So it says a little longer where a definition has been removed and installed anew: it looks at a copy that comes later.
+		case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "custom resource definition is terminating"):
+			return err.Error()
+		default:
+			t.Fatal(err)
+			return ""
+		}
+	})
 	t.Cleanup(func() { remove(t, object) })
 	switch s := status.(type) {
 	case *corev1.Node:
