@@ -5,16 +5,20 @@ import (
 	"time"
 )
 
-// Batch turns any number of wake-ups into one unit of work at a time. The window opens with the first wake-up and later ones do not
-// move its end: however long a burst of events lasts, work is done at least once in a period.
+// Batch turns any number of wake-ups into one unit of work at a time, and no more than one in a period unless somebody waits for it. The
+// window opens with the first wake-up, and later ones do not move its end: it is over half a period later, so that a burst is one unit of work, or
+// a period after the end of the window before, whichever comes last. So however long a burst lasts, no wake-up waits longer than a period, and
+// one that comes out of the blue waits for half of that.
 type Batch struct {
 	period time.Duration
 	first  chan time.Time
 	// now ends a window early.
 	now chan struct{}
+	// last is the end of the window before. It is next's own.
+	last time.Time
 }
 
-// NewBatch returns a Batch whose windows last the period; 0 is no window at all.
+// NewBatch returns a Batch of that period; of 0, each wake-up is work at once.
 func NewBatch(period time.Duration) *Batch {
 	return &Batch{period: period, first: make(chan time.Time, 1), now: make(chan struct{}, 1)}
 }
@@ -37,13 +41,17 @@ func (b *Batch) WakeNow() {
 }
 
 // next returns at the end of a window, with the time of the wake-up that opened it. What woke up before next returned is covered by the
-// work that follows; what wakes up later opens the next window.
+// work that follows; what wakes up later opens the next window. It is for one goroutine.
 func (b *Batch) next(ctx context.Context) (time.Time, error) {
 	select {
 	case <-ctx.Done():
 		return time.Time{}, ctx.Err()
 	case first := <-b.first:
-		if left := b.period - time.Since(first); left > 0 {
+		end := first.Add(b.period / 2)
+		if apart := b.last.Add(b.period); apart.After(end) {
+			end = apart
+		}
+		if left := time.Until(end); left > 0 {
 			timer := time.NewTimer(left)
 			defer timer.Stop()
 			select {
@@ -53,6 +61,7 @@ func (b *Batch) next(ctx context.Context) (time.Time, error) {
 			case <-b.now:
 			}
 		}
+		b.last = time.Now()
 		for range 2 {
 			select {
 			case <-b.first:

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestBatchEndsAPeriodAfterTheFirstWakeUpHoweverLongTheBurst(t *testing.T) {
+func TestBatchesOfALongBurstAreAPeriodApartAndTheFirstComesSooner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBatch(100 * time.Millisecond)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -25,15 +25,40 @@ func TestBatchEndsAPeriodAfterTheFirstWakeUpHoweverLongTheBurst(t *testing.T) {
 			}
 		}()
 		start := time.Now()
-		for i := 1; i <= 5; i++ {
+		for i := range 5 {
 			if _, err := b.next(ctx); err != nil {
 				t.Fatal(err)
 			}
-			if took, most := time.Since(start), time.Duration(i)*110*time.Millisecond; took > most {
-				t.Fatalf("batch %d came after %v, want at most %v", i, took, most)
+			if took, want := time.Since(start), time.Duration(50+100*i)*time.Millisecond; took != want {
+				t.Fatalf("batch %d came after %v, want %v", i+1, took, want)
 			}
 		}
 	})
+}
+
+func TestAWakeUpWaitsForHalfAPeriodAndLongerOnlyAfterABatch(t *testing.T) {
+	for after, want := range map[time.Duration]time.Duration{
+		0:                     100 * time.Millisecond,
+		10 * time.Millisecond: 90 * time.Millisecond,
+		49 * time.Millisecond: 51 * time.Millisecond,
+		50 * time.Millisecond: 50 * time.Millisecond,
+		99 * time.Millisecond: 50 * time.Millisecond,
+		time.Hour:             50 * time.Millisecond,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := NewBatch(100 * time.Millisecond)
+			b.Wake()
+			if _, err := b.next(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(after)
+			start := time.Now()
+			b.Wake()
+			if first, err := b.next(t.Context()); err != nil || !first.Equal(start) || time.Since(start) != want {
+				t.Errorf("a wake-up %v after a batch is one %v later (%v), want %v", after, time.Since(start), err, want)
+			}
+		})
+	}
 }
 
 func TestBatchMergesABurstIntoOne(t *testing.T) {
@@ -47,8 +72,8 @@ func TestBatchMergesABurstIntoOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !first.Equal(woken) || time.Since(woken) != 100*time.Millisecond {
-			t.Errorf("batch of %v after %v, want the first wake-up after one period", first, time.Since(woken))
+		if !first.Equal(woken) || time.Since(woken) != 50*time.Millisecond {
+			t.Errorf("batch of %v after %v, want the first wake-up after half a period", first, time.Since(woken))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
@@ -89,6 +114,7 @@ func TestABatchThatSomebodyWaitsForEndsAtOnce(t *testing.T) {
 		if _, err := b.next(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		// It does not wait until the batches are a period apart either.
 		b.Wake()
 		go func() {
 			<-time.After(30 * time.Millisecond)

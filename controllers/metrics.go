@@ -49,7 +49,7 @@ func newTimings() *timings {
 		}),
 		publish: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "proffer_event_to_publish_seconds", Buckets: buckets,
-			Help: "From the first event of a batch to the snapshot that covers it, the batch period included.",
+			Help: "From the first event of a batch to the snapshot that covers it, what the batch period adds included.",
 		}),
 	}
 }

@@ -80,7 +80,7 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 	if err != nil {
 		return err
 	}
-	// What has been gathered of pods is read within a batch period, and has to be given that.
+	// What has been gathered of pods is read at once, and has to be given the time that a batch takes.
 	wake := func() { core.Hurry(); opts.Batch.Wake() }
 	wakeNow := func() {
 		if core.Hurry() {
