@@ -20,8 +20,8 @@ const perPolicy = 250
 
 // measureCrowd measures pushes to many streams of an operator that knows many consumers, all of which were read: what changes is the offer of one.
 // The streams are spread evenly over a few connections, as they would be behind a proxy; whoever reads a connection looks at the time with each
-// frame. Beside it, a bare server is told of each edit when the batch period after the event is over, and sends as many streams a message that was
-// encoded before: it is what an operator would take that had nothing to work out.
+// frame. Beside it, a bare server is told of each edit when an operator of that batch period begins to work, and sends as many streams a message that
+// was encoded before: it is what an operator would take that had nothing to work out.
 func (c *cluster) measureCrowd(ctx context.Context, s crowdSize, r *report) error {
 	t := r.section(fmt.Sprintf("A push to %s streams with %s consumers, %d edits, from the event", thousands(s.streams), thousands(s.consumers), s.edits),
 		"server", "batch period", "one stream, median", "one stream, p99", "median of all, median", "last of all, median", "last of all, p99")
@@ -186,7 +186,7 @@ func (a *audience) told(ctx context.Context, message []byte) ([]time.Time, error
 	return times, nil
 }
 
-// bareCrowd has a bare server send each stream a message when so much time is over after the event of an edit.
+// bareCrowd has a bare server send each stream a message half a batch period after the event of an edit, or a period after the one before.
 func (c *cluster) bareCrowd(ctx context.Context, period time.Duration, s crowdSize) (pushes []crowdPush, err error) {
 	policy, err := c.createCrowd(ctx, s.consumers)
 	defer func() { err = errors.Join(err, c.deletePolicies(ctx)) }()
@@ -198,17 +198,19 @@ func (c *cluster) bareCrowd(ctx context.Context, period time.Duration, s crowdSi
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, server.stop()) }()
+	var last time.Time
 	tell := func(event time.Time) error {
-		timer := time.NewTimer(period - time.Since(event))
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		due := event.Add(period / 2)
+		if apart := last.Add(period); apart.After(due) {
+			due = apart
 		}
+		if err := pause(ctx, time.Until(due)); err != nil {
+			return err
+		}
+		last = time.Now()
 		return server.ask(askTell)
 	}
-	return c.editForAll(ctx, policy, server.address, s, tell, func(int64) error { return nil })
+	return c.editForAll(ctx, policy, server.address, period, s, tell, func(int64) error { return nil })
 }
 
 // ourCrowd has an operator of the batch period tell each stream of an edit.
@@ -235,14 +237,14 @@ func (c *cluster) ourCrowd(ctx context.Context, period time.Duration, s crowdSiz
 			return nil, fmt.Errorf("before the first edit: %w", err)
 		}
 	}
-	return c.editForAll(ctx, policy, operator.address, s, func(time.Time) error { return nil }, func(cpu int64) error {
+	return c.editForAll(ctx, policy, operator.address, period, s, func(time.Time) error { return nil }, func(cpu int64) error {
 		return checkCPU(ctx, liqo, consumerID(0), cpu)
 	})
 }
 
-// editForAll edits a policy that is for the first consumer again and again, each time after all streams were told of the last edit. It calls edited
-// with the time of each event, and told with what the consumer must be offered when all have been told.
-func (c *cluster) editForAll(ctx context.Context, policy *v1alpha1.ResourcePolicy, address string, s crowdSize,
+// editForAll edits a policy that is for the first consumer again and again, each time at some moment after all streams were told of the last edit. It
+// calls edited with the time of each event, and told with what the consumer must be offered when all have been told.
+func (c *cluster) editForAll(ctx context.Context, policy *v1alpha1.ResourcePolicy, address string, period time.Duration, s crowdSize,
 	edited func(event time.Time) error, told func(cpu int64) error,
 ) (pushes []crowdPush, err error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -257,6 +259,9 @@ func (c *cluster) editForAll(ctx context.Context, policy *v1alpha1.ResourcePolic
 		return nil, err
 	}
 	for i := range s.edits {
+		if err := pauseBetweenEdits(ctx, period); err != nil {
+			return nil, err
+		}
 		cpu := firstCPU + 1 + int64(i)
 		_, event, err := c.edit(ctx, policy, edits, cpu)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"time"
 
@@ -65,7 +66,7 @@ func measurePush(ctx context.Context, o options, r *report, progress io.Writer) 
 // push is one edit: when it was asked for, when the API server told of it, and when a subscriber was told.
 type push struct{ request, event, notified time.Time }
 
-// pushes edits a policy again and again, each time after the last edit has arrived.
+// pushes edits a policy again and again, each time at some moment after the last edit has arrived.
 func (c *cluster) pushes(ctx context.Context, period time.Duration, edits int) (pushes []push, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -99,6 +100,9 @@ func (c *cluster) pushes(ctx context.Context, period time.Duration, edits int) (
 		return nil, err
 	}
 	for i := range edits {
+		if err := pauseBetweenEdits(ctx, period); err != nil {
+			return nil, err
+		}
 		cpu := firstCPU + 1 + int64(i)
 		request, event, err := c.edit(ctx, policy, edited, cpu)
 		if err != nil {
@@ -114,6 +118,26 @@ func (c *cluster) pushes(ctx context.Context, period time.Duration, edits int) (
 		pushes = append(pushes, push{request: request, event: event, notified: told.at})
 	}
 	return pushes, nil
+}
+
+// pauseBetweenEdits takes any time up to two batch periods: what follows at once on the last push would always wait for the end of the period, and
+// what comes in steps could always meet the same moment of it.
+func pauseBetweenEdits(ctx context.Context, period time.Duration) error {
+	if period == 0 {
+		return nil
+	}
+	return pause(ctx, rand.N(2*period))
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // edit changes the cpu that the policy offers, and returns when that was asked for, and when the watch had the event of it.
