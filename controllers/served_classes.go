@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// servedBatch is how long changes are gathered. Consumers that ask for a new class wait for it.
+	// servedBatch is the period in which changes are looked at once at most. Consumers that ask for a new class wait for it.
 	servedBatch = 50 * time.Millisecond
 	// servedRetry is how long a write waits that failed for another reason than a newer version of the list.
 	servedRetry = 5 * time.Second

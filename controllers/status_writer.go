@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// statusBatch is how long changes are gathered before statuses are looked at: nobody waits for them.
+	// statusBatch is the period in which statuses are looked at once at most: nobody waits for them.
 	statusBatch = 200 * time.Millisecond
 	// statusInterval is the least time between a write to a policy and a later one that is not urgent.
 	statusInterval = 10 * time.Second
