@@ -47,11 +47,7 @@ func (b *Batch) next(ctx context.Context) (time.Time, error) {
 	case <-ctx.Done():
 		return time.Time{}, ctx.Err()
 	case first := <-b.first:
-		end := first.Add(b.period / 2)
-		if apart := b.last.Add(b.period); apart.After(end) {
-			end = apart
-		}
-		if left := time.Until(end); left > 0 {
+		if left := max(b.period/2-time.Since(first), b.period-time.Since(b.last)); left > 0 {
 			timer := time.NewTimer(left)
 			defer timer.Stop()
 			select {

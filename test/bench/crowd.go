@@ -200,11 +200,7 @@ func (c *cluster) bareCrowd(ctx context.Context, period time.Duration, s crowdSi
 	defer func() { err = errors.Join(err, server.stop()) }()
 	var last time.Time
 	tell := func(event time.Time) error {
-		due := event.Add(period / 2)
-		if apart := last.Add(period); apart.After(due) {
-			due = apart
-		}
-		if err := pause(ctx, time.Until(due)); err != nil {
+		if err := pause(ctx, max(period/2-time.Since(event), period-time.Since(last))); err != nil {
 			return err
 		}
 		last = time.Now()

@@ -223,12 +223,7 @@ func (i idled) check() error {
 // paced makes events at the rate, and returns how many. No event is none at all.
 func (f *filled) paced(ctx context.Context, s population.Size, kind churn, lasting time.Duration) (int, error) {
 	if kind.event == nil {
-		select {
-		case <-time.After(lasting):
-			return 0, nil
-		case <-ctx.Done():
-			return 0, context.Cause(ctx)
-		}
+		return 0, pause(ctx, lasting)
 	}
 	each := time.Second * eventWriters / eventRate
 	made := int(lasting / each)
@@ -236,20 +231,16 @@ func (f *filled) paced(ctx context.Context, s population.Size, kind churn, lasti
 	for w := range eventWriters {
 		group.Go(func() error {
 			events := f.writer.Churn(s, w, eventWriters)
-			// The writers take turns.
-			next := time.NewTimer(each * time.Duration(w) / eventWriters)
-			defer next.Stop()
 			start := time.Now()
 			for i := range made {
-				select {
-				case <-next.C:
-				case <-ctx.Done():
-					return context.Cause(ctx)
+				// The writers take turns.
+				due := each*time.Duration(i) + each*time.Duration(w)/eventWriters
+				if err := pause(ctx, due-time.Since(start)); err != nil {
+					return err
 				}
 				if err := kind.event(events, ctx); err != nil {
 					return err
 				}
-				next.Reset(each*time.Duration(i+1) + each*time.Duration(w)/eventWriters - time.Since(start))
 			}
 			return events.Restore(ctx)
 		})

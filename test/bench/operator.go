@@ -205,6 +205,18 @@ func until(ctx context.Context, every time.Duration, try func() error) error {
 	}
 }
 
+// pause waits for so long, or until the context ends, of which it returns the cause.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // heap reads what pprof says of the heap after a collection, at the end of its profile.
 func (o *operator) heap(ctx context.Context) (float64, error) {
 	profile, err := get(ctx, http.DefaultClient, "http://"+o.pprof+"/debug/pprof/heap?gc=1&debug=1")

@@ -123,21 +123,7 @@ func (c *cluster) pushes(ctx context.Context, period time.Duration, edits int) (
 // pauseBetweenEdits takes any time up to two batch periods: what follows at once on the last push would always wait for the end of the period, and
 // what comes in steps could always meet the same moment of it.
 func pauseBetweenEdits(ctx context.Context, period time.Duration) error {
-	if period == 0 {
-		return nil
-	}
-	return pause(ctx, rand.N(2*period))
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return pause(ctx, rand.N(2*period+1))
 }
 
 // edit changes the cpu that the policy offers, and returns when that was asked for, and when the watch had the event of it.

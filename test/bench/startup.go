@@ -190,10 +190,8 @@ func (c *cluster) measureStart(ctx context.Context, a candidate, quiet time.Dura
 }
 
 func residentAfter(ctx context.Context, pid int, quiet time.Duration) (resident, error) {
-	select {
-	case <-time.After(quiet):
-		return residentOf(pid)
-	case <-ctx.Done():
-		return resident{}, context.Cause(ctx)
+	if err := pause(ctx, quiet); err != nil {
+		return resident{}, err
 	}
+	return residentOf(pid)
 }
