@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -52,6 +53,8 @@ type Cluster struct {
 
 	env  *envtest.Environment
 	work string
+	// others are the API servers beside the first.
+	others []*exec.Cmd
 }
 
 // Start runs a new cluster on free ports of the loopback device. The caller must
@@ -86,9 +89,10 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 }
 
 // prepare makes the directories that outlive an outage, certificates and data,
-// and the script that starts kube-apiserver: it notes the process's number, which
-// envtest keeps to itself, and adds to the authorities of clients, which are a
-// flag that envtest sets and a file that it writes just before.
+// and the script that starts kube-apiserver: it notes the process's number and
+// its flags, which envtest keeps to itself, and adds to the authorities of
+// clients, which are a flag that envtest sets and a file that it writes just
+// before.
 func (c *Cluster) prepare(clientCA string) error {
 	for _, dir := range []string{c.env.ControlPlane.APIServer.CertDir, c.env.ControlPlane.Etcd.DataDir} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
@@ -96,18 +100,20 @@ func (c *Cluster) prepare(clientCA string) error {
 		}
 	}
 	quote := func(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }
-	script, flags := fmt.Sprintf("#!/bin/sh\necho $$ >%s\n", quote(c.pidFile())), ""
+	script := fmt.Sprintf("#!/bin/sh\necho $$ >%s\n", quote(c.pidFile()))
 	if clientCA != "" {
 		all := filepath.Join(c.work, "client-ca.crt")
 		own := filepath.Join(c.env.ControlPlane.APIServer.CertDir, "client-cert-auth-ca.crt")
 		script += fmt.Sprintf("cat %s %s >%s\n", quote(own), quote(clientCA), quote(all))
-		flags = " --client-ca-file=" + quote(all)
+		script += fmt.Sprintf("set -- \"$@\" --client-ca-file=%s\n", quote(all))
 	}
-	script += fmt.Sprintf("exec %s \"$@\"%s\n", quote(filepath.Join(c.Assets, "kube-apiserver")), flags)
+	script += fmt.Sprintf("printf '%%s\\n' \"$@\" >%s\n", quote(c.flagsFile()))
+	script += fmt.Sprintf("exec %s \"$@\"\n", quote(filepath.Join(c.Assets, "kube-apiserver")))
 	return os.WriteFile(c.env.ControlPlane.APIServer.Path, []byte(script), 0o700)
 }
 
-func (c *Cluster) pidFile() string { return filepath.Join(c.work, "kube-apiserver.pid") }
+func (c *Cluster) pidFile() string   { return filepath.Join(c.work, "kube-apiserver.pid") }
+func (c *Cluster) flagsFile() string { return filepath.Join(c.work, "kube-apiserver.flags") }
 
 // killAPIServer kills the server that the script last started. It is no error if
 // there is none.
@@ -171,12 +177,12 @@ func newEnvironment(assets, work string, opts Options) *envtest.Environment {
 	}
 }
 
-// Stop ends both programs and removes their data. A second call does nothing.
+// Stop ends all programs and removes their data. A second call does nothing.
 func (c *Cluster) Stop() error {
 	if c.env == nil {
 		return nil
 	}
-	killed := c.killAPIServer()
+	killed := errors.Join(c.killAPIServer(), c.killOthers())
 	stopped := c.env.Stop()
 	c.env = nil
 	return errors.Join(killed, stopped, os.RemoveAll(c.work))

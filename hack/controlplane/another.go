@@ -1,0 +1,82 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// AddAPIServer starts one more kube-apiserver on the same etcd, with the flags and
+// certificates of the first, at a port of its own. It returns the administrator's
+// configuration for it once the server is ready. It ends with the cluster; the
+// methods for outages concern only the first.
+func (c *Cluster) AddAPIServer(ctx context.Context) (*rest.Config, error) {
+	text, err := os.ReadFile(c.flagsFile())
+	if err != nil {
+		return nil, fmt.Errorf("find the flags of kube-apiserver: %w", err)
+	}
+	port, err := freePort(ctx)
+	if err != nil {
+		return nil, err
+	}
+	flags := strings.Split(strings.TrimSpace(string(text)), "\n")
+	for i, flag := range flags {
+		if strings.HasPrefix(flag, "--secure-port=") {
+			flags[i] = "--secure-port=" + port
+		}
+	}
+	// It outlives the context, as the first does.
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(c.Assets, "kube-apiserver"), flags...)
+	cmd.Stdout, cmd.Stderr = c.env.ControlPlane.APIServer.Out, c.env.ControlPlane.APIServer.Err
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start another kube-apiserver: %w", err)
+	}
+	c.others = append(c.others, cmd)
+
+	config := rest.CopyConfig(c.Config)
+	config.Host = net.JoinHostPort("127.0.0.1", port)
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	var last error
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
+		last = client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+		return last == nil, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("wait for another kube-apiserver: %w", errors.Join(err, last))
+	}
+	return config, nil
+}
+
+// killOthers kills the servers that AddAPIServer has started.
+func (c *Cluster) killOthers() error {
+	var errs []error
+	for _, cmd := range c.others {
+		errs = append(errs, cmd.Process.Kill())
+		_ = cmd.Wait() // It says that the process was killed.
+	}
+	c.others = nil
+	return errors.Join(errs...)
+}
+
+func freePort(ctx context.Context) (string, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = listener.Close() }()
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	return port, err
+}
