@@ -1,0 +1,73 @@
+package protocol
+
+import (
+	"strconv"
+	"testing"
+)
+
+func TestARecordThatSomebodyElseDeletesCountsUntilItIsWrittenAgain(t *testing.T) {
+	held := of(0, 4)
+	var e Entry
+	e.Begin(&Record{Present: held, Term: "before"}, "5")
+	e.RecordSeen(nil, "6")
+	if got := share(e.Holds().In("a")); got != "a4" {
+		t.Fatalf("holds %s", got)
+	}
+	step := e.Next("term", Want{Share: held, Stands: true})
+	if step.Action != WriteRecord || step.Version != "" || record(&step.Record) != "a4false" {
+		t.Fatalf("next: %+v", step)
+	}
+	e.RecordWritten("7")
+	if !e.Done(Want{Share: held, Stands: true}) || !e.Recorded() {
+		t.Error("it is not on record again")
+	}
+}
+
+func TestARecordThatTheLeaderDeletesCountsNoMore(t *testing.T) {
+	for name, report := range map[string]func(e *Entry){
+		"it hears so":              func(e *Entry) { e.RecordDeleted() },
+		"the watch says so first":  func(e *Entry) { e.RecordSeen(nil, "6"); e.RecordDeleted() },
+		"only the watch says so":   func(e *Entry) { e.RecordSeen(nil, "6") },
+		"it reads, and finds none": func(e *Entry) { e.RecordSeen(nil, "") },
+	} {
+		var e Entry
+		e.Begin(&Record{Present: of(0, 4), Term: "before"}, "5")
+		e.AnswerWritten(of(0, 0))
+		if step := e.Next("term", Want{Share: of(0, 0), Stands: true}); step.Action != DeleteRecord || step.Version != "5" {
+			t.Fatalf("%s: next: %+v", name, step)
+		}
+		report(&e)
+		if len(e.Holds()) > 0 || e.Recorded() || !e.Done(Want{Share: of(0, 0), Stands: true}) {
+			t.Errorf("%s: holds %v", name, e.Holds())
+		}
+	}
+}
+
+func TestARecordIsNotLoweredBelowWhatPodsUse(t *testing.T) {
+	var e Entry
+	e.Begin(&Record{Present: of(0, 4), Term: "before"}, "5")
+	less := Want{Share: of(0, 1), Kept: of(0, 3)}
+	version := 5
+	for _, want := range []Step{
+		{Action: WriteRecord, Record: Record{Present: of(0, 4)}}, {Action: WriteAnswer}, {Action: WriteRecord, Record: Record{Present: of(0, 3)}},
+	} {
+		step := e.Next("term", less)
+		if step.Action != want.Action || share(step.Record.Present) != share(want.Record.Present) {
+			t.Fatalf("next: %+v, want %+v", step, want)
+		}
+		if step.Action == WriteAnswer {
+			less.Stands = true
+			e.AnswerWritten(less.Share)
+		} else {
+			version++
+			e.RecordWritten(strconv.Itoa(version))
+		}
+	}
+	if !e.Done(less) || share(e.Holds().In("a")) != "a3" {
+		t.Errorf("holds %v", e.Holds())
+	}
+	less.Kept = Share{Class: "a"} // The pods have ended.
+	if step := e.Next("term", less); step.Action != WriteRecord || share(step.Record.Present) != "a1" {
+		t.Errorf("next: %+v", step)
+	}
+}

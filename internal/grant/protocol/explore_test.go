@@ -1,0 +1,538 @@
+package protocol
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"proffer.dev/proffer/internal/capacity"
+)
+
+// The exploration walks every order in which two leaders, an API server and a consumer can act on a few slices, up to a number of steps, and
+// checks after each that no more is accepted than there is. The API server may make a write late, or never, or make it and lose the answer.
+//
+// What is bounded, beside the steps: terms, edits of the consumer, and requests on their way. What is not modelled: the arithmetic (any decision
+// is tried that keeps within the pool by what counts), and pods (an earlier share is given up as soon as it may be).
+
+// depthEnv sets the number of steps.
+const depthEnv = "PROFFER_EXPLORE_DEPTH"
+
+// scene is what is explored.
+type scene struct {
+	slices int
+	// granted is how many of them have all there is of their pool at the beginning.
+	granted int
+	// classes are how many classes there are. Their pools are apart, or of the same nodes where they overlap.
+	classes  int
+	overlap  bool
+	capacity int64
+	terms    int
+	edits    int
+	inFlight int
+	depth    int
+	// without is the rule that is taken out.
+	without string
+}
+
+// request is a write on its way.
+type request struct {
+	term, slice int
+	action      Action
+	record      Record
+	share       Share
+	// version is that of the object to replace, empty to create it.
+	version string
+}
+
+// stored is a slice and its record in the API server.
+type stored struct {
+	class, version int
+	gone           bool
+	accepted       Share
+	record         *Record
+	recordVersion  int
+	// written counts the versions that the record ever had.
+	written int
+}
+
+// known is what the leader knows of one slice.
+type known struct {
+	entry    Entry
+	class    int
+	version  int
+	accepted Share
+	want     Share
+	decided  bool
+	// waits is the request that it has sent, -1 for none; base is the version of the slice that it was decided on.
+	waits bool
+	base  int
+}
+
+// world is one state.
+type world struct {
+	server []stored
+	// leader is what the leader of now knows; term is the number of its term.
+	leader []known
+	term   int
+	edits  int
+	flight []request
+	// before is the state that a step led here from.
+	before *world
+	step   string
+}
+
+func (w *world) clone(step string) *world {
+	next := *w
+	next.server = append([]stored(nil), w.server...)
+	next.leader = append([]known(nil), w.leader...)
+	next.flight = append([]request(nil), w.flight...)
+	next.before, next.step = w, step
+	return &next
+}
+
+// trace are the steps that led here.
+func (w *world) trace() []string {
+	if w.before == nil {
+		return nil
+	}
+	return append(w.before.trace(), w.step)
+}
+
+// key tells states apart. Versions only matter by their order within one object.
+func (w *world) key(s *scene) string {
+	var b strings.Builder
+	for i := range w.server {
+		sv, k := &w.server[i], &w.leader[i]
+		fmt.Fprintf(&b, "%d %v %s|%s|", sv.class, sv.gone, share(sv.accepted), record(sv.record))
+		fmt.Fprintf(&b, "%d %d %s %s %v %v %d|", k.class, sv.version-k.version, share(k.accepted), share(k.want), k.decided, k.waits, sv.version-k.base)
+		e := &k.entry
+		fmt.Fprintf(&b, "%s %s %v %s", record(e.record), behind(e.version, sv.written), e.owned, share(e.planned))
+		for j := range e.unsure {
+			b.WriteString(record(&e.unsure[j]))
+		}
+		if e.settled != nil {
+			b.WriteString("s" + share(*e.settled))
+		}
+		b.WriteByte('\n')
+	}
+	for _, r := range w.flight {
+		sv := &w.server[r.slice]
+		behindBy := behind(r.version, sv.written)
+		if r.action == WriteAnswer {
+			behindBy = behind(r.version, sv.version)
+		}
+		fmt.Fprintf(&b, "%d %v %d %s %s %s;", r.slice, r.term == w.term, r.action, record(&r.record), share(r.share), behindBy)
+	}
+	fmt.Fprintf(&b, "%d %d", s.terms-w.term, w.edits)
+	return b.String()
+}
+
+func behind(version string, of int) string {
+	if version == "" {
+		return "-"
+	}
+	n, _ := strconv.Atoi(version)
+	return strconv.Itoa(of - n)
+}
+
+func share(s Share) string { return s.Class + strconv.FormatInt(s.Amounts["x"], 10) }
+
+func record(r *Record) string {
+	if r == nil {
+		return "-"
+	}
+	out := share(r.Present)
+	for _, s := range r.Earlier {
+		out += "+" + share(s)
+	}
+	return out + fmt.Sprint(r.Released)
+}
+
+func classOf(i int) string { return string(rune('a' + i)) }
+
+func of(class int, amount int64) Share {
+	return Share{Class: classOf(class), Amounts: capacity.Amounts{"x": amount}}
+}
+
+// newWorld is one in which a leader begins with slices of class 0.
+func newWorld(s *scene) *world {
+	w := &world{server: make([]stored, s.slices), leader: make([]known, s.slices), edits: s.edits}
+	for i := range w.server {
+		w.server[i].version = 1
+		if i < s.granted {
+			all := of(0, s.capacity)
+			w.server[i].accepted, w.server[i].record = all, &Record{Present: all, Term: "before"}
+			w.server[i].recordVersion, w.server[i].written = 1, 1
+		}
+	}
+	w.begin(s)
+	return w
+}
+
+// begin starts the next term: with what the API server holds at that moment.
+func (w *world) begin(s *scene) {
+	w.term++
+	for i := range w.leader {
+		sv := &w.server[i]
+		k := known{class: sv.class, version: sv.version, accepted: sv.accepted}
+		if s.without == "a term begins with the records" {
+			k.entry.Begin(nil, "")
+		} else if sv.record != nil {
+			k.entry.Begin(sv.record, strconv.Itoa(sv.recordVersion))
+		}
+		if s.without == "a record is owned only by a write of the term" {
+			k.entry.owned = true
+		}
+		w.leader[i] = k
+	}
+}
+
+// successors are the states that one step leads to.
+func (w *world) successors(s *scene, visit func(*world)) {
+	for i := range w.leader {
+		w.decisions(s, i, visit)
+		w.writes(s, i, visit)
+		w.news(i, visit)
+		w.edit(s, i, visit)
+	}
+	for j := range w.flight {
+		w.deliveries(s, j, visit)
+	}
+	if w.term < s.terms {
+		next := w.clone("takeover")
+		next.begin(s)
+		visit(next)
+	}
+}
+
+// counts is what counts as granted by all slices but one in the pool of a class, as the leader knows.
+func (w *world) counts(s *scene, class, but int) int64 {
+	var sum int64
+	for i := range w.leader {
+		if i == but {
+			continue
+		}
+		for _, h := range w.leader[i].entry.Holds() {
+			if s.overlap || h.Class == classOf(class) {
+				sum += h.Amounts["x"]
+			}
+		}
+	}
+	return sum
+}
+
+// decisions are all amounts that the leader may decide on for a slice.
+func (w *world) decisions(s *scene, i int, visit func(*world)) {
+	k := &w.leader[i]
+	if k.waits || k.version < w.server[i].version-2 {
+		return
+	}
+	own := k.entry.Holds()
+	for amount := range s.capacity + 1 {
+		want := of(k.class, amount)
+		if k.decided && k.want.Class == want.Class && k.want.covers(want) && want.covers(k.want) {
+			continue
+		}
+		held := own.In(classOf(k.class)).Amounts["x"]
+		others := w.counts(s, k.class, i)
+		if s.overlap {
+			// What it holds in another class is in the same pool until it is given up there.
+			for _, h := range own.Without(classOf(k.class)) {
+				others += h.Amounts["x"]
+			}
+		}
+		if amount > held && others+amount > s.capacity {
+			continue
+		}
+		next := w.clone(fmt.Sprintf("term %d decides %s for slice %d", w.term, share(want), i))
+		n := &next.leader[i]
+		n.want, n.decided, n.base = want, true, n.version
+		if s.without != "what is decided counts" {
+			n.entry.Plan(want)
+		}
+		visit(next)
+	}
+}
+
+// writes sends the next write for a slice.
+func (w *world) writes(s *scene, i int, visit func(*world)) {
+	k := &w.leader[i]
+	if !k.decided || k.waits || k.base != k.version || len(w.flight) == s.inFlight {
+		return
+	}
+	want := Want{Share: k.want, Stands: k.accepted.covers(k.want) && k.want.covers(k.accepted) && (k.want.Empty() || k.accepted.Class == k.want.Class)}
+	next := w.clone("")
+	n := &next.leader[i]
+	switch s.without {
+	case "the record comes before the answer":
+		if !want.Stands {
+			r := Record{Present: k.want, Term: fmt.Sprint("skipped", len(w.trace()))}
+			n.entry.record, n.entry.owned, n.entry.unsure = &r, true, nil
+		}
+	case "an answer is confirmed before its record is lowered":
+		n.entry.settled = &n.want
+	}
+	step := n.entry.Next(fmt.Sprint("t", w.term), want)
+	if step.Action == Nothing {
+		return
+	}
+	r := request{term: w.term, slice: i, action: step.Action, record: step.Record, share: k.want, version: step.Version}
+	if r.action == WriteAnswer {
+		r.version = strconv.Itoa(k.version)
+	}
+	n.waits = true
+	next.flight = append(next.flight, r)
+	next.step = fmt.Sprintf("term %d sends %s", w.term, describe(&r))
+	visit(next)
+}
+
+func describe(r *request) string {
+	what := map[Action]string{WriteRecord: "record " + record(&r.record), DeleteRecord: "no record", WriteAnswer: "answer " + share(r.share)}[r.action]
+	return fmt.Sprintf("%s of slice %d at %q", what, r.slice, r.version)
+}
+
+// news has the watch tell the leader of a slice and its record; and has it give up waiting.
+func (w *world) news(i int, visit func(*world)) {
+	sv, k := &w.server[i], &w.leader[i]
+	if k.version != sv.version {
+		next := w.clone(fmt.Sprintf("term %d sees slice %d", w.term, i))
+		next.see(i)
+		visit(next)
+	}
+	if sv.record == nil && k.entry.record != nil || sv.record != nil && k.entry.version != strconv.Itoa(sv.recordVersion) {
+		next := w.clone(fmt.Sprintf("term %d sees the record of slice %d", w.term, i))
+		next.seeRecord(i)
+		visit(next)
+	}
+}
+
+func (w *world) see(i int) {
+	n := &w.leader[i]
+	n.version, n.class, n.accepted = w.server[i].version, w.server[i].class, w.server[i].accepted
+}
+
+func (w *world) seeRecord(i int) {
+	sv, e := &w.server[i], &w.leader[i].entry
+	if sv.record == nil {
+		e.RecordSeen(nil, "")
+		return
+	}
+	e.RecordSeen(sv.record, strconv.Itoa(sv.recordVersion))
+}
+
+// edit has the consumer change a slice: its version, or its class too.
+func (w *world) edit(s *scene, i int, visit func(*world)) {
+	if w.edits == 0 {
+		return
+	}
+	for class := range s.classes {
+		next := w.clone(fmt.Sprintf("slice %d is edited, class %s", i, classOf(class)))
+		next.edits--
+		next.server[i].version++
+		next.server[i].class = class
+		visit(next)
+	}
+}
+
+// deliveries are what can come of a request: it is made or refused and the leader hears of it, or does not; or it is lost.
+func (w *world) deliveries(s *scene, j int, visit func(*world)) {
+	r := w.flight[j]
+	waited := w.leader[r.slice].waits && r.term == w.term
+	without := func(step string) *world {
+		next := w.clone(step)
+		next.flight = append(next.flight[:j:j], next.flight[j+1:]...)
+		return next
+	}
+	if waited {
+		// The leader gives up waiting. The request may still be made.
+		next := w.clone("gives up waiting for " + describe(&r))
+		n := &next.leader[r.slice]
+		n.waits = false
+		if r.action == WriteRecord && s.without == "a write of unknown outcome counts" {
+			n.entry.RecordRefused()
+		}
+		next.flight[j].term = 0
+		visit(next)
+	} else {
+		visit(without("lost: " + describe(&r)))
+	}
+	next := without("made: " + describe(&r))
+	made := next.make(s, &r)
+	if !waited {
+		visit(next)
+		return
+	}
+	n := &next.leader[r.slice]
+	n.waits = false
+	next.outcome(&r, made)
+	visit(next)
+}
+
+// make makes a request in the API server, and reports whether its version was the present one.
+func (w *world) make(s *scene, r *request) bool {
+	sv := &w.server[r.slice]
+	if r.action == WriteAnswer {
+		if r.version != strconv.Itoa(sv.version) && s.without != "an answer replaces the version that it was decided on" {
+			return false
+		}
+		sv.version++
+		sv.accepted = r.share
+		return true
+	}
+	now := ""
+	if sv.record != nil {
+		now = strconv.Itoa(sv.recordVersion)
+	}
+	if r.version != now {
+		return false
+	}
+	if r.action == DeleteRecord {
+		sv.record = nil
+		return true
+	}
+	if sv.record != nil && s.without == "no two writes of a record are the same" && sv.record.same(&r.record) {
+		return true // The API server makes no version of a write that changes nothing.
+	}
+	sv.written++
+	sv.record, sv.recordVersion = &r.record, sv.written
+	return true
+}
+
+// outcome tells the leader what came of its write. After a conflict it reads what there is.
+func (w *world) outcome(r *request, made bool) {
+	sv, n := &w.server[r.slice], &w.leader[r.slice]
+	switch {
+	case r.action == WriteAnswer && made:
+		n.entry.AnswerWritten(r.share)
+		w.see(r.slice)
+		n.base = n.version
+	case r.action == WriteAnswer:
+		w.see(r.slice)
+	case r.action == DeleteRecord && made:
+		n.entry.RecordDeleted()
+	case made && n.entry.version == strconv.Itoa(sv.recordVersion):
+		// Without a version of its own the write tells nothing, and the leader believes it.
+		n.entry.owned, n.entry.unsure = true, nil
+	case made:
+		n.entry.RecordWritten(strconv.Itoa(sv.recordVersion))
+	default:
+		w.seeRecord(r.slice)
+	}
+}
+
+// exceeded says which pool has more accepted than there is, if one has.
+func (w *world) exceeded(s *scene) string {
+	sums := map[string]int64{}
+	for i := range w.server {
+		if a := w.server[i].accepted; !a.Empty() {
+			pool := a.Class
+			if s.overlap {
+				pool = "all"
+			}
+			sums[pool] += a.Amounts["x"]
+		}
+	}
+	for pool, sum := range sums {
+		if sum > s.capacity {
+			return fmt.Sprintf("%d of %d accepted in pool %s", sum, s.capacity, pool)
+		}
+	}
+	return ""
+}
+
+// explore visits every state up to the depth, and returns how many there are, and a way to one in which too much is accepted.
+func explore(s *scene) (states int, excess string) {
+	seen := map[string]struct{}{}
+	level := []*world{newWorld(s)}
+	for depth := 0; depth <= s.depth && len(level) > 0; depth++ {
+		var next []*world
+		for _, w := range level {
+			states++
+			if why := w.exceeded(s); why != "" {
+				return states, why + ":\n  " + strings.Join(w.trace(), "\n  ")
+			}
+			if depth == s.depth {
+				continue
+			}
+			w.successors(s, func(n *world) {
+				key := n.key(s)
+				if _, known := seen[key]; known {
+					return
+				}
+				seen[key] = struct{}{}
+				next = append(next, n)
+			})
+		}
+		level = next
+	}
+	return states, ""
+}
+
+// scenes are what is explored, each to a depth that takes seconds; PROFFER_EXPLORE_DEPTH adds to it.
+var scenes = map[string]scene{
+	"two slices, one pool, two terms":                 {slices: 2, classes: 1, capacity: 1, terms: 2, edits: 0, inFlight: 2, depth: 13},
+	"two slices, one pool, an edit, three terms":      {slices: 2, classes: 1, capacity: 1, terms: 3, edits: 1, inFlight: 2, depth: 11},
+	"two slices, two pools apart, moves":              {slices: 2, classes: 2, capacity: 1, terms: 2, edits: 2, inFlight: 2, depth: 11},
+	"two slices, two classes on one pool, moves":      {slices: 2, classes: 2, overlap: true, capacity: 1, terms: 2, edits: 1, inFlight: 2, depth: 11},
+	"three slices, one pool, partial amounts":         {slices: 3, classes: 1, capacity: 2, terms: 2, edits: 0, inFlight: 2, depth: 9},
+	"one that has all and one that asks, three terms": {slices: 2, granted: 1, classes: 1, capacity: 1, terms: 3, edits: 0, inFlight: 2, depth: 14},
+	"two slices, three requests on their way":         {slices: 2, classes: 1, capacity: 1, terms: 2, edits: 0, inFlight: 3, depth: 12},
+}
+
+func depthOf(t *testing.T, s scene) scene {
+	t.Helper()
+	if text := os.Getenv(depthEnv); text != "" {
+		more, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatalf("%s=%q is no number", depthEnv, text)
+		}
+		s.depth += more
+	}
+	return s
+}
+
+func TestNoOrderOfEventsHasMoreAcceptedThanThereIs(t *testing.T) {
+	for name, s := range scenes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := depthOf(t, s)
+			states, excess := explore(&s)
+			t.Logf("%d states to a depth of %d", states, s.depth)
+			if excess != "" {
+				t.Error(excess)
+			}
+			if states < 1000 {
+				t.Errorf("%d states: hardly anything was explored", states)
+			}
+		})
+	}
+}
+
+// Each rule is needed: without it some order of events has more accepted than there is.
+func TestEachRuleIsNeeded(t *testing.T) {
+	base := scene{slices: 2, classes: 1, capacity: 1, terms: 2, inFlight: 2, depth: 17}
+	granted := base
+	granted.granted, granted.terms = 1, 3
+	for rule, s := range map[string]scene{
+		"the record comes before the answer":                    base,
+		"an answer is confirmed before its record is lowered":   granted,
+		"a term begins with the records":                        base,
+		"a record is owned only by a write of the term":         granted,
+		"a write of unknown outcome counts":                     base,
+		"what is decided counts":                                base,
+		"an answer replaces the version that it was decided on": base,
+		"no two writes of a record are the same":                granted,
+	} {
+		t.Run(rule, func(t *testing.T) {
+			t.Parallel()
+			s.without = rule
+			if _, excess := explore(&s); excess == "" {
+				t.Error("nothing is exceeded without it")
+			} else {
+				t.Log(excess)
+			}
+		})
+	}
+}

@@ -1,0 +1,136 @@
+package protocol
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/offer"
+)
+
+// Share is what a slice holds in one class.
+type Share struct {
+	Class string
+	// Policy granted it, and Reclaim is that policy's. Policy is empty where it is not known.
+	Policy  string
+	Reclaim offer.Reclaim
+	// Amounts are what is held; amounts of 0 are the same as none. They are shared: nobody may change them.
+	Amounts capacity.Amounts
+}
+
+// Empty reports whether nothing is held.
+func (s Share) Empty() bool {
+	for _, amount := range s.Amounts {
+		if amount > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// covers reports whether no amount of the other share is larger. The classes do not matter.
+func (s Share) covers(o Share) bool {
+	for name, amount := range o.Amounts {
+		if amount > s.Amounts[name] {
+			return false
+		}
+	}
+	return true
+}
+
+// Same reports whether both hold the same in the same class, of whatever policy.
+func (s Share) Same(o Share) bool { return s.Class == o.Class && s.covers(o) && o.covers(s) }
+
+// With returns the share with the larger of each amount of both, of the policy of the other one unless that is empty.
+func (s Share) With(o Share) Share {
+	switch {
+	case o.Empty():
+		return s
+	case s.covers(o):
+		o.Amounts = s.Amounts
+		return o
+	case o.covers(s):
+		return o
+	}
+	both := make(capacity.Amounts, len(s.Amounts)+len(o.Amounts))
+	for _, amounts := range []capacity.Amounts{s.Amounts, o.Amounts} {
+		for name, amount := range amounts {
+			both[name] = max(both[name], amount)
+		}
+	}
+	o.Amounts = both
+	return o
+}
+
+// Less returns the share less what another one has.
+func (s Share) Less(o Share) Share {
+	rest := make(capacity.Amounts, len(s.Amounts))
+	for name, amount := range s.Amounts {
+		if left := amount - o.Amounts[name]; left > 0 {
+			rest[name] = left
+		}
+	}
+	s.Amounts = rest
+	return s
+}
+
+// And returns the share with the sum of each amount of both.
+func (s Share) And(o Share) Share {
+	if o.Empty() {
+		return s
+	}
+	sum := maps.Clone(o.Amounts)
+	for name, amount := range s.Amounts {
+		sum[name] = capacity.Sum(sum[name], amount)
+	}
+	s.Amounts = sum
+	return s
+}
+
+// Least returns the share with the smaller of each amount of both.
+func (s Share) Least(amounts capacity.Amounts) Share {
+	least := capacity.Amounts{}
+	for name, amount := range s.Amounts {
+		if smaller := min(amount, amounts[name]); smaller > 0 {
+			least[name] = smaller
+		}
+	}
+	s.Amounts = least
+	return s
+}
+
+// Shares are what a slice holds, by class, sorted by class. None is empty.
+type Shares []Share
+
+// Add returns the shares with another one. The larger of two in one class counts.
+func (s Shares) Add(share Share) Shares {
+	if share.Empty() {
+		return s
+	}
+	at, found := slices.BinarySearchFunc(s, share.Class, byClass)
+	out := slices.Clone(s)
+	if found {
+		out[at] = out[at].With(share)
+		return out
+	}
+	return slices.Insert(out, at, share)
+}
+
+// In returns the share in a class, an empty one if there is none.
+func (s Shares) In(class string) Share {
+	if at, found := slices.BinarySearchFunc(s, class, byClass); found {
+		return s[at]
+	}
+	return Share{Class: class}
+}
+
+// Without returns the shares in all other classes.
+func (s Shares) Without(class string) Shares {
+	return slices.DeleteFunc(slices.Clone(s), func(share Share) bool { return share.Class == class })
+}
+
+// Same reports whether both hold the same in the same classes.
+func (s Shares) Same(o Shares) bool { return slices.EqualFunc(s, o, Share.Same) }
+
+func byClass(s Share, class string) int { return cmp.Compare(s.Class, class) }
