@@ -1,0 +1,341 @@
+// Package jsonstream reads JSON while it arrives, and keeps of it only what its caller asks for: no value, key or text takes more memory
+// than the bound that the caller names, whatever its size on the wire. It is for what others may fill without a bound.
+//
+// It takes the syntax of what is skipped on trust: it is for the answers of an API server. What is kept is checked.
+package jsonstream
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf8"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+const (
+	// MaxKey is how many bytes of a key are kept.
+	MaxKey = 512
+	// maxDepth bounds how deep the values nest that are read member by member. What is skipped may nest as it likes.
+	maxDepth = 64
+	// chunk is how much is read at a time.
+	chunk = 64 << 10
+)
+
+// Kind is the kind of a JSON value.
+type Kind int
+
+// The kinds of JSON values.
+const (
+	Invalid Kind = iota
+	Object
+	Array
+	String
+	Number
+	Bool
+	Null
+)
+
+// Reader reads one JSON value after the other. It is for one goroutine.
+type Reader struct {
+	in    *bufio.Reader
+	depth int
+	// values counts the values that have been read to their end.
+	values int
+	text   []byte
+}
+
+// NewReader returns a Reader. It may read further than to the end of a value.
+func NewReader(from io.Reader) *Reader {
+	return &Reader{in: bufio.NewReaderSize(from, chunk)}
+}
+
+// Kind is the kind of the next value, which stays the next one. At the end of the stream the error is io.EOF.
+func (r *Reader) Kind() (Kind, error) {
+	c, err := r.peek()
+	if err != nil {
+		return Invalid, err
+	}
+	switch {
+	case c == '{':
+		return Object, nil
+	case c == '[':
+		return Array, nil
+	case c == '"':
+		return String, nil
+	case c == '-' || '0' <= c && c <= '9':
+		return Number, nil
+	case c == 't' || c == 'f':
+		return Bool, nil
+	case c == 'n':
+		return Null, nil
+	}
+	return Invalid, fmt.Errorf("%q begins no JSON value", c)
+}
+
+// Members reads an object: it calls member with each key, of which at most MaxKey bytes are kept. Member may read the value, which is skipped
+// if it does not. A value that is no object is skipped, and is reported as such.
+func (r *Reader) Members(member func(key string) error) (isObject bool, err error) {
+	return r.each(Object, '}', func() error {
+		key, _, err := r.String(MaxKey)
+		if err != nil {
+			return err
+		}
+		if err := r.take(':'); err != nil {
+			return err
+		}
+		return r.orSkip(func() error { return member(key) })
+	})
+}
+
+// Elements reads an array: it calls element before each, which may read it. A value that is no array is skipped, and is reported as such.
+func (r *Reader) Elements(element func() error) (isArray bool, err error) {
+	return r.each(Array, ']', func() error { return r.orSkip(element) })
+}
+
+// orSkip skips the next value unless read has read it.
+func (r *Reader) orSkip(read func() error) error {
+	before := r.values
+	if err := read(); err != nil || r.values > before {
+		return err
+	}
+	return r.Skip()
+}
+
+// each calls one for everything between two brackets.
+func (r *Reader) each(want Kind, end byte, one func() error) (bool, error) {
+	kind, err := r.Kind()
+	if err != nil {
+		return false, err
+	}
+	if kind != want {
+		return false, r.Skip()
+	}
+	if r.depth++; r.depth > maxDepth {
+		return true, fmt.Errorf("JSON nests deeper than %d", maxDepth)
+	}
+	defer func() { r.depth-- }()
+	if _, err := r.in.Discard(1); err != nil {
+		return true, err
+	}
+	for first := true; ; first = false {
+		c, err := r.peek()
+		if err != nil {
+			return true, noEOF(err)
+		}
+		if c == end {
+			r.values++
+			_, err := r.in.Discard(1)
+			return true, err
+		}
+		if !first {
+			if err := r.take(','); err != nil {
+				return true, err
+			}
+		}
+		if err := one(); err != nil {
+			return true, noEOF(err)
+		}
+	}
+}
+
+// Skip reads the next value and keeps nothing of it.
+func (r *Reader) Skip() error {
+	return r.scan(func([]byte) {})
+}
+
+// String reads a text, of which at most so many bytes are kept; cut is true for one that had more. It is an error if the next value is no text.
+func (r *Reader) String(most int) (text string, cut bool, err error) {
+	kind, err := r.Kind()
+	if err != nil {
+		return "", false, err
+	}
+	if kind != String {
+		return "", false, errors.New("JSON has no text where one has to be")
+	}
+	// An escaped character is of six bytes, and of one at the least when it is read.
+	raw, whole, err := r.raw(6*most + len(`""`))
+	if err != nil {
+		return "", false, err
+	}
+	if !whole {
+		raw = append(withoutHalf(raw), '"')
+	}
+	if plain := raw[1 : len(raw)-1]; len(plain) <= most && utf8.Valid(plain) && bytes.IndexByte(plain, '\\') < 0 {
+		return string(plain), !whole, nil
+	}
+	if err := json.Unmarshal(raw, &text); err != nil {
+		return "", false, fmt.Errorf("reading a text: %w", err)
+	}
+	if len(text) <= most {
+		return text, !whole, nil
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	// A copy, so that what was cut off is not kept with it.
+	return string(append([]byte(nil), text[:most]...)), true, nil
+}
+
+// withoutHalf drops the beginning of an escaped character from the end of a text that was cut.
+func withoutHalf(raw []byte) []byte {
+	for at := 1; at < len(raw); at++ { // After the quotation mark.
+		if raw[at] != '\\' {
+			continue
+		}
+		length := 2
+		if at+1 < len(raw) && raw[at+1] == 'u' {
+			length = 6
+		}
+		if at+length > len(raw) {
+			return raw[:at]
+		}
+		at += length - 1
+	}
+	return raw
+}
+
+// Value reads a value of at most so many bytes of JSON as what it is: nil, a bool, an int64, a float64, a string, a []any or a
+// map[string]any. A larger one is skipped, and whole is false.
+func (r *Reader) Value(most int) (value any, whole bool, err error) {
+	raw, whole, err := r.raw(most)
+	if err != nil || !whole {
+		return nil, false, err
+	}
+	if err := utiljson.Unmarshal(raw, &value); err != nil {
+		return nil, false, fmt.Errorf("reading a value: %w", err)
+	}
+	return value, true, nil
+}
+
+// raw reads a value, and returns at most so many bytes of it, which the next read overwrites.
+func (r *Reader) raw(most int) (raw []byte, whole bool, err error) {
+	r.text, whole = r.text[:0], true
+	err = r.scan(func(part []byte) {
+		if left := most - len(r.text); len(part) > left {
+			part, whole = part[:left], false
+		}
+		r.text = append(r.text, part...)
+	})
+	return r.text, whole, err
+}
+
+// scan reads the next value to its end, and has each part of it taken as it arrives.
+func (r *Reader) scan(take func(part []byte)) error {
+	if _, err := r.Kind(); err != nil {
+		return err
+	}
+	var s scanner
+	for {
+		part, err := r.in.Peek(max(1, r.in.Buffered()))
+		if err != nil {
+			if s.scalar && errors.Is(err, io.EOF) {
+				r.values++
+				return nil
+			}
+			return noEOF(err)
+		}
+		n, over := s.scan(part)
+		take(part[:n])
+		if _, err := r.in.Discard(n); err != nil {
+			return err
+		}
+		if over {
+			r.values++
+			return nil
+		}
+	}
+}
+
+// scanner finds the end of a value.
+type scanner struct {
+	begun, scalar, inText, escaped bool
+	depth                          int
+}
+
+// scan returns how many bytes belong to the value, and whether it is over with them.
+func (s *scanner) scan(part []byte) (n int, over bool) {
+	for n < len(part) {
+		if s.inText {
+			if s.escaped {
+				s.escaped = false
+				n++
+				continue
+			}
+			next := bytes.IndexAny(part[n:], `"\`)
+			if next < 0 {
+				return len(part), false
+			}
+			n += next + 1
+			if s.escaped = part[n-1] == '\\'; s.escaped {
+				continue
+			}
+			if s.inText = false; s.depth == 0 {
+				return n, true
+			}
+			continue
+		}
+		c := part[n]
+		switch {
+		case c == '"':
+			s.inText = true
+		case c == '{' || c == '[':
+			s.depth++
+		case c == '}' || c == ']':
+			if s.scalar {
+				return n, true
+			}
+			if s.depth--; s.depth == 0 {
+				return n + 1, true
+			}
+		case s.scalar && (c == ',' || isSpace(c)):
+			return n, true
+		case !s.begun:
+			s.scalar = true
+		}
+		s.begun = true
+		n++
+	}
+	return n, false
+}
+
+// peek returns the next byte that is no space, and leaves it where it is.
+func (r *Reader) peek() (byte, error) {
+	for {
+		next, err := r.in.Peek(1)
+		if err != nil {
+			return 0, err
+		}
+		if !isSpace(next[0]) {
+			return next[0], nil
+		}
+		if _, err := r.in.Discard(1); err != nil {
+			return 0, err
+		}
+	}
+}
+
+func (r *Reader) take(want byte) error {
+	c, err := r.peek()
+	if err != nil {
+		return noEOF(err)
+	}
+	if c != want {
+		return fmt.Errorf("JSON has %q where %q has to be", c, want)
+	}
+	_, err = r.in.Discard(1)
+	return err
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
+
+// noEOF is the error of an end that comes in the middle of something.
+func noEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
