@@ -1,0 +1,37 @@
+package watchage
+
+import "github.com/prometheus/client_golang/prometheus"
+
+var (
+	oldestDesc = prometheus.NewDesc("proffer_watch_oldest_news_seconds",
+		"Time since the last sign of life of the watch of the API server that has been silent for longest: an event, a bookmark, or that it was accepted. Bookmarks come about every 60 s.", nil, nil)
+	ageDesc = prometheus.NewDesc("proffer_watch_news_age_seconds",
+		"Time since the last sign of life of the watch of a resource; of the one that has been silent for longest where a resource has several.", []string{"resource"}, nil)
+)
+
+var _ prometheus.Collector = &Monitor{}
+
+func newSilent() prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "proffer_api_requests_silent_total",
+		Help: "Requests to the API server, watches included, that were cancelled because nothing of the answer had come for 2 minutes.",
+	})
+}
+
+// Describe implements prometheus.Collector.
+func (m *Monitor) Describe(ch chan<- *prometheus.Desc) {
+	ch <- oldestDesc
+	ch <- ageDesc
+	m.silent.Describe(ch)
+}
+
+// Collect implements prometheus.Collector.
+func (m *Monitor) Collect(ch chan<- prometheus.Metric) {
+	m.silent.Collect(ch)
+	oldest := 0.0
+	for resource, age := range m.ages() {
+		oldest = max(oldest, age.Seconds())
+		ch <- prometheus.MustNewConstMetric(ageDesc, prometheus.GaugeValue, age.Seconds(), resource)
+	}
+	ch <- prometheus.MustNewConstMetric(oldestDesc, prometheus.GaugeValue, oldest)
+}

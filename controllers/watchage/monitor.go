@@ -1,0 +1,136 @@
+package watchage
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const (
+	// SilenceLimit is for how long the answer to a request may stay silent. Then the request is cancelled, and whoever made it tries again. It is
+	// two bookmarks of a watch; the API server itself gives other requests one minute.
+	SilenceLimit = 2 * time.Minute
+	// StaleAfter is the age from which the news of a watch is stale: Check fails. A watch that is cancelled for its silence has a minute to come back.
+	StaleAfter = 3 * time.Minute
+	// checkInterval is how often Start looks for stale watches.
+	checkInterval = 10 * time.Second
+)
+
+// Monitor records when each watch last gave a sign of life. Its methods are safe for concurrent use.
+type Monitor struct {
+	log logr.Logger
+	// silent counts the requests that were cancelled for their silence.
+	silent prometheus.Counter
+
+	mu      sync.Mutex
+	watches map[identity]*watch
+}
+
+// New returns a Monitor without watches. Wrap has it see requests.
+func New(log logr.Logger) *Monitor {
+	return &Monitor{log: log, silent: newSilent(), watches: map[identity]*watch{}}
+}
+
+// identity tells the watches of a process apart. How many there are is up to the code, not to any input: each informer has one.
+type identity struct {
+	path, labels, fields string
+}
+
+// watch is one informer's watch, over all requests that it takes.
+type watch struct {
+	resource string
+	// seen is when it last gave a sign of life; until the first one, when it was first requested.
+	seen atomic.Pointer[time.Time]
+	// unfollow has the end of the owner's context not count any more.
+	unfollow func() bool
+}
+
+func (w *watch) alive() {
+	now := time.Now()
+	w.seen.Store(&now)
+}
+
+// begin returns the watch that a request is for. It ages from its first request until the request's own context ends, which is how an informer is
+// stopped: a request that ends in any other way is one that the informer has to replace.
+func (m *Monitor) begin(request *http.Request) *watch {
+	query := request.URL.Query()
+	id := identity{request.URL.Path, query.Get("labelSelector"), query.Get("fieldSelector")}
+	w := &watch{resource: resourceOf(request.URL.Path)}
+	w.alive()
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if before := m.watches[id]; before != nil {
+		before.unfollow()
+		w.seen.Store(before.seen.Load())
+	}
+	m.watches[id] = w
+	w.unfollow = context.AfterFunc(request.Context(), func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.watches[id] == w {
+			delete(m.watches, id)
+		}
+	})
+	return w
+}
+
+// ages returns the age of the oldest news of each resource that is watched.
+func (m *Monitor) ages() map[string]time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	ages := make(map[string]time.Duration, len(m.watches))
+	for _, w := range m.watches {
+		ages[w.resource] = max(ages[w.resource], time.Since(*w.seen.Load()))
+	}
+	return ages
+}
+
+// Oldest returns the age of the oldest news of all watches, and the resource that is watched. Without a watch it is 0.
+func (m *Monitor) Oldest() (resource string, age time.Duration) {
+	for r, a := range m.ages() {
+		if a > age || a == age && (resource == "" || r < resource) {
+			resource, age = r, a
+		}
+	}
+	return resource, age
+}
+
+// Check fails while any news is older than StaleAfter. It is a check of healthz.
+func (m *Monitor) Check(*http.Request) error {
+	if resource, age := m.Oldest(); age > StaleAfter {
+		return fmt.Errorf("no sign of life from the watch of %s for %v", resource, age.Round(time.Second))
+	}
+	return nil
+}
+
+// NeedLeaderElection is false: every replica watches.
+func (*Monitor) NeedLeaderElection() bool { return false }
+
+// Start logs when news becomes stale and when all of it is fresh again, until the context ends.
+func (m *Monitor) Start(ctx context.Context) error {
+	ticker := time.NewTicker(checkInterval)
+	defer ticker.Stop()
+	stale := false
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		switch resource, age := m.Oldest(); {
+		case age > StaleAfter && !stale:
+			stale = true
+			m.log.Info("A watch gives no sign of life; this replica is not ready, and goes on offering what it knows", "resource", resource, "age", age.Round(time.Second).String())
+		case age <= StaleAfter && stale:
+			stale = false
+			m.log.Info("Every watch gives signs of life again")
+		}
+	}
+}
