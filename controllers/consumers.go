@@ -122,44 +122,6 @@ func (c *consumers) list() []offer.Consumer {
 	return merged
 }
 
-// asked are the consumers that are known and those that asked, as they were last told: an evaluation that is given the same list knows that
-// nobody came or went.
-type asked struct {
-	known     []offer.Consumer
-	strangers []string
-	all       []offer.Consumer
-}
-
-// among returns withStrangers, sorted by ID: the list of the last time if nobody came or went. The caller must not change it.
-func (a *asked) among(known []offer.Consumer, strangers []string) []offer.Consumer {
-	slices.Sort(strangers) // Who read last is none of an evaluation's concern.
-	if a.all == nil || len(known) != len(a.known) || len(known) > 0 && &known[0] != &a.known[0] || !slices.Equal(strangers, a.strangers) {
-		a.known, a.strangers, a.all = known, strangers, withStrangers(known, strangers)
-		if len(a.all) > len(known) {
-			slices.SortFunc(a.all, func(x, y offer.Consumer) int { return cmp.Compare(x.ID, y.ID) })
-		}
-	}
-	return a.all
-}
-
-// withStrangers adds the IDs that were read and that no object describes. A caller may send anything; what cannot be the ID of a
-// cluster gets what anyone is offered, and does not become a consumer.
-func withStrangers(known []offer.Consumer, strangers []string) []offer.Consumer {
-	if len(strangers) == 0 {
-		return known
-	}
-	all := slices.Clone(known)
-	for _, id := range strangers {
-		if len(id) > maxClusterID {
-			continue
-		}
-		if _, found := slices.BinarySearchFunc(known, id, func(c offer.Consumer, id string) int { return cmp.Compare(c.ID, id) }); !found {
-			all = append(all, offer.Consumer{ID: id, Stranger: true})
-		}
-	}
-	return all
-}
-
 // objectKey names an object within its kind.
 func objectKey(u *unstructured.Unstructured) string {
 	return toolscache.NewObjectName(u.GetNamespace(), u.GetName()).String()

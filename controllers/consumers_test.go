@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	authenticationv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	corev1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -80,15 +79,6 @@ func TestLabelsOfAllObjectsOfAConsumerCountAndTheFirstKindDecides(t *testing.T) 
 	c.removeAll(1)
 	want = []offer.Consumer{{ID: "rome", Labels: map[string]string{"tier": "silver", "from": "tenant"}}}
 	if diff := cmp.Diff(want, c.list()); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestStrangersJoinTheConsumersOnce(t *testing.T) {
-	known := []offer.Consumer{{ID: "oslo"}, {ID: "rome", Labels: map[string]string{"tier": "gold"}}}
-	got := withStrangers(known, []string{"rome", "paris", strings.Repeat("x", 10000)})
-	want := append(slices.Clone(known), offer.Consumer{ID: "paris", Stranger: true})
-	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -243,39 +233,6 @@ func TestKindsOfLiqoThatAreThereAtTheStartAreCompleteInTheFirstOffers(t *testing
 	}
 	if got := len(consumerIDs(o.table.Current())); got != 50 {
 		t.Errorf("%d consumers", got)
-	}
-}
-
-func TestWhoIsThereIsTheSameListUntilSomebodyComesOrGoes(t *testing.T) {
-	var a asked
-	c := newConsumers(1)
-	c.set(0, "rome", offer.Consumer{ID: "rome"})
-	first := a.among(c.list(), []string{"oslo", "bergen"})
-	want := []offer.Consumer{{ID: "bergen", Stranger: true}, {ID: "oslo", Stranger: true}, {ID: "rome"}}
-	if diff := cmp.Diff(want, first); diff != "" {
-		t.Error(diff)
-	}
-	if again := a.among(c.list(), []string{"bergen", "oslo"}); &again[0] != &first[0] {
-		t.Error("another list, though only who asked last is another one")
-	}
-	for _, tc := range []struct {
-		name    string
-		change  func()
-		stayed  []string
-		another []offer.Consumer
-	}{
-		{"one asks", func() {}, []string{"bergen", "oslo", "turin"}, []offer.Consumer{want[0], want[1], want[2], {ID: "turin", Stranger: true}}},
-		{"one is forgotten", func() {}, []string{"oslo", "turin"}, []offer.Consumer{want[1], want[2], {ID: "turin", Stranger: true}}},
-		{"one that asked is described", func() { c.set(0, "turin", offer.Consumer{ID: "turin"}) }, []string{"oslo", "turin"}, []offer.Consumer{want[1], want[2], {ID: "turin"}}},
-		{"nobody is left", func() { c.removeAll(0) }, nil, nil},
-	} {
-		tc.change()
-		if diff := cmp.Diff(tc.another, a.among(c.list(), tc.stayed), cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%s: %s", tc.name, diff)
-		}
-	}
-	if diff := cmp.Diff(want, first); diff != "" {
-		t.Errorf("what was told before has changed: %s", diff)
 	}
 }
 

@@ -21,7 +21,6 @@ type evaluator struct {
 	policies  *policies
 	consumers *consumers
 	slices    *sliceSources
-	asked     asked
 	batch     *Batch
 	// sources have to be complete before anything is offered.
 	sources []toolscache.DoneChecker
@@ -73,7 +72,7 @@ func (e *evaluator) evaluate(first time.Time) {
 	list := e.policies.list()
 	in := offer.Input{
 		Policies:  list.valid,
-		Consumers: e.asked.among(e.consumers.list(), e.table.Strangers()),
+		Consumers: e.consumers.list(),
 		View:      e.ledger.View(list.selections),
 	}
 	allotted := e.slices.allot(func() *offer.Terms { return offer.NewTerms(in) })

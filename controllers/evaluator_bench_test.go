@@ -42,7 +42,7 @@ func benchEvaluator(tb testing.TB, consumers int) *evaluator {
 
 func emptyEvaluator() *evaluator {
 	return &evaluator{
-		ledger: capacity.NewLedger(), table: table.New(table.Options{}), policies: newPolicies(), consumers: newConsumers(1),
+		ledger: capacity.NewLedger(), table: table.New(), policies: newPolicies(), consumers: newConsumers(1),
 		slices: newSlices(nil, func() {}, logr.Discard()), batch: NewBatch(0), outcome: &atomic.Pointer[outcome]{},
 		commit: func(*allotment) {}, metrics: newTimings(), log: logr.Discard(),
 	}

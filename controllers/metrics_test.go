@@ -16,7 +16,7 @@ import (
 
 func newCollector(t *testing.T, result *offer.Result, found *outcome) *prometheus.Registry {
 	t.Helper()
-	c := &collector{table: table.New(table.Options{}), outcome: &atomic.Pointer[outcome]{}, timings: newTimings()}
+	c := &collector{table: table.New(), outcome: &atomic.Pointer[outcome]{}, timings: newTimings()}
 	if result != nil {
 		c.table.Publish(result)
 	}

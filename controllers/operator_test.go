@@ -64,7 +64,7 @@ func launchOperator(t *testing.T, config *rest.Config, with ...func(*Options)) *
 		t.Fatal(err)
 	}
 	batch := NewBatch(5 * time.Millisecond)
-	o := &operator{t: t, ledger: capacity.NewLedger(), table: table.New(table.Options{OnStranger: batch.Wake})}
+	o := &operator{t: t, ledger: capacity.NewLedger(), table: table.New()}
 	options := Options{Ledger: o.ledger, Table: o.table, Batch: batch}
 	for _, f := range with {
 		f(&options)

@@ -311,7 +311,7 @@ func TestWithoutANamespaceThereIsNoList(t *testing.T) {
 		t.Fatal(err)
 	}
 	batch := NewBatch(0)
-	err = Setup(mgr, Options{Ledger: capacity.NewLedger(), Table: table.New(table.Options{OnStranger: batch.Wake}), Batch: batch, ServedClasses: "served"})
+	err = Setup(mgr, Options{Ledger: capacity.NewLedger(), Table: table.New(), Batch: batch, ServedClasses: "served"})
 	if err == nil || !strings.Contains(err.Error(), "write --leader-election-namespace=NAMESPACE, and --leader-elect") {
 		t.Errorf("got %v", err)
 	}

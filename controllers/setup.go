@@ -42,7 +42,7 @@ import (
 type Options struct {
 	// Ledger is kept up to date with nodes and pods.
 	Ledger *capacity.Ledger
-	// Table is where offers are published. Have its OnStranger wake Batch, so that who asks becomes a consumer.
+	// Table is where offers are published.
 	Table *table.Table
 	// Batch gathers events; whoever wakes it has all offers worked out anew.
 	Batch *Batch

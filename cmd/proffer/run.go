@@ -32,7 +32,7 @@ func run(ctx context.Context, o options) error {
 		return fmt.Errorf("finding the API server; write --kubeconfig=FILE, or set KUBECONFIG: %w", err)
 	}
 	batch := controllers.NewBatch(o.batchPeriod)
-	offers := table.New(table.Options{OnStranger: batch.Wake})
+	offers := table.New()
 	server, err := resourcereader.New(resourcereader.Options{
 		Table: offers, Endpoints: o.endpoints, TLS: o.tls, Registerer: metrics.Registry, Logger: ctrl.Log.WithName("grpc"),
 	})

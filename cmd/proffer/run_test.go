@@ -100,7 +100,7 @@ func TestTheOperatorServesAndEndsInOrder(t *testing.T) {
 
 func TestReadiness(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	offers := table.New(table.Options{})
+	offers := table.New()
 	r := &readiness{ctx: ctx, table: offers}
 	if r.check(nil) == nil {
 		t.Error("ready before the first offers")

@@ -16,6 +16,12 @@ type encoded struct {
 	buffers [1]mem.Buffer
 }
 
+// receipted is a response that is encoded already, with a buffer behind it that gRPC gives back once it is written.
+type receipted struct {
+	message mem.SliceBuffer
+	buffers [2]mem.Buffer
+}
+
 // request is a message that a client sent, or the error of decoding it. Were the error returned to gRPC, it would end the call with
 // Internal, as if it were the server's fault.
 type request struct {
@@ -38,7 +44,11 @@ func newCodec() codec { return codec{encoding.GetCodecV2(grpcproto.Name)} }
 
 // Marshal implements encoding.CodecV2. A SliceBuffer is not given back to any pool once it is sent.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
-	if e, ok := v.(*encoded); ok {
+	switch e := v.(type) {
+	case *encoded:
+		e.buffers[0] = &e.message
+		return e.buffers[:], nil
+	case *receipted:
 		e.buffers[0] = &e.message
 		return e.buffers[:], nil
 	}

@@ -34,8 +34,9 @@ func (s *lonely) SendMsg(m any) error {
 	}
 	defer s.sending.Add(-1)
 	runtime.Gosched()
-	identity := &wire.ClusterIdentity{}
-	if err := proto.Unmarshal(m.(*encoded).message, identity); err != nil {
+	e, identity := m.(*receipted), &wire.ClusterIdentity{}
+	defer e.buffers[1].Free() // as gRPC does once it is written
+	if err := proto.Unmarshal(e.message, identity); err != nil {
 		return err
 	}
 	if identity.GetClusterID() == "last" {
@@ -91,7 +92,7 @@ func TestFault_SendOfOneStreamFromSeveralGoroutines(t *testing.T) {
 func TestAStreamThatComesAmidTheShutdownEnds(t *testing.T) {
 	life, end := context.WithCancelCause(t.Context())
 	end(errShutdown)
-	for name, tab := range map[string]*table.Table{"ready": published(nil), "not ready": table.New(table.Options{})} {
+	for name, tab := range map[string]*table.Table{"ready": published(nil), "not ready": table.New()} {
 		stream := &lonely{ctx: timeout(t)}
 		err := (&service{table: tab, life: life}).subscribe(stream)
 		wantCode(t, err, codes.Unavailable)

@@ -174,7 +174,7 @@ func withdrawn(class string, amounts ...offer.Amount) *offer.Offer {
 
 // published returns a table with these entries; anyone else is offered nothing.
 func published(entries map[string]*offer.Entry) *table.Table {
-	tab := table.New(table.Options{})
+	tab := table.New()
 	publish(tab, entries)
 	return tab
 }

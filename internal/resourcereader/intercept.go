@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,6 +22,9 @@ type interceptor struct {
 	log     logr.Logger
 	// life ends when streams must.
 	life context.Context
+	// others has a place for each stream of another service than ours; refused counts those that found none.
+	others  chan struct{}
+	refused prometheus.Counter
 }
 
 func (i *interceptor) unary(ctx context.Context, in any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (out any, err error) {
@@ -55,6 +59,13 @@ func (i *interceptor) stream(srv any, stream grpc.ServerStream, info *grpc.Strea
 		return status.Error(codes.Unavailable, errShutdown.Error())
 	}
 	if _, ours := srv.(*service); !ours {
+		select {
+		case i.others <- struct{}{}:
+			defer func() { <-i.others }()
+		default:
+			i.refused.Inc()
+			return status.Errorf(codes.ResourceExhausted, "%d streams of the health and reflection services are open, and there is room for no more", cap(i.others))
+		}
 		ctx, done := mortal(stream.Context(), i.life)
 		defer done()
 		stream = &endingStream{stream, ctx}
@@ -97,4 +108,33 @@ func (s *countedStream) RecvMsg(m any) error {
 		s.method.received.Inc()
 	}
 	return err
+}
+
+// registrar is a server that counts the calls of all services under way, from before their request has come.
+type registrar struct{ *grpc.Server }
+
+// RegisterService implements grpc.ServiceRegistrar.
+func (s registrar) RegisterService(desc *grpc.ServiceDesc, impl any) {
+	with := *desc
+	with.Methods = slices.Clone(desc.Methods)
+	for i := range with.Methods {
+		handle := with.Methods[i].Handler
+		with.Methods[i].Handler = func(srv any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
+			c := connectionOf(ctx)
+			c.begin()
+			defer c.end()
+			return handle(srv, ctx, decode, intercept)
+		}
+	}
+	with.Streams = slices.Clone(desc.Streams)
+	for i := range with.Streams {
+		handle := with.Streams[i].Handler
+		with.Streams[i].Handler = func(srv any, stream grpc.ServerStream) error {
+			c := connectionOf(stream.Context())
+			c.begin()
+			defer c.end()
+			return handle(srv, stream)
+		}
+	}
+	s.Server.RegisterService(&with, impl)
 }

@@ -16,6 +16,9 @@ type metrics struct {
 	// The names and labels are those of go-grpc-middleware, which dashboards for gRPC servers are made for.
 	started, handled, received, sent *prometheus.CounterVec
 	panics                           prometheus.Counter
+	// closed are the connections closed to make room, refused the streams of other services that there was no room for.
+	closed  *prometheus.CounterVec
+	refused prometheus.Counter
 }
 
 func newMetrics(r prometheus.Registerer, t *table.Table) (*metrics, error) {
@@ -32,6 +35,14 @@ func newMetrics(r prometheus.Registerer, t *table.Table) (*metrics, error) {
 			Name: "proffer_grpc_panics_total",
 			Help: "Calls that were answered with the status Internal because their handler panicked.",
 		}),
+		closed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "proffer_grpc_connections_closed_total",
+			Help: "Connections closed to make room, by what there were too many of: connections or calls.",
+		}, []string{"bound"}),
+		refused: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "proffer_grpc_streams_refused_total",
+			Help: "Streams of the health and reflection services refused with the status ResourceExhausted, since too many were open.",
+		}),
 	}
 	if r == nil {
 		return m, nil
@@ -42,6 +53,12 @@ func newMetrics(r prometheus.Registerer, t *table.Table) (*metrics, error) {
 		m.received,
 		m.sent,
 		m.panics,
+		m.closed,
+		m.refused,
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "proffer_unknown_reads_total",
+			Help: "Reads of consumers that nothing makes known: they read the default offer.",
+		}, func() float64 { return float64(t.Stats().UnknownReads) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "proffer_subscribers",
 			Help: "Streams that are told of changed offers.",
@@ -60,6 +77,28 @@ func newMetrics(r prometheus.Registerer, t *table.Table) (*metrics, error) {
 		}
 	}
 	return m, nil
+}
+
+// observe registers what is known of the connections.
+func (m *metrics) observe(r prometheus.Registerer, s *connections) error {
+	if r == nil {
+		return nil
+	}
+	for _, g := range []prometheus.Collector{
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "proffer_grpc_connections",
+			Help: fmt.Sprintf("Connections of gRPC clients that are open, at most %d.", maxConnections),
+		}, func() float64 { return float64(s.number()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "proffer_grpc_calls",
+			Help: fmt.Sprintf("Calls of gRPC clients that are under way, streams included, at most %d.", maxCalls),
+		}, func() float64 { return float64(s.calls.Load()) }),
+	} {
+		if err := r.Register(g); err != nil {
+			return fmt.Errorf("registering the metrics of the gRPC server: %w", err)
+		}
+	}
+	return nil
 }
 
 // method are the counters of one method. To look them up by their labels takes longer than to answer a read.

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
 	"proffer.dev/proffer/internal/offer"
@@ -49,8 +50,8 @@ func TestEveryMethodIsCountedFromTheBeginningAtZero(t *testing.T) {
 		t.Fatal(err)
 	}
 	// One for each form.
-	s.newServer(Pools).Stop()
-	s.newServer(Flat).Stop()
+	s.newServer(Pools, insecure.NewCredentials()).Stop()
+	s.newServer(Flat, insecure.NewCredentials()).Stop()
 	want := map[string]float64{}
 	for _, method := range []string{
 		"unary resource_reader ReadResources",

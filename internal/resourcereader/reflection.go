@@ -3,7 +3,6 @@ package resourcereader
 import (
 	"fmt"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/reflection"
 	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	reflectionv1alpha "google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
@@ -16,7 +15,7 @@ import (
 )
 
 // registerReflection lets clients ask the server what it serves, with the messages of its form.
-func registerReflection(s *grpc.Server, form Form) {
+func registerReflection(s registrar, form Form) {
 	options := reflection.ServerOptions{Services: s}
 	if form == Flat {
 		options.DescriptorResolver = flatResolver

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
@@ -18,12 +19,14 @@ import (
 )
 
 const (
-	// maxRequest bounds a request; the largest one that makes sense has less than 300 bytes.
-	maxRequest = 64 << 10
+	// maxRequest bounds a request; the largest one that makes sense has less than 300 bytes. A request that arrives byte by byte
+	// takes fifty times its size until it is whole.
+	maxRequest = 1 << 10
 	// maxHeaders bounds the headers of a call; gRPC's own bound is 16 MiB.
-	maxHeaders = 16 << 10
-	// maxStreams bounds the calls under way on one connection. Liqo makes a handful.
-	maxStreams = 4096
+	maxHeaders = 8 << 10
+	// maxOtherStreams bounds the streams of the health and reflection services on all connections. Their clients can be refused,
+	// Liqo's cannot: it would try again at once.
+	maxOtherStreams = 8
 	// workers are goroutines that are kept for calls. A new one has to let its stack grow twice before it has read a request, which is a fifth
 	// of what a read costs. A stream keeps a worker for itself, and Liqo opens one; a call that finds no worker free gets a new goroutine.
 	workers = 16
@@ -40,6 +43,9 @@ type Server struct {
 	metrics   *metrics
 	health    *health.Server
 	listening []*listener
+	// connections are those of all listeners, others the places for streams of other services than ours.
+	connections *connections
+	others      chan struct{}
 
 	// life ends, by end, when streams must.
 	life context.Context
@@ -67,7 +73,13 @@ func New(options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{options: options, metrics: m, health: health.NewServer()}
+	s := &Server{
+		options: options, metrics: m, health: health.NewServer(),
+		connections: newConnections(options.Table, m), others: make(chan struct{}, maxOtherStreams),
+	}
+	if err := m.observe(options.Registerer, s.connections); err != nil {
+		return nil, err
+	}
 	s.life, s.end = context.WithCancelCause(context.Background())
 	s.setHealth(healthv1.HealthCheckResponse_NOT_SERVING)
 	return s, nil
@@ -128,12 +140,12 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	var servers []*grpc.Server
 	for _, l := range s.listening {
-		server := s.newServer(l.form, security...)
+		server := s.newServer(l.form, security) //nolint:contextcheck // each call has a context of its own
 		servers = append(servers, server)
 		s.options.Logger.Info("serving gRPC", "address", l.Addr().String(), "form", l.form.String(), "tls", s.options.TLS != TLS{})
 		group.Go(func() error {
 			// A server that is told to stop before it began is no failure.
-			if err := server.Serve(l.Listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+			if err := server.Serve(limited{l.Listener, s.connections}); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 				return fmt.Errorf("serving gRPC at %s: %w", l.Addr(), err)
 			}
 			return nil
@@ -155,11 +167,11 @@ func (s *Server) Start(ctx context.Context) error {
 	return group.Wait()
 }
 
-// security returns the options of TLS, and keeps the certificate up to date in the group.
-func (s *Server) security(ctx context.Context, group *errgroup.Group) ([]grpc.ServerOption, error) {
+// security returns the credentials of the server, and keeps the certificate up to date in the group.
+func (s *Server) security(ctx context.Context, group *errgroup.Group) (credentials.TransportCredentials, error) {
 	files := s.options.TLS
 	if files == (TLS{}) {
-		return nil, nil
+		return insecure.NewCredentials(), nil
 	}
 	config, err := files.config(s.options.Logger)
 	if err != nil {
@@ -171,19 +183,22 @@ func (s *Server) security(ctx context.Context, group *errgroup.Group) ([]grpc.Se
 	}
 	config.GetCertificate = watcher.GetCertificate
 	group.Go(func() error { return watcher.Start(ctx) })
-	return []grpc.ServerOption{grpc.Creds(credentials.NewTLS(config))}, nil
+	return credentials.NewTLS(config), nil
 }
 
-func (s *Server) newServer(form Form, more ...grpc.ServerOption) *grpc.Server {
-	around := &interceptor{panics: s.metrics.panics, log: s.options.Logger, life: s.life}
-	server := grpc.NewServer(append(more,
+func (s *Server) newServer(form Form, security credentials.TransportCredentials) *grpc.Server {
+	around := &interceptor{
+		panics: s.metrics.panics, log: s.options.Logger, life: s.life, others: s.others, refused: s.metrics.refused,
+	}
+	server := grpc.NewServer(
+		grpc.Creds(handshaker{security}),
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.UnaryInterceptor(around.unary),
 		grpc.StreamInterceptor(around.stream),
 		grpc.NumStreamWorkers(workers),
 		grpc.MaxRecvMsgSize(maxRequest),
 		grpc.MaxHeaderListSize(maxHeaders),
-		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.MaxConcurrentStreams(maxCallsPerConnection),
 		grpc.ConnectionTimeout(min(handshakeTimeout, s.options.ShutdownTimeout/2)),
 		grpc.WaitForHandlers(true),
 		// A peer that is gone without a word is noticed, and its stream freed, within 40 s; a connection without any call is
@@ -191,10 +206,11 @@ func (s *Server) newServer(form Form, more ...grpc.ServerOption) *grpc.Server {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 10 * time.Second, MaxConnectionIdle: 15 * time.Minute}),
 		// gRPC clients never ping more often than every 10 s; half of that tells them from a flood.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
-	)...)
-	server.RegisterService(&serviceDesc, &service{table: s.options.Table, form: form, maxWait: s.options.MaxWait, life: s.life})
-	healthv1.RegisterHealthServer(server, s.health)
-	registerReflection(server, form)
+	)
+	services := registrar{server}
+	services.RegisterService(&serviceDesc, &service{table: s.options.Table, form: form, maxWait: s.options.MaxWait, life: s.life})
+	healthv1.RegisterHealthServer(services, s.health)
+	registerReflection(services, form)
 	around.methods = s.metrics.of(server)
 	return server
 }

@@ -24,7 +24,7 @@ import (
 
 func TestHealthFollowsTheServersLife(t *testing.T) {
 	g := gomega.NewWithT(t)
-	r := start(t, table.New(table.Options{}))
+	r := start(t, table.New())
 	for _, service := range []string{"", "resource_reader"} {
 		stream, err := healthv1.NewHealthClient(r.dial(t)).Watch(timeout(t), &healthv1.HealthCheckRequest{Service: service})
 		if err != nil {
@@ -61,7 +61,7 @@ func TestHealthFollowsTheServersLife(t *testing.T) {
 }
 
 func TestShutdownEndsStreamsAndWaitingReads(t *testing.T) {
-	r := start(t, table.New(table.Options{}))
+	r := start(t, table.New())
 	c := r.client(t)
 	early, err := c.Subscribe(timeout(t), &wire.Empty{})
 	if err != nil {
@@ -307,7 +307,7 @@ func TestAServerThatCannotBeIsRefusedInOneLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = taken.Close() })
-	tab := table.New(table.Options{})
+	tab := table.New()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "proffer_subscribers", Help: "another"}))
 	here := []Endpoint{{Address: "127.0.0.1:0"}}

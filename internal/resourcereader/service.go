@@ -109,7 +109,7 @@ func (s *service) readResources(ctx context.Context, c *call) (any, error) {
 		ctx, cancel = s.patience(ctx)
 		defer cancel()
 	}
-	entry, err := s.table.Lookup(ctx, id)
+	entry, err := s.callerOf(ctx).Lookup(ctx, id)
 	if err != nil {
 		return nil, ended(err)
 	}
@@ -139,9 +139,17 @@ func (s *service) patience(ctx context.Context) (context.Context, context.Cancel
 	return ctx, func() { done(); cancel() }
 }
 
-// removeCluster takes the hint that the consumer is gone.
-func (s *service) removeCluster(_ context.Context, c *call) (any, error) {
-	s.table.Forget(c.identity.GetClusterID())
+// callerOf returns the caller that a call comes from. One without a connection does not come over gRPC.
+func (s *service) callerOf(ctx context.Context) *table.Caller {
+	if c := connectionOf(ctx); c != nil {
+		return c.caller
+	}
+	return s.table.Own()
+}
+
+// removeCluster takes the hint that the consumer is gone, for the streams of the same connection.
+func (s *service) removeCluster(ctx context.Context, c *call) (any, error) {
+	s.callerOf(ctx).Forget(c.identity.GetClusterID())
 	return &wire.Empty{}, nil
 }
 
@@ -155,17 +163,26 @@ func (s *service) subscribe(stream grpc.ServerStream) error {
 	case <-s.life.Done():
 		return ended(errShutdown)
 	}
-	subscription := s.table.Subscribe()
+	subscription := s.callerOf(ctx).Subscribe()
 	defer subscription.Close()
+	unsent := newInFlight()
 	if s.life.Err() != nil {
 		return ended(errShutdown) // the subscriptions that there were are closed already
 	}
 	for {
+		// First a place, then the notification: what changes before there is one is merged.
+		select {
+		case unsent <- struct{}{}:
+		case <-ctx.Done():
+			return ended(context.Cause(ctx))
+		case <-s.life.Done():
+			return ended(errShutdown)
+		}
 		id, err := subscription.Next(ctx)
 		if err != nil {
 			return ended(err)
 		}
-		if err := stream.SendMsg(&encoded{message: s.noticeOf(id)}); err != nil {
+		if err := stream.SendMsg(unsent.sent(s.noticeOf(id))); err != nil {
 			return err
 		}
 	}

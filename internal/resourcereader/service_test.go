@@ -211,8 +211,8 @@ func TestAnIDThatCannotBeOneIsRefusedAndNotRemembered(t *testing.T) {
 			wantCode(t, err, codes.InvalidArgument)
 		}
 	}
-	if got := r.table.Strangers(); len(got) != 0 {
-		t.Errorf("remembered: %q", got)
+	if got := r.table.Stats().UnknownReads; got != 0 {
+		t.Errorf("%d reads counted of what is no ID", got)
 	}
 	if _, err := read(timeout(t), c, strings.Repeat("x", 253)); err != nil {
 		t.Errorf("the longest ID there is: %v", err)
@@ -245,7 +245,7 @@ func TestRemoveClusterIsAHintThatChangesNoOffer(t *testing.T) {
 }
 
 func TestAnEarlyReadWaitsForTheFirstOffers(t *testing.T) {
-	r := start(t, table.New(table.Options{}))
+	r := start(t, table.New())
 	c := r.client(t)
 	type answer struct {
 		list *wire.PoolResourceList
@@ -270,7 +270,7 @@ func TestAnEarlyReadWaitsForTheFirstOffers(t *testing.T) {
 }
 
 func TestAnEarlyReadWithoutADeadlineWaitsOnlySoLong(t *testing.T) {
-	r := start(t, table.New(table.Options{}), func(o *Options) { o.MaxWait = 50 * time.Millisecond })
+	r := start(t, table.New(), func(o *Options) { o.MaxWait = 50 * time.Millisecond })
 	_, err := read(context.WithoutCancel(t.Context()), r.client(t), "rome")
 	wantCode(t, err, codes.Unavailable)
 	if got := status.Convert(err).Message(); !strings.Contains(got, table.ErrNotReady.Error()) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/onsi/gomega"
+	"google.golang.org/grpc"
 
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
@@ -37,7 +38,7 @@ func TestAStreamTellsWhatChangedAndAReadAfterItSeesTheChange(t *testing.T) {
 
 func TestAStreamThatComesEarlyIsHeldOpenUntilThereAreOffers(t *testing.T) {
 	// Ending it made Liqo subscribe 12,000 times a second.
-	r := start(t, table.New(table.Options{}))
+	r := start(t, table.New())
 	c := r.client(t)
 	stream, err := c.Subscribe(timeout(t), &wire.Empty{})
 	if err != nil {
@@ -140,10 +141,13 @@ func TestAThousandStreamsComeAndGoWhileOffersChange(t *testing.T) {
 	goroutines := runtime.NumGoroutine()
 	const streams = 1000
 	r := start(t, published(nil))
-	conn := r.dial(t)
-	c := wire.NewResourceReaderClient(conn)
+	// One connection holds no more than maxCallsPerConnection.
+	conns := make([]*grpc.ClientConn, 1+streams/maxCallsPerConnection)
+	for i := range conns {
+		conns[i] = r.dial(t)
+	}
 	for _, id := range []string{"rome", "last"} {
-		if _, err := read(timeout(t), c, id); err != nil {
+		if _, err := read(timeout(t), wire.NewResourceReaderClient(conns[0]), id); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -159,7 +163,7 @@ func TestAThousandStreamsComeAndGoWhileOffersChange(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, uint64(n)))
 			ctx, drop := context.WithCancel(ctx)
 			defer drop()
-			stream, err := c.Subscribe(ctx, &wire.Empty{})
+			stream, err := wire.NewResourceReaderClient(conns[n%len(conns)]).Subscribe(ctx, &wire.Empty{})
 			if err != nil {
 				opened <- struct{}{}
 				t.Errorf("Subscribe: %v", err)
@@ -199,6 +203,8 @@ func TestAThousandStreamsComeAndGoWhileOffersChange(t *testing.T) {
 	}
 	g.Eventually(func() int { return r.table.Stats().Subscriptions }, patience).Should(gomega.BeZero(), "subscriptions left over")
 	r.shutdownNow(t)
-	_ = conn.Close()
+	for _, conn := range conns {
+		_ = conn.Close()
+	}
 	g.Eventually(runtime.NumGoroutine, patience).Should(gomega.BeNumerically("<=", goroutines), "goroutines left over")
 }

@@ -237,7 +237,7 @@ func TestTLSFilesThatMakeNoSenseAreRefusedInOneLine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			files := good
 			tc.change(&files)
-			_, err := New(Options{Table: table.New(table.Options{}), Endpoints: []Endpoint{{Address: "127.0.0.1:0"}}, TLS: files})
+			_, err := New(Options{Table: table.New(), Endpoints: []Endpoint{{Address: "127.0.0.1:0"}}, TLS: files})
 			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("error %v, want %q", err, tc.want)
 			}

@@ -27,7 +27,7 @@ func benchTable(b *testing.B) (*Table, []string, [2]*offer.Result) {
 		}
 		results[r] = result(anyone, e)
 	}
-	tab := New(Options{})
+	tab := New()
 	tab.Publish(results[1])
 	for _, id := range ids {
 		if _, err := tab.Lookup(b.Context(), id); err != nil {

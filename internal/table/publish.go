@@ -2,13 +2,14 @@ package table
 
 import (
 	"slices"
+	"strings"
 
 	"proffer.dev/proffer/internal/offer"
 )
 
-// Publish makes the result what readers see, and tells every subscription which consumers that were read are now offered
-// something else. It waits for no reader, and for no subscription. The result and its
-// Anyone must not be nil, and the caller must not change it any more.
+// Publish makes the result what readers see, and tells subscriptions what changed, as the package's documentation says. It
+// waits for no reader, and for no subscription. The result and its Anyone must not be nil, and the caller must not change it
+// any more.
 func (t *Table) Publish(result *offer.Result) {
 	if result == nil || result.Anyone == nil {
 		panic("table: a result without offers was published")
@@ -31,11 +32,18 @@ func (t *Table) Publish(result *offer.Result) {
 	next := &snapshot{result: result, revision: old.revision + 1, places: places}
 	// Store first, then ask for the marks: see the package's documentation.
 	t.snapshot.Store(next)
-	if changed := t.concerned(old, next, d); len(changed) > 0 {
-		slices.Sort(changed)
-		t.notify(changed)
-	}
+	changes := t.concerned(old, next, d)
+	slices.SortFunc(changes, byID)
+	t.notify(changes, !result.Anyone.SameAmounts(old.result.Anyone), next)
 }
+
+// change is a consumer that subscriptions are told of. An unknown one has no mark.
+type change struct {
+	id string
+	*mark
+}
+
+func byID(a, b change) int { return strings.Compare(a.id, b.id) }
 
 // newPlaces returns where each consumer of the result stands, with the mark that it had, or a new one.
 func newPlaces(result *offer.Result, old map[string]place) map[string]place {
@@ -94,75 +102,64 @@ func compare(old, now offer.Entries) diff {
 	return d
 }
 
-// concerned returns the consumers that were read and would now read something else, and keeps the account of who was read.
-func (t *Table) concerned(old, next *snapshot, d diff) []string {
-	var ids []string
+// concerned returns the known consumers of which every subscription is told.
+func (t *Table) concerned(old, next *snapshot, d diff) []change {
+	var changes []change
 	for _, id := range d.changed {
-		if next.places[id].read.Load() {
-			ids = append(ids, id)
-		}
-	}
-	anyone := next.result.Anyone
-	if !anyone.SameAmounts(old.result.Anyone) {
-		for _, id := range t.strangers.Keys() {
-			_, was := old.places[id]
-			_, is := next.places[id]
-			if !was && !is {
-				ids = append(ids, id)
-			}
+		if p := next.places[id]; p.read.Load() {
+			changes = append(changes, change{id, p.mark})
 		}
 	}
 	for _, id := range d.joined {
-		if !t.strangers.Contains(id) {
-			continue
+		// Nobody knows which unknown IDs were read: any may have been this one.
+		if !t.unknownRead.Load() {
+			break
 		}
 		p := next.places[id]
 		p.set()
 		if !next.entry(p).SameAmounts(old.result.Anyone) {
-			ids = append(ids, id)
+			changes = append(changes, change{id, p.mark})
 		}
 	}
 	for _, id := range d.left {
-		p := old.places[id]
-		if !p.read.Load() {
-			continue
-		}
-		t.strangers.Add(id, struct{}{})
-		if !anyone.SameAmounts(old.entry(p)) {
-			ids = append(ids, id)
+		if p := old.places[id]; p.read.Load() {
+			changes = append(changes, change{id, p.mark})
 		}
 	}
-	return ids
+	return changes
 }
 
-// notify tells every subscription of the changes.
-func (t *Table) notify(ids []string) {
+// notify tells every subscription of the changes, and those of callers that have read unknown IDs also of these, if the default
+// offer has changed.
+func (t *Table) notify(changes []change, defaultChanged bool, s *snapshot) {
+	if len(changes) == 0 && !defaultChanged {
+		return
+	}
 	t.subscribing.Lock()
 	defer t.subscribing.Unlock()
-	if len(t.subscriptions) == 0 {
-		return
-	}
-	t.renumber()
-	numbers := make([]uint32, len(ids))
-	for i, id := range ids {
-		numbers[i] = t.names.number(id)
-	}
-	coalesced := 0
-	for s := range t.subscriptions {
-		coalesced += s.push(numbers, t.names.ids)
+	coalesced, told := 0, false
+	for sub := range t.subscriptions {
+		c := sub.caller
+		if defaultChanged && c.newsOf != s.revision {
+			// What all its subscriptions are told.
+			c.newsOf, c.news = s.revision, c.newsOfDefault(s)
+			if len(c.news.names) > 0 {
+				c.news.names = append(c.news.names, changes...)
+				slices.SortFunc(c.news.names, byID)
+			}
+		}
+		all, names := false, changes
+		if defaultChanged {
+			all = c.news.all
+			if len(c.news.names) > 0 {
+				names = c.news.names
+			}
+		}
+		told = told || all || len(names) > 0
+		coalesced += sub.push(names, all)
 	}
 	t.coalesced.Add(uint64(coalesced))
-	t.bell.ring()
-}
-
-// renumber drops the names of consumers that nobody waits for, once there are more than the consumers of this time can account for.
-func (t *Table) renumber() {
-	living := len(t.snapshot.Load().places) + t.strangers.Len()
-	if len(t.names.ids) <= 2*living+t.names.slack {
-		return
-	}
-	t.names = newNames(t.names.slack)
-	for s := range t.subscriptions {
-		s.renumber(&t.names)
+	if told {
+		t.bell.ring()
 	}
 }

@@ -11,35 +11,21 @@ import (
 // ErrClosed is what Next returns once its subscription is closed.
 var ErrClosed = errors.New("the subscription is closed")
 
-// keep is how long a queue may be to be kept for the next time when it runs empty: what one large change needed is given back.
-const keep = 64
+// MaxWaiting is how many consumers wait in a subscription by name. When there are more, the empty ID stands for all of them.
+const MaxWaiting = 128
 
-// Subscription is one subscriber's view of what changes. It holds each consumer at most once.
+// Subscription is one subscriber's view of what changes. It holds each consumer at most once, and no more than MaxWaiting.
 type Subscription struct {
-	table  *Table
+	caller *Caller
 	closed atomic.Bool
 	// callers counts the calls of Next that may wait for the bell.
 	callers atomic.Int32
 
 	mu sync.Mutex
-	// begun says that the empty ID was told.
-	begun bool
-	// queue[head:] are what is waiting, by first change: numbers of the IDs in names. A queue of more than keep is also a set, since
-	// to look through it would take too long; nil otherwise, so that one that waits needs no memory for that.
-	queue   []uint32
-	head    int
-	waiting bitset
-	names   []string
-}
-
-// Subscribe opens a subscription. The first that it tells is the empty ID, which stands for all consumers: whatever changed before is
-// covered by it, whatever changes from now on is told by name. The caller must close it.
-func (t *Table) Subscribe() *Subscription {
-	s := &Subscription{table: t}
-	t.subscribing.Lock()
-	defer t.subscribing.Unlock()
-	t.subscriptions[s] = struct{}{}
-	return s
+	// all says that the empty ID is waiting, which stands for all consumers.
+	all bool
+	// queue are the consumers that are waiting, by first change; none while all is set.
+	queue []string
 }
 
 // CloseSubscriptions closes all subscriptions that are open. One that is opened after that is not closed.
@@ -49,32 +35,39 @@ func (t *Table) CloseSubscriptions() {
 	t.subscriptions = map[*Subscription]struct{}{}
 	t.subscribing.Unlock()
 	for s := range open {
-		s.closed.Store(true)
+		if !s.closed.Swap(true) {
+			s.caller.subscriptions.Add(-1)
+		}
 	}
 	t.bell.ring()
 }
 
 // Close ends the subscription. It may be called more than once.
 func (s *Subscription) Close() {
-	s.table.subscribing.Lock()
-	delete(s.table.subscriptions, s)
-	s.table.subscribing.Unlock()
-	s.closed.Store(true)
+	t := s.caller.table
+	t.subscribing.Lock()
+	delete(t.subscriptions, s)
+	t.subscribing.Unlock()
+	if s.closed.Swap(true) {
+		return
+	}
+	s.caller.subscriptions.Add(-1)
 	// It wakes all other subscriptions too; whoever has nobody waiting, as a stream that ends, spares them that.
 	if s.callers.Load() > 0 {
-		s.table.bell.ring()
+		t.bell.ring()
 	}
 }
 
-// Next returns the ID of the next consumer whose offer changed, and waits for one until ctx ends or the subscription is closed; its error
-// is then the cause of ctx, or ErrClosed. A consumer that changes several times before it is returned is returned once, in the place of
-// its first change; one that changes after that is returned again.
+// Next returns the ID of the next consumer whose offer changed, and waits for one until ctx ends or the subscription is closed;
+// its error is then the cause of ctx, or ErrClosed. A consumer that changes several times before it is returned is returned
+// once, in the place of its first change; one that changes after that is returned again. The empty ID stands for all consumers.
 func (s *Subscription) Next(ctx context.Context) (string, error) {
 	s.callers.Add(1)
 	defer s.callers.Add(-1)
+	t := s.caller.table
 	for {
 		// First the bell, then the look at what there is: what comes after the look rings it.
-		bell := s.table.bell.next()
+		bell := t.bell.next()
 		if s.closed.Load() {
 			return "", ErrClosed
 		}
@@ -82,7 +75,7 @@ func (s *Subscription) Next(ctx context.Context) (string, error) {
 			return "", context.Cause(ctx)
 		}
 		if id, ok := s.pop(); ok {
-			s.table.sent.Add(1)
+			t.sent.Add(1)
 			return id, nil
 		}
 		// Each case takes memory for as long as a stream waits, which is nearly always.
@@ -93,94 +86,44 @@ func (s *Subscription) Next(ctx context.Context) (string, error) {
 	}
 }
 
-// push adds what is not waiting yet, and returns how many were. The numbers are those of names.
-func (s *Subscription) push(numbers []uint32, names []string) (coalesced int) {
+// push adds what is not waiting yet, or the empty ID in place of everything, and returns how many changes needed no
+// notification of their own.
+func (s *Subscription) push(changes []change, all bool) (coalesced int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.head > len(s.queue)/2 {
-		// The room of what was taken serves again, so that a queue that never runs empty does not grow for ever.
-		n := copy(s.queue, s.queue[s.head:])
-		s.queue, s.head = s.queue[:n], 0
+	if all || s.all || len(changes) > MaxWaiting {
+		s.all, s.queue = true, nil
+		return len(changes)
 	}
-	if len(s.queue) == 0 {
-		s.queue = slices.Grow(s.queue, len(numbers))
-	}
-	s.names = names
-	if s.waiting != nil {
-		s.waiting.grow(len(names))
-	}
-	for _, i := range numbers {
-		if !s.add(i) {
+	for _, c := range changes {
+		switch {
+		case !s.caller.wants(c.mark):
+		case s.all || slices.Contains(s.queue, c.id):
 			coalesced++
+		case len(s.queue) == MaxWaiting:
+			coalesced++
+			s.all, s.queue = true, nil
+		default:
+			s.queue = append(s.queue, c.id)
 		}
 	}
 	return coalesced
 }
 
-// add puts a number at the end of the queue, and reports whether it was not there.
-func (s *Subscription) add(i uint32) bool {
-	if s.waiting == nil {
-		if slices.Contains(s.queue[s.head:], i) {
-			return false
-		}
-		s.queue = append(s.queue, i)
-		if len(s.queue)-s.head > keep {
-			s.gather()
-		}
-		return true
-	}
-	if !s.waiting.add(i) {
-		return false
-	}
-	s.queue = append(s.queue, i)
-	return true
-}
-
-// gather makes the set of what is waiting.
-func (s *Subscription) gather() {
-	s.waiting.grow(len(s.names))
-	for _, i := range s.queue[s.head:] {
-		s.waiting.add(i)
-	}
-}
-
-// renumber replaces the numbers of what is waiting.
-func (s *Subscription) renumber(n *names) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.queue, s.head = s.queue[s.head:], 0
-	for q, i := range s.queue {
-		s.queue[q] = n.number(s.names[i])
-	}
-	s.names = n.ids
-	if s.waiting != nil {
-		s.waiting = nil
-		s.gather()
-	}
-}
-
 func (s *Subscription) pop() (id string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case !s.begun:
-		s.begun = true
-	case s.head == len(s.queue):
+	if s.all {
+		s.all = false
+		return "", true
+	}
+	if len(s.queue) == 0 {
 		return "", false
-	default:
-		i := s.queue[s.head]
-		s.head++
-		if s.waiting != nil {
-			s.waiting.remove(i)
-		}
-		id = s.names[i]
 	}
-	if s.head < len(s.queue) {
-		return id, true
-	}
-	s.queue, s.head = s.queue[:0], 0
-	if cap(s.queue) > keep {
-		s.queue, s.waiting = nil, nil
+	id = s.queue[0]
+	s.queue[0] = ""
+	if s.queue = s.queue[1:]; len(s.queue) == 0 {
+		s.queue = nil // its room is given back
 	}
 	return id, true
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -25,7 +24,7 @@ func shuffle(tab *Table, ids ...string) {
 // readTable returns a table whose consumers have all been read.
 func readTable(t *testing.T, ids ...string) *Table {
 	t.Helper()
-	tab := New(Options{})
+	tab := New()
 	tab.Publish(result(newEntry(), nil))
 	shuffle(tab, ids...)
 	for _, id := range ids {
@@ -36,7 +35,7 @@ func readTable(t *testing.T, ids ...string) *Table {
 
 func TestASubscriptionStartsWithAllConsumers(t *testing.T) {
 	for _, ready := range []bool{false, true} {
-		tab := New(Options{})
+		tab := New()
 		if ready {
 			tab.Publish(result(newEntry(), nil))
 		}
@@ -50,10 +49,11 @@ func TestASubscriptionStartsWithAllConsumers(t *testing.T) {
 func TestASubscriptionNamesEachOnceInTheOrderOfItsFirstChange(t *testing.T) {
 	tab := readTable(t, "a", "b", "c")
 	s := subscribe(t, tab)
+	drain(s)
 	for _, id := range []string{"c", "a", "c", "c", "b", "a"} {
 		shuffle(tab, id)
 	}
-	if diff := cmp.Diff([]string{"", "c", "a", "b"}, drain(s)); diff != "" {
+	if diff := cmp.Diff([]string{"c", "a", "b"}, drain(s)); diff != "" {
 		t.Errorf("notified (-want +got):\n%s", diff)
 	}
 	shuffle(tab, "a")
@@ -68,13 +68,13 @@ func TestASubscriptionNamesEachOnceInTheOrderOfItsFirstChange(t *testing.T) {
 func TestNextCountsWhatItReturns(t *testing.T) {
 	tab := readTable(t, "a")
 	s, other := subscribe(t, tab), subscribe(t, tab)
-	shuffle(tab, "a")
 	for _, s := range []*Subscription{s, s, other} {
 		if _, err := s.Next(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		shuffle(tab, "a")
 	}
-	if diff := cmp.Diff(Stats{Subscriptions: 2, Sent: 3}, tab.Stats()); diff != "" {
+	if diff := cmp.Diff(Stats{Subscriptions: 2, Sent: 3, Coalesced: 3}, tab.Stats()); diff != "" {
 		t.Errorf("stats (-want +got):\n%s", diff)
 	}
 	s.Close()
@@ -101,6 +101,7 @@ func TestPublishingIsNeverBlockedByASubscriberThatDoesNotRead(t *testing.T) {
 	}
 	tab := readTable(t, ids...)
 	stuck, other := subscribe(t, tab), subscribe(t, tab)
+	drain(stuck)
 	for range 1000 {
 		shuffle(tab, ids...)
 		drain(other)
@@ -124,43 +125,40 @@ func TestAQueueThatNeverRunsEmptyStaysSmall(t *testing.T) {
 	}
 }
 
-func TestNamesOfConsumersThatAreGoneAreGivenBack(t *testing.T) {
-	tab := New(Options{MaxStrangers: 1})
-	tab.names.slack = 10
-	nobody := newEntry()
-	tab.Publish(result(nobody, nil))
-	s := subscribe(t, tab)
-	drain(s)
-	for i := range 1000 {
-		id := fmt.Sprint("passer-by-", i)
-		lookup(t, tab, id)
-		tab.Publish(result(nobody, entries{id: newEntry()}))
-		if told := drain(s); !slices.Contains(told, id) {
-			t.Fatalf("told %q, and not %q", told, id)
-		}
-	}
-	if got := len(tab.names.ids); got > 20 {
-		t.Errorf("%d names are kept for 1 consumer", got)
-	}
-}
-
-func TestALargeQueueIsGivenBackWhenItRunsEmpty(t *testing.T) {
-	ids := make([]string, 10*keep)
+func TestBeyondAFewAllConsumersStandForTheNames(t *testing.T) {
+	ids := make([]string, MaxWaiting+1)
 	for i := range ids {
-		ids[i] = fmt.Sprint(i)
+		ids[i] = fmt.Sprintf("consumer-%03d", i)
 	}
 	tab := readTable(t, ids...)
-	s := subscribe(t, tab)
+	atOnce, oneByOne := subscribe(t, tab), subscribe(t, tab)
+	drain(atOnce)
+	drain(oneByOne)
 	shuffle(tab, ids...)
-	if got := len(drain(s)); got != len(ids)+1 {
-		t.Fatalf("notified %d times, want %d", got, len(ids)+1)
+	if diff := cmp.Diff([]string{""}, drain(atOnce)); diff != "" {
+		t.Errorf("all change at once: notified (-want +got):\n%s", diff)
 	}
-	if cap(s.queue) > keep || cap(s.waiting) > 0 {
-		t.Errorf("the queue still has room for %d, and the set for %d", cap(s.queue), 64*cap(s.waiting))
+	drain(oneByOne)
+	for _, id := range ids[:MaxWaiting] {
+		shuffle(tab, id)
 	}
-	shuffle(tab, "0")
-	if diff := cmp.Diff([]string{"0"}, drain(s)); diff != "" {
-		t.Errorf("notified after that (-want +got):\n%s", diff)
+	if diff := cmp.Diff(ids[:MaxWaiting], drain(atOnce)); diff != "" {
+		t.Errorf("as many as there is room for: notified (-want +got):\n%s", diff)
+	}
+	for range 3 {
+		for _, id := range ids {
+			shuffle(tab, id)
+		}
+	}
+	if got := cap(oneByOne.queue); got > 0 {
+		t.Errorf("room for %d names is kept while all consumers are told of", got)
+	}
+	if diff := cmp.Diff([]string{""}, drain(oneByOne)); diff != "" {
+		t.Errorf("one more than there is room for: notified (-want +got):\n%s", diff)
+	}
+	shuffle(tab, "consumer-000")
+	if diff := cmp.Diff([]string{"consumer-000"}, drain(oneByOne)); diff != "" {
+		t.Errorf("after that: notified (-want +got):\n%s", diff)
 	}
 }
 
@@ -210,30 +208,6 @@ func TestNextServesSeveralCallers(t *testing.T) {
 	})
 }
 
-func TestASubscriptionThatWaitsForAFewNeedsNoSetOfAll(t *testing.T) {
-	ids := make([]string, 10*keep)
-	for i := range ids {
-		ids[i] = fmt.Sprint(i)
-	}
-	tab := readTable(t, ids...)
-	shuffle(tab, ids...) // all have numbers
-	s := subscribe(t, tab)
-	drain(s)
-	for range 2 {
-		shuffle(tab, ids[:keep]...)
-	}
-	if s.waiting != nil || len(s.queue) != keep {
-		t.Errorf("%d are waiting, want %d, with a set: %v", len(s.queue), keep, s.waiting != nil)
-	}
-	// One more, and it pays to have one.
-	for range 2 {
-		shuffle(tab, ids[keep-1], ids[keep])
-	}
-	if s.waiting == nil || len(s.queue) != keep+1 {
-		t.Errorf("%d are waiting, want %d, with a set: %v", len(s.queue), keep+1, s.waiting != nil)
-	}
-}
-
 func TestClosingEndsAllCallersOfNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tab := readTable(t, "a")
@@ -278,7 +252,7 @@ func TestNextEndsWithItsContextOrItsSubscription(t *testing.T) {
 		for _, waiting := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, waiting=%v", tc.name, waiting), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					tab := New(Options{})
+					tab := New()
 					s := subscribe(t, tab)
 					ctx, cancel := context.WithCancelCause(t.Context())
 					defer cancel(nil)

@@ -3,6 +3,7 @@ package table
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -58,24 +59,28 @@ func TestPublishNotifiesWhoWasReadAndChanged(t *testing.T) {
 		{"read, and nothing changed", result(nobody, entries{"rome": a}), []string{"rome", "oslo"}, result(nobody, entries{"rome": a}), nil},
 		{"only who changed", result(nobody, entries{"rome": a, "oslo": b}), []string{"rome", "oslo"}, result(nobody, entries{"rome": a, "oslo": c}), []string{"oslo"}},
 		{"only who was read", result(nobody, entries{"rome": a, "oslo": b}), []string{"rome"}, result(nobody, entries{"rome": b, "oslo": c}), []string{"rome"}},
-		{"what anyone gets concerns strangers", result(nobody, entries{"rome": a}), []string{"rome", "bari"}, result(other, entries{"rome": a}), []string{"bari"}},
-		{"a stranger becomes known with another offer", result(nobody, nil), []string{"bari"}, result(nobody, entries{"bari": a}), []string{"bari"}},
-		{"a stranger becomes known with the offer it read", result(nobody, nil), []string{"bari"}, result(other, entries{"bari": nobody}), nil},
+		{"the default offer concerns whoever read an unknown ID", result(nobody, entries{"rome": a}), []string{"rome", "bari"}, result(other, entries{"rome": a}), []string{"bari"}},
+		{"the default offer does not concern who read none", result(nobody, entries{"rome": a}), []string{"rome"}, result(other, entries{"rome": a}), nil},
+		{"an unknown ID becomes known with another offer", result(nobody, nil), []string{"bari"}, result(nobody, entries{"bari": a}), []string{"bari"}},
+		{"an unknown ID becomes known with the offer it read", result(nobody, nil), []string{"bari"}, result(nobody, entries{"bari": nobody}), nil},
 		{"nobody asked for the one that joins", result(nobody, nil), nil, result(nobody, entries{"bari": a}), nil},
 		{"one that leaves gets what anyone gets", result(nobody, entries{"rome": a}), []string{"rome"}, result(nobody, nil), []string{"rome"}},
-		{"one that leaves got what anyone gets", result(nobody, entries{"rome": a}), []string{"rome"}, result(a, nil), nil},
+		{"one that leaves is told though it reads the same, since it is unknown from now on", result(nobody, entries{"rome": a}), []string{"rome"}, result(a, nil), []string{"rome"}},
 		{"nobody asked for the one that leaves", result(nobody, entries{"rome": a}), nil, result(nobody, nil), nil},
 		{"the empty ID is not a consumer", result(nobody, nil), []string{""}, result(other, nil), nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			tab := New(Options{})
+			tab := New()
 			tab.Publish(tc.before)
 			for _, id := range tc.read {
 				lookup(t, tab, id)
 			}
 			s := subscribe(t, tab)
+			if diff := cmp.Diff([]string{""}, drain(s)); diff != "" {
+				t.Errorf("at first (-want +got):\n%s", diff)
+			}
 			tab.Publish(tc.after)
-			if diff := cmp.Diff(append([]string{""}, tc.want...), drain(s)); diff != "" {
+			if diff := cmp.Diff(tc.want, drain(s)); diff != "" {
 				t.Errorf("notified (-want +got):\n%s", diff)
 			}
 			for _, id := range tc.read {
@@ -91,104 +96,166 @@ func TestPublishNotifiesWhoWasReadAndChanged(t *testing.T) {
 	}
 }
 
-func TestWhoWasReadStaysReadOnItsWayInAndOut(t *testing.T) {
+func TestWhoWasReadIsToldOfOnItsWayInAndOut(t *testing.T) {
 	nobody := newEntry()
-	tab := New(Options{})
+	tab := New()
 	tab.Publish(result(nobody, nil))
 	lookup(t, tab, "rome")
 	s := subscribe(t, tab)
 	drain(s)
-	for i, r := range []*offer.Result{
-		result(nobody, entries{"rome": newEntry()}),
-		result(nobody, entries{"rome": newEntry()}),
-		result(nobody, nil),
-		result(newEntry(), nil),
-		result(nobody, entries{"rome": newEntry()}),
+	for i, p := range []struct {
+		*offer.Result
+		told string
+	}{
+		{result(nobody, entries{"rome": newEntry()}), "rome"},
+		{result(nobody, entries{"rome": newEntry()}), "rome"},
+		{result(nobody, nil), "rome"},
+		{result(newEntry(), nil), "rome"},
+		{result(nobody, entries{"rome": newEntry()}), "rome"},
 	} {
-		tab.Publish(r)
-		if diff := cmp.Diff([]string{"rome"}, drain(s)); diff != "" {
-			t.Errorf("publication %d notified (-want +got):\n%s", i, diff)
+		tab.Publish(p.Result)
+		if got := drain(s); !slices.Contains(got, p.told) {
+			t.Errorf("publication %d notified %q, want %q", i, got, p.told)
 		}
+		lookup(t, tab, "rome")
 	}
 }
 
-func TestForgetEndsNotificationsUntilTheNextRead(t *testing.T) {
-	for _, known := range []bool{true, false} {
-		tab := New(Options{})
-		publish := func() {
-			e := entries{}
-			if known {
-				e["rome"] = newEntry()
-			}
-			tab.Publish(result(newEntry(), e))
+func TestForgetEndsTheCallersOwnNotificationsUntilAnybodyReads(t *testing.T) {
+	tab := New()
+	publish := func() { tab.Publish(result(newEntry(), entries{"rome": newEntry(), "oslo": newEntry()})) }
+	publish()
+	forgetful, other := tab.NewCaller(), tab.NewCaller()
+	read := func(c *Caller, id string) {
+		if _, err := c.Lookup(t.Context(), id); err != nil {
+			t.Fatal(err)
 		}
+	}
+	read(forgetful, "rome")
+	own, others := forgetful.Subscribe(), other.Subscribe()
+	defer own.Close()
+	defer others.Close()
+	drain(own)
+	drain(others)
+	told := func(what string, ofOwn, ofOthers []string) {
+		t.Helper()
 		publish()
-		before := lookup(t, tab, "rome")
-		s := subscribe(t, tab)
-		drain(s)
+		if diff := cmp.Diff([][]string{ofOwn, ofOthers}, [][]string{drain(own), drain(others)}); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+	rome := []string{"rome"}
+	told("read", rome, rome)
+	for _, id := range []string{"rome", "", "nobody-knows"} {
+		forgetful.Forget(id)
+	}
+	told("forgotten by one", nil, rome)
+	other.Forget("rome")
+	told("forgotten by both", nil, nil)
+	read(other, "rome")
+	told("read by the other", rome, rome)
+	forgetful.Forget("rome")
+	told("forgotten again", nil, rome)
+	read(forgetful, "rome")
+	told("read again", rome, rome)
 
-		for _, id := range []string{"rome", "", "nobody-knows"} {
-			tab.Forget(id)
+	// An unknown ID is told of to the one that read it.
+	read(forgetful, "bergen")
+	told("an unknown one read", []string{"bergen", "rome"}, rome)
+	other.Forget("bergen")
+	told("which another forgets", []string{"bergen", "rome"}, rome)
+	forgetful.Forget("bergen")
+	told("and then the one that read it", rome, rome)
+}
+
+func TestACallerForgetsOnlySoMany(t *testing.T) {
+	e := entries{}
+	for i := range 2 * MaxForgotten {
+		e[fmt.Sprint(i)] = newEntry()
+	}
+	tab := New()
+	tab.Publish(result(newEntry(), e))
+	c := tab.NewCaller()
+	for range 2 {
+		for id := range e {
+			if _, err := c.Lookup(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+			c.Forget(id)
 		}
-		publish()
-		if got := drain(s); got != nil {
-			t.Errorf("known=%v: forgotten, and notified: %q", known, got)
+	}
+	if got := len(*c.forgotten.Load()); got != MaxForgotten {
+		t.Errorf("%d are forgotten, want %d", got, MaxForgotten)
+	}
+}
+
+func TestAnUnknownIDConcernsTheCallerThatReadItAlone(t *testing.T) {
+	tab := New()
+	tab.Publish(result(newEntry(), entries{"rome": newEntry()}))
+	stranger, liqo := tab.NewCaller(), tab.NewCaller()
+	for i := range 5000 {
+		if _, err := stranger.Lookup(t.Context(), fmt.Sprint("made-up-", i)); err != nil {
+			t.Fatal(err)
 		}
-		if lookup(t, tab, "rome") == before {
-			t.Errorf("known=%v: Forget keeps the old offer", known)
+	}
+	if _, err := liqo.Lookup(t.Context(), "rome"); err != nil {
+		t.Fatal(err)
+	}
+	own, others := stranger.Subscribe(), liqo.Subscribe()
+	defer own.Close()
+	defer others.Close()
+	drain(own)
+	drain(others)
+	for i := range 3 {
+		tab.Publish(result(newEntry(), entries{"rome": tab.Current().Entries.Of("rome")}))
+		// Once: who does not read again does not care.
+		want := []string{""}
+		if i > 0 {
+			want = nil
 		}
-		publish()
-		if diff := cmp.Diff([]string{"rome"}, drain(s)); diff != "" {
-			t.Errorf("known=%v: read again, notified (-want +got):\n%s", known, diff)
+		if diff := cmp.Diff([][]string{want, nil}, [][]string{drain(own), drain(others)}); diff != "" {
+			t.Errorf("change %d of the default offer: (-want +got):\n%s", i, diff)
+		}
+	}
+	if _, err := stranger.Lookup(t.Context(), "made-up-again"); err != nil {
+		t.Fatal(err)
+	}
+	tab.Publish(result(newEntry(), entries{"rome": newEntry()}))
+	if diff := cmp.Diff([][]string{{"made-up-again", "rome"}, {"rome"}}, [][]string{drain(own), drain(others)}); diff != "" {
+		t.Errorf("after another read (-want +got):\n%s", diff)
+	}
+	if got := tab.Stats().UnknownReads; got != 5001 {
+		t.Errorf("%d reads of unknown IDs counted, want 5001", got)
+	}
+	if got := tab.Current().Entries.Len(); got != 1 {
+		t.Errorf("%d consumers, want rome alone", got)
+	}
+}
+
+func TestAllStreamsOfACallerAreToldOfTheDefaultOffer(t *testing.T) {
+	tab := New()
+	tab.Publish(result(newEntry(), nil))
+	lookup(t, tab, "unknown")
+	one, other := subscribe(t, tab), subscribe(t, tab)
+	drain(one)
+	drain(other)
+	tab.Publish(result(newEntry(), nil))
+	for _, s := range []*Subscription{one, other} {
+		if diff := cmp.Diff([]string{"unknown"}, drain(s)); diff != "" {
+			t.Errorf("notified (-want +got):\n%s", diff)
 		}
 	}
 }
 
 func TestForgetBeforeAnythingIsPublishedIsHarmless(*testing.T) {
-	tab := New(Options{})
-	tab.Forget("rome")
-	tab.Forget("")
-}
-
-func TestStrangersAreRememberedUpToTheBound(t *testing.T) {
-	calls := 0
-	tab := New(Options{MaxStrangers: 2, OnStranger: func() { calls++ }})
-	tab.Publish(result(newEntry(), entries{"rome": newEntry()}))
-	for _, id := range []string{"rome", "a", "b", "a", "c", "", "a"} {
-		lookup(t, tab, id)
-	}
-	if diff := cmp.Diff([]string{"c", "a"}, tab.Strangers()); diff != "" {
-		t.Errorf("strangers (-want +got):\n%s", diff)
-	}
-	if calls != 3 {
-		t.Errorf("OnStranger was called %d times, want once for each of a, b and c", calls)
-	}
-	lookup(t, tab, "b")
-	if calls != 4 {
-		t.Error("OnStranger was not called for a stranger that had been forgotten")
-	}
-}
-
-func TestAStrangerThatBecomesKnownStaysAmongTheStrangers(t *testing.T) {
-	// Who evaluates strangers as consumers would otherwise find and lose each of them in turn.
-	tab := New(Options{})
-	tab.Publish(result(newEntry(), nil))
-	lookup(t, tab, "rome")
-	for range 3 {
-		e := entries{}
-		for _, id := range tab.Strangers() {
-			e[id] = newEntry()
-		}
-		tab.Publish(result(newEntry(), e))
-		if tab.Current().Entries.Of("rome") == nil {
-			t.Fatal("the stranger was lost")
-		}
-	}
+	c := New().NewCaller()
+	c.Forget("rome")
+	c.Forget("")
 }
 
 func TestLookupWaitsForTheFirstSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tab := New(Options{})
+		tab := New()
 		e := newEntry()
 		got := make(chan *offer.Entry)
 		go func() {
@@ -218,7 +285,7 @@ func TestLookupBeforeTheFirstSnapshotEndsWithItsContext(t *testing.T) {
 	cause := errors.New("the caller went home")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
-	tab := New(Options{})
+	tab := New()
 	e, err := tab.Lookup(ctx, "rome")
 	if e != nil || !errors.Is(err, ErrNotReady) || !errors.Is(err, cause) {
 		t.Errorf("Lookup = %v, %v; want ErrNotReady and the cause", e, err)
@@ -230,7 +297,7 @@ func TestLookupBeforeTheFirstSnapshotEndsWithItsContext(t *testing.T) {
 }
 
 func TestRevisionCountsPublications(t *testing.T) {
-	tab := New(Options{})
+	tab := New()
 	if tab.Revision() != 0 || tab.Current() != nil {
 		t.Error("there is a revision or a result before the first publication")
 	}
@@ -254,13 +321,13 @@ func TestPublishWithoutOffersIsAProgrammingError(t *testing.T) {
 					t.Errorf("Publish(%v) did not panic", r)
 				}
 			}()
-			New(Options{}).Publish(r)
+			New().Publish(r)
 		}()
 	}
 }
 
 func TestMarksAreKeptOnlyForConsumersInTheSnapshot(t *testing.T) {
-	tab := New(Options{MaxStrangers: 1})
+	tab := New()
 	e := entries{}
 	for _, id := range []string{"a", "b", "c", "d"} {
 		e[id] = newEntry()
@@ -273,15 +340,12 @@ func TestMarksAreKeptOnlyForConsumersInTheSnapshot(t *testing.T) {
 	if got := len(tab.snapshot.Load().places); got != 1 {
 		t.Errorf("%d marks for 1 consumer", got)
 	}
-	if got := tab.Strangers(); len(got) != 1 || slices.Contains(got, "a") {
-		t.Errorf("strangers %q, want one of b, c and d", got)
-	}
 }
 
 func TestLookupAllocatesNothing(t *testing.T) {
-	tab := New(Options{})
+	tab := New()
 	tab.Publish(result(newEntry(), entries{"rome": newEntry()}))
-	for _, id := range []string{"rome", "a stranger already met", ""} {
+	for _, id := range []string{"rome", "an unknown ID", ""} {
 		lookup(t, tab, id)
 		if n := testing.AllocsPerRun(100, func() { _, _ = tab.Lookup(t.Context(), id) }); n != 0 {
 			t.Errorf("Lookup(%q) allocates %v times", id, n)
@@ -290,11 +354,11 @@ func TestLookupAllocatesNothing(t *testing.T) {
 }
 
 func TestAnEntryThatReadsTheSameIsNoChange(t *testing.T) {
-	tab := New(Options{})
+	tab := New()
 	e := newEntry()
 	tab.Publish(result(newEntry(), entries{"rome": e}))
 	lookup(t, tab, "rome")
-	lookup(t, tab, "stranger")
+	lookup(t, tab, "unknown")
 	sub := tab.Subscribe()
 	defer sub.Close()
 	again := &offer.Entry{Offers: []*offer.Offer{{Amounts: slices.Clone(e.Offers[0].Amounts), Policy: "another"}}}

@@ -138,7 +138,7 @@ func newOffers(consumers int) *offer.Result {
 }
 
 func startOurs(offers *offer.Result) (address string, stop func() error, err error) {
-	published := table.New(table.Options{})
+	published := table.New()
 	published.Publish(offers)
 	server, err := resourcereader.New(resourcereader.Options{
 		Table:      published,

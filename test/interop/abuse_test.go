@@ -34,7 +34,8 @@ func TestWhatIsNotTheProtocolIsRefusedAndNothingElseHappens(t *testing.T) {
 		{"a read of an empty ID", readMethod, identity(""), codes.InvalidArgument},
 		{"an ID that is not UTF-8", readMethod, identity("ro\xffme"), codes.InvalidArgument},
 		{"an ID with a line break", readMethod, identity("ro\nme"), codes.InvalidArgument},
-		{"an ID of 60,000 bytes", readMethod, identity(strings.Repeat("r", 60_000)), codes.InvalidArgument},
+		{"an ID of 254 bytes", readMethod, identity(strings.Repeat("r", 254)), codes.InvalidArgument},
+		{"an ID of 60,000 bytes", readMethod, identity(strings.Repeat("r", 60_000)), codes.ResourceExhausted},
 		{"an ID of 8 MiB", readMethod, identity(strings.Repeat("r", 8<<20)), codes.ResourceExhausted},
 		{"the removal of an ID of 8 MiB", removeMethod, identity(strings.Repeat("r", 8<<20)), codes.ResourceExhausted},
 		{"a message that breaks off", readMethod, identity("rome")[:3], codes.InvalidArgument},
@@ -73,10 +74,71 @@ func TestWhatIsNotTheProtocolIsRefusedAndNothingElseHappens(t *testing.T) {
 	})
 	c.offered(t, "rome", want)
 	edit(t, fixed("standard", "gold", `cpu: "3", memory: 2G, pods: "10"`))
-	// Not a word of what was asked about above but rome and the strangers that random bytes happened to name.
+	// Not a word of what was asked about above but rome: what one connection asks is no concern of another.
 	c.follow(t, "rome", offers{"gold": {"cpu": "3", "memory": "2G", "pods": "10"}})
 	if !operator.alive() {
 		t.Error("the operator ended")
+	}
+}
+
+func TestWhatOneCallerReadsAndRemovesIsNoConcernOfAnother(t *testing.T) {
+	gold := func(cpu string) string { return fixed("standard", "gold", `cpu: "`+cpu+`", memory: 2G, pods: "10"`) }
+	silver := policy("silver", `{class: silver, consumers: {clusterIDs: [bergen]}, offer: {fixed: {cpu: "1", memory: 1G, pods: "5"}}}`)
+	rome := policy("rome", `{class: bronze, consumers: {clusterIDs: [rome]}, offer: {fixed: {cpu: "1", memory: 1G, pods: "5"}}}`)
+	for _, p := range []string{gold("2"), silver, rome} {
+		apply(t, p)
+	}
+	operator, token := readyOperator(t), scraper(t)
+	c := subscribe(t, operator.grpc)
+	amounts := func(cpu string) map[string]string { return map[string]string{"cpu": cpu, "memory": "2G", "pods": "10"} }
+	small, zeros := map[string]string{"cpu": "1", "memory": "1G", "pods": "5"}, map[string]string{"cpu": "0", "memory": "0", "pods": "0"}
+	c.offered(t, "rome", offers{"gold": amounts("2"), "bronze": small})
+	c.offered(t, "bergen", offers{"gold": amounts("2"), "silver": small})
+	// From now on nothing makes bergen known but what it was offered.
+	remove(t, silver)
+	c.expect(t, "bergen")
+	c.offered(t, "bergen", offers{"gold": amounts("2"), "silver": zeros})
+
+	w := dial(t, operator.grpc)
+	own, err := w.subscribe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, err := next(own); id != "" || err != nil {
+		t.Fatalf("the first notification is of %q, %v", id, err)
+	}
+	for i := range 2200 {
+		if _, err := w.call(t.Context(), readMethod, identity(fmt.Sprintf("made-up-%d", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{"rome", "bergen", ""} {
+		if _, err := w.call(t.Context(), removeMethod, identity(id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit(t, gold("3"))
+	// Liqo is told as if the other were not there.
+	c.expect(t, "bergen", "rome")
+	c.offered(t, "rome", offers{"gold": amounts("3"), "bronze": small})
+	c.offered(t, "bergen", offers{"gold": amounts("3"), "silver": zeros})
+	if id, err := next(own); id != "" || err != nil {
+		t.Errorf("the other caller is told of %q, %v; want the empty ID for all that it has read", id, err)
+	}
+	// No trace of them is left.
+	await(t, "the status is written", func() error { return statusHas("standard", "rome") })
+	status := kubectl(t, "", "get", "resourcepolicy", "standard", "-o", "yaml")
+	metrics, err := get(t.Context(), selfSigned, "https://"+operator.metrics+"/metrics", token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, text := range map[string]string{"status": status, "metrics": metrics, "log": operator.output.String()} {
+		if strings.Contains(text, "made-up") {
+			t.Errorf("the %s names an ID that was made up", what)
+		}
+	}
+	if n, err := operator.metric(t, token, "proffer_unknown_reads_total"); err != nil || n < 2200 {
+		t.Errorf("%v reads of unknown IDs are counted, %v", n, err)
 	}
 }
 

@@ -1,0 +1,463 @@
+package resourcereader
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+	"google.golang.org/grpc/codes"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
+	wire "proffer.dev/proffer/proto/resourcereader"
+)
+
+// stranger is a client that speaks HTTP/2 by hand, and never opens a window.
+type stranger struct {
+	net.Conn
+	t       *testing.T
+	framer  *http2.Framer
+	writing sync.Mutex
+	streams uint32
+	// ended is closed when the server has ended the connection.
+	ended chan struct{}
+}
+
+// stranger connects. The server may send so many bytes on each stream, and 64 KiB in all.
+func (r *running) stranger(t *testing.T, window uint32) *stranger {
+	t.Helper()
+	conn, err := net.Dial("tcp", r.Addresses()[0].String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stranger{Conn: conn, t: t, framer: http2.NewFramer(conn, conn), ended: make(chan struct{})}
+	s.framer.SetReuseFrames()
+	t.Cleanup(func() { _ = conn.Close(); <-s.ended })
+	// The server may have closed the connection by now, so no error is one of the test.
+	_, _ = conn.Write([]byte(http2.ClientPreface))
+	_ = s.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: window})
+	go s.follow()
+	return s
+}
+
+// follow reads what comes, and answers what has to be answered.
+func (s *stranger) follow() {
+	defer close(s.ended)
+	for {
+		frame, err := s.framer.ReadFrame()
+		if err != nil {
+			return
+		}
+		s.writing.Lock()
+		switch f := frame.(type) {
+		case *http2.SettingsFrame:
+			if !f.IsAck() {
+				_ = s.framer.WriteSettingsAck()
+			}
+		case *http2.PingFrame:
+			if !f.IsAck() {
+				_ = s.framer.WritePing(true, f.Data)
+			}
+		}
+		s.writing.Unlock()
+	}
+}
+
+// subscribe opens so many streams.
+func (s *stranger) subscribe(n int) {
+	var block bytes.Buffer
+	headers := hpack.NewEncoder(&block)
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	for range n {
+		block.Reset()
+		for _, h := range [][2]string{
+			{":method", "POST"}, {":scheme", "http"}, {":path", wire.ResourceReader_Subscribe_FullMethodName}, {":authority", "x"},
+			{"content-type", "application/grpc"}, {"te", "trailers"},
+		} {
+			if err := headers.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]}); err != nil {
+				s.t.Error(err)
+			}
+		}
+		id := 2*s.streams + 1
+		s.streams++
+		_ = s.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block.Bytes(), EndHeaders: true})
+		_ = s.framer.WriteData(id, true, make([]byte, 5))
+	}
+}
+
+// heap is how many bytes are in use, in MiB.
+func heap() float64 {
+	runtime.GC()
+	runtime.GC() // what a finalizer or a pool held
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapInuse+m.StackInuse) / (1 << 20)
+}
+
+// liqo is a client that does what Liqo does: it has read rome and has a stream, on one connection.
+type liqo struct {
+	wire.ResourceReaderClient
+	told chan string
+}
+
+func (r *running) liqo(t *testing.T) *liqo {
+	t.Helper()
+	c := r.client(t)
+	if _, err := read(timeout(t), c, "rome"); err != nil {
+		t.Fatal(err)
+	}
+	stream := subscribed(t, c)
+	l := &liqo{ResourceReaderClient: c, told: make(chan string, 1<<16)}
+	go func() {
+		defer close(l.told)
+		for {
+			n, err := stream.Recv()
+			if err != nil {
+				return
+			}
+			l.told <- n.GetClusterID()
+		}
+	}()
+	return l
+}
+
+// isTold waits until Liqo is told of the consumer, on the stream that it opened.
+func (l *liqo) isTold(t *testing.T, id string) {
+	t.Helper()
+	for {
+		select {
+		case got, open := <-l.told:
+			if !open {
+				t.Fatal("the stream of Liqo has ended")
+			}
+			if got == id {
+				return
+			}
+		case <-timeout(t).Done():
+			t.Fatalf("Liqo is not told of %q", id)
+		}
+	}
+}
+
+func TestStreamsThatTakeNothingHoldLittleMemory(t *testing.T) {
+	const connections, streams, consumers, changes, bound = 8, 128, 100, 16, 40.0
+	for name, window := range map[string]uint32{"the usual window": 65535, "no window": 0} {
+		t.Run(name, func(t *testing.T) {
+			offers := func(n int64) map[string]*offer.Entry {
+				all := map[string]*offer.Entry{"rome": cpus(n)}
+				for i := range consumers {
+					all[fmt.Sprintf("00000000-0000-0000-0000-%012d", i)] = cpus(n)
+				}
+				return all
+			}
+			g := gomega.NewWithT(t)
+			r := start(t, published(offers(0)))
+			l := r.liqo(t)
+			for id := range offers(0) {
+				if _, err := read(timeout(t), l, id); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := heap()
+			for range connections {
+				r.stranger(t, window).subscribe(streams)
+			}
+			g.Eventually(func() int { return r.table.Stats().Subscriptions }, patience).Should(gomega.Equal(connections*streams + 1))
+			idle := heap()
+			for n := range int64(changes) {
+				publish(r.table, offers(n+1))
+				l.isTold(t, "rome")
+			}
+			// Until the streams have done all that they will do.
+			last := uint64(0)
+			g.Eventually(func() bool {
+				now := r.table.Stats().Sent
+				still := now == last
+				last = now
+				return still
+			}, patience, "200ms").Should(gomega.BeTrue())
+			after := heap()
+			t.Logf("%d streams: %.1f MiB idle, %.1f MiB after %d changes of %d consumers", connections*streams, idle-before, after-before, changes, consumers)
+			if after-before > bound {
+				t.Errorf("%d streams that take nothing hold %.1f MiB, want at most %v", connections*streams, after-before, bound)
+			}
+		})
+	}
+}
+
+func TestConnectionsAreBoundedAndThatOfLiqoStays(t *testing.T) {
+	const attempts = 10 * maxConnections
+	for name, attack := range map[string]func(*testing.T, *running){
+		"that say nothing": func(t *testing.T, r *running) {
+			conn, err := net.Dial("tcp", r.Addresses()[0].String())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+		},
+		"with a stream each": func(t *testing.T, r *running) { r.stranger(t, 65535).subscribe(1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := gomega.NewWithT(t)
+			registry := prometheus.NewRegistry()
+			r := start(t, published(map[string]*offer.Entry{"rome": cpus(0)}), func(o *Options) { o.Registerer = registry })
+			before := r.liqo(t)
+			amid := before
+			for n := range attempts {
+				attack(t, r)
+				if n == attempts/2 {
+					amid = r.liqo(t)
+				}
+			}
+			late := r.liqo(t)
+			publish(r.table, map[string]*offer.Entry{"rome": cpus(1)})
+			for _, l := range []*liqo{before, amid, late} {
+				l.isTold(t, "rome")
+			}
+			if got := metric(t, registry, "proffer_grpc_connections", ""); got > maxConnections {
+				t.Errorf("%v connections are open, want at most %d", got, maxConnections)
+			}
+			if got := metric(t, registry, "proffer_grpc_connections_closed_total", "connections"); got < attempts/2 {
+				t.Errorf("%v of %d connections were closed to make room", got, attempts)
+			}
+			g.Eventually(func() int { return r.table.Stats().Subscriptions }, patience).Should(gomega.BeNumerically("<=", maxConnections))
+		})
+	}
+}
+
+func TestCallsAreBoundedInAllAndThoseOfLiqoStay(t *testing.T) {
+	const bound = 60.0
+	g := gomega.NewWithT(t)
+	registry := prometheus.NewRegistry()
+	r := start(t, published(map[string]*offer.Entry{"rome": cpus(0)}), func(o *Options) { o.Registerer = registry })
+	l := r.liqo(t)
+	before := heap()
+	for range 2 * maxCalls / maxCallsPerConnection {
+		r.stranger(t, 0).subscribe(maxCallsPerConnection + 50)
+	}
+	g.Eventually(func() float64 { return metric(t, registry, "proffer_grpc_connections_closed_total", "calls") }, patience).Should(gomega.BeNumerically(">=", 1))
+	g.Eventually(func() int { return r.table.Stats().Subscriptions }, patience).Should(gomega.And(
+		gomega.BeNumerically("<=", maxCalls), gomega.BeNumerically(">", maxCalls-2*maxCallsPerConnection)))
+	held := heap() - before
+	t.Logf("%d streams that wait: %.1f MiB", r.table.Stats().Subscriptions, held)
+	if held > bound {
+		t.Errorf("streams that wait hold %.1f MiB, want at most %v", held, bound)
+	}
+	publish(r.table, map[string]*offer.Entry{"rome": cpus(1)})
+	l.isTold(t, "rome")
+	r.liqo(t) // and another one finds room
+}
+
+func TestOneStreamTooManyWaitsInsteadOfBeingRefused(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	r := start(t, published(nil), func(o *Options) { o.Registerer = registry })
+	c := r.client(t)
+	ctx, cancel := context.WithCancel(timeout(t))
+	for range maxCallsPerConnection - 1 {
+		subscribed(t, c)
+	}
+	one, err := c.Subscribe(ctx, &wire.Empty{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next(t, one)
+	// Like Liqo, this one would try again at once if it were refused.
+	waiting := make(chan error, 1)
+	go func() {
+		stream, err := c.Subscribe(timeout(t), &wire.Empty{})
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		waiting <- err
+	}()
+	// Another connection is served meanwhile.
+	if _, err := read(timeout(t), r.client(t), "rome"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-waiting:
+		t.Fatalf("there was room for one more: %v", err)
+	default:
+	}
+	cancel()
+	if err := <-waiting; err != nil {
+		t.Errorf("the one that waited: %v", err)
+	}
+	if got := metric(t, registry, "grpc_server_started_total", "Subscribe"); got != maxCallsPerConnection+1 {
+		t.Errorf("%v subscriptions were tried, want %d", got, maxCallsPerConnection+1)
+	}
+}
+
+func TestWhatOneConnectionForgetsOthersAreStillToldOf(t *testing.T) {
+	r := start(t, published(map[string]*offer.Entry{"rome": cpus(0)}))
+	l := r.liqo(t)
+	other := r.client(t)
+	for range 3 {
+		if _, err := other.RemoveCluster(timeout(t), &wire.ClusterIdentity{ClusterID: "rome"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	publish(r.table, map[string]*offer.Entry{"rome": cpus(1)})
+	l.isTold(t, "rome")
+}
+
+func TestAKnownConsumerReadOnOneConnectionIsToldOfOnAnother(t *testing.T) {
+	// Behind a proxy the reads of a client may arrive on another connection than its stream.
+	r := start(t, published(map[string]*offer.Entry{"rome": cpus(0)}))
+	stream := subscribed(t, r.client(t))
+	if _, err := read(timeout(t), r.client(t), "rome"); err != nil {
+		t.Fatal(err)
+	}
+	publish(r.table, map[string]*offer.Entry{"rome": cpus(1)})
+	if got := next(t, stream); got != "rome" {
+		t.Errorf("told of %q", got)
+	}
+	// So is one that was not known when it was read.
+	if _, err := read(timeout(t), r.client(t), "oslo"); err != nil {
+		t.Fatal(err)
+	}
+	publish(r.table, map[string]*offer.Entry{"rome": cpus(1), "oslo": cpus(1)})
+	if got := next(t, stream); got != "oslo" {
+		t.Errorf("told of %q", got)
+	}
+}
+
+func TestMadeUpIDsConcernTheConnectionThatReadsThem(t *testing.T) {
+	const reads = 2200
+	registry := prometheus.NewRegistry()
+	r := start(t, published(map[string]*offer.Entry{"rome": cpus(0)}), func(o *Options) { o.Registerer = registry })
+	l := r.liqo(t)
+	c := r.client(t)
+	own := subscribed(t, c)
+	for i := range reads {
+		if _, err := read(timeout(t), c, fmt.Sprint("made-up-", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defaultIs := func(n int64) {
+		r.table.Publish(&offer.Result{Entries: r.table.Current().Entries, Anyone: cpus(n)})
+	}
+	defaultIs(5)
+	if got := next(t, own); got != "" {
+		t.Errorf("told of %q, want the empty ID for all of them", got)
+	}
+	got, err := read(timeout(t), c, "made-up-1")
+	if got := cpusOf(t, got, err); got != "5" {
+		t.Errorf("it reads %s after it was told, want 5", got)
+	}
+	defaultIs(6)
+	if got := next(t, own); got != "made-up-1" {
+		t.Errorf("told of %q, want what it has read since", got)
+	}
+	publish(r.table, map[string]*offer.Entry{"rome": cpus(1)})
+	if got := <-l.told; got != "rome" {
+		t.Errorf("Liqo was told of %q, want rome alone", got)
+	}
+	if got := next(t, own); got != "rome" {
+		t.Errorf("told of %q instead of each change of the default offer once", got)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(fmt.Sprint(families), "made-up") {
+		t.Error("a metric names an ID that was made up")
+	}
+	if got := metric(t, registry, "proffer_unknown_reads_total", ""); got != reads+1 {
+		t.Errorf("%v reads of unknown IDs are counted, want %d", got, reads+1)
+	}
+}
+
+func TestStreamsOfOtherServicesAreBoundedAndTakeNoRoomFromLiqo(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	r := start(t, published(map[string]*offer.Entry{"rome": cpus(0)}), func(o *Options) { o.Registerer = registry })
+	checks := healthv1.NewHealthClient(r.dial(t))
+	for range maxOtherStreams {
+		watch, err := checks.Watch(timeout(t), &healthv1.HealthCheckRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := watch.Recv(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	watch, err := checks.Watch(timeout(t), &healthv1.HealthCheckRequest{})
+	if err == nil {
+		_, err = watch.Recv()
+	}
+	wantCode(t, err, codes.ResourceExhausted)
+	if got := metric(t, registry, "proffer_grpc_streams_refused_total", ""); got != 1 {
+		t.Errorf("%v refusals are counted, want 1", got)
+	}
+	if _, err := checks.Check(timeout(t), &healthv1.HealthCheckRequest{}); err != nil {
+		t.Errorf("a check that is no stream: %v", err)
+	}
+	r.liqo(t)
+}
+
+func TestAConnectionThatTakesNothingIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		defer func() { _ = there.Close() }()
+		m, err := newMetrics(nil, table.New())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := newConnections(table.New(), m).admit(here)
+		defer func() { _ = c.Close() }()
+		go func() { _, _ = io.ReadFull(there, make([]byte, 3)) }()
+		if n, err := c.Write(make([]byte, 3)); n != 3 || err != nil {
+			t.Errorf("what is taken: %d, %v", n, err)
+		}
+		if _, err := c.Write(make([]byte, 3)); err == nil {
+			t.Error("what is never taken was written")
+		}
+		if _, err := c.Read(make([]byte, 1)); err == nil || c.set.number() != 0 {
+			t.Error("the connection stays open")
+		}
+	})
+}
+
+func TestWhichConnectionGivesWay(t *testing.T) {
+	idle := standing{ofHost: 1, own: 1, trust: 0, calls: 0, used: 100}
+	with := func(change func(*standing)) standing { s := idle; change(&s); return s }
+	for _, tc := range []struct {
+		name        string
+		first, then standing
+	}{
+		{"of the host that has most", with(func(s *standing) { s.ofHost, s.trust = 2, 3 }), with(func(s *standing) { s.own = 5 })},
+		{"of these, the one that has most itself", with(func(s *standing) { s.own, s.trust = 2, 3 }), idle},
+		{"of these, the one that does nothing that Liqo does", idle, with(func(s *standing) { s.trust, s.calls = 1, 9 })},
+		{"of these, the one with most calls", with(func(s *standing) { s.calls, s.used = 2, 200 }), idle},
+		{"of these, the one that made no call for longest", idle, with(func(s *standing) { s.used = 101 })},
+	} {
+		if tc.first.compare(tc.then) >= 0 || tc.then.compare(tc.first) <= 0 {
+			t.Errorf("%s: %+v does not go before %+v", tc.name, tc.first, tc.then)
+		}
+	}
+}
+
+func TestAHostIsAnIPv4AddressOrAnIPv6Network(t *testing.T) {
+	for address, want := range map[string]string{
+		"10.0.0.1:1": "10.0.0.1/32", "[::ffff:10.0.0.1]:2": "10.0.0.1/32", "[2001:db8::1]:3": "2001:db8::/64", "[fe80::1%eth0]:4": "fe80::/64",
+	} {
+		if got := hostOf(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address))); got.String() != want {
+			t.Errorf("%s is of the host %v, want %s", address, got, want)
+		}
+	}
+}
