@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every kustomization under config renders, and every component does on top of the default.
+# Every kustomization under config renders, and every component does on top of the default and of the base.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -21,8 +21,10 @@ render() {
 while IFS= read -r file; do
   dir=$(dirname "$file")
   if grep -q '^kind: Component$' "$file"; then
-    printf 'resources: [../../../config/default]\ncomponents: [../../../%s]\n' "$dir" >"$overlay/kustomization.yaml"
-    render "$dir on top of config/default" "$overlay"
+    for base in default base; do
+      printf 'resources: [../../../config/%s]\ncomponents: [../../../%s]\n' "$base" "$dir" >"$overlay/kustomization.yaml"
+      render "$dir on top of config/$base" "$overlay"
+    done
   else
     render "$dir" "$dir"
   fi

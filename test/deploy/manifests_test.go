@@ -58,14 +58,30 @@ func TestEachComponentIsAccepted(t *testing.T) {
 	}
 	for _, set := range sets {
 		t.Run(strings.Join(set, "+"), func(t *testing.T) {
-			before := len(render(t))
-			objects := render(t, set...)
-			if len(objects) < before {
-				t.Errorf("%d objects with the component, %d without it", len(objects), before)
+			with := names(render(t, set...))
+			for _, name := range names(renderBase(t)) {
+				if !slices.Contains(with, name) {
+					t.Errorf("%s is left out", name)
+				}
 			}
 			mustKubectl(t, "apply", "--dry-run=server", "-k", overlay(t, set...))
 		})
 	}
+}
+
+// TestOlderKubernetesGetsNothingThatItDoesNotHave: 1.29 has neither ValidatingAdmissionPolicies nor the preStop action sleep.
+func TestOlderKubernetesGetsNothingThatItDoesNotHave(t *testing.T) {
+	if slices.Equal(names(render(t)), names(renderBase(t))) {
+		t.Error("config/default brings nothing that config/base does not")
+	}
+	older := render(t, "kubernetes-1.33", "kubernetes-1.29")
+	if diff := cmp.Diff(names(renderBase(t)), names(older)); diff != "" {
+		t.Errorf("the objects differ from those without guards (-want +got):\n%s", diff)
+	}
+	if c := container(t, deployment(t, older)); c.Lifecycle != nil {
+		t.Errorf("the container has the lifecycle %+v", c.Lifecycle)
+	}
+	mustKubectl(t, "apply", "--dry-run=server", "-k", config+"/base")
 }
 
 func TestTheServerKeepsWhatARollingUpdateNeeds(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,7 +23,28 @@ type rendered []*unstructured.Unstructured
 // render renders config/default with the components named.
 func render(t *testing.T, components ...string) rendered {
 	t.Helper()
-	out := mustKubectl(t, "kustomize", overlay(t, components...))
+	return renderAt(t, overlay(t, components...))
+}
+
+// renderBase renders config/base, which has no guards.
+func renderBase(t *testing.T) rendered {
+	t.Helper()
+	return renderAt(t, filepath.Join(config, "base"))
+}
+
+// names are the kinds and names of the objects, sorted.
+func names(objects rendered) []string {
+	var all []string
+	for _, u := range objects {
+		all = append(all, u.GetKind()+"/"+u.GetName())
+	}
+	slices.Sort(all)
+	return all
+}
+
+func renderAt(t *testing.T, dir string) rendered {
+	t.Helper()
+	out := mustKubectl(t, "kustomize", dir)
 	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(out), 4096)
 	var objects rendered
 	for {

@@ -54,7 +54,9 @@ func newPeering(t *testing.T) *peering {
 	role(t, "deploy-test-answers", []rbacv1.PolicyRule{
 		{APIGroups: []string{authv1beta1.GroupVersion.Group}, Resources: []string{"resourceslices", "resourceslices/status"}, Verbs: []string{"get", "update"}},
 	}, operator)
-	return &peering{rome: as(t, "rome", "liqo.io"), manager: as(t, manager), operator: as(t, operator), admin: cluster.client}
+	p := &peering{rome: as(t, "rome", "liqo.io"), manager: as(t, manager), operator: as(t, operator), admin: cluster.client}
+	p.awaitGuards(t)
+	return p
 }
 
 // liqoFile is a file of Liqo's deployment, in Liqo's own module.

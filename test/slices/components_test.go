@@ -17,68 +17,54 @@ import (
 	"proffer.dev/proffer/test/slices/lab"
 )
 
-// TestConsumersAreHeldToTheirPart has the API server refuse what Liqo's role lets a consumer do, and Liqo negotiate as before.
-func TestConsumersAreHeldToTheirPart(t *testing.T) {
+// TestConsumersAskOnlyForServedClasses has the API server refuse all other classes, and Liqo negotiate as before.
+func TestConsumersAskOnlyForServedClasses(t *testing.T) {
 	newPolicy(t, "trusting", `{class: gold, offer: {fixed: {cpu: "8", memory: 8Gi, pods: "20"}}}`)
-	t.Run("slice-status-guard", func(t *testing.T) {
-		s := newSlice(t, rome, "guarded", "gold", amounts{"cpu": "2", "memory": "1Gi", "pods": "5"})
-		s.awaitGrant(t, granted("trusting", amounts{"cpu": "2", "memory": "1Gi", "pods": "5"}))
-		withComponent(t, "slice-status-guard")
-		eventually(t, "a consumer cannot answer itself", func(ctx context.Context) error {
-			return refused(s.answerItself(ctx), metav1.StatusReasonForbidden,
-				"the status of a ResourceSlice is the answer of the cluster that provides, which alone writes it: ask by spec.resources, and wait")
-		})
-		// What was written before that is undone, and nothing is written after it.
-		s.awaitGrant(t, granted("trusting", amounts{"cpu": "2", "memory": "1Gi", "pods": "5"}))
-		requireNegotiation(t, s)
+	withServedClasses(t)
+	s := newSlice(t, rome, "served", "gold", amounts{"cpu": "2", "memory": "1Gi", "pods": "5"})
+	s.awaitGrant(t, granted("trusting", amounts{"cpu": "2", "memory": "1Gi", "pods": "5"}))
+	eventually(t, "a consumer cannot ask for class default", func(ctx context.Context) error {
+		return refused(askAtProvider(ctx, "default"), metav1.StatusReasonInvalid, notServed("default"))
 	})
-	t.Run("served-classes", func(t *testing.T) {
-		withServedClasses(t)
-		s := newSlice(t, rome, "served", "gold", amounts{"cpu": "2", "memory": "1Gi", "pods": "5"})
-		s.awaitGrant(t, granted("trusting", amounts{"cpu": "2", "memory": "1Gi", "pods": "5"}))
-		eventually(t, "a consumer cannot ask for class default", func(ctx context.Context) error {
-			return refused(askAtProvider(ctx, "default"), metav1.StatusReasonInvalid, notServed("default"))
-		})
-		if err := refused(askAtProvider(t.Context(), "silver"), metav1.StatusReasonInvalid, notServed("silver")); err != nil {
+	if err := refused(askAtProvider(t.Context(), "silver"), metav1.StatusReasonInvalid, notServed("silver")); err != nil {
+		t.Error(err)
+	}
+
+	t.Run("Liqo's own class is not answered", func(t *testing.T) {
+		own := newSlice(t, rome, "own-class", "default", amounts{"cpu": "64", "memory": "1Gi", "pods": "5"})
+		own.awaitRefusal(t, "default")
+		own.requireNoUse(t)
+		if err := isGone(t.Context(), provider, forge.ResourceSlice(own.name, lab.TenantNamespace(rome.ID))); err != nil {
 			t.Error(err)
 		}
-
-		t.Run("Liqo's own class is not answered", func(t *testing.T) {
-			own := newSlice(t, rome, "own-class", "default", amounts{"cpu": "64", "memory": "1Gi", "pods": "5"})
-			own.awaitRefusal(t, "default")
-			own.requireNoUse(t)
-			if err := isGone(t.Context(), provider, forge.ResourceSlice(own.name, lab.TenantNamespace(rome.ID))); err != nil {
-				t.Error(err)
-			}
-			own.move(t, "gold")
-			own.awaitGrant(t, capped("granted 6 of 64 cpu: policy trusting gives this cluster at most 8, of which its other slices have 2",
-				amounts{"cpu": "6", "memory": "1Gi", "pods": "5"}))
-		})
-		t.Run("a class that a policy brings is let in", func(t *testing.T) {
-			early := newSlice(t, rome, "early", "silver", amounts{"cpu": "1", "memory": "1Gi", "pods": "5"})
-			early.awaitRefusal(t, "silver")
-			newPolicy(t, "silvern", `{class: silver, offer: {fixed: {cpu: "8", memory: 8Gi, pods: "20"}}}`)
-			early.awaitGrant(t, granted("silvern", amounts{"cpu": "1", "memory": "1Gi", "pods": "5"}))
-		})
-		t.Run("a slice that moves to another class stays as it was", func(t *testing.T) {
-			before, err := s.replica(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.move(t, "platinum")
-			s.awaitRefusal(t, "platinum")
-			s.awaitGrant(t, granted("trusting", amounts{"cpu": "2", "memory": "1Gi", "pods": "5"}))
-			after, err := s.replica(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := differ("what the provider has of it", before.Spec, after.Spec); err != nil {
-				t.Error(err)
-			}
-			s.move(t, "gold")
-		})
-		requireNegotiation(t, s)
+		own.move(t, "gold")
+		own.awaitGrant(t, capped("granted 6 of 64 cpu: policy trusting gives this cluster at most 8, of which its other slices have 2",
+			amounts{"cpu": "6", "memory": "1Gi", "pods": "5"}))
 	})
+	t.Run("a class that a policy brings is let in", func(t *testing.T) {
+		early := newSlice(t, rome, "early", "silver", amounts{"cpu": "1", "memory": "1Gi", "pods": "5"})
+		early.awaitRefusal(t, "silver")
+		newPolicy(t, "silvern", `{class: silver, offer: {fixed: {cpu: "8", memory: 8Gi, pods: "20"}}}`)
+		early.awaitGrant(t, granted("silvern", amounts{"cpu": "1", "memory": "1Gi", "pods": "5"}))
+	})
+	t.Run("a slice that moves to another class stays as it was", func(t *testing.T) {
+		before, err := s.replica(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.move(t, "platinum")
+		s.awaitRefusal(t, "platinum")
+		s.awaitGrant(t, granted("trusting", amounts{"cpu": "2", "memory": "1Gi", "pods": "5"}))
+		after, err := s.replica(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := differ("what the provider has of it", before.Spec, after.Spec); err != nil {
+			t.Error(err)
+		}
+		s.move(t, "gold")
+	})
+	requireNegotiation(t, s)
 }
 
 // withComponent installs a component at the provider for the time of the test, and takes it away as docs/install.md says: the admission
@@ -167,6 +153,9 @@ func askAtProvider(ctx context.Context, class string) error {
 		return err
 	}
 	rs := forge.ResourceSlice("asked", lab.TenantNamespace(rome.ID))
+	rs.Labels = map[string]string{
+		"liqo.io/replication": "false", "liqo.io/replicated": "true", "liqo.io/originID": rome.ID, "liqo.io/remote-cluster-id": rome.ID,
+	}
 	rs.Spec.Class = authv1beta1.ResourceSliceClass(class)
 	return consumer.Create(ctx, rs, client.DryRunAll)
 }

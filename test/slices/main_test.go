@@ -116,6 +116,10 @@ func stopOperator(ctx context.Context) error {
 	if err := operator.Stop(ctx); err != nil {
 		return err
 	}
+	return faultsOfOperator()
+}
+
+func faultsOfOperator() error {
 	faults, err := operator.Faults()
 	if len(faults) > 0 {
 		err = fmt.Errorf("the operator said:\n%s", strings.Join(faults, "\n"))

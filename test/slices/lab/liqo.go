@@ -51,12 +51,13 @@ func (c *Cluster) startLiqo(ctx context.Context) error {
 }
 
 // startKubeControllers runs those controllers of Kubernetes that Liqo counts on: the certificates of consumers are signed, and
-// what belongs to a deleted object goes with it.
+// what belongs to a deleted object goes with it. One more checks the types of admission policies.
 func (c *Cluster) startKubeControllers() error {
 	_, err := c.run("kube-controller-manager", command(filepath.Join(c.programs.Liqo, "kube-controller-manager"),
 		"--kubeconfig", c.path("kubeconfig"), "--secure-port=0", "--leader-elect=false",
 		"--cluster-signing-cert-file", c.path("ca.crt"), "--cluster-signing-key-file", c.path("ca.key"),
-		"--controllers=certificatesigningrequest-signing-controller,garbage-collector-controller,namespace-controller"))
+		"--controllers=certificatesigningrequest-signing-controller,garbage-collector-controller,namespace-controller,"+
+			"validatingadmissionpolicy-status-controller"))
 	return err
 }
 

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// operatorNamespace is where config/default puts the operator.
-const operatorNamespace = "proffer-system"
+// OperatorNamespace is where config/default puts the operator.
+const OperatorNamespace = "proffer-system"
 
 // An Operator is the program under test, in a process of its own.
 type Operator struct {
@@ -48,10 +48,10 @@ func (l *Lab) Install(ctx context.Context, components ...string) error {
 func (l *Lab) StartOperator(ctx context.Context, number int, args ...string) (*Operator, error) {
 	c := l.Provider
 	var deployment appsv1.Deployment
-	if err := c.Client.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: "proffer"}, &deployment); err != nil {
+	if err := c.Client.Get(ctx, client.ObjectKey{Namespace: OperatorNamespace, Name: "proffer"}, &deployment); err != nil {
 		return nil, err
 	}
-	kubeconfig, err := c.kubeconfigOf(ctx, operatorNamespace, "proffer")
+	kubeconfig, err := c.kubeconfigOf(ctx, OperatorNamespace, "proffer")
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (l *Lab) StartOperator(ctx context.Context, number int, args ...string) (*O
 		all = append(all, arg)
 	}
 	// A pod finds its own namespace in a file; a process has to be told.
-	all = append(append(all, "--leader-election-namespace="+operatorNamespace), args...)
+	all = append(append(all, "--leader-election-namespace="+OperatorNamespace), args...)
 	cmd := command(c.programs.Operator, all...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	if o.process, err = c.run(fmt.Sprintf("proffer-%d", number), cmd); err != nil {
@@ -89,6 +89,15 @@ func (o *Operator) Stop(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("the operator does not end: %w", context.Cause(ctx))
 	}
+}
+
+// Kill ends the operator as a crash does, and returns when it has ended.
+func (o *Operator) Kill() error {
+	if err := o.cmd.Process.Kill(); err != nil {
+		return err
+	}
+	<-o.exited
+	return nil
 }
 
 // Faults are the lines of the operator's log that no good operator prints: races, panics, and what the API server refused.

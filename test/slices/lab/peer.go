@@ -16,6 +16,39 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// Peer peers a consumer of the lab with the provider, as liqoctl peers clusters.
+func (l *Lab) Peer(ctx context.Context, consumer *Cluster) error {
+	return peer(ctx, consumer, l.Provider)
+}
+
+// Unpeer does what liqoctl unauthenticate does, once the consumer has no slices any more: each forgets the other, and what Liqo made of it
+// goes.
+func (l *Lab) Unpeer(ctx context.Context, consumer *Cluster) error {
+	atConsumer, atProvider := TenantNamespace(l.Provider.ID), TenantNamespace(consumer.ID)
+	for _, part := range []struct {
+		cluster *Cluster
+		object  client.Object
+	}{
+		{consumer, forge.Identity(forge.ControlPlaneIdentityName(liqov1beta1.ClusterID(l.Provider.ID)), atConsumer)},
+		{l.Provider, forge.Tenant(liqov1beta1.ClusterID(consumer.ID), &atProvider)},
+	} {
+		if err := part.cluster.Client.Delete(ctx, part.object); err != nil {
+			return fmt.Errorf("unpeer %s: %w", consumer.ID, err)
+		}
+		err := Await(ctx, "it is gone", func(ctx context.Context) error {
+			err := part.cluster.Client.Get(ctx, client.ObjectKeyFromObject(part.object), part.object)
+			if err == nil {
+				return fmt.Errorf("%s has %T %s", part.cluster.ID, part.object, part.object.GetName())
+			}
+			return client.IgnoreNotFound(err)
+		})
+		if err != nil {
+			return fmt.Errorf("unpeer %s: %w", consumer.ID, err)
+		}
+	}
+	return nil
+}
+
 // peer does what liqoctl authenticate does: the provider asks a question, the consumer signs it, and each gets to know the other.
 func peer(ctx context.Context, consumer, provider *Cluster) error {
 	atConsumer, err := consumer.tenantNamespace(ctx, provider.ID)

@@ -1,0 +1,176 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/version"
+	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// guards are the names of what config/guards brings.
+func guards(t *testing.T) []string {
+	t.Helper()
+	var names []string
+	for _, u := range render(t) {
+		if u.GetKind() == "ValidatingAdmissionPolicy" {
+			names = append(names, u.GetName())
+		}
+	}
+	if len(names) == 0 {
+		t.Fatal("config/default has no guards")
+	}
+	return names
+}
+
+// withoutGuards calls f while the guards of config/default are gone.
+func withoutGuards(t *testing.T, p *peering, f func()) {
+	t.Helper()
+	restore := func() {
+		if _, err := kubectl(context.WithoutCancel(t.Context()), "apply", "-k", filepath.Join(config, "default")); err != nil {
+			t.Error(err)
+		}
+	}
+	defer p.awaitGuards(t)
+	defer restore()
+	mustKubectl(t, append([]string{"delete", "validatingadmissionpolicybinding,validatingadmissionpolicy"}, guards(t)...)...)
+	eventually(t, func() error { return errors.Join(slices.Collect(maps.Values(p.probe(t)))...) })
+	f()
+}
+
+// probe asks for one thing that each guard refuses, and returns the answers, by guard.
+func (p *peering) probe(t *testing.T) map[string]error {
+	t.Helper()
+	s := aSlice("probe", "gold")
+	if err := makeSlice(t, p.admin, s.DeepCopy()); client.IgnoreAlreadyExists(err) != nil {
+		t.Fatal(err)
+	}
+	forged := aSlice("forged", "gold")
+	delete(forged.Labels, "liqo.io/replicated")
+	return map[string]error{
+		"proffer-slice-status-guard":   p.rome.Status().Patch(t.Context(), s, client.RawPatch(types.MergePatchType, []byte(`{"status":{"nodeLabels":{"a":"b"}}}`))),
+		"proffer-slice-guard":          try(t, p.rome, forged),
+		"proffer-slice-deletion-guard": p.rome.Delete(t.Context(), s, client.DryRunAll, client.PropagationPolicy(metav1.DeletePropagationOrphan)),
+	}
+}
+
+// awaitGuards waits until all guards judge.
+func (p *peering) awaitGuards(t *testing.T) {
+	t.Helper()
+	eventually(t, func() error {
+		for guard, err := range p.probe(t) {
+			if err == nil || !strings.Contains(err.Error(), guard) {
+				return fmt.Errorf("%s: the answer is %w", guard, err)
+			}
+		}
+		return nil
+	})
+}
+
+// TestTheGuardsAreThereByDefault and judge consumers only, of whatever version of Liqo's API.
+func TestTheGuardsAreThereByDefault(t *testing.T) {
+	bindings := map[string]bool{}
+	for _, u := range render(t) {
+		if u.GetKind() == "ValidatingAdmissionPolicyBinding" {
+			b := find[admissionv1.ValidatingAdmissionPolicyBinding](t, rendered{u}, u.GetKind(), u.GetName())
+			bindings[b.Spec.PolicyName] = len(b.Spec.ValidationActions) == 1 && b.Spec.ValidationActions[0] == admissionv1.Deny
+		}
+	}
+	for _, name := range guards(t) {
+		if !bindings[name] {
+			t.Errorf("nothing has %s deny anything", name)
+		}
+		var policy admissionv1.ValidatingAdmissionPolicy
+		must(t, cluster.client.Get(t.Context(), client.ObjectKey{Name: name}, &policy))
+		if len(policy.Spec.MatchConditions) != 1 || policy.Spec.MatchConditions[0].Expression != "'liqo.io' in request.userInfo.groups" {
+			t.Errorf("%s is for %+v, want consumers only", name, policy.Spec.MatchConditions)
+		}
+		for _, r := range policy.Spec.MatchConstraints.ResourceRules {
+			if r.APIVersions[0] != "*" {
+				t.Errorf("%s is for the versions %v, want all", name, r.APIVersions)
+			}
+		}
+	}
+}
+
+// TestTheGuardsCompileOnTheFirstKubernetesWithAdmissionPolicies, which is 1.30: later versions know more functions of CEL.
+func TestTheGuardsCompileOnTheFirstKubernetesWithAdmissionPolicies(t *testing.T) {
+	for _, name := range guards(t) {
+		policy := find[admissionv1.ValidatingAdmissionPolicy](t, render(t), "ValidatingAdmissionPolicy", name)
+		compiler, err := admissioncel.NewCompositedCompiler(environment.MustBaseEnvSet(version.MajorMinor(1, 30)))
+		must(t, err)
+		var declared admissioncel.OptionalVariableDeclarations
+		for _, v := range policy.Spec.Variables {
+			variable := &validating.Variable{Name: v.Name, Expression: v.Expression}
+			if result := compiler.CompileAndStoreVariable(variable, declared, environment.NewExpressions); result.Error != nil {
+				t.Errorf("%s: variable %s: %v", name, v.Name, result.Error)
+			}
+		}
+		for _, v := range policy.Spec.Validations {
+			if result := compiler.CompileCELExpression(&validating.ValidationCondition{Expression: v.Expression}, declared, environment.NewExpressions); result.Error != nil {
+				t.Errorf("%s: %s: %v", name, v.Expression, result.Error)
+			}
+		}
+	}
+}
+
+var boundRow = regexp.MustCompile(`(?m)^\| ([^|]+) \| (\d+) \|$`)
+
+// TestTheBoundsInTheDocsAreThoseOfTheGuard: each bound of the table stands in the rules, and each of the rules in the table.
+func TestTheBoundsInTheDocsAreThoseOfTheGuard(t *testing.T) {
+	text, err := os.ReadFile("../../docs/install.md")
+	must(t, err)
+	_, section, _ := strings.Cut(string(text), "### `slice-guard`\n")
+	section, _, _ = strings.Cut(section, "\n### ")
+	var documented, judged []string
+	for _, row := range boundRow.FindAllStringSubmatch(section, -1) {
+		documented = append(documented, row[2])
+	}
+	policy := find[admissionv1.ValidatingAdmissionPolicy](t, render(t), "ValidatingAdmissionPolicy", "proffer-slice-guard")
+	bound := regexp.MustCompile(`<= (\d+)`)
+	for _, v := range policy.Spec.Validations {
+		for _, found := range bound.FindAllStringSubmatch(v.Expression, -1) {
+			judged = append(judged, found[1])
+			if !strings.Contains(v.Message, found[1]) {
+				t.Errorf("the bound %s is not in the message: %s", found[1], v.Message)
+			}
+		}
+	}
+	slices.Sort(documented)
+	slices.Sort(judged)
+	// One row is for two fields of 63 characters.
+	if diff := cmp.Diff(slices.Compact(judged), slices.Compact(documented)); diff != "" || len(documented) != 11 || len(judged) != 12 {
+		t.Errorf("%d bounds in the docs, %d in the rules (-rules +docs):\n%s", len(documented), len(judged), diff)
+	}
+}
+
+// TestAQuotaBoundsTheNumberOfSlices, as SECURITY.md advises. Kubernetes' own controller of quotas does not run here.
+func TestAQuotaBoundsTheNumberOfSlices(t *testing.T) {
+	p := newPeering(t)
+	one := corev1.ResourceList{"count/resourceslices.authentication.liqo.io": resource.MustParse("1")}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: tenantNamespace, Name: "slices"}, Spec: corev1.ResourceQuotaSpec{Hard: one}}
+	create(t, quota)
+	quota.Status = corev1.ResourceQuotaStatus{Hard: one, Used: corev1.ResourceList{"count/resourceslices.authentication.liqo.io": resource.MustParse("0")}}
+	must(t, cluster.client.Status().Update(t.Context(), quota))
+	eventually(t, func() error {
+		must(t, client.IgnoreAlreadyExists(makeSlice(t, p.rome, aSlice("first", "gold"))))
+		return (refusal{metav1.StatusReasonForbidden, "exceeded quota: slices"}).of(try(t, p.rome, aSlice("second", "gold")))
+	})
+}

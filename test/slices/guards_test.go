@@ -1,0 +1,369 @@
+package slices
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
+	"github.com/liqotech/liqo/pkg/liqo-controller-manager/authentication/forge"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/test/slices/lab"
+)
+
+// guards are the admission policies that config/default brings.
+var guards = []string{"proffer-slice-status-guard", "proffer-slice-guard", "proffer-slice-deletion-guard"}
+
+// withoutGuards takes the guards away from the provider for the time of the test.
+func withoutGuards(t *testing.T) {
+	t.Helper()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+		defer cancel()
+		if err := errors.Join(clusters.Install(ctx), awaitGuards(ctx, true)); err != nil {
+			t.Error(err)
+		}
+	})
+	args := append([]string{"delete", "--ignore-not-found", "validatingadmissionpolicybinding,validatingadmissionpolicy"}, guards...)
+	if _, err := provider.Kubectl(t.Context(), "", args...); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := awaitGuards(ctx, false); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// withGuards waits until all the guards judge, which are there by default.
+func withGuards(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := awaitGuards(ctx, true); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitGuards waits until each guard refuses something, or none does.
+func awaitGuards(ctx context.Context, wanted bool) error {
+	consumer, err := rome.At(ctx, provider)
+	if err != nil {
+		return err
+	}
+	probe := forge.ResourceSlice("probe", lab.TenantNamespace(rome.ID))
+	probe.Spec.Class = "of-nobody"
+	if err := client.IgnoreAlreadyExists(provider.Client.Create(ctx, probe.DeepCopy())); err != nil {
+		return err
+	}
+	err = lab.Await(ctx, "the guards come or go", func(ctx context.Context) error {
+		for guard, err := range map[string]error{
+			"proffer-slice-status-guard":   consumer.Status().Patch(ctx, probe.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"status":{}}`))),
+			"proffer-slice-guard":          consumer.Create(ctx, forge.ResourceSlice("forged", probe.Namespace), client.DryRunAll),
+			"proffer-slice-deletion-guard": consumer.Delete(ctx, probe.DeepCopy(), client.DryRunAll, client.PropagationPolicy(metav1.DeletePropagationOrphan)),
+		} {
+			if judges := err != nil && strings.Contains(err.Error(), guard); judges != wanted {
+				return errors.Join(fmt.Errorf("%s judges: %t, not %t", guard, judges, wanted), err)
+			}
+		}
+		return nil
+	})
+	return errors.Join(err, provider.Client.Delete(context.WithoutCancel(ctx), probe))
+}
+
+// TestLiqoNegotiatesUnderTheGuards goes through the life of a peering with Liqo's own controllers on both sides and all guards in force. So
+// do all other tests of the package, but for those that take the guards away.
+func TestLiqoNegotiatesUnderTheGuards(t *testing.T) {
+	withGuards(t)
+	newPolicy(t, "guarded", `{class: gold, offer: {fixed: {cpu: "8", memory: 8Gi, pods: "20"}}}`)
+	small := amounts{"cpu": "2", "memory": "1Gi", "pods": "5"}
+	s := newSlice(t, bern, "guarded", "gold", small)
+	s.awaitGrant(t, granted("guarded", small))
+
+	t.Run("liqoctl writes the slice anew", func(t *testing.T) {
+		// It replaces the whole spec, so that the slice has no consumer and no CSR until Liqo has filled them in again.
+		more := amounts{"cpu": "3", "memory": "1Gi", "pods": "5"}
+		eventually(t, "the slice is written", func(ctx context.Context) error {
+			rs, err := s.seen(ctx)
+			if err != nil {
+				return err
+			}
+			err = forge.MutateResourceSlice(rs, liqov1beta1.ClusterID(provider.ID), &forge.ResourceSliceOptions{Class: "gold", Resources: quantities(more)}, true)
+			return errors.Join(err, bern.Client.Update(ctx, rs))
+		})
+		s.awaitGrant(t, granted("guarded", more))
+	})
+	t.Run("the certificate of the slice is renewed", func(t *testing.T) {
+		var old []byte
+		eventually(t, "the certificate is replaced by an old one", func(ctx context.Context) error {
+			rs, err := s.replica(ctx)
+			if err != nil {
+				return err
+			}
+			if old, err = provider.OldCertificate(rs.Spec.CSR); err != nil {
+				return err
+			}
+			rs.Status.AuthParams.SignedCRT = old
+			return provider.Client.Status().Update(ctx, rs)
+		})
+		s.ask(t, small)
+		eventually(t, "Liqo renews it, and the consumer has the new one", func(ctx context.Context) error {
+			rs, err := s.seen(ctx)
+			if err != nil {
+				return err
+			}
+			replica, err := s.replica(ctx)
+			if err != nil {
+				return err
+			}
+			if got := rs.Status.AuthParams.SignedCRT; string(got) == string(old) || string(got) != string(replica.Status.AuthParams.SignedCRT) {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+		s.awaitGrant(t, granted("guarded", small))
+	})
+	t.Run("the certificate of the consumer is renewed", func(t *testing.T) { renewConsumer(t, bern) })
+	t.Run("unpeering and peering again", func(t *testing.T) {
+		s.remove(t)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+		defer cancel()
+		if err := errors.Join(clusters.Unpeer(ctx, bern), clusters.Peer(ctx, bern)); err != nil {
+			t.Fatal(err)
+		}
+		again := newSlice(t, bern, "again", "gold", small)
+		again.awaitGrant(t, granted("guarded", small))
+	})
+}
+
+// renewConsumer has the certificate renewed by which a consumer's control plane is known here, and waits until it has the new one.
+func renewConsumer(t *testing.T, consumer *lab.Cluster) {
+	t.Helper()
+	namespace := lab.TenantNamespace(consumer.ID)
+	tenant := forge.Tenant(liqov1beta1.ClusterID(consumer.ID), &namespace)
+	var old []byte
+	eventually(t, "the certificate is replaced by an old one", func(ctx context.Context) (err error) {
+		if err := provider.Client.Get(ctx, client.ObjectKeyFromObject(tenant), tenant); err != nil {
+			return err
+		}
+		if old, err = provider.OldCertificate(tenant.Spec.CSR); err != nil {
+			return err
+		}
+		tenant.Status.AuthParams.SignedCRT = old
+		return provider.Client.Status().Update(ctx, tenant)
+	})
+	eventually(t, "Liqo renews it, and the consumer has the new one", func(ctx context.Context) error {
+		if err := provider.Client.Get(ctx, client.ObjectKeyFromObject(tenant), tenant); err != nil {
+			return err
+		}
+		identity := forge.Identity(forge.ControlPlaneIdentityName(liqov1beta1.ClusterID(provider.ID)), lab.TenantNamespace(provider.ID))
+		if err := consumer.Client.Get(ctx, client.ObjectKeyFromObject(identity), identity); err != nil {
+			return err
+		}
+		got := string(identity.Spec.AuthParams.SignedCRT)
+		if got == string(old) || got != string(tenant.Status.AuthParams.SignedCRT) {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+}
+
+// TestAConsumerIsRefusedEachAbuse has a consumer, by the certificate and the role that Liqo has given it, do what the guards are against. What
+// exactly they refuse, and with which bounds, test/deploy shows.
+func TestAConsumerIsRefusedEachAbuse(t *testing.T) {
+	withGuards(t)
+	newPolicy(t, "abused", `{class: gold, offer: {fixed: {cpu: "8", memory: 8Gi, pods: "20"}}}`)
+	small := amounts{"cpu": "2", "memory": "1Gi", "pods": "5"}
+	s := newSlice(t, rome, "abused", "gold", small)
+	s.awaitGrant(t, granted("abused", small))
+	before, err := s.replica(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	oslosID := liqov1beta1.ClusterID(oslo.ID)
+	for name, abuse := range map[string]func(*authv1beta1.ResourceSlice){
+		"the label replicated":  func(rs *authv1beta1.ResourceSlice) { delete(rs.Labels, "liqo.io/replicated") },
+		"the label originID":    func(rs *authv1beta1.ResourceSlice) { rs.Labels["liqo.io/originID"] = oslo.ID },
+		"the label replication": func(rs *authv1beta1.ResourceSlice) { rs.Labels["liqo.io/replication"] = "true" },
+		"the ID of another":     func(rs *authv1beta1.ResourceSlice) { rs.Spec.ConsumerClusterID = &oslosID },
+		"no ID":                 func(rs *authv1beta1.ResourceSlice) { rs.Spec.ConsumerClusterID = nil },
+		"a finalizer":           func(rs *authv1beta1.ResourceSlice) { rs.Finalizers = append(rs.Finalizers, "rome.test/keep") },
+		"an owner": func(rs *authv1beta1.ResourceSlice) {
+			rs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "x", UID: "x"}}
+		},
+		"a CSR up to etcd's limit":  func(rs *authv1beta1.ResourceSlice) { rs.Spec.CSR = make([]byte, 1_000_000) },
+		"annotations without bound": func(rs *authv1beta1.ResourceSlice) { rs.Annotations["a"] = strings.Repeat("x", 200_000) },
+	} {
+		if err := refused(editAtProvider(t.Context(), s, abuse), metav1.StatusReasonInvalid, "proffer-slice-guard"); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := refused(s.answerItself(t.Context()), metav1.StatusReasonForbidden,
+		"the status of a ResourceSlice is the answer of the cluster that provides, which alone writes it: ask by spec.resources, and wait"); err != nil {
+		t.Error(err)
+	}
+	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationOrphan, metav1.DeletePropagationForeground} {
+		if err := refused(deleteAtProvider(t.Context(), s, policy), metav1.StatusReasonInvalid, "the Quota of a ResourceSlice goes with it"); err != nil {
+			t.Errorf("deletion by %s: %v", policy, err)
+		}
+	}
+	after, err := s.replica(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after.ResourceVersion != before.ResourceVersion {
+		t.Error("something of it has come through")
+	}
+}
+
+// TestWithoutTheGuardsAQuotaCanStayBehind: a consumer takes its ID off a slice, so that Liqo finds the Quota no longer, deletes the slice, and
+// leaves the Quota to no owner. It lets in the consumer's pods as before.
+func TestWithoutTheGuardsAQuotaCanStayBehind(t *testing.T) {
+	withoutGuards(t)
+	newPolicy(t, "orphaned", `{class: gold, offer: {fixed: {cpu: "8", memory: 8Gi, pods: "20"}}}`)
+	small := amounts{"cpu": "2", "memory": "1Gi", "pods": "5"}
+	s := newSlice(t, rome, "orphaned", "gold", small)
+	s.awaitGrant(t, granted("orphaned", small))
+
+	// The consumer's own crd-replicator would make the slice again: to another destination it copies nothing.
+	local := forge.ResourceSlice(s.name, lab.TenantNamespace(provider.ID))
+	patch(t, rome, local, "/metadata/labels/liqo.io~1remoteID", "nobody")
+	t.Cleanup(func() {
+		if err := client.IgnoreNotFound(provider.Client.Delete(context.WithoutCancel(t.Context()), s.emptyQuota())); err != nil {
+			t.Error(err)
+		}
+		patch(t, rome, local, "/metadata/labels/liqo.io~1remoteID", provider.ID)
+	})
+	hide := func(rs *authv1beta1.ResourceSlice) {
+		delete(rs.Labels, "liqo.io/replicated")
+		rs.Spec.ConsumerClusterID = nil
+	}
+	eventually(t, "the slice is hidden", func(ctx context.Context) error { return editAtProvider(ctx, s, hide) })
+	if err := deleteAtProvider(t.Context(), s, metav1.DeletePropagationOrphan); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the slice is gone", func(ctx context.Context) error {
+		return isGone(ctx, provider, forge.ResourceSlice(s.name, lab.TenantNamespace(rome.ID)))
+	})
+	quota := s.emptyQuota()
+	if err := provider.Client.Get(t.Context(), client.ObjectKeyFromObject(quota), quota); err != nil {
+		t.Fatal(err)
+	}
+	if len(quota.OwnerReferences) > 0 {
+		t.Errorf("the quota belongs to %+v, want nobody", quota.OwnerReferences)
+	}
+	if err := differ("the quota", small, amountsOf(quota.Spec.Resources)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTheGuardsFitLiqosTypes: kube-controller-manager checks the expressions against the schema of Liqo's CRD.
+func TestTheGuardsFitLiqosTypes(t *testing.T) {
+	for _, name := range guards {
+		eventually(t, "the types of "+name+" are checked", func(ctx context.Context) error {
+			var policy admissionv1.ValidatingAdmissionPolicy
+			if err := provider.Client.Get(ctx, client.ObjectKey{Name: name}, &policy); err != nil {
+				return err
+			}
+			if policy.Status.TypeChecking == nil || policy.Status.ObservedGeneration != policy.Generation {
+				return errors.New("not yet")
+			}
+			for _, warning := range policy.Status.TypeChecking.ExpressionWarnings {
+				t.Errorf("%s: %s", warning.FieldRef, warning.Warning)
+			}
+			return nil
+		})
+	}
+}
+
+// TestAConsumerHasNoRightsOnTheOperatorsRecords asks the API server for every right on what the operator keeps, for the control plane of a
+// consumer and for the identity of one of its slices.
+func TestAConsumerHasNoRightsOnTheOperatorsRecords(t *testing.T) {
+	newPolicy(t, "recorded", `{class: gold, offer: {fixed: {cpu: "8", memory: 8Gi, pods: "20"}}}`)
+	small := amounts{"cpu": "2", "memory": "1Gi", "pods": "5"}
+	s := newSlice(t, rome, "recorded", "gold", small)
+	s.awaitGrant(t, granted("recorded", small))
+	const operatorNamespace = "proffer-system"
+	own := authorizationv1.ResourceAttributes{
+		Namespace: lab.TenantNamespace(rome.ID), Verb: "update", Group: authv1beta1.GroupVersion.Group, Resource: "resourceslices",
+	}
+	for name, subject := range map[string]authorizationv1.SubjectAccessReviewSpec{
+		"control plane": {User: rome.ID, Groups: []string{"liqo.io", "system:authenticated"}},
+		"slice":         {User: s.emptyQuota().Name, Groups: []string{rome.ID, "system:authenticated"}},
+	} {
+		may := func(what authorizationv1.ResourceAttributes) bool {
+			review := &authorizationv1.SubjectAccessReview{Spec: *subject.DeepCopy()}
+			review.Spec.ResourceAttributes = &what
+			if err := provider.Client.Create(t.Context(), review); err != nil {
+				t.Fatal(err)
+			}
+			return review.Status.Allowed
+		}
+		if got, want := may(own), name == "control plane"; got != want {
+			t.Errorf("%s: may write slices: %t, want %t", name, got, want)
+		}
+		for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"} {
+			for group, resources := range map[string][]string{
+				"proffer.dev":         {"grants", "grants/status", "resourcepolicies", "resourcepolicies/status"},
+				"coordination.k8s.io": {"leases"}, "": {"configmaps", "secrets", "pods", "serviceaccounts"}, "apps": {"deployments"},
+				"admissionregistration.k8s.io": {"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
+			} {
+				for _, resource := range resources {
+					for _, namespace := range []string{operatorNamespace, lab.TenantNamespace(rome.ID), ""} {
+						if group != "proffer.dev" && namespace == lab.TenantNamespace(rome.ID) {
+							continue // There it is Liqo's own.
+						}
+						resource, sub, _ := strings.Cut(resource, "/")
+						if may(authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: group, Resource: resource, Subresource: sub}) {
+							t.Errorf("%s: may %s %s/%s of %q in namespace %q", name, verb, resource, sub, group, namespace)
+						}
+					}
+				}
+			}
+		}
+	}
+	// What the API server does is what it says.
+	consumer, err := rome.At(t.Context(), provider)
+	if err != nil {
+		t.Fatal(err)
+	}
+	grants := &unstructured.UnstructuredList{}
+	grants.SetGroupVersionKind(schema.GroupVersionKind{Group: "proffer.dev", Version: "v1alpha1", Kind: "GrantList"})
+	if err := consumer.List(t.Context(), grants, client.InNamespace(operatorNamespace)); !apierrors.IsForbidden(err) && !meta.IsNoMatchError(err) {
+		t.Errorf("a list of the grants: %v, want it forbidden", err)
+	}
+}
+
+// editAtProvider has the consumer change its slice at the provider.
+func editAtProvider(ctx context.Context, s slice, change func(*authv1beta1.ResourceSlice)) error {
+	consumer, err := s.consumer.At(ctx, provider)
+	if err != nil {
+		return err
+	}
+	rs, err := s.replica(ctx)
+	if err != nil {
+		return err
+	}
+	change(rs)
+	return consumer.Update(ctx, rs)
+}
+
+func deleteAtProvider(ctx context.Context, s slice, policy metav1.DeletionPropagation) error {
+	consumer, err := s.consumer.At(ctx, provider)
+	if err != nil {
+		return err
+	}
+	return consumer.Delete(ctx, forge.ResourceSlice(s.name, lab.TenantNamespace(s.consumer.ID)), client.PropagationPolicy(policy))
+}
