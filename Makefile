@@ -19,6 +19,7 @@ TEST_FLAGS ?=
 TEST_TIMEOUT ?= 20m
 BENCH ?=
 SCALE ?= 1
+KILLS ?= 100
 
 # Modules of their own under test/, and all that hold Go code.
 TEST_MODULES := $(patsubst %/go.mod,%,$(wildcard test/*/go.mod))
@@ -64,6 +65,16 @@ bench: build ## Measure what Proffer costs: BENCH=reads,push for some of it; the
 soak: build ## Put an hour's worth of churn on the operator, as fast as it goes: SCALE=0.01 for a try; the figures are in bin/soak.txt too
 	assets="$$($(CONTROLPLANE))"; \
 	KUBEBUILDER_ASSETS="$$assets" go run ./test/bench -operator bin/proffer -only soak -scale $(SCALE) | tee bin/soak.txt
+
+FAULTS := TestNothingIsPromisedTwiceWhateverFails
+
+# A target that matched no test must not look like success.
+.PHONY: soak-faults
+soak-faults: ## Kill the leader KILLS=100 times beside a hostile consumer, and account for all that is promised; the log is in bin/soak-faults.txt too
+	assets="$$($(CONTROLPLANE))"; mkdir -p bin; \
+	KUBEBUILDER_ASSETS="$$assets" PROFFER_FAULTS_ADVERSARY=1 PROFFER_FAULTS_KILLS=$(KILLS) \
+		go test -race -count=1 -timeout 60m -v -run '^$(FAULTS)$$' ./cmd/proffer | tee bin/soak-faults.txt; \
+	grep -q '^--- PASS: $(FAULTS)' bin/soak-faults.txt
 
 .PHONY: lint
 lint: $(GOLANGCI) ## Lint every module that holds Go code

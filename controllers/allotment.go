@@ -8,217 +8,359 @@ import (
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant"
+	"proffer.dev/proffer/internal/grant/protocol"
 	"proffer.dev/proffer/internal/offer"
 )
 
 const (
 	// reasonPrefix makes the reasons of our conditions ours: another controller may answer other classes.
 	reasonPrefix = "Proffer"
+	// reasonNotAnswered is that of an answer to a slice that is not to be answered now, and that has something.
+	reasonNotAnswered = "NotAnswered"
 	// maxAnswered is more resources than an answer of ours ever names: what names more was written by somebody else.
 	maxAnswered = 4 * maxRequested
 	// messageInterval is the least time between two writes to a slice where only the message differs: what remains of a pool comes and goes.
 	messageInterval = 10 * time.Second
+	// wholeInterval is for how long a whole answer is not tried again that did not fit into the slice.
+	wholeInterval = 5 * time.Minute
+	// releaseGrace is for how long all counts that a slice held when it was deleted: pods that were accepted before may not be bound yet.
+	releaseGrace = 10 * time.Second
+	// unservedGrace is for how long after the start grants are left alone that no policy decides on: policies may be about to be applied.
+	unservedGrace = 5 * time.Minute
 )
 
-// ours reports whether the answer of a slice was written by this operator, by what it says. Slices of this cluster's own, that a provider
-// has answered, are none of it: one that another cluster made is known by its labels, or else by where it is.
-func (g *gates) ours(owners map[string]string, s *slice) bool {
-	made := s.originOK || s.consumer != "" && s.consumer == owners[s.namespace]
-	return made && len(s.answer.resources) <= maxAnswered && s.answer.verdict != unanswered && strings.HasPrefix(s.answer.reason, reasonPrefix)
+// ours reports whether the answer of a slice was written by this operator, by what it says.
+func (a *answer) ours() bool {
+	return len(a.resources) <= maxAnswered && a.verdict != unanswered && strings.HasPrefix(a.reason, reasonPrefix)
 }
 
 // allotment is what one evaluation decided on the slices.
 type allotment struct {
-	// term is that of the leader whose book was decided on, 0 for none.
-	term    int
-	claims  []claim
+	// term is that of the leader whose book was decided on, empty for none.
+	term    string
+	now     time.Time
+	terms   *offer.Terms
+	claims  []*claim
 	gates   []decision
-	serving []bool
-	// answers are those of claims[of[i]].
-	of      []int
+	rulings []ruling
+	asked   []grant.Slice
 	answers []grant.Answer
+	// again is when to decide again even if nothing happens, 0 for never.
+	again time.Duration
 	// grants are what counts as granted, by class and consumer.
 	grants map[string]map[string]capacity.Amounts
 	// byPolicy is the same by the policy that decides.
 	byPolicy map[string]grantsOf
 }
 
-// grantsOf is what one policy has granted.
-type grantsOf struct {
-	// slices is how many slices have something.
-	slices    int32
-	consumers map[string]grantOf
-}
+// mode is what is done about a slice.
+type mode int
 
-// grantOf is what the slices of one consumer have under a policy.
-type grantOf struct {
-	slices  int32
-	amounts capacity.Amounts
-}
+const (
+	// leave does nothing.
+	leave mode = iota
+	// answerIt answers a slice that has passed all gates.
+	answerIt
+	// takeBack lowers what a slice has that has not passed all gates, and restores what stands in it.
+	takeBack
+	// unwritable is a slice that no answer can be written to: it keeps what stands in it, and nothing is planned on it.
+	unwritable
+	// overtaken is a slice in a class that somebody else answers, and has: only the record of what it held before is kept.
+	overtaken
+	// released is a slice that is gone or drained: only the record of what its pods still use is kept.
+	released
+)
 
-// under is what a policy has granted.
-func (a *allotment) under(policy string) grantsOf {
-	if a == nil {
-		return grantsOf{}
-	}
-	return a.byPolicy[policy]
+// ruling is what was decided on one slice.
+type ruling struct {
+	mode     mode
+	served   bool
+	consumer string
+	// at is the place among the answers, -1 for none.
+	at int
+	// present is what a released or unwritable slice still holds; earlier is what still counts of what a slice held in other classes; inherited is what is
+	// left of a slice of the same name that is gone.
+	present, inherited protocol.Share
+	// kept is what its pods use of what is on record in its class.
+	kept    protocol.Share
+	earlier protocol.Shares
 }
 
 // allot decides on all slices, by terms that are worked out only if there are any. Nobody is told yet.
-func (s *sliceSources) allot(termsOf func() *offer.Terms) *allotment {
-	a := &allotment{grants: map[string]map[string]capacity.Amounts{}, byPolicy: map[string]grantsOf{}}
-	a.claims, a.term = s.book.claims()
+func (s *sliceSources) allot(now time.Time, termsOf func() *offer.Terms) *allotment {
+	a := &allotment{now: now, grants: map[string]map[string]capacity.Amounts{}, byPolicy: map[string]grantsOf{}}
+	a.claims, a.term = s.book.decide()
 	if len(a.claims) == 0 {
 		return a
 	}
-	terms, owners := termsOf(), s.gates.owners.all()
-	a.gates = s.gates.decide(owners, a.claims)
-	a.serving = make([]bool, len(a.claims))
-	asked := make([]grant.Slice, 0, len(a.claims))
-	a.of = make([]int, 0, len(a.claims))
-	for i := range a.claims {
-		c := &a.claims[i]
-		a.serving[i] = c.class != "" && c.class != liqoClass && terms.Serves(c.class)
-		if in, decided := a.input(i, a.term == 0 && s.gates.ours(owners, &c.slice)); decided {
-			asked, a.of = append(asked, in), append(a.of, i)
+	owners := s.gates.owners.all()
+	a.terms, a.gates = termsOf(), s.gates.decide(owners, a.claims)
+	a.rulings = make([]ruling, len(a.claims))
+	a.asked = make([]grant.Slice, 0, len(a.claims))
+	for i, c := range a.claims {
+		consumer := c.holder
+		if consumer == "" {
+			consumer = owners[c.namespace]
+		}
+		a.rulings[i] = ruling{consumer: consumer, at: -1, served: c.class != "" && c.class != liqoClass && a.terms.Serves(c.class)}
+	}
+	// First what is gone: a slice that was made anew under the name has what its pods still use.
+	for i, c := range a.claims {
+		if a.rulings[i].consumer != "" && (c.gone || a.gates[i] == drained) {
+			a.release(i)
 		}
 	}
-	a.answers = grant.Allocate(terms, asked)
-	for j := range a.of {
-		a.count(&asked[j], &a.answers[j])
+	for i, c := range a.claims {
+		switch r := &a.rulings[i]; {
+		case r.consumer == "": // No tenant namespace, and nothing on record.
+		case c.gone, a.gates[i] == drained:
+		case !r.served && c.holds.In(c.class).Empty() && (c.ours == nil || c.ours.share.Class != c.class):
+			a.foreign(i)
+		default:
+			s.decide(a, i)
+		}
+	}
+	a.answers = grant.Allocate(a.terms, a.asked)
+	for j := range a.asked {
+		a.count(&a.asked[j], &a.answers[j])
 	}
 	return a
 }
 
-// input is what is to be decided on a slice, if anything is. Where there is no book of a leader, what stands in the slice counts, if it is ours.
-func (a *allotment) input(i int, ours bool) (in grant.Slice, decided bool) {
-	c := &a.claims[i]
-	if a.left(i) {
-		return in, false
+// release has what a slice held that is gone, or whose tenant is drained, count as far as its pods still use it.
+func (a *allotment) release(i int) {
+	c, r := a.claims[i], &a.rulings[i]
+	if !c.recorded {
+		return
 	}
-	granted := c.granted()
+	r.mode, r.present.Class = released, c.present
+	left := releaseGrace - a.now.Sub(c.removedAt)
+	whole := c.gone && left > 0
+	if whole {
+		a.comeBack(left)
+	}
+	heir := a.heir(i)
+	for _, share := range c.holds {
+		used := a.used(r.consumer, c.name, share)
+		rest := share
+		if !whole {
+			rest = used
+		}
+		if heir >= 0 {
+			covered := a.claims[heir].holds.In(share.Class)
+			rest, used = rest.Less(covered), used.Less(covered)
+		}
+		switch {
+		case rest.Empty():
+			continue
+		case share.Class == c.present:
+			r.present = share
+		default:
+			r.earlier = r.earlier.Add(share)
+		}
+		if heir >= 0 && a.claims[heir].class == share.Class && a.terms.Deal(share.Class, r.consumer) != nil {
+			a.rulings[heir].inherited = a.rulings[heir].inherited.With(used)
+			rest = rest.Less(used)
+		}
+		a.pin(i, rest)
+	}
+}
+
+// heir is the place of the slice that was made anew under the name of one that is gone, -1 for none. Its pods have the same creator, so that
+// the Quota that comes of its answer bounds what is left of those of the old one too.
+func (a *allotment) heir(i int) int {
+	key := a.claims[i].key
+	first := i
+	for first > 0 && a.claims[first-1].key == key {
+		first--
+	}
+	for k := first; k < len(a.claims) && a.claims[k].key == key; k++ {
+		c, open := a.claims[k], a.gates[k] == active || a.gates[k] == cordoned
+		if open && !c.gone && !c.deleting && a.rulings[k].consumer == a.rulings[i].consumer {
+			return k
+		}
+	}
+	return -1
+}
+
+// comeBack has all decided on again after a time.
+func (a *allotment) comeBack(after time.Duration) {
+	if a.again == 0 || after < a.again {
+		a.again = after
+	}
+}
+
+// used is what the pods of a slice still request of a share.
+func (a *allotment) used(consumer, name string, share protocol.Share) protocol.Share {
+	row := a.terms.View.Used.Of(consumer).By(creatorOf(name, consumer))
+	amounts := capacity.Amounts{}
+	for resource, amount := range share.Amounts {
+		if used := min(amount, row.At(a.terms.Column(resource))); used > 0 {
+			amounts[resource] = used
+		}
+	}
+	share.Amounts = amounts
+	return share
+}
+
+// pin has a share count that cannot be taken back now.
+func (a *allotment) pin(i int, share protocol.Share) {
+	if share.Empty() {
+		return
+	}
+	c := a.claims[i]
+	a.asked = append(a.asked, grant.Slice{
+		Key: c.key + "/" + string(c.uid) + "/" + share.Class, Consumer: a.rulings[i].consumer, Class: share.Class, Created: c.created,
+		Granted: share.Amounts, GrantedBy: share.Policy, GrantedIn: share.Class, Reclaim: share.Reclaim, Pinned: true,
+	})
+}
+
+// foreign is for a slice in a class that is not ours. What it held in a class of ours counts whole until it is known that somebody else has
+// accepted it: then the Quota that came of our answer is replaced, which a denial leaves as it is. Of Liqo's own class it is certain that Liqo answers at once.
+func (a *allotment) foreign(i int) {
+	c, r := a.claims[i], &a.rulings[i]
+	replaced := c.class == "" || c.class == liqoClass || c.answer.verdict == accepted && !c.answer.ours()
+	if replaced && (c.recorded || len(c.holds) > 0) {
+		r.mode = overtaken
+	}
+	a.earlier(i, c.holds, replaced, "")
+}
+
+// earlier has shares in other classes than the present one count: whole until they are settled, and then what pods still use of them, but for
+// those of nodes that the present grant counts on too.
+func (a *allotment) earlier(i int, shares protocol.Shares, settled bool, policy string) {
+	c, r := a.claims[i], &a.rulings[i]
+	for _, share := range shares {
+		counts := share
+		if settled {
+			counts = a.used(r.consumer, c.name, share)
+		}
+		if counts.Empty() || settled && policy != "" && a.terms.ShareNodes(policy, share.Policy) {
+			continue
+		}
+		r.earlier = r.earlier.Add(share)
+		a.pin(i, counts)
+	}
+}
+
+// decide is for a slice in a class of ours, or one that was granted something in its class when that was served.
+func (s *sliceSources) decide(a *allotment, i int) {
+	c, r := a.claims[i], &a.rulings[i]
+	held := c.holds.In(c.class)
+	if c.stuck {
+		a.keepStuck(i, held)
+		return
+	}
+	deal := a.terms.Deal(c.class, r.consumer)
+	if wait := s.awaits(c.class, r.consumer, deal != nil, a.now); wait > 0 && !held.Empty() {
+		a.comeBack(wait)
+		for _, share := range c.holds {
+			a.pin(i, share)
+		}
+		return
+	}
+	r.kept = a.used(r.consumer, c.name, held)
+	used := r.kept
+	if c.released {
+		// Liqo has taken it back when the tenant was drained: what is left of it is what pods use.
+		a.pin(i, used)
+		held, used = protocol.Share{Class: c.class}, protocol.Share{Class: c.class}
+	}
+	// What is on record and does not stand, as after a leader that ended in between, counts until a smaller answer is confirmed; as far as pods use
+	// it, until they end.
+	has := c.standing(held)
+	rest := held.Less(used.With(has))
+	in := grant.Slice{
+		Key: c.key, Consumer: r.consumer, Class: c.class, Created: c.created, Request: c.request, Invalid: len(c.problems) > 0,
+		Granted: c.granted(has, !held.Empty()), Used: used.And(r.inherited).Amounts, GrantedBy: held.Policy, Reclaim: held.Reclaim, Frozen: a.gates[i] == cordoned,
+	}
+	others := c.holds.Without(c.class)
+	policy := held.Policy
+	if deal != nil {
+		policy = deal.Policy.Name
+	}
+	if from := others.In(c.present); !c.settled && held.Empty() && !from.Empty() {
+		// It has just come from another class, and has what it was granted there until it is answered here.
+		in.Granted, in.GrantedBy, in.GrantedIn, in.Reclaim = from.Amounts, from.Policy, from.Class, from.Reclaim
+		others, r.earlier = others.Without(from.Class), r.earlier.Add(from)
+	}
+	open := a.gates[i] == active || a.gates[i] == cordoned
 	switch {
-	case a.term > 0 && granted == nil:
-		granted = c.void()
-	case ours && c.answer.verdict == accepted:
-		granted = c.answer.resources
+	case open && !c.deleting:
+		r.mode = answerIt
+	case in.Granted == nil:
+		return // It is waited for.
+	case c.answer.verdict == accepted:
+		// No more than stands in it: to restore what its consumer has lowered would be to grant more.
+		r.mode, in.Frozen, in.Invalid = takeBack, true, false
+		in.Request = protocol.Share{Amounts: in.Granted}.Least(c.answer.resources).Amounts
+	default: // Its Quota may be there, though no answer is. It is left so for as long as nothing has to be taken back.
+		r.mode, in.Frozen, in.Invalid = takeBack, true, true
+		if in.GrantedIn == "" {
+			stood := c.stood(held)
+			in.Granted, rest = c.granted(stood, true), held.Less(used.With(stood))
+		}
 	}
-	in = grant.Slice{
-		Key: c.key, Consumer: c.consumer, Class: c.class, Created: c.created, Request: c.request, Invalid: len(c.problems) > 0,
-		Granted: granted, Frozen: a.gates[i] == cordoned,
-	}
-	if from := c.origin(); from != nil {
-		in.GrantedBy, in.GrantedIn = from.policy, from.class
-	}
-	if a.away(i) {
-		in.Class = c.ours.class
-	}
-	if !a.open(i) {
-		// It cannot be written to now, but what it has counts.
-		in.Frozen, in.Invalid = true, true
-		return in, granted != nil
-	}
-	return in, true
+	a.pin(i, rest)
+	a.earlier(i, others, c.settled, policy)
+	r.at = len(a.asked)
+	a.asked = append(a.asked, in)
 }
 
-// open reports whether the slice is to be answered now.
-func (a *allotment) open(i int) bool {
-	return (a.gates[i] == active || a.gates[i] == cordoned) && !a.claims[i].deleting && !a.away(i)
+// keepStuck has a slice that no answer can be written to count with what stands in it. No larger answer can be written to it either, and when
+// it changes, it has another version.
+func (a *allotment) keepStuck(i int, held protocol.Share) {
+	c, r := a.claims[i], &a.rulings[i]
+	r.mode, r.present = unwritable, a.used(r.consumer, c.name, held).With(c.stood(held))
+	a.pin(i, r.present)
+	a.earlier(i, c.holds.Without(c.class), false, "")
 }
 
-// away reports whether the consumer has taken the slice from a class of ours to one that no policy is for.
-func (a *allotment) away(i int) bool {
-	c := &a.claims[i]
-	return !a.serving[i] && c.ours != nil && c.ours.class != c.class
+// standing is what stands of it as accepted: by the answer of this term if there is one, whatever somebody else has written since.
+func (c *claim) standing(held protocol.Share) protocol.Share {
+	a := &c.answer
+	if c.ours != nil && c.ours.share.Class == c.class {
+		a = &c.ours.answer
+	}
+	if a.verdict != accepted {
+		return held.Least(nil)
+	}
+	return held.Least(a.resources)
 }
 
-// left reports whether nothing of ours is granted to the slice any more: there was nothing, Liqo has drained its tenant, or the slice has been
-// taken to another class and somebody else answers it. Until then it has the Quota that came of our answer, so that counts; of Liqo's own
-// class it is certain that Liqo answers at once.
-func (a *allotment) left(i int) bool {
-	c := &a.claims[i]
+// stood is standing, or what its Quota may be of where no answer stands any more. That is all that is on record, where an answer was sent of which
+// nothing is known; and where none was sent in this term, what was on record when it began.
+func (c *claim) stood(held protocol.Share) protocol.Share {
 	switch {
-	case a.gates[i] == drained, c.class == "", c.class == liqoClass:
-		return true
-	case a.serving[i]:
-		return false
-	case a.away(i):
-		return !equal(c.ours.answer, c.answer)
+	case c.sent:
+		return held
+	case c.ours != nil && c.ours.share.Class == c.class, c.answer.verdict == accepted:
+		return c.standing(held)
 	}
-	return c.ours == nil
+	return held.Least(c.began.In(c.class).Amounts)
 }
 
-// void stands for what a slice has been granted that has nothing of ours, and that somebody else has accepted: Liqo, when it was of the class
-// that Liqo answers, or the consumer itself. Nothing of that counts, but a denial would leave it the Quota that it has, so all of it becomes 0.
-// It is nil where nobody has.
-func (c *claim) void() capacity.Amounts {
-	if c.answer.verdict != accepted {
+// granted are the amounts that a slice has, and an explicit 0 for all else that stands in it as accepted, or is on record. Nil is nothing. A
+// denial would leave it the Quota that it has, or may have, of that, so all of it becomes 0.
+func (c *claim) granted(has protocol.Share, recorded bool) capacity.Amounts {
+	if c.answer.verdict != accepted && !recorded && has.Empty() {
 		return nil
 	}
-	void := capacity.Amounts{capacity.CPU: 0, capacity.Memory: 0}
-	for _, name := range slices.Sorted(maps.Keys(c.answer.resources)) {
-		if len(void) < maxRequested {
-			void[name] = 0
+	out := capacity.Amounts{}
+	if has.Empty() && !c.answer.ours() {
+		out[capacity.CPU], out[capacity.Memory] = 0, 0
+	}
+	if c.answer.verdict == accepted {
+		named := c.answer.resources
+		if c.ours != nil && c.ours.verdict == accepted && c.ours.share.Class == c.class {
+			named = c.ours.resources
+		}
+		for _, name := range slices.Sorted(maps.Keys(named)) {
+			if len(out) < maxRequested {
+				out[name] = 0
+			}
 		}
 	}
-	return void
-}
-
-// count adds what a slice has, or is about to have, to what is granted.
-func (a *allotment) count(asked *grant.Slice, decided *grant.Answer) {
-	next := a.term > 0 && decided.Verdict == grant.Accept
-	if asked.Granted == nil && !next {
-		return
-	}
-	sums := a.grants[asked.Class]
-	if sums == nil {
-		sums = map[string]capacity.Amounts{}
-		a.grants[asked.Class] = sums
-	}
-	sum := sums[asked.Consumer]
-	if sum == nil {
-		sum = capacity.Amounts{}
-		sums[asked.Consumer] = sum
-	}
-	some := false
-	for i := range decided.Lines { // What is granted has a line each.
-		l := &decided.Lines[i]
-		amount, granted := asked.Granted[l.Resource]
-		if next && l.Listed {
-			amount, granted = max(amount, l.Granted), true
-		}
-		if granted {
-			some = some || amount > 0
-			sum[l.Resource] = capacity.Sum(sum[l.Resource], amount)
-		}
-	}
-	if decided.Policy == nil || !some {
-		return
-	}
-	// One consumer's slices of a class are all under one policy.
-	under := a.byPolicy[decided.Policy.Name]
-	if under.consumers == nil {
-		under.consumers = map[string]grantOf{}
-	}
-	under.slices++
-	under.consumers[asked.Consumer] = grantOf{slices: under.consumers[asked.Consumer].slices + 1, amounts: sum}
-	a.byPolicy[decided.Policy.Name] = under
-}
-
-// onlyMessage reports whether two answers differ in their message alone.
-func onlyMessage(a, b answer) bool {
-	b.message = a.message
-	return equal(a, b)
-}
-
-// dropped are the keys that were in a map and are not any more, sorted.
-func dropped(was, is map[string]string) []string {
-	var out []string
-	for key := range was {
-		if _, stays := is[key]; !stays {
-			out = append(out, key)
-		}
-	}
-	slices.Sort(out)
+	maps.Copy(out, has.Amounts)
 	return out
 }

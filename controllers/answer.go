@@ -1,13 +1,19 @@
 package controllers
 
 import (
+	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"proffer.dev/proffer/internal/capacity"
 )
@@ -21,8 +27,11 @@ const (
 	denied     verdict = "Denied"
 )
 
-// resourcesCondition is the type of the condition that is the answer's; all others are Liqo's.
-const resourcesCondition = "Resources"
+// Types of conditions: resourcesCondition is the answer's; all others are Liqo's.
+const (
+	authenticationCondition = "Authentication"
+	resourcesCondition      = "Resources"
+)
 
 // answer is the part of a ResourceSlice's status that whoever answers its class writes. What is empty in it does not stand there.
 type answer struct {
@@ -32,8 +41,8 @@ type answer struct {
 	storageClasses, ingressClasses,
 	loadBalancerClasses []namedClass
 	nodeLabels, nodeSelector map[string]string
-	// inexact is for an answer that was read and holds something that this type cannot say, such as a fraction of a byte: it differs from
-	// every answer that is to be written. An amount is the next larger one then.
+	// inexact is for an answer that was read and holds something that this type cannot say, such as a fraction of a byte, or more than was kept
+	// of it: it differs from every answer that is to be written. An amount is the next larger one then.
 	inexact bool
 }
 
@@ -53,12 +62,18 @@ func equal(a, b answer) bool {
 		maps.Equal(a.nodeLabels, b.nodeLabels) && maps.Equal(a.nodeSelector, b.nodeSelector)
 }
 
+// onlyMessage reports whether two answers differ in their message alone.
+func onlyMessage(a, b answer) bool {
+	b.message = a.message
+	return equal(a, b)
+}
+
 // readAnswer reads the answer that stands in a ResourceSlice, whoever wrote it.
 func readAnswer(u *unstructured.Unstructured) answer {
-	var a answer
+	a := answer{inexact: keptOf(u).answerCut}
 	condition, count := findCondition(u, resourcesCondition)
 	if count > 0 {
-		a.inexact = count > 1
+		a.inexact = a.inexact || count > 1
 		a.verdict = verdict(a.text(condition["status"]))
 		if a.verdict != accepted && a.verdict != denied {
 			a.verdict, a.inexact = unanswered, true
@@ -154,42 +169,107 @@ func (a *answer) readTexts(value any) map[string]string {
 	return out
 }
 
-// writeTo returns a copy of a ResourceSlice that holds the answer. All that is not the answer's stays as it is. The object is one whose
-// status is whole.
-func (a answer) writeTo(u *unstructured.Unstructured, now time.Time) *unstructured.Unstructured {
-	out := u.DeepCopy()
-	if out.Object == nil {
-		out.Object = map[string]any{}
-	}
-	status, ok := out.Object["status"].(map[string]any)
-	if !ok {
-		status = map[string]any{}
-		out.Object["status"] = status
-	}
-	put(status, "conditions", a.conditions(conditionsOf(out), now))
-	put(status, "storageClasses", classesAs(a.storageClasses, "storageClassName"))
-	put(status, "ingressClasses", classesAs(a.ingressClasses, "ingressClassName"))
-	put(status, "loadBalancerClasses", classesAs(a.loadBalancerClasses, "loadBalancerClassName"))
-	for field, texts := range map[string]map[string]string{
-		"resources": quantityTexts(a.resources), "nodeLabels": a.nodeLabels, "nodeSelector": a.nodeSelector,
-	} {
-		delete(status, field)
-		if len(texts) > 0 {
-			values := make(map[string]any, len(texts))
-			for key, text := range texts {
-				values[key] = text
-			}
-			status[field] = values
-		}
-	}
-	return out
+// patchOp is an operation of a JSON patch (RFC 6902).
+type patchOp struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitzero"`
 }
 
-func put(status map[string]any, field string, list []any) {
-	delete(status, field)
-	if len(list) > 0 {
-		status[field] = list
+// patch returns the JSON patch of the status subresource that has a ResourceSlice hold the answer. All else of the status stays as it is, also
+// what was not kept of it. The API server refuses the patch with a conflict unless the slice still has the version that was read.
+//
+// Of conditions of which only a part was kept, Authentication alone stays: somebody has stuffed them.
+func (a answer) patch(u *unstructured.Unstructured, now time.Time) ([]byte, error) {
+	return a.patchBeside(u, conditionsOf(u), keptOf(u).conditionsCut, now)
+}
+
+// patchAlone is patch, but of the other conditions Authentication alone stays, in any case: what it makes of the status is as small as can be.
+func (a answer) patchAlone(u *unstructured.Unstructured, now time.Time) ([]byte, error) {
+	return a.patchBeside(u, conditionsOf(u), true, now)
+}
+
+func (a answer) patchBeside(u *unstructured.Unstructured, conditions []any, alone bool, now time.Time) ([]byte, error) {
+	version := u.GetResourceVersion()
+	if version == "" {
+		return nil, errors.New("writing an answer: the slice has no version")
 	}
+	ops := []patchOp{{"add", "/metadata/resourceVersion", version}}
+	status, ok := u.Object["status"].(map[string]any)
+	if !ok {
+		ops = append(ops, patchOp{"add", "/status", map[string]any{}})
+	}
+	if alone {
+		conditions = slices.DeleteFunc(slices.Clone(conditions), func(c any) bool {
+			return !isOfType(c, authenticationCondition) && !isOfType(c, resourcesCondition)
+		})
+	}
+	set := func(field string, value any, length int) {
+		_, there := status[field]
+		if length == 0 && !there {
+			return
+		}
+		ops = append(ops, patchOp{"add", "/status/" + field, value})
+		if length == 0 { // Removing what is gone is an error, and not a conflict.
+			ops = append(ops, patchOp{Op: "remove", Path: "/status/" + field})
+		}
+	}
+	after := a.conditions(conditions, now)
+	set("conditions", after, len(after))
+	set("resources", quantityTexts(a.resources), len(a.resources))
+	set("storageClasses", classesAs(a.storageClasses, "storageClassName"), len(a.storageClasses))
+	set("ingressClasses", classesAs(a.ingressClasses, "ingressClassName"), len(a.ingressClasses))
+	set("loadBalancerClasses", classesAs(a.loadBalancerClasses, "loadBalancerClassName"), len(a.loadBalancerClasses))
+	set("nodeLabels", a.nodeLabels, len(a.nodeLabels))
+	set("nodeSelector", a.nodeSelector, len(a.nodeSelector))
+	return json.Marshal(ops)
+}
+
+// minimal is the answer without all that a slice can do without: what is to be written where the whole does not fit, see tooLarge.
+func (a answer) minimal() answer {
+	return answer{verdict: a.verdict, reason: a.reason, resources: a.resources}
+}
+
+// bounded leaves out what is beyond maxAnswer, so that an answer reads as it was written: of a map what comes last by name, of a list what
+// comes last. Amounts come first, then what pods are placed by, then classes. What a policy can say fits unless it is extreme.
+func (a answer) bounded() answer {
+	left := maxAnswer
+	a.resources = firstOf(a.resources, func(name string, v int64) bool {
+		q := capacity.Quantity(name, v)
+		left -= entryCost + len(name) + len(q.String())
+		return left >= 0
+	})
+	for _, texts := range []*map[string]string{&a.nodeSelector, &a.nodeLabels} {
+		*texts = firstOf(*texts, func(key, text string) bool {
+			left -= entryCost + len(key) + len(text)
+			return left >= 0
+		})
+	}
+	for _, classes := range []*[]namedClass{&a.storageClasses, &a.ingressClasses, &a.loadBalancerClasses} {
+		for i, c := range *classes {
+			if left -= classCost + len(c.name); left < 0 {
+				*classes = (*classes)[:i:i]
+				break
+			}
+		}
+	}
+	return a
+}
+
+// firstOf returns the map if each entry fits, by name, and a copy of those before the first that does not otherwise.
+func firstOf[V any](all map[string]V, fits func(string, V) bool) map[string]V {
+	names := slices.Sorted(maps.Keys(all))
+	for i, name := range names {
+		if fits(name, all[name]) {
+			continue
+		}
+		first := make(map[string]V, i)
+		for _, name := range names[:i] {
+			first[name] = all[name]
+		}
+		return first
+	}
+	return all
 }
 
 // conditions puts the answer's condition where the first of its type was.
@@ -205,7 +285,7 @@ func (a answer) conditions(before []any, now time.Time) []any {
 	if a.verdict == unanswered {
 		return after
 	}
-	condition := map[string]any{"type": resourcesCondition, "status": string(a.verdict), "lastTransitionTime": now.UTC().Format(time.RFC3339)}
+	condition := map[string]any{"type": resourcesCondition, "status": string(a.verdict), "lastTransitionTime": timeText(now)}
 	if since, ok := was["lastTransitionTime"].(string); ok && was["status"] == string(a.verdict) {
 		if _, err := time.Parse(time.RFC3339, since); err == nil {
 			condition["lastTransitionTime"] = since
@@ -218,6 +298,9 @@ func (a answer) conditions(before []any, now time.Time) []any {
 	}
 	return slices.Insert(after, at, any(condition))
 }
+
+// timeText is a time as the API server keeps it, to the second.
+func timeText(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 func ofResources(value any) bool { return isOfType(value, resourcesCondition) }
 
@@ -266,4 +349,26 @@ func findCondition(u *unstructured.Unstructured, conditionType string) (first ma
 		count++
 	}
 	return first, count
+}
+
+// tooLarge reports whether a write was refused because of the size of what was written: the API server or etcd takes no object, or the
+// definition no list or text, that is so large. A smaller answer may fit, see answer.minimal.
+func tooLarge(err error) bool {
+	if err == nil {
+		return false
+	}
+	if apierrors.IsRequestEntityTooLargeError(err) {
+		return true
+	}
+	if apierrors.IsInvalid(err) {
+		for _, kind := range []field.ErrorType{field.ErrorTypeTooLong, field.ErrorTypeTooMany} {
+			if apierrors.HasStatusCause(err, metav1.CauseType(kind)) {
+				return true
+			}
+		}
+		return false
+	}
+	// What etcd and its client say comes as an error of the API server of no type of its own.
+	text := err.Error()
+	return strings.Contains(text, "etcdserver: request is too large") || strings.Contains(text, "trying to send message larger than max")
 }

@@ -38,6 +38,44 @@ func anAnswer(t *rapid.T, label string) answer {
 	}).Draw(t, label)
 }
 
+// writeTo returns a copy of a ResourceSlice, which is whole, that holds the answer. All that is not the answer's stays as it is. It is what a
+// patch has to come to.
+func (a answer) writeTo(u *unstructured.Unstructured, now time.Time) *unstructured.Unstructured {
+	out := u.DeepCopy()
+	if out.Object == nil {
+		out.Object = map[string]any{}
+	}
+	status, ok := out.Object["status"].(map[string]any)
+	if !ok {
+		status = map[string]any{}
+		out.Object["status"] = status
+	}
+	put(status, "conditions", a.conditions(conditionsOf(out), now))
+	put(status, "storageClasses", classesAs(a.storageClasses, "storageClassName"))
+	put(status, "ingressClasses", classesAs(a.ingressClasses, "ingressClassName"))
+	put(status, "loadBalancerClasses", classesAs(a.loadBalancerClasses, "loadBalancerClassName"))
+	for field, texts := range map[string]map[string]string{
+		"resources": quantityTexts(a.resources), "nodeLabels": a.nodeLabels, "nodeSelector": a.nodeSelector,
+	} {
+		delete(status, field)
+		if len(texts) > 0 {
+			values := make(map[string]any, len(texts))
+			for key, text := range texts {
+				values[key] = text
+			}
+			status[field] = values
+		}
+	}
+	return out
+}
+
+func put(status map[string]any, field string, list []any) {
+	delete(status, field)
+	if len(list) > 0 {
+		status[field] = list
+	}
+}
+
 func TestAnAnswerReadsAsItWasWrittenAndLiqoReadsTheSame(t *testing.T) {
 	u := asRead(t, aSlice("s"))
 	rapid.Check(t, func(t *rapid.T) {

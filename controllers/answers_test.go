@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -36,6 +37,11 @@ func useSlices(t *testing.T) {
 	t.Helper()
 	install(t, crdFile(t, sliceCRD))
 	install(t, crdFile(t, tenantCRD))
+	t.Cleanup(func() {
+		if err := api.DeleteAllOf(context.Background(), &v1alpha1.Grant{}, client.InNamespace(Namespace(nil))); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func newTenancy(t *testing.T, id string) *tenancy {
@@ -332,6 +338,52 @@ func TestAClassThatMovesBothWays(t *testing.T) {
 	answered(t, slice, "Accepted Granted cpu=8,memory=0")
 }
 
+// Of a slice with pods in many classes that it has left there is a bound on what can be on record: then it is granted nothing more.
+func TestASliceThatLeavesPodsInTooManyClassesIsGrantedNoMore(t *testing.T) {
+	useSlices(t)
+	rome := newTenancy(t, "rome")
+	class := func(i int) string { return fmt.Sprintf("class-%d", i) }
+	const classes = v1alpha1.MaxEarlierGrants + 2
+	var pods []*corev1.Pod
+	for i := range classes {
+		create(t, aNode(class(i), list("cpu", "8"), nodeLabel("pool", class(i))))
+		create(t, aPolicy(class(i), selecting(matching(map[string]string{"pool": class(i)})), func(s *v1alpha1.ResourcePolicySpec) { s.Class = class(i) }))
+		pods = append(pods, create(t, aPod("in-"+class(i), class(i), list("cpu", "1"), podLabel(originLabel, "rome"), podLabel("liqo.io/creator-user", creatorOf("s", "rome")))))
+	}
+	startOperator(t)
+	slice := rome.ask("s", list("cpu", "4"), func(s *authv1beta1.ResourceSlice) { s.Spec.Class = authv1beta1.ResourceSliceClass(class(0)) })
+	answered(t, slice, "Accepted Granted cpu=4")
+	move := func(i int) {
+		t.Helper()
+		edit(t, slice, func(o client.Object) { setField(o, class(i), "spec", "class") }, writeSpec)
+	}
+	granted := func(i int) {
+		t.Helper()
+		eventually(t, func() string { return cmp.Diff("granted in full by policy "+class(i), answerOf(t, slice).message) })
+	}
+	const last = classes - 1
+	for i := 1; i < last; i++ {
+		move(i)
+		granted(i)
+	}
+	move(last)
+	expectEvent(t, "s", eventUnrecorded, "cannot be recorded")
+	granted(last - 1)
+	move(last - 1)
+	for _, pod := range pods {
+		remove(t, pod)
+	}
+	eventually(t, func() string {
+		var list v1alpha1.GrantList
+		if err := api.List(t.Context(), &list, client.InNamespace(Namespace(nil))); err != nil {
+			return err.Error()
+		}
+		return cmp.Diff(0, len(list.Items[0].Spec.Earlier))
+	})
+	move(last)
+	granted(last)
+}
+
 func TestAPolicyThatIsDeletedUnderLiveGrants(t *testing.T) {
 	useSlices(t)
 	goldNode(t, "gold-1", "cpu", "8")
@@ -498,34 +550,24 @@ func TestRequestsThatMakeNoSense(t *testing.T) {
 	answered(t, hostile, "Accepted Granted cpu=1")
 }
 
-func TestANewLeaderTellsItsOwnAnswersFromOthers(t *testing.T) {
+func TestItsOwnAnswersAreToldFromOthers(t *testing.T) {
 	many := capacity.Amounts{}
 	for i := range maxAnswered + 1 {
 		many[fmt.Sprint("example.com/r", i)] = 1
 	}
-	ofRome := map[string]string{metav1.NamespaceDefault: "rome"}
-	mine := given{answer: answer{verdict: accepted, reason: "ProfferCapped", resources: capacity.Amounts{"cpu": 1}}}
-	unlabelled := func(s *authv1beta1.ResourceSlice) { s.Labels = nil }
 	for _, tc := range []struct {
-		name   string
-		owners map[string]string
-		with   []func(*authv1beta1.ResourceSlice)
-		want   bool
+		name string
+		answer
+		want bool
 	}{
-		{"ours", ofRome, []func(*authv1beta1.ResourceSlice){holding(mine)}, true},
-		{"ours, before namespaces are known", nil, []func(*authv1beta1.ResourceSlice){holding(mine)}, true},
-		{"ours, of a consumer that took off the labels", ofRome, []func(*authv1beta1.ResourceSlice){holding(mine), unlabelled}, true},
-		{"a provider's answer to this cluster's own", map[string]string{metav1.NamespaceDefault: "milan"}, []func(*authv1beta1.ResourceSlice){holding(mine), unlabelled}, false},
-		{"Liqo's", ofRome, []func(*authv1beta1.ResourceSlice){holding(given{answer: answer{verdict: accepted, reason: "ResourceSliceResourcesAccepted"}})}, false},
-		{"none", ofRome, nil, false},
-		{"more resources than there ever are", ofRome, []func(*authv1beta1.ResourceSlice){holding(given{answer: answer{verdict: accepted, reason: "ProfferCapped", resources: many}})}, false},
+		{"ours", answer{verdict: accepted, reason: "ProfferCapped", resources: capacity.Amounts{"cpu": 1}}, true},
+		{"Liqo's", answer{verdict: accepted, reason: "ResourceSliceResourcesAccepted"}, false},
+		{"none", answer{}, false},
+		{"more resources than there ever are", answer{verdict: accepted, reason: "ProfferCapped", resources: many}, false},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			s := known(t, "s", "a", 1, tc.with...)
-			if got := newGates().ours(tc.owners, &s); got != tc.want {
-				t.Errorf("ours: %v, want %v", got, tc.want)
-			}
-		})
+		if got := tc.ours(); got != tc.want {
+			t.Errorf("%s: ours: %v, want %v", tc.name, got, tc.want)
+		}
 	}
 }
 

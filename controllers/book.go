@@ -1,69 +1,112 @@
 package controllers
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
-	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/grant/protocol"
 )
 
 // rememberedRemovals is for how many slices that are gone the book still knows so.
 const rememberedRemovals = 4096
 
-// sliceBook is the register of the slices, and of what they have been granted. A slice may be told by the watch, by a list and by what a write
-// of its status returns, in any order: the newest counts.
+// sliceBook holds the ResourceSlices and what is on record for each: the register of a replica. A slice may come from the watch, from a list
+// or from the result of a write, in any order: the newest counts. The same holds for the records.
 //
-// While this process leads, what a slice was granted is what this process wrote, or found when it began to lead, and not what stands in the
-// slice: others can write that. What is being written counts from before the write until it is known to have been made or not.
+// What a slice was granted is what protocol.Entry says, and never what stands in the slice: others can write that.
 type sliceBook struct {
 	mu    sync.Mutex
-	byKey map[string]*claim
+	byKey map[string]types.UID
+	byUID map[types.UID]*entry
 	// removed has the versions at which slices were removed, so that news that is older does not bring one back for good.
 	removed *simplelru.LRU[types.UID, string]
 	// sorted is nil when it has to be made anew.
-	sorted []claim
-	// term is 0 while this process does not lead, and another number each time that it does.
-	term, terms int
+	sorted []*claim
+	// term is empty while this process does not lead.
+	term string
+	// deciding is set while a decision is being made, and decision is the number of the last one. No worker begins with what an earlier one
+	// has planned, so that a decision need not count it.
+	deciding bool
+	decision uint64
 }
 
-// claim is a slice and what it was granted.
-type claim struct {
-	slice
-	// ours is the last answer, nil if there is none of this term.
+// entry is what is known of one slice, and of one that is gone while a record of it is left.
+type entry struct {
+	// slice is the last state that is known; of a slice that is gone only what its record says.
+	slice slice
+	gone  bool
+	// removedAt is when it was found to be gone.
+	removedAt time.Time
+	record    grantRecord
+	grants    protocol.Entry
+	// adopted is what stood in the slice when a term began with an empty book. It counts until it is on record.
+	adopted protocol.Share
+	// began is what was on record when the term began, or adopted then. sent says that an answer was sent of which it is not known what came.
+	began protocol.Shares
+	sent  bool
+	// ours is the last answer that is known to stand by a write of this term.
 	ours *given
-	// maybe are answers of which it is not known whether they were written: each write goes for one version, so at most one of them was.
-	maybe        []given
-	maybeVersion string
-	// writing is the answer that is on its way, nil if there is none; writingTo is the version that it was decided on.
-	writing   *given
-	writingTo slice
+	// job is what is being written, or is to be; nil if all is as it is to be. While writing, a worker has it.
+	job     *job
+	writing bool
 	// failed counts the writes that failed since one was made; until then none is tried.
 	failed int
 	until  time.Time
+	// stuck says that this version of the slice cannot be written, however small the answer is.
+	stuck string
+	pace  *rate.Limiter
+	// view is nil when it has to be made anew.
+	view *claim
+}
+
+// claim is a slice and what it has, as a decision takes it. It never changes.
+type claim struct {
+	slice
+	gone      bool
+	removedAt time.Time
+	// holder is the consumer that the record names, empty without a record.
+	holder string
+	// holds is what counts as granted, by class.
+	holds protocol.Shares
+	// recorded says that there is a record, or may be; present is the class that it is for.
+	recorded bool
+	present  string
+	released bool
+	// settled says that an answer of this term is confirmed in the class of the slice.
+	settled bool
+	// began, sent and ours are those of the entry.
+	began protocol.Shares
+	sent  bool
+	ours  *given
+	// writing says that a worker is at it; stuck says that no answer can be written.
+	writing, stuck bool
 }
 
 // given is an answer with where it comes from.
 type given struct {
 	answer
-	// class is the class in which it was given; policy is the one that decided, empty if that is not known.
-	class, policy string
-	// version is that of the slice when it was written; at is when.
-	version string
-	at      time.Time
+	share protocol.Share
+	// at is when it was decided.
+	at time.Time
+	// short says that the whole answer did not fit into the slice.
+	short bool
 }
 
 func newSliceBook() *sliceBook {
 	removed, err := simplelru.NewLRU[types.UID, string](rememberedRemovals, nil)
 	utilruntime.Must(err)
-	return &sliceBook{byKey: map[string]*claim{}, removed: removed}
+	return &sliceBook{byKey: map[string]types.UID{}, byUID: map[types.UID]*entry{}, removed: removed}
 }
 
 // set records a slice unless a newer state of it is known, and reports whether anything that is decided by has changed.
@@ -74,266 +117,238 @@ func (b *sliceBook) set(s slice) bool {
 }
 
 func (b *sliceBook) record(s slice) bool {
-	if at, gone := b.removed.Get(s.uid); gone && !newer(s.version(), at) {
+	if at, gone := b.removed.Get(s.uid); gone && !protocol.Newer(s.version(), at) {
 		return false
 	}
-	known, found := b.byKey[s.key]
-	if found && !newer(s.version(), known.version()) {
+	if uid, found := b.byKey[s.key]; found && uid != s.uid {
+		if before := b.byUID[uid]; !protocol.Newer(s.version(), before.slice.version()) {
+			return false
+		}
+		b.leave(uid)
+	}
+	e := b.byUID[s.uid]
+	if e == nil {
+		e = &entry{}
+		b.byUID[s.uid] = e
+	}
+	known := !e.gone && e.slice.object != nil
+	if known && !protocol.Newer(s.version(), e.slice.version()) {
 		return false
 	}
-	b.sorted = nil
-	if !found || known.uid != s.uid {
-		b.byKey[s.key] = &claim{slice: s}
-		return true
-	}
-	changed := !same(&known.slice, &s)
-	known.slice = s
-	if known.maybe != nil && newer(s.version(), known.maybeVersion) {
-		known.learn()
-		changed = true
-	}
+	changed := !known || !same(&e.slice, &s) || e.stuck != ""
+	e.slice, e.gone, e.removedAt, e.stuck = s, false, time.Time{}, ""
+	b.byKey[s.key] = s.uid
+	b.touch(e)
 	return changed
 }
 
-// learn takes the answer that was written, if any was, from the version that came of it.
-func (c *claim) learn() {
-	for _, g := range c.maybe {
-		if equal(g.answer, c.answer) {
-			g.version = c.version()
-			c.ours = &g
-		}
-	}
-	c.maybe, c.maybeVersion, c.until = nil, "", time.Time{}
-}
+// touch notes that an entry has changed.
+func (b *sliceBook) touch(e *entry) { e.view, b.sorted = nil, nil }
 
-// remove forgets a slice, and reports whether it was known. Another slice of the same name stays.
+// remove forgets a slice, but for its record, and reports whether it was known. Another slice of the same name stays.
 func (b *sliceBook) remove(s slice) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.removed.Add(s.uid, s.version())
-	known, found := b.byKey[s.key]
-	if !found || known.uid != s.uid {
+	if b.byKey[s.key] != s.uid {
 		return false
 	}
-	delete(b.byKey, s.key)
-	b.sorted = nil
+	b.leave(s.uid)
 	return true
+}
+
+// leave notes that a slice is gone.
+func (b *sliceBook) leave(uid types.UID) {
+	e := b.byUID[uid]
+	delete(b.byKey, e.slice.key)
+	e.gone, e.removedAt, e.ours = true, time.Now(), nil
+	b.touch(e)
+	b.dropIfEmpty(uid)
+}
+
+// dropIfEmpty forgets a slice that is gone, once nothing is on record for it.
+func (b *sliceBook) dropIfEmpty(uid types.UID) {
+	if e := b.byUID[uid]; e != nil && e.gone && !e.writing && !e.grants.Recorded() {
+		delete(b.byUID, uid)
+		b.sorted = nil
+	}
 }
 
 func (b *sliceBook) removeAll() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	clear(b.byKey)
-	b.sorted = nil
+	for _, uid := range b.byKey {
+		b.leave(uid)
+	}
+}
+
+// setRecord takes what the watch says of a record, and reports whether that is news.
+func (b *sliceBook) setRecord(r grantRecord) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e := b.entryOf(r)
+	before := e.grants.OnRecord()
+	e.record = r
+	e.grants.RecordSeen(&r.Record, r.version)
+	b.touch(e)
+	return !before.Same(e.grants.OnRecord())
+}
+
+// entryOf returns the entry for a record, a new one of a slice that is gone if none is known.
+func (b *sliceBook) entryOf(r grantRecord) *entry {
+	e := b.byUID[r.uid]
+	if e == nil {
+		e = &entry{slice: r.slice(), gone: true, removedAt: time.Now()}
+		b.byUID[r.uid] = e
+	}
+	return e
+}
+
+// removeRecord takes it that a record was deleted.
+func (b *sliceBook) removeRecord(r grantRecord) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e := b.byUID[r.uid]
+	if e == nil {
+		return false
+	}
+	before := e.grants.OnRecord()
+	e.grants.RecordSeen(nil, r.version)
+	b.touch(e)
+	b.dropIfEmpty(r.uid)
+	return !before.Same(e.grants.OnRecord())
 }
 
 // list returns the slices by their keys. The caller must not change what they refer to.
-func (b *sliceBook) list() []claim {
+func (b *sliceBook) list() []*claim {
 	all, _ := b.claims()
 	return all
 }
 
-// claims returns the slices by their keys, and the term, 0 for none. The caller must not change what they refer to.
-func (b *sliceBook) claims() ([]claim, int) {
+// claims returns the slices by their keys, then those that are gone, and the term, empty for none. Nobody may change them.
+func (b *sliceBook) claims() ([]*claim, string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.snapshot()
+}
+
+func (b *sliceBook) snapshot() ([]*claim, string) {
 	if b.sorted == nil {
-		b.sorted = make([]claim, 0, len(b.byKey))
-		for _, key := range slices.Sorted(maps.Keys(b.byKey)) {
-			b.sorted = append(b.sorted, *b.byKey[key])
+		b.sorted = make([]*claim, 0, len(b.byUID))
+		for _, e := range b.byUID {
+			if e.view == nil {
+				e.view = e.claim()
+			}
+			b.sorted = append(b.sorted, e.view)
 		}
+		slices.SortFunc(b.sorted, func(x, y *claim) int { return x.compare(y) })
 	}
 	return b.sorted, b.term
 }
 
-// begin has this process lead, with the slices as the API server has just listed them: what is ours of their answers is granted.
-func (b *sliceBook) begin(listed []slice, ours func(*slice) bool) (term int) {
+// holdsForPods reports whether something counts that was held in another class, or more than the answer accepts: how much does depends on pods,
+// and changes without the slice.
+func (c *claim) holdsForPods() bool {
+	return len(c.holds) > 1 || len(c.holds) == 1 && (c.holds[0].Class != c.class || !c.standing(c.holds[0]).Same(c.holds[0]))
+}
+
+// compare orders slices by their keys; those of one name by their UIDs.
+func (c *claim) compare(o *claim) int {
+	return cmp.Or(cmp.Compare(c.key, o.key), cmp.Compare(c.uid, o.uid))
+}
+
+// decide is claims for who is about to decide on all slices: until decided is called, no worker begins with one.
+func (b *sliceBook) decide() ([]*claim, string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.forgetTerm()
+	b.deciding = b.term != ""
+	b.decision++
+	return b.snapshot()
+}
+
+// decided ends what decide began, once all is planned.
+func (b *sliceBook) decided() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.deciding = false
+}
+
+func (e *entry) claim() *claim {
+	holds := e.grants.OnRecord()
+	if e.writing { // It is about to be on record.
+		holds = e.grants.Holds()
+	}
+	if !e.grants.Recorded() {
+		holds = holds.Add(e.adopted)
+	}
+	c := &claim{
+		slice: e.slice, gone: e.gone, removedAt: e.removedAt, holds: holds, recorded: e.grants.Recorded(), released: e.grants.Released(),
+		settled: e.grants.Settled(e.slice.class), began: e.began, sent: e.sent, ours: e.ours, writing: e.writing, stuck: e.stuck != "",
+	}
+	c.present, _ = e.grants.Present()
+	if c.recorded || len(c.holds) > 0 {
+		c.holder = e.record.consumer
+	}
+	return c
+}
+
+// begin has this process lead, with the records and the slices as the API server has just listed them. If there is no record at all, as after
+// a new installation, the answers that stand and are ours are taken for granted: see adopt.
+func (b *sliceBook) begin(term string, listed []slice, records []grantRecord, adopt func(*slice) (holder string, ok bool)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for _, s := range listed {
 		b.record(s)
-		if known := b.byKey[s.key]; known != nil && known.uid == s.uid && ours(&s) {
-			known.ours = &given{answer: s.answer, class: s.class, version: s.version()}
-		}
 	}
-	b.terms++
-	b.term = b.terms
-	return b.term
+	for _, e := range b.byUID {
+		e.forgetTerm()
+		e.grants.Begin(nil, "")
+	}
+	for _, r := range records {
+		e := b.entryOf(r)
+		e.record = r
+		e.grants.Begin(&r.Record, r.version)
+		e.began = e.grants.OnRecord()
+	}
+	for uid, e := range b.byUID {
+		if holder, ok := adopt(&e.slice); len(records) == 0 && !e.gone && ok {
+			e.record.consumer = holder
+			e.adopted = protocol.Share{Class: e.slice.class, Amounts: e.slice.answer.resources}
+			e.began = protocol.Shares{e.adopted}
+		}
+		b.dropIfEmpty(uid)
+	}
+	b.term, b.sorted = term, nil
 }
 
 // end is for when this process leads no longer, and nothing is being written any more.
 func (b *sliceBook) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.forgetTerm()
-	b.term = 0
+	for uid, e := range b.byUID {
+		e.forgetTerm()
+		e.grants.End()
+		b.dropIfEmpty(uid)
+	}
+	b.term, b.sorted, b.deciding = "", nil, false
 }
 
-func (b *sliceBook) forgetTerm() {
-	for _, c := range b.byKey {
-		*c = claim{slice: c.slice}
-	}
-	b.sorted = nil
+func (e *entry) forgetTerm() {
+	*e = entry{slice: e.slice, gone: e.gone, removedAt: e.removedAt, record: e.record, grants: e.grants}
 }
 
-// start books an answer before it is written, and reports whether it may be: the term goes on, the slice is the one that was decided on,
-// and nothing else is on its way.
-func (b *sliceBook) start(term int, decidedOn *claim, g given) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	known := b.still(term, decidedOn)
-	if known == nil {
-		return false
-	}
-	known.writing, known.writingTo, b.sorted = &g, decidedOn.slice, nil
-	return true
-}
+// Labels on pods that say which identity offloaded them, see github.com/liqotech/liqo/pkg/utils/resource.EscapeLabel.
+var notInLabels = regexp.MustCompile(`[^a-zA-Z0-9-_.]`)
 
-// still returns the slice that was decided on, nil if the term is over, another version is known, or an answer is on its way.
-func (b *sliceBook) still(term int, decidedOn *claim) *claim {
-	known := b.byKey[decidedOn.key]
-	if term == 0 || term != b.term || known == nil || known.uid != decidedOn.uid || known.version() != decidedOn.version() || known.writing != nil {
-		return nil
-	}
-	return known
-}
-
-// keep notes that an answer stands already as it is to be.
-func (b *sliceBook) keep(term int, decidedOn *claim, g given) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	known := b.still(term, decidedOn)
-	if known == nil {
-		return
-	}
-	g.version = known.version()
-	known.ours, b.sorted = &g, nil
-}
-
-// forget is for a slice that was answered, and is none of this process' concern any more.
-func (b *sliceBook) forget(term int, gone *claim) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if known := b.byKey[gone.key]; term == b.term && known != nil && known.uid == gone.uid && known.writing == nil {
-		known.ours, b.sorted = nil, nil
-	}
-}
-
-// pending returns the slice that an answer is to be written to, as it was decided on, and the answer; nil if there is nothing any more.
-func (b *sliceBook) pending(key string) (*claim, *given) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	known := b.byKey[key]
-	if known == nil || known.writing == nil {
-		return nil, nil
-	}
-	c := *known
-	c.slice = known.writingTo
-	return &c, known.writing
-}
-
-// awaiting returns the slice that an answer is on its way to, nil if the term is over or the slice is gone.
-func (b *sliceBook) awaiting(to *claim, g *given) *claim {
-	if known := b.byKey[to.key]; known != nil && known.uid == to.uid && known.writing == g {
-		return known
-	}
-	return nil
-}
-
-// written notes that an answer was written, with the slice that came of it.
-func (b *sliceBook) written(to *claim, g *given, result *unstructured.Unstructured) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	known := b.awaiting(to, g)
-	if known == nil {
-		return
-	}
-	g.version = result.GetResourceVersion()
-	known.ours, known.writing, known.failed, known.until = g, nil, 0, time.Time{}
-	b.record(parseSlice(result))
-	known.maybe, known.maybeVersion, b.sorted = nil, "", nil
-}
-
-// unwritten notes that a write failed. Unless it was refused for certain, the answer counts until a newer version of the slice shows whether
-// it was made all the same. It returns when the next may be tried.
-func (b *sliceBook) unwritten(to *claim, g *given, certain bool, wait func(failed int) time.Duration) time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	known := b.awaiting(to, g)
-	if known == nil {
-		return 0
-	}
-	known.writing, b.sorted = nil, nil
-	known.failed++
-	left := wait(known.failed)
-	known.until = time.Now().Add(left)
-	if certain {
-		return left
-	}
-	known.maybe, known.maybeVersion = append(known.maybe, *g), to.version()
-	if newer(known.version(), known.maybeVersion) {
-		known.learn() // The watch was faster than the error.
-	}
-	return left
-}
-
-// granted is what counts as granted to a slice: what it was answered, and what it may have been. Nil is nothing. The caller must not
-// change it.
-func (c *claim) granted() capacity.Amounts {
-	if c.writing == nil && c.maybe == nil {
-		return c.ours.granted()
-	}
-	var out capacity.Amounts
-	count := func(a *answer) {
-		if a.verdict != accepted {
-			return
-		}
-		if out == nil {
-			out = make(capacity.Amounts, len(a.resources))
-		}
-		for name, amount := range a.resources {
-			out[name] = max(out[name], amount)
-		}
-	}
-	if c.ours != nil {
-		count(&c.ours.answer)
-	}
-	if c.writing != nil {
-		count(&c.writing.answer)
-	}
-	for i := range c.maybe {
-		count(&c.maybe[i].answer)
-	}
-	return out
-}
-
-// origin is the answer that says where what is granted came from, nil if there is none.
-func (c *claim) origin() *given {
-	switch {
-	case c.ours != nil:
-		return c.ours
-	case c.writing != nil:
-		return c.writing
-	case len(c.maybe) > 0:
-		return &c.maybe[len(c.maybe)-1]
-	}
-	return nil
-}
-
-// granted is what an answer grants, nil for nothing. The caller must not change it.
-func (g *given) granted() capacity.Amounts {
-	switch {
-	case g == nil || g.verdict != accepted:
-		return nil
-	case g.resources == nil:
-		return capacity.Amounts{}
-	}
-	return g.resources
+// creatorOf is what Liqo labels the pods with that run under a slice of a consumer: liqo.io/creator-user, which its webhook sets from the
+// identity of the slice (authentication.CommonNameResourceSliceCSR).
+func creatorOf(name, consumer string) string {
+	sum := sha256.Sum256([]byte(consumer))
+	return notInLabels.ReplaceAllString(fmt.Sprintf("%s-%x", name, sum[:6]), "-")
 }
 
 // forgetGone drops from a register, by UID, what it has of slices that are not among all.
-func forgetGone[T any](register map[types.UID]T, all []claim) {
+func forgetGone[T any](register map[types.UID]T, all []*claim) {
 	there := make(map[types.UID]struct{}, len(all))
 	for i := range all {
 		there[all[i].uid] = struct{}{}
@@ -342,10 +357,4 @@ func forgetGone[T any](register map[types.UID]T, all []claim) {
 		_, stays := there[uid]
 		return !stays
 	})
-}
-
-// newer compares versions of objects of one kind. Where they are not numbers, as those of the API server are, whatever is told last is newer.
-func newer(version, than string) bool {
-	order, err := resourceversion.CompareResourceVersion(version, than)
-	return err != nil || order > 0
 }

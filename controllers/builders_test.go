@@ -20,7 +20,7 @@ var (
 const (
 	originLabel     = corewatch.OriginLabel
 	originLabelV0   = corewatch.OriginLabelV0
-	shadowPodLabel  = corewatch.ShadowPodLabel
+	shadowPodLabel  = "liqo.io/shadowPod"
 	nodeTypeLabel   = corewatch.NodeTypeLabel
 	nodeTypeVirtual = corewatch.NodeTypeVirtual
 )

@@ -4,10 +4,10 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"proffer.dev/proffer/internal/grant"
+	"proffer.dev/proffer/internal/grant/protocol"
 )
 
 // composer says decisions in the words of a ResourceSlice's status. Of many slices hardly any is decided on anew, so it remembers what it said
@@ -25,15 +25,14 @@ type composed struct {
 	class    string
 	problems []string
 	decided  grant.Answer
-	// object and ours are those of a slice, and of what it was given, that there was nothing to be done about.
-	object *unstructured.Unstructured
-	ours   *given
+	// claim is the state of the slice in which there was nothing to be done about it.
+	claim *claim
 }
 
 func newComposer() *composer { return &composer{said: map[types.UID]*composed{}} }
 
 // begin is for before a round of decisions.
-func (m *composer) begin(all []claim, storage []namedClass) {
+func (m *composer) begin(all []*claim, storage []namedClass) {
 	if !slices.Equal(m.storage, storage) {
 		m.storage = storage
 		clear(m.said)
@@ -64,10 +63,6 @@ func alike(a, b *grant.Answer) bool {
 		slices.Equal(a.Lines, b.Lines)
 }
 
-// settles notes that nothing is to be done about a slice as it is, and settled reports whether that is known.
-func (s *composed) settles(c *claim)      { s.object, s.ours = c.object, c.ours }
-func (s *composed) settled(c *claim) bool { return s.object == c.object && s.ours == c.ours }
-
 // compose says a decision in the words of a ResourceSlice's status.
 func (m *composer) compose(c *claim, decided *grant.Answer) given {
 	g := given{
@@ -75,10 +70,13 @@ func (m *composer) compose(c *claim, decided *grant.Answer) given {
 			verdict: denied, reason: reasonPrefix + decided.Reason(),
 			message: shorten(decided.Explain(strings.Join(c.problems, "; ")), maxMessage),
 		},
-		class: c.class,
+		share: protocol.Share{Class: c.class},
 	}
 	if decided.Policy != nil {
-		g.policy = decided.Policy.Name
+		g.share.Policy, g.share.Reclaim = decided.Policy.Name, decided.Policy.Reclaim
+	} else {
+		held := c.holds.In(c.class)
+		g.share.Policy, g.share.Reclaim = held.Policy, held.Reclaim
 	}
 	if decided.Verdict != grant.Accept {
 		return g
@@ -86,8 +84,7 @@ func (m *composer) compose(c *claim, decided *grant.Answer) given {
 	g.verdict, g.resources = accepted, decided.Amounts()
 	if decided.Policy == nil {
 		// Only the amounts are withdrawn: pods that still run keep their storage.
-		if c.ours != nil {
-			was := &c.ours.answer
+		if was := &c.answer; was.ours() {
 			g.storageClasses, g.ingressClasses, g.loadBalancerClasses = was.storageClasses, was.ingressClasses, was.loadBalancerClasses
 			g.nodeLabels, g.nodeSelector = was.nodeLabels, was.nodeSelector
 		}
@@ -100,6 +97,7 @@ func (m *composer) compose(c *claim, decided *grant.Answer) given {
 	}
 	g.ingressClasses, g.loadBalancerClasses = firstIsDefault(with.IngressClasses), firstIsDefault(with.LoadBalancerClasses)
 	g.nodeLabels, g.nodeSelector = with.NodeLabels, with.NodeSelector
+	g.answer = g.bounded()
 	return g
 }
 

@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +22,7 @@ type evaluator struct {
 	policies  *policies
 	consumers *consumers
 	slices    *sliceSources
+	record    *offeredRecord
 	batch     *Batch
 	// sources have to be complete before anything is offered.
 	sources []toolscache.DoneChecker
@@ -31,6 +33,9 @@ type evaluator struct {
 	commit  func(*allotment)
 	metrics *timings
 	log     logr.Logger
+	// stable keeps the levels of pools; alarm has them looked at again.
+	stable offer.Stabilizer
+	alarm  *alarm
 }
 
 // outcome is what came of the policies.
@@ -69,18 +74,19 @@ func (e *evaluator) Start(ctx context.Context) error {
 // evaluate covers all that has been brought to the registers and the ledger before it is called.
 func (e *evaluator) evaluate(first time.Time) {
 	start := time.Now()
-	list := e.policies.list()
-	in := offer.Input{
-		Policies:  list.valid,
-		Consumers: e.consumers.list(),
-		View:      e.ledger.View(list.selections),
-	}
-	allotted := e.slices.allot(func() *offer.Terms { return offer.NewTerms(in) })
-	in.Grants = allotted.grants
-	before := e.table.Current()
+	list, before := e.policies.list(), e.table.Current()
+	in := offer.Input{Policies: list.valid, Consumers: e.consumers.list()}
+	resources := list.resources
 	if before == nil {
-		in.Past = e.policies.pasts()
+		in.Past = e.record.pasts(e.policies.pasts())
+		resources = withNames(resources, in.Past)
 	}
+	in.View = e.ledger.View(list.selections, e.slices.resources(resources)...)
+	if again := e.stable.Stabilize(start, &in); again > 0 {
+		e.alarm.in(again)
+	}
+	allotted := e.slices.allot(start, func() *offer.Terms { return offer.NewTerms(in) })
+	in.Grants = allotted.grants
 	result := offer.Evaluate(in, before)
 	e.metrics.evaluation.Observe(time.Since(start).Seconds())
 
@@ -89,10 +95,22 @@ func (e *evaluator) evaluate(first time.Time) {
 	e.metrics.publish.Observe(time.Since(first).Seconds())
 
 	e.policies.remember(list.all, result.Reports)
+	e.record.note(list.all, result.Reports)
 	e.outcome.Store(&outcome{policies: list.all, reports: result.Reports, slices: allotted})
 	for _, wake := range e.published {
 		wake()
 	}
 	e.commit(allotted)
 	e.log.V(1).Info("Published offers", "policies", len(list.valid), "consumers", result.Entries.Len())
+}
+
+// withNames returns the resources with those that a past names, sorted: an account that is asked for them once tells of them for as long as
+// a consumer's pods request them.
+func withNames(resources []string, past []offer.Past) []string {
+	all := slices.Clone(resources)
+	for _, p := range past {
+		all = append(all, p.Names...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }

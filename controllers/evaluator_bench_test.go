@@ -43,8 +43,9 @@ func benchEvaluator(tb testing.TB, consumers int) *evaluator {
 func emptyEvaluator() *evaluator {
 	return &evaluator{
 		ledger: capacity.NewLedger(), table: table.New(), policies: newPolicies(), consumers: newConsumers(1),
-		slices: newSlices(nil, func() {}, logr.Discard()), batch: NewBatch(0), outcome: &atomic.Pointer[outcome]{},
-		commit: func(*allotment) {}, metrics: newTimings(), log: logr.Discard(),
+		slices: newSlices(nil, func() {}, func() {}, logr.Discard()), batch: NewBatch(0), outcome: &atomic.Pointer[outcome]{},
+		record: newOfferedRecord(nil, nil, "", logr.Discard()), commit: func(*allotment) {}, metrics: newTimings(), log: logr.Discard(),
+		alarm: newAlarm(func() {}),
 	}
 }
 

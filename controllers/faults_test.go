@@ -290,12 +290,12 @@ func TestFault_VirtualNodesAndShadowPodsCount(t *testing.T) {
 	create(t, aNode("n", list("cpu", "8")))
 	create(t, aNode("elsewhere", list("cpu", "100"), nodeLabel(nodeTypeLabel, nodeTypeVirtual)))
 	create(t, aPod("offloaded", "elsewhere", list("cpu", "50"), podLabel(shadowPodLabel, "true")))
-	create(t, aPod("misplaced", "n", list("cpu", "1"), podLabel(shadowPodLabel, "true")))
+	create(t, aPod("hides-by-a-label", "n", list("cpu", "1"), podLabel(shadowPodLabel, "true")))
 	create(t, aPod("of-rome-elsewhere", "elsewhere", list("cpu", "7"), podLabel(originLabel, "rome")))
 	create(t, aPolicy("all"))
 	o := startOperator(t)
-	o.offersOf("rome", "cpu", 8000)
-	o.offersOf("oslo", "cpu", 8000)
+	o.offersOf("rome", "cpu", 7000)
+	o.offersOf("oslo", "cpu", 7000)
 }
 
 func TestFault_ANodeWithoutAllocatableOrAPodOnAnUnknownNode(t *testing.T) {

@@ -48,7 +48,7 @@ func beingDeleted(t *authv1beta1.Tenant) { t.DeletionTimestamp = new(metav1.Now(
 // aTenantNamespace is a Namespace as the watch of tenant namespaces keeps it.
 func aTenantNamespace(t *testing.T, labels map[string]string) *unstructured.Unstructured {
 	t.Helper()
-	out, err := keepLabels(asRead(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceDefault, Labels: labels}}))
+	out, err := keepOwner(asRead(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceDefault, Labels: labels}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestEveryGateHoldsBackWhatItIsFor(t *testing.T) {
 		}
 		elsewhere := aTenant(t, "rome", func(t *authv1beta1.Tenant) { t.Namespace = "elsewhere" })
 		g.tenants.set(elsewhere)
-		got := g.decide(g.owners.all(), []claim{{slice: parseSlice(asRead(t, aSlice("s", tc.slice)))}})
+		got := g.decide(g.owners.all(), []*claim{{slice: parseSlice(asRead(t, aSlice("s", tc.slice)))}})
 		if len(got) != 1 || got[0] != tc.want {
 			t.Errorf("%s: %v, want %v", tc.name, got, tc.want)
 		}

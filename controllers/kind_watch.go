@@ -37,8 +37,10 @@ type kind struct {
 	builtin bool
 	// selector says by labels which objects there are to read; empty is for all.
 	selector string
-	// strip keeps of an object what its registers read.
+	// strip keeps of an object what its registers read; nil is for all.
 	strip toolscache.TransformFunc
+	// stream, if there is one, reads the objects without holding one of them whole.
+	stream toolscache.ListerWatcher
 }
 
 // String is the name of the CustomResourceDefinition of the kind.
@@ -119,7 +121,7 @@ func (w *kindWatch) run(ctx context.Context) error {
 	for {
 		switch served := w.served.Load(); {
 		case served && stop == nil:
-			objects, stopObjects, err := w.watch(ctx, w.GroupVersionResource, handle(w.set, w.remove), w.strip, w.selected)
+			objects, stopObjects, err := w.follow(ctx, w.informer(), handle(w.set, w.remove), w.strip)
 			if err != nil {
 				return fmt.Errorf("watching %s: %w", w, err)
 			}
@@ -149,7 +151,7 @@ func (w *kindWatch) run(ctx context.Context) error {
 func (w *kindWatch) followCRD(ctx context.Context) (stop func(), err error) {
 	setServed := func(u *unstructured.Unstructured) { w.setServed(serves(u, w.Version)) }
 	setGone := func(*unstructured.Unstructured) { w.setServed(false) }
-	crd, stop, err := w.watch(ctx, crdResource, handle(setServed, setGone), stripCRD, w.selectCRD)
+	crd, stop, err := w.follow(ctx, w.dynamicInformer(crdResource, w.selectCRD), handle(setServed, setGone), stripCRD)
 	if err != nil {
 		return nil, err
 	}
@@ -160,9 +162,21 @@ func (w *kindWatch) followCRD(ctx context.Context) (stop func(), err error) {
 	return stop, nil
 }
 
-// watch runs an informer of its own. The returned function ends it, and no handler runs after it returned.
-func (w *kindWatch) watch(ctx context.Context, gvr schema.GroupVersionResource, handler toolscache.ResourceEventHandler, strip toolscache.TransformFunc, tweak dynamicinformer.TweakListOptionsFunc) (toolscache.ResourceEventHandlerRegistration, func(), error) {
-	informer := dynamicinformer.NewFilteredDynamicInformer(w.client, gvr, metav1.NamespaceAll, 0, toolscache.Indexers{}, tweak).Informer()
+// informer is for the objects of the kind.
+func (w *kindWatch) informer() toolscache.SharedIndexInformer {
+	if w.stream == nil {
+		return w.dynamicInformer(w.GroupVersionResource, w.selected)
+	}
+	return toolscache.NewSharedIndexInformerWithOptions(w.stream, &unstructured.Unstructured{},
+		toolscache.SharedIndexInformerOptions{ObjectDescription: w.GroupVersionResource.String()})
+}
+
+func (w *kindWatch) dynamicInformer(gvr schema.GroupVersionResource, tweak dynamicinformer.TweakListOptionsFunc) toolscache.SharedIndexInformer {
+	return dynamicinformer.NewFilteredDynamicInformer(w.client, gvr, metav1.NamespaceAll, 0, toolscache.Indexers{}, tweak).Informer()
+}
+
+// follow runs an informer. The returned function ends it, and no handler runs after it returned.
+func (w *kindWatch) follow(ctx context.Context, informer toolscache.SharedIndexInformer, handler toolscache.ResourceEventHandler, strip toolscache.TransformFunc) (toolscache.ResourceEventHandlerRegistration, func(), error) {
 	registration, err := informer.AddEventHandler(handler)
 	if err := errors.Join(err, informer.SetTransform(strip), informer.SetWatchErrorHandlerWithContext(w.onWatchError)); err != nil {
 		return nil, nil, err
@@ -269,13 +283,18 @@ func bare(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return out
 }
 
-// keepLabels strips an object of all but its labels.
-func keepLabels(obj any) (any, error) {
+// keepOwner strips a Namespace of all but the labels that parseOwner reads.
+func keepOwner(obj any) (any, error) {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
 		return obj, nil
 	}
-	out := bare(u)
-	out.SetLabels(u.GetLabels())
+	out, labels := bare(u), map[string]string{}
+	for _, key := range []string{tenantNamespaceLabel, remoteClusterIDLabel} {
+		if value, ok := u.GetLabels()[key]; ok {
+			labels[key] = value
+		}
+	}
+	out.SetLabels(labels)
 	return out, nil
 }

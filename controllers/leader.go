@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -51,16 +52,36 @@ type leader struct {
 	// lease is nil if nobody else can write.
 	lease resourcelock.Interface
 	times LeaderElection
-	log   logr.Logger
+	// tenure is renewed with the Lease.
+	tenure *tenure
+	log    logr.Logger
+}
+
+// tenure knows by the clock of this process whether it still leads. One that was suspended finds out before it writes, and not only when its
+// next renewal fails. The zero tenure is that of an operator that is alone: it always holds.
+type tenure struct {
+	// renewed is when the request was sent that renewed the Lease last; nil stands for never.
+	renewed atomic.Pointer[time.Time]
+	// lasts is for how long that is good, 0 for ever.
+	lasts time.Duration
+}
+
+func (t *tenure) holds() bool {
+	if t.lasts == 0 {
+		return true
+	}
+	renewed := t.renewed.Load()
+	return renewed != nil && time.Since(*renewed) < t.lasts
 }
 
 // newLeader makes a leader that has to be added to the manager. Without an election it does the work from the start.
-func newLeader(mgr ctrl.Manager, election *LeaderElection, log logr.Logger, work ...manager.Runnable) (*leader, error) {
-	l := &leader{work: work, log: log}
+func newLeader(mgr ctrl.Manager, election *LeaderElection, tenure *tenure, log logr.Logger, work ...manager.Runnable) (*leader, error) {
+	l := &leader{work: work, tenure: tenure, log: log}
 	if election == nil {
 		return l, nil
 	}
 	l.times = election.withDefaults()
+	tenure.lasts = l.times.RenewDeadline
 	var err error
 	if l.times.Namespace, err = leaseNamespace(election); err != nil {
 		return nil, err
@@ -148,7 +169,7 @@ func (l *leader) run(ctx context.Context) error {
 func (l *leader) term(ctx context.Context) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	held := &heldLease{Interface: l.lease, lost: end}
+	held := &heldLease{Interface: l.lease, tenure: l.tenure, lost: end}
 	ended := make(chan error, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: held, Name: LeaderElectionID,
@@ -203,21 +224,28 @@ func (l *leader) release(ctx context.Context) {
 // the work go on until its deadline, beside that of the other. It is used by one goroutine at a time.
 type heldLease struct {
 	resourcelock.Interface
-	held bool
-	lost func()
+	tenure *tenure
+	held   bool
+	lost   func()
 }
 
 // Create implements resourcelock.Interface.
 func (l *heldLease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	err := l.Interface.Create(ctx, record)
-	l.held = l.held || err == nil
-	return err
+	return l.renew(func() error { return l.Interface.Create(ctx, record) })
 }
 
 // Update implements resourcelock.Interface.
 func (l *heldLease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	err := l.Interface.Update(ctx, record)
-	l.held = l.held || err == nil
+	return l.renew(func() error { return l.Interface.Update(ctx, record) })
+}
+
+func (l *heldLease) renew(write func() error) error {
+	sent := time.Now()
+	err := write()
+	if err == nil {
+		l.held = true
+		l.tenure.renewed.Store(&sent)
+	}
 	return err
 }
 

@@ -121,7 +121,7 @@ func newCompetitor(t *testing.T, election *LeaderElection, work ...manager.Runna
 	for _, w := range work {
 		runnables = append(runnables, w)
 	}
-	l, err := newLeader(mgr, election, mgr.GetLogger(), runnables...)
+	l, err := newLeader(mgr, election, &tenure{}, mgr.GetLogger(), runnables...)
 	if err != nil {
 		t.Fatal(err)
 	}

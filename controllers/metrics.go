@@ -16,7 +16,7 @@ const maxConsumerSeries = 1000
 
 var (
 	offerDesc = prometheus.NewDesc("proffer_offer",
-		"What a consumer is offered, its present use included: cpu in cores, memory and storage in bytes. The first 1000 consumers by ID, those that are known by nothing but a read last.",
+		"What a consumer is offered, its present use included: cpu in cores, memory and storage in bytes. The first 1000 known consumers by ID; who only asks is none.",
 		[]string{"consumer", "class", "resource"}, nil)
 	poolDesc = prometheus.NewDesc("proffer_pool_capacity",
 		"What a policy of nodes has to offer in all.", []string{"policy", "resource"}, nil)
@@ -75,10 +75,10 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	c.timings.evaluation.Collect(ch)
 	c.timings.publish.Collect(ch)
 	if result := c.table.Current(); result != nil {
-		ids := result.IDs()
-		ch <- gauge(consumersDesc, float64(len(ids)))
-		for _, id := range ids[:min(len(ids), maxConsumerSeries)] {
-			for _, o := range result.Entries.Of(id).Offers {
+		ch <- gauge(consumersDesc, float64(result.Entries.Len()))
+		for i := range min(result.Entries.Len(), maxConsumerSeries) {
+			id, entry := result.Entries.At(i)
+			for _, o := range entry.Offers {
 				for _, a := range o.Amounts {
 					ch <- gauge(offerDesc, inBaseUnits(a.Resource, a.Value), id, o.Class, a.Resource)
 				}

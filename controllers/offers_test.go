@@ -1,10 +1,14 @@
 package controllers
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -136,21 +140,44 @@ func TestASelectorThatDoesNotParseTakesNoPartAndNoOtherPolicyDown(t *testing.T) 
 	ready(t, "bad", v1alpha1.ReasonOffering)
 }
 
-func TestAReadMakesAConsumer(t *testing.T) {
-	create(t, aPolicy("p", fixed("cpu", "1")))
-	o := startOperator(t)
-	if o.table.Current().Entries.Of("stranger") != nil {
-		t.Fatal("known before it was read")
+func TestAReadMakesNobodyAConsumer(t *testing.T) {
+	p := create(t, aPolicy("p", fixed("cpu", "1", "memory", "1Gi", "pods", "1")))
+	create(t, aPolicy("one", fixed("cpu", "1", "memory", "1Gi", "pods", "1"), forIDs("rome"), func(s *v1alpha1.ResourcePolicySpec) { s.Class = "gold" }))
+	registry := prometheus.NewRegistry()
+	o := startOperator(t, func(opts *Options) { opts.Metrics = registry })
+	o.offersOf("rome", "cpu", 1000)
+	stranger := o.table.NewCaller()
+	for i := range 2200 {
+		if _, err := stranger.Lookup(t.Context(), fmt.Sprintf("made-up-%04d", i)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if _, err := o.table.Lookup(t.Context(), "stranger"); err != nil {
+	// Two evaluations and a status later nothing has come of it.
+	for _, cpu := range []string{"2", "3"} {
+		editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) {
+			s.Offer.Fixed = quantitiesOf("cpu", cpu, "memory", "1Gi", "pods", "1")
+		})
+		o.eventually(func() string {
+			want := resource.MustParse(cpu)
+			return cmp.Diff(want.MilliValue(), o.offered("made-up-0000")[""]["cpu"])
+		})
+		o.eventually(func() string {
+			return cmp.Diff(p.Generation, statusOfPolicy(t, "p").ObservedGeneration)
+		})
+	}
+	if diff := cmp.Diff([]string{"rome"}, consumerIDs(o.table.Current())); diff != "" {
+		t.Errorf("consumers (-want +got):\n%s", diff)
+	}
+	families, err := registry.Gather()
+	if err != nil {
 		t.Fatal(err)
 	}
-	o.eventually(func() string {
-		if o.table.Current().Entries.Of("stranger") == nil {
-			return "not a consumer yet"
-		}
-		return ""
-	})
+	if strings.Contains(fmt.Sprint(families), "made-up") {
+		t.Error("a metric names an ID that was made up")
+	}
+	if status := fmt.Sprint(statusOfPolicy(t, "p"), statusOfPolicy(t, "one")); strings.Contains(status, "made-up") {
+		t.Errorf("a status names an ID that was made up: %s", status)
+	}
 }
 
 func TestHeartbeatsAreNotEvaluated(t *testing.T) {

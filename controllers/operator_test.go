@@ -57,7 +57,7 @@ func launchOperator(t *testing.T, config *rest.Config, with ...func(*Options)) *
 	t.Helper()
 	mgr, err := ctrl.NewManager(rest.CopyConfig(config), ctrl.Options{
 		Scheme:  NewScheme(),
-		Cache:   CacheOptions(),
+		Cache:   CacheOptions(Namespace(nil)),
 		Metrics: metricsserver.Options{BindAddress: "0"},
 	})
 	if err != nil {
@@ -80,7 +80,10 @@ func launchOperator(t *testing.T, config *rest.Config, with ...func(*Options)) *
 		}
 	})
 	o.stop = sync.OnceFunc(func() { cancel(); wg.Wait() })
-	t.Cleanup(o.stop)
+	t.Cleanup(func() {
+		o.stop()
+		remove(t, anOfferedRecord(options.LeaderElection)) // The next test is of another cluster.
+	})
 	return o
 }
 

@@ -29,6 +29,8 @@ type listed struct {
 	// valid are what was parsed of those that are.
 	valid      []offer.Policy
 	selections []capacity.Selection
+	// resources are those that a view has to tell of for their sake, sorted.
+	resources []string
 }
 
 // policy is one ResourcePolicy at one generation.
@@ -128,24 +130,31 @@ func (r *policies) list() *listed {
 			out.valid = append(out.valid, parsed)
 		}
 		out.all = append(out.all, p)
+		out.resources = append(out.resources, p.offered...) // also those of one that is not valid any more, which are held
 	}
 	out.selections = offer.Selections(out.valid)
+	out.resources = append(out.resources, offer.ResourceNames(out.valid)...)
+	slices.Sort(out.resources)
+	out.resources = slices.Compact(out.resources)
 	r.listed = out
 	return out
 }
 
-// pasts returns what an earlier process wrote of its offers, once: after that it is of no use.
-func (r *policies) pasts() []offer.Past {
+// pasts returns what an earlier process wrote of its offers, once: after that it is of no use. With it come the classes of policies of which
+// nothing is written yet, though another process may publish their offers already.
+func (r *policies) pasts() (written []offer.Past, unwritten []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var all []offer.Past
 	for _, p := range r.byName {
-		if p.past != nil {
-			all = append(all, *p.past)
+		switch {
+		case p.past != nil:
+			written = append(written, *p.past)
 			p.past = nil
+		case p.parsed != nil && !p.parsed.DryRun:
+			unwritten = append(unwritten, p.parsed.Class)
 		}
 	}
-	return all
+	return written, unwritten
 }
 
 // pastOf reads the offers in a status; it returns nil where they were never published. The policy is nil if it is invalid now.
@@ -158,7 +167,11 @@ func pastOf(object *v1alpha1.ResourcePolicy, parsed *offer.Policy) *offer.Past {
 	past := &offer.Past{
 		Policy: object.Name, Class: status.Class,
 		Offers:   make(map[string]capacity.Amounts, len(status.Offers)),
-		Complete: int(*status.Consumers) == len(status.Offers),
+		Complete: int(*status.Consumers) == len(status.Offers), Names: offeredNames(object),
+	}
+	if len(past.Names) == v1alpha1.MaxOfferedResources {
+		// Of names that a status has no room for nothing is known, and these two evict.
+		past.Names = append(past.Names, capacity.CPU, capacity.Memory)
 	}
 	if parsed != nil {
 		past.Reclaim = parsed.Reclaim

@@ -3,7 +3,6 @@ package controllers
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 
@@ -85,16 +84,11 @@ func (p *policyParser) dryRun(m v1alpha1.Mode, path *field.Path) bool {
 }
 
 func (p *policyParser) reclaim(r v1alpha1.Reclaim, path *field.Path) offer.Reclaim {
-	switch r {
-	case "", v1alpha1.ReclaimUnused:
-		return offer.Unused
-	case v1alpha1.ReclaimEvict:
-		return offer.Evict
-	case v1alpha1.ReclaimRetain:
-		return offer.Retain
+	out, known := reclaims[r]
+	if !known && r != "" {
+		p.invalid(path, r, "write Unused, Evict or Retain")
 	}
-	p.invalid(path, r, "write Unused, Evict or Retain")
-	return offer.Unused
+	return out
 }
 
 func (p *policyParser) threshold(t *int32, path *field.Path) int64 {
@@ -246,31 +240,21 @@ func (p *policyParser) resource(name string, path *field.Path) {
 	}
 }
 
-// amounts are the quantities in the units of the account, nil for none. Each has to be a whole number of units: what an admin wrote is
-// never rounded behind their back.
+// amounts are the quantities in the units of the account, nil for none, by the rules that the API server has for them: what a suffix leaves of a
+// unit is rounded up.
 func (p *policyParser) amounts(q v1alpha1.Quantities, path *field.Path) capacity.Amounts {
 	if len(q) == 0 {
 		return nil
 	}
 	out := make(capacity.Amounts, len(q))
-	list := q.ResourceList()
-	for _, key := range slices.Sorted(maps.Keys(list)) {
-		name, amountOf, at := string(key), list[key], path.Key(string(key))
+	for _, key := range slices.Sorted(maps.Keys(q)) {
+		amount, name, at := q[key], string(key), path.Key(string(key))
 		p.resource(name, at)
-		switch {
-		case amountOf.Sign() < 0:
-			p.invalid(at, amountOf.String(), "write 0 or more")
-		case !capacity.Fits(name, amountOf) && name == capacity.CPU:
-			p.invalid(at, amountOf.String(), fmt.Sprintf("write at most %d cores", int64(math.MaxInt64/1000)))
-		case !capacity.Fits(name, amountOf):
-			p.invalid(at, amountOf.String(), fmt.Sprintf("write at most %d", int64(math.MaxInt64)))
-		case capacity.AmountOf(name, amountOf, capacity.Up) == capacity.AmountOf(name, amountOf, capacity.Down):
-			out[name] = capacity.AmountOf(name, amountOf, capacity.Up)
-		case name == capacity.CPU:
-			p.invalid(at, amountOf.String(), "write whole thousandths of a core, such as 1 or 500m")
-		default:
-			p.invalid(at, amountOf.String(), "write a whole number, such as 100 or 100Mi")
+		if problem := amount.Problem(key); problem != "" {
+			p.invalid(at, shorten(amount.Text(), maxShown), problem)
+			continue
 		}
+		out[name] = capacity.AmountOf(name, amount.Quantity, capacity.Up)
 	}
 	return out
 }

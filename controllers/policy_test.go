@@ -181,11 +181,11 @@ func TestParsePolicyNamesTheFieldAndSaysWhatToWrite(t *testing.T) {
 		{"toleration effect", func(s *spec) {
 			s.Offer.Nodes.Tolerations = []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists, Effect: "Never"}}
 		}, `spec.offer.nodes.tolerations[0].effect: Invalid value: "Never"`},
-		{"negative amount", fixed("cpu", "-5"), `spec.offer.fixed[cpu]: Invalid value: "-5": write 0 or more`},
-		{"a tenth of a byte", fixed("memory", "100m"), `spec.offer.fixed[memory]: Invalid value: "100m": write a whole number, such as 100 or 100Mi`},
+		{"negative amount", fixed("cpu", "-5"), `spec.offer.fixed[cpu]: Invalid value: "-5": ` + v1alpha1.AmountNegative},
+		{"a tenth of a byte", fixed("memory", "100m"), `spec.offer.fixed[memory]: Invalid value: "100m": ` + v1alpha1.AmountNotWhole},
 		{"half a pod", fixed("pods", "500m"), `spec.offer.fixed[pods]: Invalid value: "500m"`},
-		{"cpu finer than milli", fixed("cpu", "100u"), `spec.offer.fixed[cpu]: Invalid value: "100u": write whole thousandths of a core`},
-		{"cores beyond int64", fixed("cpu", "9223372036854775807"), `spec.offer.fixed[cpu]: Invalid value: "9223372036854775807": write at most 9223372036854775 cores`},
+		{"cpu finer than milli", fixed("cpu", "100u"), `spec.offer.fixed[cpu]: Invalid value: "100u": ` + v1alpha1.AmountTooFineCPU},
+		{"cores beyond int64", fixed("cpu", "9223372036854775807"), `spec.offer.fixed[cpu]: Invalid value: "9223372036854775807": ` + v1alpha1.AmountTooLargeCPU},
 		{"resource name", fixed("my gpu", "1"), `spec.offer.fixed[my gpu]: Invalid value: "my gpu": write the name of a resource`},
 		{"listed resource name", func(s *spec) { s.Offer.Resources = []v1alpha1.ResourceName{"cpu", "-"} }, `spec.offer.resources[1]: Invalid value: "-"`},
 		{"negative reserve", func(s *spec) { s.Offer.Reserve = quantitiesOf("cpu", "-1") }, `spec.offer.reserve[cpu]: Invalid value: "-1"`},

@@ -10,13 +10,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/client-go/dynamic"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"proffer.dev/proffer/api/v1alpha1"
@@ -30,10 +31,12 @@ import (
 // +kubebuilder:rbac:roleName=proffer-manager,groups="",resources=namespaces;nodes;pods,verbs=list;watch
 // +kubebuilder:rbac:roleName=proffer-manager,groups=core.liqo.io;discovery.liqo.io,resources=foreignclusters,verbs=list;watch
 // +kubebuilder:rbac:roleName=proffer-manager,groups=authentication.liqo.io,resources=resourceslices;tenants,verbs=list;watch
-// +kubebuilder:rbac:roleName=proffer-manager,groups=authentication.liqo.io,resources=resourceslices/status,verbs=update
+// +kubebuilder:rbac:roleName=proffer-manager,groups=authentication.liqo.io,resources=resourceslices/status,verbs=patch
 // +kubebuilder:rbac:roleName=proffer-manager,groups=storage.k8s.io,resources=storageclasses,verbs=list;watch
 // +kubebuilder:rbac:roleName=proffer-manager,groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=foreignclusters.core.liqo.io;foreignclusters.discovery.liqo.io;resourceslices.authentication.liqo.io;tenants.authentication.liqo.io,verbs=list;watch
 // +kubebuilder:rbac:roleName=proffer-manager,groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:roleName=proffer-grants,namespace=proffer-system,groups=proffer.dev,resources=grants,verbs=get;list;watch;create;update;delete
+// +kubebuilder:rbac:roleName=proffer-grants,namespace=proffer-system,groups="",resources=configmaps,resourceNames=proffer-offered,verbs=get;create;update;patch
 // +kubebuilder:rbac:roleName=proffer-leader-election,namespace=proffer-system,groups=coordination.k8s.io,resources=leases,verbs=create
 // +kubebuilder:rbac:roleName=proffer-leader-election,namespace=proffer-system,groups=coordination.k8s.io,resources=leases,resourceNames=proffer.dev,verbs=get;update
 // +kubebuilder:rbac:roleName=proffer-leader-election,namespace=proffer-system,groups="",resources=events,verbs=create;patch
@@ -63,36 +66,40 @@ func NewScheme() *runtime.Scheme {
 	return scheme
 }
 
-// CacheOptions have the manager's cache hold no more than is needed. Nodes and pods are not in it: see corewatch.
-func CacheOptions() cache.Options {
-	return cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
+// CacheOptions have the manager's cache hold no more than is needed. Nodes and pods are not in it: see corewatch. Grants are read in one
+// namespace.
+func CacheOptions(namespace string) cache.Options {
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject:         map[client.Object]cache.ByObject{&v1alpha1.Grant{}: {Namespaces: map[string]cache.Config{namespace: {}}}},
+	}
+}
+
+// Namespace is where the Grants are: that of the Lease or, where no leader is elected, that of the Pod; outside of a Pod it is default.
+func Namespace(election *LeaderElection) string {
+	namespace, err := leaseNamespace(election)
+	if err != nil {
+		return metav1.NamespaceDefault
+	}
+	return namespace
 }
 
 // Setup adds to the manager all that watches, evaluates and writes. The manager has to be made with NewScheme and CacheOptions. An
 // error that says that ResourcePolicy is not known means that its CRD has to be installed first.
 func Setup(mgr ctrl.Manager, opts Options) error {
 	log := mgr.GetLogger().WithName("controllers")
-	client, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	objects, err := newClients(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("making a client for Liqo's objects: %w", err)
 	}
-	core, err := corewatch.New(mgr.GetConfig(), opts.Ledger, opts.Batch.period, opts.Batch.Wake, log.WithName("core"))
+	core, err := corewatch.New(mgr.GetConfig(), opts.Ledger, opts.Batch.Wake, log.WithName("core"))
 	if err != nil {
 		return err
 	}
-	// What has been gathered of pods is read at once, and has to be given the time that a batch takes.
-	wake := func() { core.Hurry(); opts.Batch.Wake() }
-	wakeNow := func() {
-		if core.Hurry() {
-			opts.Batch.Wake()
-		} else {
-			opts.Batch.WakeNow()
-		}
-	}
 	var (
 		policies = newPolicies()
-		sources  = newSlices(client, wakeNow, log.WithName("slices"))
-		peers    = newPeers(client, wake, log.WithName("consumers"), sources.gates.tenants)
+		sources  = newSlices(objects, opts.Batch.WakeNow, opts.Batch.Wake, log.WithName("slices"))
+		peers    = newPeers(objects, opts.Batch.Wake, log.WithName("consumers"), sources.gates.tenants)
 		latest   = &atomic.Pointer[outcome]{}
 		timings  = newTimings()
 		statuses = &statusWriter{
@@ -100,66 +107,93 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 			events:  &announcer{recorder: mgr.GetEventRecorder("proffer"), told: map[types.UID]told{}},
 			written: map[types.UID]written{}, log: log.WithName("status"),
 		}
-		answers  = newSliceWriter(client, sources, opts.Batch, newSliceAnnouncer(mgr.GetEventRecorder("proffer")), log.WithName("slices"))
+		tenure   = &tenure{}
+		grants   = &grantClient{reader: mgr.GetAPIReader(), writer: mgr.GetClient(), namespace: Namespace(opts.LeaderElection)}
+		answers  = newSliceWriter(objects.slices, grants, sources, opts.Batch, tenure.holds, newSliceAnnouncer(mgr.GetEventRecorder("proffer")), log.WithName("slices"))
+		record   = newOfferedRecord(mgr.GetAPIReader(), mgr.GetClient(), grants.namespace, log.WithName("offered"))
 		evaluate = &evaluator{
-			ledger: opts.Ledger, table: opts.Table, policies: policies, consumers: peers.consumers, slices: sources, batch: opts.Batch,
+			ledger: opts.Ledger, table: opts.Table, policies: policies, consumers: peers.consumers, slices: sources, record: record, batch: opts.Batch,
 			outcome: latest, published: []func(){statuses.batch.Wake}, commit: answers.commit, metrics: timings, log: log.WithName("offers"),
+			alarm: newAlarm(opts.Batch.Wake),
 		}
 	)
-	work := []manager.Runnable{statuses, answers}
+	work := []manager.Runnable{statuses, answers, offeredWriter{record}}
 	if opts.ServedClasses != "" {
-		served, err := newServedClasses(client, opts, latest, log.WithName("classes"))
+		served, err := newServedClasses(objects, opts, latest, log.WithName("classes"))
 		if err != nil {
 			return err
 		}
 		work, evaluate.published = append(work, served), append(evaluate.published, served.batch.Wake)
 	}
-	leader, err := newLeader(mgr, opts.LeaderElection, log.WithName("leader"), work...)
+	leader, err := newLeader(mgr, opts.LeaderElection, tenure, log.WithName("leader"), work...)
 	if err != nil {
 		return err
 	}
-	ofPolicies, err := watchPolicies(mgr.GetCache(), policies, wake, statuses.batch.Wake)
+	ofPolicies, err := watchPolicies(mgr.GetCache(), policies, opts.Batch.Wake, statuses.batch.Wake)
 	if err != nil {
 		return err
 	}
-	evaluate.sources = append(core.Sources(), ofPolicies)
+	ofGrants, err := watchGrants(mgr.GetCache(), sources.book, opts.Batch.Wake)
+	if err != nil {
+		return err
+	}
+	evaluate.sources = append(core.Sources(), ofPolicies, ofGrants, record)
 	watches := slices.Concat(peers.watches, sources.watches)
 	for _, w := range watches {
 		evaluate.sources = append(evaluate.sources, w)
 	}
 	if opts.Metrics != nil {
-		for _, c := range []prometheus.Collector{&collector{table: opts.Table, outcome: latest, timings: timings}, answers.writes, answers.restores} {
+		collectors := append(answers.metrics.collectors(), core.Metrics(),
+			&collector{table: opts.Table, outcome: latest, timings: timings})
+		for _, c := range collectors {
 			if err := opts.Metrics.Register(c); err != nil {
 				return fmt.Errorf("registering metrics: %w", err)
 			}
 		}
 	}
-	return errors.Join(mgr.Add(core), mgr.Add(watches), mgr.Add(evaluate), mgr.Add(leader))
+	return errors.Join(mgr.Add(core), mgr.Add(watches), mgr.Add(record), mgr.Add(evaluate), mgr.Add(leader))
 }
 
-// watchPolicies brings policies to their register. Nothing in a handler waits for anything but a short lock.
+// watchGrants brings the records of grants to the book.
+func watchGrants(informers cache.Informers, book *sliceBook, wake func()) (toolscache.DoneChecker, error) {
+	wakeIf := wakeIf(wake)
+	return watchObjects(informers, &v1alpha1.Grant{},
+		func(g *v1alpha1.Grant) { wakeIf(book.setRecord(parseGrant(g))) },
+		func(g *v1alpha1.Grant) { wakeIf(book.removeRecord(parseGrant(g))) })
+}
+
+// watchPolicies brings policies to their register.
 func watchPolicies(informers cache.Informers, policies *policies, wake, checkStatus func()) (toolscache.DoneChecker, error) {
-	wakeIf := func(changed bool) {
-		if changed {
-			wake()
-		}
-	}
-	informer, err := informers.GetInformer(context.Background(), &v1alpha1.ResourcePolicy{}, cache.BlockUntilSynced(false))
-	if meta.IsNoMatchError(err) {
-		return nil, fmt.Errorf("install the CRD first, with kubectl apply -k config/crd: %w", err)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("watching policies: %w", err)
-	}
-	registration, err := informer.AddEventHandler(handle(
+	wakeIf := wakeIf(wake)
+	return watchObjects(informers, &v1alpha1.ResourcePolicy{},
 		func(p *v1alpha1.ResourcePolicy) {
 			wakeIf(policies.set(p))
 			checkStatus() // Somebody else may have written it.
 		},
-		func(p *v1alpha1.ResourcePolicy) { wakeIf(policies.remove(p)) },
-	))
+		func(p *v1alpha1.ResourcePolicy) { wakeIf(policies.remove(p)) })
+}
+
+func wakeIf(wake func()) func(changed bool) {
+	return func(changed bool) {
+		if changed {
+			wake()
+		}
+	}
+}
+
+// watchObjects calls set for each object of a kind that is there or changes, and remove for one that goes. Neither may wait for anything but a
+// short lock.
+func watchObjects[T client.Object](informers cache.Informers, of T, set, remove func(T)) (toolscache.DoneChecker, error) {
+	informer, err := informers.GetInformer(context.Background(), of, cache.BlockUntilSynced(false))
+	if meta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("install the CRDs first, with kubectl apply -k config/crd: %w", err)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("watching policies: %w", err)
+		return nil, fmt.Errorf("watching %T: %w", of, err)
+	}
+	registration, err := informer.AddEventHandler(handle(set, remove))
+	if err != nil {
+		return nil, fmt.Errorf("watching %T: %w", of, err)
 	}
 	return registration.HasSyncedChecker(), nil
 }

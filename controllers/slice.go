@@ -93,21 +93,8 @@ func parseSlice(u *unstructured.Unstructured) slice {
 	return s
 }
 
-// stripSlice drops what is large and nobody reads. The status stays whole, because it is written whole; of all else a write of the status
-// takes only the resourceVersion.
-func stripSlice(obj any) (any, error) {
-	u, ok := obj.(*unstructured.Unstructured)
-	if !ok {
-		return obj, nil
-	}
-	unstructured.RemoveNestedField(u.Object, "metadata", "managedFields")
-	unstructured.RemoveNestedField(u.Object, "metadata", "annotations")
-	unstructured.RemoveNestedField(u.Object, "spec", "csr")
-	return u, nil
-}
-
 func authenticated(u *unstructured.Unstructured) bool {
-	c, _ := findCondition(u, "Authentication")
+	c, _ := findCondition(u, authenticationCondition)
 	return c["status"] == string(accepted)
 }
 
@@ -124,7 +111,7 @@ func parseRequest(u *unstructured.Unstructured) (capacity.Amounts, []string) {
 	var p problems
 	names := slices.Sorted(maps.Keys(asked))
 	if len(names) > maxRequested {
-		p.add("asks for %d resources: write at most %d", len(names), maxRequested)
+		p.add("asks for %d resources: write at most %d", max(keptOf(u).requested, int64(len(names))), maxRequested)
 		names = names[:maxRequested]
 	}
 	out := make(capacity.Amounts, len(names))

@@ -15,12 +15,15 @@ import (
 
 // Reasons of Events on slices, beside those of the condition.
 const (
-	eventRestored  = "Restored"
-	eventLabels    = "LabelsStay"
-	eventUnserved  = "NotServed"
-	eventNotOpen   = "NotAnswered"
-	actionAnswer   = "Answer"
-	maxChangeNames = 5
+	eventRestored   = "Restored"
+	eventLabels     = "LabelsStay"
+	eventUnserved   = "NotServed"
+	eventNotOpen    = "NotAnswered"
+	eventUnwritable = "Unwritable"
+	eventUnrecorded = "NotRecorded"
+	eventAltered    = "Altered"
+	actionAnswer    = "Answer"
+	maxChangeNames  = 5
 )
 
 // sliceAnnouncer tells admins of this cluster by Event what became of slices, once for each change.
@@ -90,8 +93,23 @@ func (a *sliceAnnouncer) shut(c *claim, gate decision, served bool) {
 	a.tell(c, corev1.EventTypeWarning, reason, note)
 }
 
+// unwritable tells of a slice that no answer can be written to.
+func (a *sliceAnnouncer) unwritable(c *claim, err error) {
+	a.tell(c, corev1.EventTypeWarning, eventUnwritable, "No answer can be written to it, so what it was granted cannot be taken back: "+err.Error())
+}
+
+// unrecorded tells of a slice of which the API server refuses the Grant.
+func (a *sliceAnnouncer) unrecorded(c *claim, err error) {
+	a.tell(c, corev1.EventTypeWarning, eventUnrecorded, "It is granted nothing more, since that cannot be recorded: "+err.Error())
+}
+
+// altered tells of a slice that does not keep what is written to it.
+func (a *sliceAnnouncer) altered(c *claim) {
+	a.tell(c, corev1.EventTypeWarning, eventAltered, errAltered.Error())
+}
+
 // tidy forgets what was told of slices that are gone.
-func (a *sliceAnnouncer) tidy(all []claim) {
+func (a *sliceAnnouncer) tidy(all []*claim) {
 	if len(a.told) > 0 {
 		forgetGone(a.told, all)
 	}
@@ -122,4 +140,16 @@ func changesOf(was, is capacity.Amounts) string {
 		changes = append(changes[:maxChangeNames], "...")
 	}
 	return strings.Join(changes, ", ")
+}
+
+// dropped are the keys that were in a map and are not any more, sorted.
+func dropped(was, is map[string]string) []string {
+	var out []string
+	for key := range was {
+		if _, stays := is[key]; !stays {
+			out = append(out, key)
+		}
+	}
+	slices.Sort(out)
+	return out
 }

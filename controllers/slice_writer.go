@@ -2,28 +2,21 @@ package controllers
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/pager"
 	"k8s.io/client-go/util/workqueue"
 
-	"proffer.dev/proffer/internal/grant"
+	"proffer.dev/proffer/internal/grant/protocol"
 )
 
 const (
-	// sliceWriters is how many answers are written at a time.
+	// sliceWriters is how many slices are written at a time.
 	sliceWriters = 8
 	// sliceTimeout bounds one write. It is no longer than the time in which a leader that is cut off is not replaced yet.
 	sliceTimeout = 5 * time.Second
@@ -34,48 +27,91 @@ const (
 	sliceRetryMost = 30 * time.Second
 )
 
-// sliceWriter answers the ResourceSlices. It is work for the leader: what was granted is in one book.
+// sliceWriter answers the ResourceSlices, and keeps the records of what they have been granted. It is work for the leader: what was granted
+// is in one book.
 type sliceWriter struct {
-	client  dynamic.Interface
+	client  *sliceClient
+	grants  *grantClient
 	sources *sliceSources
-	// wake has everything evaluated anew.
-	wake     func()
-	alarm    *alarm
-	composer *composer
-	events   *sliceAnnouncer
-	// writes are counted by result, restores by nothing.
-	writes   *prometheus.CounterVec
-	restores prometheus.Counter
-	log      logr.Logger
-	// queue has the keys of slices with an answer to be written, in the term that goes on.
-	queue atomic.Pointer[workqueue.Typed[string]]
+	// holding reports whether this process still leads, by its own clock.
+	holding func() bool
+	// wake has everything evaluated anew, later after a while.
+	wake, later func()
+	alarm       *alarm
+	composer    *composer
+	events      *sliceAnnouncer
+	metrics     *sliceMetrics
+	log         logr.Logger
+	// queue has the slices with something to be written, in the term that goes on.
+	queue atomic.Pointer[workqueue.Typed[sliceKey]]
+	// planned are those that a decision has something written to. It is commit's own.
+	planned []sliceKey
 }
 
-func newSliceWriter(client dynamic.Interface, sources *sliceSources, batch *Batch, events *sliceAnnouncer, log logr.Logger) *sliceWriter {
-	return &sliceWriter{
-		client: client, sources: sources, wake: batch.WakeNow, alarm: newAlarm(batch.WakeNow), composer: newComposer(), events: events, log: log,
+// sliceMetrics count the writes.
+type sliceMetrics struct {
+	// writes are by result, records by kind and result.
+	writes, records *prometheus.CounterVec
+	restores        prometheus.Counter
+	unwritable      prometheus.Counter
+}
+
+func newSliceMetrics() *sliceMetrics {
+	return &sliceMetrics{
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "proffer_slice_writes_total", Help: "Answers written to ResourceSlices, by result: written, conflict or failed.",
+			Name: "proffer_slice_writes_total", Help: "Answers written to ResourceSlices, by result: written, conflict, failed or altered.",
+		}, []string{"result"}),
+		records: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "proffer_grant_writes_total", Help: "Writes of Grants, by result: written, conflict or failed.",
 		}, []string{"result"}),
 		restores: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "proffer_slice_restores_total", Help: "Answers in ResourceSlices that others had changed, and that were restored.",
 		}),
+		unwritable: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "proffer_slice_unwritable_total", Help: "Versions of ResourceSlices that no answer could be written to, however small.",
+		}),
 	}
 }
 
-// Start answers until the context ends, and can be started again. Before the first answer of a term it learns from the API server itself,
-// and not from a cache, what has been granted.
-func (w *sliceWriter) Start(ctx context.Context) error {
-	listed, err := w.list(ctx)
-	if err != nil {
-		return nil // The context is over, which is how this ends.
+func (m *sliceMetrics) collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.writes, m.records, m.restores, m.unwritable}
+}
+
+func newSliceWriter(client *sliceClient, grants *grantClient, sources *sliceSources, batch *Batch, holding func() bool, events *sliceAnnouncer, log logr.Logger) *sliceWriter {
+	return &sliceWriter{
+		client: client, grants: grants, sources: sources, holding: holding, wake: batch.WakeNow, later: batch.Wake, alarm: newAlarm(batch.WakeNow),
+		composer: newComposer(), events: events, metrics: newSliceMetrics(), log: log,
 	}
-	queue := workqueue.NewTyped[string]()
+}
+
+// Start answers until the context ends, and can be started again. Before the first answer of a term it reads from the API server itself, and
+// not from a cache, what has been granted.
+func (w *sliceWriter) Start(ctx context.Context) error {
+	var (
+		records []grantRecord
+		listed  []slice
+	)
+	// First the records: what is granted by then is on record, and the slices that it was granted to are newer.
+	for _, list := range []func(context.Context) error{
+		func(ctx context.Context) (err error) { records, err = w.grants.list(ctx); return err },
+		func(ctx context.Context) error {
+			listed = nil
+			return w.client.each(ctx, func(s slice) { listed = append(listed, s) })
+		},
+	} {
+		if w.insist(ctx, list) != nil {
+			return nil // The context is over, which is how this ends.
+		}
+	}
+	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[sliceKey]{Queue: newTurns()})
 	w.queue.Store(queue)
 	owners := w.sources.gates.owners.all()
-	w.sources.book.begin(listed, func(s *slice) bool { return w.sources.gates.ours(owners, s) })
+	w.sources.book.begin(string(uuid.NewUUID()), listed, records, func(s *slice) (string, bool) {
+		owner := owners[s.namespace]
+		return owner, owner != "" && owner == s.consumer && s.answer.ours() && s.answer.verdict == accepted
+	})
 	defer w.sources.book.end()
-	w.log.Info("Answering slices", "listed", len(listed))
+	w.log.Info("Answering slices", "listed", len(listed), "granted", len(records))
 	w.wake()
 
 	context.AfterFunc(ctx, queue.ShutDown)
@@ -87,7 +123,7 @@ func (w *sliceWriter) Start(ctx context.Context) error {
 				if over {
 					return nil
 				}
-				w.write(ctx, key)
+				w.work(ctx, key)
 				queue.Done(key)
 			}
 		})
@@ -95,154 +131,131 @@ func (w *sliceWriter) Start(ctx context.Context) error {
 	return group.Wait()
 }
 
-// list returns all slices as they stand in the API server, as soon as it answers. Where the kind is not defined there are none.
-func (w *sliceWriter) list(ctx context.Context) ([]slice, error) {
-	var listed []slice
-	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		return w.client.Resource(sliceResource).List(ctx, o)
-	})
+// insist tries until it succeeds or the context ends.
+func (w *sliceWriter) insist(ctx context.Context, list func(context.Context) error) error {
 	backoff := wait.Backoff{Duration: sliceRetry, Factor: 2, Jitter: 0.1, Steps: 1 << 30, Cap: sliceRetryMost}
-	err := backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-		listed = nil
-		err := pages.EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
-			u, ok := object.(*unstructured.Unstructured)
-			if !ok {
-				return fmt.Errorf("a list of slices holds a %T", object)
-			}
-			if _, err := stripSlice(u); err != nil {
-				return err
-			}
-			listed = append(listed, parseSlice(u))
-			return nil
-		})
-		if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
-			w.log.Error(err, "Cannot list the slices, and answers none until then; it is tried again")
+	return backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		err := list(ctx)
+		if err != nil && ctx.Err() == nil {
+			w.log.Error(err, "Cannot list what has been granted, and answers no slice until then; it is tried again")
 		}
-		return err == nil || apierrors.IsNotFound(err), nil
+		return err == nil, nil
 	})
-	return listed, err
 }
 
 // commit books what an evaluation decided and has it written. It is called by whoever evaluates, between one evaluation and the next: so
 // the next one knows of all that is on its way.
 func (w *sliceWriter) commit(a *allotment) {
-	if a.term == 0 {
+	if a.term == "" {
 		return
 	}
-	for i := range a.claims {
-		if a.claims[i].ours != nil && a.left(i) {
-			w.sources.book.forget(a.term, &a.claims[i])
-		}
-		w.events.shut(&a.claims[i], a.gates[i], a.serving[i])
+	if a.again > 0 {
+		w.alarm.in(a.again)
 	}
-	now := time.Now()
 	w.composer.begin(a.claims, w.sources.storageClasses())
-	for j, i := range a.of {
-		if a.open(i) {
-			w.bring(a.term, &a.claims[i], &a.answers[j], now)
+	for i, c := range a.claims {
+		r := &a.rulings[i]
+		w.events.shut(c, a.gates[i], r.served)
+		switch r.mode {
+		case leave:
+		case answerIt:
+			w.bring(a, i)
+		case takeBack:
+			w.lower(a, i)
+		case unwritable:
+			w.plan(a, c, job{want: protocol.Want{Share: r.present, Stands: true, Earlier: r.earlier}, consumer: r.consumer})
+		case overtaken:
+			if !c.settled {
+				w.sources.book.settle(a.term, c)
+			}
+			w.plan(a, c, job{want: protocol.Want{Share: protocol.Share{Class: c.class}, Stands: true, Earlier: r.earlier}, consumer: r.consumer})
+		case released:
+			w.plan(a, c, job{want: protocol.Want{Share: r.present, Gone: true, Earlier: r.earlier}, consumer: r.consumer})
 		}
 	}
 	w.events.tidy(a.claims)
+	// Only now may workers begin: see sliceBook.decide.
+	w.sources.book.decided()
+	queue := w.queue.Load()
+	for _, key := range w.planned {
+		queue.Add(key)
+	}
+	w.planned = w.planned[:0]
 }
 
 // bring has one slice answered as was decided, unless it is already, or has to wait.
-func (w *sliceWriter) bring(term int, c *claim, decided *grant.Answer, now time.Time) {
-	if c.writing != nil {
-		return
-	}
-	if decided.Verdict == grant.Wait {
-		if c.ours != nil && c.ours.class == c.class {
-			w.put(term, c, *c.ours, now) // It stays as it is, which somebody else may have changed.
-		}
-		return
-	}
-	said := w.composer.say(c, decided)
-	if said.settled(c) {
+func (w *sliceWriter) bring(a *allotment, i int) {
+	c, r := a.claims[i], &a.rulings[i]
+	said := w.composer.say(c, &a.answers[r.at])
+	if said.claim == c && !c.holdsForPods() {
 		return
 	}
 	g := said.given
-	g.at = now
-	if w.put(term, c, g, now) {
-		said.settles(c)
+	g.at = a.now
+	later := false
+	if left := c.keepsFor(&g.answer, a.now); left > 0 {
+		w.alarm.in(left)
+		g.answer, g.short, later = c.answer, c.ours.short, true
+	}
+	if w.answer(a, i, g, equal(g.answer, c.answer)) && !later {
+		said.claim = c
 	}
 }
 
-// put has an answer written to a slice, now or later, and reports whether there is nothing to be done.
-func (w *sliceWriter) put(term int, c *claim, g given, now time.Time) (settled bool) {
-	if equal(g.answer, c.answer) {
-		settled = c.ours != nil && c.ours.policy == g.policy && c.ours.class == g.class && equal(c.ours.answer, g.answer)
-		if !settled {
-			w.sources.book.keep(term, c, g)
-		}
-		return settled
+// lower takes back what a slice has that is not to be answered now, as far as was decided, and what somebody else has written into it.
+func (w *sliceWriter) lower(a *allotment, i int) {
+	c, r := a.claims[i], &a.rulings[i]
+	g := w.composer.compose(c, &a.answers[r.at])
+	g.at, g.reason, g.message = a.now, reasonPrefix+reasonNotAnswered, "nothing more is granted, and what is granted may be lowered: "+a.gates[i].String()
+	given, held, answered := protocol.Share{Class: c.class, Amounts: g.resources}, c.holds.In(c.class), protocol.Share{Class: c.class, Amounts: c.answer.resources}
+	if c.answer.verdict != accepted && given.Same(held) {
+		return
 	}
-	left := c.until.Sub(now)
-	if c.ours != nil && onlyMessage(g.answer, c.answer) && equal(c.ours.answer, c.answer) {
-		left = max(left, messageInterval-now.Sub(c.ours.at))
+	stands := c.answer.verdict == accepted && !c.answer.inexact && given.Same(answered)
+	if stands {
+		g.answer = c.answer
+	}
+	w.answer(a, i, g, stands)
+}
+
+// answer has an answer planned and written, and reports whether there is nothing to do.
+func (w *sliceWriter) answer(a *allotment, i int, g given, stands bool) (done bool) {
+	c, r := a.claims[i], &a.rulings[i]
+	want := protocol.Want{Share: protocol.Share{Class: c.class}, Stands: stands, Kept: r.kept, Earlier: r.earlier}
+	if g.verdict == accepted {
+		want.Policy, want.Reclaim, want.Amounts = g.share.Policy, g.share.Reclaim, g.resources
+	}
+	g.share = want.Share
+	return w.plan(a, c, job{want: want, answer: &g, consumer: r.consumer})
+}
+
+// plan books a job, and reports whether there is nothing to do.
+func (w *sliceWriter) plan(a *allotment, c *claim, j job) (done bool) {
+	write, left := w.sources.book.plan(a.term, c, j, a.now)
+	if write {
+		w.planned = append(w.planned, sliceKey{c.namespace, string(c.uid)})
 	}
 	if left > 0 {
 		w.alarm.in(left)
-		return false
 	}
-	if w.sources.book.start(term, c, g) {
-		w.queue.Load().Add(c.key)
-	}
-	return false
+	return !write && left == 0
 }
 
-// write writes the answer that is booked for a slice.
-func (w *sliceWriter) write(ctx context.Context, key string) {
-	c, g := w.sources.book.pending(key)
-	if c == nil {
-		return
+// keepsFor returns for how long the slice keeps the answer that stands, though the answer that is decided on says more: it says the same of what is
+// granted, and is ours.
+func (c *claim) keepsFor(decided *answer, now time.Time) time.Duration {
+	if c.ours == nil || !equal(c.ours.answer, c.answer) || equal(*decided, c.answer) {
+		return 0
 	}
-	object := g.writeTo(c.object, time.Now())
-	timed, cancel := context.WithTimeout(ctx, sliceTimeout)
-	defer cancel()
-	result, err := w.client.Resource(sliceResource).Namespace(c.namespace).UpdateStatus(timed, object, metav1.UpdateOptions{})
-	if err != nil {
-		w.failed(ctx, c, g, err)
-		return
+	since := now.Sub(c.ours.at)
+	switch {
+	case c.ours.short && equal(decided.minimal(), c.answer):
+		return wholeInterval - since
+	case onlyMessage(*decided, c.answer):
+		return messageInterval - since
 	}
-	if stripped, err := stripSlice(result); err == nil {
-		result, _ = stripped.(*unstructured.Unstructured)
-	}
-	w.sources.book.written(c, g, result)
-	w.writes.WithLabelValues("written").Inc()
-	if c.tampered() {
-		w.restores.Inc()
-	}
-	w.events.answered(c, g)
-	w.log.V(1).Info("Answered a slice", "slice", key, "reason", g.reason)
-	w.wake() // Others may have waited for what this one gave up.
+	return 0
 }
 
 // tampered reports whether somebody else has changed what this process had answered.
-func (c *claim) tampered() bool {
-	return c.ours != nil && !equal(c.ours.answer, c.answer) && newer(c.version(), c.ours.version)
-}
-
-func (w *sliceWriter) failed(ctx context.Context, c *claim, g *given, err error) {
-	result, pause := "failed", func(failed int) time.Duration {
-		return min(sliceRetry<<min(failed-1, 10), sliceRetryMost)
-	}
-	if apierrors.IsConflict(err) {
-		result, pause = "conflict", func(int) time.Duration { return sliceConflict }
-	}
-	w.writes.WithLabelValues(result).Inc()
-	left := w.sources.book.unwritten(c, g, refused(err), pause)
-	w.alarm.in(left)
-	if ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-		w.log.Error(err, "Cannot answer a slice; it is tried again", "slice", c.key, "in", left)
-	}
-}
-
-// refused reports whether the API server has said that a write was not made. Any other error leaves that open.
-func refused(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return false
-	}
-	code := status.Status().Code
-	return code >= 400 && code < 500 && !apierrors.IsTimeout(err)
-}
+func (c *claim) tampered() bool { return c.ours != nil && !equal(c.ours.answer, c.answer) }

@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/go-logr/logr"
+	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 )
 
 var (
@@ -25,17 +28,23 @@ type sliceSources struct {
 	book    *sliceBook
 	gates   *gates
 	storage *objects[namedClass]
+	// unserved says which grants are left alone for a while.
+	unserved unservedYet
 	// watches keep all of it up to date but the Tenants, which peers watch.
 	watches kindWatches
 }
 
-// newSlices makes the sources. The watches, and what is told of Tenants, call wake when something changes that an answer may depend on.
-func newSlices(client dynamic.Interface, wake func(), log logr.Logger) *sliceSources {
-	s := &sliceSources{book: newSliceBook(), gates: newGates(), storage: newObjects(parseStorageClass)}
-	watch := func(k kind, r register) { s.watches = append(s.watches, newKindWatch(client, k, wake, log, r)) }
+// newSlices makes the sources. The watches, and what is told of Tenants, call wake when something changes that an answer may depend on; of
+// slices that change all the time, as their consumer may have them, they call later.
+func newSlices(api *clients, wake, later func(), log logr.Logger) *sliceSources {
+	s := &sliceSources{
+		book: newSliceBook(), gates: newGates(), storage: newObjects(parseStorageClass),
+		unserved: unservedYet{started: time.Now(), dealt: map[[2]string]struct{}{}},
+	}
+	watch := func(k kind, r register) { s.watches = append(s.watches, newKindWatch(api, k, wake, log, r)) }
 	// Those of this cluster's own are among them: a consumer could take the label that tells them apart off its own.
-	watch(kind{GroupVersionResource: sliceResource, strip: stripSlice}, sliceRegister{s.book})
-	watch(kind{GroupVersionResource: namespaceResource, builtin: true, selector: tenantNamespaceLabel, strip: keepLabels}, s.gates.owners)
+	watch(kind{GroupVersionResource: sliceResource, stream: api.sliceStream()}, newSliceRegister(s.book, wake, later))
+	watch(kind{GroupVersionResource: namespaceResource, builtin: true, selector: tenantNamespaceLabel, strip: keepOwner}, s.gates.owners)
 	watch(kind{GroupVersionResource: storageClassResource, builtin: true, strip: stripStorageClass}, s.storage)
 	return s
 }
@@ -61,9 +70,87 @@ func stripStorageClass(obj any) (any, error) {
 	return out, nil
 }
 
-// sliceRegister brings ResourceSlices to the book.
-type sliceRegister struct{ book *sliceBook }
+// News of the slices in one namespace: so many are decided on at once, and then one in each interval. Later ones wait for the batch.
+const (
+	newsBurst    = 20
+	newsInterval = 100 * time.Millisecond
+	// maxNewsPaces bounds for how many namespaces that is counted; the one that was heard of longest ago is forgotten first.
+	maxNewsPaces = 16384
+)
 
-func (r sliceRegister) set(u *unstructured.Unstructured) bool    { return r.book.set(parseSlice(u)) }
-func (r sliceRegister) remove(u *unstructured.Unstructured) bool { return r.book.remove(parseSlice(u)) }
-func (r sliceRegister) removeAll()                               { r.book.removeAll() }
+// sliceRegister brings ResourceSlices to the book. It wakes by itself: a consumer that changes its slices all the time must not set the pace
+// of all decisions.
+type sliceRegister struct {
+	book        *sliceBook
+	wake, later func()
+	paces       *lru.Cache[string, *rate.Limiter]
+}
+
+func newSliceRegister(book *sliceBook, wake, later func()) sliceRegister {
+	paces, err := lru.New[string, *rate.Limiter](maxNewsPaces)
+	utilruntime.Must(err)
+	return sliceRegister{book: book, wake: wake, later: later, paces: paces}
+}
+
+func (r sliceRegister) set(u *unstructured.Unstructured) bool {
+	return r.news(u, r.book.set(parseSlice(u)))
+}
+
+func (r sliceRegister) remove(u *unstructured.Unstructured) bool {
+	return r.news(u, r.book.remove(parseSlice(u)))
+}
+
+func (r sliceRegister) removeAll() { r.book.removeAll() }
+
+// news wakes for a change, and reports false: there is nothing left to wake for.
+func (r sliceRegister) news(u *unstructured.Unstructured, changed bool) bool {
+	if !changed {
+		return false
+	}
+	pace, known := r.paces.Get(u.GetNamespace())
+	if !known {
+		pace = rate.NewLimiter(rate.Every(newsInterval), newsBurst)
+		r.paces.Add(u.GetNamespace(), pace)
+	}
+	if pace.Allow() {
+		r.wake()
+	} else {
+		r.later()
+	}
+	return false
+}
+
+// unservedYet remembers for which consumers a policy has decided since the start, by class.
+type unservedYet struct {
+	started time.Time
+	dealt   map[[2]string]struct{}
+}
+
+// awaits returns for how long a grant is left alone on which no policy decides, and none has since the start: policies may be about to be
+// applied, as after a new installation. It is used by whoever evaluates.
+func (s *sliceSources) awaits(class, consumer string, dealt bool, now time.Time) time.Duration {
+	key := [2]string{class, consumer}
+	if dealt {
+		s.unserved.dealt[key] = struct{}{}
+		return 0
+	}
+	if _, known := s.unserved.dealt[key]; known {
+		return 0
+	}
+	return max(0, unservedGrace-now.Sub(s.unserved.started))
+}
+
+// resources returns the sorted names with those of all that is granted. They are the same names in the same list where none is new.
+func (s *sliceSources) resources(names []string) []string {
+	all := names
+	for _, c := range s.book.list() {
+		for _, share := range c.holds {
+			for name := range share.Amounts {
+				if at, found := slices.BinarySearch(all, name); !found {
+					all = slices.Insert(slices.Clip(all), at, name)
+				}
+			}
+		}
+	}
+	return all
+}

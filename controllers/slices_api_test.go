@@ -16,7 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -31,20 +31,30 @@ const (
 // following is the sources of slices, fed by the API server until the test ends.
 type following struct {
 	*sliceSources
-	client dynamic.Interface
+	client *clients
 	woken  atomic.Int64
+}
+
+func newTestClients(t *testing.T) *clients {
+	t.Helper()
+	httpClient, err := rest.HTTPClientFor(cluster.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := newClients(cluster.Config, httpClient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // follow returns when everything has been seen once.
 func follow(t *testing.T) *following {
 	t.Helper()
-	client, err := dynamic.NewForConfig(cluster.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := newTestClients(t)
 	f := &following{client: client}
 	wake := func() { f.woken.Add(1) }
-	f.sliceSources = newSlices(client, wake, log.Log)
+	f.sliceSources = newSlices(client, wake, wake, log.Log)
 	peers := newPeers(client, wake, log.Log, f.gates.tenants)
 	watches := slices.Concat(peers.watches, f.watches)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -63,6 +73,17 @@ func follow(t *testing.T) *following {
 		}
 	}
 	return f
+}
+
+// write writes an answer to a slice, as the leader does.
+func (f *following) write(t *testing.T, s *slice, a answer) error {
+	t.Helper()
+	patch, err := a.patch(s.object, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.client.slices.patchStatus(t.Context(), s.namespace, s.name, patch)
+	return err
 }
 
 // lists waits until these slices are in the book, by name and class.
@@ -142,7 +163,10 @@ func TestAnAnswerIsWrittenWithWhatTheWatchKept(t *testing.T) {
 		storageClasses: []namedClass{{"fast", true}, {"slow", false}}, ingressClasses: []namedClass{{"nginx", false}},
 		loadBalancerClasses: []namedClass{{"lb", true}}, nodeLabels: map[string]string{"tier": "gold"}, nodeSelector: map[string]string{"dedicated": "liqo"},
 	}
-	written, err := resources.UpdateStatus(t.Context(), want.writeTo(read.object, time.Now()), metav1.UpdateOptions{})
+	if err := f.write(t, &read.slice, want); err != nil {
+		t.Fatal(err)
+	}
+	written, err := resources.Get(t.Context(), "s", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +190,7 @@ func TestAnAnswerIsWrittenWithWhatTheWatchKept(t *testing.T) {
 	eventually(t, func() string { return cmp.Diff(want, f.book.list()[0].answer, comparing) })
 
 	// What was read before is not written over what was written since.
-	if _, err := resources.UpdateStatus(t.Context(), (answer{verdict: denied}).writeTo(read.object, time.Now()), metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
+	if err := f.write(t, &read.slice, answer{verdict: denied}); !apierrors.IsConflict(err) {
 		t.Errorf("an old slice was written: %v", err)
 	}
 }

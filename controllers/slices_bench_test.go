@@ -12,17 +12,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/grant/protocol"
 	"proffer.dev/proffer/internal/offer"
 )
 
 // newSettled is a leader's writer with slices of 2,000 consumers or less under 20 policies of 5 sorts of nodes, all of them answered.
 func newSettled(t testing.TB, slices int) (*sliceWriter, *offer.Terms) {
 	t.Helper()
-	sources := newSlices(nil, func() {}, logr.Discard())
+	sources := newSlices(nil, func() {}, func() {}, logr.Discard())
 	listed := make([]slice, slices)
 	for i := range listed {
 		id := fmt.Sprintf("32f0b45b-5c06-4cc4-84b6-%012d", i%2000)
@@ -41,24 +43,48 @@ func newSettled(t testing.TB, slices int) (*sliceWriter, *offer.Terms) {
 		}))
 	}
 	terms := benchTerms()
-	w := newSliceWriter(nil, sources, NewBatch(0), newSliceAnnouncer(&events.FakeRecorder{}), logr.Discard())
-	queue := workqueue.NewTyped[string]()
+	w := newSliceWriter(nil, nil, sources, NewBatch(0), func() bool { return true }, newSliceAnnouncer(&events.FakeRecorder{}), logr.Discard())
+	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[sliceKey]{Queue: newTurns()})
 	t.Cleanup(queue.ShutDown)
 	w.queue.Store(queue)
-	sources.book.begin(listed, func(*slice) bool { return false })
+	sources.book.begin("term", listed, nil, func(*slice) (string, bool) { return "", false })
 	for version := slices; ; {
-		w.commit(sources.allot(func() *offer.Terms { return terms }))
+		w.commit(sources.allot(time.Now(), func() *offer.Terms { return terms }))
 		if queue.Len() == 0 {
 			return w, terms
 		}
 		for queue.Len() > 0 {
 			key, _ := queue.Get()
-			c, g := sources.book.pending(key)
-			object := g.writeTo(c.object, time.Now())
-			version++
-			object.SetResourceVersion(strconv.Itoa(version))
-			sources.book.written(c, g, object)
+			version = writeAll(t, sources.book, types.UID(key.uid), version)
 			queue.Done(key)
+		}
+	}
+}
+
+// writeAll makes all writes that a slice needs, as an API server would that never fails.
+func writeAll(t testing.TB, b *sliceBook, uid types.UID, version int) int {
+	t.Helper()
+	if !b.take(uid) {
+		return version
+	}
+	defer b.finish(uid)
+	for {
+		step, ok := b.next(uid)
+		if !ok {
+			return version
+		}
+		version++
+		switch step.step.Action {
+		case protocol.WriteRecord:
+			step.record.version = strconv.Itoa(version)
+			b.recordWritten(uid, step.record)
+		case protocol.DeleteRecord:
+			b.recordDeleted(uid)
+		case protocol.WriteAnswer:
+			object := step.answer.writeTo(step.on.object, time.Now())
+			object.SetResourceVersion(strconv.Itoa(version))
+			b.answered(uid, &step, parseSlice(object))
+		case protocol.Nothing:
 		}
 	}
 }
@@ -80,7 +106,7 @@ func benchTerms() *offer.Terms {
 		}
 		policies = append(policies, p)
 	}
-	return offer.NewTerms(offer.Input{Policies: policies, View: ledger.View(offer.Selections(policies))})
+	return offer.NewTerms(offer.Input{Policies: policies, View: ledger.View(offer.Selections(policies), offer.ResourceNames(policies)...)})
 }
 
 // BenchmarkSlices is what slices cost an evaluation that finds nothing to do.
@@ -103,7 +129,7 @@ func BenchmarkSlices(b *testing.B) {
 					news.object.SetResourceVersion(strconv.Itoa(version))
 					w.sources.book.set(news)
 				}
-				w.commit(w.sources.allot(func() *offer.Terms { return terms }))
+				w.commit(w.sources.allot(time.Now(), func() *offer.Terms { return terms }))
 			}
 			if w.queue.Load().Len() > 0 {
 				b.Error("something was to be written")

@@ -158,7 +158,7 @@ func TestVersionsThatAreNoNumbersAreTakenInTheOrderTold(t *testing.T) {
 }
 
 func TestStorageClassesAreListedAsLiqoDoes(t *testing.T) {
-	s := newSlices(nil, func() {}, logr.Discard())
+	s := newSlices(nil, func() {}, func() {}, logr.Discard())
 	for name, annotations := range map[string]map[string]string{
 		"slow": {"note": "x"}, "fast": {defaultStorageAnnotation: "true", "note": "x"}, "old": {defaultStorageAnnotation: "false"},
 	} {

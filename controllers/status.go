@@ -28,10 +28,22 @@ func statusOf(p policy, report *offer.Report, granted grantsOf, before v1alpha1.
 	}
 	ready := readyOf(p, report)
 	ready.ObservedGeneration = p.generation
-	meta.SetStatusCondition(&s.Conditions, ready)
-	if p.parsed == nil {
-		return s
+	if p.parsed != nil {
+		fillStatus(&s, p, report, granted)
 	}
+	if note := boundStatus(&s); note != "" {
+		ready.Message = withNote(ready.Message, note)
+	}
+	if len(s.OfferedResources) == v1alpha1.MaxOfferedResources && unrecorded(p, report, s.OfferedResources) {
+		ready.Message = withNote(ready.Message, fmt.Sprintf(
+			" More than %d resources have been offered: of the others none is taken back by an explicit 0 after a restart.", v1alpha1.MaxOfferedResources))
+	}
+	meta.SetStatusCondition(&s.Conditions, ready)
+	return s
+}
+
+// fillStatus says what came of a valid policy.
+func fillStatus(s *v1alpha1.ResourcePolicyStatus, p policy, report *offer.Report, granted grantsOf) {
 	s.Class = p.parsed.Class
 	s.Consumers = new(int32(report.Count))
 	if p.parsed.Nodes != nil {
@@ -50,7 +62,6 @@ func statusOf(p policy, report *offer.Report, granted grantsOf, before v1alpha1.
 		}
 		s.Offers = append(s.Offers, o)
 	}
-	return s
 }
 
 func offerOf(c offer.ConsumerReport, zeroed bool) v1alpha1.ConsumerOffer {
@@ -99,6 +110,16 @@ func offeredResources(p policy, report *offer.Report, before v1alpha1.ResourcePo
 		return nil
 	}
 	return slices.Sorted(maps.Keys(names))
+}
+
+// unrecorded reports whether a resource has been offered that is not on record.
+func unrecorded(p policy, report *offer.Report, recorded []v1alpha1.ResourceName) bool {
+	missing := func(name string) bool {
+		_, found := slices.BinarySearch(recorded, v1alpha1.ResourceName(name))
+		return !found
+	}
+	return slices.ContainsFunc(p.offered, missing) ||
+		report != nil && report.Outcome != offer.DryRun && slices.ContainsFunc(report.Offered, missing)
 }
 
 // readyOf says in one word what came of a policy, and in a sentence what can be done about it.

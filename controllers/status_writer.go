@@ -128,7 +128,15 @@ func (w *statusWriter) write(ctx context.Context, p policy, report *offer.Report
 	object.Status = statusOf(p, report, granted, before)
 	last.says = nil
 	if !equality.Semantic.DeepEqual(before, object.Status) {
-		if err := w.update(ctx, &object); err != nil {
+		err := w.update(ctx, &object)
+		if refusedStatus(err) {
+			object.Status = leastOf(object.Status, err)
+			err = nil
+			if !equality.Semantic.DeepEqual(before, object.Status) {
+				err = w.update(ctx, &object)
+			}
+		}
+		if err != nil {
 			wait := statusRetry
 			if apierrors.IsConflict(err) {
 				wait = statusConflict

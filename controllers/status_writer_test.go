@@ -38,6 +38,7 @@ type writing struct {
 	writes   []time.Time
 	mu       sync.Mutex
 	failing  error
+	once     bool
 	recorder *events.FakeRecorder
 }
 
@@ -73,7 +74,18 @@ func (w *writing) wrote() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.writes = append(w.writes, time.Now())
-	return w.failing
+	err := w.failing
+	if w.once {
+		w.failing, w.once = nil, false
+	}
+	return err
+}
+
+// failOnce has the next write fail.
+func (w *writing) failOnce(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failing, w.once = err, true
 }
 
 func (w *writing) fail(err error) {

@@ -6,14 +6,16 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"proffer.dev/proffer/api/v1alpha1"
 )
 
 const (
-	textMessage  = "write an amount as Kubernetes does, such as 2, 500m, 16Gi or 1e3, with an exponent of at most two digits"
-	signMessage  = "an amount is not negative: write 0 or more"
-	limitMessage = "an amount is at most 9223372036854775807: write less"
-	wholeMessage = "only cpu can be less than a whole unit (m is milli, a thousandth): write a whole number, such as 100M or 100Mi for memory, 10 for pods"
-	milliMessage = "cpu is counted down to 1m: write cores or thousandths of a core, such as 2, 0.5 or 500m"
+	textMessage  = v1alpha1.AmountNotAQuantity
+	signMessage  = v1alpha1.AmountNegative
+	limitMessage = v1alpha1.AmountTooLarge
+	wholeMessage = v1alpha1.AmountNotWhole
+	milliMessage = v1alpha1.AmountTooFineCPU
 	keyMessage   = "a key is the name of a resource, such as cpu, memory, pods or nvidia.com/gpu"
 
 	offerFixed = "spec.offer.fixed: Invalid value: "
@@ -68,7 +70,7 @@ var quantityRules = []rule{
 		name:    "a binary amount fits in 63 bits",
 		valid:   []string{amount("memory", "7Ei"), amount("memory", "8191Pi")},
 		invalid: amount("memory", "8Ei"),
-		want:    `spec.offer.fixed[memory]: Invalid value: "8Ei": an amount is at most 9223372036854775807, which is less than 8Ei: write less`,
+		want:    `spec.offer.fixed[memory]: Invalid value: "8Ei": ` + v1alpha1.AmountTooLargeBinary,
 	},
 	{
 		name: "cpu in thousandths fits in 63 bits",
@@ -76,12 +78,12 @@ var quantityRules = []rule{
 			amount("cpu", "9223372036854775807m"), amount("cpu", `"9223372036854775.807"`), amount("cpu", "9223372036854775"),
 		},
 		invalid: amount("cpu", "9223372036854775808m"),
-		want:    offerFixed + "cpu is at most 9223372036854775807m: write less",
+		want:    offerFixed + v1alpha1.AmountTooLargeCPU,
 	},
 	{
 		name:    "cpu of the largest whole number does not fit",
 		invalid: amount("cpu", "9223372036854775807"),
-		want:    offerFixed + "cpu is at most 9223372036854775807m: write less",
+		want:    offerFixed + v1alpha1.AmountTooLargeCPU,
 	},
 	{
 		name:    "cpu is not counted below a thousandth",

@@ -20,11 +20,15 @@ import (
 // +kubebuilder:validation:XValidation:rule="!string(self).endsWith('i') || !isQuantity(string(self)) || quantity(string(self)).isLessThan(quantity('9223372036854775807'))",message="an amount is at most 9223372036854775807, which is less than 8Ei: write less"
 type Quantity struct {
 	resource.Quantity `json:",inline"`
+	// Written is the text that was decoded, where the rules on amounts say otherwise of it than of the text that Kubernetes makes of the amount:
+	// 1.1Gi of memory, which may be written, is 1181116006400m to Kubernetes, which may not. It is empty for any other amount.
+	Written string `json:"-"`
 }
 
 // Quantities are amounts by resource name: at most 64. cpu is counted in cores, down to a thousandth (1m). Every other resource is a
 // whole number of its unit: bytes of memory, storage and ephemeral-storage, pods, devices. Where a suffix leaves a part of a unit,
-// as 1.1Gi of memory does, the amount is rounded up to the next unit, as Kubernetes does. An amount that is absent is not the same as 0.
+// as 1.1Gi of memory does, the amount is rounded up to the next unit, as Kubernetes does: 1181116007 bytes. An amount that is absent is not
+// the same as 0.
 //
 // +kubebuilder:validation:MaxProperties=64
 // +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="a key is the name of a resource, such as cpu, memory, pods or nvidia.com/gpu"

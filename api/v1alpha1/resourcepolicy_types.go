@@ -111,7 +111,8 @@ type ResourcePolicySpec struct {
 
 	// UpdateThresholdPercent holds back small changes: a change of capacity or use is published when some resource of an offer
 	// moved by more than this percentage of what was published last, 0 to 100. At 0 every change is published. An edit of the
-	// policy, a resource that appears or goes, and a move to or from 0 are always published. Omitted: 5.
+	// policy, a resource that appears or goes, and a move to or from 0 are always published. Unless it is 0, a pool of free capacity
+	// is given out at a level that follows small changes late. Omitted: 5.
 	// +optional
 	// +kubebuilder:default=5
 	// +kubebuilder:validation:Minimum=0

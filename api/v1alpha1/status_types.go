@@ -45,6 +45,8 @@ const (
 const (
 	// MaxStatusOffers is how many consumers a status lists with their offer.
 	MaxStatusOffers = 100
+	// MaxStatusResources is how many resources a list of amounts in a status names.
+	MaxStatusResources = 256
 	// MaxOfferedResources is how many names status.offeredResources holds.
 	MaxOfferedResources = 64
 	// MaxStatusMessage is how many characters the message of a ConsumerOffer has at most.
@@ -59,7 +61,8 @@ type ResourcePolicyStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Conditions hold the condition Ready.
+	// Conditions hold the condition Ready. Where more is to be listed than a status may hold (256 resources, 64 names in offeredResources, 100
+	// offers, half a MiB in all), the first are, those of Kubernetes' own resources before others, and the message says so.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -1,11 +1,7 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"maps"
-	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -13,115 +9,46 @@ import (
 	"time"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/cache"
-	watchtools "k8s.io/client-go/tools/watch"
-
-	"proffer.dev/proffer/internal/capacity"
+	"k8s.io/client-go/rest"
 )
 
 // lag is how much older than an answer that is seen may be what it was decided by: batching, one evaluation, one write, all of that on a
 // machine that is busy. A longer one would only make the test blind to some mistakes.
 const lag = 5 * time.Second
 
-const untilAnswered = time.Duration(math.MaxInt64)
-
-// seen is a slice as it stands in the API.
-type seen struct {
-	key             string
-	uid             types.UID
-	version         string
-	consumer, class string
-	created         int64
-	request         amounts
-	// answer is what the operator writes, as text, to see whether it is another.
-	answer          string
-	status          authv1beta1.ResourceSliceConditionStatus
-	reason, message string
-	granted         amounts
-	// resources are all of status.resources, in the units of the account.
-	resources capacity.Amounts
-	// leftOut is until when the amounts do not count beside those of others: see granted.
-	leftOut time.Duration
-	// least is the least that it has had of each since lag before leastUntil; from then on that is granted.
-	least      amounts
-	leastUntil time.Duration
-}
-
-// follow notes what the slice had before.
-func (s *seen) follow(was *seen, now time.Duration) {
-	s.least, s.leastUntil = was.least, was.leastUntil
-	if now >= was.leastUntil {
-		s.least, s.leastUntil = was.granted, now+lag
-	}
-	for i := range s.least {
-		s.least[i] = min(s.least[i], s.granted[i])
-	}
-}
-
-// atLeast is what it has had of each all the time since lag ago.
-func (s *seen) atLeast(now time.Duration) amounts {
-	if now >= s.leastUntil {
-		return s.granted
-	}
-	return s.least
-}
-
-func seenOf(s *authv1beta1.ResourceSlice) seen {
-	out := seen{
-		key: s.Namespace + "/" + s.Name, uid: s.UID, version: s.ResourceVersion, class: string(s.Spec.Class),
-		created: s.CreationTimestamp.Unix(), request: amountsIn(s.Spec.Resources),
-	}
-	if s.Spec.ConsumerClusterID != nil {
-		out.consumer = string(*s.Spec.ConsumerClusterID)
-	}
-	for _, c := range s.Status.Conditions {
-		if c.Type == authv1beta1.ResourceSliceConditionTypeResources {
-			out.status, out.reason, out.message = c.Status, c.Reason, c.Message
-		}
-	}
-	if out.status == authv1beta1.ResourceSliceConditionAccepted {
-		out.granted = amountsIn(s.Status.Resources)
-	}
-	for name, q := range s.Status.Resources {
-		if out.resources == nil {
-			out.resources = capacity.Amounts{}
-		}
-		if name == corev1.ResourceCPU {
-			out.resources[string(name)] = q.MilliValue()
-		} else {
-			out.resources[string(name)] = q.Value()
-		}
-	}
-	out.answer = fmt.Sprint(out.status, out.reason, out.message, s.Status.Resources)
-	return out
-}
-
 // account follows every status that is written to a slice, in the order in which the API server took them, and checks each.
 //
-// What has been accepted is added up here by nothing but what stands in the slices. An answer that raises something was decided by what the
-// provider had at some time shortly before, so it is compared with the most that was in force since lag ago:
-//   - What all consumers have of a class, and have had all that time of those whose nodes are in part the same, the larger of what they were
-//     granted and what their pods use on the nodes, is within the capacity. Two classes of in part the same nodes may be decided on one
-//     after the other, each by its own capacity, and be written the other way round. It is not where a consumer is given no more than its
-//     own pods use already.
-//   - What the consumer has in the class is within the policy's max.
-//   - A class that denies an excess grants all or nothing. A consumer that is cordoned is given nothing more.
+// What the operator has promised is added up here by nothing but what it wrote into the slices, and by whose namespace they are in. It stands
+// until the operator writes something else, whatever the consumer does to the slice meanwhile. When the slice is deleted, or answered in another
+// class, what pods of it request still counts in the class. A drain ends all of it, and so does a move to the class that Liqo answers.
 //
-// Of every answer: no slice has more than it asks for; what was accepted is never denied; a slice of Liqo's own class is not answered.
+// An answer that raises something was decided by what the provider had at some time shortly before, so it is compared with the most that was in
+// force since lag ago:
+//   - What all consumers have of a class, and have had all that time of those whose nodes are in part the same, the larger of what they were
+//     granted and what their pods use on the nodes, is within the capacity: of the class where there is one other class, of all nodes of all
+//     of them where there are more. Two classes of in part the same nodes may be decided on one after the other, each by its own capacity,
+//     and be written the other way round. It is not where a consumer is given no more than its own pods use already.
+//   - What the consumer has in the class is within the policy's max.
+//   - A class that denies an excess grants all or nothing. A consumer that is cordoned, drained or has no Tenant is given nothing more, and
+//     neither is a slice that is no copy of its consumer's.
+//
+// Of every answer: no slice has more than it asks for; what was accepted is never denied; a slice of Liqo's own class is not answered. What a
+// consumer grants itself is none of the operator's promises; it has to be taken back.
 type account struct {
 	t        *testing.T
 	provider *provider
 	clock    *clock
 
-	mu     sync.Mutex
+	*forgeries
+
+	mu sync.Mutex
+	// at is when the version came that is being looked at.
+	at     time.Duration
 	slices map[string]*seen
+	// released are promises of slices that are gone, or are answered in another class.
+	released map[release]amounts
 	// ownUse is when a consumer was last given what its pods use already, though there was no more, by class and consumer.
 	ownUse         map[[2]string]time.Duration
 	writes, raises int
@@ -130,6 +57,9 @@ type account struct {
 	// wrote tells who waits for answers that there was one.
 	wrote chan struct{}
 }
+
+// release is whose pods use what was promised in a class once.
+type release struct{ owner, creator, class string }
 
 // maxWrong is how many mistakes are told.
 const maxWrong = 20
@@ -140,144 +70,209 @@ func (a *account) fail(format string, args ...any) {
 	}
 }
 
-func newAccount(t *testing.T, api dynamic.Interface, p *provider, clock *clock) *account {
+func newAccount(t *testing.T, config *rest.Config, p *provider, clock *clock) *account {
 	t.Helper()
-	a := &account{t: t, provider: p, clock: clock, slices: map[string]*seen{}, ownUse: map[[2]string]time.Duration{}, wrote: make(chan struct{}, 1)}
-	all := api.Resource(authv1beta1.ResourceSliceGroupVersionResource)
-	list, err := all.List(t.Context(), metav1.ListOptions{})
+	api, err := dynamic.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	w, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), &cache.ListWatch{
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return all.Watch(ctx, o) },
-	})
-	if err != nil {
-		cancel()
-		t.Fatal(err)
+	told := newArrivals(t, config, clock.now)
+	a := &account{
+		t: t, provider: p, clock: clock, forgeries: newForgeries(), slices: map[string]*seen{}, released: map[release]amounts{}, ownUse: map[[2]string]time.Duration{},
+		wrote: make(chan struct{}, 1),
 	}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for e := range w.ResultChan() {
-			a.observe(e)
+	versions(t, api, clock.now, func(v sliceVersion) {
+		if v.err != nil {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			a.fail("a slice cannot be read: %v", v.err)
+			return
 		}
+		is := seenOf(v.slice)
+		a.observe(v.event, told.of(is.version, v.at), is, a.author(is.key, is.version))
 	})
-	t.Cleanup(func() { cancel(); wg.Wait() })
 	return a
 }
 
-func (a *account) observe(e watch.Event) {
+func (a *account) observe(event watch.EventType, at time.Duration, is seen, author string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	u, ok := e.Object.(*unstructured.Unstructured)
-	if !ok || e.Type == watch.Error {
-		a.fail("the watch of the slices is broken: %v", e.Object)
-		return
-	}
-	var s authv1beta1.ResourceSlice
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &s); err != nil {
-		a.fail("a slice cannot be read: %v", err)
-		return
-	}
-	is := seenOf(&s)
+	a.at = at
 	was := a.slices[is.key]
-	switch {
-	case e.Type == watch.Deleted:
+	if was != nil && (event == watch.Deleted || was.uid != is.uid) {
+		a.release(was)
 		delete(a.slices, is.key)
+		was = nil
+	}
+	if event == watch.Deleted {
 		return
-	case was == nil || was.uid != is.uid:
+	}
+	if was == nil {
 		was = &seen{class: is.class}
 	}
-	is.leftOut = was.leftOut
-	is.follow(was, a.clock.now())
-	if was.class != is.class {
-		is.leftOut = untilAnswered
-	}
+	is.promised, is.promisedIn, is.forged = was.promised, was.promisedIn, was.forged
 	a.slices[is.key] = &is
-	if was.answer != "" && was.answer != is.answer || was.answer == "" && is.status != "" {
-		if is.leftOut == untilAnswered {
-			is.leftOut = a.clock.now() + lag
-		}
+	defer is.follow(was, a.at)
+	if liqos(is.class) {
+		a.release(&is) // Liqo answers at once, with all that is asked for.
+	}
+	if was.answer == is.answer || was.answer == "" && is.status == "" {
+		return
+	}
+	switch author {
+	case "":
 		a.writes++
 		select {
 		case a.wrote <- struct{}{}:
 		default:
 		}
 		a.answered(was, &is)
+	case forger:
+		is.forged = true
+	case others:
+		a.release(&is)
 	}
+}
+
+// release takes the promise from a slice. Of what its pods use it stays in force.
+func (a *account) release(s *seen) {
+	at := release{ownerOf(s.key), s.creator, s.promisedIn}
+	for i := range s.promised {
+		had := a.released[at]
+		had[i] = max(had[i], s.promised[i])
+		a.released[at] = had
+	}
+	s.promised = amounts{}
 }
 
 // answered checks one write of an answer.
 func (a *account) answered(was, is *seen) {
 	a.checks++
-	if is.class == "default" {
+	if liqos(is.class) {
 		a.fail("%s is of Liqo's own class, and was answered: %s", is.key, is.answer)
 		return
 	}
-	if was.status == authv1beta1.ResourceSliceConditionAccepted && is.status != authv1beta1.ResourceSliceConditionAccepted {
+	if (was.status == authv1beta1.ResourceSliceConditionAccepted || was.promised != amounts{}) &&
+		is.status != authv1beta1.ResourceSliceConditionAccepted {
 		a.fail("%s had been accepted, and is %s", is.key, is.status)
 	}
-	recent := a.provider.recent(a.clock.now() - lag)
+	before, kept, from := is.promised, is.promised, is.promisedIn
+	recent := a.provider.recent(a.at-lag, a.at)
+	// Where it cannot be answered in the class that it says, what it had stays in the class where it had it.
+	if was.promisedIn == "" || was.promisedIn != is.class && is.open && slices.ContainsFunc(recent, func(r reading) bool { return r.offers(is.class) }) {
+		a.release(is)
+		before, is.promisedIn = amounts{}, is.class
+	}
+	is.promised, is.forged = is.granted, false
+	shut := !is.open || slices.ContainsFunc(recent, func(r reading) bool { return r.absent[ownerOf(is.key)] })
 	for i := range is.granted {
-		if is.granted[i] > is.request[i] {
+		if is.granted[i] > is.request[i] && (is.granted[i] > kept[i] || !shut && ownerOf(is.key) != hostileID) {
 			a.fail("%s asks for %d and has %d", is.key, is.request, is.granted)
 		}
-		if is.granted[i] > was.granted[i] {
+		if is.granted[i] > kept[i] {
 			a.raises++
-			a.raised(was, is, i, recent)
+			a.allowed(kept, is, i, recent)
+		}
+		if a.leastUnit(is, i, recent) {
+			continue
+		}
+		if is.granted[i] > before[i] {
+			a.withinCapacity(before, is, i, recent, []string{is.promisedIn})
+		}
+		// What it brings from a class with nodes in common is no more than before of all of these.
+		if beside := besideOf(is.promisedIn, recent); is.granted[i] > kept[i] || is.granted[i] > before[i] && !slices.Contains(beside, from) {
+			a.withinCapacity(before, is, i, recent, beside)
+			for _, other := range beside {
+				a.withinCapacity(before, is, i, recent, []string{is.promisedIn, other})
+			}
 		}
 	}
 }
 
-func (a *account) raised(was, is *seen, i int, recent []reading) {
-	if a.provider.share(is.class).denyExcess && is.granted != is.request {
-		a.fail("%s was raised to %d of %d, in a class that grants all or nothing", is.key, is.granted, is.request)
+// leastUnit reports whether the slice has but one unit of a resource, of a consumer that has pods.
+func (a *account) leastUnit(is *seen, i int, recent []reading) bool {
+	return is.granted[i] == 1 && slices.ContainsFunc(recent, func(r reading) bool { return r.used[ownerOf(is.key)] != amounts{} })
+}
+
+// liqos reports whether Liqo answers the class itself.
+func liqos(class string) bool { return class == "default" || class == "" }
+
+// allowed checks that the slice may be given more at all.
+func (a *account) allowed(was amounts, is *seen, i int, recent []reading) {
+	owner := ownerOf(is.key)
+	if !slices.ContainsFunc(recent, func(r reading) bool { return !r.cordoned[owner] && !r.drained[owner] && !r.absent[owner] }) {
+		a.fail("%s was raised from %d to %d, and its consumer is cordoned, drained or gone", is.key, was, is.granted)
 	}
-	if !slices.ContainsFunc(recent, func(r reading) bool { return !r.cordoned[is.consumer] }) {
-		a.fail("%s was raised from %d to %d, and its consumer is cordoned", is.key, was.granted, is.granted)
+	if !is.open {
+		a.fail("%s was raised from %d to %d, and it is no copy of its consumer's, or being deleted", is.key, was, is.granted)
+	}
+	if a.provider.share(is.promisedIn).denyExcess && is.granted != is.request {
+		a.fail("%s was raised to %d of %d, in a class that grants all or nothing", is.key, is.granted, is.request)
 	}
 	limit, limited := int64(0), true
 	for _, r := range recent {
-		if most := r.pools[is.class].max; most != nil {
+		if most := r.pools[is.promisedIn].max; most != nil {
 			limit = max(limit, most[i])
 		} else {
 			limited = false
 		}
 	}
-	if has := a.granted([]string{is.class}, nil)[is.consumer][i]; limited && has > limit {
-		a.fail("%s was raised from %d to %d: its consumer has %d of the class, at most %d", is.key, was.granted, is.granted, has, limit)
+	if has := a.granted([]string{is.promisedIn}, nil, recent)[owner][i]; limited && has > limit {
+		a.fail("%s was raised from %d to %d: its consumer has %d of the class, at most %d", is.key, was, is.granted, has, limit)
 	}
-	a.withinCapacity(was, is, i, recent)
 }
 
-// withinCapacity checks that what was raised was there.
-func (a *account) withinCapacity(was, is *seen, i int, recent []reading) {
-	a.checks++
-	now, beside := a.clock.now(), slices.Clone(recent[0].pools[is.class].beside)
+// besideOf are the classes that had nodes in common with this one all the time, itself among them.
+func besideOf(class string, recent []reading) []string {
+	beside := []string{class}
+	first := true
 	for _, r := range recent {
-		beside = slices.DeleteFunc(beside, func(other string) bool { return !slices.Contains(r.pools[is.class].beside, other) })
+		p, offered := r.pools[class]
+		switch {
+		case !offered:
+		case first:
+			beside, first = slices.Clone(p.beside), false
+		default:
+			beside = slices.DeleteFunc(beside, func(other string) bool { return !slices.Contains(p.beside, other) })
+		}
 	}
-	granted := a.granted(beside, is)
+	return beside
+}
+
+// withinCapacity checks that what was raised was there, beside what is promised in the classes.
+func (a *account) withinCapacity(was amounts, is *seen, i int, recent []reading, beside []string) {
+	a.checks++
+	recent = slices.DeleteFunc(slices.Clone(recent), func(r reading) bool { return !r.offers(is.promisedIn) })
+	if len(recent) == 0 {
+		a.fail("%s was raised from %d to %d, and no policy offers the class %s: %s (%s)", is.key, was, is.granted, is.promisedIn, is.message, is.version)
+		return
+	}
+	owner, now := ownerOf(is.key), a.at
+	granted := a.granted(beside, is, recent)
 	capacity, least, most := int64(0), map[string]int64{}, map[string]int64{}
 	for at, r := range recent {
-		capacity = max(capacity, r.pools[is.class].capacity[i])
-		for id := range allKeys(granted, r.pools[is.class].used) {
-			used := r.pools[is.class].used[id][i]
+		has := r.pools[is.promisedIn].capacity[i]
+		if len(beside) > 2 {
+			has = max(has, r.pools[is.promisedIn].together[i])
+		}
+		capacity = max(capacity, has)
+		for id := range allKeys(granted, r.pools[is.promisedIn].used) {
+			used := r.pools[is.promisedIn].used[id][i]
 			if most[id] = max(most[id], used); at == 0 {
 				least[id] = used
 			}
 			least[id] = min(least[id], used)
 		}
 	}
-	if granted[is.consumer][i] <= most[is.consumer] {
-		a.ownUse[[2]string{is.class, is.consumer}] = now
+	if granted[owner][i] <= most[owner] {
+		a.ownUse[[2]string{is.promisedIn, owner}] = now
 		return
 	}
 	var sum int64
 	var parts []string
 	for id := range allKeys(granted, least) {
 		part := max(granted[id][i], least[id])
-		if at, ok := a.ownUse[[2]string{is.class, id}]; ok && now-at <= lag && id != is.consumer {
+		if at, ok := a.ownUse[[2]string{is.promisedIn, id}]; ok && now-at <= lag && id != owner {
 			part = least[id]
 		}
 		sum += part
@@ -285,8 +280,8 @@ func (a *account) withinCapacity(was, is *seen, i int, recent []reading) {
 	}
 	if sum > capacity {
 		slices.Sort(parts)
-		a.fail("%s (%s) was raised from %d to %d: %d of resource %d are committed of the class %s, which has had %d at most (%s)",
-			is.key, is.version, was.granted, is.granted, sum, i, is.class, capacity, strings.Join(parts, ", "))
+		a.fail("%s (%s) was raised from %d to %d: %d of resource %d are committed in %v, which have had %d at most (%s)",
+			is.key, is.version, was, is.granted, sum, i, beside, capacity, strings.Join(parts, ", "))
 	}
 }
 
@@ -297,25 +292,6 @@ func allKeys[A, B any](a map[string]A, b map[string]B) map[string]struct{} {
 	}
 	for key := range b {
 		out[key] = struct{}{}
-	}
-	return out
-}
-
-// granted adds up by consumer what is accepted in the classes. What a consumer itself brought there from another class makes an excess that is
-// none of the operator's: it may not have been known when the answer to another was decided, and when it is answered, what is taken back from
-// others for it may still be on its way. So it is left out until shortly after it was answered, but for the slice decided on. Beside a slice
-// decided on, other classes count with what they have had all the time.
-func (a *account) granted(classes []string, decided *seen) map[string]amounts {
-	out := map[string]amounts{}
-	for _, s := range a.slices {
-		if !slices.Contains(classes, s.class) || decided != nil && s != decided && a.clock.now() < s.leftOut {
-			continue
-		}
-		has := s.granted
-		if decided != nil && s.class != decided.class {
-			has = s.atLeast(a.clock.now())
-		}
-		out[s.consumer] = out[s.consumer].plus(has)
 	}
 	return out
 }
@@ -341,54 +317,14 @@ func (a *account) awaitWrites(more int, most time.Duration) {
 	}
 }
 
-// within waits until no more is accepted than there is, but for what reclaim leaves to who uses it.
-func (a *account) within() {
-	a.t.Helper()
-	eventually(a.t, func() error {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		now := a.provider.now()
-		var errs []error
-		for class := range now.pools {
-			a.checks++
-			errs = append(errs, a.holds(class, []string{class}, now.pools[class].capacity, now))
-			var together amounts
-			for _, b := range now.pools[class].beside {
-				for i := range together {
-					together[i] = max(together[i], now.pools[b].capacity[i])
-				}
-			}
-			errs = append(errs, a.holds(class, now.pools[class].beside, together, now))
-		}
-		return errors.Join(errs...)
-	})
-}
-
-// holds compares what is accepted in the classes with a capacity.
-func (a *account) holds(class string, classes []string, capacity amounts, now reading) error {
-	granted := a.granted(classes, nil)
-	for i := range capacity {
-		var sum int64
-		used := true
-		for id, has := range granted {
-			sum += has[i]
-			// One unit of each slice is left to who has pods: Liqo evicts all of them without. Each class leaves what is used.
-			used = used && has[i] <= int64(len(classes))*now.used[id][i]+faultSlices/faultConsumers
-		}
-		if sum > capacity[i] && (a.provider.share(class).evicts || !used) {
-			return fmt.Errorf("%d of resource %d are accepted in %v, which have %d: %v", sum, i, classes, capacity[i], granted)
+// hasSeen returns an error while the last version of each slice that was seen is not the one that stands.
+func (a *account) hasSeen(standing map[string]seen) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for key, s := range standing {
+		if was := a.slices[key]; was == nil || was.version != s.version {
+			return fmt.Errorf("the version %s of %s has not been seen", s.version, key)
 		}
 	}
 	return nil
-}
-
-// standing are all slices as they were last seen, by key.
-func (a *account) standing() map[string]seen {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	out := map[string]seen{}
-	for _, key := range slices.Sorted(maps.Keys(a.slices)) {
-		out[key] = *a.slices[key]
-	}
-	return out
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -12,7 +13,6 @@ import (
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	corev1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -29,6 +29,8 @@ type consumers struct {
 	ids []string
 
 	mu sync.Mutex
+	// freed is told when slices are not being changed any more.
+	freed *sync.Cond
 	// exists says of each slice, by key, whether it is there now; busy are those that are being changed.
 	exists map[client.ObjectKey]bool
 	busy   map[client.ObjectKey]bool
@@ -45,12 +47,11 @@ func tenantOf(id string) *authv1beta1.Tenant {
 
 func newConsumers(t *testing.T, api client.Client) *consumers {
 	c := &consumers{t: t, api: api, exists: map[client.ObjectKey]bool{}, busy: map[client.ObjectKey]bool{}}
+	c.freed = sync.NewCond(&c.mu)
 	for i := range faultConsumers {
 		id := fmt.Sprintf("consumer-%02d", i)
 		c.ids = append(c.ids, id)
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceOf(id), Labels: map[string]string{
-			"liqo.io/tenant-namespace": "true", "liqo.io/remote-cluster-id": id,
-		}}}
+		namespace := tenantNamespaceOf(id)
 		for _, o := range []client.Object{namespace, tenantOf(id)} {
 			if err := api.Create(t.Context(), o); err != nil {
 				t.Fatal(err)
@@ -73,9 +74,18 @@ func anyRequest(r *rand.Rand) amounts {
 	return amounts{100 + r.Int64N(8)*100, (1 + r.Int64N(8)) * 128 * mib}
 }
 
+// servedClasses are those that the operator serves.
+func servedClasses() []string {
+	served := []string{"gold", "silver", "bronze"}
+	if os.Getenv(adversaryEnv) != "" {
+		served = append(served, "brass")
+	}
+	return served
+}
+
 // anyClass is mostly one that the operator serves, and now and then the one that Liqo itself does.
 func anyClass(r *rand.Rand) string {
-	return pick(r, []string{"gold", "gold", "silver", "silver", "bronze", "bronze", "default"})
+	return pick(r, append(slices.Repeat(servedClasses(), 2), "default"))
 }
 
 // createAll makes all slices, a few at a time.
@@ -87,7 +97,7 @@ func (c *consumers) createAll(seed uint64) {
 		r := rand.New(rand.NewPCG(seed, uint64(w)))
 		wg.Go(func() {
 			for i := w; i < len(keys); i += workers {
-				c.create(c.t.Context(), keys[i], pick(r, []string{"gold", "silver", "bronze"}), anyRequest(r))
+				c.create(c.t.Context(), keys[i], pick(r, servedClasses()), anyRequest(r))
 			}
 		})
 	}
@@ -143,6 +153,7 @@ func (c *consumers) change(r *rand.Rand) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.busy, key)
+		c.freed.Broadcast()
 	}()
 	ctx := c.t.Context()
 	if !exists {
@@ -185,7 +196,7 @@ func (c *consumers) burst(r *rand.Rand, changes int) {
 func (c *consumers) restore(r *rand.Rand) {
 	for _, key := range slices.SortedFunc(maps.Keys(c.exists), byKey) {
 		if !c.exists[key] {
-			c.create(c.t.Context(), key, pick(r, []string{"gold", "silver", "bronze"}), anyRequest(r))
+			c.create(c.t.Context(), key, pick(r, servedClasses()), anyRequest(r))
 		}
 	}
 }

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant"
 	"proffer.dev/proffer/internal/offer"
@@ -38,7 +40,11 @@ func (p *provider) terms(t *testing.T) *offer.Terms {
 		ledger.SetNode(capacity.Node{Name: name, Labels: map[string]string{"zone": h.zone}, Usable: !h.cordoned, Allocatable: allocatable})
 	}
 	for name, l := range p.loads {
-		ledger.SetPod(capacity.Pod{Key: name, Node: l.node, Consumer: l.consumer, Requests: l.requests.named()})
+		pod := capacity.Pod{Key: name, Node: l.node, Consumer: l.consumer, Requests: l.requests.named()}
+		if l.consumer != "" {
+			pod.Creator = creatorOf(l.consumer, l.slice)
+		}
+		ledger.SetPod(pod)
 	}
 	var policies []offer.Policy
 	for class, s := range p.shares {
@@ -53,12 +59,15 @@ func (p *provider) terms(t *testing.T) *offer.Terms {
 		if s.max != nil {
 			policy.Max = s.max.named()
 		}
-		if s.evicts {
+		switch {
+		case s.evicts:
 			policy.Reclaim = offer.Evict
+		case s.retains:
+			policy.Reclaim = offer.Retain
 		}
 		policies = append(policies, policy)
 	}
-	return offer.NewTerms(offer.Input{Policies: policies, View: ledger.View(offer.Selections(policies))})
+	return offer.NewTerms(offer.Input{Policies: policies, View: ledger.View(offer.Selections(policies), offer.ResourceNames(policies)...)})
 }
 
 // standing reads all slices from the API server itself.
@@ -75,25 +84,65 @@ func (c *consumers) standing() (map[string]seen, error) {
 	return out, nil
 }
 
-// settled returns the slices when each is answered as the pure function says, by what all of them have.
-func settled(t *testing.T, c *consumers, p *provider) map[string]seen {
+// settled returns the slices when each is answered as the pure function says, by what all of them have, and what the pods of each use.
+func settled(t *testing.T, c *consumers, p *provider) (standing map[string]seen, used map[string]capacity.Amounts) {
 	t.Helper()
 	terms := p.terms(t)
-	var standing map[string]seen
 	eventually(t, func() error {
 		var err error
 		if standing, err = c.standing(); err != nil {
 			return err
 		}
-		return asDecided(terms, standing, p.cordoned)
+		var pinned []grant.Slice
+		if pinned, used, err = c.held(terms); err != nil {
+			return err
+		}
+		return asDecided(terms, standing, pinned, used, p.cordoned)
 	})
 	if len(standing) != faultSlices {
 		t.Errorf("%d slices in the end, want %d", len(standing), faultSlices)
 	}
-	return standing
+	return standing, used
 }
 
-func asDecided(terms *offer.Terms, standing map[string]seen, cordoned map[string]bool) error {
+// held are what pods still use by the records: of slices that are gone or have moved, and by its key of each slice that is there.
+func (c *consumers) held(terms *offer.Terms) (pinned []grant.Slice, used map[string]capacity.Amounts, err error) {
+	var list v1alpha1.GrantList
+	if err := c.api.List(c.t.Context(), &list); err != nil {
+		return nil, nil, err
+	}
+	used = map[string]capacity.Amounts{}
+	for i := range list.Items {
+		s := &list.Items[i].Spec
+		row := terms.View.Used.Of(s.ClusterID).By(creatorOf(s.ClusterID, s.Slice.Name))
+		of := func(share v1alpha1.GrantedShare) capacity.Amounts {
+			amounts := capacity.Amounts{}
+			for name, amount := range capacity.AmountsOf(share.Resources, capacity.Up) {
+				if held := min(amount, row.At(terms.Column(name))); held > 0 {
+					amounts[name] = held
+				}
+			}
+			return amounts
+		}
+		gone := s.Earlier
+		if s.State == v1alpha1.GrantReleased {
+			gone = append(slices.Clone(gone), s.GrantedShare)
+		} else {
+			used[s.Slice.Namespace+"/"+s.Slice.Name] = of(s.GrantedShare)
+		}
+		for _, share := range gone {
+			if amounts := of(share); len(amounts) > 0 {
+				pinned = append(pinned, grant.Slice{
+					Key: s.Slice.UID + share.Class, Consumer: s.ClusterID, Class: share.Class, Created: s.Since.Unix(),
+					Granted: amounts, GrantedBy: share.Policy, GrantedIn: share.Class, Pinned: true,
+				})
+			}
+		}
+	}
+	return pinned, used, nil
+}
+
+func asDecided(terms *offer.Terms, standing map[string]seen, pinned []grant.Slice, used map[string]capacity.Amounts, cordoned map[string]bool) error {
 	var in []grant.Slice
 	for _, key := range slices.Sorted(maps.Keys(standing)) {
 		s := standing[key]
@@ -102,7 +151,7 @@ func asDecided(terms *offer.Terms, standing map[string]seen, cordoned map[string
 		}
 		one := grant.Slice{
 			Key: key, Consumer: s.consumer, Class: s.class, Created: s.created, Frozen: cordoned[s.consumer],
-			Request: capacity.Amounts{capacity.CPU: s.request[cpu], capacity.Memory: s.request[memory]},
+			Request: capacity.Amounts{capacity.CPU: s.request[cpu], capacity.Memory: s.request[memory]}, Used: used[key],
 		}
 		if s.status == authv1beta1.ResourceSliceConditionAccepted {
 			one.Granted = s.resources
@@ -110,13 +159,10 @@ func asDecided(terms *offer.Terms, standing map[string]seen, cordoned map[string
 		in = append(in, one)
 	}
 	var errs []error
-	for i, decided := range grant.Allocate(terms, in) {
+	for i, decided := range grant.Allocate(terms, append(in, pinned...))[:len(in)] {
 		s := standing[in[i].Key]
 		want, verdict := decided.Amounts(), authv1beta1.ResourceSliceConditionAccepted
 		switch decided.Verdict {
-		case grant.Wait:
-			errs = append(errs, fmt.Errorf("%s still waits for others", s.key))
-			continue
 		case grant.Deny:
 			verdict = authv1beta1.ResourceSliceConditionDenied
 		case grant.Accept:
@@ -133,7 +179,7 @@ func asDecided(terms *offer.Terms, standing map[string]seen, cordoned map[string
 }
 
 // spent checks, by the sums alone, that nothing is held back: where a slice has less than it asks for, and could have more, there is no more.
-func (a *account) spent(standing map[string]seen) {
+func (a *account) spent(standing map[string]seen, used map[string]capacity.Amounts) {
 	a.t.Helper()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -144,18 +190,35 @@ func (a *account) spent(standing map[string]seen) {
 			continue
 		}
 		a.checks++
-		own := a.granted([]string{s.class}, nil)[s.consumer]
-		granted := a.granted(p.beside, nil)
+		own := a.granted([]string{s.class}, nil, nil)[s.consumer]
+		granted := a.granted(p.beside, nil, nil)
+		for key, other := range standing { // What its pods use counts where it has less.
+			if slices.Contains(p.beside, other.class) {
+				over := amounts{max(0, used[key][capacity.CPU]-other.granted[cpu]), max(0, used[key][capacity.Memory]-other.granted[memory])}
+				granted[other.consumer] = granted[other.consumer].plus(over)
+			}
+		}
+		sums := [len(amounts{})]int64{}
 		for i := range s.granted {
-			if s.granted[i] == s.request[i] || p.max != nil && own[i] >= p.max[i] {
+			for id := range allKeys(granted, p.used) {
+				sums[i] += max(granted[id][i], p.used[id][i])
+			}
+		}
+		for i := range s.granted {
+			// Without any of one resource that is used up it is given nothing of the others either.
+			useless := false
+			for j := range s.granted {
+				useless = useless || j != i && s.request[j] > 0 && s.granted[j] == 0 && (sums[j] >= p.capacity[j] || p.max != nil && own[j] >= p.max[j])
+			}
+			if s.granted[i] == s.request[i] || useless || p.max != nil && own[i] >= p.max[i] {
 				continue
 			}
-			var sum int64
-			for id := range allKeys(granted, p.used) {
-				sum += max(granted[id][i], p.used[id][i])
+			// What pods of slices that are gone use counts against max too, as settled has found the pure function to say.
+			if p.max != nil && strings.Contains(s.message, "gives this cluster at most") {
+				continue
 			}
-			if sum < p.capacity[i] {
-				a.fail("%s has %d of %d of resource %d, and of %d only %d are committed", s.key, s.granted[i], s.request[i], i, p.capacity[i], sum)
+			if sums[i] < p.capacity[i] {
+				a.fail("%s has %d of %d of resource %d, and of %d only %d are committed: %s", s.key, s.granted[i], s.request[i], i, p.capacity[i], sums[i], s.message)
 			}
 		}
 	}

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -15,10 +13,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/capacity"
 )
 
 // amounts are so much of each of the scarce resources.
@@ -52,8 +50,9 @@ func (a amounts) quantities() v1alpha1.Quantities {
 	return out
 }
 
+// amountsIn are those of a list. What is beyond int64, for which a Quantity has 0, is held at its end.
 func amountsIn(list corev1.ResourceList) amounts {
-	return amounts{list.Cpu().MilliValue(), list.Memory().Value()}
+	return amounts{capacity.AmountOf(capacity.CPU, *list.Cpu(), capacity.Up), capacity.AmountOf(capacity.Memory, *list.Memory(), capacity.Up)}
 }
 
 // host is a node as the test made it.
@@ -63,10 +62,10 @@ type host struct {
 	cordoned    bool
 }
 
-// load is a pod on a node; the consumer is empty for one of this cluster's own.
+// load is a pod on a node; the consumer is empty for one of this cluster's own, and the slice is that which made it.
 type load struct {
-	node, consumer string
-	requests       amounts
+	node, consumer, slice string
+	requests              amounts
 }
 
 // share is the policy of the class of its name, as the test wrote it.
@@ -75,8 +74,8 @@ type share struct {
 	percent int64
 	reserve amounts
 	// max is nil for none.
-	max                *amounts
-	denyExcess, evicts bool
+	max                         *amounts
+	denyExcess, evicts, retains bool
 }
 
 // provider is all that the operator goes by but the slices, as the test made it, and what came of that when. Only the test changes it.
@@ -84,16 +83,21 @@ type provider struct {
 	t     *testing.T
 	api   client.Client
 	clock *clock
+	// adversary is that of faults.
+	adversary bool
 	// changing is held while one change is made.
 	changing sync.Mutex
 	made     int
 
-	mu       sync.Mutex
-	hosts    map[string]host
-	loads    map[string]load
-	shares   map[string]share
-	cordoned map[string]bool
-	readings []reading
+	mu     sync.Mutex
+	hosts  map[string]host
+	loads  map[string]load
+	shares map[string]share
+	// gone are policies that were deleted, to be made again.
+	gone map[string]share
+	// cordoned and drained are what Tenants say; absent are consumers that have none.
+	cordoned, drained, absent map[string]bool
+	readings                  []reading
 }
 
 // reading is what the provider has from one change to the next. While a change is being made, both that before and that after are in force.
@@ -101,8 +105,13 @@ type reading struct {
 	from, until time.Duration
 	pools       map[string]pool
 	// used is what pods request on all nodes, by consumer.
-	used     map[string]amounts
-	cordoned map[string]bool
+	used                      map[string]amounts
+	cordoned, drained, absent map[string]bool
+}
+
+func (r reading) offers(class string) bool {
+	_, offered := r.pools[class]
+	return offered
 }
 
 // pool is what one class has.
@@ -110,20 +119,29 @@ type pool struct {
 	capacity amounts
 	// used is what pods request on the nodes of the pool, by consumer.
 	used map[string]amounts
+	// created is the same by the slice that made the pods, as that is known by its label.
+	created map[string]amounts
 	// max is nil for none.
 	max *amounts
-	// beside are the classes that have a node in common with this one, itself among them, sorted.
-	beside []string
+	// beside are the classes that have a node in common with this one, itself among them, sorted; together is the most that all of these have.
+	beside   []string
+	together amounts
 }
 
-func newProvider(t *testing.T, api client.Client, clock *clock) *provider {
+func newProvider(t *testing.T, api client.Client, clock *clock, adversary bool) *provider {
 	p := &provider{
-		t: t, api: api, clock: clock, hosts: map[string]host{}, loads: map[string]load{}, cordoned: map[string]bool{},
+		t: t, api: api, clock: clock, hosts: map[string]host{}, loads: map[string]load{}, gone: map[string]share{},
+		cordoned: map[string]bool{}, drained: map[string]bool{}, absent: map[string]bool{},
 		shares: map[string]share{
 			"gold":   {zones: []string{"a", "shared"}, percent: 100},
 			"silver": {zones: []string{"b", "shared"}, percent: 100, denyExcess: true},
 			"bronze": {zones: []string{"c"}, percent: 100, evicts: true},
+			"brass":  {zones: []string{"c", "shared"}, percent: 100},
 		},
+		adversary: adversary,
+	}
+	if !adversary {
+		delete(p.shares, "brass")
 	}
 	p.readings = []reading{p.read()}
 	for class := range p.shares {
@@ -148,10 +166,24 @@ func (p *provider) policy(class string) *v1alpha1.ResourcePolicy {
 	if s.denyExcess {
 		out.Spec.Slices.OnExcess = v1alpha1.OnExcessDeny
 	}
-	if s.evicts {
-		out.Spec.Reclaim = v1alpha1.ReclaimEvict
+	out.Spec.Reclaim = s.reclaim()
+	if s.reserve != (amounts{}) {
+		out.Spec.Offer.Reserve = s.reserve.quantities()
+	}
+	if s.max != nil {
+		out.Spec.Offer.Max = s.max.quantities()
 	}
 	return out
+}
+
+func (s *share) reclaim() v1alpha1.Reclaim {
+	switch {
+	case s.evicts:
+		return v1alpha1.ReclaimEvict
+	case s.retains:
+		return v1alpha1.ReclaimRetain
+	}
+	return v1alpha1.ReclaimUnused
 }
 
 func (s *share) selector() *metav1.LabelSelector {
@@ -179,6 +211,7 @@ func (p *provider) change(model func(), apply func(ctx context.Context) error) {
 // read adds up what there is.
 func (p *provider) read() reading {
 	r := reading{until: math.MaxInt64, pools: map[string]pool{}, used: map[string]amounts{}, cordoned: maps.Clone(p.cordoned)}
+	r.drained, r.absent = maps.Clone(p.drained), maps.Clone(p.absent)
 	local := map[string]amounts{}
 	for _, l := range p.loads {
 		if l.consumer == "" {
@@ -189,7 +222,7 @@ func (p *provider) read() reading {
 	}
 	for class, s := range p.shares {
 		in := func(node string) bool { return p.within(node, s) }
-		out := pool{used: map[string]amounts{}, max: s.max, beside: p.beside(class)}
+		out := pool{used: map[string]amounts{}, created: map[string]amounts{}, max: s.max, beside: p.beside(class)}
 		for name, h := range p.hosts {
 			for i := range out.capacity {
 				if in(name) {
@@ -203,11 +236,40 @@ func (p *provider) read() reading {
 		for _, l := range p.loads {
 			if l.consumer != "" && in(l.node) {
 				out.used[l.consumer] = out.used[l.consumer].plus(l.requests)
+				creator := creatorOf(l.consumer, l.slice)
+				out.created[creator] = out.created[creator].plus(l.requests)
 			}
 		}
 		r.pools[class] = out
 	}
+	for class, out := range r.pools {
+		out.together = p.together(out.beside, local, r.pools)
+		r.pools[class] = out
+	}
 	return r
+}
+
+// together is the most that may be promised in classes that have nodes in common: what is promised in one is taken from both, so two have no
+// more than the larger one; more than two, of which not each has nodes in common with each, no more than all nodes have.
+func (p *provider) together(classes []string, local map[string]amounts, pools map[string]pool) amounts {
+	var out amounts
+	if len(classes) <= 2 {
+		for _, class := range classes {
+			for i := range out {
+				out[i] = max(out[i], pools[class].capacity[i])
+			}
+		}
+		return out
+	}
+	for name, h := range p.hosts {
+		if !slices.ContainsFunc(classes, func(class string) bool { return p.within(name, p.shares[class]) }) {
+			continue
+		}
+		for i := range out {
+			out[i] += max(0, h.allocatable[i]-local[name][i])
+		}
+	}
+	return out
 }
 
 // within reports whether the node counts for the policy.
@@ -235,12 +297,12 @@ func (p *provider) share(class string) share {
 	return p.shares[class]
 }
 
-// recent are the readings that were in force at some time since, oldest first.
-func (p *provider) recent(since time.Duration) []reading {
+// recent are the readings that were in force at some time since, until then, oldest first.
+func (p *provider) recent(since, until time.Duration) []reading {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	first := slices.IndexFunc(p.readings, func(r reading) bool { return r.until >= since })
-	return slices.Clone(p.readings[first:])
+	return slices.DeleteFunc(slices.Clone(p.readings[first:]), func(r reading) bool { return r.from > until })
 }
 
 // now is what is in force while nothing is being changed.
@@ -248,166 +310,6 @@ func (p *provider) now() reading {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.readings[len(p.readings)-1]
-}
-
-func patchOf(value any) client.Patch {
-	text, err := json.Marshal(value)
-	if err != nil {
-		panic(err)
-	}
-	return client.RawPatch(types.MergePatchType, text)
-}
-
-type object = map[string]any
-
-func (p *provider) addHost(zone string, allocatable amounts) {
-	p.made++
-	name := fmt.Sprintf("node-%s-%d", zone, p.made)
-	resources := allocatable.list()
-	resources[corev1.ResourcePods] = *resource.NewQuantity(hostPods, resource.DecimalSI)
-	p.change(func() { p.hosts[name] = host{zone: zone, allocatable: allocatable} }, func(ctx context.Context) error {
-		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"zone": zone}}}
-		if err := p.api.Create(ctx, n); err != nil {
-			return err
-		}
-		// The API server taints each new node as not ready.
-		if err := p.api.Patch(ctx, n, patchOf(object{"spec": object{"taints": nil}})); err != nil {
-			return err
-		}
-		return p.api.Status().Patch(ctx, n, patchOf(object{"status": object{
-			"allocatable": resources, "capacity": resources,
-			"conditions": []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
-		}}))
-	})
-}
-
-func (p *provider) removeHost(name string) {
-	for key, l := range maps.Clone(p.loads) {
-		if l.node == name {
-			p.removeLoad(key)
-		}
-	}
-	p.change(func() { delete(p.hosts, name) }, func(ctx context.Context) error {
-		return p.api.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
-	})
-}
-
-func (p *provider) resizeHost(name string, allocatable amounts) {
-	h := p.hosts[name]
-	h.allocatable = allocatable
-	p.change(func() { p.hosts[name] = h }, func(ctx context.Context) error {
-		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		return p.api.Status().Patch(ctx, n, patchOf(object{"status": object{"allocatable": allocatable.list()}}))
-	})
-}
-
-func (p *provider) cordonHost(name string, cordoned bool) {
-	h := p.hosts[name]
-	h.cordoned = cordoned
-	p.change(func() { p.hosts[name] = h }, func(ctx context.Context) error {
-		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		return p.api.Patch(ctx, n, patchOf(object{"spec": object{"unschedulable": cordoned}}))
-	})
-}
-
-func (p *provider) addLoad(l load) {
-	p.made++
-	name := fmt.Sprintf("pod-%d", p.made)
-	p.change(func() { p.loads[name] = l }, func(ctx context.Context) error {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault}, Spec: corev1.PodSpec{
-			NodeName:   l.node,
-			Containers: []corev1.Container{{Name: "main", Image: "image", Resources: corev1.ResourceRequirements{Requests: l.requests.list()}}},
-		}}
-		if l.consumer != "" {
-			pod.Labels = map[string]string{"offloading.liqo.io/origin": l.consumer}
-		}
-		return p.api.Create(ctx, pod)
-	})
-}
-
-func (p *provider) removeLoad(name string) {
-	p.change(func() { delete(p.loads, name) }, func(ctx context.Context) error {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault}}
-		return p.api.Delete(ctx, pod, client.GracePeriodSeconds(0))
-	})
-}
-
-func (p *provider) editPolicy(class string, s share) {
-	p.change(func() { p.shares[class] = s }, func(ctx context.Context) error {
-		spec := object{
-			"nodes": object{"selector": s.selector()}, "percent": s.percent, "reserve": s.reserve.quantities(), "max": nil,
-		}
-		if s.max != nil {
-			spec["max"] = s.max.quantities()
-		}
-		policy := &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: class}}
-		return p.api.Patch(ctx, policy, patchOf(object{"spec": object{"offer": spec}}))
-	})
-}
-
-func (p *provider) cordonTenant(id string, cordoned bool) {
-	p.change(func() { p.cordoned[id] = cordoned }, func(ctx context.Context) error {
-		condition := "Active"
-		if cordoned {
-			condition = "Cordoned"
-		}
-		return p.api.Patch(ctx, tenantOf(id), patchOf(object{"spec": object{"tenantCondition": condition}}))
-	})
-}
-
-// disturb makes one change at random.
-func (p *provider) disturb(r *rand.Rand, consumers []string) {
-	p.changing.Lock()
-	defer p.changing.Unlock()
-	size := func() amounts { return amounts{4000 + r.Int64N(7)*500, (8 + r.Int64N(12)) * 1024 * mib} }
-	zone := pick(r, []string{"a", "b", "c", "d", "shared"})
-	name := pick(r, slices.Sorted(maps.Keys(p.hosts)))
-	switch r.IntN(12) {
-	case 0, 1:
-		if len(p.hosts) < 14 {
-			p.addHost(zone, size())
-		}
-	case 2, 3:
-		if len(p.hosts) > 8 {
-			p.removeHost(name)
-		}
-	case 4, 5:
-		p.resizeHost(name, size())
-	case 6:
-		p.cordonHost(name, !p.hosts[name].cordoned)
-	case 7, 8:
-		l := load{node: name, requests: amounts{100 + r.Int64N(8)*100, (1 + r.Int64N(8)) * 256 * mib}}
-		if r.IntN(3) > 0 {
-			l.consumer = pick(r, consumers)
-		}
-		if len(p.loads) < 25 {
-			p.addLoad(l)
-		}
-	case 9:
-		if len(p.loads) > 0 {
-			p.removeLoad(pick(r, slices.Sorted(maps.Keys(p.loads))))
-		}
-	case 10:
-		p.editShare(r)
-	case 11:
-		id := pick(r, consumers)
-		p.cordonTenant(id, !p.cordoned[id])
-	}
-}
-
-func (p *provider) editShare(r *rand.Rand) {
-	class := pick(r, slices.Sorted(maps.Keys(p.shares)))
-	s := p.shares[class]
-	s.percent = 70 + r.Int64N(4)*10
-	s.reserve = amounts{r.Int64N(4) * 250, r.Int64N(3) * 512 * mib}
-	s.max = nil
-	if r.IntN(2) == 0 {
-		s.max = &amounts{2000 + r.Int64N(6)*1000, (4 + r.Int64N(8)) * 1024 * mib}
-	}
-	if class == "bronze" {
-		s.zones = [][]string{{"c"}, {"c", "d"}}[r.IntN(2)]
-	}
-	p.editPolicy(class, s)
 }
 
 func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }

@@ -5,24 +5,24 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"proffer.dev/proffer/controllers"
 	"proffer.dev/proffer/hack/controlplane"
 )
 
 const (
-	faultSteps = 20
 	leastKills = 30
+	// killsEnv is how many times at least the leader is killed, where that is more.
+	killsEnv = "PROFFER_FAULTS_KILLS"
+	// adversaryEnv, where it is set, adds the hostile consumer, suspended leaders, drains, and policies, Tenants and classes that come and go.
+	adversaryEnv = "PROFFER_FAULTS_ADVERSARY"
 	// seedEnv repeats what a run did, as far as the test decides on it.
 	seedEnv = "PROFFER_FAULTS_SEED"
 )
@@ -34,34 +34,50 @@ type faults struct {
 	clock     *clock
 	provider  *provider
 	consumers *consumers
+	hostile   *hostile
 	replicas  *replicas
 	account   *account
 	random    *rand.Rand
+	// adversary is whether adversaryEnv is set.
+	adversary bool
 	freezes   int
+	// suspensions and drains are how often each was done, as freezes is.
+	suspensions, drains int
 }
 
-// Consumers ask for more than there is, and change what they ask for; nodes, pods and policies come, go and change; the replica that writes
-// is killed in the middle of all that, again and again; the API server stands still. What account checks holds of every answer that is ever
-// written; after each step no more is accepted than there is; and in the end every slice is answered as internal/grant says by itself.
+// Consumers ask for more than there is, and change what they ask for; nodes and pods come, go and change, policies change and share nodes,
+// consumers are cordoned; the replica that writes is killed in the middle of all that, again and again; the API server stands still. In the
+// long form (make soak-faults) one of the consumers does all that its role allows, policies and Tenants come and go, consumers are drained, and
+// leaders are suspended. What account checks holds of every answer that is ever written; after each step no more is
+// accepted than there is, and what a consumer has granted itself is taken back; and in the end, when the hostile one has gone, every slice of
+// the others is answered as internal/grant says by itself.
 func TestNothingIsPromisedTwiceWhateverFails(t *testing.T) {
 	f := newFaults(t)
+	t.Logf("%v: all asked", f.clock.now())
 	f.replicas.leader()
 	f.account.within()
-	for step := range faultSteps {
+	t.Logf("%v: all answered", f.clock.now())
+	least := leastKills
+	if text := os.Getenv(killsEnv); text != "" {
+		kills, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatalf("%s=%q is no number", killsEnv, text)
+		}
+		least = max(least, kills)
+	}
+	for step := 0; f.replicas.kills < least && !t.Failed(); step++ {
 		f.step(step)
 		f.account.within()
-		if t.Failed() {
-			break
-		}
+		t.Logf("%v: step %d, %d kills", f.clock.now(), step, f.replicas.kills)
 	}
 	f.end()
 	a := f.account
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	t.Logf("%d kills, %d freezes of the API server, %d answers seen, %d raises among them, %d checks",
-		f.replicas.kills, f.freezes, a.writes, a.raises, a.checks)
-	if f.replicas.kills < leastKills && !t.Failed() {
-		t.Errorf("%d kills, want %d at least", f.replicas.kills, leastKills)
+	t.Logf("%d kills, %d freezes of the API server, %d suspensions of the leader, %d drains, %d answers seen, %d raises among them, %d checks",
+		f.replicas.kills, f.freezes, f.suspensions, f.drains, a.writes, a.raises, a.checks)
+	if f.adversary {
+		t.Logf("done by the hostile consumer %s", f.hostile.did(t))
 	}
 }
 
@@ -80,30 +96,18 @@ func newFaults(t *testing.T) *faults {
 		filepath.Join("..", "..", "config", "crd", "bases"),
 		liqoCRD(t, "authentication.liqo.io_resourceslices.yaml"), liqoCRD(t, "authentication.liqo.io_tenants.yaml"),
 	}})
-	scheme := controllers.NewScheme()
-	for _, add := range []func() error{
-		func() error { return coordinationv1.AddToScheme(scheme) },
-		func() error { return authv1beta1.AddToScheme(scheme) },
-	} {
-		if err := add(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	api, err := client.New(cluster.Config, client.Options{Scheme: scheme})
+	api, err := client.New(cluster.Config, client.Options{Scheme: newFaultScheme(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	watching, err := dynamic.NewForConfig(cluster.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &faults{t: t, cluster: cluster, clock: newClock(), random: rand.New(rand.NewPCG(seed, 0))}
-	f.provider = newProvider(t, api, f.clock)
+	f := &faults{t: t, cluster: cluster, clock: newClock(), random: rand.New(rand.NewPCG(seed, 0)), adversary: os.Getenv(adversaryEnv) != ""}
+	f.provider = newProvider(t, api, f.clock, f.adversary)
 	for _, zone := range []string{"a", "a", "a", "shared", "shared", "b", "b", "c", "c", "c", "d"} {
 		f.provider.addHost(zone, amounts{8000, 16 * 1024 * mib})
 	}
-	f.account = newAccount(t, watching, f.provider, f.clock)
+	f.account = newAccount(t, cluster.Config, f.provider, f.clock)
 	f.consumers = newConsumers(t, api)
+	f.hostile = newHostile(t, cluster.Config, api, f.account.forgeries)
 	f.replicas = startReplicas(t, cluster, api)
 	f.consumers.createAll(seed)
 	return f
@@ -124,9 +128,12 @@ func (f *faults) step(step int) {
 	f.t.Helper()
 	leader := f.replicas.leader()
 	changes := f.changes(step%3 > 0)
-	if step%4 == 3 {
+	switch {
+	case step%4 == 3:
 		f.freeze(leader)
-	} else {
+	case step%4 == 1 && f.adversary:
+		f.suspend(leader)
+	default:
 		f.moment(40)
 		f.replicas.kill(leader)
 	}
@@ -146,12 +153,21 @@ func (f *faults) changes(provider bool) *sync.WaitGroup {
 	var wg sync.WaitGroup
 	one, two := f.another(), f.another()
 	wg.Go(func() { f.consumers.burst(one, 40) })
-	if provider {
-		wg.Go(func() {
-			for range 2 + two.IntN(4) {
-				f.provider.disturb(two, f.consumers.ids)
-			}
-		})
+	if three := f.another(); f.adversary {
+		wg.Go(func() { f.hostile.burst(three, 40) })
+	}
+	if !provider {
+		return &wg
+	}
+	everybody := append(slices.Clone(f.consumers.ids), hostileID)
+	wg.Go(func() {
+		for range 2 + two.IntN(4) {
+			f.provider.disturb(two, everybody)
+		}
+	})
+	if four := f.another(); f.adversary && four.IntN(3) == 0 {
+		f.drains++
+		wg.Go(func() { f.consumers.drain(f.provider, f.account.forgeries, pick(four, f.consumers.ids)) })
 	}
 	return &wg
 }
@@ -207,13 +223,31 @@ func (f *faults) freeze(leader *replica) {
 	}
 }
 
+// suspend has the leader stand still until another leads and has written something, and kills it when it has gone on for a while: what it was
+// about to write then is of a term that is over.
+func (f *faults) suspend(leader *replica) {
+	f.t.Helper()
+	f.suspensions++
+	f.moment(20)
+	leader.Suspend(f.t)
+	f.replicas.dead[leader.identity] = true // It is never waited for again.
+	f.replicas.leader()
+	f.moment(20)
+	leader.Resume(f.t)
+	f.moment(20)
+	f.replicas.kill(leader)
+}
+
 // end lets everything come to rest, and has two new replicas find nothing to change.
 func (f *faults) end() {
 	f.t.Helper()
+	f.hostile.leave()
+	f.provider.heal()
 	f.consumers.restore(f.another())
-	standing := settled(f.t, f.consumers, f.provider)
+	standing, used := settled(f.t, f.consumers, f.provider)
+	eventually(f.t, func() error { return f.account.hasSeen(standing) })
 	f.account.within()
-	f.account.spent(standing)
+	f.account.spent(standing, used)
 	f.replicas.restart()
 	leader := f.replicas.leader()
 	eventually(f.t, func() error {
@@ -223,10 +257,7 @@ func (f *faults) end() {
 		return nil
 	})
 	staysQuiet(f.t, f.consumers, standing)
-	watched := f.account.standing()
-	for key, s := range standing {
-		if watched[key].version != s.version {
-			f.t.Errorf("of %s the version %s was not seen, but %s", key, s.version, watched[key].version)
-		}
+	if err := f.account.hasSeen(standing); err != nil {
+		f.t.Error(err)
 	}
 }

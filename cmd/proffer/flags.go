@@ -58,7 +58,7 @@ func parseFlags(args []string, help io.Writer) (options, error) {
 	fs.BoolVar(&o.leaderElect, "leader-elect", false, "Write statuses only while leading; needed with more than one replica.")
 	fs.StringVar(&o.election.Namespace, "leader-election-namespace", "", "Namespace of the Lease that the leader holds; by default that of the Pod.")
 	fs.StringVar(&o.servedClasses, "served-classes-configmap", "", "Name of a ConfigMap that is kept as a list of the classes that policies offer, in the namespace of the Lease; see the component served-classes.")
-	fs.Func("batch-period", "Offers are worked out anew at most once in this time, from events that are gathered for half of it; news of a slice ends both. Before that, events of pods that come all the time are gathered for as long, or for up to 500ms while none changes what is used. (default 100ms)", func(s string) error {
+	fs.Func("batch-period", "Minimum time between two evaluations. Events are batched for half of it; a change of a ResourceSlice ends the wait. (default 100ms)", func(s string) error {
 		d, err := time.ParseDuration(s)
 		if err != nil {
 			return errors.New("write a duration, such as 100ms")

@@ -28,7 +28,12 @@ const patience = 90 * time.Second
 
 func eventually(t *testing.T, f func() error) {
 	t.Helper()
-	gomega.NewWithT(t).Eventually(f).WithTimeout(patience).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
+	eventuallyWithin(t, patience, f)
+}
+
+func eventuallyWithin(t *testing.T, most time.Duration, f func() error) {
+	t.Helper()
+	gomega.NewWithT(t).Eventually(f).WithTimeout(most).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
 }
 
 // outage is what the test below sees of the operator and of the API.

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"proffer.dev/proffer/hack/controlplane"
@@ -18,7 +20,12 @@ const asOperator = "PROFFER_TEST_AS_OPERATOR"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asOperator) == "" {
-		os.Exit(m.Run())
+		code := m.Run()
+		if err := stopStrangers(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+		os.Exit(code)
 	}
 	os.Exit(operate(os.Args[1:], func(o *options) {
 		// As short as a Lease can be, so that a test can wait until it is lost.
@@ -30,6 +37,12 @@ func TestMain(m *testing.M) {
 // the namespace default.
 func startProcess(t *testing.T, cluster *controlplane.Cluster) *process.Process {
 	t.Helper()
+	return startProcessIn(t, cluster, metav1.NamespaceDefault)
+}
+
+// startProcessIn is startProcess with the Lease in another namespace, and with more arguments.
+func startProcessIn(t *testing.T, cluster *controlplane.Cluster, namespace string, args ...string) *process.Process {
+	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := cluster.WriteKubeconfig(kubeconfig); err != nil {
 		t.Fatal(err)
@@ -38,7 +51,8 @@ func startProcess(t *testing.T, cluster *controlplane.Cluster) *process.Process 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return process.Start(t, self, append(deployedArgs(t), "--leader-election-namespace=default"), asOperator+"=1", "KUBECONFIG="+kubeconfig)
+	args = append(append(deployedArgs(t), "--leader-election-namespace="+namespace), args...)
+	return process.Start(t, self, args, asOperator+"=1", "KUBECONFIG="+kubeconfig)
 }
 
 // deployedArgs are the arguments in the Deployment, at free ports of the loopback device.

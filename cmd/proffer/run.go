@@ -16,6 +16,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"proffer.dev/proffer/controllers"
+	"proffer.dev/proffer/controllers/watchage"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/explain"
 	"proffer.dev/proffer/internal/resourcereader"
@@ -31,6 +32,9 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return fmt.Errorf("finding the API server; write --kubeconfig=FILE, or set KUBECONFIG: %w", err)
 	}
+	// All clients are made from this config, so every watch of the process is followed.
+	watches := watchage.New(ctrl.Log.WithName("watches"))
+	config.Wrap(watches.Wrap)
 	batch := controllers.NewBatch(o.batchPeriod)
 	offers := table.New()
 	server, err := resourcereader.New(resourcereader.Options{
@@ -55,7 +59,7 @@ func run(ctx context.Context, o options) error {
 		return nil
 	})
 	group.Go(func() error {
-		mgr, err := newManager(config, o, &readiness{ctx: serving, table: offers})
+		mgr, err := newManager(config, o, &readiness{ctx: serving, table: offers}, watches)
 		if err != nil {
 			return err
 		}
@@ -90,7 +94,7 @@ func sparely(ctx context.Context, ready <-chan struct{}) {
 	}
 }
 
-func newManager(config *rest.Config, o options, ready *readiness) (ctrl.Manager, error) {
+func newManager(config *rest.Config, o options, ready *readiness, watches *watchage.Monitor) (ctrl.Manager, error) {
 	explanations := explain.Handler(ready.table)
 	pprof := o.pprof
 	if pprof == "" {
@@ -98,7 +102,7 @@ func newManager(config *rest.Config, o options, ready *readiness) (ctrl.Manager,
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: controllers.NewScheme(),
-		Cache:  controllers.CacheOptions(),
+		Cache:  controllers.CacheOptions(controllers.Namespace(&o.election)),
 		Metrics: metricsserver.Options{
 			BindAddress: o.metrics, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization,
 			ExtraHandlers: map[string]http.Handler{explain.Path: explanations, explain.Path + "/": explanations},
@@ -109,7 +113,10 @@ func newManager(config *rest.Config, o options, ready *readiness) (ctrl.Manager,
 	if err != nil {
 		return nil, fmt.Errorf("setting up: %w", err)
 	}
-	return mgr, errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("offers", ready.check))
+	return mgr, errors.Join(
+		mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("offers", ready.check), mgr.AddReadyzCheck("watches", watches.Check),
+		mgr.Add(watches), metrics.Registry.Register(watches),
+	)
 }
 
 // readiness says whether callers should be sent here.

@@ -8,16 +8,19 @@ import (
 	"net/http"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/onsi/gomega"
+	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/offer"
@@ -73,6 +76,10 @@ func TestTheOperatorServesAndEndsInOrder(t *testing.T) {
 	if code, body := get("http://" + probeAddress + "/healthz"); code != http.StatusOK {
 		t.Errorf("healthz: %d %s", code, body)
 	}
+	if code, body := get("http://" + probeAddress + "/readyz/watches"); code != http.StatusOK {
+		t.Errorf("readyz/watches: %d %s", code, body)
+	}
+	watchesAreFollowed(t)
 	if code, body := get("https://" + metricsAddress + "/metrics"); code != http.StatusUnauthorized {
 		t.Errorf("metrics without a token: %d %s", code, body)
 	}
@@ -95,6 +102,28 @@ func TestTheOperatorServesAndEndsInOrder(t *testing.T) {
 		}
 	case <-time.After(time.Minute):
 		t.Fatal("the operator did not end")
+	}
+}
+
+// watchesAreFollowed wants metrics of the watches, whichever client has made them.
+func watchesAreFollowed(t *testing.T) {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted := []string{
+		"proffer_watch_oldest_news_seconds", "proffer_api_requests_silent_total", "nodes", "pods", "resourcepolicies.proffer.dev", "namespaces",
+	}
+	for _, family := range families {
+		wanted = slices.DeleteFunc(wanted, func(w string) bool {
+			return w == family.GetName() || slices.ContainsFunc(family.GetMetric(), func(m *dto.Metric) bool {
+				return family.GetName() == "proffer_watch_news_age_seconds" && m.GetLabel()[0].GetValue() == w
+			})
+		})
+	}
+	if len(wanted) > 0 {
+		t.Errorf("no metrics of %v", wanted)
 	}
 }
 

@@ -2,8 +2,10 @@ package corewatch
 
 import (
 	"bytes"
+	"encoding/json"
 
 	"google.golang.org/protobuf/encoding/protowire"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -12,19 +14,25 @@ import (
 // protobufMagic begins what Kubernetes encodes with protobuf, see k8s.io/apimachinery/pkg/runtime/serializer/protobuf.
 var protobufMagic = []byte("k8s\x00")
 
-// codecs are those of apimachinery, but for what a stream holds in protobuf: pods and nodes are decoded where they lie, while apimachinery copies
-// each twice before. All other objects, and all other formats, are left to it.
-type codecs struct{ runtime.NegotiatedSerializer }
+// codecs are those of apimachinery, but for pods and nodes. What a stream holds of these in protobuf is decoded where it lies, while apimachinery
+// copies each twice before. All other objects, and all other formats, are left to it.
+type codecs struct {
+	runtime.NegotiatedSerializer
+	decoder *decoder
+}
 
 // SupportedMediaTypes implements runtime.NegotiatedSerializer.
 func (c codecs) SupportedMediaTypes() []runtime.SerializerInfo {
 	var all []runtime.SerializerInfo
 	for _, info := range c.NegotiatedSerializer.SupportedMediaTypes() {
-		if info.MediaType == runtime.ContentTypeProtobuf {
-			info.Serializer = objectCodec{info.Serializer}
+		switch info.MediaType {
+		case runtime.ContentTypeProtobuf:
+			info.Serializer = objectCodec{info.Serializer, c.decoder}
 			stream := *info.StreamSerializer
 			stream.Serializer = eventCodec{stream.Serializer}
 			info.StreamSerializer = &stream
+		case runtime.ContentTypeJSON:
+			info.Serializer = jsonCodec{info.Serializer, c.decoder}
 		}
 		all = append(all, info)
 	}
@@ -32,24 +40,54 @@ func (c codecs) SupportedMediaTypes() []runtime.SerializerInfo {
 }
 
 // objectCodec decodes an object in its envelope, a runtime.Unknown.
-type objectCodec struct{ runtime.Serializer }
+type objectCodec struct {
+	runtime.Serializer
+	decoder *decoder
+}
 
 // Decode implements runtime.Decoder.
 func (c objectCodec) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	if envelope, ok := bytes.CutPrefix(data, protobufMagic); ok && into == nil {
 		is, raw := bytesField(envelope, 1), bytesField(envelope, 2)
-		if string(bytesField(is, 1)) == "v1" {
-			switch string(bytesField(is, 2)) {
-			case podKind.Kind:
-				p := new(pod)
-				return p, &podKind, p.Unmarshal(raw)
-			case nodeKind.Kind:
-				n := new(node)
-				return n, &nodeKind, n.Unmarshal(raw)
-			}
+		if kind, o := c.decoder.object(string(bytesField(is, 1)), string(bytesField(is, 2))); o != nil {
+			return o, kind, o.Unmarshal(raw)
 		}
 	}
 	return c.Serializer.Decode(data, defaults, into)
+}
+
+// jsonCodec decodes an object in JSON.
+type jsonCodec struct {
+	runtime.Serializer
+	decoder *decoder
+}
+
+// Decode implements runtime.Decoder.
+func (c jsonCodec) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	var is metav1.TypeMeta
+	if into == nil && json.Unmarshal(data, &is) == nil {
+		if kind, o := c.decoder.object(is.APIVersion, is.Kind); o != nil {
+			return o, kind, json.Unmarshal(data, o)
+		}
+	}
+	return c.Serializer.Decode(data, defaults, into)
+}
+
+// object returns an object of the kind to decode into, nil for a kind that is left to apimachinery.
+func (d *decoder) object(version, kind string) (*schema.GroupVersionKind, interface {
+	runtime.Object
+	object
+},
+) {
+	if version == corev1.SchemeGroupVersion.String() {
+		switch kind {
+		case podKind.Kind:
+			return &podKind, d.newPod()
+		case nodeKind.Kind:
+			return &nodeKind, d.newNode()
+		}
+	}
+	return nil, nil
 }
 
 // eventCodec decodes an event of a watch. Its object stays where it lies, and so has to be decoded before the next event is read, which is

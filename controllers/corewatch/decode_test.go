@@ -2,6 +2,7 @@ package corewatch
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -22,14 +23,29 @@ var everything = cmp.Options{
 	cmp.AllowUnexported(pod{}, node{}, version{}), cmpopts.EquateEmpty(), cmpopts.IgnoreFields(corev1.Taint{}, "TimeAdded"),
 }
 
+func checkPod(t *testing.T, full *corev1.Pod) {
+	t.Helper()
+	check(t, full, func(p *pod, full *corev1.Pod) {
+		if err := p.take(full); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func checkNode(t *testing.T, full *corev1.Node) {
+	t.Helper()
+	check(t, full, (*node).take)
+}
+
 // check compares what is decoded of an object with what is taken of all of it.
 func check[T, F any, P interface {
-	object[T]
-	take(*F)
+	*T
+	object
 }, Q interface {
-	object[F]
+	*F
 	Marshal() ([]byte, error)
-}](t *testing.T, full Q) {
+	Unmarshal([]byte) error
+}](t *testing.T, full Q, take func(P, Q)) {
 	t.Helper()
 	var want, fromProtobuf, fromJSON T
 	data, err := full.Marshal()
@@ -40,7 +56,7 @@ func check[T, F any, P interface {
 	if err := Q(&all).Unmarshal(data); err != nil {
 		t.Fatal(err)
 	}
-	P(&want).take(&all)
+	take(&want, &all)
 	if err := P(&fromProtobuf).Unmarshal(data); err != nil {
 		t.Fatal(err)
 	}
@@ -62,11 +78,13 @@ func TestWhatIsNotDecodedOfAPodDoesNotCount(t *testing.T) {
 	pods := podsOfEveryKind()
 	pods["a consumer's"] = aPod("p", "n", list("cpu", "1"), podLabel(OriginLabel, "rome"), podLabel("app", "web"))
 	pods["a consumer's of old"] = aPod("p", "n", list("cpu", "1"), podLabel(OriginLabelV0, "rome"))
-	pods["a shadow"] = aPod("p", "n", list("cpu", "1"), podLabel(ShadowPodLabel, "true"))
+	pods["one whose creator is known"] = aPod("p", "n", list("cpu", "1"), podLabel(OriginLabel, "rome"), podLabel(CreatorLabel, "slice"))
+	pods["one of this cluster with a creator"] = aPod("p", "n", list("cpu", "1"), podLabel(CreatorLabel, "slice"))
+	pods["one that says it is a shadow"] = aPod("p", "n", list("cpu", "1"), podLabel("liqo.io/shadowPod", "true"))
 	pods["a finished one"] = aPod("p", "n", list("cpu", "1"), phase(corev1.PodSucceeded))
 	pods["one of nothing"] = &corev1.Pod{}
 	for name, p := range pods {
-		t.Run(name, func(t *testing.T) { check[pod](t, p) })
+		t.Run(name, func(t *testing.T) { checkPod(t, p) })
 	}
 }
 
@@ -95,10 +113,10 @@ func TestWhateverThereIsInAnObject(t *testing.T) {
 	for range 60 {
 		var p corev1.Pod
 		fill.Fill(&p)
-		check[pod](t, &p)
+		checkPod(t, &p)
 		var n corev1.Node
 		fill.Fill(&n)
-		check[node](t, &n)
+		checkNode(t, &n)
 		if t.Failed() {
 			return
 		}
@@ -109,7 +127,7 @@ var (
 	resources = []string{"cpu", "memory", "pods", "ephemeral-storage", "hugepages-2Mi", "nvidia.com/gpu"}
 	// words are those that something depends on, and others.
 	words = []string{
-		"", "a", "b", "c", OriginLabel, OriginLabelV0, ShadowPodLabel, "true", "rome", NodeTypeLabel, NodeTypeVirtual, "Ready", "True", "False", "Running",
+		"", "a", "b", "c", OriginLabel, OriginLabelV0, CreatorLabel, "liqo.io/shadowPod", "true", "rome", NodeTypeLabel, NodeTypeVirtual, "Ready", "True", "False", "Running",
 		"Succeeded", "Failed", "PodResizePending", "Infeasible", "Deferred", "Always", "NoSchedule", "NoExecute",
 		strings.Repeat("long", 100),
 	}
@@ -166,40 +184,54 @@ func TestABookmarkSaysHowFarTheWatchIs(t *testing.T) {
 }
 
 func TestWhatIsRememberedIsBounded(t *testing.T) {
-	c := &requestCache{byKept: map[string]capacity.Amounts{}}
+	d := decoderOf(capacity.NewLedger())
 	ask := func(p *corev1.Pod) capacity.Amounts {
 		t.Helper()
 		data, err := p.Marshal()
 		if err != nil {
 			t.Fatal(err)
 		}
-		var requests capacity.Amounts
-		if err := requestsMask.keep(data, func(kept []byte) (err error) {
-			requests, err = c.requests(kept)
-			return err
-		}); err != nil {
+		got := d.newPod()
+		if err := got.Unmarshal(data); err != nil {
 			t.Fatal(err)
 		}
-		return requests
+		return got.Requests
 	}
 	for i := range 3 * maxRequests {
 		if got := ask(aPod("p", "n", list("cpu", strconv.Itoa(i))))["cpu"]; got != int64(1000*i) {
 			t.Fatalf("pod %d requests %d", i, got)
 		}
-		if len(c.byKept) > maxRequests {
-			t.Fatalf("%d requests are remembered after %d pods", len(c.byKept), i+1)
+		if len(d.cache.byKept) > maxRequests {
+			t.Fatalf("%d requests are remembered after %d pods", len(d.cache.byKept), i+1)
 		}
 	}
-	before := len(c.byKept)
+	before := len(d.cache.byKept)
 	ask(aPod("other", "m", list("cpu", strconv.Itoa(3*maxRequests-1)), podLabel("app", "web")))
-	if len(c.byKept) != before {
+	if len(d.cache.byKept) != before {
 		t.Error("a pod that requests the same is another entry")
 	}
 	large := aPod("large", "n", list("cpu", "1"))
 	for i := range 1000 {
 		large.Spec.Containers = append(large.Spec.Containers, corev1.Container{Name: strconv.Itoa(i), Resources: corev1.ResourceRequirements{Requests: list("cpu", "1")}})
 	}
-	if got := ask(large)["cpu"]; got != 1001*1000 || len(c.byKept) != before {
-		t.Errorf("a pod of 1001 containers requests %d, and %d requests are remembered where there were %d", got, len(c.byKept), before)
+	if got := ask(large)["cpu"]; got != 1001*1000 || len(d.cache.byKept) != before {
+		t.Errorf("a pod of 1001 containers requests %d, and %d requests are remembered where there were %d", got, len(d.cache.byKept), before)
+	}
+	for i := range maxRequests {
+		many := aPod("many", "n", list("cpu", strconv.Itoa(i)))
+		for k := range 30 {
+			many.Spec.Containers = append(many.Spec.Containers, corev1.Container{Name: fmt.Sprintf("container-with-a-long-name-%d", k)})
+		}
+		ask(many)
+		if d.cache.size > maxRemembered {
+			t.Fatalf("%d bytes are remembered after %d pods of many containers", d.cache.size, i+1)
+		}
+	}
+	size := 0
+	for kept, requests := range d.cache.byKept {
+		size += sizeOf([]byte(kept), requests)
+	}
+	if size != d.cache.size {
+		t.Errorf("%d bytes are remembered, and taken for %d", size, d.cache.size)
 	}
 }

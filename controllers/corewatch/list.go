@@ -4,10 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -16,35 +16,38 @@ import (
 // maxObject bounds one object of a list. An API server takes no object of more than 3 MiB.
 const maxObject = 16 << 20
 
-// object is a type that is decoded from protobuf.
-type object[T any] interface {
-	*T
+// object is what is decoded from protobuf or from JSON.
+type object interface {
 	Unmarshal([]byte) error
+	UnmarshalJSON([]byte) error
+}
+
+// listsOf reads lists of the objects that are made so.
+func listsOf[P object](one func() P) listReader[P] {
+	return func(from io.Reader) (*objectList[P], error) { return readList(from, one) }
 }
 
 // readList decodes a list while it arrives. What is in memory at one time is one object and what was kept of those before it, where
 // client-go's own way is to read all of the list first.
-func readList[T any, P object[T]](from io.Reader) (*objectList[P], error) {
+func readList[P object](from io.Reader, one func() P) (*objectList[P], error) {
 	in := bufio.NewReaderSize(from, 64<<10)
 	begin, err := in.Peek(len(protobufMagic))
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	l := &objectList[P]{}
 	if !bytes.Equal(begin, protobufMagic) {
-		return l, json.NewDecoder(in).Decode(l)
+		return readJSONList(in, one)
 	}
 	if _, err := in.Discard(len(protobufMagic)); err != nil {
 		return nil, err
 	}
+	l := &objectList[P]{}
 	var message []byte
-	read := func(from *io.LimitedReader) error {
-		if from.N > maxObject {
-			return fmt.Errorf("an object of %d bytes: at most %d are taken", from.N, maxObject)
+	decode := func(from *io.LimitedReader, into interface{ Unmarshal([]byte) error }) (err error) {
+		if message, err = readAll(from, message[:0]); err != nil {
+			return err
 		}
-		message = slices.Grow(message[:0], int(from.N))[:from.N]
-		_, err := io.ReadFull(from, message)
-		return err
+		return into.Unmarshal(message)
 	}
 	// The envelope is a runtime.Unknown, whose second field is the list; of that, the first field is its metadata and each second an item.
 	found := false
@@ -54,27 +57,31 @@ func readList[T any, P object[T]](from io.Reader) (*objectList[P], error) {
 		}
 		found = true
 		return eachField(field, func(number protowire.Number, field *io.LimitedReader) error {
-			var into interface{ Unmarshal([]byte) error }
 			switch int(number) {
 			case 1:
-				into = &l.ListMeta
+				return decode(field, &l.ListMeta)
 			case 2:
-				item := P(new(T))
+				item := one()
 				l.Items = append(l.Items, item)
-				into = item
-			default:
-				return nil
+				return decode(field, item)
 			}
-			if err := read(field); err != nil {
-				return err
-			}
-			return into.Unmarshal(message)
+			return nil
 		})
 	})
 	if err == nil && !found {
 		err = io.ErrUnexpectedEOF
 	}
 	return l, err
+}
+
+// readAll appends all that is left of a message, which must not be longer than an object can be.
+func readAll(from *io.LimitedReader, to []byte) ([]byte, error) {
+	if from.N > maxObject {
+		return to, fmt.Errorf("an object of %d bytes: at most %d are taken", from.N, maxObject)
+	}
+	to = slices.Grow(to, int(from.N))[:int(from.N)]
+	_, err := io.ReadFull(from, to)
+	return to, err
 }
 
 // eachField visits the fields of a protobuf message that holds nothing but messages, strings and bytes.
@@ -95,6 +102,9 @@ func eachField(from io.Reader, visit func(protowire.Number, *io.LimitedReader) e
 		length, err := binary.ReadUvarint(in)
 		if err != nil {
 			return noEOF(err)
+		}
+		if length > math.MaxInt64 {
+			return fmt.Errorf("field %d of a list is of %d bytes, which no message can be", number, length)
 		}
 		field := &io.LimitedReader{R: in, N: int64(length)}
 		if err := visit(number, field); err != nil {

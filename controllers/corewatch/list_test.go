@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/client-go/kubernetes/scheme"
+
+	"proffer.dev/proffer/internal/capacity"
 )
 
 // asSent is a list as the API server encodes it.
@@ -35,6 +37,11 @@ func aList() *corev1.PodList {
 	return l
 }
 
+// readPods reads a list of pods as the operator does.
+func readPods(from io.Reader) (*objectList[*pod], error) {
+	return listsOf(decoderOf(capacity.NewLedger()).newPod)(from)
+}
+
 func keys(l *objectList[*pod]) []string {
 	var all []string
 	for _, p := range l.Items {
@@ -54,7 +61,7 @@ func TestAListIsReadAsItArrives(t *testing.T) {
 		"byte by byte": iotest.OneByteReader(bytes.NewReader(asSent(t, full))),
 		"as JSON":      bytes.NewReader(inJSON),
 	} {
-		got, err := readList[pod](in)
+		got, err := readPods(in)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -65,7 +72,7 @@ func TestAListIsReadAsItArrives(t *testing.T) {
 			t.Errorf("%s: resource version %q, continued with %q", name, got.ResourceVersion, got.Continue)
 		}
 	}
-	empty, err := readList[pod](bytes.NewReader(asSent(t, &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "3"}})))
+	empty, err := readPods(bytes.NewReader(asSent(t, &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "3"}})))
 	if err != nil || len(empty.Items) > 0 || empty.ResourceVersion != "3" {
 		t.Errorf("an empty list: %+v, %v", empty, err)
 	}
@@ -76,14 +83,14 @@ func TestAListThatIsCutOffIsNoList(t *testing.T) {
 	data := asSent(t, aList())
 	for cut := range data {
 		// What may come after the list itself says nothing.
-		if l, err := readList[pod](bytes.NewReader(data[:cut])); err == nil && len(l.Items) != 3 {
+		if l, err := readPods(bytes.NewReader(data[:cut])); err == nil && len(l.Items) != 3 {
 			t.Fatalf("after %d of %d bytes: %d items are taken for a list", cut, len(data), len(l.Items))
 		}
 	}
 	broken := errors.New("the line is cut")
 	for cut := range data {
 		in := io.MultiReader(bytes.NewReader(data[:cut]), iotest.ErrReader(broken))
-		if _, err := readList[pod](in); !errors.Is(err, broken) {
+		if _, err := readPods(in); !errors.Is(err, broken) {
 			t.Fatalf("after %d of %d bytes: %v", cut, len(data), err)
 		}
 	}
@@ -94,14 +101,22 @@ func TestWhatIsNoListIsRefused(t *testing.T) {
 		"nothing":                          "",
 		"text":                             "upstream connect error",
 		"JSON of another shape":            `{"items": 1}`,
+		"JSON without items":               `{"kind": "PodList", "metadata": {"resourceVersion": "1"}}`,
+		"JSON that ends too early":         `{"items": [{"metadata": {"uid": "1"}}]`,
+		"JSON of an item that is none":     `{"items": [1]}`,
+		"JSON that is no object":           `[]`,
 		"a number instead of a list":       "k8s\x00\x10\x01",
 		"an object larger than any":        "k8s\x00\x12\x90\x80\x80\x80\x01\x12\x80\x80\x80\x80\x01",
 		"an item that is none":             "k8s\x00\x12\x04\x12\x02\x0a\x05",
 		"metadata that are none":           "k8s\x00\x12\x04\x0a\x02\x0a\x05",
 		"a length that goes beyond uint64": "k8s\x00\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+		"a length of 2^63":                 "k8s\x00\x12\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01",
+		"an item of 2^63":                  "k8s\x00\x12\x0c\x12\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01",
+		"an item of 2^64-1":                "k8s\x00\x12\x0c\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+		"a length of 2^63-1":               "k8s\x00\x12\xff\xff\xff\xff\xff\xff\xff\xff\x7f",
 		"a length that is negative":        "k8s\x00\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
 	} {
-		if l, err := readList[pod](strings.NewReader(in)); err == nil {
+		if l, err := readPods(strings.NewReader(in)); err == nil {
 			t.Errorf("%s is taken for a list of %d", name, len(l.Items))
 		}
 	}

@@ -105,13 +105,19 @@ func (m *mask) includes(message []byte) bool {
 	return false
 }
 
-// buffers are for what masks keep, until it is decoded.
+// buffers are for what masks keep, until it is decoded. None is larger than maxBuffer, in bytes, which is more than usual.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+const maxBuffer = 64 << 10
 
 // keep has what the mask keeps of a message used, and no longer than that.
 func (m *mask) keep(from []byte, use func(kept []byte) error) error {
 	buffer := buffers.Get().(*[]byte)
-	defer buffers.Put(buffer)
+	defer func() {
+		if cap(*buffer) <= maxBuffer {
+			buffers.Put(buffer)
+		}
+	}()
 	kept, err := m.appendKept((*buffer)[:0], from)
 	if err != nil {
 		return err

@@ -31,22 +31,23 @@ func shared(s string) string { return unique.Make(s).Value() }
 type pod struct {
 	version
 	capacity.Pod
-	// counts is false for a pod that does not: it is not bound, is finished, or is a shadow.
+	// counts is false for a pod that does not: it is not bound, or is finished.
 	counts bool
+	by     *decoder
 }
 
-func (p *pod) take(full *corev1.Pod) {
-	p.place(full)
-	if p.counts {
-		p.Requests = requestsOf(full)
+func (p *pod) take(full *corev1.Pod) (err error) {
+	if p.place(full); p.counts {
+		p.Requests, err = p.by.requestsOf(full)
 	}
+	return err
 }
 
 // place takes all but the requests.
 func (p *pod) place(full *corev1.Pod) {
 	p.Pod, p.counts = placeOf(full)
 	if p.Consumer != "" {
-		p.Consumer = shared(p.Consumer)
+		p.Consumer, p.Creator = shared(p.Consumer), shared(p.Creator)
 	}
 	p.version = version{full.ResourceVersion}
 }
@@ -63,7 +64,7 @@ func (p *pod) Unmarshal(data []byte) error {
 		return nil
 	}
 	return requestsMask.keep(data, func(kept []byte) (err error) {
-		p.Requests, err = decoded.requests(kept)
+		p.Requests, err = p.by.requests(full, kept)
 		return err
 	})
 }
@@ -76,8 +77,7 @@ func (p *pod) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &full); err != nil {
 		return err
 	}
-	p.take(&full)
-	return nil
+	return p.take(&full)
 }
 
 // DeepCopyObject implements runtime.Object. Nothing of it ever changes, so all may be shared.
@@ -90,11 +90,13 @@ func (p *pod) DeepCopyObject() runtime.Object {
 type node struct {
 	version
 	capacity.Node
+	by *decoder
 }
 
 func (n *node) take(full *corev1.Node) {
 	n.version = version{full.ResourceVersion}
 	n.Node = parseNode(full)
+	n.Allocatable = n.by.allocatable(n.Name, n.Allocatable)
 	of := n.Labels
 	n.Labels = make(map[string]string, len(of))
 	for key, value := range of {
@@ -131,8 +133,8 @@ func (n *node) DeepCopyObject() runtime.Object {
 // objectList is a PodList or a NodeList.
 type objectList[P any] struct {
 	metav1.TypeMeta
-	metav1.ListMeta `json:"metadata"`
-	Items           []P `json:"items"`
+	metav1.ListMeta
+	Items []P
 }
 
 // DeepCopyObject implements runtime.Object. Nothing of it ever changes, so all may be shared.

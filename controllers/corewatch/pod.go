@@ -12,8 +12,8 @@ import (
 const (
 	OriginLabel   = "offloading.liqo.io/origin"
 	OriginLabelV0 = "virtualkubelet.liqo.io/origin"
-	// ShadowPodLabel marks a pod of this cluster that runs elsewhere: it stands for no use of this cluster's nodes.
-	ShadowPodLabel = "liqo.io/shadowPod"
+	// CreatorLabel names the identity that offloaded the pod, of which Liqo v1 makes one for each ResourceSlice. Liqo's webhook sets it.
+	CreatorLabel = "liqo.io/creator-user"
 )
 
 // asScheduler has requests counted the way kube-scheduler counts them with the feature gates it has by default.
@@ -26,7 +26,7 @@ var asScheduler = podresource.PodResourcesOptions{
 // k8s.io/api/core/v1/generated.proto.
 var (
 	placeMask = message(map[protowire.Number]*mask{
-		1: metadataMask(entry.keyed(OriginLabel, OriginLabelV0, ShadowPodLabel)),
+		1: metadataMask(entry.keyed(OriginLabel, OriginLabelV0, CreatorLabel)),
 		2: message(map[protowire.Number]*mask{10: whole}), // spec: nodeName
 		3: message(map[protowire.Number]*mask{1: whole}),  // status: phase
 	})
@@ -70,6 +70,7 @@ var (
 func metadataMask(labels *mask) *mask {
 	return message(map[protowire.Number]*mask{
 		1:  whole,  // name
+		3:  whole,  // namespace
 		5:  whole,  // uid
 		6:  whole,  // resourceVersion
 		11: labels, // labels
@@ -77,15 +78,19 @@ func metadataMask(labels *mask) *mask {
 }
 
 // placeOf keeps of a pod what the account needs, but for the requests. Counts is false for a pod that does not count: one that is not bound to a
-// node, is finished, or is the shadow of a pod that runs elsewhere.
+// node, or is finished. A pod that runs elsewhere is bound to a virtual node, which the ledger leaves out: no label of a pod says so, because its
+// owner may set any.
 func placeOf(p *corev1.Pod) (pod capacity.Pod, counts bool) {
 	// A pod that was deleted and made anew under its name is another pod.
 	pod = capacity.Pod{Key: string(p.UID)}
 	finished := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
-	if p.Spec.NodeName == "" || finished || p.Labels[ShadowPodLabel] == "true" {
+	if p.Spec.NodeName == "" || finished {
 		return pod, false
 	}
 	pod.Node, pod.Consumer = p.Spec.NodeName, origin(p)
+	if creator := p.Labels[CreatorLabel]; pod.Consumer != "" && len(creator) <= capacity.MaxCreator {
+		pod.Creator = creator
+	}
 	return pod, true
 }
 

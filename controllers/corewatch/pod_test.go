@@ -26,8 +26,7 @@ func TestWhichPodsCount(t *testing.T) {
 		{"not bound", func(p *corev1.Pod) { p.Spec.NodeName = "" }, false, ""},
 		{"offloaded by Liqo v1", podLabel("offloading.liqo.io/origin", "rome"), true, "rome"},
 		{"offloaded by Liqo v0", podLabel("virtualkubelet.liqo.io/origin", "rome"), true, "rome"},
-		{"a shadow", podLabel("liqo.io/shadowPod", "true"), false, ""},
-		{"explicitly no shadow", podLabel("liqo.io/shadowPod", "false"), true, ""},
+		{"that says it is a shadow", podLabel("liqo.io/shadowPod", "true"), true, ""},
 	} {
 		got, counts := placeOf(aPod("p", "n", nil, tc.with))
 		if counts != tc.counts || got.Consumer != tc.consumer || got.Key != "uid-of-p" {

@@ -3,8 +3,6 @@ package corewatch
 import (
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"proffer.dev/proffer/internal/capacity"
 )
 
@@ -13,39 +11,47 @@ const (
 	maxRequests = 4096
 	// maxKept bounds these bytes. Usual are some hundred.
 	maxKept = 4096
+	// maxRemembered bounds what all of them take, in bytes: see sizeOf.
+	maxRemembered = 4 << 20
 )
 
-// requestCache decodes what pods request. The pods of one Deployment differ in nothing that this depends on, and so share what the first came to;
+// requestCache keeps what pods request. The pods of one Deployment differ in nothing that this depends on, and so share what the first came to;
 // so do the many events of one pod.
 type requestCache struct {
 	mu sync.Mutex
 	// byKept are requests by what requestsMask keeps of a pod.
 	byKept map[string]capacity.Amounts
+	// size is what they take.
+	size int
 }
 
-var decoded = &requestCache{byKept: map[string]capacity.Amounts{}}
+func newRequestCache() *requestCache { return &requestCache{byKept: map[string]capacity.Amounts{}} }
 
-// requests returns what the pod requests of which requestsMask has kept so much. The caller must not change it.
-func (c *requestCache) requests(kept []byte) (capacity.Amounts, error) {
-	c.mu.Lock()
-	known, ok := c.byKept[string(kept)]
-	c.mu.Unlock()
-	if ok {
-		return known, nil
-	}
-	var full corev1.Pod
-	if err := full.Unmarshal(kept); err != nil {
-		return nil, err
-	}
-	requests := requestsOf(&full)
-	if len(kept) > maxKept {
-		return requests, nil
-	}
+// sizeOf is about what an entry takes: a map has 24 bytes for each name, in slots that are half full at worst, and a copy of the name.
+func sizeOf(kept []byte, requests capacity.Amounts) int { return 2*len(kept) + 48*len(requests) + 128 }
+
+func (c *requestCache) find(kept []byte) (capacity.Amounts, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.byKept) >= maxRequests {
+	requests, ok := c.byKept[string(kept)]
+	return requests, ok
+}
+
+// remember keeps the requests, unless they take much more than usual.
+func (c *requestCache) remember(kept []byte, requests capacity.Amounts) {
+	if len(kept) > maxKept {
+		return
+	}
+	size := sizeOf(kept, requests)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, known := c.byKept[string(kept)]; known {
+		return
+	}
+	if len(c.byKept) >= maxRequests || c.size+size > maxRemembered {
 		clear(c.byKept) // those in use come back with the next of their pods
+		c.size = 0
 	}
 	c.byKept[string(kept)] = requests
-	return requests, nil
+	c.size += size
 }

@@ -12,7 +12,9 @@ import (
 
 func podOf(full *corev1.Pod) *pod {
 	p := new(pod)
-	p.take(full)
+	if err := p.take(full); err != nil {
+		panic(err)
+	}
 	return p
 }
 
@@ -33,7 +35,7 @@ type told struct {
 func newTold() *told {
 	w := &told{ledger: capacity.NewLedger()}
 	wake := func() { w.woken++ }
-	w.nodes, w.pods = newStores(w.ledger, wake, wake)
+	w.nodes, w.pods = newStores(w.ledger, wake)
 	return w
 }
 
@@ -114,7 +116,7 @@ func TestFault_ADeletionThatWasMissedPanics(t *testing.T) {
 func TestFault_OneMapWrittenByTwoInformersWithoutALock(t *testing.T) {
 	const n = 500
 	ledger := capacity.NewLedger()
-	nodes, pods := newStores(ledger, func() {}, func() {})
+	nodes, pods := newStores(ledger, func() {})
 	stop := make(chan struct{})
 	var writers, reader sync.WaitGroup
 	writers.Go(func() {

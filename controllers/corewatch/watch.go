@@ -6,20 +6,16 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"net"
 	"sync"
-	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/selection"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -29,43 +25,44 @@ import (
 
 // Watch follows the nodes and the pods of the cluster.
 type Watch struct {
-	kinds []kind
-	log   logr.Logger
+	kinds  []kind
+	excess *excess
+	log    logr.Logger
 }
 
 // kind follows one kind of object.
 type kind struct {
 	reflector *toolscache.Reflector
 	synced    toolscache.DoneChecker
-	gathering *gathering
 }
 
-// New returns a Watch that keeps the ledger up to date, and calls wake whenever something in it has changed. Where events come all the time,
-// those of a pause are read together, and those of up to 500 ms, which is the longest pause, while none of them changes anything; 0 is for none.
-// Nothing of it runs before Start.
+// New returns a Watch that keeps the ledger up to date, and calls wake, which must not block, whenever something in it has changed. Nothing
+// of it runs before Start.
 //
-// A node that changes ends the pause, and so must whatever else leads to a new judgement than pods: see Hurry.
-func New(config *rest.Config, ledger *capacity.Ledger, pause time.Duration, wake func(), log logr.Logger) (*Watch, error) {
-	w := &Watch{log: log}
-	api, err := newClient(config)
+// Connections are those of client-go: see newClient.
+func New(config *rest.Config, ledger *capacity.Ledger, wake func(), log logr.Logger) (*Watch, error) {
+	nodes, pods := newStores(ledger, wake)
+	d := newDecoder(ledger, nodes.synced, log)
+	api, err := newClient(config, d)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for nodes and pods: %w", err)
 	}
-	nodes, pods := newStores(ledger, func() { w.Hurry(); wake() }, wake)
-	w.kinds = []kind{
-		follow(api, nodes, &node{}, readList[node], func(*metav1.ListOptions) {}, pause, log),
-		follow(api, pods, &pod{}, readList[pod], selectPods, pause, log),
-	}
-	return w, nil
+	return &Watch{log: log, excess: d.excess, kinds: []kind{
+		follow(api, nodes, &node{}, listsOf(d.newNode), func(*metav1.ListOptions) {}, log),
+		follow(api, pods, &pod{}, listsOf(d.newPod), selectPods, log),
+	}}, nil
 }
 
+// Metrics count the objects of which not all is counted.
+func (w *Watch) Metrics() prometheus.Collector { return w.excess.read }
+
 // newStores returns the stores that bring nodes and pods to the ledger. Nothing in them waits for anything but a short lock.
-func newStores(ledger *capacity.Ledger, nodesChanged, podsChanged func()) (nodes *store[*node], pods *store[*pod]) {
+func newStores(ledger *capacity.Ledger, changed func()) (nodes *store[*node], pods *store[*pod]) {
 	nodes = &store[*node]{
 		name:    "nodes",
 		set:     func(n *node) bool { return ledger.SetNode(n.Node) },
 		remove:  func(n *node) bool { return ledger.DeleteNode(n.Name) },
-		changed: nodesChanged,
+		changed: changed,
 		replace: func(all iter.Seq[*node]) bool {
 			return ledger.ReplaceNodes(func(yield func(capacity.Node) bool) {
 				for n := range all {
@@ -86,7 +83,7 @@ func newStores(ledger *capacity.Ledger, nodesChanged, podsChanged func()) (nodes
 			return ledger.SetPod(p.Pod)
 		},
 		remove:  func(p *pod) bool { return ledger.DeletePod(p.Key) },
-		changed: podsChanged,
+		changed: changed,
 		replace: func(all iter.Seq[*pod]) bool {
 			return ledger.ReplacePods(func(yield func(capacity.Pod) bool) {
 				for p := range all {
@@ -101,22 +98,12 @@ func newStores(ledger *capacity.Ledger, nodesChanged, podsChanged func()) (nodes
 	return nodes, pods
 }
 
-// Hurry has the events read that are being gathered, and reports whether there may be some that are not read yet. Offers that are lowered, by a policy
-// or by a node that goes, keep to what pods request, so whoever is about to lower some wants to know of the pods that are there by now.
-func (w *Watch) Hurry() (unread bool) {
-	for _, k := range w.kinds {
-		unread = k.gathering.end() || unread
-	}
-	return unread
-}
-
 // NeedLeaderElection is false: every replica evaluates, so every replica must know the objects.
 func (*Watch) NeedLeaderElection() bool { return false }
 
 // Start watches until the context ends.
 func (w *Watch) Start(ctx context.Context) error {
 	ctx = logr.NewContext(ctx, w.log)
-	defer w.Hurry()
 	var group errgroup.Group
 	for _, k := range w.kinds {
 		group.Go(func() error {
@@ -141,33 +128,25 @@ var (
 	nodeKind = corev1.SchemeGroupVersion.WithKind("Node")
 )
 
-// keepAlive finds a connection that is dead within the 45 s that client-go's health checks of HTTP/2 take.
-var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 6}
-
-// newClient returns a client of the core API to which a Pod is a pod, and a Node a node. It speaks HTTP/1.1, one connection for each kind: over
-// HTTP/2 each event wakes one more goroutine, and has one more message sent back that says that it was read.
-func newClient(config *rest.Config) (rest.Interface, error) {
+// newClient returns a client of the core API to which a Pod is a pod, and a Node a node. How it connects is left to client-go: over HTTP/2 wherever
+// the API server speaks it, because then a ping finds a connection that is dead or silent within 45 s, whatever ends TCP in between. TCP's own
+// keepalive only asks the nearest hop, and asks nothing while a request is under way.
+func newClient(config *rest.Config, d *decoder) (rest.Interface, error) {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypeWithName(podKind, &pod{})
 	scheme.AddKnownTypeWithName(nodeKind, &node{})
 	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
 	config = rest.CopyConfig(config)
-	config.NextProtos = []string{"http/1.1"}
-	if config.Dial == nil {
-		config.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAliveConfig: keepAlive}).DialContext
-	}
 	config.APIPath, config.GroupVersion = "/api", &corev1.SchemeGroupVersion
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	config.NegotiatedSerializer = codecs{serializer.NewCodecFactory(scheme).WithoutConversion()}
+	config.NegotiatedSerializer = codecs{serializer.NewCodecFactory(scheme).WithoutConversion(), d}
 	return rest.RESTClientFor(config)
 }
 
-// selectPods asks for the pods that can count: those that are not bound, are finished or are shadows are not even sent.
+// selectPods asks for the pods that can count: those that are not bound or are finished are not even sent. No label says whether a pod counts,
+// since its owner may set any.
 func selectPods(o *metav1.ListOptions) {
-	notShadow, err := labels.NewRequirement(ShadowPodLabel, selection.NotEquals, []string{"true"})
-	utilruntime.Must(err)
-	o.LabelSelector = labels.NewSelector().Add(*notShadow).String()
 	o.FieldSelector = fields.AndSelectors(
 		fields.OneTermNotEqualSelector("spec.nodeName", ""),
 		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
@@ -177,10 +156,8 @@ func selectPods(o *metav1.ListOptions) {
 
 // follow makes a reflector that brings the objects of one kind to the store. The example is one of them.
 func follow[P runtime.Object](api rest.Interface, s *store[P], example P, read listReader[P], choose func(*metav1.ListOptions),
-	pause time.Duration, log logr.Logger,
+	log logr.Logger,
 ) kind {
-	g := &gathering{pause: min(pause, longest)}
-	s.event = g.event
 	request := func(o *metav1.ListOptions) *rest.Request {
 		choose(o)
 		// To compress all there is takes longer, at both ends, than to send it to where the API server is at hand.
@@ -201,14 +178,14 @@ func follow[P runtime.Object](api rest.Interface, s *store[P], example P, read l
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.Watch = true
-			return request(&o).Watch(g.over(ctx))
+			return request(&o).Watch(ctx)
 		},
 	}}
 	return kind{
 		reflector: toolscache.NewReflectorWithOptions(objects, example, s, toolscache.ReflectorOptions{
 			Logger: &log, Name: s.name, TypeDescription: s.name,
 		}),
-		synced: s, gathering: g,
+		synced: s,
 	}
 }
 
@@ -230,8 +207,6 @@ type store[P any] struct {
 	set, remove func(P) bool
 	replace     func(iter.Seq[P]) bool
 	changed     func()
-	// event, if there is one, is called with each event.
-	event func(matters bool)
 
 	once   sync.Once
 	synced chan struct{}
@@ -244,23 +219,18 @@ func (s *store[P]) Add(o any) error { return s.Update(o) }
 
 // Update implements cache.ReflectorStore.
 func (s *store[P]) Update(o any) error {
-	s.told(s.set(o.(P)))
+	if s.set(o.(P)) {
+		s.changed()
+	}
 	return nil
 }
 
 // Delete implements cache.ReflectorStore.
 func (s *store[P]) Delete(o any) error {
-	s.told(s.remove(o.(P)))
-	return nil
-}
-
-func (s *store[P]) told(changed bool) {
-	if s.event != nil {
-		s.event(changed)
-	}
-	if changed {
+	if s.remove(o.(P)) {
 		s.changed()
 	}
+	return nil
 }
 
 // Replace implements cache.ReflectorStore.

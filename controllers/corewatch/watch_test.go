@@ -3,7 +3,7 @@ package corewatch
 import (
 	"context"
 	"net/http"
-	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -64,7 +64,7 @@ type watching struct {
 	sources  []<-chan struct{}
 }
 
-func startWatch(t *testing.T, config *rest.Config, pause time.Duration, change func(*http.Request)) *watching {
+func startWatch(t *testing.T, config *rest.Config, change func(*http.Request)) *watching {
 	t.Helper()
 	w := &watching{t: t, ledger: capacity.NewLedger(), woken: make(chan struct{}, 1), requests: &requests{change: change}}
 	config = rest.CopyConfig(config)
@@ -72,7 +72,7 @@ func startWatch(t *testing.T, config *rest.Config, pause time.Duration, change f
 		w.requests.RoundTripper = next
 		return w.requests
 	})
-	watch, err := New(config, w.ledger, pause, func() {
+	watch, err := New(config, w.ledger, func() {
 		select {
 		case w.woken <- struct{}{}:
 		default:
@@ -82,9 +82,6 @@ func startWatch(t *testing.T, config *rest.Config, pause time.Duration, change f
 		t.Fatal(err)
 	}
 	w.Watch = watch
-	for _, k := range watch.kinds {
-		k.gathering.pause = pause // a test may want one that only it ends
-	}
 	for _, s := range watch.Sources() {
 		w.sources = append(w.sources, s.Done())
 	}
@@ -148,11 +145,10 @@ func TestTheLedgerFollowsARealAPIServer(t *testing.T) {
 			objects.node(aNode("n", list("cpu", "8")))
 			objects.pod(aPod("kept", "n", list("cpu", "1")))
 			objects.pod(aPod("done", "n", list("cpu", "1"), phase(corev1.PodSucceeded)))
-			objects.pod(aPod("shadow", "n", list("cpu", "1"), podLabel(ShadowPodLabel, "true")))
 			objects.pod(aPod("unbound", "", list("cpu", "1")))
 			finishes := objects.pod(aPod("finishes", "n", list("cpu", "2")))
 
-			w := startWatch(t, cluster.Config, time.Millisecond, tc.change)
+			w := startWatch(t, cluster.Config, tc.change)
 			w.synced(5000)
 			objects.finish(finishes)
 			w.settles(7000)
@@ -171,33 +167,37 @@ func TestTheLedgerFollowsARealAPIServer(t *testing.T) {
 	}
 }
 
-func TestWhatComesInAPauseIsReadAtItsEnd(t *testing.T) {
+// What a pod's owner writes decides nothing: a shadow is known by its node.
+func TestWhetherAPodCountsIsDecidedByItsNode(t *testing.T) {
 	cluster := controlplane.StartTest(t, controlplane.Options{})
 	api, err := kubernetes.NewForConfig(cluster.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects := objects{t, api}
+	objects, shadow := objects{t, api}, podLabel("liqo.io/shadowPod", "true")
+	rome := podLabel(OriginLabel, "rome")
 	objects.node(aNode("n", list("cpu", "8")))
-	w := startWatch(t, cluster.Config, time.Hour, nil)
-	w.synced(8000)
-	beside, err := api.CoreV1().Pods("").Watch(t.Context(), metav1.ListOptions{})
-	objects.check(err)
-	defer beside.Stop()
-
-	objects.pod(aPod("first", "n", list("cpu", "1")))
-	w.settles(7000)
-	second := objects.pod(aPod("second", "n", list("cpu", "2")))
-	for event := range beside.ResultChan() {
-		if p, ok := event.Object.(*corev1.Pod); ok && p.UID == second.UID {
-			break
-		}
+	objects.node(aNode("virtual", list("cpu", "100"), nodeLabel(NodeTypeLabel, NodeTypeVirtual)))
+	objects.pod(aPod("hides", "n", list("cpu", "1"), shadow))
+	objects.pod(aPod("hides-of-rome", "n", list("cpu", "2"), shadow, rome, podLabel(CreatorLabel, "slice-1")))
+	objects.pod(aPod("shadow", "virtual", list("cpu", "16"), shadow))
+	objects.pod(aPod("of-rome-elsewhere", "virtual", list("cpu", "16"), shadow, rome, podLabel(CreatorLabel, "slice-1")))
+	w := startWatch(t, cluster.Config, nil)
+	w.synced(7000)
+	rowOf := func() (everywhere, creator int64) {
+		v := w.ledger.View([]capacity.Selection{{}})
+		c := slices.Index(v.Columns, capacity.CPU)
+		return v.Used.Of("rome").In(0).At(c), v.Used.Of("rome").By("slice-1").At(c)
 	}
-	if got := free(w.ledger); runtime.GOOS == "linux" && got != 7000 {
-		t.Errorf("%d milli are free in a pause, want 7000 as before", got)
+	if everywhere, creator := rowOf(); everywhere != 2000 || creator != 2000 {
+		t.Errorf("rome uses %d, and its slice %d, want 2000", everywhere, creator)
 	}
-	w.Hurry()
-	w.settles(5000)
+	// The pods come before their node is known, and both after all has been seen.
+	objects.pod(aPod("early-shadow", "late-virtual", list("cpu", "16"), shadow))
+	objects.pod(aPod("early", "late", list("cpu", "3"), shadow))
+	objects.node(aNode("late-virtual", list("cpu", "100"), nodeLabel(NodeTypeLabel, NodeTypeVirtual)))
+	objects.node(aNode("late", list("cpu", "4")))
+	w.settles(8000)
 }
 
 // objects makes nodes and pods that go when the test ends.

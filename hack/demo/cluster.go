@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -92,15 +95,15 @@ func repository(ctx context.Context) (string, error) {
 }
 
 func (c *cluster) start(ctx context.Context, undo *cleanup, progress io.Writer) error {
-	liqo, err := exec.CommandContext(ctx, "go", "list", "-C", c.root, "-m", "-f", "{{.Dir}}", "github.com/liqotech/liqo").Output()
+	liqo, err := c.moduleDir(ctx, "github.com/liqotech/liqo")
 	if err != nil {
-		return fmt.Errorf("finding Liqo's CRDs: %w", err)
+		return err
 	}
 	controlPlane, err := controlplane.Start(ctx, controlplane.Options{
 		Progress: progress,
 		CRDDirs: []string{
 			filepath.Join(c.root, "config/crd/bases"),
-			filepath.Join(strings.TrimSpace(string(liqo)), "deployments/liqo/charts/liqo-crds/crds/core.liqo.io_foreignclusters.yaml"),
+			filepath.Join(liqo, "deployments/liqo/charts/liqo-crds/crds/core.liqo.io_foreignclusters.yaml"),
 		},
 	})
 	if err != nil {
@@ -112,25 +115,50 @@ func (c *cluster) start(ctx context.Context, undo *cleanup, progress io.Writer) 
 	return controlPlane.WriteKubeconfig(c.kubeconfig)
 }
 
-// installCRD installs the CRD where it is not there yet.
-func (c *cluster) installCRD(ctx context.Context, undo *cleanup, progress io.Writer) error {
-	var crd metav1.PartialObjectMetadata
-	crd.SetGroupVersionKind(crdKind)
-	err := c.client.Get(ctx, client.ObjectKey{Name: "resourcepolicies.proffer.dev"}, &crd)
-	if err == nil {
-		return nil
+// moduleDir returns where the files of a module are that the repository uses. On a fresh machine it gets them first: nothing that the demo builds
+// imports them.
+func (c *cluster) moduleDir(ctx context.Context, module string) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "mod", "download", "-C", c.root, "-json", module).Output()
+	var got struct{ Dir, Error string }
+	switch text := json.Unmarshal(out, &got); {
+	case got.Error != "":
+		err = errors.New(got.Error)
+	case err == nil:
+		err = text
 	}
-	if !apierrors.IsNotFound(err) {
-		return fmt.Errorf("looking for the CRD: %w", err)
+	if err != nil {
+		return "", fmt.Errorf("getting module %s: %w", module, err)
 	}
-	fmt.Fprintln(progress, "installing the CRD")
-	options := envtest.CRDInstallOptions{Paths: []string{filepath.Join(c.root, "config/crd/bases")}, ErrorIfPathMissing: true}
-	undo.add(func() error {
-		fmt.Fprintln(progress, "removing the CRD")
-		return envtest.UninstallCRDs(c.config, options)
-	})
-	if _, err := envtest.InstallCRDs(c.config, options); err != nil {
-		return fmt.Errorf("installing the CRD: %w", err)
+	return got.Dir, nil
+}
+
+// crds are the files of the CRDs in config/crd/bases, by the CRDs' names.
+var crds = map[string]string{
+	"resourcepolicies.proffer.dev": "proffer.dev_resourcepolicies.yaml",
+	"grants.proffer.dev":           "proffer.dev_grants.yaml",
+}
+
+// installCRDs installs the CRDs that are not there yet: beside an older Proffer there may be only some of them.
+func (c *cluster) installCRDs(ctx context.Context, undo *cleanup, progress io.Writer) error {
+	for _, name := range slices.Sorted(maps.Keys(crds)) {
+		var crd metav1.PartialObjectMetadata
+		crd.SetGroupVersionKind(crdKind)
+		err := c.client.Get(ctx, client.ObjectKey{Name: name}, &crd)
+		if err == nil {
+			continue
+		}
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("looking for the CRD %s: %w", name, err)
+		}
+		fmt.Fprintf(progress, "installing the CRD %s\n", name)
+		options := envtest.CRDInstallOptions{Paths: []string{filepath.Join(c.root, "config/crd/bases", crds[name])}, ErrorIfPathMissing: true}
+		undo.add(func() error {
+			fmt.Fprintf(progress, "removing the CRD %s\n", name)
+			return envtest.UninstallCRDs(c.config, options)
+		})
+		if _, err := envtest.InstallCRDs(c.config, options); err != nil {
+			return fmt.Errorf("installing the CRD %s: %w", name, err)
+		}
 	}
 	return nil
 }

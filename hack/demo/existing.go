@@ -24,7 +24,7 @@ const skew = time.Minute
 func (c *cluster) join(ctx context.Context, undo *cleanup, progress io.Writer) error {
 	// What the demo makes in somebody's cluster it takes away again, and nothing else.
 	c.client = remembering{c.client, undo, progress}
-	if err := c.installCRD(ctx, undo, progress); err != nil {
+	if err := c.installCRDs(ctx, undo, progress); err != nil {
 		return err
 	}
 	other, err := c.otherProffer(ctx)

@@ -2,7 +2,10 @@ package main
 
 import (
 	"io"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -175,6 +178,39 @@ func TestAnotherProfferWithoutPoliciesIsGivenNone(t *testing.T) {
 	}
 }
 
+// An older Proffer has no Grants.
+func TestBesideAnOlderProfferOnlyTheCRDThatIsMissingComesAndGoes(t *testing.T) {
+	cluster := controlplane.StartTest(t, controlplane.Options{CRDDirs: []string{"../../config/crd/bases/" + crds["resourcepolicies.proffer.dev"]}})
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := cluster.WriteKubeconfig(kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	c := newClient(t, kubeconfig)
+	lead(t, c, metav1.NamespaceDefault)
+	there := func(name string) bool {
+		var crd metav1.PartialObjectMetadata
+		crd.SetGroupVersionKind(crdKind)
+		err := c.Get(t.Context(), client.ObjectKey{Name: name}, &crd)
+		if client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+		return err == nil && crd.DeletionTimestamp == nil
+	}
+	var undo cleanup
+	if _, err := prepare(t.Context(), kubeconfig, &undo, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if !there("grants.proffer.dev") {
+		t.Error("the CRD of Grants was not installed")
+	}
+	if err := undo.run(io.Discard); err != nil {
+		t.Error(err)
+	}
+	if there("grants.proffer.dev") || !there("resourcepolicies.proffer.dev") {
+		t.Errorf("in the end there are Grants: %t, and ResourcePolicies: %t; want only the latter", there("grants.proffer.dev"), there("resourcepolicies.proffer.dev"))
+	}
+}
+
 func TestALeaseThatNobodyHoldsAnyMoreIsNoProffer(t *testing.T) {
 	now := time.Now()
 	lease := func(change func(*coordinationv1.LeaseSpec)) coordinationv1.LeaseSpec {
@@ -202,5 +238,31 @@ func TestALeaseThatNobodyHoldsAnyMoreIsNoProffer(t *testing.T) {
 		if got := held(tc.lease, now); got != tc.want {
 			t.Errorf("%s: held is %v, want %v", name, got, tc.want)
 		}
+	}
+}
+
+// On a fresh machine nothing has got the modules yet whose files the demo uses.
+func TestTheFilesOfAModuleAreGotWhereThereAreNone(t *testing.T) {
+	root, err := repository(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GOPROXY", "file://"+filepath.Join(strings.TrimSpace(string(out)), "cache", "download"))
+	t.Setenv("GOMODCACHE", t.TempDir())
+	t.Setenv("GOFLAGS", "-modcacherw")
+	c := &cluster{root: root}
+	dir, err := c.moduleDir(t.Context(), "github.com/liqotech/liqo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.moduleDir(t.Context(), "example.com/no/such/module"); err == nil || !strings.Contains(err.Error(), "example.com/no/such/module") {
+		t.Errorf("a module that is not there: %v", err)
 	}
 }

@@ -19,6 +19,9 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 func main() {
@@ -31,6 +34,7 @@ func main() {
 		fmt.Fprintf(os.Stderr, "demo: %q is no flag: write --kubeconfig=FILE, or nothing\n", flags.Arg(0))
 		os.Exit(2)
 	}
+	log.SetLogger(logr.Discard()) // controller-runtime complains if nobody does.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, kubeconfig, os.Stdout, os.Stderr)
 	stop()

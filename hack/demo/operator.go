@@ -17,7 +17,11 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"proffer.dev/proffer/controllers"
 	"proffer.dev/proffer/internal/explain"
 	wire "proffer.dev/proffer/proto/resourcereader"
 )
@@ -49,6 +53,13 @@ func startOperator(ctx context.Context, c *cluster, undo *cleanup, progress io.W
 	log, err := os.Create(o.log)
 	if err != nil {
 		return nil, err
+	}
+	if c.leaseNamespace == "" {
+		// The operator would make it, and it has to go with the demo.
+		record := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: controllers.OfferedConfigMap}}
+		if err := client.IgnoreAlreadyExists(c.client.Create(ctx, record)); err != nil {
+			return nil, fmt.Errorf("making the record of what is offered: %w", err)
+		}
 	}
 	args := []string{"--kubeconfig=" + c.kubeconfig, "--grpc-bind-address=" + ports[0], "--metrics-bind-address=" + ports[1], "--health-probe-bind-address=0"}
 	if c.leaseNamespace != "" {

@@ -10,12 +10,14 @@ import (
 
 // Ledger is the running account of the cluster's nodes and pods. Events may come in any order: a pod before its node, a node
 // again after it went. Each costs the same however large the cluster is. It is safe for concurrent use.
+//
+// Its memory grows with what pods and nodes name, at most MaxPodResources and MaxNodeResources each, and not with the product of these: what
+// an object names that no View shows is kept with the object alone.
 type Ledger struct {
-	mu      sync.Mutex
-	columns []string
-	column  map[string]int
-	nodes   map[string]*account
-	pods    map[string]entry
+	mu    sync.Mutex
+	names names
+	nodes map[string]*account
+	pods  map[string]*entry
 
 	// running is kept up to date with each event, so that a View has nothing to add up.
 	running
@@ -23,44 +25,37 @@ type Ledger struct {
 
 // account is what stands on one node. It outlives the node for as long as pods are bound to it, and may come before it.
 type account struct {
-	// name is shared by the entries of the node's pods.
 	name string
 	// node is nil while the node itself is not known.
-	node        *Node
-	allocatable Row
-	listed      []bool
+	node *Node
+	// allocatable is what the node lists, and local what this cluster's own pods request of each of these.
+	allocatable []named
 	local       []total
-	used        map[string]*usage
-	pods        int
-	// matching are the running pools that the node is in.
-	matching []int
-}
-
-// usage is what one consumer's pods request on one node.
-type usage struct {
-	requests []total
-	pods     int
+	// first is one of the pods, which lead to each other.
+	first *entry
+	// cell is that of the pools that the node is in, nil where it is in none.
+	cell *cell
 }
 
 // entry is one pod as it stands in the account.
 type entry struct {
-	node     string
-	consumer string
-	requests Row
+	at *account
+	// consumer is empty for a pod of this cluster's own, and creator wherever that is.
+	consumer, creator string
+	// requests are sorted by number, none of them 0.
+	requests []named
+	// before and after are other pods of the node.
+	before, after *entry
 }
 
 // NewLedger returns an empty ledger.
 func NewLedger() *Ledger {
-	return &Ledger{
-		column:  map[string]int{},
-		nodes:   map[string]*account{},
-		pods:    map[string]entry{},
-		running: newRunning(),
-	}
+	return &Ledger{names: newNames(), nodes: map[string]*account{}, pods: map[string]*entry{}, running: newRunning()}
 }
 
 // SetNode tells the present state of a node, and reports whether anything in the account changed. The ledger keeps the
-// node's maps: the caller must not change them afterwards. Negative amounts count as 0.
+// node's maps: the caller must not change them afterwards. Negative amounts count as 0. Of more than MaxNodeResources names
+// those count that Bounded keeps.
 func (l *Ledger) SetNode(node Node) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,18 +64,12 @@ func (l *Ledger) SetNode(node Node) (changed bool) {
 
 func (l *Ledger) setNode(node Node) (changed bool) {
 	node.Taints = repelling(node.Taints)
+	node.Allocatable = node.Allocatable.Bounded(MaxNodeResources, nil)
 	a := l.account(node.Name)
 	if a.node != nil && sameNode(a.node, &node) {
 		return false
 	}
-	l.leave(a)
-	a.node = &node
-	a.allocatable = l.row(node.Allocatable)
-	a.listed = make([]bool, len(l.columns))
-	for name := range node.Allocatable {
-		a.listed[l.column[name]] = true
-	}
-	l.join(a)
+	l.replace(a, &node)
 	return true
 }
 
@@ -97,31 +86,82 @@ func (l *Ledger) deleteNode(name string) (changed bool) {
 	if a == nil || a.node == nil {
 		return false
 	}
-	l.leave(a)
-	a.node, a.allocatable, a.listed = nil, nil, nil
-	l.join(a)
-	l.dropIfEmpty(name, a)
+	l.replace(a, nil)
+	l.dropIfEmpty(a)
 	return true
 }
 
+// replace puts a node, nil for none, in the place of the one that was in the account.
+func (l *Ledger) replace(a *account, node *Node) {
+	l.leave(a)
+	was := a.allocatable
+	if a.counts() {
+		l.names.list(was, -1)
+	}
+	a.node, a.allocatable, a.local = node, nil, nil
+	if node != nil {
+		a.allocatable = l.names.ofNode(node.Allocatable)
+		a.local = make([]total, len(a.allocatable))
+		if a.counts() {
+			l.names.list(a.allocatable, 1)
+		}
+	}
+	l.names.releaseAll(was)
+	for e := a.first; e != nil; e = e.after {
+		if e.consumer == "" {
+			a.addLocal(e, (*total).add)
+		}
+	}
+	l.join(a)
+}
+
+// counts reports whether the node is known and not virtual.
+func (a *account) counts() bool { return a.node != nil && !a.node.Virtual }
+
 // SetPod tells the present state of a pod that is bound and not finished, and reports whether anything in the account changed.
+// Of more than MaxPodResources names those count that Countable keeps.
 func (l *Ledger) SetPod(pod Pod) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.setPod(pod)
 }
 
-func (l *Ledger) setPod(pod Pod) (changed bool) {
-	requests := l.podRow(pod.Requests)
-	now := entry{node: pod.Node, consumer: pod.Consumer, requests: requests}
-	if was, ok := l.pods[pod.Key]; ok {
-		if was.node == now.node && was.consumer == now.consumer && sameRow(was.requests, now.requests) {
-			return false
-		}
-		l.take(was)
+// Countable returns what the ledger counts of the requests of one pod: of at most MaxPodResources names, first of those that nodes list at this
+// moment. It is the same map where all count.
+func (l *Ledger) Countable(requests Amounts) Amounts {
+	if len(requests) <= MaxPodResources {
+		return requests
 	}
-	now.node = l.put(now).name
-	l.pods[pod.Key] = now
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.countable(requests)
+}
+
+func (l *Ledger) countable(requests Amounts) Amounts {
+	return requests.Bounded(MaxPodResources, l.names.lists)
+}
+
+func (l *Ledger) setPod(pod Pod) (changed bool) {
+	if pod.Consumer == "" || len(pod.Creator) > MaxCreator {
+		pod.Creator = ""
+	}
+	pod.Requests = l.countable(pod.Requests)
+	was := l.pods[pod.Key]
+	if was != nil && was.at.name == pod.Node && was.consumer == pod.Consumer && was.creator == pod.Creator && l.names.areOfPod(was.requests, pod.Requests) {
+		return false
+	}
+	// What both refer to is never let go of in between.
+	now := entry{at: l.account(pod.Node), consumer: pod.Consumer, creator: pod.Creator, requests: l.names.ofPod(pod.Requests)}
+	if was == nil {
+		was = &entry{}
+		l.pods[pod.Key] = was
+	} else {
+		before := was.at
+		l.take(was)
+		defer l.dropIfEmpty(before)
+	}
+	*was = now
+	l.put(was)
 	return true
 }
 
@@ -139,6 +179,7 @@ func (l *Ledger) deletePod(key string) (changed bool) {
 	}
 	delete(l.pods, key)
 	l.take(was)
+	l.dropIfEmpty(was.at)
 	return true
 }
 
@@ -151,83 +192,69 @@ func (l *Ledger) account(name string) *account {
 	return a
 }
 
-func (l *Ledger) dropIfEmpty(name string, a *account) {
-	if a.node == nil && a.pods == 0 {
-		delete(l.nodes, name)
+func (l *Ledger) dropIfEmpty(a *account) {
+	if a.node == nil && a.first == nil {
+		delete(l.nodes, a.name)
 	}
 }
 
-// put returns the account of the node that the pod is bound to.
-func (l *Ledger) put(e entry) *account {
-	a := l.account(e.node)
-	a.pods++
-	if e.consumer == "" {
-		l.free(a, e.requests, (*total).subtract)
-		a.local = add(a.local, e.requests)
-		l.free(a, e.requests, (*total).add)
-		return a
+// put adds a pod to its node and to the sums.
+func (l *Ledger) put(e *entry) {
+	a := e.at
+	e.after = a.first
+	if e.after != nil {
+		e.after.before = e
 	}
-	u := a.used[e.consumer]
-	if u == nil {
-		u = &usage{}
-		if a.used == nil {
-			a.used = map[string]*usage{}
-		}
-		a.used[e.consumer] = u
-	}
-	u.pods++
-	u.requests = add(u.requests, e.requests)
-	l.use(a, e.consumer, 1, func(t []total) []total { return add(t, e.requests) })
-	return a
-}
-
-func (l *Ledger) take(e entry) {
-	a := l.nodes[e.node]
-	a.pods--
+	a.first = e
 	if e.consumer == "" {
-		l.free(a, e.requests, (*total).subtract)
-		subtract(a.local, e.requests)
-		l.free(a, e.requests, (*total).add)
+		l.useLocally(e, (*total).add)
 	} else {
-		u := a.used[e.consumer]
-		u.pods--
-		subtract(u.requests, e.requests)
-		l.use(a, e.consumer, -1, func(t []total) []total { subtract(t, e.requests); return t })
-		if u.pods == 0 {
-			delete(a.used, e.consumer)
+		l.use(e, 1, (*total).add)
+	}
+}
+
+// take is the way back, and gives back the names.
+func (l *Ledger) take(e *entry) {
+	if e.consumer == "" {
+		l.useLocally(e, (*total).subtract)
+	} else {
+		l.use(e, -1, (*total).subtract)
+	}
+	if e.after != nil {
+		e.after.before = e.before
+	}
+	if e.before != nil {
+		e.before.after = e.after
+	} else {
+		e.at.first = e.after
+	}
+	l.names.releaseAll(e.requests)
+}
+
+// addLocal adds a pod to what the node's own pods request of what it lists, or takes it off.
+func (a *account) addLocal(e *entry, apply func(*total, total)) {
+	for i, r := range inCommon(a.allocatable, e.requests) {
+		apply(&a.local[i], of(r.amount))
+	}
+}
+
+// inCommon yields each of the requests that is for something listed, with the place where that is. Both are sorted by number.
+func inCommon(listed, requests []named) func(yield func(place int, request named) bool) {
+	return func(yield func(int, named) bool) {
+		for i := 0; i < len(listed) && len(requests) > 0; {
+			switch {
+			case listed[i].number < requests[0].number:
+				i++
+			case listed[i].number > requests[0].number:
+				requests = requests[1:]
+			default:
+				if !yield(i, requests[0]) {
+					return
+				}
+				i++
+			}
 		}
 	}
-	l.dropIfEmpty(e.node, a)
-}
-
-// row puts amounts in column order, with a new column for a name that is new.
-func (l *Ledger) row(amounts Amounts) Row {
-	for name := range amounts {
-		l.columnOf(name)
-	}
-	row := make(Row, len(l.columns))
-	for name, amount := range amounts {
-		row[l.column[name]] = max(0, amount)
-	}
-	return row
-}
-
-// podRow is row for the requests of a pod, which itself takes the place of one pod.
-func (l *Ledger) podRow(requests Amounts) Row {
-	pods := l.columnOf(Pods)
-	row := l.row(requests)
-	row[pods] = 1
-	return row
-}
-
-func (l *Ledger) columnOf(name string) int {
-	i, ok := l.column[name]
-	if !ok {
-		i = len(l.columns)
-		l.column[name] = i
-		l.columns = append(l.columns, name)
-	}
-	return i
 }
 
 // repelling keeps the taints that can keep a pod off a node, less the time they were added.

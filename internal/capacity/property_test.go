@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/big"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -35,7 +36,9 @@ func (s sums) add(name string, amount *big.Int) {
 func (s sums) addPod(p Pod) {
 	s.add(Pods, big.NewInt(1))
 	for name, amount := range p.Requests {
-		s.add(name, big.NewInt(amount))
+		if name != Pods {
+			s.add(name, big.NewInt(amount))
+		}
 	}
 }
 
@@ -55,33 +58,85 @@ func (s sums) amounts() Amounts {
 
 // told is what a view tells, by names.
 type told struct {
-	Pools []toldPool
-	Used  map[string]toldUse
+	Columns []string
+	Pools   []toldPool
+	Used    map[string]toldUse
 }
 
 type toldPool struct {
 	Nodes                    int
 	Listed                   []string
 	Allocatable, Free, InUse Amounts
+	Shared                   []int
 	Overlaps                 []bool
 }
 
 type toldUse struct {
 	Everywhere Amounts
 	ByPool     []Amounts
+	ByCreator  map[string]Amounts
+}
+
+// amountsOf are the amounts of some names alone.
+func (s sums) amountsOf(names []string) Amounts {
+	a := s.amounts()
+	maps.DeleteFunc(a, func(name string, _ int64) bool { return !slices.Contains(names, name) })
+	return a
+}
+
+// columns are cpu, memory and pods, what nodes list and what is asked for, and of those before what consumers' pods request.
+func (w world) columns(asked, before []string) []string {
+	used := sums{}
+	for _, p := range w.pods {
+		if p.Consumer != "" && !w.nodes[p.Node].Virtual {
+			used.addPod(p)
+		}
+	}
+	others := map[string]bool{}
+	for _, n := range w.nodes {
+		for name := range n.Allocatable {
+			others[name] = others[name] || !n.Virtual
+		}
+	}
+	for _, name := range asked {
+		others[name] = true
+	}
+	for name := range used.amountsOf(before) {
+		others[name] = true
+	}
+	maps.DeleteFunc(others, func(name string, shown bool) bool { return !shown || name == CPU || name == Memory || name == Pods })
+	return append([]string{CPU, Memory, Pods}, slices.Sorted(maps.Keys(others))...)
+}
+
+// references counts the objects that name a resource, and its column.
+func (w world) references(columns []string, name string) (n int) {
+	for _, node := range w.nodes {
+		if _, ok := node.Allocatable[name]; ok {
+			n++
+		}
+	}
+	for _, p := range w.pods {
+		if name == Pods || p.Requests[name] > 0 {
+			n++
+		}
+	}
+	if slices.Contains(columns, name) {
+		n++
+	}
+	return n
 }
 
 // recount adds everything up from the objects.
-func (w world) recount(selections []Selection) told {
-	all := told{Used: map[string]toldUse{}}
-	usedBy := func(consumer string, counts func(node string) bool) Amounts {
+func (w world) recount(selections []Selection, asked, before []string) told {
+	all := told{Columns: w.columns(asked, before), Used: map[string]toldUse{}}
+	usedBy := func(counts func(Pod) bool) Amounts {
 		used := sums{}
 		for _, p := range w.pods {
-			if p.Consumer != "" && (consumer == "" || p.Consumer == consumer) && counts(p.Node) {
+			if p.Consumer != "" && counts(p) {
 				used.addPod(p)
 			}
 		}
-		return used.amounts()
+		return used.amountsOf(all.Columns)
 	}
 	in := func(s Selection) func(string) bool {
 		return func(name string) bool { n, known := w.nodes[name]; return known && s.Matches(&n) }
@@ -90,14 +145,20 @@ func (w world) recount(selections []Selection) told {
 		if _, counted := all.Used[p.Consumer]; counted || p.Consumer == "" || w.nodes[p.Node].Virtual {
 			continue
 		}
-		use := toldUse{Everywhere: usedBy(p.Consumer, func(name string) bool { return !w.nodes[name].Virtual })}
+		ours := func(of Pod) bool { return of.Consumer == p.Consumer && !w.nodes[of.Node].Virtual }
+		use := toldUse{Everywhere: usedBy(ours), ByCreator: map[string]Amounts{}}
 		for _, s := range selections {
-			use.ByPool = append(use.ByPool, usedBy(p.Consumer, in(s)))
+			use.ByPool = append(use.ByPool, usedBy(func(of Pod) bool { return ours(of) && in(s)(of.Node) }))
+		}
+		for _, by := range w.pods {
+			if ours(by) && by.Creator != "" {
+				use.ByCreator[by.Creator] = usedBy(func(of Pod) bool { return ours(of) && of.Creator == by.Creator })
+			}
 		}
 		all.Used[p.Consumer] = use
 	}
 	for _, s := range selections {
-		pool := toldPool{InUse: usedBy("", in(s))}
+		pool := toldPool{InUse: usedBy(func(p Pod) bool { return in(s)(p.Node) })}
 		allocatable, free, listed := sums{}, sums{}, map[string]bool{}
 		for _, n := range w.nodes {
 			if !in(s)(n.Name) {
@@ -124,11 +185,13 @@ func (w world) recount(selections []Selection) told {
 		}
 		pool.Listed, pool.Allocatable, pool.Free = slices.Sorted(maps.Keys(listed)), allocatable.amounts(), free.amounts()
 		for _, other := range selections {
-			shared := false
+			shared := 0
 			for _, n := range w.nodes {
-				shared = shared || in(s)(n.Name) && in(other)(n.Name)
+				if in(s)(n.Name) && in(other)(n.Name) {
+					shared++
+				}
 			}
-			pool.Overlaps = append(pool.Overlaps, shared)
+			pool.Shared, pool.Overlaps = append(pool.Shared, shared), append(pool.Overlaps, shared > 0)
 		}
 		all.Pools = append(all.Pools, pool)
 	}
@@ -137,9 +200,12 @@ func (w world) recount(selections []Selection) told {
 
 // read puts a view in the same words.
 func read(t *rapid.T, v View) told {
-	all := told{Used: map[string]toldUse{}}
+	all := told{Columns: v.Columns, Used: map[string]toldUse{}}
 	for consumer, use := range v.Used.All {
-		u := toldUse{Everywhere: amounts(v, use.Everywhere)}
+		u := toldUse{Everywhere: amounts(v, use.Everywhere), ByCreator: map[string]Amounts{}}
+		for creator := range use.ByCreator {
+			u.ByCreator[creator] = amounts(v, use.By(creator))
+		}
 		for i := range v.Pools {
 			u.ByPool = append(u.ByPool, amounts(v, use.In(i)))
 		}
@@ -151,9 +217,17 @@ func read(t *rapid.T, v View) told {
 	if v.Used.Len() != len(all.Used) {
 		t.Fatalf("%d consumers, and %d of them told", v.Used.Len(), len(all.Used))
 	}
-	for _, p := range v.Pools {
+	cells := map[string]bool{}
+	for _, c := range v.Cells {
+		cells[fmt.Sprint(c.Pools)] = true
+	}
+	if len(cells) != len(v.Cells) {
+		t.Fatalf("cells of the same pools: %+v", v.Cells)
+	}
+	for i, p := range v.Pools {
+		checkCells(t, v, i)
 		pool := toldPool{
-			Nodes: p.Nodes, Allocatable: amounts(v, p.Allocatable), Free: amounts(v, p.Free), InUse: amounts(v, p.InUse), Overlaps: p.Overlaps,
+			Nodes: p.Nodes, Allocatable: amounts(v, p.Allocatable), Free: amounts(v, p.Free), InUse: amounts(v, p.InUse), Shared: p.Shared, Overlaps: p.Overlaps,
 		}
 		for i, listed := range p.Listed {
 			if listed {
@@ -166,13 +240,34 @@ func read(t *rapid.T, v View) told {
 	return all
 }
 
+// checkCells: a pool has what its cells have.
+func checkCells(t *rapid.T, v View, pool int) {
+	allocatable, free := sums{}, sums{}
+	for _, c := range v.Cells {
+		if !slices.Contains(c.Pools, pool) {
+			continue
+		}
+		for i, name := range v.Columns {
+			allocatable.add(name, big.NewInt(c.Allocatable[i]))
+			free.add(name, big.NewInt(c.Free[i]))
+		}
+	}
+	// The amounts of a cell are held at the largest int64 too.
+	if want, got := amounts(v, v.Pools[pool].Allocatable), allocatable.amounts(); !maps.Equal(got, want) {
+		t.Fatalf("the cells of pool %d have %v, it has %v", pool, got, want)
+	}
+	if want, got := amounts(v, v.Pools[pool].Free), free.amounts(); !maps.Equal(got, want) {
+		t.Fatalf("the cells of pool %d have %v free, it has %v", pool, got, want)
+	}
+}
+
 func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 	amount := rapid.OneOf(rapid.Int64Range(0, 20), rapid.SampledFrom([]int64{math.MaxInt64, math.MaxInt64 - 1, 1 << 62}))
-	resource := rapid.SampledFrom([]string{CPU, Memory, "nvidia.com/gpu", "example.com/fpga"})
+	resource := rapid.SampledFrom([]string{CPU, Memory, Pods, "nvidia.com/gpu", "example.com/fpga", "made.up/a", "made.up/b"})
 	every := []Selection{{}, {Selector: labels.Nothing()}, {Selector: labels.SelectorFromSet(labels.Set{"zone": "a"})},
 		{Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}}}
 	rapid.Check(t, func(t *rapid.T) {
-		selections := every
+		selections, asked := every, []string{"example.com/fpga"}
 		l, w := NewLedger(), world{nodes: map[string]Node{}, pods: map[string]Pod{}}
 		var (
 			before  View
@@ -203,9 +298,13 @@ func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 				p := Pod{
 					Key: podKey.Draw(t, "key"), Node: nodeName.Draw(t, "node"),
 					Consumer: rapid.SampledFrom([]string{"", "", "rome", "oslo"}).Draw(t, "consumer"),
+					Creator:  rapid.SampledFrom([]string{"", "slice-1", "slice-2", strings.Repeat("x", MaxCreator+1)}).Draw(t, "creator"),
 					Requests: rapid.MapOf(resource, amount).Draw(t, "requests"),
 				}
 				l.SetPod(p)
+				if len(p.Creator) > MaxCreator {
+					p.Creator = ""
+				}
 				w.pods[p.Key] = p
 			},
 			"delete pod": func(t *rapid.T) {
@@ -242,9 +341,10 @@ func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 				others := rapid.Permutation(every).Draw(t, "selections")
 				selections = others[:rapid.IntRange(0, len(others)).Draw(t, "of them")]
 			},
+			"ask for others": func(t *rapid.T) { asked = rapid.SliceOfN(resource, 0, 3).Draw(t, "asked") },
 			"": func(t *rapid.T) {
-				v := l.View(selections)
-				now := w.recount(selections)
+				v := l.View(selections, asked...)
+				now := w.recount(selections, asked, before.Columns)
 				if diff := cmp.Diff(now, read(t, v), cmpopts.EquateEmpty()); diff != "" {
 					t.Fatalf("recount and view: %s", diff)
 				}
@@ -252,6 +352,11 @@ func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 					t.Fatalf("the view before has changed: %s", diff)
 				}
 				before, thought = v, now
+				for name, number := range l.names.numbers {
+					if want := w.references(v.Columns, name); l.names.known[number].references != want {
+						t.Fatalf("%d references to %s, want %d", l.names.known[number].references, name, want)
+					}
+				}
 			},
 		})
 	})

@@ -47,10 +47,13 @@ func AmountOf(name string, q resource.Quantity, r Rounding) int64 {
 	return v
 }
 
+// maxCPU is the largest amount of cpu, in thousandths, that an int64 holds.
+var maxCPU = *resource.NewMilliQuantity(math.MaxInt64, resource.DecimalSI)
+
 // Fits reports whether the quantity, in the unit of its resource, is within int64.
 func Fits(name string, q resource.Quantity) bool {
 	if name == CPU {
-		return q.CmpInt64(math.MaxInt64/1000) <= 0
+		return q.Cmp(maxCPU) <= 0
 	}
 	return q.CmpInt64(math.MaxInt64) <= 0
 }

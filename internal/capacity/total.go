@@ -32,49 +32,19 @@ func (t *total) subtract(o total) {
 // of is an amount, which must not be negative, as a total.
 func of(amount int64) total { return total{lo: uint64(amount)} }
 
-// add adds a row of amounts, none negative, and returns the totals, longer if they had to grow.
-func add(totals []total, row Row) []total {
-	totals = grow(totals, len(row))
-	for i, amount := range row {
-		totals[i].add(of(amount))
+// at returns the sum in a place, where the sums may have ended before.
+func at(sums *[]total, place int) *total {
+	for len(*sums) <= place {
+		*sums = append(*sums, total{})
 	}
-	return totals
+	return &(*sums)[place]
 }
 
-// subtract takes off a row that was added before.
-func subtract(totals []total, row Row) {
-	for i, amount := range row {
-		totals[i].subtract(of(amount))
-	}
-}
-
-// addTotals and subtractTotals are add and subtract for totals.
-func addTotals(totals, more []total) []total {
-	totals = grow(totals, len(more))
-	for i, t := range more {
-		totals[i].add(t)
-	}
-	return totals
-}
-
-func subtractTotals(totals, less []total) {
-	for i, t := range less {
-		totals[i].subtract(t)
-	}
-}
-
-func grow(totals []total, width int) []total {
-	if len(totals) >= width {
-		return totals
-	}
-	grown := make([]total, width)
-	copy(grown, totals)
-	return grown
-}
-
-// fill writes totals as amounts.
-func (r Row) fill(totals []total) {
+// rowOf are totals as amounts. The row of no totals is empty, but not nil.
+func rowOf(totals []total) Row {
+	row := make(Row, len(totals))
 	for i, t := range totals {
-		r[i] = t.amount()
+		row[i] = t.amount()
 	}
+	return row
 }

@@ -10,6 +10,8 @@ type Use struct {
 	// Everywhere is on all nodes, virtual ones excepted, usable or not; ByPool is on the nodes of each pool of the view.
 	Everywhere Row
 	ByPool     []Row
+	// ByCreator is Everywhere by the creator of the pods, without those that have none. The caller must not change it.
+	ByCreator map[string]Row
 }
 
 // In returns what is requested on the nodes of a pool of the view. A Use that is nil requests nothing.
@@ -20,12 +22,22 @@ func (u *Use) In(pool int) Row {
 	return u.ByPool[pool]
 }
 
+// By returns what is requested by the pods of one creator on all nodes that are not virtual, nil if it has no pods there. A Use that is nil
+// requests nothing.
+func (u *Use) By(creator string) Row {
+	if u == nil {
+		return nil
+	}
+	return u.ByCreator[creator]
+}
+
 // Same reports whether two uses are alike; either may be nil.
 func (u *Use) Same(o *Use) bool {
 	if u == nil || o == nil {
 		return u == o
 	}
-	return u == o || sameRow(u.Everywhere, o.Everywhere) && slices.EqualFunc(u.ByPool, o.ByPool, sameRow)
+	return u == o || sameRow(u.Everywhere, o.Everywhere) && slices.EqualFunc(u.ByPool, o.ByPool, sameRow) &&
+		maps.EqualFunc(u.ByCreator, o.ByCreator, sameRow)
 }
 
 // Uses are the consumers with pods, and what these request. They never change: those of the next view share with these what stayed the

@@ -26,6 +26,9 @@ type Pod struct {
 	Node string
 	// Consumer is the cluster ID of the consumer that offloaded the pod, empty for a pod of this cluster's own.
 	Consumer string
+	// Creator is the name, as a label value, of the identity that offloaded the pod: Liqo v1 has one for each ResourceSlice. It is empty
+	// where that is not known, and does not count without a Consumer or beyond MaxCreator bytes.
+	Creator string
 	// Requests are what the scheduler counts, without the pod itself: the ledger counts 1 of Pods for each.
 	Requests Amounts
 }
@@ -40,10 +43,13 @@ type Selection struct {
 
 // View is the state of the account at one moment. Nothing in it changes later, and the caller must not change it.
 type View struct {
-	// Columns are resource names; every Row of the view is in this order.
+	// Columns are resource names: cpu, memory, pods, then the others that nodes list or the caller has asked for, by name. Every Row of
+	// the view is in this order.
 	Columns []string
 	// Pools answer the selections asked for, in their order.
 	Pools []Pool
+	// Cells are the nodes of all pools, those that are in the same pools together, in the order of these.
+	Cells []Cell
 	// Used is what the pods of each consumer with pods request.
 	Used Uses
 }
@@ -60,6 +66,18 @@ type Pool struct {
 	Free Row
 	// InUse is what all consumers' pods on these nodes request; what each of them uses is in the view.
 	InUse Row
+	// Shared is how many nodes each pool of the view has in common with this one, and all of Nodes with itself. Two pools are the same nodes
+	// where both have as many as they share; one contains another that shares all of its nodes.
+	Shared []int
 	// Overlaps says which pools of the view share a node with this one; a pool with nodes overlaps itself.
 	Overlaps []bool
+}
+
+// Cell is what the nodes have that are in the same pools of the view. A node is in one cell at most, so what several pools have together is what
+// their cells have.
+type Cell struct {
+	// Pools are the places of the pools that have these nodes, sorted.
+	Pools []int
+	// Allocatable and Free are as those of a Pool.
+	Allocatable, Free Row
 }

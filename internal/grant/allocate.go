@@ -16,12 +16,22 @@ func Allocate(terms *offer.Terms, all []Slice) []Answer {
 	}
 	a := newAllocation(terms, all)
 	for _, s := range a.byAge {
-		a.keepFloor(s)
+		if s.Pinned {
+			s.pin()
+		}
+	}
+	for _, s := range a.byAge {
+		if !s.Pinned {
+			s.keepFloor()
+		}
 	}
 	for _, s := range a.byAge {
 		s.keep()
 	}
 	a.account.settle()
+	for _, s := range a.byAge {
+		s.hold()
+	}
 	for _, s := range a.byAge {
 		s.raise()
 	}
@@ -35,7 +45,7 @@ func Allocate(terms *offer.Terms, all []Slice) []Answer {
 type allocation struct {
 	terms   *offer.Terms
 	account *account
-	// columns are those of the view, and after them what only fixed amounts name.
+	// columns are those of the view, and after them what only policies name or what is granted and no node lists any more.
 	columns []string
 	column  map[string]int
 	slices  []state
@@ -75,20 +85,24 @@ type state struct {
 	// lines are the resources that there is something to say of, sorted; items are the work on them.
 	lines []Line
 	items []item
-	// waits says that what the slice is to be given is still with others; leaves that what it has is of other nodes.
-	waits, leaves bool
+	// elsewhere are what its consumer has of other pools that the slice is charged to as well: it cannot be taken from them, or no policy decides
+	// any more where it is.
+	elsewhere []*holder
 }
 
 // item is the work on one line of an answer. While it is worked on, Granted is what the slice is given so far, and Listed says that it was
 // granted something before.
 type item struct {
 	*Line
-	// column is -1 for what no node lists and no policy names: there is nothing to give.
+	// column is -1 for what is asked for only: no node lists it, no policy names it and nothing of it is granted, so there is nothing to give.
 	column int
 	// want is what is asked for or stands in for it; had is what the slice has; gain is what a raise would give. All are 0 where there is
-	// no column. floor is what may not be taken.
-	want, had, floor, gain int64
+	// no column. floor is what may not be taken. used is what the slice's pods use, and held what counts of that so far.
+	want, had, floor, gain, used, held int64
 }
+
+// counted is what counts as given.
+func (it *item) counted() int64 { return max(it.Granted, it.held) }
 
 func newAllocation(terms *offer.Terms, all []Slice) *allocation {
 	a := &allocation{
@@ -103,6 +117,13 @@ func newAllocation(terms *offer.Terms, all []Slice) *allocation {
 	a.addColumn(capacity.CPU)
 	a.addColumn(capacity.Memory)
 	for i := range all {
+		for _, amounts := range []capacity.Amounts{all[i].Granted, all[i].Used} {
+			for name, amount := range amounts {
+				if amount > 0 {
+					a.addColumn(name)
+				}
+			}
+		}
 		a.slices[i] = state{Slice: &all[i], group: a.group(&all[i])}
 		a.byAge[i] = &a.slices[i]
 	}
@@ -110,11 +131,20 @@ func newAllocation(terms *offer.Terms, all []Slice) *allocation {
 		s := &a.slices[i]
 		s.lines = a.linesOf(s)
 		s.items = a.itemsOf(s)
-		s.group.evicts = s.group.evicts || s.Granted != nil && s.group.reclaim() == offer.Evict
+		s.group.evicts = s.group.evicts || s.Granted != nil && !s.Pinned && s.reclaim() == offer.Evict
 	}
 	a.account = newAccount(terms.Pools, len(a.columns), a.lenient())
 	for _, g := range a.groups {
 		a.open(g)
+	}
+	for i := range a.slices {
+		if s := &a.slices[i]; s.moved() && (s.Pinned || s.group.deal == nil) {
+			for _, total := range a.former(a.account, s) {
+				if !s.group.stake.has(total) {
+					s.elsewhere = append(s.elsewhere, a.account.holder(total, s.Consumer))
+				}
+			}
+		}
 	}
 	slices.SortFunc(a.byAge, func(x, y *state) int {
 		if order := cmp.Compare(x.Created, y.Created); order != 0 {
@@ -177,7 +207,7 @@ func (a *allocation) open(g *group) {
 // linesOf has a line for each resource that the slice asks for or has, and nothing granted.
 func (a *allocation) linesOf(s *state) []Line {
 	defaults := s.defaults()
-	most := len(s.Granted) + len(defaults) + len(s.Request)
+	most := len(s.Granted) + len(s.Used) + len(defaults) + len(s.Request)
 	lines := a.lines.cut(most)[:0]
 	find := func(name string) *Line {
 		i := 0
@@ -191,6 +221,9 @@ func (a *allocation) linesOf(s *state) []Line {
 	}
 	for name := range s.Granted {
 		find(name).Listed = true
+	}
+	for name := range s.Used {
+		find(name)
 	}
 	if !s.Invalid {
 		for name, amount := range defaults {
@@ -214,23 +247,23 @@ func (a *allocation) itemsOf(s *state) []item {
 			it.column = -1
 			continue
 		}
-		it.column, it.want = column, max(0, it.Asked)
+		it.column, it.want, it.used = column, max(0, it.Asked), max(0, s.Used[it.Resource])
 		if it.Listed {
 			it.had = max(0, s.Granted[it.Resource])
 		}
-		if s.Invalid {
+		if s.Invalid || s.Pinned || s.group.deal == nil && it.Asked < 0 {
 			it.want = it.had
 		}
 	}
 	return items
 }
 
-// reclaim is what applies to the slices. What no policy decides on any more is taken back as far as it is not used.
-func (g *group) reclaim() offer.Reclaim {
-	if g.deal == nil {
-		return offer.Unused
+// reclaim is what applies to the slice: what the policy says, or the last one said where no policy decides any more.
+func (s *state) reclaim() offer.Reclaim {
+	if s.group.deal == nil {
+		return s.Reclaim
 	}
-	return g.deal.Policy.Reclaim
+	return s.group.deal.Policy.Reclaim
 }
 
 // pool is the place of the pool that the slices are given from, -1 if none.
@@ -259,15 +292,58 @@ func (s *state) give(it *item, amount int64) {
 	if amount == 0 {
 		return
 	}
+	before := it.counted()
 	it.Granted += amount
+	s.charge(it, it.counted()-before)
+}
+
+// charge has so much more count.
+func (s *state) charge(it *item, amount int64) {
+	if amount == 0 {
+		return
+	}
 	s.group.granted[it.column] = capacity.Sum(s.group.granted[it.column], amount)
 	s.group.stake.charge(it.column, amount)
+	for _, h := range s.elsewhere {
+		h.charge(it.column, amount)
+	}
+}
+
+// atEnd reports whether as much counts of a column as can be said: nothing can be taken off that any more.
+func (s *state) atEnd(column int) bool {
+	if s.group.granted[column] == math.MaxInt64 {
+		return true
+	}
+	is := func(h *holder) bool { return h.granted[column] == math.MaxInt64 || h.of.sum[column] == math.MaxInt64 }
+	return s.group.stake != nil && slices.ContainsFunc(s.group.stake.charged, is) || slices.ContainsFunc(s.elsewhere, is)
+}
+
+// hold has what the slice's pods use count where it is left less.
+func (s *state) hold() {
+	for i := range s.items {
+		it := &s.items[i]
+		before := it.counted()
+		it.held = it.used
+		s.charge(it, it.counted()-before)
+	}
+}
+
+// pin gives a pinned slice what it has. Of what its consumer's pods use, it covers its part.
+func (s *state) pin() {
+	for i := range s.items {
+		it := &s.items[i]
+		s.give(it, it.had)
+		it.floor = it.had
+		if s.group.hasPods && it.column >= 0 {
+			s.group.unclaimed[it.column] -= min(it.had, s.group.unclaimed[it.column])
+		}
+	}
 }
 
 // keepFloor gives a slice what may not be taken from it, whatever there is.
-func (a *allocation) keepFloor(s *state) {
-	g, reclaim := s.group, s.group.reclaim()
-	if s.fromElsewhere() && reclaim == offer.Retain {
+func (s *state) keepFloor() {
+	g, reclaim := s.group, s.reclaim()
+	if s.fromElsewhere() && reclaim == offer.Retain && g.deal != nil {
 		reclaim = offer.Unused // Nothing was granted here yet that could be retained.
 	}
 	for i := range s.items {
@@ -327,10 +403,15 @@ func (s *state) available(it *item, inPool roomIn) (int64, bounded) {
 	case g.offered[it.column] == nil:
 		return 0, bounded{by: NotOffered}
 	}
+	// What its own pods use more than it has is no less for it.
+	if own := it.counted() - it.Granted; own > 0 && !s.atEnd(it.column) {
+		s.charge(it, -own)
+		defer s.charge(it, own)
+	}
 	step := g.offered[it.column]
 	most, bound := int64(math.MaxInt64), bounded{}
 	if step.Source == offer.FromNodes {
-		most = inPool(g.stake, it.column, g.reclaim())
+		most = inPool(g.stake, it.column, s.reclaim())
 		bound = bounded{by: ByPool, left: capacity.Sum(it.Granted, most)}
 	}
 	if limit, by := limitOf(step); by != Unbound {

@@ -197,8 +197,8 @@ func TestWhatIsTakenBackIsGivenToOthersOnlyWhenThatIsWritten(t *testing.T) {
 	w := newWorld(gold()).node("n", "a", cpu(8)).slice(lowered).slice(asking("waiting", "oslo", 2, 4))
 	answers := w.step()
 	w.want(t, "lowered cpu=2; waiting -")
-	if answers[1].Verdict != Wait {
-		t.Errorf("got verdict %v, want to wait", answers[1].Verdict)
+	if got, want := answers[1].Explain(""), "denied: 4m cpu asked, but others have not given it back yet"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 	w.step()
 	w.want(t, "lowered cpu=2; waiting cpu=4")

@@ -1,8 +1,9 @@
 package grant
 
 import (
+	"slices"
+
 	"proffer.dev/proffer/internal/capacity"
-	"proffer.dev/proffer/internal/offer"
 )
 
 // answers say what was decided.
@@ -22,18 +23,7 @@ func (a *allocation) answers() []Answer {
 }
 
 func (s *state) verdict() Verdict {
-	lowered, some := false, false
-	for i := range s.items {
-		it := &s.items[i]
-		if s.waits {
-			it.Granted = min(it.Granted, it.had)
-		}
-		lowered, some = lowered || it.Granted < it.had, some || it.Granted > 0
-	}
-	switch {
-	case s.waits && !lowered:
-		return Wait
-	case s.Granted != nil || some:
+	if s.Granted != nil || slices.ContainsFunc(s.items, func(it item) bool { return it.Granted > 0 }) {
 		return Accept
 	}
 	return Deny
@@ -48,24 +38,15 @@ func (s *state) defaults() capacity.Amounts {
 
 // finish completes the line of an item.
 func (s *state) finish(it *item) {
-	if it.column < 0 {
-		// Only what may never be taken stays.
-		switch had := s.Granted[it.Resource]; {
-		case s.Invalid:
-			it.Granted = had
-		case s.group.reclaim() == offer.Retain:
-			it.Granted = max(0, min(had, it.Asked))
-		}
-		if it.Asked > it.Granted {
-			it.Bound = NotOffered
-		}
-		return
-	}
-	it.Listed = it.Listed || it.Granted > 0 || s.group.deal != nil && s.group.offered[it.column] != nil
+	it.Listed = it.Listed || it.column >= 0 && (it.Granted > 0 || s.group.deal != nil && s.group.offered[it.column] != nil)
 	switch {
 	case it.Granted >= it.Asked:
 		it.bind(bounded{})
-	case s.waits && it.Bound == Unbound:
-		it.Bound = Awaited
+	case s.Pinned:
+		it.bind(bounded{by: ByPin})
+	case it.column < 0 && s.group.deal == nil:
+		it.Bound = Withdrawn
+	case it.column < 0:
+		it.Bound = NotOffered
 	}
 }

@@ -23,9 +23,20 @@ func (a *allocation) lowers() bool {
 	return false
 }
 
-// moved reports whether what the slice has came from another policy than the one that decides now.
+// moved reports whether what the slice has came from another policy than the one that decides now, or none decides.
 func (s *state) moved() bool {
-	return s.Granted != nil && (s.fromElsewhere() || s.GrantedBy != "" && (s.group.deal == nil || s.group.deal.Policy.Name != s.GrantedBy))
+	if s.Granted == nil {
+		return false
+	}
+	return s.fromElsewhere() || s.group.deal == nil || s.GrantedBy != "" && s.group.deal.Policy.Name != s.GrantedBy
+}
+
+// deferral is what is committed before the answers are written. What a slice has counts until it is known that it was taken back: in the pool
+// that it came from, and in those that share nodes with it.
+type deferral struct {
+	*allocation
+	account *account
+	groups  map[*group]*present
 }
 
 // present is what a group has before the answers are written.
@@ -34,88 +45,155 @@ type present struct {
 	granted capacity.Row
 }
 
-// deferRaises puts off each raise that needs what others have not given up yet. What a slice has counts until it is known that it was
-// taken back: in the pool that it came from, and in no other. A slice that moves to other nodes has in the new pool, until there is room, only
-// what may not be taken from it; it does not wait with what it has, or else two that change places would wait for each other.
+// deferRaises puts off the part of each raise that others have not given up yet.
 func (a *allocation) deferRaises() {
-	account, groups := newAccount(a.terms.Pools, len(a.columns), nil), make(map[*group]*present, len(a.groups))
+	d := deferral{a, newAccount(a.terms.Pools, len(a.columns), nil), make(map[*group]*present, len(a.groups))}
 	for _, g := range a.groups {
-		groups[g] = &present{stake: account.stake(g.pool(), g.consumer), granted: a.rows.cut(len(a.columns))}
+		d.groups[g] = &present{stake: d.account.stake(g.pool(), g.consumer), granted: a.rows.cut(len(a.columns))}
 	}
-	for _, s := range a.byAge {
-		now := groups[s.group]
-		former := a.former(account, s)
-		for i := range s.items {
-			it := &s.items[i]
-			if it.had == 0 {
-				continue
-			}
-			now.add(it.column, s.here(it))
-			for _, total := range former {
-				account.holder(total, s.Consumer).charge(it.column, it.had)
-			}
-		}
+	before := make([]counted, len(a.byAge))
+	for i, s := range a.byAge {
+		before[i] = d.count(s)
 	}
-	for _, s := range a.byAge {
-		now := groups[s.group]
-		for i := range s.items {
-			it := &s.items[i]
-			more := it.Granted - s.here(it)
-			if more <= 0 {
-				continue
-			}
-			if most := now.most(s, it); more > most {
-				if s.leaves {
-					it.Granted -= more - most
-					it.bind(bounded{by: Awaited})
-				} else {
-					s.waits = true
-				}
-			}
-		}
-		for i := range s.items {
-			if it := &s.items[i]; it.Granted > s.here(it) && !s.waits {
-				now.add(it.column, it.Granted-s.here(it))
-			}
-		}
+	for i, s := range a.byAge {
+		d.limit(s, &before[i])
 	}
 }
 
-// here is what a slice has in the pool that it is given from now.
-func (s *state) here(it *item) int64 {
-	if s.leaves {
+// counted is how what a slice has is counted before the answers are written.
+type counted struct {
+	*present
+	// former are the commitments of the pool that the slice came from and of those beside it, where it has moved.
+	former []*commitments
+	// leaves says that what the slice has may be on other nodes than those of its pool, or of another class. Of its pool it has then only what
+	// may not be taken from it; it does not wait for room with what it has, or else two that change places would wait for each other.
+	leaves bool
+}
+
+// count counts what a slice has.
+func (d *deferral) count(s *state) counted {
+	c := counted{present: d.groups[s.group]}
+	if s.moved() {
+		c.former, c.leaves = d.former(d.account, s), d.leaves(s)
+	}
+	for i := range s.items {
+		it := &s.items[i]
+		if max(it.had, it.held) == 0 {
+			continue
+		}
+		c.granted[it.column] = capacity.Sum(c.granted[it.column], max(c.here(it), it.held))
+		for _, h := range c.charged() {
+			h.charge(it.column, c.in(h, it))
+		}
+		for _, total := range c.former {
+			if !c.stake.has(total) {
+				d.account.holder(total, s.Consumer).charge(it.column, it.had)
+			}
+		}
+	}
+	return c
+}
+
+// leaves reports whether what a moved slice has may be on other nodes than those of the pool that it is given from now. Of a policy that is gone,
+// and that was for the class, that is not known: its nodes are taken for those of the policy that has followed it.
+func (a *allocation) leaves(s *state) bool {
+	in := s.group.pool()
+	switch {
+	case s.Pinned || s.group.deal == nil:
+		return false
+	case s.fromElsewhere():
+		return true
+	case in < 0 || !a.terms.InForce(s.GrantedBy):
+		return false
+	}
+	return !slices.ContainsFunc(a.terms.Pools, func(p offer.PolicyPool) bool { return p.Policy == s.GrantedBy && slices.Contains(p.Within, in) })
+}
+
+// charged are what the slice is charged to, nothing where it is given from no pool.
+func (c *counted) charged() []*holder {
+	if c.stake == nil {
+		return nil
+	}
+	return c.stake.charged
+}
+
+// here is what the slice has, of what its consumer may have in the class.
+func (c *counted) here(it *item) int64 {
+	if c.leaves {
 		return it.floor
 	}
 	return it.had
 }
 
-func (p *present) add(column int, amount int64) {
-	p.granted[column] = capacity.Sum(p.granted[column], amount)
-	p.stake.charge(column, amount)
+// in is what counts of the slice in the account of a pool.
+func (c *counted) in(h *holder, it *item) int64 {
+	if c.leaves && !slices.Contains(c.former, h.of) {
+		return max(it.floor, it.held)
+	}
+	return max(it.had, it.held)
 }
 
-// most is how much of a raise there is enough for now.
-func (p *present) most(s *state, it *item) int64 {
-	most := int64(math.MaxInt64)
-	if s.group.deal == nil || s.group.offered[it.column] == nil {
-		return most
+// limit lowers what the slice is to be given to what there is now.
+func (d *deferral) limit(s *state, c *counted) {
+	whole := true
+	for i := range s.items {
+		it := &s.items[i]
+		if it.Granted <= c.here(it) {
+			continue
+		}
+		if most := c.most(s, it); most < it.Granted {
+			whole = false
+			it.bind(bounded{by: Awaited, left: it.Granted})
+			it.Granted = most
+		}
 	}
+	if !whole && (s.group.deal.Policy.Slices.DenyExcess || s.Granted == nil && s.useless()) {
+		for i := range s.items {
+			if it := &s.items[i]; it.Granted > c.here(it) {
+				it.Granted = c.here(it)
+				if it.Bound == Unbound {
+					it.Bound = Withheld
+				}
+			}
+		}
+	}
+	for i := range s.items {
+		it := &s.items[i]
+		if more := it.Granted - max(c.here(it), it.held); more > 0 {
+			c.granted[it.column] = capacity.Sum(c.granted[it.column], more)
+		}
+		for _, h := range c.charged() {
+			if more := it.Granted - c.in(h, it); more > 0 {
+				h.charge(it.column, more)
+			}
+		}
+	}
+}
+
+// most is how much of a resource the slice can have now: what it has in any case, or else what is left beside what all others have.
+func (c *counted) most(s *state, it *item) int64 {
+	here, most := c.here(it), int64(math.MaxInt64)
 	step := s.group.offered[it.column]
+	if step == nil {
+		return it.Granted
+	}
 	if limit, by := limitOf(step); by != Unbound {
-		most = max(0, limit-p.granted[it.column])
+		most = limit - (c.granted[it.column] - max(here, it.held))
 	}
 	if step.Source == offer.FromNodes {
-		most = min(most, p.stake.grantable(it.column, s.group.reclaim()))
+		c.stake.limits(func(h *holder, up capacity.Row) {
+			most = min(most, h.roomBeside(c.in(h, it), up, it.column, s.reclaim()))
+		})
 	}
-	return most
+	if most <= here || !c.leaves && most < it.Granted && s.tooLittle(it, most) {
+		return here
+	}
+	return min(most, it.Granted)
 }
 
-// former are the commitments, beside those of the pool that it is given from now, that what a slice has counts in where it came from another
-// policy: those of that one, or all where it is gone. It notes whether the slice leaves for other nodes.
+// former are the commitments that what a moved slice has counts in: those of the pool of the policy that granted it and of the pools beside that
+// one, or all where the policy is gone.
 func (a *allocation) former(account *account, s *state) []*commitments {
-	if !s.moved() {
-		return nil
-	}
 	gone := s.GrantedBy == "" || !a.terms.InForce(s.GrantedBy)
 	var former []*commitments
 	for i := range account.pools {
@@ -123,16 +201,10 @@ func (a *allocation) former(account *account, s *state) []*commitments {
 		if !gone && p.Policy != s.GrantedBy {
 			continue
 		}
-		for _, total := range p.charged {
-			if !slices.Contains(former, total) {
-				former = append(former, total)
+		for _, c := range slices.Concat(p.beside, p.unions) {
+			if !slices.Contains(former, c) {
+				former = append(former, c)
 			}
-		}
-	}
-	if in := s.group.pool(); in >= 0 {
-		own := &account.pools[in]
-		if s.leaves = !slices.Contains(former, own.total); !s.leaves {
-			former = slices.DeleteFunc(former, func(c *commitments) bool { return slices.Contains(own.charged, c) })
 		}
 	}
 	return former

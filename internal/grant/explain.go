@@ -44,6 +44,8 @@ const (
 	// maxClauses bounds how many resources an explanation goes through, maxName how much of a name it repeats.
 	maxClauses = 5
 	maxName    = 80
+
+	noPolicy = "no policy of the provider serves this cluster in this class any more"
 )
 
 // Explain says in a sentence what was asked for, what is granted and what bounds it, in words that an admin of the consumer understands.
@@ -59,6 +61,8 @@ func (a *Answer) Explain(problem string) string {
 	switch {
 	case a.Verdict == Deny && len(clauses) == 0:
 		return fmt.Sprintf("denied: nothing is asked for, and policy %s has no defaults: write resources in the request", a.policy())
+	case len(clauses) == 0 && a.Policy == nil:
+		return "what was granted stays as it is: " + noPolicy
 	case len(clauses) == 0:
 		return fmt.Sprintf("granted in full by policy %s", a.policy())
 	}
@@ -85,7 +89,7 @@ func (a *Answer) policy() string {
 // clauses say of each resource that is not granted in full why, and of how many more there is no room to say it.
 func (a *Answer) clauses() (clauses []string, more int) {
 	for _, l := range a.Lines {
-		if l.Granted >= l.Asked || l.Bound == Withheld {
+		if l.Granted >= l.Asked || l.Bound == Withheld || l.Bound == Useless && a.Verdict == Deny {
 			continue
 		}
 		if len(clauses) == maxClauses {
@@ -93,9 +97,12 @@ func (a *Answer) clauses() (clauses []string, more int) {
 			continue
 		}
 		asked := l.quantity(l.Asked) + " " + cut(l.Resource)
-		if a.Verdict == Deny {
+		switch {
+		case a.Verdict == Deny && l.Bound == Awaited:
+			clauses = append(clauses, asked+" asked, but others have not given it back yet")
+		case a.Verdict == Deny:
 			clauses = append(clauses, fmt.Sprintf("%s asked, but %s", asked, l.why(a.policy())))
-		} else {
+		default:
 			clauses = append(clauses, fmt.Sprintf("%s of %s: %s", l.quantity(l.Granted), asked, l.why(a.policy())))
 		}
 	}
@@ -117,9 +124,16 @@ func (l *Line) why(policy string) string {
 	case ByFreeze:
 		return "the provider has cordoned this cluster and grants it nothing new"
 	case Withdrawn:
-		return "no policy of the provider serves this cluster in this class any more"
+		return noPolicy
 	case Awaited:
+		if l.Left < l.Asked {
+			return fmt.Sprintf("%s more is being taken back from others", l.quantity(l.Left-l.Granted))
+		}
 		return "the rest is being taken back from others"
+	case Useless:
+		return "it would be of no use without the others"
+	case ByPin:
+		return "what this slice has cannot be changed now"
 	case Unbound, Withheld:
 	}
 	return fmt.Sprintf("policy %s withholds it", policy)

@@ -23,6 +23,11 @@ var (
 	anyID       = rapid.SampledFrom([]string{"rome", "oslo", "paris"})
 )
 
+// reporter is what a check says that something is wrong.
+type reporter interface {
+	Fatalf(format string, args ...any)
+}
+
 func anyPolicy(i int) *rapid.Generator[offer.Policy] {
 	return rapid.Custom(func(t *rapid.T) offer.Policy {
 		p := offer.Policy{
@@ -96,7 +101,11 @@ func (w *world) askAnew(t *rapid.T) {
 		return
 	}
 	s := &w.slices[i]
-	switch rapid.IntRange(0, 4).Draw(t, "edit") {
+	switch rapid.IntRange(0, 5).Draw(t, "edit") {
+	case 5:
+		if s.Granted != nil {
+			s.Used = anyAmounts.Draw(t, "used")
+		}
 	case 0:
 		s.Class = anyClass.Draw(t, "new class")
 	case 1:
@@ -154,17 +163,22 @@ func checkOrder(t *rapid.T, w *world, want []Answer) {
 	}
 }
 
-// now is what counts for a slice once the answer is on its way: what it had, until the answer is known to be written.
+// now is what counts for a slice in its class once the answer is on its way: what it had there, until the answer is known to be written, and what its
+// pods use.
 func now(s *Slice, a *Answer, resource string) int64 {
-	return max(s.Granted[resource], a.Amounts()[resource])
+	is := max(a.Amounts()[resource], s.Used[resource])
+	if s.GrantedIn != "" && s.GrantedIn != s.Class {
+		return is
+	}
+	return max(is, s.Granted[resource])
 }
 
-func checkAnswer(t *rapid.T, terms *offer.Terms, s *Slice, a *Answer) {
+func checkAnswer(t reporter, terms *offer.Terms, s *Slice, a *Answer) {
 	amounts := a.Amounts()
 	for name, amount := range amounts {
 		asked, byRequest := s.Request[name]
-		if !byRequest && a.Policy != nil {
-			asked = a.Policy.Slices.Defaults[name]
+		if !byRequest {
+			asked = askedOf(s, a.Policy, name)
 		}
 		if amount < 0 || !s.Invalid && amount > asked {
 			t.Fatalf("%s is granted %d of %s, asked for %d", s.Key, amount, name, asked)
@@ -182,9 +196,6 @@ func checkAnswer(t *rapid.T, terms *offer.Terms, s *Slice, a *Answer) {
 	if a.Verdict == Deny {
 		t.Fatalf("%s has %v, which a denial does not take back", s.Key, s.Granted)
 	}
-	if a.Verdict != Accept {
-		return
-	}
 	_, running := terms.Used(s.Consumer)
 	for name, had := range s.Granted {
 		amount, named := amounts[name]
@@ -193,15 +204,15 @@ func checkAnswer(t *rapid.T, terms *offer.Terms, s *Slice, a *Answer) {
 		}
 		asked := int64(math.MaxInt64)
 		if !s.Invalid {
-			asked = max(0, lineOf(a, name).Asked)
+			asked = askedOf(s, a.Policy, name)
 		}
-		reclaim := offer.Unused
+		reclaim := s.Reclaim
 		if a.Policy != nil {
 			reclaim = a.Policy.Reclaim
 		}
 		keep := min(had, asked)
 		switch {
-		case reclaim == offer.Retain && s.GrantedIn == s.Class && amount < keep:
+		case reclaim == offer.Retain && (s.GrantedIn == s.Class || a.Policy == nil) && amount < keep:
 			t.Fatalf("%s was lowered from %d to %d of %s under Retain", s.Key, had, amount, name)
 		case reclaim == offer.Unused && running && (name == "cpu" || name == "memory") && keep > 0 && amount == 0:
 			t.Fatalf("%s has pods and is granted no %s", s.Key, name)
@@ -209,29 +220,29 @@ func checkAnswer(t *rapid.T, terms *offer.Terms, s *Slice, a *Answer) {
 	}
 }
 
-func lineOf(a *Answer, name string) Line {
-	i := slices.IndexFunc(a.Lines, func(l Line) bool { return l.Resource == name })
-	if i < 0 {
-		return Line{}
-	}
-	return a.Lines[i]
-}
-
 // checkGroups: a consumer's slices of a class together are raised to no more than it may have, and not lowered under its use.
-func checkGroups(t *rapid.T, terms *offer.Terms, w *world, answers []Answer) {
-	type sums struct {
+func checkGroups(t reporter, terms *offer.Terms, w *world, answers []Answer) {
+	type groupSums struct {
 		deal           *offer.Deal
+		reclaim        offer.Reclaim
 		now, got, keep map[string]int64
 		raised         map[string]bool
 	}
-	groups := map[groupKey]*sums{}
+	groups := map[groupKey]*groupSums{}
 	for i := range answers {
 		s, a := &w.slices[i], &answers[i]
 		key := groupKey{s.Class, s.Consumer}
 		g := groups[key]
 		if g == nil {
-			g = &sums{terms.Deal(s.Class, s.Consumer), map[string]int64{}, map[string]int64{}, map[string]int64{}, map[string]bool{}}
+			g = &groupSums{deal: terms.Deal(s.Class, s.Consumer), now: map[string]int64{}, got: map[string]int64{}, keep: map[string]int64{}, raised: map[string]bool{}}
+			g.reclaim = s.Reclaim
+			if g.deal != nil {
+				g.reclaim = g.deal.Policy.Reclaim
+			}
 			groups[key] = g
+		}
+		if g.deal == nil && s.Reclaim == offer.Evict {
+			g.reclaim = offer.Evict
 		}
 		for _, name := range []string{"cpu", "memory", "pods", "gpu"} {
 			got := s.Granted[name]
@@ -245,12 +256,12 @@ func checkGroups(t *rapid.T, terms *offer.Terms, w *world, answers []Answer) {
 			g.now[name] = capacity.Sum(g.now[name], now(s, a, name))
 			g.got[name] = capacity.Sum(g.got[name], got)
 			g.keep[name] = capacity.Sum(g.keep[name], min(s.Granted[name], asked))
-			g.raised[name] = g.raised[name] || got > s.Granted[name]
+			g.raised[name] = g.raised[name] || got > max(s.Granted[name], s.Used[name])
 		}
 	}
 	for key, g := range groups {
 		used, _ := terms.Used(key.consumer)
-		if g.deal == nil || g.deal.Policy.Reclaim == offer.Unused {
+		if g.reclaim == offer.Unused {
 			for name, got := range g.got {
 				if floor := min(g.keep[name], used.At(terms.Column(name))); got < floor {
 					t.Fatalf("%v uses %d of %s and is left %d", key, floor, name, got)
@@ -275,55 +286,110 @@ func askedOf(s *Slice, p *offer.Policy, name string) int64 {
 		return asked
 	}
 	if p == nil {
-		return 0
+		return s.Granted[name] // Nobody says any more what stands in for it.
 	}
 	return p.Slices.Defaults[name]
 }
 
-// checkPools: whatever part of the answers is written, what is granted from a pool and used of it is no more than the pool, unless it was
-// before. What is granted from an overlapping pool keeps the one from granting more, and not the other way round: it may be on other nodes.
-func checkPools(t *rapid.T, terms *offer.Terms, w *world, answers []Answer) {
+// checkPools: whatever part of the answers is written, what is granted from a pool and used of it is no more than the pool, and what is granted from
+// pools that have no nodes but those of a union is no more than the union has, unless it was before.
+func checkPools(t reporter, terms *offer.Terms, w *world, answers []Answer) {
 	if overridden(w) {
 		return
 	}
 	for in, p := range terms.Pools {
-		before, after, raised := committed{}, committed{}, map[string]bool{}
-		for i := range answers {
-			s, a := &w.slices[i], &answers[i]
-			deal := terms.Deal(s.Class, s.Consumer)
-			if deal == nil || deal.Pool != in {
-				continue
+		own := newSums()
+		granted(terms, w, answers, func(s *Slice, pool int, name string, had, claim, has int64) {
+			if pool == in {
+				own.add(s.Consumer, name, cameFrom(terms, s, in), true, had, claim, has)
 			}
-			for _, name := range terms.View.Columns {
-				had, has := s.Granted[name], now(s, a, name)
-				if s.GrantedIn != "" && s.GrantedIn != s.Class && !overlap(terms, s.GrantedBy, in) {
-					// It has only come here: what it has is of other nodes, and here it can claim only what its pods use.
-					used, _ := terms.Used(s.Consumer)
-					had, has = min(had, capacity.Sum(used.At(terms.Column(name)), 1)), a.Amounts()[name]
-				}
-				raised[name] = raised[name] || has > had
-				before.add(s.Consumer, name, had)
-				after.add(s.Consumer, name, has)
-			}
+		})
+		own.check(t, terms, &p, p.Policy, p.Capacity)
+	}
+	for _, u := range unionsOf(terms.Pools) {
+		all := newSums()
+		granted(terms, w, answers, func(s *Slice, pool int, name string, had, claim, has int64) {
+			all.add(s.Consumer, name, wasOn(terms, s, u.within), slices.Contains(u.within, pool), had, claim, has)
+		})
+		var in *offer.PolicyPool
+		if u.used >= 0 {
+			in = &terms.Pools[u.used]
 		}
-		for name := range raised {
-			c := terms.Column(name)
-			was, is, capacity := before.sum(p, c, name), after.sum(p, c, name), p.Capacity.At(c)
-			if is > max(was, capacity) {
-				t.Fatalf("%d of %s are committed of the pool of %s, which has %d; before it were %d", is, name, p.Policy, capacity, was)
+		all.check(t, terms, in, fmt.Sprint(u.within), u.capacity)
+	}
+}
+
+// granted yields, of each slice and resource, the pool that it is granted from, -1 for none, what it had, what of that it can claim in a pool that it
+// has come to, and what it has.
+func granted(terms *offer.Terms, w *world, answers []Answer, yield func(s *Slice, pool int, name string, had, claim, has int64)) {
+	for i := range answers {
+		s, a := &w.slices[i], &answers[i]
+		deal, pool := terms.Deal(s.Class, s.Consumer), -1
+		if deal != nil {
+			pool = deal.Pool
+		}
+		used, _ := terms.Used(s.Consumer)
+		for _, name := range terms.View.Columns {
+			// In a pool that it has come to, a slice can claim no more than what its pods use.
+			had, has := s.Granted[name], a.Amounts()[name]
+			claim := min(had, has, capacity.Sum(used.At(terms.Column(name)), 1))
+			if deal != nil && deal.Policy.Reclaim == offer.Retain && (s.GrantedIn == "" || s.GrantedIn == s.Class) {
+				claim = min(had, has) // It stays whole, whichever policy of the class decides.
 			}
+			uses := s.Used[name]
+			yield(s, pool, name, max(had, uses), max(claim, uses), max(has, uses))
 		}
 	}
 }
 
-// overlap reports whether the pool of a policy shares a node with another, as far as that is known.
-func overlap(terms *offer.Terms, policy string, with int) bool {
-	for _, other := range terms.Pools[with].Overlaps {
-		if terms.Pools[other].Policy == policy {
-			return true
+// cameFrom reports whether what a slice has counts from the first as granted from the pool: it was, or from nodes of it; or by a policy of its
+// class that is gone.
+func cameFrom(terms *offer.Terms, s *Slice, in int) bool {
+	if s.GrantedIn != "" && s.GrantedIn != s.Class {
+		return false
+	}
+	return s.GrantedBy == "" || !terms.InForce(s.GrantedBy) || slices.ContainsFunc(terms.Pools, func(p offer.PolicyPool) bool {
+		return p.Policy == s.GrantedBy && slices.Contains(p.Within, in)
+	})
+}
+
+// wasOn reports whether what a slice has was granted from one of the pools, or nobody can tell.
+func wasOn(terms *offer.Terms, s *Slice, pools []int) bool {
+	return s.GrantedBy == "" || !terms.InForce(s.GrantedBy) || slices.ContainsFunc(pools, func(in int) bool { return terms.Pools[in].Policy == s.GrantedBy })
+}
+
+// sums are what is committed of some nodes before the answers are written, and at most while they are.
+type sums struct {
+	before, after committed
+	raised        map[string]bool
+}
+
+func newSums() sums { return sums{committed{}, committed{}, map[string]bool{}} }
+
+// add adds what a slice had of these nodes before, or has now, or both. In a place that it comes to it has at first what it can claim there.
+func (s sums) add(consumer, resource string, before, now bool, had, claim, has int64) {
+	switch {
+	case !before && !now:
+		return
+	case !now:
+		has = 0
+	case !before:
+		had = claim
+	}
+	s.raised[resource] = s.raised[resource] || has > had
+	s.before.add(consumer, resource, had)
+	s.after.add(consumer, resource, max(had, has))
+}
+
+// check: p is the pool whose use counts, nil for a union of several.
+func (s sums) check(t reporter, terms *offer.Terms, p *offer.PolicyPool, of string, capacity capacity.Row) {
+	for name := range s.raised {
+		c := terms.Column(name)
+		was, is := s.before.sum(p, c, name), s.after.sum(p, c, name)
+		if s.raised[name] && is > max(was, capacity.At(c)) {
+			t.Fatalf("%d of %s are committed of the pool of %s, which has %d; before it were %d", is, name, of, capacity.At(c), was)
 		}
 	}
-	return policy == "" || !terms.InForce(policy)
 }
 
 // committed is what consumers have been granted, by consumer and resource.
@@ -337,7 +403,10 @@ func (m committed) add(consumer, resource string, amount int64) {
 }
 
 // sum is what is committed in all of the pool, use included.
-func (m committed) sum(p offer.PolicyPool, column int, resource string) int64 {
+func (m committed) sum(p *offer.PolicyPool, column int, resource string) int64 {
+	if p == nil {
+		p = &offer.PolicyPool{}
+	}
 	var sum int64
 	for consumer, used := range p.Users {
 		sum = capacity.Sum(sum, max(m[consumer][resource], used.At(column)))

@@ -21,7 +21,7 @@ func (s *state) raise() {
 		switch {
 		case s.Frozen:
 			most, bound = 0, bounded{by: ByFreeze}
-		case most < missing && s.tooLittle(it, most):
+		case most < missing && s.tooLittle(it, capacity.Sum(it.Granted, most)):
 			most = max(0, it.had-it.Granted)
 			bound.left = capacity.Sum(it.Granted, most)
 		}
@@ -30,47 +30,78 @@ func (s *state) raise() {
 			it.bind(bound)
 		}
 	}
-	if s.group.deal == nil || s.Frozen {
+	if s.group.deal == nil {
 		return
 	}
-	if short && s.group.deal.Policy.Slices.DenyExcess || s.Granted == nil && s.useless() {
-		s.withhold()
+	if short && s.group.deal.Policy.Slices.DenyExcess {
+		s.withhold(Withheld)
+	}
+	if s.useless() {
+		s.withhold(Useless)
+		if !s.Frozen { // Under a cordon it lacks what it has asked for since.
+			s.release()
+		}
 		return
 	}
 	for i := range s.items {
-		s.give(&s.items[i], s.items[i].gain)
+		it := &s.items[i]
+		s.give(it, it.gain)
+		it.gain = 0
 	}
 }
 
-// withhold notes that there would have been enough of some resources.
-func (s *state) withhold() {
+// withhold gives nothing of what there would have been enough of.
+func (s *state) withhold(why Bound) {
 	for i := range s.items {
-		if it := &s.items[i]; it.gain > 0 && it.Bound == Unbound {
-			it.Bound = Withheld
+		if it := &s.items[i]; it.gain > 0 {
+			it.gain = 0
+			if it.Bound == Unbound {
+				it.Bound = why
+			}
 		}
 	}
 }
 
-// tooLittle reports whether to have so much more of a resource is not worth an update of what the slice has: capacity that comes and goes
-// would have every slice rewritten each time.
-func (s *state) tooLittle(it *item, more int64) bool {
-	moved := capacity.Sum(it.Granted, more) - it.had
-	return it.had > 0 && moved > 0 && moved <= capacity.Share(it.had, s.group.deal.Policy.ThresholdPercent, 100)
+// release gives back what the slice cannot use, but for what may not be taken from it.
+func (s *state) release() {
+	for i := range s.items {
+		it := &s.items[i]
+		if it.Granted <= it.floor {
+			continue
+		}
+		s.give(it, it.floor-it.Granted)
+		if it.Bound == Unbound {
+			it.Bound = Useless
+		}
+	}
 }
 
-// useless reports whether a slice would be accepted without any of what a virtual node cannot do without, though it asks for it; or with
-// nothing at all.
+// offers reports whether the policy that decides offers the resource.
+func (s *state) offers(it *item) bool {
+	return it.column >= 0 && s.group.offered != nil && s.group.offered[it.column] != nil
+}
+
+// tooLittle reports whether to have so much of a resource is not worth an update of what the slice has: capacity that comes and goes would have
+// every slice rewritten each time.
+func (s *state) tooLittle(it *item, most int64) bool {
+	more := most - it.had
+	return it.had > 0 && more > 0 && more <= capacity.Share(it.had, s.group.deal.Policy.ThresholdPercent, 100)
+}
+
+// useless reports whether a slice has none of what a virtual node cannot do without, though it asks for it; or nothing at all.
 func (s *state) useless() bool {
 	nothing := true
 	for i := range s.items {
 		it := &s.items[i]
+		got := capacity.Sum(it.Granted, it.gain)
 		switch it.Resource {
 		case capacity.CPU, capacity.Memory, capacity.Pods:
-			if it.want > 0 && it.gain == 0 {
+			// What the policy has ceased to offer takes nothing else along from a slice that has it.
+			if it.want > 0 && got == 0 && (s.Granted == nil || s.offers(it)) {
 				return true
 			}
 		}
-		nothing = nothing && it.gain == 0
+		nothing = nothing && got == 0
 	}
 	return nothing
 }

@@ -17,21 +17,28 @@ type Slice struct {
 	Invalid bool
 	// Granted is what the slice has, nil if it was not accepted.
 	Granted capacity.Amounts
+	// Used is what the slice's pods use of what it was granted at some time. It counts also where the slice has less by now, as after it has asked
+	// for less: pods that run stay.
+	Used capacity.Amounts
 	// GrantedBy is the policy that Granted came from, and GrantedIn the class that the slice was of then. Where they are not known, they are
 	// taken to be those of now.
 	GrantedBy, GrantedIn string
+	// Reclaim is the reclaim recorded with the grant. It applies where no policy decides on the slice any more.
+	Reclaim offer.Reclaim
 	// Frozen says that nothing new is to be accepted.
 	Frozen bool
+	// Pinned says that Granted cannot be taken back now: the status of the slice cannot be written, or the slice is gone or has moved and its
+	// pods still run. Whatever reclaim says, the grant counts whole, against its consumer's limit and in the pool it came from, and it is
+	// not raised. Nothing that it holds is promised to other slices.
+	Pinned bool
 }
 
 // Verdict is how a slice is answered.
 type Verdict int
 
 const (
-	// Wait leaves the slice as it is for now: what it is to be given has to be taken back from others first.
-	Wait Verdict = iota
 	// Deny grants nothing to a slice that has nothing.
-	Deny
+	Deny Verdict = iota
 	// Accept grants Amounts, which may be all 0 where everything is taken back.
 	Accept
 )
@@ -59,7 +66,7 @@ type Line struct {
 	// Bound is what kept Granted below Asked.
 	Bound Bound
 	// Left is the most that the slice could have had, for ByPool; what the consumer may have in all its slices of the class, for
-	// ByMax, ByFixed and ByOverride.
+	// ByMax, ByFixed and ByOverride; what the slice is to have once others have given it up, for Awaited.
 	Left int64
 	// Others is what other slices of the consumer have of Left, for ByMax, ByFixed and ByOverride.
 	Others int64
@@ -79,15 +86,18 @@ const (
 	ByOverride
 	// NotOffered: the policy does not offer the resource.
 	NotOffered
-	// Withheld: there would be enough of this one, but not of another, and the policy grants all or nothing; or what there is would be of
-	// no use.
+	// Withheld: there would be enough of this one, but not of another, and the policy grants all or nothing.
 	Withheld
+	// Useless: there would be enough of this one, but there is nothing of another that a virtual node cannot do without.
+	Useless
 	// ByFreeze: nothing new is accepted.
 	ByFreeze
 	// Withdrawn: no policy decides any more.
 	Withdrawn
-	// Awaited: the rest is being taken back from others.
+	// Awaited: more is being taken back from others. Until then the slice has what is free now.
 	Awaited
+	// ByPin: what the slice has cannot be changed now.
+	ByPin
 )
 
 // Amounts are the resources to name in the answer. What was granted once and is not any more stands as an explicit 0.

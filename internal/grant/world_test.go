@@ -44,7 +44,7 @@ func (w *world) slice(s Slice) *world {
 
 func (w *world) terms() *offer.Terms {
 	return offer.NewTerms(offer.Input{
-		Policies: w.policies, Consumers: w.consumers, View: w.ledger.View(offer.Selections(w.policies)),
+		Policies: w.policies, Consumers: w.consumers, View: w.ledger.View(offer.Selections(w.policies), offer.ResourceNames(w.policies)...),
 	})
 }
 
@@ -58,14 +58,17 @@ func (w *world) step() []Answer {
 }
 
 func (w *world) write(i int, a *Answer) {
+	if w.slices[i].Pinned {
+		return
+	}
 	switch a.Verdict {
-	case Wait:
 	case Deny:
-		w.slices[i].Granted, w.slices[i].GrantedBy, w.slices[i].GrantedIn = nil, "", ""
+		w.slices[i].Granted, w.slices[i].GrantedBy, w.slices[i].GrantedIn, w.slices[i].Used = nil, "", "", nil
 	case Accept:
-		w.slices[i].Granted, w.slices[i].GrantedBy, w.slices[i].GrantedIn = a.Amounts(), "", w.slices[i].Class
-		if a.Policy != nil {
-			w.slices[i].GrantedBy = a.Policy.Name
+		// Where no policy decides any more, the grant stays that of the policy that gave it, in the class in which it did.
+		w.slices[i].Granted = a.Amounts()
+		if s := &w.slices[i]; a.Policy != nil {
+			s.GrantedBy, s.GrantedIn, s.Reclaim = a.Policy.Name, s.Class, a.Policy.Reclaim
 		}
 	}
 }

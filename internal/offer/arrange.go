@@ -31,7 +31,7 @@ func (e *evaluation) arrange() *lineup {
 		likely := len(prev.lineup.groups) + 16
 		l.groups, e.old, e.was = make([]group, 0, likely), make([]*Entry, 0, likely), make([]*outcome, 0, likely)
 	}
-	at, before := 0, prev.Entries
+	at, before, inherited := 0, prev.Entries, prev.Anyone.inForce()
 	for _, c := range known {
 		for ; at < before.Len() && before.consumers[at].ID < c.ID; at++ {
 			a.depart(at)
@@ -42,25 +42,17 @@ func (e *evaluation) arrange() *lineup {
 			a.place(c, r, before.at(at), a.found(at))
 			at++
 		} else {
-			// Until now it could read what anyone is offered.
-			a.place(c, r, prev.Anyone, nil)
+			// Until now it could read what anyone is offered. What was withdrawn from that before, it either read as withdrawn,
+			// or never knew: it begins with no class that nobody is offered any more.
+			a.place(c, r, inherited, nil)
 		}
 	}
 	for ; at < before.Len(); at++ {
 		a.depart(at)
 	}
-	slices.SortStableFunc(l.departed, func(a, b int) int { return rankOf(l.consumers[a]) - rankOf(l.consumers[b]) })
 	a.nameShadows()
 	l.anyone, l.rulings = a.rulings.of(Consumer{}), a.rulings.made
 	return l
-}
-
-// rankOf puts strangers after all others.
-func rankOf(c Consumer) int {
-	if c.Stranger {
-		return 1
-	}
-	return 0
 }
 
 // place puts a consumer into its group, with the entry and the outcome that it had, if any.
@@ -68,10 +60,16 @@ func (a *arrangement) place(c Consumer, r *ruling, old *Entry, was *outcome) {
 	l := a.lineup
 	l.consumers = append(l.consumers, c)
 	holds := a.holds(c.ID)
+	if was != nil && (was.ruling != r || was.holding.none() == holds) {
+		was = nil
+	}
 	key := groupKey{r, old}
 	if !holds {
 		if at, known := a.byKey[key]; known {
 			l.groupOf = append(l.groupOf, at)
+			if a.was[at] == nil { // The first of the group has just come.
+				a.was[at] = was
+			}
 			return
 		}
 		a.byKey[key] = int32(len(l.groups))
@@ -80,17 +78,13 @@ func (a *arrangement) place(c Consumer, r *ruling, old *Entry, was *outcome) {
 	if holds {
 		g.holder = c.ID
 	}
-	if was != nil && (was.ruling != r || was.holding.none() == holds) {
-		was = nil
-	}
 	l.groupOf = append(l.groupOf, int32(len(l.groups)))
 	l.groups, a.old, a.was = append(l.groups, g), append(a.old, old), append(a.was, was)
 }
 
 // depart places one of whom prev had an entry, and that nothing makes known any more.
 func (a *arrangement) depart(at int) {
-	c := a.prev.Entries.consumers[at]
-	c = Consumer{ID: c.ID, Stranger: c.Stranger}
+	c := Consumer{ID: a.prev.Entries.consumers[at].ID}
 	a.lineup.departed = append(a.lineup.departed, len(a.lineup.consumers))
 	a.place(c, a.rulings.of(c), a.prev.Entries.at(at), a.found(at))
 }
@@ -124,19 +118,17 @@ func (a *arrangement) nameShadows() {
 	}
 }
 
-// everybody returns the consumers that are known in any way, sorted by ID: described by an object, named by a policy, with pods or
-// grants, or asked about.
+// everybody returns the consumers that are known in any way, sorted by ID: described by an object, named by a policy, or with
+// pods or grants.
 func everybody(in *Input, r *rules) []Consumer {
 	described := in.Consumers
 	if !slices.IsSortedFunc(described, byID) {
 		described = slices.Clone(described)
 		slices.SortFunc(described, byID)
 	}
-	// others are to be added, or are no strangers after all.
 	others := map[string]struct{}{}
 	name := func(id string) {
-		i, found := slices.BinarySearchFunc(described, Consumer{ID: id}, byID)
-		if !found || described[i].Stranger {
+		if _, found := slices.BinarySearchFunc(described, Consumer{ID: id}, byID); !found {
 			others[id] = struct{}{}
 		}
 	}
@@ -154,12 +146,7 @@ func everybody(in *Input, r *rules) []Consumer {
 	if len(others) == 0 {
 		return described
 	}
-	all := make([]Consumer, 0, len(described)+len(others))
-	for _, c := range described {
-		if _, twice := others[c.ID]; !twice {
-			all = append(all, c)
-		}
-	}
+	all := append(make([]Consumer, 0, len(described)+len(others)), described...)
 	for id := range others {
 		all = append(all, Consumer{ID: id})
 	}

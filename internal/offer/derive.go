@@ -40,7 +40,7 @@ type before struct {
 	// offer is nil where there was none.
 	offer *Offer
 	// unknown is true where nobody can tell, since this is the first evaluation of all and nothing is written of it, or since there are
-	// pods without an offer. several is true where it may have been offered in one of several classes.
+	// pods without an offer. several is true where what nobody can tell may have been offered in one of several classes.
 	unknown, several bool
 }
 
@@ -48,13 +48,16 @@ type before struct {
 // math.MaxInt64 stands for. In which of several classes nobody can tell either: there it counts as just enough not to evict.
 func (b before) amount(resource string) int64 {
 	if b.offer != nil {
-		value, _ := b.offer.Amount(resource)
-		return value
+		if value, _ := b.offer.Amount(resource); value != unknown {
+			return value
+		}
+	} else if !b.unknown {
+		return 0
 	}
 	switch {
-	case b.unknown && !b.several:
+	case !b.several:
 		return math.MaxInt64
-	case b.unknown && evictsAtZero(resource):
+	case evictsAtZero(resource):
 		return 1
 	}
 	return 0
@@ -97,7 +100,7 @@ func (p *plan) work(s *Step, c int, used, granted capacity.Row) {
 // keeps reports whether, for sure, the policy offers a consumer what it offered it before, since no amount has moved by more than the threshold.
 // It is what derive, hold and settle would come to, and makes nothing.
 func (p *plan) keeps(t *terms, old *Offer, h *holding, granted capacity.Row) bool {
-	if !p.made(old, t) || p.ThresholdPercent == 0 || len(old.Amounts) != len(t.steps) {
+	if !p.made(old, t) || p.ThresholdPercent == 0 || len(old.Amounts) != len(t.steps) || p.Reclaim == Retain && t.omits(granted) {
 		return false
 	}
 	used := p.used(h)
@@ -140,6 +143,18 @@ func revoke(steps []Step, b before) []Step {
 	if len(steps) > len(worked) {
 		slices.SortFunc(steps, byResource)
 	}
+	return steps
+}
+
+// retain adds what is granted and not offered any more, for hold to lift: it may not be forgotten whether it was ever offered.
+func (e *evaluation) retain(steps []Step, granted capacity.Row) []Step {
+	for c, amount := range granted {
+		name := e.columns[c]
+		if amount > 0 && !slices.ContainsFunc(steps, func(s Step) bool { return s.Resource == name }) {
+			steps = append(steps, revocation(name))
+		}
+	}
+	slices.SortFunc(steps, byResource)
 	return steps
 }
 
@@ -224,12 +239,16 @@ func near(old, now, percent int64) bool {
 }
 
 // withdraw returns what is left of an offer that no policy decides on any more.
-func withdraw(old *Offer, h *holding, granted capacity.Row, column map[string]int) *Offer {
+func (e *evaluation) withdraw(b before, h *holding, granted capacity.Row) *Offer {
+	old := b.offer
 	steps := make([]Step, len(old.Amounts))
 	for i, a := range old.Amounts {
 		steps[i] = revocation(a.Resource)
 	}
-	hold(steps, old.reclaim, h, granted, before{offer: old}, column)
+	if old.reclaim == Retain {
+		steps = e.retain(steps, granted)
+	}
+	hold(steps, old.reclaim, h, granted, b, e.column)
 	if old.Withdrawn() && slices.Equal(old.Steps, steps) {
 		return old
 	}

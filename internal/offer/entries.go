@@ -70,10 +70,13 @@ func (e *evaluation) workOut(g *group, old *Entry, h *holding) *outcome {
 	out := &outcome{ruling: g.ruling, holding: *h, verdicts: make([]verdict, 0, len(g.ruling.deciders)+len(g.ruling.trials))}
 	offers := e.decided[:0]
 	next := 0
+	// Whoever has pods here was offered something, if only by whoever answered Liqo before.
+	lost := h.hasPods() && (old == nil || len(old.Offers) == 0)
+	several := (lost || e.first) && e.severalClasses(g.ruling, old)
 	withdrawUntil := func(class string, last bool) {
 		for old != nil && next < len(old.Offers) && (last || old.Offers[next].Class < class) {
 			gone := old.Offers[next]
-			o := withdraw(gone, h, e.grantedIn(gone.Class, h), e.column)
+			o := e.withdraw(before{offer: gone, several: several}, h, e.grantedIn(gone.Class, h))
 			if h.hasPods() && o.evicts() {
 				out.evicted = append(out.evicted, o.from)
 			}
@@ -81,14 +84,12 @@ func (e *evaluation) workOut(g *group, old *Entry, h *holding) *outcome {
 			next++
 		}
 	}
-	// Whoever has pods here was offered something, if only by whoever answered Liqo before.
-	lost := h.hasPods() && (old == nil || len(old.Offers) == 0)
 	for _, d := range g.ruling.deciders {
 		p := e.plans[d.policy]
 		withdrawUntil(p.Class, false)
-		b := before{unknown: lost || e.first && !e.complete[p.Name], several: len(g.ruling.deciders) > 1}
+		b := before{unknown: lost || e.first && !e.told[p.Name], several: several}
 		if old != nil && next < len(old.Offers) && old.Offers[next].Class == p.Class {
-			b = before{offer: old.Offers[next]}
+			b = before{offer: old.Offers[next], several: several}
 			next++
 		}
 		o := e.offer(d, h, b)
@@ -99,7 +100,7 @@ func (e *evaluation) workOut(g *group, old *Entry, h *holding) *outcome {
 	}
 	withdrawUntil("", true)
 	for _, d := range g.ruling.trials {
-		o := e.offer(d, h, was(old, e.plans[d.policy].Class))
+		o := e.offer(d, h, before{offer: old.in(e.plans[d.policy].Class), several: several})
 		out.verdicts = append(out.verdicts, verdictOn(d.policy, o, h.hasPods()))
 	}
 	e.decided = offers
@@ -107,17 +108,30 @@ func (e *evaluation) workOut(g *group, old *Entry, h *holding) *outcome {
 	return out
 }
 
-// was returns what stands in an entry, which may be nil, of one class.
-func was(old *Entry, class string) before {
-	if old == nil {
-		return before{}
-	}
-	for _, o := range old.Offers {
-		if o.Class == class {
-			return before{offer: o}
+// severalClasses reports whether a consumer is, or was, offered more than one class.
+func (e *evaluation) severalClasses(r *ruling, old *Entry) bool {
+	classes := len(r.deciders)
+	if old != nil {
+		for _, o := range old.Offers {
+			if !slices.ContainsFunc(r.deciders, func(d decider) bool { return e.plans[d.policy].Class == o.Class }) {
+				classes++
+			}
 		}
 	}
-	return before{}
+	return classes > 1
+}
+
+// in returns the offer in one class of an entry, which may be nil; it is nil where there is none.
+func (e *Entry) in(class string) *Offer {
+	if e == nil {
+		return nil
+	}
+	for _, o := range e.Offers {
+		if o.Class == class {
+			return o
+		}
+	}
+	return nil
 }
 
 // share returns an entry with these offers: the old one if it has them, else one that others with the same offers share. It

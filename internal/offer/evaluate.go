@@ -32,7 +32,7 @@ func Evaluate(in Input, prev *Result) *Result {
 		result.Entries = Entries{consumers: lineup.consumers, groupOf: lineup.groupOf, ofGroups: entries}
 	}
 	result.Reports = e.reports(lineup, outcomes)
-	result.memory = memory{rules: e.rules, lineup: lineup, outcomes: outcomes, plans: e.plans, columns: in.View.Columns}
+	result.memory = memory{rules: e.rules, lineup: lineup, outcomes: outcomes, plans: e.plans, columns: e.columns}
 	return result
 }
 
@@ -49,11 +49,13 @@ type memory struct {
 type evaluation struct {
 	in   Input
 	prev *Result
-	// first is true where prev is only what Input.Past says; complete are the policies that it says everything of.
-	first    bool
-	complete map[string]bool
-	rules    *rules
-	column   map[string]int
+	// first is true where prev is only what Input.Past says; told are the policies that it says everything of.
+	first bool
+	told  map[string]bool
+	rules *rules
+	// columns are those of the view, and after them what is granted and no node lists any more; column is the place of each.
+	columns []string
+	column  map[string]int
 	// comparable says that rows are in the order of those in prev, and grants in classes in which there were some.
 	comparable bool
 	plans      []*plan
@@ -93,16 +95,17 @@ func newEvaluation(in Input, prev *Result) *evaluation {
 		offers:   map[offerKey]*Offer{}, shared: map[entryKey]*Entry{},
 	}
 	if prev == nil {
-		e.first, e.prev, e.complete = true, remember(in.Past), completePast(in.Past)
+		e.first, e.prev, e.told = true, remember(in.Past), told(in.Past)
 	}
 	e.rules = newRules(in.Policies, e.prev.rules)
-	for i, name := range in.View.Columns {
+	e.columns = columnsFor(&in)
+	for i, name := range e.columns {
 		e.column[name] = i
 	}
-	sameColumns := e.prev.lineup != nil && slices.Equal(in.View.Columns, e.prev.columns)
+	sameColumns := e.prev.lineup != nil && slices.Equal(e.columns, e.prev.columns)
 	e.comparable = sameColumns && slices.Equal(e.granting, e.prev.lineup.granting)
 	e.line()
-	e.plans = newPlans(e.rules, &e.in.View)
+	e.plans = newPlans(e.rules, &e.in)
 	e.bookGrants()
 	e.moved = make([][]bool, len(e.plans))
 	for i, p := range e.plans {
@@ -160,11 +163,9 @@ func (e *evaluation) holdingOf(id string) holding {
 		if h.grants == nil {
 			h.grants = make([]capacity.Row, len(e.granting))
 		}
-		h.grants[k] = make(capacity.Row, len(e.in.View.Columns))
+		h.grants[k] = make(capacity.Row, len(e.columns))
 		for name, amount := range granted {
-			if i, ok := e.column[name]; ok {
-				h.grants[k][i] = amount
-			}
+			h.grants[k][e.column[name]] = amount
 		}
 	}
 	return h
@@ -181,12 +182,33 @@ func (e *evaluation) grantedIn(class string, h *holding) capacity.Row {
 	return nil
 }
 
+// columnsFor returns the columns of the view, and after them, sorted, the names of what is granted that no node lists and no pod requests.
+func columnsFor(in *Input) []string {
+	known := make(map[string]struct{}, len(in.View.Columns))
+	for _, name := range in.View.Columns {
+		known[name] = struct{}{}
+	}
+	var more []string
+	for _, consumers := range in.Grants {
+		for _, granted := range consumers {
+			for name := range granted {
+				if _, ok := known[name]; !ok {
+					known[name] = struct{}{}
+					more = append(more, name)
+				}
+			}
+		}
+	}
+	slices.Sort(more)
+	return append(slices.Clip(in.View.Columns), more...)
+}
+
 // bookGrants books each grant with every policy whose nodes it may be used on.
 func (e *evaluation) bookGrants() {
 	if len(e.granting) == 0 {
 		return
 	}
-	sum := make(capacity.Row, len(e.in.View.Columns))
+	sum := make(capacity.Row, len(e.columns))
 	for i := range e.lineup.groups {
 		h := &e.holdings[i]
 		if h.grants == nil {
@@ -198,10 +220,8 @@ func (e *evaluation) bookGrants() {
 			}
 			clear(sum)
 			some := false
-			for _, d := range e.lineup.groups[i].ruling.deciders {
-				by := e.plans[d.policy]
-				granted := e.grantedIn(by.Class, h)
-				if granted == nil || by.pool == nil || p != by && !p.overlaps(by) {
+			for k, granted := range h.grants {
+				if granted == nil || !e.mayUse(p, e.deciderIn(e.granting[k], i)) {
 					continue
 				}
 				some = true
@@ -216,16 +236,26 @@ func (e *evaluation) bookGrants() {
 	}
 }
 
-// anyone works out what a consumer is offered that nobody has heard of. It has nothing, and nothing is withdrawn from it.
-func (e *evaluation) anyone() *Entry {
-	old := e.prev.Anyone
-	var offers []*Offer
-	for _, d := range e.lineup.anyone.deciders {
-		if o := e.offer(d, &holding{}, was(old, e.plans[d.policy].Class)); o != nil {
-			offers = append(offers, o)
+// deciderIn returns the plan of the policy that decides for a group in a class, nil if none does.
+func (e *evaluation) deciderIn(class string, group int) *plan {
+	for _, d := range e.lineup.groups[group].ruling.deciders {
+		if p := e.plans[d.policy]; p.Class == class {
+			return p
 		}
 	}
-	return e.share(offers, old)
+	return nil
+}
+
+// mayUse reports whether what was granted in a class may be used on the nodes of a plan. Where no policy decides in the class any more, nobody
+// knows which nodes it was granted from: it may be any.
+func (e *evaluation) mayUse(p, by *plan) bool {
+	return by == nil || p == by || p.overlaps(by)
+}
+
+// anyone works out what a consumer is offered that nothing makes known. It has nothing, and what was offered to it before is
+// withdrawn with explicit zeros as from any other: somebody may have read it.
+func (e *evaluation) anyone() *Entry {
+	return e.workOut(&group{ruling: e.lineup.anyone}, e.prev.Anyone, &holding{}).entry
 }
 
 // offer works out what the policy offers, once for all consumers that hold nothing and were offered the same before.
@@ -242,6 +272,9 @@ func (e *evaluation) offer(d decider, h *holding, b before) *Offer {
 	}
 	steps := p.derive(e.scratch[:0], t, h, granted)
 	steps = revoke(steps, b)
+	if p.Reclaim == Retain {
+		steps = e.retain(steps, granted)
+	}
 	hold(steps, p.Reclaim, h, granted, b, e.column)
 	e.scratch = steps
 	o := p.settle(steps, t, b)
@@ -252,8 +285,7 @@ func (e *evaluation) offer(d decider, h *holding, b before) *Offer {
 }
 
 // dropDeparted returns the lineup less those who have left of whom nothing has to be said any more: they could read what anyone is
-// offered, were it not for what has to be said of what they were offered before. Where there is no room for all, those who only asked
-// give way.
+// offered, were it not for what has to be said of what they were offered before. There is room for MaxDeparted.
 func (e *evaluation) dropDeparted(outcomes []*outcome, anyone *Entry) *lineup {
 	var gone []int
 	kept := 0

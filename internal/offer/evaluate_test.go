@@ -36,7 +36,7 @@ func (c cluster) pod(key, node, consumer string, milli int64) {
 
 // evaluate evaluates policies for consumers on the cluster.
 func (c cluster) evaluate(prev *Result, consumers []Consumer, policies ...Policy) *Result {
-	return Evaluate(Input{Policies: policies, Consumers: consumers, View: c.View(Selections(policies))}, prev)
+	return Evaluate(Input{Policies: policies, Consumers: consumers, View: c.View(Selections(policies), ResourceNames(policies)...)}, prev)
 }
 
 func ids(names ...string) Scope {
@@ -233,7 +233,7 @@ func TestPoliciesOfOverlappingNodesSubtractEachOthersCommitments(t *testing.T) {
 		"a": {"rome": {capacity.CPU: 2000}},
 		"b": {"oslo": {capacity.CPU: 1000}},
 	}
-	r := Evaluate(Input{Policies: policies, View: c.View(Selections(policies)), Grants: grants, Consumers: consumers("paris")}, nil)
+	r := Evaluate(Input{Policies: policies, View: c.View(Selections(policies), ResourceNames(policies)...), Grants: grants, Consumers: consumers("paris")}, nil)
 	got := map[string]int64{}
 	for name, report := range r.Reports {
 		got[name] = report.Remaining[capacity.CPU]
@@ -248,10 +248,10 @@ func TestACommitmentIsTheLargerOfGrantedAndUsed(t *testing.T) {
 	c.pod("o", "n1", "oslo", 1000)
 	policies := []Policy{ofNodes("p", class("a"))}
 	grants := map[string]map[string]capacity.Amounts{"a": {"rome": {capacity.CPU: 2000}, "oslo": {capacity.CPU: 4000}}}
-	r := Evaluate(Input{Policies: policies, View: c.View(Selections(policies)), Grants: grants}, nil)
+	r := Evaluate(Input{Policies: policies, View: c.View(Selections(policies), ResourceNames(policies)...), Grants: grants}, nil)
 	expect(t, "committed", r.Reports["p"].Committed[capacity.CPU], int64(7000))
 	policies[0].Nodes.Count = Allocatable
-	r = Evaluate(Input{Policies: policies, View: c.View(Selections(policies)), Grants: grants}, nil)
+	r = Evaluate(Input{Policies: policies, View: c.View(Selections(policies), ResourceNames(policies)...), Grants: grants}, nil)
 	expect(t, "committed of allocatable", r.Reports["p"].Committed[capacity.CPU], int64(6000))
 }
 
@@ -304,7 +304,7 @@ func TestEvictLeavesToGrantsWhatWasDecidedOnThem(t *testing.T) {
 	c.pod("a", "n1", "rome", 8000)
 	c.pod("b", "n1", "oslo", 6000)
 	policy := ofNodes("p", reclaim(Evict), func(p *Policy) { p.Class = "gold" })
-	in := Input{Policies: []Policy{policy}, View: c.View(Selections([]Policy{policy})), Grants: map[string]map[string]capacity.Amounts{
+	in := Input{Policies: []Policy{policy}, View: c.View(Selections([]Policy{policy}), ResourceNames([]Policy{policy})...), Grants: map[string]map[string]capacity.Amounts{
 		"gold": {"rome": {"cpu": 8000}, "oslo": {"cpu": 0}},
 	}}
 	r := Evaluate(in, nil)
@@ -366,7 +366,7 @@ func TestWhenNoPolicyDecidesAnyMoreTheOfferIsWithdrawnByZeros(t *testing.T) {
 	zero := map[string]capacity.Amounts{"gold": {"cpu": 0, "memory": 0}}
 	expect(t, "withdrawn", offered(after, "rome"), zero)
 	expect(t, "identity", c.evaluate(after, consumers("rome")).Entries.Of("rome") == after.Entries.Of("rome"), true)
-	expect(t, "nobody had it", offered(after, "oslo"), map[string]capacity.Amounts{})
+	expect(t, "who is unknown may have read it", offered(after, "oslo"), zero)
 
 	c.pod("a", "n1", "rome", 2000)
 	after = c.evaluate(before, consumers("rome"))

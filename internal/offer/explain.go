@@ -28,6 +28,9 @@ func (s Step) Explain() string {
 		} else {
 			fmt.Fprintf(&b, "%d%% of %s is a pool of %s", s.Percent, q(s.Counted), q(s.Pool))
 		}
+		if present := s.present(); present != s.Pool {
+			fmt.Fprintf(&b, ", and %s now", q(present))
+		}
 		fmt.Fprintf(&b, ", %s committed, %s remaining; it has %s", q(s.Committed), q(s.Remaining), q(s.Own))
 	}
 	switch {

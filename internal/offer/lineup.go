@@ -23,7 +23,7 @@ type lineup struct {
 	consumers []Consumer
 	groupOf   []int32
 	groups    []group
-	// departed are the places of consumers that nothing makes known any more: in the order of their IDs, but strangers last.
+	// departed are the places of consumers that nothing makes known any more, in the order of their IDs.
 	departed []int
 	// anyone is the ruling for a consumer that nobody has heard of.
 	anyone  *ruling
@@ -51,19 +51,6 @@ type groupKey struct {
 }
 
 func byID(a, b Consumer) int { return strings.Compare(a.ID, b.ID) }
-
-// strangersLast returns the consumers in the same order, but for strangers, who come after all others.
-func strangersLast(all []Consumer) []Consumer {
-	ordered := make([]Consumer, 0, len(all))
-	for _, strangers := range []bool{false, true} {
-		for _, c := range all {
-			if c.Stranger == strangers {
-				ordered = append(ordered, c)
-			}
-		}
-	}
-	return ordered
-}
 
 // again returns the lineup of the evaluation before where it is good for this one, with what was found then. What each group holds is
 // put into holdings.

@@ -9,7 +9,7 @@ import (
 
 // startedWith is the first evaluation of a process that finds this past.
 func (c cluster) startedWith(past []Past, policies ...Policy) *Result {
-	return Evaluate(Input{Policies: policies, View: c.View(Selections(policies)), Past: past}, nil)
+	return Evaluate(Input{Policies: policies, View: c.View(Selections(policies), ResourceNames(policies)...), Past: past}, nil)
 }
 
 // remembered is a past of one offer of the unnamed class to rome.
@@ -41,6 +41,61 @@ func TestAProcessThatStartsKnowsWhatWasOffered(t *testing.T) {
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			expect(t, "rome", offered(c.startedWith(tc.past, two), "rome")[""], tc.want)
+		})
+	}
+}
+
+// unlisted is a past that lists nobody, of a policy that has offered these names.
+func unlisted(policy, class string, names ...string) Past {
+	return Past{Policy: policy, Class: class, Names: names}
+}
+
+func TestWhoIsNotListedInAPastHasBeenOfferedAllItsNames(t *testing.T) {
+	c := newCluster("n1")
+	c.pod("a", "n1", "lima", 6000)
+	one := fixed("p", capacity.Amounts{"cpu": 1000, "memory": 1})
+	silver := fixed("p", capacity.Amounts{"cpu": 1000, "memory": 1}, class("silver"))
+	byClass := func(amounts ...capacity.Amounts) map[string]capacity.Amounts {
+		return map[string]capacity.Amounts{"": amounts[0], "silver": amounts[1]}
+	}
+	zeros, now := capacity.Amounts{"cpu": 0, "gpu": 0, "memory": 0}, capacity.Amounts{"cpu": 1000, "memory": 1}
+	all := unlisted("p", "", "cpu", "gpu", "memory")
+	listing := all
+	listing.Offers = map[string]capacity.Amounts{"rome": {"cpu": 8000, "memory": 1}, "bergen": {}}
+	cases := []struct {
+		name     string
+		past     []Past
+		policies []Policy
+		who      string
+		want     map[string]capacity.Amounts
+	}{
+		{"a resource is gone", []Past{all}, []Policy{one}, "oslo", map[string]capacity.Amounts{"": {"cpu": 1000, "memory": 1, "gpu": 0}}},
+		{"and from who is not known", []Past{all}, []Policy{one}, "unknown", map[string]capacity.Amounts{"": {"cpu": 1000, "memory": 1, "gpu": 0}}},
+		{"the class is gone", []Past{all}, []Policy{silver}, "oslo", byClass(zeros, now)},
+		{"and from who is not known", []Past{all}, []Policy{silver}, "unknown", byClass(zeros, now)},
+		{"the policy is gone", []Past{all}, nil, "oslo", map[string]capacity.Amounts{"": zeros}},
+		{"who is listed has been offered what is listed", []Past{listing}, nil, "rome", map[string]capacity.Amounts{"": {"cpu": 0, "memory": 0}}},
+		{"or nothing", []Past{listing}, nil, "bergen", map[string]capacity.Amounts{}},
+		{"who is listed by another policy may have been offered it by both", []Past{all, remembered("q", capacity.Amounts{"zinc": 1})[0]}, nil, "rome",
+			map[string]capacity.Amounts{"": {"cpu": 0, "gpu": 0, "memory": 0, "zinc": 0}}},
+		{"two policies that list nobody", []Past{all, unlisted("q", "", "zinc")}, nil, "unknown",
+			map[string]capacity.Amounts{"": {"cpu": 0, "gpu": 0, "memory": 0, "zinc": 0}}},
+		{"what pods request stays, as nobody can tell what they were offered", []Past{all}, []Policy{one}, "lima",
+			map[string]capacity.Amounts{"": {"cpu": 6000, "memory": 1, "gpu": 0}}},
+		{"also of a policy that is gone", []Past{all}, nil, "lima", map[string]capacity.Amounts{"": {"cpu": 6000, "memory": 1, "gpu": 0}}},
+		{"in one of several classes as little as does not evict", []Past{all, unlisted("q", "silver", "cpu")}, nil, "lima",
+			byClass(capacity.Amounts{"cpu": 1, "memory": 1, "gpu": 0}, capacity.Amounts{"cpu": 1})},
+		{"a class that the policy has moved to is not raised", []Past{all}, []Policy{silver}, "lima",
+			byClass(capacity.Amounts{"cpu": 1, "memory": 1, "gpu": 0}, now)},
+		{"Evict takes it all", []Past{{Policy: "p", Names: all.Names, Reclaim: Evict}}, nil, "lima", map[string]capacity.Amounts{"": zeros}},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			known := consumers("bergen", "lima", "oslo", "rome")
+			in := Input{Policies: tc.policies, Consumers: known, View: c.View(Selections(tc.policies), ResourceNames(tc.policies)...), Past: tc.past}
+			first := Evaluate(in, nil)
+			expect(t, tc.who, offered(first, tc.who), tc.want)
+			expect(t, tc.who+" a moment later", offered(Evaluate(in, first), tc.who), tc.want)
 		})
 	}
 }
@@ -90,13 +145,38 @@ func TestWhoIsNotKnownAnyMoreIsTold0(t *testing.T) {
 	expect(t, "who is offered what anyone is need not be remembered", kept, false)
 }
 
+func TestWhoReadsTheDefaultOfferReadsZerosOnceItsPolicyIsGone(t *testing.T) {
+	c := newCluster()
+	p := fixed("p", capacity.Amounts{"cpu": 8000, "memory": 1, "gpu": 1}, class("gold"))
+	q := fixed("q", capacity.Amounts{"cpu": 1000, "memory": 1})
+	unnamed := capacity.Amounts{"cpu": 1000, "memory": 1}
+	r := c.evaluate(nil, nil, p, q)
+	fewer := fixed("p", capacity.Amounts{"cpu": 4000, "memory": 1}, class("gold"), version("2"))
+	r = c.evaluate(r, nil, fewer, q)
+	expect(t, "a resource dropped", offered(r, "unknown"), map[string]capacity.Amounts{"": unnamed, "gold": {"cpu": 4000, "memory": 1, "gpu": 0}})
+	r = c.evaluate(r, nil, fixed("p", capacity.Amounts{"cpu": 4000, "memory": 1}, class("gold"), scope(ids("rome")), version("3")), q)
+	zeros := map[string]capacity.Amounts{"": unnamed, "gold": {"cpu": 0, "memory": 0, "gpu": 0}}
+	expect(t, "the policy is for others now", offered(r, "unknown"), zeros)
+	r = c.evaluate(r, nil, q)
+	expect(t, "the policy deleted", offered(r, "unknown"), zeros)
+	again := c.evaluate(r, nil, q)
+	expect(t, "still", again.Anyone == r.Anyone, true)
+
+	known := c.evaluate(r, consumers("bergen"), q)
+	expect(t, "who becomes known later begins without the class", offered(known, "bergen"), map[string]capacity.Amounts{"": unnamed})
+	atOnce := c.evaluate(c.evaluate(nil, nil, p, q), consumers("bergen"), q)
+	expect(t, "who becomes known as it goes may have read it", offered(atOnce, "bergen"), zeros)
+	back := c.evaluate(r, nil, fewer, q)
+	expect(t, "the class offered again", offered(back, "unknown")["gold"], capacity.Amounts{"cpu": 4000, "memory": 1, "gpu": 0})
+}
+
 func TestNoMoreAreRememberedThanMaxDeparted(t *testing.T) {
 	c := newCluster()
 	var names []string
 	for i := range MaxDeparted + 100 {
 		names = append(names, fmt.Sprintf("consumer-%05d", i))
 	}
-	r := c.evaluate(nil, consumers(names...), fixed("p", capacity.Amounts{"cpu": 1}))
+	r := c.evaluate(nil, consumers(names...), fixed("p", capacity.Amounts{"cpu": 1}, scope(ids(names...))))
 	r = c.evaluate(r, nil)
 	expect(t, "remembered", r.Entries.Len(), MaxDeparted)
 	r = c.evaluate(r, consumers("rome"))

@@ -15,6 +15,8 @@ type plan struct {
 	pool *capacity.Pool
 	// poolIndex is the place of pool in the view.
 	poolIndex int
+	// stable are the levels at which the pool is given out, for resources that have one: see Stabilizer.
+	stable capacity.Amounts
 	// granted is what consumers were granted by policies whose nodes overlap these, this one included, above what their pods use of
 	// these nodes already.
 	granted capacity.Row
@@ -35,13 +37,23 @@ type terms struct {
 	columns []int
 }
 
+// omits reports whether something is granted of which the terms say nothing.
+func (t *terms) omits(granted capacity.Row) bool {
+	for c, amount := range granted {
+		if amount > 0 && !slices.Contains(t.columns, c) {
+			return true
+		}
+	}
+	return false
+}
+
 // newPlans returns the plans in the order of the rules.
-func newPlans(r *rules, view *capacity.View) []*plan {
+func newPlans(r *rules, in *Input) []*plan {
 	plans := make([]*plan, len(r.ordered))
 	for i, p := range r.ordered {
-		plans[i] = &plan{Policy: p, poolIndex: r.pools[i]}
+		plans[i] = &plan{Policy: p, poolIndex: r.pools[i], stable: in.Stable[p.Name]}
 		if r.pools[i] >= 0 {
-			plans[i].pool = &view.Pools[r.pools[i]]
+			plans[i].pool = &in.View.Pools[r.pools[i]]
 		}
 	}
 	return plans
@@ -50,6 +62,11 @@ func newPlans(r *rules, view *capacity.View) []*plan {
 // overlaps reports whether the two policies share a node.
 func (p *plan) overlaps(o *plan) bool {
 	return p.pool != nil && o.pool != nil && p.pool.Overlaps[o.poolIndex]
+}
+
+// within reports whether the other policy's pool has all the nodes of this one's. A pool without nodes is within itself only.
+func (p *plan) within(o *plan) bool {
+	return p.poolIndex == o.poolIndex || p.pool.Nodes > 0 && p.pool.Shared[o.poolIndex] == p.pool.Nodes
 }
 
 // addUp works out the pool, what is committed of it and what remains, and from these the terms. was is the plan of the evaluation before if
@@ -156,8 +173,14 @@ func (p *plan) share(s *Step, column map[string]int) {
 	if p.Nodes.Count == Allocatable {
 		s.Counted = p.pool.Allocatable[column[s.Resource]]
 	}
-	s.Pool = capacity.Share(max(0, s.Counted-s.Reserve), s.Percent, 100)
+	s.Pool = s.present()
+	if given, ok := p.stable[s.Resource]; ok {
+		s.Pool = given
+	}
 }
+
+// present is the policy's share of what the nodes have now.
+func (s *Step) present() int64 { return capacity.Share(max(0, s.Counted-s.Reserve), s.Percent, 100) }
 
 // committed adds up what all consumers hold of a column of the pool: each the larger of what it was granted and what its pods request;
 // of a pool that counts allocatable, what it was granted.

@@ -2,9 +2,11 @@ package offer
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -76,11 +78,7 @@ func anyInput(t *rapid.T, c cluster) Input {
 		in.Policies = append(in.Policies, anyPolicy(i).Draw(t, "policy"))
 	}
 	for _, id := range rapid.SliceOfNDistinct(anyID, 0, 4, rapid.ID).Draw(t, "consumers") {
-		c := Consumer{ID: id, Stranger: rapid.IntRange(0, 4).Draw(t, "stranger") == 0}
-		if !c.Stranger {
-			c.Labels = map[string]string{"zone": anyZone.Draw(t, "zone")}
-		}
-		in.Consumers = append(in.Consumers, c)
+		in.Consumers = append(in.Consumers, Consumer{ID: id, Labels: map[string]string{"zone": anyZone.Draw(t, "zone")}})
 	}
 	in.Grants = map[string]map[string]capacity.Amounts{}
 	for _, class := range rapid.SliceOfDistinct(anyClass, rapid.ID).Draw(t, "granting") {
@@ -104,7 +102,7 @@ func anyInput(t *rapid.T, c cluster) Input {
 			})
 		}
 	}
-	in.View = c.View(Selections(in.Policies))
+	in.View = c.View(Selections(in.Policies), ResourceNames(in.Policies)...)
 	return in
 }
 
@@ -125,9 +123,12 @@ func TestWhatIsAlwaysTrueOfOffers(t *testing.T) {
 			}
 			if prev != nil {
 				checkChanges(t, in, prev, r, func(*Offer) bool { return true })
+				checkDefault(t, in, prev, r)
 				// A process that starts anew knows what policies offered, and not what was withdrawn from whom.
 				in.Past = pastOf(prev)
 				checkChanges(t, in, prev, Evaluate(in, nil), func(o *Offer) bool { return o.Policy != "" })
+				in.Past = cut(t, prev)
+				checkSilence(t, prev, Evaluate(in, nil))
 			}
 			checkOrder(t, in, prev, r)
 			checkAlone(t, in, prev, r)
@@ -204,6 +205,59 @@ func pastOf(r *Result) []Past {
 	return past
 }
 
+// cut is the past of a result with some consumers that are not listed any more.
+func cut(t *rapid.T, r *Result) []Past {
+	past := pastOf(r)
+	slices.SortFunc(past, func(a, b Past) int { return strings.Compare(a.Policy+"/"+a.Class, b.Policy+"/"+b.Class) })
+	for i := range past {
+		p := &past[i]
+		p.Complete = false
+		names := map[string]struct{}{}
+		for _, id := range slices.Sorted(maps.Keys(p.Offers)) {
+			for name := range p.Offers[id] {
+				names[name] = struct{}{}
+			}
+			if rapid.Bool().Draw(t, "cut") {
+				delete(p.Offers, id)
+			}
+		}
+		p.Names = slices.Sorted(maps.Keys(names))
+	}
+	for _, o := range r.Anyone.inForce().Offers {
+		p := Past{Policy: o.Policy, Class: o.Class}
+		for _, a := range o.Amounts {
+			p.Names = append(p.Names, a.Resource)
+		}
+		past = append(past, p)
+	}
+	return past
+}
+
+// checkSilence: who was offered something by a policy, known or not, is not left without a word of it.
+func checkSilence(t *rapid.T, prev, r *Result) {
+	check := func(id string, old, now *Entry) {
+		for _, o := range old.inForce().Offers {
+			left := now.in(o.Class)
+			if left == nil {
+				t.Fatalf("%s: class %q is gone without zeros", id, o.Class)
+			}
+			for _, a := range o.Amounts {
+				if value, named := left.Amount(a.Resource); !named || value < 0 {
+					t.Fatalf("%s in %q: of %s is said %d, %t", id, o.Class, a.Resource, value, named)
+				}
+			}
+		}
+	}
+	for id, old := range prev.Entries.All {
+		now := r.Entries.Of(id)
+		if now == nil {
+			now = r.Anyone
+		}
+		check(id, old, now)
+	}
+	check("who is not known", prev.Anyone, r.Anyone)
+}
+
 // checkChanges looks at all that had an entry: what was offered is never silent afterwards, and not taken from under pods.
 func checkChanges(t *rapid.T, in Input, prev, r *Result, looked func(*Offer) bool) {
 	for id, old := range prev.Entries.All {
@@ -212,6 +266,17 @@ func checkChanges(t *rapid.T, in Input, prev, r *Result, looked func(*Offer) boo
 			entry = r.Anyone
 		}
 		checkChange(t, in, id, slices.DeleteFunc(slices.Clone(old.Offers), func(o *Offer) bool { return !looked(o) }), entry)
+	}
+}
+
+// checkDefault: what was offered to those who are not known is never silent afterwards, neither to those who still are not nor
+// to those who have become known.
+func checkDefault(t *rapid.T, in Input, prev, r *Result) {
+	checkChange(t, in, "who reads the default offer", prev.Anyone.Offers, r.Anyone)
+	for id, entry := range r.Entries.All {
+		if prev.Entries.Of(id) == nil {
+			checkChange(t, in, id, prev.Anyone.inForce().Offers, entry)
+		}
 	}
 }
 

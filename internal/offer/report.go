@@ -40,7 +40,11 @@ func (e *evaluation) reports(l *lineup, outcomes []*outcome) map[string]*Report 
 			slices.SortStableFunc(r.Consumers, func(a, b ConsumerReport) int { return a.rank() - b.rank() })
 		}
 		p.summarise(r)
-		p.judge(r, l.shadowedBy[i])
+		shadowedBy := l.shadowedBy[i]
+		if slices.ContainsFunc(l.anyone.deciders, func(d decider) bool { return d.policy == i }) {
+			shadowedBy = nil // It decides for whoever comes next.
+		}
+		p.judge(r, shadowedBy)
 		reports[p.Name] = r
 	}
 	return reports
@@ -98,7 +102,7 @@ func (e *evaluation) recount(l *lineup, outcomes []*outcome, fresh []*Report, co
 			}
 			r := fresh[v.policy]
 			r.lacking |= v.missing
-			r.count(ConsumerReport{ID: c.ID, Offer: v.offer, Held: v.held, Stranger: c.Stranger})
+			r.count(ConsumerReport{ID: c.ID, Offer: v.offer, Held: v.held})
 			if v.evicts {
 				r.Zeroed = addUpTo(r.Zeroed, c.ID)
 			}
@@ -137,18 +141,14 @@ func (p *plan) summarise(r *Report) {
 // The ranks of consumers in a report that has no room for all.
 const (
 	heldRank = iota
-	knownRank
 	lastRank
 )
 
 func (c ConsumerReport) rank() int {
-	switch {
-	case c.Held:
+	if c.Held {
 		return heldRank
-	case c.Stranger:
-		return lastRank
 	}
-	return knownRank
+	return lastRank
 }
 
 // count notes that the policy decides for a consumer, whose offer may be nil. Consumers come in the order of their IDs.

@@ -2,7 +2,6 @@ package offer
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	"proffer.dev/proffer/internal/capacity"
@@ -67,32 +66,4 @@ func TestThoseHeldByReclaimAreReportedFirst(t *testing.T) {
 		got = append(got, c.ID)
 	}
 	expect(t, "first", got, []string{"c050", "c110", "c000"})
-}
-
-func TestStrangersAreReportedLast(t *testing.T) {
-	c := newCluster("n1")
-	c.pod("a", "n1", "c001", 1)
-	var all []Consumer
-	for i := range MaxReported {
-		all = append(all, Consumer{ID: fmt.Sprintf("c%03d", i), Stranger: true})
-	}
-	all = append(all, consumers("rome", "oslo")...)
-	policies := []Policy{fixed("p", capacity.Amounts{"cpu": 2000}), fixed("q", capacity.Amounts{"cpu": 1}, class("gold"), scope(ids("c002")))}
-	r := c.evaluate(nil, all, policies...)
-	report := r.Reports["p"]
-	expect(t, "count", report.Count, MaxReported+2)
-	var got []string
-	for _, c := range report.Consumers {
-		got = append(got, c.ID)
-	}
-	// c001 has pods, and a policy names c002.
-	expect(t, "first", got[:5], []string{"c001", "c002", "oslo", "rome", "c000"})
-	expect(t, "listed", len(got), MaxReported)
-	expect(t, "last", got[MaxReported-1], "c097")
-	expect(t, "IDs", r.IDs()[:5], got[:5])
-
-	known := Consumer{ID: "c003"}
-	again := c.evaluate(r, append(slices.DeleteFunc(slices.Clone(all), func(c Consumer) bool { return c.ID == known.ID }), known), policies...)
-	expect(t, "the same entry", again.Entries.Of("c003") == r.Entries.Of("c003"), true)
-	expect(t, "IDs when one has become known", again.IDs()[:5], []string{"c001", "c002", "c003", "oslo", "rome"})
 }

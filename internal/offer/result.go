@@ -16,33 +16,29 @@ type Input struct {
 	// Consumers are the known consumers, each once, in any order. Those that a policy names, and those with pods or grants,
 	// need not be among them.
 	Consumers []Consumer
-	// View is the account. Its Pools answer Selections(Policies), in the same order.
+	// View is the account. Its Pools answer Selections(Policies), in the same order, and its Columns name those of ResourceNames(Policies) and
+	// of Grants.
 	View capacity.View
 	// Grants are what ResourceSlices have been given, by class and consumer ID.
 	Grants map[string]map[string]capacity.Amounts
+	// Stable are the levels at which pools are given out, by policy and resource, see Stabilizer; of what is not named all that there is.
+	Stable map[string]capacity.Amounts
 	// Past is what was offered before the first evaluation; the others do not look at it.
 	Past []Past
 }
 
 // Result is what an evaluation found. It never changes once made.
 type Result struct {
-	// Entries hold every known consumer, and those known before to whom something was offered that Anyone does not name.
+	// Entries hold every known consumer, and those known before to whom something was offered that Anyone does not name. Who
+	// asks has no part in it.
 	Entries Entries
-	// Anyone is what a consumer is offered that is not in Entries.
+	// Anyone is the default offer: what a consumer reads that is not in Entries. A class that was in it once and is not any
+	// more stands in it with explicit zeros, since whoever reads it is not remembered.
 	Anyone *Entry
 	// Reports say what came of each policy, by name.
 	Reports map[string]*Report
 
 	memory
-}
-
-// IDs returns the keys of Entries: first those that are no strangers, then strangers, each sorted.
-func (r *Result) IDs() []string {
-	all := make([]string, 0, r.Entries.Len())
-	for _, c := range strangersLast(r.Entries.consumers) {
-		all = append(all, c.ID)
-	}
-	return all
 }
 
 // Entries are the entries of consumers, sorted by ID. They never change. The zero Entries are of nobody.
@@ -118,6 +114,14 @@ type Entry struct {
 	encoded [2]atomic.Pointer[[]byte]
 }
 
+// inForce returns an entry without the offers that are withdrawn: the same one if none is. It may be nil.
+func (e *Entry) inForce() *Entry {
+	if e == nil || !slices.ContainsFunc(e.Offers, (*Offer).Withdrawn) {
+		return e
+	}
+	return &Entry{Offers: slices.DeleteFunc(slices.Clone(e.Offers), (*Offer).Withdrawn)}
+}
+
 // Encoded returns encode(e.Offers), worked out once for each slot (0 or 1) and kept as long as the entry. The caller must not change it.
 func (e *Entry) Encoded(slot int, encode func([]*Offer) []byte) []byte {
 	if b := e.encoded[slot].Load(); b != nil {
@@ -163,7 +167,7 @@ type Report struct {
 	Capacity, Committed, Remaining capacity.Amounts
 	// Count is for how many consumers the policy decides (in a dry run, would decide).
 	Count int
-	// Consumers are the first MaxReported of them: those whose offer is held by reclaim, then the others, then strangers, each by ID.
+	// Consumers are the first MaxReported of them: those whose offer is held by reclaim, then the others, each by ID.
 	Consumers []ConsumerReport
 	// Offered are the names of all resources that the policy offers to anybody, sorted, with those of Policy.Known.
 	Offered []string
@@ -186,8 +190,6 @@ type ConsumerReport struct {
 	Offer *Offer
 	// Held is true where reclaim keeps some amount above what the policy gives.
 	Held bool
-	// Stranger is that of the consumer.
-	Stranger bool
 }
 
 // Outcome is what came of a policy, in one word; where several apply, the first after Offering.

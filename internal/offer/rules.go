@@ -37,6 +37,27 @@ func Selections(policies []Policy) []capacity.Selection {
 	return selections
 }
 
+// ResourceNames returns the resources that the policies offer whether a node lists them or not, or have offered, sorted. A view has to be
+// asked for these: what consumers' pods request of them is held, see Reclaim.
+func ResourceNames(policies []Policy) []string {
+	named := map[string]struct{}{}
+	for i := range policies {
+		p := &policies[i]
+		for _, name := range p.Known {
+			named[name] = struct{}{}
+		}
+		for name := range p.Fixed {
+			named[name] = struct{}{}
+		}
+		for _, o := range p.Overrides {
+			for name := range o.Fixed {
+				named[name] = struct{}{}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(named))
+}
+
 // selectionsOf returns the selections, and the place of that of each policy.
 func selectionsOf(policies []Policy) (selections []capacity.Selection, places map[*Policy]int) {
 	byKey := map[string]int{}

@@ -24,17 +24,43 @@ type Terms struct {
 // PolicyPool is the share of some nodes that one policy gives.
 type PolicyPool struct {
 	Policy string
-	// Capacity is the pool by column of the view.
-	Capacity capacity.Row
+	// Capacity is the pool by column of the view: what may stay granted. Present is the least of that and of what the nodes have now: what may
+	// be granted anew.
+	Capacity, Present capacity.Row
 	// CountsUse is false where only grants count. InUse is what counts of what all consumers' pods request on these nodes, by column.
 	CountsUse bool
 	InUse     capacity.Row
-	// Nodes is equal for pools of the same nodes.
+	// Nodes is equal for pools of the same nodes, however their selections are written.
 	Nodes int
 	// Overlaps are the places in Pools of those that share a node with this one, itself included where it has nodes.
 	Overlaps []int
+	// Within are the places in Pools of those that have all the nodes of this one, itself included.
+	Within []int
+	// Cells are the places in the view's Cells of those that are these nodes.
+	Cells []int
 
-	uses capacity.Uses
+	view  *capacity.View
+	count Count
+	// percents are what is given of each column.
+	percents []int64
+}
+
+// ShareOf is the policy's share of what one of the cells has, by column, rounded up and before its reserve is taken off: all shares together are no
+// less than the pool.
+func (p *PolicyPool) ShareOf(cell int) capacity.Row {
+	of := p.view.Cells[cell].Free
+	if p.count == Allocatable {
+		of = p.view.Cells[cell].Allocatable
+	}
+	share := make(capacity.Row, len(of))
+	for c, amount := range of {
+		percent := p.percents[c]
+		share[c] = capacity.Share(amount, percent, 100)
+		if amount%100*percent%100 > 0 {
+			share[c] = capacity.Sum(share[c], 1)
+		}
+	}
+	return share
 }
 
 // UsedBy returns what counts of what one consumer's pods request on these nodes, by column.
@@ -42,7 +68,7 @@ func (p *PolicyPool) UsedBy(consumer string) capacity.Row {
 	if !p.CountsUse {
 		return nil
 	}
-	return p.uses.Of(consumer).In(p.Nodes)
+	return p.view.Used.Of(consumer).In(p.Nodes)
 }
 
 // Users yields UsedBy of each consumer with pods anywhere, in any order; where only grants count, of none.
@@ -50,7 +76,7 @@ func (p *PolicyPool) Users(yield func(consumer string, used capacity.Row) bool) 
 	if !p.CountsUse {
 		return
 	}
-	for consumer, use := range p.uses.All {
+	for consumer, use := range p.view.Used.All {
 		if !yield(consumer, use.In(p.Nodes)) {
 			return
 		}
@@ -85,7 +111,7 @@ func NewTerms(in Input) *Terms {
 		pooled []*plan
 		shares [][]Step
 	)
-	for _, p := range newPlans(newRules(in.Policies, nil), &in.View) {
+	for _, p := range newPlans(newRules(in.Policies, nil), &in) {
 		if p.DryRun {
 			continue
 		}
@@ -105,9 +131,14 @@ func NewTerms(in Input) *Terms {
 }
 
 func (t *Terms) poolOfPlan(p *plan, share []Step, pooled []*plan) PolicyPool {
-	pool := PolicyPool{Policy: p.Name, Nodes: p.poolIndex, uses: t.View.Used, Capacity: make(capacity.Row, len(t.View.Columns))}
+	width := len(t.View.Columns)
+	pool := PolicyPool{
+		Policy: p.Name, Nodes: nodesOf(p, pooled), Capacity: make(capacity.Row, width), Present: make(capacity.Row, width),
+		view: t.View, count: p.Nodes.Count, percents: make([]int64, width),
+	}
 	for _, s := range share {
-		pool.Capacity[t.column[s.Resource]] = s.Pool
+		c := t.column[s.Resource]
+		pool.Capacity[c], pool.Present[c], pool.percents[c] = s.Pool, min(s.Pool, s.present()), s.Percent
 	}
 	if p.Nodes.Count == Free {
 		pool.CountsUse, pool.InUse = true, p.pool.InUse
@@ -116,8 +147,27 @@ func (t *Terms) poolOfPlan(p *plan, share []Step, pooled []*plan) PolicyPool {
 		if p == other || p.overlaps(other) {
 			pool.Overlaps = append(pool.Overlaps, i)
 		}
+		if p.within(other) {
+			pool.Within = append(pool.Within, i)
+		}
+	}
+	for i, cell := range t.View.Cells {
+		if slices.Contains(cell.Pools, p.poolIndex) {
+			pool.Cells = append(pool.Cells, i)
+		}
 	}
 	return pool
+}
+
+// nodesOf returns the first pool of the view that has the same nodes as the plan's.
+func nodesOf(p *plan, pooled []*plan) int {
+	first := p.poolIndex
+	for _, other := range pooled {
+		if p.within(other) && other.within(p) {
+			first = min(first, other.poolIndex)
+		}
+	}
+	return first
 }
 
 // Column returns where a resource stands in the rows, -1 if no node lists it and no pod requests it.
@@ -135,6 +185,21 @@ func (t *Terms) Serves(class string) bool { return len(t.byClass[class]) > 0 }
 func (t *Terms) InForce(policy string) bool {
 	_, ok := t.inForce[policy]
 	return ok
+}
+
+// ShareNodes reports whether two policies in force are for some node in common.
+func (t *Terms) ShareNodes(policy, other string) bool {
+	for i := range t.Pools {
+		if t.Pools[i].Policy != policy {
+			continue
+		}
+		for _, k := range t.Pools[i].Overlaps {
+			if t.Pools[k].Policy == other {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Deal returns what the consumer is given in the class, nil if no policy decides.

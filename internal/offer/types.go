@@ -115,9 +115,6 @@ func (s Scope) Includes(c Consumer) bool {
 type Consumer struct {
 	ID     string
 	Labels map[string]string
-	// Stranger is true where nothing is known of it but that somebody has asked what it is offered. Anybody may ask anything, so it comes
-	// last wherever a list has an end. It is none where a policy names it, or where it has pods or grants.
-	Stranger bool
 }
 
 // Amount is how much of one resource is offered: cpu in milli, all else in whole units.
@@ -193,7 +190,7 @@ type Step struct {
 	Fixed int64
 	// Counted is the sum over the nodes by the policy's count, before Reserve and Percent; the following are for FromNodes.
 	Counted, Reserve, Percent int64
-	// Pool is the policy's share of the nodes; Committed is what all consumers hold of it; Own is this consumer's part of
+	// Pool is the policy's share of the nodes, or the level at which that is given out, see Stabilizer; Committed is what all consumers hold of it; Own is this consumer's part of
 	// Committed; Remaining is what is left.
 	Pool, Committed, Own, Remaining int64
 	// Max is the ceiling, -1 if there is none.

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	kuberuntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -42,11 +41,8 @@ const (
 	followNothing = "nothing"
 )
 
-// These are the pods that a client has to be sent: those that are bound, not finished, and not a shadow.
-const (
-	podFields = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
-	podLabels = "liqo.io/shadowPod!=true"
-)
+// podFields are the pods that a client has to be sent: those that are bound and not finished.
+const podFields = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 
 // followCluster knows the cluster of a kubeconfig, the second argument, in the way that the first one says, until its input ends. It writes a
 // line when it knows all there is, and for each line that it reads one with the bytes of its heap that are live.
@@ -174,7 +170,7 @@ func reflect(ctx context.Context, config *rest.Config, known func(), keep toolsc
 	if err != nil {
 		return err
 	}
-	selected := func(o *metav1.ListOptions) { o.FieldSelector, o.LabelSelector = podFields, podLabels }
+	selected := func(o *metav1.ListOptions) { o.FieldSelector = podFields }
 	group, ctx := errgroup.WithContext(ctx)
 	synced := make(chan struct{}, 2)
 	one := func() {
@@ -215,12 +211,8 @@ func cacheObjects(ctx context.Context, config *rest.Config, known func()) error 
 	if err != nil {
 		return err
 	}
-	podLabel, err := labels.Parse(podLabels)
-	if err != nil {
-		return err
-	}
 	objects, err := cache.New(config, cache.Options{ByObject: map[client.Object]cache.ByObject{
-		&corev1.Node{}: {Transform: stripped}, &corev1.Pod{}: {Transform: stripped, Field: podField, Label: podLabel},
+		&corev1.Node{}: {Transform: stripped}, &corev1.Pod{}: {Transform: stripped, Field: podField},
 	}})
 	if err != nil {
 		return err
@@ -265,7 +257,7 @@ func readLists(ctx context.Context, config *rest.Config, known func()) error {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	for resource, selectors := range map[string]map[string]string{"nodes": {}, "pods": {"fieldSelector": podFields, "labelSelector": podLabels}} {
+	for resource, selectors := range map[string]map[string]string{"nodes": {}, "pods": {"fieldSelector": podFields}} {
 		group.Go(func() error {
 			request := core.Get().Resource(resource)
 			for name, value := range selectors {
@@ -293,7 +285,7 @@ func readWatch(ctx context.Context, config *rest.Config, known func()) error {
 		return err
 	}
 	request := core.Get().Resource("pods").Param("watch", "true").Param("resourceVersion", now.ResourceVersion).
-		Param("fieldSelector", podFields).Param("labelSelector", podLabels)
+		Param("fieldSelector", podFields)
 	known()
 	if err := drain(ctx, core.Client, request); ctx.Err() == nil {
 		return fmt.Errorf("the watch ended: %w", err)

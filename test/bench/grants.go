@@ -45,7 +45,7 @@ func allocations(s size, many int) []variant {
 	for i := range policies {
 		policies[i].Class = fmt.Sprint("class-", policies[i].Class) // All of them have slices.
 	}
-	in := offer.Input{Policies: policies, Consumers: newConsumers(s.consumers), View: newLedger(s).View(offer.Selections(policies))}
+	in := offer.Input{Policies: policies, Consumers: newConsumers(s.consumers), View: newLedger(s).View(offer.Selections(policies), offer.ResourceNames(policies)...)}
 	terms := offer.NewTerms(in)
 	all := newSlices(terms, policies, s.consumers, many)
 	more := slices.Clone(all)

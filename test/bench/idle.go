@@ -88,7 +88,7 @@ func measureIdle(ctx context.Context, o options, r *report, progress io.Writer) 
 	r.one("CPU of an event that changes nothing", "a bare reflector", quiet.cpu/quiet.bare)
 	r.one("CPU of an event that changes nothing", "a watch thrown away", quiet.cpu/quiet.floor)
 	r.one("CPU of an event that changes the account", "a bare reflector", loud.cpu/loud.bare)
-	r.one("CPU of the operator with events that change nothing", "0.5 % of a core", quiet.cpu/1e9/quiet.seconds/0.005)
+	r.one("CPU of the operator with events that change nothing", "2 % of a core", quiet.cpu/1e9/quiet.seconds/0.02)
 	r.one("CPU of an event that changes nothing, among "+thousands(o.population.Pods)+" pods", "among "+thousands(few),
 		quiet.cpu/quiet.events/(fewer[0].cpu/fewer[0].events))
 	r.one("evaluations with events that change the account", "batch periods", loud.evaluations/loud.periods())

@@ -56,10 +56,10 @@ func TestForOlderKubernetesTheOperatorChecksWhatTheCRDCannot(t *testing.T) {
 	o := start(t, container(t, deployment(t, render(t))).Args)
 	o.awaitReady(t)
 	for _, tc := range []struct{ name, amounts, advice string }{
-		{"tenth-of-a-byte", `cpu: 1, memory: 100m, pods: 10`, "spec.offer.fixed[memory]: Invalid value: \"100m\": write a whole number, such as 100 or 100Mi"},
-		{"billionths", `cpu: 1n, memory: 1Gi, pods: 10`, "spec.offer.fixed[cpu]: Invalid value: \"1n\": write whole thousandths of a core, such as 1 or 500m"},
-		{"too-much-memory", `cpu: 1, memory: "9223372036854775808", pods: 10`, "write at most 9223372036854775807"},
-		{"too-much-cpu", `cpu: 10P, memory: 1Gi, pods: 10`, "write at most 9223372036854775 cores"},
+		{"tenth-of-a-byte", `cpu: 1, memory: 100m, pods: 10`, "spec.offer.fixed[memory]: Invalid value: \"100m\": " + v1alpha1.AmountNotWhole},
+		{"billionths", `cpu: 1n, memory: 1Gi, pods: 10`, "spec.offer.fixed[cpu]: Invalid value: \"1n\": " + v1alpha1.AmountTooFineCPU},
+		{"too-much-memory", `cpu: 1, memory: "9223372036854775808", pods: 10`, v1alpha1.AmountTooLarge},
+		{"too-much-cpu", `cpu: 10P, memory: 1Gi, pods: 10`, v1alpha1.AmountTooLargeCPU},
 		{"no-name", `cpu: 1, memory: 1Gi, pods: 10, "a b": 1`, "write the name of a resource, such as cpu or nvidia.com/gpu"},
 	} {
 		t.Run(tc.name+" is accepted, and then Invalid", func(t *testing.T) {

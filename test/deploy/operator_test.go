@@ -61,6 +61,18 @@ func TestTheServiceAccountMayDoAllThatTheOperatorDoes(t *testing.T) {
 			awaitReady(t, name)
 		}
 	})
+	t.Run("what is offered is recorded", func(t *testing.T) {
+		eventually(t, func() error {
+			var record corev1.ConfigMap
+			if err := cluster.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "proffer-offered"}, &record); err != nil {
+				return err
+			}
+			if got, want := record.Data["offered.json"], `{"":["cpu","memory","pods"]}`; got != want {
+				return fmt.Errorf("%s, want %s", got, want)
+			}
+			return nil
+		})
+	})
 	t.Run("events are recorded", func(t *testing.T) {
 		eventually(t, func() error {
 			var events eventsv1.EventList

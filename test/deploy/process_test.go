@@ -44,6 +44,8 @@ func start(t *testing.T, args []string) *operator {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The next test is of another cluster.
+	remove(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "proffer-offered"}})
 	// A pod finds its own namespace in a file; a process has to be told.
 	args = append(process.OnLoopback(t, args), "--leader-election-namespace="+namespace)
 	return &operator{process.Start(t, bin, args, "KUBECONFIG="+kubeconfigOf(t, "proffer"))}

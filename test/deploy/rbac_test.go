@@ -41,12 +41,24 @@ func TestTheServiceAccountIsGrantedThisAndNoMore(t *testing.T) {
 		"cluster: watch apiextensions.k8s.io/customresourcedefinitions " + crds,
 		// What it writes.
 		"cluster: update proffer.dev/resourcepolicies/status",
-		"cluster: update authentication.liqo.io/resourceslices/status",
+		"cluster: patch authentication.liqo.io/resourceslices/status",
 		"cluster: create events.k8s.io/events",
 		"cluster: patch events.k8s.io/events",
 		// Who reads its metrics.
 		"cluster: create authentication.k8s.io/tokenreviews",
 		"cluster: create authorization.k8s.io/subjectaccessreviews",
+		// What it has granted, which nobody else may write.
+		"namespace proffer-system: create proffer.dev/grants",
+		"namespace proffer-system: delete proffer.dev/grants",
+		"namespace proffer-system: get proffer.dev/grants",
+		"namespace proffer-system: list proffer.dev/grants",
+		"namespace proffer-system: update proffer.dev/grants",
+		"namespace proffer-system: watch proffer.dev/grants",
+		// What it has offered, for as long as no admin deletes that.
+		"namespace proffer-system: create configmaps proffer-offered",
+		"namespace proffer-system: get configmaps proffer-offered",
+		"namespace proffer-system: patch configmaps proffer-offered",
+		"namespace proffer-system: update configmaps proffer-offered",
 		// Which replica leads.
 		"namespace proffer-system: create coordination.k8s.io/leases",
 		"namespace proffer-system: get coordination.k8s.io/leases proffer.dev",

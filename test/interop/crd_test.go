@@ -26,7 +26,7 @@ func TestKubernetesOfLiqosTimeTakesTheCRD(t *testing.T) {
 	}
 }
 
-// validateCRD renders config/default with the components and validates its CRD.
+// validateCRD renders config/default with the components and validates its CRDs.
 func validateCRD(t *testing.T, components ...string) field.ErrorList {
 	t.Helper()
 	// kustomize wants relative paths.
@@ -45,6 +45,8 @@ func validateCRD(t *testing.T, components ...string) field.ErrorList {
 	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(overlay), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	var errs field.ErrorList
+	found := 0
 	for object := range strings.SplitSeq(kubectl(t, "", "kustomize", dir), "\n---\n") {
 		var v1 apiextensionsv1.CustomResourceDefinition
 		if err := yaml.Unmarshal([]byte(object), &v1); err != nil {
@@ -60,8 +62,11 @@ func validateCRD(t *testing.T, components ...string) field.ErrorList {
 		if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(&v1, &crd, nil); err != nil {
 			t.Fatal(err)
 		}
-		return validation.ValidateCustomResourceDefinition(context.Background(), &crd)
+		errs = append(errs, validation.ValidateCustomResourceDefinition(context.Background(), &crd)...)
+		found++
 	}
-	t.Fatal("no CRD is rendered")
-	return nil
+	if found != 2 {
+		t.Fatalf("%d CRDs are rendered", found)
+	}
+	return errs
 }

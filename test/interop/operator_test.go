@@ -24,9 +24,13 @@ type operator struct {
 	runs                        int
 }
 
+// offeredRecord is where operators record what they have offered.
+const offeredRecord = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: proffer-offered, namespace: default}\n"
+
 // newOperator is one that is not started yet.
 func newOperator(t *testing.T, args ...string) *operator {
 	t.Helper()
+	t.Cleanup(func() { remove(t, offeredRecord) }) // The next test is of another cluster.
 	ports := freeAddresses(t, 4)
 	o := &operator{grpc: ports[0], flat: ports[1], metrics: ports[2], health: ports[3]}
 	o.args = append([]string{

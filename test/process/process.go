@@ -44,6 +44,8 @@ func Start(t *testing.T, program string, args []string, env ...string) *Process 
 		p.Err = p.cmd.Wait()
 	}()
 	t.Cleanup(func() {
+		// One that is suspended would hear of nothing.
+		_ = p.cmd.Process.Signal(syscall.SIGCONT)
 		// Politely, so that the next leader need not wait for the lease to end.
 		_ = p.cmd.Process.Signal(syscall.SIGTERM)
 		select {
@@ -96,6 +98,25 @@ func (p *Process) Kill(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-p.Exited
+}
+
+// Suspend has the process stand still until Resume: it is not told, and what it began goes on from there.
+func (p *Process) Suspend(t *testing.T) {
+	t.Helper()
+	p.signal(t, syscall.SIGSTOP)
+}
+
+// Resume has a process that was suspended go on.
+func (p *Process) Resume(t *testing.T) {
+	t.Helper()
+	p.signal(t, syscall.SIGCONT)
+}
+
+func (p *Process) signal(t *testing.T, signal syscall.Signal) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(signal); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // OnLoopback returns the arguments with a free port of the loopback device in every --*-bind-address.

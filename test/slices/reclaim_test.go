@@ -47,7 +47,8 @@ func TestAPolicyIsLoweredUnderAGrant(t *testing.T) {
 		s := newSlice(t, rome, "evicted", "gold", amounts{"cpu": "6", "memory": "2Gi", "pods": "5"})
 		s.awaitGrant(t, whole)
 		editPolicy(t, "lowered", spec("Evict", `cpu: "0"`))
-		s.awaitGrant(t, capped("granted 0 of 6 cpu: policy lowered gives this cluster at most 0", amounts{"cpu": "0", "memory": "2Gi", "pods": "5"}))
+		s.awaitGrant(t, capped("granted 0 of 6 cpu: policy lowered gives this cluster at most 0; 0 of 2Gi memory: it would be of no use without the others; "+
+			"0 of 5 pods: it would be of no use without the others", amounts{"cpu": "0", "memory": "0", "pods": "0"}))
 	})
 }
 

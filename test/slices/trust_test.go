@@ -41,8 +41,9 @@ func TestAReplicaThatWasDeletedIsAnsweredAgain(t *testing.T) {
 	s.awaitGrant(t, want)
 }
 
-// TestWhatAConsumerGrantsItselfIsUndone uses the rights that Liqo gives a consumer at its provider.
+// TestWhatAConsumerGrantsItselfIsUndone uses the rights that Liqo gives a consumer at its provider, where no guard refuses it.
 func TestWhatAConsumerGrantsItselfIsUndone(t *testing.T) {
+	withoutGuards(t)
 	newPolicy(t, "own", `{class: gold, offer: {fixed: {cpu: "8", memory: 8Gi, pods: "20"}}}`)
 	s := newSlice(t, rome, "own", "gold", amounts{"cpu": "2", "memory": "1Gi", "pods": "5"})
 	want := granted("own", amounts{"cpu": "2", "memory": "1Gi", "pods": "5"})

@@ -16,8 +16,8 @@ import (
 type Size struct {
 	// Nodes are those of the cluster itself. One in 250 is added that stands for another cluster.
 	Nodes int
-	// Pods are those that count: bound and not finished. Of each 100, two more are finished and two are shadows of pods that run elsewhere,
-	// neither of which a client has to be sent.
+	// Pods are those that count: bound and not finished. Of each 100, two more are finished, which a client does not have to be sent, and two
+	// are shadows of pods that run elsewhere, on the nodes that stand for other clusters.
 	Pods int
 	// Consumers are how many have sent the fifth of the pods that is not the cluster's own.
 	Consumers int

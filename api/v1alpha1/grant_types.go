@@ -1,0 +1,143 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Bounds of a Grant.
+const (
+	// MaxGrantResources bounds how many resources a Grant names.
+	MaxGrantResources = 256
+	// MaxEarlierGrants bounds in how many earlier classes a Grant remembers what a ResourceSlice held.
+	MaxEarlierGrants = 8
+)
+
+// Grant records what one ResourceSlice of a consumer has been granted: who holds what. It is the operator's own book, in the namespace of
+// the operator, where no consumer can write.
+//
+// The record is raised before the ResourceSlice is answered, and lowered after a lower answer is known to stand. So what a ResourceSlice
+// has accepted from this operator is never more than its Grant says, whatever its labels, spec or status say.
+//
+// The operator creates, updates and deletes Grants. Deleting one by hand returns nothing to the pool: the leader restores it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Namespaced
+// +kubebuilder:printcolumn:name="Consumer",type=string,JSONPath=`.spec.clusterID`
+// +kubebuilder:printcolumn:name="Class",type=string,JSONPath=`.spec.class`
+// +kubebuilder:printcolumn:name="Slice",type=string,JSONPath=`.spec.slice.name`
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.spec.state`
+// +kubebuilder:printcolumn:name="CPU",type=string,JSONPath=`.spec.resources.cpu`
+// +kubebuilder:printcolumn:name="Memory",type=string,JSONPath=`.spec.resources.memory`
+// +kubebuilder:printcolumn:name="Pods",type=string,JSONPath=`.spec.resources.pods`
+// +kubebuilder:printcolumn:name="Policy",type=string,priority=1,JSONPath=`.spec.policy`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.spec.since`
+type Grant struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is the record.
+	// +required
+	Spec GrantSpec `json:"spec"`
+}
+
+// GrantList is a list of Grant.
+//
+// +kubebuilder:object:root=true
+type GrantList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Grant `json:"items"`
+}
+
+// GrantState says whether a grant can still be used for new pods.
+//
+// +kubebuilder:validation:Enum=Granted;Released
+type GrantState string
+
+const (
+	// GrantGranted is the state of a grant whose ResourceSlice holds it.
+	GrantGranted GrantState = "Granted"
+	// GrantReleased is the state of a grant whose ResourceSlice was deleted, or whose tenant was drained. What its pods still request counts
+	// until they end; then the Grant is deleted.
+	GrantReleased GrantState = "Released"
+)
+
+// GrantSpec is the record of what one ResourceSlice holds.
+type GrantSpec struct {
+	GrantedShare `json:",inline"`
+
+	// ClusterID is the consumer: the owner of the tenant namespace when the ResourceSlice was granted something.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	ClusterID string `json:"clusterID"`
+
+	// Slice is the ResourceSlice.
+	// +required
+	Slice GrantedSlice `json:"slice"`
+
+	// State is Granted while the ResourceSlice holds the resources, and Released while only its pods do.
+	// +required
+	State GrantState `json:"state"`
+
+	// Since is when the ResourceSlice was granted something for the first time.
+	// +required
+	Since metav1.Time `json:"since"`
+
+	// Earlier is what the ResourceSlice held in other classes before it moved to its present one. It counts as far as pods still use it.
+	// +optional
+	// +listType=map
+	// +listMapKey=class
+	// +kubebuilder:validation:MaxItems=8
+	Earlier []GrantedShare `json:"earlier,omitempty"`
+
+	// Term identifies the leader's term in which the record was last written.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Term string `json:"term,omitempty"`
+}
+
+// GrantedSlice identifies a ResourceSlice.
+type GrantedSlice struct {
+	// Namespace is the tenant namespace of the consumer.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace"`
+
+	// Name is the name of the ResourceSlice.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// UID distinguishes ResourceSlices that had the same name one after the other.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	UID string `json:"uid"`
+}
+
+// GrantedShare is what a ResourceSlice holds in one class.
+type GrantedShare struct {
+	// Class is the class of the ResourceSlice when it was granted the resources.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	Class string `json:"class"`
+
+	// Policy is the ResourcePolicy that granted them.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Policy string `json:"policy,omitempty"`
+
+	// Reclaim is that of the policy. It applies to what is left of the grant after the policy is deleted.
+	// +optional
+	Reclaim Reclaim `json:"reclaim,omitempty"`
+
+	// Resources are the most that the ResourceSlice may have accepted from this operator.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	Resources corev1.ResourceList `json:"resources,omitempty"`
+}

@@ -1,0 +1,336 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+)
+
+// sliceVersion is one version of a slice, as the API server told of it.
+type sliceVersion struct {
+	event watch.EventType
+	// at is the time by the clock when it came.
+	at    time.Duration
+	slice *authv1beta1.ResourceSlice
+	err   error
+}
+
+// versions has each version of each slice handled, in the order in which the API server took them, by one goroutine that ends with the test.
+// However long that takes, it knows when each version came.
+func versions(t *testing.T, api dynamic.Interface, now func() time.Duration, handle func(sliceVersion)) {
+	t.Helper()
+	all := api.Resource(authv1beta1.ResourceSliceGroupVersionResource)
+	list, err := all.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	w, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), &cache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return all.Watch(ctx, o) },
+	})
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	const most = 100_000 // More than a test makes.
+	came := make(chan sliceVersion, most)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer close(came)
+		for e := range w.ResultChan() {
+			came <- sliceVersionOf(e, now())
+		}
+	})
+	wg.Go(func() {
+		for v := range came {
+			handle(v)
+		}
+	})
+	t.Cleanup(func() { cancel(); wg.Wait() })
+}
+
+func sliceVersionOf(e watch.Event, at time.Duration) sliceVersion {
+	u, ok := e.Object.(*unstructured.Unstructured)
+	if !ok || e.Type == watch.Error {
+		return sliceVersion{err: fmt.Errorf("the watch of the slices is broken: %v", e.Object)}
+	}
+	v := sliceVersion{event: e.Type, at: at, slice: &authv1beta1.ResourceSlice{}}
+	v.err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, v.slice)
+	return v
+}
+
+// Who writes a status, beside the operator: a consumer, which grants itself something; and others that may answer, Liqo among them.
+const (
+	forger = "forger"
+	others = "others"
+)
+
+// forgeries are the statuses that others than the operator have written, by the resourceVersion that came of it. What the watch tells of a slice
+// is looked at when nobody of them is writing to it, since only then it is known who wrote that.
+type forgeries struct {
+	mu       sync.Mutex
+	ended    *sync.Cond
+	writing  map[string]int
+	versions map[string]string
+}
+
+func newForgeries() *forgeries {
+	f := &forgeries{writing: map[string]int{}, versions: map[string]string{}}
+	f.ended = sync.NewCond(&f.mu)
+	return f
+}
+
+// by has the status of a slice written by somebody else than the operator.
+func (f *forgeries) by(who, key string, write func() (version string, err error)) error {
+	f.mu.Lock()
+	f.writing[key]++
+	f.mu.Unlock()
+	version, err := write()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.writing[key]--
+	f.ended.Broadcast()
+	if err == nil {
+		f.versions[version] = who
+	}
+	return err
+}
+
+// author is who wrote this version of a slice, empty for the operator.
+func (f *forgeries) author(key, version string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for f.versions[version] == "" && f.writing[key] > 0 {
+		f.ended.Wait()
+	}
+	return f.versions[version]
+}
+
+// notInLabels is what may not stand in the value of a label.
+var notInLabels = regexp.MustCompile(`[^-A-Za-z0-9_.]`)
+
+// creatorOf is the user as which pods of a slice are made: the common name of the slice's certificate (Liqo's
+// authentication.CommonNameResourceSliceCSR), as it is written into the label liqo.io/creator-user (resource.EscapeLabel).
+func creatorOf(id, slice string) string {
+	hash := sha256.Sum256([]byte(id))
+	return notInLabels.ReplaceAllString(fmt.Sprintf("%s-%x", slice, hash[:6]), "-")
+}
+
+// ownerOf is the consumer whose tenant namespace has the slice.
+func ownerOf(key string) string {
+	namespace, _, _ := strings.Cut(key, "/")
+	return strings.TrimPrefix(namespace, namespaceOf(""))
+}
+
+// promise is what the operator has accepted for a slice, in milli of cpu, in the class of then.
+type promise struct {
+	uid   types.UID
+	class string
+	cpu   int64
+}
+
+// history adds up what the operator has promised, by nothing but the versions of the slices. A status that somebody else writes changes no
+// promise: what was accepted stands in a Quota until the operator lowers it. What a slice that is deleted, or answered in another class, had
+// been promised counts as far as pods of it still run.
+type history struct {
+	t *testing.T
+	*forgeries
+
+	mu       sync.Mutex
+	standing map[string]*seen
+	promised map[string]promise
+	// released are promises of slices that are gone, or are answered in another class, by creator and class.
+	released map[[2]string]promise
+	// pods are what pods request that the operator has seen, by creator.
+	pods map[string]int64
+	// pools are what the operator may promise in a class, in all and to one consumer. No entry is no bound.
+	pools, most map[string]int64
+	// lowered are the slices that the operator has ever answered with less than before.
+	lowered map[string]string
+	written map[string]int
+}
+
+func newHistory(t *testing.T, api dynamic.Interface) *history {
+	t.Helper()
+	h := &history{
+		t: t, forgeries: newForgeries(), standing: map[string]*seen{}, promised: map[string]promise{}, released: map[[2]string]promise{}, pods: map[string]int64{},
+		pools: map[string]int64{}, most: map[string]int64{}, lowered: map[string]string{}, written: map[string]int{},
+	}
+	versions(t, api, func() time.Duration { return 0 }, func(v sliceVersion) {
+		if v.err != nil {
+			t.Error(v.err)
+			return
+		}
+		is := seenOf(v.slice)
+		h.observe(v.event, is, h.author(is.key, is.version))
+	})
+	return h
+}
+
+func (h *history) observe(event watch.EventType, is seen, author string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	was := h.standing[is.key]
+	if was != nil && was.uid != is.uid || event == watch.Deleted {
+		h.release(is.key)
+		delete(h.standing, is.key)
+		was = nil
+	}
+	if event == watch.Deleted {
+		return
+	}
+	h.standing[is.key] = &is
+	if is.status == "" || was != nil && was.answer == is.answer {
+		return
+	}
+	switch author {
+	case "":
+		h.answered(is)
+	case others: // Whose answer the Quota is of from then on.
+		h.release(is.key)
+	}
+}
+
+func (h *history) answered(is seen) {
+	before, after := h.promised[is.key], promise{uid: is.uid, class: is.class, cpu: is.granted[cpu]}
+	h.written[is.key]++
+	if before.class != "" && before.class != after.class {
+		h.release(is.key)
+		before = promise{}
+	}
+	h.promised[is.key] = after
+	if after.cpu < before.cpu {
+		h.lowered[is.key] = fmt.Sprintf("from %d to %d: %s", before.cpu, after.cpu, is.message)
+	}
+	if after.cpu > before.cpu {
+		h.raised(is, before.cpu)
+	}
+}
+
+// release is for a slice that is gone, or is answered in another class.
+func (h *history) release(key string) {
+	p, ok := h.promised[key]
+	if !ok {
+		return
+	}
+	delete(h.promised, key)
+	creator := creatorOf(ownerOf(key), key[strings.Index(key, "/")+1:])
+	at := [2]string{creator, p.class}
+	p.cpu = max(p.cpu, h.released[at].cpu)
+	h.released[at] = p
+}
+
+// committed is what counts in a class, by consumer.
+func (h *history) committed(class string) map[string]int64 {
+	// Pods of a slice that was made again under its name are pods of the new one too.
+	byCreator := map[string]map[string]int64{}
+	add := func(owner, creator string, cpu int64) {
+		if byCreator[owner] == nil {
+			byCreator[owner] = map[string]int64{}
+		}
+		byCreator[owner][creator] = max(byCreator[owner][creator], cpu)
+	}
+	for key, p := range h.promised {
+		if p.class == class {
+			add(ownerOf(key), creatorOf(ownerOf(key), key[strings.Index(key, "/")+1:]), p.cpu)
+		}
+	}
+	for at, p := range h.released {
+		if at[1] == class {
+			add(h.ownerOfCreator(at[0]), at[0], min(p.cpu, h.pods[at[0]]))
+		}
+	}
+	out := map[string]int64{}
+	for owner, parts := range byCreator {
+		for _, cpu := range parts {
+			out[owner] += cpu
+		}
+	}
+	return out
+}
+
+func (h *history) ownerOfCreator(creator string) string {
+	for _, id := range []string{"rome", "oslo"} {
+		if strings.HasSuffix(creator, creatorOf(id, "")) {
+			return id
+		}
+	}
+	return ""
+}
+
+func (h *history) raised(is seen, from int64) {
+	committed := h.committed(is.class)
+	var sum int64
+	for _, cpu := range committed {
+		sum += cpu
+	}
+	if pool, bound := h.pools[is.class]; bound && sum > pool {
+		h.t.Errorf("%s was raised from %d to %d: %d of %d are promised in class %s: %v", is.key, from, is.granted[cpu], sum, pool, is.class, committed)
+	}
+	if most, bound := h.most[is.class]; bound && committed[ownerOf(is.key)] > most {
+		h.t.Errorf("%s was raised from %d to %d: its consumer has %d of class %s, and may have %d", is.key, from, is.granted[cpu],
+			committed[ownerOf(is.key)], is.class, most)
+	}
+}
+
+// bound says what may be promised in a class from now on, in milli of cpu; 0 is no bound.
+func (h *history) bound(class string, pool, most int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.pools, class)
+	delete(h.most, class)
+	if pool > 0 {
+		h.pools[class] = pool
+	}
+	if most > 0 {
+		h.most[class] = most
+	}
+}
+
+func (h *history) runs(creator string, cpu int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.pods[creator] += cpu
+}
+
+// promisedTo is what the operator has last accepted for the slice.
+func (h *history) promisedTo(key string) int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.promised[key].cpu
+}
+
+// answers is how often the operator has written an answer to the slice.
+func (h *history) answers(key string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.written[key]
+}
+
+// requireKept fails the test if the operator ever took something of the slices back.
+func (h *history) requireKept(keys ...string) {
+	h.t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for key, how := range h.lowered {
+		if slices.Contains(keys, key) {
+			h.t.Errorf("%s was lowered %s", key, how)
+		}
+	}
+}

@@ -1,0 +1,351 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/controllers"
+	"proffer.dev/proffer/hack/controlplane"
+	wire "proffer.dev/proffer/proto/resourcereader"
+	"proffer.dev/proffer/test/process"
+)
+
+// market is a provider with strangers: rome and oslo have the rights that Liqo gives them, and nothing else.
+type market struct {
+	t       *testing.T
+	cluster *controlplane.Cluster
+	guarded bool
+	// admin is this cluster's own, and Liqo's.
+	admin     client.Client
+	consumers map[string]client.Client
+	history   *history
+	operator  *process.Process
+	made      int
+}
+
+// spare is a class that has room whatever happens in others.
+const spare = "spare"
+
+// answered is how long anything may take that is waited for.
+const answered = time.Minute
+
+// calm is for how long nothing that must not happen may happen, after everything that is to happen has.
+const calm = 1500 * time.Millisecond
+
+// amongStrangers runs the test twice, with the admission policies of config and without them. Each begins with a cluster that has nothing but
+// two Tenants, and no operator yet.
+func amongStrangers(t *testing.T, test func(t *testing.T, m *market)) {
+	for _, guarded := range []bool{false, true} {
+		name := "without the guards"
+		if guarded {
+			name = "with the guards"
+		}
+		t.Run(name, func(t *testing.T) { test(t, newMarket(t, guarded)) })
+	}
+}
+
+func newFaultScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := controllers.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{authv1beta1.AddToScheme, clientgoscheme.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return scheme
+}
+
+func newMarket(t *testing.T, guarded bool) *market {
+	t.Helper()
+	cluster := strangersClusterOf(t, guarded)
+	m := &market{t: t, cluster: cluster, guarded: guarded, consumers: map[string]client.Client{}}
+	var err error
+	if m.admin, err = client.New(cluster.Config, client.Options{Scheme: newFaultScheme(t)}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := empty(context.WithoutCancel(t.Context()), cluster.Config, m.admin); err != nil {
+			t.Error(err)
+		}
+	})
+	watching, err := dynamic.NewForConfig(cluster.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.history = newHistory(t, watching)
+	for _, id := range []string{"rome", "oslo"} {
+		m.consumers[id] = asConsumer(t, cluster.Config, id)
+		m.create(tenantOf(id))
+	}
+	m.node(spare, "1000")
+	m.share(spare)
+	return m
+}
+
+func (m *market) must(err error) {
+	m.t.Helper()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func (m *market) create(o client.Object) {
+	m.t.Helper()
+	m.must(m.admin.Create(m.t.Context(), o))
+}
+
+// start runs an operator, which leads before this returns.
+func (m *market) start() {
+	m.t.Helper()
+	before := m.holder()
+	m.operator = startProcessIn(m.t, m.cluster, operatorNamespace, "--served-classes-configmap=proffer-served-classes")
+	m.eventually(func() error {
+		lives(m.t, m.operator)
+		if holder := m.holder(); holder == "" || holder == before {
+			return fmt.Errorf("%q leads", holder)
+		}
+		return nil
+	})
+}
+
+// kill ends the operator as a crash does.
+func (m *market) kill() {
+	m.t.Helper()
+	m.operator.Kill(m.t)
+}
+
+func (m *market) restart() {
+	m.t.Helper()
+	m.kill()
+	m.start()
+}
+
+func (m *market) holder() string {
+	var l coordinationv1.Lease
+	key := client.ObjectKey{Namespace: operatorNamespace, Name: controllers.LeaderElectionID}
+	if err := m.admin.Get(m.t.Context(), key, &l); err != nil || l.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *l.Spec.HolderIdentity
+}
+
+func (m *market) eventually(f func() error) {
+	m.t.Helper()
+	eventuallyWithin(m.t, answered, f)
+}
+
+// node makes a node of its own for each class: that is its label pool.
+func (m *market) node(class, cpu string) {
+	m.t.Helper()
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + class, Labels: map[string]string{"pool": class}}}
+	m.create(n)
+	// The API server taints each new node as not ready.
+	m.must(m.admin.Patch(m.t.Context(), n, patchOf(object{"spec": object{"taints": nil}})))
+	resources := corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("1Ti"), corev1.ResourcePods: resource.MustParse("500"),
+	}
+	m.must(m.admin.Status().Patch(m.t.Context(), n, patchOf(object{"status": object{
+		"allocatable": resources, "capacity": resources,
+		"conditions": []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+	}})))
+}
+
+// share makes the policy of a class, of the name of its class, which offers the nodes of the class.
+func (m *market) share(class string, with ...func(*v1alpha1.ResourcePolicySpec)) {
+	m.t.Helper()
+	m.create(shareOf(class, with...))
+}
+
+// openGold has the operator answer the class gold, of a node with 8 cpu, of which it may never grant more.
+func (m *market) openGold() {
+	m.t.Helper()
+	m.node("gold", "8")
+	m.share("gold")
+	m.history.bound("gold", 8000, 0)
+	m.start()
+}
+
+func shareOf(class string, with ...func(*v1alpha1.ResourcePolicySpec)) *v1alpha1.ResourcePolicy {
+	p := &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: class}, Spec: v1alpha1.ResourcePolicySpec{
+		Class: class, UpdateThresholdPercent: new(int32),
+		Offer: v1alpha1.Offer{Nodes: &v1alpha1.Nodes{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"pool": class}}}},
+	}}
+	for _, f := range with {
+		f(&p.Spec)
+	}
+	return p
+}
+
+func most(cpu string) func(*v1alpha1.ResourcePolicySpec) {
+	return func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Max = cpuQuantities(cpu) }
+}
+
+func evicting(s *v1alpha1.ResourcePolicySpec) { s.Reclaim = v1alpha1.ReclaimEvict }
+
+func cpuQuantities(cpu string) v1alpha1.Quantities {
+	return v1alpha1.Quantities{"cpu": {Quantity: resource.MustParse(cpu)}}
+}
+
+func (m *market) editShare(class string, spec object) {
+	m.t.Helper()
+	m.must(m.admin.Patch(m.t.Context(), &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: class}}, patchOf(object{"spec": spec})))
+}
+
+func (m *market) unshare(class string) {
+	m.t.Helper()
+	m.must(m.admin.Delete(m.t.Context(), &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: class}}))
+}
+
+// awaitGrant waits until so much cpu is accepted, or denied for 0, in the class that the slice is of now.
+func (m *market) awaitGrant(key, cpu string) {
+	m.t.Helper()
+	q := resource.MustParse(cpu)
+	m.await(key, func(s seen) error {
+		if s.status == "" || s.granted[0] != q.MilliValue() {
+			return fmt.Errorf("%s has %s %d: %s", key, s.status, s.granted[0], s.message)
+		}
+		return nil
+	})
+}
+
+func (m *market) await(key string, is func(seen) error) {
+	m.t.Helper()
+	m.eventually(func() error {
+		s, err := m.get(key)
+		if err != nil {
+			return err
+		}
+		return is(seenOf(s))
+	})
+}
+
+// awaitAnswer waits until the slice has any answer.
+func (m *market) awaitAnswer(key string) {
+	m.t.Helper()
+	m.await(key, func(s seen) error {
+		if s.status == "" {
+			return fmt.Errorf("%s has no answer", key)
+		}
+		return nil
+	})
+}
+
+// awaitClass waits until the operator has answered the slice in this class.
+func (m *market) awaitClass(key, class string) {
+	m.t.Helper()
+	m.eventually(func() error {
+		m.history.mu.Lock()
+		defer m.history.mu.Unlock()
+		if p := m.history.promised[key]; p.class != class {
+			return fmt.Errorf("%s is answered in class %q", key, p.class)
+		}
+		return nil
+	})
+}
+
+// awaitAnother waits until the operator has answered a slice that is made only now: by then it has looked at everything that was there before.
+func (m *market) awaitAnother() {
+	m.t.Helper()
+	m.made++
+	m.awaitGrant(m.ask("oslo", fmt.Sprintf("probe-%d", m.made), spare, "1m"), "1m")
+}
+
+// run binds a pod that the consumer's slice has made to the node of a class.
+func (m *market) run(class, id, slice, cpu string) *corev1.Pod {
+	m.t.Helper()
+	pod := m.podOn(class, cpu)
+	pod.Labels = map[string]string{"offloading.liqo.io/origin": id, "liqo.io/creator-user": creatorOf(id, slice)}
+	m.create(pod)
+	return pod
+}
+
+func (m *market) podOn(class, cpu string) *corev1.Pod {
+	m.made++
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("pod-%d", m.made), Namespace: metav1.NamespaceDefault},
+		Spec: corev1.PodSpec{NodeName: "node-" + class, Containers: []corev1.Container{{
+			Name: "main", Image: "image",
+			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}},
+		}}},
+	}
+}
+
+// counted tells the history of pods, when the operator has them too: it has another pod, that was made after them.
+func (m *market) counted(pods ...*corev1.Pod) {
+	m.t.Helper()
+	var before string
+	m.eventually(func() error {
+		if before = m.offered(spare); before == "" {
+			return errors.New("nothing is offered yet")
+		}
+		return nil
+	})
+	own := m.podOn(spare, "1")
+	m.create(own)
+	m.eventually(func() error {
+		if m.offered(spare) == before {
+			return errors.New("the operator has not seen all pods")
+		}
+		return nil
+	})
+	for _, pod := range pods {
+		m.history.runs(pod.Labels["liqo.io/creator-user"], pod.Spec.Containers[0].Resources.Requests.Cpu().MilliValue())
+	}
+}
+
+// offered is what is offered to oslo of the class over gRPC.
+func (m *market) offered(class string) string {
+	m.t.Helper()
+	connection, err := grpc.NewClient(m.operator.Address("grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	m.must(err)
+	defer func() { _ = connection.Close() }()
+	answer, err := wire.NewResourceReaderClient(connection).ReadResources(m.t.Context(), &wire.ClusterIdentity{ClusterID: "oslo"}, grpc.WaitForReady(true))
+	m.must(err)
+	for _, pool := range answer.GetResourceLists() {
+		if pool.GetPoolPrefix() == class {
+			return pool.GetResources()["cpu"].GetString_()
+		}
+	}
+	return ""
+}
+
+// end deletes pods as if they had ended. The history is told first: whatever the operator does not know yet only makes it more careful.
+func (m *market) end(pods ...*corev1.Pod) {
+	m.t.Helper()
+	for _, pod := range pods {
+		m.history.runs(pod.Labels["liqo.io/creator-user"], -pod.Spec.Containers[0].Resources.Requests.Cpu().MilliValue())
+		m.must(m.admin.Delete(m.t.Context(), pod, client.GracePeriodSeconds(0)))
+	}
+}
+
+// delete deletes a slice as its consumer.
+func (m *market) delete(key string) {
+	m.t.Helper()
+	s, err := m.get(key)
+	m.must(err)
+	m.must(m.consumers[ownerOf(key)].Delete(m.t.Context(), s))
+}
+
+// quiet lets some time pass, of which nothing is expected but that what must not happen does not.
+func (m *market) quiet(while time.Duration) {
+	select {
+	case <-time.After(while):
+	case <-m.t.Context().Done():
+	}
+}

@@ -1,0 +1,90 @@
+package corewatch
+
+import (
+	"errors"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+
+	"proffer.dev/proffer/internal/capacity"
+)
+
+// errNodesFirst has the pods read again later: which names of a pod count that has too many depends on what nodes list.
+var errNodesFirst = errors.New("a pod requests more resources than are counted, and what the nodes list is not known yet")
+
+// decoder makes pods and nodes of what the API server sends, and keeps none of them. It is safe for concurrent use. A nil decoder knows of no
+// nodes, and keeps and reports nothing.
+type decoder struct {
+	// countable returns what counts of the requests of one pod, see capacity.Ledger.
+	countable func(capacity.Amounts) capacity.Amounts
+	// nodesSeen is closed when all nodes have been seen once.
+	nodesSeen <-chan struct{}
+	cache     *requestCache
+	excess    *excess
+}
+
+func newDecoder(ledger *capacity.Ledger, nodesSeen <-chan struct{}, log logr.Logger) *decoder {
+	return &decoder{countable: ledger.Countable, nodesSeen: nodesSeen, cache: newRequestCache(), excess: newExcess(log)}
+}
+
+func (d *decoder) newPod() *pod   { return &pod{by: d} }
+func (d *decoder) newNode() *node { return &node{by: d} }
+
+// requests returns what counts of the requests of the pod of which requestsMask has kept so much. The caller must not change it.
+func (d *decoder) requests(of *corev1.Pod, kept []byte) (capacity.Amounts, error) {
+	if d == nil {
+		all, err := decodeRequests(kept)
+		return all.Bounded(capacity.MaxPodResources, nil), err
+	}
+	if known, ok := d.cache.find(kept); ok {
+		return known, nil
+	}
+	all, err := decodeRequests(kept)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) > capacity.MaxPodResources {
+		return d.some(of, all) // What counts may change with the nodes.
+	}
+	d.cache.remember(kept, all)
+	return all, nil
+}
+
+func decodeRequests(kept []byte) (capacity.Amounts, error) {
+	var full corev1.Pod
+	if err := full.Unmarshal(kept); err != nil {
+		return nil, err
+	}
+	return requestsOf(&full), nil
+}
+
+// requestsOf is requests for a pod that was decoded in another way.
+func (d *decoder) requestsOf(full *corev1.Pod) (capacity.Amounts, error) {
+	all := requestsOf(full)
+	switch {
+	case len(all) <= capacity.MaxPodResources:
+		return all, nil
+	case d == nil:
+		return all.Bounded(capacity.MaxPodResources, nil), nil
+	}
+	return d.some(full, all)
+}
+
+// some returns what counts of the requests of a pod of which not all do.
+func (d *decoder) some(of *corev1.Pod, all capacity.Amounts) (capacity.Amounts, error) {
+	select {
+	case <-d.nodesSeen:
+	default:
+		return nil, errNodesFirst
+	}
+	d.excess.report("pod", of.Namespace, of.Name, len(all), capacity.MaxPodResources)
+	return d.countable(all), nil
+}
+
+// allocatable returns what counts of what a node lists.
+func (d *decoder) allocatable(node string, all capacity.Amounts) capacity.Amounts {
+	if d != nil && len(all) > capacity.MaxNodeResources {
+		d.excess.report("node", node, node, len(all), capacity.MaxNodeResources)
+	}
+	return all.Bounded(capacity.MaxNodeResources, nil)
+}

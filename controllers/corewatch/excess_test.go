@@ -1,0 +1,135 @@
+package corewatch
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"proffer.dev/proffer/internal/capacity"
+)
+
+// naming has a pod request so many resources that there are not.
+func naming(many int) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		requests := p.Spec.Containers[0].Resources.Requests
+		for i := range many {
+			requests[corev1.ResourceName(fmt.Sprintf("a.made-up.example.com/%s-%05d", p.Name, i))] = resource.MustParse("1")
+		}
+	}
+}
+
+func marshal(t *testing.T, o interface{ Marshal() ([]byte, error) }) []byte {
+	t.Helper()
+	data, err := o.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func TestAnObjectThatNamesTooMuchCountsWithAllThatMatters(t *testing.T) {
+	var logged []string
+	ledger, seen := capacity.NewLedger(), make(chan struct{})
+	d := newDecoder(ledger, seen, funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{}))
+	data := marshal(t, aPod("hostile", "n", list("cpu", "3", "memory", "1Gi", "nvidia.com/gpu", "5"), naming(10_000)))
+	if err := d.newPod().Unmarshal(data); !errors.Is(err, errNodesFirst) {
+		t.Fatalf("before the nodes are known: %v", err)
+	}
+	n := d.newNode()
+	if err := n.Unmarshal(marshal(t, aNode("n", list("cpu", "8", "nvidia.com/gpu", "8")))); err != nil {
+		t.Fatal(err)
+	}
+	ledger.SetNode(n.Node)
+	close(seen)
+	for range 3 {
+		p := d.newPod()
+		if err := p.Unmarshal(data); err != nil {
+			t.Fatal(err)
+		}
+		if r := p.Requests; len(r) != capacity.MaxPodResources || r["cpu"] != 3000 || r["memory"] != 1<<30 || r["nvidia.com/gpu"] != 5 {
+			t.Fatalf("%d resources with cpu %d, memory %d, GPUs %d", len(r), r["cpu"], r["memory"], r["nvidia.com/gpu"])
+		}
+	}
+	many := aNode("many", list("cpu", "8"))
+	for i := range 1000 {
+		many.Status.Allocatable[corev1.ResourceName(fmt.Sprintf("a.made-up.example.com/%05d", i))] = resource.MustParse("1")
+	}
+	if err := n.Unmarshal(marshal(t, many)); err != nil || len(n.Allocatable) != capacity.MaxNodeResources || n.Allocatable["cpu"] != 8000 {
+		t.Errorf("a node lists %d resources, cpu %d: %v", len(n.Allocatable), n.Allocatable["cpu"], err)
+	}
+	if pods := testutil.ToFloat64(d.excess.read.WithLabelValues("pod")); pods != 3 {
+		t.Errorf("%v pods are counted that name too much, want 3", pods)
+	}
+	if len(logged) != 2 || !strings.Contains(logged[0], `"name"="hostile"`) || !strings.Contains(logged[0], `"namespace"="default"`) {
+		t.Errorf("logged, where one line of the namespace and one of the node are wanted: %q", logged)
+	}
+	if len(d.cache.byKept) != 0 {
+		t.Error("requests of which not all count are remembered")
+	}
+	for i := range 2 * maxSources {
+		d.excess.report("pod", fmt.Sprint("namespace-", i), "p", 65, 64)
+	}
+	if len(d.excess.logged) != maxSources || len(logged) != maxSources {
+		t.Errorf("%d lines are logged of %d sources, want %d", len(logged), len(d.excess.logged), maxSources)
+	}
+}
+
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// From the bytes of a list to the sums of the ledger, after a collection of garbage.
+func TestMadeUpNamesTakeNoMemoryFromTheOperator(t *testing.T) {
+	full := &corev1.PodList{}
+	for i := range 1000 {
+		full.Items = append(full.Items, *aPod(fmt.Sprintf("p%04d", i), fmt.Sprintf("n%02d", i%100), list("cpu", "100m")))
+	}
+	ordinary := asSent(t, full)
+	for i := range 8 {
+		full.Items = append(full.Items, *aPod(fmt.Sprintf("hostile-%d", i), "n00", list("cpu", "100m"), podLabel(OriginLabel, "rome"), naming(10_000)))
+	}
+	hostile := asSent(t, full)
+	takes := func(data []byte) int64 {
+		before := heap()
+		ledger := capacity.NewLedger()
+		nodes, pods := newStores(ledger, func() {})
+		for i := range 100 {
+			_ = nodes.Add(nodeOf(aNode(fmt.Sprintf("n%02d", i), list("cpu", "8"))))
+		}
+		d := decoderOf(ledger)
+		l, err := listsOf(d.newPod)(strings.NewReader(string(data)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := make([]any, len(l.Items))
+		for i, p := range l.Items {
+			all[i] = p
+		}
+		_ = pods.Replace(all, "1")
+		view := ledger.View([]capacity.Selection{{}})
+		after := heap()
+		runtime.KeepAlive(ledger)
+		runtime.KeepAlive(view)
+		runtime.KeepAlive(d)
+		runtime.KeepAlive(pods)
+		return after - before
+	}
+	without, with := takes(ordinary), takes(hostile)
+	runtime.KeepAlive(ordinary)
+	runtime.KeepAlive(hostile)
+	t.Logf("1,000 pods on 100 nodes take %d KiB, with 8 pods of 10,000 names %d KiB", without>>10, with>>10)
+	if more := with - without; more > 1<<20 {
+		t.Errorf("8 pods of 10,000 made-up names take %d KiB more", more>>10)
+	}
+}

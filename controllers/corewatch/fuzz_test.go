@@ -1,0 +1,85 @@
+package corewatch
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"proffer.dev/proffer/internal/capacity"
+)
+
+// Each of these lengths was taken for a negative one, which no buffer can have.
+func TestALengthOf2To63InAListPanics(t *testing.T) {
+	for _, length := range []uint64{1 << 63, 1<<63 + 1, math.MaxUint64} {
+		long := binary.AppendUvarint([]byte{0x12}, length)
+		inEnvelope := append([]byte("k8s\x00"), long...)
+		inList := append([]byte("k8s\x00"), protowire.AppendBytes([]byte{0x12}, long)...)
+		for place, data := range map[string][]byte{"the envelope": inEnvelope, "the list": inList} {
+			if _, err := readPods(bytes.NewReader(data)); err == nil {
+				t.Errorf("a field of %d bytes in %s is taken", length, place)
+			}
+		}
+	}
+}
+
+// corrupt changes some bytes of a message: bits, lengths beyond all bounds, ends.
+func corrupt(r *rand.Rand, message []byte) []byte {
+	out := bytes.Clone(message)
+	for range 1 + r.IntN(4) {
+		at := r.IntN(len(out))
+		switch r.IntN(5) {
+		case 0:
+			out[at] ^= 1 << r.IntN(8)
+		case 1:
+			out[at] = byte(r.Uint32())
+		case 2:
+			lengths := []uint64{0, 127, 128, math.MaxUint32, math.MaxInt64, math.MaxInt64 + 1, math.MaxUint64, r.Uint64()}
+			out = append(binary.AppendUvarint(bytes.Clone(out[:at]), lengths[r.IntN(len(lengths))]), out[at:]...)
+		case 3:
+			out = append(bytes.Clone(out[:at]), out[min(len(out), at+1+r.IntN(16)):]...)
+		case 4:
+			out = out[:at+1]
+		}
+		if len(out) == 0 {
+			return []byte{0}
+		}
+	}
+	return out
+}
+
+func TestWhateverBytesComeNothingPanics(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	inProtobuf := asSent(t, aList())
+	inJSON := []byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"12"},"items":[{"metadata":{"uid":"a"},"spec":{"nodeName":"n",` +
+		`"containers":[{"name":"main","resources":{"requests":{"cpu":"1"}}}]}}]}`)
+	pod, err := aPod("p", "n", list("cpu", "1"), podLabel(OriginLabel, "rome")).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledger := capacity.NewLedger()
+	for range 3_000 {
+		_, _ = readPods(bytes.NewReader(corrupt(r, inProtobuf)))
+		_, _ = readPods(bytes.NewReader(corrupt(r, inJSON)))
+		broken := corrupt(r, pod)
+		_ = new(node).Unmarshal(broken)
+		_ = decoderOf(ledger).newPod().Unmarshal(broken)
+		_ = bytesField(broken, 2)
+	}
+}
+
+func FuzzAList(f *testing.F) {
+	f.Add([]byte("k8s\x00\x12\x04\x12\x02\x0a\x05"))
+	f.Add([]byte("k8s\x00\x12\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01"))
+	f.Add([]byte(`{"items": [{"metadata": {"uid": "1"}}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if l, err := readPods(bytes.NewReader(data)); err == nil && l == nil {
+			t.Error("there is neither a list nor an error")
+		}
+	})
+}

@@ -1,0 +1,71 @@
+package controllers
+
+import (
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/grant"
+)
+
+// grantsOf is what one policy has granted.
+type grantsOf struct {
+	// slices is how many slices have something.
+	slices    int32
+	consumers map[string]grantOf
+}
+
+// grantOf is what the slices of one consumer have under a policy.
+type grantOf struct {
+	slices  int32
+	amounts capacity.Amounts
+}
+
+// under is what a policy has granted.
+func (a *allotment) under(policy string) grantsOf {
+	if a == nil {
+		return grantsOf{}
+	}
+	return a.byPolicy[policy]
+}
+
+// count adds what a slice has, or is about to have, to what is granted.
+func (a *allotment) count(asked *grant.Slice, decided *grant.Answer) {
+	next := a.term != "" && decided.Verdict == grant.Accept
+	if asked.Granted == nil && !next {
+		return
+	}
+	sums := a.grants[asked.Class]
+	if sums == nil {
+		sums = map[string]capacity.Amounts{}
+		a.grants[asked.Class] = sums
+	}
+	sum := sums[asked.Consumer]
+	if sum == nil {
+		sum = capacity.Amounts{}
+		sums[asked.Consumer] = sum
+	}
+	some := false
+	for i := range decided.Lines { // What is granted has a line each.
+		l := &decided.Lines[i]
+		amount, granted := asked.Granted[l.Resource]
+		if next && l.Listed {
+			amount, granted = max(amount, l.Granted), true
+		}
+		if used := asked.Used[l.Resource]; used > amount {
+			amount, granted = used, true
+		}
+		if granted {
+			some = some || amount > 0
+			sum[l.Resource] = capacity.Sum(sum[l.Resource], amount)
+		}
+	}
+	if decided.Policy == nil || !some {
+		return
+	}
+	// One consumer's slices of a class are all under one policy.
+	under := a.byPolicy[decided.Policy.Name]
+	if under.consumers == nil {
+		under.consumers = map[string]grantOf{}
+	}
+	under.slices++
+	under.consumers[asked.Consumer] = grantOf{slices: under.consumers[asked.Consumer].slices + 1, amounts: sum}
+	a.byPolicy[decided.Policy.Name] = under
+}

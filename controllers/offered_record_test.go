@@ -1,0 +1,243 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/offer"
+)
+
+// anOfferedRecord is the object in which an operator records what it has offered.
+func anOfferedRecord(election *LeaderElection) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace(election), Name: OfferedConfigMap}}
+}
+
+// recordedNow is what stands in the record, and at which version; nothing if there is none.
+func recordedNow(t *testing.T) (names map[string][]string, version string) {
+	t.Helper()
+	object := anOfferedRecord(nil)
+	if err := api.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+		if client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+		return nil, ""
+	}
+	recorded, err := parseOffered(object.Data[offeredKey])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return recorded.byClass, object.ResourceVersion
+}
+
+// records waits until the record says exactly this.
+func records(t *testing.T, want map[string][]string) {
+	t.Helper()
+	eventually(t, func() string {
+		got, _ := recordedNow(t)
+		return cmp.Diff(want, got)
+	})
+}
+
+func inClass(class string) func(*v1alpha1.ResourcePolicySpec) {
+	return func(s *v1alpha1.ResourcePolicySpec) { s.Class = class }
+}
+
+func TestAPolicyThatIsDeletedWhileNoOperatorRunsIsWithdrawnByZeros(t *testing.T) {
+	ids := manyIDs()
+	p := create(t, aPolicy("p", fixed("cpu", "2", "memory", "1Gi", "pods", "5"), forIDs(ids...), inClass("gold")))
+	create(t, aNode("n", list("cpu", "8", "memory", "8Gi", "pods", "10")))
+	create(t, aPod("of-the-last", "n", list("cpu", "1"), podLabel(originLabel, string(ids[len(ids)-1]))))
+	o := startOperator(t)
+	o.eventually(func() string { return cmp.Diff(int64(2000), o.offered(string(ids[0]))["gold"]["cpu"]) })
+	recordedFor(t, "p", len(ids))
+	records(t, map[string][]string{"gold": {"cpu", "memory", "pods"}})
+	o.stop()
+
+	remove(t, p)
+	zeros := map[string]capacity.Amounts{"gold": {"cpu": 0, "memory": 0, "pods": 0}}
+	held := map[string]capacity.Amounts{"gold": {"cpu": 1000, "memory": 1, "pods": 1}}
+	for range 2 { // Nor does one that starts after that forget it.
+		o = startOperator(t)
+		o.offersAllOf(ids[:len(ids)-1], zeros, zeros)
+		o.offersAllOf(ids[len(ids)-1:], held, zeros)
+		o.stop()
+	}
+
+	// That is how an admin has it forgotten.
+	remove(t, anOfferedRecord(nil))
+	o = startOperator(t)
+	o.offersAllOf(ids[:1], map[string]capacity.Amounts{}, map[string]capacity.Amounts{})
+}
+
+func TestAResourceIsTakenBackWhosePolicyIsGoneFromAClassThatOthersServe(t *testing.T) {
+	create(t, aPolicy("standard", fixed("cpu", "2", "memory", "1Gi")))
+	extra := create(t, aPolicy("extra", fixed("cpu", "2", "memory", "1Gi", "nvidia.com/gpu", "1"), func(s *v1alpha1.ResourcePolicySpec) { s.Priority = 1 }))
+	create(t, aPolicy("gold", fixed("cpu", "4"), forIDs("rome"), inClass("gold")))
+	o := startOperator(t)
+	all := map[string][]string{"": {"cpu", "memory", "nvidia.com/gpu"}, "gold": {"cpu"}}
+	records(t, all)
+	recordedFor(t, "gold", 1)
+	ready(t, "standard", v1alpha1.ReasonShadowed)
+	o.stop()
+
+	before := capacity.Amounts{"cpu": 2000, "memory": gib, "nvidia.com/gpu": 1}
+	o = startOperator(t) // With all policies in place, a start changes nothing.
+	o.offersAllOf([]v1alpha1.ClusterID{"oslo"}, map[string]capacity.Amounts{"": before}, map[string]capacity.Amounts{"": before})
+	o.stop()
+
+	remove(t, extra)
+	o = startOperator(t)
+	after := capacity.Amounts{"cpu": 2000, "memory": gib, "nvidia.com/gpu": 0}
+	o.offersAllOf([]v1alpha1.ClusterID{"oslo"}, map[string]capacity.Amounts{"": after}, map[string]capacity.Amounts{"": after})
+	o.offersAllOf([]v1alpha1.ClusterID{"rome"}, map[string]capacity.Amounts{"": after, "gold": {"cpu": 4000}}, map[string]capacity.Amounts{"": after})
+	records(t, all)
+}
+
+func TestTheRecordIsWrittenWhenANameIsNewAndNotOtherwise(t *testing.T) {
+	p := create(t, aPolicy("p", fixed("cpu", "1")))
+	create(t, aPolicy("trial", fixed("zinc", "1"), func(s *v1alpha1.ResourcePolicySpec) { s.Mode = v1alpha1.ModeDryRun }))
+	o := startOperator(t)
+	records(t, map[string][]string{"": {"cpu"}})
+	_, version := recordedNow(t)
+	for _, cpu := range []string{"2", "3", "4"} {
+		editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Fixed = quantitiesOf("cpu", cpu) })
+		o.offersOf("rome", "cpu", int64(cpu[0]-'0')*1000)
+	}
+	if _, now := recordedNow(t); now != version {
+		t.Error("written again, with nothing new")
+	}
+	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Fixed = quantitiesOf("memory", "1Gi") })
+	records(t, map[string][]string{"": {"cpu", "memory"}})
+	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Class = "gold" })
+	records(t, map[string][]string{"": {"cpu", "memory"}, "gold": {"cpu", "memory"}})
+	remove(t, p)
+	o.offersNothing("rome")
+	if names, _ := recordedNow(t); len(names) != 2 {
+		t.Errorf("a deleted policy is struck off the record: %v", names)
+	}
+}
+
+func TestTwoWhoWriteTheRecordLoseNothingOfEachOther(t *testing.T) {
+	var writers []*offeredRecord
+	t.Cleanup(func() { remove(t, anOfferedRecord(nil)) })
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	want := map[string][]string{}
+	for i := range 4 {
+		r := newOfferedRecord(api, api, Namespace(nil), logr.Discard())
+		writers = append(writers, r)
+		for k := range 5 {
+			class := fmt.Sprintf("class-%d-%d", i, k)
+			r.note([]policy{{name: "p", parsed: &offer.Policy{Class: class}}}, map[string]*offer.Report{"p": {Offered: []string{"cpu"}}})
+			want[class] = []string{"cpu"}
+		}
+	}
+	for _, r := range writers {
+		go func() { ended <- offeredWriter{r}.Start(ctx) }()
+	}
+	records(t, want)
+	stop()
+	for range writers {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestARecordThatSomebodySpoiltIsWrittenAnew(t *testing.T) {
+	spoilt := anOfferedRecord(nil)
+	spoilt.Data = map[string]string{offeredKey: "{", "theirs": "stays"}
+	create(t, spoilt)
+	create(t, aPolicy("p", fixed("cpu", "1")))
+	startOperator(t)
+	eventually(t, func() string {
+		now := anOfferedRecord(nil)
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(now), now); err != nil {
+			return err.Error()
+		}
+		return cmp.Diff(map[string]string{offeredKey: `{"":["cpu"]}`, "theirs": "stays"}, now.Data)
+	})
+}
+
+// failing answers so many reads with an error, and then says that there is no such object.
+type failing struct {
+	client.Reader
+	left int
+	err  error
+}
+
+func (f *failing) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	if f.left--; f.left >= 0 {
+		return f.err
+	}
+	return apierrors.NewNotFound(corev1.Resource("configmaps"), OfferedConfigMap)
+}
+
+func TestNothingIsOfferedBeforeTheRecordIsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, failure := range []error{
+			errors.New("the API server is away"),
+			apierrors.NewForbidden(corev1.Resource("configmaps"), OfferedConfigMap, errors.New("no role")),
+		} {
+			r := newOfferedRecord(&failing{left: 2, err: failure}, nil, "n", logr.Discard())
+			ended := make(chan error, 1)
+			go func() { ended <- r.Start(t.Context()) }()
+			for range 2 {
+				synctest.Wait()
+				select {
+				case <-r.Done():
+					t.Fatal("done without having read it")
+				default:
+				}
+				time.Sleep(offeredRetry)
+			}
+			<-r.Done()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func TestAReadOfTheRecordEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		r := newOfferedRecord(&failing{left: 1 << 30, err: errors.New("away")}, nil, "n", logr.Discard())
+		ended := make(chan error, 1)
+		go func() { ended <- r.Start(ctx) }()
+		synctest.Wait()
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestEverySourceIncludesTheRecord(t *testing.T) {
+	r := newOfferedRecord(nil, nil, "n", logr.Discard())
+	statuses := []offer.Past{{Policy: "p", Class: "gold", Names: []string{"cpu"}, Complete: true}}
+	r.read = offeredOf(t, "gold: cpu", "silver: pods")
+	got := r.pasts(statuses, nil)
+	want := slices.Concat(statuses, []offer.Past{{Class: "silver", Names: []string{"pods"}}})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	// What a status tells of is to be on record, also if the policy offers it no more.
+	if wanted, edition := r.wanted(); edition == 0 || !slices.Equal(wanted.byClass["gold"], []string{"cpu"}) || len(wanted.byClass) != 1 {
+		t.Errorf("wanted: %v", wanted.byClass)
+	}
+}

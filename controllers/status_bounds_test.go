@@ -1,0 +1,124 @@
+package controllers
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/offer"
+)
+
+// reportOf is a report of a pool of so many resources, and of so many consumers that are offered all of them.
+func reportOf(resources, consumers int, prefix string) *offer.Report {
+	amounts := capacity.Amounts{"cpu": 1000, "memory": 1 << 30, "pods": 10}
+	var offered []offer.Amount
+	for i := range resources {
+		name := fmt.Sprintf("%s/r%04d", prefix, i)
+		amounts[name] = int64(i)
+		offered = append(offered, offer.Amount{Resource: name, Value: int64(i)})
+	}
+	r := &offer.Report{Count: consumers, Nodes: 1, Capacity: amounts, Committed: amounts, Remaining: amounts}
+	for i := range consumers {
+		r.Consumers = append(r.Consumers, offer.ConsumerReport{
+			ID: fmt.Sprintf("consumer-%03d", i), Offer: &offer.Offer{Override: -1, Amounts: append(offered, offer.Amount{Resource: "cpu", Value: 1000})},
+		})
+	}
+	for _, o := range offered {
+		r.Offered = append(r.Offered, o.Resource)
+	}
+	return r
+}
+
+// TestAStatusOfMoreThanItMayHoldIsCutAndSaysSo is C6 of issue 11: of more than 256 resource names no status was ever written.
+func TestAStatusOfMoreThanItMayHoldIsCutAndSaysSo(t *testing.T) {
+	long := strings.Repeat("d", 63) + "." + strings.Repeat("e", 63) + "." + strings.Repeat("f", 63) + "." + strings.Repeat("g", 61)
+	for name, tc := range map[string]struct {
+		report *offer.Report
+		says   []string
+	}{
+		"many resources": {reportOf(300, 1, "example.com"), []string{"only the first of 303 resources are listed", "More than 64 resources have been offered"}},
+		"much of each":   {reportOf(300, 100, "example.com"), []string{"only the first of 303 resources", "of 100 offers are"}},
+		"long names":     {reportOf(250, 100, long), []string{"only the first of 253 resources", "of 100 offers are"}},
+		"what fits":      {reportOf(60, 60, "example.com"), nil},
+	} {
+		object := create(t, aPolicy("bounded"))
+		p := policy{name: object.Name, uid: object.UID, generation: object.Generation, source: v1alpha1.SourceNodes, parsed: &offer.Policy{Nodes: &offer.Nodes{}}}
+		held := map[string]grantOf{}
+		for _, c := range tc.report.Consumers {
+			held[c.ID] = grantOf{slices: 1, amounts: tc.report.Capacity}
+		}
+		object.Status = statusOf(p, tc.report, grantsOf{slices: 1, consumers: held}, object.Status)
+		again := statusOf(p, tc.report, grantsOf{slices: 1, consumers: held}, object.Status)
+		if err := api.Status().Update(t.Context(), object); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		ready := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionReady)
+		if ready == nil {
+			t.Fatalf("%s: no condition", name)
+		}
+		for _, words := range tc.says {
+			if !strings.Contains(ready.Message, words) {
+				t.Errorf("%s: %q does not say %q", name, ready.Message, words)
+			}
+		}
+		if tc.says == nil && strings.Contains(ready.Message, "cut") {
+			t.Errorf("%s: %q", name, ready.Message)
+		}
+		for _, resource := range []string{"cpu", "memory", "pods"} {
+			if _, ok := object.Status.Capacity[corev1.ResourceName(resource)]; !ok {
+				t.Errorf("%s: capacity does not list %s", name, resource)
+			}
+		}
+		for i, o := range object.Status.Offers {
+			if o.ClusterID != fmt.Sprintf("consumer-%03d", i) || o.Offer.Cpu().MilliValue() != 1000 {
+				t.Errorf("%s: offer %d is that of %s", name, i, o.ClusterID)
+			}
+		}
+		if len(object.Status.Offers) == 0 || len(object.Status.OfferedResources) == 0 {
+			t.Errorf("%s: no offer is on record", name)
+		}
+		// The same comes of the same, or it would be written again and again.
+		if diff := diffOfStatus(again, object.Status); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		remove(t, object)
+	}
+}
+
+func diffOfStatus(a, b v1alpha1.ResourcePolicyStatus) string {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	if errX != nil || errY != nil || string(x) != string(y) {
+		return "the status is another when it is worked out again"
+	}
+	return ""
+}
+
+func TestAStatusThatIsRefusedHasItsConditionAllTheSame(t *testing.T) {
+	withWriter(t, func(w *writing) {
+		refusal := apierrors.NewInvalid(schema.GroupKind{Kind: "ResourcePolicy"}, "p", field.ErrorList{field.TooMany(field.NewPath("status", "capacity"), 300, 256)})
+		w.failOnce(refusal)
+		w.report(offer.Report{Count: 1, Nodes: 1, Capacity: capacity.Amounts{"cpu": 1000}, Offered: []string{"cpu"}})
+		pass(time.Second)
+		status := w.status()
+		ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+		if ready == nil || !strings.Contains(ready.Message, "was refused") || len(status.OfferedResources) != 1 {
+			t.Fatalf("the status is %+v", status)
+		}
+		w.reportOf(w.writer.outcome.Load().reports["p"])
+		pass(statusInterval)
+		if got := w.capacity(); got != 1000 {
+			t.Errorf("%d of capacity once it is not refused any more", got)
+		}
+	})
+}

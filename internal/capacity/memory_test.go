@@ -1,0 +1,95 @@
+package capacity
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+)
+
+// heap is what the live objects take, in bytes.
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// takes is what the ledger that is made takes with its view, in bytes.
+func takes(build func() *Ledger) int64 {
+	before := heap()
+	l := build()
+	v := l.View([]Selection{{}})
+	after := heap()
+	runtime.KeepAlive(l)
+	runtime.KeepAlive(v)
+	return after - before
+}
+
+// ordinary has 100 nodes and 1,000 pods, a fifth of them of 20 consumers.
+func ordinary() *Ledger {
+	l := NewLedger()
+	for i := range 100 {
+		l.SetNode(node(fmt.Sprintf("n%02d", i)))
+	}
+	for i := range 1000 {
+		p := pod(fmt.Sprintf("6f1c2d3e-0000-4000-8000-%012d", i), fmt.Sprintf("n%02d", i%100), "", 100)
+		if i%5 == 0 {
+			p.Consumer, p.Creator = fmt.Sprintf("consumer-%02d", i/5%20), fmt.Sprintf("slice-%02d", i/5%20)
+		}
+		l.SetPod(p)
+	}
+	return l
+}
+
+// madeUp are the requests of a pod that names many resources that there are not.
+func madeUp(pod, names int) Amounts {
+	a := Amounts{CPU: 100, Memory: 1 << 20}
+	for i := range names {
+		a[fmt.Sprintf("made-up.example.com/pod-%d-resource-%05d", pod, i)] = 1
+	}
+	return a
+}
+
+func TestMadeUpNamesTakeNoMoreThanThePodsThatMakeThemUp(t *testing.T) {
+	without := takes(ordinary)
+	with := takes(func() *Ledger {
+		l := ordinary()
+		for i := range 8 {
+			p := Pod{Key: fmt.Sprint("hostile-", i), Node: "n01", Requests: madeUp(i, 10_000)}
+			if i%2 == 0 {
+				p.Consumer = "consumer-01"
+			}
+			l.SetPod(p)
+		}
+		return l
+	})
+	t.Logf("1,000 pods on 100 nodes take %d KiB, with 8 pods of 10,000 names %d KiB", without>>10, with>>10)
+	// 64 names of each are counted, of 40 bytes.
+	if more := with - without; more > 512<<10 {
+		t.Errorf("8 pods of 10,000 made-up names take %d KiB more", more>>10)
+	}
+}
+
+func TestNamesAreGivenBack(t *testing.T) {
+	l := ordinary()
+	l.View([]Selection{{}})
+	before := heap()
+	for round := range 200 {
+		for i := range 8 {
+			l.SetPod(Pod{Key: fmt.Sprint("hostile-", i), Node: "n01", Consumer: "consumer-01", Requests: madeUp(8*round+i, MaxPodResources)})
+		}
+		l.View([]Selection{{}})
+	}
+	for i := range 8 {
+		l.DeletePod(fmt.Sprint("hostile-", i))
+	}
+	more := heap() - before
+	if len(l.names.numbers) != 3 || len(l.names.known) > 3+9*MaxPodResources {
+		t.Errorf("%d names are left of 102,400, and there is room for %d", len(l.names.numbers), len(l.names.known))
+	}
+	if more > 256<<10 {
+		t.Errorf("%d KiB are left", more>>10)
+	}
+	runtime.KeepAlive(l)
+}

@@ -1,0 +1,271 @@
+package grant
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"pgregory.net/rapid"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/offer"
+)
+
+// someNodes is a set of the four nodes of an estate, as bits.
+type someNodes uint
+
+const (
+	fourNodes = 4
+	allNodes  = someNodes(1<<fourNodes - 1)
+)
+
+func (n someNodes) within(o someNodes) bool { return n&^o == 0 }
+
+// estate is a world of four nodes, and of policies each of which gives all of some of them. Where each grant may be used is known exactly.
+type estate struct {
+	*world
+	size [fourNodes]int64
+	// nodes are those of each policy that there ever was.
+	nodes map[string]someNodes
+}
+
+func newEstate() *estate {
+	e := &estate{world: newWorld(), nodes: map[string]someNodes{}}
+	for i := range fourNodes {
+		e.resize(i, 10)
+	}
+	return e
+}
+
+func (e *estate) resize(i int, size int64) {
+	e.size[i] = size
+	of := map[string]string{}
+	for set := someNodes(1); set <= allNodes; set++ {
+		if set&(1<<i) != 0 {
+			of[fmt.Sprint("in-", set)] = "yes"
+		}
+	}
+	e.ledger.SetNode(capacity.Node{Name: fmt.Sprint("n", i), Labels: of, Usable: true, Allocatable: cpu(size)})
+}
+
+// policy adds a policy of some nodes. Policies of the same nodes select them by different words.
+func (e *estate) policy(class string, set someNodes, edits ...func(*offer.Policy)) *estate {
+	e.made++
+	p := offer.Policy{Name: fmt.Sprint("p", e.made), Created: int64(e.made), Class: class, Nodes: &offer.Nodes{Percent: 100, Count: offer.Allocatable}}
+	selector, err := labels.Parse(fmt.Sprintf("in-%d,!no-%d", set, e.made))
+	if err != nil {
+		panic(err)
+	}
+	p.Nodes.Selection.Selector = selector
+	for _, edit := range edits {
+		edit(&p)
+	}
+	e.policies = append(slices.Clone(e.policies), p)
+	e.nodes[p.Name] = set
+	return e
+}
+
+// given adds a slice that was given something by the policy that was added last.
+func (e *estate) given(name, consumer string, age, amount int64) *estate {
+	p := e.policies[len(e.policies)-1]
+	s := having(name, consumer, age, amount)
+	s.Class, s.GrantedBy, s.GrantedIn, s.Reclaim = p.Class, p.Name, p.Class, p.Reclaim
+	e.slice(s)
+	return e
+}
+
+// excess is by how much what must be used on some of the nodes, or on nodes among them, is more than these have.
+func (e *estate) excess(demand func(among someNodes) int64) (all [allNodes + 1]int64) {
+	for set := someNodes(1); set <= allNodes; set++ {
+		excess := demand(set)
+		for i, size := range e.size {
+			if set&(1<<i) != 0 {
+				excess -= size
+			}
+		}
+		all[set] = max(0, excess)
+		for part := someNodes(1); part < set; part++ {
+			if part.within(set) {
+				all[set] = max(all[set], all[part])
+			}
+		}
+	}
+	return all
+}
+
+// on is what a slice has that can be used nowhere but among some nodes.
+func (e *estate) on(among someNodes, policy string, amount int64) int64 {
+	if set, known := e.nodes[policy]; known && set.within(among) {
+		return amount
+	}
+	return 0
+}
+
+// check: whatever part of the answers is written, no set of nodes has to bear more than it has, or more beyond that than it had to before.
+func (e *estate) check(t reporter, terms *offer.Terms, answers []Answer) {
+	demand := func(after bool) func(someNodes) int64 {
+		return func(among someNodes) (sum int64) {
+			for i := range answers {
+				s, a := &e.slices[i], &answers[i]
+				policy, amount := "", a.Amounts()["cpu"]
+				if a.Policy != nil {
+					policy = a.Policy.Name
+				}
+				was, is := e.on(among, s.GrantedBy, s.Granted["cpu"]), e.on(among, policy, amount)
+				if s.GrantedIn == s.Class && !terms.InForce(s.GrantedBy) {
+					// Its policy was replaced in its class by one of other nodes: who did that has moved what it has.
+					was = max(was, e.on(among, policy, min(s.Granted["cpu"], amount)))
+				}
+				if s.Pinned {
+					is = was
+				}
+				if after {
+					was = max(was, is)
+				}
+				sum += was
+			}
+			return sum
+		}
+	}
+	before, after := e.excess(demand(false)), e.excess(demand(true))
+	for set := range after {
+		if after[set] > before[set] {
+			t.Fatalf("the nodes %04b have to bear %d more than they have; before it were %d\n%s", set, after[set], before[set], e)
+		}
+	}
+}
+
+func (e *estate) String() string {
+	out := fmt.Sprintln("nodes", e.size)
+	for _, p := range e.policies {
+		out += fmt.Sprintf("%s of %s: nodes %04b, reclaim %d, deny %v\n", p.Name, p.Class, e.nodes[p.Name], p.Reclaim, p.Slices.DenyExcess)
+	}
+	for _, s := range e.slices {
+		out += fmt.Sprintf("%+v\n", s)
+	}
+	return out
+}
+
+func (e *estate) happen(t *rapid.T) {
+	class := rapid.SampledFrom([]string{"gold", "silver", "bronze"})
+	switch rapid.IntRange(0, 13).Draw(t, "event") {
+	case 0:
+		e.resize(rapid.IntRange(0, fourNodes-1).Draw(t, "node"), rapid.Int64Range(0, 20).Draw(t, "size"))
+	case 1, 2:
+		if len(e.policies) == 20 {
+			return
+		}
+		set := someNodes(rapid.UintRange(1, uint(allNodes)).Draw(t, "nodes"))
+		e.policy(class.Draw(t, "class"), set, func(p *offer.Policy) {
+			p.Reclaim = rapid.SampledFrom([]offer.Reclaim{offer.Unused, offer.Evict, offer.Retain}).Draw(t, "reclaim")
+			p.Slices.DenyExcess = rapid.IntRange(0, 3).Draw(t, "deny") == 0
+			if rapid.Bool().Draw(t, "for some") {
+				p.Consumers = offer.Scope{IDs: map[string]struct{}{anyID.Draw(t, "consumer"): {}}}
+			}
+			if rapid.IntRange(0, 3).Draw(t, "bounded") == 0 {
+				p.Max = cpu(rapid.Int64Range(0, 20).Draw(t, "max"))
+			}
+		})
+	case 3:
+		if i := rapid.IntRange(0, 19).Draw(t, "policy"); i < len(e.policies) {
+			e.policies = slices.Delete(slices.Clone(e.policies), i, i+1)
+		}
+	case 4, 5, 6:
+		if len(e.slices) < 6 {
+			s := asking(fmt.Sprint("s", len(e.slices)), anyID.Draw(t, "consumer"), rapid.Int64Range(0, 3).Draw(t, "created"), rapid.Int64Range(0, 30).Draw(t, "request"))
+			s.Class = class.Draw(t, "class")
+			e.slice(s)
+		}
+	default:
+		e.edit(t, class)
+	}
+}
+
+func (e *estate) edit(t *rapid.T, class *rapid.Generator[string]) {
+	i := rapid.IntRange(0, 5).Draw(t, "slice")
+	if i >= len(e.slices) {
+		return
+	}
+	s := &e.slices[i]
+	switch rapid.IntRange(0, 5).Draw(t, "edit") {
+	case 0, 1, 2:
+		s.Class = class.Draw(t, "new class")
+	case 3:
+		s.Pinned = !s.Pinned && s.Granted != nil
+	default:
+		s.Request = cpu(rapid.Int64Range(0, 30).Draw(t, "new request"))
+	}
+}
+
+// TestNoHistoryExceedsTheNodes lets slices move between classes of any nodes, with answers that are lost and answers of which nobody knows
+// whether they were written. A leader that takes over knows what was granted and no more, as each step here does. To run more histories:
+// go test -run TestNoHistoryExceedsTheNodes ./internal/grant -rapid.checks=1000000
+func TestNoHistoryExceedsTheNodes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := newEstate()
+		for range rapid.IntRange(1, 10).Draw(t, "steps") {
+			for range rapid.IntRange(1, 4).Draw(t, "events") {
+				e.happen(t)
+			}
+			e.decide(t)
+		}
+		e.come(t)
+	})
+}
+
+// decide has one round of answers decided on, checked, and written in part.
+func (e *estate) decide(t *rapid.T) {
+	terms := e.terms()
+	answers := Allocate(terms, e.slices)
+	e.check(t, terms, answers)
+	for i := range answers {
+		s := &e.slices[i]
+		if s.Pinned {
+			continue
+		}
+		switch rapid.IntRange(0, 5).Draw(t, "fate") {
+		case 0: // Lost.
+		case 1: // Perhaps written: it counts with what was there before.
+			if had := s.Granted["cpu"]; s.Granted != nil && answers[i].Policy != nil && s.GrantedBy == answers[i].Policy.Name {
+				e.write(i, &answers[i])
+				s.Granted = cpu(max(had, s.Granted["cpu"]))
+			}
+		default:
+			e.write(i, &answers[i])
+		}
+	}
+}
+
+// come lets all answers be written until nothing changes: then nothing is granted beyond what there is, unless it cannot be taken back.
+func (e *estate) come(t *rapid.T) {
+	firm := false
+	for i := range e.slices {
+		e.slices[i].Pinned = false
+	}
+	for _, p := range e.policies {
+		firm = firm || p.Reclaim == offer.Retain
+	}
+	for _, s := range e.slices {
+		firm = firm || s.Reclaim == offer.Retain
+	}
+	for range 10 {
+		terms := e.terms()
+		answers := Allocate(terms, e.slices)
+		e.check(t, terms, answers)
+		for i := range answers {
+			e.write(i, &answers[i])
+		}
+	}
+	after := e.excess(func(among someNodes) (sum int64) {
+		for _, s := range e.slices {
+			sum += e.on(among, s.GrantedBy, s.Granted["cpu"])
+		}
+		return sum
+	})
+	for set, excess := range after {
+		if excess > 0 && !firm {
+			t.Fatalf("in the end the nodes %04b have to bear %d more than they have\n%s", set, excess, e)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package offer
+
+import (
+	"testing"
+
+	"proffer.dev/proffer/internal/capacity"
+)
+
+func (c cluster) granted(grants map[string]map[string]capacity.Amounts, policies ...Policy) *Result {
+	return Evaluate(Input{Policies: policies, View: c.View(Selections(policies)), Grants: grants}, nil)
+}
+
+func TestGrantsOfAClassThatNoPolicyDecidesForAreCommittedEverywhere(t *testing.T) {
+	c := newCluster("a")
+	left := map[string]map[string]capacity.Amounts{"gold": {"rome": {capacity.CPU: 8000}}}
+	silver := ofNodes("silver", class("silver"), scope(ids("rome", "oslo")))
+	r := c.granted(left, silver)
+	expect(t, "oslo", offered(r, "oslo")["silver"][capacity.CPU], int64(0))
+	// What it holds in the class that is gone is nothing that it could use in another.
+	expect(t, "rome", offered(r, "rome")["silver"][capacity.CPU], int64(0))
+	// Its pods use part of it here: that is committed once.
+	c.pod("p", "a", "rome", 3000)
+	left["gold"]["rome"][capacity.CPU] = 5000
+	expect(t, "oslo beside pods", offered(c.granted(left, silver), "oslo")["silver"][capacity.CPU], int64(3000))
+	// Fixed amounts are no share of any nodes.
+	c = newCluster("a")
+	fixedGold := fixed("gold", capacity.Amounts{capacity.CPU: 8000}, class("gold"))
+	expect(t, "oslo beside fixed amounts", offered(c.granted(left, silver, fixedGold), "oslo")["silver"][capacity.CPU], int64(8000))
+}
+
+func TestRetainHoldsWhatIsGrantedOfAResourceThatNoNodeLists(t *testing.T) {
+	const storage, gpu = "storage", "nvidia.com/gpu"
+	grants := map[string]map[string]capacity.Amounts{"": {"rome": {storage: 100}}}
+	r := newCluster("a").granted(grants, fixed("p", capacity.Amounts{storage: 10}, reclaim(Retain)))
+	expect(t, "storage", offered(r, "rome")[""][storage], int64(100))
+
+	// The node of a GPU is gone. One replica has seen it, another has been started since.
+	grants = map[string]map[string]capacity.Amounts{"": {"rome": {gpu: 4}}}
+	for name, known := range map[string][]string{"that the status names": {gpu}, "that nothing names": nil} {
+		p := ofNodes("p", reclaim(Retain), func(p *Policy) { p.Known = known })
+		fresh, old := newCluster("a"), newCluster("a")
+		old.node("b", capacity.Amounts{gpu: 4})
+		old.DeleteNode("b")
+		expect(t, "a GPU "+name, offered(fresh.granted(grants, p), "rome")[""][gpu], int64(4))
+		expect(t, "replicas", offered(old.granted(grants, p), "rome"), offered(fresh.granted(grants, p), "rome"))
+	}
+}
+
+func TestRetainHoldsWhatIsGrantedAfterItsNodeIsGone(t *testing.T) {
+	const gpu = "nvidia.com/gpu"
+	p := ofNodes("p", reclaim(Retain), threshold(5))
+	in := Input{Policies: []Policy{p}, Grants: map[string]map[string]capacity.Amounts{"": {"rome": {capacity.CPU: 1000}}}}
+	c := newCluster("a")
+	in.View = c.View(Selections(in.Policies))
+	r := Evaluate(in, nil)
+	// Granted elsewhere in the meantime, by a replica that has seen the GPU.
+	in.Grants = map[string]map[string]capacity.Amounts{"": {"rome": {capacity.CPU: 1000, gpu: 4}}}
+	r = Evaluate(in, r)
+	expect(t, "a GPU", offered(r, "rome")[""][gpu], int64(4))
+}

@@ -1,0 +1,152 @@
+package offer
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"proffer.dev/proffer/internal/capacity"
+)
+
+// at is a moment of a test.
+func at(d time.Duration) time.Time { return time.Unix(1000, 0).Add(d) }
+
+// looked is what there is at a moment, the level that comes of it, and when to look again.
+type looked struct {
+	at    time.Duration
+	there int64
+	given int64
+	again time.Duration
+}
+
+func TestLevels(t *testing.T) {
+	for name, looks := range map[string][]looked{
+		"a small dip that ends is not followed": {
+			{0, 1000, 1000, 0}, {time.Second, 950, 1000, DipBound}, {20 * time.Second, 1000, 1000, 0}, {32 * time.Second, 1000, 1000, 0},
+			{33 * time.Second, 920, 1000, DipBound},
+		},
+		"a small dip that lasts lowers the level to the least of it": {
+			{0, 1000, 1000, 0}, {time.Second, 950, 1000, DipBound}, {11 * time.Second, 930, 1000, 20 * time.Second},
+			{31 * time.Second, 960, 930, RaisePause},
+		},
+		"one that comes back is one": {
+			{0, 1000, 1000, 0}, {time.Second, 950, 1000, DipBound}, {2 * time.Second, 1000, 1000, 0}, {10 * time.Second, 990, 1000, 21 * time.Second},
+			{12 * time.Second, 1000, 1000, 0}, {21 * time.Second, 995, 1000, 10 * time.Second}, {22 * time.Second, 1000, 1000, 0},
+			{31 * time.Second, 1000, 950, RaisePause},
+		},
+		"a deep dip is followed at once, and the way back after a pause": {
+			{0, 1000, 1000, 0}, {time.Second, 899, 899, 0}, {2 * time.Second, 1000, 899, RaisePause - time.Second},
+			{RaisePause, 1000, 899, time.Second}, {RaisePause + time.Second, 1000, 1000, 0},
+		},
+		"a large rise is followed at once where nothing was lowered": {
+			{0, 1000, 1000, 0}, {time.Second, 1101, 1101, 0}, {2 * time.Second, 3000, 3000, 0},
+		},
+		"a small rise is followed when it has lasted, to the least of it": {
+			{0, 1000, 1000, 0}, {time.Second, 1050, 1000, RaisePause}, {2 * time.Second, 1020, 1000, RaisePause - time.Second},
+			{RaisePause + time.Second, 1030, 1020, RaisePause}, {2*RaisePause + time.Second, 1030, 1030, 0},
+		},
+		"a rise that is broken off begins anew": {
+			{0, 1000, 1000, 0}, {time.Second, 1050, 1000, RaisePause}, {RaisePause, 1000, 1000, 0},
+			{RaisePause + 2*time.Second, 1050, 1000, RaisePause},
+		},
+		"0 is followed at once, and left after a pause": {
+			{0, 10, 10, 0}, {time.Second, 0, 0, 0}, {2 * time.Second, 10, 0, RaisePause - time.Second}, {RaisePause + time.Second, 10, 10, 0},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &level{given: looks[0].there}
+			for _, look := range looks {
+				again := l.observe(at(look.at), look.there)
+				if l.given != look.given || again != look.again {
+					t.Fatalf("at %v, with %d, the level is %d, to look again after %v; want %d and %v", look.at, look.there, l.given, again, look.given, look.again)
+				}
+			}
+		})
+	}
+}
+
+// Whatever comes and goes: there is never less than the level for longer than DipBound, the level is at no time more than a small dip above what
+// there is, and it is never raised within RaisePause of a lowering, nor above what there is.
+func TestWhatIsAlwaysTrueOfLevels(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := &level{given: 1000}
+		var now, short, lowered time.Duration
+		shortSince, wasLowered := time.Duration(-1), false
+		there := int64(1000)
+		look := func() time.Duration {
+			before := l.given
+			again := l.observe(at(now), there)
+			switch {
+			case l.given < before:
+				lowered, wasLowered = now, true
+			case l.given > before && wasLowered && now-lowered < RaisePause:
+				t.Fatalf("%v: raised from %d to %d, %v after a lowering", now, before, l.given, now-lowered)
+			case l.given > before && l.given > there:
+				t.Fatalf("%v: raised to %d, and there are %d", now, l.given, there)
+			}
+			if l.given-there > capacity.Share(l.given, SmallDipPercent, 100) {
+				t.Fatalf("%v: the level is %d, and there are %d", now, l.given, there)
+			}
+			switch {
+			case there >= l.given:
+				shortSince = -1
+			case shortSince < 0:
+				shortSince = now
+			}
+			if short = now - shortSince; shortSince >= 0 && short > DipBound {
+				t.Fatalf("%v: for %v there has been less than the level", now, short)
+			}
+			return again
+		}
+		for range rapid.IntRange(1, 60).Draw(t, "changes") {
+			next := now + time.Duration(rapid.IntRange(1, 60_000).Draw(t, "pause"))*time.Millisecond
+			for again := look(); again > 0 && now+again < next; again = look() {
+				now += again
+			}
+			now, there = next, rapid.Int64Range(800, 1200).Draw(t, "there")
+		}
+	})
+}
+
+func TestLevelsArePoliciesOwn(t *testing.T) {
+	c := newCluster("n1", "n2")
+	stable := &Stabilizer{}
+	look := func(d time.Duration, policies ...Policy) (Input, time.Duration) {
+		in := Input{Policies: policies, View: c.View(Selections(policies), ResourceNames(policies)...)}
+		again := stable.Stabilize(at(d), &in)
+		return in, again
+	}
+	slow, half := ofNodes("slow", threshold(5)), ofNodes("half", threshold(5), percent(50))
+	exact, whole := ofNodes("exact"), ofNodes("whole", threshold(5), func(p *Policy) { p.Nodes.Count = Allocatable })
+	given := fixed("fixed", capacity.Amounts{"cpu": 1}, threshold(5))
+	cpuOf := func(in Input, policy string) int64 { return in.Stable[policy][capacity.CPU] }
+
+	in, again := look(0, slow, half, exact, whole, given)
+	expect(t, "at first", []int64{cpuOf(in, "slow"), cpuOf(in, "half"), int64(again)}, []int64{16000, 8000, 0})
+	expect(t, "those with a level", len(in.Stable), 2)
+
+	c.pod("a", "n1", "", 800)
+	in, again = look(time.Second, slow, half, exact, whole, given)
+	expect(t, "in a dip", []int64{cpuOf(in, "slow"), cpuOf(in, "half"), int64(again)}, []int64{16000, 8000, int64(DipBound)})
+	r := Evaluate(in, nil)
+	expect(t, "the pool given out", r.Reports["slow"].Capacity[capacity.CPU], int64(16000))
+	expect(t, "one without a level", r.Reports["exact"].Capacity[capacity.CPU], int64(15200))
+	pools := NewTerms(in).Pools
+	pool := pools[slices.IndexFunc(pools, func(p PolicyPool) bool { return p.Policy == "slow" })]
+	expect(t, "to stay granted, and to be granted anew", []int64{pool.Capacity[0], pool.Present[0]}, []int64{16000, 15200})
+
+	edited := ofNodes("slow", threshold(5), version("2"))
+	in, _ = look(2*time.Second, edited, half)
+	expect(t, "edited", []int64{cpuOf(in, "slow"), cpuOf(in, "half")}, []int64{15200, 8000})
+	in, _ = look(3*time.Second, edited)
+	expect(t, "deleted", len(in.Stable), 1)
+	in, _ = look(4*time.Second, edited, half)
+	expect(t, "made again", cpuOf(in, "half"), int64(7600))
+}
+
+func TestALevelIsExplained(t *testing.T) {
+	s := Step{Resource: "cpu", Source: FromNodes, Counted: 15200, Percent: 100, Pool: 16000, Committed: 4000, Remaining: 12000, Own: 4000, Max: -1, Held: -1, Offer: 16000}
+	expect(t, "a dip", s.Explain(), "cpu 16: 100% of 15200m is a pool of 16, and 15200m now, 4 committed, 12 remaining; it has 4")
+}
