@@ -1,0 +1,141 @@
+package life
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/cert"
+)
+
+// bound is within what every watch has to find out that its connection is dead, and what it missed.
+const bound = time.Minute
+
+var (
+	asPopulated = map[string]string{"": "8", "gold": "1"}
+	asChanged   = map[string]string{"": "2", "gold": "3", "silver": "5"}
+)
+
+// deadConnection is one way in which an operator loses its API server in silence.
+type deadConnection struct {
+	name string
+	// start returns the kubeconfig of an operator, and its environment.
+	start func() (kubeconfig string, env []string)
+	cut   func()
+}
+
+// at has a kubeconfig lead to an address. The certificate of the API servers is for localhost.
+func at(address string) func(*api.Cluster) {
+	return func(c *api.Cluster) { c.Server, c.TLSServerName = "https://"+address, "localhost" }
+}
+
+func deadConnections(t *testing.T, c *cluster) []deadConnection {
+	t.Helper()
+	var (
+		silent   = newRelay(t, c.second)
+		balancer = newRelay(t, c.first)
+		lossy    = newRelay(t, c.second)
+		proxy    = newRelay(t, c.second, asProxy)
+	)
+	cases := []deadConnection{
+		{
+			"a relay that ends TCP on both sides falls silent",
+			func() (string, []string) { return c.kubeconfig(at(silent.address())), nil },
+			silent.fallSilent,
+		},
+		{
+			"an API server is stopped by SIGSTOP with a healthy one behind the same address",
+			func() (string, []string) { return c.kubeconfig(at(balancer.address())), nil },
+			func() {
+				balancer.sendTo(c.second)
+				c.check(c.FreezeAPIServer())
+			},
+		},
+		{
+			"a proxy of HTTPS_PROXY falls silent",
+			func() (string, []string) {
+				return c.kubeconfig(at("apiserver.example.com:6443")), []string{"HTTPS_PROXY=http://" + proxy.address(), "NO_PROXY="}
+			},
+			proxy.fallSilent,
+		},
+	}
+	if canDrop {
+		cases = append(cases, deadConnection{
+			"packets are dropped with a request in flight",
+			func() (string, []string) { return c.kubeconfig(at(lossy.address())), nil },
+			func() {
+				restore := time.AfterFunc(lossyFor, lossy.dropInFlight())
+				t.Cleanup(func() { restore.Stop() })
+			},
+		})
+	}
+	return cases
+}
+
+// lossyFor is for how long new connections lose their packets after the old ones ended. Reflectors come back within 1.6 s.
+const lossyFor = 5 * time.Second
+
+func TestEveryWatchFindsADeadConnectionWithinAMinute(t *testing.T) {
+	c := startCluster(t)
+	c.populate(t.Context())
+	cases := deadConnections(t, c)
+	operators := make([]*operator, len(cases))
+	for i, dead := range cases {
+		kubeconfig, env := dead.start()
+		operators[i] = startOperator(t, kubeconfig, env...)
+	}
+	for _, o := range operators {
+		if err := o.offers(t.Context(), patience, asPopulated); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	// All at once: each takes most of the minute.
+	cut := time.Now()
+	for _, dead := range cases {
+		dead.cut()
+	}
+	c.change(t.Context())
+	found := make([]chan error, len(cases))
+	for i, o := range operators {
+		found[i] = make(chan error, 1)
+		go func() {
+			err := o.offers(t.Context(), bound-time.Since(cut), asChanged)
+			t.Logf("%s: %v after the cut", cases[i].name, time.Since(cut).Round(100*time.Millisecond))
+			found[i] <- err
+		}()
+	}
+	for i, dead := range cases {
+		t.Run(dead.name, func(t *testing.T) {
+			if err := <-found[i]; err != nil {
+				t.Errorf("%v after the cut: %v", bound, err)
+			}
+		})
+	}
+}
+
+func TestAnAPIServerThatSpeaksOnlyHTTP2IsSynced(t *testing.T) {
+	c := startCluster(t)
+	c.populate(t.Context())
+	authority, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.ParseIP("127.0.0.1")}, nil)
+	c.check(err)
+	own, err := tls.X509KeyPair(authority, key)
+	c.check(err)
+	admin, err := tls.X509KeyPair(c.Config.CertData, c.Config.KeyData)
+	c.check(err)
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(c.Config.CAData)
+	r := newRelay(t, c.first, endingTLS(
+		&tls.Config{Certificates: []tls.Certificate{own}},
+		&tls.Config{Certificates: []tls.Certificate{admin}, RootCAs: roots, ServerName: "localhost"},
+	))
+	o := startOperator(t, c.kubeconfig(func(to *api.Cluster) {
+		to.Server, to.CertificateAuthorityData = "https://"+r.address(), authority
+	}))
+	if err := o.offers(t.Context(), patience, asPopulated); err != nil {
+		t.Fatal(err)
+	}
+}

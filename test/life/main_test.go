@@ -1,0 +1,42 @@
+package life
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// program is the operator, built for these tests.
+var program string
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard()) // Clients that are made later would complain that there is none.
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	dir, err := os.MkdirTemp("", "proffer-life-")
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	program = filepath.Join(dir, "proffer")
+	build := exec.CommandContext(context.Background(), "go", "build", "-o", program, "./cmd/proffer")
+	build.Dir = filepath.Join("..", "..")
+	if out, err := build.CombinedOutput(); err != nil {
+		return 1, fmt.Errorf("building the operator: %w\n%s", err, out)
+	}
+	return m.Run(), nil
+}
