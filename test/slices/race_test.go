@@ -91,15 +91,41 @@ func awaitAnswers(t *testing.T, all []slice, want []answer) []slice {
 // oversee fails the test if what stands as accepted of a class at the provider is ever more cpu than there is.
 func oversee(t *testing.T, class string, most resource.Quantity) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
+	seen, granted := 0, map[types.UID]resource.Quantity{}
+	t.Cleanup(func() { // After the watch has ended.
+		if seen == 0 {
+			t.Error("the watch has seen no grant")
+		}
+	})
+	watchSlices(t.Context(), t, func(event watch.EventType, rs *authv1beta1.ResourceSlice) error {
+		delete(granted, rs.UID)
+		a := answerOf(rs)
+		if event != watch.Deleted && string(rs.Spec.Class) == class && a.Status == authv1beta1.ResourceSliceConditionAccepted {
+			granted[rs.UID] = *rs.Status.Resources.Cpu()
+			seen++
+		}
+		var sum resource.Quantity
+		for _, cpu := range granted {
+			sum.Add(cpu)
+		}
+		if sum.Cmp(most) > 0 {
+			return fmt.Errorf("%s cpu are granted of %s: %v", &sum, &most, granted)
+		}
+		return nil
+	})
+}
+
+// watchSlices tells of each event of the provider's slices until the context or the test ends, or told returns an error, which fails the test.
+func watchSlices(ctx context.Context, t *testing.T, told func(watch.EventType, *authv1beta1.ResourceSlice) error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(ctx)
 	events, err := provider.Client.Watch(ctx, &authv1beta1.ResourceSliceList{})
 	if err != nil {
+		cancel()
 		t.Fatal(err)
 	}
 	var group errgroup.Group
-	seen := 0
 	group.Go(func() error {
-		granted := map[types.UID]resource.Quantity{}
 		for event := range events.ResultChan() {
 			rs, ok := event.Object.(*authv1beta1.ResourceSlice)
 			if !ok && ctx.Err() == nil {
@@ -107,18 +133,8 @@ func oversee(t *testing.T, class string, most resource.Quantity) {
 			} else if !ok {
 				continue // An event that the end has cut off is an error.
 			}
-			delete(granted, rs.UID)
-			a := answerOf(rs)
-			if event.Type != watch.Deleted && string(rs.Spec.Class) == class && a.Status == authv1beta1.ResourceSliceConditionAccepted {
-				granted[rs.UID] = *rs.Status.Resources.Cpu()
-				seen++
-			}
-			var sum resource.Quantity
-			for _, cpu := range granted {
-				sum.Add(cpu)
-			}
-			if sum.Cmp(most) > 0 {
-				return fmt.Errorf("%s cpu are granted of %s: %v", &sum, &most, granted)
+			if err := told(event.Type, rs); err != nil {
+				return err
 			}
 		}
 		return nil
@@ -128,9 +144,6 @@ func oversee(t *testing.T, class string, most resource.Quantity) {
 		events.Stop()
 		if err := group.Wait(); err != nil {
 			t.Error(err)
-		}
-		if seen == 0 {
-			t.Error("the watch has seen no grant")
 		}
 	})
 }
