@@ -218,14 +218,14 @@ func TestPodsOfSlicesThatAreGoneCountUntilTheyEnd(t *testing.T) {
 		"deleted":            func(m *market, key string) { m.delete(key) },
 		"moved":              func(m *market, key string) { m.must(m.edit(key, movingTo(spare))); m.awaitClass(key, spare) },
 		"deleted, restarted": func(m *market, key string) { m.delete(key); m.restart() },
-		"asks for nothing":   func(m *market, key string) { m.must(m.edit(key, askingFor("0"))); m.awaitGrant(key, "0") },
+		"asks for nothing":   func(m *market, key string) { m.must(m.edit(key, asking("0"))); m.awaitGrant(key, "0") },
 		"asks for nothing, restarted": func(m *market, key string) {
-			m.must(m.edit(key, askingFor("0")))
+			m.must(m.edit(key, asking("0")))
 			m.awaitGrant(key, "0")
 			m.restart()
 		},
 		"asks for nothing, moved": func(m *market, key string) {
-			m.must(m.edit(key, askingFor("0")))
+			m.must(m.edit(key, asking("0")))
 			m.awaitGrant(key, "0")
 			m.must(m.edit(key, movingTo(spare)))
 			m.awaitClass(key, spare)

@@ -166,10 +166,6 @@ func asking(cpu string) func(*authv1beta1.ResourceSlice) {
 	return func(s *authv1beta1.ResourceSlice) { s.Spec.Resources[corev1.ResourceCPU] = resource.MustParse(cpu) }
 }
 
-func askingFor(cpu string) func(*authv1beta1.ResourceSlice) {
-	return func(s *authv1beta1.ResourceSlice) { s.Spec.Resources[corev1.ResourceCPU] = resource.MustParse(cpu) }
-}
-
 func movingTo(class string) func(*authv1beta1.ResourceSlice) {
 	return func(s *authv1beta1.ResourceSlice) { s.Spec.Class = authv1beta1.ResourceSliceClass(class) }
 }

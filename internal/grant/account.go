@@ -73,7 +73,7 @@ type consumerIn struct {
 }
 
 // newAccount starts with the use of all consumers, but for those that are lenient in a pool.
-func newAccount(pools []offer.PolicyPool, width int, lenient map[consumerIn]struct{}) *account {
+func newAccount(pools []offer.PolicyPool, unions []union, width int, lenient map[consumerIn]struct{}) *account {
 	a := &account{pools: make([]pool, len(pools)), width: width}
 	totals := map[sort]*commitments{}
 	for i := range pools {
@@ -95,7 +95,7 @@ func newAccount(pools []offer.PolicyPool, width int, lenient map[consumerIn]stru
 			}
 		}
 	}
-	for _, u := range unionsOf(pools) {
+	for _, u := range unions {
 		c := a.newCommitments(u.used, lenient)
 		c.capacity = u.capacity
 		for _, k := range u.within {

@@ -45,6 +45,7 @@ func Allocate(terms *offer.Terms, all []Slice) []Answer {
 type allocation struct {
 	terms   *offer.Terms
 	account *account
+	unions  []union
 	// columns are those of the view, and after them what only policies name or what is granted and no node lists any more.
 	columns []string
 	column  map[string]int
@@ -133,7 +134,8 @@ func newAllocation(terms *offer.Terms, all []Slice) *allocation {
 		s.items = a.itemsOf(s)
 		s.group.evicts = s.group.evicts || s.Granted != nil && !s.Pinned && s.reclaim() == offer.Evict
 	}
-	a.account = newAccount(terms.Pools, len(a.columns), a.lenient())
+	a.unions = unionsOf(terms.Pools)
+	a.account = a.newAccount(a.lenient())
 	for _, g := range a.groups {
 		a.open(g)
 	}
@@ -153,6 +155,11 @@ func newAllocation(terms *offer.Terms, all []Slice) *allocation {
 		return cmp.Compare(x.Key, y.Key)
 	})
 	return a
+}
+
+// newAccount starts an account of all pools.
+func (a *allocation) newAccount(lenient map[consumerIn]struct{}) *account {
+	return newAccount(a.terms.Pools, a.unions, len(a.columns), lenient)
 }
 
 func (a *allocation) addColumn(name string) {

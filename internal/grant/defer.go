@@ -47,7 +47,7 @@ type present struct {
 
 // deferRaises puts off the part of each raise that others have not given up yet.
 func (a *allocation) deferRaises() {
-	d := deferral{a, newAccount(a.terms.Pools, len(a.columns), nil), make(map[*group]*present, len(a.groups))}
+	d := deferral{a, a.newAccount(nil), make(map[*group]*present, len(a.groups))}
 	for _, g := range a.groups {
 		d.groups[g] = &present{stake: d.account.stake(g.pool(), g.consumer), granted: a.rows.cut(len(a.columns))}
 	}
@@ -81,7 +81,7 @@ func (d *deferral) count(s *state) counted {
 		if max(it.had, it.held) == 0 {
 			continue
 		}
-		c.granted[it.column] = capacity.Sum(c.granted[it.column], max(c.here(it), it.held))
+		c.granted[it.column] = capacity.Sum(c.granted[it.column], c.counts(it))
 		for _, h := range c.charged() {
 			h.charge(it.column, c.in(h, it))
 		}
@@ -125,6 +125,9 @@ func (c *counted) here(it *item) int64 {
 	return it.had
 }
 
+// counts is what counts of that.
+func (c *counted) counts(it *item) int64 { return max(c.here(it), it.held) }
+
 // in is what counts of the slice in the account of a pool.
 func (c *counted) in(h *holder, it *item) int64 {
 	if c.leaves && !slices.Contains(c.former, h.of) {
@@ -159,7 +162,7 @@ func (d *deferral) limit(s *state, c *counted) {
 	}
 	for i := range s.items {
 		it := &s.items[i]
-		if more := it.Granted - max(c.here(it), it.held); more > 0 {
+		if more := it.Granted - c.counts(it); more > 0 {
 			c.granted[it.column] = capacity.Sum(c.granted[it.column], more)
 		}
 		for _, h := range c.charged() {
@@ -178,7 +181,7 @@ func (c *counted) most(s *state, it *item) int64 {
 		return it.Granted
 	}
 	if limit, by := limitOf(step); by != Unbound {
-		most = limit - (c.granted[it.column] - max(here, it.held))
+		most = limit - (c.granted[it.column] - c.counts(it))
 	}
 	if step.Source == offer.FromNodes {
 		c.stake.limits(func(h *holder, up capacity.Row) {

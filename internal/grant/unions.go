@@ -15,7 +15,6 @@ const maxUnions = 64
 // union is the nodes of one pool, or of several that overlap. What is granted from pools without other nodes can be used nowhere else, so it may stay
 // granted as far as these nodes have it. Where that holds of every union, there is a place for all that is granted (Hall's theorem).
 type union struct {
-	nodes nodeSet
 	// within are the places of the pools that have no other nodes, sorted.
 	within []int
 	// used is the place of a pool of just these nodes that counts use, -1 if there is none: what pods use of the nodes of several is not known.
@@ -68,7 +67,7 @@ func unionsOf(pools []offer.PolicyPool) []union {
 	unions := make([]union, len(all))
 	for i, n := range all {
 		u := &unions[i]
-		u.nodes, u.used = n, -1
+		u.used = -1
 		for k := range pools {
 			if len(pools[k].Overlaps) < 2 || !nodes[k].within(n) {
 				continue
