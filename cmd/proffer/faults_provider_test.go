@@ -123,7 +123,7 @@ type pool struct {
 	created map[string]amounts
 	// max is nil for none.
 	max *amounts
-	// beside are the classes that have a node in common with this one, itself among them, sorted; together is the most that all of these have.
+	// beside are the classes that have a node in common with this one, itself among them, sorted; together is the most that may stay promised in all of these.
 	beside   []string
 	together amounts
 }
@@ -243,33 +243,28 @@ func (p *provider) read() reading {
 		r.pools[class] = out
 	}
 	for class, out := range r.pools {
-		out.together = p.together(out.beside, local, r.pools)
+		out.together = p.together(out.beside, local)
 		r.pools[class] = out
 	}
 	return r
 }
 
-// together is the most that may be promised in classes that have nodes in common: what is promised in one is taken from both, so two have no
-// more than the larger one; more than two, of which not each has nodes in common with each, no more than all nodes have.
-func (p *provider) together(classes []string, local map[string]amounts, pools map[string]pool) amounts {
-	var out amounts
-	if len(classes) <= 2 {
+// together is the most that may stay promised in classes that have nodes in common: what all their nodes have, each by the class that gives the most
+// of it. From one class more is promised only as far as it has that beside all the others, but two whose nodes have come to overlap keep what they have.
+func (p *provider) together(classes []string, local map[string]amounts) amounts {
+	var hundredths amounts
+	for name, h := range p.hosts {
+		percent := int64(0)
 		for _, class := range classes {
-			for i := range out {
-				out[i] = max(out[i], pools[class].capacity[i])
+			if p.within(name, p.shares[class]) {
+				percent = max(percent, p.shares[class].percent)
 			}
 		}
-		return out
-	}
-	for name, h := range p.hosts {
-		if !slices.ContainsFunc(classes, func(class string) bool { return p.within(name, p.shares[class]) }) {
-			continue
-		}
-		for i := range out {
-			out[i] += max(0, h.allocatable[i]-local[name][i])
+		for i := range hundredths {
+			hundredths[i] += percent * max(0, h.allocatable[i]-local[name][i])
 		}
 	}
-	return out
+	return amounts{hundredths[cpu] / 100, hundredths[memory] / 100}
 }
 
 // within reports whether the node counts for the policy.
