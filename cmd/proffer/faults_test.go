@@ -23,8 +23,10 @@ const (
 	killsEnv = "PROFFER_FAULTS_KILLS"
 	// adversaryEnv, where it is set, adds the hostile consumer, suspended leaders, drains, and policies, Tenants and classes that come and go.
 	adversaryEnv = "PROFFER_FAULTS_ADVERSARY"
-	// seedEnv repeats what a run did, as far as the test decides on it.
-	seedEnv = "PROFFER_FAULTS_SEED"
+	// seedEnv repeats what a run did, as far as the test decides on it. The long form does something else each time; the short form does the same,
+	// so that what CI says is about the change, and not about luck.
+	seedEnv   = "PROFFER_FAULTS_SEED"
+	shortSeed = 1795400972992973105 // In its step 2 two classes come to overlap that have granted more than the larger of them has.
 )
 
 // faults is a provider with two replicas of the operator, its consumers, and who keeps the account.
@@ -83,7 +85,10 @@ func TestNothingIsPromisedTwiceWhateverFails(t *testing.T) {
 
 func newFaults(t *testing.T) *faults {
 	t.Helper()
-	seed := uint64(time.Now().UnixNano())
+	adversary, seed := os.Getenv(adversaryEnv) != "", uint64(shortSeed)
+	if adversary {
+		seed = uint64(time.Now().UnixNano())
+	}
 	if text := os.Getenv(seedEnv); text != "" {
 		var err error
 		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
@@ -100,7 +105,7 @@ func newFaults(t *testing.T) *faults {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &faults{t: t, cluster: cluster, clock: newClock(), random: rand.New(rand.NewPCG(seed, 0)), adversary: os.Getenv(adversaryEnv) != ""}
+	f := &faults{t: t, cluster: cluster, clock: newClock(), random: rand.New(rand.NewPCG(seed, 0)), adversary: adversary}
 	f.provider = newProvider(t, api, f.clock, f.adversary)
 	for _, zone := range []string{"a", "a", "a", "shared", "shared", "b", "b", "c", "c", "c", "d"} {
 		f.provider.addHost(zone, amounts{8000, 16 * 1024 * mib})
