@@ -31,8 +31,8 @@ const lag = 5 * time.Second
 //     of them where there are more. Two classes of in part the same nodes may be decided on one after the other, each by its own capacity,
 //     and be written the other way round. It is not where a consumer is given no more than its own pods use already.
 //   - What the consumer has in the class is within the policy's max.
-//   - A class that denies an excess grants all or nothing. A consumer that is cordoned, drained or has no Tenant is given nothing more, and
-//     neither is a slice that is no copy of its consumer's.
+//   - A class that denies an excess grants all or nothing: all of what the slice asks for, or no more than it has asked for since its last answer. A
+//     consumer that is cordoned, drained or has no Tenant is given nothing more, and neither is a slice that is no copy of its consumer's.
 //
 // Of every answer: no slice has more than it asks for; what was accepted is never denied; a slice of Liqo's own class is not answered. What a
 // consumer grants itself is none of the operator's promises; it has to be taken back.
@@ -110,7 +110,10 @@ func (a *account) observe(event watch.EventType, at time.Duration, is seen, auth
 	if was == nil {
 		was = &seen{class: is.class}
 	}
-	is.promised, is.promisedIn, is.forged = was.promised, was.promisedIn, was.forged
+	is.promised, is.promisedIn, is.forged, is.asked = was.promised, was.promisedIn, was.forged, was.asked
+	if was.uid != "" && was.request != is.request {
+		is.asked = append(slices.Clone(is.asked), was.request)
+	}
 	a.slices[is.key] = &is
 	defer is.follow(was, a.at)
 	if liqos(is.class) {
@@ -127,6 +130,7 @@ func (a *account) observe(event watch.EventType, at time.Duration, is seen, auth
 		default:
 		}
 		a.answered(was, &is)
+		is.asked = nil
 	case forger:
 		is.forged = true
 	case others:
@@ -206,7 +210,7 @@ func (a *account) allowed(was amounts, is *seen, i int, recent []reading) {
 	if !is.open {
 		a.fail("%s was raised from %d to %d, and it is no copy of its consumer's, or being deleted", is.key, was, is.granted)
 	}
-	if a.provider.share(is.promisedIn).denyExcess && is.granted != is.request {
+	if a.provider.share(is.promisedIn).denyExcess && is.granted != is.request && !is.hadAsked(is.granted) {
 		a.fail("%s was raised to %d of %d, in a class that grants all or nothing", is.key, is.granted, is.request)
 	}
 	limit, limited := int64(0), true
