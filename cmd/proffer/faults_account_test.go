@@ -32,7 +32,8 @@ const lag = 5 * time.Second
 //     and be written the other way round. It is not where a consumer is given no more than its own pods use already.
 //   - What the consumer has in the class is within the policy's max.
 //   - A class that denies an excess grants all or nothing: all of what the slice asks for, or no more than it has asked for since its last answer. A
-//     consumer that is cordoned, drained or has no Tenant is given nothing more, and neither is a slice that is no copy of its consumer's.
+//     consumer that is cordoned, drained or has no Tenant is given nothing more, and neither is a slice that is no copy of its consumer's. Both but for
+//     what the consumer's pods use: a slice that comes from another class may be left as much of what is on record of it.
 //
 // Of every answer: no slice has more than it asks for; what was accepted is never denied; a slice of Liqo's own class is not answered. What a
 // consumer grants itself is none of the operator's promises; it has to be taken back.
@@ -66,7 +67,7 @@ const maxWrong = 20
 
 func (a *account) fail(format string, args ...any) {
 	if a.wrong++; a.wrong <= maxWrong {
-		a.t.Errorf("%v: "+format, append([]any{a.clock.now().Round(time.Millisecond)}, args...)...)
+		a.t.Errorf("%v, of what came at %v: "+format, append([]any{a.clock.now().Round(time.Millisecond), a.at.Round(time.Millisecond)}, args...)...)
 	}
 }
 
@@ -204,14 +205,17 @@ func liqos(class string) bool { return class == "default" || class == "" }
 // allowed checks that the slice may be given more at all.
 func (a *account) allowed(was amounts, is *seen, i int, recent []reading) {
 	owner := ownerOf(is.key)
-	if !slices.ContainsFunc(recent, func(r reading) bool { return !r.cordoned[owner] && !r.drained[owner] && !r.absent[owner] }) {
-		a.fail("%s was raised from %d to %d, and its consumer is cordoned, drained or gone", is.key, was, is.granted)
+	inUse := slices.ContainsFunc(recent, func(r reading) bool {
+		return is.granted[cpu] <= r.used[owner][cpu] && is.granted[memory] <= r.used[owner][memory]
+	})
+	if !inUse && !slices.ContainsFunc(recent, func(r reading) bool { return !r.cordoned[owner] && !r.drained[owner] && !r.absent[owner] }) {
+		a.fail("%s (%s) was raised from %d to %d, and its consumer is cordoned, drained or gone: %s", is.key, is.version, was, is.granted, is.message)
 	}
 	if !is.open {
 		a.fail("%s was raised from %d to %d, and it is no copy of its consumer's, or being deleted", is.key, was, is.granted)
 	}
-	if a.provider.share(is.promisedIn).denyExcess && is.granted != is.request && !is.hadAsked(is.granted) {
-		a.fail("%s was raised to %d of %d, in a class that grants all or nothing", is.key, is.granted, is.request)
+	if a.provider.share(is.promisedIn).denyExcess && is.granted != is.request && !inUse && !is.hadAsked(is.granted) {
+		a.fail("%s (%s) was raised from %d to %d of %d, in a class that grants all or nothing: %s", is.key, is.version, was, is.granted, is.request, is.message)
 	}
 	limit, limited := int64(0), true
 	for _, r := range recent {
