@@ -205,9 +205,7 @@ func liqos(class string) bool { return class == "default" || class == "" }
 // allowed checks that the slice may be given more at all.
 func (a *account) allowed(was amounts, is *seen, i int, recent []reading) {
 	owner := ownerOf(is.key)
-	inUse := slices.ContainsFunc(recent, func(r reading) bool {
-		return is.granted[cpu] <= r.used[owner][cpu] && is.granted[memory] <= r.used[owner][memory]
-	})
+	inUse := slices.ContainsFunc(recent, func(r reading) bool { return is.granted.within(r.used[owner]) })
 	if !inUse && !slices.ContainsFunc(recent, func(r reading) bool { return !r.cordoned[owner] && !r.drained[owner] && !r.absent[owner] }) {
 		a.fail("%s (%s) was raised from %d to %d, and its consumer is cordoned, drained or gone: %s", is.key, is.version, was, is.granted, is.message)
 	}

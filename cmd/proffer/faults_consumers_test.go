@@ -178,14 +178,16 @@ func (c *consumers) change(r *rand.Rand) {
 }
 
 // burst changes many slices at once.
-func (c *consumers) burst(r *rand.Rand, changes int) {
+func (c *consumers) burst(r *rand.Rand, changes int) { shareOut(r, 4, changes, c.change) }
+
+// shareOut has workers do something so many times in all, each with randomness of its own.
+func shareOut(r *rand.Rand, workers, times int, do func(*rand.Rand)) {
 	var wg sync.WaitGroup
-	const workers = 4
 	for range workers {
 		r := rand.New(rand.NewPCG(r.Uint64(), r.Uint64()))
 		wg.Go(func() {
-			for range changes / workers {
-				c.change(r)
+			for range times / workers {
+				do(r)
 			}
 		})
 	}

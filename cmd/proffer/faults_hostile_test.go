@@ -117,17 +117,7 @@ var lies = map[string]func(*rand.Rand, *authv1beta1.ResourceSlice){
 
 // burst does several things at once, each to a slice of its own at random.
 func (h *hostile) burst(r *rand.Rand, abuses int) {
-	var wg sync.WaitGroup
-	const workers = 3
-	for range workers {
-		r := rand.New(rand.NewPCG(r.Uint64(), r.Uint64()))
-		wg.Go(func() {
-			for range abuses / workers {
-				h.act(h.t.Context(), r)
-			}
-		})
-	}
-	wg.Wait()
+	shareOut(r, 3, abuses, func(r *rand.Rand) { h.act(h.t.Context(), r) })
 }
 
 func (h *hostile) act(ctx context.Context, r *rand.Rand) {

@@ -35,6 +35,9 @@ const (
 
 func (a amounts) plus(b amounts) amounts { return amounts{a[cpu] + b[cpu], a[memory] + b[memory]} }
 
+// within reports whether there is no more of either than in b.
+func (a amounts) within(b amounts) bool { return a[cpu] <= b[cpu] && a[memory] <= b[memory] }
+
 func (a amounts) list() corev1.ResourceList {
 	return corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewMilliQuantity(a[cpu], resource.DecimalSI),

@@ -61,7 +61,7 @@ func (s *seen) follow(was *seen, now time.Duration) {
 // hadAsked reports whether so much was asked for, or more, at some time since the operator answered last. A leader that was killed may have put it
 // on record then, and what is on record is not taken back from a slice that has come to ask for more.
 func (s *seen) hadAsked(granted amounts) bool {
-	return slices.ContainsFunc(s.asked, func(asked amounts) bool { return granted[cpu] <= asked[cpu] && granted[memory] <= asked[memory] })
+	return slices.ContainsFunc(s.asked, func(asked amounts) bool { return granted.within(asked) })
 }
 
 // atLeast is what it has had of each all the time since lag ago.

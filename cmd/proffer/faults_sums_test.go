@@ -73,7 +73,7 @@ func (a *account) standsForged(now reading) error {
 		if _, served := now.pools[s.class]; !s.forged || !served || now.drained[ownerOf(s.key)] {
 			continue
 		}
-		less := s.promisedIn == s.class && s.granted[cpu] <= s.promised[cpu] && s.granted[memory] <= s.promised[memory]
+		less := s.promisedIn == s.class && s.granted.within(s.promised)
 		if less && (!s.open || !s.authenticated || now.absent[ownerOf(s.key)]) {
 			continue
 		}
