@@ -260,29 +260,32 @@ func (s *sliceSources) decide(a *allotment, i int) {
 		return
 	}
 	r.kept = a.used(r.consumer, c.name, held)
-	used := r.kept
+	had, used, others := held, r.kept, c.holds.Without(c.class)
+	from := others.In(c.present)
+	moved := !c.settled && held.Empty() && !from.Empty()
+	if moved {
+		// It has just come from another class, and has what it was granted there until it is answered here.
+		had, others, r.earlier = from, others.Without(from.Class), r.earlier.Add(from)
+	}
 	if c.released {
 		// Liqo has taken it back when the tenant was drained: what is left of it is what pods use.
-		a.pin(i, used)
-		held, used = protocol.Share{Class: c.class}, protocol.Share{Class: c.class}
+		a.pin(i, a.used(r.consumer, c.name, had))
+		had, used = protocol.Share{Class: had.Class}, protocol.Share{Class: c.class}
 	}
 	// What is on record and does not stand, as after a leader that ended in between, counts until a smaller answer is confirmed; as far as pods use
 	// it, until they end.
-	has := c.standing(held)
-	rest := held.Less(used.With(has))
+	has := c.standing(had)
+	rest := had.Less(used.With(has))
 	in := grant.Slice{
 		Key: c.key, Consumer: r.consumer, Class: c.class, Created: c.created, Request: c.request, Invalid: len(c.problems) > 0,
-		Granted: c.granted(has, !held.Empty()), Used: used.And(r.inherited).Amounts, GrantedBy: held.Policy, Reclaim: held.Reclaim, Frozen: a.gates[i] == cordoned,
+		Granted: c.granted(has, !had.Empty()), Used: used.And(r.inherited).Amounts, GrantedBy: had.Policy, Reclaim: had.Reclaim, Frozen: a.gates[i] == cordoned,
 	}
-	others := c.holds.Without(c.class)
-	policy := held.Policy
+	if moved {
+		in.GrantedIn = from.Class
+	}
+	policy := had.Policy
 	if deal != nil {
 		policy = deal.Policy.Name
-	}
-	if from := others.In(c.present); !c.settled && held.Empty() && !from.Empty() {
-		// It has just come from another class, and has what it was granted there until it is answered here.
-		in.Granted, in.GrantedBy, in.GrantedIn, in.Reclaim = from.Amounts, from.Policy, from.Class, from.Reclaim
-		others, r.earlier = others.Without(from.Class), r.earlier.Add(from)
 	}
 	open := a.gates[i] == active || a.gates[i] == cordoned
 	switch {
@@ -295,11 +298,9 @@ func (s *sliceSources) decide(a *allotment, i int) {
 		r.mode, in.Frozen, in.Invalid = takeBack, true, false
 		in.Request = protocol.Share{Amounts: in.Granted}.Least(c.answer.resources).Amounts
 	default: // Its Quota may be there, though no answer is. It is left so for as long as nothing has to be taken back.
+		stood := c.stood(had)
 		r.mode, in.Frozen, in.Invalid = takeBack, true, true
-		if in.GrantedIn == "" {
-			stood := c.stood(held)
-			in.Granted, rest = c.granted(stood, true), held.Less(used.With(stood))
-		}
+		in.Granted, rest = c.granted(stood, true), had.Less(used.With(stood))
 	}
 	a.pin(i, rest)
 	a.earlier(i, others, c.settled, policy)
@@ -316,10 +317,11 @@ func (a *allotment) keepStuck(i int, held protocol.Share) {
 	a.earlier(i, c.holds.Without(c.class), false, "")
 }
 
-// standing is what stands of it as accepted: by the answer of this term if there is one, whatever somebody else has written since.
+// standing is what stands of a share as accepted: by the answer of this term in its class if there is one, whatever somebody else has written
+// since.
 func (c *claim) standing(held protocol.Share) protocol.Share {
 	a := &c.answer
-	if c.ours != nil && c.ours.share.Class == c.class {
+	if c.ours != nil && c.ours.share.Class == held.Class {
 		a = &c.ours.answer
 	}
 	if a.verdict != accepted {
@@ -334,10 +336,10 @@ func (c *claim) stood(held protocol.Share) protocol.Share {
 	switch {
 	case c.sent:
 		return held
-	case c.ours != nil && c.ours.share.Class == c.class, c.answer.verdict == accepted:
+	case c.ours != nil && c.ours.share.Class == held.Class, c.answer.verdict == accepted:
 		return c.standing(held)
 	}
-	return held.Least(c.began.In(c.class).Amounts)
+	return held.Least(c.began.In(held.Class).Amounts)
 }
 
 // granted are the amounts that a slice has, and an explicit 0 for all else that stands in it as accepted, or is on record. Nil is nothing. A
@@ -352,7 +354,7 @@ func (c *claim) granted(has protocol.Share, recorded bool) capacity.Amounts {
 	}
 	if c.answer.verdict == accepted {
 		named := c.answer.resources
-		if c.ours != nil && c.ours.verdict == accepted && c.ours.share.Class == c.class {
+		if c.ours != nil && c.ours.verdict == accepted && c.ours.share.Class == has.Class {
 			named = c.ours.resources
 		}
 		for _, name := range slices.Sorted(maps.Keys(named)) {

@@ -8,6 +8,7 @@ import (
 	"github.com/go-logr/logr"
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 
@@ -16,8 +17,9 @@ import (
 	"proffer.dev/proffer/internal/offer"
 )
 
-// goldOf are the terms of a policy for the class gold and of one for silver, each of a node of its own with so much cpu.
-func goldOf(cpu int64) *offer.Terms {
+// goldOf are the terms of a policy for the class gold and of one for silver, each of a node of its own with so much cpu. The nodes are named
+// like the classes.
+func goldOf(cpu int64, pods ...capacity.Pod) *offer.Terms {
 	ledger := capacity.NewLedger()
 	var policies []offer.Policy
 	for _, class := range []string{"gold", "silver"} {
@@ -26,6 +28,9 @@ func goldOf(cpu int64) *offer.Terms {
 		policies = append(policies, offer.Policy{Name: class, Class: class, Version: "1", Nodes: &offer.Nodes{
 			Percent: 100, Selection: capacity.Selection{Selector: labels.SelectorFromSet(pool)},
 		}})
+	}
+	for _, pod := range pods {
+		ledger.SetPod(pod)
 	}
 	return offer.NewTerms(offer.Input{Policies: policies, View: ledger.View(offer.Selections(policies), offer.ResourceNames(policies)...)})
 }
@@ -96,12 +101,45 @@ func TestWhatASliceHadInAnotherClassCountsAlsoBehindAShutGate(t *testing.T) {
 	book.set(known(t, "s", "a", version+1, asking("6"), class("silver"), withoutReplication))
 	book.set(known(t, "another", "b", version+2, asking("6")))
 	w.decideBy(goldOf(8000))
-	if !book.take("b") {
+	if got := taskOf(t, book, "b").want.Amounts["cpu"]; got > 2000 {
+		t.Errorf("another is to be granted %d of gold, which has 8000, beside 6000", got)
+	}
+}
+
+// Its consumer asked for 4 cores, ran pods on them, and asked for 1: 1 was answered, and 4 stay on record for the pods.
+func TestASliceThatMovesBringsAlongNoMoreThanStandsInIt(t *testing.T) {
+	w := aLeader(t)
+	book := w.sources.book
+	book.end()
+	full := recordOf(6, 8000)
+	full.uid, full.name, full.consumer, full.Present.Class = "b", "full", "oslo", "silver"
+	book.begin("next", []slice{
+		known(t, "s", "a", 10, asking("4"), class("silver"), holding(grantOfCPU(1000))),
+	}, []grantRecord{recordOf(5, 4000), full}, nobody)
+	terms := goldOf(8000, capacity.Pod{
+		Key: "pod", Node: "gold", Consumer: "rome", Creator: creatorOf("s", "rome"), Requests: capacity.Amounts{"cpu": 4000},
+	})
+	a := w.sources.allot(time.Now(), func() *offer.Terms { return terms })
+	if got := a.grants["gold"]["rome"]["cpu"]; got != 3000 {
+		t.Errorf("%d of gold count until it is answered, want the 3000 on record there that were not answered", got)
+	}
+	w.commit(a)
+	if got := taskOf(t, book, "a").want.Amounts["cpu"]; got != 1000 {
+		t.Errorf("%d of silver, which is full, is to be granted, want the 1000 that were answered in gold", got)
+	}
+}
+
+// taskOf takes a slice to write to, and its next write.
+func taskOf(t *testing.T, b *sliceBook, uid types.UID) task {
+	t.Helper()
+	if !b.take(uid) {
 		t.Fatal("nothing is to be written")
 	}
-	if task, _ := book.next("b"); task.want.Amounts["cpu"] > 2000 {
-		t.Errorf("another is to be granted %d of gold, which has 8000, beside 6000", task.want.Amounts["cpu"])
+	next, ok := b.next(uid)
+	if !ok {
+		t.Fatal("there is no next write")
 	}
+	return next
 }
 
 // withoutReplication takes the label off that makes it the slice of another cluster.

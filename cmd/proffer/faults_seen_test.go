@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
@@ -40,8 +39,6 @@ type seen struct {
 	promisedIn string
 	// forged says that the consumer has written the answer that stands.
 	forged bool
-	// asked are what it has asked for before, since the operator answered it last.
-	asked []amounts
 	// least is the least that it was promised of each since lag before leastUntil; from then on that is promised.
 	least      amounts
 	leastUntil time.Duration
@@ -56,12 +53,6 @@ func (s *seen) follow(was *seen, now time.Duration) {
 	for i := range s.least {
 		s.least[i] = min(s.least[i], s.promised[i])
 	}
-}
-
-// hadAsked reports whether so much was asked for, or more, at some time since the operator answered last. A leader that was killed may have put it
-// on record then, and what is on record is not taken back from a slice that has come to ask for more.
-func (s *seen) hadAsked(granted amounts) bool {
-	return slices.ContainsFunc(s.asked, func(asked amounts) bool { return granted.within(asked) })
 }
 
 // atLeast is what it has had of each all the time since lag ago.
