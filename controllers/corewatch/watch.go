@@ -47,9 +47,13 @@ func New(config *rest.Config, ledger *capacity.Ledger, wake func(), log logr.Log
 	if err != nil {
 		return nil, fmt.Errorf("making a client for nodes and pods: %w", err)
 	}
+	first, err := newClient(overHTTP1(config), d)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for the first lists of nodes and pods: %w", err)
+	}
 	return &Watch{log: log, excess: d.excess, kinds: []kind{
-		follow(api, nodes, &node{}, listsOf(d.newNode), func(*metav1.ListOptions) {}, log),
-		follow(api, pods, &pod{}, listsOf(d.newPod), selectPods, log),
+		follow(api, first, nodes, &node{}, listsOf(d.newNode), func(*metav1.ListOptions) {}, log),
+		follow(api, first, pods, &pod{}, listsOf(d.newPod), selectPods, log),
 	}}, nil
 }
 
@@ -144,6 +148,15 @@ func newClient(config *rest.Config, d *decoder) (rest.Interface, error) {
 	return rest.RESTClientFor(config)
 }
 
+// overHTTP1 is for the first lists, which are of all there is. Over HTTP/2 the API server sends each object in a frame of its own, which takes it, and
+// who reads it, half as long again (test/bench/README.md). Nothing is believed before the first list has come, so that a connection that
+// dies in silence meanwhile has nobody believe what is old.
+func overHTTP1(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.NextProtos = []string{"http/1.1"}
+	return config
+}
+
 // selectPods asks for the pods that can count: those that are not bound or are finished are not even sent. No label says whether a pod counts,
 // since its owner may set any.
 func selectPods(o *metav1.ListOptions) {
@@ -154,18 +167,30 @@ func selectPods(o *metav1.ListOptions) {
 	).String()
 }
 
-// follow makes a reflector that brings the objects of one kind to the store. The example is one of them.
-func follow[P runtime.Object](api rest.Interface, s *store[P], example P, read listReader[P], choose func(*metav1.ListOptions),
+// follow makes a reflector that brings the objects of one kind to the store. The example is one of them. It asks the first client once, for the
+// first list, and the other one for all else; for that list too, if the first one fails.
+func follow[P runtime.Object](api, first rest.Interface, s *store[P], example P, read listReader[P], choose func(*metav1.ListOptions),
 	log logr.Logger,
 ) kind {
-	request := func(o *metav1.ListOptions) *rest.Request {
+	request := func(api rest.Interface, o *metav1.ListOptions) *rest.Request {
 		choose(o)
 		// To compress all there is takes longer, at both ends, than to send it to where the API server is at hand.
 		return api.Get().Resource(s.name).VersionedParams(o, metav1.ParameterCodec).SetHeader("Accept-Encoding", "identity")
 	}
+	list := func(ctx context.Context, o *metav1.ListOptions) (io.ReadCloser, error) {
+		if once := first; once != nil {
+			first = nil
+			body, err := request(once, o).Stream(ctx)
+			if err == nil {
+				return body, nil
+			}
+			log.V(1).Info("The first list did not come over HTTP/1.1", "resource", s.name, "error", err.Error())
+		}
+		return request(api, o).Stream(ctx)
+	}
 	objects := lists{&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (_ runtime.Object, err error) {
-			body, err := request(&o).Stream(ctx)
+			body, err := list(ctx, &o)
 			if err != nil {
 				return nil, err
 			}
@@ -178,7 +203,7 @@ func follow[P runtime.Object](api rest.Interface, s *store[P], example P, read l
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.Watch = true
-			return request(&o).Watch(ctx)
+			return request(api, &o).Watch(ctx)
 		},
 	}}
 	return kind{

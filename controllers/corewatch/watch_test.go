@@ -2,7 +2,15 @@ package corewatch
 
 import (
 	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -23,22 +31,27 @@ import (
 // patience is for what takes milliseconds on a machine that has nothing else to do.
 const patience = time.Minute
 
-// requests are what a client has asked of the API server. It may ask in another way than the client does.
+// requests are what clients have asked of the API server. They may ask in another way than they do.
 type requests struct {
-	http.RoundTripper
 	change func(*http.Request)
 	mu     sync.Mutex
 	made   []string
 }
 
-func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
+// through is a transport whose requests are counted.
+type through struct {
+	*requests
+	next http.RoundTripper
+}
+
+func (r through) RoundTrip(request *http.Request) (*http.Response, error) {
 	r.mu.Lock()
 	r.made = append(r.made, request.URL.String())
 	r.mu.Unlock()
 	if r.change != nil {
 		r.change(request)
 	}
-	return r.RoundTripper.RoundTrip(request)
+	return r.next.RoundTrip(request)
 }
 
 // with counts the requests that hold the text in their URL.
@@ -68,10 +81,7 @@ func startWatch(t *testing.T, config *rest.Config, change func(*http.Request)) *
 	t.Helper()
 	w := &watching{t: t, ledger: capacity.NewLedger(), woken: make(chan struct{}, 1), requests: &requests{change: change}}
 	config = rest.CopyConfig(config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		w.requests.RoundTripper = next
-		return w.requests
-	})
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return through{w.requests, next} })
 	watch, err := New(config, w.ledger, func() {
 		select {
 		case w.woken <- struct{}{}:
@@ -164,6 +174,100 @@ func TestTheLedgerFollowsARealAPIServer(t *testing.T) {
 				t.Errorf("%d requests, %d of them to watch", w.requests.with("/api/v1/"), got)
 			}
 		})
+	}
+}
+
+// spoken is an API server in front of a real one. It tells over which protocol each list and watch of pods came, and says once to a watch that it is
+// too late.
+type spoken struct {
+	http.Handler
+	lists, watches chan string
+	late           sync.Once
+}
+
+func (s *spoken) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/api/v1/pods" {
+		s.Handler.ServeHTTP(w, r)
+		return
+	}
+	if r.URL.Query().Get("watch") == "" {
+		s.lists <- r.Proto
+		s.Handler.ServeHTTP(w, r)
+		return
+	}
+	s.watches <- r.Proto
+	tooLate := false
+	s.late.Do(func() { tooLate = true })
+	if !tooLate {
+		s.Handler.ServeHTTP(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusGone)
+	_ = json.NewEncoder(w).Encode(apierrors.NewResourceExpired("too late").Status())
+}
+
+func TestOnlyTheFirstListComesOverHTTP1(t *testing.T) {
+	cluster := controlplane.StartTest(t, controlplane.Options{})
+	transport, err := rest.TransportFor(cluster.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	behind, err := url.Parse(cluster.Config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		speaks []string
+		lists  []string
+	}{
+		"an API server like any other":            {[]string{"h2", "http/1.1"}, []string{"HTTP/1.1", "HTTP/2.0"}},
+		"an API server that speaks HTTP/2 only":   {[]string{"h2"}, []string{"HTTP/2.0", "HTTP/2.0"}},
+		"an API server that speaks HTTP/1.1 only": {[]string{"http/1.1"}, []string{"HTTP/1.1", "HTTP/1.1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			front := &spoken{
+				Handler: &httputil.ReverseProxy{
+					Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(behind) }, Transport: transport, FlushInterval: -1,
+					ErrorLog: log.New(io.Discard, "", 0),
+				},
+				lists: make(chan string, 100), watches: make(chan string, 100),
+			}
+			server := httptest.NewUnstartedServer(front)
+			server.EnableHTTP2 = slices.Contains(tc.speaks, "h2")
+			// A server of net/http speaks HTTP/1.1 with whoever asks for nothing else.
+			server.TLS = &tls.Config{VerifyConnection: func(s tls.ConnectionState) error {
+				if s.NegotiatedProtocol != "h2" && !slices.Contains(tc.speaks, "http/1.1") {
+					return errors.New("spoken to in HTTP/1.1")
+				}
+				return nil
+			}}
+			server.Config.ErrorLog = log.New(io.Discard, "", 0)
+			server.StartTLS()
+			t.Cleanup(server.Close)
+			config := &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
+			startWatch(t, config, nil).synced(0)
+			last := tc.lists[len(tc.lists)-1]
+			for i, want := range tc.lists {
+				if got := next(t, front.lists); got != want {
+					t.Errorf("list %d came over %s, want %s", i+1, got, want)
+				}
+				if got := next(t, front.watches); got != last {
+					t.Errorf("watch %d came over %s, want %s", i+1, got, last)
+				}
+			}
+		})
+	}
+}
+
+func next(t *testing.T, from <-chan string) string {
+	t.Helper()
+	select {
+	case got := <-from:
+		return got
+	case <-time.After(patience):
+		t.Fatal("nothing came")
+		return ""
 	}
 }
 
