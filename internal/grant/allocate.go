@@ -350,7 +350,8 @@ func (s *state) pin() {
 // keepFloor gives a slice what may not be taken from it, whatever there is.
 func (s *state) keepFloor() {
 	g, reclaim := s.group, s.reclaim()
-	if s.fromElsewhere() && reclaim == offer.Retain && g.deal != nil {
+	came := s.fromElsewhere() && g.deal != nil
+	if came && reclaim == offer.Retain {
 		reclaim = offer.Unused // Nothing was granted here yet that could be retained.
 	}
 	for i := range s.items {
@@ -369,6 +370,10 @@ func (s *state) keepFloor() {
 			if it.Resource == capacity.CPU || it.Resource == capacity.Memory {
 				least = 1
 			}
+			if came {
+				kept = least
+				break
+			}
 			kept = max(least, min(kept, g.unclaimed[it.column]))
 			g.unclaimed[it.column] -= min(kept, g.unclaimed[it.column])
 		case offer.Retain:
@@ -378,8 +383,9 @@ func (s *state) keepFloor() {
 	}
 }
 
-// fromElsewhere reports whether the slice was of another class when it was granted what it has. Of that it has a claim to nothing here but
-// what its consumer's pods use: who was here before it does not make room.
+// fromElsewhere reports whether the slice was of another class when it was granted what it has. Of that it has a claim to nothing here: who was here
+// before it does not make room. What its consumer's pods use counts where they are, and there is room for as much of it as is used on the
+// nodes of this class.
 func (s *state) fromElsewhere() bool {
 	return s.Granted != nil && s.GrantedIn != "" && s.GrantedIn != s.Class
 }

@@ -251,11 +251,27 @@ func TestASliceFromAnotherClassTakesNothingFromThoseThatAreThere(t *testing.T) {
 	w.settle(t)
 	w.want(t, "moved cpu=1; there cpu=3")
 
-	// What its consumer's pods use is not taken from it all the same.
+	// What its consumer's pods use on other nodes is no claim to these, but it is left one unit of what Liqo would evict them all without.
+	w.node("n", "a", cpu(8)).node("m", "b", cpu(3))
 	w.slices = []Slice{moved, there}
 	w.pod("p", "n", "rome", cpu(2))
 	w.settle(t)
+	w.want(t, "moved cpu=1; there cpu=3")
+
+	// What they use here is.
+	w.slices = []Slice{moved, there}
+	w.pod("p", "m", "rome", cpu(2))
+	w.settle(t)
 	w.want(t, "moved cpu=2; there cpu=3")
+}
+
+func TestWhatASliceBringsIsNothingNewUnderACordon(t *testing.T) {
+	silver := offer.Policy{Name: "other", Class: "silver", Nodes: &offer.Nodes{Percent: 100}}
+	moved := having("moved", "rome", 1, 4)
+	moved.Class, moved.Frozen, moved.Request = "silver", true, cpu(6)
+	w := newWorld(gold(), silver).node("n", "a", cpu(8)).slice(moved)
+	w.settle(t)
+	w.want(t, "moved cpu=4")
 }
 
 func TestSlicesThatChangePlacesDoNotWaitForEachOther(t *testing.T) {

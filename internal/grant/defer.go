@@ -85,6 +85,10 @@ func (d *deferral) count(s *state) counted {
 		for _, h := range c.charged() {
 			h.charge(it.column, c.in(h, it))
 		}
+		if in := d.groups[d.allocation.groups[groupKey{s.GrantedIn, s.Consumer}]]; s.fromElsewhere() && in != nil {
+			// In the class that it has left it counts against what its consumer may have there.
+			in.granted[it.column] = capacity.Sum(in.granted[it.column], it.had)
+		}
 		for _, total := range c.former {
 			if !c.stake.has(total) {
 				d.account.holder(total, s.Consumer).charge(it.column, it.had)

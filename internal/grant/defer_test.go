@@ -59,6 +59,15 @@ func TestAMoveToMoreNodesLosesNothing(t *testing.T) {
 	e.want(t, "moved cpu=10")
 }
 
+func TestWhatHasLeftAClassCountsThereAgainstTheLimitUntilItIsAnswered(t *testing.T) {
+	e := newEstate().policy("silver", nodeA).policy("gold", nodeB, func(p *offer.Policy) { p.Max = cpu(6) }).given("moved", "rome", 1, 4)
+	e.slice(asking("more", "rome", 2, 6))
+	e.moved(0, "silver").checked(t)
+	e.want(t, "moved cpu=4; more cpu=2")
+	e.checked(t)
+	e.want(t, "moved cpu=4; more cpu=6")
+}
+
 func TestManySelectionsOfTheSameNodesAreOnePool(t *testing.T) {
 	for _, tc := range []struct {
 		name    string

@@ -228,7 +228,13 @@ func checkGroups(t reporter, terms *offer.Terms, w *world, answers []Answer) {
 		now, got, keep map[string]int64
 		raised         map[string]bool
 	}
+	type amountOf struct {
+		groupKey
+		resource string
+	}
 	groups := map[groupKey]*groupSums{}
+	// left is what slices have that they were given in a class that they have left.
+	left := map[amountOf]int64{}
 	for i := range answers {
 		s, a := &w.slices[i], &answers[i]
 		key := groupKey{s.Class, s.Consumer}
@@ -254,8 +260,13 @@ func checkGroups(t reporter, terms *offer.Terms, w *world, answers []Answer) {
 				asked = askedOf(s, a.Policy, name)
 			}
 			g.now[name] = capacity.Sum(g.now[name], now(s, a, name))
+			if from := (groupKey{s.GrantedIn, s.Consumer}); s.GrantedIn != "" && from != key {
+				left[amountOf{from, name}] = capacity.Sum(left[amountOf{from, name}], s.Granted[name])
+			}
 			g.got[name] = capacity.Sum(g.got[name], got)
-			g.keep[name] = capacity.Sum(g.keep[name], min(s.Granted[name], asked))
+			if g.deal == nil || s.GrantedIn == "" || s.GrantedIn == s.Class {
+				g.keep[name] = capacity.Sum(g.keep[name], min(s.Granted[name], asked))
+			}
 			g.raised[name] = g.raised[name] || got > max(s.Granted[name], s.Used[name])
 		}
 	}
@@ -274,8 +285,9 @@ func checkGroups(t reporter, terms *offer.Terms, w *world, answers []Answer) {
 		for i := range g.deal.Steps {
 			step := &g.deal.Steps[i]
 			limit, by := limitOf(step)
-			if name := step.Resource; by != Unbound && g.raised[name] && g.now[name] > limit {
-				t.Fatalf("%v was raised to %d of %s, at most %d", key, g.now[name], name, limit)
+			name := step.Resource
+			if has := capacity.Sum(g.now[name], left[amountOf{key, name}]); by != Unbound && g.raised[name] && has > limit {
+				t.Fatalf("%v was raised to %d of %s, at most %d", key, has, name, limit)
 			}
 		}
 	}
@@ -330,10 +342,13 @@ func granted(terms *offer.Terms, w *world, answers []Answer, yield func(s *Slice
 		}
 		used, _ := terms.Used(s.Consumer)
 		for _, name := range terms.View.Columns {
-			// In a pool that it has come to, a slice can claim no more than what its pods use.
+			// In a pool that it has come to, a slice can claim no more than what its pods use; where it has come from another class, next to nothing.
 			had, has := s.Granted[name], a.Amounts()[name]
 			claim := min(had, has, capacity.Sum(used.At(terms.Column(name)), 1))
-			if deal != nil && deal.Policy.Reclaim == offer.Retain && (s.GrantedIn == "" || s.GrantedIn == s.Class) {
+			switch fromElsewhere := s.GrantedIn != "" && s.GrantedIn != s.Class; {
+			case fromElsewhere:
+				claim = min(claim, 1)
+			case deal != nil && deal.Policy.Reclaim == offer.Retain:
 				claim = min(had, has) // It stays whole, whichever policy of the class decides.
 			}
 			uses := s.Used[name]
