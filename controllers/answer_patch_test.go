@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/capacity"
 )
 
@@ -110,7 +111,7 @@ func TestAnAnswerIsNotWrittenToASliceOfNoVersion(t *testing.T) {
 
 // A write that is late must be a conflict, whatever the slice has become by then: any other refusal would count as a failure of its own.
 func TestAnAnswerToAnOlderVersionIsAConflict(t *testing.T) {
-	install(t, crdFile(t, sliceCRD))
+	install(t, controlplane.LiqoCRD(t, sliceCRD))
 	c := newTestClients(t)
 	full := answer{
 		verdict: accepted, reason: "Granted", message: "all", resources: capacity.Amounts{"cpu": 4000}, storageClasses: []namedClass{{"fast", true}},
@@ -145,7 +146,7 @@ func TestAnAnswerToAnOlderVersionIsAConflict(t *testing.T) {
 
 // TestAnAnswerThatDoesNotFitIsWrittenWithoutItsMessage is a part of B1 of issue 11.
 func TestAnAnswerThatDoesNotFitIsWrittenWithoutItsMessage(t *testing.T) {
-	install(t, crdFile(t, sliceCRD))
+	install(t, controlplane.LiqoCRD(t, sliceCRD))
 	c := newTestClients(t)
 	u := createSlice(t, aSlice("s"))
 	write := func(a answer, patch func(answer, *unstructured.Unstructured, time.Time) ([]byte, error)) error {

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/capacity"
 )
 
@@ -35,8 +36,8 @@ type tenancy struct {
 // useSlices has the kinds of Liqo v1 that slices need, for the time of the test.
 func useSlices(t *testing.T) {
 	t.Helper()
-	install(t, crdFile(t, sliceCRD))
-	install(t, crdFile(t, tenantCRD))
+	install(t, controlplane.LiqoCRD(t, sliceCRD))
+	install(t, controlplane.LiqoCRD(t, tenantCRD))
 	t.Cleanup(func() {
 		if err := api.DeleteAllOf(context.Background(), &v1alpha1.Grant{}, client.InNamespace(Namespace(nil))); err != nil {
 			t.Error(err)

@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/offer"
 )
 
@@ -81,16 +81,6 @@ func TestLabelsOfAllObjectsOfAConsumerCountAndTheFirstKindDecides(t *testing.T) 
 	if diff := cmp.Diff(want, c.list()); diff != "" {
 		t.Error(diff)
 	}
-}
-
-// crdFile is where a definition of Liqo v1.2.0 stands, in Liqo's own module.
-func crdFile(t *testing.T, name string) string {
-	t.Helper()
-	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/liqotech/liqo").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Join(strings.TrimSpace(string(dir)), "deployments", "liqo", "charts", "liqo-crds", "crds", name)
 }
 
 // install defines a kind for the time of the test, or until the returned function is called.
@@ -188,7 +178,7 @@ func TestKindsOfLiqoThatAreDefinedLaterArePickedUpWithoutARestart(t *testing.T) 
 	o.offersOf("rome", "cpu", 1000)
 	gold := map[string]string{"tier": "gold"}
 
-	uninstall := install(t, crdFile(t, "core.liqo.io_foreignclusters.yaml"))
+	uninstall := install(t, controlplane.LiqoCRD(t, "core.liqo.io_foreignclusters.yaml"))
 	rome := create(t, foreignCluster(t, "rome", "rome", gold))
 	o.offersOf("rome", "cpu", 8000)
 
@@ -196,7 +186,7 @@ func TestKindsOfLiqoThatAreDefinedLaterArePickedUpWithoutARestart(t *testing.T) 
 	create(t, foreignClusterV0("oslo", "32f0b45b-5c06-4cc4-84b6-03a323ffc93d", gold))
 	o.offersOf("32f0b45b-5c06-4cc4-84b6-03a323ffc93d", "cpu", 8000)
 
-	install(t, crdFile(t, "authentication.liqo.io_tenants.yaml"))
+	install(t, controlplane.LiqoCRD(t, "authentication.liqo.io_tenants.yaml"))
 	create(t, tenant(t, "paris", "paris", gold))
 	o.offersOf("paris", "cpu", 8000)
 
@@ -210,13 +200,13 @@ func TestKindsOfLiqoThatAreDefinedLaterArePickedUpWithoutARestart(t *testing.T) 
 	uninstall()
 	o.offersOf("rome", "cpu", 1000)
 	o.offersOf("paris", "cpu", 8000)
-	install(t, crdFile(t, "core.liqo.io_foreignclusters.yaml"))
+	install(t, controlplane.LiqoCRD(t, "core.liqo.io_foreignclusters.yaml"))
 	create(t, foreignCluster(t, "rome", "rome", gold))
 	o.offersOf("rome", "cpu", 8000)
 }
 
 func TestKindsOfLiqoThatAreThereAtTheStartAreCompleteInTheFirstOffers(t *testing.T) {
-	install(t, crdFile(t, "core.liqo.io_foreignclusters.yaml"))
+	install(t, controlplane.LiqoCRD(t, "core.liqo.io_foreignclusters.yaml"))
 	byLabel(t)
 	for i := range 50 {
 		create(t, foreignCluster(t, fmt.Sprintf("c%02d", i), fmt.Sprintf("c%02d", i), map[string]string{"tier": "gold"}))

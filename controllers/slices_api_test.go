@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/capacity"
 )
 
@@ -113,7 +114,7 @@ func TestSlicesAreReadWhenTheirKindComesLaterAndAfterItWasGone(t *testing.T) {
 	f := follow(t)
 	f.lists(t, map[string]string{})
 
-	uninstall := install(t, crdFile(t, sliceCRD))
+	uninstall := install(t, controlplane.LiqoCRD(t, sliceCRD))
 	// Those of this cluster's own are known too: whose a slice is stands in labels that a consumer could change.
 	own := createSlice(t, aSlice("own", func(s *authv1beta1.ResourceSlice) { delete(s.Labels, replicatedLabel) }))
 	u := createSlice(t, aSlice("copy"))
@@ -127,13 +128,13 @@ func TestSlicesAreReadWhenTheirKindComesLaterAndAfterItWasGone(t *testing.T) {
 	// The kind goes, with its objects, and comes back.
 	uninstall()
 	f.lists(t, map[string]string{})
-	install(t, crdFile(t, sliceCRD))
+	install(t, controlplane.LiqoCRD(t, sliceCRD))
 	createSlice(t, aSlice("copy"))
 	f.lists(t, map[string]string{"copy": "gold"})
 }
 
 func TestSlicesThatAreThereAtTheStartAreAllThereOnceSynced(t *testing.T) {
-	install(t, crdFile(t, sliceCRD))
+	install(t, controlplane.LiqoCRD(t, sliceCRD))
 	for _, name := range []string{"a", "b", "c"} {
 		createSlice(t, aSlice(name))
 	}
@@ -143,7 +144,7 @@ func TestSlicesThatAreThereAtTheStartAreAllThereOnceSynced(t *testing.T) {
 }
 
 func TestAnAnswerIsWrittenWithWhatTheWatchKept(t *testing.T) {
-	install(t, crdFile(t, sliceCRD))
+	install(t, controlplane.LiqoCRD(t, sliceCRD))
 	f := follow(t)
 	createSlice(t, aSlice("s"))
 	eventually(t, func() string {
@@ -196,7 +197,7 @@ func TestAnAnswerIsWrittenWithWhatTheWatchKept(t *testing.T) {
 }
 
 func TestTheWatchTakesWhatTheAPIServerTakes(t *testing.T) {
-	install(t, crdFile(t, sliceCRD))
+	install(t, controlplane.LiqoCRD(t, sliceCRD))
 	f := follow(t)
 	u := asRead(t, aSlice("hostile"))
 	u.SetUID("")
@@ -223,7 +224,7 @@ func TestTheWatchTakesWhatTheAPIServerTakes(t *testing.T) {
 }
 
 func TestTheGatesFollowNamespacesAndTenants(t *testing.T) {
-	install(t, crdFile(t, sliceCRD))
+	install(t, controlplane.LiqoCRD(t, sliceCRD))
 	f := follow(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "tenant-"}}
 	create(t, namespace)
@@ -249,7 +250,7 @@ func TestTheGatesFollowNamespacesAndTenants(t *testing.T) {
 	labels(map[string]string{tenantNamespaceLabel: "true", remoteClusterIDLabel: "rome"})
 	decides(noTenant)
 
-	uninstall := install(t, crdFile(t, tenantCRD))
+	uninstall := install(t, controlplane.LiqoCRD(t, tenantCRD))
 	first := newTenant("first", "") // What the definition makes of it is read.
 	decides(active)
 	for condition, want := range map[string]decision{"Cordoned": cordoned, "Drained": drained, "Active": active} {
@@ -295,7 +296,7 @@ func TestStorageClassesAreFollowed(t *testing.T) {
 }
 
 func TestOnlyWhatMattersOfASliceWakes(t *testing.T) {
-	install(t, crdFile(t, sliceCRD))
+	install(t, controlplane.LiqoCRD(t, sliceCRD))
 	f := follow(t)
 	u := createSlice(t, aSlice("s"))
 	eventually(t, func() string {

@@ -12,6 +12,8 @@ import (
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"proffer.dev/proffer/hack/controlplane"
 )
 
 // How many slices TestSlicesOfAnySizeTakeLittleMemory makes, and of what: for measurements.
@@ -23,7 +25,7 @@ var (
 
 // TestSlicesOfAnySizeTakeLittleMemory is C2 of issue 11: 15 slices of 1.2 MB, of more names than anybody answers, took 350 MiB.
 func TestSlicesOfAnySizeTakeLittleMemory(t *testing.T) {
-	install(t, crdFile(t, sliceCRD))
+	install(t, controlplane.LiqoCRD(t, sliceCRD))
 	asked := map[string]any{}
 	for i := range *largeNames {
 		asked[fmt.Sprintf("r%05d", i)] = "1"

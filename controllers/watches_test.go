@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"proffer.dev/proffer/controllers/watchage"
+	"proffer.dev/proffer/hack/controlplane"
 )
 
 // watchRequests are the URLs of all watches that were requested.
@@ -67,7 +68,7 @@ func missing(all []string, wanted ...string) string {
 
 func TestTheNewsOfEveryWatchIsKnownWhileItIsWatched(t *testing.T) {
 	const tenants = "tenants.authentication.liqo.io"
-	uninstall := install(t, crdFile(t, "authentication.liqo.io_tenants.yaml"))
+	uninstall := install(t, controlplane.LiqoCRD(t, "authentication.liqo.io_tenants.yaml"))
 	watches := watchage.New(logr.Discard())
 	requests := &watchRequests{}
 	config := rest.CopyConfig(cluster.Config)

@@ -3,7 +3,6 @@ package main
 import (
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -99,7 +98,7 @@ func newFaults(t *testing.T) *faults {
 
 	cluster := controlplane.StartTest(t, controlplane.Options{CRDDirs: []string{
 		filepath.Join("..", "..", "config", "crd", "bases"),
-		liqoCRD(t, "authentication.liqo.io_resourceslices.yaml"), liqoCRD(t, "authentication.liqo.io_tenants.yaml"),
+		controlplane.LiqoCRD(t, "authentication.liqo.io_resourceslices.yaml"), controlplane.LiqoCRD(t, "authentication.liqo.io_tenants.yaml"),
 	}})
 	api, err := client.New(cluster.Config, client.Options{Scheme: newFaultScheme(t)})
 	if err != nil {
@@ -116,16 +115,6 @@ func newFaults(t *testing.T) *faults {
 	f.replicas = startReplicas(t, cluster, api)
 	f.consumers.createAll(seed)
 	return f
-}
-
-// liqoCRD is the file of one of Liqo's own definitions.
-func liqoCRD(t *testing.T, name string) string {
-	t.Helper()
-	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/liqotech/liqo").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Join(strings.TrimSpace(string(dir)), "deployments", "liqo", "charts", "liqo-crds", "crds", name)
 }
 
 // step changes many things at once and kills the leader meanwhile; in every other step also the one that takes over, when it has only begun.

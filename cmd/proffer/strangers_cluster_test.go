@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -73,7 +72,7 @@ func (c *strangersCluster) start(t *testing.T) error {
 	var err error
 	c.Cluster, err = controlplane.Start(ctx, controlplane.Options{Progress: os.Stderr, CRDDirs: []string{
 		filepath.Join("..", "..", "config", "crd", "bases"),
-		liqoCRD(t, "authentication.liqo.io_resourceslices.yaml"), liqoCRD(t, "authentication.liqo.io_tenants.yaml"),
+		controlplane.LiqoCRD(t, "authentication.liqo.io_resourceslices.yaml"), controlplane.LiqoCRD(t, "authentication.liqo.io_tenants.yaml"),
 	}})
 	if err != nil {
 		return err
@@ -113,7 +112,7 @@ func tenantNamespaceOf(id string) *corev1.Namespace {
 // consumerRole is what Liqo's chart lets a consumer do in its tenant namespace.
 func consumerRole(t *testing.T, id string) []client.Object {
 	t.Helper()
-	text, err := os.ReadFile(liqoFile(t, "files/liqo-remote-controlplane-ClusterRole.yaml"))
+	text, err := os.ReadFile(controlplane.LiqoFile(t, "files/liqo-remote-controlplane-ClusterRole.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,16 +167,6 @@ func guards(t *testing.T) []client.Object {
 		}
 	}
 	return out
-}
-
-// liqoFile is a file of Liqo's deployment, in Liqo's own module.
-func liqoFile(t *testing.T, path string) string {
-	t.Helper()
-	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/liqotech/liqo").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Join(strings.TrimSpace(string(dir)), "deployments", "liqo", filepath.FromSlash(path))
 }
 
 // asConsumer is a client with the consumer's identity of Liqo's control plane.

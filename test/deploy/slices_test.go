@@ -3,9 +3,7 @@ package deploy
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
@@ -19,6 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"proffer.dev/proffer/hack/controlplane"
 )
 
 // tenantNamespace is where the slices of the consumer rome are.
@@ -35,7 +35,7 @@ func newPeering(t *testing.T) *peering {
 	if err := authv1beta1.AddToScheme(scheme.Scheme); err != nil {
 		t.Fatal(err)
 	}
-	crd := liqoFile(t, "charts/liqo-crds/crds/authentication.liqo.io_resourceslices.yaml")
+	crd := controlplane.LiqoCRD(t, "authentication.liqo.io_resourceslices.yaml")
 	mustKubectl(t, "apply", "-f", crd)
 	mustKubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "-f", crd)
 	t.Cleanup(func() {
@@ -59,20 +59,10 @@ func newPeering(t *testing.T) *peering {
 	return p
 }
 
-// liqoFile is a file of Liqo's deployment, in Liqo's own module.
-func liqoFile(t *testing.T, path string) string {
-	t.Helper()
-	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/liqotech/liqo").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Join(strings.TrimSpace(string(dir)), "deployments", "liqo", filepath.FromSlash(path))
-}
-
 // rulesOf are the rules that Liqo's chart gives to this role.
 func rulesOf(t *testing.T, role string) []rbacv1.PolicyRule {
 	t.Helper()
-	text, err := os.ReadFile(liqoFile(t, "files/"+role+"-ClusterRole.yaml"))
+	text, err := os.ReadFile(controlplane.LiqoFile(t, "files/"+role+"-ClusterRole.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

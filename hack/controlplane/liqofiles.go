@@ -1,0 +1,56 @@
+package controlplane
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// LiqoFiles returns the directory of Liqo's own module that holds its chart and
+// its CRDs. It gets the module first where the module cache does not have it, as
+// on a fresh machine: no program of this module imports all of Liqo.
+func LiqoFiles(ctx context.Context) (string, error) {
+	dir, err := moduleDir(ctx, "github.com/liqotech/liqo")
+	return filepath.Join(dir, "deployments", "liqo"), err
+}
+
+// LiqoFile returns the path of one of Liqo's own files, below LiqoFiles.
+func LiqoFile(t testing.TB, path ...string) string {
+	t.Helper()
+	dir, err := LiqoFiles(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(append([]string{dir}, path...)...)
+}
+
+// LiqoCRD returns the file of one of Liqo's own definitions.
+func LiqoCRD(t testing.TB, name string) string {
+	t.Helper()
+	return LiqoFile(t, "charts", "liqo-crds", "crds", name)
+}
+
+// moduleDir returns where the files of a module are that this one requires.
+func moduleDir(ctx context.Context, module string) (string, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return "", err
+	}
+	// go list says nothing of what is not there yet.
+	out, err := exec.CommandContext(ctx, "go", "mod", "download", "-C", root, "-json", module).Output()
+	var got struct{ Dir, Error string }
+	switch text := json.Unmarshal(out, &got); {
+	case got.Error != "":
+		err = errors.New(got.Error)
+	case err == nil:
+		err = text
+	}
+	if err != nil {
+		return "", fmt.Errorf("getting module %s: %w", module, err)
+	}
+	return got.Dir, nil
+}
