@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+
+	"proffer.dev/proffer/api/v1alpha1"
 )
 
 // lag is how much older than an answer that is seen may be what it was decided by: batching, one evaluation, one write, all of that on a
@@ -54,6 +57,8 @@ type account struct {
 	writes, raises int
 	checks         int
 	wrong          int
+	// history is what came last.
+	history []string
 	// wrote tells who waits for answers that there was one.
 	wrote chan struct{}
 }
@@ -61,12 +66,18 @@ type account struct {
 // release is whose pods use what was promised in a class once.
 type release struct{ owner, creator, class string }
 
+// remembered is how many versions of slices are kept to explain a mistake by.
+const remembered = 1000
+
 // maxWrong is how many mistakes are told.
 const maxWrong = 20
 
 func (a *account) fail(format string, args ...any) {
 	if a.wrong++; a.wrong <= maxWrong {
 		a.t.Errorf("%v, of what came at %v: "+format, append([]any{a.clock.now().Round(time.Millisecond), a.at.Round(time.Millisecond)}, args...)...)
+	}
+	if a.wrong == 1 {
+		a.explain()
 	}
 }
 
@@ -98,6 +109,10 @@ func (a *account) observe(event watch.EventType, at time.Duration, is seen, auth
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.at = at
+	if len(a.history) == remembered {
+		a.history = slices.Delete(a.history, 0, remembered/2)
+	}
+	a.history = append(a.history, fmt.Sprintf("%v: %s by %q: %s", at, event, author, is.line()))
 	was := a.slices[is.key]
 	if was != nil && (event == watch.Deleted || was.uid != is.uid) {
 		a.release(was)
@@ -283,6 +298,37 @@ func (a *account) withinCapacity(was amounts, is *seen, i int, recent []reading,
 		a.fail("%s (%s) was raised from %d to %d: %d of resource %d are committed in %v, which have had %d at most (%s)",
 			is.key, is.version, was, is.granted, sum, i, beside, capacity, strings.Join(parts, ", "))
 	}
+}
+
+// before is how far back a mistake is explained.
+const before = 20 * time.Second
+
+// explain tells, of the first mistake, what it was found in: what the provider had, what was written to slices, what counts, and what is on record by now.
+func (a *account) explain() {
+	var out []string
+	for _, r := range a.provider.recent(a.at-before, a.at) {
+		for class, p := range r.pools {
+			out = append(out, fmt.Sprintf("%v to %v: %s has %d, max %v, used %v", r.from, r.until, class, p.capacity, p.max, p.used))
+		}
+		out = append(out, fmt.Sprintf("%v to %v: used %v, cordoned %v, drained %v, absent %v", r.from, r.until, r.used, r.cordoned, r.drained, r.absent))
+	}
+	out = append(out, a.history...)
+	for _, s := range a.slices {
+		out = append(out, "counts: "+s.line())
+	}
+	for of, had := range a.released {
+		out = append(out, fmt.Sprintf("%s had %d of %s, by %s", of.owner, had, of.class, of.creator))
+	}
+	var grants v1alpha1.GrantList
+	if err := a.provider.api.List(a.t.Context(), &grants); err != nil {
+		out = append(out, err.Error())
+	}
+	for i := range grants.Items {
+		g := &grants.Items[i]
+		text, err := json.Marshal(&g.Spec)
+		out = append(out, fmt.Sprintf("on record (%s): %s %v", g.ResourceVersion, text, err))
+	}
+	a.t.Log(strings.Join(out, "\n"))
 }
 
 func allKeys[A, B any](a map[string]A, b map[string]B) map[string]struct{} {

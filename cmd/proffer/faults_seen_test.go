@@ -44,6 +44,12 @@ type seen struct {
 	leastUntil time.Duration
 }
 
+// line is what there is to say of it, for whoever looks for a mistake.
+func (s *seen) line() string {
+	return fmt.Sprintf("%s (%s) of class %s asks for %d, open %t, %s %s %d, promised %d of %s: %s",
+		s.key, s.version, s.class, s.request, s.open, s.status, s.reason, s.granted, s.promised, s.promisedIn, s.message)
+}
+
 // follow notes what the slice had before.
 func (s *seen) follow(was *seen, now time.Duration) {
 	s.least, s.leastUntil = was.least, was.leastUntil
