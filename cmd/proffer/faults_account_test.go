@@ -50,8 +50,9 @@ type account struct {
 	// at is when the version came that is being looked at.
 	at     time.Duration
 	slices map[string]*seen
-	// released are promises of slices that are gone, or are answered in another class.
-	released map[release]amounts
+	// released are promises of slices that are gone, or are answered in another class; folded is until when what pods use was taken into account there.
+	released map[release]*left
+	folded   time.Duration
 	// ownUse is when a consumer was last given what its pods use already, though there was no more, by class and consumer.
 	ownUse         map[[2]string]time.Duration
 	writes, raises int
@@ -65,6 +66,12 @@ type account struct {
 
 // release is whose pods use what was promised in a class once.
 type release struct{ owner, creator, class string }
+
+// left is what counts of that: as much as pods have used ever since. Pods that come later under the same name have no claim to it.
+type left struct {
+	amounts
+	since time.Duration
+}
 
 // remembered is how many versions of slices are kept to explain a mistake by.
 const remembered = 1000
@@ -89,7 +96,7 @@ func newAccount(t *testing.T, config *rest.Config, p *provider, clock *clock) *a
 	}
 	told := newArrivals(t, config, clock.now)
 	a := &account{
-		t: t, provider: p, clock: clock, forgeries: newForgeries(), slices: map[string]*seen{}, released: map[release]amounts{}, ownUse: map[[2]string]time.Duration{},
+		t: t, provider: p, clock: clock, forgeries: newForgeries(), slices: map[string]*seen{}, released: map[release]*left{}, ownUse: map[[2]string]time.Duration{},
 		wrote: make(chan struct{}, 1),
 	}
 	versions(t, api, clock.now, func(v sliceVersion) {
@@ -109,6 +116,7 @@ func (a *account) observe(event watch.EventType, at time.Duration, is seen, auth
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.at = at
+	a.fold()
 	if len(a.history) == remembered {
 		a.history = slices.Delete(a.history, 0, remembered/2)
 	}
@@ -152,12 +160,35 @@ func (a *account) observe(event watch.EventType, at time.Duration, is seen, auth
 // release takes the promise from a slice. Of what its pods use it stays in force.
 func (a *account) release(s *seen) {
 	at := release{ownerOf(s.key), s.creator, s.promisedIn}
-	for i := range s.promised {
-		had := a.released[at]
-		had[i] = max(had[i], s.promised[i])
+	had := a.released[at]
+	if had == nil {
+		had = &left{since: a.at}
 		a.released[at] = had
 	}
+	for i := range s.promised {
+		if s.promised[i] > had.amounts[i] {
+			had.amounts[i], had.since = s.promised[i], a.at
+		}
+	}
 	s.promised = amounts{}
+}
+
+// fold has what was released count no more than pods have used of it since.
+func (a *account) fold() {
+	for _, r := range a.provider.recent(a.folded, a.at) {
+		for of, had := range a.released {
+			if r.until < had.since {
+				continue
+			}
+			for i := range had.amounts {
+				had.amounts[i] = min(had.amounts[i], r.created[of.creator][i])
+			}
+			if had.amounts == (amounts{}) {
+				delete(a.released, of)
+			}
+		}
+	}
+	a.folded = a.at
 }
 
 // answered checks one write of an answer.
@@ -317,7 +348,7 @@ func (a *account) explain() {
 		out = append(out, "counts: "+s.line())
 	}
 	for of, had := range a.released {
-		out = append(out, fmt.Sprintf("%s had %d of %s, by %s", of.owner, had, of.class, of.creator))
+		out = append(out, fmt.Sprintf("%s had %d of %s until %v, by %s", of.owner, had.amounts, of.class, had.since, of.creator))
 	}
 	var grants v1alpha1.GrantList
 	if err := a.provider.api.List(a.t.Context(), &grants); err != nil {

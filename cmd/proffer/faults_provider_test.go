@@ -107,8 +107,8 @@ type provider struct {
 type reading struct {
 	from, until time.Duration
 	pools       map[string]pool
-	// used is what pods request on all nodes, by consumer.
-	used                      map[string]amounts
+	// used is what pods request on all nodes, by consumer; created is the same by the slice that made them.
+	used, created             map[string]amounts
 	cordoned, drained, absent map[string]bool
 }
 
@@ -213,7 +213,7 @@ func (p *provider) change(model func(), apply func(ctx context.Context) error) {
 
 // read adds up what there is.
 func (p *provider) read() reading {
-	r := reading{until: math.MaxInt64, pools: map[string]pool{}, used: map[string]amounts{}, cordoned: maps.Clone(p.cordoned)}
+	r := reading{until: math.MaxInt64, pools: map[string]pool{}, used: map[string]amounts{}, created: map[string]amounts{}, cordoned: maps.Clone(p.cordoned)}
 	r.drained, r.absent = maps.Clone(p.drained), maps.Clone(p.absent)
 	local := map[string]amounts{}
 	for _, l := range p.loads {
@@ -221,6 +221,8 @@ func (p *provider) read() reading {
 			local[l.node] = local[l.node].plus(l.requests)
 		} else {
 			r.used[l.consumer] = r.used[l.consumer].plus(l.requests)
+			creator := creatorOf(l.consumer, l.slice)
+			r.created[creator] = r.created[creator].plus(l.requests)
 		}
 	}
 	for class, s := range p.shares {

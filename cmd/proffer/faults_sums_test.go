@@ -33,16 +33,17 @@ func (a *account) granted(classes []string, decided *seen, recent []reading) map
 		if !slices.Contains(classes, of.class) || slices.ContainsFunc(recent, func(r reading) bool { return r.drained[of.owner] }) {
 			continue
 		}
+		counts := had.amounts
 		for _, r := range recent {
-			for i := range had {
-				had[i] = min(had[i], r.pools[of.class].created[of.creator][i])
+			for i := range counts {
+				counts[i] = min(counts[i], r.pools[of.class].created[of.creator][i])
 			}
 		}
 		// Pods of a slice that was made again under its name are pods of the new one too.
-		for i := range had {
-			had[i] = max(0, had[i]-live[of][i])
+		for i := range counts {
+			counts[i] = max(0, counts[i]-live[of][i])
 		}
-		out[of.owner] = out[of.owner].plus(had)
+		out[of.owner] = out[of.owner].plus(counts)
 	}
 	return out
 }
