@@ -42,6 +42,9 @@ func (c *Cluster) AddAPIServer(ctx context.Context) (*rest.Config, error) {
 		return nil, fmt.Errorf("start another kube-apiserver: %w", err)
 	}
 	c.others = append(c.others, cmd)
+	if err := c.tether.Hold(fmt.Sprintf("kube-apiserver-%d", len(c.others)), cmd.Process); err != nil {
+		return nil, err
+	}
 
 	config := rest.CopyConfig(c.Config)
 	config.Host = net.JoinHostPort("127.0.0.1", port)

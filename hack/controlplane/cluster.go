@@ -16,6 +16,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"proffer.dev/proffer/hack/tether"
 )
 
 // startTimeout is for each of the programs. They need 3 s alone, and much more
@@ -53,12 +55,14 @@ type Cluster struct {
 
 	env  *envtest.Environment
 	work string
+	// tether ends the programs with this process, should nobody call Stop.
+	tether *tether.Tether
 	// others are the API servers beside the first.
 	others []*exec.Cmd
 }
 
 // Start runs a new cluster on free ports of the loopback device. The caller must
-// Stop it: the programs do not end with this process.
+// Stop it. If this process is killed, the programs are too.
 func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	assets, err := Assets(ctx, opts.Progress)
 	if err != nil {
@@ -72,8 +76,11 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{Assets: assets, work: work, env: newEnvironment(assets, work, opts)}
-	if err := c.prepare(opts.ClientCA); err != nil {
+	if c.tether, err = tether.New(work); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(work))
+	}
+	if err := c.prepare(opts.ClientCA); err != nil {
+		return nil, errors.Join(err, c.tether.Release(), os.RemoveAll(work))
 	}
 	stop := (&reporter{w: opts.Progress}).every("starting etcd and kube-apiserver")
 	config, err := c.env.Start()
@@ -89,10 +96,10 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 }
 
 // prepare makes the directories that outlive an outage, certificates and data,
-// and the script that starts kube-apiserver: it notes the process's number and
-// its flags, which envtest keeps to itself, and adds to the authorities of
-// clients, which are a flag that envtest sets and a file that it writes just
-// before.
+// and the scripts that start etcd and kube-apiserver. They note the process's
+// number, which envtest keeps to itself; that of kube-apiserver also its flags,
+// and it adds to the authorities of clients, which are a flag that envtest sets
+// and a file that it writes just before.
 func (c *Cluster) prepare(clientCA string) error {
 	for _, dir := range []string{c.env.ControlPlane.APIServer.CertDir, c.env.ControlPlane.Etcd.DataDir} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
@@ -100,6 +107,10 @@ func (c *Cluster) prepare(clientCA string) error {
 		}
 	}
 	quote := func(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }
+	etcd := fmt.Sprintf("#!/bin/sh\necho $$ >%s\nexec %s \"$@\"\n", quote(c.tether.File("etcd")), quote(filepath.Join(c.Assets, "etcd")))
+	if err := os.WriteFile(c.env.ControlPlane.Etcd.Path, []byte(etcd), 0o700); err != nil {
+		return err
+	}
 	script := fmt.Sprintf("#!/bin/sh\necho $$ >%s\n", quote(c.pidFile()))
 	if clientCA != "" {
 		all := filepath.Join(c.work, "client-ca.crt")
@@ -112,7 +123,7 @@ func (c *Cluster) prepare(clientCA string) error {
 	return os.WriteFile(c.env.ControlPlane.APIServer.Path, []byte(script), 0o700)
 }
 
-func (c *Cluster) pidFile() string   { return filepath.Join(c.work, "kube-apiserver.pid") }
+func (c *Cluster) pidFile() string   { return c.tether.File("kube-apiserver") }
 func (c *Cluster) flagsFile() string { return filepath.Join(c.work, "kube-apiserver.flags") }
 
 // killAPIServer kills the server that the script last started. It is no error if
@@ -160,7 +171,7 @@ func newEnvironment(assets, work string, opts Options) *envtest.Environment {
 		ControlPlane: envtest.ControlPlane{
 			APIServer: apiServer,
 			Etcd: &envtest.Etcd{
-				Path:    filepath.Join(assets, "etcd"),
+				Path:    filepath.Join(work, "start-etcd"),
 				DataDir: filepath.Join(work, "etcd"),
 				Out:     opts.Output,
 				Err:     opts.Output,
@@ -185,7 +196,7 @@ func (c *Cluster) Stop() error {
 	killed := errors.Join(c.killAPIServer(), c.killOthers())
 	stopped := c.env.Stop()
 	c.env = nil
-	return errors.Join(killed, stopped, os.RemoveAll(c.work))
+	return errors.Join(killed, stopped, c.tether.Release(), os.RemoveAll(c.work))
 }
 
 // StopAPIServer kills kube-apiserver and leaves etcd: watches break and clients

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/hack/tether"
 	"proffer.dev/proffer/internal/explain"
 )
 
@@ -37,6 +37,7 @@ type cluster struct {
 	kubectl    string
 	root       string // of the repository
 	work       string // a directory that goes at the end
+	tether     *tether.Tether
 	token      string // lets the demo ask the operator for explanations
 	samples    bool   // are there, applied by the demo
 	// leaseNamespace is where another Proffer is elected, empty if none runs.
@@ -53,8 +54,12 @@ func prepare(ctx context.Context, kubeconfig string, undo *cleanup, progress io.
 	if err != nil {
 		return nil, err
 	}
-	undo.add(func() error { return os.RemoveAll(work) })
-	c := &cluster{root: root, work: work, kubeconfig: kubeconfig, kubectl: "kubectl"}
+	held, err := tether.New(work)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(work))
+	}
+	undo.add(func() error { return errors.Join(held.Release(), os.RemoveAll(work)) })
+	c := &cluster{root: root, work: work, tether: held, kubeconfig: kubeconfig, kubectl: "kubectl"}
 	own := kubeconfig == ""
 	if own {
 		err = c.start(ctx, undo, progress)
@@ -95,7 +100,7 @@ func repository(ctx context.Context) (string, error) {
 }
 
 func (c *cluster) start(ctx context.Context, undo *cleanup, progress io.Writer) error {
-	liqo, err := c.moduleDir(ctx, "github.com/liqotech/liqo")
+	liqo, err := controlplane.LiqoFiles(ctx)
 	if err != nil {
 		return err
 	}
@@ -103,7 +108,7 @@ func (c *cluster) start(ctx context.Context, undo *cleanup, progress io.Writer) 
 		Progress: progress,
 		CRDDirs: []string{
 			filepath.Join(c.root, "config/crd/bases"),
-			filepath.Join(liqo, "deployments/liqo/charts/liqo-crds/crds/core.liqo.io_foreignclusters.yaml"),
+			filepath.Join(liqo, "charts/liqo-crds/crds/core.liqo.io_foreignclusters.yaml"),
 		},
 	})
 	if err != nil {
@@ -113,23 +118,6 @@ func (c *cluster) start(ctx context.Context, undo *cleanup, progress io.Writer) 
 	c.config, c.kubectl = controlPlane.Config, filepath.Join(controlPlane.Assets, "kubectl")
 	c.kubeconfig = filepath.Join(c.work, "kubeconfig")
 	return controlPlane.WriteKubeconfig(c.kubeconfig)
-}
-
-// moduleDir returns where the files of a module are that the repository uses. On a fresh machine it gets them first: nothing that the demo builds
-// imports them.
-func (c *cluster) moduleDir(ctx context.Context, module string) (string, error) {
-	out, err := exec.CommandContext(ctx, "go", "mod", "download", "-C", c.root, "-json", module).Output()
-	var got struct{ Dir, Error string }
-	switch text := json.Unmarshal(out, &got); {
-	case got.Error != "":
-		err = errors.New(got.Error)
-	case err == nil:
-		err = text
-	}
-	if err != nil {
-		return "", fmt.Errorf("getting module %s: %w", module, err)
-	}
-	return got.Dir, nil
 }
 
 // crds are the files of the CRDs in config/crd/bases, by the CRDs' names.

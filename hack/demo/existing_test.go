@@ -2,10 +2,7 @@ package main
 
 import (
 	"io"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -242,27 +239,3 @@ func TestALeaseThatNobodyHoldsAnyMoreIsNoProffer(t *testing.T) {
 }
 
 // On a fresh machine nothing has got the modules yet whose files the demo uses.
-func TestTheFilesOfAModuleAreGotWhereThereAreNone(t *testing.T) {
-	root, err := repository(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("GOPROXY", "file://"+filepath.Join(strings.TrimSpace(string(out)), "cache", "download"))
-	t.Setenv("GOMODCACHE", t.TempDir())
-	t.Setenv("GOFLAGS", "-modcacherw")
-	c := &cluster{root: root}
-	dir, err := c.moduleDir(t.Context(), "github.com/liqotech/liqo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
-		t.Error(err)
-	}
-	if _, err := c.moduleDir(t.Context(), "example.com/no/such/module"); err == nil || !strings.Contains(err.Error(), "example.com/no/such/module") {
-		t.Errorf("a module that is not there: %v", err)
-	}
-}

@@ -2,14 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 
 	"proffer.dev/proffer/internal/explain"
@@ -27,6 +30,25 @@ type view struct {
 	out   io.Writer
 	shown map[row]string
 	known []string
+	// err is the first error of a write.
+	err error
+}
+
+func (v *view) print(format string, args ...any) {
+	if _, err := fmt.Fprintf(v.out, format, args...); v.err == nil {
+		v.err = err
+	}
+}
+
+// unread reports whether nobody reads any more what is written to out, as in `make run | head`.
+func unread(out io.Writer) bool {
+	file, ok := out.(*os.File)
+	if !ok {
+		return false
+	}
+	fds := []unix.PollFd{{Fd: int32(file.Fd())}} //nolint:gosec // a file descriptor is small
+	n, err := unix.Poll(fds, 0)
+	return err == nil && n > 0 && fds[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
 }
 
 // follow behaves as a Liqo would, and prints a line for each offer that changes, until ctx ends.
@@ -70,11 +92,17 @@ func (o *operator) follow(ctx context.Context, out io.Writer) error {
 			begun = true
 			err = o.refresh(ctx, v, id)
 		case <-ticker.C:
+			if unread(out) {
+				return nil
+			}
 			if begun {
 				err = o.findNew(ctx, v)
 			}
 		}
-		if err != nil {
+		if errors.Is(v.err, syscall.EPIPE) {
+			return nil
+		}
+		if err = errors.Join(err, v.err); err != nil {
 			return err
 		}
 	}
@@ -129,7 +157,7 @@ func (v *view) meet(why explain.Offers) (added []string) {
 const layout = "%-8s  %-12s  %-10s  %-20s  %-46s  %s\n"
 
 func (v *view) header() {
-	fmt.Fprintf(v.out, layout, "TIME", "CONSUMER", "CLASS", "POLICY", "OFFER", "WHY")
+	v.print(layout, "TIME", "CONSUMER", "CLASS", "POLICY", "OFFER", "WHY")
 }
 
 // show prints a line for each class in which the offer is not what it was.
@@ -147,7 +175,7 @@ func (v *view) show(id string, read *wire.PoolResourceList, why explain.Offers) 
 		if class == "" {
 			class = "-"
 		}
-		fmt.Fprintf(v.out, layout, time.Now().Format(time.TimeOnly), short(id), class, policy, text, changed(before, text, because))
+		v.print(layout, time.Now().Format(time.TimeOnly), short(id), class, policy, text, changed(before, text, because))
 	}
 }
 

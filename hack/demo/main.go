@@ -6,7 +6,8 @@
 //
 // On a cluster that has policies it applies no samples and shows what those policies offer.
 //
-// It ends with Ctrl-C and leaves nothing behind.
+// It ends with Ctrl-C, when its terminal is closed, or when nobody reads what it prints any more, and leaves nothing behind. If it is killed, what it
+// started is killed too.
 package main
 
 import (
@@ -35,7 +36,9 @@ func main() {
 		os.Exit(2)
 	}
 	log.SetLogger(logr.Discard()) // controller-runtime complains if nobody does.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// What is told to nobody is an error of the write, and no reason to leave anything behind.
+	signal.Ignore(syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	err := run(ctx, kubeconfig, os.Stdout, os.Stderr)
 	stop()
 	if err != nil {

@@ -40,7 +40,7 @@ type operator struct {
 func startOperator(ctx context.Context, c *cluster, undo *cleanup, progress io.Writer) (*operator, error) {
 	fmt.Fprintln(progress, "building and starting the operator")
 	binary := filepath.Join(c.work, "proffer")
-	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/proffer")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", binary, "./cmd/proffer")
 	build.Dir = c.root
 	if text, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("building the operator: %w\n%s", err, text)
@@ -80,6 +80,9 @@ func startOperator(ctx context.Context, c *cluster, undo *cleanup, progress io.W
 	}()
 	o.exited = exited
 	undo.add(func() error { return end(process.Process, exited) })
+	if err := c.tether.Hold("operator", process.Process); err != nil {
+		return nil, err
+	}
 
 	connection, err := grpc.NewClient(ports[0], grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {

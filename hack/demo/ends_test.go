@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// asDemo in the environment makes the test binary the demo.
+const asDemo = "PROFFER_TEST_AS_DEMO"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asDemo) != "" {
+		os.Args = os.Args[:1]
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// Whatever ends the demo, what it has started ends too.
+func TestNothingRunsOnWhenTheDemoEnds(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, demo *exec.Cmd, table *os.File){
+		"its terminal is closed":      func(t *testing.T, demo *exec.Cmd, _ *os.File) { t.Helper(); signalTo(t, demo, syscall.SIGHUP) },
+		"it is killed":                func(t *testing.T, demo *exec.Cmd, _ *os.File) { t.Helper(); signalTo(t, demo, syscall.SIGKILL) },
+		"nobody reads what it prints": func(_ *testing.T, _ *exec.Cmd, table *os.File) { _ = table.Close() },
+		// As `2>&1 | tee log` and Ctrl-C: tee ends first.
+		"nobody reads, and Ctrl-C": func(t *testing.T, demo *exec.Cmd, table *os.File) {
+			t.Helper()
+			_ = table.Close()
+			signalTo(t, demo, syscall.SIGINT)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			work := t.TempDir()
+			demo := exec.Command(os.Args[0]) //nolint:noctx // the test ends it in another way
+			demo.Env = append(os.Environ(), asDemo+"=1", "TMPDIR="+work)
+			table, written, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			demo.Stdout, demo.Stderr = written, written
+			if err := demo.Start(); err != nil {
+				t.Fatal(err)
+			}
+			_ = written.Close()
+			ended := make(chan struct{})
+			go func() { defer close(ended); _ = demo.Wait() }()
+			t.Cleanup(func() { _ = demo.Process.Kill(); <-ended })
+			await(t, bufio.NewScanner(table), "oslo .*cpu=")
+			if n := len(runningIn(t, work)); n < 3 {
+				t.Fatalf("%d programs run, want etcd, kube-apiserver and the operator:\n%s", n, strings.Join(runningIn(t, work), "\n"))
+			}
+			end(t, demo, table)
+			select {
+			case <-ended:
+			case <-time.After(patience):
+				t.Fatal("the demo runs on")
+			}
+			var left []string
+			err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+				left = runningIn(t, work)
+				files, err := os.ReadDir(work)
+				for _, f := range files {
+					if strings.HasPrefix(f.Name(), "proffer-") {
+						left = append(left, f.Name())
+					}
+				}
+				return len(left) == 0, err
+			})
+			if err != nil {
+				t.Errorf("left behind:\n%s", strings.Join(left, "\n"))
+			}
+		})
+	}
+}
+
+func signalTo(t *testing.T, demo *exec.Cmd, signal syscall.Signal) {
+	t.Helper()
+	if err := demo.Process.Signal(signal); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// runningIn are the programs whose arguments name the directory.
+func runningIn(t *testing.T, dir string) []string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "ps", "-A", "-ww", "-o", "pid=,args=").Output()
+	if err != nil {
+		t.Fatal(fmt.Errorf("listing programs: %w", err))
+	}
+	var in []string
+	for line := range strings.SplitSeq(string(out), "\n") {
+		if strings.Contains(line, dir) {
+			in = append(in, line)
+		}
+	}
+	return in
+}
