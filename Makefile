@@ -34,11 +34,11 @@ help: ## Say what there is
 
 .PHONY: build
 build: ## Build the operator: bin/proffer
-	go build -ldflags "-s -w -X main.version=$(VERSION)" -o bin/proffer ./cmd/proffer
+	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/proffer ./cmd/proffer
 
 .PHONY: run
 run: ## Show it live, on a control plane of its own; KUBECONFIG=file uses that cluster instead
-	@go build -o bin/demo ./hack/demo # go run would call Ctrl-C an error
+	@go build -trimpath -o bin/demo ./hack/demo # go run would call Ctrl-C an error
 	@exec bin/demo $(if $(filter command,$(origin KUBECONFIG)),--kubeconfig='$(KUBECONFIG)')
 
 .PHONY: image
@@ -56,6 +56,10 @@ controlplane: ## Get kube-apiserver, etcd and kubectl, and print where they are
 test: ## Run every test there is: unit, property, API server, interoperability, all with the race detector
 	assets="$$($(CONTROLPLANE))"; $(CONTROLPLANE) liqo >/dev/null; \
 	KUBEBUILDER_ASSETS="$$assets" go run ./hack/gotest $(CODE_MODULES) -- -race -count=1 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
+
+.PHONY: cold
+cold: ## Do what a new user does first, with every cache empty: a quarter of an hour on two cores
+	go run ./hack/firstrun --cold
 
 .PHONY: bench
 bench: build ## Measure what Proffer costs: BENCH=reads,push for some of it; the figures are in bin/bench.txt too

@@ -48,15 +48,18 @@ const answered = time.Minute
 // calm is for how long nothing that must not happen may happen, after everything that is to happen has.
 const calm = 1500 * time.Millisecond
 
-// amongStrangers runs the test twice, with the admission policies of config and without them. Each begins with a cluster that has nothing but
-// two Tenants, and no operator yet.
+// amongStrangers runs the test twice at the same time, with the admission policies of config and without them: most of it is waiting. Each begins with a
+// cluster that has nothing but two Tenants, and no operator yet.
 func amongStrangers(t *testing.T, test func(t *testing.T, m *market)) {
 	for _, guarded := range []bool{false, true} {
 		name := "without the guards"
 		if guarded {
 			name = "with the guards"
 		}
-		t.Run(name, func(t *testing.T) { test(t, newMarket(t, guarded)) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, newMarket(t, guarded))
+		})
 	}
 }
 

@@ -1,0 +1,244 @@
+// Command firstrun does what a new user does first: it clones the repository, runs the first command of its README with an empty module cache, waits for the
+// first offers, edits a policy as the command says, waits for the effect, ends it with Ctrl-C, and looks for what is left behind.
+//
+//	go run ./hack/firstrun           the caches of Go's builds and of the project are as they are
+//	go run ./hack/firstrun --cold    those are empty too
+//
+// It needs nothing but the standard library: no module is there yet.
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// patience is for all of it: on two cores it takes a minute, with nothing cached a quarter of an hour.
+	patience = 45 * time.Minute
+	// soon is for what takes a moment.
+	soon = time.Minute
+)
+
+func main() {
+	cold := flag.Bool("cold", false, "with empty caches of Go's builds and of the project too")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := try(ctx, *cold, os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "first run:", err)
+		os.Exit(1)
+	}
+}
+
+// try does it in a directory of its own, which it removes.
+func try(ctx context.Context, cold bool, out io.Writer) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	root, err := output(ctx, ".", "git", "rev-parse", "--show-toplevel")
+	if err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp("", "first-run-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	clone, temporary := filepath.Join(work, "clone"), filepath.Join(work, "tmp")
+	if err := os.Mkdir(temporary, 0o700); err != nil {
+		return err
+	}
+	if changed, err := output(ctx, root, "git", "status", "--porcelain"); err != nil || changed != "" {
+		fmt.Fprintln(out, "first run: what is not committed is not in the clone")
+	}
+	if _, err := output(ctx, root, "git", "clone", "--quiet", root, clone); err != nil {
+		return err
+	}
+	command, err := firstCommand(filepath.Join(clone, "README.md"))
+	if err != nil {
+		return err
+	}
+	env := append(os.Environ(), "GOMODCACHE="+filepath.Join(work, "modules"), "GOFLAGS="+os.Getenv("GOFLAGS")+" -modcacherw", "TMPDIR="+temporary)
+	if cold {
+		env = append(env, "GOCACHE="+filepath.Join(work, "builds"), "PROFFER_CACHE="+filepath.Join(work, "project"))
+	}
+	began := time.Now()
+	fmt.Fprintf(out, "first run: $ %s\n", command)
+	r, err := start(clone, command, env, out)
+	if err != nil {
+		return err
+	}
+	defer r.kill()
+	if err := r.use(ctx, began, out); err != nil {
+		return err
+	}
+	return nothingLeft(ctx, work, clone, temporary)
+}
+
+// firstCommand is the first line of README.md that is to be typed.
+func firstCommand(readme string) (string, error) {
+	text, err := os.ReadFile(readme)
+	if err != nil {
+		return "", err
+	}
+	_, after, found := strings.Cut(string(text), "\n$ ")
+	if !found {
+		return "", fmt.Errorf("%s has no command, which begins with \"$ \"", readme)
+	}
+	line, _, _ := strings.Cut(after, "\n")
+	line, _, _ = strings.Cut(line, "#")
+	return strings.TrimSpace(line), nil
+}
+
+// running is the command while it runs.
+type running struct {
+	cmd    *exec.Cmd
+	lines  chan string
+	exited chan struct{}
+	err    error
+}
+
+// start runs the command in a shell, in a process group of its own, as a terminal does.
+func start(dir, command string, env []string, out io.Writer) (*running, error) {
+	r := &running{cmd: exec.Command("bash", "-c", command), lines: make(chan string, 10_000), exited: make(chan struct{})} //nolint:noctx // it is ended as a user does
+	r.cmd.Dir, r.cmd.Env = dir, env
+	r.cmd.SysProcAttr, r.cmd.WaitDelay = &syscall.SysProcAttr{Setpgid: true}, 5*time.Second
+	printed, writer := io.Pipe()
+	r.cmd.Stdout, r.cmd.Stderr = writer, writer
+	if err := r.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		r.err = r.cmd.Wait()
+		_ = writer.Close()
+		close(r.exited)
+	}()
+	go func() {
+		defer close(r.lines)
+		for all := bufio.NewScanner(printed); all.Scan(); {
+			fmt.Fprintln(out, "  "+all.Text())
+			r.lines <- all.Text()
+		}
+	}()
+	return r, nil
+}
+
+func (r *running) kill() {
+	select {
+	case <-r.exited:
+	default:
+		_ = syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL)
+		<-r.exited
+	}
+}
+
+// use waits for the first offers, edits a policy with the kubectl that the command names, waits for the effect, and ends the command.
+func (r *running) use(ctx context.Context, began time.Time, out io.Writer) error {
+	edit, err := r.await(ctx, regexp.MustCompile(`^\s+(\S*kubectl) --kubeconfig (\S+) edit resourcepolicy (\S+)`))
+	if err != nil {
+		return fmt.Errorf("waiting for the command that edits a policy: %w", err)
+	}
+	kubectl, kubeconfig, policy := edit[1], edit[2], edit[3]
+	if _, err := r.await(ctx, regexp.MustCompile(policy+` .*\b50% of`)); err != nil {
+		return fmt.Errorf("waiting for the first offers: %w", err)
+	}
+	first := time.Since(began)
+	soonest, cancel := context.WithTimeout(ctx, soon)
+	defer cancel()
+	edited := time.Now()
+	if _, err := output(ctx, ".", kubectl, "--kubeconfig", kubeconfig, "patch", "resourcepolicy", policy, "--type=merge", "--patch", `{"spec":{"offer":{"percent":100}}}`); err != nil {
+		return err
+	}
+	if _, err := r.await(soonest, regexp.MustCompile(policy+` .*\b100% of`)); err != nil {
+		return fmt.Errorf("waiting for the effect of an edit: %w", err)
+	}
+	effect := time.Since(edited)
+	if err := syscall.Kill(-r.cmd.Process.Pid, syscall.SIGINT); err != nil {
+		return err
+	}
+	select {
+	case <-r.exited:
+	case <-soonest.Done():
+		return errors.New("it does not end with Ctrl-C")
+	}
+	var status *exec.ExitError
+	if r.err != nil && !(errors.As(r.err, &status) && endedByCtrlC(status)) {
+		return fmt.Errorf("it ended with %w", r.err)
+	}
+	fmt.Fprintf(out, "first run: first offers after %v, the effect of an edit after %v\n", first.Round(time.Second), effect.Round(10*time.Millisecond))
+	return nil
+}
+
+// endedByCtrlC is how make ends then.
+func endedByCtrlC(e *exec.ExitError) bool {
+	status, ok := e.Sys().(syscall.WaitStatus)
+	return ok && (status.Signaled() && status.Signal() == syscall.SIGINT || status.ExitStatus() == 128+int(syscall.SIGINT))
+}
+
+// await reads on until a line matches.
+func (r *running) await(ctx context.Context, pattern *regexp.Regexp) ([]string, error) {
+	for {
+		select {
+		case line, more := <-r.lines:
+			if !more {
+				return nil, fmt.Errorf("it has ended: %w", r.err)
+			}
+			if match := pattern.FindStringSubmatch(line); match != nil {
+				return match, nil
+			}
+		case <-ctx.Done():
+			return nil, fmt.Errorf("no line matches %s: %w", pattern, ctx.Err())
+		}
+	}
+}
+
+// nothingLeft checks that no program runs on, and that nothing was written but what git ignores.
+func nothingLeft(ctx context.Context, work, clone, temporary string) error {
+	var errs []error
+	processes, err := output(ctx, ".", "ps", "-A", "-ww", "-o", "pid=,args=")
+	if err != nil {
+		return err
+	}
+	for line := range strings.SplitSeq(processes, "\n") {
+		if strings.Contains(line, work) {
+			errs = append(errs, fmt.Errorf("still runs: %s", strings.TrimSpace(line)))
+		}
+	}
+	files, err := os.ReadDir(temporary)
+	errs = append(errs, err)
+	for _, f := range files {
+		errs = append(errs, fmt.Errorf("left in TMPDIR: %s", f.Name()))
+	}
+	changed, err := output(ctx, clone, "git", "status", "--porcelain")
+	errs = append(errs, err)
+	if changed != "" {
+		errs = append(errs, fmt.Errorf("left in the clone:\n%s", changed))
+	}
+	return errors.Join(errs...)
+}
+
+func output(ctx context.Context, dir, program string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
+		}
+		return "", fmt.Errorf("%s %s: %w", program, strings.Join(args, " "), err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
