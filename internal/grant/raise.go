@@ -20,7 +20,9 @@ func (s *state) raise() {
 		most, bound := s.available(it, (*stake).grantable)
 		switch {
 		case s.Frozen:
-			most, bound = min(most, s.brought(it)), bounded{by: ByFreeze}
+			brought := min(most, s.brought(it))
+			s.give(it, brought)
+			missing, most, bound = missing-brought, 0, bounded{by: ByFreeze}
 		case most < missing && s.tooLittle(it, capacity.Sum(it.Granted, most)):
 			most = max(0, it.had-it.Granted)
 			bound.left = capacity.Sum(it.Granted, most)
