@@ -41,7 +41,7 @@ func TestNothingRunsOnWhenTheDemoEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			work := t.TempDir()
-			demo := exec.Command(os.Args[0]) //nolint:noctx // the test ends it in another way
+			demo := exec.Command(os.Args[0])
 			demo.Env = append(os.Environ(), asDemo+"=1", "TMPDIR="+work)
 			table, written, err := os.Pipe()
 			if err != nil {
@@ -56,8 +56,8 @@ func TestNothingRunsOnWhenTheDemoEnds(t *testing.T) {
 			go func() { defer close(ended); _ = demo.Wait() }()
 			t.Cleanup(func() { _ = demo.Process.Kill(); <-ended })
 			await(t, bufio.NewScanner(table), "oslo .*cpu=")
-			if n := len(runningIn(t, work)); n < 3 {
-				t.Fatalf("%d programs run, want etcd, kube-apiserver and the operator:\n%s", n, strings.Join(runningIn(t, work), "\n"))
+			if run := runningIn(t.Context(), t, work); len(run) < 3 {
+				t.Fatalf("%d programs run, want etcd, kube-apiserver and the operator:\n%s", len(run), strings.Join(run, "\n"))
 			}
 			end(t, demo, table)
 			select {
@@ -66,8 +66,8 @@ func TestNothingRunsOnWhenTheDemoEnds(t *testing.T) {
 				t.Fatal("the demo runs on")
 			}
 			var left []string
-			err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-				left = runningIn(t, work)
+			err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+				left = runningIn(ctx, t, work)
 				files, err := os.ReadDir(work)
 				for _, f := range files {
 					if strings.HasPrefix(f.Name(), "proffer-") {
@@ -91,9 +91,9 @@ func signalTo(t *testing.T, demo *exec.Cmd, signal syscall.Signal) {
 }
 
 // runningIn are the programs whose arguments name the directory.
-func runningIn(t *testing.T, dir string) []string {
+func runningIn(ctx context.Context, t *testing.T, dir string) []string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "ps", "-A", "-ww", "-o", "pid=,args=").Output()
+	out, err := exec.CommandContext(ctx, "ps", "-A", "-ww", "-o", "pid=,args=").Output()
 	if err != nil {
 		t.Fatal(fmt.Errorf("listing programs: %w", err))
 	}

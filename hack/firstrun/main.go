@@ -112,7 +112,7 @@ type running struct {
 
 // start runs the command in a shell, in a process group of its own, as a terminal does.
 func start(dir, command string, env []string, out io.Writer) (*running, error) {
-	r := &running{cmd: exec.Command("bash", "-c", command), lines: make(chan string, 10_000), exited: make(chan struct{})} //nolint:noctx // it is ended as a user does
+	r := &running{cmd: exec.Command("bash", "-c", command), lines: make(chan string, 10_000), exited: make(chan struct{})}
 	r.cmd.Dir, r.cmd.Env = dir, env
 	r.cmd.SysProcAttr, r.cmd.WaitDelay = &syscall.SysProcAttr{Setpgid: true}, 5*time.Second
 	printed, writer := io.Pipe()
@@ -173,8 +173,7 @@ func (r *running) use(ctx context.Context, began time.Time, out io.Writer) error
 	case <-soonest.Done():
 		return errors.New("it does not end with Ctrl-C")
 	}
-	var status *exec.ExitError
-	if r.err != nil && !(errors.As(r.err, &status) && endedByCtrlC(status)) {
+	if r.err != nil && !endedByCtrlC(r.err) {
 		return fmt.Errorf("it ended with %w", r.err)
 	}
 	fmt.Fprintf(out, "first run: first offers after %v, the effect of an edit after %v\n", first.Round(time.Second), effect.Round(10*time.Millisecond))
@@ -182,8 +181,12 @@ func (r *running) use(ctx context.Context, began time.Time, out io.Writer) error
 }
 
 // endedByCtrlC is how make ends then.
-func endedByCtrlC(e *exec.ExitError) bool {
-	status, ok := e.Sys().(syscall.WaitStatus)
+func endedByCtrlC(err error) bool {
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
 	return ok && (status.Signaled() && status.Signal() == syscall.SIGINT || status.ExitStatus() == 128+int(syscall.SIGINT))
 }
 
@@ -234,8 +237,7 @@ func output(ctx context.Context, dir, program string, args ...string) (string, e
 	cmd.Dir = dir
 	out, err := cmd.Output()
 	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
 		}
 		return "", fmt.Errorf("%s %s: %w", program, strings.Join(args, " "), err)

@@ -34,7 +34,7 @@ type Tether struct {
 // removed.
 func New(dir string) (*Tether, error) {
 	// No context: it outlives the process.
-	t := &Tether{dir: dir, keeper: exec.Command("/bin/sh", "-c", script, "tether", dir)} //nolint:noctx // see above
+	t := &Tether{dir: dir, keeper: exec.Command("/bin/sh", "-c", script, "tether", dir)}
 	// Ctrl-C and the end of the terminal are for this process alone.
 	t.keeper.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	var err error
