@@ -16,14 +16,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/hack/tether"
 	"proffer.dev/proffer/internal/explain"
@@ -40,12 +43,14 @@ type cluster struct {
 	tether     *tether.Tether
 	token      string // lets the demo ask the operator for explanations
 	samples    bool   // are there, applied by the demo
-	// leaseNamespace is where another Proffer is elected, empty if none runs.
+	// reads says that the operator may only read here; it has another kubeconfig then, and never leads.
+	reads bool
+	// leaseNamespace is where another Proffer is elected; where none runs, one that may only read looks for it in the namespace default.
 	leaseNamespace string
 }
 
 // prepare returns a cluster with the CRD and policies in it; one of its own has nodes, pods, consumers and the samples.
-func prepare(ctx context.Context, kubeconfig string, undo *cleanup, progress io.Writer) (*cluster, error) {
+func prepare(ctx context.Context, o options, undo *cleanup, progress io.Writer) (*cluster, error) {
 	root, err := repository(ctx)
 	if err != nil {
 		return nil, err
@@ -59,11 +64,11 @@ func prepare(ctx context.Context, kubeconfig string, undo *cleanup, progress io.
 		return nil, errors.Join(err, os.RemoveAll(work))
 	}
 	undo.add(func() error { return errors.Join(held.Release(), os.RemoveAll(work)) })
-	c := &cluster{root: root, work: work, tether: held, kubeconfig: kubeconfig, kubectl: "kubectl"}
-	own := kubeconfig == ""
+	c := &cluster{root: root, work: work, tether: held, kubeconfig: o.kubeconfig, kubectl: "kubectl"}
+	own := o.kubeconfig == ""
 	if own {
 		err = c.start(ctx, undo, progress)
-	} else if c.config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
+	} else if c.config, err = clientcmd.BuildConfigFromFlags("", o.kubeconfig); err != nil {
 		err = fmt.Errorf("reading --kubeconfig: %w", err)
 	}
 	if err != nil {
@@ -82,7 +87,7 @@ func prepare(ctx context.Context, kubeconfig string, undo *cleanup, progress io.
 		}
 		err = c.applySamples(ctx, progress)
 	} else {
-		err = c.join(ctx, undo, progress)
+		err = c.join(ctx, o.samples, undo, progress)
 	}
 	if err != nil {
 		return nil, err
@@ -120,10 +125,27 @@ func (c *cluster) start(ctx context.Context, undo *cleanup, progress io.Writer) 
 	return controlPlane.WriteKubeconfig(c.kubeconfig)
 }
 
-// crds are the files of the CRDs in config/crd/bases, by the CRDs' names.
-var crds = map[string]string{
-	"resourcepolicies.proffer.dev": "proffer.dev_resourcepolicies.yaml",
-	"grants.proffer.dev":           "proffer.dev_grants.yaml",
+// crds are the CRDs in config/crd/bases, by their names.
+var crds = map[string]struct{ file, kind string }{
+	"resourcepolicies.proffer.dev": {"proffer.dev_resourcepolicies.yaml", "ResourcePolicy"},
+	"grants.proffer.dev":           {"proffer.dev_grants.yaml", "Grant"},
+}
+
+// atEnd is how long a step of the cleanup may take.
+const atEnd = 10 * time.Second
+
+// count counts the objects of one of our kinds, of which there are none where its CRD is missing.
+func (c *cluster) count(ctx context.Context, kind string) (int, error) {
+	var all metav1.PartialObjectMetadataList
+	all.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind + "List"))
+	err := c.client.List(ctx, &all)
+	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("looking for objects of kind %s: %w", kind, err)
+	}
+	return len(all.Items), nil
 }
 
 // installCRDs installs the CRDs that are not there yet: beside an older Proffer there may be only some of them.
@@ -139,8 +161,18 @@ func (c *cluster) installCRDs(ctx context.Context, undo *cleanup, progress io.Wr
 			return fmt.Errorf("looking for the CRD %s: %w", name, err)
 		}
 		fmt.Fprintf(progress, "installing the CRD %s\n", name)
-		options := envtest.CRDInstallOptions{Paths: []string{filepath.Join(c.root, "config/crd/bases", crds[name])}, ErrorIfPathMissing: true}
-		undo.add(func() error {
+		options := envtest.CRDInstallOptions{Paths: []string{filepath.Join(c.root, "config/crd/bases", crds[name].file)}, ErrorIfPathMissing: true}
+		undo.add(func() error { //nolint:contextcheck // the context of the demo has ended by then
+			ctx, cancel := context.WithTimeout(context.Background(), atEnd)
+			defer cancel()
+			n, err := c.count(ctx, crds[name].kind)
+			if err != nil {
+				return err
+			}
+			if n > 0 {
+				fmt.Fprintf(progress, "leaving the CRD %s: the cluster has objects of it (%d) that are not the demo's\n", name, n)
+				return nil
+			}
 			fmt.Fprintf(progress, "removing the CRD %s\n", name)
 			return envtest.UninstallCRDs(c.config, options)
 		})
@@ -173,18 +205,25 @@ func (c *cluster) applySamples(ctx context.Context, progress io.Writer) error {
 	return nil
 }
 
-// makeToken makes an account that may ask the operator for explanations, and nothing else.
+// makeToken makes an account that may ask the operator for explanations. Where the operator may only read, it is the operator's too, and may do that.
 func (c *cluster) makeToken(ctx context.Context) error {
-	meta := metav1.ObjectMeta{GenerateName: "proffer-demo-"}
+	generated := metav1.ObjectMeta{GenerateName: "proffer-demo-"}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{GenerateName: "proffer-demo-", Namespace: metav1.NamespaceDefault}}
-	role := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
+	role := &rbacv1.ClusterRole{ObjectMeta: generated, Rules: []rbacv1.PolicyRule{{
 		NonResourceURLs: []string{explain.Path, explain.Path + "/*"}, Verbs: []string{"get"},
 	}}}
+	if c.reads {
+		rules, err := c.readingRules()
+		if err != nil {
+			return err
+		}
+		role.Rules = append(role.Rules, rules...)
+	}
 	if err := errors.Join(c.client.Create(ctx, account), c.client.Create(ctx, role)); err != nil {
 		return fmt.Errorf("making an account for the demo: %w", err)
 	}
 	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: meta,
+		ObjectMeta: generated,
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account.Name, Namespace: account.Namespace}},
 	}
@@ -197,6 +236,51 @@ func (c *cluster) makeToken(ctx context.Context) error {
 	}
 	c.token = token
 	return nil
+}
+
+// readingRules are what the operator's roles in config/rbac let it read, and its reviews of who asks for its metrics.
+func (c *cluster) readingRules() ([]rbacv1.PolicyRule, error) {
+	var rules []rbacv1.PolicyRule
+	for file, verbs := range map[string][]string{
+		"role.yaml": {"get", "list", "watch"}, "metrics_auth_role.yaml": {"create"},
+	} {
+		objects, err := readObjects(filepath.Join(c.root, "config/rbac", file))
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range objects {
+			var role rbacv1.ClusterRole // A Role has the same rules.
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &role); err != nil {
+				return nil, fmt.Errorf("reading %s: %w", file, err)
+			}
+			for _, rule := range role.Rules {
+				rule.Verbs = slices.DeleteFunc(rule.Verbs, func(verb string) bool { return !slices.Contains(verbs, verb) })
+				if len(rule.Verbs) > 0 {
+					rules = append(rules, rule)
+				}
+			}
+		}
+	}
+	return rules, nil
+}
+
+// operatorKubeconfig returns the file of the operator's identity: where it may only read, that of the demo's account.
+func (c *cluster) operatorKubeconfig() (string, error) {
+	if !c.reads {
+		return c.kubeconfig, nil
+	}
+	config, err := (&clientcmd.ClientConfigLoadingRules{ExplicitPath: c.kubeconfig}).Load()
+	if err != nil {
+		return "", fmt.Errorf("reading --kubeconfig: %w", err)
+	}
+	now, there := config.Contexts[config.CurrentContext]
+	if !there {
+		return "", fmt.Errorf("%s has no current context", c.kubeconfig)
+	}
+	config.AuthInfos = map[string]*clientcmdapi.AuthInfo{now.AuthInfo: {Token: c.token}}
+	config.Contexts = map[string]*clientcmdapi.Context{config.CurrentContext: now}
+	file := filepath.Join(c.work, "operator.kubeconfig")
+	return file, clientcmd.WriteToFile(*config, file)
 }
 
 // remembering is a client that takes away at the end what it created.
@@ -213,7 +297,7 @@ func (r remembering) Create(ctx context.Context, object client.Object, opts ...c
 	}
 	r.undo.add(func() error { //nolint:contextcheck // the context of the demo has ended by then
 		fmt.Fprintf(r.progress, "  deleting %s\n", object.GetName())
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), atEnd)
 		defer cancel()
 		return client.IgnoreNotFound(r.Client.Delete(ctx, object))
 	})

@@ -10,45 +10,60 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/controllers"
 )
-
-var policyListKind = v1alpha1.GroupVersion.WithKind("ResourcePolicyList")
 
 // skew is by how much the clocks of the demo and of another Proffer may differ.
 const skew = time.Minute
 
-// join makes ready for the demo on somebody's cluster, where real consumers may be offered what policies say. So samples go only to where
-// nobody has written policies and no other Proffer would publish them, and where there is one the demo's operator comes after it.
-func (c *cluster) join(ctx context.Context, undo *cleanup, progress io.Writer) error {
+// join makes ready for the demo on somebody's cluster, where real consumers are given what policies say. There the operator may only read, and never leads:
+// what consumers have stays as it is. Samples go there only if they are asked for, and where neither policies nor another Proffer are.
+func (c *cluster) join(ctx context.Context, samples bool, undo *cleanup, progress io.Writer) error {
 	// What the demo makes in somebody's cluster it takes away again, and nothing else.
 	c.client = remembering{c.client, undo, progress}
-	if err := c.installCRDs(ctx, undo, progress); err != nil {
-		return err
-	}
 	other, err := c.otherProffer(ctx)
 	if err != nil {
 		return err
 	}
+	policies, err := c.count(ctx, "ResourcePolicy")
+	if err != nil {
+		return err
+	}
+	switch {
+	case samples && other != nil:
+		return fmt.Errorf("the samples are for a cluster without a Proffer: %s in namespace %s would give its consumers what they say; leave out SAMPLES=1 to look on",
+			*other.Spec.HolderIdentity, other.Namespace)
+	case samples && policies > 0:
+		return fmt.Errorf("the samples are for a cluster without policies, and %d are there: leave out SAMPLES=1 to see what they offer", policies)
+	case samples:
+		fmt.Fprint(progress, `Proffer runs here with all its rights, by the samples: consumers are offered
+what these say, and ResourceSlices of their classes are answered, and keep
+their answers when the demo ends. It removes the samples, its own account, and
+CRDs that were missing, unless something else has objects of them.
+`)
+	default:
+		c.reads, c.leaseNamespace = true, metav1.NamespaceDefault
+		fmt.Fprint(progress, `Proffer only reads here: what consumers have stays as it is. It makes an
+account that may read, and the CRDs if they are missing, and takes them away
+at the end. SAMPLES=1 applies the samples too.
+`)
+	}
 	if other != nil {
 		c.leaseNamespace = other.Namespace
-		fmt.Fprintf(progress, "a Proffer runs here (%s in namespace %s): leaving the statuses to it\n", *other.Spec.HolderIdentity, other.Namespace)
+		fmt.Fprintf(progress, "a Proffer runs here (%s in namespace %s)\n", *other.Spec.HolderIdentity, other.Namespace)
 	}
-	var policies metav1.PartialObjectMetadataList
-	policies.SetGroupVersionKind(policyListKind)
-	if err := c.client.List(ctx, &policies); err != nil {
-		return fmt.Errorf("looking for policies: %w", err)
+	if err := c.installCRDs(ctx, undo, progress); err != nil {
+		return err
 	}
-	switch n := len(policies.Items); {
-	case n == 1:
-		fmt.Fprintln(progress, "1 policy is there: watching that")
-	case n > 1:
-		fmt.Fprintf(progress, "%d policies are there: watching those\n", n)
-	case other != nil:
-		fmt.Fprintln(progress, "no policy is there, and none is added, since the other Proffer would offer what it says: watching for yours")
-	default:
+	switch {
+	case samples:
 		return c.applySamples(ctx, progress)
+	case policies == 0:
+		fmt.Fprintln(progress, "no policy is there: watching for yours")
+	case policies == 1:
+		fmt.Fprintln(progress, "1 policy is there: watching that")
+	default:
+		fmt.Fprintf(progress, "%d policies are there: watching those\n", policies)
 	}
 	return nil
 }

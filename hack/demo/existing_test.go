@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,18 +29,22 @@ func somebodys(t *testing.T, policies map[string]string) (kubeconfig string, c c
 	}
 	c = newClient(t, kubeconfig)
 	for name, cpu := range policies {
-		p := &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ResourcePolicySpec{
-			Class:     name,
-			Consumers: &v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"rome"}},
-			Offer: v1alpha1.Offer{Fixed: v1alpha1.Quantities{
-				"cpu": {Quantity: resource.MustParse(cpu)}, "memory": {Quantity: resource.MustParse("1Gi")}, "pods": {Quantity: resource.MustParse("10")},
-			}},
-		}}
-		if err := c.Create(t.Context(), p); err != nil {
+		if err := c.Create(t.Context(), fixedFor(name, "rome", cpu)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return kubeconfig, c
+}
+
+// fixedFor is a policy for a class of its own name, which offers a consumer so much cpu.
+func fixedFor(name string, consumer v1alpha1.ClusterID, cpu string) *v1alpha1.ResourcePolicy {
+	return &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ResourcePolicySpec{
+		Class:     name,
+		Consumers: &v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{consumer}},
+		Offer: v1alpha1.Offer{Fixed: v1alpha1.Quantities{
+			"cpu": {Quantity: resource.MustParse(cpu)}, "memory": {Quantity: resource.MustParse("1Gi")}, "pods": {Quantity: resource.MustParse("10")},
+		}},
+	}}
 }
 
 // lead makes a Lease as another Proffer in that namespace would hold it.
@@ -70,7 +75,9 @@ func versions(t *testing.T, c client.Client) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, kind := range []schema.GroupVersionKind{
-		policyListKind,
+		v1alpha1.GroupVersion.WithKind("ResourcePolicyList"),
+		v1alpha1.GroupVersion.WithKind("GrantList"),
+		{Version: "v1", Kind: "ConfigMapList"},
 		{Group: "events.k8s.io", Version: "v1", Kind: "EventList"},
 		{Group: "coordination.k8s.io", Version: "v1", Kind: "LeaseList"},
 		{Version: "v1", Kind: "ServiceAccountList"},
@@ -85,7 +92,7 @@ func versions(t *testing.T, c client.Client) map[string]string {
 		}
 		for i := range list.Items {
 			object := &list.Items[i]
-			if kind.Kind == "LeaseList" && object.Name != controllers.LeaderElectionID {
+			if kind.Kind == "LeaseList" && object.Name != controllers.LeaderElectionID || kind.Kind == "ConfigMapList" && object.Name != controllers.OfferedConfigMap {
 				continue
 			}
 			all[kind.Kind+" "+client.ObjectKeyFromObject(object).String()] = object.ResourceVersion
@@ -96,7 +103,7 @@ func versions(t *testing.T, c client.Client) map[string]string {
 
 func TestWhereThereArePoliciesNoSamplesAreApplied(t *testing.T) {
 	kubeconfig, c := somebodys(t, map[string]string{"gold": "7", "silver": "3"})
-	d := start(t, kubeconfig)
+	d := start(t, options{kubeconfig: kubeconfig})
 	await(t, d.progress, "^2 policies are there: watching those$")
 	await(t, d.progress, "Ctrl-C ends it")
 	await(t, d.progress, "^$")
@@ -114,11 +121,23 @@ func TestWhereThereArePoliciesNoSamplesAreApplied(t *testing.T) {
 	d.end(t)
 }
 
-func TestBesideAnotherProfferNothingOfTheClusterIsWritten(t *testing.T) {
+func TestNothingOfTheClusterIsWritten(t *testing.T) {
+	for name, leader := range map[string]string{"beside another Proffer": metav1.NamespaceSystem, "where none runs": ""} {
+		t.Run(name, func(t *testing.T) { testNothingIsWritten(t, leader) })
+	}
+}
+
+func testNothingIsWritten(t *testing.T, leader string) {
+	t.Helper()
 	kubeconfig, c := somebodys(t, map[string]string{"gold": "7"})
-	lead(t, c, metav1.NamespaceSystem)
-	d := start(t, kubeconfig)
-	await(t, d.progress, "^a Proffer runs here .proffer-0 in namespace kube-system")
+	if leader != "" {
+		lead(t, c, leader)
+	}
+	d := start(t, options{kubeconfig: kubeconfig})
+	await(t, d.progress, "^Proffer only reads here")
+	if leader != "" {
+		await(t, d.progress, "^a Proffer runs here .proffer-0 in namespace kube-system")
+	}
 	await(t, d.progress, "^1 policy is there: watching that$")
 	await(t, d.progress, "Ctrl-C ends it")
 	await(t, d.progress, "^$")
@@ -159,7 +178,7 @@ func TestAnotherProfferWithoutPoliciesIsGivenNone(t *testing.T) {
 	kubeconfig, c := somebodys(t, nil)
 	lead(t, c, metav1.NamespaceDefault)
 	var undo cleanup
-	joined, err := prepare(t.Context(), kubeconfig, &undo, io.Discard)
+	joined, err := prepare(t.Context(), options{kubeconfig: kubeconfig}, &undo, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,9 +194,43 @@ func TestAnotherProfferWithoutPoliciesIsGivenNone(t *testing.T) {
 	}
 }
 
+func TestTheSamplesAreForAClusterWithoutPolicies(t *testing.T) {
+	kubeconfig, c := somebodys(t, map[string]string{"gold": "7"})
+	before := versions(t, c)
+	err := run(t.Context(), options{kubeconfig: kubeconfig, samples: true}, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "without policies") {
+		t.Errorf("got %v", err)
+	}
+	if diff := cmp.Diff(before, versions(t, c)); diff != "" {
+		t.Errorf("written (-before +after):\n%s", diff)
+	}
+}
+
+func TestAPolicyThatIsWrittenMeanwhileStays(t *testing.T) {
+	cluster := controlplane.StartTest(t, controlplane.Options{})
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := cluster.WriteKubeconfig(kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	d := start(t, options{kubeconfig: kubeconfig})
+	await(t, d.progress, "^no policy is there: watching for yours$")
+	await(t, d.progress, "Ctrl-C ends it")
+	await(t, d.progress, "^$")
+	c := newClient(t, kubeconfig)
+	if err := c.Create(t.Context(), fixedFor("gold", "rome", "7")); err != nil {
+		t.Fatal(err)
+	}
+	await(t, d.table, `rome +gold +gold +cpu=7 `)
+	d.end(t)
+	var policy v1alpha1.ResourcePolicy
+	if err := c.Get(t.Context(), client.ObjectKey{Name: "gold"}, &policy); err != nil {
+		t.Errorf("the policy is gone: %v", err)
+	}
+}
+
 // An older Proffer has no Grants.
 func TestBesideAnOlderProfferOnlyTheCRDThatIsMissingComesAndGoes(t *testing.T) {
-	cluster := controlplane.StartTest(t, controlplane.Options{CRDDirs: []string{"../../config/crd/bases/" + crds["resourcepolicies.proffer.dev"]}})
+	cluster := controlplane.StartTest(t, controlplane.Options{CRDDirs: []string{"../../config/crd/bases/" + crds["resourcepolicies.proffer.dev"].file}})
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := cluster.WriteKubeconfig(kubeconfig); err != nil {
 		t.Fatal(err)
@@ -194,7 +247,7 @@ func TestBesideAnOlderProfferOnlyTheCRDThatIsMissingComesAndGoes(t *testing.T) {
 		return err == nil && crd.DeletionTimestamp == nil
 	}
 	var undo cleanup
-	if _, err := prepare(t.Context(), kubeconfig, &undo, io.Discard); err != nil {
+	if _, err := prepare(t.Context(), options{kubeconfig: kubeconfig}, &undo, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	if !there("grants.proffer.dev") {

@@ -2,9 +2,8 @@
 // operator, and then behaves as a Liqo would: it subscribes, reads, and prints who is offered what and why, a line at each change.
 //
 //	go run ./hack/demo                       on a control plane of its own
-//	go run ./hack/demo --kubeconfig=FILE     on that cluster, whose own objects it leaves alone
-//
-// On a cluster that has policies it applies no samples and shows what those policies offer.
+//	go run ./hack/demo --kubeconfig=FILE     on that cluster, where it only reads, and shows what the policies there offer
+//	... --kubeconfig=FILE --samples          on that cluster, which has no policies yet: with the samples, by which its consumers are given something
 //
 // It ends with Ctrl-C, when its terminal is closed, or when nobody reads what it prints any more, and leaves nothing behind. If it is killed, what it
 // started is killed too.
@@ -26,10 +25,11 @@ import (
 )
 
 func main() {
-	var kubeconfig string
+	var o options
 	// A set of its own: a library has taken --kubeconfig in the one of the process.
 	flags := flag.NewFlagSet("demo", flag.ExitOnError)
-	flags.StringVar(&kubeconfig, "kubeconfig", "", "the cluster to use instead of a control plane of its own")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "the cluster to use instead of a control plane of its own")
+	flags.BoolVar(&o.samples, "samples", false, "apply the samples to the cluster of --kubeconfig: its consumers are given what they say")
 	_ = flags.Parse(os.Args[1:]) // exits on an error
 	if flags.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "demo: %q is no flag: write --kubeconfig=FILE, or nothing\n", flags.Arg(0))
@@ -39,7 +39,7 @@ func main() {
 	// What is told to nobody is an error of the write, and no reason to leave anything behind.
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	err := run(ctx, kubeconfig, os.Stdout, os.Stderr)
+	err := run(ctx, o, os.Stdout, os.Stderr)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
@@ -47,12 +47,20 @@ func main() {
 	}
 }
 
+// options are what the command line says.
+type options struct {
+	// kubeconfig is the file of somebody's cluster, empty for a control plane of the demo's own.
+	kubeconfig string
+	// samples has the samples applied to somebody's cluster.
+	samples bool
+}
+
 // run shows the demo until ctx ends. The table goes to out, progress to progress.
-func run(ctx context.Context, kubeconfig string, out, progress io.Writer) (err error) {
+func run(ctx context.Context, o options, out, progress io.Writer) (err error) {
 	var undo cleanup
 	defer func() { err = errors.Join(err, undo.run(progress)) }()
 
-	cluster, err := prepare(ctx, kubeconfig, &undo, progress)
+	cluster, err := prepare(ctx, o, &undo, progress)
 	if err != nil {
 		return quiet(ctx, err)
 	}

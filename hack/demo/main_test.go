@@ -32,7 +32,7 @@ type demo struct {
 	done            <-chan error
 }
 
-func start(t *testing.T, kubeconfig string) *demo {
+func start(t *testing.T, o options) *demo {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
 	ctx, stop := context.WithTimeout(t.Context(), patience)
@@ -46,7 +46,7 @@ func start(t *testing.T, kubeconfig string) *demo {
 	t.Cleanup(func() { _ = progress.Close() })
 	done := make(chan error, 1)
 	go func() {
-		done <- run(ctx, kubeconfig, out, told)
+		done <- run(ctx, o, out, told)
 		_ = out.Close()
 		_ = told.Close()
 	}()
@@ -112,7 +112,7 @@ func newClient(t *testing.T, kubeconfig string) client.Client {
 }
 
 func TestTheDemoShowsAnEditAtOnceAndLeavesNothingBehind(t *testing.T) {
-	d := start(t, "")
+	d := start(t, options{})
 	kubeconfig := await(t, d.progress, `--kubeconfig (\S+) edit`)[1]
 	await(t, d.progress, "Ctrl-C ends it")
 	await(t, d.progress, "^$")
@@ -136,7 +136,7 @@ func TestTheDemoOnAnExistingClusterTakesAwayWhatItMade(t *testing.T) {
 	if err := cluster.WriteKubeconfig(kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	d := start(t, kubeconfig)
+	d := start(t, options{kubeconfig: kubeconfig, samples: true})
 	await(t, d.progress, "installing the CRD")
 	await(t, d.progress, "Ctrl-C ends it")
 	await(t, d.progress, "^$")
@@ -153,7 +153,7 @@ func TestTheDemoOnAnExistingClusterTakesAwayWhatItMade(t *testing.T) {
 }
 
 func TestAKubeconfigThatIsNotThere(t *testing.T) {
-	err := run(t.Context(), filepath.Join(t.TempDir(), "nowhere"), io.Discard, io.Discard)
+	err := run(t.Context(), options{kubeconfig: filepath.Join(t.TempDir(), "nowhere")}, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "--kubeconfig") {
 		t.Errorf("got %v, want an error that names the flag", err)
 	}

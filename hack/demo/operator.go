@@ -54,6 +54,10 @@ func startOperator(ctx context.Context, c *cluster, undo *cleanup, progress io.W
 	if err != nil {
 		return nil, err
 	}
+	kubeconfig, err := c.operatorKubeconfig()
+	if err != nil {
+		return nil, err
+	}
 	if c.leaseNamespace == "" {
 		// The operator would make it, and it has to go with the demo.
 		record := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: controllers.OfferedConfigMap}}
@@ -61,7 +65,7 @@ func startOperator(ctx context.Context, c *cluster, undo *cleanup, progress io.W
 			return nil, fmt.Errorf("making the record of what is offered: %w", err)
 		}
 	}
-	args := []string{"--kubeconfig=" + c.kubeconfig, "--grpc-bind-address=" + ports[0], "--metrics-bind-address=" + ports[1], "--health-probe-bind-address=0"}
+	args := []string{"--kubeconfig=" + kubeconfig, "--grpc-bind-address=" + ports[0], "--metrics-bind-address=" + ports[1], "--health-probe-bind-address=0"}
 	if c.leaseNamespace != "" {
 		args = append(args, "--leader-elect", "--leader-election-namespace="+c.leaseNamespace)
 	}
