@@ -81,3 +81,25 @@ func TestTheMakeTargetsInTheDocsAreThere(t *testing.T) {
 		t.Errorf("%d targets in the docs, want 5 at least", n)
 	}
 }
+
+// Without a version Helm takes the newest chart there is, and liqoctl its own: from v0 that is v1.
+func TestTheCommandsThatChangeLiqoNameItsVersion(t *testing.T) {
+	n := 0
+	for _, file := range []string{"README.md", "docs/install.md", "docs/slices.md"} {
+		text, err := os.ReadFile(filepath.Join("../..", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.SplitSeq(string(text), "\n") {
+			if !strings.Contains(line, "helm upgrade liqo") && !strings.Contains(line, "liqoctl install") {
+				continue
+			}
+			if n++; !strings.Contains(line, "--version v0.") {
+				t.Errorf("%s names no version of Liqo: %s", file, line)
+			}
+		}
+	}
+	if n < 4 {
+		t.Errorf("%d commands, want 4 at least", n)
+	}
+}
