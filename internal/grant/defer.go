@@ -68,11 +68,13 @@ type counted struct {
 	// leaves says that what the slice has may be on other nodes than those of its pool, or of another class. Of its pool it has then only what
 	// may not be taken from it; it does not wait for room with what it has, or else two that change places would wait for each other.
 	leaves bool
+	// stays says that what the slice has was granted in the class that it is of now.
+	stays bool
 }
 
 // count counts what a slice has.
 func (d *deferral) count(s *state) counted {
-	c := counted{present: d.groups[s.group]}
+	c := counted{present: d.groups[s.group], stays: !s.fromElsewhere()}
 	if s.moved() {
 		c.former, c.leaves = d.former(d.account, s), d.leaves(s)
 	}
@@ -129,8 +131,13 @@ func (c *counted) here(it *item) int64 {
 	return it.had
 }
 
-// counts is what counts of that.
-func (c *counted) counts(it *item) int64 { return max(c.here(it), it.held) }
+// counts is what counts of that. Where only the policy has changed, and not the class, all that it has does.
+func (c *counted) counts(it *item) int64 {
+	if c.stays {
+		return max(it.had, it.held)
+	}
+	return max(c.here(it), it.held)
+}
 
 // in is what counts of the slice in the account of a pool.
 func (c *counted) in(h *holder, it *item) int64 {
