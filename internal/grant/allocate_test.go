@@ -265,14 +265,13 @@ func TestASliceFromAnotherClassTakesNothingFromThoseThatAreThere(t *testing.T) {
 	w.want(t, "moved cpu=2; there cpu=3")
 }
 
-func TestWhatASliceBringsIsNothingNewUnderACordon(t *testing.T) {
-	// All or nothing, and what it cannot do without it has asked for only since: it keeps what it has.
-	silver := offer.Policy{Name: "other", Class: "silver", Nodes: &offer.Nodes{Percent: 100}, Slices: offer.Slices{DenyExcess: true}}
+func TestUnderACordonAnotherClassGrantsNothing(t *testing.T) {
+	silver := offer.Policy{Name: "other", Class: "silver", Nodes: &offer.Nodes{Percent: 100}}
 	moved := having("moved", "rome", 1, 4)
-	moved.Class, moved.Frozen, moved.Request = "silver", true, capacity.Amounts{"cpu": 6, "memory": 5}
-	w := newWorld(gold(), silver).node("n", "a", capacity.Amounts{"cpu": 8, "memory": 8}).slice(moved)
+	moved.Class, moved.Frozen = "silver", true
+	w := newWorld(gold(), silver).node("n", "a", cpu(8)).slice(moved)
 	w.settle(t)
-	w.want(t, "moved cpu=4,memory=0")
+	w.want(t, "moved cpu=0")
 }
 
 func TestSlicesThatChangePlacesDoNotWaitForEachOther(t *testing.T) {

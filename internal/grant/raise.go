@@ -20,9 +20,7 @@ func (s *state) raise() {
 		most, bound := s.available(it, (*stake).grantable)
 		switch {
 		case s.Frozen:
-			brought := min(most, s.brought(it))
-			s.give(it, brought)
-			missing, most, bound = missing-brought, 0, bounded{by: ByFreeze}
+			most, bound = 0, bounded{by: ByFreeze}
 		case most < missing && s.tooLittle(it, capacity.Sum(it.Granted, most)):
 			most = max(0, it.had-it.Granted)
 			bound.left = capacity.Sum(it.Granted, most)
@@ -50,14 +48,6 @@ func (s *state) raise() {
 		s.give(it, it.gain)
 		it.gain = 0
 	}
-}
-
-// brought is what a slice has yet to be given of what it has brought from another class: that is nothing new.
-func (s *state) brought(it *item) int64 {
-	if !s.fromElsewhere() {
-		return 0
-	}
-	return max(0, it.had-it.Granted)
 }
 
 // withhold gives nothing of what there would have been enough of.
