@@ -331,13 +331,13 @@ func (a *account) withinCapacity(was amounts, is *seen, i int, recent []reading,
 	}
 }
 
-// before is how far back a mistake is explained.
-const before = 20 * time.Second
+// lookback is how far back a mistake is explained.
+const lookback = 20 * time.Second
 
 // explain tells, of the first mistake, what it was found in: what the provider had, what was written to slices, what counts, and what is on record by now.
 func (a *account) explain() {
 	var out []string
-	for _, r := range a.provider.recent(a.at-before, a.at) {
+	for _, r := range a.provider.recent(a.at-lookback, a.at) {
 		for class, p := range r.pools {
 			out = append(out, fmt.Sprintf("%v to %v: %s has %d, max %v, used %v", r.from, r.until, class, p.capacity, p.max, p.used))
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 )
 
+// On a fresh machine nothing has got the modules yet whose files are used.
 func TestTheFilesOfAModuleAreGotWhereThereAreNone(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE").Output()
 	if err != nil {

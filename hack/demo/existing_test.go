@@ -290,5 +290,3 @@ func TestALeaseThatNobodyHoldsAnyMoreIsNoProffer(t *testing.T) {
 		}
 	}
 }
-
-// On a fresh machine nothing has got the modules yet whose files the demo uses.

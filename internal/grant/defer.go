@@ -78,6 +78,11 @@ func (d *deferral) count(s *state) counted {
 	if s.moved() {
 		c.former, c.leaves = d.former(d.account, s), d.leaves(s)
 	}
+	// In a class that it has left it counts against what its consumer may have there.
+	var left *present
+	if !c.stays {
+		left = d.groups[d.allocation.groups[groupKey{s.GrantedIn, s.Consumer}]]
+	}
 	for i := range s.items {
 		it := &s.items[i]
 		if max(it.had, it.held) == 0 {
@@ -87,9 +92,8 @@ func (d *deferral) count(s *state) counted {
 		for _, h := range c.charged() {
 			h.charge(it.column, c.in(h, it))
 		}
-		if in := d.groups[d.allocation.groups[groupKey{s.GrantedIn, s.Consumer}]]; s.fromElsewhere() && in != nil {
-			// In the class that it has left it counts against what its consumer may have there.
-			in.granted[it.column] = capacity.Sum(in.granted[it.column], it.had)
+		if left != nil {
+			left.granted[it.column] = capacity.Sum(left.granted[it.column], it.had)
 		}
 		for _, total := range c.former {
 			if !c.stake.has(total) {
