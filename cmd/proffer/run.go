@@ -67,7 +67,7 @@ func run(ctx context.Context, o options) error {
 		if o.leaderElect {
 			setup.LeaderElection = &o.election
 		}
-		if err := controllers.Setup(mgr, setup); err != nil { //nolint:contextcheck // what it sets up runs with the manager's context
+		if err := controllers.Setup(mgr, setup); err != nil {
 			return err
 		}
 		return mgr.Start(managing)

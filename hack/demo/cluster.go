@@ -162,7 +162,7 @@ func (c *cluster) installCRDs(ctx context.Context, undo *cleanup, progress io.Wr
 		}
 		fmt.Fprintf(progress, "installing the CRD %s\n", name)
 		options := envtest.CRDInstallOptions{Paths: []string{filepath.Join(c.root, "config/crd/bases", crds[name].file)}, ErrorIfPathMissing: true}
-		undo.add(func() error { //nolint:contextcheck // the context of the demo has ended by then
+		undo.add(func() error { // the context of the demo has ended by then
 			ctx, cancel := context.WithTimeout(context.Background(), atEnd)
 			defer cancel()
 			n, err := c.count(ctx, crds[name].kind)
@@ -295,7 +295,7 @@ func (r remembering) Create(ctx context.Context, object client.Object, opts ...c
 	if err != nil {
 		return err
 	}
-	r.undo.add(func() error { //nolint:contextcheck // the context of the demo has ended by then
+	r.undo.add(func() error { // the context of the demo has ended by then
 		fmt.Fprintf(r.progress, "  deleting %s\n", object.GetName())
 		ctx, cancel := context.WithTimeout(context.Background(), atEnd)
 		defer cancel()

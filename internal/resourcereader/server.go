@@ -140,7 +140,7 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	var servers []*grpc.Server
 	for _, l := range s.listening {
-		server := s.newServer(l.form, security) //nolint:contextcheck // each call has a context of its own
+		server := s.newServer(l.form, security)
 		servers = append(servers, server)
 		s.options.Logger.Info("serving gRPC", "address", l.Addr().String(), "form", l.form.String(), "tls", s.options.TLS != TLS{})
 		group.Go(func() error {
