@@ -45,6 +45,8 @@ type allotment struct {
 	rulings []ruling
 	asked   []grant.Slice
 	answers []grant.Answer
+	// awaits is that of sliceSources.
+	awaits func(class, consumer string, dealt bool, now time.Time) time.Duration
 	// again is when to decide again even if nothing happens, 0 for never.
 	again time.Duration
 	// grants are what counts as granted, by class and consumer.
@@ -94,15 +96,26 @@ func (s *sliceSources) allot(now time.Time, termsOf func() *offer.Terms) *allotm
 		return a
 	}
 	owners := s.gates.owners.all()
-	a.terms, a.gates = termsOf(), s.gates.decide(owners, a.claims)
+	a.gates = s.gates.decide(owners, a.claims)
 	a.rulings = make([]ruling, len(a.claims))
-	a.asked = make([]grant.Slice, 0, len(a.claims))
 	for i, c := range a.claims {
 		consumer := c.holder
 		if consumer == "" {
 			consumer = owners[c.namespace]
 		}
-		a.rulings[i] = ruling{consumer: consumer, at: -1, served: c.class != "" && c.class != liqoClass && a.terms.Serves(c.class)}
+		a.rulings[i] = ruling{consumer: consumer, at: -1}
+	}
+	a.decide(termsOf(), s.awaits)
+	a.countAll()
+	return a
+}
+
+// decide decides on all slices by the terms. Of awaits see sliceSources.
+func (a *allotment) decide(terms *offer.Terms, awaits func(class, consumer string, dealt bool, now time.Time) time.Duration) {
+	a.terms, a.awaits = terms, awaits
+	a.asked = make([]grant.Slice, 0, len(a.claims))
+	for i, c := range a.claims {
+		a.rulings[i].served = c.class != "" && c.class != liqoClass && terms.Serves(c.class)
 	}
 	// First what is gone: a slice that was made anew under the name has what its pods still use.
 	for i, c := range a.claims {
@@ -117,14 +130,10 @@ func (s *sliceSources) allot(now time.Time, termsOf func() *offer.Terms) *allotm
 		case !r.served && c.holds.In(c.class).Empty() && (c.ours == nil || c.ours.share.Class != c.class):
 			a.foreign(i)
 		default:
-			s.decide(a, i)
+			a.decideOn(i)
 		}
 	}
 	a.answers = grant.Allocate(a.terms, a.asked)
-	for j := range a.asked {
-		a.count(&a.asked[j], &a.answers[j])
-	}
-	return a
 }
 
 // release has what a slice held that is gone, or whose tenant is drained, count as far as its pods still use it.
@@ -243,8 +252,8 @@ func (a *allotment) earlier(i int, shares protocol.Shares, settled bool, policy 
 	}
 }
 
-// decide is for a slice in a class of ours, or one that was granted something in its class when that was served.
-func (s *sliceSources) decide(a *allotment, i int) {
+// decideOn is for a slice in a class of ours, or one that was granted something in its class when that was served.
+func (a *allotment) decideOn(i int) {
 	c, r := a.claims[i], &a.rulings[i]
 	held := c.holds.In(c.class)
 	if c.stuck {
@@ -252,7 +261,7 @@ func (s *sliceSources) decide(a *allotment, i int) {
 		return
 	}
 	deal := a.terms.Deal(c.class, r.consumer)
-	if wait := s.awaits(c.class, r.consumer, deal != nil, a.now); wait > 0 && !held.Empty() {
+	if wait := a.awaits(c.class, r.consumer, deal != nil, a.now); wait > 0 && !held.Empty() {
 		a.comeBack(wait)
 		for _, share := range c.holds {
 			a.pin(i, share)

@@ -43,6 +43,9 @@ type outcome struct {
 	policies []policy
 	reports  map[string]*offer.Report
 	slices   *allotment
+	// input is what result was worked out from.
+	input  offer.Input
+	result *offer.Result
 }
 
 // NeedLeaderElection is false: every replica serves.
@@ -96,7 +99,7 @@ func (e *evaluator) evaluate(first time.Time) {
 
 	e.policies.remember(list.all, result.Reports)
 	e.record.note(list.all, result.Reports)
-	e.outcome.Store(&outcome{policies: list.all, reports: result.Reports, slices: allotted})
+	e.outcome.Store(&outcome{policies: list.all, reports: result.Reports, slices: allotted, input: in, result: result})
 	for _, wake := range e.published {
 		wake()
 	}

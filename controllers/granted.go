@@ -26,6 +26,13 @@ func (a *allotment) under(policy string) grantsOf {
 	return a.byPolicy[policy]
 }
 
+// countAll adds up what all slices have, or are about to have.
+func (a *allotment) countAll() {
+	for i := range a.asked {
+		a.count(&a.asked[i], &a.answers[i])
+	}
+}
+
 // count adds what a slice has, or is about to have, to what is granted.
 func (a *allotment) count(asked *grant.Slice, decided *grant.Answer) {
 	next := a.term != "" && decided.Verdict == grant.Accept

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"maps"
+	"runtime"
 	"slices"
 	"sync/atomic"
 
@@ -14,25 +15,36 @@ import (
 // maxConsumerSeries is for how many consumers metrics show the offer: a cluster may have any number of them.
 const maxConsumerSeries = 1000
 
+// The labels of metrics join: policy and class are on all that are of one policy.
+var (
+	perConsumer = []string{"consumer", "policy", "class", "resource"}
+	perPolicy   = []string{"policy", "class", "resource"}
+)
+
 var (
 	offerDesc = prometheus.NewDesc("proffer_offer",
-		"What a consumer is offered, its present use included: cpu in cores, memory and storage in bytes. The first 1000 known consumers by ID; who only asks is none.",
-		[]string{"consumer", "class", "resource"}, nil)
-	poolDesc = prometheus.NewDesc("proffer_pool_capacity",
-		"What a policy of nodes has to offer in all.", []string{"policy", "resource"}, nil)
-	committedDesc = prometheus.NewDesc("proffer_pool_committed",
-		"What consumers hold of the pool of a policy.", []string{"policy", "resource"}, nil)
-	remainingDesc = prometheus.NewDesc("proffer_pool_remaining",
-		"What is left of the pool of a policy.", []string{"policy", "resource"}, nil)
+		"What a consumer is offered, its present use included: cpu in cores, memory and storage in bytes. The first 1000 known consumers by ID; who only asks is none. The policy is empty where none decides any more.",
+		perConsumer, nil)
+	usedDesc = prometheus.NewDesc("proffer_used",
+		"What the pods of a consumer request of what it is offered: on the nodes of the policy, or on all nodes where no policy of nodes decides. Of the same consumers as proffer_offer, those that have pods.",
+		perConsumer, nil)
 	grantDesc = prometheus.NewDesc("proffer_grant",
 		"What the ResourceSlices of a consumer have been granted together under a policy: cpu in cores, memory and storage in bytes. At most 1000 consumers of a policy, by ID.",
-		[]string{"consumer", "policy", "resource"}, nil)
+		perConsumer, nil)
+	poolDesc = prometheus.NewDesc("proffer_pool_capacity",
+		"What a policy of nodes has to offer in all.", perPolicy, nil)
+	committedDesc = prometheus.NewDesc("proffer_pool_committed",
+		"What consumers hold of the pool of a policy.", perPolicy, nil)
+	remainingDesc = prometheus.NewDesc("proffer_pool_remaining",
+		"What is left of the pool of a policy.", perPolicy, nil)
 	slicesDesc = prometheus.NewDesc("proffer_slices",
-		"ResourceSlices that are granted something, by policy.", []string{"policy"}, nil)
+		"ResourceSlices that are granted something, by policy.", []string{"policy", "class"}, nil)
 	policiesDesc = prometheus.NewDesc("proffer_policies",
 		"Policies by the reason of their condition Ready.", []string{"reason"}, nil)
 	consumersDesc = prometheus.NewDesc("proffer_consumers",
 		"Consumers that are known.", nil, nil)
+	buildDesc = prometheus.NewDesc("proffer_build_info",
+		"Always 1; the labels say which version of Proffer runs, and which version of Go it was built by.", []string{"version", "go_version"}, nil)
 )
 
 // timings are the measurements that the evaluator takes.
@@ -59,11 +71,12 @@ type collector struct {
 	table   *table.Table
 	outcome *atomic.Pointer[outcome]
 	timings *timings
+	version string
 }
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{offerDesc, poolDesc, committedDesc, remainingDesc, grantDesc, slicesDesc, policiesDesc, consumersDesc} {
+	for _, d := range []*prometheus.Desc{offerDesc, usedDesc, poolDesc, committedDesc, remainingDesc, grantDesc, slicesDesc, policiesDesc, consumersDesc, buildDesc} {
 		ch <- d
 	}
 	c.timings.evaluation.Describe(ch)
@@ -74,13 +87,18 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	c.timings.evaluation.Collect(ch)
 	c.timings.publish.Collect(ch)
+	ch <- gauge(buildDesc, 1, c.version, runtime.Version())
 	if result := c.table.Current(); result != nil {
 		ch <- gauge(consumersDesc, float64(result.Entries.Len()))
+		explainer := result.Explainer()
 		for i := range min(result.Entries.Len(), maxConsumerSeries) {
-			id, entry := result.Entries.At(i)
-			for _, o := range entry.Offers {
+			id, _ := result.Entries.At(i)
+			for _, o := range explainer.Of(id) {
 				for _, a := range o.Amounts {
-					ch <- gauge(offerDesc, inBaseUnits(a.Resource, a.Value), id, o.Class, a.Resource)
+					ch <- gauge(offerDesc, inBaseUnits(a.Resource, a.Value), id, o.Policy, o.Class, a.Resource)
+				}
+				for name, used := range o.Used {
+					ch <- gauge(usedDesc, inBaseUnits(name, used), id, o.Policy, o.Class, name)
 				}
 			}
 		}
@@ -98,19 +116,19 @@ func (c *collector) collectPolicies(ch chan<- prometheus.Metric, latest *outcome
 		if report == nil {
 			continue
 		}
-		granted := latest.slices.under(p.name)
-		ch <- gauge(slicesDesc, float64(granted.slices), p.name)
+		granted, class := latest.slices.under(p.name), p.parsed.Class
+		ch <- gauge(slicesDesc, float64(granted.slices), p.name, class)
 		ids := slices.Sorted(maps.Keys(granted.consumers))
 		for _, id := range ids[:min(len(ids), maxConsumerSeries)] {
 			for name, v := range granted.consumers[id].amounts {
-				ch <- gauge(grantDesc, inBaseUnits(name, v), id, p.name, name)
+				ch <- gauge(grantDesc, inBaseUnits(name, v), id, p.name, class, name)
 			}
 		}
 		for desc, amounts := range map[*prometheus.Desc]capacity.Amounts{
 			poolDesc: report.Capacity, committedDesc: report.Committed, remainingDesc: report.Remaining,
 		} {
 			for name, v := range amounts {
-				ch <- gauge(desc, inBaseUnits(name, v), p.name, name)
+				ch <- gauge(desc, inBaseUnits(name, v), p.name, class, name)
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,7 +17,7 @@ import (
 
 func newCollector(t *testing.T, result *offer.Result, found *outcome) *prometheus.Registry {
 	t.Helper()
-	c := &collector{table: table.New(), outcome: &atomic.Pointer[outcome]{}, timings: newTimings()}
+	c := &collector{table: table.New(), outcome: &atomic.Pointer[outcome]{}, timings: newTimings(), version: "v0.1.0"}
 	if result != nil {
 		c.table.Publish(result)
 	}
@@ -35,23 +36,38 @@ func evaluated(class string, amounts capacity.Amounts, consumers ...offer.Consum
 }
 
 func TestMetricsShowWhatIsPublished(t *testing.T) {
+	ledger := capacity.NewLedger()
+	ledger.SetPod(capacity.Pod{Key: "pod", Node: "n", Consumer: "rome", Requests: capacity.Amounts{"cpu": 250}})
+	ledger.SetNode(capacity.Node{Name: "n"})
+	policies := []offer.Policy{{Name: "p", Class: "gold", Fixed: capacity.Amounts{"cpu": 1500, "memory": 2e9}}}
 	registry := newCollector(t,
-		evaluated("gold", capacity.Amounts{"cpu": 1500, "memory": 2e9}, offer.Consumer{ID: "rome"}),
+		offer.Evaluate(offer.Input{Policies: policies, Consumers: []offer.Consumer{{ID: "oslo"}}, View: ledger.View(nil)}, nil),
 		&outcome{
-			policies: []policy{{name: "bad"}, {name: "p", parsed: &offer.Policy{}}, {name: "q", parsed: &offer.Policy{}}},
+			policies: []policy{{name: "bad"}, {name: "p", parsed: &offer.Policy{Class: "gold"}}, {name: "q", parsed: &offer.Policy{}}},
 			reports: map[string]*offer.Report{
 				"p": {Capacity: capacity.Amounts{"cpu": 7000}, Committed: capacity.Amounts{"cpu": 4000}, Remaining: capacity.Amounts{"cpu": 3000}},
 				"q": {Outcome: offer.NoNodes},
 			},
+			slices: &allotment{byPolicy: map[string]grantsOf{"p": {slices: 2, consumers: map[string]grantOf{
+				"rome": {slices: 2, amounts: capacity.Amounts{"cpu": 1000}},
+			}}}},
 		})
-	const want = `
+	want := `
+		# HELP proffer_build_info Always 1; the labels say which version of Proffer runs, and which version of Go it was built by.
+		# TYPE proffer_build_info gauge
+		proffer_build_info{go_version="` + runtime.Version() + `",version="v0.1.0"} 1
 		# HELP proffer_consumers Consumers that are known.
 		# TYPE proffer_consumers gauge
-		proffer_consumers 1
-		# HELP proffer_offer What a consumer is offered, its present use included: cpu in cores, memory and storage in bytes. The first 1000 known consumers by ID; who only asks is none.
+		proffer_consumers 2
+		# HELP proffer_grant What the ResourceSlices of a consumer have been granted together under a policy: cpu in cores, memory and storage in bytes. At most 1000 consumers of a policy, by ID.
+		# TYPE proffer_grant gauge
+		proffer_grant{class="gold",consumer="rome",policy="p",resource="cpu"} 1
+		# HELP proffer_offer What a consumer is offered, its present use included: cpu in cores, memory and storage in bytes. The first 1000 known consumers by ID; who only asks is none. The policy is empty where none decides any more.
 		# TYPE proffer_offer gauge
-		proffer_offer{class="gold",consumer="rome",resource="cpu"} 1.5
-		proffer_offer{class="gold",consumer="rome",resource="memory"} 2e+09
+		proffer_offer{class="gold",consumer="oslo",policy="p",resource="cpu"} 1.5
+		proffer_offer{class="gold",consumer="oslo",policy="p",resource="memory"} 2e+09
+		proffer_offer{class="gold",consumer="rome",policy="p",resource="cpu"} 1.5
+		proffer_offer{class="gold",consumer="rome",policy="p",resource="memory"} 2e+09
 		# HELP proffer_policies Policies by the reason of their condition Ready.
 		# TYPE proffer_policies gauge
 		proffer_policies{reason="Invalid"} 1
@@ -59,16 +75,25 @@ func TestMetricsShowWhatIsPublished(t *testing.T) {
 		proffer_policies{reason="Offering"} 1
 		# HELP proffer_pool_capacity What a policy of nodes has to offer in all.
 		# TYPE proffer_pool_capacity gauge
-		proffer_pool_capacity{policy="p",resource="cpu"} 7
+		proffer_pool_capacity{class="gold",policy="p",resource="cpu"} 7
 		# HELP proffer_pool_committed What consumers hold of the pool of a policy.
 		# TYPE proffer_pool_committed gauge
-		proffer_pool_committed{policy="p",resource="cpu"} 4
+		proffer_pool_committed{class="gold",policy="p",resource="cpu"} 4
 		# HELP proffer_pool_remaining What is left of the pool of a policy.
 		# TYPE proffer_pool_remaining gauge
-		proffer_pool_remaining{policy="p",resource="cpu"} 3
+		proffer_pool_remaining{class="gold",policy="p",resource="cpu"} 3
+		# HELP proffer_slices ResourceSlices that are granted something, by policy.
+		# TYPE proffer_slices gauge
+		proffer_slices{class="",policy="q"} 0
+		proffer_slices{class="gold",policy="p"} 2
+		# HELP proffer_used What the pods of a consumer request of what it is offered: on the nodes of the policy, or on all nodes where no policy of nodes decides. Of the same consumers as proffer_offer, those that have pods.
+		# TYPE proffer_used gauge
+		proffer_used{class="gold",consumer="rome",policy="p",resource="cpu"} 0.25
+		proffer_used{class="gold",consumer="rome",policy="p",resource="memory"} 0
 	`
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want),
-		"proffer_consumers", "proffer_offer", "proffer_policies", "proffer_pool_capacity", "proffer_pool_committed", "proffer_pool_remaining"); err != nil {
+		"proffer_build_info", "proffer_consumers", "proffer_grant", "proffer_offer", "proffer_policies",
+		"proffer_pool_capacity", "proffer_pool_committed", "proffer_pool_remaining", "proffer_slices", "proffer_used"); err != nil {
 		t.Error(err)
 	}
 }

@@ -56,6 +56,8 @@ type Options struct {
 	ServedClasses string
 	// Metrics is where metrics are registered, nil for nowhere.
 	Metrics prometheus.Registerer
+	// Version is that of the program, for a metric.
+	Version string
 }
 
 // NewScheme knows the types that are read and written.
@@ -103,7 +105,7 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 		latest   = &atomic.Pointer[outcome]{}
 		timings  = newTimings()
 		statuses = &statusWriter{
-			client: mgr.GetClient(), outcome: latest, version: policies.version, batch: NewBatch(statusBatch), interval: statusInterval,
+			client: mgr.GetClient(), outcome: latest, unusable: opts.Ledger.Unusable, batch: NewBatch(statusBatch), interval: statusInterval,
 			events:  &announcer{recorder: mgr.GetEventRecorder("proffer"), told: map[types.UID]told{}},
 			written: map[types.UID]written{}, log: log.WithName("status"),
 		}
@@ -144,7 +146,7 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 	}
 	if opts.Metrics != nil {
 		collectors := append(answers.metrics.collectors(), core.Metrics(),
-			&collector{table: opts.Table, outcome: latest, timings: timings})
+			&collector{table: opts.Table, outcome: latest, timings: timings, version: opts.Version})
 		for _, c := range collectors {
 			if err := opts.Metrics.Register(c); err != nil {
 				return fmt.Errorf("registering metrics: %w", err)

@@ -7,43 +7,83 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
 )
 
-// maxMessage keeps a message readable; the API would take more.
-const maxMessage = 1024
+const (
+	// maxMessage keeps a message readable; the API would take more.
+	maxMessage = 1024
+	// maxNamed is how many of a list a message names.
+	maxNamed = 5
+)
+
+// finding is all that an evaluation found of one policy.
+type finding struct {
+	// report is nil for a policy that is invalid.
+	report    *offer.Report
+	granted   grantsOf
+	explainer offer.Explainer
+	// present is what all consumers have been granted in the class of a dry run, by ID.
+	present map[string]capacity.Amounts
+	// rehearsal is set for a dry run.
+	rehearsal *rehearsal
+	// unusable are the nodes that a policy without nodes selects by label, each with why it is not usable.
+	unusable []capacity.Unusable
+}
+
+// find gathers what the evaluation found of a policy; a dry run is rehearsed.
+func (o *outcome) find(p policy, unusable func(capacity.Selection) []capacity.Unusable) finding {
+	f := finding{report: o.reports[p.name], granted: o.slices.under(p.name)}
+	if f.report == nil || o.result == nil {
+		return f
+	}
+	f.explainer = o.result.Explainer()
+	judged := f.report
+	if p.parsed.DryRun {
+		f.rehearsal, f.present = o.rehearse(p.name), o.slices.grants[p.parsed.Class]
+		judged = f.rehearsal.report
+	}
+	if judged.Outcome == offer.NoNodes {
+		f.unusable = unusable(p.parsed.Nodes.Selection)
+	}
+	return f
+}
 
 // statusOf works out the whole status of a policy: what stood there before matters only for the time of the last transition and for
-// what was offered once. The report is nil for a policy that is invalid.
-func statusOf(p policy, report *offer.Report, granted grantsOf, before v1alpha1.ResourcePolicyStatus) v1alpha1.ResourcePolicyStatus {
+// what was offered once.
+func statusOf(p policy, f finding, before v1alpha1.ResourcePolicyStatus) v1alpha1.ResourcePolicyStatus {
 	s := v1alpha1.ResourcePolicyStatus{
 		ObservedGeneration: p.generation,
 		Conditions:         slices.Clone(before.Conditions),
 		Source:             p.source,
-		OfferedResources:   offeredResources(p, report, before),
+		OfferedResources:   offeredResources(p, f.report, before),
 	}
-	ready := readyOf(p, report)
-	ready.ObservedGeneration = p.generation
+	ready, inForce := readyOf(p, f), inForceOf(p, f.report)
+	ready.ObservedGeneration, inForce.ObservedGeneration = p.generation, p.generation
 	if p.parsed != nil {
-		fillStatus(&s, p, report, granted)
+		fillStatus(&s, p, f)
 	}
 	if note := boundStatus(&s); note != "" {
 		ready.Message = withNote(ready.Message, note)
 	}
-	if len(s.OfferedResources) == v1alpha1.MaxOfferedResources && unrecorded(p, report, s.OfferedResources) {
+	if len(s.OfferedResources) == v1alpha1.MaxOfferedResources && unrecorded(p, f.report, s.OfferedResources) {
 		ready.Message = withNote(ready.Message, fmt.Sprintf(
 			" More than %d resources have been offered: of the others none is taken back by an explicit 0 after a restart.", v1alpha1.MaxOfferedResources))
 	}
 	meta.SetStatusCondition(&s.Conditions, ready)
+	meta.SetStatusCondition(&s.Conditions, inForce)
 	return s
 }
 
-// fillStatus says what came of a valid policy.
-func fillStatus(s *v1alpha1.ResourcePolicyStatus, p policy, report *offer.Report, granted grantsOf) {
+// fillStatus says what came of a valid policy, or would come of a dry run.
+func fillStatus(s *v1alpha1.ResourcePolicyStatus, p policy, f finding) {
+	report, granted, explainer := f.report, f.granted, f.explainer
+	if f.rehearsal != nil {
+		report, granted, explainer = f.rehearsal.report, f.rehearsal.granted, f.rehearsal.explainer
+	}
 	s.Class = p.parsed.Class
 	s.Consumers = new(int32(report.Count))
 	if p.parsed.Nodes != nil {
@@ -56,34 +96,86 @@ func fillStatus(s *v1alpha1.ResourcePolicyStatus, p policy, report *offer.Report
 		s.Slices = new(granted.slices)
 	}
 	for _, c := range report.Consumers {
-		o := offerOf(c, slices.Contains(report.Zeroed, c.ID))
-		if held, ok := granted.consumers[c.ID]; ok {
-			o.Slices, o.Granted = held.slices, capacity.Quantities(held.amounts)
+		x := offerIn(p.parsed.Class, explainer.Of(c.ID))
+		o := offerOf(c, x)
+		if slices.Contains(report.Zeroed, c.ID) {
+			o.Message = notes("its pods here are about to be evicted: it is offered no cpu or no memory", o.Message)
+		}
+		held := granted.consumers[c.ID]
+		o.Slices, o.Granted = held.slices, capacity.Quantities(held.amounts)
+		if f.rehearsal != nil {
+			f.compare(&o, offerIn(p.parsed.Class, f.explainer.Of(c.ID)), c.Offer, held.amounts)
 		}
 		s.Offers = append(s.Offers, o)
 	}
 }
 
-func offerOf(c offer.ConsumerReport, zeroed bool) v1alpha1.ConsumerOffer {
+// offerIn returns the offer in a class, nil where there is none.
+func offerIn(class string, all []offer.Explained) *offer.Explained {
+	i := slices.IndexFunc(all, func(x offer.Explained) bool { return x.Class == class })
+	if i < 0 {
+		return nil
+	}
+	return &all[i]
+}
+
+// notes are the message of a consumer's offer. Those that are empty are left out.
+func notes(all ...string) string {
+	all = slices.DeleteFunc(all, func(note string) bool { return note == "" })
+	return shorten(strings.Join(all, "; "), v1alpha1.MaxStatusMessage)
+}
+
+// offerOf is what a status says of one consumer. The explanation may be nil.
+func offerOf(c offer.ConsumerReport, x *offer.Explained) v1alpha1.ConsumerOffer {
 	out := v1alpha1.ConsumerOffer{ClusterID: c.ID, Held: c.Held}
-	switch {
-	case zeroed:
-		out.Message = "offered no cpu or no memory while it has pods here: these will be evicted"
-	case c.Held:
-		out.Message = "kept by reclaim above what the policy gives"
+	if x != nil {
+		out.Used = capacity.Quantities(x.Used)
+		out.Message = notes(x.Notable()...)
+	}
+	if c.Held {
+		out.Message = notes("kept by reclaim above what the policy gives", out.Message)
 	}
 	if c.Offer == nil {
 		return out
 	}
-	amounts := make(capacity.Amounts, len(c.Offer.Amounts))
-	for _, a := range c.Offer.Amounts {
-		amounts[a.Resource] = a.Value
-	}
-	out.Offer = capacity.Quantities(amounts)
+	out.Offer = capacity.Quantities(amountsOf(c.Offer))
 	if c.Offer.Override >= 0 {
 		out.Override = new(int32(c.Offer.Override))
 	}
 	return out
+}
+
+// amountsOf are those of an offer, which may be nil.
+func amountsOf(o *offer.Offer) capacity.Amounts {
+	amounts := capacity.Amounts{}
+	if o != nil {
+		for _, a := range o.Amounts {
+			amounts[a.Resource] = a.Value
+		}
+	}
+	return amounts
+}
+
+// compare says, of a consumer in a dry run, what it has now and what would change.
+func (f finding) compare(o *v1alpha1.ConsumerOffer, now *offer.Explained, then *offer.Offer, granted capacity.Amounts) {
+	present := f.present[o.ClusterID]
+	o.Now = &v1alpha1.PresentOffer{Granted: capacity.Quantities(present)}
+	var offered capacity.Amounts
+	if now != nil {
+		offered = amountsOf(now.Offer)
+		o.Now.Policy, o.Now.Offer = now.Policy, capacity.Quantities(offered)
+	}
+	offers, grants := "would be offered the same as now", ""
+	if changes := changesOf(offered, amountsOf(then)); changes != "" {
+		offers = "would be offered " + changes
+	}
+	if changes := changesOf(present, granted); changes != "" {
+		grants = "would be granted " + changes
+	}
+	if o.Message != "" {
+		o.Message = "if this were in force: " + o.Message
+	}
+	o.Message = notes(offers, grants, o.Message)
 }
 
 // offeredResources only grows, up to its bound: who was offered a resource once has to be told when it is gone, also by a process
@@ -122,52 +214,6 @@ func unrecorded(p policy, report *offer.Report, recorded []v1alpha1.ResourceName
 		report != nil && report.Outcome != offer.DryRun && slices.ContainsFunc(report.Offered, missing)
 }
 
-// readyOf says in one word what came of a policy, and in a sentence what can be done about it.
-func readyOf(p policy, report *offer.Report) metav1.Condition {
-	reason := reasonOf(p, report)
-	var message string
-	switch reason {
-	case v1alpha1.ReasonInvalid:
-		message = "The policy takes no part until this is corrected: " + joinErrors(p)
-	case v1alpha1.ReasonDryRun:
-		message = fmt.Sprintf("Worked out for %s and not published; set spec.mode to Active to offer it.", people(report.Count))
-	case v1alpha1.ReasonShadowed:
-		message = fmt.Sprintf("Other policies decide for each of its consumers: %s. Raise spec.priority, or narrow their spec.consumers.", few(report.ShadowedBy))
-	case v1alpha1.ReasonNoNodes:
-		message = "No node is left to offer: check spec.offer.nodes.selector and tolerations, and that the nodes are Ready, not cordoned, and not virtual."
-	case v1alpha1.ReasonIncomplete:
-		message = fmt.Sprintf("Not every consumer is offered %s, and a virtual node needs cpu, memory and pods: name them in spec.offer, or in the override.", few(report.Missing))
-	default:
-		message = "No consumer is known yet; the first to come is offered this."
-		if report.Count > 0 {
-			message = fmt.Sprintf("Decides what %s offered.", are(report.Count))
-		}
-	}
-	status := metav1.ConditionFalse
-	if reason == v1alpha1.ReasonOffering {
-		status = metav1.ConditionTrue
-	}
-	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: status, Reason: reason, Message: shorten(message, maxMessage)}
-}
-
-func reasonOf(p policy, report *offer.Report) string {
-	if p.parsed == nil {
-		return v1alpha1.ReasonInvalid
-	}
-	switch report.Outcome {
-	case offer.DryRun:
-		return v1alpha1.ReasonDryRun
-	case offer.NoNodes:
-		return v1alpha1.ReasonNoNodes
-	case offer.Shadowed:
-		return v1alpha1.ReasonShadowed
-	case offer.Incomplete:
-		return v1alpha1.ReasonIncomplete
-	default:
-		return v1alpha1.ReasonOffering
-	}
-}
-
 func joinErrors(p policy) string {
 	var texts []string
 	for _, err := range p.errs {
@@ -192,11 +238,10 @@ func are(n int) string {
 
 // few names the first few.
 func few(names []string) string {
-	const most = 5
-	if len(names) <= most {
+	if len(names) <= maxNamed {
 		return strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), len(names)-maxNamed)
 }
 
 // shorten cuts a text, at a rune, to at most so many bytes.

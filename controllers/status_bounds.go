@@ -44,7 +44,14 @@ func boundStatus(s *v1alpha1.ResourcePolicyStatus) string {
 		o := &s.Offers[i]
 		cut(&o.Offer, maxStatus)
 		cut(&o.Granted, maxStatus)
-		if left -= offerCost + 2*len(o.ClusterID) + len(o.Message) + cost(o.Offer) + cost(o.Granted); left < 0 {
+		cut(&o.Used, maxStatus)
+		all := cost(o.Offer) + cost(o.Granted) + cost(o.Used)
+		if o.Now != nil {
+			cut(&o.Now.Offer, maxStatus)
+			cut(&o.Now.Granted, maxStatus)
+			all += cost(o.Now.Offer) + cost(o.Now.Granted) + 2*len(o.Now.Policy)
+		}
+		if left -= offerCost + 2*len(o.ClusterID) + len(o.Message) + all; left < 0 {
 			s.Offers = s.Offers[:i:i]
 			break
 		}

@@ -57,8 +57,9 @@ func TestAStatusOfMoreThanItMayHoldIsCutAndSaysSo(t *testing.T) {
 		for _, c := range tc.report.Consumers {
 			held[c.ID] = grantOf{slices: 1, amounts: tc.report.Capacity}
 		}
-		object.Status = statusOf(p, tc.report, grantsOf{slices: 1, consumers: held}, object.Status)
-		again := statusOf(p, tc.report, grantsOf{slices: 1, consumers: held}, object.Status)
+		found := finding{report: tc.report, granted: grantsOf{slices: 1, consumers: held}}
+		object.Status = statusOf(p, found, object.Status)
+		again := statusOf(p, found, object.Status)
 		if err := api.Status().Update(t.Context(), object); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

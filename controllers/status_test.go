@@ -31,19 +31,21 @@ func TestEveryOutcomeHasItsReasonAndSaysWhatToDo(t *testing.T) {
 		{valid, &offer.Report{Count: 2}, v1alpha1.ReasonOffering, []string{"what 2 consumers are offered"}},
 		{valid, &offer.Report{Count: 1}, v1alpha1.ReasonOffering, []string{"what 1 consumer is offered"}},
 		{valid, &offer.Report{}, v1alpha1.ReasonOffering, []string{"No consumer is known yet"}},
-		{valid, &offer.Report{Outcome: offer.DryRun, Count: 1}, v1alpha1.ReasonDryRun, []string{"for 1 consumer", "set spec.mode to Active"}},
-		{valid, &offer.Report{Outcome: offer.Shadowed, ShadowedBy: []string{"a", "b"}}, v1alpha1.ReasonShadowed, []string{"a, b", "spec.priority"}},
-		{valid, &offer.Report{Outcome: offer.Shadowed, ShadowedBy: []string{"a", "b", "c", "d", "e", "f", "g"}}, v1alpha1.ReasonShadowed, []string{"a, b, c, d, e and 2 more"}},
-		{valid, &offer.Report{Outcome: offer.NoNodes}, v1alpha1.ReasonNoNodes, []string{"spec.offer.nodes.selector", "tolerations", "cordoned"}},
+		{valid, &offer.Report{Outcome: offer.DryRun}, v1alpha1.ReasonDryRun, []string{"not published"}},
+		{valid, &offer.Report{Outcome: offer.Shadowed, Losses: losses("a", "b")}, v1alpha1.ReasonShadowed, []string{"a for oslo, rome; b for oslo, rome.", "spec.priority"}},
+		{valid, &offer.Report{Outcome: offer.Shadowed, Losses: losses("a", "b", "c", "d", "e", "f", "g")}, v1alpha1.ReasonShadowed, []string{"e for oslo, rome; and 2 more policies"}},
+		{valid, &offer.Report{Outcome: offer.NoNodes}, v1alpha1.ReasonNoNodes, []string{"spec.offer.nodes.selector"}},
 		{valid, &offer.Report{Outcome: offer.Incomplete, Missing: []string{"memory", "pods"}}, v1alpha1.ReasonIncomplete, []string{"memory, pods", "spec.offer"}},
+		{valid, &offer.Report{Outcome: offer.Exhausted, Exhausted: []string{"cpu"}}, v1alpha1.ReasonExhausted, []string{"all there is of cpu"}},
+		{valid, &offer.Report{Count: 1, Unknown: []string{"roma"}}, v1alpha1.ReasonOffering, []string{"what 1 consumer is offered. Nothing is known of roma:"}},
 		{policy{generation: 3, errs: field.ErrorList{
 			field.Invalid(field.NewPath("spec", "class"), "default", "write another"), field.Required(field.NewPath("spec", "offer"), "write one"),
 		}}, nil, v1alpha1.ReasonInvalid, []string{"spec.class", "write another", "spec.offer", "write one"}},
 	} {
-		got := readyOf(tc.policy, tc.report)
-		wantStatus := metav1.ConditionFalse
-		if tc.reason == v1alpha1.ReasonOffering {
-			wantStatus = metav1.ConditionTrue
+		got := readyOf(tc.policy, finding{report: tc.report})
+		wantStatus := metav1.ConditionTrue
+		if slices.Contains([]string{v1alpha1.ReasonInvalid, v1alpha1.ReasonNoNodes, v1alpha1.ReasonIncomplete}, tc.reason) {
+			wantStatus = metav1.ConditionFalse
 		}
 		if got.Reason != tc.reason || got.Status != wantStatus || got.Type != v1alpha1.ConditionReady {
 			t.Errorf("%s: got %+v", tc.reason, got)
@@ -52,6 +54,38 @@ func TestEveryOutcomeHasItsReasonAndSaysWhatToDo(t *testing.T) {
 			if !strings.Contains(got.Message, words) {
 				t.Errorf("%s: %q does not say %q", tc.reason, got.Message, words)
 			}
+		}
+	}
+}
+
+// losses are of oslo and rome, to each of the policies.
+func losses(to ...string) []offer.Loss {
+	var all []offer.Loss
+	for _, policy := range to {
+		all = append(all, offer.Loss{Policy: policy, Count: 2, Consumers: []string{"oslo", "rome"}})
+	}
+	return all
+}
+
+func TestWhetherAPolicyIsInForceIsAConditionOfItsOwn(t *testing.T) {
+	valid := policy{generation: 3, parsed: &offer.Policy{}}
+	more := losses("a")
+	more[0].Count = 9
+	for _, tc := range []struct {
+		policy policy
+		report *offer.Report
+		want   string
+	}{
+		{valid, &offer.Report{Count: 2}, "True Deciding: The policy decides for all of its consumers."},
+		{valid, &offer.Report{Outcome: offer.NoNodes}, "True Deciding: The policy decides for all of its consumers."},
+		{valid, &offer.Report{Count: 2, Losses: more}, "True PartlyShadowed: Other policies decide for some of its consumers: a for oslo, rome and 7 more."},
+		{valid, &offer.Report{Outcome: offer.Shadowed, Losses: losses("a")}, "False Shadowed: Other policies decide for each of its consumers: a for oslo, rome."},
+		{valid, &offer.Report{Outcome: offer.DryRun}, "False DryRun: spec.mode is DryRun: other policies decide as if this one were not there."},
+		{policy{}, nil, "False Invalid: The policy takes no part: see the condition Ready."},
+	} {
+		c := inForceOf(tc.policy, tc.report)
+		if got := fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message); got != tc.want || c.Type != v1alpha1.ConditionInForce {
+			t.Errorf("got %s, want %s", got, tc.want)
 		}
 	}
 }
@@ -74,18 +108,21 @@ func TestStatusTellsAllThatIsKnown(t *testing.T) {
 	granted := grantsOf{slices: 3, consumers: map[string]grantOf{
 		"rome": {slices: 2, amounts: capacity.Amounts{"cpu": 1000}}, "oslo": {slices: 1, amounts: capacity.Amounts{"cpu": 0, "memory": 1}},
 	}}
-	got := statusOf(p, report, granted, before)
+	found := finding{report: report, granted: granted}
+	got := statusOf(p, found, before)
 	want := v1alpha1.ResourcePolicyStatus{
 		ObservedGeneration: 4, Source: v1alpha1.SourceNodes, Class: "gold", Consumers: new(int32(101)), Slices: new(int32(3)), Nodes: new(int32(2)),
 		Conditions: []metav1.Condition{{
 			Type: "Ready", Status: "True", Reason: "Offering", ObservedGeneration: 4, Message: "Decides what 101 consumers are offered.",
+		}, {
+			Type: "InForce", Status: "True", Reason: "Deciding", ObservedGeneration: 4, Message: "The policy decides for all of its consumers.",
 		}},
 		Capacity:  list("cpu", "7", "memory", "16Gi"),
 		Committed: list("cpu", "4", "memory", "0"),
 		Remaining: list("cpu", "3", "memory", "16Gi"),
 		Offers: []v1alpha1.ConsumerOffer{
 			{ClusterID: "rome", Override: new(int32(1)), Offer: list("cpu", "1500m"), Held: true, Slices: 2, Granted: list("cpu", "1"), Message: "kept by reclaim above what the policy gives"},
-			{ClusterID: "oslo", Offer: list("cpu", "0"), Slices: 1, Granted: list("cpu", "0", "memory", "1"), Message: "offered no cpu or no memory while it has pods here: these will be evicted"},
+			{ClusterID: "oslo", Offer: list("cpu", "0"), Slices: 1, Granted: list("cpu", "0", "memory", "1"), Message: "its pods here are about to be evicted: it is offered no cpu or no memory"},
 			{ClusterID: "paris"},
 		},
 		OfferedResources: []v1alpha1.ResourceName{"cpu", "memory", "nvidia.com/gpu", "storage"},
@@ -93,7 +130,7 @@ func TestStatusTellsAllThatIsKnown(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime"), cmp.Comparer(equalLists)); diff != "" {
 		t.Error(diff)
 	}
-	if again := statusOf(p, report, granted, got); !equality.Semantic.DeepEqual(got, again) {
+	if again := statusOf(p, found, got); !equality.Semantic.DeepEqual(got, again) {
 		t.Errorf("the same again differs: %s", cmp.Diff(got, again, cmp.Comparer(equalLists)))
 	}
 }
@@ -106,15 +143,15 @@ func TestOfferedResourcesOnlyGrowAndAreBounded(t *testing.T) {
 		names = append(names, fmt.Sprintf("example.com/r%03d", i))
 	}
 	p := policy{parsed: &offer.Policy{}}
-	first := statusOf(p, &offer.Report{Offered: names}, grantsOf{}, v1alpha1.ResourcePolicyStatus{})
+	first := statusOf(p, finding{report: &offer.Report{Offered: names}}, v1alpha1.ResourcePolicyStatus{})
 	if len(first.OfferedResources) != v1alpha1.MaxOfferedResources {
 		t.Errorf("%d names", len(first.OfferedResources))
 	}
-	second := statusOf(p, &offer.Report{Offered: []string{"cpu"}}, grantsOf{}, first)
+	second := statusOf(p, finding{report: &offer.Report{Offered: []string{"cpu"}}}, first)
 	if !slices.Equal(first.OfferedResources, second.OfferedResources) {
 		t.Error("a full list changed")
 	}
-	if dry := statusOf(p, &offer.Report{Outcome: offer.DryRun, Offered: names}, grantsOf{}, v1alpha1.ResourcePolicyStatus{}); len(dry.OfferedResources) != 0 {
+	if dry := statusOf(p, finding{report: &offer.Report{Outcome: offer.DryRun, Offered: names}}, v1alpha1.ResourcePolicyStatus{}); len(dry.OfferedResources) != 0 {
 		t.Errorf("a dry run offered %v", dry.OfferedResources)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
 )
 
@@ -25,6 +26,10 @@ const (
 	// that failed in any other way.
 	statusConflict = 500 * time.Millisecond
 	statusRetry    = 5 * time.Second
+	// statusLook is the least time in which one status is worked out again that nobody waits for, and rehearsalLook that of a dry run, which takes
+	// as long as an evaluation.
+	statusLook    = time.Second
+	rehearsalLook = 10 * time.Second
 	// statusTimeout bounds one write.
 	statusTimeout = 10 * time.Second
 )
@@ -33,24 +38,21 @@ const (
 type statusWriter struct {
 	client  client.Client
 	outcome *atomic.Pointer[outcome]
-	// version is the resource version that a policy was last seen at, empty where it is not known.
-	version func(name string) string
 	batch   *Batch
 	events  *announcer
 	log     logr.Logger
 	// interval is statusInterval.
 	interval time.Duration
 	written  map[types.UID]written
+	// unusable are the nodes that a selection leaves out.
+	unusable func(capacity.Selection) []capacity.Unusable
 }
 
 // written is what was last written to a policy, or tried to be.
 type written struct {
 	generation int64
 	offered    []v1alpha1.ResourceName
-	// says is the report that the status was found to say, as it was at that version; nil where it says more than what was reported.
-	says    *offer.Report
-	version string
-	// again is when the next write may be that is not urgent; retry is when any may be.
+	// again is when the status may be worked out next if that is not urgent; retry is when any write may be.
 	again, retry time.Time
 }
 
@@ -90,7 +92,7 @@ func (w *statusWriter) pass(ctx context.Context) time.Duration {
 		if p.parsed != nil && report == nil {
 			continue
 		}
-		left := w.write(ctx, p, report, latest.slices)
+		left := w.write(ctx, p, latest)
 		if left > 0 && (wait == 0 || left < wait) {
 			wait = left
 		}
@@ -105,17 +107,13 @@ func (w *statusWriter) pass(ctx context.Context) time.Duration {
 }
 
 // write brings one status up to date, or returns how long that has to wait.
-func (w *statusWriter) write(ctx context.Context, p policy, report *offer.Report, allotted *allotment) time.Duration {
-	now, last := time.Now(), w.written[p.uid]
+func (w *statusWriter) write(ctx context.Context, p policy, latest *outcome) time.Duration {
+	now, last, report := time.Now(), w.written[p.uid], latest.reports[p.name]
 	if left := last.retry.Sub(now); left > 0 {
 		return left
 	}
 	if left := last.again.Sub(now); left > 0 && !last.urgent(p, report) {
 		return left
-	}
-	granted := allotted.under(p.name)
-	if last.says != nil && last.says == report && last.version == w.version(p.name) && granted.slices == 0 {
-		return 0 // To find so again takes as long as the evaluation, which reports the same for as long as nothing has moved.
 	}
 	var object v1alpha1.ResourcePolicy
 	if err := w.client.Get(ctx, client.ObjectKey{Name: p.name}, &object); err != nil {
@@ -125,8 +123,7 @@ func (w *statusWriter) write(ctx context.Context, p policy, report *offer.Report
 		return 0 // Another evaluation is on its way.
 	}
 	before := object.Status
-	object.Status = statusOf(p, report, granted, before)
-	last.says = nil
+	object.Status = statusOf(p, latest.find(p, w.unusable), before)
 	if !equality.Semantic.DeepEqual(before, object.Status) {
 		err := w.update(ctx, &object)
 		if refusedStatus(err) {
@@ -146,13 +143,21 @@ func (w *statusWriter) write(ctx context.Context, p policy, report *offer.Report
 			return wait
 		}
 		last = written{again: now.Add(w.interval)}
-	} else if granted.slices == 0 {
-		last.says, last.version = report, object.ResourceVersion
+	} else {
+		last = written{again: now.Add(w.look(p))}
 	}
 	last.generation, last.offered = p.generation, object.Status.OfferedResources
 	w.written[p.uid] = last
 	w.events.announce(&object, report, meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady))
 	return 0
+}
+
+// look is how long a status that was found to be as it should is taken to be so.
+func (w *statusWriter) look(p policy) time.Duration {
+	if p.parsed != nil && p.parsed.DryRun {
+		return rehearsalLook
+	}
+	return statusLook
 }
 
 func (w *statusWriter) update(ctx context.Context, object *v1alpha1.ResourcePolicy) error {

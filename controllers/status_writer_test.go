@@ -59,7 +59,7 @@ func withWriter(t *testing.T, test func(*writing)) {
 				},
 			}).Build()
 		w.writer = &statusWriter{
-			client: w.client, outcome: &atomic.Pointer[outcome]{}, version: w.version, batch: NewBatch(statusBatch), interval: statusInterval,
+			client: w.client, outcome: &atomic.Pointer[outcome]{}, batch: NewBatch(statusBatch), interval: statusInterval,
 			events: &announcer{recorder: w.recorder, told: map[types.UID]told{}}, written: map[types.UID]written{}, log: logr.Discard(),
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -119,8 +119,6 @@ func (w *writing) edited() {
 }
 
 func (w *writing) status() v1alpha1.ResourcePolicyStatus { return w.object("p").Status }
-
-func (w *writing) version(name string) string { return w.object(name).ResourceVersion }
 
 func (w *writing) object(name string) *v1alpha1.ResourcePolicy {
 	w.t.Helper()
@@ -388,17 +386,17 @@ func TestTransitionTimeMovesOnlyWithTheStatusOfTheCondition(t *testing.T) {
 		w.report(offer.Report{Outcome: offer.NoNodes})
 		pass(time.Minute)
 		first := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionReady)
-		w.report(offer.Report{Outcome: offer.Shadowed, ShadowedBy: []string{"q"}})
+		w.report(offer.Report{Outcome: offer.Shadowed, Losses: []offer.Loss{{Policy: "q", Count: 1, Consumers: []string{"rome"}}}})
 		pass(time.Minute)
 		second := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionReady)
-		if second.Reason != v1alpha1.ReasonShadowed || !second.LastTransitionTime.Equal(&first.LastTransitionTime) {
+		if second.Reason != v1alpha1.ReasonShadowed || second.Status != metav1.ConditionTrue || !first.LastTransitionTime.Before(&second.LastTransitionTime) {
 			t.Errorf("%+v, then %+v", first, second)
 		}
 		w.report(measured(1))
 		pass(time.Minute)
 		third := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionReady)
-		if third.Status != metav1.ConditionTrue || !first.LastTransitionTime.Before(&third.LastTransitionTime) {
-			t.Errorf("%+v, then %+v", first, third)
+		if third.Reason != v1alpha1.ReasonOffering || !third.LastTransitionTime.Equal(&second.LastTransitionTime) {
+			t.Errorf("%+v, then %+v", second, third)
 		}
 	})
 }

@@ -117,7 +117,10 @@ func fullStatus() v1alpha1.ResourcePolicyStatus {
 		Capacity: list, Committed: list, Remaining: list,
 		Offers: []v1alpha1.ConsumerOffer{
 			{ClusterID: "oslo", Offer: list},
-			{ClusterID: "rome", Override: new(int32(0)), Offer: list, Slices: 2, Granted: list, Held: true, Message: "held"},
+			{
+				ClusterID: "rome", Override: new(int32(0)), Offer: list, Slices: 2, Granted: list, Used: list, Held: true, Message: "held",
+				Now: &v1alpha1.PresentOffer{Policy: "before", Offer: list, Granted: list},
+			},
 		},
 		OfferedResources: []v1alpha1.ResourceName{"cpu", "nvidia.com/gpu"},
 	}
@@ -148,7 +151,8 @@ func TestSpecAndStatusAreWrittenApart(t *testing.T) {
 
 var reasons = []string{
 	v1alpha1.ReasonInvalid, v1alpha1.ReasonDryRun, v1alpha1.ReasonShadowed,
-	v1alpha1.ReasonNoNodes, v1alpha1.ReasonIncomplete, v1alpha1.ReasonOffering,
+	v1alpha1.ReasonNoNodes, v1alpha1.ReasonIncomplete, v1alpha1.ReasonExhausted, v1alpha1.ReasonOffering,
+	v1alpha1.ReasonDeciding, v1alpha1.ReasonPartlyShadowed,
 }
 
 func TestEachReasonFitsTheCondition(t *testing.T) {

@@ -14,11 +14,18 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=rpol
 // +kubebuilder:printcolumn:name="Class",type=string,JSONPath=`.spec.class`
+// +kubebuilder:printcolumn:name="Priority",type=integer,JSONPath=`.spec.priority`
+// +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.mode`
 // +kubebuilder:printcolumn:name="Source",type=string,JSONPath=`.status.source`
 // +kubebuilder:printcolumn:name="Consumers",type=integer,JSONPath=`.status.consumers`
 // +kubebuilder:printcolumn:name="Slices",type=integer,JSONPath=`.status.slices`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="In-Force",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="InForce")].status`
+// +kubebuilder:printcolumn:name="CPU",type=string,priority=1,JSONPath=`.status.capacity.cpu`
+// +kubebuilder:printcolumn:name="CPU-Left",type=string,priority=1,JSONPath=`.status.remaining.cpu`
+// +kubebuilder:printcolumn:name="Memory",type=string,priority=1,JSONPath=`.status.capacity.memory`
+// +kubebuilder:printcolumn:name="Memory-Left",type=string,priority=1,JSONPath=`.status.remaining.memory`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ResourcePolicy struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -5,29 +5,45 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ConditionReady is the type of the one condition of a policy. It is True when the policy does what it says: it decides what its
-// consumers are offered, those to come included, and what they are offered can be used. Otherwise it is False, and the reason says why.
-const ConditionReady = "Ready"
+const (
+	// ConditionReady is True when nothing is wrong with the policy: what it offers, or in a dry run would offer, can be used. Otherwise it
+	// is False, and the reason says why.
+	ConditionReady = "Ready"
+	// ConditionInForce is True when the policy decides what some consumer is offered, those to come included. A policy that is not in force
+	// may well be Ready.
+	ConditionInForce = "InForce"
+)
 
 // Reasons of the condition Ready. Where several apply, the first in this order is given: Invalid, DryRun, Shadowed, NoNodes,
-// Incomplete, Offering.
+// Incomplete, Exhausted, Offering.
 const (
 	// ReasonInvalid, with False: the policy says something that cannot be acted on and that the API server could not refuse, such
 	// as a label selector with an unknown operator. It takes no part; what it offered before goes to the next policy, or is taken
-	// back as reclaim says. The message names the field.
+	// back as reclaim says. The message names the field. With InForce it is False too.
 	ReasonInvalid = "Invalid"
-	// ReasonDryRun, with False: mode is DryRun. The policy was worked out, its status shows the result, and nothing of it is published.
+	// ReasonDryRun, with True: mode is DryRun. The status shows what would be if it were Active, and nothing of it is published. With InForce
+	// it is False.
 	ReasonDryRun = "DryRun"
-	// ReasonShadowed, with False: the policy has consumers, and other policies of its class decide for each of them. The message
-	// names those.
+	// ReasonShadowed, with True: the policy has consumers, and other policies of its class decide for each of them. The message
+	// names those. With InForce it is False.
 	ReasonShadowed = "Shadowed"
 	// ReasonNoNodes, with False: no usable node matches offer.nodes: by its labels, with its taints tolerated, Ready, not cordoned, not virtual.
 	ReasonNoNodes = "NoNodes"
-	// ReasonIncomplete, with False: some consumer is not offered all three of cpu, memory and pods, without which its virtual node
+	// ReasonIncomplete, with False: the policy gives some consumer nothing of cpu, memory or pods, without all of which its virtual node
 	// takes no pods. The offer is published as it is. The message names what is missing.
 	ReasonIncomplete = "Incomplete"
-	// ReasonOffering, with True: none of the others. The policy decides what its consumers are offered, also while none is known.
+	// ReasonExhausted, with True: some consumer is offered 0 cpu, memory or pods, since other consumers have all there is.
+	ReasonExhausted = "Exhausted"
+	// ReasonOffering, with True: none of the others. The policy offers something that can be used, also while no consumer is known.
 	ReasonOffering = "Offering"
+)
+
+// Reasons of the condition InForce, beside Invalid, DryRun and Shadowed.
+const (
+	// ReasonDeciding, with True: the policy decides for all of its consumers.
+	ReasonDeciding = "Deciding"
+	// ReasonPartlyShadowed, with True: other policies decide for some of its consumers. The message names both.
+	ReasonPartlyShadowed = "PartlyShadowed"
 )
 
 // Source says where the amounts of a policy come from.
@@ -61,7 +77,7 @@ type ResourcePolicyStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Conditions hold the condition Ready. Where more is to be listed than a status may hold (256 resources, 64 names in offeredResources, 100
+	// Conditions are Ready, which says whether anything is wrong with the policy, and InForce, which says whether it decides for anybody. Where more is to be listed than a status may hold (256 resources, 64 names in offeredResources, 100
 	// offers, half a MiB in all), the first are, those of Kubernetes' own resources before others, and the message says so.
 	// +optional
 	// +listType=map
@@ -110,7 +126,7 @@ type ResourcePolicyStatus struct {
 	Remaining corev1.ResourceList `json:"remaining,omitempty"`
 
 	// Offers are the first 100 of the consumers, by ID, each with what it is offered; in a dry run, would be offered. Those that
-	// reclaim holds come before all others, those of which nothing is known but that they were read after them.
+	// reclaim holds come before all others. Offers of different classes may overlap: only grants exclude each other.
 	// +optional
 	// +listType=map
 	// +listMapKey=clusterID
@@ -154,6 +170,17 @@ type ConsumerOffer struct {
 	// +kubebuilder:validation:MaxProperties=256
 	Granted corev1.ResourceList `json:"granted,omitempty"`
 
+	// Used is what the consumer's pods request of the resources of Offer: on the nodes of the policy, or with offer.fixed on all nodes. Absent for
+	// a consumer without pods.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	Used corev1.ResourceList `json:"used,omitempty"`
+
+	// Now is what the consumer is offered and has been granted in the class at present, where Offer and Granted are what would be: it is set in
+	// a dry run.
+	// +optional
+	Now *PresentOffer `json:"now,omitempty"`
+
 	// Held is true while reclaim keeps the offer above what the policy gives.
 	// +optional
 	Held bool `json:"held,omitempty"`
@@ -162,4 +189,22 @@ type ConsumerOffer struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
+}
+
+// PresentOffer is what a consumer is offered and has been granted in a class at present.
+type PresentOffer struct {
+	// Policy is the one that decides. Absent: none does.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Policy string `json:"policy,omitempty"`
+
+	// Offer is what the consumer is offered.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	Offer corev1.ResourceList `json:"offer,omitempty"`
+
+	// Granted is what its ResourceSlices of the class have been granted together.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	Granted corev1.ResourceList `json:"granted,omitempty"`
 }

@@ -63,7 +63,7 @@ func run(ctx context.Context, o options) error {
 		if err != nil {
 			return err
 		}
-		setup := controllers.Options{Ledger: capacity.NewLedger(), Table: offers, Batch: batch, ServedClasses: o.servedClasses, Metrics: metrics.Registry}
+		setup := controllers.Options{Ledger: capacity.NewLedger(), Table: offers, Batch: batch, ServedClasses: o.servedClasses, Metrics: metrics.Registry, Version: versionOf()}
 		if o.leaderElect {
 			setup.LeaderElection = &o.election
 		}

@@ -42,6 +42,7 @@ func parseNode(n *corev1.Node) capacity.Node {
 		Labels:      n.Labels,
 		Taints:      n.Spec.Taints,
 		Usable:      !virtual && !n.Spec.Unschedulable && nodeReady(n),
+		Cordoned:    n.Spec.Unschedulable,
 		Virtual:     virtual,
 		Allocatable: capacity.AmountsOf(n.Status.Allocatable, capacity.Down),
 	}

@@ -269,7 +269,7 @@ func repelling(taints []corev1.Taint) []corev1.Taint {
 }
 
 func sameNode(a, b *Node) bool {
-	return a.Usable == b.Usable && a.Virtual == b.Virtual && maps.Equal(a.Labels, b.Labels) &&
+	return a.Usable == b.Usable && a.Cordoned == b.Cordoned && a.Virtual == b.Virtual && maps.Equal(a.Labels, b.Labels) &&
 		slices.Equal(a.Taints, b.Taints) && maps.Equal(a.Allocatable, b.Allocatable)
 }
 

@@ -200,3 +200,24 @@ func TestChangedIsFalseWhenNothingThatMattersChanged(t *testing.T) {
 		t.Errorf("left over: %d nodes, %d pods, %d names", len(l.nodes), len(l.pods), len(l.names.numbers))
 	}
 }
+
+func TestNodesThatASelectionLeavesOutSayWhy(t *testing.T) {
+	l := NewLedger()
+	pool := map[string]string{"pool": "gold"}
+	taint := []corev1.Taint{{Key: "dedicated", Value: "db", Effect: corev1.TaintEffectNoSchedule}}
+	for _, n := range []Node{
+		{Name: "usable", Labels: pool, Usable: true},
+		{Name: "cordoned", Labels: pool, Cordoned: true},
+		{Name: "away", Labels: pool},
+		{Name: "tainted", Labels: pool, Usable: true, Taints: taint},
+		{Name: "virtual", Labels: pool, Virtual: true},
+		{Name: "other", Usable: true, Taints: taint},
+	} {
+		l.SetNode(n)
+	}
+	got := l.Unusable(Selection{Selector: labels.SelectorFromSet(pool)})
+	want := []Unusable{{"away", "not Ready"}, {"cordoned", "cordoned"}, {"tainted", "taint dedicated=db:NoSchedule is not tolerated"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -27,6 +27,38 @@ func (s Selection) tolerates(taint *corev1.Taint) bool {
 	})
 }
 
+// Unusable is a node that a selection matches by its labels, and why it is not in the pool.
+type Unusable struct{ Node, Why string }
+
+// Unusable returns the nodes that the selection matches by their labels and that are not in its pool, by name. Virtual nodes are left out. It
+// takes a time for each node that there is.
+func (l *Ledger) Unusable(s Selection) []Unusable {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []Unusable
+	for _, a := range l.nodes {
+		n := a.node
+		if n == nil || n.Virtual || s.Matches(n) || s.Selector != nil && !s.Selector.Matches(labels.Set(n.Labels)) {
+			continue
+		}
+		all = append(all, Unusable{Node: n.Name, Why: s.whyNot(n)})
+	}
+	slices.SortFunc(all, func(a, b Unusable) int { return strings.Compare(a.Node, b.Node) })
+	return all
+}
+
+// whyNot says why a node with matching labels is not in the selection.
+func (s Selection) whyNot(n *Node) string {
+	switch {
+	case n.Cordoned:
+		return "cordoned"
+	case !n.Usable:
+		return "not Ready"
+	}
+	i := slices.IndexFunc(n.Taints, func(t corev1.Taint) bool { return !s.tolerates(&t) })
+	return "taint " + n.Taints[i].ToString() + " is not tolerated"
+}
+
 // Key is equal for selections that are written alike, so that their pool is added up once.
 func (s Selection) Key() string {
 	var b strings.Builder

@@ -13,6 +13,8 @@ type Node struct {
 	Taints []corev1.Taint
 	// Usable is false for a node that is not Ready, is cordoned, or is virtual (label liqo.io/type=virtual-node).
 	Usable bool
+	// Cordoned says that Usable is false for that, if for nothing else.
+	Cordoned bool
 	// Virtual marks a Liqo virtual node: neither it nor what runs on it counts anywhere.
 	Virtual     bool
 	Allocatable Amounts

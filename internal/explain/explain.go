@@ -5,6 +5,9 @@
 //	GET /offers/{clusterID} one consumer
 //
 // Answers are JSON. Before the first offers are worked out the answer is 503.
+//
+// Offers of different classes may overlap: only grants exclude each other. A consumer that takes what one class offers it can find less in
+// another.
 package explain
 
 import (
@@ -34,6 +37,8 @@ type Consumer struct {
 	// Known is false for a consumer that nothing describes or names: it is offered what anyone is.
 	Known  bool    `json:"known"`
 	Offers []Offer `json:"offers"`
+	// Because says why there are no offers, absent where there are.
+	Because string `json:"because,omitempty"`
 }
 
 // Offer is what is offered in one class.
@@ -43,11 +48,21 @@ type Offer struct {
 	// Policy is the policy that decides, empty for an offer that none decides on any more.
 	Policy string `json:"policy"`
 	// Override is the index of the override that matched, absent if none did.
-	Override  *int                         `json:"override,omitempty"`
-	Resources map[string]resource.Quantity `json:"resources"`
-	// Because says how each amount came about, one line for a resource.
+	Override *int `json:"override,omitempty"`
+	// Resources are what is published.
+	Resources amounts `json:"resources"`
+	// Granted is what the consumer's ResourceSlices of the class have been granted, absent for nothing.
+	Granted amounts `json:"granted,omitempty"`
+	// Used is what the consumer's pods request: on the nodes of the policy, or on all nodes where no policy of nodes decides. Absent for a
+	// consumer without pods.
+	Used amounts `json:"used,omitempty"`
+	// Because says how each amount comes about by the latest evaluation, a line for each resource. Where the published amount is an older one,
+	// within the policy's threshold, the line says so.
 	Because []string `json:"because"`
 }
+
+// amounts are quantities by resource.
+type amounts map[string]resource.Quantity
 
 // Handler returns the handler for Path and all below it.
 func Handler(t *table.Table) http.Handler {
@@ -73,34 +88,53 @@ func answer(w http.ResponseWriter, t *table.Table, of func(*offer.Result) any) {
 }
 
 func everybody(r *offer.Result) Offers {
-	all := Offers{Consumers: make([]Consumer, 0, r.Entries.Len()), Anyone: offers(r.Anyone)}
+	explainer := r.Explainer()
+	all := Offers{Consumers: make([]Consumer, 0, r.Entries.Len()), Anyone: offers(explainer.Anyone())}
 	for id := range r.Entries.All {
-		all.Consumers = append(all.Consumers, consumer(r, id))
+		all.Consumers = append(all.Consumers, describe(r, explainer, id))
 	}
 	return all
 }
 
-func consumer(r *offer.Result, id string) Consumer {
-	entry := r.Entries.Of(id)
-	known := entry != nil
-	if !known {
-		entry = r.Anyone
+func consumer(r *offer.Result, id string) Consumer { return describe(r, r.Explainer(), id) }
+
+func describe(r *offer.Result, explainer offer.Explainer, id string) Consumer {
+	c := Consumer{ClusterID: id, Known: r.Entries.Of(id) != nil, Offers: offers(explainer.Of(id))}
+	switch {
+	case len(c.Offers) > 0:
+	case len(r.Reports) == 0:
+		c.Because = "there is no valid ResourcePolicy"
+	default:
+		c.Because = "no ResourcePolicy in force is for this consumer"
 	}
-	return Consumer{ClusterID: id, Known: known, Offers: offers(entry)}
+	return c
 }
 
-func offers(e *offer.Entry) []Offer {
-	all := make([]Offer, 0, len(e.Offers))
-	for _, o := range e.Offers {
-		x := Offer{Class: o.Class, Policy: o.Policy, Resources: make(map[string]resource.Quantity, len(o.Amounts))}
+func offers(explained []offer.Explained) []Offer {
+	all := make([]Offer, 0, len(explained))
+	for i := range explained {
+		o := &explained[i]
+		x := Offer{
+			Class: o.Class, Policy: o.Policy, Resources: amounts{}, Granted: quantities(o.Granted), Used: quantities(o.Used), Because: o.Because(),
+		}
 		if o.Override >= 0 {
 			x.Override = &o.Override
 		}
-		for i, a := range o.Amounts {
+		for _, a := range o.Amounts {
 			x.Resources[a.Resource] = capacity.Quantity(a.Resource, a.Value)
-			x.Because = append(x.Because, o.Steps[i].Explain())
 		}
 		all = append(all, x)
 	}
 	return all
+}
+
+func quantities(of capacity.Amounts) amounts {
+	if len(of) == 0 {
+		return nil
+	}
+	out := make(amounts, len(of))
+	for name, amount := range of {
+		out[name] = capacity.Quantity(name, amount)
+	}
+	return out
 }

@@ -30,6 +30,42 @@ func get(t *testing.T, method string, server *httptest.Server, path string) (int
 	return response.StatusCode, strings.TrimSpace(string(body))
 }
 
+func TestWhatAConsumerHasAndUsesIsBesideItsOffer(t *testing.T) {
+	tab, ledger := table.New(), capacity.NewLedger()
+	server := httptest.NewServer(Handler(tab))
+	defer server.Close()
+	ledger.SetNode(capacity.Node{Name: "n1", Usable: true, Allocatable: capacity.Amounts{capacity.CPU: 8000}})
+	ledger.SetPod(capacity.Pod{Key: "p", Node: "n1", Consumer: "rome", Requests: capacity.Amounts{capacity.CPU: 500}})
+	policies := []offer.Policy{{Name: "gold", Class: "gold", Nodes: &offer.Nodes{Percent: 100}}}
+	tab.Publish(offer.Evaluate(offer.Input{
+		Policies: policies, View: ledger.View(offer.Selections(policies)),
+		Grants: map[string]map[string]capacity.Amounts{"gold": {"rome": {capacity.CPU: 2000}}},
+	}, nil))
+	_, body := get(t, "GET", server, "/offers/rome")
+	if want := `"resources":{"cpu":"8"},"granted":{"cpu":"2"},"used":{"cpu":"500m"},` +
+		`"because":["cpu 8: 100% of 8 is a pool of 8, 2 committed, 6 remaining; it has 2"]`; !strings.Contains(body, want) {
+		t.Errorf("got %s\nwant %s", body, want)
+	}
+}
+
+func TestWithoutAnOfferItSaysWhy(t *testing.T) {
+	tab := table.New()
+	server := httptest.NewServer(Handler(tab))
+	defer server.Close()
+	for _, tc := range []struct {
+		policies []offer.Policy
+		because  string
+	}{
+		{nil, "there is no valid ResourcePolicy"},
+		{[]offer.Policy{{Name: "p", DryRun: true, Fixed: capacity.Amounts{capacity.CPU: 1}}}, "no ResourcePolicy in force is for this consumer"},
+	} {
+		tab.Publish(offer.Evaluate(offer.Input{Policies: tc.policies}, tab.Current()))
+		if _, body := get(t, "GET", server, "/offers/rome"); body != `{"clusterID":"rome","known":false,"offers":[],"because":"`+tc.because+`"}` {
+			t.Errorf("got %s, want %s", body, tc.because)
+		}
+	}
+}
+
 func TestAnswers(t *testing.T) {
 	tab := table.New()
 	server := httptest.NewServer(Handler(tab))
@@ -65,6 +101,11 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("got  %d %s\nwant %d %s", code, body, tc.code, tc.body)
 			}
 		})
+	}
+	tab.Publish(offer.Evaluate(offer.Input{}, tab.Current()))
+	const withdrawn = `{"class":"","policy":"","resources":{"cpu":"0"},"because":["cpu 0: not offered any more: policy standard is gone or invalid"]}`
+	if _, body := get(t, "GET", server, "/offers/rome"); body != `{"clusterID":"rome","known":false,"offers":[`+withdrawn+`]}` {
+		t.Errorf("when the policy is gone: %s", body)
 	}
 	if got := tab.Stats().UnknownReads; got != 0 {
 		t.Errorf("looking counts as a read: %d", got)

@@ -1,6 +1,10 @@
 package offer
 
-import "slices"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // arrangement is a lineup that is being made.
 type arrangement struct {
@@ -8,20 +12,20 @@ type arrangement struct {
 	lineup  *lineup
 	rulings *rulings
 	byKey   map[groupKey]int32
-	shadows map[shadow]struct{}
-	ruled   map[*ruling]struct{}
+	losses  map[shadow]*Loss
 }
 
 // arrange makes a lineup of the known consumers and of those that prev had entries of, and finds what prev has of each group.
 func (e *evaluation) arrange() *lineup {
-	known, prev := everybody(&e.in, e.rules), e.prev
+	prev := e.prev
+	known, onlyNamed := everybody(&e.in, e.rules)
 	a := &arrangement{
 		evaluation: e, rulings: newRulings(e.rules, prev.lineup),
 		lineup: &lineup{
 			rules: e.rules, described: e.in.Consumers, consumers: make([]Consumer, 0, len(known)), groupOf: make([]int32, 0, len(known)),
 			granting: e.granting, withGrants: make([]int, len(e.granting)), withPods: e.in.View.Used.Len(),
 		},
-		byKey: map[groupKey]int32{}, shadows: map[shadow]struct{}{}, ruled: map[*ruling]struct{}{},
+		byKey: map[groupKey]int32{}, losses: map[shadow]*Loss{},
 	}
 	l := a.lineup
 	for k, class := range e.granting {
@@ -37,7 +41,7 @@ func (e *evaluation) arrange() *lineup {
 			a.depart(at)
 		}
 		r := a.rulings.of(c)
-		a.shade(r)
+		a.lose(c.ID, r)
 		if at < before.Len() && before.consumers[at].ID == c.ID {
 			a.place(c, r, before.at(at), a.found(at))
 			at++
@@ -50,7 +54,7 @@ func (e *evaluation) arrange() *lineup {
 	for ; at < before.Len(); at++ {
 		a.depart(at)
 	}
-	a.nameShadows()
+	l.losses, l.unknown = a.lossesOf(), a.rules.unknown(onlyNamed)
 	l.anyone, l.rulings = a.rulings.of(Consumer{}), a.rulings.made
 	return l
 }
@@ -97,59 +101,94 @@ func (a *arrangement) found(at int) *outcome {
 	return a.prev.outcomes[a.prev.lineup.groupOf[at]]
 }
 
-// shade notes the policies in the shadow of others for somebody who is known.
-func (a *arrangement) shade(r *ruling) {
-	if _, seen := a.ruled[r]; seen {
-		return
-	}
-	a.ruled[r] = struct{}{}
+// lose notes for which policies of a known consumer another one decides.
+func (a *arrangement) lose(id string, r *ruling) {
 	for _, s := range r.shadows {
-		a.shadows[s] = struct{}{}
+		loss := a.losses[s]
+		if loss == nil {
+			loss = &Loss{Policy: a.rules.ordered[s.by].Name}
+			a.losses[s] = loss
+		}
+		if loss.Count++; loss.Count <= MaxNamed {
+			loss.Consumers = append(loss.Consumers, id)
+		}
 	}
 }
 
-func (a *arrangement) nameShadows() {
-	a.lineup.shadowedBy = make([][]string, len(a.rules.ordered))
-	for s := range a.shadows {
-		a.lineup.shadowedBy[s.policy] = append(a.lineup.shadowedBy[s.policy], a.rules.ordered[s.by].Name)
+// lossesOf returns the losses of each policy, by the name of the one that decides.
+func (a *arrangement) lossesOf() [][]Loss {
+	all := make([][]Loss, len(a.rules.ordered))
+	for s, loss := range a.losses {
+		all[s.policy] = append(all[s.policy], *loss)
 	}
-	for _, names := range a.lineup.shadowedBy {
-		slices.Sort(names)
+	for _, losses := range all {
+		slices.SortFunc(losses, func(a, b Loss) int { return strings.Compare(a.Policy, b.Policy) })
 	}
+	return all
+}
+
+// unknown returns for each policy the IDs that it names among those that are only named.
+func (r *rules) unknown(onlyNamed map[string]struct{}) [][]string {
+	all := make([][]string, len(r.ordered))
+	if len(onlyNamed) == 0 {
+		return all
+	}
+	for i, p := range r.ordered {
+		names := map[string]struct{}{}
+		scopes := []Scope{p.Consumers}
+		for _, o := range p.Overrides {
+			scopes = append(scopes, o.Consumers)
+		}
+		for _, s := range scopes {
+			for id := range s.IDs {
+				if _, unknown := onlyNamed[id]; unknown {
+					names[id] = struct{}{}
+				}
+			}
+		}
+		sorted := slices.Sorted(maps.Keys(names))
+		all[i] = sorted[:min(len(sorted), MaxReported)]
+	}
+	return all
 }
 
 // everybody returns the consumers that are known in any way, sorted by ID: described by an object, named by a policy, or with
-// pods or grants.
-func everybody(in *Input, r *rules) []Consumer {
+// pods or grants. Those that are only named come a second time.
+func everybody(in *Input, r *rules) (all []Consumer, onlyNamed map[string]struct{}) {
 	described := in.Consumers
 	if !slices.IsSortedFunc(described, byID) {
 		described = slices.Clone(described)
 		slices.SortFunc(described, byID)
 	}
 	others := map[string]struct{}{}
-	name := func(id string) {
+	add := func(to map[string]struct{}, id string) {
 		if _, found := slices.BinarySearchFunc(described, Consumer{ID: id}, byID); !found {
-			others[id] = struct{}{}
+			to[id] = struct{}{}
 		}
 	}
-	for id := range r.named {
-		name(id)
-	}
 	for id := range in.View.Used.All {
-		name(id)
+		add(others, id)
 	}
 	for _, grants := range in.Grants {
 		for id := range grants {
-			name(id)
+			add(others, id)
 		}
 	}
-	if len(others) == 0 {
-		return described
+	onlyNamed = map[string]struct{}{}
+	for id := range r.named {
+		if _, holds := others[id]; !holds {
+			add(onlyNamed, id)
+		}
 	}
-	all := append(make([]Consumer, 0, len(described)+len(others)), described...)
-	for id := range others {
-		all = append(all, Consumer{ID: id})
+	if len(others)+len(onlyNamed) == 0 {
+		return described, nil
+	}
+	all = append(make([]Consumer, 0, len(described)+len(others)+len(onlyNamed)), described...)
+	for _, ids := range []map[string]struct{}{others, onlyNamed} {
+		for id := range ids {
+			all = append(all, Consumer{ID: id})
+		}
 	}
 	slices.SortFunc(all, byID)
-	return all
+	return all, onlyNamed
 }

@@ -97,13 +97,14 @@ func (p *plan) work(s *Step, c int, used, granted capacity.Row) {
 	}
 }
 
-// keeps reports whether, for sure, the policy offers a consumer what it offered it before, since no amount has moved by more than the threshold.
-// It is what derive, hold and settle would come to, and makes nothing.
-func (p *plan) keeps(t *terms, old *Offer, h *holding, granted capacity.Row) bool {
-	if !p.made(old, t) || p.ThresholdPercent == 0 || len(old.Amounts) != len(t.steps) || p.Reclaim == Retain && t.omits(granted) {
+// keeps reports whether, for sure, a verdict stands: the policy offers a consumer what it offered it before, since no amount has moved by more than
+// the threshold, and there is nothing else to say of it. It is what derive, hold and settle would come to, and makes nothing.
+func (p *plan) keeps(t *terms, was verdict, h *holding, granted capacity.Row) bool {
+	old := was.offer
+	if old == nil || !p.made(old, t) || p.ThresholdPercent == 0 || len(old.Amounts) != len(t.steps) || p.Reclaim == Retain && t.omits(granted) {
 		return false
 	}
-	used := p.used(h)
+	used, now := p.used(h), newVerdict(was.policy, old)
 	for i, a := range old.Amounts {
 		s, c := t.steps[i], t.columns[i]
 		if s.Resource != a.Resource {
@@ -114,8 +115,9 @@ func (p *plan) keeps(t *terms, old *Offer, h *holding, granted capacity.Row) boo
 		if !near(a.Value, s.Offer, p.ThresholdPercent) {
 			return false
 		}
+		now.note(&s, h.hasPods())
 	}
-	return true
+	return now == was
 }
 
 // used is what counts of what the consumer's pods request of the pool.

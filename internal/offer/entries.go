@@ -10,7 +10,7 @@ type outcome struct {
 	// settled says that the group had this entry already before it was worked out. Since an outcome depends on the ruling, what the policies
 	// give, the entry before and the holding, and on nothing else, it is the same as long as those are.
 	settled bool
-	// verdicts are on the deciders of the ruling and then on its trials.
+	// verdicts are on the deciders of the ruling, in their order.
 	verdicts []verdict
 	// evicted are the policies that decided last on what is withdrawn from a consumer with pods in a way that evicts them.
 	evicted []string
@@ -45,7 +45,7 @@ func (e *evaluation) oldOf(i int) *Entry {
 // that it would be published.
 func (e *evaluation) stays(was *outcome, h *holding) bool {
 	offers := was.entry.Offers
-	for _, d := range was.ruling.deciders {
+	for i, d := range was.ruling.deciders {
 		if !e.hasMoved(d) {
 			continue
 		}
@@ -53,11 +53,11 @@ func (e *evaluation) stays(was *outcome, h *holding) bool {
 		for len(offers) > 0 && offers[0].Class < p.Class {
 			offers = offers[1:]
 		}
-		if len(offers) == 0 || offers[0].Class != p.Class || !p.keeps(p.under(d.override), offers[0], h, e.grantedIn(p.Class, h)) {
+		if len(offers) == 0 || offers[0].Class != p.Class || !p.keeps(p.under(d.override), was.verdicts[i], h, e.grantedIn(p.Class, h)) {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(was.ruling.trials, e.hasMoved)
+	return true
 }
 
 // hasMoved reports whether a policy gives something else than before.
@@ -67,7 +67,7 @@ func (e *evaluation) hasMoved(d decider) bool {
 }
 
 func (e *evaluation) workOut(g *group, old *Entry, h *holding) *outcome {
-	out := &outcome{ruling: g.ruling, holding: *h, verdicts: make([]verdict, 0, len(g.ruling.deciders)+len(g.ruling.trials))}
+	out := &outcome{ruling: g.ruling, holding: *h, verdicts: make([]verdict, 0, len(g.ruling.deciders))}
 	offers := e.decided[:0]
 	next := 0
 	// Whoever has pods here was offered something, if only by whoever answered Liqo before.
@@ -92,17 +92,13 @@ func (e *evaluation) workOut(g *group, old *Entry, h *holding) *outcome {
 			b = before{offer: old.Offers[next], several: several}
 			next++
 		}
-		o := e.offer(d, h, b)
-		if o != nil {
-			offers = append(offers, o)
+		v := e.offer(d, h, b)
+		if v.offer != nil {
+			offers = append(offers, v.offer)
 		}
-		out.verdicts = append(out.verdicts, verdictOn(d.policy, o, h.hasPods()))
+		out.verdicts = append(out.verdicts, v)
 	}
 	withdrawUntil("", true)
-	for _, d := range g.ruling.trials {
-		o := e.offer(d, h, before{offer: old.in(e.plans[d.policy].Class), several: several})
-		out.verdicts = append(out.verdicts, verdictOn(d.policy, o, h.hasPods()))
-	}
 	e.decided = offers
 	out.entry = e.share(offers, old)
 	return out
@@ -119,19 +115,6 @@ func (e *evaluation) severalClasses(r *ruling, old *Entry) bool {
 		}
 	}
 	return classes > 1
-}
-
-// in returns the offer in one class of an entry, which may be nil; it is nil where there is none.
-func (e *Entry) in(class string) *Offer {
-	if e == nil {
-		return nil
-	}
-	for _, o := range e.Offers {
-		if o.Class == class {
-			return o
-		}
-	}
-	return nil
 }
 
 // share returns an entry with these offers: the old one if it has them, else one that others with the same offers share. It

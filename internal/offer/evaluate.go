@@ -71,8 +71,8 @@ type evaluation struct {
 	was      []*outcome
 	old      []*Entry
 
-	offers map[offerKey]*Offer
-	shared map[entryKey]*Entry
+	verdicts map[offerKey]verdict
+	shared   map[entryKey]*Entry
 
 	// Space that each group uses again.
 	scratch []Step
@@ -92,7 +92,7 @@ func newEvaluation(in Input, prev *Result) *evaluation {
 	e := &evaluation{
 		in: in, prev: prev, column: make(map[string]int, len(in.View.Columns)),
 		granting: slices.Sorted(maps.Keys(in.Grants)),
-		offers:   map[offerKey]*Offer{}, shared: map[entryKey]*Entry{},
+		verdicts: map[offerKey]verdict{}, shared: map[entryKey]*Entry{},
 	}
 	if prev == nil {
 		e.first, e.prev, e.told = true, remember(in.Past), told(in.Past)
@@ -259,29 +259,35 @@ func (e *evaluation) anyone() *Entry {
 }
 
 // offer works out what the policy offers, once for all consumers that hold nothing and were offered the same before.
-func (e *evaluation) offer(d decider, h *holding, b before) *Offer {
+func (e *evaluation) offer(d decider, h *holding, b before) verdict {
 	p := e.plans[d.policy]
 	t := p.under(d.override)
 	granted := e.grantedIn(p.Class, h)
 	key := offerKey{terms: t, before: b}
 	shared := !h.hasPods() && granted == nil
 	if shared {
-		if o, ok := e.offers[key]; ok {
-			return o
+		if v, ok := e.verdicts[key]; ok {
+			return v
 		}
 	}
-	steps := p.derive(e.scratch[:0], t, h, granted)
-	steps = revoke(steps, b)
+	e.scratch = e.steps(e.scratch[:0], d, h, b)
+	v := verdictOn(d.policy, p.settle(e.scratch, t, b), e.scratch, h.hasPods())
+	if shared {
+		e.verdicts[key] = v
+	}
+	return v
+}
+
+// steps works out what the policy gives a consumer that was offered something before, appending to steps.
+func (e *evaluation) steps(steps []Step, d decider, h *holding, b before) []Step {
+	p := e.plans[d.policy]
+	granted := e.grantedIn(p.Class, h)
+	steps = revoke(p.derive(steps, p.under(d.override), h, granted), b)
 	if p.Reclaim == Retain {
 		steps = e.retain(steps, granted)
 	}
 	hold(steps, p.Reclaim, h, granted, b, e.column)
-	e.scratch = steps
-	o := p.settle(steps, t, b)
-	if shared {
-		e.offers[key] = o
-	}
-	return o
+	return steps
 }
 
 // dropDeparted returns the lineup less those who have left of whom nothing has to be said any more: they could read what anyone is

@@ -282,7 +282,7 @@ func TestReclaim(t *testing.T) {
 			c.pod("a", "n1", "rome", tc.used)
 			after := Evaluate(in(four, "2"), before)
 			expect(t, "cpu", offered(after, "rome")["c"]["cpu"], tc.want)
-			expect(t, "held", after.Entries.Of("rome").Offers[0].Held(), tc.want > 4000)
+			expect(t, "held", after.Reports["p"].Consumers[0].Held, tc.want > 4000)
 		})
 	}
 }

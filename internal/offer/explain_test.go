@@ -6,6 +6,16 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
+// because is how the amounts of a consumer's only offer are explained.
+func because(t *testing.T, r *Result, id string) []string {
+	t.Helper()
+	explained := r.Explainer().Of(id)
+	if len(explained) != 1 {
+		t.Fatalf("%s has %d offers", id, len(explained))
+	}
+	return explained[0].Because()
+}
+
 func TestEveryNumberIsExplained(t *testing.T) {
 	c := newCluster()
 	c.node("n1", capacity.Amounts{"cpu": 14000, "memory": 32 * gi, "pods": 110, "nvidia.com/gpu": 4})
@@ -17,22 +27,104 @@ func TestEveryNumberIsExplained(t *testing.T) {
 		p.Known = []string{"example.com/fpga"}
 		p.Overrides = []Override{{Consumers: ids("rome"), Fixed: capacity.Amounts{"nvidia.com/gpu": 2}}}
 	})
-	var got []string
-	for _, s := range c.evaluate(nil, nil, p).Entries.Of("rome").Offers[0].Steps {
-		got = append(got, s.Explain())
-	}
-	expect(t, "rome", got, []string{
+	r := c.evaluate(nil, nil, p)
+	expect(t, "rome", because(t, r, "rome"), []string{
 		"cpu 6: 50% of 14 is a pool of 7, 4 committed, 3 remaining; it has 3",
-		"example.com/fpga 0: not offered any more",
+		"example.com/fpga 0: not offered any more: no usable node of policy p lists it",
 		"memory 8Gi: 50% of (32Gi - 16Gi reserved) is a pool of 8Gi, 0 committed, 8Gi remaining; it has 0",
 		"nvidia.com/gpu 2: fixed at 2 by the override",
 		"pods 20: 50% of 110 is a pool of 55, 2 committed, 53 remaining; it has 1; at most 20",
 	})
+	expect(t, "used", r.Explainer().Of("rome")[0].Used, capacity.Amounts{"cpu": 3000, "memory": 0, "pods": 1, "nvidia.com/gpu": 0, "example.com/fpga": 0})
+	expect(t, "a consumer that nobody knows", because(t, r, "lima")[0], "cpu 3: 50% of 14 is a pool of 7, 4 committed, 3 remaining; it has 0")
+}
 
-	c = newCluster("n1")
+func TestAnExplanationIsOfNowAlsoWhereThePublishedAmountIsOlder(t *testing.T) {
+	c := newCluster("n1", "n2")
+	p := ofNodes("p", threshold(20))
+	input := func(grants capacity.Amounts) Input {
+		in := Input{Policies: []Policy{p}, Consumers: consumers("oslo", "rome"), View: c.View(Selections([]Policy{p}))}
+		if grants != nil {
+			in.Grants = map[string]map[string]capacity.Amounts{"": {"rome": grants}}
+		}
+		return in
+	}
+	before := Evaluate(input(nil), nil)
+	after := Evaluate(input(capacity.Amounts{capacity.CPU: 3000}), before)
+	for range 2 { // Also where nothing is worked out again.
+		expect(t, "rome", because(t, after, "rome")[0], "cpu 16: 100% of 16 is a pool of 16, 3 committed, 13 remaining; it has 3")
+		expect(t, "granted", after.Explainer().Of("rome")[0].Granted, capacity.Amounts{capacity.CPU: 3000})
+		expect(t, "oslo", because(t, after, "oslo")[0], "cpu 16: 100% of 16 is a pool of 16, 3 committed, 13 remaining; it has 0"+
+			"; that is 13 now, and a change of at most 20% is not published")
+		after = Evaluate(input(capacity.Amounts{capacity.CPU: 3000}), after)
+	}
+}
+
+func TestAHeldOfferNamesItsCeilingAndWhatItIsHeldFor(t *testing.T) {
+	c := newCluster("n1")
 	before := c.evaluate(nil, consumers("rome"), fixed("p", capacity.Amounts{"cpu": 5000}))
-	expect(t, "fixed", before.Entries.Of("rome").Offers[0].Steps[0].Explain(), "cpu 5: fixed at 5")
+	expect(t, "fixed", because(t, before, "rome"), []string{"cpu 5: fixed at 5"})
 	c.pod("r", "n1", "rome", 4500)
-	after := c.evaluate(before, nil, fixed("p", capacity.Amounts{"cpu": 500}, version("2")))
-	expect(t, "held", after.Entries.Of("rome").Offers[0].Steps[0].Explain(), "cpu 4500m: fixed at 500m; held by reclaim")
+	lowered := fixed("p", capacity.Amounts{"cpu": 500}, version("2"))
+	expect(t, "held", because(t, c.evaluate(before, nil, lowered), "rome"), []string{"cpu 4500m: fixed at 500m; held at 4500m by reclaim: its pods request 4500m"})
+	lowered.Max = capacity.Amounts{"cpu": 100}
+	expect(t, "with a ceiling", because(t, c.evaluate(before, nil, lowered), "rome"),
+		[]string{"cpu 4500m: fixed at 500m; at most 100m; held at 4500m by reclaim: its pods request 4500m"})
+	c.SetPod(capacity.Pod{Key: "r", Node: "n1", Consumer: "rome"})
+	lowered.Max = capacity.Amounts{"cpu": 0}
+	expect(t, "pods that request nothing", because(t, c.evaluate(before, nil, lowered), "rome"),
+		[]string{"cpu 1m: fixed at 500m; at most 0; held at 1m by reclaim: at 0 its pods would be evicted"})
+}
+
+func TestAHeldOfferIsReportedAsItIsNow(t *testing.T) {
+	c := newCluster("n1")
+	p := ofNodes("p", threshold(10))
+	r := c.evaluate(nil, consumers("rome"), p)
+	expect(t, "before", r.Reports["p"].Consumers[0].Held, false)
+	c.pod("r", "n1", "rome", 8000)
+	c.node("n1", capacity.Amounts{capacity.CPU: 7900, capacity.Memory: 32 * gi, capacity.Pods: 110})
+	p.Max = capacity.Amounts{capacity.CPU: 7900}
+	r = c.evaluate(r, consumers("rome"), p)
+	for range 2 {
+		expect(t, "published", cpu(r, "rome"), int64(8000))
+		expect(t, "held", r.Reports["p"].Consumers[0].Held, true)
+		r = c.evaluate(r, consumers("rome"), p)
+	}
+}
+
+func TestWhatIsNotOfferedAnyMoreSaysWhy(t *testing.T) {
+	whole := capacity.Amounts{"cpu": 1}
+	for name, tc := range map[string]struct {
+		before, after Policy
+		want          string
+	}{
+		"deleted":               {fixed("p", whole), fixed("other", whole, scope(ids("oslo"))), "policy p is gone or invalid"},
+		"a dry run":             {fixed("p", whole), fixed("p", whole, dryRun), "policy p is a dry run now"},
+		"another class":         {fixed("p", whole), fixed("p", whole, class("gold")), "policy p is for class gold now"},
+		"for others":            {fixed("p", whole), fixed("p", whole, scope(ids("oslo"))), "policy p is not for this consumer any more"},
+		"not named any more":    {fixed("p", whole), fixed("p", capacity.Amounts{"memory": 1}), "policy p does not name it"},
+		"not among resources":   {fixed("p", whole), fixed("p", whole, func(p *Policy) { p.Resources = []string{"memory"} }), "spec.offer.resources of policy p does not name it"},
+		"no node any more":      {ofNodes("p"), ofNodes("p", selecting("nowhere"), version("2")), "policy p has no usable node"},
+		"nodes that list less":  {ofNodes("p"), ofNodes("p", selecting("poor"), version("2")), "no usable node of policy p lists it"},
+		"the class has no name": {fixed("p", whole, class("gold")), fixed("p", whole), "policy p is for the class without a name now"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster("n1")
+			c.node("poor", capacity.Amounts{capacity.Memory: gi})
+			before := c.evaluate(nil, consumers("rome"), tc.before)
+			after := c.evaluate(before, consumers("rome"), tc.after)
+			found := false
+			for _, x := range after.Explainer().Of("rome") {
+				for i, a := range x.Amounts {
+					if x.Class == tc.before.Class && a.Resource == "cpu" {
+						found = true
+						expect(t, "because", x.Because()[i], "cpu 0: not offered any more: "+tc.want)
+					}
+				}
+			}
+			if !found {
+				t.Error("cpu is not in the offer")
+			}
+		})
+	}
 }

@@ -28,8 +28,10 @@ type lineup struct {
 	// anyone is the ruling for a consumer that nobody has heard of.
 	anyone  *ruling
 	rulings rulingSet
-	// shadowedBy are the names of the policies that decide before each policy for somebody who is known, sorted.
-	shadowedBy [][]string
+	// losses are, for each policy, the known consumers for which another one decides; unknown the IDs that it names, sorted, of which nothing else is
+	// known: no more than MaxReported.
+	losses  [][]Loss
+	unknown [][]string
 	// withPods is how many consumers have pods; granting are the classes in which anything is granted, and withGrants to how many.
 	withPods   int
 	granting   []string

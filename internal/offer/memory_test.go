@@ -151,7 +151,7 @@ func TestConsumersThatAreNamedTogetherAreWorkedOutTogether(t *testing.T) {
 	first := c.evaluate(nil, nil, policies...)
 	expect(t, "groups", first.lineup.groupOf, []int32{0, 0, 1, 2, 3})
 	for _, name := range []string{"shadow-of-d", "shadow-of-e"} {
-		expect(t, name, first.Reports[name].ShadowedBy, []string{"many"})
+		expect(t, name, first.Reports[name].Losses[0].Policy, "many")
 	}
 
 	// With one that comes, they are found again by what is said of them.

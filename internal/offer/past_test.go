@@ -183,20 +183,6 @@ func TestNoMoreAreRememberedThanMaxDeparted(t *testing.T) {
 	expect(t, "beside one that is known", r.Entries.Len(), MaxDeparted+1)
 }
 
-func TestADryRunShowsWhatWouldBeKept(t *testing.T) {
-	c := newCluster("n1")
-	c.pod("a", "n1", "rome", 6000)
-	now := fixed("now", capacity.Amounts{"cpu": 8000, "memory": 1, "gpu": 1})
-	trial := fixed("trial", capacity.Amounts{"cpu": 0, "memory": 1}, priority(1), dryRun)
-	r := c.evaluate(c.evaluate(nil, nil, now), nil, now, trial)
-	expect(t, "published", cpu(r, "rome"), int64(8000))
-	would := r.Reports["trial"]
-	expect(t, "evicted by the trial", would.Zeroed, []string(nil))
-	expect(t, "steps of the trial", would.Consumers[0].Offer.Amounts, []Amount{{"cpu", 6000}, {"gpu", 0}, {"memory", 1}})
-	trial.DryRun, trial.Version = false, "2"
-	expect(t, "in force", offered(c.evaluate(r, nil, now, trial), "rome")[""], capacity.Amounts{"cpu": 6000, "gpu": 0, "memory": 1})
-}
-
 func TestAPolicyThatEvictsByWithdrawingSaysSo(t *testing.T) {
 	c := newCluster("n1")
 	c.pod("a", "n1", "rome", 6000)

@@ -118,9 +118,12 @@ func TestWhatIsAlwaysTrueOfOffers(t *testing.T) {
 			in := anyInput(t, c)
 			r := Evaluate(in, prev)
 			checkPools(t, r)
+			explainer := r.Explainer()
 			for id, entry := range r.Entries.All {
 				checkEntry(t, id, entry)
+				checkExplained(t, id, entry, explainer.Of(id))
 			}
+			checkExplained(t, "anyone", r.Anyone, explainer.Anyone())
 			if prev != nil {
 				checkChanges(t, in, prev, r, func(*Offer) bool { return true })
 				checkDefault(t, in, prev, r)
@@ -152,6 +155,16 @@ func checkPools(t *rapid.T, r *Result) {
 	}
 }
 
+// in returns the offer in one class of an entry, nil where there is none.
+func (e *Entry) in(class string) *Offer {
+	for _, o := range e.Offers {
+		if o.Class == class {
+			return o
+		}
+	}
+	return nil
+}
+
 // checkEntry: no offer is negative, or above the ceiling unless reclaim holds it there; steps explain amounts one by one.
 func checkEntry(t *rapid.T, id string, entry *Entry) {
 	for i, o := range entry.Offers {
@@ -174,6 +187,27 @@ func checkEntry(t *rapid.T, id string, entry *Entry) {
 			}
 			if s.Source == FromRevocation && s.Held < 0 && a.Value != 0 {
 				t.Fatalf("%s in %q: revoked %s is %d", id, o.Class, a.Resource, a.Value)
+			}
+		}
+	}
+}
+
+// checkExplained: each amount is explained, by what is true now. What is published differs from that by no more than the threshold.
+func checkExplained(t *rapid.T, id string, entry *Entry, explained []Explained) {
+	if len(explained) != len(entry.Offers) {
+		t.Fatalf("%s: %d offers, %d explained", id, len(entry.Offers), len(explained))
+	}
+	for i, x := range explained {
+		if x.Offer != entry.Offers[i] || len(x.Now) != len(x.Amounts) || len(x.Because()) != len(x.Amounts) {
+			t.Fatalf("%s in %q: %d amounts, %d steps, %d lines", id, x.Class, len(x.Amounts), len(x.Now), len(x.Because()))
+		}
+		for j, a := range x.Amounts {
+			s := x.Now[j]
+			if s.Resource != a.Resource || s.Offer != a.Value && !near(a.Value, s.Offer, 100) {
+				t.Fatalf("%s in %q: %d of %s is explained by %+v", id, x.Class, a.Value, a.Resource, s)
+			}
+			if s.Offer != a.Value && s == x.Steps[j] {
+				t.Fatalf("%s in %q: %+v is not of the latest evaluation", id, x.Class, s)
 			}
 		}
 	}

@@ -40,11 +40,10 @@ func (e *evaluation) reports(l *lineup, outcomes []*outcome) map[string]*Report 
 			slices.SortStableFunc(r.Consumers, func(a, b ConsumerReport) int { return a.rank() - b.rank() })
 		}
 		p.summarise(r)
-		shadowedBy := l.shadowedBy[i]
-		if slices.ContainsFunc(l.anyone.deciders, func(d decider) bool { return d.policy == i }) {
-			shadowedBy = nil // It decides for whoever comes next.
-		}
-		p.judge(r, shadowedBy)
+		r.Losses, r.Unknown = l.losses[i], l.unknown[i]
+		// One that is not for everybody else either decides for nobody.
+		forNext := slices.ContainsFunc(l.anyone.deciders, func(d decider) bool { return d.policy == i })
+		p.judge(r, r.Count == 0 && len(r.Losses) > 0 && !forNext)
 		reports[p.Name] = r
 	}
 	return reports
@@ -101,7 +100,7 @@ func (e *evaluation) recount(l *lineup, outcomes []*outcome, fresh []*Report, co
 				continue
 			}
 			r := fresh[v.policy]
-			r.lacking |= v.missing
+			r.lacking, r.exhausted = r.lacking|v.missing, r.exhausted|v.exhausted
 			r.count(ConsumerReport{ID: c.ID, Offer: v.offer, Held: v.held})
 			if v.evicts {
 				r.Zeroed = addUpTo(r.Zeroed, c.ID)
@@ -117,7 +116,7 @@ func (e *evaluation) recount(l *lineup, outcomes []*outcome, fresh []*Report, co
 
 // ofConsumers returns a report with what it says of consumers alone.
 func (r *Report) ofConsumers() *Report {
-	return &Report{Count: r.Count, Consumers: r.Consumers, Zeroed: r.Zeroed, Withdrawn: r.Withdrawn, lacking: r.lacking, ranks: r.ranks}
+	return &Report{Count: r.Count, Consumers: r.Consumers, Zeroed: r.Zeroed, Withdrawn: r.Withdrawn, lacking: r.lacking, exhausted: r.exhausted, ranks: r.ranks}
 }
 
 // summarise puts the arithmetic of the pool into the report.
@@ -183,30 +182,52 @@ func (r *Report) drop(rank int) {
 // lacks are some of needed, one bit for each.
 type lacks uint8
 
-// verdict is what a policy that is for a consumer came to.
+// allNeeded has a bit for each.
+const allNeeded lacks = 1<<3 - 1
+
+// verdict is what a policy that decides for a consumer came to. It is of the latest evaluation, also where the offer that is published is older.
 type verdict struct {
 	policy int
 	// offer is nil where there is none.
 	offer *Offer
 	held  bool
-	// missing are those of needed that the offer lacks.
-	missing lacks
+	// missing are those of needed that the policy gives nothing of, exhausted those of which others have all there is.
+	missing, exhausted lacks
 	// evicts says that the offer evicts the consumer's pods.
 	evicts bool
 }
 
-// verdictOn judges an offer, nil if there is none.
-func verdictOn(policy int, o *Offer, hasPods bool) verdict {
-	if o == nil {
-		return verdict{policy: policy, missing: 1<<len(needed) - 1}
-	}
-	v := verdict{policy: policy, offer: o, held: o.Held(), evicts: hasPods && o.evicts()}
-	for bit, resource := range needed {
-		if i, named := o.find(resource); !named || o.Steps[i].Source == FromRevocation {
-			v.missing |= 1 << bit
-		}
+// newVerdict returns a verdict that takes note of nothing yet.
+func newVerdict(policy int, o *Offer) verdict {
+	return verdict{policy: policy, offer: o, missing: allNeeded}
+}
+
+// verdictOn judges an offer, nil if there is none, by the latest steps.
+func verdictOn(policy int, o *Offer, steps []Step, hasPods bool) verdict {
+	v := newVerdict(policy, o)
+	for i := range steps {
+		v.note(&steps[i], hasPods)
 	}
 	return v
+}
+
+// note takes note of an amount.
+func (v *verdict) note(s *Step, hasPods bool) {
+	v.held = v.held || s.Held >= 0
+	v.evicts = v.evicts || hasPods && s.Offer == 0 && evictsAtZero(s.Resource)
+	i := slices.Index(needed, s.Resource)
+	if i < 0 {
+		return
+	}
+	bit := lacks(1) << i
+	switch {
+	case s.Source == FromRevocation:
+	case s.Offer > 0:
+		v.missing &^= bit
+	case s.Source == FromNodes && s.Pool > 0 && s.Max != 0:
+		v.missing &^= bit
+		v.exhausted |= bit
+	}
 }
 
 // evicts reports whether the offer evicts pods.
@@ -233,34 +254,34 @@ func (l lacks) names() []string {
 	return names
 }
 
-// judge says in one word what came of the policy, when all consumers have been looked at.
-func (p *plan) judge(r *Report, shadowedBy []string) {
-	missing := r.lacking
-	if r.Count == 0 && len(shadowedBy) == 0 {
-		missing |= p.base.lacks()
+// judge says in one word what came of the policy, when all consumers have been looked at. It may be shadowed for all of them.
+func (p *plan) judge(r *Report, shadowed bool) {
+	missing, exhausted := r.lacking, r.exhausted
+	if r.Count == 0 && !shadowed {
+		v := p.base.forNobody(p)
+		missing, exhausted = v.missing, v.exhausted
 	}
-	r.Missing = missing.names()
+	r.Missing, r.Exhausted = missing.names(), exhausted.names()
 	switch {
 	case p.DryRun:
 		r.Outcome = DryRun
-	case r.Count == 0 && len(shadowedBy) > 0:
+	case shadowed:
 		r.Outcome = Shadowed
-		r.ShadowedBy = shadowedBy
 	case p.pool != nil && p.pool.Nodes == 0:
 		r.Outcome = NoNodes
-	case len(r.Missing) > 0:
+	case missing != 0:
 		r.Outcome = Incomplete
+	case exhausted != 0:
+		r.Outcome = Exhausted
 	}
 }
 
-// lacks returns what a consumer without an override would not be offered of what it needs.
-func (t *terms) lacks() lacks {
-	var missing lacks
-	for bit, resource := range needed {
-		i, found := slices.BinarySearchFunc(t.steps, revocation(resource), byResource)
-		if !found || t.steps[i].Source == FromRevocation {
-			missing |= 1 << bit
-		}
+// forNobody judges what a consumer without an override would be offered that has nothing.
+func (t *terms) forNobody(p *plan) verdict {
+	v := newVerdict(-1, nil)
+	for i, s := range t.steps {
+		p.work(&s, t.columns[i], nil, nil)
+		v.note(&s, false)
 	}
-	return missing
+	return v
 }

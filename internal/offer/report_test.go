@@ -14,39 +14,78 @@ func TestOutcomes(t *testing.T) {
 		policies []Policy
 		want     Outcome
 		missing  []string
-		shadowed []string
 	}{
-		{"offering", []Policy{fixed("p", whole)}, Offering, nil, nil},
-		{"offering though nobody is there", []Policy{fixed("p", whole, scope(Scope{IDs: map[string]struct{}{}}))}, Offering, nil, nil},
-		{"dry run", []Policy{fixed("p", whole, dryRun)}, DryRun, nil, nil},
-		{"shadowed", []Policy{fixed("p", whole), fixed("q", whole, priority(1))}, Shadowed, nil, []string{"q"}},
-		{"not shadowed in another class", []Policy{fixed("p", whole), fixed("q", whole, priority(1), class("gold"))}, Offering, nil, nil},
-		{"not shadowed by a dry run", []Policy{fixed("p", whole), fixed("q", whole, priority(1), dryRun)}, Offering, nil, nil},
-		{"no such node", []Policy{ofNodes("p", selecting("nowhere"))}, NoNodes, []string{"cpu", "memory", "pods"}, nil},
-		{"incomplete", []Policy{fixed("p", capacity.Amounts{"cpu": 1})}, Incomplete, []string{"memory", "pods"}, nil},
-		{"incomplete by its list of resources", []Policy{fixed("p", whole, func(p *Policy) { p.Resources = []string{"cpu", "pods"} })}, Incomplete, []string{"memory"}, nil},
+		{"offering", []Policy{fixed("p", whole)}, Offering, nil},
+		{"offering though nobody is there", []Policy{fixed("p", whole, scope(Scope{IDs: map[string]struct{}{}}))}, Offering, nil},
+		{"dry run", []Policy{fixed("p", whole, dryRun)}, DryRun, nil},
+		{"shadowed", []Policy{fixed("p", whole), fixed("q", whole, priority(1))}, Shadowed, nil},
+		{"not shadowed in another class", []Policy{fixed("p", whole), fixed("q", whole, priority(1), class("gold"))}, Offering, nil},
+		{"not shadowed by a dry run", []Policy{fixed("p", whole), fixed("q", whole, priority(1), dryRun)}, Offering, nil},
+		{"shadowed for one of two", []Policy{fixed("p", whole), fixed("q", whole, priority(1), scope(ids("oslo")))}, Offering, nil},
+		{"no such node", []Policy{ofNodes("p", selecting("nowhere"))}, NoNodes, []string{"cpu", "memory", "pods"}},
+		{"incomplete", []Policy{fixed("p", capacity.Amounts{"cpu": 1})}, Incomplete, []string{"memory", "pods"}},
+		{"incomplete by its list of resources", []Policy{fixed("p", whole, func(p *Policy) { p.Resources = []string{"cpu", "pods"} })}, Incomplete, []string{"memory"}},
 		{"a revoked resource does not complete it", []Policy{fixed("p", capacity.Amounts{"cpu": 1, "pods": 1}, func(p *Policy) { p.Known = []string{"memory"} })},
-			Incomplete, []string{"memory"}, nil},
+			Incomplete, []string{"memory"}},
+		{"0 is nothing", []Policy{fixed("p", capacity.Amounts{"cpu": 1, "memory": 0, "pods": 1})}, Incomplete, []string{"memory"}},
+		{"a ceiling of 0", []Policy{ofNodes("p", func(p *Policy) { p.Max = capacity.Amounts{"pods": 0} })}, Incomplete, []string{"pods"}},
+		{"a reserve of all there is", []Policy{ofNodes("p", func(p *Policy) { p.Nodes.Reserve = capacity.Amounts{"cpu": 8000} })}, Incomplete, []string{"cpu"}},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
-			r := newCluster().evaluate(nil, consumers("rome"), tc.policies...).Reports["p"]
+			r := newCluster("n1").evaluate(nil, consumers("oslo", "rome"), tc.policies...).Reports["p"]
 			expect(t, "outcome", r.Outcome, tc.want)
 			expect(t, "missing", r.Missing, tc.missing)
-			expect(t, "shadowed by", r.ShadowedBy, tc.shadowed)
+			r = newCluster("n1").evaluate(nil, nil, tc.policies...).Reports["p"]
+			if tc.want == Shadowed {
+				tc.want = Offering // As nobody is known for whom it could have been.
+			}
+			expect(t, "outcome for nobody", r.Outcome, tc.want)
+			expect(t, "missing for nobody", r.Missing, tc.missing)
 		})
 	}
 }
 
-func TestADryRunShowsWhatItWouldOfferAndPublishesNothing(t *testing.T) {
-	p := fixed("p", capacity.Amounts{"cpu": 7}, dryRun)
-	higher := fixed("q", capacity.Amounts{"cpu": 9}, priority(1), scope(ids("oslo")))
-	r := newCluster().evaluate(nil, consumers("oslo", "rome"), p, higher)
-	expect(t, "rome reads", offered(r, "rome"), map[string]capacity.Amounts{})
-	report := r.Reports["p"]
-	expect(t, "would decide for", report.Count, 1)
-	expect(t, "who", report.Consumers[0].ID, "rome")
-	expect(t, "what", report.Consumers[0].Offer.Amounts, []Amount{{"cpu", 7}})
+func TestAPolicyOfWhichOthersHaveAllIsExhausted(t *testing.T) {
+	c := newCluster("n1")
+	p := ofNodes("p")
+	c.pod("r", "n1", "rome", 8000)
+	r := c.evaluate(nil, consumers("oslo"), p).Reports["p"]
+	expect(t, "outcome", r.Outcome, Exhausted)
+	expect(t, "of", r.Exhausted, []string{"cpu"})
+	expect(t, "missing", r.Missing, []string(nil))
+	r = c.evaluate(nil, nil, p).Reports["p"]
+	expect(t, "for rome alone, who has it", r.Outcome, Offering)
+	c.DeletePod("r")
+	expect(t, "when it is free again", c.evaluate(nil, consumers("oslo"), p).Reports["p"].Outcome, Offering)
+}
+
+func TestAPolicySaysWhoIsLostToWhichPolicy(t *testing.T) {
+	amounts := capacity.Amounts{"cpu": 1, "memory": 1, "pods": 1}
+	r := newCluster().evaluate(nil, consumers("a", "b", "c", "d", "e", "f", "g", "oslo"),
+		fixed("p", amounts),
+		fixed("most", amounts, priority(1), scope(ids("a", "b", "c", "d", "e", "f", "g"))),
+		fixed("one", amounts, priority(2), scope(ids("g"))))
+	expect(t, "of p", r.Reports["p"].Losses, []Loss{{"most", 6, []string{"a", "b", "c", "d", "e"}}, {"one", 1, []string{"g"}}})
+	expect(t, "of most", r.Reports["most"].Losses, []Loss{{"one", 1, []string{"g"}}})
+	expect(t, "of one", r.Reports["one"].Losses, []Loss(nil))
+	expect(t, "p still decides for", r.Reports["p"].Count, 1)
+}
+
+func TestANameOfWhichNothingIsKnownIsReported(t *testing.T) {
+	c := newCluster("n1")
+	amounts := capacity.Amounts{"cpu": 1, "memory": 1, "pods": 1}
+	p := fixed("p", amounts, scope(ids("roma", "rome", "pods", "grants")), func(p *Policy) {
+		p.Overrides = []Override{{Consumers: ids("romme", "rome"), Max: amounts}}
+	})
+	c.pod("x", "n1", "pods", 1)
+	in := Input{Policies: []Policy{p}, Consumers: consumers("rome"), View: c.View(nil),
+		Grants: map[string]map[string]capacity.Amounts{"": {"grants": {"cpu": 1}}}}
+	r := Evaluate(in, nil)
+	expect(t, "unknown", r.Reports["p"].Unknown, []string{"roma", "romme"})
+	in.Consumers = consumers("roma", "rome")
+	r = Evaluate(in, r)
+	expect(t, "when one is described", r.Reports["p"].Unknown, []string{"romme"})
 }
 
 func TestThoseHeldByReclaimAreReportedFirst(t *testing.T) {

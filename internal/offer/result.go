@@ -158,10 +158,13 @@ const MaxReported = 100
 // Report is what came of one policy.
 type Report struct {
 	Outcome Outcome
-	// Missing are those of cpu, memory and pods that some consumer is not offered, sorted; set with Incomplete.
-	Missing []string
-	// ShadowedBy are the policies that decide for all of this one's consumers, sorted; set with Shadowed.
-	ShadowedBy []string
+	// Missing are those of cpu, memory and pods that some consumer is not offered, since the policy gives nothing of it; Exhausted are those that
+	// some consumer is offered 0 of, since others have all there is. Both are in the order of needed.
+	Missing, Exhausted []string
+	// Losses are the known consumers of this policy for which another one decides, by that policy's name.
+	Losses []Loss
+	// Unknown are the IDs that the policy names and of which nothing else is known, sorted. At most MaxReported.
+	Unknown []string
 	// Nodes is how many nodes there are in the pool; it and the three amounts are set for a policy of nodes.
 	Nodes                          int
 	Capacity, Committed, Remaining capacity.Amounts
@@ -178,11 +181,23 @@ type Report struct {
 	// MaxReported.
 	Withdrawn []string
 
-	// lacking is what some consumer is not offered of what it needs.
-	lacking lacks
+	// lacking is what the policy gives some consumer nothing of, exhausted what others have all of.
+	lacking, exhausted lacks
 	// ranks is how many of each rank there are in Consumers.
 	ranks [lastRank + 1]int
 }
+
+// Loss is for whom one policy decides before another.
+type Loss struct {
+	// Policy is the one that decides.
+	Policy string
+	// Count is for how many known consumers; Consumers are the first MaxNamed of them, by ID.
+	Count     int
+	Consumers []string
+}
+
+// MaxNamed bounds the consumers that a Loss names.
+const MaxNamed = 5
 
 // ConsumerReport is what one consumer is offered by a policy.
 type ConsumerReport struct {
@@ -204,6 +219,8 @@ const (
 	Shadowed
 	// NoNodes: its selection matches no usable node.
 	NoNodes
-	// Incomplete: some consumer is not offered cpu, memory and pods, all three of which a virtual node needs.
+	// Incomplete: the policy gives some consumer nothing of cpu, memory or pods, all three of which a virtual node needs.
 	Incomplete
+	// Exhausted: some consumer is offered 0 cpu, memory or pods, since others have all there is.
+	Exhausted
 )

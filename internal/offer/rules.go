@@ -154,8 +154,8 @@ func (s Scope) same(o Scope) bool {
 
 // ruling is which policies are for a consumer, and on which terms, by the policies' places. It never changes.
 type ruling struct {
-	// deciders are the policies that decide, one for a class at most, by class; trials are the dry runs that would decide.
-	deciders, trials []decider
+	// deciders are the policies that decide, one for a class at most, by class.
+	deciders []decider
 	// shadows are the policies that others decide before.
 	shadows []shadow
 }
@@ -175,11 +175,9 @@ func (r *rules) rule(c Consumer) *ruling {
 		for i := class.first; i < class.end; i++ {
 			p := r.ordered[i]
 			switch {
-			case !p.Consumers.Includes(c):
+			case p.DryRun, !p.Consumers.Includes(c):
 			case by >= 0:
 				out.shadows = append(out.shadows, shadow{policy: i, by: by})
-			case p.DryRun:
-				out.trials = append(out.trials, decider{i, p.overrideFor(c)})
 			default:
 				by = i
 				out.deciders = append(out.deciders, decider{i, p.overrideFor(c)})
@@ -264,12 +262,10 @@ func (s *rulings) distinct(r *ruling) *ruling {
 
 // appendTo appends what the ruling says, which no other one says.
 func (r *ruling) appendTo(b []byte) []byte {
-	for _, deciders := range [][]decider{r.deciders, r.trials} {
-		b = binary.AppendUvarint(b, uint64(len(deciders)))
-		for _, d := range deciders {
-			b = binary.AppendUvarint(b, uint64(d.policy))
-			b = binary.AppendVarint(b, int64(d.override))
-		}
+	b = binary.AppendUvarint(b, uint64(len(r.deciders)))
+	for _, d := range r.deciders {
+		b = binary.AppendUvarint(b, uint64(d.policy))
+		b = binary.AppendVarint(b, int64(d.override))
 	}
 	for _, s := range r.shadows {
 		b = binary.AppendUvarint(b, uint64(s.policy))

@@ -132,7 +132,7 @@ type Offer struct {
 	Policy string
 	// Amounts are sorted by resource name. What was offered once and is not any more stands as an explicit 0.
 	Amounts []Amount
-	// Steps explain each of Amounts, in the same order.
+	// Steps are how each of Amounts came about when it was published first, in the same order. See Result.Explain for how it does now.
 	Steps []Step
 	// Override is the index of the override that matched, -1 if none did.
 	Override int
@@ -145,11 +145,6 @@ type Offer struct {
 
 // Withdrawn reports whether no policy decides on the offer any more: its amounts are 0, or held.
 func (o *Offer) Withdrawn() bool { return o.Policy == "" }
-
-// Held reports whether reclaim keeps some amount of the offer above what the policy gives.
-func (o *Offer) Held() bool {
-	return slices.ContainsFunc(o.Steps, func(s Step) bool { return s.Held >= 0 })
-}
 
 // Amount returns how much of a resource is offered, and whether the offer names it.
 func (o *Offer) Amount(resource string) (value int64, named bool) {
