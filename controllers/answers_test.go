@@ -180,7 +180,7 @@ func TestASliceIsAnsweredFromItsPolicy(t *testing.T) {
 	})
 	editPolicy(t, policy, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Max = quantitiesOf("cpu", "1500m") })
 	answered(t, full, "Accepted Granted cpu=1,memory=4Gi")
-	answeredWith(t, late, "Accepted Capped cpu=500m", "granted 500m of 1 cpu: policy standard gives this cluster at most 1500m, of which its other slices have 1")
+	answeredWith(t, late, "Accepted Capped cpu=500m", "granted 500m of 1 cpu: policy standard gives this cluster at most 1.5, of which its other slices have 1")
 }
 
 func TestAnAnswerCarriesWhatThePolicySaysOfVirtualNodes(t *testing.T) {
@@ -518,7 +518,7 @@ func TestRequestsThatMakeNoSense(t *testing.T) {
 		{"nothing", map[string]any{}, "Denied Denied", "denied: nothing is asked for, and policy standard has no defaults: write resources in the request"},
 		{"zero", map[string]any{"cpu": "0"}, "Denied Denied", "denied: nothing is asked for"},
 		{"negative", map[string]any{"cpu": "-1"}, "Denied InvalidRequest", "denied: asks for -1 cpu: write 0 or more"},
-		{"beyond int64", map[string]any{"memory": "9223372036854775808"}, "Accepted Capped memory=8Gi", "granted 8Gi of 9223372036854775807 memory: policy standard leaves 8Gi for this cluster"},
+		{"beyond int64", map[string]any{"memory": "9223372036854775808"}, "Accepted Capped memory=8Gi", "granted 8Gi of 7.99Ei memory: policy standard leaves 8Gi for this cluster"},
 		{"unknown", map[string]any{"cpu": "1", "example.com/what": "1"}, "Accepted Capped cpu=1", "granted 0 of 1 example.com/what: policy standard does not offer it"},
 		{"a very long name", map[string]any{"cpu": "1", long: "1"}, "Denied InvalidRequest", `denied: asks for the resource "example.com/xxx`},
 		{"500 resources", many, "Denied InvalidRequest", "denied: asks for 500 resources: write at most 64"},

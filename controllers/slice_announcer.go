@@ -133,8 +133,8 @@ func changesOf(was, is capacity.Amounts) string {
 		if was[name] == is[name] {
 			continue
 		}
-		before, now := capacity.Quantity(name, was[name]), capacity.Quantity(name, is[name])
-		changes = append(changes, fmt.Sprintf("%s %s -> %s", shorten(name, maxShown), before.String(), now.String()))
+		q := capacity.HumanFormat(name, was[name], is[name])
+		changes = append(changes, fmt.Sprintf("%s %s -> %s", shorten(name, maxShown), q(was[name]), q(is[name])))
 	}
 	if len(changes) > maxChangeNames {
 		changes = append(changes[:maxChangeNames], "...")

@@ -2,6 +2,8 @@ package capacity
 
 import (
 	"math"
+	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -83,6 +85,110 @@ func Quantity(name string, amount int64) resource.Quantity {
 		}
 	}
 	return *decimal
+}
+
+// Human returns an amount as a person reads it: 7.92 or 500m of cpu, 7.59Gi of memory, 110 pods. What Quantity writes with few
+// digits stays as it is, such as 2G or 512Mi. The rest has three significant digits and is rounded down by less than 1 %, so that
+// no offer reads as more than it is. It is a valid quantity. Where amounts are compared, HumanFormat keeps them apart.
+func Human(name string, amount int64) string { return human(name, amount, minDigits) }
+
+// HumanFormat returns how one sentence writes these amounts of a resource. It is Human, with more digits where different amounts
+// would read the same, or a larger one as less; where more digits do not help, the amounts are exact. Negative amounts, which stand
+// for none, are ignored.
+func HumanFormat(name string, amounts ...int64) func(amount int64) string {
+	sorted := slices.DeleteFunc(slices.Clone(amounts), func(amount int64) bool { return amount < 0 })
+	slices.Sort(sorted)
+	sorted = slices.Compact(sorted)
+	for digits := minDigits; digits <= maxDigits; digits++ {
+		if ordered(name, sorted, digits) {
+			return func(amount int64) string { return human(name, amount, digits) }
+		}
+	}
+	return func(amount int64) string { return exact(name, amount) }
+}
+
+const (
+	// minDigits and maxDigits bound the significant digits of an amount that is not written exactly.
+	minDigits = 3
+	maxDigits = 6
+	// shortBytes is the number of digits up to which an amount of bytes is written exactly.
+	shortBytes = 4
+	// shortCount is the count from which thousands, millions and so on are written.
+	shortCount = 100_000
+)
+
+// ordered reports whether sorted and different amounts also read as increasing.
+func ordered(name string, sorted []int64, digits int) bool {
+	var before resource.Quantity
+	for i, amount := range sorted {
+		reads, err := resource.ParseQuantity(human(name, amount, digits))
+		if err != nil || i > 0 && before.Cmp(reads) >= 0 {
+			return false
+		}
+		before = reads
+	}
+	return true
+}
+
+func human(name string, amount int64, digits int) string {
+	switch {
+	case amount <= 0 || name == CPU && amount < 1000:
+		return exact(name, amount)
+	case bytes(name):
+		text := exact(name, amount)
+		if len(strings.TrimRight(text, "kKMGTPEi")) <= shortBytes {
+			return text
+		}
+		return scaled(uint64(amount), 1024, 1024, binaryUnits, digits)
+	}
+	one := uint64(1)
+	if name == CPU {
+		one = 1000 // the amount is in thousandths
+	}
+	if uint64(amount)/one < shortCount {
+		return decimal(uint64(amount), one, digits)
+	}
+	return scaled(uint64(amount), one*1000, 1000, decimalUnits, digits)
+}
+
+func exact(name string, amount int64) string {
+	q := Quantity(name, amount)
+	return q.String()
+}
+
+const (
+	binaryUnits  = "KMGTPE"
+	decimalUnits = "kMGTPE"
+)
+
+// scaled writes the amount in the largest unit of which it has at least one. The first unit is worth so much, each further one is
+// larger by the step.
+func scaled(amount, unit, step uint64, units string, digits int) string {
+	i := 0
+	for ; i < len(units)-1 && amount/unit >= step; i++ {
+		unit *= step
+	}
+	text := decimal(amount, unit, digits) + units[i:i+1]
+	if units == binaryUnits {
+		text += "i"
+	}
+	return text
+}
+
+// decimal writes amount/unit, rounded down to so many significant digits, and never within the whole part. The unit is at most 2^60.
+func decimal(amount, unit uint64, digits int) string {
+	text := strconv.AppendUint(nil, amount/unit, 10)
+	whole, rest := len(text), amount%unit
+	if digits <= whole {
+		return string(text)
+	}
+	text = append(text, '.')
+	for range digits - whole {
+		rest *= 10
+		text = append(text, '0'+byte(rest/unit))
+		rest %= unit
+	}
+	return strings.TrimRight(strings.TrimRight(string(text), "0"), ".")
 }
 
 func bytes(name string) bool {

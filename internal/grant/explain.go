@@ -96,27 +96,28 @@ func (a *Answer) clauses() (clauses []string, more int) {
 			more++
 			continue
 		}
-		asked := l.quantity(l.Asked) + " " + cut(l.Resource)
+		q := capacity.HumanFormat(l.Resource, l.Asked, l.Granted, l.Left, l.Others, l.Left-l.Granted)
+		asked := q(l.Asked) + " " + cut(l.Resource)
 		switch {
 		case a.Verdict == Deny && l.Bound == Awaited:
 			clauses = append(clauses, asked+" asked, but others have not given it back yet")
 		case a.Verdict == Deny:
-			clauses = append(clauses, fmt.Sprintf("%s asked, but %s", asked, l.why(a.policy())))
+			clauses = append(clauses, fmt.Sprintf("%s asked, but %s", asked, l.why(a.policy(), q)))
 		default:
-			clauses = append(clauses, fmt.Sprintf("%s of %s: %s", l.quantity(l.Granted), asked, l.why(a.policy())))
+			clauses = append(clauses, fmt.Sprintf("%s of %s: %s", q(l.Granted), asked, l.why(a.policy(), q)))
 		}
 	}
 	return clauses, more
 }
 
-func (l *Line) why(policy string) string {
+func (l *Line) why(policy string, q func(amount int64) string) string {
 	switch l.Bound {
 	case ByPool:
-		return fmt.Sprintf("policy %s leaves %s for this cluster", policy, l.quantity(l.Left))
+		return fmt.Sprintf("policy %s leaves %s for this cluster", policy, q(l.Left))
 	case ByMax, ByFixed, ByOverride:
-		text := fmt.Sprintf("policy %s gives this cluster at most %s", policy, l.quantity(l.Left))
+		text := fmt.Sprintf("policy %s gives this cluster at most %s", policy, q(l.Left))
 		if l.Others > 0 {
-			text += fmt.Sprintf(", of which its other slices have %s", l.quantity(l.Others))
+			text += fmt.Sprintf(", of which its other slices have %s", q(l.Others))
 		}
 		return text
 	case NotOffered:
@@ -127,7 +128,7 @@ func (l *Line) why(policy string) string {
 		return noPolicy
 	case Awaited:
 		if l.Left < l.Asked {
-			return fmt.Sprintf("%s more is being taken back from others", l.quantity(l.Left-l.Granted))
+			return fmt.Sprintf("%s more is being taken back from others", q(l.Left-l.Granted))
 		}
 		return "the rest is being taken back from others"
 	case Useless:
@@ -137,11 +138,6 @@ func (l *Line) why(policy string) string {
 	case Unbound, Withheld:
 	}
 	return fmt.Sprintf("policy %s withholds it", policy)
-}
-
-func (l *Line) quantity(amount int64) string {
-	q := capacity.Quantity(l.Resource, amount)
-	return q.String()
 }
 
 // cut keeps a name, which anybody may have written, to a readable length.

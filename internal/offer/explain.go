@@ -126,38 +126,38 @@ func (x *Explained) Notable() []string {
 // because explains the i-th amount.
 func (x *Explained) because(i int) string {
 	s, published := &x.Now[i], x.Amounts[i].Value
+	c := x.evaluation.place(s.Resource)
+	used, granted := x.holding.used().At(c), x.granted.At(c)
+	q := capacity.HumanFormat(s.Resource, published, s.Offer, s.Fixed, s.Reserve, s.Counted, s.Pool, s.present(), s.Committed, s.Remaining, s.Own,
+		s.Max, s.Held, used, granted)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s: ", s.Resource, s.quantity(published))
+	fmt.Fprintf(&b, "%s %s: ", s.Resource, q(published))
 	if s.Source == FromRevocation {
 		b.WriteString("not offered any more: " + x.gone(s.Resource))
 	} else {
-		b.WriteString(s.arithmetic())
+		b.WriteString(s.arithmetic(q))
 	}
 	switch {
 	case s.Held >= 0:
 		if s.Max >= 0 && s.Max < s.Held {
-			fmt.Fprintf(&b, "; at most %s", s.quantity(s.Max))
+			fmt.Fprintf(&b, "; at most %s", q(s.Max))
 		}
-		fmt.Fprintf(&b, "; held at %s by reclaim: %s", s.quantity(s.Held), x.heldFor(s))
+		fmt.Fprintf(&b, "; held at %s by reclaim: ", q(s.Held))
+		switch {
+		case used >= s.Held:
+			b.WriteString("its pods request " + q(used))
+		case granted >= s.Held:
+			b.WriteString("it was granted " + q(granted))
+		default:
+			b.WriteString("at 0 its pods would be evicted")
+		}
 	case s.Max >= 0 && s.Offer == s.Max:
-		fmt.Fprintf(&b, "; at most %s", s.quantity(s.Max))
+		fmt.Fprintf(&b, "; at most %s", q(s.Max))
 	}
 	if s.Offer != published {
-		fmt.Fprintf(&b, "; that is %s now, and a change of at most %d%% is not published", s.quantity(s.Offer), x.by.ThresholdPercent)
+		fmt.Fprintf(&b, "; that is %s now, and a change of at most %d%% is not published", q(s.Offer), x.by.ThresholdPercent)
 	}
 	return b.String()
-}
-
-// heldFor says what reclaim holds an amount for.
-func (x *Explained) heldFor(s *Step) string {
-	c := x.evaluation.place(s.Resource)
-	switch used, granted := x.holding.used().At(c), x.granted.At(c); {
-	case used >= s.Held:
-		return "its pods request " + s.quantity(used)
-	case granted >= s.Held:
-		return "it was granted " + s.quantity(granted)
-	}
-	return "at 0 its pods would be evicted"
 }
 
 // gone says why a resource that was offered is not offered any more, by the policy that decides now, or decided last.
@@ -200,14 +200,8 @@ func (x *Explained) withdrawn() string {
 	}
 }
 
-func (s *Step) quantity(amount int64) string {
-	quantity := capacity.Quantity(s.Resource, amount)
-	return quantity.String()
-}
-
 // arithmetic says what the policy gives, before its ceiling and reclaim.
-func (s *Step) arithmetic() string {
-	q := s.quantity
+func (s *Step) arithmetic(q func(amount int64) string) string {
 	switch s.Source {
 	case FromFixed:
 		return "fixed at " + q(s.Fixed)

@@ -66,10 +66,10 @@ func TestAHeldOfferNamesItsCeilingAndWhatItIsHeldFor(t *testing.T) {
 	expect(t, "fixed", because(t, before, "rome"), []string{"cpu 5: fixed at 5"})
 	c.pod("r", "n1", "rome", 4500)
 	lowered := fixed("p", capacity.Amounts{"cpu": 500}, version("2"))
-	expect(t, "held", because(t, c.evaluate(before, nil, lowered), "rome"), []string{"cpu 4500m: fixed at 500m; held at 4500m by reclaim: its pods request 4500m"})
+	expect(t, "held", because(t, c.evaluate(before, nil, lowered), "rome"), []string{"cpu 4.5: fixed at 500m; held at 4.5 by reclaim: its pods request 4.5"})
 	lowered.Max = capacity.Amounts{"cpu": 100}
 	expect(t, "with a ceiling", because(t, c.evaluate(before, nil, lowered), "rome"),
-		[]string{"cpu 4500m: fixed at 500m; at most 100m; held at 4500m by reclaim: its pods request 4500m"})
+		[]string{"cpu 4.5: fixed at 500m; at most 100m; held at 4.5 by reclaim: its pods request 4.5"})
 	c.SetPod(capacity.Pod{Key: "r", Node: "n1", Consumer: "rome"})
 	lowered.Max = capacity.Amounts{"cpu": 0}
 	expect(t, "pods that request nothing", because(t, c.evaluate(before, nil, lowered), "rome"),
@@ -127,4 +127,20 @@ func TestWhatIsNotOfferedAnyMoreSaysWhy(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAmountsAreExplainedAsAPersonReadsThem(t *testing.T) {
+	c := newCluster()
+	c.node("n1", capacity.Amounts{"cpu": 15840, "memory": 32761684 << 10})
+	c.pod("r", "n1", "rome", 1920)
+	of := func(p Policy) []string { return because(t, c.evaluate(nil, consumers("oslo"), p), "oslo") }
+	expect(t, "half", of(ofNodes("p", percent(50))), []string{
+		"cpu 6: 50% of 15.8 is a pool of 7.92, 1.92 committed, 6 remaining; it has 0",
+		"memory 15.6Gi: 50% of 31.2Gi is a pool of 15.6Gi, 0 committed, 15.6Gi remaining; it has 0",
+	})
+	// Amounts that would read the same with three digits.
+	expect(t, "a reserve", of(ofNodes("p", percent(100), func(p *Policy) { p.Nodes.Reserve = capacity.Amounts{"memory": 10 << 20} })), []string{
+		"cpu 13.9: 100% of 15.8 is a pool of 15.8, 1.92 committed, 13.9 remaining; it has 0",
+		"memory 31.23Gi: 100% of (31.24Gi - 10Mi reserved) is a pool of 31.23Gi, 0 committed, 31.23Gi remaining; it has 0",
+	})
 }

@@ -148,5 +148,5 @@ func TestLevelsArePoliciesOwn(t *testing.T) {
 
 func TestALevelIsExplained(t *testing.T) {
 	s := Step{Resource: "cpu", Source: FromNodes, Counted: 15200, Percent: 100, Pool: 16000, Committed: 4000, Remaining: 12000, Own: 4000, Max: -1, Held: -1, Offer: 16000}
-	expect(t, "a dip", s.arithmetic(), "100% of 15200m is a pool of 16, and 15200m now, 4 committed, 12 remaining; it has 4")
+	expect(t, "a dip", s.arithmetic(capacity.HumanFormat("cpu")), "100% of 15.2 is a pool of 16, and 15.2 now, 4 committed, 12 remaining; it has 4")
 }
