@@ -261,6 +261,9 @@ func (a *allocation) itemsOf(s *state) []item {
 		if s.Invalid || s.Pinned || s.group.deal == nil && it.Asked < 0 {
 			it.want = it.had
 		}
+		if s.Invalid && it.Listed { // It asks for what it has: where it is left less, the answer says why.
+			it.Asked = it.had
+		}
 	}
 	return items
 }

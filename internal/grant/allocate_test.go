@@ -351,6 +351,20 @@ func TestAnInvalidRequestChangesNothing(t *testing.T) {
 	}
 }
 
+func TestAnInvalidRequestWhoseGrantFallsIsToldOfThat(t *testing.T) {
+	s := having("s", "rome", 1, 6)
+	s.Invalid, s.Request = true, nil
+	w := newWorld(gold()).node("n", "a", cpu(2)).slice(s)
+	answers := w.step()
+	want := "the request is not valid (write 0 or more), and of what was granted is left: 2m of 6m cpu: policy standard leaves 2m for this cluster"
+	if got := answers[0].Explain("write 0 or more"); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := answers[0].Reason(); got != ReasonInvalid {
+		t.Errorf("got reason %s", got)
+	}
+}
+
 func TestWhatNoPolicyDecidesOnIsTakenBackButForUse(t *testing.T) {
 	w := newWorld().node("n", "a", cpu(8)).pod("p", "n", "rome", cpu(3)).
 		slice(having("used", "rome", 1, 4)).slice(having("unused", "oslo", 2, 4))

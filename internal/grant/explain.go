@@ -17,7 +17,7 @@ const (
 	ReasonDenied = "Denied"
 	// ReasonCordoned: nothing new is granted, since the provider has cordoned the consumer.
 	ReasonCordoned = "Cordoned"
-	// ReasonInvalid: the request makes no sense, and what was granted stays.
+	// ReasonInvalid: the request makes no sense, and nothing more is granted than before.
 	ReasonInvalid = "InvalidRequest"
 	// ReasonWithdrawn: no policy serves the class any more.
 	ReasonWithdrawn = "Withdrawn"
@@ -51,14 +51,12 @@ const (
 // Explain says in a sentence what was asked for, what is granted and what bounds it, in words that an admin of the consumer understands.
 // The problem is what is wrong with the request, for an invalid one.
 func (a *Answer) Explain(problem string) string {
-	if a.Invalid {
-		if a.Verdict == Deny {
-			return "denied: " + problem
-		}
-		return "what was granted stays as it is: " + problem
-	}
 	clauses, more := a.clauses()
 	switch {
+	case a.Invalid && a.Verdict == Deny:
+		return "denied: " + problem
+	case a.Invalid && len(clauses) == 0:
+		return "what was granted stays as it is: " + problem
 	case a.Verdict == Deny && len(clauses) == 0:
 		return fmt.Sprintf("denied: nothing is asked for, and policy %s has no defaults: write resources in the request", a.policy())
 	case len(clauses) == 0 && a.Policy == nil:
@@ -69,6 +67,9 @@ func (a *Answer) Explain(problem string) string {
 	text := strings.Join(clauses, "; ")
 	if more > 0 {
 		text += fmt.Sprintf("; and %d more resources", more)
+	}
+	if a.Invalid {
+		return fmt.Sprintf("the request is not valid (%s), and of what was granted is left: %s", problem, text)
 	}
 	if a.Verdict != Deny {
 		return "granted " + text

@@ -13,7 +13,7 @@ type Slice struct {
 	// Created is the time of creation here, in Unix seconds; of slices of one second the one whose Key comes first is older.
 	Created int64
 	Request capacity.Amounts
-	// Invalid says that the request makes no sense: what was granted stays as it is.
+	// Invalid says that the request makes no sense: it gets nothing more than was granted before.
 	Invalid bool
 	// Granted is what the slice has, nil if it was not accepted.
 	Granted capacity.Amounts
@@ -57,7 +57,8 @@ type Answer struct {
 // Line is the decision on one resource.
 type Line struct {
 	Resource string
-	// Asked is what the request names, or the policy's default for it, -1 if neither does.
+	// Asked is what the request names, or the policy's default for it, -1 if neither does. Of a request that makes no sense it is what was granted
+	// before.
 	Asked int64
 	// Granted is what the slice has now.
 	Granted int64
