@@ -37,9 +37,9 @@ build: ## Build the operator: bin/proffer
 	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/proffer ./cmd/proffer
 
 .PHONY: run
-run: ## Show it live, on a control plane of its own; KUBECONFIG=file looks on at that cluster, and SAMPLES=1 applies the samples there
+run: ## Show it live, on a control plane of its own; KUBECONFIG=file looks on at that cluster, SAMPLES=1 applies samples there; EXACT=1 rounds nothing
 	@go build -trimpath -o bin/demo ./hack/demo # go run would call Ctrl-C an error
-	@exec bin/demo $(if $(filter command,$(origin KUBECONFIG)),--kubeconfig='$(KUBECONFIG)') $(if $(SAMPLES),--samples)
+	@exec bin/demo $(if $(filter command,$(origin KUBECONFIG)),--kubeconfig='$(KUBECONFIG)') $(if $(SAMPLES),--samples) $(if $(EXACT),--exact)
 
 .PHONY: image
 image: ## Build the container image: IMG=proffer:VERSION

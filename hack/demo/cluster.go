@@ -36,8 +36,9 @@ import (
 type cluster struct {
 	config     *rest.Config
 	client     client.Client
+	own        bool   // is the demo's, with a control plane that it has started
 	kubeconfig string // its file
-	kubectl    string
+	tools      string // the directory of kubectl, for a cluster of its own
 	root       string // of the repository
 	work       string // a directory that goes at the end
 	tether     *tether.Tether
@@ -64,9 +65,8 @@ func prepare(ctx context.Context, o options, undo *cleanup, progress io.Writer) 
 		return nil, errors.Join(err, os.RemoveAll(work))
 	}
 	undo.add(func() error { return errors.Join(held.Release(), os.RemoveAll(work)) })
-	c := &cluster{root: root, work: work, tether: held, kubeconfig: o.kubeconfig, kubectl: "kubectl"}
-	own := o.kubeconfig == ""
-	if own {
+	c := &cluster{root: root, work: work, tether: held, kubeconfig: o.kubeconfig, own: o.kubeconfig == ""}
+	if c.own {
 		err = c.start(ctx, undo, progress)
 	} else if c.config, err = clientcmd.BuildConfigFromFlags("", o.kubeconfig); err != nil {
 		err = fmt.Errorf("reading --kubeconfig: %w", err)
@@ -75,13 +75,13 @@ func prepare(ctx context.Context, o options, undo *cleanup, progress io.Writer) 
 		return nil, err
 	}
 	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	if c.client, err = client.New(c.config, client.Options{Scheme: scheme}); err != nil {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
-	if own {
+	if c.own {
 		if err := c.populate(ctx, progress); err != nil {
 			return nil, fmt.Errorf("making nodes, pods and consumers: %w", err)
 		}
@@ -120,7 +120,7 @@ func (c *cluster) start(ctx context.Context, undo *cleanup, progress io.Writer) 
 		return err
 	}
 	undo.add(controlPlane.Stop)
-	c.config, c.kubectl = controlPlane.Config, filepath.Join(controlPlane.Assets, "kubectl")
+	c.config, c.tools = controlPlane.Config, controlPlane.Assets
 	c.kubeconfig = filepath.Join(c.work, "kubeconfig")
 	return controlPlane.WriteKubeconfig(c.kubeconfig)
 }
@@ -180,28 +180,6 @@ func (c *cluster) installCRDs(ctx context.Context, undo *cleanup, progress io.Wr
 			return fmt.Errorf("installing the CRD %s: %w", name, err)
 		}
 	}
-	return nil
-}
-
-// applySamples creates the policies of config/samples.
-func (c *cluster) applySamples(ctx context.Context, progress io.Writer) error {
-	files, err := filepath.Glob(filepath.Join(c.root, "config/samples/proffer.dev_*.yaml"))
-	if err != nil || len(files) == 0 {
-		return fmt.Errorf("no samples in config/samples: %w", errors.Join(err, os.ErrNotExist))
-	}
-	fmt.Fprintf(progress, "applying %d samples\n", len(files))
-	for _, file := range files {
-		objects, err := readObjects(file)
-		if err != nil {
-			return err
-		}
-		for _, object := range objects {
-			if err := c.client.Create(ctx, object); err != nil {
-				return fmt.Errorf("applying %s: %w", file, err)
-			}
-		}
-	}
-	c.samples = true
 	return nil
 }
 

@@ -105,12 +105,14 @@ func TestWhereThereArePoliciesNoSamplesAreApplied(t *testing.T) {
 	kubeconfig, c := somebodys(t, map[string]string{"gold": "7", "silver": "3"})
 	d := start(t, options{kubeconfig: kubeconfig})
 	await(t, d.progress, "^2 policies are there: watching those$")
-	await(t, d.progress, "Ctrl-C ends it")
 	await(t, d.progress, "^$")
-	await(t, d.table, `rome +gold +gold +cpu=7 `)
-	await(t, d.table, `rome +silver +silver +cpu=3 `)
+	await(t, d.table, `  rome$`)
+	await(t, d.table, `^  gold +gold +cpu 7, memory 1Gi, pods 10$`)
+	await(t, d.table, `^  silver +silver +cpu 3, memory 1Gi, pods 10$`)
+	await(t, d.table, `^  kubectl --kubeconfig `+kubeconfig+` get rpol$`)
 	set(t, c, "silver", "4")
-	await(t, d.table, `rome +silver +silver +cpu=4 `)
+	await(t, d.table, `  rome$`)
+	await(t, d.table, `^  silver +silver +cpu 3 -> 4$`)
 	var policies v1alpha1.ResourcePolicyList
 	if err := c.List(t.Context(), &policies); err != nil {
 		t.Fatal(err)
@@ -139,14 +141,13 @@ func testNothingIsWritten(t *testing.T, leader string) {
 		await(t, d.progress, "^a Proffer runs here .proffer-0 in namespace kube-system")
 	}
 	await(t, d.progress, "^1 policy is there: watching that$")
-	await(t, d.progress, "Ctrl-C ends it")
 	await(t, d.progress, "^$")
-	await(t, d.table, `rome +gold +gold +cpu=7 `)
+	await(t, d.table, `^  gold +gold +cpu 7, `)
 	// A leader writes the status of a policy that was edited at once.
 	for _, cpu := range []string{"8", "9", "10"} {
 		set(t, c, "gold", cpu)
 		before := versions(t, c)
-		await(t, d.table, `rome +gold +gold +cpu=`+cpu+` `)
+		await(t, d.table, `^  gold +gold +cpu \d -> `+cpu+`$`)
 		if diff := cmp.Diff(before, versions(t, c)); diff != "" {
 			t.Errorf("written (-before +after):\n%s", diff)
 		}
@@ -214,13 +215,12 @@ func TestAPolicyThatIsWrittenMeanwhileStays(t *testing.T) {
 	}
 	d := start(t, options{kubeconfig: kubeconfig})
 	await(t, d.progress, "^no policy is there: watching for yours$")
-	await(t, d.progress, "Ctrl-C ends it")
 	await(t, d.progress, "^$")
 	c := newClient(t, kubeconfig)
 	if err := c.Create(t.Context(), fixedFor("gold", "rome", "7")); err != nil {
 		t.Fatal(err)
 	}
-	await(t, d.table, `rome +gold +gold +cpu=7 `)
+	await(t, d.table, `^  gold +gold +cpu 7, `)
 	d.end(t)
 	var policy v1alpha1.ResourcePolicy
 	if err := c.Get(t.Context(), client.ObjectKey{Name: "gold"}, &policy); err != nil {

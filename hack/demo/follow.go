@@ -4,242 +4,186 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"os"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
-	"google.golang.org/grpc"
-
-	"proffer.dev/proffer/internal/explain"
-	wire "proffer.dev/proffer/proto/resourcereader"
 )
 
-// lookout is how often the demo looks for consumers that are new. Liqo reads for a new peer by itself.
-const lookout = time.Second
+const (
+	// lookout is how often the demo looks for consumers that are new. Liqo reads for a new peer by itself.
+	lookout = time.Second
+	// lull is how long nothing has been printed before the hints are.
+	lull = time.Second
+)
 
-// row is what a line shows of one consumer in one class.
-type row struct{ consumer, class string }
-
-// view is what was last shown.
-type view struct {
-	out   io.Writer
-	shown map[row]string
-	known []string
-	// err is the first error of a write.
-	err error
+// follower behaves as a Liqo would, and prints what changes.
+type follower struct {
+	operator *operator
+	cluster  *cluster
+	screen   *screen
+	table    *table
+	edits    *edits
+	// hints are printed below what has changed, once nothing more does.
+	hints  []string
+	hinted bool
+	quiet  *time.Timer
 }
 
-func (v *view) print(format string, args ...any) {
-	if _, err := fmt.Fprintf(v.out, format, args...); v.err == nil {
-		v.err = err
-	}
-}
-
-// unread reports whether nobody reads any more what is written to out, as in `make run | head`.
-func unread(out io.Writer) bool {
-	file, ok := out.(*os.File)
-	if !ok {
-		return false
-	}
-	fds := []unix.PollFd{{Fd: int32(file.Fd())}} //nolint:gosec // a file descriptor is small
-	n, err := unix.Poll(fds, 0)
-	return err == nil && n > 0 && fds[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
-}
-
-// follow behaves as a Liqo would, and prints a line for each offer that changes, until ctx ends.
-func (o *operator) follow(ctx context.Context, out io.Writer) error {
+// follow subscribes and prints what each consumer is offered, and then what changes, until ctx ends.
+func (f *follower) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := o.liqo.Subscribe(ctx, &wire.Empty{}, grpc.WaitForReady(true))
+	notifications, failed, err := f.operator.subscribe(ctx)
 	if err != nil {
-		return fmt.Errorf("subscribing: %w", err)
+		return err
 	}
-	notifications := make(chan string)
-	failed := make(chan error, 1)
-	go func() {
-		for {
-			notification, err := stream.Recv()
-			if err != nil {
-				failed <- err
-				return
-			}
-			select {
-			case notifications <- notification.GetClusterID():
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	v := &view{out: out, shown: map[row]string{}}
-	v.header()
+	processed, err := f.cluster.watchPolicies(ctx)
+	if err != nil {
+		return err
+	}
 	ticker := time.NewTicker(lookout)
 	defer ticker.Stop()
+	f.quiet = time.NewTimer(lull)
+	f.quiet.Stop() // until the first offers are shown
+	defer f.quiet.Stop()
 	for begun := false; ; {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-o.exited:
-			text, _ := os.ReadFile(o.log)
+		case <-f.operator.exited:
+			text, _ := os.ReadFile(f.operator.log)
 			return fmt.Errorf("the operator ended by itself:\n%s", text)
 		case err := <-failed:
 			return fmt.Errorf("the subscription ended: %w", err)
 		case id := <-notifications:
+			err = f.refresh(ctx, id)
+			if !begun {
+				f.quiet.Reset(lull) // also where there is nothing to show
+			}
 			begun = true
-			err = o.refresh(ctx, v, id)
+		case <-processed:
+			if begun {
+				err = f.refresh(ctx, "")
+			}
+		case <-f.quiet.C:
+			f.screen.print(f.hints...)
+			f.hinted = true
 		case <-ticker.C:
-			if unread(out) {
+			if f.screen.unread() {
 				return nil
 			}
 			if begun {
-				err = o.findNew(ctx, v)
+				err = f.findNew(ctx)
 			}
 		}
-		if errors.Is(v.err, syscall.EPIPE) {
+		if errors.Is(f.screen.err, syscall.EPIPE) {
 			return nil
 		}
-		if err = errors.Join(err, v.err); err != nil {
+		if err = errors.Join(err, f.screen.err); err != nil {
 			return err
 		}
 	}
 }
 
-// refresh reads, over gRPC, what the consumer is offered, or all of them for the empty ID.
-func (o *operator) refresh(ctx context.Context, v *view, id string) error {
-	why, err := o.explain(ctx)
+// refresh reads, over gRPC, what the consumer is offered, or all of them for the empty ID, and prints what has changed.
+func (f *follower) refresh(ctx context.Context, id string) error {
+	read, err := f.cluster.policies(ctx)
 	if err != nil {
 		return err
 	}
-	ids := []string{id}
-	if id == "" {
-		v.meet(why)
-		ids = v.known
+	now, err := f.consumers(ctx)
+	if err != nil {
+		return err
 	}
+	f.dropGone(now)
+	if id != "" {
+		return f.show(ctx, slices.DeleteFunc(now, func(other string) bool { return other != id }))
+	}
+	if err := f.show(ctx, now); err != nil {
+		return err
+	}
+	if f.cluster.reads {
+		// The generation that a status names is what another operator has processed, if any.
+		return nil
+	}
+	unchanged := f.edits.settle(read)
+	for i := range unchanged {
+		f.printed(heading(time.Now(), seen(&unchanged[i]), f.screen.width()))
+	}
+	return nil
+}
+
+// findNew reads for consumers that were not there before, and drops those that are gone.
+func (f *follower) findNew(ctx context.Context) error {
+	now, err := f.consumers(ctx)
+	if err != nil {
+		return err
+	}
+	f.dropGone(now)
+	return f.show(ctx, slices.DeleteFunc(now, f.table.knows))
+}
+
+// dropGone says which consumers are not among these any more.
+func (f *follower) dropGone(now []string) {
+	for _, id := range f.table.consumers() {
+		if !slices.Contains(now, id) {
+			f.printed(f.table.forget(time.Now(), id, f.screen.width()))
+		}
+	}
+}
+
+// show reads what these consumers are offered, and prints what has changed.
+func (f *follower) show(ctx context.Context, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	var now []consumer
 	for _, id := range ids {
-		read, err := o.liqo.ReadResources(ctx, &wire.ClusterIdentity{ClusterID: id})
+		c, err := f.operator.offersTo(ctx, id)
 		if err != nil {
 			return fmt.Errorf("reading what %s is offered: %w", id, err)
 		}
-		v.show(id, read, why)
+		now = append(now, c)
 	}
-	return nil
-}
-
-// findNew reads for consumers that were not there before.
-func (o *operator) findNew(ctx context.Context, v *view) error {
-	why, err := o.explain(ctx)
+	lines, deciding := f.table.update(time.Now(), now, f.screen.width())
+	if len(lines) == 0 {
+		return nil
+	}
+	f.printed(lines)
+	policies, err := f.cluster.policies(ctx)
 	if err != nil {
 		return err
 	}
-	for _, id := range v.meet(why) {
-		if err := o.refresh(ctx, v, id); err != nil {
-			return err
-		}
-	}
+	f.edits.show(policies, deciding)
 	return nil
 }
 
-// meet takes note of the consumers there are, and returns those that are new.
-func (v *view) meet(why explain.Offers) (added []string) {
+// printed prints the lines, if there are any, and has the hints follow.
+func (f *follower) printed(lines []string) {
+	if len(lines) == 0 {
+		return
+	}
+	if f.hinted {
+		f.screen.print("")
+		f.hinted = false
+	}
+	f.screen.print(lines...)
+	f.quiet.Reset(lull)
+}
+
+// consumers are those that the operator knows and an object of Liqo describes. Policies may name others, which are nobody yet. Where
+// Liqo is not installed, nothing tells them apart.
+func (f *follower) consumers(ctx context.Context) (ids []string, err error) {
+	described, err := f.cluster.describedConsumers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	why, err := f.operator.explainAll(ctx)
 	for _, c := range why.Consumers {
-		if !slices.Contains(v.known, c.ClusterID) {
-			added = append(added, c.ClusterID)
+		if described == nil || described[c.ClusterID] {
+			ids = append(ids, c.ClusterID)
 		}
 	}
-	v.known = append(v.known, added...)
-	return added
-}
-
-const layout = "%-8s  %-12s  %-10s  %-20s  %-46s  %s\n"
-
-func (v *view) header() {
-	v.print(layout, "TIME", "CONSUMER", "CLASS", "POLICY", "OFFER", "WHY")
-}
-
-// show prints a line for each class in which the offer is not what it was.
-func (v *view) show(id string, read *wire.PoolResourceList, why explain.Offers) {
-	for _, pool := range read.GetResourceLists() {
-		class := pool.GetPoolPrefix()
-		text := amounts(pool)
-		at := row{id, class}
-		if v.shown[at] == text {
-			continue
-		}
-		before := v.shown[at]
-		v.shown[at] = text
-		policy, because := reasons(why, id, class)
-		if class == "" {
-			class = "-"
-		}
-		v.print(layout, time.Now().Format(time.TimeOnly), short(id), class, policy, text, changed(before, text, because))
-	}
-}
-
-// short cuts a UUID, as IDs were up to Liqo v0.10, to what tells it apart.
-func short(id string) string {
-	const width = 12
-	if len(id) <= width {
-		return id
-	}
-	return id[:width-1] + "…"
-}
-
-// amounts is a pool in a line: cpu, memory and pods first.
-func amounts(pool *wire.ResourceList) string {
-	resources := pool.GetResources()
-	var parts []string
-	add := func(name string) { parts = append(parts, name+"="+resources[name].GetString_()) }
-	first := []string{"cpu", "memory", "pods"}
-	for _, name := range first {
-		if resources[name] != nil {
-			add(name)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(resources)) {
-		if !slices.Contains(first, name) {
-			add(name)
-		}
-	}
-	return strings.Join(parts, " ")
-}
-
-// reasons returns which policy decided, and a sentence for each resource.
-func reasons(why explain.Offers, id, class string) (policy string, because []string) {
-	for _, c := range why.Consumers {
-		if c.ClusterID != id {
-			continue
-		}
-		for _, o := range c.Offers {
-			if o.Class != class {
-				continue
-			}
-			policy = o.Policy
-			if o.Override != nil {
-				policy = fmt.Sprintf("%s[%d]", o.Policy, *o.Override)
-			}
-			return policy, o.Because
-		}
-	}
-	return "", nil
-}
-
-// changed picks the sentence of the first resource whose amount is not what it was.
-func changed(before, now string, because []string) string {
-	old := strings.Fields(before)
-	for amount := range strings.FieldsSeq(now) {
-		if slices.Contains(old, amount) {
-			continue
-		}
-		name, _, _ := strings.Cut(amount, "=")
-		for _, sentence := range because {
-			if strings.HasPrefix(sentence, name+" ") {
-				return sentence
-			}
-		}
-	}
-	return strings.Join(because, "; ")
+	return ids, err
 }

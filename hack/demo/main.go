@@ -1,9 +1,10 @@
 // Command demo shows Proffer at work. It starts a control plane, makes nodes, pods and consumers, applies the samples, runs the
-// operator, and then behaves as a Liqo would: it subscribes, reads, and prints who is offered what and why, a line at each change.
+// operator, and then behaves as a Liqo would: it subscribes, reads, and prints who is offered what and why, and each change.
 //
 //	go run ./hack/demo                       on a control plane of its own
 //	go run ./hack/demo --kubeconfig=FILE     on that cluster, where it only reads, and shows what the policies there offer
 //	... --kubeconfig=FILE --samples          on that cluster, which has no policies yet: with the samples, by which its consumers are given something
+//	... --exact                              with exact amounts
 //
 // It ends with Ctrl-C, when its terminal is closed, or when nobody reads what it prints any more, and leaves nothing behind. If it is killed, what it
 // started is killed too.
@@ -21,6 +22,7 @@ import (
 	"syscall"
 
 	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
@@ -29,6 +31,7 @@ func main() {
 	// A set of its own: a library has taken --kubeconfig in the one of the process.
 	flags := flag.NewFlagSet("demo", flag.ExitOnError)
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "the cluster to use instead of a control plane of its own")
+	flags.BoolVar(&o.exact, "exact", false, "write the amounts of offers exactly, such as 8160437862 of memory and not 7.59Gi")
 	flags.BoolVar(&o.samples, "samples", false, "apply the samples to the cluster of --kubeconfig: its consumers are given what they say")
 	_ = flags.Parse(os.Args[1:]) // exits on an error
 	if flags.NArg() > 0 {
@@ -36,6 +39,7 @@ func main() {
 		os.Exit(2)
 	}
 	log.SetLogger(logr.Discard()) // controller-runtime complains if nobody does.
+	klog.SetLogger(logr.Discard())
 	// What is told to nobody is an error of the write, and no reason to leave anything behind.
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -53,6 +57,8 @@ type options struct {
 	kubeconfig string
 	// samples has the samples applied to somebody's cluster.
 	samples bool
+	// exact has the amounts of offers written exactly.
+	exact bool
 }
 
 // run shows the demo until ctx ends. The table goes to out, progress to progress.
@@ -68,13 +74,15 @@ func run(ctx context.Context, o options, out, progress io.Writer) (err error) {
 	if err != nil {
 		return quiet(ctx, err)
 	}
-	kubectl := fmt.Sprintf("  %s --kubeconfig %s ", cluster.kubectl, cluster.kubeconfig)
-	fmt.Fprintln(progress, "\nIn another terminal, try:")
-	if cluster.samples {
-		fmt.Fprintln(progress, kubectl+"edit resourcepolicy nodes-free")
+	hints, err := cluster.hints()
+	if err != nil {
+		return err
 	}
-	fmt.Fprint(progress, kubectl+"get rpol\nCtrl-C ends it.\n\n")
-	return quiet(ctx, operator.follow(ctx, out))
+	fmt.Fprintln(progress)
+	f := &follower{
+		operator: operator, cluster: cluster, screen: &screen{out: out}, table: newTable(o.exact), edits: newEdits(), hints: hints,
+	}
+	return quiet(ctx, f.follow(ctx))
 }
 
 // quiet drops an error that only says that the demo was ended.

@@ -6,12 +6,15 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -53,7 +56,7 @@ func start(t *testing.T, o options) *demo {
 	return &demo{table: bufio.NewScanner(table), progress: bufio.NewScanner(progress), stop: stop, done: done}
 }
 
-// await reads on until a line matches.
+// await reads on until a line matches, and returns the match.
 func await(t *testing.T, lines *bufio.Scanner, pattern string) []string {
 	t.Helper()
 	wanted := regexp.MustCompile(pattern)
@@ -112,22 +115,95 @@ func newClient(t *testing.T, kubeconfig string) client.Client {
 }
 
 func TestTheDemoShowsAnEditAtOnceAndLeavesNothingBehind(t *testing.T) {
+	t.Setenv("COLUMNS", "80")
 	d := start(t, options{})
-	kubeconfig := await(t, d.progress, `--kubeconfig (\S+) edit`)[1]
-	await(t, d.progress, "Ctrl-C ends it")
-	await(t, d.progress, "^$")
-	await(t, d.table, `oslo +- +nodes-free +cpu=5 .* cpu 5: 50% of \(22 - 4 reserved\) is a pool of 9, 5 committed, 4 remaining; it has 1`)
-	await(t, d.table, `rome +- +consumers-by-label +cpu=16`)
-
-	c := newClient(t, kubeconfig)
-	edit := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"offer":{"percent":100}}}`))
-	policy := &v1alpha1.ResourcePolicy{}
-	policy.Name = "nodes-free"
-	if err := c.Patch(t.Context(), policy, edit); err != nil {
-		t.Fatal(err)
+	first := d.screen(t)
+	if text := strings.Join(first.lines, "\n"); len(first.lines) >= 24 || !strings.Contains(text, "cpu 5: 50% of (22 - 4 reserved)") || !strings.Contains(text, "  -       consumers-by-label  cpu 16,") {
+		t.Errorf("the first screen has %d lines, want less than 24:\n%s", len(first.lines), text)
 	}
-	await(t, d.table, `oslo +- +nodes-free +cpu=14 .* cpu 14: 100% of \(22 - 4 reserved\) is a pool of 18`)
+
+	// Each command is run as it is printed.
+	d.sh(t, first, `KUBE_EDITOR="sed -i.before 's/percent: 50/percent: 100/'" `+first.edit)
+	await(t, d.table, `  oslo$`)
+	change := []string{await(t, d.table, `^  - +nodes-free +cpu 5 -> 14, memory 38Gi -> 84Gi, pods 162 -> 327$`)[0]}
+	for len(change) < 3 && d.table.Scan() {
+		change = append(change, d.table.Text())
+	}
+	if text := strings.Join(change, "\n"); !strings.HasPrefix(change[1], "          cpu 14: 100% of (22 - 4 reserved)") {
+		t.Errorf("got:\n%s", text)
+	} else if readme, err := os.ReadFile("../../README.md"); err != nil || !strings.Contains(string(readme), text) {
+		t.Errorf("README.md should show what the demo prints, %v:\n%s", err, text)
+	}
+	second := d.screen(t)
+	if diff := cmp.Diff(first.hints, second.hints); diff != "" {
+		t.Errorf("other hints below the change:\n%s", diff)
+	}
+
+	d.sh(t, first, `kubectl patch rpol nodes-free --type=merge --patch '{"spec":{"updateThresholdPercent":3}}'`)
+	await(t, d.table, `  policy nodes-free: seen, changes nothing \(`)
+
+	if warnings := d.sh(t, first, first.apply); strings.Contains(warnings, "Warning") {
+		t.Errorf("kubectl warns:\n%s", warnings)
+	}
+	// The samples dry-run and fixed change nothing.
+	var seen []string
+	for range 2 {
+		seen = append(seen, await(t, d.table, `  policy (\S+): seen, changes nothing`)[1])
+	}
+	slices.Sort(seen)
+	if diff := cmp.Diff([]string{"dry-run", "fixed"}, seen); diff != "" {
+		t.Error(diff)
+	}
+	d.sh(t, first, "kubectl delete foreigncluster paris")
+	await(t, d.table, `  paris is no longer a consumer$`)
 	d.end(t)
+}
+
+func TestExactAmountsOnRequest(t *testing.T) {
+	d := start(t, options{exact: true})
+	first := d.screen(t)
+	d.sh(t, first, `kubectl patch rpol nodes-free --type=merge --patch '{"spec":{"offer":{"percent":33}}}'`)
+	await(t, d.table, `^  - +nodes-free +cpu 5 -> 1940m, memory 38Gi -> 24008867184,$`)
+	d.end(t)
+}
+
+// shown is a batch of changes, and the commands below it.
+type shown struct {
+	lines, hints     []string
+	env, edit, apply string
+}
+
+// screen reads on until the hints have been printed.
+func (d *demo) screen(t *testing.T) (s shown) {
+	t.Helper()
+	for d.table.Scan() {
+		line := d.table.Text()
+		s.lines = append(s.lines, line)
+		command, isCommand := strings.CutPrefix(line, "  ")
+		switch {
+		case !isCommand:
+		case strings.HasPrefix(command, ". "):
+			s.env = command
+		case strings.HasPrefix(command, "kubectl edit"):
+			s.edit = command
+		case strings.HasPrefix(command, "kubectl apply"):
+			s.apply = command
+			s.hints = []string{s.env, s.edit, s.apply}
+			return s
+		}
+	}
+	t.Fatalf("no hints:\n%s", strings.Join(s.lines, "\n"))
+	return s
+}
+
+// sh runs a command in another terminal, as the hints say.
+func (d *demo) sh(t *testing.T, s shown, command string) string {
+	t.Helper()
+	text, err := exec.CommandContext(t.Context(), "sh", "-ec", s.env+"\n"+command).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", command, err, text)
+	}
+	return string(text)
 }
 
 func TestTheDemoOnAnExistingClusterTakesAwayWhatItMade(t *testing.T) {
@@ -138,9 +214,9 @@ func TestTheDemoOnAnExistingClusterTakesAwayWhatItMade(t *testing.T) {
 	}
 	d := start(t, options{kubeconfig: kubeconfig, samples: true})
 	await(t, d.progress, "installing the CRD")
-	await(t, d.progress, "Ctrl-C ends it")
 	await(t, d.progress, "^$")
-	await(t, d.table, `rome +shared +override\[0\] +cpu=8 `)
+	await(t, d.table, `^  shared +override\[0\] +cpu 8, `)
+	await(t, d.table, `^  kubectl --kubeconfig `+kubeconfig+` edit rpol nodes-free$`)
 	d.end(t)
 	// The API server takes a moment to stop serving what is no longer defined.
 	c := newClient(t, kubeconfig)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/controllers"
-	"proffer.dev/proffer/internal/explain"
 	wire "proffer.dev/proffer/proto/resourcereader"
 )
 
@@ -127,24 +125,4 @@ func freePorts(n int) ([]string, error) {
 		addresses = append(addresses, l.Addr().String())
 	}
 	return addresses, nil
-}
-
-// explain asks the operator, as an admin, what is offered and why.
-func (o *operator) explain(ctx context.Context) (explain.Offers, error) {
-	var offers explain.Offers
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, o.url+explain.Path, http.NoBody)
-	if err != nil {
-		return offers, err
-	}
-	request.Header.Set("Authorization", "Bearer "+o.token)
-	response, err := o.admin.Do(request)
-	if err != nil {
-		return offers, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(response.Body, 1024))
-		return offers, fmt.Errorf("asking for explanations: %s: %s", response.Status, text)
-	}
-	return offers, json.NewDecoder(response.Body).Decode(&offers)
 }

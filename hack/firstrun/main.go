@@ -144,25 +144,34 @@ func (r *running) kill() {
 	}
 }
 
-// use waits for the first offers, edits a policy with the kubectl that the command names, waits for the effect, and ends the command.
+// use waits for the first offers and the commands to try, runs the one that edits a policy in another shell, with an editor that makes a change,
+// waits for the effect, and ends the command.
 func (r *running) use(ctx context.Context, began time.Time, out io.Writer) error {
-	edit, err := r.await(ctx, regexp.MustCompile(`^\s+(\S*kubectl) --kubeconfig (\S+) edit resourcepolicy (\S+)`))
-	if err != nil {
-		return fmt.Errorf("waiting for the command that edits a policy: %w", err)
-	}
-	kubectl, kubeconfig, policy := edit[1], edit[2], edit[3]
-	if _, err := r.await(ctx, regexp.MustCompile(policy+` .*\b50% of`)); err != nil {
+	if _, err := r.await(ctx, regexp.MustCompile(`\b50% of`)); err != nil {
 		return fmt.Errorf("waiting for the first offers: %w", err)
 	}
 	first := time.Since(began)
 	soonest, cancel := context.WithTimeout(ctx, soon)
 	defer cancel()
+	env, err := r.await(soonest, regexp.MustCompile(`^  \. (\S+)$`))
+	if err != nil {
+		return fmt.Errorf("waiting for the command that finds kubectl: %w", err)
+	}
+	edit, err := r.await(soonest, regexp.MustCompile(`^  (kubectl edit rpol (\S+))$`))
+	if err != nil {
+		return fmt.Errorf("waiting for the command that edits a policy: %w", err)
+	}
 	edited := time.Now()
-	if _, err := output(ctx, ".", kubectl, "--kubeconfig", kubeconfig, "patch", "resourcepolicy", policy, "--type=merge", "--patch", `{"spec":{"offer":{"percent":100}}}`); err != nil {
+	// Where the file of the commands is, nothing is left of what the editor writes.
+	script := fmt.Sprintf(`. %s; export TMPDIR=%s KUBE_EDITOR="sed -i.before 's/percent: 50/percent: 100/'"; %s`, env[1], filepath.Dir(env[1]), edit[1])
+	if _, err := output(ctx, ".", "sh", "-ec", script); err != nil {
 		return err
 	}
-	if _, err := r.await(soonest, regexp.MustCompile(policy+` .*\b100% of`)); err != nil {
+	if _, err := r.await(soonest, regexp.MustCompile(`\b`+edit[2]+` +cpu \S+ -> `)); err != nil {
 		return fmt.Errorf("waiting for the effect of an edit: %w", err)
+	}
+	if _, err := r.await(soonest, regexp.MustCompile(`\b100% of`)); err != nil {
+		return fmt.Errorf("waiting for the reason of the effect: %w", err)
 	}
 	effect := time.Since(edited)
 	if err := syscall.Kill(-r.cmd.Process.Pid, syscall.SIGINT); err != nil {

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// hints are what to try, each line as it is to be typed.
+func (c *cluster) hints() ([]string, error) {
+	if !c.own {
+		kubectl := "  kubectl --kubeconfig " + quote(c.kubeconfig)
+		lines := []string{"", "Try in another terminal (Ctrl-C here ends the demo):"}
+		if c.samples {
+			lines = append(lines, kubectl+" edit rpol "+firstPolicy)
+		}
+		return append(lines, kubectl+" get rpol"), nil
+	}
+	// The commands stay short this way, and kubectl need not be installed.
+	env := filepath.Join(c.work, "env")
+	text := fmt.Sprintf("export KUBECONFIG=%s PATH=%s:\"$PATH\"\n", quote(c.kubeconfig), quote(c.tools))
+	if err := os.WriteFile(env, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	return []string{
+		"",
+		"Try in another terminal (Ctrl-C here ends the demo):",
+		"  . " + quote(env),
+		"  kubectl edit rpol " + firstPolicy,
+		"  kubectl get rpol",
+		"  kubectl apply -k " + quote(filepath.Join(c.root, samples)),
+	}, nil
+}
+
+// quote makes a word of what a shell would take apart.
+func quote(text string) string {
+	if strings.ContainsFunc(text, func(r rune) bool {
+		return !strings.ContainsRune("/._-+,:=@%", r) && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	}) {
+		return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+	}
+	return text
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// samples is where the samples are, below the root of the repository.
+const samples = "config/samples"
+
+// firstPolicy is the sample that the demo suggests to edit.
+const firstPolicy = "nodes-free"
+
+// firstSamples are those whose offers fit on one screen.
+var firstSamples = []string{firstPolicy, "consumers-by-label", "override"}
+
+// applySamples creates the first policies of config/samples.
+func (c *cluster) applySamples(ctx context.Context, progress io.Writer) error {
+	files, err := filepath.Glob(filepath.Join(c.root, samples, "proffer.dev_*.yaml"))
+	if err != nil {
+		return err
+	}
+	all := map[string]*unstructured.Unstructured{}
+	for _, file := range files {
+		objects, err := readObjects(file)
+		if err != nil {
+			return err
+		}
+		for _, object := range objects {
+			all[object.GetName()] = object
+		}
+	}
+	fmt.Fprintf(progress, "applying %d of %d samples\n", len(firstSamples), len(all))
+	for _, name := range firstSamples {
+		object, there := all[name]
+		if !there {
+			return fmt.Errorf("no sample in %s is named %s", samples, name)
+		}
+		if err := recordApplied(object); err != nil {
+			return err
+		}
+		if err := c.client.Create(ctx, object); err != nil {
+			return fmt.Errorf("applying the sample %s: %w", name, err)
+		}
+	}
+	c.samples = true
+	return nil
+}
+
+// recordApplied makes the object look as if kubectl apply had created it, which warns of others.
+func recordApplied(object *unstructured.Unstructured) error {
+	text, err := object.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	object.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: string(text)})
+	return nil
+}
