@@ -9,10 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
 
 	"proffer.dev/proffer/api/v1alpha1"
@@ -28,6 +30,7 @@ var (
 var crdDirectory = filepath.Join("..", "..", "config", "crd", "bases")
 
 func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard()) // controller-runtime complains if nobody does.
 	code, err := runOnControlPlane(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
 
 	"proffer.dev/proffer/hack/controlplane"
@@ -20,6 +22,7 @@ const asOperator = "PROFFER_TEST_AS_OPERATOR"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asOperator) == "" {
+		log.SetLogger(logr.Discard()) // controller-runtime complains if nobody does.
 		code := m.Run()
 		if err := stopStrangers(); err != nil {
 			fmt.Fprintln(os.Stderr, err)

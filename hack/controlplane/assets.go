@@ -65,8 +65,6 @@ func (f finder) find(ctx context.Context) (string, error) {
 		f.progress.say("using %s from %s", dir, assetsEnv)
 		return filepath.Abs(dir)
 	}
-	f.progress.say("%s is not set", assetsEnv)
-
 	c, err := f.openCache()
 	if err != nil {
 		return "", err
@@ -77,7 +75,7 @@ func (f finder) find(ctx context.Context) (string, error) {
 	} else if !errors.Is(err, os.ErrNotExist) {
 		f.progress.say("the cache cannot be used: %v", err)
 	} else {
-		f.progress.say("nothing in the cache at %s", c.dir)
+		f.progress.say("%s is not set, and nothing is in the cache at %s yet", assetsEnv, c.dir)
 	}
 	return f.fill(ctx, c)
 }

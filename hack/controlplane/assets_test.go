@@ -151,6 +151,19 @@ func TestTheFirstSourceThatWorksFillsTheCacheOnce(t *testing.T) {
 	}
 }
 
+func TestAFilledCacheIsSaidInOneLine(t *testing.T) {
+	fx := newFixture(t).source("build", nil, programs...)
+	for range 2 {
+		fx.progress.Reset()
+		if _, err := fx.find(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := fx.progress.String(), "control plane: using "+fx.cached(t)+" from the cache (build)\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestAHalfWrittenCacheIsReplaced(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, dir string) error{
 		"a program missing":   func(_ *testing.T, dir string) error { return os.Remove(filepath.Join(dir, "kubectl")) },

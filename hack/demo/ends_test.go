@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // asDemo in the environment makes the test binary the demo.
@@ -23,6 +25,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
+	log.SetLogger(logr.Discard()) // controller-runtime complains if nobody does.
 	os.Exit(m.Run())
 }
 

@@ -20,10 +20,14 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"proffer.dev/proffer/hack/controlplane"
 )
 
 func main() {
+	log.SetLogger(logr.Discard()) // envtest's is controller-runtime's, which complains at the end if nobody sets it.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := command(ctx, os.Args[1:]); err != nil {
