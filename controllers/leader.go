@@ -118,19 +118,32 @@ func (e LeaderElection) withDefaults() LeaderElection {
 
 // leaseNamespace is where the Lease is, or would be if a leader were elected.
 func leaseNamespace(election *LeaderElection) (string, error) {
+	return leaseNamespaceIn(podNamespaceFile, election)
+}
+
+// leaseNamespaceIn finds the namespace of the Pod in the file.
+func leaseNamespaceIn(file string, election *LeaderElection) (string, error) {
 	if election != nil && election.Namespace != "" {
 		return election.Namespace, nil
 	}
-	return podNamespace(podNamespaceFile)
+	namespace, err := podNamespace(file)
+	if err != nil {
+		flags := "--leader-election-namespace=NAMESPACE"
+		if election == nil {
+			flags = "--leader-elect and " + flags
+		}
+		return "", fmt.Errorf("%w: write %s", err, flags)
+	}
+	return namespace, nil
 }
 
 func podNamespace(file string) (string, error) {
 	name, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
-		return "", errors.New("this is not a Pod, which would know its namespace: write --leader-election-namespace=NAMESPACE, and --leader-elect")
+		return "", errors.New("the namespace of the Lease is unknown outside of a Pod")
 	}
 	if err != nil {
-		return "", fmt.Errorf("finding the namespace of the Pod; write --leader-election-namespace=NAMESPACE, and --leader-elect: %w", err)
+		return "", fmt.Errorf("finding the namespace of the Pod: %w", err)
 	}
 	return strings.TrimSpace(string(name)), nil
 }

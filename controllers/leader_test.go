@@ -283,17 +283,23 @@ func TestWhoIsAloneWorksAtOnceAndWithoutALease(t *testing.T) {
 
 func TestTheNamespaceOfTheLease(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "namespace")
-	if _, err := podNamespace(file); err == nil || !strings.Contains(err.Error(), "write --leader-election-namespace=NAMESPACE") || strings.Contains(err.Error(), "\n") {
-		t.Errorf("outside of a Pod: %v", err)
+	refused := func(file string, election *LeaderElection, want string) {
+		t.Helper()
+		if _, err := leaseNamespaceIn(file, election); err == nil || !strings.HasSuffix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("got %v, want an error that ends in %q", err, want)
+		}
 	}
+	// What is written already is not asked for.
+	refused(file, &LeaderElection{}, "unknown outside of a Pod: write --leader-election-namespace=NAMESPACE")
+	refused(file, nil, "unknown outside of a Pod: write --leader-elect and --leader-election-namespace=NAMESPACE")
+	refused(filepath.Dir(file), &LeaderElection{}, "is a directory: write --leader-election-namespace=NAMESPACE")
 	if err := os.WriteFile(file, []byte("proffer-system\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if name, err := podNamespace(file); name != "proffer-system" || err != nil {
-		t.Errorf("in a Pod: %q, %v", name, err)
-	}
-	if _, err := podNamespace(filepath.Dir(file)); err == nil || !strings.Contains(err.Error(), "write --leader-election-namespace=NAMESPACE") {
-		t.Errorf("what is no file: %v", err)
+	for election, want := range map[*LeaderElection]string{nil: "proffer-system", {}: "proffer-system", {Namespace: "other"}: "other"} {
+		if name, err := leaseNamespaceIn(file, election); name != want || err != nil {
+			t.Errorf("in a Pod, with %+v: %q, %v; want %q", election, name, err, want)
+		}
 	}
 }
 

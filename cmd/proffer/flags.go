@@ -2,15 +2,12 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"net"
-	"strconv"
 	"time"
 
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"proffer.dev/proffer/controllers"
@@ -26,91 +23,61 @@ const (
 
 // options are what the command line says.
 type options struct {
-	version bool
+	help, version bool
 
 	metrics, probes, pprof string
 	leaderElect            bool
 	election               controllers.LeaderElection
-	batchPeriod            time.Duration
+	batchPeriod            batchPeriod
 	servedClasses          string
 
 	grpc      string
-	form      resourcereader.Form
+	form      form
 	flat      string
 	tls       resourcereader.TLS
 	zap       zap.Options
 	endpoints []resourcereader.Endpoint
 }
 
-// parseFlags reads the command line. Its error is one line that says what to write, or flag.ErrHelp after the help was written.
+// parseFlags reads the command line. Its error is one line that says what to write, or pflag.ErrHelp after the help was written.
 func parseFlags(args []string, help io.Writer) (options, error) {
-	o := options{batchPeriod: defaultBatchPeriod}
-	fs := flag.NewFlagSet("proffer", flag.ContinueOnError)
+	o := options{batchPeriod: batchPeriod(defaultBatchPeriod)}
+	groups := o.flagGroups()
+	all := pflag.NewFlagSet("proffer", pflag.ContinueOnError)
 	// An error is the caller's to print, once; without this the flag package adds itself and all of the help.
-	fs.SetOutput(io.Discard)
-	fs.Usage = func() {}
-
-	config.RegisterFlags(fs)
-	fs.BoolVar(&o.version, "version", false, "Print the version and exit.")
-	fs.StringVar(&o.metrics, "metrics-bind-address", ":8443", "Where metrics are served, over HTTPS to whom the API server authenticates and authorises; 0 turns them off.")
-	fs.StringVar(&o.probes, "health-probe-bind-address", ":8081", "Where /healthz and /readyz are served; 0 turns them off.")
-	fs.StringVar(&o.pprof, "pprof-bind-address", "", "Where pprof is served, to anybody; 0 or nothing turns it off.")
-	fs.BoolVar(&o.leaderElect, "leader-elect", false, "Write statuses only while leading; needed with more than one replica.")
-	fs.StringVar(&o.election.Namespace, "leader-election-namespace", "", "Namespace of the Lease that the leader holds; by default that of the Pod.")
-	fs.StringVar(&o.servedClasses, "served-classes-configmap", "", "Name of a ConfigMap that is kept as a list of the classes that policies offer, in the namespace of the Lease; see the component served-classes.")
-	fs.Func("batch-period", "Minimum time between two evaluations. Events are batched for half of it; a change of a ResourceSlice ends the wait. (default 100ms)", func(s string) error {
-		d, err := time.ParseDuration(s)
-		if err != nil {
-			return errors.New("write a duration, such as 100ms")
-		}
-		if d < 0 || d > maxBatchPeriod {
-			return fmt.Errorf("write 0 to %v, such as 100ms", maxBatchPeriod)
-		}
-		o.batchPeriod = d
-		return nil
-	})
-	fs.StringVar(&o.grpc, "grpc-bind-address", ":6001", "Where Liqo v0.6 to v0.10 reads offers, over gRPC.")
-	fs.Func("grpc-form", "Form of the protocol: pools (Liqo v0.9 and v0.10) or flat (Liqo v0.6 to v0.8). (default pools)", func(s string) error {
-		form, err := resourcereader.ParseForm(s)
-		o.form = form
-		return err
-	})
-	fs.StringVar(&o.flat, "grpc-flat-bind-address", "", "Where the flat form is served beside pools; nothing or 0 turns it off.")
-	fs.StringVar(&o.tls.CertFile, "grpc-tls-cert", "", "File with the certificate for gRPC over TLS; plaintext without. Read again when it changes.")
-	fs.StringVar(&o.tls.KeyFile, "grpc-tls-key", "", "File with the key of --grpc-tls-cert.")
-	fs.StringVar(&o.tls.ClientCAFile, "grpc-client-ca", "", "File with the authorities that must have signed the certificates of gRPC clients; without, clients need none.")
-	o.zap.BindFlags(fs)
-
-	if err := fs.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(help, "Proffer works out what this cluster offers to the clusters that use it through Liqo.\n\nUsage of proffer:")
-			fs.SetOutput(help)
-			fs.PrintDefaults()
-			return o, err
-		}
-		return o, fmt.Errorf("%w; see proffer --help", err)
+	all.SetOutput(io.Discard)
+	all.Usage = func() {}
+	for _, g := range groups {
+		all.AddFlagSet(g.flags)
 	}
-	if fs.NArg() > 0 {
-		return o, fmt.Errorf("%q is not a flag: write only flags, as --name=value; see proffer --help", fs.Arg(0))
+	err := oneDash(args)
+	if err == nil {
+		err = all.Parse(args)
+	}
+	switch {
+	case o.help || errors.Is(err, pflag.ErrHelp):
+		printHelp(help, groups)
+		return o, pflag.ErrHelp
+	case err != nil:
+		return o, fmt.Errorf("%w; see proffer --help", whatToWrite(err))
+	case all.NArg() > 0:
+		return o, fmt.Errorf("%q is not a flag: write only flags, as --name=value; see proffer --help", all.Arg(0))
 	}
 	return o, o.check()
 }
 
 // check finds what each flag cannot say by itself, and completes the options.
 func (o *options) check() error {
+	// controller-runtime would serve metrics at a port of its own where no address is written.
+	for _, text := range []*string{&o.metrics, &o.probes, &o.pprof} {
+		if *text == "" {
+			*text = off
+		}
+	}
 	if o.flat == off {
 		o.flat = ""
 	}
-	if o.pprof == off {
-		o.pprof = ""
-	}
-	addresses := []address{
-		{flag: "grpc-bind-address", text: o.grpc},
-		{flag: "grpc-flat-bind-address", text: o.flat, optional: true},
-		{flag: "metrics-bind-address", text: o.metrics, offText: off, optional: true},
-		{flag: "health-probe-bind-address", text: o.probes, offText: off, optional: true},
-		{flag: "pprof-bind-address", text: o.pprof, optional: true},
-	}
+	addresses := o.addresses()
 	for i := range addresses {
 		if err := addresses[i].parse(); err != nil {
 			return err
@@ -131,9 +98,9 @@ func (o *options) check() error {
 }
 
 func (o *options) checkGRPC() error {
-	o.endpoints = []resourcereader.Endpoint{{Address: o.grpc, Form: o.form}}
+	o.endpoints = []resourcereader.Endpoint{{Address: o.grpc, Form: resourcereader.Form(o.form)}}
 	if o.flat != "" {
-		if o.form == resourcereader.Flat {
+		if o.form == form(resourcereader.Flat) {
 			return errors.New("--grpc-form=flat and --grpc-flat-bind-address serve the flat form twice: leave one of them out")
 		}
 		o.endpoints = append(o.endpoints, resourcereader.Endpoint{Address: o.flat, Form: resourcereader.Flat})
@@ -148,41 +115,3 @@ func (o *options) checkGRPC() error {
 	}
 	return nil
 }
-
-// address is what one flag says of where to listen.
-type address struct {
-	flag, text string
-	// offText, beside nothing at all, turns off what is optional.
-	offText    string
-	optional   bool
-	host, port string
-}
-
-func (a *address) parse() error {
-	if a.optional && (a.text == "" || a.text == a.offText) {
-		return nil
-	}
-	host, port, err := net.SplitHostPort(a.text)
-	if err != nil {
-		return a.wrong()
-	}
-	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return a.wrong()
-	}
-	a.host, a.port = host, port
-	return nil
-}
-
-func (a *address) wrong() error {
-	return fmt.Errorf("--%s=%q is not an address to listen at: write host:port or :port, such as :6001", a.flag, a.text)
-}
-
-// clashes reports whether the two cannot be listened at together. Port 0 is any free one.
-func (a *address) clashes(b address) bool {
-	if a.port == "" || a.port != b.port || a.port == off {
-		return false
-	}
-	return a.host == b.host || everyHost(a.host) || everyHost(b.host)
-}
-
-func everyHost(host string) bool { return host == "" || host == "0.0.0.0" || host == "::" }

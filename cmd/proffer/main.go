@@ -3,11 +3,13 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"runtime/debug"
 
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -25,7 +27,7 @@ func main() { os.Exit(operate(os.Args[1:])) }
 func operate(args []string, with ...func(*options)) int {
 	o, err := parseFlags(args, os.Stdout)
 	switch {
-	case errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, pflag.ErrHelp):
 		return 0
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "proffer:", err)
@@ -37,14 +39,32 @@ func operate(args []string, with ...func(*options)) int {
 	for _, f := range with {
 		f(&o)
 	}
+	// Before there is a logger: what controller-runtime would log of a missing kubeconfig, with a stack trace, is returned as well.
+	config, err := loadConfig()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "proffer:", err)
+		return 1
+	}
 	logger := zap.New(zap.UseFlagOptions(&o.zap))
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
-	if err := run(ctrl.SetupSignalHandler(), o); err != nil {
+	if err := run(ctrl.SetupSignalHandler(), config, o); err != nil {
 		fmt.Fprintln(os.Stderr, "proffer:", err)
 		return 1
 	}
 	return 0
+}
+
+// loadConfig finds the API server.
+func loadConfig() (*rest.Config, error) {
+	config, err := ctrl.GetConfig()
+	switch {
+	case clientcmd.IsEmptyConfig(err):
+		return nil, errors.New("no API server is named: write --kubeconfig=FILE, or set KUBECONFIG; only in a Pod neither is needed")
+	case err != nil:
+		return nil, fmt.Errorf("reading the kubeconfig, which --kubeconfig=FILE or KUBECONFIG names: %w", err)
+	}
+	return config, nil
 }
 
 // versionOf is the version that make built, or else what Go knows of the build.

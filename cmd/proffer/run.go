@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
@@ -25,17 +26,13 @@ import (
 
 // run wires the parts together and runs them until the context ends. Then, in this order: the process says that it is not ready, gRPC ends,
 // everything else ends.
-func run(ctx context.Context, o options) error {
+func run(ctx context.Context, config *rest.Config, o options) error {
 	log := ctrl.Log.WithName("setup")
 	log.Info("Starting", "version", versionOf())
-	config, err := ctrl.GetConfig()
-	if err != nil {
-		return fmt.Errorf("finding the API server; write --kubeconfig=FILE, or set KUBECONFIG: %w", err)
-	}
 	// All clients are made from this config, so every watch of the process is followed.
 	watches := watchage.New(ctrl.Log.WithName("watches"))
 	config.Wrap(watches.Wrap)
-	batch := controllers.NewBatch(o.batchPeriod)
+	batch := controllers.NewBatch(time.Duration(o.batchPeriod))
 	offers := table.New()
 	server, err := resourcereader.New(resourcereader.Options{
 		Table: offers, Endpoints: o.endpoints, TLS: o.tls, Registerer: metrics.Registry, Logger: ctrl.Log.WithName("grpc"),
@@ -44,7 +41,7 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	if err := server.Listen(ctx); err != nil {
-		return err
+		return o.inUse(err)
 	}
 
 	group, serving := errgroup.WithContext(ctx)
@@ -72,7 +69,7 @@ func run(ctx context.Context, o options) error {
 		}
 		return mgr.Start(managing)
 	})
-	return group.Wait()
+	return o.inUse(group.Wait())
 }
 
 // startGCPercent is how much the heap may grow between two collections, in percent, while the cluster is read for the first time: half of
@@ -96,10 +93,6 @@ func sparely(ctx context.Context, ready <-chan struct{}) {
 
 func newManager(config *rest.Config, o options, ready *readiness, watches *watchage.Monitor) (ctrl.Manager, error) {
 	explanations := explain.Handler(ready.table)
-	pprof := o.pprof
-	if pprof == "" {
-		pprof = off
-	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: controllers.NewScheme(),
 		Cache:  controllers.CacheOptions(controllers.Namespace(&o.election)),
@@ -108,7 +101,7 @@ func newManager(config *rest.Config, o options, ready *readiness, watches *watch
 			ExtraHandlers: map[string]http.Handler{explain.Path: explanations, explain.Path + "/": explanations},
 		},
 		HealthProbeBindAddress: o.probes,
-		PprofBindAddress:       pprof,
+		PprofBindAddress:       o.pprof,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("setting up: %w", err)

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,11 +42,6 @@ func get(url string) (code int, body string) {
 
 func TestTheOperatorServesAndEndsInOrder(t *testing.T) {
 	cluster := controlplane.StartTest(t, controlplane.Options{CRDDirs: []string{filepath.Join("..", "..", "config", "crd", "bases")}})
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := cluster.WriteKubeconfig(kubeconfig); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("KUBECONFIG", kubeconfig)
 	grpcAddress, metricsAddress, probeAddress := process.FreeAddress(t), process.FreeAddress(t), process.FreeAddress(t)
 	o, err := parseFlags([]string{
 		"--grpc-bind-address=" + grpcAddress, "--metrics-bind-address=" + metricsAddress, "--health-probe-bind-address=" + probeAddress,
@@ -59,7 +53,7 @@ func TestTheOperatorServesAndEndsInOrder(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, o) }()
+	go func() { ended <- run(ctx, cluster.Config, o) }()
 
 	connection, err := grpc.NewClient(grpcAddress, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -141,18 +135,6 @@ func TestReadiness(t *testing.T) {
 	cancel()
 	if r.check(nil) == nil {
 		t.Error("ready while ending")
-	}
-}
-
-func TestWhatCannotBeRunSaysWhy(t *testing.T) {
-	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "missing"))
-	t.Setenv("HOME", t.TempDir())
-	o, err := parseFlags(nil, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "write --kubeconfig=FILE, or set KUBECONFIG") {
-		t.Errorf("got %v", err)
 	}
 }
 

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"flag"
+
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+
+	"proffer.dev/proffer/internal/resourcereader"
+)
+
+// flagGroup is a part of the help.
+type flagGroup struct {
+	title string
+	flags *pflag.FlagSet
+}
+
+// flagGroups are all flags, in the order of the help. The usage of each is one sentence.
+func (o *options) flagGroups() []flagGroup {
+	// The texts of flags of other packages are ours.
+	others := flag.NewFlagSet("", flag.ContinueOnError)
+	config.RegisterFlags(others)
+	o.zap.BindFlags(others)
+	return []flagGroup{
+		{"General", o.generalFlags(others)},
+		{"gRPC, for Liqo v0.6 to v0.10", o.grpcFlags()},
+		{"ResourceSlices, for Liqo v1", o.sliceFlags()},
+		{"HTTP", o.httpFlags()},
+		{"Leader election", o.electionFlags()},
+		{"Logs", logFlags(others)},
+	}
+}
+
+func newFlags() *pflag.FlagSet {
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	fs.SortFlags = false
+	return fs
+}
+
+// take brings a flag of another package among ours, with a text of our own and the default that it really has.
+func take(fs *pflag.FlagSet, others *flag.FlagSet, name, usage, byDefault string) {
+	f := pflag.PFlagFromGoFlag(others.Lookup(name))
+	f.Usage, f.DefValue = usage, byDefault
+	fs.AddFlag(f)
+}
+
+func (o *options) generalFlags(others *flag.FlagSet) *pflag.FlagSet {
+	fs := newFlags()
+	fs.BoolVarP(&o.help, "help", "h", false, "Print this help and exit.")
+	fs.BoolVar(&o.version, "version", false, "Print the version and exit.")
+	take(fs, others, "kubeconfig",
+		"The kubeconfig `file`; without it, $KUBECONFIG, the service account of the Pod and ~/.kube/config are tried in this order.", "")
+	fs.Var(&o.batchPeriod, "batch-period",
+		"Minimum time between two evaluations; events are batched for half of it, and a change of a ResourceSlice ends the wait.")
+	return fs
+}
+
+func (o *options) grpcFlags() *pflag.FlagSet {
+	fs := newFlags()
+	fs.StringVar(&o.grpc, "grpc-bind-address", ":6001", "The `address` at which Liqo reads offers.")
+	fs.Var(&o.form, "grpc-form", "The `form` of the protocol at --grpc-bind-address: pools for Liqo v0.9 and v0.10, or flat for Liqo v0.6 to v0.8.")
+	fs.StringVar(&o.flat, "grpc-flat-bind-address", "", "A second `address`, which serves the flat form beside pools; empty or 0 turns it off.")
+	fs.StringVar(&o.tls.CertFile, "grpc-tls-cert", "", "The `file` with the certificate for TLS, read again when it changes; without it, gRPC is plaintext.")
+	fs.StringVar(&o.tls.KeyFile, "grpc-tls-key", "", "The `file` with the private key of --grpc-tls-cert.")
+	fs.StringVar(&o.tls.ClientCAFile, "grpc-client-ca", "",
+		"The `file` with the CA certificates that must have signed a client's certificate; without it, clients need none.")
+	return fs
+}
+
+func (o *options) sliceFlags() *pflag.FlagSet {
+	fs := newFlags()
+	fs.StringVar(&o.servedClasses, "served-classes-configmap", "",
+		"The `name` of a ConfigMap, in the namespace of the Lease, in which the operator lists the classes that policies offer; see the component served-classes.")
+	return fs
+}
+
+func (o *options) httpFlags() *pflag.FlagSet {
+	fs := newFlags()
+	fs.StringVar(&o.metrics, "metrics-bind-address", ":8443",
+		"The `address` of /metrics and /offers, over HTTPS and for callers that the API server authorizes; empty or 0 turns it off.")
+	fs.StringVar(&o.probes, "health-probe-bind-address", ":8081", "The `address` of /healthz and /readyz; empty or 0 turns it off.")
+	fs.StringVar(&o.pprof, "pprof-bind-address", "", "The `address` of Go's profiles (pprof), for anyone who can reach it; empty or 0 turns it off.")
+	return fs
+}
+
+func (o *options) electionFlags() *pflag.FlagSet {
+	fs := newFlags()
+	fs.BoolVar(&o.leaderElect, "leader-elect", false,
+		"Write to the API server only while this replica holds the Lease; needed with more than one replica.")
+	fs.StringVar(&o.election.Namespace, "leader-election-namespace", "", "The `namespace` of the Lease; without it, that of the Pod.")
+	return fs
+}
+
+func logFlags(others *flag.FlagSet) *pflag.FlagSet {
+	fs := newFlags()
+	take(fs, others, "zap-log-level", "The lowest `level` that is logged: error, info, debug, or a number above 0, of which a larger one logs more.", "info")
+	take(fs, others, "zap-encoder", "The `format` of a line: json or console.", "json")
+	take(fs, others, "zap-time-encoding", "The `format` of the time: rfc3339, rfc3339nano, iso8601, epoch, millis or nano.", "rfc3339")
+	take(fs, others, "zap-stacktrace-level", "The lowest `level` that is logged with a stack trace: info, error or panic.", "error")
+	take(fs, others, "zap-devel", "Change the defaults for development: debug, console, and stack traces from warnings on.", "false")
+	return fs
+}
+
+// form is the value of --grpc-form.
+type form resourcereader.Form
+
+func (f *form) String() string { return resourcereader.Form(*f).String() }
+func (f *form) Type() string   { return "form" }
+
+func (f *form) Set(text string) error {
+	parsed, err := resourcereader.ParseForm(text)
+	*f = form(parsed)
+	return err
+}
