@@ -30,7 +30,7 @@ CODE_MODULES := . $(TEST_MODULES)
 
 .PHONY: help
 help: ## Say what there is
-	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build the operator: bin/proffer
@@ -80,6 +80,15 @@ soak-faults: ## Kill the leader KILLS=100 times beside a hostile consumer, and a
 	KUBEBUILDER_ASSETS="$$assets" PROFFER_FAULTS_ADVERSARY=1 PROFFER_FAULTS_KILLS=$(KILLS) \
 		go test -race -count=1 -timeout 60m -v -run '^$(FAULTS)$$' ./cmd/proffer | tee bin/soak-faults.txt; \
 	grep -q '^--- PASS: $(FAULTS)' bin/soak-faults.txt
+
+OLD := TestTheOperatorWorksOnThisKubernetes
+
+.PHONY: test-old-kubernetes
+test-old-kubernetes: ## Install the manifests on a kube-apiserver of Kubernetes 1.25, and let the operator work there
+	assets="$$($(CONTROLPLANE) old)"; mkdir -p bin; \
+	KUBEBUILDER_ASSETS="$$assets" PROFFER_KUBERNETES=1.25 \
+		go test -race -count=1 -timeout 10m -v -run '^$(OLD)$$' ./test/deploy | tee bin/test-old-kubernetes.txt; \
+	grep -q '^--- PASS: $(OLD)' bin/test-old-kubernetes.txt
 
 .PHONY: lint
 lint: $(GOLANGCI) ## Lint every module that holds Go code

@@ -21,7 +21,7 @@ import (
 // documented is a line of the table of amounts in the docs: what is written, and what it is taken as or why it is refused.
 var documented = regexp.MustCompile("(?m)^\\| `([a-z]+): ([^`]+)` \\| (?:`([^`]+)`)?([^|]*) \\|$")
 
-// TestEveryAmountIsTakenAlikeByTheAPIServerTheParserAndTheDocs is E5 of issue 11: memory: 1.1Gi was rounded up by some and refused by others, and
+// TestEveryAmountIsTakenAlikeByTheAPIServerTheParserAndTheDocs: memory: 1.1Gi was rounded up by some and refused by others, and
 // so was the largest amount of cpu.
 func TestEveryAmountIsTakenAlikeByTheAPIServerTheParserAndTheDocs(t *testing.T) {
 	text, err := os.ReadFile("../docs/resourcepolicy.md")

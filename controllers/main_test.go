@@ -43,6 +43,9 @@ func run(m *testing.M) (code int, err error) {
 			err = stopErr
 		}
 	}()
+	if err := cluster.InstallPolicyRules(context.Background()); err != nil {
+		return 0, err
+	}
 	api, err = client.New(cluster.Config, client.Options{Scheme: NewScheme()})
 	if err != nil {
 		return 0, err

@@ -21,7 +21,7 @@ import (
 	"proffer.dev/proffer/hack/controlplane"
 )
 
-// The rules of the CRD are the API server's to decide, so every test of this package asks a real one.
+// The rules of the CRD and of config/admission are the API server's to decide, so every test of this package asks a real one.
 var (
 	cluster *controlplane.Cluster
 	api     client.Client
@@ -47,6 +47,9 @@ func runOnControlPlane(m *testing.M) (code int, err error) {
 		return 0, fmt.Errorf("start a control plane: %w", err)
 	}
 	defer func() { err = errors.Join(err, cluster.Stop()) }()
+	if err := cluster.InstallPolicyRules(context.Background()); err != nil {
+		return 0, err
+	}
 
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {

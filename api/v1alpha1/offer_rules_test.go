@@ -83,8 +83,8 @@ var offerRules = []rule{
 	},
 	{
 		name:    "at most 64 percentages",
-		valid:   []string{"offer: {nodes: {}, percentages: {" + numberedPairs("r", 64, "50") + "}}"},
-		invalid: "offer: {nodes: {}, percentages: {" + numberedPairs("r", 65, "50") + "}}",
+		valid:   []string{"offer: {nodes: {}, percentages: {" + numberedPairs("example.com/r", 64, "50") + "}}"},
+		invalid: "offer: {nodes: {}, percentages: {" + numberedPairs("example.com/r", 65, "50") + "}}",
 		want:    `spec.offer.percentages: Too many: 65: must have at most 64 items`,
 	},
 	{
@@ -111,8 +111,8 @@ var offerRules = []rule{
 	},
 	{
 		name:    "at most 64 resources",
-		valid:   []string{"offer: {nodes: {}, resources: [" + numbered("r", 64) + "]}"},
-		invalid: "offer: {nodes: {}, resources: [" + numbered("r", 65) + "]}",
+		valid:   []string{"offer: {nodes: {}, resources: [" + numbered("example.com/r", 64) + "]}"},
+		invalid: "offer: {nodes: {}, resources: [" + numbered("example.com/r", 65) + "]}",
 		want:    `spec.offer.resources: Too many: 65: must have at most 64 items`,
 	},
 	{
@@ -152,7 +152,7 @@ var sliceRules = []rule{
 		name:    "defaults are quantities",
 		valid:   []string{sliced("{defaults: {cpu: 1, memory: 1Gi, pods: 10}}"), sliced("{defaults: {}}")},
 		invalid: sliced("{defaults: {memory: 100m}}"),
-		want:    `spec.slices.defaults: Invalid value: ` + wholeMessage,
+		want:    `spec.slices.defaults[memory]: Invalid value: "100m": ` + wholeMessage,
 	},
 	{
 		name:    "node labels have keys of labels",

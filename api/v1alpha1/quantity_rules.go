@@ -73,16 +73,18 @@ func (q *Quantity) Text() string {
 	return q.String()
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
+// UnmarshalJSON implements json.Unmarshaler. A text that is no quantity, such as 1e2.5, is no error: it would keep a client from reading
+// all the other policies of a list. Problem says what is wrong with it.
 func (q *Quantity) UnmarshalJSON(value []byte) error {
-	if err := q.Quantity.UnmarshalJSON(value); err != nil {
-		return err
-	}
 	var text string
 	if json.Unmarshal(value, &text) != nil {
 		text = string(value) // A number.
 	}
 	q.Written = ""
+	if err := q.Quantity.UnmarshalJSON(value); err != nil {
+		q.Quantity, q.Written = resource.Quantity{}, text
+		return nil //nolint:nilerr // Problem reports it.
+	}
 	if !amountText.MatchString(text) { // The amount of such a text may take minutes to write.
 		q.Written = text
 		return nil

@@ -1,6 +1,7 @@
 package v1alpha1_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -31,7 +32,7 @@ var quantityRules = []rule{
 	{
 		name:    "whole amounts are not negative",
 		invalid: amount("memory", `-1`),
-		want:    `spec.offer.fixed[memory]: Invalid value: -1: ` + signMessage,
+		want:    `spec.offer.fixed[memory]: Invalid value: "-1": ` + signMessage,
 	},
 	{
 		name:    "the exponent of an amount is small",
@@ -78,33 +79,33 @@ var quantityRules = []rule{
 			amount("cpu", "9223372036854775807m"), amount("cpu", `"9223372036854775.807"`), amount("cpu", "9223372036854775"),
 		},
 		invalid: amount("cpu", "9223372036854775808m"),
-		want:    offerFixed + v1alpha1.AmountTooLargeCPU,
+		want:    `spec.offer.fixed[cpu]: Invalid value: "9223372036854775808m": ` + v1alpha1.AmountTooLargeCPU,
 	},
 	{
 		name:    "cpu of the largest whole number does not fit",
 		invalid: amount("cpu", "9223372036854775807"),
-		want:    offerFixed + v1alpha1.AmountTooLargeCPU,
+		want:    `spec.offer.fixed[cpu]: Invalid value: "9223372036854775807": ` + v1alpha1.AmountTooLargeCPU,
 	},
 	{
 		name:    "cpu is not counted below a thousandth",
 		valid:   []string{amount("cpu", "1m"), amount("cpu", `"0.5"`), amount("cpu", `"0.125"`), amount("cpu", `".5"`), amount("cpu", "1500m")},
 		invalid: amount("cpu", `"0.0005"`),
-		want:    offerFixed + milliMessage,
+		want:    `spec.offer.fixed[cpu]: Invalid value: "0.0005": ` + milliMessage,
 	},
 	{
 		name:    "cpu is not counted in millionths",
 		invalid: amount("cpu", "500u"),
-		want:    offerFixed + milliMessage,
+		want:    `spec.offer.fixed[cpu]: Invalid value: "500u": ` + milliMessage,
 	},
 	{
 		name:    "cpu is not counted in parts of a thousandth",
 		invalid: amount("cpu", `"0.5m"`),
-		want:    offerFixed + milliMessage,
+		want:    `spec.offer.fixed[cpu]: Invalid value: "0.5m": ` + milliMessage,
 	},
 	{
 		name:    "cpu has no negative exponent",
 		invalid: amount("cpu", `"1e-3"`),
-		want:    offerFixed + milliMessage,
+		want:    `spec.offer.fixed[cpu]: Invalid value: "1e-3": ` + milliMessage,
 	},
 	{
 		name: "memory is whole",
@@ -112,24 +113,24 @@ var quantityRules = []rule{
 			amount("memory", "100M"), amount("memory", "100Mi"), amount("memory", "1.5Gi"), amount("memory", "1.1Gi"), amount("memory", `"1.5G"`),
 		},
 		invalid: amount("memory", "100m"),
-		want:    offerFixed + wholeMessage,
+		want:    `spec.offer.fixed[memory]: Invalid value: "100m": ` + wholeMessage,
 	},
 	{
 		name:    "memory has no negative exponent",
 		invalid: amount("memory", `"1e-3"`),
-		want:    offerFixed + wholeMessage,
+		want:    `spec.offer.fixed[memory]: Invalid value: "1e-3": ` + wholeMessage,
 	},
 	{
 		name:    "pods are whole",
 		valid:   []string{amount("pods", "10"), amount("pods", `"1k"`)},
 		invalid: amount("pods", `"1.5"`),
-		want:    offerFixed + wholeMessage,
+		want:    `spec.offer.fixed[pods]: Invalid value: "1.5": ` + wholeMessage,
 	},
 	{
 		name:    "devices are whole",
 		valid:   []string{amount("nvidia.com/gpu", "1")},
 		invalid: amount("nvidia.com/gpu", "500m"),
-		want:    offerFixed + wholeMessage,
+		want:    `spec.offer.fixed[nvidia.com/gpu]: Invalid value: "500m": ` + wholeMessage,
 	},
 	{
 		name:    "amounts are of resources",
@@ -154,8 +155,8 @@ var quantityRules = []rule{
 	},
 	{
 		name:    "at most 64 amounts",
-		valid:   []string{"offer: {fixed: {" + numberedPairs("r", 64, "1") + "}}"},
-		invalid: "offer: {fixed: {" + numberedPairs("r", 65, "1") + "}}",
+		valid:   []string{"offer: {fixed: {" + numberedPairs("example.com/r", 64, "1") + "}}"},
+		invalid: "offer: {fixed: {" + numberedPairs("example.com/r", 65, "1") + "}}",
 		want:    `spec.offer.fixed: Too many: 65: must have at most 64 items`,
 	},
 }
@@ -174,6 +175,37 @@ func TestAmountsThatAreNotQuantitiesAreRefused(t *testing.T) {
 	}
 }
 
+// The schema accepts the first two, and Kubernetes cannot parse them: on a cluster without config/admission they are stored.
+func TestOneAmountThatIsNoQuantityLeavesTheOthersReadable(t *testing.T) {
+	for _, text := range []string{`"1e2.5"`, `"1e.5"`, `"many"`, `1.5e400`, `true`} {
+		var amounts v1alpha1.Quantities
+		if err := json.Unmarshal([]byte(`{"cpu": "2", "memory": `+text+`}`), &amounts); err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		memory, cpu := amounts["memory"], amounts["cpu"]
+		if got := memory.Problem("memory"); got != textMessage {
+			t.Errorf("%s: got %q, want %q", text, got, textMessage)
+		}
+		if cpu.Problem("cpu") != "" || cpu.String() != "2" {
+			t.Errorf("beside %s: cpu is %s: %s", text, &cpu.Quantity, cpu.Problem("cpu"))
+		}
+	}
+}
+
+func TestAnAmountThatIsNoQuantityIsSentBackAsItWasRead(t *testing.T) {
+	var amount v1alpha1.Quantity
+	if err := json.Unmarshal([]byte(`"1e2.5"`), &amount); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := json.Marshal(amount); err != nil || string(got) != `"1e2.5"` {
+		t.Errorf("got %s, %v", got, err)
+	}
+	if err := json.Unmarshal([]byte(`"2"`), &amount); err != nil || amount.Problem("cpu") != "" || amount.String() != "2" {
+		t.Errorf("read again as 2: %v, %v", amount, err)
+	}
+}
+
 func TestQuantitiesAreHeldToTheirRulesWhereverTheyStand(t *testing.T) {
 	for field, spec := range map[string]string{
 		"spec.offer.fixed":              "offer: {fixed: {memory: 100m}}",
@@ -183,8 +215,28 @@ func TestQuantitiesAreHeldToTheirRulesWhereverTheyStand(t *testing.T) {
 		"spec.overrides[0].offer.max":   fixedOffer + "\noverrides: [{consumers: {clusterIDs: [rome]}, offer: {max: {memory: 100m}}}]",
 		"spec.slices.defaults":          sliced("{defaults: {memory: 100m}}"),
 	} {
-		if diff := cmp.Diff([]string{field + ": Invalid value: " + wholeMessage}, refusals(t, spec)); diff != "" {
+		if diff := cmp.Diff([]string{field + `[memory]: Invalid value: "100m": ` + wholeMessage}, refusals(t, spec)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", field, diff)
 		}
+	}
+}
+
+// TestTheLargestPolicyIsWithinTheBudgetOfTheRules writes everything as often, and as long, as the schema lets it and etcd has room for it.
+func TestTheLargestPolicyIsWithinTheBudgetOfTheRules(t *testing.T) {
+	amount := `"` + strings.Repeat("0", 31) + `1"`
+	full := func(length int) string {
+		return "{" + numberedPairs("example.com/"+strings.Repeat("n", length), 64, amount) + "}"
+	}
+	override := "{consumers: {clusterIDs: [" + numbered("c", 4) + "]}, offer: {fixed: " + full(40) + ", max: " + full(40) + "}}"
+	spec := "class: gold\noffer: {nodes: {}, reserve: " + full(56) + ", max: " + full(56) + ", percentages: {" + numberedPairs("example.com/r", 64, "5") +
+		"}, resources: [" + numbered("example.com/r", 64) + "]}\nslices: {defaults: " + full(56) + "}\noverrides: [" + repeated(override, 64) + "]"
+	if got := refusals(t, spec); got != nil {
+		t.Errorf("%.2000s", strings.Join(got, "\n"))
+	}
+	// And that none of its amounts has been overlooked.
+	last := strings.LastIndex(spec, amount)
+	broken := spec[:last] + "100m" + spec[last+len(amount):]
+	if got := strings.Join(refusals(t, broken), "\n"); !strings.HasPrefix(got, "spec.overrides[63].offer.max[") || !strings.HasSuffix(got, wholeMessage) {
+		t.Errorf("one wrong amount at the end: %.2000s", got)
 	}
 }

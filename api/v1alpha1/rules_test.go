@@ -5,18 +5,22 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"proffer.dev/proffer/api/v1alpha1"
 )
 
-// rule is one thing the CRD holds a policy to, shown by specs that keep it and one that breaks it.
+// rule is one thing the API server holds a policy to, by the CRD or by config/admission, shown by specs that keep it and one that breaks it.
 type rule struct {
 	name  string
 	valid []string
@@ -26,7 +30,7 @@ type rule struct {
 	want string
 }
 
-func TestEveryRuleOfTheCRDRefusesWhatBreaksIt(t *testing.T) {
+func TestEveryRuleRefusesWhatBreaksIt(t *testing.T) {
 	for _, r := range rules() {
 		t.Run(r.name, func(t *testing.T) {
 			for _, spec := range r.valid {
@@ -46,8 +50,11 @@ func rules() []rule {
 }
 
 // Without this a rule could be added, or lose its effect, and no test would notice.
-func TestEveryMessageOfTheCRDIsInATest(t *testing.T) {
+func TestEveryMessageOfTheAPIServerIsInATest(t *testing.T) {
 	messages := map[string]bool{}
+	for _, message := range admissionMessages(t) {
+		messages[message] = true
+	}
 	visit(schema(t), func(s *apiextensionsv1.JSONSchemaProps) {
 		for _, validation := range s.XValidations {
 			messages[validation.Message] = true
@@ -57,8 +64,47 @@ func TestEveryMessageOfTheCRDIsInATest(t *testing.T) {
 		t.Fatalf("only %d messages found", len(messages))
 	}
 	for message := range messages {
-		if !slices.ContainsFunc(rules(), func(r rule) bool { return strings.HasSuffix(r.want, message) }) {
+		if !slices.ContainsFunc(rules(), func(r rule) bool { return strings.Contains(r.want, message) }) {
 			t.Errorf("no test shows: %s", message)
+		}
+	}
+}
+
+// quoted is a text in an expression of CEL.
+var quoted = regexp.MustCompile(`'([^']*)'`)
+
+// admissionMessages returns what the rules of config/admission say, without what they say of the one field.
+func admissionMessages(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "config", "admission", "resourcepolicy.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(string(text), "\n---\n")
+	var policy admissionv1.ValidatingAdmissionPolicy
+	if err := yaml.UnmarshalStrict([]byte(first), &policy); err != nil {
+		t.Fatal(err)
+	}
+	var messages []string
+	for _, v := range policy.Spec.Validations {
+		texts := quoted.FindAllStringSubmatch(v.MessageExpression, -1)
+		if len(texts) == 0 {
+			t.Fatalf("%s has no message", v.Expression)
+		}
+		messages = append(messages, texts[len(texts)-1][1])
+	}
+	return messages
+}
+
+// TestTheRulesOnAmountsAreThoseOfTheOperator, each under the message that the operator has for it.
+func TestTheRulesOnAmountsAreThoseOfTheOperator(t *testing.T) {
+	messages := admissionMessages(t)
+	for _, message := range []string{
+		v1alpha1.AmountNotAQuantity, v1alpha1.AmountNegative, v1alpha1.AmountTooLargeBinary, v1alpha1.AmountTooLarge,
+		v1alpha1.AmountTooLargeCPU, v1alpha1.AmountTooFineCPU, v1alpha1.AmountNotWhole,
+	} {
+		if !slices.Contains(messages, message) {
+			t.Errorf("config/admission does not have: %s", message)
 		}
 	}
 }
@@ -126,8 +172,12 @@ func refusals(t *testing.T, spec string) []string {
 	}
 	var found []string
 	for _, cause := range status.ErrStatus.Details.Causes {
+		_, denied, byPolicy := strings.Cut(cause.Message, "ValidatingAdmissionPolicy 'proffer-resourcepolicy' with binding 'proffer-resourcepolicy' denied request: ")
+		switch {
+		case byPolicy: // It names the field itself.
+			found = append(found, denied)
 		// The API server adds this line whenever it stops early: it says nothing of the policy.
-		if !strings.Contains(cause.Message, "some validation rules were not checked") {
+		case !strings.Contains(cause.Message, "some validation rules were not checked"):
 			found = append(found, cause.Field+": "+cause.Message)
 		}
 	}

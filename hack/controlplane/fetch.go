@@ -68,17 +68,20 @@ func build(ctx context.Context, dir string, progress *reporter) error {
 		return err
 	}
 	kubernetes := goBuild(ctx, filepath.Join(root, "hack", "controlplane", "kubernetes"),
-		dir+string(filepath.Separator), kubernetesFlags(), "k8s.io/kubernetes/cmd/kube-apiserver", "k8s.io/kubernetes/cmd/kubectl")
+		dir+string(filepath.Separator), kubernetesFlags(KubernetesVersion), "k8s.io/kubernetes/cmd/kube-apiserver", "k8s.io/kubernetes/cmd/kubectl")
 	_, err = run(ctx, progress, "building kube-apiserver and kubectl (5 min on two cores, the first time)", kubernetes)
 	return err
 }
 
-// kubernetesFlags are what a program of Kubernetes knows its version by.
-func kubernetesFlags() string {
-	const version = "k8s.io/component-base/version"
-	v := strings.Split(KubernetesVersion, ".")
-	return fmt.Sprintf("-ldflags=-s -w -X %s.gitVersion=v%s -X %s.gitMajor=%s -X %s.gitMinor=%s",
-		version, KubernetesVersion, version, v[0], version, v[1])
+// kubernetesFlags are what a program of Kubernetes knows its version by. An older
+// kube-apiserver serves the version that client-go has.
+func kubernetesFlags(release string) string {
+	v := strings.Split(release, ".")
+	flags := []string{"-ldflags=-s -w"}
+	for _, version := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		flags = append(flags, fmt.Sprintf("-X %s.gitVersion=v%s -X %s.gitMajor=%s -X %s.gitMinor=%s", version, release, version, v[0], version, v[1]))
+	}
+	return strings.Join(flags, " ")
 }
 
 // goBuild prepares go build in a module of its own, for this machine.

@@ -45,7 +45,7 @@ func buildLiqo(ctx context.Context, dir string, progress *reporter) error {
 		return err
 	}
 	manager := goBuild(ctx, filepath.Join(checkout, "hack", "controlplane", "kubernetes"), output,
-		kubernetesFlags(), "k8s.io/kubernetes/cmd/kube-controller-manager")
+		kubernetesFlags(KubernetesVersion), "k8s.io/kubernetes/cmd/kube-controller-manager")
 	_, err = run(ctx, progress, "building kube-controller-manager (2 min on two cores, the first time)", manager)
 	return err
 }

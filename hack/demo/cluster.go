@@ -120,6 +120,9 @@ func (c *cluster) start(ctx context.Context, undo *cleanup, progress io.Writer) 
 		return err
 	}
 	undo.add(controlPlane.Stop)
+	if err := controlPlane.InstallPolicyRules(ctx); err != nil {
+		return err
+	}
 	c.config, c.tools = controlPlane.Config, controlPlane.Assets
 	c.kubeconfig = filepath.Join(c.work, "kubeconfig")
 	return controlPlane.WriteKubeconfig(c.kubeconfig)

@@ -12,5 +12,13 @@ while IFS= read -r mod; do
     status=1
   fi
 done < <(git ls-files -co --exclude-standard -- go.mod '*/go.mod')
+# One module has a file for each version of Kubernetes.
+for mod in test/kubernetes/minors/*.mod; do
+  count=$((count + 1))
+  if ! go mod tidy -C test/kubernetes -modfile="${mod#test/kubernetes/}" -diff; then
+    echo "$mod: run go mod tidy -modfile=${mod#test/kubernetes/} in test/kubernetes" >&2
+    status=1
+  fi
+done
 echo "$count modules are tidy"
 exit "$status"

@@ -69,7 +69,11 @@ func run(m *testing.M) (code int, err error) {
 	if err := c.WriteKubeconfig(cluster.kubeconfig); err != nil {
 		return 1, err
 	}
-	if out, err := kubectl(ctx, "apply", "-k", filepath.Join(config, "default")); err != nil {
+	manifests, err := manifestsFor(c.Config)
+	if err != nil {
+		return 1, err
+	}
+	if out, err := kubectl(ctx, "apply", "-k", manifests); err != nil {
 		return 1, fmt.Errorf("%w\n%s", err, out)
 	}
 	return m.Run(), nil

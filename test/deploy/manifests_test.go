@@ -69,17 +69,21 @@ func TestEachComponentIsAccepted(t *testing.T) {
 	}
 }
 
-// TestOlderKubernetesGetsNothingThatItDoesNotHave: 1.29 has neither ValidatingAdmissionPolicies nor the preStop action sleep.
+// TestOlderKubernetesGetsNothingThatItDoesNotHave: up to 1.29 there are no ValidatingAdmissionPolicies, no preStop action sleep by default,
+// and up to 1.26 no unhealthyPodEvictionPolicy.
 func TestOlderKubernetesGetsNothingThatItDoesNotHave(t *testing.T) {
 	if slices.Equal(names(render(t)), names(renderBase(t))) {
 		t.Error("config/default brings nothing that config/base does not")
 	}
-	older := render(t, "kubernetes-1.33", "kubernetes-1.29")
+	older := render(t, withoutAdmissionPolicies)
 	if diff := cmp.Diff(names(renderBase(t)), names(older)); diff != "" {
 		t.Errorf("the objects differ from those without guards (-want +got):\n%s", diff)
 	}
 	if c := container(t, deployment(t, older)); c.Lifecycle != nil {
 		t.Errorf("the container has the lifecycle %+v", c.Lifecycle)
+	}
+	if b := find[policyv1.PodDisruptionBudget](t, older, "PodDisruptionBudget", "proffer"); b.Spec.UnhealthyPodEvictionPolicy != nil {
+		t.Errorf("the PodDisruptionBudget has unhealthyPodEvictionPolicy %s", *b.Spec.UnhealthyPodEvictionPolicy)
 	}
 	mustKubectl(t, "apply", "--dry-run=server", "-k", config+"/base")
 }

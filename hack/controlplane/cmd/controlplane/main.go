@@ -10,7 +10,9 @@
 //	controlplane run --kubeconfig FILE [--crds DIR]... [--client-ca FILE]
 //
 // With the argument liqo it prints the directory that holds Liqo's programs and
-// kube-controller-manager, and builds them first if this machine has none.
+// kube-controller-manager, and builds them first if this machine has none. With
+// the argument old the printed directory holds the kube-apiserver of the oldest
+// Kubernetes that Proffer installs on.
 package main
 
 import (
@@ -45,8 +47,10 @@ func command(ctx context.Context, args []string) error {
 		return run(ctx, args[1:])
 	case len(args) == 1 && args[0] == "liqo":
 		find = controlplane.Liqo
+	case len(args) == 1 && args[0] == "old":
+		find = controlplane.Old
 	default:
-		return fmt.Errorf("unknown argument %q: give none, run or liqo", args[0])
+		return fmt.Errorf("unknown argument %q: give none, run, liqo or old", args[0])
 	}
 	dir, err := find(ctx, os.Stderr)
 	if err != nil {

@@ -1,0 +1,72 @@
+package deploy
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"proffer.dev/proffer/hack/controlplane"
+)
+
+// withoutAdmissionPolicies is the component for the versions of Kubernetes before 1.30.
+const withoutAdmissionPolicies = "kubernetes-1.25-to-1.29"
+
+// minorFile returns the go.mod file of test/kubernetes for a minor version.
+func minorFile(minor uint) string {
+	if minor == 25 {
+		return "go.mod"
+	}
+	return filepath.Join("minors", fmt.Sprintf("1.%d.mod", minor))
+}
+
+// refusedBy returns what a minor version of Kubernetes refuses of what an overlay of config/default renders to, by its own code.
+func refusedBy(t *testing.T, minor uint, overlay string) []string {
+	t.Helper()
+	manifests := mustKubectl(t, "kustomize", overlay)
+	cmd := exec.CommandContext(t.Context(), "go", "run", "-modfile="+minorFile(minor), ".")
+	cmd.Dir, cmd.Stdin = filepath.Join("..", "kubernetes"), strings.NewReader(manifests)
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 1 && len(out) > 0 {
+		return strings.Split(strings.TrimSpace(string(out)), "\n")
+	}
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", cmd, err, exit.Stderr)
+	}
+	return nil
+}
+
+// TestEveryKubernetesTakesTheManifests asks the code of each minor version from 1.25 up to the one before that of the test's control plane.
+func TestEveryKubernetesTakesTheManifests(t *testing.T) {
+	plain, older := overlay(t), overlay(t, withoutAdmissionPolicies)
+	for minor := uint(25); minor < version.MustParseGeneric(controlplane.KubernetesVersion).Minor(); minor++ {
+		t.Run(fmt.Sprintf("1.%d", minor), func(t *testing.T) {
+			file := minorFile(minor)
+			text, err := os.ReadFile(filepath.Join("..", "kubernetes", file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := fmt.Sprintf("k8s.io/apiextensions-apiserver v0.%d.", minor); !strings.Contains(string(text), want) {
+				t.Fatalf("%s does not require %s", file, want)
+			}
+			if minor >= 30 {
+				for _, problem := range refusedBy(t, minor, plain) {
+					t.Error(problem)
+				}
+				return
+			}
+			for _, problem := range refusedBy(t, minor, older) {
+				t.Error(problem)
+			}
+			if got := refusedBy(t, minor, plain); len(got) == 0 {
+				t.Error("the default manifests are taken as they are: the component has lost its reason")
+			}
+		})
+	}
+}
