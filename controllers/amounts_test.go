@@ -48,7 +48,7 @@ func TestEveryAmountIsTakenAlikeByTheAPIServerTheParserAndTheDocs(t *testing.T) 
 		}
 		u.SetUID("")
 		err = api.Create(t.Context(), u, client.DryRunAll)
-		parsed, problems := parsePolicy(&policy)
+		parsed, _, problems := parsePolicy(&policy)
 		if !taken {
 			messages[refusal] = true
 			if err == nil || !strings.Contains(err.Error(), refusal) {

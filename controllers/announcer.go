@@ -68,7 +68,7 @@ func (a *announcer) announce(object *v1alpha1.ResourcePolicy, report *offer.Repo
 
 func (a *announcer) transition(object *v1alpha1.ResourcePolicy, now, before *metav1.Condition) {
 	switch now.Reason {
-	case v1alpha1.ReasonInvalid, v1alpha1.ReasonNoNodes, v1alpha1.ReasonIncomplete:
+	case v1alpha1.ReasonInvalid, v1alpha1.ReasonNoNodes, v1alpha1.ReasonIncomplete, v1alpha1.ReasonUnknownResources:
 		a.tell(object, corev1.EventTypeWarning, now.Reason, now.Message)
 	case v1alpha1.ReasonShadowed, v1alpha1.ReasonExhausted:
 		a.tell(object, corev1.EventTypeNormal, now.Reason, now.Message)

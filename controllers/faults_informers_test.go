@@ -28,7 +28,7 @@ func TestFault_NegativeAmountsAreAccepted(t *testing.T) {
 		}
 		// Before Kubernetes 1.34 it may be only the operator that looks.
 		policy.ObjectMeta = metav1.ObjectMeta{Name: "negative", UID: "1"}
-		if _, problems := parsePolicy(policy); len(problems) == 0 {
+		if _, _, problems := parsePolicy(policy); len(problems) == 0 {
 			t.Errorf("%s: the operator accepts it", name)
 		}
 	}

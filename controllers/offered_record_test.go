@@ -109,7 +109,7 @@ func TestAResourceIsTakenBackWhosePolicyIsGoneFromAClassThatOthersServe(t *testi
 
 func TestTheRecordIsWrittenWhenANameIsNewAndNotOtherwise(t *testing.T) {
 	p := create(t, aPolicy("p", fixed("cpu", "1")))
-	create(t, aPolicy("trial", fixed("zinc", "1"), func(s *v1alpha1.ResourcePolicySpec) { s.Mode = v1alpha1.ModeDryRun }))
+	create(t, aPolicy("trial", fixed("example.com/zinc", "1"), func(s *v1alpha1.ResourcePolicySpec) { s.Mode = v1alpha1.ModeDryRun }))
 	o := startOperator(t)
 	records(t, map[string][]string{"": {"cpu"}})
 	_, version := recordedNow(t)

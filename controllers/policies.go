@@ -42,6 +42,8 @@ type policy struct {
 	// parsed is nil if the policy is invalid; then errs say why.
 	parsed *offer.Policy
 	errs   field.ErrorList
+	// misspelt are the names of resources that Kubernetes does not have, in a policy that is valid all the same.
+	misspelt field.ErrorList
 	// offered are the names of the resources that the policy was ever seen to offer, in its status or by this process, sorted. There are only
 	// ever more, in a new list, and they outlive edits.
 	offered []string
@@ -61,7 +63,7 @@ func (r *policies) set(object *v1alpha1.ResourcePolicy) bool {
 		return r.addOffered(known, offeredNames(object))
 	}
 	next := &policy{name: object.Name, uid: object.UID, generation: object.Generation, source: sourceOf(object)}
-	next.parsed, next.errs = parsePolicy(object)
+	next.parsed, next.misspelt, next.errs = parsePolicy(object)
 	if known != nil && known.uid == object.UID {
 		next.offered, next.past = known.offered, known.past
 	} else {

@@ -27,10 +27,12 @@ const (
 
 // parsePolicy checks every value of a ResourcePolicy. Most rules stand in the CRD too; they are applied again, because an object that was
 // stored under older rules is not checked when it is read. The errors name each field that is wrong and say what to write.
-func parsePolicy(p *v1alpha1.ResourcePolicy) (*offer.Policy, field.ErrorList) {
+//
+// Names of resources that Kubernetes does not have are errors too, but not in a spec that is in force already: those are returned as misspelt.
+func parsePolicy(p *v1alpha1.ResourcePolicy) (out *offer.Policy, misspelt, errs field.ErrorList) {
 	s, path := &p.Spec, field.NewPath("spec")
 	parse := policyParser{}
-	out := &offer.Policy{
+	out = &offer.Policy{
 		Name:             p.Name,
 		Version:          fmt.Sprintf("%s/%d", p.UID, p.Generation),
 		Created:          p.CreationTimestamp.Unix(),
@@ -50,15 +52,21 @@ func parsePolicy(p *v1alpha1.ResourcePolicy) (*offer.Policy, field.ErrorList) {
 	for i, o := range s.Overrides {
 		out.Overrides = append(out.Overrides, parse.override(o, path.Child("overrides").Index(i)))
 	}
-	if len(parse.errs) > 0 {
-		return nil, parse.errs
+	if !inForce(p) {
+		parse.errs = append(parse.errs, parse.misspelt...)
+		parse.misspelt = nil
 	}
-	return out, nil
+	if len(parse.errs) > 0 {
+		return nil, nil, parse.errs
+	}
+	return out, parse.misspelt, nil
 }
 
 // policyParser gathers what is wrong on the way, so that an admin sees all of it at once.
 type policyParser struct {
 	errs field.ErrorList
+	// misspelt are the names of resources that Kubernetes does not have.
+	misspelt field.ErrorList
 }
 
 func (p *policyParser) invalid(path *field.Path, value any, write string) {
@@ -237,6 +245,8 @@ func (p *policyParser) resources(names []v1alpha1.ResourceName, path *field.Path
 func (p *policyParser) resource(name string, path *field.Path) {
 	if len(validation.IsQualifiedName(name)) > 0 {
 		p.invalid(path, name, "write the name of a resource, such as cpu or nvidia.com/gpu")
+	} else if problem := v1alpha1.NameProblem(corev1.ResourceName(name)); problem != "" {
+		p.misspelt = append(p.misspelt, field.Invalid(path, name, problem))
 	}
 }
 

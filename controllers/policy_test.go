@@ -49,7 +49,7 @@ func TestParsePolicyTakesEveryField(t *testing.T) {
 		}
 	})
 	p.UID, p.Generation, p.CreationTimestamp = "u", 7, metav1.Unix(12, 0)
-	got, errs := parsePolicy(p)
+	got, _, errs := parsePolicy(p)
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
@@ -84,7 +84,7 @@ func TestParsePolicyTakesEveryField(t *testing.T) {
 func TestParsePolicyFillsInWhatWasNotSaid(t *testing.T) {
 	p := aPolicy("p")
 	p.Spec.UpdateThresholdPercent = nil
-	got, errs := parsePolicy(p)
+	got, _, errs := parsePolicy(p)
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
@@ -116,7 +116,7 @@ func TestParsePolicyTakesTheNodeSelectorOfSlicesFromThatOfTheNodes(t *testing.T)
 		{"another selector", &v1alpha1.Slices{NodeSelector: v1alpha1.Labels{"a": "b"}}, map[string]string{"a": "b"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, errs := parsePolicy(aPolicy("p", nodes, func(s *v1alpha1.ResourcePolicySpec) { s.Slices = tc.slices }))
+			got, _, errs := parsePolicy(aPolicy("p", nodes, func(s *v1alpha1.ResourcePolicySpec) { s.Slices = tc.slices }))
 			if len(errs) > 0 {
 				t.Fatal(errs)
 			}
@@ -204,7 +204,7 @@ func TestParsePolicyNamesTheFieldAndSaysWhatToWrite(t *testing.T) {
 		{"load balancer class", inSlices(v1alpha1.Slices{LoadBalancerClasses: []v1alpha1.ClassName{""}}), `spec.slices.loadBalancerClasses[0]: Required value`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, errs := parsePolicy(aPolicy("p", tc.edit))
+			got, _, errs := parsePolicy(aPolicy("p", tc.edit))
 			if got != nil {
 				t.Errorf("an invalid policy was parsed: %+v", got)
 			}
@@ -220,14 +220,14 @@ func inSlices(of v1alpha1.Slices) func(*v1alpha1.ResourcePolicySpec) {
 }
 
 func TestParsePolicySaysAllThatIsWrongAtOnce(t *testing.T) {
-	_, errs := parsePolicy(aPolicy("p", fixed("cpu", "-1", "memory", "100m"), func(s *v1alpha1.ResourcePolicySpec) { s.Class = "default" }))
+	_, _, errs := parsePolicy(aPolicy("p", fixed("cpu", "-1", "memory", "100m"), func(s *v1alpha1.ResourcePolicySpec) { s.Class = "default" }))
 	if len(errs) != 3 {
 		t.Errorf("got %d errors: %v", len(errs), errs)
 	}
 }
 
 func TestParsePolicyTakesAmountsAtTheirBounds(t *testing.T) {
-	got, errs := parsePolicy(aPolicy("p", fixed("cpu", "9223372036854775", "memory", "9223372036854775807", "pods", "1e3", "storage", "0")))
+	got, _, errs := parsePolicy(aPolicy("p", fixed("cpu", "9223372036854775", "memory", "9223372036854775807", "pods", "1e3", "storage", "0")))
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}

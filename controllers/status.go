@@ -61,7 +61,7 @@ func statusOf(p policy, f finding, before v1alpha1.ResourcePolicyStatus) v1alpha
 		Source:             p.source,
 		OfferedResources:   offeredResources(p, f.report, before),
 	}
-	ready, inForce := readyOf(p, f), inForceOf(p, f.report)
+	ready, inForce := withNameProblems(readyOf(p, f), p, f.report), inForceOf(p, f.report)
 	ready.ObservedGeneration, inForce.ObservedGeneration = p.generation, p.generation
 	if p.parsed != nil {
 		fillStatus(&s, p, f)

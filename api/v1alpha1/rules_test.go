@@ -46,7 +46,7 @@ func TestEveryRuleRefusesWhatBreaksIt(t *testing.T) {
 }
 
 func rules() []rule {
-	return slices.Concat(specRules, consumerRules, offerRules, quantityRules, sliceRules)
+	return slices.Concat(specRules, consumerRules, offerRules, quantityRules, nameRules, sliceRules)
 }
 
 // Without this a rule could be added, or lose its effect, and no test would notice.

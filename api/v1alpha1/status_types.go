@@ -15,7 +15,7 @@ const (
 )
 
 // Reasons of the condition Ready. Where several apply, the first in this order is given: Invalid, DryRun, Shadowed, NoNodes,
-// Incomplete, Exhausted, Offering.
+// Incomplete, UnknownResources, Exhausted, Offering.
 const (
 	// ReasonInvalid, with False: the policy says something that cannot be acted on and that the API server could not refuse, such
 	// as a label selector with an unknown operator. It takes no part; what it offered before goes to the next policy, or is taken
@@ -32,6 +32,9 @@ const (
 	// ReasonIncomplete, with False: the policy gives some consumer nothing of cpu, memory or pods, without all of which its virtual node
 	// takes no pods. The offer is published as it is. The message names what is missing.
 	ReasonIncomplete = "Incomplete"
+	// ReasonUnknownResources, with False: the policy was in force before there was a rule on names of resources, and it has names that
+	// Kubernetes does not. It stays in force as it is until its spec is edited. The message names the fields and what to write.
+	ReasonUnknownResources = "UnknownResources"
 	// ReasonExhausted, with True: some consumer is offered 0 cpu, memory or pods, since other consumers have all there is.
 	ReasonExhausted = "Exhausted"
 	// ReasonOffering, with True: none of the others. The policy offers something that can be used, also while no consumer is known.

@@ -27,11 +27,17 @@ const (
 // that are not in their CRD, and returns once the API server applies them. The
 // CRDs have to be installed.
 func (c *Cluster) InstallPolicyRules(ctx context.Context) error {
-	root, err := moduleRoot()
-	if err != nil {
-		return err
-	}
-	text, err := os.ReadFile(filepath.Join(root, policyRulesFile))
+	return c.changePolicyRules(ctx, true, func(api client.Client, object client.Object) error { return api.Create(ctx, object) })
+}
+
+// RemovePolicyRules takes away what InstallPolicyRules has installed, and returns
+// once the API server does not apply it any more.
+func (c *Cluster) RemovePolicyRules(ctx context.Context) error {
+	return c.changePolicyRules(ctx, false, func(api client.Client, object client.Object) error { return api.Delete(ctx, object) })
+}
+
+func (c *Cluster) changePolicyRules(ctx context.Context, applied bool, change func(client.Client, client.Object) error) error {
+	objects, err := readPolicyRules()
 	if err != nil {
 		return err
 	}
@@ -39,27 +45,43 @@ func (c *Cluster) InstallPolicyRules(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
-	for {
-		object := &unstructured.Unstructured{}
-		if err := decoder.Decode(object); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return fmt.Errorf("read %s: %w", policyRulesFile, err)
-		}
-		if err := api.Create(ctx, object); err != nil {
-			return fmt.Errorf("install %s: %w", policyRulesFile, err)
+	for _, object := range objects {
+		if err := change(api, object); err != nil {
+			return fmt.Errorf("change %s: %w", policyRulesFile, err)
 		}
 	}
 	var last error
 	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
 		last = api.Create(ctx, brokenPolicy(), client.DryRunAll)
-		return last != nil && strings.Contains(last.Error(), policyRulesName), nil
+		refused := last != nil && strings.Contains(last.Error(), policyRulesName)
+		return refused == applied && (applied || last == nil), nil
 	})
 	if err != nil {
-		return fmt.Errorf("wait until the API server applies %s: %w", policyRulesFile, errors.Join(err, last))
+		return fmt.Errorf("wait until the API server applies %s, or does not: %w", policyRulesFile, errors.Join(err, last))
 	}
 	return nil
+}
+
+func readPolicyRules() ([]*unstructured.Unstructured, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(filepath.Join(root, policyRulesFile))
+	if err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		if err := decoder.Decode(object); errors.Is(err, io.EOF) {
+			return objects, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("read %s: %w", policyRulesFile, err)
+		}
+		objects = append(objects, object)
+	}
 }
 
 // brokenPolicy returns a ResourcePolicy that the schema accepts and the rules do

@@ -122,6 +122,7 @@ func (r *Report) ofConsumers() *Report {
 // summarise puts the arithmetic of the pool into the report.
 func (p *plan) summarise(r *Report) {
 	r.Offered = p.offered
+	r.Unlisted = p.unlisted()
 	if p.pool == nil {
 		return
 	}

@@ -174,6 +174,9 @@ type Report struct {
 	Consumers []ConsumerReport
 	// Offered are the names of all resources that the policy offers to anybody, sorted, with those of Policy.Known.
 	Offered []string
+	// Unlisted are resources that the policy limits and does not offer to anybody, since no node of its pool lists them and no fixed amount is
+	// of them: names that have most likely been misspelt. Sorted.
+	Unlisted []string
 	// Zeroed are consumers, by ID, that have pods and are offered no cpu or no memory: their pods are about to be evicted.
 	// At most MaxReported.
 	Zeroed []string

@@ -58,6 +58,7 @@ func testOperatorAppliesRules(t *testing.T) {
 		{"negative", `cpu: -1, memory: 1Gi, pods: 10`, "spec.offer.fixed[cpu]: Invalid value: \"-1\": " + v1alpha1.AmountNegative},
 		{"negative-text", `cpu: 1, memory: "-1Gi", pods: 10`, v1alpha1.AmountNegative},
 		{"endless", `cpu: 1, memory: 1Gi, pods: 1e999999999`, "spec.offer.fixed[pods]: Invalid value: \"1e999999999\": " + v1alpha1.AmountNotAQuantity},
+		{"misspelt", `cpus: 1, memory: 1Gi, pods: 10`, "spec.offer.fixed[cpus]: Invalid value: \"cpus\": " + v1alpha1.NameProblem("cpus")},
 		{"decimal-exponent", `cpu: 1, memory: 1Gi, pods: 1e2.5`, v1alpha1.AmountNotAQuantity},
 	} {
 		t.Run(tc.name+" is accepted, and then Invalid", func(t *testing.T) {

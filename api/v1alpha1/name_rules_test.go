@@ -1,0 +1,73 @@
+package v1alpha1_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"proffer.dev/proffer/api/v1alpha1"
+)
+
+var nameRules = []rule{
+	{
+		name: "a name without a domain is one that Kubernetes has",
+		valid: []string{
+			amount("hugepages-2Mi", "4Mi"), amount("attachable-volumes-aws-ebs", "25"), amount("storage", "1Gi"), amount("ephemeral-storage", "1Gi"),
+			amount("nvidia.com/gpu", "1"), amount("nvidia.com/mig-1g.5gb", "1"), amount("kubernetes.io/batch-cpu", "1"), amount("example.com/cpus", "1"),
+		},
+		invalid: amount("cpus", "4"),
+		want:    `spec.offer.fixed[cpus]: Invalid value: "cpus": write cpu; a resource of your own has a domain, such as example.com/cpus`,
+	},
+	{
+		name:    "a name that is like none",
+		invalid: amount("widgets", "4"),
+		want: `spec.offer.fixed[widgets]: Invalid value: "widgets": write cpu, memory, pods, storage, ephemeral-storage or hugepages-2Mi; ` +
+			`a resource of your own has a domain, such as example.com/widgets`,
+	},
+}
+
+// TestTheAPIServerAndTheOperatorAgreeOnNames also shows that at most one name is suggested, whatever the order of a map.
+func TestTheAPIServerAndTheOperatorAgreeOnNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"cpu": "", "memory": "", "pods": "", "storage": "", "ephemeral-storage": "", "hugepages-1Gi": "", "attachable-volumes-csi-x": "", "example.com/a": "",
+		"CPU": "cpu", "cpus": "cpu", "cpu_cores": "cpu", "cores": "cpu", "vcpu": "cpu", "mem": "memory", "memroy": "memory", "Memory": "memory", "RAM": "memory",
+		"pod": "pods", "Storage": "storage", "ephemeral": "ephemeral-storage", "ephemeral_storage": "ephemeral-storage", "disk": "ephemeral-storage",
+		"hugepages": "hugepages-2Mi", "gpu": "nvidia.com/gpu", "GPUs": "nvidia.com/gpu", "nvidia-gpu": "nvidia.com/gpu", "meory": "cpu, memory, pods, storage, ephemeral-storage or hugepages-2Mi",
+	} {
+		problem := v1alpha1.NameProblem(corev1.ResourceName(name))
+		if want != "" {
+			want = fmt.Sprintf("write %s; a resource of your own has a domain, such as example.com/%s", want, name)
+		}
+		if problem != want {
+			t.Errorf("%s: the operator says %q, want %q", name, problem, want)
+		}
+		refused := refusals(t, amount(name, "1"))
+		var wantRefused []string
+		if want != "" {
+			wantRefused = []string{fmt.Sprintf("spec.offer.fixed[%s]: Invalid value: %q: %s", name, name, want)}
+		}
+		if diff := cmp.Diff(wantRefused, refused); diff != "" {
+			t.Errorf("%s: refusals of the API server (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestNamesAreHeldToTheirRulesWhereverTheyStand(t *testing.T) {
+	for field, spec := range map[string]string{
+		"spec.offer.fixed":              "offer: {fixed: {cpus: 4}}",
+		"spec.offer.reserve":            "offer: {nodes: {}, reserve: {cpus: 4}}",
+		"spec.offer.max":                "offer: {nodes: {}, max: {cpus: 4}}",
+		"spec.offer.percentages":        "offer: {nodes: {}, percentages: {cpus: 4}}",
+		"spec.offer.resources":          "offer: {nodes: {}, resources: [cpus]}",
+		"spec.overrides[1].offer.fixed": fixedOffer + "\noverrides: [{consumers: {clusterIDs: [oslo]}, offer: {max: {cpu: 4}}}, {consumers: {clusterIDs: [rome]}, offer: {fixed: {cpus: 4}}}]",
+		"spec.overrides[0].offer.max":   fixedOffer + "\noverrides: [{consumers: {clusterIDs: [rome]}, offer: {max: {cpus: 4}}}]",
+		"spec.slices.defaults":          sliced("{defaults: {cpus: 4}}"),
+	} {
+		want := field + `[cpus]: Invalid value: "cpus": ` + v1alpha1.NameProblem("cpus")
+		if diff := cmp.Diff([]string{want}, refusals(t, spec)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", field, diff)
+		}
+	}
+}

@@ -1,0 +1,42 @@
+package controllers
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/offer"
+)
+
+// inForce reports whether an operator has taken the present spec of the policy for valid. Such a spec stays valid when rules are added: the
+// policy would otherwise take no part from one version of the operator to the next, and its consumers would lose what they have.
+func inForce(object *v1alpha1.ResourcePolicy) bool {
+	ready := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionReady)
+	return ready != nil && ready.ObservedGeneration == object.Generation && ready.Reason != v1alpha1.ReasonInvalid
+}
+
+// withNameProblems adds to the condition Ready which names of resources in the policy have no effect. Names that Kubernetes does not have
+// make a policy that offers not Ready; one that no node lists today may be listed tomorrow.
+func withNameProblems(ready metav1.Condition, p policy, report *offer.Report) metav1.Condition {
+	if p.parsed == nil || report == nil {
+		return ready
+	}
+	if len(p.misspelt) > 0 {
+		if ready.Reason == v1alpha1.ReasonOffering || ready.Reason == v1alpha1.ReasonExhausted {
+			ready.Status, ready.Reason = metav1.ConditionFalse, v1alpha1.ReasonUnknownResources
+		}
+		ready.Message = shorten(fmt.Sprintf("Kubernetes has no resources of these names. The policy stays in force, and the next edit of its spec must correct them: %s. %s",
+			joinErrors(policy{errs: p.misspelt}), ready.Message), maxMessage)
+	}
+	if len(report.Unlisted) == 0 {
+		return ready
+	}
+	note := " No usable node of the policy lists %s: check the spelling of the name."
+	if p.parsed.Nodes == nil {
+		note = " The policy offers none of %s, though it limits it: check the spelling of the name."
+	}
+	ready.Message = withNote(ready.Message, fmt.Sprintf(note, few(report.Unlisted)))
+	return ready
+}

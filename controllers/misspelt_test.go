@@ -1,0 +1,181 @@
+package controllers
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/offer"
+)
+
+// misspelling has a wrong name in each field that has names.
+func misspelling(s *v1alpha1.ResourcePolicySpec) {
+	s.Class = "gold"
+	s.Offer.Reserve = quantitiesOf("cpus", "4")
+	s.Offer.Max = quantitiesOf("mem", "1Gi")
+	s.Offer.Percentages = v1alpha1.Percentages{"gpu": 50}
+	s.Offer.Resources = []v1alpha1.ResourceName{"cpu", "memory", "pod"}
+	s.Overrides = []v1alpha1.Override{{
+		Consumers: v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"rome"}},
+		Offer:     v1alpha1.OverrideOffer{Fixed: quantitiesOf("cores", "1"), Max: quantitiesOf("RAM", "1")},
+	}}
+	s.Slices = &v1alpha1.Slices{Defaults: quantitiesOf("disk", "1Gi")}
+}
+
+var misspeltFields = []string{
+	"spec.offer.max[mem]", "spec.offer.resources[2]", "spec.slices.defaults[disk]", "spec.offer.reserve[cpus]", "spec.offer.percentages[gpu]",
+	"spec.overrides[0].offer.fixed[cores]", "spec.overrides[0].offer.max[RAM]",
+}
+
+// readyAt is a status whose condition tells of a generation.
+func readyAt(generation int64, reason string) v1alpha1.ResourcePolicyStatus {
+	return v1alpha1.ResourcePolicyStatus{Conditions: []metav1.Condition{{
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: reason, ObservedGeneration: generation, LastTransitionTime: metav1.Now(),
+	}}}
+}
+
+func TestNamesThatKubernetesDoesNotHaveMakeAPolicyInvalidUnlessItIsInForce(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		status v1alpha1.ResourcePolicyStatus
+		valid  bool
+	}{
+		{"a new policy", v1alpha1.ResourcePolicyStatus{}, false},
+		{"one that was in force before the rule", readyAt(3, v1alpha1.ReasonOffering), true},
+		{"one that offered less than it should", readyAt(3, v1alpha1.ReasonIncomplete), true},
+		{"one that was found out before", readyAt(3, v1alpha1.ReasonUnknownResources), true},
+		{"one that was edited since", readyAt(2, v1alpha1.ReasonOffering), false},
+		{"one that was invalid before", readyAt(3, v1alpha1.ReasonInvalid), false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := aPolicy("p", misspelling)
+			p.Generation, p.Status = 3, tc.status
+			parsed, found, errs := parsePolicy(p)
+			if (parsed != nil) != tc.valid || (len(errs) == 0) != tc.valid {
+				t.Fatalf("parsed %v, errors %v", parsed, errs)
+			}
+			if !tc.valid {
+				found = errs
+			}
+			var fields []string
+			for _, err := range found {
+				fields = append(fields, err.Field)
+				name := err.BadValue.(string)
+				if want := v1alpha1.NameProblem(corev1.ResourceName(name)); err.Detail != want {
+					t.Errorf("%s: %s, want %s", err.Field, err.Detail, want)
+				}
+			}
+			if diff := cmp.Diff(misspeltFields, fields); diff != "" {
+				t.Errorf("fields (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTheConditionNamesWhatHasNoEffect(t *testing.T) {
+	_, found, _ := parsePolicy(func() *v1alpha1.ResourcePolicy {
+		p := aPolicy("p", func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Reserve = quantitiesOf("cpus", "4") })
+		p.Status = readyAt(0, v1alpha1.ReasonOffering)
+		return p
+	}())
+	nodes, amounts := &offer.Policy{Nodes: &offer.Nodes{}}, &offer.Policy{Fixed: capacity.Amounts{"cpu": 1}}
+	for _, tc := range []struct {
+		name, reason string
+		p            policy
+		report       offer.Report
+		want         string
+	}{
+		{"nothing", v1alpha1.ReasonOffering, policy{parsed: nodes}, offer.Report{}, ""},
+		{"a name that Kubernetes does not have", v1alpha1.ReasonUnknownResources, policy{parsed: nodes, misspelt: found}, offer.Report{},
+			`spec.offer.reserve[cpus]: Invalid value: "cpus": write cpu; a resource of your own has a domain, such as example.com/cpus.`},
+		{"beside a graver reason", v1alpha1.ReasonNoNodes, policy{parsed: nodes, misspelt: found}, offer.Report{Outcome: offer.NoNodes}, "spec.offer.reserve[cpus]"},
+		{"a name that no node lists", v1alpha1.ReasonOffering, policy{parsed: nodes}, offer.Report{Unlisted: []string{"nvidia.com/gpus", "storage"}},
+			"No usable node of the policy lists nvidia.com/gpus, storage: check the spelling of the name."},
+		{"a name that fixed does not have", v1alpha1.ReasonOffering, policy{parsed: amounts}, offer.Report{Unlisted: []string{"nvidia.com/gpus"}},
+			"The policy offers none of nvidia.com/gpus, though it limits it: check the spelling of the name."},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := statusOf(tc.p, finding{report: &tc.report}, v1alpha1.ResourcePolicyStatus{})
+			c := s.Conditions[0]
+			if c.Reason != tc.reason || (c.Status == metav1.ConditionTrue) != (tc.reason == v1alpha1.ReasonOffering) || !strings.Contains(c.Message, tc.want) {
+				t.Errorf("got %+v, want %s with %q", c, tc.reason, tc.want)
+			}
+		})
+	}
+}
+
+// TestAnUpgradeLeavesAPolicyWithAMisspeltNameInForce goes the way of an admin: a policy is stored and in force under older rules, the operator
+// is replaced, and the policy is corrected.
+func TestAnUpgradeLeavesAPolicyWithAMisspeltNameInForce(t *testing.T) {
+	withoutPolicyRules(t, func() {
+		p := create(t, aPolicy("p", func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Reserve = quantitiesOf("cpus", "4") }))
+		edit(t, p, func(o client.Object) {
+			o.(*v1alpha1.ResourcePolicy).Status = readyAt(p.Generation, v1alpha1.ReasonOffering)
+		}, writeStatus)
+		create(t, aPolicy("new", forIDs("oslo"), func(s *v1alpha1.ResourcePolicySpec) {
+			s.Priority, s.Offer.Reserve = 1, quantitiesOf("cpus", "4")
+		}))
+	})
+	create(t, aNode("n", list("cpu", "8", "memory", "8Gi", "pods", "10")))
+	for range 2 { // And the next restart too.
+		o := startOperator(t)
+		o.offers("rome", capacity.Amounts{"cpu": 8000, "memory": 8 * gib, "pods": 10})
+		o.offers("oslo", capacity.Amounts{"cpu": 8000, "memory": 8 * gib, "pods": 10}) // The new one takes no part.
+		if c := ready(t, "p", v1alpha1.ReasonUnknownResources); !strings.Contains(c.Message, "stays in force") || !strings.Contains(c.Message, v1alpha1.NameProblem("cpus")) {
+			t.Errorf("message: %s", c.Message)
+		}
+		if c := ready(t, "new", v1alpha1.ReasonInvalid); !strings.Contains(c.Message, v1alpha1.NameProblem("cpus")) {
+			t.Errorf("message: %s", c.Message)
+		}
+		o.stop()
+	}
+	o := startOperator(t)
+	var p v1alpha1.ResourcePolicy
+	p.Name = "p"
+	editPolicy(t, &p, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Reserve = quantitiesOf("cpu", "4") })
+	o.offers("rome", capacity.Amounts{"cpu": 4000, "memory": 8 * gib, "pods": 10})
+	ready(t, "p", v1alpha1.ReasonOffering)
+}
+
+// withoutPolicyRules calls f while the API server does not apply config/admission, as before the upgrade.
+func withoutPolicyRules(t *testing.T, f func()) {
+	t.Helper()
+	if err := cluster.RemovePolicyRules(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := cluster.InstallPolicyRules(context.WithoutCancel(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	f()
+}
+
+// TestAMisspeltNameIsForgottenAsTheDocsSay shows that docs/resourcepolicy.md, "A name that was misspelt", has the name offered as 0 no more.
+func TestAMisspeltNameIsForgottenAsTheDocsSay(t *testing.T) {
+	p := create(t, aPolicy("p", fixed("cpu", "2", "example.com/gpuu", "1")))
+	o := startOperator(t)
+	o.offers("rome", capacity.Amounts{"cpu": 2000, "example.com/gpuu": 1})
+	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Fixed = quantitiesOf("cpu", "2", "example.com/gpu", "1") })
+	o.offers("rome", capacity.Amounts{"cpu": 2000, "example.com/gpu": 1, "example.com/gpuu": 0})
+	records(t, map[string][]string{"": {"cpu", "example.com/gpu", "example.com/gpuu"}})
+	eventually(t, func() string {
+		return cmp.Diff([]v1alpha1.ResourceName{"cpu", "example.com/gpu", "example.com/gpuu"}, statusOfPolicy(t, "p").OfferedResources)
+	})
+	o.stop()
+
+	remove(t, anOfferedRecord(nil))
+	edit(t, p, func(o client.Object) {
+		o.(*v1alpha1.ResourcePolicy).Status.OfferedResources = []v1alpha1.ResourceName{"cpu", "example.com/gpu"}
+	}, writeStatus)
+	o = startOperator(t)
+	o.offers("rome", capacity.Amounts{"cpu": 2000, "example.com/gpu": 1})
+	records(t, map[string][]string{"": {"cpu", "example.com/gpu"}})
+}
