@@ -1,6 +1,7 @@
 package v1alpha1_test
 
 import (
+	"context"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -227,13 +228,17 @@ func columns(t *testing.T, args ...string) [][]string {
 	return rows
 }
 
+func kubectlCommand(ctx context.Context, kubeconfig string, args ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, filepath.Join(cluster.Assets, "kubectl"), append([]string{"--kubeconfig", kubeconfig}, args...)...)
+}
+
 func kubectl(t *testing.T, args ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := cluster.WriteKubeconfig(path); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), filepath.Join(cluster.Assets, "kubectl"), append([]string{"--kubeconfig", path}, args...)...)
+	cmd := kubectlCommand(t.Context(), path, args...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", cmd, err, out)

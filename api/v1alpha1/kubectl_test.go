@@ -1,0 +1,42 @@
+package v1alpha1_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// refusedInOtherWords is a row of the table of what Kubernetes refuses before any rule: what is written, what kubectl says, what to write.
+var refusedInOtherWords = regexp.MustCompile("(?m)^\\| `([a-z]+: \\{.*)` \\| `(.*)` \\| `([a-z]+: \\{.*)` \\|$")
+
+func TestKubectlSaysWhatTheReferenceSaysThatItDoes(t *testing.T) {
+	text, err := os.ReadFile(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := refusedInOtherWords.FindAllStringSubmatch(string(text), -1)
+	if len(rows) < 5 {
+		t.Fatalf("only %d rows found", len(rows))
+	}
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := cluster.WriteKubeconfig(kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows {
+		written, said, right := row[1], strings.ReplaceAll(row[2], `\|`, "|"), row[3]
+		manifest := "apiVersion: proffer.dev/v1alpha1\nkind: ResourcePolicy\nmetadata: {name: standard}\nspec: {offer: {" + written + "}}\n"
+		cmd := kubectlCommand(t.Context(), kubeconfig, "apply", "--dry-run=server", "-f", "-")
+		cmd.Stdin = strings.NewReader(manifest)
+		out, err := cmd.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), said) {
+			t.Errorf("%s: %v; the reference says %s, and kubectl:\n%s", written, err, said, out)
+		}
+		if err := api.Create(t.Context(), policy(t, "standard", "offer: {"+right+"}"), client.DryRunAll, strict); err != nil {
+			t.Errorf("%s, as the reference advises: %v", right, err)
+		}
+	}
+}
