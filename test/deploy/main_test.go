@@ -100,3 +100,11 @@ func mustKubectl(t *testing.T, args ...string) string {
 	}
 	return out
 }
+
+// cleanup is kubectl for the end of a test.
+func cleanup(t *testing.T, args ...string) {
+	t.Helper()
+	if out, err := kubectl(context.WithoutCancel(t.Context()), args...); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

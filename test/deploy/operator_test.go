@@ -143,8 +143,8 @@ func testReaders(t *testing.T, url, role, reader string) {
 		{"nobody", "", is(http.StatusUnauthorized)},
 		// A token that cannot be verified is an error to controller-runtime's filter, of whatever kind.
 		{"a forger", "not.a.token", func(status int) bool { return status >= 400 }},
-		{"a stranger", tokenOf(t, stranger), is(http.StatusForbidden)},
-		{reader, tokenOf(t, reader), is(http.StatusOK)},
+		{"a stranger", tokenOf(t, namespace, stranger), is(http.StatusForbidden)},
+		{reader, tokenOf(t, namespace, reader), is(http.StatusOK)},
 	} {
 		// The authorizer of the API server learns of a new binding by a watch.
 		eventually(t, func() error {

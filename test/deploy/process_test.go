@@ -40,6 +40,12 @@ type operator struct{ *process.Process }
 // start runs the operator as the ServiceAccount of config/default, with the arguments of the Deployment. It is ended with the test.
 func start(t *testing.T, args []string) *operator {
 	t.Helper()
+	return startIn(t, namespace, args)
+}
+
+// startIn is start in the namespace that an overlay has put everything into.
+func startIn(t *testing.T, namespace string, args []string) *operator {
+	t.Helper()
 	bin, err := binary()
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +54,7 @@ func start(t *testing.T, args []string) *operator {
 	remove(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "proffer-offered"}})
 	// A pod finds its own namespace in a file; a process has to be told.
 	args = append(process.OnLoopback(t, args), "--leader-election-namespace="+namespace)
-	return &operator{process.Start(t, bin, args, "KUBECONFIG="+kubeconfigOf(t, "proffer"))}
+	return &operator{process.Start(t, bin, args, "KUBECONFIG="+kubeconfigOf(t, namespace, "proffer"))}
 }
 
 // awaitReady waits until the readiness probe of the Deployment would succeed.
@@ -85,7 +91,7 @@ func (o *operator) requireAllowed(t *testing.T) {
 }
 
 // tokenOf is a token of the service account, as a pod gets it.
-func tokenOf(t *testing.T, account string) string {
+func tokenOf(t *testing.T, namespace, account string) string {
 	t.Helper()
 	request := &authenticationv1.TokenRequest{}
 	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
@@ -96,14 +102,14 @@ func tokenOf(t *testing.T, account string) string {
 }
 
 // kubeconfigOf writes a kubeconfig that has the service account's token and nothing else.
-func kubeconfigOf(t *testing.T, account string) string {
+func kubeconfigOf(t *testing.T, namespace, account string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := clientcmd.WriteToFile(clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{
 			"c": {Server: cluster.rest.Host, CertificateAuthorityData: cluster.rest.CAData},
 		},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: tokenOf(t, account)}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: tokenOf(t, namespace, account)}},
 		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
 		CurrentContext: "x",
 	}, file); err != nil {

@@ -61,6 +61,12 @@ func renderAt(t *testing.T, dir string) rendered {
 // overlay writes an overlay of config/default with the components named and returns its directory.
 func overlay(t *testing.T, components ...string) string {
 	t.Helper()
+	return overlayWith(t, "", components...)
+}
+
+// overlayWith is overlay with these lines in the kustomization too.
+func overlayWith(t *testing.T, lines string, components ...string) string {
+	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +80,7 @@ func overlay(t *testing.T, components ...string) string {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "resources:\n- %s/default\n", up)
+	fmt.Fprintf(&b, "%sresources:\n- %s/default\n", lines, up)
 	if len(components) > 0 {
 		b.WriteString("components:\n")
 	}

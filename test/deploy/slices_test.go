@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -164,19 +165,41 @@ func write(t *testing.T, by client.Client, name string, change func(*authv1beta1
 // with applies config/default with the component for the time of the test.
 func with(t *testing.T, component string) {
 	t.Helper()
+	withOverlay(t, overlay(t, component))
+}
+
+// withOverlay applies an overlay of config/default for the time of the test.
+func withOverlay(t *testing.T, dir string) {
+	t.Helper()
+	key := func(u *unstructured.Unstructured) string {
+		if clusterScoped(t, u) {
+			return u.GetKind() + "/" + u.GetName()
+		}
+		return u.GetKind() + "/" + u.GetNamespace() + "/" + u.GetName()
+	}
 	base := map[string]bool{}
 	for _, u := range render(t) {
-		base[u.GetKind()+"/"+u.GetName()] = true
+		base[key(u)] = true
 	}
 	t.Cleanup(func() {
 		if _, err := kubectl(context.WithoutCancel(t.Context()), "apply", "-k", filepath.Join(config, "default")); err != nil {
 			t.Error(err)
 		}
 	})
-	for _, u := range render(t, component) {
-		if !base[u.GetKind()+"/"+u.GetName()] {
+	for _, u := range renderAt(t, dir) {
+		if !base[key(u)] {
 			remove(t, u)
 		}
 	}
-	mustKubectl(t, "apply", "-k", overlay(t, component))
+	mustKubectl(t, "apply", "-k", dir)
+}
+
+// clusterScoped reports whether objects of this kind have no namespace.
+func clusterScoped(t *testing.T, u *unstructured.Unstructured) bool {
+	t.Helper()
+	namespaced, err := cluster.client.IsObjectNamespaced(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return !namespaced
 }
