@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -243,9 +244,27 @@ func TestTLSFilesLieWhereTheSecretIsMounted(t *testing.T) {
 	}
 }
 
-func TestTheImageIsSetInOnePlace(t *testing.T) {
-	if got := container(t, deployment(t, render(t))).Image; !strings.HasPrefix(got, "controller:") {
-		t.Errorf("image = %q, want the name controller, which overlays replace", got)
+// What a registry may have, see github.com/distribution/reference: with anything else the kubelet asks none.
+var imageTag = regexp.MustCompile(`^[0-9A-Za-z_][0-9A-Za-z_.-]{0,127}$`)
+
+// TestTheImageIsSetByAnOverlay and until then names nothing that could be pulled, whoever owns that name in a public registry.
+func TestTheImageIsSetByAnOverlay(t *testing.T) {
+	name, tag, _ := strings.Cut(container(t, deployment(t, render(t))).Image, ":")
+	if name != "controller" || imageTag.MatchString(tag) || !strings.Contains(tag, "set-the-image") {
+		t.Errorf("the image is %s:%s, want the name controller, which overlays replace, and a tag that says so and that no image can have", name, tag)
+	}
+	digest := "sha256:" + strings.Repeat("0a", 32)
+	for lines, want := range map[string]string{
+		"newName: registry.example.com/proffer, newTag: v0.1.0":           "registry.example.com/proffer:v0.1.0",
+		"newName: localhost:5000/proffer, newTag: v0.1.0":                 "localhost:5000/proffer:v0.1.0",
+		"newName: registry.example.com/proffer, digest: '" + digest + "'": "registry.example.com/proffer@" + digest,
+		// A tag that was forgotten is not latest.
+		"newName: registry.example.com/proffer": "registry.example.com/proffer:" + tag,
+	} {
+		dir := overlayWith(t, "images: [{name: controller, "+lines+"}]\n")
+		if got := container(t, deployment(t, renderAt(t, dir))).Image; got != want {
+			t.Errorf("with %s the image is %s, want %s", lines, got, want)
+		}
 	}
 }
 
