@@ -49,6 +49,37 @@ image: ## Build the container image: IMG=proffer:VERSION
 controlplane: ## Get kube-apiserver, etcd and kubectl, and print where they are
 	@$(CONTROLPLANE)
 
+##@ Deploy
+
+# As with `make run`, the cluster is named on the command line, and so is the image: the default of IMG is on no registry.
+KUBECTL ?= kubectl
+NAMESPACE := proffer-system
+COMPONENTS :=
+INSTALLER := dist/install.yaml
+DEPLOY = @CLUSTER='$(if $(filter command,$(origin KUBECONFIG)),$(KUBECONFIG))' IMAGE='$(if $(filter command,$(origin IMG)),$(IMG))' \
+	NAMESPACE='$(NAMESPACE)' COMPONENTS='$(COMPONENTS)' INSTALLER='$(INSTALLER)' KUBECTL='$(KUBECTL)' \
+	WITH_POLICIES='$(if $(filter command,$(origin WITH_POLICIES)),$(WITH_POLICIES))' hack/deploy/deploy.sh
+
+.PHONY: install
+install: ## Apply the CRDs alone: KUBECONFIG=file
+	$(DEPLOY) install
+
+.PHONY: deploy
+deploy: ## Apply everything: IMG=image KUBECONFIG=file, and perhaps NAMESPACE=other COMPONENTS="networkpolicy flat"
+	$(DEPLOY) deploy
+
+.PHONY: undeploy
+undeploy: ## Delete everything but the CRDs, the policies and the records of grants: KUBECONFIG=file
+	$(DEPLOY) undeploy
+
+.PHONY: uninstall
+uninstall: ## Delete the CRDs: KUBECONFIG=file, and WITH_POLICIES=1 if there are policies or grants, which go with them
+	$(DEPLOY) uninstall
+
+.PHONY: build-installer
+build-installer: ## Write all that deploy applies to one file, dist/install.yaml: IMG=image
+	$(DEPLOY) build-installer
+
 ##@ Check
 
 # Every test runs each time: Go would take the result of an earlier run where a test builds and starts programs whose sources have changed.

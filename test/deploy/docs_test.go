@@ -56,7 +56,7 @@ func tryBlocks(t *testing.T, file, kind, namespace string) int {
 	return n
 }
 
-var command = regexp.MustCompile(`(?m)^\$ make ([a-z]+)|\x60make ([a-z]+)`)
+var command = regexp.MustCompile(`(?m)^\$ make ([a-z-]+)|\x60make ([a-z-]+)`)
 
 // Every target of make that the docs name is there.
 func TestTheMakeTargetsInTheDocsAreThere(t *testing.T) {

@@ -1,0 +1,164 @@
+#!/usr/bin/env bash
+# What `make install`, `deploy`, `undeploy`, `uninstall` and `build-installer` do. They render config with the image, the namespace and the
+# components asked for, in a directory of its own, so that no file of the repository changes. What changes a cluster names it first.
+#
+#   deploy.sh install|deploy|undeploy|uninstall|build-installer
+#
+# Takes CLUSTER (a kubeconfig), IMAGE, NAMESPACE, COMPONENTS, INSTALLER, KUBECTL and WITH_POLICIES from its environment.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+: "${NAMESPACE:=proffer-system}" "${KUBECTL:=kubectl}" "${INSTALLER:=dist/install.yaml}"
+pods=(--namespace "$NAMESPACE" --selector app.kubernetes.io/name=proffer,app.kubernetes.io/component=operator)
+
+fail() {
+  echo "$1" >&2
+  exit 1
+}
+
+kubectl() { "$KUBECTL" --kubeconfig "$CLUSTER" "$@"; }
+
+# Says which cluster is about to change.
+name_cluster() {
+  [[ -n ${CLUSTER:-} ]] ||
+    fail "$1 changes a cluster, and an exported KUBECONFIG is not listened to: write make $1 KUBECONFIG=\$HOME/.kube/config"
+  [[ -f $CLUSTER ]] || fail "KUBECONFIG=$CLUSTER is not a file: write the path of one kubeconfig"
+  command -v "$KUBECTL" >/dev/null || fail "$KUBECTL is not there: install kubectl, or write KUBECTL=file"
+  local server
+  server=$(kubectl config view --minify --output jsonpath='{.clusters[0].cluster.server}') && [[ -n $server ]] ||
+    fail "KUBECONFIG=$CLUSTER names no cluster: is it a kubeconfig with a current context?"
+  echo "$1: $server, namespace $NAMESPACE"
+}
+
+# Sets overlay to a new overlay of config/default with these components.
+make_overlay() {
+  mkdir -p bin
+  overlay=$(mktemp -d bin/overlay.XXXXXX)
+  trap 'rm -rf "$overlay"' EXIT
+  {
+    printf 'namespace: "%s"\nresources: [../../config/default]\n' "$NAMESPACE"
+    (($# == 0)) || echo "components:"
+    for component in "$@"; do
+      [[ -f config/components/$component/kustomization.yaml ]] ||
+        fail "there is no component $component: COMPONENTS takes any of $(cd config/components && echo *)"
+      echo "- ../../config/components/$component"
+    done
+  } >"$overlay/kustomization.yaml"
+}
+
+# Adds the image to the overlay.
+set_image() {
+  local name tag=
+  [[ ${IMAGE:-} =~ ^[A-Za-z0-9._:/@-]+$ ]] ||
+    fail "$1 needs an image that the nodes can pull: write make $1 IMG=registry.example.com/proffer:v0.1.0"
+  if [[ $IMAGE == *@* ]]; then
+    name=${IMAGE%%@*}
+    tag="digest: \"${IMAGE#*@}\""
+  elif [[ ${IMAGE##*/} == *:* ]]; then
+    name=${IMAGE%:*}
+    tag="newTag: \"${IMAGE##*:}\""
+  else
+    fail "IMG=$IMAGE has no tag: write IMG=$IMAGE:v0.1.0"
+  fi
+  printf 'images: [{name: controller, newName: "%s", %s}]\n' "$name" "$tag" >>"$overlay/kustomization.yaml"
+}
+
+# Takes the objects of these kinds, a regular expression, out of the overlay.
+leave_out() {
+  local patch='{$patch: delete, apiVersion: v1, kind: all, metadata: {name: all}}'
+  printf '%s\n' "patches:" "- {target: {kind: '$1'}, patch: '$patch'}" >>"$overlay/kustomization.yaml"
+}
+
+count() { kubectl get "$@" --output name | wc -l | tr -d ' '; }
+
+has() { [[ -n $(kubectl get customresourcedefinition "$1" --ignore-not-found --output name) ]]; }
+
+has_admission_policies() {
+  local kinds
+  kinds=$(kubectl api-resources --api-group=admissionregistration.k8s.io --output name)
+  [[ $kinds == *validatingadmissionpolicies.* ]]
+}
+
+install() {
+  name_cluster install
+  kubectl apply -k config/crd
+}
+
+deploy() {
+  # shellcheck disable=SC2086 # One component a word.
+  make_overlay ${COMPONENTS:-}
+  set_image deploy
+  name_cluster deploy
+  if ! has_admission_policies && [[ $("$KUBECTL" kustomize "$overlay") == *"kind: ValidatingAdmissionPolicy"* ]]; then
+    fail "this Kubernetes has no ValidatingAdmissionPolicies, which begin with 1.30: write COMPONENTS=kubernetes-1.29"
+  fi
+  kubectl apply -k "$overlay"
+  echo "deploy: applied. Until a ResourcePolicy is there, nothing is offered. To see the replicas start:"
+  echo "  kubectl -n $NAMESPACE rollout status deployment/proffer"
+}
+
+build_installer() {
+  # shellcheck disable=SC2086
+  make_overlay ${COMPONENTS:-}
+  set_image build-installer
+  mkdir -p "$(dirname "$INSTALLER")"
+  "$KUBECTL" kustomize "$overlay" >"$overlay/install.yaml"
+  mv "$overlay/install.yaml" "$INSTALLER"
+  echo "build-installer: kubectl apply -f $INSTALLER installs $IMAGE in namespace $NAMESPACE"
+}
+
+# The operator goes first: what it saw deleted while it runs, it would withdraw from consumers. The CRDs and the namespace stay, and with
+# them all policies and all that is on record.
+undeploy() {
+  name_cluster undeploy
+  local asks admission=
+  asks=$(kubectl get deployments --all-namespaces --output \
+    jsonpath='{range .items[*]}{.metadata.namespace}/{.metadata.name} {.spec.template.spec.containers[*].args}{"\n"}{end}' |
+    grep -F "proffer.$NAMESPACE.svc" | cut -d ' ' -f 1) || true
+  [[ -z $asks ]] || fail "Deployment $asks asks Proffer for its offers, and would not start again without: give it another address first,
+as under Uninstall in docs/install.md"
+
+  kubectl --namespace "$NAMESPACE" delete deployment proffer --ignore-not-found
+  kubectl wait --for=delete pod "${pods[@]}" --timeout=120s
+  if has_admission_policies; then
+    # Before the list of served classes, without which nobody could change a slice.
+    kubectl delete validatingadmissionpolicybinding,validatingadmissionpolicy --selector app.kubernetes.io/part-of=proffer
+  else
+    admission='|ValidatingAdmissionPolicy(Binding)?'
+  fi
+  local components=(networkpolicy served-classes)
+  ! has servicemonitors.monitoring.coreos.com || components+=(servicemonitor)
+  make_overlay "${components[@]}"
+  leave_out "CustomResourceDefinition|Namespace$admission"
+  kubectl delete -k "$overlay" --ignore-not-found
+  echo "undeploy: kept the CRDs, $(remaining), and namespace $NAMESPACE. Consumers keep what they were granted. To remove these too:"
+  echo "  make uninstall WITH_POLICIES=1 KUBECONFIG=$CLUSTER"
+  echo "  kubectl delete namespace $NAMESPACE"
+}
+
+# What would go with the CRDs.
+remaining() {
+  local policies=0 grants=0
+  ! has resourcepolicies.proffer.dev || policies=$(count resourcepolicies.proffer.dev)
+  ! has grants.proffer.dev || grants=$(count grants.proffer.dev --all-namespaces)
+  echo "$policies ResourcePolicies and $grants Grants"
+}
+
+uninstall() {
+  name_cluster uninstall
+  local running
+  running=$(kubectl get deployments --all-namespaces --selector app.kubernetes.io/name=proffer,app.kubernetes.io/component=operator \
+    --output jsonpath='{.items[*].metadata.namespace}')
+  [[ -z $running ]] || fail "Proffer still runs in namespace $running, and would withdraw what deleted policies offered: \
+write make undeploy NAMESPACE=$running KUBECONFIG=$CLUSTER first"
+  if [[ $(remaining) != "0 ResourcePolicies and 0 Grants" && ${WITH_POLICIES:-} != 1 ]]; then
+    fail "$(remaining) would be deleted with the CRDs: write WITH_POLICIES=1 if you mean it"
+  fi
+  kubectl delete -k config/crd --ignore-not-found
+}
+
+case ${1:-} in
+install | deploy | undeploy | uninstall) "$1" ;;
+build-installer) build_installer ;;
+*) fail "deploy.sh does install, deploy, undeploy, uninstall and build-installer" ;;
+esac
