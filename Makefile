@@ -1,4 +1,4 @@
-# Everything that builds, checks or runs Proffer. Needs Go, make, bash and git; docker only for the image.
+# Everything that builds, checks or runs Proffer. Needs Go, make, bash and git, and kubectl for what changes a cluster.
 # `make help` lists the targets.
 
 SHELL := bash
@@ -14,7 +14,6 @@ CONTROLPLANE := go run ./hack/controlplane/cmd/controlplane
 GOLANGCI := bin/golangci-lint
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-IMG ?= proffer:$(VERSION)
 TEST_FLAGS ?=
 # For one package: the longest takes 12 minutes on two cores.
 TEST_TIMEOUT ?= 40m
@@ -42,8 +41,12 @@ run: ## Show it live, on a control plane of its own; KUBECONFIG=file looks on at
 	@exec bin/demo $(if $(filter command,$(origin KUBECONFIG)),--kubeconfig='$(KUBECONFIG)') $(if $(SAMPLES),--samples) $(if $(EXACT),--exact)
 
 .PHONY: image
-image: ## Build the container image: IMG=proffer:VERSION
-	docker build --build-arg VERSION=$(VERSION) -t $(IMG) .
+image: ## Build the container image for every platform, without Docker: bin/image, an OCI layout
+	@VERSION='$(VERSION)' hack/ko/image.sh build
+
+.PHONY: image-push
+image-push: ## Build the container image and push it: IMG=registry/name:tag
+	@VERSION='$(VERSION)' hack/ko/image.sh push '$(if $(filter command,$(origin IMG)),$(IMG))'
 
 .PHONY: controlplane
 controlplane: ## Get kube-apiserver, etcd and kubectl, and print where they are
@@ -51,7 +54,7 @@ controlplane: ## Get kube-apiserver, etcd and kubectl, and print where they are
 
 ##@ Deploy
 
-# As with `make run`, the cluster is named on the command line, and so is the image: the default of IMG is on no registry.
+# As with `make run`, the cluster is named on the command line, and so is the image.
 KUBECTL ?= kubectl
 NAMESPACE := proffer-system
 COMPONENTS :=
