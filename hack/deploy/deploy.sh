@@ -73,6 +73,12 @@ count() { kubectl get "$@" --output name | wc -l | tr -d ' '; }
 
 has() { [[ -n $(kubectl get customresourcedefinition "$1" --ignore-not-found --output name) ]]; }
 
+# The namespaces that have an operator.
+operators() {
+  kubectl get deployments --all-namespaces --selector app.kubernetes.io/name=proffer,app.kubernetes.io/component=operator \
+    --output jsonpath='{range .items[*]}{.metadata.namespace}{"\n"}{end}'
+}
+
 has_admission_policies() {
   local kinds
   kinds=$(kubectl api-resources --api-group=admissionregistration.k8s.io --output name)
@@ -89,8 +95,11 @@ deploy() {
   make_overlay ${COMPONENTS:-}
   set_image deploy
   name_cluster deploy
+  local others
+  others=$(operators | grep -vx "$NAMESPACE") || true
+  [[ -z $others ]] || fail "Proffer is installed in namespace $others, and a cluster has one: write make undeploy NAMESPACE=$others KUBECONFIG=$CLUSTER first"
   if ! has_admission_policies && [[ $("$KUBECTL" kustomize "$overlay") == *"kind: ValidatingAdmissionPolicy"* ]]; then
-    fail "this Kubernetes has no ValidatingAdmissionPolicies, which begin with 1.30: write COMPONENTS=kubernetes-1.29"
+    fail "this Kubernetes has no ValidatingAdmissionPolicies, which begin with 1.30: write COMPONENTS=$(cd config/components && echo kubernetes-1.2*)"
   fi
   kubectl apply -k "$overlay"
   echo "deploy: applied. Until a ResourcePolicy is there, nothing is offered. To see the replicas start:"
@@ -147,8 +156,7 @@ remaining() {
 uninstall() {
   name_cluster uninstall
   local running
-  running=$(kubectl get deployments --all-namespaces --selector app.kubernetes.io/name=proffer,app.kubernetes.io/component=operator \
-    --output jsonpath='{.items[*].metadata.namespace}')
+  running=$(operators)
   [[ -z $running ]] || fail "Proffer still runs in namespace $running, and would withdraw what deleted policies offered: \
 write make undeploy NAMESPACE=$running KUBECONFIG=$CLUSTER first"
   if [[ $(remaining) != "0 ResourcePolicies and 0 Grants" && ${WITH_POLICIES:-} != 1 ]]; then

@@ -143,12 +143,16 @@ func TestMakeDeploysAndTakesAwayWithoutTakingBack(t *testing.T) {
 	})
 	m.on(t, "apply", "-f", writeFixed(t, "gold", "cpu: 4, memory: 4Gi, pods: 10"))
 	m.on(t, "apply", "-f", "testdata/grant.yaml")
+	t.Run("deploy refuses a second installation", func(t *testing.T) {
+		m.refuses(t, "Proffer is installed in namespace "+namespace, "deploy", "IMG="+anImage, "NAMESPACE=other", "KUBECONFIG="+m.kubeconfig)
+	})
 	t.Run("uninstall refuses while the operator runs", func(t *testing.T) {
 		m.refuses(t, "write make undeploy NAMESPACE="+namespace, "uninstall", "WITH_POLICIES=1", "KUBECONFIG="+m.kubeconfig)
 	})
 	t.Run("undeploy refuses while Liqo asks for offers", func(t *testing.T) {
+		m.on(t, "create", "namespace", "liqo")
 		m.on(t, "apply", "-f", "testdata/liqo-deployment.yaml")
-		m.refuses(t, "Deployment default/liqo-controller-manager asks Proffer for its offers", "undeploy", "KUBECONFIG="+m.kubeconfig)
+		m.refuses(t, "Deployment liqo/liqo-controller-manager asks Proffer for its offers", "undeploy", "KUBECONFIG="+m.kubeconfig)
 		m.on(t, "delete", "-f", "testdata/liqo-deployment.yaml")
 	})
 	t.Run("undeploy keeps what is on record, and ends the operator first", func(t *testing.T) {
@@ -190,8 +194,11 @@ func TestMakeUndeploysWhereThereAreNoAdmissionPolicies(t *testing.T) {
 		"runtime-config":            {v1 + "validatingadmissionpolicies=false," + v1 + "validatingadmissionpolicybindings=false"},
 		"disable-admission-plugins": {"ValidatingAdmissionPolicy"},
 	})
-	m.refuses(t, "write COMPONENTS=kubernetes-1.29", "deploy", "IMG="+anImage, "KUBECONFIG="+m.kubeconfig)
-	m.does(t, "deploy", "IMG="+anImage, "COMPONENTS=kubernetes-1.29")
+	older, err := filepath.Glob(config + "/components/kubernetes-1.2*")
+	must(t, err)
+	component := "COMPONENTS=" + filepath.Base(older[0])
+	m.refuses(t, "write "+component, "deploy", "IMG="+anImage, "KUBECONFIG="+m.kubeconfig)
+	m.does(t, "deploy", "IMG="+anImage, component)
 	m.does(t, "undeploy")
 	want := append([]string{"Namespace/" + namespace}, names(renderAt(t, config+"/crd"))...)
 	slices.Sort(want)

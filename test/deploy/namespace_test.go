@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -10,7 +9,6 @@ import (
 	corev1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
@@ -68,21 +66,8 @@ func TestTheOperatorWorksInAnotherNamespace(t *testing.T) {
 
 	// The slice is answered, which the guards let the operator do, and put on record.
 	tenant(t)
-	must(t, editStatus(t, p.manager, "s", func(s *authv1beta1.ResourceSlice) {
-		s.Status.Conditions = []authv1beta1.ResourceSliceCondition{{
-			Type: authv1beta1.ResourceSliceConditionTypeAuthentication, Status: authv1beta1.ResourceSliceConditionAccepted,
-		}}
-	}))
-	eventually(t, func() error {
-		var s authv1beta1.ResourceSlice
-		if err := p.admin.Get(t.Context(), client.ObjectKey{Namespace: tenantNamespace, Name: "s"}, &s); err != nil {
-			return err
-		}
-		if got := s.Status.Resources[corev1.ResourceCPU]; got.Value() != 4 {
-			return fmt.Errorf("the slice has %v, want 4 cpu", s.Status.Resources)
-		}
-		return nil
-	})
+	authenticate(t, p, "s")
+	awaitGranted(t, p, "s", 4)
 	var grants v1alpha1.GrantList
 	must(t, cluster.client.List(t.Context(), &grants))
 	if len(grants.Items) != 1 || grants.Items[0].Namespace != other {
@@ -95,13 +80,19 @@ func TestTheOperatorWorksInAnotherNamespace(t *testing.T) {
 	o.requireAllowed(t)
 }
 
-// tenant makes the Tenant of rome, which is active.
-func tenant(t *testing.T) {
+// liqoCRD installs a CRD of Liqo v1 for the time of the test.
+func liqoCRD(t *testing.T, file string) {
 	t.Helper()
-	crd := controlplane.LiqoCRD(t, "authentication.liqo.io_tenants.yaml")
+	crd := controlplane.LiqoCRD(t, file)
 	mustKubectl(t, "apply", "-f", crd)
 	mustKubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "-f", crd)
 	t.Cleanup(func() { cleanup(t, "delete", "-f", crd) })
+}
+
+// tenant makes the Tenant of rome, which is active.
+func tenant(t *testing.T) {
+	t.Helper()
+	liqoCRD(t, "authentication.liqo.io_tenants.yaml")
 	create(t, &authv1beta1.Tenant{
 		ObjectMeta: metav1.ObjectMeta{Namespace: tenantNamespace, Name: "rome", Labels: map[string]string{"liqo.io/remote-cluster-id": "rome"}},
 		Spec:       authv1beta1.TenantSpec{ClusterID: corev1beta1.ClusterID("rome"), TenantCondition: authv1beta1.TenantConditionActive},

@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -202,4 +203,30 @@ func clusterScoped(t *testing.T, u *unstructured.Unstructured) bool {
 		t.Fatal(err)
 	}
 	return !namespaced
+}
+
+// policyFor applies a policy for the time of the test.
+func policyFor(t *testing.T, name, spec string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name+".yaml")
+	text := fmt.Sprintf("apiVersion: proffer.dev/v1alpha1\nkind: ResourcePolicy\nmetadata: {name: %s}\nspec: %s\n", name, spec)
+	must(t, os.WriteFile(file, []byte(text), 0o600))
+	mustKubectl(t, "apply", "-f", file)
+	t.Cleanup(func() { cleanup(t, "delete", "--ignore-not-found", "-f", file) })
+}
+
+// askAs makes the slice, and authenticates it as Liqo does.
+func askAs(t *testing.T, p *peering, s *authv1beta1.ResourceSlice) {
+	t.Helper()
+	must(t, makeSlice(t, p.rome, s))
+	authenticate(t, p, s.Name)
+}
+
+func authenticate(t *testing.T, p *peering, name string) {
+	t.Helper()
+	must(t, editStatus(t, p.manager, name, func(s *authv1beta1.ResourceSlice) {
+		s.Status.Conditions = []authv1beta1.ResourceSliceCondition{{
+			Type: authv1beta1.ResourceSliceConditionTypeAuthentication, Status: authv1beta1.ResourceSliceConditionAccepted,
+		}}
+	}))
 }

@@ -1,0 +1,98 @@
+package deploy
+
+import (
+	"fmt"
+	"testing"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/api/v1alpha1"
+)
+
+// TestARestoredBackupPromisesNothingTwice goes through what docs/install.md says of etcd that is taken back: of two slices one was granted
+// more since, and one was made since.
+func TestARestoredBackupPromisesNothingTwice(t *testing.T) {
+	p := newPeering(t)
+	mustKubectl(t, "-n", tenantNamespace, "delete", "rslice", "probe")
+	t.Cleanup(func() { cleanup(t, "-n", namespace, "delete", "grants", "--all") })
+	tenant(t)
+	node(t) // of 8 cpu, of which a local pod takes 2
+	policyFor(t, "gold", `{class: gold, offer: {nodes: {selector: {matchLabels: {pool: deploy-test}}}}, updateThresholdPercent: 0}`)
+	args := container(t, deployment(t, render(t))).Args
+	o := start(t, args)
+	o.awaitReady(t)
+
+	early, late := aSlice("early", "gold"), aSlice("late", "gold")
+	askFor("2")(early)
+	askFor("2")(late)
+	askAs(t, p, early)
+	awaitGranted(t, p, "early", 2)
+	var backup v1alpha1.GrantList
+	must(t, cluster.client.List(t.Context(), &backup, client.InNamespace(namespace)))
+	if len(backup.Items) != 1 {
+		t.Fatalf("there are %d grants, want 1", len(backup.Items))
+	}
+	must(t, edit(t, p.rome, "early", askFor("4")))
+	awaitGranted(t, p, "early", 4)
+	askAs(t, p, late)
+	awaitGranted(t, p, "late", 2)
+
+	o.Terminate(t, gracefulStop)
+	restore(t, p, &backup.Items[0], late)
+	o = start(t, args)
+	o.awaitReady(t)
+	// What is on record stands, and the pool is free but for that.
+	eventually(t, func() error {
+		var policy v1alpha1.ResourcePolicy
+		must(t, cluster.client.Get(t.Context(), client.ObjectKey{Name: "gold"}, &policy))
+		if got := policy.Status.Remaining["cpu"]; got.Value() != 4 {
+			return fmt.Errorf("%v are remaining of %v, want 4 of 6 cpu", policy.Status.Remaining, policy.Status.Capacity)
+		}
+		return nil
+	})
+	awaitGranted(t, p, "early", 2)
+
+	// Liqo copies again what the consumer asks for: the younger slice comes first here, and gets what it had.
+	again := aSlice("late", "gold")
+	askFor("3")(again)
+	askAs(t, p, again)
+	awaitGranted(t, p, "late", 3)
+	must(t, edit(t, p.rome, "early", askFor("4")))
+	awaitGranted(t, p, "early", 3)
+	o.requireAllowed(t)
+}
+
+// restore takes the API server back to when there was but the one slice of this Grant.
+func restore(t *testing.T, p *peering, grant *v1alpha1.Grant, made *authv1beta1.ResourceSlice) {
+	t.Helper()
+	must(t, p.admin.Delete(t.Context(), made))
+	var grants v1alpha1.GrantList
+	must(t, cluster.client.List(t.Context(), &grants, client.InNamespace(namespace)))
+	for i := range grants.Items {
+		g := &grants.Items[i]
+		if g.Name != grant.Name {
+			must(t, cluster.client.Delete(t.Context(), g))
+			continue
+		}
+		g.Spec = grant.Spec
+		must(t, cluster.client.Update(t.Context(), g))
+	}
+	must(t, edit(t, p.admin, grant.Spec.Slice.Name, askFor("2")))
+	must(t, editStatus(t, p.admin, grant.Spec.Slice.Name, func(s *authv1beta1.ResourceSlice) { s.Status.Resources["cpu"] = grant.Spec.Resources["cpu"] }))
+}
+
+// awaitGranted waits until the answer to a slice has so much cpu.
+func awaitGranted(t *testing.T, p *peering, name string, cpu int64) {
+	t.Helper()
+	eventually(t, func() error {
+		var s authv1beta1.ResourceSlice
+		if err := p.admin.Get(t.Context(), client.ObjectKey{Namespace: tenantNamespace, Name: name}, &s); err != nil {
+			return err
+		}
+		if got := s.Status.Resources["cpu"]; got.Value() != cpu {
+			return fmt.Errorf("slice %s has %s cpu, want %d: %+v", name, got.String(), cpu, s.Status.Conditions)
+		}
+		return nil
+	})
+}
