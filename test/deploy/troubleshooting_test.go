@@ -1,0 +1,201 @@
+package deploy
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+var (
+	heading       = regexp.MustCompile(`(?m)^## `)
+	inlineKubectl = regexp.MustCompile("`(kubectl [^`]+)`")
+)
+
+// troubles are the parts of docs/troubleshooting.md by their headings.
+func troubles(t *testing.T) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/troubleshooting.md")
+	must(t, err)
+	parts := map[string]string{}
+	for _, part := range heading.Split(string(text), -1)[1:] {
+		title, body, _ := strings.Cut(part, "\n")
+		parts[title] = body
+	}
+	return parts
+}
+
+// commandOf is what the one console block of a part runs, and what it shows as the answer.
+func commandOf(t *testing.T, part string) (command, answer string) {
+	t.Helper()
+	blocks := consoleBlock.FindAllStringSubmatch(part, -1)
+	if len(blocks) != 1 {
+		t.Fatalf("a part has %d blocks of commands, want 1:\n%s", len(blocks), part)
+	}
+	var commands, answers strings.Builder
+	for line := range strings.Lines(blocks[0][1]) {
+		if c, ok := strings.CutPrefix(line, "$ "); ok {
+			commands.WriteString(c)
+		} else {
+			answers.WriteString(line)
+		}
+	}
+	return commands.String(), answers.String()
+}
+
+// shell runs commands as the docs show them, with the cluster's own kubectl, and returns what they print.
+func shell(t *testing.T, commands string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "bash", "-euc", commands)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.kubeconfig, "PATH="+filepath.Dir(cluster.kubectl)+":"+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%s: %v\n%s", commands, err, out)
+	}
+	return string(out)
+}
+
+// columns is text without what only aligns it.
+func columns(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		lines = append(lines, strings.Join(strings.Fields(line), " "))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// awaitAnswer runs the command of a part until its answer matches.
+func awaitAnswer(t *testing.T, part, pattern string) {
+	t.Helper()
+	command, _ := commandOf(t, part)
+	want := regexp.MustCompile(pattern)
+	eventually(t, func() error {
+		if got := columns(shell(t, command)); !want.MatchString(got) {
+			return fmt.Errorf("%s\nanswers %s\nwant a match of %s", command, got, pattern)
+		}
+		return nil
+	})
+}
+
+// newTrouble is a cluster with Liqo on which all is well: rome is offered something in two classes, and has a slice.
+func newTrouble(t *testing.T) (*peering, *operator) {
+	t.Helper()
+	p := newPeering(t)
+	mustKubectl(t, "-n", tenantNamespace, "delete", "rslice", "probe")
+	t.Cleanup(func() { cleanup(t, "-n", namespace, "delete", "grants", "--all") })
+	tenant(t)
+	must(t, corev1beta1.AddToScheme(scheme.Scheme))
+	liqoCRD(t, "core.liqo.io_foreignclusters.yaml")
+	create(t, &corev1beta1.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "rome"}, Spec: corev1beta1.ForeignClusterSpec{ClusterID: "rome"}})
+	// Nobody here would finish deleting it.
+	must(t, client.IgnoreAlreadyExists(cluster.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "liqo"}})))
+	apply(t, "liqo-deployment.yaml")
+	node(t)
+	create(t, podOf(t))
+	ready, port := true, int32(6001)
+	create(t, &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: namespace, Name: "proffer-x", Labels: map[string]string{discoveryv1.LabelServiceName: "proffer"}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints: []discoveryv1.Endpoint{
+			{Addresses: []string{"10.244.1.7"}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}},
+			{Addresses: []string{"10.244.2.9"}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}},
+		},
+		Ports: []discoveryv1.EndpointPort{{Port: &port}},
+	})
+	policyFor(t, "standard", `{consumers: {clusterIDs: [rome]}, offer: {fixed: {cpu: 3, memory: 4Gi, pods: 10}}}`)
+	policyFor(t, "gold", `{class: gold, consumers: {clusterIDs: [rome]}, offer: {fixed: {cpu: 4, memory: 4Gi, pods: 10}}}`)
+	o := start(t, container(t, deployment(t, render(t))).Args)
+	o.awaitReady(t)
+
+	s := aSlice("mine", "gold")
+	s.Spec.Resources = corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("4Gi")}
+	askAs(t, p, s)
+	return p, o
+}
+
+// TestEachCommandOfTroubleshootingAnswersAsThePageSays runs all commands of the page: on a cluster on which all is well, and then with
+// one thing after the other that the page is about.
+func TestEachCommandOfTroubleshootingAnswersAsThePageSays(t *testing.T) {
+	parts := troubles(t)
+	p, o := newTrouble(t)
+	awaitAnswer(t, parts["A slice is not answered"], "ProfferGranted")
+	awaitAnswer(t, parts["rome gets nothing"], `gold gold Offering .*\nstandard <none> Offering map`)
+
+	t.Run("on a cluster on which all is well", func(t *testing.T) {
+		for title, part := range parts {
+			command, answer := commandOf(t, part)
+			switch title {
+			case "rome gets too little":
+				// The kubelet forwards ports, and there is none here.
+				forward, rest, _ := strings.Cut(command, "\n")
+				if !strings.HasSuffix(forward, "port-forward service/proffer-metrics 8443 &") {
+					t.Errorf("the first command is another one: %s", forward)
+				}
+				remove(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "curious"}})
+				remove(t, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "curious"}})
+				rest = strings.ReplaceAll(rest, "localhost:8443", o.Address("metrics"))
+				// The authorizer learns of the binding by a watch.
+				setUp, ask, _ := strings.Cut(rest, "curl ")
+				shell(t, setUp)
+				eventually(t, func() error {
+					if got := shell(t, "curl "+ask); !strings.Contains(got, `"known":true`) || !strings.Contains(got, "fixed at 3") {
+						return fmt.Errorf("the explanation is %s", got)
+					}
+					return nil
+				})
+			case "The numbers look old":
+				awaitAnswer(t, part, `^LEADER RENEWED\n\S+ \d{4}-\S+Z\n?$`)
+			default:
+				if diff := cmp.Diff(columns(answer), columns(shell(t, command))); diff != "" {
+					t.Errorf("%s: the answer differs from the page (-page +answer):\n%s", title, diff)
+				}
+			}
+			for _, inline := range inlineKubectl.FindAllStringSubmatch(part, -1) {
+				if out := shell(t, inline[1]); strings.TrimSpace(out) == "" || strings.HasPrefix(out, "No resources found") {
+					t.Errorf("%s: %s finds nothing", title, inline[1])
+				}
+			}
+		}
+	})
+	t.Run("policies that offer nothing to rome", func(t *testing.T) {
+		policyFor(t, "misspelt", `{class: a, consumers: {clusterIDs: [roma]}, offer: {fixed: {cpu: 3, memory: 4Gi, pods: 10}}}`)
+		policyFor(t, "nodeless", `{class: b, consumers: {clusterIDs: [rome]}, offer: {nodes: {selector: {matchLabels: {no: such}}}}}`)
+		policyFor(t, "rehearsed", `{class: c, mode: DryRun, offer: {fixed: {cpu: 3, memory: 4Gi, pods: 10}}}`)
+		policyFor(t, "outdone", `{priority: -1, consumers: {clusterIDs: [rome]}, offer: {fixed: {cpu: 3, memory: 4Gi, pods: 10}}}`)
+		for _, line := range []string{`misspelt a \S+ <none>`, `nodeless b NoNodes`, `rehearsed c DryRun`, `outdone <none> Shadowed <none>`} {
+			awaitAnswer(t, parts["rome gets nothing"], "\n"+line)
+		}
+	})
+	t.Run("a slice of a class that nobody serves", func(t *testing.T) {
+		unserved := strings.Replace(parts["A slice is not answered"], "rslice mine", "rslice unserved", 1)
+		askAs(t, p, aSlice("unserved", "platinum"))
+		awaitAnswer(t, unserved, `^class platinum\nAuthentication Accepted\s*$`)
+		eventually(t, func() error {
+			if got := shell(t, "kubectl -n liqo-tenant-rome events"); !strings.Contains(got, "NotServed") {
+				return fmt.Errorf("the events are\n%s", got)
+			}
+			return nil
+		})
+	})
+	t.Run("a policy that is deleted", func(t *testing.T) {
+		mustKubectl(t, "delete", "rpol", "gold")
+		awaitAnswer(t, parts["rome's node is NotReady"], `mine gold 0 0 ProfferWithdrawn`)
+	})
+	t.Run("an operator that has ended", func(t *testing.T) {
+		o.Terminate(t, gracefulStop)
+		awaitAnswer(t, parts["The numbers look old"], `\n(<none> )?\d{4}-\S+Z\n?$`)
+	})
+}
