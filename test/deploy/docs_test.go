@@ -104,7 +104,8 @@ func TestTheCommandsThatChangeLiqoNameItsVersion(t *testing.T) {
 		}
 		for _, block := range consoleBlock.FindAllStringSubmatch(string(text), -1) {
 			before, _, found := strings.Cut(block[1], "$ helm upgrade liqo")
-			if found && !(strings.HasPrefix(before, "$ helm repo add liqo https://helm.liqo.io/\n$ helm list ") && strings.Contains(before, "CHART says which version runs")) {
+			prepared := strings.HasPrefix(before, "$ helm repo add liqo https://helm.liqo.io/\n$ helm list ") && strings.Contains(before, "CHART says which version runs")
+			if found && !prepared {
 				t.Errorf("%s upgrades Liqo without saying where it comes from and which version runs:\n%s", file, block[1])
 			}
 		}
