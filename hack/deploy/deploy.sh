@@ -16,7 +16,7 @@ fail() {
   exit 1
 }
 
-kubectl() { "$KUBECTL" --kubeconfig "$CLUSTER" "$@"; }
+on_cluster() { "$KUBECTL" --kubeconfig "$CLUSTER" "$@"; }
 
 # Says which cluster is about to change.
 name_cluster() {
@@ -25,7 +25,7 @@ name_cluster() {
   [[ -f $CLUSTER ]] || fail "KUBECONFIG=$CLUSTER is not a file: write the path of one kubeconfig"
   command -v "$KUBECTL" >/dev/null || fail "$KUBECTL is not there: install kubectl, or write KUBECTL=file"
   local server
-  server=$(kubectl config view --minify --output jsonpath='{.clusters[0].cluster.server}') && [[ -n $server ]] ||
+  server=$(on_cluster config view --minify --output jsonpath='{.clusters[0].cluster.server}') && [[ -n $server ]] ||
     fail "KUBECONFIG=$CLUSTER names no cluster: is it a kubeconfig with a current context?"
   echo "$1: $server, namespace $NAMESPACE"
 }
@@ -69,25 +69,25 @@ leave_out() {
   printf '%s\n' "patches:" "- {target: {kind: '$1'}, patch: '$patch'}" >>"$overlay/kustomization.yaml"
 }
 
-count() { kubectl get "$@" --output name | wc -l | tr -d ' '; }
+count() { on_cluster get "$@" --output name | wc -l | tr -d ' '; }
 
-has() { [[ -n $(kubectl get customresourcedefinition "$1" --ignore-not-found --output name) ]]; }
+has() { [[ -n $(on_cluster get customresourcedefinition "$1" --ignore-not-found --output name) ]]; }
 
 # The namespaces that have an operator.
 operators() {
-  kubectl get deployments --all-namespaces --selector app.kubernetes.io/name=proffer,app.kubernetes.io/component=operator \
+  on_cluster get deployments --all-namespaces --selector app.kubernetes.io/name=proffer,app.kubernetes.io/component=operator \
     --output jsonpath='{range .items[*]}{.metadata.namespace}{"\n"}{end}'
 }
 
 has_admission_policies() {
   local kinds
-  kinds=$(kubectl api-resources --api-group=admissionregistration.k8s.io --output name)
+  kinds=$(on_cluster api-resources --api-group=admissionregistration.k8s.io --output name)
   [[ $kinds == *validatingadmissionpolicies.* ]]
 }
 
 install() {
   name_cluster install
-  kubectl apply -k config/crd
+  on_cluster apply -k config/crd
 }
 
 deploy() {
@@ -101,7 +101,7 @@ deploy() {
   if ! has_admission_policies && [[ $("$KUBECTL" kustomize "$overlay") == *"kind: ValidatingAdmissionPolicy"* ]]; then
     fail "this Kubernetes has no ValidatingAdmissionPolicies, which begin with 1.30: write COMPONENTS=$(cd config/components && echo kubernetes-1.2*)"
   fi
-  kubectl apply -k "$overlay"
+  on_cluster apply -k "$overlay"
   echo "deploy: applied. Until a ResourcePolicy is there, nothing is offered. To see the replicas start:"
   echo "  kubectl -n $NAMESPACE rollout status deployment/proffer"
 }
@@ -121,17 +121,17 @@ build_installer() {
 undeploy() {
   name_cluster undeploy
   local asks admission=
-  asks=$(kubectl get deployments --all-namespaces --output \
+  asks=$(on_cluster get deployments --all-namespaces --output \
     jsonpath='{range .items[*]}{.metadata.namespace}/{.metadata.name} {.spec.template.spec.containers[*].args}{"\n"}{end}' |
     grep -F "proffer.$NAMESPACE.svc" | cut -d ' ' -f 1) || true
   [[ -z $asks ]] || fail "Deployment $asks asks Proffer for its offers, and would not start again without: give it another address first,
 as under Uninstall in docs/install.md"
 
-  kubectl --namespace "$NAMESPACE" delete deployment proffer --ignore-not-found
-  kubectl wait --for=delete pod "${pods[@]}" --timeout=120s
+  on_cluster --namespace "$NAMESPACE" delete deployment proffer --ignore-not-found
+  on_cluster wait --for=delete pod "${pods[@]}" --timeout=120s
   if has_admission_policies; then
     # Before the list of served classes, without which nobody could change a slice.
-    kubectl delete validatingadmissionpolicybinding,validatingadmissionpolicy --selector app.kubernetes.io/part-of=proffer
+    on_cluster delete validatingadmissionpolicybinding,validatingadmissionpolicy --selector app.kubernetes.io/part-of=proffer
   else
     admission='|ValidatingAdmissionPolicy(Binding)?'
   fi
@@ -139,7 +139,7 @@ as under Uninstall in docs/install.md"
   ! has servicemonitors.monitoring.coreos.com || components+=(servicemonitor)
   make_overlay "${components[@]}"
   leave_out "CustomResourceDefinition|Namespace$admission"
-  kubectl delete -k "$overlay" --ignore-not-found
+  on_cluster delete -k "$overlay" --ignore-not-found
   echo "undeploy: kept the CRDs, $(remaining), and namespace $NAMESPACE. Consumers keep what they were granted. To remove these too:"
   echo "  make uninstall WITH_POLICIES=1 KUBECONFIG=$CLUSTER"
   echo "  kubectl delete namespace $NAMESPACE"
@@ -162,7 +162,7 @@ write make undeploy NAMESPACE=$running KUBECONFIG=$CLUSTER first"
   if [[ $(remaining) != "0 ResourcePolicies and 0 Grants" && ${WITH_POLICIES:-} != 1 ]]; then
     fail "$(remaining) would be deleted with the CRDs: write WITH_POLICIES=1 if you mean it"
   fi
-  kubectl delete -k config/crd --ignore-not-found
+  on_cluster delete -k config/crd --ignore-not-found
 }
 
 case ${1:-} in

@@ -39,9 +39,9 @@ func newMakefile(t *testing.T, flags map[string][]string) *makefile {
 // run makes a target, and returns all that was printed.
 func (m *makefile) run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "make", append([]string{"-C", "../..", "--no-print-directory", "KUBECTL=" + m.kubectl}, args...)...)
+	cmd := exec.CommandContext(t.Context(), "make", append([]string{"-C", "../..", "--no-print-directory"}, args...)...)
 	// What a shell has exported must not count.
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+m.kubeconfig, "IMG="+anImage, "NAMESPACE=exported", "WITH_POLICIES=1")
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(m.kubectl)+":"+os.Getenv("PATH"), "KUBECONFIG="+m.kubeconfig, "IMG="+anImage, "NAMESPACE=exported", "WITH_POLICIES=1")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
