@@ -312,7 +312,7 @@ func TestWithoutANamespaceThereIsNoList(t *testing.T) {
 	}
 	batch := NewBatch(0)
 	err = Setup(mgr, Options{Ledger: capacity.NewLedger(), Table: table.New(), Batch: batch, ServedClasses: "served"})
-	if err == nil || !strings.Contains(err.Error(), "write --leader-election-namespace=NAMESPACE, and --leader-elect") {
+	if err == nil || !strings.Contains(err.Error(), "write --leader-elect and --leader-election-namespace=NAMESPACE") {
 		t.Errorf("got %v", err)
 	}
 }
