@@ -157,7 +157,7 @@ func (l *leader) Start(ctx context.Context) error {
 	if l.lease == nil {
 		return l.run(ctx)
 	}
-	ctx = klog.NewContext(ctx, l.log)
+	ctx = klog.NewContext(ctx, electionLog(l.log))
 	defer l.release(ctx)
 	for ctx.Err() == nil {
 		if err := l.term(ctx); err != nil {
