@@ -122,6 +122,10 @@ func TestTheDemoShowsAnEditAtOnceAndLeavesNothingBehind(t *testing.T) {
 		t.Errorf("the first screen has %d lines, want less than 24:\n%s", len(first.lines), text)
 	}
 
+	if text := strings.Join(first.lines, "\n"); strings.Contains(text, "32f0b45b") {
+		t.Errorf("a consumer that only a policy names is shown:\n%s", text)
+	}
+
 	// Each command is run as it is printed.
 	d.sh(t, first, `KUBE_EDITOR="sed -i.before 's/percent: 50/percent: 100/'" `+first.edit)
 	await(t, d.table, `  oslo$`)

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"proffer.dev/proffer/hack/controlplane"
+)
+
+func TestConsumersAreThoseThatForeignClustersOfAnyLiqoDescribe(t *testing.T) {
+	for name, tc := range map[string]struct {
+		crds []string
+		spec map[string]any
+		want map[string]bool
+	}{
+		"Liqo v0": {
+			[]string{"../../controllers/testdata/discovery.liqo.io_foreignclusters.yaml"},
+			map[string]any{"clusterIdentity": map[string]any{"clusterID": "rome", "clusterName": "rome"}, "foreignAuthUrl": "https://rome.example.com"},
+			map[string]bool{"rome": true},
+		},
+		"without Liqo": {nil, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			started := controlplane.StartTest(t, controlplane.Options{CRDDirs: tc.crds})
+			kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+			if err := started.WriteKubeconfig(kubeconfig); err != nil {
+				t.Fatal(err)
+			}
+			c := &cluster{client: newClient(t, kubeconfig)}
+			if tc.spec != nil {
+				none, err := c.describedConsumers(t.Context())
+				if err != nil || none == nil || len(none) > 0 {
+					t.Errorf("before there are any: %v, %v", none, err)
+				}
+				peer := &unstructured.Unstructured{Object: map[string]any{"spec": tc.spec}}
+				peer.SetGroupVersionKind(describing[1].kind)
+				peer.SetName("rome")
+				if err := c.client.Create(t.Context(), peer); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := c.describedConsumers(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
