@@ -26,7 +26,7 @@ func readyOf(p policy, f finding) metav1.Condition {
 
 func readyStatus(reason string) metav1.ConditionStatus {
 	switch reason {
-	case v1alpha1.ReasonInvalid, v1alpha1.ReasonNoNodes, v1alpha1.ReasonIncomplete:
+	case v1alpha1.ReasonInvalid, v1alpha1.ReasonNoNodes, v1alpha1.ReasonIncomplete, v1alpha1.ReasonUnknownResources:
 		return metav1.ConditionFalse
 	}
 	return metav1.ConditionTrue
@@ -105,9 +105,13 @@ func reasonOf(p policy, report *offer.Report) string {
 		return v1alpha1.ReasonShadowed
 	case offer.Incomplete:
 		return v1alpha1.ReasonIncomplete
-	case offer.Exhausted:
+	case offer.Exhausted, offer.Offering:
+	}
+	switch {
+	case len(p.misspelt) > 0:
+		return v1alpha1.ReasonUnknownResources
+	case report.Outcome == offer.Exhausted:
 		return v1alpha1.ReasonExhausted
-	case offer.Offering:
 	}
 	return v1alpha1.ReasonOffering
 }

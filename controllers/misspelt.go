@@ -17,16 +17,13 @@ func inForce(object *v1alpha1.ResourcePolicy) bool {
 	return ready != nil && ready.ObservedGeneration == object.Generation && ready.Reason != v1alpha1.ReasonInvalid
 }
 
-// withNameProblems adds to the condition Ready which names of resources in the policy have no effect. Names that Kubernetes does not have
-// make a policy that offers not Ready; one that no node lists today may be listed tomorrow.
+// withNameProblems adds to the condition Ready which names of resources in the policy have no effect: those that Kubernetes does not have, and
+// those that no node lists today.
 func withNameProblems(ready metav1.Condition, p policy, report *offer.Report) metav1.Condition {
 	if p.parsed == nil || report == nil {
 		return ready
 	}
 	if len(p.misspelt) > 0 {
-		if ready.Reason == v1alpha1.ReasonOffering || ready.Reason == v1alpha1.ReasonExhausted {
-			ready.Status, ready.Reason = metav1.ConditionFalse, v1alpha1.ReasonUnknownResources
-		}
 		ready.Message = shorten(fmt.Sprintf("Kubernetes has no resources of these names. The policy stays in force, and the next edit of its spec must correct them: %s. %s",
 			joinErrors(policy{errs: p.misspelt}), ready.Message), maxMessage)
 	}

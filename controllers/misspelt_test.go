@@ -95,6 +95,8 @@ func TestTheConditionNamesWhatHasNoEffect(t *testing.T) {
 		{"nothing", v1alpha1.ReasonOffering, policy{parsed: nodes}, offer.Report{}, ""},
 		{"a name that Kubernetes does not have", v1alpha1.ReasonUnknownResources, policy{parsed: nodes, misspelt: found}, offer.Report{},
 			`spec.offer.reserve[cpus]: Invalid value: "cpus": write cpu; a resource of your own has a domain, such as example.com/cpus.`},
+		{"a name that Kubernetes does not have, while others have all there is", v1alpha1.ReasonUnknownResources, policy{parsed: nodes, misspelt: found},
+			offer.Report{Outcome: offer.Exhausted}, "spec.offer.reserve[cpus]"},
 		{"beside a graver reason", v1alpha1.ReasonNoNodes, policy{parsed: nodes, misspelt: found}, offer.Report{Outcome: offer.NoNodes}, "spec.offer.reserve[cpus]"},
 		{"a name that no node lists", v1alpha1.ReasonOffering, policy{parsed: nodes}, offer.Report{Unlisted: []string{"nvidia.com/gpus", "storage"}},
 			"No usable node of the policy lists nvidia.com/gpus, storage: check the spelling of the name."},
@@ -106,6 +108,9 @@ func TestTheConditionNamesWhatHasNoEffect(t *testing.T) {
 			c := s.Conditions[0]
 			if c.Reason != tc.reason || (c.Status == metav1.ConditionTrue) != (tc.reason == v1alpha1.ReasonOffering) || !strings.Contains(c.Message, tc.want) {
 				t.Errorf("got %+v, want %s with %q", c, tc.reason, tc.want)
+			}
+			if got := reasonOf(tc.p, &tc.report); got != tc.reason { // Which is what the metric counts.
+				t.Errorf("the reason is %s, and the condition says %s", got, tc.reason)
 			}
 		})
 	}

@@ -166,7 +166,7 @@ func amount(resource, quantity string) string {
 }
 
 func TestAmountsThatAreNotQuantitiesAreRefused(t *testing.T) {
-	for _, quantity := range []string{`abc`, `""`, `"1 Gi"`, `"1GI"`, `"٣"`, `1.5`, `true`, `{}`, `[]`, `9223372036854775808`} {
+	for _, quantity := range []string{`abc`, `""`, `"1 Gi"`, `"1GI"`, `"٣"`, `1.5`, `true`, `{}`, `[]`, `null`, `9223372036854775808`} {
 		for _, resource := range []string{"cpu", "memory"} {
 			if refusals(t, amount(resource, quantity)) == nil {
 				t.Errorf("%s: %s is accepted", resource, quantity)
