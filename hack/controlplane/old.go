@@ -41,7 +41,7 @@ func Old(ctx context.Context, progress io.Writer) (string, error) {
 	}
 	server := goBuild(ctx, filepath.Join(checkout, "hack", "controlplane", "kubernetes-old"), filepath.Join(c.dir, "kube-apiserver"),
 		kubernetesFlags(OldKubernetesVersion), "k8s.io/kubernetes/cmd/kube-apiserver")
-	if _, err := run(ctx, f.progress, "building kube-apiserver "+OldKubernetesVersion+" (5 min on two cores, the first time)", server); err != nil {
+	if _, err := run(ctx, f.progress, "building kube-apiserver "+OldKubernetesVersion+" (4 min on two cores, the first time)", server); err != nil {
 		return "", err
 	}
 	for _, name := range []string{"etcd", "kubectl"} {
