@@ -18,7 +18,10 @@ build() {
   go tool -modfile=hack/ko/go.mod ko build ./cmd/proffer --bare --image-user 65532:65532 --sbom-dir bin/sbom \
     --image-label "org.opencontainers.image.title=proffer,org.opencontainers.image.licenses=Apache-2.0" \
     --image-label "org.opencontainers.image.version=$VERSION" \
-    --image-label "org.opencontainers.image.revision=$(git rev-parse HEAD 2>/dev/null || echo unknown)" "$@"
+    --image-label "org.opencontainers.image.revision=$(git rev-parse HEAD 2>/dev/null || echo unknown)" "$@" || {
+    echo "image: not built. Where the base of .ko.yaml cannot be pulled, KO_DEFAULTBASEIMAGE=mirror.example.com/base@sha256:... names another" >&2
+    return 1
+  }
 }
 
 case ${1:-} in

@@ -22,6 +22,7 @@ import (
 
 var (
 	heading       = regexp.MustCompile(`(?m)^## `)
+	inlineCode    = regexp.MustCompile("`[^`]+`")
 	inlineKubectl = regexp.MustCompile("`(kubectl [^`]+)`")
 )
 
@@ -198,4 +199,29 @@ func TestEachCommandOfTroubleshootingAnswersAsThePageSays(t *testing.T) {
 		o.Terminate(t, gracefulStop)
 		awaitAnswer(t, parts["The numbers look old"], `\n(<none> )?\d{4}-\S+Z\n?$`)
 	})
+}
+
+// TestThePageQuotesExplanationsAsTheyAre: what it has readers look for in /offers is what the operator writes there.
+func TestThePageQuotesExplanationsAsTheyAre(t *testing.T) {
+	source, err := os.ReadFile("../../internal/offer/explain.go")
+	must(t, err)
+	_, table, _ := strings.Cut(troubles(t)["rome gets too little"], "|---|")
+	n := 0
+	number := regexp.MustCompile(`\d+`)
+	for line := range strings.Lines(table) {
+		cell := inlineCode.FindString(strings.SplitN(line, "|", 3)[min(1, strings.Count(line, "|"))])
+		quoted := strings.Trim(cell, "`")
+		if quoted == "" || strings.HasPrefix(quoted, `"known"`) {
+			continue
+		}
+		n++
+		pattern := number.ReplaceAllString(regexp.QuoteMeta(quoted), "%[sd]")
+		pattern = strings.ReplaceAll(pattern, "%[sd]%", "%[sd]%%")
+		if !regexp.MustCompile(pattern).Match(source) {
+			t.Errorf("no explanation has the words %q", quoted)
+		}
+	}
+	if n < 6 {
+		t.Errorf("%d explanations on the page, want 6 at least", n)
+	}
 }
