@@ -23,7 +23,7 @@ var (
 
 var (
 	offerDesc = prometheus.NewDesc("proffer_offer",
-		"What a consumer is offered, its present use included: cpu in cores, memory and storage in bytes. The first 1000 known consumers by ID; who only asks is none. The policy is empty where none decides any more.",
+		"What a consumer is offered, its present use included: cpu in cores, memory and storage in bytes. The first 1000 known consumers by ID; who only asks is none. The policy is empty where none decides any more. Offers of different classes may overlap.",
 		perConsumer, nil)
 	usedDesc = prometheus.NewDesc("proffer_used",
 		"What the pods of a consumer request of what it is offered: on the nodes of the policy, or on all nodes where no policy of nodes decides. Of the same consumers as proffer_offer, those that have pods.",

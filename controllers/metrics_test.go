@@ -62,7 +62,7 @@ func TestMetricsShowWhatIsPublished(t *testing.T) {
 		# HELP proffer_grant What the ResourceSlices of a consumer have been granted together under a policy: cpu in cores, memory and storage in bytes. At most 1000 consumers of a policy, by ID.
 		# TYPE proffer_grant gauge
 		proffer_grant{class="gold",consumer="rome",policy="p",resource="cpu"} 1
-		# HELP proffer_offer What a consumer is offered, its present use included: cpu in cores, memory and storage in bytes. The first 1000 known consumers by ID; who only asks is none. The policy is empty where none decides any more.
+		# HELP proffer_offer What a consumer is offered, its present use included: cpu in cores, memory and storage in bytes. The first 1000 known consumers by ID; who only asks is none. The policy is empty where none decides any more. Offers of different classes may overlap.
 		# TYPE proffer_offer gauge
 		proffer_offer{class="gold",consumer="oslo",policy="p",resource="cpu"} 1.5
 		proffer_offer{class="gold",consumer="oslo",policy="p",resource="memory"} 2e+09
