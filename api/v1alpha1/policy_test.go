@@ -191,11 +191,16 @@ func TestAStatusOfTheLargestSizeIsAccepted(t *testing.T) {
 }
 
 func TestKubectlShowsEveryColumn(t *testing.T) {
-	create(t, policy(t, "columns", "class: gold\noffer: {nodes: {}}"))
+	create(t, policy(t, "columns", "class: gold\npriority: 10\noffer: {nodes: {}}"))
 	create(t, policy(t, "columns-empty", fixedOffer))
 	p := get(t, "columns")
 	p.Status = fullStatus()
 	p.Status.Consumers = new(int32(0))
+	list := corev1.ResourceList{"cpu": resource.MustParse("7"), "memory": resource.MustParse("1Gi")}
+	p.Status.Capacity, p.Status.Remaining = list, list
+	p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionInForce, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonDeciding, LastTransitionTime: metav1.Now(),
+	})
 	if err := api.Status().Update(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
@@ -206,14 +211,17 @@ func TestKubectlShowsEveryColumn(t *testing.T) {
 		row[len(row)-1] = "age"
 	}
 	want := [][]string{
-		{"NAME", "CLASS", "SOURCE", "CONSUMERS", "SLICES", "READY", "REASON", "AGE"},
-		{"columns", "gold", "Nodes", "0", "3", "True", "Offering", "age"},
-		{"columns-empty", "age"},
+		{
+			"NAME", "CLASS", "PRIORITY", "MODE", "SOURCE", "CONSUMERS", "SLICES", "READY", "REASON",
+			"IN-FORCE", "CPU", "CPU-LEFT", "MEMORY", "MEMORY-LEFT", "AGE",
+		},
+		{"columns", "gold", "10", "Active", "Nodes", "0", "3", "True", "Offering", "True", "7", "7", "1Gi", "1Gi", "age"},
+		{"columns-empty", "Active", "age"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := columns(t, "get", "rpol")[0]; strings.Join(got, " ") != "NAME CLASS SOURCE CONSUMERS SLICES READY AGE" {
+	if got := columns(t, "get", "rpol")[0]; strings.Join(got, " ") != "NAME CLASS PRIORITY MODE SOURCE CONSUMERS SLICES READY REASON AGE" {
 		t.Errorf("without -o wide: %q", got)
 	}
 }
