@@ -119,13 +119,16 @@ const (
 
 // ordered reports whether sorted and different amounts also read as increasing.
 func ordered(name string, sorted []int64, digits int) bool {
-	var before resource.Quantity
-	for i, amount := range sorted {
-		reads, err := resource.ParseQuantity(human(name, amount, digits))
-		if err != nil || i > 0 && before.Cmp(reads) >= 0 {
+	for i := 1; i < len(sorted); i++ {
+		less, more := sorted[i-1], sorted[i]
+		if more-less > more/64 {
+			continue // Rounding is less than 1 % and down, so it cannot bring them together.
+		}
+		a, errA := resource.ParseQuantity(human(name, less, digits))
+		b, errB := resource.ParseQuantity(human(name, more, digits))
+		if errA != nil || errB != nil || a.Cmp(b) >= 0 {
 			return false
 		}
-		before = reads
 	}
 	return true
 }
