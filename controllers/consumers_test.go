@@ -256,6 +256,22 @@ func TestWhatAPolicyHasOfferedOnlyGrows(t *testing.T) {
 	}
 }
 
+func TestPoliciesKnowTheVersionSeenLast(t *testing.T) {
+	r := newPolicies()
+	p := aPolicy("p", fixed("cpu", "1"))
+	for _, version := range []string{"7", "8"} { // The second as when a status is written.
+		p.ResourceVersion = version
+		r.set(p)
+		if got := r.version("p"); got != version {
+			t.Errorf("version %q, want %q", got, version)
+		}
+	}
+	r.remove(p)
+	if got := r.version("p"); got != "" {
+		t.Errorf("version %q of a policy that is gone", got)
+	}
+}
+
 func TestPoliciesAreTheSameListUntilOneChanges(t *testing.T) {
 	r := newPolicies()
 	p := aPolicy("p", fixed("cpu", "1"))

@@ -96,7 +96,8 @@ deploy() {
   set_image deploy
   name_cluster deploy
   local others
-  others=$(operators | grep -vx "$NAMESPACE") || true
+  others=$(operators)
+  others=$(grep -vx "$NAMESPACE" <<<"$others") || true # grep finds nothing where there is no other
   [[ -z $others ]] || fail "Proffer is installed in namespace $others, and a cluster has one: write make undeploy NAMESPACE=$others KUBECONFIG=$CLUSTER first"
   if ! has_admission_policies && [[ $("$KUBECTL" kustomize "$overlay") == *"kind: ValidatingAdmissionPolicy"* ]]; then
     fail "this Kubernetes has no ValidatingAdmissionPolicies, which begin with 1.30: write COMPONENTS=$(cd config/components && echo kubernetes-1.2*)"
@@ -122,8 +123,8 @@ undeploy() {
   name_cluster undeploy
   local asks admission=
   asks=$(on_cluster get deployments --all-namespaces --output \
-    jsonpath='{range .items[*]}{.metadata.namespace}/{.metadata.name} {.spec.template.spec.containers[*].args}{"\n"}{end}' |
-    grep -F "proffer.$NAMESPACE.svc" | cut -d ' ' -f 1) || true
+    jsonpath='{range .items[*]}{.metadata.namespace}/{.metadata.name} {.spec.template.spec.containers[*].args}{"\n"}{end}')
+  asks=$(grep -F "proffer.$NAMESPACE.svc" <<<"$asks" | cut -d ' ' -f 1) || true
   [[ -z $asks ]] || fail "Deployment $asks asks Proffer for its offers, and would not start again without: give it another address first,
 as under Uninstall in docs/install.md"
 
