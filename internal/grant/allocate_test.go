@@ -341,7 +341,7 @@ func TestAnInvalidRequestChangesNothing(t *testing.T) {
 	w := newWorld(gold()).node("n", "a", cpu(8)).slice(kept).slice(fresh)
 	answers := w.settle(t)
 	w.want(t, "kept cpu=2; fresh -")
-	for i, want := range []string{"what was granted stays as it is: write 0 or more", "denied: write 0 or more"} {
+	for i, want := range []string{"nothing more is granted until the request is corrected: write 0 or more", "denied: write 0 or more"} {
 		if got := answers[i].Explain("write 0 or more"); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
@@ -356,7 +356,7 @@ func TestAnInvalidRequestWhoseGrantFallsIsToldOfThat(t *testing.T) {
 	s.Invalid, s.Request = true, nil
 	w := newWorld(gold()).node("n", "a", cpu(2)).slice(s)
 	answers := w.step()
-	want := "the request is not valid (write 0 or more), and of what was granted is left: 2m of 6m cpu: policy standard leaves 2m for this cluster"
+	want := "granted 2m of 6m cpu: policy standard leaves 2m for this cluster; nothing more is granted until the request is corrected: write 0 or more"
 	if got := answers[0].Explain("write 0 or more"); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

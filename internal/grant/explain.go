@@ -56,7 +56,7 @@ func (a *Answer) Explain(problem string) string {
 	case a.Invalid && a.Verdict == Deny:
 		return "denied: " + problem
 	case a.Invalid && len(clauses) == 0:
-		return "what was granted stays as it is: " + problem
+		return "nothing more is granted until the request is corrected: " + problem
 	case a.Verdict == Deny && len(clauses) == 0:
 		return fmt.Sprintf("denied: nothing is asked for, and policy %s has no defaults: write resources in the request", a.policy())
 	case len(clauses) == 0 && a.Policy == nil:
@@ -69,7 +69,7 @@ func (a *Answer) Explain(problem string) string {
 		text += fmt.Sprintf("; and %d more resources", more)
 	}
 	if a.Invalid {
-		return fmt.Sprintf("the request is not valid (%s), and of what was granted is left: %s", problem, text)
+		return fmt.Sprintf("granted %s; nothing more is granted until the request is corrected: %s", text, problem)
 	}
 	if a.Verdict != Deny {
 		return "granted " + text
