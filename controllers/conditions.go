@@ -42,13 +42,13 @@ func readyMessage(reason string, p policy, report *offer.Report, unusable []capa
 		return fmt.Sprintf("Other policies decide for each of its consumers: %s. Raise spec.priority, or narrow their spec.consumers.", lost(report.Losses))
 	case v1alpha1.ReasonNoNodes:
 		if len(unusable) == 0 {
-			return "No node is left to offer: check spec.offer.nodes.selector, which no node matches that is not virtual."
+			return "No node is left to offer: check spec.offer.nodes.selector and tolerations, and that the nodes are Ready, not cordoned, and not virtual."
 		}
 		return fmt.Sprintf("No node is left to offer. The selector matches %s. Make one usable, or check spec.offer.nodes.tolerations.", fewUnusable(unusable))
 	case v1alpha1.ReasonIncomplete:
 		return fmt.Sprintf("The policy does not give every consumer %s, and a virtual node needs cpu, memory and pods: name them in spec.offer or in the override, above 0.", few(report.Missing))
 	case v1alpha1.ReasonExhausted:
-		return fmt.Sprintf("Other consumers have all there is of %s: some consumer is offered 0 until they give some back.", few(report.Exhausted))
+		return fmt.Sprintf("Nothing is left of %s: other consumers, pods of this cluster's own or the reserve have all of it. Some consumer is offered 0 until that changes.", few(report.Exhausted))
 	}
 	if report.Count > 0 {
 		return fmt.Sprintf("Decides what %s offered.", are(report.Count))

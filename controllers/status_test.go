@@ -36,7 +36,7 @@ func TestEveryOutcomeHasItsReasonAndSaysWhatToDo(t *testing.T) {
 		{valid, &offer.Report{Outcome: offer.Shadowed, Losses: losses("a", "b", "c", "d", "e", "f", "g")}, v1alpha1.ReasonShadowed, []string{"e for oslo, rome; and 2 more policies"}},
 		{valid, &offer.Report{Outcome: offer.NoNodes}, v1alpha1.ReasonNoNodes, []string{"spec.offer.nodes.selector"}},
 		{valid, &offer.Report{Outcome: offer.Incomplete, Missing: []string{"memory", "pods"}}, v1alpha1.ReasonIncomplete, []string{"memory, pods", "spec.offer"}},
-		{valid, &offer.Report{Outcome: offer.Exhausted, Exhausted: []string{"cpu"}}, v1alpha1.ReasonExhausted, []string{"all there is of cpu"}},
+		{valid, &offer.Report{Outcome: offer.Exhausted, Exhausted: []string{"cpu"}}, v1alpha1.ReasonExhausted, []string{"Nothing is left of cpu"}},
 		{valid, &offer.Report{Count: 1, Unknown: []string{"roma"}}, v1alpha1.ReasonOffering, []string{"what 1 consumer is offered. Nothing is known of roma:"}},
 		{policy{generation: 3, errs: field.ErrorList{
 			field.Invalid(field.NewPath("spec", "class"), "default", "write another"), field.Required(field.NewPath("spec", "offer"), "write one"),

@@ -29,13 +29,14 @@ const (
 	ReasonShadowed = "Shadowed"
 	// ReasonNoNodes, with False: no usable node matches offer.nodes: by its labels, with its taints tolerated, Ready, not cordoned, not virtual.
 	ReasonNoNodes = "NoNodes"
-	// ReasonIncomplete, with False: the policy gives some consumer nothing of cpu, memory or pods, without all of which its virtual node
-	// takes no pods. The offer is published as it is. The message names what is missing.
+	// ReasonIncomplete, with False: the policy does not offer some consumer all three of cpu, memory and pods above 0, without which its virtual
+	// node takes no pods. The offer is published as it is. The message names what is missing.
 	ReasonIncomplete = "Incomplete"
 	// ReasonUnknownResources, with False: the policy was in force before there was a rule on names of resources, and it has names that
 	// Kubernetes does not. It stays in force as it is until its spec is edited. The message names the fields and what to write.
 	ReasonUnknownResources = "UnknownResources"
-	// ReasonExhausted, with True: some consumer is offered 0 cpu, memory or pods, since other consumers have all there is.
+	// ReasonExhausted, with True: some consumer is offered 0 cpu, memory or pods, since other consumers, pods of this cluster's own or the
+	// reserve have all there is.
 	ReasonExhausted = "Exhausted"
 	// ReasonOffering, with True: none of the others. The policy offers something that can be used, also while no consumer is known.
 	ReasonOffering = "Offering"

@@ -153,7 +153,7 @@ func (r *rules) unknown(onlyNamed map[string]struct{}) [][]string {
 }
 
 // everybody returns the consumers that are known in any way, sorted by ID: described by an object, named by a policy, or with
-// pods or grants. Those that are only named come a second time.
+// pods or grants. Those that are only named are returned as onlyNamed too.
 func everybody(in *Input, r *rules) (all []Consumer, onlyNamed map[string]struct{}) {
 	described := in.Consumers
 	if !slices.IsSortedFunc(described, byID) {

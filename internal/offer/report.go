@@ -192,7 +192,7 @@ type verdict struct {
 	// offer is nil where there is none.
 	offer *Offer
 	held  bool
-	// missing are those of needed that the policy gives nothing of, exhausted those of which others have all there is.
+	// missing are those of needed that are not offered, or are 0 by what the policy itself says; exhausted those of which nothing is left.
 	missing, exhausted lacks
 	// evicts says that the offer evicts the consumer's pods.
 	evicts bool
@@ -225,7 +225,7 @@ func (v *verdict) note(s *Step, hasPods bool) {
 	case s.Source == FromRevocation:
 	case s.Offer > 0:
 		v.missing &^= bit
-	case s.Source == FromNodes && s.Pool > 0 && s.Max != 0:
+	case s.Source == FromNodes && s.Max != 0:
 		v.missing &^= bit
 		v.exhausted |= bit
 	}

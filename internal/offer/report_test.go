@@ -29,7 +29,7 @@ func TestOutcomes(t *testing.T) {
 			Incomplete, []string{"memory"}},
 		{"0 is nothing", []Policy{fixed("p", capacity.Amounts{"cpu": 1, "memory": 0, "pods": 1})}, Incomplete, []string{"memory"}},
 		{"a ceiling of 0", []Policy{ofNodes("p", func(p *Policy) { p.Max = capacity.Amounts{"pods": 0} })}, Incomplete, []string{"pods"}},
-		{"a reserve of all there is", []Policy{ofNodes("p", func(p *Policy) { p.Nodes.Reserve = capacity.Amounts{"cpu": 8000} })}, Incomplete, []string{"cpu"}},
+		{"a reserve of all there is", []Policy{ofNodes("p", func(p *Policy) { p.Nodes.Reserve = capacity.Amounts{"cpu": 8000} })}, Exhausted, nil},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -46,9 +46,12 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-func TestAPolicyOfWhichOthersHaveAllIsExhausted(t *testing.T) {
+func TestAPolicyWhoseNodesAreFullIsExhausted(t *testing.T) {
 	c := newCluster("n1")
 	p := ofNodes("p")
+	c.pod("local", "n1", "", 8000)
+	expect(t, "with pods of this cluster's own", c.evaluate(nil, consumers("oslo"), p).Reports["p"].Outcome, Exhausted)
+	c.DeletePod("local")
 	c.pod("r", "n1", "rome", 8000)
 	r := c.evaluate(nil, consumers("oslo"), p).Reports["p"]
 	expect(t, "outcome", r.Outcome, Exhausted)

@@ -158,8 +158,8 @@ const MaxReported = 100
 // Report is what came of one policy.
 type Report struct {
 	Outcome Outcome
-	// Missing are those of cpu, memory and pods that some consumer is not offered, since the policy gives nothing of it; Exhausted are those that
-	// some consumer is offered 0 of, since others have all there is. Both are in the order of needed.
+	// Missing are those of cpu, memory and pods that some consumer is not offered, or 0 of by what the policy itself says; Exhausted are those of
+	// which nothing is left for some consumer. Both are in the order of needed.
 	Missing, Exhausted []string
 	// Losses are the known consumers of this policy for which another one decides, by that policy's name.
 	Losses []Loss
@@ -184,7 +184,7 @@ type Report struct {
 	// MaxReported.
 	Withdrawn []string
 
-	// lacking is what the policy gives some consumer nothing of, exhausted what others have all of.
+	// lacking is what Missing names, exhausted what Exhausted does.
 	lacking, exhausted lacks
 	// ranks is how many of each rank there are in Consumers.
 	ranks [lastRank + 1]int
@@ -224,6 +224,6 @@ const (
 	NoNodes
 	// Incomplete: the policy gives some consumer nothing of cpu, memory or pods, all three of which a virtual node needs.
 	Incomplete
-	// Exhausted: some consumer is offered 0 cpu, memory or pods, since others have all there is.
+	// Exhausted: some consumer is offered 0 cpu, memory or pods, since nothing of the pool is left.
 	Exhausted
 )
