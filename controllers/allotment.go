@@ -90,7 +90,7 @@ type ruling struct {
 
 // allot decides on all slices, by terms that are worked out only if there are any. Nobody is told yet.
 func (s *sliceSources) allot(now time.Time, termsOf func() *offer.Terms) *allotment {
-	a := &allotment{now: now, grants: map[string]map[string]capacity.Amounts{}, byPolicy: map[string]grantsOf{}}
+	a := &allotment{now: now, awaits: s.awaits, grants: map[string]map[string]capacity.Amounts{}, byPolicy: map[string]grantsOf{}}
 	a.claims, a.term = s.book.decide()
 	if len(a.claims) == 0 {
 		return a
@@ -105,14 +105,14 @@ func (s *sliceSources) allot(now time.Time, termsOf func() *offer.Terms) *allotm
 		}
 		a.rulings[i] = ruling{consumer: consumer, at: -1}
 	}
-	a.decide(termsOf(), s.awaits)
+	a.decide(termsOf())
 	a.countAll()
 	return a
 }
 
-// decide decides on all slices by the terms. Of awaits see sliceSources.
-func (a *allotment) decide(terms *offer.Terms, awaits func(class, consumer string, dealt bool, now time.Time) time.Duration) {
-	a.terms, a.awaits = terms, awaits
+// decide decides on all slices by the terms.
+func (a *allotment) decide(terms *offer.Terms) {
+	a.terms = terms
 	a.asked = make([]grant.Slice, 0, len(a.claims))
 	for i, c := range a.claims {
 		a.rulings[i].served = c.class != "" && c.class != liqoClass && terms.Serves(c.class)

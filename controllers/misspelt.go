@@ -10,11 +10,12 @@ import (
 	"proffer.dev/proffer/internal/offer"
 )
 
-// inForce reports whether an operator has taken the present spec of the policy for valid. Such a spec stays valid when rules are added: the
+// acceptedBefore reports whether an operator has put the present spec of the policy in force. Such a spec stays valid when rules are added: the
 // policy would otherwise take no part from one version of the operator to the next, and its consumers would lose what they have.
-func inForce(object *v1alpha1.ResourcePolicy) bool {
+func acceptedBefore(object *v1alpha1.ResourcePolicy) bool {
 	ready := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionReady)
-	return ready != nil && ready.ObservedGeneration == object.Generation && ready.Reason != v1alpha1.ReasonInvalid
+	return ready != nil && ready.ObservedGeneration == object.Generation &&
+		ready.Reason != v1alpha1.ReasonInvalid && ready.Reason != v1alpha1.ReasonDryRun
 }
 
 // withNameProblems adds to the condition Ready which names of resources in the policy have no effect: those that Kubernetes does not have, and

@@ -51,6 +51,7 @@ func TestNamesThatKubernetesDoesNotHaveMakeAPolicyInvalidUnlessItIsInForce(t *te
 		{"one that was in force before the rule", readyAt(3, v1alpha1.ReasonOffering), true},
 		{"one that offered less than it should", readyAt(3, v1alpha1.ReasonIncomplete), true},
 		{"one that was found out before", readyAt(3, v1alpha1.ReasonUnknownResources), true},
+		{"a dry run, by which nobody has anything", readyAt(3, v1alpha1.ReasonDryRun), false},
 		{"one that was edited since", readyAt(2, v1alpha1.ReasonOffering), false},
 		{"one that was invalid before", readyAt(3, v1alpha1.ReasonInvalid), false},
 	} {

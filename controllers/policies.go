@@ -38,7 +38,9 @@ type policy struct {
 	name       string
 	uid        types.UID
 	generation int64
-	source     v1alpha1.Source
+	// version is the resource version of what was seen last of it.
+	version string
+	source  v1alpha1.Source
 	// parsed is nil if the policy is invalid; then errs say why.
 	parsed *offer.Policy
 	errs   field.ErrorList
@@ -53,6 +55,9 @@ type policy struct {
 
 func newPolicies() *policies { return &policies{byName: map[string]*policy{}} }
 
+// dryRun reports whether the policy is valid and not to be put in force.
+func (p *policy) dryRun() bool { return p.parsed != nil && p.parsed.DryRun }
+
 // set records a policy, and reports whether that can change an offer: writing a status cannot, unless it tells of a resource that
 // this process has not seen offered.
 func (r *policies) set(object *v1alpha1.ResourcePolicy) bool {
@@ -60,9 +65,10 @@ func (r *policies) set(object *v1alpha1.ResourcePolicy) bool {
 	defer r.mu.Unlock()
 	known := r.byName[object.Name]
 	if known != nil && known.uid == object.UID && known.generation == object.Generation {
+		known.version = object.ResourceVersion
 		return r.addOffered(known, offeredNames(object))
 	}
-	next := &policy{name: object.Name, uid: object.UID, generation: object.Generation, source: sourceOf(object)}
+	next := &policy{name: object.Name, uid: object.UID, generation: object.Generation, version: object.ResourceVersion, source: sourceOf(object)}
 	next.parsed, next.misspelt, next.errs = parsePolicy(object)
 	if known != nil && known.uid == object.UID {
 		next.offered, next.past = known.offered, known.past
@@ -100,6 +106,16 @@ func (r *policies) remove(object *v1alpha1.ResourcePolicy) bool {
 	delete(r.byName, object.Name)
 	r.listed = nil
 	return true
+}
+
+// version returns the resource version at which a policy was seen last, empty where there is none.
+func (r *policies) version(name string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := r.byName[name]; p != nil {
+		return p.version
+	}
+	return ""
 }
 
 // list returns the policies: the same list for as long as none of them changes, by which whoever evaluates knows that none did.

@@ -52,7 +52,7 @@ func parsePolicy(p *v1alpha1.ResourcePolicy) (out *offer.Policy, misspelt, errs 
 	for i, o := range s.Overrides {
 		out.Overrides = append(out.Overrides, parse.override(o, path.Child("overrides").Index(i)))
 	}
-	if !inForce(p) {
+	if !acceptedBefore(p) {
 		parse.errs = append(parse.errs, parse.misspelt...)
 		parse.misspelt = nil
 	}

@@ -18,7 +18,7 @@ type rehearsal struct {
 	report    *offer.Report
 	granted   grantsOf
 	explainer offer.Explainer
-	// others are consumers for whom other policies would decide, or none, and whose offers would not be what they are, by ID.
+	// others are consumers whose offers by other policies would not be what they are, by ID.
 	others []string
 }
 
@@ -36,20 +36,33 @@ func (o *outcome) rehearse(name string) *rehearsal {
 	result := offer.Evaluate(in, o.result)
 	r := &rehearsal{report: result.Reports[name], granted: allotted.under(name), explainer: result.Explainer()}
 	for id, entry := range result.Entries.All {
-		if !decides(name, entry) && !entry.SameAmounts(o.result.Entries.Of(id)) {
+		if changesElsewhere(name, o.result.Entries.Of(id), entry) {
 			r.others = append(r.others, id)
 		}
 	}
 	return r
 }
 
-func decides(policy string, entry *offer.Entry) bool {
-	return slices.ContainsFunc(entry.Offers, func(o *offer.Offer) bool { return o.Policy == policy })
+// changesElsewhere reports whether an offer that another policy decides on, or none, is not what it was. The entry before may be nil.
+func changesElsewhere(policy string, before, after *offer.Entry) bool {
+	was := map[string]*offer.Offer{}
+	if before != nil {
+		for _, o := range before.Offers {
+			was[o.Class] = o
+		}
+	}
+	return slices.ContainsFunc(after.Offers, func(o *offer.Offer) bool {
+		b := was[o.Class]
+		return o.Policy != policy && o != b && (b == nil || !slices.Equal(b.Amounts, o.Amounts))
+	})
 }
 
 // rehearse decides on the same slices by other terms, until nothing is to be taken back any more.
 func (a *allotment) rehearse(termsOf func() *offer.Terms) *allotment {
-	b := &allotment{term: a.term, now: a.now, claims: a.claims, gates: a.gates, grants: map[string]map[string]capacity.Amounts{}, byPolicy: map[string]grantsOf{}}
+	b := &allotment{
+		term: a.term, now: a.now, claims: a.claims, gates: a.gates, grants: map[string]map[string]capacity.Amounts{}, byPolicy: map[string]grantsOf{},
+		awaits: func(string, string, bool, time.Time) time.Duration { return 0 },
+	}
 	if len(b.claims) == 0 {
 		return b
 	}
@@ -57,7 +70,7 @@ func (a *allotment) rehearse(termsOf func() *offer.Terms) *allotment {
 	for i := range a.rulings {
 		b.rulings[i] = ruling{consumer: a.rulings[i].consumer, at: -1}
 	}
-	b.decide(termsOf(), func(string, string, bool, time.Time) time.Duration { return 0 })
+	b.decide(termsOf())
 	for range maxAllocations {
 		if !b.carryOut() {
 			break
@@ -75,8 +88,12 @@ func (a *allotment) carryOut() (changed bool) {
 		if s.Pinned || decided.Verdict != grant.Accept {
 			continue
 		}
-		if has := decided.Amounts(); !maps.Equal(has, s.Granted) {
+		moved := s.GrantedIn != "" && s.GrantedIn != s.Class || decided.Policy != nil && s.GrantedBy != decided.Policy.Name
+		if has := decided.Amounts(); moved || !maps.Equal(has, s.Granted) {
 			s.Granted, s.GrantedIn, changed = has, s.Class, true
+			if decided.Policy != nil {
+				s.GrantedBy = decided.Policy.Name
+			}
 		}
 	}
 	return changed

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/offer"
 )
 
 // TestADryRunSaysWhatTheEditThenDoes compares, for each consumer, what the status of a dry run says with what comes of it when it is put in force.
@@ -90,5 +91,34 @@ func TestADryRunThatCouldOfferNothingSaysSo(t *testing.T) {
 	c := ready(t, "p", v1alpha1.ReasonDryRun)
 	if want := "It would be NoNodes. No node is left to offer. The selector matches n (cordoned)."; !strings.Contains(c.Message, want) {
 		t.Errorf("%q does not say %q", c.Message, want)
+	}
+}
+
+func TestADryRunNamesThoseWhoseOtherOffersWouldChange(t *testing.T) {
+	create(t, aNode("n", list("cpu", "8", "memory", "16Gi", "pods", "10")))
+	create(t, aPod("of-rome", "n", list("cpu", "2"), podLabel(originLabel, "rome")))
+	create(t, aPolicy("all", selecting(matching(nil)), forIDs("oslo", "rome"), func(s *v1alpha1.ResourcePolicySpec) { s.UpdateThresholdPercent = new(int32(0)) }))
+	create(t, aPolicy("one", fixed("cpu", "1", "memory", "1Gi", "pods", "1"), forIDs("rome"), func(s *v1alpha1.ResourcePolicySpec) {
+		s.Mode, s.Priority = v1alpha1.ModeDryRun, 9
+	}))
+	startOperator(t)
+	ready(t, "one", v1alpha1.ReasonDryRun)
+	if c := ready(t, "one", v1alpha1.ReasonDryRun); strings.Contains(c.Message, "other offers") {
+		t.Errorf("%q names consumers whose other offers stay", c.Message)
+	}
+
+	amounts := func(cpu int64) []offer.Amount { return []offer.Amount{{Resource: "cpu", Value: cpu}} }
+	before := &offer.Entry{Offers: []*offer.Offer{{Policy: "all", Amounts: amounts(8)}}}
+	for name, tc := range map[string]struct {
+		after []*offer.Offer
+		want  bool
+	}{
+		"it decides in another class, and takes of the same nodes": {[]*offer.Offer{{Policy: "all", Amounts: amounts(4)}, {Class: "gold", Policy: "trial", Amounts: amounts(4)}}, true},
+		"it decides instead":           {[]*offer.Offer{{Policy: "trial", Amounts: amounts(4)}}, false},
+		"it changes nothing elsewhere": {[]*offer.Offer{{Policy: "all", Amounts: amounts(8)}, {Class: "gold", Policy: "trial", Amounts: amounts(4)}}, false},
+	} {
+		if got := changesElsewhere("trial", before, &offer.Entry{Offers: tc.after}); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }

@@ -105,7 +105,7 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 		latest   = &atomic.Pointer[outcome]{}
 		timings  = newTimings()
 		statuses = &statusWriter{
-			client: mgr.GetClient(), outcome: latest, unusable: opts.Ledger.Unusable, batch: NewBatch(statusBatch), interval: statusInterval,
+			client: mgr.GetClient(), outcome: latest, unusable: opts.Ledger.Unusable, version: policies.version, batch: NewBatch(statusBatch), interval: statusInterval,
 			events:  &announcer{recorder: mgr.GetEventRecorder("proffer"), told: map[types.UID]told{}},
 			written: map[types.UID]written{}, log: log.WithName("status"),
 		}

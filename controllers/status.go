@@ -16,8 +16,9 @@ import (
 const (
 	// maxMessage keeps a message readable; the API would take more.
 	maxMessage = 1024
-	// maxNamed is how many of a list a message names.
-	maxNamed = 5
+	// maxNamed is how many of a list a message names, and maxNameShown is how much of each.
+	maxNamed     = 5
+	maxNameShown = 100
 )
 
 // finding is all that an evaluation found of one policy.
@@ -236,8 +237,12 @@ func are(n int) string {
 	return people(n) + " are"
 }
 
-// few names the first few.
+// few names the first few, each cut to what can be read.
 func few(names []string) string {
+	names = slices.Clone(names)
+	for i := range names {
+		names[i] = shorten(names[i], maxNameShown)
+	}
 	if len(names) <= maxNamed {
 		return strings.Join(names, ", ")
 	}
@@ -250,5 +255,8 @@ func shorten(text string, most int) string {
 		return text
 	}
 	const ellipsis = "..."
+	if most < len(ellipsis) {
+		return ""
+	}
 	return strings.ToValidUTF8(text[:most-len(ellipsis)], "") + ellipsis
 }

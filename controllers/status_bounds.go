@@ -118,7 +118,8 @@ func leastOf(s v1alpha1.ResourcePolicyStatus, refusal error) v1alpha1.ResourcePo
 	return least
 }
 
-// withNote is a message with a sentence behind it, for which it is cut.
+// withNote is a message with a sentence behind it, for which it is cut. The sentence has at most half of the room.
 func withNote(message, note string) string {
+	note = shorten(note, maxMessage/2)
 	return shorten(message, maxMessage-len(note)) + note
 }

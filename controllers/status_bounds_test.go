@@ -96,6 +96,30 @@ func TestAStatusOfMoreThanItMayHoldIsCutAndSaysSo(t *testing.T) {
 	}
 }
 
+// A stranger chooses the names: four of the longest that the API server takes left no room for the rest of the message.
+func TestTheLongestNamesFitIntoAMessage(t *testing.T) {
+	part := strings.Repeat("d", 63)
+	var names []string
+	for i := range 8 {
+		names = append(names, fmt.Sprintf("%s.%s.%s.%s/%s%d", part, part, part, part[:61], part[:62], i))
+	}
+	p := policy{parsed: &offer.Policy{Nodes: &offer.Nodes{}}}
+	s := statusOf(p, finding{report: &offer.Report{Count: 1, Unlisted: names, Unknown: names, Losses: []offer.Loss{{Policy: part, Count: 8, Consumers: names}}}}, v1alpha1.ResourcePolicyStatus{})
+	for _, c := range s.Conditions {
+		if len(c.Message) == 0 || len(c.Message) > maxMessage {
+			t.Errorf("%s has a message of %d bytes", c.Type, len(c.Message))
+		}
+	}
+	if c := s.Conditions[0]; !strings.Contains(c.Message, "check the spelling") && !strings.Contains(c.Message, "...") {
+		t.Errorf("%q", c.Message)
+	}
+	for most := range 8 {
+		if got := shorten("a text", most); len(got) > most {
+			t.Errorf("cut to %d bytes it is %q", most, got)
+		}
+	}
+}
+
 func diffOfStatus(a, b v1alpha1.ResourcePolicyStatus) string {
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)

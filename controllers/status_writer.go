@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -27,9 +28,10 @@ const (
 	statusConflict = 500 * time.Millisecond
 	statusRetry    = 5 * time.Second
 	// statusLook is the least time in which one status is worked out again that nobody waits for, and rehearsalLook that of a dry run, which takes
-	// as long as an evaluation.
-	statusLook    = time.Second
-	rehearsalLook = 10 * time.Second
+	// as long as an evaluation. All rehearsals together take at most one part in rehearsalPause of the time.
+	statusLook     = time.Second
+	rehearsalLook  = 10 * time.Second
+	rehearsalPause = 10
 	// statusTimeout bounds one write.
 	statusTimeout = 10 * time.Second
 )
@@ -38,6 +40,8 @@ const (
 type statusWriter struct {
 	client  client.Client
 	outcome *atomic.Pointer[outcome]
+	// version is the resource version that a policy was last seen at, empty where it is not known.
+	version func(name string) string
 	batch   *Batch
 	events  *announcer
 	log     logr.Logger
@@ -46,12 +50,18 @@ type statusWriter struct {
 	written  map[types.UID]written
 	// unusable are the nodes that a selection leaves out.
 	unusable func(capacity.Selection) []capacity.Unusable
+	// rehearsed is when the last rehearsal ended, and pause how long after it the next one may begin.
+	rehearsed time.Time
+	pause     time.Duration
 }
 
 // written is what was last written to a policy, or tried to be.
 type written struct {
 	generation int64
 	offered    []v1alpha1.ResourceName
+	// found is the outcome that the status was last worked out from, and version that of the object which then said it.
+	found   *outcome
+	version string
 	// again is when the status may be worked out next if that is not urgent; retry is when any write may be.
 	again, retry time.Time
 }
@@ -88,6 +98,8 @@ func (w *statusWriter) pass(ctx context.Context) time.Duration {
 	present := make(map[types.UID]struct{}, len(latest.policies))
 	for _, p := range latest.policies {
 		present[p.uid] = struct{}{}
+	}
+	for _, p := range inOrder(latest.policies, w.written) {
 		report := latest.reports[p.name]
 		if p.parsed != nil && report == nil {
 			continue
@@ -109,10 +121,16 @@ func (w *statusWriter) pass(ctx context.Context) time.Duration {
 // write brings one status up to date, or returns how long that has to wait.
 func (w *statusWriter) write(ctx context.Context, p policy, latest *outcome) time.Duration {
 	now, last, report := time.Now(), w.written[p.uid], latest.reports[p.name]
+	if last.found == latest && last.version == w.version(p.name) {
+		return 0
+	}
 	if left := last.retry.Sub(now); left > 0 {
 		return left
 	}
 	if left := last.again.Sub(now); left > 0 && !last.urgent(p, report) {
+		return left
+	}
+	if left := w.rehearsed.Add(w.pause).Sub(now); left > 0 && p.dryRun() {
 		return left
 	}
 	var object v1alpha1.ResourcePolicy
@@ -124,6 +142,10 @@ func (w *statusWriter) write(ctx context.Context, p policy, latest *outcome) tim
 	}
 	before := object.Status
 	object.Status = statusOf(p, latest.find(p, w.unusable), before)
+	if p.dryRun() {
+		w.rehearsed = time.Now()
+		w.pause = rehearsalPause * w.rehearsed.Sub(now)
+	}
 	if !equality.Semantic.DeepEqual(before, object.Status) {
 		err := w.update(ctx, &object)
 		if refusedStatus(err) {
@@ -146,6 +168,7 @@ func (w *statusWriter) write(ctx context.Context, p policy, latest *outcome) tim
 	} else {
 		last = written{again: now.Add(w.look(p))}
 	}
+	last.found, last.version = latest, object.ResourceVersion
 	last.generation, last.offered = p.generation, object.Status.OfferedResources
 	w.written[p.uid] = last
 	w.events.announce(&object, report, meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady))
@@ -154,10 +177,27 @@ func (w *statusWriter) write(ctx context.Context, p policy, latest *outcome) tim
 
 // look is how long a status that was found to be as it should is taken to be so.
 func (w *statusWriter) look(p policy) time.Duration {
-	if p.parsed != nil && p.parsed.DryRun {
+	if p.dryRun() {
 		return rehearsalLook
 	}
 	return statusLook
+}
+
+// inOrder returns the policies in the order in which their statuses are worked out: dry runs come last, those first that have waited longest.
+func inOrder(policies []policy, by map[types.UID]written) []policy {
+	ordered := slices.Clone(policies)
+	slices.SortStableFunc(ordered, func(a, b policy) int {
+		switch {
+		case a.dryRun() && b.dryRun():
+			return by[a.uid].again.Compare(by[b.uid].again)
+		case a.dryRun():
+			return 1
+		case b.dryRun():
+			return -1
+		}
+		return 0
+	})
+	return ordered
 }
 
 func (w *statusWriter) update(ctx context.Context, object *v1alpha1.ResourcePolicy) error {

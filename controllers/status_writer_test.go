@@ -34,8 +34,9 @@ type writing struct {
 	writer *statusWriter
 	client client.Client
 	policy policy
-	// writes are the times at which a status was written, and failing is what writing fails with.
+	// writes are the times at which a status was written, reads how often an object was read, and failing is what writing fails with.
 	writes   []time.Time
+	reads    int
 	mu       sync.Mutex
 	failing  error
 	once     bool
@@ -51,6 +52,12 @@ func withWriter(t *testing.T, test func(*writing)) {
 		w.policy = policy{name: "p", uid: "u", generation: 1, source: v1alpha1.SourceNodes, parsed: &offer.Policy{Name: "p", Nodes: &offer.Nodes{}}}
 		w.client = fake.NewClientBuilder().WithScheme(NewScheme()).WithObjects(object).WithStatusSubresource(object).
 			WithInterceptorFuncs(interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+					w.mu.Lock()
+					w.reads++
+					w.mu.Unlock()
+					return c.Get(ctx, key, o, opts...)
+				},
 				SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
 					if err := w.wrote(); err != nil {
 						return err
@@ -59,7 +66,7 @@ func withWriter(t *testing.T, test func(*writing)) {
 				},
 			}).Build()
 		w.writer = &statusWriter{
-			client: w.client, outcome: &atomic.Pointer[outcome]{}, batch: NewBatch(statusBatch), interval: statusInterval,
+			client: w.client, outcome: &atomic.Pointer[outcome]{}, version: w.version, batch: NewBatch(statusBatch), interval: statusInterval,
 			events: &announcer{recorder: w.recorder, told: map[types.UID]told{}}, written: map[types.UID]written{}, log: logr.Discard(),
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -119,6 +126,8 @@ func (w *writing) edited() {
 }
 
 func (w *writing) status() v1alpha1.ResourcePolicyStatus { return w.object("p").Status }
+
+func (w *writing) version(name string) string { return w.object(name).ResourceVersion }
 
 func (w *writing) object(name string) *v1alpha1.ResourcePolicy {
 	w.t.Helper()
@@ -325,6 +334,56 @@ func TestAWriteThatFailsIsTriedAgainWithoutHaste(t *testing.T) {
 				t.Errorf("%v: never written", tc.err)
 			}
 		})
+	}
+}
+
+func TestAWriterWithNothingNewRests(t *testing.T) {
+	withWriter(t, func(w *writing) {
+		other := aPolicy("other")
+		other.UID, other.Generation = "v", 1
+		if err := w.client.Create(t.Context(), other); err != nil {
+			t.Fatal(err)
+		}
+		report := func(names ...string) {
+			found := &outcome{reports: map[string]*offer.Report{}}
+			for i, name := range names {
+				found.policies = append(found.policies, policy{name: name, uid: types.UID("uv"[i : i+1]), generation: 1, parsed: &offer.Policy{Name: name}})
+				found.reports[name] = &offer.Report{Count: 1}
+			}
+			w.writer.outcome.Store(found)
+			w.writer.batch.Wake()
+		}
+		// They are looked at half a second apart, and again when their time has come.
+		report("p")
+		pass(statusLook / 2)
+		report("p", "other")
+		pass(time.Minute)
+		count := func() int {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.reads
+		}
+		before := count()
+		pass(10 * time.Minute)
+		if more := count() - before; more > 0 {
+			t.Errorf("with nothing new, policies were read %d times in 10 minutes", more)
+		}
+	})
+}
+
+func TestDryRunsAreWorkedOutLastAndThoseFirstThatHaveWaitedLongest(t *testing.T) {
+	dry := &offer.Policy{DryRun: true}
+	of := func(name string, parsed *offer.Policy) policy {
+		return policy{name: name, uid: types.UID(name), parsed: parsed}
+	}
+	policies := []policy{of("a", dry), of("b", &offer.Policy{}), of("c", dry), of("d", nil)}
+	at := time.Unix(1000, 0)
+	var got []string
+	for _, p := range inOrder(policies, map[types.UID]written{"a": {again: at.Add(time.Second)}, "c": {again: at}}) {
+		got = append(got, p.name)
+	}
+	if want := []string{"b", "d", "c", "a"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
