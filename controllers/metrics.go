@@ -90,7 +90,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	ch <- gauge(buildDesc, 1, c.version, runtime.Version())
 	if result := c.table.Current(); result != nil {
 		ch <- gauge(consumersDesc, float64(result.Entries.Len()))
-		explainer := result.Explainer()
+		explainer := result.Explainer(nil)
 		for i := range min(result.Entries.Len(), maxConsumerSeries) {
 			id, _ := result.Entries.At(i)
 			for _, o := range explainer.Of(id) {

@@ -34,7 +34,7 @@ func (o *outcome) rehearse(name string) *rehearsal {
 	allotted := o.slices.rehearse(func() *offer.Terms { return offer.NewTerms(in) })
 	in.Grants = allotted.grants
 	result := offer.Evaluate(in, o.result)
-	r := &rehearsal{report: result.Reports[name], granted: allotted.under(name), explainer: result.Explainer()}
+	r := &rehearsal{report: result.Reports[name], granted: allotted.under(name), explainer: result.Explainer(nil)}
 	for id, entry := range result.Entries.All {
 		if changesElsewhere(name, o.result.Entries.Of(id), entry) {
 			r.others = append(r.others, id)

@@ -36,12 +36,12 @@ type finding struct {
 }
 
 // find gathers what the evaluation found of a policy; a dry run is rehearsed.
-func (o *outcome) find(p policy, unusable func(capacity.Selection) []capacity.Unusable) finding {
+func (o *outcome) find(p policy, unusable offer.Unusable) finding {
 	f := finding{report: o.reports[p.name], granted: o.slices.under(p.name)}
 	if f.report == nil || o.result == nil {
 		return f
 	}
-	f.explainer = o.result.Explainer()
+	f.explainer = o.result.Explainer(unusable)
 	judged := f.report
 	if p.parsed.DryRun {
 		f.rehearsal, f.present = o.rehearse(p.name), o.slices.grants[p.parsed.Class]

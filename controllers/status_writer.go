@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
 )
 
@@ -49,7 +48,7 @@ type statusWriter struct {
 	interval time.Duration
 	written  map[types.UID]written
 	// unusable are the nodes that a selection leaves out.
-	unusable func(capacity.Selection) []capacity.Unusable
+	unusable offer.Unusable
 	// rehearsed is when the last rehearsal ended, and pause how long after it the next one may begin.
 	rehearsed time.Time
 	pause     time.Duration

@@ -56,11 +56,13 @@ func run(ctx context.Context, config *rest.Config, o options) error {
 		return nil
 	})
 	group.Go(func() error {
-		mgr, err := newManager(config, o, &readiness{ctx: serving, table: offers}, watches)
+		ledger := capacity.NewLedger()
+		ready := &readiness{ctx: serving, table: offers}
+		mgr, err := newManager(config, o, ready, watches, explain.Handler(offers, ledger.Unusable))
 		if err != nil {
 			return err
 		}
-		setup := controllers.Options{Ledger: capacity.NewLedger(), Table: offers, Batch: batch, ServedClasses: o.servedClasses, Metrics: metrics.Registry, Version: versionOf()}
+		setup := controllers.Options{Ledger: ledger, Table: offers, Batch: batch, ServedClasses: o.servedClasses, Metrics: metrics.Registry, Version: versionOf()}
 		if o.leaderElect {
 			setup.LeaderElection = &o.election
 		}
@@ -91,8 +93,7 @@ func sparely(ctx context.Context, ready <-chan struct{}) {
 	}
 }
 
-func newManager(config *rest.Config, o options, ready *readiness, watches *watchage.Monitor) (ctrl.Manager, error) {
-	explanations := explain.Handler(ready.table)
+func newManager(config *rest.Config, o options, ready *readiness, watches *watchage.Monitor, explanations http.Handler) (ctrl.Manager, error) {
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: controllers.NewScheme(),
 		Cache:  controllers.CacheOptions(controllers.Namespace(&o.election)),

@@ -216,7 +216,7 @@ func TestNodesThatASelectionLeavesOutSayWhy(t *testing.T) {
 		l.SetNode(n)
 	}
 	got := l.Unusable(Selection{Selector: labels.SelectorFromSet(pool)})
-	want := []Unusable{{"away", "not Ready"}, {"cordoned", "cordoned"}, {"tainted", "taint dedicated=db:NoSchedule is not tolerated"}}
+	want := []Unusable{{"away", "not Ready"}, {"cordoned", "cordoned"}, {"tainted", "tainted dedicated=db:NoSchedule, which is not tolerated"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

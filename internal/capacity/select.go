@@ -56,7 +56,7 @@ func (s Selection) whyNot(n *Node) string {
 		return "not Ready"
 	}
 	i := slices.IndexFunc(n.Taints, func(t corev1.Taint) bool { return !s.tolerates(&t) })
-	return "taint " + n.Taints[i].ToString() + " is not tolerated"
+	return "tainted " + n.Taints[i].ToString() + ", which is not tolerated"
 }
 
 // Key is equal for selections that are written alike, so that their pool is added up once.

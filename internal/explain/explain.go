@@ -64,14 +64,14 @@ type Offer struct {
 // amounts are quantities by resource.
 type amounts map[string]resource.Quantity
 
-// Handler returns the handler for Path and all below it.
-func Handler(t *table.Table) http.Handler {
+// Handler returns the handler for Path and all below it. It names the nodes that are not usable.
+func Handler(t *table.Table, unusable offer.Unusable) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+Path, func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, t, func(r *offer.Result) any { return everybody(r) })
+		answer(w, t, func(r *offer.Result) any { return everybody(r, r.Explainer(unusable)) })
 	})
 	mux.HandleFunc("GET "+Path+"/{clusterID}", func(w http.ResponseWriter, request *http.Request) {
-		answer(w, t, func(r *offer.Result) any { return consumer(r, request.PathValue("clusterID")) })
+		answer(w, t, func(r *offer.Result) any { return describe(r, r.Explainer(unusable), request.PathValue("clusterID")) })
 	})
 	return mux
 }
@@ -87,16 +87,13 @@ func answer(w http.ResponseWriter, t *table.Table, of func(*offer.Result) any) {
 	_ = json.NewEncoder(w).Encode(of(r))
 }
 
-func everybody(r *offer.Result) Offers {
-	explainer := r.Explainer()
+func everybody(r *offer.Result, explainer offer.Explainer) Offers {
 	all := Offers{Consumers: make([]Consumer, 0, r.Entries.Len()), Anyone: offers(explainer.Anyone())}
 	for id := range r.Entries.All {
 		all.Consumers = append(all.Consumers, describe(r, explainer, id))
 	}
 	return all
 }
-
-func consumer(r *offer.Result, id string) Consumer { return describe(r, r.Explainer(), id) }
 
 func describe(r *offer.Result, explainer offer.Explainer, id string) Consumer {
 	c := Consumer{ClusterID: id, Known: r.Entries.Of(id) != nil, Offers: offers(explainer.Of(id))}

@@ -13,11 +13,15 @@ type Explainer struct {
 	result *Result
 	// evaluation is one in which everything has been worked out.
 	evaluation *evaluation
+	nodes      *nodesLeftOut
 }
 
-// Explainer returns the explainer of the result.
-func (r *Result) Explainer() Explainer {
-	x := Explainer{result: r}
+// Unusable returns the nodes that a selection matches by label and leaves out, each with why.
+type Unusable func(capacity.Selection) []capacity.Unusable
+
+// Explainer returns the explainer of the result. It names nodes that are not usable where it is given a way to find them, which may be nil.
+func (r *Result) Explainer(unusable Unusable) Explainer {
+	x := Explainer{result: r, nodes: &nodesLeftOut{unusable: unusable, said: map[*plan]string{}}}
 	if r.lineup == nil { // It was not evaluated.
 		return x
 	}
@@ -41,6 +45,7 @@ type Explained struct {
 	Used capacity.Amounts
 
 	evaluation *evaluation
+	nodes      *nodesLeftOut
 	// by is the policy that decides, nil where none does any more.
 	by      *plan
 	granted capacity.Row
@@ -54,7 +59,7 @@ func (x Explainer) Of(id string) []Explained {
 	}
 	if i, found := slices.BinarySearchFunc(x.result.Entries.consumers, Consumer{ID: id}, byID); found {
 		o := x.result.outcomes[x.result.Entries.groupOf[i]]
-		return x.evaluation.explain(x.result.Entries.at(i), o.ruling, &o.holding)
+		return x.explain(x.result.Entries.at(i), o.ruling, &o.holding)
 	}
 	return x.Anyone()
 }
@@ -64,13 +69,14 @@ func (x Explainer) Anyone() []Explained {
 	if x.evaluation == nil {
 		return nil
 	}
-	return x.evaluation.explain(x.result.Anyone, x.result.lineup.anyone, &holding{})
+	return x.explain(x.result.Anyone, x.result.lineup.anyone, &holding{})
 }
 
-func (e *evaluation) explain(entry *Entry, ruling *ruling, h *holding) []Explained {
+func (x Explainer) explain(entry *Entry, ruling *ruling, h *holding) []Explained {
+	e := x.evaluation
 	out := make([]Explained, 0, len(entry.Offers))
 	for _, o := range entry.Offers {
-		x := Explained{Offer: o, Now: o.Steps, evaluation: e, holding: h, granted: e.grantedIn(o.Class, h)}
+		x := Explained{Offer: o, Now: o.Steps, evaluation: e, nodes: x.nodes, holding: h, granted: e.grantedIn(o.Class, h)}
 		used := h.used()
 		for _, d := range ruling.deciders {
 			if p := e.plans[d.policy]; p.Class == o.Class && !o.Withdrawn() {
@@ -172,9 +178,42 @@ func (x *Explained) gone(resource string) string {
 	case by.pool == nil:
 		return fmt.Sprintf("policy %s does not name it", by.Name)
 	case by.pool.Nodes == 0:
-		return fmt.Sprintf("policy %s has no usable node", by.Name)
+		return fmt.Sprintf("policy %s has no usable node%s", by.Name, x.nodes.of(by))
 	}
-	return fmt.Sprintf("no usable node of policy %s lists it", by.Name)
+	return fmt.Sprintf("no usable node of policy %s lists it%s", by.Name, x.nodes.of(by))
+}
+
+// maxNodesNamed bounds the nodes that an explanation names.
+const maxNodesNamed = 5
+
+// nodesLeftOut says which nodes of policies are not usable. To find them takes a time for each node, so it is said once.
+type nodesLeftOut struct {
+	unusable Unusable
+	said     map[*plan]string
+}
+
+// of names the nodes of a policy that are not usable, such as " (n1 is cordoned)"; it is empty where there are none.
+func (n *nodesLeftOut) of(p *plan) string {
+	if n.unusable == nil {
+		return ""
+	}
+	text, known := n.said[p]
+	if known {
+		return text
+	}
+	var names []string
+	left := n.unusable(p.Nodes.Selection)
+	for _, node := range left[:min(len(left), maxNodesNamed)] {
+		names = append(names, fmt.Sprintf("%s is %s", node.Node, node.Why))
+	}
+	if more := len(left) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	if len(names) > 0 {
+		text = " (" + strings.Join(names, ", ") + ")"
+	}
+	n.said[p] = text
+	return text
 }
 
 // withdrawn says why no policy decides on the offer any more.

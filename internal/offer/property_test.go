@@ -118,7 +118,7 @@ func TestWhatIsAlwaysTrueOfOffers(t *testing.T) {
 			in := anyInput(t, c)
 			r := Evaluate(in, prev)
 			checkPools(t, r)
-			explainer := r.Explainer()
+			explainer := r.Explainer(c.Unusable)
 			for id, entry := range r.Entries.All {
 				checkEntry(t, id, entry)
 				checkExplained(t, id, entry, explainer.Of(id))
