@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
@@ -243,8 +244,7 @@ func TestBothFormsAreServedSideBySide(t *testing.T) {
 	if got := cpusOf(t, got, err); got != "3" {
 		t.Errorf("pools: %s", got)
 	}
-	r.listening[0], r.listening[1] = r.listening[1], r.listening[0]
-	list, err := readFlat(t, r, "rome")
+	list, err := readFlat(t, dial(t, r.Addresses()[1].String(), insecure.NewCredentials()), "rome")
 	if got := list.GetResources()["cpu"].GetString_(); err != nil || got != "3" {
 		t.Errorf("flat: %s, %v", got, err)
 	}

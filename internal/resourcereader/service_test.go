@@ -46,10 +46,10 @@ func TestPoolsAreTheClassesOfAConsumer(t *testing.T) {
 }
 
 // readFlat calls as a client of the flat form does.
-func readFlat(t *testing.T, r *running, id string) (*flat.ResourceList, error) {
+func readFlat(t *testing.T, on *grpc.ClientConn, id string) (*flat.ResourceList, error) {
 	t.Helper()
 	list := &flat.ResourceList{}
-	err := r.dial(t).Invoke(timeout(t), "/resource_reader/ReadResources", &wire.ClusterIdentity{ClusterID: id}, list)
+	err := on.Invoke(timeout(t), "/resource_reader/ReadResources", &wire.ClusterIdentity{ClusterID: id}, list)
 	return list, err
 }
 
@@ -62,7 +62,7 @@ func TestFlatIsTheUnnamedClassOrTheOnlyOne(t *testing.T) {
 		"two":     entryOf(pool("gold", cpu(2)), pool("silver", cpu(3))),
 	}), form(Flat))
 	for id, want := range map[string]string{"unnamed": "1", "both": "1", "gold": "2", "nobody": ""} {
-		list, err := readFlat(t, r, id)
+		list, err := readFlat(t, r.dial(t), id)
 		if err != nil {
 			t.Errorf("%s: %v", id, err)
 		}
@@ -70,7 +70,7 @@ func TestFlatIsTheUnnamedClassOrTheOnlyOne(t *testing.T) {
 			t.Errorf("%s is offered %q cpu, want %q", id, got, want)
 		}
 	}
-	_, err := readFlat(t, r, "two")
+	_, err := readFlat(t, r.dial(t), "two")
 	wantCode(t, err, codes.FailedPrecondition)
 }
 
@@ -105,7 +105,7 @@ func TestFlatFollowsAChangeOfTheClass(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, published(map[string]*offer.Entry{"rome": entryOf(tc.offers...)}), form(Flat))
-			list, err := readFlat(t, r, "rome")
+			list, err := readFlat(t, r.dial(t), "rome")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -119,7 +119,7 @@ func TestFlatFollowsAChangeOfTheClass(t *testing.T) {
 		})
 	}
 	r := start(t, published(map[string]*offer.Entry{"rome": entryOf(withdrawn("", cpu(0)), pool("gold", cpu(2)), pool("silver", cpu(3)))}), form(Flat))
-	_, err := readFlat(t, r, "rome")
+	_, err := readFlat(t, r.dial(t), "rome")
 	wantCode(t, err, codes.FailedPrecondition)
 }
 
