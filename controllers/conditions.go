@@ -58,9 +58,6 @@ func readyMessage(reason string, p policy, report *offer.Report, unusable []capa
 
 // message says of a dry run what would come of it.
 func (r *rehearsal) message(p policy, unusable []capacity.Unusable) string {
-	active := *p.parsed
-	active.DryRun = false
-	p.parsed = &active
 	reason := reasonOf(p, r.report)
 	text := fmt.Sprintf("Worked out for %s and not published: set spec.mode to Active to put it in force. ", people(r.report.Count))
 	if len(r.others) > 0 {

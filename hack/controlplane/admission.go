@@ -67,7 +67,12 @@ func readPolicyRules() ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := os.ReadFile(filepath.Join(root, policyRulesFile))
+	return ReadObjects(filepath.Join(root, policyRulesFile))
+}
+
+// ReadObjects returns the objects of a file of YAML.
+func ReadObjects(file string) ([]*unstructured.Unstructured, error) {
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
@@ -75,12 +80,15 @@ func readPolicyRules() ([]*unstructured.Unstructured, error) {
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
 	for {
 		object := &unstructured.Unstructured{}
-		if err := decoder.Decode(object); errors.Is(err, io.EOF) {
+		switch err := decoder.Decode(object); {
+		case errors.Is(err, io.EOF):
 			return objects, nil
-		} else if err != nil {
-			return nil, fmt.Errorf("read %s: %w", policyRulesFile, err)
+		case err != nil:
+			return nil, fmt.Errorf("reading %s: %w", file, err)
 		}
-		objects = append(objects, object)
+		if len(object.Object) > 0 {
+			objects = append(objects, object)
+		}
 	}
 }
 

@@ -17,12 +17,19 @@ const LiqoVersion = "1.2.0"
 // kube-controller-manager that they count on. There is no archive of these: Go
 // builds them, minutes the first time, and again only what has changed since.
 func Liqo(ctx context.Context, progress io.Writer) (string, error) {
+	name := fmt.Sprintf("liqo-%s-kubernetes-%s", LiqoVersion, KubernetesVersion)
+	return keepBuilt(ctx, progress, name, func(c cache, progress *reporter) error { return buildLiqo(ctx, c.dir, progress) })
+}
+
+// keepBuilt returns the directory of that name in the cache, for this machine,
+// when build has brought it up to date. Nobody else builds there meanwhile.
+func keepBuilt(ctx context.Context, progress io.Writer, name string, build func(cache, *reporter) error) (string, error) {
 	f := finder{getenv: os.Getenv, cacheDir: os.UserCacheDir, progress: &reporter{w: progress}}
 	root, err := f.cacheRoot()
 	if err != nil {
 		return "", err
 	}
-	c := cache{root: root, dir: filepath.Join(root, fmt.Sprintf("liqo-%s-kubernetes-%s-%s-%s", LiqoVersion, KubernetesVersion, runtime.GOOS, runtime.GOARCH))}
+	c := cache{root: root, dir: filepath.Join(root, fmt.Sprintf("%s-%s-%s", name, runtime.GOOS, runtime.GOARCH))}
 	unlock, err := c.lock(ctx, f.progress)
 	if err != nil {
 		return "", err
@@ -31,7 +38,7 @@ func Liqo(ctx context.Context, progress io.Writer) (string, error) {
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		return "", c.advise(err)
 	}
-	return c.dir, buildLiqo(ctx, c.dir, f.progress)
+	return c.dir, build(c, f.progress)
 }
 
 func buildLiqo(ctx context.Context, dir string, progress *reporter) error {

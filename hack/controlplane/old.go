@@ -3,11 +3,9 @@ package controlplane
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 )
 
 // OldKubernetesVersion is the oldest version that Proffer installs on, as in the
@@ -21,37 +19,29 @@ func Old(ctx context.Context, progress io.Writer) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return keepBuilt(ctx, progress, "old-kubernetes-"+OldKubernetesVersion, func(c cache, progress *reporter) error {
+		return buildOld(ctx, c, assets, progress)
+	})
+}
+
+func buildOld(ctx context.Context, c cache, assets string, progress *reporter) error {
 	checkout, err := moduleRoot()
 	if err != nil {
-		return "", err
-	}
-	f := finder{getenv: os.Getenv, cacheDir: os.UserCacheDir, progress: &reporter{w: progress}}
-	root, err := f.cacheRoot()
-	if err != nil {
-		return "", err
-	}
-	c := cache{root: root, dir: filepath.Join(root, fmt.Sprintf("old-kubernetes-%s-%s-%s", OldKubernetesVersion, runtime.GOOS, runtime.GOARCH))}
-	unlock, err := c.lock(ctx, f.progress)
-	if err != nil {
-		return "", err
-	}
-	defer unlock()
-	if err := os.MkdirAll(c.dir, 0o755); err != nil {
-		return "", c.advise(err)
+		return err
 	}
 	server := goBuild(ctx, filepath.Join(checkout, "hack", "controlplane", "kubernetes-old"), filepath.Join(c.dir, "kube-apiserver"),
 		kubernetesFlags(OldKubernetesVersion), "k8s.io/kubernetes/cmd/kube-apiserver")
-	if _, err := run(ctx, f.progress, "building kube-apiserver "+OldKubernetesVersion+" (4 min on two cores, the first time)", server); err != nil {
-		return "", err
+	if _, err := run(ctx, progress, "building kube-apiserver "+OldKubernetesVersion+" (4 min on two cores, the first time)", server); err != nil {
+		return err
 	}
 	for _, name := range []string{"etcd", "kubectl"} {
 		link := filepath.Join(c.dir, name)
 		if err := os.Remove(link); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return "", c.advise(err)
+			return c.advise(err)
 		}
 		if err := os.Symlink(filepath.Join(assets, name), link); err != nil {
-			return "", c.advise(err)
+			return c.advise(err)
 		}
 	}
-	return c.dir, nil
+	return nil
 }

@@ -225,7 +225,7 @@ func (c *cluster) readingRules() ([]rbacv1.PolicyRule, error) {
 	for file, verbs := range map[string][]string{
 		"role.yaml": {"get", "list", "watch"}, "metrics_auth_role.yaml": {"create"},
 	} {
-		objects, err := readObjects(filepath.Join(c.root, "config/rbac", file))
+		objects, err := controlplane.ReadObjects(filepath.Join(c.root, "config/rbac", file))
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"proffer.dev/proffer/hack/controlplane"
 )
 
 // samples is where the samples are, below the root of the repository.
@@ -27,7 +29,7 @@ func (c *cluster) applySamples(ctx context.Context, progress io.Writer) error {
 	}
 	all := map[string]*unstructured.Unstructured{}
 	for _, file := range files {
-		objects, err := readObjects(file)
+		objects, err := controlplane.ReadObjects(file)
 		if err != nil {
 			return err
 		}

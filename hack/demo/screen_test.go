@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"proffer.dev/proffer/hack/controlplane"
 )
 
 func TestTheWidthIsThatOfTheTerminalOrOfCOLUMNSOr80(t *testing.T) {
@@ -68,7 +70,7 @@ func TestTheFirstSamplesAreAmongTheSamples(t *testing.T) {
 	}
 	names := map[string]bool{}
 	for _, file := range files {
-		objects, err := readObjects(file)
+		objects, err := controlplane.ReadObjects(file)
 		if err != nil {
 			t.Fatal(err)
 		}
