@@ -90,7 +90,7 @@ func (e *evaluator) evaluate(first time.Time) {
 	}
 	allotted := e.slices.allot(start, func() *offer.Terms { return offer.NewTerms(in) })
 	in.Grants = allotted.grants
-	result := offer.Evaluate(in, before)
+	result := offer.Evaluate(in.After(before))
 	e.metrics.evaluation.Observe(time.Since(start).Seconds())
 
 	// Published first: nobody who reads waits for a status to be written.

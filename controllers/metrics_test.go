@@ -32,7 +32,7 @@ func newCollector(t *testing.T, result *offer.Result, found *outcome) *prometheu
 // evaluated is what one policy of fixed amounts offers to these consumers.
 func evaluated(class string, amounts capacity.Amounts, consumers ...offer.Consumer) *offer.Result {
 	policies := []offer.Policy{{Name: "p", Class: class, Fixed: amounts}}
-	return offer.Evaluate(offer.Input{Policies: policies, Consumers: consumers}, nil)
+	return offer.Evaluate(offer.Input{Policies: policies, Consumers: consumers})
 }
 
 func TestMetricsShowWhatIsPublished(t *testing.T) {
@@ -41,7 +41,7 @@ func TestMetricsShowWhatIsPublished(t *testing.T) {
 	ledger.SetNode(capacity.Node{Name: "n"})
 	policies := []offer.Policy{{Name: "p", Class: "gold", Fixed: capacity.Amounts{"cpu": 1500, "memory": 2e9}}}
 	registry := newCollector(t,
-		offer.Evaluate(offer.Input{Policies: policies, Consumers: []offer.Consumer{{ID: "oslo"}}, View: ledger.View(nil)}, nil),
+		offer.Evaluate(offer.Input{Policies: policies, Consumers: []offer.Consumer{{ID: "oslo"}}, View: ledger.View(nil)}),
 		&outcome{
 			policies: []policy{{name: "bad"}, {name: "p", parsed: &offer.Policy{Class: "gold"}}, {name: "q", parsed: &offer.Policy{}}},
 			reports: map[string]*offer.Report{

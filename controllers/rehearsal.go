@@ -33,7 +33,7 @@ func (o *outcome) rehearse(name string) *rehearsal {
 	}
 	allotted := o.slices.rehearse(func() *offer.Terms { return offer.NewTerms(in) })
 	in.Grants = allotted.grants
-	result := offer.Evaluate(in, o.result)
+	result := offer.Evaluate(in.After(o.result))
 	r := &rehearsal{report: result.Reports[name], granted: allotted.under(name), explainer: result.Explainer(nil)}
 	for id, entry := range result.Entries.All {
 		if changesElsewhere(name, o.result.Entries.Of(id), entry) {

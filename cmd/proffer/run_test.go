@@ -128,7 +128,7 @@ func TestReadiness(t *testing.T) {
 	if r.check(nil) == nil {
 		t.Error("ready before the first offers")
 	}
-	offers.Publish(&offer.Result{Anyone: &offer.Entry{}})
+	offers.Publish(&offer.Result{Offers: offer.Offers{Anyone: &offer.Entry{}}})
 	if err := r.check(nil); err != nil {
 		t.Errorf("not ready with offers: %v", err)
 	}

@@ -40,7 +40,7 @@ func TestWhatAConsumerHasAndUsesIsBesideItsOffer(t *testing.T) {
 	tab.Publish(offer.Evaluate(offer.Input{
 		Policies: policies, View: ledger.View(offer.Selections(policies)),
 		Grants: map[string]map[string]capacity.Amounts{"gold": {"rome": {capacity.CPU: 2000}}},
-	}, nil))
+	}))
 	_, body := get(t, "GET", server, "/offers/rome")
 	if want := `"resources":{"cpu":"8"},"granted":{"cpu":"2"},"used":{"cpu":"500m"},` +
 		`"because":["cpu 8: 100% of 8 is a pool of 8, 2 committed, 6 remaining; it has 2"]`; !strings.Contains(body, want) {
@@ -59,7 +59,7 @@ func TestWithoutAnOfferItSaysWhy(t *testing.T) {
 		{nil, "there is no valid ResourcePolicy"},
 		{[]offer.Policy{{Name: "p", DryRun: true, Fixed: capacity.Amounts{capacity.CPU: 1}}}, "no ResourcePolicy in force is for this consumer"},
 	} {
-		tab.Publish(offer.Evaluate(offer.Input{Policies: tc.policies}, tab.Current()))
+		tab.Publish(offer.Evaluate(offer.Input{Policies: tc.policies}.After(tab.Current())))
 		if _, body := get(t, "GET", server, "/offers/rome"); body != `{"clusterID":"rome","known":false,"offers":[],"because":"`+tc.because+`"}` {
 			t.Errorf("got %s, want %s", body, tc.because)
 		}
@@ -78,7 +78,7 @@ func TestAnswers(t *testing.T) {
 		Overrides: []offer.Override{{
 			Consumers: offer.Scope{IDs: map[string]struct{}{"rome": {}}}, Fixed: capacity.Amounts{capacity.CPU: 1000},
 		}},
-	}}}, nil))
+	}}}))
 	const (
 		rome = `{"clusterID":"rome","known":true,"offers":[{"class":"","policy":"standard","override":0,` +
 			`"resources":{"cpu":"1"},"because":["cpu 1: fixed at 1 by the override"]}]}`
@@ -102,7 +102,7 @@ func TestAnswers(t *testing.T) {
 			}
 		})
 	}
-	tab.Publish(offer.Evaluate(offer.Input{}, tab.Current()))
+	tab.Publish(offer.Evaluate(offer.Input{}.After(tab.Current())))
 	const withdrawn = `{"class":"","policy":"","resources":{"cpu":"0"},"because":["cpu 0: not offered any more: policy standard is gone or invalid"]}`
 	if _, body := get(t, "GET", server, "/offers/rome"); body != `{"clusterID":"rome","known":false,"offers":[`+withdrawn+`]}` {
 		t.Errorf("when the policy is gone: %s", body)

@@ -206,7 +206,7 @@ func TestAUnionHasWhatItsPoolsGiveOfTheirNodes(t *testing.T) {
 	} {
 		w := newWorld(tc.policies...).node("a", "a", cpu(11)).node("b", "b", cpu(10))
 		terms := offer.NewTerms(offer.Input{
-			Policies: w.policies, View: w.ledger.View(offer.Selections(w.policies), "cpu"), Stable: tc.levels,
+			Policies: w.policies, View: w.ledger.View(offer.Selections(w.policies), "cpu"), Levels: tc.levels,
 		})
 		for _, u := range unionsOf(terms.Pools) {
 			if got := u.capacity.At(terms.Column("cpu")); len(u.within) == 2 && got != tc.want {

@@ -1,3 +1,49 @@
-// Package offer works out what each consumer is offered: policies x capacity x consumers -> offers, each with the steps that led
-// to it. The package is pure: it knows no API client, clock or log, and the same input gives the same result.
+// Package offer works out what each consumer is offered: policies x capacity x consumers -> offers,
+// and the explanation of each amount. Evaluate is a pure function: the package knows no API client,
+// clock or log, and keeps nothing from one evaluation to the next. What was offered before is part
+// of its input.
+//
+// # The formula
+//
+// All amounts are integers: cpu in milli, everything else in whole units. Percentages round down.
+// For each resource, with a policy of nodes and a consumer K for which it decides:
+//
+//	counted      = the sum over the usable nodes of max(0, allocatable - local requests)   count: Free
+//	counted      = the sum over the usable nodes of allocatable                            count: Allocatable
+//	pool         = percent x max(0, counted - reserve)
+//	committed(C) = max(granted(C), used(C))                              count: Allocatable: granted(C)
+//	remaining    = max(0, pool - the sum of committed over all consumers)
+//	offer(K)     = min(max, committed(K) + remaining)
+//
+// A policy of fixed amounts has no pool: offer(K) = min(max, fixed). Then reclaim raises what would
+// fall below what the consumer keeps: its pods' requests up to the amount offered before, and with
+// Retain its grants. A change within the policy's threshold is not published.
+//
+// In code: policyPlan.shares and workOut come to the pool and to what remains, Step.work to the
+// offer, Step.hold to what reclaim keeps, policyPlan.publish to what is published.
+//
+// # An example
+//
+// Two nodes of 8 cpu run one local pod of 2 cpu; a policy offers 50 percent. Counted is 14, the pool
+// 7. Rome's pods use 3 cpu and Oslo's use 1, so 4 are committed and 3 remain. Rome is offered
+// 3 + 3 = 6, Oslo 1 + 3 = 4, any other consumer 3 (TestTheWorkedExample).
+//
+// # What always holds
+//
+// TestWhatIsAlwaysTrueOfOffers draws policies, nodes, pods, grants and changes of all of them, and
+// checks after each evaluation:
+//
+//   - Neither a pool nor what is committed or remains of it is negative, and what remains is the pool
+//     less what is committed (checkPools).
+//   - No offer is negative (checkEntry), and none exceeds its ceiling unless reclaim holds it there
+//     (checkExplained).
+//   - Each amount is explained by the latest evaluation, and differs from it by no more than the
+//     threshold (checkExplained).
+//   - What was offered once is never dropped without an explicit 0, and never taken from under pods
+//     except by Evict (checkChanges, checkDefault), also across a restart with incomplete records
+//     (checkSilence).
+//   - The order of the input does not matter (checkOrder), and consumers that hold nothing do not
+//     affect the offers of others (checkAlone).
+//
+// TestAnEntryThatDidNotChangeKeepsItsIdentity holds what a cheap comparison of two results relies on.
 package offer

@@ -7,304 +7,294 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// Evaluate works out which policy decides for each consumer in each class, what it offers, and what to say of each policy. What did not
-// change since prev keeps its identity; prev is nil the first time, and then Input.Past stands in for it.
-//
-// What prev found is found again without working it out wherever nothing has changed on which it depends: see lineup, outcome and
-// reports. The result is the same as without.
-func Evaluate(in Input, prev *Result) *Result {
-	e := newEvaluation(in, prev)
-	anyone := e.anyone()
-	outcomes := make([]*outcome, len(e.lineup.groups))
-	same := e.lineup == e.prev.lineup
-	for i := range e.lineup.groups {
-		outcomes[i] = e.outcome(i)
-		same = same && outcomes[i].entry == e.oldOf(i)
+// Input is everything that an evaluation depends on. The caller must not change any of it
+// afterwards.
+type Input struct {
+	// Policies are all valid policies, in any order. An invalid policy takes no part.
+	Policies []Policy
+	// Consumers are the known consumers, each once, in any order. Consumers that a policy names, and
+	// those with pods or grants, are known without being listed.
+	Consumers []Consumer
+	// View is the account of nodes and pods. Its Pools answer Selections(Policies), in the same order;
+	// its Columns include ResourceNames(Policies) and the names of Past.
+	View capacity.View
+	// Grants maps classes and consumer IDs to what ResourceSlices were granted.
+	Grants map[string]map[string]capacity.Amounts
+	// Levels maps policies and resources to the levels at which pools are given out: see Stabilizer. A
+	// resource without a level is given out as it is.
+	Levels map[string]capacity.Amounts
+	// Previous are the offers of the evaluation before, the zero value in the first evaluation.
+	Previous Offers
+	// Past is what an earlier process recorded. It matters only in the first evaluation.
+	Past []Past
+}
+
+// After returns the input of the evaluation that follows a result, nil for the first evaluation.
+func (in Input) After(previous *Result) Input {
+	in.Previous = Offers{}
+	if previous != nil {
+		in.Previous = previous.Offers
 	}
-	result := &Result{Anyone: anyone}
-	lineup := e.dropDeparted(outcomes, anyone)
-	result.Entries = e.prev.Entries
-	if !same || lineup != e.prev.lineup {
-		entries := make([]*Entry, len(outcomes))
-		for i, o := range outcomes {
-			entries[i] = o.entry
+	return in
+}
+
+// Result is what an evaluation found. It is immutable.
+type Result struct {
+	Offers
+	// Reports describe what each policy does, by its name.
+	Reports map[string]*Report
+
+	evaluation *evaluation
+}
+
+// MaxDeparted is the number of consumers kept that are no longer known, because they are still owed
+// an explicit 0.
+const MaxDeparted = 1024
+
+// Evaluate works out which policy decides for each consumer in each class, what it offers, and what
+// there is to report of each policy. An entry that did not change is that of Input.Previous.
+func Evaluate(in Input) *Result {
+	e := newEvaluation(in)
+	r := &Result{Reports: make(map[string]*Report, len(e.plans)), evaluation: e}
+	r.Anyone = e.decide(e.unknown, e.previous.Anyone, &holding{}).entry
+
+	tallies := newTallies(e.plans)
+	previous, next, departed := e.previous.Entries, 0, 0
+	depart := func(until func(id string) bool) {
+		for ; next < previous.Len() && until(previous.ids[next]); next++ {
+			id, old := previous.At(next)
+			o := e.outcomeOf(e.matcher.of(Consumer{ID: id}), old, &holding{})
+			if departed < MaxDeparted && !o.entry.SameAmounts(r.Anyone) {
+				r.Entries.add(id, o.entry)
+				departed++
+			}
 		}
-		result.Entries = Entries{consumers: lineup.consumers, groupOf: lineup.groupOf, ofGroups: entries}
 	}
-	result.Reports = e.reports(lineup, outcomes)
-	result.memory = memory{rules: e.rules, lineup: lineup, outcomes: outcomes, plans: e.plans, columns: e.columns}
-	return result
+	// A consumer that has just become known could read the default offer. What was withdrawn from that
+	// was withdrawn from the consumer too, so it starts without.
+	inherited := e.previous.Anyone.inForce()
+	for _, c := range e.known {
+		depart(func(id string) bool { return id < c.ID })
+		old := inherited
+		if next < previous.Len() && previous.ids[next] == c.ID {
+			old = previous.entries[next]
+			next++
+		}
+		h := e.holdingOf(c.ID)
+		o := e.outcomeOf(e.matcher.of(c), old, &h)
+		r.Entries.add(c.ID, o.entry)
+		tallies.count(e.index, c.ID, o)
+	}
+	depart(func(string) bool { return true })
+	for i, p := range e.plans {
+		r.Reports[p.Name] = tallies[i].report(p, e)
+	}
+	e.finish()
+	return r
 }
 
-// memory is what a result keeps of how it came about, for the next evaluation. It never changes.
-type memory struct {
-	rules *rules
-	// lineup is nil where there was no evaluation; outcomes are those of its groups.
-	lineup   *lineup
-	outcomes []*outcome
-	plans    []*plan
-	columns  []string
-}
-
+// evaluation is the state of one Evaluate, and after it what explanations are worked out from.
 type evaluation struct {
-	in   Input
-	prev *Result
-	// first is true where prev is only what Input.Past says; told are the policies that it says everything of.
-	first bool
-	told  map[string]bool
-	rules *rules
-	// columns are those of the view, and after them what is granted and no node lists any more; column is the place of each.
+	in Input
+	// previous are the offers before, restored from records in the first evaluation. recorded are then
+	// the policies whose records are complete; it is nil in any other.
+	previous Offers
+	recorded map[string]bool
+	index    *policyIndex
+	matcher  *matcher
+	// known are the known consumers, sorted by ID; onlyNamed are those of which nothing is known but
+	// that a policy names them.
+	known     []Consumer
+	onlyNamed map[string]struct{}
+	// unknown is the match of a consumer that is not known.
+	unknown *match
+	// columns are those of the View, then, sorted, the resources that are only granted. column is the
+	// index of each.
 	columns []string
 	column  map[string]int
-	// comparable says that rows are in the order of those in prev, and grants in classes in which there were some.
-	comparable bool
-	plans      []*plan
-	// moved says of each policy whether what it gives is not what it was in prev: without an override, and with each. It is nil where
-	// nothing of it is.
-	moved [][]bool
-	// granting are the classes in which anything is granted, sorted.
+	plans   []*policyPlan
+	// granting are the classes with grants, sorted; grants holds a row for each, by consumer.
 	granting []string
-	lineup   *lineup
-	// holdings are those of the groups. was is what prev found of each, nil where that is of no use, and old the entry that it had; old is
-	// nil where the lineup is that of prev.
-	holdings []holding
-	was      []*outcome
-	old      []*Entry
+	grants   map[string][]capacity.Row
 
-	verdicts map[offerKey]verdict
-	shared   map[entryKey]*Entry
-
-	// Space that each group uses again.
+	// outcomes and verdicts are shared by consumers without holdings.
+	outcomes map[outcomeKey]*outcome
+	verdicts map[verdictKey]verdict
+	entries  map[entryKey]*Entry
+	// scratch and decided are reused.
 	scratch []Step
 	decided []*Offer
 }
 
-// offerKey names the circumstances under which consumers that hold nothing are offered the same.
-type offerKey struct {
-	terms  *terms
-	before before
+// outcomeKey identifies consumers without holdings that get the same outcome.
+type outcomeKey struct {
+	match *match
+	old   *Entry
 }
 
-// entryKey is a list of up to eight offers: consumers with longer ones do not share their entries.
+// verdictKey identifies consumers without holdings that one policy offers the same.
+type verdictKey struct {
+	template *template
+	before   before
+}
+
+// entryKey identifies an entry of up to eight offers. Larger entries are not shared.
 type entryKey [8]*Offer
 
-func newEvaluation(in Input, prev *Result) *evaluation {
+func newEvaluation(in Input) *evaluation {
 	e := &evaluation{
-		in: in, prev: prev, column: make(map[string]int, len(in.View.Columns)),
-		granting: slices.Sorted(maps.Keys(in.Grants)),
-		verdicts: map[offerKey]verdict{}, shared: map[entryKey]*Entry{},
+		in: in, previous: in.Previous, index: newPolicyIndex(in.Policies), granting: slices.Sorted(maps.Keys(in.Grants)),
+		outcomes: map[outcomeKey]*outcome{}, verdicts: map[verdictKey]verdict{}, entries: map[entryKey]*Entry{},
 	}
-	if prev == nil {
-		e.first, e.prev, e.told = true, remember(in.Past), told(in.Past)
+	e.in.Previous = Offers{} // Results must not keep those before them.
+	if in.Previous.Anyone == nil {
+		e.previous, e.recorded = restore(in.Past), recordedPolicies(in.Past)
 	}
-	e.rules = newRules(in.Policies, e.prev.rules)
+	e.matcher = newMatcher(e.index)
+	e.unknown = e.matcher.of(Consumer{})
+	e.known, e.onlyNamed = knownConsumers(&in, e.index)
 	e.columns = columnsFor(&in)
+	e.column = make(map[string]int, len(e.columns))
 	for i, name := range e.columns {
 		e.column[name] = i
 	}
-	sameColumns := e.prev.lineup != nil && slices.Equal(e.columns, e.prev.columns)
-	e.comparable = sameColumns && slices.Equal(e.granting, e.prev.lineup.granting)
-	e.line()
-	e.plans = newPlans(e.rules, &e.in)
-	e.bookGrants()
-	e.moved = make([][]bool, len(e.plans))
-	for i, p := range e.plans {
-		var was *plan
-		if sameColumns && len(e.prev.plans) == len(e.plans) {
-			was = e.prev.plans[i]
-		}
-		p.addUp(e.column, was)
-		if was != nil && p.Policy == was.Policy && sameList(p.steps, was.steps) {
-			continue
-		}
-		e.moved[i] = make([]bool, 1+len(p.Overrides))
-		for k := range e.moved[i] {
-			e.moved[i][k] = was == nil || !p.gives(was, k-1)
-		}
+	e.plans = newPlans(e.index, &e.in)
+	e.addGrants()
+	for _, p := range e.plans {
+		p.workOut(e.columns, e.column)
 	}
 	return e
 }
 
-// line finds out who is there, and what they hold.
-func (e *evaluation) line() {
-	if was, good := e.again(); good {
-		e.lineup, e.was = was, e.prev.outcomes
-		return
-	}
-	e.lineup = e.arrange()
-	e.holdings = make([]holding, len(e.lineup.groups))
-	for i := range e.lineup.groups {
-		if g := &e.lineup.groups[i]; g.holds {
-			e.holdings[i] = e.holdingOf(g.holder)
-		}
-	}
+// finish drops what only the evaluation itself needs.
+func (e *evaluation) finish() {
+	e.previous, e.matcher, e.outcomes, e.verdicts, e.entries, e.scratch, e.decided = Offers{}, nil, nil, nil, nil, nil, nil
 }
 
-// holds reports whether a consumer has pods or grants.
-func (e *evaluation) holds(id string) bool {
-	if e.in.View.Used.Of(id) != nil {
-		return true
-	}
-	for _, grants := range e.in.Grants {
-		if _, ok := grants[id]; ok {
-			return true
-		}
-	}
-	return false
+// first reports whether this is the first evaluation of a process.
+func (e *evaluation) first() bool { return e.recorded != nil }
+
+// outcome is what a consumer is offered, and what there is to report of that. It is immutable.
+type outcome struct {
+	match *match
+	entry *Entry
+	// verdicts has one for each winner of the match, in the same order.
+	verdicts []verdict
+	// evicted names the policies that decided last on offers whose withdrawal evicts the consumer's pods.
+	evicted []string
 }
 
-func (e *evaluation) holdingOf(id string) holding {
-	h := holding{use: e.in.View.Used.Of(id)}
-	for k, class := range e.granting {
-		granted, ok := e.in.Grants[class][id]
-		if !ok {
-			continue
-		}
-		if h.grants == nil {
-			h.grants = make([]capacity.Row, len(e.granting))
-		}
-		h.grants[k] = make(capacity.Row, len(e.columns))
-		for name, amount := range granted {
-			h.grants[k][e.column[name]] = amount
-		}
+// outcomeOf decides on a consumer, once for all consumers without holdings that are alike.
+func (e *evaluation) outcomeOf(m *match, old *Entry, h *holding) *outcome {
+	if !h.none() {
+		return e.decide(m, old, h)
 	}
-	return h
+	key := outcomeKey{m, old}
+	o := e.outcomes[key]
+	if o == nil {
+		o = e.decide(m, old, h)
+		e.outcomes[key] = o
+	}
+	return o
 }
 
-// grantedIn is what has been granted in a class, nil for nothing.
-func (e *evaluation) grantedIn(class string, h *holding) capacity.Row {
-	if h.grants == nil {
-		return nil
+// decide works out what a consumer is offered that had an entry before, which may be nil.
+func (e *evaluation) decide(m *match, old *Entry, h *holding) *outcome {
+	out := &outcome{match: m, verdicts: make([]verdict, 0, len(m.winners))}
+	var left []*Offer
+	if old != nil {
+		left = old.Offers
 	}
-	if k, found := slices.BinarySearch(e.granting, class); found {
-		return h.grants[k]
+	rec := e.recordOf(m, left, h)
+	offers := e.decided[:0]
+	withdraw := func() {
+		o := e.withdraw(before{left[0], rec}, h)
+		if h.hasPods() && o.evicts() {
+			out.evicted = append(out.evicted, o.lastPolicy)
+		}
+		offers, left = append(offers, o), left[1:]
 	}
-	return nil
+	for _, w := range m.winners {
+		p := e.plans[w.policy]
+		for len(left) > 0 && left[0].Class < p.Class {
+			withdraw()
+		}
+		b := before{record: rec}
+		if len(left) > 0 && left[0].Class == p.Class {
+			b.offer, left = left[0], left[1:]
+		} else if e.first() && e.recorded[p.Name] && !e.neverOffered(old, h) {
+			b.record = complete
+		}
+		v := e.verdictOf(p, w, h, b)
+		if v.offer != nil {
+			offers = append(offers, v.offer)
+		}
+		out.verdicts = append(out.verdicts, v)
+	}
+	for len(left) > 0 {
+		withdraw()
+	}
+	e.decided = offers
+	out.entry = e.entryOf(offers, old)
+	return out
 }
 
-// columnsFor returns the columns of the view, and after them, sorted, the names of what is granted that no node lists and no pod requests.
-func columnsFor(in *Input) []string {
-	known := make(map[string]struct{}, len(in.View.Columns))
-	for _, name := range in.View.Columns {
-		known[name] = struct{}{}
+// neverOffered reports whether a consumer has pods and no earlier offer. It must have been offered
+// what they request, if only by the program that answered Liqo before.
+func (e *evaluation) neverOffered(old *Entry, h *holding) bool {
+	return h.hasPods() && (old == nil || len(old.Offers) == 0)
+}
+
+// recordOf returns how much of a consumer's earlier offers is on record.
+func (e *evaluation) recordOf(m *match, old []*Offer, h *holding) record {
+	if !e.first() && (!h.hasPods() || len(old) > 0) {
+		return complete
 	}
-	var more []string
-	for _, consumers := range in.Grants {
-		for _, granted := range consumers {
-			for name := range granted {
-				if _, ok := known[name]; !ok {
-					known[name] = struct{}{}
-					more = append(more, name)
-				}
-			}
+	classes := len(m.winners)
+	for _, o := range old {
+		if !slices.ContainsFunc(m.winners, func(w winner) bool { return e.plans[w.policy].Class == o.Class }) {
+			classes++
 		}
 	}
-	slices.Sort(more)
-	return append(slices.Clip(in.View.Columns), more...)
-}
-
-// bookGrants books each grant with every policy whose nodes it may be used on.
-func (e *evaluation) bookGrants() {
-	if len(e.granting) == 0 {
-		return
+	if classes > 1 {
+		return lostAmongClasses
 	}
-	sum := make(capacity.Row, len(e.columns))
-	for i := range e.lineup.groups {
-		h := &e.holdings[i]
-		if h.grants == nil {
-			continue
-		}
-		for _, p := range e.plans {
-			if p.pool == nil {
-				continue
-			}
-			clear(sum)
-			some := false
-			for k, granted := range h.grants {
-				if granted == nil || !e.mayUse(p, e.deciderIn(e.granting[k], i)) {
-					continue
-				}
-				some = true
-				for c, amount := range granted {
-					sum[c] = capacity.Sum(sum[c], amount)
-				}
-			}
-			if some {
-				p.grant(sum, h.use)
-			}
-		}
-	}
+	return lost
 }
 
-// deciderIn returns the plan of the policy that decides for a group in a class, nil if none does.
-func (e *evaluation) deciderIn(class string, group int) *plan {
-	for _, d := range e.lineup.groups[group].ruling.deciders {
-		if p := e.plans[d.policy]; p.Class == class {
-			return p
-		}
-	}
-	return nil
-}
-
-// mayUse reports whether what was granted in a class may be used on the nodes of a plan. Where no policy decides in the class any more, nobody
-// knows which nodes it was granted from: it may be any.
-func (e *evaluation) mayUse(p, by *plan) bool {
-	return by == nil || p == by || p.overlaps(by)
-}
-
-// anyone works out what a consumer is offered that nothing makes known. It has nothing, and what was offered to it before is
-// withdrawn with explicit zeros as from any other: somebody may have read it.
-func (e *evaluation) anyone() *Entry {
-	return e.workOut(&group{ruling: e.lineup.anyone}, e.prev.Anyone, &holding{}).entry
-}
-
-// offer works out what the policy offers, once for all consumers that hold nothing and were offered the same before.
-func (e *evaluation) offer(d decider, h *holding, b before) verdict {
-	p := e.plans[d.policy]
-	t := p.under(d.override)
-	granted := e.grantedIn(p.Class, h)
-	key := offerKey{terms: t, before: b}
-	shared := !h.hasPods() && granted == nil
-	if shared {
+// verdictOf works out what a policy offers a consumer, once for all consumers without holdings that
+// were offered the same before.
+func (e *evaluation) verdictOf(p *policyPlan, w winner, h *holding, b before) verdict {
+	t := p.under(w.override)
+	key := verdictKey{t, b}
+	if h.none() {
 		if v, ok := e.verdicts[key]; ok {
 			return v
 		}
 	}
-	e.scratch = e.steps(e.scratch[:0], d, h, b)
-	v := verdictOn(d.policy, p.settle(e.scratch, t, b), e.scratch, h.hasPods())
-	if shared {
+	e.scratch = e.steps(e.scratch[:0], p, t, h, b)
+	v := newVerdict(p, p.publish(e.scratch, w.override, b), e.scratch, h.hasPods())
+	if h.none() {
 		e.verdicts[key] = v
 	}
 	return v
 }
 
-// steps works out what the policy gives a consumer that was offered something before, appending to steps.
-func (e *evaluation) steps(steps []Step, d decider, h *holding, b before) []Step {
-	p := e.plans[d.policy]
-	granted := e.grantedIn(p.Class, h)
-	steps = revoke(p.derive(steps, p.under(d.override), h, granted), b)
-	if p.Reclaim == Retain {
-		steps = e.retain(steps, granted)
+// entryOf returns an entry of the offers: the old one if it has them, else one that is shared. It
+// copies the offers.
+func (e *evaluation) entryOf(offers []*Offer, old *Entry) *Entry {
+	if old != nil && slices.Equal(old.Offers, offers) {
+		return old
 	}
-	hold(steps, p.Reclaim, h, granted, b, e.column)
-	return steps
-}
-
-// dropDeparted returns the lineup less those who have left of whom nothing has to be said any more: they could read what anyone is
-// offered, were it not for what has to be said of what they were offered before. There is room for MaxDeparted.
-func (e *evaluation) dropDeparted(outcomes []*outcome, anyone *Entry) *lineup {
-	var gone []int
-	kept := 0
-	for _, i := range e.lineup.departed {
-		if kept == MaxDeparted || outcomes[e.lineup.groupOf[i]].entry.SameAmounts(anyone) {
-			gone = append(gone, i)
-			continue
-		}
-		kept++
+	var key entryKey
+	if len(offers) > len(key) {
+		return &Entry{Offers: slices.Clone(offers)}
 	}
-	if gone == nil {
-		return e.lineup
+	copy(key[:], offers)
+	entry := e.entries[key]
+	if entry == nil {
+		entry = &Entry{Offers: slices.Clone(offers)}
+		e.entries[key] = entry
 	}
-	slices.Sort(gone)
-	return e.lineup.without(gone)
+	return entry
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"proffer.dev/proffer/internal/capacity"
@@ -36,7 +37,8 @@ func (c cluster) pod(key, node, consumer string, milli int64) {
 
 // evaluate evaluates policies for consumers on the cluster.
 func (c cluster) evaluate(prev *Result, consumers []Consumer, policies ...Policy) *Result {
-	return Evaluate(Input{Policies: policies, Consumers: consumers, View: c.View(Selections(policies), ResourceNames(policies)...)}, prev)
+	in := Input{Policies: policies, Consumers: consumers, View: c.View(Selections(policies), ResourceNames(policies)...)}
+	return Evaluate(in.After(prev))
 }
 
 func ids(names ...string) Scope {
@@ -104,7 +106,7 @@ func cpu(r *Result, id string) int64 { return offered(r, id)[""][capacity.CPU] }
 
 func expect(t *testing.T, what string, got, want any) {
 	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Step{})); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }
@@ -122,7 +124,7 @@ func TestTheWorkedExample(t *testing.T) {
 	expect(t, "capacity", report.Capacity[capacity.CPU], int64(7000))
 	expect(t, "committed", report.Committed[capacity.CPU], int64(4000))
 	expect(t, "remaining", report.Remaining[capacity.CPU], int64(3000))
-	step := r.Entries.Of("rome").Offers[0].Steps[0]
+	step := r.Explainer(nil).Of("rome")[0].Now[0]
 	expect(t, "steps", step, Step{
 		Resource: capacity.CPU, Source: FromNodes, Counted: 14000, Percent: 50, Pool: 7000, Committed: 4000,
 		Own: 3000, Remaining: 3000, Max: -1, Held: -1, Offer: 6000,
@@ -233,7 +235,7 @@ func TestPoliciesOfOverlappingNodesSubtractEachOthersCommitments(t *testing.T) {
 		"a": {"rome": {capacity.CPU: 2000}},
 		"b": {"oslo": {capacity.CPU: 1000}},
 	}
-	r := Evaluate(Input{Policies: policies, View: c.View(Selections(policies), ResourceNames(policies)...), Grants: grants, Consumers: consumers("paris")}, nil)
+	r := Evaluate(Input{Policies: policies, View: c.View(Selections(policies), ResourceNames(policies)...), Grants: grants, Consumers: consumers("paris")})
 	got := map[string]int64{}
 	for name, report := range r.Reports {
 		got[name] = report.Remaining[capacity.CPU]
@@ -248,10 +250,10 @@ func TestACommitmentIsTheLargerOfGrantedAndUsed(t *testing.T) {
 	c.pod("o", "n1", "oslo", 1000)
 	policies := []Policy{ofNodes("p", class("a"))}
 	grants := map[string]map[string]capacity.Amounts{"a": {"rome": {capacity.CPU: 2000}, "oslo": {capacity.CPU: 4000}}}
-	r := Evaluate(Input{Policies: policies, View: c.View(Selections(policies), ResourceNames(policies)...), Grants: grants}, nil)
+	r := Evaluate(Input{Policies: policies, View: c.View(Selections(policies), ResourceNames(policies)...), Grants: grants})
 	expect(t, "committed", r.Reports["p"].Committed[capacity.CPU], int64(7000))
 	policies[0].Nodes.Count = Allocatable
-	r = Evaluate(Input{Policies: policies, View: c.View(Selections(policies), ResourceNames(policies)...), Grants: grants}, nil)
+	r = Evaluate(Input{Policies: policies, View: c.View(Selections(policies), ResourceNames(policies)...), Grants: grants})
 	expect(t, "committed of allocatable", r.Reports["p"].Committed[capacity.CPU], int64(6000))
 }
 
@@ -278,9 +280,9 @@ func TestReclaim(t *testing.T) {
 				policies := []Policy{fixed("p", a, reclaim(tc.reclaim), version(v), class("c"))}
 				return Input{Policies: policies, Consumers: consumers("rome"), View: c.View(nil), Grants: map[string]map[string]capacity.Amounts{"c": {"rome": {"cpu": tc.granted}}}}
 			}
-			before := Evaluate(in(ten, "1"), nil)
+			before := Evaluate(in(ten, "1"))
 			c.pod("a", "n1", "rome", tc.used)
-			after := Evaluate(in(four, "2"), before)
+			after := Evaluate(in(four, "2").After(before))
 			expect(t, "cpu", offered(after, "rome")["c"]["cpu"], tc.want)
 			expect(t, "held", after.Reports["p"].Consumers[0].Held, tc.want > 4000)
 		})
@@ -307,7 +309,7 @@ func TestEvictLeavesToGrantsWhatWasDecidedOnThem(t *testing.T) {
 	in := Input{Policies: []Policy{policy}, View: c.View(Selections([]Policy{policy}), ResourceNames([]Policy{policy})...), Grants: map[string]map[string]capacity.Amounts{
 		"gold": {"rome": {"cpu": 8000}, "oslo": {"cpu": 0}},
 	}}
-	r := Evaluate(in, nil)
+	r := Evaluate(in)
 	expect(t, "rome", offered(r, "rome")["gold"]["cpu"], int64(8000))
 	expect(t, "oslo", offered(r, "oslo")["gold"]["cpu"], int64(0))
 }
@@ -449,7 +451,7 @@ func TestConsumersThatNoObjectDescribes(t *testing.T) {
 	q := fixed("q", capacity.Amounts{"cpu": 1}, scope(ids("by-policy")), class("gold"))
 	in := Input{Policies: []Policy{p, q}, View: c.View(nil), Grants: map[string]map[string]capacity.Amounts{"gold": {"by-grant": {"cpu": 1}}}}
 	var got []string
-	for id := range Evaluate(in, nil).Entries.All {
+	for id := range Evaluate(in).Entries.All {
 		got = append(got, id)
 	}
 	expect(t, "known", got, []string{"by-grant", "by-override", "by-pod", "by-policy"})

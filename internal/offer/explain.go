@@ -8,108 +8,103 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// Explainer tells how the amounts of a result come about. It is made once for many consumers.
+// Explainer explains the amounts of a result. One Explainer serves for many consumers. It is not
+// safe for concurrent use. The zero Explainer, and that of a Result that is not from Evaluate, has no
+// explanations.
 type Explainer struct {
-	result *Result
-	// evaluation is one in which everything has been worked out.
+	offers     Offers
 	evaluation *evaluation
-	nodes      *nodesLeftOut
+	nodes      *unusableNodes
 }
 
-// Unusable returns the nodes that a selection matches by label and leaves out, each with why.
+// Unusable returns the nodes that a selection matches by label and leaves out, each with the reason.
 type Unusable func(capacity.Selection) []capacity.Unusable
 
-// Explainer returns the explainer of the result. It names nodes that are not usable where it is given a way to find them, which may be nil.
+// Explainer returns an explainer of the result. With unusable, which may be nil, it names the nodes
+// that are not usable.
 func (r *Result) Explainer(unusable Unusable) Explainer {
-	x := Explainer{result: r, nodes: &nodesLeftOut{unusable: unusable, said: map[*plan]string{}}}
-	if r.lineup == nil { // It was not evaluated.
-		return x
-	}
-	x.evaluation = &evaluation{rules: r.rules, plans: r.plans, granting: r.lineup.granting, columns: r.columns, column: make(map[string]int, len(r.columns))}
-	for i, name := range r.columns {
-		x.evaluation.column[name] = i
-	}
-	return x
+	return Explainer{offers: r.Offers, evaluation: r.evaluation, nodes: &unusableNodes{unusable: unusable, texts: map[*policyPlan]string{}}}
 }
 
-// Explained is an offer and how it comes about by the latest evaluation. The amounts that are published may be older: a change within the
-// policy's threshold is not published.
+// Explained is an offer with its explanation by the latest evaluation. The published amounts may be
+// older: a change within the policy's threshold is not published.
 type Explained struct {
 	*Offer
-	// Now are the steps of the latest evaluation, in the order of Amounts.
+	// Now holds the steps of the latest evaluation, in the order of Amounts.
 	Now []Step
-	// Granted is what the consumer's ResourceSlices of the class have been granted, nil for nothing.
+	// Granted is what the consumer's ResourceSlices of the class were granted, nil for nothing.
 	Granted capacity.Amounts
-	// Used is what the consumer's pods request of the resources of the offer: on the nodes of the policy, or on all nodes where no policy of nodes
-	// decides. It is nil for a consumer without pods.
+	// Used is what the consumer's pods request of the resources of the offer: on the nodes of the
+	// policy, or on all nodes if no policy of nodes decides. It is nil for a consumer without pods.
 	Used capacity.Amounts
 
 	evaluation *evaluation
-	nodes      *nodesLeftOut
-	// by is the policy that decides, nil where none does any more.
-	by      *plan
-	granted capacity.Row
+	nodes      *unusableNodes
+	// plan is that of the policy that decides, nil for a withdrawn offer.
+	plan    *policyPlan
 	holding *holding
 }
 
-// Of returns what a consumer is offered, sorted by class. A consumer without an entry is offered what anyone is.
+// Of returns the offers to a consumer, sorted by class. A consumer without an entry gets the default
+// offer.
 func (x Explainer) Of(id string) []Explained {
-	if x.evaluation == nil {
-		return nil
+	entry, e := x.offers.Entries.Of(id), x.evaluation
+	if entry == nil || e == nil {
+		return x.Anyone()
 	}
-	if i, found := slices.BinarySearchFunc(x.result.Entries.consumers, Consumer{ID: id}, byID); found {
-		o := x.result.outcomes[x.result.Entries.groupOf[i]]
-		return x.explain(x.result.Entries.at(i), o.ruling, &o.holding)
-	}
-	return x.Anyone()
+	h := e.holdingOf(id)
+	return x.explain(entry, e.index.match(e.consumer(id)), &h)
 }
 
-// Anyone returns what a consumer without an entry is offered, sorted by class.
+// Anyone returns the default offer, sorted by class.
 func (x Explainer) Anyone() []Explained {
 	if x.evaluation == nil {
 		return nil
 	}
-	return x.explain(x.result.Anyone, x.result.lineup.anyone, &holding{})
+	return x.explain(x.offers.Anyone, x.evaluation.unknown, &holding{})
 }
 
-func (x Explainer) explain(entry *Entry, ruling *ruling, h *holding) []Explained {
+func (x Explainer) explain(entry *Entry, m *match, h *holding) []Explained {
 	e := x.evaluation
-	out := make([]Explained, 0, len(entry.Offers))
+	all := make([]Explained, 0, len(entry.Offers))
 	for _, o := range entry.Offers {
-		x := Explained{Offer: o, Now: o.Steps, evaluation: e, nodes: x.nodes, holding: h, granted: e.grantedIn(o.Class, h)}
+		x := Explained{Offer: o, evaluation: e, nodes: x.nodes, holding: h}
 		used := h.used()
-		for _, d := range ruling.deciders {
-			if p := e.plans[d.policy]; p.Class == o.Class && !o.Withdrawn() {
-				x.by, x.Now = p, e.steps(nil, d, h, before{offer: o})
-				if p.pool != nil {
-					used = h.use.In(p.poolIndex)
-				}
+		if o.Withdrawn() {
+			x.Now = e.withdrawn(before{offer: o}, h)
+		} else {
+			i := slices.IndexFunc(m.winners, func(w winner) bool { return e.plans[w.policy].Class == o.Class })
+			x.plan = e.plans[m.winners[i].policy]
+			x.Now = e.steps(nil, x.plan, x.plan.under(m.winners[i].override), h, before{offer: o})
+			if x.plan.pool != nil {
+				used = h.use.In(x.plan.poolIndex)
 			}
 		}
-		for c, name := range e.columns {
-			if amount := x.granted.At(c); amount > 0 {
-				x.Granted = with(x.Granted, name, amount)
+		for c, amount := range e.grantedIn(o.Class, h) {
+			if amount > 0 {
+				x.Granted = with(x.Granted, e.columns[c], amount)
 			}
 		}
 		if h.hasPods() {
 			for _, s := range x.Now {
-				x.Used = with(x.Used, s.Resource, used.At(e.place(s.Resource)))
+				x.Used = with(x.Used, s.Resource, used.At(s.column))
 			}
 		}
-		out = append(out, x)
+		all = append(all, x)
 	}
-	return out
+	return all
 }
 
-// place is where a resource stands in rows, -1 for nowhere.
-func (e *evaluation) place(resource string) int {
-	if c, known := e.column[resource]; known {
-		return c
+// with adds an amount to amounts that may be nil.
+func with(amounts capacity.Amounts, name string, amount int64) capacity.Amounts {
+	if amounts == nil {
+		amounts = capacity.Amounts{}
 	}
-	return -1
+	amounts[name] = amount
+	return amounts
 }
 
-// Because says how each of Amounts came about, a line each, in words that an admin of the provider understands.
+// Because explains each of Amounts in a line, for an admin of the provider.
 func (x *Explained) Because() []string {
 	lines := make([]string, len(x.Amounts))
 	for i := range x.Amounts {
@@ -118,7 +113,8 @@ func (x *Explained) Because() []string {
 	return lines
 }
 
-// Notable explains the amounts that an admin should know of: those that reclaim holds, and cpu, memory and pods of which there is nothing.
+// Notable explains the amounts that an admin should know about: those that reclaim holds, and cpu,
+// memory and pods that are 0.
 func (x *Explained) Notable() []string {
 	var lines []string
 	for i, s := range x.Now {
@@ -132,104 +128,72 @@ func (x *Explained) Notable() []string {
 // because explains the i-th amount.
 func (x *Explained) because(i int) string {
 	s, published := &x.Now[i], x.Amounts[i].Value
-	c := x.evaluation.place(s.Resource)
-	used, granted := x.holding.used().At(c), x.granted.At(c)
-	q := capacity.HumanFormat(s.Resource, published, s.Offer, s.Fixed, s.Reserve, s.Counted, s.Pool, s.present(), s.Committed, s.Remaining, s.Own,
+	used, granted := x.holding.used().At(s.column), x.Granted[s.Resource]
+	format := capacity.HumanFormat(s.Resource, published, s.Offer, s.Fixed, s.Reserve, s.Counted, s.Pool, s.present(), s.Committed, s.Remaining, s.Own,
 		s.Max, s.Held, used, granted)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s: ", s.Resource, q(published))
+	fmt.Fprintf(&b, "%s %s: ", s.Resource, format(published))
 	if s.Source == FromRevocation {
-		b.WriteString("not offered any more: " + x.gone(s.Resource))
+		b.WriteString("not offered any more: " + x.whyRevoked(s.Resource))
 	} else {
-		b.WriteString(s.arithmetic(q))
+		b.WriteString(s.arithmetic(format))
 	}
 	switch {
 	case s.Held >= 0:
 		if s.Max >= 0 && s.Max < s.Held {
-			fmt.Fprintf(&b, "; at most %s", q(s.Max))
+			fmt.Fprintf(&b, "; at most %s", format(s.Max))
 		}
-		fmt.Fprintf(&b, "; held at %s by reclaim: ", q(s.Held))
+		fmt.Fprintf(&b, "; held at %s by reclaim: ", format(s.Held))
 		switch {
 		case used >= s.Held:
-			b.WriteString("its pods request " + q(used))
+			b.WriteString("its pods request " + format(used))
 		case granted >= s.Held:
-			b.WriteString("it was granted " + q(granted))
+			b.WriteString("it was granted " + format(granted))
 		default:
 			b.WriteString("at 0 its pods would be evicted")
 		}
 	case s.Max >= 0 && s.Offer == s.Max:
-		fmt.Fprintf(&b, "; at most %s", q(s.Max))
+		fmt.Fprintf(&b, "; at most %s", format(s.Max))
 	}
 	if s.Offer != published {
-		fmt.Fprintf(&b, "; that is %s now, and a change of at most %d%% is not published", q(s.Offer), x.by.ThresholdPercent)
+		fmt.Fprintf(&b, "; that is %s now, and a change of at most %d%% is not published", format(s.Offer), x.plan.ThresholdPercent)
 	}
 	return b.String()
 }
 
-// gone says why a resource that was offered is not offered any more, by the policy that decides now, or decided last.
-func (x *Explained) gone(resource string) string {
-	by := x.by
-	if by == nil {
-		return x.withdrawn()
+// whyRevoked says why a resource is no longer offered, by the policy that decides or decided last.
+func (x *Explained) whyRevoked(resource string) string {
+	p := x.plan
+	if p == nil {
+		return x.whyWithdrawn()
 	}
 	switch {
-	case by.Resources != nil && !slices.Contains(by.Resources, resource):
-		return fmt.Sprintf("spec.offer.resources of policy %s does not name it", by.Name)
-	case by.pool == nil:
-		return fmt.Sprintf("policy %s does not name it", by.Name)
-	case by.pool.Nodes == 0:
-		return fmt.Sprintf("policy %s has no usable node%s", by.Name, x.nodes.of(by))
+	case p.Resources != nil && !slices.Contains(p.Resources, resource):
+		return fmt.Sprintf("spec.offer.resources of policy %s does not name it", p.Name)
+	case p.pool == nil:
+		return fmt.Sprintf("policy %s does not name it", p.Name)
+	case p.pool.Nodes == 0:
+		return fmt.Sprintf("policy %s has no usable node%s", p.Name, x.nodes.of(p))
 	}
-	return fmt.Sprintf("no usable node of policy %s lists it%s", by.Name, x.nodes.of(by))
+	return fmt.Sprintf("no usable node of policy %s lists it%s", p.Name, x.nodes.of(p))
 }
 
-// maxNodesNamed bounds the nodes that an explanation names.
-const maxNodesNamed = 5
-
-// nodesLeftOut says which nodes of policies are not usable. To find them takes a time for each node, so it is said once.
-type nodesLeftOut struct {
-	unusable Unusable
-	said     map[*plan]string
-}
-
-// of names the nodes of a policy that are not usable, such as " (n1 is cordoned)"; it is empty where there are none.
-func (n *nodesLeftOut) of(p *plan) string {
-	if n.unusable == nil {
-		return ""
-	}
-	text, known := n.said[p]
-	if known {
-		return text
-	}
-	var names []string
-	left := n.unusable(p.Nodes.Selection)
-	for _, node := range left[:min(len(left), maxNodesNamed)] {
-		names = append(names, fmt.Sprintf("%s is %s", node.Node, node.Why))
-	}
-	if more := len(left) - len(names); more > 0 {
-		names = append(names, fmt.Sprintf("and %d more", more))
-	}
-	if len(names) > 0 {
-		text = " (" + strings.Join(names, ", ") + ")"
-	}
-	n.said[p] = text
-	return text
-}
-
-// withdrawn says why no policy decides on the offer any more.
-func (x *Explained) withdrawn() string {
-	i, known := x.evaluation.rules.byName[x.from]
+// whyWithdrawn says why no policy decides any longer.
+func (x *Explained) whyWithdrawn() string {
+	index := x.evaluation.index
+	i, exists := index.byName[x.lastPolicy]
 	switch {
-	case x.from == "":
+	case x.lastPolicy == "":
 		return "the policy that offered it is gone"
-	case !known:
-		return fmt.Sprintf("policy %s is gone or invalid", x.from)
+	case !exists:
+		return fmt.Sprintf("policy %s is gone or invalid", x.lastPolicy)
 	}
-	class := "class " + x.evaluation.rules.ordered[i].Class
-	if class == "class " {
+	p := index.ordered[i]
+	class := "class " + p.Class
+	if p.Class == "" {
 		class = "the class without a name"
 	}
-	switch p := x.evaluation.rules.ordered[i]; {
+	switch {
 	case p.DryRun:
 		return fmt.Sprintf("policy %s is a dry run now", p.Name)
 	case p.Class != x.Class:
@@ -239,30 +203,55 @@ func (x *Explained) withdrawn() string {
 	}
 }
 
-// arithmetic says what the policy gives, before its ceiling and reclaim.
-func (s *Step) arithmetic(q func(amount int64) string) string {
+// arithmetic says how the policy comes to the amount, before its ceiling and reclaim.
+func (s *Step) arithmetic(format func(amount int64) string) string {
 	switch s.Source {
 	case FromFixed:
-		return "fixed at " + q(s.Fixed)
+		return "fixed at " + format(s.Fixed)
 	case FromOverride:
-		return fmt.Sprintf("fixed at %s by the override", q(s.Fixed))
+		return fmt.Sprintf("fixed at %s by the override", format(s.Fixed))
 	case FromRevocation, FromNodes:
 	}
-	text := fmt.Sprintf("%d%% of %s is a pool of %s", s.Percent, q(s.Counted), q(s.Pool))
+	text := fmt.Sprintf("%d%% of %s is a pool of %s", s.Percent, format(s.Counted), format(s.Pool))
 	if s.Reserve > 0 {
-		text = fmt.Sprintf("%d%% of (%s - %s reserved) is a pool of %s", s.Percent, q(s.Counted), q(s.Reserve), q(s.Pool))
+		text = fmt.Sprintf("%d%% of (%s - %s reserved) is a pool of %s", s.Percent, format(s.Counted), format(s.Reserve), format(s.Pool))
 	}
 	if present := s.present(); present != s.Pool {
-		text += fmt.Sprintf(", and %s now", q(present))
+		text += fmt.Sprintf(", and %s now", format(present))
 	}
-	return text + fmt.Sprintf(", %s committed, %s remaining; it has %s", q(s.Committed), q(s.Remaining), q(s.Own))
+	return text + fmt.Sprintf(", %s committed, %s remaining; it has %s", format(s.Committed), format(s.Remaining), format(s.Own))
 }
 
-// with returns the amounts with one more; they may be nil.
-func with(amounts capacity.Amounts, name string, amount int64) capacity.Amounts {
-	if amounts == nil {
-		amounts = capacity.Amounts{}
+// maxNodesNamed bounds the nodes that an explanation names.
+const maxNodesNamed = 5
+
+// unusableNodes names the nodes that a policy selects and that are not usable. Finding them takes
+// time for each node of the cluster, so each text is made once.
+type unusableNodes struct {
+	unusable Unusable
+	texts    map[*policyPlan]string
+}
+
+// of returns text such as " (n1 is cordoned)", empty for no nodes.
+func (n *unusableNodes) of(p *policyPlan) string {
+	if n.unusable == nil {
+		return ""
 	}
-	amounts[name] = amount
-	return amounts
+	text, made := n.texts[p]
+	if made {
+		return text
+	}
+	all := n.unusable(p.Nodes.Selection)
+	var names []string
+	for _, node := range all[:min(len(all), maxNodesNamed)] {
+		names = append(names, fmt.Sprintf("%s is %s", node.Node, node.Why))
+	}
+	if more := len(all) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	if len(names) > 0 {
+		text = " (" + strings.Join(names, ", ") + ")"
+	}
+	n.texts[p] = text
+	return text
 }

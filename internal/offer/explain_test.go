@@ -50,14 +50,14 @@ func TestAnExplanationIsOfNowAlsoWhereThePublishedAmountIsOlder(t *testing.T) {
 		}
 		return in
 	}
-	before := Evaluate(input(nil), nil)
-	after := Evaluate(input(capacity.Amounts{capacity.CPU: 3000}), before)
-	for range 2 { // Also where nothing is worked out again.
+	before := Evaluate(input(nil))
+	after := Evaluate(input(capacity.Amounts{capacity.CPU: 3000}).After(before))
+	for range 2 {
 		expect(t, "rome", because(t, after, "rome")[0], "cpu 16: 100% of 16 is a pool of 16, 3 committed, 13 remaining; it has 3")
 		expect(t, "granted", after.Explainer(nil).Of("rome")[0].Granted, capacity.Amounts{capacity.CPU: 3000})
 		expect(t, "oslo", because(t, after, "oslo")[0], "cpu 16: 100% of 16 is a pool of 16, 3 committed, 13 remaining; it has 0"+
 			"; that is 13 now, and a change of at most 20% is not published")
-		after = Evaluate(input(capacity.Amounts{capacity.CPU: 3000}), after)
+		after = Evaluate(input(capacity.Amounts{capacity.CPU: 3000}).After(after))
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 func (c cluster) granted(grants map[string]map[string]capacity.Amounts, policies ...Policy) *Result {
-	return Evaluate(Input{Policies: policies, View: c.View(Selections(policies)), Grants: grants}, nil)
+	return Evaluate(Input{Policies: policies, View: c.View(Selections(policies)), Grants: grants})
 }
 
 func TestGrantsOfAClassThatNoPolicyDecidesForAreCommittedEverywhere(t *testing.T) {
@@ -52,9 +52,9 @@ func TestRetainHoldsWhatIsGrantedAfterItsNodeIsGone(t *testing.T) {
 	in := Input{Policies: []Policy{p}, Grants: map[string]map[string]capacity.Amounts{"": {"rome": {capacity.CPU: 1000}}}}
 	c := newCluster("a")
 	in.View = c.View(Selections(in.Policies))
-	r := Evaluate(in, nil)
+	r := Evaluate(in)
 	// Granted elsewhere in the meantime, by a replica that has seen the GPU.
 	in.Grants = map[string]map[string]capacity.Amounts{"": {"rome": {capacity.CPU: 1000, gpu: 4}}}
-	r = Evaluate(in, r)
+	r = Evaluate(in.After(r))
 	expect(t, "a GPU", offered(r, "rome")[""][gpu], int64(4))
 }

@@ -9,7 +9,7 @@ import (
 
 // startedWith is the first evaluation of a process that finds this past.
 func (c cluster) startedWith(past []Past, policies ...Policy) *Result {
-	return Evaluate(Input{Policies: policies, View: c.View(Selections(policies), ResourceNames(policies)...), Past: past}, nil)
+	return Evaluate(Input{Policies: policies, View: c.View(Selections(policies), ResourceNames(policies)...), Past: past})
 }
 
 // remembered is a past of one offer of the unnamed class to rome.
@@ -93,9 +93,9 @@ func TestWhoIsNotListedInAPastHasBeenOfferedAllItsNames(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			known := consumers("bergen", "lima", "oslo", "rome")
 			in := Input{Policies: tc.policies, Consumers: known, View: c.View(Selections(tc.policies), ResourceNames(tc.policies)...), Past: tc.past}
-			first := Evaluate(in, nil)
+			first := Evaluate(in)
 			expect(t, tc.who, offered(first, tc.who), tc.want)
-			expect(t, tc.who+" a moment later", offered(Evaluate(in, first), tc.who), tc.want)
+			expect(t, tc.who+" a moment later", offered(Evaluate(in.After(first)), tc.who), tc.want)
 		})
 	}
 }

@@ -3,280 +3,238 @@ package offer
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// plan is a policy made ready for an evaluation: its pool added up, and its terms. It does not change once they are worked out.
-type plan struct {
+// policyPlan is a policy with the arithmetic of its pool: what the pool has, what is committed of it,
+// what remains. It does not change once worked out.
+type policyPlan struct {
 	*Policy
-	// pool is nil for a policy of fixed amounts.
-	pool *capacity.Pool
-	// poolIndex is the place of pool in the view.
+	// index is the place of the policy in the policyIndex.
+	index int
+	// pool is nil for a policy of fixed amounts; poolIndex is its place in the View.
+	pool      *capacity.Pool
 	poolIndex int
-	// stable are the levels at which the pool is given out, for resources that have one: see Stabilizer.
-	stable capacity.Amounts
-	// granted is what consumers were granted by policies whose nodes overlap these, this one included, above what their pods use of
-	// these nodes already.
+	// levels are the amounts at which the pool is given out, for resources with a level.
+	levels capacity.Amounts
+	// granted is, by column, what grants commit of the pool beyond what pods use of it.
 	granted capacity.Row
 	// steps are the arithmetic of the pool, sorted by resource.
 	steps []Step
-	// base are the terms without an override; overridden are those with each of them.
-	base       terms
-	overridden []terms
-	// offered are the names of all resources that anybody is offered, sorted.
-	offered []string
+	// base is the template without an override, overridden that of each override.
+	base       template
+	overridden []template
 }
 
-// terms are what one consumer of a policy is offered, all but its own part of the pool.
-type terms struct {
+// template is what a policy offers under one override, except for each consumer's own part.
+type template struct {
 	override int
-	// steps are templates, sorted by resource; columns are where each stands in the rows of the view, -1 for nowhere.
-	steps   []Step
-	columns []int
+	// steps are sorted by resource.
+	steps []Step
 }
 
-// omits reports whether something is granted of which the terms say nothing.
-func (t *terms) omits(granted capacity.Row) bool {
-	for c, amount := range granted {
-		if amount > 0 && !slices.Contains(t.columns, c) {
-			return true
-		}
-	}
-	return false
-}
-
-// newPlans returns the plans in the order of the rules.
-func newPlans(r *rules, in *Input) []*plan {
-	plans := make([]*plan, len(r.ordered))
-	for i, p := range r.ordered {
-		plans[i] = &plan{Policy: p, poolIndex: r.pools[i], stable: in.Stable[p.Name]}
-		if r.pools[i] >= 0 {
-			plans[i].pool = &in.View.Pools[r.pools[i]]
+// newPlans returns the plans in the order of the index, with nothing worked out.
+func newPlans(x *policyIndex, in *Input) []*policyPlan {
+	plans := make([]*policyPlan, len(x.ordered))
+	for i, p := range x.ordered {
+		plans[i] = &policyPlan{Policy: p, index: i, poolIndex: x.pools[i], levels: in.Levels[p.Name]}
+		if x.pools[i] != noPool {
+			plans[i].pool = &in.View.Pools[x.pools[i]]
 		}
 	}
 	return plans
 }
 
-// overlaps reports whether the two policies share a node.
-func (p *plan) overlaps(o *plan) bool {
+// overlaps reports whether the pools of two policies share a node.
+func (p *policyPlan) overlaps(o *policyPlan) bool {
 	return p.pool != nil && o.pool != nil && p.pool.Overlaps[o.poolIndex]
 }
 
-// within reports whether the other policy's pool has all the nodes of this one's. A pool without nodes is within itself only.
-func (p *plan) within(o *plan) bool {
+// within reports whether the other pool has every node of this one. A pool without nodes is within
+// itself only.
+func (p *policyPlan) within(o *policyPlan) bool {
 	return p.poolIndex == o.poolIndex || p.pool.Nodes > 0 && p.pool.Shared[o.poolIndex] == p.pool.Nodes
 }
 
-// addUp works out the pool, what is committed of it and what remains, and from these the terms. was is the plan of the evaluation before if
-// it is of the same columns, else nil: where it is of the same policy and its nodes list the same, only the amounts are worked out, and where
-// these are the same, nothing is made.
-func (p *plan) addUp(column map[string]int, was *plan) {
-	if was == nil || was.Policy != p.Policy || p.pool != nil && !slices.Equal(p.pool.Listed, was.pool.Listed) {
-		p.steps = p.shares(column)
-		for i := range p.steps {
-			p.commit(&p.steps[i], column)
-		}
-		p.setTerms(p.steps, column)
-		p.offered = p.names()
-		return
-	}
-	p.steps, p.base, p.overridden, p.offered = was.steps, was.base, was.overridden, was.offered
-	for i, s := range was.steps {
-		p.share(&s, column)
-		p.commit(&s, column)
-		if s == was.steps[i] {
-			continue
-		}
-		if sameList(p.steps, was.steps) {
-			p.steps = slices.Clone(was.steps)
-		}
-		p.steps[i] = s
-	}
-	if sameList(p.steps, was.steps) {
-		return
-	}
-	p.base = was.base.with(p.steps)
-	p.overridden = make([]terms, len(was.overridden))
-	for i := range was.overridden {
-		p.overridden[i] = was.overridden[i].with(p.steps)
-	}
-}
-
-// with returns the terms with other amounts of the same resources in the pool.
-func (t *terms) with(pool []Step) terms {
-	next := terms{override: t.override, steps: slices.Clone(t.steps), columns: t.columns}
-	for i := range next.steps {
-		s := &next.steps[i]
-		if s.Source != FromNodes {
-			continue
-		}
-		for pool[0].Resource != s.Resource {
-			pool = pool[1:]
-		}
-		s.Counted, s.Pool, s.Committed, s.Remaining = pool[0].Counted, pool[0].Pool, pool[0].Committed, pool[0].Remaining
-	}
-	return next
-}
-
-// commit works out what is committed of a resource of the pool, and what remains.
-func (p *plan) commit(s *Step, column map[string]int) {
-	s.Committed = p.committed(column[s.Resource])
-	s.Remaining = max(0, s.Pool-s.Committed)
-}
-
-// names are those of all resources that anybody is offered, sorted.
-func (p *plan) names() []string {
-	names := map[string]struct{}{}
-	for _, t := range append([]terms{p.base}, p.overridden...) {
-		for _, s := range t.steps {
-			names[s.Resource] = struct{}{}
-		}
-	}
-	return slices.Sorted(maps.Keys(names))
-}
-
-// setTerms works out the terms from what the pool gives of each resource.
-func (p *plan) setTerms(pool []Step, column map[string]int) {
-	p.base = p.newTerms(-1, pool, nil, column)
-	p.overridden = make([]terms, len(p.Overrides))
-	for i := range p.Overrides {
-		p.overridden[i] = p.newTerms(i, pool, &p.Overrides[i], column)
-	}
-}
-
-// shares returns the arithmetic up to the pool, before anything is committed of it.
-func (p *plan) shares(column map[string]int) []Step {
+// shares returns the steps of the pool, sorted by resource, before anything is committed.
+func (p *policyPlan) shares(columns []string) []Step {
 	if p.pool == nil {
 		return nil
 	}
 	var steps []Step
-	for name, i := range column {
-		if i >= len(p.pool.Listed) || !p.pool.Listed[i] {
+	for c, name := range columns {
+		if c >= len(p.pool.Listed) || !p.pool.Listed[c] {
 			continue
 		}
-		s := Step{Resource: name, Source: FromNodes, Max: -1, Held: -1, Reserve: p.Nodes.Reserve[name], Percent: p.Nodes.Percent}
+		s := Step{Resource: name, Source: FromNodes, Max: none, Held: none, Reserve: p.Nodes.Reserve[name], Percent: p.Nodes.Percent, column: c}
 		if percent, ok := p.Nodes.Percentages[name]; ok {
 			s.Percent = percent
 		}
-		p.share(&s, column)
+		s.Counted = p.pool.Free[c]
+		if p.Nodes.Count == Allocatable {
+			s.Counted = p.pool.Allocatable[c]
+		}
+		s.Pool = s.present()
+		if level, ok := p.levels[name]; ok {
+			s.Pool = level
+		}
 		steps = append(steps, s)
 	}
 	slices.SortFunc(steps, byResource)
 	return steps
 }
 
-// share works out what the policy gives of a resource in all.
-func (p *plan) share(s *Step, column map[string]int) {
-	s.Counted = p.pool.Free[column[s.Resource]]
-	if p.Nodes.Count == Allocatable {
-		s.Counted = p.pool.Allocatable[column[s.Resource]]
+// addGrant commits what a consumer was granted on the nodes of the pool, less what its pods use of
+// it: the larger of the two is committed.
+func (p *policyPlan) addGrant(granted capacity.Row, use *capacity.Use) {
+	if p.granted == nil {
+		p.granted = make(capacity.Row, len(granted))
 	}
-	s.Pool = s.present()
-	if given, ok := p.stable[s.Resource]; ok {
-		s.Pool = given
+	used := p.used(use)
+	for c, amount := range granted {
+		p.granted[c] = capacity.Sum(p.granted[c], max(0, amount-used.At(c)))
 	}
 }
 
-// present is the policy's share of what the nodes have now.
-func (s *Step) present() int64 { return capacity.Share(max(0, s.Counted-s.Reserve), s.Percent, 100) }
+// used is what counts of a consumer's use of the pool: nothing where only grants count.
+func (p *policyPlan) used(use *capacity.Use) capacity.Row {
+	if p.pool != nil && p.Nodes.Count == Free {
+		return use.In(p.poolIndex)
+	}
+	return nil
+}
 
-// committed adds up what all consumers hold of a column of the pool: each the larger of what it was granted and what its pods request;
-// of a pool that counts allocatable, what it was granted.
-func (p *plan) committed(column int) int64 {
+// workOut works out the pool and the templates, after all grants have been added.
+func (p *policyPlan) workOut(columns []string, column map[string]int) {
+	p.steps = p.shares(columns)
+	for i := range p.steps {
+		s := &p.steps[i]
+		s.Committed = p.committed(s.column)
+		s.Remaining = max(0, s.Pool-s.Committed)
+	}
+	p.setTemplates(p.steps, column)
+}
+
+// committed sums what all consumers hold of a column of the pool: each the larger of what it was
+// granted and what its pods request; of a pool that counts allocatable, what it was granted.
+func (p *policyPlan) committed(column int) int64 {
 	if p.Nodes.Count == Allocatable {
 		return p.granted.At(column)
 	}
 	return capacity.Sum(p.pool.InUse.At(column), p.granted.At(column))
 }
 
-// grant books what a consumer was granted of the plan's nodes, as far as it is more than what its pods use of them.
-func (p *plan) grant(granted capacity.Row, use *capacity.Use) {
-	if p.granted == nil {
-		p.granted = make(capacity.Row, len(granted))
-	}
-	var used capacity.Row
-	if p.Nodes.Count == Free {
-		used = use.In(p.poolIndex)
-	}
-	for i, amount := range granted {
-		p.granted[i] = capacity.Sum(p.granted[i], max(0, amount-used.At(i)))
+// setTemplates makes the templates from the steps of the pool.
+func (p *policyPlan) setTemplates(pool []Step, column map[string]int) {
+	p.base = p.newTemplate(-1, nil, pool, column)
+	p.overridden = make([]template, len(p.Overrides))
+	for i := range p.Overrides {
+		p.overridden[i] = p.newTemplate(i, &p.Overrides[i], pool, column)
 	}
 }
 
-// newTerms makes the terms of the policy under an override, which may be nil.
-func (p *plan) newTerms(index int, pool []Step, o *Override, column map[string]int) terms {
-	named, ceiling := map[string]Step{}, map[string]int64{}
-	for _, s := range pool {
-		named[s.Resource] = s
-	}
-	name := func(amounts capacity.Amounts, source Source) {
-		for resource, amount := range amounts {
-			named[resource] = Step{Resource: resource, Source: source, Fixed: amount, Max: -1, Held: -1}
+// newTemplate makes the template under an override, nil for none. A named amount replaces the share
+// of the nodes, and that of an override replaces both.
+func (p *policyPlan) newTemplate(index int, o *Override, pool []Step, column map[string]int) template {
+	t := template{override: index, steps: make([]Step, 0, len(pool)+len(p.Fixed)+len(p.Known))}
+	add := func(s Step) {
+		if p.Resources != nil && !slices.Contains(p.Resources, s.Resource) {
+			return
 		}
-	}
-	name(p.Fixed, FromFixed)
-	maps.Copy(ceiling, p.Max)
-	if o != nil {
-		name(o.Fixed, FromOverride)
-		maps.Copy(ceiling, o.Max)
-	}
-	t := terms{override: index}
-	for resource, s := range named {
-		if p.Resources != nil && !slices.Contains(p.Resources, resource) {
-			continue
+		if ceiling, ok := p.Max[s.Resource]; ok {
+			s.Max = ceiling
 		}
-		if amount, ok := ceiling[resource]; ok {
-			s.Max = amount
+		if o != nil {
+			if ceiling, ok := o.Max[s.Resource]; ok {
+				s.Max = ceiling
+			}
 		}
 		t.steps = append(t.steps, s)
 	}
-	for _, resource := range p.Known {
-		if !slices.ContainsFunc(t.steps, func(s Step) bool { return s.Resource == resource }) {
-			t.steps = append(t.steps, revocation(resource))
+	overrides := func(name string) bool {
+		if o == nil {
+			return false
+		}
+		_, ok := o.Fixed[name]
+		return ok
+	}
+	for _, s := range pool {
+		if !overrides(s.Resource) {
+			add(s)
+		}
+	}
+	for name, amount := range p.Fixed {
+		if !overrides(name) {
+			add(Step{Resource: name, Source: FromFixed, Fixed: amount, Max: none, Held: none, column: columnOf(column, name)})
+		}
+	}
+	if o != nil {
+		for name, amount := range o.Fixed {
+			add(Step{Resource: name, Source: FromOverride, Fixed: amount, Max: none, Held: none, column: columnOf(column, name)})
+		}
+	}
+	for _, name := range p.Known {
+		if !slices.ContainsFunc(t.steps, func(s Step) bool { return s.Resource == name }) {
+			t.steps = append(t.steps, revocation(name, columnOf(column, name)))
 		}
 	}
 	slices.SortFunc(t.steps, byResource)
-	t.columns = columnsOf(t.steps, column)
 	return t
 }
 
-// under returns the terms under an override, -1 for none.
-func (p *plan) under(override int) *terms {
+// columnOf is the column of a resource, noColumn for none.
+func columnOf(column map[string]int, resource string) int {
+	if c, ok := column[resource]; ok {
+		return c
+	}
+	return noColumn
+}
+
+// under returns the template under an override, -1 for none.
+func (p *policyPlan) under(override int) *template {
 	if override < 0 {
 		return &p.base
 	}
 	return &p.overridden[override]
 }
 
-// gives reports whether under an override the plan gives what another one of the same policy did, and publishes it alike.
-func (p *plan) gives(o *plan, override int) bool {
-	if p == o {
-		return true
-	}
-	if p.Name != o.Name || p.Version != o.Version || p.Class != o.Class || p.Reclaim != o.Reclaim || p.ThresholdPercent != o.ThresholdPercent ||
-		p.poolIndex != o.poolIndex || p.pool != nil && p.Nodes.Count != o.Nodes.Count || override >= len(o.overridden) {
-		return false
-	}
-	t, was := p.under(override), o.under(override)
-	return slices.Equal(t.steps, was.steps) && slices.Equal(t.columns, was.columns)
-}
-
-func columnsOf(steps []Step, column map[string]int) []int {
-	columns := make([]int, len(steps))
-	for i, s := range steps {
-		c, ok := column[s.Resource]
-		if !ok {
-			c = -1
+// offered returns the names, sorted, of all resources that the policy offers to anybody.
+func (p *policyPlan) offered() []string {
+	names := map[string]struct{}{}
+	for i := -1; i < len(p.overridden); i++ {
+		for _, s := range p.under(i).steps {
+			names[s.Resource] = struct{}{}
 		}
-		columns[i] = c
 	}
-	return columns
+	return slices.Sorted(maps.Keys(names))
 }
 
-func revocation(resource string) Step {
-	return Step{Resource: resource, Source: FromRevocation, Max: -1, Held: -1}
+// unlisted returns the resources, sorted, that the policy limits and cannot offer: no node of its
+// pool lists them, and no fixed amount is of them. They are most likely misspelt. A pool without
+// nodes has none.
+func (p *policyPlan) unlisted() []string {
+	if p.pool != nil && p.pool.Nodes == 0 {
+		return nil
+	}
+	limited := slices.Concat(p.Resources, slices.Collect(maps.Keys(p.Max)), slices.Collect(maps.Keys(p.Slices.Defaults)))
+	fixed := slices.Collect(maps.Keys(p.Fixed))
+	for _, o := range p.Overrides {
+		limited = slices.AppendSeq(limited, maps.Keys(o.Max))
+		fixed = slices.AppendSeq(fixed, maps.Keys(o.Fixed))
+	}
+	limited = slices.DeleteFunc(limited, func(name string) bool { return slices.Contains(fixed, name) })
+	if p.Nodes != nil {
+		// Reserve and percentages limit the nodes alone, so a fixed amount does not make up for them.
+		limited = slices.AppendSeq(limited, maps.Keys(p.Nodes.Reserve))
+		limited = slices.AppendSeq(limited, maps.Keys(p.Nodes.Percentages))
+	}
+	limited = slices.DeleteFunc(limited, func(name string) bool {
+		return slices.ContainsFunc(p.steps, func(s Step) bool { return s.Resource == name })
+	})
+	if len(limited) == 0 {
+		return nil
+	}
+	slices.Sort(limited)
+	return slices.Compact(limited)
 }
-
-func byResource(a, b Step) int { return strings.Compare(a.Resource, b.Resource) }

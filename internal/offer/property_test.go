@@ -116,7 +116,7 @@ func TestWhatIsAlwaysTrueOfOffers(t *testing.T) {
 		var prev *Result
 		for range rapid.IntRange(1, 4).Draw(t, "evaluations") {
 			in := anyInput(t, c)
-			r := Evaluate(in, prev)
+			r := Evaluate(in.After(prev))
 			checkPools(t, r)
 			explainer := r.Explainer(c.Unusable)
 			for id, entry := range r.Entries.All {
@@ -129,9 +129,9 @@ func TestWhatIsAlwaysTrueOfOffers(t *testing.T) {
 				checkDefault(t, in, prev, r)
 				// A process that starts anew knows what policies offered, and not what was withdrawn from whom.
 				in.Past = pastOf(prev)
-				checkChanges(t, in, prev, Evaluate(in, nil), func(o *Offer) bool { return o.Policy != "" })
+				checkChanges(t, in, prev, Evaluate(in), func(o *Offer) bool { return o.Policy != "" })
 				in.Past = cut(t, prev)
-				checkSilence(t, prev, Evaluate(in, nil))
+				checkSilence(t, prev, Evaluate(in))
 			}
 			checkOrder(t, in, prev, r)
 			checkAlone(t, in, prev, r)
@@ -165,34 +165,25 @@ func (e *Entry) in(class string) *Offer {
 	return nil
 }
 
-// checkEntry: no offer is negative, or above the ceiling unless reclaim holds it there; steps explain amounts one by one.
+// checkEntry: offers are sorted and not empty, and no amount is negative.
 func checkEntry(t *rapid.T, id string, entry *Entry) {
 	for i, o := range entry.Offers {
 		if i > 0 && entry.Offers[i-1].Class >= o.Class {
 			t.Fatalf("%s: offers not sorted by class", id)
 		}
-		if len(o.Steps) != len(o.Amounts) || len(o.Amounts) == 0 {
-			t.Fatalf("%s in %q: %d steps for %d amounts", id, o.Class, len(o.Steps), len(o.Amounts))
+		if len(o.Amounts) == 0 {
+			t.Fatalf("%s in %q: no amounts", id, o.Class)
 		}
-		for j, a := range o.Amounts {
-			s := o.Steps[j]
-			if s.Resource != a.Resource || s.Offer != a.Value {
-				t.Fatalf("%s in %q: step %+v for amount %+v", id, o.Class, s, a)
-			}
+		for _, a := range o.Amounts {
 			if a.Value < 0 {
 				t.Fatalf("%s in %q: %d of %s", id, o.Class, a.Value, a.Resource)
-			}
-			if s.Max >= 0 && s.Held < 0 && a.Value > s.Max {
-				t.Fatalf("%s in %q: %d of %s above max %d", id, o.Class, a.Value, a.Resource, s.Max)
-			}
-			if s.Source == FromRevocation && s.Held < 0 && a.Value != 0 {
-				t.Fatalf("%s in %q: revoked %s is %d", id, o.Class, a.Resource, a.Value)
 			}
 		}
 	}
 }
 
-// checkExplained: each amount is explained, by what is true now. What is published differs from that by no more than the threshold.
+// checkExplained: each amount is explained by the latest evaluation, from which the published amount differs by no more than the
+// threshold. It is not above the ceiling, or that of a revoked resource not above 0, unless reclaim holds it there.
 func checkExplained(t *rapid.T, id string, entry *Entry, explained []Explained) {
 	if len(explained) != len(entry.Offers) {
 		t.Fatalf("%s: %d offers, %d explained", id, len(entry.Offers), len(explained))
@@ -206,8 +197,14 @@ func checkExplained(t *rapid.T, id string, entry *Entry, explained []Explained) 
 			if s.Resource != a.Resource || s.Offer != a.Value && !near(a.Value, s.Offer, 100) {
 				t.Fatalf("%s in %q: %d of %s is explained by %+v", id, x.Class, a.Value, a.Resource, s)
 			}
-			if s.Offer != a.Value && s == x.Steps[j] {
-				t.Fatalf("%s in %q: %+v is not of the latest evaluation", id, x.Class, s)
+			if s.Max >= 0 && s.Held < 0 && s.Offer > s.Max {
+				t.Fatalf("%s in %q: %d of %s above max %d", id, x.Class, s.Offer, a.Resource, s.Max)
+			}
+			if s.Source == FromRevocation && s.Held < 0 && a.Value != 0 {
+				t.Fatalf("%s in %q: revoked %s is %d", id, x.Class, a.Resource, a.Value)
+			}
+			if s.Offer != a.Value && x.plan.ThresholdPercent == 0 {
+				t.Fatalf("%s in %q: %d of %s is published without a threshold, and is %d now", id, x.Class, a.Value, a.Resource, s.Offer)
 			}
 		}
 	}
@@ -384,7 +381,7 @@ func checkOrder(t *rapid.T, in Input, prev, r *Result) {
 		uses[id] = moved
 	}
 	in.View.Used = capacity.UsesOf(uses)
-	again := Evaluate(in, prev)
+	again := Evaluate(in.After(prev))
 	for id, entry := range r.Entries.All {
 		if !entry.SameAmounts(again.Entries.Of(id)) {
 			t.Fatalf("%s: another order gives another offer", id)
@@ -408,7 +405,7 @@ func checkAlone(t *rapid.T, in Input, prev, r *Result) {
 	for _, c := range in.Consumers {
 		alone := in
 		alone.Consumers = slices.DeleteFunc(slices.Clone(in.Consumers), func(o Consumer) bool { return o.ID != c.ID && !holds(o.ID) })
-		if !r.Entries.Of(c.ID).SameAmounts(Evaluate(alone, prev).Entries.Of(c.ID)) {
+		if !r.Entries.Of(c.ID).SameAmounts(Evaluate(alone.After(prev)).Entries.Of(c.ID)) {
 			t.Fatalf("%s: alone it is offered something else", c.ID)
 		}
 	}

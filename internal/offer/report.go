@@ -1,288 +1,291 @@
 package offer
 
 import (
+	"maps"
 	"slices"
+	"strings"
 
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// needed are the resources without which a virtual node is of no use, sorted.
-var needed = []string{capacity.CPU, capacity.Memory, capacity.Pods}
-
-// reports says what came of each policy. A report of prev stands where nothing has changed of what it says: what it says of the policy
-// itself while that gives what it gave, and what it says of consumers while these are the same and nobody for whom the policy is was found
-// something else.
-func (e *evaluation) reports(l *lineup, outcomes []*outcome) map[string]*Report {
-	told := e.prev.Reports
-	concerned := e.concerned(l, outcomes)
-	fresh := make([]*Report, len(e.plans))
-	for i, p := range e.plans {
-		switch was := told[p.Name]; {
-		case concerned[i] || was == nil:
-			concerned[i] = true
-			fresh[i] = &Report{}
-		case slices.Contains(e.moved[i], true) || p.pool != nil && p.pool.Nodes != was.Nodes:
-			fresh[i] = was.ofConsumers()
-		}
-	}
-	e.recount(l, outcomes, fresh, concerned)
-	if !slices.ContainsFunc(fresh, func(r *Report) bool { return r != nil }) && len(told) == len(fresh) {
-		return told
-	}
-	reports := make(map[string]*Report, len(e.plans))
-	for i, p := range e.plans {
-		r := fresh[i]
-		if r == nil {
-			reports[p.Name] = told[p.Name]
-			continue
-		}
-		if concerned[i] {
-			slices.SortStableFunc(r.Consumers, func(a, b ConsumerReport) int { return a.rank() - b.rank() })
-		}
-		p.summarise(r)
-		r.Losses, r.Unknown = l.losses[i], l.unknown[i]
-		// One that is not for everybody else either decides for nobody.
-		forNext := slices.ContainsFunc(l.anyone.deciders, func(d decider) bool { return d.policy == i })
-		p.judge(r, r.Count == 0 && len(r.Losses) > 0 && !forNext)
-		reports[p.Name] = r
-	}
-	return reports
-}
-
-// concerned returns for each policy whether its consumers have to be counted anew.
-func (e *evaluation) concerned(l *lineup, outcomes []*outcome) []bool {
-	concerned := make([]bool, len(e.plans))
-	if l != e.prev.lineup {
-		for i := range concerned {
-			concerned[i] = true
-		}
-		return concerned
-	}
-	for i, o := range outcomes {
-		was := e.was[i]
-		if o == was || o.same(was) {
-			continue
-		}
-		for _, either := range []*outcome{o, was} {
-			for _, v := range either.verdicts {
-				concerned[v.policy] = true
-			}
-			for _, name := range either.evicted {
-				if at, known := e.rules.byName[name]; known {
-					concerned[at] = true
-				}
-			}
-		}
-	}
-	return concerned
-}
-
-// recount counts all consumers anew for the policies that are concerned. They come in the order of their IDs.
-func (e *evaluation) recount(l *lineup, outcomes []*outcome, fresh []*Report, concerned []bool) {
-	if !slices.Contains(concerned, true) {
-		return
-	}
-	counts := make([]bool, len(outcomes))
-	for g, o := range outcomes {
-		counts[g] = len(o.evicted) > 0 || slices.ContainsFunc(o.verdicts, func(v verdict) bool { return concerned[v.policy] })
-	}
-	departed := make([]bool, len(l.consumers))
-	for _, i := range l.departed {
-		departed[i] = true
-	}
-	for i, g := range l.groupOf {
-		if !counts[g] || departed[i] { // Nobody knows of one that has departed any more.
-			continue
-		}
-		c, o := &l.consumers[i], outcomes[g]
-		for _, v := range o.verdicts {
-			if !concerned[v.policy] {
-				continue
-			}
-			r := fresh[v.policy]
-			r.lacking, r.exhausted = r.lacking|v.missing, r.exhausted|v.exhausted
-			r.count(ConsumerReport{ID: c.ID, Offer: v.offer, Held: v.held})
-			if v.evicts {
-				r.Zeroed = addUpTo(r.Zeroed, c.ID)
-			}
-		}
-		for _, name := range o.evicted {
-			if at, known := e.rules.byName[name]; known && concerned[at] {
-				fresh[at].Withdrawn = addUpTo(fresh[at].Withdrawn, c.ID)
-			}
-		}
-	}
-}
-
-// ofConsumers returns a report with what it says of consumers alone.
-func (r *Report) ofConsumers() *Report {
-	return &Report{Count: r.Count, Consumers: r.Consumers, Zeroed: r.Zeroed, Withdrawn: r.Withdrawn, lacking: r.lacking, exhausted: r.exhausted, ranks: r.ranks}
-}
-
-// summarise puts the arithmetic of the pool into the report.
-func (p *plan) summarise(r *Report) {
-	r.Offered = p.offered
-	r.Unlisted = p.unlisted()
-	if p.pool == nil {
-		return
-	}
-	r.Nodes = p.pool.Nodes
-	r.Capacity, r.Committed, r.Remaining = capacity.Amounts{}, capacity.Amounts{}, capacity.Amounts{}
-	for _, s := range p.steps {
-		if p.Resources != nil && !slices.Contains(p.Resources, s.Resource) {
-			continue
-		}
-		r.Capacity[s.Resource] = s.Pool
-		r.Committed[s.Resource] = s.Committed
-		r.Remaining[s.Resource] = s.Remaining
-	}
-}
-
-// The ranks of consumers in a report that has no room for all.
 const (
-	heldRank = iota
-	lastRank
+	// MaxReported bounds each list of consumers in a Report.
+	MaxReported = 100
+	// MaxNamed bounds the consumers that a Loss names.
+	MaxNamed = 5
 )
 
-func (c ConsumerReport) rank() int {
-	if c.Held {
-		return heldRank
-	}
-	return lastRank
+// Report describes what one policy does.
+type Report struct {
+	Outcome Outcome
+	// Missing lists those of cpu, memory and pods that the policy offers some consumer nothing of.
+	// Exhausted lists those of which nothing is left for some consumer.
+	Missing, Exhausted []string
+	// Losses lists the known consumers of this policy for which another one decides, by that policy's
+	// name.
+	Losses []Loss
+	// Unknown lists the IDs that the policy names and of which nothing else is known, sorted. At most
+	// MaxReported.
+	Unknown []string
+	// Nodes is the number of nodes in the pool. It and the three amounts are for a policy of nodes.
+	Nodes                          int
+	Capacity, Committed, Remaining capacity.Amounts
+	// Count is the number of consumers for which the policy decides (for a dry run, would decide).
+	Count int
+	// Consumers lists the first MaxReported of them: those with held amounts, then the others, each by
+	// ID.
+	Consumers []ConsumerReport
+	// Offered lists the names of all resources that the policy offers to anybody, with Policy.Known,
+	// sorted.
+	Offered []string
+	// Unlisted lists, sorted, resources that the policy limits and offers to nobody, because no node
+	// of its pool lists them and no fixed amount is of them. Most likely they are misspelt.
+	Unlisted []string
+	// Zeroed lists consumers, by ID, that have pods and are offered no cpu or no memory, so that Liqo
+	// evicts the pods. At most MaxReported.
+	Zeroed []string
+	// Withdrawn lists consumers, by ID, whose pods are evicted because the policy no longer decides on
+	// what it offered them. At most MaxReported.
+	Withdrawn []string
 }
 
-// count notes that the policy decides for a consumer, whose offer may be nil. Consumers come in the order of their IDs.
-func (r *Report) count(c ConsumerReport) {
-	r.Count++
-	rank := c.rank()
-	if len(r.Consumers) == MaxReported {
-		lowest := lastRank
-		for r.ranks[lowest] == 0 {
-			lowest--
-		}
-		if lowest <= rank {
-			return
-		}
-		r.drop(lowest)
-	}
-	r.ranks[rank]++
-	r.Consumers = append(r.Consumers, c)
+// Loss counts the consumers for which one policy decides before another.
+type Loss struct {
+	// Policy is the one that decides.
+	Policy string
+	// Count is the number of known consumers; Consumers lists the first MaxNamed of them, by ID.
+	Count     int
+	Consumers []string
 }
 
-// drop takes the last of a rank out of the report, to make room.
-func (r *Report) drop(rank int) {
-	for i, c := range slices.Backward(r.Consumers) {
-		if c.rank() == rank {
-			r.Consumers = slices.Delete(r.Consumers, i, i+1)
-			r.ranks[rank]--
-			return
-		}
-	}
+// ConsumerReport is what a policy offers one consumer.
+type ConsumerReport struct {
+	ID string
+	// Offer is nil for none.
+	Offer *Offer
+	// Held is set if reclaim keeps some amount above what the policy offers.
+	Held bool
 }
 
-// lacks are some of needed, one bit for each.
-type lacks uint8
+// Outcome sums up what a policy does. If several apply, it is the first after Offering.
+type Outcome int
 
-// allNeeded has a bit for each.
-const allNeeded lacks = 1<<3 - 1
+const (
+	// Offering: the policy decides for its consumers, or would for consumers that are not known yet.
+	Offering Outcome = iota
+	// DryRun: the policy is worked out and not published.
+	DryRun
+	// Shadowed: other policies decide for all of its consumers.
+	Shadowed
+	// NoNodes: the selection matches no usable node.
+	NoNodes
+	// Incomplete: the policy offers some consumer nothing of cpu, memory or pods. A virtual node needs
+	// all three.
+	Incomplete
+	// Exhausted: some consumer is offered 0 cpu, memory or pods, since nothing of the pool is left.
+	Exhausted
+)
 
-// verdict is what a policy that decides for a consumer came to. It is of the latest evaluation, also where the offer that is published is older.
-type verdict struct {
-	policy int
-	// offer is nil where there is none.
-	offer *Offer
-	held  bool
-	// missing are those of needed that are not offered, or are 0 by what the policy itself says; exhausted those of which nothing is left.
-	missing, exhausted lacks
-	// evicts says that the offer evicts the consumer's pods.
-	evicts bool
-}
+// needed are the resources that a virtual node cannot do without, sorted.
+var needed = []string{capacity.CPU, capacity.Memory, capacity.Pods}
 
-// newVerdict returns a verdict that takes note of nothing yet.
-func newVerdict(policy int, o *Offer) verdict {
-	return verdict{policy: policy, offer: o, missing: allNeeded}
-}
+// neededSet is a set of needed resources, a bit for each by its index.
+type neededSet uint8
 
-// verdictOn judges an offer, nil if there is none, by the latest steps.
-func verdictOn(policy int, o *Offer, steps []Step, hasPods bool) verdict {
-	v := newVerdict(policy, o)
-	for i := range steps {
-		v.note(&steps[i], hasPods)
-	}
-	return v
-}
+const allNeeded neededSet = 1<<3 - 1
 
-// note takes note of an amount.
-func (v *verdict) note(s *Step, hasPods bool) {
-	v.held = v.held || s.Held >= 0
-	v.evicts = v.evicts || hasPods && s.Offer == 0 && evictsAtZero(s.Resource)
-	i := slices.Index(needed, s.Resource)
-	if i < 0 {
-		return
-	}
-	bit := lacks(1) << i
-	switch {
-	case s.Source == FromRevocation:
-	case s.Offer > 0:
-		v.missing &^= bit
-	case s.Source == FromNodes && s.Max != 0:
-		v.missing &^= bit
-		v.exhausted |= bit
-	}
-}
-
-// evicts reports whether the offer evicts pods.
-func (o *Offer) evicts() bool {
-	return slices.ContainsFunc(o.Amounts, func(a Amount) bool { return a.Value == 0 && evictsAtZero(a.Resource) })
-}
-
-// addUpTo adds an ID that is not the last already, up to MaxReported.
-func addUpTo(ids []string, id string) []string {
-	if n := len(ids); n == MaxReported || n > 0 && ids[n-1] == id {
-		return ids
-	}
-	return append(ids, id)
-}
-
-// names returns them in the order of needed.
-func (l lacks) names() []string {
+// names returns the resources in the order of needed.
+func (s neededSet) names() []string {
 	var names []string
-	for bit, resource := range needed {
-		if l&(1<<bit) != 0 {
+	for i, resource := range needed {
+		if s&(1<<i) != 0 {
 			names = append(names, resource)
 		}
 	}
 	return names
 }
 
-// judge says in one word what came of the policy, when all consumers have been looked at. It may be shadowed for all of them.
-func (p *plan) judge(r *Report, shadowed bool) {
-	missing, exhausted := r.lacking, r.exhausted
-	if r.Count == 0 && !shadowed {
-		v := p.base.forNobody(p)
-		missing, exhausted = v.missing, v.exhausted
+// verdict is what a policy that decides for a consumer comes to, by the latest evaluation: the
+// published offer may be older.
+type verdict struct {
+	policy int
+	// offer is nil for none.
+	offer *Offer
+	held  bool
+	// missing are the needed resources that the policy itself does not offer, exhausted those of which
+	// nothing is left.
+	missing, exhausted neededSet
+	// evicts is set if the offer evicts the consumer's pods.
+	evicts bool
+}
+
+// newVerdict judges an offer, nil for none, by its latest steps.
+func newVerdict(p *policyPlan, o *Offer, steps []Step, hasPods bool) verdict {
+	v := verdict{policy: p.index, offer: o, missing: allNeeded}
+	for i := range steps {
+		s := &steps[i]
+		v.held = v.held || s.Held >= 0
+		v.evicts = v.evicts || hasPods && s.Offer == 0 && evictsAtZero(s.Resource)
+		k := slices.Index(needed, s.Resource)
+		if k < 0 {
+			continue
+		}
+		bit := neededSet(1) << k
+		switch {
+		case s.Source == FromRevocation:
+		case s.Offer > 0:
+			v.missing &^= bit
+		case s.Source == FromNodes && s.Max != 0:
+			v.missing &^= bit
+			v.exhausted |= bit
+		}
 	}
-	r.Missing, r.Exhausted = missing.names(), exhausted.names()
-	switch {
-	case p.DryRun:
-		r.Outcome = DryRun
-	case shadowed:
-		r.Outcome = Shadowed
-	case p.pool != nil && p.pool.Nodes == 0:
-		r.Outcome = NoNodes
-	case missing != 0:
-		r.Outcome = Incomplete
-	case exhausted != 0:
-		r.Outcome = Exhausted
+	return v
+}
+
+// tally collects what there is to report of one policy.
+type tally struct {
+	count              int
+	held, others       []ConsumerReport
+	missing, exhausted neededSet
+	zeroed, withdrawn  []string
+	// losses are by the index of the policy that decides.
+	losses map[int]*Loss
+}
+
+// tallies has a tally for each policy, by its index.
+type tallies []tally
+
+func newTallies(plans []*policyPlan) tallies { return make(tallies, len(plans)) }
+
+// count counts the outcome of a known consumer. Consumers must be counted in the order of their IDs.
+func (all tallies) count(x *policyIndex, id string, o *outcome) {
+	for i := range o.verdicts {
+		all[o.verdicts[i].policy].add(id, &o.verdicts[i])
+	}
+	for _, name := range o.evicted {
+		if i, exists := x.byName[name]; exists {
+			if t := &all[i]; len(t.withdrawn) == 0 || t.withdrawn[len(t.withdrawn)-1] != id { // From another class.
+				t.withdrawn = appendReported(t.withdrawn, id)
+			}
+		}
+	}
+	for _, s := range o.match.shadowed {
+		all[s.policy].lose(id, s.by, x.ordered[s.by].Name)
 	}
 }
 
-// forNobody judges what a consumer without an override would be offered that has nothing.
-func (t *terms) forNobody(p *plan) verdict {
-	v := newVerdict(-1, nil)
-	for i, s := range t.steps {
-		p.work(&s, t.columns[i], nil, nil)
-		v.note(&s, false)
+func (t *tally) add(id string, v *verdict) {
+	t.count++
+	t.missing |= v.missing
+	t.exhausted |= v.exhausted
+	if v.evicts {
+		t.zeroed = appendReported(t.zeroed, id)
 	}
-	return v
+	c := ConsumerReport{ID: id, Offer: v.offer, Held: v.held}
+	if v.held {
+		t.held = appendReported(t.held, c)
+	} else {
+		t.others = appendReported(t.others, c)
+	}
+}
+
+func (t *tally) lose(id string, by int, name string) {
+	loss := t.losses[by]
+	if loss == nil {
+		if t.losses == nil {
+			t.losses = map[int]*Loss{}
+		}
+		loss = &Loss{Policy: name}
+		t.losses[by] = loss
+	}
+	if loss.Count++; loss.Count <= MaxNamed {
+		loss.Consumers = append(loss.Consumers, id)
+	}
+}
+
+// appendReported appends up to MaxReported elements.
+func appendReported[T any](list []T, element T) []T {
+	if len(list) == MaxReported {
+		return list
+	}
+	return append(list, element)
+}
+
+// report makes the report of a policy, after all consumers were counted.
+func (t *tally) report(p *policyPlan, e *evaluation) *Report {
+	r := &Report{
+		Count: t.count, Consumers: slices.Concat(t.held, t.others), Zeroed: t.zeroed, Withdrawn: t.withdrawn,
+		Unknown: e.unknownOf(p.Policy), Offered: p.offered(), Unlisted: p.unlisted(),
+	}
+	r.Consumers = r.Consumers[:min(len(r.Consumers), MaxReported)]
+	for _, loss := range t.losses {
+		r.Losses = append(r.Losses, *loss)
+	}
+	slices.SortFunc(r.Losses, func(a, b Loss) int { return strings.Compare(a.Policy, b.Policy) })
+	if p.pool != nil {
+		r.Nodes = p.pool.Nodes
+		r.Capacity, r.Committed, r.Remaining = capacity.Amounts{}, capacity.Amounts{}, capacity.Amounts{}
+		for _, s := range p.steps {
+			if p.Resources == nil || slices.Contains(p.Resources, s.Resource) {
+				r.Capacity[s.Resource], r.Committed[s.Resource], r.Remaining[s.Resource] = s.Pool, s.Committed, s.Remaining
+			}
+		}
+	}
+	// A policy that would decide for a consumer that becomes known is not shadowed.
+	forNext := slices.ContainsFunc(e.unknown.winners, func(w winner) bool { return w.policy == p.index })
+	shadowed := t.count == 0 && len(r.Losses) > 0 && !forNext
+	missing, exhausted := t.missing, t.exhausted
+	if t.count == 0 && !shadowed {
+		v := p.forNobody()
+		missing, exhausted = v.missing, v.exhausted
+	}
+	r.Missing, r.Exhausted = missing.names(), exhausted.names()
+	r.Outcome = p.outcome(shadowed, missing, exhausted)
+	return r
+}
+
+// outcome sums up what the policy does.
+func (p *policyPlan) outcome(shadowed bool, missing, exhausted neededSet) Outcome {
+	switch {
+	case p.DryRun:
+		return DryRun
+	case shadowed:
+		return Shadowed
+	case p.pool != nil && p.pool.Nodes == 0:
+		return NoNodes
+	case missing != 0:
+		return Incomplete
+	case exhausted != 0:
+		return Exhausted
+	}
+	return Offering
+}
+
+// forNobody judges what the policy would offer a consumer that holds nothing and that no override
+// includes.
+func (p *policyPlan) forNobody() verdict {
+	steps := slices.Clone(p.base.steps)
+	for i := range steps {
+		steps[i].work(p.Reclaim, 0, amount{})
+	}
+	return newVerdict(p, nil, steps, false)
+}
+
+// unknownOf returns the IDs that a policy names and of which nothing else is known, sorted, at most
+// MaxReported.
+func (e *evaluation) unknownOf(p *Policy) []string {
+	if len(e.onlyNamed) == 0 {
+		return nil
+	}
+	names := map[string]struct{}{}
+	for s := range p.scopes {
+		for id := range s.IDs {
+			if _, unknown := e.onlyNamed[id]; unknown {
+				names[id] = struct{}{}
+			}
+		}
+	}
+	sorted := slices.Sorted(maps.Keys(names))
+	return sorted[:min(len(sorted), MaxReported)]
 }

@@ -84,10 +84,10 @@ func TestANameOfWhichNothingIsKnownIsReported(t *testing.T) {
 	c.pod("x", "n1", "pods", 1)
 	in := Input{Policies: []Policy{p}, Consumers: consumers("rome"), View: c.View(nil),
 		Grants: map[string]map[string]capacity.Amounts{"": {"grants": {"cpu": 1}}}}
-	r := Evaluate(in, nil)
+	r := Evaluate(in)
 	expect(t, "unknown", r.Reports["p"].Unknown, []string{"roma", "romme"})
 	in.Consumers = consumers("roma", "rome")
-	r = Evaluate(in, r)
+	r = Evaluate(in.After(r))
 	expect(t, "when one is described", r.Reports["p"].Unknown, []string{"romme"})
 }
 

@@ -121,16 +121,16 @@ func TestLevelsArePoliciesOwn(t *testing.T) {
 	slow, half := ofNodes("slow", threshold(5)), ofNodes("half", threshold(5), percent(50))
 	exact, whole := ofNodes("exact"), ofNodes("whole", threshold(5), func(p *Policy) { p.Nodes.Count = Allocatable })
 	given := fixed("fixed", capacity.Amounts{"cpu": 1}, threshold(5))
-	cpuOf := func(in Input, policy string) int64 { return in.Stable[policy][capacity.CPU] }
+	cpuOf := func(in Input, policy string) int64 { return in.Levels[policy][capacity.CPU] }
 
 	in, again := look(0, slow, half, exact, whole, given)
 	expect(t, "at first", []int64{cpuOf(in, "slow"), cpuOf(in, "half"), int64(again)}, []int64{16000, 8000, 0})
-	expect(t, "those with a level", len(in.Stable), 2)
+	expect(t, "those with a level", len(in.Levels), 2)
 
 	c.pod("a", "n1", "", 800)
 	in, again = look(time.Second, slow, half, exact, whole, given)
 	expect(t, "in a dip", []int64{cpuOf(in, "slow"), cpuOf(in, "half"), int64(again)}, []int64{16000, 8000, int64(DipBound)})
-	r := Evaluate(in, nil)
+	r := Evaluate(in)
 	expect(t, "the pool given out", r.Reports["slow"].Capacity[capacity.CPU], int64(16000))
 	expect(t, "one without a level", r.Reports["exact"].Capacity[capacity.CPU], int64(15200))
 	pools := NewTerms(in).Pools
@@ -141,7 +141,7 @@ func TestLevelsArePoliciesOwn(t *testing.T) {
 	in, _ = look(2*time.Second, edited, half)
 	expect(t, "edited", []int64{cpuOf(in, "slow"), cpuOf(in, "half")}, []int64{15200, 8000})
 	in, _ = look(3*time.Second, edited)
-	expect(t, "deleted", len(in.Stable), 1)
+	expect(t, "deleted", len(in.Levels), 1)
 	in, _ = look(4*time.Second, edited, half)
 	expect(t, "made again", cpuOf(in, "half"), int64(7600))
 }

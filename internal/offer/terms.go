@@ -6,7 +6,8 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// Terms are what the policies say before anything is granted: what an allocation of grants goes by. They never change once made.
+// Terms are what policies offer before anything is granted: the input of an allocation of grants.
+// They are immutable, except that Deal keeps what it returns: they are not safe for concurrent use.
 type Terms struct {
 	// View is the account that the terms were made from.
 	View *capacity.View
@@ -15,38 +16,40 @@ type Terms struct {
 
 	column    map[string]int
 	consumers []Consumer
-	byClass   map[string][]*plan
+	byClass   map[string][]*policyPlan
 	inForce   map[string]struct{}
-	deals     map[*terms]*Deal
-	poolOf    map[*plan]int
+	deals     map[*template]*Deal
+	poolOf    map[*policyPlan]int
 }
 
-// PolicyPool is the share of some nodes that one policy gives.
+// PolicyPool is the share of some nodes that one policy gives out.
 type PolicyPool struct {
 	Policy string
-	// Capacity is the pool by column of the view: what may stay granted. Present is the least of that and of what the nodes have now: what may
-	// be granted anew.
+	// Capacity is the pool, by column of the View: what may stay granted. Present is the smaller of it
+	// and of the share of what the nodes have at the moment: what may be newly granted.
 	Capacity, Present capacity.Row
-	// CountsUse is false where only grants count. InUse is what counts of what all consumers' pods request on these nodes, by column.
+	// CountsUse is false if only grants count. InUse is what counts of the requests of all consumers'
+	// pods on these nodes, by column.
 	CountsUse bool
 	InUse     capacity.Row
 	// Nodes is equal for pools of the same nodes, however their selections are written.
 	Nodes int
-	// Overlaps are the places in Pools of those that share a node with this one, itself included where it has nodes.
+	// Overlaps holds the indexes in Pools of the pools that share a node with this one, itself included
+	// if it has nodes.
 	Overlaps []int
-	// Within are the places in Pools of those that have all the nodes of this one, itself included.
+	// Within holds the indexes in Pools of the pools that have every node of this one, itself included.
 	Within []int
-	// Cells are the places in the view's Cells of those that are these nodes.
+	// Cells holds the indexes in the View's Cells of the cells that make up these nodes.
 	Cells []int
 
 	view  *capacity.View
 	count Count
-	// percents are what is given of each column.
+	// percents is the share of each column.
 	percents []int64
 }
 
-// ShareOf is the policy's share of what one of the cells has, by column, rounded up and before its reserve is taken off: all shares together are no
-// less than the pool.
+// ShareOf is the policy's share of one cell, by column, rounded up and before the reserve: the shares
+// of all cells add up to no less than the pool.
 func (p *PolicyPool) ShareOf(cell int) capacity.Row {
 	of := p.view.Cells[cell].Free
 	if p.count == Allocatable {
@@ -63,7 +66,7 @@ func (p *PolicyPool) ShareOf(cell int) capacity.Row {
 	return share
 }
 
-// UsedBy returns what counts of what one consumer's pods request on these nodes, by column.
+// UsedBy returns what counts of the requests of one consumer's pods on these nodes, by column.
 func (p *PolicyPool) UsedBy(consumer string) capacity.Row {
 	if !p.CountsUse {
 		return nil
@@ -71,7 +74,7 @@ func (p *PolicyPool) UsedBy(consumer string) capacity.Row {
 	return p.view.Used.Of(consumer).In(p.Nodes)
 }
 
-// Users yields UsedBy of each consumer with pods anywhere, in any order; where only grants count, of none.
+// Users yields UsedBy of each consumer with pods anywhere, in any order; of none if only grants count.
 func (p *PolicyPool) Users(yield func(consumer string, used capacity.Row) bool) {
 	if !p.CountsUse {
 		return
@@ -83,40 +86,39 @@ func (p *PolicyPool) Users(yield func(consumer string, used capacity.Row) bool) 
 	}
 }
 
-// Deal is what one policy gives to consumers of one sort. Consumers of one sort share it.
+// Deal is what one policy offers under one override. The consumers that get it share it.
 type Deal struct {
 	Policy *Policy
-	// Override is the index of the override that matched, -1 if none did.
+	// Override is the index of the override, -1 for none.
 	Override int
-	// Pool is the place of the policy's pool in Terms.Pools, -1 for a policy of fixed amounts.
+	// Pool is the index of the policy's pool in Terms.Pools, -1 for a policy of fixed amounts.
 	Pool int
-	// Steps are what is given of each resource, sorted by resource: only Source, Fixed, Pool and Max are set.
+	// Steps are sorted by resource. Only Source, Fixed, Pool and Max are set.
 	Steps []Step
 }
 
-// NewTerms works out the terms of an input, whose Grants and Past do not matter.
+// NewTerms works out the terms of an input. It ignores Grants, Previous and Past.
 func NewTerms(in Input) *Terms {
 	t := &Terms{
 		View: &in.View, column: make(map[string]int, len(in.View.Columns)), consumers: in.Consumers,
-		byClass: map[string][]*plan{}, inForce: map[string]struct{}{}, deals: map[*terms]*Deal{}, poolOf: map[*plan]int{},
+		byClass: map[string][]*policyPlan{}, inForce: map[string]struct{}{}, deals: map[*template]*Deal{}, poolOf: map[*policyPlan]int{},
 	}
 	if !slices.IsSortedFunc(t.consumers, byID) {
-		t.consumers = slices.Clone(t.consumers)
-		slices.SortFunc(t.consumers, byID)
+		t.consumers = slices.SortedFunc(slices.Values(t.consumers), byID)
 	}
 	for i, name := range in.View.Columns {
 		t.column[name] = i
 	}
 	var (
-		pooled []*plan
+		pooled []*policyPlan
 		shares [][]Step
 	)
-	for _, p := range newPlans(newRules(in.Policies, nil), &in) {
+	for _, p := range newPlans(newPolicyIndex(in.Policies), &in) {
 		if p.DryRun {
 			continue
 		}
-		share := p.shares(t.column)
-		p.setTerms(share, t.column)
+		share := p.shares(in.View.Columns)
+		p.setTemplates(share, t.column)
 		t.inForce[p.Name] = struct{}{}
 		t.byClass[p.Class] = append(t.byClass[p.Class], p)
 		if p.pool != nil {
@@ -125,15 +127,15 @@ func NewTerms(in Input) *Terms {
 		}
 	}
 	for i, p := range pooled {
-		t.Pools = append(t.Pools, t.poolOfPlan(p, shares[i], pooled))
+		t.Pools = append(t.Pools, t.newPool(p, shares[i], pooled))
 	}
 	return t
 }
 
-func (t *Terms) poolOfPlan(p *plan, share []Step, pooled []*plan) PolicyPool {
+func (t *Terms) newPool(p *policyPlan, share []Step, pooled []*policyPlan) PolicyPool {
 	width := len(t.View.Columns)
 	pool := PolicyPool{
-		Policy: p.Name, Nodes: nodesOf(p, pooled), Capacity: make(capacity.Row, width), Present: make(capacity.Row, width),
+		Policy: p.Name, Nodes: sameNodes(p, pooled), Capacity: make(capacity.Row, width), Present: make(capacity.Row, width),
 		view: t.View, count: p.Nodes.Count, percents: make([]int64, width),
 	}
 	for _, s := range share {
@@ -159,8 +161,8 @@ func (t *Terms) poolOfPlan(p *plan, share []Step, pooled []*plan) PolicyPool {
 	return pool
 }
 
-// nodesOf returns the first pool of the view that has the same nodes as the plan's.
-func nodesOf(p *plan, pooled []*plan) int {
+// sameNodes returns the first pool of the View that has the same nodes as the plan's.
+func sameNodes(p *policyPlan, pooled []*policyPlan) int {
 	first := p.poolIndex
 	for _, other := range pooled {
 		if p.within(other) && other.within(p) {
@@ -170,24 +172,19 @@ func nodesOf(p *plan, pooled []*plan) int {
 	return first
 }
 
-// Column returns where a resource stands in the rows, -1 if no node lists it and no pod requests it.
-func (t *Terms) Column(resource string) int {
-	if i, ok := t.column[resource]; ok {
-		return i
-	}
-	return -1
-}
+// Column returns the column of a resource, -1 if no node lists it and no pod requests it.
+func (t *Terms) Column(resource string) int { return columnOf(t.column, resource) }
 
-// Serves reports whether some policy in force is for the class.
+// Serves reports whether a policy in force is for the class.
 func (t *Terms) Serves(class string) bool { return len(t.byClass[class]) > 0 }
 
-// InForce reports whether there is a policy of the name, and not as a dry run.
+// InForce reports whether a policy of the name exists and is not a dry run.
 func (t *Terms) InForce(policy string) bool {
 	_, ok := t.inForce[policy]
 	return ok
 }
 
-// ShareNodes reports whether two policies in force are for some node in common.
+// ShareNodes reports whether two policies in force have a node in common.
 func (t *Terms) ShareNodes(policy, other string) bool {
 	for i := range t.Pools {
 		if t.Pools[i].Policy != policy {
@@ -202,16 +199,18 @@ func (t *Terms) ShareNodes(policy, other string) bool {
 	return false
 }
 
-// Deal returns what the consumer is given in the class, nil if no policy decides.
+// Deal returns what the consumer is offered in the class, nil if no policy decides.
 func (t *Terms) Deal(class, consumer string) *Deal {
 	c := Consumer{ID: consumer}
 	if i, found := slices.BinarySearchFunc(t.consumers, c, byID); found {
 		c = t.consumers[i]
 	}
-	p := decides(t.byClass[class], c)
-	if p == nil {
+	// The policies of one class are in the order in which they decide.
+	i := slices.IndexFunc(t.byClass[class], func(p *policyPlan) bool { return p.Consumers.Includes(c) })
+	if i < 0 {
 		return nil
 	}
+	p := t.byClass[class][i]
 	of := p.under(p.overrideFor(c))
 	deal, ok := t.deals[of]
 	if !ok {
@@ -224,20 +223,10 @@ func (t *Terms) Deal(class, consumer string) *Deal {
 	return deal
 }
 
-// Used returns what the consumer's pods request on all nodes, by column, and whether it has any.
+// Used returns what the consumer's pods request on all nodes, by column, and whether it has any pods.
 func (t *Terms) Used(consumer string) (capacity.Row, bool) {
 	if use := t.View.Used.Of(consumer); use != nil {
 		return use.Everywhere, true
 	}
 	return nil, false
-}
-
-// decides returns the policy of one class that decides for a consumer, nil if none does. The policies are in order.
-func decides(class []*plan, c Consumer) *plan {
-	for _, p := range class {
-		if !p.DryRun && p.Consumers.Includes(c) {
-			return p
-		}
-	}
-	return nil
 }

@@ -350,7 +350,7 @@ func TestMadeUpIDsConcernTheConnectionThatReadsThem(t *testing.T) {
 		}
 	}
 	defaultIs := func(n int64) {
-		r.table.Publish(&offer.Result{Entries: r.table.Current().Entries, Anyone: cpus(n)})
+		r.table.Publish(&offer.Result{Offers: offer.Offers{Entries: r.table.Current().Entries, Anyone: cpus(n)}})
 	}
 	defaultIs(5)
 	if got := next(t, own); got != "" {

@@ -67,11 +67,8 @@ type diff struct {
 	changed []string
 }
 
-// compare finds out how the entries differ. Mostly they are of the same consumers; if not it looks at both in step, which are sorted alike.
+// compare finds out how the entries differ. Both are sorted by ID.
 func compare(old, now offer.Entries) diff {
-	if changed, known := now.Changed(old); known {
-		return diff{changed: changed}
-	}
 	var d diff
 	i, j := 0, 0
 	for i < old.Len() && j < now.Len() {

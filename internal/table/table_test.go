@@ -17,7 +17,7 @@ import (
 type entries map[string]*offer.Entry
 
 func result(anyone *offer.Entry, e entries) *offer.Result {
-	return &offer.Result{Entries: offer.EntriesOf(e), Anyone: anyone}
+	return &offer.Result{Offers: offer.Offers{Entries: offer.EntriesOf(e), Anyone: anyone}}
 }
 
 func lookup(t *testing.T, tab *Table, id string) *offer.Entry {

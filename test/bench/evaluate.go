@@ -101,19 +101,19 @@ func evaluations(s size) []variant {
 	// alternate evaluates two inputs in turn, each after the other.
 	alternate := func(a, b offer.Input) func() {
 		inputs := []offer.Input{a, b}
-		prev, turn := offer.Evaluate(b, nil), 0
+		prev, turn := offer.Evaluate(b), 0
 		return func() {
-			prev = offer.Evaluate(inputs[turn%2], prev)
+			prev = offer.Evaluate(inputs[turn%2].After(prev))
 			turn++
 		}
 	}
-	change, prev := alternating(ledger, s), offer.Evaluate(before, nil)
+	change, prev := alternating(ledger, s), offer.Evaluate(before)
 	return []variant{
 		viewed:     {name: "20 pods on as many nodes change, View", times: 200, op: func() { change(); ledger.View(selections) }},
-		first:      {name: "Evaluate, the first time", times: 2, op: func() { offer.Evaluate(before, nil) }},
+		first:      {name: "Evaluate, the first time", times: 2, op: func() { offer.Evaluate(before) }},
 		unchanged:  {name: "Evaluate, nothing changed", times: 100, op: alternate(before, before)},
 		edited:     {name: "Evaluate, a policy edited that changes one consumer", times: 40, op: alternate(edits[0], edits[1])},
-		batch:      {name: "20 pods on as many nodes change, View, Evaluate", times: 40, op: func() { change(); prev = offer.Evaluate(input(), prev) }},
+		batch:      {name: "20 pods on as many nodes change, View, Evaluate", times: 40, op: func() { change(); prev = offer.Evaluate(input().After(prev)) }},
 		everything: {name: "Evaluate, a fifth of the nodes goes or comes", times: 4, op: alternate(before, smaller)},
 	}
 }

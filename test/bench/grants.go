@@ -54,15 +54,15 @@ func allocations(s size, many int) []variant {
 	}
 	granted := in
 	granted.Grants = grantsOf(all)
-	withSlices, without := offer.Evaluate(granted, nil), offer.Evaluate(in, nil)
+	withSlices, without := offer.Evaluate(granted), offer.Evaluate(in)
 	return []variant{
 		plain:   {name: "sort the slices and add them up", times: 4, op: func() { addUp(all) }},
 		settled: {name: "allocate, nothing to change", times: 4, op: func() { grant.Allocate(terms, all) }},
 		asking:  {name: "allocate, a tenth asks for more", times: 4, op: func() { grant.Allocate(terms, more) }},
-		alone:   {name: "Evaluate without slices, nothing changed", times: 4, op: func() { without = offer.Evaluate(in, without) }},
+		alone:   {name: "Evaluate without slices, nothing changed", times: 4, op: func() { without = offer.Evaluate(in.After(without)) }},
 		whole: {name: "terms, allocate, Evaluate, nothing changed", times: 4, op: func() {
 			grant.Allocate(offer.NewTerms(in), all)
-			withSlices = offer.Evaluate(granted, withSlices)
+			withSlices = offer.Evaluate(granted.After(withSlices))
 		}},
 	}
 }

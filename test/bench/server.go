@@ -128,13 +128,13 @@ func newOffers(consumers int) *offer.Result {
 	all := []offer.Consumer{{ID: consumerID(0)}}
 	result := offer.Evaluate(offer.Input{Consumers: all, Policies: []offer.Policy{{Name: "standard", Fixed: capacity.Amounts{
 		capacity.CPU: 16_500, capacity.Memory: 64 * gi, capacity.Pods: 110, "ephemeral-storage": 100 * gi, "nvidia.com/gpu": 2,
-	}}}}, nil)
+	}}}})
 	offers := result.Entries.Of(consumerID(0)).Offers
 	entries := make(map[string]*offer.Entry, consumers)
 	for i := range consumers {
 		entries[consumerID(i)] = &offer.Entry{Offers: offers}
 	}
-	return &offer.Result{Entries: offer.EntriesOf(entries), Anyone: result.Anyone, Reports: result.Reports}
+	return &offer.Result{Offers: offer.Offers{Entries: offer.EntriesOf(entries), Anyone: result.Anyone}, Reports: result.Reports}
 }
 
 func startOurs(offers *offer.Result) (address string, stop func() error, err error) {

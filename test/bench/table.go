@@ -94,7 +94,7 @@ func withChanges(consumers, changes int) [2]*offer.Result {
 				Name: "some", Version: strconv.Itoa(i), Priority: 1, Consumers: offer.Scope{IDs: some},
 				Fixed: capacity.Amounts{capacity.CPU: int64(2000 + i), capacity.Memory: gi, capacity.Pods: 10},
 			},
-		}}, prev)
+		}}.After(prev))
 		prev = results[i]
 	}
 	return results

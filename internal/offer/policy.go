@@ -1,0 +1,175 @@
+package offer
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"proffer.dev/proffer/internal/capacity"
+)
+
+// Count selects how a pool of nodes is measured.
+type Count int
+
+const (
+	// Free counts the allocatable amounts less the requests of this cluster's own pods.
+	Free Count = iota
+	// Allocatable counts the allocatable amounts.
+	Allocatable
+)
+
+// Reclaim selects what happens when an offer falls.
+type Reclaim int
+
+const (
+	// Unused takes back only what the consumer's own pods do not request.
+	Unused Reclaim = iota
+	// Evict takes back at once, even to 0.
+	Evict
+	// Retain never lowers a grant, and never takes back what the consumer's pods request.
+	Retain
+)
+
+// Policy is a valid ResourcePolicy. An unset field of the ResourcePolicy is nil or empty here.
+type Policy struct {
+	Name string
+	// Version identifies the edit of the policy: its UID and generation.
+	Version string
+	// Created is the creation time in Unix seconds: among policies of one priority the oldest decides.
+	Created  int64
+	Class    string
+	Priority int32
+	DryRun   bool
+	// Consumers selects the consumers that the policy is for.
+	Consumers Scope
+	// Fixed holds the amounts of a policy of fixed amounts. Exactly one of Fixed and Nodes is set.
+	Fixed capacity.Amounts
+	Nodes *Nodes
+	// Max is the ceiling for one consumer.
+	Max capacity.Amounts
+	// Resources limits the offer to these names; nil does not limit it.
+	Resources []string
+	// Overrides replace parts of the offer for some consumers; the first that matches wins.
+	Overrides []Override
+	// ThresholdPercent, 0 to 100: a change of capacity is published once a resource moves by more.
+	ThresholdPercent int64
+	Reclaim          Reclaim
+	// Slices configures the answers to ResourceSlices of the class.
+	Slices Slices
+	// Known holds names that the policy once offered. A name that is no longer offered is offered as
+	// an explicit 0.
+	Known []string
+}
+
+// Slices configures the answers to ResourceSlices. Except for the amounts, the arithmetic does not
+// use it.
+type Slices struct {
+	// DenyExcess grants a request in full or not at all, instead of capping it.
+	DenyExcess bool
+	// Defaults replace what a request leaves out.
+	Defaults capacity.Amounts
+	// NodeLabels and NodeSelector are for the consumer's virtual node.
+	NodeLabels, NodeSelector map[string]string
+	// StorageClasses, IngressClasses and LoadBalancerClasses list the classes that the consumer may
+	// use, its default first. Nil means unset; empty means none.
+	StorageClasses, IngressClasses, LoadBalancerClasses []string
+}
+
+// Nodes is the source of a policy that offers a share of some nodes.
+type Nodes struct {
+	Selection capacity.Selection
+	Count     Count
+	// Reserve is kept for the provider.
+	Reserve capacity.Amounts
+	// Percent is the share of the pool, 1 to 1000.
+	Percent int64
+	// Percentages replace Percent, by resource name.
+	Percentages map[string]int64
+}
+
+// Override replaces, resource by resource, what a policy offers to some consumers.
+type Override struct {
+	Consumers Scope
+	Fixed     capacity.Amounts
+	Max       capacity.Amounts
+}
+
+// overrideFor returns the index of the first override that includes the consumer, -1 for none.
+func (p *Policy) overrideFor(c Consumer) int {
+	return slices.IndexFunc(p.Overrides, func(o Override) bool { return o.Consumers.Includes(c) })
+}
+
+// Scope selects consumers, by ID or by label. The zero Scope selects every consumer.
+type Scope struct {
+	IDs      map[string]struct{}
+	Selector labels.Selector
+}
+
+// Everyone reports whether the scope selects every consumer.
+func (s Scope) Everyone() bool { return s.IDs == nil && s.Selector == nil }
+
+// Includes reports whether the scope selects the consumer.
+func (s Scope) Includes(c Consumer) bool {
+	if s.IDs != nil {
+		_, ok := s.IDs[c.ID]
+		return ok
+	}
+	return s.Selector == nil || s.Selector.Matches(labels.Set(c.Labels))
+}
+
+// Consumer is a peer cluster.
+type Consumer struct {
+	ID     string
+	Labels map[string]string
+}
+
+// Selections returns the distinct node selections of the policies, in the order of their first use.
+func Selections(policies []Policy) []capacity.Selection {
+	selections, _ := selectionsOf(policies)
+	return selections
+}
+
+// selectionsOf returns the selections and, for each policy, the index of its selection.
+func selectionsOf(policies []Policy) (selections []capacity.Selection, indexes map[*Policy]int) {
+	byKey := map[string]int{}
+	indexes = make(map[*Policy]int, len(policies))
+	for i := range policies {
+		n := policies[i].Nodes
+		if n == nil {
+			indexes[&policies[i]] = noPool
+			continue
+		}
+		key := n.Selection.Key()
+		index, known := byKey[key]
+		if !known {
+			index = len(selections)
+			byKey[key] = index
+			selections = append(selections, n.Selection)
+		}
+		indexes[&policies[i]] = index
+	}
+	return selections, indexes
+}
+
+// ResourceNames returns the resources, sorted, that the policies offer whether or not a node lists
+// them, or once offered. A View must include them: reclaim holds what consumers' pods request of
+// them.
+func ResourceNames(policies []Policy) []string {
+	names := map[string]struct{}{}
+	for i := range policies {
+		p := &policies[i]
+		for _, name := range p.Known {
+			names[name] = struct{}{}
+		}
+		for name := range p.Fixed {
+			names[name] = struct{}{}
+		}
+		for _, o := range p.Overrides {
+			for name := range o.Fixed {
+				names[name] = struct{}{}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}

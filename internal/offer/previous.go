@@ -1,0 +1,140 @@
+package offer
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	"proffer.dev/proffer/internal/capacity"
+)
+
+// Past is a written record of what one policy offered. In the first evaluation of a process the
+// records take the place of Input.Previous: a restart neither takes an offer from under a consumer's
+// pods nor drops a resource without an explicit 0.
+type Past struct {
+	// Policy is the name of the policy, Class the class of the offers. Reclaim applies if no policy
+	// decides any longer.
+	Policy, Class string
+	Reclaim       Reclaim
+	// Offers maps consumer IDs to what they were offered.
+	Offers map[string]capacity.Amounts
+	// Complete is set if Offers lists every consumer for which the policy decided. If not, every other
+	// consumer, known or not, is taken to have been offered all of Names.
+	Complete bool
+	// Names are the resources that the policy has offered.
+	Names []string
+}
+
+// restoredPolicy is the policy of restored offers. No policy has this name, so a restored offer is
+// never published as it is.
+const restoredPolicy = "\x00restored"
+
+// unknown is the amount in a restored offer of a resource that was offered in an unknown amount.
+const unknown = -1
+
+// restore returns the offers that the records describe. If two records list the same class for a
+// consumer, as happens right after one policy took over from another, the larger of each amount
+// counts.
+func restore(records []Past) Offers {
+	records = slices.Clone(records)
+	slices.SortFunc(records, func(a, b Past) int { return cmp.Compare(a.Policy, b.Policy) })
+	entries, anyone := map[string]*Entry{}, &Entry{}
+	for _, r := range records {
+		for id, amounts := range r.Offers {
+			if entries[id] == nil {
+				entries[id] = &Entry{}
+			}
+			entries[id].restore(r, amounts)
+		}
+	}
+	for _, r := range records {
+		if r.Complete {
+			continue
+		}
+		amounts := make(capacity.Amounts, len(r.Names))
+		for _, name := range r.Names {
+			amounts[name] = unknown
+		}
+		anyone.restore(r, amounts)
+		for id, entry := range entries {
+			if _, listed := r.Offers[id]; !listed {
+				entry.restore(r, amounts)
+			}
+		}
+	}
+	return Offers{Entries: EntriesOf(entries), Anyone: anyone}
+}
+
+// restore adds what a record says that the policy offered. The larger of two amounts counts.
+func (e *Entry) restore(r Past, amounts capacity.Amounts) {
+	if len(amounts) == 0 {
+		return
+	}
+	i, found := slices.BinarySearchFunc(e.Offers, r.Class, func(o *Offer, class string) int { return cmp.Compare(o.Class, class) })
+	if found {
+		both := maps.Clone(amounts)
+		for _, a := range e.Offers[i].Amounts {
+			if value, listed := both[a.Resource]; !listed || value < a.Value {
+				both[a.Resource] = a.Value
+			}
+		}
+		amounts = both
+	} else {
+		e.Offers = slices.Insert(e.Offers, i, nil)
+	}
+	o := &Offer{Class: r.Class, Policy: restoredPolicy, Override: -1, lastPolicy: r.Policy, reclaim: r.Reclaim}
+	for _, resource := range slices.Sorted(maps.Keys(amounts)) {
+		o.Amounts = append(o.Amounts, Amount{Resource: resource, Value: amounts[resource]})
+	}
+	e.Offers[i] = o
+}
+
+// recordedPolicies returns the policies whose records describe every consumer.
+func recordedPolicies(records []Past) map[string]bool {
+	policies := map[string]bool{}
+	for _, r := range records {
+		policies[r.Policy] = r.Complete || len(r.Names) > 0
+	}
+	return policies
+}
+
+// before is what a consumer was offered in one class until now.
+type before struct {
+	// offer is nil if there was none, or none is on record.
+	offer  *Offer
+	record record
+}
+
+// record says what is known of an earlier offer that is nil, or lists an unknown amount.
+type record int
+
+const (
+	// complete: there was no other offer.
+	complete record = iota
+	// lost: there may have been one, and of all classes only in this one.
+	lost
+	// lostAmongClasses: there may have been one, in this class or in another.
+	lostAmongClasses
+)
+
+// amount is what was offered of a resource. If the record is lost, the consumer must have been
+// offered what it uses now, which math.MaxInt64 stands for. If several classes may have held it,
+// each counts as just enough not to evict.
+func (b before) amount(resource string) int64 {
+	switch {
+	case b.offer == nil && b.record == complete:
+		return 0
+	case b.offer != nil:
+		if value, _ := b.offer.Amount(resource); value != unknown {
+			return value
+		}
+	}
+	switch {
+	case b.record != lostAmongClasses:
+		return math.MaxInt64
+	case evictsAtZero(resource):
+		return 1
+	}
+	return 0
+}

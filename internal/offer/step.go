@@ -1,0 +1,112 @@
+package offer
+
+import (
+	"strings"
+
+	"proffer.dev/proffer/internal/capacity"
+)
+
+// Source is where an amount comes from.
+type Source int
+
+const (
+	// FromFixed is an amount that the policy names.
+	FromFixed Source = iota
+	// FromOverride is an amount that an override names.
+	FromOverride
+	// FromNodes is a share of nodes.
+	FromNodes
+	// FromRevocation is the explicit 0 of a resource that is no longer offered.
+	FromRevocation
+)
+
+// Step is the arithmetic of one amount, its fields in the order in which they are worked out.
+type Step struct {
+	Resource string
+	Source   Source
+	// Fixed is the named amount, for FromFixed and FromOverride.
+	Fixed int64
+	// Counted is the sum over the nodes, by the policy's Count. It, Reserve and Percent, and the next
+	// four fields are for FromNodes.
+	Counted, Reserve, Percent int64
+	// Pool is the policy's share of the nodes, at its level: see Stabilizer. Committed is what all
+	// consumers hold of it, Own this consumer's part of Committed, and Remaining what is left.
+	Pool, Committed, Own, Remaining int64
+	// Max is the ceiling, none for no ceiling.
+	Max int64
+	// Held is the amount that reclaim keeps, none if it keeps nothing above the offer.
+	Held int64
+	// Offer is the result.
+	Offer int64
+
+	// column is the column of the resource, noColumn for none.
+	column int
+}
+
+// noColumn is the column of a resource that no row has. Row.At reads it as 0.
+const noColumn = -1
+
+// none is the value of Step.Max and Step.Held that are unset.
+const none = -1
+
+// present is the policy's share of what the nodes have at the moment, without regard to the level.
+func (s *Step) present() int64 { return capacity.Share(max(0, s.Counted-s.Reserve), s.Percent, 100) }
+
+// work works out the offer to a consumer that uses and was granted some amounts, before reclaim.
+func (s *Step) work(reclaim Reclaim, used int64, granted amount) {
+	switch s.Source {
+	case FromFixed, FromOverride:
+		s.Offer = s.Fixed
+	case FromNodes:
+		s.Own = max(granted.value, used)
+		if reclaim == Evict && s.Committed > s.Pool {
+			// More is committed than the pool has, and the policy takes it back. Grants have been lowered
+			// already; every consumer without a grant gives up the same share.
+			if granted.set {
+				s.Own = granted.value
+			} else {
+				s.Own = capacity.Share(s.Own, s.Pool, s.Committed)
+			}
+		}
+		s.Offer = capacity.Sum(s.Own, s.Remaining)
+	case FromRevocation:
+	}
+	if s.Max >= 0 {
+		s.Offer = min(s.Offer, s.Max)
+	}
+}
+
+// amount is an amount that may be unset.
+type amount struct {
+	value int64
+	set   bool
+}
+
+// hold raises the offer to what reclaim leaves to a consumer that was offered an amount before: what
+// its own pods request, up to that amount, and 1 of cpu and memory while it has pods, since Liqo
+// evicts them at 0. Retain also holds what was granted.
+func (s *Step) hold(reclaim Reclaim, hasPods bool, used, granted, before int64) {
+	floor := min(before, used)
+	if hasPods && before > 0 && evictsAtZero(s.Resource) {
+		floor = max(floor, 1)
+	}
+	if reclaim == Retain {
+		floor = max(floor, granted)
+	}
+	if floor > s.Offer {
+		s.Held, s.Offer = floor, floor
+	}
+}
+
+// evictsAtZero reports whether an offer of 0 evicts the consumer's pods: a virtual node whose cpu or
+// memory is 0 turns NotReady (Liqo, areResourcesReady of the virtual kubelet's node provider).
+func evictsAtZero(resource string) bool {
+	return resource == capacity.CPU || resource == capacity.Memory
+}
+
+// revocation is the step of a resource that is no longer offered.
+func revocation(resource string, column int) Step {
+	return Step{Resource: resource, Source: FromRevocation, Max: none, Held: none, column: column}
+}
+
+func byResource(a, b Step) int { return strings.Compare(a.Resource, b.Resource) }
