@@ -10,7 +10,7 @@ import (
 func (e *evaluation) steps(steps []Step, p *policyPlan, t *template, h *holding, b before) []Step {
 	granted, used := e.grantedIn(p.Class, h), p.used(h.use)
 	for _, s := range t.steps {
-		s.work(p.Reclaim, used.At(s.column), amount{granted.At(s.column), granted != nil})
+		s.work(p.Reclaim, used.At(s.column), optionalAmount{granted.At(s.column), granted != nil})
 		steps = append(steps, s)
 	}
 	steps = e.revoke(steps, b)

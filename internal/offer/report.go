@@ -267,7 +267,7 @@ func (p *policyPlan) outcome(shadowed bool, missing, exhausted neededSet) Outcom
 func (p *policyPlan) forNobody() verdict {
 	steps := slices.Clone(p.base.steps)
 	for i := range steps {
-		steps[i].work(p.Reclaim, 0, amount{})
+		steps[i].work(p.Reclaim, 0, optionalAmount{})
 	}
 	return newVerdict(p, nil, steps, false)
 }

@@ -53,7 +53,7 @@ const none = -1
 func (s *Step) present() int64 { return capacity.Share(max(0, s.Counted-s.Reserve), s.Percent, 100) }
 
 // work works out the offer to a consumer that uses and was granted some amounts, before reclaim.
-func (s *Step) work(reclaim Reclaim, used int64, granted amount) {
+func (s *Step) work(reclaim Reclaim, used int64, granted optionalAmount) {
 	switch s.Source {
 	case FromFixed, FromOverride:
 		s.Offer = s.Fixed
@@ -76,8 +76,8 @@ func (s *Step) work(reclaim Reclaim, used int64, granted amount) {
 	}
 }
 
-// amount is an amount that may be unset.
-type amount struct {
+// optionalAmount is an amount that may be unset.
+type optionalAmount struct {
 	value int64
 	set   bool
 }
