@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -18,24 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 )
 
-const (
-	// maxRequest bounds a request; the largest one that makes sense has less than 300 bytes. A request that arrives byte by byte
-	// takes fifty times its size until it is whole.
-	maxRequest = 1 << 10
-	// maxHeaders bounds the headers of a call; gRPC's own bound is 16 MiB.
-	maxHeaders = 8 << 10
-	// maxOtherStreams bounds the streams of the health and reflection services on all connections. Their clients can be refused,
-	// Liqo's cannot: it would try again at once.
-	maxOtherStreams = 8
-	// workers are goroutines that are kept for calls. A new one has to let its stack grow twice before it has read a request, which is a fifth
-	// of what a read costs. A stream keeps a worker for itself, and Liqo opens one; a call that finds no worker free gets a new goroutine.
-	workers = 16
-	// handshakeTimeout bounds how long a connection may take to begin. A shutdown waits for it, so there it is half of that at most.
-	handshakeTimeout = 5 * time.Second
-	// goAwayLead is how long before the streams end a shutdown tells clients to go elsewhere. One that is not told yet would
-	// subscribe again at once, on the same connection, over and over.
-	goAwayLead = 100 * time.Millisecond
-)
+// workers are goroutines that are kept for calls. A new one has to let its stack grow twice before it has read a request, which is a fifth
+// of what a read costs. A stream keeps a worker for itself, and Liqo opens one; a call that finds no worker free gets a new goroutine.
+const workers = 16
 
 // Server serves the offers of a table. Make one with New, then call Listen, then Start.
 type Server struct {
@@ -218,38 +202,4 @@ func (s *Server) newServer(form Form, security credentials.TransportCredentials)
 func (s *Server) setHealth(to healthv1.HealthCheckResponse_ServingStatus) {
 	s.health.SetServingStatus("", to)
 	s.health.SetServingStatus(serviceName, to)
-}
-
-// endStreams ends those that are open: first life, so that none is opened in between that lasts.
-func (s *Server) endStreams() {
-	s.end(errShutdown)
-	s.options.Table.CloseSubscriptions()
-}
-
-func (s *Server) shutdown(servers []*grpc.Server) {
-	s.options.Logger.Info("stopping gRPC", "grace", s.options.ShutdownTimeout.String())
-	s.health.Shutdown()
-	var stopping sync.WaitGroup
-	stopped := make(chan struct{})
-	for _, server := range servers {
-		stopping.Go(server.GracefulStop)
-	}
-	go func() {
-		stopping.Wait()
-		close(stopped)
-	}()
-	streams := time.AfterFunc(goAwayLead, s.endStreams)
-	defer streams.Stop()
-	grace := time.NewTimer(s.options.ShutdownTimeout)
-	defer grace.Stop()
-	select {
-	case <-stopped:
-		return
-	case <-grace.C:
-	}
-	s.options.Logger.Info("cutting connections that did not end in time")
-	for _, server := range servers {
-		server.Stop()
-	}
-	<-stopped
 }

@@ -15,9 +15,6 @@ import (
 	wire "proffer.dev/proffer/proto/resourcereader"
 )
 
-// maxIDLength is that of the longest name of a Kubernetes object.
-const maxIDLength = 253
-
 var serviceName = wire.ResourceReader_ServiceDesc.ServiceName
 
 // service answers the calls of one form.
@@ -29,12 +26,6 @@ type service struct {
 	life context.Context
 	// notice is the notification that was sent last: when an offer changes, all streams send the same one.
 	notice atomic.Pointer[notice]
-}
-
-// notice is a notification of a consumer, encoded.
-type notice struct {
-	id      string
-	message []byte
 }
 
 // serviceDesc is made by hand, since the generated ones insist on messages: here an answer is sent as the bytes it was encoded to
@@ -153,50 +144,6 @@ func (s *service) removeCluster(ctx context.Context, c *call) (any, error) {
 	return &wire.Empty{}, nil
 }
 
-// subscribe tells the stream what changes until the stream or the server ends. Nothing else sends on the stream.
-func (s *service) subscribe(stream grpc.ServerStream) error {
-	ctx := stream.Context()
-	select {
-	case <-s.table.Ready():
-	case <-ctx.Done():
-		return ended(context.Cause(ctx))
-	case <-s.life.Done():
-		return ended(errShutdown)
-	}
-	subscription := s.callerOf(ctx).Subscribe()
-	defer subscription.Close()
-	unsent := newInFlight()
-	if s.life.Err() != nil {
-		return ended(errShutdown) // the subscriptions that there were are closed already
-	}
-	for {
-		// First a place, then the notification: what changes before there is one is merged.
-		select {
-		case unsent <- struct{}{}:
-		case <-ctx.Done():
-			return ended(context.Cause(ctx))
-		case <-s.life.Done():
-			return ended(errShutdown)
-		}
-		id, err := subscription.Next(ctx)
-		if err != nil {
-			return ended(err)
-		}
-		if err := stream.SendMsg(unsent.sent(s.noticeOf(id))); err != nil {
-			return err
-		}
-	}
-}
-
-func (s *service) noticeOf(id string) []byte {
-	n := s.notice.Load()
-	if n == nil || n.id != id {
-		n = &notice{id: id, message: encode(&wire.ClusterIdentity{ClusterID: id})}
-		s.notice.Store(n)
-	}
-	return n.message
-}
-
 // checkID refuses what cannot be the ID of a cluster: a UUID up to Liqo v0.10, a DNS-1123 label from v1.0. It is no stricter than it has to be,
 // since what is refused here leaves a consumer without an offer.
 func checkID(id string) error {
@@ -214,9 +161,6 @@ func checkID(id string) error {
 	return nil
 }
 
-// errShutdown is the cause of the end of what a shutdown ends.
-var errShutdown = errors.New("the server is shutting down")
-
 // ended is the status of a call that ended without an answer because of err.
 func ended(err error) error {
 	switch {
@@ -228,11 +172,4 @@ func ended(err error) error {
 		return status.Error(codes.Unavailable, err.Error())
 	}
 	return status.FromContextError(err).Err()
-}
-
-// mortal returns a context that also ends when life does, with the cause of that. The caller must call done.
-func mortal(ctx, life context.Context) (_ context.Context, done func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(life, func() { cancel(context.Cause(life)) })
-	return ctx, func() { stop(); cancel(nil) }
 }

@@ -4,11 +4,6 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// maxInFlight is how many notifications of a stream may be on their way to a connection that does not take them. gRPC itself
-// counts bytes: it queues 64 KiB for a stream whose client opens no window, which are 1,500 notifications, and these take ten
-// times as much memory as they have bytes.
-const maxInFlight = 4
-
 // inFlight are the notifications of a stream that gRPC has not handed to the connection yet. What is to be told beyond them
 // waits in the subscription, where it takes little and is merged.
 type inFlight chan struct{}
