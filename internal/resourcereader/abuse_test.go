@@ -414,11 +414,7 @@ func TestAConnectionThatTakesNothingIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()
 		defer func() { _ = there.Close() }()
-		m, err := newMetrics(nil, table.New())
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := newConnections(table.New(), m).admit(here)
+		c := newConnections(table.New(), newMetrics().closed).add(here)
 		defer func() { _ = c.Close() }()
 		go func() { _, _ = io.ReadFull(there, make([]byte, 3)) }()
 		if n, err := c.Write(make([]byte, 3)); n != 3 || err != nil {
@@ -433,18 +429,18 @@ func TestAConnectionThatTakesNothingIsGivenUp(t *testing.T) {
 	})
 }
 
-func TestWhichConnectionGivesWay(t *testing.T) {
-	idle := standing{ofHost: 1, own: 1, trust: 0, calls: 0, used: 100}
-	with := func(change func(*standing)) standing { s := idle; change(&s); return s }
+func TestWhichConnectionIsEvicted(t *testing.T) {
+	idle := rank{costOfHost: 1, cost: 1, likeness: 0, calls: 0, used: 100}
+	with := func(change func(*rank)) rank { r := idle; change(&r); return r }
 	for _, tc := range []struct {
 		name        string
-		first, then standing
+		first, then rank
 	}{
-		{"of the host that has most", with(func(s *standing) { s.ofHost, s.trust = 2, 3 }), with(func(s *standing) { s.own = 5 })},
-		{"of these, the one that has most itself", with(func(s *standing) { s.own, s.trust = 2, 3 }), idle},
-		{"of these, the one that does nothing that Liqo does", idle, with(func(s *standing) { s.trust, s.calls = 1, 9 })},
-		{"of these, the one with most calls", with(func(s *standing) { s.calls, s.used = 2, 200 }), idle},
-		{"of these, the one that made no call for longest", idle, with(func(s *standing) { s.used = 101 })},
+		{"of the host that has most", with(func(r *rank) { r.costOfHost, r.likeness = 2, 3 }), with(func(r *rank) { r.cost = 5 })},
+		{"of these, the one that has most itself", with(func(r *rank) { r.cost, r.likeness = 2, 3 }), idle},
+		{"of these, the one that does nothing that Liqo does", idle, with(func(r *rank) { r.likeness, r.calls = 1, 9 })},
+		{"of these, the one with most calls", with(func(r *rank) { r.calls, r.used = 2, 200 }), idle},
+		{"of these, the one that made no call for longest", idle, with(func(r *rank) { r.used = 101 })},
 	} {
 		if tc.first.compare(tc.then) >= 0 || tc.then.compare(tc.first) <= 0 {
 			t.Errorf("%s: %+v does not go before %+v", tc.name, tc.first, tc.then)

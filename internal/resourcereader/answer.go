@@ -1,76 +1,66 @@
 package resourcereader
 
 import (
-	"fmt"
-
-	"google.golang.org/protobuf/proto"
-
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
 	wire "proffer.dev/proffer/proto/resourcereader"
 	"proffer.dev/proffer/proto/resourcereader/flat"
 )
 
-// encodePools returns the answer in the form of pools: one for each class, the class as prefix of the virtual node's name.
-func encodePools(offers []*offer.Offer) []byte {
-	pools := &wire.PoolResourceList{}
+// poolsAnswer returns the offers in the form of pools. Each class is one pool, and prefixes the
+// name of its virtual node.
+func poolsAnswer(offers []*offer.Offer) *wire.PoolResourceList {
+	answer := &wire.PoolResourceList{}
 	for _, o := range offers {
-		pools.ResourceLists = append(pools.ResourceLists, &wire.ResourceList{Resources: quantities(o), PoolPrefix: o.Class})
+		resources := make(map[string]*wire.Quantity, len(o.Amounts))
+		for _, a := range o.Amounts {
+			resources[a.Resource] = quantity(a.Resource, a.Value)
+		}
+		list := &wire.ResourceList{Resources: resources, PoolPrefix: o.Class}
+		answer.ResourceLists = append(answer.ResourceLists, list)
 	}
-	return encode(pools)
+	return answer
 }
 
-// encodeFlat returns the answer in the flat form; the offers must be fit for it. What is left of withdrawn offers is in it too, since the client
-// may have read them once: resources that only they name, at 0 or at what is held, since Liqo removes none by itself; and what is held
-// where the offer in force has less, since the client's one virtual node runs the pods of all.
-func encodeFlat(offers []*offer.Offer) []byte {
-	chosen, _ := pickFlat(offers)
+// flatAnswer returns the offers in the flat form, for which flatOffer must be ok.
+//
+// The client may have read withdrawn offers before, and Liqo removes no resource by itself. So the
+// answer also has the resources that only withdrawn offers name. Where a withdrawn offer still
+// holds more than the offer in force, the larger amount counts: the client has one virtual node for
+// the pods of all classes.
+func flatAnswer(offers []*offer.Offer) *flat.ResourceList {
+	inForce, _ := flatOffer(offers)
 	values := map[string]int64{}
 	for _, o := range offers {
-		if !o.Withdrawn() && o != chosen {
+		if !o.Withdrawn() && o != inForce {
 			continue
 		}
 		for _, a := range o.Amounts {
 			values[a.Resource] = max(values[a.Resource], a.Value)
 		}
 	}
-	list := &flat.ResourceList{Resources: make(map[string]*wire.Quantity, len(values))}
-	for name, value := range values {
-		list.Resources[name] = quantity(name, value)
+	answer := &flat.ResourceList{Resources: make(map[string]*wire.Quantity, len(values))}
+	for resource, value := range values {
+		answer.Resources[resource] = quantity(resource, value)
 	}
-	return encode(list)
+	return answer
 }
 
-// pickFlat returns the offer in force that the flat form, which knows no classes, tells of: that of the unnamed class, which sorts first, or the
-// only one; nil if none is in force. It is not fit where nobody can say which is meant.
-func pickFlat(offers []*offer.Offer) (chosen *offer.Offer, fit bool) {
+// flatOffer returns the offer in force that the flat form, which has no classes, answers with: that
+// of the unnamed class, or the only one, or nil if no offer is in force. It is not ok if several
+// classes are in force and all have names. Offers are sorted by class, so the unnamed class is
+// first.
+func flatOffer(offers []*offer.Offer) (inForce *offer.Offer, ok bool) {
 	for _, o := range offers {
 		switch {
 		case o.Withdrawn():
-		case chosen == nil:
-			chosen = o
-		case chosen.Class != "":
+		case inForce == nil:
+			inForce = o
+		case inForce.Class != "":
 			return nil, false
 		}
 	}
-	return chosen, true
-}
-
-// encode gives equal messages equal bytes.
-func encode(m proto.Message) []byte {
-	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
-	if err != nil {
-		panic(fmt.Sprintf("resourcereader: %v", err)) // only for names that are not UTF-8, which the API server lets nobody write
-	}
-	return b
-}
-
-func quantities(o *offer.Offer) map[string]*wire.Quantity {
-	m := make(map[string]*wire.Quantity, len(o.Amounts))
-	for _, a := range o.Amounts {
-		m[a.Resource] = quantity(a.Resource, a.Value)
-	}
-	return m
+	return inForce, true
 }
 
 func quantity(resource string, value int64) *wire.Quantity {

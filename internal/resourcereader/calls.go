@@ -7,31 +7,30 @@ import (
 	"google.golang.org/grpc"
 )
 
-// registrar is a server that counts the calls of all services under way, from before their request has come.
-type registrar struct{ *grpc.Server }
+// countingServer registers services whose calls count on their connection from the moment their
+// headers arrive. An interceptor would be too late: a unary call runs them once it has its request.
+type countingServer struct{ *grpc.Server }
 
 // RegisterService implements grpc.ServiceRegistrar.
-func (s registrar) RegisterService(desc *grpc.ServiceDesc, impl any) {
-	with := *desc
-	with.Methods = slices.Clone(desc.Methods)
-	for i := range with.Methods {
-		handle := with.Methods[i].Handler
-		with.Methods[i].Handler = func(srv any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
+func (s countingServer) RegisterService(desc *grpc.ServiceDesc, impl any) {
+	counting := *desc
+	counting.Methods = slices.Clone(desc.Methods)
+	for i, method := range desc.Methods {
+		counting.Methods[i].Handler = func(srv any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
 			c := connectionOf(ctx)
-			c.begin()
-			defer c.end()
-			return handle(srv, ctx, decode, intercept)
+			c.beginCall()
+			defer c.endCall()
+			return method.Handler(srv, ctx, decode, intercept)
 		}
 	}
-	with.Streams = slices.Clone(desc.Streams)
-	for i := range with.Streams {
-		handle := with.Streams[i].Handler
-		with.Streams[i].Handler = func(srv any, stream grpc.ServerStream) error {
+	counting.Streams = slices.Clone(desc.Streams)
+	for i, method := range desc.Streams {
+		counting.Streams[i].Handler = func(srv any, stream grpc.ServerStream) error {
 			c := connectionOf(stream.Context())
-			c.begin()
-			defer c.end()
-			return handle(srv, stream)
+			c.beginCall()
+			defer c.endCall()
+			return method.Handler(srv, stream)
 		}
 	}
-	s.Server.RegisterService(&with, impl)
+	s.Server.RegisterService(&counting, impl)
 }

@@ -15,94 +15,91 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// connections are those of all listeners of a server. Since any caller is let in, none is refused: where there is room for no
-// more, the one goes that is missed the least. See worst.
+// connections is the set of open connections of all listeners. It bounds their number, and that of
+// the concurrent calls on them. Any caller may connect, so none is refused: where the set is full,
+// it closes the connection that Liqo is least likely to miss (eviction.go).
 type connections struct {
 	table *table.Table
-	// closed counts the connections closed to make room, by what there were too many of.
-	forConnection, forCall prometheus.Counter
+	// tooManyConnections and tooManyCalls count the connections that were closed, by reason.
+	tooManyConnections, tooManyCalls prometheus.Counter
 
 	calls atomic.Int64
 	mu    sync.Mutex
 	open  map[*connection]struct{}
 }
 
-func newConnections(t *table.Table, m *metrics) *connections {
+func newConnections(t *table.Table, closed *prometheus.CounterVec) *connections {
 	return &connections{
 		table: t, open: map[*connection]struct{}{},
-		forConnection: m.closed.WithLabelValues("connections"), forCall: m.closed.WithLabelValues("calls"),
+		tooManyConnections: closed.WithLabelValues("connections"),
+		tooManyCalls:       closed.WithLabelValues("calls"),
 	}
 }
 
-// connection is one connection of a caller. The caller's credentials, if any, have no part in it.
+// connection is one connection of a caller, below TLS if there is any.
 type connection struct {
 	net.Conn
 	set    *connections
 	caller *table.Caller
 	host   netip.Prefix
-	// calls are under way; used is when the last one began, in Unix seconds, at first when the connection was made.
+	// calls counts the concurrent calls.
 	calls atomic.Int64
-	used  atomic.Int64
+	// used is when the last call began, or else when the connection was made, in Unix seconds.
+	used atomic.Int64
 }
 
-// admit takes a connection in, and closes another one if there are too many.
-func (s *connections) admit(raw net.Conn) *connection {
+// add takes a connection into the set. If the set is full, it closes another one.
+func (s *connections) add(raw net.Conn) *connection {
 	c := &connection{Conn: raw, set: s, caller: s.table.NewCaller(), host: hostOf(raw.RemoteAddr())}
 	c.used.Store(time.Now().Unix())
 	if tcp, ok := raw.(*net.TCPConn); ok {
-		_ = tcp.SetWriteBuffer(sendBuffer) // What the system makes of it is bounded too.
+		_ = tcp.SetWriteBuffer(sendBuffer) // The default of the system is bounded too.
 	}
 	s.mu.Lock()
 	s.open[c] = struct{}{}
-	var gone *connection
+	var evicted *connection
 	if len(s.open) > maxConnections {
-		gone = s.worst(c, func(*connection) int64 { return 1 })
-		delete(s.open, gone)
+		evicted = s.evict(c, func(*connection) int64 { return 1 })
 	}
 	s.mu.Unlock()
-	if gone != nil {
-		s.forConnection.Inc()
-		gone.cut()
+	if evicted != nil {
+		s.tooManyConnections.Inc()
+		evicted.abort()
 	}
 	return c
 }
 
-// shed closes the connections that it takes to come below the bound on calls.
-func (s *connections) shed() {
+// shedCalls closes connections until the number of calls is within its bound. The calls of a closed
+// connection take a moment to end, so it counts those of the open connections.
+func (s *connections) shedCalls() {
 	for {
 		s.mu.Lock()
-		var gone *connection
-		// Those of connections that were closed a moment ago are on their way out.
-		if sum := s.underWay(); sum > maxCalls {
-			gone = s.worst(nil, func(c *connection) int64 { return c.calls.Load() })
-			delete(s.open, gone)
+		var evicted *connection
+		var calls int64
+		for c := range s.open {
+			calls += c.calls.Load()
+		}
+		if calls > maxCalls {
+			evicted = s.evict(nil, func(c *connection) int64 { return c.calls.Load() })
 		}
 		s.mu.Unlock()
-		if gone == nil {
+		if evicted == nil {
 			return
 		}
-		s.forCall.Inc()
-		gone.cut()
+		s.tooManyCalls.Inc()
+		evicted.abort()
 	}
 }
 
-func (s *connections) underWay() int64 {
-	var sum int64
-	for c := range s.open {
-		sum += c.calls.Load()
-	}
-	return sum
-}
-
-// number is how many are open.
+// number returns how many connections are open.
 func (s *connections) number() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.open)
 }
 
-// Write implements net.Conn. It fails, and closes the connection, if the other side takes nothing for long: gRPC leaves it to
-// whoever reads to find out, and reading can go on for ever.
+// Write implements net.Conn. It closes the connection if the other side reads nothing for
+// writeTimeout. gRPC would notice only at its next read, which may never fail.
 func (c *connection) Write(b []byte) (int, error) {
 	if err := c.Conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return 0, err
@@ -122,80 +119,77 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// cut closes the connection at once, whatever is still to be sent.
-func (c *connection) cut() {
+// abort closes the connection and drops what is not sent yet.
+func (c *connection) abort() {
 	if tcp, ok := c.Conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
 	}
 	_ = c.Conn.Close()
 }
 
-// begin counts a call of the connection, which may be nil, and end its end.
-func (c *connection) begin() {
-	if c == nil {
-		return
-	}
+// beginCall counts a call of the connection, endCall its end.
+func (c *connection) beginCall() {
 	if now := time.Now().Unix(); c.used.Load() != now {
 		c.used.Store(now)
 	}
 	c.calls.Add(1)
 	if c.set.calls.Add(1) > maxCalls {
-		c.set.shed()
+		c.set.shedCalls()
 	}
 }
 
-func (c *connection) end() {
-	if c != nil {
-		c.calls.Add(-1)
-		c.set.calls.Add(-1)
-	}
+func (c *connection) endCall() {
+	c.calls.Add(-1)
+	c.set.calls.Add(-1)
 }
 
-// limited is a listener whose connections are bounded.
-type limited struct {
+// boundedListener is a listener whose connections are in a set.
+type boundedListener struct {
 	net.Listener
 	set *connections
 }
 
 // Accept implements net.Listener.
-func (l limited) Accept() (net.Conn, error) {
+func (l boundedListener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	return l.set.admit(conn), nil
+	return l.set.add(conn), nil
 }
 
-// handshaker has a call know its connection, which gRPC hands down as what is known of the peer.
-type handshaker struct {
+// peerCredentials makes the connection of a call available to connectionOf: the result of the
+// handshake is the one thing that gRPC hands from a connection to its calls.
+type peerCredentials struct {
 	credentials.TransportCredentials
 }
 
-type identified struct {
+// peerInfo is what gRPC knows of the peer, and its connection.
+type peerInfo struct {
 	credentials.AuthInfo
 	*connection
 }
 
 // ServerHandshake implements credentials.TransportCredentials.
-func (h handshaker) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	conn, info, err := h.TransportCredentials.ServerHandshake(raw)
+func (p peerCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := p.TransportCredentials.ServerHandshake(raw)
 	if err != nil {
 		return nil, nil, err
 	}
 	c, _ := raw.(*connection)
-	return conn, identified{AuthInfo: info, connection: c}, nil
+	return conn, peerInfo{AuthInfo: info, connection: c}, nil
 }
 
 // Clone implements credentials.TransportCredentials.
-func (h handshaker) Clone() credentials.TransportCredentials {
-	return handshaker{h.TransportCredentials.Clone()}
+func (p peerCredentials) Clone() credentials.TransportCredentials {
+	return peerCredentials{p.TransportCredentials.Clone()}
 }
 
-// connectionOf returns the connection of a call, nil if it has none.
+// connectionOf returns the connection of a call, or nil if the context is not of a call.
 func connectionOf(ctx context.Context) *connection {
 	if p, ok := peer.FromContext(ctx); ok {
-		if i, ok := p.AuthInfo.(identified); ok {
-			return i.connection
+		if info, ok := p.AuthInfo.(peerInfo); ok {
+			return info.connection
 		}
 	}
 	return nil

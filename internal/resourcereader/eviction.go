@@ -6,67 +6,72 @@ import (
 	"net/netip"
 )
 
-// worst returns the connection that is missed the least, but not the one that has just come. weight is how much of what there
-// is too much of a connection has. s.mu is held, and there is a connection.
-func (s *connections) worst(spared *connection, weight func(*connection) int64) *connection {
-	ofHost := map[netip.Prefix]int64{}
+// evict removes the connection that has to go first from the set and returns it. The cost of a
+// connection is its share of whatever there is too much of. The connection spared stays. The caller
+// holds s.mu, closes the connection afterwards, and makes sure that there is one to evict.
+func (s *connections) evict(spared *connection, cost func(*connection) int64) *connection {
+	costOfHost := map[netip.Prefix]int64{}
 	for c := range s.open {
-		ofHost[c.host] += weight(c)
+		costOfHost[c.host] += cost(c)
 	}
-	var worst *connection
-	var its standing
+	var first *connection
+	var lowest rank
 	for c := range s.open {
 		if c == spared {
 			continue
 		}
-		if of := c.standing(ofHost[c.host], weight(c)); worst == nil || of.compare(its) < 0 {
-			worst, its = c, of
+		if r := c.rank(costOfHost[c.host], cost(c)); first == nil || r.compare(lowest) < 0 {
+			first, lowest = c, r
 		}
 	}
-	return worst
+	delete(s.open, first)
+	return first
 }
 
-// standing is what is known of a connection whose caller has no credentials, from what weighs most to what weighs least. Whoever
-// takes more than others is the first to give way, whatever else it does: a host that opens many connections closes its own.
-// Between hosts that take as much, a connection that is used as Liqo uses one stays longest.
-type standing struct {
-	// ofHost is how much its host has in all of what there is too much of, and own how much of that the connection has itself.
-	ofHost, own int64
-	// trust counts what Liqo does and the connection does too: to read offers, those of known consumers among them, and to have
-	// a stream.
-	trust int
-	// calls are under way on it.
+// rank orders connections by how well they deserve to stay; its fields are in the order of their
+// weight. Callers have no credentials, so a rank counts only what they do. Whoever takes most goes
+// first, however well it imitates Liqo: a host that opens many connections closes its own. Among
+// hosts that take the same, a connection that is used as Liqo uses one stays longest.
+type rank struct {
+	// costOfHost is the cost of all connections of the host, cost that of this connection.
+	costOfHost, cost int64
+	// likeness counts which of these the connection has done, all of which Liqo does: read an
+	// offer, read the offer of a known consumer, open a stream.
+	likeness int
+	// calls is the number of concurrent calls.
 	calls int64
-	// used is when its last call began, in Unix seconds.
+	// used is when the last call began, in Unix seconds.
 	used int64
 }
 
-func (c *connection) standing(ofHost, own int64) standing {
-	trust := 0
+func (c *connection) rank(costOfHost, cost int64) rank {
+	likeness := 0
 	anything, known := c.caller.HasRead()
-	for _, is := range []bool{anything, known, c.caller.Subscriptions() > 0} {
-		if is {
-			trust++
+	for _, does := range []bool{anything, known, c.caller.Subscriptions() > 0} {
+		if does {
+			likeness++
 		}
 	}
-	return standing{ofHost: ofHost, own: own, trust: trust, calls: c.calls.Load(), used: c.used.Load()}
+	return rank{costOfHost: costOfHost, cost: cost, likeness: likeness, calls: c.calls.Load(), used: c.used.Load()}
 }
 
-// compare is negative if s has to go before o.
-func (s standing) compare(o standing) int {
+// compare is negative if r goes before o.
+func (r rank) compare(o rank) int {
 	return cmp.Or(
-		cmp.Compare(o.ofHost, s.ofHost), cmp.Compare(o.own, s.own), cmp.Compare(s.trust, o.trust),
-		cmp.Compare(o.calls, s.calls), cmp.Compare(s.used, o.used),
+		cmp.Compare(o.costOfHost, r.costOfHost), cmp.Compare(o.cost, r.cost),
+		cmp.Compare(r.likeness, o.likeness),
+		cmp.Compare(o.calls, r.calls), cmp.Compare(r.used, o.used),
 	)
 }
 
-// hostOf returns the address that stands for whoever is behind it. An IPv6 host has a whole network of addresses of its own.
+// hostOf returns the address that identifies a host: its IPv4 address, or its IPv6 network of 64
+// bits, because a host has a whole network of IPv6 addresses.
 func hostOf(a net.Addr) netip.Prefix {
-	at, err := netip.ParseAddrPort(a.String())
+	address, err := netip.ParseAddrPort(a.String())
 	if err != nil {
 		return netip.Prefix{}
 	}
-	ip := at.Addr().Unmap().WithZone("")
+	ip := address.Addr().Unmap().WithZone("")
 	bits := 64
 	if ip.Is4() {
 		bits = 32

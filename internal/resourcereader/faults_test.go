@@ -34,15 +34,24 @@ func (s *lonely) SendMsg(m any) error {
 	}
 	defer s.sending.Add(-1)
 	runtime.Gosched()
-	e, identity := m.(*receipted), &wire.ClusterIdentity{}
-	defer e.buffers[1].Free() // as gRPC does once it is written
-	if err := proto.Unmarshal(e.message, identity); err != nil {
+	data, err := newCodec().Marshal(m)
+	if err != nil {
+		return err
+	}
+	defer data.Free() // As gRPC does when it has written the message.
+	identity := &wire.ClusterIdentity{}
+	if err := proto.Unmarshal(data.Materialize(), identity); err != nil {
 		return err
 	}
 	if identity.GetClusterID() == "last" {
 		close(s.last)
 	}
 	return nil
+}
+
+// subscriber returns the stream as generated code hands it to Subscribe.
+func subscriber(stream grpc.ServerStream) grpc.ServerStreamingServer[wire.ClusterIdentity] {
+	return &grpc.GenericServerStream[wire.Empty, wire.ClusterIdentity]{ServerStream: stream}
 }
 
 func TestFault_SendOfOneStreamFromSeveralGoroutines(t *testing.T) {
@@ -64,7 +73,9 @@ func TestFault_SendOfOneStreamFromSeveralGoroutines(t *testing.T) {
 	defer cancel()
 	stream := &lonely{ctx: ctx, last: make(chan struct{})}
 	ended := make(chan error)
-	go func() { ended <- (&service{table: tab, life: t.Context()}).subscribe(stream) }()
+	go func() {
+		ended <- (&service{table: tab, life: t.Context()}).Subscribe(&wire.Empty{}, subscriber(stream))
+	}()
 	var publishers sync.WaitGroup
 	for p := range int64(8) {
 		publishers.Go(func() {
@@ -94,7 +105,7 @@ func TestAStreamThatComesAmidTheShutdownEnds(t *testing.T) {
 	end(errShutdown)
 	for name, tab := range map[string]*table.Table{"ready": published(nil), "not ready": table.New()} {
 		stream := &lonely{ctx: timeout(t)}
-		err := (&service{table: tab, life: life}).subscribe(stream)
+		err := (&service{table: tab, life: life}).Subscribe(&wire.Empty{}, subscriber(stream))
 		wantCode(t, err, codes.Unavailable)
 		if got := tab.Stats().Subscriptions; got != 0 {
 			t.Errorf("%s: %d subscriptions left over", name, got)

@@ -2,39 +2,48 @@ package resourcereader
 
 import "time"
 
-// The bounds on what callers can have open. Nobody needs a flag for them: a Liqo has one connection, on which it has one stream
-// and a handful of reads.
+// The bounds on the resources that callers can take. They are no flags: one Liqo has one
+// connection with one stream and a handful of reads.
 const (
-	// maxConnections bounds the connections of all listeners together. One more is let in, and another one is closed for it.
+	// maxConnections bounds the connections of all listeners together. The server accepts one more
+	// and closes another one for it.
 	maxConnections = 64
-	// maxCallsPerConnection bounds the calls under way on one connection, streams included. Clients are told of it, and wait
-	// with one more call until another one has ended.
+	// maxCallsPerConnection bounds the concurrent calls of one connection, streams included. HTTP/2
+	// announces the bound, and clients wait with further calls until one has ended.
 	maxCallsPerConnection = 128
-	// maxCalls bounds the calls under way on all connections together. One more is let in, and a connection is closed for it.
+	// maxCalls bounds the concurrent calls of all connections together. The server accepts one more
+	// and closes a connection for it.
 	maxCalls = 2048
-	// writeTimeout is how long a connection may take nothing of what is written to it before it is closed.
-	writeTimeout = 20 * time.Second
-	// sendBuffer is how many bytes the kernel keeps for a connection that does not read them.
-	sendBuffer = 64 << 10
-)
-
-const (
-	// maxRequest bounds a request; the largest one that makes sense has less than 300 bytes. A request that arrives byte by byte
-	// takes fifty times its size until it is whole.
-	maxRequest = 1 << 10
-	// maxHeaders bounds the headers of a call; gRPC's own bound is 16 MiB.
-	maxHeaders = 8 << 10
-	// maxOtherStreams bounds the streams of the health and reflection services on all connections. Their clients can be refused,
-	// Liqo's cannot: it would try again at once.
+	// maxOtherStreams bounds the streams of the health and reflection services on all connections.
+	// Their clients can be refused. Liqo cannot: it would retry at once.
 	maxOtherStreams = 8
-	// handshakeTimeout bounds how long a connection may take to begin. A shutdown waits for it, so there it is half of that at most.
+	// maxUnwritten bounds the notifications of one stream that gRPC has accepted and not yet
+	// written to the connection. See sendWindow.
+	maxUnwritten = 4
+
+	// maxRequest bounds the bytes of a request; a valid one has less than 300. A request that
+	// arrives byte by byte takes fifty times its size until it is complete.
+	maxRequest = 1 << 10
+	// maxHeaders bounds the bytes of a call's headers; gRPC's default is 16 MiB.
+	maxHeaders = 8 << 10
+	// maxIDLength is the length of the longest name of a Kubernetes object.
+	maxIDLength = 253
+	// sendBuffer is the size in bytes of the kernel's buffer for a connection that does not read.
+	sendBuffer = 64 << 10
+
+	// writeTimeout is how long a write to a connection may make no progress before the connection
+	// is closed.
+	writeTimeout = 20 * time.Second
+	// handshakeTimeout bounds the handshake of a connection. A shutdown waits for handshakes, so
+	// half of Options.ShutdownTimeout is a bound too.
 	handshakeTimeout = 5 * time.Second
+	// pingAfter is how long a connection may be silent before the server pings it, and pingTimeout
+	// how long the client has for its answer. Together they free the streams of a lost client
+	// within 40 s.
+	pingAfter, pingTimeout = 30 * time.Second, 10 * time.Second
+	// maxIdle is how long a connection may stay open without a call.
+	maxIdle = 15 * time.Minute
+	// minPingInterval is how often clients may ping. gRPC clients ping every 10 s at most; half of
+	// that tells them from a flood.
+	minPingInterval = 5 * time.Second
 )
-
-// maxIDLength is that of the longest name of a Kubernetes object.
-const maxIDLength = 253
-
-// maxInFlight is how many notifications of a stream may be on their way to a connection that does not take them. gRPC itself
-// counts bytes: it queues 64 KiB for a stream whose client opens no window, which are 1,500 notifications, and these take ten
-// times as much memory as they have bytes.
-const maxInFlight = 4

@@ -105,8 +105,8 @@ func TestCallsAreCountedByTheirEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = garbled.CloseSend()
-	wantCode(t, garbled.RecvMsg(&bad), codes.InvalidArgument)
-	// What the server does not know is none of its methods.
+	wantCode(t, garbled.RecvMsg(&bad), codes.Internal)
+	// Unknown methods are not counted.
 	wantCode(t, conn.Invoke(timeout(t), "/resource_reader/NoSuchMethod", &wire.Empty{}, &wire.Empty{}), codes.Unimplemented)
 	r.shutdownNow(t)
 	_, err = stream.Recv()
@@ -123,16 +123,34 @@ func TestCallsAreCountedByTheirEnd(t *testing.T) {
 		sent     = "msg_sent_total "
 	)
 	want := map[string]float64{
-		started + reads: 4, received + reads: 4, sent + reads: 2,
+		started + reads: 4, received + reads: 4, sent + reads: 4,
 		handled + reads + " OK": 2, handled + reads + " InvalidArgument": 1, handled + reads + " Internal": 1,
 		started + removals: 1, received + removals: 1, sent + removals: 1, handled + removals + " OK": 1,
-		started + checks: 1, received + checks: 1, handled + checks + " NotFound": 1,
+		started + checks: 1, received + checks: 1, sent + checks: 1, handled + checks + " NotFound": 1,
 		started + streams: 2, received + streams: 2, sent + streams: 2,
-		handled + streams + " Unavailable": 1, handled + streams + " InvalidArgument": 1,
+		handled + streams + " Unavailable": 1, handled + streams + " Internal": 1,
 	}
 	g.Eventually(func() map[string]float64 {
 		got := counted(t, registry)
 		maps.DeleteFunc(got, func(_ string, n float64) bool { return n == 0 })
 		return got
 	}, patience).Should(gomega.Equal(want))
+}
+
+func TestTheFlatFormIsCountedUnderTheNamesThatAreCalled(t *testing.T) {
+	g := gomega.NewWithT(t)
+	registry := prometheus.NewRegistry()
+	r := start(t, published(map[string]*offer.Entry{"rome": cpus(1)}), form(Flat), func(o *Options) { o.Registerer = registry })
+	if _, err := readFlat(t, r.dial(t), "rome"); err != nil {
+		t.Fatal(err)
+	}
+	subscribed(t, r.client(t))
+	g.Eventually(func() map[string]float64 {
+		got := counted(t, registry)
+		maps.DeleteFunc(got, func(name string, n float64) bool { return n == 0 || !strings.HasPrefix(name, "started_total") })
+		return got
+	}, patience).Should(gomega.Equal(map[string]float64{
+		"started_total unary resource_reader ReadResources":     1,
+		"started_total server_stream resource_reader Subscribe": 1,
+	}))
 }

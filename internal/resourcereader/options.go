@@ -14,13 +14,13 @@ import (
 type Form int
 
 const (
-	// Pools is what Liqo v0.9 and v0.10 speak: one list of resources for each class.
+	// Pools is the form of Liqo v0.9 and v0.10: one list of resources for each class.
 	Pools Form = iota
-	// Flat is what Liqo v0.6 to v0.8 speak: one list of resources.
+	// Flat is the form of Liqo v0.6 to v0.8: one list of resources.
 	Flat
 )
 
-// String returns the name of the form, as ParseForm takes it.
+// String returns the name of the form, which ParseForm accepts.
 func (f Form) String() string {
 	if f == Flat {
 		return "flat"
@@ -28,7 +28,7 @@ func (f Form) String() string {
 	return "pools"
 }
 
-// ParseForm returns the form of that name.
+// ParseForm returns the form with the name.
 func ParseForm(name string) (Form, error) {
 	for _, f := range []Form{Pools, Flat} {
 		if name == f.String() {
@@ -38,34 +38,36 @@ func ParseForm(name string) (Form, error) {
 	return 0, fmt.Errorf("%q is not a form of Liqo's protocol: write pools (Liqo v0.9 and v0.10) or flat (Liqo v0.6 to v0.8)", name)
 }
 
-// Endpoint is an address at which one form is served.
+// Endpoint is an address and the form that is served there.
 type Endpoint struct {
-	// Address is what net.Listen takes for TCP, such as ":6001".
+	// Address is an address for net.Listen over TCP, such as ":6001".
 	Address string
 	Form    Form
 }
 
-// TLS names the files of the server's identity. All are read again when they change, for connections made from then on.
+// TLS names the files of the server's identity. They are read again when they change; the new
+// content applies to new connections.
 type TLS struct {
-	// CertFile and KeyFile are the server's certificate and its key, in PEM; without them the server speaks plaintext, as Liqo does.
+	// CertFile and KeyFile are the server's certificate and key, in PEM. Without them the server
+	// speaks plaintext, as Liqo does.
 	CertFile, KeyFile string
-	// ClientCAFile holds, in PEM, the authorities one of which must have signed a client's certificate; without it no
-	// certificate is asked for.
+	// ClientCAFile holds, in PEM, the authorities that may sign the certificates of clients. Without
+	// it clients need no certificate.
 	ClientCAFile string
 }
 
-// Options say what is served, and how.
+// Options configure a Server.
 type Options struct {
 	// Table holds the offers.
 	Table *table.Table
-	// Endpoints are where to listen; there must be one at least.
+	// Endpoints are the addresses to listen at. There must be at least one.
 	Endpoints []Endpoint
 	TLS       TLS
-	// MaxWait is how long a read waits for the first offers if its caller set no deadline; 0 stands for 30 s.
+	// MaxWait is how long a read without a deadline waits for the first offers. 0 means 30 s.
 	MaxWait time.Duration
-	// ShutdownTimeout is how long calls under way may take to end on shutdown; 0 stands for 10 s.
+	// ShutdownTimeout is how long calls may take to end on shutdown. 0 means 10 s.
 	ShutdownTimeout time.Duration
-	// Registerer takes the metrics; nil leaves them unregistered.
+	// Registerer takes the metrics. If it is nil, they are not registered.
 	Registerer prometheus.Registerer
 	Logger     logr.Logger
 }

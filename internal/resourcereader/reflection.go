@@ -14,8 +14,8 @@ import (
 	"proffer.dev/proffer/proto/resourcereader/flat"
 )
 
-// registerReflection lets clients ask the server what it serves, with the messages of its form.
-func registerReflection(s registrar, form Form) {
+// registerReflection lets clients list the services, with the messages of the server's form.
+func registerReflection(s countingServer, form Form) {
 	options := reflection.ServerOptions{Services: s}
 	if form == Flat {
 		options.DescriptorResolver = flatResolver
@@ -24,35 +24,19 @@ func registerReflection(s registrar, form Form) {
 	reflectionv1alpha.RegisterServerReflectionServer(s, reflection.NewServer(options))
 }
 
-// resolver looks into its own files before those of the program.
-type resolver struct{ own *protoregistry.Files }
-
-func (r resolver) FindFileByPath(path string) (protoreflect.FileDescriptor, error) {
-	if f, err := r.own.FindFileByPath(path); err == nil {
-		return f, nil
-	}
-	return protoregistry.GlobalFiles.FindFileByPath(path)
-}
-
-func (r resolver) FindDescriptorByName(name protoreflect.FullName) (protoreflect.Descriptor, error) {
-	if d, err := r.own.FindDescriptorByName(name); err == nil {
-		return d, nil
-	}
-	return protoregistry.GlobalFiles.FindDescriptorByName(name)
-}
-
-// flatResolver knows the service of the flat form under the name by which it is served. The program's own registry can hold only
-// one service of that name.
+// flatResolver describes the service of the flat form under the name by which it is served. The
+// global registry can hold only one service of that name.
 var flatResolver = resolver{own: flatFiles()}
 
+// flatFiles returns a file that holds the service of the flat form without its package.
 func flatFiles() *protoregistry.Files {
-	original := flat.File_resourcereader_flat_flat_proto
-	described := protodesc.ToFileDescriptorProto(original)
+	generated := flat.File_resourcereader_flat_flat_proto
+	described := protodesc.ToFileDescriptorProto(generated)
 	file, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{
 		Name:       new("resourcereader/flat/resource_reader.proto"),
 		Syntax:     described.Syntax,
-		Dependency: append(described.GetDependency(), original.Path()),
-		Service:    described.GetService(), // the types of its messages are fully qualified
+		Dependency: append(described.GetDependency(), generated.Path()),
+		Service:    described.GetService(), // The types of its messages are fully qualified.
 	}, protoregistry.GlobalFiles)
 	if err != nil {
 		panic(fmt.Sprintf("resourcereader: describing the flat form: %v", err))
@@ -62,4 +46,23 @@ func flatFiles() *protoregistry.Files {
 		panic(fmt.Sprintf("resourcereader: describing the flat form: %v", err))
 	}
 	return files
+}
+
+// resolver looks into its own files before the global registry.
+type resolver struct{ own *protoregistry.Files }
+
+// FindFileByPath implements protodesc.Resolver.
+func (r resolver) FindFileByPath(path string) (protoreflect.FileDescriptor, error) {
+	if f, err := r.own.FindFileByPath(path); err == nil {
+		return f, nil
+	}
+	return protoregistry.GlobalFiles.FindFileByPath(path)
+}
+
+// FindDescriptorByName implements protodesc.Resolver.
+func (r resolver) FindDescriptorByName(name protoreflect.FullName) (protoreflect.Descriptor, error) {
+	if d, err := r.own.FindDescriptorByName(name); err == nil {
+		return d, nil
+	}
+	return protoregistry.GlobalFiles.FindDescriptorByName(name)
 }

@@ -5,33 +5,35 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"time"
 
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/recovery"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
-	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+
+	wire "proffer.dev/proffer/proto/resourcereader"
+	"proffer.dev/proffer/proto/resourcereader/flat"
 )
 
-// workers are goroutines that are kept for calls. A new one has to let its stack grow twice before it has read a request, which is a fifth
-// of what a read costs. A stream keeps a worker for itself, and Liqo opens one; a call that finds no worker free gets a new goroutine.
+// workers is the number of goroutines that are kept for calls. A new goroutine has to grow its
+// stack twice before it has read a request, which is a fifth of the cost of a read. A stream keeps
+// its worker; a call that finds no free worker gets a new goroutine.
 const workers = 16
 
-// Server serves the offers of a table. Make one with New, then call Listen, then Start.
+// Server serves the offers of a table. Create it with New, then call Listen, then Start.
 type Server struct {
-	options   Options
-	metrics   *metrics
-	health    *health.Server
-	listening []*listener
-	// connections are those of all listeners, others the places for streams of other services than ours.
-	connections *connections
-	others      chan struct{}
+	options Options
+	metrics *metrics
+	health  *health.Server
+	// listeners are in the order of Options.Endpoints. They share connections and otherStreams.
+	listeners    []*listener
+	connections  *connections
+	otherStreams *otherStreams
 
-	// life ends, by end, when streams must.
+	// life ends at the point of the shutdown where streams must end; end ends it.
 	life context.Context
 	end  context.CancelCauseFunc
 }
@@ -41,7 +43,7 @@ type listener struct {
 	form Form
 }
 
-// New returns a server that listens nowhere yet. Its error is one line that says what to change.
+// New returns a server that does not listen yet. Its error is one line that says what to change.
 func New(options Options) (*Server, error) {
 	options = options.withDefaults()
 	switch {
@@ -53,23 +55,24 @@ func New(options Options) (*Server, error) {
 	if err := options.TLS.check(); err != nil {
 		return nil, err
 	}
-	m, err := newMetrics(options.Registerer, options.Table)
-	if err != nil {
-		return nil, err
-	}
+	m := newMetrics()
 	s := &Server{
 		options: options, metrics: m, health: health.NewServer(),
-		connections: newConnections(options.Table, m), others: make(chan struct{}, maxOtherStreams),
+		connections: newConnections(options.Table, m.closed),
 	}
-	if err := m.observe(options.Registerer, s.connections); err != nil {
-		return nil, err
+	if options.Registerer != nil {
+		if err := m.register(options.Registerer, options.Table, s.connections); err != nil {
+			return nil, err
+		}
 	}
 	s.life, s.end = context.WithCancelCause(context.Background())
+	s.otherStreams = &otherStreams{open: make(chan struct{}, maxOtherStreams), refused: m.refused, life: s.life}
 	s.setHealth(healthv1.HealthCheckResponse_NOT_SERVING)
 	return s, nil
 }
 
-// Listen takes the addresses. From then on clients can connect, though nobody is answered before Start. On an error none is taken.
+// Listen opens the listeners. From then on clients can connect; calls are answered from Start on.
+// On an error no listener stays open.
 func (s *Server) Listen(ctx context.Context) error {
 	for _, e := range s.options.Endpoints {
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", e.Address)
@@ -77,22 +80,23 @@ func (s *Server) Listen(ctx context.Context) error {
 			s.close()
 			return fmt.Errorf("listening for gRPC in the form %s: %w", e.Form, err)
 		}
-		s.listening = append(s.listening, &listener{Listener: l, form: e.Form})
+		s.listeners = append(s.listeners, &listener{Listener: l, form: e.Form})
 	}
 	return nil
 }
 
 func (s *Server) close() {
-	for _, l := range s.listening {
+	for _, l := range s.listeners {
 		_ = l.Close()
 	}
-	s.listening = nil
+	s.listeners = nil
 }
 
-// Addresses returns where the server listens, in the order of Options.Endpoints; none before Listen.
+// Addresses returns the addresses of the listeners, in the order of Options.Endpoints. Before
+// Listen there are none.
 func (s *Server) Addresses() []net.Addr {
 	var all []net.Addr
-	for _, l := range s.listening {
+	for _, l := range s.listeners {
 		all = append(all, l.Addr())
 	}
 	return all
@@ -101,35 +105,32 @@ func (s *Server) Addresses() []net.Addr {
 // NeedLeaderElection implements manager.LeaderElectionRunnable: every replica serves.
 func (s *Server) NeedLeaderElection() bool { return false }
 
-// Start listens, unless Listen was called, and serves until ctx ends or a listener breaks. It returns when all calls have ended and
-// every goroutine of the server with them. It must be called once.
+// Start serves until ctx ends or a listener fails. It calls Listen unless that was called before.
+// It returns when all calls and all goroutines of the server have ended. Call it once.
 //
-// It implements manager.Runnable, but a manager starts what it holds once its caches are synced, and Liqo gives up after 3 s without
-// an answer to its connection: so better start it before the manager.
-//
-// On shutdown, in this order: health says NOT_SERVING; the listeners close, and clients are told to go elsewhere; streams end
-// with Unavailable; calls under way may finish until Options.ShutdownTimeout; then connections are cut.
+// Start implements manager.Runnable, but a manager starts its runnables after its caches are
+// synced, and Liqo gives up on a connection after 3 s. So start it before the manager.
 func (s *Server) Start(ctx context.Context) error {
 	defer s.end(errShutdown)
-	if s.listening == nil {
+	if s.listeners == nil {
 		if err := s.Listen(ctx); err != nil {
 			return err
 		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	security, err := s.security(ctx, group)
+	security, err := s.options.TLS.credentials(ctx, group, s.options.Logger)
 	if err != nil {
 		s.close()
 		return err
 	}
 	var servers []*grpc.Server
-	for _, l := range s.listening {
+	for _, l := range s.listeners {
 		server := s.newServer(l.form, security)
 		servers = append(servers, server)
 		s.options.Logger.Info("serving gRPC", "address", l.Addr().String(), "form", l.form.String(), "tls", s.options.TLS != TLS{})
 		group.Go(func() error {
-			// A server that is told to stop before it began is no failure.
-			if err := server.Serve(limited{l.Listener, s.connections}); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+			err := server.Serve(boundedListener{l.Listener, s.connections})
+			if err != nil && !errors.Is(err, grpc.ErrServerStopped) { // It may be stopped before it began.
 				return fmt.Errorf("serving gRPC at %s: %w", l.Addr(), err)
 			}
 			return nil
@@ -151,51 +152,41 @@ func (s *Server) Start(ctx context.Context) error {
 	return group.Wait()
 }
 
-// security returns the credentials of the server, and keeps the certificate up to date in the group.
-func (s *Server) security(ctx context.Context, group *errgroup.Group) (credentials.TransportCredentials, error) {
-	files := s.options.TLS
-	if files == (TLS{}) {
-		return insecure.NewCredentials(), nil
-	}
-	config, err := files.config(s.options.Logger)
-	if err != nil {
-		return nil, err
-	}
-	watcher, err := certwatcher.New(files.CertFile, files.KeyFile)
-	if err != nil {
-		return nil, fmt.Errorf("reading the TLS certificate %s and its key %s: %w", files.CertFile, files.KeyFile, err)
-	}
-	config.GetCertificate = watcher.GetCertificate
-	group.Go(func() error { return watcher.Start(ctx) })
-	return credentials.NewTLS(config), nil
-}
-
 func (s *Server) newServer(form Form, security credentials.TransportCredentials) *grpc.Server {
-	around := &interceptor{
-		panics: s.metrics.panics, log: s.options.Logger, life: s.life, others: s.others, refused: s.metrics.refused,
+	count := s.metrics.calls.UnaryServerInterceptor()
+	if form == Flat {
+		count = underCalledName(count)
 	}
+	recovered := recoverPanics(s.metrics.panics, s.options.Logger)
 	server := grpc.NewServer(
-		grpc.Creds(handshaker{security}),
+		grpc.Creds(peerCredentials{security}),
 		grpc.ForceServerCodecV2(newCodec()),
-		grpc.UnaryInterceptor(around.unary),
-		grpc.StreamInterceptor(around.stream),
+		grpc.ChainUnaryInterceptor(count, recovery.UnaryServerInterceptor(recovered)),
+		grpc.ChainStreamInterceptor(
+			s.metrics.calls.StreamServerInterceptor(), recovery.StreamServerInterceptor(recovered),
+			holdDuringShutdown(s.life), s.otherStreams.intercept,
+		),
 		grpc.NumStreamWorkers(workers),
 		grpc.MaxRecvMsgSize(maxRequest),
 		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.MaxConcurrentStreams(maxCallsPerConnection),
 		grpc.ConnectionTimeout(min(handshakeTimeout, s.options.ShutdownTimeout/2)),
 		grpc.WaitForHandlers(true),
-		// A peer that is gone without a word is noticed, and its stream freed, within 40 s; a connection without any call is
-		// closed after a quarter of an hour. There is no maximum age: it would end streams.
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 10 * time.Second, MaxConnectionIdle: 15 * time.Minute}),
-		// gRPC clients never ping more often than every 10 s; half of that tells them from a flood.
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+		// There is no maximum age of a connection: it would end streams.
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout, MaxConnectionIdle: maxIdle}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
 	)
-	services := registrar{server}
-	services.RegisterService(&serviceDesc, &service{table: s.options.Table, form: form, maxWait: s.options.MaxWait, life: s.life})
+	services := countingServer{server}
+	common := &service{table: s.options.Table, maxWait: s.options.MaxWait, life: s.life}
+	switch form {
+	case Pools:
+		wire.RegisterResourceReaderServer(services, &poolsService{common, newAnswers(common.table, poolsAnswer)})
+	case Flat:
+		flat.RegisterResourceReaderServer(unpackaged{services}, &flatService{common, newAnswers(common.table, flatAnswer)})
+	}
 	healthv1.RegisterHealthServer(services, s.health)
 	registerReflection(services, form)
-	around.methods = s.metrics.of(server)
+	s.metrics.calls.InitializeMetrics(server)
 	return server
 }
 

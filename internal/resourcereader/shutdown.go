@@ -9,19 +9,16 @@ import (
 	"google.golang.org/grpc"
 )
 
-// goAwayLead is how long before the streams end a shutdown tells clients to go elsewhere. One that is not told yet would
-// subscribe again at once, on the same connection, over and over.
+// goAwayLead is how long before the streams end a shutdown tells clients to connect elsewhere. A
+// client that has not been told subscribes again at once, on the same connection, over and over.
 const goAwayLead = 100 * time.Millisecond
 
-// errShutdown is the cause of the end of what a shutdown ends.
+// errShutdown is the cause for which contexts end on shutdown.
 var errShutdown = errors.New("the server is shutting down")
 
-// endStreams ends those that are open: first life, so that none is opened in between that lasts.
-func (s *Server) endStreams() {
-	s.end(errShutdown)
-	s.options.Table.CloseSubscriptions()
-}
-
+// shutdown stops the servers, in this order: health reports NOT_SERVING; the listeners close, and
+// clients are told to connect elsewhere; streams end with Unavailable; calls may finish until
+// Options.ShutdownTimeout; then their connections are cut.
 func (s *Server) shutdown(servers []*grpc.Server) {
 	s.options.Logger.Info("stopping gRPC", "grace", s.options.ShutdownTimeout.String())
 	s.health.Shutdown()
@@ -50,9 +47,17 @@ func (s *Server) shutdown(servers []*grpc.Server) {
 	<-stopped
 }
 
-// mortal returns a context that also ends when life does, with the cause of that. The caller must call done.
-func mortal(ctx, life context.Context) (_ context.Context, done func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(life, func() { cancel(context.Cause(life)) })
-	return ctx, func() { stop(); cancel(nil) }
+// endStreams ends the open streams. It ends life first, so that no stream that begins in between
+// stays open.
+func (s *Server) endStreams() {
+	s.end(errShutdown)
+	s.options.Table.CloseSubscriptions()
+}
+
+// untilShutdown returns a context that also ends with life, for the same cause. The caller must
+// call cancel.
+func untilShutdown(ctx, life context.Context) (_ context.Context, cancel func()) {
+	ctx, end := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(life, func() { end(context.Cause(life)) })
+	return ctx, func() { stop(); end(nil) }
 }

@@ -8,52 +8,40 @@ import (
 	wire "proffer.dev/proffer/proto/resourcereader"
 )
 
-// notice is a notification of a consumer, encoded.
-type notice struct {
-	id      string
-	message []byte
-}
-
-// subscribe tells the stream what changes until the stream or the server ends. Nothing else sends on the stream.
-func (s *service) subscribe(stream grpc.ServerStream) error {
+// Subscribe notifies the client of changed offers until the stream or the server ends. No other
+// goroutine sends on the stream.
+func (s *service) Subscribe(_ *wire.Empty, stream grpc.ServerStreamingServer[wire.ClusterIdentity]) error {
 	ctx := stream.Context()
 	select {
 	case <-s.table.Ready():
 	case <-ctx.Done():
-		return ended(context.Cause(ctx))
+		return statusError(context.Cause(ctx))
 	case <-s.life.Done():
-		return ended(errShutdown)
+		return statusError(errShutdown)
 	}
-	subscription := s.callerOf(ctx).Subscribe()
+	subscription := s.caller(ctx).Subscribe()
 	defer subscription.Close()
-	unsent := newInFlight()
+	// A shutdown closes the subscriptions that exist, which may have been before this one did.
 	if s.life.Err() != nil {
-		return ended(errShutdown) // the subscriptions that there were are closed already
+		return statusError(errShutdown)
 	}
+	window := newSendWindow()
 	for {
-		// First a place, then the notification: what changes before there is one is merged.
+		// Take the place first: the subscription merges what changes until there is one.
 		select {
-		case unsent <- struct{}{}:
+		case window <- struct{}{}:
 		case <-ctx.Done():
-			return ended(context.Cause(ctx))
+			return statusError(context.Cause(ctx))
 		case <-s.life.Done():
-			return ended(errShutdown)
+			return statusError(errShutdown)
 		}
 		id, err := subscription.Next(ctx)
 		if err != nil {
-			return ended(err)
+			return statusError(err)
 		}
-		if err := stream.SendMsg(unsent.sent(s.noticeOf(id))); err != nil {
+		// SendMsg instead of Send: the codec needs the window of the notification.
+		if err := stream.SendMsg(&notification{&wire.ClusterIdentity{ClusterID: id}, window}); err != nil {
 			return err
 		}
 	}
-}
-
-func (s *service) noticeOf(id string) []byte {
-	n := s.notice.Load()
-	if n == nil || n.id != id {
-		n = &notice{id: id, message: encode(&wire.ClusterIdentity{ClusterID: id})}
-		s.notice.Store(n)
-	}
-	return n.message
 }

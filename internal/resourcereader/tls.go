@@ -2,6 +2,7 @@ package resourcereader
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -10,9 +11,13 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 )
 
-// check reads the files once, and says in one line what is wrong with them.
+// check reads the files once. Its error is one line that says what to change.
 func (t TLS) check() error {
 	switch {
 	case t == TLS{}:
@@ -25,39 +30,52 @@ func (t TLS) check() error {
 		return fmt.Errorf("the TLS key %s was given without its certificate: give both", t.KeyFile)
 	}
 	if _, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile); err != nil {
-		return fmt.Errorf("reading the TLS certificate %s and its key %s: %w", t.CertFile, t.KeyFile, err)
+		return t.certificateError(err)
 	}
 	if t.ClientCAFile == "" {
 		return nil
 	}
-	_, err := newAuthorities(t.ClientCAFile, logr.Discard())
+	_, err := newClientCA(t.ClientCAFile, logr.Discard())
 	return err
 }
 
-// config returns what TLS is spoken with: 1.3, which every gRPC client of the last years knows, and the client authorities as their file
-// holds them at each handshake. The server's certificate is left to the caller.
-func (t TLS) config(log logr.Logger) (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS13}
-	if t.ClientCAFile == "" {
-		return config, nil
-	}
-	clients, err := newAuthorities(t.ClientCAFile, log)
-	if err != nil {
-		return nil, err
-	}
-	config.ClientAuth = tls.RequireAndVerifyClientCert
-	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		c := config.Clone()
-		c.GetConfigForClient = nil
-		c.ClientCAs = clients.current()
-		return c, nil
-	}
-	return config, nil
+func (t TLS) certificateError(err error) error {
+	return fmt.Errorf("reading the TLS certificate %s and its key %s: %w", t.CertFile, t.KeyFile, err)
 }
 
-// authorities are the certificates in a file that may change. The file is read again at each use: a handshake is rare and costs far more
-// than that, and nothing has to run to see that a mounted Secret was replaced.
-type authorities struct {
+// credentials returns the server's credentials. The group keeps them up to date with the files
+// until ctx ends.
+func (t TLS) credentials(ctx context.Context, group *errgroup.Group, log logr.Logger) (credentials.TransportCredentials, error) {
+	if t == (TLS{}) {
+		return insecure.NewCredentials(), nil
+	}
+	// Every gRPC client of the last years speaks TLS 1.3.
+	config := &tls.Config{MinVersion: tls.VersionTLS13}
+	if t.ClientCAFile != "" {
+		clients, err := newClientCA(t.ClientCAFile, log)
+		if err != nil {
+			return nil, err
+		}
+		config.ClientAuth = tls.RequireAndVerifyClientCert
+		config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			c := config.Clone()
+			c.GetConfigForClient = nil
+			c.ClientCAs = clients.current()
+			return c, nil
+		}
+	}
+	watcher, err := certwatcher.New(t.CertFile, t.KeyFile)
+	if err != nil {
+		return nil, t.certificateError(err)
+	}
+	config.GetCertificate = watcher.GetCertificate
+	group.Go(func() error { return watcher.Start(ctx) })
+	return credentials.NewTLS(config), nil
+}
+
+// clientCA is the certificates of a file that may change. Each use reads the file again: handshakes
+// are rare and cost far more than that, and it takes no watch to notice a replaced Secret.
+type clientCA struct {
 	file string
 	log  logr.Logger
 
@@ -66,33 +84,33 @@ type authorities struct {
 	pool *x509.CertPool
 }
 
-func newAuthorities(file string, log logr.Logger) (*authorities, error) {
-	a := &authorities{file: file, log: log}
-	return a, a.read()
+func newClientCA(file string, log logr.Logger) (*clientCA, error) {
+	c := &clientCA{file: file, log: log}
+	return c, c.read()
 }
 
-// read takes over what the file holds; on an error what was there stays.
-func (a *authorities) read() error {
-	pem, err := os.ReadFile(a.file)
+// read takes over the content of the file. On an error the previous content stays.
+func (c *clientCA) read() error {
+	pem, err := os.ReadFile(c.file)
 	if err != nil {
 		return fmt.Errorf("reading the client CA: %w", err)
 	}
-	if a.pool != nil && bytes.Equal(pem, a.pem) {
+	if c.pool != nil && bytes.Equal(pem, c.pem) {
 		return nil
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return fmt.Errorf("reading the client CA: there is no certificate in PEM form in %s", a.file)
+		return fmt.Errorf("reading the client CA: there is no certificate in PEM form in %s", c.file)
 	}
-	a.pem, a.pool = pem, pool
+	c.pem, c.pool = pem, pool
 	return nil
 }
 
-func (a *authorities) current() *x509.CertPool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err := a.read(); err != nil {
-		a.log.Error(err, "keeping the client CA that was read last")
+func (c *clientCA) current() *x509.CertPool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.read(); err != nil {
+		c.log.Error(err, "keeping the previous client CA")
 	}
-	return a.pool
+	return c.pool
 }

@@ -1,23 +1,59 @@
 package resourcereader
 
 import (
+	"google.golang.org/grpc/encoding"
+	grpcproto "google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
+
+	wire "proffer.dev/proffer/proto/resourcereader"
 )
 
-// inFlight are the notifications of a stream that gRPC has not handed to the connection yet. What is to be told beyond them
-// waits in the subscription, where it takes little and is merged.
-type inFlight chan struct{}
+// sendWindow has an element for each notification of a stream that gRPC has accepted and not yet
+// written to the connection. It holds at most maxUnwritten; further changes wait in the
+// subscription, which is small and merges them.
+//
+// gRPC's own bound counts bytes: it accepts 64 KiB for a stream whose client does not read. These
+// are 1,500 notifications, which take ten times as much memory as they have bytes.
+//
+// A sendWindow is the buffer pool of the empty buffer that codec appends to each notification: gRPC
+// returns the buffer once it has written the notification, or once the stream has ended.
+type sendWindow chan struct{}
 
-func newInFlight() inFlight { return make(inFlight, maxInFlight) }
+func newSendWindow() sendWindow { return make(sendWindow, maxUnwritten) }
 
-// Get implements mem.BufferPool. Nobody asks it for a buffer.
-func (f inFlight) Get(length int) *[]byte { return new(make([]byte, length)) }
+// Get implements mem.BufferPool. gRPC does not call it.
+func (w sendWindow) Get(length int) *[]byte { return new(make([]byte, length)) }
 
-// Put implements mem.BufferPool. gRPC gives back a buffer once it has written it, or the stream is over.
-func (f inFlight) Put(*[]byte) { <-f }
+// Put implements mem.BufferPool.
+func (w sendWindow) Put(*[]byte) { <-w }
 
-// receipt is the content of all receipts: nothing, but with room for so much that gRPC gives it back. It leaves smaller ones to
-// the garbage collector.
+// notification is a message of a stream, with the window in which it has its place.
+type notification struct {
+	*wire.ClusterIdentity
+	window sendWindow
+}
+
+// codec is gRPC's codec for protobuf, which additionally tells the window of a notification when
+// that is written.
+type codec struct{ encoding.CodecV2 }
+
+func newCodec() codec { return codec{encoding.GetCodecV2(grpcproto.Name)} }
+
+// Marshal implements encoding.CodecV2.
+func (c codec) Marshal(v any) (mem.BufferSlice, error) {
+	n, ok := v.(*notification)
+	if !ok {
+		return c.CodecV2.Marshal(v)
+	}
+	message, err := c.CodecV2.Marshal(n.ClusterIdentity)
+	if err != nil {
+		return nil, err
+	}
+	return append(message, mem.NewBuffer(receipt, n.window)), nil
+}
+
+// receipt is the content of the empty buffers. It has a capacity because gRPC returns only large
+// buffers to their pool.
 var receipt = func() *[]byte {
 	size := 1
 	for mem.IsBelowBufferPoolingThreshold(size) {
@@ -25,11 +61,3 @@ var receipt = func() *[]byte {
 	}
 	return new(make([]byte, 0, size))
 }()
-
-// sent returns a notification that gives back its place once it is written. A place must have been taken.
-func (f inFlight) sent(message []byte) *receipted {
-	e := &receipted{message: message}
-	// An empty buffer behind the message, since those of the message are shared by all streams.
-	e.buffers[1] = mem.NewBuffer(receipt, f)
-	return e
-}

@@ -91,7 +91,7 @@ func (c *resourceReaderClient) Subscribe(ctx context.Context, in *Empty, opts ..
 type ResourceReader_SubscribeClient = grpc.ServerStreamingClient[ClusterIdentity]
 
 // ResourceReaderServer is the server API for ResourceReader service.
-// All implementations must embed UnimplementedResourceReaderServer
+// All implementations should embed UnimplementedResourceReaderServer
 // for forward compatibility.
 //
 // What Liqo's controller-manager asks of a resource monitor.
@@ -102,10 +102,9 @@ type ResourceReaderServer interface {
 	RemoveCluster(context.Context, *ClusterIdentity) (*Empty, error)
 	// Names each consumer whose resources change from now on; an empty ID stands for all of them.
 	Subscribe(*Empty, grpc.ServerStreamingServer[ClusterIdentity]) error
-	mustEmbedUnimplementedResourceReaderServer()
 }
 
-// UnimplementedResourceReaderServer must be embedded to have
+// UnimplementedResourceReaderServer should be embedded to have
 // forward compatible implementations.
 //
 // NOTE: this should be embedded by value instead of pointer to avoid a nil
@@ -121,8 +120,7 @@ func (UnimplementedResourceReaderServer) RemoveCluster(context.Context, *Cluster
 func (UnimplementedResourceReaderServer) Subscribe(*Empty, grpc.ServerStreamingServer[ClusterIdentity]) error {
 	return status.Error(codes.Unimplemented, "method Subscribe not implemented")
 }
-func (UnimplementedResourceReaderServer) mustEmbedUnimplementedResourceReaderServer() {}
-func (UnimplementedResourceReaderServer) testEmbeddedByValue()                        {}
+func (UnimplementedResourceReaderServer) testEmbeddedByValue() {}
 
 // UnsafeResourceReaderServer may be embedded to opt out of forward compatibility for this service.
 // Use of this interface is not recommended, as added methods to ResourceReaderServer will

@@ -32,13 +32,13 @@ func TestWhatIsNotTheProtocolIsRefusedAndNothingElseHappens(t *testing.T) {
 		{"a service that is not there", "/nothing/ReadResources", identity("rome"), codes.Unimplemented},
 		{"a read of nobody", readMethod, nil, codes.InvalidArgument},
 		{"a read of an empty ID", readMethod, identity(""), codes.InvalidArgument},
-		{"an ID that is not UTF-8", readMethod, identity("ro\xffme"), codes.InvalidArgument},
+		{"an ID that is not UTF-8", readMethod, identity("ro\xffme"), codes.Internal},
 		{"an ID with a line break", readMethod, identity("ro\nme"), codes.InvalidArgument},
 		{"an ID of 254 bytes", readMethod, identity(strings.Repeat("r", 254)), codes.InvalidArgument},
 		{"an ID of 60,000 bytes", readMethod, identity(strings.Repeat("r", 60_000)), codes.ResourceExhausted},
 		{"an ID of 8 MiB", readMethod, identity(strings.Repeat("r", 8<<20)), codes.ResourceExhausted},
 		{"the removal of an ID of 8 MiB", removeMethod, identity(strings.Repeat("r", 8<<20)), codes.ResourceExhausted},
-		{"a message that breaks off", readMethod, identity("rome")[:3], codes.InvalidArgument},
+		{"a message that breaks off", readMethod, identity("rome")[:3], codes.Internal},
 		{"a number where the ID should be", readMethod, []byte{0x08, 0x01}, codes.InvalidArgument},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -56,7 +56,9 @@ func TestWhatIsNotTheProtocolIsRefusedAndNothingElseHappens(t *testing.T) {
 			}
 			method := []string{readMethod, removeMethod}[random.IntN(2)]
 			_, err := w.call(t.Context(), method, request)
-			if code := status.Code(err); code != codes.OK && code != codes.InvalidArgument {
+			// Internal is gRPC's status for a request that cannot be parsed, and also that of a panic.
+			unparsed := status.Code(err) == codes.Internal && strings.Contains(status.Convert(err).Message(), "unmarshal")
+			if code := status.Code(err); code != codes.OK && code != codes.InvalidArgument && !unparsed {
 				t.Fatalf("%s % x: %v", method, request, err)
 			}
 		}
