@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"runtime"
 	"strings"
 	"sync"
@@ -427,33 +426,4 @@ func TestAConnectionThatTakesNothingIsGivenUp(t *testing.T) {
 			t.Error("the connection stays open")
 		}
 	})
-}
-
-func TestWhichConnectionIsEvicted(t *testing.T) {
-	idle := rank{costOfHost: 1, cost: 1, likeness: 0, calls: 0, used: 100}
-	with := func(change func(*rank)) rank { r := idle; change(&r); return r }
-	for _, tc := range []struct {
-		name        string
-		first, then rank
-	}{
-		{"of the host that has most", with(func(r *rank) { r.costOfHost, r.likeness = 2, 3 }), with(func(r *rank) { r.cost = 5 })},
-		{"of these, the one that has most itself", with(func(r *rank) { r.cost, r.likeness = 2, 3 }), idle},
-		{"of these, the one that does nothing that Liqo does", idle, with(func(r *rank) { r.likeness, r.calls = 1, 9 })},
-		{"of these, the one with most calls", with(func(r *rank) { r.calls, r.used = 2, 200 }), idle},
-		{"of these, the one that made no call for longest", idle, with(func(r *rank) { r.used = 101 })},
-	} {
-		if tc.first.compare(tc.then) >= 0 || tc.then.compare(tc.first) <= 0 {
-			t.Errorf("%s: %+v does not go before %+v", tc.name, tc.first, tc.then)
-		}
-	}
-}
-
-func TestAHostIsAnIPv4AddressOrAnIPv6Network(t *testing.T) {
-	for address, want := range map[string]string{
-		"10.0.0.1:1": "10.0.0.1/32", "[::ffff:10.0.0.1]:2": "10.0.0.1/32", "[2001:db8::1]:3": "2001:db8::/64", "[fe80::1%eth0]:4": "fe80::/64",
-	} {
-		if got := hostOf(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address))); got.String() != want {
-			t.Errorf("%s is of the host %v, want %s", address, got, want)
-		}
-	}
 }
