@@ -24,36 +24,37 @@ import (
 	wire "proffer.dev/proffer/proto/resourcereader"
 )
 
-// stranger is a client that speaks HTTP/2 by hand, and never opens a window.
-type stranger struct {
+// rawClient speaks HTTP/2 by hand and never enlarges a window.
+type rawClient struct {
 	net.Conn
 	t       *testing.T
 	framer  *http2.Framer
 	writing sync.Mutex
 	streams uint32
-	// ended is closed when the server has ended the connection.
+	// ended is closed when the server has closed the connection.
 	ended chan struct{}
 }
 
-// stranger connects. The server may send so many bytes on each stream, and 64 KiB in all.
-func (r *running) stranger(t *testing.T, window uint32) *stranger {
+// rawClient connects. window is how many bytes the server may send on each stream; in total it may
+// send 64 KiB.
+func (r *running) rawClient(t *testing.T, window uint32) *rawClient {
 	t.Helper()
 	conn, err := net.Dial("tcp", r.Addresses()[0].String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stranger{Conn: conn, t: t, framer: http2.NewFramer(conn, conn), ended: make(chan struct{})}
+	s := &rawClient{Conn: conn, t: t, framer: http2.NewFramer(conn, conn), ended: make(chan struct{})}
 	s.framer.SetReuseFrames()
 	t.Cleanup(func() { _ = conn.Close(); <-s.ended })
-	// The server may have closed the connection by now, so no error is one of the test.
+	// The server may have closed the connection already, so errors are no failure of the test.
 	_, _ = conn.Write([]byte(http2.ClientPreface))
 	_ = s.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: window})
 	go s.follow()
 	return s
 }
 
-// follow reads what comes, and answers what has to be answered.
-func (s *stranger) follow() {
+// follow reads frames, and acknowledges settings and pings.
+func (s *rawClient) follow() {
 	defer close(s.ended)
 	for {
 		frame, err := s.framer.ReadFrame()
@@ -75,8 +76,8 @@ func (s *stranger) follow() {
 	}
 }
 
-// subscribe opens so many streams.
-func (s *stranger) subscribe(n int) {
+// subscribe opens n streams.
+func (s *rawClient) subscribe(n int) {
 	var block bytes.Buffer
 	headers := hpack.NewEncoder(&block)
 	s.writing.Lock()
@@ -98,19 +99,19 @@ func (s *stranger) subscribe(n int) {
 	}
 }
 
-// heap is how many bytes are in use, in MiB.
+// heap returns the size of the heap and the stacks in use, in MiB.
 func heap() float64 {
 	runtime.GC()
-	runtime.GC() // what a finalizer or a pool held
+	runtime.GC() // frees what finalizers and pools held
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return float64(m.HeapInuse+m.StackInuse) / (1 << 20)
 }
 
-// liqo is a client that does what Liqo does: it has read rome and has a stream, on one connection.
+// liqo is a client that behaves like Liqo: it has read rome and has a stream, on one connection.
 type liqo struct {
 	wire.ResourceReaderClient
-	told chan string
+	notified chan string
 }
 
 func (r *running) liqo(t *testing.T) *liqo {
@@ -120,39 +121,39 @@ func (r *running) liqo(t *testing.T) *liqo {
 		t.Fatal(err)
 	}
 	stream := subscribed(t, c)
-	l := &liqo{ResourceReaderClient: c, told: make(chan string, 1<<16)}
+	l := &liqo{ResourceReaderClient: c, notified: make(chan string, 1<<16)}
 	go func() {
-		defer close(l.told)
+		defer close(l.notified)
 		for {
 			n, err := stream.Recv()
 			if err != nil {
 				return
 			}
-			l.told <- n.GetClusterID()
+			l.notified <- n.GetClusterID()
 		}
 	}()
 	return l
 }
 
-// isTold waits until Liqo is told of the consumer, on the stream that it opened.
-func (l *liqo) isTold(t *testing.T, id string) {
+// awaitNotification waits until the client's stream names the consumer.
+func (l *liqo) awaitNotification(t *testing.T, id string) {
 	t.Helper()
 	for {
 		select {
-		case got, open := <-l.told:
+		case got, open := <-l.notified:
 			if !open {
-				t.Fatal("the stream of Liqo has ended")
+				t.Fatal("Liqo's stream has ended")
 			}
 			if got == id {
 				return
 			}
 		case <-timeout(t).Done():
-			t.Fatalf("Liqo is not told of %q", id)
+			t.Fatalf("Liqo is not notified of %q", id)
 		}
 	}
 }
 
-func TestStreamsThatTakeNothingHoldLittleMemory(t *testing.T) {
+func TestStreamsThatReadNothingHoldLittleMemory(t *testing.T) {
 	const connections, streams, consumers, changes, bound = 8, 128, 100, 16, 40.0
 	for name, window := range map[string]uint32{"the usual window": 65535, "no window": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -173,35 +174,35 @@ func TestStreamsThatTakeNothingHoldLittleMemory(t *testing.T) {
 			}
 			before := heap()
 			for range connections {
-				r.stranger(t, window).subscribe(streams)
+				r.rawClient(t, window).subscribe(streams)
 			}
-			g.Eventually(func() int { return r.table.Stats().Subscriptions }, patience).Should(gomega.Equal(connections*streams + 1))
+			g.Eventually(func() int { return r.table.Stats().Subscriptions }, waitTimeout).Should(gomega.Equal(connections*streams + 1))
 			idle := heap()
 			for n := range int64(changes) {
 				publish(r.table, offers(n+1))
-				l.isTold(t, "rome")
+				l.awaitNotification(t, "rome")
 			}
-			// Until the streams have done all that they will do.
+			// Wait until the streams send nothing more.
 			last := uint64(0)
 			g.Eventually(func() bool {
 				now := r.table.Stats().Sent
 				still := now == last
 				last = now
 				return still
-			}, patience, "200ms").Should(gomega.BeTrue())
+			}, waitTimeout, "200ms").Should(gomega.BeTrue())
 			after := heap()
 			t.Logf("%d streams: %.1f MiB idle, %.1f MiB after %d changes of %d consumers", connections*streams, idle-before, after-before, changes, consumers)
 			if after-before > bound {
-				t.Errorf("%d streams that take nothing hold %.1f MiB, want at most %v", connections*streams, after-before, bound)
+				t.Errorf("%d streams that read nothing hold %.1f MiB, want at most %v", connections*streams, after-before, bound)
 			}
 		})
 	}
 }
 
-func TestConnectionsAreBoundedAndThatOfLiqoStays(t *testing.T) {
+func TestConnectionsAreBoundedAndLiqoKeepsItsOwn(t *testing.T) {
 	const attempts = 10 * maxConnections
 	for name, attack := range map[string]func(*testing.T, *running){
-		"that say nothing": func(t *testing.T, r *running) {
+		"that send nothing": func(t *testing.T, r *running) {
 			conn, err := net.Dial("tcp", r.Addresses()[0].String())
 			if err != nil {
 				t.Error(err)
@@ -209,7 +210,7 @@ func TestConnectionsAreBoundedAndThatOfLiqoStays(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = conn.Close() })
 		},
-		"with a stream each": func(t *testing.T, r *running) { r.stranger(t, 65535).subscribe(1) },
+		"with a stream each": func(t *testing.T, r *running) { r.rawClient(t, 65535).subscribe(1) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := gomega.NewWithT(t)
@@ -226,7 +227,7 @@ func TestConnectionsAreBoundedAndThatOfLiqoStays(t *testing.T) {
 			late := r.liqo(t)
 			publish(r.table, map[string]*offer.Entry{"rome": cpus(1)})
 			for _, l := range []*liqo{before, amid, late} {
-				l.isTold(t, "rome")
+				l.awaitNotification(t, "rome")
 			}
 			if got := metric(t, registry, "proffer_grpc_connections", ""); got > maxConnections {
 				t.Errorf("%v connections are open, want at most %d", got, maxConnections)
@@ -234,12 +235,12 @@ func TestConnectionsAreBoundedAndThatOfLiqoStays(t *testing.T) {
 			if got := metric(t, registry, "proffer_grpc_connections_closed_total", "connections"); got < attempts/2 {
 				t.Errorf("%v of %d connections were closed to make room", got, attempts)
 			}
-			g.Eventually(func() int { return r.table.Stats().Subscriptions }, patience).Should(gomega.BeNumerically("<=", maxConnections))
+			g.Eventually(func() int { return r.table.Stats().Subscriptions }, waitTimeout).Should(gomega.BeNumerically("<=", maxConnections))
 		})
 	}
 }
 
-func TestCallsAreBoundedInAllAndThoseOfLiqoStay(t *testing.T) {
+func TestCallsOfAllConnectionsAreBoundedAndLiqoKeepsItsOwn(t *testing.T) {
 	const bound = 60.0
 	g := gomega.NewWithT(t)
 	registry := prometheus.NewRegistry()
@@ -247,10 +248,10 @@ func TestCallsAreBoundedInAllAndThoseOfLiqoStay(t *testing.T) {
 	l := r.liqo(t)
 	before := heap()
 	for range 2 * maxCalls / maxCallsPerConnection {
-		r.stranger(t, 0).subscribe(maxCallsPerConnection + 50)
+		r.rawClient(t, 0).subscribe(maxCallsPerConnection + 50)
 	}
-	g.Eventually(func() float64 { return metric(t, registry, "proffer_grpc_connections_closed_total", "calls") }, patience).Should(gomega.BeNumerically(">=", 1))
-	g.Eventually(func() int { return r.table.Stats().Subscriptions }, patience).Should(gomega.And(
+	g.Eventually(func() float64 { return metric(t, registry, "proffer_grpc_connections_closed_total", "calls") }, waitTimeout).Should(gomega.BeNumerically(">=", 1))
+	g.Eventually(func() int { return r.table.Stats().Subscriptions }, waitTimeout).Should(gomega.And(
 		gomega.BeNumerically("<=", maxCalls), gomega.BeNumerically(">", maxCalls-2*maxCallsPerConnection)))
 	held := heap() - before
 	t.Logf("%d streams that wait: %.1f MiB", r.table.Stats().Subscriptions, held)
@@ -258,8 +259,8 @@ func TestCallsAreBoundedInAllAndThoseOfLiqoStay(t *testing.T) {
 		t.Errorf("streams that wait hold %.1f MiB, want at most %v", held, bound)
 	}
 	publish(r.table, map[string]*offer.Entry{"rome": cpus(1)})
-	l.isTold(t, "rome")
-	r.liqo(t) // and another one finds room
+	l.awaitNotification(t, "rome")
+	r.liqo(t) // There is room for another one.
 }
 
 func TestOneStreamTooManyWaitsInsteadOfBeingRefused(t *testing.T) {
@@ -275,7 +276,7 @@ func TestOneStreamTooManyWaitsInsteadOfBeingRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	next(t, one)
-	// Like Liqo, this one would try again at once if it were refused.
+	// Like Liqo, this client would retry at once if it were refused.
 	waiting := make(chan error, 1)
 	go func() {
 		stream, err := c.Subscribe(timeout(t), &wire.Empty{})
@@ -284,7 +285,7 @@ func TestOneStreamTooManyWaitsInsteadOfBeingRefused(t *testing.T) {
 		}
 		waiting <- err
 	}()
-	// Another connection is served meanwhile.
+	// Meanwhile another connection is served.
 	if _, err := read(timeout(t), r.client(t), "rome"); err != nil {
 		t.Fatal(err)
 	}
@@ -295,14 +296,14 @@ func TestOneStreamTooManyWaitsInsteadOfBeingRefused(t *testing.T) {
 	}
 	cancel()
 	if err := <-waiting; err != nil {
-		t.Errorf("the one that waited: %v", err)
+		t.Errorf("the stream that waited: %v", err)
 	}
 	if got := metric(t, registry, "grpc_server_started_total", "Subscribe"); got != maxCallsPerConnection+1 {
 		t.Errorf("%v subscriptions were tried, want %d", got, maxCallsPerConnection+1)
 	}
 }
 
-func TestWhatOneConnectionForgetsOthersAreStillToldOf(t *testing.T) {
+func TestOtherConnectionsAreStillNotifiedOfWhatOneForgets(t *testing.T) {
 	r := start(t, published(map[string]*offer.Entry{"rome": cpus(0)}))
 	l := r.liqo(t)
 	other := r.client(t)
@@ -312,11 +313,11 @@ func TestWhatOneConnectionForgetsOthersAreStillToldOf(t *testing.T) {
 		}
 	}
 	publish(r.table, map[string]*offer.Entry{"rome": cpus(1)})
-	l.isTold(t, "rome")
+	l.awaitNotification(t, "rome")
 }
 
-func TestAKnownConsumerReadOnOneConnectionIsToldOfOnAnother(t *testing.T) {
-	// Behind a proxy the reads of a client may arrive on another connection than its stream.
+func TestAKnownConsumerReadOnOneConnectionIsNotifiedOnAnother(t *testing.T) {
+	// Behind a proxy, reads may arrive on another connection than the stream.
 	r := start(t, published(map[string]*offer.Entry{"rome": cpus(0)}))
 	stream := subscribed(t, r.client(t))
 	if _, err := read(timeout(t), r.client(t), "rome"); err != nil {
@@ -324,19 +325,19 @@ func TestAKnownConsumerReadOnOneConnectionIsToldOfOnAnother(t *testing.T) {
 	}
 	publish(r.table, map[string]*offer.Entry{"rome": cpus(1)})
 	if got := next(t, stream); got != "rome" {
-		t.Errorf("told of %q", got)
+		t.Errorf("notified of %q", got)
 	}
-	// So is one that was not known when it was read.
+	// The same holds for a consumer that was unknown when it was read.
 	if _, err := read(timeout(t), r.client(t), "oslo"); err != nil {
 		t.Fatal(err)
 	}
 	publish(r.table, map[string]*offer.Entry{"rome": cpus(1), "oslo": cpus(1)})
 	if got := next(t, stream); got != "oslo" {
-		t.Errorf("told of %q", got)
+		t.Errorf("notified of %q", got)
 	}
 }
 
-func TestMadeUpIDsConcernTheConnectionThatReadsThem(t *testing.T) {
+func TestUnknownIDsAffectOnlyTheConnectionThatReadsThem(t *testing.T) {
 	const reads = 2200
 	registry := prometheus.NewRegistry()
 	r := start(t, published(map[string]*offer.Entry{"rome": cpus(0)}), func(o *Options) { o.Registerer = registry })
@@ -353,29 +354,29 @@ func TestMadeUpIDsConcernTheConnectionThatReadsThem(t *testing.T) {
 	}
 	defaultIs(5)
 	if got := next(t, own); got != "" {
-		t.Errorf("told of %q, want the empty ID for all of them", got)
+		t.Errorf("notified of %q, want the empty ID for all of them", got)
 	}
 	got, err := read(timeout(t), c, "made-up-1")
 	if got := cpusOf(t, got, err); got != "5" {
-		t.Errorf("it reads %s after it was told, want 5", got)
+		t.Errorf("it reads %s after the notification, want 5", got)
 	}
 	defaultIs(6)
 	if got := next(t, own); got != "made-up-1" {
-		t.Errorf("told of %q, want what it has read since", got)
+		t.Errorf("notified of %q, want the ID read since", got)
 	}
 	publish(r.table, map[string]*offer.Entry{"rome": cpus(1)})
-	if got := <-l.told; got != "rome" {
-		t.Errorf("Liqo was told of %q, want rome alone", got)
+	if got := <-l.notified; got != "rome" {
+		t.Errorf("Liqo was notified of %q, want rome alone", got)
 	}
 	if got := next(t, own); got != "rome" {
-		t.Errorf("told of %q instead of each change of the default offer once", got)
+		t.Errorf("notified of %q, want each change of the default offer once", got)
 	}
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(fmt.Sprint(families), "made-up") {
-		t.Error("a metric names an ID that was made up")
+		t.Error("a metric names an unknown ID")
 	}
 	if got := metric(t, registry, "proffer_unknown_reads_total", ""); got != reads+1 {
 		t.Errorf("%v reads of unknown IDs are counted, want %d", got, reads+1)
@@ -404,12 +405,12 @@ func TestStreamsOfOtherServicesAreBoundedAndTakeNoRoomFromLiqo(t *testing.T) {
 		t.Errorf("%v refusals are counted, want 1", got)
 	}
 	if _, err := checks.Check(timeout(t), &healthv1.HealthCheckRequest{}); err != nil {
-		t.Errorf("a check that is no stream: %v", err)
+		t.Errorf("a unary check: %v", err)
 	}
 	r.liqo(t)
 }
 
-func TestAConnectionThatTakesNothingIsGivenUp(t *testing.T) {
+func TestAConnectionThatReadsNothingIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()
 		defer func() { _ = there.Close() }()
@@ -417,10 +418,10 @@ func TestAConnectionThatTakesNothingIsGivenUp(t *testing.T) {
 		defer func() { _ = c.Close() }()
 		go func() { _, _ = io.ReadFull(there, make([]byte, 3)) }()
 		if n, err := c.Write(make([]byte, 3)); n != 3 || err != nil {
-			t.Errorf("what is taken: %d, %v", n, err)
+			t.Errorf("a write that the other side reads: %d, %v", n, err)
 		}
 		if _, err := c.Write(make([]byte, 3)); err == nil {
-			t.Error("what is never taken was written")
+			t.Error("a write that the other side never reads succeeded")
 		}
 		if _, err := c.Read(make([]byte, 1)); err == nil || c.set.number() != 0 {
 			t.Error("the connection stays open")

@@ -19,19 +19,19 @@ import (
 	wire "proffer.dev/proffer/proto/resourcereader"
 )
 
-// patience is how long a test waits for what must happen; nothing in a test waits for as long as that when all is well.
-const patience = 30 * time.Second
+// waitTimeout bounds every wait of a test. A test that passes never waits that long.
+const waitTimeout = 30 * time.Second
 
-// running is a server over real sockets.
+// running is a server that listens on real sockets.
 type running struct {
 	*Server
 	table *table.Table
 	stop  context.CancelFunc
-	// done gives what Start returned.
+	// done receives the result of Start.
 	done chan error
 }
 
-// start runs a server of the form pools at a free port, unless changed, until the test ends.
+// start runs a server until the test ends. Unless changed, it serves the form pools at a free port.
 func start(t *testing.T, tab *table.Table, change ...func(*Options)) *running {
 	t.Helper()
 	options := Options{
@@ -56,7 +56,7 @@ func start(t *testing.T, tab *table.Table, change ...func(*Options)) *running {
 	return r
 }
 
-// shutdownNow stops the server and waits for its end; a second time does nothing.
+// shutdownNow stops the server and waits for its end. Further calls do nothing.
 func (r *running) shutdownNow(t *testing.T) {
 	t.Helper()
 	r.stop()
@@ -69,7 +69,7 @@ func (r *running) shutdownNow(t *testing.T) {
 		if err != nil {
 			t.Errorf("Start: %v", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(waitTimeout):
 		t.Error("the server does not stop")
 	}
 }
@@ -100,15 +100,15 @@ func (r *running) client(t *testing.T) wire.ResourceReaderClient {
 	return wire.NewResourceReaderClient(r.dial(t))
 }
 
-// timeout returns a context for calls that must not hang.
+// timeout returns a context that ends after waitTimeout.
 func timeout(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// subscribed is a stream whose first notification has been taken.
+// subscribed opens a stream and receives its first notification.
 func subscribed(t *testing.T, c wire.ResourceReaderClient) grpc.ServerStreamingClient[wire.ClusterIdentity] {
 	t.Helper()
 	stream, err := c.Subscribe(timeout(t), &wire.Empty{})
@@ -130,7 +130,7 @@ func next(t *testing.T, stream grpc.ServerStreamingClient[wire.ClusterIdentity])
 	return n.GetClusterID()
 }
 
-// wantCode checks the status of an error, and that its message holds some words.
+// wantCode checks the status of an error.
 func wantCode(t *testing.T, err error, code codes.Code) {
 	t.Helper()
 	if got := status.Code(err); got != code {
@@ -142,19 +142,19 @@ func read(ctx context.Context, c wire.ResourceReaderClient, id string) (*wire.Po
 	return c.ReadResources(ctx, &wire.ClusterIdentity{ClusterID: id})
 }
 
-// giveUp reads, while there are no offers, until the server itself has said that there are none. It says so 100 ms before the deadline at
-// most, which on a busy machine can be too late for a first try.
-func giveUp(t *testing.T, c wire.ResourceReaderClient) {
+// readUntilUnavailable reads, while there are no offers, until the server itself reports that. It
+// does so at most 100 ms before the deadline, which can be too late for one try on a busy machine.
+func readUntilUnavailable(t *testing.T, c wire.ResourceReaderClient) {
 	t.Helper()
 	gomega.NewWithT(t).Eventually(func() codes.Code {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := read(ctx, c, "rome")
 		return status.Code(err)
-	}, patience).Should(gomega.Equal(codes.Unavailable))
+	}, waitTimeout).Should(gomega.Equal(codes.Unavailable))
 }
 
-// cpus is an entry of one unnamed class with so many cpus.
+// cpus returns an entry of the unnamed class with n cpus.
 func cpus(n int64) *offer.Entry {
 	return entryOf(pool("", offer.Amount{Resource: "cpu", Value: n * 1000}))
 }
@@ -165,14 +165,14 @@ func pool(class string, amounts ...offer.Amount) *offer.Offer {
 	return &offer.Offer{Class: class, Policy: "some", Amounts: amounts, Override: -1}
 }
 
-// withdrawn is a pool that no policy decides on any more.
+// withdrawn returns a pool that no policy offers any more.
 func withdrawn(class string, amounts ...offer.Amount) *offer.Offer {
 	o := pool(class, amounts...)
 	o.Policy = ""
 	return o
 }
 
-// published returns a table with these entries; anyone else is offered nothing.
+// published returns a table with the entries. Other consumers are offered nothing.
 func published(entries map[string]*offer.Entry) *table.Table {
 	tab := table.New()
 	publish(tab, entries)
@@ -199,7 +199,7 @@ func cpusOf(t *testing.T, l *wire.PoolResourceList, err error) string {
 	return l.GetResourceLists()[0].GetResources()["cpu"].GetString_()
 }
 
-// rawCodec sends and receives bytes as they are.
+// rawCodec sends and receives plain bytes.
 type rawCodec struct{}
 
 func (rawCodec) Name() string { return "proto" }

@@ -17,7 +17,7 @@ import (
 	wire "proffer.dev/proffer/proto/resourcereader"
 )
 
-// counted returns the counters of calls by name and labels, those at 0 too.
+// counted returns the standard gRPC counters by name and labels, those at 0 included.
 func counted(t *testing.T, g prometheus.Gatherer) map[string]float64 {
 	t.Helper()
 	families, err := g.Gather()
@@ -43,13 +43,13 @@ func counted(t *testing.T, g prometheus.Gatherer) map[string]float64 {
 	return all
 }
 
-func TestEveryMethodIsCountedFromTheBeginningAtZero(t *testing.T) {
+func TestEveryMethodHasCountersFromTheStart(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	s, err := New(Options{Table: published(nil), Endpoints: []Endpoint{{Address: "127.0.0.1:0"}}, Registerer: registry})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// One for each form.
+	// A server for each form.
 	s.newServer(Pools, insecure.NewCredentials()).Stop()
 	s.newServer(Flat, insecure.NewCredentials()).Stop()
 	want := map[string]float64{}
@@ -75,7 +75,7 @@ func TestEveryMethodIsCountedFromTheBeginningAtZero(t *testing.T) {
 	}
 }
 
-func TestCallsAreCountedByTheirEnd(t *testing.T) {
+func TestCallsAreCountedByTheirStatus(t *testing.T) {
 	g := gomega.NewWithT(t)
 	registry := prometheus.NewRegistry()
 	broken := &offer.Entry{Offers: []*offer.Offer{nil}}
@@ -90,7 +90,7 @@ func TestCallsAreCountedByTheirEnd(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := healthv1.NewHealthClient(conn).Check(timeout(t), &healthv1.HealthCheckRequest{Service: "unknown"}); err == nil {
-		t.Error("a service that nobody knows is healthy")
+		t.Error("an unknown service is healthy")
 	}
 	stream := subscribed(t, c)
 	publish(r.table, map[string]*offer.Entry{"broken": broken, "rome": cpus(2)})
@@ -134,10 +134,10 @@ func TestCallsAreCountedByTheirEnd(t *testing.T) {
 		got := counted(t, registry)
 		maps.DeleteFunc(got, func(_ string, n float64) bool { return n == 0 })
 		return got
-	}, patience).Should(gomega.Equal(want))
+	}, waitTimeout).Should(gomega.Equal(want))
 }
 
-func TestTheFlatFormIsCountedUnderTheNamesThatAreCalled(t *testing.T) {
+func TestTheFlatFormIsCountedUnderTheCalledNames(t *testing.T) {
 	g := gomega.NewWithT(t)
 	registry := prometheus.NewRegistry()
 	r := start(t, published(map[string]*offer.Entry{"rome": cpus(1)}), form(Flat), func(o *Options) { o.Registerer = registry })
@@ -149,7 +149,7 @@ func TestTheFlatFormIsCountedUnderTheNamesThatAreCalled(t *testing.T) {
 		got := counted(t, registry)
 		maps.DeleteFunc(got, func(name string, n float64) bool { return n == 0 || !strings.HasPrefix(name, "started_total") })
 		return got
-	}, patience).Should(gomega.Equal(map[string]float64{
+	}, waitTimeout).Should(gomega.Equal(map[string]float64{
 		"started_total unary resource_reader ReadResources":     1,
 		"started_total server_stream resource_reader Subscribe": 1,
 	}))

@@ -39,7 +39,7 @@ func TestReflectionShowsTheFormThatIsServed(t *testing.T) {
 				}
 				set.File = append(set.File, file)
 			}
-			// A client has what it needs, and nothing that contradicts itself.
+			// The files are complete and consistent.
 			files, err := protodesc.NewFiles(set)
 			if err != nil {
 				t.Fatal(err)

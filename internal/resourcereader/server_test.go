@@ -42,7 +42,7 @@ func TestHealthFollowsTheServersLife(t *testing.T) {
 		g.Eventually(func() (healthv1.HealthCheckResponse_ServingStatus, error) {
 			answer, err := checks.Check(timeout(t), &healthv1.HealthCheckRequest{Service: service})
 			return answer.GetStatus(), err
-		}, patience).Should(gomega.Equal(healthv1.HealthCheckResponse_SERVING))
+		}, waitTimeout).Should(gomega.Equal(healthv1.HealthCheckResponse_SERVING))
 	}
 	watch, err := checks.Watch(timeout(t), &healthv1.HealthCheckRequest{})
 	if err != nil {
@@ -75,19 +75,19 @@ func TestShutdownEndsStreamsAndWaitingReads(t *testing.T) {
 	}()
 	short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	_, _ = read(short, c, "rome") // both calls have arrived
+	_, _ = read(short, c, "rome") // After this both calls have arrived.
 	began := time.Now()
 	r.shutdownNow(t)
 	_, err = early.Recv()
 	wantCode(t, err, codes.Unavailable)
 	wantCode(t, <-waiting, codes.Unavailable)
 	if took := time.Since(began); took >= 10*time.Second {
-		t.Errorf("the shutdown took %v, as long as it may take at all", took)
+		t.Errorf("the shutdown took %v, which is its timeout", took)
 	}
 }
 
-func TestAClientThatSubscribesAgainAtOnceIsNotAnsweredAgainByAServerThatGoes(t *testing.T) {
-	for name, bystander := range map[string]bool{"at once": false, "while another connection holds up the word to go elsewhere": true} {
+func TestAClientThatResubscribesDuringTheShutdownIsHeld(t *testing.T) {
+	for name, bystander := range map[string]bool{"at once": false, "while another connection delays the GOAWAY": true} {
 		t.Run(name, func(t *testing.T) { resubscribe(t, bystander) })
 	}
 }
@@ -123,20 +123,20 @@ func resubscribe(t *testing.T, bystander bool) {
 	r.shutdownNow(t)
 	cancel()
 	<-done
-	// The one that ended, and one more at most, which is held open.
+	// The stream that ended, and at most one more, which is held open.
 	if got := metric(t, registry, "grpc_server_started_total", "Subscribe"); got > 2 {
 		t.Errorf("the server saw %v subscriptions of 1 client", got)
 	}
 }
 
-func TestAConnectionThatSaysNothingDoesNotHoldUpAShutdown(t *testing.T) {
+func TestASilentConnectionDoesNotDelayAShutdown(t *testing.T) {
 	r := start(t, published(nil), func(o *Options) { o.ShutdownTimeout = 500 * time.Millisecond })
 	silent, err := net.Dial("tcp", r.Addresses()[0].String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = silent.Close() })
-	subscribed(t, r.client(t)) // accepted later, so that one is accepted too
+	subscribed(t, r.client(t)) // Accepted later, so the silent one is accepted too.
 	r.shutdownNow(t)
 }
 
@@ -159,13 +159,13 @@ func TestAStreamThatDoesNotReadIsCutOnShutdown(t *testing.T) {
 		}
 		publish(r.table, entries)
 		for range ids {
-			next(t, quick) // so that only a stream that is stuck misses anything
+			next(t, quick) // so that only the stuck stream misses changes
 		}
 	}
 	began := time.Now()
 	r.shutdownNow(t)
 	if took := time.Since(began); took < 300*time.Millisecond {
-		t.Errorf("the stream was cut after %v, before its time had come", took)
+		t.Errorf("the stream was cut after %v, before the timeout", took)
 	}
 	var err error
 	for err == nil {
@@ -214,7 +214,8 @@ func TestMetricsCountStreamsAndNotifications(t *testing.T) {
 	}
 }
 
-// metric returns the sum of a metric, over the label sets that name the method if one is given.
+// metric returns the sum of a metric over all its label sets, or over those with the label value
+// method.
 func metric(t *testing.T, g prometheus.Gatherer, name, method string) float64 {
 	t.Helper()
 	families, err := g.Gather()
@@ -250,7 +251,7 @@ func TestBothFormsAreServedSideBySide(t *testing.T) {
 	}
 }
 
-func TestWrongInputEndsTheCallOrTheConnectionAndNothingElse(t *testing.T) {
+func TestInvalidInputEndsOnlyItsCallOrConnection(t *testing.T) {
 	r := start(t, published(map[string]*offer.Entry{"rome": cpus(1)}), func(o *Options) { o.ShutdownTimeout = time.Second })
 	c := r.client(t)
 	stream := subscribed(t, c)
@@ -272,7 +273,7 @@ func TestWrongInputEndsTheCallOrTheConnectionAndNothingElse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = conn.SetDeadline(time.Now().Add(patience))
+		_ = conn.SetDeadline(time.Now().Add(waitTimeout))
 		_, _ = io.WriteString(conn, garbage)
 		if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%.20q: the connection stays open", garbage)
@@ -291,17 +292,17 @@ func TestWrongInputEndsTheCallOrTheConnectionAndNothingElse(t *testing.T) {
 	}
 	wantCode(t, garbled.RecvMsg(&bad), codes.Internal)
 
-	// The one that did nothing wrong notices nothing.
+	// The valid client notices nothing.
 	if _, err := read(timeout(t), c, "rome"); err != nil {
 		t.Fatal(err)
 	}
 	publish(r.table, map[string]*offer.Entry{"rome": cpus(2)})
 	if got := next(t, stream); got != "rome" {
-		t.Errorf("told of %q", got)
+		t.Errorf("notified of %q", got)
 	}
 }
 
-func TestAServerThatCannotBeIsRefusedInOneLine(t *testing.T) {
+func TestInvalidOptionsAreRefusedInOneLine(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -327,7 +328,7 @@ func TestAServerThatCannotBeIsRefusedInOneLine(t *testing.T) {
 			if err == nil {
 				err = s.Listen(t.Context())
 				if len(s.Addresses()) != 0 {
-					t.Error("it listens all the same")
+					t.Error("it listens nevertheless")
 				}
 			}
 			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {

@@ -20,7 +20,7 @@ import (
 	"proffer.dev/proffer/proto/resourcereader/flat"
 )
 
-// rome is offered an unnamed pool and one of class gold.
+// rome is an entry with an unnamed pool and one of class gold.
 func rome() *offer.Entry {
 	return entryOf(
 		pool("", offer.Amount{Resource: "cpu", Value: 1500}, offer.Amount{Resource: "memory", Value: 2_000_000_000}),
@@ -45,7 +45,7 @@ func TestPoolsAreTheClassesOfAConsumer(t *testing.T) {
 	}
 }
 
-// readFlat calls as a client of the flat form does.
+// readFlat reads as a client of the flat form does.
 func readFlat(t *testing.T, on *grpc.ClientConn, id string) (*flat.ResourceList, error) {
 	t.Helper()
 	list := &flat.ResourceList{}
@@ -123,8 +123,9 @@ func TestFlatFollowsAChangeOfTheClass(t *testing.T) {
 	wantCode(t, err, codes.FailedPrecondition)
 }
 
-// These bytes are built from the table of LIQO.md by hand, field by field, and sent under the paths that Liqo calls.
-func TestTheWireIsLiqosOwn(t *testing.T) {
+// The bytes are built by hand from the field numbers of Liqo's contract, and sent to the paths that
+// Liqo calls.
+func TestTheBytesOnTheWireAreLiqos(t *testing.T) {
 	str := func(field protowire.Number, s string) []byte {
 		return protowire.AppendString(protowire.AppendTag(nil, field, protowire.BytesType), s)
 	}
@@ -171,7 +172,7 @@ func TestTheWireIsLiqosOwn(t *testing.T) {
 			if err := stream.RecvMsg(&got); err != nil || len(got) != 0 {
 				t.Errorf("the first notification is %q, %v; want an empty message", got, err)
 			}
-			// Read once more, so that the change is told.
+			// Read again, so that the stream is notified of the change.
 			if err := conn.Invoke(timeout(t), "/resource_reader/ReadResources", &request, &got); err != nil {
 				t.Fatal(err)
 			}
@@ -186,7 +187,7 @@ func TestTheWireIsLiqosOwn(t *testing.T) {
 	}
 }
 
-func TestAnIDThatCannotBeOneIsRefusedAndNotRemembered(t *testing.T) {
+func TestAnInvalidIDIsRefusedAndNotRemembered(t *testing.T) {
 	r := start(t, published(nil))
 	c := r.client(t)
 	for name, id := range map[string]string{
@@ -199,7 +200,7 @@ func TestAnIDThatCannotBeOneIsRefusedAndNotRemembered(t *testing.T) {
 		_, err := read(timeout(t), c, id)
 		wantCode(t, err, codes.InvalidArgument)
 		if !strings.Contains(status.Convert(err).Message(), name) {
-			t.Errorf("the message %q does not say %q", status.Convert(err).Message(), name)
+			t.Errorf("the message %q does not contain %q", status.Convert(err).Message(), name)
 		}
 	}
 	bad := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "\xff\xfe")
@@ -212,10 +213,10 @@ func TestAnIDThatCannotBeOneIsRefusedAndNotRemembered(t *testing.T) {
 		}
 	}
 	if got := r.table.Stats().UnknownReads; got != 0 {
-		t.Errorf("%d reads counted of what is no ID", got)
+		t.Errorf("%d reads of invalid IDs are counted", got)
 	}
 	if _, err := read(timeout(t), c, strings.Repeat("x", 253)); err != nil {
-		t.Errorf("the longest ID there is: %v", err)
+		t.Errorf("an ID of the maximum length: %v", err)
 	}
 }
 
@@ -233,10 +234,10 @@ func TestRemoveClusterIsAHintThatChangesNoOffer(t *testing.T) {
 			t.Errorf("RemoveCluster(%.20q): %v", id, err)
 		}
 	}
-	// Rome is told of no more until it is read again, and is still offered the same.
+	// The stream is not notified of rome until it is read again. Its offer stays.
 	publish(r.table, map[string]*offer.Entry{"rome": cpus(3), "oslo": cpus(1)})
 	if got := next(t, stream); got != "oslo" {
-		t.Errorf("told of %q, want oslo only", got)
+		t.Errorf("notified of %q, want oslo only", got)
 	}
 	got, err := read(timeout(t), c, "rome")
 	if got := cpusOf(t, got, err); got != "3" {
@@ -256,7 +257,7 @@ func TestAnEarlyReadWaitsForTheFirstOffers(t *testing.T) {
 		list, err := read(timeout(t), c, "rome")
 		answers <- answer{list, err}
 	}()
-	giveUp(t, c) // on the same connection, so the first call is waiting
+	readUntilUnavailable(t, c) // On the same connection, so the first call has arrived.
 	select {
 	case a := <-answers:
 		t.Fatalf("answered before there were offers: %v, %v", a.list, a.err)
@@ -269,7 +270,7 @@ func TestAnEarlyReadWaitsForTheFirstOffers(t *testing.T) {
 	}
 }
 
-func TestAnEarlyReadWithoutADeadlineWaitsOnlySoLong(t *testing.T) {
+func TestAnEarlyReadWithoutADeadlineWaitsForABoundedTime(t *testing.T) {
 	r := start(t, table.New(), func(o *Options) { o.MaxWait = 50 * time.Millisecond })
 	_, err := read(context.WithoutCancel(t.Context()), r.client(t), "rome")
 	wantCode(t, err, codes.Unavailable)
@@ -279,7 +280,8 @@ func TestAnEarlyReadWithoutADeadlineWaitsOnlySoLong(t *testing.T) {
 }
 
 func TestTheSameQuantityIsNotSharedBetweenCalls(t *testing.T) {
-	// fixed-resources did, and its String method writes a cache: a data race, which this would show under -race.
+	// The plugin fixed-resources shared it. Quantity.String writes a cache, so sharing is a data race,
+	// which this test shows under -race.
 	r := start(t, published(map[string]*offer.Entry{"rome": rome()}))
 	c := r.client(t)
 	done := make(chan error)
@@ -301,8 +303,8 @@ func TestTheSameQuantityIsNotSharedBetweenCalls(t *testing.T) {
 	}
 }
 
-func TestThereIsNoAnswerWithoutAQuantity(t *testing.T) {
-	// A nil Quantity panics Liqo, and so does an empty one.
+func TestNoAnswerLacksAQuantity(t *testing.T) {
+	// Liqo panics on a nil Quantity and on an empty one.
 	r := start(t, published(map[string]*offer.Entry{"rome": rome()}))
 	got, err := read(timeout(t), r.client(t), "rome")
 	if err != nil {

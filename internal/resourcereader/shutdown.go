@@ -9,15 +9,15 @@ import (
 	"google.golang.org/grpc"
 )
 
-// goAwayLead is how long before the streams end a shutdown tells clients to connect elsewhere. A
-// client that has not been told subscribes again at once, on the same connection, over and over.
+// goAwayLead is how long before the end of the streams a shutdown sends GOAWAY to clients. A client
+// that did not receive it subscribes again at once, on the same connection, over and over.
 const goAwayLead = 100 * time.Millisecond
 
 // errShutdown is the cause for which contexts end on shutdown.
 var errShutdown = errors.New("the server is shutting down")
 
 // shutdown stops the servers, in this order: health reports NOT_SERVING; the listeners close, and
-// clients are told to connect elsewhere; streams end with Unavailable; calls may finish until
+// clients receive GOAWAY; streams end with Unavailable; calls may finish until
 // Options.ShutdownTimeout; then their connections are cut.
 func (s *Server) shutdown(servers []*grpc.Server) {
 	s.options.Logger.Info("stopping gRPC", "grace", s.options.ShutdownTimeout.String())

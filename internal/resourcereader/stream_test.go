@@ -20,7 +20,7 @@ import (
 	wire "proffer.dev/proffer/proto/resourcereader"
 )
 
-func TestAStreamTellsWhatChangedAndAReadAfterItSeesTheChange(t *testing.T) {
+func TestAReadAfterANotificationSeesTheChange(t *testing.T) {
 	r := start(t, published(map[string]*offer.Entry{"rome": cpus(0), "oslo": cpus(0)}))
 	c := r.client(t)
 	stream := subscribed(t, c)
@@ -30,17 +30,17 @@ func TestAStreamTellsWhatChangedAndAReadAfterItSeesTheChange(t *testing.T) {
 	for n := range int64(20) {
 		publish(r.table, map[string]*offer.Entry{"rome": cpus(n + 1), "oslo": cpus(n + 1)})
 		if got := next(t, stream); got != "rome" {
-			t.Fatalf("told of %q, want rome, the only one that was read", got)
+			t.Fatalf("notified of %q, want rome, the only consumer that was read", got)
 		}
 		got, err := read(timeout(t), c, "rome")
 		if got, want := cpusOf(t, got, err), fmt.Sprint(n+1); got != want {
-			t.Fatalf("rome reads %s after it was told, want %s", got, want)
+			t.Fatalf("rome reads %s after the notification, want %s", got, want)
 		}
 	}
 }
 
-func TestAStreamThatComesEarlyIsHeldOpenUntilThereAreOffers(t *testing.T) {
-	// Ending it made Liqo subscribe 12,000 times a second.
+func TestAnEarlyStreamStaysOpenUntilThereAreOffers(t *testing.T) {
+	// If it ended, Liqo would subscribe 12,000 times a second.
 	r := start(t, table.New())
 	c := r.client(t)
 	stream, err := c.Subscribe(timeout(t), &wire.Empty{})
@@ -52,10 +52,10 @@ func TestAStreamThatComesEarlyIsHeldOpenUntilThereAreOffers(t *testing.T) {
 		_, err := stream.Recv()
 		first <- err
 	}()
-	giveUp(t, c) // on the same connection, so the stream has arrived too
+	readUntilUnavailable(t, c) // On the same connection, so the stream has arrived.
 	select {
 	case err := <-first:
-		t.Fatalf("the stream said something before there were offers: %v", err)
+		t.Fatalf("the stream sent something before there were offers: %v", err)
 	default:
 	}
 	publish(r.table, nil)
@@ -65,7 +65,7 @@ func TestAStreamThatComesEarlyIsHeldOpenUntilThereAreOffers(t *testing.T) {
 }
 
 func TestANewSubscriberDoesNotNotifyTheOthers(t *testing.T) {
-	// fixed-resources: "a new subscriber notifies all the others".
+	// As the plugin fixed-resources did.
 	r := start(t, published(map[string]*offer.Entry{"rome": cpus(1)}))
 	c := r.client(t)
 	first := subscribed(t, c)
@@ -77,11 +77,11 @@ func TestANewSubscriberDoesNotNotifyTheOthers(t *testing.T) {
 	}
 	publish(r.table, map[string]*offer.Entry{"rome": cpus(2)})
 	if got := next(t, first); got != "rome" {
-		t.Errorf("the first subscriber was told of %q when others came", got)
+		t.Errorf("the first subscriber was notified of %q when others came", got)
 	}
 }
 
-// longIDs are some consumers whose names soon fill what a connection buffers.
+// longIDs returns n consumer IDs that fill the buffers of a connection quickly.
 func longIDs(n int) []string {
 	ids := make([]string, n)
 	for i := range ids {
@@ -91,7 +91,7 @@ func longIDs(n int) []string {
 }
 
 func TestAStreamThatStopsReadingDelaysNeitherPublishingNorTheOthers(t *testing.T) {
-	// node-labels-resources "freezes all accounting when one subscriber stops reading (at the 26,215th notification)".
+	// The plugin node-labels-resources stops all accounting when a subscriber stops reading.
 	const publications = 3000
 	ids := longIDs(4)
 	r := start(t, published(nil))
@@ -106,15 +106,15 @@ func TestAStreamThatStopsReadingDelaysNeitherPublishingNorTheOthers(t *testing.T
 	for n := range int64(publications) {
 		e := cpus(n)
 		publish(r.table, map[string]*offer.Entry{ids[0]: e, ids[1]: e, ids[2]: e, ids[3]: e})
-		told := map[string]bool{}
+		notified := map[string]bool{}
 		for range ids {
-			told[next(t, quick)] = true
+			notified[next(t, quick)] = true
 		}
-		if len(told) != len(ids) {
-			t.Fatalf("publication %d: told of %d consumers, want each of %d once", n, len(told), len(ids))
+		if len(notified) != len(ids) {
+			t.Fatalf("publication %d: notified of %d consumers, want each of %d once", n, len(notified), len(ids))
 		}
 	}
-	// What the stuck stream gets now is what was on its way when it got stuck, and then each consumer once.
+	// The stuck stream now gets the notifications that were in buffers, and then each consumer once.
 	publish(r.table, map[string]*offer.Entry{ids[0]: cpus(1), ids[1]: cpus(1), ids[2]: cpus(1), ids[3]: cpus(1), "end": cpus(1)})
 	if _, err := read(timeout(t), c, "end"); err != nil {
 		t.Fatal(err)
@@ -130,11 +130,11 @@ func TestAStreamThatStopsReadingDelaysNeitherPublishingNorTheOthers(t *testing.T
 		after[id] = count
 	}
 	if count > publications {
-		t.Errorf("told %d times of %d changes of %d consumers: nothing was coalesced", count, publications*len(ids), len(ids))
+		t.Errorf("notified %d times of %d changes of %d consumers: nothing was merged", count, publications*len(ids), len(ids))
 	}
 	for _, id := range ids {
 		if after[id] == 0 {
-			t.Errorf("%s was never told", id[240:])
+			t.Errorf("never notified of %s", id[240:])
 		}
 	}
 }
@@ -144,7 +144,7 @@ func TestAThousandStreamsComeAndGoWhileOffersChange(t *testing.T) {
 	goroutines := runtime.NumGoroutine()
 	const streams = 1000
 	r := start(t, published(nil))
-	// One connection holds no more than maxCallsPerConnection.
+	// One connection has at most maxCallsPerConnection.
 	conns := make([]*grpc.ClientConn, 1+streams/maxCallsPerConnection)
 	for i := range conns {
 		conns[i] = r.dial(t)
@@ -155,7 +155,7 @@ func TestAThousandStreamsComeAndGoWhileOffersChange(t *testing.T) {
 		}
 	}
 
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*waitTimeout)
 	defer cancel()
 	opened := make(chan struct{}, streams)
 	var remaining sync.WaitGroup
@@ -179,12 +179,12 @@ func TestAThousandStreamsComeAndGoWhileOffersChange(t *testing.T) {
 				return
 			}
 			for dropAfter := random.IntN(20) - 10; dropAfter != 0; dropAfter-- {
-				told, err := stream.Recv()
+				n, err := stream.Recv()
 				if err != nil {
 					t.Errorf("Recv: %v", err)
 					return
 				}
-				if told.GetClusterID() == "last" {
+				if n.GetClusterID() == "last" {
 					mu.Lock()
 					defer mu.Unlock()
 					last++
@@ -204,16 +204,16 @@ func TestAThousandStreamsComeAndGoWhileOffersChange(t *testing.T) {
 	if last < streams/4 {
 		t.Errorf("only %d streams lasted to the end", last)
 	}
-	g.Eventually(func() int { return r.table.Stats().Subscriptions }, patience).Should(gomega.BeZero(), "subscriptions left over")
+	g.Eventually(func() int { return r.table.Stats().Subscriptions }, waitTimeout).Should(gomega.BeZero(), "subscriptions left over")
 	r.shutdownNow(t)
 	for _, conn := range conns {
 		_ = conn.Close()
 	}
-	g.Eventually(runtime.NumGoroutine, patience).Should(gomega.BeNumerically("<=", goroutines), "goroutines left over")
+	g.Eventually(runtime.NumGoroutine, waitTimeout).Should(gomega.BeNumerically("<=", goroutines), "goroutines left over")
 }
 
-// lonely is a stream that wants one sender at a time, as gRPC does.
-type lonely struct {
+// singleSender is a stream that counts overlapping calls of SendMsg, which gRPC forbids.
+type singleSender struct {
 	grpc.ServerStream
 	ctx      context.Context
 	sending  atomic.Int32
@@ -221,9 +221,9 @@ type lonely struct {
 	last     chan struct{}
 }
 
-func (s *lonely) Context() context.Context { return s.ctx }
+func (s *singleSender) Context() context.Context { return s.ctx }
 
-func (s *lonely) SendMsg(m any) error {
+func (s *singleSender) SendMsg(m any) error {
 	if s.sending.Add(1) > 1 {
 		s.overlaps.Add(1)
 	}
@@ -244,8 +244,8 @@ func (s *lonely) SendMsg(m any) error {
 	return nil
 }
 
-// subscriber returns the stream as generated code hands it to Subscribe.
-func subscriber(stream grpc.ServerStream) grpc.ServerStreamingServer[wire.ClusterIdentity] {
+// generatedStream returns the stream in the form that generated code passes to Subscribe.
+func generatedStream(stream grpc.ServerStream) grpc.ServerStreamingServer[wire.ClusterIdentity] {
 	return &grpc.GenericServerStream[wire.Empty, wire.ClusterIdentity]{ServerStream: stream}
 }
 
@@ -266,10 +266,10 @@ func TestFault_SendOfOneStreamFromSeveralGoroutines(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(timeout(t))
 	defer cancel()
-	stream := &lonely{ctx: ctx, last: make(chan struct{})}
+	stream := &singleSender{ctx: ctx, last: make(chan struct{})}
 	ended := make(chan error)
 	go func() {
-		ended <- (&service{table: tab, life: t.Context()}).Subscribe(&wire.Empty{}, subscriber(stream))
+		ended <- (&service{table: tab, life: t.Context()}).Subscribe(&wire.Empty{}, generatedStream(stream))
 	}()
 	var publishers sync.WaitGroup
 	for p := range int64(8) {
@@ -291,16 +291,16 @@ func TestFault_SendOfOneStreamFromSeveralGoroutines(t *testing.T) {
 	cancel()
 	wantCode(t, <-ended, codes.Canceled)
 	if n := stream.overlaps.Load(); n > 0 {
-		t.Errorf("%d times two goroutines were sending", n)
+		t.Errorf("two goroutines were sending at once, %d times", n)
 	}
 }
 
-func TestAStreamThatComesAmidTheShutdownEnds(t *testing.T) {
+func TestAStreamThatBeginsDuringTheShutdownEnds(t *testing.T) {
 	life, end := context.WithCancelCause(t.Context())
 	end(errShutdown)
 	for name, tab := range map[string]*table.Table{"ready": published(nil), "not ready": table.New()} {
-		stream := &lonely{ctx: timeout(t)}
-		err := (&service{table: tab, life: life}).Subscribe(&wire.Empty{}, subscriber(stream))
+		stream := &singleSender{ctx: timeout(t)}
+		err := (&service{table: tab, life: life}).Subscribe(&wire.Empty{}, generatedStream(stream))
 		wantCode(t, err, codes.Unavailable)
 		if got := tab.Stats().Subscriptions; got != 0 {
 			t.Errorf("%s: %d subscriptions left over", name, got)

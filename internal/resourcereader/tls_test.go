@@ -58,7 +58,7 @@ func newAuthority(t *testing.T) *authority {
 	return &authority{certificate, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
 }
 
-// sign returns a certificate for 127.0.0.1, as server and as client, and its key.
+// sign returns a certificate for 127.0.0.1, for servers and clients, and its key.
 func (a *authority) sign(t *testing.T, serial int64) (certificate, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -81,7 +81,8 @@ func (a *authority) sign(t *testing.T, serial int64) (certificate, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
 }
 
-// credentials are those of a client that trusts the authority, with a certificate of signer if there is one.
+// credentials returns those of a client that trusts the authority. If signer is not nil, the client
+// has a certificate of that.
 func (a *authority) credentials(t *testing.T, signer *authority) credentials.TransportCredentials {
 	t.Helper()
 	pool := x509.NewCertPool()
@@ -100,13 +101,13 @@ func (a *authority) credentials(t *testing.T, signer *authority) credentials.Tra
 
 func write(t *testing.T, file string, content []byte) {
 	t.Helper()
-	// As a whole, as kubelet does it.
+	// Atomically, as kubelet does.
 	if err := errors.Join(os.WriteFile(file+".new", content, 0o600), os.Rename(file+".new", file)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// tlsFiles writes a certificate of the authority, and clients as client CA if there is one.
+// tlsFiles writes a certificate of the authority, and clients as the client CA unless it is nil.
 func tlsFiles(t *testing.T, a *authority, clients *authority) TLS {
 	t.Helper()
 	dir := t.TempDir()
@@ -123,7 +124,7 @@ func tlsFiles(t *testing.T, a *authority, clients *authority) TLS {
 
 func withTLS(files TLS) func(*Options) { return func(o *Options) { o.TLS = files } }
 
-// try reads over a new connection and returns the serial number of the server's certificate.
+// try reads over a new connection. It returns the serial number of the server's certificate.
 func try(t *testing.T, r *running, creds credentials.TransportCredentials) (int64, error) {
 	t.Helper()
 	conn := dial(t, r.Addresses()[0].String(), creds)
@@ -136,7 +137,7 @@ func try(t *testing.T, r *running, creds credentials.TransportCredentials) (int6
 	return p.AuthInfo.(credentials.TLSInfo).State.PeerCertificates[0].SerialNumber.Int64(), nil
 }
 
-func TestTLSServesWhoTrustsTheServer(t *testing.T) {
+func TestTLSServesClientsThatTrustTheServer(t *testing.T) {
 	ours, other := newAuthority(t), newAuthority(t)
 	r := start(t, published(nil), withTLS(tlsFiles(t, ours, nil)))
 	if serial, err := try(t, r, ours.credentials(t, nil)); err != nil || serial != 1 {
@@ -160,7 +161,7 @@ func TestMutualTLSServesOnlyClientsOfTheClientCA(t *testing.T) {
 	for name, signer := range map[string]*authority{"an unknown CA": other, "the server's CA": ours, "nobody": nil} {
 		_, err := try(t, r, ours.credentials(t, signer))
 		if err == nil {
-			t.Errorf("a client of %s was let in", name)
+			t.Errorf("a client of %s was accepted", name)
 		}
 		wantCode(t, err, codes.Unavailable)
 	}
@@ -177,7 +178,7 @@ func TestTLSFilesAreReadAgainAndConnectionsStay(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The client CA counts from the next handshake on.
+	// A new client CA applies from the next handshake on.
 	write(t, files.ClientCAFile, second.pem)
 	if _, err := try(t, r, ours.credentials(t, second)); err != nil {
 		t.Errorf("a client of the new CA: %v", err)
@@ -185,7 +186,7 @@ func TestTLSFilesAreReadAgainAndConnectionsStay(t *testing.T) {
 	_, err := try(t, r, ours.credentials(t, first))
 	wantCode(t, err, codes.Unavailable)
 
-	// One that makes no sense, or is gone, changes nothing.
+	// An invalid or missing file changes nothing.
 	write(t, files.ClientCAFile, []byte("nonsense"))
 	if _, err := try(t, r, ours.credentials(t, second)); err != nil {
 		t.Errorf("with nonsense for a CA: %v", err)
@@ -200,16 +201,16 @@ func TestTLSFilesAreReadAgainAndConnectionsStay(t *testing.T) {
 	certificate, key := ours.sign(t, 2)
 	write(t, files.KeyFile, key)
 	write(t, files.CertFile, certificate)
-	g.Eventually(func() (int64, error) { return try(t, r, ours.credentials(t, second)) }, patience).
+	g.Eventually(func() (int64, error) { return try(t, r, ours.credentials(t, second)) }, waitTimeout).
 		Should(gomega.Equal(int64(2)), "the serial number of the server's certificate")
 
 	publish(r.table, map[string]*offer.Entry{"rome": cpus(1)})
 	if got := next(t, stream); got != "rome" {
-		t.Errorf("the stream from before is told of %q, want rome", got)
+		t.Errorf("the open stream is notified of %q, want rome", got)
 	}
 }
 
-func TestTLSFilesThatMakeNoSenseAreRefusedInOneLine(t *testing.T) {
+func TestInvalidTLSFilesAreRefusedInOneLine(t *testing.T) {
 	ours, other := newAuthority(t), newAuthority(t)
 	good := tlsFiles(t, ours, other)
 	dir := t.TempDir()
@@ -245,7 +246,7 @@ func TestTLSFilesThatMakeNoSenseAreRefusedInOneLine(t *testing.T) {
 	}
 }
 
-func TestTLSFilesThatGoBetweenNewAndStartAreAnError(t *testing.T) {
+func TestTLSFilesRemovedBetweenNewAndStartAreAnError(t *testing.T) {
 	ours := newAuthority(t)
 	for _, gone := range []func(TLS) string{func(f TLS) string { return f.KeyFile }, func(f TLS) string { return f.ClientCAFile }} {
 		files := tlsFiles(t, ours, ours)
@@ -256,13 +257,13 @@ func TestTLSFilesThatGoBetweenNewAndStartAreAnError(t *testing.T) {
 		if err := os.Remove(gone(files)); err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 		defer cancel()
 		if err := s.Start(ctx); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("Start: %v", err)
 		}
 		if len(s.Addresses()) != 0 {
-			t.Error("it listens all the same")
+			t.Error("it listens nevertheless")
 		}
 	}
 }
