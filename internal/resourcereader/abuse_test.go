@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
@@ -78,6 +79,13 @@ func (s *rawClient) follow() {
 
 // subscribe opens n streams.
 func (s *rawClient) subscribe(n int) {
+	s.call(wire.ResourceReader_Subscribe_FullMethodName, n, func(id uint32) {
+		_ = s.framer.WriteData(id, true, make([]byte, 5))
+	})
+}
+
+// call begins n calls of the method. send sends the request of a call.
+func (s *rawClient) call(method string, n int, send func(id uint32)) {
 	var block bytes.Buffer
 	headers := hpack.NewEncoder(&block)
 	s.writing.Lock()
@@ -85,7 +93,7 @@ func (s *rawClient) subscribe(n int) {
 	for range n {
 		block.Reset()
 		for _, h := range [][2]string{
-			{":method", "POST"}, {":scheme", "http"}, {":path", wire.ResourceReader_Subscribe_FullMethodName}, {":authority", "x"},
+			{":method", "POST"}, {":scheme", "http"}, {":path", method}, {":authority", "x"},
 			{"content-type", "application/grpc"}, {"te", "trailers"},
 		} {
 			if err := headers.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]}); err != nil {
@@ -95,7 +103,7 @@ func (s *rawClient) subscribe(n int) {
 		id := 2*s.streams + 1
 		s.streams++
 		_ = s.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block.Bytes(), EndHeaders: true})
-		_ = s.framer.WriteData(id, true, make([]byte, 5))
+		send(id)
 	}
 }
 
@@ -261,6 +269,24 @@ func TestCallsOfAllConnectionsAreBoundedAndLiqoKeepsItsOwn(t *testing.T) {
 	publish(r.table, map[string]*offer.Entry{"rome": cpus(1)})
 	l.awaitNotification(t, "rome")
 	r.liqo(t) // There is room for another one.
+}
+
+func TestACallCountsBeforeItsRequestArrives(t *testing.T) {
+	const perMethod = 3
+	g := gomega.NewWithT(t)
+	registry := prometheus.NewRegistry()
+	r := start(t, published(nil), func(o *Options) { o.Registerer, o.ShutdownTimeout = registry, time.Second })
+	c := r.rawClient(t, 65535)
+	for _, method := range []string{
+		wire.ResourceReader_ReadResources_FullMethodName, wire.ResourceReader_Subscribe_FullMethodName,
+		healthv1.Health_Check_FullMethodName, healthv1.Health_Watch_FullMethodName,
+	} {
+		c.call(method, perMethod, func(uint32) {})
+	}
+	calls := func() float64 { return metric(t, registry, "proffer_grpc_calls", "") }
+	g.Eventually(calls, waitTimeout).Should(gomega.Equal(4.0 * perMethod))
+	_ = c.Close()
+	g.Eventually(calls, waitTimeout).Should(gomega.BeZero())
 }
 
 func TestOneStreamTooManyWaitsInsteadOfBeingRefused(t *testing.T) {
