@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
 )
 
 // Amount is an offered amount of one resource: cpu in milli, all else in whole units.
@@ -55,8 +54,6 @@ func (o *Offer) evicts() bool {
 type Entry struct {
 	// Offers are sorted by class; the caller must not change them.
 	Offers []*Offer
-
-	encoded [2]atomic.Pointer[[]byte]
 }
 
 // inForce returns the entry without withdrawn offers: the same entry if it has none. It may be nil.
@@ -83,19 +80,6 @@ func (e *Entry) SameAmounts(o *Entry) bool {
 	return slices.EqualFunc(a, b, func(x, y *Offer) bool {
 		return x == y || x.Class == y.Class && x.Withdrawn() == y.Withdrawn() && slices.Equal(x.Amounts, y.Amounts)
 	})
-}
-
-// Encoded returns encode(e.Offers), worked out once for each slot (0 or 1) and kept as long as the
-// entry. The caller must not change it.
-func (e *Entry) Encoded(slot int, encode func([]*Offer) []byte) []byte {
-	if b := e.encoded[slot].Load(); b != nil {
-		return *b
-	}
-	b := encode(e.Offers)
-	if !e.encoded[slot].CompareAndSwap(nil, &b) {
-		return *e.encoded[slot].Load()
-	}
-	return b
 }
 
 // Entries maps consumers to their entries, in the order of consumer IDs. It is immutable. The zero
