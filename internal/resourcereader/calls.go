@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// countingServer registers services whose calls count on their connection from the moment their
-// headers arrive. An interceptor would be too late: a unary call runs them once it has its request.
+// countingServer registers services. It counts each call on its connection from the moment the
+// headers of the call arrive. The interceptors of a unary call run only after its request arrived.
 type countingServer struct{ *grpc.Server }
 
 // RegisterService implements grpc.ServiceRegistrar.

@@ -15,9 +15,9 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// connections is the set of open connections of all listeners. It bounds their number, and that of
-// the concurrent calls on them. Any caller may connect, so none is refused: where the set is full,
-// it closes the connection that Liqo is least likely to miss (eviction.go).
+// connections is the set of open connections of all listeners. It bounds their number and that of
+// their concurrent calls. No connection is refused, because it may be Liqo's. At a bound, the set
+// closes the connection that takes most or behaves least like Liqo (eviction.go).
 type connections struct {
 	table *table.Table
 	// tooManyConnections and tooManyCalls count the connections that were closed, by reason.
@@ -158,13 +158,13 @@ func (l boundedListener) Accept() (net.Conn, error) {
 	return l.set.add(conn), nil
 }
 
-// peerCredentials makes the connection of a call available to connectionOf: the result of the
-// handshake is the one thing that gRPC hands from a connection to its calls.
+// peerCredentials makes the connection of a call available to connectionOf. gRPC passes only the
+// result of the handshake from a connection to its calls.
 type peerCredentials struct {
 	credentials.TransportCredentials
 }
 
-// peerInfo is what gRPC knows of the peer, and its connection.
+// peerInfo is the result of a handshake, and the connection it took place on.
 type peerInfo struct {
 	credentials.AuthInfo
 	*connection

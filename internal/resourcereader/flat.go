@@ -6,9 +6,9 @@ import (
 	"google.golang.org/grpc"
 )
 
-// The generated code of the flat form is in a protobuf package, because a Go program can hold only
-// one service called resource_reader. Liqo calls it without the package. This file makes up for the
-// difference.
+// The service of the flat form has a protobuf package, because a Go program can hold only one
+// service called resource_reader. Liqo calls it without the package. This file removes the package
+// where the service is registered and where its calls are counted.
 
 // unpackaged registers a service under the name that Liqo calls.
 type unpackaged struct{ grpc.ServiceRegistrar }
@@ -20,7 +20,7 @@ func (u unpackaged) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	u.ServiceRegistrar.RegisterService(&renamed, impl)
 }
 
-// underCalledName lets an interceptor see the method that the client called. Generated code reports
+// underCalledName passes the method that the client called to an interceptor. Generated code passes
 // the method's name with the package.
 func underCalledName(intercept grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {

@@ -12,8 +12,8 @@ import (
 // written to the connection. It holds at most maxUnwritten; further changes wait in the
 // subscription, which is small and merges them.
 //
-// gRPC's own bound counts bytes: it accepts 64 KiB for a stream whose client does not read. These
-// are 1,500 notifications, which take ten times as much memory as they have bytes.
+// gRPC's own bound counts bytes: it accepts 64 KiB for a stream whose client does not read. That is
+// 1,500 notifications, which take ten times as much memory as they have bytes.
 //
 // A sendWindow is the buffer pool of the empty buffer that codec appends to each notification: gRPC
 // returns the buffer once it has written the notification, or once the stream has ended.
@@ -27,14 +27,14 @@ func (w sendWindow) Get(length int) *[]byte { return new(make([]byte, length)) }
 // Put implements mem.BufferPool.
 func (w sendWindow) Put(*[]byte) { <-w }
 
-// notification is a message of a stream, with the window in which it has its place.
+// notification is a message of a stream, and the window that it occupies a place in.
 type notification struct {
 	*wire.ClusterIdentity
 	window sendWindow
 }
 
-// codec is gRPC's codec for protobuf, which additionally tells the window of a notification when
-// that is written.
+// codec is gRPC's codec for protobuf. It also frees the place of a notification in its window once
+// gRPC has written the notification.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2(grpcproto.Name)} }
