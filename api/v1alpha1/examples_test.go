@@ -68,7 +68,7 @@ func samples(t *testing.T) []string {
 
 var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
 
-// A block that is not a whole object is a part of a policy: it begins with "spec:" and is completed here with the rest.
+// A block that begins with "spec:" is a part of a policy. The test completes it to a whole object.
 func TestEveryExampleOfTheReferenceIsAccepted(t *testing.T) {
 	text, err := os.ReadFile(reference)
 	if err != nil {

@@ -9,17 +9,19 @@ import (
 const (
 	// MaxGrantResources bounds how many resources a Grant names.
 	MaxGrantResources = 256
-	// MaxEarlierGrants bounds in how many earlier classes a Grant remembers what a ResourceSlice held.
+	// MaxEarlierGrants bounds how many earlier classes of a ResourceSlice a Grant lists.
 	MaxEarlierGrants = 8
 )
 
-// Grant records what one ResourceSlice of a consumer has been granted: who holds what. It is the operator's own book, in the namespace of
-// the operator, where no consumer can write.
+// Grant records what one ResourceSlice of a consumer has been granted. Grants are the operator's
+// own records, in the namespace of the operator, where no consumer can write.
 //
-// The record is raised before the ResourceSlice is answered, and lowered after a lower answer is known to stand. So what a ResourceSlice
-// has accepted from this operator is never more than its Grant says, whatever its labels, spec or status say.
+// The operator raises the record before it answers the ResourceSlice, and lowers it after the lower
+// answer is known to be stored. So a ResourceSlice has never accepted more from this operator than
+// its Grant records, whatever its labels, spec or status contain.
 //
-// The operator creates, updates and deletes Grants. Deleting one by hand returns nothing to the pool: the leader restores it.
+// Only the operator creates, updates and deletes Grants. Deleting a Grant by hand does not return
+// its resources to the pool: the leader restores the Grant.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced
@@ -51,7 +53,7 @@ type GrantList struct {
 	Items []Grant `json:"items"`
 }
 
-// GrantState says whether a grant can still be used for new pods.
+// GrantState defines whether a ResourceSlice or only its pods hold the resources of a Grant.
 //
 // +kubebuilder:validation:Enum=Granted;Released
 type GrantState string
@@ -59,8 +61,8 @@ type GrantState string
 const (
 	// GrantGranted is the state of a grant whose ResourceSlice holds it.
 	GrantGranted GrantState = "Granted"
-	// GrantReleased is the state of a grant whose ResourceSlice was deleted, or whose tenant was drained. What its pods still request counts
-	// until they end; then the Grant is deleted.
+	// GrantReleased is the state of a grant whose ResourceSlice was deleted, or whose tenant was
+	// drained. What its pods still request counts until they end; then the Grant is deleted.
 	GrantReleased GrantState = "Released"
 )
 
@@ -68,7 +70,7 @@ const (
 type GrantSpec struct {
 	GrantedShare `json:",inline"`
 
-	// ClusterID is the consumer: the owner of the tenant namespace when the ResourceSlice was granted something.
+	// ClusterID is the consumer: the owner of the tenant namespace at the time of the grant.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -78,15 +80,17 @@ type GrantSpec struct {
 	// +required
 	Slice GrantedSlice `json:"slice"`
 
-	// State is Granted while the ResourceSlice holds the resources, and Released while only its pods do.
+	// State is Granted while the ResourceSlice holds the resources, and Released while only its pods
+	// hold them.
 	// +required
 	State GrantState `json:"state"`
 
-	// Since is when the ResourceSlice was granted something for the first time.
+	// Since is the time of the first grant to the ResourceSlice.
 	// +required
 	Since metav1.Time `json:"since"`
 
-	// Earlier is what the ResourceSlice held in other classes before it moved to its present one. It counts as far as pods still use it.
+	// Earlier lists what the ResourceSlice held in other classes before it moved to its present
+	// class. What pods still use of it counts.
 	// +optional
 	// +listType=map
 	// +listMapKey=class
@@ -113,7 +117,7 @@ type GrantedSlice struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// UID distinguishes ResourceSlices that had the same name one after the other.
+	// UID distinguishes successive ResourceSlices of the same name.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
@@ -122,7 +126,7 @@ type GrantedSlice struct {
 
 // GrantedShare is what a ResourceSlice holds in one class.
 type GrantedShare struct {
-	// Class is the class of the ResourceSlice when it was granted the resources.
+	// Class is the class of the ResourceSlice at the time of the grant.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	Class string `json:"class"`
@@ -132,11 +136,11 @@ type GrantedShare struct {
 	// +kubebuilder:validation:MaxLength=253
 	Policy string `json:"policy,omitempty"`
 
-	// Reclaim is that of the policy. It applies to what is left of the grant after the policy is deleted.
+	// Reclaim is the reclaim of the policy. It applies to the grant after the policy is deleted.
 	// +optional
 	Reclaim Reclaim `json:"reclaim,omitempty"`
 
-	// Resources are the most that the ResourceSlice may have accepted from this operator.
+	// Resources are the maximum that the ResourceSlice may have accepted from this operator.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Resources corev1.ResourceList `json:"resources,omitempty"`

@@ -10,7 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// refusedInOtherWords is a row of the table of what Kubernetes refuses before any rule: what is written, what kubectl says, what to write.
+// refusedInOtherWords matches a row of the table of values that Kubernetes refuses before it
+// evaluates any rule: the value, the message of kubectl, and the correct value.
 var refusedInOtherWords = regexp.MustCompile("(?m)^\\| `([a-z]+: \\{.*)` \\| `(.*)` \\| `([a-z]+: \\{.*)` \\|$")
 
 func TestKubectlSaysWhatTheReferenceSaysThatItDoes(t *testing.T) {

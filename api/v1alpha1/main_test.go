@@ -21,7 +21,8 @@ import (
 	"proffer.dev/proffer/hack/controlplane"
 )
 
-// The rules of the CRD and of config/admission are the API server's to decide, so every test of this package asks a real one.
+// The API server evaluates the rules of the CRD and of config/admission, so every test of this
+// package uses a real one.
 var (
 	cluster *controlplane.Cluster
 	api     client.Client
@@ -30,7 +31,7 @@ var (
 var crdDirectory = filepath.Join("..", "..", "config", "crd", "bases")
 
 func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard()) // controller-runtime complains if nobody does.
+	log.SetLogger(logr.Discard()) // Otherwise controller-runtime logs a warning.
 	code, err := runOnControlPlane(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -61,14 +62,14 @@ func runOnControlPlane(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// policy returns a ResourcePolicy as an admin writes it, with the given spec, in YAML.
+// policy returns a ResourcePolicy with the given spec, which is YAML.
 func policy(t *testing.T, name, spec string) *unstructured.Unstructured {
 	t.Helper()
 	return object(t, fmt.Sprintf("apiVersion: proffer.dev/v1alpha1\nkind: ResourcePolicy\nmetadata: {name: %s}\nspec:\n  %s\n",
 		name, strings.ReplaceAll(strings.TrimSpace(spec), "\n", "\n  ")))
 }
 
-// object returns the object that the YAML describes, with whole numbers as whole numbers, as kubectl reads it.
+// object returns the object that the YAML describes. Like kubectl, it keeps integers as integers.
 func object(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	json, err := yaml.YAMLToJSONStrict([]byte(text))
@@ -82,10 +83,10 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	return u
 }
 
-// strict makes the API server refuse keys it does not know, as kubectl does.
+// strict makes the API server refuse unknown keys, as kubectl does.
 const strict = client.FieldValidation(metav1.FieldValidationStrict)
 
-// create creates the object, strictly, and deletes it when the test ends.
+// create creates the object, with strict, and deletes it when the test ends.
 func create(t *testing.T, obj client.Object) {
 	t.Helper()
 	if err := api.Create(t.Context(), obj, strict); err != nil {

@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Kubernetes has these names of resources without a domain, and those that begin with one of the prefixes. Its API server refuses pods that
-// request any other.
+// Kubernetes defines these resource names without a domain, and the names with one of the prefixes.
+// Its API server refuses pods that request another name without a domain.
 var (
 	standardNames = []corev1.ResourceName{
 		corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods, corev1.ResourceStorage, corev1.ResourceEphemeralStorage,
@@ -17,7 +17,8 @@ var (
 	standardPrefixes = []string{corev1.ResourceHugePagesPrefix, corev1.ResourceAttachableVolumesPrefix}
 )
 
-// meantNames maps the beginnings of names that are often written by mistake to the name that was meant.
+// meantNames maps the prefixes of frequent misspellings to the correct name. No prefix is a prefix
+// of another one.
 var meantNames = map[string]string{
 	"cp": "cpu", "core": "cpu", "vcpu": "cpu", "mem": "memory", "ram": "memory", "pod": "pods", "stor": "storage",
 	"eph": "ephemeral-storage", "disk": "ephemeral-storage", "huge": "hugepages-2Mi", "gpu": "nvidia.com/gpu", "nvidia": "nvidia.com/gpu",
@@ -25,7 +26,8 @@ var meantNames = map[string]string{
 
 const anyStandardName = "cpu, memory, pods, storage, ephemeral-storage or hugepages-2Mi"
 
-// NameProblem says what is wrong with the name of a resource that has no domain, in the words of the API server; empty if nothing is.
+// NameProblem returns the message of config/admission for a resource name without a domain that
+// Kubernetes does not define, and "" for every other name.
 func NameProblem(name corev1.ResourceName) string {
 	text := string(name)
 	if strings.Contains(text, "/") || slices.Contains(standardNames, name) ||
@@ -35,7 +37,7 @@ func NameProblem(name corev1.ResourceName) string {
 	meant := anyStandardName
 	for start, name := range meantNames {
 		if strings.HasPrefix(strings.ToLower(text), start) {
-			meant = name // No two of the beginnings begin alike.
+			meant = name
 		}
 	}
 	return fmt.Sprintf("write %s; a resource of your own has a domain, such as example.com/%s", meant, text)

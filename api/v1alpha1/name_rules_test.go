@@ -28,7 +28,7 @@ var nameRules = []rule{
 	},
 }
 
-// TestTheAPIServerAndTheOperatorAgreeOnNames also shows that at most one name is suggested, whatever the order of a map.
+// The test also shows that the suggested name does not depend on the order of a map.
 func TestTheAPIServerAndTheOperatorAgreeOnNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"cpu": "", "memory": "", "pods": "", "storage": "", "ephemeral-storage": "", "hugepages-1Gi": "", "attachable-volumes-csi-x": "", "example.com/a": "",

@@ -26,19 +26,19 @@ var offerRules = []rule{
 		name:    "reserve goes with nodes",
 		valid:   []string{"offer: {nodes: {}, reserve: {cpu: 500m}}"},
 		invalid: "offer: {fixed: {cpu: 2}, reserve: {cpu: 500m}}",
-		want:    `spec.offer: Invalid value: reserve is kept back from nodes: with fixed, leave it out and write the amounts to offer`,
+		want:    `spec.offer: Invalid value: reserve applies to nodes: with fixed, leave it out and write the amounts to offer`,
 	},
 	{
 		name:    "percent goes with nodes",
 		valid:   []string{"offer: {nodes: {}, percent: 50}"},
 		invalid: "offer: {fixed: {cpu: 2}, percent: 50}",
-		want:    `spec.offer: Invalid value: percent is a share of nodes: with fixed, leave it out and write the amounts to offer`,
+		want:    `spec.offer: Invalid value: percent applies to nodes: with fixed, leave it out and write the amounts to offer`,
 	},
 	{
 		name:    "percentages go with nodes",
 		valid:   []string{"offer: {nodes: {}, percentages: {cpu: 50}}", "offer: {nodes: {}, percent: 10, percentages: {cpu: 50}}"},
 		invalid: "offer: {fixed: {cpu: 2}, percentages: {cpu: 50}}",
-		want:    `spec.offer: Invalid value: percentages are shares of nodes: with fixed, leave them out and write the amounts to offer`,
+		want:    `spec.offer: Invalid value: percentages apply to nodes: with fixed, leave them out and write the amounts to offer`,
 	},
 	{
 		name:    "percent is at least 1",
@@ -231,7 +231,7 @@ func sliced(slices string) string {
 	return "class: gold\n" + fixedOffer + "\nslices: " + slices
 }
 
-// numbered returns n names that differ: c1, c2 and so on.
+// numbered returns n different names: c0, c1 and so on.
 func numbered(prefix string, n int) string {
 	names := make([]string, n)
 	for i := range names {
@@ -240,7 +240,7 @@ func numbered(prefix string, n int) string {
 	return strings.Join(names, ", ")
 }
 
-// numberedPairs returns n pairs whose keys differ.
+// numberedPairs returns n pairs with different keys.
 func numberedPairs(prefix string, n int, value string) string {
 	pairs := make([]string, n)
 	for i := range pairs {

@@ -18,7 +18,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 )
 
-// get reads a policy back in its Go type.
+// get reads a policy in its Go type.
 func get(t *testing.T, name string) *v1alpha1.ResourcePolicy {
 	t.Helper()
 	p := &v1alpha1.ResourcePolicy{}
@@ -91,7 +91,8 @@ func TestQuantitiesKeepTheirTextThroughTheGoType(t *testing.T) {
 	}
 }
 
-// An empty list says "none" and one that is left out says "as Liqo does": an update from Go must not turn one into the other.
+// An empty list means "none" and an omitted list means "as Liqo does": an update from Go must
+// preserve the difference.
 func TestEmptyAndOmittedClassesStayApart(t *testing.T) {
 	create(t, policy(t, "classes", sliced("{storageClasses: [], nodeSelector: {}}")))
 	p := get(t, "classes")
@@ -205,7 +206,7 @@ func TestKubectlShowsEveryColumn(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The age is the only part that differs from run to run.
+	// Only the age differs between runs.
 	got := columns(t, "get", "rpol", "columns", "columns-empty", "-o", "wide")
 	for _, row := range got[1:] {
 		row[len(row)-1] = "age"

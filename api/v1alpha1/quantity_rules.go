@@ -10,18 +10,19 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// What is wrong with an amount, and what to write: the words of the rules on Quantity and Quantities, whoever applies them.
+// These are the messages of the rules on Quantity and Quantities, both in config/admission and in
+// the operator.
 const (
 	AmountNotAQuantity   = "write an amount as Kubernetes does, such as 2, 500m, 16Gi or 1e3, with an exponent of at most two digits"
-	AmountNegative       = "an amount is not negative: write 0 or more"
-	AmountTooLarge       = "an amount is at most 9223372036854775807: write less"
-	AmountTooLargeBinary = "an amount is at most 9223372036854775807, which is less than 8Ei: write less"
-	AmountTooLargeCPU    = "cpu is at most 9223372036854775807m: write less"
-	AmountTooFineCPU     = "cpu is counted down to 1m: write cores or thousandths of a core, such as 2, 0.5 or 500m"
-	AmountNotWhole       = "only cpu can be less than a whole unit (m is milli, a thousandth): write a whole number, such as 100M or 100Mi for memory, 10 for pods"
+	AmountNegative       = "an amount cannot be negative: write 0 or more"
+	AmountTooLarge       = "an amount is at most 9223372036854775807: write a smaller amount"
+	AmountTooLargeBinary = "an amount is at most 9223372036854775807, which is less than 8Ei: write a smaller amount"
+	AmountTooLargeCPU    = "cpu is at most 9223372036854775807m: write a smaller amount"
+	AmountTooFineCPU     = "the smallest amount of cpu is 1m: write cores or thousandths of a core, such as 2, 0.5 or 500m"
+	AmountNotWhole       = "only cpu can be a fraction (m means milli, a thousandth): write a whole number, such as 100M or 100Mi for memory, or 10 for pods"
 )
 
-// maxAmount is how long the text of a Quantity is at most.
+// maxAmount is the maximum length of the text of a Quantity.
 const maxAmount = 32
 
 var (
@@ -32,8 +33,10 @@ var (
 	maxCPU = *resource.NewMilliQuantity(math.MaxInt64, resource.DecimalSI)
 )
 
-// amountRules are the rules on Quantity and Quantities as the API server has them, in Go: what was stored under older rules is not checked when
-// it is read. Each says what breaks it; those before it hold.
+// amountRules are the rules of config/admission on Quantity and Quantities, in Go. The operator
+// needs them because the API server does not check objects that were stored under older rules. A
+// rule is evaluated only if the rules before it hold; broken reports whether an amount violates the
+// rule.
 var amountRules = []struct {
 	message string
 	broken  func(q *Quantity, text string, cpu bool) bool
@@ -43,7 +46,7 @@ var amountRules = []struct {
 	}},
 	{AmountNegative, func(_ *Quantity, text string, _ bool) bool { return strings.HasPrefix(text, "-") }},
 	{AmountTooLargeBinary, func(q *Quantity, text string, _ bool) bool {
-		return strings.HasSuffix(text, "i") && q.CmpInt64(math.MaxInt64) >= 0 // Where it would be more, it has been cut to that.
+		return strings.HasSuffix(text, "i") && q.CmpInt64(math.MaxInt64) >= 0 // Parsing caps larger amounts at MaxInt64.
 	}},
 	{AmountTooLarge, func(q *Quantity, _ string, _ bool) bool { return q.CmpInt64(math.MaxInt64) > 0 }},
 	{AmountTooLargeCPU, func(q *Quantity, _ string, cpu bool) bool { return cpu && q.Cmp(maxCPU) > 0 }},
@@ -51,7 +54,8 @@ var amountRules = []struct {
 	{AmountNotWhole, func(_ *Quantity, text string, cpu bool) bool { return !cpu && notWhole.MatchString(text) }},
 }
 
-// Problem says what is wrong with an amount of a resource, in the words of the API server; empty if nothing is.
+// Problem returns the message of the rule that an amount of the resource violates, and "" if it
+// violates none.
 func (q *Quantity) Problem(name corev1.ResourceName) string {
 	return q.problem(q.Text(), name == corev1.ResourceCPU)
 }
@@ -65,7 +69,8 @@ func (q *Quantity) problem(text string, cpu bool) string {
 	return ""
 }
 
-// Text is the amount as it was written, as far as that matters, and else as Kubernetes writes it.
+// Text returns the decoded text if Written has it, and otherwise the text that Kubernetes makes of
+// the amount.
 func (q *Quantity) Text() string {
 	if q.Written != "" {
 		return q.Written
@@ -73,8 +78,9 @@ func (q *Quantity) Text() string {
 	return q.String()
 }
 
-// UnmarshalJSON implements json.Unmarshaler. A text that is no quantity, such as 1e2.5, is no error: it would keep a client from reading
-// all the other policies of a list. Problem says what is wrong with it.
+// UnmarshalJSON implements json.Unmarshaler. It returns no error for a text that is not a quantity,
+// such as 1e2.5, because an error would prevent a client from reading all policies of a list.
+// Problem reports the violation.
 func (q *Quantity) UnmarshalJSON(value []byte) error {
 	var text string
 	if json.Unmarshal(value, &text) != nil {
@@ -85,7 +91,7 @@ func (q *Quantity) UnmarshalJSON(value []byte) error {
 		q.Quantity, q.Written = resource.Quantity{}, text
 		return nil //nolint:nilerr // Problem reports it.
 	}
-	if !amountText.MatchString(text) { // The amount of such a text may take minutes to write.
+	if !amountText.MatchString(text) { // Formatting the amount of such a text may take minutes.
 		q.Written = text
 		return nil
 	}
@@ -97,7 +103,8 @@ func (q *Quantity) UnmarshalJSON(value []byte) error {
 	return nil
 }
 
-// MarshalJSON implements json.Marshaler: what may be written is what is sent back.
+// MarshalJSON implements json.Marshaler. It writes the decoded text if Written has it, so that an
+// object that is read and written back stays valid.
 func (q Quantity) MarshalJSON() ([]byte, error) {
 	if q.Written != "" {
 		return json.Marshal(q.Written)

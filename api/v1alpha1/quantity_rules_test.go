@@ -175,7 +175,8 @@ func TestAmountsThatAreNotQuantitiesAreRefused(t *testing.T) {
 	}
 }
 
-// The schema accepts the first two, and Kubernetes cannot parse them: on a cluster without config/admission they are stored.
+// The schema accepts the first two amounts, but Kubernetes cannot parse them. A cluster without
+// config/admission stores them.
 func TestOneAmountThatIsNoQuantityLeavesTheOthersReadable(t *testing.T) {
 	for _, text := range []string{`"1e2.5"`, `"1e.5"`, `"many"`, `1.5e400`, `true`} {
 		var amounts v1alpha1.Quantities
@@ -221,7 +222,8 @@ func TestQuantitiesAreHeldToTheirRulesWhereverTheyStand(t *testing.T) {
 	}
 }
 
-// TestTheLargestPolicyIsWithinTheBudgetOfTheRules writes everything as often, and as long, as the schema lets it and etcd has room for it.
+// TestTheLargestPolicyIsWithinTheBudgetOfTheRules fills every field up to the limits of the schema
+// and of etcd.
 func TestTheLargestPolicyIsWithinTheBudgetOfTheRules(t *testing.T) {
 	amount := `"` + strings.Repeat("0", 31) + `1"`
 	full := func(length int) string {
@@ -233,7 +235,7 @@ func TestTheLargestPolicyIsWithinTheBudgetOfTheRules(t *testing.T) {
 	if got := refusals(t, spec); got != nil {
 		t.Errorf("%.2000s", strings.Join(got, "\n"))
 	}
-	// And that none of its amounts has been overlooked.
+	// The rules must not have skipped any of its amounts.
 	last := strings.LastIndex(spec, amount)
 	broken := spec[:last] + "100m" + spec[last+len(amount):]
 	if got := strings.Join(refusals(t, broken), "\n"); !strings.HasPrefix(got, "spec.overrides[63].offer.max[") || !strings.HasSuffix(got, wholeMessage) {

@@ -20,13 +20,14 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 )
 
-// rule is one thing the API server holds a policy to, by the CRD or by config/admission, shown by specs that keep it and one that breaks it.
+// rule is one rule of the CRD or of config/admission, with specs that keep it and one that violates
+// it.
 type rule struct {
 	name  string
 	valid []string
-	// invalid breaks this rule and no other.
+	// invalid violates this rule and no other.
 	invalid string
-	// want is the field and the message, all of it.
+	// want is the complete refusal: the field and the message.
 	want string
 }
 
@@ -49,7 +50,8 @@ func rules() []rule {
 	return slices.Concat(specRules, consumerRules, offerRules, quantityRules, nameRules, sliceRules)
 }
 
-// Without this a rule could be added, or lose its effect, and no test would notice.
+// Without this test, a new rule could lack a test, and an existing rule could lose its effect
+// unnoticed.
 func TestEveryMessageOfTheAPIServerIsInATest(t *testing.T) {
 	messages := map[string]bool{}
 	for _, message := range admissionMessages(t) {
@@ -70,10 +72,10 @@ func TestEveryMessageOfTheAPIServerIsInATest(t *testing.T) {
 	}
 }
 
-// quoted is a text in an expression of CEL.
+// quoted matches a string literal in a CEL expression.
 var quoted = regexp.MustCompile(`'([^']*)'`)
 
-// admissionMessages returns what the rules of config/admission say, without what they say of the one field.
+// admissionMessages returns the messages of config/admission, without the field that precedes each.
 func admissionMessages(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "config", "admission", "resourcepolicy.yaml"))
@@ -96,7 +98,7 @@ func admissionMessages(t *testing.T) []string {
 	return messages
 }
 
-// TestTheRulesOnAmountsAreThoseOfTheOperator, each under the message that the operator has for it.
+// The messages of config/admission on amounts are those of the operator.
 func TestTheRulesOnAmountsAreThoseOfTheOperator(t *testing.T) {
 	messages := admissionMessages(t)
 	for _, message := range []string{
@@ -114,7 +116,7 @@ func fieldNames(t *testing.T) []string {
 	t.Helper()
 	var names []string
 	visit(schema(t), func(s *apiextensionsv1.JSONSchemaProps) {
-		// The fields of labels selectors, tolerations and conditions are described by Kubernetes.
+		// Kubernetes describes the fields of label selectors, tolerations and conditions.
 		if s.Properties["matchLabels"].Type == "" && s.Properties["tolerationSeconds"].Type == "" && s.Properties["reason"].Type == "" {
 			names = slices.AppendSeq(names, maps.Keys(s.Properties))
 		}
@@ -142,7 +144,7 @@ func schema(t *testing.T) *apiextensionsv1.JSONSchemaProps {
 	return crd.Spec.Versions[0].Schema.OpenAPIV3Schema
 }
 
-// visit calls do for the schema and all that are in it.
+// visit calls do for the schema and all schemas in it.
 func visit(schema *apiextensionsv1.JSONSchemaProps, do func(*apiextensionsv1.JSONSchemaProps)) {
 	do(schema)
 	for _, property := range schema.Properties {
@@ -156,7 +158,7 @@ func visit(schema *apiextensionsv1.JSONSchemaProps, do func(*apiextensionsv1.JSO
 	}
 }
 
-// refusals returns what the API server has against a policy with this spec, nil if nothing.
+// refusals returns the errors of the API server for a policy with this spec, nil for none.
 func refusals(t *testing.T, spec string) []string {
 	t.Helper()
 	err := api.Create(t.Context(), policy(t, "candidate", spec), client.DryRunAll, strict)
@@ -174,9 +176,9 @@ func refusals(t *testing.T, spec string) []string {
 	for _, cause := range status.ErrStatus.Details.Causes {
 		_, denied, byPolicy := strings.Cut(cause.Message, "ValidatingAdmissionPolicy 'proffer-resourcepolicy' with binding 'proffer-resourcepolicy' denied request: ")
 		switch {
-		case byPolicy: // It names the field itself.
+		case byPolicy: // The message names the field.
 			found = append(found, denied)
-		// The API server adds this line whenever it stops early: it says nothing of the policy.
+		// The API server adds this line whenever it stops early. It is not about the policy.
 		case !strings.Contains(cause.Message, "some validation rules were not checked"):
 			found = append(found, cause.Field+": "+cause.Message)
 		}
@@ -279,7 +281,7 @@ var consumerRules = []rule{
 			"consumers: {selector: {}}\n" + fixedOffer,
 		},
 		invalid: "consumers: {clusterIDs: [rome], selector: {matchLabels: {tier: gold}}}\n" + fixedOffer,
-		want:    `spec.consumers: Invalid value: name the consumers by clusterIDs or pick them by selector, not both: use a second policy or override for the others`,
+		want:    `spec.consumers: Invalid value: set clusterIDs or selector, not both: use a second policy or override for the other consumers`,
 	},
 	{
 		name:    "a list of cluster IDs is not empty",
@@ -324,7 +326,7 @@ var consumerRules = []rule{
 		name:    "an override says who it is for",
 		valid:   []string{fixedOffer + "\noverrides: [{consumers: {selector: {}}, offer: {fixed: {cpu: 8}}}]"},
 		invalid: fixedOffer + "\noverrides: [{consumers: {}, offer: {fixed: {cpu: 8}}}]",
-		want:    `spec.overrides[0].consumers: Invalid value: say who the override is for: set clusterIDs or selector`,
+		want:    `spec.overrides[0].consumers: Invalid value: an override needs consumers: set clusterIDs or selector`,
 	},
 	{
 		name:    "an override needs consumers",
@@ -334,7 +336,7 @@ var consumerRules = []rule{
 	{
 		name:    "an override names its consumers in one way",
 		invalid: fixedOffer + "\noverrides: [{consumers: {clusterIDs: [rome], selector: {}}, offer: {fixed: {cpu: 8}}}]",
-		want:    `spec.overrides[0].consumers: Invalid value: name the consumers by clusterIDs or pick them by selector, not both: use a second policy or override for the others`,
+		want:    `spec.overrides[0].consumers: Invalid value: set clusterIDs or selector, not both: use a second policy or override for the other consumers`,
 	},
 	{
 		name: "an override changes something",
@@ -343,7 +345,7 @@ var consumerRules = []rule{
 			fixedOffer + "\noverrides: [{consumers: {clusterIDs: [rome]}, offer: {fixed: {cpu: 8}, max: {memory: 1Gi}}}]",
 		},
 		invalid: fixedOffer + "\noverrides: [{consumers: {clusterIDs: [rome]}, offer: {}}]",
-		want:    `spec.overrides[0].offer: Invalid value: say what the override changes: set fixed, max or both`,
+		want:    `spec.overrides[0].offer: Invalid value: an override needs a change: set fixed, max or both`,
 	},
 	{
 		name:    "an override needs an offer",

@@ -1,14 +1,14 @@
 package v1alpha1
 
-// OnExcess says what happens to a request that is larger than the offer.
+// OnExcess defines the answer to a request that is larger than the offer.
 //
 // +kubebuilder:validation:Enum=Cap;Deny
 type OnExcess string
 
 const (
-	// OnExcessCap grants what there is.
+	// OnExcessCap grants what is available.
 	OnExcessCap OnExcess = "Cap"
-	// OnExcessDeny grants all that was asked for, or nothing.
+	// OnExcessDeny grants everything that was requested, or nothing.
 	OnExcessDeny OnExcess = "Deny"
 )
 
@@ -31,44 +31,46 @@ type Labels map[string]LabelValue
 // +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9A-Z]([-a-z0-9A-Z_./]*[a-z0-9A-Z])?$')",message="write the name of a class as its object has it, such as fast or example.com/internal"
 type ClassName string
 
-// Slices says how the ResourceSlices of a class are answered (Liqo v1).
+// Slices defines how the ResourceSlices of a class are answered (Liqo v1).
 type Slices struct {
-	// OnExcess says what happens to a request that is larger than the offer: Cap (default) grants what there is, Deny grants all
-	// or nothing.
+	// OnExcess defines the answer to a request that is larger than the offer. Cap (default): grant
+	// what is available. Deny: grant everything or nothing.
 	// +optional
 	// +kubebuilder:default=Cap
 	OnExcess OnExcess `json:"onExcess,omitempty"`
 
-	// Defaults stand in for what a request leaves out. What is neither asked for nor among them is not granted.
+	// Defaults are the amounts of resources that a request omits. A resource that is neither
+	// requested nor in defaults is not granted.
 	// +optional
 	Defaults Quantities `json:"defaults,omitempty"`
 
-	// NodeLabels are labels for the consumer's virtual node. One that is taken out again stays on virtual nodes that had it.
+	// NodeLabels are labels of the consumer's virtual node. A label that is removed here stays on
+	// virtual nodes that have it.
 	// +optional
 	NodeLabels Labels `json:"nodeLabels,omitempty"`
 
-	// NodeSelector is what the consumer's kubelet puts on the pods that it sends. It is advice on placement and isolates nothing.
-	// A key that is taken out again stays with consumers that had it. Empty: no selector. Omitted: the matchLabels of
-	// offer.nodes.selector.
+	// NodeSelector is the node selector that the consumer's kubelet puts on the pods that it sends. It
+	// is advice on placement, not isolation. A key that is removed here stays with consumers that have
+	// it. Empty: no selector. Default: the matchLabels of offer.nodes.selector.
 	// +optional
 	NodeSelector Labels `json:"nodeSelector,omitzero"`
 
-	// StorageClasses are those that the consumer may use, its default one first. Empty: none, and the virtual node has no storage.
-	// Omitted: all that there are, as Liqo's own default class does.
+	// StorageClasses are the StorageClasses that the consumer may use, its default first. Empty: none,
+	// and the virtual node has no storage. Default: all StorageClasses, as for Liqo's class default.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	StorageClasses []ClassName `json:"storageClasses,omitzero"`
 
-	// IngressClasses are those that the consumer may use, its default one first. Empty: none. Omitted: as Liqo's own default
-	// class does.
+	// IngressClasses are the IngressClasses that the consumer may use, its default first. Empty: none.
+	// Default: as for Liqo's class default.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	IngressClasses []ClassName `json:"ingressClasses,omitzero"`
 
-	// LoadBalancerClasses are those that the consumer may use, its default one first. Empty: none. Omitted: as Liqo's own default
-	// class does.
+	// LoadBalancerClasses are the load balancer classes that the consumer may use, its default first.
+	// Empty: none. Default: as for Liqo's class default.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64

@@ -6,51 +6,57 @@ import (
 )
 
 const (
-	// ConditionReady is True when nothing is wrong with the policy: what it offers, or in a dry run would offer, can be used. Otherwise it
-	// is False, and the reason says why.
+	// ConditionReady is True when nothing is wrong with the policy: its offer, or in a dry run its
+	// would-be offer, can be used. Otherwise it is False.
 	ConditionReady = "Ready"
-	// ConditionInForce is True when the policy decides what some consumer is offered, those to come included. A policy that is not in force
-	// may well be Ready.
+	// ConditionInForce is True when the policy decides for some consumer, or would decide for future
+	// ones. A policy that is not in force can be Ready.
 	ConditionInForce = "InForce"
 )
 
-// Reasons of the condition Ready. Where several apply, the first in this order is given: Invalid, DryRun, Shadowed, NoNodes,
-// Incomplete, UnknownResources, Exhausted, Offering.
+// Reasons of the condition Ready. If several apply, the first in this order is reported: Invalid,
+// DryRun, Shadowed, NoNodes, Incomplete, UnknownResources, Exhausted, Offering.
 const (
-	// ReasonInvalid, with False: the policy says something that cannot be acted on and that the API server could not refuse, such
-	// as a label selector with an unknown operator. It takes no part; what it offered before goes to the next policy, or is taken
-	// back as reclaim says. The message names the field. With InForce it is False too.
+	// ReasonInvalid, with False: a field has a value that cannot be used and that the API server could
+	// not refuse, such as a label selector with an unknown operator. The policy never decides. What it
+	// offered before is decided by the next policy, or taken back by its reclaim. The message names
+	// the field. InForce is False with the same reason.
 	ReasonInvalid = "Invalid"
-	// ReasonDryRun, with True: mode is DryRun. The status shows what would be if it were Active, and nothing of it is published. With InForce
-	// it is False.
+	// ReasonDryRun, with True: mode is DryRun. The status shows the result as if the policy were
+	// Active; nothing is published. InForce is False with the same reason.
 	ReasonDryRun = "DryRun"
-	// ReasonShadowed, with True: the policy has consumers, and other policies of its class decide for each of them. The message
-	// names those. With InForce it is False.
+	// ReasonShadowed, with True: the policy has consumers, and other policies of its class decide for
+	// each of them. The message names these policies. InForce is False with the same reason.
 	ReasonShadowed = "Shadowed"
-	// ReasonNoNodes, with False: no usable node matches offer.nodes: by its labels, with its taints tolerated, Ready, not cordoned, not virtual.
+	// ReasonNoNodes, with False: no usable node matches offer.nodes. A usable node matches by label,
+	// its taints are tolerated, and it is Ready, not cordoned and not virtual.
 	ReasonNoNodes = "NoNodes"
-	// ReasonIncomplete, with False: the policy does not offer some consumer all three of cpu, memory and pods above 0, without which its virtual
-	// node takes no pods. The offer is published as it is. The message names what is missing.
+	// ReasonIncomplete, with False: the policy does not offer some consumer more than 0 of each of
+	// cpu, memory and pods, so the consumer's virtual node takes no pods. The offer is published as it
+	// is. The message lists what is missing.
 	ReasonIncomplete = "Incomplete"
-	// ReasonUnknownResources, with False: the policy was in force before there was a rule on names of resources, and it has names that
-	// Kubernetes does not. It stays in force as it is until its spec is edited. The message names the fields and what to write.
+	// ReasonUnknownResources, with False: the policy was in force before the rule on resource names
+	// existed, and has names that Kubernetes does not define. It stays in force until its spec is
+	// edited. The message lists the fields and what to write.
 	ReasonUnknownResources = "UnknownResources"
-	// ReasonExhausted, with True: some consumer is offered 0 cpu, memory or pods, since other consumers, pods of this cluster's own or the
-	// reserve have all there is.
+	// ReasonExhausted, with True: some consumer is offered 0 cpu, memory or pods, because other
+	// consumers, this cluster's own pods or the reserve take everything.
 	ReasonExhausted = "Exhausted"
-	// ReasonOffering, with True: none of the others. The policy offers something that can be used, also while no consumer is known.
+	// ReasonOffering, with True: no other reason applies. The policy has a usable offer, also while no
+	// consumer is known.
 	ReasonOffering = "Offering"
 )
 
-// Reasons of the condition InForce, beside Invalid, DryRun and Shadowed.
+// Further reasons of the condition InForce, in addition to Invalid, DryRun and Shadowed.
 const (
 	// ReasonDeciding, with True: the policy decides for all of its consumers.
 	ReasonDeciding = "Deciding"
-	// ReasonPartlyShadowed, with True: other policies decide for some of its consumers. The message names both.
+	// ReasonPartlyShadowed, with True: other policies decide for some of its consumers. The message
+	// lists these policies and consumers.
 	ReasonPartlyShadowed = "PartlyShadowed"
 )
 
-// Source says where the amounts of a policy come from.
+// Source is the source of a policy's amounts.
 //
 // +kubebuilder:validation:Enum=Fixed;Nodes
 type Source string
@@ -63,82 +69,89 @@ const (
 )
 
 const (
-	// MaxStatusOffers is how many consumers a status lists with their offer.
+	// MaxStatusOffers is the maximum number of consumers that a status lists.
 	MaxStatusOffers = 100
-	// MaxStatusResources is how many resources a list of amounts in a status names.
+	// MaxStatusResources is the maximum number of resources in a list of amounts in a status.
 	MaxStatusResources = 256
-	// MaxOfferedResources is how many names status.offeredResources holds.
+	// MaxOfferedResources is the maximum number of names in status.offeredResources.
 	MaxOfferedResources = 64
-	// MaxStatusMessage is how many characters the message of a ConsumerOffer has at most.
+	// MaxStatusMessage is the maximum number of characters in the message of a ConsumerOffer.
 	MaxStatusMessage = 1024
 )
 
-// ResourcePolicyStatus is what came of a policy. It is written at most once in 10 seconds, unless the spec changed or a resource is
-// offered for the first time: an offer is published before its status is written.
+// ResourcePolicyStatus is the result of the latest evaluation of a policy. It is written at most
+// every 10 seconds, unless the spec has changed or a resource is offered for the first time. Offers
+// are published before the status is written.
 type ResourcePolicyStatus struct {
-	// ObservedGeneration is the generation of the policy that this status tells of.
+	// ObservedGeneration is the generation of the policy that this status describes.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Conditions are Ready, which says whether anything is wrong with the policy, and InForce, which says whether it decides for anybody. Where more is to be listed than a status may hold (256 resources, 64 names in offeredResources, 100
-	// offers, half a MiB in all), the first are, those of Kubernetes' own resources before others, and the message says so.
+	// Conditions are Ready, which is True when nothing is wrong with the policy, and InForce, which is
+	// True when the policy decides for some consumer. A status holds at most 256 resources in each
+	// list, 64 names in offeredResources, 100 offers, and 512 KiB in all. If there is more, the first
+	// are listed, Kubernetes' own resources before others, and the message of Ready says so.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// Source says where the amounts come from: Fixed or Nodes.
+	// Source is the source of the amounts: Fixed or Nodes.
 	// +optional
 	Source Source `json:"source,omitempty"`
 
-	// Class is the class of Offers, which is that of the spec at ObservedGeneration. Empty: the one unnamed pool.
+	// Class is the class of Offers: that of the spec at ObservedGeneration. Empty: the unnamed pool.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Class string `json:"class,omitempty"`
 
-	// Consumers is how many known consumers the policy decides for; in a dry run, would decide for.
+	// Consumers is the number of known consumers that the policy decides for, or in a dry run would
+	// decide for.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Consumers *int32 `json:"consumers,omitempty"`
 
-	// Slices is how many ResourceSlices are granted something under the policy. Absent where the class is empty, which has none.
+	// Slices is the number of ResourceSlices with grants of the policy. Absent if the class is empty.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Slices *int32 `json:"slices,omitempty"`
 
-	// Nodes is how many usable nodes the pool is made of. Absent with offer.fixed.
+	// Nodes is the number of usable nodes in the pool. Absent with offer.fixed.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Nodes *int32 `json:"nodes,omitempty"`
 
-	// Capacity is the pool: what the nodes have by offer.nodes.count, less the reserve, times the percentage. Absent with offer.fixed.
+	// Capacity is the pool: the capacity of the nodes by offer.nodes.count, minus the reserve, times
+	// the percentage. Absent with offer.fixed.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// Committed is what all consumers together hold of the pool: for each the larger of what it was granted and what its pods
-	// on these nodes request. Absent with offer.fixed.
+	// Committed is what all consumers together hold of the pool: for each consumer the larger of what
+	// it was granted and what its pods on these nodes request. Absent with offer.fixed.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Committed corev1.ResourceList `json:"committed,omitempty"`
 
-	// Remaining is capacity less committed, at least 0: what is left for everybody. Absent with offer.fixed.
+	// Remaining is capacity minus committed, at least 0. Absent with offer.fixed.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Remaining corev1.ResourceList `json:"remaining,omitempty"`
 
-	// Offers are the first 100 of the consumers, by ID, each with what it is offered; in a dry run, would be offered. Those that
-	// reclaim holds come before all others. Offers of different classes may overlap: only grants exclude each other.
+	// Offers lists the first 100 consumers by ID, each with what it is offered, or in a dry run would
+	// be offered. Consumers whose offer is held by reclaim come before all others. Offers of different
+	// classes may overlap; only grants exclude each other.
 	// +optional
 	// +listType=map
 	// +listMapKey=clusterID
 	// +kubebuilder:validation:MaxItems=100
 	Offers []ConsumerOffer `json:"offers,omitempty"`
 
-	// OfferedResources are the names, sorted, of the resources that this policy has offered to anybody at any time, the first 64.
-	// One that is not offered any more is offered as 0, since a consumer that is just not told of it would keep it. Never cleared.
+	// OfferedResources are the sorted names of the resources that this policy has ever offered, the
+	// first 64. A resource that is no longer offered is offered as 0, because Liqo never removes a
+	// resource by itself. The list is never cleared.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
@@ -153,43 +166,45 @@ type ConsumerOffer struct {
 	// +kubebuilder:validation:MaxLength=253
 	ClusterID string `json:"clusterID"`
 
-	// Override is the index in spec.overrides of the one that matched. Absent: none did.
+	// Override is the index in spec.overrides of the override that matched. Absent if none matched.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=63
 	Override *int32 `json:"override,omitempty"`
 
-	// Offer is what the consumer may use now, its present use included. 0 is said of what was offered once and is not any more.
+	// Offer is what the consumer may use now, including its present use. A resource that is no longer
+	// offered is listed as 0.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Offer corev1.ResourceList `json:"offer,omitempty"`
 
-	// Slices is how many ResourceSlices of the consumer are granted something in the class.
+	// Slices is the number of the consumer's ResourceSlices with grants in the class.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Slices int32 `json:"slices,omitempty"`
 
-	// Granted is what these have been granted together. It is a part of Offer.
+	// Granted is the sum of what these ResourceSlices have been granted. It is a part of Offer.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Granted corev1.ResourceList `json:"granted,omitempty"`
 
-	// Used is what the consumer's pods request of the resources of Offer: on the nodes of the policy, or with offer.fixed on all nodes. Absent for
-	// a consumer without pods.
+	// Used is what the consumer's pods request of the resources in Offer: on the nodes of the policy,
+	// or with offer.fixed on all nodes. Absent for a consumer without pods.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Used corev1.ResourceList `json:"used,omitempty"`
 
-	// Now is what the consumer is offered and has been granted in the class at present, where Offer and Granted are what would be: it is set in
-	// a dry run.
+	// Now is what the consumer is offered and has been granted in the class at present. It is set only
+	// in a dry run, where Offer and Granted are what the consumer would have.
 	// +optional
 	Now *PresentOffer `json:"now,omitempty"`
 
-	// Held is true while reclaim keeps the offer above what the policy gives.
+	// Held is true while reclaim keeps the offer above what the policy offers.
 	// +optional
 	Held bool `json:"held,omitempty"`
 
-	// Message says what an admin should know of this offer, such as that the consumer's pods are about to be evicted.
+	// Message is information for the admin about this offer, for example that the consumer's pods are
+	// about to be evicted.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
@@ -197,7 +212,7 @@ type ConsumerOffer struct {
 
 // PresentOffer is what a consumer is offered and has been granted in a class at present.
 type PresentOffer struct {
-	// Policy is the one that decides. Absent: none does.
+	// Policy is the name of the policy that decides. Absent if none does.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Policy string `json:"policy,omitempty"`
@@ -207,7 +222,7 @@ type PresentOffer struct {
 	// +kubebuilder:validation:MaxProperties=256
 	Offer corev1.ResourceList `json:"offer,omitempty"`
 
-	// Granted is what its ResourceSlices of the class have been granted together.
+	// Granted is the sum of what the consumer's ResourceSlices of the class have been granted.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Granted corev1.ResourceList `json:"granted,omitempty"`
