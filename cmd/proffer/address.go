@@ -72,9 +72,9 @@ func (o *options) inUse(err error) error {
 			continue
 		}
 		if errors.Is(err, syscall.EADDRINUSE) {
-			return fmt.Errorf("--%s=%s is in use: end the program that listens there, or write another port", a.flag, a.text)
+			return fmt.Errorf("--%s=%s is in use: stop the program that listens there, or write another port", a.flag, a.text)
 		}
-		return fmt.Errorf("--%s=%s cannot be listened at; write another address: %w", a.flag, a.text, failed.Err)
+		return fmt.Errorf("--%s=%s cannot be used to listen; write another address: %w", a.flag, a.text, failed.Err)
 	}
 	return err
 }

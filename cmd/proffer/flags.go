@@ -84,12 +84,12 @@ func (o *options) check() error {
 		}
 		for j := range i {
 			if addresses[i].clashes(addresses[j]) {
-				return fmt.Errorf("--%s=%s and --%s=%s are one address: write two ports", addresses[j].flag, addresses[j].text, addresses[i].flag, addresses[i].text)
+				return fmt.Errorf("--%s=%s and --%s=%s are the same address: write different ports", addresses[j].flag, addresses[j].text, addresses[i].flag, addresses[i].text)
 			}
 		}
 	}
 	if o.election.Namespace != "" && !o.leaderElect {
-		return errors.New("--leader-election-namespace says where the leader is elected: write --leader-elect too, or leave it out")
+		return errors.New("--leader-election-namespace has no effect without leader election: write --leader-elect too, or leave it out")
 	}
 	if o.servedClasses != "" && len(validation.IsDNS1123Subdomain(o.servedClasses)) > 0 {
 		return fmt.Errorf("--served-classes-configmap=%q is not the name of a ConfigMap: write lower-case letters, digits, '-' and '.', such as proffer-served-classes", o.servedClasses)
@@ -107,11 +107,11 @@ func (o *options) checkGRPC() error {
 	}
 	switch cert, key, ca := o.tls.CertFile != "", o.tls.KeyFile != "", o.tls.ClientCAFile != ""; {
 	case cert && !key:
-		return errors.New("--grpc-tls-cert is of no use without its key: write --grpc-tls-key too")
+		return errors.New("--grpc-tls-cert needs the private key: write --grpc-tls-key too")
 	case key && !cert:
-		return errors.New("--grpc-tls-key is of no use without its certificate: write --grpc-tls-cert too")
+		return errors.New("--grpc-tls-key needs the certificate: write --grpc-tls-cert too")
 	case ca && !cert:
-		return errors.New("--grpc-client-ca asks clients for certificates, which needs TLS: write --grpc-tls-cert and --grpc-tls-key too")
+		return errors.New("--grpc-client-ca needs TLS: write --grpc-tls-cert and --grpc-tls-key too")
 	}
 	return nil
 }

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/term"
 )
 
-// The help is as wide as the terminal, within these bounds, and as narrow as can be where there is none.
+// The help is as wide as the terminal, within these bounds. Without a terminal it has the minimum
+// width.
 const (
 	minHelpWidth = 80
 	maxHelpWidth = 120
@@ -36,7 +37,8 @@ func printHelp(w io.Writer, groups []flagGroup) {
 
 var singleDash = regexp.MustCompile(`^-[a-z][a-z-]`)
 
-// oneDash refuses a flag with one dash, which would be read as several flags of one letter.
+// oneDash returns an error for a long flag with one dash, which pflag would parse as several flags of
+// one letter.
 func oneDash(args []string) error {
 	for _, arg := range args {
 		if arg == "--" {
@@ -49,7 +51,7 @@ func oneDash(args []string) error {
 	return nil
 }
 
-// whatToWrite brings the errors of the flag package to the form of our own.
+// whatToWrite returns the error with a message that says what to write instead.
 func whatToWrite(err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		dashes := "--"

@@ -60,9 +60,9 @@ func loadConfig() (*rest.Config, error) {
 	config, err := ctrl.GetConfig()
 	switch {
 	case clientcmd.IsEmptyConfig(err):
-		return nil, errors.New("no API server is named: write --kubeconfig=FILE, or set KUBECONFIG; only in a Pod neither is needed")
+		return nil, errors.New("no API server is configured: write --kubeconfig=FILE or set KUBECONFIG; only a Pod needs neither")
 	case err != nil:
-		return nil, fmt.Errorf("reading the kubeconfig, which --kubeconfig=FILE or KUBECONFIG names: %w", err)
+		return nil, fmt.Errorf("reading the kubeconfig of --kubeconfig=FILE or KUBECONFIG: %w", err)
 	}
 	return config, nil
 }

@@ -122,12 +122,12 @@ type readiness struct {
 // check fails until all has been seen and the first offers are published, and from the moment that the process is told to end.
 func (r *readiness) check(*http.Request) error {
 	if r.ctx.Err() != nil {
-		return errors.New("ending")
+		return errors.New("shutting down")
 	}
 	select {
 	case <-r.table.Ready():
 		return nil
 	default:
-		return errors.New("no offers yet: nodes, pods, policies or objects of Liqo have not all been seen")
+		return errors.New("no offers yet: waiting for the first lists of nodes, pods, policies and Liqo's objects")
 	}
 }

@@ -45,15 +45,15 @@ func TestWithoutAnAPIServerThereIsOneLineThatSaysWhatToWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	home := "HOME=" + empty
-	const nothing = "proffer: no API server is named: write --kubeconfig=FILE, or set KUBECONFIG; only in a Pod neither is needed\n"
+	const nothing = "proffer: no API server is configured: write --kubeconfig=FILE or set KUBECONFIG; only a Pod needs neither\n"
 	for name, tc := range map[string]struct {
 		args, env []string
 		want      string
 	}{
 		"no kubeconfig":             {nil, []string{home}, nothing},
 		"KUBECONFIG is not there":   {nil, []string{home, "KUBECONFIG=" + filepath.Join(empty, "missing")}, nothing},
-		"--kubeconfig is not there": {[]string{"--kubeconfig=" + filepath.Join(empty, "missing")}, []string{home}, "proffer: reading the kubeconfig, which --kubeconfig=FILE or KUBECONFIG names: stat " + empty},
-		"KUBECONFIG is none":        {nil, []string{home, "KUBECONFIG=" + broken}, "proffer: reading the kubeconfig, which --kubeconfig=FILE or KUBECONFIG names: error loading config file"},
+		"--kubeconfig is not there": {[]string{"--kubeconfig=" + filepath.Join(empty, "missing")}, []string{home}, "proffer: reading the kubeconfig of --kubeconfig=FILE or KUBECONFIG: stat " + empty},
+		"KUBECONFIG is none":        {nil, []string{home, "KUBECONFIG=" + broken}, "proffer: reading the kubeconfig of --kubeconfig=FILE or KUBECONFIG: error loading config file"},
 	} {
 		if got := fails(t, 1, tc.args, tc.env...); !strings.HasPrefix(got, tc.want) || strings.Count(got, "\n") != 1 {
 			t.Errorf("%s: got %q, want one line that begins with %q", name, got, tc.want)
@@ -84,7 +84,7 @@ func TestAnAddressThatIsInUseIsNamedWithItsFlag(t *testing.T) {
 				args = append(args, "--"+flag+"="+at)
 			}
 			log := fails(t, 1, args)
-			want := fmt.Sprintf("\nproffer: --%s=%s is in use: end the program that listens there, or write another port\n", used, taken.Addr())
+			want := fmt.Sprintf("\nproffer: --%s=%s is in use: stop the program that listens there, or write another port\n", used, taken.Addr())
 			if !strings.HasSuffix(log, want) || strings.Contains(log, "stacktrace") || strings.Contains(log, "goroutine") {
 				t.Errorf("got\n%s\nwant, at the end:%s", log, want)
 			}
@@ -120,7 +120,7 @@ func TestTheFlagOfAnAddressIsFoundByHostAndPort(t *testing.T) {
 		}
 		return fmt.Errorf("setting up: %w", &net.OpError{Op: "listen", Net: "tcp", Addr: at, Err: os.NewSyscallError("bind", cause)})
 	}
-	const busy = " is in use: end the program that listens there, or write another port"
+	const busy = " is in use: stop the program that listens there, or write another port"
 	other := errors.New("something else")
 	for _, tc := range []struct {
 		err  error
@@ -132,7 +132,7 @@ func TestTheFlagOfAnAddressIsFoundByHostAndPort(t *testing.T) {
 		{listening("[::]:8443", syscall.EADDRINUSE), "--metrics-bind-address=:8443" + busy},
 		{listening("127.0.0.1:8081", syscall.EADDRINUSE), "--health-probe-bind-address=localhost:8081" + busy},
 		{listening("[::1]:6060", syscall.EADDRINUSE), "--pprof-bind-address=[::1]:6060" + busy},
-		{listening("[::1]:6060", syscall.EACCES), "--pprof-bind-address=[::1]:6060 cannot be listened at; write another address: bind: permission denied"},
+		{listening("[::1]:6060", syscall.EACCES), "--pprof-bind-address=[::1]:6060 cannot be used to listen; write another address: bind: permission denied"},
 		{listening("127.0.0.1:9", syscall.EADDRINUSE), "setting up: listen tcp 127.0.0.1:9: bind: address already in use"},
 		{other, other.Error()},
 	} {
