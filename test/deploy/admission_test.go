@@ -69,7 +69,7 @@ func TestAConsumerCannotAnswerItselfNorEndACordon(t *testing.T) {
 		must(t, edit(t, p.rome, "s", mark("")))
 	})
 
-	answering := refusal{metav1.StatusReasonForbidden, "the status of a ResourceSlice is the answer of the cluster that provides, which alone writes it: ask by spec.resources, and wait"}
+	answering := refusal{metav1.StatusReasonForbidden, "only the provider writes the status of a ResourceSlice, which is its answer: request resources in spec.resources, and wait"}
 	if err := answering.of(editStatus(t, p.rome, "s", accept)); err != nil {
 		t.Error(err)
 	}
@@ -89,7 +89,7 @@ func TestAConsumerCannotAnswerItselfNorEndACordon(t *testing.T) {
 	}
 
 	t.Run("the mark of a cordon", func(t *testing.T) {
-		ending := refusal{metav1.StatusReasonForbidden, "by the annotation liqo.io/cordon-tenant the cluster that provides cordons a consumer: leave it as it is"}
+		ending := refusal{metav1.StatusReasonForbidden, "the provider cordons a consumer with the annotation liqo.io/cordon-tenant: leave it as it is"}
 		if err := ending.of(edit(t, p.rome, "s", mark("true"))); err != nil {
 			t.Errorf("set: %v", err)
 		}
@@ -144,7 +144,7 @@ func listed(t *testing.T, want map[string]string) *corev1.ConfigMap {
 }
 
 func notServed(class string) refusal {
-	return refusal{metav1.StatusReasonInvalid, "this cluster does not serve class " + class + ": set spec.class to one that it serves, which its admin knows"}
+	return refusal{metav1.StatusReasonInvalid, "this cluster does not serve class " + class + ": set spec.class to a class that it serves, and ask its admin which these are"}
 }
 
 func TestConsumersAskOnlyForServedClasses(t *testing.T) {

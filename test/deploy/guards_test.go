@@ -18,11 +18,11 @@ import (
 
 const (
 	ownLabels  = "a ResourceSlice of a consumer is a copy: leave the labels liqo.io/replicated at \"true\", liqo.io/replication at \"false\""
-	ownSlice   = "by its labels this ResourceSlice is not a copy of yours: leave it as it is, or delete it"
-	ownID      = "spec.consumerClusterID says whose ResourceSlice this is: set it to your own cluster ID, and leave it set"
-	finalizers = "a finalizer keeps this cluster from deleting the ResourceSlice: add none here"
-	owners     = "an owner in this cluster cannot be the owner of a copy: add no ownerReferences"
-	background = "the Quota of a ResourceSlice goes with it: delete it with the propagation policy Background, which is the default"
+	ownSlice   = "the labels of this ResourceSlice do not mark it as your copy: leave it as it is, or delete it"
+	ownID      = "spec.consumerClusterID is the ID of the consumer: set it to your own cluster ID, and leave it set"
+	finalizers = "a finalizer prevents this cluster from deleting the ResourceSlice: add none here"
+	owners     = "an object of this cluster cannot own a copy: add no ownerReferences"
+	background = "a ResourceSlice is deleted together with its Quota: use the propagation policy Background, which is the default"
 )
 
 // An abuse is something that Liqo's role lets a consumer do to a slice, and that no Liqo does.

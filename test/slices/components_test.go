@@ -172,7 +172,7 @@ func refused(err error, reason metav1.StatusReason, message string) error {
 }
 
 func notServed(class string) string {
-	return "this cluster does not serve class " + class + ": set spec.class to one that it serves, which its admin knows"
+	return "this cluster does not serve class " + class + ": set spec.class to a class that it serves, and ask its admin which these are"
 }
 
 // awaitRefusal waits until the consumer's crd-replicator has said that the provider refuses the class.

@@ -211,11 +211,11 @@ func TestAConsumerIsRefusedEachAbuse(t *testing.T) {
 		}
 	}
 	if err := refused(s.answerItself(t.Context()), metav1.StatusReasonForbidden,
-		"the status of a ResourceSlice is the answer of the cluster that provides, which alone writes it: ask by spec.resources, and wait"); err != nil {
+		"only the provider writes the status of a ResourceSlice, which is its answer: request resources in spec.resources, and wait"); err != nil {
 		t.Error(err)
 	}
 	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationOrphan, metav1.DeletePropagationForeground} {
-		if err := refused(deleteAtProvider(t.Context(), s, policy), metav1.StatusReasonInvalid, "the Quota of a ResourceSlice goes with it"); err != nil {
+		if err := refused(deleteAtProvider(t.Context(), s, policy), metav1.StatusReasonInvalid, "a ResourceSlice is deleted together with its Quota"); err != nil {
 			t.Errorf("deletion by %s: %v", policy, err)
 		}
 	}
