@@ -1,0 +1,58 @@
+package deploy
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestTheTableOfMetricsIsComplete compares the table in docs/install.md with the names in the code.
+func TestTheTableOfMetricsIsComplete(t *testing.T) {
+	text, err := os.ReadFile("../../docs/install.md")
+	must(t, err)
+	_, section, _ := strings.Cut(string(text), "\n## What to watch\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	documented := map[string]bool{}
+	for line := range strings.Lines(section) {
+		cells := strings.Split(line, " | ")
+		if !strings.HasPrefix(cells[0], "| `") {
+			continue
+		}
+		for _, name := range inlineCode.FindAllString(cells[0], -1) {
+			documented["proffer_"+strings.Trim(name, "`")] = true
+		}
+	}
+	if diff := cmp.Diff(metricsInTheCode(t), slices.Sorted(maps.Keys(documented))); diff != "" {
+		t.Errorf("metrics (-code +docs):\n%s", diff)
+	}
+}
+
+// metricsInTheCode returns the sorted names of metrics that the code of the operator contains.
+func metricsInTheCode(t *testing.T) []string {
+	t.Helper()
+	metric := regexp.MustCompile(`"(proffer_[a-z_]+)"`)
+	names := map[string]bool{}
+	must(t, filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "test" || d.Name() == "hack" || d.Name() == "bin" || d.Name() == ".git"):
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		source, err := os.ReadFile(path)
+		for _, found := range metric.FindAllSubmatch(source, -1) {
+			names[string(found[1])] = true
+		}
+		return err
+	}))
+	return slices.Sorted(maps.Keys(names))
+}
