@@ -4,25 +4,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/controllers/corewatch"
-	"proffer.dev/proffer/controllers/corewatch/coretest"
+	"proffer.dev/proffer/internal/source/nodes"
+	"proffer.dev/proffer/internal/source/nodes/nodestest"
 )
 
 var (
-	list      = coretest.List
-	aNode     = coretest.Node
-	nodeLabel = coretest.NodeLabel
-	aPod      = coretest.Pod
-	podLabel  = coretest.PodLabel
-	phase     = coretest.Phase
+	list      = nodestest.List
+	aNode     = nodestest.Node
+	nodeLabel = nodestest.NodeLabel
+	aPod      = nodestest.Pod
+	podLabel  = nodestest.PodLabel
+	phase     = nodestest.Phase
 )
 
 const (
-	originLabel     = corewatch.OriginLabel
-	originLabelV0   = corewatch.OriginLabelV0
+	originLabel     = nodes.OriginLabel
+	originLabelV0   = nodes.OriginLabelV0
 	shadowPodLabel  = "liqo.io/shadowPod"
-	nodeTypeLabel   = corewatch.NodeTypeLabel
-	nodeTypeVirtual = corewatch.NodeTypeVirtual
+	nodeTypeLabel   = nodes.NodeTypeLabel
+	nodeTypeVirtual = nodes.NodeTypeVirtual
 )
 
 func quantitiesOf(pairs ...string) v1alpha1.Quantities {

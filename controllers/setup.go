@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/controllers/corewatch"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/source/nodes"
 	"proffer.dev/proffer/internal/table"
 )
 
@@ -68,7 +68,7 @@ func NewScheme() *runtime.Scheme {
 	return scheme
 }
 
-// CacheOptions have the manager's cache hold no more than is needed. Nodes and pods are not in it: see corewatch. Grants are read in one
+// CacheOptions have the manager's cache hold no more than is needed. Nodes and pods are not in it: see nodes. Grants are read in one
 // namespace.
 func CacheOptions(namespace string) cache.Options {
 	return cache.Options{
@@ -94,7 +94,7 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 	if err != nil {
 		return fmt.Errorf("making a client for Liqo's objects: %w", err)
 	}
-	core, err := corewatch.New(mgr.GetConfig(), opts.Ledger, opts.Batch.Wake, log.WithName("core"))
+	core, err := nodes.New(mgr.GetConfig(), opts.Ledger, opts.Batch.Wake, log.WithName("core"))
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/pager"
 
-	"proffer.dev/proffer/controllers/jsonstream"
+	"proffer.dev/proffer/internal/kube/jsonstream"
 )
 
 // clients are how Liqo's objects, and those of Kubernetes that are read without their Go types, are read and written.

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
-	"proffer.dev/proffer/controllers/jsonstream"
+	"proffer.dev/proffer/internal/kube/jsonstream"
 )
 
 // inJSON is a slice as an API server sends it.

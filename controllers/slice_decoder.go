@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"proffer.dev/proffer/controllers/jsonstream"
+	"proffer.dev/proffer/internal/kube/jsonstream"
 )
 
 // What is kept of a ResourceSlice. A consumer may fill its slices up to the limit of the API server; of each no more than this is held in

@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
-	"proffer.dev/proffer/controllers/jsonstream"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube/jsonstream"
 )
 
 // aSlice is the copy of a slice of rome, authenticated, that asks for cpu, in Liqo's own type.

@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 
-	"proffer.dev/proffer/controllers/watchage"
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/internal/kube/watchage"
 )
 
 // watchRequests are the URLs of all watches that were requested.

@@ -17,9 +17,9 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"proffer.dev/proffer/controllers"
-	"proffer.dev/proffer/controllers/watchage"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/explain"
+	"proffer.dev/proffer/internal/kube/watchage"
 	"proffer.dev/proffer/internal/resourcereader"
 	"proffer.dev/proffer/internal/table"
 )

@@ -1,4 +1,4 @@
-package corewatch
+package nodes
 
 import (
 	"sync"

@@ -1,4 +1,4 @@
-package corewatch
+package nodes
 
 import (
 	"google.golang.org/protobuf/encoding/protowire"

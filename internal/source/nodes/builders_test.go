@@ -1,19 +1,19 @@
-package corewatch
+package nodes
 
 import (
 	"github.com/go-logr/logr"
 
-	"proffer.dev/proffer/controllers/corewatch/coretest"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/source/nodes/nodestest"
 )
 
 var (
-	list      = coretest.List
-	aNode     = coretest.Node
-	nodeLabel = coretest.NodeLabel
-	aPod      = coretest.Pod
-	podLabel  = coretest.PodLabel
-	phase     = coretest.Phase
+	list      = nodestest.List
+	aNode     = nodestest.Node
+	nodeLabel = nodestest.NodeLabel
+	aPod      = nodestest.Pod
+	podLabel  = nodestest.PodLabel
+	phase     = nodestest.Phase
 )
 
 // decoderOf is a decoder for a ledger whose nodes have been seen.

@@ -1,5 +1,5 @@
-// Package coretest builds nodes and pods for tests.
-package coretest
+// Package nodestest builds nodes and pods for tests.
+package nodestest
 
 import (
 	corev1 "k8s.io/api/core/v1"
