@@ -11,6 +11,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 )
@@ -23,7 +24,7 @@ type evaluator struct {
 	consumers *consumers
 	slices    *sliceSources
 	record    *offeredRecord
-	batch     *Batch
+	debouncer *debounce.Debouncer
 	// sources have to be complete before anything is offered.
 	sources []toolscache.DoneChecker
 	// outcome is what the last evaluation found; each of published is called after it, and wakes somebody who looks at it.
@@ -34,8 +35,8 @@ type evaluator struct {
 	metrics *timings
 	log     logr.Logger
 	// stable keeps the levels of pools; alarm has them looked at again.
-	stable offer.Stabilizer
-	alarm  *alarm
+	stable  offer.Stabilizer
+	delayed *debounce.DelayedWake
 }
 
 // outcome is what came of the policies.
@@ -65,7 +66,7 @@ func (e *evaluator) Start(ctx context.Context) error {
 	for {
 		e.evaluate(first)
 		var err error
-		if first, err = e.batch.next(ctx); err != nil {
+		if first, err = e.debouncer.Wait(ctx); err != nil {
 			if errors.Is(err, context.Canceled) {
 				return nil
 			}
@@ -86,7 +87,7 @@ func (e *evaluator) evaluate(first time.Time) {
 	}
 	in.View = e.ledger.View(list.selections, e.slices.resources(resources)...)
 	if again := e.stable.Stabilize(start, &in); again > 0 {
-		e.alarm.in(again)
+		e.delayed.After(again)
 	}
 	allotted := e.slices.allot(start, func() *offer.Terms { return offer.NewTerms(in) })
 	in.Grants = allotted.grants

@@ -12,6 +12,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 )
@@ -43,9 +44,9 @@ func benchEvaluator(tb testing.TB, consumers int) *evaluator {
 func emptyEvaluator() *evaluator {
 	return &evaluator{
 		ledger: capacity.NewLedger(), table: table.New(), policies: newPolicies(), consumers: newConsumers(1),
-		slices: newSlices(nil, func() {}, func() {}, logr.Discard()), batch: NewBatch(0), outcome: &atomic.Pointer[outcome]{},
+		slices: newSlices(nil, func() {}, func() {}, logr.Discard()), debouncer: debounce.New(0), outcome: &atomic.Pointer[outcome]{},
 		record: newOfferedRecord(nil, nil, "", logr.Discard()), commit: func(*allotment) {}, metrics: newTimings(), log: logr.Discard(),
-		alarm: newAlarm(func() {}),
+		delayed: debounce.NewDelayedWake(func() {}),
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/offer"
 )
 
@@ -36,11 +37,11 @@ const (
 // offeredRecord is the record of what was ever offered, by class, in a ConfigMap that outlives policies: so a process that starts knows of
 // what a policy offered that is gone. Every replica reads it once, and the leader adds to it.
 type offeredRecord struct {
-	reader client.Reader
-	writer client.Writer
-	key    client.ObjectKey
-	batch  *Batch
-	log    logr.Logger
+	reader    client.Reader
+	writer    client.Writer
+	key       client.ObjectKey
+	debouncer *debounce.Debouncer
+	log       logr.Logger
 
 	// read is what stood in it when this process started; it is set before done is closed.
 	read offered
@@ -55,7 +56,7 @@ type offeredRecord struct {
 
 func newOfferedRecord(reader client.Reader, writer client.Writer, namespace string, log logr.Logger) *offeredRecord {
 	return &offeredRecord{
-		reader: reader, writer: writer, key: client.ObjectKey{Namespace: namespace, Name: OfferedConfigMap}, batch: NewBatch(offeredBatch),
+		reader: reader, writer: writer, key: client.ObjectKey{Namespace: namespace, Name: OfferedConfigMap}, debouncer: debounce.New(offeredBatch),
 		log: log.WithValues("configmap", client.ObjectKey{Namespace: namespace, Name: OfferedConfigMap}), done: make(chan struct{}),
 	}
 }
@@ -137,7 +138,7 @@ func (r *offeredRecord) add(class string, names []string) {
 	}
 	if more {
 		r.edition++
-		r.batch.Wake()
+		r.debouncer.Wake()
 	}
 }
 
@@ -205,11 +206,11 @@ type offeredWriter struct{ *offeredRecord }
 
 // Start writes until the context ends, and can be started again: then it looks first whether all is on record.
 func (w offeredWriter) Start(ctx context.Context) error {
-	later := time.AfterFunc(0, w.batch.Wake)
+	later := time.AfterFunc(0, w.debouncer.Wake)
 	defer later.Stop()
 	written := 0
 	for {
-		if _, err := w.batch.next(ctx); err != nil {
+		if _, err := w.debouncer.Wait(ctx); err != nil {
 			return nil // The context is over, which is how this ends.
 		}
 		wanted, edition := w.wanted()

@@ -23,6 +23,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 )
@@ -63,9 +64,9 @@ func launchOperator(t *testing.T, config *rest.Config, with ...func(*Options)) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	batch := NewBatch(5 * time.Millisecond)
+	debouncer := debounce.New(5 * time.Millisecond)
 	o := &operator{t: t, ledger: capacity.NewLedger(), table: table.New()}
-	options := Options{Ledger: o.ledger, Table: o.table, Batch: batch}
+	options := Options{Ledger: o.ledger, Table: o.table, Debouncer: debouncer}
 	for _, f := range with {
 		f(&options)
 	}

@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	toolscache "k8s.io/client-go/tools/cache"
+
+	"proffer.dev/proffer/internal/debounce"
 )
 
 const (
@@ -40,11 +42,11 @@ var configMapResource = schema.GroupVersionResource{Version: "v1", Resource: "co
 // servedClasses keeps a list of the classes that policies offer, for an admission policy to judge ResourceSlices by: a ConfigMap with one
 // entry for each class, which says who serves it. It is work for the leader.
 type servedClasses struct {
-	client  dynamic.Interface
-	list    types.NamespacedName
-	outcome *atomic.Pointer[outcome]
-	batch   *Batch
-	log     logr.Logger
+	client    dynamic.Interface
+	list      types.NamespacedName
+	outcome   *atomic.Pointer[outcome]
+	debouncer *debounce.Debouncer
+	log       logr.Logger
 }
 
 func newServedClasses(client dynamic.Interface, opts Options, latest *atomic.Pointer[outcome], log logr.Logger) (*servedClasses, error) {
@@ -53,7 +55,7 @@ func newServedClasses(client dynamic.Interface, opts Options, latest *atomic.Poi
 		return nil, err
 	}
 	list := types.NamespacedName{Namespace: namespace, Name: opts.ServedClasses}
-	return &servedClasses{client: client, list: list, outcome: latest, batch: NewBatch(servedBatch), log: log}, nil
+	return &servedClasses{client: client, list: list, outcome: latest, debouncer: debounce.New(servedBatch), log: log}, nil
 }
 
 // Start writes until the context ends, and can be started again. It watches the list, and only it, so as to put right what others change.
@@ -61,7 +63,7 @@ func (s *servedClasses) Start(ctx context.Context) error {
 	informer := dynamicinformer.NewFilteredDynamicInformer(s.client, configMapResource, s.list.Namespace, 0, toolscache.Indexers{}, func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, s.list.Name).String()
 	}).Informer()
-	wake := func(*unstructured.Unstructured) { s.batch.Wake() }
+	wake := func(*unstructured.Unstructured) { s.debouncer.Wake() }
 	registration, err := informer.AddEventHandler(handle(wake, wake))
 	if err != nil {
 		return fmt.Errorf("watching the ConfigMap %s: %w", s.list, err)
@@ -77,10 +79,10 @@ func (s *servedClasses) Start(ctx context.Context) error {
 	case <-registration.HasSyncedChecker().Done():
 	}
 
-	later := time.AfterFunc(0, s.batch.Wake)
+	later := time.AfterFunc(0, s.debouncer.Wake)
 	defer later.Stop()
 	for {
-		if _, err := s.batch.next(ctx); err != nil {
+		if _, err := s.debouncer.Wait(ctx); err != nil {
 			return nil // The context is over, which is how this ends.
 		}
 		if err := s.write(ctx, informer.GetStore()); err != nil && ctx.Err() == nil {

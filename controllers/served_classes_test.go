@@ -31,6 +31,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 )
@@ -95,7 +96,7 @@ func newListing(objects ...runtime.Object) listing {
 	l := listing{client: dynamicfake.NewSimpleDynamicClient(NewScheme(), objects...)}
 	l.servedClasses = &servedClasses{
 		client: l.client, list: types.NamespacedName{Namespace: "n", Name: "list"},
-		outcome: &atomic.Pointer[outcome]{}, batch: NewBatch(servedBatch), log: logr.Discard(),
+		outcome: &atomic.Pointer[outcome]{}, debouncer: debounce.New(servedBatch), log: logr.Discard(),
 	}
 	return l
 }
@@ -106,7 +107,7 @@ func (l listing) serve(classes ...string) {
 		found.policies = append(found.policies, policy{name: c, parsed: &offer.Policy{Class: c}})
 	}
 	l.outcome.Store(found)
-	l.batch.Wake()
+	l.debouncer.Wake()
 }
 
 // writes are how often the list was written, or tried to be.
@@ -152,7 +153,7 @@ func withListing(t *testing.T, object *corev1.ConfigMap, test func(*testing.T, l
 
 func TestNothingIsListedBeforeTheFirstEvaluation(t *testing.T) {
 	withListing(t, aList(map[string]string{"gold": servedByProffer}), func(t *testing.T, l listing) {
-		l.batch.Wake()
+		l.debouncer.Wake()
 		pass(time.Minute)
 		if n := l.writes(); n != 0 {
 			t.Errorf("%d writes, of a list that was right for all that is known", n)
@@ -310,8 +311,8 @@ func TestWithoutANamespaceThereIsNoList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	batch := NewBatch(0)
-	err = Setup(mgr, Options{Ledger: capacity.NewLedger(), Table: table.New(), Batch: batch, ServedClasses: "served"})
+	debouncer := debounce.New(0)
+	err = Setup(mgr, Options{Ledger: capacity.NewLedger(), Table: table.New(), Debouncer: debouncer, ServedClasses: "served"})
 	if err == nil || !strings.Contains(err.Error(), "write --leader-elect and --leader-election-namespace=NAMESPACE") {
 		t.Errorf("got %v", err)
 	}

@@ -22,6 +22,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/source/nodes"
 	"proffer.dev/proffer/internal/table"
 )
@@ -47,8 +48,8 @@ type Options struct {
 	Ledger *capacity.Ledger
 	// Table is where offers are published.
 	Table *table.Table
-	// Batch gathers events; whoever wakes it has all offers worked out anew.
-	Batch *Batch
+	// Debouncer merges events into evaluations: its Wake schedules one.
+	Debouncer *debounce.Debouncer
 	// LeaderElection has only one replica write. Nil is for an operator that is alone. The manager itself must not elect a leader.
 	LeaderElection *LeaderElection
 	// ServedClasses is the name of a ConfigMap, in the namespace of the Lease, that is to list the classes that policies offer. Empty is
@@ -94,29 +95,29 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 	if err != nil {
 		return fmt.Errorf("making a client for Liqo's objects: %w", err)
 	}
-	core, err := nodes.New(mgr.GetConfig(), opts.Ledger, opts.Batch.Wake, log.WithName("core"))
+	core, err := nodes.New(mgr.GetConfig(), opts.Ledger, opts.Debouncer.Wake, log.WithName("core"))
 	if err != nil {
 		return err
 	}
 	var (
 		policies = newPolicies()
-		sources  = newSlices(objects, opts.Batch.WakeNow, opts.Batch.Wake, log.WithName("slices"))
-		peers    = newPeers(objects, opts.Batch.Wake, log.WithName("consumers"), sources.gates.tenants)
+		sources  = newSlices(objects, opts.Debouncer.WakeNow, opts.Debouncer.Wake, log.WithName("slices"))
+		peers    = newPeers(objects, opts.Debouncer.Wake, log.WithName("consumers"), sources.gates.tenants)
 		latest   = &atomic.Pointer[outcome]{}
 		timings  = newTimings()
 		statuses = &statusWriter{
-			client: mgr.GetClient(), outcome: latest, unusable: opts.Ledger.Unusable, version: policies.version, batch: NewBatch(statusBatch), interval: statusInterval,
+			client: mgr.GetClient(), outcome: latest, unusable: opts.Ledger.Unusable, version: policies.version, debouncer: debounce.New(statusBatch), interval: statusInterval,
 			events:  &announcer{recorder: mgr.GetEventRecorder("proffer"), told: map[types.UID]told{}},
 			written: map[types.UID]written{}, log: log.WithName("status"),
 		}
 		tenure   = &tenure{}
 		grants   = &grantClient{reader: mgr.GetAPIReader(), writer: mgr.GetClient(), namespace: Namespace(opts.LeaderElection)}
-		answers  = newSliceWriter(objects.slices, grants, sources, opts.Batch, tenure.holds, newSliceAnnouncer(mgr.GetEventRecorder("proffer")), log.WithName("slices"))
+		answers  = newSliceWriter(objects.slices, grants, sources, opts.Debouncer, tenure.holds, newSliceAnnouncer(mgr.GetEventRecorder("proffer")), log.WithName("slices"))
 		record   = newOfferedRecord(mgr.GetAPIReader(), mgr.GetClient(), grants.namespace, log.WithName("offered"))
 		evaluate = &evaluator{
-			ledger: opts.Ledger, table: opts.Table, policies: policies, consumers: peers.consumers, slices: sources, record: record, batch: opts.Batch,
-			outcome: latest, published: []func(){statuses.batch.Wake}, commit: answers.commit, metrics: timings, log: log.WithName("offers"),
-			alarm: newAlarm(opts.Batch.Wake),
+			ledger: opts.Ledger, table: opts.Table, policies: policies, consumers: peers.consumers, slices: sources, record: record, debouncer: opts.Debouncer,
+			outcome: latest, published: []func(){statuses.debouncer.Wake}, commit: answers.commit, metrics: timings, log: log.WithName("offers"),
+			delayed: debounce.NewDelayedWake(opts.Debouncer.Wake),
 		}
 	)
 	work := []manager.Runnable{statuses, answers, offeredWriter{record}}
@@ -125,17 +126,17 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 		if err != nil {
 			return err
 		}
-		work, evaluate.published = append(work, served), append(evaluate.published, served.batch.Wake)
+		work, evaluate.published = append(work, served), append(evaluate.published, served.debouncer.Wake)
 	}
 	leader, err := newLeader(mgr, opts.LeaderElection, tenure, log.WithName("leader"), work...)
 	if err != nil {
 		return err
 	}
-	ofPolicies, err := watchPolicies(mgr.GetCache(), policies, opts.Batch.Wake, statuses.batch.Wake)
+	ofPolicies, err := watchPolicies(mgr.GetCache(), policies, opts.Debouncer.Wake, statuses.debouncer.Wake)
 	if err != nil {
 		return err
 	}
-	ofGrants, err := watchGrants(mgr.GetCache(), sources.book, opts.Batch.Wake)
+	ofGrants, err := watchGrants(mgr.GetCache(), sources.book, opts.Debouncer.Wake)
 	if err != nil {
 		return err
 	}

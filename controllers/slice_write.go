@@ -72,7 +72,7 @@ func (w *sliceWriter) writeRecord(ctx context.Context, uid types.UID, t *task) b
 			return false
 		}
 		book.recordRead(uid, now)
-		w.alarm.in(book.failedWrite(uid, func(int) time.Duration { return sliceConflict }))
+		w.delayed.After(book.failedWrite(uid, func(int) time.Duration { return sliceConflict }))
 		return false
 	default:
 		w.metrics.records.WithLabelValues("failed").Inc()
@@ -92,7 +92,7 @@ func (w *sliceWriter) retry(ctx context.Context, uid types.UID, t *task, err err
 	left := w.sources.book.failedWrite(uid, func(failed int) time.Duration {
 		return min(sliceRetry<<min(failed-1, 10), sliceRetryMost)
 	})
-	w.alarm.in(left)
+	w.delayed.After(left)
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return
 	}
@@ -114,7 +114,7 @@ func (w *sliceWriter) writeAnswer(ctx context.Context, uid types.UID, t *task) b
 	case apierrors.IsConflict(err):
 		// Another version is on its way from the watch; it may be one that an earlier try of this write has made.
 		w.metrics.writes.WithLabelValues("conflict").Inc()
-		w.alarm.in(w.sources.book.failedWrite(uid, func(int) time.Duration { return sliceConflict }))
+		w.delayed.After(w.sources.book.failedWrite(uid, func(int) time.Duration { return sliceConflict }))
 		return false
 	case apierrors.IsNotFound(err):
 		return false

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 
+	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/grant/protocol"
 )
 
@@ -37,7 +38,7 @@ type sliceWriter struct {
 	holding func() bool
 	// wake has everything evaluated anew, later after a while.
 	wake, later func()
-	alarm       *alarm
+	delayed     *debounce.DelayedWake
 	composer    *composer
 	events      *sliceAnnouncer
 	metrics     *sliceMetrics
@@ -77,9 +78,9 @@ func (m *sliceMetrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.writes, m.records, m.restores, m.unwritable}
 }
 
-func newSliceWriter(client *sliceClient, grants *grantClient, sources *sliceSources, batch *Batch, holding func() bool, events *sliceAnnouncer, log logr.Logger) *sliceWriter {
+func newSliceWriter(client *sliceClient, grants *grantClient, sources *sliceSources, debouncer *debounce.Debouncer, holding func() bool, events *sliceAnnouncer, log logr.Logger) *sliceWriter {
 	return &sliceWriter{
-		client: client, grants: grants, sources: sources, holding: holding, wake: batch.WakeNow, later: batch.Wake, alarm: newAlarm(batch.WakeNow),
+		client: client, grants: grants, sources: sources, holding: holding, wake: debouncer.WakeNow, later: debouncer.Wake, delayed: debounce.NewDelayedWake(debouncer.WakeNow),
 		composer: newComposer(), events: events, metrics: newSliceMetrics(), log: log,
 	}
 }
@@ -150,7 +151,7 @@ func (w *sliceWriter) commit(a *allotment) {
 		return
 	}
 	if a.again > 0 {
-		w.alarm.in(a.again)
+		w.delayed.After(a.again)
 	}
 	w.composer.begin(a.claims, w.sources.storageClasses())
 	for i, c := range a.claims {
@@ -194,7 +195,7 @@ func (w *sliceWriter) bring(a *allotment, i int) {
 	g.at = a.now
 	later := false
 	if left := c.keepsFor(&g.answer, a.now); left > 0 {
-		w.alarm.in(left)
+		w.delayed.After(left)
 		g.answer, g.short, later = c.answer, c.ours.short, true
 	}
 	if w.answer(a, i, g, equal(g.answer, c.answer)) && !later {
@@ -236,7 +237,7 @@ func (w *sliceWriter) plan(a *allotment, c *claim, j job) (done bool) {
 		w.planned = append(w.planned, sliceKey{c.namespace, string(c.uid)})
 	}
 	if left > 0 {
-		w.alarm.in(left)
+		w.delayed.After(left)
 	}
 	return !write && left == 0
 }

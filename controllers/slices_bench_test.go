@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/grant/protocol"
 	"proffer.dev/proffer/internal/offer"
 )
@@ -43,7 +44,7 @@ func newSettled(t testing.TB, slices int) (*sliceWriter, *offer.Terms) {
 		}))
 	}
 	terms := benchTerms()
-	w := newSliceWriter(nil, nil, sources, NewBatch(0), func() bool { return true }, newSliceAnnouncer(&events.FakeRecorder{}), logr.Discard())
+	w := newSliceWriter(nil, nil, sources, debounce.New(0), func() bool { return true }, newSliceAnnouncer(&events.FakeRecorder{}), logr.Discard())
 	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[sliceKey]{Queue: newTurns()})
 	t.Cleanup(queue.ShutDown)
 	w.queue.Store(queue)

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/offer"
 )
 
@@ -40,10 +41,10 @@ type statusWriter struct {
 	client  client.Client
 	outcome *atomic.Pointer[outcome]
 	// version is the resource version that a policy was last seen at, empty where it is not known.
-	version func(name string) string
-	batch   *Batch
-	events  *announcer
-	log     logr.Logger
+	version   func(name string) string
+	debouncer *debounce.Debouncer
+	events    *announcer
+	log       logr.Logger
 	// interval is statusInterval.
 	interval time.Duration
 	written  map[types.UID]written
@@ -75,10 +76,10 @@ func (l written) urgent(p policy, report *offer.Report) bool {
 
 // Start writes until the context ends, and can be started again. What an earlier leader left undone is done first.
 func (w *statusWriter) Start(ctx context.Context) error {
-	later := time.AfterFunc(0, w.batch.Wake)
+	later := time.AfterFunc(0, w.debouncer.Wake)
 	defer later.Stop()
 	for {
-		if _, err := w.batch.next(ctx); err != nil {
+		if _, err := w.debouncer.Wait(ctx); err != nil {
 			return nil // The context is over, which is how this ends.
 		}
 		if wait := w.pass(ctx); wait > 0 {

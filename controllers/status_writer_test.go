@@ -25,6 +25,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/offer"
 )
 
@@ -66,7 +67,7 @@ func withWriter(t *testing.T, test func(*writing)) {
 				},
 			}).Build()
 		w.writer = &statusWriter{
-			client: w.client, outcome: &atomic.Pointer[outcome]{}, version: w.version, batch: NewBatch(statusBatch), interval: statusInterval,
+			client: w.client, outcome: &atomic.Pointer[outcome]{}, version: w.version, debouncer: debounce.New(statusBatch), interval: statusInterval,
 			events: &announcer{recorder: w.recorder, told: map[types.UID]told{}}, written: map[types.UID]written{}, log: logr.Discard(),
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -112,7 +113,7 @@ func (w *writing) report(r offer.Report) { w.reportOf(&r) }
 
 func (w *writing) reportOf(r *offer.Report) {
 	w.writer.outcome.Store(&outcome{policies: []policy{w.policy}, reports: map[string]*offer.Report{"p": r}})
-	w.writer.batch.Wake()
+	w.writer.debouncer.Wake()
 }
 
 func (w *writing) edited() {
@@ -351,7 +352,7 @@ func TestAWriterWithNothingNewRests(t *testing.T) {
 				found.reports[name] = &offer.Report{Count: 1}
 			}
 			w.writer.outcome.Store(found)
-			w.writer.batch.Wake()
+			w.writer.debouncer.Wake()
 		}
 		// They are looked at half a second apart, and again when their time has come.
 		report("p")

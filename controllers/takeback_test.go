@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/grant/protocol"
 	"proffer.dev/proffer/internal/offer"
 )
@@ -41,7 +42,7 @@ func aLeader(t *testing.T, listed ...slice) *sliceWriter {
 	sources := newSlices(nil, func() {}, func() {}, logr.Discard())
 	sources.gates.owners.set(aTenantNamespace(t, map[string]string{tenantNamespaceLabel: "true", remoteClusterIDLabel: "rome"}))
 	sources.gates.tenants.set(aTenant(t, "rome"))
-	w := newSliceWriter(nil, nil, sources, NewBatch(0), func() bool { return true }, newSliceAnnouncer(&events.FakeRecorder{}), logr.Discard())
+	w := newSliceWriter(nil, nil, sources, debounce.New(0), func() bool { return true }, newSliceAnnouncer(&events.FakeRecorder{}), logr.Discard())
 	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[sliceKey]{Queue: newTurns()})
 	t.Cleanup(queue.ShutDown)
 	w.queue.Store(queue)

@@ -18,6 +18,7 @@ import (
 
 	"proffer.dev/proffer/controllers"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/explain"
 	"proffer.dev/proffer/internal/kube/watchage"
 	"proffer.dev/proffer/internal/resourcereader"
@@ -32,7 +33,7 @@ func run(ctx context.Context, config *rest.Config, o options) error {
 	// All clients are made from this config, so every watch of the process is followed.
 	watches := watchage.New(ctrl.Log.WithName("watches"))
 	config.Wrap(watches.Wrap)
-	batch := controllers.NewBatch(time.Duration(o.batchPeriod))
+	debouncer := debounce.New(time.Duration(o.batchPeriod))
 	offers := table.New()
 	server, err := resourcereader.New(resourcereader.Options{
 		Table: offers, Endpoints: o.endpoints, TLS: o.tls, Registerer: metrics.Registry, Logger: ctrl.Log.WithName("grpc"),
@@ -62,7 +63,7 @@ func run(ctx context.Context, config *rest.Config, o options) error {
 		if err != nil {
 			return err
 		}
-		setup := controllers.Options{Ledger: ledger, Table: offers, Batch: batch, ServedClasses: o.servedClasses, Metrics: metrics.Registry, Version: versionOf()}
+		setup := controllers.Options{Ledger: ledger, Table: offers, Debouncer: debouncer, ServedClasses: o.servedClasses, Metrics: metrics.Registry, Version: versionOf()}
 		if o.leaderElect {
 			setup.LeaderElection = &o.election
 		}

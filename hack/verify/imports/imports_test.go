@@ -40,7 +40,7 @@ func TestWhatTheTableForbidsIsReported(t *testing.T) {
 		},
 		"the server in the controllers": {
 			pkg:  listed{ImportPath: m + "controllers", Imports: []string{m + "internal/resourcereader"}},
-			want: []string{"controllers imports proffer.dev/proffer/internal/resourcereader: controllers may import only api, internal/capacity, internal/offer, internal/grant, internal/table, internal/kube, internal/source"},
+			want: []string{"controllers imports proffer.dev/proffer/internal/resourcereader: controllers may import only api, internal/capacity, internal/offer, internal/grant, internal/table, internal/kube, internal/debounce, internal/source"},
 		},
 		"the control plane in a test": {
 			pkg: listed{ImportPath: m + "api/v1alpha1", XTestImports: []string{m + "hack/controlplane", m + "api/v1alpha1", "k8s.io/client-go/rest"}},
@@ -48,7 +48,7 @@ func TestWhatTheTableForbidsIsReported(t *testing.T) {
 		"the control plane in the operator": {
 			pkg: listed{ImportPath: m + "controllers", Imports: []string{m + "hack/controlplane"}},
 			want: []string{"controllers imports proffer.dev/proffer/hack/controlplane: controllers may import only api, internal/capacity, internal/offer, " +
-				"internal/grant, internal/table, internal/kube, internal/source"},
+				"internal/grant, internal/table, internal/kube, internal/debounce, internal/source"},
 		},
 		"a test that goes the way back": {
 			pkg:  listed{ImportPath: m + "internal/capacity", TestImports: []string{m + "internal/offer"}},

@@ -1,4 +1,4 @@
-package controllers
+package debounce
 
 import (
 	"context"
@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-func TestBatchesOfALongBurstAreAPeriodApartAndTheFirstComesSooner(t *testing.T) {
+func TestDebouncerOfALongBurstAreAPeriodApartAndTheFirstComesSooner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := NewBatch(100 * time.Millisecond)
+		b := New(100 * time.Millisecond)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		burst := time.NewTicker(10 * time.Millisecond)
@@ -26,7 +26,7 @@ func TestBatchesOfALongBurstAreAPeriodApartAndTheFirstComesSooner(t *testing.T) 
 		}()
 		start := time.Now()
 		for i := range 5 {
-			if _, err := b.next(ctx); err != nil {
+			if _, err := b.Wait(ctx); err != nil {
 				t.Fatal(err)
 			}
 			if took, want := time.Since(start), time.Duration(50+100*i)*time.Millisecond; took != want {
@@ -46,29 +46,29 @@ func TestAWakeUpWaitsForHalfAPeriodAndLongerOnlyAfterABatch(t *testing.T) {
 		time.Hour:             50 * time.Millisecond,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			b := NewBatch(100 * time.Millisecond)
+			b := New(100 * time.Millisecond)
 			b.Wake()
-			if _, err := b.next(t.Context()); err != nil {
+			if _, err := b.Wait(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			<-time.After(after)
 			start := time.Now()
 			b.Wake()
-			if first, err := b.next(t.Context()); err != nil || !first.Equal(start) || time.Since(start) != want {
+			if first, err := b.Wait(t.Context()); err != nil || !first.Equal(start) || time.Since(start) != want {
 				t.Errorf("a wake-up %v after a batch is one %v later (%v), want %v", after, time.Since(start), err, want)
 			}
 		})
 	}
 }
 
-func TestBatchMergesABurstIntoOne(t *testing.T) {
+func TestDebouncerMergesABurstIntoOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := NewBatch(100 * time.Millisecond)
+		b := New(100 * time.Millisecond)
 		woken := time.Now()
 		for range 1000 {
 			b.Wake()
 		}
-		first, err := b.next(t.Context())
+		first, err := b.Wait(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,30 +77,30 @@ func TestBatchMergesABurstIntoOne(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		if _, err := b.next(ctx); err == nil {
+		if _, err := b.Wait(ctx); err == nil {
 			t.Error("a second batch came of one burst")
 		}
 	})
 }
 
-func TestBatchOfNoPeriodComesAtOnce(t *testing.T) {
+func TestDebouncerOfNoPeriodComesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := NewBatch(0)
+		b := New(0)
 		start := time.Now()
 		b.Wake()
-		if _, err := b.next(t.Context()); err != nil || time.Since(start) != 0 {
-			t.Errorf("next: %v after %v", err, time.Since(start))
+		if _, err := b.Wait(t.Context()); err != nil || time.Since(start) != 0 {
+			t.Errorf("Wait: %v after %v", err, time.Since(start))
 		}
 	})
 }
 
-func TestBatchStopsWithItsContext(t *testing.T) {
+func TestDebouncerStopsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := NewBatch(time.Hour)
+		b := New(time.Hour)
 		ctx, cancel := context.WithCancel(t.Context())
 		b.Wake()
 		time.AfterFunc(time.Minute, cancel)
-		if _, err := b.next(ctx); err == nil {
+		if _, err := b.Wait(ctx); err == nil {
 			t.Error("want an error once the context is over")
 		}
 	})
@@ -108,10 +108,10 @@ func TestBatchStopsWithItsContext(t *testing.T) {
 
 func TestABatchThatSomebodyWaitsForEndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := NewBatch(100 * time.Millisecond)
+		b := New(100 * time.Millisecond)
 		start := time.Now()
 		b.WakeNow()
-		if _, err := b.next(t.Context()); err != nil {
+		if _, err := b.Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		// It does not wait until the batches are a period apart either.
@@ -120,7 +120,7 @@ func TestABatchThatSomebodyWaitsForEndsAtOnce(t *testing.T) {
 			<-time.After(30 * time.Millisecond)
 			b.WakeNow()
 		}()
-		if _, err := b.next(t.Context()); err != nil {
+		if _, err := b.Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(start); took != 30*time.Millisecond {
@@ -128,7 +128,7 @@ func TestABatchThatSomebodyWaitsForEndsAtOnce(t *testing.T) {
 		}
 		// Nothing is left over of them.
 		b.Wake()
-		if _, err := b.next(t.Context()); err != nil {
+		if _, err := b.Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(start); took != 130*time.Millisecond {
