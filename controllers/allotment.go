@@ -95,7 +95,7 @@ func (s *sliceSources) allot(now time.Time, termsOf func() *offer.Terms) *allotm
 	if len(a.claims) == 0 {
 		return a
 	}
-	owners := s.gates.owners.all()
+	owners := s.gates.owners.All()
 	a.gates = s.gates.decide(owners, a.claims)
 	a.rulings = make([]ruling, len(a.claims))
 	for i, c := range a.claims {

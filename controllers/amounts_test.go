@@ -16,6 +16,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kubetest"
 )
 
 // documented is a line of the table of amounts in the docs: what is written, and what it is taken as or why it is refused.
@@ -47,7 +48,7 @@ func TestEveryAmountIsTakenAlikeByTheAPIServerTheParserAndTheDocs(t *testing.T) 
 			t.Fatal(err)
 		}
 		u.SetUID("")
-		err = api.Create(t.Context(), u, client.DryRunAll)
+		err = kubetest.API(t).Create(t.Context(), u, client.DryRunAll)
 		parsed, _, problems := parsePolicy(&policy)
 		if !taken {
 			messages[refusal] = true

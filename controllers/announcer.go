@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/offer"
 )
 
@@ -19,14 +19,12 @@ const (
 	eventEvicting = "Evicting"
 	eventHeld     = "Held"
 	actionOffer   = "Offer"
-	// maxNote is the bound that the API sets for the text of an Event.
-	maxNote = 1000
 )
 
 // announcer tells admins by Event of what they must know, once each time it comes about.
 type announcer struct {
-	recorder events.EventRecorder
-	told     map[types.UID]told
+	events kube.EventEmitter
+	told   map[types.UID]told
 }
 
 // told is what an admin already knows of a policy.
@@ -56,12 +54,12 @@ func (a *announcer) announce(object *v1alpha1.ResourcePolicy, report *offer.Repo
 	}
 	known := a.told[object.UID]
 	if news := without(zeroed, known.zeroed); len(news) > 0 {
-		a.tell(object, corev1.EventTypeWarning, eventEvicting, fmt.Sprintf(
-			"Offered no cpu or no memory, so that their virtual nodes turn NotReady and their pods here are evicted in about 5 minutes: %s. To keep the pods, raise the offer or set spec.reclaim to Unused.", few(news)))
+		a.events.Emit(object, corev1.EventTypeWarning, eventEvicting, fmt.Sprintf(
+			"Offered no cpu or no memory, so that their virtual nodes turn NotReady and their pods here are evicted in about 5 minutes: %s. To keep the pods, raise the offer or set spec.reclaim to Unused.", kube.First(news)))
 	}
 	if news := without(held, known.held); len(news) > 0 {
-		a.tell(object, corev1.EventTypeNormal, eventHeld, fmt.Sprintf(
-			"Kept by spec.reclaim above what the policy gives, until less is used: %s.", few(news)))
+		a.events.Emit(object, corev1.EventTypeNormal, eventHeld, fmt.Sprintf(
+			"Kept by spec.reclaim above what the policy gives, until less is used: %s.", kube.First(news)))
 	}
 	a.told[object.UID] = told{zeroed: zeroed, held: held}
 }
@@ -69,18 +67,14 @@ func (a *announcer) announce(object *v1alpha1.ResourcePolicy, report *offer.Repo
 func (a *announcer) transition(object *v1alpha1.ResourcePolicy, now, before *metav1.Condition) {
 	switch now.Reason {
 	case v1alpha1.ReasonInvalid, v1alpha1.ReasonNoNodes, v1alpha1.ReasonIncomplete, v1alpha1.ReasonUnknownResources:
-		a.tell(object, corev1.EventTypeWarning, now.Reason, now.Message)
+		a.events.Emit(object, corev1.EventTypeWarning, now.Reason, now.Message)
 	case v1alpha1.ReasonShadowed, v1alpha1.ReasonExhausted:
-		a.tell(object, corev1.EventTypeNormal, now.Reason, now.Message)
+		a.events.Emit(object, corev1.EventTypeNormal, now.Reason, now.Message)
 	case v1alpha1.ReasonOffering:
 		if before != nil {
-			a.tell(object, corev1.EventTypeNormal, now.Reason, now.Message)
+			a.events.Emit(object, corev1.EventTypeNormal, now.Reason, now.Message)
 		}
 	}
-}
-
-func (a *announcer) tell(object *v1alpha1.ResourcePolicy, kind, reason, note string) {
-	a.recorder.Eventf(object, nil, kind, reason, actionOffer, "%s", shorten(note, maxNote))
 }
 
 // forget drops what is known of a policy that is gone.

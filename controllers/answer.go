@@ -5,15 +5,11 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"proffer.dev/proffer/internal/capacity"
 )
@@ -349,26 +345,4 @@ func findCondition(u *unstructured.Unstructured, conditionType string) (first ma
 		count++
 	}
 	return first, count
-}
-
-// tooLarge reports whether a write was refused because of the size of what was written: the API server or etcd takes no object, or the
-// definition no list or text, that is so large. A smaller answer may fit, see answer.minimal.
-func tooLarge(err error) bool {
-	if err == nil {
-		return false
-	}
-	if apierrors.IsRequestEntityTooLargeError(err) {
-		return true
-	}
-	if apierrors.IsInvalid(err) {
-		for _, kind := range []field.ErrorType{field.ErrorTypeTooLong, field.ErrorTypeTooMany} {
-			if apierrors.HasStatusCause(err, metav1.CauseType(kind)) {
-				return true
-			}
-		}
-		return false
-	}
-	// What etcd and its client say comes as an error of the API server of no type of its own.
-	text := err.Error()
-	return strings.Contains(text, "etcdserver: request is too large") || strings.Contains(text, "trying to send message larger than max")
 }

@@ -11,7 +11,6 @@ import (
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"pgregory.net/rapid"
@@ -19,6 +18,8 @@ import (
 
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/kubetest"
 )
 
 // patched is an object, in JSON, after a patch.
@@ -111,7 +112,7 @@ func TestAnAnswerIsNotWrittenToASliceOfNoVersion(t *testing.T) {
 
 // A write that is late must be a conflict, whatever the slice has become by then: any other refusal would count as a failure of its own.
 func TestAnAnswerToAnOlderVersionIsAConflict(t *testing.T) {
-	install(t, controlplane.LiqoCRD(t, sliceCRD))
+	kubetest.Install(t, controlplane.LiqoCRD(t, sliceCRD))
 	c := newTestClients(t)
 	full := answer{
 		verdict: accepted, reason: "Granted", message: "all", resources: capacity.Amounts{"cpu": 4000}, storageClasses: []namedClass{{"fast", true}},
@@ -122,12 +123,12 @@ func TestAnAnswerToAnOlderVersionIsAConflict(t *testing.T) {
 		for j, is := range []answer{{}, full, {verdict: denied}} {
 			for k, late := range []answer{{}, full, {verdict: denied, reason: "late"}} {
 				u := createSlice(t, aSlice(fmt.Sprintf("s%d%d%d", i, j, k)))
-				edit(t, u, func(o client.Object) { was.copyTo(o.(*unstructured.Unstructured)) }, writeStatus)
+				kubetest.Edit(t, u, func(o client.Object) { was.copyTo(o.(*unstructured.Unstructured)) }, kubetest.WriteStatus)
 				read := u.DeepCopy()
-				edit(t, u, func(o client.Object) {
+				kubetest.Edit(t, u, func(o client.Object) {
 					is.copyTo(o.(*unstructured.Unstructured))
 					setField(o, "https://moved", "status", "authParams", "apiServer")
-				}, writeStatus)
+				}, kubetest.WriteStatus)
 				patch, err := late.patch(stripped(t, read), atNoon)
 				if err != nil {
 					t.Fatal(err)
@@ -138,7 +139,7 @@ func TestAnAnswerToAnOlderVersionIsAConflict(t *testing.T) {
 				if got := answerOf(t, u); !equal(is, got) {
 					t.Errorf("from %d to %d: the answer is %+v", i, j, got)
 				}
-				remove(t, u)
+				kubetest.Remove(t, u)
 			}
 		}
 	}
@@ -146,7 +147,7 @@ func TestAnAnswerToAnOlderVersionIsAConflict(t *testing.T) {
 
 // TestAnAnswerThatDoesNotFitIsWrittenWithoutItsMessage is a part of B1 of issue 11.
 func TestAnAnswerThatDoesNotFitIsWrittenWithoutItsMessage(t *testing.T) {
-	install(t, controlplane.LiqoCRD(t, sliceCRD))
+	kubetest.Install(t, controlplane.LiqoCRD(t, sliceCRD))
 	c := newTestClients(t)
 	u := createSlice(t, aSlice("s"))
 	write := func(a answer, patch func(answer, *unstructured.Unstructured, time.Time) ([]byte, error)) error {
@@ -156,7 +157,7 @@ func TestAnAnswerThatDoesNotFitIsWrittenWithoutItsMessage(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = c.slices.patchStatus(t.Context(), u.GetNamespace(), u.GetName(), text)
-		if getErr := api.Get(t.Context(), client.ObjectKeyFromObject(u), u); getErr != nil {
+		if getErr := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(u), u); getErr != nil {
 			t.Fatal(getErr)
 		}
 		return err
@@ -169,9 +170,9 @@ func TestAnAnswerThatDoesNotFitIsWrittenWithoutItsMessage(t *testing.T) {
 	for step := 1 << 20; step > 0; step /= 2 {
 		for {
 			padded := u.DeepCopy()
-			setField(padded, textAt(u, "spec", "class")+strings.Repeat("x", step), "spec", "class")
-			if err := api.Update(t.Context(), padded); err != nil {
-				if !tooLarge(err) {
+			setField(padded, kube.Text(u, "spec", "class")+strings.Repeat("x", step), "spec", "class")
+			if err := kubetest.API(t).Update(t.Context(), padded); err != nil {
+				if !kube.TooLarge(err) {
 					t.Fatalf("a padded slice: %v (%s)", err, apierrors.ReasonForError(err))
 				}
 				break
@@ -180,7 +181,7 @@ func TestAnAnswerThatDoesNotFitIsWrittenWithoutItsMessage(t *testing.T) {
 		}
 	}
 	lowered := answer{verdict: accepted, reason: "Reclaimed", message: strings.Repeat("m", 1000), resources: capacity.Amounts{"cpu": 1000}}
-	if err := write(lowered, answer.patch); !tooLarge(err) {
+	if err := write(lowered, answer.patch); !kube.TooLarge(err) {
 		t.Fatalf("an answer that does not fit: %v", err)
 	}
 	if err := write(lowered.minimal(), answer.patchAlone); err != nil {
@@ -191,7 +192,7 @@ func TestAnAnswerThatDoesNotFitIsWrittenWithoutItsMessage(t *testing.T) {
 	}
 	liqos := aSlice("s").Status
 	var status authv1beta1.ResourceSlice
-	if err := api.Get(t.Context(), client.ObjectKeyFromObject(u), u); err != nil {
+	if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(u), u); err != nil {
 		t.Fatal(err)
 	}
 	text, _ := json.Marshal(u.Object)
@@ -204,31 +205,4 @@ func TestAnAnswerThatDoesNotFitIsWrittenWithoutItsMessage(t *testing.T) {
 	if diff := cmp.Diff(liqos.Conditions, status.Status.Conditions[:1]); diff != "" {
 		t.Error(diff)
 	}
-}
-
-func TestWhatIsTooLargeIsKnownFromTheError(t *testing.T) {
-	for name, tc := range map[string]struct {
-		err  error
-		want bool
-	}{
-		"none":          {nil, false},
-		"a conflict":    {apierrors.NewConflict(sliceResource.GroupResource(), "s", nil), false},
-		"another error": {fmt.Errorf("too large"), false},
-		"the body":      {apierrors.NewRequestEntityTooLargeError("limit is 3145728"), true},
-		"etcd":          {&apierrors.StatusError{ErrStatus: metav1.Status{Code: 500, Message: "etcdserver: request is too large"}}, true},
-		"wrapped":       {fmt.Errorf("writing: %w", apierrors.NewRequestEntityTooLargeError("limit is 3145728")), true},
-		"a long text":   {invalidBecause("FieldValueTooLong"), true},
-		"a long list":   {invalidBecause("FieldValueTooMany"), true},
-		"a wrong value": {invalidBecause("FieldValueInvalid"), false},
-	} {
-		if got := tooLarge(tc.err); got != tc.want {
-			t.Errorf("%s: %t", name, got)
-		}
-	}
-}
-
-func invalidBecause(cause metav1.CauseType) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Code: 422, Reason: metav1.StatusReasonInvalid, Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: cause}}},
-	}}
 }

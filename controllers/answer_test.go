@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/source/nodes/nodestest"
 )
 
 // anAnswer draws what may be written.
@@ -114,7 +115,7 @@ func TestAnAnswerLeavesAllElseOfTheStatusAsItIs(t *testing.T) {
 		s.Status.Conditions = []authv1beta1.ResourceSliceCondition{
 			condition("First", "Accepted"), condition("Resources", "Denied"), condition("Authentication", "Accepted"), condition("Resources", "Accepted"),
 		}
-		s.Status.Resources, s.Status.NodeLabels = list("cpu", "9", "memory", "1Gi"), map[string]string{"old": "label"}
+		s.Status.Resources, s.Status.NodeLabels = nodestest.List("cpu", "9", "memory", "1Gi"), map[string]string{"old": "label"}
 	}))
 	if err := unstructured.SetNestedField(u.Object, map[string]any{"deep": []any{int64(1), "two"}}, "status", unknown); err != nil {
 		t.Fatal(err)

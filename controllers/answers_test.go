@@ -23,6 +23,8 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/internal/source/nodes/nodestest"
 )
 
 // tenancy is a consumer as Liqo registers it: a namespace and a Tenant.
@@ -36,10 +38,10 @@ type tenancy struct {
 // useSlices has the kinds of Liqo v1 that slices need, for the time of the test.
 func useSlices(t *testing.T) {
 	t.Helper()
-	install(t, controlplane.LiqoCRD(t, sliceCRD))
-	install(t, controlplane.LiqoCRD(t, tenantCRD))
+	kubetest.Install(t, controlplane.LiqoCRD(t, sliceCRD))
+	kubetest.Install(t, controlplane.LiqoCRD(t, tenantCRD))
 	t.Cleanup(func() {
-		if err := api.DeleteAllOf(context.Background(), &v1alpha1.Grant{}, client.InNamespace(Namespace(nil))); err != nil {
+		if err := kubetest.API(t).DeleteAllOf(context.Background(), &v1alpha1.Grant{}, client.InNamespace(Namespace(nil))); err != nil {
 			t.Error(err)
 		}
 	})
@@ -48,7 +50,7 @@ func useSlices(t *testing.T) {
 func newTenancy(t *testing.T, id string) *tenancy {
 	t.Helper()
 	y := &tenancy{t: t, id: id}
-	y.namespace = create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+	y.namespace = kubetest.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		GenerateName: "liqo-tenant-" + id + "-", Labels: map[string]string{tenantNamespaceLabel: "true", remoteClusterIDLabel: id},
 	}})
 	y.tenant = y.addTenant(id)
@@ -57,7 +59,7 @@ func newTenancy(t *testing.T, id string) *tenancy {
 
 func (y *tenancy) addTenant(name string) *unstructured.Unstructured {
 	y.t.Helper()
-	return create(y.t, ofLiqo(y.t, "authentication.liqo.io/v1beta1", "Tenant", &authv1beta1.Tenant{
+	return kubetest.Create(y.t, ofLiqo(y.t, "authentication.liqo.io/v1beta1", "Tenant", &authv1beta1.Tenant{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: y.namespace.Name},
 		Spec:       authv1beta1.TenantSpec{ClusterID: corev1beta1.ClusterID(y.id), TenantCondition: authv1beta1.TenantConditionActive},
 	}))
@@ -65,7 +67,7 @@ func (y *tenancy) addTenant(name string) *unstructured.Unstructured {
 
 func (y *tenancy) become(condition string) {
 	y.t.Helper()
-	edit(y.t, y.tenant, func(o client.Object) { setField(o, condition, "spec", "tenantCondition") }, writeSpec)
+	kubetest.Edit(y.t, y.tenant, func(o client.Object) { setField(o, condition, "spec", "tenantCondition") }, kubetest.WriteSpec)
 }
 
 // ask makes a slice of the class gold, authenticated.
@@ -90,7 +92,7 @@ func askAnew(t *testing.T, slice *unstructured.Unstructured, quantities ...strin
 	for pair := range slices.Chunk(quantities, 2) {
 		asked[pair[0]] = pair[1]
 	}
-	edit(t, slice, func(o client.Object) { setField(o, asked, "spec", "resources") }, writeSpec)
+	kubetest.Edit(t, slice, func(o client.Object) { setField(o, asked, "spec", "resources") }, kubetest.WriteSpec)
 }
 
 // said is an answer in one line: what a test compares.
@@ -106,7 +108,7 @@ func said(a answer) string {
 func answerOf(t *testing.T, slice *unstructured.Unstructured) answer {
 	t.Helper()
 	u := slice.DeepCopy()
-	if err := api.Get(t.Context(), client.ObjectKeyFromObject(slice), u); err != nil {
+	if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(slice), u); err != nil {
 		t.Fatal(err)
 	}
 	return readAnswer(u)
@@ -119,7 +121,7 @@ func (a answer) copyTo(u *unstructured.Unstructured) { u.Object = a.writeTo(u, t
 func answered(t *testing.T, slice *unstructured.Unstructured, want string) answer {
 	t.Helper()
 	var a answer
-	eventually(t, func() string {
+	kubetest.Eventually(t, func() string {
 		a = answerOf(t, slice)
 		return cmp.Diff(want, said(a))
 	})
@@ -130,46 +132,46 @@ func answered(t *testing.T, slice *unstructured.Unstructured, want string) answe
 func answeredWith(t *testing.T, slice *unstructured.Unstructured, want, message string) {
 	t.Helper()
 	answered(t, slice, want)
-	eventually(t, func() string { return cmp.Diff(message, answerOf(t, slice).message) })
+	kubetest.Eventually(t, func() string { return cmp.Diff(message, answerOf(t, slice).message) })
 }
 
-// classGold is a policy for the class gold, of the nodes that a test makes with aNode(..., nodeLabel("pool", "gold")).
+// classGold is a policy for the class gold, of the nodes that a test makes with nodestest.Node(..., nodestest.NodeLabel("pool", "gold")).
 func classGold(edits ...func(*v1alpha1.ResourcePolicySpec)) *v1alpha1.ResourcePolicy {
-	return aPolicy("standard", append([]func(*v1alpha1.ResourcePolicySpec){
-		selecting(matching(map[string]string{"pool": "gold"})),
+	return kubetest.Policy("standard", append([]func(*v1alpha1.ResourcePolicySpec){
+		kubetest.Selecting(kubetest.Matching(map[string]string{"pool": "gold"})),
 		func(s *v1alpha1.ResourcePolicySpec) { s.Class = "gold"; s.UpdateThresholdPercent = new(int32(0)) },
 	}, edits...)...)
 }
 
 func goldNode(t *testing.T, name string, quantities ...string) *corev1.Node {
 	t.Helper()
-	return create(t, aNode(name, list(quantities...), nodeLabel("pool", "gold")))
+	return kubetest.Create(t, nodestest.Node(name, nodestest.List(quantities...), nodestest.NodeLabel("pool", "gold")))
 }
 
 func TestASliceIsAnsweredFromItsPolicy(t *testing.T) {
 	useSlices(t)
 	goldNode(t, "gold-1", "cpu", "8", "memory", "16Gi", "pods", "10")
-	policy := create(t, classGold())
+	policy := kubetest.Create(t, classGold())
 	rome := newTenancy(t, "rome")
 	startOperator(t)
 
-	full := rome.ask("full", list("cpu", "2", "memory", "4Gi"))
+	full := rome.ask("full", nodestest.List("cpu", "2", "memory", "4Gi"))
 	answeredWith(t, full, "Accepted Granted cpu=2,memory=4Gi", "granted in full by policy standard")
-	capped := rome.ask("capped", list("cpu", "8", "memory", "4Gi", "nvidia.com/gpu", "1"))
+	capped := rome.ask("capped", nodestest.List("cpu", "8", "memory", "4Gi", "nvidia.com/gpu", "1"))
 	answeredWith(t, capped, "Accepted Capped cpu=6,memory=4Gi",
 		"granted 6 of 8 cpu: policy standard leaves 6 for this cluster; 0 of 1 nvidia.com/gpu: policy standard does not offer it")
-	late := rome.ask("late", list("cpu", "1"))
+	late := rome.ask("late", nodestest.List("cpu", "1"))
 	answeredWith(t, late, "Denied Denied", "denied: 1 cpu asked, but policy standard leaves 0 for this cluster")
 
 	// Asked anew.
 	askAnew(t, full, "cpu", "1", "memory", "4Gi")
 	answered(t, full, "Accepted Granted cpu=1,memory=4Gi")
 	answered(t, capped, "Accepted Capped cpu=7,memory=4Gi")
-	remove(t, capped)
+	kubetest.Remove(t, capped)
 	answered(t, late, "Accepted Granted cpu=1")
 
 	// The policy and its status.
-	eventually(t, func() string {
+	kubetest.Eventually(t, func() string {
 		status := statusOfPolicy(t, "standard")
 		if status.Slices == nil || len(status.Offers) == 0 {
 			return "no slices in the status yet"
@@ -178,7 +180,7 @@ func TestASliceIsAnsweredFromItsPolicy(t *testing.T) {
 		return cmp.Diff("2 slices, rome 2 slices, granted 2, committed 2", fmt.Sprintf("%d slices, %s %d slices, granted %s, committed %s",
 			*status.Slices, status.Offers[0].ClusterID, status.Offers[0].Slices, status.Offers[0].Granted.Cpu(), cpu.String()))
 	})
-	editPolicy(t, policy, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Max = quantitiesOf("cpu", "1500m") })
+	editPolicy(t, policy, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Max = kubetest.Quantities("cpu", "1500m") })
 	answered(t, full, "Accepted Granted cpu=1,memory=4Gi")
 	answeredWith(t, late, "Accepted Capped cpu=500m", "granted 500m of 1 cpu: policy standard gives this cluster at most 1.5, of which its other slices have 1")
 }
@@ -191,10 +193,10 @@ func TestAnAnswerCarriesWhatThePolicySaysOfVirtualNodes(t *testing.T) {
 	})
 	storage.SetAPIVersion("storage.k8s.io/v1")
 	storage.SetKind("StorageClass")
-	create(t, storage)
-	policy := create(t, classGold(func(s *v1alpha1.ResourcePolicySpec) {
+	kubetest.Create(t, storage)
+	policy := kubetest.Create(t, classGold(func(s *v1alpha1.ResourcePolicySpec) {
 		s.Slices = &v1alpha1.Slices{
-			Defaults: quantitiesOf("cpu", "2"), NodeLabels: v1alpha1.Labels{"tier": "gold", "zone": "a"},
+			Defaults: kubetest.Quantities("cpu", "2"), NodeLabels: v1alpha1.Labels{"tier": "gold", "zone": "a"},
 			IngressClasses: []v1alpha1.ClassName{"nginx", "other"},
 		}
 	}))
@@ -210,41 +212,41 @@ func TestAnAnswerCarriesWhatThePolicySaysOfVirtualNodes(t *testing.T) {
 		got.verdict, got.reason, got.message, got.resources = "", "", "", nil
 		return cmp.Diff(want, got, comparing)
 	}
-	eventually(t, compare)
+	kubetest.Eventually(t, compare)
 	editPolicy(t, policy, func(s *v1alpha1.ResourcePolicySpec) {
 		s.Slices.StorageClasses, s.Slices.IngressClasses = []v1alpha1.ClassName{"slow", "fast"}, nil
 		s.Slices.NodeLabels, s.Slices.NodeSelector = v1alpha1.Labels{"tier": "gold"}, v1alpha1.Labels{}
 	})
 	want = answer{storageClasses: []namedClass{{"slow", true}, {"fast", false}}, nodeLabels: map[string]string{"tier": "gold"}}
-	eventually(t, compare)
+	kubetest.Eventually(t, compare)
 	expectEvent(t, "s", eventLabels, "zone, pool")
 }
 
 func TestOffersAndStatusesKnowTheGrants(t *testing.T) {
 	useSlices(t)
 	goldNode(t, "gold-1", "cpu", "8", "memory", "8Gi", "pods", "10")
-	create(t, classGold())
+	kubetest.Create(t, classGold())
 	o := startOperator(t)
-	slice := newTenancy(t, "rome").ask("s", list("cpu", "3"))
+	slice := newTenancy(t, "rome").ask("s", nodestest.List("cpu", "3"))
 	answered(t, slice, "Accepted Granted cpu=3")
 	o.eventually(func() string {
 		return cmp.Diff([]int64{8000, 5000}, []int64{o.offered("rome")["gold"]["cpu"], o.offered("oslo")["gold"]["cpu"]})
 	})
-	eventually(t, func() string {
+	kubetest.Eventually(t, func() string {
 		s := statusOfPolicy(t, "standard")
 		return cmp.Diff("8 3 5", fmt.Sprintf("%s %s %s", s.Capacity.Cpu(), s.Committed.Cpu(), s.Remaining.Cpu()))
 	})
-	remove(t, slice)
+	kubetest.Remove(t, slice)
 	o.eventually(func() string { return cmp.Diff(int64(8000), o.offered("oslo")["gold"]["cpu"]) })
 }
 
 func TestAnAnswerThatSomebodyElseChangesIsRestored(t *testing.T) {
 	useSlices(t)
 	goldNode(t, "gold-1", "cpu", "8")
-	create(t, classGold())
+	kubetest.Create(t, classGold())
 	metrics := prometheus.NewPedanticRegistry()
 	startOperator(t, func(o *Options) { o.Metrics = metrics })
-	slice := newTenancy(t, "rome").ask("s", list("cpu", "2"))
+	slice := newTenancy(t, "rome").ask("s", nodestest.List("cpu", "2"))
 	answered(t, slice, "Accepted Granted cpu=2")
 	for _, tamper := range []struct {
 		name string
@@ -258,12 +260,12 @@ func TestAnAnswerThatSomebodyElseChangesIsRestored(t *testing.T) {
 		{"no condition", func(u *unstructured.Unstructured) { (answer{}).copyTo(u) }},
 		{"a label", func(u *unstructured.Unstructured) { setField(u, map[string]any{"a": "b"}, "status", "nodeSelector") }},
 	} {
-		edit(t, slice, func(o client.Object) { tamper.with(o.(*unstructured.Unstructured)) }, writeStatus)
+		kubetest.Edit(t, slice, func(o client.Object) { tamper.with(o.(*unstructured.Unstructured)) }, kubetest.WriteStatus)
 		changed := slice.GetResourceVersion()
-		eventually(t, func() string {
+		kubetest.Eventually(t, func() string {
 			var u unstructured.Unstructured
 			u.SetGroupVersionKind(slice.GroupVersionKind())
-			if err := api.Get(t.Context(), client.ObjectKeyFromObject(slice), &u); err != nil {
+			if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(slice), &u); err != nil {
 				t.Fatal(err)
 			}
 			if u.GetResourceVersion() == changed {
@@ -274,7 +276,7 @@ func TestAnAnswerThatSomebodyElseChangesIsRestored(t *testing.T) {
 		})
 	}
 	expectEvent(t, "s", eventRestored, "Somebody else had changed the answer")
-	eventually(t, func() string {
+	kubetest.Eventually(t, func() string {
 		err := testutil.GatherAndCompare(metrics, strings.NewReader(`
 # HELP proffer_slice_restores_total Answers in ResourceSlices that others had changed, and that were restored.
 # TYPE proffer_slice_restores_total counter
@@ -290,12 +292,12 @@ proffer_slice_restores_total 5
 func TestWhatAConsumerGrantsItselfBeforeItIsAnsweredIsTakenBack(t *testing.T) {
 	useSlices(t)
 	goldNode(t, "gold-1", "cpu", "1")
-	policy := create(t, classGold(func(s *v1alpha1.ResourcePolicySpec) { s.Slices = &v1alpha1.Slices{OnExcess: v1alpha1.OnExcessDeny} }))
+	policy := kubetest.Create(t, classGold(func(s *v1alpha1.ResourcePolicySpec) { s.Slices = &v1alpha1.Slices{OnExcess: v1alpha1.OnExcessDeny} }))
 	startOperator(t)
 	rome := newTenancy(t, "rome")
-	slice := rome.ask("s", list("cpu", "8"), func(s *authv1beta1.ResourceSlice) {
+	slice := rome.ask("s", nodestest.List("cpu", "8"), func(s *authv1beta1.ResourceSlice) {
 		s.Status.Conditions = append(s.Status.Conditions, condition("Resources", "Accepted"))
-		s.Status.Resources = list("cpu", "8", "nvidia.com/gpu", "2")
+		s.Status.Resources = nodestest.List("cpu", "8", "nvidia.com/gpu", "2")
 	})
 	// A denial would leave the Quota of what it granted itself.
 	answered(t, slice, "Accepted Capped cpu=0,memory=0,nvidia.com/gpu=0")
@@ -306,17 +308,17 @@ func TestWhatAConsumerGrantsItselfBeforeItIsAnsweredIsTakenBack(t *testing.T) {
 func TestAClassThatMovesBothWays(t *testing.T) {
 	useSlices(t)
 	goldNode(t, "gold-1", "cpu", "8")
-	create(t, aNode("silver-1", list("cpu", "4"), nodeLabel("pool", "silver")))
-	create(t, classGold())
-	create(t, aPolicy("silver", selecting(matching(map[string]string{"pool": "silver"})), func(s *v1alpha1.ResourcePolicySpec) { s.Class = "silver" }))
+	kubetest.Create(t, nodestest.Node("silver-1", nodestest.List("cpu", "4"), nodestest.NodeLabel("pool", "silver")))
+	kubetest.Create(t, classGold())
+	kubetest.Create(t, kubetest.Policy("silver", kubetest.Selecting(kubetest.Matching(map[string]string{"pool": "silver"})), func(s *v1alpha1.ResourcePolicySpec) { s.Class = "silver" }))
 	o := startOperator(t)
 	rome := newTenancy(t, "rome")
-	slice, other := rome.ask("s", list("cpu", "8")), rome.ask("t", list("cpu", "8"))
+	slice, other := rome.ask("s", nodestest.List("cpu", "8")), rome.ask("t", nodestest.List("cpu", "8"))
 	answered(t, slice, "Accepted Granted cpu=8")
 	answered(t, other, "Denied Denied")
 	move := func(class string) {
 		t.Helper()
-		edit(t, slice, func(o client.Object) { setField(o, class, "spec", "class") }, writeSpec)
+		kubetest.Edit(t, slice, func(o client.Object) { setField(o, class, "spec", "class") }, kubetest.WriteSpec)
 	}
 	move("silver")
 	answered(t, slice, "Accepted Capped cpu=4")
@@ -326,13 +328,13 @@ func TestAClassThatMovesBothWays(t *testing.T) {
 	o.caughtUp()
 	answered(t, slice, "Accepted Capped cpu=4")
 	o.eventually(func() string { return cmp.Diff(int64(0), o.offered("oslo")["silver"]["cpu"]) })
-	remove(t, other)
+	kubetest.Remove(t, other)
 	move("default")
 	o.eventually(func() string { return cmp.Diff(int64(4000), o.offered("oslo")["silver"]["cpu"]) })
 	// Liqo grants all that is asked for.
-	edit(t, slice, func(o client.Object) {
+	kubetest.Edit(t, slice, func(o client.Object) {
 		(answer{verdict: accepted, reason: "ResourceSliceResourcesAccepted", resources: capacity.Amounts{"cpu": 64000}}).copyTo(o.(*unstructured.Unstructured))
-	}, writeStatus)
+	}, kubetest.WriteStatus)
 	o.caughtUp()
 	answered(t, slice, "Accepted ResourceSliceResourcesAccepted cpu=64")
 	move("gold")
@@ -347,20 +349,20 @@ func TestASliceThatLeavesPodsInTooManyClassesIsGrantedNoMore(t *testing.T) {
 	const classes = v1alpha1.MaxEarlierGrants + 2
 	var pods []*corev1.Pod
 	for i := range classes {
-		create(t, aNode(class(i), list("cpu", "8"), nodeLabel("pool", class(i))))
-		create(t, aPolicy(class(i), selecting(matching(map[string]string{"pool": class(i)})), func(s *v1alpha1.ResourcePolicySpec) { s.Class = class(i) }))
-		pods = append(pods, create(t, aPod("in-"+class(i), class(i), list("cpu", "1"), podLabel(originLabel, "rome"), podLabel("liqo.io/creator-user", creatorOf("s", "rome")))))
+		kubetest.Create(t, nodestest.Node(class(i), nodestest.List("cpu", "8"), nodestest.NodeLabel("pool", class(i))))
+		kubetest.Create(t, kubetest.Policy(class(i), kubetest.Selecting(kubetest.Matching(map[string]string{"pool": class(i)})), func(s *v1alpha1.ResourcePolicySpec) { s.Class = class(i) }))
+		pods = append(pods, kubetest.Create(t, nodestest.Pod("in-"+class(i), class(i), nodestest.List("cpu", "1"), nodestest.PodLabel(originLabel, "rome"), nodestest.PodLabel("liqo.io/creator-user", creatorOf("s", "rome")))))
 	}
 	startOperator(t)
-	slice := rome.ask("s", list("cpu", "4"), func(s *authv1beta1.ResourceSlice) { s.Spec.Class = authv1beta1.ResourceSliceClass(class(0)) })
+	slice := rome.ask("s", nodestest.List("cpu", "4"), func(s *authv1beta1.ResourceSlice) { s.Spec.Class = authv1beta1.ResourceSliceClass(class(0)) })
 	answered(t, slice, "Accepted Granted cpu=4")
 	move := func(i int) {
 		t.Helper()
-		edit(t, slice, func(o client.Object) { setField(o, class(i), "spec", "class") }, writeSpec)
+		kubetest.Edit(t, slice, func(o client.Object) { setField(o, class(i), "spec", "class") }, kubetest.WriteSpec)
 	}
 	granted := func(i int) {
 		t.Helper()
-		eventually(t, func() string { return cmp.Diff("granted in full by policy "+class(i), answerOf(t, slice).message) })
+		kubetest.Eventually(t, func() string { return cmp.Diff("granted in full by policy "+class(i), answerOf(t, slice).message) })
 	}
 	const last = classes - 1
 	for i := 1; i < last; i++ {
@@ -372,11 +374,11 @@ func TestASliceThatLeavesPodsInTooManyClassesIsGrantedNoMore(t *testing.T) {
 	granted(last - 1)
 	move(last - 1)
 	for _, pod := range pods {
-		remove(t, pod)
+		kubetest.Remove(t, pod)
 	}
-	eventually(t, func() string {
+	kubetest.Eventually(t, func() string {
 		var list v1alpha1.GrantList
-		if err := api.List(t.Context(), &list, client.InNamespace(Namespace(nil))); err != nil {
+		if err := kubetest.API(t).List(t.Context(), &list, client.InNamespace(Namespace(nil))); err != nil {
 			return err.Error()
 		}
 		return cmp.Diff(0, len(list.Items[0].Spec.Earlier))
@@ -388,19 +390,19 @@ func TestASliceThatLeavesPodsInTooManyClassesIsGrantedNoMore(t *testing.T) {
 func TestAPolicyThatIsDeletedUnderLiveGrants(t *testing.T) {
 	useSlices(t)
 	goldNode(t, "gold-1", "cpu", "8")
-	create(t, aPod("of-a", "gold-1", list("cpu", "3"), podLabel(originLabel, "a")))
-	policy := create(t, classGold())
+	kubetest.Create(t, nodestest.Pod("of-a", "gold-1", nodestest.List("cpu", "3"), nodestest.PodLabel(originLabel, "a")))
+	policy := kubetest.Create(t, classGold())
 	startOperator(t)
 	// Slices of one second are of an age by their names.
-	used, unused, denied := newTenancy(t, "a").ask("used", list("cpu", "4")), newTenancy(t, "b").ask("unused", list("cpu", "4")), newTenancy(t, "c").ask("none", list("cpu", "4"))
+	used, unused, denied := newTenancy(t, "a").ask("used", nodestest.List("cpu", "4")), newTenancy(t, "b").ask("unused", nodestest.List("cpu", "4")), newTenancy(t, "c").ask("none", nodestest.List("cpu", "4"))
 	answered(t, used, "Accepted Granted cpu=4")
 	answered(t, unused, "Accepted Granted cpu=4")
 	answered(t, denied, "Denied Denied")
-	remove(t, policy)
+	kubetest.Remove(t, policy)
 	answeredWith(t, used, "Accepted Withdrawn cpu=3", "granted 3 of 4 cpu: no policy of the provider serves this cluster in this class any more")
 	answered(t, unused, "Accepted Withdrawn cpu=0")
 	answered(t, denied, "Denied Withdrawn")
-	create(t, classGold())
+	kubetest.Create(t, classGold())
 	answered(t, used, "Accepted Granted cpu=4")
 	answered(t, unused, "Accepted Granted cpu=4")
 }
@@ -408,13 +410,13 @@ func TestAPolicyThatIsDeletedUnderLiveGrants(t *testing.T) {
 func TestCordonAndDrain(t *testing.T) {
 	useSlices(t)
 	goldNode(t, "gold-1", "cpu", "8")
-	create(t, classGold())
+	kubetest.Create(t, classGold())
 	o := startOperator(t)
 	rome := newTenancy(t, "rome")
-	slice := rome.ask("old", list("cpu", "2"))
+	slice := rome.ask("old", nodestest.List("cpu", "2"))
 	answered(t, slice, "Accepted Granted cpu=2")
 	rome.become("Cordoned")
-	fresh := rome.ask("fresh", list("cpu", "1"))
+	fresh := rome.ask("fresh", nodestest.List("cpu", "1"))
 	answeredWith(t, fresh, "Denied Cordoned", "denied: 1 cpu asked, but the provider has cordoned this cluster and grants it nothing new")
 	askAnew(t, slice, "cpu", "4")
 	answered(t, slice, "Accepted Cordoned cpu=2")
@@ -426,9 +428,9 @@ func TestCordonAndDrain(t *testing.T) {
 	rome.become("Drained")
 	o.eventually(func() string { return cmp.Diff(int64(8000), o.offered("oslo")["gold"]["cpu"]) })
 	// What Liqo writes then is left alone.
-	edit(t, slice, func(o client.Object) {
+	kubetest.Edit(t, slice, func(o client.Object) {
 		(answer{verdict: denied, reason: "ResourceSliceResourcesDenied"}).copyTo(o.(*unstructured.Unstructured))
-	}, writeStatus)
+	}, kubetest.WriteStatus)
 	o.caughtUp()
 	answered(t, slice, "Denied ResourceSliceResourcesDenied")
 	rome.become("Active")
@@ -438,7 +440,7 @@ func TestCordonAndDrain(t *testing.T) {
 func TestSlicesThatAreNotAnswered(t *testing.T) {
 	useSlices(t)
 	goldNode(t, "gold-1", "cpu", "8")
-	create(t, classGold())
+	kubetest.Create(t, classGold())
 	o := startOperator(t)
 	rome := newTenancy(t, "rome")
 	remains := func(want int64) {
@@ -447,27 +449,27 @@ func TestSlicesThatAreNotAnswered(t *testing.T) {
 	}
 
 	t.Run("a class that no policy serves", func(t *testing.T) {
-		bronze := rome.ask("bronze", list("cpu", "1"), func(s *authv1beta1.ResourceSlice) { s.Spec.Class = "bronze" })
+		bronze := rome.ask("bronze", nodestest.List("cpu", "1"), func(s *authv1beta1.ResourceSlice) { s.Spec.Class = "bronze" })
 		expectEvent(t, "bronze", eventUnserved, "No ResourcePolicy is for the class bronze")
 		answered(t, bronze, "")
 	})
 	t.Run("the wrong namespace", func(t *testing.T) {
-		stray := rome.ask("stray", list("cpu", "1"), func(s *authv1beta1.ResourceSlice) { s.Namespace = metav1.NamespaceDefault })
+		stray := rome.ask("stray", nodestest.List("cpu", "1"), func(s *authv1beta1.ResourceSlice) { s.Namespace = metav1.NamespaceDefault })
 		expectEvent(t, "stray", eventNotOpen, "not in the tenant namespace of its consumer")
 		answered(t, stray, "")
 	})
 	t.Run("not authenticated yet", func(t *testing.T) {
-		early := rome.ask("early", list("cpu", "1"), func(s *authv1beta1.ResourceSlice) { s.Status.Conditions = nil })
+		early := rome.ask("early", nodestest.List("cpu", "1"), func(s *authv1beta1.ResourceSlice) { s.Status.Conditions = nil })
 		o.caughtUp()
 		answered(t, early, "")
-		edit(t, early, func(o client.Object) {
+		kubetest.Edit(t, early, func(o client.Object) {
 			setField(o, []any{map[string]any{"type": "Authentication", "status": "Accepted"}}, "status", "conditions")
-		}, writeStatus)
+		}, kubetest.WriteStatus)
 		answered(t, early, "Accepted Granted cpu=1")
-		remove(t, early)
+		kubetest.Remove(t, early)
 	})
 	t.Run("two Tenants, and none", func(t *testing.T) {
-		slice := rome.ask("s", list("cpu", "2"))
+		slice := rome.ask("s", nodestest.List("cpu", "2"))
 		answered(t, slice, "Accepted Granted cpu=2")
 		second := rome.addTenant("second")
 		expectEvent(t, "s", eventNotOpen, "more than one Tenant")
@@ -475,9 +477,9 @@ func TestSlicesThatAreNotAnswered(t *testing.T) {
 		o.caughtUp()
 		answered(t, slice, "Accepted Granted cpu=2")
 		remains(6000)
-		remove(t, second)
+		kubetest.Remove(t, second)
 		answered(t, slice, "Accepted Granted cpu=4")
-		remove(t, rome.tenant)
+		kubetest.Remove(t, rome.tenant)
 		expectEvent(t, "s", eventNotOpen, "no Tenant of its consumer")
 		askAnew(t, slice, "cpu", "1")
 		o.caughtUp()
@@ -486,15 +488,15 @@ func TestSlicesThatAreNotAnswered(t *testing.T) {
 		remains(4000)
 		rome.tenant = rome.addTenant("rome")
 		answered(t, slice, "Accepted Granted cpu=1")
-		remove(t, slice)
+		kubetest.Remove(t, slice)
 	})
 	t.Run("labels that a consumer takes off", func(t *testing.T) {
-		slice := rome.ask("s", list("cpu", "2"))
+		slice := rome.ask("s", nodestest.List("cpu", "2"))
 		answered(t, slice, "Accepted Granted cpu=2")
-		edit(t, slice, func(o client.Object) { o.SetLabels(nil) }, writeSpec)
+		kubetest.Edit(t, slice, func(o client.Object) { o.SetLabels(nil) }, kubetest.WriteSpec)
 		o.caughtUp()
 		remains(6000)
-		remove(t, slice)
+		kubetest.Remove(t, slice)
 		remains(8000)
 	})
 }
@@ -502,7 +504,7 @@ func TestSlicesThatAreNotAnswered(t *testing.T) {
 func TestRequestsThatMakeNoSense(t *testing.T) {
 	useSlices(t)
 	goldNode(t, "gold-1", "cpu", "8", "memory", "8Gi")
-	create(t, classGold())
+	kubetest.Create(t, classGold())
 	startOperator(t)
 	rome := newTenancy(t, "rome")
 	many := map[string]any{"cpu": "1"}
@@ -526,23 +528,23 @@ func TestRequestsThatMakeNoSense(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			slice := rome.ask(fmt.Sprint("s", i), nil)
 			if len(tc.asks) > 0 {
-				edit(t, slice, func(o client.Object) { setField(o, tc.asks, "spec", "resources") }, writeSpec)
+				kubetest.Edit(t, slice, func(o client.Object) { setField(o, tc.asks, "spec", "resources") }, kubetest.WriteSpec)
 			}
 			a := answered(t, slice, tc.want)
 			if !strings.HasPrefix(a.message, tc.message) {
 				t.Errorf("got %q, want %q", a.message, tc.message)
 			}
-			remove(t, slice)
+			kubetest.Remove(t, slice)
 		})
 	}
 
 	// An invalid request takes nothing that was granted before.
-	slice := rome.ask("kept", list("cpu", "2"))
+	slice := rome.ask("kept", nodestest.List("cpu", "2"))
 	answered(t, slice, "Accepted Granted cpu=2")
 	askAnew(t, slice, "cpu", "-2")
 	answered(t, slice, "Accepted InvalidRequest cpu=2")
 	// Neither labels nor annotations say anything.
-	hostile := rome.ask("hostile", list("cpu", "1"), func(s *authv1beta1.ResourceSlice) {
+	hostile := rome.ask("hostile", nodestest.List("cpu", "1"), func(s *authv1beta1.ResourceSlice) {
 		for i := range 100 {
 			s.Labels[fmt.Sprint("liqo.io/x", i)] = strings.Repeat("y", 63)
 		}
@@ -575,21 +577,21 @@ func TestItsOwnAnswersAreToldFromOthers(t *testing.T) {
 func TestANewLeaderKeepsWhatWasGranted(t *testing.T) {
 	useSlices(t)
 	goldNode(t, "gold-1", "cpu", "8")
-	create(t, classGold())
+	kubetest.Create(t, classGold())
 	first := startOperator(t)
 	rome := newTenancy(t, "rome")
-	young := rome.ask("young", list("cpu", "6"))
+	young := rome.ask("young", nodestest.List("cpu", "6"))
 	answered(t, young, "Accepted Granted cpu=6")
 	first.stop()
 	version := func() string {
 		u := young.DeepCopy()
-		if err := api.Get(t.Context(), client.ObjectKeyFromObject(young), u); err != nil {
+		if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(young), u); err != nil {
 			t.Fatal(err)
 		}
 		return u.GetResourceVersion()
 	}
 	before := version()
-	late := rome.ask("late", list("cpu", "6"))
+	late := rome.ask("late", nodestest.List("cpu", "6"))
 	second := startOperator(t)
 	answered(t, late, "Accepted Capped cpu=2")
 	second.caughtUp()

@@ -1,17 +1,13 @@
 package controllers
 
 import (
-	"errors"
 	"fmt"
-	"net/http"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"proffer.dev/proffer/internal/capacity"
@@ -328,28 +324,5 @@ func TestConsumersTakeTurns(t *testing.T) {
 	}
 	if diff := cmp.Diff([]types.UID{"0", "a", "1"}, got); diff != "" || q.Len() != 998 {
 		t.Error(diff, q.Len())
-	}
-}
-
-func TestWhichErrorsSayThatNothingWasWritten(t *testing.T) {
-	resource := schema.GroupResource{Resource: "resourceslices"}
-	for _, tc := range []struct {
-		err  error
-		want bool
-	}{
-		{apierrors.NewConflict(resource, "s", errors.New("newer")), true},
-		{apierrors.NewNotFound(resource, "s"), true},
-		{apierrors.NewForbidden(resource, "s", errors.New("no")), true},
-		{fmt.Errorf("wrapped: %w", apierrors.NewInvalid(schema.GroupKind{}, "s", nil)), true},
-		{apierrors.NewTooManyRequests("later", 1), true},
-		{apierrors.NewTimeoutError("slow", 1), false},
-		{apierrors.NewServerTimeout(resource, "update", 1), false},
-		{apierrors.NewInternalError(errors.New("etcd")), false},
-		{&apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusRequestTimeout, Reason: metav1.StatusReasonTimeout}}, false},
-		{errors.New("connection reset by peer"), false},
-	} {
-		if got := refused(tc.err); got != tc.want {
-			t.Errorf("%v: refused %v, want %v", tc.err, got, tc.want)
-		}
 	}
 }

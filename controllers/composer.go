@@ -8,6 +8,7 @@ import (
 
 	"proffer.dev/proffer/internal/grant"
 	"proffer.dev/proffer/internal/grant/protocol"
+	"proffer.dev/proffer/internal/kube"
 )
 
 // composer says decisions in the words of a ResourceSlice's status. Of many slices hardly any is decided on anew, so it remembers what it said
@@ -68,7 +69,7 @@ func (m *composer) compose(c *claim, decided *grant.Answer) given {
 	g := given{
 		answer: answer{
 			verdict: denied, reason: reasonPrefix + decided.Reason(),
-			message: shorten(decided.Explain(strings.Join(c.problems, "; ")), maxMessage),
+			message: kube.Shorten(decided.Explain(strings.Join(c.problems, "; ")), kube.MaxMessage),
 		},
 		share: protocol.Share{Class: c.class},
 	}

@@ -8,6 +8,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/offer"
 )
 
@@ -19,9 +20,9 @@ func readyOf(p policy, f finding) metav1.Condition {
 		message = f.rehearsal.message(p, f.unusable)
 	}
 	if f.report != nil && len(f.report.Unknown) > 0 {
-		message += fmt.Sprintf(" Nothing is known of %s: no object of Liqo has such a cluster ID.", few(f.report.Unknown))
+		message += fmt.Sprintf(" Nothing is known of %s: no object of Liqo has such a cluster ID.", kube.First(f.report.Unknown))
 	}
-	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: readyStatus(reason), Reason: reason, Message: shorten(message, maxMessage)}
+	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: readyStatus(reason), Reason: reason, Message: kube.Shorten(message, kube.MaxMessage)}
 }
 
 func readyStatus(reason string) metav1.ConditionStatus {
@@ -46,9 +47,9 @@ func readyMessage(reason string, p policy, report *offer.Report, unusable []capa
 		}
 		return fmt.Sprintf("No node is left to offer. The selector matches %s. Make one usable, or check spec.offer.nodes.tolerations.", fewUnusable(unusable))
 	case v1alpha1.ReasonIncomplete:
-		return fmt.Sprintf("The policy does not give every consumer %s, and a virtual node needs cpu, memory and pods: name them in spec.offer or in the override, above 0.", few(report.Missing))
+		return fmt.Sprintf("The policy does not give every consumer %s, and a virtual node needs cpu, memory and pods: name them in spec.offer or in the override, above 0.", kube.First(report.Missing))
 	case v1alpha1.ReasonExhausted:
-		return fmt.Sprintf("Nothing is left of %s: other consumers, pods of this cluster's own or the reserve have all of it. Some consumer is offered 0 until that changes.", few(report.Exhausted))
+		return fmt.Sprintf("Nothing is left of %s: other consumers, pods of this cluster's own or the reserve have all of it. Some consumer is offered 0 until that changes.", kube.First(report.Exhausted))
 	}
 	if report.Count > 0 {
 		return fmt.Sprintf("Decides what %s offered.", are(report.Count))
@@ -61,7 +62,7 @@ func (r *rehearsal) message(p policy, unusable []capacity.Unusable) string {
 	reason := reasonOf(p, r.report)
 	text := fmt.Sprintf("Worked out for %s and not published: set spec.mode to Active to put it in force. ", people(r.report.Count))
 	if len(r.others) > 0 {
-		text += fmt.Sprintf("It would change other offers too: those of %s. ", few(r.others))
+		text += fmt.Sprintf("It would change other offers too: those of %s. ", kube.First(r.others))
 	}
 	if reason == v1alpha1.ReasonOffering {
 		return strings.TrimSpace(text)
@@ -85,7 +86,7 @@ func inForceOf(p policy, report *offer.Report) metav1.Condition {
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonDeciding, "The policy decides for all of its consumers."
 	}
-	c.Message = shorten(c.Message, maxMessage)
+	c.Message = kube.Shorten(c.Message, kube.MaxMessage)
 	return c
 }
 
@@ -123,8 +124,8 @@ func lost(losses []offer.Loss) string {
 		}
 		all = append(all, l.Policy+" for "+who)
 	}
-	if len(all) > maxNamed {
-		return fmt.Sprintf("%s; and %d more policies", strings.Join(all[:maxNamed], "; "), len(all)-maxNamed)
+	if len(all) > kube.MaxNamed {
+		return fmt.Sprintf("%s; and %d more policies", strings.Join(all[:kube.MaxNamed], "; "), len(all)-kube.MaxNamed)
 	}
 	return strings.Join(all, "; ")
 }
@@ -135,5 +136,5 @@ func fewUnusable(nodes []capacity.Unusable) string {
 	for _, n := range nodes {
 		names = append(names, fmt.Sprintf("%s (%s)", n.Node, n.Why))
 	}
-	return few(names)
+	return kube.First(names)
 }

@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	toolscache "k8s.io/client-go/tools/cache"
 
 	"proffer.dev/proffer/internal/offer"
 )
@@ -120,9 +119,4 @@ func (c *consumers) list() []offer.Consumer {
 	}
 	c.merged, c.stale = merged, false
 	return merged
-}
-
-// objectKey names an object within its kind.
-func objectKey(u *unstructured.Unstructured) string {
-	return toolscache.NewObjectName(u.GetNamespace(), u.GetName()).String()
 }

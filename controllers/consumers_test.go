@@ -10,15 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	authenticationv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	corev1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
 )
 
@@ -83,50 +82,6 @@ func TestLabelsOfAllObjectsOfAConsumerCountAndTheFirstKindDecides(t *testing.T) 
 	}
 }
 
-// install defines a kind for the time of the test, or until the returned function is called.
-func install(t *testing.T, file string) (uninstall func()) {
-	t.Helper()
-	options := envtest.CRDInstallOptions{Paths: []string{file}, ErrorIfPathMissing: true}
-	if err := envtest.ReadCRDFiles(&options); err != nil {
-		t.Fatal(err)
-	}
-	for _, crd := range options.CRDs {
-		eventually(t, func() string { return stillThere(t, crd.Name) })
-	}
-	crds, err := envtest.InstallCRDs(cluster.Config, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := false
-	uninstall = func() {
-		if done {
-			return
-		}
-		done = true
-		if err := envtest.UninstallCRDs(cluster.Config, envtest.CRDInstallOptions{CRDs: crds}); err != nil {
-			t.Error(err)
-		}
-	}
-	t.Cleanup(uninstall)
-	return uninstall
-}
-
-// stillThere says so of a definition that a test before has removed.
-func stillThere(t *testing.T, crd string) string {
-	t.Helper()
-	u := &unstructured.Unstructured{}
-	u.SetAPIVersion("apiextensions.k8s.io/v1")
-	u.SetKind("CustomResourceDefinition")
-	err := api.Get(t.Context(), client.ObjectKey{Name: crd}, u)
-	switch {
-	case apierrors.IsNotFound(err):
-		return ""
-	case err != nil:
-		t.Fatal(err)
-	}
-	return crd + " is still there"
-}
-
 // ofLiqo turns one of Liqo's own types into what the API takes without knowing it.
 func ofLiqo(t *testing.T, apiVersion, kind string, object client.Object) *unstructured.Unstructured {
 	t.Helper()
@@ -165,11 +120,11 @@ func foreignClusterV0(name, id string, labels map[string]string) *unstructured.U
 
 // byLabel makes a policy for gold consumers, and one of less for everybody else.
 func byLabel(t *testing.T) {
-	create(t, aPolicy("gold", fixed("cpu", "8"), func(s *v1alpha1.ResourcePolicySpec) {
+	kubetest.Create(t, kubetest.Policy("gold", kubetest.Fixed("cpu", "8"), func(s *v1alpha1.ResourcePolicySpec) {
 		s.Priority = 1
 		s.Consumers = &v1alpha1.Consumers{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}}}
 	}))
-	create(t, aPolicy("others", fixed("cpu", "1")))
+	kubetest.Create(t, kubetest.Policy("others", kubetest.Fixed("cpu", "1")))
 }
 
 func TestKindsOfLiqoThatAreDefinedLaterArePickedUpWithoutARestart(t *testing.T) {
@@ -178,40 +133,40 @@ func TestKindsOfLiqoThatAreDefinedLaterArePickedUpWithoutARestart(t *testing.T) 
 	o.offersOf("rome", "cpu", 1000)
 	gold := map[string]string{"tier": "gold"}
 
-	uninstall := install(t, controlplane.LiqoCRD(t, "core.liqo.io_foreignclusters.yaml"))
-	rome := create(t, foreignCluster(t, "rome", "rome", gold))
+	uninstall := kubetest.Install(t, controlplane.LiqoCRD(t, "core.liqo.io_foreignclusters.yaml"))
+	rome := kubetest.Create(t, foreignCluster(t, "rome", "rome", gold))
 	o.offersOf("rome", "cpu", 8000)
 
-	install(t, filepath.Join("testdata", "discovery.liqo.io_foreignclusters.yaml"))
-	create(t, foreignClusterV0("oslo", "32f0b45b-5c06-4cc4-84b6-03a323ffc93d", gold))
+	kubetest.Install(t, filepath.Join("testdata", "discovery.liqo.io_foreignclusters.yaml"))
+	kubetest.Create(t, foreignClusterV0("oslo", "32f0b45b-5c06-4cc4-84b6-03a323ffc93d", gold))
 	o.offersOf("32f0b45b-5c06-4cc4-84b6-03a323ffc93d", "cpu", 8000)
 
-	install(t, controlplane.LiqoCRD(t, "authentication.liqo.io_tenants.yaml"))
-	create(t, tenant(t, "paris", "paris", gold))
+	kubetest.Install(t, controlplane.LiqoCRD(t, "authentication.liqo.io_tenants.yaml"))
+	kubetest.Create(t, tenant(t, "paris", "paris", gold))
 	o.offersOf("paris", "cpu", 8000)
 
 	// Labels come and go.
-	edit(t, rome, func(o client.Object) { o.SetLabels(nil) }, writeSpec)
+	kubetest.Edit(t, rome, func(o client.Object) { o.SetLabels(nil) }, kubetest.WriteSpec)
 	o.offersOf("rome", "cpu", 1000)
-	edit(t, rome, func(o client.Object) { o.SetLabels(gold) }, writeSpec)
+	kubetest.Edit(t, rome, func(o client.Object) { o.SetLabels(gold) }, kubetest.WriteSpec)
 	o.offersOf("rome", "cpu", 8000)
 
 	// The kind goes, with its objects; the others stay. It comes back.
 	uninstall()
 	o.offersOf("rome", "cpu", 1000)
 	o.offersOf("paris", "cpu", 8000)
-	install(t, controlplane.LiqoCRD(t, "core.liqo.io_foreignclusters.yaml"))
-	create(t, foreignCluster(t, "rome", "rome", gold))
+	kubetest.Install(t, controlplane.LiqoCRD(t, "core.liqo.io_foreignclusters.yaml"))
+	kubetest.Create(t, foreignCluster(t, "rome", "rome", gold))
 	o.offersOf("rome", "cpu", 8000)
 }
 
 func TestKindsOfLiqoThatAreThereAtTheStartAreCompleteInTheFirstOffers(t *testing.T) {
-	install(t, controlplane.LiqoCRD(t, "core.liqo.io_foreignclusters.yaml"))
+	kubetest.Install(t, controlplane.LiqoCRD(t, "core.liqo.io_foreignclusters.yaml"))
 	byLabel(t)
 	for i := range 50 {
-		create(t, foreignCluster(t, fmt.Sprintf("c%02d", i), fmt.Sprintf("c%02d", i), map[string]string{"tier": "gold"}))
+		kubetest.Create(t, foreignCluster(t, fmt.Sprintf("c%02d", i), fmt.Sprintf("c%02d", i), map[string]string{"tier": "gold"}))
 	}
-	o := launchOperator(t, cluster.Config)
+	o := launchOperator(t, kubetest.Cluster(t).Config)
 	for i := range 50 {
 		entry, err := o.table.Lookup(t.Context(), fmt.Sprintf("c%02d", i))
 		if err != nil {
@@ -228,7 +183,7 @@ func TestKindsOfLiqoThatAreThereAtTheStartAreCompleteInTheFirstOffers(t *testing
 
 func TestWhatAPolicyHasOfferedOnlyGrows(t *testing.T) {
 	r := newPolicies()
-	p := aPolicy("p", fixed("cpu", "1"))
+	p := kubetest.Policy("p", kubetest.Fixed("cpu", "1"))
 	p.Status.OfferedResources = []v1alpha1.ResourceName{"memory"}
 	r.set(p)
 	var known [][]string
@@ -258,7 +213,7 @@ func TestWhatAPolicyHasOfferedOnlyGrows(t *testing.T) {
 
 func TestPoliciesKnowTheVersionSeenLast(t *testing.T) {
 	r := newPolicies()
-	p := aPolicy("p", fixed("cpu", "1"))
+	p := kubetest.Policy("p", kubetest.Fixed("cpu", "1"))
 	for _, version := range []string{"7", "8"} { // The second as when a status is written.
 		p.ResourceVersion = version
 		r.set(p)
@@ -274,7 +229,7 @@ func TestPoliciesKnowTheVersionSeenLast(t *testing.T) {
 
 func TestPoliciesAreTheSameListUntilOneChanges(t *testing.T) {
 	r := newPolicies()
-	p := aPolicy("p", fixed("cpu", "1"))
+	p := kubetest.Policy("p", kubetest.Fixed("cpu", "1"))
 	r.set(p)
 	first := r.list()
 	r.set(p) // As a resync does.
@@ -285,7 +240,7 @@ func TestPoliciesAreTheSameListUntilOneChanges(t *testing.T) {
 	if got := r.list().valid[0].Known; !slices.Equal(got, []string{"cpu"}) {
 		t.Errorf("known to be offered %q, want cpu", got)
 	}
-	edited := aPolicy("p", fixed("cpu", "2"))
+	edited := kubetest.Policy("p", kubetest.Fixed("cpu", "2"))
 	edited.Generation = 1
 	r.set(edited)
 	if got := r.list().valid[0].Fixed["cpu"]; got != 2000 {

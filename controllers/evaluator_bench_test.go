@@ -13,6 +13,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/debounce"
+	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 )
@@ -75,10 +76,10 @@ func benchPod(i, consumers int, milli int64) capacity.Pod {
 
 func benchPolicy(tb testing.TB, i int, generation int64) *v1alpha1.ResourcePolicy {
 	tb.Helper()
-	p := aPolicy(fmt.Sprint("p", i), func(s *v1alpha1.ResourcePolicySpec) {
+	p := kubetest.Policy(fmt.Sprint("p", i), func(s *v1alpha1.ResourcePolicySpec) {
 		s.Class, s.UpdateThresholdPercent = fmt.Sprint("c", i%4), new(int32(5))
 		if zone := i % 5; zone < 4 {
-			selecting(matching(map[string]string{"zone": fmt.Sprint(zone)}))(s)
+			kubetest.Selecting(kubetest.Matching(map[string]string{"zone": fmt.Sprint(zone)}))(s)
 		}
 	})
 	p.UID, p.Generation = types.UID(p.Name), generation
@@ -103,7 +104,7 @@ func BenchmarkEvaluate(b *testing.B) {
 				}
 			}},
 			{"a policy was edited that changes one consumer", func(e *evaluator, turn int) {
-				p := aPolicy("edited", fixed("cpu", fmt.Sprint(1+turn%2)), forIDs(v1alpha1.ClusterID(benchConsumer(7))))
+				p := kubetest.Policy("edited", kubetest.Fixed("cpu", fmt.Sprint(1+turn%2)), kubetest.ForIDs(v1alpha1.ClusterID(benchConsumer(7))))
 				p.UID, p.Generation, p.Spec.Class, p.Spec.Priority = "edited", int64(turn+1), "c0", 2
 				e.policies.set(p)
 			}},
@@ -124,7 +125,7 @@ func BenchmarkEvaluate(b *testing.B) {
 func BenchmarkEvaluateNamed(b *testing.B) {
 	e := emptyEvaluator()
 	set := func(name string, priority int32, generation, cpu int, ids ...v1alpha1.ClusterID) {
-		p := aPolicy(name, fixed("cpu", fmt.Sprint(cpu)), fixed("memory", "64Gi"), fixed("pods", "110"), forIDs(ids...))
+		p := kubetest.Policy(name, kubetest.Fixed("cpu", fmt.Sprint(cpu)), kubetest.Fixed("memory", "64Gi"), kubetest.Fixed("pods", "110"), kubetest.ForIDs(ids...))
 		p.UID, p.Generation, p.Spec.Priority = types.UID(name), int64(generation), priority
 		e.policies.set(p)
 	}

@@ -7,6 +7,8 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"proffer.dev/proffer/internal/kubetest"
 )
 
 func contains(s, part string) bool { return strings.Contains(s, part) }
@@ -14,7 +16,7 @@ func contains(s, part string) bool { return strings.Contains(s, part) }
 // eventsOf returns the Events about a policy.
 func eventsOf(t *testing.T, policy string) []eventsv1.Event {
 	t.Helper()
-	clientset, err := kubernetes.NewForConfig(cluster.Config)
+	clientset, err := kubernetes.NewForConfig(kubetest.Cluster(t).Config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +30,7 @@ func eventsOf(t *testing.T, policy string) []eventsv1.Event {
 // expectEvent waits for an Event about the policy, with the reason and a note that contains the words.
 func expectEvent(t *testing.T, policy, reason, words string) {
 	t.Helper()
-	eventually(t, func() string {
+	kubetest.Eventually(t, func() string {
 		var seen []string
 		for _, e := range eventsOf(t, policy) {
 			if e.Reason == reason && contains(e.Note, words) {

@@ -10,20 +10,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/internal/source/nodes/nodestest"
 )
 
 func TestFault_NegativeAmountsAreAccepted(t *testing.T) {
 	for name, change := range map[string]func(*v1alpha1.ResourcePolicySpec){
-		"fixed": fixed("cpu", "-5"),
-		"max":   func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Max = quantitiesOf("cpu", "-5") },
+		"fixed": kubetest.Fixed("cpu", "-5"),
+		"max":   func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Max = kubetest.Quantities("cpu", "-5") },
 		"override": func(s *v1alpha1.ResourcePolicySpec) {
 			s.Overrides = []v1alpha1.Override{{
-				Consumers: v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"rome"}}, Offer: v1alpha1.OverrideOffer{Fixed: quantitiesOf("cpu", "-5")},
+				Consumers: v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"rome"}}, Offer: v1alpha1.OverrideOffer{Fixed: kubetest.Quantities("cpu", "-5")},
 			}}
 		},
 	} {
-		policy := aPolicy("negative", change)
-		if err := api.Create(t.Context(), policy, client.DryRunAll); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "not negative") {
+		policy := kubetest.Policy("negative", change)
+		if err := kubetest.API(t).Create(t.Context(), policy, client.DryRunAll); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "not negative") {
 			t.Errorf("%s: the API server says %v", name, err)
 		}
 		// Before Kubernetes 1.34 it may be only the operator that looks.
@@ -35,8 +37,8 @@ func TestFault_NegativeAmountsAreAccepted(t *testing.T) {
 }
 
 func TestFault_PercentagesByFloatMathsLoseDevices(t *testing.T) {
-	create(t, aNode("n", list("cpu", "1", "nvidia.com/gpu", "100")))
-	create(t, aPolicy("p", func(s *v1alpha1.ResourcePolicySpec) {
+	kubetest.Create(t, nodestest.Node("n", nodestest.List("cpu", "1", "nvidia.com/gpu", "100")))
+	kubetest.Create(t, kubetest.Policy("p", func(s *v1alpha1.ResourcePolicySpec) {
 		s.Offer.Percentages = map[corev1.ResourceName]v1alpha1.Percent{"nvidia.com/gpu": 29}
 	}))
 	// As floats, 0.29 x 100 is 28.999999999999996.

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"proffer.dev/proffer/internal/kube"
 )
 
 // Labels of a tenant namespace, see github.com/liqotech/liqo/pkg/consts.
@@ -91,18 +93,18 @@ func gate(s *slice, owner string, tenants []tenantState) decision {
 // gates know what slices have to pass.
 type gates struct {
 	// owners are the consumers that namespaces are the tenant namespaces of, empty for none.
-	owners  *objects[string]
-	tenants *objects[tenantState]
+	owners  *kube.ObjectCache[string]
+	tenants *kube.ObjectCache[tenantState]
 }
 
 func newGates() *gates {
-	return &gates{owners: newObjects(parseOwner), tenants: newObjects(parseTenant)}
+	return &gates{owners: kube.NewObjectCache(parseOwner), tenants: kube.NewObjectCache(parseTenant)}
 }
 
 // decide decides on each slice of the list, in its order. The owners are those of namespaces.
 func (g *gates) decide(owners map[string]string, list []*claim) []decision {
 	tenants := map[string][]tenantState{}
-	for _, t := range g.tenants.all() {
+	for _, t := range g.tenants.All() {
 		tenants[t.namespace] = append(tenants[t.namespace], t)
 	}
 	out := make([]decision, len(list))
@@ -127,7 +129,7 @@ type tenantState struct {
 }
 
 func parseTenant(u *unstructured.Unstructured) tenantState {
-	t := tenantState{namespace: u.GetNamespace(), consumer: textAt(u, "spec", "clusterID"), deleting: u.GetDeletionTimestamp() != nil}
+	t := tenantState{namespace: u.GetNamespace(), consumer: kube.Text(u, "spec", "clusterID"), deleting: u.GetDeletionTimestamp() != nil}
 	condition, found, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "tenantCondition")
 	switch {
 	case condition == "Active", condition == "", !found:
@@ -147,4 +149,20 @@ func parseOwner(u *unstructured.Unstructured) string {
 		return ""
 	}
 	return labels[remoteClusterIDLabel]
+}
+
+// keepOwner strips a Namespace of all but the labels that parseOwner reads.
+func keepOwner(obj any) (any, error) {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return obj, nil
+	}
+	out, labels := kube.Identity(u), map[string]string{}
+	for _, key := range []string{tenantNamespaceLabel, remoteClusterIDLabel} {
+		if value, ok := u.GetLabels()[key]; ok {
+			labels[key] = value
+		}
+	}
+	out.SetLabels(labels)
+	return out, nil
 }

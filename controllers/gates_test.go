@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"pgregory.net/rapid"
+
+	"proffer.dev/proffer/internal/kube"
 )
 
 // aTenant is a Tenant as the watch of Tenants keeps it.
@@ -96,14 +98,14 @@ func TestEveryGateHoldsBackWhatItIsFor(t *testing.T) {
 	} {
 		g := newGates()
 		if tc.namespace != nil {
-			g.owners.set(aTenantNamespace(t, tc.namespace))
+			g.owners.Set(aTenantNamespace(t, tc.namespace))
 		}
 		for _, tenant := range tc.tenants {
-			g.tenants.set(tenant)
+			g.tenants.Set(tenant)
 		}
 		elsewhere := aTenant(t, "rome", func(t *authv1beta1.Tenant) { t.Namespace = "elsewhere" })
-		g.tenants.set(elsewhere)
-		got := g.decide(g.owners.all(), []*claim{{slice: parseSlice(asRead(t, aSlice("s", tc.slice)))}})
+		g.tenants.Set(elsewhere)
+		got := g.decide(g.owners.All(), []*claim{{slice: parseSlice(asRead(t, aSlice("s", tc.slice)))}})
 		if len(got) != 1 || got[0] != tc.want {
 			t.Errorf("%s: %v, want %v", tc.name, got, tc.want)
 		}
@@ -158,24 +160,24 @@ func TestEveryDecisionSaysWhatIsTheMatter(t *testing.T) {
 
 func TestOnlyNewsOfObjectsIsNews(t *testing.T) {
 	ofRome := map[string]string{tenantNamespaceLabel: "true", remoteClusterIDLabel: "rome"}
-	owners := newObjects(parseOwner)
-	if !owners.set(aTenantNamespace(t, ofRome)) {
+	owners := kube.NewObjectCache(parseOwner)
+	if !owners.Set(aTenantNamespace(t, ofRome)) {
 		t.Error("a namespace is no news")
 	}
 	ofRome["note"] = "nobody reads"
-	if owners.set(aTenantNamespace(t, ofRome)) {
+	if owners.Set(aTenantNamespace(t, ofRome)) {
 		t.Error("a label that nobody reads is news")
 	}
 	ofRome[remoteClusterIDLabel] = "oslo"
-	if !owners.set(aTenantNamespace(t, ofRome)) {
+	if !owners.Set(aTenantNamespace(t, ofRome)) {
 		t.Error("another owner is no news")
 	}
-	if !owners.remove(aTenantNamespace(t, nil)) || owners.remove(aTenantNamespace(t, nil)) {
+	if !owners.Remove(aTenantNamespace(t, nil)) || owners.Remove(aTenantNamespace(t, nil)) {
 		t.Error("an object can be removed once")
 	}
-	owners.set(aTenantNamespace(t, ofRome))
-	owners.removeAll()
-	if got := owners.all(); len(got) != 0 {
+	owners.Set(aTenantNamespace(t, ofRome))
+	owners.RemoveAll()
+	if got := owners.All(); len(got) != 0 {
 		t.Errorf("left: %v", got)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
+
+	"proffer.dev/proffer/internal/kubetest"
 )
 
 // link is the only way from an operator to the API server, and can be cut.
@@ -22,7 +24,7 @@ type link struct {
 // newLink returns a link and a configuration that uses it. It ends with the test.
 func newLink(t *testing.T) (*link, *rest.Config) {
 	t.Helper()
-	server, _, err := rest.DefaultServerUrlFor(cluster.Config)
+	server, _, err := rest.DefaultServerUrlFor(kubetest.Cluster(t).Config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +39,7 @@ func newLink(t *testing.T) (*link, *rest.Config) {
 		l.cut()
 		l.wg.Wait()
 	})
-	config := rest.CopyConfig(cluster.Config)
+	config := rest.CopyConfig(kubetest.Cluster(t).Config)
 	config.Host = listener.Addr().String()
 	return l, config
 }

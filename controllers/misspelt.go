@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/offer"
 )
 
@@ -25,8 +26,8 @@ func withNameProblems(ready metav1.Condition, p policy, report *offer.Report) me
 		return ready
 	}
 	if len(p.misspelt) > 0 {
-		ready.Message = shorten(fmt.Sprintf("Kubernetes has no resources of these names. The policy stays in force, and the next edit of its spec must correct them: %s. %s",
-			joinErrors(policy{errs: p.misspelt}), ready.Message), maxMessage)
+		ready.Message = kube.Shorten(fmt.Sprintf("Kubernetes has no resources of these names. The policy stays in force, and the next edit of its spec must correct them: %s. %s",
+			joinErrors(policy{errs: p.misspelt}), ready.Message), kube.MaxMessage)
 	}
 	if len(report.Unlisted) == 0 {
 		return ready
@@ -35,6 +36,6 @@ func withNameProblems(ready metav1.Condition, p policy, report *offer.Report) me
 	if p.parsed.Nodes == nil {
 		note = " The policy offers none of %s, though it limits it: check the spelling of the name."
 	}
-	ready.Message = withNote(ready.Message, fmt.Sprintf(note, few(report.Unlisted)))
+	ready.Message = kube.AppendNote(ready.Message, fmt.Sprintf(note, kube.First(report.Unlisted)))
 	return ready
 }

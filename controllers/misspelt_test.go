@@ -12,21 +12,23 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/source/nodes/nodestest"
 )
 
 // misspelling has a wrong name in each field that has names.
 func misspelling(s *v1alpha1.ResourcePolicySpec) {
 	s.Class = "gold"
-	s.Offer.Reserve = quantitiesOf("cpus", "4")
-	s.Offer.Max = quantitiesOf("mem", "1Gi")
+	s.Offer.Reserve = kubetest.Quantities("cpus", "4")
+	s.Offer.Max = kubetest.Quantities("mem", "1Gi")
 	s.Offer.Percentages = v1alpha1.Percentages{"gpu": 50}
 	s.Offer.Resources = []v1alpha1.ResourceName{"cpu", "memory", "pod"}
 	s.Overrides = []v1alpha1.Override{{
 		Consumers: v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"rome"}},
-		Offer:     v1alpha1.OverrideOffer{Fixed: quantitiesOf("cores", "1"), Max: quantitiesOf("RAM", "1")},
+		Offer:     v1alpha1.OverrideOffer{Fixed: kubetest.Quantities("cores", "1"), Max: kubetest.Quantities("RAM", "1")},
 	}}
-	s.Slices = &v1alpha1.Slices{Defaults: quantitiesOf("disk", "1Gi")}
+	s.Slices = &v1alpha1.Slices{Defaults: kubetest.Quantities("disk", "1Gi")}
 }
 
 var misspeltFields = []string{
@@ -56,7 +58,7 @@ func TestNamesThatKubernetesDoesNotHaveMakeAPolicyInvalidUnlessItIsInForce(t *te
 		{"one that was invalid before", readyAt(3, v1alpha1.ReasonInvalid), false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			p := aPolicy("p", misspelling)
+			p := kubetest.Policy("p", misspelling)
 			p.Generation, p.Status = 3, tc.status
 			parsed, found, errs := parsePolicy(p)
 			if (parsed != nil) != tc.valid || (len(errs) == 0) != tc.valid {
@@ -82,7 +84,7 @@ func TestNamesThatKubernetesDoesNotHaveMakeAPolicyInvalidUnlessItIsInForce(t *te
 
 func TestTheConditionNamesWhatHasNoEffect(t *testing.T) {
 	_, found, _ := parsePolicy(func() *v1alpha1.ResourcePolicy {
-		p := aPolicy("p", func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Reserve = quantitiesOf("cpus", "4") })
+		p := kubetest.Policy("p", func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Reserve = kubetest.Quantities("cpus", "4") })
 		p.Status = readyAt(0, v1alpha1.ReasonOffering)
 		return p
 	}())
@@ -121,15 +123,15 @@ func TestTheConditionNamesWhatHasNoEffect(t *testing.T) {
 // is replaced, and the policy is corrected.
 func TestAnUpgradeLeavesAPolicyWithAMisspeltNameInForce(t *testing.T) {
 	withoutPolicyRules(t, func() {
-		p := create(t, aPolicy("p", func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Reserve = quantitiesOf("cpus", "4") }))
-		edit(t, p, func(o client.Object) {
+		p := kubetest.Create(t, kubetest.Policy("p", func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Reserve = kubetest.Quantities("cpus", "4") }))
+		kubetest.Edit(t, p, func(o client.Object) {
 			o.(*v1alpha1.ResourcePolicy).Status = readyAt(p.Generation, v1alpha1.ReasonOffering)
-		}, writeStatus)
-		create(t, aPolicy("new", forIDs("oslo"), func(s *v1alpha1.ResourcePolicySpec) {
-			s.Priority, s.Offer.Reserve = 1, quantitiesOf("cpus", "4")
+		}, kubetest.WriteStatus)
+		kubetest.Create(t, kubetest.Policy("new", kubetest.ForIDs("oslo"), func(s *v1alpha1.ResourcePolicySpec) {
+			s.Priority, s.Offer.Reserve = 1, kubetest.Quantities("cpus", "4")
 		}))
 	})
-	create(t, aNode("n", list("cpu", "8", "memory", "8Gi", "pods", "10")))
+	kubetest.Create(t, nodestest.Node("n", nodestest.List("cpu", "8", "memory", "8Gi", "pods", "10")))
 	for range 2 { // And the next restart too.
 		o := startOperator(t)
 		o.offers("rome", capacity.Amounts{"cpu": 8000, "memory": 8 * gib, "pods": 10})
@@ -145,7 +147,7 @@ func TestAnUpgradeLeavesAPolicyWithAMisspeltNameInForce(t *testing.T) {
 	o := startOperator(t)
 	var p v1alpha1.ResourcePolicy
 	p.Name = "p"
-	editPolicy(t, &p, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Reserve = quantitiesOf("cpu", "4") })
+	editPolicy(t, &p, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Reserve = kubetest.Quantities("cpu", "4") })
 	o.offers("rome", capacity.Amounts{"cpu": 4000, "memory": 8 * gib, "pods": 10})
 	ready(t, "p", v1alpha1.ReasonOffering)
 }
@@ -153,11 +155,11 @@ func TestAnUpgradeLeavesAPolicyWithAMisspeltNameInForce(t *testing.T) {
 // withoutPolicyRules calls f while the API server does not apply config/admission, as before the upgrade.
 func withoutPolicyRules(t *testing.T, f func()) {
 	t.Helper()
-	if err := cluster.RemovePolicyRules(t.Context()); err != nil {
+	if err := kubetest.Cluster(t).RemovePolicyRules(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := cluster.InstallPolicyRules(context.WithoutCancel(t.Context())); err != nil {
+		if err := kubetest.Cluster(t).InstallPolicyRules(context.WithoutCancel(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 	}()
@@ -166,21 +168,23 @@ func withoutPolicyRules(t *testing.T, f func()) {
 
 // TestAMisspeltNameIsForgottenAsTheDocsSay shows that docs/resourcepolicy.md, "A name that was misspelt", has the name offered as 0 no more.
 func TestAMisspeltNameIsForgottenAsTheDocsSay(t *testing.T) {
-	p := create(t, aPolicy("p", fixed("cpu", "2", "example.com/gpuu", "1")))
+	p := kubetest.Create(t, kubetest.Policy("p", kubetest.Fixed("cpu", "2", "example.com/gpuu", "1")))
 	o := startOperator(t)
 	o.offers("rome", capacity.Amounts{"cpu": 2000, "example.com/gpuu": 1})
-	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Fixed = quantitiesOf("cpu", "2", "example.com/gpu", "1") })
+	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) {
+		s.Offer.Fixed = kubetest.Quantities("cpu", "2", "example.com/gpu", "1")
+	})
 	o.offers("rome", capacity.Amounts{"cpu": 2000, "example.com/gpu": 1, "example.com/gpuu": 0})
 	records(t, map[string][]string{"": {"cpu", "example.com/gpu", "example.com/gpuu"}})
-	eventually(t, func() string {
+	kubetest.Eventually(t, func() string {
 		return cmp.Diff([]v1alpha1.ResourceName{"cpu", "example.com/gpu", "example.com/gpuu"}, statusOfPolicy(t, "p").OfferedResources)
 	})
 	o.stop()
 
-	remove(t, anOfferedRecord(nil))
-	edit(t, p, func(o client.Object) {
+	kubetest.Remove(t, anOfferedRecord(nil))
+	kubetest.Edit(t, p, func(o client.Object) {
 		o.(*v1alpha1.ResourcePolicy).Status.OfferedResources = []v1alpha1.ResourceName{"cpu", "example.com/gpu"}
-	}, writeStatus)
+	}, kubetest.WriteStatus)
 	o = startOperator(t)
 	o.offers("rome", capacity.Amounts{"cpu": 2000, "example.com/gpu": 1})
 	records(t, map[string][]string{"": {"cpu", "example.com/gpu"}})

@@ -18,11 +18,14 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/source/nodes/nodestest"
 )
 
 // anOfferedRecord is the object in which an operator records what it has offered.
-func anOfferedRecord(election *LeaderElection) *corev1.ConfigMap {
+func anOfferedRecord(election *kube.LeaderElection) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace(election), Name: OfferedConfigMap}}
 }
 
@@ -30,7 +33,7 @@ func anOfferedRecord(election *LeaderElection) *corev1.ConfigMap {
 func recordedNow(t *testing.T) (names map[string][]string, version string) {
 	t.Helper()
 	object := anOfferedRecord(nil)
-	if err := api.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+	if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 		if client.IgnoreNotFound(err) != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +49,7 @@ func recordedNow(t *testing.T) (names map[string][]string, version string) {
 // records waits until the record says exactly this.
 func records(t *testing.T, want map[string][]string) {
 	t.Helper()
-	eventually(t, func() string {
+	kubetest.Eventually(t, func() string {
 		got, _ := recordedNow(t)
 		return cmp.Diff(want, got)
 	})
@@ -58,16 +61,16 @@ func inClass(class string) func(*v1alpha1.ResourcePolicySpec) {
 
 func TestAPolicyThatIsDeletedWhileNoOperatorRunsIsWithdrawnByZeros(t *testing.T) {
 	ids := manyIDs()
-	p := create(t, aPolicy("p", fixed("cpu", "2", "memory", "1Gi", "pods", "5"), forIDs(ids...), inClass("gold")))
-	create(t, aNode("n", list("cpu", "8", "memory", "8Gi", "pods", "10")))
-	create(t, aPod("of-the-last", "n", list("cpu", "1"), podLabel(originLabel, string(ids[len(ids)-1]))))
+	p := kubetest.Create(t, kubetest.Policy("p", kubetest.Fixed("cpu", "2", "memory", "1Gi", "pods", "5"), kubetest.ForIDs(ids...), inClass("gold")))
+	kubetest.Create(t, nodestest.Node("n", nodestest.List("cpu", "8", "memory", "8Gi", "pods", "10")))
+	kubetest.Create(t, nodestest.Pod("of-the-last", "n", nodestest.List("cpu", "1"), nodestest.PodLabel(originLabel, string(ids[len(ids)-1]))))
 	o := startOperator(t)
 	o.eventually(func() string { return cmp.Diff(int64(2000), o.offered(string(ids[0]))["gold"]["cpu"]) })
 	recordedFor(t, "p", len(ids))
 	records(t, map[string][]string{"gold": {"cpu", "memory", "pods"}})
 	o.stop()
 
-	remove(t, p)
+	kubetest.Remove(t, p)
 	zeros := map[string]capacity.Amounts{"gold": {"cpu": 0, "memory": 0, "pods": 0}}
 	held := map[string]capacity.Amounts{"gold": {"cpu": 1000, "memory": 1, "pods": 1}}
 	for range 2 { // Nor does one that starts after that forget it.
@@ -78,15 +81,15 @@ func TestAPolicyThatIsDeletedWhileNoOperatorRunsIsWithdrawnByZeros(t *testing.T)
 	}
 
 	// That is how an admin has it forgotten.
-	remove(t, anOfferedRecord(nil))
+	kubetest.Remove(t, anOfferedRecord(nil))
 	o = startOperator(t)
 	o.offersAllOf(ids[:1], map[string]capacity.Amounts{}, map[string]capacity.Amounts{})
 }
 
 func TestAResourceIsTakenBackWhosePolicyIsGoneFromAClassThatOthersServe(t *testing.T) {
-	create(t, aPolicy("standard", fixed("cpu", "2", "memory", "1Gi")))
-	extra := create(t, aPolicy("extra", fixed("cpu", "2", "memory", "1Gi", "nvidia.com/gpu", "1"), func(s *v1alpha1.ResourcePolicySpec) { s.Priority = 1 }))
-	create(t, aPolicy("gold", fixed("cpu", "4"), forIDs("rome"), inClass("gold")))
+	kubetest.Create(t, kubetest.Policy("standard", kubetest.Fixed("cpu", "2", "memory", "1Gi")))
+	extra := kubetest.Create(t, kubetest.Policy("extra", kubetest.Fixed("cpu", "2", "memory", "1Gi", "nvidia.com/gpu", "1"), func(s *v1alpha1.ResourcePolicySpec) { s.Priority = 1 }))
+	kubetest.Create(t, kubetest.Policy("gold", kubetest.Fixed("cpu", "4"), kubetest.ForIDs("rome"), inClass("gold")))
 	o := startOperator(t)
 	all := map[string][]string{"": {"cpu", "memory", "nvidia.com/gpu"}, "gold": {"cpu"}}
 	records(t, all)
@@ -99,7 +102,7 @@ func TestAResourceIsTakenBackWhosePolicyIsGoneFromAClassThatOthersServe(t *testi
 	o.offersAllOf([]v1alpha1.ClusterID{"oslo"}, map[string]capacity.Amounts{"": before}, map[string]capacity.Amounts{"": before})
 	o.stop()
 
-	remove(t, extra)
+	kubetest.Remove(t, extra)
 	o = startOperator(t)
 	after := capacity.Amounts{"cpu": 2000, "memory": gib, "nvidia.com/gpu": 0}
 	o.offersAllOf([]v1alpha1.ClusterID{"oslo"}, map[string]capacity.Amounts{"": after}, map[string]capacity.Amounts{"": after})
@@ -108,23 +111,23 @@ func TestAResourceIsTakenBackWhosePolicyIsGoneFromAClassThatOthersServe(t *testi
 }
 
 func TestTheRecordIsWrittenWhenANameIsNewAndNotOtherwise(t *testing.T) {
-	p := create(t, aPolicy("p", fixed("cpu", "1")))
-	create(t, aPolicy("trial", fixed("example.com/zinc", "1"), func(s *v1alpha1.ResourcePolicySpec) { s.Mode = v1alpha1.ModeDryRun }))
+	p := kubetest.Create(t, kubetest.Policy("p", kubetest.Fixed("cpu", "1")))
+	kubetest.Create(t, kubetest.Policy("trial", kubetest.Fixed("example.com/zinc", "1"), func(s *v1alpha1.ResourcePolicySpec) { s.Mode = v1alpha1.ModeDryRun }))
 	o := startOperator(t)
 	records(t, map[string][]string{"": {"cpu"}})
 	_, version := recordedNow(t)
 	for _, cpu := range []string{"2", "3", "4"} {
-		editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Fixed = quantitiesOf("cpu", cpu) })
+		editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Fixed = kubetest.Quantities("cpu", cpu) })
 		o.offersOf("rome", "cpu", int64(cpu[0]-'0')*1000)
 	}
 	if _, now := recordedNow(t); now != version {
 		t.Error("written again, with nothing new")
 	}
-	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Fixed = quantitiesOf("memory", "1Gi") })
+	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Fixed = kubetest.Quantities("memory", "1Gi") })
 	records(t, map[string][]string{"": {"cpu", "memory"}})
 	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Class = "gold" })
 	records(t, map[string][]string{"": {"cpu", "memory"}, "gold": {"cpu", "memory"}})
-	remove(t, p)
+	kubetest.Remove(t, p)
 	o.offersNothing("rome")
 	if names, _ := recordedNow(t); len(names) != 2 {
 		t.Errorf("a deleted policy is struck off the record: %v", names)
@@ -133,12 +136,12 @@ func TestTheRecordIsWrittenWhenANameIsNewAndNotOtherwise(t *testing.T) {
 
 func TestTwoWhoWriteTheRecordLoseNothingOfEachOther(t *testing.T) {
 	var writers []*offeredRecord
-	t.Cleanup(func() { remove(t, anOfferedRecord(nil)) })
+	t.Cleanup(func() { kubetest.Remove(t, anOfferedRecord(nil)) })
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	want := map[string][]string{}
 	for i := range 4 {
-		r := newOfferedRecord(api, api, Namespace(nil), logr.Discard())
+		r := newOfferedRecord(kubetest.API(t), kubetest.API(t), Namespace(nil), logr.Discard())
 		writers = append(writers, r)
 		for k := range 5 {
 			class := fmt.Sprintf("class-%d-%d", i, k)
@@ -161,12 +164,12 @@ func TestTwoWhoWriteTheRecordLoseNothingOfEachOther(t *testing.T) {
 func TestARecordThatSomebodySpoiltIsWrittenAnew(t *testing.T) {
 	spoilt := anOfferedRecord(nil)
 	spoilt.Data = map[string]string{offeredKey: "{", "theirs": "stays"}
-	create(t, spoilt)
-	create(t, aPolicy("p", fixed("cpu", "1")))
+	kubetest.Create(t, spoilt)
+	kubetest.Create(t, kubetest.Policy("p", kubetest.Fixed("cpu", "1")))
 	startOperator(t)
-	eventually(t, func() string {
+	kubetest.Eventually(t, func() string {
 		now := anOfferedRecord(nil)
-		if err := api.Get(t.Context(), client.ObjectKeyFromObject(now), now); err != nil {
+		if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(now), now); err != nil {
 			return err.Error()
 		}
 		return cmp.Diff(map[string]string{offeredKey: `{"":["cpu"]}`, "theirs": "stays"}, now.Data)

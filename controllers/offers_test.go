@@ -14,6 +14,8 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/internal/source/nodes/nodestest"
 )
 
 const gib = 1 << 30
@@ -21,38 +23,40 @@ const gib = 1 << 30
 func TestAnEditOfAPolicyReachesTheTable(t *testing.T) {
 	o := startOperator(t)
 	o.offersNothing("rome")
-	p := create(t, aPolicy("p", fixed("cpu", "2", "memory", "2G", "pods", "10")))
+	p := kubetest.Create(t, kubetest.Policy("p", kubetest.Fixed("cpu", "2", "memory", "2G", "pods", "10")))
 	o.offers("rome", capacity.Amounts{"cpu": 2000, "memory": 2e9, "pods": 10})
 
-	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Fixed = quantitiesOf("cpu", "3500m", "pods", "1e3") })
+	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) {
+		s.Offer.Fixed = kubetest.Quantities("cpu", "3500m", "pods", "1e3")
+	})
 	// Memory was offered before: it is taken back by an explicit 0.
 	o.offers("rome", capacity.Amounts{"cpu": 3500, "memory": 0, "pods": 1000})
 
-	remove(t, p)
+	kubetest.Remove(t, p)
 	o.offersNothing("rome")
 }
 
 func TestTheWorkedExampleOfTheDesign(t *testing.T) {
 	for _, name := range []string{"n1", "n2"} {
-		create(t, aNode(name, list("cpu", "8", "memory", "8Gi", "pods", "10")))
+		kubetest.Create(t, nodestest.Node(name, nodestest.List("cpu", "8", "memory", "8Gi", "pods", "10")))
 	}
-	create(t, aPod("local", "n1", list("cpu", "2")))
-	create(t, aPod("of-rome", "n1", list("cpu", "3"), podLabel(originLabel, "rome")))
-	create(t, aPod("of-oslo", "n2", list("cpu", "1"), podLabel(originLabelV0, "oslo")))
-	create(t, aPolicy("half", func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Percent = new(v1alpha1.Percent(50)) }))
+	kubetest.Create(t, nodestest.Pod("local", "n1", nodestest.List("cpu", "2")))
+	kubetest.Create(t, nodestest.Pod("of-rome", "n1", nodestest.List("cpu", "3"), nodestest.PodLabel(originLabel, "rome")))
+	kubetest.Create(t, nodestest.Pod("of-oslo", "n2", nodestest.List("cpu", "1"), nodestest.PodLabel(originLabelV0, "oslo")))
+	kubetest.Create(t, kubetest.Policy("half", func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Percent = new(v1alpha1.Percent(50)) }))
 	o := startOperator(t)
 	o.offersOf("rome", "cpu", 6000)
 	o.offersOf("oslo", "cpu", 4000)
 }
 
 func TestOverlappingPoliciesAndOverridesComeFromObjects(t *testing.T) {
-	create(t, aNode("n", list("cpu", "10", "memory", "10Gi", "pods", "10")))
-	create(t, aPolicy("p", func(s *v1alpha1.ResourcePolicySpec) {
-		s.Offer.Reserve = quantitiesOf("cpu", "4")
-		s.Offer.Max = quantitiesOf("memory", "2Gi")
+	kubetest.Create(t, nodestest.Node("n", nodestest.List("cpu", "10", "memory", "10Gi", "pods", "10")))
+	kubetest.Create(t, kubetest.Policy("p", func(s *v1alpha1.ResourcePolicySpec) {
+		s.Offer.Reserve = kubetest.Quantities("cpu", "4")
+		s.Offer.Max = kubetest.Quantities("memory", "2Gi")
 		s.Overrides = []v1alpha1.Override{{
 			Consumers: v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"rome"}},
-			Offer:     v1alpha1.OverrideOffer{Fixed: quantitiesOf("cpu", "8")},
+			Offer:     v1alpha1.OverrideOffer{Fixed: kubetest.Quantities("cpu", "8")},
 		}}
 	}))
 	o := startOperator(t)
@@ -63,15 +67,15 @@ func TestOverlappingPoliciesAndOverridesComeFromObjects(t *testing.T) {
 func TestOfTwoPoliciesOfEqualPriorityTheOldestThenTheFirstByNameDecides(t *testing.T) {
 	o := startOperator(t)
 	// Creation times are whole seconds, so these two are most likely equal, and if not, the one made first is older.
-	create(t, aPolicy("b-older", fixed("cpu", "1")))
-	eventually(t, func() string { // Until the clock of the API server has moved on by a second.
+	kubetest.Create(t, kubetest.Policy("b-older", kubetest.Fixed("cpu", "1")))
+	kubetest.Eventually(t, func() string { // Until the clock of the API server has moved on by a second.
 		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "probe-", Namespace: metav1.NamespaceDefault}}
 		var older v1alpha1.ResourcePolicy
-		if err := api.Create(t.Context(), probe); err != nil {
+		if err := kubetest.API(t).Create(t.Context(), probe); err != nil {
 			return err.Error()
 		}
-		defer remove(t, probe)
-		if err := api.Get(t.Context(), client.ObjectKey{Name: "b-older"}, &older); err != nil {
+		defer kubetest.Remove(t, probe)
+		if err := kubetest.API(t).Get(t.Context(), client.ObjectKey{Name: "b-older"}, &older); err != nil {
 			return err.Error()
 		}
 		if !older.CreationTimestamp.Before(&probe.CreationTimestamp) {
@@ -79,13 +83,13 @@ func TestOfTwoPoliciesOfEqualPriorityTheOldestThenTheFirstByNameDecides(t *testi
 		}
 		return ""
 	})
-	first, second := aPolicy("c-newer", fixed("cpu", "3")), aPolicy("a-newer", fixed("cpu", "2"))
-	create(t, first)
-	create(t, second)
+	first, second := kubetest.Policy("c-newer", kubetest.Fixed("cpu", "3")), kubetest.Policy("a-newer", kubetest.Fixed("cpu", "2"))
+	kubetest.Create(t, first)
+	kubetest.Create(t, second)
 	o.caughtUp()
 	o.offersOf("rome", "cpu", 1000)
 
-	remove(t, &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: "b-older"}})
+	kubetest.Remove(t, &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: "b-older"}})
 	if first.CreationTimestamp.Equal(&second.CreationTimestamp) {
 		o.offersOf("rome", "cpu", 2000)
 	} else {
@@ -95,14 +99,14 @@ func TestOfTwoPoliciesOfEqualPriorityTheOldestThenTheFirstByNameDecides(t *testi
 
 func TestTheHighestPriorityDecidesWhateverItsAge(t *testing.T) {
 	o := startOperator(t)
-	create(t, aPolicy("old", fixed("cpu", "1")))
-	create(t, aPolicy("new", fixed("cpu", "2"), func(s *v1alpha1.ResourcePolicySpec) { s.Priority = 1 }))
+	kubetest.Create(t, kubetest.Policy("old", kubetest.Fixed("cpu", "1")))
+	kubetest.Create(t, kubetest.Policy("new", kubetest.Fixed("cpu", "2"), func(s *v1alpha1.ResourcePolicySpec) { s.Priority = 1 }))
 	o.offersOf("rome", "cpu", 2000)
 }
 
 func TestADryRunIsNeverPublished(t *testing.T) {
 	o := startOperator(t)
-	create(t, aPolicy("p", fixed("cpu", "9", "memory", "1Gi", "pods", "1"), forIDs("rome"), func(s *v1alpha1.ResourcePolicySpec) {
+	kubetest.Create(t, kubetest.Policy("p", kubetest.Fixed("cpu", "9", "memory", "1Gi", "pods", "1"), kubetest.ForIDs("rome"), func(s *v1alpha1.ResourcePolicySpec) {
 		s.Mode, s.Priority = v1alpha1.ModeDryRun, 9
 	}))
 	ready(t, "p", v1alpha1.ReasonDryRun)
@@ -120,11 +124,11 @@ func TestADryRunIsNeverPublished(t *testing.T) {
 
 func TestASelectorThatDoesNotParseTakesNoPartAndNoOtherPolicyDown(t *testing.T) {
 	o := startOperator(t)
-	bad := create(t, aPolicy("bad", func(s *v1alpha1.ResourcePolicySpec) {
+	bad := kubetest.Create(t, kubetest.Policy("bad", func(s *v1alpha1.ResourcePolicySpec) {
 		s.Priority = 9
 		s.Offer.Nodes.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "zone", Operator: "Near", Values: []string{"a"}}}}
 	}))
-	create(t, aPolicy("good", fixed("cpu", "1", "memory", "1Gi", "pods", "1")))
+	kubetest.Create(t, kubetest.Policy("good", kubetest.Fixed("cpu", "1", "memory", "1Gi", "pods", "1")))
 	c := ready(t, "bad", v1alpha1.ReasonInvalid)
 	if c.Status != metav1.ConditionFalse || !contains(c.Message, "spec.offer.nodes.selector") || !contains(c.Message, `"Near" is not a valid label selector operator`) {
 		t.Errorf("condition: %+v", c)
@@ -132,7 +136,7 @@ func TestASelectorThatDoesNotParseTakesNoPartAndNoOtherPolicyDown(t *testing.T) 
 	o.offersOf("rome", "cpu", 1000)
 	expectEvent(t, "bad", v1alpha1.ReasonInvalid, "spec.offer.nodes.selector")
 
-	create(t, aNode("n", list("cpu", "4", "memory", "4Gi", "pods", "4"), nodeLabel("zone", "a")))
+	kubetest.Create(t, nodestest.Node("n", nodestest.List("cpu", "4", "memory", "4Gi", "pods", "4"), nodestest.NodeLabel("zone", "a")))
 	editPolicy(t, bad, func(s *v1alpha1.ResourcePolicySpec) {
 		s.Offer.Nodes.Selector.MatchExpressions[0].Operator = metav1.LabelSelectorOpIn
 	})
@@ -141,8 +145,8 @@ func TestASelectorThatDoesNotParseTakesNoPartAndNoOtherPolicyDown(t *testing.T) 
 }
 
 func TestAReadMakesNobodyAConsumer(t *testing.T) {
-	p := create(t, aPolicy("p", fixed("cpu", "1", "memory", "1Gi", "pods", "1")))
-	create(t, aPolicy("one", fixed("cpu", "1", "memory", "1Gi", "pods", "1"), forIDs("rome"), func(s *v1alpha1.ResourcePolicySpec) { s.Class = "gold" }))
+	p := kubetest.Create(t, kubetest.Policy("p", kubetest.Fixed("cpu", "1", "memory", "1Gi", "pods", "1")))
+	kubetest.Create(t, kubetest.Policy("one", kubetest.Fixed("cpu", "1", "memory", "1Gi", "pods", "1"), kubetest.ForIDs("rome"), func(s *v1alpha1.ResourcePolicySpec) { s.Class = "gold" }))
 	registry := prometheus.NewRegistry()
 	o := startOperator(t, func(opts *Options) { opts.Metrics = registry })
 	o.offersOf("rome", "cpu", 1000)
@@ -155,7 +159,7 @@ func TestAReadMakesNobodyAConsumer(t *testing.T) {
 	// Two evaluations and a status later nothing has come of it.
 	for _, cpu := range []string{"2", "3"} {
 		editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) {
-			s.Offer.Fixed = quantitiesOf("cpu", cpu, "memory", "1Gi", "pods", "1")
+			s.Offer.Fixed = kubetest.Quantities("cpu", cpu, "memory", "1Gi", "pods", "1")
 		})
 		o.eventually(func() string {
 			want := resource.MustParse(cpu)
@@ -181,8 +185,8 @@ func TestAReadMakesNobodyAConsumer(t *testing.T) {
 }
 
 func TestHeartbeatsAreNotEvaluated(t *testing.T) {
-	n := create(t, aNode("n", list("cpu", "4", "memory", "4Gi", "pods", "4")))
-	p := create(t, aPod("p", "n", list("cpu", "1")))
+	n := kubetest.Create(t, nodestest.Node("n", nodestest.List("cpu", "4", "memory", "4Gi", "pods", "4")))
+	p := kubetest.Create(t, nodestest.Pod("p", "n", nodestest.List("cpu", "1")))
 	o := startOperator(t)
 	o.caughtUp()
 	before := o.table.Revision()
@@ -191,9 +195,9 @@ func TestHeartbeatsAreNotEvaluated(t *testing.T) {
 		editPodStatus(t, p, func(p *corev1.Pod) { p.Status.Message += "." })
 	}
 	// Told in order by the same watches, so once these are in, the heartbeats have been.
-	editNodeStatus(t, n, func(n *corev1.Node) { n.Status.Allocatable = list("cpu", "5", "memory", "4Gi", "pods", "4") })
-	remove(t, p)
-	create(t, aPolicy("all"))
+	editNodeStatus(t, n, func(n *corev1.Node) { n.Status.Allocatable = nodestest.List("cpu", "5", "memory", "4Gi", "pods", "4") })
+	kubetest.Remove(t, p)
+	kubetest.Create(t, kubetest.Policy("all"))
 	o.offersOf("rome", "cpu", 5000+750)
 	if after := o.table.Revision(); after > before+5 {
 		t.Errorf("%d evaluations for three changes", after-before)
@@ -201,13 +205,13 @@ func TestHeartbeatsAreNotEvaluated(t *testing.T) {
 }
 
 func TestAConsumerThatOnlyItsPolicyNamedIsTakenBackWithTheNameOrThePolicy(t *testing.T) {
-	p := create(t, aPolicy("p", fixed("cpu", "4", "memory", "4Gi", "pods", "5"), forIDs("oslo", "rome")))
+	p := kubetest.Create(t, kubetest.Policy("p", kubetest.Fixed("cpu", "4", "memory", "4Gi", "pods", "5"), kubetest.ForIDs("oslo", "rome")))
 	o := startOperator(t)
 	o.offersOf("rome", "cpu", 4000)
 	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Consumers.ClusterIDs = []v1alpha1.ClusterID{"oslo"} })
 	zeros := capacity.Amounts{"cpu": 0, "memory": 0, "pods": 0}
 	o.offers("rome", zeros)
-	remove(t, p)
+	kubetest.Remove(t, p)
 	o.offers("oslo", zeros)
 	o.offers("rome", zeros)
 }

@@ -5,15 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -24,13 +21,11 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/debounce"
+	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/source/nodes/nodestest"
 	"proffer.dev/proffer/internal/table"
 )
-
-// patience is how long something may take that is waited for. It is spent only when a test fails. After an outage client-go comes back
-// within a minute.
-const patience = 90 * time.Second
 
 // operator is all of this package, run against the API server as the binary runs it.
 type operator struct {
@@ -45,10 +40,10 @@ type operator struct {
 // startOperator runs an operator until the test ends, and returns when it has published its first offers.
 func startOperator(t *testing.T, with ...func(*Options)) *operator {
 	t.Helper()
-	o := launchOperator(t, cluster.Config, with...)
+	o := launchOperator(t, kubetest.Cluster(t).Config, with...)
 	select {
 	case <-o.table.Ready():
-	case <-time.After(patience):
+	case <-time.After(kubetest.Patience):
 		t.Fatal("nothing was published")
 	}
 	return o
@@ -83,7 +78,7 @@ func launchOperator(t *testing.T, config *rest.Config, with ...func(*Options)) *
 	o.stop = sync.OnceFunc(func() { cancel(); wg.Wait() })
 	t.Cleanup(func() {
 		o.stop()
-		remove(t, anOfferedRecord(options.LeaderElection)) // The next test is of another cluster.
+		kubetest.Remove(t, anOfferedRecord(options.LeaderElection)) // The next test is of another kubetest.Cluster(t).
 	})
 	return o
 }
@@ -131,7 +126,7 @@ func (o *operator) offersNothing(id string) {
 	})
 }
 
-func (o *operator) eventually(diff func() string) { o.t.Helper(); eventually(o.t, diff) }
+func (o *operator) eventually(diff func() string) { o.t.Helper(); kubetest.Eventually(o.t, diff) }
 
 // caughtUp returns when everything that was written to the API before the call has been evaluated, as far as objects of the kinds of these
 // marks go: a node, a pod and a policy are made and waited for. What is told by one watch is told in order.
@@ -139,9 +134,9 @@ func (o *operator) caughtUp() {
 	o.t.Helper()
 	o.marks++
 	name := fmt.Sprintf("mark-%s-%d", lower(o.t.Name()[4:8]), o.marks)
-	create(o.t, aNode(name, list("cpu", "1", "proffer.test/mark", "7"), nodeLabel("mark", name)))
-	create(o.t, aPod(name, name, list("cpu", "250m")))
-	create(o.t, aPolicy(name, selecting(matching(map[string]string{"mark": name})), func(s *v1alpha1.ResourcePolicySpec) { s.Class = name }))
+	kubetest.Create(o.t, nodestest.Node(name, nodestest.List("cpu", "1", "proffer.test/mark", "7"), nodestest.NodeLabel("mark", name)))
+	kubetest.Create(o.t, nodestest.Pod(name, name, nodestest.List("cpu", "250m")))
+	kubetest.Create(o.t, kubetest.Policy(name, kubetest.Selecting(kubetest.Matching(map[string]string{"mark": name})), func(s *v1alpha1.ResourcePolicySpec) { s.Class = name }))
 	o.eventually(func() string { return cmp.Diff(int64(750), o.offered("nobody")[name]["cpu"]) })
 }
 
@@ -155,100 +150,31 @@ func lower(s string) string {
 	return string(b)
 }
 
-// eventually waits until there is no difference.
-func eventually(t *testing.T, diff func() string) {
-	t.Helper()
-	gomega.NewWithT(t).Eventually(diff).WithTimeout(patience).WithPolling(5 * time.Millisecond).Should(gomega.BeEmpty())
-}
-
-// create makes an object for the time of the test, once the API server takes it. The status goes with it where the API takes it apart.
-func create[T client.Object](t *testing.T, object T) T {
-	t.Helper()
-	status := object.DeepCopyObject().(client.Object)
-	eventually(t, func() string {
-		switch err := api.Create(t.Context(), object); {
-		case err == nil:
-			return ""
-		// So it says a little longer where a definition has been removed and installed anew: it looks at a copy that comes later.
-		case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "custom resource definition is terminating"):
-			return err.Error()
-		default:
-			t.Fatal(err)
-			return ""
-		}
-	})
-	t.Cleanup(func() { remove(t, object) })
-	switch s := status.(type) {
-	case *corev1.Node:
-		// The API server taints each new node as not ready. Where there are nodes, a controller takes that off.
-		edit(t, object, func(o client.Object) { o.(*corev1.Node).Spec.Taints = s.Spec.Taints }, writeSpec)
-		edit(t, object, func(o client.Object) { o.(*corev1.Node).Status = s.Status }, writeStatus)
-	case *corev1.Pod:
-		if s.Status.Phase != "" {
-			edit(t, object, func(o client.Object) { o.(*corev1.Pod).Status = s.Status }, writeStatus)
-		}
-	}
-	return object
-}
-
-// remove deletes an object at once. One that is gone is none of its concern.
-func remove(t *testing.T, object client.Object) {
-	t.Helper()
-	err := api.Delete(context.WithoutCancel(t.Context()), object, client.GracePeriodSeconds(0))
-	if client.IgnoreNotFound(err) != nil {
-		t.Errorf("delete %T %s: %v", object, object.GetName(), err)
-	}
-}
-
-type write func(context.Context, client.Object) error
-
-func writeSpec(ctx context.Context, o client.Object) error   { return api.Update(ctx, o) }
-func writeStatus(ctx context.Context, o client.Object) error { return api.Status().Update(ctx, o) }
-
-// edit changes an object as it stands in the API.
-func edit[T client.Object](t *testing.T, object T, change func(client.Object), by write) {
-	t.Helper()
-	for {
-		if err := api.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
-			t.Fatal(err)
-		}
-		change(object)
-		err := by(t.Context(), object)
-		if apierrors.IsConflict(err) {
-			continue
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-}
-
 func editNode(t *testing.T, n *corev1.Node, change func(*corev1.Node)) {
 	t.Helper()
-	edit(t, n, func(o client.Object) { change(o.(*corev1.Node)) }, writeSpec)
+	kubetest.Edit(t, n, func(o client.Object) { change(o.(*corev1.Node)) }, kubetest.WriteSpec)
 }
 
 func editNodeStatus(t *testing.T, n *corev1.Node, change func(*corev1.Node)) {
 	t.Helper()
-	edit(t, n, func(o client.Object) { change(o.(*corev1.Node)) }, writeStatus)
+	kubetest.Edit(t, n, func(o client.Object) { change(o.(*corev1.Node)) }, kubetest.WriteStatus)
 }
 
 func editPodStatus(t *testing.T, p *corev1.Pod, change func(*corev1.Pod)) {
 	t.Helper()
-	edit(t, p, func(o client.Object) { change(o.(*corev1.Pod)) }, writeStatus)
+	kubetest.Edit(t, p, func(o client.Object) { change(o.(*corev1.Pod)) }, kubetest.WriteStatus)
 }
 
 func editPolicy(t *testing.T, p *v1alpha1.ResourcePolicy, change func(*v1alpha1.ResourcePolicySpec)) {
 	t.Helper()
-	edit(t, p, func(o client.Object) { change(&o.(*v1alpha1.ResourcePolicy).Spec) }, writeSpec)
+	kubetest.Edit(t, p, func(o client.Object) { change(&o.(*v1alpha1.ResourcePolicy).Spec) }, kubetest.WriteSpec)
 }
 
 // statusOfPolicy reads what stands in the API.
 func statusOfPolicy(t *testing.T, name string) v1alpha1.ResourcePolicyStatus {
 	t.Helper()
 	var p v1alpha1.ResourcePolicy
-	if err := api.Get(t.Context(), client.ObjectKey{Name: name}, &p); err != nil {
+	if err := kubetest.API(t).Get(t.Context(), client.ObjectKey{Name: name}, &p); err != nil {
 		t.Fatal(err)
 	}
 	return p.Status
@@ -258,7 +184,7 @@ func statusOfPolicy(t *testing.T, name string) v1alpha1.ResourcePolicyStatus {
 func ready(t *testing.T, name, reason string) metav1.Condition {
 	t.Helper()
 	var found metav1.Condition
-	eventually(t, func() string {
+	kubetest.Eventually(t, func() string {
 		c := meta.FindStatusCondition(statusOfPolicy(t, name).Conditions, v1alpha1.ConditionReady)
 		if c == nil {
 			return "no condition"

@@ -10,6 +10,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
 )
 
@@ -25,7 +26,7 @@ func manyIDs() []v1alpha1.ClusterID {
 // recordedFor waits until the status of a policy tells of so many consumers.
 func recordedFor(t *testing.T, policy string, consumers int) {
 	t.Helper()
-	eventually(t, func() string {
+	kubetest.Eventually(t, func() string {
 		if now := statusOfPolicy(t, policy).Consumers; now == nil || int(*now) != consumers {
 			return fmt.Sprintf("the status tells of %v consumers, not of %d", now, consumers)
 		}
@@ -48,7 +49,7 @@ func (o *operator) offersAllOf(ids []v1alpha1.ClusterID, want, wantUnknown map[s
 
 func TestAStartForgetsNobodyForWhomAStatusHasNoRoom(t *testing.T) {
 	ids := manyIDs()
-	p := create(t, aPolicy("p", fixed("cpu", "2", "memory", "1Gi", "pods", "5"), forIDs(ids...), func(s *v1alpha1.ResourcePolicySpec) { s.Class = "gold" }))
+	p := kubetest.Create(t, kubetest.Policy("p", kubetest.Fixed("cpu", "2", "memory", "1Gi", "pods", "5"), kubetest.ForIDs(ids...), func(s *v1alpha1.ResourcePolicySpec) { s.Class = "gold" }))
 	o := startOperator(t)
 	offered := map[string]capacity.Amounts{"gold": {"cpu": 2000, "memory": gib, "pods": 5}}
 	o.eventually(func() string { return cmp.Diff(offered, o.offered(string(ids[0]))) })
@@ -57,7 +58,7 @@ func TestAStartForgetsNobodyForWhomAStatusHasNoRoom(t *testing.T) {
 
 	zeros := capacity.Amounts{"cpu": 0, "memory": 0, "pods": 0}
 	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) {
-		s.Class, s.Offer.Fixed = "silver", quantitiesOf("cpu", "1", "memory", "1Gi")
+		s.Class, s.Offer.Fixed = "silver", kubetest.Quantities("cpu", "1", "memory", "1Gi")
 	})
 	o = startOperator(t)
 	o.offersAllOf(ids,
@@ -66,7 +67,7 @@ func TestAStartForgetsNobodyForWhomAStatusHasNoRoom(t *testing.T) {
 }
 
 func TestWhatEvictsIsTakenToHaveBeenOfferedWhereAStatusHasNoRoomForAllNames(t *testing.T) {
-	p := aPolicy("p")
+	p := kubetest.Policy("p")
 	p.Status.Consumers = new(int32(len(manyIDs())))
 	p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonOffering}}
 	for i := range v1alpha1.MaxOfferedResources - 1 {

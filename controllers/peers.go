@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+
+	"proffer.dev/proffer/internal/kube"
 )
 
 // peerKind is a kind of Liqo object that describes a peer cluster.
@@ -31,18 +33,18 @@ var peerKinds = []peerKind{
 // peers keeps the register of consumers by watching Liqo's objects, each kind for as long as its CustomResourceDefinition is there.
 type peers struct {
 	consumers *consumers
-	watches   kindWatches
+	watches   kube.CRDInformers
 }
 
 // newPeers makes the register and its watches. The other register hears of Tenants too, so that they are watched once.
-func newPeers(client dynamic.Interface, wake func(), log logr.Logger, ofTenants register) *peers {
+func newPeers(client dynamic.Interface, wake func(), log logr.Logger, ofTenants kube.Handler) *peers {
 	p := &peers{consumers: newConsumers(len(peerKinds))}
 	for i, k := range peerKinds {
-		registers := []register{&peerRegister{consumers: p.consumers, index: i, kind: k, log: log}}
+		registers := []kube.Handler{&peerRegister{consumers: p.consumers, index: i, kind: k, log: log}}
 		if k.GroupVersionResource == tenantResource {
 			registers = append(registers, ofTenants)
 		}
-		p.watches = append(p.watches, newKindWatch(client, kind{GroupVersionResource: k.GroupVersionResource, strip: k.strip}, wake, log, registers...))
+		p.watches = append(p.watches, kube.NewCRDInformer(client, kube.Kind{GroupVersionResource: k.GroupVersionResource, Strip: k.strip}, wake, log, registers...))
 	}
 	return p
 }
@@ -55,37 +57,24 @@ type peerRegister struct {
 	log       logr.Logger
 }
 
-func (r *peerRegister) set(u *unstructured.Unstructured) bool {
+func (r *peerRegister) Set(u *unstructured.Unstructured) bool {
 	consumer, err := r.kind.parseConsumer(u)
 	if err != nil {
 		if !errors.Is(err, errNoClusterID) {
-			r.log.Error(err, "Ignoring an object that describes no consumer", "kind", r.kind.GroupVersionResource.String(), "object", objectKey(u))
+			r.log.Error(err, "Ignoring an object that describes no consumer", "kind", r.kind.GroupVersionResource.String(), "object", kube.Key(u))
 		}
-		return r.remove(u)
+		return r.Remove(u)
 	}
-	return r.consumers.set(r.index, objectKey(u), consumer)
+	return r.consumers.set(r.index, kube.Key(u), consumer)
 }
 
-func (r *peerRegister) remove(u *unstructured.Unstructured) bool {
-	return r.consumers.remove(r.index, objectKey(u))
+func (r *peerRegister) Remove(u *unstructured.Unstructured) bool {
+	return r.consumers.remove(r.index, kube.Key(u))
 }
 
-func (r *peerRegister) removeAll() { r.consumers.removeAll(r.index) }
+func (r *peerRegister) RemoveAll() { r.consumers.removeAll(r.index) }
 
-// strip keeps the labels, the cluster ID and what else is asked for.
+// strip is a transform that keeps the labels, the cluster ID and the other fields to keep.
 func (k peerKind) strip(obj any) (any, error) {
-	u, ok := obj.(*unstructured.Unstructured)
-	if !ok {
-		return obj, nil
-	}
-	out := bare(u)
-	out.SetLabels(u.GetLabels())
-	for _, path := range append([][]string{k.clusterID}, k.also...) {
-		if value, found, _ := unstructured.NestedFieldCopy(u.Object, path...); found {
-			if err := unstructured.SetNestedField(out.Object, value, path...); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return out, nil
+	return kube.KeepFields(append([][]string{k.clusterID}, k.also...)...)(obj)
 }

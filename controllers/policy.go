@@ -13,6 +13,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/offer"
 )
 
@@ -261,7 +262,7 @@ func (p *policyParser) amounts(q v1alpha1.Quantities, path *field.Path) capacity
 		amount, name, at := q[key], string(key), path.Key(string(key))
 		p.resource(name, at)
 		if problem := amount.Problem(key); problem != "" {
-			p.invalid(at, shorten(amount.Text(), maxShown), problem)
+			p.invalid(at, kube.Shorten(amount.Text(), kube.MaxShown), problem)
 			continue
 		}
 		out[name] = capacity.AmountOf(name, amount.Quantity, capacity.Up)

@@ -15,11 +15,12 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
 )
 
 func TestParsePolicyTakesEveryField(t *testing.T) {
-	p := aPolicy("gold", func(s *v1alpha1.ResourcePolicySpec) {
+	p := kubetest.Policy("gold", func(s *v1alpha1.ResourcePolicySpec) {
 		*s = v1alpha1.ResourcePolicySpec{
 			Class: "gold", Priority: -3, Mode: v1alpha1.ModeDryRun,
 			Consumers: &v1alpha1.Consumers{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}}},
@@ -29,20 +30,20 @@ func TestParsePolicyTakesEveryField(t *testing.T) {
 					Count:       v1alpha1.NodeCountAllocatable,
 					Tolerations: []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists}},
 				},
-				Reserve:     quantitiesOf("cpu", "1500m"),
+				Reserve:     kubetest.Quantities("cpu", "1500m"),
 				Percent:     new(v1alpha1.Percent(150)),
 				Percentages: map[corev1.ResourceName]v1alpha1.Percent{"nvidia.com/gpu": 100},
-				Max:         quantitiesOf("memory", "16Gi"),
+				Max:         kubetest.Quantities("memory", "16Gi"),
 				Resources:   []v1alpha1.ResourceName{"cpu", "memory", "pods"},
 			},
 			Overrides: []v1alpha1.Override{{
 				Consumers: v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"rome"}},
-				Offer:     v1alpha1.OverrideOffer{Fixed: quantitiesOf("cpu", "8"), Max: quantitiesOf("pods", "5")},
+				Offer:     v1alpha1.OverrideOffer{Fixed: kubetest.Quantities("cpu", "8"), Max: kubetest.Quantities("pods", "5")},
 			}},
 			UpdateThresholdPercent: new(int32(20)),
 			Reclaim:                v1alpha1.ReclaimRetain,
 			Slices: &v1alpha1.Slices{
-				OnExcess: v1alpha1.OnExcessDeny, Defaults: quantitiesOf("cpu", "1"),
+				OnExcess: v1alpha1.OnExcessDeny, Defaults: kubetest.Quantities("cpu", "1"),
 				NodeLabels: v1alpha1.Labels{"tier": "gold"}, NodeSelector: v1alpha1.Labels{"pool": "gold"},
 				StorageClasses: []v1alpha1.ClassName{"fast", "slow", "fast"}, IngressClasses: []v1alpha1.ClassName{},
 			},
@@ -82,7 +83,7 @@ func TestParsePolicyTakesEveryField(t *testing.T) {
 }
 
 func TestParsePolicyFillsInWhatWasNotSaid(t *testing.T) {
-	p := aPolicy("p")
+	p := kubetest.Policy("p")
 	p.Spec.UpdateThresholdPercent = nil
 	got, _, errs := parsePolicy(p)
 	if len(errs) > 0 {
@@ -116,7 +117,7 @@ func TestParsePolicyTakesTheNodeSelectorOfSlicesFromThatOfTheNodes(t *testing.T)
 		{"another selector", &v1alpha1.Slices{NodeSelector: v1alpha1.Labels{"a": "b"}}, map[string]string{"a": "b"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, _, errs := parsePolicy(aPolicy("p", nodes, func(s *v1alpha1.ResourcePolicySpec) { s.Slices = tc.slices }))
+			got, _, errs := parsePolicy(kubetest.Policy("p", nodes, func(s *v1alpha1.ResourcePolicySpec) { s.Slices = tc.slices }))
 			if len(errs) > 0 {
 				t.Fatal(errs)
 			}
@@ -159,9 +160,9 @@ func TestParsePolicyNamesTheFieldAndSaysWhatToWrite(t *testing.T) {
 		{"threshold below", func(s *spec) { s.UpdateThresholdPercent = new(int32(-1)) }, `spec.updateThresholdPercent: Invalid value: -1: write 0 to 100`},
 		{"threshold above", func(s *spec) { s.UpdateThresholdPercent = new(int32(101)) }, `spec.updateThresholdPercent: Invalid value: 101`},
 		{"neither source", func(s *spec) { s.Offer.Nodes = nil }, `spec.offer: Required value: write exactly one of fixed and nodes`},
-		{"both sources", func(s *spec) { s.Offer.Fixed = quantitiesOf("cpu", "1") }, `spec.offer: Forbidden: write exactly one of fixed and nodes`},
+		{"both sources", func(s *spec) { s.Offer.Fixed = kubetest.Quantities("cpu", "1") }, `spec.offer: Forbidden: write exactly one of fixed and nodes`},
 		{"percent of fixed amounts", func(s *spec) {
-			s.Offer = v1alpha1.Offer{Fixed: quantitiesOf("cpu", "1"), Percent: new(v1alpha1.Percent(50))}
+			s.Offer = v1alpha1.Offer{Fixed: kubetest.Quantities("cpu", "1"), Percent: new(v1alpha1.Percent(50))}
 		}, `spec.offer.percent: Forbidden: write it with nodes only`},
 		{"percent of nothing", func(s *spec) { s.Offer.Percent = new(v1alpha1.Percent(0)) }, `spec.offer.percent: Invalid value: 0: write 1 to 1000`},
 		{"huge percent", func(s *spec) { s.Offer.Percent = new(v1alpha1.Percent(math.MaxInt32)) }, `spec.offer.percent: Invalid value: 2147483647`},
@@ -181,22 +182,22 @@ func TestParsePolicyNamesTheFieldAndSaysWhatToWrite(t *testing.T) {
 		{"toleration effect", func(s *spec) {
 			s.Offer.Nodes.Tolerations = []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists, Effect: "Never"}}
 		}, `spec.offer.nodes.tolerations[0].effect: Invalid value: "Never"`},
-		{"negative amount", fixed("cpu", "-5"), `spec.offer.fixed[cpu]: Invalid value: "-5": ` + v1alpha1.AmountNegative},
-		{"a tenth of a byte", fixed("memory", "100m"), `spec.offer.fixed[memory]: Invalid value: "100m": ` + v1alpha1.AmountNotWhole},
-		{"half a pod", fixed("pods", "500m"), `spec.offer.fixed[pods]: Invalid value: "500m"`},
-		{"cpu finer than milli", fixed("cpu", "100u"), `spec.offer.fixed[cpu]: Invalid value: "100u": ` + v1alpha1.AmountTooFineCPU},
-		{"cores beyond int64", fixed("cpu", "9223372036854775807"), `spec.offer.fixed[cpu]: Invalid value: "9223372036854775807": ` + v1alpha1.AmountTooLargeCPU},
-		{"resource name", fixed("my gpu", "1"), `spec.offer.fixed[my gpu]: Invalid value: "my gpu": write the name of a resource`},
+		{"negative amount", kubetest.Fixed("cpu", "-5"), `spec.offer.fixed[cpu]: Invalid value: "-5": ` + v1alpha1.AmountNegative},
+		{"a tenth of a byte", kubetest.Fixed("memory", "100m"), `spec.offer.fixed[memory]: Invalid value: "100m": ` + v1alpha1.AmountNotWhole},
+		{"half a pod", kubetest.Fixed("pods", "500m"), `spec.offer.fixed[pods]: Invalid value: "500m"`},
+		{"cpu finer than milli", kubetest.Fixed("cpu", "100u"), `spec.offer.fixed[cpu]: Invalid value: "100u": ` + v1alpha1.AmountTooFineCPU},
+		{"cores beyond int64", kubetest.Fixed("cpu", "9223372036854775807"), `spec.offer.fixed[cpu]: Invalid value: "9223372036854775807": ` + v1alpha1.AmountTooLargeCPU},
+		{"resource name", kubetest.Fixed("my gpu", "1"), `spec.offer.fixed[my gpu]: Invalid value: "my gpu": write the name of a resource`},
 		{"listed resource name", func(s *spec) { s.Offer.Resources = []v1alpha1.ResourceName{"cpu", "-"} }, `spec.offer.resources[1]: Invalid value: "-"`},
-		{"negative reserve", func(s *spec) { s.Offer.Reserve = quantitiesOf("cpu", "-1") }, `spec.offer.reserve[cpu]: Invalid value: "-1"`},
-		{"max", func(s *spec) { s.Offer.Max = quantitiesOf("memory", "1500m") }, `spec.offer.max[memory]: Invalid value: "1500m"`},
+		{"negative reserve", func(s *spec) { s.Offer.Reserve = kubetest.Quantities("cpu", "-1") }, `spec.offer.reserve[cpu]: Invalid value: "-1"`},
+		{"max", func(s *spec) { s.Offer.Max = kubetest.Quantities("memory", "1500m") }, `spec.offer.max[memory]: Invalid value: "1500m"`},
 		{"override of nothing", func(s *spec) { s.Overrides = []v1alpha1.Override{{}} }, `spec.overrides[0].offer: Required value: write fixed or max`},
 		{"override amount", func(s *spec) {
-			s.Overrides = []v1alpha1.Override{{Offer: v1alpha1.OverrideOffer{Fixed: quantitiesOf("cpu", "-1")}}}
+			s.Overrides = []v1alpha1.Override{{Offer: v1alpha1.OverrideOffer{Fixed: kubetest.Quantities("cpu", "-1")}}}
 		}, `spec.overrides[0].offer.fixed[cpu]: Invalid value: "-1"`},
 		{"slices of no class", func(s *spec) { s.Slices = &v1alpha1.Slices{} }, `spec.slices: Forbidden: slices answers the ResourceSlices of a class`},
 		{"onExcess", inSlices(v1alpha1.Slices{OnExcess: "Some"}), `spec.slices.onExcess: Invalid value: "Some": write Cap or Deny`},
-		{"default amount", inSlices(v1alpha1.Slices{Defaults: quantitiesOf("cpu", "-1")}), `spec.slices.defaults[cpu]: Invalid value: "-1"`},
+		{"default amount", inSlices(v1alpha1.Slices{Defaults: kubetest.Quantities("cpu", "-1")}), `spec.slices.defaults[cpu]: Invalid value: "-1"`},
 		{"node label", inSlices(v1alpha1.Slices{NodeLabels: v1alpha1.Labels{"a b": "c"}}), `spec.slices.nodeLabels: Invalid value: "a b"`},
 		{"node selector of slices", inSlices(v1alpha1.Slices{NodeSelector: v1alpha1.Labels{"a": "b c"}}), `spec.slices.nodeSelector: Invalid value: "b c"`},
 		{"storage class", inSlices(v1alpha1.Slices{StorageClasses: []v1alpha1.ClassName{""}}), `spec.slices.storageClasses[0]: Required value: write the name of a class`},
@@ -204,7 +205,7 @@ func TestParsePolicyNamesTheFieldAndSaysWhatToWrite(t *testing.T) {
 		{"load balancer class", inSlices(v1alpha1.Slices{LoadBalancerClasses: []v1alpha1.ClassName{""}}), `spec.slices.loadBalancerClasses[0]: Required value`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, _, errs := parsePolicy(aPolicy("p", tc.edit))
+			got, _, errs := parsePolicy(kubetest.Policy("p", tc.edit))
 			if got != nil {
 				t.Errorf("an invalid policy was parsed: %+v", got)
 			}
@@ -220,14 +221,14 @@ func inSlices(of v1alpha1.Slices) func(*v1alpha1.ResourcePolicySpec) {
 }
 
 func TestParsePolicySaysAllThatIsWrongAtOnce(t *testing.T) {
-	_, _, errs := parsePolicy(aPolicy("p", fixed("cpu", "-1", "memory", "100m"), func(s *v1alpha1.ResourcePolicySpec) { s.Class = "default" }))
+	_, _, errs := parsePolicy(kubetest.Policy("p", kubetest.Fixed("cpu", "-1", "memory", "100m"), func(s *v1alpha1.ResourcePolicySpec) { s.Class = "default" }))
 	if len(errs) != 3 {
 		t.Errorf("got %d errors: %v", len(errs), errs)
 	}
 }
 
 func TestParsePolicyTakesAmountsAtTheirBounds(t *testing.T) {
-	got, _, errs := parsePolicy(aPolicy("p", fixed("cpu", "9223372036854775", "memory", "9223372036854775807", "pods", "1e3", "storage", "0")))
+	got, _, errs := parsePolicy(kubetest.Policy("p", kubetest.Fixed("cpu", "9223372036854775", "memory", "9223372036854775807", "pods", "1e3", "storage", "0")))
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}

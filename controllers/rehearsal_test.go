@@ -8,40 +8,42 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/source/nodes/nodestest"
 )
 
 // TestADryRunSaysWhatTheEditThenDoes compares, for each consumer, what the status of a dry run says with what comes of it when it is put in force.
 func TestADryRunSaysWhatTheEditThenDoes(t *testing.T) {
 	for name, edit := range map[string]func(*v1alpha1.ResourcePolicySpec){
-		"a ceiling that takes back what nobody uses": func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Max = quantitiesOf("cpu", "4") },
-		"a ceiling below what pods use":              func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Max = quantitiesOf("cpu", "1") },
+		"a ceiling that takes back what nobody uses": func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Max = kubetest.Quantities("cpu", "4") },
+		"a ceiling below what pods use":              func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Max = kubetest.Quantities("cpu", "1") },
 		"a ceiling that evicts": func(s *v1alpha1.ResourcePolicySpec) {
-			s.Offer.Max, s.Reclaim = quantitiesOf("cpu", "0"), v1alpha1.ReclaimEvict
+			s.Offer.Max, s.Reclaim = kubetest.Quantities("cpu", "0"), v1alpha1.ReclaimEvict
 		},
-		"a reserve that leaves less than is granted": func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Reserve = quantitiesOf("cpu", "15") },
+		"a reserve that leaves less than is granted": func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Reserve = kubetest.Quantities("cpu", "15") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			useSlices(t)
 			goldNode(t, "gold-1", "cpu", "20", "memory", "100Gi", "pods", "500")
-			create(t, classGold())
+			kubetest.Create(t, classGold())
 			o := startOperator(t)
 			rome, oslo := newTenancy(t, "rome"), newTenancy(t, "oslo")
-			answered(t, rome.ask("a", list("cpu", "12")), "Accepted Granted cpu=12")
-			create(t, aPod("of-rome", "gold-1", list("cpu", "2"), podLabel(originLabel, "rome")))
-			waiting := oslo.ask("b", list("cpu", "10"))
+			answered(t, rome.ask("a", nodestest.List("cpu", "12")), "Accepted Granted cpu=12")
+			kubetest.Create(t, nodestest.Pod("of-rome", "gold-1", nodestest.List("cpu", "2"), nodestest.PodLabel(originLabel, "rome")))
+			waiting := oslo.ask("b", nodestest.List("cpu", "10"))
 			answered(t, waiting, "Accepted Capped cpu=8")
 			o.caughtUp()
 
 			next := classGold(edit)
 			next.Name, next.Spec.Priority, next.Spec.Mode = "gold-next", 9, v1alpha1.ModeDryRun
-			create(t, next)
+			kubetest.Create(t, next)
 			ready(t, "gold-next", v1alpha1.ReasonDryRun)
 			rehearsed := statusOfPolicy(t, "gold-next")
 			if len(rehearsed.Offers) != 2 || *rehearsed.Consumers != 2 || rehearsed.Slices == nil {
 				t.Fatalf("the status of the dry run: %+v", rehearsed)
 			}
-			eventually(t, func() (diff string) { // A status is written at most once in 10 s.
+			kubetest.Eventually(t, func() (diff string) { // A status is written at most once in 10 s.
 				for _, now := range statusOfPolicy(t, "standard").Offers {
 					want := &v1alpha1.PresentOffer{Policy: "standard", Offer: now.Offer, Granted: now.Granted}
 					diff += cmp.Diff(want, offerFor(rehearsed, now.ClusterID).Now, cmp.Comparer(equalLists))
@@ -55,7 +57,7 @@ func TestADryRunSaysWhatTheEditThenDoes(t *testing.T) {
 			}
 
 			editPolicy(t, next, func(s *v1alpha1.ResourcePolicySpec) { s.Mode = v1alpha1.ModeActive })
-			eventually(t, func() string {
+			kubetest.Eventually(t, func() string {
 				s := statusOfPolicy(t, "gold-next")
 				if s.ObservedGeneration != 2 {
 					return "the edit has not been seen"
@@ -83,10 +85,10 @@ func offerFor(s v1alpha1.ResourcePolicyStatus, id string) v1alpha1.ConsumerOffer
 }
 
 func TestADryRunThatCouldOfferNothingSaysSo(t *testing.T) {
-	create(t, aNode("n", list("cpu", "8", "memory", "16Gi", "pods", "10"), nodeLabel("dedicated", "liqo"), func(n *corev1.Node) {
+	kubetest.Create(t, nodestest.Node("n", nodestest.List("cpu", "8", "memory", "16Gi", "pods", "10"), nodestest.NodeLabel("dedicated", "liqo"), func(n *corev1.Node) {
 		n.Spec.Unschedulable = true
 	}))
-	create(t, aPolicy("p", selecting(matching(map[string]string{"dedicated": "liqo"})), func(s *v1alpha1.ResourcePolicySpec) { s.Mode = v1alpha1.ModeDryRun }))
+	kubetest.Create(t, kubetest.Policy("p", kubetest.Selecting(kubetest.Matching(map[string]string{"dedicated": "liqo"})), func(s *v1alpha1.ResourcePolicySpec) { s.Mode = v1alpha1.ModeDryRun }))
 	startOperator(t)
 	c := ready(t, "p", v1alpha1.ReasonDryRun)
 	if want := "It would be NoNodes. No node is left to offer. The selector matches n (cordoned)."; !strings.Contains(c.Message, want) {
@@ -95,10 +97,10 @@ func TestADryRunThatCouldOfferNothingSaysSo(t *testing.T) {
 }
 
 func TestADryRunNamesThoseWhoseOtherOffersWouldChange(t *testing.T) {
-	create(t, aNode("n", list("cpu", "8", "memory", "16Gi", "pods", "10")))
-	create(t, aPod("of-rome", "n", list("cpu", "2"), podLabel(originLabel, "rome")))
-	create(t, aPolicy("all", selecting(matching(nil)), forIDs("oslo", "rome"), func(s *v1alpha1.ResourcePolicySpec) { s.UpdateThresholdPercent = new(int32(0)) }))
-	create(t, aPolicy("one", fixed("cpu", "1", "memory", "1Gi", "pods", "1"), forIDs("rome"), func(s *v1alpha1.ResourcePolicySpec) {
+	kubetest.Create(t, nodestest.Node("n", nodestest.List("cpu", "8", "memory", "16Gi", "pods", "10")))
+	kubetest.Create(t, nodestest.Pod("of-rome", "n", nodestest.List("cpu", "2"), nodestest.PodLabel(originLabel, "rome")))
+	kubetest.Create(t, kubetest.Policy("all", kubetest.Selecting(kubetest.Matching(nil)), kubetest.ForIDs("oslo", "rome"), func(s *v1alpha1.ResourcePolicySpec) { s.UpdateThresholdPercent = new(int32(0)) }))
+	kubetest.Create(t, kubetest.Policy("one", kubetest.Fixed("cpu", "1", "memory", "1Gi", "pods", "1"), kubetest.ForIDs("rome"), func(s *v1alpha1.ResourcePolicySpec) {
 		s.Mode, s.Priority = v1alpha1.ModeDryRun, 9
 	}))
 	startOperator(t)

@@ -22,6 +22,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"proffer.dev/proffer/internal/debounce"
+	"proffer.dev/proffer/internal/kube"
 )
 
 const (
@@ -50,7 +51,7 @@ type servedClasses struct {
 }
 
 func newServedClasses(client dynamic.Interface, opts Options, latest *atomic.Pointer[outcome], log logr.Logger) (*servedClasses, error) {
-	namespace, err := leaseNamespace(opts.LeaderElection)
+	namespace, err := kube.LeaseNamespace(opts.LeaderElection)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +65,7 @@ func (s *servedClasses) Start(ctx context.Context) error {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, s.list.Name).String()
 	}).Informer()
 	wake := func(*unstructured.Unstructured) { s.debouncer.Wake() }
-	registration, err := informer.AddEventHandler(handle(wake, wake))
+	registration, err := informer.AddEventHandler(kube.OnEvents(wake, wake))
 	if err != nil {
 		return fmt.Errorf("watching the ConfigMap %s: %w", s.list, err)
 	}

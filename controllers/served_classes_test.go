@@ -32,6 +32,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/debounce"
+	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 )
@@ -234,16 +235,16 @@ func TestAListThatCannotBeReadIsWaitedFor(t *testing.T) {
 func aServedList(t *testing.T) (list *corev1.ConfigMap, with func(*Options)) {
 	t.Helper()
 	election := longLease(t)
-	list = create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: election.Namespace, Name: "served"}})
+	list = kubetest.Create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: election.Namespace, Name: "served"}})
 	return list, func(o *Options) { o.LeaderElection, o.ServedClasses = election, list.Name }
 }
 
 // lists waits until the list has exactly this.
 func lists(t *testing.T, list *corev1.ConfigMap, want map[string]string) {
 	t.Helper()
-	eventually(t, func() string {
+	kubetest.Eventually(t, func() string {
 		var now corev1.ConfigMap
-		if err := api.Get(t.Context(), client.ObjectKeyFromObject(list), &now); err != nil {
+		if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(list), &now); err != nil {
 			return err.Error()
 		}
 		return cmp.Diff(want, now.Data, cmpopts.EquateEmpty())
@@ -256,37 +257,37 @@ func ofClass(class string) func(*v1alpha1.ResourcePolicySpec) {
 
 func TestTheListFollowsThePolicies(t *testing.T) {
 	list, listing := aServedList(t)
-	gold := create(t, aPolicy("gold", fixed("cpu", "1"), ofClass("gold")))
-	twin := create(t, aPolicy("twin", fixed("cpu", "2"), ofClass("gold")))
-	trial := create(t, aPolicy("trial", fixed("cpu", "1"), ofClass("trial"), func(s *v1alpha1.ResourcePolicySpec) { s.Mode = v1alpha1.ModeDryRun }))
-	create(t, aPolicy("unnamed", fixed("cpu", "1")))
+	gold := kubetest.Create(t, kubetest.Policy("gold", kubetest.Fixed("cpu", "1"), ofClass("gold")))
+	twin := kubetest.Create(t, kubetest.Policy("twin", kubetest.Fixed("cpu", "2"), ofClass("gold")))
+	trial := kubetest.Create(t, kubetest.Policy("trial", kubetest.Fixed("cpu", "1"), ofClass("trial"), func(s *v1alpha1.ResourcePolicySpec) { s.Mode = v1alpha1.ModeDryRun }))
+	kubetest.Create(t, kubetest.Policy("unnamed", kubetest.Fixed("cpu", "1")))
 	startOperator(t, listing)
 	lists(t, list, map[string]string{"gold": servedByProffer})
 
 	editPolicy(t, trial, func(s *v1alpha1.ResourcePolicySpec) { s.Mode = v1alpha1.ModeActive })
 	lists(t, list, map[string]string{"gold": servedByProffer, "trial": servedByProffer})
-	edit(t, list, func(o client.Object) { o.(*corev1.ConfigMap).Data["default"] = "liqo" }, writeSpec)
+	kubetest.Edit(t, list, func(o client.Object) { o.(*corev1.ConfigMap).Data["default"] = "liqo" }, kubetest.WriteSpec)
 	editPolicy(t, trial, ofClass("silver"))
 	lists(t, list, map[string]string{"gold": servedByProffer, "silver": servedByProffer, "default": "liqo"})
 
 	// A class is served for as long as any policy names it.
-	remove(t, gold)
-	remove(t, trial)
+	kubetest.Remove(t, gold)
+	kubetest.Remove(t, trial)
 	lists(t, list, map[string]string{"gold": servedByProffer, "default": "liqo"})
-	remove(t, twin)
+	kubetest.Remove(t, twin)
 	lists(t, list, map[string]string{"default": "liqo"})
 }
 
 func TestWhatOthersDoToTheListIsPutRight(t *testing.T) {
 	list, listing := aServedList(t)
-	create(t, aPolicy("gold", fixed("cpu", "1"), ofClass("gold")))
+	kubetest.Create(t, kubetest.Policy("gold", kubetest.Fixed("cpu", "1"), ofClass("gold")))
 	startOperator(t, listing)
 	right := map[string]string{"gold": servedByProffer}
 	lists(t, list, right)
 
-	edit(t, list, func(o client.Object) { o.(*corev1.ConfigMap).Data = map[string]string{"lead": servedByProffer} }, writeSpec)
+	kubetest.Edit(t, list, func(o client.Object) { o.(*corev1.ConfigMap).Data = map[string]string{"lead": servedByProffer} }, kubetest.WriteSpec)
 	lists(t, list, right)
-	remove(t, list)
+	kubetest.Remove(t, list)
 	lists(t, list, right)
 }
 
@@ -297,7 +298,7 @@ func TestOnlyTheLeaderWritesTheList(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := startOperator(t, listing)
-	create(t, aPolicy("gold", fixed("cpu", "1"), ofClass("gold")))
+	kubetest.Create(t, kubetest.Policy("gold", kubetest.Fixed("cpu", "1"), ofClass("gold")))
 	o.eventually(func() string { return cmp.Diff(int64(1000), o.offered("rome")["gold"]["cpu"]) })
 	lists(t, list, nil)
 
@@ -307,7 +308,7 @@ func TestOnlyTheLeaderWritesTheList(t *testing.T) {
 }
 
 func TestWithoutANamespaceThereIsNoList(t *testing.T) {
-	mgr, err := ctrl.NewManager(rest.CopyConfig(cluster.Config), ctrl.Options{Scheme: NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"}})
+	mgr, err := ctrl.NewManager(rest.CopyConfig(kubetest.Cluster(t).Config), ctrl.Options{Scheme: NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package controllers
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,6 +21,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/debounce"
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/source/nodes"
 	"proffer.dev/proffer/internal/table"
 )
@@ -42,6 +41,9 @@ import (
 // +kubebuilder:rbac:roleName=proffer-leader-election,namespace=proffer-system,groups=coordination.k8s.io,resources=leases,resourceNames=proffer.dev,verbs=get;update
 // +kubebuilder:rbac:roleName=proffer-leader-election,namespace=proffer-system,groups="",resources=events,verbs=create;patch
 
+// LeaderElectionID is the name of the Lease that the leader holds.
+const LeaderElectionID = "proffer.dev"
+
 // Options are what Setup needs beside the manager.
 type Options struct {
 	// Ledger is kept up to date with nodes and pods.
@@ -51,7 +53,7 @@ type Options struct {
 	// Debouncer merges events into evaluations: its Wake schedules one.
 	Debouncer *debounce.Debouncer
 	// LeaderElection has only one replica write. Nil is for an operator that is alone. The manager itself must not elect a leader.
-	LeaderElection *LeaderElection
+	LeaderElection *kube.LeaderElection
 	// ServedClasses is the name of a ConfigMap, in the namespace of the Lease, that is to list the classes that policies offer. Empty is
 	// for no list.
 	ServedClasses string
@@ -79,8 +81,8 @@ func CacheOptions(namespace string) cache.Options {
 }
 
 // Namespace is where the Grants are: that of the Lease or, where no leader is elected, that of the Pod; outside of a Pod it is default.
-func Namespace(election *LeaderElection) string {
-	namespace, err := leaseNamespace(election)
+func Namespace(election *kube.LeaderElection) string {
+	namespace, err := kube.LeaseNamespace(election)
 	if err != nil {
 		return metav1.NamespaceDefault
 	}
@@ -107,12 +109,12 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 		timings  = newTimings()
 		statuses = &statusWriter{
 			client: mgr.GetClient(), outcome: latest, unusable: opts.Ledger.Unusable, version: policies.version, debouncer: debounce.New(statusBatch), interval: statusInterval,
-			events:  &announcer{recorder: mgr.GetEventRecorder("proffer"), told: map[types.UID]told{}},
+			events:  &announcer{events: kube.NewEventEmitter(mgr.GetEventRecorder("proffer"), actionOffer), told: map[types.UID]told{}},
 			written: map[types.UID]written{}, log: log.WithName("status"),
 		}
-		tenure   = &tenure{}
+		tenure   = &kube.Tenure{}
 		grants   = &grantClient{reader: mgr.GetAPIReader(), writer: mgr.GetClient(), namespace: Namespace(opts.LeaderElection)}
-		answers  = newSliceWriter(objects.slices, grants, sources, opts.Debouncer, tenure.holds, newSliceAnnouncer(mgr.GetEventRecorder("proffer")), log.WithName("slices"))
+		answers  = newSliceWriter(objects.slices, grants, sources, opts.Debouncer, tenure.Holds, newSliceAnnouncer(mgr.GetEventRecorder("proffer")), log.WithName("slices"))
 		record   = newOfferedRecord(mgr.GetAPIReader(), mgr.GetClient(), grants.namespace, log.WithName("offered"))
 		evaluate = &evaluator{
 			ledger: opts.Ledger, table: opts.Table, policies: policies, consumers: peers.consumers, slices: sources, record: record, debouncer: opts.Debouncer,
@@ -128,7 +130,7 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 		}
 		work, evaluate.published = append(work, served), append(evaluate.published, served.debouncer.Wake)
 	}
-	leader, err := newLeader(mgr, opts.LeaderElection, tenure, log.WithName("leader"), work...)
+	leader, err := kube.NewLeader(mgr, LeaderElectionID, opts.LeaderElection, tenure, log.WithName("leader"), work...)
 	if err != nil {
 		return err
 	}
@@ -159,44 +161,16 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 
 // watchGrants brings the records of grants to the book.
 func watchGrants(informers cache.Informers, book *sliceBook, wake func()) (toolscache.DoneChecker, error) {
-	wakeIf := wakeIf(wake)
-	return watchObjects(informers, &v1alpha1.Grant{},
-		func(g *v1alpha1.Grant) { wakeIf(book.setRecord(parseGrant(g))) },
-		func(g *v1alpha1.Grant) { wakeIf(book.removeRecord(parseGrant(g))) })
+	return kube.Watch(informers, &v1alpha1.Grant{},
+		func(g *v1alpha1.Grant) bool { return book.setRecord(parseGrant(g)) },
+		func(g *v1alpha1.Grant) bool { return book.removeRecord(parseGrant(g)) }, wake)
 }
 
 // watchPolicies brings policies to their register.
 func watchPolicies(informers cache.Informers, policies *policies, wake, checkStatus func()) (toolscache.DoneChecker, error) {
-	wakeIf := wakeIf(wake)
-	return watchObjects(informers, &v1alpha1.ResourcePolicy{},
-		func(p *v1alpha1.ResourcePolicy) {
-			wakeIf(policies.set(p))
-			checkStatus() // Somebody else may have written it.
-		},
-		func(p *v1alpha1.ResourcePolicy) { wakeIf(policies.remove(p)) })
-}
-
-func wakeIf(wake func()) func(changed bool) {
-	return func(changed bool) {
-		if changed {
-			wake()
-		}
-	}
-}
-
-// watchObjects calls set for each object of a kind that is there or changes, and remove for one that goes. Neither may wait for anything but a
-// short lock.
-func watchObjects[T client.Object](informers cache.Informers, of T, set, remove func(T)) (toolscache.DoneChecker, error) {
-	informer, err := informers.GetInformer(context.Background(), of, cache.BlockUntilSynced(false))
-	if meta.IsNoMatchError(err) {
-		return nil, fmt.Errorf("install the CRDs first, with kubectl apply -k config/crd: %w", err)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("watching %T: %w", of, err)
-	}
-	registration, err := informer.AddEventHandler(handle(set, remove))
-	if err != nil {
-		return nil, fmt.Errorf("watching %T: %w", of, err)
-	}
-	return registration.HasSyncedChecker(), nil
+	return kube.Watch(informers, &v1alpha1.ResourcePolicy{},
+		func(p *v1alpha1.ResourcePolicy) bool {
+			checkStatus() // Another client may have written the status.
+			return policies.set(p)
+		}, policies.remove, wake)
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube"
 )
 
 // Labels that crd-replicator sets on the copy of an object of another cluster, see github.com/liqotech/liqo/pkg/consts.
@@ -26,8 +27,6 @@ const (
 	maxRequested = 64
 	// maxProblems bounds what is told of one request.
 	maxProblems = 3
-	// maxShown bounds what is shown of a text that the consumer chose.
-	maxShown = 64
 	// maxQuantity bounds the text of a quantity. The longest that says anything is 2^63-1 with a sign, a point and a suffix.
 	maxQuantity = 64
 )
@@ -72,8 +71,8 @@ func same(a, b *slice) bool {
 func parseSlice(u *unstructured.Unstructured) slice {
 	labels := u.GetLabels()
 	s := slice{
-		key: objectKey(u), namespace: u.GetNamespace(), name: u.GetName(), uid: u.GetUID(),
-		class:         textAt(u, "status", "class"), // Not in Liqo v1.2.0, where it is pruned.
+		key: kube.Key(u), namespace: u.GetNamespace(), name: u.GetName(), uid: u.GetUID(),
+		class:         kube.Text(u, "status", "class"), // Not in Liqo v1.2.0, where it is pruned.
 		originOK:      labels[replicatedLabel] == "true" && labels[originIDLabel] != "",
 		authenticated: authenticated(u),
 		answer:        readAnswer(u),
@@ -84,9 +83,9 @@ func parseSlice(u *unstructured.Unstructured) slice {
 		s.created = created.Unix()
 	}
 	if s.class == "" {
-		s.class = textAt(u, "spec", "class")
+		s.class = kube.Text(u, "spec", "class")
 	}
-	if id := textAt(u, "spec", "consumerClusterID"); len(id) <= maxClusterID {
+	if id := kube.Text(u, "spec", "consumerClusterID"); len(id) <= maxClusterID {
 		s.consumer = id
 	}
 	s.request, s.problems = parseRequest(u)
@@ -119,11 +118,11 @@ func parseRequest(u *unstructured.Unstructured) (capacity.Amounts, []string) {
 		q, text, ok := parseQuantity(asked[name])
 		switch {
 		case len(validation.IsQualifiedName(name)) > 0:
-			p.add("asks for the resource %q: write a name such as cpu, memory or nvidia.com/gpu", shorten(name, maxShown))
+			p.add("asks for the resource %q: write a name such as cpu, memory or nvidia.com/gpu", kube.Shorten(name, kube.MaxShown))
 		case !ok:
-			p.add("asks for %q %s: write a quantity such as 2, 500m or 16Gi", shorten(text, maxShown), shorten(name, maxShown))
+			p.add("asks for %q %s: write a quantity such as 2, 500m or 16Gi", kube.Shorten(text, kube.MaxShown), kube.Shorten(name, kube.MaxShown))
 		case q.Sign() < 0:
-			p.add("asks for %s %s: write 0 or more", text, shorten(name, maxShown))
+			p.add("asks for %s %s: write 0 or more", text, kube.Shorten(name, kube.MaxShown))
 		default:
 			out[name] = capacity.AmountOf(name, q, capacity.Up)
 		}
@@ -172,11 +171,4 @@ func parseQuantity(value any) (q resource.Quantity, text string, ok bool) {
 	}
 	q, err := resource.ParseQuantity(text)
 	return q, text, err == nil
-}
-
-// textAt is the text at a place of the object, empty if there is none.
-func textAt(u *unstructured.Unstructured, path ...string) string {
-	value, _, _ := unstructured.NestedFieldNoCopy(u.Object, path...)
-	text, _ := value.(string)
-	return text
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube"
 )
 
 // Reasons of Events on slices, beside those of the condition.
@@ -28,13 +29,13 @@ const (
 
 // sliceAnnouncer tells admins of this cluster by Event what became of slices, once for each change.
 type sliceAnnouncer struct {
-	recorder events.EventRecorder
+	events kube.EventEmitter
 	// told is what was told of slices that are not answered. It is used by whoever evaluates.
 	told map[types.UID]string
 }
 
 func newSliceAnnouncer(recorder events.EventRecorder) *sliceAnnouncer {
-	return &sliceAnnouncer{recorder: recorder, told: map[types.UID]string{}}
+	return &sliceAnnouncer{events: kube.NewEventEmitter(recorder, actionAnswer), told: map[types.UID]string{}}
 }
 
 // answered tells of an answer that was written: c is the slice as it was before.
@@ -51,7 +52,7 @@ func (a *sliceAnnouncer) answered(c *claim, g *given) {
 	stay := slices.Concat(dropped(c.answer.nodeLabels, g.nodeLabels), dropped(c.answer.nodeSelector, g.nodeSelector))
 	if g.verdict == accepted && len(stay) > 0 {
 		a.tell(c, corev1.EventTypeWarning, eventLabels, fmt.Sprintf(
-			"No longer among the node labels or the node selector, and still on the consumer's VirtualNode, where Liqo keeps them: %s. They go when the slice is made anew.", few(stay)))
+			"No longer among the node labels or the node selector, and still on the consumer's VirtualNode, where Liqo keeps them: %s. They go when the slice is made anew.", kube.First(stay)))
 	}
 }
 
@@ -80,7 +81,7 @@ func (a *sliceAnnouncer) shut(c *claim, gate decision, served bool) {
 		reason, note = eventNotOpen, "Not answered: "+gate.String()
 	case gate == active && !served && c.class != "" && c.class != liqoClass && c.answer.verdict == unanswered:
 		reason = eventUnserved
-		note = fmt.Sprintf("No ResourcePolicy is for the class %s: write one, unless another controller answers this class", shorten(c.class, maxShown))
+		note = fmt.Sprintf("No ResourcePolicy is for the class %s: write one, unless another controller answers this class", kube.Shorten(c.class, kube.MaxShown))
 	}
 	if a.told[c.uid] == note {
 		return
@@ -116,7 +117,7 @@ func (a *sliceAnnouncer) tidy(all []*claim) {
 }
 
 func (a *sliceAnnouncer) tell(c *claim, kind, reason, note string) {
-	a.recorder.Eventf(c.object, nil, kind, reason, actionAnswer, "%s", shorten(note, maxNote))
+	a.events.Emit(c.object, kind, reason, note)
 }
 
 // changesOf says what changed between two lists of amounts, such as "cpu 8 -> 4".
@@ -134,7 +135,7 @@ func changesOf(was, is capacity.Amounts) string {
 			continue
 		}
 		q := capacity.HumanFormat(name, was[name], is[name])
-		changes = append(changes, fmt.Sprintf("%s %s -> %s", shorten(name, maxShown), q(was[name]), q(is[name])))
+		changes = append(changes, fmt.Sprintf("%s %s -> %s", kube.Shorten(name, kube.MaxShown), q(was[name]), q(is[name])))
 	}
 	if len(changes) > maxChangeNames {
 		changes = append(changes[:maxChangeNames], "...")

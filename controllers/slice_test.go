@@ -21,6 +21,7 @@ import (
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube/jsonstream"
+	"proffer.dev/proffer/internal/source/nodes/nodestest"
 )
 
 // aSlice is the copy of a slice of rome, authenticated, that asks for cpu, in Liqo's own type.
@@ -35,7 +36,7 @@ func aSlice(name string, with ...func(*authv1beta1.ResourceSlice)) *authv1beta1.
 		},
 		Spec: authv1beta1.ResourceSliceSpec{
 			ConsumerClusterID: new(corev1beta1.ClusterID("rome")), ProviderClusterID: new(corev1beta1.ClusterID("milan")),
-			Class: "gold", Resources: list("cpu", "4"), CSR: []byte("request"),
+			Class: "gold", Resources: nodestest.List("cpu", "4"), CSR: []byte("request"),
 		},
 		Status: authv1beta1.ResourceSliceStatus{
 			Conditions: []authv1beta1.ResourceSliceCondition{condition("Authentication", "Accepted")},
@@ -94,9 +95,9 @@ var comparing = cmp.Options{cmp.AllowUnexported(slice{}, answer{}, namedClass{})
 
 func TestASliceIsReadFromLiqosOwnType(t *testing.T) {
 	object := asRead(t, aSlice("s", func(s *authv1beta1.ResourceSlice) {
-		s.Spec.Resources = list("cpu", "1500m", "memory", "1Gi", "pods", "10", "nvidia.com/gpu", "0")
+		s.Spec.Resources = nodestest.List("cpu", "1500m", "memory", "1Gi", "pods", "10", "nvidia.com/gpu", "0")
 		s.Status.Conditions = append(s.Status.Conditions, condition("Resources", "Accepted"))
-		s.Status.Resources = list("cpu", "1", "memory", "1G")
+		s.Status.Resources = nodestest.List("cpu", "1", "memory", "1G")
 		s.Status.StorageClasses = []corev1beta1.StorageType{{StorageClassName: "fast", Default: true}, {StorageClassName: "slow"}}
 		s.Status.IngressClasses = []corev1beta1.IngressType{{IngressClassName: "nginx"}}
 		s.Status.LoadBalancerClasses = []corev1beta1.LoadBalancerType{{LoadBalancerClassName: "example.com/internal", Default: true}}

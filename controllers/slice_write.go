@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"proffer.dev/proffer/internal/grant/protocol"
+	"proffer.dev/proffer/internal/kube"
 )
 
 // work makes all writes that a slice needs, one after the other: see protocol.
@@ -76,7 +77,7 @@ func (w *sliceWriter) writeRecord(ctx context.Context, uid types.UID, t *task) b
 		return false
 	default:
 		w.metrics.records.WithLabelValues("failed").Inc()
-		if refused(err) && t.step.Action == protocol.WriteRecord {
+		if kube.NotWritten(err) && t.step.Action == protocol.WriteRecord {
 			book.recordRefused(uid)
 			w.events.unrecorded(t.on, err)
 		}
@@ -103,7 +104,7 @@ func (w *sliceWriter) retry(ctx context.Context, uid types.UID, t *task, err err
 func (w *sliceWriter) writeAnswer(ctx context.Context, uid types.UID, t *task) bool {
 	c, g := t.on, t.answer
 	result, err := w.update(ctx, c, g.answer, t.want.Stands, false)
-	if err != nil && (tooLarge(err) || apierrors.IsInvalid(err)) {
+	if err != nil && (kube.TooLarge(err) || apierrors.IsInvalid(err)) {
 		smaller := g.answer.minimal()
 		if result, err = w.update(ctx, c, smaller, t.want.Stands || equal(smaller, c.answer), true); err == nil {
 			g.answer, g.short = smaller, true
@@ -120,7 +121,7 @@ func (w *sliceWriter) writeAnswer(ctx context.Context, uid types.UID, t *task) b
 		return false
 	default:
 		w.metrics.writes.WithLabelValues("failed").Inc()
-		if tooLarge(err) || apierrors.IsInvalid(err) {
+		if kube.TooLarge(err) || apierrors.IsInvalid(err) {
 			w.metrics.unwritable.Inc()
 			w.sources.book.giveUp(uid, t, err.Error())
 			w.events.unwritable(c, err)
@@ -186,14 +187,4 @@ func toTouch(u *unstructured.Unstructured, now time.Time) (*unstructured.Unstruc
 		delete(condition, "lastTransitionTime")
 	}
 	return out, now
-}
-
-// refused reports whether the API server has said that a write was not made. Any other error leaves that open.
-func refused(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return false
-	}
-	code := status.Status().Code
-	return code >= 400 && code < 500 && !apierrors.IsTimeout(err)
 }

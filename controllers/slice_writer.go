@@ -106,7 +106,7 @@ func (w *sliceWriter) Start(ctx context.Context) error {
 	}
 	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[sliceKey]{Queue: newTurns()})
 	w.queue.Store(queue)
-	owners := w.sources.gates.owners.all()
+	owners := w.sources.gates.owners.All()
 	w.sources.book.begin(string(uuid.NewUUID()), listed, records, func(s *slice) (string, bool) {
 		owner := owners[s.namespace]
 		return owner, owner != "" && owner == s.consumer && s.answer.ours() && s.answer.verdict == accepted

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+
+	"proffer.dev/proffer/internal/kube"
 )
 
 var (
@@ -27,31 +29,33 @@ const defaultStorageAnnotation = "storageclass.kubernetes.io/is-default-class"
 type sliceSources struct {
 	book    *sliceBook
 	gates   *gates
-	storage *objects[namedClass]
+	storage *kube.ObjectCache[namedClass]
 	// unserved says which grants are left alone for a while.
 	unserved unservedYet
 	// watches keep all of it up to date but the Tenants, which peers watch.
-	watches kindWatches
+	watches kube.CRDInformers
 }
 
 // newSlices makes the sources. The watches, and what is told of Tenants, call wake when something changes that an answer may depend on; of
 // slices that change all the time, as their consumer may have them, they call later.
 func newSlices(api *clients, wake, later func(), log logr.Logger) *sliceSources {
 	s := &sliceSources{
-		book: newSliceBook(), gates: newGates(), storage: newObjects(parseStorageClass),
+		book: newSliceBook(), gates: newGates(), storage: kube.NewObjectCache(parseStorageClass),
 		unserved: unservedYet{started: time.Now(), dealt: map[[2]string]struct{}{}},
 	}
-	watch := func(k kind, r register) { s.watches = append(s.watches, newKindWatch(api, k, wake, log, r)) }
+	watch := func(k kube.Kind, r kube.Handler) {
+		s.watches = append(s.watches, kube.NewCRDInformer(api, k, wake, log, r))
+	}
 	// Those of this cluster's own are among them: a consumer could take the label that tells them apart off its own.
-	watch(kind{GroupVersionResource: sliceResource, stream: api.sliceStream()}, newSliceRegister(s.book, wake, later))
-	watch(kind{GroupVersionResource: namespaceResource, builtin: true, selector: tenantNamespaceLabel, strip: keepOwner}, s.gates.owners)
-	watch(kind{GroupVersionResource: storageClassResource, builtin: true, strip: stripStorageClass}, s.storage)
+	watch(kube.Kind{GroupVersionResource: sliceResource, Source: api.sliceStream()}, newSliceRegister(s.book, wake, later))
+	watch(kube.Kind{GroupVersionResource: namespaceResource, Builtin: true, Selector: tenantNamespaceLabel, Strip: keepOwner}, s.gates.owners)
+	watch(kube.Kind{GroupVersionResource: storageClassResource, Builtin: true, Strip: stripStorageClass}, s.storage)
 	return s
 }
 
 // storageClasses are all that there are, by name, as Liqo lists them for its own default class. The caller may change it.
 func (s *sliceSources) storageClasses() []namedClass {
-	return slices.SortedFunc(maps.Values(s.storage.all()), func(a, b namedClass) int { return cmp.Compare(a.name, b.name) })
+	return slices.SortedFunc(maps.Values(s.storage.All()), func(a, b namedClass) int { return cmp.Compare(a.name, b.name) })
 }
 
 func parseStorageClass(u *unstructured.Unstructured) namedClass {
@@ -63,7 +67,7 @@ func stripStorageClass(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	out := bare(u)
+	out := kube.Identity(u)
 	if value, ok := u.GetAnnotations()[defaultStorageAnnotation]; ok {
 		out.SetAnnotations(map[string]string{defaultStorageAnnotation: value})
 	}
@@ -92,15 +96,15 @@ func newSliceRegister(book *sliceBook, wake, later func()) sliceRegister {
 	return sliceRegister{book: book, wake: wake, later: later, paces: paces}
 }
 
-func (r sliceRegister) set(u *unstructured.Unstructured) bool {
+func (r sliceRegister) Set(u *unstructured.Unstructured) bool {
 	return r.news(u, r.book.set(parseSlice(u)))
 }
 
-func (r sliceRegister) remove(u *unstructured.Unstructured) bool {
+func (r sliceRegister) Remove(u *unstructured.Unstructured) bool {
 	return r.news(u, r.book.remove(parseSlice(u)))
 }
 
-func (r sliceRegister) removeAll() { r.book.removeAll() }
+func (r sliceRegister) RemoveAll() { r.book.removeAll() }
 
 // news wakes for a change, and reports false: there is nothing left to wake for.
 func (r sliceRegister) news(u *unstructured.Unstructured, changed bool) bool {

@@ -22,6 +22,7 @@ import (
 
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kubetest"
 )
 
 const (
@@ -38,11 +39,11 @@ type following struct {
 
 func newTestClients(t *testing.T) *clients {
 	t.Helper()
-	httpClient, err := rest.HTTPClientFor(cluster.Config)
+	httpClient, err := rest.HTTPClientFor(kubetest.Cluster(t).Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := newClients(cluster.Config, httpClient)
+	c, err := newClients(kubetest.Cluster(t).Config, httpClient)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +70,7 @@ func follow(t *testing.T) *following {
 	for _, w := range watches {
 		select {
 		case <-w.Done():
-		case <-time.After(patience):
+		case <-time.After(kubetest.Patience):
 			t.Fatalf("%s were not seen", w.Name())
 		}
 	}
@@ -90,7 +91,7 @@ func (f *following) write(t *testing.T, s *slice, a answer) error {
 // lists waits until these slices are in the book, by name and class.
 func (f *following) lists(t *testing.T, want map[string]string) {
 	t.Helper()
-	eventually(t, func() string {
+	kubetest.Eventually(t, func() string {
 		got := map[string]string{}
 		for _, s := range f.book.list() {
 			got[s.name] = s.class
@@ -105,8 +106,8 @@ func createSlice(t *testing.T, s *authv1beta1.ResourceSlice) *unstructured.Unstr
 	s.UID, s.ResourceVersion, s.CreationTimestamp, s.ManagedFields = "", "", metav1.Time{}, nil
 	u := asRead(t, s)
 	status := u.DeepCopy().Object["status"]
-	create(t, u)
-	edit(t, u, func(o client.Object) { o.(*unstructured.Unstructured).Object["status"] = status }, writeStatus)
+	kubetest.Create(t, u)
+	kubetest.Edit(t, u, func(o client.Object) { o.(*unstructured.Unstructured).Object["status"] = status }, kubetest.WriteStatus)
 	return u
 }
 
@@ -114,27 +115,27 @@ func TestSlicesAreReadWhenTheirKindComesLaterAndAfterItWasGone(t *testing.T) {
 	f := follow(t)
 	f.lists(t, map[string]string{})
 
-	uninstall := install(t, controlplane.LiqoCRD(t, sliceCRD))
+	uninstall := kubetest.Install(t, controlplane.LiqoCRD(t, sliceCRD))
 	// Those of this cluster's own are known too: whose a slice is stands in labels that a consumer could change.
 	own := createSlice(t, aSlice("own", func(s *authv1beta1.ResourceSlice) { delete(s.Labels, replicatedLabel) }))
 	u := createSlice(t, aSlice("copy"))
 	f.lists(t, map[string]string{"copy": "gold", "own": "gold"})
-	remove(t, own)
-	edit(t, u, func(o client.Object) {
+	kubetest.Remove(t, own)
+	kubetest.Edit(t, u, func(o client.Object) {
 		_ = unstructured.SetNestedField(o.(*unstructured.Unstructured).Object, "default", "spec", "class")
-	}, writeSpec)
+	}, kubetest.WriteSpec)
 	f.lists(t, map[string]string{"copy": "default"})
 
 	// The kind goes, with its objects, and comes back.
 	uninstall()
 	f.lists(t, map[string]string{})
-	install(t, controlplane.LiqoCRD(t, sliceCRD))
+	kubetest.Install(t, controlplane.LiqoCRD(t, sliceCRD))
 	createSlice(t, aSlice("copy"))
 	f.lists(t, map[string]string{"copy": "gold"})
 }
 
 func TestSlicesThatAreThereAtTheStartAreAllThereOnceSynced(t *testing.T) {
-	install(t, controlplane.LiqoCRD(t, sliceCRD))
+	kubetest.Install(t, controlplane.LiqoCRD(t, sliceCRD))
 	for _, name := range []string{"a", "b", "c"} {
 		createSlice(t, aSlice(name))
 	}
@@ -144,10 +145,10 @@ func TestSlicesThatAreThereAtTheStartAreAllThereOnceSynced(t *testing.T) {
 }
 
 func TestAnAnswerIsWrittenWithWhatTheWatchKept(t *testing.T) {
-	install(t, controlplane.LiqoCRD(t, sliceCRD))
+	kubetest.Install(t, controlplane.LiqoCRD(t, sliceCRD))
 	f := follow(t)
 	createSlice(t, aSlice("s"))
-	eventually(t, func() string {
+	kubetest.Eventually(t, func() string {
 		if list := f.book.list(); len(list) == 1 && list[0].authenticated {
 			return ""
 		}
@@ -188,7 +189,7 @@ func TestAnAnswerIsWrittenWithWhatTheWatchKept(t *testing.T) {
 	if diff := cmp.Diff(was, is); diff != "" || len(was) == 0 {
 		t.Errorf("what Liqo wrote is lost: %s", diff)
 	}
-	eventually(t, func() string { return cmp.Diff(want, f.book.list()[0].answer, comparing) })
+	kubetest.Eventually(t, func() string { return cmp.Diff(want, f.book.list()[0].answer, comparing) })
 
 	// What was read before is not written over what was written since.
 	if err := f.write(t, &read.slice, answer{verdict: denied}); !apierrors.IsConflict(err) {
@@ -197,7 +198,7 @@ func TestAnAnswerIsWrittenWithWhatTheWatchKept(t *testing.T) {
 }
 
 func TestTheWatchTakesWhatTheAPIServerTakes(t *testing.T) {
-	install(t, controlplane.LiqoCRD(t, sliceCRD))
+	kubetest.Install(t, controlplane.LiqoCRD(t, sliceCRD))
 	f := follow(t)
 	u := asRead(t, aSlice("hostile"))
 	u.SetUID("")
@@ -207,7 +208,7 @@ func TestTheWatchTakesWhatTheAPIServerTakes(t *testing.T) {
 	if err := unstructured.SetNestedMap(u.Object, asked, "spec", "resources"); err != nil {
 		t.Fatal(err)
 	}
-	create(t, u)
+	kubetest.Create(t, u)
 	f.lists(t, map[string]string{"hostile": "gold"})
 	s := f.book.list()[0]
 	if diff := cmp.Diff(capacity.Amounts{"pods": 3}, s.request); diff != "" {
@@ -224,25 +225,25 @@ func TestTheWatchTakesWhatTheAPIServerTakes(t *testing.T) {
 }
 
 func TestTheGatesFollowNamespacesAndTenants(t *testing.T) {
-	install(t, controlplane.LiqoCRD(t, sliceCRD))
+	kubetest.Install(t, controlplane.LiqoCRD(t, sliceCRD))
 	f := follow(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "tenant-"}}
-	create(t, namespace)
+	kubetest.Create(t, namespace)
 	createSlice(t, aSlice("s", func(s *authv1beta1.ResourceSlice) { s.Namespace = namespace.Name }))
 	decides := func(want decision) {
 		t.Helper()
-		eventually(t, func() string { return cmp.Diff([]decision{want}, f.gates.decide(f.gates.owners.all(), f.book.list())) })
+		kubetest.Eventually(t, func() string { return cmp.Diff([]decision{want}, f.gates.decide(f.gates.owners.All(), f.book.list())) })
 	}
 	labels := func(labels map[string]string) {
 		t.Helper()
-		edit(t, namespace, func(o client.Object) { o.SetLabels(labels) }, writeSpec)
+		kubetest.Edit(t, namespace, func(o client.Object) { o.SetLabels(labels) }, kubetest.WriteSpec)
 	}
 	newTenant := func(name string, condition authv1beta1.TenantCondition) *unstructured.Unstructured {
 		u := ofLiqo(t, "authentication.liqo.io/v1beta1", "Tenant", &authv1beta1.Tenant{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace.Name},
 			Spec:       authv1beta1.TenantSpec{ClusterID: corev1beta1.ClusterID("rome"), TenantCondition: condition},
 		})
-		return create(t, u)
+		return kubetest.Create(t, u)
 	}
 	decides(wrongNamespace)
 	labels(map[string]string{tenantNamespaceLabel: "true", remoteClusterIDLabel: "oslo"})
@@ -250,21 +251,21 @@ func TestTheGatesFollowNamespacesAndTenants(t *testing.T) {
 	labels(map[string]string{tenantNamespaceLabel: "true", remoteClusterIDLabel: "rome"})
 	decides(noTenant)
 
-	uninstall := install(t, controlplane.LiqoCRD(t, tenantCRD))
+	uninstall := kubetest.Install(t, controlplane.LiqoCRD(t, tenantCRD))
 	first := newTenant("first", "") // What the definition makes of it is read.
 	decides(active)
 	for condition, want := range map[string]decision{"Cordoned": cordoned, "Drained": drained, "Active": active} {
-		edit(t, first, func(o client.Object) {
+		kubetest.Edit(t, first, func(o client.Object) {
 			_ = unstructured.SetNestedField(o.(*unstructured.Unstructured).Object, condition, "spec", "tenantCondition")
-		}, writeSpec)
+		}, kubetest.WriteSpec)
 		decides(want)
 	}
-	edit(t, first, func(o client.Object) {
+	kubetest.Edit(t, first, func(o client.Object) {
 		_ = unstructured.SetNestedField(o.(*unstructured.Unstructured).Object, "Active", "spec", "tenantCondition")
-	}, writeSpec)
+	}, kubetest.WriteSpec)
 	second := newTenant("second", authv1beta1.TenantConditionActive)
 	decides(manyTenants)
-	remove(t, second)
+	kubetest.Remove(t, second)
 	decides(active)
 	labels(nil)
 	decides(wrongNamespace)
@@ -280,26 +281,26 @@ func TestStorageClassesAreFollowed(t *testing.T) {
 		u := asRead(t, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations}, Provisioner: "example.com/p"})
 		u.SetAPIVersion("storage.k8s.io/v1")
 		u.SetKind("StorageClass")
-		return create(t, u)
+		return kubetest.Create(t, u)
 	}
 	lists := func(want ...namedClass) {
 		t.Helper()
-		eventually(t, func() string { return cmp.Diff(want, f.storageClasses(), comparing) })
+		kubetest.Eventually(t, func() string { return cmp.Diff(want, f.storageClasses(), comparing) })
 	}
 	slow := storage("slow", nil)
 	fast := storage("fast", map[string]string{defaultStorageAnnotation: "true"})
 	lists(namedClass{"fast", true}, namedClass{"slow", false})
-	edit(t, fast, func(o client.Object) { o.SetAnnotations(nil) }, writeSpec)
+	kubetest.Edit(t, fast, func(o client.Object) { o.SetAnnotations(nil) }, kubetest.WriteSpec)
 	lists(namedClass{"fast", false}, namedClass{"slow", false})
-	remove(t, slow)
+	kubetest.Remove(t, slow)
 	lists(namedClass{"fast", false})
 }
 
 func TestOnlyWhatMattersOfASliceWakes(t *testing.T) {
-	install(t, controlplane.LiqoCRD(t, sliceCRD))
+	kubetest.Install(t, controlplane.LiqoCRD(t, sliceCRD))
 	f := follow(t)
 	u := createSlice(t, aSlice("s"))
-	eventually(t, func() string {
+	kubetest.Eventually(t, func() string {
 		if list := f.book.list(); len(list) == 1 && list[0].authenticated {
 			return ""
 		}
@@ -307,23 +308,23 @@ func TestOnlyWhatMattersOfASliceWakes(t *testing.T) {
 	})
 	before := f.woken.Load()
 	for i := range 5 {
-		edit(t, u, func(o client.Object) {
+		kubetest.Edit(t, u, func(o client.Object) {
 			o.SetAnnotations(map[string]string{"note": time.Duration(i).String()})
 			labels := o.GetLabels()
 			labels["note"] = time.Duration(i).String()
 			o.SetLabels(labels)
-		}, writeSpec)
-		edit(t, u, func(o client.Object) {
+		}, kubetest.WriteSpec)
+		kubetest.Edit(t, u, func(o client.Object) {
 			_ = unstructured.SetNestedField(o.(*unstructured.Unstructured).Object, time.Duration(i).String(), "status", "authParams", "apiServer")
-		}, writeStatus)
+		}, kubetest.WriteStatus)
 	}
 	// The book has the newest all the same: a write needs its version.
-	eventually(t, func() string { return cmp.Diff(u.GetResourceVersion(), f.book.list()[0].version()) })
+	kubetest.Eventually(t, func() string { return cmp.Diff(u.GetResourceVersion(), f.book.list()[0].version()) })
 	if after := f.woken.Load(); after != before {
 		t.Errorf("woken %d times by what nobody decides by", after-before)
 	}
-	edit(t, u, func(o client.Object) {
+	kubetest.Edit(t, u, func(o client.Object) {
 		_ = unstructured.SetNestedField(o.(*unstructured.Unstructured).Object, "8", "spec", "resources", "cpu")
-	}, writeSpec)
-	eventually(t, func() string { return cmp.Diff(before+1, f.woken.Load()) })
+	}, kubetest.WriteSpec)
+	kubetest.Eventually(t, func() string { return cmp.Diff(before+1, f.woken.Load()) })
 }

@@ -20,6 +20,7 @@ import (
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/grant/protocol"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/source/nodes/nodestest"
 )
 
 // newSettled is a leader's writer with slices of 2,000 consumers or less under 20 policies of 5 sorts of nodes, all of them answered.
@@ -34,12 +35,12 @@ func newSettled(t testing.TB, slices int) (*sliceWriter, *offer.Terms) {
 			func(s *authv1beta1.ResourceSlice) {
 				s.Namespace, s.Spec.ConsumerClusterID = namespace, new(corev1beta1.ClusterID(id))
 				s.Labels[originIDLabel] = id
-				s.Spec.Resources = list("cpu", "4", "memory", "8Gi", "pods", "10")
+				s.Spec.Resources = nodestest.List("cpu", "4", "memory", "8Gi", "pods", "10")
 			})
-		sources.gates.owners.set(asRead(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		sources.gates.owners.Set(asRead(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 			Name: namespace, Labels: map[string]string{tenantNamespaceLabel: "true", remoteClusterIDLabel: id},
 		}}))
-		sources.gates.tenants.set(asRead(t, &authv1beta1.Tenant{
+		sources.gates.tenants.Set(asRead(t, &authv1beta1.Tenant{
 			ObjectMeta: metav1.ObjectMeta{Name: id, Namespace: namespace}, Spec: authv1beta1.TenantSpec{ClusterID: corev1beta1.ClusterID(id)},
 		}))
 	}

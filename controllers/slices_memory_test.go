@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/internal/kubetest"
 )
 
 // How many slices TestSlicesOfAnySizeTakeLittleMemory makes, and of what: for measurements.
@@ -25,7 +26,7 @@ var (
 
 // TestSlicesOfAnySizeTakeLittleMemory is C2 of issue 11: 15 slices of 1.2 MB, of more names than anybody answers, took 350 MiB.
 func TestSlicesOfAnySizeTakeLittleMemory(t *testing.T) {
-	install(t, controlplane.LiqoCRD(t, sliceCRD))
+	kubetest.Install(t, controlplane.LiqoCRD(t, sliceCRD))
 	asked := map[string]any{}
 	for i := range *largeNames {
 		asked[fmt.Sprintf("r%05d", i)] = "1"
@@ -37,7 +38,7 @@ func TestSlicesOfAnySizeTakeLittleMemory(t *testing.T) {
 			u.Object["spec"].(map[string]any)["csr"] = strings.Repeat("AAAA", *largeCSR/4)
 		}
 		unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
-		create(t, u)
+		kubetest.Create(t, u)
 		u.SetManagedFields(nil) // The clean-up needs the name only.
 		unstructured.RemoveNestedField(u.Object, "spec")
 	}

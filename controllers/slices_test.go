@@ -167,7 +167,7 @@ func TestStorageClassesAreListedAsLiqoDoes(t *testing.T) {
 			t.Fatal(err)
 		}
 		u := stripped.(*unstructured.Unstructured)
-		if !s.storage.set(u) || s.storage.set(u) {
+		if !s.storage.Set(u) || s.storage.Set(u) {
 			t.Error("a class is news once")
 		}
 		if u.GetAnnotations()["note"] != "" || u.Object["provisioner"] != nil {

@@ -10,15 +10,8 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/offer"
-)
-
-const (
-	// maxMessage keeps a message readable; the API would take more.
-	maxMessage = 1024
-	// maxNamed is how many of a list a message names, and maxNameShown is how much of each.
-	maxNamed     = 5
-	maxNameShown = 100
 )
 
 // finding is all that an evaluation found of one policy.
@@ -68,10 +61,10 @@ func statusOf(p policy, f finding, before v1alpha1.ResourcePolicyStatus) v1alpha
 		fillStatus(&s, p, f)
 	}
 	if note := boundStatus(&s); note != "" {
-		ready.Message = withNote(ready.Message, note)
+		ready.Message = kube.AppendNote(ready.Message, note)
 	}
 	if len(s.OfferedResources) == v1alpha1.MaxOfferedResources && unrecorded(p, f.report, s.OfferedResources) {
-		ready.Message = withNote(ready.Message, fmt.Sprintf(
+		ready.Message = kube.AppendNote(ready.Message, fmt.Sprintf(
 			" More than %d resources have been offered: of the others none is taken back by an explicit 0 after a restart.", v1alpha1.MaxOfferedResources))
 	}
 	meta.SetStatusCondition(&s.Conditions, ready)
@@ -123,7 +116,7 @@ func offerIn(class string, all []offer.Explained) *offer.Explained {
 // notes are the message of a consumer's offer. Those that are empty are left out.
 func notes(all ...string) string {
 	all = slices.DeleteFunc(all, func(note string) bool { return note == "" })
-	return shorten(strings.Join(all, "; "), v1alpha1.MaxStatusMessage)
+	return kube.Shorten(strings.Join(all, "; "), v1alpha1.MaxStatusMessage)
 }
 
 // offerOf is what a status says of one consumer. The explanation may be nil.
@@ -235,28 +228,4 @@ func are(n int) string {
 		return "1 consumer is"
 	}
 	return people(n) + " are"
-}
-
-// few names the first few, each cut to what can be read.
-func few(names []string) string {
-	names = slices.Clone(names)
-	for i := range names {
-		names[i] = shorten(names[i], maxNameShown)
-	}
-	if len(names) <= maxNamed {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), len(names)-maxNamed)
-}
-
-// shorten cuts a text, at a rune, to at most so many bytes.
-func shorten(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	const ellipsis = "..."
-	if most < len(ellipsis) {
-		return ""
-	}
-	return strings.ToValidUTF8(text[:most-len(ellipsis)], "") + ellipsis
 }

@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/kube"
 )
 
 const (
@@ -103,9 +103,6 @@ func costOf(name corev1.ResourceName, list corev1.ResourceList) int {
 	return 2*len(name) + len(q.String()) + len(`"":"","f:":{},`)
 }
 
-// refusedStatus reports whether a status was refused for what it says or for its size: to write it again comes to the same.
-func refusedStatus(err error) bool { return apierrors.IsInvalid(err) || tooLarge(err) }
-
 // leastOf is what is written of a status that was refused: its condition, which says so, and what was offered, which must be on record.
 func leastOf(s v1alpha1.ResourcePolicyStatus, refusal error) v1alpha1.ResourcePolicyStatus {
 	least := v1alpha1.ResourcePolicyStatus{
@@ -113,13 +110,7 @@ func leastOf(s v1alpha1.ResourcePolicyStatus, refusal error) v1alpha1.ResourcePo
 		Consumers: s.Consumers, OfferedResources: s.OfferedResources,
 	}
 	if ready := meta.FindStatusCondition(least.Conditions, v1alpha1.ConditionReady); ready != nil {
-		ready.Message = withNote(ready.Message, " The rest of this status was refused: "+shorten(refusal.Error(), maxMessage/4))
+		ready.Message = kube.AppendNote(ready.Message, " The rest of this status was refused: "+kube.Shorten(refusal.Error(), kube.MaxMessage/4))
 	}
 	return least
-}
-
-// withNote is a message with a sentence behind it, for which it is cut. The sentence has at most half of the room.
-func withNote(message, note string) string {
-	note = shorten(note, maxMessage/2)
-	return shorten(message, maxMessage-len(note)) + note
 }

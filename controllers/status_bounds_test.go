@@ -15,6 +15,8 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
 )
 
@@ -51,7 +53,7 @@ func TestAStatusOfMoreThanItMayHoldIsCutAndSaysSo(t *testing.T) {
 		"long names":     {reportOf(250, 100, long), []string{"only the first of 253 resources", "of 100 offers are"}},
 		"what fits":      {reportOf(60, 60, "example.com"), nil},
 	} {
-		object := create(t, aPolicy("bounded"))
+		object := kubetest.Create(t, kubetest.Policy("bounded"))
 		p := policy{name: object.Name, uid: object.UID, generation: object.Generation, source: v1alpha1.SourceNodes, parsed: &offer.Policy{Nodes: &offer.Nodes{}}}
 		held := map[string]grantOf{}
 		for _, c := range tc.report.Consumers {
@@ -60,7 +62,7 @@ func TestAStatusOfMoreThanItMayHoldIsCutAndSaysSo(t *testing.T) {
 		found := finding{report: tc.report, granted: grantsOf{slices: 1, consumers: held}}
 		object.Status = statusOf(p, found, object.Status)
 		again := statusOf(p, found, object.Status)
-		if err := api.Status().Update(t.Context(), object); err != nil {
+		if err := kubetest.API(t).Status().Update(t.Context(), object); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		ready := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionReady)
@@ -92,7 +94,7 @@ func TestAStatusOfMoreThanItMayHoldIsCutAndSaysSo(t *testing.T) {
 		if diff := diffOfStatus(again, object.Status); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
-		remove(t, object)
+		kubetest.Remove(t, object)
 	}
 }
 
@@ -106,7 +108,7 @@ func TestTheLongestNamesFitIntoAMessage(t *testing.T) {
 	p := policy{parsed: &offer.Policy{Nodes: &offer.Nodes{}}}
 	s := statusOf(p, finding{report: &offer.Report{Count: 1, Unlisted: names, Unknown: names, Losses: []offer.Loss{{Policy: part, Count: 8, Consumers: names}}}}, v1alpha1.ResourcePolicyStatus{})
 	for _, c := range s.Conditions {
-		if len(c.Message) == 0 || len(c.Message) > maxMessage {
+		if len(c.Message) == 0 || len(c.Message) > kube.MaxMessage {
 			t.Errorf("%s has a message of %d bytes", c.Type, len(c.Message))
 		}
 	}
@@ -114,7 +116,7 @@ func TestTheLongestNamesFitIntoAMessage(t *testing.T) {
 		t.Errorf("%q", c.Message)
 	}
 	for most := range 8 {
-		if got := shorten("a text", most); len(got) > most {
+		if got := kube.Shorten("a text", most); len(got) > most {
 			t.Errorf("cut to %d bytes it is %q", most, got)
 		}
 	}

@@ -17,7 +17,9 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/source/nodes/nodestest"
 )
 
 func TestEveryOutcomeHasItsReasonAndSaysWhatToDo(t *testing.T) {
@@ -117,12 +119,12 @@ func TestStatusTellsAllThatIsKnown(t *testing.T) {
 		}, {
 			Type: "InForce", Status: "True", Reason: "Deciding", ObservedGeneration: 4, Message: "The policy decides for all of its consumers.",
 		}},
-		Capacity:  list("cpu", "7", "memory", "16Gi"),
-		Committed: list("cpu", "4", "memory", "0"),
-		Remaining: list("cpu", "3", "memory", "16Gi"),
+		Capacity:  nodestest.List("cpu", "7", "memory", "16Gi"),
+		Committed: nodestest.List("cpu", "4", "memory", "0"),
+		Remaining: nodestest.List("cpu", "3", "memory", "16Gi"),
 		Offers: []v1alpha1.ConsumerOffer{
-			{ClusterID: "rome", Override: new(int32(1)), Offer: list("cpu", "1500m"), Held: true, Slices: 2, Granted: list("cpu", "1"), Message: "kept by reclaim above what the policy gives"},
-			{ClusterID: "oslo", Offer: list("cpu", "0"), Slices: 1, Granted: list("cpu", "0", "memory", "1"), Message: "its pods here are about to be evicted: it is offered no cpu or no memory"},
+			{ClusterID: "rome", Override: new(int32(1)), Offer: nodestest.List("cpu", "1500m"), Held: true, Slices: 2, Granted: nodestest.List("cpu", "1"), Message: "kept by reclaim above what the policy gives"},
+			{ClusterID: "oslo", Offer: nodestest.List("cpu", "0"), Slices: 1, Granted: nodestest.List("cpu", "0", "memory", "1"), Message: "its pods here are about to be evicted: it is offered no cpu or no memory"},
 			{ClusterID: "paris"},
 		},
 		OfferedResources: []v1alpha1.ResourceName{"cpu", "memory", "nvidia.com/gpu", "storage"},
@@ -158,21 +160,21 @@ func TestOfferedResourcesOnlyGrowAndAreBounded(t *testing.T) {
 
 func TestStatusFollowsThePolicyAndTheCapacity(t *testing.T) {
 	o := startOperator(t)
-	p := create(t, aPolicy("p", selecting(matching(map[string]string{"dedicated": "liqo"})), forIDs("rome")))
+	p := kubetest.Create(t, kubetest.Policy("p", kubetest.Selecting(kubetest.Matching(map[string]string{"dedicated": "liqo"})), kubetest.ForIDs("rome")))
 	c := ready(t, "p", v1alpha1.ReasonNoNodes)
 	expectEvent(t, "p", v1alpha1.ReasonNoNodes, "spec.offer.nodes.selector")
 	if c.ObservedGeneration != 1 {
 		t.Errorf("observed generation %d", c.ObservedGeneration)
 	}
 
-	create(t, aNode("n", list("cpu", "8", "memory", "16Gi", "pods", "10"), nodeLabel("dedicated", "liqo")))
+	kubetest.Create(t, nodestest.Node("n", nodestest.List("cpu", "8", "memory", "16Gi", "pods", "10"), nodestest.NodeLabel("dedicated", "liqo")))
 	ready(t, "p", v1alpha1.ReasonOffering)
 	expectEvent(t, "p", v1alpha1.ReasonOffering, "1 consumer")
 	s := statusOfPolicy(t, "p")
 	if *s.Nodes != 1 || *s.Consumers != 1 || s.Source != v1alpha1.SourceNodes {
 		t.Errorf("status: %+v", s)
 	}
-	whole := list("cpu", "8", "memory", "16Gi", "pods", "10")
+	whole := nodestest.List("cpu", "8", "memory", "16Gi", "pods", "10")
 	if diff := cmp.Diff(whole, s.Capacity, cmp.Comparer(equalLists)); diff != "" {
 		t.Error(diff)
 	}
@@ -181,8 +183,8 @@ func TestStatusFollowsThePolicyAndTheCapacity(t *testing.T) {
 	}
 
 	// An edit is written at once, within the 10 s for which a mere change of capacity would wait.
-	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Max = quantitiesOf("cpu", "2") })
-	eventually(t, func() string {
+	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Max = kubetest.Quantities("cpu", "2") })
+	kubetest.Eventually(t, func() string {
 		s := statusOfPolicy(t, "p")
 		return cmp.Diff(int64(2), s.ObservedGeneration) + cmp.Diff(int64(2000), s.Offers[0].Offer.Cpu().MilliValue())
 	})
@@ -194,7 +196,7 @@ func TestStatusFollowsThePolicyAndTheCapacity(t *testing.T) {
 	}
 
 	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Resources = nil })
-	create(t, aPolicy("higher", fixed("cpu", "1", "memory", "1Gi", "pods", "1"), func(s *v1alpha1.ResourcePolicySpec) { s.Priority = 1 }))
+	kubetest.Create(t, kubetest.Policy("higher", kubetest.Fixed("cpu", "1", "memory", "1Gi", "pods", "1"), func(s *v1alpha1.ResourcePolicySpec) { s.Priority = 1 }))
 	c = ready(t, "p", v1alpha1.ReasonShadowed)
 	if !contains(c.Message, "higher") {
 		t.Errorf("message: %s", c.Message)
@@ -204,29 +206,29 @@ func TestStatusFollowsThePolicyAndTheCapacity(t *testing.T) {
 }
 
 func TestAResourceOfferedByAnEarlierProcessIsTakenBackByAnExplicitZero(t *testing.T) {
-	p := create(t, aPolicy("p", fixed("cpu", "1", "memory", "1Gi", "pods", "1", "nvidia.com/gpu", "2"), forIDs("rome")))
+	p := kubetest.Create(t, kubetest.Policy("p", kubetest.Fixed("cpu", "1", "memory", "1Gi", "pods", "1", "nvidia.com/gpu", "2"), kubetest.ForIDs("rome")))
 	first := startOperator(t)
 	ready(t, "p", v1alpha1.ReasonOffering)
 	first.stop()
 
 	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) {
-		s.Offer.Fixed = quantitiesOf("cpu", "1", "memory", "1Gi", "pods", "1")
+		s.Offer.Fixed = kubetest.Quantities("cpu", "1", "memory", "1Gi", "pods", "1")
 	})
 	second := startOperator(t)
 	second.offers("rome", capacity.Amounts{"cpu": 1000, "memory": gib, "pods": 1, "nvidia.com/gpu": 0})
-	eventually(t, func() string {
+	kubetest.Eventually(t, func() string {
 		return cmp.Diff([]v1alpha1.ResourceName{"cpu", "memory", "nvidia.com/gpu", "pods"}, statusOfPolicy(t, "p").OfferedResources)
 	})
 }
 
 func TestAPolicyEditedWhileNobodyRanWithdrawsWhatAnEarlierProcessOffered(t *testing.T) {
-	create(t, aNode("n", list("cpu", "8", "memory", "8Gi", "pods", "10")))
-	create(t, aPod("of-oslo", "n", list("cpu", "2", "memory", "1Gi"), podLabel(originLabel, "oslo")))
+	kubetest.Create(t, nodestest.Node("n", nodestest.List("cpu", "8", "memory", "8Gi", "pods", "10")))
+	kubetest.Create(t, nodestest.Pod("of-oslo", "n", nodestest.List("cpu", "2", "memory", "1Gi"), nodestest.PodLabel(originLabel, "oslo")))
 	gold := func(s *v1alpha1.ResourcePolicySpec) { s.Class = "gold" }
-	p := create(t, aPolicy("p", fixed("cpu", "4", "memory", "4Gi", "pods", "5"), forIDs("oslo", "rome"), gold))
+	p := kubetest.Create(t, kubetest.Policy("p", kubetest.Fixed("cpu", "4", "memory", "4Gi", "pods", "5"), kubetest.ForIDs("oslo", "rome"), gold))
 	first := startOperator(t)
 	ready(t, "p", v1alpha1.ReasonOffering)
-	eventually(t, func() string { return cmp.Diff("gold", statusOfPolicy(t, "p").Class) })
+	kubetest.Eventually(t, func() string { return cmp.Diff("gold", statusOfPolicy(t, "p").Class) })
 	first.stop()
 
 	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) {
@@ -244,20 +246,20 @@ func TestAPolicyEditedWhileNobodyRanWithdrawsWhatAnEarlierProcessOffered(t *test
 }
 
 func TestAPolicyThatEvictsSaysSo(t *testing.T) {
-	create(t, aNode("n", list("cpu", "8", "memory", "8Gi", "pods", "10")))
-	create(t, aPod("of-rome", "n", list("cpu", "2", "memory", "1Gi"), podLabel(originLabel, "rome")))
-	p := create(t, aPolicy("p", fixed("cpu", "4", "memory", "4Gi", "pods", "5"), forIDs("rome")))
+	kubetest.Create(t, nodestest.Node("n", nodestest.List("cpu", "8", "memory", "8Gi", "pods", "10")))
+	kubetest.Create(t, nodestest.Pod("of-rome", "n", nodestest.List("cpu", "2", "memory", "1Gi"), nodestest.PodLabel(originLabel, "rome")))
+	p := kubetest.Create(t, kubetest.Policy("p", kubetest.Fixed("cpu", "4", "memory", "4Gi", "pods", "5"), kubetest.ForIDs("rome")))
 	o := startOperator(t)
 	o.offersOf("rome", "cpu", 4000)
 	ready(t, "p", v1alpha1.ReasonOffering)
 
 	// Lowered under what the pods request: reclaim keeps it there, and says so.
 	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) {
-		s.Offer.Fixed = quantitiesOf("cpu", "0", "memory", "4Gi", "pods", "5")
+		s.Offer.Fixed = kubetest.Quantities("cpu", "0", "memory", "4Gi", "pods", "5")
 	})
 	o.offersOf("rome", "cpu", 2000)
 	expectEvent(t, "p", eventHeld, "rome")
-	eventually(t, func() string { return cmp.Diff(true, statusOfPolicy(t, "p").Offers[0].Held) })
+	kubetest.Eventually(t, func() string { return cmp.Diff(true, statusOfPolicy(t, "p").Offers[0].Held) })
 
 	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Reclaim = v1alpha1.ReclaimEvict })
 	o.offersOf("rome", "cpu", 0)
@@ -270,31 +272,31 @@ func TestAPolicyThatEvictsSaysSo(t *testing.T) {
 }
 
 func TestAStatusThatSomebodyElseWroteIsPutRight(t *testing.T) {
-	p := create(t, aPolicy("p", fixed("cpu", "1", "memory", "1Gi", "pods", "1")))
+	p := kubetest.Create(t, kubetest.Policy("p", kubetest.Fixed("cpu", "1", "memory", "1Gi", "pods", "1")))
 	startOperator(t)
 	ready(t, "p", v1alpha1.ReasonOffering)
-	edit(t, p, func(o client.Object) { o.(*v1alpha1.ResourcePolicy).Status = v1alpha1.ResourcePolicyStatus{} }, writeStatus)
+	kubetest.Edit(t, p, func(o client.Object) { o.(*v1alpha1.ResourcePolicy).Status = v1alpha1.ResourcePolicyStatus{} }, kubetest.WriteStatus)
 	ready(t, "p", v1alpha1.ReasonOffering)
 }
 
 func TestOnlyTheLeaderWritesAndEveryReplicaServes(t *testing.T) {
 	election := longLease(t)
 	leader := startOperator(t, electing(election))
-	p := create(t, aPolicy("p", fixed("cpu", "1", "memory", "1Gi", "pods", "1")))
+	p := kubetest.Create(t, kubetest.Policy("p", kubetest.Fixed("cpu", "1", "memory", "1Gi", "pods", "1")))
 	ready(t, "p", v1alpha1.ReasonOffering)
 
 	follower := startOperator(t, electing(election))
 	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) {
-		s.Offer.Fixed = quantitiesOf("cpu", "2", "memory", "1Gi", "pods", "1")
+		s.Offer.Fixed = kubetest.Quantities("cpu", "2", "memory", "1Gi", "pods", "1")
 	})
 	leader.offersOf("rome", "cpu", 2000)
 	follower.offersOf("rome", "cpu", 2000)
-	eventually(t, func() string { return cmp.Diff(int64(2), statusOfPolicy(t, "p").ObservedGeneration) })
+	kubetest.Eventually(t, func() string { return cmp.Diff(int64(2), statusOfPolicy(t, "p").ObservedGeneration) })
 	version := resourceVersion(t, "p")
 	leader.stop()
 
 	// The next leader finds nothing to correct, and goes on where the last one stopped.
-	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Fixed = quantitiesOf("cpu", "3") })
+	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Fixed = kubetest.Quantities("cpu", "3") })
 	follower.offersOf("rome", "cpu", 3000)
 	ready(t, "p", v1alpha1.ReasonIncomplete)
 	if version == resourceVersion(t, "p") {
@@ -309,7 +311,7 @@ func TestAFollowerWritesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	follower := startOperator(t, electing(election))
-	create(t, aPolicy("p", fixed("cpu", "1", "memory", "1Gi", "pods", "1")))
+	kubetest.Create(t, kubetest.Policy("p", kubetest.Fixed("cpu", "1", "memory", "1Gi", "pods", "1")))
 	follower.offersOf("rome", "cpu", 1000)
 	follower.caughtUp()
 	if s := statusOfPolicy(t, "p"); s.ObservedGeneration != 0 || len(s.Conditions) != 0 {

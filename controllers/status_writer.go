@@ -15,6 +15,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/debounce"
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/offer"
 )
 
@@ -148,7 +149,7 @@ func (w *statusWriter) write(ctx context.Context, p policy, latest *outcome) tim
 	}
 	if !equality.Semantic.DeepEqual(before, object.Status) {
 		err := w.update(ctx, &object)
-		if refusedStatus(err) {
+		if kube.RefusedContent(err) {
 			object.Status = leastOf(object.Status, err)
 			err = nil
 			if !equality.Semantic.DeepEqual(before, object.Status) {

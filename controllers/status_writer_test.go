@@ -26,6 +26,8 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/debounce"
+	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
 )
 
@@ -47,7 +49,7 @@ type writing struct {
 // withWriter runs the test in a bubble with a policy p at generation 1, and the writer running.
 func withWriter(t *testing.T, test func(*writing)) {
 	synctest.Test(t, func(t *testing.T) {
-		object := aPolicy("p")
+		object := kubetest.Policy("p")
 		object.UID, object.Generation = "u", 1
 		w := &writing{t: t, recorder: events.NewFakeRecorder(100)}
 		w.policy = policy{name: "p", uid: "u", generation: 1, source: v1alpha1.SourceNodes, parsed: &offer.Policy{Name: "p", Nodes: &offer.Nodes{}}}
@@ -68,7 +70,7 @@ func withWriter(t *testing.T, test func(*writing)) {
 			}).Build()
 		w.writer = &statusWriter{
 			client: w.client, outcome: &atomic.Pointer[outcome]{}, version: w.version, debouncer: debounce.New(statusBatch), interval: statusInterval,
-			events: &announcer{recorder: w.recorder, told: map[types.UID]told{}}, written: map[types.UID]written{}, log: logr.Discard(),
+			events: &announcer{events: kube.NewEventEmitter(w.recorder, actionOffer), told: map[types.UID]told{}}, written: map[types.UID]written{}, log: logr.Discard(),
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
@@ -340,7 +342,7 @@ func TestAWriteThatFailsIsTriedAgainWithoutHaste(t *testing.T) {
 
 func TestAWriterWithNothingNewRests(t *testing.T) {
 	withWriter(t, func(w *writing) {
-		other := aPolicy("other")
+		other := kubetest.Policy("other")
 		other.UID, other.Generation = "v", 1
 		if err := w.client.Create(t.Context(), other); err != nil {
 			t.Fatal(err)

@@ -9,6 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/internal/source/nodes/nodestest"
 )
 
 func steadily(s *v1alpha1.ResourcePolicySpec) { s.UpdateThresholdPercent = new(int32(5)) }
@@ -17,17 +19,17 @@ func steadily(s *v1alpha1.ResourcePolicySpec) { s.UpdateThresholdPercent = new(i
 func TestAnswersAndOffersAreSteadyWhilePodsComeAndGo(t *testing.T) {
 	useSlices(t)
 	goldNode(t, "gold-1", "cpu", "100", "memory", "100Gi", "pods", "500")
-	create(t, classGold(steadily))
+	kubetest.Create(t, classGold(steadily))
 	o := startOperator(t)
 	rome := newTenancy(t, "rome")
-	first := rome.ask("first", list("cpu", "70"))
+	first := rome.ask("first", nodestest.List("cpu", "70"))
 	answered(t, first, "Accepted Granted cpu=70")
-	last := rome.ask("last", list("cpu", "50"))
+	last := rome.ask("last", nodestest.List("cpu", "50"))
 	answered(t, last, "Accepted Capped cpu=30")
 	o.eventually(func() string { return cmp.Diff(int64(100_000), o.offered("rome")["gold"]["cpu"]) })
 	version := func(s *unstructured.Unstructured) string {
 		u := s.DeepCopy()
-		if err := api.Get(t.Context(), client.ObjectKeyFromObject(s), u); err != nil {
+		if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(s), u); err != nil {
 			t.Fatal(err)
 		}
 		return u.GetResourceVersion()
@@ -37,7 +39,7 @@ func TestAnswersAndOffersAreSteadyWhilePodsComeAndGo(t *testing.T) {
 	for round := range 5 {
 		t.Run(fmt.Sprint("round ", round), func(t *testing.T) {
 			for i := range 4 { // They go at the end of the round.
-				create(t, aPod(fmt.Sprintf("local-%d-%d", round, i), "gold-1", list("cpu", "1")))
+				kubetest.Create(t, nodestest.Pod(fmt.Sprintf("local-%d-%d", round, i), "gold-1", nodestest.List("cpu", "1")))
 			}
 			o.caughtUp()
 			if got := o.offered("rome")["gold"]["cpu"]; got != 100_000 {
@@ -50,7 +52,7 @@ func TestAnswersAndOffersAreSteadyWhilePodsComeAndGo(t *testing.T) {
 		t.Errorf("slices were written, %v to %v", before, after)
 	}
 
-	create(t, aPod("large", "gold-1", list("cpu", "20")))
+	kubetest.Create(t, nodestest.Pod("large", "gold-1", nodestest.List("cpu", "20")))
 	answered(t, last, "Accepted Capped cpu=10")
 	o.eventually(func() string { return cmp.Diff(int64(80_000), o.offered("rome")["gold"]["cpu"]) })
 }

@@ -16,6 +16,7 @@ import (
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/grant/protocol"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/source/nodes/nodestest"
 )
 
 // goldOf are the terms of a policy for the class gold and of one for silver, each of a node of its own with so much cpu. The nodes are named
@@ -40,8 +41,8 @@ func goldOf(cpu int64, pods ...capacity.Pod) *offer.Terms {
 func aLeader(t *testing.T, listed ...slice) *sliceWriter {
 	t.Helper()
 	sources := newSlices(nil, func() {}, func() {}, logr.Discard())
-	sources.gates.owners.set(aTenantNamespace(t, map[string]string{tenantNamespaceLabel: "true", remoteClusterIDLabel: "rome"}))
-	sources.gates.tenants.set(aTenant(t, "rome"))
+	sources.gates.owners.Set(aTenantNamespace(t, map[string]string{tenantNamespaceLabel: "true", remoteClusterIDLabel: "rome"}))
+	sources.gates.tenants.Set(aTenant(t, "rome"))
 	w := newSliceWriter(nil, nil, sources, debounce.New(0), func() bool { return true }, newSliceAnnouncer(&events.FakeRecorder{}), logr.Discard())
 	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[sliceKey]{Queue: newTurns()})
 	t.Cleanup(queue.ShutDown)
@@ -56,7 +57,7 @@ func (w *sliceWriter) decideBy(terms *offer.Terms) {
 
 // asking has a slice ask for so much cpu.
 func asking(cpu string) func(*authv1beta1.ResourceSlice) {
-	return func(s *authv1beta1.ResourceSlice) { s.Spec.Resources = list("cpu", cpu, "memory", "1Gi") }
+	return func(s *authv1beta1.ResourceSlice) { s.Spec.Resources = nodestest.List("cpu", cpu, "memory", "1Gi") }
 }
 
 func TestAShutGateDoesNotRaiseToWhatIsOnRecordAlone(t *testing.T) {
@@ -111,7 +112,7 @@ func TestWhatASliceHadInAnotherClassCountsAlsoBehindAShutGate(t *testing.T) {
 // another class grants it nothing, and leaves it one unit for its pods.
 func TestASliceThatMovesBringsAlongNoMoreThanStandsInIt(t *testing.T) {
 	w := aLeader(t)
-	w.sources.gates.tenants.set(aTenant(t, "rome", tenantCondition(authv1beta1.TenantConditionCordoned)))
+	w.sources.gates.tenants.Set(aTenant(t, "rome", tenantCondition(authv1beta1.TenantConditionCordoned)))
 	book := w.sources.book
 	book.end()
 	book.begin("next", []slice{
@@ -143,7 +144,7 @@ func taskOf(t *testing.T, b *sliceBook, uid types.UID) task {
 	return next
 }
 
-// withoutReplication takes the label off that makes it the slice of another cluster.
+// withoutReplication takes the label off that makes it the slice of another kubetest.Cluster(t).
 func withoutReplication(s *authv1beta1.ResourceSlice) { delete(s.Labels, replicatedLabel) }
 
 // A slice that is too large for any answer, and whose own one its consumer has taken off, may have the Quota that it was granted.

@@ -14,6 +14,7 @@ import (
 
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/kube/watchage"
+	"proffer.dev/proffer/internal/kubetest"
 )
 
 // watchRequests are the URLs of all watches that were requested.
@@ -68,10 +69,10 @@ func missing(all []string, wanted ...string) string {
 
 func TestTheNewsOfEveryWatchIsKnownWhileItIsWatched(t *testing.T) {
 	const tenants = "tenants.authentication.liqo.io"
-	uninstall := install(t, controlplane.LiqoCRD(t, "authentication.liqo.io_tenants.yaml"))
+	uninstall := kubetest.Install(t, controlplane.LiqoCRD(t, "authentication.liqo.io_tenants.yaml"))
 	watches := watchage.New(logr.Discard())
 	requests := &watchRequests{}
-	config := rest.CopyConfig(cluster.Config)
+	config := rest.CopyConfig(kubetest.Cluster(t).Config)
 	config.Wrap(requests.wrap)
 	config.Wrap(watches.Wrap)
 	o := launchOperator(t, config, electing(shortLease(t)), func(o *Options) { o.ServedClasses = "watched-classes" })

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
-	"proffer.dev/proffer/controllers"
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/resourcereader"
 )
 
@@ -27,7 +27,7 @@ type options struct {
 
 	metrics, probes, pprof string
 	leaderElect            bool
-	election               controllers.LeaderElection
+	election               kube.LeaderElection
 	batchPeriod            batchPeriod
 	servedClasses          string
 

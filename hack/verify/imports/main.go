@@ -73,7 +73,7 @@ func check(rules []rule, packages []listed) []string {
 			}
 		}
 		// Tests may also use the ground that development stands on.
-		r.may = append(slices.Clip(r.may), "hack/controlplane")
+		r.may = append(slices.Clip(r.may), testGround...)
 		r.never = nil
 		for _, imported := range append(p.TestImports, p.XTestImports...) {
 			if why := r.refuses(place, imported); why != "" {

@@ -30,6 +30,9 @@ var world = append([]string{
 	"github.com/prometheus/client_golang",
 }, kubernetes...)
 
+// testGround is what any test may use: the control plane, and the objects of tests.
+var testGround = []string{"hack/controlplane", "internal/kubetest", "internal/source/nodes/nodestest"}
+
 // table is the house: the first rule that fits counts.
 var table = []rule{
 	{place: "api", never: []string{"github.com/liqotech/liqo", "k8s.io/client-go"}},
@@ -48,6 +51,7 @@ var table = []rule{
 	},
 	{place: "internal/explain", may: []string{"internal/capacity", "internal/table", "internal/offer"}, never: kubernetes},
 	{place: "internal/kube"},
+	{place: "internal/kubetest", may: []string{"api", "internal/source/nodes/nodestest", "hack/controlplane"}},
 	{place: "internal/debounce", never: kubernetes},
 	{place: "internal/source", may: []string{"internal/capacity", "internal/kube", "proto"}},
 	{place: "controllers", may: []string{"api", "internal/capacity", "internal/offer", "internal/grant", "internal/table", "internal/kube", "internal/debounce", "internal/source"}},

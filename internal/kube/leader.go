@@ -1,4 +1,4 @@
-package controllers
+package kube
 
 import (
 	"cmp"
@@ -25,65 +25,70 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// LeaderElectionID is the name of the Lease that the leader holds.
-const LeaderElectionID = "proffer.dev"
-
 // podNamespaceFile is where a Pod finds the name of its namespace.
 const podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// LeaderElection says how replicas agree on the one that writes. A duration of 0 is what Kubernetes' own components take.
+// LeaderElection configures how replicas agree on the one that writes. A duration of 0 stands for
+// the default of Kubernetes' own components.
 type LeaderElection struct {
 	// Namespace is that of the Lease; by default that of the Pod.
 	Namespace string
-	// LeaseDuration, in whole seconds, is for how long nobody else takes a Lease that is not renewed any more. 15 s by default.
+	// LeaseDuration, in whole seconds, is how long a Lease that is no longer renewed keeps others
+	// from taking it. The default is 15 s.
 	LeaseDuration time.Duration
-	// RenewDeadline is for how long the leader tries to renew before it stops its work. It is less than LeaseDuration; 10 s by default.
+	// RenewDeadline is how long the leader tries to renew before it stops its work. It is less than
+	// LeaseDuration; the default is 10 s.
 	RenewDeadline time.Duration
-	// RetryPeriod is between two tries to take or to renew the Lease. 2 s by default.
+	// RetryPeriod is the time between two attempts to take or to renew the Lease. The default is 2 s.
 	RetryPeriod time.Duration
 }
 
-// leader runs what only one replica may do: while it holds the Lease, or all the time if there is none. To lose the Lease, as everybody
-// does while the API server is away, ends that work and nothing else: offers are served by every replica, with or without a leader.
-// The manager's own election would end the process.
-type leader struct {
-	// work returns nil when its context ends, and may be started again after that. An error ends the process.
+// Leader runs the work that only one replica may do: while it holds the Lease, or all the time
+// without an election. Losing the Lease, which happens to every replica while the API server is
+// away, ends that work and nothing else; every replica goes on serving. The manager's own election
+// would end the process.
+type Leader struct {
+	// work returns nil when its context ends, and can be started again. An error ends the process.
 	work []manager.Runnable
-	// lease is nil if nobody else can write.
+	// lease is nil without an election.
 	lease resourcelock.Interface
+	name  string
 	times LeaderElection
 	// tenure is renewed with the Lease.
-	tenure *tenure
+	tenure *Tenure
 	log    logr.Logger
 }
 
-// tenure knows by the clock of this process whether it still leads. One that was suspended finds out before it writes, and not only when its
-// next renewal fails. The zero tenure is that of an operator that is alone: it always holds.
-type tenure struct {
-	// renewed is when the request was sent that renewed the Lease last; nil stands for never.
+// Tenure knows by the clock of this process whether it still leads. A process that was suspended
+// learns from it before the next write, not only when the next renewal fails. The zero Tenure always
+// holds: it is that of an operator without an election. It is safe for concurrent use.
+type Tenure struct {
+	// renewed is when the request was sent that last renewed the Lease; nil stands for never.
 	renewed atomic.Pointer[time.Time]
-	// lasts is for how long that is good, 0 for ever.
-	lasts time.Duration
+	// duration is how long a renewal is good for, 0 for ever.
+	duration time.Duration
 }
 
-func (t *tenure) holds() bool {
-	if t.lasts == 0 {
+// Holds reports whether this process may write.
+func (t *Tenure) Holds() bool {
+	if t.duration == 0 {
 		return true
 	}
 	renewed := t.renewed.Load()
-	return renewed != nil && time.Since(*renewed) < t.lasts
+	return renewed != nil && time.Since(*renewed) < t.duration
 }
 
-// newLeader makes a leader that has to be added to the manager. Without an election it does the work from the start.
-func newLeader(mgr ctrl.Manager, election *LeaderElection, tenure *tenure, log logr.Logger, work ...manager.Runnable) (*leader, error) {
-	l := &leader{work: work, tenure: tenure, log: log}
+// NewLeader returns a Leader, which the caller adds to the manager. The lease is the name of the
+// Lease. Without an election the work begins immediately.
+func NewLeader(mgr ctrl.Manager, lease string, election *LeaderElection, tenure *Tenure, log logr.Logger, work ...manager.Runnable) (*Leader, error) {
+	l := &Leader{work: work, name: lease, tenure: tenure, log: log}
 	if election == nil {
 		return l, nil
 	}
 	l.times = election.withDefaults()
-	tenure.lasts = l.times.RenewDeadline
+	tenure.duration = l.times.RenewDeadline
 	var err error
-	if l.times.Namespace, err = leaseNamespace(election); err != nil {
+	if l.times.Namespace, err = LeaseNamespace(election); err != nil {
 		return nil, err
 	}
 	host, err := os.Hostname()
@@ -92,14 +97,14 @@ func newLeader(mgr ctrl.Manager, election *LeaderElection, tenure *tenure, log l
 	}
 	identity := host + "_" + string(uuid.NewUUID())
 	config := rest.AddUserAgent(mgr.GetConfig(), "leader-election")
-	// One request that hangs must not cost the Lease.
+	// A single request that hangs must not cost the Lease.
 	config.Timeout = max(l.times.RenewDeadline/2, time.Second)
 	client, err := coordinationv1client.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for the Lease: %w", err)
 	}
 	l.lease = &resourcelock.LeaseLock{
-		LeaseMeta: metav1.ObjectMeta{Namespace: l.times.Namespace, Name: LeaderElectionID},
+		LeaseMeta: metav1.ObjectMeta{Namespace: l.times.Namespace, Name: lease},
 		Client:    client,
 		LockConfig: resourcelock.ResourceLockConfig{
 			Identity:      identity,
@@ -116,8 +121,9 @@ func (e LeaderElection) withDefaults() LeaderElection {
 	return e
 }
 
-// leaseNamespace is where the Lease is, or would be if a leader were elected.
-func leaseNamespace(election *LeaderElection) (string, error) {
+// LeaseNamespace returns the namespace of the Lease, or where it would be with an election. Its error
+// says which flag to write.
+func LeaseNamespace(election *LeaderElection) (string, error) {
 	return leaseNamespaceIn(podNamespaceFile, election)
 }
 
@@ -149,11 +155,11 @@ func podNamespace(file string) (string, error) {
 }
 
 // NeedLeaderElection is false: the manager elects nobody.
-func (l *leader) NeedLeaderElection() bool { return false }
+func (l *Leader) NeedLeaderElection() bool { return false }
 
-// Start competes for the Lease until the context ends, and again each time that it is lost. It returns when the work has ended and the
-// Lease is given back.
-func (l *leader) Start(ctx context.Context) error {
+// Start competes for the Lease until the context ends, and again each time it is lost. It returns
+// when the work has ended and the Lease is released.
+func (l *Leader) Start(ctx context.Context) error {
 	if l.lease == nil {
 		return l.run(ctx)
 	}
@@ -170,7 +176,7 @@ func (l *leader) Start(ctx context.Context) error {
 	return nil
 }
 
-func (l *leader) run(ctx context.Context) error {
+func (l *Leader) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, w := range l.work {
 		group.Go(func() error { return w.Start(ctx) })
@@ -178,14 +184,15 @@ func (l *leader) run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// term waits for the Lease and does the work until the Lease is lost or the context ends. When it returns, the work has ended.
-func (l *leader) term(ctx context.Context) error {
+// term waits for the Lease and does the work until the Lease is lost or the context ends. The work
+// has ended when it returns.
+func (l *Leader) term(ctx context.Context) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	held := &heldLease{Interface: l.lease, tenure: l.tenure, lost: end}
 	ended := make(chan error, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: held, Name: LeaderElectionID,
+		Lock: held, Name: l.name,
 		LeaseDuration: l.times.LeaseDuration, RenewDeadline: l.times.RenewDeadline, RetryPeriod: l.times.RetryPeriod,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(ctx context.Context) {
@@ -197,7 +204,7 @@ func (l *leader) term(ctx context.Context) error {
 			},
 			OnStoppedLeading: func() {},
 		},
-		// It would be given back before the work has ended: release does it.
+		// It would release the Lease before the work has ended: release does it afterwards.
 		ReleaseOnCancel: false,
 	})
 	if err != nil {
@@ -205,16 +212,17 @@ func (l *leader) term(ctx context.Context) error {
 	}
 	elector.Run(ctx)
 	if !held.held {
-		return nil // Nothing was started.
+		return nil // The work was not started.
 	}
 	return <-ended
 }
 
-// release gives the Lease back if it is still held, so that the next leader need not wait until it runs out.
-func (l *leader) release(ctx context.Context) {
+// release gives up the Lease if this replica still holds it, so that the next leader need not wait
+// for it to expire.
+func (l *Leader) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.times.RenewDeadline)
 	defer cancel()
-	// A renewal that was cut off may arrive in between.
+	// A renewal that was cancelled may arrive in between.
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		record, _, err := l.lease.Get(ctx)
 		if apierrors.IsNotFound(err) || (err == nil && record.HolderIdentity != l.lease.Identity()) {
@@ -233,11 +241,12 @@ func (l *leader) release(ctx context.Context) {
 	}
 }
 
-// heldLease knows whether the Lease was taken, and tells as soon as somebody else is seen to hold it: LeaderElector by itself would let
-// the work go on until its deadline, beside that of the other. It is used by one goroutine at a time.
+// heldLease knows whether the Lease was taken, and calls lost as soon as another holder is seen.
+// LeaderElector by itself would let the work go on until its deadline, beside that of the other
+// holder. It is used by one goroutine at a time.
 type heldLease struct {
 	resourcelock.Interface
-	tenure *tenure
+	tenure *Tenure
 	held   bool
 	lost   func()
 }

@@ -1,4 +1,4 @@
-package controllers
+package kube
 
 import (
 	"context"
@@ -7,8 +7,9 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// electionLog has client-go's election log what a request says that was cut off because the process ends, or the Lease was lost, as a
-// detail: it would be an error with a stack trace, at a normal end.
+// electionLog returns a logger for client-go's election that logs cancelled requests as a detail.
+// Requests are cancelled when the process ends or the Lease is lost; client-go would log each as an
+// error with a stack trace, at a normal end.
 func electionLog(log logr.Logger) logr.Logger { return log.WithSink(electionSink{log.GetSink()}) }
 
 type electionSink struct{ logr.LogSink }

@@ -1,4 +1,4 @@
-package controllers
+package kube
 
 import (
 	"slices"
@@ -11,7 +11,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-func TestHandleTellsOfWhatIsThereAndWhatIsGone(t *testing.T) {
+func TestEventsAreSetForWhatExistsAndRemoveForWhatIsGone(t *testing.T) {
 	pod := func(uid types.UID) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: uid}}
 	}
@@ -36,7 +36,7 @@ func TestHandleTellsOfWhatIsThereAndWhatIsGone(t *testing.T) {
 		}, nil},
 	} {
 		var got []string
-		tc.do(handle(
+		tc.do(OnEvents(
 			func(p *corev1.Pod) { got = append(got, "set "+string(p.UID)) },
 			func(p *corev1.Pod) { got = append(got, "remove "+string(p.UID)) },
 		))

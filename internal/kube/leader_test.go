@@ -1,4 +1,4 @@
-package controllers
+package kube
 
 import (
 	"context"
@@ -20,18 +20,16 @@ import (
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/kubetest"
 )
 
-// shortLease is lost, and taken over, as soon as the API allows: a Lease lasts for whole seconds.
-func shortLease(t *testing.T) *LeaderElection {
-	t.Helper()
-	return &LeaderElection{Namespace: aNamespace(t), LeaseDuration: 2 * time.Second, RenewDeadline: time.Second, RetryPeriod: 100 * time.Millisecond}
-}
+// leaseName is the Lease of all tests, each in a namespace of its own.
+const leaseName = "test"
+
+func TestMain(m *testing.M) { kubetest.Main(m) }
 
 // longLease is not lost by time that passes, not even in a slow test.
 func longLease(t *testing.T) *LeaderElection {
@@ -42,19 +40,15 @@ func longLease(t *testing.T) *LeaderElection {
 func aNamespace(t *testing.T) string {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "lease-"}}
-	if err := api.Create(t.Context(), namespace); err != nil {
+	if err := kubetest.API(t).Create(t.Context(), namespace); err != nil {
 		t.Fatal(err)
 	}
 	return namespace.Name
 }
 
-func electing(election *LeaderElection) func(*Options) {
-	return func(o *Options) { o.LeaderElection = election }
-}
-
 func leases(t *testing.T, namespace string) coordinationv1client.LeaseInterface {
 	t.Helper()
-	clientset, err := kubernetes.NewForConfig(cluster.Config)
+	clientset, err := kubernetes.NewForConfig(kubetest.Cluster(t).Config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +63,7 @@ func somebodys() coordinationv1.LeaseSpec {
 
 func holder(ctx context.Context, t *testing.T, namespace string) string {
 	t.Helper()
-	lease, err := leases(t, namespace).Get(ctx, LeaderElectionID, metav1.GetOptions{})
+	lease, err := leases(t, namespace).Get(ctx, leaseName, metav1.GetOptions{})
 	if err != nil {
 		t.Error(err)
 		return ""
@@ -82,8 +76,8 @@ func holder(ctx context.Context, t *testing.T, namespace string) string {
 
 func setHolder(t *testing.T, namespace string, spec coordinationv1.LeaseSpec) {
 	t.Helper()
-	eventually(t, func() string {
-		lease, err := leases(t, namespace).Get(t.Context(), LeaderElectionID, metav1.GetOptions{})
+	kubetest.Eventually(t, func() string {
+		lease, err := leases(t, namespace).Get(t.Context(), leaseName, metav1.GetOptions{})
 		if err == nil {
 			lease.Spec = spec
 			_, err = leases(t, namespace).Update(t.Context(), lease, metav1.UpdateOptions{})
@@ -95,15 +89,6 @@ func setHolder(t *testing.T, namespace string, spec coordinationv1.LeaseSpec) {
 	})
 }
 
-func resourceVersion(t *testing.T, policy string) string {
-	t.Helper()
-	var p v1alpha1.ResourcePolicy
-	if err := api.Get(t.Context(), client.ObjectKey{Name: policy}, &p); err != nil {
-		t.Fatal(err)
-	}
-	return p.ResourceVersion
-}
-
 // competitor is a leader with nothing else in its process.
 type competitor struct {
 	stop func()
@@ -111,9 +96,9 @@ type competitor struct {
 	err error
 }
 
-func newCompetitor(t *testing.T, election *LeaderElection, work ...manager.RunnableFunc) *leader {
+func newCompetitor(t *testing.T, election *LeaderElection, work ...manager.RunnableFunc) *Leader {
 	t.Helper()
-	mgr, err := ctrl.NewManager(rest.CopyConfig(cluster.Config), ctrl.Options{Scheme: NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"}})
+	mgr, err := ctrl.NewManager(rest.CopyConfig(kubetest.Cluster(t).Config), ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +106,7 @@ func newCompetitor(t *testing.T, election *LeaderElection, work ...manager.Runna
 	for _, w := range work {
 		runnables = append(runnables, w)
 	}
-	l, err := newLeader(mgr, election, &tenure{}, mgr.GetLogger(), runnables...)
+	l, err := NewLeader(mgr, leaseName, election, &Tenure{}, mgr.GetLogger(), runnables...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +131,7 @@ func reach(t *testing.T, what string, c <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-c:
-	case <-time.After(patience):
+	case <-time.After(kubetest.Patience):
 		t.Fatalf("not reached: %s", what)
 	}
 }
@@ -191,9 +176,9 @@ func TestALeaseThatSomebodyElseTookEndsTheWorkAtOnceAndOnlyTheWork(t *testing.T)
 		"overwritten": func(t *testing.T, namespace string) { setHolder(t, namespace, somebodys()) },
 		"deleted, and made anew": func(t *testing.T, namespace string) {
 			// The leader may be quicker, which takes nothing from it.
-			eventually(t, func() string {
-				_ = leases(t, namespace).Delete(t.Context(), LeaderElectionID, metav1.DeleteOptions{})
-				_, err := leases(t, namespace).Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: LeaderElectionID}, Spec: somebodys()}, metav1.CreateOptions{})
+			kubetest.Eventually(t, func() string {
+				_ = leases(t, namespace).Delete(t.Context(), leaseName, metav1.DeleteOptions{})
+				_, err := leases(t, namespace).Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName}, Spec: somebodys()}, metav1.CreateOptions{})
 				if err != nil {
 					return err.Error()
 				}
@@ -232,7 +217,7 @@ func TestALeaseThatSomebodyElseTookEndsTheWorkAtOnceAndOnlyTheWork(t *testing.T)
 
 func TestWhoNeverLedLeavesTheLeaseToItsHolder(t *testing.T) {
 	election := longLease(t)
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: LeaderElectionID}, Spec: somebodys()}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName}, Spec: somebodys()}
 	before, err := leases(t, election.Namespace).Create(t.Context(), lease, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -242,7 +227,7 @@ func TestWhoNeverLedLeavesTheLeaseToItsHolder(t *testing.T) {
 		return nil
 	})
 	c.stop()
-	after, err := leases(t, election.Namespace).Get(t.Context(), LeaderElectionID, metav1.GetOptions{})
+	after, err := leases(t, election.Namespace).Get(t.Context(), leaseName, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,281 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	toolscache "k8s.io/client-go/tools/cache"
+)
+
+var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// Handler receives the objects of one kind. It is called by one goroutine at a time.
+type Handler interface {
+	// Set takes an object that exists or has changed, and Remove one that is gone. Both report
+	// whether anything that matters has changed.
+	Set(*unstructured.Unstructured) bool
+	Remove(*unstructured.Unstructured) bool
+	// RemoveAll forgets every object of the kind.
+	RemoveAll()
+}
+
+// Kind is a kind of object that is read without its Go type.
+type Kind struct {
+	schema.GroupVersionResource
+	// Builtin marks a kind of Kubernetes itself, which always exists. Any other kind exists while a
+	// CustomResourceDefinition serves it.
+	Builtin bool
+	// Selector is the label selector of the objects to read; empty reads all of them.
+	Selector string
+	// Strip keeps of an object what its handlers read; nil keeps all of it.
+	Strip toolscache.TransformFunc
+	// Source, if not nil, lists and watches the objects in place of the dynamic client.
+	Source toolscache.ListerWatcher
+}
+
+// String is the name of the kind's CustomResourceDefinition.
+func (k Kind) String() string { return k.GroupResource().String() }
+
+func (k Kind) selectObjects(o *metav1.ListOptions) { o.LabelSelector = k.Selector }
+
+func (k Kind) selectCRD(o *metav1.ListOptions) {
+	o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, k.String()).String()
+}
+
+// CRDInformer follows one kind: whether its CustomResourceDefinition serves it and, while it does,
+// the objects.
+type CRDInformer struct {
+	kind   Kind
+	client dynamic.Interface
+	// handlers are called one after the other.
+	handlers []Handler
+	// wake is called when a handler reports a change.
+	wake func()
+	log  logr.Logger
+
+	served  atomic.Bool
+	changed chan struct{}
+	// synced is closed when every object of the kind has been seen once, or the kind does not exist.
+	synced chan struct{}
+	once   sync.Once
+}
+
+// NewCRDInformer returns an informer that has not started. It calls wake, which must not block,
+// once for each object that a handler reports as a change.
+func NewCRDInformer(client dynamic.Interface, k Kind, wake func(), log logr.Logger, handlers ...Handler) *CRDInformer {
+	return &CRDInformer{
+		kind: k, client: client, handlers: handlers, wake: wake, log: log.WithValues("kind", k.String(), "version", k.Version),
+		changed: make(chan struct{}, 1), synced: make(chan struct{}),
+	}
+}
+
+// CRDInformers are informers that start and end together. It is a manager.Runnable.
+type CRDInformers []*CRDInformer
+
+// NeedLeaderElection is false: every replica evaluates, so every replica must know the objects.
+func (CRDInformers) NeedLeaderElection() bool { return false }
+
+// Start watches until the context ends.
+func (all CRDInformers) Start(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, i := range all {
+		group.Go(func() error { return i.run(ctx) })
+	}
+	return group.Wait()
+}
+
+// Name implements toolscache.DoneChecker.
+func (i *CRDInformer) Name() string { return "objects of " + i.kind.String() }
+
+// Done implements toolscache.DoneChecker: it is closed when every object of the kind has been seen
+// once, or the kind does not exist.
+func (i *CRDInformer) Done() <-chan struct{} { return i.synced }
+
+func (i *CRDInformer) run(ctx context.Context) error {
+	if i.kind.Builtin {
+		i.setServed(true)
+	} else {
+		stop, err := i.followCRD(ctx)
+		if err != nil {
+			return fmt.Errorf("watching for %s: %w", i.kind, err)
+		}
+		defer stop()
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+
+	var (
+		stop   func()
+		synced <-chan struct{}
+	)
+	defer func() {
+		if stop != nil {
+			stop()
+		}
+	}()
+	for {
+		switch served := i.served.Load(); {
+		case served && stop == nil:
+			objects, stopObjects, err := i.follow(ctx, i.informer(), OnEvents(i.set, i.remove), i.kind.Strip)
+			if err != nil {
+				return fmt.Errorf("watching %s: %w", i.kind, err)
+			}
+			i.log.Info("Watching the objects of a kind")
+			stop, synced = stopObjects, objects.HasSyncedChecker().Done()
+		case !served && stop != nil:
+			stop()
+			stop, synced = nil, nil
+			i.removeAll()
+			i.log.Info("A kind is gone; its objects are forgotten")
+		}
+		if stop == nil {
+			i.markSynced()
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-synced:
+			i.markSynced()
+			synced = nil
+		case <-i.changed:
+		}
+	}
+}
+
+// followCRD tracks whether the kind is served. It returns when that is known or the context has
+// ended.
+func (i *CRDInformer) followCRD(ctx context.Context) (stop func(), err error) {
+	setServed := func(u *unstructured.Unstructured) { i.setServed(serves(u, i.kind.Version)) }
+	setGone := func(*unstructured.Unstructured) { i.setServed(false) }
+	crd, stop, err := i.follow(ctx, i.dynamicInformer(crdResource, i.kind.selectCRD), OnEvents(setServed, setGone), stripCRD)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-ctx.Done():
+	case <-crd.HasSyncedChecker().Done():
+	}
+	return stop, nil
+}
+
+func (i *CRDInformer) informer() toolscache.SharedIndexInformer {
+	if i.kind.Source == nil {
+		return i.dynamicInformer(i.kind.GroupVersionResource, i.kind.selectObjects)
+	}
+	return toolscache.NewSharedIndexInformerWithOptions(i.kind.Source, &unstructured.Unstructured{},
+		toolscache.SharedIndexInformerOptions{ObjectDescription: i.kind.GroupVersionResource.String()})
+}
+
+func (i *CRDInformer) dynamicInformer(gvr schema.GroupVersionResource, tweak dynamicinformer.TweakListOptionsFunc) toolscache.SharedIndexInformer {
+	return dynamicinformer.NewFilteredDynamicInformer(i.client, gvr, metav1.NamespaceAll, 0, toolscache.Indexers{}, tweak).Informer()
+}
+
+// follow runs an informer. The returned function ends it; no handler runs after it has returned.
+func (i *CRDInformer) follow(ctx context.Context, informer toolscache.SharedIndexInformer, handler toolscache.ResourceEventHandler, strip toolscache.TransformFunc) (toolscache.ResourceEventHandlerRegistration, func(), error) {
+	registration, err := informer.AddEventHandler(handler)
+	if err := errors.Join(err, informer.SetTransform(strip), informer.SetWatchErrorHandlerWithContext(i.onWatchError)); err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancel(logr.NewContext(ctx, i.log))
+	var wg sync.WaitGroup
+	wg.Go(func() { informer.RunWithContext(ctx) })
+	return registration, func() { cancel(); wg.Wait() }, nil
+}
+
+// onWatchError logs "not found" as a detail: the definition has just been created or just been
+// removed.
+func (i *CRDInformer) onWatchError(ctx context.Context, r *toolscache.Reflector, err error) {
+	if apierrors.IsNotFound(err) {
+		i.log.V(1).Info("A kind is not served at this moment", "reason", err.Error())
+		return
+	}
+	toolscache.DefaultWatchErrorHandler(ctx, r, err)
+}
+
+func (i *CRDInformer) setServed(served bool) {
+	if i.served.Swap(served) == served {
+		return
+	}
+	select {
+	case i.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (i *CRDInformer) markSynced() { i.once.Do(func() { close(i.synced) }) }
+
+func (i *CRDInformer) set(u *unstructured.Unstructured) {
+	i.handle(func(h Handler) bool { return h.Set(u) })
+}
+
+func (i *CRDInformer) remove(u *unstructured.Unstructured) {
+	i.handle(func(h Handler) bool { return h.Remove(u) })
+}
+
+func (i *CRDInformer) removeAll() {
+	i.handle(func(h Handler) bool { h.RemoveAll(); return true })
+}
+
+// handle calls every handler, and wakes once if one of them reports a change.
+func (i *CRDInformer) handle(call func(Handler) bool) {
+	changed := false
+	for _, h := range i.handlers {
+		changed = call(h) || changed
+	}
+	if changed {
+		i.wake()
+	}
+}
+
+// serves reports whether the definition is established and serves the version.
+func serves(crd *unstructured.Unstructured, version string) bool {
+	if crd.GetDeletionTimestamp() != nil || !established(crd) {
+		return false
+	}
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	for _, v := range versions {
+		if v, ok := v.(map[string]any); ok && v["name"] == version && v["served"] == true {
+			return true
+		}
+	}
+	return false
+}
+
+func established(crd *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
+	for _, c := range conditions {
+		if c, ok := c.(map[string]any); ok && c["type"] == "Established" {
+			return c["status"] == "True"
+		}
+	}
+	return false
+}
+
+// stripCRD drops the schemas, which are nearly all of a definition.
+func stripCRD(obj any) (any, error) {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return obj, nil
+	}
+	versions, _, _ := unstructured.NestedSlice(u.Object, "spec", "versions")
+	for _, v := range versions {
+		if v, ok := v.(map[string]any); ok {
+			delete(v, "schema")
+		}
+	}
+	u.SetManagedFields(nil)
+	return u, unstructured.SetNestedSlice(u.Object, versions, "spec", "versions")
+}

@@ -1,0 +1,23 @@
+package kube
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+)
+
+// EventEmitter records Events with one action, and cuts their notes to MaxNote.
+type EventEmitter struct {
+	recorder events.EventRecorder
+	action   string
+}
+
+// NewEventEmitter returns an EventEmitter for this action.
+func NewEventEmitter(recorder events.EventRecorder, action string) EventEmitter {
+	return EventEmitter{recorder: recorder, action: action}
+}
+
+// Emit records an Event about the object. The type is one of corev1.EventTypeNormal and
+// corev1.EventTypeWarning.
+func (e EventEmitter) Emit(about runtime.Object, eventType, reason, note string) {
+	e.recorder.Eventf(about, nil, eventType, reason, e.action, "%s", Shorten(note, MaxNote))
+}

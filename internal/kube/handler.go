@@ -1,0 +1,70 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// OnEvents returns an event handler that calls set for each object that exists or changes, and
+// remove for each that is gone. An object that was replaced by another of its name while the watch
+// was interrupted arrives as an update: remove is called with the old one, then set with the new.
+func OnEvents[T metav1.Object](set, remove func(T)) toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) {
+			if o, ok := obj.(T); ok {
+				set(o)
+			}
+		},
+		UpdateFunc: func(was, is any) {
+			before, hadBefore := was.(T)
+			now, ok := is.(T)
+			if !ok {
+				return
+			}
+			if hadBefore && before.GetUID() != now.GetUID() {
+				remove(before)
+			}
+			set(now)
+		},
+		DeleteFunc: func(obj any) {
+			// The last known state, if the deletion itself was missed.
+			if tombstone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+				obj = tombstone.Obj
+			}
+			if o, ok := obj.(T); ok {
+				remove(o)
+			}
+		},
+	}
+}
+
+// Watch calls set for each object of a kind that exists or changes, and remove for each that is
+// gone, and calls wake if they report a change. None of the three may block for longer than a short
+// lock takes. The result is done when every object has been seen once.
+func Watch[T client.Object](informers cache.Informers, of T, set, remove func(T) (changed bool), wake func()) (toolscache.DoneChecker, error) {
+	informer, err := informers.GetInformer(context.Background(), of, cache.BlockUntilSynced(false))
+	if meta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("install the CRDs first, with kubectl apply -k config/crd: %w", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("watching %T: %w", of, err)
+	}
+	wakeAfter := func(change func(T) bool) func(T) {
+		return func(object T) {
+			if change(object) {
+				wake()
+			}
+		}
+	}
+	registration, err := informer.AddEventHandler(OnEvents(wakeAfter(set), wakeAfter(remove)))
+	if err != nil {
+		return nil, fmt.Errorf("watching %T: %w", of, err)
+	}
+	return registration.HasSyncedChecker(), nil
+}

@@ -1,0 +1,53 @@
+package kube
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	toolscache "k8s.io/client-go/tools/cache"
+)
+
+// Key returns namespace/name, which identifies an object within its kind, or just the name.
+func Key(u *unstructured.Unstructured) string {
+	return toolscache.NewObjectName(u.GetNamespace(), u.GetName()).String()
+}
+
+// Text returns the string at a path of the object, empty if there is none.
+func Text(u *unstructured.Unstructured, path ...string) string {
+	value, _, _ := unstructured.NestedFieldNoCopy(u.Object, path...)
+	text, _ := value.(string)
+	return text
+}
+
+// Identity returns a copy of an object that keeps only its kind, its namespace and name, its UID,
+// its resource version and its deletion timestamp. It is what a transform of an informer starts
+// from.
+func Identity(u *unstructured.Unstructured) *unstructured.Unstructured {
+	out := &unstructured.Unstructured{Object: map[string]any{}}
+	out.SetGroupVersionKind(u.GroupVersionKind())
+	out.SetNamespace(u.GetNamespace())
+	out.SetName(u.GetName())
+	out.SetUID(u.GetUID())
+	out.SetResourceVersion(u.GetResourceVersion())
+	out.SetDeletionTimestamp(u.GetDeletionTimestamp())
+	return out
+}
+
+// KeepFields returns a transform that keeps an object's identity, its labels and the fields at
+// these paths.
+func KeepFields(paths ...[]string) toolscache.TransformFunc {
+	return func(obj any) (any, error) {
+		u, ok := obj.(*unstructured.Unstructured)
+		if !ok {
+			return obj, nil
+		}
+		out := Identity(u)
+		out.SetLabels(u.GetLabels())
+		for _, path := range paths {
+			if value, found, _ := unstructured.NestedFieldCopy(u.Object, path...); found {
+				if err := unstructured.SetNestedField(out.Object, value, path...); err != nil {
+					return nil, err
+				}
+			}
+		}
+		return out, nil
+	}
+}

@@ -1,0 +1,52 @@
+package kube
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const (
+	// MaxMessage is the length in bytes that messages in conditions are cut to. The API would take
+	// more; more is not readable.
+	MaxMessage = 1024
+	// MaxNote is the API's bound for the note of an Event, in bytes.
+	MaxNote = 1000
+	// MaxNamed is how many names of a list a message shows.
+	MaxNamed = 5
+	// MaxShown bounds, in bytes, what a message repeats of a text that a consumer chose.
+	MaxShown = 64
+	// maxName bounds each name in a list.
+	maxName = 100
+)
+
+// Shorten cuts a text to at most this many bytes, at a rune, and marks the cut with an ellipsis.
+func Shorten(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	const ellipsis = "..."
+	if most < len(ellipsis) {
+		return ""
+	}
+	return strings.ToValidUTF8(text[:most-len(ellipsis)], "") + ellipsis
+}
+
+// First lists the first MaxNamed names, each cut to a readable length, and counts the others.
+func First(names []string) string {
+	names = slices.Clone(names)
+	for i := range names {
+		names[i] = Shorten(names[i], maxName)
+	}
+	if len(names) <= MaxNamed {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:MaxNamed], ", "), len(names)-MaxNamed)
+}
+
+// AppendNote appends a sentence to a message. The result has at most MaxMessage bytes: the message
+// is cut to make room, and the sentence takes at most half of it.
+func AppendNote(message, note string) string {
+	note = Shorten(note, MaxMessage/2)
+	return Shorten(message, MaxMessage-len(note)) + note
+}

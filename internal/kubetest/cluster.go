@@ -1,0 +1,121 @@
+// Package kubetest is what tests of several packages share: an API server for the tests of a
+// package, and objects to put into it.
+package kubetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/hack/controlplane"
+)
+
+// Patience is how long a test waits for something to happen. It is spent only when the test fails.
+// After an outage client-go comes back within a minute.
+const Patience = 90 * time.Second
+
+// shared is the control plane of all tests of a package. They run one after the other, and each
+// removes what it has created.
+var shared struct {
+	once    sync.Once
+	cluster *controlplane.Cluster
+	api     client.Client
+	err     error
+}
+
+// Main is the TestMain of a package whose tests use Cluster or API.
+func Main(m *testing.M) {
+	log.SetLogger(zap.New(zap.WriteTo(os.Stderr)))
+	code := m.Run()
+	if shared.cluster != nil {
+		if err := shared.cluster.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
+	}
+	os.Exit(code)
+}
+
+// Cluster returns the control plane, with Proffer's CRDs and the rules for policies installed. The
+// first test that asks for it starts it; with -short the test is skipped.
+func Cluster(t testing.TB) *controlplane.Cluster {
+	t.Helper()
+	start(t)
+	return shared.cluster
+}
+
+// API returns a client of the control plane that knows the types in Scheme.
+func API(t testing.TB) client.Client {
+	t.Helper()
+	start(t)
+	return shared.api
+}
+
+func start(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs a control plane")
+	}
+	shared.once.Do(func() { shared.err = startShared(context.Background()) })
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+}
+
+func startShared(ctx context.Context) error {
+	root, err := moduleRoot()
+	if err != nil {
+		return err
+	}
+	shared.cluster, err = controlplane.Start(ctx, controlplane.Options{
+		CRDDirs:  []string{filepath.Join(root, "config", "crd", "bases")},
+		Progress: os.Stderr,
+	})
+	if err != nil {
+		return err
+	}
+	if err := shared.cluster.InstallPolicyRules(ctx); err != nil {
+		return err
+	}
+	shared.api, err = client.New(shared.cluster.Config, client.Options{Scheme: Scheme()})
+	return err
+}
+
+// Scheme returns the types that Proffer reads and writes.
+func Scheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(corev1.AddToScheme(scheme))
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	return scheme
+}
+
+// moduleRoot returns the directory of go.mod: tests run in the directory of their package.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("no go.mod in any directory above the test")
+		}
+		dir = parent
+	}
+}

@@ -1,0 +1,141 @@
+package kubetest
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+// Eventually waits until there is no difference.
+func Eventually(t testing.TB, diff func() string) {
+	t.Helper()
+	gomega.NewWithT(t).Eventually(diff).WithTimeout(Patience).WithPolling(5 * time.Millisecond).Should(gomega.BeEmpty())
+}
+
+// Create creates an object for the time of the test, once the API server accepts it. The status of
+// a node or a pod is written too.
+func Create[T client.Object](t testing.TB, object T) T {
+	t.Helper()
+	status := object.DeepCopyObject().(client.Object)
+	Eventually(t, func() string {
+		switch err := API(t).Create(t.Context(), object); {
+		case err == nil:
+			return ""
+		// The API server says so for a while where a definition was removed and installed again,
+		// because it looks at a copy that lags behind.
+		case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "custom resource definition is terminating"):
+			return err.Error()
+		default:
+			t.Fatal(err)
+			return ""
+		}
+	})
+	t.Cleanup(func() { Remove(t, object) })
+	switch s := status.(type) {
+	case *corev1.Node:
+		// The API server taints each new node as not ready, and no controller removes the taint.
+		Edit(t, object, func(o client.Object) { o.(*corev1.Node).Spec.Taints = s.Spec.Taints }, WriteSpec)
+		Edit(t, object, func(o client.Object) { o.(*corev1.Node).Status = s.Status }, WriteStatus)
+	case *corev1.Pod:
+		if s.Status.Phase != "" {
+			Edit(t, object, func(o client.Object) { o.(*corev1.Pod).Status = s.Status }, WriteStatus)
+		}
+	}
+	return object
+}
+
+// Remove deletes an object without a grace period. It is no error if the object is already gone.
+func Remove(t testing.TB, object client.Object) {
+	t.Helper()
+	err := API(t).Delete(context.WithoutCancel(t.Context()), object, client.GracePeriodSeconds(0))
+	if client.IgnoreNotFound(err) != nil {
+		t.Errorf("delete %T %s: %v", object, object.GetName(), err)
+	}
+}
+
+// Write is how Edit writes an object.
+type Write func(context.Context, client.Client, client.Object) error
+
+// WriteSpec updates all of an object but its status.
+func WriteSpec(ctx context.Context, api client.Client, o client.Object) error {
+	return api.Update(ctx, o)
+}
+
+// WriteStatus updates the status of an object.
+func WriteStatus(ctx context.Context, api client.Client, o client.Object) error {
+	return api.Status().Update(ctx, o)
+}
+
+// Edit reads an object, changes it and writes it, again after a conflict.
+func Edit[T client.Object](t testing.TB, object T, change func(client.Object), write Write) {
+	t.Helper()
+	api := API(t)
+	for {
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			t.Fatal(err)
+		}
+		change(object)
+		err := write(t.Context(), api, object)
+		if apierrors.IsConflict(err) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+}
+
+// Install installs a CustomResourceDefinition for the time of the test, or until the returned
+// function is called.
+func Install(t testing.TB, file string) (uninstall func()) {
+	t.Helper()
+	options := envtest.CRDInstallOptions{Paths: []string{file}, ErrorIfPathMissing: true}
+	if err := envtest.ReadCRDFiles(&options); err != nil {
+		t.Fatal(err)
+	}
+	for _, crd := range options.CRDs {
+		Eventually(t, func() string { return stillInstalled(t, crd.Name) })
+	}
+	config := Cluster(t).Config
+	crds, err := envtest.InstallCRDs(config, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := false
+	uninstall = func() {
+		if done {
+			return
+		}
+		done = true
+		if err := envtest.UninstallCRDs(config, envtest.CRDInstallOptions{CRDs: crds}); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(uninstall)
+	return uninstall
+}
+
+// stillInstalled returns a message while a definition exists that an earlier test has removed.
+func stillInstalled(t testing.TB, crd string) string {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion("apiextensions.k8s.io/v1")
+	u.SetKind("CustomResourceDefinition")
+	err := API(t).Get(t.Context(), client.ObjectKey{Name: crd}, u)
+	switch {
+	case apierrors.IsNotFound(err):
+		return ""
+	case err != nil:
+		t.Fatal(err)
+	}
+	return crd + " is still there"
+}

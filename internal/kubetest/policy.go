@@ -1,0 +1,49 @@
+package kubetest
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/source/nodes/nodestest"
+)
+
+// Quantities builds quantities from pairs of names and texts.
+func Quantities(pairs ...string) v1alpha1.Quantities {
+	out := v1alpha1.Quantities{}
+	for name, q := range nodestest.List(pairs...) {
+		out[name] = v1alpha1.Quantity{Quantity: q}
+	}
+	return out
+}
+
+// Policy offers all of all nodes, with a threshold of 0, unless it is modified.
+func Policy(name string, with ...func(*v1alpha1.ResourcePolicySpec)) *v1alpha1.ResourcePolicy {
+	p := &v1alpha1.ResourcePolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1alpha1.ResourcePolicySpec{Offer: v1alpha1.Offer{Nodes: &v1alpha1.Nodes{}}, UpdateThresholdPercent: new(int32)},
+	}
+	for _, f := range with {
+		f(&p.Spec)
+	}
+	return p
+}
+
+// Fixed makes a policy one of fixed amounts.
+func Fixed(pairs ...string) func(*v1alpha1.ResourcePolicySpec) {
+	return func(s *v1alpha1.ResourcePolicySpec) { s.Offer = v1alpha1.Offer{Fixed: Quantities(pairs...)} }
+}
+
+// ForIDs restricts a policy to these consumers.
+func ForIDs(ids ...v1alpha1.ClusterID) func(*v1alpha1.ResourcePolicySpec) {
+	return func(s *v1alpha1.ResourcePolicySpec) { s.Consumers = &v1alpha1.Consumers{ClusterIDs: ids} }
+}
+
+// Selecting restricts a policy to the nodes that match.
+func Selecting(selector metav1.LabelSelector) func(*v1alpha1.ResourcePolicySpec) {
+	return func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Nodes.Selector = &selector }
+}
+
+// Matching selects by labels.
+func Matching(labels map[string]string) metav1.LabelSelector {
+	return metav1.LabelSelector{MatchLabels: labels}
+}
