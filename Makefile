@@ -146,7 +146,7 @@ generate: ## Write the generated Go: deep copies and the wire contract
 .PHONY: manifests
 manifests: ## Write the CRD and the RBAC role from the markers in the code
 	$(if $(wildcard api),$(TOOL) controller-gen crd paths=./api/... output:crd:dir=config/crd/bases)
-	$(if $(wildcard controllers),$(TOOL) controller-gen rbac:roleName=proffer-manager paths=./controllers/... output:rbac:dir=config/rbac)
+	$(if $(wildcard controllers),$(TOOL) controller-gen rbac:roleName=proffer-manager paths=./controllers/... paths=./internal/source/... paths=./operator/... output:rbac:dir=config/rbac)
 
 .PHONY: fmt
 fmt: ## Format the Go code

@@ -10,8 +10,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"proffer.dev/proffer/controllers"
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/operator"
 	"proffer.dev/proffer/test/process"
 )
 
@@ -77,7 +77,7 @@ func startReplicas(t *testing.T, cluster *controlplane.Cluster, api client.Clien
 // holder returns the identity in the Lease, empty if there is none.
 func (r *replicas) holder() string {
 	var l coordinationv1.Lease
-	if err := r.api.Get(r.t.Context(), client.ObjectKey{Namespace: "default", Name: controllers.LeaderElectionID}, &l); err != nil || l.Spec.HolderIdentity == nil {
+	if err := r.api.Get(r.t.Context(), client.ObjectKey{Namespace: "default", Name: operator.LeaderElectionID}, &l); err != nil || l.Spec.HolderIdentity == nil {
 		return ""
 	}
 	return *l.Spec.HolderIdentity

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
-	"proffer.dev/proffer/internal/resourcereader"
+	"proffer.dev/proffer/operator"
 )
 
 // flagGroup is a part of the help.
@@ -102,13 +102,13 @@ func logFlags(others *flag.FlagSet) *pflag.FlagSet {
 }
 
 // form is the value of --grpc-form.
-type form resourcereader.Form
+type form operator.Form
 
-func (f *form) String() string { return resourcereader.Form(*f).String() }
+func (f *form) String() string { return operator.Form(*f).String() }
 func (f *form) Type() string   { return "form" }
 
 func (f *form) Set(text string) error {
-	parsed, err := resourcereader.ParseForm(text)
+	parsed, err := operator.ParseForm(text)
 	*f = form(parsed)
 	return err
 }

@@ -10,12 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
-	"proffer.dev/proffer/internal/kube"
-	"proffer.dev/proffer/internal/resourcereader"
+	"proffer.dev/proffer/operator"
 )
 
 const (
-	defaultBatchPeriod = 100 * time.Millisecond
+	defaultBatchPeriod = operator.DefaultBatchPeriod
 	// maxBatchPeriod is where waiting for more events stops making sense: Liqo's own deadlines are 5 s.
 	maxBatchPeriod = time.Minute
 	off            = "0"
@@ -27,16 +26,16 @@ type options struct {
 
 	metrics, probes, pprof string
 	leaderElect            bool
-	election               kube.LeaderElection
+	election               operator.LeaderElection
 	batchPeriod            batchPeriod
 	servedClasses          string
 
 	grpc      string
 	form      form
 	flat      string
-	tls       resourcereader.TLS
+	tls       operator.TLS
 	zap       zap.Options
-	endpoints []resourcereader.Endpoint
+	endpoints []operator.Endpoint
 }
 
 // parseFlags reads the command line. Its error is one line that says what to write, or pflag.ErrHelp after the help was written.
@@ -98,12 +97,12 @@ func (o *options) check() error {
 }
 
 func (o *options) checkGRPC() error {
-	o.endpoints = []resourcereader.Endpoint{{Address: o.grpc, Form: resourcereader.Form(o.form)}}
+	o.endpoints = []operator.Endpoint{{Address: o.grpc, Form: operator.Form(o.form)}}
 	if o.flat != "" {
-		if o.form == form(resourcereader.Flat) {
+		if o.form == form(operator.Flat) {
 			return errors.New("--grpc-form=flat and --grpc-flat-bind-address serve the flat form twice: leave one of them out")
 		}
-		o.endpoints = append(o.endpoints, resourcereader.Endpoint{Address: o.flat, Form: resourcereader.Flat})
+		o.endpoints = append(o.endpoints, operator.Endpoint{Address: o.flat, Form: operator.Flat})
 	}
 	switch cert, key, ca := o.tls.CertFile != "", o.tls.KeyFile != "", o.tls.ClientCAFile != ""; {
 	case cert && !key:

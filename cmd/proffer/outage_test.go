@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/controllers"
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/operator"
 	wire "proffer.dev/proffer/proto/resourcereader"
 )
 
@@ -45,7 +45,7 @@ type outage struct {
 
 func TestAnOutageThatCostsTheLeaseEndsNoStreamAndNoProcess(t *testing.T) {
 	cluster := controlplane.StartTest(t, controlplane.Options{CRDDirs: []string{filepath.Join("..", "..", "config", "crd", "bases")}})
-	scheme := controllers.NewScheme()
+	scheme := operator.NewScheme()
 	if err := coordinationv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func (o *outage) statusTells(generation int64) {
 func (o *outage) lease() coordinationv1.LeaseSpec {
 	o.t.Helper()
 	var l coordinationv1.Lease
-	if err := o.api.Get(o.t.Context(), client.ObjectKey{Namespace: "default", Name: controllers.LeaderElectionID}, &l); err != nil {
+	if err := o.api.Get(o.t.Context(), client.ObjectKey{Namespace: "default", Name: operator.LeaderElectionID}, &l); err != nil {
 		o.t.Fatal(err)
 	}
 	return l.Spec

@@ -7,10 +7,8 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/onsi/gomega"
@@ -22,8 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"proffer.dev/proffer/hack/controlplane"
-	"proffer.dev/proffer/internal/offer"
-	"proffer.dev/proffer/internal/table"
 	wire "proffer.dev/proffer/proto/resourcereader"
 	"proffer.dev/proffer/test/process"
 )
@@ -118,46 +114,5 @@ func watchesAreFollowed(t *testing.T) {
 	}
 	if len(wanted) > 0 {
 		t.Errorf("no metrics of %v", wanted)
-	}
-}
-
-func TestReadiness(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	offers := table.New()
-	r := &readiness{ctx: ctx, table: offers}
-	if r.check(nil) == nil {
-		t.Error("ready before the first offers")
-	}
-	offers.Publish(&offer.Result{Offers: offer.Offers{Anyone: &offer.Entry{}}})
-	if err := r.check(nil); err != nil {
-		t.Errorf("not ready with offers: %v", err)
-	}
-	cancel()
-	if r.check(nil) == nil {
-		t.Error("ready while ending")
-	}
-}
-
-func TestMemoryIsSavedOnlyUntilTheProcessIsReady(t *testing.T) {
-	before := debug.SetGCPercent(100)
-	defer debug.SetGCPercent(before)
-	for set, saving := range map[int]int{100: startGCPercent, 400: startGCPercent, 20: 20, -1: -1} {
-		debug.SetGCPercent(set)
-		synctest.Test(t, func(t *testing.T) {
-			ready, done := make(chan struct{}), make(chan struct{})
-			go func() {
-				defer close(done)
-				sparely(t.Context(), ready)
-			}()
-			synctest.Wait()
-			if got := debug.SetGCPercent(saving); got != saving {
-				t.Errorf("with GOGC=%d the heap grows by %d %% until the process is ready, want %d", set, got, saving)
-			}
-			close(ready)
-			<-done
-		})
-		if got := debug.SetGCPercent(set); got != set {
-			t.Errorf("with GOGC=%d the heap grows by %d %% from then on", set, got)
-		}
 	}
 }

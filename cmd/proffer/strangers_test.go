@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/controllers"
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/operator"
 	wire "proffer.dev/proffer/proto/resourcereader"
 	"proffer.dev/proffer/test/process"
 )
@@ -65,7 +65,7 @@ func amongStrangers(t *testing.T, test func(t *testing.T, m *market)) {
 
 func newFaultScheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
-	scheme := controllers.NewScheme()
+	scheme := operator.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{authv1beta1.AddToScheme, clientgoscheme.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
@@ -141,7 +141,7 @@ func (m *market) restart() {
 
 func (m *market) holder() string {
 	var l coordinationv1.Lease
-	key := client.ObjectKey{Namespace: operatorNamespace, Name: controllers.LeaderElectionID}
+	key := client.ObjectKey{Namespace: operatorNamespace, Name: operator.LeaderElectionID}
 	if err := m.admin.Get(m.t.Context(), key, &l); err != nil || l.Spec.HolderIdentity == nil {
 		return ""
 	}

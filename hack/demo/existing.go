@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"proffer.dev/proffer/controllers"
+	proffer "proffer.dev/proffer/operator"
 )
 
 // skew is by how much the clocks of the demo and of another Proffer may differ.
@@ -71,7 +71,7 @@ at the end. SAMPLES=1 applies the samples too.
 // otherProffer returns the Lease that another Proffer holds, nil if none does.
 func (c *cluster) otherProffer(ctx context.Context) (*coordinationv1.Lease, error) {
 	var leases coordinationv1.LeaseList
-	if err := c.client.List(ctx, &leases, client.MatchingFields{"metadata.name": controllers.LeaderElectionID}); err != nil {
+	if err := c.client.List(ctx, &leases, client.MatchingFields{"metadata.name": proffer.LeaderElectionID}); err != nil {
 		return nil, fmt.Errorf("looking for another Proffer: %w", err)
 	}
 	now := time.Now()

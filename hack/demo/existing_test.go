@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/controllers"
 	"proffer.dev/proffer/hack/controlplane"
+	proffer "proffer.dev/proffer/operator"
 )
 
 // somebodys is a cluster with the CRD and these policies, each of which offers so much cpu to rome.
@@ -52,7 +52,7 @@ func lead(t *testing.T, c client.Client, namespace string) {
 	t.Helper()
 	now := metav1.NowMicro()
 	lease := &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Name: controllers.LeaderElectionID, Namespace: namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: proffer.LeaderElectionID, Namespace: namespace},
 		Spec: coordinationv1.LeaseSpec{
 			HolderIdentity: new("proffer-0"), LeaseDurationSeconds: new(int32(3600)), AcquireTime: &now, RenewTime: &now,
 		},
@@ -92,7 +92,7 @@ func versions(t *testing.T, c client.Client) map[string]string {
 		}
 		for i := range list.Items {
 			object := &list.Items[i]
-			if kind.Kind == "LeaseList" && object.Name != controllers.LeaderElectionID || kind.Kind == "ConfigMapList" && object.Name != controllers.OfferedConfigMap {
+			if kind.Kind == "LeaseList" && object.Name != proffer.LeaderElectionID || kind.Kind == "ConfigMapList" && object.Name != proffer.OfferedConfigMap {
 				continue
 			}
 			all[kind.Kind+" "+client.ObjectKeyFromObject(object).String()] = object.ResourceVersion

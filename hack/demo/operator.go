@@ -20,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"proffer.dev/proffer/controllers"
+	proffer "proffer.dev/proffer/operator"
 	wire "proffer.dev/proffer/proto/resourcereader"
 )
 
@@ -58,7 +58,7 @@ func startOperator(ctx context.Context, c *cluster, undo *cleanup, progress io.W
 	}
 	if c.leaseNamespace == "" {
 		// The operator would make it, and it has to go with the demo.
-		record := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: controllers.OfferedConfigMap}}
+		record := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: proffer.OfferedConfigMap}}
 		if err := client.IgnoreAlreadyExists(c.client.Create(ctx, record)); err != nil {
 			return nil, fmt.Errorf("making the record of what is offered: %w", err)
 		}

@@ -84,7 +84,7 @@ func answer(w http.ResponseWriter, t *table.Table, of func(*offer.Result) any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	// An error means that the client is gone.
-	_ = json.NewEncoder(w).Encode(of(r))
+	_ = json.NewEncoder(w).Encode(of(r.Result))
 }
 
 func everybody(r *offer.Result, explainer offer.Explainer) Offers {

@@ -37,10 +37,10 @@ func TestWhatAConsumerHasAndUsesIsBesideItsOffer(t *testing.T) {
 	ledger.SetNode(capacity.Node{Name: "n1", Usable: true, Allocatable: capacity.Amounts{capacity.CPU: 8000}})
 	ledger.SetPod(capacity.Pod{Key: "p", Node: "n1", Consumer: "rome", Requests: capacity.Amounts{capacity.CPU: 500}})
 	policies := []offer.Policy{{Name: "gold", Class: "gold", Nodes: &offer.Nodes{Percent: 100}}}
-	tab.Publish(offer.Evaluate(offer.Input{
+	tab.Publish(table.Snapshot{Result: offer.Evaluate(offer.Input{
 		Policies: policies, View: ledger.View(offer.Selections(policies)),
 		Grants: map[string]map[string]capacity.Amounts{"gold": {"rome": {capacity.CPU: 2000}}},
-	}))
+	})})
 	_, body := get(t, "GET", server, "/offers/rome")
 	if want := `"resources":{"cpu":"8"},"granted":{"cpu":"2"},"used":{"cpu":"500m"},` +
 		`"because":["cpu 8: 100% of 8 is a pool of 8, 2 committed, 6 remaining; it has 2"]`; !strings.Contains(body, want) {
@@ -50,6 +50,7 @@ func TestWhatAConsumerHasAndUsesIsBesideItsOffer(t *testing.T) {
 
 func TestWithoutAnOfferItSaysWhy(t *testing.T) {
 	tab := table.New()
+	var last *offer.Result
 	server := httptest.NewServer(Handler(tab, nil))
 	defer server.Close()
 	for _, tc := range []struct {
@@ -59,7 +60,8 @@ func TestWithoutAnOfferItSaysWhy(t *testing.T) {
 		{nil, "there is no valid ResourcePolicy"},
 		{[]offer.Policy{{Name: "p", DryRun: true, Fixed: capacity.Amounts{capacity.CPU: 1}}}, "no ResourcePolicy in force is for this consumer"},
 	} {
-		tab.Publish(offer.Evaluate(offer.Input{Policies: tc.policies}.After(tab.Current())))
+		last = offer.Evaluate(offer.Input{Policies: tc.policies}.After(last))
+		tab.Publish(table.Snapshot{Result: last})
 		if _, body := get(t, "GET", server, "/offers/rome"); body != `{"clusterID":"rome","known":false,"offers":[],"because":"`+tc.because+`"}` {
 			t.Errorf("got %s, want %s", body, tc.because)
 		}
@@ -73,12 +75,12 @@ func TestAnswers(t *testing.T) {
 	if code, body := get(t, "GET", server, "/offers"); code != http.StatusServiceUnavailable || !strings.Contains(body, "try again") {
 		t.Errorf("before the first offers: %d %s", code, body)
 	}
-	tab.Publish(offer.Evaluate(offer.Input{Policies: []offer.Policy{{
+	tab.Publish(table.Snapshot{Result: offer.Evaluate(offer.Input{Policies: []offer.Policy{{
 		Name: "standard", Fixed: capacity.Amounts{capacity.CPU: 500},
 		Overrides: []offer.Override{{
 			Consumers: offer.Scope{IDs: map[string]struct{}{"rome": {}}}, Fixed: capacity.Amounts{capacity.CPU: 1000},
 		}},
-	}}}))
+	}}})})
 	const (
 		rome = `{"clusterID":"rome","known":true,"offers":[{"class":"","policy":"standard","override":0,` +
 			`"resources":{"cpu":"1"},"because":["cpu 1: fixed at 1 by the override"]}]}`
@@ -102,7 +104,7 @@ func TestAnswers(t *testing.T) {
 			}
 		})
 	}
-	tab.Publish(offer.Evaluate(offer.Input{}.After(tab.Current())))
+	tab.Publish(table.Snapshot{Result: offer.Evaluate(offer.Input{}.After(tab.Current().Result))})
 	const withdrawn = `{"class":"","policy":"","resources":{"cpu":"0"},"because":["cpu 0: not offered any more: policy standard is gone or invalid"]}`
 	if _, body := get(t, "GET", server, "/offers/rome"); body != `{"clusterID":"rome","known":false,"offers":[`+withdrawn+`]}` {
 		t.Errorf("when the policy is gone: %s", body)

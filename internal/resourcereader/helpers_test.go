@@ -184,7 +184,7 @@ func publish(tab *table.Table, entries map[string]*offer.Entry) {
 	if r := tab.Current(); r != nil {
 		anyone = r.Anyone
 	}
-	tab.Publish(&offer.Result{Offers: offer.Offers{Entries: offer.EntriesOf(entries), Anyone: anyone}})
+	tab.Publish(table.Snapshot{Result: &offer.Result{Offers: offer.Offers{Entries: offer.EntriesOf(entries), Anyone: anyone}}})
 }
 
 // cpusOf returns the text of the cpu amount of the first pool.

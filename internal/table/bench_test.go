@@ -28,7 +28,7 @@ func benchTable(b *testing.B) (*Table, []string, [2]*offer.Result) {
 		results[r] = result(anyone, e)
 	}
 	tab := New()
-	tab.Publish(results[1])
+	tab.Publish(Snapshot{Result: results[1]})
 	for _, id := range ids {
 		if _, err := tab.Lookup(b.Context(), id); err != nil {
 			b.Fatal(err)
@@ -74,7 +74,7 @@ func BenchmarkPublish(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				tab.Publish(results[i%2])
+				tab.Publish(Snapshot{Result: results[i%2]})
 				if bc.keepUp {
 					b.StopTimer()
 					for _, s := range subscriptions {

@@ -72,7 +72,7 @@ func (c *Caller) Lookup(ctx context.Context, id string) (*offer.Entry, error) {
 		s = t.snapshot.Load()
 	}
 	if id == "" {
-		return s.result.Anyone, nil
+		return s.Result.Anyone, nil
 	}
 	set(&c.any)
 	for {
@@ -95,7 +95,7 @@ func (c *Caller) Lookup(ctx context.Context, id string) (*offer.Entry, error) {
 			return s.entry(p), nil
 		}
 		t.unknownReads.Add(1)
-		return s.result.Anyone, nil
+		return s.Result.Anyone, nil
 	}
 }
 
@@ -122,7 +122,7 @@ func (c *Caller) remember(id string) {
 
 // newsOfDefault returns what the caller is told when the default offer has changed with the snapshot. An ID that is known by now
 // is no concern of it any more. When all consumers are told of, the caller begins anew.
-func (c *Caller) newsOfDefault(s *snapshot) news {
+func (c *Caller) newsOfDefault(s *Snapshot) news {
 	if c.unknown.Load() == nil {
 		return news{}
 	}

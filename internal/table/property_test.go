@@ -121,11 +121,11 @@ func TestAnyHistoryGivesWhatTheModelGives(t *testing.T) {
 			return rapid.SampledFrom(open).Draw(rt, "subscription")
 		}
 		m.result = aResult(rt)
-		tab.Publish(m.result)
+		tab.Publish(Snapshot{Result: m.result})
 		rt.Repeat(map[string]func(*rapid.T){
 			"publish": func(rt *rapid.T) {
 				r := aResult(rt)
-				tab.Publish(r)
+				tab.Publish(Snapshot{Result: r})
 				m.publish(r, ids)
 			},
 			"lookup": func(rt *rapid.T) {
@@ -251,7 +251,7 @@ func raceOnce(t *testing.T, seed uint64) {
 				e[id(i)] = newEntry(version)
 			}
 		}
-		tab.Publish(result(newEntry(version), e))
+		tab.Publish(Snapshot{Result: result(newEntry(version), e)})
 	}
 	readers.Wait()
 	synctest.Wait()
@@ -283,7 +283,7 @@ func TestNoReadSlipsThroughAPublication(t *testing.T) {
 		}
 		nobody := newEntry()
 		tab := New()
-		tab.Publish(result(nobody, before))
+		tab.Publish(Snapshot{Result: result(nobody, before)})
 		s := subscribe(t, tab)
 		drain(s)
 
@@ -303,7 +303,7 @@ func TestNoReadSlipsThroughAPublication(t *testing.T) {
 			}
 		})
 		<-halfWay
-		tab.Publish(result(nobody, after))
+		tab.Publish(Snapshot{Result: result(nobody, after)})
 		reader.Wait()
 		told := map[string]bool{}
 		for _, id := range drain(s) {

@@ -7,34 +7,36 @@ import (
 	"proffer.dev/proffer/internal/offer"
 )
 
-// Publish makes the result what readers see, and tells subscriptions what changed, as the package's documentation says. It
-// waits for no reader, and for no subscription. The result and its Anyone must not be nil, and the caller must not change it
-// any more.
-func (t *Table) Publish(result *offer.Result) {
-	if result == nil || result.Anyone == nil {
-		panic("table: a result without offers was published")
+// Publish makes the snapshot what readers see, and notifies subscriptions of what changed, as the
+// package's documentation says. It sets the revision, and returns what readers see. It waits for no
+// reader and for no subscription. The Result and its Anyone must not be nil, and the caller must not
+// change anything in the snapshot afterwards.
+func (t *Table) Publish(s Snapshot) *Snapshot {
+	if s.Result == nil || s.Result.Anyone == nil {
+		panic("table: a snapshot without offers was published")
 	}
 	t.publishing.Lock()
 	defer t.publishing.Unlock()
 
-	old := t.snapshot.Load()
+	old, next := t.snapshot.Load(), &s
 	if old == nil {
-		// Nobody has read anything, so nobody is told anything.
-		t.snapshot.Store(&snapshot{result: result, revision: 1, places: newPlaces(result, nil)})
+		// No offer was read yet, so no subscription is notified.
+		next.Revision, next.places = 1, newPlaces(next.Result, nil)
+		t.snapshot.Store(next)
 		close(t.ready)
-		return
+		return next
 	}
-	d := compare(old.result.Entries, result.Entries)
-	places := old.places
+	d := compare(old.Result.Entries, next.Result.Entries)
+	next.Revision, next.places = old.Revision+1, old.places
 	if len(d.joined)+len(d.left) > 0 {
-		places = newPlaces(result, places)
+		next.places = newPlaces(next.Result, old.places)
 	}
-	next := &snapshot{result: result, revision: old.revision + 1, places: places}
-	// Store first, then ask for the marks: see the package's documentation.
+	// Store first, then look at the marks: see the package's documentation.
 	t.snapshot.Store(next)
 	changes := t.concerned(old, next, d)
 	slices.SortFunc(changes, byID)
-	t.notify(changes, !result.Anyone.SameAmounts(old.result.Anyone), next)
+	t.notify(changes, !next.Result.Anyone.SameAmounts(old.Result.Anyone), next)
+	return next
 }
 
 // change is a consumer that subscriptions are told of. An unknown one has no mark.
@@ -100,7 +102,7 @@ func compare(old, now offer.Entries) diff {
 }
 
 // concerned returns the known consumers of which every subscription is told.
-func (t *Table) concerned(old, next *snapshot, d diff) []change {
+func (t *Table) concerned(old, next *Snapshot, d diff) []change {
 	var changes []change
 	for _, id := range d.changed {
 		if p := next.places[id]; p.read.Load() {
@@ -114,7 +116,7 @@ func (t *Table) concerned(old, next *snapshot, d diff) []change {
 		}
 		p := next.places[id]
 		p.set()
-		if !next.entry(p).SameAmounts(old.result.Anyone) {
+		if !next.entry(p).SameAmounts(old.Result.Anyone) {
 			changes = append(changes, change{id, p.mark})
 		}
 	}
@@ -128,7 +130,7 @@ func (t *Table) concerned(old, next *snapshot, d diff) []change {
 
 // notify tells every subscription of the changes, and those of callers that have read unknown IDs also of these, if the default
 // offer has changed.
-func (t *Table) notify(changes []change, defaultChanged bool, s *snapshot) {
+func (t *Table) notify(changes []change, defaultChanged bool, s *Snapshot) {
 	if len(changes) == 0 && !defaultChanged {
 		return
 	}
@@ -137,9 +139,9 @@ func (t *Table) notify(changes []change, defaultChanged bool, s *snapshot) {
 	coalesced, told := 0, false
 	for sub := range t.subscriptions {
 		c := sub.caller
-		if defaultChanged && c.newsOf != s.revision {
+		if defaultChanged && c.newsOf != s.Revision {
 			// What all its subscriptions are told.
-			c.newsOf, c.news = s.revision, c.newsOfDefault(s)
+			c.newsOf, c.news = s.Revision, c.newsOfDefault(s)
 			if len(c.news.names) > 0 {
 				c.news.names = append(c.news.names, changes...)
 				slices.SortFunc(c.news.names, byID)

@@ -18,14 +18,14 @@ func shuffle(tab *Table, ids ...string) {
 	for _, id := range ids {
 		e[id] = newEntry()
 	}
-	tab.Publish(result(tab.Current().Anyone, e))
+	tab.Publish(Snapshot{Result: result(tab.Current().Anyone, e)})
 }
 
 // readTable returns a table whose consumers have all been read.
 func readTable(t *testing.T, ids ...string) *Table {
 	t.Helper()
 	tab := New()
-	tab.Publish(result(newEntry(), nil))
+	tab.Publish(Snapshot{Result: result(newEntry(), nil)})
 	shuffle(tab, ids...)
 	for _, id := range ids {
 		lookup(t, tab, id)
@@ -37,7 +37,7 @@ func TestASubscriptionStartsWithAllConsumers(t *testing.T) {
 	for _, ready := range []bool{false, true} {
 		tab := New()
 		if ready {
-			tab.Publish(result(newEntry(), nil))
+			tab.Publish(Snapshot{Result: result(newEntry(), nil)})
 		}
 		id, err := subscribe(t, tab).Next(t.Context())
 		if id != "" || err != nil {

@@ -16,7 +16,7 @@ var ErrNotReady = errors.New("no offers have been worked out yet")
 
 // Table holds the published snapshot. All methods are safe for concurrent use.
 type Table struct {
-	snapshot   atomic.Pointer[snapshot]
+	snapshot   atomic.Pointer[Snapshot]
 	ready      chan struct{} // closed by the first Publish
 	publishing sync.Mutex    // held by Publish: one at a time
 	// own is the caller that stands for readers in this process.
@@ -32,25 +32,6 @@ type Table struct {
 	coalesced     atomic.Uint64
 }
 
-// snapshot is what readers see; only the marks in it change.
-type snapshot struct {
-	result   *offer.Result
-	revision uint64
-	// places hold every ID of result.Entries. They are those of the snapshot before where the consumers are.
-	places map[string]place
-}
-
-// place is where a consumer stands in result.Entries. Its mark is carried over for as long as its ID stays.
-type place struct {
-	*mark
-	at int
-}
-
-func (s *snapshot) entry(p place) *offer.Entry {
-	_, entry := s.result.Entries.At(p.at)
-	return entry
-}
-
 // New returns a Table in which nothing is published yet.
 func New() *Table {
 	t := &Table{ready: make(chan struct{}), subscriptions: map[*Subscription]struct{}{}, bell: newBell()}
@@ -61,18 +42,13 @@ func New() *Table {
 // Ready returns a channel that is closed once something is published.
 func (t *Table) Ready() <-chan struct{} { return t.ready }
 
-// Current returns what was published last, nil before the first time. It records no read.
-func (t *Table) Current() *offer.Result {
-	if s := t.snapshot.Load(); s != nil {
-		return s.result
-	}
-	return nil
-}
+// Current returns the latest snapshot, nil before the first one. It is not a read of any offer.
+func (t *Table) Current() *Snapshot { return t.snapshot.Load() }
 
-// Revision counts the calls of Publish.
+// Revision is that of the latest snapshot, 0 before the first one.
 func (t *Table) Revision() uint64 {
 	if s := t.snapshot.Load(); s != nil {
-		return s.revision
+		return s.Revision
 	}
 	return 0
 }

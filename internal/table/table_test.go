@@ -71,7 +71,7 @@ func TestPublishNotifiesWhoWasReadAndChanged(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tab := New()
-			tab.Publish(tc.before)
+			tab.Publish(Snapshot{Result: tc.before})
 			for _, id := range tc.read {
 				lookup(t, tab, id)
 			}
@@ -79,7 +79,7 @@ func TestPublishNotifiesWhoWasReadAndChanged(t *testing.T) {
 			if diff := cmp.Diff([]string{""}, drain(s)); diff != "" {
 				t.Errorf("at first (-want +got):\n%s", diff)
 			}
-			tab.Publish(tc.after)
+			tab.Publish(Snapshot{Result: tc.after})
 			if diff := cmp.Diff(tc.want, drain(s)); diff != "" {
 				t.Errorf("notified (-want +got):\n%s", diff)
 			}
@@ -99,7 +99,7 @@ func TestPublishNotifiesWhoWasReadAndChanged(t *testing.T) {
 func TestWhoWasReadIsToldOfOnItsWayInAndOut(t *testing.T) {
 	nobody := newEntry()
 	tab := New()
-	tab.Publish(result(nobody, nil))
+	tab.Publish(Snapshot{Result: result(nobody, nil)})
 	lookup(t, tab, "rome")
 	s := subscribe(t, tab)
 	drain(s)
@@ -113,7 +113,7 @@ func TestWhoWasReadIsToldOfOnItsWayInAndOut(t *testing.T) {
 		{result(newEntry(), nil), "rome"},
 		{result(nobody, entries{"rome": newEntry()}), "rome"},
 	} {
-		tab.Publish(p.Result)
+		tab.Publish(Snapshot{Result: p.Result})
 		if got := drain(s); !slices.Contains(got, p.told) {
 			t.Errorf("publication %d notified %q, want %q", i, got, p.told)
 		}
@@ -123,7 +123,9 @@ func TestWhoWasReadIsToldOfOnItsWayInAndOut(t *testing.T) {
 
 func TestForgetEndsTheCallersOwnNotificationsUntilAnybodyReads(t *testing.T) {
 	tab := New()
-	publish := func() { tab.Publish(result(newEntry(), entries{"rome": newEntry(), "oslo": newEntry()})) }
+	publish := func() {
+		tab.Publish(Snapshot{Result: result(newEntry(), entries{"rome": newEntry(), "oslo": newEntry()})})
+	}
 	publish()
 	forgetful, other := tab.NewCaller(), tab.NewCaller()
 	read := func(c *Caller, id string) {
@@ -174,7 +176,7 @@ func TestACallerForgetsOnlySoMany(t *testing.T) {
 		e[fmt.Sprint(i)] = newEntry()
 	}
 	tab := New()
-	tab.Publish(result(newEntry(), e))
+	tab.Publish(Snapshot{Result: result(newEntry(), e)})
 	c := tab.NewCaller()
 	for range 2 {
 		for id := range e {
@@ -191,7 +193,7 @@ func TestACallerForgetsOnlySoMany(t *testing.T) {
 
 func TestAnUnknownIDConcernsTheCallerThatReadItAlone(t *testing.T) {
 	tab := New()
-	tab.Publish(result(newEntry(), entries{"rome": newEntry()}))
+	tab.Publish(Snapshot{Result: result(newEntry(), entries{"rome": newEntry()})})
 	stranger, liqo := tab.NewCaller(), tab.NewCaller()
 	for i := range 5000 {
 		if _, err := stranger.Lookup(t.Context(), fmt.Sprint("made-up-", i)); err != nil {
@@ -207,7 +209,7 @@ func TestAnUnknownIDConcernsTheCallerThatReadItAlone(t *testing.T) {
 	drain(own)
 	drain(others)
 	for i := range 3 {
-		tab.Publish(result(newEntry(), entries{"rome": tab.Current().Entries.Of("rome")}))
+		tab.Publish(Snapshot{Result: result(newEntry(), entries{"rome": tab.Current().Entries.Of("rome")})})
 		// Once: who does not read again does not care.
 		want := []string{""}
 		if i > 0 {
@@ -220,7 +222,7 @@ func TestAnUnknownIDConcernsTheCallerThatReadItAlone(t *testing.T) {
 	if _, err := stranger.Lookup(t.Context(), "made-up-again"); err != nil {
 		t.Fatal(err)
 	}
-	tab.Publish(result(newEntry(), entries{"rome": newEntry()}))
+	tab.Publish(Snapshot{Result: result(newEntry(), entries{"rome": newEntry()})})
 	if diff := cmp.Diff([][]string{{"made-up-again", "rome"}, {"rome"}}, [][]string{drain(own), drain(others)}); diff != "" {
 		t.Errorf("after another read (-want +got):\n%s", diff)
 	}
@@ -234,12 +236,12 @@ func TestAnUnknownIDConcernsTheCallerThatReadItAlone(t *testing.T) {
 
 func TestAllStreamsOfACallerAreToldOfTheDefaultOffer(t *testing.T) {
 	tab := New()
-	tab.Publish(result(newEntry(), nil))
+	tab.Publish(Snapshot{Result: result(newEntry(), nil)})
 	lookup(t, tab, "unknown")
 	one, other := subscribe(t, tab), subscribe(t, tab)
 	drain(one)
 	drain(other)
-	tab.Publish(result(newEntry(), nil))
+	tab.Publish(Snapshot{Result: result(newEntry(), nil)})
 	for _, s := range []*Subscription{one, other} {
 		if diff := cmp.Diff([]string{"unknown"}, drain(s)); diff != "" {
 			t.Errorf("notified (-want +got):\n%s", diff)
@@ -273,7 +275,7 @@ func TestLookupWaitsForTheFirstSnapshot(t *testing.T) {
 			t.Fatal("ready before anything was published")
 		default:
 		}
-		tab.Publish(result(newEntry(), entries{"rome": e}))
+		tab.Publish(Snapshot{Result: result(newEntry(), entries{"rome": e})})
 		if entry := <-got; entry != e {
 			t.Errorf("got %p, want %p", entry, e)
 		}
@@ -290,7 +292,7 @@ func TestLookupBeforeTheFirstSnapshotEndsWithItsContext(t *testing.T) {
 	if e != nil || !errors.Is(err, ErrNotReady) || !errors.Is(err, cause) {
 		t.Errorf("Lookup = %v, %v; want ErrNotReady and the cause", e, err)
 	}
-	tab.Publish(result(newEntry(), nil))
+	tab.Publish(Snapshot{Result: result(newEntry(), nil)})
 	if _, err := tab.Lookup(ctx, "rome"); err != nil {
 		t.Errorf("an answer that is at hand was refused: %v", err)
 	}
@@ -303,12 +305,12 @@ func TestRevisionCountsPublications(t *testing.T) {
 	}
 	r := result(newEntry(), nil)
 	for want := range uint64(3) {
-		tab.Publish(r)
+		tab.Publish(Snapshot{Result: r})
 		if got := tab.Revision(); got != want+1 {
 			t.Errorf("revision %d, want %d", got, want+1)
 		}
 	}
-	if tab.Current() != r {
+	if tab.Current().Result != r {
 		t.Error("Current is not what was published")
 	}
 }
@@ -321,7 +323,7 @@ func TestPublishWithoutOffersIsAProgrammingError(t *testing.T) {
 					t.Errorf("Publish(%v) did not panic", r)
 				}
 			}()
-			New().Publish(r)
+			New().Publish(Snapshot{Result: r})
 		}()
 	}
 }
@@ -332,11 +334,11 @@ func TestMarksAreKeptOnlyForConsumersInTheSnapshot(t *testing.T) {
 	for _, id := range []string{"a", "b", "c", "d"} {
 		e[id] = newEntry()
 	}
-	tab.Publish(result(newEntry(), e))
+	tab.Publish(Snapshot{Result: result(newEntry(), e)})
 	for id := range e {
 		lookup(t, tab, id)
 	}
-	tab.Publish(result(newEntry(), entries{"a": e["a"]}))
+	tab.Publish(Snapshot{Result: result(newEntry(), entries{"a": e["a"]})})
 	if got := len(tab.snapshot.Load().places); got != 1 {
 		t.Errorf("%d marks for 1 consumer", got)
 	}
@@ -344,7 +346,7 @@ func TestMarksAreKeptOnlyForConsumersInTheSnapshot(t *testing.T) {
 
 func TestLookupAllocatesNothing(t *testing.T) {
 	tab := New()
-	tab.Publish(result(newEntry(), entries{"rome": newEntry()}))
+	tab.Publish(Snapshot{Result: result(newEntry(), entries{"rome": newEntry()})})
 	for _, id := range []string{"rome", "an unknown ID", ""} {
 		lookup(t, tab, id)
 		if n := testing.AllocsPerRun(100, func() { _, _ = tab.Lookup(t.Context(), id) }); n != 0 {
@@ -356,13 +358,13 @@ func TestLookupAllocatesNothing(t *testing.T) {
 func TestAnEntryThatReadsTheSameIsNoChange(t *testing.T) {
 	tab := New()
 	e := newEntry()
-	tab.Publish(result(newEntry(), entries{"rome": e}))
+	tab.Publish(Snapshot{Result: result(newEntry(), entries{"rome": e})})
 	lookup(t, tab, "rome")
 	lookup(t, tab, "unknown")
 	sub := tab.Subscribe()
 	defer sub.Close()
 	again := &offer.Entry{Offers: []*offer.Offer{{Amounts: slices.Clone(e.Offers[0].Amounts), Policy: "another"}}}
-	tab.Publish(result(&offer.Entry{Offers: tab.Current().Anyone.Offers}, entries{"rome": again}))
+	tab.Publish(Snapshot{Result: result(&offer.Entry{Offers: tab.Current().Anyone.Offers}, entries{"rome": again})})
 	if got := lookup(t, tab, "rome"); got != again {
 		t.Error("the new entry, with its new explanation, is not what is read")
 	}

@@ -139,7 +139,7 @@ func newOffers(consumers int) *offer.Result {
 
 func startOurs(offers *offer.Result) (address string, stop func() error, err error) {
 	published := table.New()
-	published.Publish(offers)
+	published.Publish(table.Snapshot{Result: offers})
 	server, err := resourcereader.New(resourcereader.Options{
 		Table:      published,
 		Endpoints:  []resourcereader.Endpoint{{Address: "127.0.0.1:0", Form: resourcereader.Pools}},

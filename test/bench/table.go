@@ -36,7 +36,7 @@ func measureTable(ctx context.Context, o options, r *report, _ io.Writer) error 
 		}
 	}
 	t := table.New()
-	t.Publish(base)
+	t.Publish(table.Snapshot{Result: base})
 	ids := make([]string, consumers)
 	for i := range ids {
 		ids[i] = consumerID(i)
@@ -111,7 +111,7 @@ type publishing struct {
 
 func (p publishing) variant(ctx context.Context, name string) (v variant, closeAll func(), err error) {
 	t := table.New()
-	t.Publish(p.results[1])
+	t.Publish(table.Snapshot{Result: p.results[1]})
 	for id := range p.results[0].Entries.All {
 		if _, err := t.Lookup(ctx, id); err != nil {
 			return v, nil, err
@@ -126,7 +126,7 @@ func (p publishing) variant(ctx context.Context, name string) (v variant, closeA
 		v.name = name + ", " + thousands(p.subscribers) + " subscribers that do not read"
 	}
 	turn := 0
-	v.op = func() { t.Publish(p.results[turn%2]); turn++ }
+	v.op = func() { t.Publish(table.Snapshot{Result: p.results[turn%2]}); turn++ }
 	if p.keepUp {
 		v.name = name + ", " + thousands(p.subscribers) + " subscribers that keep up"
 		// Once in a round, since reading is not to be counted. What waits is the empty ID at first, then what was changed, or the

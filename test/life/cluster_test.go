@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/controllers"
 	"proffer.dev/proffer/hack/controlplane"
+	proffer "proffer.dev/proffer/operator"
 )
 
 // cluster is a control plane with two API servers, of which the first may be frozen, and what an admin changes through the second.
@@ -44,7 +44,7 @@ func startCluster(t *testing.T) *cluster {
 	second, err := c.AddAPIServer(t.Context())
 	c.check(err)
 	c.first, c.second = c.address(c.Config), c.address(second)
-	c.api, err = client.New(second, client.Options{Scheme: controllers.NewScheme()})
+	c.api, err = client.New(second, client.Options{Scheme: proffer.NewScheme()})
 	c.check(err)
 	return c
 }

@@ -39,16 +39,19 @@ func TestWhatTheTableForbidsIsReported(t *testing.T) {
 			want: []string{"internal/table imports github.com/liqotech/liqo/apis/core/v1beta1: internal/table keeps out of github.com/liqotech/liqo"},
 		},
 		"the server in the controllers": {
-			pkg:  listed{ImportPath: m + "controllers", Imports: []string{m + "internal/resourcereader"}},
-			want: []string{"controllers imports proffer.dev/proffer/internal/resourcereader: controllers may import only api, internal/capacity, internal/offer, internal/grant, internal/table, internal/kube, internal/debounce, internal/source"},
+			pkg:  listed{ImportPath: m + "controllers/policy", Imports: []string{m + "internal/resourcereader"}},
+			want: []string{"controllers/policy imports proffer.dev/proffer/internal/resourcereader: controllers/policy may import only api, internal/table, internal/kube, internal/debounce, internal/capacity, internal/offer, internal/grant"},
+		},
+		"one kind's controllers in another's": {
+			pkg:  listed{ImportPath: m + "controllers/policy", Imports: []string{m + "controllers/slice"}},
+			want: []string{"controllers/policy imports proffer.dev/proffer/controllers/slice: controllers/policy may import only api, internal/table, internal/kube, internal/debounce, internal/capacity, internal/offer, internal/grant"},
 		},
 		"the control plane in a test": {
 			pkg: listed{ImportPath: m + "api/v1alpha1", XTestImports: []string{m + "hack/controlplane", m + "api/v1alpha1", "k8s.io/client-go/rest"}},
 		},
 		"the control plane in the operator": {
-			pkg: listed{ImportPath: m + "controllers", Imports: []string{m + "hack/controlplane"}},
-			want: []string{"controllers imports proffer.dev/proffer/hack/controlplane: controllers may import only api, internal/capacity, internal/offer, " +
-				"internal/grant, internal/table, internal/kube, internal/debounce, internal/source"},
+			pkg: listed{ImportPath: m + "controllers/policy", Imports: []string{m + "hack/controlplane"}},
+			want: []string{"controllers/policy imports proffer.dev/proffer/hack/controlplane: controllers/policy may import only api, internal/table, internal/kube, internal/debounce, internal/capacity, internal/offer, internal/grant"},
 		},
 		"a test that goes the way back": {
 			pkg:  listed{ImportPath: m + "internal/capacity", TestImports: []string{m + "internal/offer"}},

@@ -30,6 +30,12 @@ var world = append([]string{
 	"github.com/prometheus/client_golang",
 }, kubernetes...)
 
+// core are the pure packages.
+var core = []string{"internal/capacity", "internal/offer", "internal/grant"}
+
+// room is what the controllers of one kind may import.
+var room = append([]string{"api", "internal/table", "internal/kube", "internal/debounce"}, core...)
+
 // testGround is what any test may use: the control plane, and the objects of tests.
 var testGround = []string{"hack/controlplane", "internal/kubetest", "internal/source/nodes/nodestest"}
 
@@ -40,7 +46,8 @@ var table = []rule{
 	{place: "internal/capacity", never: world},
 	{place: "internal/offer", may: []string{"internal/capacity"}, never: world},
 	{place: "internal/grant", may: []string{"internal/capacity", "internal/offer"}, never: world},
-	{place: "internal/table", may: []string{"internal/offer"}, never: kubernetes},
+	{place: "internal/table", may: core, never: append([]string{"google.golang.org/grpc"}, kubernetes...)},
+	{place: "internal/engine", may: append([]string{"internal/table", "internal/debounce"}, core...), never: kubernetes},
 	// Of controller-runtime it takes the watcher of certificates, which is all that one does.
 	{
 		place: "internal/resourcereader", may: []string{"internal/capacity", "internal/table", "internal/offer", "proto"},
@@ -54,7 +61,13 @@ var table = []rule{
 	{place: "internal/kubetest", may: []string{"api", "internal/source/nodes/nodestest", "hack/controlplane"}},
 	{place: "internal/debounce", never: kubernetes},
 	{place: "internal/source", may: []string{"internal/capacity", "internal/kube", "proto"}},
-	{place: "controllers", may: []string{"api", "internal/capacity", "internal/offer", "internal/grant", "internal/table", "internal/kube", "internal/debounce", "internal/source"}},
+	// Each kind has a room of its own, and no room imports another one.
+	{place: "controllers/policy", may: room},
+	{place: "controllers/consumer", may: room},
+	{place: "controllers/slice", may: room},
+	{place: "controllers/classlist", may: room},
+	{place: "controllers/offered", may: room},
+	{place: "operator", may: []string{everything}},
 	{place: "cmd/proffer", may: []string{everything}},
 	{place: "hack", may: []string{everything}},
 	{place: "test", may: []string{everything}},

@@ -23,6 +23,8 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
+// +kubebuilder:rbac:roleName=proffer-manager,groups="",resources=nodes;pods,verbs=list;watch
+
 // Watch follows the nodes and the pods of the cluster.
 type Watch struct {
 	kinds  []kind

@@ -1,0 +1,184 @@
+// Package classlist keeps a list of the classes that policies offer, for an admission policy to judge
+// ResourceSlices by: a ConfigMap with one entry per class, which says who serves it.
+package classlist
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"proffer.dev/proffer/internal/debounce"
+	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/table"
+)
+
+const (
+	// debouncePeriod is the period in which changes are looked at once at most. Consumers that ask for a new class wait for it.
+	debouncePeriod = 50 * time.Millisecond
+	// retryAfter is how long a write waits that failed for another reason than a newer version of the list.
+	retryAfter = 5 * time.Second
+	// writeTimeout bounds one write.
+	writeTimeout = 10 * time.Second
+
+	// servedByProffer is the value of the entries that the operator keeps. Entries with any other value are other people's.
+	servedByProffer = "proffer"
+	fieldManager    = "proffer"
+)
+
+var configMapResource = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+
+// Writer keeps the list. It is work for the leader.
+type Writer struct {
+	client    dynamic.Interface
+	list      types.NamespacedName
+	table     *table.Table
+	debouncer *debounce.Debouncer
+	log       logr.Logger
+}
+
+// NewWriter returns a Writer of the ConfigMap of this name.
+func NewWriter(client dynamic.Interface, list types.NamespacedName, from *table.Table, log logr.Logger) *Writer {
+	return &Writer{client: client, list: list, table: from, debouncer: debounce.New(debouncePeriod), log: log}
+}
+
+// Wake has the list looked at soon. It never blocks.
+func (w *Writer) Wake() { w.debouncer.Wake() }
+
+// Start writes until the context ends, and can be started again. It watches the list, and only it, so as to put right what others change.
+func (w *Writer) Start(ctx context.Context) error {
+	informer := dynamicinformer.NewFilteredDynamicInformer(w.client, configMapResource, w.list.Namespace, 0, toolscache.Indexers{}, func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, w.list.Name).String()
+	}).Informer()
+	wake := func(*unstructured.Unstructured) { w.debouncer.Wake() }
+	registration, err := informer.AddEventHandler(kube.OnEvents(wake, wake))
+	if err != nil {
+		return fmt.Errorf("watching the ConfigMap %s: %w", w.list, err)
+	}
+	watching, stop := context.WithCancel(logr.NewContext(ctx, w.log))
+	var wg sync.WaitGroup
+	wg.Go(func() { informer.RunWithContext(watching) })
+	defer wg.Wait()
+	defer stop()
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-registration.HasSyncedChecker().Done():
+	}
+
+	later := time.AfterFunc(0, w.debouncer.Wake)
+	defer later.Stop()
+	for {
+		if _, err := w.debouncer.Wait(ctx); err != nil {
+			return nil // The context is over, which is how this ends.
+		}
+		if err := w.write(ctx, informer.GetStore()); err != nil && ctx.Err() == nil {
+			if !apierrors.IsConflict(err) { // The watch is about to tell of who was faster, and wakes.
+				w.log.Error(err, "Cannot write the list of served classes; it is tried again", "configmap", w.list)
+			}
+			later.Reset(retryAfter)
+		}
+	}
+}
+
+// write brings the list up to date. The store has what was last seen of it.
+func (w *Writer) write(ctx context.Context, store toolscache.Store) error {
+	latest := w.table.Current()
+	if latest == nil {
+		return nil // Not every policy has been seen: a class of one that has not would be struck off.
+	}
+	served := activeClasses(latest.Policies)
+	object, found, err := store.GetByKey(w.list.String())
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	if !found {
+		return w.create(ctx, served)
+	}
+	u, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return fmt.Errorf("a %T came instead of a ConfigMap", object)
+	}
+	listed, _, err := unstructured.NestedStringMap(u.Object, "data")
+	if err != nil {
+		return err
+	}
+	changes := amendments(listed, served)
+	if len(changes) == 0 {
+		return nil
+	}
+	return w.patch(ctx, u.GetResourceVersion(), changes)
+}
+
+// create makes the list anew. Until it is there again, the admission policy refuses everybody's ResourceSlices, Liqo's own writes too. It
+// is applied and not created, because who may apply can be held to a name.
+func (w *Writer) create(ctx context.Context, served []string) error {
+	list := &unstructured.Unstructured{Object: map[string]any{"data": amendments(nil, served)}}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
+	list.SetNamespace(w.list.Namespace)
+	list.SetName(w.list.Name)
+	lists := w.client.Resource(configMapResource).Namespace(w.list.Namespace)
+	if _, err := lists.Apply(ctx, w.list.Name, list, metav1.ApplyOptions{FieldManager: fieldManager}); err != nil {
+		return err
+	}
+	w.log.Info("Made the list of served classes anew", "configmap", w.list, "classes", len(served))
+	return nil
+}
+
+// patch makes these changes to the list at this version. A class with a value of nil is struck off.
+func (w *Writer) patch(ctx context.Context, version string, changes map[string]any) error {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": version}, "data": changes})
+	if err != nil {
+		return err
+	}
+	lists := w.client.Resource(configMapResource).Namespace(w.list.Namespace)
+	if _, err := lists.Patch(ctx, w.list.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: fieldManager}); err != nil {
+		return err
+	}
+	w.log.Info("Wrote the list of served classes", "configmap", w.list, "changes", len(changes))
+	return nil
+}
+
+// activeClasses are the classes of the policies that are in force, each once, in order. The unnamed class is for Liqo v0.
+func activeClasses(list []table.Policy) []string {
+	classes := map[string]struct{}{}
+	for i := range list {
+		if parsed := list[i].Parsed; parsed != nil && !parsed.DryRun && parsed.Class != "" {
+			classes[parsed.Class] = struct{}{}
+		}
+	}
+	return slices.Sorted(maps.Keys(classes))
+}
+
+// amendments are what makes the list say that these classes are served. What others have listed stays, and a class that both serve stays
+// theirs.
+func amendments(listed map[string]string, served []string) map[string]any {
+	changes := map[string]any{}
+	for class, by := range listed {
+		if by == servedByProffer && !slices.Contains(served, class) {
+			changes[class] = nil
+		}
+	}
+	for _, class := range served {
+		if _, there := listed[class]; !there {
+			changes[class] = servedByProffer
+		}
+	}
+	return changes
+}

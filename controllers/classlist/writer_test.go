@@ -1,0 +1,230 @@
+package classlist
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"pgregory.net/rapid"
+
+	"proffer.dev/proffer/internal/debounce"
+	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
+)
+
+func TestOnlyClassesOfPoliciesInForceAreServed(t *testing.T) {
+	got := activeClasses([]table.Policy{
+		{Name: "a", Parsed: &offer.Policy{Class: "silver"}},
+		{Name: "b", Parsed: &offer.Policy{Class: "gold"}},
+		{Name: "c", Parsed: &offer.Policy{Class: "gold"}},
+		{Name: "dry-run", Parsed: &offer.Policy{Class: "trial", DryRun: true}},
+		{Name: "unnamed", Parsed: &offer.Policy{}},
+		{Name: "invalid"},
+	})
+	if diff := cmp.Diff([]string{"gold", "silver"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTheListHasWhatIsServedAndWhatOthersWroteAndNoMore(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		class := rapid.SampledFrom([]string{"default", "gold", "silver", "bronze", "iron"})
+		listed := rapid.MapOf(class, rapid.SampledFrom([]string{servedByProffer, "liqo", ""})).Draw(t, "listed")
+		served := slices.Sorted(maps.Keys(rapid.MapOf(class, rapid.Just(0)).Draw(t, "served")))
+
+		want := maps.Clone(listed)
+		maps.DeleteFunc(want, func(_, by string) bool { return by == servedByProffer })
+		for _, c := range served {
+			if _, theirs := want[c]; !theirs {
+				want[c] = servedByProffer
+			}
+		}
+		changes := amendments(listed, served)
+		got := maps.Clone(listed)
+		for c, by := range changes {
+			if by == nil {
+				delete(got, c)
+			} else {
+				got[c] = by.(string)
+			}
+		}
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatal(diff)
+		}
+		if again := amendments(got, served); len(again) > 0 {
+			t.Fatalf("changes to a list that is right: %v", again)
+		}
+		for c := range changes {
+			if was, there := listed[c]; there && was == got[c] {
+				t.Fatalf("%s changes to what it was", c)
+			}
+		}
+	})
+}
+
+// listing is a writer of the list with time and API of its own.
+type listing struct {
+	*Writer
+	client *dynamicfake.FakeDynamicClient
+}
+
+func newListing(objects ...runtime.Object) listing {
+	l := listing{client: dynamicfake.NewSimpleDynamicClient(kubetest.Scheme(), objects...)}
+	l.Writer = &Writer{
+		client: l.client, list: types.NamespacedName{Namespace: "n", Name: "list"},
+		table: table.New(), debouncer: debounce.New(debouncePeriod), log: logr.Discard(),
+	}
+	return l
+}
+
+func (l listing) serve(classes ...string) {
+	next := table.Snapshot{Result: &offer.Result{Offers: offer.Offers{Anyone: &offer.Entry{}}}}
+	for _, c := range classes {
+		next.Policies = append(next.Policies, table.Policy{Name: c, Parsed: &offer.Policy{Class: c}})
+	}
+	l.table.Publish(next)
+	l.debouncer.Wake()
+}
+
+// writes are how often the list was written, or tried to be.
+func (l listing) writes() int {
+	n := 0
+	for _, a := range l.client.Actions() {
+		if !slices.Contains([]string{"get", "list", "watch"}, a.GetVerb()) {
+			n++
+		}
+	}
+	return n
+}
+
+func (l listing) listed(t *testing.T) map[string]string {
+	t.Helper()
+	u, err := l.client.Resource(configMapResource).Namespace("n").Get(t.Context(), "list", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, _, err := unstructured.NestedStringMap(u.Object, "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func aList(data map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "list"}, Data: data}
+}
+
+// withListing runs the test in a bubble, with the writer running.
+func withListing(t *testing.T, object *corev1.ConfigMap, test func(*testing.T, listing)) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newListing(object)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); _ = l.Start(ctx) }()
+		defer func() { cancel(); <-done }()
+		synctest.Wait()
+		test(t, l)
+	})
+}
+
+func TestNothingIsListedBeforeTheFirstEvaluation(t *testing.T) {
+	withListing(t, aList(map[string]string{"gold": servedByProffer}), func(t *testing.T, l listing) {
+		l.debouncer.Wake()
+		pass(time.Minute)
+		if n := l.writes(); n != 0 {
+			t.Errorf("%d writes, of a list that was right for all that is known", n)
+		}
+		l.serve("gold", "silver")
+		pass(time.Second)
+		if diff := cmp.Diff(map[string]string{"gold": servedByProffer, "silver": servedByProffer}, l.listed(t)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestAListThatIsRightIsNotWritten(t *testing.T) {
+	withListing(t, aList(map[string]string{"gold": servedByProffer, "default": "liqo"}), func(t *testing.T, l listing) {
+		for range 10 {
+			l.serve("gold")
+			pass(time.Minute)
+		}
+		if n := l.writes(); n != 0 {
+			t.Errorf("%d writes", n)
+		}
+	})
+}
+
+func TestAListThatCannotBeWrittenIsTriedAgainWithoutHaste(t *testing.T) {
+	for _, refusal := range []error{
+		apierrors.NewServiceUnavailable("away"),
+		apierrors.NewForbidden(configMapResource.GroupResource(), "list", errors.New("no role")),
+		apierrors.NewConflict(configMapResource.GroupResource(), "list", errors.New("changed")),
+	} {
+		withListing(t, aList(nil), func(t *testing.T, l listing) {
+			var refusing atomic.Bool
+			refusing.Store(true)
+			l.client.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return refusing.Load(), nil, refusal })
+			l.serve("gold")
+			pass(time.Minute)
+			if n := l.writes(); n < 2 || n > 15 {
+				t.Errorf("%v: tried %d times in a minute", refusal, n)
+			}
+			refusing.Store(false)
+			pass(retryAfter + time.Second)
+			if diff := cmp.Diff(map[string]string{"gold": servedByProffer}, l.listed(t)); diff != "" {
+				t.Errorf("%v: %s", refusal, diff)
+			}
+		})
+	}
+}
+
+func TestAListThatCannotBeReadIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newListing(aList(nil))
+		var refusing atomic.Bool
+		refusing.Store(true)
+		l.client.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return refusing.Load(), nil, apierrors.NewForbidden(configMapResource.GroupResource(), "list", errors.New("no role"))
+		})
+		term := func(d time.Duration) {
+			ctx, cancel := context.WithTimeout(t.Context(), d)
+			defer cancel()
+			if err := l.Start(ctx); err != nil {
+				t.Error(err)
+			}
+		}
+		l.serve("gold")
+		term(time.Minute) // Which ends when it is over, and ends nothing else.
+		if n := l.writes(); n != 0 {
+			t.Errorf("%d writes of a list that was not read", n)
+		}
+		refusing.Store(false)
+		term(time.Minute)
+		if diff := cmp.Diff(map[string]string{"gold": servedByProffer}, l.listed(t)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// pass lets time go by, by the clock of the bubble.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}

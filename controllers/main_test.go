@@ -1,9 +1,0 @@
-package controllers
-
-import (
-	"testing"
-
-	"proffer.dev/proffer/internal/kubetest"
-)
-
-func TestMain(m *testing.M) { kubetest.Main(m) }

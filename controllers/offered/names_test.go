@@ -1,0 +1,159 @@
+package offered
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"proffer.dev/proffer/internal/offer"
+)
+
+// offeredOf records names, given as "class: name name".
+func offeredOf(t *testing.T, lines ...string) resourceNames {
+	t.Helper()
+	var o resourceNames
+	for _, line := range lines {
+		class, names, _ := strings.Cut(line, ":")
+		if _, room := o.add(class, strings.Fields(names)); !room {
+			t.Fatalf("no room for %s", line)
+		}
+	}
+	return o
+}
+
+func TestWhatIsRecordedIsReadAsItWas(t *testing.T) {
+	for _, o := range []resourceNames{{}, offeredOf(t, ": cpu memory"), offeredOf(t, ":pods cpu", "gold: nvidia.com/gpu cpu", "silver: cpu")} {
+		text, err := o.encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(o, got, cmp.AllowUnexported(resourceNames{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", text, diff)
+		}
+	}
+	for _, text := range []string{"x", "[]", `{"gold": "cpu"}`} {
+		if got, err := parse(text); err == nil || len(got.byClass) > 0 {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+}
+
+func TestARecordThatWasEditedIsInOrder(t *testing.T) {
+	got, err := parse(`{"gold":["memory","cpu","memory"],"none":[],"":null}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string][]string{"gold": {"cpu", "memory"}}, got.byClass); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestARecordHasBounds(t *testing.T) {
+	numbered := func(n int, format string) []string {
+		names := make([]string, n)
+		for i := range names {
+			names[i] = fmt.Sprintf(format, i)
+		}
+		return names
+	}
+	t.Run("names of a class", func(t *testing.T) {
+		var o resourceNames
+		if more, room := o.add("gold", numbered(maxNames, "name-%03d")); !more || !room {
+			t.Error("no room for all that it is for")
+		}
+		if more, room := o.add("gold", []string{"name-000", "one-more"}); more || room {
+			t.Error("there is room for one more")
+		}
+		if more, room := o.add("silver", []string{"one-more"}); !more || !room {
+			t.Error("another class has no room")
+		}
+	})
+	t.Run("classes", func(t *testing.T) {
+		var o resourceNames
+		for _, class := range numbered(maxClasses, "class-%03d") {
+			if _, room := o.add(class, []string{"cpu"}); !room {
+				t.Fatalf("no room for %s", class)
+			}
+		}
+		if more, room := o.add("one-more", []string{"cpu"}); more || room || len(o.byClass) != maxClasses {
+			t.Error("there is room for one more")
+		}
+		if more, room := o.add("class-000", []string{"memory"}); !more || !room {
+			t.Error("a class that is known has no room")
+		}
+	})
+	t.Run("bytes", func(t *testing.T) {
+		var o resourceNames
+		long := "example.com/" + strings.Repeat("x", 200)
+		for _, class := range numbered(maxClasses, "class-%03d") {
+			o.add(class, numbered(maxNames, long+"%03d"))
+		}
+		text, err := o.encode()
+		if err != nil || len(text) > maxBytes+len("{}") || len(text) < maxBytes*9/10 {
+			t.Errorf("%d bytes, %v", len(text), err)
+		}
+	})
+}
+
+func TestARecordOnlyGrows(t *testing.T) {
+	o := offeredOf(t, "gold: cpu pods")
+	before := o.byClass["gold"]
+	if more, room := o.add("gold", []string{"memory", "cpu"}); !more || !room {
+		t.Error("memory is not new")
+	}
+	if !slices.Equal(before, []string{"cpu", "pods"}) {
+		t.Errorf("a list that was handed out is now %v", before)
+	}
+	if more, _ := o.add("gold", []string{"cpu", "memory"}); more {
+		t.Error("new twice")
+	}
+	if more, _ := o.addAll(offeredOf(t, "gold: pods", "silver: cpu")); !more {
+		t.Error("silver is not new")
+	}
+	want := map[string][]string{"gold": {"cpu", "memory", "pods"}, "silver": {"cpu"}}
+	if diff := cmp.Diff(want, o.byClass); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAClassIsRetiredThatHasANameOfWhichNoStatusTells(t *testing.T) {
+	o := offeredOf(t, ": cpu gpu memory", "gold: cpu", "silver: cpu memory")
+	told := func(class string, names ...string) offer.Past {
+		return offer.Past{Policy: "p-" + class, Class: class, Names: names, Complete: true}
+	}
+	for _, tc := range []struct {
+		name      string
+		told      []offer.Past
+		unwritten []string
+		want      []string
+	}{
+		{"no policy", nil, nil, []string{"", "gold", "silver"}},
+		{"one without a status yet", nil, []string{"gold"}, []string{"", "silver"}},
+		{"statuses tell of all", []offer.Past{told("", "cpu", "gpu", "memory"), told("gold", "cpu"), told("silver", "cpu", "memory", "pods")}, nil, nil},
+		{"several tell of one class", []offer.Past{told("", "cpu", "gpu"), told("", "memory"), told("gold", "cpu"), told("silver", "cpu", "memory")}, nil, nil},
+		{"one name is left over", []offer.Past{told("", "cpu", "memory"), told("gold", "cpu"), told("silver", "cpu", "memory")}, nil, []string{""}},
+		{"told of another class", []offer.Past{told("", "cpu", "gpu", "memory"), told("silver", "cpu", "memory")}, nil, []string{"gold"}},
+	} {
+		var got []string
+		for _, p := range o.retired(tc.told, tc.unwritten) {
+			if p.Complete || p.Offers != nil || !slices.Equal(p.Names, o.byClass[p.Class]) {
+				t.Errorf("%s: %+v", tc.name, p)
+			}
+			got = append(got, p.Class)
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
+		}
+	}
+	if len(o.byClass) != 3 || len(slices.Collect(maps.Keys(o.byClass))) != 3 {
+		t.Error("the record has changed")
+	}
+}

@@ -1,0 +1,152 @@
+package offered
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
+)
+
+// anOfferedRecord is the object in which an operator records what it has offered.
+func anOfferedRecord() *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: ConfigMap}}
+}
+
+// recordedNow is what stands in the record, and at which version; nothing if there is none.
+func recordedNow(t *testing.T) (names map[string][]string, version string) {
+	t.Helper()
+	object := anOfferedRecord()
+	if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+		if client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+		return nil, ""
+	}
+	recorded, err := parse(object.Data[dataKey])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return recorded.byClass, object.ResourceVersion
+}
+
+// records waits until the record says exactly this.
+func records(t *testing.T, want map[string][]string) {
+	t.Helper()
+	kubetest.Eventually(t, func() string {
+		got, _ := recordedNow(t)
+		return cmp.Diff(want, got)
+	})
+}
+
+func TestTwoWhoWriteTheRecordLoseNothingOfEachOther(t *testing.T) {
+	var writers []*Record
+	t.Cleanup(func() { kubetest.Remove(t, anOfferedRecord()) })
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	want := map[string][]string{}
+	for i := range 4 {
+		r := NewRecord(kubetest.API(t), kubetest.API(t), metav1.NamespaceDefault, logr.Discard())
+		writers = append(writers, r)
+		for k := range 5 {
+			class := fmt.Sprintf("class-%d-%d", i, k)
+			r.Note(&table.Snapshot{
+				Policies: []table.Policy{{Name: "p", Parsed: &offer.Policy{Class: class}}},
+				Result:   &offer.Result{Reports: map[string]*offer.Report{"p": {Offered: []string{"cpu"}}}},
+			})
+			want[class] = []string{"cpu"}
+		}
+	}
+	for _, r := range writers {
+		go func() { ended <- Writer{r}.Start(ctx) }()
+	}
+	records(t, want)
+	stop()
+	for range writers {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// failing answers so many reads with an error, and then says that there is no such object.
+type failing struct {
+	client.Reader
+	left int
+	err  error
+}
+
+func (f *failing) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	if f.left--; f.left >= 0 {
+		return f.err
+	}
+	return apierrors.NewNotFound(corev1.Resource("configmaps"), ConfigMap)
+}
+
+func TestNothingIsOfferedBeforeTheRecordIsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, failure := range []error{
+			errors.New("the API server is away"),
+			apierrors.NewForbidden(corev1.Resource("configmaps"), ConfigMap, errors.New("no role")),
+		} {
+			r := NewRecord(&failing{left: 2, err: failure}, nil, "n", logr.Discard())
+			ended := make(chan error, 1)
+			go func() { ended <- r.Start(t.Context()) }()
+			for range 2 {
+				synctest.Wait()
+				select {
+				case <-r.Done():
+					t.Fatal("done without having read it")
+				default:
+				}
+				time.Sleep(retryAfter)
+			}
+			<-r.Done()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func TestAReadOfTheRecordEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		r := NewRecord(&failing{left: 1 << 30, err: errors.New("away")}, nil, "n", logr.Discard())
+		ended := make(chan error, 1)
+		go func() { ended <- r.Start(ctx) }()
+		synctest.Wait()
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestEverySourceIncludesTheRecord(t *testing.T) {
+	r := NewRecord(nil, nil, "n", logr.Discard())
+	statuses := []offer.Past{{Policy: "p", Class: "gold", Names: []string{"cpu"}, Complete: true}}
+	r.read = offeredOf(t, "gold: cpu", "silver: pods")
+	got := r.Previous(statuses, nil)
+	want := slices.Concat(statuses, []offer.Past{{Class: "silver", Names: []string{"pods"}}})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	// What a status tells of is to be on record, also if the policy offers it no more.
+	if wanted, edition := r.wanted(); edition == 0 || !slices.Equal(wanted.byClass["gold"], []string{"cpu"}) || len(wanted.byClass) != 1 {
+		t.Errorf("wanted: %v", wanted.byClass)
+	}
+}

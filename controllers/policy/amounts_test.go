@@ -1,0 +1,78 @@
+package policy
+
+import (
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kubetest"
+)
+
+// documented is a line of the table of amounts in the docs: what is written, and what it is taken as or why it is refused.
+var documented = regexp.MustCompile("(?m)^\\| `([a-z]+): ([^`]+)` \\| (?:`([^`]+)`)?([^|]*) \\|$")
+
+// TestEveryAmountIsTakenAlikeByTheAPIServerTheParserAndTheDocs: memory: 1.1Gi was rounded up by some and refused by others, and
+// so was the largest amount of cpu.
+func TestEveryAmountIsTakenAlikeByTheAPIServerTheParserAndTheDocs(t *testing.T) {
+	text, err := os.ReadFile("../../docs/resourcepolicy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := documented.FindAllStringSubmatch(string(text), -1)
+	messages := map[string]bool{}
+	for _, line := range lines {
+		name, written, takenAs, refusal := line[1], line[2], line[3], strings.TrimSpace(line[4])
+		taken := takenAs != ""
+		u := &unstructured.Unstructured{}
+		manifest := "{apiVersion: proffer.dev/v1alpha1, kind: ResourcePolicy, metadata: {name: amounts, uid: u}, spec: {offer: {fixed: {" + name + ": " + written + "}}}}"
+		inJSON, err := yaml.YAMLToJSON([]byte(manifest))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := utiljson.Unmarshal(inJSON, &u.Object); err != nil {
+			t.Fatal(err)
+		}
+		var policy v1alpha1.ResourcePolicy
+		if err := utiljson.Unmarshal(inJSON, &policy); err != nil {
+			t.Fatal(err)
+		}
+		u.SetUID("")
+		err = kubetest.API(t).Create(t.Context(), u, client.DryRunAll)
+		parsed, _, problems := Parse(&policy)
+		if !taken {
+			messages[refusal] = true
+			if err == nil || !strings.Contains(err.Error(), refusal) {
+				t.Errorf("%s: %s: the API server says %v, the docs %q", name, written, err, refusal)
+			}
+			if parsed != nil || len(problems) != 1 || problems[0].Detail != refusal {
+				t.Errorf("%s: %s: the operator says %v, the docs %q", name, written, problems, refusal)
+			}
+			continue
+		}
+		if err != nil || len(problems) > 0 {
+			t.Errorf("%s: %s: the API server says %v, the operator %v", name, written, err, problems)
+			continue
+		}
+		if want := capacity.AmountOf(name, resource.MustParse(takenAs), capacity.Down); parsed.Fixed[name] != want {
+			t.Errorf("%s: %s: taken as %d, and the docs say %d", name, written, parsed.Fixed[name], want)
+		}
+	}
+	want := []string{
+		v1alpha1.AmountNotAQuantity, v1alpha1.AmountNegative, v1alpha1.AmountTooLarge, v1alpha1.AmountTooLargeBinary, v1alpha1.AmountTooLargeCPU,
+		v1alpha1.AmountTooFineCPU, v1alpha1.AmountNotWhole,
+	}
+	if got := slices.Sorted(maps.Keys(messages)); len(lines) < 14 || !slices.Equal(got, slices.Sorted(slices.Values(want))) {
+		t.Errorf("the docs have %d amounts and the messages %q", len(lines), got)
+	}
+}

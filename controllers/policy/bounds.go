@@ -1,0 +1,116 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/kube"
+)
+
+const (
+	// maxStatus bounds the lists of a status in bytes, as cost reckons them: with a spec of any size an object stays below what etcd takes, which
+	// is 1.5 MiB.
+	maxStatus = 512 << 10
+	// maxStatusPool is the part of it for each of capacity, committed and remaining.
+	maxStatusPool = 48 << 10
+	// offerCost is that of an entry of offers, besides its lists and texts.
+	offerCost = 256
+)
+
+// boundStatus cuts a status to what the API server takes: of each list of amounts and of the offers the first stay. The returned sentence says
+// what was left out, empty for nothing.
+func boundStatus(s *v1alpha1.ResourcePolicyStatus) string {
+	names, offers := 0, len(s.Offers)
+	cut := func(list *corev1.ResourceList, most int) {
+		was := len(*list)
+		*list = firstAmounts(*list, most)
+		if len(*list) < was {
+			names = max(names, was)
+		}
+	}
+	left := maxStatus
+	for _, list := range []*corev1.ResourceList{&s.Capacity, &s.Committed, &s.Remaining} {
+		cut(list, maxStatusPool)
+		left -= cost(*list)
+	}
+	for i := range s.Offers {
+		o := &s.Offers[i]
+		cut(&o.Offer, maxStatus)
+		cut(&o.Granted, maxStatus)
+		cut(&o.Used, maxStatus)
+		all := cost(o.Offer) + cost(o.Granted) + cost(o.Used)
+		if o.Now != nil {
+			cut(&o.Now.Offer, maxStatus)
+			cut(&o.Now.Granted, maxStatus)
+			all += cost(o.Now.Offer) + cost(o.Now.Granted) + 2*len(o.Now.Policy)
+		}
+		if left -= offerCost + 2*len(o.ClusterID) + len(o.Message) + all; left < 0 {
+			s.Offers = s.Offers[:i:i]
+			break
+		}
+	}
+	var notes []string
+	if names > 0 {
+		notes = append(notes, fmt.Sprintf("only the first of %d resources are listed", names))
+	}
+	if len(s.Offers) < offers {
+		notes = append(notes, fmt.Sprintf("only %d of %d offers are", len(s.Offers), offers))
+	}
+	if len(notes) == 0 {
+		return ""
+	}
+	return " This status is cut: " + strings.Join(notes, ", and ") + "."
+}
+
+// firstAmounts returns the first amounts, no more than a status may list and of no more than that cost: those of Kubernetes' own resources come
+// before those of others, each by name. The list itself is returned if that is all of it.
+func firstAmounts(list corev1.ResourceList, most int) corev1.ResourceList {
+	if len(list) <= v1alpha1.MaxStatusResources && cost(list) <= most {
+		return list
+	}
+	out := corev1.ResourceList{}
+	for _, name := range slices.SortedFunc(maps.Keys(list), byImportance) {
+		if most -= costOf(name, list); most < 0 || len(out) == v1alpha1.MaxStatusResources {
+			break
+		}
+		out[name] = list[name]
+	}
+	return out
+}
+
+func byImportance(a, b corev1.ResourceName) int {
+	others := func(name corev1.ResourceName) int { return strings.Count(string(name), "/") }
+	return cmp.Or(cmp.Compare(others(a), others(b)), cmp.Compare(a, b))
+}
+
+// cost is about how many bytes a list takes in an object: each name stands in the managed fields too.
+func cost(list corev1.ResourceList) (all int) {
+	for name := range list {
+		all += costOf(name, list)
+	}
+	return all
+}
+
+func costOf(name corev1.ResourceName, list corev1.ResourceList) int {
+	q := list[name]
+	return 2*len(name) + len(q.String()) + len(`"":"","f:":{},`)
+}
+
+// leastOf is what is written of a status that was refused: its condition, which says so, and what was offered, which must be on record.
+func leastOf(s v1alpha1.ResourcePolicyStatus, refusal error) v1alpha1.ResourcePolicyStatus {
+	least := v1alpha1.ResourcePolicyStatus{
+		ObservedGeneration: s.ObservedGeneration, Conditions: slices.Clone(s.Conditions), Source: s.Source, Class: s.Class,
+		Consumers: s.Consumers, OfferedResources: s.OfferedResources,
+	}
+	if ready := meta.FindStatusCondition(least.Conditions, v1alpha1.ConditionReady); ready != nil {
+		ready.Message = kube.AppendNote(ready.Message, " The rest of this status was refused: "+kube.Shorten(refusal.Error(), kube.MaxMessage/4))
+	}
+	return least
+}

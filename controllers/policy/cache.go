@@ -1,0 +1,180 @@
+package policy
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
+)
+
+// Cache keeps the ResourcePolicies, each parsed once per edit. It is safe for concurrent use.
+type Cache struct {
+	mu     sync.Mutex
+	byName map[string]*cachedPolicy
+	// listed is nil when it has to be built again.
+	listed *table.PolicyList
+}
+
+type cachedPolicy struct {
+	table.Policy
+	// version is the resource version that was seen last.
+	version string
+	// past is what the status said when this process saw the policy first, nil if it said nothing of
+	// offers.
+	past *offer.Past
+}
+
+func NewCache() *Cache { return &Cache{byName: map[string]*cachedPolicy{}} }
+
+// set records a policy, and reports whether that can change an offer: writing a status cannot, unless it tells of a resource that
+// this process has not seen offered.
+func (c *Cache) Set(object *v1alpha1.ResourcePolicy) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.byName[object.Name]
+	if known != nil && known.UID == string(object.UID) && known.Generation == object.Generation {
+		known.version = object.ResourceVersion
+		return c.addOffered(known, offeredNames(object))
+	}
+	parsed, misspelt, errs := Parse(object)
+	next := &cachedPolicy{version: object.ResourceVersion, Policy: table.Policy{
+		Name: object.Name, UID: string(object.UID), Generation: object.Generation, Source: string(sourceOf(object)),
+		Parsed: parsed, Misspelt: texts(misspelt), Problems: texts(errs),
+	}}
+	if known != nil && known.UID == string(object.UID) {
+		next.Offered, next.past = known.Offered, known.past
+	} else {
+		next.past = pastOf(object, parsed)
+	}
+	next.Offered, _ = table.AddNames(next.Offered, offeredNames(object), v1alpha1.MaxOfferedResources)
+	c.byName[object.Name], c.listed = next, nil
+	return true
+}
+
+func texts(errs field.ErrorList) []string {
+	var out []string
+	for _, err := range errs {
+		out = append(out, err.Error())
+	}
+	return out
+}
+
+func sourceOf(object *v1alpha1.ResourcePolicy) v1alpha1.Source {
+	if object.Spec.Offer.Nodes != nil {
+		return v1alpha1.SourceNodes
+	}
+	return v1alpha1.SourceFixed
+}
+
+func offeredNames(object *v1alpha1.ResourcePolicy) []string {
+	names := make([]string, len(object.Status.OfferedResources))
+	for i, name := range object.Status.OfferedResources {
+		names[i] = string(name)
+	}
+	return names
+}
+
+// remove forgets a policy, and reports whether it was known.
+func (c *Cache) Remove(object *v1alpha1.ResourcePolicy) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.byName[object.Name]
+	if known == nil || known.UID != string(object.UID) {
+		return false
+	}
+	delete(c.byName, object.Name)
+	c.listed = nil
+	return true
+}
+
+// version returns the resource version at which a policy was seen last, empty where there is none.
+func (c *Cache) Version(name string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p := c.byName[name]; p != nil {
+		return p.version
+	}
+	return ""
+}
+
+// List returns the policies: the same list for as long as none of them changes.
+func (c *Cache) List() *table.PolicyList {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.listed == nil {
+		all := make([]table.Policy, 0, len(c.byName))
+		for _, name := range slices.Sorted(maps.Keys(c.byName)) {
+			all = append(all, c.byName[name].Policy)
+		}
+		c.listed = table.NewPolicyList(all)
+	}
+	return c.listed
+}
+
+// pasts returns what an earlier process wrote of its offers, once: after that it is of no use. With it come the classes of policies of which
+// nothing is written yet, though another process may publish their offers already.
+func (c *Cache) Previous() (written []offer.Past, unwritten []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.byName {
+		switch {
+		case p.past != nil:
+			written = append(written, *p.past)
+			p.past = nil
+		case p.Parsed != nil && !p.Parsed.DryRun:
+			unwritten = append(unwritten, p.Parsed.Class)
+		}
+	}
+	return written, unwritten
+}
+
+// pastOf reads the offers in a status; it returns nil where they were never published. The policy is nil if it is invalid now.
+func pastOf(object *v1alpha1.ResourcePolicy, parsed *offer.Policy) *offer.Past {
+	status := &object.Status
+	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.Reason == v1alpha1.ReasonDryRun || status.Consumers == nil {
+		return nil
+	}
+	past := &offer.Past{
+		Policy: object.Name, Class: status.Class,
+		Offers:   make(map[string]capacity.Amounts, len(status.Offers)),
+		Complete: int(*status.Consumers) == len(status.Offers), Names: offeredNames(object),
+	}
+	if len(past.Names) == v1alpha1.MaxOfferedResources {
+		// Of names that a status has no room for nothing is known, and these two evict.
+		past.Names = append(past.Names, capacity.CPU, capacity.Memory)
+	}
+	if parsed != nil {
+		past.Reclaim = parsed.Reclaim
+	}
+	for _, o := range status.Offers {
+		past.Offers[o.ClusterID] = capacity.AmountsOf(o.Offer, capacity.Down)
+	}
+	return past
+}
+
+// remember adds what the policies of the snapshot turned out to offer. A dry run offers nothing.
+func (c *Cache) Remember(s *table.Snapshot) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range s.Policies {
+		p, report := c.byName[s.Policies[i].Name], s.Reports[s.Policies[i].Name]
+		if p != nil && p.UID == s.Policies[i].UID && report != nil && report.Outcome != offer.DryRun {
+			c.addOffered(p, report.Offered)
+		}
+	}
+}
+
+func (c *Cache) addOffered(p *cachedPolicy, names []string) (more bool) {
+	if p.Offered, more = table.AddNames(p.Offered, names, v1alpha1.MaxOfferedResources); more {
+		c.listed = nil
+	}
+	return more
+}

@@ -1,0 +1,141 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
+)
+
+// readyOf says in one word whether something is wrong with a policy, and in a sentence what can be done about it.
+func readyOf(p table.Policy, f finding) metav1.Condition {
+	reason := Reason(p, f.report)
+	message := readyMessage(reason, p, f.report, f.unusable)
+	if reason == v1alpha1.ReasonDryRun && f.dryRun != nil {
+		message = f.dryRun.message(p, f.unusable)
+	}
+	if f.report != nil && len(f.report.Unknown) > 0 {
+		message += fmt.Sprintf(" Nothing is known of %s: no object of Liqo has such a cluster ID.", kube.First(f.report.Unknown))
+	}
+	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: readyStatus(reason), Reason: reason, Message: kube.Shorten(message, kube.MaxMessage)}
+}
+
+func readyStatus(reason string) metav1.ConditionStatus {
+	switch reason {
+	case v1alpha1.ReasonInvalid, v1alpha1.ReasonNoNodes, v1alpha1.ReasonIncomplete, v1alpha1.ReasonUnknownResources:
+		return metav1.ConditionFalse
+	}
+	return metav1.ConditionTrue
+}
+
+func readyMessage(reason string, p table.Policy, report *offer.Report, unusable []capacity.Unusable) string {
+	switch reason {
+	case v1alpha1.ReasonInvalid:
+		return "The policy takes no part until this is corrected: " + strings.Join(p.Problems, "; ")
+	case v1alpha1.ReasonDryRun:
+		return "The policy is worked out and not published."
+	case v1alpha1.ReasonShadowed:
+		return fmt.Sprintf("Other policies decide for each of its consumers: %s. Raise spec.priority, or narrow their spec.consumers.", lost(report.Losses))
+	case v1alpha1.ReasonNoNodes:
+		if len(unusable) == 0 {
+			return "No node is left to offer: check spec.offer.nodes.selector and tolerations, and that the nodes are Ready, not cordoned, and not virtual."
+		}
+		return fmt.Sprintf("No node is left to offer. The selector matches %s. Make one usable, or check spec.offer.nodes.tolerations.", fewUnusable(unusable))
+	case v1alpha1.ReasonIncomplete:
+		return fmt.Sprintf("The policy does not give every consumer %s, and a virtual node needs cpu, memory and pods: name them in spec.offer or in the override, above 0.", kube.First(report.Missing))
+	case v1alpha1.ReasonExhausted:
+		return fmt.Sprintf("Nothing is left of %s: other consumers, pods of this cluster's own or the reserve have all of it. Some consumer is offered 0 until that changes.", kube.First(report.Exhausted))
+	}
+	if report.Count > 0 {
+		return fmt.Sprintf("Decides what %s offered.", are(report.Count))
+	}
+	return "No consumer is known yet; the first to come is offered this."
+}
+
+// message says of a dry run what would come of it.
+func (r *dryRun) message(p table.Policy, unusable []capacity.Unusable) string {
+	reason := Reason(p, r.report)
+	text := fmt.Sprintf("Worked out for %s and not published: set spec.mode to Active to put it in force. ", people(r.report.Count))
+	if len(r.others) > 0 {
+		text += fmt.Sprintf("It would change other offers too: those of %s. ", kube.First(r.others))
+	}
+	if reason == v1alpha1.ReasonOffering {
+		return strings.TrimSpace(text)
+	}
+	return fmt.Sprintf("%sIt would be %s. %s", text, reason, readyMessage(reason, p, r.report, unusable))
+}
+
+// inForceOf says whether a policy decides for anybody.
+func inForceOf(p table.Policy, report *offer.Report) metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.ConditionInForce, Status: metav1.ConditionFalse}
+	switch reason := Reason(p, report); {
+	case reason == v1alpha1.ReasonInvalid:
+		c.Reason, c.Message = reason, "The policy takes no part: see the condition Ready."
+	case reason == v1alpha1.ReasonDryRun:
+		c.Reason, c.Message = reason, "spec.mode is DryRun: other policies decide as if this one were not there."
+	case reason == v1alpha1.ReasonShadowed:
+		c.Reason, c.Message = reason, fmt.Sprintf("Other policies decide for each of its consumers: %s.", lost(report.Losses))
+	case len(report.Losses) > 0:
+		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonPartlyShadowed
+		c.Message = fmt.Sprintf("Other policies decide for some of its consumers: %s.", lost(report.Losses))
+	default:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonDeciding, "The policy decides for all of its consumers."
+	}
+	c.Message = kube.Shorten(c.Message, kube.MaxMessage)
+	return c
+}
+
+func Reason(p table.Policy, report *offer.Report) string {
+	if p.Parsed == nil {
+		return v1alpha1.ReasonInvalid
+	}
+	switch report.Outcome {
+	case offer.DryRun:
+		return v1alpha1.ReasonDryRun
+	case offer.NoNodes:
+		return v1alpha1.ReasonNoNodes
+	case offer.Shadowed:
+		return v1alpha1.ReasonShadowed
+	case offer.Incomplete:
+		return v1alpha1.ReasonIncomplete
+	case offer.Exhausted, offer.Offering:
+	}
+	switch {
+	case len(p.Misspelt) > 0:
+		return v1alpha1.ReasonUnknownResources
+	case report.Outcome == offer.Exhausted:
+		return v1alpha1.ReasonExhausted
+	}
+	return v1alpha1.ReasonOffering
+}
+
+// lost names the policies that decide for consumers, and for which ones, such as "higher for oslo, rome and 3 more".
+func lost(losses []offer.Loss) string {
+	var all []string
+	for _, l := range losses {
+		who := strings.Join(l.Consumers, ", ")
+		if more := l.Count - len(l.Consumers); more > 0 {
+			who += fmt.Sprintf(" and %d more", more)
+		}
+		all = append(all, l.Policy+" for "+who)
+	}
+	if len(all) > kube.MaxNamed {
+		return fmt.Sprintf("%s; and %d more policies", strings.Join(all[:kube.MaxNamed], "; "), len(all)-kube.MaxNamed)
+	}
+	return strings.Join(all, "; ")
+}
+
+// fewUnusable names the first few nodes, each with why it is not usable.
+func fewUnusable(nodes []capacity.Unusable) string {
+	var names []string
+	for _, n := range nodes {
+		names = append(names, fmt.Sprintf("%s (%s)", n.Node, n.Why))
+	}
+	return kube.First(names)
+}

@@ -1,0 +1,91 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/offer"
+)
+
+// Reasons of Events beside those of the condition Ready.
+const (
+	eventEvicting = "Evicting"
+	eventHeld     = "Held"
+	actionOffer   = "Offer"
+)
+
+// eventWriter tells admins by Event of what they must know, once each time it comes about.
+type eventWriter struct {
+	emitter  kube.EventEmitter
+	reported map[types.UID]reported
+}
+
+// reported is what an admin already knows of a policy.
+type reported struct {
+	zeroed, held []string
+}
+
+func newEvents(recorder events.EventRecorder) *eventWriter {
+	return &eventWriter{emitter: kube.NewEventEmitter(recorder, actionOffer), reported: map[types.UID]reported{}}
+}
+
+// announce compares what came of a policy with what its status said before, and with what was told.
+func (w *eventWriter) emit(object *v1alpha1.ResourcePolicy, report *offer.Report, before *metav1.Condition) {
+	now := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionReady)
+	if before == nil || before.Reason != now.Reason || (now.Reason == v1alpha1.ReasonInvalid && before.Message != now.Message) {
+		w.transition(object, now, before)
+	}
+	if report == nil {
+		delete(w.reported, object.UID)
+		return
+	}
+	// What a dry run comes to happens to nobody; what was offered before it became one is withdrawn for real.
+	zeroed, held := report.Withdrawn, []string(nil)
+	if report.Outcome != offer.DryRun {
+		zeroed = slices.Concat(zeroed, report.Zeroed)
+		for _, c := range report.Consumers {
+			if c.Held {
+				held = append(held, c.ID)
+			}
+		}
+	}
+	known := w.reported[object.UID]
+	if news := without(zeroed, known.zeroed); len(news) > 0 {
+		w.emitter.Emit(object, corev1.EventTypeWarning, eventEvicting, fmt.Sprintf(
+			"Offered no cpu or no memory, so that their virtual nodes turn NotReady and their pods here are evicted in about 5 minutes: %s. To keep the pods, raise the offer or set spec.reclaim to Unused.", kube.First(news)))
+	}
+	if news := without(held, known.held); len(news) > 0 {
+		w.emitter.Emit(object, corev1.EventTypeNormal, eventHeld, fmt.Sprintf(
+			"Kept by spec.reclaim above what the policy gives, until less is used: %s.", kube.First(news)))
+	}
+	w.reported[object.UID] = reported{zeroed: zeroed, held: held}
+}
+
+func (w *eventWriter) transition(object *v1alpha1.ResourcePolicy, now, before *metav1.Condition) {
+	switch now.Reason {
+	case v1alpha1.ReasonInvalid, v1alpha1.ReasonNoNodes, v1alpha1.ReasonIncomplete, v1alpha1.ReasonUnknownResources:
+		w.emitter.Emit(object, corev1.EventTypeWarning, now.Reason, now.Message)
+	case v1alpha1.ReasonShadowed, v1alpha1.ReasonExhausted:
+		w.emitter.Emit(object, corev1.EventTypeNormal, now.Reason, now.Message)
+	case v1alpha1.ReasonOffering:
+		if before != nil {
+			w.emitter.Emit(object, corev1.EventTypeNormal, now.Reason, now.Message)
+		}
+	}
+}
+
+// forget drops what is known of a policy that is gone.
+func (w *eventWriter) forget(uid types.UID) { delete(w.reported, uid) }
+
+// without returns the names that are not among the known ones.
+func without(names, known []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(known, name) })
+}

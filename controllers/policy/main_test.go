@@ -1,0 +1,9 @@
+package policy
+
+import (
+	"testing"
+
+	"proffer.dev/proffer/internal/kubetest"
+)
+
+func TestMain(m *testing.M) { kubetest.Main(m) }

@@ -1,0 +1,276 @@
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/offer"
+)
+
+const (
+	// liqoClass is answered by Liqo itself.
+	liqoClass = "default"
+
+	defaultThresholdPercent = 5
+	defaultPercent          = 100
+	maxPercent              = 1000
+)
+
+// Parse checks every value of a ResourcePolicy. Most rules stand in the CRD too; they are applied again, because an object that was
+// stored under older rules is not checked when it is read. The errors name each field that is wrong and say what to write.
+//
+// Names of resources that Kubernetes does not have are errors too, but not in a spec that is in force already: those are returned as misspelt.
+func Parse(p *v1alpha1.ResourcePolicy) (out *offer.Policy, misspelt, errs field.ErrorList) {
+	s, path := &p.Spec, field.NewPath("spec")
+	parse := parser{}
+	out = &offer.Policy{
+		Name:             p.Name,
+		Version:          fmt.Sprintf("%s/%d", p.UID, p.Generation),
+		Created:          p.CreationTimestamp.Unix(),
+		Class:            parse.class(s.Class, path.Child("class")),
+		Priority:         s.Priority,
+		DryRun:           parse.dryRun(s.Mode, path.Child("mode")),
+		Max:              parse.amounts(s.Offer.Max, path.Child("offer", "max")),
+		Resources:        parse.resources(s.Offer.Resources, path.Child("offer", "resources")),
+		ThresholdPercent: parse.threshold(s.UpdateThresholdPercent, path.Child("updateThresholdPercent")),
+		Reclaim:          parse.reclaim(s.Reclaim, path.Child("reclaim")),
+		Slices:           parse.slices(s, path.Child("slices")),
+	}
+	if s.Consumers != nil {
+		out.Consumers = parse.scope(*s.Consumers, path.Child("consumers"))
+	}
+	out.Fixed, out.Nodes = parse.source(s.Offer, path.Child("offer"))
+	for i, o := range s.Overrides {
+		out.Overrides = append(out.Overrides, parse.override(o, path.Child("overrides").Index(i)))
+	}
+	if !acceptedBefore(p) {
+		parse.errs = append(parse.errs, parse.misspelt...)
+		parse.misspelt = nil
+	}
+	if len(parse.errs) > 0 {
+		return nil, nil, parse.errs
+	}
+	return out, parse.misspelt, nil
+}
+
+// parser gathers what is wrong on the way, so that an admin sees all of it at once.
+type parser struct {
+	errs field.ErrorList
+	// misspelt are the names of resources that Kubernetes does not have.
+	misspelt field.ErrorList
+}
+
+func (p *parser) invalid(path *field.Path, value any, write string) {
+	p.errs = append(p.errs, field.Invalid(path, value, write))
+}
+
+func (p *parser) class(class string, path *field.Path) string {
+	switch {
+	case class == "":
+	case class == liqoClass:
+		p.invalid(path, class, "Liqo itself answers this class; write another name, or leave class out for the unnamed pool")
+	case len(validation.IsDNS1123Label(class)) > 0:
+		p.invalid(path, class, "write lower-case letters, digits and '-', at most 63, such as gold")
+	}
+	return class
+}
+
+func (p *parser) dryRun(m v1alpha1.Mode, path *field.Path) bool {
+	if m != "" && m != v1alpha1.ModeActive && m != v1alpha1.ModeDryRun {
+		p.invalid(path, m, "write Active or DryRun")
+	}
+	return m == v1alpha1.ModeDryRun
+}
+
+func (p *parser) reclaim(r v1alpha1.Reclaim, path *field.Path) offer.Reclaim {
+	switch r {
+	case "", v1alpha1.ReclaimUnused:
+	case v1alpha1.ReclaimEvict:
+		return offer.Evict
+	case v1alpha1.ReclaimRetain:
+		return offer.Retain
+	default:
+		p.invalid(path, r, "write Unused, Evict or Retain")
+	}
+	return offer.Unused
+}
+
+func (p *parser) threshold(t *int32, path *field.Path) int64 {
+	if t == nil {
+		return defaultThresholdPercent
+	}
+	if *t < 0 || *t > 100 {
+		p.invalid(path, *t, "write 0 to 100")
+	}
+	return int64(*t)
+}
+
+func (p *parser) scope(c v1alpha1.Consumers, path *field.Path) offer.Scope {
+	var scope offer.Scope
+	if len(c.ClusterIDs) > 0 {
+		if c.Selector != nil {
+			p.errs = append(p.errs, field.Forbidden(path.Child("selector"), "write clusterIDs or selector, not both"))
+		}
+		scope.IDs = make(map[string]struct{}, len(c.ClusterIDs))
+		for i, id := range c.ClusterIDs {
+			if id == "" {
+				p.errs = append(p.errs, field.Required(path.Child("clusterIDs").Index(i), "write the ID that Liqo knows the consumer by"))
+			}
+			scope.IDs[string(id)] = struct{}{}
+		}
+	}
+	if c.Selector != nil {
+		selector, err := metav1.LabelSelectorAsSelector(c.Selector)
+		if err != nil {
+			p.invalid(path.Child("selector"), metav1.FormatLabelSelector(c.Selector), err.Error())
+		}
+		scope.Selector = selector
+	}
+	return scope
+}
+
+func (p *parser) source(o v1alpha1.Offer, path *field.Path) (capacity.Amounts, *offer.Nodes) {
+	switch {
+	case len(o.Fixed) > 0 && o.Nodes != nil:
+		p.errs = append(p.errs, field.Forbidden(path, "write exactly one of fixed and nodes"))
+	case len(o.Fixed) > 0:
+		for name, set := range map[string]bool{"reserve": len(o.Reserve) > 0, "percent": o.Percent != nil, "percentages": len(o.Percentages) > 0} {
+			if set {
+				p.errs = append(p.errs, field.Forbidden(path.Child(name), "write it with nodes only, or leave it out"))
+			}
+		}
+		return p.amounts(o.Fixed, path.Child("fixed")), nil
+	case o.Nodes != nil:
+		return nil, p.nodes(o, path)
+	default:
+		p.errs = append(p.errs, field.Required(path, "write exactly one of fixed and nodes"))
+	}
+	return nil, nil
+}
+
+func (p *parser) nodes(o v1alpha1.Offer, path *field.Path) *offer.Nodes {
+	nodes := &offer.Nodes{
+		Selection: capacity.Selection{Tolerations: o.Nodes.Tolerations},
+		Reserve:   p.amounts(o.Reserve, path.Child("reserve")),
+		Percent:   defaultPercent,
+	}
+	if o.Percent != nil {
+		nodes.Percent = p.percent(*o.Percent, path.Child("percent"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Percentages)) {
+		if nodes.Percentages == nil {
+			nodes.Percentages = make(map[string]int64, len(o.Percentages))
+		}
+		at := path.Child("percentages").Key(string(name))
+		p.resource(string(name), at)
+		nodes.Percentages[string(name)] = p.percent(o.Percentages[name], at)
+	}
+	path = path.Child("nodes")
+	if o.Nodes.Selector != nil {
+		selector, err := metav1.LabelSelectorAsSelector(o.Nodes.Selector)
+		if err != nil {
+			p.invalid(path.Child("selector"), metav1.FormatLabelSelector(o.Nodes.Selector), err.Error())
+		}
+		nodes.Selection.Selector = selector
+	}
+	switch o.Nodes.Count {
+	case "", v1alpha1.NodeCountFree:
+		nodes.Count = offer.Free
+	case v1alpha1.NodeCountAllocatable:
+		nodes.Count = offer.Allocatable
+	default:
+		p.invalid(path.Child("count"), o.Nodes.Count, "write Free or Allocatable")
+	}
+	for i, t := range o.Nodes.Tolerations {
+		p.toleration(t, path.Child("tolerations").Index(i))
+	}
+	return nodes
+}
+
+func (p *parser) toleration(t corev1.Toleration, path *field.Path) {
+	switch t.Operator {
+	case "", corev1.TolerationOpEqual:
+		if t.Key == "" {
+			p.invalid(path.Child("operator"), t.Operator, "write Exists, or name a key")
+		}
+	case corev1.TolerationOpExists:
+		if t.Value != "" {
+			p.invalid(path.Child("value"), t.Value, "leave it out where operator is Exists")
+		}
+	case corev1.TolerationOpLt, corev1.TolerationOpGt:
+		if _, err := strconv.ParseInt(t.Value, 10, 64); err != nil {
+			p.invalid(path.Child("value"), t.Value, "write a whole number where operator is Lt or Gt")
+		}
+	default:
+		p.invalid(path.Child("operator"), t.Operator, "write Equal, Exists, Lt or Gt")
+	}
+	switch t.Effect {
+	case "", corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule:
+	default:
+		p.invalid(path.Child("effect"), t.Effect, "write NoSchedule or NoExecute, or leave it out for both")
+	}
+}
+
+func (p *parser) percent(v v1alpha1.Percent, path *field.Path) int64 {
+	if v < 1 || v > maxPercent {
+		p.invalid(path, int32(v), "write 1 to 1000")
+	}
+	return int64(v)
+}
+
+func (p *parser) override(o v1alpha1.Override, path *field.Path) offer.Override {
+	if len(o.Offer.Fixed) == 0 && len(o.Offer.Max) == 0 {
+		p.errs = append(p.errs, field.Required(path.Child("offer"), "write fixed or max"))
+	}
+	return offer.Override{
+		Consumers: p.scope(o.Consumers, path.Child("consumers")),
+		Fixed:     p.amounts(o.Offer.Fixed, path.Child("offer", "fixed")),
+		Max:       p.amounts(o.Offer.Max, path.Child("offer", "max")),
+	}
+}
+
+func (p *parser) resources(names []v1alpha1.ResourceName, path *field.Path) []string {
+	var out []string
+	for i, name := range names {
+		p.resource(string(name), path.Index(i))
+		out = append(out, string(name))
+	}
+	return out
+}
+
+func (p *parser) resource(name string, path *field.Path) {
+	if len(validation.IsQualifiedName(name)) > 0 {
+		p.invalid(path, name, "write the name of a resource, such as cpu or nvidia.com/gpu")
+	} else if problem := v1alpha1.NameProblem(corev1.ResourceName(name)); problem != "" {
+		p.misspelt = append(p.misspelt, field.Invalid(path, name, problem))
+	}
+}
+
+// amounts are the quantities in the units of the account, nil for none, by the rules that the API server has for them: what a suffix leaves of a
+// unit is rounded up.
+func (p *parser) amounts(q v1alpha1.Quantities, path *field.Path) capacity.Amounts {
+	if len(q) == 0 {
+		return nil
+	}
+	out := make(capacity.Amounts, len(q))
+	for _, key := range slices.Sorted(maps.Keys(q)) {
+		amount, name, at := q[key], string(key), path.Key(string(key))
+		p.resource(name, at)
+		if problem := amount.Problem(key); problem != "" {
+			p.invalid(at, kube.Shorten(amount.Text(), kube.MaxShown), problem)
+			continue
+		}
+		out[name] = capacity.AmountOf(name, amount.Quantity, capacity.Up)
+	}
+	return out
+}

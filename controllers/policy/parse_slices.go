@@ -1,0 +1,72 @@
+package policy
+
+import (
+	"maps"
+	"slices"
+
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/offer"
+)
+
+// slices says how the ResourceSlices of a policy are answered, also for a policy that says nothing of them.
+func (p *parser) slices(spec *v1alpha1.ResourcePolicySpec, path *field.Path) offer.Slices {
+	var out offer.Slices
+	if nodes := spec.Offer.Nodes; nodes != nil && nodes.Selector != nil {
+		out.NodeSelector = maps.Clone(nodes.Selector.MatchLabels)
+	}
+	s := spec.Slices
+	if s == nil {
+		return out
+	}
+	if spec.Class == "" {
+		p.errs = append(p.errs, field.Forbidden(path, "slices answers the ResourceSlices of a class: set class, or leave slices out"))
+	}
+	switch s.OnExcess {
+	case "", v1alpha1.OnExcessCap:
+	case v1alpha1.OnExcessDeny:
+		out.DenyExcess = true
+	default:
+		p.invalid(path.Child("onExcess"), s.OnExcess, "write Cap or Deny")
+	}
+	out.Defaults = p.amounts(s.Defaults, path.Child("defaults"))
+	out.NodeLabels = p.labels(s.NodeLabels, path.Child("nodeLabels"))
+	if s.NodeSelector != nil {
+		out.NodeSelector = p.labels(s.NodeSelector, path.Child("nodeSelector"))
+	}
+	out.StorageClasses = p.classNames(s.StorageClasses, path.Child("storageClasses"))
+	out.IngressClasses = p.classNames(s.IngressClasses, path.Child("ingressClasses"))
+	out.LoadBalancerClasses = p.classNames(s.LoadBalancerClasses, path.Child("loadBalancerClasses"))
+	return out
+}
+
+func (p *parser) labels(labels v1alpha1.Labels, path *field.Path) map[string]string {
+	if labels == nil {
+		return nil
+	}
+	out := make(map[string]string, len(labels))
+	for key, value := range labels {
+		out[key] = string(value)
+	}
+	p.errs = append(p.errs, metav1validation.ValidateLabels(out, path)...)
+	return out
+}
+
+// classNames are the names, each once. Nil leaves the choice to what Liqo does, and stays apart from none.
+func (p *parser) classNames(names []v1alpha1.ClassName, path *field.Path) []string {
+	if names == nil {
+		return nil
+	}
+	out := make([]string, 0, len(names))
+	for i, name := range names {
+		if name == "" {
+			p.errs = append(p.errs, field.Required(path.Index(i), "write the name of a class"))
+		}
+		if !slices.Contains(out, string(name)) {
+			out = append(out, string(name))
+		}
+	}
+	return out
+}

@@ -1,0 +1,239 @@
+package policy
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/internal/offer"
+)
+
+func TestParseTakesEveryField(t *testing.T) {
+	p := kubetest.Policy("gold", func(s *v1alpha1.ResourcePolicySpec) {
+		*s = v1alpha1.ResourcePolicySpec{
+			Class: "gold", Priority: -3, Mode: v1alpha1.ModeDryRun,
+			Consumers: &v1alpha1.Consumers{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}}},
+			Offer: v1alpha1.Offer{
+				Nodes: &v1alpha1.Nodes{
+					Selector:    &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "zone", Operator: metav1.LabelSelectorOpExists}}},
+					Count:       v1alpha1.NodeCountAllocatable,
+					Tolerations: []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists}},
+				},
+				Reserve:     kubetest.Quantities("cpu", "1500m"),
+				Percent:     new(v1alpha1.Percent(150)),
+				Percentages: map[corev1.ResourceName]v1alpha1.Percent{"nvidia.com/gpu": 100},
+				Max:         kubetest.Quantities("memory", "16Gi"),
+				Resources:   []v1alpha1.ResourceName{"cpu", "memory", "pods"},
+			},
+			Overrides: []v1alpha1.Override{{
+				Consumers: v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"rome"}},
+				Offer:     v1alpha1.OverrideOffer{Fixed: kubetest.Quantities("cpu", "8"), Max: kubetest.Quantities("pods", "5")},
+			}},
+			UpdateThresholdPercent: new(int32(20)),
+			Reclaim:                v1alpha1.ReclaimRetain,
+			Slices: &v1alpha1.Slices{
+				OnExcess: v1alpha1.OnExcessDeny, Defaults: kubetest.Quantities("cpu", "1"),
+				NodeLabels: v1alpha1.Labels{"tier": "gold"}, NodeSelector: v1alpha1.Labels{"pool": "gold"},
+				StorageClasses: []v1alpha1.ClassName{"fast", "slow", "fast"}, IngressClasses: []v1alpha1.ClassName{},
+			},
+		}
+	})
+	p.UID, p.Generation, p.CreationTimestamp = "u", 7, metav1.Unix(12, 0)
+	got, _, errs := Parse(p)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	want := &offer.Policy{
+		Name: "gold", Version: "u/7", Created: 12, Class: "gold", Priority: -3, DryRun: true,
+		Consumers: offer.Scope{Selector: labels.SelectorFromSet(labels.Set{"tier": "gold"})},
+		Nodes: &offer.Nodes{
+			Selection:   capacity.Selection{Selector: mustParse(t, "zone"), Tolerations: p.Spec.Offer.Nodes.Tolerations},
+			Count:       offer.Allocatable,
+			Reserve:     capacity.Amounts{"cpu": 1500},
+			Percent:     150,
+			Percentages: map[string]int64{"nvidia.com/gpu": 100},
+		},
+		Max:       capacity.Amounts{"memory": 16 << 30},
+		Resources: []string{"cpu", "memory", "pods"},
+		Overrides: []offer.Override{{
+			Consumers: offer.Scope{IDs: map[string]struct{}{"rome": {}}},
+			Fixed:     capacity.Amounts{"cpu": 8000}, Max: capacity.Amounts{"pods": 5},
+		}},
+		ThresholdPercent: 20, Reclaim: offer.Retain,
+		Slices: offer.Slices{
+			DenyExcess: true, Defaults: capacity.Amounts{"cpu": 1000},
+			NodeLabels: map[string]string{"tier": "gold"}, NodeSelector: map[string]string{"pool": "gold"},
+			StorageClasses: []string{"fast", "slow"}, IngressClasses: []string{},
+		},
+	}
+	if diff := cmp.Diff(want, got, bySelectorText); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestParseFillsInWhatWasNotSaid(t *testing.T) {
+	p := kubetest.Policy("p")
+	p.Spec.UpdateThresholdPercent = nil
+	got, _, errs := Parse(p)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	want := &offer.Policy{Name: "p", Nodes: &offer.Nodes{Count: offer.Free, Percent: 100}, ThresholdPercent: 5, Reclaim: offer.Unused}
+	if diff := cmp.Diff(want, got, bySelectorText, cmpopts.IgnoreFields(offer.Policy{}, "Version", "Created")); diff != "" {
+		t.Error(diff)
+	}
+	if !got.Consumers.Everyone() {
+		t.Error("a policy that names nobody is for everyone")
+	}
+}
+
+func TestParseTakesTheNodeSelectorOfSlicesFromThatOfTheNodes(t *testing.T) {
+	nodes := func(s *v1alpha1.ResourcePolicySpec) {
+		s.Class = "gold"
+		s.Offer.Nodes.Selector = &metav1.LabelSelector{
+			MatchLabels:      map[string]string{"pool": "gold"},
+			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "zone", Operator: metav1.LabelSelectorOpExists}},
+		}
+	}
+	for _, tc := range []struct {
+		name   string
+		slices *v1alpha1.Slices
+		want   map[string]string
+	}{
+		{"nothing said of slices", nil, map[string]string{"pool": "gold"}},
+		{"nothing said of the selector", &v1alpha1.Slices{}, map[string]string{"pool": "gold"}},
+		{"no selector", &v1alpha1.Slices{NodeSelector: v1alpha1.Labels{}}, map[string]string{}},
+		{"another selector", &v1alpha1.Slices{NodeSelector: v1alpha1.Labels{"a": "b"}}, map[string]string{"a": "b"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, _, errs := Parse(kubetest.Policy("p", nodes, func(s *v1alpha1.ResourcePolicySpec) { s.Slices = tc.slices }))
+			if len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			if diff := cmp.Diff(tc.want, got.Slices.NodeSelector); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// bySelectorText compares selectors by what they say.
+var bySelectorText = cmp.Comparer(func(a, b labels.Selector) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return a.String() == b.String()
+})
+
+func mustParse(t *testing.T, selector string) labels.Selector {
+	t.Helper()
+	s, err := labels.Parse(selector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestParseNamesTheFieldAndSaysWhatToWrite(t *testing.T) {
+	type spec = v1alpha1.ResourcePolicySpec
+	badSelector := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "zone", Operator: "Near", Values: []string{"a"}}}}
+	for _, tc := range []struct {
+		name string
+		edit func(*spec)
+		want string
+	}{
+		{"class that Liqo answers", func(s *spec) { s.Class = "default" }, `spec.class: Invalid value: "default": Liqo itself answers`},
+		{"class in capitals", func(s *spec) { s.Class = "Gold" }, `spec.class: Invalid value: "Gold": write lower-case letters`},
+		{"mode", func(s *spec) { s.Mode = "Off" }, `spec.mode: Invalid value: "Off": write Active or DryRun`},
+		{"reclaim", func(s *spec) { s.Reclaim = "Never" }, `spec.reclaim: Invalid value: "Never": write Unused, Evict or Retain`},
+		{"threshold below", func(s *spec) { s.UpdateThresholdPercent = new(int32(-1)) }, `spec.updateThresholdPercent: Invalid value: -1: write 0 to 100`},
+		{"threshold above", func(s *spec) { s.UpdateThresholdPercent = new(int32(101)) }, `spec.updateThresholdPercent: Invalid value: 101`},
+		{"neither source", func(s *spec) { s.Offer.Nodes = nil }, `spec.offer: Required value: write exactly one of fixed and nodes`},
+		{"both sources", func(s *spec) { s.Offer.Fixed = kubetest.Quantities("cpu", "1") }, `spec.offer: Forbidden: write exactly one of fixed and nodes`},
+		{"percent of fixed amounts", func(s *spec) {
+			s.Offer = v1alpha1.Offer{Fixed: kubetest.Quantities("cpu", "1"), Percent: new(v1alpha1.Percent(50))}
+		}, `spec.offer.percent: Forbidden: write it with nodes only`},
+		{"percent of nothing", func(s *spec) { s.Offer.Percent = new(v1alpha1.Percent(0)) }, `spec.offer.percent: Invalid value: 0: write 1 to 1000`},
+		{"huge percent", func(s *spec) { s.Offer.Percent = new(v1alpha1.Percent(math.MaxInt32)) }, `spec.offer.percent: Invalid value: 2147483647`},
+		{"negative percentage", func(s *spec) { s.Offer.Percentages = map[corev1.ResourceName]v1alpha1.Percent{"cpu": -1} }, `spec.offer.percentages[cpu]: Invalid value: -1`},
+		{"node selector", func(s *spec) { s.Offer.Nodes.Selector = badSelector }, `spec.offer.nodes.selector: Invalid value`},
+		{"label that is none", func(s *spec) {
+			s.Offer.Nodes.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"a b": "c"}}
+		}, `spec.offer.nodes.selector: Invalid value`},
+		{"consumer selector", func(s *spec) { s.Consumers = &v1alpha1.Consumers{Selector: badSelector} }, `spec.consumers.selector: Invalid value`},
+		{"consumers twice", func(s *spec) {
+			s.Consumers = &v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"a"}, Selector: &metav1.LabelSelector{}}
+		}, `spec.consumers.selector: Forbidden: write clusterIDs or selector, not both`},
+		{"empty ID", func(s *spec) { s.Consumers = &v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{""}} }, `spec.consumers.clusterIDs[0]: Required value`},
+		{"count", func(s *spec) { s.Offer.Nodes.Count = "Some" }, `spec.offer.nodes.count: Invalid value: "Some": write Free or Allocatable`},
+		{"toleration operator", func(s *spec) { s.Offer.Nodes.Tolerations = []corev1.Toleration{{Key: "k", Operator: "In"}} }, `spec.offer.nodes.tolerations[0].operator: Invalid value: "In"`},
+		{"toleration of no key", func(s *spec) { s.Offer.Nodes.Tolerations = []corev1.Toleration{{Value: "v"}} }, `spec.offer.nodes.tolerations[0].operator`},
+		{"toleration effect", func(s *spec) {
+			s.Offer.Nodes.Tolerations = []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists, Effect: "Never"}}
+		}, `spec.offer.nodes.tolerations[0].effect: Invalid value: "Never"`},
+		{"negative amount", kubetest.Fixed("cpu", "-5"), `spec.offer.fixed[cpu]: Invalid value: "-5": ` + v1alpha1.AmountNegative},
+		{"a tenth of a byte", kubetest.Fixed("memory", "100m"), `spec.offer.fixed[memory]: Invalid value: "100m": ` + v1alpha1.AmountNotWhole},
+		{"half a pod", kubetest.Fixed("pods", "500m"), `spec.offer.fixed[pods]: Invalid value: "500m"`},
+		{"cpu finer than milli", kubetest.Fixed("cpu", "100u"), `spec.offer.fixed[cpu]: Invalid value: "100u": ` + v1alpha1.AmountTooFineCPU},
+		{"cores beyond int64", kubetest.Fixed("cpu", "9223372036854775807"), `spec.offer.fixed[cpu]: Invalid value: "9223372036854775807": ` + v1alpha1.AmountTooLargeCPU},
+		{"resource name", kubetest.Fixed("my gpu", "1"), `spec.offer.fixed[my gpu]: Invalid value: "my gpu": write the name of a resource`},
+		{"listed resource name", func(s *spec) { s.Offer.Resources = []v1alpha1.ResourceName{"cpu", "-"} }, `spec.offer.resources[1]: Invalid value: "-"`},
+		{"negative reserve", func(s *spec) { s.Offer.Reserve = kubetest.Quantities("cpu", "-1") }, `spec.offer.reserve[cpu]: Invalid value: "-1"`},
+		{"max", func(s *spec) { s.Offer.Max = kubetest.Quantities("memory", "1500m") }, `spec.offer.max[memory]: Invalid value: "1500m"`},
+		{"override of nothing", func(s *spec) { s.Overrides = []v1alpha1.Override{{}} }, `spec.overrides[0].offer: Required value: write fixed or max`},
+		{"override amount", func(s *spec) {
+			s.Overrides = []v1alpha1.Override{{Offer: v1alpha1.OverrideOffer{Fixed: kubetest.Quantities("cpu", "-1")}}}
+		}, `spec.overrides[0].offer.fixed[cpu]: Invalid value: "-1"`},
+		{"slices of no class", func(s *spec) { s.Slices = &v1alpha1.Slices{} }, `spec.slices: Forbidden: slices answers the ResourceSlices of a class`},
+		{"onExcess", inSlices(v1alpha1.Slices{OnExcess: "Some"}), `spec.slices.onExcess: Invalid value: "Some": write Cap or Deny`},
+		{"default amount", inSlices(v1alpha1.Slices{Defaults: kubetest.Quantities("cpu", "-1")}), `spec.slices.defaults[cpu]: Invalid value: "-1"`},
+		{"node label", inSlices(v1alpha1.Slices{NodeLabels: v1alpha1.Labels{"a b": "c"}}), `spec.slices.nodeLabels: Invalid value: "a b"`},
+		{"node selector of slices", inSlices(v1alpha1.Slices{NodeSelector: v1alpha1.Labels{"a": "b c"}}), `spec.slices.nodeSelector: Invalid value: "b c"`},
+		{"storage class", inSlices(v1alpha1.Slices{StorageClasses: []v1alpha1.ClassName{""}}), `spec.slices.storageClasses[0]: Required value: write the name of a class`},
+		{"ingress class", inSlices(v1alpha1.Slices{IngressClasses: []v1alpha1.ClassName{"a", ""}}), `spec.slices.ingressClasses[1]: Required value`},
+		{"load balancer class", inSlices(v1alpha1.Slices{LoadBalancerClasses: []v1alpha1.ClassName{""}}), `spec.slices.loadBalancerClasses[0]: Required value`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, _, errs := Parse(kubetest.Policy("p", tc.edit))
+			if got != nil {
+				t.Errorf("an invalid policy was parsed: %+v", got)
+			}
+			if !slices.ContainsFunc(errs, func(err *field.Error) bool { return strings.HasPrefix(err.Error(), tc.want) }) {
+				t.Errorf("got %v, want %s", errs, tc.want)
+			}
+		})
+	}
+}
+
+func inSlices(of v1alpha1.Slices) func(*v1alpha1.ResourcePolicySpec) {
+	return func(s *v1alpha1.ResourcePolicySpec) { s.Class, s.Slices = "gold", &of }
+}
+
+func TestParseSaysAllThatIsWrongAtOnce(t *testing.T) {
+	_, _, errs := Parse(kubetest.Policy("p", kubetest.Fixed("cpu", "-1", "memory", "100m"), func(s *v1alpha1.ResourcePolicySpec) { s.Class = "default" }))
+	if len(errs) != 3 {
+		t.Errorf("got %d errors: %v", len(errs), errs)
+	}
+}
+
+func TestParseTakesAmountsAtTheirBounds(t *testing.T) {
+	got, _, errs := Parse(kubetest.Policy("p", kubetest.Fixed("cpu", "9223372036854775", "memory", "9223372036854775807", "pods", "1e3", "storage", "0")))
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	want := capacity.Amounts{"cpu": 9223372036854775000, "memory": math.MaxInt64, "pods": 1000, "storage": 0}
+	if diff := cmp.Diff(want, got.Fixed); diff != "" {
+		t.Error(diff)
+	}
+}

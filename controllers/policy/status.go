@@ -1,0 +1,224 @@
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
+)
+
+// finding is all that an evaluation found of one policy.
+type finding struct {
+	// report is nil for a policy that is invalid.
+	report    *offer.Report
+	granted   table.PolicyGrants
+	explainer offer.Explainer
+	// present is what all consumers have been granted in the class of a dry run, by ID.
+	present map[string]capacity.Amounts
+	// rehearsal is set for a dry run.
+	dryRun *dryRun
+	// unusable are the nodes that a policy without nodes selects by label, each with why it is not usable.
+	unusable []capacity.Unusable
+}
+
+// find gathers what the evaluation found of a policy; a dry run is dryRunEnded.
+func find(s *table.Snapshot, p table.Policy, unusable offer.Unusable) finding {
+	f := finding{report: s.Reports[p.Name], granted: s.Granted(p.Name)}
+	if f.report == nil {
+		return f
+	}
+	f.explainer = s.Explainer(unusable)
+	judged := f.report
+	if p.Parsed.DryRun {
+		f.dryRun, f.present = activate(s, p.Name), s.Input.Grants[p.Parsed.Class]
+		judged = f.dryRun.report
+	}
+	if judged.Outcome == offer.NoNodes {
+		f.unusable = unusable(p.Parsed.Nodes.Selection)
+	}
+	return f
+}
+
+// statusOf works out the whole status of a policy: what stood there before matters only for the time of the last transition and for
+// what was offered once.
+func statusOf(p table.Policy, f finding, before v1alpha1.ResourcePolicyStatus) v1alpha1.ResourcePolicyStatus {
+	s := v1alpha1.ResourcePolicyStatus{
+		ObservedGeneration: p.Generation,
+		Conditions:         slices.Clone(before.Conditions),
+		Source:             v1alpha1.Source(p.Source),
+		OfferedResources:   offeredResources(p, f.report, before),
+	}
+	ready, inForce := withNameProblems(readyOf(p, f), p, f.report), inForceOf(p, f.report)
+	ready.ObservedGeneration, inForce.ObservedGeneration = p.Generation, p.Generation
+	if p.Parsed != nil {
+		fillStatus(&s, p, f)
+	}
+	if note := boundStatus(&s); note != "" {
+		ready.Message = kube.AppendNote(ready.Message, note)
+	}
+	if len(s.OfferedResources) == v1alpha1.MaxOfferedResources && unrecorded(p, f.report, s.OfferedResources) {
+		ready.Message = kube.AppendNote(ready.Message, fmt.Sprintf(
+			" More than %d resources have been offered: of the others none is taken back by an explicit 0 after a restart.", v1alpha1.MaxOfferedResources))
+	}
+	meta.SetStatusCondition(&s.Conditions, ready)
+	meta.SetStatusCondition(&s.Conditions, inForce)
+	return s
+}
+
+// fillStatus says what came of a valid policy, or would come of a dry run.
+func fillStatus(s *v1alpha1.ResourcePolicyStatus, p table.Policy, f finding) {
+	report, granted, explainer := f.report, f.granted, f.explainer
+	if f.dryRun != nil {
+		report, granted, explainer = f.dryRun.report, f.dryRun.granted, f.dryRun.explainer
+	}
+	s.Class = p.Parsed.Class
+	s.Consumers = new(int32(report.Count))
+	if p.Parsed.Nodes != nil {
+		s.Nodes = new(int32(report.Nodes))
+		s.Capacity = capacity.Quantities(report.Capacity)
+		s.Committed = capacity.Quantities(report.Committed)
+		s.Remaining = capacity.Quantities(report.Remaining)
+	}
+	if p.Parsed.Class != "" {
+		s.Slices = new(granted.Slices)
+	}
+	for _, c := range report.Consumers {
+		x := offerIn(p.Parsed.Class, explainer.Of(c.ID))
+		o := offerOf(c, x)
+		if slices.Contains(report.Zeroed, c.ID) {
+			o.Message = notes("its pods here are about to be evicted: it is offered no cpu or no memory", o.Message)
+		}
+		held := granted.Consumers[c.ID]
+		o.Slices, o.Granted = held.Slices, capacity.Quantities(held.Amounts)
+		if f.dryRun != nil {
+			f.compare(&o, offerIn(p.Parsed.Class, f.explainer.Of(c.ID)), c.Offer, held.Amounts)
+		}
+		s.Offers = append(s.Offers, o)
+	}
+}
+
+// offerIn returns the offer in a class, nil where there is none.
+func offerIn(class string, all []offer.Explained) *offer.Explained {
+	i := slices.IndexFunc(all, func(x offer.Explained) bool { return x.Class == class })
+	if i < 0 {
+		return nil
+	}
+	return &all[i]
+}
+
+// notes are the message of a consumer's offer. Those that are empty are left out.
+func notes(all ...string) string {
+	all = slices.DeleteFunc(all, func(note string) bool { return note == "" })
+	return kube.Shorten(strings.Join(all, "; "), v1alpha1.MaxStatusMessage)
+}
+
+// offerOf is what a status says of one consumer. The explanation may be nil.
+func offerOf(c offer.ConsumerReport, x *offer.Explained) v1alpha1.ConsumerOffer {
+	out := v1alpha1.ConsumerOffer{ClusterID: c.ID, Held: c.Held}
+	if x != nil {
+		out.Used = capacity.Quantities(x.Used)
+		out.Message = notes(x.Notable()...)
+	}
+	if c.Held {
+		out.Message = notes("kept by reclaim above what the policy gives", out.Message)
+	}
+	if c.Offer == nil {
+		return out
+	}
+	out.Offer = capacity.Quantities(amountsOf(c.Offer))
+	if c.Offer.Override >= 0 {
+		out.Override = new(int32(c.Offer.Override))
+	}
+	return out
+}
+
+// amountsOf are those of an offer, which may be nil.
+func amountsOf(o *offer.Offer) capacity.Amounts {
+	amounts := capacity.Amounts{}
+	if o != nil {
+		for _, a := range o.Amounts {
+			amounts[a.Resource] = a.Value
+		}
+	}
+	return amounts
+}
+
+// compare says, of a consumer in a dry run, what it has now and what would change.
+func (f finding) compare(o *v1alpha1.ConsumerOffer, now *offer.Explained, then *offer.Offer, granted capacity.Amounts) {
+	present := f.present[o.ClusterID]
+	o.Now = &v1alpha1.PresentOffer{Granted: capacity.Quantities(present)}
+	var offered capacity.Amounts
+	if now != nil {
+		offered = amountsOf(now.Offer)
+		o.Now.Policy, o.Now.Offer = now.Policy, capacity.Quantities(offered)
+	}
+	offers, grants := "would be offered the same as now", ""
+	if changes := capacity.Changes(offered, amountsOf(then)); changes != "" {
+		offers = "would be offered " + changes
+	}
+	if changes := capacity.Changes(present, granted); changes != "" {
+		grants = "would be granted " + changes
+	}
+	if o.Message != "" {
+		o.Message = "if this were in force: " + o.Message
+	}
+	o.Message = notes(offers, grants, o.Message)
+}
+
+// offeredResources only grows, up to its bound: who was offered a resource once has to be told when it is gone, also by a process
+// that did not see the offer.
+func offeredResources(p table.Policy, report *offer.Report, before v1alpha1.ResourcePolicyStatus) []v1alpha1.ResourceName {
+	names := map[v1alpha1.ResourceName]struct{}{}
+	add := func(name v1alpha1.ResourceName) {
+		if len(names) < v1alpha1.MaxOfferedResources {
+			names[name] = struct{}{}
+		}
+	}
+	for _, name := range before.OfferedResources {
+		add(name)
+	}
+	for _, name := range p.Offered {
+		add(v1alpha1.ResourceName(name))
+	}
+	if report != nil && report.Outcome != offer.DryRun {
+		for _, name := range report.Offered {
+			add(v1alpha1.ResourceName(name))
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// unrecorded reports whether a resource has been offered that is not on record.
+func unrecorded(p table.Policy, report *offer.Report, recorded []v1alpha1.ResourceName) bool {
+	missing := func(name string) bool {
+		_, found := slices.BinarySearch(recorded, v1alpha1.ResourceName(name))
+		return !found
+	}
+	return slices.ContainsFunc(p.Offered, missing) ||
+		report != nil && report.Outcome != offer.DryRun && slices.ContainsFunc(report.Offered, missing)
+}
+
+func people(n int) string {
+	if n == 1 {
+		return "1 consumer"
+	}
+	return fmt.Sprintf("%d consumers", n)
+}
+
+func are(n int) string {
+	if n == 1 {
+		return "1 consumer is"
+	}
+	return people(n) + " are"
+}

@@ -1,0 +1,225 @@
+package policy
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/debounce"
+	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
+)
+
+const (
+	// statusBatch is the period in which statuses are looked at once at most: nobody waits for them.
+	statusBatch = 200 * time.Millisecond
+	// statusInterval is the least time between a write to a policy and a later one that is not urgent.
+	statusInterval = 10 * time.Second
+	// statusConflict is how long a write that met a newer version waits for the cache to catch up; statusRetry is how long one waits
+	// that failed in any other way.
+	statusConflict = 500 * time.Millisecond
+	statusRetry    = 5 * time.Second
+	// statusLook is the least time in which one status is worked out again that nobody waits for, and dryRunLook that of a dry run, which takes
+	// as long as an evaluation. All rehearsals together take at most one part in dryRunPause of the time.
+	statusLook  = time.Second
+	dryRunLook  = 10 * time.Second
+	dryRunPause = 10
+	// statusTimeout bounds one write.
+	statusTimeout = 10 * time.Second
+)
+
+// Writer brings what came of the policies to their statuses. It is work for the leader: two writers would undo each other's.
+type Writer struct {
+	client client.Client
+	table  *table.Table
+	// version is the resource version that a policy was last seen at, empty where it is not known.
+	version   func(name string) string
+	debouncer *debounce.Debouncer
+	events    *eventWriter
+	log       logr.Logger
+	// interval is statusInterval.
+	interval time.Duration
+	written  map[string]written
+	// unusable are the nodes that a selection leaves out.
+	unusable offer.Unusable
+	// dryRunEnded is when the last rehearsal ended, and pause how long after it the next one may begin.
+	dryRunEnded time.Time
+	pause       time.Duration
+}
+
+// NewWriter returns a Writer of the statuses that the table's snapshots come to. It asks policies
+// which version of an object was seen last, and unusable for the nodes that a selection leaves out.
+func NewWriter(api client.Client, from *table.Table, policies *Cache, unusable offer.Unusable, recorder events.EventRecorder, log logr.Logger) *Writer {
+	return &Writer{
+		client: api, table: from, version: policies.Version, unusable: unusable, debouncer: debounce.New(statusBatch), interval: statusInterval,
+		events: newEvents(recorder), written: map[string]written{}, log: log,
+	}
+}
+
+// Wake has the statuses looked at soon. It never blocks.
+func (w *Writer) Wake() { w.debouncer.Wake() }
+
+// written is what was last written to a policy, or tried to be.
+type written struct {
+	generation int64
+	offered    []v1alpha1.ResourceName
+	// found is the outcome that the status was last worked out from, and version that of the object which then said it.
+	found   *table.Snapshot
+	version string
+	// again is when the status may be worked out next if that is not urgent; retry is when any write may be.
+	again, retry time.Time
+}
+
+// urgent reports whether the next write cannot wait: whoever edited the policy looks at it, and a resource that is offered for the first
+// time has to be on record before a crash, or else it would not be taken back by an explicit 0. All else waits, other reasons too: a
+// node that comes and goes would have a status written each time.
+func (l written) urgent(p table.Policy, report *offer.Report) bool {
+	recorded := v1alpha1.ResourcePolicyStatus{OfferedResources: l.offered}
+	return l.generation != p.Generation || len(offeredResources(p, report, recorded)) > len(l.offered)
+}
+
+// Start writes until the context ends, and can be started again. What an earlier leader left undone is done first.
+func (w *Writer) Start(ctx context.Context) error {
+	later := time.AfterFunc(0, w.debouncer.Wake)
+	defer later.Stop()
+	for {
+		if _, err := w.debouncer.Wait(ctx); err != nil {
+			return nil // The context is over, which is how this ends.
+		}
+		if wait := w.pass(ctx); wait > 0 {
+			later.Reset(wait)
+		}
+	}
+}
+
+// pass writes each status that differs and may be written, and returns after how long to come back for the others, 0 if there are none.
+func (w *Writer) pass(ctx context.Context) time.Duration {
+	latest := w.table.Current()
+	if latest == nil {
+		return 0
+	}
+	var wait time.Duration
+	present := make(map[string]struct{}, len(latest.Policies))
+	for _, p := range latest.Policies {
+		present[p.UID] = struct{}{}
+	}
+	for _, p := range inOrder(latest.Policies, w.written) {
+		report := latest.Reports[p.Name]
+		if p.Parsed != nil && report == nil {
+			continue
+		}
+		left := w.write(ctx, p, latest)
+		if left > 0 && (wait == 0 || left < wait) {
+			wait = left
+		}
+	}
+	for uid := range w.written {
+		if _, ok := present[uid]; !ok {
+			delete(w.written, uid)
+			w.events.forget(types.UID(uid))
+		}
+	}
+	return wait
+}
+
+// write brings one status up to date, or returns how long that has to wait.
+func (w *Writer) write(ctx context.Context, p table.Policy, latest *table.Snapshot) time.Duration {
+	now, last, report := time.Now(), w.written[p.UID], latest.Reports[p.Name]
+	if last.found == latest && last.version == w.version(p.Name) {
+		return 0
+	}
+	if left := last.retry.Sub(now); left > 0 {
+		return left
+	}
+	if left := last.again.Sub(now); left > 0 && !last.urgent(p, report) {
+		return left
+	}
+	if left := w.dryRunEnded.Add(w.pause).Sub(now); left > 0 && p.DryRun() {
+		return left
+	}
+	var object v1alpha1.ResourcePolicy
+	if err := w.client.Get(ctx, client.ObjectKey{Name: p.Name}, &object); err != nil {
+		return 0 // Gone, which the register is about to learn.
+	}
+	if string(object.UID) != p.UID || object.Generation != p.Generation {
+		return 0 // Another evaluation is on its way.
+	}
+	before := object.Status
+	object.Status = statusOf(p, find(latest, p, w.unusable), before)
+	if p.DryRun() {
+		w.dryRunEnded = time.Now()
+		w.pause = dryRunPause * w.dryRunEnded.Sub(now)
+	}
+	if !equality.Semantic.DeepEqual(before, object.Status) {
+		err := w.update(ctx, &object)
+		if kube.RefusedContent(err) {
+			object.Status = leastOf(object.Status, err)
+			err = nil
+			if !equality.Semantic.DeepEqual(before, object.Status) {
+				err = w.update(ctx, &object)
+			}
+		}
+		if err != nil {
+			wait := statusRetry
+			if apierrors.IsConflict(err) {
+				wait = statusConflict
+			}
+			last.retry = time.Now().Add(wait)
+			w.written[p.UID] = last
+			return wait
+		}
+		last = written{again: now.Add(w.interval)}
+	} else {
+		last = written{again: now.Add(w.look(p))}
+	}
+	last.found, last.version = latest, object.ResourceVersion
+	last.generation, last.offered = p.Generation, object.Status.OfferedResources
+	w.written[p.UID] = last
+	w.events.emit(&object, report, meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady))
+	return 0
+}
+
+// look is how long a status that was found to be as it should is taken to be so.
+func (w *Writer) look(p table.Policy) time.Duration {
+	if p.DryRun() {
+		return dryRunLook
+	}
+	return statusLook
+}
+
+// inOrder returns the policies in the order in which their statuses are worked out: dry runs come last, those first that have waited longest.
+func inOrder(policies []table.Policy, by map[string]written) []table.Policy {
+	ordered := slices.Clone(policies)
+	slices.SortStableFunc(ordered, func(a, b table.Policy) int {
+		switch {
+		case a.DryRun() && b.DryRun():
+			return by[a.UID].again.Compare(by[b.UID].again)
+		case a.DryRun():
+			return 1
+		case b.DryRun():
+			return -1
+		}
+		return 0
+	})
+	return ordered
+}
+
+func (w *Writer) update(ctx context.Context, object *v1alpha1.ResourcePolicy) error {
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	err := w.client.Status().Update(ctx, object)
+	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && ctx.Err() == nil {
+		w.log.Error(err, "Cannot write the status of a policy; it is tried again", "policy", object.Name)
+	}
+	return err
+}

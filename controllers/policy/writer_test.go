@@ -1,0 +1,468 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/debounce"
+	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
+)
+
+// writing is a status writer with time and API of its own.
+type writing struct {
+	t      *testing.T
+	writer *Writer
+	client client.Client
+	policy table.Policy
+	// writes are the times at which a status was written, reads how often an object was read, and failing is what writing fails with.
+	writes   []time.Time
+	reads    int
+	mu       sync.Mutex
+	failing  error
+	once     bool
+	recorder *events.FakeRecorder
+}
+
+// withWriter runs the test in a bubble with a policy p at generation 1, and the writer running.
+func withWriter(t *testing.T, test func(*writing)) {
+	synctest.Test(t, func(t *testing.T) {
+		object := kubetest.Policy("p")
+		object.UID, object.Generation = "u", 1
+		w := &writing{t: t, recorder: events.NewFakeRecorder(100)}
+		w.policy = table.Policy{Name: "p", UID: "u", Generation: 1, Source: "Nodes", Parsed: &offer.Policy{Name: "p", Nodes: &offer.Nodes{}}}
+		w.client = fake.NewClientBuilder().WithScheme(kubetest.Scheme()).WithObjects(object).WithStatusSubresource(object).
+			WithInterceptorFuncs(interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+					w.mu.Lock()
+					w.reads++
+					w.mu.Unlock()
+					return c.Get(ctx, key, o, opts...)
+				},
+				SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+					if err := w.wrote(); err != nil {
+						return err
+					}
+					return c.SubResource(sub).Update(ctx, o, opts...)
+				},
+			}).Build()
+		w.writer = &Writer{
+			unusable: func(capacity.Selection) []capacity.Unusable { return nil },
+			client:   w.client, table: table.New(), version: w.version, debouncer: debounce.New(statusBatch), interval: statusInterval,
+			events: newEvents(w.recorder), written: map[string]written{}, log: logr.Discard(),
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); _ = w.writer.Start(ctx) }()
+		defer func() { cancel(); <-done }()
+		test(w)
+	})
+}
+
+func (w *writing) wrote() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.writes = append(w.writes, time.Now())
+	err := w.failing
+	if w.once {
+		w.failing, w.once = nil, false
+	}
+	return err
+}
+
+// failOnce has the next write fail.
+func (w *writing) failOnce(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failing, w.once = err, true
+}
+
+func (w *writing) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failing = err
+}
+
+func (w *writing) written() []time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.writes)
+}
+
+// report hands over what an evaluation found.
+func (w *writing) report(r offer.Report) { w.reportOf(&r) }
+
+func (w *writing) reportOf(r *offer.Report) {
+	w.publish([]table.Policy{w.policy}, map[string]*offer.Report{"p": r})
+	w.writer.debouncer.Wake()
+}
+
+func (w *writing) publish(policies []table.Policy, reports map[string]*offer.Report) {
+	w.writer.table.Publish(table.Snapshot{Result: &offer.Result{Offers: offer.Offers{Anyone: &offer.Entry{}}, Reports: reports}, Policies: policies})
+}
+
+func (w *writing) edited() {
+	w.t.Helper()
+	w.policy.Generation++
+	object := w.object("p")
+	object.Generation = w.policy.Generation
+	if err := w.client.Update(w.t.Context(), object); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *writing) status() v1alpha1.ResourcePolicyStatus { return w.object("p").Status }
+
+func (w *writing) version(name string) string { return w.object(name).ResourceVersion }
+
+func (w *writing) object(name string) *v1alpha1.ResourcePolicy {
+	w.t.Helper()
+	var object v1alpha1.ResourcePolicy
+	if err := w.client.Get(w.t.Context(), client.ObjectKey{Name: name}, &object); err != nil {
+		w.t.Error(err)
+	}
+	return &object
+}
+
+func (w *writing) capacity() int64 {
+	w.t.Helper()
+	list := w.status().Capacity
+	return list.Cpu().MilliValue()
+}
+
+// pass lets time go by, by the clock of the bubble.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func measured(milli int64) offer.Report {
+	return offer.Report{Nodes: 1, Count: 1, Capacity: capacity.Amounts{"cpu": milli}}
+}
+
+func TestAStatusIsWrittenAtMostOnceIn10SecondsAndTheLastStateAlways(t *testing.T) {
+	withWriter(t, func(w *writing) {
+		for i := range int64(350) { // 35 s of steady change
+			w.report(measured(i))
+			pass(100 * time.Millisecond)
+		}
+		pass(time.Minute)
+		writes := w.written()
+		for i, at := range writes[1:] {
+			if gap := at.Sub(writes[i]); gap < statusInterval {
+				t.Errorf("write %d came %v after the one before", i+1, gap)
+			}
+		}
+		if n := len(w.written()); n < 4 || n > 5 {
+			t.Errorf("%d writes in 35 s", n)
+		}
+		if got := w.capacity(); got != 349 {
+			t.Errorf("the last state is %d", got)
+		}
+	})
+}
+
+func TestAStatusThatIsRightIsNotWritten(t *testing.T) {
+	withWriter(t, func(w *writing) {
+		for range 10 {
+			w.report(measured(7))
+			pass(time.Minute)
+		}
+		if n := len(w.written()); n != 1 {
+			t.Errorf("%d writes", n)
+		}
+	})
+}
+
+func TestAStatusThatSomebodyElseWritesIsPutRight(t *testing.T) {
+	withWriter(t, func(w *writing) {
+		report := measured(7)
+		said := func(milli int64) {
+			t.Helper()
+			w.reportOf(&report)
+			pass(time.Minute)
+			if got := w.capacity(); got != milli {
+				t.Errorf("the status says %d, want %d", got, milli)
+			}
+		}
+		said(7)
+		said(7) // found to be right, as long as nobody touches it
+		object := w.object("p")
+		object.Status.Capacity["cpu"] = resource.MustParse("1")
+		if err := w.client.Status().Update(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+		said(7)
+		if n := len(w.written()); n != 3 {
+			t.Errorf("%d writes, want ours, theirs and ours again", n)
+		}
+	})
+}
+
+func TestAnEditIsWrittenAtOnce(t *testing.T) {
+	withWriter(t, func(w *writing) {
+		w.report(measured(1))
+		pass(time.Second)
+		w.edited()
+		w.report(measured(2))
+		pass(time.Second)
+		if s := w.status(); s.ObservedGeneration != 2 || w.capacity() != 2 {
+			t.Errorf("a second after the edit: %+v", s)
+		}
+	})
+}
+
+func TestAResourceThatIsOfferedForTheFirstTimeIsWrittenAtOnce(t *testing.T) {
+	offering := func(milli int64, names ...string) offer.Report {
+		r := measured(milli)
+		r.Offered = names
+		return r
+	}
+	withWriter(t, func(w *writing) {
+		for i, step := range []struct {
+			report   offer.Report
+			writes   int
+			recorded []v1alpha1.ResourceName
+		}{
+			{offering(1, "cpu"), 1, []v1alpha1.ResourceName{"cpu"}},
+			{offering(2, "cpu", "gpu"), 2, []v1alpha1.ResourceName{"cpu", "gpu"}},
+			// What is on record already, and what is not offered, can wait.
+			{offering(3, "cpu"), 2, []v1alpha1.ResourceName{"cpu", "gpu"}},
+			{offering(4, "cpu", "gpu"), 2, []v1alpha1.ResourceName{"cpu", "gpu"}},
+			{offer.Report{Outcome: offer.DryRun, Offered: []string{"fpga"}}, 2, []v1alpha1.ResourceName{"cpu", "gpu"}},
+			{offering(5, "fpga"), 3, []v1alpha1.ResourceName{"cpu", "fpga", "gpu"}},
+		} {
+			w.report(step.report)
+			pass(time.Second)
+			if got := w.status().OfferedResources; len(w.written()) != step.writes || !slices.Equal(got, step.recorded) {
+				t.Errorf("step %d: %d writes, %q on record; want %d, %q", i, len(w.written()), got, step.writes, step.recorded)
+			}
+		}
+	})
+}
+
+func TestAPolicyThatFlapsIsWrittenAndToldOfOnceInAnInterval(t *testing.T) {
+	withWriter(t, func(w *writing) {
+		var events []time.Time
+		tell := func() {
+			for len(w.recorder.Events) > 0 {
+				<-w.recorder.Events
+				events = append(events, time.Now())
+			}
+		}
+		// The node is away for 0.7 s of every 1.4 s: in the middle of an interval as well as at its ends.
+		for i := range 100 {
+			w.report(offer.Report{Outcome: offer.NoNodes})
+			if i%2 == 1 {
+				w.report(measured(1))
+			}
+			pass(700 * time.Millisecond)
+			tell()
+		}
+		pass(time.Minute)
+		tell()
+		writes := w.written()
+		for i, at := range writes[1:] {
+			if gap := at.Sub(writes[i]); gap < statusInterval {
+				t.Errorf("write %d came %v after the one before", i+1, gap)
+			}
+		}
+		if len(events) < 2 || len(events) > len(writes) {
+			t.Errorf("%d events of %d writes", len(events), len(writes))
+		}
+		for i, at := range events[1:] {
+			// An event is seen at the next step.
+			if gap := at.Sub(events[i]); gap < statusInterval-700*time.Millisecond {
+				t.Errorf("event %d came %v after the one before", i+1, gap)
+			}
+		}
+		if c := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionReady); c.Reason != v1alpha1.ReasonOffering {
+			t.Errorf("the last state is %+v", c)
+		}
+	})
+}
+
+func TestAReportOfAnOlderGenerationIsNotWritten(t *testing.T) {
+	withWriter(t, func(w *writing) {
+		w.report(measured(1))
+		pass(time.Second)
+		w.edited()
+		w.policy.Generation--
+		w.report(measured(2))
+		pass(time.Minute)
+		if s := w.status(); s.ObservedGeneration != 1 || w.capacity() != 1 {
+			t.Errorf("got %+v", s)
+		}
+	})
+}
+
+func TestAWriteThatFailsIsTriedAgainWithoutHaste(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "resourcepolicies"}, "p", fmt.Errorf("changed"))
+	for _, tc := range []struct {
+		err  error
+		most int
+	}{
+		{conflict, 100},
+		{apierrors.NewServiceUnavailable("away"), 15},
+	} {
+		withWriter(t, func(w *writing) {
+			w.fail(tc.err)
+			for range 600 {
+				w.report(measured(1))
+				pass(100 * time.Millisecond)
+			}
+			if n := len(w.written()); n < 2 || n > tc.most {
+				t.Errorf("%v: tried %d times in a minute", tc.err, n)
+			}
+			w.fail(nil)
+			pass(statusRetry + statusBatch)
+			if got := w.capacity(); got != 1 {
+				t.Errorf("%v: never written", tc.err)
+			}
+		})
+	}
+}
+
+func TestAWriterWithNothingNewRests(t *testing.T) {
+	withWriter(t, func(w *writing) {
+		other := kubetest.Policy("other")
+		other.UID, other.Generation = "v", 1
+		if err := w.client.Create(t.Context(), other); err != nil {
+			t.Fatal(err)
+		}
+		report := func(names ...string) {
+			var policies []table.Policy
+			reports := map[string]*offer.Report{}
+			for i, name := range names {
+				policies = append(policies, table.Policy{Name: name, UID: "uv"[i : i+1], Generation: 1, Parsed: &offer.Policy{Name: name}})
+				reports[name] = &offer.Report{Count: 1}
+			}
+			w.publish(policies, reports)
+			w.writer.debouncer.Wake()
+		}
+		// They are looked at half a second apart, and again when their time has come.
+		report("p")
+		pass(statusLook / 2)
+		report("p", "other")
+		pass(time.Minute)
+		count := func() int {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.reads
+		}
+		before := count()
+		pass(10 * time.Minute)
+		if more := count() - before; more > 0 {
+			t.Errorf("with nothing new, policies were read %d times in 10 minutes", more)
+		}
+	})
+}
+
+func TestDryRunsAreWorkedOutLastAndThoseFirstThatHaveWaitedLongest(t *testing.T) {
+	dry := &offer.Policy{DryRun: true}
+	of := func(name string, parsed *offer.Policy) table.Policy {
+		return table.Policy{Name: name, UID: name, Parsed: parsed}
+	}
+	policies := []table.Policy{of("a", dry), of("b", &offer.Policy{}), of("c", dry), of("d", nil)}
+	at := time.Unix(1000, 0)
+	var got []string
+	for _, p := range inOrder(policies, map[string]written{"a": {again: at.Add(time.Second)}, "c": {again: at}}) {
+		got = append(got, p.Name)
+	}
+	if want := []string{"b", "d", "c", "a"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestADryRunIsToldOfWhatItEvictsForRealOnly(t *testing.T) {
+	withWriter(t, func(w *writing) {
+		w.report(offer.Report{Outcome: offer.DryRun, Count: 2, Zeroed: []string{"oslo"}, Withdrawn: []string{"rome"}})
+		pass(time.Minute)
+		var evicting []string
+		for len(w.recorder.Events) > 0 {
+			if e := <-w.recorder.Events; strings.Contains(e, eventEvicting) {
+				evicting = append(evicting, e)
+			}
+		}
+		if len(evicting) != 1 || !strings.Contains(evicting[0], "rome") || strings.Contains(evicting[0], "oslo") {
+			t.Errorf("told %q, want that rome is evicted, from which the policy withdrew, and not oslo, which only a trial evicts", evicting)
+		}
+	})
+}
+
+func TestEventsAreToldOnceEachTimeTheyComeAbout(t *testing.T) {
+	withWriter(t, func(w *writing) {
+		zeroed := offer.Report{Count: 2, Zeroed: []string{"rome"}}
+		for range 30 {
+			w.report(zeroed)
+			pass(time.Second)
+		}
+		zeroed.Zeroed = []string{"oslo", "rome"}
+		for range 30 {
+			w.report(zeroed)
+			pass(time.Second)
+		}
+		w.report(measured(1))
+		pass(time.Minute)
+		w.report(offer.Report{Outcome: offer.NoNodes})
+		pass(time.Minute)
+		w.report(offer.Report{Outcome: offer.NoNodes, Count: 1})
+		pass(time.Minute)
+		var got []string
+		for len(w.recorder.Events) > 0 {
+			got = append(got, (<-w.recorder.Events))
+		}
+		var reasons []string
+		for _, e := range got {
+			var kind, reason string
+			if _, err := fmt.Sscan(e, &kind, &reason); err != nil {
+				t.Fatal(err)
+			}
+			reasons = append(reasons, kind+" "+reason)
+		}
+		want := []string{"Warning Evicting", "Warning Evicting", "Warning NoNodes"}
+		if !slices.Equal(reasons, want) {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+func TestTransitionTimeMovesOnlyWithTheStatusOfTheCondition(t *testing.T) {
+	withWriter(t, func(w *writing) {
+		w.report(offer.Report{Outcome: offer.NoNodes})
+		pass(time.Minute)
+		first := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionReady)
+		w.report(offer.Report{Outcome: offer.Shadowed, Losses: []offer.Loss{{Policy: "q", Count: 1, Consumers: []string{"rome"}}}})
+		pass(time.Minute)
+		second := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionReady)
+		if second.Reason != v1alpha1.ReasonShadowed || second.Status != metav1.ConditionTrue || !first.LastTransitionTime.Before(&second.LastTransitionTime) {
+			t.Errorf("%+v, then %+v", first, second)
+		}
+		w.report(measured(1))
+		pass(time.Minute)
+		third := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionReady)
+		if third.Reason != v1alpha1.ReasonOffering || !third.LastTransitionTime.Equal(&second.LastTransitionTime) {
+			t.Errorf("%+v, then %+v", second, third)
+		}
+	})
+}

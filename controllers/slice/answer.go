@@ -1,0 +1,348 @@
+package slice
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"proffer.dev/proffer/internal/capacity"
+)
+
+// verdict is the status of the condition Resources.
+type verdict string
+
+const (
+	unanswered verdict = ""
+	accepted   verdict = "Accepted"
+	denied     verdict = "Denied"
+)
+
+// Types of conditions: resourcesCondition is the answer's; all others are Liqo's.
+const (
+	authenticationCondition = "Authentication"
+	resourcesCondition      = "Resources"
+)
+
+// answer is the part of a ResourceSlice's status that whoever answers its class writes. What is empty in it does not stand there.
+type answer struct {
+	verdict         verdict
+	reason, message string
+	resources       capacity.Amounts
+	storageClasses, ingressClasses,
+	loadBalancerClasses []namedClass
+	nodeLabels, nodeSelector map[string]string
+	// inexact is for an answer that was read and holds something that this type cannot say, such as a fraction of a byte, or more than was kept
+	// of it: it differs from every answer that is to be written. An amount is the next larger one then.
+	inexact bool
+}
+
+// namedClass is a StorageClass, an IngressClass or a load balancer class.
+type namedClass struct {
+	name      string
+	isDefault bool
+}
+
+// equal compares by meaning: an empty list is an absent one, and 1 cpu is 1000m.
+func equal(a, b answer) bool {
+	return a.verdict == b.verdict && a.reason == b.reason && a.message == b.message && a.inexact == b.inexact &&
+		maps.Equal(a.resources, b.resources) &&
+		slices.Equal(a.storageClasses, b.storageClasses) &&
+		slices.Equal(a.ingressClasses, b.ingressClasses) &&
+		slices.Equal(a.loadBalancerClasses, b.loadBalancerClasses) &&
+		maps.Equal(a.nodeLabels, b.nodeLabels) && maps.Equal(a.nodeSelector, b.nodeSelector)
+}
+
+// onlyMessage reports whether two answers differ in their message alone.
+func onlyMessage(a, b answer) bool {
+	b.message = a.message
+	return equal(a, b)
+}
+
+// readAnswer reads the answer that stands in a ResourceSlice, whoever wrote it.
+func readAnswer(u *unstructured.Unstructured) answer {
+	a := answer{inexact: keptOf(u).answerCut}
+	condition, count := findCondition(u, resourcesCondition)
+	if count > 0 {
+		a.inexact = a.inexact || count > 1
+		a.verdict = verdict(a.text(condition["status"]))
+		if a.verdict != accepted && a.verdict != denied {
+			a.verdict, a.inexact = unanswered, true
+		}
+		a.reason, a.message = a.text(condition["reason"]), a.text(condition["message"])
+	}
+	value, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status")
+	status, ok := value.(map[string]any)
+	if !ok {
+		return a
+	}
+	a.resources = a.readResources(status["resources"])
+	a.storageClasses = a.readClasses(status["storageClasses"], "storageClassName")
+	a.ingressClasses = a.readClasses(status["ingressClasses"], "ingressClassName")
+	a.loadBalancerClasses = a.readClasses(status["loadBalancerClasses"], "loadBalancerClassName")
+	a.nodeLabels = a.readTexts(status["nodeLabels"])
+	a.nodeSelector = a.readTexts(status["nodeSelector"])
+	return a
+}
+
+// text takes an absent value for an empty one, and notes one that is no text.
+func (a *answer) text(value any) string {
+	text, ok := value.(string)
+	if !ok && value != nil {
+		a.inexact = true
+	}
+	return text
+}
+
+// readResources leaves out what is not the name of a resource or no quantity.
+func (a *answer) readResources(value any) capacity.Amounts {
+	list, ok := value.(map[string]any)
+	if !ok {
+		a.inexact = a.inexact || value != nil
+		return nil
+	}
+	out := make(capacity.Amounts, len(list))
+	for name, value := range list {
+		q, _, ok := parseQuantity(value)
+		if !ok || len(validation.IsQualifiedName(name)) > 0 {
+			a.inexact = true
+			continue
+		}
+		v, exact := exactAmount(name, q)
+		out[name] = v
+		a.inexact = a.inexact || !exact
+	}
+	return out
+}
+
+// exactAmount is the amount of a quantity; exact is false where another quantity has the same amount.
+func exactAmount(name string, q resource.Quantity) (v int64, exact bool) {
+	v = q.Value()
+	if name == capacity.CPU {
+		v = q.MilliValue()
+	}
+	if back := capacity.Quantity(name, v); v >= 0 && back.Cmp(q) == 0 {
+		return v, true
+	}
+	return capacity.AmountOf(name, q, capacity.Up), false
+}
+
+func (a *answer) readClasses(value any, key string) []namedClass {
+	list, ok := value.([]any)
+	if !ok {
+		a.inexact = a.inexact || value != nil
+		return nil
+	}
+	var out []namedClass
+	for _, value := range list {
+		fields, ok := value.(map[string]any)
+		name, named := fields[key].(string)
+		isDefault, isBool := fields["default"].(bool)
+		if !ok || !named || !isBool && fields["default"] != nil {
+			a.inexact = true
+			continue
+		}
+		out = append(out, namedClass{name, isDefault})
+	}
+	return out
+}
+
+func (a *answer) readTexts(value any) map[string]string {
+	list, ok := value.(map[string]any)
+	if !ok {
+		a.inexact = a.inexact || value != nil
+		return nil
+	}
+	out := make(map[string]string, len(list))
+	for key, value := range list {
+		out[key] = a.text(value)
+	}
+	return out
+}
+
+// patchOp is an operation of a JSON patch (RFC 6902).
+type patchOp struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitzero"`
+}
+
+// patch returns the JSON patch of the status subresource that has a ResourceSlice hold the answer. All else of the status stays as it is, also
+// what was not kept of it. The API server refuses the patch with a conflict unless the slice still has the version that was read.
+//
+// Of conditions of which only a part was kept, Authentication alone stays: somebody has stuffed them.
+func (a answer) patch(u *unstructured.Unstructured, now time.Time) ([]byte, error) {
+	return a.patchBeside(u, conditionsOf(u), keptOf(u).conditionsCut, now)
+}
+
+// patchAlone is patch, but of the other conditions Authentication alone stays, in any case: what it makes of the status is as small as can be.
+func (a answer) patchAlone(u *unstructured.Unstructured, now time.Time) ([]byte, error) {
+	return a.patchBeside(u, conditionsOf(u), true, now)
+}
+
+func (a answer) patchBeside(u *unstructured.Unstructured, conditions []any, alone bool, now time.Time) ([]byte, error) {
+	version := u.GetResourceVersion()
+	if version == "" {
+		return nil, errors.New("writing an answer: the slice has no version")
+	}
+	ops := []patchOp{{"add", "/metadata/resourceVersion", version}}
+	status, ok := u.Object["status"].(map[string]any)
+	if !ok {
+		ops = append(ops, patchOp{"add", "/status", map[string]any{}})
+	}
+	if alone {
+		conditions = slices.DeleteFunc(slices.Clone(conditions), func(c any) bool {
+			return !isOfType(c, authenticationCondition) && !isOfType(c, resourcesCondition)
+		})
+	}
+	set := func(field string, value any, length int) {
+		_, there := status[field]
+		if length == 0 && !there {
+			return
+		}
+		ops = append(ops, patchOp{"add", "/status/" + field, value})
+		if length == 0 { // Removing what is gone is an error, and not a conflict.
+			ops = append(ops, patchOp{Op: "remove", Path: "/status/" + field})
+		}
+	}
+	after := a.conditions(conditions, now)
+	set("conditions", after, len(after))
+	set("resources", quantityTexts(a.resources), len(a.resources))
+	set("storageClasses", classesAs(a.storageClasses, "storageClassName"), len(a.storageClasses))
+	set("ingressClasses", classesAs(a.ingressClasses, "ingressClassName"), len(a.ingressClasses))
+	set("loadBalancerClasses", classesAs(a.loadBalancerClasses, "loadBalancerClassName"), len(a.loadBalancerClasses))
+	set("nodeLabels", a.nodeLabels, len(a.nodeLabels))
+	set("nodeSelector", a.nodeSelector, len(a.nodeSelector))
+	return json.Marshal(ops)
+}
+
+// minimal is the answer without all that a slice can do without: what is to be written where the whole does not fit, see tooLarge.
+func (a answer) minimal() answer {
+	return answer{verdict: a.verdict, reason: a.reason, resources: a.resources}
+}
+
+// bounded leaves out what is beyond maxAnswer, so that an answer reads as it was written: of a map what comes last by name, of a list what
+// comes last. Amounts come first, then what pods are placed by, then classes. What a policy can say fits unless it is extreme.
+func (a answer) bounded() answer {
+	left := maxAnswer
+	a.resources = firstOf(a.resources, func(name string, v int64) bool {
+		q := capacity.Quantity(name, v)
+		left -= entryCost + len(name) + len(q.String())
+		return left >= 0
+	})
+	for _, texts := range []*map[string]string{&a.nodeSelector, &a.nodeLabels} {
+		*texts = firstOf(*texts, func(key, text string) bool {
+			left -= entryCost + len(key) + len(text)
+			return left >= 0
+		})
+	}
+	for _, classes := range []*[]namedClass{&a.storageClasses, &a.ingressClasses, &a.loadBalancerClasses} {
+		for i, c := range *classes {
+			if left -= classCost + len(c.name); left < 0 {
+				*classes = (*classes)[:i:i]
+				break
+			}
+		}
+	}
+	return a
+}
+
+// firstOf returns the map if each entry fits, by name, and a copy of those before the first that does not otherwise.
+func firstOf[V any](all map[string]V, fits func(string, V) bool) map[string]V {
+	names := slices.Sorted(maps.Keys(all))
+	for i, name := range names {
+		if fits(name, all[name]) {
+			continue
+		}
+		first := make(map[string]V, i)
+		for _, name := range names[:i] {
+			first[name] = all[name]
+		}
+		return first
+	}
+	return all
+}
+
+// conditions puts the answer's condition where the first of its type was.
+func (a answer) conditions(before []any, now time.Time) []any {
+	at := slices.IndexFunc(before, ofResources)
+	was := map[string]any{}
+	after := slices.DeleteFunc(slices.Clone(before), ofResources)
+	if at >= 0 {
+		was, _ = before[at].(map[string]any)
+	} else {
+		at = len(after)
+	}
+	if a.verdict == unanswered {
+		return after
+	}
+	condition := map[string]any{"type": resourcesCondition, "status": string(a.verdict), "lastTransitionTime": timeText(now)}
+	if since, ok := was["lastTransitionTime"].(string); ok && was["status"] == string(a.verdict) {
+		if _, err := time.Parse(time.RFC3339, since); err == nil {
+			condition["lastTransitionTime"] = since
+		}
+	}
+	for field, text := range map[string]string{"reason": a.reason, "message": a.message} {
+		if text != "" {
+			condition[field] = text
+		}
+	}
+	return slices.Insert(after, at, any(condition))
+}
+
+// timeText is a time as the API server keeps it, to the second.
+func timeText(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+func ofResources(value any) bool { return isOfType(value, resourcesCondition) }
+
+func classesAs(classes []namedClass, key string) []any {
+	out := make([]any, 0, len(classes))
+	for _, c := range classes {
+		fields := map[string]any{key: c.name}
+		if c.isDefault {
+			fields["default"] = true
+		}
+		out = append(out, fields)
+	}
+	return out
+}
+
+func quantityTexts(a capacity.Amounts) map[string]string {
+	out := make(map[string]string, len(a))
+	for name, v := range a {
+		q := capacity.Quantity(name, v)
+		out[name] = q.String()
+	}
+	return out
+}
+
+// conditionsOf are the conditions in the status, of whatever form.
+func conditionsOf(u *unstructured.Unstructured) []any {
+	value, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")
+	list, _ := value.([]any)
+	return list
+}
+
+func isOfType(value any, conditionType string) bool {
+	condition, _ := value.(map[string]any)
+	return condition["type"] == conditionType
+}
+
+// findCondition returns the first condition of the type, which is the one that Liqo takes, and how many there are.
+func findCondition(u *unstructured.Unstructured, conditionType string) (first map[string]any, count int) {
+	for _, value := range conditionsOf(u) {
+		if !isOfType(value, conditionType) {
+			continue
+		}
+		if count == 0 {
+			first, _ = value.(map[string]any)
+		}
+		count++
+	}
+	return first, count
+}

@@ -1,0 +1,142 @@
+package slice
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	corev1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/debounce"
+	"proffer.dev/proffer/internal/grant/protocol"
+	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/source/nodes/nodestest"
+)
+
+// newSettled is a leader's writer with slices of 2,000 consumers or less under 20 policies of 5 sorts of nodes, all of them answered.
+func newSettled(t testing.TB, slices int) (*Writer, *offer.Terms) {
+	t.Helper()
+	sources := NewDecider(nil, func() {}, func() {}, logr.Discard())
+	listed := make([]slice, slices)
+	for i := range listed {
+		id := fmt.Sprintf("32f0b45b-5c06-4cc4-84b6-%012d", i%2000)
+		namespace := "liqo-tenant-" + id
+		listed[i] = known(t, fmt.Sprint("s", i), fmt.Sprint("uid", i), i+1, class(authv1beta1.ResourceSliceClass(fmt.Sprint("c", i%20))),
+			func(s *authv1beta1.ResourceSlice) {
+				s.Namespace, s.Spec.ConsumerClusterID = namespace, new(corev1beta1.ClusterID(id))
+				s.Labels[originIDLabel] = id
+				s.Spec.Resources = nodestest.List("cpu", "4", "memory", "8Gi", "pods", "10")
+			})
+		sources.gates.owners.Set(kubetest.Unstructured(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: namespace, Labels: map[string]string{tenantNamespaceLabel: "true", remoteClusterIDLabel: id},
+		}}))
+		sources.gates.tenants.Set(kubetest.Unstructured(t, &authv1beta1.Tenant{
+			ObjectMeta: metav1.ObjectMeta{Name: id, Namespace: namespace}, Spec: authv1beta1.TenantSpec{ClusterID: corev1beta1.ClusterID(id)},
+		}))
+	}
+	terms := benchTerms()
+	w := newWriter(nil, nil, sources, debounce.New(0), func() bool { return true }, newEvents(&events.FakeRecorder{}), logr.Discard())
+	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[sliceKey]{Queue: newTurns()})
+	t.Cleanup(queue.ShutDown)
+	w.queue.Store(queue)
+	sources.book.begin("term", listed, nil, func(*slice) (string, bool) { return "", false })
+	for version := slices; ; {
+		w.commit(sources.decide(time.Now(), func() *offer.Terms { return terms }))
+		if queue.Len() == 0 {
+			return w, terms
+		}
+		for queue.Len() > 0 {
+			key, _ := queue.Get()
+			version = writeAll(t, sources.book, types.UID(key.uid), version)
+			queue.Done(key)
+		}
+	}
+}
+
+// writeAll makes all writes that a slice needs, as an API server would that never fails.
+func writeAll(t testing.TB, b *grantCache, uid types.UID, version int) int {
+	t.Helper()
+	if !b.take(uid) {
+		return version
+	}
+	defer b.finish(uid)
+	for {
+		step, ok := b.next(uid)
+		if !ok {
+			return version
+		}
+		version++
+		switch step.step.Action {
+		case protocol.WriteRecord:
+			step.record.version = strconv.Itoa(version)
+			b.recordWritten(uid, step.record)
+		case protocol.DeleteRecord:
+			b.recordDeleted(uid)
+		case protocol.WriteAnswer:
+			object := step.answer.writeTo(step.on.object, time.Now())
+			object.SetResourceVersion(strconv.Itoa(version))
+			b.answered(uid, &step, parseSlice(object))
+		case protocol.Nothing:
+		}
+	}
+}
+
+// benchTerms are those of 20 policies over 500 nodes, some of which are in several pools.
+func benchTerms() *offer.Terms {
+	ledger := capacity.NewLedger()
+	for i := range 500 {
+		ledger.SetNode(capacity.Node{
+			Name: fmt.Sprint("n", i), Usable: true, Labels: map[string]string{"zone": strconv.Itoa(i % 4)},
+			Allocatable: capacity.Amounts{"cpu": 64000, "memory": 1 << 38, "pods": 110},
+		})
+	}
+	var policies []offer.Policy
+	for i := range 20 {
+		p := offer.Policy{Name: fmt.Sprint("p", i), Class: fmt.Sprint("c", i), Nodes: &offer.Nodes{Percent: 50}, ThresholdPercent: 5, Version: "1"}
+		if zone := i % 5; zone < 4 {
+			p.Nodes.Selection.Selector = labels.SelectorFromSet(labels.Set{"zone": strconv.Itoa(zone)})
+		}
+		policies = append(policies, p)
+	}
+	return offer.NewTerms(offer.Input{Policies: policies, View: ledger.View(offer.Selections(policies), offer.ResourceNames(policies)...)})
+}
+
+// BenchmarkSlices is what slices cost an evaluation that finds nothing to do.
+func BenchmarkSlices(b *testing.B) {
+	for _, tc := range []struct {
+		name   string
+		slices int
+		// told is whether a slice is told of anew each time, as Liqo's own writes have it.
+		told bool
+	}{{"none", 0, false}, {"10000", 10_000, false}, {"10000 and news of one", 10_000, true}} {
+		b.Run(tc.name, func(b *testing.B) {
+			w, terms := newSettled(b, tc.slices)
+			version := 10 * tc.slices
+			b.ReportAllocs()
+			for b.Loop() {
+				if tc.told {
+					version++
+					news := w.sources.book.list()[version%tc.slices].slice
+					news.object = news.object.DeepCopy()
+					news.object.SetResourceVersion(strconv.Itoa(version))
+					w.sources.book.set(news)
+				}
+				w.commit(w.sources.decide(time.Now(), func() *offer.Terms { return terms }))
+			}
+			if w.queue.Load().Len() > 0 {
+				b.Error("something was to be written")
+			}
+		})
+	}
+}

@@ -1,0 +1,328 @@
+package slice
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/grant/protocol"
+)
+
+// grantOfCPU is an answer that grants so much cpu, in milli.
+func grantOfCPU(amount int64) given {
+	amounts := capacity.Amounts{"cpu": amount}
+	return given{
+		answer: answer{verdict: accepted, reason: "ProfferGranted", resources: amounts},
+		share:  protocol.Share{Class: "gold", Policy: "standard", Amounts: amounts},
+	}
+}
+
+// holding is the status of a slice that holds an answer.
+func holding(g given) func(*authv1beta1.ResourceSlice) {
+	return func(s *authv1beta1.ResourceSlice) {
+		s.Status.Conditions = append(s.Status.Conditions, authv1beta1.ResourceSliceCondition{
+			Type: "Resources", Status: authv1beta1.ResourceSliceConditionStatus(g.verdict), Reason: g.reason, Message: g.message,
+		})
+		s.Status.Resources = capacity.Quantities(g.resources)
+	}
+}
+
+// nobody adopts nothing.
+func nobody(*slice) (string, bool) { return "", false }
+
+// aBook is one in which this process leads, with one slice that holds nothing yet, at version 10.
+func aBook(t *testing.T) *grantCache {
+	t.Helper()
+	b := newGrantCache()
+	b.begin("term", []slice{known(t, "s", "a", 10)}, nil, nobody)
+	return b
+}
+
+func only(t *testing.T, b *grantCache) *claim {
+	t.Helper()
+	all := b.list()
+	if len(all) != 1 {
+		t.Fatalf("%d slices in the book", len(all))
+	}
+	return all[0]
+}
+
+// decided plans that the only slice is answered so.
+func decided(t *testing.T, b *grantCache, g given) (write bool) {
+	t.Helper()
+	c := only(t, b)
+	write, _ = b.plan("term", c, job{want: protocol.Want{Share: g.share, Stands: equal(g.answer, c.answer)}, answer: &g, consumer: "rome"}, time.Now())
+	return write
+}
+
+// counts checks what counts as granted of cpu.
+func counts(t *testing.T, b *grantCache, want int64) {
+	t.Helper()
+	if got := only(t, b).holds.In("gold").Amounts["cpu"]; got != want {
+		t.Errorf("%d counts as granted, want %d", got, want)
+	}
+}
+
+// recordOf is the record of the slice with so much cpu, as a list of records has it.
+func recordOf(version int, cpu int64) grantRecord {
+	r := grantRecord{uid: "a", namespace: metav1.NamespaceDefault, name: "s", consumer: "rome", since: time.Unix(1, 0), version: fmt.Sprint(version)}
+	r.Present, r.Term = grantOfCPU(cpu).share, "before/1"
+	return r
+}
+
+func TestAGrantCountsFromBeforeItIsWrittenUntilALowerOneIsOnRecord(t *testing.T) {
+	b := aBook(t)
+	counts(t, b, 0)
+	if !decided(t, b, grantOfCPU(4000)) {
+		t.Fatal("nothing is to be written")
+	}
+	b.decide()
+	if b.take("a") {
+		t.Fatal("a worker begins while all is being decided on")
+	}
+	decided(t, b, grantOfCPU(4000))
+	b.decided()
+	if _, ok := b.next("a"); !b.take("a") || !ok {
+		t.Fatal("nothing is written")
+	}
+	counts(t, b, 4000) // From before it is written.
+	b.recordRefused("a")
+	b.finish("a")
+	counts(t, b, 0)
+	decided(t, b, grantOfCPU(4000))
+	version := writeAll(t, b, "a", 20)
+	counts(t, b, 4000)
+	if c := only(t, b); c.writing || c.tampered() || !c.recorded || c.holder != "rome" || !c.settled {
+		t.Errorf("after the writes: %+v", c)
+	}
+	if !decided(t, b, grantOfCPU(1000)) {
+		t.Fatal("nothing is to be written")
+	}
+	counts(t, b, 4000)
+	writeAll(t, b, "a", version)
+	counts(t, b, 1000)
+	if decided(t, b, grantOfCPU(1000)) {
+		t.Error("what stands and is on record is to be written again")
+	}
+}
+
+func TestWhatAWorkerHasTakenCountsInTheNextDecision(t *testing.T) {
+	b := aBook(t)
+	decided(t, b, grantOfCPU(4000))
+	if !b.take("a") {
+		t.Fatal("nothing to do")
+	}
+	all, _ := b.decide() // The worker goes on meanwhile.
+	if got := all[0].holds.In("gold").Amounts["cpu"]; got != 4000 || all[0].holder != "rome" {
+		t.Errorf("%d counts of %q, want 4000 of rome", got, all[0].holder)
+	}
+	if task, ok := b.next("a"); !ok || task.step.Action != protocol.WriteRecord {
+		t.Errorf("the worker is not to write the record: %+v", task.step)
+	}
+}
+
+func TestWhatALaterDecisionHasNotPlannedIsNotWritten(t *testing.T) {
+	b := aBook(t)
+	decided(t, b, grantOfCPU(4000))
+	// The next decision leaves the slice alone, as when its Tenant is gone, and may give to others what it was to have.
+	b.decide()
+	b.decided()
+	if b.take("a") {
+		t.Error("a worker begins with what an earlier decision has planned")
+	}
+	counts(t, b, 0)
+}
+
+func TestWhatIsOnRecordCountsWhateverStandsInTheSlice(t *testing.T) {
+	for name, with := range map[string][]func(*authv1beta1.ResourceSlice){
+		"nothing":                     nil,
+		"another consumer":            {func(s *authv1beta1.ResourceSlice) { s.Labels = nil; s.Spec.ConsumerClusterID = nil }},
+		"more than was ever granted":  {holding(grantOfCPU(999_000))},
+		"less than is on the record":  {holding(grantOfCPU(1))},
+		"a denial":                    {holding(given{answer: answer{verdict: denied}})},
+		"a class of somebody else":    {class("theirs")},
+		"what another leader granted": {holding(grantOfCPU(4000))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newGrantCache()
+			b.begin("term", []slice{known(t, "s", "a", 20, with...)}, []grantRecord{recordOf(15, 4000)}, nobody)
+			counts(t, b, 4000)
+			if c := only(t, b); c.holder != "rome" {
+				t.Errorf("it is of %q", c.holder)
+			}
+		})
+	}
+}
+
+func TestARecordOfASliceThatIsGoneCounts(t *testing.T) {
+	b := newGrantCache()
+	b.begin("term", nil, []grantRecord{recordOf(15, 4000)}, nobody)
+	counts(t, b, 4000)
+	if c := only(t, b); !c.gone || c.key != "default/s" {
+		t.Errorf("%+v", c)
+	}
+	// A slice that is made anew under the name has nothing of it.
+	b.set(known(t, "s", "b", 30))
+	for _, c := range b.list() {
+		if c.uid == "b" && (len(c.holds) > 0 || c.holder != "") {
+			t.Errorf("the new one holds %v of %q", c.holds, c.holder)
+		}
+	}
+}
+
+func TestOnlyAnEmptyBookAdoptsWhatStands(t *testing.T) {
+	forged := known(t, "forged", "f", 9, holding(grantOfCPU(4000)))
+	adopt := func(*slice) (string, bool) { return "rome", true }
+	for _, tc := range []struct {
+		name    string
+		records []grantRecord
+		want    int64
+	}{{"a new installation", nil, 4000}, {"a book", []grantRecord{recordOf(15, 1000)}, 0}} {
+		b := newGrantCache()
+		b.begin("term", []slice{forged}, tc.records, adopt)
+		for _, c := range b.list() {
+			if got := c.holds.In("gold").Amounts["cpu"]; c.uid == "f" && got != tc.want {
+				t.Errorf("%s: %d counts", tc.name, got)
+			}
+		}
+	}
+}
+
+func TestNothingIsPlannedOnWhatIsNotTheNewest(t *testing.T) {
+	b := aBook(t)
+	old := only(t, b)
+	b.set(known(t, "s", "a", 11))
+	j := job{want: protocol.Want{Share: grantOfCPU(1).share}, answer: new(given), consumer: "rome"}
+	if write, _ := b.plan("term", old, j, time.Now()); write {
+		t.Error("planned for a version that is not the newest")
+	}
+	now := only(t, b)
+	for _, term := range []string{"another", ""} {
+		if write, _ := b.plan(term, now, j, time.Now()); write {
+			t.Errorf("planned for term %q", term)
+		}
+	}
+	if write, _ := b.plan("term", now, j, time.Now()); !write {
+		t.Fatal("not planned")
+	}
+	if !b.take("a") || b.take("a") {
+		t.Fatal("not exactly one worker has it")
+	}
+	b.set(known(t, "s", "a", 12))
+	if _, ok := b.next("a"); ok {
+		t.Error("what was decided on one version is to be written over another")
+	}
+	b.finish("a")
+}
+
+func TestATermThatIsOverWritesNothing(t *testing.T) {
+	b := aBook(t)
+	decided(t, b, grantOfCPU(4000))
+	if !b.take("a") {
+		t.Fatal("nothing to do")
+	}
+	b.end()
+	if _, ok := b.next("a"); ok {
+		t.Error("a write after the term")
+	}
+	b.finish("a")
+	counts(t, b, 0)
+	if _, term := b.claims(); term != "" {
+		t.Error("the term goes on")
+	}
+}
+
+func TestASliceThatFailsWaitsLongerEachTime(t *testing.T) {
+	b := aBook(t)
+	decided(t, b, grantOfCPU(4000))
+	for failed := range 3 {
+		got := b.failedWrite("a", func(n int) time.Duration { return time.Duration(n) * time.Hour })
+		if want := time.Duration(failed+1) * time.Hour; got != want {
+			t.Errorf("tried again in %v, want %v", got, want)
+		}
+	}
+	if decided(t, b, grantOfCPU(4000)) {
+		t.Error("the next is tried at once")
+	}
+}
+
+func TestASliceIsAnsweredAFewTimesAtOnceAndThenOncePerInterval(t *testing.T) {
+	b := aBook(t)
+	version, writes := 20, 0
+	for i := range 4 * answerBurst {
+		if decided(t, b, grantOfCPU(int64(1000+i))) {
+			version, writes = writeAll(t, b, "a", version), writes+1
+		}
+	}
+	if writes < answerBurst || writes > answerBurst+1 {
+		t.Errorf("%d answers at once, want %d", writes, answerBurst)
+	}
+}
+
+func TestTamperingIsWhatCameAfterOurs(t *testing.T) {
+	b := aBook(t)
+	decided(t, b, grantOfCPU(4000))
+	version := writeAll(t, b, "a", 20)
+	b.set(known(t, "s", "a", version+1, holding(grantOfCPU(999_000))))
+	if !only(t, b).tampered() {
+		t.Error("not seen")
+	}
+	counts(t, b, 4000)
+	b.set(known(t, "s", "a", version+2, holding(grantOfCPU(4000))))
+	if only(t, b).tampered() {
+		t.Error("seen where all is as it should be")
+	}
+}
+
+// The news of the change comes before what came of our write.
+func TestWhatSomebodyWritesOverAnAnswerBringsNoEarlierOneBack(t *testing.T) {
+	b := aBook(t)
+	decided(t, b, grantOfCPU(4000))
+	version := writeAll(t, b, "a", 20)
+	decided(t, b, grantOfCPU(1000))
+	if !b.take("a") {
+		t.Fatal("nothing to do")
+	}
+	lower, ok := b.next("a")
+	if !ok || lower.step.Action != protocol.WriteAnswer {
+		t.Fatalf("the next write is %+v", lower.step)
+	}
+	b.set(known(t, "s", "a", version+2, holding(grantOfCPU(999_000))))
+	b.answered("a", &lower, known(t, "s", "a", version+1, holding(grantOfCPU(1000))))
+	b.finish("a")
+	c := only(t, b)
+	if got := c.standing(c.holds.In("gold")).Amounts["cpu"]; got != 1000 || !c.tampered() {
+		t.Errorf("%d stands, want 1000, tampered with: %v", got, c.tampered())
+	}
+}
+
+func TestTheCreatorOfPodsIsNamedAsLiqoDoes(t *testing.T) {
+	// As github.com/liqotech/liqo v1.2.0 has it: authentication.CommonNameResourceSliceCSR, resource.EscapeLabel.
+	if diff := cmp.Diff("mypool.x-a8a4c692b93b", creatorOf("mypool.x", "rome")); diff != "" {
+		t.Error(diff)
+	}
+	if got := creatorOf("a:b", "rome"); got != "a-b-a8a4c692b93b" {
+		t.Error(got)
+	}
+}
+
+func TestConsumersTakeTurns(t *testing.T) {
+	q := newTurns()
+	for i := range 1000 {
+		q.Push(sliceKey{"rome", fmt.Sprint(i)})
+	}
+	q.Push(sliceKey{"oslo", "a"})
+	var got []types.UID
+	for range 3 {
+		got = append(got, types.UID(q.Pop().uid))
+	}
+	if diff := cmp.Diff([]types.UID{"0", "a", "1"}, got); diff != "" || q.Len() != 998 {
+		t.Error(diff, q.Len())
+	}
+}

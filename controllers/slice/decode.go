@@ -1,0 +1,312 @@
+package slice
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"proffer.dev/proffer/internal/kube/jsonstream"
+)
+
+// What is kept of a ResourceSlice. A consumer may fill its slices up to the limit of the API server; of each no more than this is held in
+// memory, by a watch, a list and the answer to a write alike.
+const (
+	// maxConditions is how many conditions are kept besides those that are decided by.
+	maxConditions = 8
+	// maxCondition bounds the reason, the message and the fields of a later Liqo of one condition in bytes, all together.
+	maxCondition = 4096
+	// maxConditionFields is how many fields of a condition are kept.
+	maxConditionFields = 16
+	// maxAnswer bounds an answer: the sum of its keys and values in bytes, and of entryCost for each entry of a map or classCost for each of a
+	// list, which is about what these take in memory. See answer.bounded.
+	maxAnswer = 96 << 10
+	entryCost = 64
+	classCost = 256
+	// maxClassFields is how many fields of an entry of a list are kept.
+	maxClassFields = 4
+	// maxName bounds a resource name: that of the longest that is valid is 317.
+	maxName = 320
+	// maxField bounds any other text of a slice.
+	maxField = 256
+)
+
+// keptLabels are the labels of a slice that are kept.
+var keptLabels = []string{replicatedLabel, originIDLabel, remoteClusterIDLabel}
+
+// keptKey is where a decoded slice says what was left out of it. The API server knows no such field.
+const keptKey = "proffer.dev/kept"
+
+// kept says what was left out of a slice when it was decoded.
+type kept struct {
+	// requested is how many resources the spec asks for.
+	requested int64
+	// answerCut is for an answer, and conditionsCut for a list of conditions, of which only a part was kept.
+	answerCut, conditionsCut bool
+}
+
+// keptOf is for any slice, also one that is whole.
+func keptOf(u *unstructured.Unstructured) kept {
+	var k kept
+	k.requested, _, _ = unstructured.NestedInt64(u.Object, keptKey, "requested")
+	k.answerCut, _, _ = unstructured.NestedBool(u.Object, keptKey, "answerCut")
+	k.conditionsCut, _, _ = unstructured.NestedBool(u.Object, keptKey, "conditionsCut")
+	return k
+}
+
+// sliceDecoder decodes a ResourceSlice while it arrives, and keeps what is decided by. The rest is not even held while it is read.
+type sliceDecoder struct {
+	*jsonstream.Reader
+	kept
+	// answerLeft is how much of the answer may still be kept.
+	answerLeft int
+}
+
+// decodeSlice reads a slice. What is of another form than Liqo's definition says is kept if it is small, so that parseSlice finds it.
+func decodeSlice(r *jsonstream.Reader) (*unstructured.Unstructured, error) {
+	d := sliceDecoder{Reader: r, answerLeft: maxAnswer}
+	object := map[string]any{}
+	_, err := r.Members(func(key string) (err error) {
+		switch key {
+		case "apiVersion", "kind":
+			object[key], _, err = d.small(maxField)
+		case "metadata":
+			object[key], err = d.fields(d.metadata)
+		case "spec":
+			object[key], err = d.fields(d.spec)
+		case "status":
+			object[key], err = d.fields(d.status)
+		}
+		return err
+	})
+	object[keptKey] = map[string]any{"requested": d.requested, "answerCut": d.answerCut, "conditionsCut": d.conditionsCut}
+	return &unstructured.Unstructured{Object: object}, err
+}
+
+// fields reads an object, of which field keeps what it wants to. Any other value is kept if it is small.
+func (d *sliceDecoder) fields(field func(into map[string]any, key string) error) (any, error) {
+	kind, err := d.Kind()
+	if err != nil {
+		return nil, err
+	}
+	if kind != jsonstream.Object {
+		value, _, err := d.small(maxField)
+		return value, err
+	}
+	into := map[string]any{}
+	_, err = d.Members(func(key string) error { return field(into, key) })
+	return into, err
+}
+
+func (d *sliceDecoder) metadata(into map[string]any, key string) (err error) {
+	switch key {
+	case "name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp":
+		into[key], _, err = d.small(maxField)
+	case "labels":
+		into[key], err = d.fields(func(into map[string]any, key string) error {
+			if slices.Contains(keptLabels, key) {
+				into[key], _, err = d.small(maxField)
+			}
+			return err
+		})
+	case "finalizers":
+		// That there is one is what counts.
+		var first []any
+		_, err = d.Elements(func() error {
+			if first == nil {
+				name, _, err := d.small(maxField)
+				first = []any{name}
+				return err
+			}
+			return nil
+		})
+		if first != nil {
+			into[key] = first
+		}
+	}
+	return err
+}
+
+func (d *sliceDecoder) spec(into map[string]any, key string) (err error) {
+	switch key {
+	case "class", "consumerClusterID":
+		into[key], _, err = d.small(maxField)
+	case "resources":
+		into[key], err = d.request()
+	}
+	return err
+}
+
+// request keeps one resource more than a request may name, the first ones by name, and counts them all.
+func (d *sliceDecoder) request() (any, error) {
+	var names []string
+	values := map[string]any{}
+	value, err := d.fields(func(_ map[string]any, name string) (err error) {
+		d.requested++
+		name = cutText(name, maxName)
+		i, found := slices.BinarySearch(names, name)
+		if found || i > maxRequested {
+			return nil
+		}
+		if len(names) > maxRequested {
+			delete(values, names[maxRequested])
+			names = names[:maxRequested]
+		}
+		names = slices.Insert(names, i, name)
+		values[name], _, err = d.small(maxField)
+		return err
+	})
+	if _, isObject := value.(map[string]any); isObject {
+		return values, err
+	}
+	return value, err
+}
+
+func (d *sliceDecoder) status(into map[string]any, key string) (err error) {
+	switch key {
+	case "class":
+		into[key], _, err = d.small(maxField)
+	case "conditions":
+		into[key], err = d.conditions()
+	case "resources":
+		into[key], err = d.texts()
+	case "nodeLabels", "nodeSelector":
+		into[key], err = d.texts()
+	case "storageClasses", "ingressClasses", "loadBalancerClasses":
+		into[key], err = d.classes()
+	}
+	return err
+}
+
+// conditions keeps the first few, and whatever their number those that are decided by: the first of Authentication, which is the one that Liqo
+// takes, and two of Resources, of which there must be one.
+func (d *sliceDecoder) conditions() (any, error) {
+	if kind, err := d.Kind(); err != nil || kind != jsonstream.Array {
+		value, _, err := d.small(maxField)
+		return value, err
+	}
+	wanted := map[string]int{authenticationCondition: 1, resourcesCondition: 2}
+	list := []any{}
+	others := 0
+	_, err := d.Elements(func() error {
+		condition, err := d.condition()
+		if err != nil {
+			return err
+		}
+		fields, _ := condition.(map[string]any)
+		kind, _ := fields["type"].(string)
+		switch {
+		case wanted[kind] > 0:
+			wanted[kind]--
+		case others < maxConditions:
+			others++
+		default:
+			d.conditionsCut = true
+			return nil
+		}
+		list = append(list, condition)
+		return nil
+	})
+	return list, err
+}
+
+func (d *sliceDecoder) condition() (any, error) {
+	left := maxCondition
+	return d.fields(func(into map[string]any, key string) error {
+		most := maxField
+		switch key {
+		case "type", "status", "lastTransitionTime":
+		default:
+			if left -= len(key); len(into) >= maxConditionFields || left < 0 {
+				d.conditionsCut = true
+				return nil
+			}
+			most = left
+		}
+		value, whole, err := d.small(most)
+		into[key], d.conditionsCut = value, d.conditionsCut || !whole
+		left -= textLength(value)
+		return err
+	})
+}
+
+// texts reads one of the maps of an answer.
+func (d *sliceDecoder) texts() (any, error) {
+	return d.fields(func(into map[string]any, key string) error {
+		return d.answer(entryCost+len(key), func() error {
+			value, whole, err := d.small(maxField)
+			into[cutText(key, maxName)] = value
+			d.answerCut = d.answerCut || !whole || len(key) > maxName
+			d.answerLeft -= textLength(value)
+			return err
+		})
+	})
+}
+
+// classes reads one of the lists of an answer.
+func (d *sliceDecoder) classes() (any, error) {
+	if kind, err := d.Kind(); err != nil || kind != jsonstream.Array {
+		value, _, err := d.small(maxField)
+		return value, err
+	}
+	list := []any{}
+	_, err := d.Elements(func() error {
+		return d.answer(classCost, func() error {
+			class, err := d.fields(func(into map[string]any, key string) error {
+				if len(into) == maxClassFields || len(key) > maxField {
+					d.answerCut = true
+					return nil
+				}
+				value, whole, err := d.small(maxField)
+				into[key] = value
+				d.answerCut = d.answerCut || !whole
+				d.answerLeft -= textLength(value)
+				return err
+			})
+			list = append(list, class)
+			return err
+		})
+	})
+	return list, err
+}
+
+// answer has an entry of the answer kept, if that much may be.
+func (d *sliceDecoder) answer(cost int, keep func() error) error {
+	if d.answerLeft < cost {
+		d.answerCut, d.answerLeft = true, 0
+		return nil
+	}
+	d.answerLeft -= cost
+	return keep()
+}
+
+// small reads a value. Of a text at most so many bytes are kept, and whole is false if it had more; an empty list stands
+// for any other value of more than maxField.
+func (d *sliceDecoder) small(most int) (value any, whole bool, err error) {
+	kind, err := d.Kind()
+	if err != nil {
+		return nil, false, err
+	}
+	if kind == jsonstream.String {
+		text, cut, err := d.String(most)
+		return text, !cut, err
+	}
+	value, whole, err = d.Value(maxField)
+	if err == nil && !whole {
+		value = []any{}
+	}
+	return value, whole, err
+}
+
+// cutText returns the beginning of a text, and keeps nothing of the rest.
+func cutText(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.Clone(text[:most])
+}
+
+func textLength(value any) int {
+	text, _ := value.(string)
+	return len(text)
+}

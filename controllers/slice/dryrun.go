@@ -1,0 +1,57 @@
+package slice
+
+import (
+	"maps"
+	"time"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/grant"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
+)
+
+// maxAllocations bounds the rounds of a dry run: what one slice gives up, others may be granted in
+// the next round.
+const maxAllocations = 16
+
+// DryRun implements table.SliceDecisions.
+func (a *decisions) DryRun(termsOf func() *offer.Terms) table.SliceDecisions {
+	b := &decisions{
+		term: a.term, now: a.now, claims: a.claims, gates: a.gates, grants: map[string]map[string]capacity.Amounts{}, byPolicy: map[string]table.PolicyGrants{},
+		awaits: func(string, string, bool, time.Time) time.Duration { return 0 },
+	}
+	if len(b.claims) == 0 {
+		return b
+	}
+	b.rulings = make([]ruling, len(a.rulings))
+	for i := range a.rulings {
+		b.rulings[i] = ruling{consumer: a.rulings[i].consumer, at: -1}
+	}
+	b.decide(termsOf())
+	for range maxAllocations {
+		if !b.carryOut() {
+			break
+		}
+		b.answers = grant.Allocate(b.terms, b.asked)
+	}
+	b.countAll()
+	return b
+}
+
+// carryOut has each slice have what was decided, and reports whether one did not have that already.
+func (a *decisions) carryOut() (changed bool) {
+	for i := range a.asked {
+		s, decided := &a.asked[i], &a.answers[i]
+		if s.Pinned || decided.Verdict != grant.Accept {
+			continue
+		}
+		moved := s.GrantedIn != "" && s.GrantedIn != s.Class || decided.Policy != nil && s.GrantedBy != decided.Policy.Name
+		if has := decided.Amounts(); moved || !maps.Equal(has, s.Granted) {
+			s.Granted, s.GrantedIn, changed = has, s.Class, true
+			if decided.Policy != nil {
+				s.GrantedBy = decided.Policy.Name
+			}
+		}
+	}
+	return changed
+}

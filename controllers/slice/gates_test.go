@@ -1,0 +1,178 @@
+package slice
+
+import (
+	"strings"
+	"testing"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	corev1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"pgregory.net/rapid"
+
+	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/kubetest"
+)
+
+// aTenant is a Tenant as the watch of Tenants keeps it.
+func aTenant(t *testing.T, id string, with ...func(*authv1beta1.Tenant)) *unstructured.Unstructured {
+	t.Helper()
+	object := &authv1beta1.Tenant{
+		ObjectMeta: metav1.ObjectMeta{Name: id, Namespace: metav1.NamespaceDefault},
+		Spec:       authv1beta1.TenantSpec{ClusterID: "rome", TenantCondition: authv1beta1.TenantConditionActive},
+	}
+	for _, f := range with {
+		f(object)
+	}
+	out, err := kube.KeepFields(TenantFields...)(kubetest.Unstructured(t, object))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.(*unstructured.Unstructured)
+}
+
+func ofCluster(id corev1beta1.ClusterID) func(*authv1beta1.Tenant) {
+	return func(t *authv1beta1.Tenant) { t.Spec.ClusterID = id }
+}
+
+func tenantCondition(c authv1beta1.TenantCondition) func(*authv1beta1.Tenant) {
+	return func(t *authv1beta1.Tenant) { t.Spec.TenantCondition = c }
+}
+
+func beingDeleted(t *authv1beta1.Tenant) { t.DeletionTimestamp = new(metav1.Now()) }
+
+// aTenantNamespace is a Namespace as the watch of tenant namespaces keeps it.
+func aTenantNamespace(t *testing.T, labels map[string]string) *unstructured.Unstructured {
+	t.Helper()
+	out, err := keepOwner(kubetest.Unstructured(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceDefault, Labels: labels}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.(*unstructured.Unstructured)
+}
+
+func TestEveryGateHoldsBackWhatItIsFor(t *testing.T) {
+	usual := func(*authv1beta1.ResourceSlice) {}
+	ofRome := map[string]string{tenantNamespaceLabel: "true", remoteClusterIDLabel: "rome"}
+	for _, tc := range []struct {
+		name      string
+		slice     func(*authv1beta1.ResourceSlice)
+		namespace map[string]string
+		tenants   []*unstructured.Unstructured
+		want      decision
+	}{
+		{"all is well", usual, ofRome, []*unstructured.Unstructured{aTenant(t, "rome")}, active},
+		{"beside the Tenant of another", usual, ofRome, []*unstructured.Unstructured{aTenant(t, "rome"), aTenant(t, "oslo", ofCluster("oslo"))}, active},
+		{"a condition that is not set", usual, ofRome, []*unstructured.Unstructured{aTenant(t, "rome", tenantCondition(""))}, active},
+		{"this cluster's own", func(s *authv1beta1.ResourceSlice) { delete(s.Labels, replicatedLabel) }, ofRome, []*unstructured.Unstructured{aTenant(t, "rome")}, notReplicated},
+		{"of no origin", func(s *authv1beta1.ResourceSlice) { s.Labels[originIDLabel] = "" }, ofRome, []*unstructured.Unstructured{aTenant(t, "rome")}, notReplicated},
+		{"of nobody yet", func(s *authv1beta1.ResourceSlice) { s.Spec.ConsumerClusterID = nil }, ofRome, []*unstructured.Unstructured{aTenant(t, "rome")}, noConsumer},
+		{"of nobody in a namespace of nobody", func(s *authv1beta1.ResourceSlice) { s.Spec.ConsumerClusterID = nil }, nil, nil, noConsumer},
+		{"in a namespace like any other", usual, nil, []*unstructured.Unstructured{aTenant(t, "rome")}, wrongNamespace},
+		{"in the namespace of another", usual, map[string]string{tenantNamespaceLabel: "true", remoteClusterIDLabel: "oslo"}, []*unstructured.Unstructured{aTenant(t, "rome")}, wrongNamespace},
+		{"in a namespace that only says whose it is", usual, map[string]string{remoteClusterIDLabel: "rome"}, []*unstructured.Unstructured{aTenant(t, "rome")}, wrongNamespace},
+		{"in a namespace that says it is none", usual, map[string]string{tenantNamespaceLabel: "False", remoteClusterIDLabel: "rome"}, []*unstructured.Unstructured{aTenant(t, "rome")}, wrongNamespace},
+		{"without a Tenant", usual, ofRome, nil, noTenant},
+		{"with the Tenant of another alone", usual, ofRome, []*unstructured.Unstructured{aTenant(t, "rome", ofCluster("oslo"))}, noTenant},
+		{"with a Tenant that is about to go", usual, ofRome, []*unstructured.Unstructured{aTenant(t, "rome", beingDeleted)}, noTenant},
+		{"with two Tenants", usual, ofRome, []*unstructured.Unstructured{aTenant(t, "rome"), aTenant(t, "rome-2")}, manyTenants},
+		{"with two Tenants, one of which is about to go", usual, ofRome, []*unstructured.Unstructured{aTenant(t, "rome", beingDeleted), aTenant(t, "rome-2")}, manyTenants},
+		{"drained", usual, ofRome, []*unstructured.Unstructured{aTenant(t, "rome", tenantCondition("Drained"))}, drained},
+		{
+			"drained and not authenticated", func(s *authv1beta1.ResourceSlice) { s.Status.Conditions = nil }, ofRome,
+			[]*unstructured.Unstructured{aTenant(t, "rome", tenantCondition("Drained"))}, drained,
+		},
+		{"not authenticated", func(s *authv1beta1.ResourceSlice) { s.Status.Conditions = nil }, ofRome, []*unstructured.Unstructured{aTenant(t, "rome")}, unauthenticated},
+		{
+			"cordoned and not authenticated", func(s *authv1beta1.ResourceSlice) { s.Status.Conditions = nil }, ofRome,
+			[]*unstructured.Unstructured{aTenant(t, "rome", tenantCondition("Cordoned"))}, unauthenticated,
+		},
+		{"cordoned", usual, ofRome, []*unstructured.Unstructured{aTenant(t, "rome", tenantCondition("Cordoned"))}, cordoned},
+		{"a condition of a later Liqo", usual, ofRome, []*unstructured.Unstructured{aTenant(t, "rome", tenantCondition("Paused"))}, cordoned},
+	} {
+		g := newGates()
+		if tc.namespace != nil {
+			g.owners.Set(aTenantNamespace(t, tc.namespace))
+		}
+		for _, tenant := range tc.tenants {
+			g.tenants.Set(tenant)
+		}
+		elsewhere := aTenant(t, "rome", func(t *authv1beta1.Tenant) { t.Namespace = "elsewhere" })
+		g.tenants.Set(elsewhere)
+		got := g.decide(g.owners.All(), []*claim{{slice: parseSlice(kubetest.Unstructured(t, kubetest.Slice("s", tc.slice)))}})
+		if len(got) != 1 || got[0] != tc.want {
+			t.Errorf("%s: %v, want %v", tc.name, got, tc.want)
+		}
+	}
+}
+
+func TestATenantOfTheWrongTypesLetsNothingThrough(t *testing.T) {
+	s := parseSlice(kubetest.Unstructured(t, kubetest.Slice("s")))
+	for _, spec := range []any{nil, "rome", map[string]any{"clusterID": int64(7)}, map[string]any{"clusterID": "rome", "tenantCondition": int64(7)}} {
+		u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+		if got := gate(&s, "rome", []tenantState{parseTenant(u)}); got == active {
+			t.Errorf("answered under a Tenant of %v", spec)
+		}
+	}
+}
+
+func TestOnlyWhatPassesEveryGateIsAnswered(t *testing.T) {
+	ids := rapid.SampledFrom([]string{"", "rome", "oslo"})
+	rapid.Check(t, func(t *rapid.T) {
+		s := slice{originOK: rapid.Bool().Draw(t, "origin"), authenticated: rapid.Bool().Draw(t, "authenticated"), consumer: ids.Draw(t, "consumer")}
+		owner := ids.Draw(t, "owner")
+		tenants := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) tenantState {
+			return tenantState{
+				consumer: ids.Draw(t, "cluster ID"), deleting: rapid.Bool().Draw(t, "deleting"),
+				condition: rapid.SampledFrom([]decision{active, cordoned, drained}).Draw(t, "condition"),
+			}
+		}), 0, 3).Draw(t, "tenants")
+		own, allActive := 0, true
+		for _, tenant := range tenants {
+			if tenant.consumer == s.consumer {
+				own++
+				allActive = allActive && tenant.condition == active && !tenant.deleting
+			}
+		}
+		want := s.originOK && s.authenticated && s.consumer != "" && s.consumer == owner && own == 1 && allActive
+		if got := gate(&s, owner, tenants); (got == active) != want {
+			t.Fatalf("%v", got)
+		}
+	})
+}
+
+func TestEveryDecisionSaysWhatIsTheMatter(t *testing.T) {
+	said := map[string]decision{}
+	for d := notReplicated; d <= active; d++ {
+		text := d.String()
+		if other, again := said[text]; again || text == "" || text == decision(-1).String() || strings.HasSuffix(text, ".") {
+			t.Errorf("%d and %d say %q", d, other, text)
+		}
+		said[text] = d
+	}
+}
+
+func TestOnlyNewsOfObjectsIsNews(t *testing.T) {
+	ofRome := map[string]string{tenantNamespaceLabel: "true", remoteClusterIDLabel: "rome"}
+	owners := kube.NewObjectCache(parseOwner)
+	if !owners.Set(aTenantNamespace(t, ofRome)) {
+		t.Error("a namespace is no news")
+	}
+	ofRome["note"] = "nobody reads"
+	if owners.Set(aTenantNamespace(t, ofRome)) {
+		t.Error("a label that nobody reads is news")
+	}
+	ofRome[remoteClusterIDLabel] = "oslo"
+	if !owners.Set(aTenantNamespace(t, ofRome)) {
+		t.Error("another owner is no news")
+	}
+	if !owners.Remove(aTenantNamespace(t, nil)) || owners.Remove(aTenantNamespace(t, nil)) {
+		t.Error("an object can be removed once")
+	}
+	owners.Set(aTenantNamespace(t, ofRome))
+	owners.RemoveAll()
+	if got := owners.All(); len(got) != 0 {
+		t.Errorf("left: %v", got)
+	}
+}

@@ -1,0 +1,178 @@
+package slice
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube"
+)
+
+// Labels that crd-replicator sets on the copy of an object of another cluster, see github.com/liqotech/liqo/pkg/consts.
+const (
+	replicatedLabel = "liqo.io/replicated"
+	originIDLabel   = "liqo.io/originID"
+)
+
+const (
+	// liqoClass is answered by Liqo itself.
+	liqoClass = "default"
+	// maxClusterID bounds the cluster IDs read from objects, in bytes.
+	maxClusterID = 253
+	// maxRequested is how many resources a request may name, as many as a policy may.
+	maxRequested = 64
+	// maxProblems bounds what is told of one request.
+	maxProblems = 3
+	// maxQuantity bounds the text of a quantity. The longest that says anything is 2^63-1 with a sign, a point and a suffix.
+	maxQuantity = 64
+)
+
+// slice is what a ResourceSlice of a consumer says. All of it but what the API server itself sets may be what the consumer likes: the
+// spec is the consumer's own, and up to Liqo v1.2.0 it can write the status too.
+type slice struct {
+	key             string // namespace/name
+	namespace, name string
+	uid             types.UID
+	// created is in seconds of Unix time.
+	created int64
+	// consumer is empty until Liqo has filled it in.
+	consumer string
+	class    string
+	// request is in the units of the account, rounded up. What is too large counts as the largest amount; what is in problems is left out.
+	request capacity.Amounts
+	// problems say what is wrong with the request and what to write.
+	problems []string
+	// originOK is for a copy of an object of another cluster.
+	originOK bool
+	// authenticated is when Liqo has accepted who asks.
+	authenticated bool
+	answer        answer
+	deleting      bool
+	// object is what was read, as far as a write of its status needs it. It must not be changed.
+	object *unstructured.Unstructured
+}
+
+// version is the resourceVersion.
+func (s *slice) version() string { return s.object.GetResourceVersion() }
+
+// same reports whether two versions of a slice say the same, in all that anything is decided by.
+func same(a, b *slice) bool {
+	return a.key == b.key && a.uid == b.uid && a.created == b.created && a.consumer == b.consumer && a.class == b.class &&
+		a.originOK == b.originOK && a.authenticated == b.authenticated && a.deleting == b.deleting &&
+		maps.Equal(a.request, b.request) && slices.Equal(a.problems, b.problems) && equal(a.answer, b.answer)
+}
+
+// parseSlice reads a ResourceSlice of Liqo v1. It takes whatever there is: what makes no sense is a problem of the request, or is not
+// there. The slice keeps the object.
+func parseSlice(u *unstructured.Unstructured) slice {
+	labels := u.GetLabels()
+	s := slice{
+		key: kube.Key(u), namespace: u.GetNamespace(), name: u.GetName(), uid: u.GetUID(),
+		class:         kube.Text(u, "status", "class"), // Not in Liqo v1.2.0, where it is pruned.
+		originOK:      labels[replicatedLabel] == "true" && labels[originIDLabel] != "",
+		authenticated: authenticated(u),
+		answer:        readAnswer(u),
+		deleting:      u.GetDeletionTimestamp() != nil,
+		object:        u,
+	}
+	if created := u.GetCreationTimestamp(); !created.IsZero() {
+		s.created = created.Unix()
+	}
+	if s.class == "" {
+		s.class = kube.Text(u, "spec", "class")
+	}
+	if id := kube.Text(u, "spec", "consumerClusterID"); len(id) <= maxClusterID {
+		s.consumer = id
+	}
+	s.request, s.problems = parseRequest(u)
+	return s
+}
+
+func authenticated(u *unstructured.Unstructured) bool {
+	c, _ := findCondition(u, authenticationCondition)
+	return c["status"] == string(accepted)
+}
+
+// parseRequest reads spec.resources.
+func parseRequest(u *unstructured.Unstructured) (capacity.Amounts, []string) {
+	value, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "resources")
+	if value == nil {
+		return nil, nil
+	}
+	asked, ok := value.(map[string]any)
+	if !ok {
+		return nil, []string{"asks for something that is no list: write quantities by resource, such as cpu: 2"}
+	}
+	var p problems
+	names := slices.Sorted(maps.Keys(asked))
+	if len(names) > maxRequested {
+		p.add("asks for %d resources: write at most %d", max(keptOf(u).requested, int64(len(names))), maxRequested)
+		names = names[:maxRequested]
+	}
+	out := make(capacity.Amounts, len(names))
+	for _, name := range names {
+		q, text, ok := parseQuantity(asked[name])
+		switch {
+		case len(validation.IsQualifiedName(name)) > 0:
+			p.add("asks for the resource %q: write a name such as cpu, memory or nvidia.com/gpu", kube.Shorten(name, kube.MaxShown))
+		case !ok:
+			p.add("asks for %q %s: write a quantity such as 2, 500m or 16Gi", kube.Shorten(text, kube.MaxShown), kube.Shorten(name, kube.MaxShown))
+		case q.Sign() < 0:
+			p.add("asks for %s %s: write 0 or more", text, kube.Shorten(name, kube.MaxShown))
+		default:
+			out[name] = capacity.AmountOf(name, q, capacity.Up)
+		}
+	}
+	return out, p.list()
+}
+
+// problems are the first few of them.
+type problems struct {
+	first []string
+	more  int
+}
+
+func (p *problems) add(format string, args ...any) {
+	if len(p.first) == maxProblems {
+		p.more++
+		return
+	}
+	p.first = append(p.first, fmt.Sprintf(format, args...))
+}
+
+func (p *problems) list() []string {
+	if p.more > 0 {
+		return append(p.first, fmt.Sprintf("and %d more", p.more))
+	}
+	return p.first
+}
+
+// longExponent is what resource.Quantity would take minutes and gigabytes to work with: "1e999999999" is eleven characters.
+var longExponent = regexp.MustCompile(`[eE][+-]?[0-9]{4}`)
+
+// parseQuantity reads a quantity as it stands in an object, and returns its text too.
+func parseQuantity(value any) (q resource.Quantity, text string, ok bool) {
+	switch v := value.(type) {
+	case string:
+		text = v
+	case int64:
+		text = strconv.FormatInt(v, 10)
+	case float64:
+		text = strconv.FormatFloat(v, 'g', -1, 64)
+	default:
+		return q, fmt.Sprint(v), false
+	}
+	if len(text) > maxQuantity || longExponent.MatchString(text) {
+		return q, text, false
+	}
+	q, err := resource.ParseQuantity(text)
+	return q, text, err == nil
+}

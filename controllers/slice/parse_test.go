@@ -1,0 +1,299 @@
+package slice
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	corev1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"pgregory.net/rapid"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube/jsonstream"
+	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/internal/source/nodes/nodestest"
+)
+
+// stripped is the object as a watch keeps it.
+func stripped(t testing.TB, u *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	text, err := json.Marshal(u.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decodedFrom(t, text)
+}
+
+// at puts a value at a place of a slice, of whatever type.
+func at(t testing.TB, value any, path ...string) *unstructured.Unstructured {
+	t.Helper()
+	u := kubetest.Unstructured(t, kubetest.Slice("s"))
+	if err := unstructured.SetNestedField(u.Object, value, path...); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// comparing compares slices and answers by all that they say.
+// atNoon is some moment.
+var atNoon = time.Unix(1_700_000_100, 0)
+
+var comparing = cmp.Options{cmp.AllowUnexported(slice{}, answer{}, namedClass{}), cmpopts.IgnoreFields(slice{}, "object"), cmpopts.EquateEmpty()}
+
+func TestASliceIsReadFromLiqosOwnType(t *testing.T) {
+	object := kubetest.Unstructured(t, kubetest.Slice("s", func(s *authv1beta1.ResourceSlice) {
+		s.Spec.Resources = nodestest.List("cpu", "1500m", "memory", "1Gi", "pods", "10", "nvidia.com/gpu", "0")
+		s.Status.Conditions = append(s.Status.Conditions, kubetest.Condition("Resources", "Accepted"))
+		s.Status.Resources = nodestest.List("cpu", "1", "memory", "1G")
+		s.Status.StorageClasses = []corev1beta1.StorageType{{StorageClassName: "fast", Default: true}, {StorageClassName: "slow"}}
+		s.Status.IngressClasses = []corev1beta1.IngressType{{IngressClassName: "nginx"}}
+		s.Status.LoadBalancerClasses = []corev1beta1.LoadBalancerType{{LoadBalancerClassName: "example.com/internal", Default: true}}
+		s.Status.NodeLabels, s.Status.NodeSelector = map[string]string{"tier": "gold"}, map[string]string{"dedicated": "liqo"}
+	}))
+	want := slice{
+		key: "default/s", namespace: "default", name: "s", uid: "uid-of-s", created: 1_700_000_000, consumer: "rome", class: "gold",
+		request:  capacity.Amounts{"cpu": 1500, "memory": 1 << 30, "pods": 10, "nvidia.com/gpu": 0},
+		originOK: true, authenticated: true,
+		answer: answer{
+			verdict: accepted, reason: "Because", message: "as Liqo says", resources: capacity.Amounts{"cpu": 1000, "memory": 1e9},
+			storageClasses: []namedClass{{"fast", true}, {"slow", false}}, ingressClasses: []namedClass{{"nginx", false}},
+			loadBalancerClasses: []namedClass{{"example.com/internal", true}},
+			nodeLabels:          map[string]string{"tier": "gold"}, nodeSelector: map[string]string{"dedicated": "liqo"},
+		},
+	}
+	for name, u := range map[string]*unstructured.Unstructured{"whole": object, "stripped": stripped(t, object)} {
+		got := parseSlice(u)
+		if diff := cmp.Diff(want, got, comparing); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		if got.object != u || got.version() != "7" {
+			t.Errorf("%s: the slice does not hold what was read", name)
+		}
+	}
+}
+
+func TestWhatASliceSaysDecides(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		with func(*authv1beta1.ResourceSlice)
+		want func(*slice)
+	}{
+		{"as it mostly is", func(*authv1beta1.ResourceSlice) {}, func(*slice) {}},
+		{"before Liqo has filled in who asks", func(s *authv1beta1.ResourceSlice) { s.Spec.ConsumerClusterID = nil }, func(s *slice) { s.consumer = "" }},
+		{"without a class", func(s *authv1beta1.ResourceSlice) { s.Spec.Class = "" }, func(s *slice) { s.class = "" }},
+		{"not replicated", func(s *authv1beta1.ResourceSlice) { s.Labels[replicatedLabel] = "false" }, func(s *slice) { s.originOK = false }},
+		{"without an origin", func(s *authv1beta1.ResourceSlice) { delete(s.Labels, originIDLabel) }, func(s *slice) { s.originOK = false }},
+		{"not yet authenticated", func(s *authv1beta1.ResourceSlice) { s.Status.Conditions = nil }, func(s *slice) { s.authenticated = false }},
+		{
+			"authentication denied",
+			func(s *authv1beta1.ResourceSlice) {
+				s.Status.Conditions = []authv1beta1.ResourceSliceCondition{kubetest.Condition("Authentication", "Denied"), kubetest.Condition("Authentication", "Accepted")}
+			},
+			func(s *slice) { s.authenticated = false },
+		},
+		{"being deleted", func(s *authv1beta1.ResourceSlice) { s.DeletionTimestamp = new(metav1.Now()) }, func(s *slice) { s.deleting = true }},
+		{"that asks for nothing", func(s *authv1beta1.ResourceSlice) { s.Spec.Resources = nil }, func(s *slice) { s.request = nil }},
+	} {
+		want := parseSlice(kubetest.Unstructured(t, kubetest.Slice("s")))
+		tc.want(&want)
+		got := parseSlice(kubetest.Unstructured(t, kubetest.Slice("s", tc.with)))
+		if diff := cmp.Diff(want, got, comparing); diff != "" {
+			t.Errorf("%s: %s", tc.name, diff)
+		}
+		usual := parseSlice(kubetest.Unstructured(t, kubetest.Slice("s")))
+		if same(&usual, &got) != cmp.Equal(usual, got, comparing) {
+			t.Errorf("%s: taken for what it is not", tc.name)
+		}
+	}
+}
+
+func TestTheClassInTheStatusComesBeforeThatInTheSpec(t *testing.T) {
+	for _, tc := range []struct {
+		status any
+		want   string
+	}{{"silver", "silver"}, {"", "gold"}, {int64(7), "gold"}} {
+		if got := parseSlice(at(t, tc.status, "status", "class")).class; got != tc.want {
+			t.Errorf("%v in the status: %q, want %q", tc.status, got, tc.want)
+		}
+	}
+}
+
+func TestARequestIsReadWhateverItAsksFor(t *testing.T) {
+	long := strings.Repeat("x", 10_000)
+	for _, tc := range []struct {
+		name     string
+		asked    map[string]any
+		want     capacity.Amounts
+		problems []string
+	}{
+		{"nothing", map[string]any{}, nil, nil},
+		{"0", map[string]any{"cpu": "0", "memory": int64(0)}, capacity.Amounts{"cpu": 0, "memory": 0}, nil},
+		{"numbers", map[string]any{"cpu": int64(2), "pods": 10.0}, capacity.Amounts{"cpu": 2000, "pods": 10}, nil},
+		{"fractions", map[string]any{"cpu": "0.0005", "memory": "1.5"}, capacity.Amounts{"cpu": 1, "memory": 2}, nil},
+		{"2^63-1", map[string]any{"memory": "9223372036854775807"}, capacity.Amounts{"memory": math.MaxInt64}, nil},
+		{"2^63", map[string]any{"cpu": "9223372036854775808", "memory": "9223372036854775808"}, capacity.Amounts{"cpu": math.MaxInt64, "memory": math.MaxInt64}, nil},
+		{"1e100", map[string]any{"cpu": "1e100", "memory": "1e100", "pods": 1e100}, capacity.Amounts{"cpu": math.MaxInt64, "memory": math.MaxInt64, "pods": math.MaxInt64}, nil},
+		{"negative", map[string]any{"cpu": "-1", "memory": "1"}, capacity.Amounts{"memory": 1}, []string{"asks for -1 cpu: write 0 or more"}},
+		{"-2^63 and less", map[string]any{"cpu": int64(math.MinInt64), "memory": "-1e100"}, nil, []string{"asks for -9223372036854775808 cpu: write 0 or more", "asks for -1e100 memory: write 0 or more"}},
+		{"an exponent that takes minutes", map[string]any{"cpu": "1e999999999", "memory": "1e-999999999"}, nil, []string{
+			`asks for "1e999999999" cpu: write a quantity such as 2, 500m or 16Gi`, `asks for "1e-999999999" memory: write a quantity such as 2, 500m or 16Gi`,
+		}},
+		{"no quantity", map[string]any{"cpu": "much", "memory": "", "pods": true}, nil, []string{
+			`asks for "much" cpu: write a quantity such as 2, 500m or 16Gi`, `asks for "" memory: write a quantity such as 2, 500m or 16Gi`,
+			`asks for "true" pods: write a quantity such as 2, 500m or 16Gi`,
+		}},
+		{"ten thousand digits", map[string]any{"cpu": strings.Repeat("9", 10_000)}, nil, []string{
+			`asks for "` + strings.Repeat("9", 61) + `..." cpu: write a quantity such as 2, 500m or 16Gi`,
+		}},
+		{"a resource that has no name", map[string]any{"": "1"}, nil, []string{`asks for the resource "": write a name such as cpu, memory or nvidia.com/gpu`}},
+		{"a resource of another line", map[string]any{"cpu\nmemory": "1"}, nil, []string{`asks for the resource "cpu\nmemory": write a name such as cpu, memory or nvidia.com/gpu`}},
+		{"a resource of 10,000 characters", map[string]any{long: "1"}, nil, []string{
+			`asks for the resource "` + long[:61] + `...": write a name such as cpu, memory or nvidia.com/gpu`,
+		}},
+		{"five problems", map[string]any{"a": "-1", "b": "-1", "c": "-1", "d": "-1", "e": "-1", "f": "1"}, capacity.Amounts{"f": 1}, []string{
+			"asks for -1 a: write 0 or more", "asks for -1 b: write 0 or more", "asks for -1 c: write 0 or more", "and 2 more",
+		}},
+	} {
+		got := parseSlice(at(t, tc.asked, "spec", "resources"))
+		if diff := cmp.Diff(tc.want, got.request, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: %s", tc.name, diff)
+		}
+		if diff := cmp.Diff(tc.problems, got.problems); diff != "" {
+			t.Errorf("%s: %s", tc.name, diff)
+		}
+	}
+}
+
+func TestARequestOf500ResourcesIsCutAndSaysSo(t *testing.T) {
+	asked := map[string]any{}
+	for i := range 500 {
+		asked[fmt.Sprintf("example.com/r%03d", i)] = "1"
+	}
+	s := parseSlice(at(t, asked, "spec", "resources"))
+	if diff := cmp.Diff([]string{"asks for 500 resources: write at most 64"}, s.problems); diff != "" {
+		t.Error(diff)
+	}
+	if len(s.request) != 64 || s.request["example.com/r000"] != 1 {
+		t.Errorf("read %d resources", len(s.request))
+	}
+}
+
+func TestWrongTypesAnywhereAreTakenForNothing(t *testing.T) {
+	usual := parseSlice(kubetest.Unstructured(t, kubetest.Slice("s")))
+	for _, tc := range []struct {
+		path []string
+		want func(*slice)
+	}{
+		{[]string{"metadata", "creationTimestamp"}, func(s *slice) { s.created = 0 }},
+		{[]string{"metadata", "deletionTimestamp"}, func(*slice) {}},
+		{[]string{"metadata", "annotations"}, func(*slice) {}},
+		{[]string{"metadata", "labels"}, func(s *slice) { s.originOK = false }},
+		{[]string{"spec", "class"}, func(s *slice) { s.class = "" }},
+		{[]string{"spec", "consumerClusterID"}, func(s *slice) { s.consumer = "" }},
+		{[]string{"spec", "csr"}, func(*slice) {}},
+		{[]string{"status", "conditions"}, func(s *slice) { s.authenticated = false }},
+		{[]string{"status", "authParams"}, func(*slice) {}},
+		{[]string{"status", "resources"}, func(s *slice) { s.answer.inexact = true }},
+		{[]string{"status", "storageClasses"}, func(s *slice) { s.answer.inexact = true }},
+		{[]string{"status", "ingressClasses"}, func(s *slice) { s.answer.inexact = true }},
+		{[]string{"status", "loadBalancerClasses"}, func(s *slice) { s.answer.inexact = true }},
+		{[]string{"status", "nodeLabels"}, func(s *slice) { s.answer.inexact = true }},
+		{[]string{"status", "nodeSelector"}, func(s *slice) { s.answer.inexact = true }},
+		{[]string{"status"}, func(s *slice) { s.authenticated = false }},
+		{[]string{"spec", "resources"}, func(s *slice) {
+			s.request, s.problems = nil, []string{"asks for something that is no list: write quantities by resource, such as cpu: 2"}
+		}},
+		{[]string{"spec"}, func(s *slice) { s.class, s.consumer, s.request = "", "", nil }},
+	} {
+		want := usual
+		tc.want(&want)
+		if diff := cmp.Diff(want, parseSlice(stripped(t, at(t, int64(7), tc.path...))), comparing); diff != "" {
+			t.Errorf("a number for %v: %s", tc.path, diff)
+		}
+	}
+}
+
+// anyValue draws what JSON may hold, with the words that count often among the keys.
+func anyValue(depth int) *rapid.Generator[any] {
+	words := rapid.SampledFrom([]string{
+		"type", "status", "Resources", "Authentication", "Accepted", "Denied", "reason", "message", "cpu", "memory", "default",
+		"storageClassName", "lastTransitionTime", "1", "-1", "1e100", "1e-999999999", "1e999999999", "", "\x00", "nvidia.com/gpu", "a b",
+	})
+	scalar := rapid.OneOf(
+		rapid.Just(any(nil)), rapid.Map(rapid.Bool(), toAny), rapid.Map(rapid.Int64(), toAny), rapid.Map(rapid.Float64Range(-1e300, 1e300), toAny),
+		rapid.Map(words, toAny), rapid.Map(rapid.String(), toAny),
+	)
+	if depth == 0 {
+		return scalar
+	}
+	return rapid.OneOf(
+		scalar,
+		rapid.Map(rapid.SliceOfN(anyValue(depth-1), 0, 4), func(list []any) any { return list }),
+		rapid.Map(rapid.MapOfN(words, anyValue(depth-1), 0, 6), func(m map[string]any) any { return m }),
+	)
+}
+
+func toAny[T any](v T) any { return v }
+
+func TestWhateverASliceHoldsItIsReadAndWritten(t *testing.T) {
+	u := kubetest.Unstructured(t, kubetest.Slice("s"))
+	rapid.Check(t, func(t *rapid.T) {
+		u := u.DeepCopy()
+		for _, field := range []string{"resources", "class", "consumerClusterID"} {
+			_ = unstructured.SetNestedField(u.Object, anyValue(1).Draw(t, field), "spec", field)
+		}
+		for _, field := range []string{"conditions", "resources", "storageClasses", "ingressClasses", "loadBalancerClasses", "nodeLabels", "nodeSelector"} {
+			_ = unstructured.SetNestedField(u.Object, anyValue(2).Draw(t, field), "status", field)
+		}
+		if rapid.Bool().Draw(t, "another status") {
+			u.Object["status"] = anyValue(2).Draw(t, "status")
+		}
+		before := u.DeepCopy()
+		s := parseSlice(u)
+		for name, v := range s.request {
+			if v < 0 || name == "" || name == "a b" {
+				t.Fatalf("request of %d %q", v, name)
+			}
+		}
+		if len(s.problems) > maxProblems+1 {
+			t.Fatalf("%d problems", len(s.problems))
+		}
+		want := answer{verdict: denied, reason: "Denied", message: "no"}
+		if got := readAnswer(want.writeTo(u, time.Unix(1_700_000_100, 0))); !equal(want, got) {
+			t.Fatalf("wrote %+v, read %+v", want, got)
+		}
+		if diff := cmp.Diff(before, u); diff != "" {
+			t.Fatalf("the object that was read has changed: %s", diff)
+		}
+	})
+}
+
+func TestAnEmptyObjectIsRead(t *testing.T) {
+	for _, u := range []*unstructured.Unstructured{{}, {Object: map[string]any{}}} {
+		if diff := cmp.Diff(slice{}, parseSlice(u), comparing); diff != "" {
+			t.Error(diff)
+		}
+		if got := readAnswer(answer{verdict: denied}.writeTo(u, time.Now())); got.verdict != denied {
+			t.Errorf("wrote a denial, read %q", got.verdict)
+		}
+	}
+}
+
+// decodedFrom is a slice as it is decoded while it arrives.
+func decodedFrom(t testing.TB, text []byte) *unstructured.Unstructured {
+	t.Helper()
+	out, err := decodeSlice(jsonstream.NewReader(bytes.NewReader(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

@@ -1,0 +1,107 @@
+package slice
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/grant/protocol"
+	"proffer.dev/proffer/internal/offer"
+)
+
+// maxGrantName leaves room for the UID in the name of a Grant.
+const maxGrantName = 200
+
+// grantRecord is what a Grant says.
+type grantRecord struct {
+	protocol.Record
+	// uid, namespace and name are those of the slice.
+	uid             types.UID
+	namespace, name string
+	consumer        string
+	since           time.Time
+	// object is the UID of the Grant, version its resourceVersion.
+	object  types.UID
+	version string
+}
+
+func parseGrant(g *v1alpha1.Grant) grantRecord {
+	s := &g.Spec
+	r := grantRecord{
+		uid: types.UID(s.Slice.UID), namespace: s.Slice.Namespace, name: s.Slice.Name, consumer: s.ClusterID, since: s.Since.Time,
+		object: g.UID, version: g.ResourceVersion,
+	}
+	r.Present, r.Released, r.Term = parseShare(&s.GrantedShare), s.State == v1alpha1.GrantReleased, s.Term
+	for i := range s.Earlier {
+		r.Earlier = r.Earlier.Add(parseShare(&s.Earlier[i]))
+	}
+	return r
+}
+
+func parseShare(s *v1alpha1.GrantedShare) protocol.Share {
+	return protocol.Share{
+		Class: s.Class, Policy: s.Policy, Reclaim: reclaims[s.Reclaim], Amounts: capacity.AmountsOf(s.Resources, capacity.Up),
+	}
+}
+
+// reclaims are what the words of the API mean; what is not known is Unused.
+var reclaims = map[v1alpha1.Reclaim]offer.Reclaim{
+	v1alpha1.ReclaimUnused: offer.Unused, v1alpha1.ReclaimEvict: offer.Evict, v1alpha1.ReclaimRetain: offer.Retain,
+}
+
+func reclaimText(r offer.Reclaim) v1alpha1.Reclaim {
+	for text, is := range reclaims {
+		if is == r {
+			return text
+		}
+	}
+	return v1alpha1.ReclaimUnused
+}
+
+// slice is all that is known of a slice that is gone.
+func (r *grantRecord) slice() slice {
+	return slice{
+		key: toolscache.NewObjectName(r.namespace, r.name).String(), namespace: r.namespace, name: r.name, uid: r.uid, created: r.since.Unix(),
+		class: r.Present.Class, object: &unstructured.Unstructured{Object: map[string]any{}},
+	}
+}
+
+// grantObject is the Grant that says so.
+func (r *grantRecord) grantObject(namespace string) *v1alpha1.Grant {
+	g := &v1alpha1.Grant{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: grantName(r.name, r.uid), UID: r.object, ResourceVersion: r.version},
+		Spec: v1alpha1.GrantSpec{
+			GrantedShare: shareObject(r.Present), ClusterID: r.consumer, State: v1alpha1.GrantGranted, Since: metav1.NewTime(r.since), Term: r.Term,
+			Slice: v1alpha1.GrantedSlice{Namespace: r.namespace, Name: r.name, UID: string(r.uid)},
+		},
+	}
+	if r.Released {
+		g.Spec.State = v1alpha1.GrantReleased
+	}
+	for _, s := range r.Earlier {
+		g.Spec.Earlier = append(g.Spec.Earlier, shareObject(s))
+	}
+	return g
+}
+
+func shareObject(s protocol.Share) v1alpha1.GrantedShare {
+	out := v1alpha1.GrantedShare{Class: s.Class, Policy: s.Policy, Reclaim: reclaimText(s.Reclaim), Resources: corev1.ResourceList{}}
+	for name, amount := range s.Amounts {
+		if amount > 0 {
+			out.Resources[corev1.ResourceName(name)] = capacity.Quantity(name, amount)
+		}
+	}
+	return out
+}
+
+// grantName is the name of the Grant of a slice: readable, and another one for each slice of one name.
+func grantName(slice string, uid types.UID) string {
+	return strings.TrimRight(slice[:min(len(slice), maxGrantName)], "-.") + "-" + string(uid)
+}

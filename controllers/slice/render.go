@@ -1,0 +1,113 @@
+package slice
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"proffer.dev/proffer/internal/grant"
+	"proffer.dev/proffer/internal/grant/protocol"
+	"proffer.dev/proffer/internal/kube"
+)
+
+// statusRenderer renders decisions as the status of a ResourceSlice. Most decisions repeat the
+// previous one, so it remembers what it rendered for each slice. It is for the goroutine that
+// evaluates.
+type statusRenderer struct {
+	// storage are all the StorageClasses that there are.
+	storage []namedClass
+	known   map[types.UID]*rendered
+}
+
+// rendered is the status rendered for a decision.
+type rendered struct {
+	given given
+	// class, problems and decided are what it was rendered from. The lines of decided are a copy:
+	// those of the decision share their memory with very many others.
+	class    string
+	problems []string
+	decided  grant.Answer
+	// claim is the state of the slice in which nothing had to be written.
+	claim *claim
+}
+
+func newStatusRenderer() *statusRenderer { return &statusRenderer{known: map[types.UID]*rendered{}} }
+
+// begin is called before a round of decisions.
+func (m *statusRenderer) begin(all []*claim, storage []namedClass) {
+	if !slices.Equal(m.storage, storage) {
+		m.storage = storage
+		clear(m.known)
+	}
+	if len(m.known) > len(all) { // Some are gone.
+		forgetGone(m.known, all)
+	}
+}
+
+// render returns the status for a slice, the remembered one if nothing it depends on has changed.
+func (m *statusRenderer) render(c *claim, decided *grant.Answer) *rendered {
+	known := m.known[c.uid]
+	if known != nil && known.class == c.class && slices.Equal(known.problems, c.problems) && alike(&known.decided, decided) {
+		return known
+	}
+	said := &rendered{given: m.status(c, decided), class: c.class, problems: c.problems, decided: *decided}
+	if decided.Policy != nil { // Without a policy the status depends on more than these.
+		said.decided.Lines = slices.Clone(decided.Lines)
+		m.known[c.uid] = said
+	}
+	return said
+}
+
+// alike reports whether two decisions are rendered alike.
+func alike(a, b *grant.Answer) bool {
+	return a.Verdict == b.Verdict && a.Invalid == b.Invalid && a.Frozen == b.Frozen &&
+		a.Policy != nil && b.Policy != nil && a.Policy.Name == b.Policy.Name && a.Policy.Version == b.Policy.Version &&
+		slices.Equal(a.Lines, b.Lines)
+}
+
+// status renders a decision.
+func (m *statusRenderer) status(c *claim, decided *grant.Answer) given {
+	g := given{
+		answer: answer{
+			verdict: denied, reason: reasonPrefix + decided.Reason(),
+			message: kube.Shorten(decided.Explain(strings.Join(c.problems, "; ")), kube.MaxMessage),
+		},
+		share: protocol.Share{Class: c.class},
+	}
+	if decided.Policy != nil {
+		g.share.Policy, g.share.Reclaim = decided.Policy.Name, decided.Policy.Reclaim
+	} else {
+		held := c.holds.In(c.class)
+		g.share.Policy, g.share.Reclaim = held.Policy, held.Reclaim
+	}
+	if decided.Verdict != grant.Accept {
+		return g
+	}
+	g.verdict, g.resources = accepted, decided.Amounts()
+	if decided.Policy == nil {
+		// Only the amounts are withdrawn: pods that still run keep their storage.
+		if was := &c.answer; was.ours() {
+			g.storageClasses, g.ingressClasses, g.loadBalancerClasses = was.storageClasses, was.ingressClasses, was.loadBalancerClasses
+			g.nodeLabels, g.nodeSelector = was.nodeLabels, was.nodeSelector
+		}
+		return g
+	}
+	with := &decided.Policy.Slices
+	g.storageClasses = firstIsDefault(with.StorageClasses)
+	if with.StorageClasses == nil {
+		g.storageClasses = m.storage
+	}
+	g.ingressClasses, g.loadBalancerClasses = firstIsDefault(with.IngressClasses), firstIsDefault(with.LoadBalancerClasses)
+	g.nodeLabels, g.nodeSelector = with.NodeLabels, with.NodeSelector
+	g.answer = g.bounded()
+	return g
+}
+
+func firstIsDefault(names []string) []namedClass {
+	var out []namedClass
+	for i, name := range names {
+		out = append(out, namedClass{name: name, isDefault: i == 0})
+	}
+	return out
+}

@@ -1,0 +1,198 @@
+package slice
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/debounce"
+	"proffer.dev/proffer/internal/grant/protocol"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/source/nodes/nodestest"
+)
+
+// goldOf are the terms of a policy for the class gold and of one for silver, each of a node of its own with so much cpu. The nodes are named
+// like the classes.
+func goldOf(cpu int64, pods ...capacity.Pod) *offer.Terms {
+	ledger := capacity.NewLedger()
+	var policies []offer.Policy
+	for _, class := range []string{"gold", "silver"} {
+		pool := labels.Set{"pool": class}
+		ledger.SetNode(capacity.Node{Name: class, Usable: true, Labels: pool, Allocatable: capacity.Amounts{"cpu": cpu, "memory": 1 << 38}})
+		policies = append(policies, offer.Policy{Name: class, Class: class, Version: "1", Nodes: &offer.Nodes{
+			Percent: 100, Selection: capacity.Selection{Selector: labels.SelectorFromSet(pool)},
+		}})
+	}
+	for _, pod := range pods {
+		ledger.SetPod(pod)
+	}
+	return offer.NewTerms(offer.Input{Policies: policies, View: ledger.View(offer.Selections(policies), offer.ResourceNames(policies)...)})
+}
+
+// aLeader leads, with the gates of the consumer rome open.
+func aLeader(t *testing.T, listed ...slice) *Writer {
+	t.Helper()
+	sources := NewDecider(nil, func() {}, func() {}, logr.Discard())
+	sources.gates.owners.Set(aTenantNamespace(t, map[string]string{tenantNamespaceLabel: "true", remoteClusterIDLabel: "rome"}))
+	sources.gates.tenants.Set(aTenant(t, "rome"))
+	w := newWriter(nil, nil, sources, debounce.New(0), func() bool { return true }, newEvents(&events.FakeRecorder{}), logr.Discard())
+	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[sliceKey]{Queue: newTurns()})
+	t.Cleanup(queue.ShutDown)
+	w.queue.Store(queue)
+	sources.book.begin("term", listed, nil, nobody)
+	return w
+}
+
+func (w *Writer) decideBy(terms *offer.Terms) {
+	w.commit(w.sources.decide(time.Now(), func() *offer.Terms { return terms }))
+}
+
+// asking has a slice ask for so much cpu.
+func asking(cpu string) func(*authv1beta1.ResourceSlice) {
+	return func(s *authv1beta1.ResourceSlice) { s.Spec.Resources = nodestest.List("cpu", cpu, "memory", "1Gi") }
+}
+
+func TestAShutGateDoesNotRaiseToWhatIsOnRecordAlone(t *testing.T) {
+	w := aLeader(t, known(t, "s", "a", 10, asking("1")))
+	book := w.sources.book
+	w.decideBy(goldOf(8000))
+	version := writeAll(t, book, "a", 20)
+	if got := only(t, book).answer.resources["cpu"]; got != 1000 {
+		t.Fatalf("%d is granted", got)
+	}
+	// It asks for more, which is on record when it takes its answer and its labels off.
+	version++
+	book.set(known(t, "s", "a", version, asking("4"), holding(grantOfCPU(1000))))
+	w.decideBy(goldOf(8000))
+	if !book.take("a") {
+		t.Fatal("nothing is to be written")
+	}
+	record, ok := book.next("a")
+	if !ok || record.step.Action != protocol.WriteRecord {
+		t.Fatalf("the record is not to be written first: %+v", record.step)
+	}
+	version++
+	record.record.version = strconv.Itoa(version)
+	book.recordWritten("a", record.record)
+	version++
+	book.set(known(t, "s", "a", version, asking("4"), withoutReplication))
+	book.finish("a")
+	counts(t, book, 4000)
+	// Now something has to be taken back.
+	w.decideBy(goldOf(2000))
+	task, ok := book.next("a")
+	if got := task.want.Amounts["cpu"]; !ok || got > 1000 {
+		t.Errorf("%d is to be written (%t), where 1000 was answered last", got, ok)
+	}
+}
+
+func TestWhatASliceHadInAnotherClassCountsAlsoBehindAShutGate(t *testing.T) {
+	w := aLeader(t, known(t, "s", "a", 10, asking("6")))
+	book := w.sources.book
+	w.decideBy(goldOf(8000))
+	version := writeAll(t, book, "a", 20)
+	counts(t, book, 6000)
+	book.set(known(t, "s", "a", version+1, asking("6"), class("silver"), withoutReplication))
+	book.set(known(t, "another", "b", version+2, asking("6")))
+	w.decideBy(goldOf(8000))
+	if got := taskOf(t, book, "b").want.Amounts["cpu"]; got > 2000 {
+		t.Errorf("another is to be granted %d of gold, which has 8000, beside 6000", got)
+	}
+}
+
+// Its consumer asked for 4 cores, ran pods on them, and asked for 1: 1 was answered, and 4 stay on record for the pods. Under a cordon
+// another class grants it nothing, and leaves it one unit for its pods.
+func TestASliceThatMovesBringsAlongNoMoreThanStandsInIt(t *testing.T) {
+	w := aLeader(t)
+	w.sources.gates.tenants.Set(aTenant(t, "rome", tenantCondition(authv1beta1.TenantConditionCordoned)))
+	book := w.sources.book
+	book.end()
+	book.begin("next", []slice{
+		known(t, "s", "a", 10, asking("4"), class("silver"), holding(grantOfCPU(1000))),
+	}, []grantRecord{recordOf(5, 4000)}, nobody)
+	terms := goldOf(8000, capacity.Pod{
+		Key: "pod", Node: "gold", Consumer: "rome", Creator: creatorOf("s", "rome"), Requests: capacity.Amounts{"cpu": 4000},
+	})
+	a := w.sources.decide(time.Now(), func() *offer.Terms { return terms })
+	if got := a.grants["gold"]["rome"]["cpu"]; got != 3000 {
+		t.Errorf("%d of gold count until it is answered, want the 3000 on record there that were not answered", got)
+	}
+	w.commit(a)
+	if got := taskOf(t, book, "a").want.Amounts["cpu"]; got != 1 {
+		t.Errorf("%d of silver is to be granted, want one unit", got)
+	}
+}
+
+// taskOf takes a slice to write to, and its next write.
+func taskOf(t *testing.T, b *grantCache, uid types.UID) task {
+	t.Helper()
+	if !b.take(uid) {
+		t.Fatal("nothing is to be written")
+	}
+	next, ok := b.next(uid)
+	if !ok {
+		t.Fatal("there is no next write")
+	}
+	return next
+}
+
+// withoutReplication takes the label off that makes it the slice of another kubetest.Cluster(t).
+func withoutReplication(s *authv1beta1.ResourceSlice) { delete(s.Labels, replicatedLabel) }
+
+// A slice that is too large for any answer, and whose own one its consumer has taken off, may have the Quota that it was granted.
+func TestWhatMayStandInASliceThatCannotBeWrittenCounts(t *testing.T) {
+	refused := func(b *grantCache) {
+		t.Helper()
+		if !b.take("a") {
+			t.Fatal("nothing is to be written")
+		}
+		for {
+			task, ok := b.next("a")
+			if !ok {
+				t.Fatal("no answer is to be written")
+			}
+			if task.step.Action == protocol.WriteAnswer {
+				b.giveUp("a", &task, "too large")
+				break
+			}
+			task.record.version = "20"
+			b.recordWritten("a", task.record)
+		}
+		b.finish("a")
+	}
+	for name, tc := range map[string]struct {
+		before []grantRecord
+		want   int64
+	}{
+		"granted in the term before": {[]grantRecord{recordOf(5, 3000)}, 3000},
+		"never granted anything":     {nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := aLeader(t)
+			book := w.sources.book
+			book.end()
+			book.begin("next", []slice{known(t, "s", "a", 10, asking("6"))}, tc.before, nobody)
+			w.decideBy(goldOf(8000))
+			refused(book)
+			w.decideBy(goldOf(8000))
+			book.set(known(t, "another", "b", 30, asking("8")))
+			a := w.sources.decide(time.Now(), func() *offer.Terms { return goldOf(8000) })
+			if got := a.grants["gold"]["rome"]["cpu"]; got != 8000 {
+				t.Errorf("%d of gold is granted in all, want 8000", got)
+			}
+			for i, c := range a.claims {
+				if r := a.rulings[i]; c.uid == "a" && (r.mode != unwritable || r.present.Amounts["cpu"] != tc.want) {
+					t.Errorf("%d counts of the slice (mode %d), want %d", r.present.Amounts["cpu"], r.mode, tc.want)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,175 @@
+package slice
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+
+	"proffer.dev/proffer/internal/kube"
+)
+
+var (
+	sliceResource        = schema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1", Resource: "resourceslices"}
+	namespaceResource    = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	storageClassResource = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}
+)
+
+// defaultStorageAnnotation marks the StorageClass that a claim gets which names none.
+const defaultStorageAnnotation = "storageclass.kubernetes.io/is-default-class"
+
+// +kubebuilder:rbac:roleName=proffer-manager,groups=authentication.liqo.io,resources=resourceslices,verbs=list;watch
+// +kubebuilder:rbac:roleName=proffer-manager,groups="",resources=namespaces,verbs=list;watch
+// +kubebuilder:rbac:roleName=proffer-manager,groups=storage.k8s.io,resources=storageclasses,verbs=list;watch
+
+// TenantFields are the fields of a Tenant that the handler of Tenants reads.
+var TenantFields = [][]string{{"spec", "clusterID"}, {"spec", "tenantCondition"}}
+
+// Decider knows the ResourceSlices and what their answers depend on, and decides on all of them.
+type Decider struct {
+	book    *grantCache
+	gates   *gates
+	storage *kube.ObjectCache[namedClass]
+	// unserved says which grants are left alone for a while.
+	unserved unservedYet
+	// watches keep all of it up to date but the Tenants.
+	watches kube.CRDInformers
+}
+
+// NewDecider returns a Decider that knows nothing yet. Its informers call wake when something has
+// changed that an answer may depend on, and later for a slice whose consumer keeps changing it.
+// Neither may block.
+func NewDecider(api *Clients, wake, later func(), log logr.Logger) *Decider {
+	d := &Decider{
+		book: newGrantCache(), gates: newGates(), storage: kube.NewObjectCache(parseStorageClass),
+		unserved: unservedYet{started: time.Now(), dealt: map[[2]string]struct{}{}},
+	}
+	watch := func(k kube.Kind, r kube.Handler) {
+		d.watches = append(d.watches, kube.NewCRDInformer(api, k, wake, log, r))
+	}
+	// All slices are watched, also those of this cluster: a consumer can remove the label that
+	// distinguishes its own.
+	watch(kube.Kind{GroupVersionResource: sliceResource, Source: api.sliceStream()}, newSliceHandler(d.book, wake, later))
+	watch(kube.Kind{GroupVersionResource: namespaceResource, Builtin: true, Selector: tenantNamespaceLabel, Strip: keepOwner}, d.gates.owners)
+	watch(kube.Kind{GroupVersionResource: storageClassResource, Builtin: true, Strip: stripStorageClass}, d.storage)
+	return d
+}
+
+// Informers keep all of it up to date but the Tenants.
+func (d *Decider) Informers() kube.CRDInformers { return d.watches }
+
+// Tenants is the handler for Liqo's Tenants, which others watch too.
+func (d *Decider) Tenants() kube.Handler { return d.gates.tenants }
+
+// storageClasses are all that there are, by name, as Liqo lists them for its own default class. The caller may change it.
+func (d *Decider) storageClasses() []namedClass {
+	return slices.SortedFunc(maps.Values(d.storage.All()), func(a, b namedClass) int { return cmp.Compare(a.name, b.name) })
+}
+
+func parseStorageClass(u *unstructured.Unstructured) namedClass {
+	return namedClass{name: u.GetName(), isDefault: u.GetAnnotations()[defaultStorageAnnotation] == "true"}
+}
+
+func stripStorageClass(obj any) (any, error) {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return obj, nil
+	}
+	out := kube.Identity(u)
+	if value, ok := u.GetAnnotations()[defaultStorageAnnotation]; ok {
+		out.SetAnnotations(map[string]string{defaultStorageAnnotation: value})
+	}
+	return out, nil
+}
+
+// News of the slices in one namespace: so many are decided on at once, and then one in each interval. Later ones wait for the batch.
+const (
+	newsBurst    = 20
+	newsInterval = 100 * time.Millisecond
+	// maxNewsPaces bounds for how many namespaces that is counted; the one that was heard of longest ago is forgotten first.
+	maxNewsPaces = 16384
+)
+
+// sliceHandler brings ResourceSlices to the book. It wakes by itself: a consumer that changes its slices all the time must not set the pace
+// of all decisions.
+type sliceHandler struct {
+	book        *grantCache
+	wake, later func()
+	paces       *lru.Cache[string, *rate.Limiter]
+}
+
+func newSliceHandler(book *grantCache, wake, later func()) sliceHandler {
+	paces, err := lru.New[string, *rate.Limiter](maxNewsPaces)
+	utilruntime.Must(err)
+	return sliceHandler{book: book, wake: wake, later: later, paces: paces}
+}
+
+func (h sliceHandler) Set(u *unstructured.Unstructured) bool {
+	return h.news(u, h.book.set(parseSlice(u)))
+}
+
+func (h sliceHandler) Remove(u *unstructured.Unstructured) bool {
+	return h.news(u, h.book.remove(parseSlice(u)))
+}
+
+func (h sliceHandler) RemoveAll() { h.book.removeAll() }
+
+// news wakes for a change, and reports false: there is nothing left to wake for.
+func (h sliceHandler) news(u *unstructured.Unstructured, changed bool) bool {
+	if !changed {
+		return false
+	}
+	pace, known := h.paces.Get(u.GetNamespace())
+	if !known {
+		pace = rate.NewLimiter(rate.Every(newsInterval), newsBurst)
+		h.paces.Add(u.GetNamespace(), pace)
+	}
+	if pace.Allow() {
+		h.wake()
+	} else {
+		h.later()
+	}
+	return false
+}
+
+// unservedYet remembers for which consumers a policy has decided since the start, by class.
+type unservedYet struct {
+	started time.Time
+	dealt   map[[2]string]struct{}
+}
+
+// awaits returns for how long a grant is left alone on which no policy decides, and none has since the start: policies may be about to be
+// applied, as after a new installation. It is used by whoever evaluates.
+func (d *Decider) awaits(class, consumer string, dealt bool, now time.Time) time.Duration {
+	key := [2]string{class, consumer}
+	if dealt {
+		d.unserved.dealt[key] = struct{}{}
+		return 0
+	}
+	if _, known := d.unserved.dealt[key]; known {
+		return 0
+	}
+	return max(0, unservedGrace-now.Sub(d.unserved.started))
+}
+
+// resources returns the sorted names with those of all that is granted. They are the same names in the same list where none is new.
+func (d *Decider) Resources(names []string) []string {
+	all := names
+	for _, c := range d.book.list() {
+		for _, share := range c.holds {
+			for name := range share.Amounts {
+				if at, found := slices.BinarySearch(all, name); !found {
+					all = slices.Insert(slices.Clip(all), at, name)
+				}
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,182 @@
+package slice
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"proffer.dev/proffer/internal/kubetest"
+)
+
+// known is a slice of the name at a version.
+func known(t testing.TB, name, uid string, version int, with ...func(*authv1beta1.ResourceSlice)) slice {
+	s := kubetest.Slice(name, with...)
+	s.UID, s.ResourceVersion = types.UID(uid), strconv.Itoa(version)
+	return parseSlice(kubetest.Unstructured(t, s))
+}
+
+// in lists the slices of a book by key, UID and version.
+func in(b *grantCache) []string {
+	out := []string{}
+	for _, s := range b.list() {
+		out = append(out, s.key+" "+string(s.uid)+" "+s.version())
+	}
+	return out
+}
+
+func class(class authv1beta1.ResourceSliceClass) func(*authv1beta1.ResourceSlice) {
+	return func(s *authv1beta1.ResourceSlice) { s.Spec.Class = class }
+}
+
+func TestTheBookKeepsTheNewestOfEachSlice(t *testing.T) {
+	b := newGrantCache()
+	for _, step := range []struct {
+		name string
+		do   func() bool
+		news bool
+		want []string
+	}{
+		{"the first", func() bool { return b.set(known(t, "s", "a", 9)) }, true, []string{"default/s a 9"}},
+		{"one before it", func() bool { return b.set(known(t, "r", "b", 5)) }, true, []string{"default/r b 5", "default/s a 9"}},
+		{"the same again", func() bool { return b.set(known(t, "s", "a", 9)) }, false, []string{"default/r b 5", "default/s a 9"}},
+		{"a newer one that says the same", func() bool { return b.set(known(t, "s", "a", 10)) }, false, []string{"default/r b 5", "default/s a 10"}},
+		{"an older one of another class", func() bool { return b.set(known(t, "s", "a", 9, class("silver"))) }, false, []string{"default/r b 5", "default/s a 10"}},
+		{"a newer one of another class", func() bool { return b.set(known(t, "s", "a", 11, class("silver"))) }, true, []string{"default/r b 5", "default/s a 11"}},
+		{"another slice of the name", func() bool { return b.set(known(t, "s", "c", 20, class("silver"))) }, true, []string{"default/r b 5", "default/s c 20"}},
+		{"the one before, too late", func() bool { return b.set(known(t, "s", "a", 12)) }, false, []string{"default/r b 5", "default/s c 20"}},
+		{"the one before is removed", func() bool { return b.remove(known(t, "s", "a", 13)) }, false, []string{"default/r b 5", "default/s c 20"}},
+		{"it is removed", func() bool { return b.remove(known(t, "s", "c", 21)) }, true, []string{"default/r b 5"}},
+		{"it is removed twice", func() bool { return b.remove(known(t, "s", "c", 21)) }, false, []string{"default/r b 5"}},
+		{"news from before its removal", func() bool { return b.set(known(t, "s", "c", 20)) }, false, []string{"default/r b 5"}},
+		{"what was last seen of it", func() bool { return b.set(known(t, "s", "c", 21)) }, false, []string{"default/r b 5"}},
+		{"it is selected again", func() bool { return b.set(known(t, "s", "c", 22)) }, true, []string{"default/r b 5", "default/s c 22"}},
+		{"all are removed", func() bool { b.removeAll(); return true }, true, []string{}},
+		{"they are there again", func() bool { return b.set(known(t, "r", "b", 5)) }, true, []string{"default/r b 5"}},
+	} {
+		if got := step.do(); got != step.news {
+			t.Errorf("%s: news is %v", step.name, got)
+		}
+		if diff := cmp.Diff(step.want, in(b)); diff != "" {
+			t.Errorf("%s: %s", step.name, diff)
+		}
+	}
+}
+
+// A watch tells in order. A list and the answers to writes tell of any state at any time, before the watch does or long after.
+func TestWhoeverTellsOfItTheBookEndsWithWhatTheWatchToldLast(t *testing.T) {
+	type event struct {
+		slice
+		gone bool
+	}
+	classes := []authv1beta1.ResourceSliceClass{"gold", "silver"}
+	states := map[int][]slice{} // By version, of one UID each; made once, for time.
+	for version := range 40 {
+		for uid := range 20 {
+			states[version] = append(states[version], known(t, "s", "uid-"+strconv.Itoa(uid), version+1, class(classes[version%2])))
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		var history []event
+		uid, there := 0, false
+		for version := range rapid.IntRange(1, 20).Draw(t, "versions") {
+			gone := there && rapid.Bool().Draw(t, "gone")
+			history = append(history, event{states[version][uid], gone})
+			there = !gone
+			// It comes back with its label, or as another slice.
+			if gone && rapid.Bool().Draw(t, "for good") {
+				uid++
+			}
+		}
+		b := newGrantCache()
+		for _, e := range history {
+			for range rapid.IntRange(0, 2).Draw(t, "others tell") {
+				if stray := history[rapid.IntRange(0, len(history)-1).Draw(t, "of")]; !stray.gone {
+					b.set(stray.slice)
+				}
+			}
+			if e.gone {
+				b.remove(e.slice)
+			} else {
+				b.set(e.slice)
+			}
+		}
+		last := history[len(history)-1]
+		for range 3 {
+			if stray := history[rapid.IntRange(0, len(history)-1).Draw(t, "late")]; !stray.gone {
+				b.set(stray.slice)
+			}
+		}
+		want := []string{}
+		if !last.gone {
+			want = append(want, "default/s "+string(last.uid)+" "+last.version())
+		}
+		if diff := cmp.Diff(want, in(b)); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+func TestAnOldListOfTheBookIsNotWrittenTo(t *testing.T) {
+	b := newGrantCache()
+	b.set(known(t, "a", "a", 1))
+	b.set(known(t, "b", "b", 1))
+	before := b.list()
+	read := func() (all []slice) {
+		for _, c := range before {
+			all = append(all, c.slice)
+		}
+		return all
+	}
+	want := read()
+	b.set(known(t, "a", "a", 2, class("silver")))
+	b.remove(known(t, "b", "b", 2))
+	if diff := cmp.Diff(want, read(), comparing); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"default/a a 2"}, in(b)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestVersionsThatAreNoNumbersAreTakenInTheOrderTold(t *testing.T) {
+	b := newGrantCache()
+	b.set(known(t, "s", "a", 1))
+	odd := known(t, "s", "a", 1, class("silver"))
+	odd.object.SetResourceVersion("opaque")
+	if !b.set(odd) {
+		t.Error("it was not taken")
+	}
+	if !b.set(known(t, "s", "a", 2)) {
+		t.Error("the one after it was not taken")
+	}
+}
+
+func TestStorageClassesAreListedAsLiqoDoes(t *testing.T) {
+	s := NewDecider(nil, func() {}, func() {}, logr.Discard())
+	for name, annotations := range map[string]map[string]string{
+		"slow": {"note": "x"}, "fast": {defaultStorageAnnotation: "true", "note": "x"}, "old": {defaultStorageAnnotation: "false"},
+	} {
+		stripped, err := stripStorageClass(kubetest.Unstructured(t, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations}, Provisioner: "p"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := stripped.(*unstructured.Unstructured)
+		if !s.storage.Set(u) || s.storage.Set(u) {
+			t.Error("a class is news once")
+		}
+		if u.GetAnnotations()["note"] != "" || u.Object["provisioner"] != nil {
+			t.Errorf("kept: %v", u.Object)
+		}
+	}
+	if diff := cmp.Diff([]namedClass{{"fast", true}, {"old", false}, {"slow", false}}, s.storageClasses(), comparing); diff != "" {
+		t.Error(diff)
+	}
+}

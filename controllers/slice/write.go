@@ -1,0 +1,190 @@
+package slice
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"proffer.dev/proffer/internal/grant/protocol"
+	"proffer.dev/proffer/internal/kube"
+)
+
+// work makes all writes that a slice needs, one after the other: see protocol.
+func (w *Writer) work(ctx context.Context, key sliceKey) {
+	uid, book := types.UID(key.uid), w.sources.book
+	if !book.take(uid) {
+		return
+	}
+	lowered := false
+	for ctx.Err() == nil && w.holding() {
+		t, ok := book.next(uid)
+		if !ok {
+			break
+		}
+		lowered = lowered || t.step.Action != protocol.WriteRecord
+		if !w.perform(ctx, uid, &t) {
+			break
+		}
+	}
+	book.finish(uid)
+	if lowered {
+		w.wake() // Others may have waited for what this one gave up.
+	} else {
+		w.later()
+	}
+}
+
+// perform makes one write, and reports whether to go on with the slice.
+func (w *Writer) perform(ctx context.Context, uid types.UID, t *task) bool {
+	ctx, cancel := context.WithTimeout(ctx, sliceTimeout)
+	defer cancel()
+	if t.step.Action == protocol.WriteAnswer {
+		return w.writeAnswer(ctx, uid, t)
+	}
+	return w.writeRecord(ctx, uid, t)
+}
+
+// writeRecord creates, replaces or deletes the record. After a conflict it reads what there is.
+func (w *Writer) writeRecord(ctx context.Context, uid types.UID, t *task) bool {
+	book := w.sources.book
+	var (
+		result grantRecord
+		err    error
+	)
+	if t.step.Action == protocol.DeleteRecord {
+		err = w.grants.remove(ctx, &t.record)
+	} else {
+		result, err = w.grants.write(ctx, &t.record)
+	}
+	switch {
+	case err == nil && t.step.Action == protocol.DeleteRecord:
+		book.recordDeleted(uid)
+	case err == nil:
+		book.recordWritten(uid, result)
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err) && t.step.Version != "":
+		w.metrics.records.WithLabelValues("conflict").Inc()
+		now, err := w.grants.read(ctx, &t.record)
+		if err != nil {
+			w.retry(ctx, uid, t, err)
+			return false
+		}
+		book.recordRead(uid, now)
+		w.delayed.After(book.failedWrite(uid, func(int) time.Duration { return sliceConflict }))
+		return false
+	default:
+		w.metrics.records.WithLabelValues("failed").Inc()
+		if kube.NotWritten(err) && t.step.Action == protocol.WriteRecord {
+			book.recordRefused(uid)
+			w.events.unrecorded(t.on, err)
+		}
+		w.retry(ctx, uid, t, err)
+		return false
+	}
+	w.metrics.records.WithLabelValues("written").Inc()
+	return true
+}
+
+// retry has a slice wait after a failure, longer each time.
+func (w *Writer) retry(ctx context.Context, uid types.UID, t *task, err error) {
+	left := w.sources.book.failedWrite(uid, func(failed int) time.Duration {
+		return min(sliceRetry<<min(failed-1, 10), sliceRetryMost)
+	})
+	w.delayed.After(left)
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return
+	}
+	w.log.Error(err, "Cannot write what a slice is granted; it is tried again", "slice", t.on.key, "in", left)
+}
+
+// writeAnswer writes the answer.
+func (w *Writer) writeAnswer(ctx context.Context, uid types.UID, t *task) bool {
+	c, g := t.on, t.answer
+	result, err := w.update(ctx, c, g.answer, t.want.Stands, false)
+	if err != nil && (kube.TooLarge(err) || apierrors.IsInvalid(err)) {
+		smaller := g.answer.minimal()
+		if result, err = w.update(ctx, c, smaller, t.want.Stands || equal(smaller, c.answer), true); err == nil {
+			g.answer, g.short = smaller, true
+		}
+	}
+	switch {
+	case err == nil:
+	case apierrors.IsConflict(err):
+		// Another version is on its way from the watch; it may be one that an earlier try of this write has made.
+		w.metrics.writes.WithLabelValues("conflict").Inc()
+		w.delayed.After(w.sources.book.failedWrite(uid, func(int) time.Duration { return sliceConflict }))
+		return false
+	case apierrors.IsNotFound(err):
+		return false
+	default:
+		w.metrics.writes.WithLabelValues("failed").Inc()
+		if kube.TooLarge(err) || apierrors.IsInvalid(err) {
+			w.metrics.unwritable.Inc()
+			w.sources.book.giveUp(uid, t, err.Error())
+			w.events.unwritable(c, err)
+		}
+		w.retry(ctx, uid, t, err)
+		return false
+	}
+	if kept := w.sources.book.answered(uid, t, result); !kept {
+		if result.version() == t.version || !equal(result.answer, g.answer) {
+			w.metrics.writes.WithLabelValues("altered").Inc()
+			w.events.altered(c)
+			w.retry(ctx, uid, t, errAltered)
+		}
+		return false
+	}
+	w.metrics.writes.WithLabelValues("written").Inc()
+	if c.tampered() {
+		w.metrics.restores.Inc()
+	}
+	if !t.want.Stands {
+		w.events.answered(c, g)
+	}
+	w.log.V(1).Info("Answered a slice", "slice", c.key, "reason", g.reason)
+	return true
+}
+
+// errAltered is for a write that came to something else than was written.
+var errAltered = errors.New("the API server stores another status than the one that is written: a webhook changes it, or the definition of ResourceSlice drops a field")
+
+// update writes an answer to the version of the slice that was decided on. To touch it is to have it get a new version, though it holds the
+// answer already.
+func (w *Writer) update(ctx context.Context, c *claim, a answer, touch, alone bool) (slice, error) {
+	object, now := c.object, time.Now()
+	if touch {
+		object, now = toTouch(object, now)
+	}
+	patch, err := a.patch(object, now)
+	if alone {
+		patch, err = a.patchAlone(object, now)
+	}
+	if err != nil {
+		return slice{}, err
+	}
+	result, err := w.client.patchStatus(ctx, c.namespace, c.name, patch)
+	if err != nil {
+		return slice{}, err
+	}
+	return parseSlice(result), nil
+}
+
+// toTouch is the slice without the time of our condition, and a time to write that differs from it in the seconds that the API server keeps: so
+// that the next write of its answer changes the slice in any case.
+func toTouch(u *unstructured.Unstructured, now time.Time) (*unstructured.Unstructured, time.Time) {
+	out := u.DeepCopy()
+	for _, value := range conditionsOf(out) {
+		condition, ok := value.(map[string]any)
+		if !ok || !ofResources(value) {
+			continue
+		}
+		if condition["lastTransitionTime"] == timeText(now) {
+			now = now.Add(-time.Second)
+		}
+		delete(condition, "lastTransitionTime")
+	}
+	return out, now
+}

@@ -1,0 +1,180 @@
+// Package engine decides when to evaluate and with what: it waits for the first state of every
+// source, merges events into evaluations, gathers the inputs, calls the core and publishes the
+// snapshot. Every replica evaluates and serves.
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/debounce"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
+)
+
+// Policies are the ResourcePolicies as they are now.
+type Policies interface {
+	List() *table.PolicyList
+}
+
+// Consumers are the consumers as they are now.
+type Consumers interface {
+	// List returns each consumer once, sorted by ID, and the same list while none changes.
+	List() []offer.Consumer
+}
+
+// Slices are the ResourceSlices as they are now.
+type Slices interface {
+	// Resources returns the sorted names with those of everything that is granted added.
+	Resources(names []string) []string
+	// Decide decides on all slices. It calls terms only if there are any.
+	Decide(now time.Time, terms func() *offer.Terms) table.SliceDecisions
+}
+
+// Source is something that must be complete before anything is offered.
+type Source interface {
+	// Done is closed once the source is complete.
+	Done() <-chan struct{}
+}
+
+// Config is what an Evaluator works with. All fields must be set.
+type Config struct {
+	Ledger    *capacity.Ledger
+	Policies  Policies
+	Consumers Consumers
+	Slices    Slices
+	// Previous returns what was offered before this process started. It is called once, before the
+	// first evaluation.
+	Previous func() []offer.Past
+	// Sources must be complete before the first evaluation.
+	Sources []Source
+	// Debouncer schedules evaluations: whoever changes an input wakes it.
+	Debouncer *debounce.Debouncer
+	// Table is where snapshots are published.
+	Table *table.Table
+	// Published are called after each evaluation, in this order, before the next one begins. They
+	// must not block.
+	Published []func(*table.Snapshot)
+	Log       logr.Logger
+}
+
+// Evaluator evaluates everything whenever an input has changed, and publishes the snapshot. It is a
+// manager.Runnable and a prometheus.Collector.
+type Evaluator struct {
+	Config
+	metrics *timings
+	// stable keeps the levels of pools; delayed has them looked at again.
+	stable  offer.Stabilizer
+	delayed *debounce.DelayedWake
+}
+
+// New returns an Evaluator that has not started.
+func New(config Config) *Evaluator {
+	return &Evaluator{Config: config, metrics: newTimings(), delayed: debounce.NewDelayedWake(config.Debouncer.Wake)}
+}
+
+// NeedLeaderElection is false: every replica serves.
+func (e *Evaluator) NeedLeaderElection() bool { return false }
+
+// Start evaluates until the context ends.
+func (e *Evaluator) Start(ctx context.Context) error {
+	for _, source := range e.Sources {
+		select {
+		case <-source.Done():
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	e.Log.Info("All objects have been seen; working out the first offers")
+	first := time.Now()
+	for {
+		e.Evaluate(first)
+		var err error
+		if first, err = e.Debouncer.Wait(ctx); err != nil {
+			if errors.Is(err, context.Canceled) {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// Evaluate evaluates once and publishes the snapshot. It covers every change made before the call.
+// The first is when the earliest of these changes was made. It is for one goroutine.
+func (e *Evaluator) Evaluate(first time.Time) {
+	start := time.Now()
+	policies, before := e.Policies.List(), e.Table.Current()
+	in := offer.Input{Policies: policies.Valid, Consumers: e.Consumers.List()}
+	resources := policies.Resources
+	var last *offer.Result
+	if before == nil {
+		in.Past = e.Previous()
+		resources = withNames(resources, in.Past)
+	} else {
+		last = before.Result
+	}
+	in.View = e.Ledger.View(policies.Selections, e.Slices.Resources(resources)...)
+	if again := e.stable.Stabilize(start, &in); again > 0 {
+		e.delayed.After(again)
+	}
+	decided := e.Slices.Decide(start, func() *offer.Terms { return offer.NewTerms(in) })
+	in.Grants = decided.Granted()
+	result := offer.Evaluate(in.After(last))
+	e.metrics.evaluation.Observe(time.Since(start).Seconds())
+
+	// Published first: no reader waits for a write to the API.
+	snapshot := e.Table.Publish(table.Snapshot{Result: result, Input: in, Policies: policies.All, Slices: decided})
+	e.metrics.publish.Observe(time.Since(first).Seconds())
+	for _, published := range e.Published {
+		published(snapshot)
+	}
+	e.Log.V(1).Info("Published offers", "policies", len(policies.Valid), "consumers", result.Entries.Len())
+}
+
+// withNames returns the resources with those that were offered before, sorted. A ledger that is
+// asked once for a name reports it for as long as a consumer's pods request it.
+func withNames(resources []string, past []offer.Past) []string {
+	all := slices.Clone(resources)
+	for _, p := range past {
+		all = append(all, p.Names...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// timings are the measurements that the evaluator takes.
+type timings struct {
+	evaluation, publish prometheus.Histogram
+}
+
+func newTimings() *timings {
+	buckets := prometheus.ExponentialBuckets(0.0005, 2, 16) // 0.5 ms to 16 s
+	return &timings{
+		evaluation: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "proffer_evaluation_duration_seconds", Buckets: buckets,
+			Help: "How long it takes to work out all offers. The count is the number of evaluations.",
+		}),
+		publish: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "proffer_event_to_publish_seconds", Buckets: buckets,
+			Help: "From the first event of a batch to the snapshot that covers it, what the batch period adds included.",
+		}),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (e *Evaluator) Describe(ch chan<- *prometheus.Desc) {
+	e.metrics.evaluation.Describe(ch)
+	e.metrics.publish.Describe(ch)
+}
+
+// Collect implements prometheus.Collector.
+func (e *Evaluator) Collect(ch chan<- prometheus.Metric) {
+	e.metrics.evaluation.Collect(ch)
+	e.metrics.publish.Collect(ch)
+}

@@ -1,0 +1,136 @@
+package table
+
+import (
+	"slices"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/offer"
+)
+
+// Snapshot is everything that one evaluation came to. It never changes once published, so a reader
+// takes one and reads only that: two values of it belong together.
+type Snapshot struct {
+	// Result holds the offers, their reasons and a report for each valid policy.
+	*offer.Result
+	// Input is what Result was evaluated from. It includes the consumers and what counts as granted.
+	Input offer.Input
+	// Policies are all ResourcePolicies by name, also those that are invalid.
+	Policies []Policy
+	// Slices are the decisions on ResourceSlices; nil stands for no slices.
+	Slices SliceDecisions
+	// Revision counts the snapshots published before this one, and this one. Publish sets it.
+	Revision uint64
+
+	// places hold every ID of Result.Entries. Consecutive snapshots with the same consumers share it.
+	places map[string]place
+}
+
+// place is where a consumer stands in Result.Entries. Its mark is carried over for as long as the ID
+// stays.
+type place struct {
+	*mark
+	at int
+}
+
+func (s *Snapshot) entry(p place) *offer.Entry {
+	_, entry := s.Result.Entries.At(p.at)
+	return entry
+}
+
+// Granted returns what a policy has granted.
+func (s *Snapshot) Granted(policy string) PolicyGrants {
+	if s.Slices == nil {
+		return PolicyGrants{}
+	}
+	return s.Slices.Under(policy)
+}
+
+// Policy is one ResourcePolicy at one generation.
+type Policy struct {
+	Name, UID  string
+	Generation int64
+	// Source is where the amounts come from, in the words of the API.
+	Source string
+	// Parsed is nil for a policy that is invalid.
+	Parsed *offer.Policy
+	// Problems say, for an invalid policy, which fields are wrong and what to write instead.
+	Problems []string
+	// Misspelt say the same of names that Kubernetes does not have, in a policy that is valid
+	// because it was in force before the name became a problem.
+	Misspelt []string
+	// Offered are the names of the resources that the policy was ever seen to offer, sorted. They
+	// outlive edits. The list never changes: there are only ever more names, in a new list.
+	Offered []string
+}
+
+// DryRun reports whether the policy is valid and not to be put in force.
+func (p *Policy) DryRun() bool { return p.Parsed != nil && p.Parsed.DryRun }
+
+// PolicyList is the input that the ResourcePolicies are to an evaluation. It never changes, and it
+// is the same list for as long as no policy changes.
+type PolicyList struct {
+	// All are all policies by name. Valid are those that are valid, parsed, in the same order; each
+	// knows the names it has ever offered.
+	All   []Policy
+	Valid []offer.Policy
+	// Selections are the nodes that the valid policies select.
+	Selections []capacity.Selection
+	// Resources are the names that an evaluation of the policies needs columns for, sorted.
+	Resources []string
+}
+
+// NewPolicyList returns the list of these policies, which are sorted by name.
+func NewPolicyList(all []Policy) *PolicyList {
+	l := &PolicyList{All: all, Valid: make([]offer.Policy, 0, len(all))}
+	for i := range all {
+		p := &all[i]
+		if p.Parsed != nil {
+			parsed := *p.Parsed
+			parsed.Known = p.Offered
+			p.Parsed = &parsed
+			l.Valid = append(l.Valid, parsed)
+		}
+		// Also those of a policy that is no longer valid: its offers are held.
+		l.Resources = append(l.Resources, p.Offered...)
+	}
+	l.Selections = offer.Selections(l.Valid)
+	l.Resources = append(l.Resources, offer.ResourceNames(l.Valid)...)
+	slices.Sort(l.Resources)
+	l.Resources = slices.Compact(l.Resources)
+	return l
+}
+
+// AddNames adds the names that are new to a sorted list while it has fewer than most, and reports
+// whether there were any. The list itself does not change.
+func AddNames(list, names []string, most int) (longer []string, more bool) {
+	before := len(list)
+	for _, name := range names {
+		if at, known := slices.BinarySearch(list, name); !known && len(list) < most {
+			list = slices.Insert(slices.Clip(list), at, name)
+		}
+	}
+	return list, len(list) > before
+}
+
+// SliceDecisions are what an evaluation decided on all ResourceSlices. They never change.
+type SliceDecisions interface {
+	// Granted is what counts as granted, by class and consumer ID.
+	Granted() map[string]map[string]capacity.Amounts
+	// Under returns what one policy has granted.
+	Under(policy string) PolicyGrants
+	// DryRun decides on the same slices by other terms, until nothing is left to reclaim.
+	DryRun(terms func() *offer.Terms) SliceDecisions
+}
+
+// PolicyGrants are what one policy has granted.
+type PolicyGrants struct {
+	// Slices is how many slices are granted something.
+	Slices    int32
+	Consumers map[string]ConsumerGrants
+}
+
+// ConsumerGrants are what the slices of one consumer are granted together under a policy.
+type ConsumerGrants struct {
+	Slices  int32
+	Amounts capacity.Amounts
+}

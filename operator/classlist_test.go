@@ -1,0 +1,113 @@
+package operator
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/debounce"
+	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/internal/table"
+)
+
+// servedByProffer is the value of the entries that the operator keeps in the list.
+const servedByProffer = "proffer"
+
+// aServedList is a list that the operator is told of, in the namespace of a Lease of its own.
+func aServedList(t *testing.T) (list *corev1.ConfigMap, with func(*parts)) {
+	t.Helper()
+	election := longLease(t)
+	list = kubetest.Create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: election.Namespace, Name: "served"}})
+	return list, func(o *parts) { o.election, o.servedClasses = election, list.Name }
+}
+
+// lists waits until the list has exactly this.
+func lists(t *testing.T, list *corev1.ConfigMap, want map[string]string) {
+	t.Helper()
+	kubetest.Eventually(t, func() string {
+		var now corev1.ConfigMap
+		if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(list), &now); err != nil {
+			return err.Error()
+		}
+		return cmp.Diff(want, now.Data, cmpopts.EquateEmpty())
+	})
+}
+
+func ofClass(class string) func(*v1alpha1.ResourcePolicySpec) {
+	return func(s *v1alpha1.ResourcePolicySpec) { s.Class = class }
+}
+
+func TestTheListFollowsThePolicies(t *testing.T) {
+	list, listing := aServedList(t)
+	gold := kubetest.Create(t, kubetest.Policy("gold", kubetest.Fixed("cpu", "1"), ofClass("gold")))
+	twin := kubetest.Create(t, kubetest.Policy("twin", kubetest.Fixed("cpu", "2"), ofClass("gold")))
+	trial := kubetest.Create(t, kubetest.Policy("trial", kubetest.Fixed("cpu", "1"), ofClass("trial"), func(s *v1alpha1.ResourcePolicySpec) { s.Mode = v1alpha1.ModeDryRun }))
+	kubetest.Create(t, kubetest.Policy("unnamed", kubetest.Fixed("cpu", "1")))
+	startOperator(t, listing)
+	lists(t, list, map[string]string{"gold": servedByProffer})
+
+	editPolicy(t, trial, func(s *v1alpha1.ResourcePolicySpec) { s.Mode = v1alpha1.ModeActive })
+	lists(t, list, map[string]string{"gold": servedByProffer, "trial": servedByProffer})
+	kubetest.Edit(t, list, func(o client.Object) { o.(*corev1.ConfigMap).Data["default"] = "liqo" }, kubetest.WriteSpec)
+	editPolicy(t, trial, ofClass("silver"))
+	lists(t, list, map[string]string{"gold": servedByProffer, "silver": servedByProffer, "default": "liqo"})
+
+	// A class is served for as long as any policy names it.
+	kubetest.Remove(t, gold)
+	kubetest.Remove(t, trial)
+	lists(t, list, map[string]string{"gold": servedByProffer, "default": "liqo"})
+	kubetest.Remove(t, twin)
+	lists(t, list, map[string]string{"default": "liqo"})
+}
+
+func TestWhatOthersDoToTheListIsPutRight(t *testing.T) {
+	list, listing := aServedList(t)
+	kubetest.Create(t, kubetest.Policy("gold", kubetest.Fixed("cpu", "1"), ofClass("gold")))
+	startOperator(t, listing)
+	right := map[string]string{"gold": servedByProffer}
+	lists(t, list, right)
+
+	kubetest.Edit(t, list, func(o client.Object) { o.(*corev1.ConfigMap).Data = map[string]string{"lead": servedByProffer} }, kubetest.WriteSpec)
+	lists(t, list, right)
+	kubetest.Remove(t, list)
+	lists(t, list, right)
+}
+
+func TestOnlyTheLeaderWritesTheList(t *testing.T) {
+	list, listing := aServedList(t)
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: LeaderElectionID}, Spec: somebodys()}
+	if _, err := leases(t, list.Namespace).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	o := startOperator(t, listing)
+	kubetest.Create(t, kubetest.Policy("gold", kubetest.Fixed("cpu", "1"), ofClass("gold")))
+	o.eventually(func() string { return cmp.Diff(int64(1000), o.offered("rome")["gold"]["cpu"]) })
+	lists(t, list, nil)
+
+	lease.Spec.HolderIdentity = new("")
+	setHolder(t, list.Namespace, lease.Spec)
+	lists(t, list, map[string]string{"gold": servedByProffer})
+}
+
+func TestWithoutANamespaceThereIsNoList(t *testing.T) {
+	mgr, err := ctrl.NewManager(rest.CopyConfig(kubetest.Cluster(t).Config), ctrl.Options{Scheme: NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	debouncer := debounce.New(0)
+	err = setup(mgr, parts{ledger: capacity.NewLedger(), table: table.New(), debouncer: debouncer, servedClasses: "served"})
+	if err == nil || !strings.Contains(err.Error(), "write --leader-elect and --leader-election-namespace=NAMESPACE") {
+		t.Errorf("got %v", err)
+	}
+}

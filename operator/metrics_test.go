@@ -1,0 +1,127 @@
+package operator
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/debounce"
+	"proffer.dev/proffer/internal/engine"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
+)
+
+func newCollector(t *testing.T, latest *table.Snapshot) *prometheus.Registry {
+	t.Helper()
+	c := &collector{table: table.New(), version: "v0.1.0"}
+	if latest != nil {
+		c.table.Publish(*latest)
+	}
+	registry := prometheus.NewPedanticRegistry()
+	for _, c := range []prometheus.Collector{c, engine.New(engine.Config{Debouncer: debounce.New(0)})} {
+		if err := registry.Register(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return registry
+}
+
+// granting are decisions by which policies have granted this.
+type granting map[string]table.PolicyGrants
+
+func (granting) Granted() map[string]map[string]capacity.Amounts   { return nil }
+func (g granting) Under(policy string) table.PolicyGrants          { return g[policy] }
+func (g granting) DryRun(func() *offer.Terms) table.SliceDecisions { return g }
+
+// evaluated is what one policy of fixed amounts offers to these consumers.
+func evaluated(class string, amounts capacity.Amounts, consumers ...offer.Consumer) *offer.Result {
+	policies := []offer.Policy{{Name: "p", Class: class, Fixed: amounts}}
+	return offer.Evaluate(offer.Input{Policies: policies, Consumers: consumers})
+}
+
+func TestMetricsShowWhatIsPublished(t *testing.T) {
+	ledger := capacity.NewLedger()
+	ledger.SetPod(capacity.Pod{Key: "pod", Node: "n", Consumer: "rome", Requests: capacity.Amounts{"cpu": 250}})
+	ledger.SetNode(capacity.Node{Name: "n"})
+	policies := []offer.Policy{{Name: "p", Class: "gold", Fixed: capacity.Amounts{"cpu": 1500, "memory": 2e9}}}
+	result := offer.Evaluate(offer.Input{Policies: policies, Consumers: []offer.Consumer{{ID: "oslo"}}, View: ledger.View(nil)})
+	result.Reports = map[string]*offer.Report{
+		"p": {Capacity: capacity.Amounts{"cpu": 7000}, Committed: capacity.Amounts{"cpu": 4000}, Remaining: capacity.Amounts{"cpu": 3000}},
+		"q": {Outcome: offer.NoNodes},
+	}
+	registry := newCollector(t, &table.Snapshot{
+		Result:   result,
+		Policies: []table.Policy{{Name: "bad"}, {Name: "p", Parsed: &offer.Policy{Class: "gold"}}, {Name: "q", Parsed: &offer.Policy{}}},
+		Slices: granting{"p": {Slices: 2, Consumers: map[string]table.ConsumerGrants{
+			"rome": {Slices: 2, Amounts: capacity.Amounts{"cpu": 1000}},
+		}}},
+	})
+	want := `
+		# HELP proffer_build_info Always 1; the labels say which version of Proffer runs, and which version of Go it was built by.
+		# TYPE proffer_build_info gauge
+		proffer_build_info{go_version="` + runtime.Version() + `",version="v0.1.0"} 1
+		# HELP proffer_consumers Consumers that are known.
+		# TYPE proffer_consumers gauge
+		proffer_consumers 2
+		# HELP proffer_grant What the ResourceSlices of a consumer have been granted together under a policy: cpu in cores, memory and storage in bytes. At most 1000 consumers of a policy, by ID.
+		# TYPE proffer_grant gauge
+		proffer_grant{class="gold",consumer="rome",policy="p",resource="cpu"} 1
+		# HELP proffer_offer What a consumer is offered, its present use included: cpu in cores, memory and storage in bytes. The first 1000 known consumers by ID; who only asks is none. The policy is empty where none decides any more. Offers of different classes may overlap.
+		# TYPE proffer_offer gauge
+		proffer_offer{class="gold",consumer="oslo",policy="p",resource="cpu"} 1.5
+		proffer_offer{class="gold",consumer="oslo",policy="p",resource="memory"} 2e+09
+		proffer_offer{class="gold",consumer="rome",policy="p",resource="cpu"} 1.5
+		proffer_offer{class="gold",consumer="rome",policy="p",resource="memory"} 2e+09
+		# HELP proffer_policies Policies by the reason of their condition Ready.
+		# TYPE proffer_policies gauge
+		proffer_policies{reason="Invalid"} 1
+		proffer_policies{reason="NoNodes"} 1
+		proffer_policies{reason="Offering"} 1
+		# HELP proffer_pool_capacity What a policy of nodes has to offer in all.
+		# TYPE proffer_pool_capacity gauge
+		proffer_pool_capacity{class="gold",policy="p",resource="cpu"} 7
+		# HELP proffer_pool_committed What consumers hold of the pool of a policy.
+		# TYPE proffer_pool_committed gauge
+		proffer_pool_committed{class="gold",policy="p",resource="cpu"} 4
+		# HELP proffer_pool_remaining What is left of the pool of a policy.
+		# TYPE proffer_pool_remaining gauge
+		proffer_pool_remaining{class="gold",policy="p",resource="cpu"} 3
+		# HELP proffer_slices ResourceSlices that are granted something, by policy.
+		# TYPE proffer_slices gauge
+		proffer_slices{class="",policy="q"} 0
+		proffer_slices{class="gold",policy="p"} 2
+		# HELP proffer_used What the pods of a consumer request of what it is offered: on the nodes of the policy, or on all nodes where no policy of nodes decides. Of the same consumers as proffer_offer, those that have pods.
+		# TYPE proffer_used gauge
+		proffer_used{class="gold",consumer="rome",policy="p",resource="cpu"} 0.25
+		proffer_used{class="gold",consumer="rome",policy="p",resource="memory"} 0
+	`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want),
+		"proffer_build_info", "proffer_consumers", "proffer_grant", "proffer_offer", "proffer_policies",
+		"proffer_pool_capacity", "proffer_pool_committed", "proffer_pool_remaining", "proffer_slices", "proffer_used"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMetricsOfConsumersAreBounded(t *testing.T) {
+	var all []offer.Consumer
+	for i := range maxConsumerSeries + 500 {
+		all = append(all, offer.Consumer{ID: fmt.Sprintf("c%05d", i)})
+	}
+	registry := newCollector(t, &table.Snapshot{Result: evaluated("", capacity.Amounts{"cpu": 1000}, all...)})
+	n, err := testutil.GatherAndCount(registry, "proffer_offer")
+	if err != nil || n != maxConsumerSeries {
+		t.Errorf("%d series, %v", n, err)
+	}
+}
+
+func TestMetricsBeforeAnythingIsPublished(t *testing.T) {
+	problems, err := testutil.GatherAndLint(newCollector(t, nil))
+	if err != nil || len(problems) > 0 {
+		t.Errorf("%v, %v", problems, err)
+	}
+}

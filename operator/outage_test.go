@@ -1,0 +1,66 @@
+package operator
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/internal/source/nodes/nodestest"
+)
+
+// outage is how long the API server is away. It is not waited for something: it is the thing itself.
+const outage = 10 * time.Second
+
+func TestAnAPIServerThatGoesAwayAndComesBack(t *testing.T) {
+	kubetest.Create(t, nodestest.Node("stays", nodestest.List("cpu", "4", "memory", "4Gi", "pods", "10")))
+	goes := kubetest.Create(t, nodestest.Node("goes", nodestest.List("cpu", "8", "memory", "8Gi", "pods", "10")))
+	gone := kubetest.Create(t, nodestest.Pod("gone", "stays", nodestest.List("cpu", "1")))
+	replaced := kubetest.Create(t, nodestest.Pod("replaced", "stays", nodestest.List("cpu", "1")))
+	kubetest.Create(t, nodestest.Pod("stays", "stays", nodestest.List("cpu", "500m")))
+	p := kubetest.Create(t, kubetest.Policy("p"))
+	doomed := kubetest.Create(t, kubetest.Policy("doomed", kubetest.Fixed("cpu", "64"), kubetest.ForIDs("oslo"), func(s *v1alpha1.ResourcePolicySpec) { s.Priority = 1 }))
+	link, config := newLink(t)
+	o := launchOperator(t, config, electing(shortLease(t)))
+	if _, err := o.table.Lookup(t.Context(), "rome"); err != nil {
+		t.Fatal(err)
+	}
+	o.offersOf("rome", "cpu", 4000+8000-2500)
+	o.offersOf("oslo", "cpu", 64000)
+	ready(t, "p", v1alpha1.ReasonOffering)
+	before := o.table.Current()
+
+	// The operator sees nothing of this, and never will: after the restart, the API server knows only what is left. The operator has
+	// to find out by comparing, and what is gone comes to its handlers as a tombstone.
+	link.cut()
+	kubetest.Remove(t, goes)
+	kubetest.Remove(t, gone)
+	kubetest.Remove(t, replaced)
+	kubetest.Remove(t, doomed)
+	kubetest.Create(t, nodestest.Pod("replaced", "stays", nodestest.List("cpu", "2")))
+	if err := kubetest.Cluster(t).StopAPIServer(); err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(outage)
+	// Who reads is served all the same, and what is served has not changed.
+	entry, err := o.table.Lookup(t.Context(), "rome")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !entry.SameAmounts(before.Anyone) { // Nothing makes rome known.
+		t.Error("the outage changed an offer")
+	}
+	if err := kubetest.Cluster(t).StartAPIServer(); err != nil {
+		t.Fatal(err)
+	}
+
+	// The watches come back in their own time, and the leader, which has lost its lease, competes again.
+	link.restore()
+	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Max = kubetest.Quantities("memory", "1Gi") })
+	o.offers("rome", capacity.Amounts{"cpu": 1500, "memory": gib, "pods": 8})
+	o.eventually(func() string { return cmp.Diff(int64(1500), o.offered("oslo")[""]["cpu"]) })
+	kubetest.Eventually(t, func() string { return cmp.Diff(int64(2), statusOfPolicy(t, "p").ObservedGeneration) })
+}

@@ -1,0 +1,177 @@
+package operator
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/controllers/classlist"
+	"proffer.dev/proffer/controllers/consumer"
+	"proffer.dev/proffer/controllers/offered"
+	"proffer.dev/proffer/controllers/policy"
+	"proffer.dev/proffer/controllers/slice"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/debounce"
+	"proffer.dev/proffer/internal/engine"
+	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/source/nodes"
+	"proffer.dev/proffer/internal/table"
+)
+
+// The markers for RBAC stand with the code that needs the permissions. These are for the Lease, and
+// for the definitions that the informers of all rooms follow.
+//
+// +kubebuilder:rbac:roleName=proffer-manager,groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=foreignclusters.core.liqo.io;foreignclusters.discovery.liqo.io;resourceslices.authentication.liqo.io;tenants.authentication.liqo.io,verbs=list;watch
+// +kubebuilder:rbac:roleName=proffer-leader-election,namespace=proffer-system,groups=coordination.k8s.io,resources=leases,verbs=create
+// +kubebuilder:rbac:roleName=proffer-leader-election,namespace=proffer-system,groups=coordination.k8s.io,resources=leases,resourceNames=proffer.dev,verbs=get;update
+// +kubebuilder:rbac:roleName=proffer-leader-election,namespace=proffer-system,groups="",resources=events,verbs=create;patch
+
+const (
+	// LeaderElectionID is the name of the Lease that the leader holds.
+	LeaderElectionID = "proffer.dev"
+	// OfferedConfigMap is the name of the ConfigMap that records what was ever offered.
+	OfferedConfigMap = offered.ConfigMap
+	// eventSource is the controller that Events name.
+	eventSource = "proffer"
+)
+
+// NewScheme returns the types that the operator reads and writes.
+func NewScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(corev1.AddToScheme(scheme))
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	return scheme
+}
+
+// cacheOptions keep the manager's cache small. Nodes and pods are not in it: see
+// internal/source/nodes. Grants are read in one namespace.
+func cacheOptions(namespace string) cache.Options {
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject:         map[client.Object]cache.ByObject{&v1alpha1.Grant{}: {Namespaces: map[string]cache.Config{namespace: {}}}},
+	}
+}
+
+// namespaceOf returns the namespace of the Grants: that of the Lease or, without an election, that of
+// the Pod; outside of a Pod it is default.
+func namespaceOf(election *LeaderElection) string {
+	namespace, err := kube.LeaseNamespace(election)
+	if err != nil {
+		return metav1.NamespaceDefault
+	}
+	return namespace
+}
+
+// parts are what setup takes besides the manager.
+type parts struct {
+	// ledger is kept up to date with nodes and pods, and table with snapshots.
+	ledger *capacity.Ledger
+	table  *table.Table
+	// debouncer schedules evaluations.
+	debouncer *debounce.Debouncer
+	// election is nil for an operator that is alone.
+	election *LeaderElection
+	// servedClasses is the name of a ConfigMap, empty for none.
+	servedClasses string
+	// metrics is where metrics are registered, nil for nowhere.
+	metrics prometheus.Registerer
+	version string
+}
+
+// setup adds to the manager everything that watches, evaluates and writes. The manager was created
+// with NewScheme and cacheOptions, and elects no leader itself.
+//
+// Objects flow one way: the caches of each kind and the ledger wake the engine, which publishes a
+// snapshot; what writes to the API reads the snapshot. All replicas do so; only the leader writes.
+func setup(mgr ctrl.Manager, p parts) error {
+	log := mgr.GetLogger().WithName("controllers")
+	wake, namespace, recorder := p.debouncer.Wake, namespaceOf(p.election), mgr.GetEventRecorder(eventSource)
+	liqo, err := slice.NewClients(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("making a client for Liqo's objects: %w", err)
+	}
+
+	// What is watched, each kind in its cache.
+	core, err := nodes.New(mgr.GetConfig(), p.ledger, wake, log.WithName("core"))
+	if err != nil {
+		return err
+	}
+	policies, consumers := policy.NewCache(), consumer.NewCache()
+	decider := slice.NewDecider(liqo, p.debouncer.WakeNow, wake, log.WithName("slices"))
+	tenants := consumer.Tenants{Handler: decider.Tenants(), Fields: slice.TenantFields}
+	informers := slices.Concat(consumer.Watches(liqo, consumers, tenants, wake, log.WithName("consumers")), decider.Informers())
+
+	// What writes, while this replica leads.
+	tenure := &kube.Tenure{}
+	statuses := policy.NewWriter(mgr.GetClient(), p.table, policies, p.ledger.Unusable, recorder, log.WithName("status"))
+	answers := slice.NewWriter(liqo, mgr.GetAPIReader(), mgr.GetClient(), namespace, decider, p.debouncer, tenure.Holds, recorder, log.WithName("slices"))
+	record := offered.NewRecord(mgr.GetAPIReader(), mgr.GetClient(), namespace, log.WithName("offered"))
+	work := []manager.Runnable{statuses, answers, offered.Writer{Record: record}}
+	// After each evaluation; the answers come last, since workers begin with them.
+	published := []func(*table.Snapshot){policies.Remember, record.Note, onSnapshot(statuses.Wake)}
+	if p.servedClasses != "" {
+		namespace, err := kube.LeaseNamespace(p.election)
+		if err != nil {
+			return err
+		}
+		list := classlist.NewWriter(liqo, types.NamespacedName{Namespace: namespace, Name: p.servedClasses}, p.table, log.WithName("classes"))
+		work, published = append(work, list), append(published, onSnapshot(list.Wake))
+	}
+	published = append(published, answers.Commit)
+	leader, err := kube.NewLeader(mgr, LeaderElectionID, p.election, tenure, log.WithName("leader"), work...)
+	if err != nil {
+		return err
+	}
+
+	ofPolicies, err := policy.Watch(mgr.GetCache(), policies, wake, statuses.Wake)
+	if err != nil {
+		return err
+	}
+	ofGrants, err := decider.WatchGrants(mgr.GetCache(), wake)
+	if err != nil {
+		return err
+	}
+	evaluator := engine.New(engine.Config{
+		Ledger: p.ledger, Policies: policies, Consumers: consumers, Slices: decider, Debouncer: p.debouncer, Table: p.table,
+		Previous:  func() []offer.Past { return record.Previous(policies.Previous()) },
+		Sources:   sourcesOf(append(core.Sources(), ofPolicies, ofGrants, record), informers),
+		Published: published, Log: log.WithName("offers"),
+	})
+	if p.metrics != nil {
+		for _, c := range []prometheus.Collector{answers, core.Metrics(), evaluator, &collector{table: p.table, version: p.version}} {
+			if err := p.metrics.Register(c); err != nil {
+				return fmt.Errorf("registering metrics: %w", err)
+			}
+		}
+	}
+	return errors.Join(mgr.Add(core), mgr.Add(informers), mgr.Add(record), mgr.Add(evaluator), mgr.Add(leader))
+}
+
+func onSnapshot(wake func()) func(*table.Snapshot) {
+	return func(*table.Snapshot) { wake() }
+}
+
+func sourcesOf(checkers []toolscache.DoneChecker, informers kube.CRDInformers) []engine.Source {
+	var all []engine.Source
+	for _, c := range checkers {
+		all = append(all, c)
+	}
+	for _, i := range informers {
+		all = append(all, i)
+	}
+	return all
+}

@@ -1,0 +1,105 @@
+package operator
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+
+	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/internal/kube/watchage"
+	"proffer.dev/proffer/internal/kubetest"
+)
+
+// watchRequests are the URLs of all watches that were requested.
+type watchRequests struct {
+	mu   sync.Mutex
+	made []*url.URL
+}
+
+// wrap has the transport note what is requested of it.
+func (r *watchRequests) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTrip(func(request *http.Request) (*http.Response, error) {
+		if request.URL.Query().Get("watch") == "true" {
+			r.mu.Lock()
+			r.made = append(r.made, request.URL)
+			r.mu.Unlock()
+		}
+		return next.RoundTrip(request)
+	})
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
+// watched is what the metrics say is watched.
+func watched(t *testing.T, watches prometheus.Collector) []string {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	if err := registry.Register(watches); err != nil {
+		t.Fatal(err)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			if family.GetName() == "proffer_watch_news_age_seconds" {
+				all = append(all, m.GetLabel()[0].GetValue())
+			}
+		}
+	}
+	return all
+}
+
+// missing are those of the wanted that are not in all.
+func missing(all []string, wanted ...string) string {
+	wanted = slices.DeleteFunc(wanted, func(w string) bool { return slices.Contains(all, w) })
+	return strings.Join(wanted, " ")
+}
+
+func TestTheNewsOfEveryWatchIsKnownWhileItIsWatched(t *testing.T) {
+	const tenants = "tenants.authentication.liqo.io"
+	uninstall := kubetest.Install(t, controlplane.LiqoCRD(t, "authentication.liqo.io_tenants.yaml"))
+	watches := watchage.New(logr.Discard())
+	requests := &watchRequests{}
+	config := rest.CopyConfig(kubetest.Cluster(t).Config)
+	config.Wrap(requests.wrap)
+	config.Wrap(watches.Wrap)
+	o := launchOperator(t, config, electing(shortLease(t)), func(o *parts) { o.servedClasses = "watched-classes" })
+	builtin := []string{
+		"nodes", "pods", "namespaces", "storageclasses.storage.k8s.io", "customresourcedefinitions.apiextensions.k8s.io",
+		"resourcepolicies.proffer.dev",
+	}
+	o.eventually(func() string { return missing(watched(t, watches), append(builtin, tenants, "configmaps")...) })
+
+	uninstall()
+	o.eventually(func() string {
+		if slices.Contains(watched(t, watches), tenants) {
+			return tenants + " still ages"
+		}
+		return ""
+	})
+	if lost := missing(watched(t, watches), builtin...); lost != "" {
+		t.Errorf("not known any more: %s", lost)
+	}
+	// A bookmark a minute is what a quiet watch lives by.
+	requests.mu.Lock()
+	defer requests.mu.Unlock()
+	for _, made := range requests.made {
+		if made.Query().Get("allowWatchBookmarks") != "true" {
+			t.Errorf("without bookmarks: %s", made)
+		}
+	}
+	o.stop()
+	o.eventually(func() string { return strings.Join(watched(t, watches), " ") })
+}
