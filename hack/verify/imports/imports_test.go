@@ -50,7 +50,7 @@ func TestWhatTheTableForbidsIsReported(t *testing.T) {
 			pkg: listed{ImportPath: m + "api/v1alpha1", XTestImports: []string{m + "hack/controlplane", m + "api/v1alpha1", "k8s.io/client-go/rest"}},
 		},
 		"the control plane in the operator": {
-			pkg: listed{ImportPath: m + "controllers/policy", Imports: []string{m + "hack/controlplane"}},
+			pkg:  listed{ImportPath: m + "controllers/policy", Imports: []string{m + "hack/controlplane"}},
 			want: []string{"controllers/policy imports proffer.dev/proffer/hack/controlplane: controllers/policy may import only api, internal/table, internal/kube, internal/debounce, internal/capacity, internal/offer, internal/grant"},
 		},
 		"a test that goes the way back": {
