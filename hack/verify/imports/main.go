@@ -1,15 +1,19 @@
-// Command imports checks that the packages of this module import each other only
-// as the table beside it says, and that the inner ones keep out of what belongs
-// to the edge.
+// Command imports checks that the packages of this module import each other only as the table in
+// table.go allows, and that the inner ones import nothing that belongs to the edge. A refusal names
+// the rule and its reason.
 package main
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -32,14 +36,14 @@ func main() {
 	fmt.Printf("%d packages import what the table allows\n", len(packages))
 }
 
-// A listed is a package as go list tells of it.
+// A listed is a package as go list describes it.
 type listed struct {
-	ImportPath                         string
-	Imports, TestImports, XTestImports []string
+	ImportPath, Dir                             string
+	Imports, TestImports, XTestImports, GoFiles []string
 }
 
 func list() ([]listed, error) {
-	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", module+"/...")
+	cmd := exec.Command("go", "list", "-json=ImportPath,Dir,Imports,TestImports,XTestImports,GoFiles", module+"/...")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -72,6 +76,9 @@ func check(rules []rule, packages []listed) []string {
 				problems = append(problems, fmt.Sprintf("%s imports %s: %s", place, imported, why))
 			}
 		}
+		if r.noClock {
+			problems = append(problems, r.readsClock(p, place)...)
+		}
 		// Tests may also use the ground that development stands on.
 		r.may = append(slices.Clip(r.may), testGround...)
 		r.never = nil
@@ -93,13 +100,13 @@ func find(rules []rule, place string) (rule, bool) {
 	return rule{}, false
 }
 
-// refuses says why the package at place may not import this, or nothing.
+// refuses returns why the package at place may not import this, or nothing.
 func (r rule) refuses(place, imported string) string {
 	inside, ours := strings.CutPrefix(imported, module+"/")
 	if !ours {
 		for _, prefix := range r.never {
 			if within(imported, prefix) {
-				return fmt.Sprintf("%s keeps out of %s", r.place, prefix)
+				return r.because("%s keeps out of %s", r.place, prefix)
 			}
 		}
 		return ""
@@ -113,12 +120,46 @@ func (r rule) refuses(place, imported string) string {
 		}
 	}
 	if len(r.may) == 0 {
-		return fmt.Sprintf("%s imports nothing of this module", r.place)
+		return r.because("%s imports nothing of this module", r.place)
 	}
-	return fmt.Sprintf("%s may import only %s", r.place, strings.Join(r.may, ", "))
+	return r.because("%s may import only %s", r.place, strings.Join(r.may, ", "))
 }
 
-// within says whether path is prefix or below it.
+// because returns a message with the reason of the rule.
+func (r rule) because(format string, args ...any) string {
+	text := fmt.Sprintf(format, args...)
+	if r.why != "" {
+		text += ", because " + r.why
+	}
+	return text
+}
+
+// readsClock returns one sentence for each call in a package that reads the clock or waits for it.
+func (r rule) readsClock(p listed, place string) []string {
+	var problems []string
+	files := token.NewFileSet()
+	for _, name := range p.GoFiles {
+		file, err := parser.ParseFile(files, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
+		if err != nil {
+			problems = append(problems, err.Error())
+			continue
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			selector, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if x, ok := selector.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains(clock, selector.Sel.Name) {
+				problems = append(problems, fmt.Sprintf("%s/%s uses time.%s: %s",
+					place, name, selector.Sel.Name, r.because("%s takes times as values", r.place)))
+			}
+			return true
+		})
+	}
+	return problems
+}
+
+// within reports whether path is prefix or below it.
 func within(path, prefix string) bool {
 	return path == prefix || strings.HasPrefix(path, prefix+"/")
 }

@@ -1,34 +1,48 @@
 package main
 
+import "slices"
+
 // everything allows any package of this module.
 const everything = "*"
 
-// A rule is for the packages at a place and below it.
+// A rule is for the packages at a place and below it. The first rule that fits a package counts.
 type rule struct {
 	place string
-	// may are the places of this module that they may import, beside their own.
+	// may are the places of this module that they may import, besides their own.
 	may []string
-	// never are the packages of others that they may not, except in tests.
+	// never are the packages of others that they may not import, except in tests.
 	never []string
+	// noClock forbids the functions in clock, except in tests.
+	noClock bool
+	// why is the reason, which every refusal ends with.
+	why string
 }
 
-// kubernetes are what stays at the edge: Liqo's types and the machinery of clients.
-// Plain words of the field, like labels, taints and quantities, are not among them.
+// kubernetes are what stays at the edge: Liqo's types and the machinery of clients. Plain words of
+// the field, like labels, taints and quantities, are not among them.
 var kubernetes = []string{
 	"github.com/liqotech/liqo",
 	"k8s.io/client-go",
 	"sigs.k8s.io/controller-runtime",
 }
 
-// world is what a pure package has nothing to do with.
+// world is what a pure package must not import: input and output, loggers and wire formats.
 var world = append([]string{
 	"context",
 	"log",
 	"net",
 	"os",
-	"google.golang.org/grpc",
+	"github.com/go-logr",
 	"github.com/prometheus/client_golang",
+	"go.uber.org/zap",
+	"google.golang.org/grpc",
+	"google.golang.org/protobuf",
+	"k8s.io/klog",
 }, kubernetes...)
+
+// clock are the functions of package time that read the clock or wait for it. Values of time.Time
+// and time.Duration that are passed in are plain values.
+var clock = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until"}
 
 // core are the pure packages.
 var core = []string{"internal/capacity", "internal/offer", "internal/grant"}
@@ -39,15 +53,42 @@ var room = append([]string{"api", "internal/table", "internal/kube", "internal/d
 // testGround is what any test may use: the control plane, and the objects of tests.
 var testGround = []string{"hack/controlplane", "internal/kubetest", "internal/source/nodes/nodestest"}
 
-// table is the house: the first rule that fits counts.
+const (
+	pure = "the core is pure: no input or output, clock, log, wire format or client"
+	leaf = "it is a leaf that knows nothing of Proffer"
+	kind = "each kind has a room of its own, and what several kinds share is a plain value in the table or the core"
+	read = "readers of the table are of equal rank and know neither the engine nor each other"
+)
+
+// table is the house.
 var table = []rule{
-	{place: "api", never: []string{"github.com/liqotech/liqo", "k8s.io/client-go"}},
-	{place: "proto", never: kubernetes},
-	{place: "internal/capacity", never: world},
-	{place: "internal/offer", may: []string{"internal/capacity"}, never: world},
-	{place: "internal/grant", may: []string{"internal/capacity", "internal/offer"}, never: world},
-	{place: "internal/table", may: core, never: append([]string{"google.golang.org/grpc"}, kubernetes...)},
-	{place: "internal/engine", may: append([]string{"internal/table", "internal/debounce"}, core...), never: kubernetes},
+	{place: "api", never: []string{"github.com/liqotech/liqo", "k8s.io/client-go"}, why: "the API is types that any client can import"},
+	{place: "proto", never: kubernetes, why: "it is Liqo's wire contract and nothing else"},
+	{place: "internal/kube", why: leaf},
+	{place: "internal/debounce", never: kubernetes, why: leaf},
+	{
+		place: "internal/kubetest", may: []string{"api", "internal/source/nodes/nodestest", "hack/controlplane"},
+		why: "it builds objects for tests of any room",
+	},
+	// Of loggers it takes the one that discards, which ToleratesTaint of k8s.io/api asks for.
+	{
+		place: "internal/capacity", never: slices.DeleteFunc(slices.Clone(world), func(p string) bool { return p == "github.com/go-logr" }),
+		noClock: true, why: pure,
+	},
+	{place: "internal/offer", may: []string{"internal/capacity"}, never: world, noClock: true, why: pure},
+	{place: "internal/grant", may: []string{"internal/capacity", "internal/offer"}, never: world, noClock: true, why: pure},
+	{
+		place: "internal/table", may: core, never: append([]string{"google.golang.org/grpc"}, kubernetes...),
+		why: "the table holds plain values of the core",
+	},
+	{
+		place: "internal/engine", may: append([]string{"internal/table", "internal/debounce"}, core...), never: kubernetes,
+		why: "the engine gathers plain values and knows no kind of object",
+	},
+	{
+		place: "internal/source", may: []string{"internal/capacity", "internal/kube", "proto"},
+		why: "a source brings amounts to the ledger and knows nothing of offers",
+	},
 	// Of controller-runtime it takes the watcher of certificates, which is all that one does.
 	{
 		place: "internal/resourcereader", may: []string{"internal/capacity", "internal/table", "internal/offer", "proto"},
@@ -55,18 +96,14 @@ var table = []rule{
 			"github.com/liqotech/liqo", "k8s.io/client-go", "sigs.k8s.io/controller-runtime/pkg/client",
 			"sigs.k8s.io/controller-runtime/pkg/cache", "sigs.k8s.io/controller-runtime/pkg/manager",
 		},
+		why: read,
 	},
-	{place: "internal/explain", may: []string{"internal/capacity", "internal/table", "internal/offer"}, never: kubernetes},
-	{place: "internal/kube"},
-	{place: "internal/kubetest", may: []string{"api", "internal/source/nodes/nodestest", "hack/controlplane"}},
-	{place: "internal/debounce", never: kubernetes},
-	{place: "internal/source", may: []string{"internal/capacity", "internal/kube", "proto"}},
-	// Each kind has a room of its own, and no room imports another one.
-	{place: "controllers/policy", may: room},
-	{place: "controllers/consumer", may: room},
-	{place: "controllers/slice", may: room},
-	{place: "controllers/classlist", may: room},
-	{place: "controllers/offered", may: room},
+	{place: "internal/explain", may: []string{"internal/capacity", "internal/table", "internal/offer"}, never: kubernetes, why: read},
+	{place: "controllers/policy", may: room, why: kind},
+	{place: "controllers/consumer", may: room, why: kind},
+	{place: "controllers/slice", may: room, why: kind},
+	{place: "controllers/classlist", may: room, why: kind},
+	{place: "controllers/offered", may: room, why: kind},
 	{place: "operator", may: []string{everything}},
 	{place: "cmd/proffer", may: []string{everything}},
 	{place: "hack", may: []string{everything}},
