@@ -32,8 +32,10 @@ func recordedNow(t *testing.T) (names map[string][]string, version string) {
 		}
 		return nil, ""
 	}
-	if err := json.Unmarshal([]byte(object.Data["offered.json"]), &names); err != nil {
-		t.Fatal(err)
+	if text := object.Data["offered.json"]; text != "" {
+		if err := json.Unmarshal([]byte(text), &names); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return names, object.ResourceVersion
 }

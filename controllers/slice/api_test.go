@@ -90,12 +90,12 @@ func (f *following) write(t *testing.T, s *slice, a answer) error {
 	return err
 }
 
-// lists waits until these slices are in the book, by name and class.
+// lists waits until these slices are in the cache, by name and class.
 func (f *following) lists(t *testing.T, want map[string]string) {
 	t.Helper()
 	kubetest.Eventually(t, func() string {
 		got := map[string]string{}
-		for _, s := range f.book.list() {
+		for _, s := range f.cache.list() {
 			got[s.name] = s.class
 		}
 		return cmp.Diff(want, got)
@@ -130,7 +130,7 @@ func TestSlicesThatAreThereAtTheStartAreAllThereOnceSynced(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		kubetest.CreateSlice(t, kubetest.Slice(name))
 	}
-	if got := len(follow(t).book.list()); got != 3 {
+	if got := len(follow(t).cache.list()); got != 3 {
 		t.Errorf("%d slices are known when all are said to be", got)
 	}
 }
@@ -140,7 +140,7 @@ func TestAnAnswerIsWrittenWithWhatTheWatchKept(t *testing.T) {
 	f := follow(t)
 	kubetest.CreateSlice(t, kubetest.Slice("s"))
 	kubetest.Eventually(t, func() string {
-		if list := f.book.list(); len(list) == 1 && list[0].authenticated {
+		if list := f.cache.list(); len(list) == 1 && list[0].authenticated {
 			return ""
 		}
 		return "the slice is not known as authenticated"
@@ -150,7 +150,7 @@ func TestAnAnswerIsWrittenWithWhatTheWatchKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := f.book.list()[0]
+	read := f.cache.list()[0]
 	want := answer{
 		verdict: accepted, reason: "Capped", message: "granted 2 of 4 cpu", resources: capacity.Amounts{"cpu": 2000, "memory": 0},
 		storageClasses: []namedClass{{"fast", true}, {"slow", false}}, ingressClasses: []namedClass{{"nginx", false}},
@@ -180,7 +180,7 @@ func TestAnAnswerIsWrittenWithWhatTheWatchKept(t *testing.T) {
 	if diff := cmp.Diff(was, is); diff != "" || len(was) == 0 {
 		t.Errorf("what Liqo wrote is lost: %s", diff)
 	}
-	kubetest.Eventually(t, func() string { return cmp.Diff(want, f.book.list()[0].answer, comparing) })
+	kubetest.Eventually(t, func() string { return cmp.Diff(want, f.cache.list()[0].answer, comparing) })
 
 	// What was read before is not written over what was written since.
 	if err := f.write(t, &read.slice, answer{verdict: denied}); !apierrors.IsConflict(err) {
@@ -201,7 +201,7 @@ func TestTheWatchTakesWhatTheAPIServerTakes(t *testing.T) {
 	}
 	kubetest.Create(t, u)
 	f.lists(t, map[string]string{"hostile": "gold"})
-	s := f.book.list()[0]
+	s := f.cache.list()[0]
 	if diff := cmp.Diff(capacity.Amounts{"pods": 3}, s.request); diff != "" {
 		t.Error(diff)
 	}
@@ -223,7 +223,7 @@ func TestTheGatesFollowNamespacesAndTenants(t *testing.T) {
 	kubetest.CreateSlice(t, kubetest.Slice("s", func(s *authv1beta1.ResourceSlice) { s.Namespace = namespace.Name }))
 	decides := func(want decision) {
 		t.Helper()
-		kubetest.Eventually(t, func() string { return cmp.Diff([]decision{want}, f.gates.decide(f.gates.owners.All(), f.book.list())) })
+		kubetest.Eventually(t, func() string { return cmp.Diff([]decision{want}, f.gates.decide(f.gates.owners.All(), f.cache.list())) })
 	}
 	labels := func(labels map[string]string) {
 		t.Helper()
@@ -292,7 +292,7 @@ func TestOnlyWhatMattersOfASliceWakes(t *testing.T) {
 	f := follow(t)
 	u := kubetest.CreateSlice(t, kubetest.Slice("s"))
 	kubetest.Eventually(t, func() string {
-		if list := f.book.list(); len(list) == 1 && list[0].authenticated {
+		if list := f.cache.list(); len(list) == 1 && list[0].authenticated {
 			return ""
 		}
 		return "the slice is not known as authenticated"
@@ -310,7 +310,7 @@ func TestOnlyWhatMattersOfASliceWakes(t *testing.T) {
 		}, kubetest.WriteStatus)
 	}
 	// The book has the newest all the same: a write needs its version.
-	kubetest.Eventually(t, func() string { return cmp.Diff(u.GetResourceVersion(), f.book.list()[0].version()) })
+	kubetest.Eventually(t, func() string { return cmp.Diff(u.GetResourceVersion(), f.cache.list()[0].version()) })
 	if after := f.woken.Load(); after != before {
 		t.Errorf("woken %d times by what nobody decides by", after-before)
 	}

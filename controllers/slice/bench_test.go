@@ -50,7 +50,7 @@ func newSettled(t testing.TB, slices int) (*Writer, *offer.Terms) {
 	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[sliceKey]{Queue: newTurns()})
 	t.Cleanup(queue.ShutDown)
 	w.queue.Store(queue)
-	sources.book.begin("term", listed, nil, func(*slice) (string, bool) { return "", false })
+	sources.cache.beginTerm("term", listed, nil, func(*slice) (string, bool) { return "", false })
 	for version := slices; ; {
 		w.commit(sources.decide(time.Now(), func() *offer.Terms { return terms }))
 		if queue.Len() == 0 {
@@ -58,7 +58,7 @@ func newSettled(t testing.TB, slices int) (*Writer, *offer.Terms) {
 		}
 		for queue.Len() > 0 {
 			key, _ := queue.Get()
-			version = writeAll(t, sources.book, types.UID(key.uid), version)
+			version = writeAll(t, sources.cache, types.UID(key.uid), version)
 			queue.Done(key)
 		}
 	}
@@ -67,10 +67,10 @@ func newSettled(t testing.TB, slices int) (*Writer, *offer.Terms) {
 // writeAll makes all writes that a slice needs, as an API server would that never fails.
 func writeAll(t testing.TB, b *grantCache, uid types.UID, version int) int {
 	t.Helper()
-	if !b.take(uid) {
+	if !b.startWrites(uid) {
 		return version
 	}
-	defer b.finish(uid)
+	defer b.endWrites(uid)
 	for {
 		step, ok := b.next(uid)
 		if !ok {
@@ -80,13 +80,13 @@ func writeAll(t testing.TB, b *grantCache, uid types.UID, version int) int {
 		switch step.step.Action {
 		case protocol.WriteRecord:
 			step.record.version = strconv.Itoa(version)
-			b.recordWritten(uid, step.record)
+			b.confirmRecord(uid, step.record)
 		case protocol.DeleteRecord:
-			b.recordDeleted(uid)
+			b.confirmDelete(uid)
 		case protocol.WriteAnswer:
 			object := step.answer.writeTo(step.on.object, time.Now())
 			object.SetResourceVersion(strconv.Itoa(version))
-			b.answered(uid, &step, parseSlice(object))
+			b.confirmAnswer(uid, &step, parseSlice(object))
 		case protocol.Nothing:
 		}
 	}
@@ -127,10 +127,10 @@ func BenchmarkSlices(b *testing.B) {
 			for b.Loop() {
 				if tc.told {
 					version++
-					news := w.sources.book.list()[version%tc.slices].slice
+					news := w.sources.cache.list()[version%tc.slices].slice
 					news.object = news.object.DeepCopy()
 					news.object.SetResourceVersion(strconv.Itoa(version))
-					w.sources.book.set(news)
+					w.sources.cache.set(news)
 				}
 				w.commit(w.sources.decide(time.Now(), func() *offer.Terms { return terms }))
 			}

@@ -18,60 +18,86 @@ import (
 	"proffer.dev/proffer/internal/grant/protocol"
 )
 
-// rememberedRemovals is for how many slices that are gone the book still knows so.
+// rememberedRemovals is for how many removed slices the cache still knows that they are gone.
 const rememberedRemovals = 4096
 
-// grantCache holds the ResourceSlices and what is on record for each: the register of a replica. A slice may come from the watch, from a list
-// or from the result of a write, in any order: the newest counts. The same holds for the records.
+// grantCache holds the ResourceSlices and what each is granted. Every replica has one. A slice may
+// arrive from the watch, from a list or as the result of a write, in any order: the newest version
+// counts. The same holds for the records (the Grants).
 //
-// What a slice was granted is what protocol.Entry says, and never what stands in the slice: others can write that.
+// What a slice is granted is what protocol.Entry says, never what stands in the slice: others can
+// write that. The states of one slice's grant, in the words of the scheduler's cache:
+//
+//	          beginTerm            assume             startWrites, next
+//	unknown ------------> confirmed ------> assumed ---------------------> in flight
+//	                       ^     ^             ^                           |  |    |
+//	                       |     |             | forgetRecord: refused     |  |    |
+//	                       |     |             +---------------------------+  |    |
+//	                       |     |  confirmRecord, confirmAnswer,             |    | fail: no answer,
+//	                       |     +-- confirmDelete ---------------------------+    | or a conflict
+//	                       |                                                       v
+//	                       +-- observeRecord, setRecord: read or watched ----- uncertain
+//	                           next: the same write again, then confirmed
+//
+//   - unknown: this process does not lead. The watched record counts, and nothing is written.
+//   - confirmed: the record is known, and no write of it is under way. The record counts.
+//   - assumed: a decision is booked. It counts with the record from now on, so that the next decision
+//     knows of it, and is replaced by the next one until a worker starts.
+//   - in flight: a worker writes the record, then the answer. Everything that may be on record counts.
+//   - uncertain: the outcome of a write is not known. It counts as made until a read, the watch or the
+//     same write, repeated, tells. After a failure the next write waits.
+//
+// endTerm, from any state, returns to unknown. Which write comes next, and why that order never
+// grants the same capacity twice, is in package protocol.
 type grantCache struct {
 	mu    sync.Mutex
 	byKey map[string]types.UID
-	byUID map[types.UID]*entry
-	// removed has the versions at which slices were removed, so that news that is older does not bring one back for good.
+	byUID map[types.UID]*tracked
+	// removed has the versions at which slices were removed: an older state does not bring one back.
 	removed *simplelru.LRU[types.UID, string]
-	// sorted is nil when it has to be made anew.
-	sorted []*claim
+	// sorted is nil when it has to be built again.
+	sorted []*entry
 	// term is empty while this process does not lead.
 	term string
-	// deciding is set while a decision is being made, and decision is the number of the last one. No worker begins with what an earlier one
-	// has planned, so that a decision need not count it.
+	// deciding is set while a decision is being made, and decision is the number of the last one. No
+	// worker starts with the jobs of an earlier decision, so the present one need not count them.
 	deciding bool
 	decision uint64
 }
 
-// entry is what is known of one slice, and of one that is gone while a record of it is left.
-type entry struct {
-	// slice is the last state that is known; of a slice that is gone only what its record says.
+// tracked is what is known of one slice, and of one that is gone while its record is left.
+type tracked struct {
+	// slice is the newest known state; of a slice that is gone, what its record says.
 	slice slice
 	gone  bool
-	// removedAt is when it was found to be gone.
+	// removedAt is when the slice was found to be gone.
 	removedAt time.Time
 	record    grantRecord
 	grants    protocol.Entry
-	// adopted is what stood in the slice when a term began with an empty book. It counts until it is on record.
+	// adopted is what stood in the slice when a term began without any record. It counts until it is
+	// on record.
 	adopted protocol.Share
-	// began is what was on record when the term began, or adopted then. sent says that an answer was sent of which it is not known what came.
+	// began is what was on record, or adopted, when the term began. sent is set while the outcome of
+	// an answer is not known.
 	began protocol.Shares
 	sent  bool
-	// ours is the last answer that is known to stand by a write of this term.
-	ours *given
-	// job is what is being written, or is to be; nil if all is as it is to be. While writing, a worker has it.
+	// ours is the last answer that a write of this term is known to have made.
+	ours *decidedAnswer
+	// job is what is assumed or in flight, nil for nothing. A worker has it while writing is set.
 	job     *job
 	writing bool
-	// failed counts the writes that failed since one was made; until then none is tried.
+	// failed counts the failed writes since the last success; no write starts before until.
 	failed int
 	until  time.Time
-	// stuck says that this version of the slice cannot be written, however small the answer is.
+	// stuck is why no answer can be written to this version of the slice, however small.
 	stuck string
 	pace  *rate.Limiter
-	// view is nil when it has to be made anew.
-	view *claim
+	// view is the immutable entry, nil when it has to be built again.
+	view *entry
 }
 
-// claim is a slice and what it has, as a decision takes it. It never changes.
-type claim struct {
+// entry is a slice with what it is granted, as a decision reads it. It never changes.
+type entry struct {
 	slice
 	gone      bool
 	removedAt time.Time
@@ -79,57 +105,58 @@ type claim struct {
 	holder string
 	// holds is what counts as granted, by class.
 	holds protocol.Shares
-	// recorded says that there is a record, or may be; present is the class that it is for.
+	// recorded is set if there is, or may be, a record; present is the record's class.
 	recorded bool
 	present  string
 	released bool
-	// settled says that an answer of this term is confirmed in the class of the slice.
+	// settled is set if an answer of this term is confirmed in the class of the slice.
 	settled bool
-	// began, sent and ours are those of the entry.
+	// began, sent and ours are those of tracked.
 	began protocol.Shares
 	sent  bool
-	ours  *given
-	// writing says that a worker is at it; stuck says that no answer can be written.
+	ours  *decidedAnswer
+	// writing is set while a worker writes; stuck if no answer can be written.
 	writing, stuck bool
 }
 
-// given is an answer with where it comes from.
-type given struct {
+// decidedAnswer is an answer with the decision that it is from.
+type decidedAnswer struct {
 	answer
 	share protocol.Share
 	// at is when it was decided.
 	at time.Time
-	// short says that the whole answer did not fit into the slice.
+	// short is set if the whole answer did not fit into the slice.
 	short bool
 }
 
 func newGrantCache() *grantCache {
 	removed, err := simplelru.NewLRU[types.UID, string](rememberedRemovals, nil)
 	utilruntime.Must(err)
-	return &grantCache{byKey: map[string]types.UID{}, byUID: map[types.UID]*entry{}, removed: removed}
+	return &grantCache{byKey: map[string]types.UID{}, byUID: map[types.UID]*tracked{}, removed: removed}
 }
 
-// set records a slice unless a newer state of it is known, and reports whether anything that is decided by has changed.
-func (b *grantCache) set(s slice) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.record(s)
+// set records a slice unless a newer state is known, and reports whether anything has changed that
+// decisions depend on.
+func (g *grantCache) set(s slice) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.record(s)
 }
 
-func (b *grantCache) record(s slice) bool {
-	if at, gone := b.removed.Get(s.uid); gone && !protocol.Newer(s.version(), at) {
+func (g *grantCache) record(s slice) bool {
+	if at, gone := g.removed.Get(s.uid); gone && !protocol.Newer(s.version(), at) {
 		return false
 	}
-	if uid, found := b.byKey[s.key]; found && uid != s.uid {
-		if before := b.byUID[uid]; !protocol.Newer(s.version(), before.slice.version()) {
+	if uid, found := g.byKey[s.key]; found && uid != s.uid {
+		if before := g.byUID[uid]; !protocol.Newer(s.version(), before.slice.version()) {
 			return false
 		}
-		b.leave(uid)
+		g.leave(uid)
 	}
-	e := b.byUID[s.uid]
+	e := g.byUID[s.uid]
 	if e == nil {
-		e = &entry{}
-		b.byUID[s.uid] = e
+		e = &tracked{}
+		g.byUID[s.uid] = e
 	}
 	known := !e.gone && e.slice.object != nil
 	if known && !protocol.Newer(s.version(), e.slice.version()) {
@@ -137,151 +164,155 @@ func (b *grantCache) record(s slice) bool {
 	}
 	changed := !known || !same(&e.slice, &s) || e.stuck != ""
 	e.slice, e.gone, e.removedAt, e.stuck = s, false, time.Time{}, ""
-	b.byKey[s.key] = s.uid
-	b.touch(e)
+	g.byKey[s.key] = s.uid
+	g.touch(e)
 	return changed
 }
 
-// touch notes that an entry has changed.
-func (b *grantCache) touch(e *entry) { e.view, b.sorted = nil, nil }
+// touch marks an entry as changed.
+func (g *grantCache) touch(e *tracked) { e.view, g.sorted = nil, nil }
 
-// remove forgets a slice, but for its record, and reports whether it was known. Another slice of the same name stays.
-func (b *grantCache) remove(s slice) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.removed.Add(s.uid, s.version())
-	if b.byKey[s.key] != s.uid {
+// remove forgets a slice but keeps its record, and reports whether the slice was known. Another slice
+// of the same name stays.
+func (g *grantCache) remove(s slice) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.removed.Add(s.uid, s.version())
+	if g.byKey[s.key] != s.uid {
 		return false
 	}
-	b.leave(s.uid)
+	g.leave(s.uid)
 	return true
 }
 
-// leave notes that a slice is gone.
-func (b *grantCache) leave(uid types.UID) {
-	e := b.byUID[uid]
-	delete(b.byKey, e.slice.key)
+// leave marks a slice as gone.
+func (g *grantCache) leave(uid types.UID) {
+	e := g.byUID[uid]
+	delete(g.byKey, e.slice.key)
 	e.gone, e.removedAt, e.ours = true, time.Now(), nil
-	b.touch(e)
-	b.dropIfEmpty(uid)
+	g.touch(e)
+	g.dropIfEmpty(uid)
 }
 
-// dropIfEmpty forgets a slice that is gone, once nothing is on record for it.
-func (b *grantCache) dropIfEmpty(uid types.UID) {
-	if e := b.byUID[uid]; e != nil && e.gone && !e.writing && !e.grants.Recorded() {
-		delete(b.byUID, uid)
-		b.sorted = nil
+// dropIfEmpty forgets a slice that is gone once nothing is on record for it.
+func (g *grantCache) dropIfEmpty(uid types.UID) {
+	if e := g.byUID[uid]; e != nil && e.gone && !e.writing && !e.grants.Recorded() {
+		delete(g.byUID, uid)
+		g.sorted = nil
 	}
 }
 
-func (b *grantCache) removeAll() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, uid := range b.byKey {
-		b.leave(uid)
+func (g *grantCache) removeAll() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, uid := range g.byKey {
+		g.leave(uid)
 	}
 }
 
-// setRecord takes what the watch says of a record, and reports whether that is news.
-func (b *grantCache) setRecord(r grantRecord) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	e := b.entryOf(r)
+// setRecord takes a record from the watch, and reports whether it changes what counts as granted.
+func (g *grantCache) setRecord(r grantRecord) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	e := g.entryOf(r)
 	before := e.grants.OnRecord()
 	e.record = r
 	e.grants.RecordSeen(&r.Record, r.version)
-	b.touch(e)
+	g.touch(e)
 	return !before.Same(e.grants.OnRecord())
 }
 
-// entryOf returns the entry for a record, a new one of a slice that is gone if none is known.
-func (b *grantCache) entryOf(r grantRecord) *entry {
-	e := b.byUID[r.uid]
+// entryOf returns the tracked slice of a record, a new one that is gone if the slice is not known.
+func (g *grantCache) entryOf(r grantRecord) *tracked {
+	e := g.byUID[r.uid]
 	if e == nil {
-		e = &entry{slice: r.slice(), gone: true, removedAt: time.Now()}
-		b.byUID[r.uid] = e
+		e = &tracked{slice: r.slice(), gone: true, removedAt: time.Now()}
+		g.byUID[r.uid] = e
 	}
 	return e
 }
 
-// removeRecord takes it that a record was deleted.
-func (b *grantCache) removeRecord(r grantRecord) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	e := b.byUID[r.uid]
+// removeRecord takes the deletion of a record from the watch, and reports whether it changes what
+// counts as granted.
+func (g *grantCache) removeRecord(r grantRecord) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	e := g.byUID[r.uid]
 	if e == nil {
 		return false
 	}
 	before := e.grants.OnRecord()
 	e.grants.RecordSeen(nil, r.version)
-	b.touch(e)
-	b.dropIfEmpty(r.uid)
+	g.touch(e)
+	g.dropIfEmpty(r.uid)
 	return !before.Same(e.grants.OnRecord())
 }
 
-// list returns the slices by their keys. The caller must not change what they refer to.
-func (b *grantCache) list() []*claim {
-	all, _ := b.claims()
+// list returns the slices by key. The caller must not change what they refer to.
+func (g *grantCache) list() []*entry {
+	all, _ := g.entries()
 	return all
 }
 
-// claims returns the slices by their keys, then those that are gone, and the term, empty for none. Nobody may change them.
-func (b *grantCache) claims() ([]*claim, string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.snapshot()
+// entries returns all slices by key, also those that are gone, and the term, empty for none. The
+// caller must not change them.
+func (g *grantCache) entries() ([]*entry, string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.snapshot()
 }
 
-func (b *grantCache) snapshot() ([]*claim, string) {
-	if b.sorted == nil {
-		b.sorted = make([]*claim, 0, len(b.byUID))
-		for _, e := range b.byUID {
+func (g *grantCache) snapshot() ([]*entry, string) {
+	if g.sorted == nil {
+		g.sorted = make([]*entry, 0, len(g.byUID))
+		for _, e := range g.byUID {
 			if e.view == nil {
-				e.view = e.claim()
+				e.view = e.entry()
 			}
-			b.sorted = append(b.sorted, e.view)
+			g.sorted = append(g.sorted, e.view)
 		}
-		slices.SortFunc(b.sorted, func(x, y *claim) int { return x.compare(y) })
+		slices.SortFunc(g.sorted, func(x, y *entry) int { return x.compare(y) })
 	}
-	return b.sorted, b.term
+	return g.sorted, g.term
 }
 
-// holdsForPods reports whether something counts that was held in another class, or more than the answer accepts: how much does depends on pods,
-// and changes without the slice.
-func (c *claim) holdsForPods() bool {
+// holdsForPods reports whether something counts that was held in another class, or more than the
+// answer accepts. How much of it counts depends on pods, and changes without the slice.
+func (c *entry) holdsForPods() bool {
 	return len(c.holds) > 1 || len(c.holds) == 1 && (c.holds[0].Class != c.class || !c.standing(c.holds[0]).Same(c.holds[0]))
 }
 
-// compare orders slices by their keys; those of one name by their UIDs.
-func (c *claim) compare(o *claim) int {
+// compare orders slices by key, those of one name by UID.
+func (c *entry) compare(o *entry) int {
 	return cmp.Or(cmp.Compare(c.key, o.key), cmp.Compare(c.uid, o.uid))
 }
 
-// decide is claims for who is about to decide on all slices: until decided is called, no worker begins with one.
-func (b *grantCache) decide() ([]*claim, string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.deciding = b.term != ""
-	b.decision++
-	return b.snapshot()
+// beginDecision is entries for a caller that decides on all slices: no worker starts until it calls
+// endDecision.
+func (g *grantCache) beginDecision() ([]*entry, string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.deciding = g.term != ""
+	g.decision++
+	return g.snapshot()
 }
 
-// decided ends what decide began, once all is planned.
-func (b *grantCache) decided() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.deciding = false
+// endDecision lets workers start, once all jobs are assumed.
+func (g *grantCache) endDecision() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.deciding = false
 }
 
-func (e *entry) claim() *claim {
+func (e *tracked) entry() *entry {
 	holds := e.grants.OnRecord()
-	if e.writing { // It is about to be on record.
+	if e.writing { // The decision is about to be on record.
 		holds = e.grants.Holds()
 	}
 	if !e.grants.Recorded() {
 		holds = holds.Add(e.adopted)
 	}
-	c := &claim{
+	c := &entry{
 		slice: e.slice, gone: e.gone, removedAt: e.removedAt, holds: holds, recorded: e.grants.Recorded(), released: e.grants.Released(),
 		settled: e.grants.Settled(e.slice.class), began: e.began, sent: e.sent, ours: e.ours, writing: e.writing, stuck: e.stuck != "",
 	}
@@ -292,63 +323,66 @@ func (e *entry) claim() *claim {
 	return c
 }
 
-// begin has this process lead, with the records and the slices as the API server has just listed them. If there is no record at all, as after
-// a new installation, the answers that stand and are ours are taken for granted: see adopt.
-func (b *grantCache) begin(term string, listed []slice, records []grantRecord, adopt func(*slice) (holder string, ok bool)) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// beginTerm starts a term as the leader, with the records and the slices that the API server has just
+// listed. If there is no record at all, as after a new installation, answers that stand count as
+// granted where adopt accepts them.
+func (g *grantCache) beginTerm(term string, listed []slice, records []grantRecord, adopt func(*slice) (holder string, ok bool)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	for _, s := range listed {
-		b.record(s)
+		g.record(s)
 	}
-	for _, e := range b.byUID {
+	for _, e := range g.byUID {
 		e.forgetTerm()
 		e.grants.Begin(nil, "")
 	}
 	for _, r := range records {
-		e := b.entryOf(r)
+		e := g.entryOf(r)
 		e.record = r
 		e.grants.Begin(&r.Record, r.version)
 		e.began = e.grants.OnRecord()
 	}
-	for uid, e := range b.byUID {
+	for uid, e := range g.byUID {
 		if holder, ok := adopt(&e.slice); len(records) == 0 && !e.gone && ok {
 			e.record.consumer = holder
 			e.adopted = protocol.Share{Class: e.slice.class, Amounts: e.slice.answer.resources}
 			e.began = protocol.Shares{e.adopted}
 		}
-		b.dropIfEmpty(uid)
+		g.dropIfEmpty(uid)
 	}
-	b.term, b.sorted = term, nil
+	g.term, g.sorted = term, nil
 }
 
-// end is for when this process leads no longer, and nothing is being written any more.
-func (b *grantCache) end() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for uid, e := range b.byUID {
+// endTerm ends the term. No write may be under way any more.
+func (g *grantCache) endTerm() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for uid, e := range g.byUID {
 		e.forgetTerm()
 		e.grants.End()
-		b.dropIfEmpty(uid)
+		g.dropIfEmpty(uid)
 	}
-	b.term, b.sorted, b.deciding = "", nil, false
+	g.term, g.sorted, g.deciding = "", nil, false
 }
 
-func (e *entry) forgetTerm() {
-	*e = entry{slice: e.slice, gone: e.gone, removedAt: e.removedAt, record: e.record, grants: e.grants}
+func (e *tracked) forgetTerm() {
+	*e = tracked{slice: e.slice, gone: e.gone, removedAt: e.removedAt, record: e.record, grants: e.grants}
 }
 
-// Labels on pods that say which identity offloaded them, see github.com/liqotech/liqo/pkg/utils/resource.EscapeLabel.
+// notInLabels are the characters that Liqo replaces in the label of a pod that names its creator, see
+// github.com/liqotech/liqo/pkg/utils/resource.EscapeLabel.
 var notInLabels = regexp.MustCompile(`[^a-zA-Z0-9-_.]`)
 
-// creatorOf is what Liqo labels the pods with that run under a slice of a consumer: liqo.io/creator-user, which its webhook sets from the
-// identity of the slice (authentication.CommonNameResourceSliceCSR).
+// creatorOf returns the value of liqo.io/creator-user on the pods that run under a slice of a
+// consumer. Liqo's webhook sets it from the identity of the slice
+// (authentication.CommonNameResourceSliceCSR).
 func creatorOf(name, consumer string) string {
 	sum := sha256.Sum256([]byte(consumer))
 	return notInLabels.ReplaceAllString(fmt.Sprintf("%s-%x", name, sum[:6]), "-")
 }
 
-// forgetGone drops from a register, by UID, what it has of slices that are not among all.
-func forgetGone[T any](register map[types.UID]T, all []*claim) {
+// forgetGone deletes from a map by UID what it has of slices that are not among all.
+func forgetGone[T any](register map[types.UID]T, all []*entry) {
 	there := make(map[types.UID]struct{}, len(all))
 	for i := range all {
 		there[all[i].uid] = struct{}{}

@@ -15,16 +15,16 @@ import (
 )
 
 // grantOfCPU is an answer that grants so much cpu, in milli.
-func grantOfCPU(amount int64) given {
+func grantOfCPU(amount int64) decidedAnswer {
 	amounts := capacity.Amounts{"cpu": amount}
-	return given{
+	return decidedAnswer{
 		answer: answer{verdict: accepted, reason: "ProfferGranted", resources: amounts},
 		share:  protocol.Share{Class: "gold", Policy: "standard", Amounts: amounts},
 	}
 }
 
 // holding is the status of a slice that holds an answer.
-func holding(g given) func(*authv1beta1.ResourceSlice) {
+func holding(g decidedAnswer) func(*authv1beta1.ResourceSlice) {
 	return func(s *authv1beta1.ResourceSlice) {
 		s.Status.Conditions = append(s.Status.Conditions, authv1beta1.ResourceSliceCondition{
 			Type: "Resources", Status: authv1beta1.ResourceSliceConditionStatus(g.verdict), Reason: g.reason, Message: g.message,
@@ -40,24 +40,24 @@ func nobody(*slice) (string, bool) { return "", false }
 func aBook(t *testing.T) *grantCache {
 	t.Helper()
 	b := newGrantCache()
-	b.begin("term", []slice{known(t, "s", "a", 10)}, nil, nobody)
+	b.beginTerm("term", []slice{known(t, "s", "a", 10)}, nil, nobody)
 	return b
 }
 
-func only(t *testing.T, b *grantCache) *claim {
+func only(t *testing.T, b *grantCache) *entry {
 	t.Helper()
 	all := b.list()
 	if len(all) != 1 {
-		t.Fatalf("%d slices in the book", len(all))
+		t.Fatalf("%d slices in the cache", len(all))
 	}
 	return all[0]
 }
 
 // decided plans that the only slice is answered so.
-func decided(t *testing.T, b *grantCache, g given) (write bool) {
+func decided(t *testing.T, b *grantCache, g decidedAnswer) (write bool) {
 	t.Helper()
 	c := only(t, b)
-	write, _ = b.plan("term", c, job{want: protocol.Want{Share: g.share, Stands: equal(g.answer, c.answer)}, answer: &g, consumer: "rome"}, time.Now())
+	write, _ = b.assume("term", c, job{want: protocol.Want{Share: g.share, Stands: equal(g.answer, c.answer)}, answer: &g, consumer: "rome"}, time.Now())
 	return write
 }
 
@@ -82,18 +82,18 @@ func TestAGrantCountsFromBeforeItIsWrittenUntilALowerOneIsOnRecord(t *testing.T)
 	if !decided(t, b, grantOfCPU(4000)) {
 		t.Fatal("nothing is to be written")
 	}
-	b.decide()
-	if b.take("a") {
+	b.beginDecision()
+	if b.startWrites("a") {
 		t.Fatal("a worker begins while all is being decided on")
 	}
 	decided(t, b, grantOfCPU(4000))
-	b.decided()
-	if _, ok := b.next("a"); !b.take("a") || !ok {
+	b.endDecision()
+	if _, ok := b.next("a"); !b.startWrites("a") || !ok {
 		t.Fatal("nothing is written")
 	}
 	counts(t, b, 4000) // From before it is written.
-	b.recordRefused("a")
-	b.finish("a")
+	b.forgetRecord("a")
+	b.endWrites("a")
 	counts(t, b, 0)
 	decided(t, b, grantOfCPU(4000))
 	version := writeAll(t, b, "a", 20)
@@ -115,10 +115,10 @@ func TestAGrantCountsFromBeforeItIsWrittenUntilALowerOneIsOnRecord(t *testing.T)
 func TestWhatAWorkerHasTakenCountsInTheNextDecision(t *testing.T) {
 	b := aBook(t)
 	decided(t, b, grantOfCPU(4000))
-	if !b.take("a") {
+	if !b.startWrites("a") {
 		t.Fatal("nothing to do")
 	}
-	all, _ := b.decide() // The worker goes on meanwhile.
+	all, _ := b.beginDecision() // The worker goes on meanwhile.
 	if got := all[0].holds.In("gold").Amounts["cpu"]; got != 4000 || all[0].holder != "rome" {
 		t.Errorf("%d counts of %q, want 4000 of rome", got, all[0].holder)
 	}
@@ -131,9 +131,9 @@ func TestWhatALaterDecisionHasNotPlannedIsNotWritten(t *testing.T) {
 	b := aBook(t)
 	decided(t, b, grantOfCPU(4000))
 	// The next decision leaves the slice alone, as when its Tenant is gone, and may give to others what it was to have.
-	b.decide()
-	b.decided()
-	if b.take("a") {
+	b.beginDecision()
+	b.endDecision()
+	if b.startWrites("a") {
 		t.Error("a worker begins with what an earlier decision has planned")
 	}
 	counts(t, b, 0)
@@ -145,13 +145,13 @@ func TestWhatIsOnRecordCountsWhateverStandsInTheSlice(t *testing.T) {
 		"another consumer":            {func(s *authv1beta1.ResourceSlice) { s.Labels = nil; s.Spec.ConsumerClusterID = nil }},
 		"more than was ever granted":  {holding(grantOfCPU(999_000))},
 		"less than is on the record":  {holding(grantOfCPU(1))},
-		"a denial":                    {holding(given{answer: answer{verdict: denied}})},
+		"a denial":                    {holding(decidedAnswer{answer: answer{verdict: denied}})},
 		"a class of somebody else":    {class("theirs")},
 		"what another leader granted": {holding(grantOfCPU(4000))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newGrantCache()
-			b.begin("term", []slice{known(t, "s", "a", 20, with...)}, []grantRecord{recordOf(15, 4000)}, nobody)
+			b.beginTerm("term", []slice{known(t, "s", "a", 20, with...)}, []grantRecord{recordOf(15, 4000)}, nobody)
 			counts(t, b, 4000)
 			if c := only(t, b); c.holder != "rome" {
 				t.Errorf("it is of %q", c.holder)
@@ -162,7 +162,7 @@ func TestWhatIsOnRecordCountsWhateverStandsInTheSlice(t *testing.T) {
 
 func TestARecordOfASliceThatIsGoneCounts(t *testing.T) {
 	b := newGrantCache()
-	b.begin("term", nil, []grantRecord{recordOf(15, 4000)}, nobody)
+	b.beginTerm("term", nil, []grantRecord{recordOf(15, 4000)}, nobody)
 	counts(t, b, 4000)
 	if c := only(t, b); !c.gone || c.key != "default/s" {
 		t.Errorf("%+v", c)
@@ -183,9 +183,9 @@ func TestOnlyAnEmptyBookAdoptsWhatStands(t *testing.T) {
 		name    string
 		records []grantRecord
 		want    int64
-	}{{"a new installation", nil, 4000}, {"a book", []grantRecord{recordOf(15, 1000)}, 0}} {
+	}{{"a new installation", nil, 4000}, {"a record", []grantRecord{recordOf(15, 1000)}, 0}} {
 		b := newGrantCache()
-		b.begin("term", []slice{forged}, tc.records, adopt)
+		b.beginTerm("term", []slice{forged}, tc.records, adopt)
 		for _, c := range b.list() {
 			if got := c.holds.In("gold").Amounts["cpu"]; c.uid == "f" && got != tc.want {
 				t.Errorf("%s: %d counts", tc.name, got)
@@ -198,42 +198,42 @@ func TestNothingIsPlannedOnWhatIsNotTheNewest(t *testing.T) {
 	b := aBook(t)
 	old := only(t, b)
 	b.set(known(t, "s", "a", 11))
-	j := job{want: protocol.Want{Share: grantOfCPU(1).share}, answer: new(given), consumer: "rome"}
-	if write, _ := b.plan("term", old, j, time.Now()); write {
+	j := job{want: protocol.Want{Share: grantOfCPU(1).share}, answer: new(decidedAnswer), consumer: "rome"}
+	if write, _ := b.assume("term", old, j, time.Now()); write {
 		t.Error("planned for a version that is not the newest")
 	}
 	now := only(t, b)
 	for _, term := range []string{"another", ""} {
-		if write, _ := b.plan(term, now, j, time.Now()); write {
+		if write, _ := b.assume(term, now, j, time.Now()); write {
 			t.Errorf("planned for term %q", term)
 		}
 	}
-	if write, _ := b.plan("term", now, j, time.Now()); !write {
+	if write, _ := b.assume("term", now, j, time.Now()); !write {
 		t.Fatal("not planned")
 	}
-	if !b.take("a") || b.take("a") {
+	if !b.startWrites("a") || b.startWrites("a") {
 		t.Fatal("not exactly one worker has it")
 	}
 	b.set(known(t, "s", "a", 12))
 	if _, ok := b.next("a"); ok {
 		t.Error("what was decided on one version is to be written over another")
 	}
-	b.finish("a")
+	b.endWrites("a")
 }
 
 func TestATermThatIsOverWritesNothing(t *testing.T) {
 	b := aBook(t)
 	decided(t, b, grantOfCPU(4000))
-	if !b.take("a") {
+	if !b.startWrites("a") {
 		t.Fatal("nothing to do")
 	}
-	b.end()
+	b.endTerm()
 	if _, ok := b.next("a"); ok {
 		t.Error("a write after the term")
 	}
-	b.finish("a")
+	b.endWrites("a")
 	counts(t, b, 0)
-	if _, term := b.claims(); term != "" {
+	if _, term := b.entries(); term != "" {
 		t.Error("the term goes on")
 	}
 }
@@ -242,7 +242,7 @@ func TestASliceThatFailsWaitsLongerEachTime(t *testing.T) {
 	b := aBook(t)
 	decided(t, b, grantOfCPU(4000))
 	for failed := range 3 {
-		got := b.failedWrite("a", func(n int) time.Duration { return time.Duration(n) * time.Hour })
+		got := b.fail("a", func(n int) time.Duration { return time.Duration(n) * time.Hour })
 		if want := time.Duration(failed+1) * time.Hour; got != want {
 			t.Errorf("tried again in %v, want %v", got, want)
 		}
@@ -286,7 +286,7 @@ func TestWhatSomebodyWritesOverAnAnswerBringsNoEarlierOneBack(t *testing.T) {
 	decided(t, b, grantOfCPU(4000))
 	version := writeAll(t, b, "a", 20)
 	decided(t, b, grantOfCPU(1000))
-	if !b.take("a") {
+	if !b.startWrites("a") {
 		t.Fatal("nothing to do")
 	}
 	lower, ok := b.next("a")
@@ -294,8 +294,8 @@ func TestWhatSomebodyWritesOverAnAnswerBringsNoEarlierOneBack(t *testing.T) {
 		t.Fatalf("the next write is %+v", lower.step)
 	}
 	b.set(known(t, "s", "a", version+2, holding(grantOfCPU(999_000))))
-	b.answered("a", &lower, known(t, "s", "a", version+1, holding(grantOfCPU(1000))))
-	b.finish("a")
+	b.confirmAnswer("a", &lower, known(t, "s", "a", version+1, holding(grantOfCPU(1000))))
+	b.endWrites("a")
 	c := only(t, b)
 	if got := c.standing(c.holds.In("gold")).Amounts["cpu"]; got != 1000 || !c.tampered() {
 		t.Errorf("%d stands, want 1000, tampered with: %v", got, c.tampered())

@@ -9,35 +9,37 @@ import (
 	"proffer.dev/proffer/internal/grant/protocol"
 )
 
-// maxDecisionAge is how old a decision may be that is written: a write of the record before it may have taken long, and a tenant been cordoned
-// meanwhile. An older one is made again.
+// maxDecisionAge is how old a decision may be when its answer is written. The write of the record may
+// have taken long, and a tenant may have been cordoned meanwhile. An older decision is made again.
 const maxDecisionAge = time.Second
 
-// Answers of one slice: so many at once, and then one in each interval. A consumer that keeps changing its slice waits, and nobody else.
+// The rate of answers to one slice: answerBurst immediately, then one per answerInterval. Only the
+// consumer that keeps changing its slice waits.
 const (
 	answerBurst    = 5
 	answerInterval = time.Second
 )
 
-// job is what was decided on a slice.
+// job is the decision on a slice.
 type job struct {
 	want protocol.Want
-	// answer is nil for a slice that is not to be answered: only its record is written.
-	answer   *given
+	// answer is nil if only the record is written.
+	answer   *decidedAnswer
 	consumer string
-	// version is that of the slice that was decided on, at is when that was, decision is by which.
+	// version is that of the slice that was decided on. at is when that was, and decision its number.
 	version  string
 	at       time.Time
 	decision uint64
 }
 
-// plan books what was decided on a claim, before anything else is decided, and reports whether there is something to write now, or after how
-// long. It does nothing where the term is over, or a newer state of the slice is known: another decision is on its way then.
-func (b *grantCache) plan(term string, c *claim, j job, now time.Time) (write bool, wait time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	e := b.byUID[c.uid]
-	if e == nil || term == "" || term != b.term || e.writing || e.gone != c.gone || !c.gone && e.slice.version() != c.version() {
+// assume books the decision on an entry: it counts from now on. It reports whether there is something
+// to write now, or after which wait. It does nothing if the term is over or a newer state of the slice
+// is known: another decision follows then.
+func (g *grantCache) assume(term string, c *entry, j job, now time.Time) (write bool, wait time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	e := g.byUID[c.uid]
+	if e == nil || term == "" || term != g.term || e.writing || e.gone != c.gone || !c.gone && e.slice.version() != c.version() {
 		return false, 0
 	}
 	planned := j.want.Share
@@ -52,12 +54,12 @@ func (b *grantCache) plan(term string, c *claim, j job, now time.Time) (write bo
 		e.job = nil
 		if j.answer != nil && (e.ours == nil || !equal(e.ours.answer, j.answer.answer)) {
 			e.ours = j.answer
-			b.touch(e)
+			g.touch(e)
 		}
-		b.dropIfEmpty(c.uid)
+		g.dropIfEmpty(c.uid)
 		return false, 0
 	}
-	j.version, j.at, j.decision = c.version(), now, b.decision
+	j.version, j.at, j.decision = c.version(), now, g.decision
 	e.job = &j
 	if left := e.until.Sub(now); left > 0 {
 		return false, left
@@ -68,54 +70,55 @@ func (b *grantCache) plan(term string, c *claim, j job, now time.Time) (write bo
 	return true, 0
 }
 
-// task is what a worker is to do next about a slice.
+// task is the next write of a worker.
 type task struct {
 	job
 	step protocol.Step
-	// on is the slice as it was decided on, before its answer of before.
-	on     *claim
+	// on is the slice that was decided on.
+	on     *entry
 	record grantRecord
-	// sent is that of the entry before.
+	// sent is that of tracked before this write.
 	sent bool
 }
 
-// take has a worker begin with a slice, and reports whether there is something to do.
-func (b *grantCache) take(uid types.UID) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	e := b.byUID[uid]
-	if e == nil || e.job == nil || e.writing || b.term == "" || b.deciding || e.job.decision != b.decision {
-		return false // What is to be written all the same is planned again.
+// startWrites gives the slice to a worker, and reports whether there is something to write.
+func (g *grantCache) startWrites(uid types.UID) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	e := g.byUID[uid]
+	if e == nil || e.job == nil || e.writing || g.term == "" || g.deciding || e.job.decision != g.decision {
+		return false // The present decision assumes what has to be written.
 	}
 	e.writing = true
-	b.touch(e)
+	g.touch(e)
 	return true
 }
 
-// finish ends what take began.
-func (b *grantCache) finish(uid types.UID) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if e := b.byUID[uid]; e != nil {
+// endWrites takes the slice back from the worker.
+func (g *grantCache) endWrites(uid types.UID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if e := g.byUID[uid]; e != nil {
 		e.writing, e.job = false, nil
-		b.touch(e)
-		b.dropIfEmpty(uid)
+		g.touch(e)
+		g.dropIfEmpty(uid)
 	}
 }
 
-// next returns the next write for a slice that a worker has taken; there is none where the slice has changed since, which is decided on anew.
-func (b *grantCache) next(uid types.UID) (t task, ok bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	e := b.byUID[uid]
-	if e == nil || e.job == nil || b.term == "" || !e.job.want.Gone && (e.gone || e.slice.version() != e.job.version) {
+// next returns the next write for a slice that a worker has. There is none if the slice has changed
+// since the decision: another decision follows then.
+func (g *grantCache) next(uid types.UID) (t task, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	e := g.byUID[uid]
+	if e == nil || e.job == nil || g.term == "" || !e.job.want.Gone && (e.gone || e.slice.version() != e.job.version) {
 		return t, false
 	}
 	if time.Since(e.job.at) > maxDecisionAge {
 		return t, false
 	}
-	t = task{job: *e.job, on: e.claim(), sent: e.sent}
-	if t.step = e.grants.Next(b.term, e.job.want); t.step.Action == protocol.Nothing {
+	t = task{job: *e.job, on: e.entry(), sent: e.sent}
+	if t.step = e.grants.Next(g.term, e.job.want); t.step.Action == protocol.Nothing {
 		return t, false
 	}
 	t.record = e.record
@@ -131,31 +134,31 @@ func (b *grantCache) next(uid types.UID) (t task, ok bool) {
 		e.pace.Allow()
 		e.sent = true
 	}
-	b.touch(e)
+	g.touch(e)
 	return t, true
 }
 
-// recordWritten notes that the record was written as it was to be.
-func (b *grantCache) recordWritten(uid types.UID, r grantRecord) {
-	b.change(uid, func(e *entry) {
+// confirmRecord takes the record that was written.
+func (g *grantCache) confirmRecord(uid types.UID, r grantRecord) {
+	g.change(uid, func(e *tracked) {
 		e.record, e.failed = r, 0
 		e.grants.RecordWritten(r.version)
 	})
 }
 
-// recordRefused notes that the API server has refused to write the record.
-func (b *grantCache) recordRefused(uid types.UID) {
-	b.change(uid, func(e *entry) { e.grants.RecordRefused() })
+// forgetRecord drops the last write of the record: the API server has refused it.
+func (g *grantCache) forgetRecord(uid types.UID) {
+	g.change(uid, func(e *tracked) { e.grants.RecordRefused() })
 }
 
-// recordDeleted notes that the record is deleted as it was to be.
-func (b *grantCache) recordDeleted(uid types.UID) {
-	b.change(uid, func(e *entry) { e.grants.RecordDeleted() })
+// confirmDelete takes the deletion of the record that was asked for.
+func (g *grantCache) confirmDelete(uid types.UID) {
+	g.change(uid, func(e *tracked) { e.grants.RecordDeleted() })
 }
 
-// recordRead notes what the API server holds, nil for no record.
-func (b *grantCache) recordRead(uid types.UID, r *grantRecord) {
-	b.change(uid, func(e *entry) {
+// observeRecord takes what was read from the API server, nil for no record.
+func (g *grantCache) observeRecord(uid types.UID, r *grantRecord) {
+	g.change(uid, func(e *tracked) {
 		if r == nil {
 			e.grants.RecordSeen(nil, "")
 			return
@@ -165,16 +168,17 @@ func (b *grantCache) recordRead(uid types.UID, r *grantRecord) {
 	})
 }
 
-// answered notes what came of the write of an answer, and reports whether the slice holds it now.
-func (b *grantCache) answered(uid types.UID, t *task, result slice) (kept bool) {
-	b.change(uid, func(e *entry) {
+// confirmAnswer takes the result of writing an answer, and reports whether the slice holds the answer
+// now.
+func (g *grantCache) confirmAnswer(uid types.UID, t *task, result slice) (kept bool) {
+	g.change(uid, func(e *tracked) {
 		if moved := result.version() != t.job.version; !moved {
 			return
 		}
 		e.grants.AnswerWritten(t.want.Share)
 		e.sent, e.ours = false, t.answer
-		if b.record(result); e.slice.version() != result.version() {
-			return // Somebody has changed it since.
+		if g.record(result); e.slice.version() != result.version() {
+			return // Another client has changed it since.
 		}
 		if kept = equal(result.answer, t.answer.answer); kept && e.job != nil {
 			e.job.want.Stands, e.job.version, e.failed, e.until = true, result.version(), 0, time.Time{}
@@ -183,9 +187,9 @@ func (b *grantCache) answered(uid types.UID, t *task, result slice) (kept bool) 
 	return kept
 }
 
-// failedWrite has the next write of a slice wait, and returns for how long.
-func (b *grantCache) failedWrite(uid types.UID, wait func(failed int) time.Duration) (left time.Duration) {
-	b.change(uid, func(e *entry) {
+// fail delays the next write of a slice, and returns for how long.
+func (g *grantCache) fail(uid types.UID, wait func(failed int) time.Duration) (left time.Duration) {
+	g.change(uid, func(e *tracked) {
 		e.failed++
 		left = wait(e.failed)
 		e.until = time.Now().Add(left)
@@ -193,34 +197,35 @@ func (b *grantCache) failedWrite(uid types.UID, wait func(failed int) time.Durat
 	return left
 }
 
-// giveUp notes why the slice cannot be written as it is: the write was certainly not made. What stood before is the most that it can have
-// accepted until it changes.
-func (b *grantCache) giveUp(uid types.UID, t *task, why string) {
-	b.change(uid, func(e *entry) {
+// giveUp records why this version of the slice cannot be written. The write was certainly not made:
+// what stood before is the most that the slice can have accepted until it changes.
+func (g *grantCache) giveUp(uid types.UID, t *task, why string) {
+	g.change(uid, func(e *tracked) {
 		e.stuck, e.sent = why, t.sent
-		c := e.claim()
+		c := e.entry()
 		e.grants.AnswerWritten(c.stood(c.holds.In(c.class)))
 	})
 }
 
-func (b *grantCache) change(uid types.UID, by func(*entry)) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if e := b.byUID[uid]; e != nil {
+func (g *grantCache) change(uid types.UID, by func(*tracked)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if e := g.byUID[uid]; e != nil {
 		by(e)
-		b.touch(e)
+		g.touch(e)
 	}
 }
 
-// settle notes that somebody else has answered the slice in a class that is not ours: no answer of ours can stand any more.
-func (b *grantCache) settle(term string, c *claim) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	e := b.byUID[c.uid]
-	if e == nil || term != b.term || e.writing || e.slice.version() != c.version() {
+// confirmForeign records that another controller has answered the slice in a class that is not ours:
+// no answer of ours can stand any more.
+func (g *grantCache) confirmForeign(term string, c *entry) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	e := g.byUID[c.uid]
+	if e == nil || term != g.term || e.writing || e.slice.version() != c.version() {
 		return
 	}
 	e.ours = nil
 	e.grants.AnswerWritten(protocol.Share{Class: c.class})
-	b.touch(e)
+	g.touch(e)
 }

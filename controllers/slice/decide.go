@@ -37,11 +37,11 @@ func (a *answer) ours() bool {
 
 // decisions is what one evaluation decided on the slices.
 type decisions struct {
-	// term is that of the leader whose book was decided on, empty for none.
+	// term is that of the leader whose cache was decided on, empty for none.
 	term    string
 	now     time.Time
 	terms   *offer.Terms
-	claims  []*claim
+	entries []*entry
 	gates   []decision
 	rulings []ruling
 	asked   []grant.Slice
@@ -96,14 +96,14 @@ func (d *Decider) Decide(now time.Time, termsOf func() *offer.Terms) table.Slice
 
 func (d *Decider) decide(now time.Time, termsOf func() *offer.Terms) *decisions {
 	a := &decisions{now: now, awaits: d.awaits, grants: map[string]map[string]capacity.Amounts{}, byPolicy: map[string]table.PolicyGrants{}}
-	a.claims, a.term = d.book.decide()
-	if len(a.claims) == 0 {
+	a.entries, a.term = d.cache.beginDecision()
+	if len(a.entries) == 0 {
 		return a
 	}
 	owners := d.gates.owners.All()
-	a.gates = d.gates.decide(owners, a.claims)
-	a.rulings = make([]ruling, len(a.claims))
-	for i, c := range a.claims {
+	a.gates = d.gates.decide(owners, a.entries)
+	a.rulings = make([]ruling, len(a.entries))
+	for i, c := range a.entries {
 		consumer := c.holder
 		if consumer == "" {
 			consumer = owners[c.namespace]
@@ -118,17 +118,17 @@ func (d *Decider) decide(now time.Time, termsOf func() *offer.Terms) *decisions 
 // decide decides on all slices by the terms.
 func (a *decisions) decide(terms *offer.Terms) {
 	a.terms = terms
-	a.asked = make([]grant.Slice, 0, len(a.claims))
-	for i, c := range a.claims {
+	a.asked = make([]grant.Slice, 0, len(a.entries))
+	for i, c := range a.entries {
 		a.rulings[i].served = c.class != "" && c.class != liqoClass && terms.Serves(c.class)
 	}
 	// First what is gone: a slice that was made anew under the name has what its pods still use.
-	for i, c := range a.claims {
+	for i, c := range a.entries {
 		if a.rulings[i].consumer != "" && (c.gone || a.gates[i] == drained) {
 			a.release(i)
 		}
 	}
-	for i, c := range a.claims {
+	for i, c := range a.entries {
 		switch r := &a.rulings[i]; {
 		case r.consumer == "": // No tenant namespace, and nothing on record.
 		case c.gone, a.gates[i] == drained:
@@ -143,7 +143,7 @@ func (a *decisions) decide(terms *offer.Terms) {
 
 // release has what a slice held that is gone, or whose tenant is drained, count as far as its pods still use it.
 func (a *decisions) release(i int) {
-	c, r := a.claims[i], &a.rulings[i]
+	c, r := a.entries[i], &a.rulings[i]
 	if !c.recorded {
 		return
 	}
@@ -161,7 +161,7 @@ func (a *decisions) release(i int) {
 			rest = used
 		}
 		if heir >= 0 {
-			covered := a.claims[heir].holds.In(share.Class)
+			covered := a.entries[heir].holds.In(share.Class)
 			rest, used = rest.Less(covered), used.Less(covered)
 		}
 		switch {
@@ -172,7 +172,7 @@ func (a *decisions) release(i int) {
 		default:
 			r.earlier = r.earlier.Add(share)
 		}
-		if heir >= 0 && a.claims[heir].class == share.Class && a.terms.Deal(share.Class, r.consumer) != nil {
+		if heir >= 0 && a.entries[heir].class == share.Class && a.terms.Deal(share.Class, r.consumer) != nil {
 			a.rulings[heir].inherited = a.rulings[heir].inherited.With(used)
 			rest = rest.Less(used)
 		}
@@ -183,13 +183,13 @@ func (a *decisions) release(i int) {
 // heir is the place of the slice that was made anew under the name of one that is gone, -1 for none. Its pods have the same creator, so that
 // the Quota that comes of its answer bounds what is left of those of the old one too.
 func (a *decisions) heir(i int) int {
-	key := a.claims[i].key
+	key := a.entries[i].key
 	first := i
-	for first > 0 && a.claims[first-1].key == key {
+	for first > 0 && a.entries[first-1].key == key {
 		first--
 	}
-	for k := first; k < len(a.claims) && a.claims[k].key == key; k++ {
-		c, open := a.claims[k], a.gates[k] == active || a.gates[k] == cordoned
+	for k := first; k < len(a.entries) && a.entries[k].key == key; k++ {
+		c, open := a.entries[k], a.gates[k] == active || a.gates[k] == cordoned
 		if open && !c.gone && !c.deleting && a.rulings[k].consumer == a.rulings[i].consumer {
 			return k
 		}
@@ -222,7 +222,7 @@ func (a *decisions) pin(i int, share protocol.Share) {
 	if share.Empty() {
 		return
 	}
-	c := a.claims[i]
+	c := a.entries[i]
 	a.asked = append(a.asked, grant.Slice{
 		Key: c.key + "/" + string(c.uid) + "/" + share.Class, Consumer: a.rulings[i].consumer, Class: share.Class, Created: c.created,
 		Granted: share.Amounts, GrantedBy: share.Policy, GrantedIn: share.Class, Reclaim: share.Reclaim, Pinned: true,
@@ -232,7 +232,7 @@ func (a *decisions) pin(i int, share protocol.Share) {
 // foreign is for a slice in a class that is not ours. What it held in a class of ours counts whole until it is known that somebody else has
 // accepted it: then the Quota that came of our answer is replaced, which a denial leaves as it is. Of Liqo's own class it is certain that Liqo answers at once.
 func (a *decisions) foreign(i int) {
-	c, r := a.claims[i], &a.rulings[i]
+	c, r := a.entries[i], &a.rulings[i]
 	replaced := c.class == "" || c.class == liqoClass || c.answer.verdict == accepted && !c.answer.ours()
 	if replaced && (c.recorded || len(c.holds) > 0) {
 		r.mode = overtaken
@@ -243,7 +243,7 @@ func (a *decisions) foreign(i int) {
 // earlier has shares in other classes than the present one count: whole until they are settled, and then what pods still use of them, but for
 // those of nodes that the present grant counts on too.
 func (a *decisions) earlier(i int, shares protocol.Shares, settled bool, policy string) {
-	c, r := a.claims[i], &a.rulings[i]
+	c, r := a.entries[i], &a.rulings[i]
 	for _, share := range shares {
 		counts := share
 		if settled {
@@ -259,7 +259,7 @@ func (a *decisions) earlier(i int, shares protocol.Shares, settled bool, policy 
 
 // decideOn is for a slice in a class of ours, or one that was granted something in its class when that was served.
 func (a *decisions) decideOn(i int) {
-	c, r := a.claims[i], &a.rulings[i]
+	c, r := a.entries[i], &a.rulings[i]
 	held := c.holds.In(c.class)
 	if c.stuck {
 		a.keepStuck(i, held)
@@ -325,7 +325,7 @@ func (a *decisions) decideOn(i int) {
 // keepStuck has a slice that no answer can be written to count with what stands in it. No larger answer can be written to it either, and when
 // it changes, it has another version.
 func (a *decisions) keepStuck(i int, held protocol.Share) {
-	c, r := a.claims[i], &a.rulings[i]
+	c, r := a.entries[i], &a.rulings[i]
 	r.mode, r.present = unwritable, a.used(r.consumer, c.name, held).With(c.stood(held))
 	a.pin(i, r.present)
 	a.earlier(i, c.holds.Without(c.class), false, "")
@@ -333,7 +333,7 @@ func (a *decisions) keepStuck(i int, held protocol.Share) {
 
 // standing is what stands of a share as accepted: by the answer of this term in its class if there is one, whatever somebody else has written
 // since.
-func (c *claim) standing(held protocol.Share) protocol.Share {
+func (c *entry) standing(held protocol.Share) protocol.Share {
 	a := &c.answer
 	if c.ours != nil && c.ours.share.Class == held.Class {
 		a = &c.ours.answer
@@ -346,7 +346,7 @@ func (c *claim) standing(held protocol.Share) protocol.Share {
 
 // stood is standing, or what its Quota may be of where no answer stands any more. That is all that is on record, where an answer was sent of which
 // nothing is known; and where none was sent in this term, what was on record when it began.
-func (c *claim) stood(held protocol.Share) protocol.Share {
+func (c *entry) stood(held protocol.Share) protocol.Share {
 	switch {
 	case c.sent:
 		return held
@@ -358,7 +358,7 @@ func (c *claim) stood(held protocol.Share) protocol.Share {
 
 // granted are the amounts that a slice has, and an explicit 0 for all else that stands in it as accepted, or is on record. Nil is nothing. A
 // denial would leave it the Quota that it has, or may have, of that, so all of it becomes 0.
-func (c *claim) granted(has protocol.Share, recorded bool) capacity.Amounts {
+func (c *entry) granted(has protocol.Share, recorded bool) capacity.Amounts {
 	if c.answer.verdict != accepted && !recorded && has.Empty() {
 		return nil
 	}

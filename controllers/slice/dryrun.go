@@ -17,10 +17,10 @@ const maxAllocations = 16
 // DryRun implements table.SliceDecisions.
 func (a *decisions) DryRun(termsOf func() *offer.Terms) table.SliceDecisions {
 	b := &decisions{
-		term: a.term, now: a.now, claims: a.claims, gates: a.gates, grants: map[string]map[string]capacity.Amounts{}, byPolicy: map[string]table.PolicyGrants{},
+		term: a.term, now: a.now, entries: a.entries, gates: a.gates, grants: map[string]map[string]capacity.Amounts{}, byPolicy: map[string]table.PolicyGrants{},
 		awaits: func(string, string, bool, time.Time) time.Duration { return 0 },
 	}
-	if len(b.claims) == 0 {
+	if len(b.entries) == 0 {
 		return b
 	}
 	b.rulings = make([]ruling, len(a.rulings))

@@ -37,7 +37,7 @@ func newEvents(recorder events.EventRecorder) *eventWriter {
 }
 
 // answered tells of an answer that was written: c is the slice as it was before.
-func (w *eventWriter) answered(c *claim, g *given) {
+func (w *eventWriter) answered(c *entry, g *decidedAnswer) {
 	switch {
 	case c.tampered():
 		w.emit(c, corev1.EventTypeWarning, eventRestored, "Somebody else had changed the answer, which only the operator writes; it is restored: "+g.message)
@@ -54,7 +54,7 @@ func (w *eventWriter) answered(c *claim, g *given) {
 	}
 }
 
-func (w *eventWriter) change(c *claim, g *given) {
+func (w *eventWriter) change(c *entry, g *decidedAnswer) {
 	kind, note := corev1.EventTypeNormal, g.message
 	if changes := capacity.Changes(c.answer.resources, g.resources); c.answer.verdict == accepted && changes != "" {
 		note = changes + ": " + note
@@ -72,7 +72,7 @@ func (w *eventWriter) change(c *claim, g *given) {
 }
 
 // shut tells once why a slice is not answered, where that is not the usual course of things.
-func (w *eventWriter) shut(c *claim, gate decision, served bool) {
+func (w *eventWriter) shut(c *entry, gate decision, served bool) {
 	var reason, note string
 	switch {
 	case gate == wrongNamespace && c.originOK, gate == noTenant, gate == manyTenants:
@@ -93,28 +93,28 @@ func (w *eventWriter) shut(c *claim, gate decision, served bool) {
 }
 
 // unwritable tells of a slice that no answer can be written to.
-func (w *eventWriter) unwritable(c *claim, err error) {
+func (w *eventWriter) unwritable(c *entry, err error) {
 	w.emit(c, corev1.EventTypeWarning, eventUnwritable, "No answer can be written to it, so what it was granted cannot be taken back: "+err.Error())
 }
 
 // unrecorded tells of a slice of which the API server refuses the Grant.
-func (w *eventWriter) unrecorded(c *claim, err error) {
+func (w *eventWriter) unrecorded(c *entry, err error) {
 	w.emit(c, corev1.EventTypeWarning, eventUnrecorded, "It is granted nothing more, since that cannot be recorded: "+err.Error())
 }
 
 // altered tells of a slice that does not keep what is written to it.
-func (w *eventWriter) altered(c *claim) {
+func (w *eventWriter) altered(c *entry) {
 	w.emit(c, corev1.EventTypeWarning, eventAltered, errAltered.Error())
 }
 
 // tidy forgets what was told of slices that are gone.
-func (w *eventWriter) tidy(all []*claim) {
+func (w *eventWriter) tidy(all []*entry) {
 	if len(w.reported) > 0 {
 		forgetGone(w.reported, all)
 	}
 }
 
-func (w *eventWriter) emit(c *claim, kind, reason, note string) {
+func (w *eventWriter) emit(c *entry, kind, reason, note string) {
 	w.emitter.Emit(c.object, kind, reason, note)
 }
 

@@ -102,7 +102,7 @@ func newGates() *gates {
 }
 
 // decide decides on each slice of the list, in its order. The owners are those of namespaces.
-func (g *gates) decide(owners map[string]string, list []*claim) []decision {
+func (g *gates) decide(owners map[string]string, list []*entry) []decision {
 	tenants := map[string][]tenantState{}
 	for _, t := range g.tenants.All() {
 		tenants[t.namespace] = append(tenants[t.namespace], t)

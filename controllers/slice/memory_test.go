@@ -46,7 +46,7 @@ func TestSlicesOfAnySizeTakeLittleMemory(t *testing.T) {
 	clearPeak()
 	f := follow(t)
 	peak := peakOfProcess()
-	if got := len(f.book.list()); got != *largeSlices {
+	if got := len(f.cache.list()); got != *largeSlices {
 		t.Fatalf("%d slices are known", got)
 	}
 	after := heapInUse()

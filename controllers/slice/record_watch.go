@@ -14,6 +14,6 @@ import (
 // as granted. The result is done when every Grant has been seen once.
 func (d *Decider) WatchGrants(informers cache.Informers, wake func()) (toolscache.DoneChecker, error) {
 	return kube.Watch(informers, &v1alpha1.Grant{},
-		func(g *v1alpha1.Grant) bool { return d.book.setRecord(parseGrant(g)) },
-		func(g *v1alpha1.Grant) bool { return d.book.removeRecord(parseGrant(g)) }, wake)
+		func(g *v1alpha1.Grant) bool { return d.cache.setRecord(parseGrant(g)) },
+		func(g *v1alpha1.Grant) bool { return d.cache.removeRecord(parseGrant(g)) }, wake)
 }

@@ -22,20 +22,20 @@ type statusRenderer struct {
 
 // rendered is the status rendered for a decision.
 type rendered struct {
-	given given
+	answer decidedAnswer
 	// class, problems and decided are what it was rendered from. The lines of decided are a copy:
 	// those of the decision share their memory with very many others.
 	class    string
 	problems []string
 	decided  grant.Answer
 	// claim is the state of the slice in which nothing had to be written.
-	claim *claim
+	entry *entry
 }
 
 func newStatusRenderer() *statusRenderer { return &statusRenderer{known: map[types.UID]*rendered{}} }
 
 // begin is called before a round of decisions.
-func (m *statusRenderer) begin(all []*claim, storage []namedClass) {
+func (m *statusRenderer) begin(all []*entry, storage []namedClass) {
 	if !slices.Equal(m.storage, storage) {
 		m.storage = storage
 		clear(m.known)
@@ -46,12 +46,12 @@ func (m *statusRenderer) begin(all []*claim, storage []namedClass) {
 }
 
 // render returns the status for a slice, the remembered one if nothing it depends on has changed.
-func (m *statusRenderer) render(c *claim, decided *grant.Answer) *rendered {
+func (m *statusRenderer) render(c *entry, decided *grant.Answer) *rendered {
 	known := m.known[c.uid]
 	if known != nil && known.class == c.class && slices.Equal(known.problems, c.problems) && alike(&known.decided, decided) {
 		return known
 	}
-	said := &rendered{given: m.status(c, decided), class: c.class, problems: c.problems, decided: *decided}
+	said := &rendered{answer: m.status(c, decided), class: c.class, problems: c.problems, decided: *decided}
 	if decided.Policy != nil { // Without a policy the status depends on more than these.
 		said.decided.Lines = slices.Clone(decided.Lines)
 		m.known[c.uid] = said
@@ -67,8 +67,8 @@ func alike(a, b *grant.Answer) bool {
 }
 
 // status renders a decision.
-func (m *statusRenderer) status(c *claim, decided *grant.Answer) given {
-	g := given{
+func (m *statusRenderer) status(c *entry, decided *grant.Answer) decidedAnswer {
+	g := decidedAnswer{
 		answer: answer{
 			verdict: denied, reason: reasonPrefix + decided.Reason(),
 			message: kube.Shorten(decided.Explain(strings.Join(c.problems, "; ")), kube.MaxMessage),

@@ -47,7 +47,7 @@ func aLeader(t *testing.T, listed ...slice) *Writer {
 	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[sliceKey]{Queue: newTurns()})
 	t.Cleanup(queue.ShutDown)
 	w.queue.Store(queue)
-	sources.book.begin("term", listed, nil, nobody)
+	sources.cache.beginTerm("term", listed, nil, nobody)
 	return w
 }
 
@@ -62,33 +62,33 @@ func asking(cpu string) func(*authv1beta1.ResourceSlice) {
 
 func TestAShutGateDoesNotRaiseToWhatIsOnRecordAlone(t *testing.T) {
 	w := aLeader(t, known(t, "s", "a", 10, asking("1")))
-	book := w.sources.book
+	cache := w.sources.cache
 	w.decideBy(goldOf(8000))
-	version := writeAll(t, book, "a", 20)
-	if got := only(t, book).answer.resources["cpu"]; got != 1000 {
+	version := writeAll(t, cache, "a", 20)
+	if got := only(t, cache).answer.resources["cpu"]; got != 1000 {
 		t.Fatalf("%d is granted", got)
 	}
 	// It asks for more, which is on record when it takes its answer and its labels off.
 	version++
-	book.set(known(t, "s", "a", version, asking("4"), holding(grantOfCPU(1000))))
+	cache.set(known(t, "s", "a", version, asking("4"), holding(grantOfCPU(1000))))
 	w.decideBy(goldOf(8000))
-	if !book.take("a") {
+	if !cache.startWrites("a") {
 		t.Fatal("nothing is to be written")
 	}
-	record, ok := book.next("a")
+	record, ok := cache.next("a")
 	if !ok || record.step.Action != protocol.WriteRecord {
 		t.Fatalf("the record is not to be written first: %+v", record.step)
 	}
 	version++
 	record.record.version = strconv.Itoa(version)
-	book.recordWritten("a", record.record)
+	cache.confirmRecord("a", record.record)
 	version++
-	book.set(known(t, "s", "a", version, asking("4"), withoutReplication))
-	book.finish("a")
-	counts(t, book, 4000)
+	cache.set(known(t, "s", "a", version, asking("4"), withoutReplication))
+	cache.endWrites("a")
+	counts(t, cache, 4000)
 	// Now something has to be taken back.
 	w.decideBy(goldOf(2000))
-	task, ok := book.next("a")
+	task, ok := cache.next("a")
 	if got := task.want.Amounts["cpu"]; !ok || got > 1000 {
 		t.Errorf("%d is to be written (%t), where 1000 was answered last", got, ok)
 	}
@@ -96,14 +96,14 @@ func TestAShutGateDoesNotRaiseToWhatIsOnRecordAlone(t *testing.T) {
 
 func TestWhatASliceHadInAnotherClassCountsAlsoBehindAShutGate(t *testing.T) {
 	w := aLeader(t, known(t, "s", "a", 10, asking("6")))
-	book := w.sources.book
+	cache := w.sources.cache
 	w.decideBy(goldOf(8000))
-	version := writeAll(t, book, "a", 20)
-	counts(t, book, 6000)
-	book.set(known(t, "s", "a", version+1, asking("6"), class("silver"), withoutReplication))
-	book.set(known(t, "another", "b", version+2, asking("6")))
+	version := writeAll(t, cache, "a", 20)
+	counts(t, cache, 6000)
+	cache.set(known(t, "s", "a", version+1, asking("6"), class("silver"), withoutReplication))
+	cache.set(known(t, "another", "b", version+2, asking("6")))
 	w.decideBy(goldOf(8000))
-	if got := taskOf(t, book, "b").want.Amounts["cpu"]; got > 2000 {
+	if got := taskOf(t, cache, "b").want.Amounts["cpu"]; got > 2000 {
 		t.Errorf("another is to be granted %d of gold, which has 8000, beside 6000", got)
 	}
 }
@@ -113,9 +113,9 @@ func TestWhatASliceHadInAnotherClassCountsAlsoBehindAShutGate(t *testing.T) {
 func TestASliceThatMovesBringsAlongNoMoreThanStandsInIt(t *testing.T) {
 	w := aLeader(t)
 	w.sources.gates.tenants.Set(aTenant(t, "rome", tenantCondition(authv1beta1.TenantConditionCordoned)))
-	book := w.sources.book
-	book.end()
-	book.begin("next", []slice{
+	cache := w.sources.cache
+	cache.endTerm()
+	cache.beginTerm("next", []slice{
 		known(t, "s", "a", 10, asking("4"), class("silver"), holding(grantOfCPU(1000))),
 	}, []grantRecord{recordOf(5, 4000)}, nobody)
 	terms := goldOf(8000, capacity.Pod{
@@ -126,7 +126,7 @@ func TestASliceThatMovesBringsAlongNoMoreThanStandsInIt(t *testing.T) {
 		t.Errorf("%d of gold count until it is answered, want the 3000 on record there that were not answered", got)
 	}
 	w.commit(a)
-	if got := taskOf(t, book, "a").want.Amounts["cpu"]; got != 1 {
+	if got := taskOf(t, cache, "a").want.Amounts["cpu"]; got != 1 {
 		t.Errorf("%d of silver is to be granted, want one unit", got)
 	}
 }
@@ -134,7 +134,7 @@ func TestASliceThatMovesBringsAlongNoMoreThanStandsInIt(t *testing.T) {
 // taskOf takes a slice to write to, and its next write.
 func taskOf(t *testing.T, b *grantCache, uid types.UID) task {
 	t.Helper()
-	if !b.take(uid) {
+	if !b.startWrites(uid) {
 		t.Fatal("nothing is to be written")
 	}
 	next, ok := b.next(uid)
@@ -151,7 +151,7 @@ func withoutReplication(s *authv1beta1.ResourceSlice) { delete(s.Labels, replica
 func TestWhatMayStandInASliceThatCannotBeWrittenCounts(t *testing.T) {
 	refused := func(b *grantCache) {
 		t.Helper()
-		if !b.take("a") {
+		if !b.startWrites("a") {
 			t.Fatal("nothing is to be written")
 		}
 		for {
@@ -164,9 +164,9 @@ func TestWhatMayStandInASliceThatCannotBeWrittenCounts(t *testing.T) {
 				break
 			}
 			task.record.version = "20"
-			b.recordWritten("a", task.record)
+			b.confirmRecord("a", task.record)
 		}
-		b.finish("a")
+		b.endWrites("a")
 	}
 	for name, tc := range map[string]struct {
 		before []grantRecord
@@ -177,18 +177,18 @@ func TestWhatMayStandInASliceThatCannotBeWrittenCounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := aLeader(t)
-			book := w.sources.book
-			book.end()
-			book.begin("next", []slice{known(t, "s", "a", 10, asking("6"))}, tc.before, nobody)
+			cache := w.sources.cache
+			cache.endTerm()
+			cache.beginTerm("next", []slice{known(t, "s", "a", 10, asking("6"))}, tc.before, nobody)
 			w.decideBy(goldOf(8000))
-			refused(book)
+			refused(cache)
 			w.decideBy(goldOf(8000))
-			book.set(known(t, "another", "b", 30, asking("8")))
+			cache.set(known(t, "another", "b", 30, asking("8")))
 			a := w.sources.decide(time.Now(), func() *offer.Terms { return goldOf(8000) })
 			if got := a.grants["gold"]["rome"]["cpu"]; got != 8000 {
 				t.Errorf("%d of gold is granted in all, want 8000", got)
 			}
-			for i, c := range a.claims {
+			for i, c := range a.entries {
 				if r := a.rulings[i]; c.uid == "a" && (r.mode != unwritable || r.present.Amounts["cpu"] != tc.want) {
 					t.Errorf("%d counts of the slice (mode %d), want %d", r.present.Amounts["cpu"], r.mode, tc.want)
 				}

@@ -34,7 +34,7 @@ var TenantFields = [][]string{{"spec", "clusterID"}, {"spec", "tenantCondition"}
 
 // Decider knows the ResourceSlices and what their answers depend on, and decides on all of them.
 type Decider struct {
-	book    *grantCache
+	cache   *grantCache
 	gates   *gates
 	storage *kube.ObjectCache[namedClass]
 	// unserved says which grants are left alone for a while.
@@ -48,7 +48,7 @@ type Decider struct {
 // Neither may block.
 func NewDecider(api *Clients, wake, later func(), log logr.Logger) *Decider {
 	d := &Decider{
-		book: newGrantCache(), gates: newGates(), storage: kube.NewObjectCache(parseStorageClass),
+		cache: newGrantCache(), gates: newGates(), storage: kube.NewObjectCache(parseStorageClass),
 		unserved: unservedYet{started: time.Now(), dealt: map[[2]string]struct{}{}},
 	}
 	watch := func(k kube.Kind, r kube.Handler) {
@@ -56,7 +56,7 @@ func NewDecider(api *Clients, wake, later func(), log logr.Logger) *Decider {
 	}
 	// All slices are watched, also those of this cluster: a consumer can remove the label that
 	// distinguishes its own.
-	watch(kube.Kind{GroupVersionResource: sliceResource, Source: api.sliceStream()}, newSliceHandler(d.book, wake, later))
+	watch(kube.Kind{GroupVersionResource: sliceResource, Source: api.sliceStream()}, newSliceHandler(d.cache, wake, later))
 	watch(kube.Kind{GroupVersionResource: namespaceResource, Builtin: true, Selector: tenantNamespaceLabel, Strip: keepOwner}, d.gates.owners)
 	watch(kube.Kind{GroupVersionResource: storageClassResource, Builtin: true, Strip: stripStorageClass}, d.storage)
 	return d
@@ -97,29 +97,29 @@ const (
 	maxNewsPaces = 16384
 )
 
-// sliceHandler brings ResourceSlices to the book. It wakes by itself: a consumer that changes its slices all the time must not set the pace
+// sliceHandler brings ResourceSlices to the cache. It wakes by itself: a consumer that changes its slices all the time must not set the pace
 // of all decisions.
 type sliceHandler struct {
-	book        *grantCache
+	cache       *grantCache
 	wake, later func()
 	paces       *lru.Cache[string, *rate.Limiter]
 }
 
-func newSliceHandler(book *grantCache, wake, later func()) sliceHandler {
+func newSliceHandler(cache *grantCache, wake, later func()) sliceHandler {
 	paces, err := lru.New[string, *rate.Limiter](maxNewsPaces)
 	utilruntime.Must(err)
-	return sliceHandler{book: book, wake: wake, later: later, paces: paces}
+	return sliceHandler{cache: cache, wake: wake, later: later, paces: paces}
 }
 
 func (h sliceHandler) Set(u *unstructured.Unstructured) bool {
-	return h.news(u, h.book.set(parseSlice(u)))
+	return h.news(u, h.cache.set(parseSlice(u)))
 }
 
 func (h sliceHandler) Remove(u *unstructured.Unstructured) bool {
-	return h.news(u, h.book.remove(parseSlice(u)))
+	return h.news(u, h.cache.remove(parseSlice(u)))
 }
 
-func (h sliceHandler) RemoveAll() { h.book.removeAll() }
+func (h sliceHandler) RemoveAll() { h.cache.removeAll() }
 
 // news wakes for a change, and reports false: there is nothing left to wake for.
 func (h sliceHandler) news(u *unstructured.Unstructured, changed bool) bool {
@@ -162,7 +162,7 @@ func (d *Decider) awaits(class, consumer string, dealt bool, now time.Time) time
 // resources returns the sorted names with those of all that is granted. They are the same names in the same list where none is new.
 func (d *Decider) Resources(names []string) []string {
 	all := names
-	for _, c := range d.book.list() {
+	for _, c := range d.cache.list() {
 		for _, share := range c.holds {
 			for name := range share.Amounts {
 				if at, found := slices.BinarySearch(all, name); !found {

@@ -23,7 +23,7 @@ func known(t testing.TB, name, uid string, version int, with ...func(*authv1beta
 	return parseSlice(kubetest.Unstructured(t, s))
 }
 
-// in lists the slices of a book by key, UID and version.
+// in lists the slices of a cache by key, UID and version.
 func in(b *grantCache) []string {
 	out := []string{}
 	for _, s := range b.list() {

@@ -15,13 +15,13 @@ import (
 
 // work makes all writes that a slice needs, one after the other: see protocol.
 func (w *Writer) work(ctx context.Context, key sliceKey) {
-	uid, book := types.UID(key.uid), w.sources.book
-	if !book.take(uid) {
+	uid, cache := types.UID(key.uid), w.sources.cache
+	if !cache.startWrites(uid) {
 		return
 	}
 	lowered := false
 	for ctx.Err() == nil && w.holding() {
-		t, ok := book.next(uid)
+		t, ok := cache.next(uid)
 		if !ok {
 			break
 		}
@@ -30,7 +30,7 @@ func (w *Writer) work(ctx context.Context, key sliceKey) {
 			break
 		}
 	}
-	book.finish(uid)
+	cache.endWrites(uid)
 	if lowered {
 		w.wake() // Others may have waited for what this one gave up.
 	} else {
@@ -50,7 +50,7 @@ func (w *Writer) perform(ctx context.Context, uid types.UID, t *task) bool {
 
 // writeRecord creates, replaces or deletes the record. After a conflict it reads what there is.
 func (w *Writer) writeRecord(ctx context.Context, uid types.UID, t *task) bool {
-	book := w.sources.book
+	cache := w.sources.cache
 	var (
 		result grantRecord
 		err    error
@@ -62,9 +62,9 @@ func (w *Writer) writeRecord(ctx context.Context, uid types.UID, t *task) bool {
 	}
 	switch {
 	case err == nil && t.step.Action == protocol.DeleteRecord:
-		book.recordDeleted(uid)
+		cache.confirmDelete(uid)
 	case err == nil:
-		book.recordWritten(uid, result)
+		cache.confirmRecord(uid, result)
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err) && t.step.Version != "":
 		w.metrics.records.WithLabelValues("conflict").Inc()
 		now, err := w.grants.read(ctx, &t.record)
@@ -72,13 +72,13 @@ func (w *Writer) writeRecord(ctx context.Context, uid types.UID, t *task) bool {
 			w.retry(ctx, uid, t, err)
 			return false
 		}
-		book.recordRead(uid, now)
-		w.delayed.After(book.failedWrite(uid, func(int) time.Duration { return sliceConflict }))
+		cache.observeRecord(uid, now)
+		w.delayed.After(cache.fail(uid, func(int) time.Duration { return sliceConflict }))
 		return false
 	default:
 		w.metrics.records.WithLabelValues("failed").Inc()
 		if kube.NotWritten(err) && t.step.Action == protocol.WriteRecord {
-			book.recordRefused(uid)
+			cache.forgetRecord(uid)
 			w.events.unrecorded(t.on, err)
 		}
 		w.retry(ctx, uid, t, err)
@@ -90,7 +90,7 @@ func (w *Writer) writeRecord(ctx context.Context, uid types.UID, t *task) bool {
 
 // retry has a slice wait after a failure, longer each time.
 func (w *Writer) retry(ctx context.Context, uid types.UID, t *task, err error) {
-	left := w.sources.book.failedWrite(uid, func(failed int) time.Duration {
+	left := w.sources.cache.fail(uid, func(failed int) time.Duration {
 		return min(sliceRetry<<min(failed-1, 10), sliceRetryMost)
 	})
 	w.delayed.After(left)
@@ -115,7 +115,7 @@ func (w *Writer) writeAnswer(ctx context.Context, uid types.UID, t *task) bool {
 	case apierrors.IsConflict(err):
 		// Another version is on its way from the watch; it may be one that an earlier try of this write has made.
 		w.metrics.writes.WithLabelValues("conflict").Inc()
-		w.delayed.After(w.sources.book.failedWrite(uid, func(int) time.Duration { return sliceConflict }))
+		w.delayed.After(w.sources.cache.fail(uid, func(int) time.Duration { return sliceConflict }))
 		return false
 	case apierrors.IsNotFound(err):
 		return false
@@ -123,13 +123,13 @@ func (w *Writer) writeAnswer(ctx context.Context, uid types.UID, t *task) bool {
 		w.metrics.writes.WithLabelValues("failed").Inc()
 		if kube.TooLarge(err) || apierrors.IsInvalid(err) {
 			w.metrics.unwritable.Inc()
-			w.sources.book.giveUp(uid, t, err.Error())
+			w.sources.cache.giveUp(uid, t, err.Error())
 			w.events.unwritable(c, err)
 		}
 		w.retry(ctx, uid, t, err)
 		return false
 	}
-	if kept := w.sources.book.answered(uid, t, result); !kept {
+	if kept := w.sources.cache.confirmAnswer(uid, t, result); !kept {
 		if result.version() == t.version || !equal(result.answer, g.answer) {
 			w.metrics.writes.WithLabelValues("altered").Inc()
 			w.events.altered(c)
@@ -153,7 +153,7 @@ var errAltered = errors.New("the API server stores another status than the one t
 
 // update writes an answer to the version of the slice that was decided on. To touch it is to have it get a new version, though it holds the
 // answer already.
-func (w *Writer) update(ctx context.Context, c *claim, a answer, touch, alone bool) (slice, error) {
+func (w *Writer) update(ctx context.Context, c *entry, a answer, touch, alone bool) (slice, error) {
 	object, now := c.object, time.Now()
 	if touch {
 		object, now = toTouch(object, now)

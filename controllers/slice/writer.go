@@ -34,7 +34,7 @@ const (
 // +kubebuilder:rbac:roleName=proffer-manager,groups=authentication.liqo.io,resources=resourceslices/status,verbs=patch
 
 // Writer answers the ResourceSlices, and keeps the records of what they have been granted. It is work for the leader: what was granted
-// is in one book.
+// is in one cache.
 type Writer struct {
 	client  *sliceClient
 	grants  *grantClient
@@ -132,11 +132,11 @@ func (w *Writer) Start(ctx context.Context) error {
 	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[sliceKey]{Queue: newTurns()})
 	w.queue.Store(queue)
 	owners := w.sources.gates.owners.All()
-	w.sources.book.begin(string(uuid.NewUUID()), listed, records, func(s *slice) (string, bool) {
+	w.sources.cache.beginTerm(string(uuid.NewUUID()), listed, records, func(s *slice) (string, bool) {
 		owner := owners[s.namespace]
 		return owner, owner != "" && owner == s.consumer && s.answer.ours() && s.answer.verdict == accepted
 	})
-	defer w.sources.book.end()
+	defer w.sources.cache.endTerm()
 	w.log.Info("Answering slices", "listed", len(listed), "granted", len(records))
 	w.wake()
 
@@ -186,8 +186,8 @@ func (w *Writer) commit(a *decisions) {
 	if a.again > 0 {
 		w.delayed.After(a.again)
 	}
-	w.renderer.begin(a.claims, w.sources.storageClasses())
-	for i, c := range a.claims {
+	w.renderer.begin(a.entries, w.sources.storageClasses())
+	for i, c := range a.entries {
 		r := &a.rulings[i]
 		w.events.shut(c, a.gates[i], r.served)
 		switch r.mode {
@@ -200,16 +200,16 @@ func (w *Writer) commit(a *decisions) {
 			w.plan(a, c, job{want: protocol.Want{Share: r.present, Stands: true, Earlier: r.earlier}, consumer: r.consumer})
 		case overtaken:
 			if !c.settled {
-				w.sources.book.settle(a.term, c)
+				w.sources.cache.confirmForeign(a.term, c)
 			}
 			w.plan(a, c, job{want: protocol.Want{Share: protocol.Share{Class: c.class}, Stands: true, Earlier: r.earlier}, consumer: r.consumer})
 		case released:
 			w.plan(a, c, job{want: protocol.Want{Share: r.present, Gone: true, Earlier: r.earlier}, consumer: r.consumer})
 		}
 	}
-	w.events.tidy(a.claims)
+	w.events.tidy(a.entries)
 	// Only now may workers begin: see grantCache.decide.
-	w.sources.book.decided()
+	w.sources.cache.endDecision()
 	queue := w.queue.Load()
 	for _, key := range w.planned {
 		queue.Add(key)
@@ -219,12 +219,12 @@ func (w *Writer) commit(a *decisions) {
 
 // bring has one slice answered as was decided, unless it is already, or has to wait.
 func (w *Writer) bring(a *decisions, i int) {
-	c, r := a.claims[i], &a.rulings[i]
+	c, r := a.entries[i], &a.rulings[i]
 	said := w.renderer.render(c, &a.answers[r.at])
-	if said.claim == c && !c.holdsForPods() {
+	if said.entry == c && !c.holdsForPods() {
 		return
 	}
-	g := said.given
+	g := said.answer
 	g.at = a.now
 	later := false
 	if left := c.keepsFor(&g.answer, a.now); left > 0 {
@@ -232,13 +232,13 @@ func (w *Writer) bring(a *decisions, i int) {
 		g.answer, g.short, later = c.answer, c.ours.short, true
 	}
 	if w.answer(a, i, g, equal(g.answer, c.answer)) && !later {
-		said.claim = c
+		said.entry = c
 	}
 }
 
 // lower takes back what a slice has that is not to be answered now, as far as was decided, and what somebody else has written into it.
 func (w *Writer) lower(a *decisions, i int) {
-	c, r := a.claims[i], &a.rulings[i]
+	c, r := a.entries[i], &a.rulings[i]
 	g := w.renderer.status(c, &a.answers[r.at])
 	g.at, g.reason, g.message = a.now, reasonPrefix+reasonNotAnswered, "nothing more is granted, and what is granted may be lowered: "+a.gates[i].String()
 	given, held, answered := protocol.Share{Class: c.class, Amounts: g.resources}, c.holds.In(c.class), protocol.Share{Class: c.class, Amounts: c.answer.resources}
@@ -253,8 +253,8 @@ func (w *Writer) lower(a *decisions, i int) {
 }
 
 // answer has an answer planned and written, and reports whether there is nothing to do.
-func (w *Writer) answer(a *decisions, i int, g given, stands bool) (done bool) {
-	c, r := a.claims[i], &a.rulings[i]
+func (w *Writer) answer(a *decisions, i int, g decidedAnswer, stands bool) (done bool) {
+	c, r := a.entries[i], &a.rulings[i]
 	want := protocol.Want{Share: protocol.Share{Class: c.class}, Stands: stands, Kept: r.kept, Earlier: r.earlier}
 	if g.verdict == accepted {
 		want.Policy, want.Reclaim, want.Amounts = g.share.Policy, g.share.Reclaim, g.resources
@@ -264,8 +264,8 @@ func (w *Writer) answer(a *decisions, i int, g given, stands bool) (done bool) {
 }
 
 // plan books a job, and reports whether there is nothing to do.
-func (w *Writer) plan(a *decisions, c *claim, j job) (done bool) {
-	write, left := w.sources.book.plan(a.term, c, j, a.now)
+func (w *Writer) plan(a *decisions, c *entry, j job) (done bool) {
+	write, left := w.sources.cache.assume(a.term, c, j, a.now)
 	if write {
 		w.planned = append(w.planned, sliceKey{c.namespace, string(c.uid)})
 	}
@@ -277,7 +277,7 @@ func (w *Writer) plan(a *decisions, c *claim, j job) (done bool) {
 
 // keepsFor returns for how long the slice keeps the answer that stands, though the answer that is decided on says more: it says the same of what is
 // granted, and is ours.
-func (c *claim) keepsFor(decided *answer, now time.Time) time.Duration {
+func (c *entry) keepsFor(decided *answer, now time.Time) time.Duration {
 	if c.ours == nil || !equal(c.ours.answer, c.answer) || equal(*decided, c.answer) {
 		return 0
 	}
@@ -292,4 +292,4 @@ func (c *claim) keepsFor(decided *answer, now time.Time) time.Duration {
 }
 
 // tampered reports whether somebody else has changed what this process had answered.
-func (c *claim) tampered() bool { return c.ours != nil && !equal(c.ours.answer, c.answer) }
+func (c *entry) tampered() bool { return c.ours != nil && !equal(c.ours.answer, c.answer) }
