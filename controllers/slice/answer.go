@@ -23,13 +23,14 @@ const (
 	denied     verdict = "Denied"
 )
 
-// Types of conditions: resourcesCondition is the answer's; all others are Liqo's.
+// Types of conditions. resourcesCondition is that of the answer; all others are Liqo's.
 const (
 	authenticationCondition = "Authentication"
 	resourcesCondition      = "Resources"
 )
 
-// answer is the part of a ResourceSlice's status that whoever answers its class writes. What is empty in it does not stand there.
+// answer is the part of a ResourceSlice's status that the controller of its class writes. An empty
+// field is absent in the status.
 type answer struct {
 	verdict         verdict
 	reason, message string
@@ -37,8 +38,9 @@ type answer struct {
 	storageClasses, ingressClasses,
 	loadBalancerClasses []namedClass
 	nodeLabels, nodeSelector map[string]string
-	// inexact is for an answer that was read and holds something that this type cannot say, such as a fraction of a byte, or more than was kept
-	// of it: it differs from every answer that is to be written. An amount is the next larger one then.
+	// inexact is set for an answer that was read and holds something that this type cannot express,
+	// such as a fraction of a byte, or more than was kept. It differs from every answer to be
+	// written. Such an amount is rounded up.
 	inexact bool
 }
 
@@ -64,7 +66,7 @@ func onlyMessage(a, b answer) bool {
 	return equal(a, b)
 }
 
-// readAnswer reads the answer that stands in a ResourceSlice, whoever wrote it.
+// readAnswer reads the answer that stands in a ResourceSlice, also one that others wrote.
 func readAnswer(u *unstructured.Unstructured) answer {
 	a := answer{inexact: keptOf(u).answerCut}
 	condition, count := findCondition(u, resourcesCondition)
@@ -90,7 +92,7 @@ func readAnswer(u *unstructured.Unstructured) answer {
 	return a
 }
 
-// text takes an absent value for an empty one, and notes one that is no text.
+// text reads an absent value as empty, and marks the answer if the value is not a string.
 func (a *answer) text(value any) string {
 	text, ok := value.(string)
 	if !ok && value != nil {
@@ -99,7 +101,7 @@ func (a *answer) text(value any) string {
 	return text
 }
 
-// readResources leaves out what is not the name of a resource or no quantity.
+// readResources leaves out what is not the name of a resource or not a quantity.
 func (a *answer) readResources(value any) capacity.Amounts {
 	list, ok := value.(map[string]any)
 	if !ok {
@@ -120,7 +122,8 @@ func (a *answer) readResources(value any) capacity.Amounts {
 	return out
 }
 
-// exactAmount is the amount of a quantity; exact is false where another quantity has the same amount.
+// exactAmount returns the amount of a quantity. It is not exact if another quantity has the same
+// amount.
 func exactAmount(name string, q resource.Quantity) (v int64, exact bool) {
 	v = q.Value()
 	if name == capacity.CPU {
@@ -172,15 +175,18 @@ type patchOp struct {
 	Value any    `json:"value,omitzero"`
 }
 
-// patch returns the JSON patch of the status subresource that has a ResourceSlice hold the answer. All else of the status stays as it is, also
-// what was not kept of it. The API server refuses the patch with a conflict unless the slice still has the version that was read.
+// patch returns the JSON patch of the status subresource that writes the answer. The rest of the
+// status stays as it is, also what was not kept of it. The API server refuses the patch with a
+// conflict unless the slice still has the version that was read.
 //
-// Of conditions of which only a part was kept, Authentication alone stays: somebody has stuffed them.
+// If only a part of the conditions was kept, just Authentication stays: another client has stuffed
+// them.
 func (a answer) patch(u *unstructured.Unstructured, now time.Time) ([]byte, error) {
 	return a.patchBeside(u, conditionsOf(u), keptOf(u).conditionsCut, now)
 }
 
-// patchAlone is patch, but of the other conditions Authentication alone stays, in any case: what it makes of the status is as small as can be.
+// patchAlone is patch, but of the other conditions only Authentication stays: the resulting status
+// is as small as possible.
 func (a answer) patchAlone(u *unstructured.Unstructured, now time.Time) ([]byte, error) {
 	return a.patchBeside(u, conditionsOf(u), true, now)
 }
@@ -206,7 +212,7 @@ func (a answer) patchBeside(u *unstructured.Unstructured, conditions []any, alon
 			return
 		}
 		ops = append(ops, patchOp{"add", "/status/" + field, value})
-		if length == 0 { // Removing what is gone is an error, and not a conflict.
+		if length == 0 { // Removing an absent field would be an error, not a conflict.
 			ops = append(ops, patchOp{Op: "remove", Path: "/status/" + field})
 		}
 	}
@@ -221,13 +227,15 @@ func (a answer) patchBeside(u *unstructured.Unstructured, conditions []any, alon
 	return json.Marshal(ops)
 }
 
-// minimal is the answer without all that a slice can do without: what is to be written where the whole does not fit, see tooLarge.
+// minimal returns the answer without everything that a slice can do without, for a slice that the
+// whole answer does not fit into: see kube.TooLarge.
 func (a answer) minimal() answer {
 	return answer{verdict: a.verdict, reason: a.reason, resources: a.resources}
 }
 
-// bounded leaves out what is beyond maxAnswer, so that an answer reads as it was written: of a map what comes last by name, of a list what
-// comes last. Amounts come first, then what pods are placed by, then classes. What a policy can say fits unless it is extreme.
+// bounded leaves out what exceeds maxAnswer, so that an answer reads back as it was written: the
+// last names of a map, the last elements of a list. Amounts come first, then the labels that pods
+// are placed by, then classes. Only an extreme policy exceeds the bound.
 func (a answer) bounded() answer {
 	left := maxAnswer
 	a.resources = firstOf(a.resources, func(name string, v int64) bool {
@@ -252,7 +260,8 @@ func (a answer) bounded() answer {
 	return a
 }
 
-// firstOf returns the map if each entry fits, by name, and a copy of those before the first that does not otherwise.
+// firstOf returns the map if every entry fits, otherwise a copy of the entries before the first, by
+// name, that does not.
 func firstOf[V any](all map[string]V, fits func(string, V) bool) map[string]V {
 	names := slices.Sorted(maps.Keys(all))
 	for i, name := range names {
@@ -268,7 +277,7 @@ func firstOf[V any](all map[string]V, fits func(string, V) bool) map[string]V {
 	return all
 }
 
-// conditions puts the answer's condition where the first of its type was.
+// conditions returns the conditions with the answer's in the place of the first one of its type.
 func (a answer) conditions(before []any, now time.Time) []any {
 	at := slices.IndexFunc(before, ofResources)
 	was := map[string]any{}
@@ -295,7 +304,7 @@ func (a answer) conditions(before []any, now time.Time) []any {
 	return slices.Insert(after, at, any(condition))
 }
 
-// timeText is a time as the API server keeps it, to the second.
+// timeText formats a time as the API server keeps it, to the second.
 func timeText(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 func ofResources(value any) bool { return isOfType(value, resourcesCondition) }
@@ -321,7 +330,7 @@ func quantityTexts(a capacity.Amounts) map[string]string {
 	return out
 }
 
-// conditionsOf are the conditions in the status, of whatever form.
+// conditionsOf returns the conditions in the status, unchecked.
 func conditionsOf(u *unstructured.Unstructured) []any {
 	value, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")
 	list, _ := value.([]any)
@@ -333,7 +342,8 @@ func isOfType(value any, conditionType string) bool {
 	return condition["type"] == conditionType
 }
 
-// findCondition returns the first condition of the type, which is the one that Liqo takes, and how many there are.
+// findCondition returns the first condition of the type, which is the one that Liqo uses, and how
+// many there are.
 func findCondition(u *unstructured.Unstructured, conditionType string) (first map[string]any, count int) {
 	for _, value := range conditionsOf(u) {
 		if !isOfType(value, conditionType) {

@@ -221,9 +221,11 @@ func TestTheGatesFollowNamespacesAndTenants(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "tenant-"}}
 	kubetest.Create(t, namespace)
 	kubetest.CreateSlice(t, kubetest.Slice("s", func(s *authv1beta1.ResourceSlice) { s.Namespace = namespace.Name }))
-	decides := func(want decision) {
+	decides := func(want gateState) {
 		t.Helper()
-		kubetest.Eventually(t, func() string { return cmp.Diff([]decision{want}, f.gates.decide(f.gates.owners.All(), f.cache.list())) })
+		kubetest.Eventually(t, func() string {
+			return cmp.Diff([]gateState{want}, f.gates.decide(f.gates.owners.All(), f.cache.list()))
+		})
 	}
 	labels := func(labels map[string]string) {
 		t.Helper()
@@ -245,7 +247,7 @@ func TestTheGatesFollowNamespacesAndTenants(t *testing.T) {
 	uninstall := kubetest.Install(t, controlplane.LiqoCRD(t, tenantCRD))
 	first := newTenant("first", "") // What the definition makes of it is read.
 	decides(active)
-	for condition, want := range map[string]decision{"Cordoned": cordoned, "Drained": drained, "Active": active} {
+	for condition, want := range map[string]gateState{"Cordoned": cordoned, "Drained": drained, "Active": active} {
 		kubetest.Edit(t, first, func(o client.Object) {
 			_ = unstructured.SetNestedField(o.(*unstructured.Unstructured).Object, condition, "spec", "tenantCondition")
 		}, kubetest.WriteSpec)

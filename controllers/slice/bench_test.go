@@ -47,7 +47,7 @@ func newSettled(t testing.TB, slices int) (*Writer, *offer.Terms) {
 	}
 	terms := benchTerms()
 	w := newWriter(nil, nil, sources, debounce.New(0), func() bool { return true }, newEvents(&events.FakeRecorder{}), logr.Discard())
-	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[sliceKey]{Queue: newTurns()})
+	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[sliceKey]{Queue: newFairQueue()})
 	t.Cleanup(queue.ShutDown)
 	w.queue.Store(queue)
 	sources.cache.beginTerm("term", listed, nil, func(*slice) (string, bool) { return "", false })
@@ -127,12 +127,12 @@ func BenchmarkSlices(b *testing.B) {
 			for b.Loop() {
 				if tc.told {
 					version++
-					news := w.sources.cache.list()[version%tc.slices].slice
+					news := w.decider.cache.list()[version%tc.slices].slice
 					news.object = news.object.DeepCopy()
 					news.object.SetResourceVersion(strconv.Itoa(version))
-					w.sources.cache.set(news)
+					w.decider.cache.set(news)
 				}
-				w.commit(w.sources.decide(time.Now(), func() *offer.Terms { return terms }))
+				w.commit(w.decider.decide(time.Now(), func() *offer.Terms { return terms }))
 			}
 			if w.queue.Load().Len() > 0 {
 				b.Error("something was to be written")

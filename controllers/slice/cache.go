@@ -28,24 +28,24 @@ const rememberedRemovals = 4096
 // What a slice is granted is what protocol.Entry says, never what stands in the slice: others can
 // write that. The states of one slice's grant, in the words of the scheduler's cache:
 //
-//	          beginTerm            assume             startWrites, next
-//	unknown ------------> confirmed ------> assumed ---------------------> in flight
-//	                       ^     ^             ^                           |  |    |
-//	                       |     |             | forgetRecord: refused     |  |    |
-//	                       |     |             +---------------------------+  |    |
-//	                       |     |  confirmRecord, confirmAnswer,             |    | fail: no answer,
-//	                       |     +-- confirmDelete ---------------------------+    | or a conflict
-//	                       |                                                       v
-//	                       +-- observeRecord, setRecord: read or watched ----- uncertain
-//	                           next: the same write again, then confirmed
+//		          beginTerm            assume             startWrites, next
+//		unknown ------------> confirmed ------> assumed ---------------------> in flight
+//		                       ^     ^             ^                           |  |    |
+//		                       |     |             | forgetRecord: refused     |  |    |
+//		                       |     |             +---------------------------+  |    |
+//		                       |     |  confirmRecord, confirmAnswer,             |    | fail: no answer,
+//		                       |     +-- confirmDelete ---------------------------+    | or a conflict
+//		                       |                                                       v
+//		                       +-- observeRecord, setRecord: read or watched ----- uncertain
+//		                           next: the same write again, then confirmed
 //
-//   - unknown: this process does not lead. The watched record counts, and nothing is written.
-//   - confirmed: the record is known, and no write of it is under way. The record counts.
-//   - assumed: a decision is booked. It counts with the record from now on, so that the next decision
-//     knows of it, and is replaced by the next one until a worker starts.
-//   - in flight: a worker writes the record, then the answer. Everything that may be on record counts.
-//   - uncertain: the outcome of a write is not known. It counts as made until a read, the watch or the
-//     same write, repeated, tells. After a failure the next write waits.
+//	  - unknown: this process does not lead. The watched record counts, and nothing is written.
+//	  - confirmed: the record is known, and no write of it is under way. The record counts.
+//	  - assumed: a decision is booked. It counts with the record from now on, so that the next decision
+//	    knows of it, and is replaced by the next one until a worker starts.
+//	  - in flight: a worker writes the record, then the answer. Everything that may be on record counts.
+//	  - uncertain: the outcome of a write is not known. It counts as made until a read, the watch or the
+//	    same write, repeated, tells. After a failure the next write waits.
 //
 // endTerm, from any state, returns to unknown. Which write comes next, and why that order never
 // grants the same capacity twice, is in package protocol.
@@ -53,14 +53,16 @@ type grantCache struct {
 	mu    sync.Mutex
 	byKey map[string]types.UID
 	byUID map[types.UID]*tracked
-	// removed has the versions at which slices were removed: an older state does not bring one back.
+	// removed has the versions at which slices were removed: an older state does not bring one
+	// back.
 	removed *simplelru.LRU[types.UID, string]
 	// sorted is nil when it has to be built again.
 	sorted []*entry
 	// term is empty while this process does not lead.
 	term string
-	// deciding is set while a decision is being made, and decision is the number of the last one. No
-	// worker starts with the jobs of an earlier decision, so the present one need not count them.
+	// deciding is set while a decision is being made, and decision is the number of the last one.
+	// No worker starts with the jobs of an earlier decision, so the present one need not count
+	// them.
 	deciding bool
 	decision uint64
 }
@@ -74,11 +76,11 @@ type tracked struct {
 	removedAt time.Time
 	record    grantRecord
 	grants    protocol.Entry
-	// adopted is what stood in the slice when a term began without any record. It counts until it is
-	// on record.
+	// adopted is what stood in the slice when a term began without any record. It counts until it
+	// is on record.
 	adopted protocol.Share
-	// began is what was on record, or adopted, when the term began. sent is set while the outcome of
-	// an answer is not known.
+	// began is what was on record, or adopted, when the term began. sent is set while the outcome
+	// of an answer is not known.
 	began protocol.Shares
 	sent  bool
 	// ours is the last answer that a write of this term is known to have made.
@@ -172,8 +174,8 @@ func (g *grantCache) record(s slice) bool {
 // touch marks an entry as changed.
 func (g *grantCache) touch(e *tracked) { e.view, g.sorted = nil, nil }
 
-// remove forgets a slice but keeps its record, and reports whether the slice was known. Another slice
-// of the same name stays.
+// remove forgets a slice but keeps its record, and reports whether the slice was known. Another
+// slice of the same name stays.
 func (g *grantCache) remove(s slice) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -323,9 +325,9 @@ func (e *tracked) entry() *entry {
 	return c
 }
 
-// beginTerm starts a term as the leader, with the records and the slices that the API server has just
-// listed. If there is no record at all, as after a new installation, answers that stand count as
-// granted where adopt accepts them.
+// beginTerm starts a term as the leader, with the records and the slices that the API server has
+// just listed. If there is no record at all, as after a new installation, answers that stand count
+// as granted where adopt accepts them.
 func (g *grantCache) beginTerm(term string, listed []slice, records []grantRecord, adopt func(*slice) (holder string, ok bool)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -369,8 +371,8 @@ func (e *tracked) forgetTerm() {
 	*e = tracked{slice: e.slice, gone: e.gone, removedAt: e.removedAt, record: e.record, grants: e.grants}
 }
 
-// notInLabels are the characters that Liqo replaces in the label of a pod that names its creator, see
-// github.com/liqotech/liqo/pkg/utils/resource.EscapeLabel.
+// notInLabels are the characters that Liqo replaces in the label of a pod that names its creator,
+// see github.com/liqotech/liqo/pkg/utils/resource.EscapeLabel.
 var notInLabels = regexp.MustCompile(`[^a-zA-Z0-9-_.]`)
 
 // creatorOf returns the value of liqo.io/creator-user on the pods that run under a slice of a

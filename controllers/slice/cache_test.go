@@ -313,7 +313,7 @@ func TestTheCreatorOfPodsIsNamedAsLiqoDoes(t *testing.T) {
 }
 
 func TestConsumersTakeTurns(t *testing.T) {
-	q := newTurns()
+	q := newFairQueue()
 	for i := range 1000 {
 		q.Push(sliceKey{"rome", fmt.Sprint(i)})
 	}

@@ -9,8 +9,9 @@ import (
 	"proffer.dev/proffer/internal/grant/protocol"
 )
 
-// maxDecisionAge is how old a decision may be when its answer is written. The write of the record may
-// have taken long, and a tenant may have been cordoned meanwhile. An older decision is made again.
+// maxDecisionAge is how old a decision may be when its answer is written. The write of the record
+// may have taken long, and a tenant may have been cordoned meanwhile. An older decision is made
+// again.
 const maxDecisionAge = time.Second
 
 // The rate of answers to one slice: answerBurst immediately, then one per answerInterval. Only the
@@ -26,15 +27,16 @@ type job struct {
 	// answer is nil if only the record is written.
 	answer   *decidedAnswer
 	consumer string
-	// version is that of the slice that was decided on. at is when that was, and decision its number.
+	// version is that of the slice that was decided on. at is when that was, and decision its
+	// number.
 	version  string
 	at       time.Time
 	decision uint64
 }
 
-// assume books the decision on an entry: it counts from now on. It reports whether there is something
-// to write now, or after which wait. It does nothing if the term is over or a newer state of the slice
-// is known: another decision follows then.
+// assume books the decision on an entry: it counts from now on. It reports whether there is
+// something to write now, or after which wait. It does nothing if the term is over or a newer state
+// of the slice is known: another decision follows then.
 func (g *grantCache) assume(term string, c *entry, j job, now time.Time) (write bool, wait time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -168,8 +170,8 @@ func (g *grantCache) observeRecord(uid types.UID, r *grantRecord) {
 	})
 }
 
-// confirmAnswer takes the result of writing an answer, and reports whether the slice holds the answer
-// now.
+// confirmAnswer takes the result of writing an answer, and reports whether the slice holds the
+// answer now.
 func (g *grantCache) confirmAnswer(uid types.UID, t *task, result slice) (kept bool) {
 	g.change(uid, func(e *tracked) {
 		if moved := result.version() != t.job.version; !moved {
@@ -203,7 +205,7 @@ func (g *grantCache) giveUp(uid types.UID, t *task, why string) {
 	g.change(uid, func(e *tracked) {
 		e.stuck, e.sent = why, t.sent
 		c := e.entry()
-		e.grants.AnswerWritten(c.stood(c.holds.In(c.class)))
+		e.grants.AnswerWritten(c.mayStand(c.holds.In(c.class)))
 	})
 }
 
@@ -216,8 +218,8 @@ func (g *grantCache) change(uid types.UID, by func(*tracked)) {
 	}
 }
 
-// confirmForeign records that another controller has answered the slice in a class that is not ours:
-// no answer of ours can stand any more.
+// confirmForeign records that another controller has answered the slice in a class that is not
+// ours: no answer of ours can stand any more.
 func (g *grantCache) confirmForeign(term string, c *entry) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -23,10 +23,11 @@ import (
 	"proffer.dev/proffer/internal/kube/jsonstream"
 )
 
-// Clients are how Liqo's objects, and those of Kubernetes that are read without their Go types, are read and written.
+// Clients read and write Liqo's objects, and those of Kubernetes that are read without their Go
+// types.
 type Clients struct {
 	dynamic.Interface
-	// slices is for ResourceSlices, which the others read whole.
+	// slices is for ResourceSlices, of which the dynamic client would read everything.
 	slices *sliceClient
 }
 
@@ -41,7 +42,7 @@ func NewClients(config *rest.Config, httpClient *http.Client) (*Clients, error) 
 	return &Clients{Interface: dynamic.New(api), slices: &sliceClient{api: api}}, nil
 }
 
-// sliceStream is where informers read slices from. Nil clients are for tests that do not follow any.
+// sliceStream returns what informers read slices from. Nil Clients are for tests that follow none.
 func (c *Clients) sliceStream() toolscache.ListerWatcher {
 	if c == nil {
 		return nil
@@ -49,11 +50,11 @@ func (c *Clients) sliceStream() toolscache.ListerWatcher {
 	return c.slices.asListWatch()
 }
 
-// sliceClient reads and writes ResourceSlices. Whatever a consumer fills them with, what it returns of one is bounded, see decodeSlice; so is
-// the memory that reading takes.
+// sliceClient reads and writes ResourceSlices. What it returns of one is bounded, whatever a
+// consumer fills it with: see decodeSlice. So is the memory that reading takes.
 type sliceClient struct{ api rest.Interface }
 
-// path is that of all slices, or of what the names say of those of a namespace.
+// path returns the path of all slices, of those in a namespace, or of what the names select in it.
 func (c *sliceClient) path(namespace string, names ...string) string {
 	all := []string{"/apis", sliceResource.Group, sliceResource.Version}
 	if namespace != "" {
@@ -62,12 +63,12 @@ func (c *sliceClient) path(namespace string, names ...string) string {
 	return path.Join(append(append(all, sliceResource.Resource), names...)...)
 }
 
-// get asks for all slices.
+// get requests all slices.
 func (c *sliceClient) get(ctx context.Context, o metav1.ListOptions) (io.ReadCloser, error) {
 	return c.api.Get().AbsPath(c.path("")).SpecificallyVersionedParams(&o, metav1.ParameterCodec, schema.GroupVersion{Version: "v1"}).Stream(ctx)
 }
 
-// list returns what is kept of the slices.
+// list returns the slices, as far as they are kept.
 func (c *sliceClient) list(ctx context.Context, o metav1.ListOptions) (_ *unstructured.UnstructuredList, err error) {
 	body, err := c.get(ctx, o)
 	if err != nil {
@@ -81,7 +82,8 @@ func (c *sliceClient) list(ctx context.Context, o metav1.ListOptions) (_ *unstru
 	return all, nil
 }
 
-// watch returns the changes of slices. As any watch of client-go, it ends when it is stopped, when the context ends, or with its connection.
+// watch returns the changes of slices. It ends when it is stopped, when the context ends, or with
+// its connection, like any watch of client-go.
 func (c *sliceClient) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	o.Watch = true
 	body, err := c.get(ctx, o)
@@ -94,7 +96,8 @@ func (c *sliceClient) watch(ctx context.Context, o metav1.ListOptions) (watch.In
 	), nil
 }
 
-// each visits every slice as the API server knows them at this time, and not as a cache does. Where the kind is not defined there are none.
+// each visits every slice, read from the API server and not from a cache. If the kind is not
+// defined there are none.
 func (c *sliceClient) each(ctx context.Context, visit func(slice)) error {
 	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return c.list(ctx, o) })
 	err := pages.EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
@@ -111,7 +114,8 @@ func (c *sliceClient) each(ctx context.Context, visit func(slice)) error {
 	return err
 }
 
-// patchStatus applies a JSON patch to the status of a slice, and returns what is kept of what came of it.
+// patchStatus applies a JSON patch to the status of a slice, and returns the result, as far as it
+// is kept.
 func (c *sliceClient) patchStatus(ctx context.Context, namespace, name string, patch []byte) (_ *unstructured.Unstructured, err error) {
 	body, err := c.api.Patch(types.JSONPatchType).AbsPath(c.path(namespace, name, "status")).Body(patch).Stream(ctx)
 	if err != nil {
@@ -125,7 +129,8 @@ func (c *sliceClient) patchStatus(ctx context.Context, namespace, name string, p
 	return u, nil
 }
 
-// asListWatch is for informers. Read slice by slice, a list takes no more memory than the stream of initial events that client-go would ask for.
+// asListWatch is for informers. Read slice by slice, a list takes no more memory than the stream of
+// initial events that client-go would request.
 func (c *sliceClient) asListWatch() toolscache.ListerWatcher {
 	return sliceListWatch{&toolscache.ListWatch{
 		ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return c.list(ctx, o) },
@@ -133,13 +138,13 @@ func (c *sliceClient) asListWatch() toolscache.ListerWatcher {
 	}}
 }
 
-// sliceListWatch asks for lists, see asListWatch.
+// sliceListWatch makes informers request lists: see asListWatch.
 type sliceListWatch struct{ *toolscache.ListWatch }
 
-// IsWatchListSemanticsUnSupported is what client-go asks, see k8s.io/client-go/util/watchlist.
+// IsWatchListSemanticsUnSupported is called by client-go, see k8s.io/client-go/util/watchlist.
 func (sliceListWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
-// readSlices reads a list while it arrives. What is in memory at one time is what is kept of the slices.
+// readSlices reads a list while it arrives. It holds in memory only what is kept of the slices.
 func readSlices(from io.Reader) (*unstructured.UnstructuredList, error) {
 	r := jsonstream.NewReader(from)
 	all := &unstructured.UnstructuredList{Object: map[string]any{}}
@@ -209,7 +214,7 @@ func (e *sliceEvents) Decode() (watch.EventType, runtime.Object, error) {
 	return "", nil, fmt.Errorf("an event of the type %q with an object: %t", kind, object != nil)
 }
 
-// status reads what an API server says why it ends a watch.
+// status reads the reason for which the API server ends a watch.
 func (e *sliceEvents) status() (runtime.Object, error) {
 	value, whole, err := e.Value(maxListMetadata)
 	if err != nil || !whole {

@@ -9,23 +9,25 @@ import (
 	"proffer.dev/proffer/internal/kube/jsonstream"
 )
 
-// What is kept of a ResourceSlice. A consumer may fill its slices up to the limit of the API server; of each no more than this is held in
-// memory, by a watch, a list and the answer to a write alike.
+// The bounds of what is kept of a ResourceSlice. A consumer may fill its slices up to the limit of
+// the API server. A watch, a list and the response to a write all keep no more than this.
 const (
-	// maxConditions is how many conditions are kept besides those that are decided by.
+	// maxConditions is how many conditions are kept besides those that decisions depend on.
 	maxConditions = 8
-	// maxCondition bounds the reason, the message and the fields of a later Liqo of one condition in bytes, all together.
+	// maxCondition bounds the reason, the message and fields of a later Liqo of one condition, in
+	// bytes, together.
 	maxCondition = 4096
 	// maxConditionFields is how many fields of a condition are kept.
 	maxConditionFields = 16
-	// maxAnswer bounds an answer: the sum of its keys and values in bytes, and of entryCost for each entry of a map or classCost for each of a
-	// list, which is about what these take in memory. See answer.bounded.
+	// maxAnswer bounds an answer: the sum of its keys and values in bytes, plus entryCost for each
+	// entry of a map and classCost for each element of a list, which is about what these take in
+	// memory. See answer.bounded.
 	maxAnswer = 96 << 10
 	entryCost = 64
 	classCost = 256
 	// maxClassFields is how many fields of an entry of a list are kept.
 	maxClassFields = 4
-	// maxName bounds a resource name: that of the longest that is valid is 317.
+	// maxName bounds a resource name. The longest valid one has 317 bytes.
 	maxName = 320
 	// maxField bounds any other text of a slice.
 	maxField = 256
@@ -34,18 +36,20 @@ const (
 // keptLabels are the labels of a slice that are kept.
 var keptLabels = []string{replicatedLabel, originIDLabel, remoteClusterIDLabel}
 
-// keptKey is where a decoded slice says what was left out of it. The API server knows no such field.
+// keptKey is the field in which a decoded slice records what was left out. The API server has no
+// such field.
 const keptKey = "proffer.dev/kept"
 
-// kept says what was left out of a slice when it was decoded.
+// kept is what was left out of a slice when it was decoded.
 type kept struct {
 	// requested is how many resources the spec asks for.
 	requested int64
-	// answerCut is for an answer, and conditionsCut for a list of conditions, of which only a part was kept.
+	// answerCut and conditionsCut are set if only a part of the answer, or of the conditions, was
+	// kept.
 	answerCut, conditionsCut bool
 }
 
-// keptOf is for any slice, also one that is whole.
+// keptOf accepts any slice, also one that is whole.
 func keptOf(u *unstructured.Unstructured) kept {
 	var k kept
 	k.requested, _, _ = unstructured.NestedInt64(u.Object, keptKey, "requested")
@@ -54,15 +58,17 @@ func keptOf(u *unstructured.Unstructured) kept {
 	return k
 }
 
-// sliceDecoder decodes a ResourceSlice while it arrives, and keeps what is decided by. The rest is not even held while it is read.
+// sliceDecoder decodes a ResourceSlice while it arrives, and keeps what decisions depend on. The
+// rest is never held in memory.
 type sliceDecoder struct {
 	*jsonstream.Reader
 	kept
-	// answerLeft is how much of the answer may still be kept.
+	// answerLeft is how much more of the answer may be kept.
 	answerLeft int
 }
 
-// decodeSlice reads a slice. What is of another form than Liqo's definition says is kept if it is small, so that parseSlice finds it.
+// decodeSlice reads a slice. A value of another type than Liqo's definition has is kept if it is
+// small, so that parseSlice finds it.
 func decodeSlice(r *jsonstream.Reader) (*unstructured.Unstructured, error) {
 	d := sliceDecoder{Reader: r, answerLeft: maxAnswer}
 	object := map[string]any{}
@@ -83,7 +89,8 @@ func decodeSlice(r *jsonstream.Reader) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: object}, err
 }
 
-// fields reads an object, of which field keeps what it wants to. Any other value is kept if it is small.
+// fields reads an object, of which field keeps what it needs. Any other value is kept if it is
+// small.
 func (d *sliceDecoder) fields(field func(into map[string]any, key string) error) (any, error) {
 	kind, err := d.Kind()
 	if err != nil {
@@ -110,7 +117,7 @@ func (d *sliceDecoder) metadata(into map[string]any, key string) (err error) {
 			return err
 		})
 	case "finalizers":
-		// That there is one is what counts.
+		// Only whether there is one matters.
 		var first []any
 		_, err = d.Elements(func() error {
 			if first == nil {
@@ -137,7 +144,8 @@ func (d *sliceDecoder) spec(into map[string]any, key string) (err error) {
 	return err
 }
 
-// request keeps one resource more than a request may name, the first ones by name, and counts them all.
+// request keeps one resource more than a request may name, the first by name, and counts all of
+// them.
 func (d *sliceDecoder) request() (any, error) {
 	var names []string
 	values := map[string]any{}
@@ -178,8 +186,9 @@ func (d *sliceDecoder) status(into map[string]any, key string) (err error) {
 	return err
 }
 
-// conditions keeps the first few, and whatever their number those that are decided by: the first of Authentication, which is the one that Liqo
-// takes, and two of Resources, of which there must be one.
+// conditions keeps the first few, and always those that decisions depend on: the first
+// Authentication, which is the one that Liqo uses, and two of Resources, of which there must be
+// only one.
 func (d *sliceDecoder) conditions() (any, error) {
 	if kind, err := d.Kind(); err != nil || kind != jsonstream.Array {
 		value, _, err := d.small(maxField)
@@ -270,7 +279,7 @@ func (d *sliceDecoder) classes() (any, error) {
 	return list, err
 }
 
-// answer has an entry of the answer kept, if that much may be.
+// answer keeps an entry of the answer if there is room for it.
 func (d *sliceDecoder) answer(cost int, keep func() error) error {
 	if d.answerLeft < cost {
 		d.answerCut, d.answerLeft = true, 0
@@ -280,8 +289,8 @@ func (d *sliceDecoder) answer(cost int, keep func() error) error {
 	return keep()
 }
 
-// small reads a value. Of a text at most so many bytes are kept, and whole is false if it had more; an empty list stands
-// for any other value of more than maxField.
+// small reads a value. It keeps at most this many bytes of a string, and reports whether that is
+// the whole string. An empty list replaces any other value of more than maxField bytes.
 func (d *sliceDecoder) small(most int) (value any, whole bool, err error) {
 	kind, err := d.Kind()
 	if err != nil {
@@ -298,7 +307,7 @@ func (d *sliceDecoder) small(most int) (value any, whole bool, err error) {
 	return value, whole, err
 }
 
-// cutText returns the beginning of a text, and keeps nothing of the rest.
+// cutText returns a copy of the beginning of a text, so that the rest can be freed.
 func cutText(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -23,9 +23,9 @@ func (a *decisions) DryRun(termsOf func() *offer.Terms) table.SliceDecisions {
 	if len(b.entries) == 0 {
 		return b
 	}
-	b.rulings = make([]ruling, len(a.rulings))
-	for i := range a.rulings {
-		b.rulings[i] = ruling{consumer: a.rulings[i].consumer, at: -1}
+	b.plans = make([]plan, len(a.plans))
+	for i := range a.plans {
+		b.plans[i] = plan{consumer: a.plans[i].consumer, at: -1}
 	}
 	b.decide(termsOf())
 	for range maxAllocations {
@@ -38,7 +38,7 @@ func (a *decisions) DryRun(termsOf func() *offer.Terms) table.SliceDecisions {
 	return b
 }
 
-// carryOut has each slice have what was decided, and reports whether one did not have that already.
+// carryOut gives each slice what was decided, and reports whether that changed anything.
 func (a *decisions) carryOut() (changed bool) {
 	for i := range a.asked {
 		s, decided := &a.asked[i], &a.answers[i]

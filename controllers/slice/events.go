@@ -13,7 +13,7 @@ import (
 	"proffer.dev/proffer/internal/kube"
 )
 
-// Reasons of Events on slices, beside those of the condition.
+// Reasons of Events on slices, in addition to those of the condition.
 const (
 	eventRestored   = "Restored"
 	eventLabels     = "LabelsStay"
@@ -25,10 +25,11 @@ const (
 	actionAnswer    = "Answer"
 )
 
-// eventWriter tells admins of this cluster by Event what became of slices, once for each change.
+// eventWriter emits one Event for each change of a slice, for the admins of this cluster.
 type eventWriter struct {
 	emitter kube.EventEmitter
-	// reported is what was reported of slices that are not answered. It is used by whoever evaluates.
+	// reported is the last note about each slice that is not answered. Only the goroutine that
+	// evaluates uses it.
 	reported map[types.UID]string
 }
 
@@ -36,7 +37,7 @@ func newEvents(recorder events.EventRecorder) *eventWriter {
 	return &eventWriter{emitter: kube.NewEventEmitter(recorder, actionAnswer), reported: map[types.UID]string{}}
 }
 
-// answered tells of an answer that was written: c is the slice as it was before.
+// answered emits the Event for an answer that was written. The entry is the slice before the write.
 func (w *eventWriter) answered(c *entry, g *decidedAnswer) {
 	switch {
 	case c.tampered():
@@ -71,8 +72,8 @@ func (w *eventWriter) change(c *entry, g *decidedAnswer) {
 	w.emit(c, kind, strings.TrimPrefix(g.reason, reasonPrefix), note)
 }
 
-// shut tells once why a slice is not answered, where that is not the usual course of things.
-func (w *eventWriter) shut(c *entry, gate decision, served bool) {
+// shut emits once why a slice is not answered, if an admin has to do something about it.
+func (w *eventWriter) shut(c *entry, gate gateState, served bool) {
 	var reason, note string
 	switch {
 	case gate == wrongNamespace && c.originOK, gate == noTenant, gate == manyTenants:
@@ -92,22 +93,22 @@ func (w *eventWriter) shut(c *entry, gate decision, served bool) {
 	w.emit(c, corev1.EventTypeWarning, reason, note)
 }
 
-// unwritable tells of a slice that no answer can be written to.
+// unwritable is for a slice that no answer can be written to.
 func (w *eventWriter) unwritable(c *entry, err error) {
 	w.emit(c, corev1.EventTypeWarning, eventUnwritable, "No answer can be written to it, so what it was granted cannot be taken back: "+err.Error())
 }
 
-// unrecorded tells of a slice of which the API server refuses the Grant.
+// unrecorded is for a slice whose Grant the API server refuses.
 func (w *eventWriter) unrecorded(c *entry, err error) {
 	w.emit(c, corev1.EventTypeWarning, eventUnrecorded, "It is granted nothing more, since that cannot be recorded: "+err.Error())
 }
 
-// altered tells of a slice that does not keep what is written to it.
+// altered is for a slice that does not keep what is written to it.
 func (w *eventWriter) altered(c *entry) {
 	w.emit(c, corev1.EventTypeWarning, eventAltered, errAltered.Error())
 }
 
-// tidy forgets what was told of slices that are gone.
+// tidy forgets what was reported about slices that are gone.
 func (w *eventWriter) tidy(all []*entry) {
 	if len(w.reported) > 0 {
 		forgetGone(w.reported, all)
@@ -118,7 +119,7 @@ func (w *eventWriter) emit(c *entry, kind, reason, note string) {
 	w.emitter.Emit(c.object, kind, reason, note)
 }
 
-// dropped are the keys that were in a map and are not any more, sorted.
+// dropped returns the keys that are in the first map and not in the second, sorted.
 func dropped(was, is map[string]string) []string {
 	var out []string
 	for key := range was {

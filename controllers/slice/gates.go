@@ -14,26 +14,27 @@ const (
 	remoteClusterIDLabel = "liqo.io/remote-cluster-id"
 )
 
-// decision says whether a ResourceSlice is answered now, and if not, why.
-type decision int
+// gateState is whether a ResourceSlice is answered now and, if not, why.
+type gateState int
 
-// A slice is answered when it is active; nothing new is accepted while it is cordoned; and nothing at all is written to any other.
+// An active slice is answered. While a slice is cordoned, nothing new is accepted. In any other
+// state nothing new is granted, and an existing grant is at most lowered.
 const (
-	notReplicated decision = iota
+	notReplicated gateState = iota
 	noConsumer
 	wrongNamespace
 	noTenant
 	manyTenants
-	// drained is when Liqo denies and deletes the slice by itself: what was granted is free.
+	// drained: Liqo itself denies and deletes the slice, so its grant is free.
 	drained
 	unauthenticated
 	cordoned
 	active
 )
 
-// String is for an admin of this cluster.
-func (d decision) String() string {
-	switch d {
+// String describes the state to an admin of this cluster.
+func (s gateState) String() string {
+	switch s {
 	case notReplicated:
 		return "not a slice of another cluster: Liqo sets the labels " + replicatedLabel + "=true and " + originIDLabel + " on those"
 	case noConsumer:
@@ -56,11 +57,12 @@ func (d decision) String() string {
 	return "unknown"
 }
 
-// gate decides on a slice. The owner is the consumer whose tenant namespace the slice's namespace is, empty if it is none; the tenants are
-// all in that namespace. Of two Tenants of one consumer Liqo takes none (getters.GetTenantByClusterID), so neither is taken here.
+// gate returns the state of a slice. The owner is the consumer whose tenant namespace the slice is
+// in, empty if it is not a tenant namespace; the tenants are all in that namespace. If a consumer
+// has two Tenants, Liqo accepts neither (getters.GetTenantByClusterID), nor does this function.
 //
-// A drained tenant comes before a slice that is not authenticated: its Quota is deleted either way.
-func gate(s *slice, owner string, tenants []tenantState) decision {
+// A drained tenant is checked before authentication: its Quota is deleted either way.
+func gate(s *slice, owner string, tenants []tenantState) gateState {
 	switch {
 	case !s.originOK:
 		return notReplicated
@@ -90,9 +92,9 @@ func gate(s *slice, owner string, tenants []tenantState) decision {
 	return own.condition
 }
 
-// gates know what slices have to pass.
+// gates hold what the gates of slices depend on.
 type gates struct {
-	// owners are the consumers that namespaces are the tenant namespaces of, empty for none.
+	// owners maps namespaces to the consumers whose tenant namespaces they are, empty for none.
 	owners  *kube.ObjectCache[string]
 	tenants *kube.ObjectCache[tenantState]
 }
@@ -101,18 +103,18 @@ func newGates() *gates {
 	return &gates{owners: kube.NewObjectCache(parseOwner), tenants: kube.NewObjectCache(parseTenant)}
 }
 
-// decide decides on each slice of the list, in its order. The owners are those of namespaces.
-func (g *gates) decide(owners map[string]string, list []*entry) []decision {
+// decide returns the state of each slice in the list, in its order.
+func (g *gates) decide(owners map[string]string, list []*entry) []gateState {
 	tenants := map[string][]tenantState{}
 	for _, t := range g.tenants.All() {
 		tenants[t.namespace] = append(tenants[t.namespace], t)
 	}
-	out := make([]decision, len(list))
+	out := make([]gateState, len(list))
 	var namespace, owner string
 	var within []tenantState
 	for i := range list {
 		s := &list[i].slice
-		if s.namespace != namespace { // Those of a namespace follow each other.
+		if s.namespace != namespace { // The list is sorted by namespace.
 			namespace, owner, within = s.namespace, owners[s.namespace], tenants[s.namespace]
 		}
 		out[i] = gate(s, owner, within)
@@ -120,11 +122,11 @@ func (g *gates) decide(owners map[string]string, list []*entry) []decision {
 	return out
 }
 
-// tenantState is what a Tenant says of its consumer's slices.
+// tenantState is what a Tenant says about its consumer's slices.
 type tenantState struct {
 	namespace, consumer string
 	// condition is active, cordoned or drained.
-	condition decision
+	condition gateState
 	deleting  bool
 }
 
@@ -133,16 +135,17 @@ func parseTenant(u *unstructured.Unstructured) tenantState {
 	condition, found, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "tenantCondition")
 	switch {
 	case condition == "Active", condition == "", !found:
-		t.condition = active // Which Liqo's definition says is the default.
+		t.condition = active // The default in Liqo's definition.
 	case condition == "Drained":
 		t.condition = drained
 	default:
-		t.condition = cordoned // Of what a later Liqo may say, this takes nothing back and gives nothing more.
+		t.condition = cordoned // Safe for a value of a later Liqo: it takes nothing back and grants nothing more.
 	}
 	return t
 }
 
-// parseOwner reads the consumer whose tenant namespace a Namespace is, as Liqo does (validateRSNamespace).
+// parseOwner reads the consumer whose tenant namespace a Namespace is, as Liqo does
+// (validateRSNamespace).
 func parseOwner(u *unstructured.Unstructured) string {
 	labels := u.GetLabels()
 	if value, ok := labels[tenantNamespaceLabel]; !ok || strings.EqualFold(value, "false") {

@@ -60,7 +60,7 @@ func TestEveryGateHoldsBackWhatItIsFor(t *testing.T) {
 		slice     func(*authv1beta1.ResourceSlice)
 		namespace map[string]string
 		tenants   []*unstructured.Unstructured
-		want      decision
+		want      gateState
 	}{
 		{"all is well", usual, ofRome, []*unstructured.Unstructured{aTenant(t, "rome")}, active},
 		{"beside the Tenant of another", usual, ofRome, []*unstructured.Unstructured{aTenant(t, "rome"), aTenant(t, "oslo", ofCluster("oslo"))}, active},
@@ -125,7 +125,7 @@ func TestOnlyWhatPassesEveryGateIsAnswered(t *testing.T) {
 		tenants := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) tenantState {
 			return tenantState{
 				consumer: ids.Draw(t, "cluster ID"), deleting: rapid.Bool().Draw(t, "deleting"),
-				condition: rapid.SampledFrom([]decision{active, cordoned, drained}).Draw(t, "condition"),
+				condition: rapid.SampledFrom([]gateState{active, cordoned, drained}).Draw(t, "condition"),
 			}
 		}), 0, 3).Draw(t, "tenants")
 		own, allActive := 0, true
@@ -143,10 +143,10 @@ func TestOnlyWhatPassesEveryGateIsAnswered(t *testing.T) {
 }
 
 func TestEveryDecisionSaysWhatIsTheMatter(t *testing.T) {
-	said := map[string]decision{}
+	said := map[string]gateState{}
 	for d := notReplicated; d <= active; d++ {
 		text := d.String()
-		if other, again := said[text]; again || text == "" || text == decision(-1).String() || strings.HasSuffix(text, ".") {
+		if other, again := said[text]; again || text == "" || text == gateState(-1).String() || strings.HasSuffix(text, ".") {
 			t.Errorf("%d and %d say %q", d, other, text)
 		}
 		said[text] = d

@@ -12,14 +12,14 @@ func (a *decisions) Granted() map[string]map[string]capacity.Amounts { return a.
 // Under implements table.SliceDecisions.
 func (a *decisions) Under(policy string) table.PolicyGrants { return a.byPolicy[policy] }
 
-// countAll adds up what all slices have, or are about to have.
+// countAll adds up what all slices are granted, or are about to be.
 func (a *decisions) countAll() {
 	for i := range a.asked {
 		a.count(&a.asked[i], &a.answers[i])
 	}
 }
 
-// count adds what a slice has, or is about to have, to what is granted.
+// count adds what a slice is granted, or is about to be.
 func (a *decisions) count(asked *grant.Slice, decided *grant.Answer) {
 	next := a.term != "" && decided.Verdict == grant.Accept
 	if asked.Granted == nil && !next {
@@ -36,7 +36,7 @@ func (a *decisions) count(asked *grant.Slice, decided *grant.Answer) {
 		sums[asked.Consumer] = sum
 	}
 	some := false
-	for i := range decided.Lines { // What is granted has a line each.
+	for i := range decided.Lines { // Every granted resource has a line.
 		l := &decided.Lines[i]
 		amount, granted := asked.Granted[l.Resource]
 		if next && l.Listed {

@@ -16,7 +16,8 @@ import (
 	"proffer.dev/proffer/internal/kube"
 )
 
-// Labels that crd-replicator sets on the copy of an object of another cluster, see github.com/liqotech/liqo/pkg/consts.
+// Labels that crd-replicator sets on the copy of an object of another cluster, see
+// github.com/liqotech/liqo/pkg/consts.
 const (
 	replicatedLabel = "liqo.io/replicated"
 	originIDLabel   = "liqo.io/originID"
@@ -29,14 +30,15 @@ const (
 	maxClusterID = 253
 	// maxRequested is how many resources a request may name, as many as a policy may.
 	maxRequested = 64
-	// maxProblems bounds what is told of one request.
+	// maxProblems is how many problems of a request a message lists.
 	maxProblems = 3
-	// maxQuantity bounds the text of a quantity. The longest that says anything is 2^63-1 with a sign, a point and a suffix.
+	// maxQuantity bounds the text of a quantity. The longest useful one is 2^63-1 with a sign, a
+	// point and a suffix.
 	maxQuantity = 64
 )
 
-// slice is what a ResourceSlice of a consumer says. All of it but what the API server itself sets may be what the consumer likes: the
-// spec is the consumer's own, and up to Liqo v1.2.0 it can write the status too.
+// slice is what a ResourceSlice of a consumer says. Trust only what the API server itself sets: the
+// spec is the consumer's own, and up to Liqo v1.2.0 the consumer can write the status too.
 type slice struct {
 	key             string // namespace/name
 	namespace, name string
@@ -46,13 +48,14 @@ type slice struct {
 	// consumer is empty until Liqo has filled it in.
 	consumer string
 	class    string
-	// request is in the units of the account, rounded up. What is too large counts as the largest amount; what is in problems is left out.
+	// request is in the units of the ledger, rounded up. A quantity that is too large counts as the
+	// largest amount; one in problems is left out.
 	request capacity.Amounts
-	// problems say what is wrong with the request and what to write.
+	// problems say what is wrong with the request and what to write instead.
 	problems []string
-	// originOK is for a copy of an object of another cluster.
+	// originOK is set for the copy of an object of another cluster.
 	originOK bool
-	// authenticated is when Liqo has accepted who asks.
+	// authenticated is set once Liqo has accepted the consumer's identity.
 	authenticated bool
 	answer        answer
 	deleting      bool
@@ -63,15 +66,15 @@ type slice struct {
 // version is the resourceVersion.
 func (s *slice) version() string { return s.object.GetResourceVersion() }
 
-// same reports whether two versions of a slice say the same, in all that anything is decided by.
+// same reports whether two versions of a slice agree in everything that decisions depend on.
 func same(a, b *slice) bool {
 	return a.key == b.key && a.uid == b.uid && a.created == b.created && a.consumer == b.consumer && a.class == b.class &&
 		a.originOK == b.originOK && a.authenticated == b.authenticated && a.deleting == b.deleting &&
 		maps.Equal(a.request, b.request) && slices.Equal(a.problems, b.problems) && equal(a.answer, b.answer)
 }
 
-// parseSlice reads a ResourceSlice of Liqo v1. It takes whatever there is: what makes no sense is a problem of the request, or is not
-// there. The slice keeps the object.
+// parseSlice reads a ResourceSlice of Liqo v1. It accepts any object: what makes no sense is a
+// problem of the request, or counts as absent. The slice keeps the object.
 func parseSlice(u *unstructured.Unstructured) slice {
 	labels := u.GetLabels()
 	s := slice{
@@ -134,7 +137,7 @@ func parseRequest(u *unstructured.Unstructured) (capacity.Amounts, []string) {
 	return out, p.list()
 }
 
-// problems are the first few of them.
+// problems collects the first maxProblems problems, and counts the others.
 type problems struct {
 	first []string
 	more  int
@@ -155,10 +158,11 @@ func (p *problems) list() []string {
 	return p.first
 }
 
-// longExponent is what resource.Quantity would take minutes and gigabytes to work with: "1e999999999" is eleven characters.
+// longExponent matches what would take resource.Quantity minutes and gigabytes: "1e999999999" has
+// eleven characters.
 var longExponent = regexp.MustCompile(`[eE][+-]?[0-9]{4}`)
 
-// parseQuantity reads a quantity as it stands in an object, and returns its text too.
+// parseQuantity reads a quantity from an object, and returns its text too.
 func parseQuantity(value any) (q resource.Quantity, text string, ok bool) {
 	switch v := value.(type) {
 	case string:

@@ -1,11 +1,12 @@
 package slice
 
-// turns is a queue of slices in which consumers take turns: one whose slices all have to be written does not have another's wait for them. It
-// is the order of a workqueue.Typed, which guards it. The key of a slice begins with the namespace of its consumer.
-type turns struct {
-	// order are the owners with something in the queue; the first is next.
+// fairQueue is a queue of slices in which consumers take turns: many slices of one consumer do not
+// delay those of another. It is the order of a workqueue.Typed, which guards it. The key of a slice
+// starts with the namespace of its consumer.
+type fairQueue struct {
+	// order are the owners with slices in the queue; the first is next.
 	order []string
-	// waiting are the keys of each, first come first served. Nobody is in it without keys.
+	// waiting are the keys of each owner, oldest first. An owner without keys is not in it.
 	waiting map[string][]sliceKey
 	count   int
 }
@@ -13,13 +14,13 @@ type turns struct {
 // sliceKey is a slice whose answer or record is to be written.
 type sliceKey struct{ owner, uid string }
 
-func newTurns() *turns { return &turns{waiting: map[string][]sliceKey{}} }
+func newFairQueue() *fairQueue { return &fairQueue{waiting: map[string][]sliceKey{}} }
 
-// Touch implements workqueue.Queue. What waits already keeps its place.
-func (*turns) Touch(sliceKey) {}
+// Touch implements workqueue.Queue. A slice that is already waiting keeps its place.
+func (*fairQueue) Touch(sliceKey) {}
 
 // Push implements workqueue.Queue.
-func (t *turns) Push(key sliceKey) {
+func (t *fairQueue) Push(key sliceKey) {
 	if len(t.waiting[key.owner]) == 0 {
 		t.order = append(t.order, key.owner)
 	}
@@ -28,10 +29,10 @@ func (t *turns) Push(key sliceKey) {
 }
 
 // Len implements workqueue.Queue.
-func (t *turns) Len() int { return t.count }
+func (t *fairQueue) Len() int { return t.count }
 
 // Pop implements workqueue.Queue.
-func (t *turns) Pop() sliceKey {
+func (t *fairQueue) Pop() sliceKey {
 	owner := t.order[0]
 	t.order = t.order[1:]
 	keys := t.waiting[owner]

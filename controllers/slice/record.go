@@ -51,7 +51,7 @@ func parseShare(s *v1alpha1.GrantedShare) protocol.Share {
 	}
 }
 
-// reclaims are what the words of the API mean; what is not known is Unused.
+// reclaims maps the words of the API; an unknown word is Unused.
 var reclaims = map[v1alpha1.Reclaim]offer.Reclaim{
 	v1alpha1.ReclaimUnused: offer.Unused, v1alpha1.ReclaimEvict: offer.Evict, v1alpha1.ReclaimRetain: offer.Retain,
 }
@@ -65,7 +65,7 @@ func reclaimText(r offer.Reclaim) v1alpha1.Reclaim {
 	return v1alpha1.ReclaimUnused
 }
 
-// slice is all that is known of a slice that is gone.
+// slice returns what the record knows of a slice that is gone.
 func (r *grantRecord) slice() slice {
 	return slice{
 		key: toolscache.NewObjectName(r.namespace, r.name).String(), namespace: r.namespace, name: r.name, uid: r.uid, created: r.since.Unix(),
@@ -73,7 +73,7 @@ func (r *grantRecord) slice() slice {
 	}
 }
 
-// grantObject is the Grant that says so.
+// grantObject returns the Grant for the record.
 func (r *grantRecord) grantObject(namespace string) *v1alpha1.Grant {
 	g := &v1alpha1.Grant{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: grantName(r.name, r.uid), UID: r.object, ResourceVersion: r.version},
@@ -101,7 +101,7 @@ func shareObject(s protocol.Share) v1alpha1.GrantedShare {
 	return out
 }
 
-// grantName is the name of the Grant of a slice: readable, and another one for each slice of one name.
+// grantName returns the name of a slice's Grant: readable, and unique among slices of one name.
 func grantName(slice string, uid types.UID) string {
 	return strings.TrimRight(slice[:min(len(slice), maxGrantName)], "-.") + "-" + string(uid)
 }

@@ -14,14 +14,14 @@ import (
 // grantPage is how many Grants are listed at a time.
 const grantPage = 500
 
-// grantClient reads and writes Grants in the API server itself, and not in a cache.
+// grantClient reads and writes Grants in the API server itself, not in a cache.
 type grantClient struct {
 	reader    client.Reader
 	writer    client.Writer
 	namespace string
 }
 
-// list returns all records, as of one moment.
+// list returns all records, at one resource version.
 func (g *grantClient) list(ctx context.Context) ([]grantRecord, error) {
 	var all []grantRecord
 	page := v1alpha1.GrantList{}
@@ -52,7 +52,8 @@ func (g *grantClient) read(ctx context.Context, of *grantRecord) (*grantRecord, 
 	return &r, nil
 }
 
-// write creates a record that has no version, and replaces one at its version. It returns the record as it is written.
+// write creates a record without a version, or replaces one at its version. It returns the record
+// that was written.
 func (g *grantClient) write(ctx context.Context, r *grantRecord) (grantRecord, error) {
 	object := r.grantObject(g.namespace)
 	var err error
@@ -67,7 +68,7 @@ func (g *grantClient) write(ctx context.Context, r *grantRecord) (grantRecord, e
 	return parseGrant(object), nil
 }
 
-// remove deletes a record at its version. One that is not there is deleted.
+// remove deletes a record at its version. It is no error if the record does not exist.
 func (g *grantClient) remove(ctx context.Context, r *grantRecord) error {
 	object := &v1alpha1.Grant{ObjectMeta: metav1.ObjectMeta{Namespace: g.namespace, Name: grantName(r.name, r.uid)}}
 	at := client.Preconditions{ResourceVersion: &r.version}

@@ -44,7 +44,7 @@ func aLeader(t *testing.T, listed ...slice) *Writer {
 	sources.gates.owners.Set(aTenantNamespace(t, map[string]string{tenantNamespaceLabel: "true", remoteClusterIDLabel: "rome"}))
 	sources.gates.tenants.Set(aTenant(t, "rome"))
 	w := newWriter(nil, nil, sources, debounce.New(0), func() bool { return true }, newEvents(&events.FakeRecorder{}), logr.Discard())
-	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[sliceKey]{Queue: newTurns()})
+	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[sliceKey]{Queue: newFairQueue()})
 	t.Cleanup(queue.ShutDown)
 	w.queue.Store(queue)
 	sources.cache.beginTerm("term", listed, nil, nobody)
@@ -52,7 +52,7 @@ func aLeader(t *testing.T, listed ...slice) *Writer {
 }
 
 func (w *Writer) decideBy(terms *offer.Terms) {
-	w.commit(w.sources.decide(time.Now(), func() *offer.Terms { return terms }))
+	w.commit(w.decider.decide(time.Now(), func() *offer.Terms { return terms }))
 }
 
 // asking has a slice ask for so much cpu.
@@ -62,7 +62,7 @@ func asking(cpu string) func(*authv1beta1.ResourceSlice) {
 
 func TestAShutGateDoesNotRaiseToWhatIsOnRecordAlone(t *testing.T) {
 	w := aLeader(t, known(t, "s", "a", 10, asking("1")))
-	cache := w.sources.cache
+	cache := w.decider.cache
 	w.decideBy(goldOf(8000))
 	version := writeAll(t, cache, "a", 20)
 	if got := only(t, cache).answer.resources["cpu"]; got != 1000 {
@@ -96,7 +96,7 @@ func TestAShutGateDoesNotRaiseToWhatIsOnRecordAlone(t *testing.T) {
 
 func TestWhatASliceHadInAnotherClassCountsAlsoBehindAShutGate(t *testing.T) {
 	w := aLeader(t, known(t, "s", "a", 10, asking("6")))
-	cache := w.sources.cache
+	cache := w.decider.cache
 	w.decideBy(goldOf(8000))
 	version := writeAll(t, cache, "a", 20)
 	counts(t, cache, 6000)
@@ -112,8 +112,8 @@ func TestWhatASliceHadInAnotherClassCountsAlsoBehindAShutGate(t *testing.T) {
 // another class grants it nothing, and leaves it one unit for its pods.
 func TestASliceThatMovesBringsAlongNoMoreThanStandsInIt(t *testing.T) {
 	w := aLeader(t)
-	w.sources.gates.tenants.Set(aTenant(t, "rome", tenantCondition(authv1beta1.TenantConditionCordoned)))
-	cache := w.sources.cache
+	w.decider.gates.tenants.Set(aTenant(t, "rome", tenantCondition(authv1beta1.TenantConditionCordoned)))
+	cache := w.decider.cache
 	cache.endTerm()
 	cache.beginTerm("next", []slice{
 		known(t, "s", "a", 10, asking("4"), class("silver"), holding(grantOfCPU(1000))),
@@ -121,7 +121,7 @@ func TestASliceThatMovesBringsAlongNoMoreThanStandsInIt(t *testing.T) {
 	terms := goldOf(8000, capacity.Pod{
 		Key: "pod", Node: "gold", Consumer: "rome", Creator: creatorOf("s", "rome"), Requests: capacity.Amounts{"cpu": 4000},
 	})
-	a := w.sources.decide(time.Now(), func() *offer.Terms { return terms })
+	a := w.decider.decide(time.Now(), func() *offer.Terms { return terms })
 	if got := a.grants["gold"]["rome"]["cpu"]; got != 3000 {
 		t.Errorf("%d of gold count until it is answered, want the 3000 on record there that were not answered", got)
 	}
@@ -177,19 +177,19 @@ func TestWhatMayStandInASliceThatCannotBeWrittenCounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := aLeader(t)
-			cache := w.sources.cache
+			cache := w.decider.cache
 			cache.endTerm()
 			cache.beginTerm("next", []slice{known(t, "s", "a", 10, asking("6"))}, tc.before, nobody)
 			w.decideBy(goldOf(8000))
 			refused(cache)
 			w.decideBy(goldOf(8000))
 			cache.set(known(t, "another", "b", 30, asking("8")))
-			a := w.sources.decide(time.Now(), func() *offer.Terms { return goldOf(8000) })
+			a := w.decider.decide(time.Now(), func() *offer.Terms { return goldOf(8000) })
 			if got := a.grants["gold"]["rome"]["cpu"]; got != 8000 {
 				t.Errorf("%d of gold is granted in all, want 8000", got)
 			}
 			for i, c := range a.entries {
-				if r := a.rulings[i]; c.uid == "a" && (r.mode != unwritable || r.present.Amounts["cpu"] != tc.want) {
+				if r := a.plans[i]; c.uid == "a" && (r.mode != unwritable || r.present.Amounts["cpu"] != tc.want) {
 					t.Errorf("%d counts of the slice (mode %d), want %d", r.present.Amounts["cpu"], r.mode, tc.want)
 				}
 			}

@@ -22,7 +22,7 @@ var (
 	storageClassResource = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}
 )
 
-// defaultStorageAnnotation marks the StorageClass that a claim gets which names none.
+// defaultStorageAnnotation marks the StorageClass of claims that name none.
 const defaultStorageAnnotation = "storageclass.kubernetes.io/is-default-class"
 
 // +kubebuilder:rbac:roleName=proffer-manager,groups=authentication.liqo.io,resources=resourceslices,verbs=list;watch
@@ -37,7 +37,7 @@ type Decider struct {
 	cache   *grantCache
 	gates   *gates
 	storage *kube.ObjectCache[namedClass]
-	// unserved says which grants are left alone for a while.
+	// unserved knows which grants are left alone for a while.
 	unserved unservedYet
 	// watches keep all of it up to date but the Tenants.
 	watches kube.CRDInformers
@@ -68,7 +68,8 @@ func (d *Decider) Informers() kube.CRDInformers { return d.watches }
 // Tenants is the handler for Liqo's Tenants, which others watch too.
 func (d *Decider) Tenants() kube.Handler { return d.gates.tenants }
 
-// storageClasses are all that there are, by name, as Liqo lists them for its own default class. The caller may change it.
+// storageClasses returns all of them by name, as Liqo lists them for its own class. The caller owns
+// the result.
 func (d *Decider) storageClasses() []namedClass {
 	return slices.SortedFunc(maps.Values(d.storage.All()), func(a, b namedClass) int { return cmp.Compare(a.name, b.name) })
 }
@@ -89,16 +90,18 @@ func stripStorageClass(obj any) (any, error) {
 	return out, nil
 }
 
-// News of the slices in one namespace: so many are decided on at once, and then one in each interval. Later ones wait for the batch.
+// The rate of changes in one namespace that are evaluated immediately: newsBurst, then one per
+// newsInterval. Further changes wait for the debounce window.
 const (
 	newsBurst    = 20
 	newsInterval = 100 * time.Millisecond
-	// maxNewsPaces bounds for how many namespaces that is counted; the one that was heard of longest ago is forgotten first.
+	// maxNewsPaces bounds the namespaces with a rate of their own; the least recently used is
+	// forgotten.
 	maxNewsPaces = 16384
 )
 
-// sliceHandler brings ResourceSlices to the cache. It wakes by itself: a consumer that changes its slices all the time must not set the pace
-// of all decisions.
+// sliceHandler brings ResourceSlices to the cache. It wakes by itself: a consumer that keeps
+// changing its slices must not set the pace of all decisions.
 type sliceHandler struct {
 	cache       *grantCache
 	wake, later func()
@@ -121,7 +124,7 @@ func (h sliceHandler) Remove(u *unstructured.Unstructured) bool {
 
 func (h sliceHandler) RemoveAll() { h.cache.removeAll() }
 
-// news wakes for a change, and reports false: there is nothing left to wake for.
+// news wakes for a change, and reports false so that the informer does not wake again.
 func (h sliceHandler) news(u *unstructured.Unstructured, changed bool) bool {
 	if !changed {
 		return false
@@ -139,14 +142,15 @@ func (h sliceHandler) news(u *unstructured.Unstructured, changed bool) bool {
 	return false
 }
 
-// unservedYet remembers for which consumers a policy has decided since the start, by class.
+// unservedYet remembers the classes and consumers that a policy has decided for since the start.
 type unservedYet struct {
 	started time.Time
 	dealt   map[[2]string]struct{}
 }
 
-// awaits returns for how long a grant is left alone on which no policy decides, and none has since the start: policies may be about to be
-// applied, as after a new installation. It is used by whoever evaluates.
+// awaits returns how long a grant is left alone that no policy has decided on since the start:
+// policies may be about to be applied, as after a new installation. Only the goroutine that
+// evaluates calls it.
 func (d *Decider) awaits(class, consumer string, dealt bool, now time.Time) time.Duration {
 	key := [2]string{class, consumer}
 	if dealt {
@@ -159,7 +163,8 @@ func (d *Decider) awaits(class, consumer string, dealt bool, now time.Time) time
 	return max(0, unservedGrace-now.Sub(d.unserved.started))
 }
 
-// resources returns the sorted names with those of all that is granted. They are the same names in the same list where none is new.
+// Resources returns the sorted names with those of everything granted added. It is the same list if
+// none is new.
 func (d *Decider) Resources(names []string) []string {
 	all := names
 	for _, c := range d.cache.list() {

@@ -13,9 +13,9 @@ import (
 	"proffer.dev/proffer/internal/kube"
 )
 
-// work makes all writes that a slice needs, one after the other: see protocol.
+// work makes all writes that a slice needs, one after the other: see package protocol.
 func (w *Writer) work(ctx context.Context, key sliceKey) {
-	uid, cache := types.UID(key.uid), w.sources.cache
+	uid, cache := types.UID(key.uid), w.decider.cache
 	if !cache.startWrites(uid) {
 		return
 	}
@@ -32,15 +32,15 @@ func (w *Writer) work(ctx context.Context, key sliceKey) {
 	}
 	cache.endWrites(uid)
 	if lowered {
-		w.wake() // Others may have waited for what this one gave up.
+		w.wake() // Other slices may wait for what this one gave up.
 	} else {
 		w.later()
 	}
 }
 
-// perform makes one write, and reports whether to go on with the slice.
+// perform makes one write, and reports whether to continue with the slice.
 func (w *Writer) perform(ctx context.Context, uid types.UID, t *task) bool {
-	ctx, cancel := context.WithTimeout(ctx, sliceTimeout)
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	if t.step.Action == protocol.WriteAnswer {
 		return w.writeAnswer(ctx, uid, t)
@@ -48,9 +48,9 @@ func (w *Writer) perform(ctx context.Context, uid types.UID, t *task) bool {
 	return w.writeRecord(ctx, uid, t)
 }
 
-// writeRecord creates, replaces or deletes the record. After a conflict it reads what there is.
+// writeRecord creates, replaces or deletes the record. After a conflict it reads the record.
 func (w *Writer) writeRecord(ctx context.Context, uid types.UID, t *task) bool {
-	cache := w.sources.cache
+	cache := w.decider.cache
 	var (
 		result grantRecord
 		err    error
@@ -73,7 +73,7 @@ func (w *Writer) writeRecord(ctx context.Context, uid types.UID, t *task) bool {
 			return false
 		}
 		cache.observeRecord(uid, now)
-		w.delayed.After(cache.fail(uid, func(int) time.Duration { return sliceConflict }))
+		w.delayed.After(cache.fail(uid, func(int) time.Duration { return conflictAfter }))
 		return false
 	default:
 		w.metrics.records.WithLabelValues("failed").Inc()
@@ -88,10 +88,10 @@ func (w *Writer) writeRecord(ctx context.Context, uid types.UID, t *task) bool {
 	return true
 }
 
-// retry has a slice wait after a failure, longer each time.
+// retry delays the next write of a slice after a failure, longer each time.
 func (w *Writer) retry(ctx context.Context, uid types.UID, t *task, err error) {
-	left := w.sources.cache.fail(uid, func(failed int) time.Duration {
-		return min(sliceRetry<<min(failed-1, 10), sliceRetryMost)
+	left := w.decider.cache.fail(uid, func(failed int) time.Duration {
+		return min(retryAfter<<min(failed-1, 10), retryAtMost)
 	})
 	w.delayed.After(left)
 	if errors.Is(ctx.Err(), context.Canceled) {
@@ -113,9 +113,9 @@ func (w *Writer) writeAnswer(ctx context.Context, uid types.UID, t *task) bool {
 	switch {
 	case err == nil:
 	case apierrors.IsConflict(err):
-		// Another version is on its way from the watch; it may be one that an earlier try of this write has made.
+		// The watch is about to bring the newer version, perhaps the result of an earlier attempt.
 		w.metrics.writes.WithLabelValues("conflict").Inc()
-		w.delayed.After(w.sources.cache.fail(uid, func(int) time.Duration { return sliceConflict }))
+		w.delayed.After(w.decider.cache.fail(uid, func(int) time.Duration { return conflictAfter }))
 		return false
 	case apierrors.IsNotFound(err):
 		return false
@@ -123,13 +123,13 @@ func (w *Writer) writeAnswer(ctx context.Context, uid types.UID, t *task) bool {
 		w.metrics.writes.WithLabelValues("failed").Inc()
 		if kube.TooLarge(err) || apierrors.IsInvalid(err) {
 			w.metrics.unwritable.Inc()
-			w.sources.cache.giveUp(uid, t, err.Error())
+			w.decider.cache.giveUp(uid, t, err.Error())
 			w.events.unwritable(c, err)
 		}
 		w.retry(ctx, uid, t, err)
 		return false
 	}
-	if kept := w.sources.cache.confirmAnswer(uid, t, result); !kept {
+	if kept := w.decider.cache.confirmAnswer(uid, t, result); !kept {
 		if result.version() == t.version || !equal(result.answer, g.answer) {
 			w.metrics.writes.WithLabelValues("altered").Inc()
 			w.events.altered(c)
@@ -148,11 +148,12 @@ func (w *Writer) writeAnswer(ctx context.Context, uid types.UID, t *task) bool {
 	return true
 }
 
-// errAltered is for a write that came to something else than was written.
+// errAltered is for a write whose result differs from what was written.
 var errAltered = errors.New("the API server stores another status than the one that is written: a webhook changes it, or the definition of ResourceSlice drops a field")
 
-// update writes an answer to the version of the slice that was decided on. To touch it is to have it get a new version, though it holds the
-// answer already.
+// update writes an answer to the version of the slice that was decided on. With touch, the slice
+// gets a new version although it already holds the answer; with alone, all conditions but Liqo's
+// Authentication are dropped.
 func (w *Writer) update(ctx context.Context, c *entry, a answer, touch, alone bool) (slice, error) {
 	object, now := c.object, time.Now()
 	if touch {
@@ -172,8 +173,9 @@ func (w *Writer) update(ctx context.Context, c *entry, a answer, touch, alone bo
 	return parseSlice(result), nil
 }
 
-// toTouch is the slice without the time of our condition, and a time to write that differs from it in the seconds that the API server keeps: so
-// that the next write of its answer changes the slice in any case.
+// toTouch returns the slice without the time of our condition, and a time to write that differs
+// from it by at least the second that the API server keeps: writing the same answer then changes
+// the slice.
 func toTouch(u *unstructured.Unstructured, now time.Time) (*unstructured.Unstructured, time.Time) {
 	out := u.DeepCopy()
 	for _, value := range conditionsOf(out) {
