@@ -12,7 +12,8 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// maxConsumerSeries is for how many consumers metrics show the offer: a cluster may have any number of them.
+// maxConsumerSeries is for how many consumers metrics show the offer: a cluster may have any number
+// of them.
 const maxConsumerSeries = 1000
 
 // The labels of metrics join: policy and class are on all that are of one policy.

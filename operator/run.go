@@ -57,21 +57,22 @@ type Options struct {
 	// Endpoints are where gRPC is served; there must be at least one.
 	Endpoints []Endpoint
 	TLS       TLS
-	// MetricsAddress, ProbeAddress and PprofAddress are where HTTP is served. "0" serves nothing; so
-	// does an empty ProbeAddress or PprofAddress.
+	// MetricsAddress, ProbeAddress and PprofAddress are where HTTP is served. "0" serves nothing;
+	// so does an empty ProbeAddress or PprofAddress.
 	MetricsAddress, ProbeAddress, PprofAddress string
 	// BatchPeriod is the minimum time between two evaluations. Events are batched for half of it.
 	BatchPeriod time.Duration
 	// LeaderElection is nil for an operator that is alone.
 	LeaderElection *LeaderElection
-	// ServedClasses is the name of a ConfigMap, in the namespace of the Lease, in which the operator
-	// lists the classes that policies offer. Empty keeps no list.
+	// ServedClasses is the name of a ConfigMap, in the namespace of the Lease, in which the
+	// operator lists the classes that policies offer. Empty keeps no list.
 	ServedClasses string
 }
 
 // Run runs an operator on the cluster of this configuration, which it changes, until the context
-// ends. Then, in this order, the process reports that it is not ready, gRPC ends, and everything else
-// ends. Metrics are registered with controller-runtime's registry, so a process can call Run once.
+// ends. Then, in this order, the process reports that it is not ready, gRPC ends, and everything
+// else ends. Metrics are registered with controller-runtime's registry, so a process can call Run
+// once.
 func Run(ctx context.Context, config *rest.Config, o Options) error {
 	log := ctrl.Log.WithName("setup")
 	log.Info("Starting", "version", o.Version)
@@ -119,13 +120,14 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	return group.Wait()
 }
 
-// startGCPercent is how much the heap may grow between two collections, in percent, while the cluster
-// is read for the first time: half of Go's default. It lowers the peak by a seventh, and costs no
-// measurable time.
+// startGCPercent is how much the heap may grow between two collections, in percent, while the
+// cluster is read for the first time: half of Go's default. It lowers the peak by a seventh, and
+// costs no measurable time.
 const startGCPercent = 50
 
-// limitStartupHeap saves memory until the process is ready. The memory that it took to read the whole
-// cluster is never needed again, so it is returned to the system then, not over the next minutes.
+// limitStartupHeap saves memory until the process is ready. The memory that it took to read the
+// whole cluster is never needed again, so it is returned to the system then, not over the next
+// minutes.
 func limitStartupHeap(ctx context.Context, ready <-chan struct{}) {
 	usual := debug.SetGCPercent(startGCPercent)
 	if usual < startGCPercent {

@@ -66,8 +66,8 @@ func cacheOptions(namespace string) cache.Options {
 	}
 }
 
-// namespaceOf returns the namespace of the Grants: that of the Lease or, without an election, that of
-// the Pod; outside of a Pod it is default.
+// namespaceOf returns the namespace of the Grants: that of the Lease or, without an election, that
+// of the Pod; outside of a Pod it is default.
 func namespaceOf(election *LeaderElection) string {
 	namespace, err := kube.LeaseNamespace(election)
 	if err != nil {

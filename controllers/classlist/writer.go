@@ -1,5 +1,5 @@
-// Package classlist keeps a list of the classes that policies offer, for an admission policy to judge
-// ResourceSlices by: a ConfigMap with one entry per class, which says who serves it.
+// Package classlist keeps a list of the classes that policies offer, for an admission policy to
+// judge ResourceSlices by: a ConfigMap with one entry per class, which says who serves it.
 package classlist
 
 import (
@@ -28,14 +28,15 @@ import (
 )
 
 const (
-	// debouncePeriod is the period in which changes are looked at once at most. Consumers that ask for a new class wait for it.
+	// debouncePeriod is short: consumers that ask for a new class wait for it.
 	debouncePeriod = 50 * time.Millisecond
-	// retryAfter is how long a write waits that failed for another reason than a newer version of the list.
+	// retryAfter is the wait after a failed write. After a conflict, the watch wakes earlier.
 	retryAfter = 5 * time.Second
 	// writeTimeout bounds one write.
 	writeTimeout = 10 * time.Second
 
-	// servedByProffer is the value of the entries that the operator keeps. Entries with any other value are other people's.
+	// servedByProffer is the value of the entries that the operator keeps. Entries with any other
+	// value belong to others.
 	servedByProffer = "proffer"
 	fieldManager    = "proffer"
 )
@@ -59,7 +60,8 @@ func NewWriter(client dynamic.Interface, list types.NamespacedName, from *table.
 // Wake has the list looked at soon. It never blocks.
 func (w *Writer) Wake() { w.debouncer.Wake() }
 
-// Start writes until the context ends, and can be started again. It watches the list, and only it, so as to put right what others change.
+// Start writes until the context ends, and can be started again. It watches this one ConfigMap to
+// undo changes by others.
 func (w *Writer) Start(ctx context.Context) error {
 	informer := dynamicinformer.NewFilteredDynamicInformer(w.client, configMapResource, w.list.Namespace, 0, toolscache.Indexers{}, func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, w.list.Name).String()
@@ -84,10 +86,10 @@ func (w *Writer) Start(ctx context.Context) error {
 	defer later.Stop()
 	for {
 		if _, err := w.debouncer.Wait(ctx); err != nil {
-			return nil // The context is over, which is how this ends.
+			return nil // The context has ended: the normal end.
 		}
 		if err := w.write(ctx, informer.GetStore()); err != nil && ctx.Err() == nil {
-			if !apierrors.IsConflict(err) { // The watch is about to tell of who was faster, and wakes.
+			if !apierrors.IsConflict(err) { // The watch is about to bring the newer version, and wakes.
 				w.log.Error(err, "Cannot write the list of served classes; it is tried again", "configmap", w.list)
 			}
 			later.Reset(retryAfter)
@@ -95,11 +97,11 @@ func (w *Writer) Start(ctx context.Context) error {
 	}
 }
 
-// write brings the list up to date. The store has what was last seen of it.
+// write brings the list up to date. The store has the last state seen of it.
 func (w *Writer) write(ctx context.Context, store toolscache.Store) error {
 	latest := w.table.Current()
 	if latest == nil {
-		return nil // Not every policy has been seen: a class of one that has not would be struck off.
+		return nil // Not every policy has been seen: the class of one that has not would be removed.
 	}
 	served := activeClasses(latest.Policies)
 	object, found, err := store.GetByKey(w.list.String())
@@ -126,8 +128,8 @@ func (w *Writer) write(ctx context.Context, store toolscache.Store) error {
 	return w.patch(ctx, u.GetResourceVersion(), changes)
 }
 
-// create makes the list anew. Until it is there again, the admission policy refuses everybody's ResourceSlices, Liqo's own writes too. It
-// is applied and not created, because who may apply can be held to a name.
+// create creates the list again. Until it exists, the admission policy refuses all ResourceSlices,
+// also Liqo's own writes. It is applied and not created, because RBAC can restrict apply to a name.
 func (w *Writer) create(ctx context.Context, served []string) error {
 	list := &unstructured.Unstructured{Object: map[string]any{"data": amendments(nil, served)}}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
@@ -141,7 +143,7 @@ func (w *Writer) create(ctx context.Context, served []string) error {
 	return nil
 }
 
-// patch makes these changes to the list at this version. A class with a value of nil is struck off.
+// patch makes these changes to the list at this version. A class with the value nil is removed.
 func (w *Writer) patch(ctx context.Context, version string, changes map[string]any) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": version}, "data": changes})
 	if err != nil {
@@ -155,7 +157,8 @@ func (w *Writer) patch(ctx context.Context, version string, changes map[string]a
 	return nil
 }
 
-// activeClasses are the classes of the policies that are in force, each once, in order. The unnamed class is for Liqo v0.
+// activeClasses returns the classes of the policies in force, sorted, each once. The unnamed class
+// is not among them: it is for Liqo v0.
 func activeClasses(list []table.Policy) []string {
 	classes := map[string]struct{}{}
 	for i := range list {
@@ -166,8 +169,8 @@ func activeClasses(list []table.Policy) []string {
 	return slices.Sorted(maps.Keys(classes))
 }
 
-// amendments are what makes the list say that these classes are served. What others have listed stays, and a class that both serve stays
-// theirs.
+// amendments returns the changes after which the list has these classes. Entries of others stay,
+// also for a class that both serve.
 func amendments(listed map[string]string, served []string) map[string]any {
 	changes := map[string]any{}
 	for class, by := range listed {

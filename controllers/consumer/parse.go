@@ -1,5 +1,5 @@
-// Package consumer follows the objects of Liqo that describe peer clusters, and merges them into one
-// list of consumers.
+// Package consumer follows the objects of Liqo that describe peer clusters, and merges them into
+// one list of consumers.
 package consumer
 
 import (

@@ -20,8 +20,9 @@ type Tenants struct {
 	Fields [][]string
 }
 
-// Watches returns informers that keep the cache up to date and call wake, which must not block, when
-// a consumer has changed. They follow each kind for as long as its CustomResourceDefinition exists.
+// Watches returns informers that keep the cache up to date and call wake, which must not block,
+// when a consumer has changed. They follow each kind for as long as its CustomResourceDefinition
+// exists.
 func Watches(client dynamic.Interface, consumers *Cache, also Tenants, wake func(), log logr.Logger) kube.CRDInformers {
 	var all kube.CRDInformers
 	for i, k := range kinds {

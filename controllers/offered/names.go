@@ -8,23 +8,26 @@ import (
 	"proffer.dev/proffer/internal/offer"
 )
 
-// The bounds of the record of what was offered. What is beyond them is not recorded.
+// The bounds of the record. What exceeds them is not recorded.
 const (
 	maxClasses = 256
 	// maxNames is for one class.
 	maxNames = 256
-	// maxBytes is for all of it as text: a ConfigMap takes 1 MiB.
+	// maxBytes is for the whole record as text. A ConfigMap holds 1 MiB.
 	maxBytes = 512 << 10
 )
 
-// resourceNames are the names of the resources that were ever offered, by class. The zero value is empty.
+// resourceNames are the names of the resources that were ever offered, by class. The zero value is
+// empty.
 type resourceNames struct {
-	// byClass has no class without names. The names are sorted, and lists never change: there are only ever more, in a new list.
+	// byClass has no class without names. The names are sorted. A list never changes: names are
+	// added in a new list.
 	byClass map[string][]string
 	bytes   int
 }
 
-// add adds names to a class. It reports whether there was one that it did not have, and whether there is room for all of them.
+// add adds names to a class. It reports whether any was new, and whether there was room for all of
+// them.
 func (o *resourceNames) add(class string, names []string) (more, room bool) {
 	room = true
 	for _, name := range names {
@@ -49,7 +52,7 @@ func (o *resourceNames) add(class string, names []string) (more, room bool) {
 	return more, room
 }
 
-// addAll adds all that another has, and reports the same as add.
+// addAll adds all names of another record, and reports the same as add.
 func (o *resourceNames) addAll(other resourceNames) (more, room bool) {
 	room = true
 	for _, class := range slices.Sorted(maps.Keys(other.byClass)) {
@@ -59,8 +62,9 @@ func (o *resourceNames) addAll(other resourceNames) (more, room bool) {
 	return more, room
 }
 
-// retired returns a past for each class with a name of which no status tells: whoever offered it is gone. To whom it was offered
-// nobody can tell, nor by which reclaim. Of a class with a policy that has no status yet that is not known: it is left out.
+// retired returns a past for each class with a name that no status has: the policy that offered it
+// is gone. To which consumers it was offered, and by which reclaim, is not known. A class with a
+// policy that has no status yet is left out, because that policy may offer the name.
 func (o *resourceNames) retired(told []offer.Past, unwritten []string) []offer.Past {
 	type place struct{ class, name string }
 	byStatuses := map[place]struct{}{}
@@ -82,13 +86,13 @@ func (o *resourceNames) retired(told []offer.Past, unwritten []string) []offer.P
 	return past
 }
 
-// encode returns the text of the record: a JSON object of lists of names by class.
+// encode returns the text of the record: a JSON object with a list of names for each class.
 func (o *resourceNames) encode() (string, error) {
 	text, err := json.Marshal(o.byClass)
 	return string(text), err
 }
 
-// parse reads the text of a record, up to the bounds. No text is an empty record.
+// parse reads the text of a record, up to the bounds. An empty text is an empty record.
 func parse(text string) (resourceNames, error) {
 	var o resourceNames
 	if text == "" {

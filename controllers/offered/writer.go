@@ -1,5 +1,5 @@
-// Package offered keeps a record of the resources that were ever offered, by class, in a ConfigMap that
-// outlives policies. A process that starts learns from it what a policy offered that is gone.
+// Package offered keeps a record of the resources that were ever offered, by class, in a ConfigMap
+// that outlives policies. A process that starts learns from it what a policy offered that is gone.
 package offered
 
 import (
@@ -27,23 +27,23 @@ const (
 	ConfigMap = "proffer-offered"
 	// fieldManager is who applies the ConfigMap.
 	fieldManager = "proffer"
-	// dataKey is where it stands in the ConfigMap.
+	// dataKey is its key in the ConfigMap.
 	dataKey = "offered.json"
 
-	// debouncePeriod is the period in which new names are looked at once at most.
+	// debouncePeriod is the debounce period of new names.
 	debouncePeriod = 50 * time.Millisecond
-	// conflictAfter is how long a write waits that met a newer version; retryAfter is how long one waits, or a read, that failed in any
-	// other way.
+	// conflictAfter is the wait after a conflict; retryAfter that after any other failed write or
+	// read.
 	conflictAfter = 500 * time.Millisecond
 	retryAfter    = 5 * time.Second
-	// apiTimeout bounds one read and one write.
+	// apiTimeout bounds one read or write.
 	apiTimeout = 10 * time.Second
 )
 
 // +kubebuilder:rbac:roleName=proffer-grants,namespace=proffer-system,groups="",resources=configmaps,resourceNames=proffer-offered,verbs=get;create;update;patch
 
-// Record is the record of what was ever offered, by class, in a ConfigMap that outlives policies: so a process that starts knows of
-// what a policy offered that is gone. Every replica reads it once, and the leader adds to it.
+// Record is the record of the resources that were ever offered. Every replica reads it once, and
+// the leader adds to it.
 type Record struct {
 	reader    client.Reader
 	writer    client.Writer
@@ -51,12 +51,12 @@ type Record struct {
 	debouncer *debounce.Debouncer
 	log       logr.Logger
 
-	// read is what stood in it when this process started; it is set before done is closed.
+	// read is its content when this process started; it is set before done is closed.
 	read resourceNames
 	done chan struct{}
 
 	mu sync.Mutex
-	// seen is what this process saw offered, which is what it writes. edition counts how often that became more.
+	// seen is what this process saw offered, which is what it writes. edition counts its changes.
 	seen    resourceNames
 	edition int
 	full    sync.Once
@@ -70,14 +70,16 @@ func NewRecord(reader client.Reader, writer client.Writer, namespace string, log
 	}
 }
 
-// Name and Done make the record something to wait for.
-func (r *Record) Name() string          { return "record of what was offered" }
+// Name implements toolscache.DoneChecker.
+func (r *Record) Name() string { return "record of what was offered" }
+
+// Done implements toolscache.DoneChecker: it is closed once the record is read.
 func (r *Record) Done() <-chan struct{} { return r.done }
 
-// NeedLeaderElection is false: every replica has to know.
+// NeedLeaderElection is false: every replica needs the record.
 func (r *Record) NeedLeaderElection() bool { return false }
 
-// Start reads the record once, however long that takes.
+// Start reads the record once, and retries until it succeeds or the context ends.
 func (r *Record) Start(ctx context.Context) error {
 	retry := time.NewTimer(0)
 	defer retry.Stop()
@@ -115,18 +117,19 @@ func (r *Record) get(ctx context.Context) (*corev1.ConfigMap, resourceNames, err
 	return &object, recorded, nil
 }
 
-// pasts returns, for the first evaluation, what statuses tell of, and what was offered by what has no status any more. Unwritten are the classes
-// of policies that have no status yet. It may be called when Done is closed.
+// Previous returns, for the first evaluation, what statuses record, and what was offered by
+// policies that are gone. The unwritten are the classes of policies that have no status yet. It may
+// be called once Done is closed.
 func (r *Record) Previous(statuses []offer.Past, unwritten []string) []offer.Past {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, p := range statuses {
-		r.add(p.Class, p.Names) // A version without the record may have written the status.
+		r.add(p.Class, p.Names) // A version without this record may have written the status.
 	}
 	return slices.Concat(statuses, r.read.retired(statuses, unwritten))
 }
 
-// note adds what the policies of the snapshot turned out to offer. A dry run offers nothing.
+// Note adds what the policies of the snapshot turned out to offer. A dry run offers nothing.
 func (r *Record) Note(s *table.Snapshot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -158,14 +161,14 @@ func (r *Record) complain() {
 	})
 }
 
-// wanted returns what has to be on record, and its edition.
+// wanted returns what must be on record, and its edition.
 func (r *Record) wanted() (resourceNames, int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return resourceNames{byClass: maps.Clone(r.seen.byClass)}, r.edition
 }
 
-// write adds to the record what is not in it.
+// write adds to the record what it lacks.
 func (r *Record) write(ctx context.Context, wanted resourceNames) error {
 	object, recorded, err := r.get(ctx)
 	if apierrors.IsNotFound(err) {
@@ -199,8 +202,8 @@ func (r *Record) write(ctx context.Context, wanted resourceNames) error {
 	return nil
 }
 
-// create makes an empty record, unless somebody else has made one. It is applied and not created, because who may apply can be held to a
-// name.
+// create creates an empty record, unless it exists. It is applied and not created, because RBAC can
+// restrict apply to a name.
 func (r *Record) create(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
@@ -210,17 +213,19 @@ func (r *Record) create(ctx context.Context) error {
 	return nil
 }
 
-// Writer brings the record up to date. It is work for the leader, since one writer is enough: two only ever add.
+// Writer writes the record. It is work for the leader because one writer is enough; two would do no
+// harm, since they only add.
 type Writer struct{ *Record }
 
-// Start writes until the context ends, and can be started again: then it looks first whether all is on record.
+// Start writes until the context ends, and can be started again. It begins with what is not on
+// record yet.
 func (w Writer) Start(ctx context.Context) error {
 	later := time.AfterFunc(0, w.debouncer.Wake)
 	defer later.Stop()
 	written := 0
 	for {
 		if _, err := w.debouncer.Wait(ctx); err != nil {
-			return nil // The context is over, which is how this ends.
+			return nil // The context has ended: the normal end.
 		}
 		wanted, edition := w.wanted()
 		if edition == written {

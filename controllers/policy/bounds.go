@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// maxStatus bounds the lists of a status in bytes, as cost reckons them: with a spec of any size an object stays below what etcd takes, which
-	// is 1.5 MiB.
+	// maxStatus bounds the lists of a status in bytes, as estimated by cost: with a spec of any
+	// size the object stays below 1.5 MiB, which is what etcd accepts.
 	maxStatus = 512 << 10
-	// maxStatusPool is the part of it for each of capacity, committed and remaining.
+	// maxStatusPool is the share of maxStatus for each of capacity, committed and remaining.
 	maxStatusPool = 48 << 10
-	// offerCost is that of an entry of offers, besides its lists and texts.
+	// offerCost is the cost of an entry of offers, besides its lists and texts.
 	offerCost = 256
 )
 
-// boundStatus cuts a status to what the API server takes: of each list of amounts and of the offers the first stay. The returned sentence says
-// what was left out, empty for nothing.
+// boundStatus cuts a status to what the API server accepts: the first amounts of each list and the
+// first offers stay. The returned sentence says what was left out, empty for nothing.
 func boundStatus(s *v1alpha1.ResourcePolicyStatus) string {
 	names, offers := 0, len(s.Offers)
 	cut := func(list *corev1.ResourceList, most int) {
@@ -69,8 +69,8 @@ func boundStatus(s *v1alpha1.ResourcePolicyStatus) string {
 	return " This status is cut: " + strings.Join(notes, ", and ") + "."
 }
 
-// firstAmounts returns the first amounts, no more than a status may list and of no more than that cost: those of Kubernetes' own resources come
-// before those of others, each by name. The list itself is returned if that is all of it.
+// firstAmounts returns the first amounts, within what a status may list and this cost: Kubernetes'
+// own resources before others, each by name. It returns the list itself if all of it fits.
 func firstAmounts(list corev1.ResourceList, most int) corev1.ResourceList {
 	if len(list) <= v1alpha1.MaxStatusResources && cost(list) <= most {
 		return list
@@ -90,7 +90,8 @@ func byImportance(a, b corev1.ResourceName) int {
 	return cmp.Or(cmp.Compare(others(a), others(b)), cmp.Compare(a, b))
 }
 
-// cost is about how many bytes a list takes in an object: each name stands in the managed fields too.
+// cost estimates how many bytes a list takes in an object. Each name appears in the managed fields
+// too.
 func cost(list corev1.ResourceList) (all int) {
 	for name := range list {
 		all += costOf(name, list)
@@ -103,7 +104,8 @@ func costOf(name corev1.ResourceName, list corev1.ResourceList) int {
 	return 2*len(name) + len(q.String()) + len(`"":"","f:":{},`)
 }
 
-// leastOf is what is written of a status that was refused: its condition, which says so, and what was offered, which must be on record.
+// leastOf returns what is written of a status that was refused: its conditions, which report the
+// refusal, and the resources offered, which must be on record.
 func leastOf(s v1alpha1.ResourcePolicyStatus, refusal error) v1alpha1.ResourcePolicyStatus {
 	least := v1alpha1.ResourcePolicyStatus{
 		ObservedGeneration: s.ObservedGeneration, Conditions: slices.Clone(s.Conditions), Source: s.Source, Class: s.Class,

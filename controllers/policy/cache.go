@@ -26,15 +26,15 @@ type cachedPolicy struct {
 	table.Policy
 	// version is the resource version that was seen last.
 	version string
-	// past is what the status said when this process saw the policy first, nil if it said nothing of
-	// offers.
+	// past is what the status said about offers when this process first saw the policy, nil for
+	// nothing.
 	past *offer.Past
 }
 
 func NewCache() *Cache { return &Cache{byName: map[string]*cachedPolicy{}} }
 
-// set records a policy, and reports whether that can change an offer: writing a status cannot, unless it tells of a resource that
-// this process has not seen offered.
+// Set records a policy, and reports whether that can change an offer. A new status can do so only
+// if it names a resource that this process has not seen offered.
 func (c *Cache) Set(object *v1alpha1.ResourcePolicy) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +81,7 @@ func offeredNames(object *v1alpha1.ResourcePolicy) []string {
 	return names
 }
 
-// remove forgets a policy, and reports whether it was known.
+// Remove forgets a policy, and reports whether it was known.
 func (c *Cache) Remove(object *v1alpha1.ResourcePolicy) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +94,7 @@ func (c *Cache) Remove(object *v1alpha1.ResourcePolicy) bool {
 	return true
 }
 
-// version returns the resource version at which a policy was seen last, empty where there is none.
+// Version returns the resource version at which a policy was last seen, empty if it is not known.
 func (c *Cache) Version(name string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,8 +118,9 @@ func (c *Cache) List() *table.PolicyList {
 	return c.listed
 }
 
-// pasts returns what an earlier process wrote of its offers, once: after that it is of no use. With it come the classes of policies of which
-// nothing is written yet, though another process may publish their offers already.
+// Previous returns what an earlier process recorded of its offers in statuses, and the classes of
+// policies that have no status yet, although another process may already publish their offers. It
+// returns each record once: later ones would be out of date.
 func (c *Cache) Previous() (written []offer.Past, unwritten []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -135,7 +136,8 @@ func (c *Cache) Previous() (written []offer.Past, unwritten []string) {
 	return written, unwritten
 }
 
-// pastOf reads the offers in a status; it returns nil where they were never published. The policy is nil if it is invalid now.
+// pastOf reads the offers in a status, nil if they were never published. The parsed policy is nil
+// if it is invalid now.
 func pastOf(object *v1alpha1.ResourcePolicy, parsed *offer.Policy) *offer.Past {
 	status := &object.Status
 	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
@@ -148,7 +150,7 @@ func pastOf(object *v1alpha1.ResourcePolicy, parsed *offer.Policy) *offer.Past {
 		Complete: int(*status.Consumers) == len(status.Offers), Names: offeredNames(object),
 	}
 	if len(past.Names) == v1alpha1.MaxOfferedResources {
-		// Of names that a status has no room for nothing is known, and these two evict.
+		// The status may have no room for all names, and losing one of these two evicts pods.
 		past.Names = append(past.Names, capacity.CPU, capacity.Memory)
 	}
 	if parsed != nil {
@@ -160,7 +162,7 @@ func pastOf(object *v1alpha1.ResourcePolicy, parsed *offer.Policy) *offer.Past {
 	return past
 }
 
-// remember adds what the policies of the snapshot turned out to offer. A dry run offers nothing.
+// Remember adds what the policies of the snapshot turned out to offer. A dry run offers nothing.
 func (c *Cache) Remember(s *table.Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

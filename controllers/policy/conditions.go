@@ -13,7 +13,8 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// readyOf says in one word whether something is wrong with a policy, and in a sentence what can be done about it.
+// readyOf returns the condition Ready: in one word whether something is wrong with a policy, and in
+// a sentence what to do about it.
 func readyOf(p table.Policy, f finding) metav1.Condition {
 	reason := Reason(p, f.report)
 	message := readyMessage(reason, p, f.report, f.unusable)
@@ -58,7 +59,7 @@ func readyMessage(reason string, p table.Policy, report *offer.Report, unusable 
 	return "No consumer is known yet; the first to come is offered this."
 }
 
-// message says of a dry run what would come of it.
+// message describes what activating the policy would do.
 func (r *dryRun) message(p table.Policy, unusable []capacity.Unusable) string {
 	reason := Reason(p, r.report)
 	text := fmt.Sprintf("Worked out for %s and not published: set spec.mode to Active to put it in force. ", people(r.report.Count))
@@ -71,7 +72,7 @@ func (r *dryRun) message(p table.Policy, unusable []capacity.Unusable) string {
 	return fmt.Sprintf("%sIt would be %s. %s", text, reason, readyMessage(reason, p, r.report, unusable))
 }
 
-// inForceOf says whether a policy decides for anybody.
+// inForceOf returns the condition InForce: whether the policy decides for any consumer.
 func inForceOf(p table.Policy, report *offer.Report) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionInForce, Status: metav1.ConditionFalse}
 	switch reason := Reason(p, report); {
@@ -91,6 +92,7 @@ func inForceOf(p table.Policy, report *offer.Report) metav1.Condition {
 	return c
 }
 
+// Reason returns the reason of the condition Ready. The report is nil for an invalid policy.
 func Reason(p table.Policy, report *offer.Report) string {
 	if p.Parsed == nil {
 		return v1alpha1.ReasonInvalid
@@ -115,7 +117,8 @@ func Reason(p table.Policy, report *offer.Report) string {
 	return v1alpha1.ReasonOffering
 }
 
-// lost names the policies that decide for consumers, and for which ones, such as "higher for oslo, rome and 3 more".
+// lost lists the policies that decide instead, and for which consumers, such as "higher for oslo,
+// rome and 3 more".
 func lost(losses []offer.Loss) string {
 	var all []string
 	for _, l := range losses {
@@ -131,7 +134,7 @@ func lost(losses []offer.Loss) string {
 	return strings.Join(all, "; ")
 }
 
-// fewUnusable names the first few nodes, each with why it is not usable.
+// fewUnusable lists the first nodes, each with the reason why it is not usable.
 func fewUnusable(nodes []capacity.Unusable) string {
 	var names []string
 	for _, n := range nodes {

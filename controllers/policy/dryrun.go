@@ -7,16 +7,18 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// rehearsal is what would be if a dry run were active, when all has been taken back that its reclaim says, and granted that others ask for.
+// dryRun is what would hold if the policy were active, after everything is reclaimed and granted
+// that follows from it.
 type dryRun struct {
 	report    *offer.Report
 	granted   table.PolicyGrants
 	explainer offer.Explainer
-	// others are consumers whose offers by other policies would not be what they are, by ID.
+	// others are the consumers, by ID, whose offers from other policies would change.
 	others []string
 }
 
-// rehearse works out what would be if the dry run of that name were active. It changes nothing.
+// activate evaluates the snapshot's input with the dry run of this name in force. It changes
+// nothing.
 func activate(s *table.Snapshot, name string) *dryRun {
 	in := s.Input
 	in.Policies = slices.Clone(in.Policies)
@@ -40,7 +42,8 @@ func activate(s *table.Snapshot, name string) *dryRun {
 	return r
 }
 
-// changesElsewhere reports whether an offer that another policy decides on, or none, is not what it was. The entry before may be nil.
+// changesElsewhere reports whether an offer changes that another policy decides on, or none does.
+// The entry before may be nil.
 func changesElsewhere(policy string, before, after *offer.Entry) bool {
 	was := map[string]*offer.Offer{}
 	if before != nil {

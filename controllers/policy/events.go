@@ -15,20 +15,20 @@ import (
 	"proffer.dev/proffer/internal/offer"
 )
 
-// Reasons of Events beside those of the condition Ready.
+// Reasons of Events, in addition to those of the condition Ready.
 const (
 	eventEvicting = "Evicting"
 	eventHeld     = "Held"
 	actionOffer   = "Offer"
 )
 
-// eventWriter tells admins by Event of what they must know, once each time it comes about.
+// eventWriter emits an Event for everything that an admin must know, once each time it happens.
 type eventWriter struct {
 	emitter  kube.EventEmitter
 	reported map[types.UID]reported
 }
 
-// reported is what an admin already knows of a policy.
+// reported is what has already been emitted about a policy.
 type reported struct {
 	zeroed, held []string
 }
@@ -37,7 +37,7 @@ func newEvents(recorder events.EventRecorder) *eventWriter {
 	return &eventWriter{emitter: kube.NewEventEmitter(recorder, actionOffer), reported: map[types.UID]reported{}}
 }
 
-// announce compares what came of a policy with what its status said before, and with what was told.
+// emit compares the outcome of a policy with its status before, and with what was already emitted.
 func (w *eventWriter) emit(object *v1alpha1.ResourcePolicy, report *offer.Report, before *metav1.Condition) {
 	now := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionReady)
 	if before == nil || before.Reason != now.Reason || (now.Reason == v1alpha1.ReasonInvalid && before.Message != now.Message) {
@@ -47,7 +47,7 @@ func (w *eventWriter) emit(object *v1alpha1.ResourcePolicy, report *offer.Report
 		delete(w.reported, object.UID)
 		return
 	}
-	// What a dry run comes to happens to nobody; what was offered before it became one is withdrawn for real.
+	// A dry run affects no consumer; but what the policy offered before it became one is withdrawn.
 	zeroed, held := report.Withdrawn, []string(nil)
 	if report.Outcome != offer.DryRun {
 		zeroed = slices.Concat(zeroed, report.Zeroed)
@@ -82,7 +82,7 @@ func (w *eventWriter) transition(object *v1alpha1.ResourcePolicy, now, before *m
 	}
 }
 
-// forget drops what is known of a policy that is gone.
+// forget drops what was emitted about a policy that is gone.
 func (w *eventWriter) forget(uid types.UID) { delete(w.reported, uid) }
 
 // without returns the names that are not among the known ones.

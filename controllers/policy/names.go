@@ -13,16 +13,17 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// acceptedBefore reports whether an operator has put the present spec of the policy in force. Such a spec stays valid when rules are added: the
-// policy would otherwise take no part from one version of the operator to the next, and its consumers would lose what they have.
+// acceptedBefore reports whether an operator has already put the present spec in force. Such a spec
+// stays valid when rules are added: otherwise an upgrade of the operator would exclude the policy,
+// and its consumers would lose what they have.
 func acceptedBefore(object *v1alpha1.ResourcePolicy) bool {
 	ready := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionReady)
 	return ready != nil && ready.ObservedGeneration == object.Generation &&
 		ready.Reason != v1alpha1.ReasonInvalid && ready.Reason != v1alpha1.ReasonDryRun
 }
 
-// withNameProblems adds to the condition Ready which names of resources in the policy have no effect: those that Kubernetes does not have, and
-// those that no node lists today.
+// withNameProblems adds to the condition Ready the names of resources in the policy that have no
+// effect: those that Kubernetes does not have, and those that no node lists now.
 func withNameProblems(ready metav1.Condition, p table.Policy, report *offer.Report) metav1.Condition {
 	if p.Parsed == nil || report == nil {
 		return ready

@@ -26,10 +26,12 @@ const (
 	maxPercent              = 1000
 )
 
-// Parse checks every value of a ResourcePolicy. Most rules stand in the CRD too; they are applied again, because an object that was
-// stored under older rules is not checked when it is read. The errors name each field that is wrong and say what to write.
+// Parse checks every value of a ResourcePolicy. Most rules are in the CRD too. They are applied
+// again because an object that was stored under older rules is not checked when it is read. The
+// errors name each wrong field and say what to write instead.
 //
-// Names of resources that Kubernetes does not have are errors too, but not in a spec that is in force already: those are returned as misspelt.
+// Names of resources that Kubernetes does not have are errors too, except in a spec that is already
+// in force: those are returned as misspelt.
 func Parse(p *v1alpha1.ResourcePolicy) (out *offer.Policy, misspelt, errs field.ErrorList) {
 	s, path := &p.Spec, field.NewPath("spec")
 	parse := parser{}
@@ -63,7 +65,7 @@ func Parse(p *v1alpha1.ResourcePolicy) (out *offer.Policy, misspelt, errs field.
 	return out, parse.misspelt, nil
 }
 
-// parser gathers what is wrong on the way, so that an admin sees all of it at once.
+// parser collects all errors, so that an admin sees them together.
 type parser struct {
 	errs field.ErrorList
 	// misspelt are the names of resources that Kubernetes does not have.
@@ -256,8 +258,8 @@ func (p *parser) resource(name string, path *field.Path) {
 	}
 }
 
-// amounts are the quantities in the units of the account, nil for none, by the rules that the API server has for them: what a suffix leaves of a
-// unit is rounded up.
+// amounts converts quantities to the units of the ledger, nil for none, by the API server's own
+// rules: a fraction of a unit is rounded up.
 func (p *parser) amounts(q v1alpha1.Quantities, path *field.Path) capacity.Amounts {
 	if len(q) == 0 {
 		return nil

@@ -11,7 +11,8 @@ import (
 	"proffer.dev/proffer/internal/offer"
 )
 
-// slices says how the ResourceSlices of a policy are answered, also for a policy that says nothing of them.
+// slices returns how the ResourceSlices of a policy are answered, also for a policy without
+// spec.slices.
 func (p *parser) slices(spec *v1alpha1.ResourcePolicySpec, path *field.Path) offer.Slices {
 	var out offer.Slices
 	if nodes := spec.Offer.Nodes; nodes != nil && nodes.Selector != nil {
@@ -54,7 +55,8 @@ func (p *parser) labels(labels v1alpha1.Labels, path *field.Path) map[string]str
 	return out
 }
 
-// classNames are the names, each once. Nil leaves the choice to what Liqo does, and stays apart from none.
+// classNames returns the names, each once. Nil, which leaves the choice to Liqo's way, stays
+// distinct from an empty list.
 func (p *parser) classNames(names []v1alpha1.ClassName, path *field.Path) []string {
 	if names == nil {
 		return nil

@@ -15,21 +15,23 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// finding is all that an evaluation found of one policy.
+// finding is everything that a snapshot says about one policy.
 type finding struct {
 	// report is nil for a policy that is invalid.
 	report    *offer.Report
 	granted   table.PolicyGrants
 	explainer offer.Explainer
-	// present is what all consumers have been granted in the class of a dry run, by ID.
+	// present is what consumers are granted in the class of a dry run, by ID.
 	present map[string]capacity.Amounts
-	// rehearsal is set for a dry run.
+	// dryRun is set for a dry run.
 	dryRun *dryRun
-	// unusable are the nodes that a policy without nodes selects by label, each with why it is not usable.
+	// unusable are the nodes that a policy without usable nodes selects by label, each with the
+	// reason.
 	unusable []capacity.Unusable
 }
 
-// find gathers what the evaluation found of a policy; a dry run is dryRunEnded.
+// find collects what a snapshot says about a policy. For a dry run it evaluates the effect of
+// activating it.
 func find(s *table.Snapshot, p table.Policy, unusable offer.Unusable) finding {
 	f := finding{report: s.Reports[p.Name], granted: s.Granted(p.Name)}
 	if f.report == nil {
@@ -47,8 +49,8 @@ func find(s *table.Snapshot, p table.Policy, unusable offer.Unusable) finding {
 	return f
 }
 
-// statusOf works out the whole status of a policy: what stood there before matters only for the time of the last transition and for
-// what was offered once.
+// statusOf returns the whole status of a policy. The status before matters only for the time of the
+// last transition and for the resources that were ever offered.
 func statusOf(p table.Policy, f finding, before v1alpha1.ResourcePolicyStatus) v1alpha1.ResourcePolicyStatus {
 	s := v1alpha1.ResourcePolicyStatus{
 		ObservedGeneration: p.Generation,
@@ -73,7 +75,7 @@ func statusOf(p table.Policy, f finding, before v1alpha1.ResourcePolicyStatus) v
 	return s
 }
 
-// fillStatus says what came of a valid policy, or would come of a dry run.
+// fillStatus adds the effect of a valid policy or, for a dry run, the effect of activating it.
 func fillStatus(s *v1alpha1.ResourcePolicyStatus, p table.Policy, f finding) {
 	report, granted, explainer := f.report, f.granted, f.explainer
 	if f.dryRun != nil {
@@ -105,7 +107,7 @@ func fillStatus(s *v1alpha1.ResourcePolicyStatus, p table.Policy, f finding) {
 	}
 }
 
-// offerIn returns the offer in a class, nil where there is none.
+// offerIn returns the offer in a class, nil if there is none.
 func offerIn(class string, all []offer.Explained) *offer.Explained {
 	i := slices.IndexFunc(all, func(x offer.Explained) bool { return x.Class == class })
 	if i < 0 {
@@ -114,13 +116,13 @@ func offerIn(class string, all []offer.Explained) *offer.Explained {
 	return &all[i]
 }
 
-// notes are the message of a consumer's offer. Those that are empty are left out.
+// notes joins the notes on a consumer's offer to a message, without the empty ones.
 func notes(all ...string) string {
 	all = slices.DeleteFunc(all, func(note string) bool { return note == "" })
 	return kube.Shorten(strings.Join(all, "; "), v1alpha1.MaxStatusMessage)
 }
 
-// offerOf is what a status says of one consumer. The explanation may be nil.
+// offerOf returns the entry of a status for one consumer. The explanation may be nil.
 func offerOf(c offer.ConsumerReport, x *offer.Explained) v1alpha1.ConsumerOffer {
 	out := v1alpha1.ConsumerOffer{ClusterID: c.ID, Held: c.Held}
 	if x != nil {
@@ -140,7 +142,7 @@ func offerOf(c offer.ConsumerReport, x *offer.Explained) v1alpha1.ConsumerOffer 
 	return out
 }
 
-// amountsOf are those of an offer, which may be nil.
+// amountsOf returns the amounts of an offer, which may be nil.
 func amountsOf(o *offer.Offer) capacity.Amounts {
 	amounts := capacity.Amounts{}
 	if o != nil {
@@ -151,7 +153,7 @@ func amountsOf(o *offer.Offer) capacity.Amounts {
 	return amounts
 }
 
-// compare says, of a consumer in a dry run, what it has now and what would change.
+// compare adds what a consumer has now, and what a dry run would change for it.
 func (f finding) compare(o *v1alpha1.ConsumerOffer, now *offer.Explained, then *offer.Offer, granted capacity.Amounts) {
 	present := f.present[o.ClusterID]
 	o.Now = &v1alpha1.PresentOffer{Granted: capacity.Quantities(present)}
@@ -173,8 +175,8 @@ func (f finding) compare(o *v1alpha1.ConsumerOffer, now *offer.Explained, then *
 	o.Message = notes(offers, grants, o.Message)
 }
 
-// offeredResources only grows, up to its bound: who was offered a resource once has to be told when it is gone, also by a process
-// that did not see the offer.
+// offeredResources only grows, up to its bound: a consumer that was offered a resource must be told
+// when it is gone, also by a process that did not see the offer.
 func offeredResources(p table.Policy, report *offer.Report, before v1alpha1.ResourcePolicyStatus) []v1alpha1.ResourceName {
 	names := map[v1alpha1.ResourceName]struct{}{}
 	add := func(name v1alpha1.ResourceName) {
@@ -199,7 +201,7 @@ func offeredResources(p table.Policy, report *offer.Report, before v1alpha1.Reso
 	return slices.Sorted(maps.Keys(names))
 }
 
-// unrecorded reports whether a resource has been offered that is not on record.
+// unrecorded reports whether a resource was offered that is not on record.
 func unrecorded(p table.Policy, report *offer.Report, recorded []v1alpha1.ResourceName) bool {
 	missing := func(name string) bool {
 		_, found := slices.BinarySearch(recorded, v1alpha1.ResourceName(name))

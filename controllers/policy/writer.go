@@ -21,16 +21,18 @@ import (
 )
 
 const (
-	// statusBatch is the period in which statuses are looked at once at most: nobody waits for them.
+	// statusBatch is the debounce period of statuses: nobody waits for them.
 	statusBatch = 200 * time.Millisecond
-	// statusInterval is the least time between a write to a policy and a later one that is not urgent.
+	// statusInterval is the minimum time between a write to a policy and a later one that is not
+	// urgent.
 	statusInterval = 10 * time.Second
-	// statusConflict is how long a write that met a newer version waits for the cache to catch up; statusRetry is how long one waits
-	// that failed in any other way.
+	// statusConflict is the wait after a conflict, for the cache to catch up. statusRetry is the
+	// wait after any other failure.
 	statusConflict = 500 * time.Millisecond
 	statusRetry    = 5 * time.Second
-	// statusLook is the least time in which one status is worked out again that nobody waits for, and dryRunLook that of a dry run, which takes
-	// as long as an evaluation. All rehearsals together take at most one part in dryRunPause of the time.
+	// statusLook is the minimum time before a status is computed again that nobody waits for.
+	// dryRunLook is that of a dry run, which takes as long as an evaluation. All dry runs together
+	// take at most one part in dryRunPause of the time.
 	statusLook  = time.Second
 	dryRunLook  = 10 * time.Second
 	dryRunPause = 10
@@ -38,11 +40,13 @@ const (
 	statusTimeout = 10 * time.Second
 )
 
-// Writer brings what came of the policies to their statuses. It is work for the leader: two writers would undo each other's.
+// Writer writes the statuses of policies. It is work for the leader: two writers would undo each
+// other's writes.
 type Writer struct {
 	client client.Client
 	table  *table.Table
-	// version is the resource version that a policy was last seen at, empty where it is not known.
+	// version returns the resource version at which a policy was last seen, empty if it is not
+	// known.
 	version   func(name string) string
 	debouncer *debounce.Debouncer
 	events    *eventWriter
@@ -50,9 +54,10 @@ type Writer struct {
 	// interval is statusInterval.
 	interval time.Duration
 	written  map[string]written
-	// unusable are the nodes that a selection leaves out.
+	// unusable returns the nodes that a selection leaves out.
 	unusable offer.Unusable
-	// dryRunEnded is when the last rehearsal ended, and pause how long after it the next one may begin.
+	// dryRunEnded is when the last dry run was evaluated, and pause how long after it the next one
+	// may start.
 	dryRunEnded time.Time
 	pause       time.Duration
 }
@@ -69,32 +74,36 @@ func NewWriter(api client.Client, from *table.Table, policies *Cache, unusable o
 // Wake has the statuses looked at soon. It never blocks.
 func (w *Writer) Wake() { w.debouncer.Wake() }
 
-// written is what was last written to a policy, or tried to be.
+// written is the last write of a policy's status, or attempt to write it.
 type written struct {
 	generation int64
 	offered    []v1alpha1.ResourceName
-	// found is the outcome that the status was last worked out from, and version that of the object which then said it.
+	// found is the snapshot that the status was last computed from, and version that of the object
+	// that then had this status.
 	found   *table.Snapshot
 	version string
-	// again is when the status may be worked out next if that is not urgent; retry is when any write may be.
+	// again is the earliest time to compute the status if that is not urgent; retry is the earliest
+	// time of any write.
 	again, retry time.Time
 }
 
-// urgent reports whether the next write cannot wait: whoever edited the policy looks at it, and a resource that is offered for the first
-// time has to be on record before a crash, or else it would not be taken back by an explicit 0. All else waits, other reasons too: a
-// node that comes and goes would have a status written each time.
+// urgent reports whether the next write cannot wait. After an edit, the admin is looking at the
+// policy. A resource that is offered for the first time must be on record before a crash, or it
+// would not be withdrawn by an explicit 0. Everything else waits, also other reasons: a node that
+// comes and goes would cause a write each time.
 func (l written) urgent(p table.Policy, report *offer.Report) bool {
 	recorded := v1alpha1.ResourcePolicyStatus{OfferedResources: l.offered}
 	return l.generation != p.Generation || len(offeredResources(p, report, recorded)) > len(l.offered)
 }
 
-// Start writes until the context ends, and can be started again. What an earlier leader left undone is done first.
+// Start writes until the context ends, and can be started again. It begins with what an earlier
+// leader left undone.
 func (w *Writer) Start(ctx context.Context) error {
 	later := time.AfterFunc(0, w.debouncer.Wake)
 	defer later.Stop()
 	for {
 		if _, err := w.debouncer.Wait(ctx); err != nil {
-			return nil // The context is over, which is how this ends.
+			return nil // The context has ended: the normal end.
 		}
 		if wait := w.pass(ctx); wait > 0 {
 			later.Reset(wait)
@@ -102,7 +111,8 @@ func (w *Writer) Start(ctx context.Context) error {
 	}
 }
 
-// pass writes each status that differs and may be written, and returns after how long to come back for the others, 0 if there are none.
+// pass writes each status that differs and is due, and returns after how long to write the others,
+// 0 if there are none.
 func (w *Writer) pass(ctx context.Context) time.Duration {
 	latest := w.table.Current()
 	if latest == nil {
@@ -149,10 +159,10 @@ func (w *Writer) write(ctx context.Context, p table.Policy, latest *table.Snapsh
 	}
 	var object v1alpha1.ResourcePolicy
 	if err := w.client.Get(ctx, client.ObjectKey{Name: p.Name}, &object); err != nil {
-		return 0 // Gone, which the register is about to learn.
+		return 0 // The policy is gone; the cache is about to learn so.
 	}
 	if string(object.UID) != p.UID || object.Generation != p.Generation {
-		return 0 // Another evaluation is on its way.
+		return 0 // Another evaluation follows.
 	}
 	before := object.Status
 	object.Status = statusOf(p, find(latest, p, w.unusable), before)
@@ -189,7 +199,7 @@ func (w *Writer) write(ctx context.Context, p table.Policy, latest *table.Snapsh
 	return 0
 }
 
-// look is how long a status that was found to be as it should is taken to be so.
+// look is how long a status that was correct is not checked again.
 func (w *Writer) look(p table.Policy) time.Duration {
 	if p.DryRun() {
 		return dryRunLook
@@ -197,7 +207,8 @@ func (w *Writer) look(p table.Policy) time.Duration {
 	return statusLook
 }
 
-// inOrder returns the policies in the order in which their statuses are worked out: dry runs come last, those first that have waited longest.
+// inOrder returns the policies in the order in which their statuses are written: dry runs last, and
+// among them those first that have waited longest.
 func inOrder(policies []table.Policy, by map[string]written) []table.Policy {
 	ordered := slices.Clone(policies)
 	slices.SortStableFunc(ordered, func(a, b table.Policy) int {
