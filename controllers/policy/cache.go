@@ -31,6 +31,7 @@ type cachedPolicy struct {
 	past *offer.Past
 }
 
+// NewCache returns an empty Cache.
 func NewCache() *Cache { return &Cache{byName: map[string]*cachedPolicy{}} }
 
 // Set records a policy, and reports whether that can change an offer. A new status can do so only

@@ -67,7 +67,8 @@ type CRDInformer struct {
 
 	served  atomic.Bool
 	changed chan struct{}
-	// synced is closed when every object of the kind has been seen once, or the kind does not exist.
+	// synced is closed when every object of the kind has been seen once, or the kind does not
+	// exist.
 	synced chan struct{}
 	once   sync.Once
 }

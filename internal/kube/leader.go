@@ -39,7 +39,8 @@ type LeaderElection struct {
 	// RenewDeadline is how long the leader tries to renew before it stops its work. It is less than
 	// LeaseDuration; the default is 10 s.
 	RenewDeadline time.Duration
-	// RetryPeriod is the time between two attempts to take or to renew the Lease. The default is 2 s.
+	// RetryPeriod is the time between two attempts to take or to renew the Lease. The default is 2
+	// s.
 	RetryPeriod time.Duration
 }
 
@@ -60,8 +61,8 @@ type Leader struct {
 }
 
 // Tenure knows by the clock of this process whether it still leads. A process that was suspended
-// learns from it before the next write, not only when the next renewal fails. The zero Tenure always
-// holds: it is that of an operator without an election. It is safe for concurrent use.
+// learns from it before the next write, not only when the next renewal fails. The zero Tenure
+// always holds: it is that of an operator without an election. It is safe for concurrent use.
 type Tenure struct {
 	// renewed is when the request was sent that last renewed the Lease; nil stands for never.
 	renewed atomic.Pointer[time.Time]
@@ -121,8 +122,8 @@ func (e LeaderElection) withDefaults() LeaderElection {
 	return e
 }
 
-// LeaseNamespace returns the namespace of the Lease, or where it would be with an election. Its error
-// says which flag to write.
+// LeaseNamespace returns the namespace of the Lease, or where it would be with an election. Its
+// error says which flag to write.
 func LeaseNamespace(election *LeaderElection) (string, error) {
 	return leaseNamespaceIn(podNamespaceFile, election)
 }

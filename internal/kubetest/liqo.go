@@ -3,7 +3,6 @@ package kubetest
 import (
 	"testing"
 
-	authenticationv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	corev1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,9 +37,9 @@ func ForeignCluster(t testing.TB, name, id string, labels map[string]string) *un
 
 // Tenant describes a consumer to Liqo v1, in the namespace default.
 func Tenant(t testing.TB, name, id string, labels map[string]string) *unstructured.Unstructured {
-	return OfLiqo(t, "authentication.liqo.io/v1beta1", "Tenant", &authenticationv1beta1.Tenant{
+	return OfLiqo(t, "authentication.liqo.io/v1beta1", "Tenant", &authv1beta1.Tenant{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault, Labels: labels},
-		Spec:       authenticationv1beta1.TenantSpec{ClusterID: corev1beta1.ClusterID(id), TenantCondition: authenticationv1beta1.TenantConditionActive},
+		Spec:       authv1beta1.TenantSpec{ClusterID: corev1beta1.ClusterID(id), TenantCondition: authv1beta1.TenantConditionActive},
 	})
 }
 

@@ -1,7 +1,9 @@
-// Package jsonstream reads JSON while it arrives, and keeps of it only what its caller asks for: no value, key or text takes more memory
-// than the bound that the caller names, whatever its size on the wire. It is for what others may fill without a bound.
+// Package jsonstream reads JSON while it arrives, and keeps only what its caller asks for. No
+// value, key or string takes more memory than the bound that the caller names, whatever its size on
+// the wire. It is for objects that others may fill without a bound.
 //
-// It takes the syntax of what is skipped on trust: it is for the answers of an API server. What is kept is checked.
+// It does not check the syntax of what it skips, since it is for the responses of an API server.
+// What it keeps is checked.
 package jsonstream
 
 import (
@@ -19,7 +21,8 @@ import (
 const (
 	// MaxKey is how many bytes of a key are kept.
 	MaxKey = 512
-	// maxDepth bounds how deep the values nest that are read member by member. What is skipped may nest as it likes.
+	// maxDepth bounds the nesting of values that are read member by member. What is skipped may
+	// nest to any depth.
 	maxDepth = 64
 	// chunk is how much is read at a time.
 	chunk = 64 << 10
@@ -39,7 +42,7 @@ const (
 	Null
 )
 
-// Reader reads one JSON value after the other. It is for one goroutine.
+// Reader reads one JSON value after another. It is for one goroutine.
 type Reader struct {
 	in    *bufio.Reader
 	depth int
@@ -48,12 +51,13 @@ type Reader struct {
 	text   []byte
 }
 
-// NewReader returns a Reader. It may read further than to the end of a value.
+// NewReader returns a Reader. It may read beyond the end of a value.
 func NewReader(from io.Reader) *Reader {
 	return &Reader{in: bufio.NewReaderSize(from, chunk)}
 }
 
-// Kind is the kind of the next value, which stays the next one. At the end of the stream the error is io.EOF.
+// Kind returns the kind of the next value without consuming it. At the end of the stream the error
+// is io.EOF.
 func (r *Reader) Kind() (Kind, error) {
 	c, err := r.peek()
 	if err != nil {
@@ -76,8 +80,9 @@ func (r *Reader) Kind() (Kind, error) {
 	return Invalid, fmt.Errorf("%q begins no JSON value", c)
 }
 
-// Members reads an object: it calls member with each key, of which at most MaxKey bytes are kept. Member may read the value, which is skipped
-// if it does not. A value that is no object is skipped, and is reported as such.
+// Members reads an object. It calls member with each key, of which at most MaxKey bytes are kept; a
+// value that member does not read is skipped. Any other value than an object is skipped, and the
+// result is false.
 func (r *Reader) Members(member func(key string) error) (isObject bool, err error) {
 	return r.each(Object, '}', func() error {
 		key, _, err := r.String(MaxKey)
@@ -91,7 +96,8 @@ func (r *Reader) Members(member func(key string) error) (isObject bool, err erro
 	})
 }
 
-// Elements reads an array: it calls element before each, which may read it. A value that is no array is skipped, and is reported as such.
+// Elements reads an array. It calls element before each element, which is skipped if the function
+// does not read it. Any other value than an array is skipped, and the result is false.
 func (r *Reader) Elements(element func() error) (isArray bool, err error) {
 	return r.each(Array, ']', func() error { return r.orSkip(element) })
 }
@@ -147,7 +153,8 @@ func (r *Reader) Skip() error {
 	return r.scan(func([]byte) {})
 }
 
-// String reads a text, of which at most so many bytes are kept; cut is true for one that had more. It is an error if the next value is no text.
+// String reads a string, of which it keeps at most this many bytes, and reports whether it was cut.
+// It is an error if the next value is not a string.
 func (r *Reader) String(most int) (text string, cut bool, err error) {
 	kind, err := r.Kind()
 	if err != nil {
@@ -156,7 +163,7 @@ func (r *Reader) String(most int) (text string, cut bool, err error) {
 	if kind != String {
 		return "", false, errors.New("JSON has no text where one has to be")
 	}
-	// An escaped character is of six bytes, and of one at the least when it is read.
+	// An escaped character takes six bytes, and at least one when decoded.
 	raw, whole, err := r.raw(6*most + len(`""`))
 	if err != nil {
 		return "", false, err
@@ -176,11 +183,11 @@ func (r *Reader) String(most int) (text string, cut bool, err error) {
 	for most > 0 && !utf8.RuneStart(text[most]) {
 		most--
 	}
-	// A copy, so that what was cut off is not kept with it.
+	// A copy, so that the rest can be freed.
 	return string(append([]byte(nil), text[:most]...)), true, nil
 }
 
-// withoutHalf drops the beginning of an escaped character from the end of a text that was cut.
+// withoutHalf drops an incomplete escape sequence from the end of a string that was cut.
 func withoutHalf(raw []byte) []byte {
 	for at := 1; at < len(raw); at++ { // After the quotation mark.
 		if raw[at] != '\\' {
@@ -198,8 +205,8 @@ func withoutHalf(raw []byte) []byte {
 	return raw
 }
 
-// Value reads a value of at most so many bytes of JSON as what it is: nil, a bool, an int64, a float64, a string, a []any or a
-// map[string]any. A larger one is skipped, and whole is false.
+// Value reads a value of at most this many bytes of JSON as nil, a bool, an int64, a float64, a
+// string, a []any or a map[string]any. A larger one is skipped, and whole is false.
 func (r *Reader) Value(most int) (value any, whole bool, err error) {
 	raw, whole, err := r.raw(most)
 	if err != nil || !whole {
@@ -211,7 +218,7 @@ func (r *Reader) Value(most int) (value any, whole bool, err error) {
 	return value, true, nil
 }
 
-// raw reads a value, and returns at most so many bytes of it, which the next read overwrites.
+// raw reads a value, and returns at most this many bytes of it, which the next read overwrites.
 func (r *Reader) raw(most int) (raw []byte, whole bool, err error) {
 	r.text, whole = r.text[:0], true
 	err = r.scan(func(part []byte) {
@@ -223,7 +230,7 @@ func (r *Reader) raw(most int) (raw []byte, whole bool, err error) {
 	return r.text, whole, err
 }
 
-// scan reads the next value to its end, and has each part of it taken as it arrives.
+// scan reads the next value to its end, and passes on each part as it arrives.
 func (r *Reader) scan(take func(part []byte)) error {
 	if _, err := r.Kind(); err != nil {
 		return err
@@ -256,7 +263,7 @@ type scanner struct {
 	depth                          int
 }
 
-// scan returns how many bytes belong to the value, and whether it is over with them.
+// scan returns how many of the bytes belong to the value, and whether it ends with them.
 func (s *scanner) scan(part []byte) (n int, over bool) {
 	for n < len(part) {
 		if s.inText {
@@ -302,7 +309,7 @@ func (s *scanner) scan(part []byte) (n int, over bool) {
 	return n, false
 }
 
-// peek returns the next byte that is no space, and leaves it where it is.
+// peek returns the next byte that is not space, without consuming it.
 func (r *Reader) peek() (byte, error) {
 	for {
 		next, err := r.in.Peek(1)
@@ -332,7 +339,7 @@ func (r *Reader) take(want byte) error {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
 
-// noEOF is the error of an end that comes in the middle of something.
+// noEOF returns the error of an unexpected end in place of io.EOF.
 func noEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

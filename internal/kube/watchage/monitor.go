@@ -13,16 +13,19 @@ import (
 )
 
 const (
-	// SilenceLimit is for how long the answer to a request may stay silent. Then the request is cancelled, and whoever made it tries again. It is
-	// two bookmarks of a watch; the API server itself gives other requests one minute.
+	// SilenceLimit is how long the response to a request may stay silent. Then the request is
+	// cancelled, and its client retries. It is two bookmarks of a watch; the API server itself
+	// limits other requests to one minute.
 	SilenceLimit = 2 * time.Minute
-	// StaleAfter is the age from which the news of a watch is stale: Check fails. A watch that is cancelled for its silence has a minute to come back.
+	// StaleAfter is the age at which the news of a watch is stale, so that Check fails. A watch
+	// that is cancelled for its silence has a minute to come back.
 	StaleAfter = 3 * time.Minute
 	// checkInterval is how often Start looks for stale watches.
 	checkInterval = 10 * time.Second
 )
 
-// Monitor records when each watch last gave a sign of life. Its methods are safe for concurrent use.
+// Monitor records when each watch last showed a sign of life. Its methods are safe for concurrent
+// use.
 type Monitor struct {
 	log logr.Logger
 	// silent counts the requests that were cancelled for their silence.
@@ -32,22 +35,24 @@ type Monitor struct {
 	watches map[identity]*watch
 }
 
-// New returns a Monitor without watches. Wrap has it see requests.
+// New returns a Monitor without watches. It sees the requests of a config that is wrapped with
+// Wrap.
 func New(log logr.Logger) *Monitor {
 	return &Monitor{log: log, silent: newSilent(), watches: map[identity]*watch{}}
 }
 
-// identity tells the watches of a process apart. How many there are is up to the code, not to any input: each informer has one.
+// identity identifies a watch in the process. Each informer has one, so their number does not
+// depend on any input.
 type identity struct {
 	path, labels, fields string
 }
 
-// watch is one informer's watch, over all requests that it takes.
+// watch is one informer's watch, over all of its requests.
 type watch struct {
 	resource string
-	// seen is when it last gave a sign of life; until the first one, when it was first requested.
+	// seen is the last sign of life or, before the first one, the first request.
 	seen atomic.Pointer[time.Time]
-	// unfollow has the end of the owner's context not count any more.
+	// unfollow stops waiting for the end of the owner's context.
 	unfollow func() bool
 }
 
@@ -56,8 +61,9 @@ func (w *watch) alive() {
 	w.seen.Store(&now)
 }
 
-// begin returns the watch that a request is for. It ages from its first request until the request's own context ends, which is how an informer is
-// stopped: a request that ends in any other way is one that the informer has to replace.
+// begin returns the watch that a request is for. It ages from its first request until the request's
+// own context ends, which is how an informer is stopped. A request that ends in any other way is
+// replaced by the informer.
 func (m *Monitor) begin(request *http.Request) *watch {
 	query := request.URL.Query()
 	id := identity{request.URL.Path, query.Get("labelSelector"), query.Get("fieldSelector")}
@@ -92,7 +98,8 @@ func (m *Monitor) ages() map[string]time.Duration {
 	return ages
 }
 
-// Oldest returns the age of the oldest news of all watches, and the resource that is watched. Without a watch it is 0.
+// Oldest returns the age of the oldest news of all watches, and the resource that is watched.
+// Without a watch it is 0.
 func (m *Monitor) Oldest() (resource string, age time.Duration) {
 	for r, a := range m.ages() {
 		if a > age || a == age && (resource == "" || r < resource) {

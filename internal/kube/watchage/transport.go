@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// errSilent is why a request was cancelled that its maker did not cancel. It is a timeout to net.Error, so that clients know to try again.
+// errSilent is the cause of a request that this package cancelled. As a net.Error it is a timeout,
+// so clients retry.
 var errSilent error = silenceError{}
 
 // silenceError is a net.Error.
@@ -22,8 +23,8 @@ func (silenceError) Error() string {
 func (silenceError) Timeout() bool   { return true }
 func (silenceError) Temporary() bool { return true }
 
-// Wrap returns a transport over next that records what the API server says to watches, and that cancels each request whose answer is silent for
-// SilenceLimit. It is for rest.Config.Wrap.
+// Wrap returns a transport over next that records the signs of life of watches, and cancels each
+// request whose response is silent for SilenceLimit. It is for rest.Config.Wrap.
 func (m *Monitor) Wrap(next http.RoundTripper) http.RoundTripper {
 	return &transport{monitor: m, next: next}
 }
@@ -33,7 +34,8 @@ type transport struct {
 	next    http.RoundTripper
 }
 
-// WrappedRoundTripper lets client-go find the transport below, see k8s.io/apimachinery/pkg/util/net.
+// WrappedRoundTripper lets client-go find the transport below, see
+// k8s.io/apimachinery/pkg/util/net.
 func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // RoundTrip implements http.RoundTripper.
@@ -72,13 +74,13 @@ func because(ctx context.Context, err error) error {
 	return err
 }
 
-// body is an answer that is being read.
+// body is a response that is being read.
 type body struct {
 	io.ReadCloser
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
-	// watch is nil for the answer to another request.
+	// watch is nil for the response to another request.
 	watch *watch
 }
 
@@ -112,8 +114,9 @@ func isWatch(request *http.Request) bool {
 	return watch == "true" || watch == "1"
 }
 
-// resourceOf returns the resource of a collection's path, with its group as in the name of a CustomResourceDefinition: pods, or
-// tenants.authentication.liqo.io. The address of the API server may have a path of its own in front.
+// resourceOf returns the resource of a collection's path, with its group as in the name of a
+// CustomResourceDefinition: pods, or tenants.authentication.liqo.io. The address of the API server
+// may have a path of its own in front.
 func resourceOf(path string) string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	resource := parts[len(parts)-1]

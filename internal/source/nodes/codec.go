@@ -11,11 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// protobufMagic begins what Kubernetes encodes with protobuf, see k8s.io/apimachinery/pkg/runtime/serializer/protobuf.
+// protobufMagic is the prefix of Kubernetes' protobuf, see
+// k8s.io/apimachinery/pkg/runtime/serializer/protobuf.
 var protobufMagic = []byte("k8s\x00")
 
-// codecs are those of apimachinery, but for pods and nodes. What a stream holds of these in protobuf is decoded where it lies, while apimachinery
-// copies each twice before. All other objects, and all other formats, are left to it.
+// codecs are those of apimachinery, except for pods and nodes. Their protobuf is decoded in place,
+// while apimachinery would copy each twice first. Other objects and formats are left to
+// apimachinery.
 type codecs struct {
 	runtime.NegotiatedSerializer
 	decoder *decoder
@@ -90,8 +92,8 @@ func (d *decoder) object(version, kind string) (*schema.GroupVersionKind, interf
 	return nil, nil
 }
 
-// eventCodec decodes an event of a watch. Its object stays where it lies, and so has to be decoded before the next event is read, which is
-// what client-go does.
+// eventCodec decodes an event of a watch. The object is not copied, so it must be decoded before
+// the next event is read, which is what client-go does.
 type eventCodec struct{ runtime.Serializer }
 
 // Decode implements runtime.Decoder.
@@ -102,13 +104,14 @@ func (c eventCodec) Decode(data []byte, defaults *schema.GroupVersionKind, into 
 	}
 	kind, object := bytesField(data, 1), bytesField(data, 2)
 	if kind == nil || object == nil {
-		return c.Serializer.Decode(data, defaults, into) // which says what is wrong
+		return c.Serializer.Decode(data, defaults, into) // Its error names the problem.
 	}
 	*event = metav1.WatchEvent{Type: string(kind), Object: runtime.RawExtension{Raw: bytesField(object, 1)}}
 	return event, defaults, nil
 }
 
-// bytesField returns where the last field of the number lies in a message, nil if there is none or the message is broken.
+// bytesField returns the last field with this number in a message, nil if there is none or the
+// message is malformed.
 func bytesField(message []byte, number protowire.Number) (value []byte) {
 	for len(message) > 0 {
 		n, kind, tag := protowire.ConsumeTag(message)

@@ -26,9 +26,8 @@ var everything = cmp.Options{
 func checkPod(t *testing.T, full *corev1.Pod) {
 	t.Helper()
 	check(t, full, func(p *pod, full *corev1.Pod) {
-		if err := p.take(full); err != nil {
-			t.Fatal(err)
-		}
+		p.version = version{full.ResourceVersion}
+		p.Pod, p.counts = ParsePod(full)
 	})
 }
 

@@ -9,11 +9,12 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// errNodesFirst has the pods read again later: which names of a pod count that has too many depends on what nodes list.
+// errNodesFirst makes the reflector read the pods again later: which names count of a pod that has
+// too many depends on what nodes list.
 var errNodesFirst = errors.New("a pod requests more resources than are counted, and what the nodes list is not known yet")
 
-// decoder makes pods and nodes of what the API server sends, and keeps none of them. It is safe for concurrent use. A nil decoder knows of no
-// nodes, and keeps and reports nothing.
+// decoder decodes the pods and nodes that the API server sends, and keeps none of them. It is safe
+// for concurrent use. A nil decoder knows no nodes, and remembers and reports nothing.
 type decoder struct {
 	// countable returns what counts of the requests of one pod, see capacity.Ledger.
 	countable func(capacity.Amounts) capacity.Amounts
@@ -30,7 +31,8 @@ func newDecoder(ledger *capacity.Ledger, nodesSeen <-chan struct{}, log logr.Log
 func (d *decoder) newPod() *pod   { return &pod{by: d} }
 func (d *decoder) newNode() *node { return &node{by: d} }
 
-// requests returns what counts of the requests of the pod of which requestsMask has kept so much. The caller must not change it.
+// requests returns what counts of a pod's requests, from what requestsMask has kept of the pod. The
+// caller must not change it.
 func (d *decoder) requests(of *corev1.Pod, kept []byte) (capacity.Amounts, error) {
 	if d == nil {
 		all, err := decodeRequests(kept)
@@ -70,7 +72,7 @@ func (d *decoder) requestsOf(full *corev1.Pod) (capacity.Amounts, error) {
 	return d.some(full, all)
 }
 
-// some returns what counts of the requests of a pod of which not all do.
+// some returns what counts of the requests of a pod that names too many resources.
 func (d *decoder) some(of *corev1.Pod, all capacity.Amounts) (capacity.Amounts, error) {
 	select {
 	case <-d.nodesSeen:

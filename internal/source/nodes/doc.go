@@ -1,7 +1,10 @@
-// Package nodes brings the nodes and the pods of the cluster to the ledger, and keeps nothing of them but what the ledger does.
+// Package nodes brings the nodes and the pods of the cluster to the ledger, and keeps nothing else
+// of them. ParseNode and ParsePod do the same for a single object.
 //
-// A cluster has tens of thousands of pods, and of each the account needs some 5 %: what it requests, where it is, whose it is. So objects are
-// cut down before they are decoded: of the protobuf that the API server sends, only the fields of a mask are copied, and these are decoded by
-// the generated code of k8s.io/api. What comes of that is counted and dropped. The list of what there is at first is decoded object by object,
-// while it arrives. Everything else is client-go's own: its reflector asks for the list, follows what changes, and begins anew where it must.
+// A cluster has tens of thousands of pods, of each of which the ledger needs some 5 %: its
+// requests, its node and its consumer. So objects are cut down before they are decoded: only the
+// fields of a mask are copied from the protobuf that the API server sends, and the generated code
+// of k8s.io/api decodes those. The result is counted and dropped. The first list is decoded object
+// by object while it arrives. Everything else is client-go's: its reflector requests the list,
+// follows the changes, and starts again where it must.
 package nodes

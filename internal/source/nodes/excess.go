@@ -7,10 +7,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// maxSources bounds of how many namespaces and nodes the log says that an object of theirs names more resources than are counted.
+// maxSources bounds how many namespaces and nodes are logged for an object that names more
+// resources than are counted.
 const maxSources = 256
 
-// excess reports objects that name more resources than are counted: each in a metric, and the first of each namespace, or node, in the log.
+// excess reports objects that name more resources than are counted: every one in a metric, and the
+// first of each namespace or node in the log.
 type excess struct {
 	read *prometheus.CounterVec
 	log  logr.Logger
@@ -48,7 +50,7 @@ func (e *excess) report(kind, of, name string, named, counted int) {
 	e.log.Info("An object names more resources than are counted; cpu and memory always count. No other of this namespace or node is logged", values...)
 }
 
-// first reports whether nothing was logged of the source so far and there is room for it.
+// first reports whether the source was not logged before and there is room for it.
 func (e *excess) first(s source) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

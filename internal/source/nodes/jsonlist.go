@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// readJSONList is readList for an API server, or for something before it, that sends no protobuf.
+// readJSONList is readList for an API server, or a proxy, that sends no protobuf.
 func readJSONList[P object](from io.Reader, one func() P) (*objectList[P], error) {
 	l, found := &objectList[P]{}, false
 	in := json.NewDecoder(from)
@@ -31,7 +31,7 @@ func readJSONList[P object](from io.Reader, one func() P) (*objectList[P], error
 	return l, noEOF(err)
 }
 
-// eachMember visits the members of an object, which the visitor has to decode.
+// eachMember visits the members of an object, which the visitor must decode.
 func eachMember(in *json.Decoder, visit func(name string) error) error {
 	if err := delimiter(in, '{'); err != nil {
 		return err
@@ -48,7 +48,8 @@ func eachMember(in *json.Decoder, visit func(name string) error) error {
 	return delimiter(in, '}')
 }
 
-// eachElement visits the elements of an array, which the visitor has to decode. There may be null for an array without any.
+// eachElement visits the elements of an array, which the visitor must decode. Null is an empty
+// array.
 func eachElement(in *json.Decoder, visit func() error) error {
 	begin, err := in.Token()
 	switch {

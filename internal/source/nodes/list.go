@@ -13,7 +13,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// maxObject bounds one object of a list. An API server takes no object of more than 3 MiB.
+// maxObject bounds one object of a list, in bytes. An API server accepts no object of more than 3
+// MiB.
 const maxObject = 16 << 20
 
 // object is what is decoded from protobuf or from JSON.
@@ -22,13 +23,13 @@ type object interface {
 	UnmarshalJSON([]byte) error
 }
 
-// listsOf reads lists of the objects that are made so.
+// listsOf returns a reader of lists of the objects that one returns.
 func listsOf[P object](one func() P) listReader[P] {
 	return func(from io.Reader) (*objectList[P], error) { return readList(from, one) }
 }
 
-// readList decodes a list while it arrives. What is in memory at one time is one object and what was kept of those before it, where
-// client-go's own way is to read all of the list first.
+// readList decodes a list while it arrives. It holds one object in memory, and what was kept of
+// those before it; client-go itself would read the whole list first.
 func readList[P object](from io.Reader, one func() P) (*objectList[P], error) {
 	in := bufio.NewReaderSize(from, 64<<10)
 	begin, err := in.Peek(len(protobufMagic))
@@ -49,7 +50,8 @@ func readList[P object](from io.Reader, one func() P) (*objectList[P], error) {
 		}
 		return into.Unmarshal(message)
 	}
-	// The envelope is a runtime.Unknown, whose second field is the list; of that, the first field is its metadata and each second an item.
+	// The envelope is a runtime.Unknown, whose second field is the list; of that, the first field
+	// is its metadata and each second an item.
 	found := false
 	err = eachField(in, func(number protowire.Number, field *io.LimitedReader) error {
 		if number != 2 {
@@ -74,7 +76,7 @@ func readList[P object](from io.Reader, one func() P) (*objectList[P], error) {
 	return l, err
 }
 
-// readAll appends all that is left of a message, which must not be longer than an object can be.
+// readAll appends the rest of a message, which must be no longer than an object can be.
 func readAll(from *io.LimitedReader, to []byte) ([]byte, error) {
 	if from.N > maxObject {
 		return to, fmt.Errorf("an object of %d bytes: at most %d are taken", from.N, maxObject)
@@ -84,7 +86,8 @@ func readAll(from *io.LimitedReader, to []byte) ([]byte, error) {
 	return to, err
 }
 
-// eachField visits the fields of a protobuf message that holds nothing but messages, strings and bytes.
+// eachField visits the fields of a protobuf message that holds nothing but messages, strings and
+// bytes.
 func eachField(from io.Reader, visit func(protowire.Number, *io.LimitedReader) error) error {
 	in := bufio.NewReader(from)
 	for {
@@ -119,7 +122,7 @@ func eachField(from io.Reader, visit func(protowire.Number, *io.LimitedReader) e
 	}
 }
 
-// noEOF is the error of an end that comes in the middle of something.
+// noEOF returns the error of an unexpected end in place of io.EOF.
 func noEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

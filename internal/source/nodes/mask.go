@@ -7,11 +7,13 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// mask says which fields of a protobuf message are kept, by their numbers: a field with a mask is kept as far as that says, any other is
-// dropped. Numbers never change once an API is published, so a mask is as good as the API that it is for.
+// mask selects the fields of a protobuf message to keep, by number: a field with a mask is kept as
+// that mask selects, any other field is dropped. Field numbers never change once an API is
+// published, so a mask stays valid.
 type mask struct {
 	fields []*mask
-	// only are the keys of a map, or the values of the first field of a repeated message, that are kept; nil is for all.
+	// only are the keys of a map, or the values of the first field of a repeated message, that are
+	// kept; nil is for all.
 	only []string
 }
 
@@ -28,7 +30,8 @@ func message(fields map[protowire.Number]*mask) *mask {
 	return m
 }
 
-// keyed keeps, of a map or of repeated messages that have their name in the first field, those with these keys.
+// keyed keeps the entries with these keys, of a map or of repeated messages with their name in the
+// first field.
 func (m *mask) keyed(keys ...string) *mask { return &mask{fields: m.fields, only: keys} }
 
 // entry is the message that an entry of a map is.
@@ -90,7 +93,7 @@ func (m *mask) includes(message []byte) bool {
 	for len(message) > 0 {
 		number, kind, tag := protowire.ConsumeTag(message)
 		if tag < 0 {
-			return true // whoever decodes it says what is wrong
+			return true // The decoder reports the problem.
 		}
 		if number == 1 && kind == protowire.BytesType {
 			key, n := protowire.ConsumeBytes(message[tag:])
@@ -105,12 +108,14 @@ func (m *mask) includes(message []byte) bool {
 	return false
 }
 
-// buffers are for what masks keep, until it is decoded. None is larger than maxBuffer, in bytes, which is more than usual.
+// buffers hold what masks keep until it is decoded. None is larger than maxBuffer, in bytes, which
+// is more than usual.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 const maxBuffer = 64 << 10
 
-// keep has what the mask keeps of a message used, and no longer than that.
+// keep calls its function with what the mask keeps of a message. The bytes are valid during the
+// call.
 func (m *mask) keep(from []byte, use func(kept []byte) error) error {
 	buffer := buffers.Get().(*[]byte)
 	defer func() {

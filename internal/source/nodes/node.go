@@ -7,14 +7,14 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// Labels that Liqo sets on the nodes it makes, see github.com/liqotech/liqo/pkg/consts.
+// Labels that Liqo sets on its virtual nodes, see github.com/liqotech/liqo/pkg/consts.
 const (
 	NodeTypeLabel   = "liqo.io/type"
 	NodeTypeVirtual = "virtual-node"
 )
 
-// nodeMask keeps what parseNode reads: images and conditions are most of a node, and change with each heartbeat. The numbers are those of
-// k8s.io/api/core/v1/generated.proto.
+// nodeMask keeps what ParseNode reads: images and conditions are most of a node, and change with
+// each heartbeat. The numbers are those of k8s.io/api/core/v1/generated.proto.
 var nodeMask = message(map[protowire.Number]*mask{
 	1: metadataMask(whole),
 	2: message(map[protowire.Number]*mask{ // spec
@@ -34,8 +34,8 @@ var nodeMask = message(map[protowire.Number]*mask{
 	}),
 })
 
-// parseNode keeps of a node what the account needs.
-func parseNode(n *corev1.Node) capacity.Node {
+// ParseNode returns what the ledger needs to know of a node.
+func ParseNode(n *corev1.Node) capacity.Node {
 	virtual := n.Labels[NodeTypeLabel] == NodeTypeVirtual
 	return capacity.Node{
 		Name:        n.Name,

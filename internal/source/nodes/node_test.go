@@ -29,14 +29,14 @@ func TestWhichNodesAreUsable(t *testing.T) {
 		{"tainted, which is for the policy to say", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "k"}} }, true, false},
 	} {
 		n := aNode("n", list("cpu", "1"), tc.with)
-		if got := parseNode(n); got.Usable != tc.usable || got.Virtual != tc.virtual {
+		if got := ParseNode(n); got.Usable != tc.usable || got.Virtual != tc.virtual {
 			t.Errorf("%s: usable %v, virtual %v", tc.name, got.Usable, got.Virtual)
 		}
 	}
 }
 
 func TestANodeWithoutAllocatableHasNothing(t *testing.T) {
-	if got := parseNode(aNode("n", nil)); len(got.Allocatable) != 0 {
+	if got := ParseNode(aNode("n", nil)); len(got.Allocatable) != 0 {
 		t.Errorf("allocatable: %v", got.Allocatable)
 	}
 }
@@ -44,13 +44,13 @@ func TestANodeWithoutAllocatableHasNothing(t *testing.T) {
 func TestAHeartbeatIsNoChange(t *testing.T) {
 	ledger := capacity.NewLedger()
 	n := aNode("n", list("cpu", "2"))
-	if !ledger.SetNode(parseNode(n)) {
+	if !ledger.SetNode(ParseNode(n)) {
 		t.Fatal("a new node is a change")
 	}
 	n.Status.Conditions[0].LastHeartbeatTime = metav1.Now()
 	n.Annotations = map[string]string{"volumes.kubernetes.io/controller-managed-attach-detach": "true"}
 	n.ResourceVersion = "2"
-	if ledger.SetNode(parseNode(n)) {
+	if ledger.SetNode(ParseNode(n)) {
 		t.Error("a heartbeat counts as a change")
 	}
 }

@@ -13,25 +13,25 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// version is what client-go needs to know of an object to follow it: how far the watch is.
+// version is what client-go needs of an object: how far the watch is.
 type version struct{ resource string }
 
-// GetObjectKind implements runtime.Object. The Go type says what it is.
+// GetObjectKind implements runtime.Object. The Go type is the kind.
 func (*version) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// GetObjectMeta implements metav1.ObjectMetaAccessor, with a copy: to change it changes nothing.
+// GetObjectMeta implements metav1.ObjectMetaAccessor. It returns a copy: changing it has no effect.
 func (v *version) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{ResourceVersion: v.resource}
 }
 
-// shared returns one string for all that are equal: tens of thousands of pods are on thousands of nodes.
+// shared returns one string for all equal ones: tens of thousands of pods share few values.
 func shared(s string) string { return unique.Make(s).Value() }
 
-// pod is what there is to know of a Pod. It is decoded from the Pod that the API server sends.
+// pod is decoded from the Pod that the API server sends.
 type pod struct {
 	version
 	capacity.Pod
-	// counts is false for a pod that does not: it is not bound, or is finished.
+	// counts is false for a pod that is not bound, or is finished.
 	counts bool
 	by     *decoder
 }
@@ -43,7 +43,7 @@ func (p *pod) take(full *corev1.Pod) (err error) {
 	return err
 }
 
-// place takes all but the requests.
+// place takes everything but the requests.
 func (p *pod) place(full *corev1.Pod) {
 	p.Pod, p.counts = placeOf(full)
 	if p.Consumer != "" {
@@ -71,7 +71,7 @@ func (p *pod) Unmarshal(data []byte) error {
 
 var scratch = sync.Pool{New: func() any { return new(corev1.Pod) }}
 
-// UnmarshalJSON is for an API server, or for something before it, that sends no protobuf.
+// UnmarshalJSON is for an API server, or a proxy, that sends no protobuf.
 func (p *pod) UnmarshalJSON(data []byte) error {
 	var full corev1.Pod
 	if err := json.Unmarshal(data, &full); err != nil {
@@ -80,13 +80,13 @@ func (p *pod) UnmarshalJSON(data []byte) error {
 	return p.take(&full)
 }
 
-// DeepCopyObject implements runtime.Object. Nothing of it ever changes, so all may be shared.
+// DeepCopyObject implements runtime.Object. The copy shares everything: nothing in it ever changes.
 func (p *pod) DeepCopyObject() runtime.Object {
 	c := *p
 	return &c
 }
 
-// node is what there is to know of a Node. It is decoded from the Node that the API server sends.
+// node is decoded from the Node that the API server sends.
 type node struct {
 	version
 	capacity.Node
@@ -95,7 +95,7 @@ type node struct {
 
 func (n *node) take(full *corev1.Node) {
 	n.version = version{full.ResourceVersion}
-	n.Node = parseNode(full)
+	n.Node = ParseNode(full)
 	n.Allocatable = n.by.allocatable(n.Name, n.Allocatable)
 	of := n.Labels
 	n.Labels = make(map[string]string, len(of))
@@ -114,7 +114,7 @@ func (n *node) Unmarshal(data []byte) error {
 	return nil
 }
 
-// UnmarshalJSON is for an API server, or for something before it, that sends no protobuf.
+// UnmarshalJSON is for an API server, or a proxy, that sends no protobuf.
 func (n *node) UnmarshalJSON(data []byte) error {
 	var full corev1.Node
 	if err := json.Unmarshal(data, &full); err != nil {
@@ -124,7 +124,7 @@ func (n *node) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// DeepCopyObject implements runtime.Object. Nothing of it ever changes, so all may be shared.
+// DeepCopyObject implements runtime.Object. The copy shares everything: nothing in it ever changes.
 func (n *node) DeepCopyObject() runtime.Object {
 	c := *n
 	return &c
@@ -137,7 +137,7 @@ type objectList[P any] struct {
 	Items []P
 }
 
-// DeepCopyObject implements runtime.Object. Nothing of it ever changes, so all may be shared.
+// DeepCopyObject implements runtime.Object. The copy shares everything: nothing in it ever changes.
 func (l *objectList[P]) DeepCopyObject() runtime.Object {
 	c := *l
 	return &c

@@ -12,18 +12,19 @@ import (
 const (
 	OriginLabel   = "offloading.liqo.io/origin"
 	OriginLabelV0 = "virtualkubelet.liqo.io/origin"
-	// CreatorLabel names the identity that offloaded the pod, of which Liqo v1 makes one for each ResourceSlice. Liqo's webhook sets it.
+	// CreatorLabel names the identity that offloaded the pod. Liqo v1 creates one for each
+	// ResourceSlice, and its webhook sets the label.
 	CreatorLabel = "liqo.io/creator-user"
 )
 
-// asScheduler has requests counted the way kube-scheduler counts them with the feature gates it has by default.
+// asScheduler counts requests like kube-scheduler with its default feature gates.
 var asScheduler = podresource.PodResourcesOptions{
 	UseStatusResources: true,
 	InPlacePodLevelResourcesVerticalScalingEnabled: true,
 }
 
-// placeMask keeps of a pod what placeOf reads, and requestsMask what requestsOf reads: together some 5 % of a usual pod. The numbers are those of
-// k8s.io/api/core/v1/generated.proto.
+// placeMask keeps what placeOf reads of a pod, and requestsMask what requestsOf reads: together
+// some 5 % of a usual pod. The numbers are those of k8s.io/api/core/v1/generated.proto.
 var (
 	placeMask = message(map[protowire.Number]*mask{
 		1: metadataMask(entry.keyed(OriginLabel, OriginLabelV0, CreatorLabel)),
@@ -65,7 +66,7 @@ var (
 	})
 )
 
-// metadataMask keeps of an object's metadata what identifies it, and these labels. The numbers are those of
+// metadataMask keeps what identifies an object, and these labels. The numbers are those of
 // k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto.
 func metadataMask(labels *mask) *mask {
 	return message(map[protowire.Number]*mask{
@@ -77,11 +78,19 @@ func metadataMask(labels *mask) *mask {
 	})
 }
 
-// placeOf keeps of a pod what the account needs, but for the requests. Counts is false for a pod that does not count: one that is not bound to a
-// node, or is finished. A pod that runs elsewhere is bound to a virtual node, which the ledger leaves out: no label of a pod says so, because its
-// owner may set any.
+// ParsePod returns what the ledger needs to know of a pod. A pod that is not bound to a node, or is
+// finished, does not count.
+func ParsePod(p *corev1.Pod) (pod capacity.Pod, counts bool) {
+	if pod, counts = placeOf(p); counts {
+		pod.Requests = requestsOf(p)
+	}
+	return pod, counts
+}
+
+// placeOf is ParsePod without the requests. A pod that runs elsewhere is bound to a virtual node,
+// which the ledger leaves out. No label decides that, because the owner of a pod may set any label.
 func placeOf(p *corev1.Pod) (pod capacity.Pod, counts bool) {
-	// A pod that was deleted and made anew under its name is another pod.
+	// A pod that was deleted and created again under its name is another pod.
 	pod = capacity.Pod{Key: string(p.UID)}
 	finished := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	if p.Spec.NodeName == "" || finished {
@@ -94,14 +103,15 @@ func placeOf(p *corev1.Pod) (pod capacity.Pod, counts bool) {
 	return pod, true
 }
 
-// requestsOf are what the scheduler counts, less the pod itself: the account counts each as one.
+// requestsOf returns what the scheduler counts, without the pod itself: the ledger counts each pod
+// as one.
 func requestsOf(p *corev1.Pod) capacity.Amounts {
 	requests := capacity.AmountsOf(podresource.PodRequests(p, asScheduler), capacity.Up)
 	delete(requests, capacity.Pods)
 	return requests
 }
 
-// origin is the ID of the consumer that offloaded the pod here, empty for a pod of this cluster's own.
+// origin returns the ID of the consumer that offloaded the pod here, empty for a local pod.
 func origin(p *corev1.Pod) string {
 	if id := p.Labels[OriginLabel]; id != "" {
 		return id

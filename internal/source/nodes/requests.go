@@ -7,16 +7,17 @@ import (
 )
 
 const (
-	// maxRequests bounds how many different requests are remembered, each with the bytes that they were decoded from.
+	// maxRequests bounds how many different requests are remembered, each with the bytes that they
+	// were decoded from.
 	maxRequests = 4096
-	// maxKept bounds these bytes. Usual are some hundred.
+	// maxKept bounds these bytes. A few hundred are usual.
 	maxKept = 4096
-	// maxRemembered bounds what all of them take, in bytes: see sizeOf.
+	// maxRemembered bounds the memory of all of them, in bytes: see sizeOf.
 	maxRemembered = 4 << 20
 )
 
-// requestCache keeps what pods request. The pods of one Deployment differ in nothing that this depends on, and so share what the first came to;
-// so do the many events of one pod.
+// requestCache remembers what pods request. The pods of one Deployment do not differ in what this
+// depends on, so they share the result of the first; so do the many events of one pod.
 type requestCache struct {
 	mu sync.Mutex
 	// byKept are requests by what requestsMask keeps of a pod.
@@ -27,7 +28,8 @@ type requestCache struct {
 
 func newRequestCache() *requestCache { return &requestCache{byKept: map[string]capacity.Amounts{}} }
 
-// sizeOf is about what an entry takes: a map has 24 bytes for each name, in slots that are half full at worst, and a copy of the name.
+// sizeOf estimates the memory of an entry: a map has 24 bytes for each name, in slots that are half
+// full at worst, and a copy of the name.
 func sizeOf(kept []byte, requests capacity.Amounts) int { return 2*len(kept) + 48*len(requests) + 128 }
 
 func (c *requestCache) find(kept []byte) (capacity.Amounts, bool) {
@@ -49,7 +51,7 @@ func (c *requestCache) remember(kept []byte, requests capacity.Amounts) {
 		return
 	}
 	if len(c.byKept) >= maxRequests || c.size+size > maxRemembered {
-		clear(c.byKept) // those in use come back with the next of their pods
+		clear(c.byKept) // Those in use come back with the next of their pods.
 		c.size = 0
 	}
 	c.byKept[string(kept)] = requests

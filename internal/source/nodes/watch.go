@@ -38,8 +38,8 @@ type kind struct {
 	synced    toolscache.DoneChecker
 }
 
-// New returns a Watch that keeps the ledger up to date, and calls wake, which must not block, whenever something in it has changed. Nothing
-// of it runs before Start.
+// New returns a Watch that keeps the ledger up to date, and calls wake, which must not block,
+// whenever the ledger has changed. Nothing runs before Start.
 //
 // Connections are those of client-go: see newClient.
 func New(config *rest.Config, ledger *capacity.Ledger, wake func(), log logr.Logger) (*Watch, error) {
@@ -59,10 +59,11 @@ func New(config *rest.Config, ledger *capacity.Ledger, wake func(), log logr.Log
 	}}, nil
 }
 
-// Metrics count the objects of which not all is counted.
+// Metrics counts the objects of which not all resources are counted.
 func (w *Watch) Metrics() prometheus.Collector { return w.excess.read }
 
-// newStores returns the stores that bring nodes and pods to the ledger. Nothing in them waits for anything but a short lock.
+// newStores returns the stores that bring nodes and pods to the ledger. They wait for no more than
+// a short lock.
 func newStores(ledger *capacity.Ledger, changed func()) (nodes *store[*node], pods *store[*pod]) {
 	nodes = &store[*node]{
 		name:    "nodes",
@@ -134,9 +135,10 @@ var (
 	nodeKind = corev1.SchemeGroupVersion.WithKind("Node")
 )
 
-// newClient returns a client of the core API to which a Pod is a pod, and a Node a node. How it connects is left to client-go: over HTTP/2 wherever
-// the API server speaks it, because then a ping finds a connection that is dead or silent within 45 s, whatever ends TCP in between. TCP's own
-// keepalive only asks the nearest hop, and asks nothing while a request is under way.
+// newClient returns a client of the core API that decodes a Pod as a pod, and a Node as a node.
+// Connections are client-go's: over HTTP/2 wherever the API server speaks it, because its pings
+// find a dead or silent connection within 45 s, whatever terminates TCP in between. TCP's own
+// keepalive only reaches the nearest hop, and is idle while a request is under way.
 func newClient(config *rest.Config, d *decoder) (rest.Interface, error) {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypeWithName(podKind, &pod{})
@@ -150,17 +152,18 @@ func newClient(config *rest.Config, d *decoder) (rest.Interface, error) {
 	return rest.RESTClientFor(config)
 }
 
-// overHTTP1 is for the first lists, which are of all there is. Over HTTP/2 the API server sends each object in a frame of its own, which takes it, and
-// who reads it, half as long again (test/bench/README.md). Nothing is believed before the first list has come, so that a connection that
-// dies in silence meanwhile has nobody believe what is old.
+// overHTTP1 is for the first lists, which hold all objects. Over HTTP/2 the API server sends each
+// object in a frame of its own, which takes both sides half as long again (test/bench/README.md).
+// Nothing is served before the first list is complete, so a connection that dies silently meanwhile
+// makes no reader believe old data.
 func overHTTP1(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.NextProtos = []string{"http/1.1"}
 	return config
 }
 
-// selectPods asks for the pods that can count: those that are not bound or are finished are not even sent. No label says whether a pod counts,
-// since its owner may set any.
+// selectPods requests the pods that can count: the API server does not send those that are not
+// bound or are finished. No label decides whether a pod counts, since its owner may set any.
 func selectPods(o *metav1.ListOptions) {
 	o.FieldSelector = fields.AndSelectors(
 		fields.OneTermNotEqualSelector("spec.nodeName", ""),
@@ -169,14 +172,15 @@ func selectPods(o *metav1.ListOptions) {
 	).String()
 }
 
-// follow makes a reflector that brings the objects of one kind to the store. The example is one of them. It asks the first client once, for the
-// first list, and the other one for all else; for that list too, if the first one fails.
+// follow returns a reflector that brings the objects of one kind to the store. The example is one
+// of them. It uses the first client once, for the first list, and the other one for everything
+// else, also for that list if the first one fails.
 func follow[P runtime.Object](api, first rest.Interface, s *store[P], example P, read listReader[P], choose func(*metav1.ListOptions),
 	log logr.Logger,
 ) kind {
 	request := func(api rest.Interface, o *metav1.ListOptions) *rest.Request {
 		choose(o)
-		// To compress all there is takes longer, at both ends, than to send it to where the API server is at hand.
+		// Next to the API server, compression takes both sides longer than sending the plain list.
 		return api.Get().Resource(s.name).VersionedParams(o, metav1.ParameterCodec).SetHeader("Accept-Encoding", "identity")
 	}
 	list := func(ctx context.Context, o *metav1.ListOptions) (io.ReadCloser, error) {
@@ -216,12 +220,13 @@ func follow[P runtime.Object](api, first rest.Interface, s *store[P], example P,
 	}
 }
 
-// lists has a reflector ask for a list of what there is, and follow it from there. Read object by object, a list takes no more memory than a
-// stream of initial events (WatchList), and half the time and the CPU of both ends: of 50,000 pods a stream makes 50,000 messages.
-// What marks the end of such a stream is not even decoded.
+// lists makes a reflector request a list and follow the changes from there. Read object by object,
+// a list takes no more memory than a stream of initial events (WatchList), and half the time and
+// CPU of both sides: for 50,000 pods a stream has 50,000 messages. The bookmark that ends such a
+// stream is not even decoded.
 type lists struct{ *toolscache.ListWatch }
 
-// IsWatchListSemanticsUnSupported is what client-go asks, see k8s.io/client-go/util/watchlist.
+// IsWatchListSemanticsUnSupported is called by client-go, see k8s.io/client-go/util/watchlist.
 func (lists) IsWatchListSemanticsUnSupported() bool { return true }
 
 type listReader[P any] func(from io.Reader) (*objectList[P], error)
@@ -229,8 +234,8 @@ type listReader[P any] func(from io.Reader) (*objectList[P], error)
 // store is where a reflector brings the objects of a kind. It keeps none.
 type store[P any] struct {
 	name string
-	// set takes the state of an object, remove one that is gone, and replace all there are; each reports whether the account has changed, and
-	// changed is called if it has.
+	// set takes the state of an object, remove an object that is gone, and replace the list of all
+	// objects. Each reports whether the ledger has changed; changed is called if so.
 	set, remove func(P) bool
 	replace     func(iter.Seq[P]) bool
 	changed     func()
@@ -276,9 +281,11 @@ func (s *store[P]) Replace(list []any, _ string) error {
 	return nil
 }
 
-// Resync implements cache.ReflectorStore. There is nobody to tell anew.
+// Resync implements cache.ReflectorStore. It does nothing: the store has no handlers.
 func (s *store[P]) Resync() error { return nil }
 
-// Name and Done make a store something to wait for.
-func (s *store[P]) Name() string          { return s.name }
+// Name implements toolscache.DoneChecker.
+func (s *store[P]) Name() string { return s.name }
+
+// Done implements toolscache.DoneChecker.
 func (s *store[P]) Done() <-chan struct{} { return s.synced }
