@@ -56,7 +56,8 @@ func (a *address) clashes(b address) bool {
 
 func everyHost(host string) bool { return host == "" || host == "0.0.0.0" || host == "::" }
 
-// inUse names the flag where an error is that an address cannot be listened at, and leaves every other error as it is.
+// inUse names the flag where an error is that an address cannot be listened at, and leaves every
+// other error as it is.
 func (o *options) inUse(err error) error {
 	failed, ok := errors.AsType[*net.OpError](err)
 	if !ok || failed.Op != "listen" || failed.Addr == nil {

@@ -37,7 +37,8 @@ func newFlags() *pflag.FlagSet {
 	return fs
 }
 
-// take brings a flag of another package among ours, with a text of our own and the default that it really has.
+// take brings a flag of another package among ours, with a text of our own and the default that it
+// really has.
 func take(fs *pflag.FlagSet, others *flag.FlagSet, name, usage, byDefault string) {
 	f := pflag.PFlagFromGoFlag(others.Lookup(name))
 	f.Usage, f.DefValue = usage, byDefault

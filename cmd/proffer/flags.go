@@ -15,12 +15,12 @@ import (
 
 const (
 	defaultBatchPeriod = operator.DefaultBatchPeriod
-	// maxBatchPeriod is where waiting for more events stops making sense: Liqo's own deadlines are 5 s.
+	// maxBatchPeriod is far beyond a useful period: Liqo's own deadlines are 5 s.
 	maxBatchPeriod = time.Minute
 	off            = "0"
 )
 
-// options are what the command line says.
+// options are the values of the command line.
 type options struct {
 	help, version bool
 
@@ -38,12 +38,14 @@ type options struct {
 	endpoints []operator.Endpoint
 }
 
-// parseFlags reads the command line. Its error is one line that says what to write, or pflag.ErrHelp after the help was written.
+// parseFlags reads the command line. Its error is one line that says what to write, or
+// pflag.ErrHelp after it has printed the help.
 func parseFlags(args []string, help io.Writer) (options, error) {
 	o := options{batchPeriod: batchPeriod(defaultBatchPeriod)}
 	groups := o.flagGroups()
 	all := pflag.NewFlagSet("proffer", pflag.ContinueOnError)
-	// An error is the caller's to print, once; without this the flag package adds itself and all of the help.
+	// The caller prints the error, once. By default the flag package would print it too, with the
+	// whole help.
 	all.SetOutput(io.Discard)
 	all.Usage = func() {}
 	for _, g := range groups {
@@ -65,9 +67,9 @@ func parseFlags(args []string, help io.Writer) (options, error) {
 	return o, o.check()
 }
 
-// check finds what each flag cannot say by itself, and completes the options.
+// check validates flags against each other, and completes the options.
 func (o *options) check() error {
-	// controller-runtime would serve metrics at a port of its own where no address is written.
+	// Without an address, controller-runtime would serve metrics at a default port.
 	for _, text := range []*string{&o.metrics, &o.probes, &o.pprof} {
 		if *text == "" {
 			*text = off

@@ -1,4 +1,4 @@
-// Command proffer is the operator: it watches, works out offers, and serves them.
+// Command proffer runs the operator.
 package main
 
 import (
@@ -18,8 +18,8 @@ import (
 // version is set by the linker.
 var version string
 
-// misuse is the exit code for a command line that makes no sense.
-const misuse = 2
+// exitUsage is the exit code for an invalid command line.
+const exitUsage = 2
 
 func main() { os.Exit(operate(os.Args[1:])) }
 
@@ -31,7 +31,7 @@ func operate(args []string, with ...func(*options)) int {
 		return 0
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "proffer:", err)
-		return misuse
+		return exitUsage
 	case o.version:
 		fmt.Println("proffer", versionOf())
 		return 0
@@ -39,7 +39,8 @@ func operate(args []string, with ...func(*options)) int {
 	for _, f := range with {
 		f(&o)
 	}
-	// Before there is a logger: what controller-runtime would log of a missing kubeconfig, with a stack trace, is returned as well.
+	// Before a logger is set: controller-runtime would log a missing kubeconfig with a stack trace,
+	// and returns the same error.
 	config, err := loadConfig()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "proffer:", err)
@@ -67,7 +68,7 @@ func loadConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// versionOf is the version that make built, or else what Go knows of the build.
+// versionOf returns the version set by make, or else what Go knows of the build.
 func versionOf() string {
 	if version != "" {
 		return version

@@ -10,29 +10,33 @@ import (
 	"proffer.dev/proffer/internal/offer"
 )
 
-// MaxUnknown bounds how many unknown IDs a Caller is told of by name. Beyond it the empty ID stands for all of them.
+// MaxUnknown bounds how many unknown IDs a Caller is notified of by name. If there are more, the
+// empty ID replaces all of them.
 const MaxUnknown = 64
 
-// MaxForgotten bounds how many consumers a Caller can forget at a time. Beyond it Forget does nothing, which costs the caller
-// notifications that it could do without.
+// MaxForgotten bounds how many consumers a Caller can forget at a time. Beyond it Forget does
+// nothing, and the caller receives notifications that it does not need.
 const MaxForgotten = 256
 
-// Caller is one connection: what it reads and forgets concerns its own subscriptions. The zero Caller is not usable; NewCaller
-// makes one, and nothing has to be closed. All methods are safe for concurrent use.
+// Caller is one connection: what it reads and forgets affects its own subscriptions. NewCaller
+// returns one, which need not be closed. All methods are safe for concurrent use.
 type Caller struct {
 	table *Table
-	// any says that anything was ever read, and known that a known consumer was.
+	// any is set once anything was read, known once a known consumer was.
 	any, known atomic.Bool
-	// subscriptions counts those that are open.
+	// subscriptions counts the open subscriptions.
 	subscriptions atomic.Int32
-	// news are what the subscriptions of this caller alone are told with the revision newsOf. Table.subscribing guards both.
+	// news is what only the subscriptions of this caller are notified of, with the revision newsOf.
+	// Table.subscribing guards both.
 	news   news
 	newsOf uint64
 
 	mu sync.Mutex // held to replace unknown and forgotten
-	// unknown are the unknown IDs that were read. They are replaced, never changed, and nil when there are none.
+	// unknown are the unknown IDs that were read. The value is replaced, never changed, and nil if
+	// there are none.
 	unknown atomic.Pointer[unknownIDs]
-	// forgotten maps marks to the turn that they were in. It is replaced, never changed, and nil when empty.
+	// forgotten maps marks to their turn at that time. It is replaced, never changed, and nil if
+	// empty.
 	forgotten atomic.Pointer[map[*mark]uint32]
 }
 
@@ -42,7 +46,7 @@ type unknownIDs struct {
 	more bool
 }
 
-// news are what a caller is told of the default offer.
+// news is what a caller is notified of when the default offer changes.
 type news struct {
 	all   bool
 	names []change
@@ -51,17 +55,20 @@ type news struct {
 // NewCaller returns a caller that has read nothing.
 func (t *Table) NewCaller() *Caller { return &Caller{table: t} }
 
-// HasRead reports whether the caller has read any offer, and whether one of them was that of a known consumer.
+// HasRead reports whether the caller has read any offer, and whether it has read that of a known
+// consumer.
 func (c *Caller) HasRead() (anything, known bool) { return c.any.Load(), c.known.Load() }
 
-// Subscriptions is how many subscriptions of the caller are open.
+// Subscriptions returns the number of open subscriptions of the caller.
 func (c *Caller) Subscriptions() int { return int(c.subscriptions.Load()) }
 
-// Lookup returns what the consumer is offered, never nil, and records that it was read. An unknown ID gets the default offer.
-// The empty ID, which to Liqo is not a consumer but all of them, is answered like an unknown one and not recorded.
+// Lookup returns what the consumer is offered, never nil, and records the read. An unknown ID reads
+// the default offer. The empty ID, which for Liqo stands for all consumers, is answered like an
+// unknown ID and not recorded.
 //
-// Before the first Publish, Lookup waits until ctx ends, and then returns an error that wraps ErrNotReady and the cause. It
-// takes no lock, and allocates nothing, unless it waits or meets an unknown ID for the first time.
+// Before the first Publish, Lookup waits until ctx ends, and then returns an error that wraps
+// ErrNotReady and the cause. It takes no lock and allocates nothing, unless it waits or reads an
+// unknown ID for the first time.
 func (c *Caller) Lookup(ctx context.Context, id string) (*offer.Entry, error) {
 	t := c.table
 	s := t.snapshot.Load()
@@ -76,8 +83,8 @@ func (c *Caller) Lookup(ctx context.Context, id string) (*offer.Entry, error) {
 	}
 	set(&c.any)
 	for {
-		// Mark first, then load: see the package's documentation. What is returned comes from a snapshot that was current
-		// after the mark was in place.
+		// Mark first, then load: see the package's documentation. The result is from a snapshot
+		// that was current after the mark was set.
 		p, known := s.places[id]
 		if known {
 			set(&c.known)
@@ -99,7 +106,7 @@ func (c *Caller) Lookup(ctx context.Context, id string) (*offer.Entry, error) {
 	}
 }
 
-// remember puts an unknown ID among those that were read, while there is room.
+// remember adds an unknown ID to those that were read, while there is room.
 func (c *Caller) remember(id string) {
 	if u := c.unknown.Load(); u != nil {
 		if _, ok := u.ids[id]; ok || u.more {
@@ -120,8 +127,9 @@ func (c *Caller) remember(id string) {
 	c.unknown.Store(&next)
 }
 
-// newsOfDefault returns what the caller is told when the default offer has changed with the snapshot. An ID that is known by now
-// is no concern of it any more. When all consumers are told of, the caller begins anew.
+// newsOfDefault returns what the caller is notified of when the default offer has changed with the
+// snapshot. It drops IDs that have become known. If the empty ID replaces all, the caller starts
+// again with none.
 func (c *Caller) newsOfDefault(s *Snapshot) news {
 	if c.unknown.Load() == nil {
 		return news{}
@@ -148,9 +156,10 @@ func (c *Caller) newsOfDefault(s *Snapshot) news {
 	return n
 }
 
-// Forget says that the caller does not expect to read the consumer again: until anybody does, the caller's subscriptions are
-// not told of its changes. It changes no offer, and concerns no other caller. A change that is already waiting in a
-// subscription is still told.
+// Forget declares that the caller does not expect to read the consumer again. Until any caller
+// reads it, the subscriptions of this caller are not notified of its changes. Forget changes no
+// offer and affects no other caller. A change that is already waiting in a subscription is still
+// returned.
 func (c *Caller) Forget(id string) {
 	s := c.table.snapshot.Load()
 	if s == nil {
@@ -178,14 +187,14 @@ func (c *Caller) Forget(id string) {
 	if len(next) >= MaxForgotten {
 		return
 	}
-	// First what is forgotten, then the word for readers to end it: the other way round, a reader in between would end
-	// nothing.
+	// Store what is forgotten first, then the flag that lets readers end it: in the other order, a
+	// reader in between would end nothing.
 	next[p.mark] = p.turn.Load()
 	c.forgotten.Store(&next)
 	p.forgotten.Store(true)
 }
 
-// wants reports whether the caller has not forgotten the consumer, or somebody has read it since.
+// wants reports whether the caller has not forgotten the consumer, or any caller has read it since.
 func (c *Caller) wants(m *mark) bool {
 	forgotten := c.forgotten.Load()
 	if forgotten == nil || m == nil {
@@ -195,8 +204,8 @@ func (c *Caller) wants(m *mark) bool {
 	return !ok || !m.forgottenIn(turn)
 }
 
-// Subscribe opens a subscription. The first that it tells is the empty ID, which stands for all consumers: whatever changed
-// before is covered by it, whatever changes from now on is told by name. The caller must close it.
+// Subscribe opens a subscription, which must be closed. It first returns the empty ID, which covers
+// every change before; every change from now on is returned by name.
 func (c *Caller) Subscribe() *Subscription {
 	s := &Subscription{caller: c, all: true}
 	t := c.table
@@ -207,11 +216,11 @@ func (c *Caller) Subscribe() *Subscription {
 	return s
 }
 
-// mark says whether a consumer in the snapshot was ever read.
+// mark records whether a consumer in the snapshot was ever read.
 type mark struct {
 	read atomic.Bool
-	// forgotten says that some caller has forgotten the consumer since it was read last; the next read begins another turn,
-	// in which nobody has.
+	// forgotten is set if any caller has forgotten the consumer since the last read. The next read
+	// starts another turn, in which no caller has forgotten it.
 	forgotten atomic.Bool
 	turn      atomic.Uint32
 }
@@ -226,7 +235,7 @@ func (m *mark) set() {
 
 func (m *mark) forgottenIn(turn uint32) bool { return m.turn.Load() == turn }
 
-// set avoids the store where it changes nothing, so that readers do not fight for the cache line.
+// set stores only if that changes the value, so that readers do not contend for the cache line.
 func set(b *atomic.Bool) {
 	if !b.Load() {
 		b.Store(true)

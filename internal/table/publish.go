@@ -9,8 +9,8 @@ import (
 
 // Publish makes the snapshot what readers see, and notifies subscriptions of what changed, as the
 // package's documentation says. It sets the revision, and returns what readers see. It waits for no
-// reader and for no subscription. The Result and its Anyone must not be nil, and the caller must not
-// change anything in the snapshot afterwards.
+// reader and for no subscription. The Result and its Anyone must not be nil, and the caller must
+// not change anything in the snapshot afterwards.
 func (t *Table) Publish(s Snapshot) *Snapshot {
 	if s.Result == nil || s.Result.Anyone == nil {
 		panic("table: a snapshot without offers was published")
@@ -39,7 +39,7 @@ func (t *Table) Publish(s Snapshot) *Snapshot {
 	return next
 }
 
-// change is a consumer that subscriptions are told of. An unknown one has no mark.
+// change is a consumer that subscriptions are notified of. An unknown one has no mark.
 type change struct {
 	id string
 	*mark
@@ -47,7 +47,7 @@ type change struct {
 
 func byID(a, b change) int { return strings.Compare(a.id, b.id) }
 
-// newPlaces returns where each consumer of the result stands, with the mark that it had, or a new one.
+// newPlaces returns the place of each consumer of the result, with its present mark or a new one.
 func newPlaces(result *offer.Result, old map[string]place) map[string]place {
 	places := make(map[string]place, result.Entries.Len())
 	for at := range result.Entries.Len() {
@@ -62,10 +62,10 @@ func newPlaces(result *offer.Result, old map[string]place) map[string]place {
 	return places
 }
 
-// diff is how entries differ from those before them.
+// diff is how entries differ from the previous ones.
 type diff struct {
 	joined, left []string
-	// changed are consumers in both that read other amounts.
+	// changed are the consumers in both with different amounts.
 	changed []string
 }
 
@@ -101,7 +101,7 @@ func compare(old, now offer.Entries) diff {
 	return d
 }
 
-// concerned returns the known consumers of which every subscription is told.
+// concerned returns the known consumers that every subscription is notified of.
 func (t *Table) concerned(old, next *Snapshot, d diff) []change {
 	var changes []change
 	for _, id := range d.changed {
@@ -110,7 +110,7 @@ func (t *Table) concerned(old, next *Snapshot, d diff) []change {
 		}
 	}
 	for _, id := range d.joined {
-		// Nobody knows which unknown IDs were read: any may have been this one.
+		// Which unknown IDs were read is not recorded: any of them may have been this one.
 		if !t.unknownRead.Load() {
 			break
 		}
@@ -128,8 +128,8 @@ func (t *Table) concerned(old, next *Snapshot, d diff) []change {
 	return changes
 }
 
-// notify tells every subscription of the changes, and those of callers that have read unknown IDs also of these, if the default
-// offer has changed.
+// notify notifies every subscription of the changes. If the default offer has changed, it also
+// notifies those of callers that have read unknown IDs of these.
 func (t *Table) notify(changes []change, defaultChanged bool, s *Snapshot) {
 	if len(changes) == 0 && !defaultChanged {
 		return
@@ -140,7 +140,7 @@ func (t *Table) notify(changes []change, defaultChanged bool, s *Snapshot) {
 	for sub := range t.subscriptions {
 		c := sub.caller
 		if defaultChanged && c.newsOf != s.Revision {
-			// What all its subscriptions are told.
+			// The same for all subscriptions of the caller.
 			c.newsOf, c.news = s.Revision, c.newsOfDefault(s)
 			if len(c.news.names) > 0 {
 				c.news.names = append(c.news.names, changes...)

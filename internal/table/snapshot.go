@@ -12,7 +12,8 @@ import (
 type Snapshot struct {
 	// Result holds the offers, their reasons and a report for each valid policy.
 	*offer.Result
-	// Input is what Result was evaluated from. It includes the consumers and what counts as granted.
+	// Input is what Result was evaluated from. It includes the consumers and what counts as
+	// granted.
 	Input offer.Input
 	// Policies are all ResourcePolicies by name, also those that are invalid.
 	Policies []Policy
@@ -21,12 +22,13 @@ type Snapshot struct {
 	// Revision counts the snapshots published before this one, and this one. Publish sets it.
 	Revision uint64
 
-	// places hold every ID of Result.Entries. Consecutive snapshots with the same consumers share it.
+	// places hold every ID of Result.Entries. Consecutive snapshots with the same consumers share
+	// it.
 	places map[string]place
 }
 
-// place is where a consumer stands in Result.Entries. Its mark is carried over for as long as the ID
-// stays.
+// place is where a consumer stands in Result.Entries. Its mark is carried over for as long as the
+// ID stays.
 type place struct {
 	*mark
 	at int

@@ -11,10 +11,12 @@ import (
 // ErrClosed is what Next returns once its subscription is closed.
 var ErrClosed = errors.New("the subscription is closed")
 
-// MaxWaiting is how many consumers wait in a subscription by name. When there are more, the empty ID stands for all of them.
+// MaxWaiting is how many names wait in a subscription. If there are more, the empty ID replaces all
+// of them.
 const MaxWaiting = 128
 
-// Subscription is one subscriber's view of what changes. It holds each consumer at most once, and no more than MaxWaiting.
+// Subscription is one subscriber's queue of changes. It holds each consumer at most once, and at
+// most MaxWaiting of them.
 type Subscription struct {
 	caller *Caller
 	closed atomic.Bool
@@ -22,13 +24,15 @@ type Subscription struct {
 	callers atomic.Int32
 
 	mu sync.Mutex
-	// all says that the empty ID is waiting, which stands for all consumers.
+	// all is set while the empty ID is waiting, which stands for all consumers.
 	all bool
-	// queue are the consumers that are waiting, by first change; none while all is set.
+	// queue has the waiting consumers in the order of their first change; it is empty while all is
+	// set.
 	queue []string
 }
 
-// CloseSubscriptions closes all subscriptions that are open. One that is opened after that is not closed.
+// CloseSubscriptions closes all subscriptions that are open. One that is opened after that is not
+// closed.
 func (t *Table) CloseSubscriptions() {
 	t.subscribing.Lock()
 	open := t.subscriptions
@@ -52,21 +56,23 @@ func (s *Subscription) Close() {
 		return
 	}
 	s.caller.subscriptions.Add(-1)
-	// It wakes all other subscriptions too; whoever has nobody waiting, as a stream that ends, spares them that.
+	// This wakes all other subscriptions too. A stream that has ended no longer waits, and does not
+	// cause that.
 	if s.callers.Load() > 0 {
 		t.bell.ring()
 	}
 }
 
-// Next returns the ID of the next consumer whose offer changed, and waits for one until ctx ends or the subscription is closed;
-// its error is then the cause of ctx, or ErrClosed. A consumer that changes several times before it is returned is returned
-// once, in the place of its first change; one that changes after that is returned again. The empty ID stands for all consumers.
+// Next returns the ID of the next consumer whose offer changed. It waits for one until ctx ends or
+// the subscription is closed; its error is then the cause of ctx, or ErrClosed. A consumer that
+// changes several times before it is returned is returned once, in the place of its first change;
+// one that changes after that is returned again. The empty ID stands for all consumers.
 func (s *Subscription) Next(ctx context.Context) (string, error) {
 	s.callers.Add(1)
 	defer s.callers.Add(-1)
 	t := s.caller.table
 	for {
-		// First the bell, then the look at what there is: what comes after the look rings it.
+		// Take the bell first, then look at the queue: a change after the look rings this bell.
 		bell := t.bell.next()
 		if s.closed.Load() {
 			return "", ErrClosed
@@ -78,7 +84,7 @@ func (s *Subscription) Next(ctx context.Context) (string, error) {
 			t.sent.Add(1)
 			return id, nil
 		}
-		// Each case takes memory for as long as a stream waits, which is nearly always.
+		// Each case takes memory while a stream waits, which is nearly always.
 		select {
 		case <-bell:
 		case <-ctx.Done():
@@ -86,8 +92,8 @@ func (s *Subscription) Next(ctx context.Context) (string, error) {
 	}
 }
 
-// push adds what is not waiting yet, or the empty ID in place of everything, and returns how many changes needed no
-// notification of their own.
+// push adds the changes that are not waiting yet, or the empty ID in place of everything. It
+// returns how many changes needed no notification of their own.
 func (s *Subscription) push(changes []change, all bool) (coalesced int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,13 +129,13 @@ func (s *Subscription) pop() (id string, ok bool) {
 	id = s.queue[0]
 	s.queue[0] = ""
 	if s.queue = s.queue[1:]; len(s.queue) == 0 {
-		s.queue = nil // its room is given back
+		s.queue = nil // Frees the memory.
 	}
 	return id, true
 }
 
-// bell wakes all who wait. Whoever is told of changes is told of the same ones, so that one channel serves, which takes less than to wake each
-// by a channel of its own.
+// bell wakes all subscribers that wait. Nearly all are notified of the same changes, so one channel
+// for all takes less than one for each.
 type bell struct{ rung atomic.Pointer[chan struct{}] }
 
 func newBell() *bell {
@@ -138,13 +144,13 @@ func newBell() *bell {
 	return b
 }
 
-// hang puts up a bell that has not rung, and returns the one before.
+// hang replaces the bell by one that has not rung, and returns the old one.
 func (b *bell) hang() *chan struct{} {
 	rung := make(chan struct{})
 	return b.rung.Swap(&rung)
 }
 
-// next returns what is closed when the bell rings the next time.
+// next returns the channel that is closed when the bell rings next.
 func (b *bell) next() <-chan struct{} { return *b.rung.Load() }
 
 func (b *bell) ring() { close(*b.hang()) }

@@ -10,8 +10,8 @@ import (
 	"proffer.dev/proffer/internal/offer"
 )
 
-// ErrNotReady says that nothing was published before the caller's context ended; the error that wraps it also wraps the cause
-// of that end.
+// ErrNotReady is the error when nothing was published before the caller's context ended. The error
+// that wraps it also wraps the cause of that end.
 var ErrNotReady = errors.New("no offers have been worked out yet")
 
 // Table holds the published snapshot. All methods are safe for concurrent use.
@@ -19,9 +19,9 @@ type Table struct {
 	snapshot   atomic.Pointer[Snapshot]
 	ready      chan struct{} // closed by the first Publish
 	publishing sync.Mutex    // held by Publish: one at a time
-	// own is the caller that stands for readers in this process.
+	// own is the caller of readers in this process.
 	own *Caller
-	// unknownRead says that some caller has read an unknown ID; unknownReads counts these reads.
+	// unknownRead is set once any caller has read an unknown ID; unknownReads counts these reads.
 	unknownRead  atomic.Bool
 	unknownReads atomic.Uint64
 
@@ -53,15 +53,15 @@ func (t *Table) Revision() uint64 {
 	return 0
 }
 
-// Own returns the one caller that stands for all readers in this process.
+// Own returns the caller that all readers in this process share.
 func (t *Table) Own() *Caller { return t.own }
 
-// Lookup is that of the one caller that stands for all readers in this process.
+// Lookup is Lookup of the caller that Own returns.
 func (t *Table) Lookup(ctx context.Context, id string) (*offer.Entry, error) {
 	return t.own.Lookup(ctx, id)
 }
 
-// Subscribe opens a subscription of the one caller that stands for all readers in this process.
+// Subscribe is Subscribe of the caller that Own returns.
 func (t *Table) Subscribe() *Subscription { return t.own.Subscribe() }
 
 func (t *Table) wait(ctx context.Context) error {
@@ -80,16 +80,16 @@ func (t *Table) wait(ctx context.Context) error {
 
 // Stats are figures for metrics.
 type Stats struct {
-	// Subscriptions is how many are open.
+	// Subscriptions is the number of open subscriptions.
 	Subscriptions int
-	// Sent counts what Next has returned, over all subscriptions; Coalesced counts the changes that added nothing, since the
-	// consumer was waiting to be told of already.
+	// Sent counts what Next has returned, over all subscriptions. Coalesced counts the changes that
+	// added nothing because the consumer was already waiting to be returned.
 	Sent, Coalesced uint64
 	// UnknownReads counts the reads of unknown IDs.
 	UnknownReads uint64
 }
 
-// Stats returns the figures of this moment.
+// Stats returns the present figures.
 func (t *Table) Stats() Stats {
 	t.subscribing.Lock()
 	open := len(t.subscriptions)
