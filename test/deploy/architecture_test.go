@@ -1,0 +1,93 @@
+package deploy
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	quoted     = regexp.MustCompile("`([^`\n]+)`")
+	identifier = regexp.MustCompile(`^[a-z]+(\.[A-Z]\w*)+$`)
+)
+
+// TestTheArchitecturePageNamesWhatExists: each path and each identifier of Go.
+func TestTheArchitecturePageNamesWhatExists(t *testing.T) {
+	const root, page = "../..", "../../docs/architecture.md"
+	text, err := os.ReadFile(page)
+	must(t, err)
+	declared := declarations(t, root)
+	paths, names := 0, 0
+	for _, match := range quoted.FindAllStringSubmatch(string(text), -1) {
+		name := match[1]
+		switch {
+		case strings.Contains(name, "/") && !strings.HasPrefix(name, "/"):
+			paths++
+			if _, err := os.Stat(filepath.Join(root, name)); err != nil {
+				t.Errorf("%s names %s: %v", page, name, err)
+			}
+		case identifier.MatchString(name):
+			names++
+			if !declared[name] {
+				t.Errorf("%s names %s, which no package declares", page, name)
+			}
+		}
+	}
+	if paths < 20 || names < 10 {
+		t.Errorf("%s names %d paths and %d identifiers: this test does not find them", page, paths, names)
+	}
+}
+
+// declarations returns the exported names of this module, as package.Name or package.Type.Method.
+func declarations(t *testing.T, root string) map[string]bool {
+	t.Helper()
+	all := map[string]bool{}
+	for _, dir := range []string{"api", "controllers", "internal", "operator"} {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(file string, entry os.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || path.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go") {
+				return err
+			}
+			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			for _, d := range parsed.Decls {
+				for _, name := range namesOf(d) {
+					all[parsed.Name.Name+"."+name] = true
+				}
+			}
+			return nil
+		})
+		must(t, err)
+	}
+	return all
+}
+
+func namesOf(d ast.Decl) (names []string) {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if d.Recv == nil {
+			return []string{d.Name.Name}
+		}
+		receiver := d.Recv.List[0].Type
+		if pointer, ok := receiver.(*ast.StarExpr); ok {
+			receiver = pointer.X
+		}
+		if of, ok := receiver.(*ast.Ident); ok {
+			return []string{of.Name + "." + d.Name.Name}
+		}
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			if s, ok := spec.(*ast.TypeSpec); ok {
+				names = append(names, s.Name.Name)
+			}
+		}
+	}
+	return names
+}
