@@ -37,7 +37,11 @@ func (p *provider) terms(t *testing.T) *offer.Terms {
 	for name, h := range p.hosts {
 		allocatable := h.allocatable.named()
 		allocatable[capacity.Pods] = hostPods
-		ledger.SetNode(capacity.Node{Name: name, Labels: map[string]string{"zone": h.zone}, Usable: !h.cordoned, Allocatable: allocatable})
+		state := capacity.Ready
+		if h.cordoned {
+			state = capacity.Cordoned
+		}
+		ledger.SetNode(capacity.Node{Name: name, Labels: map[string]string{"zone": h.zone}, State: state, Allocatable: allocatable})
 	}
 	for name, l := range p.loads {
 		pod := capacity.Pod{Key: name, Node: l.node, Consumer: l.consumer, Requests: l.requests.named()}

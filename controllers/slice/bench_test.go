@@ -97,7 +97,7 @@ func benchTerms() *offer.Terms {
 	ledger := capacity.NewLedger()
 	for i := range 500 {
 		ledger.SetNode(capacity.Node{
-			Name: fmt.Sprint("n", i), Usable: true, Labels: map[string]string{"zone": strconv.Itoa(i % 4)},
+			Name: fmt.Sprint("n", i), State: capacity.Ready, Labels: map[string]string{"zone": strconv.Itoa(i % 4)},
 			Allocatable: capacity.Amounts{"cpu": 64000, "memory": 1 << 38, "pods": 110},
 		})
 	}

@@ -26,7 +26,7 @@ func goldOf(cpu int64, pods ...capacity.Pod) *offer.Terms {
 	var policies []offer.Policy
 	for _, class := range []string{"gold", "silver"} {
 		pool := labels.Set{"pool": class}
-		ledger.SetNode(capacity.Node{Name: class, Usable: true, Labels: pool, Allocatable: capacity.Amounts{"cpu": cpu, "memory": 1 << 38}})
+		ledger.SetNode(capacity.Node{Name: class, State: capacity.Ready, Labels: pool, Allocatable: capacity.Amounts{"cpu": cpu, "memory": 1 << 38}})
 		policies = append(policies, offer.Policy{Name: class, Class: class, Version: "1", Nodes: &offer.Nodes{
 			Percent: 100, Selection: capacity.Selection{Selector: labels.SelectorFromSet(pool)},
 		}})

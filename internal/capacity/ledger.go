@@ -116,7 +116,7 @@ func (l *Ledger) replace(a *account, node *Node) {
 }
 
 // counts reports whether the node is known and not virtual.
-func (a *account) counts() bool { return a.node != nil && !a.node.Virtual }
+func (a *account) counts() bool { return a.node != nil && a.node.State != Virtual }
 
 // SetPod tells the present state of a pod that is bound and not finished, and reports whether anything in the account changed.
 // Of more than MaxPodResources names those count that Countable keeps.
@@ -269,7 +269,7 @@ func repelling(taints []corev1.Taint) []corev1.Taint {
 }
 
 func sameNode(a, b *Node) bool {
-	return a.Usable == b.Usable && a.Cordoned == b.Cordoned && a.Virtual == b.Virtual && maps.Equal(a.Labels, b.Labels) &&
+	return a.State == b.State && maps.Equal(a.Labels, b.Labels) &&
 		slices.Equal(a.Taints, b.Taints) && maps.Equal(a.Allocatable, b.Allocatable)
 }
 

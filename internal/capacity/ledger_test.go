@@ -11,7 +11,7 @@ import (
 )
 
 func node(name string, with ...func(*Node)) Node {
-	n := Node{Name: name, Usable: true, Allocatable: Amounts{CPU: 8000, Memory: 32 << 30, Pods: 110}}
+	n := Node{Name: name, State: Ready, Allocatable: Amounts{CPU: 8000, Memory: 32 << 30, Pods: 110}}
 	for _, f := range with {
 		f(&n)
 	}
@@ -23,7 +23,7 @@ func pod(key, node, consumer string, milli int64) Pod {
 }
 
 func labelled(l map[string]string) func(*Node) { return func(n *Node) { n.Labels = l } }
-func unusable(n *Node)                         { n.Usable = false }
+func unusable(n *Node)                         { n.State = NotReady }
 func allocatable(a Amounts) func(*Node)        { return func(n *Node) { n.Allocatable = a } }
 func tainted(t ...corev1.Taint) func(*Node)    { return func(n *Node) { n.Taints = t } }
 func selecting(t *testing.T, s string) Selection {
@@ -120,7 +120,7 @@ func TestFreeIsNeverNegative(t *testing.T) {
 func TestUnusableAndVirtualNodesOfferNothing(t *testing.T) {
 	l := NewLedger()
 	l.SetNode(node("down", unusable))
-	l.SetNode(node("virtual", func(n *Node) { n.Virtual = true }))
+	l.SetNode(node("virtual", func(n *Node) { n.State = Virtual }))
 	l.SetPod(pod("a", "down", "rome", 1000))
 	l.SetPod(pod("b", "virtual", "rome", 500))
 	v, p := everyNode(l)
@@ -206,12 +206,12 @@ func TestNodesThatASelectionLeavesOutSayWhy(t *testing.T) {
 	pool := map[string]string{"pool": "gold"}
 	taint := []corev1.Taint{{Key: "dedicated", Value: "db", Effect: corev1.TaintEffectNoSchedule}}
 	for _, n := range []Node{
-		{Name: "usable", Labels: pool, Usable: true},
-		{Name: "cordoned", Labels: pool, Cordoned: true},
+		{Name: "usable", Labels: pool, State: Ready},
+		{Name: "cordoned", Labels: pool, State: Cordoned},
 		{Name: "away", Labels: pool},
-		{Name: "tainted", Labels: pool, Usable: true, Taints: taint},
-		{Name: "virtual", Labels: pool, Virtual: true},
-		{Name: "other", Usable: true, Taints: taint},
+		{Name: "tainted", Labels: pool, State: Ready, Taints: taint},
+		{Name: "virtual", Labels: pool, State: Virtual},
+		{Name: "other", State: Ready, Taints: taint},
 	} {
 		l.SetNode(n)
 	}

@@ -88,14 +88,14 @@ func (s sums) amountsOf(names []string) Amounts {
 func (w world) columns(asked, before []string) []string {
 	used := sums{}
 	for _, p := range w.pods {
-		if p.Consumer != "" && !w.nodes[p.Node].Virtual {
+		if p.Consumer != "" && w.nodes[p.Node].State != Virtual {
 			used.addPod(p)
 		}
 	}
 	others := map[string]bool{}
 	for _, n := range w.nodes {
 		for name := range n.Allocatable {
-			others[name] = others[name] || !n.Virtual
+			others[name] = others[name] || n.State != Virtual
 		}
 	}
 	for _, name := range asked {
@@ -142,10 +142,10 @@ func (w world) recount(selections []Selection, asked, before []string) told {
 		return func(name string) bool { n, known := w.nodes[name]; return known && s.Matches(&n) }
 	}
 	for _, p := range w.pods {
-		if _, counted := all.Used[p.Consumer]; counted || p.Consumer == "" || w.nodes[p.Node].Virtual {
+		if _, counted := all.Used[p.Consumer]; counted || p.Consumer == "" || w.nodes[p.Node].State == Virtual {
 			continue
 		}
-		ours := func(of Pod) bool { return of.Consumer == p.Consumer && !w.nodes[of.Node].Virtual }
+		ours := func(of Pod) bool { return of.Consumer == p.Consumer && w.nodes[of.Node].State != Virtual }
 		use := toldUse{Everywhere: usedBy(ours), ByCreator: map[string]Amounts{}}
 		for _, s := range selections {
 			use.ByPool = append(use.ByPool, usedBy(func(of Pod) bool { return ours(of) && in(s)(of.Node) }))
@@ -264,6 +264,7 @@ func checkCells(t *rapid.T, v View, pool int) {
 func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 	amount := rapid.OneOf(rapid.Int64Range(0, 20), rapid.SampledFrom([]int64{math.MaxInt64, math.MaxInt64 - 1, 1 << 62}))
 	resource := rapid.SampledFrom([]string{CPU, Memory, Pods, "nvidia.com/gpu", "example.com/fpga", "made.up/a", "made.up/b"})
+	state := rapid.SampledFrom([]NodeState{Ready, Ready, Ready, Ready, NotReady, Cordoned, Virtual})
 	every := []Selection{{}, {Selector: labels.Nothing()}, {Selector: labels.SelectorFromSet(labels.Set{"zone": "a"})},
 		{Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}}}
 	rapid.Check(t, func(t *rapid.T) {
@@ -278,8 +279,7 @@ func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"set node": func(t *rapid.T) {
 				n := Node{
-					Name: nodeName.Draw(t, "name"), Usable: rapid.IntRange(0, 4).Draw(t, "usable") > 0,
-					Virtual:     rapid.IntRange(0, 5).Draw(t, "virtual") == 0,
+					Name: nodeName.Draw(t, "name"), State: state.Draw(t, "state"),
 					Labels:      map[string]string{"zone": rapid.SampledFrom([]string{"a", "b"}).Draw(t, "zone")},
 					Allocatable: rapid.MapOf(resource, amount).Draw(t, "allocatable"),
 				}

@@ -257,7 +257,7 @@ func (l *Ledger) useAll(a *account, pods int, apply func(*total, total)) {
 
 // use adds a consumer's pod to the sums that it is in, or takes it off.
 func (l *Ledger) use(e *entry, pods int, apply func(*total, total)) {
-	if e.at.node != nil && e.at.node.Virtual {
+	if e.at.node != nil && e.at.node.State == Virtual {
 		return
 	}
 	u := l.consumers[e.consumer]

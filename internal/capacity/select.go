@@ -12,7 +12,7 @@ import (
 // Matches reports whether the node is in the selection: usable, with matching labels, and with no taint that keeps pods away
 // and is not tolerated.
 func (s Selection) Matches(n *Node) bool {
-	if !n.Usable || n.Virtual {
+	if n.State != Ready {
 		return false
 	}
 	if s.Selector != nil && !s.Selector.Matches(labels.Set(n.Labels)) {
@@ -38,7 +38,7 @@ func (l *Ledger) Unusable(s Selection) []Unusable {
 	var all []Unusable
 	for _, a := range l.nodes {
 		n := a.node
-		if n == nil || n.Virtual || s.Matches(n) || s.Selector != nil && !s.Selector.Matches(labels.Set(n.Labels)) {
+		if n == nil || n.State == Virtual || s.Matches(n) || s.Selector != nil && !s.Selector.Matches(labels.Set(n.Labels)) {
 			continue
 		}
 		all = append(all, Unusable{Node: n.Name, Why: s.whyNot(n)})
@@ -49,11 +49,12 @@ func (l *Ledger) Unusable(s Selection) []Unusable {
 
 // whyNot says why a node with matching labels is not in the selection.
 func (s Selection) whyNot(n *Node) string {
-	switch {
-	case n.Cordoned:
+	switch n.State {
+	case Cordoned:
 		return "cordoned"
-	case !n.Usable:
+	case NotReady, Virtual:
 		return "not Ready"
+	case Ready:
 	}
 	i := slices.IndexFunc(n.Taints, func(t corev1.Taint) bool { return !s.tolerates(&t) })
 	return "tainted " + n.Taints[i].ToString() + ", which is not tolerated"

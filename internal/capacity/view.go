@@ -10,15 +10,25 @@ type Node struct {
 	Name   string
 	Labels map[string]string
 	// Taints may hold any effect; only NoSchedule and NoExecute keep a selection away.
-	Taints []corev1.Taint
-	// Usable is false for a node that is not Ready, is cordoned, or is virtual (label liqo.io/type=virtual-node).
-	Usable bool
-	// Cordoned says that Usable is false for that, if for nothing else.
-	Cordoned bool
-	// Virtual marks a Liqo virtual node: neither it nor what runs on it counts anywhere.
-	Virtual     bool
+	Taints      []corev1.Taint
+	State       NodeState
 	Allocatable Amounts
 }
+
+// NodeState says whether a node's capacity can be offered. Only a Ready node is in a pool.
+type NodeState int
+
+const (
+	// NotReady is a node without a true Ready condition.
+	NotReady NodeState = iota
+	// Ready is a node that takes pods.
+	Ready
+	// Cordoned is an unschedulable node, whether it is ready or not.
+	Cordoned
+	// Virtual is a Liqo virtual node (label liqo.io/type=virtual-node), whatever its condition. Neither
+	// the node nor the pods bound to it count anywhere.
+	Virtual
+)
 
 // Pod is what the account needs to know of a pod that is bound to a node and not finished. A pod that is not bound, is
 // finished (Succeeded or Failed), or is gone is told with DeletePod.

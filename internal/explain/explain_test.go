@@ -34,7 +34,7 @@ func TestWhatAConsumerHasAndUsesIsBesideItsOffer(t *testing.T) {
 	tab, ledger := table.New(), capacity.NewLedger()
 	server := httptest.NewServer(Handler(tab, nil))
 	defer server.Close()
-	ledger.SetNode(capacity.Node{Name: "n1", Usable: true, Allocatable: capacity.Amounts{capacity.CPU: 8000}})
+	ledger.SetNode(capacity.Node{Name: "n1", State: capacity.Ready, Allocatable: capacity.Amounts{capacity.CPU: 8000}})
 	ledger.SetPod(capacity.Pod{Key: "p", Node: "n1", Consumer: "rome", Requests: capacity.Amounts{capacity.CPU: 500}})
 	policies := []offer.Policy{{Name: "gold", Class: "gold", Nodes: &offer.Nodes{Percent: 100}}}
 	tab.Publish(table.Snapshot{Result: offer.Evaluate(offer.Input{

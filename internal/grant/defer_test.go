@@ -163,7 +163,7 @@ func TestOfVeryManyUnionsTheLargestIsKnown(t *testing.T) {
 	const pools = 20
 	w := newWorld()
 	for i := range pools { // Each shares a node with the next, so that there are hundreds.
-		w.ledger.SetNode(capacity.Node{Name: fmt.Sprint(i), Labels: map[string]string{"n": fmt.Sprint(i)}, Usable: true, Allocatable: cpu(10)})
+		w.ledger.SetNode(capacity.Node{Name: fmt.Sprint(i), Labels: map[string]string{"n": fmt.Sprint(i)}, State: capacity.Ready, Allocatable: cpu(10)})
 		selector, err := labels.Parse(fmt.Sprintf("n in (%d,%d)", i, i+1))
 		if err != nil {
 			t.Fatal(err)

@@ -46,7 +46,7 @@ func (e *estate) resize(i int, size int64) {
 			of[fmt.Sprint("in-", set)] = "yes"
 		}
 	}
-	e.ledger.SetNode(capacity.Node{Name: fmt.Sprint("n", i), Labels: of, Usable: true, Allocatable: cpu(size)})
+	e.ledger.SetNode(capacity.Node{Name: fmt.Sprint("n", i), Labels: of, State: capacity.Ready, Allocatable: cpu(size)})
 }
 
 // policy adds a policy of some nodes. Policies of the same nodes select them by different words.

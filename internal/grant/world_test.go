@@ -28,7 +28,7 @@ func newWorld(policies ...offer.Policy) *world {
 }
 
 func (w *world) node(name, zone string, allocatable capacity.Amounts) *world {
-	w.ledger.SetNode(capacity.Node{Name: name, Labels: map[string]string{"zone": zone}, Usable: true, Allocatable: allocatable})
+	w.ledger.SetNode(capacity.Node{Name: name, Labels: map[string]string{"zone": zone}, State: capacity.Ready, Allocatable: allocatable})
 	return w
 }
 

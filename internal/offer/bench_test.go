@@ -35,7 +35,7 @@ func benchInput(size, withPods int) Input {
 	ledger := capacity.NewLedger()
 	for i := range 5_000 {
 		ledger.SetNode(capacity.Node{
-			Name: fmt.Sprint("n", i), Usable: true, Labels: map[string]string{"zone": fmt.Sprint(i % 4)},
+			Name: fmt.Sprint("n", i), State: capacity.Ready, Labels: map[string]string{"zone": fmt.Sprint(i % 4)},
 			Allocatable: capacity.Amounts{"cpu": 32_000, "memory": 128 << 30, "pods": 110, "ephemeral-storage": 500 << 30, "nvidia.com/gpu": int64(i % 8)},
 		})
 	}

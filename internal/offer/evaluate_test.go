@@ -24,7 +24,7 @@ func newCluster(nodes ...string) cluster {
 }
 
 func (c cluster) node(name string, allocatable capacity.Amounts) {
-	c.SetNode(capacity.Node{Name: name, Labels: map[string]string{"name": name}, Usable: true, Allocatable: allocatable})
+	c.SetNode(capacity.Node{Name: name, Labels: map[string]string{"name": name}, State: capacity.Ready, Allocatable: allocatable})
 }
 
 func (c cluster) cordon(name string) {

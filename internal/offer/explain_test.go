@@ -148,14 +148,14 @@ func TestAmountsAreExplainedAsAPersonReadsThem(t *testing.T) {
 
 func TestNodesThatWouldListAResourceAreNamedWhereTheyAreNotUsable(t *testing.T) {
 	c := newCluster("n1")
-	gpus := func(cordoned bool) {
+	gpus := func(state capacity.NodeState) {
 		for i := range 7 {
-			c.SetNode(capacity.Node{Name: fmt.Sprint("gpu-", i), Usable: !cordoned, Cordoned: cordoned, Allocatable: capacity.Amounts{"gpu": 8}})
+			c.SetNode(capacity.Node{Name: fmt.Sprint("gpu-", i), State: state, Allocatable: capacity.Amounts{"gpu": 8}})
 		}
 	}
-	gpus(false)
+	gpus(capacity.Ready)
 	before := c.evaluate(nil, consumers("oslo", "rome"), ofNodes("p"))
-	gpus(true)
+	gpus(capacity.Cordoned)
 	asked := 0
 	explainer := c.evaluate(before, consumers("oslo", "rome"), ofNodes("p")).Explainer(func(s capacity.Selection) []capacity.Unusable {
 		asked++

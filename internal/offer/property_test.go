@@ -24,6 +24,7 @@ var (
 	anyClass    = rapid.SampledFrom([]string{"", "gold", "silver"})
 	anyID       = rapid.SampledFrom([]string{"rome", "oslo", "paris", "lima"})
 	anyZone     = rapid.SampledFrom([]string{"a", "b"})
+	anyState    = rapid.SampledFrom([]capacity.NodeState{capacity.Ready, capacity.Ready, capacity.NotReady, capacity.Cordoned})
 )
 
 func inZone(zone string) labels.Selector { return labels.SelectorFromSet(labels.Set{"zone": zone}) }
@@ -90,7 +91,7 @@ func anyInput(t *rapid.T, c cluster) Input {
 		switch rapid.IntRange(0, 3).Draw(t, "event") {
 		case 0:
 			c.SetNode(capacity.Node{
-				Name: node, Usable: rapid.Bool().Draw(t, "usable"), Labels: map[string]string{"zone": anyZone.Draw(t, "zone")},
+				Name: node, State: anyState.Draw(t, "state"), Labels: map[string]string{"zone": anyZone.Draw(t, "zone")},
 				Allocatable: anyAmounts.Draw(t, "allocatable"),
 			})
 		case 1:

@@ -49,7 +49,7 @@ func newNode(i int) capacity.Node {
 			"topology.kubernetes.io/zone":      fmt.Sprintf("zone-%d", i%zones),
 			"pool":                             pool,
 		},
-		Usable: true,
+		State: capacity.Ready,
 		Allocatable: capacity.Amounts{
 			capacity.CPU: 32_000, capacity.Memory: 128 * gi, capacity.Pods: 110,
 			"ephemeral-storage": 500 * gi, "hugepages-2Mi": 0,

@@ -36,16 +36,25 @@ var nodeMask = message(map[protowire.Number]*mask{
 
 // ParseNode returns what the ledger needs to know of a node.
 func ParseNode(n *corev1.Node) capacity.Node {
-	virtual := n.Labels[NodeTypeLabel] == NodeTypeVirtual
 	return capacity.Node{
 		Name:        n.Name,
 		Labels:      n.Labels,
 		Taints:      n.Spec.Taints,
-		Usable:      !virtual && !n.Spec.Unschedulable && nodeReady(n),
-		Cordoned:    n.Spec.Unschedulable,
-		Virtual:     virtual,
+		State:       nodeState(n),
 		Allocatable: capacity.AmountsOf(n.Status.Allocatable, capacity.Down),
 	}
+}
+
+func nodeState(n *corev1.Node) capacity.NodeState {
+	switch {
+	case n.Labels[NodeTypeLabel] == NodeTypeVirtual:
+		return capacity.Virtual
+	case n.Spec.Unschedulable:
+		return capacity.Cordoned
+	case nodeReady(n):
+		return capacity.Ready
+	}
+	return capacity.NotReady
 }
 
 func nodeReady(n *corev1.Node) bool {

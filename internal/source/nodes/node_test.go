@@ -15,22 +15,26 @@ func readiness(status corev1.ConditionStatus) func(*corev1.Node) {
 
 func TestWhichNodesAreUsable(t *testing.T) {
 	for _, tc := range []struct {
-		name            string
-		with            func(*corev1.Node)
-		usable, virtual bool
+		name string
+		with func(*corev1.Node)
+		want capacity.NodeState
 	}{
-		{"ready", func(*corev1.Node) {}, true, false},
-		{"not ready", readiness(corev1.ConditionFalse), false, false},
-		{"not heard of", readiness(corev1.ConditionUnknown), false, false},
-		{"without conditions", func(n *corev1.Node) { n.Status.Conditions = nil }, false, false},
-		{"cordoned", func(n *corev1.Node) { n.Spec.Unschedulable = true }, false, false},
-		{"virtual", nodeLabel("liqo.io/type", "virtual-node"), false, true},
-		{"of another type of Liqo", nodeLabel("liqo.io/type", "other"), true, false},
-		{"tainted, which is for the policy to say", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "k"}} }, true, false},
+		{"ready", func(*corev1.Node) {}, capacity.Ready},
+		{"not ready", readiness(corev1.ConditionFalse), capacity.NotReady},
+		{"not heard of", readiness(corev1.ConditionUnknown), capacity.NotReady},
+		{"without conditions", func(n *corev1.Node) { n.Status.Conditions = nil }, capacity.NotReady},
+		{"cordoned", func(n *corev1.Node) { n.Spec.Unschedulable = true }, capacity.Cordoned},
+		{"cordoned and not ready", func(n *corev1.Node) { n.Spec.Unschedulable = true; n.Status.Conditions = nil }, capacity.Cordoned},
+		{"virtual and cordoned", func(n *corev1.Node) {
+			n.Labels, n.Spec.Unschedulable = map[string]string{"liqo.io/type": "virtual-node"}, true
+		}, capacity.Virtual},
+		{"virtual", nodeLabel("liqo.io/type", "virtual-node"), capacity.Virtual},
+		{"of another type of Liqo", nodeLabel("liqo.io/type", "other"), capacity.Ready},
+		{"tainted, which is for the policy to say", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "k"}} }, capacity.Ready},
 	} {
 		n := aNode("n", list("cpu", "1"), tc.with)
-		if got := ParseNode(n); got.Usable != tc.usable || got.Virtual != tc.virtual {
-			t.Errorf("%s: usable %v, virtual %v", tc.name, got.Usable, got.Virtual)
+		if got := ParseNode(n); got.State != tc.want {
+			t.Errorf("%s: state %v, want %v", tc.name, got.State, tc.want)
 		}
 	}
 }
