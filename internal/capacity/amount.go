@@ -5,18 +5,19 @@ import (
 	"math/bits"
 )
 
-// Well-known resource names. A usable offer holds the first three.
+// Well-known resource names. A usable offer has the first three.
 const (
 	CPU    = "cpu"
 	Memory = "memory"
 	Pods   = "pods"
 )
 
-// Amounts are quantities by resource name: cpu in milli, every other resource in whole units (bytes, pods, devices).
-// A name that is absent is not the same as a name with amount 0.
+// Amounts maps resource names to amounts: cpu in milli, every other resource in whole units (bytes,
+// pods, devices). An absent name is not the same as an amount of 0.
 type Amounts map[string]int64
 
-// Row is a list of amounts in the column order of a View. A Row shorter than the columns reads as 0 beyond its end.
+// Row is a list of amounts in the column order of a View. A row that is shorter than the columns
+// reads as 0 beyond its end.
 type Row []int64
 
 // At returns the amount in column i, 0 outside the row.
@@ -27,7 +28,7 @@ func (r Row) At(i int) int64 {
 	return 0
 }
 
-// Sum returns a+b, held at the bounds of int64 instead of wrapping around.
+// Sum returns a+b, limited to the range of int64.
 func Sum(a, b int64) int64 {
 	s := a + b
 	switch {
@@ -39,8 +40,8 @@ func Sum(a, b int64) int64 {
 	return s
 }
 
-// Share returns floor(amount x part / whole) without intermediate overflow, held at the largest int64. Arguments must not be
-// negative, and whole must be positive.
+// Share returns floor(amount x part / whole) without intermediate overflow, at most the largest
+// int64. No argument may be negative, and whole must be positive.
 func Share(amount, part, whole int64) int64 {
 	hi, lo := bits.Mul64(uint64(amount), uint64(part))
 	if hi >= uint64(whole) {

@@ -7,17 +7,20 @@ import (
 )
 
 const (
-	// MaxPodResources is how many resource names the ledger counts of one pod, cpu and memory always among them.
+	// MaxPodResources is the number of resource names that the ledger counts per pod. cpu and memory
+	// are always among them.
 	MaxPodResources = 64
-	// MaxNodeResources is how many resource names the ledger counts of one node, cpu, memory and pods always among them.
+	// MaxNodeResources is the number of resource names that the ledger counts per node. cpu, memory and
+	// pods are always among them.
 	MaxNodeResources = 256
-	// MaxCreator is the longest creator of a pod, in bytes: a label value is no longer.
+	// MaxCreator is the maximum length of a pod's creator in bytes, that of a label value.
 	MaxCreator = 63
 )
 
-// Bounded returns the amounts of at most so many names, and the same map where there are no more. Kept first are cpu, memory and pods,
-// then the names that are preferred, then all others, each by name: whoever adds names to an object loses names of that object alone, and
-// none that somebody else depends on. A nil preferred prefers none.
+// Bounded returns the amounts of at most so many names, the same map if it has no more. It keeps
+// cpu, memory and pods first, then preferred names, then others, each group sorted by name: an object
+// with too many names loses some of its own, and none that others depend on. A nil preferred prefers
+// no name.
 func (a Amounts) Bounded(most int, preferred func(name string) bool) Amounts {
 	if len(a) <= most {
 		return a

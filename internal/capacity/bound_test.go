@@ -15,14 +15,14 @@ func TestAPodThatNamesTooMuchCountsWithAllThatMatters(t *testing.T) {
 	l.SetNode(node("n1", allocatable(Amounts{CPU: 8000, Memory: 1 << 30, Pods: 110, gpu: 8})))
 	p := Pod{Key: "hostile", Node: "n1", Consumer: "rome", Requests: Amounts{CPU: 3000, Memory: 1 << 20, gpu: 5}}
 	for i := range 1000 {
-		p.Requests[fmt.Sprintf("a.before.all.others/%04d", i)] = 1 // None of it hides the rest, which comes later by name.
+		p.Requests[fmt.Sprintf("a.before.all.others/%04d", i)] = 1 // None of these may displace the others, which follow by name.
 	}
 	l.SetPod(p)
 	v, pool := everyNode(l)
 	if got := amounts(v, pool.InUse); got[CPU] != 3000 || got[Memory] != 1<<20 || got[gpu] != 5 || got[Pods] != 1 {
 		t.Errorf("%v is in use", got)
 	}
-	if n := len(l.pods["hostile"].requests); n != MaxPodResources+1 { // and the pod itself
+	if n := len(l.pods["hostile"].requests); n != MaxPodResources+1 { // and pods
 		t.Errorf("%d names are counted, want %d", n, MaxPodResources+1)
 	}
 	if again := l.SetPod(p); again {

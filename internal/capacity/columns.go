@@ -2,43 +2,45 @@ package capacity
 
 import "slices"
 
-// columns are the resources that a View tells of.
+// columns are the resources of the last View.
 type columns struct {
-	// names are cpu, memory and pods, which every consumer's pods request, and after them all others by name: rows of consumers end early.
+	// names are cpu, memory and pods, which all consumers' pods request, then all others by name: most
+	// rows of consumers end early.
 	names []string
-	// numbers are those of the names, each with a reference.
+	// numbers are those of the names. The columns hold one reference to each.
 	numbers []int32
-	// requested is what all consumers' pods on nodes that are not virtual request.
+	// requested sums, by column, what all consumers' pods request on nodes that are not virtual.
 	requested []total
-	// asked are the names that the last View was asked for; lingering are the columns that are there for nothing but being requested.
+	// asked are the names that the caller of the last View asked for. lingering are the columns that
+	// exist only because a consumer's pods still request them.
 	asked     []string
 	lingering []int
 }
 
-// chooseColumns finds the columns for a View, and reports whether they are others than before.
-func (l *Ledger) chooseColumns(asked []string) bool {
-	if !l.names.changed && l.columns.names != nil && slices.Equal(asked, l.asked) && !slices.ContainsFunc(l.lingering, l.unrequested) {
+// updateColumns sets the columns for a View, and reports whether they changed.
+func (l *Ledger) updateColumns(asked []string) bool {
+	if !l.names.listingsChanged && l.columns.names != nil && slices.Equal(asked, l.asked) && !slices.ContainsFunc(l.lingering, l.unrequested) {
 		return false
 	}
-	l.names.changed, l.asked = false, asked
-	named := map[string]struct{}{CPU: {}, Memory: {}, Pods: {}}
-	for _, k := range l.names.known {
-		if k.nodes > 0 {
-			named[k.name] = struct{}{}
+	l.names.listingsChanged, l.asked = false, asked
+	wanted := map[string]struct{}{CPU: {}, Memory: {}, Pods: {}}
+	for _, info := range l.names.infos {
+		if info.nodes > 0 {
+			wanted[info.name] = struct{}{}
 		}
 	}
 	for _, name := range asked {
-		named[name] = struct{}{}
+		wanted[name] = struct{}{}
 	}
-	linger := map[string]struct{}{}
+	lingering := map[string]struct{}{}
 	for c, name := range l.columns.names {
-		if _, ok := named[name]; !ok && !l.unrequested(c) {
-			named[name], linger[name] = struct{}{}, struct{}{}
+		if _, ok := wanted[name]; !ok && !l.unrequested(c) {
+			wanted[name], lingering[name] = struct{}{}, struct{}{}
 		}
 	}
-	next := make([]string, 0, len(named))
+	next := make([]string, 0, len(wanted))
 	next = append(next, CPU, Memory, Pods)
-	for name := range named {
+	for name := range wanted {
 		if !slices.Contains(next[:3], name) {
 			next = append(next, name)
 		}
@@ -46,29 +48,28 @@ func (l *Ledger) chooseColumns(asked []string) bool {
 	slices.Sort(next[3:])
 	l.lingering = nil
 	for c, name := range next {
-		if _, ok := linger[name]; ok {
+		if _, ok := lingering[name]; ok {
 			l.lingering = append(l.lingering, c)
 		}
 	}
 	if slices.Equal(next, l.columns.names) {
 		return false
 	}
-	l.number(next)
+	l.setColumns(next)
 	return true
 }
 
-// number gives the names their columns.
-func (l *Ledger) number(columns []string) {
-	was := l.numbers
-	for _, number := range was {
-		l.names.known[number].column = -1
+func (l *Ledger) setColumns(columns []string) {
+	old := l.numbers
+	for _, number := range old {
+		l.names.infos[number].column = noColumn
 	}
 	l.columns.names, l.numbers = columns, make([]int32, len(columns))
 	for c, name := range columns {
 		l.numbers[c] = l.names.refer(name)
-		l.names.known[l.numbers[c]].column = c
+		l.names.infos[l.numbers[c]].column = c
 	}
-	for _, number := range was {
+	for _, number := range old {
 		l.names.release(number)
 	}
 }

@@ -71,7 +71,7 @@ func TestNoAmountReadsAsMoreThanItIsOrAsOnePercentLess(t *testing.T) {
 func TestAmountsOfOneSentenceReadInTheirOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name, first := drawAmount(t, "first")
-		// The nearer, the harder to tell apart.
+		// Amounts close to each other are the hardest to tell apart.
 		second := first - rapid.Int64Range(0, first>>rapid.IntRange(0, 40).Draw(t, "nearness")).Draw(t, "difference")
 		format := HumanFormat(name, first, second, -1)
 		a, b := amountThatReads(t, name, format(first)), amountThatReads(t, name, format(second))
@@ -108,13 +108,13 @@ func TestDigitsAreAddedOnlyWhereAmountsWouldReadTheSame(t *testing.T) {
 
 func drawAmount(t *rapid.T, label string) (name string, amount int64) {
 	name = rapid.SampledFrom([]string{CPU, Memory, "ephemeral-storage", "hugepages-1Gi", Pods, "nvidia.com/gpu"}).Draw(t, "resource")
-	// The border of each unit is as likely as all amounts within it.
+	// The boundary of each unit is as likely as all amounts within it.
 	unit := rapid.SampledFrom([]int64{1, 1000, 1024, 1e6, 1 << 20, 1e9, 1 << 30, 1e12, 1 << 40, 1e15, 1 << 50}).Draw(t, "unit")
 	amount = rapid.Int64Range(0, math.MaxInt64/unit).Draw(t, label) * unit
 	return name, max(0, amount-rapid.Int64Range(0, 2).Draw(t, "off"))
 }
 
-// amountThatReads is the amount that a text stands for.
+// amountThatReads returns the amount that a text stands for.
 func amountThatReads(t *rapid.T, name, text string) int64 {
 	q, err := resource.ParseQuantity(text)
 	if err != nil {

@@ -8,54 +8,56 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Ledger is the running account of the cluster's nodes and pods. Events may come in any order: a pod before its node, a node
-// again after it went. Each costs the same however large the cluster is. It is safe for concurrent use.
+// Ledger is the running account of the cluster's nodes and pods. Events may come in any order: a pod
+// before its node, a node again after its deletion. The cost of an event does not depend on the size of
+// the cluster. A Ledger is safe for concurrent use.
 //
-// Its memory grows with what pods and nodes name, at most MaxPodResources and MaxNodeResources each, and not with the product of these: what
-// an object names that no View shows is kept with the object alone.
+// Its memory grows with the resource names of pods and nodes, at most MaxPodResources and
+// MaxNodeResources for each, and not with their product: a name that no View includes is kept only with
+// the objects that have it.
 type Ledger struct {
 	mu    sync.Mutex
-	names names
-	nodes map[string]*account
-	pods  map[string]*entry
+	names nameTable
+	nodes map[string]*nodeAccount
+	pods  map[string]*podEntry
 
-	// running is kept up to date with each event, so that a View has nothing to add up.
-	running
+	// runningSums follows each event, so that a View has nothing to add up.
+	runningSums
 }
 
-// account is what stands on one node. It outlives the node for as long as pods are bound to it, and may come before it.
-type account struct {
+// nodeAccount is the account of one node. It exists while the node is known or pods are bound to it.
+type nodeAccount struct {
 	name string
-	// node is nil while the node itself is not known.
+	// node is nil if the node itself is not known.
 	node *Node
-	// allocatable is what the node lists, and local what this cluster's own pods request of each of these.
-	allocatable []named
+	// allocatable is what the node lists; local is what this cluster's own pods request of each.
+	allocatable []numberedAmount
 	local       []total
-	// first is one of the pods, which lead to each other.
-	first *entry
-	// cell is that of the pools that the node is in, nil where it is in none.
-	cell *cell
+	// firstPod begins the linked list of the pods on the node.
+	firstPod *podEntry
+	// cell is that of the pools that the node is in, nil for no pool.
+	cell *cellSums
 }
 
-// entry is one pod as it stands in the account.
-type entry struct {
-	at *account
-	// consumer is empty for a pod of this cluster's own, and creator wherever that is.
+// podEntry is one pod in the account.
+type podEntry struct {
+	on *nodeAccount
+	// consumer is empty for a pod of this cluster's own, which has no creator either.
 	consumer, creator string
-	// requests are sorted by number, none of them 0.
-	requests []named
-	// before and after are other pods of the node.
-	before, after *entry
+	// requests are sorted by number. None is 0.
+	requests []numberedAmount
+	// previous and next are other pods on the node.
+	previous, next *podEntry
 }
 
 // NewLedger returns an empty ledger.
 func NewLedger() *Ledger {
-	return &Ledger{names: newNames(), nodes: map[string]*account{}, pods: map[string]*entry{}, running: newRunning()}
+	return &Ledger{names: newNameTable(), nodes: map[string]*nodeAccount{}, pods: map[string]*podEntry{}, runningSums: newRunningSums()}
 }
 
-// SetNode tells the present state of a node, and reports whether anything in the account changed. The ledger keeps the
-// node's maps: the caller must not change them afterwards. Negative amounts count as 0. Of more than MaxNodeResources names
-// those count that Bounded keeps.
+// SetNode sets the present state of a node, and reports whether the account changed. The ledger keeps
+// the node's maps: the caller must not change them afterwards. Negative amounts count as 0. Of more
+// than MaxNodeResources names the ledger counts those that Bounded keeps.
 func (l *Ledger) SetNode(node Node) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,18 +65,18 @@ func (l *Ledger) SetNode(node Node) (changed bool) {
 }
 
 func (l *Ledger) setNode(node Node) (changed bool) {
-	node.Taints = repelling(node.Taints)
+	node.Taints = repellingTaints(node.Taints)
 	node.Allocatable = node.Allocatable.Bounded(MaxNodeResources, nil)
 	a := l.account(node.Name)
 	if a.node != nil && sameNode(a.node, &node) {
 		return false
 	}
-	l.replace(a, &node)
+	l.replaceNode(a, &node)
 	return true
 }
 
-// DeleteNode tells that a node is gone, and reports whether it was known. Its pods stay in the account until they are
-// deleted themselves, and count again should the node return.
+// DeleteNode removes a node, and reports whether it was known. Its pods stay in the account until they
+// are deleted, and count again if the node returns.
 func (l *Ledger) DeleteNode(name string) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,48 +88,48 @@ func (l *Ledger) deleteNode(name string) (changed bool) {
 	if a == nil || a.node == nil {
 		return false
 	}
-	l.replace(a, nil)
+	l.replaceNode(a, nil)
 	l.dropIfEmpty(a)
 	return true
 }
 
-// replace puts a node, nil for none, in the place of the one that was in the account.
-func (l *Ledger) replace(a *account, node *Node) {
-	l.leave(a)
-	was := a.allocatable
-	if a.counts() {
-		l.names.list(was, -1)
+// replaceNode sets the node of an account, nil for none.
+func (l *Ledger) replaceNode(a *nodeAccount, node *Node) {
+	l.leavePools(a)
+	old := a.allocatable
+	if a.physical() {
+		l.names.countListings(old, -1)
 	}
 	a.node, a.allocatable, a.local = node, nil, nil
 	if node != nil {
-		a.allocatable = l.names.ofNode(node.Allocatable)
+		a.allocatable = l.names.referNode(node.Allocatable)
 		a.local = make([]total, len(a.allocatable))
-		if a.counts() {
-			l.names.list(a.allocatable, 1)
+		if a.physical() {
+			l.names.countListings(a.allocatable, 1)
 		}
 	}
-	l.names.releaseAll(was)
-	for e := a.first; e != nil; e = e.after {
+	l.names.releaseAll(old)
+	for e := a.firstPod; e != nil; e = e.next {
 		if e.consumer == "" {
-			a.addLocal(e, (*total).add)
+			a.addLocal(e)
 		}
 	}
-	l.join(a)
+	l.joinPools(a)
 }
 
-// counts reports whether the node is known and not virtual.
-func (a *account) counts() bool { return a.node != nil && a.node.State != Virtual }
+// physical reports whether the node is known and not virtual.
+func (a *nodeAccount) physical() bool { return a.node != nil && a.node.State != Virtual }
 
-// SetPod tells the present state of a pod that is bound and not finished, and reports whether anything in the account changed.
-// Of more than MaxPodResources names those count that Countable keeps.
+// SetPod sets the present state of a pod that is bound and not finished, and reports whether the
+// account changed. Of more than MaxPodResources names the ledger counts those that Countable keeps.
 func (l *Ledger) SetPod(pod Pod) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.setPod(pod)
 }
 
-// Countable returns what the ledger counts of the requests of one pod: of at most MaxPodResources names, first of those that nodes list at this
-// moment. It is the same map where all count.
+// Countable returns what the ledger counts of one pod's requests: at most MaxPodResources names,
+// preferring those that physical nodes list at this moment. It returns the same map if all count.
 func (l *Ledger) Countable(requests Amounts) Amounts {
 	if len(requests) <= MaxPodResources {
 		return requests
@@ -138,7 +140,7 @@ func (l *Ledger) Countable(requests Amounts) Amounts {
 }
 
 func (l *Ledger) countable(requests Amounts) Amounts {
-	return requests.Bounded(MaxPodResources, l.names.lists)
+	return requests.Bounded(MaxPodResources, l.names.listed)
 }
 
 func (l *Ledger) setPod(pod Pod) (changed bool) {
@@ -146,26 +148,28 @@ func (l *Ledger) setPod(pod Pod) (changed bool) {
 		pod.Creator = ""
 	}
 	pod.Requests = l.countable(pod.Requests)
-	was := l.pods[pod.Key]
-	if was != nil && was.at.name == pod.Node && was.consumer == pod.Consumer && was.creator == pod.Creator && l.names.areOfPod(was.requests, pod.Requests) {
+	e := l.pods[pod.Key]
+	if e != nil && e.on.name == pod.Node && e.consumer == pod.Consumer && e.creator == pod.Creator && l.names.matchesPod(e.requests, pod.Requests) {
 		return false
 	}
-	// What both refer to is never let go of in between.
-	now := entry{at: l.account(pod.Node), consumer: pod.Consumer, creator: pod.Creator, requests: l.names.ofPod(pod.Requests)}
-	if was == nil {
-		was = &entry{}
-		l.pods[pod.Key] = was
+	// The new requests refer to their names before the old ones release theirs, so that a name that both
+	// have keeps its number.
+	next := podEntry{on: l.account(pod.Node), consumer: pod.Consumer, creator: pod.Creator, requests: l.names.referPod(pod.Requests)}
+	if e == nil {
+		e = &podEntry{}
+		l.pods[pod.Key] = e
 	} else {
-		before := was.at
-		l.take(was)
-		defer l.dropIfEmpty(before)
+		old := e.on
+		l.removePod(e)
+		defer l.dropIfEmpty(old)
 	}
-	*was = now
-	l.put(was)
+	*e = next
+	l.addPod(e)
 	return true
 }
 
-// DeletePod tells that a pod is finished, not bound, or gone, and reports whether it was in the account.
+// DeletePod removes a pod that is finished, no longer bound, or deleted, and reports whether it was in
+// the account.
 func (l *Ledger) DeletePod(key string) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -173,74 +177,76 @@ func (l *Ledger) DeletePod(key string) (changed bool) {
 }
 
 func (l *Ledger) deletePod(key string) (changed bool) {
-	was, ok := l.pods[key]
+	e, ok := l.pods[key]
 	if !ok {
 		return false
 	}
 	delete(l.pods, key)
-	l.take(was)
-	l.dropIfEmpty(was.at)
+	l.removePod(e)
+	l.dropIfEmpty(e.on)
 	return true
 }
 
-func (l *Ledger) account(name string) *account {
+// account returns the account of a node, a new one if there is none.
+func (l *Ledger) account(name string) *nodeAccount {
 	a := l.nodes[name]
 	if a == nil {
-		a = &account{name: name}
+		a = &nodeAccount{name: name}
 		l.nodes[name] = a
 	}
 	return a
 }
 
-func (l *Ledger) dropIfEmpty(a *account) {
-	if a.node == nil && a.first == nil {
+func (l *Ledger) dropIfEmpty(a *nodeAccount) {
+	if a.node == nil && a.firstPod == nil {
 		delete(l.nodes, a.name)
 	}
 }
 
-// put adds a pod to its node and to the sums.
-func (l *Ledger) put(e *entry) {
-	a := e.at
-	e.after = a.first
-	if e.after != nil {
-		e.after.before = e
+// addPod adds a pod to its node and to the sums.
+func (l *Ledger) addPod(e *podEntry) {
+	a := e.on
+	e.next = a.firstPod
+	if e.next != nil {
+		e.next.previous = e
 	}
-	a.first = e
+	a.firstPod = e
 	if e.consumer == "" {
-		l.useLocally(e, (*total).add)
+		l.countLocalPod(e, (*total).add)
 	} else {
-		l.use(e, 1, (*total).add)
+		l.countConsumerPod(e, 1, (*total).add)
 	}
 }
 
-// take is the way back, and gives back the names.
-func (l *Ledger) take(e *entry) {
+// removePod undoes addPod, and releases the pod's names.
+func (l *Ledger) removePod(e *podEntry) {
 	if e.consumer == "" {
-		l.useLocally(e, (*total).subtract)
+		l.countLocalPod(e, (*total).subtract)
 	} else {
-		l.use(e, -1, (*total).subtract)
+		l.countConsumerPod(e, -1, (*total).subtract)
 	}
-	if e.after != nil {
-		e.after.before = e.before
+	if e.next != nil {
+		e.next.previous = e.previous
 	}
-	if e.before != nil {
-		e.before.after = e.after
+	if e.previous != nil {
+		e.previous.next = e.next
 	} else {
-		e.at.first = e.after
+		e.on.firstPod = e.next
 	}
 	l.names.releaseAll(e.requests)
 }
 
-// addLocal adds a pod to what the node's own pods request of what it lists, or takes it off.
-func (a *account) addLocal(e *entry, apply func(*total, total)) {
-	for i, r := range inCommon(a.allocatable, e.requests) {
-		apply(&a.local[i], of(r.amount))
+// addLocal adds a pod to what this cluster's own pods request of what the node lists.
+func (a *nodeAccount) addLocal(e *podEntry) {
+	for i, r := range listedRequests(a.allocatable, e.requests) {
+		a.local[i].add(totalOf(r.amount))
 	}
 }
 
-// inCommon yields each of the requests that is for something listed, with the place where that is. Both are sorted by number.
-func inCommon(listed, requests []named) func(yield func(place int, request named) bool) {
-	return func(yield func(int, named) bool) {
+// listedRequests yields each request for a listed resource, with its index in listed. Both are sorted
+// by number.
+func listedRequests(listed, requests []numberedAmount) func(yield func(index int, request numberedAmount) bool) {
+	return func(yield func(int, numberedAmount) bool) {
 		for i := 0; i < len(listed) && len(requests) > 0; {
 			switch {
 			case listed[i].number < requests[0].number:
@@ -257,8 +263,8 @@ func inCommon(listed, requests []named) func(yield func(place int, request named
 	}
 }
 
-// repelling keeps the taints that can keep a pod off a node, less the time they were added.
-func repelling(taints []corev1.Taint) []corev1.Taint {
+// repellingTaints returns the taints that can keep a pod off a node, without the time they were added.
+func repellingTaints(taints []corev1.Taint) []corev1.Taint {
 	var kept []corev1.Taint
 	for _, t := range taints {
 		if t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute {
@@ -269,8 +275,7 @@ func repelling(taints []corev1.Taint) []corev1.Taint {
 }
 
 func sameNode(a, b *Node) bool {
-	return a.State == b.State && maps.Equal(a.Labels, b.Labels) &&
-		slices.Equal(a.Taints, b.Taints) && maps.Equal(a.Allocatable, b.Allocatable)
+	return a.State == b.State && maps.Equal(a.Labels, b.Labels) && slices.Equal(a.Taints, b.Taints) && maps.Equal(a.Allocatable, b.Allocatable)
 }
 
 func sameRow(a, b Row) bool {

@@ -35,7 +35,7 @@ func selecting(t *testing.T, s string) Selection {
 	return Selection{Selector: selector}
 }
 
-// amounts makes a row readable.
+// amounts returns a row by resource name, without amounts of 0.
 func amounts(v View, r Row) Amounts {
 	a := Amounts{}
 	for i, name := range v.Columns {
@@ -49,6 +49,21 @@ func amounts(v View, r Row) Amounts {
 func everyNode(l *Ledger) (View, Pool) {
 	v := l.View([]Selection{{}})
 	return v, v.Pools[0]
+}
+
+// The example of the package comment.
+func TestTheWorkedExample(t *testing.T) {
+	l := NewLedger()
+	l.SetNode(node("n1"))
+	l.SetNode(node("n2"))
+	l.SetPod(pod("a", "n1", "", 2000))
+	l.SetPod(pod("b", "n1", "rome", 3000))
+	l.SetPod(pod("c", "n2", "oslo", 1000))
+	v, p := everyNode(l)
+	got := []int64{amounts(v, p.Allocatable)[CPU], amounts(v, p.Free)[CPU], amounts(v, p.InUse)[CPU]}
+	if diff := cmp.Diff([]int64{16_000, 14_000, 4000}, got); diff != "" {
+		t.Errorf("allocatable, free and in use: %s", diff)
+	}
 }
 
 func TestPodsSeenBeforeTheirNodeCount(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// heap is what the live objects take, in bytes.
+// heap returns the bytes of live objects.
 func heap() int64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -15,7 +15,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// takes is what the ledger that is made takes with its view, in bytes.
+// takes returns the bytes that a new ledger takes with its View.
 func takes(build func() *Ledger) int64 {
 	before := heap()
 	l := build()
@@ -26,7 +26,7 @@ func takes(build func() *Ledger) int64 {
 	return after - before
 }
 
-// ordinary has 100 nodes and 1,000 pods, a fifth of them of 20 consumers.
+// ordinary returns a ledger of 100 nodes and 1,000 pods, a fifth of them of 20 consumers.
 func ordinary() *Ledger {
 	l := NewLedger()
 	for i := range 100 {
@@ -42,7 +42,7 @@ func ordinary() *Ledger {
 	return l
 }
 
-// madeUp are the requests of a pod that names many resources that there are not.
+// madeUp returns the requests of a pod for many resources that do not exist.
 func madeUp(pod, names int) Amounts {
 	a := Amounts{CPU: 100, Memory: 1 << 20}
 	for i := range names {
@@ -65,7 +65,7 @@ func TestMadeUpNamesTakeNoMoreThanThePodsThatMakeThemUp(t *testing.T) {
 		return l
 	})
 	t.Logf("1,000 pods on 100 nodes take %d KiB, with 8 pods of 10,000 names %d KiB", without>>10, with>>10)
-	// 64 names of each are counted, of 40 bytes.
+	// The ledger counts 64 names of each pod, about 40 bytes long.
 	if more := with - without; more > 512<<10 {
 		t.Errorf("8 pods of 10,000 made-up names take %d KiB more", more>>10)
 	}
@@ -85,8 +85,8 @@ func TestNamesAreGivenBack(t *testing.T) {
 		l.DeletePod(fmt.Sprint("hostile-", i))
 	}
 	more := heap() - before
-	if len(l.names.numbers) != 3 || len(l.names.known) > 3+9*MaxPodResources {
-		t.Errorf("%d names are left of 102,400, and there is room for %d", len(l.names.numbers), len(l.names.known))
+	if len(l.names.numbers) != 3 || len(l.names.infos) > 3+9*MaxPodResources {
+		t.Errorf("%d names are left of 102,400, and there is room for %d", len(l.names.numbers), len(l.names.infos))
 	}
 	if more > 256<<10 {
 		t.Errorf("%d KiB are left", more>>10)

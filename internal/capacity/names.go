@@ -5,124 +5,131 @@ import (
 	"slices"
 )
 
-// names are the resource names that something in the account refers to, each under a number. A number is given back with its last reference,
-// and then used for another name.
-type names struct {
+// nameTable gives a number to each resource name that the account refers to. The last release of a
+// number frees it for another name.
+type nameTable struct {
 	numbers map[string]int32
-	known   []known
-	free    []int32
-	// changed says that a name is listed by a first node, or by none any more, since the columns were chosen.
-	changed bool
+	// infos are indexed by number; free are the numbers without a name.
+	infos []nameInfo
+	free  []int32
+	// listingsChanged is set when a first node lists a name or the last one no longer does, and reset
+	// when the columns are updated.
+	listingsChanged bool
 }
 
-// known is one name.
-type known struct {
+// nameInfo describes one name.
+type nameInfo struct {
 	name string
-	// references are from pods, from nodes, and from the columns.
+	// references counts those of pods, nodes and columns.
 	references int
-	// nodes is how many nodes that are not virtual list the name.
+	// nodes counts the physical nodes that list the name.
 	nodes int
-	// column is its place in the columns, -1 for none.
+	// column is that of the name in the last View, or noColumn.
 	column int
 }
 
-// named is an amount of a resource, by the number of its name.
-type named struct {
+// noColumn is the column of a name that the last View did not include.
+const noColumn = -1
+
+// numberedAmount is an amount of the resource with a number.
+type numberedAmount struct {
 	number int32
 	amount int64
 }
 
-func newNames() names { return names{numbers: map[string]int32{}} }
+func newNameTable() nameTable { return nameTable{numbers: map[string]int32{}} }
 
-// refer returns the number of a name, with one more reference.
-func (n *names) refer(name string) int32 {
+// refer adds a reference to a name, and returns its number.
+func (n *nameTable) refer(name string) int32 {
 	number, ok := n.numbers[name]
 	if !ok {
 		if last := len(n.free) - 1; last >= 0 {
 			number, n.free = n.free[last], n.free[:last]
 		} else {
-			number = int32(len(n.known))
-			n.known = append(n.known, known{})
+			number = int32(len(n.infos))
+			n.infos = append(n.infos, nameInfo{})
 		}
-		n.numbers[name], n.known[number] = number, known{name: name, column: -1}
+		n.numbers[name], n.infos[number] = number, nameInfo{name: name, column: noColumn}
 	}
-	n.known[number].references++
+	n.infos[number].references++
 	return number
 }
 
-// release takes a reference back.
-func (n *names) release(number int32) {
-	k := &n.known[number]
-	if k.references--; k.references > 0 {
+// release removes a reference.
+func (n *nameTable) release(number int32) {
+	info := &n.infos[number]
+	if info.references--; info.references > 0 {
 		return
 	}
-	delete(n.numbers, k.name)
-	*k = known{column: -1}
+	delete(n.numbers, info.name)
+	*info = nameInfo{column: noColumn}
 	n.free = append(n.free, number)
 }
 
-// ofNode refers to what a node lists, 0 included, sorted by number.
-func (n *names) ofNode(allocatable Amounts) []named {
-	row := make([]named, 0, len(allocatable))
+// referNode refers to everything that a node lists, amounts of 0 included, and returns it sorted by
+// number.
+func (n *nameTable) referNode(allocatable Amounts) []numberedAmount {
+	row := make([]numberedAmount, 0, len(allocatable))
 	for name, amount := range allocatable {
-		row = append(row, named{n.refer(name), max(0, amount)})
+		row = append(row, numberedAmount{n.refer(name), max(0, amount)})
 	}
 	slices.SortFunc(row, byNumber)
 	return row
 }
 
-// ofPod refers to what a pod requests, sorted by number, without what is 0. The pod itself takes the place of one pod.
-func (n *names) ofPod(requests Amounts) []named {
-	row := make([]named, 0, len(requests)+1)
+// referPod refers to everything that a pod requests, without amounts of 0, and returns it sorted by
+// number. The pod itself counts as 1 of pods.
+func (n *nameTable) referPod(requests Amounts) []numberedAmount {
+	row := make([]numberedAmount, 0, len(requests)+1)
 	for name, amount := range requests {
 		if amount > 0 && name != Pods {
-			row = append(row, named{n.refer(name), amount})
+			row = append(row, numberedAmount{n.refer(name), amount})
 		}
 	}
-	row = append(row, named{n.refer(Pods), 1})
+	row = append(row, numberedAmount{n.refer(Pods), 1})
 	slices.SortFunc(row, byNumber)
 	return row
 }
 
-// areOfPod reports whether ofPod would return such a row.
-func (n *names) areOfPod(row []named, requests Amounts) bool {
-	some := 1
+// matchesPod reports whether referPod would return the row.
+func (n *nameTable) matchesPod(row []numberedAmount, requests Amounts) bool {
+	length := 1
 	for name, amount := range requests {
 		if amount > 0 && name != Pods {
-			some++
+			length++
 		}
 	}
-	if some != len(row) {
+	if length != len(row) {
 		return false
 	}
 	for _, r := range row {
-		if name := n.known[r.number].name; name != Pods && requests[name] != r.amount {
+		if name := n.infos[r.number].name; name != Pods && requests[name] != r.amount {
 			return false
 		}
 	}
 	return true
 }
 
-func byNumber(a, b named) int { return cmp.Compare(a.number, b.number) }
+func byNumber(a, b numberedAmount) int { return cmp.Compare(a.number, b.number) }
 
-func (n *names) releaseAll(row []named) {
+func (n *nameTable) releaseAll(row []numberedAmount) {
 	for _, r := range row {
 		n.release(r.number)
 	}
 }
 
-// list notes that one node more, or one less, lists the names.
-func (n *names) list(row []named, by int) {
+// countListings adds to the number of nodes that list the names of a row.
+func (n *nameTable) countListings(row []numberedAmount, nodes int) {
 	for _, r := range row {
-		k := &n.known[r.number]
-		was := k.nodes
-		k.nodes += by
-		n.changed = n.changed || (was == 0) != (k.nodes == 0)
+		info := &n.infos[r.number]
+		before := info.nodes
+		info.nodes += nodes
+		n.listingsChanged = n.listingsChanged || (before == 0) != (info.nodes == 0)
 	}
 }
 
-// lists reports whether a node that is not virtual lists the name.
-func (n *names) lists(name string) bool {
+// listed reports whether a physical node lists the name.
+func (n *nameTable) listed(name string) bool {
 	number, ok := n.numbers[name]
-	return ok && n.known[number].nodes > 0
+	return ok && n.infos[number].nodes > 0
 }

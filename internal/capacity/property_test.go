@@ -16,13 +16,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// world is the plain truth that a ledger must agree with.
+// world is the model of a ledger: the objects themselves.
 type world struct {
 	nodes map[string]Node
 	pods  map[string]Pod
 }
 
-// sums add amounts up with integers of any size.
+// sums adds up amounts as integers of any size.
 type sums map[string]*big.Int
 
 func (s sums) add(name string, amount *big.Int) {
@@ -32,7 +32,7 @@ func (s sums) add(name string, amount *big.Int) {
 	s[name].Add(s[name], amount)
 }
 
-// addPod adds what a pod requests.
+// addPod adds the requests of a pod.
 func (s sums) addPod(p Pod) {
 	s.add(Pods, big.NewInt(1))
 	for name, amount := range p.Requests {
@@ -42,7 +42,7 @@ func (s sums) addPod(p Pod) {
 	}
 }
 
-// amounts holds the sums at the largest int64, and leaves out what is 0.
+// amounts returns the sums, each at most the largest int64, without those of 0.
 func (s sums) amounts() Amounts {
 	a := Amounts{}
 	for name, n := range s {
@@ -56,14 +56,14 @@ func (s sums) amounts() Amounts {
 	return a
 }
 
-// told is what a view tells, by names.
-type told struct {
+// namedView is a View by resource name.
+type namedView struct {
 	Columns []string
-	Pools   []toldPool
-	Used    map[string]toldUse
+	Pools   []namedPool
+	Used    map[string]namedUse
 }
 
-type toldPool struct {
+type namedPool struct {
 	Nodes                    int
 	Listed                   []string
 	Allocatable, Free, InUse Amounts
@@ -71,20 +71,21 @@ type toldPool struct {
 	Overlaps                 []bool
 }
 
-type toldUse struct {
+type namedUse struct {
 	Everywhere Amounts
 	ByPool     []Amounts
 	ByCreator  map[string]Amounts
 }
 
-// amountsOf are the amounts of some names alone.
+// amountsOf returns the sums of some names.
 func (s sums) amountsOf(names []string) Amounts {
 	a := s.amounts()
 	maps.DeleteFunc(a, func(name string, _ int64) bool { return !slices.Contains(names, name) })
 	return a
 }
 
-// columns are cpu, memory and pods, what nodes list and what is asked for, and of those before what consumers' pods request.
+// columns returns the expected columns: cpu, memory and pods, what nodes list, what is asked for, and of
+// the columns before what consumers' pods request.
 func (w world) columns(asked, before []string) []string {
 	used := sums{}
 	for _, p := range w.pods {
@@ -108,7 +109,7 @@ func (w world) columns(asked, before []string) []string {
 	return append([]string{CPU, Memory, Pods}, slices.Sorted(maps.Keys(others))...)
 }
 
-// references counts the objects that name a resource, and its column.
+// references counts the objects that have a resource name, and its column.
 func (w world) references(columns []string, name string) (n int) {
 	for _, node := range w.nodes {
 		if _, ok := node.Allocatable[name]; ok {
@@ -126,9 +127,9 @@ func (w world) references(columns []string, name string) (n int) {
 	return n
 }
 
-// recount adds everything up from the objects.
-func (w world) recount(selections []Selection, asked, before []string) told {
-	all := told{Columns: w.columns(asked, before), Used: map[string]toldUse{}}
+// recount returns the expected View, added up from the objects.
+func (w world) recount(selections []Selection, asked, before []string) namedView {
+	all := namedView{Columns: w.columns(asked, before), Used: map[string]namedUse{}}
 	usedBy := func(counts func(Pod) bool) Amounts {
 		used := sums{}
 		for _, p := range w.pods {
@@ -146,7 +147,7 @@ func (w world) recount(selections []Selection, asked, before []string) told {
 			continue
 		}
 		ours := func(of Pod) bool { return of.Consumer == p.Consumer && w.nodes[of.Node].State != Virtual }
-		use := toldUse{Everywhere: usedBy(ours), ByCreator: map[string]Amounts{}}
+		use := namedUse{Everywhere: usedBy(ours), ByCreator: map[string]Amounts{}}
 		for _, s := range selections {
 			use.ByPool = append(use.ByPool, usedBy(func(of Pod) bool { return ours(of) && in(s)(of.Node) }))
 		}
@@ -158,7 +159,7 @@ func (w world) recount(selections []Selection, asked, before []string) told {
 		all.Used[p.Consumer] = use
 	}
 	for _, s := range selections {
-		pool := toldPool{InUse: usedBy(func(p Pod) bool { return in(s)(p.Node) })}
+		pool := namedPool{InUse: usedBy(func(p Pod) bool { return in(s)(p.Node) })}
 		allocatable, free, listed := sums{}, sums{}, map[string]bool{}
 		for _, n := range w.nodes {
 			if !in(s)(n.Name) {
@@ -198,11 +199,11 @@ func (w world) recount(selections []Selection, asked, before []string) told {
 	return all
 }
 
-// read puts a view in the same words.
-func read(t *rapid.T, v View) told {
-	all := told{Columns: v.Columns, Used: map[string]toldUse{}}
+// read returns a View by resource name, and checks that its parts agree with each other.
+func read(t *rapid.T, v View) namedView {
+	all := namedView{Columns: v.Columns, Used: map[string]namedUse{}}
 	for consumer, use := range v.Used.All {
-		u := toldUse{Everywhere: amounts(v, use.Everywhere), ByCreator: map[string]Amounts{}}
+		u := namedUse{Everywhere: amounts(v, use.Everywhere), ByCreator: map[string]Amounts{}}
 		for creator := range use.ByCreator {
 			u.ByCreator[creator] = amounts(v, use.By(creator))
 		}
@@ -211,11 +212,11 @@ func read(t *rapid.T, v View) told {
 		}
 		all.Used[consumer] = u
 		if v.Used.Of(consumer) != use {
-			t.Fatalf("%s: the use among all is not its use", consumer)
+			t.Fatalf("%s: All yields another use than Of", consumer)
 		}
 	}
 	if v.Used.Len() != len(all.Used) {
-		t.Fatalf("%d consumers, and %d of them told", v.Used.Len(), len(all.Used))
+		t.Fatalf("Len is %d, and All yields %d", v.Used.Len(), len(all.Used))
 	}
 	cells := map[string]bool{}
 	for _, c := range v.Cells {
@@ -226,7 +227,7 @@ func read(t *rapid.T, v View) told {
 	}
 	for i, p := range v.Pools {
 		checkCells(t, v, i)
-		pool := toldPool{
+		pool := namedPool{
 			Nodes: p.Nodes, Allocatable: amounts(v, p.Allocatable), Free: amounts(v, p.Free), InUse: amounts(v, p.InUse), Shared: p.Shared, Overlaps: p.Overlaps,
 		}
 		for i, listed := range p.Listed {
@@ -240,7 +241,7 @@ func read(t *rapid.T, v View) told {
 	return all
 }
 
-// checkCells: a pool has what its cells have.
+// checkCells checks that a pool has what its cells have.
 func checkCells(t *rapid.T, v View, pool int) {
 	allocatable, free := sums{}, sums{}
 	for _, c := range v.Cells {
@@ -252,7 +253,7 @@ func checkCells(t *rapid.T, v View, pool int) {
 			free.add(name, big.NewInt(c.Free[i]))
 		}
 	}
-	// The amounts of a cell are held at the largest int64 too.
+	// The amounts of a cell are at most the largest int64, like those of a pool.
 	if want, got := amounts(v, v.Pools[pool].Allocatable), allocatable.amounts(); !maps.Equal(got, want) {
 		t.Fatalf("the cells of pool %d have %v, it has %v", pool, got, want)
 	}
@@ -271,8 +272,8 @@ func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 		selections, asked := every, []string{"example.com/fpga"}
 		l, w := NewLedger(), world{nodes: map[string]Node{}, pods: map[string]Pod{}}
 		var (
-			before  View
-			thought told
+			before   View
+			expected namedView
 		)
 		nodeName := rapid.SampledFrom([]string{"n1", "n2", "n3"})
 		podKey := rapid.Custom(func(t *rapid.T) string { return fmt.Sprint("p", rapid.IntRange(0, 9).Draw(t, "pod")) })
@@ -346,15 +347,15 @@ func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 				v := l.View(selections, asked...)
 				now := w.recount(selections, asked, before.Columns)
 				if diff := cmp.Diff(now, read(t, v), cmpopts.EquateEmpty()); diff != "" {
-					t.Fatalf("recount and view: %s", diff)
+					t.Fatalf("recount (-) and view (+): %s", diff)
 				}
-				if diff := cmp.Diff(thought, read(t, before), cmpopts.EquateEmpty()); diff != "" {
+				if diff := cmp.Diff(expected, read(t, before), cmpopts.EquateEmpty()); diff != "" {
 					t.Fatalf("the view before has changed: %s", diff)
 				}
-				before, thought = v, now
+				before, expected = v, now
 				for name, number := range l.names.numbers {
-					if want := w.references(v.Columns, name); l.names.known[number].references != want {
-						t.Fatalf("%d references to %s, want %d", l.names.known[number].references, name, want)
+					if want := w.references(v.Columns, name); l.names.infos[number].references != want {
+						t.Fatalf("%d references to %s, want %d", l.names.infos[number].references, name, want)
 					}
 				}
 			},

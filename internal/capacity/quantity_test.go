@@ -49,7 +49,7 @@ func TestQuantitiesAreCanonicalAndShort(t *testing.T) {
 func TestQuantitiesReadBackAsTheSameAmount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom([]string{CPU, Memory, "storage", "hugepages-1Gi", Pods, "nvidia.com/gpu"}).Draw(t, "resource")
-		// Round amounts are the rule in practice, and where suffixes come in.
+		// Round amounts are the usual ones, and those written with a suffix.
 		unit := rapid.SampledFrom([]int64{1, 1000, 1024, 1e6, 1 << 20, 1e9, 1 << 30}).Draw(t, "unit")
 		amount := rapid.Int64Range(0, math.MaxInt64/unit).Draw(t, "amount") * unit
 		q := Quantity(name, amount)

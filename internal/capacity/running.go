@@ -5,111 +5,114 @@ import (
 	"slices"
 )
 
-// running are the sums that a View tells, for the selections and the columns of the last one. Each event of a node or a pod moves them by what it
-// changed, which costs a few additions for each selection that the node is in. They are totals, so that nothing is lost at the bounds of int64:
-// what was added can be taken off again. They are counted anew only when a View is of other selections or columns.
-type running struct {
+// runningSums are the sums of a View, for the selections and columns of the last one. An event of a
+// node or pod moves them by what it changed, at the cost of a few additions for each selection that has
+// the node. They are totals, so that every addition can be subtracted again exactly. They are
+// recomputed only for a View with other selections or columns.
+type runningSums struct {
 	columns
 	// keys are those of the selections.
 	keys       []string
 	selections []Selection
-	pools      []*runningPool
-	// cells are by the pools that they are in, see cellKey; ordered are the same by their pools.
-	cells     map[string]*cell
-	ordered   []*cell
-	consumers map[string]*consumer
-	// moved are the consumers whose use has changed since the last View, and uses are those that it told.
-	moved map[string]struct{}
-	uses  Uses
+	pools      []*poolSums
+	// cells maps the pools of a cell, see cellKey, to it. orderedCells are the same, ordered by pools.
+	cells        map[string]*cellSums
+	orderedCells []*cellSums
+	consumers    map[string]*consumerSums
+	// changedUses are the consumers whose use changed since the last View, uses those of that View.
+	changedUses map[string]struct{}
+	uses        Uses
 }
 
-// runningPool are the nodes of one selection: those of some cells.
-type runningPool struct {
-	cells []*cell
-	// used is what consumers' pods request on the nodes.
+// poolSums are the sums over the nodes of one selection: those of its cells, and what is used.
+type poolSums struct {
+	cells []*cellSums
+	// used sums the requests of consumers' pods on the nodes, by column.
 	used []total
-	// told is what the last View told, while that is still so.
-	told *Pool
+	// cached is the Pool of the last View, nil if it has changed.
+	cached *Pool
 }
 
-// cell are the sums over the nodes that are in the same pools. A node is in one cell at most, so that what an event changes is changed once.
-type cell struct {
-	// pools are the places of the pools, sorted.
+// cellSums are the sums over the nodes that are in the same pools. A node is in at most one cell, so an
+// event changes one cell.
+type cellSums struct {
+	// pools are the indexes of the pools, sorted.
 	pools []int
 	nodes int
-	// listed is how many of the nodes list each column.
+	// listed counts, by column, the nodes that list the resource.
 	listed            []int
 	allocatable, free []total
-	// told is what the last View told, while that is still so.
-	told *Cell
+	// cached is the Cell of the last View, nil if it has changed.
+	cached *Cell
 }
 
-// in are the pools of a cell, none of no cell.
-func (c *cell) in() []int {
+// poolIndexes returns the pools of a cell. A nil cell has none.
+func (c *cellSums) poolIndexes() []int {
 	if c == nil {
 		return nil
 	}
 	return c.pools
 }
 
-// consumer are the sums over one consumer's pods on nodes that are not virtual.
-type consumer struct {
-	usage
-	// byPool are those on the nodes of each pool, byCreator those with each creator.
+// consumerSums are the sums over one consumer's pods on nodes that are not virtual.
+type consumerSums struct {
+	podSums
+	// byPool sums over the nodes of each pool, byCreator over the pods of each creator.
 	byPool    [][]total
-	byCreator map[string]*usage
+	byCreator map[string]*podSums
 }
 
-// usage are the sums over some pods. Where they end all that follows is 0.
-type usage struct {
+// podSums are sums over some pods, by column. Columns beyond their end are 0.
+type podSums struct {
 	pods     int
 	requests []total
-	// told is what the last View told of a creator, nil if that has changed.
-	told Row
+	// cached is the Row of the last View for a creator, nil if it has changed.
+	cached Row
 }
 
-func newRunning() running {
-	return running{cells: map[string]*cell{}, consumers: map[string]*consumer{}, moved: map[string]struct{}{}}
+func newRunningSums() runningSums {
+	return runningSums{cells: map[string]*cellSums{}, consumers: map[string]*consumerSums{}, changedUses: map[string]struct{}{}}
 }
 
-// View returns the state of the account at this moment, with one pool for each selection. Its columns are cpu, memory, pods, what nodes list,
-// and the names asked for; a name stays among the columns for as long as a consumer's pods request it. With the selections and the columns of
-// the last View it costs a look at each pool and at each consumer whose use has changed since; with others, a look at each node and pod. The
-// ledger keeps the selections and the names: the caller must not change them afterwards.
+// View returns the state of the account at this moment, with one pool for each selection. Its columns
+// are cpu, memory, pods, the resources that physical nodes list, and the names asked for; a column
+// stays while a consumer's pods request it. With the selections and columns of the last View the cost
+// is that of each pool and of each consumer whose use has changed since; with others, that of each node
+// and pod. The ledger keeps the selections and names: the caller must not change them afterwards.
 func (l *Ledger) View(selections []Selection, asked ...string) View {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	others, selected := l.chooseColumns(asked), l.selectNodes(selections)
-	if others || selected {
-		l.recount()
+	columnsChanged, selectionsChanged := l.updateColumns(asked), l.updateSelections(selections)
+	if columnsChanged || selectionsChanged {
+		l.recompute()
 	}
-	v := View{Columns: l.columns.names, Pools: make([]Pool, len(l.pools)), Cells: make([]Cell, len(l.ordered))}
+	v := View{Columns: l.columns.names, Pools: make([]Pool, len(l.pools)), Cells: make([]Cell, len(l.orderedCells))}
 	for i, p := range l.pools {
-		if p.told == nil {
-			p.told = p.tell(len(l.columns.names), len(l.pools))
+		if p.cached == nil {
+			p.cached = p.snapshot(len(l.columns.names), len(l.pools))
 		}
-		v.Pools[i] = *p.told
+		v.Pools[i] = *p.cached
 	}
-	for i, c := range l.ordered {
-		if c.told == nil {
-			c.told = &Cell{Pools: c.pools, Allocatable: rowOf(c.allocatable), Free: rowOf(c.free)}
+	for i, c := range l.orderedCells {
+		if c.cached == nil {
+			c.cached = &Cell{Pools: c.pools, Allocatable: rowOf(c.allocatable), Free: rowOf(c.free)}
 		}
-		v.Cells[i] = *c.told
+		v.Cells[i] = *c.cached
 	}
-	if len(l.moved) > 0 {
-		news := make(map[string]*Use, len(l.moved))
-		for id := range l.moved {
-			news[id] = l.consumers[id].tell()
+	if len(l.changedUses) > 0 {
+		changes := make(map[string]*Use, len(l.changedUses))
+		for id := range l.changedUses {
+			changes[id] = l.consumers[id].snapshot()
 		}
-		l.uses = l.uses.with(news)
-		clear(l.moved)
+		l.uses = l.uses.with(changes)
+		clear(l.changedUses)
 	}
 	v.Used = l.uses
 	return v
 }
 
-// selectNodes finds the nodes of the selections, and reports whether they are others than before.
-func (l *Ledger) selectNodes(selections []Selection) bool {
+// updateSelections sets the selections for a View, and reports whether they changed.
+func (l *Ledger) updateSelections(selections []Selection) bool {
 	if len(selections) > 0 && len(selections) == len(l.selections) && &selections[0] == &l.selections[0] {
 		return false
 	}
@@ -122,42 +125,43 @@ func (l *Ledger) selectNodes(selections []Selection) bool {
 	return !same
 }
 
-// recount adds up all nodes and pods.
-func (l *Ledger) recount() {
-	l.pools, l.requested = make([]*runningPool, len(l.selections)), make([]total, len(l.columns.names))
+// recompute adds up all nodes and pods.
+func (l *Ledger) recompute() {
+	l.pools, l.requested = make([]*poolSums, len(l.selections)), make([]total, len(l.columns.names))
 	for i := range l.pools {
-		l.pools[i] = &runningPool{used: make([]total, len(l.columns.names))}
+		l.pools[i] = &poolSums{used: make([]total, len(l.columns.names))}
 	}
 	clear(l.cells)
-	l.ordered = nil
+	l.orderedCells = nil
 	clear(l.consumers)
 	for _, a := range l.nodes {
-		l.join(a)
+		l.joinPools(a)
 	}
 }
 
-// join adds all that stands on a node to the sums, and leave takes it off: nothing of it may change in between.
-func (l *Ledger) join(a *account) {
-	if a.cell = l.cellOf(a); a.cell != nil {
-		l.count(a, 1, (*total).add)
+// joinPools adds a node with its pods to the sums. Nothing of them may change until leavePools.
+func (l *Ledger) joinPools(a *nodeAccount) {
+	if a.cell = l.cellFor(a); a.cell != nil {
+		l.countNode(a, 1, (*total).add)
 	}
-	l.useAll(a, 1, (*total).add)
+	l.countConsumerPods(a, 1, (*total).add)
 }
 
-func (l *Ledger) leave(a *account) {
-	l.useAll(a, -1, (*total).subtract)
+// leavePools undoes joinPools.
+func (l *Ledger) leavePools(a *nodeAccount) {
+	l.countConsumerPods(a, -1, (*total).subtract)
 	if a.cell == nil {
 		return
 	}
-	l.count(a, -1, (*total).subtract)
+	l.countNode(a, -1, (*total).subtract)
 	if a.cell.nodes == 0 {
 		l.dropCell(a.cell)
 	}
 	a.cell = nil
 }
 
-// cellOf finds the cell of a node, nil for a node that is in no pool.
-func (l *Ledger) cellOf(a *account) *cell {
+// cellFor returns the cell for a node, a new one if there is none, nil for a node in no pool.
+func (l *Ledger) cellFor(a *nodeAccount) *cellSums {
 	if a.node == nil {
 		return nil
 	}
@@ -174,10 +178,10 @@ func (l *Ledger) cellOf(a *account) *cell {
 	c := l.cells[key]
 	if c == nil {
 		width := len(l.columns.names)
-		c = &cell{pools: pools, listed: make([]int, width), allocatable: make([]total, width), free: make([]total, width)}
+		c = &cellSums{pools: pools, listed: make([]int, width), allocatable: make([]total, width), free: make([]total, width)}
 		l.cells[key] = c
-		at, _ := slices.BinarySearchFunc(l.ordered, c, byPools)
-		l.ordered = slices.Insert(l.ordered, at, c)
+		at, _ := slices.BinarySearchFunc(l.orderedCells, c, byPools)
+		l.orderedCells = slices.Insert(l.orderedCells, at, c)
 		for _, k := range pools {
 			l.pools[k].cells = append(l.pools[k].cells, c)
 		}
@@ -185,10 +189,10 @@ func (l *Ledger) cellOf(a *account) *cell {
 	return c
 }
 
-func (l *Ledger) dropCell(c *cell) {
+func (l *Ledger) dropCell(c *cellSums) {
 	delete(l.cells, cellKey(c.pools))
-	is := func(o *cell) bool { return o == c }
-	l.ordered = slices.DeleteFunc(l.ordered, is)
+	is := func(o *cellSums) bool { return o == c }
+	l.orderedCells = slices.DeleteFunc(l.orderedCells, is)
 	for _, k := range c.pools {
 		l.pools[k].cells = slices.DeleteFunc(l.pools[k].cells, is)
 	}
@@ -202,140 +206,142 @@ func cellKey(pools []int) string {
 	return string(key)
 }
 
-func byPools(a, b *cell) int { return slices.Compare(a.pools, b.pools) }
+func byPools(a, b *cellSums) int { return slices.Compare(a.pools, b.pools) }
 
-// count adds a node, without the use of it by consumers, to its cell, or takes it off.
-func (l *Ledger) count(a *account, by int, apply func(*total, total)) {
-	a.cell.nodes += by
+// countNode adds a node to its cell or subtracts it, without the use of consumers.
+func (l *Ledger) countNode(a *nodeAccount, nodes int, apply func(*total, total)) {
+	a.cell.nodes += nodes
 	for i, r := range a.allocatable {
-		if c := l.names.known[r.number].column; c >= 0 {
-			a.cell.listed[c] += by
-			apply(&a.cell.allocatable[c], of(r.amount))
-			apply(&a.cell.free[c], of(a.left(i)))
+		if c := l.names.infos[r.number].column; c >= 0 {
+			a.cell.listed[c] += nodes
+			apply(&a.cell.allocatable[c], totalOf(r.amount))
+			apply(&a.cell.free[c], totalOf(a.freeOf(i)))
 		}
 	}
-	l.changed(a.cell)
+	l.invalidate(a.cell)
 }
 
-// changed notes that what was told of a cell is not so any more.
-func (l *Ledger) changed(c *cell) {
-	c.told = nil
+// invalidate drops what is cached of a cell and of its pools.
+func (l *Ledger) invalidate(c *cellSums) {
+	c.cached = nil
 	for _, k := range c.pools {
-		l.pools[k].told = nil
+		l.pools[k].cached = nil
 	}
 }
 
-// left is what the node's own pods leave of what it lists in a place.
-func (a *account) left(place int) int64 {
-	return max(0, a.allocatable[place].amount-a.local[place].amount())
+// freeOf returns what this cluster's own pods leave of the resource with an index in allocatable.
+func (a *nodeAccount) freeOf(index int) int64 {
+	return max(0, a.allocatable[index].amount-a.local[index].amount())
 }
 
-// useLocally adds a pod of this cluster's own to what its node has not left, or takes it off.
-func (l *Ledger) useLocally(e *entry, apply func(*total, total)) {
-	a := e.at
-	for place, r := range inCommon(a.allocatable, e.requests) {
-		was := a.left(place)
-		apply(&a.local[place], of(r.amount))
-		is, c := a.left(place), l.names.known[r.number].column
-		if is == was || c < 0 || a.cell == nil {
+// countLocalPod adds a pod of this cluster's own to the local requests of its node, or subtracts it.
+func (l *Ledger) countLocalPod(e *podEntry, apply func(*total, total)) {
+	a := e.on
+	for i, r := range listedRequests(a.allocatable, e.requests) {
+		before := a.freeOf(i)
+		apply(&a.local[i], totalOf(r.amount))
+		after, c := a.freeOf(i), l.names.infos[r.number].column
+		if after == before || c < 0 || a.cell == nil {
 			continue
 		}
-		a.cell.free[c].subtract(of(was))
-		a.cell.free[c].add(of(is))
-		l.changed(a.cell)
+		a.cell.free[c].subtract(totalOf(before))
+		a.cell.free[c].add(totalOf(after))
+		l.invalidate(a.cell)
 	}
 }
 
-// useAll adds all consumers' pods on a node to the sums, or takes them off.
-func (l *Ledger) useAll(a *account, pods int, apply func(*total, total)) {
-	for e := a.first; e != nil; e = e.after {
+// countConsumerPods adds all consumers' pods on a node to the sums, or subtracts them.
+func (l *Ledger) countConsumerPods(a *nodeAccount, pods int, apply func(*total, total)) {
+	for e := a.firstPod; e != nil; e = e.next {
 		if e.consumer != "" {
-			l.use(e, pods, apply)
+			l.countConsumerPod(e, pods, apply)
 		}
 	}
 }
 
-// use adds a consumer's pod to the sums that it is in, or takes it off.
-func (l *Ledger) use(e *entry, pods int, apply func(*total, total)) {
-	if e.at.node != nil && e.at.node.State == Virtual {
+// countConsumerPod adds a consumer's pod to the sums of its consumer, its creator and the pools of its
+// node, or subtracts it.
+func (l *Ledger) countConsumerPod(e *podEntry, pods int, apply func(*total, total)) {
+	if e.on.node != nil && e.on.node.State == Virtual {
 		return
 	}
-	u := l.consumers[e.consumer]
-	if u == nil {
-		u = &consumer{byPool: make([][]total, len(l.pools))}
-		l.consumers[e.consumer] = u
+	sums := l.consumers[e.consumer]
+	if sums == nil {
+		sums = &consumerSums{byPool: make([][]total, len(l.pools))}
+		l.consumers[e.consumer] = sums
 	}
-	u.pods += pods
-	var creator *usage
+	sums.pods += pods
+	var creator *podSums
 	if e.creator != "" {
-		creator = u.of(e.creator)
+		creator = sums.creatorSums(e.creator)
 		creator.pods += pods
-		creator.told = nil
+		creator.cached = nil
 	}
+	pools := e.on.cell.poolIndexes()
 	for _, r := range e.requests {
-		c := l.names.known[r.number].column
+		c := l.names.infos[r.number].column
 		if c < 0 {
 			continue
 		}
-		amount := of(r.amount)
-		apply(at(&u.requests, c), amount)
+		amount := totalOf(r.amount)
+		apply(totalAt(&sums.requests, c), amount)
 		if creator != nil {
-			apply(at(&creator.requests, c), amount)
+			apply(totalAt(&creator.requests, c), amount)
 		}
 		apply(&l.requested[c], amount)
-		for _, k := range e.at.cell.in() {
-			apply(at(&u.byPool[k], c), amount)
+		for _, k := range pools {
+			apply(totalAt(&sums.byPool[k], c), amount)
 			apply(&l.pools[k].used[c], amount)
 		}
 	}
-	for _, k := range e.at.cell.in() {
-		l.pools[k].told = nil
+	for _, k := range pools {
+		l.pools[k].cached = nil
 	}
 	if creator != nil && creator.pods == 0 {
-		delete(u.byCreator, e.creator)
+		delete(sums.byCreator, e.creator)
 	}
-	if u.pods == 0 {
+	if sums.pods == 0 {
 		delete(l.consumers, e.consumer)
 	}
-	l.moved[e.consumer] = struct{}{}
+	l.changedUses[e.consumer] = struct{}{}
 }
 
-// of returns the sums over the consumer's pods with a creator.
-func (c *consumer) of(creator string) *usage {
-	u := c.byCreator[creator]
-	if u == nil {
-		u = &usage{}
+// creatorSums returns the sums over the consumer's pods of a creator, new ones if there are none.
+func (c *consumerSums) creatorSums(creator string) *podSums {
+	s := c.byCreator[creator]
+	if s == nil {
+		s = &podSums{}
 		if c.byCreator == nil {
-			c.byCreator = map[string]*usage{}
+			c.byCreator = map[string]*podSums{}
 		}
-		c.byCreator[creator] = u
+		c.byCreator[creator] = s
 	}
-	return u
+	return s
 }
 
-func (p *runningPool) tell(columns, pools int) *Pool {
-	told := &Pool{
+func (p *poolSums) snapshot(columns, pools int) *Pool {
+	out := &Pool{
 		Listed: make([]bool, columns), Shared: make([]int, pools), Overlaps: make([]bool, pools), InUse: rowOf(p.used),
 	}
 	allocatable, free := make([]total, columns), make([]total, columns)
 	for _, c := range p.cells {
-		told.Nodes += c.nodes
+		out.Nodes += c.nodes
 		for i, nodes := range c.listed {
-			told.Listed[i] = told.Listed[i] || nodes > 0
+			out.Listed[i] = out.Listed[i] || nodes > 0
 			allocatable[i].add(c.allocatable[i])
 			free[i].add(c.free[i])
 		}
 		for _, k := range c.pools {
-			told.Shared[k] += c.nodes
-			told.Overlaps[k] = true
+			out.Shared[k] += c.nodes
+			out.Overlaps[k] = true
 		}
 	}
-	told.Allocatable, told.Free = rowOf(allocatable), rowOf(free)
-	return told
+	out.Allocatable, out.Free = rowOf(allocatable), rowOf(free)
+	return out
 }
 
-// tell returns nil for a consumer without pods.
-func (c *consumer) tell() *Use {
+// snapshot returns nil for a consumer without pods.
+func (c *consumerSums) snapshot() *Use {
 	if c == nil {
 		return nil
 	}
@@ -346,11 +352,11 @@ func (c *consumer) tell() *Use {
 	if len(c.byCreator) > 0 {
 		u.ByCreator = make(map[string]Row, len(c.byCreator))
 	}
-	for creator, of := range c.byCreator {
-		if of.told == nil {
-			of.told = rowOf(of.requests)
+	for creator, sums := range c.byCreator {
+		if sums.cached == nil {
+			sums.cached = rowOf(sums.requests)
 		}
-		u.ByCreator[creator] = of.told
+		u.ByCreator[creator] = sums.cached
 	}
 	return u
 }

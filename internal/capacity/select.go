@@ -9,58 +9,66 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Matches reports whether the node is in the selection: usable, with matching labels, and with no taint that keeps pods away
-// and is not tolerated.
+// Matches reports whether the node is in the pool: Ready, selected by its labels, and without a
+// NoSchedule or NoExecute taint that is not tolerated. Taints with other effects must have been removed.
 func (s Selection) Matches(n *Node) bool {
-	if n.State != Ready {
-		return false
-	}
-	if s.Selector != nil && !s.Selector.Matches(labels.Set(n.Labels)) {
-		return false
-	}
-	return !slices.ContainsFunc(n.Taints, func(t corev1.Taint) bool { return !s.tolerates(&t) })
+	return n.State == Ready && s.selects(n) && s.untolerated(n) == nil
 }
 
-func (s Selection) tolerates(taint *corev1.Taint) bool {
-	return slices.ContainsFunc(s.Tolerations, func(t corev1.Toleration) bool {
-		return t.ToleratesTaint(logr.Discard(), taint, true)
-	})
+// selects reports whether the selector matches the node's labels.
+func (s Selection) selects(n *Node) bool {
+	return s.Selector == nil || s.Selector.Matches(labels.Set(n.Labels))
 }
 
-// Unusable is a node that a selection matches by its labels, and why it is not in the pool.
+// untolerated returns the node's first taint that is not tolerated, nil for none.
+func (s Selection) untolerated(n *Node) *corev1.Taint {
+	for i := range n.Taints {
+		taint := &n.Taints[i]
+		tolerates := func(t corev1.Toleration) bool { return t.ToleratesTaint(logr.Discard(), taint, true) }
+		if !slices.ContainsFunc(s.Tolerations, tolerates) {
+			return taint
+		}
+	}
+	return nil
+}
+
+// Unusable is a node that a selection selects by label and that is not in the pool, and why not.
 type Unusable struct{ Node, Why string }
 
-// Unusable returns the nodes that the selection matches by their labels and that are not in its pool, by name. Virtual nodes are left out. It
-// takes a time for each node that there is.
+// Unusable returns the nodes that the selection selects by label and that are not in its pool, sorted
+// by name. Virtual nodes are not among them. Its cost grows with the number of all nodes.
 func (l *Ledger) Unusable(s Selection) []Unusable {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var all []Unusable
 	for _, a := range l.nodes {
-		n := a.node
-		if n == nil || n.State == Virtual || s.Matches(n) || s.Selector != nil && !s.Selector.Matches(labels.Set(n.Labels)) {
+		if !a.physical() || !s.selects(a.node) {
 			continue
 		}
-		all = append(all, Unusable{Node: n.Name, Why: s.whyNot(n)})
+		if why := s.whyUnusable(a.node); why != "" {
+			all = append(all, Unusable{Node: a.name, Why: why})
+		}
 	}
 	slices.SortFunc(all, func(a, b Unusable) int { return strings.Compare(a.Node, b.Node) })
 	return all
 }
 
-// whyNot says why a node with matching labels is not in the selection.
-func (s Selection) whyNot(n *Node) string {
+// whyUnusable returns why a selected node is not in the pool, empty if it is.
+func (s Selection) whyUnusable(n *Node) string {
 	switch n.State {
 	case Cordoned:
 		return "cordoned"
-	case NotReady, Virtual:
+	case NotReady:
 		return "not Ready"
-	case Ready:
+	case Ready, Virtual:
 	}
-	i := slices.IndexFunc(n.Taints, func(t corev1.Taint) bool { return !s.tolerates(&t) })
-	return "tainted " + n.Taints[i].ToString() + ", which is not tolerated"
+	if taint := s.untolerated(n); taint != nil {
+		return "tainted " + taint.ToString() + ", which is not tolerated"
+	}
+	return ""
 }
 
-// Key is equal for selections that are written alike, so that their pool is added up once.
+// Key is equal for selections that are written alike. They share a pool.
 func (s Selection) Key() string {
 	var b strings.Builder
 	if s.Selector != nil {

@@ -5,11 +5,11 @@ import (
 	"math/bits"
 )
 
-// total is a sum of amounts that cannot overflow, so that what is added can be taken off again exactly: a pod may request
-// 2^63-1 bytes, and so may the next one.
+// total is a sum of amounts that cannot overflow, so that an amount can be subtracted again exactly:
+// several pods may each request 2^63-1 bytes.
 type total struct{ hi, lo uint64 }
 
-// amount is the total as an amount, held at the largest int64.
+// amount returns the total as an amount, at most the largest int64.
 func (t total) amount() int64 {
 	if t.hi > 0 || t.lo > math.MaxInt64 {
 		return math.MaxInt64
@@ -29,18 +29,18 @@ func (t *total) subtract(o total) {
 	t.hi, _ = bits.Sub64(t.hi, o.hi, borrow)
 }
 
-// of is an amount, which must not be negative, as a total.
-func of(amount int64) total { return total{lo: uint64(amount)} }
+// totalOf returns an amount, which must not be negative, as a total.
+func totalOf(amount int64) total { return total{lo: uint64(amount)} }
 
-// at returns the sum in a place, where the sums may have ended before.
-func at(sums *[]total, place int) *total {
-	for len(*sums) <= place {
-		*sums = append(*sums, total{})
+// totalAt returns the total in a column, extending the totals to it.
+func totalAt(totals *[]total, column int) *total {
+	for len(*totals) <= column {
+		*totals = append(*totals, total{})
 	}
-	return &(*sums)[place]
+	return &(*totals)[column]
 }
 
-// rowOf are totals as amounts. The row of no totals is empty, but not nil.
+// rowOf returns totals as amounts. The row of no totals is empty, not nil.
 func rowOf(totals []total) Row {
 	row := make(Row, len(totals))
 	for i, t := range totals {

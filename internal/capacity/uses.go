@@ -5,16 +5,18 @@ import (
 	"slices"
 )
 
-// Use is what the pods of one consumer request. It never changes.
+// Use is what the pods of one consumer request. It is immutable.
 type Use struct {
-	// Everywhere is on all nodes, virtual ones excepted, usable or not; ByPool is on the nodes of each pool of the view.
+	// Everywhere is the sum on all nodes that are not virtual; ByPool the sum on the nodes of each pool
+	// of the View.
 	Everywhere Row
 	ByPool     []Row
-	// ByCreator is Everywhere by the creator of the pods, without those that have none. The caller must not change it.
+	// ByCreator splits Everywhere by the creator of the pods. Pods without a creator are not in it. The
+	// caller must not change it.
 	ByCreator map[string]Row
 }
 
-// In returns what is requested on the nodes of a pool of the view. A Use that is nil requests nothing.
+// In returns the requests on the nodes of a pool of the View. A nil Use has none.
 func (u *Use) In(pool int) Row {
 	if u == nil || pool >= len(u.ByPool) {
 		return nil
@@ -22,8 +24,8 @@ func (u *Use) In(pool int) Row {
 	return u.ByPool[pool]
 }
 
-// By returns what is requested by the pods of one creator on all nodes that are not virtual, nil if it has no pods there. A Use that is nil
-// requests nothing.
+// By returns the requests of the pods of one creator on all nodes that are not virtual, nil if there
+// are no such pods. A nil Use has none.
 func (u *Use) By(creator string) Row {
 	if u == nil {
 		return nil
@@ -31,7 +33,7 @@ func (u *Use) By(creator string) Row {
 	return u.ByCreator[creator]
 }
 
-// Same reports whether two uses are alike; either may be nil.
+// Same reports whether two uses are equal. Either may be nil.
 func (u *Use) Same(o *Use) bool {
 	if u == nil || o == nil {
 		return u == o
@@ -40,63 +42,63 @@ func (u *Use) Same(o *Use) bool {
 		maps.EqualFunc(u.ByCreator, o.ByCreator, sameRow)
 }
 
-// Uses are the consumers with pods, and what these request. They never change: those of the next view share with these what stayed the
-// same. The zero Uses are of nobody.
+// Uses maps each consumer that has pods to the sum of their requests. It is immutable; consecutive
+// views share unchanged entries. The zero value is empty.
 type Uses struct {
 	base map[string]*Use
-	// news are what has changed since base was made, nil for a consumer that has no pods any more.
-	news map[string]*Use
-	size int
+	// changes replace entries of base, nil for a consumer without pods.
+	changes map[string]*Use
+	size    int
 }
 
-// UsesOf returns the uses of a map, which the caller must not change any more.
+// UsesOf returns the uses of a map, which the caller must not change afterwards.
 func UsesOf(all map[string]*Use) Uses { return Uses{base: all, size: len(all)} }
 
-// Of returns what the pods of a consumer request, nil if it has none.
+// Of returns the use of a consumer, nil if it has no pods.
 func (u Uses) Of(consumer string) *Use {
-	if use, told := u.news[consumer]; told {
+	if use, changed := u.changes[consumer]; changed {
 		return use
 	}
 	return u.base[consumer]
 }
 
-// Len is how many consumers have pods.
+// Len returns the number of consumers with pods.
 func (u Uses) Len() int { return u.size }
 
 // All yields each consumer with pods, in any order.
 func (u Uses) All(yield func(consumer string, use *Use) bool) {
 	for id, use := range u.base {
-		if _, told := u.news[id]; !told && !yield(id, use) {
+		if _, changed := u.changes[id]; !changed && !yield(id, use) {
 			return
 		}
 	}
-	for id, use := range u.news {
+	for id, use := range u.changes {
 		if use != nil && !yield(id, use) {
 			return
 		}
 	}
 }
 
-// with returns the uses with some replaced, nil for none. It takes the map. It costs little more than there is to replace: the base is copied
-// only when the news have grown to an eighth of it.
-func (u Uses) with(news map[string]*Use) Uses {
+// with returns the uses with some replaced, nil for a consumer without pods. It takes ownership of the
+// map. Its cost is that of the changes: base is copied only when they exceed an eighth of it.
+func (u Uses) with(changes map[string]*Use) Uses {
 	next := Uses{base: u.base, size: u.size}
-	for id, use := range news {
-		was := u.Of(id)
+	for id, use := range changes {
+		old := u.Of(id)
 		switch {
-		case was == nil && use != nil:
+		case old == nil && use != nil:
 			next.size++
-		case was != nil && use == nil:
+		case old != nil && use == nil:
 			next.size--
 		}
 	}
-	next.news = maps.Clone(u.news)
-	if next.news == nil {
-		next.news = news
+	next.changes = maps.Clone(u.changes)
+	if next.changes == nil {
+		next.changes = changes
 	} else {
-		maps.Copy(next.news, news)
+		maps.Copy(next.changes, changes)
 	}
-	if len(next.news) <= len(next.base)/8+16 {
+	if len(next.changes) <= len(next.base)/8+16 {
 		return next
 	}
 	all := make(map[string]*Use, next.size)

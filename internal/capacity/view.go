@@ -5,11 +5,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Node is what the account needs to know of a node.
+// Node is what the account needs of a node.
 type Node struct {
 	Name   string
 	Labels map[string]string
-	// Taints may hold any effect; only NoSchedule and NoExecute keep a selection away.
+	// Taints may have any effect. Only NoSchedule and NoExecute keep a node out of a pool.
 	Taints      []corev1.Taint
 	State       NodeState
 	Allocatable Amounts
@@ -30,65 +30,69 @@ const (
 	Virtual
 )
 
-// Pod is what the account needs to know of a pod that is bound to a node and not finished. A pod that is not bound, is
-// finished (Succeeded or Failed), or is gone is told with DeletePod.
+// Pod is what the account needs of a pod that is bound to a node and not finished. DeletePod takes
+// those that are no longer bound, are finished (Succeeded or Failed), or are deleted.
 type Pod struct {
 	// Key identifies the pod for its whole life: its UID.
 	Key  string
 	Node string
-	// Consumer is the cluster ID of the consumer that offloaded the pod, empty for a pod of this cluster's own.
+	// Consumer is the cluster ID of the consumer that offloaded the pod, empty for a pod of this
+	// cluster's own.
 	Consumer string
-	// Creator is the name, as a label value, of the identity that offloaded the pod: Liqo v1 has one for each ResourceSlice. It is empty
-	// where that is not known, and does not count without a Consumer or beyond MaxCreator bytes.
+	// Creator is the name, as a label value, of the identity that offloaded the pod: Liqo v1 has one for
+	// each ResourceSlice. It is empty if unknown, and ignored without a Consumer or beyond MaxCreator
+	// bytes.
 	Creator string
-	// Requests are what the scheduler counts, without the pod itself: the ledger counts 1 of Pods for each.
+	// Requests are what the scheduler counts, without the pod itself: the ledger counts each as 1 of Pods.
 	Requests Amounts
 }
 
-// Selection names the nodes of one pool.
+// Selection selects the nodes of one pool.
 type Selection struct {
-	// Selector picks nodes by label; nil picks every node.
+	// Selector selects nodes by label; nil selects every node.
 	Selector labels.Selector
-	// Tolerations let in nodes whose NoSchedule and NoExecute taints they tolerate.
+	// Tolerations admit nodes whose NoSchedule and NoExecute taints they tolerate.
 	Tolerations []corev1.Toleration
 }
 
-// View is the state of the account at one moment. Nothing in it changes later, and the caller must not change it.
+// View is the state of the account at one moment. It is immutable.
 type View struct {
-	// Columns are resource names: cpu, memory, pods, then the others that nodes list or the caller has asked for, by name. Every Row of
-	// the view is in this order.
+	// Columns are resource names: cpu, memory, pods, then by name the others that nodes list or the
+	// caller asked for. Every Row of the View is in this order.
 	Columns []string
-	// Pools answer the selections asked for, in their order.
+	// Pools are those of the selections, in the same order.
 	Pools []Pool
-	// Cells are the nodes of all pools, those that are in the same pools together, in the order of these.
+	// Cells partition the nodes of all pools: the nodes of a cell are in the same pools. They are ordered
+	// by these pools.
 	Cells []Cell
-	// Used is what the pods of each consumer with pods request.
+	// Used holds the requests of the pods of each consumer.
 	Used Uses
 }
 
-// Pool is what the usable nodes of one selection have.
+// Pool is what the Ready nodes of one selection have.
 type Pool struct {
-	// Nodes is how many nodes there are.
+	// Nodes is the number of nodes.
 	Nodes int
-	// Listed says which columns some node of the pool lists among its allocatable.
+	// Listed reports for each column whether a node of the pool lists it as allocatable.
 	Listed []bool
 	// Allocatable is the sum over the nodes.
 	Allocatable Row
-	// Free is the sum over the nodes of what is left of each when the pods of this cluster's own are taken off, at least 0.
+	// Free is the sum over the nodes of what the pods of this cluster's own leave of each, at least 0.
 	Free Row
-	// InUse is what all consumers' pods on these nodes request; what each of them uses is in the view.
+	// InUse is what all consumers' pods on these nodes request. View.Used splits it by consumer.
 	InUse Row
-	// Shared is how many nodes each pool of the view has in common with this one, and all of Nodes with itself. Two pools are the same nodes
-	// where both have as many as they share; one contains another that shares all of its nodes.
+	// Shared is the number of nodes in common with each pool of the View: all of Nodes for the pool
+	// itself. A pool that shares all of its nodes is within the other.
 	Shared []int
-	// Overlaps says which pools of the view share a node with this one; a pool with nodes overlaps itself.
+	// Overlaps reports for each pool of the View whether it shares a node with this one. A pool with nodes
+	// overlaps itself.
 	Overlaps []bool
 }
 
-// Cell is what the nodes have that are in the same pools of the view. A node is in one cell at most, so what several pools have together is what
-// their cells have.
+// Cell is what the nodes have that are in the same pools of the View. A node is in at most one cell, so
+// several pools together have what their cells have.
 type Cell struct {
-	// Pools are the places of the pools that have these nodes, sorted.
+	// Pools are the indexes of the pools with these nodes, sorted.
 	Pools []int
 	// Allocatable and Free are as those of a Pool.
 	Allocatable, Free Row
