@@ -7,20 +7,20 @@ import (
 )
 
 const (
-	// MaxPodResources is the number of resource names that the ledger counts per pod. cpu and memory
-	// are always among them.
+	// MaxPodResources is the number of resource names that the ledger counts per pod. cpu and
+	// memory are always among them.
 	MaxPodResources = 64
-	// MaxNodeResources is the number of resource names that the ledger counts per node. cpu, memory and
-	// pods are always among them.
+	// MaxNodeResources is the number of resource names that the ledger counts per node. cpu, memory
+	// and pods are always among them.
 	MaxNodeResources = 256
 	// MaxCreator is the maximum length of a pod's creator in bytes, that of a label value.
 	MaxCreator = 63
 )
 
 // Bounded returns the amounts of at most so many names, the same map if it has no more. It keeps
-// cpu, memory and pods first, then preferred names, then others, each group sorted by name: an object
-// with too many names loses some of its own, and none that others depend on. A nil preferred prefers
-// no name.
+// cpu, memory and pods first, then preferred names, then others, each group sorted by name: an
+// object with too many names loses some of its own, and none that others depend on. A nil preferred
+// prefers no name.
 func (a Amounts) Bounded(most int, preferred func(name string) bool) Amounts {
 	if len(a) <= most {
 		return a

@@ -4,15 +4,15 @@ import "slices"
 
 // columns are the resources of the last View.
 type columns struct {
-	// names are cpu, memory and pods, which all consumers' pods request, then all others by name: most
-	// rows of consumers end early.
+	// names are cpu, memory and pods, which all consumers' pods request, then all others by name:
+	// most rows of consumers end early.
 	names []string
 	// numbers are those of the names. The columns hold one reference to each.
 	numbers []int32
 	// requested sums, by column, what all consumers' pods request on nodes that are not virtual.
 	requested []total
-	// asked are the names that the caller of the last View asked for. lingering are the columns that
-	// exist only because a consumer's pods still request them.
+	// asked are the names that the caller of the last View asked for. lingering are the columns
+	// that exist only because a consumer's pods still request them.
 	asked     []string
 	lingering []int
 }

@@ -1,14 +1,14 @@
-// Package capacity keeps the account of the cluster: what each node can hold, and what pods request of
-// it. It is pure: it knows no API client, clock or log.
+// Package capacity keeps the account of the cluster: what each node can hold, and what pods request
+// of it. It is pure: it knows no API client, clock or log.
 //
 // A Ledger takes nodes and pods one at a time, in any order, each at a cost that does not grow with
-// the cluster. It returns a View: what the nodes of each selection have, and what each consumer uses of
-// them.
+// the cluster. It returns a View: what the nodes of each selection have, and what each consumer
+// uses of them.
 //
 // # The formula
 //
-// All amounts are integers: cpu in milli, everything else in whole units. For each resource, with N the
-// nodes of a selection (Ready, selected by label, every taint tolerated):
+// All amounts are integers: cpu in milli, everything else in whole units. For each resource, with N
+// the nodes of a selection (Ready, selected by label, every taint tolerated):
 //
 //	local(n)    = the sum of the requests of the pods on n that no consumer has offloaded
 //	Allocatable = the sum over N of allocatable(n)
@@ -18,8 +18,8 @@
 //
 // Each pod counts as 1 of pods.
 //
-// In code: nodeAccount holds local, cellSums and poolSums the sums over nodes, consumerSums those of a
-// consumer. Each event moves them by what it changed.
+// In code: nodeAccount holds local, cellSums and poolSums the sums over nodes, consumerSums those
+// of a consumer. Each event moves them by what it changed.
 //
 // # An example
 //
@@ -28,15 +28,16 @@
 //
 // # What always holds
 //
-// TestTheLedgerEqualsARecountAfterAnyOrderOfEvents draws events of nodes and pods, also at the limits
-// of int64, and checks after each:
+// TestTheLedgerEqualsARecountAfterAnyOrderOfEvents draws events of nodes and pods, also at the
+// limits of int64, and checks after each:
 //
 //   - Every amount of the View equals a sum over the objects (recount).
 //   - A pool has what its cells have, and no two cells are in the same pools (checkCells, read).
 //   - A View does not change after it was returned.
 //   - A resource name is known for as long as a pod, a node or a column refers to it (references).
 //
-// The number of names that one object can add is bounded, and an object beyond the bound loses names of
-// its own (TestMadeUpNamesTakeNoMoreThanThePodsThatMakeThemUp, TestWhatIsKeptOfTooManyNamesIsAlwaysTheSame).
-// Amounts as text never read as more than they are (TestNoAmountReadsAsMoreThanItIsOrAsOnePercentLess).
+// The number of names that one object can add is bounded, and an object beyond the bound loses
+// names of its own (TestMadeUpNamesTakeNoMoreThanThePodsThatMakeThemUp,
+// TestWhatIsKeptOfTooManyNamesIsAlwaysTheSame). Amounts as text never read as more than they are
+// (TestNoAmountReadsAsMoreThanItIsOrAsOnePercentLess).
 package capacity

@@ -8,13 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Ledger is the running account of the cluster's nodes and pods. Events may come in any order: a pod
-// before its node, a node again after its deletion. The cost of an event does not depend on the size of
-// the cluster. A Ledger is safe for concurrent use.
+// Ledger is the running account of the cluster's nodes and pods. Events may come in any order: a
+// pod before its node, a node again after its deletion. The cost of an event does not depend on the
+// size of the cluster. A Ledger is safe for concurrent use.
 //
 // Its memory grows with the resource names of pods and nodes, at most MaxPodResources and
-// MaxNodeResources for each, and not with their product: a name that no View includes is kept only with
-// the objects that have it.
+// MaxNodeResources for each, and not with their product: a name that no View includes is kept only
+// with the objects that have it.
 type Ledger struct {
 	mu    sync.Mutex
 	names nameTable
@@ -25,7 +25,8 @@ type Ledger struct {
 	runningSums
 }
 
-// nodeAccount is the account of one node. It exists while the node is known or pods are bound to it.
+// nodeAccount is the account of one node. It exists while the node is known or pods are bound to
+// it.
 type nodeAccount struct {
 	name string
 	// node is nil if the node itself is not known.
@@ -55,9 +56,9 @@ func NewLedger() *Ledger {
 	return &Ledger{names: newNameTable(), nodes: map[string]*nodeAccount{}, pods: map[string]*podEntry{}, runningSums: newRunningSums()}
 }
 
-// SetNode sets the present state of a node, and reports whether the account changed. The ledger keeps
-// the node's maps: the caller must not change them afterwards. Negative amounts count as 0. Of more
-// than MaxNodeResources names the ledger counts those that Bounded keeps.
+// SetNode sets the present state of a node, and reports whether the account changed. The ledger
+// keeps the node's maps: the caller must not change them afterwards. Negative amounts count as 0.
+// Of more than MaxNodeResources names the ledger counts those that Bounded keeps.
 func (l *Ledger) SetNode(node Node) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,8 +76,8 @@ func (l *Ledger) setNode(node Node) (changed bool) {
 	return true
 }
 
-// DeleteNode removes a node, and reports whether it was known. Its pods stay in the account until they
-// are deleted, and count again if the node returns.
+// DeleteNode removes a node, and reports whether it was known. Its pods stay in the account until
+// they are deleted, and count again if the node returns.
 func (l *Ledger) DeleteNode(name string) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -152,8 +153,8 @@ func (l *Ledger) setPod(pod Pod) (changed bool) {
 	if e != nil && e.on.name == pod.Node && e.consumer == pod.Consumer && e.creator == pod.Creator && l.names.matchesPod(e.requests, pod.Requests) {
 		return false
 	}
-	// The new requests refer to their names before the old ones release theirs, so that a name that both
-	// have keeps its number.
+	// The new requests refer to their names before the old ones release theirs, so that a name that
+	// both have keeps its number.
 	next := podEntry{on: l.account(pod.Node), consumer: pod.Consumer, creator: pod.Creator, requests: l.names.referPod(pod.Requests)}
 	if e == nil {
 		e = &podEntry{}
@@ -168,8 +169,8 @@ func (l *Ledger) setPod(pod Pod) (changed bool) {
 	return true
 }
 
-// DeletePod removes a pod that is finished, no longer bound, or deleted, and reports whether it was in
-// the account.
+// DeletePod removes a pod that is finished, no longer bound, or deleted, and reports whether it was
+// in the account.
 func (l *Ledger) DeletePod(key string) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -243,8 +244,8 @@ func (a *nodeAccount) addLocal(e *podEntry) {
 	}
 }
 
-// listedRequests yields each request for a listed resource, with its index in listed. Both are sorted
-// by number.
+// listedRequests yields each request for a listed resource, with its index in listed. Both are
+// sorted by number.
 func listedRequests(listed, requests []numberedAmount) func(yield func(index int, request numberedAmount) bool) {
 	return func(yield func(int, numberedAmount) bool) {
 		for i := 0; i < len(listed) && len(requests) > 0; {
@@ -263,7 +264,8 @@ func listedRequests(listed, requests []numberedAmount) func(yield func(index int
 	}
 }
 
-// repellingTaints returns the taints that can keep a pod off a node, without the time they were added.
+// repellingTaints returns the taints that can keep a pod off a node, without the time they were
+// added.
 func repellingTaints(taints []corev1.Taint) []corev1.Taint {
 	var kept []corev1.Taint
 	for _, t := range taints {

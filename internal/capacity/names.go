@@ -12,8 +12,8 @@ type nameTable struct {
 	// infos are indexed by number; free are the numbers without a name.
 	infos []nameInfo
 	free  []int32
-	// listingsChanged is set when a first node lists a name or the last one no longer does, and reset
-	// when the columns are updated.
+	// listingsChanged is set when a first node lists a name or the last one no longer does, and
+	// reset when the columns are updated.
 	listingsChanged bool
 }
 

@@ -84,8 +84,8 @@ func (s sums) amountsOf(names []string) Amounts {
 	return a
 }
 
-// columns returns the expected columns: cpu, memory and pods, what nodes list, what is asked for, and of
-// the columns before what consumers' pods request.
+// columns returns the expected columns: cpu, memory and pods, what nodes list, what is asked for,
+// and of the columns before what consumers' pods request.
 func (w world) columns(asked, before []string) []string {
 	used := sums{}
 	for _, p := range w.pods {

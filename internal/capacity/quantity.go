@@ -20,8 +20,9 @@ const (
 	Up
 )
 
-// AmountsOf brings a list of quantities to the units of Amounts. What is negative counts as 0, what is too large as the largest
-// amount: a nonsensical figure of one object must not upset the sums of all.
+// AmountsOf brings a list of quantities to the units of Amounts. What is negative counts as 0, what
+// is too large as the largest amount: a nonsensical figure of one object must not upset the sums of
+// all.
 func AmountsOf(list corev1.ResourceList, r Rounding) Amounts {
 	out := make(Amounts, len(list))
 	for name, q := range list {
@@ -72,8 +73,8 @@ func Quantities(a Amounts) corev1.ResourceList {
 	return out
 }
 
-// Quantity returns an amount as Kubernetes writes it. Bytes are written in powers of two or of ten, whichever is shorter, so
-// that what an admin wrote as 2Gi or as 2G reads the same.
+// Quantity returns an amount as Kubernetes writes it. Bytes are written in powers of two or of ten,
+// whichever is shorter, so that what an admin wrote as 2Gi or as 2G reads the same.
 func Quantity(name string, amount int64) resource.Quantity {
 	if name == CPU {
 		return *resource.NewMilliQuantity(amount, resource.DecimalSI)
@@ -87,14 +88,15 @@ func Quantity(name string, amount int64) resource.Quantity {
 	return *decimal
 }
 
-// Human returns an amount as a person reads it: 7.92 or 500m of cpu, 7.59Gi of memory, 110 pods. What Quantity writes with few
-// digits stays as it is, such as 2G or 512Mi. The rest has three significant digits and is rounded down by less than 1 %, so that
-// no offer reads as more than it is. It is a valid quantity. Where amounts are compared, HumanFormat keeps them apart.
+// Human returns an amount as a person reads it: 7.92 or 500m of cpu, 7.59Gi of memory, 110 pods.
+// What Quantity writes with few digits stays as it is, such as 2G or 512Mi. The rest has three
+// significant digits and is rounded down by less than 1 %, so that no offer reads as more than it
+// is. It is a valid quantity. Where amounts are compared, HumanFormat keeps them apart.
 func Human(name string, amount int64) string { return human(name, amount, minDigits) }
 
-// HumanFormat returns how one sentence writes these amounts of a resource. It is Human, with more digits where different amounts
-// would read the same, or a larger one as less; where more digits do not help, the amounts are exact. Negative amounts, which stand
-// for none, are ignored.
+// HumanFormat returns how one sentence writes these amounts of a resource. It is Human, with more
+// digits where different amounts would read the same, or a larger one as less; where more digits do
+// not help, the amounts are exact. Negative amounts, which stand for none, are ignored.
 func HumanFormat(name string, amounts ...int64) func(amount int64) string {
 	sorted := slices.DeleteFunc(slices.Clone(amounts), func(amount int64) bool { return amount < 0 })
 	slices.Sort(sorted)
@@ -108,7 +110,8 @@ func HumanFormat(name string, amounts ...int64) func(amount int64) string {
 }
 
 const (
-	// minDigits and maxDigits bound the significant digits of an amount that is not written exactly.
+	// minDigits and maxDigits bound the significant digits of an amount that is not written
+	// exactly.
 	minDigits = 3
 	maxDigits = 6
 	// shortBytes is the number of digits up to which an amount of bytes is written exactly.
@@ -164,8 +167,8 @@ const (
 	decimalUnits = "kMGTPE"
 )
 
-// scaled writes the amount in the largest unit of which it has at least one. The first unit is worth so much, each further one is
-// larger by the step.
+// scaled writes the amount in the largest unit of which it has at least one. The first unit is
+// worth so much, each further one is larger by the step.
 func scaled(amount, unit, step uint64, units string, digits int) string {
 	i := 0
 	for ; i < len(units)-1 && amount/unit >= step; i++ {
@@ -178,7 +181,8 @@ func scaled(amount, unit, step uint64, units string, digits int) string {
 	return text
 }
 
-// decimal writes amount/unit, rounded down to so many significant digits, and never within the whole part. The unit is at most 2^60.
+// decimal writes amount/unit, rounded down to so many significant digits, and never within the
+// whole part. The unit is at most 2^60.
 func decimal(amount, unit uint64, digits int) string {
 	text := strconv.AppendUint(nil, amount/unit, 10)
 	whole, rest := len(text), amount%unit

@@ -2,8 +2,8 @@ package capacity
 
 import "iter"
 
-// ReplaceNodes sets the complete list of nodes, as SetNode and DeleteNode would for each, and reports
-// whether the account changed. No View sees a part of it.
+// ReplaceNodes sets the complete list of nodes, as SetNode and DeleteNode would for each, and
+// reports whether the account changed. No View sees a part of it.
 func (l *Ledger) ReplaceNodes(nodes iter.Seq[Node]) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -20,8 +20,8 @@ func (l *Ledger) ReplaceNodes(nodes iter.Seq[Node]) (changed bool) {
 	return changed
 }
 
-// ReplacePods sets the complete list of pods that are bound and not finished, as SetPod and DeletePod
-// would for each, and reports whether the account changed. No View sees a part of it.
+// ReplacePods sets the complete list of pods that are bound and not finished, as SetPod and
+// DeletePod would for each, and reports whether the account changed. No View sees a part of it.
 func (l *Ledger) ReplacePods(pods iter.Seq[Pod]) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

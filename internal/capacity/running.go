@@ -6,8 +6,8 @@ import (
 )
 
 // runningSums are the sums of a View, for the selections and columns of the last one. An event of a
-// node or pod moves them by what it changed, at the cost of a few additions for each selection that has
-// the node. They are totals, so that every addition can be subtracted again exactly. They are
+// node or pod moves them by what it changed, at the cost of a few additions for each selection that
+// has the node. They are totals, so that every addition can be subtracted again exactly. They are
 // recomputed only for a View with other selections or columns.
 type runningSums struct {
 	columns
@@ -15,7 +15,8 @@ type runningSums struct {
 	keys       []string
 	selections []Selection
 	pools      []*poolSums
-	// cells maps the pools of a cell, see cellKey, to it. orderedCells are the same, ordered by pools.
+	// cells maps the pools of a cell, see cellKey, to it. orderedCells are the same, ordered by
+	// pools.
 	cells        map[string]*cellSums
 	orderedCells []*cellSums
 	consumers    map[string]*consumerSums
@@ -33,8 +34,8 @@ type poolSums struct {
 	cached *Pool
 }
 
-// cellSums are the sums over the nodes that are in the same pools. A node is in at most one cell, so an
-// event changes one cell.
+// cellSums are the sums over the nodes that are in the same pools. A node is in at most one cell,
+// so an event changes one cell.
 type cellSums struct {
 	// pools are the indexes of the pools, sorted.
 	pools []int
@@ -74,11 +75,12 @@ func newRunningSums() runningSums {
 	return runningSums{cells: map[string]*cellSums{}, consumers: map[string]*consumerSums{}, changedUses: map[string]struct{}{}}
 }
 
-// View returns the state of the account at this moment, with one pool for each selection. Its columns
-// are cpu, memory, pods, the resources that physical nodes list, and the names asked for; a column
-// stays while a consumer's pods request it. With the selections and columns of the last View the cost
-// is that of each pool and of each consumer whose use has changed since; with others, that of each node
-// and pod. The ledger keeps the selections and names: the caller must not change them afterwards.
+// View returns the state of the account at this moment, with one pool for each selection. Its
+// columns are cpu, memory, pods, the resources that physical nodes list, and the names asked for; a
+// column stays while a consumer's pods request it. With the selections and columns of the last View
+// the cost is that of each pool and of each consumer whose use has changed since; with others, that
+// of each node and pod. The ledger keeps the selections and names: the caller must not change them
+// afterwards.
 func (l *Ledger) View(selections []Selection, asked ...string) View {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -234,7 +236,8 @@ func (a *nodeAccount) freeOf(index int) int64 {
 	return max(0, a.allocatable[index].amount-a.local[index].amount())
 }
 
-// countLocalPod adds a pod of this cluster's own to the local requests of its node, or subtracts it.
+// countLocalPod adds a pod of this cluster's own to the local requests of its node, or subtracts
+// it.
 func (l *Ledger) countLocalPod(e *podEntry, apply func(*total, total)) {
 	a := e.on
 	for i, r := range listedRequests(a.allocatable, e.requests) {
@@ -259,8 +262,8 @@ func (l *Ledger) countConsumerPods(a *nodeAccount, pods int, apply func(*total, 
 	}
 }
 
-// countConsumerPod adds a consumer's pod to the sums of its consumer, its creator and the pools of its
-// node, or subtracts it.
+// countConsumerPod adds a consumer's pod to the sums of its consumer, its creator and the pools of
+// its node, or subtracts it.
 func (l *Ledger) countConsumerPod(e *podEntry, pods int, apply func(*total, total)) {
 	if e.on.node != nil && e.on.node.State == Virtual {
 		return

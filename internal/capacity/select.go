@@ -10,7 +10,8 @@ import (
 )
 
 // Matches reports whether the node is in the pool: Ready, selected by its labels, and without a
-// NoSchedule or NoExecute taint that is not tolerated. Taints with other effects must have been removed.
+// NoSchedule or NoExecute taint that is not tolerated. Taints with other effects must have been
+// removed.
 func (s Selection) Matches(n *Node) bool {
 	return n.State == Ready && s.selects(n) && s.untolerated(n) == nil
 }
@@ -35,8 +36,8 @@ func (s Selection) untolerated(n *Node) *corev1.Taint {
 // Unusable is a node that a selection selects by label and that is not in the pool, and why not.
 type Unusable struct{ Node, Why string }
 
-// Unusable returns the nodes that the selection selects by label and that are not in its pool, sorted
-// by name. Virtual nodes are not among them. Its cost grows with the number of all nodes.
+// Unusable returns the nodes that the selection selects by label and that are not in its pool,
+// sorted by name. Virtual nodes are not among them. Its cost grows with the number of all nodes.
 func (l *Ledger) Unusable(s Selection) []Unusable {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// total is a sum of amounts that cannot overflow, so that an amount can be subtracted again exactly:
-// several pods may each request 2^63-1 bytes.
+// total is a sum of amounts that cannot overflow, so that an amount can be subtracted again
+// exactly: several pods may each request 2^63-1 bytes.
 type total struct{ hi, lo uint64 }
 
 // amount returns the total as an amount, at most the largest int64.

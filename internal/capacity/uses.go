@@ -7,12 +7,12 @@ import (
 
 // Use is what the pods of one consumer request. It is immutable.
 type Use struct {
-	// Everywhere is the sum on all nodes that are not virtual; ByPool the sum on the nodes of each pool
-	// of the View.
+	// Everywhere is the sum on all nodes that are not virtual; ByPool the sum on the nodes of each
+	// pool of the View.
 	Everywhere Row
 	ByPool     []Row
-	// ByCreator splits Everywhere by the creator of the pods. Pods without a creator are not in it. The
-	// caller must not change it.
+	// ByCreator splits Everywhere by the creator of the pods. Pods without a creator are not in it.
+	// The caller must not change it.
 	ByCreator map[string]Row
 }
 
@@ -24,8 +24,8 @@ func (u *Use) In(pool int) Row {
 	return u.ByPool[pool]
 }
 
-// By returns the requests of the pods of one creator on all nodes that are not virtual, nil if there
-// are no such pods. A nil Use has none.
+// By returns the requests of the pods of one creator on all nodes that are not virtual, nil if
+// there are no such pods. A nil Use has none.
 func (u *Use) By(creator string) Row {
 	if u == nil {
 		return nil
@@ -79,8 +79,8 @@ func (u Uses) All(yield func(consumer string, use *Use) bool) {
 	}
 }
 
-// with returns the uses with some replaced, nil for a consumer without pods. It takes ownership of the
-// map. Its cost is that of the changes: base is copied only when they exceed an eighth of it.
+// with returns the uses with some replaced, nil for a consumer without pods. It takes ownership of
+// the map. Its cost is that of the changes: base is copied only when they exceed an eighth of it.
 func (u Uses) with(changes map[string]*Use) Uses {
 	next := Uses{base: u.base, size: u.size}
 	for id, use := range changes {

@@ -25,8 +25,8 @@ const (
 	Ready
 	// Cordoned is an unschedulable node, whether it is ready or not.
 	Cordoned
-	// Virtual is a Liqo virtual node (label liqo.io/type=virtual-node), whatever its condition. Neither
-	// the node nor the pods bound to it count anywhere.
+	// Virtual is a Liqo virtual node (label liqo.io/type=virtual-node), whatever its condition.
+	// Neither the node nor the pods bound to it count anywhere.
 	Virtual
 )
 
@@ -39,11 +39,12 @@ type Pod struct {
 	// Consumer is the cluster ID of the consumer that offloaded the pod, empty for a pod of this
 	// cluster's own.
 	Consumer string
-	// Creator is the name, as a label value, of the identity that offloaded the pod: Liqo v1 has one for
-	// each ResourceSlice. It is empty if unknown, and ignored without a Consumer or beyond MaxCreator
-	// bytes.
+	// Creator is the name, as a label value, of the identity that offloaded the pod: Liqo v1 has
+	// one for each ResourceSlice. It is empty if unknown, and ignored without a Consumer or beyond
+	// MaxCreator bytes.
 	Creator string
-	// Requests are what the scheduler counts, without the pod itself: the ledger counts each as 1 of Pods.
+	// Requests are what the scheduler counts, without the pod itself: the ledger counts each as 1
+	// of Pods.
 	Requests Amounts
 }
 
@@ -62,8 +63,8 @@ type View struct {
 	Columns []string
 	// Pools are those of the selections, in the same order.
 	Pools []Pool
-	// Cells partition the nodes of all pools: the nodes of a cell are in the same pools. They are ordered
-	// by these pools.
+	// Cells partition the nodes of all pools: the nodes of a cell are in the same pools. They are
+	// ordered by these pools.
 	Cells []Cell
 	// Used holds the requests of the pods of each consumer.
 	Used Uses
@@ -77,20 +78,21 @@ type Pool struct {
 	Listed []bool
 	// Allocatable is the sum over the nodes.
 	Allocatable Row
-	// Free is the sum over the nodes of what the pods of this cluster's own leave of each, at least 0.
+	// Free is the sum over the nodes of what the pods of this cluster's own leave of each, at least
+	// 0.
 	Free Row
 	// InUse is what all consumers' pods on these nodes request. View.Used splits it by consumer.
 	InUse Row
 	// Shared is the number of nodes in common with each pool of the View: all of Nodes for the pool
 	// itself. A pool that shares all of its nodes is within the other.
 	Shared []int
-	// Overlaps reports for each pool of the View whether it shares a node with this one. A pool with nodes
-	// overlaps itself.
+	// Overlaps reports for each pool of the View whether it shares a node with this one. A pool
+	// with nodes overlaps itself.
 	Overlaps []bool
 }
 
-// Cell is what the nodes have that are in the same pools of the View. A node is in at most one cell, so
-// several pools together have what their cells have.
+// Cell is what the nodes have that are in the same pools of the View. A node is in at most one
+// cell, so several pools together have what their cells have.
 type Cell struct {
 	// Pools are the indexes of the pools with these nodes, sorted.
 	Pools []int

@@ -8,95 +8,99 @@ import (
 	"proffer.dev/proffer/internal/offer"
 )
 
-// account is what is committed of each pool while grants are given: for each consumer the larger of what it was granted and what its pods
-// request.
+// account is what is committed of each pool during an allocation: for each consumer the larger of
+// what it is granted and what its pods request.
 type account struct {
-	pools []pool
+	pools []poolAccount
 	// all are the commitments of all pools, each once.
-	all   []*commitments
+	all []*commitments
+	// width is the number of columns.
 	width int
 
-	rows    slab[int64]
-	holders slab[holder]
-	lists   slab[*holder]
-	stakes  slab[stake]
+	rows    arena[int64]
+	holders arena[holder]
+	lists   arena[*holder]
+	shares  arena[poolShare]
 }
 
-// pool is the account of one pool. It is charged with what is granted from it, and with what is granted from pools that share nodes with it.
-type pool struct {
+// poolAccount is the account of one pool. It is charged with what is granted from the pool, and
+// with what is granted from pools that share nodes with it.
+type poolAccount struct {
 	offer.PolicyPool
-	// own is charged with what is granted from this pool alone, total with all. For a pool that overlaps no other they are the same. Pools of
-	// the same nodes share their total.
+	// own is charged with grants from this pool, total also with those from overlapping pools. They
+	// are identical for a pool that overlaps no other. Pools of the same nodes share their total.
 	own, total *commitments
-	// beside are the totals of all pools that share nodes with this one, itself included; unions are those that have all its nodes.
-	beside, unions []*commitments
+	// overlapping are the totals of all pools that share nodes with this one, itself included.
+	// unions are the unions that have all its nodes.
+	overlapping, unions []*commitments
 }
 
-// sort tells apart the totals of pools.
-type sort struct {
-	nodes int
-	// used is whether use counts.
-	used bool
+// totalKey identifies pools that share a total.
+type totalKey struct {
+	nodes     int
+	countsUse bool
 }
 
-// commitments are one way to charge a pool, or several.
+// commitments are what consumers have of one pool, or of a union of several.
 type commitments struct {
+	// sum is over all consumers, use included.
 	sum capacity.Row
-	// in is the pool whose use counts, nil where none does.
-	in *pool
-	// capacity is how far the sum of a union may go.
-	capacity capacity.Row
-	holders  map[string]*holder
+	// usedPool is the pool whose use counts, nil if only grants count.
+	usedPool *poolAccount
+	// capacity limits the sum of a union. It is nil for a pool.
+	capacity   capacity.Row
+	byConsumer map[string]*holder
 }
 
-// holder is what one consumer has of a pool.
+// holder is one consumer's part of commitments.
 type holder struct {
-	of            *commitments
+	in            *commitments
 	granted, used capacity.Row
-	// lenient leaves used out of the account for now.
-	lenient bool
+	// ignoreUse excludes used from the sum for now.
+	ignoreUse bool
 }
 
-// stake is what a consumer has of the pool that it is given from and of those beside it, so that it is looked up once. Where there is no pool
-// it is nil.
-type stake struct {
-	pool       *pool
+// poolShare is what a consumer has of the pool that it is granted from and of those that overlap
+// it. A nil poolShare is that of no pool.
+type poolShare struct {
+	pool       *poolAccount
 	own, total *holder
-	// charged are all that the pool charges, own and total among them; unions are those of the unions.
+	// charged are all holders that a grant from the pool is charged to, own and total included.
+	// unions are those of them in unions.
 	charged, unions []*holder
 }
 
-// consumerIn is a consumer in one of the pools.
-type consumerIn struct {
+// poolConsumer is a consumer in one of the pools.
+type poolConsumer struct {
 	pool     int
 	consumer string
 }
 
-// newAccount starts with the use of all consumers, but for those that are lenient in a pool.
-func newAccount(pools []offer.PolicyPool, unions []union, width int, lenient map[consumerIn]struct{}) *account {
-	a := &account{pools: make([]pool, len(pools)), width: width}
-	totals := map[sort]*commitments{}
+// newAccount returns an account with the use of all consumers, except where it is ignored.
+func newAccount(pools []offer.PolicyPool, unions []union, width int, ignoredUse map[poolConsumer]struct{}) *account {
+	a := &account{pools: make([]poolAccount, len(pools)), width: width}
+	totals := map[totalKey]*commitments{}
 	for i := range pools {
-		p, of := &a.pools[i], sort{pools[i].Nodes, pools[i].CountsUse}
+		p, key := &a.pools[i], totalKey{pools[i].Nodes, pools[i].CountsUse}
 		p.PolicyPool = pools[i]
-		if totals[of] == nil {
-			totals[of] = a.newCommitments(i, lenient)
+		if totals[key] == nil {
+			totals[key] = a.newCommitments(i, ignoredUse)
 		}
-		p.total, p.own = totals[of], totals[of]
-		if p.shared() {
-			p.own = a.newCommitments(i, lenient)
+		p.total, p.own = totals[key], totals[key]
+		if p.overlapsOthers() {
+			p.own = a.newCommitments(i, ignoredUse)
 		}
 	}
 	for i := range a.pools {
 		p := &a.pools[i]
-		for _, beside := range p.Overlaps {
-			if total := a.pools[beside].total; !slices.Contains(p.beside, total) {
-				p.beside = append(p.beside, total)
+		for _, k := range p.Overlaps {
+			if total := a.pools[k].total; !slices.Contains(p.overlapping, total) {
+				p.overlapping = append(p.overlapping, total)
 			}
 		}
 	}
 	for _, u := range unions {
-		c := a.newCommitments(u.used, lenient)
+		c := a.newCommitments(u.usedPool, ignoredUse)
 		c.capacity = u.capacity
 		for _, k := range u.within {
 			a.pools[k].unions = append(a.pools[k].unions, c)
@@ -105,29 +109,29 @@ func newAccount(pools []offer.PolicyPool, unions []union, width int, lenient map
 	return a
 }
 
-// shared reports whether the pool has nodes in common with another one.
-func (p *pool) shared() bool { return len(p.Overlaps) > 1 }
+// overlapsOthers reports whether the pool shares nodes with another one.
+func (p *poolAccount) overlapsOthers() bool { return len(p.Overlaps) > 1 }
 
-// newCommitments starts with the use of a pool, -1 for none.
-func (a *account) newCommitments(in int, lenient map[consumerIn]struct{}) *commitments {
-	c := &commitments{sum: make(capacity.Row, a.width), holders: map[string]*holder{}}
+// newCommitments returns commitments with the use of a pool, noPool for none.
+func (a *account) newCommitments(usedPool int, ignoredUse map[poolConsumer]struct{}) *commitments {
+	c := &commitments{sum: make(capacity.Row, a.width), byConsumer: map[string]*holder{}}
 	a.all = append(a.all, c)
-	if in < 0 {
+	if usedPool == noPool {
 		return c
 	}
-	p := &a.pools[in]
-	c.in = p
-	for of := range lenient {
-		if of.pool == in && p.UsedBy(of.consumer) != nil {
-			a.holder(c, of.consumer).lenient = true
+	p := &a.pools[usedPool]
+	c.usedPool = p
+	for key := range ignoredUse {
+		if key.pool == usedPool && p.UsedBy(key.consumer) != nil {
+			a.holder(c, key.consumer).ignoreUse = true
 		}
 	}
-	if len(c.holders) == 0 {
+	if len(c.byConsumer) == 0 {
 		copy(c.sum, p.InUse)
 		return c
 	}
 	for consumer, row := range p.Users {
-		if c.holders[consumer] != nil {
+		if c.byConsumer[consumer] != nil {
 			continue
 		}
 		for i, amount := range row {
@@ -137,32 +141,33 @@ func (a *account) newCommitments(in int, lenient map[consumerIn]struct{}) *commi
 	return c
 }
 
-func (a *account) holder(of *commitments, consumer string) *holder {
-	h := of.holders[consumer]
+// holder returns a consumer's part of commitments, a new one if there is none.
+func (a *account) holder(c *commitments, consumer string) *holder {
+	h := c.byConsumer[consumer]
 	if h == nil {
 		h = a.holders.one()
-		*h = holder{of: of, granted: a.rows.cut(a.width)}
-		if of.in != nil {
-			h.used = of.in.UsedBy(consumer)
+		*h = holder{in: c, granted: a.rows.take(a.width)}
+		if c.usedPool != nil {
+			h.used = c.usedPool.UsedBy(consumer)
 		}
-		of.holders[consumer] = h
+		c.byConsumer[consumer] = h
 	}
 	return h
 }
 
-// stake looks up what a consumer has of a pool, -1 for none.
-func (a *account) stake(in int, consumer string) *stake {
-	if in < 0 {
+// share returns what a consumer has of a pool, nil for noPool.
+func (a *account) share(pool int, consumer string) *poolShare {
+	if pool == noPool {
 		return nil
 	}
-	p := &a.pools[in]
-	s := a.stakes.one()
-	*s = stake{pool: p, own: a.holder(p.own, consumer), total: a.holder(p.total, consumer)}
-	s.charged = a.lists.cut(1 + len(p.beside) + len(p.unions))[:0]
+	p := &a.pools[pool]
+	s := a.shares.one()
+	*s = poolShare{pool: p, own: a.holder(p.own, consumer), total: a.holder(p.total, consumer)}
+	s.charged = a.lists.take(1 + len(p.overlapping) + len(p.unions))[:0]
 	if s.own != s.total {
 		s.charged = append(s.charged, s.own)
 	}
-	for _, total := range p.beside {
+	for _, total := range p.overlapping {
 		s.charged = append(s.charged, a.holder(total, consumer))
 	}
 	for _, union := range p.unions {
@@ -172,68 +177,45 @@ func (a *account) stake(in int, consumer string) *stake {
 	return s
 }
 
-// keepable is how much more of a column the consumer can keep of what it was granted from the pool: until the pool itself is used up, or the
-// nodes of some pools together are.
-func (s *stake) keepable(c int, reclaim offer.Reclaim) int64 {
-	room := s.own.room(s.pool.Capacity, c, reclaim)
+// headroomToKeep returns how much more of a column the consumer can keep of what it had from the
+// pool: grants from overlapping pools do not count, unless a union of pools is exceeded.
+func (s *poolShare) headroomToKeep(c int, reclaim offer.Reclaim) int64 {
+	headroom := s.own.headroom(s.pool.Capacity, c, reclaim)
 	for _, h := range s.unions {
-		room = min(room, h.room(h.of.capacity, c, reclaim))
+		headroom = min(headroom, h.headroom(h.in.capacity, c, reclaim))
 	}
-	return room
+	return headroom
 }
 
-// grantable is how much more of a column the consumer can be granted from the pool as it is now, with all taken off that is granted from pools beside
-// it: it may be used on these nodes. So whatever had a place before has one after it.
-func (s *stake) grantable(c int, reclaim offer.Reclaim) int64 {
-	room := s.total.room(s.pool.Present, c, reclaim)
-	if s.pool.shared() && room > 0 {
-		room = min(room, s.keepable(c, reclaim))
+// headroomToGrant returns how much more of a column the consumer can be newly granted. All grants
+// from overlapping pools count, as they may be used on these nodes: so whatever fitted before still
+// fits.
+func (s *poolShare) headroomToGrant(c int, reclaim offer.Reclaim) int64 {
+	headroom := s.total.headroom(s.pool.Present, c, reclaim)
+	if s.pool.overlapsOthers() && headroom > 0 {
+		headroom = min(headroom, s.headroomToKeep(c, reclaim))
 	}
-	return room
+	return headroom
 }
 
-// limits yields what bounds a grant from the pool, and how far each may be charged for its sake.
-func (s *stake) limits(yield func(h *holder, up capacity.Row)) {
+// limits yields the holders that limit a grant from the pool, each with its limit.
+func (s *poolShare) limits(yield func(h *holder, limit capacity.Row)) {
 	yield(s.total, s.pool.Present)
 	if s.own != s.total {
 		yield(s.own, s.pool.Present)
 	}
 	for _, h := range s.unions {
-		yield(h, h.of.capacity)
+		yield(h, h.in.capacity)
 	}
 }
 
-// has reports whether the stake is charged to the commitments.
-func (s *stake) has(c *commitments) bool {
-	return s != nil && slices.ContainsFunc(s.charged, func(h *holder) bool { return h.of == c })
+// charges reports whether a grant from the pool is charged to the commitments.
+func (s *poolShare) charges(c *commitments) bool {
+	return s != nil && slices.ContainsFunc(s.charged, func(h *holder) bool { return h.in == c })
 }
 
-// room is what remains, and what the consumer's own pods use already above its grants. Where that is to be taken back as well, it is a room of
-// its own only as far as there is enough.
-func (h *holder) room(up capacity.Row, c int, reclaim offer.Reclaim) int64 {
-	remaining := up.At(c) - h.of.sum[c]
-	if reclaim != offer.Evict {
-		remaining = max(0, remaining)
-	}
-	if !h.lenient {
-		remaining = capacity.Sum(remaining, max(0, h.used.At(c)-h.granted[c]))
-	}
-	return max(0, remaining)
-}
-
-// roomBeside is room, as if some of what the consumer has been granted were not.
-func (h *holder) roomBeside(granted int64, up capacity.Row, c int, reclaim offer.Reclaim) int64 {
-	if granted == 0 || h.granted[c] == math.MaxInt64 || h.of.sum[c] == math.MaxInt64 { // What is held at the end of the range cannot be taken off.
-		return h.room(up, c, reclaim)
-	}
-	h.charge(c, -granted)
-	room := h.room(up, c, reclaim)
-	h.charge(c, granted)
-	return room
-}
-
-// charge books a grant to the pool that it is from and to those beside it.
-func (s *stake) charge(c int, amount int64) {
+// charge adds an amount to the grants from the pool.
+func (s *poolShare) charge(c int, amount int64) {
 	if s == nil {
 		return
 	}
@@ -242,31 +224,60 @@ func (s *stake) charge(c int, amount int64) {
 	}
 }
 
+// headroom returns what remains below a limit, and what the consumer's own pods use beyond its
+// grants. Under Evict the latter only counts as far as the limit is not exceeded.
+func (h *holder) headroom(limit capacity.Row, c int, reclaim offer.Reclaim) int64 {
+	remaining := limit.At(c) - h.in.sum[c]
+	if reclaim != offer.Evict {
+		remaining = max(0, remaining)
+	}
+	if !h.ignoreUse {
+		remaining = capacity.Sum(remaining, max(0, h.used.At(c)-h.granted[c]))
+	}
+	return max(0, remaining)
+}
+
+// headroomWithout returns the headroom if an amount of the consumer's grants did not count.
+func (h *holder) headroomWithout(granted int64, limit capacity.Row, c int, reclaim offer.Reclaim) int64 {
+	if granted == 0 || h.saturated(c) {
+		return h.headroom(limit, c, reclaim)
+	}
+	h.charge(c, -granted)
+	headroom := h.headroom(limit, c, reclaim)
+	h.charge(c, granted)
+	return headroom
+}
+
+// saturated reports whether a sum is the largest int64, so that nothing can be subtracted from it.
+func (h *holder) saturated(c int) bool {
+	return h.granted[c] == math.MaxInt64 || h.in.sum[c] == math.MaxInt64
+}
+
 func (h *holder) charge(c int, amount int64) {
 	use := h.used.At(c)
-	if h.lenient {
+	if h.ignoreUse {
 		use = 0
 	}
 	before := max(h.granted[c], use)
 	h.granted[c] = capacity.Sum(h.granted[c], amount)
-	h.of.sum[c] = capacity.Sum(h.of.sum[c], max(h.granted[c], use)-before)
+	h.in.sum[c] = capacity.Sum(h.in.sum[c], max(h.granted[c], use)-before)
 }
 
-// settle brings into the account what lenient holders use.
-func (a *account) settle() {
+// countIgnoredUse counts all use from now on.
+func (a *account) countIgnoredUse() {
 	for _, c := range a.all {
-		c.settle()
+		for _, h := range c.byConsumer {
+			h.countIgnoredUse()
+		}
 	}
 }
 
-func (c *commitments) settle() {
-	for _, h := range c.holders {
-		if !h.lenient {
-			continue
-		}
-		h.lenient = false
-		for i, used := range h.used {
-			c.sum[i] = capacity.Sum(c.sum[i], max(0, used-h.granted[i]))
-		}
+func (h *holder) countIgnoredUse() {
+	if !h.ignoreUse {
+		return
+	}
+	h.ignoreUse = false
+	for c, used := range h.used {
+		h.in.sum[c] = capacity.Sum(h.in.sum[c], max(0, used-h.granted[c]))
 	}
 }

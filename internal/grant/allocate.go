@@ -2,14 +2,14 @@ package grant
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
 )
 
-// Allocate decides on all slices. The answers are in the order of the slices, whose keys must differ.
+// Allocate decides on all slices, which must have different keys. The answers are in the order of
+// the slices.
 func Allocate(terms *offer.Terms, all []Slice) []Answer {
 	if len(all) == 0 {
 		return nil
@@ -17,7 +17,7 @@ func Allocate(terms *offer.Terms, all []Slice) []Answer {
 	a := newAllocation(terms, all)
 	for _, s := range a.byAge {
 		if s.Pinned {
-			s.pin()
+			s.keepPinned()
 		}
 	}
 	for _, s := range a.byAge {
@@ -26,11 +26,11 @@ func Allocate(terms *offer.Terms, all []Slice) []Answer {
 		}
 	}
 	for _, s := range a.byAge {
-		s.keep()
+		s.keepGranted()
 	}
-	a.account.settle()
+	a.account.countIgnoredUse()
 	for _, s := range a.byAge {
-		s.hold()
+		s.countUse()
 	}
 	for _, s := range a.byAge {
 		s.raise()
@@ -41,24 +41,25 @@ func Allocate(terms *offer.Terms, all []Slice) []Answer {
 	return a.answers()
 }
 
-// allocation is the work on one set of slices.
+// allocation is the state of one Allocate.
 type allocation struct {
 	terms   *offer.Terms
 	account *account
 	unions  []union
-	// columns are those of the view, and after them what only policies name or what is granted and no node lists any more.
+	// columns are those of the View, followed by the resources that only policies, grants or use
+	// name. column is the index of each.
 	columns []string
 	column  map[string]int
-	slices  []state
-	byAge   []*state
+	slices  []sliceState
+	byAge   []*sliceState
 	groups  map[groupKey]*group
-	// offered are the steps of each deal by column; nil is not offered.
+	// offered holds the steps of each deal by column, nil for a resource that is not offered.
 	offered map[*offer.Deal][]*offer.Step
 
-	rows      slab[int64]
-	items     slab[item]
-	lines     slab[Line]
-	allGroups slab[group]
+	rows       arena[int64]
+	lineStates arena[lineState]
+	lines      arena[Line]
+	groupArena arena[group]
 }
 
 type groupKey struct{ class, consumer string }
@@ -66,55 +67,79 @@ type groupKey struct{ class, consumer string }
 // group is the slices of one consumer in one class.
 type group struct {
 	groupKey
+	// deal is nil if no policy decides.
 	deal *offer.Deal
-	// offered are the steps of the deal by column; nil is not offered.
+	// offered are the steps of the deal by column, nil for a resource that is not offered.
 	offered []*offer.Step
-	stake   *stake
-	// granted is the sum of what the slices have been given so far.
+	share   *poolShare
+	// granted is the sum of what counts as granted to the slices so far.
 	granted capacity.Row
-	// unclaimed is what is left, of what the consumer's pods use, for floors to cover.
-	unclaimed capacity.Row
-	hasPods   bool
-	// evicts says that the consumer is to give up what it has of the pool, however much its pods use.
+	// unclaimedUse is what the consumer's pods use, less what floors cover of it so far. It is nil
+	// for a consumer without pods.
+	unclaimedUse capacity.Row
+	// evicts reports whether the consumer has to give up what it has of the pool, whatever its pods
+	// use.
 	evicts bool
 }
 
-// state is a slice while it is decided on.
-type state struct {
+// hasPods reports whether the consumer has pods anywhere.
+func (g *group) hasPods() bool { return g.unclaimedUse != nil }
+
+// poolIndex returns the index in Terms.Pools of the pool that the slices are granted from, noPool
+// for none.
+func (g *group) poolIndex() int {
+	if g.deal == nil {
+		return noPool
+	}
+	return g.deal.Pool
+}
+
+// sliceState is a slice during the allocation.
+type sliceState struct {
 	*Slice
 	group *group
-	// lines are the resources that there is something to say of, sorted; items are the work on them.
-	lines []Line
-	items []item
-	// elsewhere are what its consumer has of other pools that the slice is charged to as well: it cannot be taken from them, or no policy decides
-	// any more where it is.
-	elsewhere []*holder
+	// lines are the resources with something to report, sorted; states has one for each line.
+	lines  []Line
+	states []lineState
+	// alsoCharged are what the consumer has of other pools that the slice is charged to as well: it
+	// came from them, and is pinned or no policy decides on it any longer.
+	alsoCharged []*holder
 }
 
-// item is the work on one line of an answer. While it is worked on, Granted is what the slice is given so far, and Listed says that it was
-// granted something before.
-type item struct {
+// lineState is a line during the allocation. Until the end, Granted is what the slice is granted so
+// far, and Listed reports whether the resource was granted before.
+type lineState struct {
 	*Line
-	// column is -1 for what is asked for only: no node lists it, no policy names it and nothing of it is granted, so there is nothing to give.
+	// column is noColumn for a resource that is only requested: no node lists it, no policy names
+	// it and nothing of it is granted, so there is nothing to grant. All amounts are 0 then.
 	column int
-	// want is what is asked for or stands in for it; had is what the slice has; gain is what a raise would give. All are 0 where there is
-	// no column. floor is what may not be taken. used is what the slice's pods use, and held what counts of that so far.
-	want, had, floor, gain, used, held int64
+	// want is the amount asked for, or defaulted. had is what the slice has. floor is what may not
+	// be taken from it. gain is what a raise would add.
+	want, had, floor, gain int64
+	// used is what the slice's pods use; usedCounted is used from the moment it counts, 0 before.
+	used, usedCounted int64
 }
 
-// counted is what counts as given.
-func (it *item) counted() int64 { return max(it.Granted, it.held) }
+const (
+	// noColumn is the column of a resource that no row has.
+	noColumn = -1
+	// noPool is the pool index of what is granted from no pool.
+	noPool = -1
+)
+
+// committed returns what counts as granted: the grant, or what pods use if that is more.
+func (l *lineState) committed() int64 { return max(l.Granted, l.usedCounted) }
 
 func newAllocation(terms *offer.Terms, all []Slice) *allocation {
 	a := &allocation{
 		terms: terms, columns: slices.Clone(terms.View.Columns), column: map[string]int{},
-		slices: make([]state, len(all)), byAge: make([]*state, len(all)),
+		slices: make([]sliceState, len(all)), byAge: make([]*sliceState, len(all)),
 		groups: map[groupKey]*group{}, offered: map[*offer.Deal][]*offer.Step{},
 	}
 	for i, name := range a.columns {
 		a.column[name] = i
 	}
-	// These never go without a decision, whether anything offers them or not.
+	// cpu and memory always get a decision, even if nothing offers them.
 	a.addColumn(capacity.CPU)
 	a.addColumn(capacity.Memory)
 	for i := range all {
@@ -125,30 +150,30 @@ func newAllocation(terms *offer.Terms, all []Slice) *allocation {
 				}
 			}
 		}
-		a.slices[i] = state{Slice: &all[i], group: a.group(&all[i])}
+		a.slices[i] = sliceState{Slice: &all[i], group: a.groupOf(&all[i])}
 		a.byAge[i] = &a.slices[i]
 	}
 	for i := range a.slices {
 		s := &a.slices[i]
-		s.lines = a.linesOf(s)
-		s.items = a.itemsOf(s)
+		s.lines = a.newLines(s)
+		s.states = a.newLineStates(s)
 		s.group.evicts = s.group.evicts || s.Granted != nil && !s.Pinned && s.reclaim() == offer.Evict
 	}
 	a.unions = unionsOf(terms.Pools)
-	a.account = a.newAccount(a.lenient())
+	a.account = a.newAccount(a.evictedUse())
 	for _, g := range a.groups {
-		a.open(g)
+		a.prepare(g)
 	}
 	for i := range a.slices {
 		if s := &a.slices[i]; s.moved() && (s.Pinned || s.group.deal == nil) {
-			for _, total := range a.former(a.account, s) {
-				if !s.group.stake.has(total) {
-					s.elsewhere = append(s.elsewhere, a.account.holder(total, s.Consumer))
+			for _, former := range a.formerCommitments(a.account, s) {
+				if !s.group.share.charges(former) {
+					s.alsoCharged = append(s.alsoCharged, a.account.holder(former, s.Consumer))
 				}
 			}
 		}
 	}
-	slices.SortFunc(a.byAge, func(x, y *state) int {
+	slices.SortFunc(a.byAge, func(x, y *sliceState) int {
 		if order := cmp.Compare(x.Created, y.Created); order != 0 {
 			return order
 		}
@@ -157,9 +182,9 @@ func newAllocation(terms *offer.Terms, all []Slice) *allocation {
 	return a
 }
 
-// newAccount starts an account of all pools.
-func (a *allocation) newAccount(lenient map[consumerIn]struct{}) *account {
-	return newAccount(a.terms.Pools, a.unions, len(a.columns), lenient)
+// newAccount returns a new account of all pools.
+func (a *allocation) newAccount(ignoredUse map[poolConsumer]struct{}) *account {
+	return newAccount(a.terms.Pools, a.unions, len(a.columns), ignoredUse)
 }
 
 func (a *allocation) addColumn(name string) {
@@ -169,13 +194,13 @@ func (a *allocation) addColumn(name string) {
 	}
 }
 
-// group returns the group of a slice. All that one may be given has columns then.
-func (a *allocation) group(s *Slice) *group {
+// groupOf returns the group of a slice, and adds columns for everything that it may be granted.
+func (a *allocation) groupOf(s *Slice) *group {
 	key := groupKey{s.Class, s.Consumer}
 	if g, known := a.groups[key]; known {
 		return g
 	}
-	g := a.allGroups.one()
+	g := a.groupArena.one()
 	*g = group{groupKey: key, deal: a.terms.Deal(s.Class, s.Consumer)}
 	a.groups[key] = g
 	if _, known := a.offered[g.deal]; !known && g.deal != nil {
@@ -187,15 +212,14 @@ func (a *allocation) group(s *Slice) *group {
 	return g
 }
 
-// open begins to give to a group. All columns are known.
-func (a *allocation) open(g *group) {
-	var used capacity.Row
-	if used, g.hasPods = a.terms.Used(g.consumer); g.hasPods {
-		g.unclaimed = a.rows.cut(len(a.columns))
-		copy(g.unclaimed, used)
+// prepare completes a group. All columns must be known.
+func (a *allocation) prepare(g *group) {
+	if used, hasPods := a.terms.Used(g.consumer); hasPods {
+		g.unclaimedUse = a.rows.take(len(a.columns))
+		copy(g.unclaimedUse, used)
 	}
-	g.granted = a.rows.cut(len(a.columns))
-	g.stake = a.account.stake(g.pool(), g.consumer)
+	g.granted = a.rows.take(len(a.columns))
+	g.share = a.account.share(g.poolIndex(), g.consumer)
 	if g.deal == nil {
 		return
 	}
@@ -211,11 +235,12 @@ func (a *allocation) open(g *group) {
 	g.offered = a.offered[g.deal]
 }
 
-// linesOf has a line for each resource that the slice asks for or has, and nothing granted.
-func (a *allocation) linesOf(s *state) []Line {
+// newLines returns a line for each resource that the slice asks for, has or uses, with nothing
+// granted.
+func (a *allocation) newLines(s *sliceState) []Line {
 	defaults := s.defaults()
 	most := len(s.Granted) + len(s.Used) + len(defaults) + len(s.Request)
-	lines := a.lines.cut(most)[:0]
+	lines := a.lines.take(most)[:0]
 	find := func(name string) *Line {
 		i := 0
 		for i < len(lines) && lines[i].Resource < name {
@@ -240,220 +265,78 @@ func (a *allocation) linesOf(s *state) []Line {
 			find(name).Asked = amount
 		}
 	}
-	a.lines.back(most - len(lines))
+	a.lines.giveBack(most - len(lines))
 	return slices.Clip(lines)
 }
 
-func (a *allocation) itemsOf(s *state) []item {
-	items := a.items.cut(len(s.lines))
-	for i := range items {
-		it := &items[i]
-		it.Line = &s.lines[i]
-		column, known := a.column[it.Resource]
+func (a *allocation) newLineStates(s *sliceState) []lineState {
+	states := a.lineStates.take(len(s.lines))
+	for i := range states {
+		l := &states[i]
+		l.Line = &s.lines[i]
+		column, known := a.column[l.Resource]
 		if !known {
-			it.column = -1
+			l.column = noColumn
 			continue
 		}
-		it.column, it.want, it.used = column, max(0, it.Asked), max(0, s.Used[it.Resource])
-		if it.Listed {
-			it.had = max(0, s.Granted[it.Resource])
+		l.column, l.want, l.used = column, max(0, l.Asked), max(0, s.Used[l.Resource])
+		if l.Listed {
+			l.had = max(0, s.Granted[l.Resource])
 		}
-		if s.Invalid || s.Pinned || s.group.deal == nil && it.Asked < 0 {
-			it.want = it.had
+		if s.Invalid || s.Pinned || s.group.deal == nil && l.Asked < 0 {
+			l.want = l.had
 		}
-		if s.Invalid && it.Listed { // It asks for what it has: where it is left less, the answer says why.
-			it.Asked = it.had
+		if s.Invalid && l.Listed { // An invalid request asks for what it has: if that falls, the answer says why.
+			l.Asked = l.had
 		}
 	}
-	return items
+	return states
 }
 
-// reclaim is what applies to the slice: what the policy says, or the last one said where no policy decides any more.
-func (s *state) reclaim() offer.Reclaim {
-	if s.group.deal == nil {
-		return s.Reclaim
-	}
-	return s.group.deal.Policy.Reclaim
-}
-
-// pool is the place of the pool that the slices are given from, -1 if none.
-func (g *group) pool() int {
-	if g.deal == nil {
-		return -1
-	}
-	return g.deal.Pool
-}
-
-// lenient are the consumers whose use is not to stand in the way while grants are kept: of those to be evicted the youngest gives way,
-// however much its pods use.
-func (a *allocation) lenient() map[consumerIn]struct{} {
-	all := map[consumerIn]struct{}{}
+// evictedUse returns the consumers whose use is ignored while grants are kept. Of consumers that
+// are evicted the youngest slice has to give way, whatever its pods use.
+func (a *allocation) evictedUse() map[poolConsumer]struct{} {
+	all := map[poolConsumer]struct{}{}
 	for key, g := range a.groups {
-		if g.evicts && g.pool() >= 0 {
-			for _, in := range a.terms.Pools[g.pool()].Overlaps {
-				all[consumerIn{in, key.consumer}] = struct{}{}
+		if g.evicts && g.poolIndex() != noPool {
+			for _, pool := range a.terms.Pools[g.poolIndex()].Overlaps {
+				all[poolConsumer{pool, key.consumer}] = struct{}{}
 			}
 		}
 	}
 	return all
 }
 
-func (s *state) give(it *item, amount int64) {
-	if amount == 0 {
-		return
+// reclaim returns the reclaim that applies: that of the policy that decides, or else the recorded
+// one.
+func (s *sliceState) reclaim() offer.Reclaim {
+	if s.group.deal == nil {
+		return s.Reclaim
 	}
-	before := it.counted()
-	it.Granted += amount
-	s.charge(it, it.counted()-before)
+	return s.group.deal.Policy.Reclaim
 }
 
-// charge has so much more count.
-func (s *state) charge(it *item, amount int64) {
-	if amount == 0 {
-		return
+// defaults returns the policy's defaults for what a request leaves out.
+func (s *sliceState) defaults() capacity.Amounts {
+	if s.group.deal == nil {
+		return nil
 	}
-	s.group.granted[it.column] = capacity.Sum(s.group.granted[it.column], amount)
-	s.group.stake.charge(it.column, amount)
-	for _, h := range s.elsewhere {
-		h.charge(it.column, amount)
-	}
+	return s.group.deal.Policy.Slices.Defaults
 }
 
-// atEnd reports whether as much counts of a column as can be said: nothing can be taken off that any more.
-func (s *state) atEnd(column int) bool {
-	if s.group.granted[column] == math.MaxInt64 {
-		return true
-	}
-	is := func(h *holder) bool { return h.granted[column] == math.MaxInt64 || h.of.sum[column] == math.MaxInt64 }
-	return s.group.stake != nil && slices.ContainsFunc(s.group.stake.charged, is) || slices.ContainsFunc(s.elsewhere, is)
-}
-
-// hold has what the slice's pods use count where it is left less.
-func (s *state) hold() {
-	for i := range s.items {
-		it := &s.items[i]
-		before := it.counted()
-		it.held = it.used
-		s.charge(it, it.counted()-before)
-	}
-}
-
-// pin gives a pinned slice what it has. Of what its consumer's pods use, it covers its part.
-func (s *state) pin() {
-	for i := range s.items {
-		it := &s.items[i]
-		s.give(it, it.had)
-		it.floor = it.had
-		if s.group.hasPods && it.column >= 0 {
-			s.group.unclaimed[it.column] -= min(it.had, s.group.unclaimed[it.column])
-		}
-	}
-}
-
-// keepFloor gives a slice what may not be taken from it, whatever there is.
-func (s *state) keepFloor() {
-	g, reclaim := s.group, s.reclaim()
-	came := s.fromElsewhere() && g.deal != nil
-	if came && reclaim == offer.Retain {
-		reclaim = offer.Unused // Nothing was granted here yet that could be retained.
-	}
-	for i := range s.items {
-		it := &s.items[i]
-		kept := min(it.had, it.want)
-		switch reclaim {
-		case offer.Evict:
-			kept = 0
-		case offer.Unused:
-			if !g.hasPods || kept == 0 {
-				kept = 0
-				break
-			}
-			// One unit of what Liqo evicts all pods without.
-			least := int64(0)
-			if it.Resource == capacity.CPU || it.Resource == capacity.Memory {
-				least = 1
-			}
-			if came {
-				kept = least
-				break
-			}
-			kept = max(least, min(kept, g.unclaimed[it.column]))
-			g.unclaimed[it.column] -= min(kept, g.unclaimed[it.column])
-		case offer.Retain:
-		}
-		s.give(it, kept)
-		it.floor = kept
-	}
-}
-
-// fromElsewhere reports whether the slice was of another class when it was granted what it has. Of that it has a claim to nothing here: who was here
-// before it does not make room. What its consumer's pods use counts where they are, and there is room for as much of it as is used on the
+// changedClass reports whether the slice was granted what it has in another class. It has no claim
+// to capacity here: slices that were here before do not make room. What its consumer's pods use
+// counts on their own nodes, and the consumer has headroom for as much of it as is used on the
 // nodes of this class.
-func (s *state) fromElsewhere() bool {
+func (s *sliceState) changedClass() bool {
 	return s.Granted != nil && s.GrantedIn != "" && s.GrantedIn != s.Class
 }
 
-// keep leaves a slice what it has, as far as there is enough.
-func (s *state) keep() {
-	if s.fromElsewhere() {
-		return
+// moved reports whether another policy granted what the slice has than decides now, or none
+// decides.
+func (s *sliceState) moved() bool {
+	if s.Granted == nil {
+		return false
 	}
-	for i := range s.items {
-		it := &s.items[i]
-		if missing := min(it.had, it.want) - it.Granted; missing > 0 {
-			most, _ := s.available(it, (*stake).keepable)
-			s.give(it, min(missing, most))
-		}
-	}
-}
-
-// roomIn is how much more of a column a consumer could have of its pool.
-type roomIn func(of *stake, column int, reclaim offer.Reclaim) int64
-
-// available is how much more a slice could be given of a resource, and what bounds that.
-func (s *state) available(it *item, inPool roomIn) (int64, bounded) {
-	g := s.group
-	switch {
-	case g.deal == nil:
-		return 0, bounded{by: Withdrawn}
-	case g.offered[it.column] == nil:
-		return 0, bounded{by: NotOffered}
-	}
-	// What its own pods use more than it has is no less for it.
-	if own := it.counted() - it.Granted; own > 0 && !s.atEnd(it.column) {
-		s.charge(it, -own)
-		defer s.charge(it, own)
-	}
-	step := g.offered[it.column]
-	most, bound := int64(math.MaxInt64), bounded{}
-	if step.Source == offer.FromNodes {
-		most = inPool(g.stake, it.column, s.reclaim())
-		bound = bounded{by: ByPool, left: capacity.Sum(it.Granted, most)}
-	}
-	if limit, by := limitOf(step); by != Unbound {
-		if left := max(0, limit-g.granted[it.column]); left <= most {
-			most, bound = left, bounded{by: by, left: limit, others: g.granted[it.column] - it.Granted}
-		}
-	}
-	return most, bound
-}
-
-type bounded struct {
-	by           Bound
-	left, others int64
-}
-
-func (it *item) bind(b bounded) { it.Bound, it.Left, it.Others = b.by, b.left, b.others }
-
-// limitOf returns the most that one consumer may have of a resource in one class, and what says so.
-func limitOf(step *offer.Step) (int64, Bound) {
-	switch {
-	case step.Source == offer.FromNodes && step.Max < 0:
-		return 0, Unbound
-	case step.Source == offer.FromNodes, step.Max >= 0 && step.Max < step.Fixed:
-		return step.Max, ByMax
-	case step.Source == offer.FromOverride:
-		return step.Fixed, ByOverride
-	}
-	return step.Fixed, ByFixed
+	return s.changedClass() || s.group.deal == nil || s.GrantedBy != "" && s.group.deal.Policy.Name != s.GrantedBy
 }

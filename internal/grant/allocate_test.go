@@ -50,7 +50,7 @@ func TestReclaim(t *testing.T) {
 		reclaim offer.Reclaim
 		want    string
 	}{
-		// Rome's pods use 3 and Oslo's 1: that is not taken from them.
+		// Rome's pods use 3 and Oslo's 1. Unused keeps that.
 		{"Unused", offer.Unused, "rome cpu=4; oslo cpu=1"},
 		{"Evict", offer.Evict, "rome cpu=5; oslo cpu=0"},
 		{"Retain", offer.Retain, "rome cpu=8; oslo cpu=4"},
@@ -79,7 +79,7 @@ func TestCPUAndMemoryStayAboveZeroWhilePodsRun(t *testing.T) {
 }
 
 func TestUseOfOthersIsCommittedToo(t *testing.T) {
-	// Oslo has no slice: its pods were sent by an older Liqo, or under another class.
+	// Oslo has no slice: an older Liqo offloaded its pods, or another class covers them.
 	w := newWorld(gold()).node("n", "a", cpu(8)).pod("o", "n", "oslo", cpu(3)).pod("r", "n", "rome", cpu(2)).slice(asking("s", "rome", 1, 8))
 	w.settle(t)
 	w.want(t, "s cpu=5")
@@ -232,7 +232,7 @@ func TestAGrantCountsWhereItCameFromUntilItIsAnsweredAnew(t *testing.T) {
 	w.step()
 	w.want(t, "moved cpu=2; waiting cpu=4")
 
-	// A policy that is gone may have covered any node.
+	// The policy that granted it is gone, and may have selected any node.
 	moved.GrantedBy = "gone"
 	w.slices = []Slice{moved, asking("waiting", "oslo", 2, 4)}
 	w.step()
@@ -251,14 +251,15 @@ func TestASliceFromAnotherClassTakesNothingFromThoseThatAreThere(t *testing.T) {
 	w.settle(t)
 	w.want(t, "moved cpu=1; there cpu=3")
 
-	// What its consumer's pods use on other nodes is no claim to these, but it is left one unit of what Liqo would evict them all without.
+	// Use on other nodes gives no claim to these. One unit of cpu stays, because Liqo evicts all
+	// pods at 0.
 	w.node("n", "a", cpu(8)).node("m", "b", cpu(3))
 	w.slices = []Slice{moved, there}
 	w.pod("p", "n", "rome", cpu(2))
 	w.settle(t)
 	w.want(t, "moved cpu=1; there cpu=3")
 
-	// What they use here is.
+	// Use on these nodes does.
 	w.slices = []Slice{moved, there}
 	w.pod("p", "m", "rome", cpu(2))
 	w.settle(t)
@@ -387,7 +388,7 @@ func TestARaiseThatIsHardlyWorthItWaits(t *testing.T) {
 	w.node("n", "a", cpu(106))
 	w.settle(t)
 	w.want(t, "s cpu=106")
-	// What makes the request whole is always worth it.
+	// A raise that completes the request is never too small.
 	w.slices[0].Request = cpu(107)
 	w.node("n", "a", cpu(107))
 	w.settle(t)
@@ -430,7 +431,7 @@ func TestWhatPodsStillUseIsNotGivenToOthersWhileItIsEvicted(t *testing.T) {
 }
 
 func TestAConsumerCanBeGrantedWhatItsPodsUseAlready(t *testing.T) {
-	// Oslo's pods have the pool to themselves and more, but what rome's pods use is used.
+	// Oslo's pods use more than the pool, but Rome can be granted what its own pods use.
 	w := newWorld(gold()).node("n", "a", cpu(8)).pod("o", "n", "oslo", cpu(10)).pod("r", "n", "rome", cpu(3)).slice(asking("s", "rome", 1, 5))
 	w.settle(t)
 	w.want(t, "s cpu=3")
@@ -444,7 +445,7 @@ func TestAPoolInsideAnotherKeepsWhatItGranted(t *testing.T) {
 		w := newWorld(gold(), inside).node("n", "a", cpu(8)).node("m", "b", cpu(8)).slice(having("g", "rome", ages[1], 8)).slice(s)
 		w.settle(t)
 		w.want(t, "g cpu=8; s cpu=8")
-		// What falls takes from the youngest, of whichever pool it is.
+		// A fall of capacity takes from the youngest slice of all pools.
 		w.node("m", "b", cpu(4))
 		w.settle(t)
 		if ages[0] < ages[1] {
@@ -456,7 +457,8 @@ func TestAPoolInsideAnotherKeepsWhatItGranted(t *testing.T) {
 }
 
 func TestPoolsThatShareNoNodeCountEachForItself(t *testing.T) {
-	// One of all nodes, and beside it two that are apart: together these may have as much as all.
+	// One pool has all nodes, two others have a zone each. Together these may have as much as all
+	// nodes.
 	apart := func(name, class, zone string) offer.Policy {
 		return offer.Policy{Name: name, Class: class, Nodes: &offer.Nodes{Percent: 100, Selection: inZone(zone)}}
 	}

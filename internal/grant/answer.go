@@ -1,12 +1,8 @@
 package grant
 
-import (
-	"slices"
+import "slices"
 
-	"proffer.dev/proffer/internal/capacity"
-)
-
-// answers say what was decided.
+// answers completes the lines, and returns the decisions.
 func (a *allocation) answers() []Answer {
 	out := make([]Answer, len(a.slices))
 	for i := range a.slices {
@@ -15,38 +11,31 @@ func (a *allocation) answers() []Answer {
 		if s.group.deal != nil {
 			out[i].Policy = s.group.deal.Policy
 		}
-		for j := range s.items {
-			s.finish(&s.items[j])
+		for j := range s.states {
+			s.finish(&s.states[j])
 		}
 	}
 	return out
 }
 
-func (s *state) verdict() Verdict {
-	if s.Granted != nil || slices.ContainsFunc(s.items, func(it item) bool { return it.Granted > 0 }) {
+func (s *sliceState) verdict() Verdict {
+	if s.Granted != nil || slices.ContainsFunc(s.states, func(l lineState) bool { return l.Granted > 0 }) {
 		return Accept
 	}
 	return Deny
 }
 
-func (s *state) defaults() capacity.Amounts {
-	if s.group.deal == nil {
-		return nil
-	}
-	return s.group.deal.Policy.Slices.Defaults
-}
-
-// finish completes the line of an item.
-func (s *state) finish(it *item) {
-	it.Listed = it.Listed || it.column >= 0 && (it.Granted > 0 || s.group.deal != nil && s.group.offered[it.column] != nil)
+// finish completes a line.
+func (s *sliceState) finish(l *lineState) {
+	l.Listed = l.Listed || l.column >= 0 && (l.Granted > 0 || s.group.deal != nil && s.group.offered[l.column] != nil)
 	switch {
-	case it.Granted >= it.Asked:
-		it.bind(bounded{})
+	case l.Granted >= l.Asked:
+		l.bind(binding{})
 	case s.Pinned:
-		it.bind(bounded{by: ByPin})
-	case it.column < 0 && s.group.deal == nil:
-		it.Bound = Withdrawn
-	case it.column < 0:
-		it.Bound = NotOffered
+		l.bind(binding{by: ByPin})
+	case l.column < 0 && s.group.deal == nil:
+		l.Bound = Withdrawn
+	case l.column < 0:
+		l.Bound = NotOffered
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"proffer.dev/proffer/internal/offer"
 )
 
-// BenchmarkAllocate decides on 10,000 slices of 2,000 consumers under 20 policies of 5 sorts of nodes.
+// BenchmarkAllocate decides on 10,000 slices of 2,000 consumers under 20 policies that select 5
+// zones.
 func BenchmarkAllocate(b *testing.B) {
 	w := newWorld()
 	for i := range 20 {

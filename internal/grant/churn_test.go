@@ -11,7 +11,7 @@ import (
 	"proffer.dev/proffer/internal/offer"
 )
 
-// churn is a pool of 100 cpu of which more is asked for than there is, and on whose nodes pods of this cluster's own, of 1 cpu each, come and
+// churn is a pool of 100 cpu. More is asked for than it has, and local pods of 1 cpu each come and
 // go at 5 a second.
 type churn struct {
 	*world
@@ -20,10 +20,11 @@ type churn struct {
 	now    time.Duration
 	pods   []string
 	made   int
-	// rewritten is when each slice was rewritten since the start, and zeroed when it was lowered to 0 last.
+	// rewritten holds the times at which each slice was rewritten, zeroed when it was last lowered
+	// to 0.
 	rewritten map[string][]time.Duration
 	zeroed    map[string]time.Duration
-	// short is since when more is granted than there is, -1 for not.
+	// short is the time since which more is granted than the pool has, -1 if it is not.
 	short time.Duration
 }
 
@@ -42,7 +43,7 @@ func newChurn(count int, stable *offer.Stabilizer) *churn {
 	return c
 }
 
-// comeOrGo has a pod come or go: mostly there are between 5 and 15 of them.
+// comeOrGo creates or deletes a pod. Mostly there are between 5 and 15.
 func (c *churn) comeOrGo() {
 	if c.random.IntN(20) < len(c.pods) {
 		i := c.random.IntN(len(c.pods))
@@ -57,7 +58,7 @@ func (c *churn) comeOrGo() {
 	c.pod(name, "n1", "", cpu(1000))
 }
 
-// evaluate decides and writes all answers, and notes which of them were rewritten.
+// evaluate decides, writes all answers, and records which slices were rewritten.
 func (c *churn) evaluate(t *testing.T) {
 	t.Helper()
 	in := offer.Input{Policies: c.policies, View: c.ledger.View(offer.Selections(c.policies))}
@@ -93,7 +94,7 @@ func (c *churn) evaluate(t *testing.T) {
 	}
 }
 
-// mostInAMinute is how often at most one slice was rewritten within a minute.
+// mostInAMinute returns the largest number of times that one slice was rewritten within a minute.
 func (c *churn) mostInAMinute() (most int) {
 	for _, times := range c.rewritten {
 		for first := range times {

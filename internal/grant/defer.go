@@ -8,14 +8,14 @@ import (
 	"proffer.dev/proffer/internal/offer"
 )
 
-// lowers reports whether some slice gives something up.
+// lowers reports whether a slice gives something up.
 func (a *allocation) lowers() bool {
 	for _, s := range a.byAge {
 		if s.moved() {
 			return true
 		}
-		for i := range s.items {
-			if it := &s.items[i]; it.Granted < it.had {
+		for i := range s.states {
+			if l := &s.states[i]; l.Granted < l.had {
 				return true
 			}
 		}
@@ -23,35 +23,27 @@ func (a *allocation) lowers() bool {
 	return false
 }
 
-// moved reports whether what the slice has came from another policy than the one that decides now, or none decides.
-func (s *state) moved() bool {
-	if s.Granted == nil {
-		return false
-	}
-	return s.fromElsewhere() || s.group.deal == nil || s.GrantedBy != "" && s.group.deal.Policy.Name != s.GrantedBy
-}
-
-// deferral is what is committed before the answers are written. What a slice has counts until it is known that it was taken back: in the pool
-// that it came from, and in those that share nodes with it.
+// deferral is what is committed before the answers are written. What a slice has counts until it is
+// known to be taken back: in the pool it came from, and in those that share nodes with that.
 type deferral struct {
 	*allocation
 	account *account
-	groups  map[*group]*present
+	groups  map[*group]*groupBefore
 }
 
-// present is what a group has before the answers are written.
-type present struct {
-	stake   *stake
+// groupBefore is what a group has before the answers are written.
+type groupBefore struct {
+	share   *poolShare
 	granted capacity.Row
 }
 
-// deferRaises puts off the part of each raise that others have not given up yet.
+// deferRaises removes from each raise the part that others have not given up yet.
 func (a *allocation) deferRaises() {
-	d := deferral{a, a.newAccount(nil), make(map[*group]*present, len(a.groups))}
+	d := deferral{a, a.newAccount(nil), make(map[*group]*groupBefore, len(a.groups))}
 	for _, g := range a.groups {
-		d.groups[g] = &present{stake: d.account.stake(g.pool(), g.consumer), granted: a.rows.cut(len(a.columns))}
+		d.groups[g] = &groupBefore{share: d.account.share(g.poolIndex(), g.consumer), granted: a.rows.take(len(a.columns))}
 	}
-	before := make([]counted, len(a.byAge))
+	before := make([]sliceBefore, len(a.byAge))
 	for i, s := range a.byAge {
 		before[i] = d.count(s)
 	}
@@ -60,158 +52,72 @@ func (a *allocation) deferRaises() {
 	}
 }
 
-// counted is how what a slice has is counted before the answers are written.
-type counted struct {
-	*present
-	// former are the commitments of the pool that the slice came from and of those beside it, where it has moved.
+// sliceBefore is how what a slice has counts before the answers are written.
+type sliceBefore struct {
+	*groupBefore
+	// former are the commitments that a moved slice came from: those of the pools that overlap its
+	// former pool, and of their unions.
 	former []*commitments
-	// leaves says that what the slice has may be on other nodes than those of its pool, or of another class. Of its pool it has then only what
-	// may not be taken from it; it does not wait for room with what it has, or else two that change places would wait for each other.
-	leaves bool
-	// stays says that what the slice has was granted in the class that it is of now.
-	stays bool
+	// mayLeaveNodes reports whether what the slice has may be on other nodes than those of its
+	// pool. Then only its floor counts in its pool: it does not wait for room for the rest, or two
+	// slices that change places would wait for each other.
+	mayLeaveNodes bool
+	// sameClass reports whether what the slice has was granted in its present class.
+	sameClass bool
 }
 
-// count counts what a slice has.
-func (d *deferral) count(s *state) counted {
-	c := counted{present: d.groups[s.group], stays: !s.fromElsewhere()}
+// count adds what a slice has.
+func (d *deferral) count(s *sliceState) sliceBefore {
+	b := sliceBefore{groupBefore: d.groups[s.group], sameClass: !s.changedClass()}
 	if s.moved() {
-		c.former, c.leaves = d.former(d.account, s), d.leaves(s)
+		b.former, b.mayLeaveNodes = d.formerCommitments(d.account, s), d.mayLeaveNodes(s)
 	}
-	// In a class that it has left it counts against what its consumer may have there.
-	var left *present
-	if !c.stays {
-		left = d.groups[d.allocation.groups[groupKey{s.GrantedIn, s.Consumer}]]
+	// In its former class it counts against what its consumer may have there.
+	var formerGroup *groupBefore
+	if !b.sameClass {
+		formerGroup = d.groups[d.allocation.groups[groupKey{s.GrantedIn, s.Consumer}]]
 	}
-	for i := range s.items {
-		it := &s.items[i]
-		if max(it.had, it.held) == 0 {
+	for i := range s.states {
+		l := &s.states[i]
+		if max(l.had, l.usedCounted) == 0 {
 			continue
 		}
-		c.granted[it.column] = capacity.Sum(c.granted[it.column], c.counts(it))
-		for _, h := range c.charged() {
-			h.charge(it.column, c.in(h, it))
+		b.granted[l.column] = capacity.Sum(b.granted[l.column], b.committedInClass(l))
+		for _, h := range b.charged() {
+			h.charge(l.column, b.committedIn(h, l))
 		}
-		if left != nil {
-			left.granted[it.column] = capacity.Sum(left.granted[it.column], it.had)
+		if formerGroup != nil {
+			formerGroup.granted[l.column] = capacity.Sum(formerGroup.granted[l.column], l.had)
 		}
-		for _, total := range c.former {
-			if !c.stake.has(total) {
-				d.account.holder(total, s.Consumer).charge(it.column, it.had)
+		for _, former := range b.former {
+			if !b.share.charges(former) {
+				d.account.holder(former, s.Consumer).charge(l.column, l.had)
 			}
 		}
 	}
-	return c
+	return b
 }
 
-// leaves reports whether what a moved slice has may be on other nodes than those of the pool that it is given from now. Of a policy that is gone,
-// and that was for the class, that is not known: its nodes are taken for those of the policy that has followed it.
-func (a *allocation) leaves(s *state) bool {
-	in := s.group.pool()
+// mayLeaveNodes reports whether what a moved slice has may be on other nodes than those of its
+// present pool. If the policy that granted it is gone and was for the same class, its nodes are
+// unknown, and are taken to be those of the policy that replaced it.
+func (a *allocation) mayLeaveNodes(s *sliceState) bool {
+	pool := s.group.poolIndex()
 	switch {
 	case s.Pinned || s.group.deal == nil:
 		return false
-	case s.fromElsewhere():
+	case s.changedClass():
 		return true
-	case in < 0 || !a.terms.InForce(s.GrantedBy):
+	case pool == noPool || !a.terms.InForce(s.GrantedBy):
 		return false
 	}
-	return !slices.ContainsFunc(a.terms.Pools, func(p offer.PolicyPool) bool { return p.Policy == s.GrantedBy && slices.Contains(p.Within, in) })
+	return !slices.ContainsFunc(a.terms.Pools, func(p offer.PolicyPool) bool { return p.Policy == s.GrantedBy && slices.Contains(p.Within, pool) })
 }
 
-// charged are what the slice is charged to, nothing where it is given from no pool.
-func (c *counted) charged() []*holder {
-	if c.stake == nil {
-		return nil
-	}
-	return c.stake.charged
-}
-
-// here is what the slice has, of what its consumer may have in the class.
-func (c *counted) here(it *item) int64 {
-	if c.leaves {
-		return it.floor
-	}
-	return it.had
-}
-
-// counts is what counts of that. Where only the policy has changed, and not the class, all that it has does.
-func (c *counted) counts(it *item) int64 {
-	if c.stays {
-		return max(it.had, it.held)
-	}
-	return max(c.here(it), it.held)
-}
-
-// in is what counts of the slice in the account of a pool.
-func (c *counted) in(h *holder, it *item) int64 {
-	if c.leaves && !slices.Contains(c.former, h.of) {
-		return max(it.floor, it.held)
-	}
-	return max(it.had, it.held)
-}
-
-// limit lowers what the slice is to be given to what there is now.
-func (d *deferral) limit(s *state, c *counted) {
-	whole := true
-	for i := range s.items {
-		it := &s.items[i]
-		if it.Granted <= c.here(it) {
-			continue
-		}
-		if most := c.most(s, it); most < it.Granted {
-			whole = false
-			it.bind(bounded{by: Awaited, left: it.Granted})
-			it.Granted = most
-		}
-	}
-	if !whole && (s.group.deal.Policy.Slices.DenyExcess || s.Granted == nil && s.useless()) {
-		for i := range s.items {
-			if it := &s.items[i]; it.Granted > c.here(it) {
-				it.Granted = c.here(it)
-				if it.Bound == Unbound {
-					it.Bound = Withheld
-				}
-			}
-		}
-	}
-	for i := range s.items {
-		it := &s.items[i]
-		if more := it.Granted - c.counts(it); more > 0 {
-			c.granted[it.column] = capacity.Sum(c.granted[it.column], more)
-		}
-		for _, h := range c.charged() {
-			if more := it.Granted - c.in(h, it); more > 0 {
-				h.charge(it.column, more)
-			}
-		}
-	}
-}
-
-// most is how much of a resource the slice can have now: what it has in any case, or else what is left beside what all others have.
-func (c *counted) most(s *state, it *item) int64 {
-	here, most := c.here(it), int64(math.MaxInt64)
-	step := s.group.offered[it.column]
-	if step == nil {
-		return it.Granted
-	}
-	if limit, by := limitOf(step); by != Unbound {
-		most = limit - (c.granted[it.column] - c.counts(it))
-	}
-	if step.Source == offer.FromNodes {
-		c.stake.limits(func(h *holder, up capacity.Row) {
-			most = min(most, h.roomBeside(c.in(h, it), up, it.column, s.reclaim()))
-		})
-	}
-	if most <= here || !c.leaves && most < it.Granted && s.tooLittle(it, most) {
-		return here
-	}
-	return min(most, it.Granted)
-}
-
-// former are the commitments that what a moved slice has counts in: those of the pool of the policy that granted it and of the pools beside that
-// one, or all where the policy is gone.
-func (a *allocation) former(account *account, s *state) []*commitments {
+// formerCommitments returns the commitments that what a moved slice has counts in: those of the
+// pools that overlap the pool of the policy that granted it, and of their unions; all if that
+// policy is gone.
+func (a *allocation) formerCommitments(account *account, s *sliceState) []*commitments {
 	gone := s.GrantedBy == "" || !a.terms.InForce(s.GrantedBy)
 	var former []*commitments
 	for i := range account.pools {
@@ -219,11 +125,103 @@ func (a *allocation) former(account *account, s *state) []*commitments {
 		if !gone && p.Policy != s.GrantedBy {
 			continue
 		}
-		for _, c := range slices.Concat(p.beside, p.unions) {
+		for _, c := range slices.Concat(p.overlapping, p.unions) {
 			if !slices.Contains(former, c) {
 				former = append(former, c)
 			}
 		}
 	}
 	return former
+}
+
+// charged returns the holders that the slice is charged to, none if it is granted from no pool.
+func (b *sliceBefore) charged() []*holder {
+	if b.share == nil {
+		return nil
+	}
+	return b.share.charged
+}
+
+// keptInClass returns what the slice has for certain in its class.
+func (b *sliceBefore) keptInClass(l *lineState) int64 {
+	if b.mayLeaveNodes {
+		return l.floor
+	}
+	return l.had
+}
+
+// committedInClass returns what counts against the consumer's limit in the class. If only the
+// policy changed and not the class, everything that the slice has counts.
+func (b *sliceBefore) committedInClass(l *lineState) int64 {
+	if b.sameClass {
+		return max(l.had, l.usedCounted)
+	}
+	return max(b.keptInClass(l), l.usedCounted)
+}
+
+// committedIn returns what counts of the slice in one of the holders that it is charged to.
+func (b *sliceBefore) committedIn(h *holder, l *lineState) int64 {
+	if b.mayLeaveNodes && !slices.Contains(b.former, h.in) {
+		return max(l.floor, l.usedCounted)
+	}
+	return max(l.had, l.usedCounted)
+}
+
+// limit lowers what the slice is granted to what it can have now, and counts it.
+func (d *deferral) limit(s *sliceState, b *sliceBefore) {
+	whole := true
+	for i := range s.states {
+		l := &s.states[i]
+		if l.Granted <= b.keptInClass(l) {
+			continue
+		}
+		if most := b.mostNow(s, l); most < l.Granted {
+			whole = false
+			l.bind(binding{by: Awaited, left: l.Granted})
+			l.Granted = most
+		}
+	}
+	if !whole && (s.group.deal.Policy.Slices.DenyExcess || s.Granted == nil && s.useless()) {
+		for i := range s.states {
+			if l := &s.states[i]; l.Granted > b.keptInClass(l) {
+				l.Granted = b.keptInClass(l)
+				if l.Bound == Unbound {
+					l.Bound = Withheld
+				}
+			}
+		}
+	}
+	for i := range s.states {
+		l := &s.states[i]
+		if more := l.Granted - b.committedInClass(l); more > 0 {
+			b.granted[l.column] = capacity.Sum(b.granted[l.column], more)
+		}
+		for _, h := range b.charged() {
+			if more := l.Granted - b.committedIn(h, l); more > 0 {
+				h.charge(l.column, more)
+			}
+		}
+	}
+}
+
+// mostNow returns the most of a resource that the slice can have before others give anything up, at
+// least what it keeps in its class.
+func (b *sliceBefore) mostNow(s *sliceState, l *lineState) int64 {
+	kept, most := b.keptInClass(l), int64(math.MaxInt64)
+	step := s.group.offered[l.column]
+	if step == nil {
+		return l.Granted
+	}
+	if limit, by := limitOf(step); by != Unbound {
+		most = limit - (b.granted[l.column] - b.committedInClass(l))
+	}
+	if step.Source == offer.FromNodes {
+		b.share.limits(func(h *holder, limit capacity.Row) {
+			most = min(most, h.headroomWithout(b.committedIn(h, l), limit, l.column, s.reclaim()))
+		})
+	}
+	if most <= kept || !b.mayLeaveNodes && most < l.Granted && s.withinThreshold(l, most) {
+		return kept
+	}
+	return min(most, l.Granted)
 }

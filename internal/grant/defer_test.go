@@ -17,8 +17,8 @@ const (
 	nodesAB = nodeA | nodeB
 )
 
-// checked decides, checks, and writes all answers.
-func (e *estate) checked(t *testing.T) []Answer {
+// checkedStep decides, checks the answers, and writes them all.
+func (e *estate) checkedStep(t *testing.T) []Answer {
 	t.Helper()
 	terms := e.terms()
 	answers := Allocate(terms, e.slices)
@@ -35,36 +35,36 @@ func (e *estate) moved(i int, class string) *estate {
 }
 
 func TestAMoveToSomeOfTheNodesWaitsForThoseThatAreThere(t *testing.T) {
-	// What was granted from both nodes need not be on the one that the new class is of.
+	// What was granted from both nodes may be on the other one.
 	e := newEstate().policy("gold", nodesAB).given("moved", "rome", 1, 10).policy("silver", nodeA).given("there", "oslo", 2, 8)
 	e.slices[1].Request = cpu(0)
-	e.moved(0, "silver").checked(t)
+	e.moved(0, "silver").checkedStep(t)
 	e.want(t, "moved cpu=2; there cpu=0")
-	e.checked(t)
+	e.checkedStep(t)
 	e.want(t, "moved cpu=10; there cpu=0")
 }
 
 func TestAMoveWaitsForWhatAnotherClassOfTheSameNodesGivesUp(t *testing.T) {
 	e := newEstate().policy("silver", nodeA).policy("gold", nodesAB).given("moved", "rome", 1, 10).policy("bronze", nodeA).given("there", "oslo", 2, 8)
 	e.slices[1].Request = cpu(0)
-	e.moved(0, "silver").checked(t)
+	e.moved(0, "silver").checkedStep(t)
 	e.want(t, "moved cpu=2; there cpu=0")
-	e.checked(t)
+	e.checkedStep(t)
 	e.want(t, "moved cpu=10; there cpu=0")
 }
 
 func TestAMoveToMoreNodesLosesNothing(t *testing.T) {
 	e := newEstate().policy("gold", nodesAB).policy("silver", nodeA).given("moved", "rome", 1, 10)
-	e.moved(0, "gold").checked(t)
+	e.moved(0, "gold").checkedStep(t)
 	e.want(t, "moved cpu=10")
 }
 
 func TestWhatHasLeftAClassCountsThereAgainstTheLimitUntilItIsAnswered(t *testing.T) {
 	e := newEstate().policy("silver", nodeA).policy("gold", nodeB, func(p *offer.Policy) { p.Max = cpu(6) }).given("moved", "rome", 1, 4)
 	e.slice(asking("more", "rome", 2, 6))
-	e.moved(0, "silver").checked(t)
+	e.moved(0, "silver").checkedStep(t)
 	e.want(t, "moved cpu=4; more cpu=2")
-	e.checked(t)
+	e.checkedStep(t)
 	e.want(t, "moved cpu=4; more cpu=6")
 }
 
@@ -72,8 +72,8 @@ func TestManySelectionsOfTheSameNodesAreOnePool(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		reclaim offer.Reclaim
-		// apart has each policy select nodes of its own besides, which have nothing.
-		apart bool
+		// ownNodes lets each policy also select nodes of its own, which have nothing.
+		ownNodes bool
 	}{
 		{"Unused", offer.Unused, false},
 		{"Evict", offer.Evict, false},
@@ -88,7 +88,7 @@ func TestManySelectionsOfTheSameNodesAreOnePool(t *testing.T) {
 			reclaim := func(p *offer.Policy) { p.Reclaim = tc.reclaim }
 			for i := range 16 {
 				set := nodeA
-				if tc.apart {
+				if tc.ownNodes {
 					set |= someNodes(i%8) << 1
 				}
 				e.policy(fmt.Sprint("c", i), set, reclaim)
@@ -97,7 +97,7 @@ func TestManySelectionsOfTheSameNodesAreOnePool(t *testing.T) {
 				}
 			}
 			for range 4 {
-				e.checked(t)
+				e.checkedStep(t)
 			}
 			e.want(t, "s3 cpu=10; s12 cpu=0")
 		})
@@ -109,12 +109,13 @@ func TestWhatIsGrantedInsideAPoolIsTakenBackWhateverALargerOneHas(t *testing.T) 
 	e.resize(0, 4)
 	e.resize(1, 3)
 	for range 3 {
-		e.checked(t)
+		e.checkedStep(t)
 	}
 	e.want(t, "inside cpu=4; s cpu=3")
 }
 
-// Each of the two pools has room for its own, and a third that overlaps both has more than enough: but on none of their nodes.
+// Each of two pools has room for its own grants, and a third that overlaps both has more than
+// enough, but not on their nodes.
 func TestWhatOnlyTwoPoolsTogetherHaveNoRoomForIsTakenBack(t *testing.T) {
 	const ad, abc, cd = nodeA | 8, nodesAB | 4, someNodes(4 | 8)
 	e := newEstate().policy("gold", abc).policy("silver", ad).given("old", "rome", 1, 5).policy("bronze", cd).given("young", "oslo", 2, 5)
@@ -122,7 +123,7 @@ func TestWhatOnlyTwoPoolsTogetherHaveNoRoomForIsTakenBack(t *testing.T) {
 		e.resize(i, size)
 	}
 	for range 3 {
-		e.checked(t)
+		e.checkedStep(t)
 	}
 	e.want(t, "old cpu=5; young cpu=1")
 }
@@ -162,7 +163,7 @@ func TestUnionsOfPoolsAreKnownExactly(t *testing.T) {
 func TestOfVeryManyUnionsTheLargestIsKnown(t *testing.T) {
 	const pools = 20
 	w := newWorld()
-	for i := range pools { // Each shares a node with the next, so that there are hundreds.
+	for i := range pools { // Each pool shares a node with the next, so there are hundreds of unions.
 		w.ledger.SetNode(capacity.Node{Name: fmt.Sprint(i), Labels: map[string]string{"n": fmt.Sprint(i)}, State: capacity.Ready, Allocatable: cpu(10)})
 		selector, err := labels.Parse(fmt.Sprintf("n in (%d,%d)", i, i+1))
 		if err != nil {
@@ -192,7 +193,7 @@ func TestAUnionHasWhatItsPoolsGiveOfTheirNodes(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		policies []offer.Policy
-		// levels are what pools are given out at.
+		// levels are those of Input.Levels.
 		levels map[string]capacity.Amounts
 		want   int64
 	}{
@@ -301,7 +302,8 @@ func TestACordonTakesNothingFromASliceThatAsksForMore(t *testing.T) {
 }
 
 func TestAPoolGivesAwayWhatFixedAmountsOfItsClassDoNotUse(t *testing.T) {
-	// What a policy of fixed amounts granted is of no pool, and stands in the way of none when a policy of nodes takes over in its class.
+	// What a policy of fixed amounts granted is in no pool. It takes no capacity from the policy of
+	// nodes that replaces it in its class.
 	nodes := gold()
 	nodes.Created = 1
 	fixed := offer.Policy{Name: "fixed", Class: "gold", Created: 2, Fixed: cpu(14)}

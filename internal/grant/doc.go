@@ -1,10 +1,55 @@
-// Package grant decides what each ResourceSlice is given. It is pure: the same slices under the same terms are given the same, in
-// whatever order they come.
+// Package grant decides what each ResourceSlice is granted: slices x policies x capacity ->
+// answers. Allocate is a pure function: the package knows no API client, clock or log. The order of
+// the input does not matter.
 //
-// First what is granted is kept, oldest slice first, and lowered only as the policy's reclaim says. Then requests are raised, oldest first,
-// each within what the policy gives its consumer and what remains of the pool. The answers of one allocation can be written in any order,
-// and any part of them can fail or be lost in a crash: what one slice gives up is given to another only by a later allocation, which has
-// been told that the first was written. Until then the other has what is free, and its answer says what it waits for. A slice that cannot be
-// written, or that is gone and whose pods still run, is pinned: what it has counts, and nobody waits for it. What the pods of a slice use counts too
-// where it is left less: they run on.
+// # The formula
+//
+// Amounts are as in package offer. For each resource of a pool and a consumer K:
+//
+//	committed(C) = max(granted(C), used(C))                              count: Allocatable: granted(C)
+//	remaining    = pool - the sum of committed over all consumers
+//	headroom(K)  = max(0, remaining) + max(0, used(K) - granted(K))
+//
+// What K's pods use beyond its grants is already committed, so K can be granted that much more.
+// Pools that share nodes are charged with each other's grants, and every union of pools is a limit
+// of its own (union).
+//
+// Allocate grants in this order, each step oldest slice first:
+//
+//  1. A pinned slice keeps its grant: its answer cannot be written now (keepPinned).
+//  2. Every slice keeps what reclaim does not take back, whatever there is (keepFloor).
+//  3. Every slice keeps what it had, as far as there is headroom (keepGranted).
+//  4. What the pods of a slice use counts even if the slice is granted less (countUse).
+//  5. Requests are raised, within the consumer's limit and the headroom of the pool (raise).
+//  6. A raise waits for the part of it that other slices have not given up yet (deferRaises).
+//
+// The answers of one allocation can be written in any order, and any of them can fail or be lost in
+// a crash. So what one slice gives up is granted to another only by a later allocation, after the
+// first answer is known to be written. Until then the other slice gets what is free, and its answer
+// says that it waits.
+//
+// # An example
+//
+// A pool has 8 cpu. The oldest slice asks for 5, a younger one for 2, the youngest for 4. They are
+// granted 5, 2 and 1 (TestRequestsAreRaisedOldestFirst). If the oldest has 8 and now asks for 2, a
+// younger one that asks for 4 gets nothing at first, and 4 once the 2 are written
+// (TestWhatIsTakenBackIsGivenToOthersOnlyWhenThatIsWritten).
+//
+// # What always holds
+//
+// TestWhatIsAlwaysTrueOfGrants draws nodes, pods, policies and slices, loses some of the answers,
+// and checks after each allocation:
+//
+//   - The order of slices and policies does not matter (checkOrder).
+//   - No slice is granted more than it asks for, nothing is raised under a cordon or for an invalid
+//     request, Retain lowers nothing, and cpu and memory stay above 0 while pods run, except under
+//     Evict (checkAnswer).
+//   - The slices of a consumer in a class are not raised beyond its limit, nor lowered below what
+//     its pods use, except under Evict (checkGroups).
+//   - Whatever part of the answers is written, no pool and no union of pools is exceeded by a raise
+//     (checkPools).
+//   - A slice that asks for more takes nothing from others (checkRaiseTakesNothing).
+//
+// TestNoHistoryExceedsTheNodes moves slices between classes of known nodes, and checks that no set
+// of nodes has to bear more than it has, or more than before (estate.check).
 package grant

@@ -7,23 +7,23 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// Reasons are the machine-readable words for an answer.
+// Reasons are the machine-readable reasons of an answer.
 const (
-	// ReasonGranted: all that was asked for is granted.
+	// ReasonGranted: everything asked for is granted.
 	ReasonGranted = "Granted"
 	// ReasonCapped: less is granted than was asked for.
 	ReasonCapped = "Capped"
 	// ReasonDenied: nothing is granted.
 	ReasonDenied = "Denied"
-	// ReasonCordoned: nothing new is granted, since the provider has cordoned the consumer.
+	// ReasonCordoned: nothing new is granted, because the provider has cordoned the consumer.
 	ReasonCordoned = "Cordoned"
-	// ReasonInvalid: the request makes no sense, and nothing more is granted than before.
+	// ReasonInvalid: the request makes no sense, and no more is granted than before.
 	ReasonInvalid = "InvalidRequest"
-	// ReasonWithdrawn: no policy serves the class any more.
+	// ReasonWithdrawn: no policy decides on the slice any longer.
 	ReasonWithdrawn = "Withdrawn"
 )
 
-// Reason says in one word what came of the request.
+// Reason returns the reason of the answer in one word.
 func (a *Answer) Reason() string {
 	switch {
 	case a.Policy == nil:
@@ -41,15 +41,16 @@ func (a *Answer) Reason() string {
 }
 
 const (
-	// maxClauses bounds how many resources an explanation goes through, maxName how much of a name it repeats.
+	// maxClauses is the number of resources that an explanation goes through, maxName the length of
+	// their names in bytes.
 	maxClauses = 5
 	maxName    = 80
 
 	noPolicy = "no policy of the provider serves this cluster in this class any more"
 )
 
-// Explain says in a sentence what was asked for, what is granted and what bounds it, in words that an admin of the consumer understands.
-// The problem is what is wrong with the request, for an invalid one.
+// Explain returns one sentence for the admin of the consumer: what was asked for, what is granted,
+// and what limits it. For an invalid request, problem says what is wrong with it.
 func (a *Answer) Explain(problem string) string {
 	clauses, more := a.clauses()
 	switch {
@@ -87,7 +88,8 @@ func (a *Answer) policy() string {
 	return a.Policy.Name
 }
 
-// clauses say of each resource that is not granted in full why, and of how many more there is no room to say it.
+// clauses returns, for each resource that is not granted in full, why not; and the number of
+// further resources for which there is no room.
 func (a *Answer) clauses() (clauses []string, more int) {
 	for _, l := range a.Lines {
 		if l.Granted >= l.Asked || l.Bound == Withheld || l.Bound == Useless && a.Verdict == Deny {
@@ -111,6 +113,7 @@ func (a *Answer) clauses() (clauses []string, more int) {
 	return clauses, more
 }
 
+// why returns what keeps the grant below the request.
 func (l *Line) why(policy string, q func(amount int64) string) string {
 	switch l.Bound {
 	case ByPool:
@@ -141,7 +144,7 @@ func (l *Line) why(policy string, q func(amount int64) string) string {
 	return fmt.Sprintf("policy %s withholds it", policy)
 }
 
-// cut keeps a name, which anybody may have written, to a readable length.
+// cut shortens a name from a request to a readable length.
 func cut(name string) string {
 	if len(name) <= maxName {
 		return name

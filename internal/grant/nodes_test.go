@@ -22,11 +22,12 @@ const (
 
 func (n someNodes) within(o someNodes) bool { return n&^o == 0 }
 
-// estate is a world of four nodes, and of policies each of which gives all of some of them. Where each grant may be used is known exactly.
+// estate is a world of four nodes. Each policy gives out all of some nodes, so the nodes on which
+// each grant can be used are known exactly.
 type estate struct {
 	*world
 	size [fourNodes]int64
-	// nodes are those of each policy that there ever was.
+	// nodes holds the nodes of each policy that ever existed.
 	nodes map[string]someNodes
 }
 
@@ -49,7 +50,7 @@ func (e *estate) resize(i int, size int64) {
 	e.ledger.SetNode(capacity.Node{Name: fmt.Sprint("n", i), Labels: of, State: capacity.Ready, Allocatable: cpu(size)})
 }
 
-// policy adds a policy of some nodes. Policies of the same nodes select them by different words.
+// policy adds a policy of some nodes. No two policies write their selector alike.
 func (e *estate) policy(class string, set someNodes, edits ...func(*offer.Policy)) *estate {
 	e.made++
 	p := offer.Policy{Name: fmt.Sprint("p", e.made), Created: int64(e.made), Class: class, Nodes: &offer.Nodes{Percent: 100, Count: offer.Allocatable}}
@@ -66,7 +67,7 @@ func (e *estate) policy(class string, set someNodes, edits ...func(*offer.Policy
 	return e
 }
 
-// given adds a slice that was given something by the policy that was added last.
+// given adds a slice with a grant of the latest policy.
 func (e *estate) given(name, consumer string, age, amount int64) *estate {
 	p := e.policies[len(e.policies)-1]
 	s := having(name, consumer, age, amount)
@@ -75,7 +76,8 @@ func (e *estate) given(name, consumer string, age, amount int64) *estate {
 	return e
 }
 
-// excess is by how much what must be used on some of the nodes, or on nodes among them, is more than these have.
+// excess returns, for each set of nodes, by how much the demand on it or on a subset exceeds what
+// these nodes have.
 func (e *estate) excess(demand func(among someNodes) int64) (all [allNodes + 1]int64) {
 	for set := someNodes(1); set <= allNodes; set++ {
 		excess := demand(set)
@@ -94,7 +96,7 @@ func (e *estate) excess(demand func(among someNodes) int64) (all [allNodes + 1]i
 	return all
 }
 
-// on is what a slice has that can be used nowhere but among some nodes.
+// on returns what of an amount can be used on no other nodes than those given.
 func (e *estate) on(among someNodes, policy string, amount int64) int64 {
 	if set, known := e.nodes[policy]; known && set.within(among) {
 		return amount
@@ -102,7 +104,7 @@ func (e *estate) on(among someNodes, policy string, amount int64) int64 {
 	return 0
 }
 
-// check: whatever part of the answers is written, no set of nodes has to bear more than it has, or more beyond that than it had to before.
+// check checks that, whatever part of the answers is written, the excess of no set of nodes grows.
 func (e *estate) check(t reporter, terms *offer.Terms, answers []Answer) {
 	demand := func(after bool) func(someNodes) int64 {
 		return func(among someNodes) (sum int64) {
@@ -114,7 +116,8 @@ func (e *estate) check(t reporter, terms *offer.Terms, answers []Answer) {
 				}
 				was, is := e.on(among, s.GrantedBy, s.Granted["cpu"]), e.on(among, policy, amount)
 				if s.GrantedIn == s.Class && !terms.InForce(s.GrantedBy) {
-					// Its policy was replaced in its class by one of other nodes: who did that has moved what it has.
+					// Its policy was replaced in its class by one of other nodes, which moved what
+					// it has.
 					was = max(was, e.on(among, policy, min(s.Granted["cpu"], amount)))
 				}
 				if s.Pinned {
@@ -198,9 +201,11 @@ func (e *estate) edit(t *rapid.T, class *rapid.Generator[string]) {
 	}
 }
 
-// TestNoHistoryExceedsTheNodes lets slices move between classes of any nodes, with answers that are lost and answers of which nobody knows
-// whether they were written. A leader that takes over knows what was granted and no more, as each step here does. To run more histories:
-// go test -run TestNoHistoryExceedsTheNodes ./internal/grant -rapid.checks=1000000
+// TestNoHistoryExceedsTheNodes moves slices between classes of any nodes. Some answers are lost,
+// and of some it is unknown whether they were written. Each step knows only what was granted, like
+// a leader that takes over. To run more histories:
+//
+//	go test -run TestNoHistoryExceedsTheNodes ./internal/grant -rapid.checks=1000000
 func TestNoHistoryExceedsTheNodes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := newEstate()
@@ -210,11 +215,11 @@ func TestNoHistoryExceedsTheNodes(t *testing.T) {
 			}
 			e.decide(t)
 		}
-		e.come(t)
+		e.finish(t)
 	})
 }
 
-// decide has one round of answers decided on, checked, and written in part.
+// decide decides once, checks the answers, and writes some of them.
 func (e *estate) decide(t *rapid.T) {
 	terms := e.terms()
 	answers := Allocate(terms, e.slices)
@@ -226,7 +231,7 @@ func (e *estate) decide(t *rapid.T) {
 		}
 		switch rapid.IntRange(0, 5).Draw(t, "fate") {
 		case 0: // Lost.
-		case 1: // Perhaps written: it counts with what was there before.
+		case 1: // Perhaps written: the larger amount counts.
 			if had := s.Granted["cpu"]; s.Granted != nil && answers[i].Policy != nil && s.GrantedBy == answers[i].Policy.Name {
 				e.write(i, &answers[i])
 				s.Granted = cpu(max(had, s.Granted["cpu"]))
@@ -237,17 +242,18 @@ func (e *estate) decide(t *rapid.T) {
 	}
 }
 
-// come lets all answers be written until nothing changes: then nothing is granted beyond what there is, unless it cannot be taken back.
-func (e *estate) come(t *rapid.T) {
-	firm := false
+// finish writes all answers until nothing changes, and checks that no set of nodes is exceeded
+// then, unless a grant is retained.
+func (e *estate) finish(t *rapid.T) {
+	retains := false
 	for i := range e.slices {
 		e.slices[i].Pinned = false
 	}
 	for _, p := range e.policies {
-		firm = firm || p.Reclaim == offer.Retain
+		retains = retains || p.Reclaim == offer.Retain
 	}
 	for _, s := range e.slices {
-		firm = firm || s.Reclaim == offer.Retain
+		retains = retains || s.Reclaim == offer.Retain
 	}
 	for range 10 {
 		terms := e.terms()
@@ -264,7 +270,7 @@ func (e *estate) come(t *rapid.T) {
 		return sum
 	})
 	for set, excess := range after {
-		if excess > 0 && !firm {
+		if excess > 0 && !retains {
 			t.Fatalf("in the end the nodes %04b have to bear %d more than they have\n%s", set, excess, e)
 		}
 	}

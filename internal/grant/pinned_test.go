@@ -8,7 +8,7 @@ import (
 	"proffer.dev/proffer/internal/offer"
 )
 
-// pinned is a slice with what cannot be taken from it now.
+// pinned returns a slice whose grant cannot be taken back now.
 func pinned(name, consumer string, age, cpu int64) Slice {
 	s := having(name, consumer, age, cpu)
 	s.Pinned = true
@@ -25,7 +25,7 @@ func TestOthersGetWhatIsFreeBesideAPinnedSlice(t *testing.T) {
 		if got, want := answers[1].Explain(""), "granted 2m of 4m cpu: policy standard leaves 2m for this cluster"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		// The pool falls below it: all others give way first.
+		// The pool falls below the pinned grant. All other slices give way first.
 		w.node("n", "a", cpu(5))
 		w.settle(t)
 		if reclaim != offer.Retain {
@@ -56,12 +56,12 @@ func TestWhatIsPinnedCountsAgainstTheLimitOfItsConsumer(t *testing.T) {
 	}
 	for name, p := range limited {
 		t.Run(name, func(t *testing.T) {
-			// The slice that was there is deleted, and its pods still run. A new one is older than what is left of it, if need be.
+			// The former slice is deleted and its pods still run. The new one counts as older.
 			w := newWorld(p).node("n", "a", cpu(20)).pod("p", "n", "rome", cpu(4)).
 				slice(asking("new", "rome", 1, 4)).slice(pinned("released", "rome", 2, 4)).slice(asking("other", "oslo", 3, 4))
 			w.settle(t)
 			w.want(t, "new -; released cpu=4; other cpu=4")
-			// Its pods end by and by.
+			// Some of its pods end.
 			w.slices[1].Granted = cpu(1)
 			w.pod("p", "n", "rome", cpu(1))
 			w.settle(t)
@@ -71,7 +71,7 @@ func TestWhatIsPinnedCountsAgainstTheLimitOfItsConsumer(t *testing.T) {
 }
 
 func TestWhatPodsOfAReleasedSliceUseIsNotKeptForAnotherSlice(t *testing.T) {
-	// Rome's pods use 4 of what was released, and nothing of the new slice.
+	// Rome's pods use 4 of what was released, and nothing of what the new slice has.
 	w := newWorld(gold()).node("n", "a", cpu(8)).pod("p", "n", "rome", cpu(4)).
 		slice(pinned("released", "rome", 1, 4)).slice(having("new", "rome", 2, 4))
 	w.node("n", "a", cpu(5))
@@ -90,10 +90,10 @@ func TestWhatIsPinnedCountsInThePoolItCameFrom(t *testing.T) {
 	for name, tc := range map[string]struct {
 		by, class, want string
 	}{
-		// No policy serves the class any more, or decides for the consumer in it.
+		// No policy decides on the class any longer.
 		"of its policy":                   {"za", "bronze", "stuck cpu=4; a -; b cpu=4"},
 		"of any where its policy is gone": {"gone", "bronze", "stuck cpu=4; a -; b -"},
-		// Another policy decides in its class now.
+		// Another policy decides on its class now.
 		"of both policies": {"za", "silver", "stuck cpu=4; a -; b -"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestWhatADeletedPolicyLeavesIsNotGrantedAgain(t *testing.T) {
 	for reclaim, want := range map[offer.Reclaim]string{
 		offer.Retain: "left cpu=8; o -",
 		offer.Unused: "left cpu=3; o cpu=5",
-		offer.Evict:  "left cpu=0; o cpu=5", // Pods that still run use 3.
+		offer.Evict:  "left cpu=0; o cpu=5", // Its pods still use 3.
 	} {
 		left := having("left", "rome", 1, 8)
 		left.Class, left.GrantedBy, left.GrantedIn, left.Reclaim = "bronze", "gone", "bronze", reclaim

@@ -23,7 +23,7 @@ var (
 	anyID       = rapid.SampledFrom([]string{"rome", "oslo", "paris"})
 )
 
-// reporter is what a check says that something is wrong.
+// reporter is where a check reports what is wrong.
 type reporter interface {
 	Fatalf(format string, args ...any)
 }
@@ -61,7 +61,7 @@ func anyPolicy(i int) *rapid.Generator[offer.Policy] {
 	})
 }
 
-// happen lets something happen to the world.
+// happen draws an event and applies it.
 func (w *world) happen(t *rapid.T) {
 	node := rapid.SampledFrom([]string{"a1", "a2", "b1"}).Draw(t, "node")
 	pod := fmt.Sprint("pod", rapid.IntRange(0, 5).Draw(t, "pod"))
@@ -87,11 +87,11 @@ func (w *world) happen(t *rapid.T) {
 			w.policies[i] = edited
 		}
 	default:
-		w.askAnew(t)
+		w.editSlice(t)
 	}
 }
 
-func (w *world) askAnew(t *rapid.T) {
+func (w *world) editSlice(t *rapid.T) {
 	i := rapid.IntRange(0, 7).Draw(t, "slice")
 	if i >= len(w.slices) {
 		w.slice(Slice{
@@ -132,7 +132,7 @@ func TestWhatIsAlwaysTrueOfGrants(t *testing.T) {
 			}
 			checkGroups(t, terms, w, answers)
 			checkPools(t, terms, w, answers)
-			// Some answers are lost, or come late.
+			// Some answers are lost or late.
 			for i := range answers {
 				if rapid.IntRange(0, 3).Draw(t, "lost") > 0 {
 					w.write(i, &answers[i])
@@ -144,7 +144,7 @@ func TestWhatIsAlwaysTrueOfGrants(t *testing.T) {
 	})
 }
 
-// checkOrder: the order of slices and policies does not matter.
+// checkOrder checks that the order of slices and policies does not matter.
 func checkOrder(t *rapid.T, w *world, want []Answer) {
 	other := &world{ledger: w.ledger, policies: slices.Clone(w.policies), slices: slices.Clone(w.slices)}
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
@@ -163,8 +163,8 @@ func checkOrder(t *rapid.T, w *world, want []Answer) {
 	}
 }
 
-// now is what counts for a slice in its class once the answer is on its way: what it had there, until the answer is known to be written, and what its
-// pods use.
+// now returns what counts for a slice in its class while the answer is being written: the larger of
+// what it had there, what the answer grants, and what its pods use.
 func now(s *Slice, a *Answer, resource string) int64 {
 	is := max(a.Amounts()[resource], s.Used[resource])
 	if s.GrantedIn != "" && s.GrantedIn != s.Class {
@@ -173,6 +173,7 @@ func now(s *Slice, a *Answer, resource string) int64 {
 	return max(is, s.Granted[resource])
 }
 
+// checkAnswer checks one answer against the request and the reclaim.
 func checkAnswer(t reporter, terms *offer.Terms, s *Slice, a *Answer) {
 	amounts := a.Amounts()
 	for name, amount := range amounts {
@@ -200,7 +201,7 @@ func checkAnswer(t reporter, terms *offer.Terms, s *Slice, a *Answer) {
 	for name, had := range s.Granted {
 		amount, named := amounts[name]
 		if !named {
-			t.Fatalf("%s has had %s, and is not told of it", s.Key, name)
+			t.Fatalf("%s had %s, and the answer does not list it", s.Key, name)
 		}
 		asked := int64(math.MaxInt64)
 		if !s.Invalid {
@@ -220,7 +221,8 @@ func checkAnswer(t reporter, terms *offer.Terms, s *Slice, a *Answer) {
 	}
 }
 
-// checkGroups: a consumer's slices of a class together are raised to no more than it may have, and not lowered under its use.
+// checkGroups checks that a consumer's slices of a class are together raised to no more than its
+// limit, and not lowered below its use.
 func checkGroups(t reporter, terms *offer.Terms, w *world, answers []Answer) {
 	type groupSums struct {
 		deal           *offer.Deal
@@ -233,7 +235,7 @@ func checkGroups(t reporter, terms *offer.Terms, w *world, answers []Answer) {
 		resource string
 	}
 	groups := map[groupKey]*groupSums{}
-	// left is what slices have that they were given in a class that they have left.
+	// left is what slices have from a class that they have left.
 	left := map[amountOf]int64{}
 	for i := range answers {
 		s, a := &w.slices[i], &answers[i]
@@ -298,13 +300,13 @@ func askedOf(s *Slice, p *offer.Policy, name string) int64 {
 		return asked
 	}
 	if p == nil {
-		return s.Granted[name] // Nobody says any more what stands in for it.
+		return s.Granted[name] // The defaults of the former policy are unknown.
 	}
 	return p.Slices.Defaults[name]
 }
 
-// checkPools: whatever part of the answers is written, what is granted from a pool and used of it is no more than the pool, and what is granted from
-// pools that have no nodes but those of a union is no more than the union has, unless it was before.
+// checkPools checks that, whatever part of the answers is written, a raise exceeds no pool by
+// grants and use, and no union by the grants of the pools within it.
 func checkPools(t reporter, terms *offer.Terms, w *world, answers []Answer) {
 	if overridden(w) {
 		return
@@ -324,32 +326,33 @@ func checkPools(t reporter, terms *offer.Terms, w *world, answers []Answer) {
 			all.add(s.Consumer, name, wasOn(terms, s, u.within), slices.Contains(u.within, pool), had, claim, has)
 		})
 		var in *offer.PolicyPool
-		if u.used >= 0 {
-			in = &terms.Pools[u.used]
+		if u.usedPool != noPool {
+			in = &terms.Pools[u.usedPool]
 		}
 		all.check(t, terms, in, fmt.Sprint(u.within), u.capacity)
 	}
 }
 
-// granted yields, of each slice and resource, the pool that it is granted from, -1 for none, what it had, what of that it can claim in a pool that it
-// has come to, and what it has.
+// granted yields for each slice and resource the pool that it is granted from, noPool for none;
+// what the slice had; what of that it can claim in a pool that it moved to; and what it has.
 func granted(terms *offer.Terms, w *world, answers []Answer, yield func(s *Slice, pool int, name string, had, claim, has int64)) {
 	for i := range answers {
 		s, a := &w.slices[i], &answers[i]
-		deal, pool := terms.Deal(s.Class, s.Consumer), -1
+		deal, pool := terms.Deal(s.Class, s.Consumer), noPool
 		if deal != nil {
 			pool = deal.Pool
 		}
 		used, _ := terms.Used(s.Consumer)
 		for _, name := range terms.View.Columns {
-			// In a pool that it has come to, a slice can claim no more than what its pods use; where it has come from another class, next to nothing.
+			// In a pool that it moved to, a slice can claim what its pods use, and next to nothing
+			// after a change of class.
 			had, has := s.Granted[name], a.Amounts()[name]
 			claim := min(had, has, capacity.Sum(used.At(terms.Column(name)), 1))
-			switch fromElsewhere := s.GrantedIn != "" && s.GrantedIn != s.Class; {
-			case fromElsewhere:
+			switch changedClass := s.GrantedIn != "" && s.GrantedIn != s.Class; {
+			case changedClass:
 				claim = min(claim, 1)
 			case deal != nil && deal.Policy.Reclaim == offer.Retain:
-				claim = min(had, has) // It stays whole, whichever policy of the class decides.
+				claim = min(had, has) // Retain keeps all of it, whichever policy of the class decides.
 			}
 			uses := s.Used[name]
 			yield(s, pool, name, max(had, uses), max(claim, uses), max(has, uses))
@@ -357,8 +360,8 @@ func granted(terms *offer.Terms, w *world, answers []Answer, yield func(s *Slice
 	}
 }
 
-// cameFrom reports whether what a slice has counts from the first as granted from the pool: it was, or from nodes of it; or by a policy of its
-// class that is gone.
+// cameFrom reports whether what a slice has counts in the pool from the start: it was granted from
+// this pool, from one within it, or by a policy of its class that is gone.
 func cameFrom(terms *offer.Terms, s *Slice, in int) bool {
 	if s.GrantedIn != "" && s.GrantedIn != s.Class {
 		return false
@@ -368,12 +371,14 @@ func cameFrom(terms *offer.Terms, s *Slice, in int) bool {
 	})
 }
 
-// wasOn reports whether what a slice has was granted from one of the pools, or nobody can tell.
+// wasOn reports whether what a slice has was granted from one of the pools, or by an unknown
+// policy.
 func wasOn(terms *offer.Terms, s *Slice, pools []int) bool {
 	return s.GrantedBy == "" || !terms.InForce(s.GrantedBy) || slices.ContainsFunc(pools, func(in int) bool { return terms.Pools[in].Policy == s.GrantedBy })
 }
 
-// sums are what is committed of some nodes before the answers are written, and at most while they are.
+// sums are what is committed of some nodes before the answers are written, and at most while they
+// are.
 type sums struct {
 	before, after committed
 	raised        map[string]bool
@@ -381,7 +386,8 @@ type sums struct {
 
 func newSums() sums { return sums{committed{}, committed{}, map[string]bool{}} }
 
-// add adds what a slice had of these nodes before, or has now, or both. In a place that it comes to it has at first what it can claim there.
+// add adds what a slice had of these nodes before, or has now, or both. On nodes that it moves to
+// it starts with what it can claim there.
 func (s sums) add(consumer, resource string, before, now bool, had, claim, has int64) {
 	switch {
 	case !before && !now:
@@ -396,7 +402,8 @@ func (s sums) add(consumer, resource string, before, now bool, had, claim, has i
 	s.after.add(consumer, resource, max(had, has))
 }
 
-// check: p is the pool whose use counts, nil for a union of several.
+// check checks the sums against a capacity. p is the pool whose use counts, nil for a union of
+// several.
 func (s sums) check(t reporter, terms *offer.Terms, p *offer.PolicyPool, of string, capacity capacity.Row) {
 	for name := range s.raised {
 		c := terms.Column(name)
@@ -407,7 +414,7 @@ func (s sums) check(t reporter, terms *offer.Terms, p *offer.PolicyPool, of stri
 	}
 }
 
-// committed is what consumers have been granted, by consumer and resource.
+// committed is what consumers were granted, by consumer and resource.
 type committed map[string]map[string]int64
 
 func (m committed) add(consumer, resource string, amount int64) {
@@ -417,7 +424,7 @@ func (m committed) add(consumer, resource string, amount int64) {
 	m[consumer][resource] = capacity.Sum(m[consumer][resource], amount)
 }
 
-// sum is what is committed in all of the pool, use included.
+// sum returns what is committed of a resource, use included.
 func (m committed) sum(p *offer.PolicyPool, column int, resource string) int64 {
 	if p == nil {
 		p = &offer.PolicyPool{}
@@ -434,12 +441,13 @@ func (m committed) sum(p *offer.PolicyPool, column int, resource string) int64 {
 	return sum
 }
 
-// overridden reports whether some policy gives some consumers fixed amounts, which no pool bounds.
+// overridden reports whether a policy overrides with fixed amounts, which no pool bounds.
 func overridden(w *world) bool {
 	return slices.ContainsFunc(w.policies, func(p offer.Policy) bool { return len(p.Overrides) > 0 })
 }
 
-// checkRaiseTakesNothing: where all is quiet, asking for more takes nothing from anybody else.
+// checkRaiseTakesNothing checks that a request for more takes nothing from other slices once
+// settled.
 func checkRaiseTakesNothing(t *rapid.T, w *world) {
 	if len(w.slices) == 0 || overridden(w) {
 		return

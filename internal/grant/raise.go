@@ -4,30 +4,30 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// raise gives a slice what it asks for beyond what it has, as far as there is enough.
-func (s *state) raise() {
+// raise grants a slice what it asks for beyond what it has, as far as there is headroom.
+func (s *sliceState) raise() {
 	short := false
-	for i := range s.items {
-		it := &s.items[i]
-		if it.column < 0 {
-			short = short || it.Asked > 0
+	for i := range s.states {
+		l := &s.states[i]
+		if l.column < 0 {
+			short = short || l.Asked > 0
 			continue
 		}
-		missing := it.want - it.Granted
+		missing := l.want - l.Granted
 		if missing <= 0 {
 			continue
 		}
-		most, bound := s.available(it, (*stake).grantable)
+		most, limitedBy := s.available(l, (*poolShare).headroomToGrant)
 		switch {
 		case s.Frozen:
-			most, bound = 0, bounded{by: ByFreeze}
-		case most < missing && s.tooLittle(it, capacity.Sum(it.Granted, most)):
-			most = max(0, it.had-it.Granted)
-			bound.left = capacity.Sum(it.Granted, most)
+			most, limitedBy = 0, binding{by: ByFreeze}
+		case most < missing && s.withinThreshold(l, capacity.Sum(l.Granted, most)):
+			most = max(0, l.had-l.Granted)
+			limitedBy.left = capacity.Sum(l.Granted, most)
 		}
-		if it.gain = min(missing, most); it.gain < missing {
+		if l.gain = min(missing, most); l.gain < missing {
 			short = true
-			it.bind(bound)
+			l.bind(limitedBy)
 		}
 	}
 	if s.group.deal == nil {
@@ -38,70 +38,72 @@ func (s *state) raise() {
 	}
 	if s.useless() {
 		s.withhold(Useless)
-		if !s.Frozen { // Under a cordon it lacks what it has asked for since.
+		if !s.Frozen { // Under a cordon the slice lacks only what it asked for since.
 			s.release()
 		}
 		return
 	}
-	for i := range s.items {
-		it := &s.items[i]
-		s.give(it, it.gain)
-		it.gain = 0
+	for i := range s.states {
+		l := &s.states[i]
+		s.grant(l, l.gain)
+		l.gain = 0
 	}
 }
 
-// withhold gives nothing of what there would have been enough of.
-func (s *state) withhold(why Bound) {
-	for i := range s.items {
-		if it := &s.items[i]; it.gain > 0 {
-			it.gain = 0
-			if it.Bound == Unbound {
-				it.Bound = why
+// withhold drops every gain, and gives the reason for those that had none.
+func (s *sliceState) withhold(why Bound) {
+	for i := range s.states {
+		if l := &s.states[i]; l.gain > 0 {
+			l.gain = 0
+			if l.Bound == Unbound {
+				l.Bound = why
 			}
 		}
 	}
 }
 
-// release gives back what the slice cannot use, but for what may not be taken from it.
-func (s *state) release() {
-	for i := range s.items {
-		it := &s.items[i]
-		if it.Granted <= it.floor {
+// release takes back what the slice cannot use, down to the floor.
+func (s *sliceState) release() {
+	for i := range s.states {
+		l := &s.states[i]
+		if l.Granted <= l.floor {
 			continue
 		}
-		s.give(it, it.floor-it.Granted)
-		if it.Bound == Unbound {
-			it.Bound = Useless
+		s.grant(l, l.floor-l.Granted)
+		if l.Bound == Unbound {
+			l.Bound = Useless
 		}
 	}
 }
 
-// offers reports whether the policy that decides offers the resource.
-func (s *state) offers(it *item) bool {
-	return it.column >= 0 && s.group.offered != nil && s.group.offered[it.column] != nil
+// offered reports whether the policy that decides offers the resource.
+func (s *sliceState) offered(l *lineState) bool {
+	return l.column >= 0 && s.group.offered != nil && s.group.offered[l.column] != nil
 }
 
-// tooLittle reports whether to have so much of a resource is not worth an update of what the slice has: capacity that comes and goes would have
-// every slice rewritten each time.
-func (s *state) tooLittle(it *item, most int64) bool {
-	more := most - it.had
-	return it.had > 0 && more > 0 && more <= capacity.Share(it.had, s.group.deal.Policy.ThresholdPercent, 100)
+// withinThreshold reports whether a raise to an amount is too small to rewrite the slice. Otherwise
+// capacity that comes and goes would rewrite every slice each time.
+func (s *sliceState) withinThreshold(l *lineState, to int64) bool {
+	more := to - l.had
+	return l.had > 0 && more > 0 && more <= capacity.Share(l.had, s.group.deal.Policy.ThresholdPercent, 100)
 }
 
-// useless reports whether a slice has none of what a virtual node cannot do without, though it asks for it; or nothing at all.
-func (s *state) useless() bool {
+// useless reports whether the slice would get nothing, or nothing of a resource that it asks for
+// and that a virtual node needs.
+func (s *sliceState) useless() bool {
 	nothing := true
-	for i := range s.items {
-		it := &s.items[i]
-		got := capacity.Sum(it.Granted, it.gain)
-		switch it.Resource {
+	for i := range s.states {
+		l := &s.states[i]
+		amount := capacity.Sum(l.Granted, l.gain)
+		switch l.Resource {
 		case capacity.CPU, capacity.Memory, capacity.Pods:
-			// What the policy has ceased to offer takes nothing else along from a slice that has it.
-			if it.want > 0 && got == 0 && (s.Granted == nil || s.offers(it)) {
+			// A resource that the policy no longer offers does not take the others from a slice
+			// that has them.
+			if l.want > 0 && amount == 0 && (s.Granted == nil || s.offered(l)) {
 				return true
 			}
 		}
-		nothing = nothing && got == 0
+		nothing = nothing && amount == 0
 	}
 	return nothing
 }

@@ -18,7 +18,7 @@ func TestWhatADeletedPolicyLeavesFallsByItsLastReclaim(t *testing.T) {
 		{"Evict", offer.Evict, "used cpu=0,memory=0; unused cpu=0,memory=0"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			// Memory came from the defaults of the policy, which went with it.
+			// Memory came from the defaults of the deleted policy.
 			left := func(name, consumer string, age int64) Slice {
 				s := having(name, consumer, age, 4)
 				s.Granted = capacity.Amounts{"cpu": 4, "memory": 4}

@@ -13,13 +13,13 @@ import (
 	"proffer.dev/proffer/internal/offer"
 )
 
-// world is a provider: nodes and pods, policies, and slices as they stand.
+// world is a provider: nodes, pods, policies and slices.
 type world struct {
 	ledger    *capacity.Ledger
 	policies  []offer.Policy
 	consumers []offer.Consumer
 	slices    []Slice
-	// made counts the policies there ever were.
+	// made counts all policies that ever existed.
 	made int
 }
 
@@ -65,7 +65,7 @@ func (w *world) write(i int, a *Answer) {
 	case Deny:
 		w.slices[i].Granted, w.slices[i].GrantedBy, w.slices[i].GrantedIn, w.slices[i].Used = nil, "", "", nil
 	case Accept:
-		// Where no policy decides any more, the grant stays that of the policy that gave it, in the class in which it did.
+		// If no policy decides any longer, the grant stays that of its former policy and class.
 		w.slices[i].Granted = a.Amounts()
 		if s := &w.slices[i]; a.Policy != nil {
 			s.GrantedBy, s.GrantedIn, s.Reclaim = a.Policy.Name, s.Class, a.Policy.Reclaim
@@ -86,7 +86,7 @@ func (w *world) settle(t testingT) []Answer {
 			return answers
 		}
 	}
-	t.Fatal("ten steps do not come to an end")
+	t.Fatal("the grants still change after ten steps")
 	return nil
 }
 
@@ -95,7 +95,7 @@ type testingT interface {
 	Fatal(args ...any)
 }
 
-// granted writes down what each slice has, as "name cpu/memory".
+// granted returns what each slice has as text, such as "name cpu=4,memory=1".
 func (w *world) granted() string {
 	var out []string
 	for i := range w.slices {
@@ -120,7 +120,7 @@ func (w *world) want(t *testing.T, want string) {
 	}
 }
 
-// gold is a policy of all nodes.
+// gold returns a policy of all nodes.
 func gold(edits ...func(*offer.Policy)) offer.Policy {
 	p := offer.Policy{Name: "standard", Class: "gold", Nodes: &offer.Nodes{Percent: 100}}
 	for _, edit := range edits {
@@ -133,12 +133,12 @@ func inZone(zone string) capacity.Selection {
 	return capacity.Selection{Selector: labels.SelectorFromSet(labels.Set{"zone": zone})}
 }
 
-// asking is a slice of the class gold; age is the order of creation.
+// asking returns a slice of class gold. A lower age is older.
 func asking(name, consumer string, age int64, cpu int64) Slice {
 	return Slice{Key: name, Consumer: consumer, Class: "gold", Created: age, Request: capacity.Amounts{"cpu": cpu}}
 }
 
-// having is a slice that has been given what it asks for.
+// having returns a slice that was granted what it asks for.
 func having(name, consumer string, age int64, cpu int64) Slice {
 	s := asking(name, consumer, age, cpu)
 	s.Granted, s.GrantedBy, s.GrantedIn = capacity.Amounts{"cpu": cpu}, "standard", "gold"

@@ -1,0 +1,168 @@
+package grant
+
+import (
+	"math"
+	"slices"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/offer"
+)
+
+// grant adds an amount, which may be negative, to what the slice is granted.
+func (s *sliceState) grant(l *lineState, amount int64) {
+	if amount == 0 {
+		return
+	}
+	before := l.committed()
+	l.Granted += amount
+	s.charge(l, l.committed()-before)
+}
+
+// charge adds an amount to what counts as granted.
+func (s *sliceState) charge(l *lineState, amount int64) {
+	if amount == 0 {
+		return
+	}
+	s.group.granted[l.column] = capacity.Sum(s.group.granted[l.column], amount)
+	s.group.share.charge(l.column, amount)
+	for _, h := range s.alsoCharged {
+		h.charge(l.column, amount)
+	}
+}
+
+// saturated reports whether a sum of the column is the largest int64, so that nothing can be
+// subtracted from it.
+func (s *sliceState) saturated(column int) bool {
+	if s.group.granted[column] == math.MaxInt64 {
+		return true
+	}
+	is := func(h *holder) bool { return h.saturated(column) }
+	return s.group.share != nil && slices.ContainsFunc(s.group.share.charged, is) || slices.ContainsFunc(s.alsoCharged, is)
+}
+
+// keepPinned grants a pinned slice what it has. It covers its part of what its consumer's pods use.
+func (s *sliceState) keepPinned() {
+	for i := range s.states {
+		l := &s.states[i]
+		s.grant(l, l.had)
+		l.floor = l.had
+		if s.group.hasPods() && l.column >= 0 {
+			s.group.unclaimedUse[l.column] -= min(l.had, s.group.unclaimedUse[l.column])
+		}
+	}
+}
+
+// keepFloor grants a slice what reclaim does not take back, whatever there is.
+func (s *sliceState) keepFloor() {
+	g, reclaim := s.group, s.reclaim()
+	arrived := s.changedClass() && g.deal != nil
+	if arrived && reclaim == offer.Retain {
+		reclaim = offer.Unused // Nothing was granted in this class yet that could be retained.
+	}
+	for i := range s.states {
+		l := &s.states[i]
+		floor := min(l.had, l.want)
+		switch reclaim {
+		case offer.Evict:
+			floor = 0
+		case offer.Unused:
+			if !g.hasPods() || floor == 0 {
+				floor = 0
+				break
+			}
+			// Liqo evicts all pods of a virtual node without cpu or memory, so one unit of these
+			// stays.
+			least := int64(0)
+			if l.Resource == capacity.CPU || l.Resource == capacity.Memory {
+				least = 1
+			}
+			if arrived {
+				floor = least
+				break
+			}
+			floor = max(least, min(floor, g.unclaimedUse[l.column]))
+			g.unclaimedUse[l.column] -= min(floor, g.unclaimedUse[l.column])
+		case offer.Retain:
+		}
+		s.grant(l, floor)
+		l.floor = floor
+	}
+}
+
+// keepGranted grants a slice what it had, as far as there is headroom.
+func (s *sliceState) keepGranted() {
+	if s.changedClass() {
+		return
+	}
+	for i := range s.states {
+		l := &s.states[i]
+		if missing := min(l.had, l.want) - l.Granted; missing > 0 {
+			most, _ := s.available(l, (*poolShare).headroomToKeep)
+			s.grant(l, min(missing, most))
+		}
+	}
+}
+
+// countUse counts what the slice's pods use, even if the slice is granted less.
+func (s *sliceState) countUse() {
+	for i := range s.states {
+		l := &s.states[i]
+		before := l.committed()
+		l.usedCounted = l.used
+		s.charge(l, l.committed()-before)
+	}
+}
+
+// headroomFunc returns how much more of a column a consumer can have of its pool.
+type headroomFunc func(share *poolShare, column int, reclaim offer.Reclaim) int64
+
+// available returns how much more of a resource the slice could be granted, and what limits it.
+func (s *sliceState) available(l *lineState, headroom headroomFunc) (int64, binding) {
+	g := s.group
+	switch {
+	case g.deal == nil:
+		return 0, binding{by: Withdrawn}
+	case g.offered[l.column] == nil:
+		return 0, binding{by: NotOffered}
+	}
+	// What the slice's own pods use beyond its grant must not reduce what it can be granted.
+	if own := l.committed() - l.Granted; own > 0 && !s.saturated(l.column) {
+		s.charge(l, -own)
+		defer s.charge(l, own)
+	}
+	step := g.offered[l.column]
+	most, limitedBy := int64(math.MaxInt64), binding{}
+	if step.Source == offer.FromNodes {
+		most = headroom(g.share, l.column, s.reclaim())
+		limitedBy = binding{by: ByPool, left: capacity.Sum(l.Granted, most)}
+	}
+	if limit, by := limitOf(step); by != Unbound {
+		if left := max(0, limit-g.granted[l.column]); left <= most {
+			most, limitedBy = left, binding{by: by, left: limit, others: g.granted[l.column] - l.Granted}
+		}
+	}
+	return most, limitedBy
+}
+
+// binding is a Bound with its amounts, see Line.
+type binding struct {
+	by           Bound
+	left, others int64
+}
+
+// bind sets what keeps the line below the request.
+func (l *lineState) bind(b binding) { l.Bound, l.Left, l.Others = b.by, b.left, b.others }
+
+// limitOf returns the most of a resource that one consumer may have in one class, and what sets
+// this limit; Unbound for no limit.
+func limitOf(step *offer.Step) (int64, Bound) {
+	switch {
+	case step.Source == offer.FromNodes && step.Max < 0:
+		return 0, Unbound
+	case step.Source == offer.FromNodes, step.Max >= 0 && step.Max < step.Fixed:
+		return step.Max, ByMax
+	case step.Source == offer.FromOverride:
+		return step.Fixed, ByOverride
+	}
+	return step.Fixed, ByFixed
+}
