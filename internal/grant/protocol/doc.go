@@ -1,20 +1,68 @@
-// Package protocol keeps what ResourceSlices have accepted within what is on record, whatever fails. For one slice it decides the next write,
-// and what counts as granted meanwhile. It is pure: it knows no client, clock or log; whoever runs it performs the writes and reports what
-// came of them.
+// Package protocol keeps what ResourceSlices have accepted within what is on record, whatever
+// fails. For one slice it decides the next write, and what counts as granted meanwhile. It is pure:
+// it knows no API client, clock or log. The caller performs the writes and reports their outcome.
 //
-// Two objects are written: the record (a Grant, which only the operator can write) and the answer (the status of the slice). The rules:
+// # The rules
 //
-//  1. Record before answer: an answer is written only when a record that covers it was confirmed in this leader's term.
-//  2. Answer before release: a record is lowered only when an answer that is no larger was confirmed in this term, after every larger one was
-//     sent. A confirmed write gives the slice a new version, so a larger answer that is still queued somewhere is a conflict when it lands.
-//  3. Every write names the version that it replaces, and has something of its own (Term), so that no two writes of a record are the same.
-//  4. A write of unknown outcome counts as made until a newer version is known, or the same write was confirmed.
-//  5. What is decided counts from the moment it is decided (Plan), so that the next decision knows of it.
+// Two objects are written: the record (a Grant, which only the operator can write) and the answer
+// (the status of the slice).
 //
-// What counts as granted to a slice is the largest of its record, of the writes of the record under way, and of what is planned. Since an
-// answer never exceeds a confirmed record, a leader that starts with a consistent list of the records knows all that any leader before it may
-// have granted: also by an answer that is still on its way.
+//  1. Record before answer: an answer is written only after a write of this leader's term has
+//     confirmed a record that covers it.
+//  2. Answer before release: a record is lowered only after an answer that is no larger was
+//     confirmed in this term, sent after every larger one. A confirmed write gives the slice a new
+//     version, so a larger answer that is still queued somewhere fails with a conflict.
+//  3. Every write names the version that it replaces, and has a unique Term, so that no two writes
+//     of a record are the same.
+//  4. A write of unknown outcome counts as made until a newer version is known, or the same write
+//     is confirmed.
+//  5. A decision counts from the moment it is made (Plan), so that the next decision includes it.
 //
-// A slice that moves to another class holds its earlier share until an answer in the new class is confirmed. After that the earlier share
-// counts as far as pods use it, which is for the caller to say (Want.Earlier).
+// What counts as granted to a slice is the largest of its record, of the writes of the record under
+// way, and of what is planned. No answer ever exceeds a confirmed record. So a leader that begins
+// with a consistent list of the records knows everything that any leader before it may have
+// granted, even by an answer that is still under way.
+//
+// A slice that moves to another class holds its earlier share until an answer in the new class is
+// confirmed. After that the earlier share counts as far as pods use it, which the caller determines
+// (Want.Earlier).
+//
+// # The states of an entry
+//
+//	unknown
+//	   |  Begin, with what a consistent list has
+//	   v             Plan
+//	recorded ------------------> assumed
+//	   ^  ^                         |  Next: WriteRecord
+//	   |  |                         v
+//	   |  |  RecordRefused,         |
+//	   |  +------------------- in flight <------------------+
+//	   |     RecordSeen:        |      |                    |
+//	   |     another's write    |      |  no outcome        |  Next: WriteRecord,
+//	   |                        |      v                    |  at the same version
+//	   |          RecordWritten |   uncertain --------------+
+//	   |                        |      |
+//	   |                        v      v  RecordSeen: a write of this entry
+//	   |                       confirmed
+//	   |                            |  Next: WriteAnswer, then AnswerWritten
+//	   |                            v
+//	   +----------------------- answered
+//	     the record is lowered or deleted, or the next decision is assumed
+//
+// End ends the term: what was known of the record remains, and Begin replaces it in the next term.
+// A record that another client deletes makes the entry uncertain: it counts until it is written
+// again.
+//
+// # An example
+//
+// A record has 4, the slice is to have 1, and its pods use 3. Next writes the record of 4 again,
+// which confirms it in this term; then the answer of 1; then the record of 3. When the pods have
+// ended, it writes the record of 1 (TestARecordIsNotLoweredBelowWhatPodsUse).
+//
+// # What always holds
+//
+//   - No order of events leads to more accepted than there is: with two or three leaders, moves
+//     between classes, and writes that are late, lost, or made without a reported outcome
+//     (TestNoOrderOfEventsHasMoreAcceptedThanThereIs).
+//   - Each rule is needed for that (TestEachRuleIsNeeded).
 package protocol

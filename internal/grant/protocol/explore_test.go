@@ -10,21 +10,24 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// The exploration walks every order in which two leaders, an API server and a consumer can act on a few slices, up to a number of steps, and
-// checks after each that no more is accepted than there is. The API server may make a write late, or never, or make it and lose the answer.
+// The exploration walks every order in which leaders, an API server and a consumer can act on a few
+// slices, up to a number of steps. After each step it checks that no more is accepted than there
+// is. The API server may make a write late, or never, or make it and lose the response.
 //
-// What is bounded, beside the steps: terms, edits of the consumer, and requests on their way. What is not modelled: the arithmetic (any decision
-// is tried that keeps within the pool by what counts), and pods (an earlier share is given up as soon as it may be).
+// Bounded are the steps, terms, edits of the consumer, and requests in flight. Not modelled are the
+// arithmetic (it tries every decision within the pool, by what counts) and pods (an earlier share
+// is given up as soon as allowed).
 
 // depthEnv sets the number of steps.
 const depthEnv = "PROFFER_EXPLORE_DEPTH"
 
-// scene is what is explored.
+// scene is one setting to explore.
 type scene struct {
 	slices int
-	// granted is how many of them have all there is of their pool at the beginning.
+	// granted is the number of slices that have all of their pool at the beginning.
 	granted int
-	// classes are how many classes there are. Their pools are apart, or of the same nodes where they overlap.
+	// classes is the number of classes. Their pools share no nodes, or all of them if overlap is
+	// set.
 	classes  int
 	overlap  bool
 	capacity int64
@@ -32,11 +35,11 @@ type scene struct {
 	edits    int
 	inFlight int
 	depth    int
-	// without is the rule that is taken out.
+	// without is the rule that is switched off.
 	without string
 }
 
-// request is a write on its way.
+// request is a write in flight.
 type request struct {
 	term, slice int
 	action      Action
@@ -53,7 +56,7 @@ type stored struct {
 	accepted       Share
 	record         *Record
 	recordVersion  int
-	// written counts the versions that the record ever had.
+	// written counts all versions of the record.
 	written int
 }
 
@@ -65,20 +68,21 @@ type known struct {
 	accepted Share
 	want     Share
 	decided  bool
-	// waits is the request that it has sent, -1 for none; base is the version of the slice that it was decided on.
+	// waits reports whether a request is in flight. base is the version of the slice that was
+	// decided on.
 	waits bool
 	base  int
 }
 
-// world is one state.
+// world is one state of everything.
 type world struct {
 	server []stored
-	// leader is what the leader of now knows; term is the number of its term.
+	// leader is what the present leader knows, term the number of its term.
 	leader []known
 	term   int
 	edits  int
 	flight []request
-	// before is the state that a step led here from.
+	// before is the state before the last step.
 	before *world
 	step   string
 }
@@ -92,7 +96,7 @@ func (w *world) clone(step string) *world {
 	return &next
 }
 
-// trace are the steps that led here.
+// trace returns the steps that led here.
 func (w *world) trace() []string {
 	if w.before == nil {
 		return nil
@@ -100,7 +104,7 @@ func (w *world) trace() []string {
 	return append(w.before.trace(), w.step)
 }
 
-// key tells states apart. Versions only matter by their order within one object.
+// key identifies a state. Of versions only the order within one object matters.
 func (w *world) key(s *scene) string {
 	var b strings.Builder
 	for i := range w.server {
@@ -108,12 +112,12 @@ func (w *world) key(s *scene) string {
 		fmt.Fprintf(&b, "%d %v %s|%s|", sv.class, sv.gone, share(sv.accepted), record(sv.record))
 		fmt.Fprintf(&b, "%d %d %s %s %v %v %d|", k.class, sv.version-k.version, share(k.accepted), share(k.want), k.decided, k.waits, sv.version-k.base)
 		e := &k.entry
-		fmt.Fprintf(&b, "%s %s %v %s", record(e.record), behind(e.version, sv.written), e.owned, share(e.planned))
-		for j := range e.unsure {
-			b.WriteString(record(&e.unsure[j]))
+		fmt.Fprintf(&b, "%s %s %d %s", record(e.record), behind(e.version, sv.written), e.authority, share(e.planned))
+		for j := range e.uncertain {
+			b.WriteString(record(&e.uncertain[j]))
 		}
-		if e.settled != nil {
-			b.WriteString("s" + share(*e.settled))
+		if e.largestAnswer != nil {
+			b.WriteString("s" + share(*e.largestAnswer))
 		}
 		b.WriteByte('\n')
 	}
@@ -156,7 +160,7 @@ func of(class int, amount int64) Share {
 	return Share{Class: classOf(class), Amounts: capacity.Amounts{"x": amount}}
 }
 
-// newWorld is one in which a leader begins with slices of class 0.
+// newWorld returns the state in which a leader begins with slices of class 0.
 func newWorld(s *scene) *world {
 	w := &world{server: make([]stored, s.slices), leader: make([]known, s.slices), edits: s.edits}
 	for i := range w.server {
@@ -171,7 +175,7 @@ func newWorld(s *scene) *world {
 	return w
 }
 
-// begin starts the next term: with what the API server holds at that moment.
+// begin starts the next term with what the API server holds at this moment.
 func (w *world) begin(s *scene) {
 	w.term++
 	for i := range w.leader {
@@ -183,13 +187,13 @@ func (w *world) begin(s *scene) {
 			k.entry.Begin(sv.record, strconv.Itoa(sv.recordVersion))
 		}
 		if s.without == "a record is owned only by a write of the term" {
-			k.entry.owned = true
+			k.entry.authority = owning
 		}
 		w.leader[i] = k
 	}
 }
 
-// successors are the states that one step leads to.
+// successors visits the states that one step leads to.
 func (w *world) successors(s *scene, visit func(*world)) {
 	for i := range w.leader {
 		w.decisions(s, i, visit)
@@ -207,7 +211,7 @@ func (w *world) successors(s *scene, visit func(*world)) {
 	}
 }
 
-// counts is what counts as granted by all slices but one in the pool of a class, as the leader knows.
+// counts returns what the leader counts as granted to all slices except one in the pool of a class.
 func (w *world) counts(s *scene, class, but int) int64 {
 	var sum int64
 	for i := range w.leader {
@@ -223,7 +227,7 @@ func (w *world) counts(s *scene, class, but int) int64 {
 	return sum
 }
 
-// decisions are all amounts that the leader may decide on for a slice.
+// decisions visits all amounts that the leader may decide on for a slice.
 func (w *world) decisions(s *scene, i int, visit func(*world)) {
 	k := &w.leader[i]
 	if k.waits || k.version < w.server[i].version-2 {
@@ -238,7 +242,7 @@ func (w *world) decisions(s *scene, i int, visit func(*world)) {
 		held := own.In(classOf(k.class)).Amounts["x"]
 		others := w.counts(s, k.class, i)
 		if s.overlap {
-			// What it holds in another class is in the same pool until it is given up there.
+			// What the slice holds in another class is in the same pool until given up.
 			for _, h := range own.Without(classOf(k.class)) {
 				others += h.Amounts["x"]
 			}
@@ -269,10 +273,10 @@ func (w *world) writes(s *scene, i int, visit func(*world)) {
 	case "the record comes before the answer":
 		if !want.Stands {
 			r := Record{Present: k.want, Term: fmt.Sprint("skipped", len(w.trace()))}
-			n.entry.record, n.entry.owned, n.entry.unsure = &r, true, nil
+			n.entry.record, n.entry.authority, n.entry.uncertain = &r, owning, nil
 		}
 	case "an answer is confirmed before its record is lowered":
-		n.entry.settled = &n.want
+		n.entry.largestAnswer = &n.want
 	}
 	step := n.entry.Next(fmt.Sprint("t", w.term), want)
 	if step.Action == Nothing {
@@ -293,7 +297,7 @@ func describe(r *request) string {
 	return fmt.Sprintf("%s of slice %d at %q", what, r.slice, r.version)
 }
 
-// news has the watch tell the leader of a slice and its record; and has it give up waiting.
+// news delivers events of the watch to the leader: a slice, or its record.
 func (w *world) news(i int, visit func(*world)) {
 	sv, k := &w.server[i], &w.leader[i]
 	if k.version != sv.version {
@@ -322,7 +326,7 @@ func (w *world) seeRecord(i int) {
 	e.RecordSeen(sv.record, strconv.Itoa(sv.recordVersion))
 }
 
-// edit has the consumer change a slice: its version, or its class too.
+// edit lets the consumer change a slice: its version, and perhaps its class.
 func (w *world) edit(s *scene, i int, visit func(*world)) {
 	if w.edits == 0 {
 		return
@@ -336,7 +340,8 @@ func (w *world) edit(s *scene, i int, visit func(*world)) {
 	}
 }
 
-// deliveries are what can come of a request: it is made or refused and the leader hears of it, or does not; or it is lost.
+// deliveries visits the possible outcomes of a request: it is made, refused or lost, and the leader
+// learns of it or gives up waiting.
 func (w *world) deliveries(s *scene, j int, visit func(*world)) {
 	r := w.flight[j]
 	waited := w.leader[r.slice].waits && r.term == w.term
@@ -370,7 +375,7 @@ func (w *world) deliveries(s *scene, j int, visit func(*world)) {
 	visit(next)
 }
 
-// make makes a request in the API server, and reports whether its version was the present one.
+// make applies a request in the API server, and reports whether its version was current.
 func (w *world) make(s *scene, r *request) bool {
 	sv := &w.server[r.slice]
 	if r.action == WriteAnswer {
@@ -393,14 +398,14 @@ func (w *world) make(s *scene, r *request) bool {
 		return true
 	}
 	if sv.record != nil && s.without == "no two writes of a record are the same" && sv.record.same(&r.record) {
-		return true // The API server makes no version of a write that changes nothing.
+		return true // The API server creates no version for a write without a change.
 	}
 	sv.written++
 	sv.record, sv.recordVersion = &r.record, sv.written
 	return true
 }
 
-// outcome tells the leader what came of its write. After a conflict it reads what there is.
+// outcome reports the outcome of a write to the leader. After a conflict the leader reads.
 func (w *world) outcome(r *request, made bool) {
 	sv, n := &w.server[r.slice], &w.leader[r.slice]
 	switch {
@@ -413,8 +418,8 @@ func (w *world) outcome(r *request, made bool) {
 	case r.action == DeleteRecord && made:
 		n.entry.RecordDeleted()
 	case made && n.entry.version == strconv.Itoa(sv.recordVersion):
-		// Without a version of its own the write tells nothing, and the leader believes it.
-		n.entry.owned, n.entry.unsure = true, nil
+		// Without a version of its own the write proves nothing, but the leader believes it.
+		n.entry.authority, n.entry.uncertain = owning, nil
 	case made:
 		n.entry.RecordWritten(strconv.Itoa(sv.recordVersion))
 	default:
@@ -422,7 +427,7 @@ func (w *world) outcome(r *request, made bool) {
 	}
 }
 
-// exceeded says which pool has more accepted than there is, if one has.
+// exceeded names a pool with more accepted than it has, if there is one.
 func (w *world) exceeded(s *scene) string {
 	sums := map[string]int64{}
 	for i := range w.server {
@@ -442,7 +447,8 @@ func (w *world) exceeded(s *scene) string {
 	return ""
 }
 
-// explore visits every state up to the depth, and returns how many there are, and a way to one in which too much is accepted.
+// explore visits every state up to the depth. It returns their number, and a trace to a state in
+// which too much is accepted.
 func explore(s *scene) (states int, excess string) {
 	seen := map[string]struct{}{}
 	level := []*world{newWorld(s)}
@@ -470,7 +476,7 @@ func explore(s *scene) (states int, excess string) {
 	return states, ""
 }
 
-// scenes are what is explored, each to a depth that takes seconds; PROFFER_EXPLORE_DEPTH adds to it.
+// scenes are explored each to a depth that takes seconds. PROFFER_EXPLORE_DEPTH adds to it.
 var scenes = map[string]scene{
 	"two slices, one pool, two terms":                 {slices: 2, classes: 1, capacity: 1, terms: 2, edits: 0, inFlight: 2, depth: 13},
 	"two slices, one pool, an edit, three terms":      {slices: 2, classes: 1, capacity: 1, terms: 3, edits: 1, inFlight: 2, depth: 11},
@@ -478,7 +484,7 @@ var scenes = map[string]scene{
 	"two slices, two classes on one pool, moves":      {slices: 2, classes: 2, overlap: true, capacity: 1, terms: 2, edits: 1, inFlight: 2, depth: 11},
 	"three slices, one pool, partial amounts":         {slices: 3, classes: 1, capacity: 2, terms: 2, edits: 0, inFlight: 2, depth: 9},
 	"one that has all and one that asks, three terms": {slices: 2, granted: 1, classes: 1, capacity: 1, terms: 3, edits: 0, inFlight: 2, depth: 14},
-	"two slices, three requests on their way":         {slices: 2, classes: 1, capacity: 1, terms: 2, edits: 0, inFlight: 3, depth: 12},
+	"two slices, three requests in flight":            {slices: 2, classes: 1, capacity: 1, terms: 2, edits: 0, inFlight: 3, depth: 12},
 }
 
 func depthOf(t *testing.T, s scene) scene {
@@ -510,7 +516,7 @@ func TestNoOrderOfEventsHasMoreAcceptedThanThereIs(t *testing.T) {
 	}
 }
 
-// Each rule is needed: without it some order of events has more accepted than there is.
+// Without any one of the rules, some order of events leads to more accepted than there is.
 func TestEachRuleIsNeeded(t *testing.T) {
 	base := scene{slices: 2, classes: 1, capacity: 1, terms: 2, inFlight: 2, depth: 17}
 	granted := base

@@ -1,18 +1,18 @@
 package protocol
 
-// Record is what the Grant of a slice says.
+// Record is the content of the Grant of a slice.
 type Record struct {
-	// Present is what the slice holds in its class. Its amounts are the most that it may have accepted.
+	// Present is what the slice holds in its class. It may not have accepted more.
 	Present Share
-	// Earlier is what it held in other classes before.
+	// Earlier is what the slice still holds in former classes.
 	Earlier Shares
-	// Released says that the slice is gone or drained: only pods hold what the record says.
+	// Released marks the record of a slice that is gone or drained: only pods still hold it.
 	Released bool
-	// Term identifies the write: no two are the same.
+	// Term identifies the write. No two writes have the same.
 	Term string
 }
 
-// shares are all that the record says.
+// shares returns everything that the record holds, by class.
 func (r *Record) shares() Shares {
 	if r == nil {
 		return nil
@@ -23,7 +23,7 @@ func (r *Record) shares() Shares {
 // empty reports whether the record holds nothing, so that it need not exist.
 func (r *Record) empty() bool { return r == nil || r.Present.Empty() && len(r.Earlier) == 0 }
 
-// same reports whether two records say the same, whoever wrote them.
+// same reports whether two records have the same content, whichever write they are from.
 func (r *Record) same(o *Record) bool {
 	if r.empty() || o.empty() {
 		return r.empty() && o.empty()

@@ -12,10 +12,11 @@ import (
 // Share is what a slice holds in one class.
 type Share struct {
 	Class string
-	// Policy granted it, and Reclaim is that policy's. Policy is empty where it is not known.
+	// Policy granted the share, and Reclaim is that policy's. An empty Policy is unknown.
 	Policy  string
 	Reclaim offer.Reclaim
-	// Amounts are what is held; amounts of 0 are the same as none. They are shared: nobody may change them.
+	// Amounts are what is held. An amount of 0 is the same as none. Shares share the map: the
+	// caller must not change it.
 	Amounts capacity.Amounts
 }
 
@@ -29,7 +30,7 @@ func (s Share) Empty() bool {
 	return true
 }
 
-// covers reports whether no amount of the other share is larger. The classes do not matter.
+// covers reports whether no amount of the other share is larger, whatever the classes.
 func (s Share) covers(o Share) bool {
 	for name, amount := range o.Amounts {
 		if amount > s.Amounts[name] {
@@ -39,10 +40,11 @@ func (s Share) covers(o Share) bool {
 	return true
 }
 
-// Same reports whether both hold the same in the same class, of whatever policy.
+// Same reports whether both hold the same in the same class, whatever the policies.
 func (s Share) Same(o Share) bool { return s.Class == o.Class && s.covers(o) && o.covers(s) }
 
-// With returns the share with the larger of each amount of both, of the policy of the other one unless that is empty.
+// With returns the larger of each amount of both. The class and policy are those of the other share
+// unless that is empty.
 func (s Share) With(o Share) Share {
 	switch {
 	case o.Empty():
@@ -63,7 +65,7 @@ func (s Share) With(o Share) Share {
 	return o
 }
 
-// Less returns the share less what another one has.
+// Less returns the share without the amounts of another one.
 func (s Share) Less(o Share) Share {
 	rest := make(capacity.Amounts, len(s.Amounts))
 	for name, amount := range s.Amounts {
@@ -100,10 +102,10 @@ func (s Share) Least(amounts capacity.Amounts) Share {
 	return s
 }
 
-// Shares are what a slice holds, by class, sorted by class. None is empty.
+// Shares are what a slice holds, sorted by class. None is empty.
 type Shares []Share
 
-// Add returns the shares with another one. The larger of two in one class counts.
+// Add returns the shares with another one added. In one class the larger of each amount counts.
 func (s Shares) Add(share Share) Shares {
 	if share.Empty() {
 		return s
