@@ -16,6 +16,8 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/quantity"
+	"proffer.dev/proffer/internal/selection"
 )
 
 // quiet is for how long nothing may be written in the end. It is not waited for something: it is the thing itself.
@@ -58,7 +60,7 @@ func (p *provider) terms(t *testing.T) *offer.Terms {
 		}
 		policy := offer.Policy{
 			Name: class, Class: class, Slices: offer.Slices{DenyExcess: s.denyExcess},
-			Nodes: &offer.Nodes{Selection: capacity.Selection{Selector: selector}, Percent: s.percent, Reserve: s.reserve.named()},
+			Nodes: &offer.Nodes{Selection: capacity.Selection{Selector: selection.Of(selector)}, Percent: s.percent, Reserve: s.reserve.named()},
 		}
 		if s.max != nil {
 			policy.Max = s.max.named()
@@ -121,7 +123,7 @@ func (c *consumers) held(terms *offer.Terms) (pinned []grant.Slice, used map[str
 		row := terms.View.Used.Of(s.ClusterID).By(creatorOf(s.ClusterID, s.Slice.Name))
 		of := func(share v1alpha1.GrantedShare) capacity.Amounts {
 			amounts := capacity.Amounts{}
-			for name, amount := range capacity.AmountsOf(share.Resources, capacity.Up) {
+			for name, amount := range quantity.AmountsOf(share.Resources, quantity.Up) {
 				if held := min(amount, row.At(terms.Column(name))); held > 0 {
 					amounts[name] = held
 				}

@@ -17,6 +17,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/quantity"
 )
 
 // amounts are so much of each of the scarce resources.
@@ -55,7 +56,7 @@ func (a amounts) quantities() v1alpha1.Quantities {
 
 // amountsIn are those of a list. What is beyond int64, for which a Quantity has 0, is held at its end.
 func amountsIn(list corev1.ResourceList) amounts {
-	return amounts{capacity.AmountOf(capacity.CPU, *list.Cpu(), capacity.Up), capacity.AmountOf(capacity.Memory, *list.Memory(), capacity.Up)}
+	return amounts{quantity.AmountOf(capacity.CPU, *list.Cpu(), quantity.Up), quantity.AmountOf(capacity.Memory, *list.Memory(), quantity.Up)}
 }
 
 // host is a node as the test made it.

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/internal/quantity"
 )
 
 // documented is a line of the table of amounts in the docs: what is written, and what it is taken as or why it is refused.
@@ -64,7 +64,7 @@ func TestEveryAmountIsTakenAlikeByTheAPIServerTheParserAndTheDocs(t *testing.T) 
 			t.Errorf("%s: %s: the API server says %v, the operator %v", name, written, err, problems)
 			continue
 		}
-		if want := capacity.AmountOf(name, resource.MustParse(takenAs), capacity.Down); parsed.Fixed[name] != want {
+		if want := quantity.AmountOf(name, resource.MustParse(takenAs), quantity.Down); parsed.Fixed[name] != want {
 			t.Errorf("%s: %s: taken as %d, and the docs say %d", name, written, parsed.Fixed[name], want)
 		}
 	}

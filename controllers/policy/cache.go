@@ -11,6 +11,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/quantity"
 	"proffer.dev/proffer/internal/table"
 )
 
@@ -158,7 +159,7 @@ func pastOf(object *v1alpha1.ResourcePolicy, parsed *offer.Policy) *offer.Past {
 		past.Reclaim = parsed.Reclaim
 	}
 	for _, o := range status.Offers {
-		past.Offers[o.ClusterID] = capacity.AmountsOf(o.Offer, capacity.Down)
+		past.Offers[o.ClusterID] = quantity.AmountsOf(o.Offer, quantity.Down)
 	}
 	return past
 }

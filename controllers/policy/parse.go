@@ -15,6 +15,8 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/quantity"
+	"proffer.dev/proffer/internal/selection"
 )
 
 const (
@@ -136,7 +138,7 @@ func (p *parser) scope(c v1alpha1.Consumers, path *field.Path) offer.Scope {
 		if err != nil {
 			p.invalid(path.Child("selector"), metav1.FormatLabelSelector(c.Selector), err.Error())
 		}
-		scope.Selector = selector
+		scope.Selector = selection.Of(selector)
 	}
 	return scope
 }
@@ -162,7 +164,7 @@ func (p *parser) source(o v1alpha1.Offer, path *field.Path) (capacity.Amounts, *
 
 func (p *parser) nodes(o v1alpha1.Offer, path *field.Path) *offer.Nodes {
 	nodes := &offer.Nodes{
-		Selection: capacity.Selection{Tolerations: o.Nodes.Tolerations},
+		Selection: capacity.Selection{Tolerations: selection.Tolerations(o.Nodes.Tolerations)},
 		Reserve:   p.amounts(o.Reserve, path.Child("reserve")),
 		Percent:   defaultPercent,
 	}
@@ -183,7 +185,7 @@ func (p *parser) nodes(o v1alpha1.Offer, path *field.Path) *offer.Nodes {
 		if err != nil {
 			p.invalid(path.Child("selector"), metav1.FormatLabelSelector(o.Nodes.Selector), err.Error())
 		}
-		nodes.Selection.Selector = selector
+		nodes.Selection.Selector = selection.Of(selector)
 	}
 	switch o.Nodes.Count {
 	case "", v1alpha1.NodeCountFree:
@@ -272,7 +274,7 @@ func (p *parser) amounts(q v1alpha1.Quantities, path *field.Path) capacity.Amoun
 			p.invalid(at, kube.Shorten(amount.Text(), kube.MaxShown), problem)
 			continue
 		}
-		out[name] = capacity.AmountOf(name, amount.Quantity, capacity.Up)
+		out[name] = quantity.AmountOf(name, amount.Quantity, quantity.Up)
 	}
 	return out
 }

@@ -17,6 +17,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/selection"
 )
 
 func TestParseTakesEveryField(t *testing.T) {
@@ -56,9 +57,9 @@ func TestParseTakesEveryField(t *testing.T) {
 	}
 	want := &offer.Policy{
 		Name: "gold", Version: "u/7", Created: 12, Class: "gold", Priority: -3, DryRun: true,
-		Consumers: offer.Scope{Selector: labels.SelectorFromSet(labels.Set{"tier": "gold"})},
+		Consumers: offer.Scope{Selector: selection.Of(labels.SelectorFromSet(labels.Set{"tier": "gold"}))},
 		Nodes: &offer.Nodes{
-			Selection:   capacity.Selection{Selector: mustParse(t, "zone"), Tolerations: p.Spec.Offer.Nodes.Tolerations},
+			Selection:   capacity.Selection{Selector: mustParse(t, "zone"), Tolerations: selection.Tolerations(p.Spec.Offer.Nodes.Tolerations)},
 			Count:       offer.Allocatable,
 			Reserve:     capacity.Amounts{"cpu": 1500},
 			Percent:     150,
@@ -129,20 +130,20 @@ func TestParseTakesTheNodeSelectorOfSlicesFromThatOfTheNodes(t *testing.T) {
 }
 
 // bySelectorText compares selectors by what they say.
-var bySelectorText = cmp.Comparer(func(a, b labels.Selector) bool {
+var bySelectorText = cmp.Comparer(func(a, b capacity.Selector) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
 	}
 	return a.String() == b.String()
 })
 
-func mustParse(t *testing.T, selector string) labels.Selector {
+func mustParse(t *testing.T, selector string) capacity.Selector {
 	t.Helper()
 	s, err := labels.Parse(selector)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return selection.Of(s)
 }
 
 func TestParseNamesTheFieldAndSaysWhatToWrite(t *testing.T) {

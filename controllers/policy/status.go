@@ -12,6 +12,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/quantity"
 	"proffer.dev/proffer/internal/table"
 )
 
@@ -85,9 +86,9 @@ func fillStatus(s *v1alpha1.ResourcePolicyStatus, p table.Policy, f finding) {
 	s.Consumers = new(int32(report.Count))
 	if p.Parsed.Nodes != nil {
 		s.Nodes = new(int32(report.Nodes))
-		s.Capacity = capacity.Quantities(report.Capacity)
-		s.Committed = capacity.Quantities(report.Committed)
-		s.Remaining = capacity.Quantities(report.Remaining)
+		s.Capacity = quantity.ListOf(report.Capacity)
+		s.Committed = quantity.ListOf(report.Committed)
+		s.Remaining = quantity.ListOf(report.Remaining)
 	}
 	if p.Parsed.Class != "" {
 		s.Slices = new(granted.Slices)
@@ -99,7 +100,7 @@ func fillStatus(s *v1alpha1.ResourcePolicyStatus, p table.Policy, f finding) {
 			o.Message = notes("its pods here are about to be evicted: it is offered no cpu or no memory", o.Message)
 		}
 		held := granted.Consumers[c.ID]
-		o.Slices, o.Granted = held.Slices, capacity.Quantities(held.Amounts)
+		o.Slices, o.Granted = held.Slices, quantity.ListOf(held.Amounts)
 		if f.dryRun != nil {
 			f.compare(&o, offerIn(p.Parsed.Class, f.explainer.Of(c.ID)), c.Offer, held.Amounts)
 		}
@@ -126,7 +127,7 @@ func notes(all ...string) string {
 func offerOf(c offer.ConsumerReport, x *offer.Explained) v1alpha1.ConsumerOffer {
 	out := v1alpha1.ConsumerOffer{ClusterID: c.ID, Held: c.Held}
 	if x != nil {
-		out.Used = capacity.Quantities(x.Used)
+		out.Used = quantity.ListOf(x.Used)
 		out.Message = notes(x.Notable()...)
 	}
 	if c.Held {
@@ -135,7 +136,7 @@ func offerOf(c offer.ConsumerReport, x *offer.Explained) v1alpha1.ConsumerOffer 
 	if c.Offer == nil {
 		return out
 	}
-	out.Offer = capacity.Quantities(amountsOf(c.Offer))
+	out.Offer = quantity.ListOf(amountsOf(c.Offer))
 	if c.Offer.Override >= 0 {
 		out.Override = new(int32(c.Offer.Override))
 	}
@@ -156,11 +157,11 @@ func amountsOf(o *offer.Offer) capacity.Amounts {
 // compare adds what a consumer has now, and what a dry run would change for it.
 func (f finding) compare(o *v1alpha1.ConsumerOffer, now *offer.Explained, then *offer.Offer, granted capacity.Amounts) {
 	present := f.present[o.ClusterID]
-	o.Now = &v1alpha1.PresentOffer{Granted: capacity.Quantities(present)}
+	o.Now = &v1alpha1.PresentOffer{Granted: quantity.ListOf(present)}
 	var offered capacity.Amounts
 	if now != nil {
 		offered = amountsOf(now.Offer)
-		o.Now.Policy, o.Now.Offer = now.Policy, capacity.Quantities(offered)
+		o.Now.Policy, o.Now.Offer = now.Policy, quantity.ListOf(offered)
 	}
 	offers, grants := "would be offered the same as now", ""
 	if changes := capacity.Changes(offered, amountsOf(then)); changes != "" {

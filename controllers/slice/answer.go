@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/quantity"
 )
 
 // verdict is the status of the condition Resources.
@@ -129,10 +130,10 @@ func exactAmount(name string, q resource.Quantity) (v int64, exact bool) {
 	if name == capacity.CPU {
 		v = q.MilliValue()
 	}
-	if back := capacity.Quantity(name, v); v >= 0 && back.Cmp(q) == 0 {
+	if back := quantity.Of(name, v); v >= 0 && back.Cmp(q) == 0 {
 		return v, true
 	}
-	return capacity.AmountOf(name, q, capacity.Up), false
+	return quantity.AmountOf(name, q, quantity.Up), false
 }
 
 func (a *answer) readClasses(value any, key string) []namedClass {
@@ -239,7 +240,7 @@ func (a answer) minimal() answer {
 func (a answer) bounded() answer {
 	left := maxAnswer
 	a.resources = firstOf(a.resources, func(name string, v int64) bool {
-		q := capacity.Quantity(name, v)
+		q := quantity.Of(name, v)
 		left -= entryCost + len(name) + len(q.String())
 		return left >= 0
 	})
@@ -324,7 +325,7 @@ func classesAs(classes []namedClass, key string) []any {
 func quantityTexts(a capacity.Amounts) map[string]string {
 	out := make(map[string]string, len(a))
 	for name, v := range a {
-		q := capacity.Quantity(name, v)
+		q := quantity.Of(name, v)
 		out[name] = q.String()
 	}
 	return out

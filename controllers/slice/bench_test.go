@@ -21,6 +21,7 @@ import (
 	"proffer.dev/proffer/internal/grant/protocol"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/selection"
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
 )
 
@@ -105,7 +106,7 @@ func benchTerms() *offer.Terms {
 	for i := range 20 {
 		p := offer.Policy{Name: fmt.Sprint("p", i), Class: fmt.Sprint("c", i), Nodes: &offer.Nodes{Percent: 50}, ThresholdPercent: 5, Version: "1"}
 		if zone := i % 5; zone < 4 {
-			p.Nodes.Selection.Selector = labels.SelectorFromSet(labels.Set{"zone": strconv.Itoa(zone)})
+			p.Nodes.Selection.Selector = selection.Of(labels.SelectorFromSet(labels.Set{"zone": strconv.Itoa(zone)}))
 		}
 		policies = append(policies, p)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant/protocol"
+	"proffer.dev/proffer/internal/quantity"
 )
 
 // grantOfCPU is an answer that grants so much cpu, in milli.
@@ -29,7 +30,7 @@ func holding(g decidedAnswer) func(*authv1beta1.ResourceSlice) {
 		s.Status.Conditions = append(s.Status.Conditions, authv1beta1.ResourceSliceCondition{
 			Type: "Resources", Status: authv1beta1.ResourceSliceConditionStatus(g.verdict), Reason: g.reason, Message: g.message,
 		})
-		s.Status.Resources = capacity.Quantities(g.resources)
+		s.Status.Resources = quantity.ListOf(g.resources)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/quantity"
 )
 
 // Labels that crd-replicator sets on the copy of an object of another cluster, see
@@ -131,7 +132,7 @@ func parseRequest(u *unstructured.Unstructured) (capacity.Amounts, []string) {
 		case q.Sign() < 0:
 			p.add("asks for %s %s: write 0 or more", text, kube.Shorten(name, kube.MaxShown))
 		default:
-			out[name] = capacity.AmountOf(name, q, capacity.Up)
+			out[name] = quantity.AmountOf(name, q, quantity.Up)
 		}
 	}
 	return out, p.list()

@@ -11,9 +11,9 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant/protocol"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/quantity"
 )
 
 // maxGrantName leaves room for the UID in the name of a Grant.
@@ -47,7 +47,7 @@ func parseGrant(g *v1alpha1.Grant) grantRecord {
 
 func parseShare(s *v1alpha1.GrantedShare) protocol.Share {
 	return protocol.Share{
-		Class: s.Class, Policy: s.Policy, Reclaim: reclaims[s.Reclaim], Amounts: capacity.AmountsOf(s.Resources, capacity.Up),
+		Class: s.Class, Policy: s.Policy, Reclaim: reclaims[s.Reclaim], Amounts: quantity.AmountsOf(s.Resources, quantity.Up),
 	}
 }
 
@@ -95,7 +95,7 @@ func shareObject(s protocol.Share) v1alpha1.GrantedShare {
 	out := v1alpha1.GrantedShare{Class: s.Class, Policy: s.Policy, Reclaim: reclaimText(s.Reclaim), Resources: corev1.ResourceList{}}
 	for name, amount := range s.Amounts {
 		if amount > 0 {
-			out.Resources[corev1.ResourceName(name)] = capacity.Quantity(name, amount)
+			out.Resources[corev1.ResourceName(name)] = quantity.Of(name, amount)
 		}
 	}
 	return out

@@ -16,6 +16,7 @@ import (
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/grant/protocol"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/selection"
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
 )
 
@@ -28,7 +29,7 @@ func goldOf(cpu int64, pods ...capacity.Pod) *offer.Terms {
 		pool := labels.Set{"pool": class}
 		ledger.SetNode(capacity.Node{Name: class, State: capacity.Ready, Labels: pool, Allocatable: capacity.Amounts{"cpu": cpu, "memory": 1 << 38}})
 		policies = append(policies, offer.Policy{Name: class, Class: class, Version: "1", Nodes: &offer.Nodes{
-			Percent: 100, Selection: capacity.Selection{Selector: labels.SelectorFromSet(pool)},
+			Percent: 100, Selection: capacity.Selection{Selector: selection.Of(labels.SelectorFromSet(pool))},
 		}})
 	}
 	for _, pod := range pods {

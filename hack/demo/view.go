@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/quantity"
 )
 
 // offered is what one consumer is offered in one class.
@@ -138,7 +139,7 @@ func (t *table) writer(name string, quantities ...string) func(string) string {
 	var amounts []int64
 	for _, text := range quantities {
 		if q, err := resource.ParseQuantity(text); err == nil {
-			amounts = append(amounts, capacity.AmountOf(name, q, capacity.Down))
+			amounts = append(amounts, quantity.AmountOf(name, q, quantity.Down))
 		}
 	}
 	format := capacity.HumanFormat(name, amounts...)
@@ -147,7 +148,7 @@ func (t *table) writer(name string, quantities ...string) func(string) string {
 		if err != nil {
 			return text
 		}
-		return format(capacity.AmountOf(name, q, capacity.Down))
+		return format(quantity.AmountOf(name, q, quantity.Down))
 	}
 }
 

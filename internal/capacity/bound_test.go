@@ -124,7 +124,7 @@ func TestPoolsOfTheSameNodesAreSeenHoweverTheyAreWritten(t *testing.T) {
 	l.SetNode(node("a", labelled(map[string]string{"zone": "a", "disk": "ssd"})))
 	l.SetNode(node("b", labelled(map[string]string{"zone": "b", "disk": "ssd"})))
 	l.SetNode(node("c", labelled(map[string]string{"zone": "b"})))
-	v := l.View([]Selection{selecting(t, "zone"), selecting(t, "zone in (a, b)"), selecting(t, "disk"), selecting(t, "!disk")})
+	v := l.View([]Selection{{Selector: having("zone")}, {Selector: having("zone", "a", "b")}, {Selector: having("disk")}, {Selector: without("disk")}})
 	want := [][]int{{3, 3, 2, 1}, {3, 3, 2, 1}, {2, 2, 2, 0}, {1, 1, 0, 1}}
 	for i, p := range v.Pools {
 		if !slices.Equal(p.Shared, want[i]) {

@@ -4,8 +4,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // Ledger is the running account of the cluster's nodes and pods. Events may come in any order: a
@@ -264,13 +262,12 @@ func listedRequests(listed, requests []numberedAmount) func(yield func(index int
 	}
 }
 
-// repellingTaints returns the taints that can keep a pod off a node, without the time they were
-// added.
-func repellingTaints(taints []corev1.Taint) []corev1.Taint {
-	var kept []corev1.Taint
+// repellingTaints returns the taints that can keep a node out of a pool.
+func repellingTaints(taints []Taint) []Taint {
+	var kept []Taint
 	for _, t := range taints {
-		if t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute {
-			kept = append(kept, corev1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect})
+		if t.Effect == NoSchedule || t.Effect == NoExecute {
+			kept = append(kept, t)
 		}
 	}
 	return kept

@@ -1,13 +1,12 @@
 package capacity
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 )
 
 func node(name string, with ...func(*Node)) Node {
@@ -25,15 +24,38 @@ func pod(key, node, consumer string, milli int64) Pod {
 func labelled(l map[string]string) func(*Node) { return func(n *Node) { n.Labels = l } }
 func unusable(n *Node)                         { n.State = NotReady }
 func allocatable(a Amounts) func(*Node)        { return func(n *Node) { n.Allocatable = a } }
-func tainted(t ...corev1.Taint) func(*Node)    { return func(n *Node) { n.Taints = t } }
-func selecting(t *testing.T, s string) Selection {
-	t.Helper()
-	selector, err := labels.Parse(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return Selection{Selector: selector}
+func tainted(t ...Taint) func(*Node)           { return func(n *Node) { n.Taints = t } }
+
+// selector is a Selector made of a function.
+type selector struct {
+	matches func(labels map[string]string) bool
+	text    string
 }
+
+func (s selector) Matches(labels map[string]string) bool { return s.matches(labels) }
+func (s selector) Keys() []string                        { return nil }
+func (s selector) String() string                        { return s.text }
+
+var nothing = selector{func(map[string]string) bool { return false }, "nothing"}
+
+// having selects labels that have a key with one of the values, or with any if none is given.
+func having(key string, values ...string) selector {
+	return selector{func(labels map[string]string) bool {
+		value, ok := labels[key]
+		return ok && (len(values) == 0 || slices.Contains(values, value))
+	}, fmt.Sprint(key, values)}
+}
+
+// without selects labels that do not have a key.
+func without(key string) selector {
+	return selector{func(labels map[string]string) bool { return labels[key] == "" }, "!" + key}
+}
+
+// tolerates is a Toleration of the taints with a key, of all taints if it is empty.
+type tolerates string
+
+func (t tolerates) Tolerates(taint Taint) bool { return t == "" || string(t) == taint.Key }
+func (t tolerates) String() string             { return string(t) }
 
 // amounts returns a row by resource name, without amounts of 0.
 func amounts(v View, r Row) Amounts {
@@ -148,15 +170,14 @@ func TestUnusableAndVirtualNodesOfferNothing(t *testing.T) {
 }
 
 func TestSelectionByLabelsAndTaints(t *testing.T) {
-	gpu := corev1.Taint{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}
-	soft := corev1.Taint{Key: "soft", Effect: corev1.TaintEffectPreferNoSchedule}
 	l := NewLedger()
 	l.SetNode(node("plain", labelled(map[string]string{"zone": "a"})))
-	l.SetNode(node("soft", tainted(soft), labelled(map[string]string{"zone": "b"})))
-	l.SetNode(node("gpu", tainted(gpu), labelled(map[string]string{"zone": "b"})))
-	tolerant := Selection{Tolerations: []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpEqual, Value: "yes"}}}
-	intolerant := Selection{Tolerations: []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpEqual, Value: "no"}}}
-	v := l.View([]Selection{{}, tolerant, intolerant, selecting(t, "zone in (b)"), selecting(t, "!zone")})
+	l.SetNode(node("soft", tainted(Taint{Key: "soft", Effect: "PreferNoSchedule"}), labelled(map[string]string{"zone": "b"})))
+	l.SetNode(node("gpu", tainted(Taint{Key: "gpu", Effect: NoSchedule}), labelled(map[string]string{"zone": "b"})))
+	v := l.View([]Selection{
+		{}, {Tolerations: []Toleration{tolerates("other"), tolerates("gpu")}}, {Tolerations: []Toleration{tolerates("other")}},
+		{Selector: having("zone", "b")}, {Selector: without("zone")},
+	})
 	var got []int
 	for _, p := range v.Pools {
 		got = append(got, p.Nodes)
@@ -187,7 +208,7 @@ func TestRequestsAtTheTopOfInt64AreTakenOffAgainExactly(t *testing.T) {
 
 func TestChangedIsFalseWhenNothingThatMattersChanged(t *testing.T) {
 	l := NewLedger()
-	taint := corev1.Taint{Key: "soft", Effect: corev1.TaintEffectPreferNoSchedule}
+	taint := Taint{Key: "soft", Effect: "PreferNoSchedule"}
 	steps := []struct {
 		name string
 		do   func() bool
@@ -219,7 +240,7 @@ func TestChangedIsFalseWhenNothingThatMattersChanged(t *testing.T) {
 func TestNodesThatASelectionLeavesOutSayWhy(t *testing.T) {
 	l := NewLedger()
 	pool := map[string]string{"pool": "gold"}
-	taint := []corev1.Taint{{Key: "dedicated", Value: "db", Effect: corev1.TaintEffectNoSchedule}}
+	taint := []Taint{{Key: "dedicated", Value: "db", Effect: NoSchedule}}
 	for _, n := range []Node{
 		{Name: "usable", Labels: pool, State: Ready},
 		{Name: "cordoned", Labels: pool, State: Cordoned},
@@ -230,7 +251,7 @@ func TestNodesThatASelectionLeavesOutSayWhy(t *testing.T) {
 	} {
 		l.SetNode(n)
 	}
-	got := l.Unusable(Selection{Selector: labels.SelectorFromSet(pool)})
+	got := l.Unusable(Selection{Selector: having("pool", "gold")})
 	want := []Unusable{{"away", "not Ready"}, {"cordoned", "cordoned"}, {"tainted", "tainted dedicated=db:NoSchedule, which is not tolerated"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -11,8 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"pgregory.net/rapid"
 )
 
@@ -266,8 +264,7 @@ func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 	amount := rapid.OneOf(rapid.Int64Range(0, 20), rapid.SampledFrom([]int64{math.MaxInt64, math.MaxInt64 - 1, 1 << 62}))
 	resource := rapid.SampledFrom([]string{CPU, Memory, Pods, "nvidia.com/gpu", "example.com/fpga", "made.up/a", "made.up/b"})
 	state := rapid.SampledFrom([]NodeState{Ready, Ready, Ready, Ready, NotReady, Cordoned, Virtual})
-	every := []Selection{{}, {Selector: labels.Nothing()}, {Selector: labels.SelectorFromSet(labels.Set{"zone": "a"})},
-		{Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}}}
+	every := []Selection{{}, {Selector: nothing}, {Selector: having("zone", "a")}, {Tolerations: []Toleration{tolerates("")}}}
 	rapid.Check(t, func(t *rapid.T) {
 		selections, asked := every, []string{"example.com/fpga"}
 		l, w := NewLedger(), world{nodes: map[string]Node{}, pods: map[string]Pod{}}
@@ -285,7 +282,7 @@ func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 					Allocatable: rapid.MapOf(resource, amount).Draw(t, "allocatable"),
 				}
 				if rapid.Bool().Draw(t, "tainted") {
-					n.Taints = []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoExecute}}
+					n.Taints = []Taint{{Key: "k", Effect: NoExecute}}
 				}
 				l.SetNode(n)
 				w.nodes[n.Name] = n

@@ -3,11 +3,51 @@ package capacity
 import (
 	"slices"
 	"strings"
-
-	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 )
+
+// Selection selects the nodes of one pool.
+type Selection struct {
+	// Selector selects nodes by label; nil selects every node.
+	Selector Selector
+	// Tolerations admit nodes whose NoSchedule and NoExecute taints they tolerate.
+	Tolerations []Toleration
+}
+
+// Selector selects objects by label. Package selection adapts those of Kubernetes.
+type Selector interface {
+	// Matches reports whether an object with these labels is selected.
+	Matches(labels map[string]string) bool
+	// Keys returns the keys of the labels that matter, in any order.
+	Keys() []string
+	// String returns the selector as text. Selectors of equal texts select the same.
+	String() string
+}
+
+// Toleration admits nodes with some taints. Package selection adapts those of Kubernetes.
+type Toleration interface {
+	// Tolerates reports whether the taint is tolerated.
+	Tolerates(taint Taint) bool
+	// String returns the toleration as text. Tolerations of equal texts tolerate the same.
+	String() string
+}
+
+// Taint is a taint of a node.
+type Taint struct{ Key, Value, Effect string }
+
+// The effects of the taints that keep a node out of a pool.
+const (
+	NoSchedule = "NoSchedule"
+	NoExecute  = "NoExecute"
+)
+
+// String returns the taint as Kubernetes writes it: key=value:effect, or key:effect without a
+// value.
+func (t Taint) String() string {
+	if t.Value == "" {
+		return t.Key + ":" + t.Effect
+	}
+	return t.Key + "=" + t.Value + ":" + t.Effect
+}
 
 // Matches reports whether the node is in the pool: Ready, selected by its labels, and without a
 // NoSchedule or NoExecute taint that is not tolerated. Taints with other effects must have been
@@ -17,17 +57,13 @@ func (s Selection) Matches(n *Node) bool {
 }
 
 // selects reports whether the selector matches the node's labels.
-func (s Selection) selects(n *Node) bool {
-	return s.Selector == nil || s.Selector.Matches(labels.Set(n.Labels))
-}
+func (s Selection) selects(n *Node) bool { return s.Selector == nil || s.Selector.Matches(n.Labels) }
 
 // untolerated returns the node's first taint that is not tolerated, nil for none.
-func (s Selection) untolerated(n *Node) *corev1.Taint {
-	for i := range n.Taints {
-		taint := &n.Taints[i]
-		tolerates := func(t corev1.Toleration) bool { return t.ToleratesTaint(logr.Discard(), taint, true) }
-		if !slices.ContainsFunc(s.Tolerations, tolerates) {
-			return taint
+func (s Selection) untolerated(n *Node) *Taint {
+	for i, taint := range n.Taints {
+		if !slices.ContainsFunc(s.Tolerations, func(t Toleration) bool { return t.Tolerates(taint) }) {
+			return &n.Taints[i]
 		}
 	}
 	return nil
@@ -64,7 +100,7 @@ func (s Selection) whyUnusable(n *Node) string {
 	case Ready, Virtual:
 	}
 	if taint := s.untolerated(n); taint != nil {
-		return "tainted " + taint.ToString() + ", which is not tolerated"
+		return "tainted " + taint.String() + ", which is not tolerated"
 	}
 	return ""
 }
@@ -74,16 +110,10 @@ func (s Selection) Key() string {
 	var b strings.Builder
 	if s.Selector != nil {
 		b.WriteString(s.Selector.String())
-		if _, selectable := s.Selector.Requirements(); !selectable {
-			// A selector of nothing is written like one of everything.
-			b.WriteString("!")
-		}
 	}
 	for _, t := range s.Tolerations {
-		for _, part := range []string{t.Key, string(t.Operator), t.Value, string(t.Effect)} {
-			b.WriteByte(0)
-			b.WriteString(part)
-		}
+		b.WriteByte(0)
+		b.WriteString(t.String())
 	}
 	return b.String()
 }

@@ -1,16 +1,11 @@
 package capacity
 
-import (
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
-)
-
 // Node is what the account needs of a node.
 type Node struct {
 	Name   string
 	Labels map[string]string
 	// Taints may have any effect. Only NoSchedule and NoExecute keep a node out of a pool.
-	Taints      []corev1.Taint
+	Taints      []Taint
 	State       NodeState
 	Allocatable Amounts
 }
@@ -46,14 +41,6 @@ type Pod struct {
 	// Requests are what the scheduler counts, without the pod itself: the ledger counts each as 1
 	// of Pods.
 	Requests Amounts
-}
-
-// Selection selects the nodes of one pool.
-type Selection struct {
-	// Selector selects nodes by label; nil selects every node.
-	Selector labels.Selector
-	// Tolerations admit nodes whose NoSchedule and NoExecute taints they tolerate.
-	Tolerations []corev1.Toleration
 }
 
 // View is the state of the account at one moment. It is immutable.

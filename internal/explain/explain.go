@@ -18,6 +18,7 @@ import (
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/quantity"
 	"proffer.dev/proffer/internal/table"
 )
 
@@ -118,7 +119,7 @@ func offers(explained []offer.Explained) []Offer {
 			x.Override = &o.Override
 		}
 		for _, a := range o.Amounts {
-			x.Resources[a.Resource] = capacity.Quantity(a.Resource, a.Value)
+			x.Resources[a.Resource] = quantity.Of(a.Resource, a.Value)
 		}
 		all = append(all, x)
 	}
@@ -131,7 +132,7 @@ func quantities(of capacity.Amounts) amounts {
 	}
 	out := make(amounts, len(of))
 	for name, amount := range of {
-		out[name] = capacity.Quantity(name, amount)
+		out[name] = quantity.Of(name, amount)
 	}
 	return out
 }

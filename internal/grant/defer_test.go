@@ -5,8 +5,6 @@ import (
 	"math/bits"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/labels"
-
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
 )
@@ -165,12 +163,8 @@ func TestOfVeryManyUnionsTheLargestIsKnown(t *testing.T) {
 	w := newWorld()
 	for i := range pools { // Each pool shares a node with the next, so there are hundreds of unions.
 		w.ledger.SetNode(capacity.Node{Name: fmt.Sprint(i), Labels: map[string]string{"n": fmt.Sprint(i)}, State: capacity.Ready, Allocatable: cpu(10)})
-		selector, err := labels.Parse(fmt.Sprintf("n in (%d,%d)", i, i+1))
-		if err != nil {
-			t.Fatal(err)
-		}
 		w.policies = append(w.policies, offer.Policy{
-			Name: fmt.Sprint("p", i), Class: "gold", Nodes: &offer.Nodes{Percent: 100, Selection: capacity.Selection{Selector: selector}},
+			Name: fmt.Sprint("p", i), Class: "gold", Nodes: &offer.Nodes{Percent: 100, Selection: capacity.Selection{Selector: withLabel("n", fmt.Sprint(i), fmt.Sprint(i+1))}},
 		})
 	}
 	terms := w.terms()

@@ -6,7 +6,7 @@
 //
 // Amounts are as in package offer. For each resource of a pool and a consumer K:
 //
-//	committed(C) = max(granted(C), used(C))                              count: Allocatable: granted(C)
+//	committed(C) = max(granted(C), used(C))             count: Allocatable: granted(C)
 //	remaining    = pool - the sum of committed over all consumers
 //	headroom(K)  = max(0, remaining) + max(0, used(K) - granted(K))
 //

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/labels"
 	"pgregory.net/rapid"
 
 	"proffer.dev/proffer/internal/capacity"
@@ -54,11 +53,7 @@ func (e *estate) resize(i int, size int64) {
 func (e *estate) policy(class string, set someNodes, edits ...func(*offer.Policy)) *estate {
 	e.made++
 	p := offer.Policy{Name: fmt.Sprint("p", e.made), Created: int64(e.made), Class: class, Nodes: &offer.Nodes{Percent: 100, Count: offer.Allocatable}}
-	selector, err := labels.Parse(fmt.Sprintf("in-%d,!no-%d", set, e.made))
-	if err != nil {
-		panic(err)
-	}
-	p.Nodes.Selection.Selector = selector
+	p.Nodes.Selection.Selector = withLabel(fmt.Sprint("in-", set), "yes", fmt.Sprint("as in p", e.made))
 	for _, edit := range edits {
 		edit(&p)
 	}

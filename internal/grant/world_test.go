@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/labels"
-
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
 )
@@ -130,8 +128,25 @@ func gold(edits ...func(*offer.Policy)) offer.Policy {
 }
 
 func inZone(zone string) capacity.Selection {
-	return capacity.Selection{Selector: labels.SelectorFromSet(labels.Set{"zone": zone})}
+	return capacity.Selection{Selector: withLabel("zone", zone)}
 }
+
+// withLabel selects objects by the values of one label. It implements capacity.Selector.
+func withLabel(key string, values ...string) capacity.Selector { return labelSelector{key, values} }
+
+type labelSelector struct {
+	key    string
+	values []string
+}
+
+func (l labelSelector) Matches(labels map[string]string) bool {
+	value, ok := labels[l.key]
+	return ok && slices.Contains(l.values, value)
+}
+
+func (l labelSelector) Keys() []string { return []string{l.key} }
+
+func (l labelSelector) String() string { return fmt.Sprint(l.key, l.values) }
 
 // asking returns a slice of class gold. A lower age is older.
 func asking(name, consumer string, age int64, cpu int64) Slice {

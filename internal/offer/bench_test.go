@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/labels"
-
 	"proffer.dev/proffer/internal/capacity"
 )
 
@@ -53,10 +51,10 @@ func benchInput(size, withPods int) Input {
 	for i := range 20 {
 		p := Policy{Name: fmt.Sprint("p", i), Class: fmt.Sprint("c", i%4), ThresholdPercent: 5, Nodes: &Nodes{Percent: 50}}
 		if zone := i % 5; zone < 4 {
-			p.Nodes.Selection.Selector = labels.SelectorFromSet(labels.Set{"zone": fmt.Sprint(zone)})
+			p.Nodes.Selection.Selector = withLabel("zone", fmt.Sprint(zone))
 		}
 		if i < 16 {
-			p.Priority, p.Consumers.Selector = 1, labels.SelectorFromSet(labels.Set{"tier": fmt.Sprint(i / 4)})
+			p.Priority, p.Consumers.Selector = 1, withLabel("tier", fmt.Sprint(i/4))
 		}
 		in.Policies = append(in.Policies, p)
 	}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"proffer.dev/proffer/internal/capacity"
 )
@@ -82,8 +81,19 @@ func version(v string) func(*Policy)  { return func(p *Policy) { p.Version = v }
 func dryRun(p *Policy)                { p.DryRun = true }
 func scope(s Scope) func(*Policy)     { return func(p *Policy) { p.Consumers = s } }
 func selecting(name string) func(*Policy) {
-	return func(p *Policy) { p.Nodes.Selection.Selector = labels.SelectorFromSet(labels.Set{"name": name}) }
+	return func(p *Policy) {
+		p.Nodes.Selection.Selector = withLabel("name", name)
+	}
 }
+
+// withLabel selects objects by the value of one label. It implements capacity.Selector.
+func withLabel(key, value string) capacity.Selector { return labelSelector{key, value} }
+
+type labelSelector struct{ key, value string }
+
+func (l labelSelector) Matches(labels map[string]string) bool { return labels[l.key] == l.value }
+func (l labelSelector) Keys() []string                        { return []string{l.key} }
+func (l labelSelector) String() string                        { return l.key + "=" + l.value }
 
 // offered is what a consumer reads: amounts by class.
 func offered(r *Result, id string) map[string]capacity.Amounts {
@@ -184,7 +194,7 @@ func TestWhichPolicyDecides(t *testing.T) {
 	amount := func(n int64) capacity.Amounts { return capacity.Amounts{capacity.CPU: n} }
 	created := func(n int64) func(*Policy) { return func(p *Policy) { p.Created = n } }
 	rome := Consumer{ID: "rome", Labels: map[string]string{"tier": "gold"}}
-	gold := Scope{Selector: labels.SelectorFromSet(labels.Set{"tier": "gold"})}
+	gold := Scope{Selector: withLabel("tier", "gold")}
 	cases := []struct {
 		name     string
 		policies []Policy

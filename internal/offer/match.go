@@ -81,12 +81,7 @@ func (s Scope) labelKeys() []string {
 	if s.Selector == nil {
 		return nil
 	}
-	var keys []string
-	requirements, _ := s.Selector.Requirements()
-	for i := range requirements {
-		keys = append(keys, requirements[i].Key())
-	}
-	return keys
+	return s.Selector.Keys()
 }
 
 // match is the outcome of matching one consumer against all policies. It is immutable.

@@ -4,8 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/labels"
-
 	"proffer.dev/proffer/internal/capacity"
 )
 
@@ -103,7 +101,7 @@ func (p *Policy) overrideFor(c Consumer) int {
 // Scope selects consumers, by ID or by label. The zero Scope selects every consumer.
 type Scope struct {
 	IDs      map[string]struct{}
-	Selector labels.Selector
+	Selector capacity.Selector
 }
 
 // Everyone reports whether the scope selects every consumer.
@@ -115,7 +113,7 @@ func (s Scope) Includes(c Consumer) bool {
 		_, ok := s.IDs[c.ID]
 		return ok
 	}
-	return s.Selector == nil || s.Selector.Matches(labels.Set(c.Labels))
+	return s.Selector == nil || s.Selector.Matches(c.Labels)
 }
 
 // Consumer is a peer cluster.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"k8s.io/apimachinery/pkg/labels"
 	"pgregory.net/rapid"
 
 	"proffer.dev/proffer/internal/capacity"
@@ -27,7 +26,9 @@ var (
 	anyState    = rapid.SampledFrom([]capacity.NodeState{capacity.Ready, capacity.Ready, capacity.NotReady, capacity.Cordoned})
 )
 
-func inZone(zone string) labels.Selector { return labels.SelectorFromSet(labels.Set{"zone": zone}) }
+func inZone(zone string) capacity.Selector {
+	return withLabel("zone", zone)
+}
 
 var anyScope = rapid.Custom(func(t *rapid.T) Scope {
 	switch rapid.IntRange(0, 2).Draw(t, "scope") {

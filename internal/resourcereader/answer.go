@@ -64,6 +64,5 @@ func flatOffer(offers []*offer.Offer) (inForce *offer.Offer, ok bool) {
 }
 
 func quantity(resource string, value int64) *wire.Quantity {
-	q := capacity.Quantity(resource, value)
-	return &wire.Quantity{String_: new(q.String())}
+	return &wire.Quantity{String_: new(capacity.Canonical(resource, value))}
 }

@@ -7,6 +7,7 @@ import (
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/selection"
 )
 
 // size is how large a cluster, and how many who share in it, something is measured with.
@@ -134,12 +135,12 @@ func newPolicies(consumers int) []offer.Policy {
 	return policies
 }
 
-func selector(text string) labels.Selector {
+func selector(text string) capacity.Selector {
 	s, err := labels.Parse(text)
 	if err != nil {
 		panic(err)
 	}
-	return s
+	return selection.Of(s)
 }
 
 // newLedger returns the account of the whole cluster.

@@ -15,7 +15,7 @@ func TestWhatTheTableForbidsIsReported(t *testing.T) {
 		want []string
 	}{
 		"a way that is open": {
-			pkg: listed{ImportPath: m + "internal/offer", Imports: []string{"fmt", "k8s.io/apimachinery/pkg/labels", m + "internal/capacity"}},
+			pkg: listed{ImportPath: m + "internal/offer", Imports: []string{"fmt", m + "internal/capacity"}, TestImports: []string{"k8s.io/apimachinery/pkg/labels"}},
 		},
 		"the way back": {
 			pkg:  listed{ImportPath: m + "internal/offer", Imports: []string{m + "internal/table"}},
@@ -36,24 +36,28 @@ func TestWhatTheTableForbidsIsReported(t *testing.T) {
 			pkg:  listed{ImportPath: m + "internal/capacity", Imports: []string{"log/slog"}},
 			want: []string{"internal/capacity imports log/slog: internal/capacity keeps out of log, because " + pure},
 		},
+		"a type of Kubernetes in a pure package": {
+			pkg:  listed{ImportPath: m + "internal/capacity", Imports: []string{"k8s.io/api/core/v1"}},
+			want: []string{"internal/capacity imports k8s.io/api/core/v1: internal/capacity keeps out of k8s.io, because " + pure},
+		},
 		"Liqo's types away from the edge": {
 			pkg:  listed{ImportPath: m + "internal/table", Imports: []string{"github.com/liqotech/liqo/apis/core/v1beta1"}},
 			want: []string{"internal/table imports github.com/liqotech/liqo/apis/core/v1beta1: internal/table keeps out of github.com/liqotech/liqo, because the table holds plain values of the core"},
 		},
 		"the server in the controllers": {
 			pkg:  listed{ImportPath: m + "controllers/policy", Imports: []string{m + "internal/resourcereader"}},
-			want: []string{"controllers/policy imports proffer.dev/proffer/internal/resourcereader: controllers/policy may import only api, internal/table, internal/kube, internal/debounce, internal/capacity, internal/offer, internal/grant, because " + kind},
+			want: []string{"controllers/policy imports proffer.dev/proffer/internal/resourcereader: controllers/policy may import only api, internal/table, internal/kube, internal/debounce, internal/quantity, internal/selection, internal/capacity, internal/offer, internal/grant, because " + kind},
 		},
 		"one kind's controllers in another's": {
 			pkg:  listed{ImportPath: m + "controllers/policy", Imports: []string{m + "controllers/slice"}},
-			want: []string{"controllers/policy imports proffer.dev/proffer/controllers/slice: controllers/policy may import only api, internal/table, internal/kube, internal/debounce, internal/capacity, internal/offer, internal/grant, because " + kind},
+			want: []string{"controllers/policy imports proffer.dev/proffer/controllers/slice: controllers/policy may import only api, internal/table, internal/kube, internal/debounce, internal/quantity, internal/selection, internal/capacity, internal/offer, internal/grant, because " + kind},
 		},
 		"the control plane in a test": {
 			pkg: listed{ImportPath: m + "api/v1alpha1", XTestImports: []string{m + "hack/controlplane", m + "api/v1alpha1", "k8s.io/client-go/rest"}},
 		},
 		"the control plane in the operator": {
 			pkg:  listed{ImportPath: m + "controllers/policy", Imports: []string{m + "hack/controlplane"}},
-			want: []string{"controllers/policy imports proffer.dev/proffer/hack/controlplane: controllers/policy may import only api, internal/table, internal/kube, internal/debounce, internal/capacity, internal/offer, internal/grant, because " + kind},
+			want: []string{"controllers/policy imports proffer.dev/proffer/hack/controlplane: controllers/policy may import only api, internal/table, internal/kube, internal/debounce, internal/quantity, internal/selection, internal/capacity, internal/offer, internal/grant, because " + kind},
 		},
 		"a test that goes the way back": {
 			pkg:  listed{ImportPath: m + "internal/capacity", TestImports: []string{m + "internal/offer"}},

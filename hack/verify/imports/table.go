@@ -1,7 +1,5 @@
 package main
 
-import "slices"
-
 // everything allows any package of this module.
 const everything = "*"
 
@@ -40,6 +38,10 @@ var world = append([]string{
 	"k8s.io/klog",
 }, kubernetes...)
 
+// own is what the arithmetic must not import: it has types of its own for what it takes from
+// Kubernetes.
+var own = append([]string{"k8s.io"}, world...)
+
 // clock are the functions of package time that read the clock or wait for it. Values of time.Time
 // and time.Duration that are passed in are plain values.
 var clock = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until"}
@@ -48,7 +50,7 @@ var clock = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Sinc
 var core = []string{"internal/capacity", "internal/offer", "internal/grant"}
 
 // room is what the controllers of one kind may import.
-var room = append([]string{"api", "internal/table", "internal/kube", "internal/debounce"}, core...)
+var room = append([]string{"api", "internal/table", "internal/kube", "internal/debounce", "internal/quantity", "internal/selection"}, core...)
 
 // testGround is what any test may use: the control plane, and the objects of tests.
 var testGround = []string{"hack/controlplane", "internal/kubetest", "internal/source/nodes/nodestest"}
@@ -70,12 +72,10 @@ var table = []rule{
 		place: "internal/kubetest", may: []string{"api", "internal/source/nodes/nodestest", "hack/controlplane"},
 		why: "it builds objects for tests of any room",
 	},
-	// Of loggers it takes the one that discards, which ToleratesTaint of k8s.io/api asks for.
-	{
-		place: "internal/capacity", never: slices.DeleteFunc(slices.Clone(world), func(p string) bool { return p == "github.com/go-logr" }),
-		noClock: true, why: pure,
-	},
-	{place: "internal/offer", may: []string{"internal/capacity"}, never: world, noClock: true, why: pure},
+	{place: "internal/capacity", never: own, noClock: true, why: pure},
+	{place: "internal/quantity", may: []string{"internal/capacity"}, never: kubernetes, why: "it converts amounts from and to quantities"},
+	{place: "internal/selection", may: []string{"internal/capacity"}, never: kubernetes, why: "it adapts Kubernetes' selectors and tolerations for the core"},
+	{place: "internal/offer", may: []string{"internal/capacity"}, never: own, noClock: true, why: pure},
 	{place: "internal/grant", may: []string{"internal/capacity", "internal/offer"}, never: world, noClock: true, why: pure},
 	{
 		place: "internal/table", may: core, never: append([]string{"google.golang.org/grpc"}, kubernetes...),
@@ -86,7 +86,7 @@ var table = []rule{
 		why: "the engine gathers plain values and knows no kind of object",
 	},
 	{
-		place: "internal/source", may: []string{"internal/capacity", "internal/kube", "proto"},
+		place: "internal/source", may: []string{"internal/capacity", "internal/quantity", "internal/selection", "internal/kube", "proto"},
 		why: "a source brings amounts to the ledger and knows nothing of offers",
 	},
 	// Of controller-runtime it takes the watcher of certificates, which is all that one does.
@@ -98,7 +98,7 @@ var table = []rule{
 		},
 		why: read,
 	},
-	{place: "internal/explain", may: []string{"internal/capacity", "internal/table", "internal/offer"}, never: kubernetes, why: read},
+	{place: "internal/explain", may: []string{"internal/capacity", "internal/quantity", "internal/table", "internal/offer"}, never: kubernetes, why: read},
 	{place: "controllers/policy", may: room, why: kind},
 	{place: "controllers/consumer", may: room, why: kind},
 	{place: "controllers/slice", may: room, why: kind},

@@ -1,6 +1,7 @@
 // Package protocol keeps what ResourceSlices have accepted within what is on record, whatever
 // fails. For one slice it decides the next write, and what counts as granted meanwhile. It is pure:
-// it knows no API client, clock or log. The caller performs the writes and reports their outcome.
+// it knows no API client, clock or log. Of Kubernetes it uses one function, which compares resource
+// versions. The caller performs the writes and reports their outcome.
 //
 // # The rules
 //

@@ -18,10 +18,8 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// everything that matters of an object is compared; the ledger does not look at when a taint was added.
-var everything = cmp.Options{
-	cmp.AllowUnexported(pod{}, node{}, version{}), cmpopts.EquateEmpty(), cmpopts.IgnoreFields(corev1.Taint{}, "TimeAdded"),
-}
+// everything compares all that is kept of an object.
+var everything = cmp.Options{cmp.AllowUnexported(pod{}, node{}, version{}), cmpopts.EquateEmpty()}
 
 func checkPod(t *testing.T, full *corev1.Pod) {
 	t.Helper()

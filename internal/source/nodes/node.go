@@ -5,6 +5,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/quantity"
+	"proffer.dev/proffer/internal/selection"
 )
 
 // Labels that Liqo sets on its virtual nodes, see github.com/liqotech/liqo/pkg/consts.
@@ -39,9 +41,9 @@ func ParseNode(n *corev1.Node) capacity.Node {
 	return capacity.Node{
 		Name:        n.Name,
 		Labels:      n.Labels,
-		Taints:      n.Spec.Taints,
+		Taints:      selection.Taints(n.Spec.Taints),
 		State:       nodeState(n),
-		Allocatable: capacity.AmountsOf(n.Status.Allocatable, capacity.Down),
+		Allocatable: quantity.AmountsOf(n.Status.Allocatable, quantity.Down),
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	podresource "k8s.io/component-helpers/resource"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/quantity"
 )
 
 // Labels that Liqo sets on pods, see github.com/liqotech/liqo/pkg/consts of v1 and of v0.
@@ -106,7 +107,7 @@ func placeOf(p *corev1.Pod) (pod capacity.Pod, counts bool) {
 // requestsOf returns what the scheduler counts, without the pod itself: the ledger counts each pod
 // as one.
 func requestsOf(p *corev1.Pod) capacity.Amounts {
-	requests := capacity.AmountsOf(podresource.PodRequests(p, asScheduler), capacity.Up)
+	requests := quantity.AmountsOf(podresource.PodRequests(p, asScheduler), quantity.Up)
 	delete(requests, capacity.Pods)
 	return requests
 }

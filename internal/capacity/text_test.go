@@ -120,5 +120,8 @@ func amountThatReads(t *rapid.T, name, text string) int64 {
 	if err != nil {
 		t.Fatalf("%q is no quantity: %v", text, err)
 	}
-	return AmountOf(name, q, Up)
+	if name == CPU {
+		return q.MilliValue()
+	}
+	return q.Value()
 }

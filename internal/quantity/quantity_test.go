@@ -1,4 +1,4 @@
-package capacity
+package quantity
 
 import (
 	"math"
@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"pgregory.net/rapid"
+
+	"proffer.dev/proffer/internal/capacity"
 )
 
 func TestQuantitiesAreCanonicalAndShort(t *testing.T) {
@@ -16,50 +18,53 @@ func TestQuantitiesAreCanonicalAndShort(t *testing.T) {
 		amount   int64
 		want     string
 	}{
-		{CPU, 0, "0"},
-		{CPU, 1, "1m"},
-		{CPU, 1500, "1500m"},
-		{CPU, 2000, "2"},
-		{CPU, 2_000_000, "2k"},
-		{CPU, math.MaxInt64, "9223372036854775807m"},
-		{Memory, 0, "0"},
-		{Memory, 1, "1"},
-		{Memory, 1000, "1k"},
-		{Memory, 1024, "1Ki"},
-		{Memory, 2_000_000_000, "2G"},
-		{Memory, 2 << 30, "2Gi"},
-		{Memory, 32761684 << 10, "32761684Ki"},
-		{Memory, 1<<30 + 1, "1073741825"},
-		{Memory, math.MaxInt64, "9223372036854775807"},
+		{capacity.CPU, 0, "0"},
+		{capacity.CPU, 1, "1m"},
+		{capacity.CPU, 1500, "1500m"},
+		{capacity.CPU, 2000, "2"},
+		{capacity.CPU, 2_000_000, "2k"},
+		{capacity.CPU, math.MaxInt64, "9223372036854775807m"},
+		{capacity.Memory, 0, "0"},
+		{capacity.Memory, 1, "1"},
+		{capacity.Memory, 1000, "1k"},
+		{capacity.Memory, 1024, "1Ki"},
+		{capacity.Memory, 2_000_000_000, "2G"},
+		{capacity.Memory, 2 << 30, "2Gi"},
+		{capacity.Memory, 32761684 << 10, "32761684Ki"},
+		{capacity.Memory, 1<<30 + 1, "1073741825"},
+		{capacity.Memory, math.MaxInt64, "9223372036854775807"},
 		{"storage", 10 << 30, "10Gi"},
 		{"ephemeral-storage", 10_000_000_000, "10G"},
 		{"hugepages-2Mi", 4 << 20, "4Mi"},
-		{Pods, 110, "110"},
-		{Pods, 1024, "1024"},
-		{Pods, 10_000, "10k"},
+		{capacity.Pods, 110, "110"},
+		{capacity.Pods, 1024, "1024"},
+		{capacity.Pods, 10_000, "10k"},
 		{"nvidia.com/gpu", 3, "3"},
 	} {
-		q := Quantity(tc.resource, tc.amount)
+		q := Of(tc.resource, tc.amount)
 		if got := q.String(); got != tc.want {
 			t.Errorf("%d of %s: %q, want %q", tc.amount, tc.resource, got, tc.want)
+		}
+		if got := capacity.Canonical(tc.resource, tc.amount); got != tc.want {
+			t.Errorf("%d of %s: the core writes %q, want %q", tc.amount, tc.resource, got, tc.want)
 		}
 	}
 }
 
 func TestQuantitiesReadBackAsTheSameAmount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		name := rapid.SampledFrom([]string{CPU, Memory, "storage", "hugepages-1Gi", Pods, "nvidia.com/gpu"}).Draw(t, "resource")
+		name := rapid.SampledFrom([]string{capacity.CPU, capacity.Memory, "storage", "hugepages-1Gi", capacity.Pods, "nvidia.com/gpu"}).Draw(t, "resource")
 		// Round amounts are the usual ones, and those written with a suffix.
 		unit := rapid.SampledFrom([]int64{1, 1000, 1024, 1e6, 1 << 20, 1e9, 1 << 30}).Draw(t, "unit")
 		amount := rapid.Int64Range(0, math.MaxInt64/unit).Draw(t, "amount") * unit
-		q := Quantity(name, amount)
+		q := Of(name, amount)
 		text := q.String()
 		back, err := resource.ParseQuantity(text)
 		if err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
 		want := resource.NewQuantity(amount, resource.DecimalSI)
-		if name == CPU {
+		if name == capacity.CPU {
 			want = resource.NewMilliQuantity(amount, resource.DecimalSI)
 		}
 		if back.Cmp(*want) != 0 {
@@ -67,6 +72,19 @@ func TestQuantitiesReadBackAsTheSameAmount(t *testing.T) {
 		}
 		if back.String() != text {
 			t.Errorf("%q is not canonical: %q", text, back.String())
+		}
+	})
+}
+
+func TestTheCoreWritesAmountsAsKubernetesDoes(t *testing.T) {
+	resources := rapid.SampledFrom([]string{capacity.CPU, capacity.Memory, "ephemeral-storage", "hugepages-2Mi", capacity.Pods, "nvidia.com/gpu"})
+	units := rapid.SampledFrom([]int64{1, 10, 1000, 1024, 1000 * 1024, 1e6, 1 << 20, 1e9, 1 << 30, 1e12, 1 << 40, 1e15, 1 << 50, 1e18, 1 << 60})
+	rapid.Check(t, func(t *rapid.T) {
+		name, unit := resources.Draw(t, "resource"), units.Draw(t, "unit")
+		amount := rapid.Int64Range(-(math.MaxInt64/unit), math.MaxInt64/unit).Draw(t, "amount") * unit
+		q := Of(name, amount)
+		if got, want := capacity.Canonical(name, amount), q.String(); got != want {
+			t.Errorf("%d of %s: the core writes %q, Kubernetes %q", amount, name, got, want)
 		}
 	})
 }
@@ -121,7 +139,7 @@ func TestQuantitiesReadAsTheyWereWritten(t *testing.T) {
 		{"cpu", "2"}, {"cpu", "1500m"}, {"memory", "2G"}, {"memory", "16Gi"}, {"memory", "1k"}, {"memory", "1Ki"},
 		{"memory", "0"}, {"pods", "110"}, {"nvidia.com/gpu", "0"}, {"memory", "9223372036854775807"},
 	} {
-		q := Quantity(tc.resource, AmountOf(tc.resource, resource.MustParse(tc.text), Up))
+		q := Of(tc.resource, AmountOf(tc.resource, resource.MustParse(tc.text), Up))
 		if got := q.String(); got != tc.text {
 			t.Errorf("%s %s reads %s", tc.resource, tc.text, got)
 		}
@@ -130,7 +148,7 @@ func TestQuantitiesReadAsTheyWereWritten(t *testing.T) {
 
 func TestAnAmountOfZeroIsNotAnAbsentOne(t *testing.T) {
 	got := AmountsOf(corev1.ResourceList{"cpu": resource.MustParse("0"), "memory": resource.MustParse("-1")}, Down)
-	if diff := cmp.Diff(Amounts{"cpu": 0, "memory": 0}, got); diff != "" {
+	if diff := cmp.Diff(capacity.Amounts{"cpu": 0, "memory": 0}, got); diff != "" {
 		t.Error(diff)
 	}
 }
