@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/debounce"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
+)
+
+// inputs are policies, consumers and slices that a test sets. What is granted is the same whatever
+// the terms are.
+type inputs struct {
+	policies  *table.PolicyList
+	consumers []offer.Consumer
+	granted   map[string]map[string]capacity.Amounts
+}
+
+func (in *inputs) List() *table.PolicyList { return in.policies }
+
+func (in *inputs) Resources(names []string) []string { return names }
+
+func (in *inputs) Decide(time.Time, func() *offer.Terms) table.SliceDecisions { return in }
+
+func (in *inputs) Granted() map[string]map[string]capacity.Amounts { return in.granted }
+
+func (in *inputs) Under(string) table.PolicyGrants { return table.PolicyGrants{} }
+
+func (in *inputs) DryRun(func() *offer.Terms) table.SliceDecisions { return in }
+
+type consumers struct{ *inputs }
+
+func (c consumers) List() []offer.Consumer { return c.consumers }
+
+type source chan struct{}
+
+func (s source) Done() <-chan struct{} { return s }
+
+func newInputs() *inputs {
+	return &inputs{
+		policies: table.NewPolicyList([]table.Policy{
+			{Name: "bad", Problems: []string{"spec.class: write another name"}},
+			{Name: "gold", Parsed: &offer.Policy{Name: "gold", Class: "gold", Fixed: capacity.Amounts{"cpu": 4000}}},
+		}),
+		consumers: []offer.Consumer{{ID: "rome"}},
+		granted:   map[string]map[string]capacity.Amounts{"gold": {"rome": {"cpu": 1000}}},
+	}
+}
+
+func configOf(in *inputs) Config {
+	return Config{
+		Ledger: capacity.NewLedger(), Policies: in, Consumers: consumers{in}, Slices: in, Previous: func() []offer.Past { return nil },
+		Debouncer: debounce.New(100 * time.Millisecond), Table: table.New(), Log: logr.Discard(),
+	}
+}
+
+func TestASnapshotHoldsEverythingThatOneEvaluationCameTo(t *testing.T) {
+	in := newInputs()
+	config := configOf(in)
+	var order []string
+	var seen []*table.Snapshot
+	for _, name := range []string{"first", "second"} {
+		config.Published = append(config.Published, func(s *table.Snapshot) { order, seen = append(order, name), append(seen, s) })
+	}
+	e := New(config)
+	e.Evaluate(time.Now())
+	s := config.Table.Current()
+	if diff := cmp.Diff([]string{"first", "second"}, order); diff != "" || seen[0] != s || seen[1] != s {
+		t.Errorf("what is called after an evaluation has not all read the published snapshot in order: %s", diff)
+	}
+	if got, _ := s.Entries.Of("rome").Offers[0].Amount("cpu"); got != 4000 || s.Revision != 1 {
+		t.Errorf("rome is offered %d at revision %d", got, s.Revision)
+	}
+	if diff := cmp.Diff(in.granted, s.Input.Grants); diff != "" || s.Slices != table.SliceDecisions(in) {
+		t.Errorf("the grants are not those of the decisions: %s", diff)
+	}
+	if len(s.Policies) != 2 || s.Reports["gold"] == nil || s.Reports["bad"] != nil || len(s.Input.Consumers) != 1 {
+		t.Errorf("policies %+v, reports %+v, consumers %+v", s.Policies, s.Reports, s.Input.Consumers)
+	}
+
+	in.policies = table.NewPolicyList(nil)
+	e.Evaluate(time.Now())
+	if next := config.Table.Current(); next.Revision != 2 || len(next.Policies) != 0 || len(s.Policies) != 2 {
+		t.Errorf("revision %d with policies %+v; the snapshot before has %+v", next.Revision, next.Policies, s.Policies)
+	}
+}
+
+func TestNothingIsPublishedBeforeEverySourceIsComplete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config := configOf(newInputs())
+		nodes, pods := make(source), make(source)
+		config.Sources = []Source{nodes, pods}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- New(config).Start(ctx) }()
+		close(nodes)
+		synctest.Wait()
+		if config.Table.Current() != nil {
+			t.Error("published while a source is not complete")
+		}
+		close(pods)
+		synctest.Wait()
+		if s := config.Table.Current(); s == nil || s.Revision != 1 {
+			t.Errorf("got %+v once all sources are complete", s)
+		}
+		config.Debouncer.WakeNow()
+		synctest.Wait()
+		if got := config.Table.Revision(); got != 2 {
+			t.Errorf("revision %d after a wake-up, want 2", got)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
