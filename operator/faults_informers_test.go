@@ -26,7 +26,7 @@ func TestFault_NegativeAmountsAreAccepted(t *testing.T) {
 		},
 	} {
 		object := kubetest.Policy("negative", change)
-		if err := kubetest.API(t).Create(t.Context(), object, client.DryRunAll); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "not negative") {
+		if err := kubetest.API(t).Create(t.Context(), object, client.DryRunAll); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), v1alpha1.AmountNegative) {
 			t.Errorf("%s: the API server says %v", name, err)
 		}
 		// Before Kubernetes 1.34 it may be only the operator that looks.
