@@ -103,10 +103,10 @@ func (w *Writer) retry(ctx context.Context, uid types.UID, t *task, err error) {
 // writeAnswer writes the answer.
 func (w *Writer) writeAnswer(ctx context.Context, uid types.UID, t *task) bool {
 	c, g := t.on, t.answer
-	result, err := w.update(ctx, c, g.answer, t.want.Stands, false)
+	result, err := w.update(ctx, c, g.answer.patch, t.want.Stands)
 	if err != nil && (kube.TooLarge(err) || apierrors.IsInvalid(err)) {
 		smaller := g.answer.minimal()
-		if result, err = w.update(ctx, c, smaller, t.want.Stands || equal(smaller, c.answer), true); err == nil {
+		if result, err = w.update(ctx, c, smaller.patchAlone, t.want.Stands || equal(smaller, c.answer)); err == nil {
 			g.answer, g.short = smaller, true
 		}
 	}
@@ -151,18 +151,14 @@ func (w *Writer) writeAnswer(ctx context.Context, uid types.UID, t *task) bool {
 // errAltered is for a write whose result differs from what was written.
 var errAltered = errors.New("the API server stores another status than the one that is written: a webhook changes it, or the definition of ResourceSlice drops a field")
 
-// update writes an answer to the version of the slice that was decided on. With touch, the slice
-// gets a new version although it already holds the answer; with alone, all conditions but Liqo's
-// Authentication are dropped.
-func (w *Writer) update(ctx context.Context, c *entry, a answer, touch, alone bool) (slice, error) {
+// update writes a patch to the version of the slice that was decided on. With touch, the slice gets a
+// new version although it already holds the answer.
+func (w *Writer) update(ctx context.Context, c *entry, patchOf func(*unstructured.Unstructured, time.Time) ([]byte, error), touch bool) (slice, error) {
 	object, now := c.object, time.Now()
 	if touch {
 		object, now = toTouch(object, now)
 	}
-	patch, err := a.patch(object, now)
-	if alone {
-		patch, err = a.patchAlone(object, now)
-	}
+	patch, err := patchOf(object, now)
 	if err != nil {
 		return slice{}, err
 	}
