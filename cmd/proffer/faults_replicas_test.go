@@ -100,7 +100,7 @@ func (r *replicas) leader() *replica {
 		}
 		var unnamed []*replica
 		for _, p := range r.all {
-			lives(r.t, p.Process)
+			requireAlive(r.t, p.Process)
 			switch {
 			case p.identity == holder:
 				found = p
@@ -122,7 +122,9 @@ func (r *replicas) leader() *replica {
 // kill ends a process as a crash does, and starts another in its place.
 func (r *replicas) kill(victim *replica) {
 	r.t.Helper()
-	victim.Kill(r.t)
+	if err := victim.Kill(); err != nil {
+		r.t.Fatal(err)
+	}
 	r.kills++
 	r.dead[victim.identity] = true
 	*victim = replica{Process: startProcess(r.t, r.cluster)}
@@ -132,7 +134,9 @@ func (r *replicas) kill(victim *replica) {
 func (r *replicas) restart() {
 	r.t.Helper()
 	for _, p := range r.all {
-		p.Terminate(r.t, time.Minute)
+		if err := p.Stop(time.Minute); err != nil {
+			r.t.Error(err)
+		}
 	}
 	for _, p := range r.all {
 		*p = replica{Process: startProcess(r.t, r.cluster)}

@@ -223,11 +223,15 @@ func (f *faults) suspend(leader *replica) {
 	f.t.Helper()
 	f.suspensions++
 	f.moment(20)
-	leader.Suspend(f.t)
+	if err := leader.Suspend(); err != nil {
+		f.t.Fatal(err)
+	}
 	f.replicas.dead[leader.identity] = true // It is never waited for again.
 	f.replicas.leader()
 	f.moment(20)
-	leader.Resume(f.t)
+	if err := leader.Resume(); err != nil {
+		f.t.Fatal(err)
+	}
 	f.moment(20)
 	f.replicas.kill(leader)
 }

@@ -75,13 +75,13 @@ func TestAnOutageThatCostsTheLeaseEndsNoStreamAndNoProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, func() error {
-		lives(t, p)
+		requireAlive(t, p)
 		if !strings.Contains(p.Log(), "No longer the leader") {
 			return errors.New("it still leads")
 		}
 		return nil
 	})
-	lives(t, p)
+	requireAlive(t, p)
 	o.offers("2")
 	// Nobody starts it anew, and nobody is sent elsewhere.
 	for _, path := range []string{"/healthz", "/readyz"} {
@@ -95,7 +95,7 @@ func TestAnOutageThatCostsTheLeaseEndsNoStreamAndNoProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, func() error {
-		lives(t, p)
+		requireAlive(t, p)
 		if l := o.lease(); l.HolderIdentity == nil || *l.HolderIdentity != *leader || !l.RenewTime.After(back) {
 			return fmt.Errorf("the lease is %+v, want it renewed by %s", l, *leader)
 		}
@@ -112,8 +112,10 @@ func TestAnOutageThatCostsTheLeaseEndsNoStreamAndNoProcess(t *testing.T) {
 	}
 	o.offers("3")
 	o.statusTells(2)
-	lives(t, p)
-	p.Terminate(t, time.Minute)
+	requireAlive(t, p)
+	if err := p.Stop(time.Minute); err != nil {
+		t.Error(err)
+	}
 	if holder := o.lease().HolderIdentity; holder != nil && *holder != "" {
 		t.Errorf("%q still holds the lease", *holder)
 	}

@@ -36,14 +36,14 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// startProcess runs the operator with the arguments of its Deployment until the test ends, in a process of its own with a short Lease in
-// the namespace default.
+// startProcess runs the operator until the test ends: a process of its own with the arguments of the
+// Deployment, and a short Lease in the namespace default.
 func startProcess(t *testing.T, cluster *controlplane.Cluster) *process.Process {
 	t.Helper()
 	return startProcessIn(t, cluster, metav1.NamespaceDefault)
 }
 
-// startProcessIn is startProcess with the Lease in another namespace, and with more arguments.
+// startProcessIn is startProcess with the Lease in the given namespace, and with more arguments.
 func startProcessIn(t *testing.T, cluster *controlplane.Cluster, namespace string, args ...string) *process.Process {
 	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
@@ -55,10 +55,10 @@ func startProcessIn(t *testing.T, cluster *controlplane.Cluster, namespace strin
 		t.Fatal(err)
 	}
 	args = append(append(deployedArgs(t), "--leader-election-namespace="+namespace), args...)
-	return process.Start(t, self, args, asOperator+"=1", "KUBECONFIG="+kubeconfig)
+	return process.StartTest(t, self, args, asOperator+"=1", "KUBECONFIG="+kubeconfig)
 }
 
-// deployedArgs are the arguments in the Deployment, at free ports of the loopback device.
+// deployedArgs returns the arguments in the Deployment.
 func deployedArgs(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "config", "manager", "deployment.yaml"))
@@ -69,15 +69,13 @@ func deployedArgs(t *testing.T) []string {
 	if err := yaml.UnmarshalStrict(text, &d); err != nil {
 		t.Fatal(err)
 	}
-	return process.OnLoopback(t, d.Spec.Template.Spec.Containers[0].Args)
+	return d.Spec.Template.Spec.Containers[0].Args
 }
 
-// lives fails the test if the process has ended.
-func lives(t *testing.T, p *process.Process) {
+// requireAlive fails the test if the process has ended.
+func requireAlive(t *testing.T, p *process.Process) {
 	t.Helper()
-	select {
-	case <-p.Exited:
-		t.Fatalf("the operator ended: %v", p.Err)
-	default:
+	if err := p.Alive(); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -97,7 +97,9 @@ func TestANormalStartAndEndLogNoErrors(t *testing.T) {
 	p := startProcess(t, cluster)
 	gomega.NewWithT(t).Eventually(func() int { code, _ := get("http://" + p.Address("health-probe") + "/readyz"); return code }).
 		WithTimeout(time.Minute).Should(gomega.Equal(http.StatusOK))
-	p.Terminate(t, time.Minute)
+	if err := p.Stop(time.Minute); err != nil {
+		t.Error(err)
+	}
 	for line := range strings.Lines(p.Log()) {
 		if !strings.HasPrefix(line, `{"level":"info",`) {
 			t.Errorf("logged: %s", line)

@@ -119,7 +119,7 @@ func (m *market) start() {
 	before := m.holder()
 	m.operator = startProcessIn(m.t, m.cluster, operatorNamespace, "--served-classes-configmap=proffer-served-classes")
 	m.eventually(func() error {
-		lives(m.t, m.operator)
+		requireAlive(m.t, m.operator)
 		if holder := m.holder(); holder == "" || holder == before {
 			return fmt.Errorf("%q leads", holder)
 		}
@@ -130,7 +130,7 @@ func (m *market) start() {
 // kill ends the operator as a crash does.
 func (m *market) kill() {
 	m.t.Helper()
-	m.operator.Kill(m.t)
+	m.must(m.operator.Kill())
 }
 
 func (m *market) restart() {

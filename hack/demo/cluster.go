@@ -7,10 +7,8 @@ import (
 	"io"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +28,7 @@ import (
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/hack/tether"
 	"proffer.dev/proffer/internal/explain"
+	"proffer.dev/proffer/test/process"
 )
 
 // cluster is what the demo runs against.
@@ -52,7 +51,7 @@ type cluster struct {
 
 // prepare returns a cluster with the CRD and policies in it; one of its own has nodes, pods, consumers and the samples.
 func prepare(ctx context.Context, o options, undo *cleanup, progress io.Writer) (*cluster, error) {
-	root, err := repository(ctx)
+	root, err := process.Checkout(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -93,15 +92,6 @@ func prepare(ctx context.Context, o options, undo *cleanup, progress io.Writer) 
 		return nil, err
 	}
 	return c, c.makeToken(ctx)
-}
-
-// repository returns the root of the repository.
-func repository(ctx context.Context) (string, error) {
-	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
-	if err != nil {
-		return "", fmt.Errorf("finding the repository (run the demo from inside it): %w", err)
-	}
-	return strings.TrimSpace(string(out)), nil
 }
 
 func (c *cluster) start(ctx context.Context, undo *cleanup, progress io.Writer) error {

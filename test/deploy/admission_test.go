@@ -232,7 +232,7 @@ func TestConsumersAskOnlyForServedClasses(t *testing.T) {
 	})
 	t.Run("a list that is gone", func(t *testing.T) {
 		must(t, makeSlice(t, p.rome, aSlice("s", "gold")))
-		o.Terminate(t, gracefulStop)
+		must(t, o.Stop(gracefulStop))
 		mustKubectl(t, "-n", "proffer-system", "delete", "configmap", "proffer-served-classes")
 		missing := refusal{metav1.StatusReasonInvalid, "no params found for policy binding with `Deny` parameterNotFoundAction"}
 		for name, by := range map[string]client.Client{"rome": p.rome, "Liqo": p.manager, "an admin": p.admin} {

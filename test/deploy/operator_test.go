@@ -98,7 +98,7 @@ func TestTheServiceAccountMayDoAllThatTheOperatorDoes(t *testing.T) {
 		if ptr.Deref(lease.Spec.HolderIdentity, "") == "" {
 			t.Error("nobody holds the lease")
 		}
-		o.Terminate(t, gracefulStop)
+		must(t, o.Stop(gracefulStop))
 		if holder := ptr.Deref(leaderLease(t).Spec.HolderIdentity, ""); holder != "" {
 			t.Errorf("%q still holds the lease: the next leader would have to wait for its end", holder)
 		}

@@ -1,12 +1,9 @@
 package deploy
 
 import (
-	"errors"
-	"fmt"
-	"net/http"
-	"os"
-	"os/exec"
+	"context"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,17 +19,8 @@ import (
 	"proffer.dev/proffer/test/process"
 )
 
-// binary builds the operator, once, unless PROFFER_BIN names one.
-var binary = sync.OnceValues(func() (string, error) {
-	if bin := os.Getenv("PROFFER_BIN"); bin != "" {
-		return filepath.Abs(bin)
-	}
-	bin := filepath.Join(cluster.dir, "proffer")
-	if out, err := exec.Command("go", "build", "-o", bin, "proffer.dev/proffer/cmd/proffer").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return bin, nil
-})
+// binary builds the operator, once.
+var binary = sync.OnceValues(func() (string, error) { return process.Build(context.Background(), cluster.dir) })
 
 // operator is the built binary in a process of its own.
 type operator struct{ *process.Process }
@@ -53,30 +41,16 @@ func startIn(t *testing.T, namespace string, args []string) *operator {
 	// The next test is of another cluster.
 	remove(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "proffer-offered"}})
 	// A pod finds its own namespace in a file; a process has to be told.
-	args = append(process.OnLoopback(t, args), "--leader-election-namespace="+namespace)
-	return &operator{process.Start(t, bin, args, "KUBECONFIG="+kubeconfigOf(t, namespace, "proffer"))}
+	args = append(slices.Clone(args), "--leader-election-namespace="+namespace)
+	return &operator{process.StartTest(t, bin, args, "KUBECONFIG="+kubeconfigOf(t, namespace, "proffer"))}
 }
 
 // awaitReady waits until the readiness probe of the Deployment would succeed.
 func (o *operator) awaitReady(t *testing.T) {
 	t.Helper()
-	eventually(t, func() error {
-		select {
-		case <-o.Exited:
-			return gomega.StopTrying(fmt.Sprintf("the operator ended: %v", o.Err))
-		default:
-		}
-		for _, path := range []string{"/healthz", "/readyz"} {
-			resp, err := http.Get("http://" + o.Address("health-probe") + path)
-			if err != nil {
-				return err
-			}
-			if err := resp.Body.Close(); err != nil || resp.StatusCode != http.StatusOK {
-				return errors.Join(fmt.Errorf("%s says %s", path, resp.Status), err)
-			}
-		}
-		return nil
-	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	must(t, o.Ready(ctx))
 }
 
 // requireAllowed fails the test if the API server refused the operator anything.

@@ -38,7 +38,7 @@ func TestARestoredBackupPromisesNothingTwice(t *testing.T) {
 	askAs(t, p, late)
 	awaitGranted(t, p, "late", 2)
 
-	o.Terminate(t, gracefulStop)
+	must(t, o.Stop(gracefulStop))
 	restore(t, p, &backup.Items[0], late)
 	o = start(t, args)
 	o.awaitReady(t)

@@ -176,7 +176,7 @@ func TestARollingUpdateRefusesNoCall(t *testing.T) {
 		s.remove(o.Address("grpc"))
 		l.proceed(t, fmt.Sprintf("while replica %d has left the service", i))
 
-		o.Terminate(t, gracefulStop)
+		must(t, o.Stop(gracefulStop))
 		l.proceed(t, fmt.Sprintf("after replica %d is gone", i))
 		o.requireAllowed(t)
 	}

@@ -196,7 +196,7 @@ func TestEachCommandOfTroubleshootingAnswersAsThePageSays(t *testing.T) {
 		awaitAnswer(t, parts["rome's node is NotReady"], `mine gold 0 0 ProfferWithdrawn`)
 	})
 	t.Run("an operator that has ended", func(t *testing.T) {
-		o.Terminate(t, gracefulStop)
+		must(t, o.Stop(gracefulStop))
 		awaitAnswer(t, parts["The numbers look old"], `\n(<none> )?\d{4}-\S+Z\n?$`)
 	})
 }

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"proffer.dev/proffer/test/process"
 )
 
 // program is the operator, built for these tests.
@@ -32,11 +32,8 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	program = filepath.Join(dir, "proffer")
-	build := exec.CommandContext(context.Background(), "go", "build", "-o", program, "./cmd/proffer")
-	build.Dir = filepath.Join("..", "..")
-	if out, err := build.CombinedOutput(); err != nil {
-		return 1, fmt.Errorf("building the operator: %w\n%s", err, out)
+	if program, err = process.Build(context.Background(), dir); err != nil {
+		return 1, err
 	}
 	return m.Run(), nil
 }

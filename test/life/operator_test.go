@@ -2,7 +2,6 @@ package life
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -10,26 +9,25 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	wire "proffer.dev/proffer/proto/resourcereader"
 	"proffer.dev/proffer/test/process"
 )
 
-// operator is a process, and what rome reads from it.
+// operator is a process and a client that reads from it as rome.
 type operator struct {
 	*process.Process
 	reader wire.ResourceReaderClient
 }
 
-// startOperator runs the operator, with a kubeconfig and what else is in its environment, until the test ends.
+// startOperator runs the operator until the test ends. Its environment has the kubeconfig and env.
 func startOperator(t *testing.T, kubeconfig string, env ...string) *operator {
 	t.Helper()
-	args := process.OnLoopback(t, []string{
+	args := []string{
 		"--leader-elect", "--leader-election-namespace=default",
 		"--grpc-bind-address=", "--metrics-bind-address=", "--health-probe-bind-address=",
-	})
-	o := &operator{Process: process.Start(t, program, args, append([]string{"KUBECONFIG=" + kubeconfig}, env...)...)}
+	}
+	o := &operator{Process: process.StartTest(t, program, args, append([]string{"KUBECONFIG=" + kubeconfig}, env...)...)}
 	connection, err := grpc.NewClient(o.Address("grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
@@ -39,25 +37,14 @@ func startOperator(t *testing.T, kubeconfig string, env ...string) *operator {
 	return o
 }
 
-// offers waits until rome is offered so much cpu, by class.
+// offers waits until rome's offers have these amounts of cpu, by class.
 func (o *operator) offers(ctx context.Context, within time.Duration, want map[string]string) error {
-	var last error
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
-		select {
-		case <-o.Exited:
-			return false, fmt.Errorf("the operator ended: %w", o.Err)
-		default:
-		}
-		last = o.differs(ctx, want)
-		return last == nil, nil
-	})
-	if err != nil {
-		return errors.Join(err, last)
-	}
-	return nil
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	return o.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error { return o.differs(ctx, want) })
 }
 
-// differs reads once what rome is offered.
+// differs reads rome's offers once and compares their cpu.
 func (o *operator) differs(ctx context.Context, want map[string]string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

@@ -1,149 +1,135 @@
-// Package process runs the operator as a process of its own, in tests.
+// Package process builds, starts, awaits and ends the operator as a process of its own. Tests,
+// benchmarks and the demo share it.
+//
+//	program, err := process.Build(ctx, dir)
+//	p, err := process.Start(exec.Command(program, args...)) // or StartTest, in a test
+//	err = p.Ready(ctx)
+//	err = p.Stop(30 * time.Second)
+//
+// It needs only the standard library. test/interop and test/slices have processes of their own:
+// those modules pin the libraries of the Liqo they test, and must not require this one.
 package process
 
 import (
 	"bytes"
-	"context"
-	"net"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
 	"sync"
 	"syscall"
-	"testing"
 	"time"
 )
 
-// grace is how long a process may take to end when its test does.
-const grace = 30 * time.Second
-
-// Process is a program that runs until its test ends.
+// Process is a program that was started.
 type Process struct {
-	// Exited is closed when the process has ended; then Err says how.
+	// Exited is closed when the process has ended. Err is valid from then on; nil means status 0.
 	Exited chan struct{}
 	Err    error
 
-	args []string
-	cmd  *exec.Cmd
-	log  buffer
+	cmd *exec.Cmd
+	log buffer
 }
 
-// Start runs the program with these arguments, and with env beside the environment of the test. If the test fails, it shows what the
-// process printed.
-func Start(t *testing.T, program string, args []string, env ...string) *Process {
-	t.Helper()
-	p := &Process{Exited: make(chan struct{}), args: args}
-	p.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), program, args...)
-	p.cmd.Env = append(os.Environ(), env...)
-	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
+// Start starts a command with a free port of the loopback device in each --*-bind-address of its
+// arguments (see OnLoopback). Unless the caller has set Stdout and Stderr, Log collects both. The
+// caller must end the process with Stop or Kill.
+func Start(cmd *exec.Cmd) (*Process, error) {
+	args, err := OnLoopback(cmd.Args)
+	if err != nil {
+		return nil, err
+	}
+	cmd.Args = args
+	p := &Process{Exited: make(chan struct{}), cmd: cmd}
+	if cmd.Stdout == nil && cmd.Stderr == nil {
+		cmd.Stdout, cmd.Stderr = &p.log, &p.log
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", cmd.Path, err)
 	}
 	go func() {
 		defer close(p.Exited)
-		p.Err = p.cmd.Wait()
+		p.Err = cmd.Wait()
 	}()
-	t.Cleanup(func() {
-		// One that is suspended would hear of nothing.
-		_ = p.cmd.Process.Signal(syscall.SIGCONT)
-		// Politely, so that the next leader need not wait for the lease to end.
-		_ = p.cmd.Process.Signal(syscall.SIGTERM)
-		select {
-		case <-p.Exited:
-		case <-time.After(grace):
-			_ = p.cmd.Process.Kill()
-			<-p.Exited
-		}
-		if t.Failed() {
-			t.Logf("log of the operator at %s:\n%s", p.Address("grpc"), p.Log())
-		}
-	})
-	return p
+	return p, nil
 }
 
-// Log is what the process has printed.
+// PID returns the number of the process.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Log returns what the process has printed so far.
 func (p *Process) Log() string { return p.log.String() }
 
-// Address is that of --<what>-bind-address, empty if there is none.
-func (p *Process) Address(what string) string {
-	for _, arg := range p.args {
-		if address, ok := strings.CutPrefix(arg, "--"+what+"-bind-address="); ok {
+// Address returns the value of the flag --<name>-bind-address, empty if the process has none.
+func (p *Process) Address(name string) string {
+	for _, arg := range p.cmd.Args {
+		if address, ok := strings.CutPrefix(arg, "--"+name+"-bind-address="); ok {
 			return address
 		}
 	}
 	return ""
 }
 
-// Terminate ends the process as the kubelet does: SIGTERM, then nothing until the time is over. It fails the test if the process does
-// not end by then, or not well.
-func (p *Process) Terminate(t *testing.T, within time.Duration) {
-	t.Helper()
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+// Alive returns an error that says how the process ended, nil while it runs.
+func (p *Process) Alive() error {
 	select {
 	case <-p.Exited:
-	case <-time.After(within):
-		t.Fatalf("the operator still runs %v after SIGTERM", within)
+		return &EndedError{p.Err}
+	default:
+		return nil
+	}
+}
+
+// EndedError says that a process ended too early. Err is how, nil for status 0.
+type EndedError struct{ Err error }
+
+func (e *EndedError) Error() string { return fmt.Sprintf("the operator ended: %v", e.Err) }
+
+func (e *EndedError) Unwrap() error { return e.Err }
+
+// Stop ends the process as the kubelet does: SIGTERM, then SIGKILL if it still runs after grace.
+// The error says that it had to be killed, or that its status is not 0.
+func (p *Process) Stop(grace time.Duration) error {
+	if err := p.signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-p.Exited:
+	case <-timer.C:
+		return errors.Join(fmt.Errorf("the operator still runs %v after SIGTERM", grace), p.Kill())
 	}
 	if p.Err != nil {
-		t.Errorf("the operator ended with %v, want status 0", p.Err)
+		return fmt.Errorf("the operator ended with %w, want status 0", p.Err)
 	}
+	return nil
 }
 
-// Kill ends the process as a crash does, and returns when it has ended.
-func (p *Process) Kill(t *testing.T) {
-	t.Helper()
-	if err := p.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
+// Kill ends the process as a crash does, and returns once it has ended.
+func (p *Process) Kill() error {
+	if err := p.signal(syscall.SIGKILL); err != nil {
+		return err
 	}
 	<-p.Exited
+	return nil
 }
 
-// Suspend has the process stand still until Resume: it is not told, and what it began goes on from there.
-func (p *Process) Suspend(t *testing.T) {
-	t.Helper()
-	p.signal(t, syscall.SIGSTOP)
-}
+// Suspend stops the process until Resume. The process does not notice.
+func (p *Process) Suspend() error { return p.signal(syscall.SIGSTOP) }
 
-// Resume has a process that was suspended go on.
-func (p *Process) Resume(t *testing.T) {
-	t.Helper()
-	p.signal(t, syscall.SIGCONT)
-}
+// Resume continues a suspended process.
+func (p *Process) Resume() error { return p.signal(syscall.SIGCONT) }
 
-func (p *Process) signal(t *testing.T, signal syscall.Signal) {
-	t.Helper()
+func (p *Process) signal(signal syscall.Signal) error {
 	if err := p.cmd.Process.Signal(signal); err != nil {
-		t.Fatal(err)
+		return fmt.Errorf("sending the operator %v: %w", signal, err)
 	}
+	return nil
 }
 
-// OnLoopback returns the arguments with a free port of the loopback device in every --*-bind-address.
-func OnLoopback(t *testing.T, args []string) []string {
-	t.Helper()
-	adapted := make([]string, len(args))
-	for i, arg := range args {
-		adapted[i] = arg
-		if flag, _, ok := strings.Cut(arg, "-bind-address="); ok {
-			adapted[i] = flag + "-bind-address=" + FreeAddress(t)
-		}
-	}
-	return adapted
-}
-
-// FreeAddress returns an address of the loopback device at which nobody listens.
-func FreeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
-}
-
-// buffer is written by a process while a test reads it.
+// buffer is written by a process while it is read.
 type buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

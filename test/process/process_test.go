@@ -1,0 +1,134 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// as in the environment makes the test binary one of the programs under test.
+const as = "PROFFER_TEST_AS"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(as) {
+	case "":
+		os.Exit(m.Run())
+	case "stubborn":
+		signal.Ignore(syscall.SIGTERM)
+	case "failing":
+		fmt.Println("no such flag")
+		os.Exit(3)
+	case "polite":
+		terminated := make(chan os.Signal, 1)
+		signal.Notify(terminated, syscall.SIGTERM)
+		go func() { <-terminated; os.Exit(0) }()
+	}
+	address := strings.TrimPrefix(os.Args[len(os.Args)-1], "--health-probe-bind-address=")
+	fmt.Println("serving")
+	_ = http.ListenAndServe(address, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+}
+
+func startAs(t *testing.T, name string) *Process {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return StartTest(t, self, []string{"--health-probe-bind-address=:8081"}, as+"="+name)
+}
+
+func within(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestAProcessIsReadyThenStops(t *testing.T) {
+	p := startAs(t, "polite")
+	if err := p.Ready(within(t, time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Alive(); err != nil || !strings.Contains(p.Log(), "serving") {
+		t.Errorf("%v, printed %q", err, p.Log())
+	}
+	if err := p.Stop(time.Minute); err != nil {
+		t.Error(err)
+	}
+	if p.Alive() == nil {
+		t.Error("it has ended, and is said to run")
+	}
+}
+
+func TestAProcessThatIgnoresSIGTERMIsKilledAndReported(t *testing.T) {
+	p := startAs(t, "stubborn")
+	if err := p.Ready(within(t, time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	err := p.Stop(10 * time.Millisecond)
+	if err == nil || !strings.Contains(err.Error(), "still runs 10ms after SIGTERM") {
+		t.Errorf("got %v", err)
+	}
+	if p.Alive() == nil {
+		t.Error("it runs on")
+	}
+}
+
+func TestWaitingEndsWithTheProcess(t *testing.T) {
+	p := startAs(t, "failing")
+	err := p.Ready(within(t, time.Minute))
+	var ended *EndedError
+	var exit *exec.ExitError
+	if !errors.As(err, &ended) || !errors.As(err, &exit) || exit.ExitCode() != 3 {
+		t.Errorf("got %v, want the exit status 3", err)
+	}
+	if !strings.Contains(p.Log(), "no such flag") {
+		t.Errorf("printed %q", p.Log())
+	}
+}
+
+func TestWaitingEndsWithItsContextAndSaysWhatWasMissing(t *testing.T) {
+	missing := errors.New("2 of 3 pods")
+	err := Until(within(t, 10*time.Millisecond), time.Millisecond, func(ctx context.Context) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return missing
+	})
+	if !errors.Is(err, missing) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestEachServerThatIsOnGetsAFreePortOfItsOwn(t *testing.T) {
+	given := []string{
+		"--leader-elect", "--grpc-bind-address=:6001", "--metrics-bind-address=", "--pprof-bind-address=0",
+		"--health-probe-bind-address=127.0.0.1:8081",
+	}
+	before := slices.Clone(given)
+	got, err := OnLoopback(given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(given, before) {
+		t.Errorf("the caller's arguments became %q", given)
+	}
+	for i, kept := range []bool{true, false, false, true, true} {
+		if (got[i] == given[i]) != kept {
+			t.Errorf("%s became %s", given[i], got[i])
+		}
+	}
+	if grpc, metrics := got[1], got[2]; strings.TrimPrefix(grpc, "--grpc-bind-address=127.0.0.1:") == grpc ||
+		strings.TrimPrefix(grpc, "--grpc") == strings.TrimPrefix(metrics, "--metrics") {
+		t.Errorf("got %s and %s, want two ports of the loopback device", grpc, metrics)
+	}
+}

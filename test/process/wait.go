@@ -1,0 +1,80 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// interval is how often Ready probes.
+const interval = 20 * time.Millisecond
+
+// Ready waits until the operator's /healthz and /readyz answer 200. It needs
+// --health-probe-bind-address, and returns an error when the operator ends or ctx does.
+func (p *Process) Ready(ctx context.Context) error {
+	return p.Until(ctx, interval, func(ctx context.Context) error {
+		for _, path := range []string{"/healthz", "/readyz"} {
+			if err := probe(ctx, "http://"+p.Address("health-probe")+path); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func probe(ctx context.Context, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, response.Body)
+	if err := errors.Join(err, response.Body.Close()); err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", url, response.Status)
+	}
+	return nil
+}
+
+// Until is the function of that name, and also returns when the process ends, with an EndedError.
+func (p *Process) Until(ctx context.Context, every time.Duration, try func(context.Context) error) error {
+	return Until(ctx, every, func(ctx context.Context) error {
+		if err := p.Alive(); err != nil {
+			return err
+		}
+		return try(ctx)
+	})
+}
+
+// Until calls try, at this interval, until it returns nil or an EndedError. When ctx ends, Until
+// returns its cause together with the last error of a try that ctx did not cut short.
+func Until(ctx context.Context, every time.Duration, try func(context.Context) error) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	var last error
+	for {
+		err := try(ctx)
+		if err == nil {
+			return nil
+		}
+		if ended := (*EndedError)(nil); errors.As(err, &ended) {
+			return errors.Join(err, last)
+		}
+		if last == nil || ctx.Err() == nil {
+			last = err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), last)
+		}
+	}
+}
