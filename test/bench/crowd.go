@@ -216,7 +216,7 @@ func (c *cluster) ourCrowd(ctx context.Context, period time.Duration, s crowdSiz
 	if err != nil {
 		return nil, err
 	}
-	operator, err := c.startOperator(ctx, period)
+	operator, err := c.startOperator(period)
 	if err != nil {
 		return nil, err
 	}

@@ -119,7 +119,7 @@ func (o options) idle(ctx context.Context, kinds []churn, lasting time.Duration,
 		return nil, err
 	}
 	f := o.filled
-	operator, err := f.startOperator(ctx, batchPeriod)
+	operator, err := f.startOperator(batchPeriod)
 	if err != nil {
 		return nil, err
 	}

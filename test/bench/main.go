@@ -42,7 +42,7 @@ func main() {
 	var o options
 	var only string
 	flag.BoolVar(&o.short, "short", false, "measure so little that it takes seconds and the figures say nothing")
-	flag.StringVar(&o.operator, "operator", "", "the operator to measure, for push, startup, idle and slices; built from this module if it is not given")
+	flag.StringVar(&o.operator, "operator", "", "the operator to measure, for push, startup, idle and slices; built if it is not given")
 	flag.StringVar(&only, "only", "", "measure only these, separated by commas: "+strings.Join(names(), ", "))
 	flag.IntVar(&o.population.Nodes, "nodes", 5_000, "the nodes of the cluster, for startup and idle")
 	flag.IntVar(&o.population.Pods, "pods", 50_000, "the pods of that cluster")
@@ -109,10 +109,6 @@ type part struct {
 var parts = []part{
 	{name: "reads", measure: measureReads},
 	{name: "streams", measure: measureStreams},
-	{name: "evaluate", measure: measureEvaluate},
-	{name: "grants", measure: measureGrants},
-	{name: "events", measure: measureEvents},
-	{name: "table", measure: measureTable},
 	{name: "push", measure: measurePush},
 	{name: "startup", measure: measureStartup},
 	{name: "idle", measure: measureIdle},

@@ -76,7 +76,7 @@ func (c *cluster) pushes(ctx context.Context, period time.Duration, edits int) (
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, c.client.Delete(context.WithoutCancel(ctx), policy)) }()
-	operator, err := c.startOperator(ctx, period)
+	operator, err := c.startOperator(period)
 	if err != nil {
 		return nil, err
 	}

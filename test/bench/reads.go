@@ -153,7 +153,6 @@ func (s *server) load(ctx context.Context, l load, requests [][]byte) (cost, err
 	if err := s.ask(askUsage, &before.cpu, &before.objects); err != nil {
 		return cost{}, err
 	}
-	start := time.Now()
 	var made atomic.Int64
 	failed := make([]error, l.callers)
 	var callers sync.WaitGroup
@@ -176,10 +175,9 @@ func (s *server) load(ctx context.Context, l load, requests [][]byte) (cost, err
 		})
 	}
 	callers.Wait()
-	elapsed := time.Since(start)
 	if err := errors.Join(append(failed, s.ask(askUsage, &after.cpu, &after.objects))...); err != nil {
 		return cost{}, err
 	}
 	calls := float64(l.calls)
-	return cost{wall: float64(elapsed) / calls, cpu: (after.cpu - before.cpu) / calls, objects: (after.objects - before.objects) / calls}, nil
+	return cost{cpu: (after.cpu - before.cpu) / calls, objects: (after.objects - before.objects) / calls}, nil
 }

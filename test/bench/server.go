@@ -123,12 +123,21 @@ func reply(question string, subscribers *bell) ([]any, error) {
 	return nil, fmt.Errorf("serve: %q is no question", question)
 }
 
-// newOffers returns what so many consumers are offered, the same to each, each with an entry of its own.
+const gi = 1 << 30
+
+func consumerID(i int) string { return fmt.Sprintf("32f0b45b-5c06-4cc4-84b6-%012d", i) }
+
+// evaluate works out offers after a previous evaluation, nil for the first.
+func evaluate(in offer.Input, previous *offer.Result) *offer.Result {
+	return offer.Evaluate(in.After(previous))
+}
+
+// newOffers returns the same offers for each of the consumers, who share no entry.
 func newOffers(consumers int) *offer.Result {
 	all := []offer.Consumer{{ID: consumerID(0)}}
-	result := offer.Evaluate(offer.Input{Consumers: all, Policies: []offer.Policy{{Name: "standard", Fixed: capacity.Amounts{
+	result := evaluate(offer.Input{Consumers: all, Policies: []offer.Policy{{Name: "standard", Fixed: capacity.Amounts{
 		capacity.CPU: 16_500, capacity.Memory: 64 * gi, capacity.Pods: 110, "ephemeral-storage": 100 * gi, "nvidia.com/gpu": 2,
-	}}}})
+	}}}}, nil)
 	offers := result.Entries.Of(consumerID(0)).Offers
 	entries := make(map[string]*offer.Entry, consumers)
 	for i := range consumers {

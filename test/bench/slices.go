@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+
+	"proffer.dev/proffer/test/process"
 )
 
 // The steps of a slice, in the order in which test/slices writes their times.
@@ -28,26 +30,20 @@ func measureSlices(ctx context.Context, o options, r *report, progress io.Writer
 	if o.short {
 		return nil
 	}
-	root, err := moduleRoot()
+	root, err := process.Checkout(ctx)
 	if err != nil {
 		return err
 	}
-	work, err := os.MkdirTemp("", "proffer-bench-")
+	c, err := newCluster(ctx, o.operator)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	operator := o.operator
-	if operator == "" {
-		operator = filepath.Join(work, "proffer")
-		if err := buildOperator(ctx, root, operator); err != nil {
-			return err
-		}
-	}
-	if operator, err = filepath.Abs(operator); err != nil {
+	defer func() { err = errors.Join(err, c.stop()) }()
+	operator, err := filepath.Abs(c.operator)
+	if err != nil {
 		return err
 	}
-	times := filepath.Join(work, "times")
+	times := filepath.Join(c.work, "times")
 	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-timeout=30m", "-run", "^TestTimesFromCreateToUse$", ".")
 	cmd.Dir = filepath.Join(root, "test", "slices")
 	cmd.Env = append(os.Environ(), "PROFFER_BIN="+operator, "PROFFER_TIMES="+times)

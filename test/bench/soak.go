@@ -86,7 +86,7 @@ func measureSoak(ctx context.Context, o options, r *report, progress io.Writer) 
 			return fmt.Errorf("creating a policy: %w", err)
 		}
 	}
-	if s.operator, err = s.startOperator(ctx, batchPeriod); err != nil {
+	if s.operator, err = s.startOperator(batchPeriod); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.operator.stop(err != nil)) }()

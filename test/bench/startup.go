@@ -41,7 +41,7 @@ func (c *cluster) candidates() [candidates]candidate {
 		return func(ctx context.Context) (running, error) { return c.startFollower(ctx, way) }
 	}
 	return [candidates]candidate{
-		startOperator:  {"the operator", func(ctx context.Context) (running, error) { return c.startOperator(ctx, 100*time.Millisecond) }},
+		startOperator:  {"the operator", func(context.Context) (running, error) { return c.startOperator(100 * time.Millisecond) }},
 		startReflector: {"a bare reflector, an account of its own", following(followReflector)},
 		startStripped:  {"the same, stripped objects until all have come", following(followStripped)},
 		startCache:     {"controller-runtime's cache, stripped objects", following(followCache)},

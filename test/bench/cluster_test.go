@@ -10,20 +10,17 @@ import (
 	"proffer.dev/proffer/internal/selection"
 )
 
-// size is how large a cluster, and how many who share in it, something is measured with.
+// size is the size of a cluster and the number of its consumers.
 type size struct {
 	nodes, pods, consumers int
-	// busy is how many of the consumers have pods in the cluster; a fifth of all pods are theirs.
+	// busy is the number of consumers that have pods; a fifth of all pods are theirs.
 	busy int
 }
 
-func (s size) String() string {
-	return fmt.Sprintf("%s consumers (%s with pods), %d policies, %s nodes, %s pods",
-		thousands(s.consumers), thousands(s.busy), len(classes)*policiesPerClass, thousands(s.nodes), thousands(s.pods))
-}
+// String names a sub-benchmark.
+func (s size) String() string { return fmt.Sprintf("consumers=%d/busy=%d", s.consumers, s.busy) }
 
 const (
-	gi               = 1 << 30
 	zones            = 4
 	tiers            = 4
 	policiesPerClass = 5
@@ -32,8 +29,8 @@ const (
 var (
 	classes   = []string{"", "bronze", "gold", "silver"}
 	nodePools = []string{"general", "compute", "memory", "gpu", "edge"}
-	// selectors are the five ways in which policies select nodes: everything, a fifth, two fifths, a quarter, four fifths.
-	// All but the second and third share nodes with each other.
+	// selectors are the five selectors of the policies. They match all nodes, a fifth, two fifths, a
+	// quarter and four fifths; all but the second and third overlap.
 	selectors = []string{"", "pool=general", "pool in (compute, memory)", "topology.kubernetes.io/zone=zone-1", "pool!=gpu"}
 )
 
@@ -62,7 +59,7 @@ func newNode(i int) capacity.Node {
 	return n
 }
 
-// newPod returns the i-th pod. A fifth of them belong to consumers, each to the next of those that are busy.
+// newPod returns the i-th pod. A fifth of the pods belong to the busy consumers, in turn.
 func newPod(i int, s size) capacity.Pod {
 	p := capacity.Pod{
 		Key:      podKey(i),
@@ -77,8 +74,6 @@ func newPod(i int, s size) capacity.Pod {
 
 func podKey(i int) string { return fmt.Sprintf("6f1c2d3e-0000-4000-8000-%012d", i) }
 
-func consumerID(i int) string { return fmt.Sprintf("32f0b45b-5c06-4cc4-84b6-%012d", i) }
-
 func newConsumers(n int) []offer.Consumer {
 	consumers := make([]offer.Consumer, n)
 	for i := range consumers {
@@ -91,8 +86,8 @@ func newConsumers(n int) []offer.Consumer {
 	return consumers
 }
 
-// newPolicies returns, for each class, a policy for a few consumers by name, three for some by label, one of which
-// offers fixed amounts, and one for everybody else.
+// newPolicies returns five policies for each class: one for a few consumers by ID, three for some by
+// label, one of which offers fixed amounts, and one for all other consumers.
 func newPolicies(consumers int) []offer.Policy {
 	var policies []offer.Policy
 	for c, class := range classes {
@@ -143,7 +138,7 @@ func selector(text string) capacity.Selector {
 	return selection.Of(s)
 }
 
-// newLedger returns the account of the whole cluster.
+// newLedger returns a ledger with all nodes and pods.
 func newLedger(s size) *capacity.Ledger {
 	l := capacity.NewLedger()
 	for i := range s.nodes {
