@@ -125,15 +125,16 @@ test-old-kubernetes: ## Install the manifests on a kube-apiserver of Kubernetes 
 	grep -q '^--- PASS: $(OLD)' bin/test-old-kubernetes.txt
 
 .PHONY: lint
-lint: $(GOLANGCI) ## Lint every module that holds Go code
-	@failed=; for module in $(CODE_MODULES); do \
+lint: $(GOLANGCI) ## Lint every module that holds Go code, and check its format
+	@failed=; $(GOLANGCI) fmt --diff || failed=" format (run make fmt)"; \
+	for module in $(CODE_MODULES); do \
 		echo "lint: $$module"; \
 		(cd "$$module" && "$(CURDIR)/$(GOLANGCI)" run --allow-parallel-runners --config "$(CURDIR)/.golangci.yml" ./...) || failed="$$failed $$module"; \
 	done; \
 	[[ -z "$$failed" ]] || { echo "lint: problems in:$$failed" >&2; exit 1; }
 
 .PHONY: verify
-verify: ## Check what is generated, tidy, formatted, imported, rendered
+verify: ## Check generated files, go.mod files, imports and kustomizations
 	@hack/verify/run.sh
 
 ##@ Change
@@ -149,8 +150,8 @@ manifests: ## Write the CRD and the RBAC role from the markers in the code
 	$(if $(wildcard controllers),$(TOOL) controller-gen rbac:roleName=proffer-manager paths=./controllers/... paths=./internal/source/... paths=./operator/... output:rbac:dir=config/rbac)
 
 .PHONY: fmt
-fmt: ## Format the Go code
-	git ls-files -co --exclude-standard -- '*.go' | xargs gofmt -w
+fmt: $(GOLANGCI) ## Format the Go code of all modules
+	$(GOLANGCI) fmt
 
 .PHONY: clean
 clean: ## Remove what was built here; the cache of the control plane stays

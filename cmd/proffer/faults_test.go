@@ -171,15 +171,21 @@ func (f *faults) another() *rand.Rand {
 	return rand.New(rand.NewPCG(f.random.Uint64(), f.random.Uint64()))
 }
 
-// pause waits for some time, of which nothing is expected but that much happens meanwhile.
+// pause lets a random time pass, in which every replica must live on.
 func (f *faults) pause(most time.Duration) {
-	select {
-	case <-time.After(time.Duration(f.random.Int64N(int64(most)))):
-	case <-f.t.Context().Done():
-	}
+	f.t.Helper()
+	consistently(f.t, time.Duration(f.random.Int64N(int64(most))), func() error {
+		for _, r := range f.replicas.all {
+			if err := r.Alive(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
-// moment waits for some time or, mostly, for some answers: it is then that there is something to be broken off.
+// moment waits for some answers or, one time in five, for a random time, so that the next fault
+// interrupts a write.
 func (f *faults) moment(answers int) {
 	if f.random.IntN(5) == 0 {
 		f.pause(500 * time.Millisecond)

@@ -36,6 +36,12 @@ func eventuallyWithin(t *testing.T, most time.Duration, f func() error) {
 	gomega.NewWithT(t).Eventually(f).WithTimeout(most).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
 }
 
+// consistently fails the test as soon as f returns an error within the duration.
+func consistently(t *testing.T, during time.Duration, f func() error) {
+	t.Helper()
+	gomega.NewWithT(t).Consistently(f).WithTimeout(during).WithPolling(50 * time.Millisecond).Should(gomega.Succeed())
+}
+
 // outage is what the test below sees of the operator and of the API.
 type outage struct {
 	t      *testing.T

@@ -90,7 +90,7 @@ func TestTheOperatorServesAndEndsInOrder(t *testing.T) {
 		if err != nil {
 			t.Errorf("the operator ended with %v", err)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		t.Fatal("the operator did not end")
 	}
 }

@@ -75,11 +75,15 @@ func TestAGrantOfADeletedPolicyCountsForTheNextLeader(t *testing.T) {
 				m.unshare("gold")
 				m.start()
 				m.awaitAnother()
-				m.quiet(calm)
-				m.awaitAnother()
-				if a, b := m.history.promisedTo(mine), m.history.promisedTo(own); a+b > 8000 {
-					t.Errorf("rome has %d and oslo %d of 8000", a, b)
+				within := func() error {
+					if a, b := m.history.promisedTo(mine), m.history.promisedTo(own); a+b > 8000 {
+						return fmt.Errorf("rome has %d and oslo %d of 8000", a, b)
+					}
+					return nil
 				}
+				m.consistently(calm, within)
+				m.awaitAnother()
+				m.must(within())
 			})
 		})
 	}
@@ -135,10 +139,12 @@ func TestARestartWritesNothingIntoAClassOfSomebodyElse(t *testing.T) {
 				own := m.ask("oslo", "own", "gold", "8")
 				m.awaitAnswer(own)
 				m.awaitAnother()
-				m.quiet(calm)
-				if after := m.history.answers(mine); after != before {
-					t.Errorf("a slice of a class of somebody else was answered: %+v", m.stands(mine))
-				}
+				m.consistently(calm, func() error {
+					if after := m.history.answers(mine); after != before {
+						return fmt.Errorf("a slice of a class of somebody else was answered: %+v", m.stands(mine))
+					}
+					return nil
+				})
 				if has := m.history.promisedTo(own); !answered && has != 2000 {
 					t.Errorf("oslo has %d, want the 2000 that the slice of rome leaves until somebody else has answered it", has)
 				}
@@ -293,11 +299,11 @@ func TestANewInstallationTakesNothingBack(t *testing.T) {
 					}
 				}
 				m.start()
-				m.quiet(2 * calm)
+				m.consistently(2 * calm)
 				m.share("gold")
 				m.share(spare)
 				m.awaitAnother()
-				m.quiet(calm)
+				m.consistently(calm)
 				m.awaitGrant(mine, "5")
 				m.awaitGrant(theirs, "3")
 				m.history.requireKept(mine, theirs)

@@ -345,10 +345,16 @@ func (m *market) delete(key string) {
 	m.must(m.consumers[ownerOf(key)].Delete(m.t.Context(), s))
 }
 
-// quiet lets some time pass, of which nothing is expected but that what must not happen does not.
-func (m *market) quiet(while time.Duration) {
-	select {
-	case <-time.After(while):
-	case <-m.t.Context().Done():
-	}
+// consistently fails the test as soon as the operator ends, or one of the conditions returns an error,
+// within the duration.
+func (m *market) consistently(during time.Duration, conditions ...func() error) {
+	m.t.Helper()
+	consistently(m.t, during, func() error {
+		for _, condition := range append(conditions, m.operator.Alive) {
+			if err := condition(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

@@ -13,6 +13,10 @@ import (
 	"time"
 )
 
+// buildPatience is the time for the control plane to start. Without KUBEBUILDER_ASSETS the first start
+// on a machine builds its programs.
+const buildPatience = 20 * time.Minute
+
 // startControlPlane runs the control plane of hack/controlplane and waits until it serves. It ends when its input does, so
 // it cannot outlive the tests, however they end.
 func startControlPlane(program, root, kubeconfig string) (stop func() error, err error) {
@@ -51,9 +55,8 @@ func startControlPlane(program, root, kubeconfig string) (stop func() error, err
 	}()
 	select {
 	case err = <-ready:
-	// Without KUBEBUILDER_ASSETS the first start on a machine builds the programs.
-	case <-time.After(20 * time.Minute):
-		err = errors.New("not ready after 20 minutes")
+	case <-time.After(buildPatience):
+		err = fmt.Errorf("not ready after %v", buildPatience)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the control plane: %w\n%s", err, p.output), stop())
