@@ -1,11 +1,11 @@
-# Everything that builds, checks or runs Proffer. Needs Go, make, bash and git, and kubectl for what changes a cluster.
+# Builds, checks and runs Proffer. Needs Go, make, bash and git, and kubectl for the targets of "Deploy".
 # `make help` lists the targets.
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 
-# An exported KUBECONFIG may be somebody's real cluster. No target hears of it; `make run KUBECONFIG=...` asks for it.
+# An exported KUBECONFIG may name a production cluster: targets ignore it, unless it is an argument of make.
 unexport KUBECONFIG
 export GOWORK := off
 
@@ -15,20 +15,20 @@ GOLANGCI := bin/golangci-lint
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 TEST_FLAGS ?=
-# For one package: the longest takes 12 minutes on two cores.
+# The timeout of one package: the slowest takes 12 minutes on two cores.
 TEST_TIMEOUT ?= 40m
 BENCH ?=
 SCALE ?= 1
 KILLS ?= 100
 
-# Modules of their own under test/, and all that hold Go code.
+# The modules under test/, and all modules that hold Go code.
 TEST_MODULES := $(patsubst %/go.mod,%,$(wildcard test/*/go.mod))
 CODE_MODULES := . $(TEST_MODULES)
 
 ##@ Use
 
 .PHONY: help
-help: ## Say what there is
+help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
@@ -36,12 +36,12 @@ build: ## Build the operator: bin/proffer
 	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/proffer ./cmd/proffer
 
 .PHONY: run
-run: ## Show it live, on a control plane of its own; KUBECONFIG=file looks on at that cluster, SAMPLES=1 applies samples there; EXACT=1 rounds nothing
-	@go build -trimpath -o bin/demo ./hack/demo # go run would call Ctrl-C an error
+run: ## Run a live demo on its own control plane; KUBECONFIG=file only watches that cluster, SAMPLES=1 applies samples there, EXACT=1 rounds nothing
+	@go build -trimpath -o bin/demo ./hack/demo # go run would report Ctrl-C as an error
 	@exec bin/demo $(if $(filter command,$(origin KUBECONFIG)),--kubeconfig='$(KUBECONFIG)') $(if $(SAMPLES),--samples) $(if $(EXACT),--exact)
 
 .PHONY: image
-image: ## Build the container image for every platform, without Docker: bin/image, an OCI layout
+image: ## Build the container image for all platforms, without Docker: bin/image, an OCI layout
 	@VERSION='$(VERSION)' hack/ko/image.sh build
 
 .PHONY: image-push
@@ -49,12 +49,12 @@ image-push: ## Build the container image and push it: IMG=registry/name:tag
 	@VERSION='$(VERSION)' hack/ko/image.sh push '$(if $(filter command,$(origin IMG)),$(IMG))'
 
 .PHONY: controlplane
-controlplane: ## Get kube-apiserver, etcd and kubectl, and print where they are
+controlplane: ## Get kube-apiserver, etcd and kubectl, and print their directory
 	@$(CONTROLPLANE)
 
 ##@ Deploy
 
-# As with `make run`, the cluster is named on the command line, and so is the image.
+# The cluster and the image are arguments of make, as for `make run`.
 KUBECTL ?= kubectl
 NAMESPACE := proffer-system
 COMPONENTS :=
@@ -64,52 +64,56 @@ DEPLOY = @CLUSTER='$(if $(filter command,$(origin KUBECONFIG)),$(KUBECONFIG))' I
 	WITH_POLICIES='$(if $(filter command,$(origin WITH_POLICIES)),$(WITH_POLICIES))' hack/deploy/deploy.sh
 
 .PHONY: install
-install: ## Apply the CRDs alone: KUBECONFIG=file
+install: ## Apply only the CRDs: KUBECONFIG=file
 	$(DEPLOY) install
 
 .PHONY: deploy
-deploy: ## Apply everything: IMG=image KUBECONFIG=file, and perhaps NAMESPACE=other COMPONENTS="networkpolicy flat"
+deploy: ## Apply everything: IMG=image KUBECONFIG=file; optional: NAMESPACE=other COMPONENTS="networkpolicy flat"
 	$(DEPLOY) deploy
 
 .PHONY: undeploy
-undeploy: ## Delete everything but the CRDs, the policies and the records of grants: KUBECONFIG=file
+undeploy: ## Delete everything except the CRDs, the policies and the Grants: KUBECONFIG=file
 	$(DEPLOY) undeploy
 
 .PHONY: uninstall
-uninstall: ## Delete the CRDs: KUBECONFIG=file, and WITH_POLICIES=1 if there are policies or grants, which go with them
+uninstall: ## Delete the CRDs: KUBECONFIG=file; WITH_POLICIES=1 also deletes the policies and Grants that exist
 	$(DEPLOY) uninstall
 
 .PHONY: build-installer
-build-installer: ## Write all that deploy applies to one file, dist/install.yaml: IMG=image
+build-installer: ## Write everything that deploy applies to dist/install.yaml: IMG=image
 	$(DEPLOY) build-installer
 
 ##@ Check
 
-# Every test runs each time: Go would take the result of an earlier run where a test builds and starts programs whose sources have changed.
+.PHONY: unit
+unit: ## Run the tests that need no control plane, with the race detector: a minute
+	@hack/gotest/unit.sh $(TEST_FLAGS)
+
+# -count=1: Go does not notice that the sources of a program have changed which a test builds and starts.
 .PHONY: test
-test: ## Run every test there is: unit, property, API server, interoperability, all with the race detector
+test: ## Run all tests, with the race detector: unit, property, API server, interoperability
 	assets="$$($(CONTROLPLANE))"; $(CONTROLPLANE) liqo >/dev/null; \
-	KUBEBUILDER_ASSETS="$$assets" go run ./hack/gotest $(CODE_MODULES) -- -race -count=1 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
+	KUBEBUILDER_ASSETS="$$assets" hack/gotest/run.sh $(CODE_MODULES) -- -race -count=1 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
 
 .PHONY: cold
-cold: ## Do what a new user does first, with every cache empty: a quarter of an hour on two cores
+cold: ## Try the first command of the README with empty caches: 15 minutes on two cores
 	go run ./hack/firstrun --cold
 
 .PHONY: bench
-bench: build ## Measure what Proffer costs: BENCH=reads,push for some of it; the figures are in bin/bench.txt too
+bench: build ## Measure what Proffer costs; BENCH=functions,reads,push selects parts; also written to bin/bench.txt
 	assets="$$($(CONTROLPLANE))"; \
-	KUBEBUILDER_ASSETS="$$assets" go run ./test/bench -operator bin/proffer -only '$(BENCH)' | tee bin/bench.txt
+	KUBEBUILDER_ASSETS="$$assets" test/bench/run.sh '$(BENCH)' | tee bin/bench.txt
 
 .PHONY: soak
-soak: build ## Put an hour's worth of churn on the operator, as fast as it goes: SCALE=0.01 for a try; the figures are in bin/soak.txt too
+soak: build ## Run an hour's worth of churn as fast as possible; SCALE=0.01 for a try; also written to bin/soak.txt
 	assets="$$($(CONTROLPLANE))"; \
-	KUBEBUILDER_ASSETS="$$assets" go run ./test/bench -operator bin/proffer -only soak -scale $(SCALE) | tee bin/soak.txt
+	KUBEBUILDER_ASSETS="$$assets" go run -C test/bench . -operator "$(CURDIR)/bin/proffer" -only soak -scale $(SCALE) | tee bin/soak.txt
 
 FAULTS := TestNothingIsPromisedTwiceWhateverFails
 
-# A target that matched no test must not look like success.
+# A pattern that matches no test must not look like success.
 .PHONY: soak-faults
-soak-faults: ## Kill the leader KILLS=100 times beside a hostile consumer, and account for all that is promised; the log is in bin/soak-faults.txt too
+soak-faults: ## Kill the leader KILLS=100 times while a consumer attacks, and check every grant; the log is in bin/soak-faults.txt too
 	assets="$$($(CONTROLPLANE))"; mkdir -p bin; \
 	KUBEBUILDER_ASSETS="$$assets" PROFFER_FAULTS_ADVERSARY=1 PROFFER_FAULTS_KILLS=$(KILLS) \
 		go test -race -count=1 -timeout 60m -v -run '^$(FAULTS)$$' ./cmd/proffer | tee bin/soak-faults.txt; \
@@ -118,7 +122,7 @@ soak-faults: ## Kill the leader KILLS=100 times beside a hostile consumer, and a
 OLD := TestTheOperatorWorksOnThisKubernetes
 
 .PHONY: test-old-kubernetes
-test-old-kubernetes: ## Install the manifests on a kube-apiserver of Kubernetes 1.25, and let the operator work there
+test-old-kubernetes: ## Install the manifests on a kube-apiserver of Kubernetes 1.25, and run the operator there
 	assets="$$($(CONTROLPLANE) old)"; mkdir -p bin; \
 	KUBEBUILDER_ASSETS="$$assets" PROFFER_KUBERNETES=1.25 \
 		go test -race -count=1 -timeout 10m -v -run '^$(OLD)$$' ./test/deploy | tee bin/test-old-kubernetes.txt; \
@@ -140,12 +144,12 @@ verify: ## Check generated files, go.mod files, imports and kustomizations
 ##@ Change
 
 .PHONY: generate
-generate: ## Write the generated Go: deep copies and the wire contract
+generate: ## Generate Go: deep copies and the wire contract
 	$(if $(wildcard api),$(TOOL) controller-gen object paths=./api/...)
 	$(if $(wildcard buf.gen.yaml),$(TOOL) buf generate)
 
 .PHONY: manifests
-manifests: ## Write the CRD and the RBAC role from the markers in the code
+manifests: ## Generate the CRDs and the RBAC role from the markers in the code
 	$(if $(wildcard api),$(TOOL) controller-gen crd paths=./api/... output:crd:dir=config/crd/bases)
 	$(if $(wildcard controllers),$(TOOL) controller-gen rbac:roleName=proffer-manager paths=./controllers/... paths=./internal/source/... paths=./operator/... output:rbac:dir=config/rbac)
 
@@ -154,7 +158,7 @@ fmt: $(GOLANGCI) ## Format the Go code of all modules
 	$(GOLANGCI) fmt
 
 .PHONY: clean
-clean: ## Remove what was built here; the cache of the control plane stays
+clean: ## Remove bin; the cache of the control plane stays
 	rm -rf bin
 
 $(GOLANGCI): hack/lint/go.mod hack/lint/go.sum

@@ -1,0 +1,2 @@
+// Package gotest holds the scripts behind make test and make unit, and their test.
+package gotest

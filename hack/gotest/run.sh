@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Runs go test in one module after the other, through gotestsum, and sums up what ran:
+#
+#   hack/gotest/run.sh MODULE... -- ARGUMENTS OF GO TEST
+#
+# It fails if a test does, and also if a module ran none: a pattern that matches nothing must not look
+# like success.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+
+modules=()
+while (($#)) && [[ $1 != -- ]]; do
+  modules+=("$1")
+  shift
+done
+if ((${#modules[@]} == 0 || $# < 2)); then
+  echo "usage: hack/gotest/run.sh MODULE... -- ARGUMENTS OF GO TEST" >&2
+  exit 2
+fi
+shift
+
+gotestsum=$(go tool -modfile="$root/hack/tools/go.mod" -n gotestsum)
+SUMMARY=$(mktemp)
+trap 'rm -f "$SUMMARY"' EXIT
+export SUMMARY MODULE
+failed=()
+for MODULE in "${modules[@]}"; do
+  echo "=== module $MODULE: go test $*"
+  (cd "$MODULE" && "$gotestsum" --format=pkgname --format-hide-empty-pkg --post-run-command="bash $root/hack/gotest/count.sh" -- "$@") ||
+    failed+=("$MODULE")
+done
+echo
+cat "$SUMMARY"
+if ((${#failed[@]})); then
+  echo "failed in: ${failed[*]}" >&2
+  exit 1
+fi
