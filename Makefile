@@ -89,11 +89,14 @@ build-installer: ## Write everything that deploy applies to dist/install.yaml: I
 unit: ## Run the tests that need no control plane, with the race detector: a minute
 	@hack/gotest/unit.sh $(TEST_FLAGS)
 
-# -count=1: Go does not notice that the sources of a program have changed which a test builds and starts.
+# The operator is built once, with the race detector, for all tests that start it.
+# -count=1: Go does not notice when the sources of a program have changed that a test starts.
 .PHONY: test
 test: ## Run all tests, with the race detector: unit, property, API server, interoperability
 	assets="$$($(CONTROLPLANE))"; $(CONTROLPLANE) liqo >/dev/null; \
-	KUBEBUILDER_ASSETS="$$assets" hack/gotest/run.sh $(CODE_MODULES) -- -race -count=1 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
+	go build -race -o bin/race/proffer ./cmd/proffer; \
+	KUBEBUILDER_ASSETS="$$assets" PROFFER_BIN="$(CURDIR)/bin/race/proffer" \
+		hack/gotest/run.sh $(CODE_MODULES) -- -race -count=1 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
 
 .PHONY: cold
 cold: ## Try the first command of the README with empty caches: 15 minutes on two cores

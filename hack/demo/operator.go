@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -84,13 +85,29 @@ func startOperator(ctx context.Context, c *cluster, undo *cleanup, progress io.W
 	// The operator signs its own certificate, and serves on the loopback device of this machine.
 	o.admin = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // see above
 	undo.add(func() error { o.admin.CloseIdleConnections(); return nil })
-	return o, nil
+	// This server listens later than gRPC: it generates a key first. If the operator has ended, the
+	// follower says so, with its log.
+	err = p.Until(ctx, 20*time.Millisecond, func(ctx context.Context) error { return listens(ctx, p.Address("metrics")) })
+	if p.Alive() != nil {
+		return o, nil
+	}
+	return o, err
+}
+
+func listens(ctx context.Context, address string) error {
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	return c.Close()
 }
 
 // end ends the operator, unless it has ended already: the follower has shown its log then.
 func end(p *process.Process) error {
-	if p.Alive() != nil {
+	select {
+	case <-p.Exited:
 		return nil
+	default:
+		return p.Stop(30 * time.Second)
 	}
-	return p.Stop(30 * time.Second)
 }

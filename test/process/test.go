@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 )
@@ -11,8 +12,9 @@ import (
 // grace is how long a process may take to end when its test does.
 const grace = 30 * time.Second
 
-// StartTest is Start for a test: env is added to the environment, the process ends with the test,
-// and a test that failed shows what the process printed.
+// StartTest is Start for a test: env is added to the environment, and the process ends with the test.
+// The test fails if the race detector finds something in the process. A test that failed shows what
+// the process printed.
 func StartTest(t testing.TB, program string, args []string, env ...string) *Process {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, args...)
@@ -26,6 +28,9 @@ func StartTest(t testing.TB, program string, args []string, env ...string) *Proc
 			_ = p.Resume() // A suspended process would not handle SIGTERM.
 			// SIGTERM first, so that the next leader need not wait for the lease to expire.
 			_ = p.Stop(grace)
+		}
+		if strings.Contains(p.Log(), "WARNING: DATA RACE") {
+			t.Error("the race detector has found something in the operator")
 		}
 		if t.Failed() {
 			t.Logf("log of the operator at %s:\n%s", p.Address("grpc"), p.Log())
