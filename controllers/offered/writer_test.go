@@ -112,7 +112,7 @@ func TestNothingIsOfferedBeforeTheRecordIsRead(t *testing.T) {
 					t.Fatal("done without having read it")
 				default:
 				}
-				time.Sleep(retryAfter)
+				time.Sleep(retryAfter) //nolint:forbidigo // the clock of the bubble
 			}
 			<-r.Done()
 			if err := <-ended; err != nil {

@@ -152,7 +152,7 @@ func (w *writing) capacity() int64 {
 
 // pass lets time go by, by the clock of the bubble.
 func pass(d time.Duration) {
-	<-time.After(d)
+	time.Sleep(d) //nolint:forbidigo // the clock of the bubble
 	synctest.Wait()
 }
 

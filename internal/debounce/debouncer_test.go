@@ -51,7 +51,7 @@ func TestAWakeUpWaitsForHalfAPeriodAndLongerOnlyAfterABatch(t *testing.T) {
 			if _, err := b.Wait(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			<-time.After(after)
+			time.Sleep(after) //nolint:forbidigo // the clock of the bubble
 			start := time.Now()
 			b.Wake()
 			if first, err := b.Wait(t.Context()); err != nil || !first.Equal(start) || time.Since(start) != want {
@@ -117,7 +117,7 @@ func TestABatchThatSomebodyWaitsForEndsAtOnce(t *testing.T) {
 		// It does not wait until the batches are a period apart either.
 		b.Wake()
 		go func() {
-			<-time.After(30 * time.Millisecond)
+			time.Sleep(30 * time.Millisecond) //nolint:forbidigo // the clock of the bubble
 			b.WakeNow()
 		}()
 		if _, err := b.Wait(t.Context()); err != nil {

@@ -15,10 +15,10 @@ func TestADelayedWakeIsAtTheEarliestTimeAndCanBeRepeated(t *testing.T) {
 		for _, d := range []time.Duration{3 * time.Second, time.Second, 2 * time.Second} {
 			w.After(d)
 		}
-		time.Sleep(5 * time.Second)
+		time.Sleep(5 * time.Second) //nolint:forbidigo // the clock of the bubble
 		w.After(time.Second)
 		w.After(time.Minute)
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) //nolint:forbidigo // the clock of the bubble
 		synctest.Wait()
 		close(wakes)
 		var woken []time.Duration

@@ -88,7 +88,7 @@ func (c *client) wants(when string, want map[string]time.Duration) {
 	}
 }
 
-func pass(d time.Duration) { <-time.After(d) }
+func pass(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // the clock of the bubble
 
 func TestEachEventAndEachNewWatchIsASignOfLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
