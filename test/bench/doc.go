@@ -1,11 +1,11 @@
-// Command bench measures what Proffer costs. It prints every figure, and at the end those that mean something on any machine:
-// ratios of two costs that were measured in the same rounds.
+// Command bench measures what Proffer costs, where that needs processes of their own. It prints every
+// figure, and at the end the ratios: two costs that were measured in the same rounds.
 //
-//	go run ./test/bench                     everything
-//	go run ./test/bench -only reads,push    some of it
-//	go run ./test/bench -short              everything, so small that the figures say nothing
-//	go run ./test/bench -only soak          an hour's worth of churn, which has to be asked for
-//	go run ./test/bench -hold               nothing, but a filled cluster to look at; -held measures startup and idle there
+//	go run .                     everything, run in this directory
+//	go run . -only reads,push    some of it
+//	go run . -short              everything, with inputs so small that the figures mean nothing
+//	go run . -only soak          an hour's worth of churn, which runs only on request
+//	go run . -hold               nothing, but a filled cluster to look at; -held measures startup and idle there
 //
-// README.md beside this file says how each figure comes about and what bounds it.
+// The Benchmark functions in the tests measure the rest. README.md has the goals and the figures.
 package main

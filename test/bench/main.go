@@ -19,11 +19,11 @@ import (
 	"proffer.dev/proffer/test/bench/population"
 )
 
-// serve is the first argument of the processes that the benchmark makes of itself.
+// serve is the first argument of the servers that the benchmark starts from its own program.
 const serve = "serve"
 
-// beAnother runs one of the processes that the benchmark makes of itself, if the arguments ask for it; then it does not return. It has to be called
-// first.
+// beAnother runs one of the processes that the benchmark starts from its own program, if the arguments
+// name one; then it does not return. It must be called first.
 func beAnother() {
 	log.SetLogger(logr.Discard()) // what goes wrong comes back as an error
 	if len(os.Args) < 2 {
@@ -41,15 +41,15 @@ func main() {
 	beAnother()
 	var o options
 	var only string
-	flag.BoolVar(&o.short, "short", false, "measure so little that it takes seconds and the figures say nothing")
-	flag.StringVar(&o.operator, "operator", "", "the operator to measure, for push, startup, idle and slices; built if it is not given")
+	flag.BoolVar(&o.short, "short", false, "measure so little that it takes seconds; the figures mean nothing")
+	flag.StringVar(&o.operator, "operator", "", "path of the operator, for push, startup, idle, slices and soak; built if it is not given")
 	flag.StringVar(&only, "only", "", "measure only these, separated by commas: "+strings.Join(names(), ", "))
-	flag.IntVar(&o.population.Nodes, "nodes", 5_000, "the nodes of the cluster, for startup and idle")
-	flag.IntVar(&o.population.Pods, "pods", 50_000, "the pods of that cluster")
+	flag.IntVar(&o.population.Nodes, "nodes", 5_000, "number of nodes, for startup and idle")
+	flag.IntVar(&o.population.Pods, "pods", 50_000, "number of pods, for startup and idle")
 	var held bool
-	flag.BoolVar(&held, "hold", false, "measure nothing: fill a cluster, print its kubeconfig's name, and keep it until this is interrupted")
-	flag.StringVar(&o.kubeconfig, "held", "", "kubeconfig of the cluster that another process holds, for startup and idle, instead of one that is filled for them")
-	flag.Float64Var(&o.scale, "scale", 1, "how much of an hour's worth of churn soak has")
+	flag.BoolVar(&held, "hold", false, "measure nothing: fill a cluster, print the path of its kubeconfig, and keep it until an interrupt")
+	flag.StringVar(&o.kubeconfig, "held", "", "kubeconfig of the cluster that another process holds with -hold, for startup and idle")
+	flag.Float64Var(&o.scale, "scale", 1, "share of an hour's worth of churn, for soak")
 	flag.Parse()
 	o.population.Consumers = 100
 	if o.short {
@@ -86,23 +86,23 @@ type options struct {
 	operator string
 	// only are the parts to measure; empty means all.
 	only []string
-	// population is what filled holds once a part has filled it. The parts find there the cluster that they share.
+	// population is what the cluster of filled holds once a part has filled it. The parts share it.
 	population population.Size
 	filled     *filled
-	// kubeconfig is that of a cluster that is held, empty for none.
+	// kubeconfig is that of a held cluster, empty for none.
 	kubeconfig string
-	// scale is how much of the churn there is in the soak.
+	// scale is the share of the churn in the soak.
 	scale float64
 }
 
-// tiny is the population of a run that only shows that everything works.
+// tiny is the population of a run that only checks that everything works.
 var tiny = population.Size{Nodes: 5, Pods: 50, Consumers: 3}
 
-// part is one of the things measured.
+// part is one of the measurements.
 type part struct {
 	name    string
 	measure func(context.Context, options, *report, io.Writer) error
-	// asked is for one that takes so long that it has to be asked for by name.
+	// asked is set for a part that takes so long that it runs only if it is named.
 	asked bool
 }
 
@@ -124,7 +124,7 @@ func names() []string {
 	return all
 }
 
-// run measures what the options say, prints it to out part by part, and returns all of it.
+// run measures the parts that the options name, prints each to out, and returns all figures.
 func run(ctx context.Context, o options, out, progress io.Writer) (all *report, err error) {
 	for _, name := range o.only {
 		if !slices.Contains(names(), name) {
@@ -143,7 +143,7 @@ func run(ctx context.Context, o options, out, progress io.Writer) (all *report, 
 		first := len(all.sections)
 		err := p.measure(ctx, o, all, progress)
 		for _, s := range all.sections[first:] {
-			s.print(out) // Also of what has failed: it may have taken an hour until then.
+			s.print(out) // Also after a failure: it may have taken an hour.
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p.name, err)
