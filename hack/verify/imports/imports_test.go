@@ -36,7 +36,7 @@ func TestWhatTheTableForbidsIsReported(t *testing.T) {
 			pkg:  listed{ImportPath: m + "internal/capacity", Imports: []string{"log/slog"}},
 			want: []string{"internal/capacity imports log/slog: internal/capacity keeps out of log, because " + pure},
 		},
-		"a type of Kubernetes in a pure package": {
+		"a type of Kubernetes in the arithmetic": {
 			pkg:  listed{ImportPath: m + "internal/capacity", Imports: []string{"k8s.io/api/core/v1"}},
 			want: []string{"internal/capacity imports k8s.io/api/core/v1: internal/capacity keeps out of k8s.io, because " + pure},
 		},

@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 // everything allows any package of this module.
 const everything = "*"
 
@@ -38,9 +40,9 @@ var world = append([]string{
 	"k8s.io/klog",
 }, kubernetes...)
 
-// own is what the arithmetic must not import: it has types of its own for what it takes from
-// Kubernetes.
-var own = append([]string{"k8s.io"}, world...)
+// arithmetic are what the account and the offers must not import: they have types of their own for
+// what they need of Kubernetes.
+var arithmetic = append([]string{"k8s.io"}, world...)
 
 // clock are the functions of package time that read the clock or wait for it. Values of time.Time
 // and time.Duration that are passed in are plain values.
@@ -52,11 +54,15 @@ var core = []string{"internal/capacity", "internal/offer", "internal/grant"}
 // room is what the controllers of one kind may import.
 var room = append([]string{"api", "internal/table", "internal/kube", "internal/debounce", "internal/quantity", "internal/selection"}, core...)
 
+// isLogr reports a logger that ToleratesTaint of k8s.io/api asks for.
+func isLogr(p string) bool { return p == "github.com/go-logr" }
+
 // testGround is what any test may use: the control plane, and the objects of tests.
 var testGround = []string{"hack/controlplane", "internal/kubetest", "internal/source/nodes/nodestest"}
 
 const (
 	pure = "the core is pure: no input or output, clock, log, wire format or client"
+	edge = "it converts between values of Kubernetes and of the core, and does nothing else"
 	leaf = "it is a leaf that knows nothing of Proffer"
 	kind = "each kind has a room of its own, and what several kinds share is a plain value in the table or the core"
 	read = "readers of the table are of equal rank and know neither the engine nor each other"
@@ -72,11 +78,11 @@ var table = []rule{
 		place: "internal/kubetest", may: []string{"api", "internal/source/nodes/nodestest", "hack/controlplane"},
 		why: "it builds objects for tests of any room",
 	},
-	{place: "internal/capacity", never: own, noClock: true, why: pure},
-	{place: "internal/quantity", may: []string{"internal/capacity"}, never: kubernetes, why: "it converts amounts from and to quantities"},
-	{place: "internal/selection", may: []string{"internal/capacity"}, never: kubernetes, why: "it adapts Kubernetes' selectors and tolerations for the core"},
-	{place: "internal/offer", may: []string{"internal/capacity"}, never: own, noClock: true, why: pure},
+	{place: "internal/capacity", never: arithmetic, noClock: true, why: pure},
+	{place: "internal/offer", may: []string{"internal/capacity"}, never: arithmetic, noClock: true, why: pure},
 	{place: "internal/grant", may: []string{"internal/capacity", "internal/offer"}, never: world, noClock: true, why: pure},
+	{place: "internal/quantity", may: []string{"internal/capacity"}, never: world, noClock: true, why: edge},
+	{place: "internal/selection", may: []string{"internal/capacity"}, never: slices.DeleteFunc(slices.Clone(world), isLogr), noClock: true, why: edge},
 	{
 		place: "internal/table", may: core, never: append([]string{"google.golang.org/grpc"}, kubernetes...),
 		why: "the table holds plain values of the core",
