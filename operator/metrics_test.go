@@ -36,7 +36,7 @@ type granting map[string]table.PolicyGrants
 
 func (granting) Granted() map[string]map[string]capacity.Amounts   { return nil }
 func (g granting) Under(policy string) table.PolicyGrants          { return g[policy] }
-func (g granting) DryRun(func() *offer.Terms) table.SliceDecisions { return g }
+func (g granting) DryRun(func() *offer.AllocationInput) table.SliceDecisions { return g }
 
 // evaluated is what one policy of fixed amounts offers to these consumers.
 func evaluated(class string, amounts capacity.Amounts, consumers ...offer.Consumer) *offer.Result {

@@ -88,7 +88,7 @@ func (o *operator) offered(id string) map[string]capacity.Amounts {
 	result := o.table.Current()
 	entry := result.Entries.Of(id)
 	if entry == nil {
-		entry = result.Anyone
+		entry = result.Default
 	}
 	for _, of := range entry.Offers {
 		amounts := capacity.Amounts{}

@@ -17,7 +17,7 @@ func TestReadiness(t *testing.T) {
 	if r.check(nil) == nil {
 		t.Error("ready before the first offers")
 	}
-	offers.Publish(table.Snapshot{Result: &offer.Result{Offers: offer.Offers{Anyone: &offer.Entry{}}}})
+	offers.Publish(table.Snapshot{Result: &offer.Result{Offers: offer.Offers{Default: &offer.Entry{}}}})
 	if err := r.check(nil); err != nil {
 		t.Errorf("not ready with offers: %v", err)
 	}

@@ -147,7 +147,7 @@ func setup(mgr ctrl.Manager, p parts) error {
 	}
 	evaluator := engine.New(engine.Config{
 		Ledger: p.ledger, Policies: policies, Consumers: consumers, Slices: decider, Debouncer: p.debouncer, Table: p.table,
-		Previous:  func() []offer.Past { return record.Previous(policies.Previous()) },
+		Previous:  func() []offer.PreviousOffers { return record.Previous(policies.Previous()) },
 		Sources:   sourcesOf(append(core.Sources(), ofPolicies, ofGrants, record), informers),
 		Published: published, Log: log.WithName("offers"),
 	})

@@ -34,7 +34,7 @@ func (a amounts) named() capacity.Amounts {
 }
 
 // terms are what the operator should go by, made from what the test did and not from what the operator read.
-func (p *provider) terms(t *testing.T) *offer.Terms {
+func (p *provider) terms(t *testing.T) *offer.AllocationInput {
 	ledger := capacity.NewLedger()
 	for name, h := range p.hosts {
 		allocatable := h.allocatable.named()
@@ -73,7 +73,7 @@ func (p *provider) terms(t *testing.T) *offer.Terms {
 		}
 		policies = append(policies, policy)
 	}
-	return offer.NewTerms(offer.Input{Policies: policies, View: ledger.View(offer.Selections(policies), offer.ResourceNames(policies)...)})
+	return offer.NewAllocationInput(offer.Input{Policies: policies, View: ledger.View(offer.Selections(policies), offer.ResourceNames(policies)...)})
 }
 
 // standing reads all slices from the API server itself.
@@ -112,7 +112,7 @@ func settled(t *testing.T, c *consumers, p *provider) (standing map[string]seen,
 }
 
 // held are what pods still use by the records: of slices that are gone or have moved, and by its key of each slice that is there.
-func (c *consumers) held(terms *offer.Terms) (pinned []grant.Slice, used map[string]capacity.Amounts, err error) {
+func (c *consumers) held(terms *offer.AllocationInput) (pinned []grant.Slice, used map[string]capacity.Amounts, err error) {
 	var list v1alpha1.GrantList
 	if err := c.api.List(c.t.Context(), &list); err != nil {
 		return nil, nil, err
@@ -148,7 +148,7 @@ func (c *consumers) held(terms *offer.Terms) (pinned []grant.Slice, used map[str
 	return pinned, used, nil
 }
 
-func asDecided(terms *offer.Terms, standing map[string]seen, pinned []grant.Slice, used map[string]capacity.Amounts, cordoned map[string]bool) error {
+func asDecided(terms *offer.AllocationInput, standing map[string]seen, pinned []grant.Slice, used map[string]capacity.Amounts, cordoned map[string]bool) error {
 	var in []grant.Slice
 	for _, key := range slices.Sorted(maps.Keys(standing)) {
 		s := standing[key]

@@ -95,7 +95,7 @@ func newListing(objects ...runtime.Object) listing {
 }
 
 func (l listing) serve(classes ...string) {
-	next := table.Snapshot{Result: &offer.Result{Offers: offer.Offers{Anyone: &offer.Entry{}}}}
+	next := table.Snapshot{Result: &offer.Result{Offers: offer.Offers{Default: &offer.Entry{}}}}
 	for _, c := range classes {
 		next.Policies = append(next.Policies, table.Policy{Name: c, Parsed: &offer.Policy{Class: c}})
 	}

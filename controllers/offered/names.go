@@ -65,7 +65,7 @@ func (o *resourceNames) addAll(other resourceNames) (more, room bool) {
 // retired returns a past for each class with a name that no status has: the policy that offered it
 // is gone. To which consumers it was offered, and by which reclaim, is not known. A class with a
 // policy that has no status yet is left out, because that policy may offer the name.
-func (o *resourceNames) retired(told []offer.Past, unwritten []string) []offer.Past {
+func (o *resourceNames) retired(told []offer.PreviousOffers, unwritten []string) []offer.PreviousOffers {
 	type place struct{ class, name string }
 	byStatuses := map[place]struct{}{}
 	for _, p := range told {
@@ -73,14 +73,14 @@ func (o *resourceNames) retired(told []offer.Past, unwritten []string) []offer.P
 			byStatuses[place{p.Class, name}] = struct{}{}
 		}
 	}
-	var past []offer.Past
+	var past []offer.PreviousOffers
 	for _, class := range slices.Sorted(maps.Keys(o.byClass)) {
 		names := o.byClass[class]
 		if slices.Contains(unwritten, class) {
 			continue
 		}
 		if slices.ContainsFunc(names, func(name string) bool { _, known := byStatuses[place{class, name}]; return !known }) {
-			past = append(past, offer.Past{Class: class, Names: names})
+			past = append(past, offer.PreviousOffers{Class: class, Names: names})
 		}
 	}
 	return past

@@ -126,21 +126,21 @@ func TestARecordOnlyGrows(t *testing.T) {
 
 func TestAClassIsRetiredThatHasANameOfWhichNoStatusTells(t *testing.T) {
 	o := offeredOf(t, ": cpu gpu memory", "gold: cpu", "silver: cpu memory")
-	told := func(class string, names ...string) offer.Past {
-		return offer.Past{Policy: "p-" + class, Class: class, Names: names, Complete: true}
+	told := func(class string, names ...string) offer.PreviousOffers {
+		return offer.PreviousOffers{Policy: "p-" + class, Class: class, Names: names, Complete: true}
 	}
 	for _, tc := range []struct {
 		name      string
-		told      []offer.Past
+		told      []offer.PreviousOffers
 		unwritten []string
 		want      []string
 	}{
 		{"no policy", nil, nil, []string{"", "gold", "silver"}},
 		{"one without a status yet", nil, []string{"gold"}, []string{"", "silver"}},
-		{"statuses tell of all", []offer.Past{told("", "cpu", "gpu", "memory"), told("gold", "cpu"), told("silver", "cpu", "memory", "pods")}, nil, nil},
-		{"several tell of one class", []offer.Past{told("", "cpu", "gpu"), told("", "memory"), told("gold", "cpu"), told("silver", "cpu", "memory")}, nil, nil},
-		{"one name is left over", []offer.Past{told("", "cpu", "memory"), told("gold", "cpu"), told("silver", "cpu", "memory")}, nil, []string{""}},
-		{"told of another class", []offer.Past{told("", "cpu", "gpu", "memory"), told("silver", "cpu", "memory")}, nil, []string{"gold"}},
+		{"statuses tell of all", []offer.PreviousOffers{told("", "cpu", "gpu", "memory"), told("gold", "cpu"), told("silver", "cpu", "memory", "pods")}, nil, nil},
+		{"several tell of one class", []offer.PreviousOffers{told("", "cpu", "gpu"), told("", "memory"), told("gold", "cpu"), told("silver", "cpu", "memory")}, nil, nil},
+		{"one name is left over", []offer.PreviousOffers{told("", "cpu", "memory"), told("gold", "cpu"), told("silver", "cpu", "memory")}, nil, []string{""}},
+		{"told of another class", []offer.PreviousOffers{told("", "cpu", "gpu", "memory"), told("silver", "cpu", "memory")}, nil, []string{"gold"}},
 	} {
 		var got []string
 		for _, p := range o.retired(tc.told, tc.unwritten) {

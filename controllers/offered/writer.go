@@ -120,7 +120,7 @@ func (r *Record) get(ctx context.Context) (*corev1.ConfigMap, resourceNames, err
 // Previous returns, for the first evaluation, what statuses record, and what was offered by
 // policies that are gone. The unwritten are the classes of policies that have no status yet. It may
 // be called once Done is closed.
-func (r *Record) Previous(statuses []offer.Past, unwritten []string) []offer.Past {
+func (r *Record) Previous(statuses []offer.PreviousOffers, unwritten []string) []offer.PreviousOffers {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, p := range statuses {

@@ -138,10 +138,10 @@ func TestAReadOfTheRecordEndsWithItsContext(t *testing.T) {
 
 func TestEverySourceIncludesTheRecord(t *testing.T) {
 	r := NewRecord(nil, nil, "n", logr.Discard())
-	statuses := []offer.Past{{Policy: "p", Class: "gold", Names: []string{"cpu"}, Complete: true}}
+	statuses := []offer.PreviousOffers{{Policy: "p", Class: "gold", Names: []string{"cpu"}, Complete: true}}
 	r.read = offeredOf(t, "gold: cpu", "silver: pods")
 	got := r.Previous(statuses, nil)
-	want := slices.Concat(statuses, []offer.Past{{Class: "silver", Names: []string{"pods"}}})
+	want := slices.Concat(statuses, []offer.PreviousOffers{{Class: "silver", Names: []string{"pods"}}})
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

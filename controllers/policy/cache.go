@@ -29,7 +29,7 @@ type cachedPolicy struct {
 	version string
 	// past is what the status said about offers when this process first saw the policy, nil for
 	// nothing.
-	past *offer.Past
+	past *offer.PreviousOffers
 }
 
 // NewCache returns an empty Cache.
@@ -123,7 +123,7 @@ func (c *Cache) List() *table.PolicyList {
 // Previous returns what an earlier process recorded of its offers in statuses, and the classes of
 // policies that have no status yet, although another process may already publish their offers. It
 // returns each record once: later ones would be out of date.
-func (c *Cache) Previous() (written []offer.Past, unwritten []string) {
+func (c *Cache) Previous() (written []offer.PreviousOffers, unwritten []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.byName {
@@ -140,13 +140,13 @@ func (c *Cache) Previous() (written []offer.Past, unwritten []string) {
 
 // pastOf reads the offers in a status, nil if they were never published. The parsed policy is nil
 // if it is invalid now.
-func pastOf(object *v1alpha1.ResourcePolicy, parsed *offer.Policy) *offer.Past {
+func pastOf(object *v1alpha1.ResourcePolicy, parsed *offer.Policy) *offer.PreviousOffers {
 	status := &object.Status
 	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil || ready.Reason == v1alpha1.ReasonDryRun || status.Consumers == nil {
 		return nil
 	}
-	past := &offer.Past{
+	past := &offer.PreviousOffers{
 		Policy: object.Name, Class: status.Class,
 		Offers:   make(map[string]capacity.Amounts, len(status.Offers)),
 		Complete: int(*status.Consumers) == len(status.Offers), Names: offeredNames(object),

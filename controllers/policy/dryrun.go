@@ -29,7 +29,7 @@ func activate(s *table.Snapshot, name string) *dryRun {
 	}
 	r := &dryRun{}
 	if s.Slices != nil {
-		decided := s.Slices.DryRun(func() *offer.Terms { return offer.NewTerms(in) })
+		decided := s.Slices.DryRun(func() *offer.AllocationInput { return offer.NewAllocationInput(in) })
 		in.Grants, r.granted = decided.Granted(), decided.Under(name)
 	}
 	result := offer.Evaluate(in.After(s.Result))

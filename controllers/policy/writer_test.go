@@ -118,7 +118,7 @@ func (w *writing) reportOf(r *offer.Report) {
 }
 
 func (w *writing) publish(policies []table.Policy, reports map[string]*offer.Report) {
-	w.writer.table.Publish(table.Snapshot{Result: &offer.Result{Offers: offer.Offers{Anyone: &offer.Entry{}}, Reports: reports}, Policies: policies})
+	w.writer.table.Publish(table.Snapshot{Result: &offer.Result{Offers: offer.Offers{Default: &offer.Entry{}}, Reports: reports}, Policies: policies})
 }
 
 func (w *writing) edited() {

@@ -26,7 +26,7 @@ import (
 )
 
 // newSettled is a leader's writer with slices of 2,000 consumers or less under 20 policies of 5 sorts of nodes, all of them answered.
-func newSettled(t testing.TB, slices int) (*Writer, *offer.Terms) {
+func newSettled(t testing.TB, slices int) (*Writer, *offer.AllocationInput) {
 	t.Helper()
 	sources := NewDecider(nil, func() {}, func() {}, logr.Discard())
 	listed := make([]slice, slices)
@@ -53,7 +53,7 @@ func newSettled(t testing.TB, slices int) (*Writer, *offer.Terms) {
 	w.queue.Store(queue)
 	sources.cache.beginTerm("term", listed, nil, func(*slice) (string, bool) { return "", false })
 	for version := slices; ; {
-		w.commit(sources.decide(time.Now(), func() *offer.Terms { return terms }))
+		w.commit(sources.decide(time.Now(), func() *offer.AllocationInput { return terms }))
 		if queue.Len() == 0 {
 			return w, terms
 		}
@@ -94,7 +94,7 @@ func writeAll(t testing.TB, b *grantCache, uid types.UID, version int) int {
 }
 
 // benchTerms are those of 20 policies over 500 nodes, some of which are in several pools.
-func benchTerms() *offer.Terms {
+func benchTerms() *offer.AllocationInput {
 	ledger := capacity.NewLedger()
 	for i := range 500 {
 		ledger.SetNode(capacity.Node{
@@ -110,7 +110,7 @@ func benchTerms() *offer.Terms {
 		}
 		policies = append(policies, p)
 	}
-	return offer.NewTerms(offer.Input{Policies: policies, View: ledger.View(offer.Selections(policies), offer.ResourceNames(policies)...)})
+	return offer.NewAllocationInput(offer.Input{Policies: policies, View: ledger.View(offer.Selections(policies), offer.ResourceNames(policies)...)})
 }
 
 // BenchmarkSlices is what slices cost an evaluation that finds nothing to do.
@@ -133,7 +133,7 @@ func BenchmarkSlices(b *testing.B) {
 					news.object.SetResourceVersion(strconv.Itoa(version))
 					w.decider.cache.set(news)
 				}
-				w.commit(w.decider.decide(time.Now(), func() *offer.Terms { return terms }))
+				w.commit(w.decider.decide(time.Now(), func() *offer.AllocationInput { return terms }))
 			}
 			if w.queue.Load().Len() > 0 {
 				b.Error("something was to be written")

@@ -45,7 +45,7 @@ type decisions struct {
 	// term is that of this process, empty while it does not lead.
 	term    string
 	now     time.Time
-	terms   *offer.Terms
+	input   *offer.AllocationInput
 	entries []*entry
 	gates   []gateState
 	plans   []plan
@@ -99,11 +99,11 @@ type plan struct {
 
 // Decide decides on all slices. It calls termsOf only if there are any. Nothing is written before
 // Commit.
-func (d *Decider) Decide(now time.Time, termsOf func() *offer.Terms) table.SliceDecisions {
+func (d *Decider) Decide(now time.Time, termsOf func() *offer.AllocationInput) table.SliceDecisions {
 	return d.decide(now, termsOf)
 }
 
-func (d *Decider) decide(now time.Time, termsOf func() *offer.Terms) *decisions {
+func (d *Decider) decide(now time.Time, termsOf func() *offer.AllocationInput) *decisions {
 	a := &decisions{now: now, awaits: d.awaits, grants: map[string]map[string]capacity.Amounts{}, byPolicy: map[string]table.PolicyGrants{}}
 	a.entries, a.term = d.cache.beginDecision()
 	if len(a.entries) == 0 {
@@ -125,8 +125,8 @@ func (d *Decider) decide(now time.Time, termsOf func() *offer.Terms) *decisions 
 }
 
 // decide decides on all slices by the terms.
-func (a *decisions) decide(terms *offer.Terms) {
-	a.terms = terms
+func (a *decisions) decide(terms *offer.AllocationInput) {
+	a.input = terms
 	a.asked = make([]grant.Slice, 0, len(a.entries))
 	for i, c := range a.entries {
 		a.plans[i].served = c.class != "" && c.class != liqoClass && terms.Serves(c.class)
@@ -147,7 +147,7 @@ func (a *decisions) decide(terms *offer.Terms) {
 			a.decideOn(i)
 		}
 	}
-	a.answers = grant.Allocate(a.terms, a.asked)
+	a.answers = grant.Allocate(a.input, a.asked)
 }
 
 // release counts what a slice held that is gone, or whose tenant is drained, up to what its pods
@@ -182,7 +182,7 @@ func (a *decisions) release(i int) {
 		default:
 			r.earlier = r.earlier.Add(share)
 		}
-		if next >= 0 && a.entries[next].class == share.Class && a.terms.Deal(share.Class, r.consumer) != nil {
+		if next >= 0 && a.entries[next].class == share.Class && a.input.Terms(share.Class, r.consumer) != nil {
 			a.plans[next].inherited = a.plans[next].inherited.With(used)
 			rest = rest.Less(used)
 		}
@@ -217,10 +217,10 @@ func (a *decisions) decideAgainIn(after time.Duration) {
 
 // used returns what the pods of a slice still request of a share.
 func (a *decisions) used(consumer, name string, share protocol.Share) protocol.Share {
-	row := a.terms.View.Used.Of(consumer).By(creatorOf(name, consumer))
+	row := a.input.View.Used.Of(consumer).By(creatorOf(name, consumer))
 	amounts := capacity.Amounts{}
 	for resource, amount := range share.Amounts {
-		if used := min(amount, row.At(a.terms.Column(resource))); used > 0 {
+		if used := min(amount, row.At(a.input.Column(resource))); used > 0 {
 			amounts[resource] = used
 		}
 	}
@@ -261,7 +261,7 @@ func (a *decisions) countEarlier(i int, shares protocol.Shares, settled bool, po
 		if settled {
 			counts = a.used(r.consumer, c.name, share)
 		}
-		if counts.Empty() || settled && policy != "" && a.terms.ShareNodes(policy, share.Policy) {
+		if counts.Empty() || settled && policy != "" && a.input.ShareNodes(policy, share.Policy) {
 			continue
 		}
 		r.earlier = r.earlier.Add(share)
@@ -277,8 +277,8 @@ func (a *decisions) decideOn(i int) {
 		a.keepUnwritable(i, held)
 		return
 	}
-	deal := a.terms.Deal(c.class, r.consumer)
-	if wait := a.awaits(c.class, r.consumer, deal != nil, a.now); wait > 0 && !held.Empty() {
+	terms := a.input.Terms(c.class, r.consumer)
+	if wait := a.awaits(c.class, r.consumer, terms != nil, a.now); wait > 0 && !held.Empty() {
 		a.decideAgainIn(wait)
 		for _, share := range c.holds {
 			a.pin(i, share)
@@ -311,8 +311,8 @@ func (a *decisions) decideOn(i int) {
 		in.GrantedIn = from.Class
 	}
 	policy := had.Policy
-	if deal != nil {
-		policy = deal.Policy.Name
+	if terms != nil {
+		policy = terms.Policy.Name
 	}
 	open := a.gates[i] == active || a.gates[i] == cordoned
 	switch {

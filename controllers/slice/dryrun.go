@@ -15,7 +15,7 @@ import (
 const maxAllocations = 16
 
 // DryRun implements table.SliceDecisions.
-func (a *decisions) DryRun(termsOf func() *offer.Terms) table.SliceDecisions {
+func (a *decisions) DryRun(termsOf func() *offer.AllocationInput) table.SliceDecisions {
 	b := &decisions{
 		term: a.term, now: a.now, entries: a.entries, gates: a.gates, grants: map[string]map[string]capacity.Amounts{}, byPolicy: map[string]table.PolicyGrants{},
 		awaits: func(string, string, bool, time.Time) time.Duration { return 0 },
@@ -32,7 +32,7 @@ func (a *decisions) DryRun(termsOf func() *offer.Terms) table.SliceDecisions {
 		if !b.carryOut() {
 			break
 		}
-		b.answers = grant.Allocate(b.terms, b.asked)
+		b.answers = grant.Allocate(b.input, b.asked)
 	}
 	b.countAll()
 	return b

@@ -22,7 +22,7 @@ import (
 
 // goldOf are the terms of a policy for the class gold and of one for silver, each of a node of its own with so much cpu. The nodes are named
 // like the classes.
-func goldOf(cpu int64, pods ...capacity.Pod) *offer.Terms {
+func goldOf(cpu int64, pods ...capacity.Pod) *offer.AllocationInput {
 	ledger := capacity.NewLedger()
 	var policies []offer.Policy
 	for _, class := range []string{"gold", "silver"} {
@@ -35,7 +35,7 @@ func goldOf(cpu int64, pods ...capacity.Pod) *offer.Terms {
 	for _, pod := range pods {
 		ledger.SetPod(pod)
 	}
-	return offer.NewTerms(offer.Input{Policies: policies, View: ledger.View(offer.Selections(policies), offer.ResourceNames(policies)...)})
+	return offer.NewAllocationInput(offer.Input{Policies: policies, View: ledger.View(offer.Selections(policies), offer.ResourceNames(policies)...)})
 }
 
 // aLeader leads, with the gates of the consumer rome open.
@@ -52,8 +52,8 @@ func aLeader(t *testing.T, listed ...slice) *Writer {
 	return w
 }
 
-func (w *Writer) decideBy(terms *offer.Terms) {
-	w.commit(w.decider.decide(time.Now(), func() *offer.Terms { return terms }))
+func (w *Writer) decideBy(terms *offer.AllocationInput) {
+	w.commit(w.decider.decide(time.Now(), func() *offer.AllocationInput { return terms }))
 }
 
 // asking has a slice ask for so much cpu.
@@ -122,7 +122,7 @@ func TestASliceThatMovesBringsAlongNoMoreThanStandsInIt(t *testing.T) {
 	terms := goldOf(8000, capacity.Pod{
 		Key: "pod", Node: "gold", Consumer: "rome", Creator: creatorOf("s", "rome"), Requests: capacity.Amounts{"cpu": 4000},
 	})
-	a := w.decider.decide(time.Now(), func() *offer.Terms { return terms })
+	a := w.decider.decide(time.Now(), func() *offer.AllocationInput { return terms })
 	if got := a.grants["gold"]["rome"]["cpu"]; got != 3000 {
 		t.Errorf("%d of gold count until it is answered, want the 3000 on record there that were not answered", got)
 	}
@@ -185,7 +185,7 @@ func TestWhatMayStandInASliceThatCannotBeWrittenCounts(t *testing.T) {
 			refused(cache)
 			w.decideBy(goldOf(8000))
 			cache.set(known(t, "another", "b", 30, asking("8")))
-			a := w.decider.decide(time.Now(), func() *offer.Terms { return goldOf(8000) })
+			a := w.decider.decide(time.Now(), func() *offer.AllocationInput { return goldOf(8000) })
 			if got := a.grants["gold"]["rome"]["cpu"]; got != 8000 {
 				t.Errorf("%d of gold is granted in all, want 8000", got)
 			}

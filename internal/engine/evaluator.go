@@ -34,7 +34,7 @@ type Slices interface {
 	// Resources returns the sorted names with those of everything that is granted added.
 	Resources(names []string) []string
 	// Decide decides on all slices. It calls terms only if there are any.
-	Decide(now time.Time, terms func() *offer.Terms) table.SliceDecisions
+	Decide(now time.Time, terms func() *offer.AllocationInput) table.SliceDecisions
 }
 
 // Source is something that must be complete before anything is offered.
@@ -51,7 +51,7 @@ type Config struct {
 	Slices    Slices
 	// Previous returns what was offered before this process started. It is called once, before the
 	// first evaluation.
-	Previous func() []offer.Past
+	Previous func() []offer.PreviousOffers
 	// Sources must be complete before the first evaluation.
 	Sources []Source
 	// Debouncer schedules evaluations: whoever changes an input wakes it.
@@ -114,8 +114,8 @@ func (e *Evaluator) Evaluate(first time.Time) {
 	resources := policies.Resources
 	var last *offer.Result
 	if before == nil {
-		in.Past = e.Previous()
-		resources = withNames(resources, in.Past)
+		in.Recorded = e.Previous()
+		resources = withNames(resources, in.Recorded)
 	} else {
 		last = before.Result
 	}
@@ -123,7 +123,7 @@ func (e *Evaluator) Evaluate(first time.Time) {
 	if again := e.stable.Stabilize(start, &in); again > 0 {
 		e.delayed.After(again)
 	}
-	decided := e.Slices.Decide(start, func() *offer.Terms { return offer.NewTerms(in) })
+	decided := e.Slices.Decide(start, func() *offer.AllocationInput { return offer.NewAllocationInput(in) })
 	in.Grants = decided.Granted()
 	result := offer.Evaluate(in.After(last))
 	e.metrics.evaluation.Observe(time.Since(start).Seconds())
@@ -139,7 +139,7 @@ func (e *Evaluator) Evaluate(first time.Time) {
 
 // withNames returns the resources with those that were offered before, sorted. A ledger that is
 // asked once for a name reports it for as long as a consumer's pods request it.
-func withNames(resources []string, past []offer.Past) []string {
+func withNames(resources []string, past []offer.PreviousOffers) []string {
 	all := slices.Clone(resources)
 	for _, p := range past {
 		all = append(all, p.Names...)

@@ -27,13 +27,13 @@ func (in *inputs) List() *table.PolicyList { return in.policies }
 
 func (in *inputs) Resources(names []string) []string { return names }
 
-func (in *inputs) Decide(time.Time, func() *offer.Terms) table.SliceDecisions { return in }
+func (in *inputs) Decide(time.Time, func() *offer.AllocationInput) table.SliceDecisions { return in }
 
 func (in *inputs) Granted() map[string]map[string]capacity.Amounts { return in.granted }
 
 func (in *inputs) Under(string) table.PolicyGrants { return table.PolicyGrants{} }
 
-func (in *inputs) DryRun(func() *offer.Terms) table.SliceDecisions { return in }
+func (in *inputs) DryRun(func() *offer.AllocationInput) table.SliceDecisions { return in }
 
 type consumers struct{ *inputs }
 
@@ -56,7 +56,7 @@ func newInputs() *inputs {
 
 func configOf(in *inputs) Config {
 	return Config{
-		Ledger: capacity.NewLedger(), Policies: in, Consumers: consumers{in}, Slices: in, Previous: func() []offer.Past { return nil },
+		Ledger: capacity.NewLedger(), Policies: in, Consumers: consumers{in}, Slices: in, Previous: func() []offer.PreviousOffers { return nil },
 		Debouncer: debounce.New(100 * time.Millisecond), Table: table.New(), Log: logr.Discard(),
 	}
 }

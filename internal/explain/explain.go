@@ -89,7 +89,7 @@ func answer(w http.ResponseWriter, t *table.Table, of func(*offer.Result) any) {
 }
 
 func everybody(r *offer.Result, explainer offer.Explainer) Offers {
-	all := Offers{Consumers: make([]Consumer, 0, r.Entries.Len()), Anyone: offers(explainer.Anyone())}
+	all := Offers{Consumers: make([]Consumer, 0, r.Entries.Len()), Anyone: offers(explainer.Default())}
 	for id := range r.Entries.All {
 		all.Consumers = append(all.Consumers, describe(r, explainer, id))
 	}

@@ -10,7 +10,7 @@ import (
 
 // Allocate decides on all slices, which must have different keys. The answers are in the order of
 // the slices.
-func Allocate(terms *offer.Terms, all []Slice) []Answer {
+func Allocate(terms *offer.AllocationInput, all []Slice) []Answer {
 	if len(all) == 0 {
 		return nil
 	}
@@ -43,7 +43,7 @@ func Allocate(terms *offer.Terms, all []Slice) []Answer {
 
 // allocation is the state of one Allocate.
 type allocation struct {
-	terms   *offer.Terms
+	input   *offer.AllocationInput
 	account *account
 	unions  []union
 	// columns are those of the View, followed by the resources that only policies, grants or use
@@ -53,8 +53,8 @@ type allocation struct {
 	slices  []sliceState
 	byAge   []*sliceState
 	groups  map[groupKey]*group
-	// offered holds the steps of each deal by column, nil for a resource that is not offered.
-	offered map[*offer.Deal][]*offer.Step
+	// offered holds the steps of each ConsumerTerms by column, nil for a resource that is not offered.
+	offered map[*offer.ConsumerTerms][]*offer.Step
 
 	rows       arena[int64]
 	lineStates arena[lineState]
@@ -67,9 +67,9 @@ type groupKey struct{ class, consumer string }
 // group is the slices of one consumer in one class.
 type group struct {
 	groupKey
-	// deal is nil if no policy decides.
-	deal *offer.Deal
-	// offered are the steps of the deal by column, nil for a resource that is not offered.
+	// terms is nil if no policy decides.
+	terms *offer.ConsumerTerms
+	// offered are the steps of terms by column, nil for a resource that is not offered.
 	offered []*offer.Step
 	share   *poolShare
 	// granted is the sum of what counts as granted to the slices so far.
@@ -85,13 +85,13 @@ type group struct {
 // hasPods reports whether the consumer has pods anywhere.
 func (g *group) hasPods() bool { return g.unclaimedUse != nil }
 
-// poolIndex returns the index in Terms.Pools of the pool that the slices are granted from, noPool
+// poolIndex returns the index in AllocationInput.Pools of the pool that the slices are granted from, noPool
 // for none.
 func (g *group) poolIndex() int {
-	if g.deal == nil {
+	if g.terms == nil {
 		return noPool
 	}
-	return g.deal.Pool
+	return g.terms.Pool
 }
 
 // sliceState is a slice during the allocation.
@@ -130,11 +130,11 @@ const (
 // committed returns what counts as granted: the grant, or what pods use if that is more.
 func (l *lineState) committed() int64 { return max(l.Granted, l.usedCounted) }
 
-func newAllocation(terms *offer.Terms, all []Slice) *allocation {
+func newAllocation(terms *offer.AllocationInput, all []Slice) *allocation {
 	a := &allocation{
-		terms: terms, columns: slices.Clone(terms.View.Columns), column: map[string]int{},
+		input: terms, columns: slices.Clone(terms.View.Columns), column: map[string]int{},
 		slices: make([]sliceState, len(all)), byAge: make([]*sliceState, len(all)),
-		groups: map[groupKey]*group{}, offered: map[*offer.Deal][]*offer.Step{},
+		groups: map[groupKey]*group{}, offered: map[*offer.ConsumerTerms][]*offer.Step{},
 	}
 	for i, name := range a.columns {
 		a.column[name] = i
@@ -165,7 +165,7 @@ func newAllocation(terms *offer.Terms, all []Slice) *allocation {
 		a.prepare(g)
 	}
 	for i := range a.slices {
-		if s := &a.slices[i]; s.moved() && (s.Pinned || s.group.deal == nil) {
+		if s := &a.slices[i]; s.moved() && (s.Pinned || s.group.terms == nil) {
 			for _, former := range a.formerCommitments(a.account, s) {
 				if !s.group.share.charges(former) {
 					s.alsoCharged = append(s.alsoCharged, a.account.holder(former, s.Consumer))
@@ -184,7 +184,7 @@ func newAllocation(terms *offer.Terms, all []Slice) *allocation {
 
 // newAccount returns a new account of all pools.
 func (a *allocation) newAccount(ignoredUse map[poolConsumer]struct{}) *account {
-	return newAccount(a.terms.Pools, a.unions, len(a.columns), ignoredUse)
+	return newAccount(a.input.Pools, a.unions, len(a.columns), ignoredUse)
 }
 
 func (a *allocation) addColumn(name string) {
@@ -201,12 +201,12 @@ func (a *allocation) groupOf(s *Slice) *group {
 		return g
 	}
 	g := a.groupArena.one()
-	*g = group{groupKey: key, deal: a.terms.Deal(s.Class, s.Consumer)}
+	*g = group{groupKey: key, terms: a.input.Terms(s.Class, s.Consumer)}
 	a.groups[key] = g
-	if _, known := a.offered[g.deal]; !known && g.deal != nil {
-		a.offered[g.deal] = nil
-		for i := range g.deal.Steps {
-			a.addColumn(g.deal.Steps[i].Resource)
+	if _, known := a.offered[g.terms]; !known && g.terms != nil {
+		a.offered[g.terms] = nil
+		for i := range g.terms.Steps {
+			a.addColumn(g.terms.Steps[i].Resource)
 		}
 	}
 	return g
@@ -214,25 +214,25 @@ func (a *allocation) groupOf(s *Slice) *group {
 
 // prepare completes a group. All columns must be known.
 func (a *allocation) prepare(g *group) {
-	if used, hasPods := a.terms.Used(g.consumer); hasPods {
+	if used, hasPods := a.input.Used(g.consumer); hasPods {
 		g.unclaimedUse = a.rows.take(len(a.columns))
 		copy(g.unclaimedUse, used)
 	}
 	g.granted = a.rows.take(len(a.columns))
 	g.share = a.account.share(g.poolIndex(), g.consumer)
-	if g.deal == nil {
+	if g.terms == nil {
 		return
 	}
-	if a.offered[g.deal] == nil {
+	if a.offered[g.terms] == nil {
 		steps := make([]*offer.Step, len(a.columns))
-		for i := range g.deal.Steps {
-			if step := &g.deal.Steps[i]; step.Source != offer.FromRevocation {
+		for i := range g.terms.Steps {
+			if step := &g.terms.Steps[i]; step.Source != offer.FromRevocation {
 				steps[a.column[step.Resource]] = step
 			}
 		}
-		a.offered[g.deal] = steps
+		a.offered[g.terms] = steps
 	}
-	g.offered = a.offered[g.deal]
+	g.offered = a.offered[g.terms]
 }
 
 // newLines returns a line for each resource that the slice asks for, has or uses, with nothing
@@ -283,7 +283,7 @@ func (a *allocation) newLineStates(s *sliceState) []lineState {
 		if l.Listed {
 			l.had = max(0, s.Granted[l.Resource])
 		}
-		if s.Invalid || s.Pinned || s.group.deal == nil && l.Asked < 0 {
+		if s.Invalid || s.Pinned || s.group.terms == nil && l.Asked < 0 {
 			l.want = l.had
 		}
 		if s.Invalid && l.Listed { // An invalid request asks for what it has: if that falls, the answer says why.
@@ -299,7 +299,7 @@ func (a *allocation) evictedUse() map[poolConsumer]struct{} {
 	all := map[poolConsumer]struct{}{}
 	for key, g := range a.groups {
 		if g.evicts && g.poolIndex() != noPool {
-			for _, pool := range a.terms.Pools[g.poolIndex()].Overlaps {
+			for _, pool := range a.input.Pools[g.poolIndex()].Overlaps {
 				all[poolConsumer{pool, key.consumer}] = struct{}{}
 			}
 		}
@@ -310,18 +310,18 @@ func (a *allocation) evictedUse() map[poolConsumer]struct{} {
 // reclaim returns the reclaim that applies: that of the policy that decides, or else the recorded
 // one.
 func (s *sliceState) reclaim() offer.Reclaim {
-	if s.group.deal == nil {
+	if s.group.terms == nil {
 		return s.Reclaim
 	}
-	return s.group.deal.Policy.Reclaim
+	return s.group.terms.Policy.Reclaim
 }
 
 // defaults returns the policy's defaults for what a request leaves out.
 func (s *sliceState) defaults() capacity.Amounts {
-	if s.group.deal == nil {
+	if s.group.terms == nil {
 		return nil
 	}
-	return s.group.deal.Policy.Slices.Defaults
+	return s.group.terms.Policy.Slices.Defaults
 }
 
 // changedClass reports whether the slice was granted what it has in another class. It has no claim
@@ -338,5 +338,5 @@ func (s *sliceState) moved() bool {
 	if s.Granted == nil {
 		return false
 	}
-	return s.changedClass() || s.group.deal == nil || s.GrantedBy != "" && s.group.deal.Policy.Name != s.GrantedBy
+	return s.changedClass() || s.group.terms == nil || s.GrantedBy != "" && s.group.terms.Policy.Name != s.GrantedBy
 }

@@ -8,8 +8,8 @@ func (a *allocation) answers() []Answer {
 	for i := range a.slices {
 		s := &a.slices[i]
 		out[i] = Answer{Verdict: s.verdict(), Lines: s.lines, Invalid: s.Invalid, Frozen: s.Frozen}
-		if s.group.deal != nil {
-			out[i].Policy = s.group.deal.Policy
+		if s.group.terms != nil {
+			out[i].Policy = s.group.terms.Policy
 		}
 		for j := range s.states {
 			s.finish(&s.states[j])
@@ -27,13 +27,13 @@ func (s *sliceState) verdict() Verdict {
 
 // finish completes a line.
 func (s *sliceState) finish(l *lineState) {
-	l.Listed = l.Listed || l.column >= 0 && (l.Granted > 0 || s.group.deal != nil && s.group.offered[l.column] != nil)
+	l.Listed = l.Listed || l.column >= 0 && (l.Granted > 0 || s.group.terms != nil && s.group.offered[l.column] != nil)
 	switch {
 	case l.Granted >= l.Asked:
 		l.bind(binding{})
 	case s.Pinned:
 		l.bind(binding{by: ByPin})
-	case l.column < 0 && s.group.deal == nil:
+	case l.column < 0 && s.group.terms == nil:
 		l.Bound = Withdrawn
 	case l.column < 0:
 		l.Bound = NotOffered

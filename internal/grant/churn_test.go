@@ -66,7 +66,7 @@ func (c *churn) evaluate(t *testing.T) {
 		c.stable.Stabilize(time.Unix(0, 0).Add(c.now), &in)
 	}
 	var sum int64
-	answers := Allocate(offer.NewTerms(in), c.slices)
+	answers := Allocate(offer.NewAllocationInput(in), c.slices)
 	for i := range answers {
 		s := &c.slices[i]
 		had := s.Granted["cpu"]

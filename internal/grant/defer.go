@@ -104,21 +104,21 @@ func (d *deferral) count(s *sliceState) sliceBefore {
 func (a *allocation) mayLeaveNodes(s *sliceState) bool {
 	pool := s.group.poolIndex()
 	switch {
-	case s.Pinned || s.group.deal == nil:
+	case s.Pinned || s.group.terms == nil:
 		return false
 	case s.changedClass():
 		return true
-	case pool == noPool || !a.terms.InForce(s.GrantedBy):
+	case pool == noPool || !a.input.InForce(s.GrantedBy):
 		return false
 	}
-	return !slices.ContainsFunc(a.terms.Pools, func(p offer.PolicyPool) bool { return p.Policy == s.GrantedBy && slices.Contains(p.Within, pool) })
+	return !slices.ContainsFunc(a.input.Pools, func(p offer.PolicyPool) bool { return p.Policy == s.GrantedBy && slices.Contains(p.Within, pool) })
 }
 
 // formerCommitments returns the commitments that what a moved slice has counts in: those of the
 // pools that overlap the pool of the policy that granted it, and of their unions; all if that
 // policy is gone.
 func (a *allocation) formerCommitments(account *account, s *sliceState) []*commitments {
-	gone := s.GrantedBy == "" || !a.terms.InForce(s.GrantedBy)
+	gone := s.GrantedBy == "" || !a.input.InForce(s.GrantedBy)
 	var former []*commitments
 	for i := range account.pools {
 		p := &account.pools[i]
@@ -181,7 +181,7 @@ func (d *deferral) limit(s *sliceState, b *sliceBefore) {
 			l.Granted = most
 		}
 	}
-	if !whole && (s.group.deal.Policy.Slices.DenyExcess || s.Granted == nil && s.useless()) {
+	if !whole && (s.group.terms.Policy.Slices.DenyExcess || s.Granted == nil && s.useless()) {
 		for i := range s.states {
 			if l := &s.states[i]; l.Granted > b.keptInClass(l) {
 				l.Granted = b.keptInClass(l)

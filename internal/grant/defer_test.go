@@ -200,7 +200,7 @@ func TestAUnionHasWhatItsPoolsGiveOfTheirNodes(t *testing.T) {
 		"not less while it is not raised again":    {[]offer.Policy{share("all", "", 100, 0), share("a", "a", 100, 0)}, map[string]capacity.Amounts{"all": cpu(9)}, 21},
 	} {
 		w := newWorld(tc.policies...).node("a", "a", cpu(11)).node("b", "b", cpu(10))
-		terms := offer.NewTerms(offer.Input{
+		terms := offer.NewAllocationInput(offer.Input{
 			Policies: w.policies, View: w.ledger.View(offer.Selections(w.policies), "cpu"), Levels: tc.levels,
 		})
 		for _, u := range unionsOf(terms.Pools) {

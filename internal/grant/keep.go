@@ -55,7 +55,7 @@ func (s *sliceState) keepPinned() {
 // keepFloor grants a slice what reclaim does not take back, whatever there is.
 func (s *sliceState) keepFloor() {
 	g, reclaim := s.group, s.reclaim()
-	arrived := s.changedClass() && g.deal != nil
+	arrived := s.changedClass() && g.terms != nil
 	if arrived && reclaim == offer.Retain {
 		reclaim = offer.Unused // Nothing was granted in this class yet that could be retained.
 	}
@@ -120,7 +120,7 @@ type headroomFunc func(share *poolShare, column int, reclaim offer.Reclaim) int6
 func (s *sliceState) available(l *lineState, headroom headroomFunc) (int64, binding) {
 	g := s.group
 	switch {
-	case g.deal == nil:
+	case g.terms == nil:
 		return 0, binding{by: Withdrawn}
 	case g.offered[l.column] == nil:
 		return 0, binding{by: NotOffered}

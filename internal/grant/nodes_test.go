@@ -100,7 +100,7 @@ func (e *estate) on(among someNodes, policy string, amount int64) int64 {
 }
 
 // check checks that, whatever part of the answers is written, the excess of no set of nodes grows.
-func (e *estate) check(t reporter, terms *offer.Terms, answers []Answer) {
+func (e *estate) check(t reporter, terms *offer.AllocationInput, answers []Answer) {
 	demand := func(after bool) func(someNodes) int64 {
 		return func(among someNodes) (sum int64) {
 			for i := range answers {

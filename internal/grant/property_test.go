@@ -174,7 +174,7 @@ func now(s *Slice, a *Answer, resource string) int64 {
 }
 
 // checkAnswer checks one answer against the request and the reclaim.
-func checkAnswer(t reporter, terms *offer.Terms, s *Slice, a *Answer) {
+func checkAnswer(t reporter, terms *offer.AllocationInput, s *Slice, a *Answer) {
 	amounts := a.Amounts()
 	for name, amount := range amounts {
 		asked, byRequest := s.Request[name]
@@ -223,9 +223,9 @@ func checkAnswer(t reporter, terms *offer.Terms, s *Slice, a *Answer) {
 
 // checkGroups checks that a consumer's slices of a class are together raised to no more than its
 // limit, and not lowered below its use.
-func checkGroups(t reporter, terms *offer.Terms, w *world, answers []Answer) {
+func checkGroups(t reporter, terms *offer.AllocationInput, w *world, answers []Answer) {
 	type groupSums struct {
-		deal           *offer.Deal
+		terms          *offer.ConsumerTerms
 		reclaim        offer.Reclaim
 		now, got, keep map[string]int64
 		raised         map[string]bool
@@ -242,14 +242,14 @@ func checkGroups(t reporter, terms *offer.Terms, w *world, answers []Answer) {
 		key := groupKey{s.Class, s.Consumer}
 		g := groups[key]
 		if g == nil {
-			g = &groupSums{deal: terms.Deal(s.Class, s.Consumer), now: map[string]int64{}, got: map[string]int64{}, keep: map[string]int64{}, raised: map[string]bool{}}
+			g = &groupSums{terms: terms.Terms(s.Class, s.Consumer), now: map[string]int64{}, got: map[string]int64{}, keep: map[string]int64{}, raised: map[string]bool{}}
 			g.reclaim = s.Reclaim
-			if g.deal != nil {
-				g.reclaim = g.deal.Policy.Reclaim
+			if g.terms != nil {
+				g.reclaim = g.terms.Policy.Reclaim
 			}
 			groups[key] = g
 		}
-		if g.deal == nil && s.Reclaim == offer.Evict {
+		if g.terms == nil && s.Reclaim == offer.Evict {
 			g.reclaim = offer.Evict
 		}
 		for _, name := range []string{"cpu", "memory", "pods", "gpu"} {
@@ -266,7 +266,7 @@ func checkGroups(t reporter, terms *offer.Terms, w *world, answers []Answer) {
 				left[amountOf{from, name}] = capacity.Sum(left[amountOf{from, name}], s.Granted[name])
 			}
 			g.got[name] = capacity.Sum(g.got[name], got)
-			if g.deal == nil || s.GrantedIn == "" || s.GrantedIn == s.Class {
+			if g.terms == nil || s.GrantedIn == "" || s.GrantedIn == s.Class {
 				g.keep[name] = capacity.Sum(g.keep[name], min(s.Granted[name], asked))
 			}
 			g.raised[name] = g.raised[name] || got > max(s.Granted[name], s.Used[name])
@@ -281,11 +281,11 @@ func checkGroups(t reporter, terms *offer.Terms, w *world, answers []Answer) {
 				}
 			}
 		}
-		if g.deal == nil {
+		if g.terms == nil {
 			continue
 		}
-		for i := range g.deal.Steps {
-			step := &g.deal.Steps[i]
+		for i := range g.terms.Steps {
+			step := &g.terms.Steps[i]
 			limit, by := limitOf(step)
 			name := step.Resource
 			if has := capacity.Sum(g.now[name], left[amountOf{key, name}]); by != Unbound && g.raised[name] && has > limit {
@@ -307,7 +307,7 @@ func askedOf(s *Slice, p *offer.Policy, name string) int64 {
 
 // checkPools checks that, whatever part of the answers is written, a raise exceeds no pool by
 // grants and use, and no union by the grants of the pools within it.
-func checkPools(t reporter, terms *offer.Terms, w *world, answers []Answer) {
+func checkPools(t reporter, terms *offer.AllocationInput, w *world, answers []Answer) {
 	if overridden(w) {
 		return
 	}
@@ -335,12 +335,12 @@ func checkPools(t reporter, terms *offer.Terms, w *world, answers []Answer) {
 
 // granted yields for each slice and resource the pool that it is granted from, noPool for none;
 // what the slice had; what of that it can claim in a pool that it moved to; and what it has.
-func granted(terms *offer.Terms, w *world, answers []Answer, yield func(s *Slice, pool int, name string, had, claim, has int64)) {
+func granted(terms *offer.AllocationInput, w *world, answers []Answer, yield func(s *Slice, pool int, name string, had, claim, has int64)) {
 	for i := range answers {
 		s, a := &w.slices[i], &answers[i]
-		deal, pool := terms.Deal(s.Class, s.Consumer), noPool
-		if deal != nil {
-			pool = deal.Pool
+		of, pool := terms.Terms(s.Class, s.Consumer), noPool
+		if of != nil {
+			pool = of.Pool
 		}
 		used, _ := terms.Used(s.Consumer)
 		for _, name := range terms.View.Columns {
@@ -351,7 +351,7 @@ func granted(terms *offer.Terms, w *world, answers []Answer, yield func(s *Slice
 			switch changedClass := s.GrantedIn != "" && s.GrantedIn != s.Class; {
 			case changedClass:
 				claim = min(claim, 1)
-			case deal != nil && deal.Policy.Reclaim == offer.Retain:
+			case of != nil && of.Policy.Reclaim == offer.Retain:
 				claim = min(had, has) // Retain keeps all of it, whichever policy of the class decides.
 			}
 			uses := s.Used[name]
@@ -362,7 +362,7 @@ func granted(terms *offer.Terms, w *world, answers []Answer, yield func(s *Slice
 
 // cameFrom reports whether what a slice has counts in the pool from the start: it was granted from
 // this pool, from one within it, or by a policy of its class that is gone.
-func cameFrom(terms *offer.Terms, s *Slice, in int) bool {
+func cameFrom(terms *offer.AllocationInput, s *Slice, in int) bool {
 	if s.GrantedIn != "" && s.GrantedIn != s.Class {
 		return false
 	}
@@ -373,7 +373,7 @@ func cameFrom(terms *offer.Terms, s *Slice, in int) bool {
 
 // wasOn reports whether what a slice has was granted from one of the pools, or by an unknown
 // policy.
-func wasOn(terms *offer.Terms, s *Slice, pools []int) bool {
+func wasOn(terms *offer.AllocationInput, s *Slice, pools []int) bool {
 	return s.GrantedBy == "" || !terms.InForce(s.GrantedBy) || slices.ContainsFunc(pools, func(in int) bool { return terms.Pools[in].Policy == s.GrantedBy })
 }
 
@@ -404,7 +404,7 @@ func (s sums) add(consumer, resource string, before, now bool, had, claim, has i
 
 // check checks the sums against a capacity. p is the pool whose use counts, nil for a union of
 // several.
-func (s sums) check(t reporter, terms *offer.Terms, p *offer.PolicyPool, of string, capacity capacity.Row) {
+func (s sums) check(t reporter, terms *offer.AllocationInput, p *offer.PolicyPool, of string, capacity capacity.Row) {
 	for name := range s.raised {
 		c := terms.Column(name)
 		was, is := s.before.sum(p, c, name), s.after.sum(p, c, name)

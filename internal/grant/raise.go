@@ -30,10 +30,10 @@ func (s *sliceState) raise() {
 			l.bind(limitedBy)
 		}
 	}
-	if s.group.deal == nil {
+	if s.group.terms == nil {
 		return
 	}
-	if short && s.group.deal.Policy.Slices.DenyExcess {
+	if short && s.group.terms.Policy.Slices.DenyExcess {
 		s.withhold(Withheld)
 	}
 	if s.useless() {
@@ -85,7 +85,7 @@ func (s *sliceState) offered(l *lineState) bool {
 // capacity that comes and goes would rewrite every slice each time.
 func (s *sliceState) withinThreshold(l *lineState, to int64) bool {
 	more := to - l.had
-	return l.had > 0 && more > 0 && more <= capacity.Share(l.had, s.group.deal.Policy.ThresholdPercent, 100)
+	return l.had > 0 && more > 0 && more <= capacity.Share(l.had, s.group.terms.Policy.ThresholdPercent, 100)
 }
 
 // useless reports whether the slice would get nothing, or nothing of a resource that it asks for

@@ -40,8 +40,8 @@ func (w *world) slice(s Slice) *world {
 	return w
 }
 
-func (w *world) terms() *offer.Terms {
-	return offer.NewTerms(offer.Input{
+func (w *world) terms() *offer.AllocationInput {
+	return offer.NewAllocationInput(offer.Input{
 		Policies: w.policies, Consumers: w.consumers, View: w.ledger.View(offer.Selections(w.policies), offer.ResourceNames(w.policies)...),
 	})
 }

@@ -25,8 +25,8 @@ type Input struct {
 	Levels map[string]capacity.Amounts
 	// Previous are the offers of the evaluation before, the zero value in the first evaluation.
 	Previous Offers
-	// Past is what an earlier process recorded. It matters only in the first evaluation.
-	Past []Past
+	// Recorded is what an earlier process recorded. It matters only in the first evaluation.
+	Recorded []PreviousOffers
 }
 
 // After returns the input of the evaluation that follows a result, nil for the first evaluation.
@@ -56,7 +56,7 @@ const MaxDeparted = 1024
 func Evaluate(in Input) *Result {
 	e := newEvaluation(in)
 	r := &Result{Reports: make(map[string]*Report, len(e.plans)), evaluation: e}
-	r.Anyone = e.decide(e.unknown, e.previous.Anyone, &holding{}).entry
+	r.Default = e.decide(e.unknown, e.previous.Default, &holding{}).entry
 
 	tallies := newTallies(e.plans)
 	previous, next, departed := e.previous.Entries, 0, 0
@@ -64,7 +64,7 @@ func Evaluate(in Input) *Result {
 		for ; next < previous.Len() && until(previous.ids[next]); next++ {
 			id, old := previous.At(next)
 			o := e.outcomeOf(e.matcher.of(Consumer{ID: id}), old, &holding{})
-			if departed < MaxDeparted && !o.entry.SameAmounts(r.Anyone) {
+			if departed < MaxDeparted && !o.entry.SameAmounts(r.Default) {
 				r.Entries.add(id, o.entry)
 				departed++
 			}
@@ -72,7 +72,7 @@ func Evaluate(in Input) *Result {
 	}
 	// A consumer that has just become known could read the default offer. What was withdrawn from that
 	// was withdrawn from the consumer too, so it starts without.
-	inherited := e.previous.Anyone.inForce()
+	inherited := e.previous.Default.inForce()
 	for _, c := range e.known {
 		depart(func(id string) bool { return id < c.ID })
 		old := inherited
@@ -147,8 +147,8 @@ func newEvaluation(in Input) *evaluation {
 		outcomes: map[outcomeKey]*outcome{}, verdicts: map[verdictKey]verdict{}, entries: map[entryKey]*Entry{},
 	}
 	e.in.Previous = Offers{} // Results must not keep those before them.
-	if in.Previous.Anyone == nil {
-		e.previous, e.recorded = restore(in.Past), recordedPolicies(in.Past)
+	if in.Previous.Default == nil {
+		e.previous, e.recorded = restore(in.Recorded), recordedPolicies(in.Recorded)
 	}
 	e.matcher = newMatcher(e.index)
 	e.unknown = e.matcher.of(Consumer{})

@@ -99,7 +99,7 @@ func (l labelSelector) String() string                        { return l.key + "
 func offered(r *Result, id string) map[string]capacity.Amounts {
 	entry := r.Entries.Of(id)
 	if entry == nil {
-		entry = r.Anyone
+		entry = r.Default
 	}
 	all := map[string]capacity.Amounts{}
 	for _, o := range entry.Offers {
@@ -437,8 +437,8 @@ func TestWhatDidNotChangeKeepsItsIdentity(t *testing.T) {
 		expect(t, id, after.Entries.Of(id) == before.Entries.Of(id), true)
 	}
 	expect(t, "equal offers are shared", before.Entries.Of("oslo") == before.Entries.Of("rome"), true)
-	expect(t, "anyone", after.Anyone == before.Anyone, true)
-	expect(t, "somebody new reads what anyone read", after.Entries.Of("paris") == before.Anyone, true)
+	expect(t, "anyone", after.Default == before.Default, true)
+	expect(t, "somebody new reads what anyone read", after.Entries.Of("paris") == before.Default, true)
 }
 
 func TestAnEditThatChangesNoAmountReadsTheSame(t *testing.T) {

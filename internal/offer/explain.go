@@ -50,18 +50,18 @@ type Explained struct {
 func (x Explainer) Of(id string) []Explained {
 	entry, e := x.offers.Entries.Of(id), x.evaluation
 	if entry == nil || e == nil {
-		return x.Anyone()
+		return x.Default()
 	}
 	h := e.holdingOf(id)
 	return x.explain(entry, e.index.match(e.consumer(id)), &h)
 }
 
-// Anyone returns the default offer, sorted by class.
-func (x Explainer) Anyone() []Explained {
+// Default returns the default offer, sorted by class.
+func (x Explainer) Default() []Explained {
 	if x.evaluation == nil {
 		return nil
 	}
-	return x.explain(x.offers.Anyone, x.evaluation.unknown, &holding{})
+	return x.explain(x.offers.Default, x.evaluation.unknown, &holding{})
 }
 
 func (x Explainer) explain(entry *Entry, m *match, h *holding) []Explained {

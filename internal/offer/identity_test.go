@@ -71,7 +71,7 @@ func TestAnEntryThatDidNotChangeKeepsItsIdentity(t *testing.T) {
 		for range rapid.IntRange(1, 8).Draw(t, "evaluations") {
 			in = step(t, c, in)
 			r := Evaluate(in.After(prev))
-			checkIdentity(t, "anyone", prev.Anyone, r.Anyone)
+			checkIdentity(t, "anyone", prev.Default, r.Default)
 			for id, entry := range r.Entries.All {
 				if before := prev.Entries.Of(id); before != nil {
 					checkIdentity(t, id, before, entry)

@@ -131,7 +131,7 @@ type Offers struct {
 	// Entries holds every known consumer, and those consumers that were known and are still owed an
 	// explicit 0. Reading an offer does not make a consumer known.
 	Entries Entries
-	// Anyone is the default offer: what a consumer without an entry reads. A class that it once held
+	// Default is the default offer: what a consumer without an entry reads. A class that it once held
 	// stays in it with explicit zeros, because its readers are not recorded.
-	Anyone *Entry
+	Default *Entry
 }

@@ -8,17 +8,17 @@ import (
 )
 
 // startedWith is the first evaluation of a process that finds this past.
-func (c cluster) startedWith(past []Past, policies ...Policy) *Result {
-	return Evaluate(Input{Policies: policies, View: c.View(Selections(policies), ResourceNames(policies)...), Past: past})
+func (c cluster) startedWith(past []PreviousOffers, policies ...Policy) *Result {
+	return Evaluate(Input{Policies: policies, View: c.View(Selections(policies), ResourceNames(policies)...), Recorded: past})
 }
 
 // remembered is a past of one offer of the unnamed class to rome.
-func remembered(policy string, amounts capacity.Amounts, with ...func(*Past)) []Past {
-	p := Past{Policy: policy, Offers: map[string]capacity.Amounts{"rome": amounts}, Complete: true}
+func remembered(policy string, amounts capacity.Amounts, with ...func(*PreviousOffers)) []PreviousOffers {
+	p := PreviousOffers{Policy: policy, Offers: map[string]capacity.Amounts{"rome": amounts}, Complete: true}
 	for _, f := range with {
 		f(&p)
 	}
-	return []Past{p}
+	return []PreviousOffers{p}
 }
 
 func TestAProcessThatStartsKnowsWhatWasOffered(t *testing.T) {
@@ -27,16 +27,16 @@ func TestAProcessThatStartsKnowsWhatWasOffered(t *testing.T) {
 	two := fixed("p", capacity.Amounts{"cpu": 2000, "memory": 1})
 	cases := []struct {
 		name string
-		past []Past
+		past []PreviousOffers
 		want capacity.Amounts
 	}{
 		{"what pods request of it stays", remembered("p", capacity.Amounts{"cpu": 8000, "memory": 1}), capacity.Amounts{"cpu": 6000, "memory": 1}},
 		{"and no more than was offered, which is not raised by a start", remembered("p", capacity.Amounts{"cpu": 3000, "memory": 1}), capacity.Amounts{"cpu": 3000, "memory": 1}},
 		{"a resource that is not offered any more is an explicit 0", remembered("p", capacity.Amounts{"gpu": 1}), capacity.Amounts{"cpu": 2000, "memory": 1, "gpu": 0}},
 		{"of two policies that say so the larger counts", append(remembered("p", capacity.Amounts{"cpu": 3000}), remembered("q", capacity.Amounts{"cpu": 5000, "gpu": 1})...), capacity.Amounts{"cpu": 5000, "memory": 1, "gpu": 0}},
-		{"who is missing in a complete list was offered nothing of it", []Past{{Policy: "p", Complete: true}, remembered("q", capacity.Amounts{"cpu": 1}, func(p *Past) { p.Class = "gold" })[0]},
+		{"who is missing in a complete list was offered nothing of it", []PreviousOffers{{Policy: "p", Complete: true}, remembered("q", capacity.Amounts{"cpu": 1}, func(p *PreviousOffers) { p.Class = "gold" })[0]},
 			capacity.Amounts{"cpu": 2000, "memory": 1}},
-		{"who has pods and is missing everywhere must have been offered what they request", []Past{{Policy: "p", Complete: true}}, capacity.Amounts{"cpu": 6000, "memory": 1}},
+		{"who has pods and is missing everywhere must have been offered what they request", []PreviousOffers{{Policy: "p", Complete: true}}, capacity.Amounts{"cpu": 6000, "memory": 1}},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -46,8 +46,8 @@ func TestAProcessThatStartsKnowsWhatWasOffered(t *testing.T) {
 }
 
 // unlisted is a past that lists nobody, of a policy that has offered these names.
-func unlisted(policy, class string, names ...string) Past {
-	return Past{Policy: policy, Class: class, Names: names}
+func unlisted(policy, class string, names ...string) PreviousOffers {
+	return PreviousOffers{Policy: policy, Class: class, Names: names}
 }
 
 func TestWhoIsNotListedInAPastHasBeenOfferedAllItsNames(t *testing.T) {
@@ -64,35 +64,35 @@ func TestWhoIsNotListedInAPastHasBeenOfferedAllItsNames(t *testing.T) {
 	listing.Offers = map[string]capacity.Amounts{"rome": {"cpu": 8000, "memory": 1}, "bergen": {}}
 	cases := []struct {
 		name     string
-		past     []Past
+		past     []PreviousOffers
 		policies []Policy
 		who      string
 		want     map[string]capacity.Amounts
 	}{
-		{"a resource is gone", []Past{all}, []Policy{one}, "oslo", map[string]capacity.Amounts{"": {"cpu": 1000, "memory": 1, "gpu": 0}}},
-		{"and from who is not known", []Past{all}, []Policy{one}, "unknown", map[string]capacity.Amounts{"": {"cpu": 1000, "memory": 1, "gpu": 0}}},
-		{"the class is gone", []Past{all}, []Policy{silver}, "oslo", byClass(zeros, now)},
-		{"and from who is not known", []Past{all}, []Policy{silver}, "unknown", byClass(zeros, now)},
-		{"the policy is gone", []Past{all}, nil, "oslo", map[string]capacity.Amounts{"": zeros}},
-		{"who is listed has been offered what is listed", []Past{listing}, nil, "rome", map[string]capacity.Amounts{"": {"cpu": 0, "memory": 0}}},
-		{"or nothing", []Past{listing}, nil, "bergen", map[string]capacity.Amounts{}},
-		{"who is listed by another policy may have been offered it by both", []Past{all, remembered("q", capacity.Amounts{"zinc": 1})[0]}, nil, "rome",
+		{"a resource is gone", []PreviousOffers{all}, []Policy{one}, "oslo", map[string]capacity.Amounts{"": {"cpu": 1000, "memory": 1, "gpu": 0}}},
+		{"and from who is not known", []PreviousOffers{all}, []Policy{one}, "unknown", map[string]capacity.Amounts{"": {"cpu": 1000, "memory": 1, "gpu": 0}}},
+		{"the class is gone", []PreviousOffers{all}, []Policy{silver}, "oslo", byClass(zeros, now)},
+		{"and from who is not known", []PreviousOffers{all}, []Policy{silver}, "unknown", byClass(zeros, now)},
+		{"the policy is gone", []PreviousOffers{all}, nil, "oslo", map[string]capacity.Amounts{"": zeros}},
+		{"who is listed has been offered what is listed", []PreviousOffers{listing}, nil, "rome", map[string]capacity.Amounts{"": {"cpu": 0, "memory": 0}}},
+		{"or nothing", []PreviousOffers{listing}, nil, "bergen", map[string]capacity.Amounts{}},
+		{"who is listed by another policy may have been offered it by both", []PreviousOffers{all, remembered("q", capacity.Amounts{"zinc": 1})[0]}, nil, "rome",
 			map[string]capacity.Amounts{"": {"cpu": 0, "gpu": 0, "memory": 0, "zinc": 0}}},
-		{"two policies that list nobody", []Past{all, unlisted("q", "", "zinc")}, nil, "unknown",
+		{"two policies that list nobody", []PreviousOffers{all, unlisted("q", "", "zinc")}, nil, "unknown",
 			map[string]capacity.Amounts{"": {"cpu": 0, "gpu": 0, "memory": 0, "zinc": 0}}},
-		{"what pods request stays, as nobody can tell what they were offered", []Past{all}, []Policy{one}, "lima",
+		{"what pods request stays, as nobody can tell what they were offered", []PreviousOffers{all}, []Policy{one}, "lima",
 			map[string]capacity.Amounts{"": {"cpu": 6000, "memory": 1, "gpu": 0}}},
-		{"also of a policy that is gone", []Past{all}, nil, "lima", map[string]capacity.Amounts{"": {"cpu": 6000, "memory": 1, "gpu": 0}}},
-		{"in one of several classes as little as does not evict", []Past{all, unlisted("q", "silver", "cpu")}, nil, "lima",
+		{"also of a policy that is gone", []PreviousOffers{all}, nil, "lima", map[string]capacity.Amounts{"": {"cpu": 6000, "memory": 1, "gpu": 0}}},
+		{"in one of several classes as little as does not evict", []PreviousOffers{all, unlisted("q", "silver", "cpu")}, nil, "lima",
 			byClass(capacity.Amounts{"cpu": 1, "memory": 1, "gpu": 0}, capacity.Amounts{"cpu": 1})},
-		{"a class that the policy has moved to is not raised", []Past{all}, []Policy{silver}, "lima",
+		{"a class that the policy has moved to is not raised", []PreviousOffers{all}, []Policy{silver}, "lima",
 			byClass(capacity.Amounts{"cpu": 1, "memory": 1, "gpu": 0}, now)},
-		{"Evict takes it all", []Past{{Policy: "p", Names: all.Names, Reclaim: Evict}}, nil, "lima", map[string]capacity.Amounts{"": zeros}},
+		{"Evict takes it all", []PreviousOffers{{Policy: "p", Names: all.Names, Reclaim: Evict}}, nil, "lima", map[string]capacity.Amounts{"": zeros}},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			known := consumers("bergen", "lima", "oslo", "rome")
-			in := Input{Policies: tc.policies, Consumers: known, View: c.View(Selections(tc.policies), ResourceNames(tc.policies)...), Past: tc.past}
+			in := Input{Policies: tc.policies, Consumers: known, View: c.View(Selections(tc.policies), ResourceNames(tc.policies)...), Recorded: tc.past}
 			first := Evaluate(in)
 			expect(t, tc.who, offered(first, tc.who), tc.want)
 			expect(t, tc.who+" a moment later", offered(Evaluate(in.After(first)), tc.who), tc.want)
@@ -117,7 +117,7 @@ func TestAStartEvictsNobodyInSeveralClasses(t *testing.T) {
 func TestAPolicyThatDoesNotDecideAnyMoreAtTheStartIsWithdrawnByZeros(t *testing.T) {
 	c := newCluster("n1")
 	c.pod("a", "n1", "lima", 2000)
-	past := []Past{{Policy: "p", Class: "gold", Complete: true, Offers: map[string]capacity.Amounts{
+	past := []PreviousOffers{{Policy: "p", Class: "gold", Complete: true, Offers: map[string]capacity.Amounts{
 		"rome": {"cpu": 8000, "memory": 1}, "lima": {"cpu": 8000, "memory": 1},
 	}}}
 	r := c.startedWith(past, fixed("p", capacity.Amounts{"cpu": 1000, "memory": 1}, class("silver")))
@@ -160,7 +160,7 @@ func TestWhoReadsTheDefaultOfferReadsZerosOnceItsPolicyIsGone(t *testing.T) {
 	r = c.evaluate(r, nil, q)
 	expect(t, "the policy deleted", offered(r, "unknown"), zeros)
 	again := c.evaluate(r, nil, q)
-	expect(t, "still", again.Anyone == r.Anyone, true)
+	expect(t, "still", again.Default == r.Default, true)
 
 	known := c.evaluate(r, consumers("bergen"), q)
 	expect(t, "who becomes known later begins without the class", offered(known, "bergen"), map[string]capacity.Amounts{"": unnamed})

@@ -9,10 +9,10 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// Past is a written record of what one policy offered. In the first evaluation of a process the
+// PreviousOffers is a written record of what one policy offered. In the first evaluation of a process the
 // records take the place of Input.Previous: a restart neither takes an offer from under a consumer's
 // pods nor drops a resource without an explicit 0.
-type Past struct {
+type PreviousOffers struct {
 	// Policy is the name of the policy, Class the class of the offers. Reclaim applies if no policy
 	// decides any longer.
 	Policy, Class string
@@ -36,9 +36,9 @@ const unknown = -1
 // restore returns the offers that the records describe. If two records list the same class for a
 // consumer, as happens right after one policy took over from another, the larger of each amount
 // counts.
-func restore(records []Past) Offers {
+func restore(records []PreviousOffers) Offers {
 	records = slices.Clone(records)
-	slices.SortFunc(records, func(a, b Past) int { return cmp.Compare(a.Policy, b.Policy) })
+	slices.SortFunc(records, func(a, b PreviousOffers) int { return cmp.Compare(a.Policy, b.Policy) })
 	entries, anyone := map[string]*Entry{}, &Entry{}
 	for _, r := range records {
 		for id, amounts := range r.Offers {
@@ -63,11 +63,11 @@ func restore(records []Past) Offers {
 			}
 		}
 	}
-	return Offers{Entries: EntriesOf(entries), Anyone: anyone}
+	return Offers{Entries: EntriesOf(entries), Default: anyone}
 }
 
 // restore adds what a record says that the policy offered. The larger of two amounts counts.
-func (e *Entry) restore(r Past, amounts capacity.Amounts) {
+func (e *Entry) restore(r PreviousOffers, amounts capacity.Amounts) {
 	if len(amounts) == 0 {
 		return
 	}
@@ -91,7 +91,7 @@ func (e *Entry) restore(r Past, amounts capacity.Amounts) {
 }
 
 // recordedPolicies returns the policies whose records describe every consumer.
-func recordedPolicies(records []Past) map[string]bool {
+func recordedPolicies(records []PreviousOffers) map[string]bool {
 	policies := map[string]bool{}
 	for _, r := range records {
 		policies[r.Policy] = r.Complete || len(r.Names) > 0

@@ -125,14 +125,14 @@ func TestWhatIsAlwaysTrueOfOffers(t *testing.T) {
 				checkEntry(t, id, entry)
 				checkExplained(t, id, entry, explainer.Of(id))
 			}
-			checkExplained(t, "anyone", r.Anyone, explainer.Anyone())
+			checkExplained(t, "anyone", r.Default, explainer.Default())
 			if prev != nil {
 				checkChanges(t, in, prev, r, func(*Offer) bool { return true })
 				checkDefault(t, in, prev, r)
 				// A process that starts anew knows what policies offered, and not what was withdrawn from whom.
-				in.Past = pastOf(prev)
+				in.Recorded = pastOf(prev)
 				checkChanges(t, in, prev, Evaluate(in), func(o *Offer) bool { return o.Policy != "" })
-				in.Past = cut(t, prev)
+				in.Recorded = cut(t, prev)
 				checkSilence(t, prev, Evaluate(in))
 			}
 			checkOrder(t, in, prev, r)
@@ -213,8 +213,8 @@ func checkExplained(t *rapid.T, id string, entry *Entry, explained []Explained) 
 }
 
 // pastOf is what an earlier process wrote down of its result.
-func pastOf(r *Result) []Past {
-	byPlace := map[[2]string]*Past{}
+func pastOf(r *Result) []PreviousOffers {
+	byPlace := map[[2]string]*PreviousOffers{}
 	for id, entry := range r.Entries.All {
 		for _, o := range entry.Offers {
 			if o.Policy == "" {
@@ -222,7 +222,7 @@ func pastOf(r *Result) []Past {
 			}
 			p := byPlace[[2]string{o.Policy, o.Class}]
 			if p == nil {
-				p = &Past{Policy: o.Policy, Class: o.Class, Reclaim: o.reclaim, Offers: map[string]capacity.Amounts{}, Complete: true}
+				p = &PreviousOffers{Policy: o.Policy, Class: o.Class, Reclaim: o.reclaim, Offers: map[string]capacity.Amounts{}, Complete: true}
 				byPlace[[2]string{o.Policy, o.Class}] = p
 			}
 			p.Offers[id] = capacity.Amounts{}
@@ -231,7 +231,7 @@ func pastOf(r *Result) []Past {
 			}
 		}
 	}
-	var past []Past
+	var past []PreviousOffers
 	for _, p := range byPlace {
 		past = append(past, *p)
 	}
@@ -239,9 +239,9 @@ func pastOf(r *Result) []Past {
 }
 
 // cut is the past of a result with some consumers that are not listed any more.
-func cut(t *rapid.T, r *Result) []Past {
+func cut(t *rapid.T, r *Result) []PreviousOffers {
 	past := pastOf(r)
-	slices.SortFunc(past, func(a, b Past) int { return strings.Compare(a.Policy+"/"+a.Class, b.Policy+"/"+b.Class) })
+	slices.SortFunc(past, func(a, b PreviousOffers) int { return strings.Compare(a.Policy+"/"+a.Class, b.Policy+"/"+b.Class) })
 	for i := range past {
 		p := &past[i]
 		p.Complete = false
@@ -256,8 +256,8 @@ func cut(t *rapid.T, r *Result) []Past {
 		}
 		p.Names = slices.Sorted(maps.Keys(names))
 	}
-	for _, o := range r.Anyone.inForce().Offers {
-		p := Past{Policy: o.Policy, Class: o.Class}
+	for _, o := range r.Default.inForce().Offers {
+		p := PreviousOffers{Policy: o.Policy, Class: o.Class}
 		for _, a := range o.Amounts {
 			p.Names = append(p.Names, a.Resource)
 		}
@@ -284,11 +284,11 @@ func checkSilence(t *rapid.T, prev, r *Result) {
 	for id, old := range prev.Entries.All {
 		now := r.Entries.Of(id)
 		if now == nil {
-			now = r.Anyone
+			now = r.Default
 		}
 		check(id, old, now)
 	}
-	check("who is not known", prev.Anyone, r.Anyone)
+	check("who is not known", prev.Default, r.Default)
 }
 
 // checkChanges looks at all that had an entry: what was offered is never silent afterwards, and not taken from under pods.
@@ -296,7 +296,7 @@ func checkChanges(t *rapid.T, in Input, prev, r *Result, looked func(*Offer) boo
 	for id, old := range prev.Entries.All {
 		entry := r.Entries.Of(id)
 		if entry == nil {
-			entry = r.Anyone
+			entry = r.Default
 		}
 		checkChange(t, in, id, slices.DeleteFunc(slices.Clone(old.Offers), func(o *Offer) bool { return !looked(o) }), entry)
 	}
@@ -305,10 +305,10 @@ func checkChanges(t *rapid.T, in Input, prev, r *Result, looked func(*Offer) boo
 // checkDefault: what was offered to those who are not known is never silent afterwards, neither to those who still are not nor
 // to those who have become known.
 func checkDefault(t *rapid.T, in Input, prev, r *Result) {
-	checkChange(t, in, "who reads the default offer", prev.Anyone.Offers, r.Anyone)
+	checkChange(t, in, "who reads the default offer", prev.Default.Offers, r.Default)
 	for id, entry := range r.Entries.All {
 		if prev.Entries.Of(id) == nil {
-			checkChange(t, in, id, prev.Anyone.inForce().Offers, entry)
+			checkChange(t, in, id, prev.Default.inForce().Offers, entry)
 		}
 	}
 }

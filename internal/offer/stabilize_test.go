@@ -133,7 +133,7 @@ func TestLevelsArePoliciesOwn(t *testing.T) {
 	r := Evaluate(in)
 	expect(t, "the pool given out", r.Reports["slow"].Capacity[capacity.CPU], int64(16000))
 	expect(t, "one without a level", r.Reports["exact"].Capacity[capacity.CPU], int64(15200))
-	pools := NewTerms(in).Pools
+	pools := NewAllocationInput(in).Pools
 	pool := pools[slices.IndexFunc(pools, func(p PolicyPool) bool { return p.Policy == "slow" })]
 	expect(t, "to stay granted, and to be granted anew", []int64{pool.Capacity[0], pool.Present[0]}, []int64{16000, 15200})
 

@@ -376,7 +376,7 @@ func TestUnknownIDsAffectOnlyTheConnectionThatReadsThem(t *testing.T) {
 		}
 	}
 	defaultIs := func(n int64) {
-		r.table.Publish(table.Snapshot{Result: &offer.Result{Offers: offer.Offers{Entries: r.table.Current().Entries, Anyone: cpus(n)}}})
+		r.table.Publish(table.Snapshot{Result: &offer.Result{Offers: offer.Offers{Entries: r.table.Current().Entries, Default: cpus(n)}}})
 	}
 	defaultIs(5)
 	if got := next(t, own); got != "" {

@@ -182,9 +182,9 @@ func published(entries map[string]*offer.Entry) *table.Table {
 func publish(tab *table.Table, entries map[string]*offer.Entry) {
 	anyone := &offer.Entry{}
 	if r := tab.Current(); r != nil {
-		anyone = r.Anyone
+		anyone = r.Default
 	}
-	tab.Publish(table.Snapshot{Result: &offer.Result{Offers: offer.Offers{Entries: offer.EntriesOf(entries), Anyone: anyone}}})
+	tab.Publish(table.Snapshot{Result: &offer.Result{Offers: offer.Offers{Entries: offer.EntriesOf(entries), Default: anyone}}})
 }
 
 // cpusOf returns the text of the cpu amount of the first pool.

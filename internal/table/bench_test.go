@@ -65,7 +65,7 @@ func BenchmarkPublish(b *testing.B) {
 			if !bc.all {
 				e := maps.Collect(results[1].Entries.All)
 				e[ids[0]] = newEntry()
-				results[0] = result(results[1].Anyone, e)
+				results[0] = result(results[1].Default, e)
 			}
 			subscriptions := make([]*Subscription, benchSubscribers)
 			for i := range subscriptions {

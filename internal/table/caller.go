@@ -79,7 +79,7 @@ func (c *Caller) Lookup(ctx context.Context, id string) (*offer.Entry, error) {
 		s = t.snapshot.Load()
 	}
 	if id == "" {
-		return s.Result.Anyone, nil
+		return s.Result.Default, nil
 	}
 	set(&c.any)
 	for {
@@ -102,7 +102,7 @@ func (c *Caller) Lookup(ctx context.Context, id string) (*offer.Entry, error) {
 			return s.entry(p), nil
 		}
 		t.unknownReads.Add(1)
-		return s.Result.Anyone, nil
+		return s.Result.Default, nil
 	}
 }
 

@@ -14,7 +14,7 @@
 //
 // A consumer in the snapshot is known: an object describes it, a policy names it, it has pods or
 // grants, or it had any of these and is still owed an explicit 0. Callers cannot make a consumer
-// known. Every other ID is unknown: it reads the default offer (offer.Offers.Anyone), and only the
+// known. Every other ID is unknown: it reads the default offer (offer.Offers.Default), and only the
 // connection that read it remembers it. So what a caller writes into a request is neither listed
 // nor reported to other callers, and leaves the process only as a count.
 //

@@ -37,7 +37,7 @@ func (m *model) offered(id string) *offer.Entry {
 	if e := m.result.Entries.Of(id); e != nil {
 		return e
 	}
-	return m.result.Anyone
+	return m.result.Default
 }
 
 func (m *model) known(id string) bool { return m.result.Entries.Of(id) != nil }
@@ -63,7 +63,7 @@ func (m *model) publish(r *offer.Result, ids []string) {
 		case was != nil && is != nil:
 			changed[id] = m.read[id] && was != is
 		case is != nil && m.unknownRead:
-			m.read[id], changed[id] = true, is != old.Anyone
+			m.read[id], changed[id] = true, is != old.Default
 		case was != nil && m.read[id]:
 			changed[id] = true
 			delete(m.read, id)
@@ -75,7 +75,7 @@ func (m *model) publish(r *offer.Result, ids []string) {
 			continue
 		}
 		for _, id := range ids {
-			told := changed[id] && !c.forgotten[id] || c.unknown[id] && !m.known(id) && old.Anyone != r.Anyone
+			told := changed[id] && !c.forgotten[id] || c.unknown[id] && !m.known(id) && old.Default != r.Default
 			if told && !slices.Contains(waiting, id) {
 				waiting = append(waiting, id)
 			}
@@ -83,7 +83,7 @@ func (m *model) publish(r *offer.Result, ids []string) {
 		m.waiting[s] = waiting
 	}
 	for s := range m.waiting {
-		if old.Anyone != r.Anyone {
+		if old.Default != r.Default {
 			maps.DeleteFunc(m.of[s].unknown, func(id string, _ bool) bool { return m.known(id) })
 		}
 	}

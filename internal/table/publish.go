@@ -9,10 +9,10 @@ import (
 
 // Publish makes the snapshot what readers see, and notifies subscriptions of what changed, as the
 // package's documentation says. It sets the revision, and returns what readers see. It waits for no
-// reader and for no subscription. The Result and its Anyone must not be nil, and the caller must
+// reader and for no subscription. The Result and its Default must not be nil, and the caller must
 // not change anything in the snapshot afterwards.
 func (t *Table) Publish(s Snapshot) *Snapshot {
-	if s.Result == nil || s.Result.Anyone == nil {
+	if s.Result == nil || s.Result.Default == nil {
 		panic("table: a snapshot without offers was published")
 	}
 	t.publishing.Lock()
@@ -35,7 +35,7 @@ func (t *Table) Publish(s Snapshot) *Snapshot {
 	t.snapshot.Store(next)
 	changes := t.concerned(old, next, d)
 	slices.SortFunc(changes, byID)
-	t.notify(changes, !next.Result.Anyone.SameAmounts(old.Result.Anyone), next)
+	t.notify(changes, !next.Result.Default.SameAmounts(old.Result.Default), next)
 	return next
 }
 
@@ -116,7 +116,7 @@ func (t *Table) concerned(old, next *Snapshot, d diff) []change {
 		}
 		p := next.places[id]
 		p.set()
-		if !next.entry(p).SameAmounts(old.Result.Anyone) {
+		if !next.entry(p).SameAmounts(old.Result.Default) {
 			changes = append(changes, change{id, p.mark})
 		}
 	}

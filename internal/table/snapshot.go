@@ -121,7 +121,7 @@ type SliceDecisions interface {
 	// Under returns what one policy has granted.
 	Under(policy string) PolicyGrants
 	// DryRun decides on the same slices by other terms, until nothing is left to reclaim.
-	DryRun(terms func() *offer.Terms) SliceDecisions
+	DryRun(terms func() *offer.AllocationInput) SliceDecisions
 }
 
 // PolicyGrants are what one policy has granted.

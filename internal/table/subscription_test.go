@@ -18,7 +18,7 @@ func shuffle(tab *Table, ids ...string) {
 	for _, id := range ids {
 		e[id] = newEntry()
 	}
-	tab.Publish(Snapshot{Result: result(tab.Current().Anyone, e)})
+	tab.Publish(Snapshot{Result: result(tab.Current().Default, e)})
 }
 
 // readTable returns a table whose consumers have all been read.

@@ -17,7 +17,7 @@ import (
 type entries map[string]*offer.Entry
 
 func result(anyone *offer.Entry, e entries) *offer.Result {
-	return &offer.Result{Offers: offer.Offers{Entries: offer.EntriesOf(e), Anyone: anyone}}
+	return &offer.Result{Offers: offer.Offers{Entries: offer.EntriesOf(e), Default: anyone}}
 }
 
 func lookup(t *testing.T, tab *Table, id string) *offer.Entry {
@@ -84,7 +84,7 @@ func TestPublishNotifiesWhoWasReadAndChanged(t *testing.T) {
 				t.Errorf("notified (-want +got):\n%s", diff)
 			}
 			for _, id := range tc.read {
-				want := tc.after.Anyone
+				want := tc.after.Default
 				if e := tc.after.Entries.Of(id); e != nil {
 					want = e
 				}
@@ -364,7 +364,7 @@ func TestAnEntryThatReadsTheSameIsNoChange(t *testing.T) {
 	sub := tab.Subscribe()
 	defer sub.Close()
 	again := &offer.Entry{Offers: []*offer.Offer{{Amounts: slices.Clone(e.Offers[0].Amounts), Policy: "another"}}}
-	tab.Publish(Snapshot{Result: result(&offer.Entry{Offers: tab.Current().Anyone.Offers}, entries{"rome": again})})
+	tab.Publish(Snapshot{Result: result(&offer.Entry{Offers: tab.Current().Default.Offers}, entries{"rome": again})})
 	if got := lookup(t, tab, "rome"); got != again {
 		t.Error("the new entry, with its new explanation, is not what is read")
 	}

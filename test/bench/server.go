@@ -143,7 +143,7 @@ func newOffers(consumers int) *offer.Result {
 	for i := range consumers {
 		entries[consumerID(i)] = &offer.Entry{Offers: offers}
 	}
-	return &offer.Result{Offers: offer.Offers{Entries: offer.EntriesOf(entries), Anyone: result.Anyone}, Reports: result.Reports}
+	return &offer.Result{Offers: offer.Offers{Entries: offer.EntriesOf(entries), Default: result.Default}, Reports: result.Reports}
 }
 
 func startOurs(offers *offer.Result) (address string, stop func() error, err error) {

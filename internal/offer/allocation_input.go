@@ -6,10 +6,11 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// Terms are what policies offer before anything is granted: the input of an allocation of grants.
-// They are immutable, except that Deal keeps what it returns: they are not safe for concurrent use.
-type Terms struct {
-	// View is the account that the terms were made from.
+// AllocationInput is what policies offer before anything is granted: what an allocation of grants
+// goes by. It is immutable, except that Terms keeps what it returns: it is not safe for concurrent
+// use.
+type AllocationInput struct {
+	// View is the account that it was made from.
 	View *capacity.View
 	// Pools are those of the policies of nodes that are in force.
 	Pools []PolicyPool
@@ -18,7 +19,7 @@ type Terms struct {
 	consumers []Consumer
 	byClass   map[string][]*policyPlan
 	inForce   map[string]struct{}
-	deals     map[*template]*Deal
+	terms     map[*template]*ConsumerTerms
 	poolOf    map[*policyPlan]int
 }
 
@@ -86,28 +87,29 @@ func (p *PolicyPool) Users(yield func(consumer string, used capacity.Row) bool) 
 	}
 }
 
-// Deal is what one policy offers under one override. The consumers that get it share it.
-type Deal struct {
+// ConsumerTerms is what one policy offers under one override. The consumers that get it share it.
+type ConsumerTerms struct {
 	Policy *Policy
 	// Override is the index of the override, -1 for none.
 	Override int
-	// Pool is the index of the policy's pool in Terms.Pools, -1 for a policy of fixed amounts.
+	// Pool is the index of the policy's pool in AllocationInput.Pools, -1 for a policy of fixed amounts.
 	Pool int
 	// Steps are sorted by resource. Only Source, Fixed, Pool and Max are set.
 	Steps []Step
 }
 
-// NewTerms works out the terms of an input. It ignores Grants, Previous and Past.
-func NewTerms(in Input) *Terms {
-	t := &Terms{
+// NewAllocationInput works out what an allocation goes by. It ignores Input's Grants, Previous and
+// Recorded.
+func NewAllocationInput(in Input) *AllocationInput {
+	a := &AllocationInput{
 		View: &in.View, column: make(map[string]int, len(in.View.Columns)), consumers: in.Consumers,
-		byClass: map[string][]*policyPlan{}, inForce: map[string]struct{}{}, deals: map[*template]*Deal{}, poolOf: map[*policyPlan]int{},
+		byClass: map[string][]*policyPlan{}, inForce: map[string]struct{}{}, terms: map[*template]*ConsumerTerms{}, poolOf: map[*policyPlan]int{},
 	}
-	if !slices.IsSortedFunc(t.consumers, byID) {
-		t.consumers = slices.SortedFunc(slices.Values(t.consumers), byID)
+	if !slices.IsSortedFunc(a.consumers, byID) {
+		a.consumers = slices.SortedFunc(slices.Values(a.consumers), byID)
 	}
 	for i, name := range in.View.Columns {
-		t.column[name] = i
+		a.column[name] = i
 	}
 	var (
 		pooled []*policyPlan
@@ -118,28 +120,28 @@ func NewTerms(in Input) *Terms {
 			continue
 		}
 		share := p.shares(in.View.Columns)
-		p.setTemplates(share, t.column)
-		t.inForce[p.Name] = struct{}{}
-		t.byClass[p.Class] = append(t.byClass[p.Class], p)
+		p.setTemplates(share, a.column)
+		a.inForce[p.Name] = struct{}{}
+		a.byClass[p.Class] = append(a.byClass[p.Class], p)
 		if p.pool != nil {
-			t.poolOf[p] = len(pooled)
+			a.poolOf[p] = len(pooled)
 			pooled, shares = append(pooled, p), append(shares, share)
 		}
 	}
 	for i, p := range pooled {
-		t.Pools = append(t.Pools, t.newPool(p, shares[i], pooled))
+		a.Pools = append(a.Pools, a.newPool(p, shares[i], pooled))
 	}
-	return t
+	return a
 }
 
-func (t *Terms) newPool(p *policyPlan, share []Step, pooled []*policyPlan) PolicyPool {
-	width := len(t.View.Columns)
+func (a *AllocationInput) newPool(p *policyPlan, share []Step, pooled []*policyPlan) PolicyPool {
+	width := len(a.View.Columns)
 	pool := PolicyPool{
 		Policy: p.Name, Nodes: sameNodes(p, pooled), Capacity: make(capacity.Row, width), Present: make(capacity.Row, width),
-		view: t.View, count: p.Nodes.Count, percents: make([]int64, width),
+		view: a.View, count: p.Nodes.Count, percents: make([]int64, width),
 	}
 	for _, s := range share {
-		c := t.column[s.Resource]
+		c := a.column[s.Resource]
 		pool.Capacity[c], pool.Present[c], pool.percents[c] = s.Pool, min(s.Pool, s.present()), s.Percent
 	}
 	if p.Nodes.Count == Free {
@@ -153,7 +155,7 @@ func (t *Terms) newPool(p *policyPlan, share []Step, pooled []*policyPlan) Polic
 			pool.Within = append(pool.Within, i)
 		}
 	}
-	for i, cell := range t.View.Cells {
+	for i, cell := range a.View.Cells {
 		if slices.Contains(cell.Pools, p.poolIndex) {
 			pool.Cells = append(pool.Cells, i)
 		}
@@ -173,25 +175,25 @@ func sameNodes(p *policyPlan, pooled []*policyPlan) int {
 }
 
 // Column returns the column of a resource, -1 if no node lists it and no pod requests it.
-func (t *Terms) Column(resource string) int { return columnOf(t.column, resource) }
+func (a *AllocationInput) Column(resource string) int { return columnOf(a.column, resource) }
 
 // Serves reports whether a policy in force is for the class.
-func (t *Terms) Serves(class string) bool { return len(t.byClass[class]) > 0 }
+func (a *AllocationInput) Serves(class string) bool { return len(a.byClass[class]) > 0 }
 
 // InForce reports whether a policy of the name exists and is not a dry run.
-func (t *Terms) InForce(policy string) bool {
-	_, ok := t.inForce[policy]
+func (a *AllocationInput) InForce(policy string) bool {
+	_, ok := a.inForce[policy]
 	return ok
 }
 
 // ShareNodes reports whether two policies in force have a node in common.
-func (t *Terms) ShareNodes(policy, other string) bool {
-	for i := range t.Pools {
-		if t.Pools[i].Policy != policy {
+func (a *AllocationInput) ShareNodes(policy, other string) bool {
+	for i := range a.Pools {
+		if a.Pools[i].Policy != policy {
 			continue
 		}
-		for _, k := range t.Pools[i].Overlaps {
-			if t.Pools[k].Policy == other {
+		for _, k := range a.Pools[i].Overlaps {
+			if a.Pools[k].Policy == other {
 				return true
 			}
 		}
@@ -199,33 +201,33 @@ func (t *Terms) ShareNodes(policy, other string) bool {
 	return false
 }
 
-// Deal returns what the consumer is offered in the class, nil if no policy decides.
-func (t *Terms) Deal(class, consumer string) *Deal {
+// Terms returns what the consumer is offered in the class, nil if no policy decides.
+func (a *AllocationInput) Terms(class, consumer string) *ConsumerTerms {
 	c := Consumer{ID: consumer}
-	if i, found := slices.BinarySearchFunc(t.consumers, c, byID); found {
-		c = t.consumers[i]
+	if i, found := slices.BinarySearchFunc(a.consumers, c, byID); found {
+		c = a.consumers[i]
 	}
 	// The policies of one class are in the order in which they decide.
-	i := slices.IndexFunc(t.byClass[class], func(p *policyPlan) bool { return p.Consumers.Includes(c) })
+	i := slices.IndexFunc(a.byClass[class], func(p *policyPlan) bool { return p.Consumers.Includes(c) })
 	if i < 0 {
 		return nil
 	}
-	p := t.byClass[class][i]
+	p := a.byClass[class][i]
 	of := p.under(p.overrideFor(c))
-	deal, ok := t.deals[of]
+	terms, ok := a.terms[of]
 	if !ok {
-		deal = &Deal{Policy: p.Policy, Override: of.override, Pool: -1, Steps: of.steps}
-		if i, pooled := t.poolOf[p]; pooled {
-			deal.Pool = i
+		terms = &ConsumerTerms{Policy: p.Policy, Override: of.override, Pool: -1, Steps: of.steps}
+		if i, pooled := a.poolOf[p]; pooled {
+			terms.Pool = i
 		}
-		t.deals[of] = deal
+		a.terms[of] = terms
 	}
-	return deal
+	return terms
 }
 
 // Used returns what the consumer's pods request on all nodes, by column, and whether it has any pods.
-func (t *Terms) Used(consumer string) (capacity.Row, bool) {
-	if use := t.View.Used.Of(consumer); use != nil {
+func (a *AllocationInput) Used(consumer string) (capacity.Row, bool) {
+	if use := a.View.Used.Of(consumer); use != nil {
 		return use.Everywhere, true
 	}
 	return nil, false
