@@ -225,7 +225,7 @@ func (s *poolShare) charge(c int, amount int64) {
 }
 
 // headroom returns what remains below a limit, and what the consumer's own pods use beyond its
-// grants. Under Evict the latter only counts as far as the limit is not exceeded.
+// grants. Under Evict an exceeded limit reduces the latter.
 func (h *holder) headroom(limit capacity.Row, c int, reclaim offer.Reclaim) int64 {
 	remaining := limit.At(c) - h.in.sum[c]
 	if reclaim != offer.Evict {

@@ -89,7 +89,7 @@ func (s *sliceState) keepFloor() {
 	}
 }
 
-// keepGranted grants a slice what it had, as far as there is headroom.
+// keepGranted grants a slice what it had, within the headroom.
 func (s *sliceState) keepGranted() {
 	if s.changedClass() {
 		return

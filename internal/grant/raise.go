@@ -4,7 +4,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// raise grants a slice what it asks for beyond what it has, as far as there is headroom.
+// raise grants a slice what it asks for beyond what it has, within the headroom.
 func (s *sliceState) raise() {
 	short := false
 	for i := range s.states {

@@ -14,8 +14,8 @@ import (
 const maxUnions = 64
 
 // union is the nodes of one pool, or of several that overlap. What is granted from pools within
-// these nodes can be used nowhere else, so it may stay granted as far as these nodes have it. If
-// that holds for every union, all grants fit on the nodes (Hall's theorem).
+// these nodes can be used nowhere else, so it may stay granted up to what these nodes have. If that
+// holds for every union, all grants fit on the nodes (Hall's theorem).
 type union struct {
 	// within are the indexes of the pools that have no other nodes, sorted.
 	within []int

@@ -25,8 +25,8 @@
 // granted, even by an answer that is still under way.
 //
 // A slice that moves to another class holds its earlier share until an answer in the new class is
-// confirmed. After that the earlier share counts as far as pods use it, which the caller determines
-// (Want.Earlier).
+// confirmed. After that only the part of the earlier share counts that pods use, which the caller
+// determines (Want.Earlier).
 //
 // # The states of an entry
 //
