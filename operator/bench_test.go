@@ -55,7 +55,7 @@ func benchCluster(tb testing.TB, consumers int) *bench {
 	b := newBench()
 	for i := range 5_000 {
 		b.ledger.SetNode(capacity.Node{
-			Name: benchNode(i), Labels: map[string]string{"zone": fmt.Sprint(i % 4)},
+			Name: benchNode(i), State: capacity.Ready, Labels: map[string]string{"zone": fmt.Sprint(i % 4)},
 			Allocatable: capacity.Amounts{"cpu": 32_000, "memory": 128 << 30, "pods": 110, "ephemeral-storage": 500 << 30},
 		})
 	}
