@@ -34,8 +34,8 @@ func newCollector(t *testing.T, latest *table.Snapshot) *prometheus.Registry {
 // granting are decisions by which policies have granted this.
 type granting map[string]table.PolicyGrants
 
-func (granting) Granted() map[string]map[string]capacity.Amounts   { return nil }
-func (g granting) Under(policy string) table.PolicyGrants          { return g[policy] }
+func (granting) Granted() map[string]map[string]capacity.Amounts             { return nil }
+func (g granting) Under(policy string) table.PolicyGrants                    { return g[policy] }
 func (g granting) DryRun(func() *offer.AllocationInput) table.SliceDecisions { return g }
 
 // evaluated is what one policy of fixed amounts offers to these consumers.

@@ -70,9 +70,9 @@ func TestTheOperatorServesAndEndsInOrder(t *testing.T) {
 		t.Errorf("readyz/watches: %d %s", code, body)
 	}
 	watchesAreFollowed(t)
-	if code, body := get("https://" + metricsAddress + "/metrics"); code != http.StatusUnauthorized {
-		t.Errorf("metrics without a token: %d %s", code, body)
-	}
+	// The listener for metrics opens independently of readiness.
+	gomega.NewWithT(t).Eventually(func() int { code, _ := get("https://" + metricsAddress + "/metrics"); return code }).
+		WithTimeout(time.Minute).Should(gomega.Equal(http.StatusUnauthorized), "metrics without a token")
 
 	stream, err := client.Subscribe(t.Context(), &wire.Empty{})
 	if err != nil {
