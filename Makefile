@@ -99,7 +99,7 @@ test: ## Run all tests, with the race detector: unit, property, API server, inte
 		hack/gotest/run.sh $(CODE_MODULES) -- -race -count=1 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
 
 .PHONY: cold
-cold: ## Try the first command of the README with empty caches: 15 minutes on two cores
+cold: ## Try the first command of the README with empty caches: 8 minutes on two cores
 	go run ./hack/firstrun --cold
 
 .PHONY: bench

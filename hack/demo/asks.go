@@ -14,7 +14,7 @@ import (
 	wire "proffer.dev/proffer/proto/resourcereader"
 )
 
-// attempts is how often what is offered and why is read, until the two agree.
+// attempts is how often an offer and its explanation are read until the two agree.
 const attempts = 10
 
 // subscribe opens a stream of notifications. An error ends it.
@@ -42,8 +42,8 @@ func (o *operator) subscribe(ctx context.Context) (<-chan string, <-chan error, 
 	return notifications, failed, nil
 }
 
-// offersTo reads over gRPC what a consumer is offered, as Liqo does, and asks as an admin why. What is published between the two makes them
-// differ; they are read again then.
+// offersTo reads a consumer's offer over gRPC, as Liqo does, and its explanation, as an admin does. If
+// a change is published between the two, they differ and are read again.
 func (o *operator) offersTo(ctx context.Context, id string) (consumer, error) {
 	for attempt := 1; ; attempt++ {
 		read, err := o.liqo.ReadResources(ctx, &wire.ClusterIdentity{ClusterID: id})
@@ -60,7 +60,7 @@ func (o *operator) offersTo(ctx context.Context, id string) (consumer, error) {
 	}
 }
 
-// combine brings together what was read and why it is so, and reports whether both have the same amounts.
+// combine joins an offer with its explanation, and reports whether both have the same amounts.
 func combine(read *wire.PoolResourceList, why explain.Consumer) (all []offered, agree bool) {
 	agree = len(read.GetResourceLists()) == len(why.Offers)
 	for _, pool := range read.GetResourceLists() {
@@ -86,12 +86,12 @@ func combine(read *wire.PoolResourceList, why explain.Consumer) (all []offered, 
 	return all, agree
 }
 
-// explainAll asks the operator what every consumer that it knows is offered, and why.
+// explainAll reads the explanations for all known consumers.
 func (o *operator) explainAll(ctx context.Context) (all explain.Offers, err error) {
 	return all, o.get(ctx, explain.Path, &all)
 }
 
-// explain asks the operator what one consumer is offered, and why.
+// explain reads the explanation for one consumer.
 func (o *operator) explain(ctx context.Context, id string) (one explain.Consumer, err error) {
 	return one, o.get(ctx, explain.Path+"/"+url.PathEscape(id), &one)
 }

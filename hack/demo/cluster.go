@@ -35,21 +35,22 @@ import (
 type cluster struct {
 	config     *rest.Config
 	client     client.Client
-	own        bool   // is the demo's, with a control plane that it has started
-	kubeconfig string // its file
+	own        bool   // the demo has started it
+	kubeconfig string // its kubeconfig file
 	tools      string // the directory of kubectl, for a cluster of its own
-	root       string // of the repository
-	work       string // a directory that goes at the end
+	root       string // the root of the repository
+	work       string // a directory that is removed at the end
 	tether     *tether.Tether
 	token      string // lets the demo ask the operator for explanations
-	samples    bool   // are there, applied by the demo
-	// reads says that the operator may only read here; it has another kubeconfig then, and never leads.
+	samples    bool   // the demo has applied samples
+	// reads is set if the operator may only read. It then has another kubeconfig and never leads.
 	reads bool
-	// leaseNamespace is where another Proffer is elected; where none runs, one that may only read looks for it in the namespace default.
+	// leaseNamespace is that of another Proffer's Lease, or default if no other Proffer runs.
 	leaseNamespace string
 }
 
-// prepare returns a cluster with the CRD and policies in it; one of its own has nodes, pods, consumers and the samples.
+// prepare returns a cluster with the CRDs and policies. One that the demo starts also has nodes, pods,
+// consumers and the samples.
 func prepare(ctx context.Context, o options, undo *cleanup, progress io.Writer) (*cluster, error) {
 	root, err := process.Checkout(ctx)
 	if err != nil {
@@ -118,16 +119,16 @@ func (c *cluster) start(ctx context.Context, undo *cleanup, progress io.Writer) 
 	return controlPlane.WriteKubeconfig(c.kubeconfig)
 }
 
-// crds are the CRDs in config/crd/bases, by their names.
+// crds returns the CRDs in config/crd/bases by name.
 var crds = map[string]struct{ file, kind string }{
 	"resourcepolicies.proffer.dev": {"proffer.dev_resourcepolicies.yaml", "ResourcePolicy"},
 	"grants.proffer.dev":           {"proffer.dev_grants.yaml", "Grant"},
 }
 
-// atEnd is how long a step of the cleanup may take.
+// atEnd bounds each step of the cleanup.
 const atEnd = 10 * time.Second
 
-// count counts the objects of one of our kinds, of which there are none where its CRD is missing.
+// count returns the number of objects of one of our kinds, 0 if its CRD is missing.
 func (c *cluster) count(ctx context.Context, kind string) (int, error) {
 	var all metav1.PartialObjectMetadataList
 	all.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind + "List"))
@@ -141,7 +142,7 @@ func (c *cluster) count(ctx context.Context, kind string) (int, error) {
 	return len(all.Items), nil
 }
 
-// installCRDs installs the CRDs that are not there yet: beside an older Proffer there may be only some of them.
+// installCRDs installs the missing CRDs. An older Proffer may have installed some of them.
 func (c *cluster) installCRDs(ctx context.Context, undo *cleanup, progress io.Writer) error {
 	for _, name := range slices.Sorted(maps.Keys(crds)) {
 		var crd metav1.PartialObjectMetadata
@@ -176,7 +177,8 @@ func (c *cluster) installCRDs(ctx context.Context, undo *cleanup, progress io.Wr
 	return nil
 }
 
-// makeToken makes an account that may ask the operator for explanations. Where the operator may only read, it is the operator's too, and may do that.
+// makeToken creates an account that may read explanations, and returns its token. If the operator may
+// only read, it uses the account too, which may then read what the operator needs.
 func (c *cluster) makeToken(ctx context.Context) error {
 	generated := metav1.ObjectMeta{GenerateName: "proffer-demo-"}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{GenerateName: "proffer-demo-", Namespace: metav1.NamespaceDefault}}
@@ -209,7 +211,8 @@ func (c *cluster) makeToken(ctx context.Context) error {
 	return nil
 }
 
-// readingRules are what the operator's roles in config/rbac let it read, and its reviews of who asks for its metrics.
+// readingRules returns the rules of the operator's roles in config/rbac that let it read, and that let
+// it review who asks for its metrics.
 func (c *cluster) readingRules() ([]rbacv1.PolicyRule, error) {
 	var rules []rbacv1.PolicyRule
 	for file, verbs := range map[string][]string{
@@ -235,7 +238,8 @@ func (c *cluster) readingRules() ([]rbacv1.PolicyRule, error) {
 	return rules, nil
 }
 
-// operatorKubeconfig returns the file of the operator's identity: where it may only read, that of the demo's account.
+// operatorKubeconfig returns the kubeconfig of the operator: that of the demo's account if it may only
+// read.
 func (c *cluster) operatorKubeconfig() (string, error) {
 	if !c.reads {
 		return c.kubeconfig, nil
@@ -254,7 +258,7 @@ func (c *cluster) operatorKubeconfig() (string, error) {
 	return file, clientcmd.WriteToFile(*config, file)
 }
 
-// remembering is a client that takes away at the end what it created.
+// remembering is a client that deletes at the end what it created.
 type remembering struct {
 	client.Client
 	undo     *cleanup

@@ -9,12 +9,13 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 )
 
-// edits finds the edits of policies that change no offer. The operator publishes offers before it writes the generation that it
-// has processed into the status of a policy, so whatever an edit changes can be read by then.
+// edits finds the edits of policies that change no offer. The operator publishes offers before it
+// writes the processed generation into the status of a policy, so the effect of an edit can be read
+// by then.
 type edits struct {
-	// settled is the generation of each policy that has been processed and dealt with here.
+	// settled is the last generation of each policy that was processed and handled here.
 	settled map[types.UID]int64
-	// shown is the generation of each policy when an offer of it was last shown to change.
+	// shown is the generation that each policy had when a change of its offers was last shown.
 	shown map[types.UID]int64
 }
 
@@ -22,8 +23,8 @@ func newEdits() *edits {
 	return &edits{settled: map[types.UID]int64{}, shown: map[types.UID]int64{}}
 }
 
-// show records that changes of offers have been shown that these policies decide or decided. The policies are read after the offers,
-// so that the generation that has caused a change is among them.
+// show records that changes of offers of these policies were shown. The policies are read after the
+// offers, so that the generation that caused a change is among them.
 func (e *edits) show(read []v1alpha1.ResourcePolicy, deciding []string) {
 	for i := range read {
 		if p := &read[i]; slices.Contains(deciding, p.Name) {
@@ -32,8 +33,8 @@ func (e *edits) show(read []v1alpha1.ResourcePolicy, deciding []string) {
 	}
 }
 
-// settle returns the policies of which an edit has been processed and has changed no offer, each once. The policies are read before the
-// offers, and show has been called for the offers that have changed.
+// settle returns, each once, the policies with a processed edit that changed no offer. The policies are
+// read before the offers, and show was called for the offers that changed.
 func (e *edits) settle(read []v1alpha1.ResourcePolicy) (unchanged []v1alpha1.ResourcePolicy) {
 	for i := range read {
 		p := &read[i]
@@ -48,7 +49,7 @@ func (e *edits) settle(read []v1alpha1.ResourcePolicy) (unchanged []v1alpha1.Res
 	return unchanged
 }
 
-// seen says that a policy was seen and changes nothing, and what the operator says of it.
+// seen returns the line for an edit that changes nothing, with the reason that the operator reports.
 func seen(p *v1alpha1.ResourcePolicy) string {
 	text := "policy " + p.Name + ": seen, changes nothing"
 	if ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady); ready != nil {

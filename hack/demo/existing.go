@@ -13,13 +13,14 @@ import (
 	proffer "proffer.dev/proffer/operator"
 )
 
-// skew is by how much the clocks of the demo and of another Proffer may differ.
+// skew bounds the difference between the clocks of the demo and of another Proffer.
 const skew = time.Minute
 
-// join makes ready for the demo on somebody's cluster, where real consumers are given what policies say. There the operator may only read, and never leads:
-// what consumers have stays as it is. Samples go there only if they are asked for, and where neither policies nor another Proffer are.
+// join prepares the demo on an existing cluster, whose consumers are real. The operator may only read
+// there and never leads, so nothing changes for the consumers. Samples are applied only if they are
+// asked for, and only if the cluster has no policies and no other Proffer.
 func (c *cluster) join(ctx context.Context, samples bool, undo *cleanup, progress io.Writer) error {
-	// What the demo makes in somebody's cluster it takes away again, and nothing else.
+	// The demo deletes what it created, and nothing else.
 	c.client = remembering{c.client, undo, progress}
 	other, err := c.otherProffer(ctx)
 	if err != nil {
@@ -68,7 +69,7 @@ at the end. SAMPLES=1 applies the samples too.
 	return nil
 }
 
-// otherProffer returns the Lease that another Proffer holds, nil if none does.
+// otherProffer returns the Lease that another Proffer holds, nil for none.
 func (c *cluster) otherProffer(ctx context.Context) (*coordinationv1.Lease, error) {
 	var leases coordinationv1.LeaseList
 	if err := c.client.List(ctx, &leases, client.MatchingFields{"metadata.name": proffer.LeaderElectionID}); err != nil {
@@ -83,7 +84,7 @@ func (c *cluster) otherProffer(ctx context.Context) (*coordinationv1.Lease, erro
 	return nil, nil //nolint:nilnil // there is none
 }
 
-// held reports whether somebody holds the Lease, and renewed it not too long ago.
+// held reports whether the Lease has a holder that renewed it recently.
 func held(l coordinationv1.LeaseSpec, now time.Time) bool {
 	if l.HolderIdentity == nil || *l.HolderIdentity == "" || l.RenewTime == nil || l.LeaseDurationSeconds == nil {
 		return false

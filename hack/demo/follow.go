@@ -11,26 +11,26 @@ import (
 )
 
 const (
-	// lookout is how often the demo looks for consumers that are new. Liqo reads for a new peer by itself.
-	lookout = time.Second
-	// lull is how long nothing has been printed before the hints are.
+	// pollInterval is how often the demo looks for new consumers. Liqo reads for a new peer by itself.
+	pollInterval = time.Second
+	// lull is how long nothing is printed before the hints are.
 	lull = time.Second
 )
 
-// follower behaves as a Liqo would, and prints what changes.
+// follower behaves as Liqo does, and prints what changes.
 type follower struct {
 	operator *operator
 	cluster  *cluster
 	screen   *screen
 	table    *table
 	edits    *edits
-	// hints are printed below what has changed, once nothing more does.
+	// hints are printed below the changes, once nothing more changes.
 	hints  []string
 	hinted bool
 	quiet  *time.Timer
 }
 
-// follow subscribes and prints what each consumer is offered, and then what changes, until ctx ends.
+// follow subscribes, and prints the offers of all consumers and then each change, until ctx ends.
 func (f *follower) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -42,7 +42,7 @@ func (f *follower) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ticker := time.NewTicker(lookout)
+	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	f.quiet = time.NewTimer(lull)
 	f.quiet.Stop() // until the first offers are shown
@@ -86,7 +86,7 @@ func (f *follower) follow(ctx context.Context) error {
 	}
 }
 
-// refresh reads, over gRPC, what the consumer is offered, or all of them for the empty ID, and prints what has changed.
+// refresh reads a consumer's offer over gRPC, or all offers for the empty ID, and prints what changed.
 func (f *follower) refresh(ctx context.Context, id string) error {
 	read, err := f.cluster.policies(ctx)
 	if err != nil {
@@ -114,7 +114,7 @@ func (f *follower) refresh(ctx context.Context, id string) error {
 	return nil
 }
 
-// findNew reads for consumers that were not there before, and drops those that are gone.
+// findNew reads the offers of new consumers, and drops the consumers that are gone.
 func (f *follower) findNew(ctx context.Context) error {
 	now, err := f.consumers(ctx)
 	if err != nil {
@@ -124,7 +124,7 @@ func (f *follower) findNew(ctx context.Context) error {
 	return f.show(ctx, slices.DeleteFunc(now, f.table.knows))
 }
 
-// dropGone says which consumers are not among these any more.
+// dropGone reports the consumers that are no longer among these.
 func (f *follower) dropGone(now []string) {
 	for _, id := range f.table.consumers() {
 		if !slices.Contains(now, id) {
@@ -133,7 +133,7 @@ func (f *follower) dropGone(now []string) {
 	}
 }
 
-// show reads what these consumers are offered, and prints what has changed.
+// show reads the offers of these consumers, and prints what changed.
 func (f *follower) show(ctx context.Context, ids []string) error {
 	if len(ids) == 0 {
 		return nil
@@ -159,7 +159,7 @@ func (f *follower) show(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// printed prints the lines, if there are any, and has the hints follow.
+// printed prints the lines, if any, and schedules the hints.
 func (f *follower) printed(lines []string) {
 	if len(lines) == 0 {
 		return
@@ -172,8 +172,8 @@ func (f *follower) printed(lines []string) {
 	f.quiet.Reset(lull)
 }
 
-// consumers are those that the operator knows and an object of Liqo describes. Policies may name others, which are nobody yet. Where
-// Liqo is not installed, nothing tells them apart.
+// consumers returns the consumers that the operator knows and that an object of Liqo describes.
+// Policies may name others, which do not exist yet. Without Liqo nothing distinguishes them.
 func (f *follower) consumers(ctx context.Context) (ids []string, err error) {
 	described, err := f.cluster.describedConsumers(ctx)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// hints are what to try, each line as it is to be typed.
+// hints returns commands to try, each as it is typed.
 func (c *cluster) hints() ([]string, error) {
 	if !c.own {
 		kubectl := "  kubectl --kubeconfig " + quote(c.kubeconfig)
@@ -33,7 +33,7 @@ func (c *cluster) hints() ([]string, error) {
 	}, nil
 }
 
-// quote makes a word of what a shell would take apart.
+// quote quotes a word for the shell.
 func quote(text string) string {
 	if strings.ContainsFunc(text, func(r rune) bool {
 		return !strings.ContainsRune("/._-+,:=@%", r) && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')

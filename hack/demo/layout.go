@@ -16,7 +16,8 @@ const (
 // columns are the widths of the classes and of the policies, and of the whole table.
 type columns struct{ class, policy, width int }
 
-// widen makes room for the class and the policy of an offer. What was shown once keeps its room, so that rows stay aligned.
+// widen makes room for the class and the policy of an offer. Columns never shrink, so that rows stay
+// aligned.
 func (c *columns) widen(o offered) {
 	c.class = max(c.class, utf8.RuneCountInString(orDash(o.class)))
 	c.policy = max(c.policy, utf8.RuneCountInString(orDash(o.policy)))
@@ -42,8 +43,8 @@ func (c columns) row(o offered, amounts, because []string) []string {
 	return lines
 }
 
-// wrap joins the parts, each but the last with this after it, to lines that are indented and at most so wide. A part that is wider than a
-// line is split.
+// wrap joins the parts with a separator into indented lines of at most this width. A part that is wider
+// than a line is split.
 func wrap(parts []string, after, indent string, width int) (lines []string) {
 	room := max(1, width-utf8.RuneCountInString(indent))
 	var line string
@@ -73,7 +74,7 @@ func wrap(parts []string, after, indent string, width int) (lines []string) {
 	return lines
 }
 
-// pad fills the text up with spaces, or cuts it.
+// pad pads the text with spaces, or cuts it.
 func pad(text string, width int) string {
 	n := utf8.RuneCountInString(text)
 	if n > width {

@@ -1,13 +1,14 @@
-// Command demo shows Proffer at work. It starts a control plane, makes nodes, pods and consumers, applies the samples, runs the
-// operator, and then behaves as a Liqo would: it subscribes, reads, and prints who is offered what and why, and each change.
+// Command demo shows Proffer at work. It starts a control plane, creates nodes, pods and consumers,
+// applies the samples, and runs the operator. Then it behaves as Liqo does: it subscribes, reads, and
+// prints each offer with its explanation, and each change.
 //
 //	go run ./hack/demo                       on a control plane of its own
-//	go run ./hack/demo --kubeconfig=FILE     on that cluster, where it only reads, and shows what the policies there offer
-//	... --kubeconfig=FILE --samples          on that cluster, which has no policies yet: with the samples, by which its consumers are given something
+//	go run ./hack/demo --kubeconfig=FILE     on that cluster, where the operator only reads
+//	... --kubeconfig=FILE --samples          the same, and applies the samples, to a cluster without policies
 //	... --exact                              with exact amounts
 //
-// It ends with Ctrl-C, when its terminal is closed, or when nobody reads what it prints any more, and leaves nothing behind. If it is killed, what it
-// started is killed too.
+// It ends with Ctrl-C, when its terminal is closed, or when nobody reads its output any longer, and
+// leaves nothing behind. If it is killed, the programs that it started are killed too.
 package main
 
 import (
@@ -28,7 +29,7 @@ import (
 
 func main() {
 	var o options
-	// A set of its own: a library has taken --kubeconfig in the one of the process.
+	// A flag set of its own: a library defines --kubeconfig in the default one.
 	flags := flag.NewFlagSet("demo", flag.ExitOnError)
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "the cluster to use instead of a control plane of its own")
 	flags.BoolVar(&o.exact, "exact", false, "write the amounts of offers exactly, such as 8160437862 of memory and not 7.59Gi")
@@ -40,7 +41,7 @@ func main() {
 	}
 	log.SetLogger(logr.Discard()) // controller-runtime complains if nobody does.
 	klog.SetLogger(logr.Discard())
-	// What is told to nobody is an error of the write, and no reason to leave anything behind.
+	// A failed write of output must not keep the demo from cleaning up.
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	err := run(ctx, o, os.Stdout, os.Stderr)
@@ -51,13 +52,13 @@ func main() {
 	}
 }
 
-// options are what the command line says.
+// options are set by the command line.
 type options struct {
-	// kubeconfig is the file of somebody's cluster, empty for a control plane of the demo's own.
+	// kubeconfig is the file of an existing cluster, empty for a control plane of the demo's own.
 	kubeconfig string
-	// samples has the samples applied to somebody's cluster.
+	// samples applies the samples to the existing cluster.
 	samples bool
-	// exact has the amounts of offers written exactly.
+	// exact prints exact amounts.
 	exact bool
 }
 
@@ -85,7 +86,7 @@ func run(ctx context.Context, o options, out, progress io.Writer) (err error) {
 	return quiet(ctx, f.follow(ctx))
 }
 
-// quiet drops an error that only says that the demo was ended.
+// quiet drops an error that only reports the end of the demo.
 func quiet(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
@@ -93,7 +94,7 @@ func quiet(ctx context.Context, err error) error {
 	return nil
 }
 
-// cleanup is what to do at the end, last things first.
+// cleanup holds what to do at the end, in reverse order.
 type cleanup struct{ steps []func() error }
 
 func (c *cleanup) add(step func() error) { c.steps = append(c.steps, step) }

@@ -21,7 +21,8 @@ var (
 	foreignClusterKind = schema.GroupVersionKind{Group: "core.liqo.io", Version: "v1beta1", Kind: "ForeignCluster"}
 )
 
-// populate makes a small provider: three nodes, one of them with GPUs, pods of its own and of two consumers, and three consumers.
+// populate creates a small provider: three nodes, one with GPUs; pods of its own and of two consumers;
+// three consumers.
 func (c *cluster) populate(ctx context.Context, progress io.Writer) error {
 	fmt.Fprintln(progress, "making 3 nodes, 4 pods, 3 consumers")
 	for _, n := range []struct {
@@ -77,7 +78,7 @@ func (c *cluster) makeNode(ctx context.Context, name string, labels map[string]s
 	if err := c.client.Create(ctx, node); err != nil {
 		return err
 	}
-	// Admission taints a new node as not ready, and the controller that would lift the taint does not run here.
+	// Admission taints a new node as not ready. The controller that removes the taint does not run here.
 	node.Spec.Taints = nil
 	if err := c.client.Update(ctx, node); err != nil {
 		return err
@@ -94,7 +95,7 @@ func (c *cluster) makeNode(ctx context.Context, name string, labels map[string]s
 	return c.client.Status().Update(ctx, node)
 }
 
-// requestToken returns a token of the account, good for a day.
+// requestToken returns a token of the account that is valid for a day.
 func requestToken(ctx context.Context, config *rest.Config, account client.Object) (string, error) {
 	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {

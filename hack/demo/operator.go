@@ -24,7 +24,7 @@ import (
 	"proffer.dev/proffer/test/process"
 )
 
-// operator is a running operator, with the clients of a Liqo and of an admin.
+// operator is a running operator, with the clients of Liqo and of an admin.
 type operator struct {
 	liqo   wire.ResourceReaderClient
 	admin  *http.Client
@@ -34,7 +34,7 @@ type operator struct {
 	log    string
 }
 
-// startOperator builds the operator and runs it against the cluster, on free ports of the loopback device.
+// startOperator builds the operator and runs it on the cluster, on free ports of the loopback device.
 func startOperator(ctx context.Context, c *cluster, undo *cleanup, progress io.Writer) (*operator, error) {
 	fmt.Fprintln(progress, "building and starting the operator")
 	program, err := process.Build(ctx, c.work)

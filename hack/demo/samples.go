@@ -18,7 +18,7 @@ const samples = "config/samples"
 // firstPolicy is the sample that the demo suggests to edit.
 const firstPolicy = "nodes-free"
 
-// firstSamples are those whose offers fit on one screen.
+// firstSamples are samples whose offers fit on one screen.
 var firstSamples = []string{firstPolicy, "consumers-by-label", "override"}
 
 // applySamples creates the first policies of config/samples.
@@ -54,7 +54,8 @@ func (c *cluster) applySamples(ctx context.Context, progress io.Writer) error {
 	return nil
 }
 
-// recordApplied makes the object look as if kubectl apply had created it, which warns of others.
+// recordApplied makes the object look as if kubectl apply had created it. For others kubectl apply
+// prints a warning.
 func recordApplied(object *unstructured.Unstructured) error {
 	text, err := object.MarshalJSON()
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// usualWidth is for what is not a terminal, and says nothing of its width.
+	// usualWidth is for an output that is not a terminal.
 	usualWidth = 80
-	// minWidth is where columns stop making sense.
+	// minWidth is the least width for columns.
 	minWidth = 40
 )
 
@@ -32,7 +32,7 @@ func (s *screen) print(lines ...string) {
 	}
 }
 
-// width is that of the terminal as it is now; of what is no terminal, COLUMNS of the environment or 80.
+// width returns the present width of the terminal, or, without a terminal, COLUMNS or 80.
 func (s *screen) width() int {
 	if file, ok := s.out.(*os.File); ok {
 		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
@@ -45,7 +45,7 @@ func (s *screen) width() int {
 	return usualWidth
 }
 
-// unread reports whether nobody reads any more what is printed, as in `make run | head`.
+// unread reports whether nobody reads the output any longer, as in `make run | head`.
 func (s *screen) unread() bool {
 	file, ok := s.out.(*os.File)
 	if !ok {

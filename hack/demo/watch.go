@@ -14,7 +14,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 )
 
-// watchPolicies returns a channel that has something to receive after a policy or its status was written.
+// watchPolicies returns a channel that receives after a policy or its status was written.
 func (c *cluster) watchPolicies(ctx context.Context) (<-chan struct{}, error) {
 	informers, err := cache.New(c.config, cache.Options{Scheme: c.client.Scheme(), Mapper: c.client.RESTMapper()})
 	if err != nil {
@@ -24,7 +24,7 @@ func (c *cluster) watchPolicies(ctx context.Context) (<-chan struct{}, error) {
 	wake := func() {
 		select {
 		case written <- struct{}{}:
-		default: // It has something to receive already.
+		default: // The channel holds a value already.
 		}
 	}
 	policies, err := informers.GetInformer(ctx, &v1alpha1.ResourcePolicy{}, cache.BlockUntilSynced(false))
@@ -40,7 +40,7 @@ func (c *cluster) watchPolicies(ctx context.Context) (<-chan struct{}, error) {
 	return written, nil
 }
 
-// policies are read from the API server itself, not from what a watch has seen of it.
+// policies reads the policies from the API server, not from a cache.
 func (c *cluster) policies(ctx context.Context) ([]v1alpha1.ResourcePolicy, error) {
 	var list v1alpha1.ResourcePolicyList
 	if err := c.client.List(ctx, &list); err != nil {
@@ -49,7 +49,7 @@ func (c *cluster) policies(ctx context.Context) ([]v1alpha1.ResourcePolicy, erro
 	return list.Items, nil
 }
 
-// describing are the kinds of Liqo's objects that describe a consumer, and where they name its ID.
+// describing lists Liqo's kinds that describe a consumer, and the field with its ID.
 var describing = []struct {
 	kind schema.GroupVersionKind
 	id   []string
@@ -59,7 +59,7 @@ var describing = []struct {
 	{schema.GroupVersionKind{Group: "authentication.liqo.io", Version: "v1beta1", Kind: "Tenant"}, []string{"spec", "clusterID"}},
 }
 
-// describedConsumers are the consumers that objects of Liqo describe, nil where the cluster has none of its kinds.
+// describedConsumers returns the consumers that objects of Liqo describe, nil without Liqo's kinds.
 func (c *cluster) describedConsumers(ctx context.Context) (map[string]bool, error) {
 	var ids map[string]bool
 	for _, d := range describing {

@@ -1,10 +1,11 @@
-// Command firstrun does what a new user does first: it clones the repository, runs the first command of its README with an empty module cache, waits for the
-// first offers, edits a policy as the command says, waits for the effect, ends it with Ctrl-C, and looks for what is left behind.
+// Command firstrun does what a new user does first: it clones the repository, runs the first command
+// of its README with an empty module cache, waits for the first offers, edits a policy as the command
+// suggests, waits for the effect, ends the command with Ctrl-C, and looks for what is left behind.
 //
-//	go run ./hack/firstrun           the caches of Go's builds and of the project are as they are
-//	go run ./hack/firstrun --cold    those are empty too
+//	go run ./hack/firstrun           with the present caches of Go's builds and of the project
+//	go run ./hack/firstrun --cold    with those empty too
 //
-// It needs nothing but the standard library: no module is there yet.
+// It uses the standard library alone: no module is downloaded yet.
 package main
 
 import (
@@ -25,9 +26,9 @@ import (
 )
 
 const (
-	// patience is for all of it: on two cores it takes a minute, with nothing cached a quarter of an hour.
+	// patience bounds the whole: on two cores it takes a minute, with empty caches eight.
 	patience = 45 * time.Minute
-	// soon is for what takes a moment.
+	// soon bounds what takes a moment.
 	soon = time.Minute
 )
 
@@ -43,7 +44,7 @@ func main() {
 	}
 }
 
-// try does it in a directory of its own, which it removes.
+// try does all of it in a directory of its own, which it removes.
 func try(ctx context.Context, cold bool, out io.Writer) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -87,7 +88,7 @@ func try(ctx context.Context, cold bool, out io.Writer) (err error) {
 	return nothingLeft(ctx, work, clone, temporary)
 }
 
-// firstCommand is the first line of README.md that is to be typed.
+// firstCommand returns the first command of README.md.
 func firstCommand(readme string) (string, error) {
 	text, err := os.ReadFile(readme)
 	if err != nil {
@@ -144,8 +145,8 @@ func (r *running) kill() {
 	}
 }
 
-// use waits for the first offers and the commands to try, runs the one that edits a policy in another shell, with an editor that makes a change,
-// waits for the effect, and ends the command.
+// use waits for the first offers and the suggested commands, runs the one that edits a policy in
+// another shell, with an editor that makes a change, waits for the effect, and ends the command.
 func (r *running) use(ctx context.Context, began time.Time, out io.Writer) error {
 	if _, err := r.await(ctx, regexp.MustCompile(`\b50% of`)); err != nil {
 		return fmt.Errorf("waiting for the first offers: %w", err)
@@ -189,7 +190,7 @@ func (r *running) use(ctx context.Context, began time.Time, out io.Writer) error
 	return nil
 }
 
-// endedByCtrlC is how make ends then.
+// endedByCtrlC is the exit code of make after Ctrl-C.
 func endedByCtrlC(err error) bool {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	if !ok {
@@ -216,7 +217,7 @@ func (r *running) await(ctx context.Context, pattern *regexp.Regexp) ([]string, 
 	}
 }
 
-// nothingLeft checks that no program runs on, and that nothing was written but what git ignores.
+// nothingLeft checks that no program is left, and that only files that git ignores were written.
 func nothingLeft(ctx context.Context, work, clone, temporary string) error {
 	var errs []error
 	processes, err := output(ctx, ".", "ps", "-A", "-ww", "-o", "pid=,args=")

@@ -1,5 +1,5 @@
-// Package tether ends programs when this process ends, however it does: also by
-// SIGKILL, of which no process is told.
+// Package tether ends programs when this process ends, by whatever cause, also
+// SIGKILL, which a process cannot handle.
 package tether
 
 import (

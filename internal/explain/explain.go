@@ -1,13 +1,13 @@
-// Package explain answers, over HTTP, what each consumer is offered and why, from the same table that gRPC is served from. Looking
-// here is not a read in Liqo's sense: it has no effect on who is notified.
+// Package explain serves what each consumer is offered, and why, over HTTP, from the table that gRPC
+// is served from. A request is not a read in Liqo's sense: it does not affect notifications.
 //
-//	GET /offers             every known consumer, and what anyone else is offered
+//	GET /offers             every known consumer, and the default offer
 //	GET /offers/{clusterID} one consumer
 //
-// Answers are JSON. Before the first offers are worked out the answer is 503.
+// Answers are JSON. Before the first evaluation the answer is 503.
 //
-// Offers of different classes may overlap: only grants exclude each other. A consumer that takes what one class offers it can find less in
-// another.
+// Offers of different classes may overlap: only grants exclude each other. A consumer that uses what
+// one class offers may find less in another class.
 package explain
 
 import (
@@ -22,23 +22,23 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// Path is where the handler is to be mounted, for itself and all below it.
+// Path is where to mount the handler, together with every path below it.
 const Path = "/offers"
 
 // Offers is the answer to GET /offers.
 type Offers struct {
 	Consumers []Consumer `json:"consumers"`
-	// Anyone is what a consumer is offered that is not among them.
+	// Anyone is the default offer: what any other consumer is offered.
 	Anyone []Offer `json:"anyone"`
 }
 
 // Consumer is the answer to GET /offers/{clusterID}.
 type Consumer struct {
 	ClusterID string `json:"clusterID"`
-	// Known is false for a consumer that nothing describes or names: it is offered what anyone is.
+	// Known is false for a consumer that gets the default offer because no object describes or names it.
 	Known  bool    `json:"known"`
 	Offers []Offer `json:"offers"`
-	// Because says why there are no offers, absent where there are.
+	// Because says why there are no offers. It is absent if there are offers.
 	Because string `json:"because,omitempty"`
 }
 
@@ -46,19 +46,19 @@ type Consumer struct {
 type Offer struct {
 	// Class is empty for the unnamed pool.
 	Class string `json:"class"`
-	// Policy is the policy that decides, empty for an offer that none decides on any more.
+	// Policy is the policy that decides, empty for a withdrawn offer.
 	Policy string `json:"policy"`
-	// Override is the index of the override that matched, absent if none did.
+	// Override is the index of the override that matched, absent for none.
 	Override *int `json:"override,omitempty"`
-	// Resources are what is published.
+	// Resources are the published amounts.
 	Resources amounts `json:"resources"`
-	// Granted is what the consumer's ResourceSlices of the class have been granted, absent for nothing.
+	// Granted is what the consumer's ResourceSlices of the class were granted, absent for nothing.
 	Granted amounts `json:"granted,omitempty"`
-	// Used is what the consumer's pods request: on the nodes of the policy, or on all nodes where no policy of nodes decides. Absent for a
-	// consumer without pods.
+	// Used is what the consumer's pods request: on the nodes of the policy, or on all nodes if no policy
+	// of nodes decides. It is absent for a consumer without pods.
 	Used amounts `json:"used,omitempty"`
-	// Because says how each amount comes about by the latest evaluation, a line for each resource. Where the published amount is an older one,
-	// within the policy's threshold, the line says so.
+	// Because explains each amount by the latest evaluation, a line for each resource. If the published
+	// amount is older, within the policy's threshold, the line says so.
 	Because []string `json:"because"`
 }
 

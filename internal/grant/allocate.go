@@ -85,7 +85,7 @@ type group struct {
 // hasPods reports whether the consumer has pods anywhere.
 func (g *group) hasPods() bool { return g.unclaimedUse != nil }
 
-// poolIndex returns the index in AllocationInput.Pools of the pool that the slices are granted from, noPool
+// poolIndex returns the index in AllocationInput.Pools of the slices' pool, noPool
 // for none.
 func (g *group) poolIndex() int {
 	if g.terms == nil {

@@ -75,7 +75,7 @@ func (p *PolicyPool) UsedBy(consumer string) capacity.Row {
 	return p.view.Used.Of(consumer).In(p.Nodes)
 }
 
-// Users yields UsedBy of each consumer with pods anywhere, in any order; of none if only grants count.
+// Users yields UsedBy of each consumer with pods anywhere, in any order; nothing if only grants count.
 func (p *PolicyPool) Users(yield func(consumer string, used capacity.Row) bool) {
 	if !p.CountsUse {
 		return

@@ -9,9 +9,9 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// PreviousOffers is a written record of what one policy offered. In the first evaluation of a process the
-// records take the place of Input.Previous: a restart neither takes an offer from under a consumer's
-// pods nor drops a resource without an explicit 0.
+// PreviousOffers is a written record of what one policy offered. In the first evaluation of a process
+// the records replace Input.Previous: a restart neither takes an offer from under a consumer's pods
+// nor drops a resource without an explicit 0.
 type PreviousOffers struct {
 	// Policy is the name of the policy, Class the class of the offers. Reclaim applies if no policy
 	// decides any longer.
