@@ -276,12 +276,3 @@ func repellingTaints(taints []Taint) []Taint {
 func sameNode(a, b *Node) bool {
 	return a.State == b.State && maps.Equal(a.Labels, b.Labels) && slices.Equal(a.Taints, b.Taints) && maps.Equal(a.Allocatable, b.Allocatable)
 }
-
-func sameRow(a, b Row) bool {
-	for i := range max(len(a), len(b)) {
-		if a.At(i) != b.At(i) {
-			return false
-		}
-	}
-	return true
-}

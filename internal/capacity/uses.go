@@ -2,7 +2,6 @@ package capacity
 
 import (
 	"maps"
-	"slices"
 )
 
 // Use is what the pods of one consumer request. It is immutable.
@@ -31,15 +30,6 @@ func (u *Use) By(creator string) Row {
 		return nil
 	}
 	return u.ByCreator[creator]
-}
-
-// Same reports whether two uses are equal. Either may be nil.
-func (u *Use) Same(o *Use) bool {
-	if u == nil || o == nil {
-		return u == o
-	}
-	return u == o || sameRow(u.Everywhere, o.Everywhere) && slices.EqualFunc(u.ByPool, o.ByPool, sameRow) &&
-		maps.EqualFunc(u.ByCreator, o.ByCreator, sameRow)
 }
 
 // Uses maps each consumer that has pods to the sum of their requests. It is immutable; consecutive
