@@ -35,7 +35,7 @@ type cluster struct {
 // crds are those of the operator, and a kind of Liqo that describes consumers.
 var crds = []string{
 	filepath.Join("..", "..", "config", "crd", "bases"),
-	filepath.Join("..", "..", "controllers", "testdata", "discovery.liqo.io_foreignclusters.yaml"),
+	filepath.Join("..", "..", "operator", "testdata", "discovery.liqo.io_foreignclusters.yaml"),
 }
 
 func startCluster(t *testing.T) *cluster {
