@@ -16,7 +16,7 @@ type Input struct {
 	// those with pods or grants, are known without being listed.
 	Consumers []Consumer
 	// View is the account of nodes and pods. Its Pools answer Selections(Policies), in the same order;
-	// its Columns include ResourceNames(Policies) and the names of Past.
+	// its Columns include ResourceNames(Policies) and the names of Recorded.
 	View capacity.View
 	// Grants maps classes and consumer IDs to what ResourceSlices were granted.
 	Grants map[string]map[string]capacity.Amounts
@@ -205,7 +205,13 @@ func (e *evaluation) decide(m *match, old *Entry, h *holding) *outcome {
 	if old != nil {
 		left = old.Offers
 	}
-	rec := e.recordOf(m, left, h)
+	// A consumer with pods and without an earlier offer must have been offered what the pods request, if
+	// only by the program that answered Liqo before.
+	neverOffered := h.hasPods() && len(left) == 0
+	rec := complete
+	if e.first() || neverOffered {
+		rec = e.lostRecord(m, left)
+	}
 	offers := e.decided[:0]
 	withdraw := func() {
 		o := e.withdraw(before{left[0], rec}, h)
@@ -222,7 +228,7 @@ func (e *evaluation) decide(m *match, old *Entry, h *holding) *outcome {
 		b := before{record: rec}
 		if len(left) > 0 && left[0].Class == p.Class {
 			b.offer, left = left[0], left[1:]
-		} else if e.first() && e.recorded[p.Name] && !e.neverOffered(old, h) {
+		} else if e.recorded[p.Name] && !neverOffered {
 			b.record = complete
 		}
 		v := e.verdictOf(p, w, h, b)
@@ -239,17 +245,8 @@ func (e *evaluation) decide(m *match, old *Entry, h *holding) *outcome {
 	return out
 }
 
-// neverOffered reports whether a consumer has pods and no earlier offer. It must have been offered
-// what they request, if only by the program that answered Liqo before.
-func (e *evaluation) neverOffered(old *Entry, h *holding) bool {
-	return h.hasPods() && (old == nil || len(old.Offers) == 0)
-}
-
-// recordOf returns how much of a consumer's earlier offers is on record.
-func (e *evaluation) recordOf(m *match, old []*Offer, h *holding) record {
-	if !e.first() && (!h.hasPods() || len(old) > 0) {
-		return complete
-	}
+// lostRecord returns which record is lost, by the number of classes that may have been offered.
+func (e *evaluation) lostRecord(m *match, old []*Offer) record {
 	classes := len(m.winners)
 	for _, o := range old {
 		if !slices.ContainsFunc(m.winners, func(w winner) bool { return e.plans[w.policy].Class == o.Class }) {
