@@ -86,8 +86,8 @@ func TestWhatOthersDoToTheListIsPutRight(t *testing.T) {
 
 func TestOnlyTheLeaderWritesTheList(t *testing.T) {
 	list, listing := aServedList(t)
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: LeaderElectionID}, Spec: somebodys()}
-	if _, err := leases(t, list.Namespace).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: LeaderElectionID}, Spec: kubetest.HeldLease()}
+	if _, err := kubetest.Leases(t, list.Namespace).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	o := startOperator(t, listing)
@@ -96,7 +96,7 @@ func TestOnlyTheLeaderWritesTheList(t *testing.T) {
 	lists(t, list, nil)
 
 	lease.Spec.HolderIdentity = new("")
-	setHolder(t, list.Namespace, lease.Spec)
+	kubetest.SetLease(t, list.Namespace, LeaderElectionID, lease.Spec)
 	lists(t, list, map[string]string{"gold": servedByProffer})
 }
 

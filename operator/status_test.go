@@ -163,8 +163,8 @@ func TestOnlyTheLeaderWritesAndEveryReplicaServes(t *testing.T) {
 
 func TestAFollowerWritesNothing(t *testing.T) {
 	election := longLease(t)
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: LeaderElectionID}, Spec: somebodys()}
-	if _, err := leases(t, election.Namespace).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: LeaderElectionID}, Spec: kubetest.HeldLease()}
+	if _, err := kubetest.Leases(t, election.Namespace).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	follower := startOperator(t, electing(election))

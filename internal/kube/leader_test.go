@@ -14,10 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -34,36 +31,12 @@ func TestMain(m *testing.M) { kubetest.Main(m) }
 // longLease is not lost by time that passes, not even in a slow test.
 func longLease(t *testing.T) *LeaderElection {
 	t.Helper()
-	return &LeaderElection{Namespace: aNamespace(t), LeaseDuration: 2 * time.Hour, RenewDeadline: time.Hour, RetryPeriod: 100 * time.Millisecond}
-}
-
-func aNamespace(t *testing.T) string {
-	t.Helper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "lease-"}}
-	if err := kubetest.API(t).Create(t.Context(), namespace); err != nil {
-		t.Fatal(err)
-	}
-	return namespace.Name
-}
-
-func leases(t *testing.T, namespace string) coordinationv1client.LeaseInterface {
-	t.Helper()
-	clientset, err := kubernetes.NewForConfig(kubetest.Cluster(t).Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return clientset.CoordinationV1().Leases(namespace)
-}
-
-// somebody's Lease is never given up.
-func somebodys() coordinationv1.LeaseSpec {
-	now := metav1.NowMicro()
-	return coordinationv1.LeaseSpec{HolderIdentity: new("somebody"), LeaseDurationSeconds: new(int32(3600)), AcquireTime: &now, RenewTime: &now}
+	return &LeaderElection{Namespace: kubetest.LeaseNamespace(t), LeaseDuration: 2 * time.Hour, RenewDeadline: time.Hour, RetryPeriod: 100 * time.Millisecond}
 }
 
 func holder(ctx context.Context, t *testing.T, namespace string) string {
 	t.Helper()
-	lease, err := leases(t, namespace).Get(ctx, leaseName, metav1.GetOptions{})
+	lease, err := kubetest.Leases(t, namespace).Get(ctx, leaseName, metav1.GetOptions{})
 	if err != nil {
 		t.Error(err)
 		return ""
@@ -72,21 +45,6 @@ func holder(ctx context.Context, t *testing.T, namespace string) string {
 		return ""
 	}
 	return *lease.Spec.HolderIdentity
-}
-
-func setHolder(t *testing.T, namespace string, spec coordinationv1.LeaseSpec) {
-	t.Helper()
-	kubetest.Eventually(t, func() string {
-		lease, err := leases(t, namespace).Get(t.Context(), leaseName, metav1.GetOptions{})
-		if err == nil {
-			lease.Spec = spec
-			_, err = leases(t, namespace).Update(t.Context(), lease, metav1.UpdateOptions{})
-		}
-		if err != nil {
-			return err.Error()
-		}
-		return ""
-	})
 }
 
 // competitor is a leader with nothing else in its process.
@@ -173,12 +131,12 @@ func TestTheLeaseIsGivenBackAfterTheWorkHasEnded(t *testing.T) {
 
 func TestALeaseThatSomebodyElseTookEndsTheWorkAtOnceAndOnlyTheWork(t *testing.T) {
 	for name, lose := range map[string]func(t *testing.T, namespace string){
-		"overwritten": func(t *testing.T, namespace string) { setHolder(t, namespace, somebodys()) },
+		"overwritten": func(t *testing.T, namespace string) { kubetest.SetLease(t, namespace, leaseName, kubetest.HeldLease()) },
 		"deleted, and made anew": func(t *testing.T, namespace string) {
 			// The leader may be quicker, which takes nothing from it.
 			kubetest.Eventually(t, func() string {
-				_ = leases(t, namespace).Delete(t.Context(), leaseName, metav1.DeleteOptions{})
-				_, err := leases(t, namespace).Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName}, Spec: somebodys()}, metav1.CreateOptions{})
+				_ = kubetest.Leases(t, namespace).Delete(t.Context(), leaseName, metav1.DeleteOptions{})
+				_, err := kubetest.Leases(t, namespace).Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName}, Spec: kubetest.HeldLease()}, metav1.CreateOptions{})
 				if err != nil {
 					return err.Error()
 				}
@@ -202,7 +160,7 @@ func TestALeaseThatSomebodyElseTookEndsTheWorkAtOnceAndOnlyTheWork(t *testing.T)
 			if now := holder(t.Context(), t, election.Namespace); now != "somebody" {
 				t.Errorf("%q holds the lease", now)
 			}
-			setHolder(t, election.Namespace, coordinationv1.LeaseSpec{})
+			kubetest.SetLease(t, election.Namespace, leaseName, coordinationv1.LeaseSpec{})
 			reach(t, "it works again", working)
 			if now := holder(t.Context(), t, election.Namespace); now != me {
 				t.Errorf("%q holds the lease, want %q again", now, me)
@@ -217,8 +175,8 @@ func TestALeaseThatSomebodyElseTookEndsTheWorkAtOnceAndOnlyTheWork(t *testing.T)
 
 func TestWhoNeverLedLeavesTheLeaseToItsHolder(t *testing.T) {
 	election := longLease(t)
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName}, Spec: somebodys()}
-	before, err := leases(t, election.Namespace).Create(t.Context(), lease, metav1.CreateOptions{})
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName}, Spec: kubetest.HeldLease()}
+	before, err := kubetest.Leases(t, election.Namespace).Create(t.Context(), lease, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +185,7 @@ func TestWhoNeverLedLeavesTheLeaseToItsHolder(t *testing.T) {
 		return nil
 	})
 	c.stop()
-	after, err := leases(t, election.Namespace).Get(t.Context(), leaseName, metav1.GetOptions{})
+	after, err := kubetest.Leases(t, election.Namespace).Get(t.Context(), leaseName, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
