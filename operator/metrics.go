@@ -73,7 +73,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 
 func collectOffers(ch chan<- prometheus.Metric, latest *table.Snapshot) {
 	ch <- gauge(consumersDesc, float64(latest.Entries.Len()))
-	explainer := latest.Explainer(nil)
+	explainer := latest.Explainer()
 	for i := range min(latest.Entries.Len(), maxConsumerSeries) {
 		id, _ := latest.Entries.At(i)
 		for _, o := range explainer.Of(id) {

@@ -105,7 +105,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	group.Go(func() error {
 		ledger := capacity.NewLedger()
 		ready := &readiness{ctx: serving, table: offers}
-		mgr, err := newManager(config, o, ready, watches, explain.Handler(offers, ledger.Unusable))
+		mgr, err := newManager(config, o, ready, watches, explain.Handler(offers))
 		if err != nil {
 			return err
 		}

@@ -117,7 +117,7 @@ func setup(mgr ctrl.Manager, p parts) error {
 
 	// What writes, while this replica leads.
 	tenure := &kube.Tenure{}
-	statuses := policy.NewWriter(mgr.GetClient(), p.table, policies, p.ledger.Unusable, recorder, log.WithName("status"))
+	statuses := policy.NewWriter(mgr.GetClient(), p.table, policies, recorder, log.WithName("status"))
 	answers := slice.NewWriter(liqo, mgr.GetAPIReader(), mgr.GetClient(), namespace, decider, p.debouncer, tenure.Holds, recorder, log.WithName("slices"))
 	record := offered.NewRecord(mgr.GetAPIReader(), mgr.GetClient(), namespace, log.WithName("offered"))
 	work := []manager.Runnable{statuses, answers, offered.Writer{Record: record}}

@@ -17,9 +17,9 @@ import (
 // a sentence what to do about it.
 func readyOf(p table.Policy, f finding) metav1.Condition {
 	reason := Reason(p, f.report)
-	message := readyMessage(reason, p, f.report, f.unusable)
+	message := readyMessage(reason, p, f.report)
 	if reason == v1alpha1.ReasonDryRun && f.dryRun != nil {
-		message = f.dryRun.message(p, f.unusable)
+		message = f.dryRun.message(p)
 	}
 	if f.report != nil && len(f.report.Unknown) > 0 {
 		message += fmt.Sprintf(" Nothing is known of %s: no object of Liqo has such a cluster ID.", kube.First(f.report.Unknown))
@@ -35,7 +35,7 @@ func readyStatus(reason string) metav1.ConditionStatus {
 	return metav1.ConditionTrue
 }
 
-func readyMessage(reason string, p table.Policy, report *offer.Report, unusable []capacity.Unusable) string {
+func readyMessage(reason string, p table.Policy, report *offer.Report) string {
 	switch reason {
 	case v1alpha1.ReasonInvalid:
 		return "The policy takes no part until this is corrected: " + strings.Join(p.Problems, "; ")
@@ -44,10 +44,10 @@ func readyMessage(reason string, p table.Policy, report *offer.Report, unusable 
 	case v1alpha1.ReasonShadowed:
 		return fmt.Sprintf("Other policies decide for each of its consumers: %s. Raise spec.priority, or narrow their spec.consumers.", lost(report.Losses))
 	case v1alpha1.ReasonNoNodes:
-		if len(unusable) == 0 {
+		if report.Unusable.Count == 0 {
 			return "No node is left to offer: check spec.offer.nodes.selector and tolerations, and that the nodes are Ready, not cordoned, and not virtual."
 		}
-		return fmt.Sprintf("No node is left to offer. The selector matches %s. Make one usable, or check spec.offer.nodes.tolerations.", fewUnusable(unusable))
+		return fmt.Sprintf("No node is left to offer. The selector matches %s. Make one usable, or check spec.offer.nodes.tolerations.", unusable(report.Unusable))
 	case v1alpha1.ReasonIncomplete:
 		return fmt.Sprintf("The policy does not give every consumer %s, and a virtual node needs cpu, memory and pods: name them in spec.offer or in the override, above 0.", kube.First(report.Missing))
 	case v1alpha1.ReasonExhausted:
@@ -60,7 +60,7 @@ func readyMessage(reason string, p table.Policy, report *offer.Report, unusable 
 }
 
 // message describes what activating the policy would do.
-func (r *dryRun) message(p table.Policy, unusable []capacity.Unusable) string {
+func (r *dryRun) message(p table.Policy) string {
 	reason := Reason(p, r.report)
 	text := fmt.Sprintf("Worked out for %s and not published: set spec.mode to Active to put it in force. ", people(r.report.Count))
 	if len(r.others) > 0 {
@@ -69,7 +69,7 @@ func (r *dryRun) message(p table.Policy, unusable []capacity.Unusable) string {
 	if reason == v1alpha1.ReasonOffering {
 		return strings.TrimSpace(text)
 	}
-	return fmt.Sprintf("%sIt would be %s. %s", text, reason, readyMessage(reason, p, r.report, unusable))
+	return fmt.Sprintf("%sIt would be %s. %s", text, reason, readyMessage(reason, p, r.report))
 }
 
 // inForceOf returns the condition InForce: whether the policy decides for any consumer.
@@ -134,11 +134,11 @@ func lost(losses []offer.Loss) string {
 	return strings.Join(all, "; ")
 }
 
-// fewUnusable lists the first nodes, each with the reason why it is not usable.
-func fewUnusable(nodes []capacity.Unusable) string {
+// unusable lists the first nodes, each with the reason why it is not usable.
+func unusable(nodes capacity.Unusable) string {
 	var names []string
-	for _, n := range nodes {
-		names = append(names, fmt.Sprintf("%s (%s)", n.Node, n.Why))
+	for _, n := range nodes.First {
+		names = append(names, fmt.Sprintf("%s (%s)", n.Name, n.Why))
 	}
-	return kube.First(names)
+	return kube.FirstOf(names, nodes.Count)
 }

@@ -33,7 +33,7 @@ func activate(s *table.Snapshot, name string) *dryRun {
 		in.Grants, r.granted = decided.Granted(), decided.Under(name)
 	}
 	result := offer.Evaluate(in.After(s.Result))
-	r.report, r.explainer = result.Reports[name], result.Explainer(nil)
+	r.report, r.explainer = result.Reports[name], result.Explainer()
 	for id, entry := range result.Entries.All {
 		if changesElsewhere(name, s.Entries.Of(id), entry) {
 			r.others = append(r.others, id)

@@ -26,26 +26,18 @@ type finding struct {
 	present map[string]capacity.Amounts
 	// dryRun is set for a dry run.
 	dryRun *dryRun
-	// unusable are the nodes that a policy without usable nodes selects by label, each with the
-	// reason.
-	unusable []capacity.Unusable
 }
 
 // find collects what a snapshot says about a policy. For a dry run it evaluates the effect of
 // activating it.
-func find(s *table.Snapshot, p table.Policy, unusable offer.Unusable) finding {
+func find(s *table.Snapshot, p table.Policy) finding {
 	f := finding{report: s.Reports[p.Name], granted: s.Granted(p.Name)}
 	if f.report == nil {
 		return f
 	}
-	f.explainer = s.Explainer(unusable)
-	judged := f.report
+	f.explainer = s.Explainer()
 	if p.Parsed.DryRun {
 		f.dryRun, f.present = activate(s, p.Name), s.Input.Grants[p.Parsed.Class]
-		judged = f.dryRun.report
-	}
-	if judged.Outcome == offer.NoNodes {
-		f.unusable = unusable(p.Parsed.Nodes.Selection)
 	}
 	return f
 }

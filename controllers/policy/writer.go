@@ -54,8 +54,6 @@ type Writer struct {
 	// interval is statusInterval.
 	interval time.Duration
 	written  map[string]written
-	// unusable returns the nodes that a selection leaves out.
-	unusable offer.Unusable
 	// dryRunEnded is when the last dry run was evaluated, and pause how long after it the next one
 	// may start.
 	dryRunEnded time.Time
@@ -63,10 +61,10 @@ type Writer struct {
 }
 
 // NewWriter returns a Writer of the statuses that the table's snapshots come to. It asks policies
-// which version of an object was seen last, and unusable for the nodes that a selection leaves out.
-func NewWriter(api client.Client, from *table.Table, policies *Cache, unusable offer.Unusable, recorder events.EventRecorder, log logr.Logger) *Writer {
+// which version of an object was seen last.
+func NewWriter(api client.Client, from *table.Table, policies *Cache, recorder events.EventRecorder, log logr.Logger) *Writer {
 	return &Writer{
-		client: api, table: from, version: policies.Version, unusable: unusable, debouncer: debounce.New(statusBatch), interval: statusInterval,
+		client: api, table: from, version: policies.Version, debouncer: debounce.New(statusBatch), interval: statusInterval,
 		events: newEvents(recorder), written: map[string]written{}, log: log,
 	}
 }
@@ -165,7 +163,7 @@ func (w *Writer) write(ctx context.Context, p table.Policy, latest *table.Snapsh
 		return 0 // Another evaluation follows.
 	}
 	before := object.Status
-	object.Status = statusOf(p, find(latest, p, w.unusable), before)
+	object.Status = statusOf(p, find(latest, p), before)
 	if p.DryRun() {
 		w.dryRunEnded = time.Now()
 		w.pause = dryRunPause * w.dryRunEnded.Sub(now)

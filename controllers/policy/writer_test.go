@@ -67,8 +67,7 @@ func withWriter(t *testing.T, test func(*writing)) {
 				},
 			}).Build()
 		w.writer = &Writer{
-			unusable: func(capacity.Selection) []capacity.Unusable { return nil },
-			client:   w.client, table: table.New(), version: w.version, debouncer: debounce.New(statusBatch), interval: statusInterval,
+			client: w.client, table: table.New(), version: w.version, debouncer: debounce.New(statusBatch), interval: statusInterval,
 			events: newEvents(w.recorder), written: map[string]written{}, log: logr.Discard(),
 		}
 		ctx, cancel := context.WithCancel(t.Context())

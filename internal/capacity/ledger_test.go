@@ -251,9 +251,21 @@ func TestNodesThatASelectionLeavesOutSayWhy(t *testing.T) {
 	} {
 		l.SetNode(n)
 	}
-	got := l.Unusable(Selection{Selector: having("pool", "gold")})
-	want := []Unusable{{"away", "not Ready"}, {"cordoned", "cordoned"}, {"tainted", "tainted dedicated=db:NoSchedule, which is not tolerated"}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+	selections := []Selection{{Selector: having("pool", "gold")}}
+	expectUnusable := func(want string) {
+		t.Helper()
+		if got := l.View(selections).Pools[0].Unusable.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
+	expectUnusable("away is not Ready, cordoned is cordoned, tainted is tainted dedicated=db:NoSchedule, which is not tolerated")
+	l.DeleteNode("tainted")
+	l.SetNode(Node{Name: "away", Labels: pool, State: Ready})
+	expectUnusable("cordoned is cordoned")
+	for i := range MaxUnusableNamed {
+		l.SetNode(Node{Name: fmt.Sprint("n", i), Labels: pool, State: Cordoned})
+	}
+	expectUnusable("cordoned is cordoned, n0 is cordoned, n1 is cordoned, n2 is cordoned, n3 is cordoned, and 1 more")
+	l.SetNode(Node{Name: "cordoned", State: Cordoned})
+	expectUnusable("n0 is cordoned, n1 is cordoned, n2 is cordoned, n3 is cordoned, n4 is cordoned")
 }

@@ -67,6 +67,8 @@ type namedPool struct {
 	Allocatable, Free, InUse Amounts
 	Shared                   []int
 	Overlaps                 []bool
+	LeftOut                  int
+	FirstLeftOut             []string
 }
 
 type namedUse struct {
@@ -161,6 +163,10 @@ func (w world) recount(selections []Selection, asked, before []string) namedView
 		allocatable, free, listed := sums{}, sums{}, map[string]bool{}
 		for _, n := range w.nodes {
 			if !in(s)(n.Name) {
+				if n.State != Virtual && s.selects(&n) {
+					pool.LeftOut++
+					pool.FirstLeftOut = append(pool.FirstLeftOut, n.Name)
+				}
 				continue
 			}
 			pool.Nodes++
@@ -183,6 +189,8 @@ func (w world) recount(selections []Selection, asked, before []string) namedView
 			}
 		}
 		pool.Listed, pool.Allocatable, pool.Free = slices.Sorted(maps.Keys(listed)), allocatable.amounts(), free.amounts()
+		slices.Sort(pool.FirstLeftOut)
+		pool.FirstLeftOut = pool.FirstLeftOut[:min(pool.LeftOut, MaxUnusableNamed)]
 		for _, other := range selections {
 			shared := 0
 			for _, n := range w.nodes {
@@ -227,6 +235,10 @@ func read(t *rapid.T, v View) namedView {
 		checkCells(t, v, i)
 		pool := namedPool{
 			Nodes: p.Nodes, Allocatable: amounts(v, p.Allocatable), Free: amounts(v, p.Free), InUse: amounts(v, p.InUse), Shared: p.Shared, Overlaps: p.Overlaps,
+			LeftOut: p.Unusable.Count,
+		}
+		for _, n := range p.Unusable.First {
+			pool.FirstLeftOut = append(pool.FirstLeftOut, n.Name)
 		}
 		for i, listed := range p.Listed {
 			if listed {

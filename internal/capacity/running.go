@@ -2,7 +2,9 @@ package capacity
 
 import (
 	"encoding/binary"
+	"maps"
 	"slices"
+	"strings"
 )
 
 // runningSums are the sums of a View, for the selections and columns of the last one. An event of a
@@ -30,6 +32,9 @@ type poolSums struct {
 	cells []*cellSums
 	// used sums the requests of consumers' pods on the nodes, by column.
 	used []total
+	// leftOut are the nodes of Unusable; unusable is that of the last View, nil if it has changed.
+	leftOut  map[*nodeAccount]struct{}
+	unusable *Unusable
 	// cached is the Pool of the last View, nil if it has changed.
 	cached *Pool
 }
@@ -91,6 +96,9 @@ func (l *Ledger) View(selections []Selection, asked ...string) View {
 	v := View{Columns: l.columns.names, Pools: make([]Pool, len(l.pools)), Cells: make([]Cell, len(l.orderedCells))}
 	for i, p := range l.pools {
 		if p.cached == nil {
+			if p.unusable == nil {
+				p.unusable = l.selections[i].unusable(p.leftOut)
+			}
 			p.cached = p.snapshot(len(l.columns.names), len(l.pools))
 		}
 		v.Pools[i] = *p.cached
@@ -131,7 +139,7 @@ func (l *Ledger) updateSelections(selections []Selection) bool {
 func (l *Ledger) recompute() {
 	l.pools, l.requested = make([]*poolSums, len(l.selections)), make([]total, len(l.columns.names))
 	for i := range l.pools {
-		l.pools[i] = &poolSums{used: make([]total, len(l.columns.names))}
+		l.pools[i] = &poolSums{used: make([]total, len(l.columns.names)), leftOut: map[*nodeAccount]struct{}{}}
 	}
 	clear(l.cells)
 	l.orderedCells = nil
@@ -147,11 +155,27 @@ func (l *Ledger) joinPools(a *nodeAccount) {
 		l.countNode(a, 1, (*total).add)
 	}
 	l.countConsumerPods(a, 1, (*total).add)
+	if !a.physical() {
+		return
+	}
+	for i, s := range l.selections {
+		if s.selects(a.node) && s.whyUnusable(a.node) != "" {
+			p := l.pools[i]
+			p.leftOut[a] = struct{}{}
+			p.unusable, p.cached = nil, nil
+		}
+	}
 }
 
 // leavePools undoes joinPools.
 func (l *Ledger) leavePools(a *nodeAccount) {
 	l.countConsumerPods(a, -1, (*total).subtract)
+	for _, p := range l.pools {
+		if _, out := p.leftOut[a]; out {
+			delete(p.leftOut, a)
+			p.unusable, p.cached = nil, nil
+		}
+	}
 	if a.cell == nil {
 		return
 	}
@@ -322,9 +346,19 @@ func (c *consumerSums) creatorSums(creator string) *podSums {
 	return s
 }
 
+// unusable describes the nodes that the selection leaves out.
+func (s Selection) unusable(leftOut map[*nodeAccount]struct{}) *Unusable {
+	nodes := slices.SortedFunc(maps.Keys(leftOut), func(a, b *nodeAccount) int { return strings.Compare(a.name, b.name) })
+	u := &Unusable{Count: len(nodes)}
+	for _, a := range nodes[:min(len(nodes), MaxUnusableNamed)] {
+		u.First = append(u.First, UnusableNode{Name: a.name, Why: s.whyUnusable(a.node)})
+	}
+	return u
+}
+
 func (p *poolSums) snapshot(columns, pools int) *Pool {
 	out := &Pool{
-		Listed: make([]bool, columns), Shared: make([]int, pools), Overlaps: make([]bool, pools), InUse: rowOf(p.used),
+		Listed: make([]bool, columns), Shared: make([]int, pools), Overlaps: make([]bool, pools), InUse: rowOf(p.used), Unusable: *p.unusable,
 	}
 	allocatable, free := make([]total, columns), make([]total, columns)
 	for _, c := range p.cells {

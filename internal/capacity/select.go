@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -69,28 +70,33 @@ func (s Selection) untolerated(n *Node) *Taint {
 	return nil
 }
 
-// Unusable is a node that a selection selects by label and that is not in the pool, and why not.
-type Unusable struct{ Node, Why string }
+// MaxUnusableNamed bounds the nodes that an Unusable names.
+const MaxUnusableNamed = 5
 
-// Unusable returns the nodes that the selection selects by label and that are not in its pool,
-// sorted by name. Virtual nodes are not among them. Its cost grows with the number of all nodes.
-func (l *Ledger) Unusable(s Selection) []Unusable {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var all []Unusable
-	for _, a := range l.nodes {
-		if !a.physical() || !s.selects(a.node) {
-			continue
-		}
-		if why := s.whyUnusable(a.node); why != "" {
-			all = append(all, Unusable{Node: a.name, Why: why})
-		}
-	}
-	slices.SortFunc(all, func(a, b Unusable) int { return strings.Compare(a.Node, b.Node) })
-	return all
+// Unusable are the nodes that a selection selects by label and that are not in its pool. Virtual
+// nodes are not among them.
+type Unusable struct {
+	// Count is the number of nodes. First are the first MaxUnusableNamed of them, by name.
+	Count int
+	First []UnusableNode
 }
 
-// whyUnusable returns why a selected node is not in the pool, empty if it is.
+// UnusableNode is the name of a node, and why the node is not in a pool.
+type UnusableNode struct{ Name, Why string }
+
+// String lists the nodes as in "n1 is cordoned, n2 is not Ready, and 3 more". It is empty for none.
+func (u Unusable) String() string {
+	texts := make([]string, len(u.First), len(u.First)+1)
+	for i, n := range u.First {
+		texts[i] = n.Name + " is " + n.Why
+	}
+	if more := u.Count - len(u.First); more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// whyUnusable returns why a node that is selected by label is not in the pool, empty if it is.
 func (s Selection) whyUnusable(n *Node) string {
 	switch n.State {
 	case Cordoned:

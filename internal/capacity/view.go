@@ -76,6 +76,8 @@ type Pool struct {
 	// Overlaps reports for each pool of the View whether it shares a node with this one. A pool
 	// with nodes overlaps itself.
 	Overlaps []bool
+	// Unusable are the nodes that the selection leaves out.
+	Unusable Unusable
 }
 
 // Cell is what the nodes have that are in the same pools of the View. A node is in at most one

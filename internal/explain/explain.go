@@ -65,14 +65,14 @@ type Offer struct {
 // amounts are quantities by resource.
 type amounts map[string]resource.Quantity
 
-// Handler returns the handler for Path and all below it. It names the nodes that are not usable.
-func Handler(t *table.Table, unusable offer.Unusable) http.Handler {
+// Handler returns the handler for Path and all below it.
+func Handler(t *table.Table) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+Path, func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, t, func(r *offer.Result) any { return everybody(r, r.Explainer(unusable)) })
+		answer(w, t, func(r *offer.Result) any { return everybody(r, r.Explainer()) })
 	})
 	mux.HandleFunc("GET "+Path+"/{clusterID}", func(w http.ResponseWriter, request *http.Request) {
-		answer(w, t, func(r *offer.Result) any { return describe(r, r.Explainer(unusable), request.PathValue("clusterID")) })
+		answer(w, t, func(r *offer.Result) any { return describe(r, r.Explainer(), request.PathValue("clusterID")) })
 	})
 	return mux
 }

@@ -32,7 +32,7 @@ func get(t *testing.T, method string, server *httptest.Server, path string) (int
 
 func TestWhatAConsumerHasAndUsesIsBesideItsOffer(t *testing.T) {
 	tab, ledger := table.New(), capacity.NewLedger()
-	server := httptest.NewServer(Handler(tab, nil))
+	server := httptest.NewServer(Handler(tab))
 	defer server.Close()
 	ledger.SetNode(capacity.Node{Name: "n1", State: capacity.Ready, Allocatable: capacity.Amounts{capacity.CPU: 8000}})
 	ledger.SetPod(capacity.Pod{Key: "p", Node: "n1", Consumer: "rome", Requests: capacity.Amounts{capacity.CPU: 500}})
@@ -51,7 +51,7 @@ func TestWhatAConsumerHasAndUsesIsBesideItsOffer(t *testing.T) {
 func TestWithoutAnOfferItSaysWhy(t *testing.T) {
 	tab := table.New()
 	var last *offer.Result
-	server := httptest.NewServer(Handler(tab, nil))
+	server := httptest.NewServer(Handler(tab))
 	defer server.Close()
 	for _, tc := range []struct {
 		policies []offer.Policy
@@ -70,7 +70,7 @@ func TestWithoutAnOfferItSaysWhy(t *testing.T) {
 
 func TestAnswers(t *testing.T) {
 	tab := table.New()
-	server := httptest.NewServer(Handler(tab, nil))
+	server := httptest.NewServer(Handler(tab))
 	defer server.Close()
 	if code, body := get(t, "GET", server, "/offers"); code != http.StatusServiceUnavailable || !strings.Contains(body, "try again") {
 		t.Errorf("before the first offers: %d %s", code, body)

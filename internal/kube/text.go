@@ -33,15 +33,19 @@ func Shorten(text string, most int) string {
 }
 
 // First lists the first MaxNamed names, each cut to a readable length, and counts the others.
-func First(names []string) string {
-	names = slices.Clone(names)
+func First(names []string) string { return FirstOf(names, len(names)) }
+
+// FirstOf does so for the first names of a longer list of this length.
+func FirstOf(names []string, count int) string {
+	names = slices.Clone(names[:min(len(names), MaxNamed)])
 	for i := range names {
 		names[i] = Shorten(names[i], maxName)
 	}
-	if len(names) <= MaxNamed {
-		return strings.Join(names, ", ")
+	text := strings.Join(names, ", ")
+	if more := count - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:MaxNamed], ", "), len(names)-MaxNamed)
+	return text
 }
 
 // AppendNote appends a sentence to a message. The result has at most MaxMessage bytes: the message

@@ -134,7 +134,7 @@ func TestTheWorkedExample(t *testing.T) {
 	expect(t, "capacity", report.Capacity[capacity.CPU], int64(7000))
 	expect(t, "committed", report.Committed[capacity.CPU], int64(4000))
 	expect(t, "remaining", report.Remaining[capacity.CPU], int64(3000))
-	step := r.Explainer(nil).Of("rome")[0].Now[0]
+	step := r.Explainer().Of("rome")[0].Now[0]
 	expect(t, "steps", step, Step{
 		Resource: capacity.CPU, Source: FromNodes, Counted: 14000, Percent: 50, Pool: 7000, Committed: 4000,
 		Own: 3000, Remaining: 3000, Max: -1, Held: -1, Offer: 6000,

@@ -14,17 +14,10 @@ import (
 type Explainer struct {
 	offers     Offers
 	evaluation *evaluation
-	nodes      *unusableNodes
 }
 
-// Unusable returns the nodes that a selection matches by label and leaves out, each with the reason.
-type Unusable func(capacity.Selection) []capacity.Unusable
-
-// Explainer returns an explainer of the result. With unusable, which may be nil, it names the nodes
-// that are not usable.
-func (r *Result) Explainer(unusable Unusable) Explainer {
-	return Explainer{offers: r.Offers, evaluation: r.evaluation, nodes: &unusableNodes{unusable: unusable, texts: map[*policyPlan]string{}}}
-}
+// Explainer returns an explainer of the result.
+func (r *Result) Explainer() Explainer { return Explainer{offers: r.Offers, evaluation: r.evaluation} }
 
 // Explained is an offer with its explanation by the latest evaluation. The published amounts may be
 // older: a change within the policy's threshold is not published.
@@ -39,7 +32,6 @@ type Explained struct {
 	Used capacity.Amounts
 
 	evaluation *evaluation
-	nodes      *unusableNodes
 	// plan is that of the policy that decides, nil for a withdrawn offer.
 	plan    *policyPlan
 	holding *holding
@@ -68,7 +60,7 @@ func (x Explainer) explain(entry *Entry, m *match, h *holding) []Explained {
 	e := x.evaluation
 	all := make([]Explained, 0, len(entry.Offers))
 	for _, o := range entry.Offers {
-		x := Explained{Offer: o, evaluation: e, nodes: x.nodes, holding: h}
+		x := Explained{Offer: o, evaluation: e, holding: h}
 		used := h.used()
 		if o.Withdrawn() {
 			x.Now = e.withdrawn(before{offer: o}, h)
@@ -173,9 +165,9 @@ func (x *Explained) whyRevoked(resource string) string {
 	case p.pool == nil:
 		return fmt.Sprintf("policy %s does not name it", p.Name)
 	case p.pool.Nodes == 0:
-		return fmt.Sprintf("policy %s has no usable node%s", p.Name, x.nodes.of(p))
+		return fmt.Sprintf("policy %s has no usable node%s", p.Name, p.unusable())
 	}
-	return fmt.Sprintf("no usable node of policy %s lists it%s", p.Name, x.nodes.of(p))
+	return fmt.Sprintf("no usable node of policy %s lists it%s", p.Name, p.unusable())
 }
 
 // whyWithdrawn says why no policy decides any longer.
@@ -222,36 +214,11 @@ func (s *Step) arithmetic(format func(amount int64) string) string {
 	return text + fmt.Sprintf(", %s committed, %s remaining; it has %s", format(s.Committed), format(s.Remaining), format(s.Own))
 }
 
-// maxNodesNamed bounds the nodes that an explanation names.
-const maxNodesNamed = 5
-
-// unusableNodes names the nodes that a policy selects and that are not usable. Finding them takes
-// time for each node of the cluster, so each text is made once.
-type unusableNodes struct {
-	unusable Unusable
-	texts    map[*policyPlan]string
-}
-
-// of returns text such as " (n1 is cordoned)", empty for no nodes.
-func (n *unusableNodes) of(p *policyPlan) string {
-	if n.unusable == nil {
+// unusable names the nodes that the policy selects and that are not usable, such as
+// " (n1 is cordoned)". It is empty for none.
+func (p *policyPlan) unusable() string {
+	if p.pool.Unusable.Count == 0 {
 		return ""
 	}
-	text, made := n.texts[p]
-	if made {
-		return text
-	}
-	all := n.unusable(p.Nodes.Selection)
-	var names []string
-	for _, node := range all[:min(len(all), maxNodesNamed)] {
-		names = append(names, fmt.Sprintf("%s is %s", node.Node, node.Why))
-	}
-	if more := len(all) - len(names); more > 0 {
-		names = append(names, fmt.Sprintf("and %d more", more))
-	}
-	if len(names) > 0 {
-		text = " (" + strings.Join(names, ", ") + ")"
-	}
-	n.texts[p] = text
-	return text
+	return " (" + p.pool.Unusable.String() + ")"
 }

@@ -120,7 +120,7 @@ func TestWhatIsAlwaysTrueOfOffers(t *testing.T) {
 			in := anyInput(t, c)
 			r := Evaluate(in.After(prev))
 			checkPools(t, r)
-			explainer := r.Explainer(c.Unusable)
+			explainer := r.Explainer()
 			for id, entry := range r.Entries.All {
 				checkEntry(t, id, entry)
 				checkExplained(t, id, entry, explainer.Of(id))

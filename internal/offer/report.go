@@ -27,8 +27,10 @@ type Report struct {
 	// Unknown lists the IDs that the policy names and of which nothing else is known, sorted. At most
 	// MaxReported.
 	Unknown []string
-	// Nodes is the number of nodes in the pool. It and the three amounts are for a policy of nodes.
+	// Nodes is the number of nodes in the pool, Unusable are those that the policy selects and leaves
+	// out. They and the three amounts are for a policy of nodes.
 	Nodes                          int
+	Unusable                       capacity.Unusable
 	Capacity, Committed, Remaining capacity.Amounts
 	// Count is the number of consumers for which the policy decides (for a dry run, would decide).
 	Count int
@@ -224,7 +226,7 @@ func (t *tally) report(p *policyPlan, e *evaluation) *Report {
 	}
 	slices.SortFunc(r.Losses, func(a, b Loss) int { return strings.Compare(a.Policy, b.Policy) })
 	if p.pool != nil {
-		r.Nodes = p.pool.Nodes
+		r.Nodes, r.Unusable = p.pool.Nodes, p.pool.Unusable
 		r.Capacity, r.Committed, r.Remaining = capacity.Amounts{}, capacity.Amounts{}, capacity.Amounts{}
 		for _, s := range p.steps {
 			if p.Resources == nil || slices.Contains(p.Resources, s.Resource) {
