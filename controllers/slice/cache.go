@@ -71,8 +71,7 @@ type grantCache struct {
 type tracked struct {
 	// slice is the newest known state; of a slice that is gone, what its record says.
 	slice slice
-	gone  bool
-	// removedAt is when the slice was found to be gone.
+	// removedAt is when the slice was found to be gone, zero for one that exists.
 	removedAt time.Time
 	record    grantRecord
 	grants    protocol.Entry
@@ -98,10 +97,13 @@ type tracked struct {
 	view *entry
 }
 
+// gone reports whether the slice does not exist any more.
+func (e *tracked) gone() bool { return !e.removedAt.IsZero() }
+
 // entry is a slice with what it is granted, as a decision reads it. It never changes.
 type entry struct {
 	slice
-	gone      bool
+	// removedAt is that of tracked.
 	removedAt time.Time
 	// holder is the consumer that the record names, empty without a record.
 	holder string
@@ -120,6 +122,9 @@ type entry struct {
 	// writing is set while a worker writes; stuck if no answer can be written.
 	writing, stuck bool
 }
+
+// gone reports whether the slice does not exist any more.
+func (c *entry) gone() bool { return !c.removedAt.IsZero() }
 
 // decidedAnswer is an answer with the decision that it is from.
 type decidedAnswer struct {
@@ -160,12 +165,12 @@ func (g *grantCache) record(s slice) bool {
 		e = &tracked{}
 		g.byUID[s.uid] = e
 	}
-	known := !e.gone && e.slice.object != nil
+	known := !e.gone() && e.slice.object != nil
 	if known && !protocol.Newer(s.version(), e.slice.version()) {
 		return false
 	}
 	changed := !known || !same(&e.slice, &s) || e.stuck != ""
-	e.slice, e.gone, e.removedAt, e.stuck = s, false, time.Time{}, ""
+	e.slice, e.removedAt, e.stuck = s, time.Time{}, ""
 	g.byKey[s.key] = s.uid
 	g.touch(e)
 	return changed
@@ -191,14 +196,14 @@ func (g *grantCache) remove(s slice) bool {
 func (g *grantCache) leave(uid types.UID) {
 	e := g.byUID[uid]
 	delete(g.byKey, e.slice.key)
-	e.gone, e.removedAt, e.ours = true, time.Now(), nil
+	e.removedAt, e.ours = time.Now(), nil
 	g.touch(e)
 	g.dropIfEmpty(uid)
 }
 
 // dropIfEmpty forgets a slice that is gone once nothing is on record for it.
 func (g *grantCache) dropIfEmpty(uid types.UID) {
-	if e := g.byUID[uid]; e != nil && e.gone && !e.writing && !e.grants.Recorded() {
+	if e := g.byUID[uid]; e != nil && e.gone() && !e.writing && !e.grants.Recorded() {
 		delete(g.byUID, uid)
 		g.sorted = nil
 	}
@@ -228,7 +233,7 @@ func (g *grantCache) setRecord(r grantRecord) bool {
 func (g *grantCache) entryOf(r grantRecord) *tracked {
 	e := g.byUID[r.uid]
 	if e == nil {
-		e = &tracked{slice: r.slice(), gone: true, removedAt: time.Now()}
+		e = &tracked{slice: r.slice(), removedAt: time.Now()}
 		g.byUID[r.uid] = e
 	}
 	return e
@@ -315,7 +320,7 @@ func (e *tracked) entry() *entry {
 		holds = holds.Add(e.adopted)
 	}
 	c := &entry{
-		slice: e.slice, gone: e.gone, removedAt: e.removedAt, holds: holds, recorded: e.grants.Recorded(), released: e.grants.Released(),
+		slice: e.slice, removedAt: e.removedAt, holds: holds, recorded: e.grants.Recorded(), released: e.grants.Released(),
 		settled: e.grants.Settled(e.slice.class), began: e.began, sent: e.sent, ours: e.ours, writing: e.writing, stuck: e.stuck != "",
 	}
 	c.present, _ = e.grants.Present()
@@ -345,7 +350,7 @@ func (g *grantCache) beginTerm(term string, listed []slice, records []grantRecor
 		e.began = e.grants.OnRecord()
 	}
 	for uid, e := range g.byUID {
-		if holder, ok := adopt(&e.slice); len(records) == 0 && !e.gone && ok {
+		if holder, ok := adopt(&e.slice); len(records) == 0 && !e.gone() && ok {
 			e.record.consumer = holder
 			e.adopted = protocol.Share{Class: e.slice.class, Amounts: e.slice.answer.resources}
 			e.began = protocol.Shares{e.adopted}
@@ -368,7 +373,7 @@ func (g *grantCache) endTerm() {
 }
 
 func (e *tracked) forgetTerm() {
-	*e = tracked{slice: e.slice, gone: e.gone, removedAt: e.removedAt, record: e.record, grants: e.grants}
+	*e = tracked{slice: e.slice, removedAt: e.removedAt, record: e.record, grants: e.grants}
 }
 
 // notInLabels are the characters that Liqo replaces in the label of a pod that names its creator,

@@ -165,7 +165,7 @@ func TestARecordOfASliceThatIsGoneCounts(t *testing.T) {
 	b := newGrantCache()
 	b.beginTerm("term", nil, []grantRecord{recordOf(15, 4000)}, nobody)
 	counts(t, b, 4000)
-	if c := only(t, b); !c.gone || c.key != "default/s" {
+	if c := only(t, b); !c.gone() || c.key != "default/s" {
 		t.Errorf("%+v", c)
 	}
 	// A slice that is made anew under the name has nothing of it.

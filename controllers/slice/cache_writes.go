@@ -41,7 +41,7 @@ func (g *grantCache) assume(term string, c *entry, j job, now time.Time) (write 
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	e := g.byUID[c.uid]
-	if e == nil || term == "" || term != g.term || e.writing || e.gone != c.gone || !c.gone && e.slice.version() != c.version() {
+	if e == nil || term == "" || term != g.term || e.writing || e.gone() != c.gone() || !c.gone() && e.slice.version() != c.version() {
 		return false, 0
 	}
 	planned := j.want.Share
@@ -113,7 +113,7 @@ func (g *grantCache) next(uid types.UID) (t task, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	e := g.byUID[uid]
-	if e == nil || e.job == nil || g.term == "" || !e.job.want.Gone && (e.gone || e.slice.version() != e.job.version) {
+	if e == nil || e.job == nil || g.term == "" || !e.job.want.Gone && (e.gone() || e.slice.version() != e.job.version) {
 		return t, false
 	}
 	if time.Since(e.job.at) > maxDecisionAge {

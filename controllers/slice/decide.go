@@ -133,14 +133,14 @@ func (a *decisions) decide(terms *offer.AllocationInput) {
 	}
 	// Deleted slices come first: a new slice of the same name inherits what their pods still use.
 	for i, c := range a.entries {
-		if a.plans[i].consumer != "" && (c.gone || a.gates[i] == drained) {
+		if a.plans[i].consumer != "" && (c.gone() || a.gates[i] == drained) {
 			a.release(i)
 		}
 	}
 	for i, c := range a.entries {
 		switch r := &a.plans[i]; {
 		case r.consumer == "": // Neither a tenant namespace nor a record.
-		case c.gone, a.gates[i] == drained:
+		case c.gone(), a.gates[i] == drained:
 		case !r.served && c.holds.In(c.class).Empty() && (c.ours == nil || c.ours.share.Class != c.class):
 			a.decideForeign(i)
 		default:
@@ -159,7 +159,7 @@ func (a *decisions) release(i int) {
 	}
 	r.mode, r.present.Class = released, c.present
 	left := releaseGrace - a.now.Sub(c.removedAt)
-	whole := c.gone && left > 0
+	whole := c.gone() && left > 0
 	if whole {
 		a.decideAgainIn(left)
 	}
@@ -201,7 +201,7 @@ func (a *decisions) successor(i int) int {
 	}
 	for k := first; k < len(a.entries) && a.entries[k].key == key; k++ {
 		c, open := a.entries[k], a.gates[k] == active || a.gates[k] == cordoned
-		if open && !c.gone && !c.deleting && a.plans[k].consumer == a.plans[i].consumer {
+		if open && !c.gone() && !c.deleting && a.plans[k].consumer == a.plans[i].consumer {
 			return k
 		}
 	}

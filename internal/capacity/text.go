@@ -32,15 +32,13 @@ func Canonical(name string, amount int64) string {
 	return decimal
 }
 
-// Human returns an amount as a person reads it: 7.92 or 500m of cpu, 7.59Gi of memory, 110 pods. A
-// canonical form with few digits stays as it is, such as 2G or 512Mi. Others have three significant
-// digits and are rounded down by less than 1 %, so that no offer reads as more than it is. The
-// result is a valid quantity. HumanFormat keeps amounts apart that are compared.
-func Human(name string, amount int64) string { return human(name, amount, minDigits) }
-
-// HumanFormat returns how one sentence writes these amounts of a resource. It is Human, with more
-// digits if different amounts would read the same, or a larger one as less; if more digits do not
-// help, the amounts are exact. Negative amounts, which stand for none, are ignored.
+// HumanFormat returns how one sentence writes these amounts of a resource: as a person reads them,
+// such as 7.92 or 500m of cpu, 7.59Gi of memory, 110 pods. A canonical form with few digits stays as
+// it is, such as 2G or 512Mi. Others have three significant digits and are rounded down by less than
+// 1 %, so that no offer reads as more than it is. Each result is a valid quantity.
+//
+// There are more digits if different amounts would read the same, or a larger one as less. If more
+// digits do not help, the amounts are exact. Negative amounts, which stand for none, are ignored.
 func HumanFormat(name string, amounts ...int64) func(amount int64) string {
 	sorted := slices.DeleteFunc(slices.Clone(amounts), func(amount int64) bool { return amount < 0 })
 	slices.Sort(sorted)
@@ -115,6 +113,7 @@ func numberIn(text string) *big.Rat {
 	return number
 }
 
+// human writes an amount with this many significant digits, rounded down, as HumanFormat describes.
 func human(name string, amount int64, digits int) string {
 	switch {
 	case amount <= 0 || name == CPU && amount < 1000:

@@ -52,7 +52,7 @@ func TestAmountsReadAsAPersonWritesThem(t *testing.T) {
 		{"example.com/tokens", math.MaxInt64, "9.22E"},
 		{"nvidia.com/gpu", 3, "3"},
 	} {
-		if got := Human(tc.resource, tc.amount); got != tc.want {
+		if got := human(tc.resource, tc.amount, minDigits); got != tc.want {
 			t.Errorf("%d of %s reads %q, want %q", tc.amount, tc.resource, got, tc.want)
 		}
 	}
@@ -61,9 +61,9 @@ func TestAmountsReadAsAPersonWritesThem(t *testing.T) {
 func TestNoAmountReadsAsMoreThanItIsOrAsOnePercentLess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name, amount := drawAmount(t, "amount")
-		reads := amountThatReads(t, name, Human(name, amount))
+		reads := amountThatReads(t, name, human(name, amount, minDigits))
 		if reads > amount || float64(amount-reads) >= float64(amount)/100 && amount > 0 {
-			t.Errorf("%d of %s reads %s", amount, name, Human(name, amount))
+			t.Errorf("%d of %s reads %s", amount, name, human(name, amount, minDigits))
 		}
 	})
 }

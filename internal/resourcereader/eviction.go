@@ -45,12 +45,9 @@ type rank struct {
 }
 
 func (c *connection) rank(costOfHost, cost int64) rank {
-	likeness := 0
-	anything, known := c.caller.HasRead()
-	for _, does := range []bool{anything, known, c.caller.Subscriptions() > 0} {
-		if does {
-			likeness++
-		}
+	likeness := int(c.caller.Reads())
+	if c.caller.Subscriptions() > 0 {
+		likeness++
 	}
 	return rank{costOfHost: costOfHost, cost: cost, likeness: likeness, calls: c.calls.Load(), used: c.used.Load()}
 }

@@ -102,14 +102,11 @@ func (s *Server) Addresses() []net.Addr {
 	return all
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica serves.
-func (s *Server) NeedLeaderElection() bool { return false }
-
 // Start serves until ctx ends or a listener fails. It calls Listen unless that was called before.
 // It returns when all calls and all goroutines of the server have ended. Call it once.
 //
-// Start implements manager.Runnable, but a manager starts its runnables after its caches are
-// synced, and Liqo gives up on a connection after 3 s. So start it before the manager.
+// Call it before the manager's Start, which waits for its caches: Liqo gives up on a connection after
+// 3 s.
 func (s *Server) Start(ctx context.Context) error {
 	defer s.end(errShutdown)
 	if s.listeners == nil {

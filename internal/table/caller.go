@@ -22,8 +22,8 @@ const MaxForgotten = 256
 // returns one, which need not be closed. All methods are safe for concurrent use.
 type Caller struct {
 	table *Table
-	// any is set once anything was read, known once a known consumer was.
-	any, known atomic.Bool
+	// reads holds a Reads.
+	reads atomic.Int32
 	// subscriptions counts the open subscriptions.
 	subscriptions atomic.Int32
 	// news is what only the subscriptions of this caller are notified of, with the revision newsOf.
@@ -55,9 +55,31 @@ type news struct {
 // NewCaller returns a caller that has read nothing.
 func (t *Table) NewCaller() *Caller { return &Caller{table: t} }
 
-// HasRead reports whether the caller has read any offer, and whether it has read that of a known
-// consumer.
-func (c *Caller) HasRead() (anything, known bool) { return c.any.Load(), c.known.Load() }
+// Reads says what a caller has read so far.
+type Reads int32
+
+const (
+	// NoReads is a caller that has read no offer.
+	NoReads Reads = iota
+	// UnknownReads is a caller that has read only offers of consumers that were not known.
+	UnknownReads
+	// KnownReads is a caller that has read the offer of a known consumer.
+	KnownReads
+)
+
+// Reads returns what the caller has read so far.
+func (c *Caller) Reads() Reads { return Reads(c.reads.Load()) }
+
+// noteRead records a read. It stores only if that changes the value, so that concurrent reads do not
+// contend for the cache line.
+func (c *Caller) noteRead(r Reads) {
+	for {
+		before := c.reads.Load()
+		if before >= int32(r) || c.reads.CompareAndSwap(before, int32(r)) {
+			return
+		}
+	}
+}
 
 // Subscriptions returns the number of open subscriptions of the caller.
 func (c *Caller) Subscriptions() int { return int(c.subscriptions.Load()) }
@@ -81,15 +103,15 @@ func (c *Caller) Lookup(ctx context.Context, id string) (*offer.Entry, error) {
 	if id == "" {
 		return s.Result.Default, nil
 	}
-	set(&c.any)
 	for {
 		// Mark first, then load: see the package's documentation. The result is from a snapshot
 		// that was current after the mark was set.
 		p, known := s.places[id]
 		if known {
-			set(&c.known)
+			c.noteRead(KnownReads)
 			p.set()
 		} else {
+			c.noteRead(UnknownReads)
 			set(&t.unknownRead)
 			c.remember(id)
 		}

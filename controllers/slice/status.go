@@ -28,7 +28,7 @@ type rendered struct {
 	class    string
 	problems []string
 	decided  grant.Answer
-	// claim is the state of the slice in which nothing had to be written.
+	// entry is the state of the slice in which nothing had to be written.
 	entry *entry
 }
 
