@@ -16,6 +16,4 @@ while read -r package deps; do
 done <<<"$all"
 printf 'left to make test, since their tests import hack/controlplane:\n'
 printf '  %s\n' "${left[@]#proffer.dev/proffer/}"
-# The exploration of orders of events takes most of the time: two steps less of it suffice here.
-export PROFFER_EXPLORE_DEPTH=${PROFFER_EXPLORE_DEPTH:--2}
 hack/gotest/run.sh . -- -race "$@" "${unit[@]}"

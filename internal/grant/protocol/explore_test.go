@@ -84,15 +84,21 @@ type world struct {
 	flight []request
 	// before is the state before the last step.
 	before *world
-	step   string
+	step   step
 }
 
-func (w *world) clone(step string) *world {
+// step describes a step: a format and its arguments. Most steps are never printed.
+type step struct {
+	format string
+	args   []any
+}
+
+func (w *world) clone(format string, args ...any) *world {
 	next := *w
 	next.server = append([]stored(nil), w.server...)
 	next.leader = append([]known(nil), w.leader...)
 	next.flight = append([]request(nil), w.flight...)
-	next.before, next.step = w, step
+	next.before, next.step = w, step{format, args}
 	return &next
 }
 
@@ -101,57 +107,68 @@ func (w *world) trace() []string {
 	if w.before == nil {
 		return nil
 	}
-	return append(w.before.trace(), w.step)
+	return append(w.before.trace(), fmt.Sprintf(w.step.format, w.step.args...))
 }
 
 // key identifies a state. Of versions only the order within one object matters.
 func (w *world) key(s *scene) string {
-	var b strings.Builder
+	k := make(key, 0, 256)
 	for i := range w.server {
-		sv, k := &w.server[i], &w.leader[i]
-		fmt.Fprintf(&b, "%d %v %s|%s|", sv.class, sv.gone, share(sv.accepted), record(sv.record))
-		fmt.Fprintf(&b, "%d %d %s %s %v %v %d|", k.class, sv.version-k.version, share(k.accepted), share(k.want), k.decided, k.waits, sv.version-k.base)
-		e := &k.entry
-		fmt.Fprintf(&b, "%s %s %d %s", record(e.record), behind(e.version, sv.written), e.authority, share(e.planned))
+		sv, l := &w.server[i], &w.leader[i]
+		k = k.number(sv.class).flag(sv.gone).share(sv.accepted).record(sv.record)
+		k = k.number(l.class).number(sv.version - l.version).share(l.accepted).share(l.want).flag(l.decided).flag(l.waits).number(sv.version - l.base)
+		e := &l.entry
+		k = k.record(e.record).behind(e.version, sv.written).number(int(e.authority)).share(e.planned).number(len(e.uncertain))
 		for j := range e.uncertain {
-			b.WriteString(record(&e.uncertain[j]))
+			k = k.record(&e.uncertain[j])
 		}
-		if e.largestAnswer != nil {
-			b.WriteString("s" + share(*e.largestAnswer))
+		if k = k.flag(e.largestAnswer != nil); e.largestAnswer != nil {
+			k = k.share(*e.largestAnswer)
 		}
-		b.WriteByte('\n')
 	}
 	for _, r := range w.flight {
-		sv := &w.server[r.slice]
-		behindBy := behind(r.version, sv.written)
+		written := w.server[r.slice].written
 		if r.action == WriteAnswer {
-			behindBy = behind(r.version, sv.version)
+			written = w.server[r.slice].version
 		}
-		fmt.Fprintf(&b, "%d %v %d %s %s %s;", r.slice, r.term == w.term, r.action, record(&r.record), share(r.share), behindBy)
+		k = k.number(r.slice).flag(r.term == w.term).number(int(r.action)).record(&r.record).share(r.share).behind(r.version, written)
 	}
-	fmt.Fprintf(&b, "%d %d", s.terms-w.term, w.edits)
-	return b.String()
+	return string(k.number(s.terms - w.term).number(w.edits))
 }
 
-func behind(version string, of int) string {
+// key is built from the parts of a state. Each part ends where the next begins, so states that
+// differ have different keys.
+type key []byte
+
+func (k key) number(n int) key { return append(strconv.AppendInt(k, int64(n), 10), ' ') }
+
+func (k key) flag(set bool) key {
+	if set {
+		return append(k, '+')
+	}
+	return append(k, '-')
+}
+
+// behind adds by how many versions an object is ahead of this one, empty for none.
+func (k key) behind(version string, of int) key {
 	if version == "" {
-		return "-"
+		return append(k, '-', ' ')
 	}
 	n, _ := strconv.Atoi(version)
-	return strconv.Itoa(of - n)
+	return k.number(of - n)
 }
 
-func share(s Share) string { return s.Class + strconv.FormatInt(s.Amounts["x"], 10) }
+func (k key) share(s Share) key { return append(k, s.Class...).number(int(s.Amounts["x"])) }
 
-func record(r *Record) string {
+func (k key) record(r *Record) key {
 	if r == nil {
-		return "-"
+		return append(k, '-')
 	}
-	out := share(r.Present)
+	k = k.flag(r.Released).share(r.Present).number(len(r.Earlier))
 	for _, s := range r.Earlier {
-		out += "+" + share(s)
+		k = k.share(s)
 	}
-	return out + fmt.Sprint(r.Released)
+	return k
 }
 
 func classOf(i int) string { return string(rune('a' + i)) }
@@ -250,7 +267,7 @@ func (w *world) decisions(s *scene, i int, visit func(*world)) {
 		if amount > held && others+amount > s.capacity {
 			continue
 		}
-		next := w.clone(fmt.Sprintf("term %d decides %s for slice %d", w.term, share(want), i))
+		next := w.clone("term %d decides %s for slice %d", w.term, want, i)
 		n := &next.leader[i]
 		n.want, n.decided, n.base = want, true, n.version
 		if s.without != "what is decided counts" {
@@ -278,22 +295,31 @@ func (w *world) writes(s *scene, i int, visit func(*world)) {
 	case "an answer is confirmed before its record is lowered":
 		n.entry.largestAnswer = &n.want
 	}
-	step := n.entry.Next(fmt.Sprint("t", w.term), want)
-	if step.Action == Nothing {
+	write := n.entry.Next(fmt.Sprint("t", w.term), want)
+	if write.Action == Nothing {
 		return
 	}
-	r := request{term: w.term, slice: i, action: step.Action, record: step.Record, share: k.want, version: step.Version}
+	r := request{term: w.term, slice: i, action: write.Action, record: write.Record, share: k.want, version: write.Version}
 	if r.action == WriteAnswer {
 		r.version = strconv.Itoa(k.version)
 	}
 	n.waits = true
 	next.flight = append(next.flight, r)
-	next.step = fmt.Sprintf("term %d sends %s", w.term, describe(&r))
+	next.step = step{"term %d sends %s", []any{w.term, r}}
 	visit(next)
 }
 
-func describe(r *request) string {
-	what := map[Action]string{WriteRecord: "record " + record(&r.record), DeleteRecord: "no record", WriteAnswer: "answer " + share(r.share)}[r.action]
+func (r request) String() string {
+	what := ""
+	switch r.action {
+	case Nothing:
+	case WriteRecord:
+		what = fmt.Sprint("record ", r.record)
+	case DeleteRecord:
+		what = "no record"
+	case WriteAnswer:
+		what = fmt.Sprint("answer ", r.share)
+	}
 	return fmt.Sprintf("%s of slice %d at %q", what, r.slice, r.version)
 }
 
@@ -301,12 +327,12 @@ func describe(r *request) string {
 func (w *world) news(i int, visit func(*world)) {
 	sv, k := &w.server[i], &w.leader[i]
 	if k.version != sv.version {
-		next := w.clone(fmt.Sprintf("term %d sees slice %d", w.term, i))
+		next := w.clone("term %d sees slice %d", w.term, i)
 		next.see(i)
 		visit(next)
 	}
 	if sv.record == nil && k.entry.record != nil || sv.record != nil && k.entry.version != strconv.Itoa(sv.recordVersion) {
-		next := w.clone(fmt.Sprintf("term %d sees the record of slice %d", w.term, i))
+		next := w.clone("term %d sees the record of slice %d", w.term, i)
 		next.seeRecord(i)
 		visit(next)
 	}
@@ -332,7 +358,7 @@ func (w *world) edit(s *scene, i int, visit func(*world)) {
 		return
 	}
 	for class := range s.classes {
-		next := w.clone(fmt.Sprintf("slice %d is edited, class %s", i, classOf(class)))
+		next := w.clone("slice %d is edited, class %s", i, classOf(class))
 		next.edits--
 		next.server[i].version++
 		next.server[i].class = class
@@ -345,14 +371,14 @@ func (w *world) edit(s *scene, i int, visit func(*world)) {
 func (w *world) deliveries(s *scene, j int, visit func(*world)) {
 	r := w.flight[j]
 	waited := w.leader[r.slice].waits && r.term == w.term
-	without := func(step string) *world {
-		next := w.clone(step)
+	without := func(what string) *world {
+		next := w.clone("%s: %s", what, r)
 		next.flight = append(next.flight[:j:j], next.flight[j+1:]...)
 		return next
 	}
 	if waited {
 		// The leader gives up waiting. The request may still be made.
-		next := w.clone("gives up waiting for " + describe(&r))
+		next := w.clone("gives up waiting for %s", r)
 		n := &next.leader[r.slice]
 		n.waits = false
 		if r.action == WriteRecord && s.without == "a write of unknown outcome counts" {
@@ -361,9 +387,9 @@ func (w *world) deliveries(s *scene, j int, visit func(*world)) {
 		next.flight[j].term = 0
 		visit(next)
 	} else {
-		visit(without("lost: " + describe(&r)))
+		visit(without("lost"))
 	}
-	next := without("made: " + describe(&r))
+	next := without("made")
 	made := next.make(s, &r)
 	if !waited {
 		visit(next)
