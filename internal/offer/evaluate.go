@@ -241,7 +241,7 @@ func (e *evaluation) decide(m *match, old *Entry, h *holding) *outcome {
 		withdraw()
 	}
 	e.decided = offers
-	out.entry = e.entryOf(offers, old)
+	out.entry = e.entryOf(offers, old, h)
 	return out
 }
 
@@ -277,14 +277,14 @@ func (e *evaluation) verdictOf(p *policyPlan, w winner, h *holding, b before) ve
 	return v
 }
 
-// entryOf returns an entry of the offers: the old one if it has them, else one that is shared. It
-// copies the offers.
-func (e *evaluation) entryOf(offers []*Offer, old *Entry) *Entry {
+// entryOf returns an entry of the offers: the old one if it has them, else one that is shared by
+// consumers without holdings. It copies the offers.
+func (e *evaluation) entryOf(offers []*Offer, old *Entry, h *holding) *Entry {
 	if old != nil && slices.Equal(old.Offers, offers) {
 		return old
 	}
 	var key entryKey
-	if len(offers) > len(key) {
+	if len(offers) > len(key) || !h.none() {
 		return &Entry{Offers: slices.Clone(offers)}
 	}
 	copy(key[:], offers)
