@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// as in the environment makes the test binary one of the programs under test.
-const as = "PROFFER_TEST_AS"
+// actAs is the environment variable that makes the test binary act as a program under test.
+const actAs = "PROFFER_TEST_AS"
 
 func TestMain(m *testing.M) {
-	switch os.Getenv(as) {
+	switch os.Getenv(actAs) {
 	case "":
 		os.Exit(m.Run())
 	case "stubborn":
@@ -43,7 +43,7 @@ func startAs(t *testing.T, name string) *Process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return StartTest(t, self, []string{"--health-probe-bind-address=:8081"}, as+"="+name)
+	return StartTest(t, self, []string{"--health-probe-bind-address=:8081"}, actAs+"="+name)
 }
 
 func within(t *testing.T, d time.Duration) context.Context {
@@ -65,7 +65,7 @@ func TestAProcessIsReadyThenStops(t *testing.T) {
 		t.Error(err)
 	}
 	if p.Alive() == nil {
-		t.Error("it has ended, and is said to run")
+		t.Error("Alive returns nil after the process ended")
 	}
 }
 
@@ -79,7 +79,7 @@ func TestAProcessThatIgnoresSIGTERMIsKilledAndReported(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if p.Alive() == nil {
-		t.Error("it runs on")
+		t.Error("the process still runs")
 	}
 }
 
@@ -96,7 +96,7 @@ func TestWaitingEndsWithTheProcess(t *testing.T) {
 	}
 }
 
-func TestWaitingEndsWithItsContextAndSaysWhatWasMissing(t *testing.T) {
+func TestWaitingEndsWithItsContextAndReturnsTheLastError(t *testing.T) {
 	missing := errors.New("2 of 3 pods")
 	err := Until(within(t, 10*time.Millisecond), time.Millisecond, func(ctx context.Context) error {
 		if ctx.Err() != nil {
@@ -109,22 +109,22 @@ func TestWaitingEndsWithItsContextAndSaysWhatWasMissing(t *testing.T) {
 	}
 }
 
-func TestEachServerThatIsOnGetsAFreePortOfItsOwn(t *testing.T) {
-	given := []string{
+func TestEachEnabledServerGetsItsOwnFreePort(t *testing.T) {
+	args := []string{
 		"--leader-elect", "--grpc-bind-address=:6001", "--metrics-bind-address=", "--pprof-bind-address=0",
 		"--health-probe-bind-address=127.0.0.1:8081",
 	}
-	before := slices.Clone(given)
-	got, err := OnLoopback(given)
+	before := slices.Clone(args)
+	got, err := OnLoopback(args)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(given, before) {
-		t.Errorf("the caller's arguments became %q", given)
+	if !slices.Equal(args, before) {
+		t.Errorf("the caller's arguments became %q", args)
 	}
 	for i, kept := range []bool{true, false, false, true, true} {
-		if (got[i] == given[i]) != kept {
-			t.Errorf("%s became %s", given[i], got[i])
+		if (got[i] == args[i]) != kept {
+			t.Errorf("%s became %s", args[i], got[i])
 		}
 	}
 	if grpc, metrics := got[1], got[2]; strings.TrimPrefix(grpc, "--grpc-bind-address=127.0.0.1:") == grpc ||
