@@ -6,7 +6,7 @@
 //	err = p.Ready(ctx)
 //	err = p.Stop(30 * time.Second)
 //
-// It imports only the standard library. test/interop and test/slices have code of their own for this:
+// It imports only the standard library. test/interop and test/slices have their own code for this:
 // they pin the libraries of the Liqo that they test, and must not require the operator's module.
 package process
 

@@ -13,8 +13,8 @@ import (
 const grace = 30 * time.Second
 
 // StartTest is Start for a test. It adds env to the environment and ends the process with the test.
-// The test fails if the race detector reports a race in the process. A failed test logs the output of
-// the process.
+// The test fails if the race detector reports a race in the process. A failed test logs what the
+// process has printed.
 func StartTest(t testing.TB, program string, args []string, env ...string) *Process {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, args...)

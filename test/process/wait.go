@@ -12,8 +12,8 @@ import (
 // interval is the time between two probes of Ready.
 const interval = 20 * time.Millisecond
 
-// Ready waits until the operator's /healthz and /readyz answer 200. It returns an error if the operator
-// or ctx ends first. The operator must have been started with --health-probe-bind-address.
+// Ready waits until the operator's /healthz and /readyz answer 200. It returns an error if the
+// operator or ctx ends first. The operator must have been started with --health-probe-bind-address.
 func (p *Process) Ready(ctx context.Context) error {
 	return p.Until(ctx, interval, func(ctx context.Context) error {
 		for _, path := range []string{"/healthz", "/readyz"} {
@@ -54,8 +54,8 @@ func (p *Process) Until(ctx context.Context, every time.Duration, try func(conte
 	})
 }
 
-// Until calls try at this interval until try returns nil or an EndedError. When ctx ends, Until returns
-// its cause joined with the last error of try that was not caused by the end of ctx.
+// Until calls try at this interval until try returns nil or an EndedError. When ctx ends, Until
+// returns its cause joined with the last error of try that was not caused by the end of ctx.
 func Until(ctx context.Context, every time.Duration, try func(context.Context) error) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
