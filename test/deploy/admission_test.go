@@ -44,15 +44,15 @@ func accept(s *authv1beta1.ResourceSlice) {
 	s.Status.Resources = corev1.ResourceList{"cpu": resource.MustParse("999")}
 }
 
-func askFor(cpu string) func(*authv1beta1.ResourceSlice) {
+func requestCPU(cpu string) func(*authv1beta1.ResourceSlice) {
 	return func(s *authv1beta1.ResourceSlice) { s.Spec.Resources["cpu"] = resource.MustParse(cpu) }
 }
 
-func moveTo(class string) func(*authv1beta1.ResourceSlice) {
+func setClass(class string) func(*authv1beta1.ResourceSlice) {
 	return func(s *authv1beta1.ResourceSlice) { s.Spec.Class = authv1beta1.ResourceSliceClass(class) }
 }
 
-func mark(value string) func(*authv1beta1.ResourceSlice) {
+func setCordonMark(value string) func(*authv1beta1.ResourceSlice) {
 	return func(s *authv1beta1.ResourceSlice) {
 		if value == "" {
 			delete(s.Annotations, cordonTenant)
@@ -67,8 +67,8 @@ func TestAConsumerCannotWriteItsAnswerOrEndACordon(t *testing.T) {
 	must(t, createSlice(t, p.rome, aSlice("s", "gold")))
 	withoutGuards(t, p, func() { // Only the guard prevents this.
 		must(t, editStatus(t, p.rome, "s", accept))
-		must(t, edit(t, p.admin, "s", mark("true")))
-		must(t, edit(t, p.rome, "s", mark("")))
+		must(t, edit(t, p.admin, "s", setCordonMark("true")))
+		must(t, edit(t, p.rome, "s", setCordonMark("")))
 	})
 
 	answering := refusal{
@@ -101,12 +101,12 @@ func TestAConsumerCannotWriteItsAnswerOrEndACordon(t *testing.T) {
 			metav1.StatusReasonForbidden,
 			"the provider cordons a consumer with the annotation liqo.io/cordon-tenant: leave it as it is",
 		}
-		if err := ending.of(edit(t, p.rome, "s", mark("true"))); err != nil {
+		if err := ending.of(edit(t, p.rome, "s", setCordonMark("true"))); err != nil {
 			t.Errorf("set: %v", err)
 		}
-		must(t, edit(t, p.manager, "s", mark("true")))
+		must(t, edit(t, p.manager, "s", setCordonMark("true")))
 		for value, what := range map[string]string{"": "removed", "false": "changed"} {
-			if err := ending.of(edit(t, p.rome, "s", mark(value))); err != nil {
+			if err := ending.of(edit(t, p.rome, "s", setCordonMark(value))); err != nil {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
@@ -114,17 +114,17 @@ func TestAConsumerCannotWriteItsAnswerOrEndACordon(t *testing.T) {
 	t.Run("writes of crd-replicator are allowed", func(t *testing.T) {
 		must(t, createSlice(t, p.rome, aSlice("another", "gold")))
 		marked := aSlice("marked", "gold") // crd-replicator copies annotations, also that of a cordon in the other direction
-		mark("true")(marked)
+		setCordonMark("true")(marked)
 		must(t, createSlice(t, p.rome, marked))
-		must(t, edit(t, p.rome, "s", askFor("4")))
-		must(t, edit(t, p.rome, "another", moveTo("silver")))
+		must(t, edit(t, p.rome, "s", requestCPU("4")))
+		must(t, edit(t, p.rome, "another", setClass("silver")))
 
 		// crd-replicator writes an older version. If the annotation was set since, the write is a
 		// conflict, after which it reads again.
 		var stale authv1beta1.ResourceSlice
 		must(t, p.rome.Get(t.Context(), client.ObjectKeyFromObject(aSlice("another", "")), &stale))
-		must(t, edit(t, p.manager, "another", mark("true")))
-		askFor("2")(&stale)
+		must(t, edit(t, p.manager, "another", setCordonMark("true")))
+		requestCPU("2")(&stale)
 		if err := p.rome.Update(t.Context(), &stale); !apierrors.IsConflict(err) {
 			t.Errorf("a write of an older version: %v, want a conflict", err)
 		}
@@ -133,7 +133,7 @@ func TestAConsumerCannotWriteItsAnswerOrEndACordon(t *testing.T) {
 	t.Run("other writers are not restricted", func(t *testing.T) {
 		for name, by := range map[string]client.Client{"Liqo": p.manager, "the operator": p.operator, "an admin": p.admin} {
 			err := errors.Join(
-				editStatus(t, by, "s", accept), edit(t, by, "s", mark("")), edit(t, by, "s", mark("true")))
+				editStatus(t, by, "s", accept), edit(t, by, "s", setCordonMark("")), edit(t, by, "s", setCordonMark("true")))
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -197,7 +197,7 @@ func TestConsumersCanOnlyRequestServedClasses(t *testing.T) {
 			if err := notServed(named).of(tryCreate(t, p.rome, aSlice("another", class))); err != nil {
 				t.Errorf("a new slice of class %q: %v", class, err)
 			}
-			if err := notServed(named).of(edit(t, p.rome, "s", moveTo(class))); err != nil {
+			if err := notServed(named).of(edit(t, p.rome, "s", setClass(class))); err != nil {
 				t.Errorf("a slice that moves to class %q: %v", class, err)
 			}
 		}
@@ -213,7 +213,7 @@ func TestConsumersCanOnlyRequestServedClasses(t *testing.T) {
 	})
 	t.Run("a class of a new policy", func(t *testing.T) {
 		withdraw := policy("silver")
-		eventually(t, func() error { return edit(t, p.rome, "s", moveTo("silver")) })
+		eventually(t, func() error { return edit(t, p.rome, "s", setClass("silver")) })
 		withdraw()
 		awaitServedClasses(t, gold)
 		eventually(t, func() error { return notServed("silver").of(tryCreate(t, p.rome, aSlice("another", "silver"))) })
@@ -221,18 +221,18 @@ func TestConsumersCanOnlyRequestServedClasses(t *testing.T) {
 	t.Run("a slice that keeps an unserved class", func(t *testing.T) {
 		// Neither class is served: that of s is not served any longer, that of old never was.
 		for _, name := range []string{"s", "old"} {
-			must(t, edit(t, p.rome, name, askFor("2")))
+			must(t, edit(t, p.rome, name, requestCPU("2")))
 			must(t, edit(t, p.rome, name, setLabels(20)))
 			must(t, edit(t, p.rome, name, setAnnotations(bulk(10, 10))))
 		}
-		must(t, edit(t, p.rome, "old", moveTo(""))) // The empty class is the same to Liqo.
-		must(t, edit(t, p.rome, "s", moveTo("gold")))
+		must(t, edit(t, p.rome, "old", setClass(""))) // The empty class is the same to Liqo.
+		must(t, edit(t, p.rome, "s", setClass("gold")))
 		must(t, p.rome.Delete(t.Context(), aSlice("s", "")))
 	})
 	t.Run("other writers are not restricted", func(t *testing.T) {
 		must(t, createSlice(t, p.admin, aSlice("own", "default")))
-		must(t, edit(t, p.admin, "own", moveTo("platinum")))
-		must(t, edit(t, p.manager, "own", moveTo("default")))
+		must(t, edit(t, p.admin, "own", setClass("platinum")))
+		must(t, edit(t, p.manager, "own", setClass("default")))
 	})
 	t.Run("a class that an admin adds", func(t *testing.T) {
 		mustKubectl(t, "-n", "proffer-system", "patch", "configmap", "proffer-served-classes", "--type=merge",
@@ -259,7 +259,7 @@ func TestConsumersCanOnlyRequestServedClasses(t *testing.T) {
 		}
 		for name, by := range map[string]client.Client{"rome": p.rome, "Liqo": p.manager, "an admin": p.admin} {
 			eventually(t, func() error {
-				if err := missing.of(edit(t, by, "s", askFor("3"))); err != nil {
+				if err := missing.of(edit(t, by, "s", requestCPU("3"))); err != nil {
 					return fmt.Errorf("%s: %w", name, err)
 				}
 				return nil
@@ -268,7 +268,7 @@ func TestConsumersCanOnlyRequestServedClasses(t *testing.T) {
 		again := start(t, args)
 		again.awaitReady(t)
 		awaitServedClasses(t, gold)
-		eventually(t, func() error { return edit(t, p.rome, "s", askFor("3")) })
+		eventually(t, func() error { return edit(t, p.rome, "s", requestCPU("3")) })
 		again.requireAllowed(t)
 	})
 	o.requireAllowed(t)

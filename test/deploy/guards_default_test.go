@@ -84,7 +84,7 @@ func (p *peering) awaitGuards(t *testing.T) {
 	eventually(t, func() error {
 		for guard, err := range p.probe(t) {
 			if err == nil || !strings.Contains(err.Error(), guard) {
-				return fmt.Errorf("%s: the answer is %w", guard, err)
+				return fmt.Errorf("%s is not enforced: the answer is %w", guard, err)
 			}
 		}
 		return nil

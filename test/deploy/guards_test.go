@@ -83,7 +83,7 @@ func bulk(n, each int) map[string]string {
 	return m
 }
 
-func ask(n int, name string, amount string) func(*authv1beta1.ResourceSlice) {
+func requestResources(n int, name string, amount string) func(*authv1beta1.ResourceSlice) {
 	return func(s *authv1beta1.ResourceSlice) {
 		s.Spec.Resources = corev1.ResourceList{}
 		for i := range n {
@@ -107,12 +107,12 @@ var abuses = map[string]abuse{
 	},
 	"the finalizer orphan": {change: setFinalizers("orphan"), refused: finalizers},
 	"an owner":             {change: setOwner("Namespace"), refused: owners},
-	"65 resources":         {change: ask(65, "bulk.test/n", "1"), refused: manyResources},
-	"10,000 resources":     {change: ask(10_000, "r", "1"), refused: manyResources},
+	"65 resources":         {change: requestResources(65, "bulk.test/n", "1"), refused: manyResources},
+	"10,000 resources":     {change: requestResources(10_000, "r", "1"), refused: manyResources},
 	"a name of a resource too long": {
-		change: ask(1, "bulk.test/"+strings.Repeat("n", 307), "1"), refused: longResource,
+		change: requestResources(1, "bulk.test/"+strings.Repeat("n", 307), "1"), refused: longResource,
 	},
-	"a class too long":         {change: moveTo(strings.Repeat("c", 64)), refused: longID},
+	"a class too long":         {change: setClass(strings.Repeat("c", 64)), refused: longID},
 	"a provider's ID too long": {change: setProvider(strings.Repeat("p", 64)), refused: longID},
 	"a CSR too long":           {change: setCSR(6145), refused: longCSR},
 	"a CSR up to etcd's limit": {change: setCSR(1_000_000), refused: longCSR},
@@ -202,10 +202,10 @@ func TestASliceWithinTheBoundsIsAccepted(t *testing.T) {
 	}
 	fill := map[string]string{"bulk.test/fill": strings.Repeat("x", 32_768-used-len("bulk.test/fill"))}
 	for name, change := range map[string]func(*authv1beta1.ResourceSlice){
-		"64 resources":            ask(64, "bulk.test/n", "1"),
-		"a long name":             ask(1, strings.Repeat("n", 316), "1"),
-		"a long amount":           ask(1, "bulk.test/n", "9223372036854775807"),
-		"a long class":            moveTo(strings.Repeat("c", 63)),
+		"64 resources":            requestResources(64, "bulk.test/n", "1"),
+		"a long name":             requestResources(1, strings.Repeat("n", 316), "1"),
+		"a long amount":           requestResources(1, "bulk.test/n", "9223372036854775807"),
+		"a long class":            setClass(strings.Repeat("c", 63)),
 		"a long ID of a provider": setProvider(strings.Repeat("p", 63)),
 		"a long CSR":              setCSR(6144),
 		"64 labels":               setLabels(64),
@@ -213,12 +213,12 @@ func TestASliceWithinTheBoundsIsAccepted(t *testing.T) {
 		"long annotations":        setAnnotations(fill),
 		// The rules stay within the API server's cost limit.
 		"all of it at once": func(s *authv1beta1.ResourceSlice) {
-			ask(64, "bulk.test/"+strings.Repeat("n", 300), "9223372036854775807")(s)
+			requestResources(64, "bulk.test/"+strings.Repeat("n", 300), "9223372036854775807")(s)
 			setLabels(64)(s)
 			setAnnotations(bulk(62, 10))(s)
 			setAnnotations(map[string]string{"fill": strings.Repeat("x", 30_000)})(s)
 			setCSR(6144)(s)
-			moveTo(strings.Repeat("c", 63))(s)
+			setClass(strings.Repeat("c", 63))(s)
 		},
 	} {
 		fresh := aSlice("fresh", "gold")
@@ -236,7 +236,7 @@ func TestASliceWithinTheBoundsIsAccepted(t *testing.T) {
 		must(t, edit(t, p.admin, "s", setAnnotations(bulk(70, 1000))))
 		must(t, edit(t, p.admin, "s", setFinalizers("milan.test/backup")))
 		must(t, edit(t, p.admin, "s", setOwner("ConfigMap")))
-		must(t, edit(t, p.rome, "s", askFor("3")))
+		must(t, edit(t, p.rome, "s", requestCPU("3")))
 		for name, a := range map[string]abuse{
 			"one more label":      {change: setLabels(71), refused: "more than 64 labels"},
 			"one more annotation": {change: setAnnotations(map[string]string{"more": ""}), refused: "more than 64 annotations"},
@@ -269,7 +269,7 @@ func TestAConsumerCannotChangeASliceOfTheProvider(t *testing.T) {
 	if err := (refusal{metav1.StatusReasonInvalid, ownSlice}).of(edit(t, p.rome, own.Name, takeOver)); err != nil {
 		t.Error(err)
 	}
-	must(t, edit(t, p.manager, own.Name, askFor("3")))
+	must(t, edit(t, p.manager, own.Name, requestCPU("3")))
 	must(t, edit(t, p.manager, own.Name, setFinalizers()))
 }
 
@@ -359,7 +359,7 @@ func TestTheMetadataOfASliceIsBounded(t *testing.T) {
 		if err := want.of(err); err != nil {
 			t.Error(err)
 		}
-		must(t, edit(t, p.rome, "s", askFor("3")))
+		must(t, edit(t, p.rome, "s", requestCPU("3")))
 	})
 	t.Run("a slice with every field set", func(t *testing.T) {
 		must(t, edit(t, p.admin, "s", setFinalizers("milan.test/backup")))
@@ -371,7 +371,7 @@ func TestTheMetadataOfASliceIsBounded(t *testing.T) {
 			s.Status.AuthParams = &authv1beta1.AuthParams{SignedCRT: []byte("x"),
 				AwsConfig: &authv1beta1.AwsConfig{AwsRegion: "x"}}
 		}))
-		must(t, edit(t, p.rome, "s", askFor("4")))
+		must(t, edit(t, p.rome, "s", requestCPU("4")))
 		must(t, edit(t, p.admin, "s", setFinalizers()))
 	})
 }

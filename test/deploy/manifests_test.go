@@ -81,7 +81,7 @@ func TestOlderKubernetesGetsOnlyWhatItSupports(t *testing.T) {
 		t.Errorf("the objects differ from those without guards (-want +got):\n%s", diff)
 	}
 	if c := container(t, deployment(t, older)); c.Lifecycle != nil {
-		t.Errorf("the container has the lifecycle %+v", c.Lifecycle)
+		t.Errorf("the container has the lifecycle %+v, want none", c.Lifecycle)
 	}
 	budget := find[policyv1.PodDisruptionBudget](t, older, "PodDisruptionBudget", "proffer")
 	if p := budget.Spec.UnhealthyPodEvictionPolicy; p != nil {
@@ -238,7 +238,7 @@ func TestTLSFilesLieWhereTheSecretIsMounted(t *testing.T) {
 	d := deployment(t, render(t, "tls"))
 	c := container(t, d)
 	if len(c.VolumeMounts) != 1 || !c.VolumeMounts[0].ReadOnly {
-		t.Fatalf("mounts = %+v, want the secret alone, read-only", c.VolumeMounts)
+		t.Fatalf("mounts = %+v, want only the secret, read-only", c.VolumeMounts)
 	}
 	for flag, file := range map[string]string{"--grpc-tls-cert": "tls.crt", "--grpc-tls-key": "tls.key",
 		"--grpc-client-ca": "ca.crt"} {

@@ -45,7 +45,7 @@ func testOperatorAppliesRules(t *testing.T) {
 		t.Run(tc.name+" is rejected by the schema", func(t *testing.T) {
 			out, err := kubectl(t.Context(), "apply", "-f", writeFixed(t, tc.name, tc.amounts))
 			if err == nil || !strings.Contains(err.Error(), "spec.offer.fixed") {
-				t.Errorf("%s: %v\n%s", tc.amounts, err, out)
+				t.Errorf("%s: %v, want spec.offer.fixed rejected\n%s", tc.amounts, err, out)
 			}
 		})
 	}

@@ -65,13 +65,13 @@ func TestTheRulesOnPoliciesApplyToPoliciesOnly(t *testing.T) {
 		t.Errorf("the rules apply to %+v, want resourcepolicies only", rules)
 	}
 	if *policy.Spec.FailurePolicy != admissionv1.Fail {
-		t.Errorf("failurePolicy is %s", *policy.Spec.FailurePolicy)
+		t.Errorf("failurePolicy is %s, want Fail", *policy.Spec.FailurePolicy)
 	}
 	binding := find[admissionv1.ValidatingAdmissionPolicyBinding](t, render(t), "ValidatingAdmissionPolicyBinding",
 		policyRules)
 	if a := binding.Spec.ValidationActions; len(a) != 1 || a[0] != admissionv1.Deny ||
 		binding.Spec.MatchResources != nil || binding.Spec.PolicyName != policyRules {
-		t.Errorf("the binding is %+v", binding.Spec)
+		t.Errorf("the binding is %+v, want one of all objects that denies", binding.Spec)
 	}
 }
 
@@ -90,7 +90,7 @@ func TestPoliciesThatBreakNewRulesCanStillBeUpdatedAndDeleted(t *testing.T) {
 	edited.Spec.Priority = 5
 	if err := cluster.client.Update(t.Context(), edited); err == nil ||
 		!strings.Contains(err.Error(), v1alpha1.AmountNotWhole) {
-		t.Errorf("an edit of the spec: %v", err)
+		t.Errorf("an edit of the spec: %v, want it rejected", err)
 	}
 	stored.Finalizers = nil
 	must(t, cluster.client.Update(t.Context(), stored))

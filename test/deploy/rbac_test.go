@@ -86,7 +86,7 @@ func TestEachComponentAddsExactlyThesePermissions(t *testing.T) {
 	for _, c := range components(t) {
 		more := slices.DeleteFunc(granted(t, c), func(permission string) bool { return slices.Contains(base, permission) })
 		if diff := cmp.Diff(want[c], more, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%s grants (-want +got):\n%s", c, diff)
+			t.Errorf("permissions that %s adds (-want +got):\n%s", c, diff)
 		}
 	}
 }

@@ -25,8 +25,8 @@ func TestARestoredBackupGrantsNothingTwice(t *testing.T) {
 	o.awaitReady(t)
 
 	early, late := aSlice("early", "gold"), aSlice("late", "gold")
-	askFor("2")(early)
-	askFor("2")(late)
+	requestCPU("2")(early)
+	requestCPU("2")(late)
 	createAuthenticated(t, p, early)
 	awaitGranted(t, p, "early", 2)
 	var backup v1alpha1.GrantList
@@ -34,7 +34,7 @@ func TestARestoredBackupGrantsNothingTwice(t *testing.T) {
 	if len(backup.Items) != 1 {
 		t.Fatalf("there are %d grants, want 1", len(backup.Items))
 	}
-	must(t, edit(t, p.rome, "early", askFor("4")))
+	must(t, edit(t, p.rome, "early", requestCPU("4")))
 	awaitGranted(t, p, "early", 4)
 	createAuthenticated(t, p, late)
 	awaitGranted(t, p, "late", 2)
@@ -48,7 +48,7 @@ func TestARestoredBackupGrantsNothingTwice(t *testing.T) {
 		var policy v1alpha1.ResourcePolicy
 		must(t, cluster.client.Get(t.Context(), client.ObjectKey{Name: "gold"}, &policy))
 		if got := policy.Status.Remaining["cpu"]; got.Value() != 4 {
-			return fmt.Errorf("%v are remaining of %v, want 4 of 6 cpu", policy.Status.Remaining, policy.Status.Capacity)
+			return fmt.Errorf("%v remain of %v, want 4 of 6 cpu", policy.Status.Remaining, policy.Status.Capacity)
 		}
 		return nil
 	})
@@ -57,10 +57,10 @@ func TestARestoredBackupGrantsNothingTwice(t *testing.T) {
 	// Liqo replicates the consumer's slice again. Here the younger slice comes first, and gets its
 	// 2 cpu and 1 more.
 	again := aSlice("late", "gold")
-	askFor("3")(again)
+	requestCPU("3")(again)
 	createAuthenticated(t, p, again)
 	awaitGranted(t, p, "late", 3)
-	must(t, edit(t, p.rome, "early", askFor("4")))
+	must(t, edit(t, p.rome, "early", requestCPU("4")))
 	awaitGranted(t, p, "early", 3)
 	o.requireAllowed(t)
 }
@@ -80,7 +80,7 @@ func restore(t *testing.T, p *peering, grant *v1alpha1.Grant, made *authv1beta1.
 		g.Spec = grant.Spec
 		must(t, cluster.client.Update(t.Context(), g))
 	}
-	must(t, edit(t, p.admin, grant.Spec.Slice.Name, askFor("2")))
+	must(t, edit(t, p.admin, grant.Spec.Slice.Name, requestCPU("2")))
 	must(t, editStatus(t, p.admin, grant.Spec.Slice.Name, func(s *authv1beta1.ResourceSlice) {
 		s.Status.Resources["cpu"] = grant.Spec.Resources["cpu"]
 	}))

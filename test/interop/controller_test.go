@@ -147,7 +147,7 @@ func TestLiqosControllerOffersWhatThePolicyOffers(t *testing.T) {
 			}
 			got, err := resourceOffers(t.Context(), c, namespace)
 			if diff := cmp.Diff(want, got); err == nil && diff != "" {
-				err = fmt.Errorf("-want +got:\n%s", diff)
+				err = fmt.Errorf("the offers differ (-want +got):\n%s", diff)
 			}
 			return err
 		})
@@ -162,7 +162,7 @@ func TestLiqosControllerOffersWhatThePolicyOffers(t *testing.T) {
 	offered(t, "liqo-tenant-rome", offers{"gold": pool})
 	offered(t, "liqo-tenant-oslo", offers{"gold": pool})
 
-	t.Run("an edit changes them", func(t *testing.T) {
+	t.Run("an edit of the policy changes the offers", func(t *testing.T) {
 		edit(t, gold("3500m"))
 		pool["cpu"] = "3500m"
 		offered(t, "liqo-tenant-rome", offers{"gold": pool})

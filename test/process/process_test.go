@@ -59,7 +59,7 @@ func TestAProcessIsReadyThenStops(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := p.Alive(); err != nil || !strings.Contains(p.Log(), "serving") {
-		t.Errorf("%v, printed %q", err, p.Log())
+		t.Errorf("Alive returns %v and Log %q, want nil and the text serving", err, p.Log())
 	}
 	if err := p.Stop(time.Minute); err != nil {
 		t.Error(err)
@@ -76,7 +76,7 @@ func TestAProcessThatIgnoresSIGTERMIsKilledAndReported(t *testing.T) {
 	}
 	err := p.Stop(10 * time.Millisecond)
 	if err == nil || !strings.Contains(err.Error(), "still runs 10ms after SIGTERM") {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want an error that the process still runs", err)
 	}
 	if p.Alive() == nil {
 		t.Error("the process still runs")
@@ -92,7 +92,7 @@ func TestWaitingEndsWithTheProcess(t *testing.T) {
 		t.Errorf("got %v, want the exit status 3", err)
 	}
 	if !strings.Contains(p.Log(), "no such flag") {
-		t.Errorf("printed %q", p.Log())
+		t.Errorf("Log returns %q, want the text no such flag", p.Log())
 	}
 }
 
@@ -105,7 +105,7 @@ func TestWaitingEndsWithItsContextAndReturnsTheLastError(t *testing.T) {
 		return missing
 	})
 	if !errors.Is(err, missing) || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want the deadline and the error %q", err, missing)
 	}
 }
 

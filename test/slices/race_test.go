@@ -111,7 +111,7 @@ func watchSum(t *testing.T, class string, most resource.Quantity) {
 			sum.Add(cpu)
 		}
 		if sum.Cmp(most) > 0 {
-			return fmt.Errorf("%s cpu are granted of %s: %v", &sum, &most, granted)
+			return fmt.Errorf("%s cpu are granted, but there are %s: %v", &sum, &most, granted)
 		}
 		return nil
 	})

@@ -51,10 +51,10 @@ func TestObjectsAreAsLargeAsUsual(t *testing.T) {
 		nodes += node(i).Size()
 	}
 	if pods /= 100; pods < 2_000 || pods > 4_000 {
-		t.Errorf("a pod has %d bytes", pods)
+		t.Errorf("a pod has %d bytes, want 2,000 to 4,000", pods)
 	}
 	if nodes /= 100; nodes < 6_000 || nodes > 12_000 {
-		t.Errorf("a node has %d bytes", nodes)
+		t.Errorf("a node has %d bytes, want 6,000 to 12,000", nodes)
 	}
 }
 
