@@ -223,7 +223,7 @@ func TestStreamsOpenedAndDroppedAtRandomAreCleanedUp(t *testing.T) {
 // openAndDrop opens a stream, may read its first notification, and ends it in one of three ways.
 func openAndDrop(ctx context.Context, w wire, seed int) error {
 	random := rand.New(rand.NewPCG(uint64(seed), 0))
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	stream, err := w.subscribe(ctx)
 	if err != nil {

@@ -59,7 +59,7 @@ func connect(t *testing.T, address string, timeout time.Duration) *client {
 // subscribe connects, registers for notifications, and reads the first one.
 func subscribe(t *testing.T, address string) *client {
 	t.Helper()
-	c := connect(t, address, timeout)
+	c := connect(t, address, stepTimeout)
 	c.Register(t.Context(), c.notified)
 	c.expect(t, "")
 	return c

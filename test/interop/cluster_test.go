@@ -34,7 +34,7 @@ func startControlPlane(program, root, kubeconfig string) (stop func() error, err
 	}
 	stop = func() error {
 		_ = input.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		ctx, cancel := context.WithTimeout(context.Background(), stepTimeout)
 		defer cancel()
 		if err := p.wait(ctx); err != nil {
 			return fmt.Errorf("stop the control plane: %w\n%s", err, p.output)
@@ -104,7 +104,7 @@ func edit(t *testing.T, manifest string) {
 
 func remove(t *testing.T, manifest string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), stepTimeout)
 	defer cancel()
 	// There is no kubelet that would end pods.
 	_, err := runKubectl(ctx, manifest, "delete", "-f", "-", "--ignore-not-found", "--grace-period=0", "--force")

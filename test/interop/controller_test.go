@@ -116,7 +116,7 @@ func TestLiqosControllerOffersWhatThePolicyOffers(t *testing.T) {
 	operator := readyOperator(t)
 	kubectl(t, "", "apply", "--server-side", "-f", programs.liqoCRDs)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		ctx, cancel := context.WithTimeout(context.Background(), stepTimeout)
 		defer cancel()
 		// Do not wait for unused CRDs: the API server may take minutes to see that they have no
 		// objects ("storage is (re)initializing").

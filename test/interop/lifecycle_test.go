@@ -124,7 +124,7 @@ func (c *client) follow(t *testing.T, id string, want offers) {
 }
 
 func statusHas(policy, resource string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), stepTimeout)
 	defer cancel()
 	status, err := runKubectl(ctx, "", "get", "resourcepolicy", policy, "-o", "jsonpath={.status}")
 	if err == nil && !strings.Contains(status, resource) {

@@ -183,7 +183,7 @@ func TestTenLiqosSeeTheLastEdit(t *testing.T) {
 					if named == "" {
 						t.Errorf("%s: notified of all consumers without a new stream", id)
 					}
-				case <-time.After(timeout):
+				case <-time.After(stepTimeout):
 					t.Errorf("%s: not notified of the last edit", id)
 					return
 				}

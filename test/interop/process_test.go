@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// timeout bounds each step. No test depends on the speed of the machine.
-const timeout = time.Minute
+// stepTimeout bounds each step. No test depends on the speed of the machine.
+const stepTimeout = time.Minute
 
 // process is a program in a process group of its own.
 type process struct {
@@ -129,10 +129,10 @@ func (o *output) contains(s string) bool {
 	return strings.Contains(o.buf.String(), s)
 }
 
-// deadline returns a context that ends with the test or after timeout.
+// deadline returns a context that ends with the test or after stepTimeout.
 func deadline(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
 	t.Cleanup(cancel)
 	return ctx
 }
