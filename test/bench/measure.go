@@ -27,7 +27,7 @@ func spreadOf(figures []float64) spread {
 	return spread{median: quantile(figures, 0.5), low: quantile(figures, 0.25), high: quantile(figures, 0.75)}
 }
 
-// quantile returns the smallest figure that is not exceeded by a share q of all figures.
+// quantile returns the smallest figure that at least a share q of all figures do not exceed.
 func quantile(figures []float64, q float64) float64 {
 	sorted := slices.Sorted(slices.Values(figures))
 	i := int(q * float64(len(sorted)))

@@ -49,7 +49,7 @@ func (c *cluster) admitReader(ctx context.Context) error {
 // key before it serves metrics.
 func (c *cluster) scrapeOperator(ctx context.Context, o *operator) (m metrics, err error) {
 	web := &http.Client{Transport: bearer{token: c.token, next: &http.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // a self-signed certificate on this machine
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // the operator signs its certificate
 	}}}
 	defer web.CloseIdleConnections()
 	err = until(ctx, time.Second/10, func() error {

@@ -36,9 +36,9 @@ const (
 	serveBroadcast = "broadcast"
 )
 
-// The questions that a server reads, one a line. It answers each with a line of numbers.
+// The questions that a server reads, one per line. It answers each with a line of numbers.
 const (
-	askUsage     = "usage"     // its CPU time in nanoseconds, and the number of objects it has allocated
+	askUsage     = "usage"     // its CPU time in nanoseconds, and the number of allocated objects
 	askMemory    = "memory"    // its bytes after a collection: live heap and stacks, and RSS
 	askBroadcast = "broadcast" // no numbers; sends a message on every stream
 )

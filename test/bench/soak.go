@@ -48,8 +48,8 @@ type soak struct {
 	begun    time.Time
 	mu       sync.Mutex
 	samples  []soakSample
-	// judgesMemory is false for soaks so short that in the second tenth not all hanging streams
-	// hang.
+	// judgesMemory is set if all hanging streams are open by the second tenth, so that its memory
+	// can be compared.
 	judgesMemory bool
 }
 

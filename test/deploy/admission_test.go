@@ -113,7 +113,8 @@ func TestAConsumerCannotWriteItsAnswerOrEndACordon(t *testing.T) {
 	})
 	t.Run("writes of crd-replicator are allowed", func(t *testing.T) {
 		must(t, createSlice(t, p.rome, aSlice("another", "gold")))
-		marked := aSlice("marked", "gold") // crd-replicator copies annotations, also that of a cordon in the other direction
+		// crd-replicator copies annotations, also that of a cordon in the other direction.
+		marked := aSlice("marked", "gold")
 		setCordonMark("true")(marked)
 		must(t, createSlice(t, p.rome, marked))
 		must(t, edit(t, p.rome, "s", requestCPU("4")))

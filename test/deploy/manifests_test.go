@@ -221,7 +221,7 @@ func TestPortsServicesFlagsAndProbesAgree(t *testing.T) {
 	}
 }
 
-// A replica notifies only those that it has answered reads. A mesh that detects HTTP/2 balances
+// A replica notifies only callers whose reads it has answered. A mesh that detects HTTP/2 balances
 // each call, which separates Liqo's stream from its reads, so that Liqo would receive no
 // notifications.
 func TestServicePortsTellMeshesToBalanceConnectionsNotCalls(t *testing.T) {

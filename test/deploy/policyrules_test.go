@@ -55,7 +55,8 @@ func withoutPolicyRules(t *testing.T, f func()) {
 	f()
 }
 
-// TestTheRulesOnPoliciesApplyToPoliciesOnly also checks that the rules deny, also when they fail.
+// TestTheRulesOnPoliciesApplyToPoliciesOnly also checks that the binding denies, and that a rule
+// that cannot be evaluated denies too.
 func TestTheRulesOnPoliciesApplyToPoliciesOnly(t *testing.T) {
 	eventually(t, func() error { return rulesInForce(t.Context()) })
 	policy := find[admissionv1.ValidatingAdmissionPolicy](t, render(t), "ValidatingAdmissionPolicy", policyRules)

@@ -47,10 +47,11 @@ func newPeering(t *testing.T) *peering {
 			t.Error(err)
 		}
 	})
+	// The namespace may exist: it cannot be deleted here, because no controller finalizes it.
 	if err := cluster.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name:   tenantNamespace,
 		Labels: map[string]string{"liqo.io/tenant-namespace": "true", "liqo.io/remote-cluster-id": "rome"},
-	}}); client.IgnoreAlreadyExists(err) != nil { // a namespace cannot be deleted here: no controller finalizes it
+	}}); client.IgnoreAlreadyExists(err) != nil {
 		t.Fatal(err)
 	}
 	const (

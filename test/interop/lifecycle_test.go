@@ -14,8 +14,8 @@ func TestAChangeWhileTheOperatorWasDownIsReadAfterItsRestart(t *testing.T) {
 	operator := readyOperator(t)
 	c := subscribe(t, operator.grpc)
 	c.offered(t, "rome", offers{"gold": {"cpu": "2", "memory": "2G", "pods": "10", "nvidia.com/gpu": "1"}})
-	// Once the status is written, the operator has also recorded the gpu, and remembers it after
-	// the crash.
+	// What was offered must be written down before the crash. Otherwise the restarted operator
+	// could not know of the gpu.
 	await(t, "the status lists the gpu", func() error {
 		return statusHas("standard", "nvidia.com/gpu")
 	})

@@ -106,8 +106,8 @@ func TestRemovingAConsumerIsHarmless(t *testing.T) {
 			t.Errorf("remove %q: %v", id, err)
 		}
 	}
-	// A removed consumer that reads again gets the same offer. Another one is still notified of
-	// changes.
+	// A removed consumer that reads again gets the same offer. One that was not removed is still
+	// notified of changes.
 	c.offered(t, "rome", want)
 	apply(t, policy("oslo", `{class: gold, priority: 1, consumers: {clusterIDs: [oslo]}, `+
 		`offer: {fixed: {cpu: "1", memory: 1G, pods: "5"}}}`))

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Build builds the operator into dir and returns its path. If PROFFER_BIN is set, Build returns that
-// path instead. The flags are those of `make build`, so that both share the build cache.
+// Build builds the operator into dir and returns its path. If PROFFER_BIN is set, Build returns
+// that path instead. The flags are those of `make build`, so that both share the build cache.
 func Build(ctx context.Context, dir string) (string, error) {
 	if program := os.Getenv("PROFFER_BIN"); program != "" {
 		return filepath.Abs(program)

@@ -26,7 +26,7 @@ func StartTest(t testing.TB, program string, args []string, env ...string) *Proc
 	t.Cleanup(func() {
 		if p.Alive() == nil {
 			_ = p.Resume() // A suspended process would not handle SIGTERM.
-			// On SIGTERM it releases the lease, so that the next leader does not wait for its expiry.
+			// On SIGTERM it releases the lease, so that the next leader does not have to wait.
 			_ = p.Stop(grace)
 		}
 		if strings.Contains(p.Log(), "WARNING: DATA RACE") {
