@@ -17,7 +17,7 @@ type size struct {
 	busy int
 }
 
-// String names a sub-benchmark.
+// String returns the name of a sub-benchmark.
 func (s size) String() string { return fmt.Sprintf("consumers=%d/busy=%d", s.consumers, s.busy) }
 
 const (
@@ -29,9 +29,11 @@ const (
 var (
 	classes   = []string{"", "bronze", "gold", "silver"}
 	nodePools = []string{"general", "compute", "memory", "gpu", "edge"}
-	// selectors are the five selectors of the policies. They match all nodes, a fifth, two fifths, a
-	// quarter and four fifths; all but the second and third overlap.
-	selectors = []string{"", "pool=general", "pool in (compute, memory)", "topology.kubernetes.io/zone=zone-1", "pool!=gpu"}
+	// selectors are those of the policies. They match all nodes, a fifth, two fifths, a quarter and
+	// four fifths. All but the second and third overlap.
+	selectors = []string{
+		"", "pool=general", "pool in (compute, memory)", "topology.kubernetes.io/zone=zone-1", "pool!=gpu",
+	}
 )
 
 func newNode(i int) capacity.Node {
@@ -86,8 +88,8 @@ func newConsumers(n int) []offer.Consumer {
 	return consumers
 }
 
-// newPolicies returns five policies for each class: one for a few consumers by ID, three for some by
-// label, one of which offers fixed amounts, and one for all other consumers.
+// newPolicies returns five policies for each class: one for some consumers by ID, three by label,
+// one of which offers fixed amounts, and one for all other consumers.
 func newPolicies(consumers int) []offer.Policy {
 	var policies []offer.Policy
 	for c, class := range classes {

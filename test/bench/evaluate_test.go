@@ -9,7 +9,7 @@ import (
 	"proffer.dev/proffer/internal/offer"
 )
 
-// changedPods is the number of pods that change in one batch: 200 events a second.
+// changedPods is the number of pods that change in a batch period, at 200 events a second.
 const changedPods = 20
 
 // BenchmarkEvaluate measures one evaluation of 5,000 nodes, 50,000 pods and 20 policies.
@@ -57,7 +57,7 @@ func benchmarkEvaluate(b *testing.B, s size) {
 	})
 }
 
-// alternate evaluates two inputs in turn, each after the other. Both must have offers for all consumers.
+// alternate evaluates two inputs in turn. Both must offer something to each consumer.
 func alternate(b *testing.B, first, second offer.Input) {
 	b.Helper()
 	for _, in := range []offer.Input{first, second} {
@@ -74,8 +74,8 @@ func alternate(b *testing.B, first, second offer.Input) {
 	}
 }
 
-// batches returns a function that brings one batch of events to the ledger: pods on different nodes
-// change their requests. A fifth of the pods belong to consumers.
+// batches returns a function that applies one batch of events to the ledger: pods on different
+// nodes change their requests. A fifth of the pods belong to consumers.
 func batches(ledger *capacity.Ledger, s size) func() {
 	var both [2][]capacity.Pod
 	for i := range both {
@@ -94,7 +94,7 @@ func batches(ledger *capacity.Ledger, s size) func() {
 	}
 }
 
-// BenchmarkPodEvent measures what one event of a pod costs the ledger, ten pods on each node.
+// BenchmarkPodEvent measures one pod event in a ledger with ten pods on each node.
 func BenchmarkPodEvent(b *testing.B) {
 	for _, pods := range []int{1_000, 50_000} {
 		b.Run("pods="+strconv.Itoa(pods), func(b *testing.B) { benchmarkPodEvent(b, pods) })
@@ -109,7 +109,8 @@ func benchmarkPodEvent(b *testing.B, pods int) {
 		known[i] = newPod(i, s)
 	}
 	requests := []capacity.Amounts{{capacity.CPU: 500, capacity.Memory: gi}, known[0].Requests}
-	// The step is prime to the number of pods: it leads to all of them, and never to a neighbour in memory.
+	// The step is coprime to the number of pods, so it visits all of them, and never a neighbour in
+	// memory.
 	const step = 7919
 	at := 0
 	next := func() capacity.Pod {

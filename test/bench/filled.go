@@ -13,14 +13,14 @@ import (
 	"proffer.dev/proffer/test/bench/population"
 )
 
-// filled is a cluster with nodes and pods. To fill it takes minutes, so the parts that need one share it.
+// filled is a cluster with nodes and pods. Filling it takes minutes, so the parts share it.
 type filled struct {
 	*cluster
 	writer *population.Client
 	full   bool
 }
 
-// start starts the cluster with policies and nothing else, unless it runs already.
+// start starts a cluster that has only policies, unless the cluster already runs.
 func (f *filled) start(ctx context.Context, o options, progress io.Writer) error {
 	if f.cluster != nil {
 		return nil
@@ -33,7 +33,7 @@ func (f *filled) start(ctx context.Context, o options, progress io.Writer) error
 	if err != nil {
 		return err
 	}
-	f.cluster = c // the caller stops it, whatever comes
+	f.cluster = c // the caller stops it, also after an error below
 	if f.writer, err = population.NewClient(c.plane.Config); err != nil || f.full {
 		return err
 	}
@@ -45,7 +45,7 @@ func (f *filled) start(ctx context.Context, o options, progress io.Writer) error
 	return nil
 }
 
-// fill has the cluster hold what the options say, unless it does already.
+// fill creates the population of the options, unless the cluster is already full.
 func (f *filled) fill(ctx context.Context, o options, progress io.Writer) error {
 	if err := f.start(ctx, o, progress); err != nil || f.full {
 		return err
@@ -61,7 +61,7 @@ func (f *filled) stop() error {
 	return f.cluster.stop()
 }
 
-// hold fills a cluster and keeps it until the context ends, for what needs to be looked at again and again.
+// hold fills a cluster and keeps it until the context ends, so that further runs can measure it.
 func hold(ctx context.Context, o options, out, progress io.Writer) (err error) {
 	f := &filled{}
 	defer func() { err = errors.Join(err, f.stop()) }()
@@ -73,7 +73,8 @@ func hold(ctx context.Context, o options, out, progress io.Writer) (err error) {
 	return nil
 }
 
-// sharePolicies offer shares of the nodes to all consumers by name, in three classes whose nodes overlap.
+// sharePolicies offer shares of the nodes to all consumers by ID, in three classes whose nodes
+// overlap.
 func sharePolicies(consumers int) []*v1alpha1.ResourcePolicy {
 	var ids []v1alpha1.ClusterID
 	for i := range consumers {

@@ -22,33 +22,38 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// follow is the first argument of the processes that know a cluster in another way than the operator.
+// follow is the first argument of the processes that watch a cluster in place of the operator.
 const follow = "follow"
 
-// The ways to know the nodes and pods of a cluster that the operator's is compared with. All ask for the same objects, in protobuf.
+// The ways to learn a cluster's nodes and pods that are compared with the operator's. All of them
+// request the same objects in protobuf.
 const (
-	// followReflector is client-go's reflector, which decodes whole objects, and a store that keeps of each what an account needs.
+	// followReflector is client-go's reflector, which decodes whole objects, with a store that
+	// keeps of each object only its entry.
 	followReflector = "reflector"
-	// followStripped is the same, but the store's account begins when all objects have arrived; until then what is left of them is kept.
+	// followStripped is the same, but keeps reduced objects until all have arrived, and only then
+	// builds the entries.
 	followStripped = "stripped"
-	// followCache is the cache of controller-runtime, which is given less of each object to keep.
+	// followCache is controller-runtime's cache with a transform that reduces the objects.
 	followCache = "cache"
-	// followList reads lists and throws the bytes away: less cannot be done.
+	// followList reads lists and discards the bytes, which is the lower bound of a start.
 	followList = "list"
-	// followWatch is the floor of what comes after: a watch of pods whose bytes are thrown away.
+	// followWatch reads a watch of pods and discards the bytes, which is the lower bound of an
+	// event.
 	followWatch = "watch"
-	// followNothing only has the means: it is what a process of this program costs at all.
+	// followNothing reads nothing. It shows what a process of this program costs by itself.
 	followNothing = "nothing"
 )
 
-// podFields are the pods that a client has to be sent: those that are bound and not finished.
+// podFields selects the pods that are bound and not finished.
 const podFields = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 
-// followCluster knows the cluster of a kubeconfig, the second argument, in the way that the first one says, until its input ends. It writes a
-// line when it knows all there is, and for each line that it reads one with the bytes of its heap that are live.
+// followCluster watches the cluster of a kubeconfig, args[1], in the way args[0], until its input
+// ends. It writes a line once it knows all objects, and answers each input line with the bytes of
+// its live heap.
 func followCluster(args []string, in io.Reader, out io.Writer) error {
 	if len(args) != 2 {
-		return errors.New("follow: write how, and a kubeconfig")
+		return errors.New("follow: want a way and the path of a kubeconfig")
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", args[1])
 	if err != nil {
@@ -57,14 +62,15 @@ func followCluster(args []string, in io.Reader, out io.Writer) error {
 	config.ContentType, config.AcceptContentTypes = kuberuntime.ContentTypeProtobuf, kuberuntime.ContentTypeProtobuf
 	ways := map[string]func(context.Context, *rest.Config, func()) error{
 		followReflector: reflector(entryOf), followStripped: reflector(stripped),
-		followCache: cacheObjects, followList: readLists, followWatch: readWatch, followNothing: func(_ context.Context, _ *rest.Config, known func()) error {
+		followCache: cacheObjects, followList: readLists, followWatch: readWatch,
+		followNothing: func(_ context.Context, _ *rest.Config, known func()) error {
 			known()
 			return nil
 		},
 	}
 	way := ways[args[0]]
 	if way == nil {
-		return fmt.Errorf("follow: %q is no way to know a cluster", args[0])
+		return fmt.Errorf("follow: unknown way %q", args[0])
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	group, ctx := errgroup.WithContext(ctx)
@@ -79,7 +85,7 @@ func followCluster(args []string, in io.Reader, out io.Writer) error {
 	return group.Wait()
 }
 
-// entry is what an account keeps of a pod or a node.
+// entry is the part of a pod or a node that accounting needs.
 type entry struct {
 	key, node, consumer string
 	cpu, memory         int64
@@ -95,7 +101,8 @@ func entryOf(obj any) (any, error) {
 		}
 		return e, nil
 	case *corev1.Node:
-		return &entry{key: o.Name, cpu: o.Status.Allocatable.Cpu().MilliValue(), memory: o.Status.Allocatable.Memory().Value()}, nil
+		allocatable := o.Status.Allocatable
+		return &entry{key: o.Name, cpu: allocatable.Cpu().MilliValue(), memory: allocatable.Memory().Value()}, nil
 	}
 	return obj, nil
 }
@@ -103,10 +110,10 @@ func entryOf(obj any) (any, error) {
 // account is a reflector's store. A reflector calls it from one goroutine.
 type account struct {
 	known func()
-	// keep is what is kept of the first objects until they have all arrived.
+	// keep reduces the first objects until all have arrived.
 	keep    toolscache.TransformFunc
 	entries map[string]entry
-	// cpu is one sum, which stands for those that an operator adds up.
+	// cpu is one sum; it stands for those that an operator adds up.
 	cpu int64
 }
 
@@ -164,7 +171,7 @@ func reflector(keep toolscache.TransformFunc) func(context.Context, *rest.Config
 	}
 }
 
-// reflect keeps an account of pods and one of nodes.
+// reflect keeps one account of pods and one of nodes.
 func reflect(ctx context.Context, config *rest.Config, known func(), keep toolscache.TransformFunc) error {
 	core, err := coreClient(config)
 	if err != nil {
@@ -176,12 +183,14 @@ func reflect(ctx context.Context, config *rest.Config, known func(), keep toolsc
 	one := func() {
 		select {
 		case synced <- struct{}{}:
-		default: // it has had to list once more
+		default: // a repeated list
 		}
 	}
+	nodes := toolscache.NewListWatchFromClient(core, "nodes", "", fields.Everything())
+	pods := toolscache.NewFilteredListWatchFromClient(core, "pods", "", selected)
 	for _, r := range []*toolscache.Reflector{
-		toolscache.NewReflector(toolscache.NewListWatchFromClient(core, "nodes", "", fields.Everything()), &corev1.Node{}, &account{known: one, keep: keep}, 0),
-		toolscache.NewReflector(toolscache.NewFilteredListWatchFromClient(core, "pods", "", selected), &corev1.Pod{}, &account{known: one, keep: keep}, 0),
+		toolscache.NewReflector(nodes, &corev1.Node{}, &account{known: one, keep: keep}, 0),
+		toolscache.NewReflector(pods, &corev1.Pod{}, &account{known: one, keep: keep}, 0),
 	} {
 		group.Go(func() error { r.RunWithContext(ctx); return nil })
 	}
@@ -201,11 +210,12 @@ func reflect(ctx context.Context, config *rest.Config, known func(), keep toolsc
 
 func coreClient(config *rest.Config) (*rest.RESTClient, error) {
 	config = rest.CopyConfig(config)
-	config.APIPath, config.GroupVersion, config.NegotiatedSerializer = "/api", &corev1.SchemeGroupVersion, scheme.Codecs.WithoutConversion()
+	config.APIPath, config.GroupVersion = "/api", &corev1.SchemeGroupVersion
+	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	return rest.RESTClientFor(config)
 }
 
-// cacheObjects keeps in memory what is left of the objects when most of their fields are taken away.
+// cacheObjects keeps reduced objects in controller-runtime's cache.
 func cacheObjects(ctx context.Context, config *rest.Config, known func()) error {
 	podField, err := fields.ParseSelector(podFields)
 	if err != nil {
@@ -230,17 +240,19 @@ func cacheObjects(ctx context.Context, config *rest.Config, known func()) error 
 	return group.Wait()
 }
 
-// stripped leaves of an object what an account needs.
+// stripped removes from an object everything that accounting does not need.
 func stripped(obj any) (any, error) {
 	switch o := obj.(type) {
 	case *corev1.Pod:
 		o.ManagedFields, o.Annotations, o.OwnerReferences = nil, nil, nil
 		containers := make([]corev1.Container, len(o.Spec.Containers))
 		for i, c := range o.Spec.Containers {
-			containers[i] = corev1.Container{Name: c.Name, Resources: corev1.ResourceRequirements{Requests: c.Resources.Requests}}
+			containers[i] = corev1.Container{Name: c.Name,
+				Resources: corev1.ResourceRequirements{Requests: c.Resources.Requests}}
 		}
 		o.Labels = map[string]string{"offloading.liqo.io/origin": o.Labels["offloading.liqo.io/origin"]}
-		o.Spec, o.Status = corev1.PodSpec{NodeName: o.Spec.NodeName, Containers: containers}, corev1.PodStatus{Phase: o.Status.Phase}
+		o.Spec = corev1.PodSpec{NodeName: o.Spec.NodeName, Containers: containers}
+		o.Status = corev1.PodStatus{Phase: o.Status.Phase}
 	case *corev1.Node:
 		o.ManagedFields, o.Annotations = nil, nil
 		o.Spec, o.Status = corev1.NodeSpec{Taints: o.Spec.Taints}, corev1.NodeStatus{Allocatable: o.Status.Allocatable}
@@ -248,10 +260,10 @@ func stripped(obj any) (any, error) {
 	return obj, nil
 }
 
-// readLists reads the lists of nodes and of pods to their ends.
+// readLists reads the complete lists of nodes and pods.
 func readLists(ctx context.Context, config *rest.Config, known func()) error {
 	config = rest.CopyConfig(config)
-	config.DisableCompression = true // the API server's time is no part of the floor
+	config.DisableCompression = true // so that the API server spends no time on it
 	core, err := coreClient(config)
 	if err != nil {
 		return err
@@ -279,7 +291,7 @@ func readWatch(ctx context.Context, config *rest.Config, known func()) error {
 	if err != nil {
 		return err
 	}
-	// Only what comes from now on.
+	// Only events from now on.
 	now := &corev1.PodList{}
 	if err := core.Get().Resource("pods").Param("limit", "1").Do(ctx).Into(now); err != nil {
 		return err

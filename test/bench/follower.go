@@ -15,18 +15,19 @@ import (
 // resident is the memory of a process, in bytes.
 type resident struct{ now, anonymous, peak float64 }
 
-// running is a process that comes to know a cluster.
+// running is a process that learns the state of a cluster.
 type running interface {
 	pid() int
-	// ready returns when the process knows all there is.
+	// ready returns when the process knows all objects.
 	ready(context.Context) error
-	// heap has the process collect its garbage, and returns the bytes that are live then.
+	// heap triggers a garbage collection in the process and returns the live bytes after it.
 	heap(context.Context) (float64, error)
-	// stop ends the process. Its error holds what the process printed if something has failed already.
+	// stop ends the process. After a failure its error includes the output of the process.
 	stop(failed bool) error
 }
 
-// child is a process of this program. It answers lines with lines, and ends with its input.
+// child is a process of this program. It answers each input line with a line, and ends with its
+// input.
 type child struct {
 	process *exec.Cmd
 	in      io.WriteCloser
@@ -51,10 +52,9 @@ func startChild(ctx context.Context, args ...string) (*child, error) {
 	return c, c.process.Start()
 }
 
-// end ends the process.
 func (c *child) end() error { return errors.Join(c.in.Close(), c.process.Wait()) }
 
-// follower is a process that follows a cluster in one of the ways of followCluster.
+// follower is a child that runs followCluster.
 type follower struct{ *child }
 
 func (c *cluster) startFollower(ctx context.Context, way string) (running, error) {
@@ -83,5 +83,5 @@ func (f *follower) heap(context.Context) (float64, error) {
 	return strconv.ParseFloat(strings.TrimSpace(line), 64)
 }
 
-// stop ends the process. What it has to say of a failure it says itself.
+// stop ends the process, which has already printed its errors.
 func (f *follower) stop(bool) error { return f.end() }

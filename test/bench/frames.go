@@ -16,18 +16,20 @@ import (
 	wire "proffer.dev/proffer/proto/resourcereader"
 )
 
-// subscriptions are streams of Subscribe on one connection, which are read frame by frame: to wake a goroutine for each stream, as a client of
-// grpc-go does, takes as long as the server takes for them, on the cores that the server needs too.
+// subscriptions are streams of Subscribe on one connection, which are read frame by frame. Waking a
+// goroutine for each stream, as grpc-go's client does, would take as much CPU as the server takes,
+// on the same cores.
 type subscriptions struct {
 	net.Conn
 	framer  *http2.Framer
 	streams int
 }
 
-// prefix is what comes before each message of gRPC: whether it is compressed, and how long it is.
+// prefix is the length of the header of a gRPC message: a compression flag and the length.
 const prefix = 5
 
-// openSubscriptions opens so many streams. What they are told in all is bounded by windows of 1 MiB for each, which are never opened again.
+// openSubscriptions opens so many streams. Their flow-control windows of 1 MiB are never extended,
+// so they bound the messages of each stream.
 func openSubscriptions(ctx context.Context, address string, streams int) (*subscriptions, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -57,15 +59,17 @@ func (s *subscriptions) open(address string) error {
 	for i := range s.streams {
 		block.Reset()
 		for _, h := range [][2]string{
-			{":method", "POST"}, {":scheme", "http"}, {":path", wire.ResourceReader_Subscribe_FullMethodName}, {":authority", address},
+			{":method", "POST"}, {":scheme", "http"}, {":path", wire.ResourceReader_Subscribe_FullMethodName},
+			{":authority", address},
 			{"content-type", "application/grpc"}, {"te", "trailers"},
 		} {
 			if err := headers.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]}); err != nil {
 				return err
 			}
 		}
-		id := uint32(2*i + 1) // clients have the odd ones
-		if err := s.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block.Bytes(), EndHeaders: true}); err != nil {
+		id := uint32(2*i + 1) // clients use odd numbers
+		request := http2.HeadersFrameParam{StreamID: id, BlockFragment: block.Bytes(), EndHeaders: true}
+		if err := s.framer.WriteHeaders(request); err != nil {
 			return err
 		}
 		if err := s.framer.WriteData(id, true, make([]byte, prefix)); err != nil {
@@ -75,9 +79,10 @@ func (s *subscriptions) open(address string) error {
 	return nil
 }
 
-// each calls told with every message, by the order in which the streams were opened, until the connection is closed or something else than
-// messages comes.
-func (s *subscriptions) each(told func(stream int, message []byte, at time.Time)) error {
+// each calls received with every message, numbering the streams in the order of their opening. It
+// returns when the connection is closed, or at a frame that is neither a message nor a control
+// frame.
+func (s *subscriptions) each(received func(stream int, message []byte, at time.Time)) error {
 	for {
 		frame, err := s.framer.ReadFrame()
 		at := time.Now()
@@ -86,11 +91,11 @@ func (s *subscriptions) each(told func(stream int, message []byte, at time.Time)
 		case *http2.DataFrame:
 			for data := f.Data(); len(data) > 0 && err == nil; {
 				if len(data) < prefix || len(data)-prefix < int(binary.BigEndian.Uint32(data[1:])) {
-					err = fmt.Errorf("stream %d: a message in more than one frame", f.StreamID)
+					err = fmt.Errorf("stream %d: a message spans several frames", f.StreamID)
 					break
 				}
 				end := prefix + int(binary.BigEndian.Uint32(data[1:]))
-				told(int(f.StreamID/2), data[prefix:end], at)
+				received(int(f.StreamID/2), data[prefix:end], at)
 				data = data[end:]
 			}
 		case *http2.SettingsFrame:
@@ -103,12 +108,12 @@ func (s *subscriptions) each(told func(stream int, message []byte, at time.Time)
 			}
 		case *http2.HeadersFrame:
 			if f.StreamEnded() {
-				err = fmt.Errorf("stream %d has ended", f.StreamID)
+				err = fmt.Errorf("stream %d ended", f.StreamID)
 			}
 		case *http2.RSTStreamFrame:
-			err = fmt.Errorf("stream %d has ended: %v", f.StreamID, f.ErrCode)
+			err = fmt.Errorf("stream %d ended: %v", f.StreamID, f.ErrCode)
 		case *http2.GoAwayFrame:
-			err = fmt.Errorf("the server ends the connection: %v %s", f.ErrCode, f.DebugData())
+			err = fmt.Errorf("the server closed the connection: %v %s", f.ErrCode, f.DebugData())
 		}
 		if err != nil {
 			return err

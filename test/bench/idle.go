@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	// eventRate is how many events of pods there are in a second, by so many writers.
+	// eventRate is the number of pod events in a second, over all writers.
 	eventRate    = 200
 	eventWriters = 8
 	batchPeriod  = 100 * time.Millisecond
-	// statusInterval is how often the operator writes the status of a policy at most.
+	// statusInterval is the operator's minimum time between two writes of a policy's status.
 	statusInterval = 10 * time.Second
 )
 
-// churn is a kind of events.
+// churn is a kind of pod event.
 type churn struct {
 	name string
-	// event makes one, nil none.
+	// event makes one event; nil makes none.
 	event func(*population.Churn, context.Context) error
 }
 
@@ -37,25 +37,28 @@ var churns = []churn{
 	{"that change the account", (*population.Churn).Loud},
 }
 
-// idled is what some events cost.
-type idled struct {
+// eventCost is the cost of the events of one interval.
+type eventCost struct {
 	events, seconds float64
-	// cpu, bare and floor are what the operator, the bare reflector, and the watch that is thrown away have used, in nanoseconds.
+	// cpu, bare and floor are the CPU time in nanoseconds of the operator, of the bare reflector,
+	// and of the watch whose bytes are discarded.
 	cpu, bare, floor float64
 	evaluations      float64
 	requests         map[string]float64
 }
 
-// measureIdle measures what events of pods cost the operator once it knows the cluster, beside a bare reflector that is sent the same.
+// measureIdle measures what pod events cost the operator once it knows the cluster. A bare
+// reflector and a bare watch receive the same events.
 func measureIdle(ctx context.Context, o options, r *report, progress io.Writer) error {
-	lasting := 30 * time.Second
-	// A cluster with few pods shows what the number of pods does to an event.
+	duration := 30 * time.Second
+	// A cluster with few pods shows how the cost of an event depends on the number of pods.
 	smaller := o
-	smaller.population, smaller.kubeconfig, smaller.filled = population.Size{Nodes: 100, Pods: 1_000, Consumers: o.population.Consumers}, "", &filled{}
+	smaller.population = population.Size{Nodes: 100, Pods: 1_000, Consumers: o.population.Consumers}
+	smaller.kubeconfig, smaller.filled = "", &filled{}
 	if o.short {
-		lasting, smaller = 500*time.Millisecond, o
+		duration, smaller = 500*time.Millisecond, o
 	}
-	fewer, err := smaller.idle(ctx, churns[1:2], lasting, progress)
+	fewer, err := smaller.idle(ctx, churns[1:2], duration, progress)
 	if smaller.filled != o.filled {
 		err = errors.Join(err, smaller.filled.stop())
 	}
@@ -63,15 +66,17 @@ func measureIdle(ctx context.Context, o options, r *report, progress io.Writer) 
 	if err != nil {
 		return fmt.Errorf("among %d pods: %w", few, err)
 	}
-	all, err := o.idle(ctx, churns, lasting, progress)
+	all, err := o.idle(ctx, churns, duration, progress)
 	if err != nil {
 		return err
 	}
-	t := r.section(fmt.Sprintf("%d events of pods a second for %v", eventRate, lasting),
-		"events", "pods", "API requests", "evaluations in a batch period", "events a second", "the operator, of a core", "a bare reflector, of a core",
+	t := r.section(fmt.Sprintf("%d events of pods a second for %v", eventRate, duration),
+		"events", "pods", "API requests", "evaluations in a batch period", "events a second", "the operator, of a core",
+		"a bare reflector, of a core",
 		"bytes thrown away, of a core", "the operator, an event", "the reflector, an event", "thrown away, an event")
-	row := func(c churn, pods int, i idled) {
-		cells := []string{c.name, thousands(pods), i.requested(), factor(i.evaluations / i.periods()), factor(i.events / i.seconds)}
+	row := func(c churn, pods int, i eventCost) {
+		cells := []string{c.name, thousands(pods), i.requested(), factor(i.evaluations / i.batchPeriods()),
+			factor(i.events / i.seconds)}
 		for _, used := range []float64{i.cpu, i.bare, i.floor} {
 			cells = append(cells, factor(100*used/1e9/i.seconds)+" %")
 		}
@@ -91,7 +96,7 @@ func measureIdle(ctx context.Context, o options, r *report, progress io.Writer) 
 	r.one("CPU of the operator with events that change nothing", "2 % of a core", quiet.cpu/1e9/quiet.seconds/0.02)
 	r.one("CPU of an event that changes nothing, among "+thousands(o.population.Pods)+" pods", "among "+thousands(few),
 		quiet.cpu/quiet.events/(fewer[0].cpu/fewer[0].events))
-	r.one("evaluations with events that change the account", "batch periods", loud.evaluations/loud.periods())
+	r.one("evaluations with events that change the account", "batch periods", loud.evaluations/loud.batchPeriods())
 	return nil
 }
 
@@ -100,9 +105,9 @@ func (r *report) one(what, of string, value float64) {
 	r.ratio(what, of, spread{median: value, low: value, high: value})
 }
 
-func (i idled) periods() float64 { return i.seconds / batchPeriod.Seconds() }
+func (i eventCost) batchPeriods() float64 { return i.seconds / batchPeriod.Seconds() }
 
-func (i idled) requested() string {
+func (i eventCost) requested() string {
 	var parts []string
 	for _, method := range slices.Sorted(maps.Keys(i.requests)) {
 		parts = append(parts, fmt.Sprintf("%.0f %s", i.requests[method], method))
@@ -113,8 +118,11 @@ func (i idled) requested() string {
 	return strings.Join(parts, ", ")
 }
 
-// idle runs an operator and a bare reflector on the cluster of the options, and has events of each kind.
-func (o options) idle(ctx context.Context, kinds []churn, lasting time.Duration, progress io.Writer) (all []idled, err error) {
+// idle runs an operator, a bare reflector and a bare watch on the cluster of the options, and
+// measures each kind of event.
+func (o options) idle(
+	ctx context.Context, kinds []churn, duration time.Duration, progress io.Writer,
+) (all []eventCost, err error) {
 	if err := o.filled.fill(ctx, o, progress); err != nil {
 		return nil, err
 	}
@@ -124,7 +132,7 @@ func (o options) idle(ctx context.Context, kinds []churn, lasting time.Duration,
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, operator.stop(err != nil)) }()
-	beside := [2]running{}
+	references := [2]running{}
 	for i, way := range []string{followReflector, followWatch} {
 		process, err := f.startFollower(ctx, way)
 		if err != nil {
@@ -134,7 +142,7 @@ func (o options) idle(ctx context.Context, kinds []churn, lasting time.Duration,
 		if err := process.ready(ctx); err != nil {
 			return nil, err
 		}
-		beside[i] = process
+		references[i] = process
 	}
 	if err := operator.ready(ctx); err != nil {
 		return nil, err
@@ -143,56 +151,59 @@ func (o options) idle(ctx context.Context, kinds []churn, lasting time.Duration,
 		return nil, err
 	}
 	for _, kind := range kinds {
-		// What it has to write of the events before, it writes by then.
-		if _, err := residentAfter(ctx, operator.pid(), min(lasting, statusInterval+2*time.Second)); err != nil {
+		// By then the operator has written the statuses that earlier events caused.
+		if _, err := residentAfter(ctx, operator.pid(), min(duration, statusInterval+2*time.Second)); err != nil {
 			return nil, err
 		}
-		one, err := f.events(ctx, o.population, kind, lasting, operator, beside)
+		one, err := f.events(ctx, o.population, kind, duration, operator, references)
 		if err != nil {
 			return nil, fmt.Errorf("events %s: %w", kind.name, err)
 		}
-		fmt.Fprintf(progress, "bench: %.0f events %s: %s, a bare reflector %s, thrown away %s, %.0f evaluations, requests: %s\n",
+		fmt.Fprintf(progress,
+			"bench: %.0f events %s: %s, a bare reflector %s, thrown away %s, %.0f evaluations, requests: %s\n",
 			one.events, kind.name, span(one.cpu), span(one.bare), span(one.floor), one.evaluations, one.requested())
 		all = append(all, one)
 	}
 	return all, nil
 }
 
-// events has events of one kind for a while, and holds the operator to what it promises of them.
-func (f *filled) events(ctx context.Context, s population.Size, kind churn, lasting time.Duration, operator *operator, beside [2]running) (idled, error) {
+// events makes events of one kind for a while, measures them, and checks the operator's bounds.
+func (f *filled) events(ctx context.Context, s population.Size, kind churn, duration time.Duration,
+	operator *operator, references [2]running) (eventCost, error) {
 	used := func() (cpu [3]float64, err error) {
-		for i, process := range []running{operator, beside[0], beside[1]} {
+		for i, process := range []running{operator, references[0], references[1]} {
 			t, failed := cpuOf(process.pid())
 			cpu[i], err = float64(t), errors.Join(err, failed)
 		}
 		return cpu, err
 	}
-	// A scrape costs the operator more than many events: it is left out.
+	// A scrape costs the operator more than many events, so it is outside of the measured interval.
 	before, err := f.scrapeOperator(ctx, operator)
 	if err != nil {
-		return idled{}, err
+		return eventCost{}, err
 	}
 	cpu, err := used()
 	if err != nil {
-		return idled{}, err
+		return eventCost{}, err
 	}
 	start := time.Now()
-	made, err := f.paced(ctx, s, kind, lasting)
+	made, err := f.makeEvents(ctx, s, kind, duration)
 	if err != nil {
-		return idled{}, err
+		return eventCost{}, err
 	}
 	seconds := time.Since(start).Seconds()
 	cpuAfter, err := used()
 	if err != nil {
-		return idled{}, err
+		return eventCost{}, err
 	}
 	after, err := f.scrapeOperator(ctx, operator)
 	if err != nil {
-		return idled{}, err
+		return eventCost{}, err
 	}
 	const evaluations, requests = "proffer_evaluation_duration_seconds", "rest_client_requests_total"
-	one := idled{
-		events: float64(made), seconds: seconds, cpu: cpuAfter[0] - cpu[0], bare: cpuAfter[1] - cpu[1], floor: cpuAfter[2] - cpu[2],
+	one := eventCost{
+		events: float64(made), seconds: seconds,
+		cpu: cpuAfter[0] - cpu[0], bare: cpuAfter[1] - cpu[1], floor: cpuAfter[2] - cpu[2],
 		evaluations: after.sum(evaluations, nil) - before.sum(evaluations, nil), requests: map[string]float64{},
 	}
 	for _, method := range []string{"GET", "PUT", "POST", "PATCH", "DELETE"} {
@@ -204,29 +215,30 @@ func (f *filled) events(ctx context.Context, s population.Size, kind churn, last
 	return one, one.check()
 }
 
-// check holds the operator to what it promises, whatever the events.
-func (i idled) check() error {
-	// One more at either end may belong to events before and after.
-	if most := i.periods() + 2; i.evaluations > most {
-		return fmt.Errorf("%.0f evaluations in %.0f batch periods", i.evaluations, i.periods())
+// check returns an error if the operator evaluated or wrote more often than it may for any events.
+func (i eventCost) check() error {
+	// Events before and after the interval may cause one evaluation more at either end.
+	if most := i.batchPeriods() + 2; i.evaluations > most {
+		return fmt.Errorf("%.0f evaluations in %.0f batch periods", i.evaluations, i.batchPeriods())
 	}
-	// Watches end after some minutes and are opened anew. Of each policy a status is written in so much time, with an Event or two; and the second
-	// scrape may have had its token reviewed.
+	// In each statusInterval a policy may get one status and two Events. Renewed watches are GETs.
+	// The second scrape may cause a TokenReview and a SubjectAccessReview.
 	writes := i.requests["PUT"] + i.requests["POST"] + i.requests["PATCH"] + i.requests["DELETE"]
 	policies := float64(len(sharePolicies(0)))
 	if most := policies*3*(i.seconds/statusInterval.Seconds()+1) + 2; writes > most {
-		return fmt.Errorf("%s are requested of the API server, which is more than %.0f writes", i.requested(), most)
+		return fmt.Errorf("the API server received %s: more than %.0f writes", i.requested(), most)
 	}
 	return nil
 }
 
-// paced makes events at the rate, and returns how many. No event is none at all.
-func (f *filled) paced(ctx context.Context, s population.Size, kind churn, lasting time.Duration) (int, error) {
+// makeEvents makes events at eventRate, and returns their number. Without an event function it only
+// waits.
+func (f *filled) makeEvents(ctx context.Context, s population.Size, kind churn, duration time.Duration) (int, error) {
 	if kind.event == nil {
-		return 0, pause(ctx, lasting)
+		return 0, pause(ctx, duration)
 	}
 	each := time.Second * eventWriters / eventRate
-	made := int(lasting / each)
+	made := int(duration / each)
 	group, ctx := errgroup.WithContext(ctx)
 	for w := range eventWriters {
 		group.Go(func() error {

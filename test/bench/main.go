@@ -19,13 +19,13 @@ import (
 	"proffer.dev/proffer/test/bench/population"
 )
 
-// serve is the first argument of the servers that the benchmark starts from its own program.
+// serve is the first argument of the server processes, which run this program too.
 const serve = "serve"
 
-// beAnother runs one of the processes that the benchmark starts from its own program, if the arguments
-// name one; then it does not return. It must be called first.
-func beAnother() {
-	log.SetLogger(logr.Discard()) // what goes wrong comes back as an error
+// runAsChild runs a server or a follower if the arguments ask for one, and then exits. The
+// benchmark starts these processes from its own program. Call it first.
+func runAsChild() {
+	log.SetLogger(logr.Discard()) // errors are returned
 	if len(os.Args) < 2 {
 		return
 	}
@@ -38,17 +38,20 @@ func beAnother() {
 }
 
 func main() {
-	beAnother()
+	runAsChild()
 	var o options
 	var only string
 	flag.BoolVar(&o.short, "short", false, "measure so little that it takes seconds; the figures mean nothing")
-	flag.StringVar(&o.operator, "operator", "", "path of the operator, for push, startup, idle, slices and soak; built if it is not given")
+	flag.StringVar(&o.operator, "operator", "",
+		"path of the operator, for push, startup, idle, slices and soak; built if it is empty")
 	flag.StringVar(&only, "only", "", "measure only these, separated by commas: "+strings.Join(names(), ", "))
 	flag.IntVar(&o.population.Nodes, "nodes", 5_000, "number of nodes, for startup and idle")
 	flag.IntVar(&o.population.Pods, "pods", 50_000, "number of pods, for startup and idle")
 	var held bool
-	flag.BoolVar(&held, "hold", false, "measure nothing: fill a cluster, print the path of its kubeconfig, and keep it until an interrupt")
-	flag.StringVar(&o.kubeconfig, "held", "", "kubeconfig of the cluster that another process holds with -hold, for startup and idle")
+	flag.BoolVar(&held, "hold", false,
+		"measure nothing: fill a cluster, print the path of its kubeconfig, and keep it until an interrupt")
+	flag.StringVar(&o.kubeconfig, "held", "",
+		"kubeconfig of the cluster that another process keeps with -hold, for startup and idle")
 	flag.Float64Var(&o.scale, "scale", 1, "share of an hour's worth of churn, for soak")
 	flag.Parse()
 	o.population.Consumers = 100
@@ -59,7 +62,7 @@ func main() {
 		o.only = strings.Split(only, ",")
 	}
 	if flag.NArg() > 0 {
-		exit(fmt.Errorf("%q is no flag: see -help", flag.Arg(0)))
+		exit(fmt.Errorf("unexpected argument %q: see -help", flag.Arg(0)))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	var err error
@@ -80,30 +83,30 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-// options say what to measure.
+// options select what is measured.
 type options struct {
 	short    bool
 	operator string
-	// only are the parts to measure; empty means all.
+	// only lists the parts to measure; empty means all.
 	only []string
-	// population is what the cluster of filled holds once a part has filled it. The parts share it.
+	// population is the size of the cluster in filled, which the parts share.
 	population population.Size
 	filled     *filled
-	// kubeconfig is that of a held cluster, empty for none.
+	// kubeconfig is the path of a held cluster's kubeconfig, empty if there is none.
 	kubeconfig string
-	// scale is the share of the churn in the soak.
+	// scale is the share of the full churn that soak makes.
 	scale float64
 }
 
 // tiny is the population of a run that only checks that everything works.
 var tiny = population.Size{Nodes: 5, Pods: 50, Consumers: 3}
 
-// part is one of the measurements.
+// part is one measurement.
 type part struct {
 	name    string
 	measure func(context.Context, options, *report, io.Writer) error
-	// asked is set for a part that takes so long that it runs only if it is named.
-	asked bool
+	// onRequest is set for a part that runs only if -only names it, because it takes long.
+	onRequest bool
 }
 
 var parts = []part{
@@ -113,7 +116,7 @@ var parts = []part{
 	{name: "startup", measure: measureStartup},
 	{name: "idle", measure: measureIdle},
 	{name: "slices", measure: measureSlices},
-	{name: "soak", measure: measureSoak, asked: true},
+	{name: "soak", measure: measureSoak, onRequest: true},
 }
 
 func names() []string {
@@ -124,11 +127,11 @@ func names() []string {
 	return all
 }
 
-// run measures the parts that the options name, prints each to out, and returns all figures.
+// run measures the parts that the options select, prints each to out, and returns all figures.
 func run(ctx context.Context, o options, out, progress io.Writer) (all *report, err error) {
 	for _, name := range o.only {
 		if !slices.Contains(names(), name) {
-			return nil, fmt.Errorf("%q is not measured: write some of %s", name, strings.Join(names(), ", "))
+			return nil, fmt.Errorf("unknown measurement %q: use some of %s", name, strings.Join(names(), ", "))
 		}
 	}
 	fmt.Fprintf(out, "%s %s/%s, %d CPUs\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
@@ -136,14 +139,14 @@ func run(ctx context.Context, o options, out, progress io.Writer) (all *report, 
 	defer func() { err = errors.Join(err, o.filled.stop()) }()
 	all = &report{}
 	for _, p := range parts {
-		if !slices.Contains(o.only, p.name) && (p.asked || len(o.only) > 0) {
+		if !slices.Contains(o.only, p.name) && (p.onRequest || len(o.only) > 0) {
 			continue
 		}
 		fmt.Fprintln(progress, "bench: measuring", p.name)
 		first := len(all.sections)
 		err := p.measure(ctx, o, all, progress)
 		for _, s := range all.sections[first:] {
-			s.print(out) // Also after a failure: it may have taken an hour.
+			s.print(out) // also after a failure: the part may have run for an hour
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p.name, err)

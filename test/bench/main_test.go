@@ -12,13 +12,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestMain lets the servers of the benchmark be made of the test's program.
+// TestMain lets the test's program run as a server or a follower.
 func TestMain(m *testing.M) {
-	beAnother()
+	runAsChild()
 	os.Exit(m.Run())
 }
 
-// The figures themselves are nobody's to judge here: this machine may be doing anything.
+// This test does not judge the figures: the machine may be busy.
 func TestEveryFigureIsMeasured(t *testing.T) {
 	var out bytes.Buffer
 	r, err := run(t.Context(), options{short: true, population: tiny, only: names()}, &out, t.Output())
@@ -33,11 +33,11 @@ func TestEveryFigureIsMeasured(t *testing.T) {
 		got[title] += len(s.rows)
 		for _, row := range s.rows {
 			if len(row) != len(s.columns) {
-				t.Errorf("%s: row %q has no figure for some of %q", s.title, row, s.columns)
+				t.Errorf("%s: row %q does not have a cell for each of %q", s.title, row, s.columns)
 			}
 			for _, cell := range row[len(row)-2:] {
 				if !figure.MatchString(cell) {
-					t.Errorf("%s: row %q: %q is no figure", s.title, row, cell)
+					t.Errorf("%s: row %q: %q is not a figure", s.title, row, cell)
 				}
 			}
 			if !strings.Contains(out.String(), row[0]) {
@@ -63,12 +63,12 @@ func TestEveryFigureIsMeasured(t *testing.T) {
 	}
 	for _, x := range r.ratios {
 		if math.IsNaN(x.value) || math.IsInf(x.value, 0) || x.what == "" || x.of == "" {
-			t.Errorf("%+v is no ratio", x)
+			t.Errorf("%+v is not a ratio", x)
 		}
 	}
 }
 
-// A test never runs the Benchmark functions; this one runs them once, with tiny clusters.
+// make test never runs the Benchmark functions, so this test runs them once with tiny clusters.
 func TestTheBenchmarkFunctionsWork(t *testing.T) {
 	setBenchTime(t, "1x")
 	for name, benchmark := range map[string]func(*testing.B){
@@ -91,9 +91,9 @@ func setBenchTime(t *testing.T, value string) {
 	t.Cleanup(func() { _ = flag.Set(name, before) })
 }
 
-func TestWhatIsNotMeasuredIsRefused(t *testing.T) {
+func TestAnUnknownMeasurementIsRejected(t *testing.T) {
 	_, err := run(t.Context(), options{only: []string{"reads", "writes"}}, t.Output(), t.Output())
-	want := `"writes" is not measured: write some of reads, streams, push, startup, idle, slices, soak`
+	want := `unknown measurement "writes": use some of reads, streams, push, startup, idle, slices, soak`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -102,12 +102,13 @@ func TestWhatIsNotMeasuredIsRefused(t *testing.T) {
 func TestRatiosAreTakenRoundByRound(t *testing.T) {
 	a := []cost{{cpu: 2}, {cpu: 300}, {cpu: 6}}
 	b := []cost{{cpu: 1}, {cpu: 100}, {cpu: 2}}
-	if diff := cmp.Diff(spread{median: 3, low: 2, high: 3}, beside(a, b, cpu), cmp.AllowUnexported(spread{})); diff != "" {
+	if diff := cmp.Diff(spread{median: 3, low: 2, high: 3}, ratioByRound(a, b, cpu),
+		cmp.AllowUnexported(spread{})); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestQuantiles(t *testing.T) {
+func TestAQuantileIsOneOfTheFigures(t *testing.T) {
 	figures := make([]float64, 100)
 	for i := range figures {
 		figures[i] = float64(100 - i)
@@ -119,7 +120,7 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-func TestFiguresReadWell(t *testing.T) {
+func TestFiguresHaveThreeSignificantDigitsAndAUnit(t *testing.T) {
 	for want, got := range map[string]string{
 		"950 ns": span(950), "1.50 µs": span(1500), "-2.00 ms": span(-2e6), "12.3 s": span(12.34e9),
 		"48 B": memory(48), "1.50 KiB": memory(1536), "464 MiB": memory(464 << 20),
@@ -132,10 +133,10 @@ func TestFiguresReadWell(t *testing.T) {
 	}
 }
 
-func TestTheTimesOfASliceArePartedBetweenLiqoAndUs(t *testing.T) {
+func TestTheTimesOfASliceAreSplitBetweenLiqoAndTheOperator(t *testing.T) {
 	const ms = 1e6
 	r := &report{}
-	// The first slice warms everything up.
+	// The first slice is a warm-up.
 	err := reportSlices(r, []byte(`[
 		[1, 30000000, 20000000], [1, 60000000, 50000000], [1, 80000000, 60000000],
 		[1, 84000000, 64000000], [1, 90000000, 70000000], [1, 110000000, 100000000]]`))
@@ -156,14 +157,16 @@ func TestTheTimesOfASliceArePartedBetweenLiqoAndUs(t *testing.T) {
 	}
 	wantRatios := []ratio{
 		{what: "the operator's part of a slice", of: "from create to accepted", value: 0.25, low: 1.0 / 6, high: 0.25},
-		{what: "the operator's part of a slice", of: "from create to the virtual node", value: 20.0 / 110, low: 0.1, high: 20.0 / 110},
+		{what: "the operator's part of a slice", of: "from create to the virtual node", value: 20.0 / 110, low: 0.1,
+			high: 20.0 / 110},
 	}
 	if diff := cmp.Diff(wantRatios, r.ratios, cmp.AllowUnexported(ratio{})); diff != "" {
 		t.Errorf("ratios (-want +got):\n%s", diff)
 	}
-	for _, text := range []string{"", "[]", "[[1, 2]]", "[[1], [1], [1], [1], [1], [1]]", "[[1, 2], [1], [1, 2], [1, 2], [1, 2], [1, 2]]"} {
+	for _, text := range []string{"", "[]", "[[1, 2]]", "[[1], [1], [1], [1], [1], [1]]",
+		"[[1, 2], [1], [1, 2], [1, 2], [1, 2], [1, 2]]"} {
 		if err := reportSlices(&report{}, []byte(text)); err == nil {
-			t.Errorf("%q is taken for times", text)
+			t.Errorf("%q was accepted as times", text)
 		}
 	}
 }

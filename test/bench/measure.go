@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// cost is the cost of one operation: nanoseconds of CPU time, the garbage collector's included, and
-// the number of objects allocated.
+// cost is what one operation costs: nanoseconds of CPU time, including garbage collection, and the
+// number of allocated objects.
 type cost struct{ cpu, objects float64 }
 
-// processCPU returns the CPU time that this process has used, in user and in kernel mode.
+// processCPU returns the CPU time of this process in user and kernel mode.
 func processCPU() (time.Duration, error) {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
@@ -20,27 +20,27 @@ func processCPU() (time.Duration, error) {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), nil
 }
 
-// spread is the middle of some figures, and the middle half of them.
+// spread is the median and the quartiles of some figures.
 type spread struct{ median, low, high float64 }
 
 func spreadOf(figures []float64) spread {
 	return spread{median: quantile(figures, 0.5), low: quantile(figures, 0.25), high: quantile(figures, 0.75)}
 }
 
-// quantile returns the least figure that a share q of all are at most.
+// quantile returns the smallest figure that at least a share q of all figures do not exceed.
 func quantile(figures []float64, q float64) float64 {
 	sorted := slices.Sorted(slices.Values(figures))
 	i := int(q * float64(len(sorted)))
 	return sorted[min(i, len(sorted)-1)]
 }
 
-// median returns the middle over the rounds of one figure of a cost.
+// median returns the median over the rounds of one figure of the costs.
 func median(costs []cost, figure func(cost) float64) float64 {
 	return spreadOf(each(costs, figure)).median
 }
 
-// beside returns the ratio of two costs, round by round.
-func beside(a, b []cost, figure func(cost) float64) spread {
+// ratioByRound returns the ratios of two costs, which are computed round by round.
+func ratioByRound(a, b []cost, figure func(cost) float64) spread {
 	ratios := make([]float64, len(a))
 	for i := range a {
 		ratios[i] = figure(a[i]) / figure(b[i])

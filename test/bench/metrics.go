@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// metrics are the samples of one scrape.
+// metrics are the metric families of one scrape, by name.
 type metrics map[string]*dto.MetricFamily
 
 func scrape(ctx context.Context, web *http.Client, address string) (metrics, error) {
@@ -30,8 +30,8 @@ func scrape(ctx context.Context, web *http.Client, address string) (metrics, err
 	return families, nil
 }
 
-// sum adds up the values of those samples that have all of these labels, and for histograms how many values they have seen. A metric that is not
-// there has seen none.
+// sum adds up the samples that have all of these labels. A histogram counts as its number of
+// observations, a metric that does not exist as 0.
 func (m metrics) sum(name string, labels map[string]string) float64 {
 	var total float64
 	for _, sample := range m[name].GetMetric() {
@@ -42,17 +42,19 @@ func (m metrics) sum(name string, labels map[string]string) float64 {
 			}
 		}
 		if matching == len(labels) {
-			total += sample.GetCounter().GetValue() + sample.GetGauge().GetValue() + float64(sample.GetHistogram().GetSampleCount())
+			total += sample.GetCounter().GetValue() + sample.GetGauge().GetValue() +
+				float64(sample.GetHistogram().GetSampleCount())
 		}
 	}
 	return total
 }
 
-// serverFigures are what the API server says of itself.
+// serverFigures come from the API server's metrics.
 type serverFigures struct {
-	// cpu is what it has used, in nanoseconds.
+	// cpu is the CPU time in nanoseconds.
 	cpu float64
-	// streams are the watches of nodes and pods that began with all there was, lists the requests for lists of them.
+	// streams counts the watches of nodes and pods that began with a full list, lists the LIST
+	// requests for them.
 	streams, lists float64
 }
 
@@ -77,7 +79,7 @@ func (c *cluster) scrapeServer(ctx context.Context) (metrics, error) {
 	return scrape(ctx, web, server.JoinPath("metrics").String())
 }
 
-// overHTTP returns what it takes to ask the API server without a client of Kubernetes.
+// overHTTP returns an HTTP client with the credentials for the API server, and the server's URL.
 func (c *cluster) overHTTP() (*http.Client, *url.URL, error) {
 	web, err := rest.HTTPClientFor(c.plane.Config)
 	if err != nil {

@@ -24,19 +24,19 @@ import (
 	"proffer.dev/proffer/test/process"
 )
 
-// cluster is a control plane, and the operator's program to run against it.
+// cluster is a control plane and the operator's program.
 type cluster struct {
 	plane      *controlplane.Cluster
 	client     client.Client
 	work       string
 	kubeconfig string
 	operator   string
-	// token is the reader's, once it is admitted.
+	// token authenticates the reader; admitReader sets it.
 	token string
 }
 
-// newCluster returns a cluster without a control plane, and builds the operator unless it is given.
-// The caller must stop it.
+// newCluster returns a cluster without a control plane. It builds the operator if no program is
+// given. The caller must stop the cluster.
 func newCluster(ctx context.Context, operator string) (c *cluster, err error) {
 	c = &cluster{operator: operator}
 	if c.work, err = os.MkdirTemp("", "proffer-bench-"); err != nil {
@@ -84,7 +84,7 @@ func startCluster(ctx context.Context, operator string, progress io.Writer) (c *
 	return c, err
 }
 
-// heldCluster returns the cluster of a kubeconfig, which another process keeps.
+// heldCluster returns the cluster of a kubeconfig that another process keeps with -hold.
 func heldCluster(ctx context.Context, operator, kubeconfig string) (*cluster, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -116,8 +116,9 @@ type operator struct {
 }
 
 func (c *cluster) startOperator(period time.Duration) (*operator, error) {
-	p, err := process.Start(exec.CommandContext(context.Background(), c.operator, "--kubeconfig="+c.kubeconfig, "--grpc-bind-address=",
-		"--metrics-bind-address=", "--health-probe-bind-address=", "--pprof-bind-address=", "--batch-period="+period.String()))
+	p, err := process.Start(exec.CommandContext(context.Background(), c.operator,
+		"--kubeconfig="+c.kubeconfig, "--batch-period="+period.String(), "--grpc-bind-address=",
+		"--metrics-bind-address=", "--health-probe-bind-address=", "--pprof-bind-address="))
 	if err != nil {
 		return nil, err
 	}
@@ -126,13 +127,16 @@ func (c *cluster) startOperator(period time.Duration) (*operator, error) {
 
 func (o *operator) pid() int { return o.PID() }
 
-// ready waits for the answer to a read, which the operator gives once it is ready. Probing readiness
-// until then would cost the operator more: it logs each probe that fails.
+// ready waits for the answer to a read, which the operator sends once it is ready. Polling its
+// readiness instead would cost the operator more, because it logs each failed probe.
 func (o *operator) ready(ctx context.Context) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	// It does not listen from the start.
-	soon := grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 5 * time.Millisecond, Multiplier: 1, MaxDelay: 5 * time.Millisecond}, MinConnectTimeout: patience}
+	// The operator does not listen at once, so the client must retry often.
+	soon := grpc.ConnectParams{
+		Backoff:           backoff.Config{BaseDelay: 5 * time.Millisecond, Multiplier: 1, MaxDelay: 5 * time.Millisecond},
+		MinConnectTimeout: stepTimeout,
+	}
 	conn, err := dial(o.address, grpc.WithConnectParams(soon))
 	if err != nil {
 		return err
@@ -145,9 +149,9 @@ func (o *operator) ready(ctx context.Context) (err error) {
 	return o.Ready(ctx)
 }
 
-// until is process.Until, at most for as long as patience lasts.
+// until is process.Until with a timeout of stepTimeout.
 func until(ctx context.Context, every time.Duration, try func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	return process.Until(ctx, every, func(context.Context) error { return try() })
 }
@@ -164,7 +168,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// heap returns the live heap after a collection, from the end of pprof's profile.
+// heap triggers a collection and returns the live heap, from the end of pprof's profile.
 func (o *operator) heap(ctx context.Context) (float64, error) {
 	profile, err := get(ctx, http.DefaultClient, "http://"+o.pprof+"/debug/pprof/heap?gc=1&debug=1")
 	if err != nil {
@@ -178,8 +182,8 @@ func (o *operator) heap(ctx context.Context) (float64, error) {
 	return strconv.ParseFloat(string(bytesLive), 64)
 }
 
-// stop ends the operator. If it does not end well, or something has failed already, the error holds
-// what the operator printed.
+// stop ends the operator. If it does not end well, or after a failure, the error includes the
+// operator's log.
 func (o *operator) stop(failed bool) error {
 	if err := o.Stop(30 * time.Second); err != nil {
 		return fmt.Errorf("%w\n%s", err, o.Log())

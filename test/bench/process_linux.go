@@ -14,7 +14,7 @@ import (
 
 // cpuOf returns the CPU time that all threads of a process have used.
 func cpuOf(pid int) (time.Duration, error) {
-	// The number of a process's clock, as clock_getcpuclockid makes it.
+	// The ID of a process's CPU clock, as clock_getcpuclockid computes it.
 	const scheduled = 2
 	var t unix.Timespec
 	if err := unix.ClockGettime(int32(^pid<<3|scheduled), &t); err != nil {
@@ -23,7 +23,7 @@ func cpuOf(pid int) (time.Duration, error) {
 	return time.Duration(t.Nano()), nil
 }
 
-// residentOf returns what memory a process has.
+// residentOf returns the memory of a process.
 func residentOf(pid int) (resident, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -44,7 +44,7 @@ func residentOf(pid int) (resident, error) {
 		*field = kb * 1024
 	}
 	if r.now == 0 || r.peak == 0 {
-		return resident{}, fmt.Errorf("process %d has no memory any more", pid)
+		return resident{}, fmt.Errorf("process %d no longer has memory", pid)
 	}
 	return r, nil
 }

@@ -22,26 +22,30 @@ import (
 	wire "proffer.dev/proffer/proto/resourcereader"
 )
 
-// patience is how long one step of an edit may take before the measurement is given up.
-const patience = time.Minute
+// stepTimeout bounds each step of a measurement.
+const stepTimeout = time.Minute
 
-// batchPeriods are those that pushes are measured with: none, which shows what everything else costs, and the default.
+// batchPeriods are the measured batch periods: none, which shows the cost of everything else, and
+// the default.
 var batchPeriods = []time.Duration{0, 100 * time.Millisecond}
 
-// measurePush measures the time from an edit of a policy to the notification of a subscriber. Both ends are seen from this process: the
-// start is the moment at which a bare watch is told of the edit by the API server, as the operator is at about that moment.
+// measurePush measures the time from an edit of a policy to the notification of a subscriber. This
+// process observes both ends. The start is the moment when a bare watch receives the event of the
+// edit, which is about when the operator receives it.
 func measurePush(ctx context.Context, o options, r *report, progress io.Writer) (err error) {
-	edits, crowd := 100, crowdSize{consumers: 10_000, streams: 1_000, edits: 300}
+	edits, fanOut := 100, fanOutSize{consumers: 10_000, streams: 1_000, edits: 300}
 	if o.short {
-		edits, crowd = 3, crowdSize{consumers: 300, streams: 20, edits: 3}
+		edits, fanOut = 3, fanOutSize{consumers: 300, streams: 20, edits: 3}
 	}
 	c, err := startCluster(ctx, o.operator, progress)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.stop()) }()
-	t := r.section(fmt.Sprintf("From the API server's event of an edited policy to the notification of a subscriber, %d edits", edits),
-		"batch period", "median", "p99", "median beyond the period", "p99 beyond the period", "median from the request", "p99 from the request")
+	const title = "From the API server's event of an edited policy to the notification of a subscriber, %d edits"
+	t := r.section(fmt.Sprintf(title, edits),
+		"batch period", "median", "p99", "median beyond the period", "p99 beyond the period", "median from the request",
+		"p99 from the request")
 	for _, period := range batchPeriods {
 		pushes, err := c.pushes(ctx, period, edits)
 		if err != nil {
@@ -53,24 +57,26 @@ func measurePush(ctx context.Context, o options, r *report, progress io.Writer) 
 			fromRequest = append(fromRequest, float64(p.notified.Sub(p.request)))
 		}
 		p50, p99, batch := quantile(fromEvent, 0.5), quantile(fromEvent, 0.99), float64(period)
-		t.row(period.String(), span(p50), span(p99), span(p50-batch), span(p99-batch), span(quantile(fromRequest, 0.5)), span(quantile(fromRequest, 0.99)))
+		t.row(period.String(), span(p50), span(p99), span(p50-batch), span(p99-batch), span(quantile(fromRequest, 0.5)),
+			span(quantile(fromRequest, 0.99)))
 		if period > 0 {
 			r.ratio("an edit reaches a subscriber, median", "the batch period",
 				spread{median: p50 / batch, low: quantile(fromEvent, 0.25) / batch, high: quantile(fromEvent, 0.75) / batch})
-			r.ratio("an edit reaches a subscriber, p99", "the batch period", spread{median: p99 / batch, low: p99 / batch, high: p99 / batch})
+			r.ratio("an edit reaches a subscriber, p99", "the batch period",
+				spread{median: p99 / batch, low: p99 / batch, high: p99 / batch})
 		}
 	}
-	return c.measureCrowd(ctx, crowd, r)
+	return c.measureFanOut(ctx, fanOut, r)
 }
 
-// push is one edit: when it was asked for, when the API server told of it, and when a subscriber was told.
+// push is one edit: the times of the request, of its event at the watch, and of the notification.
 type push struct{ request, event, notified time.Time }
 
-// pushes edits a policy again and again, each time at some moment after the last edit has arrived.
+// pushes edits a policy again and again, each time at a random moment after the last notification.
 func (c *cluster) pushes(ctx context.Context, period time.Duration, edits int) (pushes []push, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// The policy is there before the operator, so that no offer changes but by an edit.
+	// The policy exists before the operator starts, so only edits change the offer.
 	policy, err := c.createPolicy(ctx, "edited", 0)
 	if err != nil {
 		return nil, err
@@ -108,30 +114,34 @@ func (c *cluster) pushes(ctx context.Context, period time.Duration, edits int) (
 		if err != nil {
 			return nil, err
 		}
-		told, err := await(ctx, notified, func(n notification) bool { return n.id == consumer })
+		n, err := await(ctx, notified, func(n notification) bool { return n.id == consumer })
 		if err != nil {
 			return nil, fmt.Errorf("waiting for the notification: %w", err)
 		}
 		if err := checkCPU(ctx, liqo, consumer, cpu); err != nil {
 			return nil, fmt.Errorf("after the notification: %w", err)
 		}
-		pushes = append(pushes, push{request: request, event: event, notified: told.at})
+		pushes = append(pushes, push{request: request, event: event, notified: n.at})
 	}
 	return pushes, nil
 }
 
-// pauseBetweenEdits takes any time up to two batch periods: what follows at once on the last push would always wait for the end of the period, and
-// what comes in steps could always meet the same moment of it.
+// pauseBetweenEdits waits a random time of up to two batch periods. An edit right after the last
+// push would always wait for the end of the period, and edits at fixed distances could always fall
+// on the same moment of it.
 func pauseBetweenEdits(ctx context.Context, period time.Duration) error {
 	return pause(ctx, rand.N(2*period+1))
 }
 
-// edit changes the cpu that the policy offers, and returns when that was asked for, and when the watch had the event of it.
-func (c *cluster) edit(ctx context.Context, policy *v1alpha1.ResourcePolicy, edited <-chan edit, cpu int64) (request, event time.Time, err error) {
+// edit changes the cpu that the policy offers. It returns the times of the request and of the event
+// at the watch.
+func (c *cluster) edit(
+	ctx context.Context, policy *v1alpha1.ResourcePolicy, edited <-chan edit, cpu int64,
+) (request, event time.Time, err error) {
 	before := policy.DeepCopy()
 	policy.Spec.Offer.Fixed["cpu"] = amount(cpu)
 	request = time.Now()
-	// A patch, since the operator writes the status in between.
+	// A patch does not conflict with the operator's writes of the status.
 	if err := c.client.Patch(ctx, policy, client.MergeFrom(before)); err != nil {
 		return request, event, fmt.Errorf("editing the policy: %w", err)
 	}
@@ -142,7 +152,7 @@ func (c *cluster) edit(ctx context.Context, policy *v1alpha1.ResourcePolicy, edi
 	return request, e.at, nil
 }
 
-// consumer is who is told of the edits; firstCPU is what it is offered before the first.
+// consumer receives the notifications of the edits; firstCPU is its offer before the first edit.
 const (
 	consumer = "rome"
 	firstCPU = 1000
@@ -152,8 +162,11 @@ func amount(n int64) v1alpha1.Quantity {
 	return v1alpha1.Quantity{Quantity: *resource.NewQuantity(n, resource.DecimalSI)}
 }
 
-// createPolicy creates a policy for the consumers of that name, or for all if there are none.
-func (c *cluster) createPolicy(ctx context.Context, name string, priority int32, ids ...v1alpha1.ClusterID) (*v1alpha1.ResourcePolicy, error) {
+// createPolicy creates a policy for the consumers with these IDs, or for all consumers if there are
+// none.
+func (c *cluster) createPolicy(
+	ctx context.Context, name string, priority int32, ids ...v1alpha1.ClusterID,
+) (*v1alpha1.ResourcePolicy, error) {
 	policy := &v1alpha1.ResourcePolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.ResourcePolicySpec{
@@ -172,10 +185,11 @@ func (c *cluster) createPolicy(ctx context.Context, name string, priority int32,
 	return policy, nil
 }
 
-// settle waits until the consumer is offered what the policy says at first, and nothing waits to be told.
+// settle waits until the consumer is offered what the policy offers at first, and no notification
+// is pending.
 func (c *cluster) settle(ctx context.Context, liqo wire.ResourceReaderClient, notified <-chan notification) error {
 	for {
-		// The answer of a consumer that nobody has heard of changes once the operator has seen the policy.
+		// An unknown consumer's answer changes once the operator has seen the policy.
 		got, err := readCPU(ctx, liqo, consumer)
 		if err != nil {
 			return err
@@ -190,7 +204,7 @@ func (c *cluster) settle(ctx context.Context, liqo wire.ResourceReaderClient, no
 }
 
 func readCPU(ctx context.Context, liqo wire.ResourceReaderClient, id string) (int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	answer, err := liqo.ReadResources(ctx, &wire.ClusterIdentity{ClusterID: id}, grpc.WaitForReady(true))
 	if err != nil {
@@ -206,7 +220,7 @@ func readCPU(ctx context.Context, liqo wire.ResourceReaderClient, id string) (in
 	return q.Value(), nil
 }
 
-// checkCPU reads what the consumer is offered, which must be so much.
+// checkCPU returns an error unless the consumer is offered this much cpu.
 func checkCPU(ctx context.Context, liqo wire.ResourceReaderClient, id string, want int64) error {
 	got, err := readCPU(ctx, liqo, id)
 	if err == nil && got != want {
@@ -215,15 +229,15 @@ func checkCPU(ctx context.Context, liqo wire.ResourceReaderClient, id string, wa
 	return err
 }
 
-// edit is an event of a policy as the API server told it.
+// edit is an event of a policy at the bare watch.
 type edit struct {
 	name       string
 	generation int64
 	at         time.Time
 }
 
-// watchPolicies tells of every event until ctx ends. It takes the time before it decodes anything: what a client does with an event is part of
-// what is measured.
+// watchPolicies returns the events of policies until ctx ends. It takes the time before it decodes
+// an event, because decoding belongs to what is measured.
 func (c *cluster) watchPolicies(ctx context.Context) (<-chan edit, error) {
 	web, server, err := c.overHTTP()
 	if err != nil {
@@ -273,7 +287,7 @@ type notification struct {
 	at time.Time
 }
 
-// subscribe tells of every notification until ctx ends.
+// subscribe returns the notifications until ctx ends.
 func subscribe(ctx context.Context, liqo wire.ResourceReaderClient) (<-chan notification, error) {
 	stream, err := liqo.Subscribe(ctx, &wire.Empty{}, grpc.WaitForReady(true))
 	if err != nil {
@@ -297,9 +311,9 @@ func subscribe(ctx context.Context, liqo wire.ResourceReaderClient) (<-chan noti
 	return notifications, nil
 }
 
-// await returns the next of the events that is wanted.
+// await returns the next event that is wanted.
 func await[T any](ctx context.Context, events <-chan T, wanted func(T) bool) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	for {
 		select {

@@ -18,8 +18,8 @@ import (
 	wire "proffer.dev/proffer/proto/resourcereader"
 )
 
-// measureReads measures the CPU time of a server for each ReadResources: ours beside a bare grpc-go one that answers the same bytes, and one
-// of generated code.
+// measureReads measures the CPU time of a server for each ReadResources. Ours is compared with bare
+// grpc-go that answers the same bytes, and with generated code.
 func measureReads(ctx context.Context, o options, r *report, _ io.Writer) (err error) {
 	consumers, n := 10_000, 105
 	loads := []load{{callers: 1, calls: 400}, {callers: 64, calls: 4_000}}
@@ -41,7 +41,8 @@ func measureReads(ctx context.Context, o options, r *report, _ io.Writer) (err e
 	if err != nil {
 		return err
 	}
-	t := r.section(fmt.Sprintf("Server CPU for one ReadResources, %s consumers, answers of %d bytes", thousands(consumers), len(servers[0].answer)),
+	t := r.section(fmt.Sprintf("Server CPU for one ReadResources, %s consumers, answers of %d bytes",
+		thousands(consumers), len(servers[0].answer)),
 		"calls at a time", "server", "CPU", "objects", "calls per second of CPU")
 	for _, l := range loads {
 		costs := make([][]cost, len(servers))
@@ -59,20 +60,22 @@ func measureReads(ctx context.Context, o options, r *report, _ io.Writer) (err e
 		}
 		for i, s := range servers {
 			used := median(costs[i], cpu)
-			t.row(strconv.Itoa(l.callers), s.name, span(used), fmt.Sprintf("%.1f", median(costs[i], objects)), thousands(int(float64(time.Second)/used)))
+			t.row(strconv.Itoa(l.callers), s.name, span(used), fmt.Sprintf("%.1f", median(costs[i], objects)),
+				thousands(int(float64(time.Second)/used)))
 		}
 		at := fmt.Sprintf(", %d at a time", l.callers)
-		r.ratio("server CPU of a read"+at, "bare grpc-go, the same bytes", beside(costs[0], costs[1], cpu))
-		r.ratio("server CPU of a read"+at, "generated code", beside(costs[0], costs[2], cpu))
-		r.ratio("objects that the server makes for a read"+at, "bare grpc-go, the same bytes", beside(costs[0], costs[1], objects))
+		r.ratio("server CPU of a read"+at, "bare grpc-go, the same bytes", ratioByRound(costs[0], costs[1], cpu))
+		r.ratio("server CPU of a read"+at, "generated code", ratioByRound(costs[0], costs[2], cpu))
+		r.ratio("objects that the server makes for a read"+at, "bare grpc-go, the same bytes",
+			ratioByRound(costs[0], costs[1], objects))
 	}
 	return nil
 }
 
-// load is how many calls are made in a round, and how many at a time.
+// load is the number of concurrent callers, and of calls in a round.
 type load struct{ callers, calls int }
 
-// server is a server in a process of its own, with a connection to it.
+// server is a server process and a connection to it.
 type server struct {
 	*child
 	name    string
@@ -81,7 +84,8 @@ type server struct {
 	answer  []byte
 }
 
-// startServers starts ours, the bare one and the generated one. Those that it returns run, also with an error.
+// startServers starts ours, the bare and the generated one. The caller must stop the servers that
+// it returns, also after an error.
 func startServers(ctx context.Context, consumers int, request []byte) ([]*server, error) {
 	var servers []*server
 	var answer []byte
@@ -97,7 +101,8 @@ func startServers(ctx context.Context, consumers int, request []byte) ([]*server
 		if answer == nil {
 			answer = s.answer
 		}
-		// Generated code puts the keys of a map in any order.
+		// Generated code encodes the keys of a map in any order, so only the length can be
+		// compared.
 		if len(s.answer) != len(answer) {
 			return servers, fmt.Errorf("server %s answers %d bytes, ours %d", name, len(s.answer), len(answer))
 		}
@@ -130,11 +135,12 @@ func (s *server) stop() error {
 
 func (s *server) read(ctx context.Context, request []byte) ([]byte, error) {
 	var answer []byte
-	err := s.conn.Invoke(ctx, wire.ResourceReader_ReadResources_FullMethodName, &request, &answer, grpc.ForceCodecV2(raw{}))
+	err := s.conn.Invoke(ctx, wire.ResourceReader_ReadResources_FullMethodName, &request, &answer,
+		grpc.ForceCodecV2(raw{}))
 	return answer, err
 }
 
-// ask asks the process a question and scans the numbers of its answer.
+// ask sends the process a question and scans the numbers of its answer.
 func (s *server) ask(question string, figures ...any) error {
 	if _, err := fmt.Fprintln(s.in, question); err != nil {
 		return err
@@ -147,7 +153,8 @@ func (s *server) ask(question string, figures ...any) error {
 	return err
 }
 
-// load makes the calls, all over one connection as Liqo does, and returns what one costs the server.
+// load makes the calls over one connection, as Liqo does, and returns what one call costs the
+// server.
 func (s *server) load(ctx context.Context, l load, requests [][]byte) (cost, error) {
 	var before, after struct{ cpu, objects float64 }
 	if err := s.ask(askUsage, &before.cpu, &before.objects); err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// report is all that was measured.
+// report is everything that was measured.
 type report struct {
 	sections []*section
 	ratios   []ratio
@@ -18,16 +18,16 @@ type report struct {
 // section is one table of figures.
 type section struct {
 	title string
-	// columns name the figures of each row; its first cell is what the row is about.
+	// columns name the cells of each row. The first cell names the row.
 	columns []string
 	rows    [][]string
 }
 
-// ratio is a figure that means something on any machine.
+// ratio is a figure that can be compared between machines.
 type ratio struct {
 	what, of string
 	value    float64
-	// low and high are the quartiles over the rounds, where it was measured in rounds.
+	// low and high are the quartiles over the rounds; they equal value after a single measurement.
 	low, high float64
 }
 
@@ -45,7 +45,7 @@ func (r *report) ratio(what, of string, value spread) {
 
 // summary returns the ratios as a section.
 func (r *report) summary() *section {
-	s := &section{title: "Ratios", columns: []string{"cost of", "beside", "ratio", "middle half of the rounds"}}
+	s := &section{title: "Ratios", columns: []string{"cost of", "relative to", "ratio", "middle half of the rounds"}}
 	for _, x := range r.ratios {
 		s.row(x.what, x.of, factor(x.value), factor(x.low)+" to "+factor(x.high))
 	}
@@ -68,7 +68,7 @@ func (s *section) print(out io.Writer) {
 	_ = w.Flush()
 }
 
-// factor writes a ratio with three digits that matter.
+// factor formats a ratio with three significant digits.
 func factor(x float64) string {
 	switch {
 	case x >= 100:
@@ -79,7 +79,7 @@ func factor(x float64) string {
 	return fmt.Sprintf("%.2f", x)
 }
 
-// span writes a duration, given in nanoseconds, with three digits that matter.
+// span formats a duration in nanoseconds with three significant digits.
 func span(ns float64) string {
 	switch {
 	case ns < 0:
@@ -94,7 +94,7 @@ func span(ns float64) string {
 	return factor(ns) + " ns"
 }
 
-// memory writes an amount of memory.
+// memory formats an amount of bytes.
 func memory(n float64) string {
 	switch {
 	case n >= 1<<20:
@@ -105,7 +105,7 @@ func memory(n float64) string {
 	return fmt.Sprintf("%.0f B", n)
 }
 
-// thousands writes 10000 as 10,000.
+// thousands formats 10000 as 10,000.
 func thousands(n int) string {
 	if n < 1000 {
 		return strconv.Itoa(n)

@@ -18,13 +18,14 @@ import (
 // reader is the ServiceAccount that may read the operator's metrics.
 const reader = "bench"
 
-// admitReader makes the reader, what lets it read metrics, and its token.
+// admitReader creates the reader, its permission to read metrics, and its token.
 func (c *cluster) admitReader(ctx context.Context) error {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: reader, Namespace: "default"}}
 	for _, obj := range []client.Object{
 		account,
 		&rbacv1.ClusterRole{
-			ObjectMeta: metav1.ObjectMeta{Name: reader}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics"}}},
+			ObjectMeta: metav1.ObjectMeta{Name: reader},
+			Rules:      []rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics"}}},
 		},
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: reader},
@@ -44,10 +45,11 @@ func (c *cluster) admitReader(ctx context.Context) error {
 	return nil
 }
 
-// scrapeOperator reads the operator's metrics, as the reader. They may be served later than all else: a key has to be made.
+// scrapeOperator reads the operator's metrics as the reader. It retries: the operator generates a
+// key before it serves metrics.
 func (c *cluster) scrapeOperator(ctx context.Context, o *operator) (m metrics, err error) {
 	web := &http.Client{Transport: bearer{token: c.token, next: &http.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // it has made its certificate itself, and is on this machine
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // the operator signs its certificate
 	}}}
 	defer web.CloseIdleConnections()
 	err = until(ctx, time.Second/10, func() error {
@@ -69,5 +71,5 @@ func (b bearer) RoundTrip(request *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(request)
 }
 
-// CloseIdleConnections has the client's method reach the connections.
+// CloseIdleConnections closes those of the next RoundTripper, which http.Client would not reach.
 func (b bearer) CloseIdleConnections() { (&http.Client{Transport: b.next}).CloseIdleConnections() }

@@ -26,25 +26,26 @@ import (
 	wire "proffer.dev/proffer/proto/resourcereader"
 )
 
-// The servers that are measured, each in a process of its own.
+// The measured servers, each in its own process.
 const (
-	serveOurs = "ours" // internal/resourcereader as the operator runs it
-	serveBare = "bare" // grpc-go and nothing else, answering bytes that were encoded before
-	// serveGenerated is what generated code makes one write: the request decoded, a message encoded for each answer.
+	serveOurs = "ours" // internal/resourcereader, as in the operator
+	serveBare = "bare" // bare grpc-go that answers encoded bytes
+	// serveGenerated decodes each request and encodes each answer, as generated code does.
 	serveGenerated = "generated"
-	// serveTelling is the bare one, whose streams are all sent a message when it is told to.
-	serveTelling = "telling"
+	// serveBroadcast is the bare server; askBroadcast makes it send a message on every stream.
+	serveBroadcast = "broadcast"
 )
 
-// What a server is asked, a line each, and what it answers with a line of numbers.
+// The questions that a server reads, one per line. It answers each with a line of numbers.
 const (
-	askUsage  = "usage"  // the nanoseconds of CPU time that the process has used, and the objects that it has made
-	askMemory = "memory" // its bytes after a collection: the live heap and the stacks, and what is resident
-	askTell   = "tell"   // nothing, once the streams are being told
+	askUsage     = "usage"     // its CPU time in nanoseconds, and the number of allocated objects
+	askMemory    = "memory"    // its bytes after a collection: live heap and stacks, and RSS
+	askBroadcast = "broadcast" // no numbers; sends a message on every stream
 )
 
-// serveReads serves ReadResources and Subscribe until its input ends. Its arguments are which server, the number of consumers, and for the
-// servers other than ours the answer in base64. It writes a line with its address, and then answers what it is asked.
+// serveReads serves ReadResources and Subscribe until its input ends. Its arguments are the kind of
+// server, the number of consumers, and, except for ours, the answer in base64. It writes a line
+// with its address and then answers questions.
 func serveReads(args []string, in io.Reader, out io.Writer) error {
 	if len(args) != 3 {
 		return errors.New("serve: write which server, how many consumers, and the answer")
@@ -57,19 +58,19 @@ func serveReads(args []string, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("serve: the answer: %w", err)
 	}
-	// Every server holds the same offers, so that the garbage collector has as much to do in each, and runs as often.
+	// Every server holds the same offers, so that garbage collection costs each of them the same.
 	offers := newOffers(consumers)
 	defer runtime.KeepAlive(offers)
 	var address string
 	var stop func() error
-	var subscribers bell
+	var subscribers broadcaster
 	switch args[0] {
 	case serveOurs:
 		address, stop, err = startOurs(offers)
-	case serveBare, serveTelling:
+	case serveBare, serveBroadcast:
 		subscribe := waiting
-		if args[0] == serveTelling {
-			subscribe = subscribers.telling
+		if args[0] == serveBroadcast {
+			subscribe = subscribers.notifying
 		}
 		address, stop, err = startPlain(&grpc.ServiceDesc{
 			ServiceName: "resource_reader",
@@ -84,7 +85,7 @@ func serveReads(args []string, in io.Reader, out io.Writer) error {
 		}
 		address, stop, err = startPlain(&wire.ResourceReader_ServiceDesc, service)
 	default:
-		return fmt.Errorf("serve: %q is no server", args[0])
+		return fmt.Errorf("serve: unknown server %q", args[0])
 	}
 	if err != nil {
 		return err
@@ -100,8 +101,8 @@ func serveReads(args []string, in io.Reader, out io.Writer) error {
 	return stop()
 }
 
-// reply does what the server is asked, and returns the numbers that answer it.
-func reply(question string, subscribers *bell) ([]any, error) {
+// reply carries out a question and returns the numbers of its answer.
+func reply(question string, subscribers *broadcaster) ([]any, error) {
 	var m runtime.MemStats
 	switch question {
 	case askUsage:
@@ -109,41 +110,44 @@ func reply(question string, subscribers *bell) ([]any, error) {
 		runtime.ReadMemStats(&m)
 		return []any{used.Nanoseconds(), m.Mallocs}, err
 	case askMemory:
-		// Each collection halves the stacks that are used by less than a quarter; one that is idle has them all in a few minutes.
+		// Each collection halves the stacks that are less than a quarter full. An idle server
+		// reaches their final size after a few minutes.
 		for range 4 {
 			debug.FreeOSMemory()
 		}
 		runtime.ReadMemStats(&m)
 		memory, err := residentOf(os.Getpid())
 		return []any{m.HeapAlloc + m.StackInuse, uint64(memory.now)}, err
-	case askTell:
+	case askBroadcast:
 		subscribers.ring()
 		return nil, nil
 	}
-	return nil, fmt.Errorf("serve: %q is no question", question)
+	return nil, fmt.Errorf("serve: unknown question %q", question)
 }
 
 const gi = 1 << 30
 
 func consumerID(i int) string { return fmt.Sprintf("32f0b45b-5c06-4cc4-84b6-%012d", i) }
 
-// evaluate works out offers after a previous evaluation, nil for the first.
+// evaluate works out offers, reusing a previous result if it is not nil.
 func evaluate(in offer.Input, previous *offer.Result) *offer.Result {
 	return offer.Evaluate(in.After(previous))
 }
 
-// newOffers returns the same offers for each of the consumers, who share no entry.
+// newOffers returns equal offers for all consumers, each with an entry of its own.
 func newOffers(consumers int) *offer.Result {
 	all := []offer.Consumer{{ID: consumerID(0)}}
 	result := evaluate(offer.Input{Consumers: all, Policies: []offer.Policy{{Name: "standard", Fixed: capacity.Amounts{
-		capacity.CPU: 16_500, capacity.Memory: 64 * gi, capacity.Pods: 110, "ephemeral-storage": 100 * gi, "nvidia.com/gpu": 2,
+		capacity.CPU: 16_500, capacity.Memory: 64 * gi, capacity.Pods: 110, "ephemeral-storage": 100 * gi,
+		"nvidia.com/gpu": 2,
 	}}}}, nil)
 	offers := result.Entries.Of(consumerID(0)).Offers
 	entries := make(map[string]*offer.Entry, consumers)
 	for i := range consumers {
 		entries[consumerID(i)] = &offer.Entry{Offers: offers}
 	}
-	return &offer.Result{Offers: offer.Offers{Entries: offer.EntriesOf(entries), Default: result.Default}, Reports: result.Reports}
+	return &offer.Result{Offers: offer.Offers{Entries: offer.EntriesOf(entries), Default: result.Default},
+		Reports: result.Reports}
 }
 
 func startOurs(offers *offer.Result) (address string, stop func() error, err error) {
@@ -168,7 +172,9 @@ func startOurs(offers *offer.Result) (address string, stop func() error, err err
 	return server.Addresses()[0].String(), func() error { cancel(); return <-ended }, nil
 }
 
-func startPlain(service *grpc.ServiceDesc, implementation any, options ...grpc.ServerOption) (address string, stop func() error, err error) {
+func startPlain(
+	service *grpc.ServiceDesc, implementation any, options ...grpc.ServerOption,
+) (address string, stop func() error, err error) {
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", nil, err
@@ -180,7 +186,7 @@ func startPlain(service *grpc.ServiceDesc, implementation any, options ...grpc.S
 	return l.Addr().String(), func() error { server.Stop(); return <-ended }, nil
 }
 
-// answering returns a handler that reads nothing of the request and always answers the same bytes.
+// answering returns a handler that ignores the request and always answers the same bytes.
 func answering(answer []byte) grpc.MethodHandler {
 	return func(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 		var request []byte
@@ -196,11 +202,12 @@ type generated struct {
 	answer *wire.PoolResourceList
 }
 
-func (g *generated) ReadResources(context.Context, *wire.ClusterIdentity) (*wire.PoolResourceList, error) { //nolint:unparam // the interface has it
+//nolint:unparam // the interface has the error
+func (g *generated) ReadResources(context.Context, *wire.ClusterIdentity) (*wire.PoolResourceList, error) {
 	return g.answer, nil
 }
 
-// raw is a codec for messages that are bytes already: a *[]byte. Bytes that it sends are never given back to a pool.
+// raw is a codec for encoded messages of type *[]byte. It returns no sent bytes to a pool.
 type raw struct{}
 
 func (raw) Name() string { return "proto" }

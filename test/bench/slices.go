@@ -13,7 +13,7 @@ import (
 	"proffer.dev/proffer/test/process"
 )
 
-// The steps of a slice, in the order in which test/slices writes their times.
+// The steps of a slice, in the order of the times that test/slices writes.
 const (
 	replicated = iota
 	authenticated
@@ -24,8 +24,9 @@ const (
 	sliceSteps
 )
 
-// measureSlices measures what of the wait for a slice is the operator's, with the real Liqo on both sides. Another module has the clusters for that,
-// and its tests measure a few slices each time: of so little there is no short form.
+// measureSlices measures the operator's share of the wait for a slice, with the real Liqo on both
+// sides. The clusters are those of test/slices, another module. There is no short form, because the
+// tests of that module measure a few slices themselves.
 func measureSlices(ctx context.Context, o options, r *report, progress io.Writer) (err error) {
 	if o.short {
 		return nil
@@ -58,7 +59,8 @@ func measureSlices(ctx context.Context, o options, r *report, progress io.Writer
 	return reportSlices(r, data)
 }
 
-// reportSlices reports times in nanoseconds from the consumer's create: a list for each step, with one of each slice. The first slice is not counted.
+// reportSlices reports times in nanoseconds since the consumer's create: one list for each step,
+// with one time for each slice. The first slice is not counted.
 func reportSlices(r *report, data []byte) error {
 	var times [][]float64
 	if err := json.Unmarshal(data, &times); err != nil {
@@ -70,7 +72,7 @@ func reportSlices(r *report, data []byte) error {
 	slices := len(times[replicated]) - 1
 	for step := range times {
 		if slices < 1 || len(times[step]) != slices+1 {
-			return fmt.Errorf("step %d has the times of %d slices, want %d and 2 at least", step, len(times[step]), slices+1)
+			return fmt.Errorf("step %d has the times of %d slices, want %d, and at least 2", step, len(times[step]), slices+1)
 		}
 		times[step] = times[step][1:]
 	}
@@ -78,7 +80,8 @@ func reportSlices(r *report, data []byte) error {
 	for i := range ours {
 		ours[i] = times[accepted][i] - times[authenticated][i]
 	}
-	t := r.section(fmt.Sprintf("A slice of the real Liqo, seen after its consumer's create, %d slices one after the other", slices), "step", "median", "p99")
+	const title = "A slice of the real Liqo, seen after its consumer's create, %d slices one after the other"
+	t := r.section(fmt.Sprintf(title, slices), "step", "median", "p99")
 	row := func(what string, all []float64) { t.row(what, span(quantile(all, 0.5)), span(quantile(all, 0.99))) }
 	row("the provider has the replica (Liqo)", times[replicated])
 	row("Liqo has authenticated it (Liqo)", times[authenticated])

@@ -26,18 +26,18 @@ import (
 	"proffer.dev/proffer/test/bench/population"
 )
 
-// An hour's worth of churn, all at once, and how it is looked at.
+// The soak makes an hour's worth of churn as fast as it can.
 const (
-	soakEvents     = 1_000_000
-	eventsPerEdit  = 100
-	eventsPerOpen  = 10
-	soakWriters    = 64
-	soakSamples    = 50
-	fixedPolicies  = 10
-	patientWriters = 4 // in a short run
+	soakEvents      = 1_000_000
+	eventsPerEdit   = 100
+	eventsPerOpen   = 10
+	soakWriters     = 64
+	soakSamples     = 50
+	fixedPolicies   = 10
+	shortRunWriters = 4 // writers of a short run
 )
 
-// soak is the churn, and what is seen of the operator meanwhile.
+// soak is the churn, and the samples of the operator during it.
 type soak struct {
 	*filled
 	operator *operator
@@ -48,11 +48,12 @@ type soak struct {
 	begun    time.Time
 	mu       sync.Mutex
 	samples  []soakSample
-	// grown reports whether the second tenth begins when all that hangs hangs, so that memory may be judged by it.
-	grown bool
+	// judgesMemory is set if all hanging streams are open by the second tenth, so that its memory
+	// can be compared.
+	judgesMemory bool
 }
 
-// soakSample is the operator at one moment.
+// soakSample describes the operator at one moment.
 type soakSample struct {
 	done, goroutines int
 	at               time.Duration
@@ -60,13 +61,15 @@ type soakSample struct {
 	cpu              time.Duration
 }
 
-// measureSoak has an hour's worth of churn in minutes, and fails if goroutines are left behind, or memory grows all the time.
+// measureSoak makes an hour's worth of churn in minutes. It fails if goroutines are left behind or
+// if memory keeps growing.
 func measureSoak(ctx context.Context, o options, r *report, progress io.Writer) (err error) {
-	s := &soak{events: int(soakEvents * o.scale), writers: soakWriters, grown: o.scale >= 0.1}
+	s := &soak{events: int(soakEvents * o.scale), writers: soakWriters, judgesMemory: o.scale >= 0.1}
 	if o.short {
-		s.events, s.writers = 5*soakSamples, patientWriters
+		s.events, s.writers = 5*soakSamples, shortRunWriters
 	} else {
-		// A cluster of its own: small pods, and nothing that comes later is to find what the churn has left.
+		// A separate cluster with small pods, so that the soak leaves nothing behind for other
+		// parts.
 		o.population = population.Size{Nodes: 500, Pods: 5_000, Consumers: o.population.Consumers, Small: true}
 		o.kubeconfig, o.filled = "", &filled{}
 		defer func() { err = errors.Join(err, o.filled.stop()) }()
@@ -99,8 +102,9 @@ func measureSoak(ctx context.Context, o options, r *report, progress io.Writer) 
 	return s.measure(ctx, r, progress)
 }
 
-// provokeEvent has the operator write an Event, by a policy that finds no nodes: with the first, client-go starts nine goroutines that stay.
-// Churn brings one sooner or later, when more is used than a policy gives.
+// provokeEvent makes the operator write an Event, with a policy that matches no nodes. With the
+// first Event, client-go starts nine goroutines that stay. Churn causes an Event sooner or later,
+// when consumers use more than a policy offers.
 func (s *soak) provokeEvent(ctx context.Context) error {
 	policy := &v1alpha1.ResourcePolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "without-nodes"},
@@ -117,7 +121,7 @@ func (s *soak) provokeEvent(ctx context.Context) error {
 			return err
 		}
 		if !slices.ContainsFunc(events.Items, func(e eventsv1.Event) bool { return e.Regarding.UID == policy.UID }) {
-			return fmt.Errorf("of %d Events none is of the policy %s", len(events.Items), policy.Name)
+			return fmt.Errorf("none of %d Events regards the policy %s", len(events.Items), policy.Name)
 		}
 		return nil
 	})
@@ -139,7 +143,7 @@ func fixedPolicyName(i int) string { return fmt.Sprintf("fixed-%d", i) }
 
 func (s *soak) measure(ctx context.Context, r *report, progress io.Writer) error {
 	figures := func() (running goroutines, heap float64, m metrics, server serverFigures, err error) {
-		// First what is served last: by then all goroutines run.
+		// Metrics are served last: once they are, all goroutines run.
 		if m, err = s.scrapeOperator(ctx, s.operator); err != nil {
 			return
 		}
@@ -172,22 +176,26 @@ func (s *soak) measure(ctx context.Context, r *report, progress io.Writer) error
 	row("edits of policies", float64(s.events/eventsPerEdit))
 	row("streams opened", float64(s.events/eventsPerOpen))
 	row("evaluations", metricsAfter.sum(evaluations, nil)-metricsBefore.sum(evaluations, nil))
-	row("times that the operator had nodes or pods sent anew", serverAfter.streams+serverAfter.lists-serverBefore.streams-serverBefore.lists)
+	row("nodes or pods listed again by the operator",
+		serverAfter.streams+serverAfter.lists-serverBefore.streams-serverBefore.lists)
 	second, last := s.tenths(r)
 	r.one("RSS in the last tenth of the soak", "in the second", last.memory.now/second.memory.now)
 	r.one("goroutines in the last tenth of the soak", "in the second", float64(last.goroutines)/float64(second.goroutines))
 	r.one("live heap after the soak", "before", heapAfter/heapBefore)
 	r.one("goroutines after the soak", "before", float64(left.total)/float64(before.total))
-	if s.grown && last.memory.now > 2*second.memory.now {
-		unsettled = errors.Join(unsettled, fmt.Errorf("the operator has %s in the last tenth, and had %s in the second", memory(last.memory.now), memory(second.memory.now)))
+	if s.judgesMemory && last.memory.now > 2*second.memory.now {
+		unsettled = errors.Join(unsettled, fmt.Errorf("the operator's RSS is %s in the last tenth and %s in the second",
+			memory(last.memory.now), memory(second.memory.now)))
 	}
 	return unsettled
 }
 
-// tenths reports the samples of each tenth of the churn, and returns the middle of the second and of the last.
+// tenths reports the samples of each tenth of the churn. It returns the medians of the second and
+// of the last tenth.
 func (s *soak) tenths(r *report) (second, last soakSample) {
-	t := r.section("The operator in each tenth of the soak", "events until then", "after", "CPU until then", "goroutines", "RSS", "of it not the program's file")
-	// Those who take the samples may overtake each other.
+	t := r.section("The operator in each tenth of the soak",
+		"events until then", "after", "CPU until then", "goroutines", "RSS", "RSS not mapped from the program")
+	// Concurrent samples may be out of order.
 	slices.SortFunc(s.samples, func(a, b soakSample) int { return a.done - b.done })
 	tenth := 0
 	for samples := range slices.Chunk(s.samples, soakSamples/10) {
@@ -211,7 +219,8 @@ func (s *soak) tenths(r *report) (second, last soakSample) {
 	return second, last
 }
 
-// churn has all the events. After some of them the one who made it opens a stream, or edits a policy: so there is as much of each at any time.
+// churn makes all events. The writer of some events also opens a stream or edits a policy, so that
+// their rates stay in proportion.
 func (s *soak) churn(ctx context.Context, progress io.Writer) error {
 	s.begun = time.Now()
 	group, ctx := errgroup.WithContext(ctx)
@@ -228,7 +237,7 @@ func (s *soak) churn(ctx context.Context, progress io.Writer) error {
 				if err := event(ctx); err != nil {
 					return err
 				}
-				if err := s.beside(ctx, int(i), streams, progress); err != nil {
+				if err := s.extras(ctx, int(i), streams, progress); err != nil {
 					return err
 				}
 			}
@@ -238,8 +247,8 @@ func (s *soak) churn(ctx context.Context, progress io.Writer) error {
 	return group.Wait()
 }
 
-// beside does what comes with the i-th event.
-func (s *soak) beside(ctx context.Context, i int, streams *soakStreams, progress io.Writer) error {
+// extras does what accompanies the i-th event: it opens a stream, edits a policy, takes a sample.
+func (s *soak) extras(ctx context.Context, i int, streams *soakStreams, progress io.Writer) error {
 	if i%eventsPerOpen == 0 {
 		if err := streams.open(ctx, population.Consumer(i/eventsPerOpen%s.size.Consumers)); err != nil {
 			return fmt.Errorf("stream %d: %w", i/eventsPerOpen, err)
@@ -256,7 +265,7 @@ func (s *soak) beside(ctx context.Context, i int, streams *soakStreams, progress
 	return nil
 }
 
-// edit changes what a policy offers, each of them in turn.
+// edit changes what a policy offers, taking the policies in turn.
 func (s *soak) edit(ctx context.Context, i int) error {
 	shares := sharePolicies(0)
 	k := i % (len(shares) + fixedPolicies)
@@ -264,7 +273,8 @@ func (s *soak) edit(ctx context.Context, i int) error {
 	if k < len(shares) {
 		policy.Name = shares[k].Name
 	} else {
-		policy.Name, change = fixedPolicyName(k-len(shares)), fmt.Sprintf(`{"spec":{"offer":{"fixed":{"cpu":"%d"}}}}`, 4+i%1000)
+		policy.Name = fixedPolicyName(k - len(shares))
+		change = fmt.Sprintf(`{"spec":{"offer":{"fixed":{"cpu":"%d"}}}}`, 4+i%1000)
 	}
 	if err := s.client.Patch(ctx, policy, client.RawPatch(types.MergePatchType, []byte(change))); err != nil {
 		return fmt.Errorf("editing policy %s: %w", policy.Name, err)
@@ -293,27 +303,29 @@ func (s *soak) sample(ctx context.Context, done int, progress io.Writer) (err er
 	return nil
 }
 
-// settle waits until there are no more goroutines than there were, and returns how many there are. If there still are, its error says which.
+// settle waits until there are no more goroutines than before, and returns how many there are. Its
+// error lists those that are left.
 func (s *soak) settle(ctx context.Context, before goroutines) (goroutines, error) {
-	// Of connections that other clients of the operator's own have opened or closed meanwhile.
+	// Other clients in the operator may have opened or closed connections meanwhile.
 	const slack = 5
 	var left goroutines
 	err := until(ctx, time.Second/2, func() (err error) {
 		if left, err = s.operator.goroutines(ctx); err == nil && left.total > before.total+slack {
-			err = fmt.Errorf("%d goroutines are left, there were %d before:\n%s", left.total, before.total, strings.Join(left.since(before), "\n"))
+			err = fmt.Errorf("%d goroutines are left, there were %d before:\n%s",
+				left.total, before.total, strings.Join(left.since(before), "\n"))
 		}
 		return err
 	})
 	return left, err
 }
 
-// goroutines are how many there are, and how many of them stand in each place.
+// goroutines counts the goroutines, in total and by stack.
 type goroutines struct {
 	total   int
 	byStack map[string]int
 }
 
-// since says of each place in which there are more or less than before how many.
+// since lists the stacks whose number of goroutines differs from before, with the difference.
 func (g goroutines) since(before goroutines) []string {
 	more := maps.Clone(g.byStack)
 	for stack, n := range before.byStack {
@@ -329,7 +341,7 @@ func (g goroutines) since(before goroutines) []string {
 	return all
 }
 
-// goroutines reads what pprof says of them.
+// goroutines reads the operator's pprof profile of goroutines.
 func (o *operator) goroutines(ctx context.Context) (goroutines, error) {
 	profile, err := get(ctx, http.DefaultClient, "http://"+o.pprof+"/debug/pprof/goroutine?debug=1")
 	if err != nil {
@@ -338,8 +350,8 @@ func (o *operator) goroutines(ctx context.Context) (goroutines, error) {
 	return parseGoroutines(string(profile))
 }
 
-// parseGoroutines reads pprof's text: the total, and then for each place a line that begins with how many stand there, and one for each
-// function that was called, the last one first.
+// parseGoroutines reads pprof's text. After the total it has a block for each stack: a line that
+// begins with the number of goroutines, and one line for each function, the innermost first.
 func parseGoroutines(profile string) (goroutines, error) {
 	g := goroutines{byStack: map[string]int{}}
 	head, rest, _ := strings.Cut(profile, "\n")

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// streamsPerConnection is how many streams are opened before there is a new connection.
+	// streamsPerConnection is how many streams are opened before a new connection.
 	streamsPerConnection = 200
-	// hanging is how many streams are left open, and never read, by each who opens some. What is sent to them lies in buffers: more of them
-	// would be what is measured.
+	// hanging is how many streams each writer leaves open without reading them. What is sent to
+	// them stays in buffers; with more of them the soak would measure these buffers.
 	hanging = 1
 )
 
-// soakStreams opens streams. It is for one goroutine.
+// soakStreams opens streams. It must be used by one goroutine only.
 type soakStreams struct {
 	address string
 	conn    *grpc.ClientConn
@@ -26,8 +26,8 @@ type soakStreams struct {
 	ends    []context.CancelFunc
 }
 
-// open opens a stream, reads what comes first and then what the consumer is offered, and closes the stream. Some streams are left open for a while,
-// and some end with their connection.
+// open opens a stream, reads the first message and the consumer's offer, and closes the stream.
+// Some streams are left open for a while, and some end with their connection.
 func (s *soakStreams) open(ctx context.Context, consumer string) (err error) {
 	if s.opened%streamsPerConnection == 0 {
 		if err := s.close(); err != nil {
@@ -45,7 +45,7 @@ func (s *soakStreams) open(ctx context.Context, consumer string) (err error) {
 	if err != nil {
 		return fmt.Errorf("subscribing: %w", err)
 	}
-	if s.opened%10 == 0 { // this one hangs
+	if s.opened%10 == 0 { // left open, never read
 		if len(s.ends) > hanging {
 			s.ends[0]()
 			s.ends = s.ends[1:]
@@ -57,7 +57,7 @@ func (s *soakStreams) open(ctx context.Context, consumer string) (err error) {
 		s.ends = s.ends[:len(s.ends)-1]
 	}()
 	if first, err := stream.Recv(); err != nil || first.GetClusterID() != "" {
-		return errors.Join(fmt.Errorf("the first message names %q, want nobody", first.GetClusterID()), err)
+		return errors.Join(fmt.Errorf("the first message names %q, want no consumer", first.GetClusterID()), err)
 	}
 	answer, err := liqo.ReadResources(ctx, &wire.ClusterIdentity{ClusterID: consumer})
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *soakStreams) open(ctx context.Context, consumer string) (err error) {
 	return nil
 }
 
-// close ends the connection with all of its streams.
+// close closes the connection and with it all streams.
 func (s *soakStreams) close() error {
 	var err error
 	if s.conn != nil {

@@ -8,19 +8,21 @@ import (
 	"time"
 )
 
-// started is what it took a process to know a cluster.
+// started is what a process cost until it knew the cluster, and afterwards.
 type started struct {
-	// wall is from the start of the process until it knew everything, cpu what it used until then, server what the API server used in that time,
-	// all in nanoseconds.
+	// wall is the time from the start of the process until it was ready, cpu its CPU time until
+	// then, and server the API server's CPU time meanwhile, all in nanoseconds.
 	wall, cpu, server float64
-	// streams and lists are how the API server gave the process its nodes and pods.
+	// streams and lists count how the API server sent the process its nodes and pods; see
+	// serverFigures.
 	streams, lists float64
-	// peak is until the last, settled a while after it was ready, steady once the garbage was collected, of which anonymous is what is
-	// not mapped from the program's file; live is the heap. All in bytes.
+	// peak is the highest RSS. settled is the RSS some time after the process was ready, steady the
+	// RSS after a collection, and anonymous the part of steady that is not mapped from the
+	// program's file. live is the heap. All are in bytes.
 	peak, settled, steady, anonymous, live float64
 }
 
-// candidate is a way to know a cluster.
+// candidate is a program that learns the state of a cluster.
 type candidate struct {
 	name  string
 	start func(context.Context) (running, error)
@@ -41,7 +43,7 @@ func (c *cluster) candidates() [candidates]candidate {
 		return func(ctx context.Context) (running, error) { return c.startFollower(ctx, way) }
 	}
 	return [candidates]candidate{
-		startOperator:  {"the operator", func(context.Context) (running, error) { return c.startOperator(100 * time.Millisecond) }},
+		startOperator:  {"the operator", func(context.Context) (running, error) { return c.startOperator(batchPeriod) }},
 		startReflector: {"a bare reflector, an account of its own", following(followReflector)},
 		startStripped:  {"the same, stripped objects until all have come", following(followStripped)},
 		startCache:     {"controller-runtime's cache, stripped objects", following(followCache)},
@@ -49,7 +51,8 @@ func (c *cluster) candidates() [candidates]candidate {
 	}
 }
 
-// measureStartup measures what it takes from the start of a process until it knows the whole cluster, and what it holds from then on.
+// measureStartup measures what a process needs from its start until it knows the whole cluster, and
+// what it holds from then on.
 func measureStartup(ctx context.Context, o options, r *report, progress io.Writer) error {
 	n, quiet := 5, 10*time.Second
 	if o.short {
@@ -60,9 +63,10 @@ func measureStartup(ctx context.Context, o options, r *report, progress io.Write
 	}
 	c := o.filled.cluster
 	all := c.candidates()
-	// What the programs cost where there is next to nothing to know.
+	// What the programs cost on an almost empty cluster.
 	base := make([]started, 2)
-	for i, empty := range []candidate{all[startOperator], {"nothing", func(ctx context.Context) (running, error) { return c.startFollower(ctx, followNothing) }}} {
+	nothing := func(ctx context.Context) (running, error) { return c.startFollower(ctx, followNothing) }
+	for i, empty := range []candidate{all[startOperator], {"nothing", nothing}} {
 		var err error
 		if base[i], err = c.measureStart(ctx, empty, quiet); err != nil {
 			return fmt.Errorf("%s, an empty cluster: %w", empty.name, err)
@@ -79,11 +83,13 @@ func measureStartup(ctx context.Context, o options, r *report, progress io.Write
 			if err != nil {
 				return fmt.Errorf("%s: %w", all[i].name, err)
 			}
-			fmt.Fprintf(progress, "bench: %s: %s, %s CPU, peak %s, then %s\n", all[i].name, span(cost.wall), span(cost.cpu), memory(cost.peak), memory(cost.steady))
+			fmt.Fprintf(progress, "bench: %s: %s, %s CPU, peak %s, then %s\n",
+				all[i].name, span(cost.wall), span(cost.cpu), memory(cost.peak), memory(cost.steady))
 			costs[i] = append(costs[i], cost)
 		}
 	}
-	t := r.section(fmt.Sprintf("To know %s nodes and %s pods, from the start of a process, %d rounds", thousands(o.population.Nodes), thousands(o.population.Pods), n),
+	t := r.section(fmt.Sprintf("To know %s nodes and %s pods, from the start of a process, %d rounds",
+		thousands(o.population.Nodes), thousands(o.population.Pods), n),
 		"what", "streams and lists of nodes and pods", "ready after", "CPU", "CPU of the API server", "peak RSS",
 		fmt.Sprintf("RSS %v later", quiet), "RSS once collected", "of it not the program's file", "live heap")
 	for i, a := range all {
@@ -93,7 +99,7 @@ func measureStartup(ctx context.Context, o options, r *report, progress io.Write
 	t.starts("this program, nothing to do", base[1:])
 	ours, bare := costs[startOperator], costs[startReflector]
 	for _, figure := range startFigures {
-		r.ratio("start-up, "+figure.name, "a bare reflector", besideStarts(ours, bare, figure.of))
+		r.ratio("start-up, "+figure.name, "a bare reflector", startRatios(ours, bare, figure.of))
 	}
 	beyond := func(base started) func(started) float64 {
 		return func(s started) float64 { return s.anonymous - base.anonymous }
@@ -102,9 +108,12 @@ func measureStartup(ctx context.Context, o options, r *report, progress io.Write
 	for i := range oursBeyond {
 		oursBeyond[i] /= bareBeyond[i]
 	}
-	r.ratio("start-up, steady memory beyond an empty cluster's", "a bare reflector's beyond nothing's", spreadOf(oursBeyond))
-	r.ratio("start-up, peak RSS", "a reflector that keeps stripped objects first", besideStarts(ours, costs[startStripped], func(s started) float64 { return s.peak }))
-	r.ratio("start-up, CPU", "lists thrown away", besideStarts(ours, costs[startList], func(s started) float64 { return s.cpu }))
+	r.ratio("start-up, steady memory beyond an empty cluster's", "a bare reflector's beyond nothing's",
+		spreadOf(oursBeyond))
+	r.ratio("start-up, peak RSS", "a reflector that keeps stripped objects first",
+		startRatios(ours, costs[startStripped], func(s started) float64 { return s.peak }))
+	r.ratio("start-up, CPU", "lists thrown away",
+		startRatios(ours, costs[startList], func(s started) float64 { return s.cpu }))
 	return nil
 }
 
@@ -127,7 +136,7 @@ func eachStart(all []started, figure func(started) float64) []float64 {
 	return figures
 }
 
-func besideStarts(a, b []started, figure func(started) float64) spread {
+func startRatios(a, b []started, figure func(started) float64) spread {
 	ratios := eachStart(a, figure)
 	for i := range ratios {
 		ratios[i] /= figure(b[i])
@@ -139,7 +148,8 @@ func besideStarts(a, b []started, figure func(started) float64) spread {
 func (s *section) starts(name string, all []started) {
 	middle := func(figure func(started) float64) float64 { return quantile(eachStart(all, figure), 0.5) }
 	s.row(name,
-		fmt.Sprintf("%.0f and %.0f", middle(func(s started) float64 { return s.streams }), middle(func(s started) float64 { return s.lists })),
+		fmt.Sprintf("%.0f and %.0f", middle(func(s started) float64 { return s.streams }),
+			middle(func(s started) float64 { return s.lists })),
 		span(middle(func(s started) float64 { return s.wall })),
 		span(middle(func(s started) float64 { return s.cpu })),
 		span(middle(func(s started) float64 { return s.server })),
@@ -150,7 +160,8 @@ func (s *section) starts(name string, all []started) {
 		memory(middle(func(s started) float64 { return s.live })))
 }
 
-// measureStart starts a process, waits until it knows the cluster and then for as long as it shall be quiet, and ends it.
+// measureStart starts a process, waits until it knows the cluster and then for the quiet time
+// twice, and ends it.
 func (c *cluster) measureStart(ctx context.Context, a candidate, quiet time.Duration) (s started, err error) {
 	before, err := c.serverFigures(ctx)
 	if err != nil {
@@ -180,7 +191,8 @@ func (c *cluster) measureStart(ctx context.Context, a candidate, quiet time.Dura
 	if err != nil {
 		return s, err
 	}
-	// Go collects garbage every two minutes at the latest, and gives back to the system what it has not used for a while.
+	// Go collects garbage at least every two minutes, and returns unused memory to the system after
+	// a while.
 	if s.live, err = process.heap(ctx); err != nil {
 		return s, err
 	}

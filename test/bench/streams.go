@@ -14,8 +14,8 @@ import (
 	wire "proffer.dev/proffer/proto/resourcereader"
 )
 
-// measureStreams measures what a server needs for a stream that waits: ours beside a bare grpc-go one. It is what each more of the streams
-// takes, so that nothing else in the process is counted.
+// measureStreams measures the memory that a server needs for a waiting stream, ours and bare
+// grpc-go. It measures what additional streams add, which leaves out the rest of the process.
 func measureStreams(ctx context.Context, o options, r *report, _ io.Writer) error {
 	// The server allows 128 streams on a connection.
 	few, many, n := 100, 1_000, 5
@@ -48,7 +48,7 @@ func measureStreams(ctx context.Context, o options, r *report, _ io.Writer) erro
 // subscribeTimeout bounds the time in which all streams are opened and measured.
 const subscribeTimeout = time.Minute
 
-// connections are how many the streams are spread over.
+// connections is the number of connections that the streams are spread over.
 const connections = 10
 
 // quotients returns the ratio of two figures, round by round.
@@ -60,7 +60,8 @@ func quotients(a, b []float64) spread {
 	return spreadOf(ratios)
 }
 
-// streamMemory returns what each stream beyond the first few adds to a server: to its live heap and stacks, and to what is resident.
+// streamMemory returns what each stream beyond the first few adds to a server's live heap and
+// stacks, and to its RSS.
 func streamMemory(ctx context.Context, name string, few, many int) (kept, resident float64, err error) {
 	s, err := startServer(ctx, name, connections, nil)
 	if err != nil {
@@ -93,9 +94,10 @@ func streamMemory(ctx context.Context, name string, few, many int) (kept, reside
 	return (after.kept - before.kept) / added, (after.resident - before.resident) / added, nil
 }
 
-// dial returns a connection that is made with the first call.
+// dial returns a connection that is established with the first call.
 func dial(address string, more ...grpc.DialOption) (*grpc.ClientConn, error) {
-	return grpc.NewClient("passthrough:///"+address, append(more, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	return grpc.NewClient("passthrough:///"+address,
+		append(more, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 }
 
 // clients are the connections of many subscribers.
@@ -121,11 +123,13 @@ func (c clients) close() error {
 	return errors.Join(errs...)
 }
 
-// subscribe opens so many streams, which end with ctx, one after the other of the connections, and takes the first message of each.
+// subscribe opens n streams over the connections in turn and reads the first message of each. The
+// streams end with ctx.
 func (c clients) subscribe(ctx context.Context, n int) error {
 	streams := make([]grpc.ClientStream, n)
 	for i := range streams {
-		stream, err := c[i%len(c)].NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, wire.ResourceReader_Subscribe_FullMethodName,
+		stream, err := c[i%len(c)].NewStream(ctx, &grpc.StreamDesc{ServerStreams: true},
+			wire.ResourceReader_Subscribe_FullMethodName,
 			grpc.ForceCodecV2(raw{}), grpc.WaitForReady(true))
 		if err != nil {
 			return fmt.Errorf("subscribing: %w", err)
@@ -161,14 +165,14 @@ func begin(stream grpc.ServerStream) error {
 	return stream.SendMsg(&[]byte{})
 }
 
-// bell tells all streams of a bare server at once.
-type bell struct {
+// broadcaster notifies all streams of a bare server at once.
+type broadcaster struct {
 	mu sync.Mutex
-	// rung is closed the next time.
+	// rung is closed by the next ring.
 	rung chan struct{}
 }
 
-func (b *bell) next() <-chan struct{} {
+func (b *broadcaster) next() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.rung == nil {
@@ -177,7 +181,7 @@ func (b *bell) next() <-chan struct{} {
 	return b.rung
 }
 
-func (b *bell) ring() {
+func (b *broadcaster) ring() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.rung != nil {
@@ -186,8 +190,8 @@ func (b *bell) ring() {
 	}
 }
 
-// telling is a stream that sends a message, encoded before, each time that the bell rings.
-func (b *bell) telling(_ any, stream grpc.ServerStream) error {
+// notifying is a stream that sends an encoded message each time the broadcaster rings.
+func (b *broadcaster) notifying(_ any, stream grpc.ServerStream) error {
 	message := notificationOf(consumerID(0))
 	next := b.next()
 	if err := begin(stream); err != nil {
@@ -206,7 +210,7 @@ func (b *bell) telling(_ any, stream grpc.ServerStream) error {
 	}
 }
 
-// notificationOf is the message that names a consumer.
+// notificationOf returns the encoded message that names a consumer.
 func notificationOf(id string) []byte {
-	return append([]byte{0x0a, byte(len(id))}, id...) // field 1, of a length
+	return append([]byte{0x0a, byte(len(id))}, id...) // field 1, length-delimited
 }

@@ -20,37 +20,39 @@ import (
 
 const cordonTenant = "liqo.io/cordon-tenant"
 
-// refusal is what an admission policy answers.
+// refusal is the answer of an admission policy that rejects a request.
 type refusal struct {
 	reason  metav1.StatusReason
 	message string
 }
 
-// of reports how the answer differs from this refusal.
+// of returns an error unless err is this refusal.
 func (r refusal) of(err error) error {
 	if err == nil {
-		return errors.New("it is not refused")
+		return errors.New("the request was accepted")
 	}
 	if got := apierrors.ReasonForError(err); got != r.reason || !strings.Contains(err.Error(), r.message) {
-		return fmt.Errorf("refused for %s, %w; want %s, %q", got, err, r.reason, r.message)
+		return fmt.Errorf("rejected with reason %s: %w; want %s, %q", got, err, r.reason, r.message)
 	}
 	return nil
 }
 
 func accept(s *authv1beta1.ResourceSlice) {
-	s.Status.Conditions = []authv1beta1.ResourceSliceCondition{{Type: authv1beta1.ResourceSliceConditionTypeResources, Status: authv1beta1.ResourceSliceConditionAccepted}}
+	s.Status.Conditions = []authv1beta1.ResourceSliceCondition{{
+		Type: authv1beta1.ResourceSliceConditionTypeResources, Status: authv1beta1.ResourceSliceConditionAccepted,
+	}}
 	s.Status.Resources = corev1.ResourceList{"cpu": resource.MustParse("999")}
 }
 
-func askFor(cpu string) func(*authv1beta1.ResourceSlice) {
+func requestCPU(cpu string) func(*authv1beta1.ResourceSlice) {
 	return func(s *authv1beta1.ResourceSlice) { s.Spec.Resources["cpu"] = resource.MustParse(cpu) }
 }
 
-func moveTo(class string) func(*authv1beta1.ResourceSlice) {
+func setClass(class string) func(*authv1beta1.ResourceSlice) {
 	return func(s *authv1beta1.ResourceSlice) { s.Spec.Class = authv1beta1.ResourceSliceClass(class) }
 }
 
-func mark(value string) func(*authv1beta1.ResourceSlice) {
+func setCordonMark(value string) func(*authv1beta1.ResourceSlice) {
 	return func(s *authv1beta1.ResourceSlice) {
 		if value == "" {
 			delete(s.Annotations, cordonTenant)
@@ -60,24 +62,30 @@ func mark(value string) func(*authv1beta1.ResourceSlice) {
 	}
 }
 
-func TestAConsumerCannotAnswerItselfNorEndACordon(t *testing.T) {
+func TestAConsumerCannotWriteItsAnswerOrEndACordon(t *testing.T) {
 	p := newPeering(t)
-	must(t, makeSlice(t, p.rome, aSlice("s", "gold")))
-	withoutGuards(t, p, func() { // Nothing but the guard stands in the way.
+	must(t, createSlice(t, p.rome, aSlice("s", "gold")))
+	withoutGuards(t, p, func() { // Only the guard prevents this.
 		must(t, editStatus(t, p.rome, "s", accept))
-		must(t, edit(t, p.admin, "s", mark("true")))
-		must(t, edit(t, p.rome, "s", mark("")))
+		must(t, edit(t, p.admin, "s", setCordonMark("true")))
+		must(t, edit(t, p.rome, "s", setCordonMark("")))
 	})
 
-	answering := refusal{metav1.StatusReasonForbidden, "only the provider writes the status of a ResourceSlice, which is its answer: request resources in spec.resources, and wait"}
+	answering := refusal{
+		metav1.StatusReasonForbidden,
+		"only the provider writes the status of a ResourceSlice, which is its answer: " +
+			"request resources in spec.resources, and wait",
+	}
 	if err := answering.of(editStatus(t, p.rome, "s", accept)); err != nil {
 		t.Error(err)
 	}
 	for name, patch := range map[string]client.Patch{
 		"merge patch": client.RawPatch(types.MergePatchType, []byte(`{"status":{"resources":{"cpu":"999"}}}`)),
-		"json patch":  client.RawPatch(types.JSONPatchType, []byte(`[{"op":"replace","path":"/status/resources/cpu","value":"7"}]`)),
+		"json patch": client.RawPatch(types.JSONPatchType,
+			[]byte(`[{"op":"replace","path":"/status/resources/cpu","value":"7"}]`)),
 		"apply": client.RawPatch(types.ApplyPatchType,
-			[]byte(`{"apiVersion":"authentication.liqo.io/v1beta1","kind":"ResourceSlice","metadata":{"name":"s"},"status":{"resources":{"cpu":"7"}}}`)),
+			[]byte(`{"apiVersion":"authentication.liqo.io/v1beta1","kind":"ResourceSlice","metadata":{"name":"s"},`+
+				`"status":{"resources":{"cpu":"7"}}}`)),
 	} {
 		options := []client.SubResourcePatchOption{}
 		if name == "apply" {
@@ -88,51 +96,59 @@ func TestAConsumerCannotAnswerItselfNorEndACordon(t *testing.T) {
 		}
 	}
 
-	t.Run("the mark of a cordon", func(t *testing.T) {
-		ending := refusal{metav1.StatusReasonForbidden, "the provider cordons a consumer with the annotation liqo.io/cordon-tenant: leave it as it is"}
-		if err := ending.of(edit(t, p.rome, "s", mark("true"))); err != nil {
+	t.Run("the cordon annotation", func(t *testing.T) {
+		ending := refusal{
+			metav1.StatusReasonForbidden,
+			"the provider cordons a consumer with the annotation liqo.io/cordon-tenant: leave it as it is",
+		}
+		if err := ending.of(edit(t, p.rome, "s", setCordonMark("true"))); err != nil {
 			t.Errorf("set: %v", err)
 		}
-		must(t, edit(t, p.manager, "s", mark("true")))
-		for value, what := range map[string]string{"": "taken off", "false": "changed"} {
-			if err := ending.of(edit(t, p.rome, "s", mark(value))); err != nil {
+		must(t, edit(t, p.manager, "s", setCordonMark("true")))
+		for value, what := range map[string]string{"": "removed", "false": "changed"} {
+			if err := ending.of(edit(t, p.rome, "s", setCordonMark(value))); err != nil {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
 	})
-	t.Run("what crd-replicator does", func(t *testing.T) {
-		must(t, makeSlice(t, p.rome, aSlice("another", "gold")))
-		marked := aSlice("marked", "gold") // It copies annotations, the mark of a cordon the other way among them.
-		mark("true")(marked)
-		must(t, makeSlice(t, p.rome, marked))
-		must(t, edit(t, p.rome, "s", askFor("4")))
-		must(t, edit(t, p.rome, "another", moveTo("silver")))
+	t.Run("writes of crd-replicator are allowed", func(t *testing.T) {
+		must(t, createSlice(t, p.rome, aSlice("another", "gold")))
+		// crd-replicator copies annotations, also that of a cordon in the other direction.
+		marked := aSlice("marked", "gold")
+		setCordonMark("true")(marked)
+		must(t, createSlice(t, p.rome, marked))
+		must(t, edit(t, p.rome, "s", requestCPU("4")))
+		must(t, edit(t, p.rome, "another", setClass("silver")))
 
-		// It writes what it has read some time ago; that the mark was set since then is a conflict, after which it reads again.
+		// crd-replicator writes an older version. If the annotation was set since, the write is a
+		// conflict, after which it reads again.
 		var stale authv1beta1.ResourceSlice
 		must(t, p.rome.Get(t.Context(), client.ObjectKeyFromObject(aSlice("another", "")), &stale))
-		must(t, edit(t, p.manager, "another", mark("true")))
-		askFor("2")(&stale)
+		must(t, edit(t, p.manager, "another", setCordonMark("true")))
+		requestCPU("2")(&stale)
 		if err := p.rome.Update(t.Context(), &stale); !apierrors.IsConflict(err) {
 			t.Errorf("a write of an older version: %v, want a conflict", err)
 		}
 		must(t, p.rome.Delete(t.Context(), aSlice("another", "")))
 	})
-	t.Run("all others", func(t *testing.T) {
+	t.Run("other writers are not restricted", func(t *testing.T) {
 		for name, by := range map[string]client.Client{"Liqo": p.manager, "the operator": p.operator, "an admin": p.admin} {
-			if err := errors.Join(editStatus(t, by, "s", accept), edit(t, by, "s", mark("")), edit(t, by, "s", mark("true"))); err != nil {
+			err := errors.Join(
+				editStatus(t, by, "s", accept), edit(t, by, "s", setCordonMark("")), edit(t, by, "s", setCordonMark("true")))
+			if err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 	})
 }
 
-// listed waits until the list has exactly this.
-func listed(t *testing.T, want map[string]string) *corev1.ConfigMap {
+// awaitServedClasses waits until the list of served classes has exactly these entries.
+func awaitServedClasses(t *testing.T, want map[string]string) *corev1.ConfigMap {
 	t.Helper()
 	var list corev1.ConfigMap
 	eventually(t, func() error {
-		if err := cluster.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "proffer-served-classes"}, &list); err != nil {
+		key := client.ObjectKey{Namespace: namespace, Name: "proffer-served-classes"}
+		if err := cluster.client.Get(t.Context(), key, &list); err != nil {
 			return err
 		}
 		if diff := cmp.Diff(want, list.Data, cmpopts.EquateEmpty()); diff != "" {
@@ -144,16 +160,19 @@ func listed(t *testing.T, want map[string]string) *corev1.ConfigMap {
 }
 
 func notServed(class string) refusal {
-	return refusal{metav1.StatusReasonInvalid, "this cluster does not serve class " + class + ": set spec.class to a class that it serves, and ask its admin which these are"}
+	return refusal{
+		metav1.StatusReasonInvalid, "this cluster does not serve class " + class +
+			": set spec.class to a class that it serves, and ask its admin which these are",
+	}
 }
 
-func TestConsumersAskOnlyForServedClasses(t *testing.T) {
+func TestConsumersCanOnlyRequestServedClasses(t *testing.T) {
 	p := newPeering(t)
-	// Nothing but the component stands in the way.
-	must(t, makeSlice(t, p.rome, aSlice("old", "default")))
-	with(t, "served-classes")
-	eventually(t, func() error { return notServed("gold").of(try(t, p.rome, aSlice("s", "gold"))) })
-	listed(t, nil)
+	// Only the component prevents this.
+	must(t, createSlice(t, p.rome, aSlice("old", "default")))
+	applyComponent(t, "served-classes")
+	eventually(t, func() error { return notServed("gold").of(tryCreate(t, p.rome, aSlice("s", "gold"))) })
+	awaitServedClasses(t, nil)
 	args := container(t, deployment(t, render(t, "served-classes"))).Args
 	o := start(t, args)
 	o.awaitReady(t)
@@ -170,74 +189,78 @@ func TestConsumersAskOnlyForServedClasses(t *testing.T) {
 	}
 	withdrawGold := policy("gold")
 	gold := map[string]string{"gold": "proffer"}
-	listed(t, gold)
-	eventually(t, func() error { return makeSlice(t, p.rome, aSlice("s", "gold")) })
+	awaitServedClasses(t, gold)
+	eventually(t, func() error { return createSlice(t, p.rome, aSlice("s", "gold")) })
 
-	t.Run("classes that nobody serves", func(t *testing.T) {
-		for class, named := range map[string]string{"default": "default", "": "default", "platinum": "platinum", "Gold": "Gold"} {
-			if err := notServed(named).of(try(t, p.rome, aSlice("another", class))); err != nil {
+	t.Run("classes that are not served", func(t *testing.T) {
+		names := map[string]string{"default": "default", "": "default", "platinum": "platinum", "Gold": "Gold"}
+		for class, named := range names {
+			if err := notServed(named).of(tryCreate(t, p.rome, aSlice("another", class))); err != nil {
 				t.Errorf("a new slice of class %q: %v", class, err)
 			}
-			if err := notServed(named).of(edit(t, p.rome, "s", moveTo(class))); err != nil {
+			if err := notServed(named).of(edit(t, p.rome, "s", setClass(class))); err != nil {
 				t.Errorf("a slice that moves to class %q: %v", class, err)
 			}
 		}
-		unshown := refusal{metav1.StatusReasonInvalid, "this cluster does not serve the class: set spec.class"}
-		if err := unshown.of(try(t, p.rome, aSlice("another", "a\nb"))); err != nil {
+		unprintable := refusal{metav1.StatusReasonInvalid, "this cluster does not serve the class: set spec.class"}
+		if err := unprintable.of(tryCreate(t, p.rome, aSlice("another", "a\nb"))); err != nil {
 			t.Error(err)
 		}
 		bare := aSlice("another", "")
 		bare.Spec = authv1beta1.ResourceSliceSpec{}
-		if err := notServed("default").of(try(t, p.rome, bare)); err != nil {
+		if err := notServed("default").of(tryCreate(t, p.rome, bare)); err != nil {
 			t.Error(err)
 		}
 	})
-	t.Run("a class that a policy brings", func(t *testing.T) {
+	t.Run("a class of a new policy", func(t *testing.T) {
 		withdraw := policy("silver")
-		eventually(t, func() error { return edit(t, p.rome, "s", moveTo("silver")) })
+		eventually(t, func() error { return edit(t, p.rome, "s", setClass("silver")) })
 		withdraw()
-		listed(t, gold)
-		eventually(t, func() error { return notServed("silver").of(try(t, p.rome, aSlice("another", "silver"))) })
+		awaitServedClasses(t, gold)
+		eventually(t, func() error { return notServed("silver").of(tryCreate(t, p.rome, aSlice("another", "silver"))) })
 	})
-	t.Run("a slice that keeps its class", func(t *testing.T) {
-		// Neither class is served: that of s not any more, that of old never was.
+	t.Run("a slice that keeps an unserved class", func(t *testing.T) {
+		// Neither class is served: that of s is not served any longer, that of old never was.
 		for _, name := range []string{"s", "old"} {
-			must(t, edit(t, p.rome, name, askFor("2")))
+			must(t, edit(t, p.rome, name, requestCPU("2")))
 			must(t, edit(t, p.rome, name, setLabels(20)))
 			must(t, edit(t, p.rome, name, setAnnotations(bulk(10, 10))))
 		}
-		must(t, edit(t, p.rome, "old", moveTo(""))) // Which is the same to Liqo.
-		must(t, edit(t, p.rome, "s", moveTo("gold")))
+		must(t, edit(t, p.rome, "old", setClass(""))) // The empty class is the same to Liqo.
+		must(t, edit(t, p.rome, "s", setClass("gold")))
 		must(t, p.rome.Delete(t.Context(), aSlice("s", "")))
 	})
-	t.Run("all others", func(t *testing.T) {
-		must(t, makeSlice(t, p.admin, aSlice("own", "default")))
-		must(t, edit(t, p.admin, "own", moveTo("platinum")))
-		must(t, edit(t, p.manager, "own", moveTo("default")))
+	t.Run("other writers are not restricted", func(t *testing.T) {
+		must(t, createSlice(t, p.admin, aSlice("own", "default")))
+		must(t, edit(t, p.admin, "own", setClass("platinum")))
+		must(t, edit(t, p.manager, "own", setClass("default")))
 	})
 	t.Run("a class that an admin adds", func(t *testing.T) {
-		mustKubectl(t, "-n", "proffer-system", "patch", "configmap", "proffer-served-classes", "--type=merge", `--patch={"data":{"default":"liqo"}}`)
-		eventually(t, func() error { return makeSlice(t, p.rome, aSlice("default", "default")) })
-		must(t, makeSlice(t, p.rome, aSlice("classless", "")))
+		mustKubectl(t, "-n", "proffer-system", "patch", "configmap", "proffer-served-classes", "--type=merge",
+			`--patch={"data":{"default":"liqo"}}`)
+		eventually(t, func() error { return createSlice(t, p.rome, aSlice("default", "default")) })
+		must(t, createSlice(t, p.rome, aSlice("classless", "")))
 		withdrawGold()
-		listed(t, map[string]string{"default": "liqo"})
+		awaitServedClasses(t, map[string]string{"default": "liqo"})
 		policy("gold")
-		listed(t, map[string]string{"default": "liqo", "gold": "proffer"})
+		awaitServedClasses(t, map[string]string{"default": "liqo", "gold": "proffer"})
 	})
-	t.Run("applied again", func(t *testing.T) {
+	t.Run("applying again keeps the list", func(t *testing.T) {
 		dir, right := overlay(t, "served-classes"), map[string]string{"default": "liqo", "gold": "proffer"}
 		applyAgain(t, dir, len(render(t, "served-classes")))
 		mustKubectl(t, "apply", "--server-side", "--force-conflicts", "-k", dir)
-		listed(t, right)
+		awaitServedClasses(t, right)
 	})
-	t.Run("a list that is gone", func(t *testing.T) {
-		must(t, makeSlice(t, p.rome, aSlice("s", "gold")))
+	t.Run("a deleted list blocks all writers until the operator writes it again", func(t *testing.T) {
+		must(t, createSlice(t, p.rome, aSlice("s", "gold")))
 		must(t, o.Stop(gracefulStop))
 		mustKubectl(t, "-n", "proffer-system", "delete", "configmap", "proffer-served-classes")
-		missing := refusal{metav1.StatusReasonInvalid, "no params found for policy binding with `Deny` parameterNotFoundAction"}
+		missing := refusal{
+			metav1.StatusReasonInvalid, "no params found for policy binding with `Deny` parameterNotFoundAction",
+		}
 		for name, by := range map[string]client.Client{"rome": p.rome, "Liqo": p.manager, "an admin": p.admin} {
 			eventually(t, func() error {
-				if err := missing.of(edit(t, by, "s", askFor("3"))); err != nil {
+				if err := missing.of(edit(t, by, "s", requestCPU("3"))); err != nil {
 					return fmt.Errorf("%s: %w", name, err)
 				}
 				return nil
@@ -245,8 +268,8 @@ func TestConsumersAskOnlyForServedClasses(t *testing.T) {
 		}
 		again := start(t, args)
 		again.awaitReady(t)
-		listed(t, gold)
-		eventually(t, func() error { return edit(t, p.rome, "s", askFor("3")) })
+		awaitServedClasses(t, gold)
+		eventually(t, func() error { return edit(t, p.rome, "s", requestCPU("3")) })
 		again.requireAllowed(t)
 	})
 	o.requireAllowed(t)

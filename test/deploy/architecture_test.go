@@ -17,7 +17,7 @@ var (
 	identifier = regexp.MustCompile(`^[a-z]+(\.[A-Z]\w*)+$`)
 )
 
-// TestTheArchitecturePageNamesWhatExists: each path and each identifier of Go.
+// TestTheArchitecturePageNamesWhatExists checks the paths and Go identifiers on the page.
 func TestTheArchitecturePageNamesWhatExists(t *testing.T) {
 	const root, page = "../..", "../../docs/architecture.md"
 	text, err := os.ReadFile(page)
@@ -40,7 +40,7 @@ func TestTheArchitecturePageNamesWhatExists(t *testing.T) {
 		}
 	}
 	if paths < 20 || names < 10 {
-		t.Errorf("%s names %d paths and %d identifiers: this test does not find them", page, paths, names)
+		t.Errorf("%s names %d paths and %d identifiers, too few: the test no longer finds them", page, paths, names)
 	}
 }
 

@@ -1,3 +1,4 @@
-// Package deploy holds the tests of config: what kubectl makes of it, what the API server accepts of it, and whether the
-// operator can do its work with no more than it grants.
+// Package deploy tests the manifests in config, the make targets that deploy them, and the docs. It
+// uses a real API server, and checks that the operator can work with exactly the permissions that
+// the manifests grant.
 package deploy

@@ -11,18 +11,19 @@ import (
 
 var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
 
-// Every policy that these files show can be applied as it stands. Those of docs/resourcepolicy.md are tested beside the API.
+// Each policy in these files can be applied as it is. The tests of the API cover
+// docs/resourcepolicy.md.
 func TestThePoliciesInTheDocsAreAccepted(t *testing.T) {
 	for file, least := range map[string]int{"README.md": 2, "docs/install.md": 3, "docs/slices.md": 1} {
 		t.Run(file, func(t *testing.T) {
 			if n := tryBlocks(t, file, "ResourcePolicy", ""); n < least {
-				t.Errorf("%d policies, want %d at least", n, least)
+				t.Errorf("%d policies, want at least %d", n, least)
 			}
 		})
 	}
 }
 
-// So can a slice, in the tenant namespace that there is.
+// The slice can be applied too, in an existing tenant namespace.
 func TestTheSliceInTheDocsIsAccepted(t *testing.T) {
 	newPeering(t)
 	if n := tryBlocks(t, "docs/slices.md", "ResourceSlice", tenantNamespace); n != 1 {
@@ -30,8 +31,8 @@ func TestTheSliceInTheDocsIsAccepted(t *testing.T) {
 	}
 }
 
-// tryBlocks has the API server check the objects of the kind that a file of the docs shows, and returns how many there are. A namespace
-// stands in for that of the object.
+// tryBlocks has the API server validate each object of the kind in the YAML blocks of a file, and
+// returns their number. A namespace, if given, replaces that of the objects.
 func tryBlocks(t *testing.T, file, kind, namespace string) int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../..", file))
@@ -59,8 +60,8 @@ func tryBlocks(t *testing.T, file, kind, namespace string) int {
 
 var command = regexp.MustCompile(`(?m)^\$ make ([a-z-]+)|\x60make ([a-z-]+)`)
 
-// Every target of make that the docs name is there.
-func TestTheMakeTargetsInTheDocsAreThere(t *testing.T) {
+// Each make target that the docs name exists.
+func TestTheMakeTargetsInTheDocsExist(t *testing.T) {
 	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil {
 		t.Fatal(err)
@@ -74,19 +75,20 @@ func TestTheMakeTargetsInTheDocsAreThere(t *testing.T) {
 		for _, match := range command.FindAllStringSubmatch(string(text), -1) {
 			n++
 			if target := match[1] + match[2]; !strings.Contains(string(makefile), "\n"+target+":") {
-				t.Errorf("%s names make %s, which is not in the Makefile", file, target)
+				t.Errorf("%s names make %s, which the Makefile does not have", file, target)
 			}
 		}
 	}
 	if n < 5 {
-		t.Errorf("%d targets in the docs, want 5 at least", n)
+		t.Errorf("%d targets in the docs, want at least 5", n)
 	}
 }
 
 var consoleBlock = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
 
-// Without a version Helm takes the newest chart there is, and liqoctl its own: from v0 that is v1. And it finds none before it knows the
-// repository, so each block of commands that has Helm change Liqo begins with that, and with how to see the version.
+// Without a version, Helm installs the newest chart and liqoctl its own, which upgrades v0 to v1.
+// Helm also needs the repository first. So each block of commands that changes Liqo with Helm
+// begins with adding the repository and with how to see the version.
 func TestTheCommandsThatChangeLiqoNameItsVersion(t *testing.T) {
 	n := 0
 	for _, file := range []string{"README.md", "docs/install.md", "docs/slices.md", "docs/troubleshooting.md"} {
@@ -99,19 +101,20 @@ func TestTheCommandsThatChangeLiqoNameItsVersion(t *testing.T) {
 				continue
 			}
 			if n++; !strings.Contains(line, "--version v0.") {
-				t.Errorf("%s names no version of Liqo: %s", file, line)
+				t.Errorf("%s does not name a version of Liqo: %s", file, line)
 			}
 		}
 		for _, block := range consoleBlock.FindAllStringSubmatch(string(text), -1) {
 			before, _, found := strings.Cut(block[1], "$ helm upgrade liqo")
-			prepared := strings.HasPrefix(before, "$ helm repo add liqo https://helm.liqo.io/\n$ helm list ") && strings.Contains(before, "CHART says which version runs")
+			prepared := strings.HasPrefix(before, "$ helm repo add liqo https://helm.liqo.io/\n$ helm list ") &&
+				strings.Contains(before, "CHART says which version runs")
 			if found && !prepared {
-				t.Errorf("%s upgrades Liqo without saying where it comes from and which version runs:\n%s", file, block[1])
+				t.Errorf("%s upgrades Liqo without adding the repository and showing the version:\n%s", file, block[1])
 			}
 		}
 	}
 	if n < 4 {
-		t.Errorf("%d commands, want 4 at least", n)
+		t.Errorf("%d commands, want at least 4", n)
 	}
 }
 
@@ -120,7 +123,7 @@ var (
 	noAlnum = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// anchors are the links that GitHub makes of a page's headings.
+// anchors returns the anchors that GitHub generates for a page's headings.
 func anchors(text string) map[string]bool {
 	all := map[string]bool{}
 	for line := range strings.SplitSeq(text, "\n") {
@@ -131,8 +134,8 @@ func anchors(text string) map[string]bool {
 	return all
 }
 
-// Every link of the docs leads to a file that is there, and to a heading that it has.
-func TestTheLinksInTheDocsLeadSomewhere(t *testing.T) {
+// Each link of the docs leads to a file that exists, and to a heading in it.
+func TestTheLinksInTheDocsResolve(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*.md")
 	must(t, err)
 	n := 0
@@ -148,35 +151,37 @@ func TestTheLinksInTheDocsLeadSomewhere(t *testing.T) {
 			content, err := os.ReadFile(target)
 			if err != nil {
 				if _, err := os.Stat(target); err != nil || match[2] != "" {
-					t.Errorf("%s links to %s, which is not there", page, match[0])
+					t.Errorf("%s links to %s, which does not exist", page, match[0])
 				}
 				continue
 			}
 			if match[2] != "" && !anchors(string(content))[match[2]] {
-				t.Errorf("%s links to %s, and there is no such heading", page, match[0])
+				t.Errorf("%s links to %s, which has no such heading", page, match[0])
 			}
 		}
 	}
 	if n < 50 {
-		t.Errorf("%d links, want 50 at least", n)
+		t.Errorf("%d links, want at least 50", n)
 	}
 }
 
-// Each page leads to the glossary, and none uses a word of others for one that the glossary has.
+// Each page links to the glossary, and none uses another word for a term of the glossary.
 func TestTheDocsKeepToTheGlossary(t *testing.T) {
 	glossary, err := os.ReadFile("../../docs/glossary.md")
 	must(t, err)
 	if n := strings.Count(string(glossary), "\n| "); n < 10 || n > 15 {
 		t.Errorf("the glossary has %d rows, want about ten", n)
 	}
-	others := regexp.MustCompile(`(?i)\b(remote|foreign|home|client|donor|lender|borrower|producer|supplier) clusters?\b|\b(lender|borrower|donor|guest)s?\b`)
+	others := regexp.MustCompile(`(?i)` +
+		`\b(remote|foreign|home|client|donor|lender|borrower|producer|supplier) clusters?\b|` +
+		`\b(lender|borrower|donor|guest)s?\b`)
 	pages, err := filepath.Glob("../../docs/*.md")
 	must(t, err)
 	for _, page := range append(pages, "../../README.md") {
 		text, err := os.ReadFile(page)
 		must(t, err)
 		if !strings.Contains(string(text), "glossary.md)") && !strings.HasSuffix(page, "glossary.md") {
-			t.Errorf("%s does not lead to the glossary", page)
+			t.Errorf("%s does not link to the glossary", page)
 		}
 		for _, word := range others.FindAllString(string(text), -1) {
 			t.Errorf("%s says %q: the glossary has provider and consumer", page, word)
@@ -184,8 +189,8 @@ func TestTheDocsKeepToTheGlossary(t *testing.T) {
 	}
 }
 
-// What the table of versions says is tested is what the tests use.
-func TestTheTableOfVersionsNamesWhatIsTested(t *testing.T) {
+// The table of versions names the versions that the tests use.
+func TestTheTableOfVersionsMatchesTheTests(t *testing.T) {
 	text, err := os.ReadFile("../../docs/install.md")
 	must(t, err)
 	row := regexp.MustCompile(`(?m)^\| tested with .*$`).FindString(string(text))
@@ -196,12 +201,13 @@ func TestTheTableOfVersionsNamesWhatIsTested(t *testing.T) {
 		mod, err := os.ReadFile(filepath.Join("../..", file))
 		must(t, err)
 		if found := version.FindStringSubmatch(string(mod)); found == nil || !strings.Contains(row, found[1]) {
-			t.Errorf("%s has %v, which the row does not name: %s", file, found, row)
+			t.Errorf("%s requires %v, which the row does not name: %s", file, found, row)
 		}
 	}
 	var server struct{ ServerVersion struct{ GitVersion string } }
 	must(t, json.Unmarshal([]byte(mustKubectl(t, "version", "-o", "json")), &server))
-	if v := strings.TrimPrefix(server.ServerVersion.GitVersion, "v"); v == "" || !strings.Contains(row, "kube-apiserver "+v) {
+	if v := strings.TrimPrefix(server.ServerVersion.GitVersion, "v"); v == "" ||
+		!strings.Contains(row, "kube-apiserver "+v) {
 		t.Errorf("the tests run on %s, which the row does not name: %s", v, row)
 	}
 }

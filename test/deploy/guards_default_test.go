@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// guards are the names of what config/guards brings.
+// guards returns the names of the admission policies that guard slices.
 func guards(t *testing.T) []string {
 	t.Helper()
 	names := slices.DeleteFunc(admissionPolicies(t), func(name string) bool { return name == policyRules })
@@ -31,7 +31,7 @@ func guards(t *testing.T) []string {
 	return names
 }
 
-// admissionPolicies are the names of all ValidatingAdmissionPolicies of config/default.
+// admissionPolicies returns the names of all ValidatingAdmissionPolicies of config/default.
 func admissionPolicies(t *testing.T) []string {
 	t.Helper()
 	var names []string
@@ -43,52 +43,56 @@ func admissionPolicies(t *testing.T) []string {
 	return names
 }
 
-// withoutGuards calls f while the guards of config/default are gone.
+// withoutGuards deletes the guards of config/default, calls f, and applies them again.
 func withoutGuards(t *testing.T, p *peering, f func()) {
 	t.Helper()
 	restore := func() {
-		if _, err := kubectl(context.WithoutCancel(t.Context()), "apply", "-k", filepath.Join(config, "default")); err != nil {
+		ctx := context.WithoutCancel(t.Context())
+		if _, err := kubectl(ctx, "apply", "-k", filepath.Join(config, "default")); err != nil {
 			t.Error(err)
 		}
 	}
 	defer p.awaitGuards(t)
 	defer restore()
-	mustKubectl(t, append([]string{"delete", "validatingadmissionpolicybinding,validatingadmissionpolicy"}, guards(t)...)...)
+	mustKubectl(t, append([]string{"delete", "validatingadmissionpolicybinding,validatingadmissionpolicy"},
+		guards(t)...)...)
 	eventually(t, func() error { return errors.Join(slices.Collect(maps.Values(p.probe(t)))...) })
 	f()
 }
 
-// probe asks for one thing that each guard refuses, and returns the answers, by guard.
+// probe makes one request for each guard that the guard rejects, and returns the answers by guard.
 func (p *peering) probe(t *testing.T) map[string]error {
 	t.Helper()
 	s := aSlice("probe", "gold")
-	if err := makeSlice(t, p.admin, s.DeepCopy()); client.IgnoreAlreadyExists(err) != nil {
+	if err := createSlice(t, p.admin, s.DeepCopy()); client.IgnoreAlreadyExists(err) != nil {
 		t.Fatal(err)
 	}
 	forged := aSlice("forged", "gold")
 	delete(forged.Labels, "liqo.io/replicated")
 	return map[string]error{
-		"proffer-slice-status-guard":   p.rome.Status().Patch(t.Context(), s, client.RawPatch(types.MergePatchType, []byte(`{"status":{"nodeLabels":{"a":"b"}}}`))),
-		"proffer-slice-guard":          try(t, p.rome, forged),
-		"proffer-slice-deletion-guard": p.rome.Delete(t.Context(), s, client.DryRunAll, client.PropagationPolicy(metav1.DeletePropagationOrphan)),
+		"proffer-slice-status-guard": p.rome.Status().Patch(t.Context(), s,
+			client.RawPatch(types.MergePatchType, []byte(`{"status":{"nodeLabels":{"a":"b"}}}`))),
+		"proffer-slice-guard": tryCreate(t, p.rome, forged),
+		"proffer-slice-deletion-guard": p.rome.Delete(t.Context(), s, client.DryRunAll,
+			client.PropagationPolicy(metav1.DeletePropagationOrphan)),
 	}
 }
 
-// awaitGuards waits until all guards judge.
+// awaitGuards waits until every guard is enforced.
 func (p *peering) awaitGuards(t *testing.T) {
 	t.Helper()
 	eventually(t, func() error {
 		for guard, err := range p.probe(t) {
 			if err == nil || !strings.Contains(err.Error(), guard) {
-				return fmt.Errorf("%s: the answer is %w", guard, err)
+				return fmt.Errorf("%s is not enforced: the answer is %w", guard, err)
 			}
 		}
 		return nil
 	})
 }
 
-// TestTheGuardsAreThereByDefault and judge consumers only, of whatever version of Liqo's API.
-func TestTheGuardsAreThereByDefault(t *testing.T) {
+// The guards apply to consumers only, and to every version of Liqo's API.
+func TestTheGuardsAreEnforcedByDefault(t *testing.T) {
 	bindings := map[string]bool{}
 	for _, u := range render(t) {
 		if u.GetKind() == "ValidatingAdmissionPolicyBinding" {
@@ -98,16 +102,17 @@ func TestTheGuardsAreThereByDefault(t *testing.T) {
 	}
 	for _, name := range guards(t) {
 		if !bindings[name] {
-			t.Errorf("nothing has %s deny anything", name)
+			t.Errorf("no binding of %s has the action Deny", name)
 		}
 		var policy admissionv1.ValidatingAdmissionPolicy
 		must(t, cluster.client.Get(t.Context(), client.ObjectKey{Name: name}, &policy))
-		if len(policy.Spec.MatchConditions) != 1 || policy.Spec.MatchConditions[0].Expression != "'liqo.io' in request.userInfo.groups" {
-			t.Errorf("%s is for %+v, want consumers only", name, policy.Spec.MatchConditions)
+		if len(policy.Spec.MatchConditions) != 1 ||
+			policy.Spec.MatchConditions[0].Expression != "'liqo.io' in request.userInfo.groups" {
+			t.Errorf("%s applies to %+v, want consumers only", name, policy.Spec.MatchConditions)
 		}
 		for _, r := range policy.Spec.MatchConstraints.ResourceRules {
 			if r.APIVersions[0] != "*" {
-				t.Errorf("%s is for the versions %v, want all", name, r.APIVersions)
+				t.Errorf("%s applies to versions %v, want all", name, r.APIVersions)
 			}
 		}
 	}
@@ -115,13 +120,14 @@ func TestTheGuardsAreThereByDefault(t *testing.T) {
 
 var boundRow = regexp.MustCompile(`(?m)^\| ([^|]+) \| (\d+) \|$`)
 
-// TestTheBoundsInTheDocsAreThoseOfTheGuard: each bound of the table stands in the rules, and each of the rules in the table.
+// TestTheBoundsInTheDocsAreThoseOfTheGuard checks that the table and the rules have the same
+// bounds.
 func TestTheBoundsInTheDocsAreThoseOfTheGuard(t *testing.T) {
 	text, err := os.ReadFile("../../docs/install.md")
 	must(t, err)
 	_, section, _ := strings.Cut(string(text), "### `slice-guard`\n")
 	section, _, _ = strings.Cut(section, "\n### ")
-	var documented, judged []string
+	var documented, enforced []string
 	for _, row := range boundRow.FindAllStringSubmatch(section, -1) {
 		documented = append(documented, row[2])
 	}
@@ -129,30 +135,39 @@ func TestTheBoundsInTheDocsAreThoseOfTheGuard(t *testing.T) {
 	bound := regexp.MustCompile(`<= (\d+)`)
 	for _, v := range policy.Spec.Validations {
 		for _, found := range bound.FindAllStringSubmatch(v.Expression, -1) {
-			judged = append(judged, found[1])
+			enforced = append(enforced, found[1])
 			if !strings.Contains(v.Message, found[1]) {
 				t.Errorf("the bound %s is not in the message: %s", found[1], v.Message)
 			}
 		}
 	}
 	slices.Sort(documented)
-	slices.Sort(judged)
-	// One row is for two fields of 63 characters.
-	if diff := cmp.Diff(slices.Compact(judged), slices.Compact(documented)); diff != "" || len(documented) != 11 || len(judged) != 12 {
-		t.Errorf("%d bounds in the docs, %d in the rules (-rules +docs):\n%s", len(documented), len(judged), diff)
+	slices.Sort(enforced)
+	// One row covers two fields, both of 63 characters.
+	if diff := cmp.Diff(slices.Compact(enforced), slices.Compact(documented)); diff != "" || len(documented) != 11 ||
+		len(enforced) != 12 {
+		t.Errorf("%d bounds in the docs, %d in the rules (-rules +docs):\n%s", len(documented), len(enforced), diff)
 	}
 }
 
-// TestAQuotaBoundsTheNumberOfSlices, as SECURITY.md advises. Kubernetes' own controller of quotas does not run here.
+// TestAQuotaBoundsTheNumberOfSlices checks the advice of SECURITY.md. Kubernetes' quota controller
+// does not run here.
 func TestAQuotaBoundsTheNumberOfSlices(t *testing.T) {
 	p := newPeering(t)
 	one := corev1.ResourceList{"count/resourceslices.authentication.liqo.io": resource.MustParse("1")}
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: tenantNamespace, Name: "slices"}, Spec: corev1.ResourceQuotaSpec{Hard: one}}
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: tenantNamespace, Name: "slices"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: one},
+	}
 	create(t, quota)
-	quota.Status = corev1.ResourceQuotaStatus{Hard: one, Used: corev1.ResourceList{"count/resourceslices.authentication.liqo.io": resource.MustParse("0")}}
+	quota.Status = corev1.ResourceQuotaStatus{
+		Hard: one,
+		Used: corev1.ResourceList{"count/resourceslices.authentication.liqo.io": resource.MustParse("0")},
+	}
 	must(t, cluster.client.Status().Update(t.Context(), quota))
 	eventually(t, func() error {
-		must(t, client.IgnoreAlreadyExists(makeSlice(t, p.rome, aSlice("first", "gold"))))
-		return (refusal{metav1.StatusReasonForbidden, "exceeded quota: slices"}).of(try(t, p.rome, aSlice("second", "gold")))
+		must(t, client.IgnoreAlreadyExists(createSlice(t, p.rome, aSlice("first", "gold"))))
+		exceeded := refusal{metav1.StatusReasonForbidden, "exceeded quota: slices"}
+		return exceeded.of(tryCreate(t, p.rome, aSlice("second", "gold")))
 	})
 }

@@ -21,13 +21,14 @@ import (
 )
 
 const (
-	// namespace is where config/default puts everything.
+	// namespace is the namespace that config/default installs into.
 	namespace = "proffer-system"
-	// config is the directory under test, seen from here.
+	// config is the directory under test, relative to this package.
 	config = "../../config"
 )
 
-// cluster is the control plane that all tests of the package share. Each test leaves it as config/default made it.
+// cluster is the control plane that all tests of the package share. Each test must leave it as
+// config/default made it.
 var cluster struct {
 	rest       *rest.Config
 	client     client.Client
@@ -37,7 +38,7 @@ var cluster struct {
 }
 
 func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard()) // Clients that are made later would complain that there is none.
+	log.SetLogger(logr.Discard()) // controller-runtime warns if no logger is set
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -58,7 +59,7 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	if cluster.client, err = client.New(c.Config, client.Options{Scheme: scheme.Scheme}); err != nil {
-		return 1, fmt.Errorf("making a client: %w", err)
+		return 1, fmt.Errorf("creating a client: %w", err)
 	}
 	if cluster.dir, err = os.MkdirTemp("", "proffer-deploy-"); err != nil {
 		return 1, err
@@ -79,7 +80,7 @@ func run(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// kubectl runs the real kubectl as an admin of the cluster and returns what it printed.
+// kubectl runs the real kubectl as an admin of the cluster and returns its standard output.
 func kubectl(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, cluster.kubectl, args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.kubeconfig)
@@ -91,7 +92,7 @@ func kubectl(ctx context.Context, args ...string) (string, error) {
 	return stdout.String(), nil
 }
 
-// mustKubectl is kubectl for what has to succeed.
+// mustKubectl runs kubectl and fails the test on an error.
 func mustKubectl(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := kubectl(t.Context(), args...)
@@ -101,7 +102,7 @@ func mustKubectl(t *testing.T, args ...string) string {
 	return out
 }
 
-// cleanup is kubectl for the end of a test.
+// cleanup runs kubectl at the end of a test, when the test's context is already canceled.
 func cleanup(t *testing.T, args ...string) {
 	t.Helper()
 	if out, err := kubectl(context.WithoutCancel(t.Context()), args...); err != nil {

@@ -22,14 +22,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// gracefulStop is how long the operator may take from SIGTERM to its end.
+// gracefulStop is how long the operator may take to end after SIGTERM.
 const gracefulStop = 30 * time.Second
 
 func TestApplyingASecondTimeChangesNothing(t *testing.T) {
 	applyAgain(t, config+"/default", len(render(t)))
 }
 
-// applyAgain applies what is there, so many objects, and fails the test if that writes one.
+// applyAgain applies the manifests in dir once more, and fails the test if that writes an object.
 func applyAgain(t *testing.T, dir string, objects int) {
 	t.Helper()
 	versions := func() string {
@@ -38,7 +38,7 @@ func applyAgain(t *testing.T, dir string, objects int) {
 	}
 	before := versions()
 	if got := strings.Count(before, "\n"); got != objects {
-		t.Fatalf("%d objects are there, %d are rendered:\n%s", got, objects, before)
+		t.Fatalf("%d objects exist, %d are rendered:\n%s", got, objects, before)
 	}
 	mustKubectl(t, "apply", "-k", dir)
 	if diff := cmp.Diff(before, versions()); diff != "" {
@@ -62,7 +62,7 @@ func TestEachComponentIsAccepted(t *testing.T) {
 			with := names(render(t, set...))
 			for _, name := range names(renderBase(t)) {
 				if !slices.Contains(with, name) {
-					t.Errorf("%s is left out", name)
+					t.Errorf("%s is not rendered", name)
 				}
 			}
 			mustKubectl(t, "apply", "--dry-run=server", "-k", overlay(t, set...))
@@ -70,39 +70,41 @@ func TestEachComponentIsAccepted(t *testing.T) {
 	}
 }
 
-// TestOlderKubernetesGetsNothingThatItDoesNotHave: up to 1.29 there are no ValidatingAdmissionPolicies, no preStop action sleep by default,
-// and up to 1.26 no unhealthyPodEvictionPolicy.
-func TestOlderKubernetesGetsNothingThatItDoesNotHave(t *testing.T) {
+// Kubernetes before 1.30 has no ValidatingAdmissionPolicies and does not enable the preStop action
+// sleep by default. Before 1.27 it has no unhealthyPodEvictionPolicy.
+func TestOlderKubernetesGetsOnlyWhatItSupports(t *testing.T) {
 	if slices.Equal(names(render(t)), names(renderBase(t))) {
-		t.Error("config/default brings nothing that config/base does not")
+		t.Error("config/default adds nothing to config/base")
 	}
 	older := render(t, withoutAdmissionPolicies)
 	if diff := cmp.Diff(names(renderBase(t)), names(older)); diff != "" {
 		t.Errorf("the objects differ from those without guards (-want +got):\n%s", diff)
 	}
 	if c := container(t, deployment(t, older)); c.Lifecycle != nil {
-		t.Errorf("the container has the lifecycle %+v", c.Lifecycle)
+		t.Errorf("the container has the lifecycle %+v, want none", c.Lifecycle)
 	}
-	if b := find[policyv1.PodDisruptionBudget](t, older, "PodDisruptionBudget", "proffer"); b.Spec.UnhealthyPodEvictionPolicy != nil {
-		t.Errorf("the PodDisruptionBudget has unhealthyPodEvictionPolicy %s", *b.Spec.UnhealthyPodEvictionPolicy)
+	budget := find[policyv1.PodDisruptionBudget](t, older, "PodDisruptionBudget", "proffer")
+	if p := budget.Spec.UnhealthyPodEvictionPolicy; p != nil {
+		t.Errorf("the PodDisruptionBudget has unhealthyPodEvictionPolicy %s", *p)
 	}
 	mustKubectl(t, "apply", "--dry-run=server", "-k", config+"/base")
 }
 
-func TestTheServerKeepsWhatARollingUpdateNeeds(t *testing.T) {
+func TestTheDeploymentAllowsARollingUpdateWithoutDowntime(t *testing.T) {
 	var d appsv1.Deployment
 	get(t, "proffer", &d)
 	pod := d.Spec.Template.Spec
 
 	if *d.Spec.Replicas < 2 {
-		t.Errorf("replicas = %d, want 2 at least: one that stops leaves nobody", *d.Spec.Replicas)
+		t.Errorf("replicas = %d, want at least 2: one replica must be able to stop", *d.Spec.Replicas)
 	}
 	if u := d.Spec.Strategy.RollingUpdate; d.Spec.Strategy.Type != appsv1.RollingUpdateDeploymentStrategyType ||
 		u.MaxUnavailable.IntValue() != 0 || u.MaxSurge.IntValue() < 1 {
-		t.Errorf("strategy = %+v, want a rolling update that starts the new replica before it stops an old one", d.Spec.Strategy)
+		t.Errorf("strategy = %+v, want a rolling update that starts the new replica before it stops an old one",
+			d.Spec.Strategy)
 	}
 	if d.Spec.MinReadySeconds < 1 {
-		t.Error("minReadySeconds is 0: an old replica would go before the nodes know of the new one")
+		t.Error("minReadySeconds is 0: an old replica would stop before the nodes know of the new one")
 	}
 	c := container(t, &d)
 	if c.Lifecycle == nil || c.Lifecycle.PreStop == nil || c.Lifecycle.PreStop.Sleep == nil {
@@ -110,31 +112,33 @@ func TestTheServerKeepsWhatARollingUpdateNeeds(t *testing.T) {
 	}
 	sleep := time.Duration(c.Lifecycle.PreStop.Sleep.Seconds) * time.Second
 	if sleep < 5*time.Second {
-		t.Errorf("preStop sleeps %v, want 5s at least", sleep)
+		t.Errorf("preStop sleeps %v, want at least 5s", sleep)
 	}
-	if grace := time.Duration(*pod.TerminationGracePeriodSeconds) * time.Second; grace < sleep+gracefulStop+10*time.Second {
-		t.Errorf("the grace period %v does not cover preStop %v and a graceful stop of %v with 10s to spare", grace, sleep, gracefulStop)
+	grace := time.Duration(*pod.TerminationGracePeriodSeconds) * time.Second
+	if grace < sleep+gracefulStop+10*time.Second {
+		t.Errorf("the grace period %v does not cover preStop %v and a graceful stop of %v with 10s to spare", grace,
+			sleep, gracefulStop)
 	}
 	if c.ReadinessProbe.HTTPGet.Path != "/readyz" {
-		t.Errorf("readiness asks %q, want /readyz", c.ReadinessProbe.HTTPGet.Path)
+		t.Errorf("the readiness probe asks %q, want /readyz", c.ReadinessProbe.HTTPGet.Path)
 	}
 	for name, probe := range map[string]*corev1.Probe{"startup": c.StartupProbe, "liveness": c.LivenessProbe} {
 		if probe.HTTPGet.Path != "/healthz" {
-			t.Errorf("%s asks %q: only readiness may depend on caches and the API server", name, probe.HTTPGet.Path)
+			t.Errorf("the %s probe asks %q: only readiness may depend on caches and the API server", name, probe.HTTPGet.Path)
 		}
 	}
 	for _, s := range pod.TopologySpreadConstraints {
 		if s.WhenUnsatisfiable != corev1.ScheduleAnyway {
-			t.Errorf("the spread over %s is hard: a cluster of one node could not roll", s.TopologyKey)
+			t.Errorf("the spread over %s is required: a cluster with one node could not roll", s.TopologyKey)
 		}
 	}
 	if !slices.ContainsFunc(pod.TopologySpreadConstraints, func(s corev1.TopologySpreadConstraint) bool {
 		return s.TopologyKey == corev1.LabelHostname
 	}) {
-		t.Error("nothing spreads the replicas over nodes")
+		t.Error("no constraint spreads the replicas over nodes")
 	}
 	if a := pod.Affinity.PodAntiAffinity; len(a.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
-		t.Error("the anti-affinity is hard: a cluster of two nodes could not roll with a surge")
+		t.Error("the anti-affinity is required: a cluster with two nodes could not roll with a surge")
 	}
 
 	var budget policyv1.PodDisruptionBudget
@@ -144,7 +148,7 @@ func TestTheServerKeepsWhatARollingUpdateNeeds(t *testing.T) {
 	}
 }
 
-func TestEverySelectorFindsTheReplicasAndNothingElse(t *testing.T) {
+func TestEverySelectorMatchesOnlyTheReplicas(t *testing.T) {
 	objects := render(t, "networkpolicy")
 	pod := labels.Set(deployment(t, objects).Spec.Template.Labels)
 	selectors := map[string]labels.Selector{}
@@ -155,17 +159,18 @@ func TestEverySelectorFindsTheReplicasAndNothingElse(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"Deployment/proffer", "NetworkPolicy/proffer", "PodDisruptionBudget/proffer", "Service/proffer", "Service/proffer-metrics"}
+	want := []string{"Deployment/proffer", "NetworkPolicy/proffer", "PodDisruptionBudget/proffer", "Service/proffer",
+		"Service/proffer-metrics"}
 	if got := slices.Sorted(maps.Keys(selectors)); !slices.Equal(got, want) {
-		t.Fatalf("these select pods: %v, want %v", got, want)
+		t.Fatalf("the objects with pod selectors are %v, want %v", got, want)
 	}
-	stranger := labels.Set{"app.kubernetes.io/name": "another"}
+	other := labels.Set{"app.kubernetes.io/name": "another"}
 	for name, s := range selectors {
 		if !s.Matches(pod) {
-			t.Errorf("%s selects %q, which the pods %v do not match", name, s, pod)
+			t.Errorf("%s selects %q, which does not match the pods %v", name, s, pod)
 		}
-		if s.Empty() || s.Matches(stranger) {
-			t.Errorf("%s selects %q, which matches strangers", name, s)
+		if s.Empty() || s.Matches(other) {
+			t.Errorf("%s selects %q, which matches other pods", name, s)
 		}
 	}
 }
@@ -201,13 +206,14 @@ func TestPortsServicesFlagsAndProbesAgree(t *testing.T) {
 			}
 			for _, probe := range []*corev1.Probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {
 				if _, ok := named[probe.HTTPGet.Port.StrVal]; !ok {
-					t.Errorf("a probe asks port %s, which the container does not name", &probe.HTTPGet.Port)
+					t.Errorf("a probe uses port %s, which the container does not name", &probe.HTTPGet.Port)
 				}
 			}
 			for _, name := range []string{"proffer", "proffer-metrics"} {
 				for _, p := range find[corev1.Service](t, objects, "Service", name).Spec.Ports {
 					if named[p.TargetPort.StrVal] != p.Port {
-						t.Errorf("service %s sends port %d to %q, which is %d", name, p.Port, p.TargetPort.StrVal, named[p.TargetPort.StrVal])
+						t.Errorf("service %s sends port %d to %q, which is %d", name, p.Port, p.TargetPort.StrVal,
+							named[p.TargetPort.StrVal])
 					}
 				}
 			}
@@ -215,9 +221,10 @@ func TestPortsServicesFlagsAndProbesAgree(t *testing.T) {
 	}
 }
 
-// A replica tells of changes only to whom it has answered reads. What balances each call, as meshes do when they see HTTP/2, parts a Liqo's
-// stream from its reads, and it is told nothing.
-func TestMeshesAreToldToKeepAConnectionTogether(t *testing.T) {
+// A replica notifies only callers whose reads it has answered. A mesh that detects HTTP/2 balances
+// each call, which separates Liqo's stream from its reads, so that Liqo would receive no
+// notifications.
+func TestServicePortsTellMeshesToBalanceConnectionsNotCalls(t *testing.T) {
 	for _, set := range [][]string{nil, {"flat"}, {"tls"}, {"tls", "flat"}} {
 		for _, p := range find[corev1.Service](t, render(t, set...), "Service", "proffer").Spec.Ports {
 			if got := ptr.Deref(p.AppProtocol, ""); got != "tcp" {
@@ -231,34 +238,38 @@ func TestTLSFilesLieWhereTheSecretIsMounted(t *testing.T) {
 	d := deployment(t, render(t, "tls"))
 	c := container(t, d)
 	if len(c.VolumeMounts) != 1 || !c.VolumeMounts[0].ReadOnly {
-		t.Fatalf("mounts = %+v, want the secret alone, read-only", c.VolumeMounts)
+		t.Fatalf("mounts = %+v, want only the secret, read-only", c.VolumeMounts)
 	}
-	for flag, file := range map[string]string{"--grpc-tls-cert": "tls.crt", "--grpc-tls-key": "tls.key", "--grpc-client-ca": "ca.crt"} {
+	for flag, file := range map[string]string{"--grpc-tls-cert": "tls.crt", "--grpc-tls-key": "tls.key",
+		"--grpc-client-ca": "ca.crt"} {
 		if want := flag + "=" + c.VolumeMounts[0].MountPath + "/" + file; !slices.Contains(c.Args, want) {
 			t.Errorf("args %v lack %s", c.Args, want)
 		}
 	}
-	// Read by group 65532 through fsGroup, and by nobody else.
+	// Only group 65532 can read it, through fsGroup.
 	if secret := d.Spec.Template.Spec.Volumes[0].Secret; secret == nil || *secret.DefaultMode != 0o440 {
 		t.Errorf("volume = %+v, want a secret of mode 0440", d.Spec.Template.Spec.Volumes[0])
 	}
 }
 
-// What a registry may have, see github.com/distribution/reference: with anything else the kubelet asks none.
+// imageTag matches the valid tags, see github.com/distribution/reference. The kubelet does not pull
+// anything else.
 var imageTag = regexp.MustCompile(`^[0-9A-Za-z_][0-9A-Za-z_.-]{0,127}$`)
 
-// TestTheImageIsSetByAnOverlay and until then names nothing that could be pulled, whoever owns that name in a public registry.
+// TestTheImageIsSetByAnOverlay also checks that the default image can never be pulled, whoever owns
+// its name in a public registry.
 func TestTheImageIsSetByAnOverlay(t *testing.T) {
 	name, tag, _ := strings.Cut(container(t, deployment(t, render(t))).Image, ":")
 	if name != "controller" || imageTag.MatchString(tag) || !strings.Contains(tag, "set-the-image") {
-		t.Errorf("the image is %s:%s, want the name controller, which overlays replace, and a tag that says so and that no image can have", name, tag)
+		t.Errorf("the image is %s:%s, want the name controller, which overlays replace, "+
+			"and an invalid tag with the advice set-the-image", name, tag)
 	}
 	digest := "sha256:" + strings.Repeat("0a", 32)
 	for lines, want := range map[string]string{
 		"newName: registry.example.com/proffer, newTag: v0.1.0":           "registry.example.com/proffer:v0.1.0",
 		"newName: localhost:5000/proffer, newTag: v0.1.0":                 "localhost:5000/proffer:v0.1.0",
 		"newName: registry.example.com/proffer, digest: '" + digest + "'": "registry.example.com/proffer@" + digest,
-		// A tag that was forgotten is not latest.
+		// A missing newTag does not mean latest.
 		"newName: registry.example.com/proffer": "registry.example.com/proffer:" + tag,
 	} {
 		dir := overlayWith(t, "images: [{name: controller, "+lines+"}]\n")

@@ -13,7 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestTheTableOfMetricsIsComplete compares the table in docs/install.md with the names in the code.
+// TestTheTableOfMetricsIsComplete compares the table in docs/install.md with the metrics in the
+// code.
 func TestTheTableOfMetricsIsComplete(t *testing.T) {
 	text, err := os.ReadFile("../../docs/install.md")
 	must(t, err)
@@ -34,7 +35,7 @@ func TestTheTableOfMetricsIsComplete(t *testing.T) {
 	}
 }
 
-// metricsInTheCode returns the sorted names of metrics that the code of the operator contains.
+// metricsInTheCode returns the sorted names of the metrics in the operator's code.
 func metricsInTheCode(t *testing.T) []string {
 	t.Helper()
 	metric := regexp.MustCompile(`"(proffer_[a-z_]+)"`)

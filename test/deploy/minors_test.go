@@ -14,10 +14,10 @@ import (
 	"proffer.dev/proffer/hack/controlplane"
 )
 
-// withoutAdmissionPolicies is the component for the versions of Kubernetes before 1.30.
+// withoutAdmissionPolicies is the component for Kubernetes before 1.30.
 const withoutAdmissionPolicies = "kubernetes-1.25-to-1.29"
 
-// minorFile returns the go.mod file of test/kubernetes for a minor version.
+// minorFile returns the go.mod file in test/kubernetes for a minor version.
 func minorFile(minor uint) string {
 	if minor == 25 {
 		return "go.mod"
@@ -25,8 +25,9 @@ func minorFile(minor uint) string {
 	return filepath.Join("minors", fmt.Sprintf("1.%d.mod", minor))
 }
 
-// refusedBy returns what a minor version of Kubernetes refuses of what an overlay of config/default renders to, by its own code.
-func refusedBy(t *testing.T, minor uint, overlay string) []string {
+// problemsOn returns the problems that the code of a minor version of Kubernetes finds in the
+// manifests of an overlay.
+func problemsOn(t *testing.T, minor uint, overlay string) []string {
 	t.Helper()
 	manifests := mustKubectl(t, "kustomize", overlay)
 	cmd := exec.CommandContext(t.Context(), "go", "run", "-modfile="+minorFile(minor), ".")
@@ -42,8 +43,9 @@ func refusedBy(t *testing.T, minor uint, overlay string) []string {
 	return nil
 }
 
-// TestEveryKubernetesTakesTheManifests asks the code of each minor version from 1.25 up to the one before that of the test's control plane.
-func TestEveryKubernetesTakesTheManifests(t *testing.T) {
+// TestEveryKubernetesAcceptsTheManifests uses the code of each minor version from 1.25 to the one
+// before the test's control plane.
+func TestEveryKubernetesAcceptsTheManifests(t *testing.T) {
 	plain, older := overlay(t), overlay(t, withoutAdmissionPolicies)
 	for minor := uint(25); minor < version.MustParseGeneric(controlplane.KubernetesVersion).Minor(); minor++ {
 		t.Run(fmt.Sprintf("1.%d", minor), func(t *testing.T) {
@@ -56,16 +58,16 @@ func TestEveryKubernetesTakesTheManifests(t *testing.T) {
 				t.Fatalf("%s does not require %s", file, want)
 			}
 			if minor >= 30 {
-				for _, problem := range refusedBy(t, minor, plain) {
+				for _, problem := range problemsOn(t, minor, plain) {
 					t.Error(problem)
 				}
 				return
 			}
-			for _, problem := range refusedBy(t, minor, older) {
+			for _, problem := range problemsOn(t, minor, older) {
 				t.Error(problem)
 			}
-			if got := refusedBy(t, minor, plain); len(got) == 0 {
-				t.Error("the default manifests are taken as they are: the component has lost its reason")
+			if got := problemsOn(t, minor, plain); len(got) == 0 {
+				t.Error("the default manifests are accepted: the component is no longer needed")
 			}
 		})
 	}

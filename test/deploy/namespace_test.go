@@ -14,15 +14,16 @@ import (
 	"proffer.dev/proffer/hack/controlplane"
 )
 
-// TestAnOverlayCanChooseTheNamespace compares all that is rendered, as text, so that no mention of the namespace is left behind: in a
-// subject, a param, an argument or a rule.
+// TestAnOverlayCanChooseTheNamespace compares everything rendered as text, to find each mention of
+// the namespace: in subjects, params, arguments and rules.
 func TestAnOverlayCanChooseTheNamespace(t *testing.T) {
-	mustKubectl(t, "apply", "-f", "testdata/servicemonitor-crd.yaml") // Whether a kind has a namespace is known of kinds that exist.
+	// IsObjectNamespaced needs the CRD.
+	mustKubectl(t, "apply", "-f", "testdata/servicemonitor-crd.yaml")
 	mustKubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "crd/servicemonitors.monitoring.coreos.com")
 	text := func(objects rendered) string {
 		var b strings.Builder
 		for _, u := range objects {
-			// kustomize gives a namespace to kinds that it does not know to have none. The API server drops it.
+			// kustomize sets a namespace on unknown cluster-scoped kinds. The API server drops it.
 			if clusterScoped(t, u) {
 				u.SetNamespace("")
 			}
@@ -35,20 +36,20 @@ func TestAnOverlayCanChooseTheNamespace(t *testing.T) {
 	all := components(t)
 	want := strings.ReplaceAll(text(render(t, all...)), namespace, "other")
 	if n := strings.Count(want, `"namespace":"other"`); n < 15 {
-		t.Fatalf("the namespace is named %d times in what config/default renders: the test looks at the wrong thing", n)
+		t.Fatalf("the namespace occurs only %d times in the manifests: the test checks the wrong text", n)
 	}
 	lines := "namespace: other\n"
 	if diff := cmp.Diff(want, text(renderAt(t, overlayWith(t, lines, all...)))); diff != "" {
-		t.Errorf("in another namespace this differs (-want +got):\n%s", diff)
+		t.Errorf("the manifests for another namespace differ (-want +got):\n%s", diff)
 	}
 }
 
-// TestTheOperatorWorksInAnotherNamespace with what its account is granted there, and so do the admission policies.
+// The permissions in the other namespace suffice, and the admission policies work there too.
 func TestTheOperatorWorksInAnotherNamespace(t *testing.T) {
 	const other = "deploy-test-other"
 	p := newPeering(t)
 	dir := overlayWith(t, "namespace: "+other+"\n", "served-classes")
-	withOverlay(t, dir)
+	applyOverlay(t, dir)
 	applyAgain(t, dir, len(render(t, "served-classes")))
 
 	o := startIn(t, other, container(t, deployment(t, renderAt(t, dir))).Args)
@@ -57,14 +58,14 @@ func TestTheOperatorWorksInAnotherNamespace(t *testing.T) {
 	mustKubectl(t, "apply", "-f", file)
 	t.Cleanup(func() { cleanup(t, "delete", "-f", file) })
 
-	// The list of classes is written, and read, in the namespace.
-	eventually(t, func() error { return makeSlice(t, p.rome, aSlice("s", "gold")) })
-	if err := notServed("platinum").of(try(t, p.rome, aSlice("another", "platinum"))); err != nil {
+	// The operator and the admission policies use the list of classes in that namespace.
+	eventually(t, func() error { return createSlice(t, p.rome, aSlice("s", "gold")) })
+	if err := notServed("platinum").of(tryCreate(t, p.rome, aSlice("another", "platinum"))); err != nil {
 		t.Error(err)
 	}
 	p.awaitGuards(t)
 
-	// The slice is answered, which the guards let the operator do, and put on record.
+	// The guards permit the operator's answer to the slice, and its Grant is in that namespace.
 	tenant(t)
 	authenticate(t, p, "s")
 	awaitGranted(t, p, "s", 4)
@@ -80,7 +81,7 @@ func TestTheOperatorWorksInAnotherNamespace(t *testing.T) {
 	o.requireAllowed(t)
 }
 
-// liqoCRD installs a CRD of Liqo v1 for the time of the test.
+// liqoCRD installs a CRD of Liqo v1 until the end of the test.
 func liqoCRD(t *testing.T, file string) {
 	t.Helper()
 	crd := controlplane.LiqoCRD(t, file)
@@ -89,12 +90,16 @@ func liqoCRD(t *testing.T, file string) {
 	t.Cleanup(func() { cleanup(t, "delete", "-f", crd) })
 }
 
-// tenant makes the Tenant of rome, which is active.
+// tenant creates an active Tenant of rome.
 func tenant(t *testing.T) {
 	t.Helper()
 	liqoCRD(t, "authentication.liqo.io_tenants.yaml")
 	create(t, &authv1beta1.Tenant{
-		ObjectMeta: metav1.ObjectMeta{Namespace: tenantNamespace, Name: "rome", Labels: map[string]string{"liqo.io/remote-cluster-id": "rome"}},
-		Spec:       authv1beta1.TenantSpec{ClusterID: corev1beta1.ClusterID("rome"), TenantCondition: authv1beta1.TenantConditionActive},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: tenantNamespace, Name: "rome", Labels: map[string]string{"liqo.io/remote-cluster-id": "rome"},
+		},
+		Spec: authv1beta1.TenantSpec{
+			ClusterID: corev1beta1.ClusterID("rome"), TenantCondition: authv1beta1.TenantConditionActive,
+		},
 	})
 }

@@ -11,18 +11,20 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 )
 
-// writeFixed writes a policy with fixed amounts to a file.
+// writeFixed writes a policy with fixed amounts to a file and returns its path.
 func writeFixed(t *testing.T, name, amounts string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name+".yaml")
-	text := fmt.Sprintf("apiVersion: proffer.dev/v1alpha1\nkind: ResourcePolicy\nmetadata: {name: %s}\nspec: {class: %s, offer: {fixed: {%s}}}\n", name, name, amounts)
+	text := fmt.Sprintf("apiVersion: proffer.dev/v1alpha1\nkind: ResourcePolicy\nmetadata: {name: %s}\n"+
+		"spec: {class: %s, offer: {fixed: {%s}}}\n", name, name, amounts)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return file
 }
 
-// TestWithoutTheRulesOnPoliciesTheOperatorAppliesThem, as on Kubernetes 1.25 to 1.29, or where somebody has removed them.
+// TestWithoutTheRulesOnPoliciesTheOperatorAppliesThem covers Kubernetes 1.25 to 1.29, and clusters
+// whose admin removed the rules.
 func TestWithoutTheRulesOnPoliciesTheOperatorAppliesThem(t *testing.T) {
 	withoutPolicyRules(t, func() { testOperatorAppliesRules(t) })
 }
@@ -40,10 +42,10 @@ func testOperatorAppliesRules(t *testing.T) {
 		{"long", `pods: "` + strings.Repeat("0", 33) + `"`},
 		{"no-name", `cpu: 1, memory: 1Gi, pods: 10, "a b": 1`},
 	} {
-		t.Run(tc.name+" is refused all the same", func(t *testing.T) {
+		t.Run(tc.name+" is rejected by the schema", func(t *testing.T) {
 			out, err := kubectl(t.Context(), "apply", "-f", writeFixed(t, tc.name, tc.amounts))
 			if err == nil || !strings.Contains(err.Error(), "spec.offer.fixed") {
-				t.Errorf("%s: %v\n%s", tc.amounts, err, out)
+				t.Errorf("%s: %v, want spec.offer.fixed rejected\n%s", tc.amounts, err, out)
 			}
 		})
 	}
@@ -51,17 +53,22 @@ func testOperatorAppliesRules(t *testing.T) {
 	o := start(t, container(t, deployment(t, render(t))).Args)
 	o.awaitReady(t)
 	for _, tc := range []struct{ name, amounts, advice string }{
-		{"tenth-of-a-byte", `cpu: 1, memory: 100m, pods: 10`, "spec.offer.fixed[memory]: Invalid value: \"100m\": " + v1alpha1.AmountNotWhole},
-		{"billionths", `cpu: 1n, memory: 1Gi, pods: 10`, "spec.offer.fixed[cpu]: Invalid value: \"1n\": " + v1alpha1.AmountTooFineCPU},
+		{"tenth-of-a-byte", `cpu: 1, memory: 100m, pods: 10`,
+			"spec.offer.fixed[memory]: Invalid value: \"100m\": " + v1alpha1.AmountNotWhole},
+		{"billionths", `cpu: 1n, memory: 1Gi, pods: 10`,
+			"spec.offer.fixed[cpu]: Invalid value: \"1n\": " + v1alpha1.AmountTooFineCPU},
 		{"too-much-memory", `cpu: 1, memory: "9223372036854775808", pods: 10`, v1alpha1.AmountTooLarge},
 		{"too-much-cpu", `cpu: 10P, memory: 1Gi, pods: 10`, v1alpha1.AmountTooLargeCPU},
-		{"negative", `cpu: -1, memory: 1Gi, pods: 10`, "spec.offer.fixed[cpu]: Invalid value: \"-1\": " + v1alpha1.AmountNegative},
+		{"negative", `cpu: -1, memory: 1Gi, pods: 10`,
+			"spec.offer.fixed[cpu]: Invalid value: \"-1\": " + v1alpha1.AmountNegative},
 		{"negative-text", `cpu: 1, memory: "-1Gi", pods: 10`, v1alpha1.AmountNegative},
-		{"endless", `cpu: 1, memory: 1Gi, pods: 1e999999999`, "spec.offer.fixed[pods]: Invalid value: \"1e999999999\": " + v1alpha1.AmountNotAQuantity},
-		{"misspelt", `cpus: 1, memory: 1Gi, pods: 10`, "spec.offer.fixed[cpus]: Invalid value: \"cpus\": " + v1alpha1.NameProblem("cpus")},
+		{"endless", `cpu: 1, memory: 1Gi, pods: 1e999999999`,
+			"spec.offer.fixed[pods]: Invalid value: \"1e999999999\": " + v1alpha1.AmountNotAQuantity},
+		{"misspelt", `cpus: 1, memory: 1Gi, pods: 10`,
+			"spec.offer.fixed[cpus]: Invalid value: \"cpus\": " + v1alpha1.NameProblem("cpus")},
 		{"decimal-exponent", `cpu: 1, memory: 1Gi, pods: 1e2.5`, v1alpha1.AmountNotAQuantity},
 	} {
-		t.Run(tc.name+" is accepted, and then Invalid", func(t *testing.T) {
+		t.Run(tc.name+" is accepted, then reported as Invalid", func(t *testing.T) {
 			file := writeFixed(t, tc.name, tc.amounts)
 			mustKubectl(t, "apply", "-f", file)
 			t.Cleanup(func() { admin(t, "delete", "-f", file) })

@@ -25,13 +25,14 @@ import (
 	"proffer.dev/proffer/proto/resourcereader/flat"
 )
 
-// TestTheServiceAccountMayDoAllThatTheOperatorDoes goes through everything the operator does with the API server, as the
-// ServiceAccount of config/default and with the arguments of its Deployment.
+// TestTheServiceAccountMayDoAllThatTheOperatorDoes covers every request that the operator makes to
+// the API server. It runs as the ServiceAccount of config/default, with the arguments of its
+// Deployment.
 func TestTheServiceAccountMayDoAllThatTheOperatorDoes(t *testing.T) {
 	o := start(t, container(t, deployment(t, render(t, "flat"))).Args)
 	o.awaitReady(t)
 
-	// Liqo comes later than the operator.
+	// Liqo is installed after the operator has started.
 	apply(t, "liqo-crds.yaml")
 	mustKubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "-f", "testdata/liqo-crds.yaml")
 	apply(t, "liqo-peers.yaml")
@@ -43,7 +44,7 @@ func TestTheServiceAccountMayDoAllThatTheOperatorDoes(t *testing.T) {
 			"rome": {"cpu": 1000, "memory": gib, "pods": 1000},
 			"oslo": {"cpu": 2000, "memory": gib, "pods": 2000},
 			"bern": {"cpu": 3000, "memory": gib, "pods": 3000},
-			// Half of what the node has less what its local pod takes.
+			// Half of the node's 8 cpu less the 2 of its local pod.
 			"lima": {"cpu": 3000, "memory": 4 * gib, "pods": 4000},
 		} {
 			eventually(t, func() error {
@@ -61,10 +62,11 @@ func TestTheServiceAccountMayDoAllThatTheOperatorDoes(t *testing.T) {
 			awaitReady(t, name)
 		}
 	})
-	t.Run("what is offered is recorded", func(t *testing.T) {
+	t.Run("the offered resources are recorded", func(t *testing.T) {
 		eventually(t, func() error {
 			var record corev1.ConfigMap
-			if err := cluster.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "proffer-offered"}, &record); err != nil {
+			key := client.ObjectKey{Namespace: namespace, Name: "proffer-offered"}
+			if err := cluster.client.Get(t.Context(), key, &record); err != nil {
 				return err
 			}
 			if got, want := record.Data["offered.json"], `{"":["cpu","memory","pods"]}`; got != want {
@@ -82,35 +84,36 @@ func TestTheServiceAccountMayDoAllThatTheOperatorDoes(t *testing.T) {
 			if !slices.ContainsFunc(events.Items, func(e eventsv1.Event) bool {
 				return e.Regarding.Kind == "ResourcePolicy" && e.Regarding.Name == "no-nodes" && e.Reason == v1alpha1.ReasonNoNodes
 			}) {
-				return fmt.Errorf("no Event among %d says that no-nodes has no nodes", len(events.Items))
+				return fmt.Errorf("none of %d Events reports NoNodes for the policy no-nodes", len(events.Items))
 			}
 			return nil
 		})
 	})
-	t.Run("the metrics know who may read them", func(t *testing.T) {
+	t.Run("metrics need permission", func(t *testing.T) {
 		testReaders(t, "https://"+o.Address("metrics")+"/metrics", "proffer-metrics-reader", "prometheus")
 	})
-	t.Run("so do the explanations", func(t *testing.T) {
+	t.Run("explanations need permission", func(t *testing.T) {
 		testReaders(t, "https://"+o.Address("metrics")+"/offers/rome", "proffer-offers-reader", "curious")
 	})
-	t.Run("the lease is held, and given back at the end", func(t *testing.T) {
+	t.Run("the lease is held, and released at the end", func(t *testing.T) {
 		lease := leaderLease(t)
 		if ptr.Deref(lease.Spec.HolderIdentity, "") == "" {
-			t.Error("nobody holds the lease")
+			t.Error("the lease has no holder")
 		}
 		must(t, o.Stop(gracefulStop))
 		if holder := ptr.Deref(leaderLease(t).Spec.HolderIdentity, ""); holder != "" {
-			t.Errorf("%q still holds the lease: the next leader would have to wait for its end", holder)
+			t.Errorf("%q still holds the lease: the next leader would have to wait until it expires", holder)
 		}
 	})
 	o.requireAllowed(t)
 }
 
-// testReaders asks without a token, with one of an account that was given nothing, and with one of an account with the role.
+// testReaders requests the URL without a token, with an invalid one, and as two accounts of which
+// only the reader has the role.
 func testReaders(t *testing.T, url, role, reader string) {
 	t.Helper()
-	stranger := "not-" + reader
-	for _, account := range []string{stranger, reader} {
+	other := "not-" + reader
+	for _, account := range []string{other, reader} {
 		sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
 		create(t, sa)
 	}
@@ -135,40 +138,44 @@ func testReaders(t *testing.T, url, role, reader string) {
 		}
 		return resp.StatusCode, resp.Body.Close()
 	}
-	is := func(status int) func(int) bool { return func(got int) bool { return got == status } }
+	equals := func(status int) func(int) bool { return func(got int) bool { return got == status } }
 	for _, c := range []struct {
-		who, token string
-		want       func(status int) bool
+		caller, token string
+		want          func(status int) bool
 	}{
-		{"nobody", "", is(http.StatusUnauthorized)},
-		// A token that cannot be verified is an error to controller-runtime's filter, of whatever kind.
-		{"a forger", "not.a.token", func(status int) bool { return status >= 400 }},
-		{"a stranger", tokenOf(t, namespace, stranger), is(http.StatusForbidden)},
-		{reader, tokenOf(t, namespace, reader), is(http.StatusOK)},
+		{"no token", "", equals(http.StatusUnauthorized)},
+		// controller-runtime's filter answers an unverifiable token with an unspecified error
+		// status.
+		{"an invalid token", "not.a.token", func(status int) bool { return status >= 400 }},
+		{"an account without the role", tokenOf(t, namespace, other), equals(http.StatusForbidden)},
+		{reader, tokenOf(t, namespace, reader), equals(http.StatusOK)},
 	} {
-		// The authorizer of the API server learns of a new binding by a watch.
+		// The API server's authorizer learns of the new binding from a watch.
 		eventually(t, func() error {
 			got, err := ask(c.token)
 			if err == nil && !c.want(got) {
-				err = fmt.Errorf("%s gets status %d", c.who, got)
+				err = fmt.Errorf("%s: status %d", c.caller, got)
 			}
 			return err
 		})
 	}
 }
 
-// node makes a node of 8 cpu with a local pod of 2 on it.
+// node creates a node with 8 cpu and a local pod that requests 2 of them.
 func node(t *testing.T) {
 	t.Helper()
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "deploy-test", Labels: map[string]string{"pool": "deploy-test"}}}
 	create(t, n)
-	n.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("8"), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("9")}
+	n.Status.Allocatable = corev1.ResourceList{
+		"cpu": resource.MustParse("8"), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("9"),
+	}
 	n.Status.Capacity = n.Status.Allocatable
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	if err := cluster.client.Status().Update(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
-	// A new node is given the taint node.kubernetes.io/not-ready, which a controller would take away.
+	// The API server adds the taint node.kubernetes.io/not-ready, and no controller runs that would
+	// remove it.
 	n.Spec.Taints = nil
 	if err := cluster.client.Update(t.Context(), n); err != nil {
 		t.Fatal(err)
@@ -193,18 +200,19 @@ func create(t *testing.T, obj client.Object) {
 	remove(t, obj)
 }
 
-// apply applies a file of testdata and takes it away at the end of the test.
+// apply applies a file of testdata and deletes its objects at the end of the test.
 func apply(t *testing.T, file string) {
 	t.Helper()
 	mustKubectl(t, "apply", "-f", "testdata/"+file)
 	t.Cleanup(func() {
-		if _, err := kubectl(context.WithoutCancel(t.Context()), "delete", "--ignore-not-found", "-f", "testdata/"+file); err != nil {
+		ctx := context.WithoutCancel(t.Context())
+		if _, err := kubectl(ctx, "delete", "--ignore-not-found", "-f", "testdata/"+file); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
-// awaitReady waits until the status tells of the policy as it is now, and says that it is in force.
+// awaitReady waits until the policy's status is current and Ready is True.
 func awaitReady(t *testing.T, name string) {
 	t.Helper()
 	eventually(t, func() error {
@@ -214,7 +222,8 @@ func awaitReady(t *testing.T, name string) {
 		}
 		c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
 		if c == nil || c.Status != metav1.ConditionTrue || p.Status.ObservedGeneration != p.Generation {
-			return fmt.Errorf("policy %s is at generation %d, its status at %d with %+v", name, p.Generation, p.Status.ObservedGeneration, c)
+			return fmt.Errorf("policy %s is at generation %d, its status at %d with %+v", name, p.Generation,
+				p.Status.ObservedGeneration, c)
 		}
 		return nil
 	})
@@ -234,10 +243,10 @@ func leaderLease(t *testing.T) *coordinationv1.Lease {
 
 const gib = 1000 << 30 // in milli
 
-// amounts are what a consumer is offered, in milli.
+// amounts are what a consumer is offered, in thousandths.
 type amounts map[string]int64
 
-// readPools reads the one pool that the consumer is offered.
+// readPools reads the consumer's offer, which must have exactly one pool.
 func readPools(t *testing.T, addr, id string) (amounts, error) {
 	return call(addr, func(conn *grpc.ClientConn) (map[string]*rr.Quantity, error) {
 		reply, err := rr.NewResourceReaderClient(conn).ReadResources(t.Context(), &rr.ClusterIdentity{ClusterID: id})
@@ -253,9 +262,11 @@ func readPools(t *testing.T, addr, id string) (amounts, error) {
 
 func readFlat(t *testing.T, addr, id string) (amounts, error) {
 	return call(addr, func(conn *grpc.ClientConn) (map[string]*rr.Quantity, error) {
-		// The service has no package on the wire; the generated client of the package flat would name one.
+		// On the wire the service has no package name, but the generated client of package flat
+		// would send one.
 		var reply flat.ResourceList
-		err := conn.Invoke(t.Context(), rr.ResourceReader_ReadResources_FullMethodName, &rr.ClusterIdentity{ClusterID: id}, &reply)
+		err := conn.Invoke(t.Context(), rr.ResourceReader_ReadResources_FullMethodName,
+			&rr.ClusterIdentity{ClusterID: id}, &reply)
 		return reply.GetResources(), err
 	})
 }
@@ -281,7 +292,7 @@ func call(addr string, do func(*grpc.ClientConn) (map[string]*rr.Quantity, error
 	return got, nil
 }
 
-// differ says how what was read differs from what was wanted.
+// differ returns err, or an error with the difference between the offers.
 func differ(want, got amounts, err error) error {
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// podOf is a pod as the ReplicaSet controller would make it.
+// podOf returns a pod like those of the ReplicaSet controller.
 func podOf(t *testing.T, components ...string) *corev1.Pod {
 	t.Helper()
 	template := deployment(t, render(t, components...)).Spec.Template
@@ -33,7 +33,7 @@ func TestPodsOfTheDeploymentAreAdmitted(t *testing.T) {
 			if got := ptr.Deref(pod.Spec.Priority, 0); got != 1_000_000 {
 				t.Errorf("priority = %d, want that of the class proffer", got)
 			}
-			// Anybody may name the class, so it must not evict.
+			// Any pod may use the class, so it must not preempt others.
 			if got := ptr.Deref(pod.Spec.PreemptionPolicy, ""); got != corev1.PreemptNever {
 				t.Errorf("preemption policy = %q, want %q", got, corev1.PreemptNever)
 			}
@@ -41,12 +41,12 @@ func TestPodsOfTheDeploymentAreAdmitted(t *testing.T) {
 	}
 }
 
-// Each of these is one step away from the pod that is admitted, so each shows that the namespace enforces the restricted
-// standard, and that the field is needed.
-func TestPodsThatAreLessThanRestrictedAreRefused(t *testing.T) {
+// Each pod differs in one field from the admitted one. So each case shows that the namespace
+// enforces the restricted standard, and that the manifests need the field.
+func TestPodsBelowTheRestrictedStandardAreRejected(t *testing.T) {
 	for name, weaken := range map[string]func(*corev1.Pod){
 		"as root":            func(p *corev1.Pod) { p.Spec.SecurityContext.RunAsUser = ptr.To[int64](0) },
-		"perhaps as root":    func(p *corev1.Pod) { p.Spec.SecurityContext.RunAsNonRoot = nil },
+		"possibly as root":   func(p *corev1.Pod) { p.Spec.SecurityContext.RunAsNonRoot = nil },
 		"any system call":    func(p *corev1.Pod) { p.Spec.SecurityContext.SeccompProfile = nil },
 		"more privileges":    func(p *corev1.Pod) { p.Spec.Containers[0].SecurityContext.AllowPrivilegeEscalation = nil },
 		"capabilities":       func(p *corev1.Pod) { p.Spec.Containers[0].SecurityContext.Capabilities = nil },
@@ -65,23 +65,23 @@ func TestPodsThatAreLessThanRestrictedAreRefused(t *testing.T) {
 				remove(t, pod)
 			}
 			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `violates PodSecurity "restricted:latest"`) {
-				t.Errorf("the API server says %v, want a violation of the restricted standard", err)
+				t.Errorf("the API server answers %v, want a violation of the restricted standard", err)
 			}
 		})
 	}
 }
 
-// The restricted standard does not ask for these.
-func TestTheContainerCanWriteNothingAndHasNoMoreThanItNeeds(t *testing.T) {
+// The restricted standard does not require these settings.
+func TestTheContainerIsReadOnlyAndHasRequestsAndAMemoryLimit(t *testing.T) {
 	for _, set := range append([][]string{nil}, components(t)) {
 		d := deployment(t, render(t, set...))
 		c := container(t, d)
 		if !ptr.Deref(c.SecurityContext.ReadOnlyRootFilesystem, false) {
-			t.Error("the root filesystem can be written to")
+			t.Error("the root filesystem is writable")
 		}
 		for _, v := range d.Spec.Template.Spec.Volumes {
 			if v.Secret == nil {
-				t.Errorf("volume %+v: want secrets at most", v)
+				t.Errorf("volume %+v: want only secrets", v)
 			}
 		}
 		if c.Resources.Requests.Cpu().IsZero() || c.Resources.Requests.Memory().IsZero() {
@@ -94,6 +94,6 @@ func TestTheContainerCanWriteNothingAndHasNoMoreThanItNeeds(t *testing.T) {
 	var account corev1.ServiceAccount
 	get(t, "proffer", &account)
 	if ptr.Deref(account.AutomountServiceAccountToken, true) {
-		t.Error("every pod that names the account gets its token")
+		t.Error("every pod with the account gets its token mounted")
 	}
 }

@@ -19,10 +19,10 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 )
 
-// policyRules is the name of what config/admission brings.
+// policyRules is the name of the admission policy in config/admission.
 const policyRules = "proffer-resourcepolicy"
 
-// brokenPolicy is a policy that the schema accepts and the rules do not.
+// brokenPolicy returns a policy that conforms to the schema and breaks a rule.
 func brokenPolicy(name string) *v1alpha1.ResourcePolicy {
 	p := &v1alpha1.ResourcePolicy{Spec: v1alpha1.ResourcePolicySpec{Offer: v1alpha1.Offer{
 		Nodes: &v1alpha1.Nodes{}, Reserve: v1alpha1.Quantities{"memory": {Quantity: resource.MustParse("100m")}},
@@ -31,21 +31,22 @@ func brokenPolicy(name string) *v1alpha1.ResourcePolicy {
 	return p
 }
 
-// rulesInForce reports as an error that the API server does not apply the rules of config/admission.
+// rulesInForce returns an error unless the API server enforces the rules of config/admission.
 func rulesInForce(ctx context.Context) error {
 	err := cluster.client.Create(ctx, brokenPolicy("probe"), client.DryRunAll)
 	if err == nil || !strings.Contains(err.Error(), policyRules) {
-		return fmt.Errorf("of a policy that breaks a rule the API server says %w", err)
+		return fmt.Errorf("the API server's answer to a policy that breaks a rule: %w", err)
 	}
 	return nil
 }
 
-// withoutPolicyRules calls f while the rules of config/admission are gone.
+// withoutPolicyRules deletes the rules of config/admission, calls f, and applies them again.
 func withoutPolicyRules(t *testing.T, f func()) {
 	t.Helper()
 	defer eventually(t, func() error { return rulesInForce(context.WithoutCancel(t.Context())) })
 	defer func() {
-		if _, err := kubectl(context.WithoutCancel(t.Context()), "apply", "-k", filepath.Join(config, "default")); err != nil {
+		ctx := context.WithoutCancel(t.Context())
+		if _, err := kubectl(ctx, "apply", "-k", filepath.Join(config, "default")); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -54,25 +55,29 @@ func withoutPolicyRules(t *testing.T, f func()) {
 	f()
 }
 
-// TestTheRulesOnPoliciesConcernNothingElse, and refuse for good what they refuse.
-func TestTheRulesOnPoliciesConcernNothingElse(t *testing.T) {
+// TestTheRulesOnPoliciesApplyToPoliciesOnly also checks that the binding denies, and that a rule
+// that cannot be evaluated denies too.
+func TestTheRulesOnPoliciesApplyToPoliciesOnly(t *testing.T) {
 	eventually(t, func() error { return rulesInForce(t.Context()) })
 	policy := find[admissionv1.ValidatingAdmissionPolicy](t, render(t), "ValidatingAdmissionPolicy", policyRules)
 	rules := policy.Spec.MatchConstraints.ResourceRules
-	if len(rules) != 1 || strings.Join(rules[0].APIGroups, ",") != "proffer.dev" || strings.Join(rules[0].Resources, ",") != "resourcepolicies" {
-		t.Errorf("the rules are for %+v, want resourcepolicies alone", rules)
+	if len(rules) != 1 || strings.Join(rules[0].APIGroups, ",") != "proffer.dev" ||
+		strings.Join(rules[0].Resources, ",") != "resourcepolicies" {
+		t.Errorf("the rules apply to %+v, want resourcepolicies only", rules)
 	}
 	if *policy.Spec.FailurePolicy != admissionv1.Fail {
-		t.Errorf("failurePolicy is %s", *policy.Spec.FailurePolicy)
+		t.Errorf("failurePolicy is %s, want Fail", *policy.Spec.FailurePolicy)
 	}
-	binding := find[admissionv1.ValidatingAdmissionPolicyBinding](t, render(t), "ValidatingAdmissionPolicyBinding", policyRules)
-	if a := binding.Spec.ValidationActions; len(a) != 1 || a[0] != admissionv1.Deny || binding.Spec.MatchResources != nil || binding.Spec.PolicyName != policyRules {
-		t.Errorf("the binding is %+v", binding.Spec)
+	binding := find[admissionv1.ValidatingAdmissionPolicyBinding](t, render(t), "ValidatingAdmissionPolicyBinding",
+		policyRules)
+	if a := binding.Spec.ValidationActions; len(a) != 1 || a[0] != admissionv1.Deny ||
+		binding.Spec.MatchResources != nil || binding.Spec.PolicyName != policyRules {
+		t.Errorf("the binding is %+v, want one of all objects that denies", binding.Spec)
 	}
 }
 
-// TestWhatWasStoredUnderOlderRulesCanStillBeHandled: an upgrade of Proffer or of Kubernetes brings rules that stored policies may break.
-func TestWhatWasStoredUnderOlderRulesCanStillBeHandled(t *testing.T) {
+// An upgrade of Proffer or Kubernetes may bring rules that stored policies break.
+func TestPoliciesThatBreakNewRulesCanStillBeUpdatedAndDeleted(t *testing.T) {
 	stored := brokenPolicy("stored")
 	withoutPolicyRules(t, func() { create(t, stored) })
 
@@ -84,15 +89,17 @@ func TestWhatWasStoredUnderOlderRulesCanStillBeHandled(t *testing.T) {
 	must(t, cluster.client.Status().Update(t.Context(), stored))
 	edited := stored.DeepCopy()
 	edited.Spec.Priority = 5
-	if err := cluster.client.Update(t.Context(), edited); err == nil || !strings.Contains(err.Error(), v1alpha1.AmountNotWhole) {
-		t.Errorf("an edit of the spec: %v", err)
+	if err := cluster.client.Update(t.Context(), edited); err == nil ||
+		!strings.Contains(err.Error(), v1alpha1.AmountNotWhole) {
+		t.Errorf("an edit of the spec: %v, want it rejected", err)
 	}
 	stored.Finalizers = nil
 	must(t, cluster.client.Update(t.Context(), stored))
 	must(t, cluster.client.Delete(t.Context(), stored))
 }
 
-// TestAdmissionPoliciesCompileOnTheFirstKubernetesThatHasThem, which is 1.30: later versions know more functions of CEL.
+// TestAdmissionPoliciesCompileOnTheFirstKubernetesThatHasThem uses 1.30. Later versions have more
+// CEL functions.
 func TestAdmissionPoliciesCompileOnTheFirstKubernetesThatHasThem(t *testing.T) {
 	for _, name := range admissionPolicies(t) {
 		policy := find[admissionv1.ValidatingAdmissionPolicy](t, render(t), "ValidatingAdmissionPolicy", name)
@@ -115,7 +122,9 @@ func compileOn(v *version.Version, spec *admissionv1.ValidatingAdmissionPolicySp
 		}
 	}
 	for _, v := range spec.Variables {
-		if result := compiler.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, declared, environment.NewExpressions); result.Error != nil {
+		variable := &validating.Variable{Name: v.Name, Expression: v.Expression}
+		result := compiler.CompileAndStoreVariable(variable, declared, environment.NewExpressions)
+		if result.Error != nil {
 			errs = append(errs, fmt.Errorf("variable %s: %w", v.Name, result.Error))
 		}
 	}

@@ -19,33 +19,33 @@ import (
 	"proffer.dev/proffer/test/process"
 )
 
-// binary builds the operator, once.
+// binary builds the operator once for all tests.
 var binary = sync.OnceValues(func() (string, error) { return process.Build(context.Background(), cluster.dir) })
 
-// operator is the built binary in a process of its own.
+// operator is a process that runs the built operator.
 type operator struct{ *process.Process }
 
-// start runs the operator as the ServiceAccount of config/default, with the arguments of the Deployment. It is ended with the test.
+// start runs the operator as the ServiceAccount of config/default. It ends with the test.
 func start(t *testing.T, args []string) *operator {
 	t.Helper()
 	return startIn(t, namespace, args)
 }
 
-// startIn is start in the namespace that an overlay has put everything into.
+// startIn runs the operator in the namespace that an overlay installs into.
 func startIn(t *testing.T, namespace string, args []string) *operator {
 	t.Helper()
 	bin, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The next test is of another cluster.
+	// The next test has another cluster, so it must not find the record of this one.
 	remove(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "proffer-offered"}})
-	// A pod finds its own namespace in a file; a process has to be told.
+	// A pod reads its own namespace from a file; a process needs the flag.
 	args = append(slices.Clone(args), "--leader-election-namespace="+namespace)
 	return &operator{process.StartTest(t, bin, args, "KUBECONFIG="+kubeconfigOf(t, namespace, "proffer"))}
 }
 
-// awaitReady waits until the readiness probe of the Deployment would succeed.
+// awaitReady waits until the operator's health and readiness probes succeed.
 func (o *operator) awaitReady(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -53,18 +53,19 @@ func (o *operator) awaitReady(t *testing.T) {
 	must(t, o.Ready(ctx))
 }
 
-// requireAllowed fails the test if the API server refused the operator anything.
+// requireAllowed fails the test if the API server rejected a request of the operator for lack of
+// permission.
 func (o *operator) requireAllowed(t *testing.T) {
 	t.Helper()
 	for line := range strings.Lines(o.Log()) {
 		lower := strings.ToLower(line)
 		if strings.Contains(lower, "forbidden") || strings.Contains(lower, "unauthorized") {
-			t.Errorf("the API server refused the operator: %s", line)
+			t.Errorf("the API server rejected a request of the operator: %s", line)
 		}
 	}
 }
 
-// tokenOf is a token of the service account, as a pod gets it.
+// tokenOf returns a token of the service account, as a pod would get it.
 func tokenOf(t *testing.T, namespace, account string) string {
 	t.Helper()
 	request := &authenticationv1.TokenRequest{}
@@ -75,7 +76,7 @@ func tokenOf(t *testing.T, namespace, account string) string {
 	return request.Status.Token
 }
 
-// kubeconfigOf writes a kubeconfig that has the service account's token and nothing else.
+// kubeconfigOf writes a kubeconfig with the service account's token.
 func kubeconfigOf(t *testing.T, namespace, account string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
@@ -92,7 +93,7 @@ func kubeconfigOf(t *testing.T, namespace, account string) string {
 	return file
 }
 
-// eventually waits until f has no error any more.
+// eventually waits until f returns nil.
 func eventually(t *testing.T, f func() error) {
 	t.Helper()
 	gomega.NewWithT(t).Eventually(f).WithTimeout(time.Minute).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())

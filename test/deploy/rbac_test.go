@@ -11,12 +11,12 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// TestTheServiceAccountIsGrantedThisAndNoMore spells out everything that the operator may do, so that whoever widens it has
-// to say so here.
-func TestTheServiceAccountIsGrantedThisAndNoMore(t *testing.T) {
-	const crds = "foreignclusters.core.liqo.io,foreignclusters.discovery.liqo.io,resourceslices.authentication.liqo.io,tenants.authentication.liqo.io"
+// The test lists every permission of the operator, so that each new one has to be added here.
+func TestTheServiceAccountHasExactlyThesePermissions(t *testing.T) {
+	const crds = "foreignclusters.core.liqo.io,foreignclusters.discovery.liqo.io," +
+		"resourceslices.authentication.liqo.io,tenants.authentication.liqo.io"
 	want := []string{
-		// What the offers depend on.
+		// Read for offers.
 		"cluster: list nodes",
 		"cluster: watch nodes",
 		"cluster: list pods",
@@ -29,37 +29,37 @@ func TestTheServiceAccountIsGrantedThisAndNoMore(t *testing.T) {
 		"cluster: watch discovery.liqo.io/foreignclusters",
 		"cluster: list authentication.liqo.io/tenants",
 		"cluster: watch authentication.liqo.io/tenants",
-		// What slices are answered by.
+		// Read for answers to slices.
 		"cluster: list authentication.liqo.io/resourceslices",
 		"cluster: watch authentication.liqo.io/resourceslices",
 		"cluster: list namespaces",
 		"cluster: watch namespaces",
 		"cluster: list storage.k8s.io/storageclasses",
 		"cluster: watch storage.k8s.io/storageclasses",
-		// When Liqo is there.
+		// Read to notice Liqo's installation.
 		"cluster: list apiextensions.k8s.io/customresourcedefinitions " + crds,
 		"cluster: watch apiextensions.k8s.io/customresourcedefinitions " + crds,
-		// What it writes.
+		// Written by the leader.
 		"cluster: update proffer.dev/resourcepolicies/status",
 		"cluster: patch authentication.liqo.io/resourceslices/status",
 		"cluster: create events.k8s.io/events",
 		"cluster: patch events.k8s.io/events",
-		// Who reads its metrics.
+		// Used to authorize readers of metrics and explanations.
 		"cluster: create authentication.k8s.io/tokenreviews",
 		"cluster: create authorization.k8s.io/subjectaccessreviews",
-		// What it has granted, which nobody else may write.
+		// The record of what was granted. Only the operator may write it.
 		"namespace proffer-system: create proffer.dev/grants",
 		"namespace proffer-system: delete proffer.dev/grants",
 		"namespace proffer-system: get proffer.dev/grants",
 		"namespace proffer-system: list proffer.dev/grants",
 		"namespace proffer-system: update proffer.dev/grants",
 		"namespace proffer-system: watch proffer.dev/grants",
-		// What it has offered, for as long as no admin deletes that.
+		// The record of what was offered.
 		"namespace proffer-system: create configmaps proffer-offered",
 		"namespace proffer-system: get configmaps proffer-offered",
 		"namespace proffer-system: patch configmaps proffer-offered",
 		"namespace proffer-system: update configmaps proffer-offered",
-		// Which replica leads.
+		// Leader election.
 		"namespace proffer-system: create coordination.k8s.io/leases",
 		"namespace proffer-system: get coordination.k8s.io/leases proffer.dev",
 		"namespace proffer-system: update coordination.k8s.io/leases proffer.dev",
@@ -68,12 +68,12 @@ func TestTheServiceAccountIsGrantedThisAndNoMore(t *testing.T) {
 	}
 	slices.Sort(want)
 	if diff := cmp.Diff(want, granted(t)); diff != "" {
-		t.Errorf("granted (-want +got):\n%s", diff)
+		t.Errorf("permissions (-want +got):\n%s", diff)
 	}
 }
 
-// What a component needs comes with it, and is spelt out here too.
-func TestEachComponentGrantsThisAndNoMore(t *testing.T) {
+// The permissions that a component needs are part of the component.
+func TestEachComponentAddsExactlyThesePermissions(t *testing.T) {
 	want := map[string][]string{
 		"served-classes": {
 			"namespace proffer-system: create configmaps proffer-served-classes",
@@ -86,7 +86,7 @@ func TestEachComponentGrantsThisAndNoMore(t *testing.T) {
 	for _, c := range components(t) {
 		more := slices.DeleteFunc(granted(t, c), func(permission string) bool { return slices.Contains(base, permission) })
 		if diff := cmp.Diff(want[c], more, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%s grants (-want +got):\n%s", c, diff)
+			t.Errorf("permissions that %s adds (-want +got):\n%s", c, diff)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func TestNothingIsGrantedWithAWildcard(t *testing.T) {
 	}
 }
 
-func TestPeopleCanBeGivenPolicies(t *testing.T) {
+func TestTheRolesForPoliciesAreAggregatedToViewAndAdmin(t *testing.T) {
 	objects := render(t)
 	for name, want := range map[string]string{
 		"proffer-resourcepolicy-viewer": "view",
@@ -118,13 +118,14 @@ func TestPeopleCanBeGivenPolicies(t *testing.T) {
 		labels := find[rbacv1.ClusterRole](t, objects, "ClusterRole", name).Labels
 		for _, role := range []string{"view", "edit", "admin"} {
 			if got := labels["rbac.authorization.k8s.io/aggregate-to-"+role] == "true"; got != (role == want) {
-				t.Errorf("%s is part of %s: %t", name, role, got)
+				t.Errorf("%s is aggregated to %s: %t", name, role, got)
 			}
 		}
 	}
 }
 
-// granted is every verb on every resource that some binding gives the operator's ServiceAccount, with these components, sorted.
+// granted returns, sorted, the permissions that the bindings give the operator's ServiceAccount
+// with these components.
 func granted(t *testing.T, components ...string) []string {
 	t.Helper()
 	objects := render(t, components...)
@@ -136,7 +137,7 @@ func granted(t *testing.T, components ...string) []string {
 		binding := find[rbacv1.RoleBinding](t, objects, u.GetKind(), u.GetName())
 		account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "proffer"}
 		if !slices.Equal(binding.Subjects, []rbacv1.Subject{account}) {
-			t.Errorf("%s %s is for %+v, want the operator alone", u.GetKind(), u.GetName(), binding.Subjects)
+			t.Errorf("%s %s has the subjects %+v, want only the operator", u.GetKind(), u.GetName(), binding.Subjects)
 		}
 		where := "cluster"
 		if binding.Namespace != "" {
@@ -150,7 +151,7 @@ func granted(t *testing.T, components ...string) []string {
 	return all
 }
 
-// permissions are the single permissions of a rule, such as "cluster: list nodes".
+// permissions splits a rule into single permissions, such as "cluster: list nodes".
 func permissions(where string, r rbacv1.PolicyRule) []string {
 	var all []string
 	for _, url := range r.NonResourceURLs {

@@ -17,10 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// rendered is what kubectl kustomize prints, object by object.
+// rendered is the output of kubectl kustomize, object by object.
 type rendered []*unstructured.Unstructured
 
-// render renders config/default with the components named.
+// render renders config/default with these components.
 func render(t *testing.T, components ...string) rendered {
 	t.Helper()
 	return renderAt(t, overlay(t, components...))
@@ -32,7 +32,7 @@ func renderBase(t *testing.T) rendered {
 	return renderAt(t, filepath.Join(config, "base"))
 }
 
-// names are the kinds and names of the objects, sorted.
+// names returns the sorted kinds and names of the objects.
 func names(objects rendered) []string {
 	var all []string
 	for _, u := range objects {
@@ -58,13 +58,13 @@ func renderAt(t *testing.T, dir string) rendered {
 	}
 }
 
-// overlay writes an overlay of config/default with the components named and returns its directory.
+// overlay writes an overlay of config/default with these components and returns its directory.
 func overlay(t *testing.T, components ...string) string {
 	t.Helper()
 	return overlayWith(t, "", components...)
 }
 
-// overlayWith is overlay with these lines in the kustomization too.
+// overlayWith is overlay with additional lines in the kustomization.
 func overlayWith(t *testing.T, lines string, components ...string) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -93,7 +93,7 @@ func overlayWith(t *testing.T, lines string, components ...string) string {
 	return dir
 }
 
-// components are the names of all the components there are.
+// components returns the names of all components.
 func components(t *testing.T) []string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(config, "components"))
@@ -107,7 +107,7 @@ func components(t *testing.T) []string {
 	return names
 }
 
-// find decodes the one object of this kind and name into T.
+// find decodes the object of this kind and name into a T.
 func find[T any](t *testing.T, objects rendered, kind, name string) *T {
 	t.Helper()
 	for _, u := range objects {
@@ -129,7 +129,7 @@ func deployment(t *testing.T, objects rendered) *appsv1.Deployment {
 	return find[appsv1.Deployment](t, objects, "Deployment", "proffer")
 }
 
-// container is the operator's container, the only one there is.
+// container returns the operator's container, which must be the pod's only one.
 func container(t *testing.T, d *appsv1.Deployment) *corev1.Container {
 	t.Helper()
 	if n := len(d.Spec.Template.Spec.Containers); n != 1 {

@@ -10,60 +10,62 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 )
 
-// TestARestoredBackupPromisesNothingTwice goes through what docs/install.md says of etcd that is taken back: of two slices one was granted
-// more since, and one was made since.
-func TestARestoredBackupPromisesNothingTwice(t *testing.T) {
+// The test follows the restore of etcd that docs/install.md describes. Since the backup, one slice
+// was granted more and another was created.
+func TestARestoredBackupGrantsNothingTwice(t *testing.T) {
 	p := newPeering(t)
 	mustKubectl(t, "-n", tenantNamespace, "delete", "rslice", "probe")
 	t.Cleanup(func() { cleanup(t, "-n", namespace, "delete", "grants", "--all") })
 	tenant(t)
-	node(t) // of 8 cpu, of which a local pod takes 2
-	policyFor(t, "gold", `{class: gold, offer: {nodes: {selector: {matchLabels: {pool: deploy-test}}}}, updateThresholdPercent: 0}`)
+	node(t) // 6 of its 8 cpu are free
+	applyPolicy(t, "gold",
+		`{class: gold, offer: {nodes: {selector: {matchLabels: {pool: deploy-test}}}}, updateThresholdPercent: 0}`)
 	args := container(t, deployment(t, render(t))).Args
 	o := start(t, args)
 	o.awaitReady(t)
 
 	early, late := aSlice("early", "gold"), aSlice("late", "gold")
-	askFor("2")(early)
-	askFor("2")(late)
-	askAs(t, p, early)
+	requestCPU("2")(early)
+	requestCPU("2")(late)
+	createAuthenticated(t, p, early)
 	awaitGranted(t, p, "early", 2)
 	var backup v1alpha1.GrantList
 	must(t, cluster.client.List(t.Context(), &backup, client.InNamespace(namespace)))
 	if len(backup.Items) != 1 {
 		t.Fatalf("there are %d grants, want 1", len(backup.Items))
 	}
-	must(t, edit(t, p.rome, "early", askFor("4")))
+	must(t, edit(t, p.rome, "early", requestCPU("4")))
 	awaitGranted(t, p, "early", 4)
-	askAs(t, p, late)
+	createAuthenticated(t, p, late)
 	awaitGranted(t, p, "late", 2)
 
 	must(t, o.Stop(gracefulStop))
 	restore(t, p, &backup.Items[0], late)
 	o = start(t, args)
 	o.awaitReady(t)
-	// What is on record stands, and the pool is free but for that.
+	// The recorded Grant holds, and the rest of the pool is free.
 	eventually(t, func() error {
 		var policy v1alpha1.ResourcePolicy
 		must(t, cluster.client.Get(t.Context(), client.ObjectKey{Name: "gold"}, &policy))
 		if got := policy.Status.Remaining["cpu"]; got.Value() != 4 {
-			return fmt.Errorf("%v are remaining of %v, want 4 of 6 cpu", policy.Status.Remaining, policy.Status.Capacity)
+			return fmt.Errorf("%v remain of %v, want 4 of 6 cpu", policy.Status.Remaining, policy.Status.Capacity)
 		}
 		return nil
 	})
 	awaitGranted(t, p, "early", 2)
 
-	// Liqo copies again what the consumer asks for: the younger slice comes first here, and gets what it had.
+	// Liqo replicates the consumer's slice again. Here the younger slice comes first, and gets its
+	// 2 cpu and 1 more.
 	again := aSlice("late", "gold")
-	askFor("3")(again)
-	askAs(t, p, again)
+	requestCPU("3")(again)
+	createAuthenticated(t, p, again)
 	awaitGranted(t, p, "late", 3)
-	must(t, edit(t, p.rome, "early", askFor("4")))
+	must(t, edit(t, p.rome, "early", requestCPU("4")))
 	awaitGranted(t, p, "early", 3)
 	o.requireAllowed(t)
 }
 
-// restore takes the API server back to when there was but the one slice of this Grant.
+// restore resets the API server to the state in which only the slice of this Grant existed.
 func restore(t *testing.T, p *peering, grant *v1alpha1.Grant, made *authv1beta1.ResourceSlice) {
 	t.Helper()
 	must(t, p.admin.Delete(t.Context(), made))
@@ -78,11 +80,13 @@ func restore(t *testing.T, p *peering, grant *v1alpha1.Grant, made *authv1beta1.
 		g.Spec = grant.Spec
 		must(t, cluster.client.Update(t.Context(), g))
 	}
-	must(t, edit(t, p.admin, grant.Spec.Slice.Name, askFor("2")))
-	must(t, editStatus(t, p.admin, grant.Spec.Slice.Name, func(s *authv1beta1.ResourceSlice) { s.Status.Resources["cpu"] = grant.Spec.Resources["cpu"] }))
+	must(t, edit(t, p.admin, grant.Spec.Slice.Name, requestCPU("2")))
+	must(t, editStatus(t, p.admin, grant.Spec.Slice.Name, func(s *authv1beta1.ResourceSlice) {
+		s.Status.Resources["cpu"] = grant.Spec.Resources["cpu"]
+	}))
 }
 
-// awaitGranted waits until the answer to a slice has so much cpu.
+// awaitGranted waits until the answer to the slice has this much cpu.
 func awaitGranted(t *testing.T, p *peering, name string, cpu int64) {
 	t.Helper()
 	eventually(t, func() error {

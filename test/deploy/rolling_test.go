@@ -16,17 +16,18 @@ import (
 	"proffer.dev/proffer/test/process"
 )
 
-// liqo is a client that behaves as Liqo's controller-manager, and one that starts anew for every call.
+// liqo is a client that behaves like Liqo's controller-manager, plus one that opens a connection
+// for each call.
 type liqo struct {
 	service *service
 
 	calls, connections, streams atomic.Int64
 	mu                          sync.Mutex
-	refused                     []error
+	failed                      []error
 	wg                          sync.WaitGroup
 }
 
-// newLiqo calls the service without a pause until the test ends.
+// newLiqo starts calls to the service that follow each other without a pause until the test ends.
 func newLiqo(t *testing.T, s *service) *liqo {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -40,11 +41,11 @@ func newLiqo(t *testing.T, s *service) *liqo {
 		l.wg.Wait()
 		_ = conn.Close()
 	})
-	// A new connection for every 20 calls, so that the ports do not run out.
+	// One new connection for every 20 calls, so that the machine does not run out of ports.
 	pace := make(chan struct{})
 	l.wg.Go(func() {
 		for ctx.Err() == nil {
-			l.note(ctx, &l.calls, read(ctx, conn))
+			l.record(ctx, &l.calls, read(ctx, conn))
 			if l.calls.Load()%20 == 0 {
 				select {
 				case pace <- struct{}{}:
@@ -59,7 +60,7 @@ func newLiqo(t *testing.T, s *service) *liqo {
 			case <-ctx.Done():
 				return
 			case <-pace:
-				l.note(ctx, &l.connections, l.readAnew(ctx))
+				l.record(ctx, &l.connections, l.readOnNewConnection(ctx))
 			}
 		}
 	})
@@ -75,7 +76,7 @@ func dial(addr string) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 }
 
-// read is one call, with Liqo's own deadline and no retry of our own.
+// read makes one call with Liqo's deadline and without retries.
 func read(ctx context.Context, conn *grpc.ClientConn) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -86,7 +87,7 @@ func read(ctx context.Context, conn *grpc.ClientConn) error {
 	return err
 }
 
-func (l *liqo) readAnew(ctx context.Context) error {
+func (l *liqo) readOnNewConnection(ctx context.Context) error {
 	conn, err := dial(l.service.addr)
 	if err != nil {
 		return err
@@ -94,65 +95,68 @@ func (l *liqo) readAnew(ctx context.Context) error {
 	return errors.Join(read(ctx, conn), conn.Close())
 }
 
-// subscribe holds one stream until it ends, and counts it once its first notification is there.
+// subscribe holds one stream until it ends. The stream counts once its first notification has
+// arrived.
 func (l *liqo) subscribe(ctx context.Context, conn *grpc.ClientConn) {
 	stream, err := rr.NewResourceReaderClient(conn).Subscribe(ctx, &rr.Empty{})
 	if err != nil {
-		l.note(ctx, &l.streams, err)
+		l.record(ctx, &l.streams, err)
 		return
 	}
 	first := true
 	for {
 		id, err := stream.Recv()
 		if err != nil {
-			// How a stream ends is the server's affair; that it can be opened again is what counts.
+			// A stream may end in any way, as long as it can be opened again.
 			return
 		}
 		if first && id.GetClusterID() != "" {
-			l.note(ctx, &l.streams, fmt.Errorf("a new stream starts with %q, want all", id.GetClusterID()))
+			l.record(ctx, &l.streams, fmt.Errorf("a new stream starts with %q, want all", id.GetClusterID()))
 		} else if first {
-			l.note(ctx, &l.streams, nil)
+			l.record(ctx, &l.streams, nil)
 		}
 		first = false
 	}
 }
 
-// note counts a success, or keeps what was refused. What the end of the test cut off is neither.
-func (l *liqo) note(ctx context.Context, count *atomic.Int64, err error) {
+// record counts a success, or keeps the error. It ignores errors that the end of the test causes.
+func (l *liqo) record(ctx context.Context, count *atomic.Int64, err error) {
 	switch {
 	case err == nil:
 		count.Add(1)
 	case ctx.Err() == nil:
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.refused = append(l.refused, err)
+		l.failed = append(l.failed, err)
 	}
 }
 
-func (l *liqo) refusals() []error {
+func (l *liqo) failures() []error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.refused
+	return l.failed
 }
 
-// proceed waits until the calls have gone on for a good while, and stops the test at the first one that was refused.
-func (l *liqo) proceed(t *testing.T, when string) {
+// awaitCalls waits for 200 more calls and 10 more connections, and ends the test if a call has
+// failed.
+func (l *liqo) awaitCalls(t *testing.T, when string) {
 	t.Helper()
 	calls, connections := l.calls.Load()+200, l.connections.Load()+10
 	eventually(t, func() error {
 		if l.calls.Load() < calls || l.connections.Load() < connections {
-			if len(l.refusals()) == 0 {
-				return fmt.Errorf("%d calls and %d connections, want %d and %d", l.calls.Load(), l.connections.Load(), calls, connections)
+			if len(l.failures()) == 0 {
+				return fmt.Errorf("%d calls and %d connections, want %d and %d", l.calls.Load(), l.connections.Load(),
+					calls, connections)
 			}
 		}
 		return nil
 	})
-	if refused := l.refusals(); len(refused) > 0 {
-		t.Fatalf("%s, %d calls were refused, the first with: %v", when, len(refused), refused[0])
+	if failed := l.failures(); len(failed) > 0 {
+		t.Fatalf("%s: %d calls failed, the first with: %v", when, len(failed), failed[0])
 	}
 }
 
-func TestARollingUpdateRefusesNoCall(t *testing.T) {
+func TestNoCallFailsDuringARollingUpdate(t *testing.T) {
 	apply(t, "rolling.yaml")
 	args := container(t, deployment(t, render(t))).Args
 	s := newService(t)
@@ -162,46 +166,47 @@ func TestARollingUpdateRefusesNoCall(t *testing.T) {
 		s.add(o.Address("grpc"))
 	}
 	l := newLiqo(t, s)
-	l.proceed(t, "before the update")
+	l.awaitCalls(t, "before the update")
 
 	for i, o := range old {
-		// maxSurge 1, maxUnavailable 0, minReadySeconds: the new one is ready and known before the old one is told to go.
+		// As with maxSurge 1, maxUnavailable 0 and minReadySeconds, the replacement is ready and
+		// known before the old replica is stopped.
 		replacement := start(t, args)
 		replacement.awaitReady(t)
 		s.add(replacement.Address("grpc"))
-		l.proceed(t, fmt.Sprintf("with replacement %d", i))
+		l.awaitCalls(t, fmt.Sprintf("with replacement %d", i))
 
-		// preStop: the old one is being removed, but connections still arrive.
-		l.proceed(t, fmt.Sprintf("while replica %d sleeps in preStop", i))
+		// During preStop the endpoint is being removed, but new connections still arrive.
+		l.awaitCalls(t, fmt.Sprintf("while replica %d sleeps in preStop", i))
 		s.remove(o.Address("grpc"))
-		l.proceed(t, fmt.Sprintf("while replica %d has left the service", i))
+		l.awaitCalls(t, fmt.Sprintf("with replica %d out of the service", i))
 
 		must(t, o.Stop(gracefulStop))
-		l.proceed(t, fmt.Sprintf("after replica %d is gone", i))
+		l.awaitCalls(t, fmt.Sprintf("after replica %d has ended", i))
 		o.requireAllowed(t)
 	}
 
-	// The stream was on one of the old replicas, so it has been opened again at least once.
+	// The stream was on one of the old replicas, so it must have been opened again.
 	eventually(t, func() error {
 		if n := l.streams.Load(); n < 2 {
 			return fmt.Errorf("%d streams were opened, want another after the update", n)
 		}
 		return nil
 	})
-	// Somebody leads: a status is written.
+	// A replica leads: it writes a status.
 	apply(t, "rolling-edited.yaml")
 	awaitReady(t, "rolling")
-	l.proceed(t, "at the end")
+	l.awaitCalls(t, "at the end")
 }
 
-// So that the test above can fail: a replica that goes without leaving the service first is noticed.
-func TestAReplicaThatGoesWithoutLeavingIsNoticed(t *testing.T) {
+// This test shows that the one above can fail.
+func TestAnEndpointThatDoesNotListenFailsCalls(t *testing.T) {
 	s := newService(t)
 	s.add(process.FreeAddress(t))
 	l := newLiqo(t, s)
 	eventually(t, func() error {
-		if len(l.refusals()) == 0 {
-			return errors.New("nothing was refused")
+		if len(l.failures()) == 0 {
+			return errors.New("no call failed")
 		}
 		return nil
 	})

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// service does what kube-proxy does with the Service: each new connection goes to one of the endpoints in turn, and one that
-// is open stays where it is.
+// service forwards like kube-proxy: each new connection goes to the next endpoint and stays there.
 type service struct {
 	addr string
 
@@ -62,7 +61,7 @@ func (s *service) remove(endpoint string) {
 	s.endpoints = slices.DeleteFunc(slices.Clone(s.endpoints), func(e string) bool { return e == endpoint })
 }
 
-// next is the endpoint whose turn it is, empty if there is none.
+// next returns the next endpoint, or "" if there is none.
 func (s *service) next() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +72,7 @@ func (s *service) next() string {
 	return s.endpoints[s.turn%len(s.endpoints)]
 }
 
-// forward copies both ways until both ends have said all they had to say.
+// forward copies in both directions until both ends have closed theirs.
 func (s *service) forward(client net.Conn) {
 	defer s.forget(client)
 	if !s.track(client) {
@@ -94,7 +93,7 @@ func (s *service) forward(client net.Conn) {
 }
 
 func pipe(to, from net.Conn) {
-	// A reset ends the connection in both directions; its caller sees that for itself.
+	// A reset ends both directions, and the caller notices it.
 	_, _ = io.Copy(to, from)
 	_ = to.(*net.TCPConn).CloseWrite()
 }

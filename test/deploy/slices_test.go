@@ -26,9 +26,11 @@ import (
 // tenantNamespace is where the slices of the consumer rome are.
 const tenantNamespace = "liqo-tenant-rome"
 
-// peering is what Liqo leaves on a cluster that provides to rome: the kind, the namespace, and who may do what.
+// peering has clients for the users of a cluster that provides to rome, with Liqo's kind, tenant
+// namespace and roles.
 type peering struct {
-	// rome is the consumer, as its crd-replicator comes; manager is Liqo's controller-manager; operator is Proffer; admin may do anything.
+	// rome is the consumer's crd-replicator, manager Liqo's controller-manager, operator Proffer.
+	// admin may do anything.
 	rome, manager, operator, admin client.Client
 }
 
@@ -45,23 +47,33 @@ func newPeering(t *testing.T) *peering {
 			t.Error(err)
 		}
 	})
+	// The namespace may exist: it cannot be deleted here, because no controller finalizes it.
 	if err := cluster.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: tenantNamespace, Labels: map[string]string{"liqo.io/tenant-namespace": "true", "liqo.io/remote-cluster-id": "rome"},
-	}}); client.IgnoreAlreadyExists(err) != nil { // Nobody here would finish deleting it.
+		Name:   tenantNamespace,
+		Labels: map[string]string{"liqo.io/tenant-namespace": "true", "liqo.io/remote-cluster-id": "rome"},
+	}}); client.IgnoreAlreadyExists(err) != nil {
 		t.Fatal(err)
 	}
-	const manager, operator = "system:serviceaccount:liqo:liqo-controller-manager", "system:serviceaccount:" + namespace + ":proffer"
+	const (
+		manager  = "system:serviceaccount:liqo:liqo-controller-manager"
+		operator = "system:serviceaccount:" + namespace + ":proffer"
+	)
 	role(t, "liqo-remote-controlplane", rulesOf(t, "liqo-remote-controlplane"), "rome")
 	role(t, "liqo-controller-manager", rulesOf(t, "liqo-controller-manager"), manager)
 	role(t, "deploy-test-answers", []rbacv1.PolicyRule{
-		{APIGroups: []string{authv1beta1.GroupVersion.Group}, Resources: []string{"resourceslices", "resourceslices/status"}, Verbs: []string{"get", "update"}},
+		{
+			APIGroups: []string{authv1beta1.GroupVersion.Group},
+			Resources: []string{"resourceslices", "resourceslices/status"},
+			Verbs:     []string{"get", "update"},
+		},
 	}, operator)
-	p := &peering{rome: as(t, "rome", "liqo.io"), manager: as(t, manager), operator: as(t, operator), admin: cluster.client}
+	p := &peering{rome: as(t, "rome", "liqo.io"), manager: as(t, manager), operator: as(t, operator),
+		admin: cluster.client}
 	p.awaitGuards(t)
 	return p
 }
 
-// rulesOf are the rules that Liqo's chart gives to this role.
+// rulesOf returns the rules of this role in Liqo's chart.
 func rulesOf(t *testing.T, role string) []rbacv1.PolicyRule {
 	t.Helper()
 	text, err := os.ReadFile(controlplane.LiqoFile(t, "files/"+role+"-ClusterRole.yaml"))
@@ -75,7 +87,7 @@ func rulesOf(t *testing.T, role string) []rbacv1.PolicyRule {
 	return r.Rules
 }
 
-// role gives the user a role in the tenant namespace for the time of the test.
+// role binds the user to a role in the tenant namespace until the end of the test.
 func role(t *testing.T, name string, rules []rbacv1.PolicyRule, user string) {
 	t.Helper()
 	meta := metav1.ObjectMeta{Namespace: tenantNamespace, Name: name}
@@ -97,20 +109,22 @@ func as(t *testing.T, user string, groups ...string) client.Client {
 	return c
 }
 
-// aSlice is the replica of a slice, as crd-replicator makes it.
+// aSlice returns the replica of a consumer's slice, as crd-replicator creates it.
 func aSlice(name, class string) *authv1beta1.ResourceSlice {
 	return &authv1beta1.ResourceSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: tenantNamespace, Name: name,
 			Labels: map[string]string{
-				"liqo.io/replication": "false", "liqo.io/replicated": "true", "liqo.io/originID": "rome", "liqo.io/remote-cluster-id": "rome",
-				"liqo.io/remoteID": "provider",
+				"liqo.io/replication": "false", "liqo.io/replicated": "true", "liqo.io/originID": "rome",
+				"liqo.io/remote-cluster-id": "rome", "liqo.io/remoteID": "provider",
 			},
 			Annotations: map[string]string{"liqo.io/create-virtual-node": "true"},
 		},
 		Spec: authv1beta1.ResourceSliceSpec{
-			Class: authv1beta1.ResourceSliceClass(class), ConsumerClusterID: new(corev1beta1.ClusterID("rome")), ProviderClusterID: new(corev1beta1.ClusterID("provider")),
-			Resources: corev1.ResourceList{"cpu": resource.MustParse("8")},
+			Class:             authv1beta1.ResourceSliceClass(class),
+			ConsumerClusterID: new(corev1beta1.ClusterID("rome")),
+			ProviderClusterID: new(corev1beta1.ClusterID("provider")),
+			Resources:         corev1.ResourceList{"cpu": resource.MustParse("8")},
 		},
 	}
 }
@@ -122,14 +136,14 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// try returns what refuses such a slice, and makes none.
-func try(t *testing.T, by client.Client, s *authv1beta1.ResourceSlice) error {
+// tryCreate returns the error of a dry-run create.
+func tryCreate(t *testing.T, by client.Client, s *authv1beta1.ResourceSlice) error {
 	t.Helper()
 	return by.Create(t.Context(), s, client.DryRunAll)
 }
 
-// makeSlice makes the slice, which is gone after the test. What refuses it is returned.
-func makeSlice(t *testing.T, by client.Client, s *authv1beta1.ResourceSlice) error {
+// createSlice creates a slice, which is deleted at the end of the test, or returns the error.
+func createSlice(t *testing.T, by client.Client, s *authv1beta1.ResourceSlice) error {
 	t.Helper()
 	err := by.Create(t.Context(), s)
 	if err == nil {
@@ -138,7 +152,7 @@ func makeSlice(t *testing.T, by client.Client, s *authv1beta1.ResourceSlice) err
 	return err
 }
 
-// edit changes the slice as it stands, and returns what refuses it.
+// edit updates the current slice, and returns the error.
 func edit(t *testing.T, by client.Client, name string, change func(*authv1beta1.ResourceSlice)) error {
 	t.Helper()
 	return write(t, by, name, change, func(s *authv1beta1.ResourceSlice) error { return by.Update(t.Context(), s) })
@@ -146,10 +160,14 @@ func edit(t *testing.T, by client.Client, name string, change func(*authv1beta1.
 
 func editStatus(t *testing.T, by client.Client, name string, change func(*authv1beta1.ResourceSlice)) error {
 	t.Helper()
-	return write(t, by, name, change, func(s *authv1beta1.ResourceSlice) error { return by.Status().Update(t.Context(), s) })
+	update := func(s *authv1beta1.ResourceSlice) error { return by.Status().Update(t.Context(), s) }
+	return write(t, by, name, change, update)
 }
 
-func write(t *testing.T, by client.Client, name string, change func(*authv1beta1.ResourceSlice), update func(*authv1beta1.ResourceSlice) error) error {
+func write(
+	t *testing.T, by client.Client, name string,
+	change func(*authv1beta1.ResourceSlice), update func(*authv1beta1.ResourceSlice) error,
+) error {
 	t.Helper()
 	for {
 		var s authv1beta1.ResourceSlice
@@ -163,14 +181,14 @@ func write(t *testing.T, by client.Client, name string, change func(*authv1beta1
 	}
 }
 
-// with applies config/default with the component for the time of the test.
-func with(t *testing.T, component string) {
+// applyComponent applies config/default with the component until the end of the test.
+func applyComponent(t *testing.T, component string) {
 	t.Helper()
-	withOverlay(t, overlay(t, component))
+	applyOverlay(t, overlay(t, component))
 }
 
-// withOverlay applies an overlay of config/default for the time of the test.
-func withOverlay(t *testing.T, dir string) {
+// applyOverlay applies an overlay of config/default until the end of the test.
+func applyOverlay(t *testing.T, dir string) {
 	t.Helper()
 	key := func(u *unstructured.Unstructured) string {
 		if clusterScoped(t, u) {
@@ -183,7 +201,8 @@ func withOverlay(t *testing.T, dir string) {
 		base[key(u)] = true
 	}
 	t.Cleanup(func() {
-		if _, err := kubectl(context.WithoutCancel(t.Context()), "apply", "-k", filepath.Join(config, "default")); err != nil {
+		ctx := context.WithoutCancel(t.Context())
+		if _, err := kubectl(ctx, "apply", "-k", filepath.Join(config, "default")); err != nil {
 			t.Error(err)
 		}
 	})
@@ -205,20 +224,21 @@ func clusterScoped(t *testing.T, u *unstructured.Unstructured) bool {
 	return !namespaced
 }
 
-// policyFor applies a policy for the time of the test.
-func policyFor(t *testing.T, name, spec string) {
+// applyPolicy applies a policy until the end of the test.
+func applyPolicy(t *testing.T, name, spec string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name+".yaml")
-	text := fmt.Sprintf("apiVersion: proffer.dev/v1alpha1\nkind: ResourcePolicy\nmetadata: {name: %s}\nspec: %s\n", name, spec)
+	text := fmt.Sprintf("apiVersion: proffer.dev/v1alpha1\nkind: ResourcePolicy\nmetadata: {name: %s}\nspec: %s\n",
+		name, spec)
 	must(t, os.WriteFile(file, []byte(text), 0o600))
 	mustKubectl(t, "apply", "-f", file)
 	t.Cleanup(func() { cleanup(t, "delete", "--ignore-not-found", "-f", file) })
 }
 
-// askAs makes the slice, and authenticates it as Liqo does.
-func askAs(t *testing.T, p *peering, s *authv1beta1.ResourceSlice) {
+// createAuthenticated creates the slice as rome, and authenticates it as Liqo does.
+func createAuthenticated(t *testing.T, p *peering, s *authv1beta1.ResourceSlice) {
 	t.Helper()
-	must(t, makeSlice(t, p.rome, s))
+	must(t, createSlice(t, p.rome, s))
 	authenticate(t, p, s.Name)
 }
 

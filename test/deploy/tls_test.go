@@ -11,7 +11,8 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// The certificate and the CA are read from where the component mounts them: the first is shown, the second asked for.
+// The server reads its certificate and the client CA from the path at which the component mounts
+// them.
 func TestWithTheComponentTLSOnlyCallersWithACertificateAreServed(t *testing.T) {
 	const host = "proffer.proffer-system.svc"
 	crt, key, err := cert.GenerateSelfSignedCertKey(host, nil, nil)
@@ -34,14 +35,15 @@ func TestWithTheComponentTLSOnlyCallersWithACertificateAreServed(t *testing.T) {
 
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(crt)
-	conn, err := tls.Dial("tcp", o.Address("grpc"), &tls.Config{RootCAs: roots, ServerName: host, NextProtos: []string{"h2"}})
+	config := &tls.Config{RootCAs: roots, ServerName: host, NextProtos: []string{"h2"}}
+	conn, err := tls.Dial("tcp", o.Address("grpc"), config)
 	if err != nil {
-		t.Fatalf("the certificate of the Secret is not shown: %v", err)
+		t.Fatalf("the server does not present the certificate of the Secret: %v", err)
 	}
 	defer func() { _ = conn.Close() }()
-	// TLS 1.3 tells a client that it lacks a certificate only after the handshake.
+	// With TLS 1.3 a client learns only after the handshake that it needs a certificate.
 	if _, err := conn.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "certificate required") {
-		t.Errorf("a caller without a certificate gets %v, want to be asked for one", err)
+		t.Errorf("a caller without a certificate gets %v, want certificate required", err)
 	}
 	plain, err := dial(o.Address("grpc"))
 	if err != nil {
@@ -49,6 +51,6 @@ func TestWithTheComponentTLSOnlyCallersWithACertificateAreServed(t *testing.T) {
 	}
 	defer func() { _ = plain.Close() }()
 	if err := read(t.Context(), plain); err == nil {
-		t.Error("a caller in plaintext is served")
+		t.Error("a plaintext call succeeded")
 	}
 }

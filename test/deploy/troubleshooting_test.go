@@ -26,8 +26,8 @@ var (
 	inlineKubectl = regexp.MustCompile("`(kubectl [^`]+)`")
 )
 
-// troubles are the parts of docs/troubleshooting.md by their headings.
-func troubles(t *testing.T) map[string]string {
+// troubleshootingSections returns the sections of docs/troubleshooting.md by their headings.
+func troubleshootingSections(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/troubleshooting.md")
 	must(t, err)
@@ -39,12 +39,13 @@ func troubles(t *testing.T) map[string]string {
 	return parts
 }
 
-// commandOf is what the one console block of a part runs, and what it shows as the answer.
+// commandOf returns the commands in the only console block of a section, and the output that the
+// block shows.
 func commandOf(t *testing.T, part string) (command, answer string) {
 	t.Helper()
 	blocks := consoleBlock.FindAllStringSubmatch(part, -1)
 	if len(blocks) != 1 {
-		t.Fatalf("a part has %d blocks of commands, want 1:\n%s", len(blocks), part)
+		t.Fatalf("a section has %d console blocks, want 1:\n%s", len(blocks), part)
 	}
 	var commands, answers strings.Builder
 	for line := range strings.Lines(blocks[0][1]) {
@@ -57,11 +58,12 @@ func commandOf(t *testing.T, part string) (command, answer string) {
 	return commands.String(), answers.String()
 }
 
-// shell runs commands as the docs show them, with the cluster's own kubectl, and returns what they print.
+// shell runs commands with the cluster's kubectl and returns their output.
 func shell(t *testing.T, commands string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "bash", "-euc", commands)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.kubeconfig, "PATH="+filepath.Dir(cluster.kubectl)+":"+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.kubeconfig,
+		"PATH="+filepath.Dir(cluster.kubectl)+":"+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Errorf("%s: %v\n%s", commands, err, out)
@@ -69,7 +71,7 @@ func shell(t *testing.T, commands string) string {
 	return string(out)
 }
 
-// columns is text without what only aligns it.
+// columns returns the text without alignment.
 func columns(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -78,7 +80,7 @@ func columns(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// awaitAnswer runs the command of a part until its answer matches.
+// awaitAnswer runs the command of a section until its output matches.
 func awaitAnswer(t *testing.T, part, pattern string) {
 	t.Helper()
 	command, _ := commandOf(t, part)
@@ -91,8 +93,9 @@ func awaitAnswer(t *testing.T, part, pattern string) {
 	})
 }
 
-// newTrouble is a cluster with Liqo on which all is well: rome is offered something in two classes, and has a slice.
-func newTrouble(t *testing.T) (*peering, *operator) {
+// newHealthyCluster sets up a cluster with Liqo: rome is offered something in two classes, and has
+// a slice.
+func newHealthyCluster(t *testing.T) (*peering, *operator) {
 	t.Helper()
 	p := newPeering(t)
 	mustKubectl(t, "-n", tenantNamespace, "delete", "rslice", "probe")
@@ -100,15 +103,19 @@ func newTrouble(t *testing.T) (*peering, *operator) {
 	tenant(t)
 	must(t, corev1beta1.AddToScheme(scheme.Scheme))
 	liqoCRD(t, "core.liqo.io_foreignclusters.yaml")
-	create(t, &corev1beta1.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: "rome"}, Spec: corev1beta1.ForeignClusterSpec{ClusterID: "rome"}})
-	// Nobody here would finish deleting it.
-	must(t, client.IgnoreAlreadyExists(cluster.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "liqo"}})))
+	create(t, &corev1beta1.ForeignCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "rome"}, Spec: corev1beta1.ForeignClusterSpec{ClusterID: "rome"},
+	})
+	// A namespace cannot be deleted here: no controller finalizes it.
+	liqo := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "liqo"}}
+	must(t, client.IgnoreAlreadyExists(cluster.client.Create(t.Context(), liqo)))
 	apply(t, "liqo-deployment.yaml")
 	node(t)
 	create(t, podOf(t))
 	ready, port := true, int32(6001)
 	create(t, &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Namespace: namespace, Name: "proffer-x", Labels: map[string]string{discoveryv1.LabelServiceName: "proffer"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "proffer-x",
+			Labels: map[string]string{discoveryv1.LabelServiceName: "proffer"}},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Endpoints: []discoveryv1.Endpoint{
 			{Addresses: []string{"10.244.1.7"}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}},
@@ -116,39 +123,40 @@ func newTrouble(t *testing.T) (*peering, *operator) {
 		},
 		Ports: []discoveryv1.EndpointPort{{Port: &port}},
 	})
-	policyFor(t, "standard", `{consumers: {clusterIDs: [rome]}, offer: {fixed: {cpu: 3, memory: 4Gi, pods: 10}}}`)
-	policyFor(t, "gold", `{class: gold, consumers: {clusterIDs: [rome]}, offer: {fixed: {cpu: 4, memory: 4Gi, pods: 10}}}`)
+	applyPolicy(t, "standard", `{consumers: {clusterIDs: [rome]}, offer: {fixed: {cpu: 3, memory: 4Gi, pods: 10}}}`)
+	applyPolicy(t, "gold",
+		`{class: gold, consumers: {clusterIDs: [rome]}, offer: {fixed: {cpu: 4, memory: 4Gi, pods: 10}}}`)
 	o := start(t, container(t, deployment(t, render(t))).Args)
 	o.awaitReady(t)
 
 	s := aSlice("mine", "gold")
 	s.Spec.Resources = corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("4Gi")}
-	askAs(t, p, s)
+	createAuthenticated(t, p, s)
 	return p, o
 }
 
-// TestEachCommandOfTroubleshootingAnswersAsThePageSays runs all commands of the page: on a cluster on which all is well, and then with
-// one thing after the other that the page is about.
-func TestEachCommandOfTroubleshootingAnswersAsThePageSays(t *testing.T) {
-	parts := troubles(t)
-	p, o := newTrouble(t)
+// The test runs all commands of the page: first on a healthy cluster, and then with one problem of
+// the page after the other.
+func TestEachTroubleshootingCommandPrintsWhatThePageShows(t *testing.T) {
+	parts := troubleshootingSections(t)
+	p, o := newHealthyCluster(t)
 	awaitAnswer(t, parts["A slice is not answered"], "ProfferGranted")
 	awaitAnswer(t, parts["rome gets nothing"], `gold gold Offering .*\nstandard <none> Offering map`)
 
-	t.Run("on a cluster on which all is well", func(t *testing.T) {
+	t.Run("on a healthy cluster", func(t *testing.T) {
 		for title, part := range parts {
 			command, answer := commandOf(t, part)
 			switch title {
 			case "rome gets too little":
-				// The kubelet forwards ports, and there is none here.
+				// Port forwarding needs a kubelet, which does not run here.
 				forward, rest, _ := strings.Cut(command, "\n")
 				if !strings.HasSuffix(forward, "port-forward service/proffer-metrics 8443 &") {
-					t.Errorf("the first command is another one: %s", forward)
+					t.Errorf("the first command does not forward the port: %s", forward)
 				}
 				remove(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "curious"}})
 				remove(t, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "curious"}})
 				rest = strings.ReplaceAll(rest, "localhost:8443", o.Address("metrics"))
-				// The authorizer learns of the binding by a watch.
+				// The authorizer learns of the binding from a watch.
 				setUp, ask, _ := strings.Cut(rest, "curl ")
 				shell(t, setUp)
 				eventually(t, func() error {
@@ -161,7 +169,7 @@ func TestEachCommandOfTroubleshootingAnswersAsThePageSays(t *testing.T) {
 				awaitAnswer(t, part, `^LEADER RENEWED\n\S+ \d{4}-\S+Z\n?$`)
 			default:
 				if diff := cmp.Diff(columns(answer), columns(shell(t, command))); diff != "" {
-					t.Errorf("%s: the answer differs from the page (-page +answer):\n%s", title, diff)
+					t.Errorf("%s: the output differs from the page (-page +output):\n%s", title, diff)
 				}
 			}
 			for _, inline := range inlineKubectl.FindAllStringSubmatch(part, -1) {
@@ -172,17 +180,21 @@ func TestEachCommandOfTroubleshootingAnswersAsThePageSays(t *testing.T) {
 		}
 	})
 	t.Run("policies that offer nothing to rome", func(t *testing.T) {
-		policyFor(t, "misspelt", `{class: a, consumers: {clusterIDs: [roma]}, offer: {fixed: {cpu: 3, memory: 4Gi, pods: 10}}}`)
-		policyFor(t, "nodeless", `{class: b, consumers: {clusterIDs: [rome]}, offer: {nodes: {selector: {matchLabels: {no: such}}}}}`)
-		policyFor(t, "rehearsed", `{class: c, mode: DryRun, offer: {fixed: {cpu: 3, memory: 4Gi, pods: 10}}}`)
-		policyFor(t, "outdone", `{priority: -1, consumers: {clusterIDs: [rome]}, offer: {fixed: {cpu: 3, memory: 4Gi, pods: 10}}}`)
-		for _, line := range []string{`misspelt a \S+ <none>`, `nodeless b NoNodes`, `rehearsed c DryRun`, `outdone <none> Shadowed <none>`} {
+		applyPolicy(t, "misspelt",
+			`{class: a, consumers: {clusterIDs: [roma]}, offer: {fixed: {cpu: 3, memory: 4Gi, pods: 10}}}`)
+		applyPolicy(t, "nodeless",
+			`{class: b, consumers: {clusterIDs: [rome]}, offer: {nodes: {selector: {matchLabels: {no: such}}}}}`)
+		applyPolicy(t, "rehearsed", `{class: c, mode: DryRun, offer: {fixed: {cpu: 3, memory: 4Gi, pods: 10}}}`)
+		applyPolicy(t, "outdone",
+			`{priority: -1, consumers: {clusterIDs: [rome]}, offer: {fixed: {cpu: 3, memory: 4Gi, pods: 10}}}`)
+		for _, line := range []string{`misspelt a \S+ <none>`, `nodeless b NoNodes`, `rehearsed c DryRun`,
+			`outdone <none> Shadowed <none>`} {
 			awaitAnswer(t, parts["rome gets nothing"], "\n"+line)
 		}
 	})
-	t.Run("a slice of a class that nobody serves", func(t *testing.T) {
+	t.Run("a slice of a class that is not served", func(t *testing.T) {
 		unserved := strings.Replace(parts["A slice is not answered"], "rslice mine", "rslice unserved", 1)
-		askAs(t, p, aSlice("unserved", "platinum"))
+		createAuthenticated(t, p, aSlice("unserved", "platinum"))
 		awaitAnswer(t, unserved, `^class platinum\nAuthentication Accepted\s*$`)
 		eventually(t, func() error {
 			if got := shell(t, "kubectl -n liqo-tenant-rome events"); !strings.Contains(got, "NotServed") {
@@ -201,11 +213,12 @@ func TestEachCommandOfTroubleshootingAnswersAsThePageSays(t *testing.T) {
 	})
 }
 
-// TestThePageQuotesExplanationsAsTheyAre: what it has readers look for in /offers is what the operator writes there.
-func TestThePageQuotesExplanationsAsTheyAre(t *testing.T) {
+// TestThePageQuotesExplanationsExactly checks that the explanations on the page are those of the
+// operator.
+func TestThePageQuotesExplanationsExactly(t *testing.T) {
 	source, err := os.ReadFile("../../internal/offer/explain.go")
 	must(t, err)
-	_, table, _ := strings.Cut(troubles(t)["rome gets too little"], "|---|")
+	_, table, _ := strings.Cut(troubleshootingSections(t)["rome gets too little"], "|---|")
 	n := 0
 	number := regexp.MustCompile(`\d+`)
 	for line := range strings.Lines(table) {
@@ -218,10 +231,10 @@ func TestThePageQuotesExplanationsAsTheyAre(t *testing.T) {
 		pattern := number.ReplaceAllString(regexp.QuoteMeta(quoted), "%[sd]")
 		pattern = strings.ReplaceAll(pattern, "%[sd]%", "%[sd]%%")
 		if !regexp.MustCompile(pattern).Match(source) {
-			t.Errorf("no explanation has the words %q", quoted)
+			t.Errorf("no explanation matches %q", quoted)
 		}
 	}
 	if n < 6 {
-		t.Errorf("%d explanations on the page, want 6 at least", n)
+		t.Errorf("%d explanations on the page, want at least 6", n)
 	}
 }

@@ -17,7 +17,8 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 )
 
-// wantKubernetes is the environment variable with the minor version that the control plane must have; make test-old-kubernetes sets it.
+// wantKubernetes is the environment variable with the required minor version of the control plane.
+// make test-old-kubernetes sets it.
 const wantKubernetes = "PROFFER_KUBERNETES"
 
 func serverVersion(config *rest.Config) (*version.Version, error) {
@@ -32,14 +33,15 @@ func serverVersion(config *rest.Config) (*version.Version, error) {
 	return version.ParseGeneric(info.GitVersion)
 }
 
-// manifestsFor returns the directory of the manifests for the API server: config/default, with the component for older versions where it is one.
+// manifestsFor returns the directory of the manifests for this API server: config/default, and the
+// component for versions before 1.30 if it is one of them.
 func manifestsFor(server *rest.Config) (string, error) {
 	v, err := serverVersion(server)
 	if err != nil {
 		return "", err
 	}
 	if want := os.Getenv(wantKubernetes); want != "" && want != fmt.Sprintf("%d.%d", v.Major(), v.Minor()) {
-		return "", fmt.Errorf("the API server is of version %s, and %s=%s", v, wantKubernetes, want)
+		return "", fmt.Errorf("the API server has version %s, but %s=%s", v, wantKubernetes, want)
 	}
 	if v.AtLeast(version.MajorMinor(1, 30)) {
 		return filepath.Join(config, "default"), nil
@@ -56,13 +58,15 @@ func manifestsFor(server *rest.Config) (string, error) {
 	return cluster.dir, os.WriteFile(filepath.Join(cluster.dir, "kustomization.yaml"), []byte(text), 0o600)
 }
 
-// TestTheOperatorWorksOnThisKubernetes is what make test-old-kubernetes runs on the oldest version; TestMain has applied the manifests for it.
+// TestTheOperatorWorksOnThisKubernetes is the test that make test-old-kubernetes runs on the oldest
+// version. TestMain has applied the manifests for it.
 func TestTheOperatorWorksOnThisKubernetes(t *testing.T) {
 	server, err := serverVersion(cluster.rest)
 	must(t, err)
 	o := start(t, container(t, deployment(t, render(t))).Args)
 	o.awaitReady(t)
-	mustKubectl(t, "apply", "-f", writeFixed(t, "as-it-should-be", `cpu: 500m, memory: 1.5Gi, pods: 1e2, nvidia.com/gpu: 1`))
+	valid := writeFixed(t, "as-it-should-be", `cpu: 500m, memory: 1.5Gi, pods: 1e2, nvidia.com/gpu: 1`)
+	mustKubectl(t, "apply", "-f", valid)
 	t.Cleanup(func() { remove(t, named("as-it-should-be")) })
 	awaitReady(t, "as-it-should-be")
 
@@ -71,7 +75,7 @@ func TestTheOperatorWorksOnThisKubernetes(t *testing.T) {
 	if server.AtLeast(version.MajorMinor(1, 30)) {
 		eventually(t, func() error { return rulesInForce(t.Context()) })
 		if _, err := kubectl(t.Context(), "apply", "-f", broken); err == nil || !strings.Contains(err.Error(), advice) {
-			t.Errorf("kubectl apply says %v, want %s", err, advice)
+			t.Errorf("kubectl apply returns %v, want %s", err, advice)
 		}
 		return
 	}
@@ -85,7 +89,7 @@ func named(name string) *v1alpha1.ResourcePolicy {
 	return &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// awaitInvalid waits until the condition of the policy says Invalid, with the advice.
+// awaitInvalid waits until the policy's Ready condition has the reason Invalid and the advice.
 func awaitInvalid(t *testing.T, name, advice string) {
 	t.Helper()
 	eventually(t, func() error {
@@ -94,7 +98,8 @@ func awaitInvalid(t *testing.T, name, advice string) {
 			return err
 		}
 		c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
-		if c == nil || c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonInvalid || !strings.Contains(c.Message, advice) {
+		if c == nil || c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonInvalid ||
+			!strings.Contains(c.Message, advice) {
 			return fmt.Errorf("ready is %+v, want Invalid with %q", c, advice)
 		}
 		return nil

@@ -1,2 +1,3 @@
-// Package image holds the test of the container image: it is pushed to a registry on the loopback device and read back.
+// Package image tests the container image. It pushes the image to a registry on the loopback device
+// and reads it back.
 package image

@@ -28,10 +28,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// machines are the platforms, and what a program for each is for.
+// machines are the platforms of the image and the ELF machines of their programs.
 var machines = map[string]elf.Machine{"linux/amd64": elf.EM_X86_64, "linux/arm64": elf.EM_AARCH64}
 
-// must is for calls that cannot fail in a test that goes on: must(f())(t).
+// must ends the test on an error and otherwise returns the value: must(f())(t).
 func must[T any](value T, err error) func(*testing.T) T {
 	return func(t *testing.T) T {
 		t.Helper()
@@ -42,7 +42,8 @@ func must[T any](value T, err error) func(*testing.T) T {
 	}
 }
 
-// newRegistry starts a registry with a base image for our platforms and for another one. It returns the registry's address, and the base.
+// newRegistry starts a registry with a base image for our platforms and for another one. It returns
+// the address of the registry and the reference of the base.
 func newRegistry(t *testing.T) (address, base string) {
 	t.Helper()
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
@@ -64,25 +65,27 @@ func newRegistry(t *testing.T) (address, base string) {
 	return address, tag.Context().Digest(must(index.Digest())(t).String()).String()
 }
 
-// makes runs make in the repository. Docker's configuration is an empty one.
-func makes(t *testing.T, base string, args ...string) (string, error) {
+// runMake runs make in the repository, without a Docker configuration or daemon.
+func runMake(t *testing.T, base string, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "make", append([]string{"-C", "../..", "--no-print-directory"}, args...)...)
-	cmd.Env = append(os.Environ(), "KO_DEFAULTBASEIMAGE="+base, "DOCKER_CONFIG="+t.TempDir(), "DOCKER_HOST=unix:///nowhere")
+	cmd.Env = append(os.Environ(), "KO_DEFAULTBASEIMAGE="+base, "DOCKER_CONFIG="+t.TempDir(),
+		"DOCKER_HOST=unix:///nowhere")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
 	return out.String(), err
 }
 
-// TestTheImageIsPushedForEveryPlatform without Docker, and is what the Deployment of config/manager runs.
+// The push needs no Docker. The image fits the Deployment of config/manager.
 func TestTheImageIsPushedForEveryPlatform(t *testing.T) {
 	address, base := newRegistry(t)
 	image := address + "/team/proffer:v0.1.0"
-	if out, err := makes(t, base, "image-push", "IMG="+image); err != nil {
+	if out, err := runMake(t, base, "image-push", "IMG="+image); err != nil {
 		t.Fatalf("make image-push: %v\n%s", err, out)
 	}
-	version := strings.TrimSpace(string(must(exec.Command("git", "describe", "--tags", "--always", "--dirty").Output())(t)))
+	described := must(exec.Command("git", "describe", "--tags", "--always", "--dirty").Output())(t)
+	version := strings.TrimSpace(string(described))
 	index := must(remote.Index(must(name.NewTag(image))(t)))(t)
 	got := map[string]elf.Machine{}
 	for _, manifest := range must(index.IndexManifest())(t).Manifests {
@@ -90,7 +93,7 @@ func TestTheImageIsPushedForEveryPlatform(t *testing.T) {
 		config := must(one.ConfigFile())(t)
 		platform := config.OS + "/" + config.Architecture
 		if p := manifest.Platform.String(); p != platform {
-			t.Errorf("the index says %s of an image for %s", p, platform)
+			t.Errorf("the index has platform %s for an image of %s", p, platform)
 		}
 		if got := config.Config.User; got != "65532:65532" {
 			t.Errorf("%s: the user is %s, want 65532:65532, that of the Deployment", platform, got)
@@ -103,10 +106,10 @@ func TestTheImageIsPushedForEveryPlatform(t *testing.T) {
 		}
 		annotations := must(one.Manifest())(t).Annotations
 		if name, _, _ := strings.Cut(base, "@"); !strings.HasPrefix(annotations["org.opencontainers.image.base.name"], name) {
-			t.Errorf("%s: the annotations do not say what it is based on: %v", platform, annotations)
+			t.Errorf("%s: the annotations do not name the base image: %v", platform, annotations)
 		}
 		if !strings.Contains(spdx(t, image, manifest.Digest), "pkg:golang/k8s.io/client-go@") {
-			t.Errorf("%s: the list of what is in it does not have client-go", platform)
+			t.Errorf("%s: the SBOM does not have client-go", platform)
 		}
 		program := filepath.Join(t.TempDir(), "proffer")
 		if err := os.WriteFile(program, file(t, one, "ko-app/proffer"), 0o700); err != nil {
@@ -115,12 +118,12 @@ func TestTheImageIsPushedForEveryPlatform(t *testing.T) {
 		binary := must(elf.Open(program))(t)
 		got[platform] = binary.Machine
 		if libraries := must(binary.ImportedLibraries())(t); len(libraries) > 0 {
-			t.Errorf("%s: the program needs %v, which the base does not have", platform, libraries)
+			t.Errorf("%s: the program needs the libraries %v, which the base image does not have", platform, libraries)
 		}
 		if platform == "linux/"+runtime.GOARCH && runtime.GOOS == "linux" {
 			out := must(exec.CommandContext(t.Context(), program, "--version").CombinedOutput())(t)
 			if got, want := strings.TrimSpace(string(out)), "proffer "+version; got != want {
-				t.Errorf("the program says %q, want %q", got, want)
+				t.Errorf("--version prints %q, want %q", got, want)
 			}
 		}
 	}
@@ -129,27 +132,29 @@ func TestTheImageIsPushedForEveryPlatform(t *testing.T) {
 	}
 
 	t.Run("make image writes the same to a directory", func(t *testing.T) {
-		if out, err := makes(t, base, "image"); err != nil {
+		if out, err := runMake(t, base, "image"); err != nil {
 			t.Fatalf("make image: %v\n%s", err, out)
 		}
 		written := must(must(layout.ImageIndexFromPath("../../bin/image"))(t).IndexManifest())(t).Manifests
 		if pushed := must(index.Digest())(t); len(written) != 1 || written[0].Digest != pushed {
-			t.Errorf("bin/image has %v, want %s alone", written, pushed)
+			t.Errorf("bin/image has %v, want only %s", written, pushed)
 		}
 	})
 }
 
-// TestAnImageIsNotPushedWithoutARegistryAndATag: nobody's default registry gets it by accident.
+// Otherwise the image could end up in a default registry by accident.
 func TestAnImageIsNotPushedWithoutARegistryAndATag(t *testing.T) {
-	for _, args := range [][]string{{}, {"IMG=proffer:v0.1.0"}, {"IMG=localhost:5000/proffer"}, {"IMG=localhost:5000/proffer@sha256:00"}} {
-		out, err := makes(t, "nowhere.invalid/base", append([]string{"image-push"}, args...)...)
+	for _, args := range [][]string{
+		{}, {"IMG=proffer:v0.1.0"}, {"IMG=localhost:5000/proffer"}, {"IMG=localhost:5000/proffer@sha256:00"},
+	} {
+		out, err := runMake(t, "nowhere.invalid/base", append([]string{"image-push"}, args...)...)
 		if err == nil || !strings.Contains(out, "write make image-push IMG=registry.example.com/proffer:") {
-			t.Errorf("make image-push %v: %v, want to be told what to write:\n%s", args, err, out)
+			t.Errorf("make image-push %v: %v, want an error with the right command:\n%s", args, err, out)
 		}
 	}
 }
 
-// TestTheBaseIsNamedByDigest, so that the same commit makes the same image.
+// With the digest the same commit gives the same image.
 func TestTheBaseIsNamedByDigest(t *testing.T) {
 	text := string(must(os.ReadFile("../../.ko.yaml"))(t))
 	for line := range strings.Lines(text) {
@@ -158,10 +163,10 @@ func TestTheBaseIsNamedByDigest(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("no base is named:\n%s", text)
+	t.Errorf("no base image is set:\n%s", text)
 }
 
-// spdx is the list of what is in an image, which is pushed beside it.
+// spdx returns the SBOM of an image, which is pushed next to it.
 func spdx(t *testing.T, image string, digest v1.Hash) string {
 	t.Helper()
 	tag := must(name.NewTag(image))(t).Context().Tag(strings.ReplaceAll(digest.String(), ":", "-") + ".sbom")
@@ -174,7 +179,7 @@ func spdx(t *testing.T, image string, digest v1.Hash) string {
 	return string(must(io.ReadAll(reader))(t))
 }
 
-// file is the content of a file of the image.
+// file returns the content of a file in the image.
 func file(t *testing.T, image v1.Image, path string) []byte {
 	t.Helper()
 	reader := mutate.Extract(image)

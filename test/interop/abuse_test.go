@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-func TestWhatIsNotTheProtocolIsRefusedAndNothingElseHappens(t *testing.T) {
+func TestRequestsOutsideTheProtocolAreRejectedWithoutSideEffects(t *testing.T) {
 	apply(t, fixed("standard", "gold", `cpu: "2", memory: 2G, pods: "10"`))
 	want := offers{"gold": {"cpu": "2", "memory": "2G", "pods": "10"}}
 	operator := readyOperator(t)
@@ -28,9 +28,9 @@ func TestWhatIsNotTheProtocolIsRefusedAndNothingElseHappens(t *testing.T) {
 		request      []byte
 		want         codes.Code
 	}{
-		{"a method that is not there", "/resource_reader/Nothing", identity("rome"), codes.Unimplemented},
-		{"a service that is not there", "/nothing/ReadResources", identity("rome"), codes.Unimplemented},
-		{"a read of nobody", readMethod, nil, codes.InvalidArgument},
+		{"an unknown method", "/resource_reader/Nothing", identity("rome"), codes.Unimplemented},
+		{"an unknown service", "/nothing/ReadResources", identity("rome"), codes.Unimplemented},
+		{"a read without an ID", readMethod, nil, codes.InvalidArgument},
 		{"a read of an empty ID", readMethod, identity(""), codes.InvalidArgument},
 		{"an ID that is not UTF-8", readMethod, identity("ro\xffme"), codes.Internal},
 		{"an ID with a line break", readMethod, identity("ro\nme"), codes.InvalidArgument},
@@ -38,7 +38,7 @@ func TestWhatIsNotTheProtocolIsRefusedAndNothingElseHappens(t *testing.T) {
 		{"an ID of 60,000 bytes", readMethod, identity(strings.Repeat("r", 60_000)), codes.ResourceExhausted},
 		{"an ID of 8 MiB", readMethod, identity(strings.Repeat("r", 8<<20)), codes.ResourceExhausted},
 		{"the removal of an ID of 8 MiB", removeMethod, identity(strings.Repeat("r", 8<<20)), codes.ResourceExhausted},
-		{"a message that breaks off", readMethod, identity("rome")[:3], codes.Internal},
+		{"a truncated message", readMethod, identity("rome")[:3], codes.Internal},
 		{"a number where the ID should be", readMethod, []byte{0x08, 0x01}, codes.InvalidArgument},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestWhatIsNotTheProtocolIsRefusedAndNothingElseHappens(t *testing.T) {
 			}
 		})
 	}
-	t.Run("bytes at random", func(t *testing.T) {
+	t.Run("random bytes", func(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, 2))
 		for range 2000 {
 			request := make([]byte, random.IntN(64))
@@ -56,7 +56,7 @@ func TestWhatIsNotTheProtocolIsRefusedAndNothingElseHappens(t *testing.T) {
 			}
 			method := []string{readMethod, removeMethod}[random.IntN(2)]
 			_, err := w.call(t.Context(), method, request)
-			// Internal is gRPC's status for a request that cannot be parsed, and also that of a panic.
+			// Internal is gRPC's status for a request that cannot be parsed, and also for a panic.
 			unparsed := status.Code(err) == codes.Internal && strings.Contains(status.Convert(err).Message(), "unmarshal")
 			if code := status.Code(err); code != codes.OK && code != codes.InvalidArgument && !unparsed {
 				t.Fatalf("%s % x: %v", method, request, err)
@@ -64,39 +64,44 @@ func TestWhatIsNotTheProtocolIsRefusedAndNothingElseHappens(t *testing.T) {
 		}
 	})
 	t.Run("connections that do not speak gRPC", func(t *testing.T) {
-		for _, text := range []string{"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "\x16\x03\x01\x00\x05hello", strings.Repeat("\xff", 100_000), ""} {
+		for _, text := range []string{
+			"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "\x16\x03\x01\x00\x05hello", strings.Repeat("\xff", 100_000), "",
+		} {
 			conn, err := net.Dial("tcp", operator.grpc)
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The server may close while we still write.
+			// The server may close before everything is written.
 			_, _ = io.WriteString(conn, text)
 			_ = conn.Close()
 		}
 	})
 	c.offered(t, "rome", want)
 	edit(t, fixed("standard", "gold", `cpu: "3", memory: 2G, pods: "10"`))
-	// Not a word of what was asked about above but rome: what one connection asks is no concern of another.
+	// Liqo is notified of rome only: the IDs that another connection has read do not matter.
 	c.follow(t, "rome", offers{"gold": {"cpu": "3", "memory": "2G", "pods": "10"}})
 	if !operator.alive() {
 		t.Error("the operator ended")
 	}
 }
 
-func TestWhatOneCallerReadsAndRemovesIsNoConcernOfAnother(t *testing.T) {
+func TestReadsAndRemovalsOfOneCallerDoNotAffectAnother(t *testing.T) {
 	gold := func(cpu string) string { return fixed("standard", "gold", `cpu: "`+cpu+`", memory: 2G, pods: "10"`) }
-	silver := policy("silver", `{class: silver, consumers: {clusterIDs: [bergen]}, offer: {fixed: {cpu: "1", memory: 1G, pods: "5"}}}`)
-	rome := policy("rome", `{class: bronze, consumers: {clusterIDs: [rome]}, offer: {fixed: {cpu: "1", memory: 1G, pods: "5"}}}`)
+	silver := policy("silver",
+		`{class: silver, consumers: {clusterIDs: [bergen]}, offer: {fixed: {cpu: "1", memory: 1G, pods: "5"}}}`)
+	rome := policy("rome",
+		`{class: bronze, consumers: {clusterIDs: [rome]}, offer: {fixed: {cpu: "1", memory: 1G, pods: "5"}}}`)
 	for _, p := range []string{gold("2"), silver, rome} {
 		apply(t, p)
 	}
 	operator, token := readyOperator(t), scraper(t)
 	c := subscribe(t, operator.grpc)
 	amounts := func(cpu string) map[string]string { return map[string]string{"cpu": cpu, "memory": "2G", "pods": "10"} }
-	small, zeros := map[string]string{"cpu": "1", "memory": "1G", "pods": "5"}, map[string]string{"cpu": "0", "memory": "0", "pods": "0"}
+	small := map[string]string{"cpu": "1", "memory": "1G", "pods": "5"}
+	zeros := map[string]string{"cpu": "0", "memory": "0", "pods": "0"}
 	c.offered(t, "rome", offers{"gold": amounts("2"), "bronze": small})
 	c.offered(t, "bergen", offers{"gold": amounts("2"), "silver": small})
-	// From now on nothing makes bergen known but what it was offered.
+	// Now the operator knows bergen only because it was offered something.
 	remove(t, silver)
 	c.expect(t, "bergen")
 	c.offered(t, "bergen", offers{"gold": amounts("2"), "silver": zeros})
@@ -107,7 +112,7 @@ func TestWhatOneCallerReadsAndRemovesIsNoConcernOfAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	if id, err := next(own); id != "" || err != nil {
-		t.Fatalf("the first notification is of %q, %v", id, err)
+		t.Fatalf("the first notification names %q, %v", id, err)
 	}
 	for i := range 2200 {
 		if _, err := w.call(t.Context(), readMethod, identity(fmt.Sprintf("made-up-%d", i))); err != nil {
@@ -120,14 +125,14 @@ func TestWhatOneCallerReadsAndRemovesIsNoConcernOfAnother(t *testing.T) {
 		}
 	}
 	edit(t, gold("3"))
-	// Liqo is told as if the other were not there.
+	// Liqo is notified as if the other caller did not exist.
 	c.expect(t, "bergen", "rome")
 	c.offered(t, "rome", offers{"gold": amounts("3"), "bronze": small})
 	c.offered(t, "bergen", offers{"gold": amounts("3"), "silver": zeros})
 	if id, err := next(own); id != "" || err != nil {
-		t.Errorf("the other caller is told of %q, %v; want the empty ID for all that it has read", id, err)
+		t.Errorf("the other caller was notified of %q, %v; want the empty ID, which stands for all", id, err)
 	}
-	// No trace of them is left.
+	// The made-up IDs leave no trace.
 	await(t, "the status is written", func() error { return statusHas("standard", "rome") })
 	status := kubectl(t, "", "get", "resourcepolicy", "standard", "-o", "yaml")
 	metrics, err := get(t.Context(), selfSigned, "https://"+operator.metrics+"/metrics", token)
@@ -136,15 +141,15 @@ func TestWhatOneCallerReadsAndRemovesIsNoConcernOfAnother(t *testing.T) {
 	}
 	for what, text := range map[string]string{"status": status, "metrics": metrics, "log": operator.output.String()} {
 		if strings.Contains(text, "made-up") {
-			t.Errorf("the %s names an ID that was made up", what)
+			t.Errorf("the %s has a made-up ID", what)
 		}
 	}
 	if n, err := operator.metric(t, token, "proffer_unknown_reads_total"); err != nil || n < 2200 {
-		t.Errorf("%v reads of unknown IDs are counted, %v", n, err)
+		t.Errorf("proffer_unknown_reads_total is %v, %v; want at least 2200", n, err)
 	}
 }
 
-func TestStreamsOpenedAndDroppedAtRandomLeaveNothingBehind(t *testing.T) {
+func TestStreamsOpenedAndDroppedAtRandomAreCleanedUp(t *testing.T) {
 	const streams, connections, last = 1000, 10, 6
 	standard := func(cpu int) string {
 		return fixed("standard", "gold", fmt.Sprintf("cpu: %d, memory: 2G, pods: 10", cpu))
@@ -190,7 +195,7 @@ func TestStreamsOpenedAndDroppedAtRandomLeaveNothingBehind(t *testing.T) {
 		}
 		opened.Wait()
 	})
-	// Edits go on for as long as there are streams.
+	// Edits go on while streams are opened and dropped.
 	cpu := 1
 	for open := true; open; {
 		cpu++
@@ -205,7 +210,7 @@ func TestStreamsOpenedAndDroppedAtRandomLeaveNothingBehind(t *testing.T) {
 	edit(t, standard(last))
 	steady.follow(t, "rome", offers{"gold": {"cpu": fmt.Sprint(last), "memory": "2G", "pods": "10"}})
 	awaitMetric("proffer_subscribers", 1)
-	// A stream has a goroutine or two. Some others come and go, so not every one is accounted for.
+	// A stream has one or two goroutines. The slack is for others that come and go.
 	await(t, "the goroutines of the streams end", func() error {
 		now, err := operator.metric(t, token, "go_goroutines")
 		if err == nil && now > idle+50 {
@@ -215,10 +220,10 @@ func TestStreamsOpenedAndDroppedAtRandomLeaveNothingBehind(t *testing.T) {
 	})
 }
 
-// openAndDrop opens a stream, takes some notifications, and breaks off in one of the ways there are.
+// openAndDrop opens a stream, may read its first notification, and ends it in one of three ways.
 func openAndDrop(ctx context.Context, w wire, seed int) error {
 	random := rand.New(rand.NewPCG(uint64(seed), 0))
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	stream, err := w.subscribe(ctx)
 	if err != nil {
@@ -227,13 +232,13 @@ func openAndDrop(ctx context.Context, w wire, seed int) error {
 	for range random.IntN(2) {
 		id, err := next(stream)
 		if err != nil || id != "" {
-			return fmt.Errorf("the first notification is of %q, %w", id, err)
+			return fmt.Errorf("the first notification names %q, %w", id, err)
 		}
 	}
 	switch random.IntN(3) {
 	case 0: // at once
 	case 1: // after a read
-		_, err = w.call(ctx, readMethod, identity(fmt.Sprintf("stranger-%d", seed)))
+		_, err = w.call(ctx, readMethod, identity(fmt.Sprintf("unknown-%d", seed)))
 	case 2: // by its deadline
 		short, done := context.WithTimeout(ctx, time.Duration(random.IntN(20))*time.Millisecond)
 		defer done()

@@ -16,32 +16,34 @@ import (
 // offers are amounts in canonical form, by class and resource.
 type offers map[string]map[string]string
 
-// A client is Liqo's own, with a record of what reached it.
+// client is Liqo's own client, with a record of its notifications.
 type client struct {
 	*monitors.ExternalResourceMonitor
-	// notified receives what Liqo's client passes on, in order.
+	// notified receives the notifications of Liqo's client, in order.
 	notified notified
-	// subscribed counts the streams that Liqo's client asked for.
+	// subscribed counts the streams that Liqo's client has opened.
 	subscribed *atomic.Int64
 }
 
-// notified is a ResourceUpdateNotifier.
+// notified implements ResourceUpdateNotifier.
 type notified chan string
 
 func (n notified) NotifyChange(clusterID string) { n <- clusterID }
 
-// subscriptions counts the calls that pass through.
+// subscriptions counts the calls of Subscribe.
 type subscriptions struct {
 	monitors.ResourceReaderClient
 	count *atomic.Int64
 }
 
-func (s subscriptions) Subscribe(ctx context.Context, in *monitors.Empty, opts ...grpc.CallOption) (monitors.ResourceReader_SubscribeClient, error) {
+func (s subscriptions) Subscribe(
+	ctx context.Context, in *monitors.Empty, opts ...grpc.CallOption,
+) (monitors.ResourceReader_SubscribeClient, error) {
 	s.count.Add(1)
 	return s.ResourceReaderClient.Subscribe(ctx, in, opts...)
 }
 
-// connect gives the client the time that Liqo gives it, or more where the test is not about that.
+// connect connects with this timeout. Liqo uses liqoConnects; most tests use more.
 func connect(t *testing.T, address string, timeout time.Duration) *client {
 	t.Helper()
 	monitor, err := monitors.NewExternalMonitor(t.Context(), address, timeout)
@@ -50,20 +52,20 @@ func connect(t *testing.T, address string, timeout time.Duration) *client {
 	}
 	count := &atomic.Int64{}
 	monitor.ResourceReaderClient = subscriptions{monitor.ResourceReaderClient, count}
-	// The room is far above what any test provokes: Liqo's goroutine must not wait for ours.
+	// The channel is larger than any test needs, so that it never blocks Liqo's goroutine.
 	return &client{monitor, make(notified, 1<<20), count}
 }
 
-// subscribe connects, registers, and takes the first notification.
+// subscribe connects, registers for notifications, and reads the first one.
 func subscribe(t *testing.T, address string) *client {
 	t.Helper()
-	c := connect(t, address, patience)
+	c := connect(t, address, stepTimeout)
 	c.Register(t.Context(), c.notified)
 	c.expect(t, "")
 	return c
 }
 
-// expect takes exactly these notifications.
+// expect requires exactly these notifications next.
 func (c *client) expect(t *testing.T, ids ...string) {
 	t.Helper()
 	for _, want := range ids {
@@ -78,7 +80,7 @@ func (c *client) expect(t *testing.T, ids ...string) {
 	}
 }
 
-// read asks as Liqo does, under its deadline of 5 s.
+// read reads like Liqo, with its deadline of 5 s.
 func (c *client) read(ctx context.Context, id string) (offers, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -89,12 +91,13 @@ func (c *client) read(ctx context.Context, id string) (offers, error) {
 	all := offers{}
 	for _, list := range lists {
 		if _, twice := all[list.PoolPrefix]; twice || list.PoolName != "" {
-			return nil, fmt.Errorf("pool %q of name %q: want each class once, without a name", list.PoolPrefix, list.PoolName)
+			return nil, fmt.Errorf("pool %q has the name %q: want each class once, without a name",
+				list.PoolPrefix, list.PoolName)
 		}
 		amounts := map[string]string{}
 		for resource, quantity := range list.Resources {
 			if quantity == nil {
-				return nil, fmt.Errorf("no quantity of %s, which panics Liqo", resource)
+				return nil, fmt.Errorf("no quantity for %s, which makes Liqo panic", resource)
 			}
 			amounts[resource] = quantity.String()
 		}
@@ -103,7 +106,7 @@ func (c *client) read(ctx context.Context, id string) (offers, error) {
 	return all, nil
 }
 
-// offered reads once and compares.
+// offered reads once and compares the offers.
 func (c *client) offered(t *testing.T, id string, want offers) {
 	t.Helper()
 	got, err := c.read(t.Context(), id)

@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// buildPatience is the time for the control plane to start. Without KUBEBUILDER_ASSETS the first start
-// on a machine builds its programs.
-const buildPatience = 20 * time.Minute
+// buildTimeout is the time for the control plane to start. Without KUBEBUILDER_ASSETS, the first
+// start on a machine builds its programs.
+const buildTimeout = 20 * time.Minute
 
-// startControlPlane runs the control plane of hack/controlplane and waits until it serves. It ends when its input does, so
-// it cannot outlive the tests, however they end.
+// startControlPlane runs the control plane of hack/controlplane and waits until it serves. The
+// control plane ends with its standard input, so it cannot outlive the tests.
 func startControlPlane(program, root, kubeconfig string) (stop func() error, err error) {
 	cmd := exec.Command(program, "run", "--kubeconfig", kubeconfig, "--crds", programs.crds)
 	cmd.Dir = root
@@ -26,15 +26,15 @@ func startControlPlane(program, root, kubeconfig string) (stop func() error, err
 	if err != nil {
 		return nil, err
 	}
-	said, saying := io.Pipe()
-	cmd.Stdout = saying
+	stdout, write := io.Pipe()
+	cmd.Stdout = write
 	p, err := launch(cmd)
 	if err != nil {
 		return nil, err
 	}
 	stop = func() error {
 		_ = input.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), stepTimeout)
 		defer cancel()
 		if err := p.wait(ctx); err != nil {
 			return fmt.Errorf("stop the control plane: %w\n%s", err, p.output)
@@ -43,20 +43,20 @@ func startControlPlane(program, root, kubeconfig string) (stop func() error, err
 	}
 	ready := make(chan error, 1)
 	go func() {
-		// One line: the directory of its programs.
-		line, err := bufio.NewReader(said).ReadString('\n')
+		// The program prints one line: the directory of its programs.
+		line, err := bufio.NewReader(stdout).ReadString('\n')
 		programs.kubectl = filepath.Join(strings.TrimSpace(line), "kubectl")
 		ready <- err
-		_, _ = io.Copy(io.Discard, said)
+		_, _ = io.Copy(io.Discard, stdout)
 	}()
 	go func() {
 		<-p.exited
-		_ = saying.Close()
+		_ = write.Close()
 	}()
 	select {
 	case err = <-ready:
-	case <-time.After(buildPatience):
-		err = fmt.Errorf("not ready after %v", buildPatience)
+	case <-time.After(buildTimeout):
+		err = fmt.Errorf("not ready after %v", buildTimeout)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the control plane: %w\n%s", err, p.output), stop())
@@ -65,7 +65,7 @@ func startControlPlane(program, root, kubeconfig string) (stop func() error, err
 	return stop, nil
 }
 
-// kubectl runs it as the administrator and returns what it printed.
+// kubectl runs kubectl as the administrator and returns its output.
 func kubectl(t *testing.T, input string, args ...string) string {
 	t.Helper()
 	out, err := runKubectl(deadline(t), input, args...)
@@ -77,7 +77,8 @@ func kubectl(t *testing.T, input string, args ...string) string {
 
 func runKubectl(ctx context.Context, input string, args ...string) (string, error) {
 	cache := filepath.Join(filepath.Dir(programs.kubeconfig), "kubectl-cache")
-	cmd := exec.CommandContext(ctx, programs.kubectl, append([]string{"--kubeconfig", programs.kubeconfig, "--cache-dir", cache}, args...)...)
+	cmd := exec.CommandContext(ctx, programs.kubectl,
+		append([]string{"--kubeconfig", programs.kubeconfig, "--cache-dir", cache}, args...)...)
 	cmd.Stdin = strings.NewReader(input)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
@@ -88,14 +89,14 @@ func runKubectl(ctx context.Context, input string, args ...string) (string, erro
 	return string(out), nil
 }
 
-// apply writes new objects as an admin would, and takes them away after the test.
+// apply creates objects as an admin would. They are deleted after the test.
 func apply(t *testing.T, manifest string) {
 	t.Helper()
 	t.Cleanup(func() { remove(t, manifest) })
 	edit(t, manifest)
 }
 
-// edit writes objects that are there.
+// edit updates objects, or creates them.
 func edit(t *testing.T, manifest string) {
 	t.Helper()
 	kubectl(t, manifest, "apply", "-f", "-")
@@ -103,25 +104,27 @@ func edit(t *testing.T, manifest string) {
 
 func remove(t *testing.T, manifest string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), stepTimeout)
 	defer cancel()
-	// Nobody but us ends pods here: there is no kubelet.
-	if _, err := runKubectl(ctx, manifest, "delete", "-f", "-", "--ignore-not-found", "--grace-period=0", "--force"); err != nil {
+	// There is no kubelet that would end pods.
+	_, err := runKubectl(ctx, manifest, "delete", "-f", "-", "--ignore-not-found", "--grace-period=0", "--force")
+	if err != nil {
 		t.Error(err)
 	}
 }
 
 // policy renders a ResourcePolicy. The spec is in YAML's flow style.
 func policy(name, spec string) string {
-	return fmt.Sprintf("apiVersion: proffer.dev/v1alpha1\nkind: ResourcePolicy\nmetadata: {name: %s}\nspec: %s\n", name, spec)
+	return fmt.Sprintf("apiVersion: proffer.dev/v1alpha1\nkind: ResourcePolicy\nmetadata: {name: %s}\nspec: %s\n",
+		name, spec)
 }
 
-// fixed renders a policy with fixed amounts for everybody.
+// fixed renders a policy with fixed amounts for all consumers.
 func fixed(name, class, amounts string) string {
 	return policy(name, fmt.Sprintf("{class: %s, offer: {fixed: {%s}}}", class, amounts))
 }
 
-// newNode makes a node that is ready, with this allocatable.
+// newNode creates a ready node with this allocatable.
 func newNode(t *testing.T, name, allocatable string) {
 	t.Helper()
 	apply(t, fmt.Sprintf(`
@@ -132,11 +135,13 @@ status:
   allocatable: {%s}
   conditions: [{type: Ready, status: "True", reason: KubeletReady, message: made by a test}]
 `, name, allocatable))
-	// Admission gives every new node the taint of one that is not ready. The node controller, which would remove it, is not here.
+	// Admission taints every new node as not ready. The node controller, which would remove the
+	// taint, does not run here.
 	kubectl(t, "", "patch", "node", name, "--type=merge", "-p", `{"spec":{"taints":null}}`)
 }
 
-// newPod makes a pod that is bound to a node. The origin is the consumer that offloaded it, empty for a pod of our own.
+// newPod creates a pod that is bound to a node. The origin is the consumer that offloaded it, or
+// empty for a local pod.
 func newPod(t *testing.T, name, node, origin, requests string) {
 	t.Helper()
 	labels := ""

@@ -24,13 +24,15 @@ import (
 	monitors "github.com/liqotech/liqo/pkg/liqo-controller-manager/resource-request-controller/resource-monitors"
 )
 
-// asLiqo names the variable that makes the test program run Liqo's controller, with the address of the operator. It is a
-// process of its own since that code has data races, which the race detector would hold against these tests.
+// asLiqo is the environment variable that makes the test program run Liqo's controller; its value
+// is the address of the operator. The controller is a separate process because it has data races,
+// for which the race detector would fail these tests.
 const asLiqo = "PROFFER_INTEROP_AS_LIQO"
 
 var provider = discovery.ClusterIdentity{ClusterID: "a1b2c3d4-0000-4000-8000-000000000001", ClusterName: "provider"}
 
-// runLiqo is the part of Liqo's controller-manager that makes offers, set up as its main function does.
+// runLiqo runs the part of Liqo's controller-manager that makes offers, set up as in its main
+// function.
 func runLiqo() int {
 	klog.InitFlags(flag.CommandLine)
 	ctrl.SetLogger(klog.Background())
@@ -58,7 +60,8 @@ func liqoControllerManager(ctx context.Context, plugin string) error {
 	// Liqo's chart sets the threshold to 0 when there is a plugin.
 	updater := requests.NewOfferUpdater(ctx, mgr.GetClient(), provider, nil, monitor, 0, "", false)
 	reconciler := &requests.ResourceRequestReconciler{
-		Client: mgr.GetClient(), Scheme: mgr.GetScheme(), HomeCluster: provider, OfferUpdater: updater, EnableIncomingPeering: true,
+		Client: mgr.GetClient(), Scheme: mgr.GetScheme(), HomeCluster: provider, OfferUpdater: updater,
+		EnableIncomingPeering: true,
 	}
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		return err
@@ -77,7 +80,8 @@ func liqoScheme() *runtime.Scheme {
 	return scheme
 }
 
-// resourceOffers are what Liqo offers a consumer: the amounts by the prefix of the virtual node and the resource.
+// resourceOffers returns what Liqo offers a consumer: amounts by the prefix of the virtual node and
+// the resource.
 func resourceOffers(ctx context.Context, c ctrlclient.Client, namespace string) (offers, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -92,7 +96,7 @@ func resourceOffers(ctx context.Context, c ctrlclient.Client, namespace string) 
 			amounts[string(resource)] = quantity.String()
 		}
 		all[o.Spec.NodeNamePrefix] = amounts
-		// The name of the virtual node is not ours to choose, and the offer is named after the pool.
+		// The offer is named after the pool, and Liqo chooses the name of the virtual node.
 		if want := o.Spec.NodeNamePrefix + "-" + provider.ClusterName; o.Spec.NodeName != "" || o.Name != want {
 			return nil, fmt.Errorf("offer %s with node name %q: want %s without one", o.Name, o.Spec.NodeName, want)
 		}
@@ -100,21 +104,22 @@ func resourceOffers(ctx context.Context, c ctrlclient.Client, namespace string) 
 	return all, nil
 }
 
-func TestAPolicyDecidesWhatLiqosControllerOffers(t *testing.T) {
-	whole := t // What starts in a part of the test outlives that part.
-	// Liqo is installed on a cluster where the operator runs already: its CRDs are picked up.
+func TestLiqosControllerOffersWhatThePolicyOffers(t *testing.T) {
+	whole := t // a process that a subtest starts must outlive the subtest
+	// The CRDs of Liqo are installed while the operator runs, which must notice them.
 	gold := func(cpu string) string {
 		return fixed("gold", "gold", fmt.Sprintf("cpu: %q, memory: 2G, pods: 10", cpu))
 	}
 	apply(t, gold("2"))
-	apply(t, policy("silver", `{class: silver, consumers: {selector: {matchLabels: {tier: silver}}}, offer: {fixed: {cpu: "1", memory: 1Gi, pods: 5}}}`))
+	apply(t, policy("silver", `{class: silver, consumers: {selector: {matchLabels: {tier: silver}}}, `+
+		`offer: {fixed: {cpu: "1", memory: 1Gi, pods: 5}}}`))
 	operator := readyOperator(t)
 	kubectl(t, "", "apply", "--server-side", "-f", programs.liqoCRDs)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), stepTimeout)
 		defer cancel()
-		// Those that nobody has used are not waited for: the API server may take minutes to see that there is nothing of their kind
-		// ("storage is (re)initializing").
+		// Do not wait for unused CRDs: the API server may take minutes to see that they have no
+		// objects ("storage is (re)initializing").
 		_, err := runKubectl(ctx, "", "delete", "--wait=false", "-f", programs.liqoCRDs)
 		if err == nil {
 			_, err = runKubectl(ctx, "", "wait", "--for=delete", "--timeout=60s", "crd/foreignclusters.discovery.liqo.io",
@@ -142,14 +147,14 @@ func TestAPolicyDecidesWhatLiqosControllerOffers(t *testing.T) {
 			}
 			got, err := resourceOffers(t.Context(), c, namespace)
 			if diff := cmp.Diff(want, got); err == nil && diff != "" {
-				err = fmt.Errorf("-want +got:\n%s", diff)
+				err = fmt.Errorf("the offers differ (-want +got):\n%s", diff)
 			}
 			return err
 		})
 	}
 
 	for _, consumer := range []string{"rome", "oslo"} {
-		// Without a namespace controller it cannot go again.
+		// The namespace stays: no namespace controller could delete it.
 		edit(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: liqo-tenant-"+consumer+"}\n")
 		apply(t, resourceRequest(consumer))
 	}
@@ -157,7 +162,7 @@ func TestAPolicyDecidesWhatLiqosControllerOffers(t *testing.T) {
 	offered(t, "liqo-tenant-rome", offers{"gold": pool})
 	offered(t, "liqo-tenant-oslo", offers{"gold": pool})
 
-	t.Run("an edit changes them", func(t *testing.T) {
+	t.Run("an edit of the policy changes the offers", func(t *testing.T) {
 		edit(t, gold("3500m"))
 		pool["cpu"] = "3500m"
 		offered(t, "liqo-tenant-rome", offers{"gold": pool})
@@ -168,17 +173,17 @@ func TestAPolicyDecidesWhatLiqosControllerOffers(t *testing.T) {
 		offered(t, "liqo-tenant-rome", offers{"gold": pool, "silver": {"cpu": "1", "memory": "1Gi", "pods": "5"}})
 		offered(t, "liqo-tenant-oslo", offers{"gold": pool})
 	})
-	t.Run("without the label it is withdrawn by zeros", func(t *testing.T) {
+	t.Run("without the label the pool is withdrawn as zeros", func(t *testing.T) {
 		kubectl(t, "", "label", "foreignclusters.discovery.liqo.io", "rome", "tier-")
 		offered(t, "liqo-tenant-rome", offers{"gold": pool, "silver": {"cpu": "0", "memory": "0", "pods": "0"}})
 	})
-	t.Run("an edit during an outage of the operator is made up for", func(t *testing.T) {
+	t.Run("an edit while the operator is down takes effect after its restart", func(t *testing.T) {
 		operator.kill()
 		edit(t, gold("7"))
 		operator.start(whole)
 		offered(t, "liqo-tenant-oslo", offers{"gold": {"cpu": "7", "memory": "2G", "pods": "10"}})
 	})
-	t.Run("a policy that is deleted takes them back", func(t *testing.T) {
+	t.Run("deleting the policy withdraws the offers", func(t *testing.T) {
 		remove(t, gold("7"))
 		offered(t, "liqo-tenant-oslo", offers{"gold": {"cpu": "0", "memory": "0", "pods": "0"}})
 	})
@@ -197,7 +202,8 @@ func liqoClient(t *testing.T) ctrlclient.Client {
 	return c
 }
 
-// resourceRequest is what Liqo's replicator brings from a consumer that peers, in the namespace of that tenant.
+// resourceRequest renders the ResourceRequest that Liqo's replicator creates for a peering consumer
+// in the tenant namespace.
 func resourceRequest(consumer string) string {
 	return fmt.Sprintf(`
 apiVersion: discovery.liqo.io/v1alpha1

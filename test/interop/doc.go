@@ -1,9 +1,10 @@
-// Package interop proves that the operator does its job for Liqo's own code: the client of Liqo v0.9.4, and the controller
-// of Liqo v0.9.4 that turns what this client reads into ResourceOffers.
+// Package interop tests the operator with code of Liqo v0.9.4: its client, and its controller that
+// turns what the client reads into ResourceOffers.
 //
-// It is a module of its own since that code needs Kubernetes libraries of its own time: with those of the operator it
-// panics when it is loaded. So the operator and the control plane are programs that the tests start, and the tests see of
-// them what a cluster would see: the API and the wire.
+// Interop is a separate module, because Liqo's code needs older Kubernetes libraries: with those of
+// the operator it panics at start-up. The tests start the operator and the control plane as
+// programs, and use only what a cluster has: the API and the wire.
 //
-// PROFFER_BIN names the operator to test. Without it the tests build one, with the race detector, and fail when it speaks up.
+// PROFFER_BIN names the operator to test. Without it the tests build one with the race detector,
+// and fail if the detector reports a race.
 package interop

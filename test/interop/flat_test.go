@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// flatOffer reads as Liqo v0.6 to v0.8 does.
+// flatOffer reads like Liqo v0.6 to v0.8 and compares the offer.
 func flatOffer(t *testing.T, w wire, id string, want map[string]string) {
 	t.Helper()
 	response, err := w.call(t.Context(), readMethod, identity(id))
@@ -27,7 +27,7 @@ func flatOffer(t *testing.T, w wire, id string, want map[string]string) {
 	}
 }
 
-// follow opens a stream, and returns what expects its next notification.
+// follow opens a stream. The returned function reads the next notification and compares it.
 func follow(t *testing.T, w wire) (notified func(want string)) {
 	t.Helper()
 	stream, err := w.subscribe(t.Context())
@@ -43,17 +43,17 @@ func follow(t *testing.T, w wire) (notified func(want string)) {
 	}
 }
 
-func TestTheFlatFormAlone(t *testing.T) {
+func TestTheFlatFormServesClientsWithoutPools(t *testing.T) {
 	servesFlat(t, readyOperator(t, "--grpc-form=flat").grpc)
 }
 
-func TestTheFlatFormBesideThePools(t *testing.T) {
+func TestBothFormsAreServedOnTwoAddresses(t *testing.T) {
 	operator := newOperator(t)
 	operator.args = append(operator.args, "--grpc-flat-bind-address", operator.flat)
 	operator.start(t)
 	operator.awaitReady(t)
 	servesFlat(t, operator.flat)
-	// The pools are served all the while.
+	// The pools are served at the same time.
 	subscribe(t, operator.grpc).offered(t, "rome", offers{
 		"":       {"cpu": "2", "memory": "1Gi", "pods": "30"},
 		"gold":   {"cpu": "1500m", "memory": "2G", "pods": "20", "nvidia.com/gpu": "1"},
@@ -61,7 +61,7 @@ func TestTheFlatFormBesideThePools(t *testing.T) {
 	})
 }
 
-// servesFlat goes through the protocol of Liqo v0.6 to v0.8 with an operator that has no policies yet.
+// servesFlat tests the protocol of Liqo v0.6 to v0.8 with an operator that has no policies yet.
 func servesFlat(t *testing.T, address string) {
 	t.Helper()
 	w := dial(t, address)
@@ -69,13 +69,13 @@ func servesFlat(t *testing.T, address string) {
 	notified("")
 	flatOffer(t, w, "rome", map[string]string{})
 
-	// The only class there is, whatever its name.
+	// The only class is used, whatever its name.
 	only := fixed("only", "gold", `cpu: "1500m", memory: 2G, pods: "20", nvidia.com/gpu: 1`)
 	apply(t, only)
 	notified("rome")
 	flatOffer(t, w, "rome", map[string]string{"cpu": "1500m", "memory": "2G", "pods": "20", "nvidia.com/gpu": "1"})
 
-	// With a second class nobody can say which is meant, and the client is told so instead of given the wrong one.
+	// With a second class neither is the obvious one, so the client gets an error.
 	silver := fixed("silver", "silver", `cpu: 7`)
 	apply(t, silver)
 	notified("rome")
@@ -84,7 +84,7 @@ func servesFlat(t *testing.T, address string) {
 		t.Errorf("two classes and none unnamed: %v, want the code %v", err, codes.FailedPrecondition)
 	}
 
-	// The unnamed class is the one for clients that know no classes.
+	// The unnamed class is for clients without classes.
 	plain := policy("plain", `{offer: {fixed: {cpu: 2, memory: 1Gi, pods: 30}}}`)
 	apply(t, plain)
 	notified("rome")
@@ -102,7 +102,7 @@ func TestAFlatClientFollowsAChangeOfTheClass(t *testing.T) {
 	notified("")
 	flatOffer(t, w, "rome", map[string]string{"cpu": "2", "memory": "2G", "pods": "20", "nvidia.com/gpu": "1"})
 
-	// What gold offered is withdrawn, and is not what is read; what silver lacks is taken back.
+	// The withdrawn zeros of gold are not read. Resources that silver lacks are withdrawn.
 	edit(t, fixed("only", "silver", `cpu: 7, memory: 1G, pods: 10`))
 	notified("rome")
 	flatOffer(t, w, "rome", map[string]string{"cpu": "7", "memory": "1G", "pods": "10", "nvidia.com/gpu": "0"})
@@ -116,7 +116,7 @@ func TestAFlatClientFollowsAChangeOfTheClass(t *testing.T) {
 	flatOffer(t, w, "rome", map[string]string{"cpu": "4", "memory": "4G", "pods": "40", "nvidia.com/gpu": "0"})
 }
 
-func TestPoolsReadAsFlatAreJunkWithoutAnError(t *testing.T) {
+func TestPoolsDecodedAsFlatAreWrongWithoutAnError(t *testing.T) {
 	apply(t, fixed("standard", "gold", `cpu: "2", memory: 2G, pods: "10"`))
 	operator := readyOperator(t)
 	response, err := dial(t, operator.grpc).call(t.Context(), readMethod, identity("rome"))
@@ -125,15 +125,15 @@ func TestPoolsReadAsFlatAreJunkWithoutAnError(t *testing.T) {
 	}
 	junk, err := flatList(response)
 	if err != nil {
-		t.Fatalf("the decoder of the flat form noticed: %v", err)
+		t.Fatalf("the decoder of the flat form failed: %v", err)
 	}
-	// Neither side can notice, so the form is a setting of the server and never a guess.
+	// Neither side can detect the mismatch, so the form must be a setting of the server.
 	for _, name := range []string{"cpu", "memory", "pods"} {
 		if _, ok := junk[name]; ok {
-			t.Errorf("%s was found by the wrong form", name)
+			t.Errorf("the wrong form decoded %s", name)
 		}
 	}
 	if len(junk) != 1 {
-		t.Errorf("read %d resources by the wrong form, want one that is none: %q", len(junk), junk)
+		t.Errorf("the wrong form decoded %d resources, want one with a wrong name: %q", len(junk), junk)
 	}
 }

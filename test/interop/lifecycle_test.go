@@ -14,17 +14,19 @@ func TestAChangeWhileTheOperatorWasDownIsReadAfterItsRestart(t *testing.T) {
 	operator := readyOperator(t)
 	c := subscribe(t, operator.grpc)
 	c.offered(t, "rome", offers{"gold": {"cpu": "2", "memory": "2G", "pods": "10", "nvidia.com/gpu": "1"}})
-	// What was offered is written down before the crash: without that nobody could tell that there was a gpu.
+	// What was offered must be written down before the crash. Otherwise the restarted operator
+	// could not know of the gpu.
 	await(t, "the status lists the gpu", func() error {
 		return statusHas("standard", "nvidia.com/gpu")
 	})
 	operator.kill()
 	edit(t, fixed("standard", "gold", `cpu: "5", memory: 2G, pods: "10"`))
 	operator.start(t)
-	// The new stream says that everything may have changed, and from then on what is read is the policy of today.
+	// The first notification of the new stream stands for all consumers. From then on reads return
+	// the present policy.
 	c.expect(t, "")
 	c.offered(t, "rome", offers{"gold": {"cpu": "5", "memory": "2G", "pods": "10", "nvidia.com/gpu": "0"}})
-	// Liqo has read rome from this operator too, so it is named again.
+	// Liqo has read rome from this operator too, so the operator notifies it again.
 	edit(t, fixed("standard", "gold", `cpu: "6", memory: 2G, pods: "10"`))
 	c.expect(t, "rome")
 	c.offered(t, "rome", offers{"gold": {"cpu": "6", "memory": "2G", "pods": "10", "nvidia.com/gpu": "0"}})
@@ -36,10 +38,12 @@ func TestNoChangeIsLostOverManyCrashes(t *testing.T) {
 	c := subscribe(t, operator.grpc)
 	c.offered(t, "rome", offers{"gold": {"cpu": "1", "memory": "2G", "pods": "10"}})
 	for cpu := 2; cpu <= 5; cpu++ {
-		// The edit and the crash race each other: the offer reaches Liqo by the old stream, the new one, or both.
+		// The edit races with the crash: Liqo may get the offer from the old stream, the new one,
+		// or both.
 		edited := make(chan error, 1)
 		go func() {
-			_, err := runKubectl(t.Context(), fixed("standard", "gold", fmt.Sprintf(`cpu: "%d", memory: 2G, pods: "10"`, cpu)), "apply", "-f", "-")
+			manifest := fixed("standard", "gold", fmt.Sprintf(`cpu: "%d", memory: 2G, pods: "10"`, cpu))
+			_, err := runKubectl(t.Context(), manifest, "apply", "-f", "-")
 			edited <- err
 		}()
 		operator.kill()
@@ -58,28 +62,28 @@ func TestAStopEndsStreamsWithoutABusyLoopOfLiqo(t *testing.T) {
 	c.offered(t, "rome", offers{"gold": {"cpu": "2", "memory": "2G", "pods": "10"}})
 	before, since := c.subscribed.Load(), time.Now()
 	operator.terminate(t)
-	// Liqo subscribes again at once when a stream ends, so a server that stops has to send it away first: where nobody
-	// listens, Liqo tries no more than every 100 ms.
+	// Liqo subscribes again as soon as a stream ends, so a server must close the connection first.
+	// If nothing listens, Liqo tries at most every 100 ms.
 	again, most := c.subscribed.Load()-before, 3+int64(time.Since(since)/(100*time.Millisecond))
 	if again > most {
-		t.Errorf("Liqo subscribed %d times while the operator stopped: at most %d are its pace", again, most)
+		t.Errorf("Liqo subscribed %d times while the operator stopped: want at most %d", again, most)
 	}
 	await(t, "the port is free", func() error {
 		if conn, err := net.Dial("tcp", operator.grpc); err == nil {
 			_ = conn.Close()
-			return fmt.Errorf("somebody listens at %s", operator.grpc)
+			return fmt.Errorf("%s still accepts connections", operator.grpc)
 		}
 		return nil
 	})
 	if n := len(c.notified); n > 0 {
-		t.Errorf("%d notifications while the operator stopped, the first of %q", n, <-c.notified)
+		t.Errorf("%d notifications while the operator stopped, the first names %q", n, <-c.notified)
 	}
 	operator.start(t)
 	c.expect(t, "")
 	c.offered(t, "rome", offers{"gold": {"cpu": "2", "memory": "2G", "pods": "10"}})
 }
 
-func TestTwoOperatorsOfferTheSame(t *testing.T) {
+func TestTwoReplicasOfferTheSame(t *testing.T) {
 	apply(t, fixed("standard", "gold", `cpu: "2", memory: 2G, pods: "10"`))
 	want := offers{"gold": {"cpu": "2", "memory": "2G", "pods": "10"}}
 	var clients []*client
@@ -96,7 +100,8 @@ func TestTwoOperatorsOfferTheSame(t *testing.T) {
 	}
 }
 
-// follow reads once after each notification, as Liqo does, until it reads want. One notification too few ends in the deadline.
+// follow reads once after each notification, as Liqo does, until it reads want. A missing
+// notification ends in a timeout.
 func (c *client) follow(t *testing.T, id string, want offers) {
 	t.Helper()
 	ctx := deadline(t)
@@ -104,11 +109,12 @@ func (c *client) follow(t *testing.T, id string, want offers) {
 		select {
 		case <-c.notified:
 		case <-ctx.Done():
-			t.Fatalf("%s was not told of %v", id, want)
+			t.Fatalf("%s was not notified of %v", id, want)
 		}
 		got, err := c.read(ctx, id)
 		if err != nil {
-			// The operator that sent the notification is gone: the stream of the next one begins with another.
+			// The operator that sent the notification is gone. The stream of the next one begins
+			// with a notification.
 			continue
 		}
 		if fmt.Sprint(got) == fmt.Sprint(want) {
@@ -118,7 +124,7 @@ func (c *client) follow(t *testing.T, id string, want offers) {
 }
 
 func statusHas(policy, resource string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), stepTimeout)
 	defer cancel()
 	status, err := runKubectl(ctx, "", "get", "resourcepolicy", policy, "-o", "jsonpath={.status}")
 	if err == nil && !strings.Contains(status, resource) {

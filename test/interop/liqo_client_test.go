@@ -9,23 +9,24 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// liqoConnects is the time that Liqo's controller-manager gives a plugin before it exits.
+// liqoConnects is the connection timeout of Liqo's controller-manager, after which it exits.
 const liqoConnects = 3 * time.Second
 
-func TestLiqoConnectsToAnOperatorThatHasOnlyJustBeenStarted(t *testing.T) {
+func TestLiqoConnectsToAnOperatorThatIsStillStarting(t *testing.T) {
 	apply(t, fixed("standard", "gold", `cpu: "2", memory: 2G, pods: "10"`))
 	operator := startOperator(t)
 	c := connect(t, operator.grpc, liqoConnects)
 	c.Register(t.Context(), c.notified)
-	// The early read waits for the first evaluation: it is answered, and in full.
+	// The early read waits for the first evaluation and gets a complete answer.
 	c.offered(t, "rome", offers{"gold": {"cpu": "2", "memory": "2G", "pods": "10"}})
 	c.expect(t, "")
 }
 
-func TestLiqoReadsEachPolicyAsAPoolOfItsClass(t *testing.T) {
+func TestLiqoReadsEachClassAsAPool(t *testing.T) {
 	apply(t, fixed("gold", "gold", `cpu: 1500m, memory: 1Gi, nvidia.com/gpu: "3"`))
 	apply(t, fixed("silver", "silver", `cpu: "1", memory: 1e3, storage: 10G`))
-	apply(t, policy("plain", `{offer: {fixed: {cpu: "4", pods: 110}}, overrides: [{consumers: {clusterIDs: [oslo]}, offer: {fixed: {cpu: "8"}}}]}`))
+	apply(t, policy("plain", `{offer: {fixed: {cpu: "4", pods: 110}}, `+
+		`overrides: [{consumers: {clusterIDs: [oslo]}, offer: {fixed: {cpu: "8"}}}]}`))
 	c := subscribe(t, readyOperator(t).grpc)
 	others := func(plain map[string]string) offers {
 		return offers{
@@ -44,7 +45,7 @@ func TestLiqoReadsEachPolicyAsAPoolOfItsClass(t *testing.T) {
 	}
 	for _, list := range lists {
 		if list.PoolPrefix == "gold" && list.Resources["memory"].Cmp(resource.MustParse("1073741824")) != 0 {
-			t.Errorf("memory as a quantity: %v", list.Resources["memory"])
+			t.Errorf("memory is %v, want 1Gi", list.Resources["memory"])
 		}
 	}
 }
@@ -62,7 +63,8 @@ func TestAnEditOfAPolicyReachesLiqoAndTheNextReadHasIt(t *testing.T) {
 
 func TestAnEditForOneConsumerDoesNotNotifyTheOthers(t *testing.T) {
 	forOne := func(id, cpu string) string {
-		return policy(id, fmt.Sprintf(`{class: gold, consumers: {clusterIDs: [%s]}, offer: {fixed: {cpu: "%s", memory: 1G, pods: "5"}}}`, id, cpu))
+		const spec = `{class: gold, consumers: {clusterIDs: [%s]}, offer: {fixed: {cpu: "%s", memory: 1G, pods: "5"}}}`
+		return policy(id, fmt.Sprintf(spec, id, cpu))
 	}
 	for _, id := range []string{"rome", "oslo", "unread"} {
 		apply(t, forOne(id, "1"))
@@ -70,7 +72,7 @@ func TestAnEditForOneConsumerDoesNotNotifyTheOthers(t *testing.T) {
 	c := subscribe(t, readyOperator(t).grpc)
 	c.offered(t, "rome", offers{"gold": {"cpu": "1", "memory": "1G", "pods": "5"}})
 	c.offered(t, "oslo", offers{"gold": {"cpu": "1", "memory": "1G", "pods": "5"}})
-	// Were an edit to name anybody else, it would be seen before the next.
+	// A notification of another consumer would arrive before the expected one.
 	edit(t, forOne("rome", "2"))
 	c.expect(t, "rome")
 	edit(t, forOne("unread", "2"))
@@ -104,9 +106,11 @@ func TestRemovingAConsumerIsHarmless(t *testing.T) {
 			t.Errorf("remove %q: %v", id, err)
 		}
 	}
-	// Who was removed and comes back is offered as before, and who was not is still told of changes.
+	// A removed consumer that reads again gets the same offer. One that was not removed is still
+	// notified of changes.
 	c.offered(t, "rome", want)
-	apply(t, policy("oslo", `{class: gold, priority: 1, consumers: {clusterIDs: [oslo]}, offer: {fixed: {cpu: "1", memory: 1G, pods: "5"}}}`))
+	apply(t, policy("oslo", `{class: gold, priority: 1, consumers: {clusterIDs: [oslo]}, `+
+		`offer: {fixed: {cpu: "1", memory: 1G, pods: "5"}}}`))
 	c.expect(t, "oslo")
 }
 
@@ -136,14 +140,15 @@ func TestAConsumersOwnPodsDoNotShrinkItsOffer(t *testing.T) {
 	newNode(t, "worker-1", `cpu: "8", memory: 16Gi, pods: "110"`)
 	newNode(t, "worker-2", `cpu: "8", memory: 16Gi, pods: "110"`)
 	newPod(t, "local", "worker-1", "", `cpu: "2", memory: 2Gi`)
-	apply(t, policy("half", `{class: gold, offer: {nodes: {}, percent: 50, resources: [cpu, memory, pods]}, updateThresholdPercent: 0}`))
+	apply(t, policy("half", `{class: gold, `+
+		`offer: {nodes: {}, percent: 50, resources: [cpu, memory, pods]}, updateThresholdPercent: 0}`))
 	c := subscribe(t, readyOperator(t).grpc)
-	// 16 cpu less the local 2, and half of that; of pods, one is local.
+	// The local pod leaves 14 of 16 cpu, 30 of 32 Gi and 219 of 220 pods; half of each is offered.
 	all := offers{"gold": {"cpu": "7", "memory": "15Gi", "pods": "109"}}
 	c.offered(t, "rome", all)
 	c.offered(t, "oslo", all)
 	newPod(t, "from-rome", "worker-1", "rome", `cpu: "3", memory: 4Gi`)
-	// Rome has what it uses and what is left, which is what it was offered before. It is not told, for nothing changed.
+	// Rome is offered what it uses and what remains, the same as before, so it is not notified.
 	c.expect(t, "oslo")
 	c.offered(t, "rome", all)
 	c.offered(t, "oslo", offers{"gold": {"cpu": "4", "memory": "11Gi", "pods": "108"}})
@@ -153,7 +158,7 @@ func TestAConsumersOwnPodsDoNotShrinkItsOffer(t *testing.T) {
 	c.offered(t, "oslo", offers{"gold": {"cpu": "4", "memory": "11Gi", "pods": "108"}})
 }
 
-func TestTenLiqosAtOnce(t *testing.T) {
+func TestTenLiqosSeeTheLastEdit(t *testing.T) {
 	apply(t, fixed("standard", "gold", `cpu: "1", memory: 2G, pods: "10"`))
 	operator := readyOperator(t)
 	const last = 8
@@ -168,17 +173,18 @@ func TestTenLiqosAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for i, c := range clients {
 		wg.Go(func() {
-			// Each handles what it is told as Liqo does, until it has seen the last edit. A notification too few ends in the deadline.
+			// Each reads after a notification, as Liqo does, until it has seen the last edit. A
+			// missing notification ends in a timeout.
 			id := fmt.Sprintf("consumer-%d", i)
 			ctx := t.Context()
 			for {
 				select {
 				case named := <-c.notified:
 					if named == "" {
-						t.Errorf("%s: notified of everybody without a new stream", id)
+						t.Errorf("%s: notified of all consumers without a new stream", id)
 					}
-				case <-time.After(patience):
-					t.Errorf("%s: not told of the last edit", id)
+				case <-time.After(stepTimeout):
+					t.Errorf("%s: not notified of the last edit", id)
 					return
 				}
 				got, err := c.read(ctx, id)

@@ -15,12 +15,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// programs are what all tests share.
+// programs are the paths that all tests share.
 var programs struct {
 	operator   string
 	kubectl    string
 	kubeconfig string
-	// crds are the directories of our CRDs and of Liqo's.
+	// crds and liqoCRDs are the directories of our CRDs and of Liqo's.
 	crds, liqoCRDs string
 }
 
@@ -62,7 +62,7 @@ func runTests(m *testing.M) (code int, err error) {
 	if err := build(root, controlPlane, "./hack/controlplane/cmd/controlplane"); err != nil {
 		return 1, err
 	}
-	// An interrupt ends the control plane too, which has a process group of its own.
+	// The control plane has a process group of its own, so an interrupt must stop it here.
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
 	stop, err := startControlPlane(controlPlane, root, filepath.Join(work, "kubeconfig"))

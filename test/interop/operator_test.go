@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// An operator is the program under test, on ports of its own that it keeps over restarts.
+// operator is the program under test. It keeps its ports over restarts.
 type operator struct {
 	*process
 	grpc, flat, metrics, health string
@@ -24,13 +24,13 @@ type operator struct {
 	runs                        int
 }
 
-// offeredRecord is where operators record what they have offered.
+// offeredRecord is the object in which operators record what they have offered.
 const offeredRecord = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: proffer-offered, namespace: default}\n"
 
-// newOperator is one that is not started yet.
+// newOperator returns an operator that is not started.
 func newOperator(t *testing.T, args ...string) *operator {
 	t.Helper()
-	t.Cleanup(func() { remove(t, offeredRecord) }) // The next test is of another cluster.
+	t.Cleanup(func() { remove(t, offeredRecord) }) // The next test has another cluster.
 	ports := freeAddresses(t, 4)
 	o := &operator{grpc: ports[0], flat: ports[1], metrics: ports[2], health: ports[3]}
 	o.args = append([]string{
@@ -40,7 +40,7 @@ func newOperator(t *testing.T, args ...string) *operator {
 	return o
 }
 
-// startOperator starts one and does not wait for anything.
+// startOperator starts an operator and does not wait for it.
 func startOperator(t *testing.T, args ...string) *operator {
 	t.Helper()
 	o := newOperator(t, args...)
@@ -48,7 +48,7 @@ func startOperator(t *testing.T, args ...string) *operator {
 	return o
 }
 
-// readyOperator starts one and waits until it is ready.
+// readyOperator starts an operator and waits until it is ready.
 func readyOperator(t *testing.T, args ...string) *operator {
 	t.Helper()
 	o := startOperator(t, args...)
@@ -63,16 +63,16 @@ func (o *operator) start(t *testing.T) {
 	p := start(t, name, exec.Command(programs.operator, o.args...))
 	o.process = p
 	t.Cleanup(func() {
-		// The process is still there: cleanups run last first.
-		for _, fault := range []string{"WARNING: DATA RACE", "panic:", "fatal error:"} {
-			if p.output.contains(fault) {
-				t.Errorf("%s said %q", name, fault)
+		// Cleanups run in reverse order, so the process still runs here.
+		for _, report := range []string{"WARNING: DATA RACE", "panic:", "fatal error:"} {
+			if p.output.contains(report) {
+				t.Errorf("%s printed %q", name, report)
 			}
 		}
 	})
 }
 
-// terminate asks it to stop, as Kubernetes does, and expects it to end well.
+// terminate sends SIGTERM, as Kubernetes does, and requires exit status 0.
 func (o *operator) terminate(t *testing.T) {
 	t.Helper()
 	o.signal(syscall.SIGTERM)
@@ -92,7 +92,7 @@ func (o *operator) awaitReady(t *testing.T) {
 	})
 }
 
-// metric returns the sum of all series of a metric, over the authenticated endpoint.
+// metric returns the sum of all series of a metric. Reading it needs a token.
 func (o *operator) metric(t *testing.T, token, name string) (float64, error) {
 	t.Helper()
 	body, err := get(t.Context(), selfSigned, "https://"+o.metrics+"/metrics", token)
@@ -117,7 +117,7 @@ func (o *operator) metric(t *testing.T, token, name string) (float64, error) {
 	return sum, nil
 }
 
-// selfSigned takes the certificate that the operator signs for itself.
+// selfSigned accepts the certificate that the operator signs itself.
 var selfSigned = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 
 func get(ctx context.Context, client *http.Client, url, token string) (string, error) {
@@ -142,7 +142,7 @@ func get(ctx context.Context, client *http.Client, url, token string) (string, e
 	return string(body), err
 }
 
-// freeAddresses returns addresses of the loopback device that nobody listens on.
+// freeAddresses returns addresses of the loopback device whose ports are free.
 func freeAddresses(t *testing.T, n int) []string {
 	t.Helper()
 	var listeners []net.Listener

@@ -15,19 +15,19 @@ import (
 	"time"
 )
 
-// patience is how long anything may take. Nothing here depends on how fast the machine is.
-const patience = time.Minute
+// stepTimeout bounds each step. No test depends on the speed of the machine.
+const stepTimeout = time.Minute
 
-// A process is a program that runs beside the tests, in a process group of its own.
+// process is a program in a process group of its own.
 type process struct {
 	cmd    *exec.Cmd
 	output *output
 	exited chan struct{}
-	// err is what Wait said, once exited is closed.
+	// err is the result of Wait, valid once exited is closed.
 	err error
 }
 
-// launch starts cmd. The caller must end it; if this process dies first, the kernel does where it can.
+// launch starts cmd. The caller must end it. If the test program dies first, Linux kills it.
 func launch(cmd *exec.Cmd) (*process, error) {
 	p := &process{cmd: cmd, output: &output{}, exited: make(chan struct{})}
 	cmd.Stderr = p.output
@@ -35,11 +35,11 @@ func launch(cmd *exec.Cmd) (*process, error) {
 		cmd.Stdout = p.output
 	}
 	cmd.SysProcAttr = ownGroup()
-	// A grandchild that keeps the output open must not keep us.
+	// A grandchild that keeps the output open must not block Wait.
 	cmd.WaitDelay = 10 * time.Second
 	started := make(chan error)
 	go func() {
-		// The signal at the death of the parent is sent when the thread that started the child ends: this one stays.
+		// Pdeathsig is sent when the thread that started the child ends, so this thread must stay.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -55,7 +55,7 @@ func launch(cmd *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
-// start runs cmd until the test ends, and shows what it printed if the test failed.
+// start runs cmd until the test ends. A failed test logs its output.
 func start(t *testing.T, name string, cmd *exec.Cmd) *process {
 	t.Helper()
 	p, err := launch(cmd)
@@ -71,16 +71,16 @@ func start(t *testing.T, name string, cmd *exec.Cmd) *process {
 	return p
 }
 
-// signal sends s to the process alone: it must bring down what it started itself.
+// signal sends s to the process only, which has to stop its own children.
 func (p *process) signal(s os.Signal) { _ = p.cmd.Process.Signal(s) }
 
-// kill ends the whole group at once and waits for its end.
+// kill kills the whole process group and waits for the process.
 func (p *process) kill() {
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 	<-p.exited
 }
 
-// wait returns what the process exited with.
+// wait returns the result of the process.
 func (p *process) wait(ctx context.Context) error {
 	select {
 	case <-p.exited:
@@ -99,7 +99,7 @@ func (p *process) alive() bool {
 	}
 }
 
-// output keeps what a program printed.
+// output collects the output of a program.
 type output struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -111,7 +111,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return o.buf.Write(p)
 }
 
-// String returns all of it, or the two ends where it is long.
+// String returns the output; of a long one only the beginning and the end.
 func (o *output) String() string {
 	const most = 32 << 10
 	o.mu.Lock()
@@ -129,15 +129,15 @@ func (o *output) contains(s string) bool {
 	return strings.Contains(o.buf.String(), s)
 }
 
-// deadline ends with the test, or when patience does.
+// deadline returns a context that ends with the test or after stepTimeout.
 func deadline(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// await tries until try returns nil. It asks at short intervals, since what it waits for sends no signal.
+// await calls try at short intervals until it returns nil.
 func await(t *testing.T, what string, try func() error) {
 	t.Helper()
 	ctx := deadline(t)

@@ -13,7 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// The client below is written from the tables of the protocol, not from anybody's code: it sends and takes bare bytes.
+// This client is written from the tables of the protocol, independently of other implementations:
+// it sends and receives bytes.
 
 const (
 	readMethod      = "/resource_reader/ReadResources"
@@ -21,7 +22,7 @@ const (
 	subscribeMethod = "/resource_reader/Subscribe"
 )
 
-// bare is a codec that leaves bytes as they are.
+// bare is a codec that passes bytes through.
 type bare struct{}
 
 func (bare) Name() string { return "proto" }
@@ -33,12 +34,13 @@ func (bare) Unmarshal(data []byte, v any) error {
 	return nil
 }
 
-// A wire is a connection that is told what to send, byte by byte.
+// wire is a connection for requests that are given as bytes.
 type wire struct{ *grpc.ClientConn }
 
 func dial(t *testing.T, address string) wire {
 	t.Helper()
-	conn, err := grpc.DialContext(deadline(t), address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithBlock())
+	conn, err := grpc.DialContext(deadline(t), address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithBlock())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +48,7 @@ func dial(t *testing.T, address string) wire {
 	return wire{conn}
 }
 
-// call returns what the method answers to the request.
+// call returns the method's answer to the request.
 func (w wire) call(ctx context.Context, method string, request []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -55,7 +57,7 @@ func (w wire) call(ctx context.Context, method string, request []byte) ([]byte, 
 	return response, err
 }
 
-// subscribe opens a stream that lives as long as ctx.
+// subscribe opens a stream that ends with ctx.
 func (w wire) subscribe(ctx context.Context) (grpc.ClientStream, error) {
 	stream, err := w.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, subscribeMethod, grpc.ForceCodec(bare{}))
 	if err != nil {
@@ -67,7 +69,7 @@ func (w wire) subscribe(ctx context.Context) (grpc.ClientStream, error) {
 	return stream, stream.CloseSend()
 }
 
-// next returns the cluster ID that the stream names next.
+// next returns the cluster ID of the stream's next message.
 func next(stream grpc.ClientStream) (string, error) {
 	var message []byte
 	if err := stream.RecvMsg(&message); err != nil {
@@ -84,12 +86,12 @@ func next(stream grpc.ClientStream) (string, error) {
 	return id, err
 }
 
-// identity is ClusterIdentity{string clusterID = 1}.
+// identity encodes ClusterIdentity{string clusterID = 1}.
 func identity(id string) []byte {
 	return protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), id)
 }
 
-// fields calls visit with each field of a message, all of which must be strings, bytes or messages.
+// fields calls visit with each field of a message. All fields must be strings, bytes or messages.
 func fields(message []byte, visit func(protowire.Number, []byte) error) error {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)
@@ -111,8 +113,8 @@ func fields(message []byte, visit func(protowire.Number, []byte) error) error {
 	return nil
 }
 
-// flatList decodes ResourceList{map<string, Quantity> resources = 1} the way generated code does: what it does not know it
-// skips, and what is missing is empty.
+// flatList decodes ResourceList{map<string, Quantity> resources = 1} like generated code: it skips
+// unknown fields, and missing values are empty.
 func flatList(message []byte) (map[string]string, error) {
 	amounts := map[string]string{}
 	err := fields(message, func(number protowire.Number, entry []byte) error {
@@ -139,7 +141,7 @@ func flatList(message []byte) (map[string]string, error) {
 	return amounts, err
 }
 
-// canonical fails for what is not the canonical text of a quantity.
+// canonical returns an error for each amount that is not a quantity in canonical form.
 func canonical(amounts map[string]string) error {
 	var errs []error
 	for name, text := range amounts {

@@ -1,14 +1,13 @@
-// Command kubernetes checks manifests as the API server of one minor version of
-// Kubernetes does, with that version's own code. It reads YAML and prints what
-// that version refuses, an object a line:
+// Command kubernetes checks manifests as the API server of one minor version of Kubernetes does,
+// with that version's own code. It reads YAML and prints what that version rejects, one line for
+// each object:
 //
 //	kubectl kustomize config/default | go run -modfile=minors/1.30.mod .
 //
-// Every object has to be of a kind and with fields that the version knows. A
-// CustomResourceDefinition also passes the validation of the version, which
-// compiles its rules and estimates what they cost.
+// The version must know the kind and all fields of every object. A CustomResourceDefinition also
+// passes the version's validation, which compiles its rules and estimates their cost.
 //
-// go.mod is for the oldest version, minors has one file for each of the others.
+// go.mod is for the oldest version. The directory minors has a file for each of the others.
 package main
 
 import (
@@ -50,7 +49,7 @@ func main() {
 	}
 }
 
-// check returns what is refused of the objects in YAML. No object at all is an error.
+// check returns the problems of the objects in YAML. Input without objects is an error.
 func check(ctx context.Context, in io.Reader) (problems []string, err error) {
 	scheme := runtime.NewScheme()
 	install.Install(scheme)
@@ -85,7 +84,9 @@ func check(ctx context.Context, in io.Reader) (problems []string, err error) {
 	}
 }
 
-func checkCRD(ctx context.Context, scheme *runtime.Scheme, crd *apiextensionsv1.CustomResourceDefinition) (problems []string, err error) {
+func checkCRD(
+	ctx context.Context, scheme *runtime.Scheme, crd *apiextensionsv1.CustomResourceDefinition,
+) (problems []string, err error) {
 	scheme.Default(crd)
 	for _, version := range crd.Spec.Versions {
 		crd.Status.StoredVersions = append(crd.Status.StoredVersions, version.Name)

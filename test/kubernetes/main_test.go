@@ -30,12 +30,29 @@ spec:
               x-kubernetes-validations: [{rule: "self.matches('^a+$')", message: only a}]
 `
 
-func TestEachKindOfRefusalIsFound(t *testing.T) {
+func TestEachKindOfProblemIsFound(t *testing.T) {
 	for _, tc := range []struct{ name, text, want string }{
-		{"a field of a later version", "apiVersion: policy/v1\nkind: PodDisruptionBudget\nspec: {unhealthyPodEvictionPolicy: AlwaysAllow}", `unknown field "spec.unhealthyPodEvictionPolicy"`},
-		{"a kind of a later version", "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy", `no kind "ValidatingAdmissionPolicy"`},
-		{"a rule that may cost too much", fmt.Sprintf(definition, ""), "widgets.example.com: spec.validation.openAPIV3Schema.properties[names].items.x-kubernetes-validations[0].rule: Forbidden: estimated rule cost exceeds budget"},
-		{"no refusal", "apiVersion: policy/v1\nkind: PodDisruptionBudget\nspec: {maxUnavailable: 1}\n---" + strings.Replace(fmt.Sprintf(definition, "maxLength: 10"), "type: array", "type: array\n            maxItems: 10", 1), ""},
+		{
+			"a field of a later version",
+			"apiVersion: policy/v1\nkind: PodDisruptionBudget\nspec: {unhealthyPodEvictionPolicy: AlwaysAllow}",
+			`unknown field "spec.unhealthyPodEvictionPolicy"`,
+		},
+		{
+			"a kind of a later version",
+			"apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy",
+			`no kind "ValidatingAdmissionPolicy"`,
+		},
+		{
+			"a rule that may cost too much", fmt.Sprintf(definition, ""),
+			"widgets.example.com: spec.validation.openAPIV3Schema.properties[names].items." +
+				"x-kubernetes-validations[0].rule: Forbidden: estimated rule cost exceeds budget",
+		},
+		{
+			"no problem",
+			"apiVersion: policy/v1\nkind: PodDisruptionBudget\nspec: {maxUnavailable: 1}\n---" + strings.Replace(
+				fmt.Sprintf(definition, "maxLength: 10"), "type: array", "type: array\n            maxItems: 10", 1),
+			"",
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			problems, err := check(t.Context(), strings.NewReader(tc.text))
@@ -49,8 +66,8 @@ func TestEachKindOfRefusalIsFound(t *testing.T) {
 	}
 }
 
-func TestNoObjectsAreAnError(t *testing.T) {
+func TestInputWithoutObjectsIsAnError(t *testing.T) {
 	if _, err := check(t.Context(), strings.NewReader("")); err == nil {
-		t.Error("nothing is taken for manifests that are fine")
+		t.Error("empty input was accepted")
 	}
 }

@@ -22,17 +22,18 @@ import (
 	proffer "proffer.dev/proffer/operator"
 )
 
-// cluster is a control plane with two API servers, of which the first may be frozen, and what an admin changes through the second.
+// cluster is a control plane with two API servers. Tests may freeze the first, and change objects
+// through the second.
 type cluster struct {
 	*controlplane.Cluster
 	t *testing.T
-	// first and second are where the API servers are.
+	// first and second are the addresses of the API servers.
 	first, second string
-	// api is a client of the second.
+	// api is a client of the second API server.
 	api client.Client
 }
 
-// crds are those of the operator, and a kind of Liqo that describes consumers.
+// crds are the CRDs of the operator, and the one of Liqo that describes consumers.
 var crds = []string{
 	filepath.Join("..", "..", "config", "crd", "bases"),
 	filepath.Join("..", "..", "operator", "testdata", "discovery.liqo.io_foreignclusters.yaml"),
@@ -63,7 +64,8 @@ func (c *cluster) check(err error) {
 	}
 }
 
-// kubeconfig is the administrator's, changed, in a file.
+// kubeconfig writes the administrator's kubeconfig with a changed cluster to a file and returns its
+// path.
 func (c *cluster) kubeconfig(change func(*clientcmdapi.Cluster)) string {
 	c.t.Helper()
 	config, err := clientcmd.Load(c.Kubeconfig)
@@ -78,7 +80,8 @@ func (c *cluster) kubeconfig(change func(*clientcmdapi.Cluster)) string {
 
 func quantities(cpu string) v1alpha1.Quantities {
 	return v1alpha1.Quantities{
-		"cpu": {Quantity: resource.MustParse(cpu)}, "memory": {Quantity: resource.MustParse("1Gi")}, "pods": {Quantity: resource.MustParse("10")},
+		"cpu": {Quantity: resource.MustParse(cpu)}, "memory": {Quantity: resource.MustParse("1Gi")},
+		"pods": {Quantity: resource.MustParse("10")},
 	}
 }
 
@@ -89,7 +92,7 @@ func allocatable(cpu string) map[string]any {
 	}}
 }
 
-// patch returns the merge patch that this is.
+// patch returns a merge patch with this content.
 func (c *cluster) patch(of map[string]any) client.Patch {
 	c.t.Helper()
 	text, err := json.Marshal(of)
@@ -97,7 +100,8 @@ func (c *cluster) patch(of map[string]any) client.Patch {
 	return client.RawPatch(types.MergePatchType, text)
 }
 
-// populate makes a node of 8 cpu that is offered, a class gold of 1 cpu, and a class silver for the consumers with a label; rome has none.
+// populate creates a node of 8 cpu that is offered, a class gold of 1 cpu, and a class silver for
+// consumers with a label that rome does not have.
 func (c *cluster) populate(ctx context.Context) {
 	c.t.Helper()
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
@@ -125,14 +129,17 @@ func aForeignCluster() *unstructured.Unstructured {
 	}}
 }
 
-// change makes one change for each way by which the operator watches: the node has 2 cpu, class gold 3, and rome gets the label of silver.
+// change makes one change for each kind of watch: the node has 2 cpu, class gold 3, and rome gets
+// the label of silver.
 func (c *cluster) change(ctx context.Context) {
 	c.t.Helper()
 	c.check(c.api.Status().Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, c.patch(allocatable("2"))))
 	gold := &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: "gold"}}
-	c.check(c.api.Patch(ctx, gold, c.patch(map[string]any{"spec": map[string]any{"offer": map[string]any{"fixed": map[string]string{"cpu": "3"}}}})))
-	c.check(c.api.Patch(ctx, aForeignCluster(), c.patch(map[string]any{"metadata": map[string]any{"labels": map[string]string{"tier": "silver"}}})))
+	fixed := map[string]any{"fixed": map[string]string{"cpu": "3"}}
+	c.check(c.api.Patch(ctx, gold, c.patch(map[string]any{"spec": map[string]any{"offer": fixed}})))
+	labels := map[string]any{"labels": map[string]string{"tier": "silver"}}
+	c.check(c.api.Patch(ctx, aForeignCluster(), c.patch(map[string]any{"metadata": labels})))
 }
 
-// patience is for what takes seconds on a machine that has nothing else to do.
-const patience = 2 * time.Minute
+// syncTimeout is for what takes seconds on an idle machine.
+const syncTimeout = 2 * time.Minute

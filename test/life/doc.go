@@ -1,3 +1,3 @@
-// Package life holds the tests of dead connections: the operator runs as a process of its own, what stands between it and the API server dies in
-// silence, and the operator has to know within a minute what it missed.
+// Package life tests dead connections. The operator runs as a process, its connection to the API
+// server dies without a word, and within a minute the operator must know what it missed.
 package life

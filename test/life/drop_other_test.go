@@ -7,7 +7,7 @@ import (
 	"net"
 )
 
-// dropAll needs Linux.
+// dropAll is supported on Linux only.
 func dropAll(net.Conn) error { return errors.ErrUnsupported }
 
 const canDrop = false

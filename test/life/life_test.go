@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// bound is within what every watch has to find out that its connection is dead, and what it missed.
+// bound is the time in which every watch must notice that its connection is dead, and catch up.
 const bound = time.Minute
 
 var (
@@ -19,15 +19,15 @@ var (
 	asChanged   = map[string]string{"": "2", "gold": "3", "silver": "5"}
 )
 
-// deadConnection is one way in which an operator loses its API server in silence.
+// deadConnection is a way for an operator to lose its API server without any error.
 type deadConnection struct {
 	name string
-	// start returns the kubeconfig of an operator, and its environment.
+	// start returns the kubeconfig and the environment of an operator.
 	start func() (kubeconfig string, env []string)
 	cut   func()
 }
 
-// at has a kubeconfig lead to an address. The certificate of the API servers is for localhost.
+// at points a kubeconfig to this address. The certificate of the API servers is for localhost.
 func at(address string) func(*api.Cluster) {
 	return func(c *api.Cluster) { c.Server, c.TLSServerName = "https://"+address, "localhost" }
 }
@@ -42,7 +42,7 @@ func deadConnections(t *testing.T, c *cluster) []deadConnection {
 	)
 	cases := []deadConnection{
 		{
-			"a relay that ends TCP on both sides falls silent",
+			"a relay that terminates TCP falls silent",
 			func() (string, []string) { return c.kubeconfig(at(silent.address())), nil },
 			silent.fallSilent,
 		},
@@ -55,9 +55,10 @@ func deadConnections(t *testing.T, c *cluster) []deadConnection {
 			},
 		},
 		{
-			"a proxy of HTTPS_PROXY falls silent",
+			"a forward proxy (HTTPS_PROXY) falls silent",
 			func() (string, []string) {
-				return c.kubeconfig(at("apiserver.example.com:6443")), []string{"HTTPS_PROXY=http://" + proxy.address(), "NO_PROXY="}
+				return c.kubeconfig(at("apiserver.example.com:6443")),
+					[]string{"HTTPS_PROXY=http://" + proxy.address(), "NO_PROXY="}
 			},
 			proxy.fallSilent,
 		},
@@ -75,7 +76,8 @@ func deadConnections(t *testing.T, c *cluster) []deadConnection {
 	return cases
 }
 
-// lossyFor is for how long new connections lose their packets after the old ones ended. Reflectors come back within 1.6 s.
+// lossyFor is how long new connections lose their packets after the old ones ended. Reflectors
+// reconnect within 1.6 s.
 const lossyFor = 5 * time.Second
 
 func TestEveryWatchFindsADeadConnectionWithinAMinute(t *testing.T) {
@@ -88,12 +90,12 @@ func TestEveryWatchFindsADeadConnectionWithinAMinute(t *testing.T) {
 		operators[i] = startOperator(t, kubeconfig, env...)
 	}
 	for _, o := range operators {
-		if err := o.offers(t.Context(), patience, asPopulated); err != nil {
+		if err := o.awaitOffers(t.Context(), syncTimeout, asPopulated); err != nil {
 			t.Fatal(err)
 		}
 	}
 
-	// All at once: each takes most of the minute.
+	// All cases run at once, because each takes most of a minute.
 	cut := time.Now()
 	for _, dead := range cases {
 		dead.cut()
@@ -103,21 +105,21 @@ func TestEveryWatchFindsADeadConnectionWithinAMinute(t *testing.T) {
 	for i, o := range operators {
 		found[i] = make(chan error, 1)
 		go func() {
-			err := o.offers(t.Context(), bound-time.Since(cut), asChanged)
-			t.Logf("%s: %v after the cut", cases[i].name, time.Since(cut).Round(100*time.Millisecond))
+			err := o.awaitOffers(t.Context(), bound-time.Since(cut), asChanged)
+			t.Logf("%s: done %v after the cut", cases[i].name, time.Since(cut).Round(100*time.Millisecond))
 			found[i] <- err
 		}()
 	}
 	for i, dead := range cases {
 		t.Run(dead.name, func(t *testing.T) {
 			if err := <-found[i]; err != nil {
-				t.Errorf("%v after the cut: %v", bound, err)
+				t.Errorf("not done %v after the cut: %v", bound, err)
 			}
 		})
 	}
 }
 
-func TestAnAPIServerThatSpeaksOnlyHTTP2IsSynced(t *testing.T) {
+func TestTheOperatorSyncsWithAnAPIServerThatOnlySpeaksHTTP2(t *testing.T) {
 	c := startCluster(t)
 	c.populate(t.Context())
 	authority, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.ParseIP("127.0.0.1")}, nil)
@@ -135,7 +137,7 @@ func TestAnAPIServerThatSpeaksOnlyHTTP2IsSynced(t *testing.T) {
 	o := startOperator(t, c.kubeconfig(func(to *api.Cluster) {
 		to.Server, to.CertificateAuthorityData = "https://"+r.address(), authority
 	}))
-	if err := o.offers(t.Context(), patience, asPopulated); err != nil {
+	if err := o.awaitOffers(t.Context(), syncTimeout, asPopulated); err != nil {
 		t.Fatal(err)
 	}
 }

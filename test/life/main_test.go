@@ -13,11 +13,11 @@ import (
 	"proffer.dev/proffer/test/process"
 )
 
-// program is the operator, built for these tests.
+// program is the path of the operator that these tests build.
 var program string
 
 func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard()) // Clients that are made later would complain that there is none.
+	log.SetLogger(logr.Discard()) // controller-runtime warns if no logger is set
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

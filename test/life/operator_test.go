@@ -14,13 +14,14 @@ import (
 	"proffer.dev/proffer/test/process"
 )
 
-// operator is a process and a client that reads from it as rome.
+// operator is a running operator, and a client that reads from it as rome.
 type operator struct {
 	*process.Process
 	reader wire.ResourceReaderClient
 }
 
-// startOperator runs the operator until the test ends. Its environment has the kubeconfig and env.
+// startOperator runs the operator until the test ends, with env and the kubeconfig in its
+// environment.
 func startOperator(t *testing.T, kubeconfig string, env ...string) *operator {
 	t.Helper()
 	args := []string{
@@ -37,15 +38,15 @@ func startOperator(t *testing.T, kubeconfig string, env ...string) *operator {
 	return o
 }
 
-// offers waits until rome's offers have these amounts of cpu, by class.
-func (o *operator) offers(ctx context.Context, within time.Duration, want map[string]string) error {
+// awaitOffers waits until rome's offers have these amounts of cpu, by class.
+func (o *operator) awaitOffers(ctx context.Context, within time.Duration, want map[string]string) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	return o.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error { return o.differs(ctx, want) })
+	return o.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error { return o.compareOffers(ctx, want) })
 }
 
-// differs reads rome's offers once and compares their cpu.
-func (o *operator) differs(ctx context.Context, want map[string]string) error {
+// compareOffers reads rome's offers once and compares their cpu.
+func (o *operator) compareOffers(ctx context.Context, want map[string]string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	answer, err := o.reader.ReadResources(ctx, &wire.ClusterIdentity{ClusterID: "rome"})
@@ -57,7 +58,7 @@ func (o *operator) differs(ctx context.Context, want map[string]string) error {
 		got[pool.GetPoolPrefix()] = pool.GetResources()["cpu"].GetString_()
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		return fmt.Errorf("cpu by class: -want +got\n%s", diff)
+		return fmt.Errorf("cpu by class (-want +got):\n%s", diff)
 	}
 	return nil
 }

@@ -11,33 +11,35 @@ import (
 	"testing"
 )
 
-// relay ends TCP on both sides and copies between them, like a load balancer, a proxy at the node, or a forward proxy.
+// relay terminates TCP on both sides and copies between them, like a load balancer, a proxy on the
+// node, or a forward proxy.
 type relay struct {
 	t        *testing.T
 	listener net.Listener
-	// greet, unless it is nil, is what is said to a client before anything is copied.
+	// greet, if not nil, talks to a client before anything is copied, and returns the connection to
+	// copy.
 	greet func(net.Conn) (net.Conn, error)
 	dial  func(address string) (net.Conn, error)
 	wg    sync.WaitGroup
 
 	mu sync.Mutex
-	// target is where new connections go.
+	// target is the address for new connections.
 	target string
-	// dropping is for new connections of which packets get lost, see dropInFlight.
+	// dropping makes new connections lose packets, see dropInFlight.
 	dropping bool
 	links    map[*link]struct{}
 }
 
-// link is one connection of a client, and the one to its target.
+// link is a connection of a client and the one to its target.
 type link struct {
 	client, target net.Conn
-	// silent links read what comes, and copy none of it, nor its end.
+	// A silent link reads from both sides, but copies neither data nor the end.
 	silent   atomic.Bool
 	dropping bool
 }
 
-// newRelay starts a relay to the target, which ends with the test.
-func newRelay(t *testing.T, target string, with ...func(*relay)) *relay {
+// newRelay starts a relay to the target. It ends with the test.
+func newRelay(t *testing.T, target string, options ...func(*relay)) *relay {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -47,7 +49,7 @@ func newRelay(t *testing.T, target string, with ...func(*relay)) *relay {
 		t: t, listener: listener, target: target, links: map[*link]struct{}{},
 		dial: func(address string) (net.Conn, error) { return net.Dial("tcp", address) },
 	}
-	for _, f := range with {
+	for _, f := range options {
 		f(r)
 	}
 	r.wg.Go(r.accept)
@@ -100,7 +102,7 @@ func (r *relay) serve(client net.Conn) {
 	}))
 }
 
-// copy copies until one end fails. What stands in before is called ahead of the first bytes.
+// copy copies until one end fails. It calls before ahead of each write.
 func (l *link) copy(to, from net.Conn, before func() error) {
 	defer func() {
 		if !l.silent.Load() {
@@ -126,8 +128,8 @@ func (l *link) copy(to, from net.Conn, before func() error) {
 
 func (l *link) end() { _, _ = l.client.Close(), l.target.Close() }
 
-// fallSilent has the relay forget the connections that it has: both ends stay open and acknowledge what they are sent, and nothing is copied any
-// more. New connections are served as ever.
+// fallSilent makes the relay forget its present connections: both ends stay open and acknowledge
+// data, but nothing is copied. New connections work.
 func (r *relay) fallSilent() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -136,15 +138,16 @@ func (r *relay) fallSilent() {
 	}
 }
 
-// sendTo has new connections go elsewhere.
+// sendTo sets the target of new connections.
 func (r *relay) sendTo(target string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.target = target
 }
 
-// dropInFlight ends all connections. On each new one, until the returned function is called, all packets of the client are lost from the server's
-// side of the handshake on: the client sees the connection made, sends its request, and nothing of that is ever acknowledged.
+// dropInFlight ends all connections. Until restore is called, each new one loses all packets of the
+// client as soon as the server has sent its part of the handshake. The client sees an established
+// connection, sends its request, and never gets an acknowledgement.
 func (r *relay) dropInFlight() (restore func()) {
 	r.mu.Lock()
 	r.dropping = true
@@ -166,7 +169,7 @@ func (r *relay) endAll() {
 	clear(r.links)
 }
 
-// asProxy has the relay be a forward proxy, for HTTPS_PROXY. It finds every name at its target.
+// asProxy makes the relay a forward proxy, for HTTPS_PROXY. It resolves every name to its target.
 func asProxy(r *relay) {
 	r.greet = func(client net.Conn) (net.Conn, error) {
 		reader := bufio.NewReader(client)
@@ -175,7 +178,7 @@ func asProxy(r *relay) {
 			return nil, err
 		}
 		if request.Method != http.MethodConnect {
-			r.t.Errorf("the proxy is asked to %s %s", request.Method, request.URL)
+			r.t.Errorf("the proxy received %s %s", request.Method, request.URL)
 		}
 		if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 			return nil, err
@@ -184,7 +187,7 @@ func asProxy(r *relay) {
 	}
 }
 
-// buffered reads what a reader has read ahead first.
+// buffered first reads what the reader has already buffered.
 type buffered struct {
 	net.Conn
 	reader *bufio.Reader
@@ -192,7 +195,8 @@ type buffered struct {
 
 func (b *buffered) Read(p []byte) (int, error) { return b.reader.Read(p) }
 
-// endingTLS has the relay end TLS: to clients it shows its own certificate, and it connects as the administrator, for each over HTTP/2 only.
+// endingTLS makes the relay terminate TLS. It presents its own certificate to clients, connects to
+// the target as the administrator, and offers HTTP/2 only.
 func endingTLS(server, client *tls.Config) func(*relay) {
 	server.NextProtos, client.NextProtos = []string{"h2"}, []string{"h2"}
 	return func(r *relay) {

@@ -32,14 +32,14 @@ func OnLoopback(args []string) ([]string, error) {
 	return adapted, nil
 }
 
-// FreeAddresses returns n different addresses of the loopback device at which nobody listens.
+// FreeAddresses returns n different addresses of the loopback device whose ports are free.
 func FreeAddresses(n int) (addresses []string, err error) {
 	for range n {
 		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", loopback)
 		if err != nil {
 			return nil, err
 		}
-		defer func() { _ = l.Close() }() // at the end, so that the addresses differ
+		defer func() { _ = l.Close() }() // only at the end, so that the addresses differ
 		addresses = append(addresses, l.Addr().String())
 	}
 	return addresses, nil

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Build builds the operator in dir and returns its path. PROFFER_BIN names a program to use
-// instead. The flags are those of `make build`, so that both share what the compiler has cached.
+// Build builds the operator into dir and returns its path. If PROFFER_BIN is set, Build returns
+// that path instead. The flags are those of `make build`, so that both share the build cache.
 func Build(ctx context.Context, dir string) (string, error) {
 	if program := os.Getenv("PROFFER_BIN"); program != "" {
 		return filepath.Abs(program)
@@ -24,7 +24,7 @@ func Build(ctx context.Context, dir string) (string, error) {
 		return "", err
 	}
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", program, "./cmd/proffer")
-	// The operator is built in its own module: another one may select other versions of libraries.
+	// Another module may select other versions of libraries, so build in the operator's own.
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building the operator: %w\n%s", err, out)

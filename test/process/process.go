@@ -6,8 +6,8 @@
 //	err = p.Ready(ctx)
 //	err = p.Stop(30 * time.Second)
 //
-// It needs only the standard library. test/interop and test/slices have processes of their own:
-// those modules pin the libraries of the Liqo they test, and must not require this one.
+// It imports only the standard library. test/interop and test/slices have their own code for this:
+// they pin the libraries of the Liqo that they test, and must not require the operator's module.
 package process
 
 import (
@@ -24,17 +24,17 @@ import (
 
 // Process is a program that was started.
 type Process struct {
-	// Exited is closed when the process has ended. Err is valid from then on; nil means status 0.
+	// Exited is closed when the process has ended.
 	Exited chan struct{}
-	Err    error
+	// Err is valid once Exited is closed; nil means exit status 0.
+	Err error
 
 	cmd *exec.Cmd
 	log buffer
 }
 
-// Start starts a command with a free port of the loopback device in each --*-bind-address of its
-// arguments (see OnLoopback). Unless the caller has set Stdout and Stderr, Log collects both. The
-// caller must end the process with Stop or Kill.
+// Start starts a command after OnLoopback has replaced its bind addresses. Log collects Stdout and
+// Stderr, unless the caller has set one of them. The caller must end the process with Stop or Kill.
 func Start(cmd *exec.Cmd) (*Process, error) {
 	args, err := OnLoopback(cmd.Args)
 	if err != nil {
@@ -55,13 +55,13 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// PID returns the number of the process.
+// PID returns the process ID.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Log returns what the process has printed so far.
 func (p *Process) Log() string { return p.log.String() }
 
-// Address returns the value of the flag --<name>-bind-address, empty if the process has none.
+// Address returns the value of the flag --<name>-bind-address, or "" if the process has none.
 func (p *Process) Address(name string) string {
 	for _, arg := range p.cmd.Args {
 		if address, ok := strings.CutPrefix(arg, "--"+name+"-bind-address="); ok {
@@ -71,7 +71,7 @@ func (p *Process) Address(name string) string {
 	return ""
 }
 
-// Alive returns an error that says how the process ended, nil while it runs.
+// Alive returns nil while the process runs, and then an EndedError.
 func (p *Process) Alive() error {
 	select {
 	case <-p.Exited:
@@ -81,15 +81,15 @@ func (p *Process) Alive() error {
 	}
 }
 
-// EndedError says that a process ended too early. Err is how, nil for status 0.
+// EndedError reports that a process has ended. Err is nil for exit status 0.
 type EndedError struct{ Err error }
 
 func (e *EndedError) Error() string { return fmt.Sprintf("the operator ended: %v", e.Err) }
 
 func (e *EndedError) Unwrap() error { return e.Err }
 
-// Stop ends the process as the kubelet does: SIGTERM, then SIGKILL if it still runs after grace.
-// The error says that it had to be killed, or that its status is not 0.
+// Stop ends the process as the kubelet does: SIGTERM, then SIGKILL if it still runs after grace. It
+// returns an error if the process had to be killed or its exit status is not 0.
 func (p *Process) Stop(grace time.Duration) error {
 	if err := p.signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -107,7 +107,7 @@ func (p *Process) Stop(grace time.Duration) error {
 	return nil
 }
 
-// Kill ends the process as a crash does, and returns once it has ended.
+// Kill sends SIGKILL and returns once the process has ended.
 func (p *Process) Kill() error {
 	if err := p.signal(syscall.SIGKILL); err != nil {
 		return err
@@ -116,7 +116,7 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// Suspend stops the process until Resume. The process does not notice.
+// Suspend sends SIGSTOP, which the process cannot handle. Resume continues it.
 func (p *Process) Suspend() error { return p.signal(syscall.SIGSTOP) }
 
 // Resume continues a suspended process.
@@ -129,7 +129,7 @@ func (p *Process) signal(signal syscall.Signal) error {
 	return nil
 }
 
-// buffer is written by a process while it is read.
+// buffer allows concurrent writes and reads.
 type buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// as in the environment makes the test binary one of the programs under test.
-const as = "PROFFER_TEST_AS"
+// actAs is the environment variable that makes the test binary act as a program under test.
+const actAs = "PROFFER_TEST_AS"
 
 func TestMain(m *testing.M) {
-	switch os.Getenv(as) {
+	switch os.Getenv(actAs) {
 	case "":
 		os.Exit(m.Run())
 	case "stubborn":
@@ -43,7 +43,7 @@ func startAs(t *testing.T, name string) *Process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return StartTest(t, self, []string{"--health-probe-bind-address=:8081"}, as+"="+name)
+	return StartTest(t, self, []string{"--health-probe-bind-address=:8081"}, actAs+"="+name)
 }
 
 func within(t *testing.T, d time.Duration) context.Context {
@@ -59,13 +59,13 @@ func TestAProcessIsReadyThenStops(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := p.Alive(); err != nil || !strings.Contains(p.Log(), "serving") {
-		t.Errorf("%v, printed %q", err, p.Log())
+		t.Errorf("Alive returns %v and Log %q, want nil and the text serving", err, p.Log())
 	}
 	if err := p.Stop(time.Minute); err != nil {
 		t.Error(err)
 	}
 	if p.Alive() == nil {
-		t.Error("it has ended, and is said to run")
+		t.Error("Alive returns nil after the process ended")
 	}
 }
 
@@ -76,10 +76,10 @@ func TestAProcessThatIgnoresSIGTERMIsKilledAndReported(t *testing.T) {
 	}
 	err := p.Stop(10 * time.Millisecond)
 	if err == nil || !strings.Contains(err.Error(), "still runs 10ms after SIGTERM") {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want an error that the process still runs", err)
 	}
 	if p.Alive() == nil {
-		t.Error("it runs on")
+		t.Error("the process still runs")
 	}
 }
 
@@ -92,11 +92,11 @@ func TestWaitingEndsWithTheProcess(t *testing.T) {
 		t.Errorf("got %v, want the exit status 3", err)
 	}
 	if !strings.Contains(p.Log(), "no such flag") {
-		t.Errorf("printed %q", p.Log())
+		t.Errorf("Log returns %q, want the text no such flag", p.Log())
 	}
 }
 
-func TestWaitingEndsWithItsContextAndSaysWhatWasMissing(t *testing.T) {
+func TestWaitingEndsWithItsContextAndReturnsTheLastError(t *testing.T) {
 	missing := errors.New("2 of 3 pods")
 	err := Until(within(t, 10*time.Millisecond), time.Millisecond, func(ctx context.Context) error {
 		if ctx.Err() != nil {
@@ -105,26 +105,26 @@ func TestWaitingEndsWithItsContextAndSaysWhatWasMissing(t *testing.T) {
 		return missing
 	})
 	if !errors.Is(err, missing) || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want the deadline and the error %q", err, missing)
 	}
 }
 
-func TestEachServerThatIsOnGetsAFreePortOfItsOwn(t *testing.T) {
-	given := []string{
+func TestEachEnabledServerGetsItsOwnFreePort(t *testing.T) {
+	args := []string{
 		"--leader-elect", "--grpc-bind-address=:6001", "--metrics-bind-address=", "--pprof-bind-address=0",
 		"--health-probe-bind-address=127.0.0.1:8081",
 	}
-	before := slices.Clone(given)
-	got, err := OnLoopback(given)
+	before := slices.Clone(args)
+	got, err := OnLoopback(args)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(given, before) {
-		t.Errorf("the caller's arguments became %q", given)
+	if !slices.Equal(args, before) {
+		t.Errorf("the caller's arguments became %q", args)
 	}
 	for i, kept := range []bool{true, false, false, true, true} {
-		if (got[i] == given[i]) != kept {
-			t.Errorf("%s became %s", given[i], got[i])
+		if (got[i] == args[i]) != kept {
+			t.Errorf("%s became %s", args[i], got[i])
 		}
 	}
 	if grpc, metrics := got[1], got[2]; strings.TrimPrefix(grpc, "--grpc-bind-address=127.0.0.1:") == grpc ||

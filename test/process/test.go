@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// grace is how long a process may take to end when its test does.
+// grace is how long a process may take to stop at the end of its test.
 const grace = 30 * time.Second
 
-// StartTest is Start for a test: env is added to the environment, and the process ends with the test.
-// The test fails if the race detector finds something in the process. A test that failed shows what
-// the process printed.
+// StartTest is Start for a test. It adds env to the environment and ends the process with the test.
+// The test fails if the race detector reports a race in the process. A failed test logs what the
+// process has printed.
 func StartTest(t testing.TB, program string, args []string, env ...string) *Process {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, args...)
@@ -26,11 +26,11 @@ func StartTest(t testing.TB, program string, args []string, env ...string) *Proc
 	t.Cleanup(func() {
 		if p.Alive() == nil {
 			_ = p.Resume() // A suspended process would not handle SIGTERM.
-			// SIGTERM first, so that the next leader need not wait for the lease to expire.
+			// On SIGTERM it releases the lease, so that the next leader does not have to wait.
 			_ = p.Stop(grace)
 		}
 		if strings.Contains(p.Log(), "WARNING: DATA RACE") {
-			t.Error("the race detector has found something in the operator")
+			t.Error("the race detector reported a race in the operator")
 		}
 		if t.Failed() {
 			t.Logf("log of the operator at %s:\n%s", p.Address("grpc"), p.Log())
@@ -39,7 +39,7 @@ func StartTest(t testing.TB, program string, args []string, env ...string) *Proc
 	return p
 }
 
-// FreeAddress returns an address of the loopback device at which nobody listens.
+// FreeAddress returns an address of the loopback device whose port is free.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	addresses, err := FreeAddresses(1)

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// interval is how often Ready probes.
+// interval is the time between two probes of Ready.
 const interval = 20 * time.Millisecond
 
-// Ready waits until the operator's /healthz and /readyz answer 200. It needs
-// --health-probe-bind-address, and returns an error when the operator ends or ctx does.
+// Ready waits until the operator's /healthz and /readyz answer 200. It returns an error if the
+// operator or ctx ends first. The operator must have been started with --health-probe-bind-address.
 func (p *Process) Ready(ctx context.Context) error {
 	return p.Until(ctx, interval, func(ctx context.Context) error {
 		for _, path := range []string{"/healthz", "/readyz"} {
@@ -44,7 +44,7 @@ func probe(ctx context.Context, url string) error {
 	return nil
 }
 
-// Until is the function of that name, and also returns when the process ends, with an EndedError.
+// Until is the function Until, but also returns when the process ends, with an EndedError.
 func (p *Process) Until(ctx context.Context, every time.Duration, try func(context.Context) error) error {
 	return Until(ctx, every, func(ctx context.Context) error {
 		if err := p.Alive(); err != nil {
@@ -54,8 +54,8 @@ func (p *Process) Until(ctx context.Context, every time.Duration, try func(conte
 	})
 }
 
-// Until calls try, at this interval, until it returns nil or an EndedError. When ctx ends, Until
-// returns its cause together with the last error of a try that ctx did not cut short.
+// Until calls try at this interval until try returns nil or an EndedError. When ctx ends, Until
+// returns its cause joined with the last error of try that was not caused by the end of ctx.
 func Until(ctx context.Context, every time.Duration, try func(context.Context) error) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

@@ -10,54 +10,63 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestAConsumerGetsWhatThePolicyGives is about a pool of one node that nobody else uses.
-func TestAConsumerGetsWhatThePolicyGives(t *testing.T) {
+// The pool is one node that no other consumer uses.
+func TestAConsumerGetsWhatThePolicyOffers(t *testing.T) {
 	newNode(t, "plain", amounts{"cpu": "8", "memory": "16Gi", "pods": "20"})
-	newPolicy(t, "standard", `{class: gold, offer: {nodes: {selector: {matchLabels: {pool: plain}}}}, slices: {defaults: {pods: "10"}}}`)
-	newPolicy(t, "strict", `{class: silver, offer: {nodes: {selector: {matchLabels: {pool: plain}}}}, slices: {onExcess: Deny}}`)
+	newPolicy(t, "standard",
+		`{class: gold, offer: {nodes: {selector: {matchLabels: {pool: plain}}}}, slices: {defaults: {pods: "10"}}}`)
+	newPolicy(t, "strict",
+		`{class: silver, offer: {nodes: {selector: {matchLabels: {pool: plain}}}}, slices: {onExcess: Deny}}`)
 
-	t.Run("all that is asked for, and defaults for the rest", func(t *testing.T) {
+	t.Run("a request in full, and defaults for the rest", func(t *testing.T) {
 		s := newSlice(t, rome, "whole", "gold", amounts{"cpu": "4", "memory": "8Gi"})
 		s.awaitGrant(t, granted("standard", amounts{"cpu": "4", "memory": "8Gi", "pods": "10"}))
 	})
-	t.Run("what there is", func(t *testing.T) {
+	t.Run("a request capped at the pool", func(t *testing.T) {
 		s := newSlice(t, rome, "capped", "gold", amounts{"cpu": "12", "memory": "8Gi", "pods": "5"})
-		s.awaitGrant(t, capped("granted 8 of 12 cpu: policy standard leaves 8 for this cluster", amounts{"cpu": "8", "memory": "8Gi", "pods": "5"}))
+		s.awaitGrant(t, capped("granted 8 of 12 cpu: policy standard leaves 8 for this cluster",
+			amounts{"cpu": "8", "memory": "8Gi", "pods": "5"}))
 	})
-	t.Run("more and less as it asks for it", func(t *testing.T) {
+	t.Run("a request that grows and shrinks", func(t *testing.T) {
 		s := newSlice(t, rome, "changing", "gold", amounts{"cpu": "2", "memory": "1Gi", "pods": "5"})
 		s.awaitGrant(t, granted("standard", amounts{"cpu": "2", "memory": "1Gi", "pods": "5"}))
 		s.ask(t, amounts{"cpu": "7500m", "memory": "1Gi", "pods": "5"})
 		s.awaitGrant(t, granted("standard", amounts{"cpu": "7500m", "memory": "1Gi", "pods": "5"}))
 		s.ask(t, amounts{"cpu": "9", "memory": "1Gi", "pods": "5"})
-		s.awaitGrant(t, capped("granted 8 of 9 cpu: policy standard leaves 8 for this cluster", amounts{"cpu": "8", "memory": "1Gi", "pods": "5"}))
+		s.awaitGrant(t, capped("granted 8 of 9 cpu: policy standard leaves 8 for this cluster",
+			amounts{"cpu": "8", "memory": "1Gi", "pods": "5"}))
 		s.ask(t, amounts{"cpu": "1", "memory": "512Mi", "pods": "5"})
 		s.awaitGrant(t, granted("standard", amounts{"cpu": "1", "memory": "512Mi", "pods": "5"}))
 	})
-	t.Run("a denial with its reason where it is all or nothing", func(t *testing.T) {
+	t.Run("a denial with its reason under onExcess Deny", func(t *testing.T) {
 		s := newSlice(t, rome, "denied", "silver", amounts{"cpu": "12", "memory": "8Gi", "pods": "5"})
-		s.awaitAnswer(t, denied("denied: 12 cpu asked, but policy strict leaves 8 for this cluster; it grants all or nothing"))
+		s.awaitAnswer(t,
+			denied("denied: 12 cpu asked, but policy strict leaves 8 for this cluster; it grants all or nothing"))
 		s.requireNoUse(t)
 		s.ask(t, amounts{"cpu": "8", "memory": "8Gi", "pods": "5"})
 		s.awaitGrant(t, granted("strict", amounts{"cpu": "8", "memory": "8Gi", "pods": "5"}))
 	})
-	t.Run("a resource that is dropped from the policy as an explicit 0", func(t *testing.T) {
+	t.Run("a dropped resource as an explicit 0", func(t *testing.T) {
 		s := newSlice(t, rome, "dropped", "gold", amounts{"cpu": "2", "memory": "1Gi", "pods": "5"})
 		s.awaitGrant(t, granted("standard", amounts{"cpu": "2", "memory": "1Gi", "pods": "5"}))
-		editPolicy(t, "standard", `{class: gold, offer: {nodes: {selector: {matchLabels: {pool: plain}}}, resources: [cpu, memory]}}`)
-		s.awaitGrant(t, capped("granted 0 of 5 pods: policy standard does not offer it", amounts{"cpu": "2", "memory": "1Gi", "pods": "0"}))
+		editPolicy(t, "standard",
+			`{class: gold, offer: {nodes: {selector: {matchLabels: {pool: plain}}}, resources: [cpu, memory]}}`)
+		s.awaitGrant(t, capped("granted 0 of 5 pods: policy standard does not offer it",
+			amounts{"cpu": "2", "memory": "1Gi", "pods": "0"}))
 	})
 }
 
-// requireNoUse fails the test if the consumer may use anything.
+// requireNoUse fails the test if the slice has a virtual node or a Quota.
 func (s slice) requireNoUse(t *testing.T) {
 	t.Helper()
-	if err := errors.Join(isGone(t.Context(), s.consumer, s.emptyVirtualNode()), isGone(t.Context(), provider, s.emptyQuota())); err != nil {
+	err := errors.Join(
+		isGone(t.Context(), s.consumer, s.emptyVirtualNode()), isGone(t.Context(), provider, s.emptyQuota()))
+	if err != nil {
 		t.Error(err)
 	}
 }
 
-func TestTheVirtualNodeIsAsThePolicySays(t *testing.T) {
+func TestTheVirtualNodeHasWhatThePolicyDescribes(t *testing.T) {
 	newPolicy(t, "described", `
 class: gold
 offer: {fixed: {cpu: "8", memory: 8Gi, pods: "20"}}
@@ -93,14 +102,15 @@ slices:
 			[]liqov1beta1.LoadBalancerType{{LoadBalancerClassName: "metallb", Default: true}},
 		}
 		got := description{
-			node.Spec.Labels["tier"], patch.NodeSelector, node.Spec.StorageClasses, node.Spec.IngressClasses, node.Spec.LoadBalancerClasses,
+			node.Spec.Labels["tier"], patch.NodeSelector, node.Spec.StorageClasses, node.Spec.IngressClasses,
+			node.Spec.LoadBalancerClasses,
 		}
 		return differ("the description", want, got)
 	})
 }
 
-// TestAClassThatNobodyServesIsAnsweredWhenAPolicyCan shows that a slice may come before its policy.
-func TestAClassThatNobodyServesIsAnsweredWhenAPolicyCan(t *testing.T) {
+// A slice may be older than the first policy for its class.
+func TestASliceIsAnsweredOnceAPolicyServesItsClass(t *testing.T) {
 	s := newSlice(t, rome, "early", "later", amounts{"cpu": "1", "memory": "1Gi", "pods": "5"})
 	s.awaitAuthentication(t)
 	s.requireNoUse(t)

@@ -11,15 +11,18 @@ func TestASliceMovesBetweenClasses(t *testing.T) {
 	newPolicy(t, "silvern", `{class: silver, offer: {fixed: {cpu: "2", memory: 4Gi, pods: "20"}}}`)
 	ask := amounts{"cpu": "8", "memory": "3Gi", "pods": "10"}
 	s := newSlice(t, rome, "moving", "gold", ask)
-	s.awaitGrant(t, capped("granted 4 of 8 cpu: policy golden gives this cluster at most 4", amounts{"cpu": "4", "memory": "3Gi", "pods": "10"}))
+	s.awaitGrant(t, capped("granted 4 of 8 cpu: policy golden gives this cluster at most 4",
+		amounts{"cpu": "4", "memory": "3Gi", "pods": "10"}))
 
 	s.move(t, "silver")
-	s.awaitGrant(t, capped("granted 2 of 8 cpu: policy silvern gives this cluster at most 2", amounts{"cpu": "2", "memory": "3Gi", "pods": "10"}))
+	s.awaitGrant(t, capped("granted 2 of 8 cpu: policy silvern gives this cluster at most 2",
+		amounts{"cpu": "2", "memory": "3Gi", "pods": "10"}))
 
-	// Liqo grants all that is asked for in its own class, and adds what it has a default for.
+	// In its own class Liqo grants every request, and adds resources that it has a default for.
 	s.move(t, "default")
 	s.awaitGrant(t, answer{
-		Status: authv1beta1.ResourceSliceConditionAccepted, Reason: "ResourceSliceResourcesAccepted", Message: "ResourceSlice resources accepted",
+		Status: authv1beta1.ResourceSliceConditionAccepted, Reason: "ResourceSliceResourcesAccepted",
+		Message: "ResourceSlice resources accepted",
 		Granted: amounts{"cpu": "8", "memory": "3Gi", "pods": "10", "ephemeral-storage": "20Gi"},
 	})
 

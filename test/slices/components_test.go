@@ -17,8 +17,8 @@ import (
 	"proffer.dev/proffer/test/slices/lab"
 )
 
-// TestConsumersAskOnlyForServedClasses has the API server refuse all other classes, and Liqo negotiate as before.
-func TestConsumersAskOnlyForServedClasses(t *testing.T) {
+// With the component the API server rejects all other classes, and Liqo negotiates as without it.
+func TestConsumersCanOnlyRequestServedClasses(t *testing.T) {
 	newPolicy(t, "trusting", `{class: gold, offer: {fixed: {cpu: "8", memory: 8Gi, pods: "20"}}}`)
 	withServedClasses(t)
 	s := newSlice(t, rome, "served", "gold", amounts{"cpu": "2", "memory": "1Gi", "pods": "5"})
@@ -38,16 +38,17 @@ func TestConsumersAskOnlyForServedClasses(t *testing.T) {
 			t.Error(err)
 		}
 		own.move(t, "gold")
-		own.awaitGrant(t, capped("granted 6 of 64 cpu: policy trusting gives this cluster at most 8, of which its other slices have 2",
+		own.awaitGrant(t, capped(
+			"granted 6 of 64 cpu: policy trusting gives this cluster at most 8, of which its other slices have 2",
 			amounts{"cpu": "6", "memory": "1Gi", "pods": "5"}))
 	})
-	t.Run("a class that a policy brings is let in", func(t *testing.T) {
+	t.Run("a class is accepted once a policy serves it", func(t *testing.T) {
 		early := newSlice(t, rome, "early", "silver", amounts{"cpu": "1", "memory": "1Gi", "pods": "5"})
 		early.awaitRefusal(t, "silver")
 		newPolicy(t, "silvern", `{class: silver, offer: {fixed: {cpu: "8", memory: 8Gi, pods: "20"}}}`)
 		early.awaitGrant(t, granted("silvern", amounts{"cpu": "1", "memory": "1Gi", "pods": "5"}))
 	})
-	t.Run("a slice that moves to another class stays as it was", func(t *testing.T) {
+	t.Run("a slice that moves to an unserved class keeps its grant", func(t *testing.T) {
 		before, err := s.replica(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -59,7 +60,7 @@ func TestConsumersAskOnlyForServedClasses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := differ("what the provider has of it", before.Spec, after.Spec); err != nil {
+		if err := differ("the provider's replica", before.Spec, after.Spec); err != nil {
 			t.Error(err)
 		}
 		s.move(t, "gold")
@@ -67,13 +68,14 @@ func TestConsumersAskOnlyForServedClasses(t *testing.T) {
 	requireNegotiation(t, s)
 }
 
-// withComponent installs a component at the provider for the time of the test, and takes it away as docs/install.md says: the admission
-// policy before the list that it reads.
+// withComponent installs a component on the provider until the end of the test. It removes the
+// component as docs/install.md says: the admission policy before the list that it reads.
 func withComponent(t *testing.T, component string) {
 	t.Helper()
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
-		_, err := provider.Kubectl(ctx, "", "delete", "--ignore-not-found", "validatingadmissionpolicybinding,validatingadmissionpolicy", "proffer-"+component)
+		_, err := provider.Kubectl(ctx, "", "delete", "--ignore-not-found",
+			"validatingadmissionpolicybinding,validatingadmissionpolicy", "proffer-"+component)
 		if err := errors.Join(err, clusters.Install(ctx)); err != nil {
 			t.Error(err)
 		}
@@ -83,17 +85,21 @@ func withComponent(t *testing.T, component string) {
 	}
 }
 
-// withServedClasses has the list of classes too, and an operator that keeps it.
+// withServedClasses installs the component served-classes, with an operator that writes the list.
 func withServedClasses(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stepTimeout)
 		defer cancel()
-		err := lab.Await(ctx, "every class can be asked for again", func(ctx context.Context) error { return askAtProvider(ctx, "default") })
+		err := lab.Await(ctx, "every class is accepted again", func(ctx context.Context) error {
+			return askAtProvider(ctx, "default")
+		})
 		if err := errors.Join(err, stopOperator(ctx), startOperator(ctx)); err != nil {
 			t.Error(err)
 		}
-		if _, err := provider.Kubectl(ctx, "", "-n", "proffer-system", "delete", "rolebinding,role,configmap", "proffer-served-classes"); err != nil {
+		_, err = provider.Kubectl(ctx, "", "-n", "proffer-system",
+			"delete", "rolebinding,role,configmap", "proffer-served-classes")
+		if err != nil {
 			t.Error(err)
 		}
 	})
@@ -103,7 +109,8 @@ func withServedClasses(t *testing.T) {
 	}
 }
 
-// requireNegotiation shows that slices come, change and go, and certificates are renewed.
+// requireNegotiation tests that slices are created, changed and deleted, and that certificates are
+// renewed.
 func requireNegotiation(t *testing.T, s slice) {
 	t.Helper()
 	fresh := newSlice(t, rome, "fresh", "gold", amounts{"cpu": "1", "memory": "1Gi", "pods": "5"})
@@ -113,7 +120,8 @@ func requireNegotiation(t *testing.T, s slice) {
 	s.awaitGrant(t, granted("trusting", amounts{"cpu": "3", "memory": "1Gi", "pods": "5"}))
 
 	var renews authv1beta1.RenewList
-	if err := provider.Client.List(t.Context(), &renews, client.InNamespace(lab.TenantNamespace(rome.ID))); err != nil || len(renews.Items) != 1 {
+	err := provider.Client.List(t.Context(), &renews, client.InNamespace(lab.TenantNamespace(rome.ID)))
+	if err != nil || len(renews.Items) != 1 {
 		t.Fatalf("%d Renews, %v, want 1", len(renews.Items), err)
 	}
 	before := &renews.Items[0]
@@ -132,7 +140,7 @@ func requireNegotiation(t *testing.T, s slice) {
 	})
 }
 
-// answerItself has the consumer write the answer to its own slice at the provider.
+// answerItself tries to write the answer to the slice on the provider as the consumer.
 func (s slice) answerItself(ctx context.Context) error {
 	consumer, err := s.consumer.At(ctx, provider)
 	if err != nil {
@@ -146,7 +154,7 @@ func (s slice) answerItself(ctx context.Context) error {
 	return consumer.Status().Update(ctx, rs)
 }
 
-// askAtProvider returns what the provider says to a slice of rome's of this class, which is not made.
+// askAtProvider returns the provider's answer to a dry-run create of a slice of this class by rome.
 func askAtProvider(ctx context.Context, class string) error {
 	consumer, err := rome.At(ctx, provider)
 	if err != nil {
@@ -154,31 +162,34 @@ func askAtProvider(ctx context.Context, class string) error {
 	}
 	rs := forge.ResourceSlice("asked", lab.TenantNamespace(rome.ID))
 	rs.Labels = map[string]string{
-		"liqo.io/replication": "false", "liqo.io/replicated": "true", "liqo.io/originID": rome.ID, "liqo.io/remote-cluster-id": rome.ID,
+		"liqo.io/replication": "false", "liqo.io/replicated": "true", "liqo.io/originID": rome.ID,
+		"liqo.io/remote-cluster-id": rome.ID,
 	}
 	rs.Spec.Class = authv1beta1.ResourceSliceClass(class)
 	return consumer.Create(ctx, rs, client.DryRunAll)
 }
 
-// refused returns an error unless err is this refusal.
+// refused returns an error unless err is this rejection.
 func refused(err error, reason metav1.StatusReason, message string) error {
 	if err == nil {
-		return errors.New("it is not refused")
+		return errors.New("the request was accepted")
 	}
 	if apierrors.ReasonForError(err) != reason || !strings.Contains(err.Error(), message) {
-		return fmt.Errorf("%w; want it refused for %s: %s", err, reason, message)
+		return fmt.Errorf("%w; want a rejection with reason %s: %s", err, reason, message)
 	}
 	return nil
 }
 
 func notServed(class string) string {
-	return "this cluster does not serve class " + class + ": set spec.class to a class that it serves, and ask its admin which these are"
+	return "this cluster does not serve class " + class +
+		": set spec.class to a class that it serves, and ask its admin which these are"
 }
 
-// awaitRefusal waits until the consumer's crd-replicator has said that the provider refuses the class.
+// awaitRefusal waits until the consumer's crd-replicator has logged that the provider rejects the
+// class.
 func (s slice) awaitRefusal(t *testing.T, class string) {
 	t.Helper()
-	eventually(t, "Liqo is refused", func(context.Context) error {
+	eventually(t, "the provider rejects the class", func(context.Context) error {
 		log, err := s.consumer.Log("crd-replicator")
 		if err != nil {
 			return err
@@ -188,6 +199,6 @@ func (s slice) awaitRefusal(t *testing.T, class string) {
 				return nil
 			}
 		}
-		return fmt.Errorf("the log of crd-replicator does not tell of it")
+		return fmt.Errorf("the log of crd-replicator has no such rejection")
 	})
 }

@@ -1,7 +1,8 @@
-// Package slices shows, with the real Liqo v1.2.0 on both sides, what a consumer gets from a provider that runs the operator.
-// See the package lab for what that takes.
+// Package slices tests, with the real Liqo v1.2.0 on both sides, what a consumer gets from a
+// provider that runs the operator. The package lab runs the clusters.
 //
-// PROFFER_BIN names the operator to test; without it the tests build one, with the race detector, and fail when it speaks up.
-// With PROFFER_LAB_KEEP set to anything, logs and kubeconfigs stay after the tests, and the directory is printed.
-// PROFFER_TIMES is for the benchmark of test/bench, which names a file in it.
+// PROFFER_BIN names the operator to test. Without it the tests build one with the race detector,
+// and fail if the detector reports a race. If PROFFER_LAB_KEEP is set, the tests keep logs and
+// kubeconfigs and print their directory. The benchmark of test/bench sets PROFFER_TIMES to the file
+// for its results.
 package slices

@@ -19,8 +19,9 @@ import (
 	"proffer.dev/proffer/test/slices/lab"
 )
 
-// TestThePageTellsWhatIsSeen applies the policy and the slice of docs/slices.md and goes through the steps of its table.
-func TestThePageTellsWhatIsSeen(t *testing.T) {
+// TestThePageShowsWhatHappens applies the policy and the slice of docs/slices.md and follows the
+// steps of its table.
+func TestThePageShowsWhatHappens(t *testing.T) {
 	page := readPage(t)
 	newNode(t, "gold", amounts{"cpu": "16", "memory": "64Gi", "pods": "110"})
 	policy := page.object(t, "ResourcePolicy")
@@ -69,7 +70,10 @@ func TestThePageTellsWhatIsSeen(t *testing.T) {
 			pod.SetKind("Pod")
 			pod.SetNamespace("default")
 			pod.SetName("running")
-			if err := errors.Join(provider.Client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)), provider.Client.Delete(t.Context(), policy)); err != nil {
+			err := errors.Join(
+				provider.Client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)),
+				provider.Client.Delete(t.Context(), policy))
+			if err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -89,13 +93,13 @@ func TestThePageTellsWhatIsSeen(t *testing.T) {
 	}
 }
 
-// A page is what docs/slices.md shows.
+// A page is the parsed docs/slices.md.
 type page struct {
 	text string
 	rows []row
 }
 
-// A row is one of the table of what the consumer sees: what is done, and the cells of what is seen then.
+// A row is a row of the page's table: a step, and the cells that describe its result.
 type row struct{ step, seen string }
 
 func readPage(t *testing.T) page {
@@ -116,7 +120,7 @@ func readPage(t *testing.T) page {
 	return p
 }
 
-// object is the whole object of this kind that the page shows.
+// object returns the complete object of this kind on the page.
 func (p page) object(t *testing.T, kind string) *unstructured.Unstructured {
 	t.Helper()
 	for _, block := range regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllStringSubmatch(p.text, -1) {
@@ -124,11 +128,11 @@ func (p page) object(t *testing.T, kind string) *unstructured.Unstructured {
 			return u
 		}
 	}
-	t.Fatalf("the page shows no %s", kind)
+	t.Fatalf("the page has no %s", kind)
 	return nil
 }
 
-// row is what is seen of the slice, in the form of the page's table.
+// row returns the state of the slice in the form of the page's table.
 func (s slice) row(ctx context.Context) (string, error) {
 	rs, err := s.seen(ctx)
 	if err != nil {
@@ -146,5 +150,6 @@ func (s slice) row(ctx context.Context) (string, error) {
 	if ptr.Deref(quota.Spec.Cordoned, false) {
 		held += ", cordoned"
 	}
-	return fmt.Sprintf("%s, `%s`: %s | %s | %s", a.Status, a.Reason, a.Message, amountsOf(node.Spec.ResourceQuota.Hard)["cpu"], held), nil
+	return fmt.Sprintf("%s, `%s`: %s | %s | %s", a.Status, a.Reason, a.Message,
+		amountsOf(node.Spec.ResourceQuota.Hard)["cpu"], held), nil
 }

@@ -23,42 +23,43 @@ import (
 	"proffer.dev/proffer/test/slices/lab"
 )
 
-// guards are the admission policies that config/default brings.
+// guards are the admission policies for slices in config/default.
 var guards = []string{"proffer-slice-status-guard", "proffer-slice-guard", "proffer-slice-deletion-guard"}
 
-// withoutGuards takes the guards away from the provider for the time of the test.
+// withoutGuards deletes the guards on the provider until the end of the test.
 func withoutGuards(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stepTimeout)
 		defer cancel()
 		if err := errors.Join(clusters.Install(ctx), awaitGuards(ctx, true)); err != nil {
 			t.Error(err)
 		}
 	})
-	args := append([]string{"delete", "--ignore-not-found", "validatingadmissionpolicybinding,validatingadmissionpolicy"}, guards...)
+	args := []string{"delete", "--ignore-not-found", "validatingadmissionpolicybinding,validatingadmissionpolicy"}
+	args = append(args, guards...)
 	if _, err := provider.Kubectl(t.Context(), "", args...); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
 	defer cancel()
 	if err := awaitGuards(ctx, false); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// withGuards waits until all the guards judge, which are there by default.
+// withGuards waits until all guards are enforced, as they are by default.
 func withGuards(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
 	defer cancel()
 	if err := awaitGuards(ctx, true); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// awaitGuards waits until each guard refuses something, or none does.
-func awaitGuards(ctx context.Context, wanted bool) error {
+// awaitGuards waits until every guard is enforced, or none is.
+func awaitGuards(ctx context.Context, enforced bool) error {
 	consumer, err := rome.At(ctx, provider)
 	if err != nil {
 		return err
@@ -68,14 +69,17 @@ func awaitGuards(ctx context.Context, wanted bool) error {
 	if err := client.IgnoreAlreadyExists(provider.Client.Create(ctx, probe.DeepCopy())); err != nil {
 		return err
 	}
-	err = lab.Await(ctx, "the guards come or go", func(ctx context.Context) error {
+	err = lab.Await(ctx, "the guards are installed or deleted", func(ctx context.Context) error {
 		for guard, err := range map[string]error{
-			"proffer-slice-status-guard":   consumer.Status().Patch(ctx, probe.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"status":{}}`))),
-			"proffer-slice-guard":          consumer.Create(ctx, forge.ResourceSlice("forged", probe.Namespace), client.DryRunAll),
-			"proffer-slice-deletion-guard": consumer.Delete(ctx, probe.DeepCopy(), client.DryRunAll, client.PropagationPolicy(metav1.DeletePropagationOrphan)),
+			"proffer-slice-status-guard": consumer.Status().Patch(ctx, probe.DeepCopy(),
+				client.RawPatch(types.MergePatchType, []byte(`{"status":{}}`))),
+			"proffer-slice-guard": consumer.Create(ctx, forge.ResourceSlice("forged", probe.Namespace),
+				client.DryRunAll),
+			"proffer-slice-deletion-guard": consumer.Delete(ctx, probe.DeepCopy(), client.DryRunAll,
+				client.PropagationPolicy(metav1.DeletePropagationOrphan)),
 		} {
-			if judges := err != nil && strings.Contains(err.Error(), guard); judges != wanted {
-				return errors.Join(fmt.Errorf("%s judges: %t, not %t", guard, judges, wanted), err)
+			if rejected := err != nil && strings.Contains(err.Error(), guard); rejected != enforced {
+				return errors.Join(fmt.Errorf("%s is enforced: %t, want %t", guard, rejected, enforced), err)
 			}
 		}
 		return nil
@@ -83,8 +87,8 @@ func awaitGuards(ctx context.Context, wanted bool) error {
 	return errors.Join(err, provider.Client.Delete(context.WithoutCancel(ctx), probe))
 }
 
-// TestLiqoNegotiatesUnderTheGuards goes through the life of a peering with Liqo's own controllers on both sides and all guards in force. So
-// do all other tests of the package, but for those that take the guards away.
+// TestLiqoNegotiatesUnderTheGuards covers the life of a peering with Liqo's controllers on both
+// sides. All other tests of the package also run with the guards, except those that remove them.
 func TestLiqoNegotiatesUnderTheGuards(t *testing.T) {
 	withGuards(t)
 	newPolicy(t, "guarded", `{class: gold, offer: {fixed: {cpu: "8", memory: 8Gi, pods: "20"}}}`)
@@ -92,15 +96,16 @@ func TestLiqoNegotiatesUnderTheGuards(t *testing.T) {
 	s := newSlice(t, bern, "guarded", "gold", small)
 	s.awaitGrant(t, granted("guarded", small))
 
-	t.Run("liqoctl writes the slice anew", func(t *testing.T) {
-		// It replaces the whole spec, so that the slice has no consumer and no CSR until Liqo has filled them in again.
+	t.Run("liqoctl replaces the slice's spec", func(t *testing.T) {
+		// The slice has no consumer ID and no CSR until Liqo has filled them in again.
 		more := amounts{"cpu": "3", "memory": "1Gi", "pods": "5"}
 		eventually(t, "the slice is written", func(ctx context.Context) error {
 			rs, err := s.seen(ctx)
 			if err != nil {
 				return err
 			}
-			err = forge.MutateResourceSlice(rs, liqov1beta1.ClusterID(provider.ID), &forge.ResourceSliceOptions{Class: "gold", Resources: quantities(more)}, true)
+			err = forge.MutateResourceSlice(rs, liqov1beta1.ClusterID(provider.ID),
+				&forge.ResourceSliceOptions{Class: "gold", Resources: quantities(more)}, true)
 			return errors.Join(err, bern.Client.Update(ctx, rs))
 		})
 		s.awaitGrant(t, granted("guarded", more))
@@ -119,7 +124,7 @@ func TestLiqoNegotiatesUnderTheGuards(t *testing.T) {
 			return provider.Client.Status().Update(ctx, rs)
 		})
 		s.ask(t, small)
-		eventually(t, "Liqo renews it, and the consumer has the new one", func(ctx context.Context) error {
+		eventually(t, "Liqo renews the certificate, and the consumer has the new one", func(ctx context.Context) error {
 			rs, err := s.seen(ctx)
 			if err != nil {
 				return err
@@ -128,7 +133,8 @@ func TestLiqoNegotiatesUnderTheGuards(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if got := rs.Status.AuthParams.SignedCRT; string(got) == string(old) || string(got) != string(replica.Status.AuthParams.SignedCRT) {
+			if got := rs.Status.AuthParams.SignedCRT; string(got) == string(old) ||
+				string(got) != string(replica.Status.AuthParams.SignedCRT) {
 				return errors.New("not yet")
 			}
 			return nil
@@ -138,7 +144,7 @@ func TestLiqoNegotiatesUnderTheGuards(t *testing.T) {
 	t.Run("the certificate of the consumer is renewed", func(t *testing.T) { renewConsumer(t, bern) })
 	t.Run("unpeering and peering again", func(t *testing.T) {
 		s.remove(t)
-		ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*stepTimeout)
 		defer cancel()
 		if err := errors.Join(clusters.Unpeer(ctx, bern), clusters.Peer(ctx, bern)); err != nil {
 			t.Fatal(err)
@@ -148,7 +154,8 @@ func TestLiqoNegotiatesUnderTheGuards(t *testing.T) {
 	})
 }
 
-// renewConsumer has the certificate renewed by which a consumer's control plane is known here, and waits until it has the new one.
+// renewConsumer replaces the certificate of a consumer's control plane by an old one, and waits
+// until the consumer has a renewed one.
 func renewConsumer(t *testing.T, consumer *lab.Cluster) {
 	t.Helper()
 	namespace := lab.TenantNamespace(consumer.ID)
@@ -164,11 +171,12 @@ func renewConsumer(t *testing.T, consumer *lab.Cluster) {
 		tenant.Status.AuthParams.SignedCRT = old
 		return provider.Client.Status().Update(ctx, tenant)
 	})
-	eventually(t, "Liqo renews it, and the consumer has the new one", func(ctx context.Context) error {
+	eventually(t, "Liqo renews the certificate, and the consumer has the new one", func(ctx context.Context) error {
 		if err := provider.Client.Get(ctx, client.ObjectKeyFromObject(tenant), tenant); err != nil {
 			return err
 		}
-		identity := forge.Identity(forge.ControlPlaneIdentityName(liqov1beta1.ClusterID(provider.ID)), lab.TenantNamespace(provider.ID))
+		identity := forge.Identity(forge.ControlPlaneIdentityName(liqov1beta1.ClusterID(provider.ID)),
+			lab.TenantNamespace(provider.ID))
 		if err := consumer.Client.Get(ctx, client.ObjectKeyFromObject(identity), identity); err != nil {
 			return err
 		}
@@ -180,9 +188,9 @@ func renewConsumer(t *testing.T, consumer *lab.Cluster) {
 	})
 }
 
-// TestAConsumerIsRefusedEachAbuse has a consumer, by the certificate and the role that Liqo has given it, do what the guards are against. What
-// exactly they refuse, and with which bounds, test/deploy shows.
-func TestAConsumerIsRefusedEachAbuse(t *testing.T) {
+// The consumer uses the certificate and role that Liqo gave it. The tests in test/deploy cover the
+// messages and bounds of the guards.
+func TestTheGuardsRejectEachAbuse(t *testing.T) {
 	withGuards(t)
 	newPolicy(t, "abused", `{class: gold, offer: {fixed: {cpu: "8", memory: 8Gi, pods: "20"}}}`)
 	small := amounts{"cpu": "2", "memory": "1Gi", "pods": "5"}
@@ -199,23 +207,32 @@ func TestAConsumerIsRefusedEachAbuse(t *testing.T) {
 		"the label replication": func(rs *authv1beta1.ResourceSlice) { rs.Labels["liqo.io/replication"] = "true" },
 		"the ID of another":     func(rs *authv1beta1.ResourceSlice) { rs.Spec.ConsumerClusterID = &oslosID },
 		"no ID":                 func(rs *authv1beta1.ResourceSlice) { rs.Spec.ConsumerClusterID = nil },
-		"a finalizer":           func(rs *authv1beta1.ResourceSlice) { rs.Finalizers = append(rs.Finalizers, "rome.test/keep") },
+		"a finalizer": func(rs *authv1beta1.ResourceSlice) {
+			rs.Finalizers = append(rs.Finalizers, "rome.test/keep")
+		},
 		"an owner": func(rs *authv1beta1.ResourceSlice) {
 			rs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "x", UID: "x"}}
 		},
-		"a CSR up to etcd's limit":  func(rs *authv1beta1.ResourceSlice) { rs.Spec.CSR = make([]byte, 1_000_000) },
-		"annotations without bound": func(rs *authv1beta1.ResourceSlice) { rs.Annotations["a"] = strings.Repeat("x", 200_000) },
+		"a CSR up to etcd's limit": func(rs *authv1beta1.ResourceSlice) { rs.Spec.CSR = make([]byte, 1_000_000) },
+		"annotations of 200,000 characters": func(rs *authv1beta1.ResourceSlice) {
+			rs.Annotations["a"] = strings.Repeat("x", 200_000)
+		},
 	} {
-		if err := refused(editAtProvider(t.Context(), s, abuse), metav1.StatusReasonInvalid, "proffer-slice-guard"); err != nil {
+		err := editAtProvider(t.Context(), s, abuse)
+		if err := refused(err, metav1.StatusReasonInvalid, "proffer-slice-guard"); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	if err := refused(s.answerItself(t.Context()), metav1.StatusReasonForbidden,
-		"only the provider writes the status of a ResourceSlice, which is its answer: request resources in spec.resources, and wait"); err != nil {
+		"only the provider writes the status of a ResourceSlice, which is its answer: "+
+			"request resources in spec.resources, and wait"); err != nil {
 		t.Error(err)
 	}
-	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationOrphan, metav1.DeletePropagationForeground} {
-		if err := refused(deleteAtProvider(t.Context(), s, policy), metav1.StatusReasonInvalid, "a ResourceSlice is deleted together with its Quota"); err != nil {
+	for _, policy := range []metav1.DeletionPropagation{
+		metav1.DeletePropagationOrphan, metav1.DeletePropagationForeground,
+	} {
+		if err := refused(deleteAtProvider(t.Context(), s, policy), metav1.StatusReasonInvalid,
+			"a ResourceSlice is deleted together with its Quota"); err != nil {
 			t.Errorf("deletion by %s: %v", policy, err)
 		}
 	}
@@ -224,12 +241,13 @@ func TestAConsumerIsRefusedEachAbuse(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after.ResourceVersion != before.ResourceVersion {
-		t.Error("something of it has come through")
+		t.Error("an abuse changed the slice")
 	}
 }
 
-// TestWithoutTheGuardsAQuotaCanStayBehind: a consumer takes its ID off a slice, so that Liqo finds the Quota no longer, deletes the slice, and
-// leaves the Quota to no owner. It lets in the consumer's pods as before.
+// TestWithoutTheGuardsAQuotaCanStayBehind shows an attack that the guards prevent. The consumer
+// removes its ID from a slice, so that Liqo no longer finds the Quota, deletes the slice, and
+// orphans the Quota, which still admits the consumer's pods.
 func TestWithoutTheGuardsAQuotaCanStayBehind(t *testing.T) {
 	withoutGuards(t)
 	newPolicy(t, "orphaned", `{class: gold, offer: {fixed: {cpu: "8", memory: 8Gi, pods: "20"}}}`)
@@ -237,11 +255,13 @@ func TestWithoutTheGuardsAQuotaCanStayBehind(t *testing.T) {
 	s := newSlice(t, rome, "orphaned", "gold", small)
 	s.awaitGrant(t, granted("orphaned", small))
 
-	// The consumer's own crd-replicator would make the slice again: to another destination it copies nothing.
+	// The consumer's crd-replicator would create the slice again, so point the slice to another
+	// destination.
 	local := forge.ResourceSlice(s.name, lab.TenantNamespace(provider.ID))
 	patch(t, rome, local, "/metadata/labels/liqo.io~1remoteID", "nobody")
 	t.Cleanup(func() {
-		if err := client.IgnoreNotFound(provider.Client.Delete(context.WithoutCancel(t.Context()), s.emptyQuota())); err != nil {
+		err := provider.Client.Delete(context.WithoutCancel(t.Context()), s.emptyQuota())
+		if err := client.IgnoreNotFound(err); err != nil {
 			t.Error(err)
 		}
 		patch(t, rome, local, "/metadata/labels/liqo.io~1remoteID", provider.ID)
@@ -262,14 +282,15 @@ func TestWithoutTheGuardsAQuotaCanStayBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(quota.OwnerReferences) > 0 {
-		t.Errorf("the quota belongs to %+v, want nobody", quota.OwnerReferences)
+		t.Errorf("the quota has the owners %+v, want none", quota.OwnerReferences)
 	}
 	if err := differ("the quota", small, amountsOf(quota.Spec.Resources)); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestTheGuardsFitLiqosTypes: kube-controller-manager checks the expressions against the schema of Liqo's CRD.
+// TestTheGuardsFitLiqosTypes uses kube-controller-manager's type check of the expressions against
+// Liqo's CRDs.
 func TestTheGuardsFitLiqosTypes(t *testing.T) {
 	for _, name := range guards {
 		eventually(t, "the types of "+name+" are checked", func(ctx context.Context) error {
@@ -288,8 +309,8 @@ func TestTheGuardsFitLiqosTypes(t *testing.T) {
 	}
 }
 
-// TestAConsumerHasNoRightsOnTheOperatorsRecords asks the API server for every right on what the operator keeps, for the control plane of a
-// consumer and for the identity of one of its slices.
+// TestAConsumerHasNoRightsOnTheOperatorsRecords reviews every verb on the operator's objects, for a
+// consumer's control plane and for the identity of one of its slices.
 func TestAConsumerHasNoRightsOnTheOperatorsRecords(t *testing.T) {
 	newPolicy(t, "recorded", `{class: gold, offer: {fixed: {cpu: "8", memory: 8Gi, pods: "20"}}}`)
 	small := amounts{"cpu": "2", "memory": "1Gi", "pods": "5"}
@@ -297,13 +318,14 @@ func TestAConsumerHasNoRightsOnTheOperatorsRecords(t *testing.T) {
 	s.awaitGrant(t, granted("recorded", small))
 	const operatorNamespace = "proffer-system"
 	own := authorizationv1.ResourceAttributes{
-		Namespace: lab.TenantNamespace(rome.ID), Verb: "update", Group: authv1beta1.GroupVersion.Group, Resource: "resourceslices",
+		Namespace: lab.TenantNamespace(rome.ID), Verb: "update", Group: authv1beta1.GroupVersion.Group,
+		Resource: "resourceslices",
 	}
 	for name, subject := range map[string]authorizationv1.SubjectAccessReviewSpec{
 		"control plane": {User: rome.ID, Groups: []string{"liqo.io", "system:authenticated"}},
 		"slice":         {User: s.emptyQuota().Name, Groups: []string{rome.ID, "system:authenticated"}},
 	} {
-		may := func(what authorizationv1.ResourceAttributes) bool {
+		allowed := func(what authorizationv1.ResourceAttributes) bool {
 			review := &authorizationv1.SubjectAccessReview{Spec: *subject.DeepCopy()}
 			review.Spec.ResourceAttributes = &what
 			if err := provider.Client.Create(t.Context(), review); err != nil {
@@ -311,42 +333,46 @@ func TestAConsumerHasNoRightsOnTheOperatorsRecords(t *testing.T) {
 			}
 			return review.Status.Allowed
 		}
-		if got, want := may(own), name == "control plane"; got != want {
-			t.Errorf("%s: may write slices: %t, want %t", name, got, want)
+		if got, want := allowed(own), name == "control plane"; got != want {
+			t.Errorf("%s: can write slices: %t, want %t", name, got, want)
 		}
 		for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"} {
 			for group, resources := range map[string][]string{
 				"proffer.dev":         {"grants", "grants/status", "resourcepolicies", "resourcepolicies/status"},
-				"coordination.k8s.io": {"leases"}, "": {"configmaps", "secrets", "pods", "serviceaccounts"}, "apps": {"deployments"},
+				"coordination.k8s.io": {"leases"}, "": {"configmaps", "secrets", "pods", "serviceaccounts"},
+				"apps":                         {"deployments"},
 				"admissionregistration.k8s.io": {"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
 			} {
 				for _, resource := range resources {
 					for _, namespace := range []string{operatorNamespace, lab.TenantNamespace(rome.ID), ""} {
 						if group != "proffer.dev" && namespace == lab.TenantNamespace(rome.ID) {
-							continue // There it is Liqo's own.
+							continue // Liqo's own objects
 						}
 						resource, sub, _ := strings.Cut(resource, "/")
-						if may(authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: group, Resource: resource, Subresource: sub}) {
-							t.Errorf("%s: may %s %s/%s of %q in namespace %q", name, verb, resource, sub, group, namespace)
+						if allowed(authorizationv1.ResourceAttributes{
+							Namespace: namespace, Verb: verb, Group: group, Resource: resource, Subresource: sub,
+						}) {
+							t.Errorf("%s: can %s %s/%s of %q in namespace %q", name, verb, resource, sub, group, namespace)
 						}
 					}
 				}
 			}
 		}
 	}
-	// What the API server does is what it says.
+	// A real request agrees with the reviews.
 	consumer, err := rome.At(t.Context(), provider)
 	if err != nil {
 		t.Fatal(err)
 	}
 	grants := &unstructured.UnstructuredList{}
 	grants.SetGroupVersionKind(schema.GroupVersionKind{Group: "proffer.dev", Version: "v1alpha1", Kind: "GrantList"})
-	if err := consumer.List(t.Context(), grants, client.InNamespace(operatorNamespace)); !apierrors.IsForbidden(err) && !meta.IsNoMatchError(err) {
+	err = consumer.List(t.Context(), grants, client.InNamespace(operatorNamespace))
+	if !apierrors.IsForbidden(err) && !meta.IsNoMatchError(err) {
 		t.Errorf("a list of the grants: %v, want it forbidden", err)
 	}
 }
 
-// editAtProvider has the consumer change its slice at the provider.
+// editAtProvider changes the slice on the provider as the consumer.
 func editAtProvider(ctx context.Context, s slice, change func(*authv1beta1.ResourceSlice)) error {
 	consumer, err := s.consumer.At(ctx, provider)
 	if err != nil {
@@ -365,5 +391,6 @@ func deleteAtProvider(ctx context.Context, s slice, policy metav1.DeletionPropag
 	if err != nil {
 		return err
 	}
-	return consumer.Delete(ctx, forge.ResourceSlice(s.name, lab.TenantNamespace(s.consumer.ID)), client.PropagationPolicy(policy))
+	return consumer.Delete(ctx, forge.ResourceSlice(s.name, lab.TenantNamespace(s.consumer.ID)),
+		client.PropagationPolicy(policy))
 }

@@ -6,7 +6,8 @@ import (
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 )
 
-// TestLiqoAnswersItsOwnClass is about the lab: Liqo grants whatever is asked of class default, and fills in what is not.
+// TestLiqoAnswersItsOwnClass tests the lab: in class default Liqo grants every request and adds its
+// defaults.
 func TestLiqoAnswersItsOwnClass(t *testing.T) {
 	all := amounts{"cpu": "2", "memory": "3Gi", "pods": "110", "ephemeral-storage": "20Gi"}
 	accepted := answer{

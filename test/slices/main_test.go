@@ -17,25 +17,25 @@ import (
 	"proffer.dev/proffer/test/slices/lab"
 )
 
-// startTime is how long the clusters may take to start: 20 s on two cores that have nothing else to do.
-const startTime = 5 * time.Minute
+// startTimeout is the time for the clusters to start. It takes 20 s on two idle cores.
+const startTimeout = 5 * time.Minute
 
-// labEnv tells the process in the namespaces what there is.
+// labEnv is the environment variable that passes files to the process in the namespaces.
 const labEnv = "PROFFER_LAB"
 
-// files are what the process outside hands to the one in the namespaces.
+// files are the paths that the process outside passes to the one in the namespaces.
 type files struct {
 	Work     string
 	Programs lab.Programs
 }
 
-// The clusters that all tests share. Each test leaves no slices and no policies in them.
+// The clusters that all tests share. Each test must delete its slices and policies.
 var (
 	clusters         *lab.Lab
 	provider         *lab.Cluster
 	rome, oslo, bern *lab.Cluster
 	operator         *lab.Operator
-	// operators is how many have been started, one after the other.
+	// operators is the number of operators started so far.
 	operators int
 )
 
@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// outside builds what is needed while there is a network, and runs the tests in the namespaces.
+// outside builds the programs while there is a network, and runs the tests in the namespaces.
 func outside() (code int, err error) {
 	work, err := os.MkdirTemp("", "proffer-slices-")
 	if err != nil {
@@ -79,12 +79,12 @@ func outside() (code int, err error) {
 
 // inside starts the clusters and the operator, and runs the tests.
 func inside(m *testing.M) (int, error) {
-	log.SetLogger(logr.Discard()) // controller-runtime complains if nobody does.
+	log.SetLogger(logr.Discard()) // controller-runtime warns if no logger is set
 	var f files
 	if err := json.Unmarshal([]byte(os.Getenv(labEnv)), &f); err != nil {
 		return 1, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), startTime)
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	var err error
 	if clusters, err = lab.Start(ctx, f.Programs, f.Work, os.Stderr, "milan", "rome", "oslo", "bern"); err != nil {
@@ -104,25 +104,26 @@ func inside(m *testing.M) (int, error) {
 	return code, stopOperator(ctx)
 }
 
-// startOperator runs an operator with the arguments that its Deployment has now.
+// startOperator runs an operator with the present arguments of its Deployment.
 func startOperator(ctx context.Context) (err error) {
 	operators++
 	operator, err = clusters.StartOperator(ctx, operators)
 	return err
 }
 
-// stopOperator ends the operator. It is an error if it does not end well, or has said something that no good operator says.
+// stopOperator ends the operator. It returns an error if the operator does not end well, or its log
+// has problems.
 func stopOperator(ctx context.Context) error {
 	if err := operator.Stop(ctx); err != nil {
 		return err
 	}
-	return faultsOfOperator()
+	return checkLog()
 }
 
-func faultsOfOperator() error {
-	faults, err := operator.Faults()
-	if len(faults) > 0 {
-		err = fmt.Errorf("the operator said:\n%s", strings.Join(faults, "\n"))
+func checkLog() error {
+	problems, err := operator.Problems()
+	if len(problems) > 0 {
+		err = fmt.Errorf("the operator printed:\n%s", strings.Join(problems, "\n"))
 	}
 	return err
 }

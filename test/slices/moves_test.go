@@ -22,34 +22,36 @@ import (
 )
 
 const (
-	// movers is how many slices move, each of a cpu: more than there are.
+	// movers is the number of slices that move. Each requests 1 cpu, together more than the nodes
+	// have.
 	movers = 50
-	// moveKills is how often the operator is killed meanwhile, unless moveKillsEnv says more.
+	// moveKills is how often the operator is killed, unless moveKillsEnv says otherwise.
 	moveKills    = 4
 	moveKillsEnv = "PROFFER_LAB_KILLS"
-	// movesBetween is how many moves there are between one kill and the next.
+	// movesBetween is the number of moves between two kills.
 	movesBetween = 25
 )
 
-// TestSlicesThatMoveAmongKillsArePromisedNothingTwice has slices move between two classes of nodes apart, while the operator is killed: what is
-// accepted in a class is never more than its nodes have, also of slices that have left it and are not answered anew yet.
-func TestSlicesThatMoveAmongKillsArePromisedNothingTwice(t *testing.T) {
+// Slices move between two classes with separate nodes while the operator is killed again and again.
+// What is accepted in a class never exceeds its nodes, including slices that have left the class
+// and have no new answer yet.
+func TestSlicesThatMoveDuringKillsAreNeverGrantedTwice(t *testing.T) {
 	kills := moveKills
 	if text := os.Getenv(moveKillsEnv); text != "" {
 		var err error
 		if kills, err = strconv.Atoi(text); err != nil {
-			t.Fatalf("%s=%q is no number", moveKillsEnv, text)
+			t.Fatalf("%s=%q is not a number", moveKillsEnv, text)
 		}
 	}
-	has := map[string]int64{"gold": 16, "silver": 8}
-	for class, cpu := range has {
+	capacity := map[string]int64{"gold": 16, "silver": 8}
+	for class, cpu := range capacity {
 		newNode(t, class, amounts{"cpu": fmt.Sprint(cpu), "memory": "64Gi", "pods": "200"})
 		newPolicy(t, class, fmt.Sprintf("{class: %s, offer: {nodes: {selector: {matchLabels: {pool: %s}}}}}", class, class))
 	}
-	promises := account(t, has)
+	committed := watchCommitments(t, capacity)
 	all := make([]slice, movers)
-	var asking errgroup.Group
-	asking.SetLimit(8)
+	var creating errgroup.Group
+	creating.SetLimit(8)
 	t.Cleanup(func() {
 		var leaving errgroup.Group
 		for _, s := range all {
@@ -59,15 +61,16 @@ func TestSlicesThatMoveAmongKillsArePromisedNothingTwice(t *testing.T) {
 	})
 	classOf := make([]string, movers)
 	for i := range all {
-		all[i], classOf[i] = slice{[]*lab.Cluster{rome, oslo, bern}[i%3], fmt.Sprint("mover-", i)}, []string{"gold", "silver"}[i%2]
-		asking.Go(func() error {
+		all[i] = slice{[]*lab.Cluster{rome, oslo, bern}[i%3], fmt.Sprint("mover-", i)}
+		classOf[i] = []string{"gold", "silver"}[i%2]
+		creating.Go(func() error {
 			return all[i].create(t.Context(), classOf[i], amounts{"cpu": "1", "memory": "1Gi", "pods": "1"})
 		})
 	}
-	if err := asking.Wait(); err != nil {
+	if err := creating.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "all that there is is granted", promises.full)
+	eventually(t, "the pools are granted completely", committed.full)
 
 	for range kills {
 		var killing errgroup.Group
@@ -81,54 +84,56 @@ func TestSlicesThatMoveAmongKillsArePromisedNothingTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	asked := map[string]int64{}
+	requested := map[string]int64{}
 	for _, class := range classOf {
-		asked[class]++
+		requested[class]++
 	}
-	promises.want(asked)
-	eventually(t, "all that there is is granted again", promises.full)
-	promises.mu.Lock()
-	defer promises.mu.Unlock()
-	t.Logf("%d kills, %d answers", kills, promises.answers)
+	committed.expect(requested)
+	eventually(t, "the pools are granted completely again", committed.full)
+	committed.mu.Lock()
+	defer committed.mu.Unlock()
+	t.Logf("%d kills, %d answers", kills, committed.answers)
 }
 
-// killOperator ends the operator as a crash does, in the middle of whatever it writes, and has another one take over at once: the dead one's Lease
-// is deleted.
+// killOperator ends the operator as a crash does, possibly in the middle of a write. It deletes the
+// Lease, so that the next operator takes over at once.
 func killOperator(ctx context.Context) error {
 	if err := operator.Kill(); err != nil {
 		return err
 	}
-	if err := faultsOfOperator(); err != nil {
+	if err := checkLog(); err != nil {
 		return err
 	}
 	lease := &coordinationv1.Lease{}
 	lease.Namespace, lease.Name = lab.OperatorNamespace, "proffer.dev"
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	return errors.Join(provider.Client.Delete(ctx, lease), startOperator(ctx))
 }
 
-// promises are what the operator has accepted in each class, by the history of the provider's API server.
-type promises struct {
+// commitments is what the operator has accepted in each class, according to the history of the
+// provider's API server.
+type commitments struct {
 	mu sync.Mutex
-	// has is how many cpu there are of each class, asked how many are asked for.
-	has, asked map[string]int64
-	slices     map[types.UID]promise
-	answers    int
+	// capacity is the cpu of each class, requested the cpu that is requested of it in the end.
+	capacity, requested map[string]int64
+	slices              map[types.UID]commitment
+	answers             int
 }
 
-// promise is what was accepted for one slice, in the class that it was of then.
-type promise struct {
+// commitment is the last answer to a slice, and the class of the slice at that time.
+type commitment struct {
 	class string
 	answer
 }
 
-// account keeps the promises of classes that have so many cpu, until the end of the test. It fails the test where there are ever more.
-func account(t *testing.T, has map[string]int64) *promises {
+// watchCommitments follows the commitments until the end of the test, and fails the test if a class
+// ever exceeds its cpu.
+func watchCommitments(t *testing.T, capacity map[string]int64) *commitments {
 	t.Helper()
-	p := &promises{has: has, asked: has, slices: map[types.UID]promise{}}
+	p := &commitments{capacity: capacity, requested: capacity, slices: map[types.UID]commitment{}}
 	watchSlices(context.WithoutCancel(t.Context()), t, func(event watch.EventType, rs *authv1beta1.ResourceSlice) error {
-		if over := p.news(rs, event == watch.Deleted); over != "" {
+		if over := p.record(rs, event == watch.Deleted); over != "" {
 			t.Error(over)
 		}
 		return nil
@@ -136,27 +141,29 @@ func account(t *testing.T, has map[string]int64) *promises {
 	return p
 }
 
-// news takes an event. An answer is of the class that the slice has when it is written, and stays in it until the next one.
-func (p *promises) news(rs *authv1beta1.ResourceSlice, gone bool) (over string) {
+// record takes an event. An answer belongs to the class that the slice had when it was written,
+// until the next answer. The result is not empty if a class exceeds its cpu.
+func (p *commitments) record(rs *authv1beta1.ResourceSlice, deleted bool) (over string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	was := p.slices[rs.UID]
 	switch is := answerOf(rs); {
-	case gone:
+	case deleted:
 		delete(p.slices, rs.UID)
 	case differ("", was.answer, is) != nil:
-		p.slices[rs.UID] = promise{string(rs.Spec.Class), is}
+		p.slices[rs.UID] = commitment{string(rs.Spec.Class), is}
 		p.answers++
 	}
 	for class, sum := range p.sums() {
-		if sum.CmpInt64(p.has[class]) > 0 {
-			return fmt.Sprintf("%s cpu of %s are accepted of %d, with the answer to %s", &sum, class, p.has[class], client.ObjectKeyFromObject(rs))
+		if sum.CmpInt64(p.capacity[class]) > 0 {
+			return fmt.Sprintf("%s cpu of class %s are accepted, but it has %d, with the answer to %s",
+				&sum, class, p.capacity[class], client.ObjectKeyFromObject(rs))
 		}
 	}
 	return ""
 }
 
-func (p *promises) sums() map[string]resource.Quantity {
+func (p *commitments) sums() map[string]resource.Quantity {
 	sums := map[string]resource.Quantity{}
 	for _, s := range p.slices {
 		if s.Status != authv1beta1.ResourceSliceConditionAccepted {
@@ -169,21 +176,22 @@ func (p *promises) sums() map[string]resource.Quantity {
 	return sums
 }
 
-// want says what is asked for in the end.
-func (p *promises) want(asked map[string]int64) {
+// expect sets the cpu that is requested of each class in the end.
+func (p *commitments) expect(requested map[string]int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asked = asked
+	p.requested = requested
 }
 
-// full returns an error while something else is accepted than what there is and is asked for.
-func (p *promises) full(context.Context) error {
+// full returns an error unless each class has accepted as much as it has and is requested of it.
+func (p *commitments) full(context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	sums := p.sums()
-	for class, has := range p.has {
-		if sum := sums[class]; sum.CmpInt64(min(has, p.asked[class])) != 0 {
-			return fmt.Errorf("%s cpu of %s are accepted, of %d that %d are asked of", &sum, class, has, p.asked[class])
+	for class, cpu := range p.capacity {
+		if sum := sums[class]; sum.CmpInt64(min(cpu, p.requested[class])) != 0 {
+			return fmt.Errorf("%s cpu of class %s are accepted; it has %d, and %d are requested",
+				&sum, class, cpu, p.requested[class])
 		}
 	}
 	return nil

@@ -19,10 +19,10 @@ import (
 	"proffer.dev/proffer/test/slices/lab"
 )
 
-// strict has a field that does not exist refused, and not ignored.
+// strict makes the API server reject unknown fields.
 const strict = client.FieldValidation(metav1.FieldValidationStrict)
 
-// newPolicy has the provider offer something until the end of the test. The spec is YAML.
+// newPolicy creates a policy until the end of the test. The spec is YAML.
 func newPolicy(t *testing.T, name, spec string) {
 	t.Helper()
 	p := emptyPolicy(name)
@@ -51,26 +51,27 @@ func parse(t *testing.T, text string) map[string]any {
 	return value
 }
 
-// patch puts a value into an object of a cluster.
+// patch sets a value in an object of a cluster.
 func patch(t *testing.T, c *lab.Cluster, object client.Object, path string, value any) {
 	t.Helper()
 	data, err := json.Marshal([]map[string]any{{"op": "add", "path": path, "value": value}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Client.Patch(context.WithoutCancel(t.Context()), object, client.RawPatch(types.JSONPatchType, data), strict); err != nil {
+	ctx := context.WithoutCancel(t.Context())
+	if err := c.Client.Patch(ctx, object, client.RawPatch(types.JSONPatchType, data), strict); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// create makes an object at the provider, until the end of the test.
+// create creates an object on the provider until the end of the test.
 func create(t *testing.T, object client.Object) {
 	t.Helper()
 	if err := provider.Client.Create(t.Context(), object, strict); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		// Nobody else ends pods here: there is no kubelet.
+		// There is no kubelet that would end pods.
 		err := provider.Client.Delete(context.WithoutCancel(t.Context()), object, client.GracePeriodSeconds(0))
 		if err := client.IgnoreNotFound(err); err != nil {
 			t.Error(err)
@@ -78,7 +79,7 @@ func create(t *testing.T, object client.Object) {
 	})
 }
 
-// newNode gives the provider a node that is ready, labelled pool=NAME.
+// newNode creates a ready node on the provider, with the label pool=NAME.
 func newNode(t *testing.T, name string, allocatable amounts) {
 	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pool": name}}}
@@ -90,7 +91,8 @@ func newNode(t *testing.T, name string, allocatable amounts) {
 	if err := provider.Client.Status().Update(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
-	// A new node is given the taint of one that is not ready, which a controller would take away.
+	// The API server taints new nodes as not ready, and no controller runs that would remove the
+	// taint.
 	node.Spec.Taints = nil
 	if err := provider.Client.Update(t.Context(), node); err != nil {
 		t.Fatal(err)
@@ -105,7 +107,7 @@ func (a amounts) list() corev1.ResourceList {
 	return l
 }
 
-// newPod makes a pod that a consumer has offloaded to the provider, where it is bound to a node.
+// newPod creates a pod that a consumer has offloaded and that is bound to a node of the provider.
 func newPod(t *testing.T, consumer *lab.Cluster, name, node string, requests amounts) {
 	t.Helper()
 	create(t, &corev1.Pod{
@@ -118,7 +120,8 @@ func newPod(t *testing.T, consumer *lab.Cluster, name, node string, requests amo
 	})
 }
 
-// setCondition cordons or drains a consumer, or makes it active again, which it is after the test.
+// setCondition sets the condition of a consumer's Tenant. After the test the Tenant is active
+// again.
 func setCondition(t *testing.T, consumer *lab.Cluster, condition authv1beta1.TenantCondition) {
 	t.Helper()
 	namespace := lab.TenantNamespace(consumer.ID)

@@ -15,7 +15,7 @@ import (
 	"proffer.dev/proffer/test/slices/lab"
 )
 
-// TestSlicesRaceForTheLastOfAPool has slices of 6 cpu each asked for at the same time, of a pool of 10.
+// Slices of 6 cpu each are created at the same time for a pool of 10.
 func TestSlicesRaceForTheLastOfAPool(t *testing.T) {
 	newNode(t, "raced", amounts{"cpu": "10", "memory": "32Gi", "pods": "100"})
 	newPolicy(t, "raced", "{class: gold, offer: {nodes: {selector: {matchLabels: {pool: raced}}}}}")
@@ -24,7 +24,7 @@ func TestSlicesRaceForTheLastOfAPool(t *testing.T) {
 		"three consumers":     {rome, oslo, bern},
 	} {
 		t.Run(name, func(t *testing.T) {
-			oversee(t, "gold", resource.MustParse("10"))
+			watchSum(t, "gold", resource.MustParse("10"))
 			var all []slice
 			var group errgroup.Group
 			for i, c := range consumers {
@@ -36,7 +36,7 @@ func TestSlicesRaceForTheLastOfAPool(t *testing.T) {
 			if err := group.Wait(); err != nil {
 				t.Fatal(err)
 			}
-			// One comes first and gets all, one gets the rest, and nothing is left for a third.
+			// The first slice gets its request, the second the rest, and a third nothing.
 			want := []answer{raced("6"), raced("4"), raced("0")}[:len(all)]
 			order := awaitAnswers(t, all, want)
 			for i, s := range order {
@@ -44,7 +44,7 @@ func TestSlicesRaceForTheLastOfAPool(t *testing.T) {
 					s.awaitUse(t, want[i].Granted)
 				}
 			}
-			// What is given back goes to those who wait for it, the oldest first.
+			// What is freed goes to the waiting slices, the oldest first.
 			order[0].remove(t)
 			for i, s := range awaitAnswers(t, order[1:], want[:len(want)-1]) {
 				s.awaitUse(t, want[i].Granted)
@@ -53,7 +53,7 @@ func TestSlicesRaceForTheLastOfAPool(t *testing.T) {
 	}
 }
 
-// raced is the answer for a slice that gets this much of 6 cpu.
+// raced returns the answer to a slice that gets this much of 6 cpu.
 func raced(cpu string) answer {
 	all := amounts{"cpu": cpu, "memory": "1Gi", "pods": "5"}
 	switch cpu {
@@ -65,7 +65,8 @@ func raced(cpu string) answer {
 	return capped(fmt.Sprintf("granted %s of 6 cpu: policy raced leaves %s for this cluster", cpu, cpu), all)
 }
 
-// awaitAnswers waits until the slices have been given these answers, whichever has which, and returns them in the order of the answers.
+// awaitAnswers waits until the slices have these answers in any order, and returns the slices in
+// the order of the answers.
 func awaitAnswers(t *testing.T, all []slice, want []answer) []slice {
 	t.Helper()
 	order := make([]slice, len(all))
@@ -79,7 +80,7 @@ func awaitAnswers(t *testing.T, all []slice, want []answer) []slice {
 			a := answerOf(rs)
 			i := slices.IndexFunc(want, func(w answer) bool { return w.Status == a.Status && w.Reason == a.Reason })
 			if i < 0 {
-				return fmt.Errorf("%s %s is answered %+v", s.consumer.ID, s.name, a)
+				return fmt.Errorf("%s %s has the answer %+v", s.consumer.ID, s.name, a)
 			}
 			got[i], order[i] = a, s
 		}
@@ -88,19 +89,20 @@ func awaitAnswers(t *testing.T, all []slice, want []answer) []slice {
 	return order
 }
 
-// oversee fails the test if what stands as accepted of a class at the provider is ever more cpu than there is.
-func oversee(t *testing.T, class string, most resource.Quantity) {
+// watchSum fails the test if the accepted slices of a class ever exceed this much cpu.
+func watchSum(t *testing.T, class string, most resource.Quantity) {
 	t.Helper()
 	seen, granted := 0, map[types.UID]resource.Quantity{}
-	t.Cleanup(func() { // After the watch has ended.
+	t.Cleanup(func() { // runs after the watch has ended
 		if seen == 0 {
-			t.Error("the watch has seen no grant")
+			t.Error("the watch saw no grant")
 		}
 	})
 	watchSlices(t.Context(), t, func(event watch.EventType, rs *authv1beta1.ResourceSlice) error {
 		delete(granted, rs.UID)
 		a := answerOf(rs)
-		if event != watch.Deleted && string(rs.Spec.Class) == class && a.Status == authv1beta1.ResourceSliceConditionAccepted {
+		if event != watch.Deleted && string(rs.Spec.Class) == class &&
+			a.Status == authv1beta1.ResourceSliceConditionAccepted {
 			granted[rs.UID] = *rs.Status.Resources.Cpu()
 			seen++
 		}
@@ -109,14 +111,15 @@ func oversee(t *testing.T, class string, most resource.Quantity) {
 			sum.Add(cpu)
 		}
 		if sum.Cmp(most) > 0 {
-			return fmt.Errorf("%s cpu are granted of %s: %v", &sum, &most, granted)
+			return fmt.Errorf("%s cpu are granted, but there are %s: %v", &sum, &most, granted)
 		}
 		return nil
 	})
 }
 
-// watchSlices tells of each event of the provider's slices until the context or the test ends, or told returns an error, which fails the test.
-func watchSlices(ctx context.Context, t *testing.T, told func(watch.EventType, *authv1beta1.ResourceSlice) error) {
+// watchSlices calls handle with each event of the provider's slices, until the context or the test
+// ends or handle returns an error, which fails the test.
+func watchSlices(ctx context.Context, t *testing.T, handle func(watch.EventType, *authv1beta1.ResourceSlice) error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
 	events, err := provider.Client.Watch(ctx, &authv1beta1.ResourceSliceList{})
@@ -129,11 +132,11 @@ func watchSlices(ctx context.Context, t *testing.T, told func(watch.EventType, *
 		for event := range events.ResultChan() {
 			rs, ok := event.Object.(*authv1beta1.ResourceSlice)
 			if !ok && ctx.Err() == nil {
-				return fmt.Errorf("the watch says %+v", event.Object)
+				return fmt.Errorf("the watch sent %+v", event.Object)
 			} else if !ok {
-				continue // An event that the end has cut off is an error.
+				continue // the end of ctx causes an error event
 			}
-			if err := told(event.Type, rs); err != nil {
+			if err := handle(event.Type, rs); err != nil {
 				return err
 			}
 		}

@@ -18,10 +18,10 @@ import (
 	"proffer.dev/proffer/test/slices/lab"
 )
 
-// patience is how long anything may take. Nothing here depends on how fast the machine is.
-const patience = time.Minute
+// stepTimeout bounds each step. No test depends on the speed of the machine.
+const stepTimeout = time.Minute
 
-// amounts are quantities in their canonical text, by resource.
+// amounts are quantities in canonical form, by resource.
 type amounts map[string]string
 
 func amountsOf(l corev1.ResourceList) amounts {
@@ -32,13 +32,13 @@ func amountsOf(l corev1.ResourceList) amounts {
 	return a
 }
 
-// A slice is one that a consumer has asked the provider for, with a virtual node for it.
+// A slice is a consumer's ResourceSlice for the provider, with a virtual node.
 type slice struct {
 	consumer *lab.Cluster
 	name     string
 }
 
-// newSlice has a consumer ask for a slice, which it gives back after the test.
+// newSlice creates a slice, which is deleted after the test.
 func newSlice(t *testing.T, consumer *lab.Cluster, name, class string, request amounts) slice {
 	t.Helper()
 	s := slice{consumer, name}
@@ -68,16 +68,17 @@ func quantities(a amounts) map[corev1.ResourceName]string {
 	return m
 }
 
-// remove gives the slice back and waits until the provider has nothing left of it.
+// remove deletes the slice and waits until both clusters have deleted everything that belongs to
+// it.
 func (s slice) remove(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stepTimeout)
 	defer cancel()
 	rs := forge.ResourceSlice(s.name, lab.TenantNamespace(provider.ID))
 	if err := client.IgnoreNotFound(s.consumer.Client.Delete(ctx, rs)); err != nil {
 		t.Error(err)
 	}
-	err := lab.Await(ctx, "the slice "+s.name+" is gone", func(ctx context.Context) error {
+	err := lab.Await(ctx, "the slice "+s.name+" is deleted", func(ctx context.Context) error {
 		for _, gone := range []struct {
 			cluster *lab.Cluster
 			object  client.Object
@@ -98,7 +99,7 @@ func (s slice) remove(t *testing.T) {
 	}
 }
 
-// isGone returns an error while a cluster has an object.
+// isGone returns an error while the cluster has the object.
 func isGone(ctx context.Context, c *lab.Cluster, object client.Object) error {
 	err := c.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
 	if err == nil {
@@ -107,31 +108,31 @@ func isGone(ctx context.Context, c *lab.Cluster, object client.Object) error {
 	return client.IgnoreNotFound(err)
 }
 
-// seen is the slice as its consumer has it.
+// seen returns the consumer's slice.
 func (s slice) seen(ctx context.Context) (*authv1beta1.ResourceSlice, error) {
 	rs := forge.ResourceSlice(s.name, lab.TenantNamespace(provider.ID))
 	return rs, s.consumer.Client.Get(ctx, client.ObjectKeyFromObject(rs), rs)
 }
 
-// replica is the slice as the provider has it.
+// replica returns the provider's replica of the slice.
 func (s slice) replica(ctx context.Context) (*authv1beta1.ResourceSlice, error) {
 	rs := forge.ResourceSlice(s.name, lab.TenantNamespace(s.consumer.ID))
 	return rs, provider.Client.Get(ctx, client.ObjectKeyFromObject(rs), rs)
 }
 
-// ask changes what the consumer asks for.
+// ask changes the consumer's request.
 func (s slice) ask(t *testing.T, request amounts) {
 	t.Helper()
 	patch(t, s.consumer, forge.ResourceSlice(s.name, lab.TenantNamespace(provider.ID)), "/spec/resources", request)
 }
 
-// move changes the class that the consumer asks for it in.
+// move changes the class of the consumer's slice.
 func (s slice) move(t *testing.T, class string) {
 	t.Helper()
 	patch(t, s.consumer, forge.ResourceSlice(s.name, lab.TenantNamespace(provider.ID)), "/spec/class", class)
 }
 
-// An answer is what a consumer is told of its slice, and what it may use then.
+// An answer is what the status of a slice says, and what it grants.
 type answer struct {
 	Status  authv1beta1.ResourceSliceConditionStatus
 	Reason  string
@@ -147,9 +148,10 @@ func answerOf(rs *authv1beta1.ResourceSlice) answer {
 	return a
 }
 
-// granted, capped and denied are answers of the operator.
+// granted, capped and denied return answers of the operator.
 func granted(policy string, what amounts) answer {
-	return answer{authv1beta1.ResourceSliceConditionAccepted, "ProfferGranted", "granted in full by policy " + policy, what}
+	message := "granted in full by policy " + policy
+	return answer{authv1beta1.ResourceSliceConditionAccepted, "ProfferGranted", message, what}
 }
 
 func capped(message string, what amounts) answer {
@@ -160,7 +162,7 @@ func denied(message string) answer {
 	return answer{authv1beta1.ResourceSliceConditionDenied, "ProfferDenied", message, amounts{}}
 }
 
-// awaitAnswer waits until the consumer has been told this.
+// awaitAnswer waits until the consumer's slice has this answer.
 func (s slice) awaitAnswer(t *testing.T, want answer) {
 	t.Helper()
 	eventually(t, s.consumer.ID+" is answered", func(ctx context.Context) error {
@@ -172,7 +174,8 @@ func (s slice) awaitAnswer(t *testing.T, want answer) {
 	})
 }
 
-// awaitAuthentication waits until Liqo knows whose slice it is, before which nobody answers.
+// awaitAuthentication waits until Liqo has authenticated the slice, before which it must not be
+// answered.
 func (s slice) awaitAuthentication(t *testing.T) {
 	t.Helper()
 	eventually(t, "Liqo authenticates the slice", func(ctx context.Context) error {
@@ -188,18 +191,17 @@ func (s slice) awaitAuthentication(t *testing.T) {
 	})
 }
 
-// awaitGrant waits for an answer and until both sides go by it.
+// awaitGrant waits for the answer and for its effect in both clusters.
 func (s slice) awaitGrant(t *testing.T, want answer) {
 	t.Helper()
 	s.awaitAnswer(t, want)
 	s.awaitUse(t, want.Granted)
 }
 
-// awaitUse waits until both sides go by these amounts: the consumer's virtual node has them, and the provider's quota lets the
-// consumer use them.
+// awaitUse waits until the consumer's virtual node and the provider's Quota have these amounts.
 func (s slice) awaitUse(t *testing.T, want amounts) {
 	t.Helper()
-	eventually(t, "the virtual node and the quota follow", func(ctx context.Context) error {
+	eventually(t, "the virtual node and the quota are updated", func(ctx context.Context) error {
 		node, quota := s.emptyVirtualNode(), s.emptyQuota()
 		if err := s.consumer.Client.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {
 			return err
@@ -229,17 +231,17 @@ func (s slice) emptyQuota() *offloadingv1beta1.Quota {
 	return quota
 }
 
-// eventually waits until f has no error any more.
+// eventually waits until f returns nil.
 func eventually(t *testing.T, what string, f func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
 	defer cancel()
 	if err := lab.Await(ctx, what, f); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// differ says how what was seen differs from what was wanted.
+// differ returns an error with the difference, if there is one.
 func differ[T any](what string, want, got T) error {
 	if diff := cmp.Diff(want, got); diff != "" {
 		return fmt.Errorf("%s differs (-want +got):\n%s", what, diff)

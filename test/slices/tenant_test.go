@@ -13,7 +13,7 @@ import (
 	"proffer.dev/proffer/test/slices/lab"
 )
 
-func TestACordonKeepsWhatIsGrantedAndGrantsNothingNew(t *testing.T) {
+func TestACordonKeepsGrantsAndPreventsNewOnes(t *testing.T) {
 	const cordon = "the provider has cordoned this cluster and grants it nothing new"
 	newPolicy(t, "cordoned", `{class: gold, offer: {fixed: {cpu: "8", memory: 8Gi, pods: "20"}}}`)
 	kept := newSlice(t, rome, "kept", "gold", amounts{"cpu": "2", "memory": "1Gi", "pods": "5"})
@@ -23,12 +23,14 @@ func TestACordonKeepsWhatIsGrantedAndGrantsNothingNew(t *testing.T) {
 	kept.awaitCordon(t, true)
 	kept.ask(t, amounts{"cpu": "4", "memory": "1Gi", "pods": "5"})
 	kept.awaitGrant(t, answer{
-		authv1beta1.ResourceSliceConditionAccepted, "ProfferCordoned", "granted 2 of 4 cpu: " + cordon, amounts{"cpu": "2", "memory": "1Gi", "pods": "5"},
+		authv1beta1.ResourceSliceConditionAccepted, "ProfferCordoned", "granted 2 of 4 cpu: " + cordon,
+		amounts{"cpu": "2", "memory": "1Gi", "pods": "5"},
 	})
 	fresh := newSlice(t, rome, "fresh", "gold", amounts{"cpu": "1", "memory": "1Gi", "pods": "5"})
 	fresh.awaitAnswer(t, answer{
 		authv1beta1.ResourceSliceConditionDenied, "ProfferCordoned",
-		fmt.Sprintf("denied: 1 cpu asked, but %s; 1Gi memory asked, but %s; 5 pods asked, but %s", cordon, cordon, cordon), amounts{},
+		fmt.Sprintf("denied: 1 cpu asked, but %[1]s; 1Gi memory asked, but %[1]s; 5 pods asked, but %[1]s", cordon),
+		amounts{},
 	})
 	fresh.requireNoUse(t)
 	other := newSlice(t, oslo, "other", "gold", amounts{"cpu": "1", "memory": "1Gi", "pods": "5"})
@@ -40,7 +42,7 @@ func TestACordonKeepsWhatIsGrantedAndGrantsNothingNew(t *testing.T) {
 	fresh.awaitGrant(t, granted("cordoned", amounts{"cpu": "1", "memory": "1Gi", "pods": "5"}))
 }
 
-// awaitCordon waits until Liqo has marked the quota, or has taken the mark off.
+// awaitCordon waits until Liqo has set or removed the mark of a cordon on the Quota.
 func (s slice) awaitCordon(t *testing.T, want bool) {
 	t.Helper()
 	eventually(t, "Liqo marks the quota", func(ctx context.Context) error {
@@ -52,9 +54,10 @@ func (s slice) awaitCordon(t *testing.T, want bool) {
 	})
 }
 
-// TestADrainFreesWhatWasGranted also goes the way back: Liqo brings the replica back when the consumer changes its slice, which has to be when
-// it has its rights at the provider again. What is refused it does not try again.
-func TestADrainFreesWhatWasGranted(t *testing.T) {
+// After the drain the test also goes back. Liqo creates the replica again when the consumer changes
+// its slice. The change must come after the consumer has its rights on the provider again, because
+// Liqo does not retry rejected requests.
+func TestADrainFreesGrants(t *testing.T) {
 	newNode(t, "drained", amounts{"cpu": "6", "memory": "16Gi", "pods": "20"})
 	newPolicy(t, "drained", "{class: gold, offer: {nodes: {selector: {matchLabels: {pool: drained}}}}}")
 	leaving := newSlice(t, rome, "leaving", "gold", amounts{"cpu": "6", "memory": "1Gi", "pods": "5"})
@@ -64,7 +67,7 @@ func TestADrainFreesWhatWasGranted(t *testing.T) {
 
 	setCondition(t, rome, authv1beta1.TenantConditionDrained)
 	waiting.awaitGrant(t, granted("drained", amounts{"cpu": "6", "memory": "1Gi", "pods": "5"}))
-	eventually(t, "Liqo takes the replica and the quota away", func(ctx context.Context) error {
+	eventually(t, "Liqo deletes the replica and the quota", func(ctx context.Context) error {
 		if err := isGone(ctx, provider, forge.ResourceSlice(leaving.name, lab.TenantNamespace(rome.ID))); err != nil {
 			return err
 		}
@@ -79,7 +82,7 @@ func TestADrainFreesWhatWasGranted(t *testing.T) {
 	leaving.awaitGrant(t, granted("drained", amounts{"cpu": "5", "memory": "1Gi", "pods": "5"}))
 }
 
-// awaitRights waits until a consumer may ask the provider for something, which it may not while it is drained.
+// awaitRights waits until the consumer has access to the provider again, which a drain suspends.
 func awaitRights(t *testing.T, c *lab.Cluster) {
 	t.Helper()
 	consumer, err := c.At(t.Context(), provider)

@@ -21,14 +21,16 @@ import (
 	"proffer.dev/proffer/test/slices/lab"
 )
 
-// steps are what happens to a slice from its creation until its consumer can use it, in the order of Liqo.
+// steps are the steps of a slice from its creation until its consumer can use it, in Liqo's order.
 var steps = []string{
-	"the provider has the replica", "Liqo has authenticated it", "the operator has accepted it", "the provider has the quota",
+	"the provider has the replica", "Liqo has authenticated it", "the operator has accepted it",
+	"the provider has the quota",
 	"the consumer sees that it is accepted", "the consumer has the virtual node",
 }
 
-// TestTimesFromCreateToUse prints when each step was seen, after the consumer's create. It is no benchmark: it shows what of the wait is Liqo's.
-// With PROFFER_TIMES it is the measuring part of one: it writes the times of more slices to that file.
+// TestTimesFromCreateToUse prints when each step was seen after the consumer's create, which shows
+// Liqo's share of the wait. If PROFFER_TIMES is set, it measures more slices and writes their times
+// to that file for the benchmark.
 func TestTimesFromCreateToUse(t *testing.T) {
 	rounds, file := 8, os.Getenv("PROFFER_TIMES")
 	if file != "" {
@@ -37,7 +39,7 @@ func TestTimesFromCreateToUse(t *testing.T) {
 	newPolicy(t, "timed", `{class: gold, offer: {fixed: {cpu: "64", memory: 64Gi, pods: "200"}}}`)
 	taken := make([][]time.Duration, len(steps))
 	for i := range rounds {
-		// What follows a slice ends with it.
+		// The watches of a slice end with its subtest.
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			for step, at := range timeOne(t, fmt.Sprintf("timed-%d", i)) {
 				taken[step] = append(taken[step], at)
@@ -52,13 +54,14 @@ func TestTimesFromCreateToUse(t *testing.T) {
 	_, _ = fmt.Fprintln(w, "after the consumer's create\tmedian\tmost")
 	for step, all := range taken {
 		slices.Sort(all)
-		_, _ = fmt.Fprintf(w, "%s\t%v\t%v\n", steps[step], all[len(all)/2].Round(time.Millisecond), all[len(all)-1].Round(time.Millisecond))
+		_, _ = fmt.Fprintf(w, "%s\t%v\t%v\n", steps[step], all[len(all)/2].Round(time.Millisecond),
+			all[len(all)-1].Round(time.Millisecond))
 	}
 	_ = w.Flush()
 	t.Logf("of %d slices, one after the other:\n%s", rounds, &table)
 }
 
-// writeTimes writes the times of the steps, in nanoseconds, as a list for each step with one of each slice.
+// writeTimes writes the times in nanoseconds: one list for each step, with one time for each slice.
 func writeTimes(t *testing.T, file string, taken [][]time.Duration) {
 	t.Helper()
 	data, err := json.Marshal(taken)
@@ -70,7 +73,7 @@ func writeTimes(t *testing.T, file string, taken [][]time.Duration) {
 	}
 }
 
-// timeOne has a slice made and returns when each step was first seen.
+// timeOne creates a slice and returns when each step was first seen.
 func timeOne(t *testing.T, name string) []time.Duration {
 	t.Helper()
 	var mu sync.Mutex
@@ -125,10 +128,11 @@ func timeOne(t *testing.T, name string) []time.Duration {
 	return after
 }
 
-// follow tells of each state of an object until the end of the test.
-func follow(t *testing.T, c *lab.Cluster, list client.ObjectList, object client.Object, tell func(client.Object)) {
+// follow calls handle with each state of an object until the end of the test.
+func follow(t *testing.T, c *lab.Cluster, list client.ObjectList, object client.Object, handle func(client.Object)) {
 	t.Helper()
-	events, err := c.Client.Watch(t.Context(), list, client.InNamespace(object.GetNamespace()), client.MatchingFields{"metadata.name": object.GetName()})
+	events, err := c.Client.Watch(t.Context(), list, client.InNamespace(object.GetNamespace()),
+		client.MatchingFields{"metadata.name": object.GetName()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +140,7 @@ func follow(t *testing.T, c *lab.Cluster, list client.ObjectList, object client.
 	group.Go(func() {
 		for event := range events.ResultChan() {
 			if o, ok := event.Object.(client.Object); ok {
-				tell(o)
+				handle(o)
 			}
 		}
 	})

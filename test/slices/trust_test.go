@@ -41,8 +41,9 @@ func TestAReplicaThatWasDeletedIsAnsweredAgain(t *testing.T) {
 	s.awaitGrant(t, want)
 }
 
-// TestWhatAConsumerGrantsItselfIsUndone uses the rights that Liqo gives a consumer at its provider, where no guard refuses it.
-func TestWhatAConsumerGrantsItselfIsUndone(t *testing.T) {
+// TestAnswersOfAConsumerAreReverted uses the rights that Liqo gives a consumer on its provider,
+// without the guards.
+func TestAnswersOfAConsumerAreReverted(t *testing.T) {
 	withoutGuards(t)
 	newPolicy(t, "own", `{class: gold, offer: {fixed: {cpu: "8", memory: 8Gi, pods: "20"}}}`)
 	s := newSlice(t, rome, "own", "gold", amounts{"cpu": "2", "memory": "1Gi", "pods": "5"})
@@ -83,26 +84,27 @@ func TestWhatAConsumerGrantsItselfIsUndone(t *testing.T) {
 					return err
 				}
 				if rs.ResourceVersion == tampered {
-					return errors.New("it stands as the consumer wrote it")
+					return errors.New("the status is still the consumer's")
 				}
 				return differ("the answer", want, answerOf(rs))
 			})
 			took := time.Since(began)
 			t.Logf("restored after %v", took.Round(time.Millisecond))
 			if took > time.Second {
-				t.Errorf("restored after %v, want a second at most", took)
+				t.Errorf("restored after %v, want at most 1s", took)
 			}
 			s.awaitGrant(t, want)
 		})
 	}
-	t.Run("the provider's admin is told", func(t *testing.T) {
+	t.Run("an Event informs the provider's admin", func(t *testing.T) {
 		eventually(t, "there is an Event", func(ctx context.Context) error {
 			var events eventsv1.EventList
 			if err := provider.Client.List(ctx, &events, client.InNamespace(lab.TenantNamespace(rome.ID))); err != nil {
 				return err
 			}
-			if !slices.ContainsFunc(events.Items, func(e eventsv1.Event) bool { return e.Reason == "Restored" && e.Regarding.Name == s.name }) {
-				return fmt.Errorf("none of %d Events tells of it", len(events.Items))
+			restored := func(e eventsv1.Event) bool { return e.Reason == "Restored" && e.Regarding.Name == s.name }
+			if !slices.ContainsFunc(events.Items, restored) {
+				return fmt.Errorf("none of %d Events reports it", len(events.Items))
 			}
 			return nil
 		})

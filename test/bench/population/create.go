@@ -15,24 +15,25 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// writers is how many requests are on their way at a time: enough that neither the API server nor etcd waits for us.
+// writers is the number of concurrent requests: enough to keep the API server and etcd busy.
 const writers = 64
 
-// Those who write a pod, as its managed fields name them.
+// The field managers of a pod.
 const (
 	controller = "kube-controller-manager"
 	kubelet    = "kubelet"
 )
 
-// Client writes nodes and pods as fast as the API server takes them.
+// Client writes nodes and pods at the highest rate that the API server takes.
 type Client struct{ rest *rest.RESTClient }
 
-// NewClient returns a client that speaks protobuf and is not limited in its rate.
+// NewClient returns a client that speaks protobuf and has no rate limit.
 func NewClient(config *rest.Config) (*Client, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf
-	config.APIPath, config.GroupVersion, config.NegotiatedSerializer = "/api", &corev1.SchemeGroupVersion, scheme.Codecs.WithoutConversion()
+	config.APIPath, config.GroupVersion = "/api", &corev1.SchemeGroupVersion
+	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	client, err := rest.RESTClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("a client for nodes and pods: %w", err)
@@ -40,8 +41,9 @@ func NewClient(config *rest.Config) (*Client, error) {
 	return &Client{rest: client}, nil
 }
 
-// Create writes all that the size says, and tells of its progress. Of the plugins of admission TaintNodesByCondition must be off, since nothing
-// would take away the taint of nodes that are new; ServiceAccount should be on, as it adds to pods what they have anywhere.
+// Create writes everything that the size asks for and reports its progress. The admission plugin
+// TaintNodesByCondition must be off, because no controller would remove the taint of new nodes.
+// ServiceAccount should be on, because it adds the usual token volume to pods.
 func (c *Client) Create(ctx context.Context, s Size, progress io.Writer) error {
 	if err := c.createNamespaces(ctx); err != nil {
 		return err
@@ -64,10 +66,12 @@ func (c *Client) Create(ctx context.Context, s Size, progress io.Writer) error {
 	return nil
 }
 
-// createNamespaces makes namespaces with the ServiceAccount that pods run as, which nothing else makes here.
+// createNamespaces creates namespaces and the ServiceAccount that their pods run as; no controller
+// creates it here.
 func (c *Client) createNamespaces(ctx context.Context) error {
 	for i := range namespaces {
-		if err := c.create(ctx, "namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceName(i)}}); err != nil {
+		if err := c.create(ctx, "namespaces",
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceName(i)}}); err != nil {
 			return err
 		}
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: namespaceName(i)}}
@@ -78,7 +82,8 @@ func (c *Client) createNamespaces(ctx context.Context) error {
 	return nil
 }
 
-// each calls write for all numbers below n, by as many writers as there are, until one fails. It tells after each how many are done.
+// each calls write for all numbers below n, concurrently, until one call fails. It reports the
+// number of finished calls after each.
 func each(ctx context.Context, n int, done func(int64), write func(int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	var next, written atomic.Int64
@@ -100,7 +105,7 @@ func each(ctx context.Context, n int, done func(int64), write func(int) error) e
 	return group.Wait()
 }
 
-// progressOf says each tenth of many objects.
+// progressOf returns a function that prints a line after each tenth of the objects.
 func progressOf(w io.Writer, what string, n int) func(int64) {
 	start, step := time.Now(), max(int64(n)/10, 1000)
 	return func(done int64) {
@@ -126,7 +131,7 @@ type object interface {
 
 func (c *Client) createNode(ctx context.Context, n *corev1.Node) error {
 	status := n.Status
-	n.Status = corev1.NodeStatus{} // the kubelet's to say
+	n.Status = corev1.NodeStatus{} // written by the kubelet
 	if err := c.create(ctx, "nodes", n); err != nil {
 		return err
 	}
@@ -136,7 +141,7 @@ func (c *Client) createNode(ctx context.Context, n *corev1.Node) error {
 
 func (c *Client) createPod(ctx context.Context, p *corev1.Pod) error {
 	status := p.Status
-	p.Status = corev1.PodStatus{} // the kubelet's to say
+	p.Status = corev1.PodStatus{} // written by the kubelet
 	if err := c.create(ctx, "pods", p); err != nil {
 		return err
 	}
@@ -144,10 +149,12 @@ func (c *Client) createPod(ctx context.Context, p *corev1.Pod) error {
 	return c.updateStatus(ctx, "pods", p)
 }
 
-// updateStatus writes the status, whatever was there before: of all fields only those of the status are the kubelet's.
+// updateStatus writes the status unconditionally, as the kubelet. The kubelet manages no field
+// outside of the status.
 func (c *Client) updateStatus(ctx context.Context, resource string, obj object) error {
-	err := c.rest.Put().NamespaceIfScoped(obj.GetNamespace(), obj.GetNamespace() != "").Resource(resource).Name(obj.GetName()).
-		SubResource("status").Param("fieldManager", kubelet).Body(obj).Do(ctx).Error()
+	err := c.rest.Put().NamespaceIfScoped(obj.GetNamespace(), obj.GetNamespace() != "").
+		Resource(resource).Name(obj.GetName()).SubResource("status").
+		Param("fieldManager", kubelet).Body(obj).Do(ctx).Error()
 	if err != nil {
 		return fmt.Errorf("the status of %s %s: %w", resource, obj.GetName(), err)
 	}

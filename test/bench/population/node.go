@@ -54,11 +54,13 @@ func node(i int) *corev1.Node {
 				"cluster.example.com/maintenance-group-name": fmt.Sprintf("group-%d", i%12),
 			},
 			Annotations: map[string]string{
-				"csi.volume.kubernetes.io/nodeid":                        fmt.Sprintf(`{"ebs.csi.example.com":"i-%s","nfs.csi.k8s.io":"%s"}`, digest("instance", i)[:17], nodeName(i)),
-				"kubeadm.alpha.kubernetes.io/cri-socket":                 "unix:///var/run/containerd/containerd.sock",
-				"node.alpha.kubernetes.io/ttl":                           "15",
-				"network.example.com/ipv4-pod-cidr":                      subnet,
-				"cluster.example.com/machine":                            fmt.Sprintf("fleet-system/workers-%s-%s", pool, digest("machine", i)[:5]),
+				"csi.volume.kubernetes.io/nodeid": fmt.Sprintf(`{"ebs.csi.example.com":"i-%s","nfs.csi.k8s.io":"%s"}`,
+					digest("instance", i)[:17], nodeName(i)),
+				"kubeadm.alpha.kubernetes.io/cri-socket": "unix:///var/run/containerd/containerd.sock",
+				"node.alpha.kubernetes.io/ttl":           "15",
+				"network.example.com/ipv4-pod-cidr":      subnet,
+				"cluster.example.com/machine": fmt.Sprintf("fleet-system/workers-%s-%s",
+					pool, digest("machine", i)[:5]),
 				"volumes.kubernetes.io/controller-managed-attach-detach": "true",
 			},
 		},
@@ -70,7 +72,8 @@ func node(i int) *corev1.Node {
 	}
 	if pool == "gpu" {
 		n.Spec.Taints = []corev1.Taint{{Key: "nvidia.com/gpu", Value: "present", Effect: corev1.TaintEffectNoSchedule}}
-		n.Status.Capacity["nvidia.com/gpu"], n.Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("8"), resource.MustParse("8")
+		n.Status.Capacity["nvidia.com/gpu"] = resource.MustParse("8")
+		n.Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("8")
 	}
 	return n
 }
@@ -79,8 +82,11 @@ func node(i int) *corev1.Node {
 func virtualNode(i int) *corev1.Node {
 	n := node(i)
 	n.Name = virtualNodeName(i)
-	n.Labels["kubernetes.io/hostname"], n.Labels["liqo.io/type"], n.Labels["liqo.io/remote-cluster-id"] = n.Name, "virtual-node", Consumer(i)
-	n.Spec.Taints = []corev1.Taint{{Key: "virtual-node.liqo.io/not-allowed", Value: "true", Effect: corev1.TaintEffectNoExecute}}
+	n.Labels["kubernetes.io/hostname"] = n.Name
+	n.Labels["liqo.io/type"], n.Labels["liqo.io/remote-cluster-id"] = "virtual-node", Consumer(i)
+	n.Spec.Taints = []corev1.Taint{
+		{Key: "virtual-node.liqo.io/not-allowed", Value: "true", Effect: corev1.TaintEffectNoExecute},
+	}
 	return n
 }
 
@@ -91,8 +97,10 @@ func nodeStatus(i int) corev1.NodeStatus {
 		"hugepages-1Gi": resource.MustParse("0"), "hugepages-2Mi": resource.MustParse("0"),
 	}
 	capacity := allocatable.DeepCopy()
-	capacity[corev1.ResourceCPU], capacity[corev1.ResourceMemory] = resource.MustParse("32"), resource.MustParse("130578948Ki")
+	capacity[corev1.ResourceCPU] = resource.MustParse("32")
+	capacity[corev1.ResourceMemory] = resource.MustParse("130578948Ki")
 	capacity[corev1.ResourceEphemeralStorage] = resource.MustParse("524274668Ki")
+	features := &corev1.NodeRuntimeHandlerFeatures{RecursiveReadOnlyMounts: new(true), UserNamespaces: new(true)}
 	return corev1.NodeStatus{
 		Capacity: capacity, Allocatable: allocatable,
 		Conditions: nodeConditions(),
@@ -109,27 +117,28 @@ func nodeStatus(i int) corev1.NodeStatus {
 		},
 		Images: images(i),
 		RuntimeHandlers: []corev1.NodeRuntimeHandler{
-			{Name: "", Features: &corev1.NodeRuntimeHandlerFeatures{RecursiveReadOnlyMounts: new(true), UserNamespaces: new(true)}},
-			{Name: "runc", Features: &corev1.NodeRuntimeHandlerFeatures{RecursiveReadOnlyMounts: new(true), UserNamespaces: new(true)}},
+			{Name: "", Features: features}, {Name: "runc", Features: features},
 		},
 	}
 }
 
 func hostIP(i int) string { return fmt.Sprintf("172.16.%d.%d", i>>8, i&255) }
 
-// nodeConditions are those of the kubelet, and those of the problem detector that most clusters run.
+// nodeConditions returns the conditions of the kubelet and of the node problem detector.
 func nodeConditions() []corev1.NodeCondition {
 	var all []corev1.NodeCondition
 	add := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) {
 		all = append(all, corev1.NodeCondition{
-			Type: kind, Status: status, LastHeartbeatTime: after(80 * time.Hour), LastTransitionTime: since, Reason: reason, Message: message,
+			Type: kind, Status: status, LastHeartbeatTime: after(80 * time.Hour), LastTransitionTime: since,
+			Reason: reason, Message: message,
 		})
 	}
 	add("KernelDeadlock", corev1.ConditionFalse, "KernelHasNoDeadlock", "kernel has no deadlock")
 	add("ReadonlyFilesystem", corev1.ConditionFalse, "FilesystemIsNotReadOnly", "Filesystem is not read-only")
 	add("FrequentKubeletRestart", corev1.ConditionFalse, "NoFrequentKubeletRestart", "kubelet is functioning properly")
 	add("NetworkUnavailable", corev1.ConditionFalse, "CalicoIsUp", "Calico is running on this node")
-	add(corev1.NodeMemoryPressure, corev1.ConditionFalse, "KubeletHasSufficientMemory", "kubelet has sufficient memory available")
+	add(corev1.NodeMemoryPressure, corev1.ConditionFalse, "KubeletHasSufficientMemory",
+		"kubelet has sufficient memory available")
 	add(corev1.NodeDiskPressure, corev1.ConditionFalse, "KubeletHasNoDiskPressure", "kubelet has no disk pressure")
 	add(corev1.NodePIDPressure, corev1.ConditionFalse, "KubeletHasSufficientPID", "kubelet has sufficient PID available")
 	add(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status")

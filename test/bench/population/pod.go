@@ -13,13 +13,13 @@ import (
 
 const (
 	namespaces = 50
-	// podsPerApp is how many pods a workload has.
+	// podsPerApp is the number of pods of a workload.
 	podsPerApp = 20
 )
 
 func namespaceName(i int) string { return fmt.Sprintf("team-%02d", i%namespaces) }
 
-// pod returns the i-th pod with its status. A fifth of them were sent by consumers.
+// pod returns the i-th pod with its status. A fifth of the pods belong to consumers.
 func pod(i int, s Size) *corev1.Pod {
 	app := i / podsPerApp
 	name := fmt.Sprintf("service-%04d", app)
@@ -61,7 +61,7 @@ func pod(i int, s Size) *corev1.Pod {
 	return p
 }
 
-// finishedPod returns a pod of a job that has ended.
+// finishedPod returns a pod of a finished job.
 func finishedPod(i int, s Size) *corev1.Pod {
 	p := pod(i, s)
 	p.Name = fmt.Sprintf("job-%06d-%s", i, digest("job", i)[:5])
@@ -76,7 +76,7 @@ func finishedPod(i int, s Size) *corev1.Pod {
 	return p
 }
 
-// shadowPod returns a pod that stands for one that runs in another cluster.
+// shadowPod returns a pod that stands for one in another cluster.
 func shadowPod(i int, s Size) *corev1.Pod {
 	p := pod(i, s)
 	p.Name = fmt.Sprintf("shadow-%06d-%s", i, digest("shadow", i)[:5])
@@ -103,7 +103,8 @@ func podSpec(i int, app string) corev1.PodSpec {
 		Volumes:     volumes(app),
 	}
 	if i%8 == 0 {
-		spec.Containers = append(spec.Containers, sideContainer("log-shipper", "registry.example.com/platform/shipper:v3.2.1", 20, 128))
+		spec.Containers = append(spec.Containers,
+			sideContainer("log-shipper", "registry.example.com/platform/shipper:v3.2.1", 20, 128))
 	}
 	if i%5 == 0 {
 		migrate := sideContainer("migrate", "registry.example.com/platform/migrate:v1.9.0", 300, 256)
@@ -126,8 +127,9 @@ func mainContainer(i int, app string) corev1.Container {
 		}
 	}
 	return corev1.Container{
-		Name: app, Image: fmt.Sprintf("registry.example.com/%s/%s:v1.27.3", namespaceName(i/podsPerApp), app), ImagePullPolicy: corev1.PullIfNotPresent,
-		Args: []string{"serve", "--listen=:8080", "--config=/etc/service/config.yaml", "--log-format=json"},
+		Name: app, Image: fmt.Sprintf("registry.example.com/%s/%s:v1.27.3", namespaceName(i/podsPerApp), app),
+		ImagePullPolicy: corev1.PullIfNotPresent,
+		Args:            []string{"serve", "--listen=:8080", "--config=/etc/service/config.yaml", "--log-format=json"},
 		Env: []corev1.EnvVar{
 			{Name: "ENVIRONMENT", Value: "production"},
 			{Name: "LOG_LEVEL", Value: "info"},
@@ -158,7 +160,7 @@ func sideContainer(name, image string, cpu, memory int64) corev1.Container {
 	}
 }
 
-// requirements are requests and limits, in millicores and MiB.
+// requirements returns requests and limits, in millicores and MiB.
 func requirements(cpu, memory, cpuLimit, memoryLimit int64) corev1.ResourceRequirements {
 	list := func(cpu, memory int64) corev1.ResourceList {
 		return corev1.ResourceList{
@@ -176,12 +178,14 @@ func restricted() *corev1.SecurityContext {
 	}
 }
 
-// volumes are the workload's own; admission adds the one with the token, and mounts it.
+// volumes returns the workload's own volumes. Admission adds the token's volume and its mounts.
 func volumes(app string) []corev1.Volume {
 	return []corev1.Volume{
 		{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 			LocalObjectReference: corev1.LocalObjectReference{Name: app + "-config"}, DefaultMode: new(int32(0o644)),
 		}}},
-		{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse("1Gi"))}}},
+		{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{
+			SizeLimit: new(resource.MustParse("1Gi")),
+		}}},
 	}
 }

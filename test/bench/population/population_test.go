@@ -15,7 +15,8 @@ func TestAFifthOfThePodsWasSentByConsumers(t *testing.T) {
 		sent[pod(i, size).Labels["offloading.liqo.io/origin"]]++
 	}
 	if sent[""] != 800 || len(sent) != 1+size.Consumers {
-		t.Errorf("%d pods are the cluster's own, and %d consumers have some; want 800 and %d", sent[""], len(sent)-1, size.Consumers)
+		t.Errorf("%d pods of the cluster itself and %d consumers with pods, want 800 and %d", sent[""], len(sent)-1,
+			size.Consumers)
 	}
 	for id, n := range sent {
 		if id != "" && n != 10 {
@@ -24,7 +25,7 @@ func TestAFifthOfThePodsWasSentByConsumers(t *testing.T) {
 	}
 }
 
-func TestNoTwoPodsAreOne(t *testing.T) {
+func TestPodsHaveDifferentNames(t *testing.T) {
 	seen := sets.New[string]()
 	add := func(p *corev1.Pod) { seen.Insert(p.Namespace + "/" + p.Name) }
 	for i := range size.Pods {
@@ -41,7 +42,8 @@ func TestNoTwoPodsAreOne(t *testing.T) {
 	}
 }
 
-// What is decoded should cost what it costs in production. The API server adds managed fields and defaults.
+// Decoding should cost what it costs in production. The API server adds managed fields and
+// defaults.
 func TestObjectsAreAsLargeAsUsual(t *testing.T) {
 	pods, nodes := 0, 0
 	for i := range 100 {
@@ -49,14 +51,14 @@ func TestObjectsAreAsLargeAsUsual(t *testing.T) {
 		nodes += node(i).Size()
 	}
 	if pods /= 100; pods < 2_000 || pods > 4_000 {
-		t.Errorf("a pod has %d bytes", pods)
+		t.Errorf("a pod has %d bytes, want 2,000 to 4,000", pods)
 	}
 	if nodes /= 100; nodes < 6_000 || nodes > 12_000 {
-		t.Errorf("a node has %d bytes", nodes)
+		t.Errorf("a node has %d bytes, want 6,000 to 12,000", nodes)
 	}
 }
 
-func TestWritersOfChurnShareNoPod(t *testing.T) {
+func TestWritersOfChurnDoNotShareAPod(t *testing.T) {
 	const writers = 7
 	owner := map[string]int{}
 	for w := range writers {

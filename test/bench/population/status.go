@@ -7,9 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// podStatus is what a kubelet says of a pod that runs.
+// podStatus returns the kubelet's status of a running pod.
 func podStatus(i int, s Size, spec *corev1.PodSpec) corev1.PodStatus {
-	// The first 250 pods of a node have an address each; what comes after shares them, which nobody here minds.
+	// Only the first 250 pods of a node have an address of their own. Nothing here depends on it.
 	ip := fmt.Sprintf("10.%d.%d.%d", 16+i%s.Nodes>>8, i%s.Nodes&255, 2+i/s.Nodes%250)
 	started := after(time.Hour)
 	status := corev1.PodStatus{
@@ -51,7 +51,7 @@ func containerStatuses(pod int, containers []corev1.Container) []corev1.Containe
 			Ready:        true,
 			Started:      new(true),
 			RestartCount: int32(pod % 3),
-			// Every kubelet says these since pods can be resized in place.
+			// Kubelets report both since pods can be resized in place.
 			AllocatedResources: c.Resources.Requests,
 			Resources:          c.Resources.DeepCopy(),
 		}

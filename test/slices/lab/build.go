@@ -10,42 +10,47 @@ import (
 	"strings"
 )
 
-// Programs say where the files are that a lab is made of.
+// Programs are the paths of the files that a lab needs.
 type Programs struct {
 	// Checkout is the directory of the operator's module.
 	Checkout string
-	// ControlPlane is the program of hack/controlplane, Operator the one under test.
+	// ControlPlane is the program of hack/controlplane, Operator the program under test.
 	ControlPlane, Operator string
-	// Liqo is the directory of Liqo's programs and of kube-controller-manager, LiqoModule that of Liqo's source, with its
-	// chart and its CRDs.
+	// Liqo is the directory of Liqo's programs and of kube-controller-manager. LiqoModule is the
+	// directory of Liqo's source, with its chart and its CRDs.
 	Liqo, LiqoModule string
 }
 
-// Build builds what is not there yet: what is small into the directory work, Liqo and Kubernetes into the cache of
-// hack/controlplane. The first time on a machine takes minutes. PROFFER_BIN names an operator to use instead.
+// Build builds the programs that do not exist yet: small ones into the directory work, Liqo and
+// Kubernetes into the cache of hack/controlplane. The first time on a machine takes minutes. If
+// PROFFER_BIN is set, Build uses that operator.
 func Build(ctx context.Context, work string, progress io.Writer) (Programs, error) {
 	checkout, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
 		return Programs{}, err
 	}
-	p := Programs{Checkout: checkout, ControlPlane: filepath.Join(work, "controlplane"), Operator: os.Getenv("PROFFER_BIN")}
-	if _, err := output(ctx, progress, checkout, "go", "build", "-o", p.ControlPlane, "./hack/controlplane/cmd/controlplane"); err != nil {
+	p := Programs{
+		Checkout: checkout, ControlPlane: filepath.Join(work, "controlplane"), Operator: os.Getenv("PROFFER_BIN"),
+	}
+	_, err = output(ctx, progress, checkout, "go", "build", "-o", p.ControlPlane, "./hack/controlplane/cmd/controlplane")
+	if err != nil {
 		return Programs{}, err
 	}
 	if p.Operator == "" {
 		p.Operator = filepath.Join(work, "proffer")
-		// Whatever it does wrong under the race detector is found in its log.
+		// Reports of the race detector are found in the operator's log.
 		if _, err := output(ctx, progress, checkout, "go", "build", "-race", "-o", p.Operator, "./cmd/proffer"); err != nil {
 			return Programs{}, err
 		}
 	}
-	if p.LiqoModule, err = output(ctx, progress, ".", "go", "list", "-m", "-f", "{{.Dir}}", "github.com/liqotech/liqo"); err != nil {
+	p.LiqoModule, err = output(ctx, progress, ".", "go", "list", "-m", "-f", "{{.Dir}}", "github.com/liqotech/liqo")
+	if err != nil {
 		return Programs{}, err
 	}
 	if p.Liqo, err = output(ctx, progress, checkout, p.ControlPlane, "liqo"); err != nil {
 		return Programs{}, err
 	}
-	// kube-apiserver and etcd too: in the namespaces there is no network to get them over.
+	// Also build kube-apiserver and etcd now: the namespaces have no network to download modules.
 	_, err = output(ctx, progress, checkout, p.ControlPlane)
 	return p, err
 }

@@ -14,8 +14,9 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// OldCertificate signs a certificate request of a consumer as the cluster does, with a certificate that still holds for ten minutes and has
-// more than two thirds of its life behind it, when Liqo renews it. Request and certificate are PEM.
+// OldCertificate signs a consumer's certificate request as the cluster does. The certificate is
+// valid for ten more minutes and has used up more than two thirds of its lifetime, after which Liqo
+// renews it. Request and certificate are PEM.
 func (c *Cluster) OldCertificate(request []byte) ([]byte, error) {
 	block, _ := pem.Decode(request)
 	if block == nil {
@@ -39,11 +40,12 @@ func (c *Cluster) OldCertificate(request []byte) ([]byte, error) {
 	}
 	signer, ok := key.(crypto.Signer)
 	if !ok {
-		return nil, fmt.Errorf("%T does not sign", key)
+		return nil, fmt.Errorf("%T cannot sign", key)
 	}
 	now := time.Now()
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(now.UnixNano()), Subject: csr.Subject, NotBefore: now.Add(-3 * time.Hour), NotAfter: now.Add(10 * time.Minute),
+		SerialNumber: big.NewInt(now.UnixNano()), Subject: csr.Subject, NotBefore: now.Add(-3 * time.Hour),
+		NotAfter: now.Add(10 * time.Minute),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, authority[0], csr.PublicKey, signer)

@@ -18,18 +18,19 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// liqoNamespace is where Liqo is installed.
+// liqoNamespace is the namespace of Liqo.
 const liqoNamespace = "liqo"
 
-// installed are the kinds of the chart that make a difference without kubelets. Its Deployments are run as processes.
+// installed are the kinds of the chart that matter without kubelets. Deployments are run as
+// processes.
 var installed = []string{
 	"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ConfigMap", "VkOptionsTemplate",
 }
 
-// A release is what the chart renders for a cluster.
+// A release is the rendered chart for a cluster.
 type release []*unstructured.Unstructured
 
-// render does what helm template does, with the chart in Liqo's module.
+// render renders the chart in Liqo's module, like helm template.
 func render(module, clusterID, apiServer string) (release, error) {
 	liqo, err := loader.Load(filepath.Join(module, "deployments", "liqo"))
 	if err != nil {
@@ -71,7 +72,7 @@ func render(module, clusterID, apiServer string) (release, error) {
 	return objects, nil
 }
 
-// kinds are the objects of these kinds.
+// kinds returns the objects of these kinds.
 func (r release) kinds(kinds ...string) release {
 	var found release
 	for _, u := range r {
@@ -82,7 +83,8 @@ func (r release) kinds(kinds ...string) release {
 	return found
 }
 
-// arguments are those of a Deployment's container, and those given, which come last and so have the last word.
+// arguments returns the arguments of a Deployment's container followed by more, which override
+// them.
 func (r release) arguments(deployment, clusterID string, more ...string) ([]string, error) {
 	for _, u := range r.kinds("Deployment") {
 		if u.GetName() != deployment {
@@ -102,7 +104,8 @@ func (r release) arguments(deployment, clusterID string, more ...string) ([]stri
 	return nil, fmt.Errorf("no Deployment %s in Liqo's chart", deployment)
 }
 
-// webhooks are the chart's configurations of webhooks, with the address of a process in place of a Service's.
+// webhooks returns the chart's webhook configurations, with the address of a process instead of a
+// Service.
 func (r release) webhooks(address string, certificate []byte) ([]client.Object, error) {
 	local := func(c *admissionv1.WebhookClientConfig) {
 		if c.Service == nil {

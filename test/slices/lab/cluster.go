@@ -44,18 +44,18 @@ var scheme = func() *runtime.Scheme {
 	return s
 }()
 
-// A Cluster is a control plane with Liqo in it.
+// A Cluster is a control plane with Liqo.
 type Cluster struct {
 	// ID is Liqo's cluster ID.
 	ID string
-	// Client may do everything, and so may Config.
+	// Client and Config have the rights of an admin.
 	Client client.WithWatch
 	Config *rest.Config
 
 	programs Programs
 	kubectl  string
 	dir      string
-	// first is the first of the ports that are for this cluster's processes.
+	// first is the first port of this cluster's processes.
 	first int
 }
 
@@ -78,7 +78,7 @@ func (c *Cluster) path(name string) string { return filepath.Join(c.dir, name) }
 // run starts a program of the cluster.
 func (c *Cluster) run(name string, cmd *exec.Cmd) (*process, error) { return start(c.dir, name, cmd) }
 
-// writeAuthority makes the authority that signs what Liqo's consumers are known by.
+// writeAuthority creates the certificate authority for client certificates of Liqo's consumers.
 func (c *Cluster) writeAuthority() error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -99,31 +99,31 @@ func (c *Cluster) writeAuthority() error {
 	return errors.Join(cert.WriteCert(c.path("ca.crt"), certificatePEM), keyutil.WriteKey(c.path("ca.key"), keyPEM))
 }
 
-// startControlPlane runs etcd and kube-apiserver, with the CRDs of Liqo.
+// startControlPlane runs etcd and kube-apiserver with the CRDs of Liqo.
 func (c *Cluster) startControlPlane(ctx context.Context) error {
 	cmd := command(c.programs.ControlPlane, "run", "--kubeconfig", c.path("kubeconfig"), "--client-ca", c.path("ca.crt"),
 		"--crds", filepath.Join(c.programs.LiqoModule, "deployments", "liqo", "charts", "liqo-crds", "crds"))
 	cmd.Dir = c.programs.Checkout
-	cmd.Env = append(os.Environ(), "TMPDIR="+c.dir) // Nothing asks it to clean up.
-	// It ends with its input, which ends with us.
+	cmd.Env = append(os.Environ(), "TMPDIR="+c.dir) // it is killed without cleaning up
+	// The control plane ends with its standard input, which ends with this process.
 	if _, err := cmd.StdinPipe(); err != nil {
 		return err
 	}
-	said, saying, err := os.Pipe()
+	stdout, write, err := os.Pipe()
 	if err != nil {
 		return err
 	}
-	cmd.Stdout = saying
+	cmd.Stdout = write
 	p, err := c.run("controlplane", cmd)
-	if err := errors.Join(err, saying.Close()); err != nil {
+	if err := errors.Join(err, write.Close()); err != nil {
 		return err
 	}
 	assets := make(chan string, 1)
 	go func() {
-		defer func() { _ = said.Close() }()
-		line, _ := bufio.NewReader(said).ReadString('\n')
+		defer func() { _ = stdout.Close() }()
+		line, _ := bufio.NewReader(stdout).ReadString('\n')
 		assets <- strings.TrimSpace(line)
-		_, _ = io.Copy(io.Discard, said)
+		_, _ = io.Copy(io.Discard, stdout)
 	}()
 	select {
 	case dir := <-assets:
@@ -142,15 +142,15 @@ func (c *Cluster) connect() (err error) {
 	if c.Config, err = clientcmd.BuildConfigFromFlags("", c.path("kubeconfig")); err != nil {
 		return err
 	}
-	c.Config.QPS = -1 // A test waits for the cluster, not for its own client.
+	c.Config.QPS = -1 // no client-side rate limit
 	c.Client, err = client.NewWithWatch(c.Config, client.Options{Scheme: scheme})
 	return err
 }
 
-// clientset is the client that some of Liqo's own packages want.
+// clientset returns the client that some of Liqo's packages need.
 func (c *Cluster) clientset() (kubernetes.Interface, error) { return kubernetes.NewForConfig(c.Config) }
 
-// Kubectl runs kubectl as the cluster's admin and returns what it printed.
+// Kubectl runs kubectl as the cluster's admin and returns its output.
 func (c *Cluster) Kubectl(ctx context.Context, input string, args ...string) (string, error) {
 	args = append([]string{"--kubeconfig", c.path("kubeconfig"), "--cache-dir", c.path("kubectl-cache")}, args...)
 	cmd := exec.CommandContext(ctx, c.kubectl, args...)
@@ -164,13 +164,13 @@ func (c *Cluster) Kubectl(ctx context.Context, input string, args ...string) (st
 	return string(out), nil
 }
 
-// Log is what one of the cluster's programs has printed so far.
+// Log returns what one of the cluster's programs has printed so far.
 func (c *Cluster) Log(program string) (string, error) {
 	data, err := os.ReadFile(c.path(program + ".log"))
 	return string(data), err
 }
 
-// kubeconfigOf writes a kubeconfig with a token of the service account, and returns where it is.
+// kubeconfigOf writes a kubeconfig with a token of the service account and returns its path.
 func (c *Cluster) kubeconfigOf(ctx context.Context, namespace, account string) (string, error) {
 	request := &authenticationv1.TokenRequest{}
 	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
@@ -179,7 +179,9 @@ func (c *Cluster) kubeconfigOf(ctx context.Context, namespace, account string) (
 	}
 	file := c.path(account + ".kubeconfig")
 	return file, clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: c.Config.Host, CertificateAuthorityData: c.Config.CAData}},
+		Clusters: map[string]*clientcmdapi.Cluster{
+			"c": {Server: c.Config.Host, CertificateAuthorityData: c.Config.CAData},
+		},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: request.Status.Token}},
 		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
 		CurrentContext: "x",

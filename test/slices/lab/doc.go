@@ -1,10 +1,11 @@
-// Package lab runs clusters with the real Liqo on one machine: for each an etcd, a kube-apiserver and Liqo's own controllers,
-// peered as liqoctl peers clusters, and on the provider the operator. There are no kubelets and no network between pods, so
-// nothing runs in these clusters; what is shown is how Liqo negotiates.
+// Package lab runs clusters with the real Liqo on one machine. Each cluster has an etcd, a
+// kube-apiserver and Liqo's controllers. The clusters are peered as liqoctl peers them, and the
+// operator runs on the provider. There are no kubelets and no pod network, so no pods run; a lab
+// shows how Liqo negotiates.
 //
-// All of it lives in namespaces of its own for the network and for processes, see [Isolate]: Liqo's webhook listens on every
-// address, and whatever way the tests end, nothing is left behind.
+// Everything runs in new network and process namespaces, see [Isolate]: Liqo's webhook listens on
+// every address, and nothing is left behind however the tests end.
 //
-// What Liqo needs in a cluster, its roles, accounts and webhooks, is rendered from its own Helm chart. Its processes have the
-// rights of their own ServiceAccounts, and so has the operator.
+// Liqo's roles, accounts and webhooks are rendered from its Helm chart. Liqo's processes and the
+// operator have the rights of their own ServiceAccounts.
 package lab

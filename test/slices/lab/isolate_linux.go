@@ -12,20 +12,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isolatedEnv marks the process that Isolate has started.
+// isolatedEnv marks the process that Isolate started.
 const isolatedEnv = "PROFFER_LAB_ISOLATED"
 
-// Isolated says whether this process is the one in the namespaces.
+// Isolated reports whether this process runs in the namespaces.
 func Isolated() bool { return os.Getenv(isolatedEnv) != "" }
 
-// Isolate runs this program again, with the same arguments, as the first process of new namespaces for the network and for
-// processes, and returns its exit status. When that process ends the kernel ends all that it has started, and it ends with us.
-// Without the right to make namespaces it makes one for users too, which needs none on most systems.
+// Isolate runs this program again, with the same arguments and env, as the first process of new
+// network and process namespaces, and returns its exit status. When that process ends, the kernel
+// ends everything that it started. It also ends with this process. If creating namespaces is not
+// permitted, Isolate adds a user namespace, which needs no privileges on most systems.
 func Isolate(env ...string) (code int, err error) {
-	// The signal at our death is sent when the thread that started the child ends: this one stays.
+	// Pdeathsig is sent when the thread that started the child ends, so this thread must stay.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	// Whoever ends us early ends the child, and we still see it end.
+	// On an interrupt, kill the child and still wait for it.
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(ended)
@@ -35,8 +36,8 @@ func Isolate(env ...string) (code int, err error) {
 		cmd, err = startIsolated(env, syscall.CLONE_NEWUSER)
 	}
 	if err != nil {
-		return 1, fmt.Errorf("no namespaces of its own for the network and for processes: %w; "+
-			"run this as root or where the kernel lets users make namespaces (user.max_user_namespaces, a container's seccomp profile)", err)
+		return 1, fmt.Errorf("cannot create network and process namespaces: %w; run this as root "+
+			"or where the kernel lets users create namespaces (user.max_user_namespaces, a container's seccomp profile)", err)
 	}
 	over := make(chan struct{})
 	defer close(over)
@@ -73,7 +74,7 @@ func startIsolated(env []string, more uintptr) (*exec.Cmd, error) {
 	return cmd, cmd.Start()
 }
 
-// loopback brings the loopback device up. It is down in a new namespace.
+// loopback brings the loopback device up, which is down in a new namespace.
 func loopback() error {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
 	if err != nil {

@@ -4,12 +4,12 @@ package lab
 
 import "errors"
 
-var errNotLinux = errors.New("this needs Linux: real Liqo runs in network and process namespaces of its own")
+var errNotLinux = errors.New("this needs Linux: Liqo runs in new network and process namespaces")
 
-// Isolated says whether this process is the one in the namespaces.
+// Isolated reports whether this process runs in the namespaces.
 func Isolated() bool { return false }
 
-// Isolate says that it needs Linux.
+// Isolate returns an error: it needs Linux.
 func Isolate(...string) (int, error) { return 1, errNotLinux }
 
 func loopback() error { return errNotLinux }

@@ -11,23 +11,25 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A Lab is a provider and its consumers, peered.
+// A Lab is a provider and its peered consumers.
 type Lab struct {
 	Provider  *Cluster
 	Consumers []*Cluster
 }
 
-// Start starts a cluster for each ID, in the directory dir, and peers the consumers with the provider. It must run in the
-// namespaces of [Isolate]: nothing here stops what it starts.
-func Start(ctx context.Context, p Programs, dir string, progress io.Writer, provider string, consumers ...string) (*Lab, error) {
+// Start starts a cluster for each ID, in subdirectories of dir, and peers the consumers with the
+// provider. It must run in the namespaces of [Isolate], because only they end what it starts.
+func Start(
+	ctx context.Context, p Programs, dir string, progress io.Writer, provider string, consumers ...string,
+) (*Lab, error) {
 	if !Isolated() {
-		return nil, fmt.Errorf("not in namespaces of its own: what a lab starts ends with them")
+		return nil, fmt.Errorf("not in the namespaces of Isolate: only they end what a lab starts")
 	}
 	if err := loopback(); err != nil {
 		return nil, err
 	}
 	began := time.Now()
-	said := func(what string) {
+	report := func(what string) {
 		_, _ = fmt.Fprintf(progress, "lab: %s after %.1f s\n", what, time.Since(began).Seconds())
 	}
 
@@ -46,7 +48,7 @@ func Start(ctx context.Context, p Programs, dir string, progress io.Writer, prov
 			if err := c.start(ctx); err != nil {
 				return fmt.Errorf("cluster %s: %w", c.ID, err)
 			}
-			said("Liqo runs in " + c.ID)
+			report("Liqo runs in " + c.ID)
 			return nil
 		})
 	}
@@ -58,7 +60,7 @@ func Start(ctx context.Context, p Programs, dir string, progress io.Writer, prov
 			if err := peer(ctx, c, l.Provider); err != nil {
 				return fmt.Errorf("peer %s with %s: %w", c.ID, provider, err)
 			}
-			said(c.ID + " is peered")
+			report(c.ID + " is peered")
 			return nil
 		})
 	}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// The ports of a cluster's processes, counted from its first.
+// The ports of a cluster's processes, relative to its first.
 const (
 	managerHealth = iota
 	webhookPort
@@ -23,7 +23,8 @@ const (
 	portsPerCluster = 10
 )
 
-// startLiqo installs Liqo's chart, with processes for its Deployments, and waits until they are ready.
+// startLiqo installs Liqo's chart, runs processes for its Deployments, and waits until they are
+// ready.
 func (c *Cluster) startLiqo(ctx context.Context) error {
 	r, err := render(c.programs.LiqoModule, c.ID, c.Config.Host)
 	if err != nil {
@@ -33,7 +34,7 @@ func (c *Cluster) startLiqo(ctx context.Context) error {
 		return err
 	}
 	for _, u := range r.kinds(installed...) {
-		// What is cluster-scoped does not mind.
+		// Cluster-scoped kinds ignore the namespace.
 		u.SetNamespace(liqoNamespace)
 		if err := c.Client.Create(ctx, u); err != nil {
 			return fmt.Errorf("install %s %s: %w", u.GetKind(), u.GetName(), err)
@@ -50,8 +51,9 @@ func (c *Cluster) startLiqo(ctx context.Context) error {
 	return group.Wait()
 }
 
-// startKubeControllers runs those controllers of Kubernetes that Liqo counts on: the certificates of consumers are signed, and
-// what belongs to a deleted object goes with it. One more checks the types of admission policies.
+// startKubeControllers runs the controllers of Kubernetes that Liqo needs: they sign certificates
+// of consumers, and delete the dependents of deleted objects. One more checks the types of
+// admission policies.
 func (c *Cluster) startKubeControllers() error {
 	_, err := c.run("kube-controller-manager", command(filepath.Join(c.programs.Liqo, "kube-controller-manager"),
 		"--kubeconfig", c.path("kubeconfig"), "--secure-port=0", "--leader-elect=false",
@@ -67,7 +69,9 @@ func (c *Cluster) startManager(ctx context.Context, r release) error {
 	if err != nil {
 		return err
 	}
-	return p.await(ctx, "Liqo's controller manager becomes ready", func(ctx context.Context) error { return probe(ctx, health) })
+	return p.await(ctx, "Liqo's controller manager becomes ready", func(ctx context.Context) error {
+		return probe(ctx, health)
+	})
 }
 
 func (c *Cluster) startWebhook(ctx context.Context, r release) error {
@@ -75,7 +79,7 @@ func (c *Cluster) startWebhook(ctx context.Context, r release) error {
 	if err != nil {
 		return err
 	}
-	// Where a server of controller-runtime looks.
+	// controller-runtime's webhook server reads its certificate from this directory.
 	dir := filepath.Join(c.dir, "k8s-webhook-server", "serving-certs")
 	for name, data := range map[string][]byte{"tls.crt": certificate, "tls.key": key} {
 		if err := cert.WriteCert(filepath.Join(dir, name), data); err != nil {
@@ -114,7 +118,8 @@ func (c *Cluster) startWebhook(ctx context.Context, r release) error {
 	return nil
 }
 
-// startProgram runs a program of Liqo with the arguments of its Deployment and those given, as its ServiceAccount.
+// startProgram runs a program of Liqo as its ServiceAccount, with the arguments of its Deployment
+// followed by args.
 func (c *Cluster) startProgram(ctx context.Context, r release, program string, args ...string) (*process, error) {
 	deployment := program
 	if program != "liqo-controller-manager" {
@@ -134,10 +139,10 @@ func (c *Cluster) startProgram(ctx context.Context, r release, program string, a
 	return c.run(program, cmd)
 }
 
-// address is that of one of the cluster's processes.
+// address returns the address of a port of the cluster.
 func (c *Cluster) address(port int) string { return fmt.Sprintf("127.0.0.1:%d", c.first+port) }
 
-// probe asks a process whether it is ready.
+// probe returns an error unless the process is ready.
 func probe(ctx context.Context, address string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)
 	if err != nil {
@@ -151,7 +156,7 @@ func probe(ctx context.Context, address string) error {
 		return err
 	}
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s says %s", address, response.Status)
+		return fmt.Errorf("%s answers %s", address, response.Status)
 	}
 	return nil
 }

@@ -12,16 +12,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// OperatorNamespace is where config/default puts the operator.
+// OperatorNamespace is the namespace that config/default installs into.
 const OperatorNamespace = "proffer-system"
 
-// An Operator is the program under test, in a process of its own.
+// An Operator is a process of the program under test.
 type Operator struct {
 	*process
 	health string
 }
 
-// Install applies config/default to the provider, with components of config.
+// Install applies config/default to the provider, with these components.
 func (l *Lab) Install(ctx context.Context, components ...string) error {
 	overlay, err := filepath.EvalSymlinks(l.Provider.dir)
 	if err != nil {
@@ -43,8 +43,9 @@ func (l *Lab) Install(ctx context.Context, components ...string) error {
 	return err
 }
 
-// StartOperator runs the operator on the provider, with the arguments of its Deployment and those given, as its
-// ServiceAccount, and waits until it is ready. The number tells operators that run at the same time apart.
+// StartOperator runs the operator on the provider as its ServiceAccount, with the arguments of its
+// Deployment followed by args, and waits until it is ready. Operators that run at the same time
+// need different numbers.
 func (l *Lab) StartOperator(ctx context.Context, number int, args ...string) (*Operator, error) {
 	c := l.Provider
 	var deployment appsv1.Deployment
@@ -56,7 +57,7 @@ func (l *Lab) StartOperator(ctx context.Context, number int, args ...string) (*O
 		return nil, err
 	}
 	o := &Operator{}
-	// Nobody else listens here; each operator has its own ports from 10000 on.
+	// Each operator has its own ports from 10000 on. Nothing else uses them in the namespace.
 	ports := 10000 + 10*number
 	var all []string
 	for _, arg := range deployment.Spec.Template.Spec.Containers[0].Args {
@@ -70,7 +71,7 @@ func (l *Lab) StartOperator(ctx context.Context, number int, args ...string) (*O
 		}
 		all = append(all, arg)
 	}
-	// A pod finds its own namespace in a file; a process has to be told.
+	// A pod reads its own namespace from a file; a process needs the flag.
 	all = append(append(all, "--leader-election-namespace="+OperatorNamespace), args...)
 	cmd := command(c.programs.Operator, all...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
@@ -80,7 +81,7 @@ func (l *Lab) StartOperator(ctx context.Context, number int, args ...string) (*O
 	return o, o.await(ctx, "the operator becomes ready", func(ctx context.Context) error { return probe(ctx, o.health) })
 }
 
-// Stop ends the operator as the kubelet does, and says how it ended.
+// Stop sends SIGTERM and returns how the operator ended.
 func (o *Operator) Stop(ctx context.Context) error {
 	_ = o.cmd.Process.Signal(syscall.SIGTERM)
 	select {
@@ -91,7 +92,7 @@ func (o *Operator) Stop(ctx context.Context) error {
 	}
 }
 
-// Kill ends the operator as a crash does, and returns when it has ended.
+// Kill sends SIGKILL and returns once the operator has ended.
 func (o *Operator) Kill() error {
 	if err := o.cmd.Process.Kill(); err != nil {
 		return err
@@ -100,21 +101,22 @@ func (o *Operator) Kill() error {
 	return nil
 }
 
-// Faults are the lines of the operator's log that no good operator prints: races, panics, and what the API server refused.
-func (o *Operator) Faults() ([]string, error) {
+// Problems returns the lines of the operator's log that must not occur: races, panics, and requests
+// that the API server rejected for lack of permission.
+func (o *Operator) Problems() ([]string, error) {
 	data, err := os.ReadFile(o.log)
 	if err != nil {
 		return nil, err
 	}
-	var faults []string
+	var problems []string
 	for line := range strings.Lines(string(data)) {
 		lower := strings.ToLower(line)
-		for _, fault := range []string{"data race", "panic", "fatal error", "forbidden", "unauthorized"} {
-			if strings.Contains(lower, fault) {
-				faults = append(faults, strings.TrimSpace(line))
+		for _, word := range []string{"data race", "panic", "fatal error", "forbidden", "unauthorized"} {
+			if strings.Contains(lower, word) {
+				problems = append(problems, strings.TrimSpace(line))
 				break
 			}
 		}
 	}
-	return faults, nil
+	return problems, nil
 }

@@ -21,8 +21,8 @@ func (l *Lab) Peer(ctx context.Context, consumer *Cluster) error {
 	return peer(ctx, consumer, l.Provider)
 }
 
-// Unpeer does what liqoctl unauthenticate does, once the consumer has no slices any more: each forgets the other, and what Liqo made of it
-// goes.
+// Unpeer does what liqoctl unauthenticate does. The consumer must have no slices. It deletes what
+// each cluster keeps about the other.
 func (l *Lab) Unpeer(ctx context.Context, consumer *Cluster) error {
 	atConsumer, atProvider := TenantNamespace(l.Provider.ID), TenantNamespace(consumer.ID)
 	for _, part := range []struct {
@@ -49,7 +49,8 @@ func (l *Lab) Unpeer(ctx context.Context, consumer *Cluster) error {
 	return nil
 }
 
-// peer does what liqoctl authenticate does: the provider asks a question, the consumer signs it, and each gets to know the other.
+// peer does what liqoctl authenticate does: the consumer signs a nonce of the provider, and each
+// cluster gets objects for the other.
 func peer(ctx context.Context, consumer, provider *Cluster) error {
 	atConsumer, err := consumer.tenantNamespace(ctx, provider.ID)
 	if err != nil {
@@ -63,7 +64,8 @@ func peer(ctx context.Context, consumer, provider *Cluster) error {
 	if err != nil {
 		return err
 	}
-	tenant, err := authutils.GenerateTenant(ctx, consumer.Client, liqov1beta1.ClusterID(consumer.ID), liqoNamespace, atProvider, signature, nil)
+	tenant, err := authutils.GenerateTenant(ctx, consumer.Client, liqov1beta1.ClusterID(consumer.ID), liqoNamespace,
+		atProvider, signature, nil)
 	if err != nil {
 		return err
 	}
@@ -93,31 +95,35 @@ func peer(ctx context.Context, consumer, provider *Cluster) error {
 	})
 }
 
-// shakeHands returns the consumer's signature under the provider's nonce.
-func shakeHands(ctx context.Context, consumer, provider *Cluster, atConsumer, atProvider string) (signature []byte, err error) {
-	if err := authutils.EnsureNonceSecret(ctx, provider.Client, liqov1beta1.ClusterID(consumer.ID), atProvider); err != nil {
+// shakeHands returns the consumer's signature of the provider's nonce.
+func shakeHands(
+	ctx context.Context, consumer, provider *Cluster, atConsumer, atProvider string,
+) (signature []byte, err error) {
+	consumerID, providerID := liqov1beta1.ClusterID(consumer.ID), liqov1beta1.ClusterID(provider.ID)
+	if err := authutils.EnsureNonceSecret(ctx, provider.Client, consumerID, atProvider); err != nil {
 		return nil, err
 	}
 	var nonce []byte
 	err = Await(ctx, "the provider makes a nonce", func(ctx context.Context) (err error) {
-		nonce, err = authutils.RetrieveNonce(ctx, provider.Client, liqov1beta1.ClusterID(consumer.ID), atProvider)
+		nonce, err = authutils.RetrieveNonce(ctx, provider.Client, consumerID, atProvider)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	text := string(nonce)
-	if err := authutils.EnsureSignedNonceSecret(ctx, consumer.Client, liqov1beta1.ClusterID(provider.ID), atConsumer, &text); err != nil {
+	if err := authutils.EnsureSignedNonceSecret(ctx, consumer.Client, providerID, atConsumer, &text); err != nil {
 		return nil, err
 	}
 	err = Await(ctx, "the consumer signs the nonce", func(ctx context.Context) (err error) {
-		signature, err = authutils.RetrieveSignedNonce(ctx, consumer.Client, liqov1beta1.ClusterID(provider.ID), atConsumer)
+		signature, err = authutils.RetrieveSignedNonce(ctx, consumer.Client, providerID, atConsumer)
 		return err
 	})
 	return signature, err
 }
 
-// tenantNamespace makes the namespace in which a cluster keeps what concerns a peer.
+// tenantNamespace creates the namespace in which a cluster keeps its objects for a peer, and
+// returns its name.
 func (c *Cluster) tenantNamespace(ctx context.Context, peer string) (string, error) {
 	clientset, err := c.clientset()
 	if err != nil {
@@ -130,14 +136,15 @@ func (c *Cluster) tenantNamespace(ctx context.Context, peer string) (string, err
 	return ns.Name, nil
 }
 
-// TenantNamespace is where a cluster keeps what concerns a peer.
+// TenantNamespace returns the namespace in which a cluster keeps its objects for a peer.
 func TenantNamespace(peer string) string {
 	return tenantnamespace.NewManager(nil, scheme).ForgeNamespace(liqov1beta1.ClusterID(peer), nil).Name
 }
 
-// At returns a client for the provider with the rights that a consumer's Liqo has there.
+// At returns a client for the provider with the rights of the consumer's Liqo there.
 func (c *Cluster) At(ctx context.Context, provider *Cluster) (client.Client, error) {
-	identity := forge.Identity(forge.ControlPlaneIdentityName(liqov1beta1.ClusterID(provider.ID)), TenantNamespace(provider.ID))
+	identity := forge.Identity(forge.ControlPlaneIdentityName(liqov1beta1.ClusterID(provider.ID)),
+		TenantNamespace(provider.ID))
 	if err := c.Client.Get(ctx, client.ObjectKeyFromObject(identity), identity); err != nil {
 		return nil, err
 	}

@@ -11,29 +11,29 @@ import (
 	"time"
 )
 
-// A process is a program that runs beside the tests and ends with them.
+// A process is a program that runs during the tests.
 type process struct {
 	name   string
 	log    string
 	exited chan struct{}
-	// err is how it ended, once exited is closed.
+	// err is the result of Wait, valid once exited is closed.
 	err error
 	cmd *exec.Cmd
 }
 
-// command is a program, named by its path, that runs until the namespaces end.
+// command returns a command that runs a program, given by its path, until the namespaces end.
 func command(program string, args ...string) *exec.Cmd {
 	return &exec.Cmd{Path: program, Args: append([]string{program}, args...)}
 }
 
-// start runs cmd, which writes to a file of its own.
+// start runs cmd, which logs to a file in dir.
 func start(dir, name string, cmd *exec.Cmd) (*process, error) {
 	p := &process{name: name, log: filepath.Join(dir, name+".log"), exited: make(chan struct{}), cmd: cmd}
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = log.Close() }() // The child has its own.
+	defer func() { _ = log.Close() }() // the child has its own descriptor
 	if cmd.Stdout == nil {
 		cmd.Stdout = log
 	}
@@ -48,7 +48,7 @@ func start(dir, name string, cmd *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
-// await tries until try returns nil, the process has ended, or ctx has.
+// await calls try until it returns nil, or the process or ctx ends.
 func (p *process) await(ctx context.Context, what string, try func(context.Context) error) error {
 	return Await(ctx, what, func(ctx context.Context) error {
 		select {
@@ -60,14 +60,14 @@ func (p *process) await(ctx context.Context, what string, try func(context.Conte
 	})
 }
 
-// An endedError says that there is nothing left to wait for.
+// An endedError reports that a process has ended, so that waiting makes no sense.
 type endedError struct{ p *process }
 
 func (e *endedError) Error() string {
 	return fmt.Sprintf("%s has ended: %v\n%s", e.p.name, e.p.err, tail(e.p.log))
 }
 
-// tail returns the end of a file.
+// tail returns the last 8 KiB of a file.
 func tail(file string) string {
 	const most = 8 << 10
 	f, err := os.Open(file)
@@ -82,7 +82,7 @@ func tail(file string) string {
 	return string(data)
 }
 
-// Await tries until try returns nil. It asks at short intervals, since much of what it waits for sends no signal.
+// Await calls try at short intervals until it returns nil or ctx ends.
 func Await(ctx context.Context, what string, try func(context.Context) error) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -93,7 +93,7 @@ func Await(ctx context.Context, what string, try func(context.Context) error) er
 			return nil
 		}
 		if last == nil || ctx.Err() == nil {
-			last = err // Of a try that the end of ctx cut short, it would say no more than that.
+			last = err // an error caused by the end of ctx would hide the last one
 		}
 		if ended := (*endedError)(nil); errors.As(err, &ended) {
 			return fmt.Errorf("%s: %w", what, err)
