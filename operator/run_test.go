@@ -27,7 +27,7 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-func TestMemoryIsSavedOnlyUntilTheProcessIsReady(t *testing.T) {
+func TestTheHeapIsLimitedOnlyUntilTheProcessIsReady(t *testing.T) {
 	before := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(before)
 	for set, saving := range map[int]int{100: startGCPercent, 400: startGCPercent, 20: 20, -1: -1} {
