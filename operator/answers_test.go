@@ -343,10 +343,10 @@ func TestAnAnswerThatOthersChangeIsRestored(t *testing.T) {
 				summarize(a)) + cmp.Diff(map[string]string{"pool": "gold"}, a.NodeSelector)
 		})
 	}
-	expectEvent(t, "s", "Restored", "Somebody else had changed the answer")
+	expectEvent(t, "s", "Restored", "Restored the answer")
 	kubetest.Eventually(t, func() string {
 		err := testutil.GatherAndCompare(metrics, strings.NewReader(`
-# HELP proffer_slice_restores_total Answers in ResourceSlices that others had changed, and that were restored.
+# HELP proffer_slice_restores_total Answers in ResourceSlices that others changed and the operator restored.
 # TYPE proffer_slice_restores_total counter
 proffer_slice_restores_total 5
 `), "proffer_slice_restores_total")
@@ -451,7 +451,7 @@ func TestASliceThatLeavesPodsInTooManyClassesIsGrantedNoMore(t *testing.T) {
 		granted(i)
 	}
 	move(last)
-	expectEvent(t, "s", "NotRecorded", "cannot be recorded")
+	expectEvent(t, "s", "NotRecorded", "refuses its Grant")
 	granted(last - 1)
 	move(last - 1)
 	for _, pod := range pods {
@@ -536,7 +536,7 @@ func TestASliceThatFailsAGateIsNotAnswered(t *testing.T) {
 	t.Run("a class that no policy serves", func(t *testing.T) {
 		bronze := rome.ask("bronze",
 			nodestest.List("cpu", "1"), func(s *authv1beta1.ResourceSlice) { s.Spec.Class = "bronze" })
-		expectEvent(t, "bronze", "NotServed", "No ResourcePolicy is for the class bronze")
+		expectEvent(t, "bronze", "NotServed", "No ResourcePolicy serves the class bronze")
 		awaitAnswer(t, bronze, "")
 	})
 	t.Run("the wrong namespace", func(t *testing.T) {

@@ -90,7 +90,7 @@ func (w *Writer) Start(ctx context.Context) error {
 		}
 		if err := w.write(ctx, informer.GetStore()); err != nil && ctx.Err() == nil {
 			if !apierrors.IsConflict(err) { // The watch is about to bring the newer version, and wakes.
-				w.log.Error(err, "Cannot write the list of served classes; it is tried again", "configmap", w.list)
+				w.log.Error(err, "Cannot write the list of served classes; will retry", "configmap", w.list)
 			}
 			later.Reset(retryAfter)
 		}
@@ -139,7 +139,7 @@ func (w *Writer) create(ctx context.Context, served []string) error {
 	if _, err := lists.Apply(ctx, w.list.Name, list, metav1.ApplyOptions{FieldManager: fieldManager}); err != nil {
 		return err
 	}
-	w.log.Info("Made the list of served classes anew", "configmap", w.list, "classes", len(served))
+	w.log.Info("Recreated the list of served classes", "configmap", w.list, "classes", len(served))
 	return nil
 }
 

@@ -40,7 +40,7 @@ func (s *Server) shutdown(servers []*grpc.Server) {
 		return
 	case <-grace.C:
 	}
-	s.options.Logger.Info("cutting connections that did not end in time")
+	s.options.Logger.Info("closing connections that did not end in time")
 	for _, server := range servers {
 		server.Stop()
 	}
