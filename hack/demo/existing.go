@@ -16,9 +16,9 @@ import (
 // skew bounds the difference between the clocks of the demo and of another Proffer.
 const skew = time.Minute
 
-// join prepares the demo on an existing cluster, whose consumers are real. The operator may only read
-// there and never leads, so nothing changes for the consumers. Samples are applied only if they are
-// asked for, and only if the cluster has no policies and no other Proffer.
+// join prepares the demo on an existing cluster, whose consumers are real. The operator may only
+// read there and never leads, so nothing changes for the consumers. Samples are applied only if
+// they are asked for, and only if the cluster has no policies and no other Proffer.
 func (c *cluster) join(ctx context.Context, samples bool, undo *cleanup, progress io.Writer) error {
 	// The demo deletes what it created, and nothing else.
 	c.client = remembering{c.client, undo, progress}
@@ -32,7 +32,8 @@ func (c *cluster) join(ctx context.Context, samples bool, undo *cleanup, progres
 	}
 	switch {
 	case samples && other != nil:
-		return fmt.Errorf("the samples are for a cluster without a Proffer: %s in namespace %s would give its consumers what they say; leave out SAMPLES=1 to look on",
+		return fmt.Errorf("the samples are for a cluster without a Proffer, but %s in namespace %s would offer them to its "+
+			"consumers: leave out SAMPLES=1 to watch that cluster",
 			*other.Spec.HolderIdentity, other.Namespace)
 	case samples && policies > 0:
 		return fmt.Errorf("the samples are for a cluster without policies, and %d are there: leave out SAMPLES=1 to see what they offer", policies)
@@ -72,7 +73,8 @@ at the end. SAMPLES=1 applies the samples too.
 // otherProffer returns the Lease that another Proffer holds, nil for none.
 func (c *cluster) otherProffer(ctx context.Context) (*coordinationv1.Lease, error) {
 	var leases coordinationv1.LeaseList
-	if err := c.client.List(ctx, &leases, client.MatchingFields{"metadata.name": proffer.LeaderElectionID}); err != nil {
+	if err := c.client.List(ctx, &leases,
+		client.MatchingFields{"metadata.name": proffer.LeaderElectionID}); err != nil {
 		return nil, fmt.Errorf("looking for another Proffer: %w", err)
 	}
 	now := time.Now()
