@@ -1,5 +1,5 @@
-# Builds, checks and runs Proffer. Needs Go, make, bash and git, and kubectl for the targets of "Deploy".
-# `make help` lists the targets.
+# Builds, checks and runs Proffer. Needs Go, make, bash and git; the targets of "Deploy" also need
+# kubectl. `make help` lists the targets.
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -55,7 +55,7 @@ controlplane: ## Get kube-apiserver, etcd and kubectl, and print their directory
 
 ##@ Deploy
 
-# The cluster and the image are arguments of make, as for `make run`.
+# The cluster and the image must be arguments of make, as for `make run`.
 KUBECTL ?= kubectl
 NAMESPACE := proffer-system
 COMPONENTS :=
