@@ -215,7 +215,7 @@ func TestFault_EverybodyIsNotifiedAtEveryPodEvent(t *testing.T) {
 	s := o.table.Subscribe()
 	defer s.Close()
 	if first, err := s.Next(t.Context()); first != "" || err != nil {
-		t.Fatalf("%q, %v", first, err)
+		t.Fatalf("the first notification is %q, %v; want an empty ID", first, err)
 	}
 	kubetest.Create(t, nodestest.Pod("p", "a", nodestest.List("cpu", "1")))
 	if notified, err := s.Next(t.Context()); notified != "rome" || err != nil {

@@ -39,11 +39,11 @@ func TestAnUpgradeLeavesAPolicyWithAMisspeltNameInForce(t *testing.T) {
 		o.awaitOffers("oslo", capacity.Amounts{"cpu": 8000, "memory": 8 * gib, "pods": 10})
 		if c := awaitReason(t, "p", v1alpha1.ReasonUnknownResources); !strings.Contains(c.Message, "stays in force") ||
 			!strings.Contains(c.Message, v1alpha1.NameProblem("cpus")) {
-			t.Errorf("message: %s", c.Message)
+			t.Errorf("got the message %q", c.Message)
 		}
 		if c := awaitReason(t, "new",
 			v1alpha1.ReasonInvalid); !strings.Contains(c.Message, v1alpha1.NameProblem("cpus")) {
-			t.Errorf("message: %s", c.Message)
+			t.Errorf("got the message %q", c.Message)
 		}
 		o.stop()
 	}

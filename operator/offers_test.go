@@ -143,7 +143,7 @@ func TestAPolicyWithAnInvalidSelectorDoesNotAffectOthers(t *testing.T) {
 	c := awaitReason(t, "bad", v1alpha1.ReasonInvalid)
 	if c.Status != metav1.ConditionFalse || !contains(c.Message, "spec.offer.nodes.selector") ||
 		!contains(c.Message, `"Near" is not a valid label selector operator`) {
-		t.Errorf("condition: %+v", c)
+		t.Errorf("got the condition %+v", c)
 	}
 	o.awaitOfferOf("rome", "cpu", 1000)
 	expectEvent(t, "bad", v1alpha1.ReasonInvalid, "spec.offer.nodes.selector")
@@ -215,7 +215,7 @@ func TestHeartbeatsCauseNoEvaluation(t *testing.T) {
 	kubetest.Create(t, kubetest.Policy("all"))
 	o.awaitOfferOf("rome", "cpu", 5000+750)
 	if after := o.table.Revision(); after > before+5 {
-		t.Errorf("%d evaluations for three changes", after-before)
+		t.Errorf("three changes cause %d evaluations, want at most 5", after-before)
 	}
 }
 

@@ -46,7 +46,7 @@ func TestTheHeapIsLimitedOnlyUntilTheProcessIsReady(t *testing.T) {
 			<-done
 		})
 		if got := debug.SetGCPercent(set); got != set {
-			t.Errorf("with GOGC=%d the heap grows by %d %% from then on", set, got)
+			t.Errorf("with GOGC=%d the heap grows by %d %% once the process is ready", set, got)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func TestStatusFollowsThePolicyAndTheCapacity(t *testing.T) {
 	expectEvent(t, "p", v1alpha1.ReasonOffering, "1 consumer")
 	s := statusOfPolicy(t, "p")
 	if *s.Nodes != 1 || *s.Consumers != 1 || s.Source != v1alpha1.SourceNodes {
-		t.Errorf("status: %+v", s)
+		t.Errorf("got the status %+v", s)
 	}
 	whole := nodestest.List("cpu", "8", "memory", "16Gi", "pods", "10")
 	if diff := cmp.Diff(whole, s.Capacity, cmp.Comparer(equalLists)); diff != "" {
@@ -52,7 +52,7 @@ func TestStatusFollowsThePolicyAndTheCapacity(t *testing.T) {
 	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Resources = []v1alpha1.ResourceName{"cpu"} })
 	c = awaitReason(t, "p", v1alpha1.ReasonIncomplete)
 	if !contains(c.Message, "memory, pods") {
-		t.Errorf("message: %s", c.Message)
+		t.Errorf("got the message %q", c.Message)
 	}
 
 	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Resources = nil })
@@ -60,7 +60,7 @@ func TestStatusFollowsThePolicyAndTheCapacity(t *testing.T) {
 		func(s *v1alpha1.ResourcePolicySpec) { s.Priority = 1 }))
 	c = awaitReason(t, "p", v1alpha1.ReasonShadowed)
 	if !contains(c.Message, "higher") {
-		t.Errorf("message: %s", c.Message)
+		t.Errorf("got the message %q", c.Message)
 	}
 	expectEvent(t, "p", v1alpha1.ReasonShadowed, "higher")
 	o.awaitOfferOf("rome", "cpu", 1000)

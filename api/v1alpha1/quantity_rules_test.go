@@ -218,7 +218,7 @@ func TestAnInvalidAmountIsWrittenBackAsItWasRead(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(`"2"`), &amount); err != nil || amount.Problem("cpu") != "" ||
 		amount.String() != "2" {
-		t.Errorf("read again as 2: %v, %v", amount, err)
+		t.Errorf("decoding 2 into the same value: got %v, %v", amount, err)
 	}
 }
 

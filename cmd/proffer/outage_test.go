@@ -74,8 +74,8 @@ func TestAnOutageThatCostsTheLeaseEndsNoStreamAndNoProcess(t *testing.T) {
 	o.offers("2", grpc.WaitForReady(true))
 	o.statusTells(1)
 	leader := o.lease().HolderIdentity
-	told := o.subscribe()
-	if first := <-told; first != "" {
+	notifications := o.subscribe()
+	if first := <-notifications; first != "" {
 		t.Fatalf("the stream begins with %q, want an empty ID", first)
 	}
 
@@ -111,7 +111,7 @@ func TestAnOutageThatCostsTheLeaseEndsNoStreamAndNoProcess(t *testing.T) {
 	})
 	o.edit("3")
 	select {
-	case id, open := <-told:
+	case id, open := <-notifications:
 		if id != "rome" || !open {
 			t.Fatalf("the stream sent %q (open: %t), want rome", id, open)
 		}
@@ -203,16 +203,16 @@ func (o *outage) subscribe() <-chan string {
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	told := make(chan string, 100)
+	notifications := make(chan string, 100)
 	go func() {
-		defer close(told)
+		defer close(notifications)
 		for {
 			id, err := stream.Recv()
 			if err != nil {
 				return
 			}
-			told <- id.GetClusterID()
+			notifications <- id.GetClusterID()
 		}
 	}()
-	return told
+	return notifications
 }

@@ -87,7 +87,7 @@ func TestTheOperatorServesAndEndsInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if first, err := stream.Recv(); err != nil || first.GetClusterID() != "" {
-		t.Fatalf("%v, %v", first, err)
+		t.Fatalf("the first notification is %v, %v; want an empty ID", first, err)
 	}
 	cancel()
 	if _, err := stream.Recv(); status.Code(err) != codes.Unavailable {

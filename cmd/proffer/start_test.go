@@ -120,7 +120,7 @@ func TestANormalStartAndEndLogNoErrors(t *testing.T) {
 	}
 	for line := range strings.Lines(p.Log()) {
 		if !strings.HasPrefix(line, `{"level":"info",`) {
-			t.Errorf("logged: %s", line)
+			t.Errorf("a log line is not of level info: %s", line)
 		}
 	}
 }

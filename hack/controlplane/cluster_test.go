@@ -106,7 +106,7 @@ func TestClientsOfAnotherCAAreAcceptedAlsoAfterAnOutage(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := review.Status.UserInfo.Username; got != "rome" {
-			t.Errorf("the API server knows the client as %q, want rome", got)
+			t.Errorf("the API server authenticates the client as %q, want rome", got)
 		}
 	}
 	whoami()

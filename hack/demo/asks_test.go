@@ -40,7 +40,7 @@ func TestAnOfferAgreesWithItsExplanationOnlyIfTheAmountsAreTheSame(t *testing.T)
 		"nothing at all":   {&wire.PoolResourceList{}, explain.Consumer{}, true},
 	} {
 		if _, agree := combine(tc.read, tc.why); agree != tc.want {
-			t.Errorf("%s: they agree is %v", name, agree)
+			t.Errorf("%s: agree is %v", name, agree)
 		}
 	}
 	got, _ := combine(read("2"), why("gold", "cpu", "2"))

@@ -35,36 +35,36 @@ func TestAnEditWithoutEffectIsReportedOnceItIsProcessed(t *testing.T) {
 		now: policies(at("a", 1, 1), at("b", 1, 1)),
 	}
 	for name, steps := range map[string][]step{
-		"not before it is processed": {
+		"an edit that is not processed yet is not reported": {
 			started, {read: policies(at("a", 2, 1))}, {read: policies(at("a", 2, 2)), want: []string{"a"}},
 			{read: policies(at("a", 2, 2))},
 		},
-		"not where it shows": {
+		"an edit with an effect is not reported": {
 			started, {read: policies(at("a", 2, 2)), changed: []string{"a"}, now: policies(at("a", 2, 2))},
 			{read: policies(at("a", 2, 2))},
 		},
-		"not where its effect was shown before the status was": {
+		"an effect that was shown before the status counts": {
 			started, {read: policies(at("a", 2, 1)), changed: []string{"a"}, now: policies(at("a", 2, 1))},
 			{read: policies(at("a", 2, 2))},
 		},
-		"not where it was written while offers were read": {
+		"an edit during the read of offers is not reported": {
 			started, {read: policies(at("a", 1, 1)), changed: []string{"a"}, now: policies(at("a", 2, 1))},
 			{read: policies(at("a", 2, 2))},
 		},
-		"where only another policy's offers have changed": {
+		"a change of another policy's offers is not an effect": {
 			started,
 			{read: policies(at("a", 2, 1)), changed: []string{"b"}, now: policies(at("a", 2, 1), at("b", 1, 1))},
 			{read: policies(at("a", 2, 2)), want: []string{"a"}},
 		},
-		"where pods have changed its offers before": {
+		"an earlier change by pods is not an effect": {
 			started, {read: policies(at("a", 1, 1)), changed: []string{"a"}, now: policies(at("a", 1, 1))},
 			{read: policies(at("a", 2, 2)), want: []string{"a"}},
 		},
-		"a new policy": {
+		"a new policy without an effect is reported": {
 			started, {read: policies(at("a", 1, 1), at("c", 1, 0))},
 			{read: policies(at("a", 1, 1), at("c", 1, 1)), want: []string{"c"}},
 		},
-		"two edits at once": {started, {read: policies(at("a", 5, 5), at("b", 2, 2)), want: []string{"a", "b"}}},
+		"two edits at once are both reported": {started, {read: policies(at("a", 5, 5), at("b", 2, 2)), want: []string{"a", "b"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEdits()

@@ -40,9 +40,9 @@ func TestNoProgramOutlivesTheDemo(t *testing.T) {
 			t.Helper()
 			signalTo(t, demo, syscall.SIGKILL)
 		},
-		"nobody reads what it prints": func(_ *testing.T, _ *exec.Cmd, table *os.File) { _ = table.Close() },
+		"its output is closed": func(_ *testing.T, _ *exec.Cmd, table *os.File) { _ = table.Close() },
 		// As with `2>&1 | tee log` and Ctrl-C: tee ends first.
-		"nobody reads, and Ctrl-C": func(t *testing.T, demo *exec.Cmd, table *os.File) {
+		"its output is closed, then Ctrl-C": func(t *testing.T, demo *exec.Cmd, table *os.File) {
 			t.Helper()
 			_ = table.Close()
 			signalTo(t, demo, syscall.SIGINT)

@@ -61,11 +61,11 @@ at the end. SAMPLES=1 applies the samples too.
 	case samples:
 		return c.applySamples(ctx, progress)
 	case policies == 0:
-		fmt.Fprintln(progress, "no policy is there: watching for yours")
+		fmt.Fprintln(progress, "watching for policies: the cluster has none yet")
 	case policies == 1:
-		fmt.Fprintln(progress, "1 policy is there: watching that")
+		fmt.Fprintln(progress, "watching 1 policy")
 	default:
-		fmt.Fprintf(progress, "%d policies are there: watching those\n", policies)
+		fmt.Fprintf(progress, "watching %d policies\n", policies)
 	}
 	return nil
 }

@@ -111,7 +111,7 @@ func versions(t *testing.T, c client.Client) map[string]string {
 func TestNoSamplesAreAppliedToAClusterWithPolicies(t *testing.T) {
 	kubeconfig, c := existingCluster(t, map[string]string{"gold": "7", "silver": "3"})
 	d := start(t, options{kubeconfig: kubeconfig})
-	await(t, d.progress, "^2 policies are there: watching those$")
+	await(t, d.progress, "^watching 2 policies$")
 	await(t, d.progress, "^$")
 	await(t, d.table, `  rome$`)
 	await(t, d.table, `^  gold +gold +cpu 7, memory 1Gi, pods 10$`)
@@ -149,7 +149,7 @@ func testNothingIsWritten(t *testing.T, leader string) {
 	if leader != "" {
 		await(t, d.progress, "^a Proffer runs here .proffer-0 in namespace kube-system")
 	}
-	await(t, d.progress, "^1 policy is there: watching that$")
+	await(t, d.progress, "^watching 1 policy$")
 	await(t, d.progress, "^$")
 	await(t, d.table, `^  gold +gold +cpu 7, `)
 	// A leader would write the status of an edited policy at once.
@@ -197,7 +197,7 @@ func TestAnotherProfferWithoutPoliciesGetsNoSamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(policies.Items) > 0 || joined.samples || joined.leaseNamespace != metav1.NamespaceDefault {
-		t.Errorf("%d policies, samples %v, elected in %q", len(policies.Items), joined.samples, joined.leaseNamespace)
+		t.Errorf("got %d policies, samples %v, the namespace %q of the Lease", len(policies.Items), joined.samples, joined.leaseNamespace)
 	}
 	if err := undo.run(io.Discard); err != nil {
 		t.Error(err)
@@ -223,7 +223,7 @@ func TestAPolicyThatOthersCreateMeanwhileStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := start(t, options{kubeconfig: kubeconfig})
-	await(t, d.progress, "^no policy is there: watching for yours$")
+	await(t, d.progress, "^watching for policies: the cluster has none yet$")
 	await(t, d.progress, "^$")
 	c := newClient(t, kubeconfig)
 	if err := c.Create(t.Context(), fixedFor("gold", "rome", "7")); err != nil {
@@ -267,7 +267,7 @@ func TestOnlyAMissingCRDIsInstalledAndRemoved(t *testing.T) {
 		t.Error(err)
 	}
 	if there("grants.proffer.dev") || !there("resourcepolicies.proffer.dev") {
-		t.Errorf("in the end there are Grants: %t, and ResourcePolicies: %t; want only the latter",
+		t.Errorf("at the end the CRD of Grants exists: %t, that of ResourcePolicies: %t; want only the latter",
 			there("grants.proffer.dev"), there("resourcepolicies.proffer.dev"))
 	}
 }

@@ -19,7 +19,7 @@ func TestTheWidthIsThatOfTheTerminalThenOfCOLUMNSThen80(t *testing.T) {
 	for columns, want := range map[string]int{"": 80, "132": 132, "0": 80, "-5": 80, "wide": 80, "7": minWidth} {
 		t.Setenv("COLUMNS", columns)
 		if got := file.width(); got != want {
-			t.Errorf("COLUMNS=%q: %d, want %d", columns, got, want)
+			t.Errorf("COLUMNS=%q: got a width of %d, want %d", columns, got, want)
 		}
 	}
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -61,7 +61,7 @@ func TestTheHintsForAnExistingClusterNameItsKubeconfig(t *testing.T) {
 	}
 	c.samples = false
 	if hints, err = c.hints(); err != nil || strings.Contains(strings.Join(hints, "\n"), "edit") {
-		t.Errorf("without samples there is nothing of a known name to edit: %q, %v", hints, err)
+		t.Errorf("without samples, the hints edit a policy whose name is unknown: %q, %v", hints, err)
 	}
 }
 

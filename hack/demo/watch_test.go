@@ -36,7 +36,7 @@ func TestConsumersComeFromTheForeignClustersOfAnyLiqoVersion(t *testing.T) {
 			if tc.spec != nil {
 				none, err := c.describedConsumers(t.Context())
 				if err != nil || none == nil || len(none) > 0 {
-					t.Errorf("before there are any: %v, %v", none, err)
+					t.Errorf("without ForeignClusters: got %v, %v", none, err)
 				}
 				peer := &unstructured.Unstructured{Object: map[string]any{"spec": tc.spec}}
 				peer.SetGroupVersionKind(describing[1].kind)

@@ -49,7 +49,7 @@ func command(ctx context.Context, args []string) error {
 	case len(args) == 1 && args[0] == "old":
 		find = controlplane.Old
 	default:
-		return fmt.Errorf("unknown argument %q: write none, run, liqo or old", args[0])
+		return fmt.Errorf("unknown argument %q: write run, liqo, old or nothing", args[0])
 	}
 	dir, err := find(ctx, os.Stderr)
 	if err != nil {
