@@ -115,7 +115,7 @@ func (w *Writer) write(ctx context.Context, store toolscache.Store) error {
 	}
 	u, ok := object.(*unstructured.Unstructured)
 	if !ok {
-		return fmt.Errorf("a %T came instead of a ConfigMap", object)
+		return fmt.Errorf("got a %T instead of a ConfigMap", object)
 	}
 	listed, _, err := unstructured.NestedStringMap(u.Object, "data")
 	if err != nil {
