@@ -266,14 +266,14 @@ func (c *cluster) operatorKubeconfig() (string, error) {
 	return file, clientcmd.WriteToFile(*config, file)
 }
 
-// remembering is a client that deletes at the end what it created.
-type remembering struct {
+// undoingClient is a client that deletes at the end what it created.
+type undoingClient struct {
 	client.Client
 	undo     *cleanup
 	progress io.Writer
 }
 
-func (r remembering) Create(ctx context.Context, object client.Object, opts ...client.CreateOption) error {
+func (r undoingClient) Create(ctx context.Context, object client.Object, opts ...client.CreateOption) error {
 	err := r.Client.Create(ctx, object, opts...)
 	if err != nil {
 		return err

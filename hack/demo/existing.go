@@ -21,7 +21,7 @@ const skew = time.Minute
 // they are asked for, and only if the cluster has no policies and no other Proffer.
 func (c *cluster) join(ctx context.Context, samples bool, undo *cleanup, progress io.Writer) error {
 	// The demo deletes what it created, and nothing else.
-	c.client = remembering{c.client, undo, progress}
+	c.client = undoingClient{c.client, undo, progress}
 	other, err := c.otherProffer(ctx)
 	if err != nil {
 		return err

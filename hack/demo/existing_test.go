@@ -49,7 +49,7 @@ func fixedFor(name string, consumer v1alpha1.ClusterID, cpu string) *v1alpha1.Re
 	}}
 }
 
-// lead creates a Lease as another Proffer in that namespace would hold it.
+// createLease creates a Lease as another Proffer in that namespace would hold it.
 func createLease(t *testing.T, c client.Client, namespace string) {
 	t.Helper()
 	now := metav1.NowMicro()
