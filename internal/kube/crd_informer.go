@@ -140,7 +140,7 @@ func (i *CRDInformer) run(ctx context.Context) error {
 			stop()
 			stop, synced = nil, nil
 			i.removeAll()
-			i.log.Info("The CRD of a kind was deleted; its objects are forgotten")
+			i.log.Info("A kind is no longer served; its objects are forgotten")
 		}
 		if stop == nil {
 			i.markSynced()
