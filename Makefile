@@ -1,11 +1,12 @@
-# Builds, checks and runs Proffer. Needs Go, make, bash and git, and kubectl for the targets of "Deploy".
-# `make help` lists the targets.
+# Builds, checks and runs Proffer. Needs Go, make, bash and git; the targets of "Deploy" also need
+# kubectl. `make help` lists the targets.
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 
-# An exported KUBECONFIG may name a production cluster: targets ignore it, unless it is an argument of make.
+# An exported KUBECONFIG may name a production cluster. Targets ignore it, and take only an argument
+# of make.
 unexport KUBECONFIG
 export GOWORK := off
 
@@ -15,7 +16,7 @@ GOLANGCI := bin/golangci-lint
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 TEST_FLAGS ?=
-# The timeout of one package: the slowest takes 12 minutes on two cores.
+# The timeout per package. The slowest takes 12 minutes on two cores.
 TEST_TIMEOUT ?= 40m
 BENCH ?=
 SCALE ?= 1
@@ -54,7 +55,7 @@ controlplane: ## Get kube-apiserver, etcd and kubectl, and print their directory
 
 ##@ Deploy
 
-# The cluster and the image are arguments of make, as for `make run`.
+# The cluster and the image must be arguments of make, as for `make run`.
 KUBECTL ?= kubectl
 NAMESPACE := proffer-system
 COMPONENTS :=
@@ -89,8 +90,8 @@ build-installer: ## Write everything that deploy applies to dist/install.yaml: I
 unit: ## Run the tests that need no control plane, with the race detector: a minute
 	@hack/gotest/unit.sh $(TEST_FLAGS)
 
-# The operator is built once, with the race detector, for all tests that start it.
-# -count=1: Go does not notice when the sources of a program have changed that a test starts.
+# The operator is built once, with the race detector, for all tests that start it. -count=1 is
+# needed because Go does not notice changed sources of a program that a test starts.
 .PHONY: test
 test: ## Run all tests, with the race detector: unit, property, API server, interoperability
 	assets="$$($(CONTROLPLANE))"; $(CONTROLPLANE) liqo >/dev/null; \
@@ -112,15 +113,15 @@ soak: build ## Run an hour's worth of churn as fast as possible; SCALE=0.01 for 
 	assets="$$($(CONTROLPLANE))"; \
 	KUBEBUILDER_ASSETS="$$assets" go run -C test/bench . -operator "$(CURDIR)/bin/proffer" -only soak -scale $(SCALE) | tee bin/soak.txt
 
-FAULTS := TestNothingIsPromisedTwiceWhateverFails
+CHAOS := TestNoCapacityIsGrantedTwiceUnderChaos
 
-# A pattern that matches no test must not look like success.
-.PHONY: soak-faults
-soak-faults: ## Kill the leader KILLS=100 times while a consumer attacks, and check every grant; the log is in bin/soak-faults.txt too
+# Fails if the pattern matches no test.
+.PHONY: soak-chaos
+soak-chaos: ## Kill the leader KILLS=100 times while a consumer attacks, and check every grant; also written to bin/soak-chaos.txt
 	assets="$$($(CONTROLPLANE))"; mkdir -p bin; \
-	KUBEBUILDER_ASSETS="$$assets" PROFFER_FAULTS_ADVERSARY=1 PROFFER_FAULTS_KILLS=$(KILLS) \
-		go test -race -count=1 -timeout 60m -v -run '^$(FAULTS)$$' ./cmd/proffer | tee bin/soak-faults.txt; \
-	grep -q '^--- PASS: $(FAULTS)' bin/soak-faults.txt
+	KUBEBUILDER_ASSETS="$$assets" PROFFER_CHAOS_ADVERSARY=1 PROFFER_CHAOS_KILLS=$(KILLS) \
+		go test -race -count=1 -timeout 60m -v -run '^$(CHAOS)$$' ./cmd/proffer | tee bin/soak-chaos.txt; \
+	grep -q '^--- PASS: $(CHAOS)' bin/soak-chaos.txt
 
 OLD := TestTheOperatorWorksOnThisKubernetes
 

@@ -21,7 +21,7 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// bench is an evaluator with the inputs that benchmarks change.
+// bench is an evaluator whose inputs benchmarks change.
 type bench struct {
 	*engine.Evaluator
 	ledger    *capacity.Ledger
@@ -30,17 +30,21 @@ type bench struct {
 	table     *table.Table
 }
 
-// consumerList is a list of consumers that none joins or leaves.
+// consumerList is a fixed list of consumers.
 type consumerList struct{ all *[]offer.Consumer }
 
 func (l consumerList) List() []offer.Consumer { return *l.all }
 
-// newBench has no objects. No subscription is open, and nothing is written.
+// newBench returns a bench without objects, open subscriptions and writers.
 func newBench() *bench {
-	b := &bench{ledger: capacity.NewLedger(), policies: policy.NewCache(), consumers: consumerList{new([]offer.Consumer)}, table: table.New()}
+	b := &bench{
+		ledger: capacity.NewLedger(), policies: policy.NewCache(), consumers: consumerList{new([]offer.Consumer)},
+		table: table.New(),
+	}
 	record := offered.NewRecord(nil, nil, "", logr.Discard())
 	b.Evaluator = engine.New(engine.Config{
-		Ledger: b.ledger, Policies: b.policies, Consumers: b.consumers, Table: b.table, Debouncer: debounce.New(0), Log: logr.Discard(),
+		Ledger: b.ledger, Policies: b.policies, Consumers: b.consumers, Table: b.table, Debouncer: debounce.New(0),
+		Log:       logr.Discard(),
 		Slices:    slice.NewDecider(nil, func() {}, func() {}, logr.Discard()),
 		Previous:  func() []offer.PreviousOffers { return record.Previous(b.policies.Previous()) },
 		Published: []func(*table.Snapshot){b.policies.Remember, record.Note},
@@ -48,22 +52,26 @@ func newBench() *bench {
 	return b
 }
 
-// benchCluster has 5,000 nodes with ten pods each, a fifth of which are consumers', and 20 policies of
-// 5 selections of nodes: 16 for the consumers of one tier, and one for every consumer in each class.
+// benchCluster has 5,000 nodes with ten pods each, of which a fifth belong to consumers, and 20
+// policies with 5 different node selections. 16 policies are for the consumers of one tier; in each
+// class, one policy is for every consumer.
 func benchCluster(tb testing.TB, consumers int) *bench {
 	tb.Helper()
 	b := newBench()
 	for i := range 5_000 {
 		b.ledger.SetNode(capacity.Node{
 			Name: benchNode(i), State: capacity.Ready, Labels: map[string]string{"zone": fmt.Sprint(i % 4)},
-			Allocatable: capacity.Amounts{"cpu": 32_000, "memory": 128 << 30, "pods": 110, "ephemeral-storage": 500 << 30},
+			Allocatable: capacity.Amounts{
+				"cpu": 32_000, "memory": 128 << 30, "pods": 110, "ephemeral-storage": 500 << 30,
+			},
 		})
 	}
 	for i := range 50_000 {
 		b.ledger.SetPod(benchPod(i, consumers, 250))
 	}
 	for i := range consumers {
-		*b.consumers.all = append(*b.consumers.all, offer.Consumer{ID: benchConsumer(i), Labels: map[string]string{"tier": fmt.Sprint(i % 4)}})
+		*b.consumers.all = append(*b.consumers.all,
+			offer.Consumer{ID: benchConsumer(i), Labels: map[string]string{"tier": fmt.Sprint(i % 4)}})
 	}
 	for i := range 20 {
 		b.policies.Set(benchPolicy(tb, i, 1))
@@ -72,7 +80,7 @@ func benchCluster(tb testing.TB, consumers int) *bench {
 	return b
 }
 
-// settle evaluates until nothing is new, and reads every offer.
+// settle evaluates until nothing changes any more, and reads every offer.
 func (b *bench) settle(tb testing.TB) {
 	tb.Helper()
 	b.Evaluate(time.Now())
@@ -88,7 +96,10 @@ func benchNode(i int) string     { return fmt.Sprintf("n%04d", i) }
 func benchConsumer(i int) string { return fmt.Sprintf("32f0b45b-5c06-4cc4-84b6-%012d", i) }
 
 func benchPod(i, consumers int, milli int64) capacity.Pod {
-	p := capacity.Pod{Key: fmt.Sprint("pod", i), Node: benchNode(i % 5_000), Requests: capacity.Amounts{"cpu": milli, "memory": 1 << 29}}
+	p := capacity.Pod{
+		Key: fmt.Sprint("pod", i), Node: benchNode(i % 5_000),
+		Requests: capacity.Amounts{"cpu": milli, "memory": 1 << 29},
+	}
 	if i%5 == 4 {
 		p.Consumer = benchConsumer(i / 5 % min(1_000, consumers))
 	}
@@ -105,13 +116,15 @@ func benchPolicy(tb testing.TB, i int, generation int64) *v1alpha1.ResourcePolic
 	})
 	p.UID, p.Generation = types.UID(p.Name), generation
 	if i < 16 {
-		p.Spec.Consumers = &v1alpha1.Consumers{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": fmt.Sprint(i / 4)}}}
+		p.Spec.Consumers = &v1alpha1.Consumers{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": fmt.Sprint(i / 4)}},
+		}
 		p.Spec.Priority = 1
 	}
 	return p
 }
 
-// BenchmarkEvaluate is one evaluation, with the publication of its snapshot.
+// BenchmarkEvaluate measures one evaluation with the publication of its snapshot.
 func BenchmarkEvaluate(b *testing.B) {
 	for _, consumers := range []int{20, 10_000} {
 		for _, what := range []struct {
@@ -125,7 +138,8 @@ func BenchmarkEvaluate(b *testing.B) {
 				}
 			}},
 			{"a policy was edited that changes one consumer", func(e *bench, turn int) {
-				p := kubetest.Policy("edited", kubetest.Fixed("cpu", fmt.Sprint(1+turn%2)), kubetest.ForIDs(v1alpha1.ClusterID(benchConsumer(7))))
+				p := kubetest.Policy("edited",
+					kubetest.Fixed("cpu", fmt.Sprint(1+turn%2)), kubetest.ForIDs(v1alpha1.ClusterID(benchConsumer(7))))
 				p.UID, p.Generation, p.Spec.Class, p.Spec.Priority = "edited", int64(turn+1), "c0", 2
 				e.policies.Set(p)
 			}},
@@ -142,12 +156,13 @@ func BenchmarkEvaluate(b *testing.B) {
 	}
 }
 
-// BenchmarkEvaluateNamed is the same with 10,000 consumers of which nothing is known but that policies
-// name them, 250 each.
+// BenchmarkEvaluateNamed measures the same with 10,000 consumers that are known only because
+// policies name them, 250 each.
 func BenchmarkEvaluateNamed(b *testing.B) {
 	e := newBench()
 	set := func(name string, priority int32, generation, cpu int, ids ...v1alpha1.ClusterID) {
-		p := kubetest.Policy(name, kubetest.Fixed("cpu", fmt.Sprint(cpu)), kubetest.Fixed("memory", "64Gi"), kubetest.Fixed("pods", "110"), kubetest.ForIDs(ids...))
+		p := kubetest.Policy(name, kubetest.Fixed("cpu", fmt.Sprint(cpu)), kubetest.Fixed("memory", "64Gi"),
+			kubetest.Fixed("pods", "110"), kubetest.ForIDs(ids...))
 		p.UID, p.Generation, p.Spec.Priority = types.UID(name), int64(generation), priority
 		e.policies.Set(p)
 	}

@@ -24,16 +24,18 @@ import (
 // servedByProffer is the value of the entries that the operator keeps in the list.
 const servedByProffer = "proffer"
 
-// aServedList is a list that the operator is told of, in the namespace of a Lease of its own.
-func aServedList(t *testing.T) (list *corev1.ConfigMap, with func(*parts)) {
+// newServedList returns the operator's list of served classes, in the namespace of a Lease of its
+// own.
+func newServedList(t *testing.T) (list *corev1.ConfigMap, with func(*parts)) {
 	t.Helper()
 	election := longLease(t)
-	list = kubetest.Create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: election.Namespace, Name: "served"}})
+	list = kubetest.Create(t,
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: election.Namespace, Name: "served"}})
 	return list, func(o *parts) { o.election, o.servedClasses = election, list.Name }
 }
 
-// lists waits until the list has exactly this.
-func lists(t *testing.T, list *corev1.ConfigMap, want map[string]string) {
+// awaitList waits until the list has exactly these entries.
+func awaitList(t *testing.T, list *corev1.ConfigMap, want map[string]string) {
 	t.Helper()
 	kubetest.Eventually(t, func() string {
 		var now corev1.ConfigMap
@@ -44,69 +46,74 @@ func lists(t *testing.T, list *corev1.ConfigMap, want map[string]string) {
 	})
 }
 
-func ofClass(class string) func(*v1alpha1.ResourcePolicySpec) {
+func inClass(class string) func(*v1alpha1.ResourcePolicySpec) {
 	return func(s *v1alpha1.ResourcePolicySpec) { s.Class = class }
 }
 
 func TestTheListFollowsThePolicies(t *testing.T) {
-	list, listing := aServedList(t)
-	gold := kubetest.Create(t, kubetest.Policy("gold", kubetest.Fixed("cpu", "1"), ofClass("gold")))
-	twin := kubetest.Create(t, kubetest.Policy("twin", kubetest.Fixed("cpu", "2"), ofClass("gold")))
-	trial := kubetest.Create(t, kubetest.Policy("trial", kubetest.Fixed("cpu", "1"), ofClass("trial"), func(s *v1alpha1.ResourcePolicySpec) { s.Mode = v1alpha1.ModeDryRun }))
+	list, listing := newServedList(t)
+	gold := kubetest.Create(t, kubetest.Policy("gold", kubetest.Fixed("cpu", "1"), inClass("gold")))
+	twin := kubetest.Create(t, kubetest.Policy("twin", kubetest.Fixed("cpu", "2"), inClass("gold")))
+	trial := kubetest.Create(t, kubetest.Policy("trial", kubetest.Fixed("cpu", "1"), inClass("trial"),
+		func(s *v1alpha1.ResourcePolicySpec) { s.Mode = v1alpha1.ModeDryRun }))
 	kubetest.Create(t, kubetest.Policy("unnamed", kubetest.Fixed("cpu", "1")))
 	startOperator(t, listing)
-	lists(t, list, map[string]string{"gold": servedByProffer})
+	awaitList(t, list, map[string]string{"gold": servedByProffer})
 
 	editPolicy(t, trial, func(s *v1alpha1.ResourcePolicySpec) { s.Mode = v1alpha1.ModeActive })
-	lists(t, list, map[string]string{"gold": servedByProffer, "trial": servedByProffer})
+	awaitList(t, list, map[string]string{"gold": servedByProffer, "trial": servedByProffer})
 	kubetest.Edit(t, list, func(o client.Object) { o.(*corev1.ConfigMap).Data["default"] = "liqo" }, kubetest.WriteSpec)
-	editPolicy(t, trial, ofClass("silver"))
-	lists(t, list, map[string]string{"gold": servedByProffer, "silver": servedByProffer, "default": "liqo"})
+	editPolicy(t, trial, inClass("silver"))
+	awaitList(t, list, map[string]string{"gold": servedByProffer, "silver": servedByProffer, "default": "liqo"})
 
-	// A class is served for as long as any policy names it.
+	// A class stays on the list while any policy has it.
 	kubetest.Remove(t, gold)
 	kubetest.Remove(t, trial)
-	lists(t, list, map[string]string{"gold": servedByProffer, "default": "liqo"})
+	awaitList(t, list, map[string]string{"gold": servedByProffer, "default": "liqo"})
 	kubetest.Remove(t, twin)
-	lists(t, list, map[string]string{"default": "liqo"})
+	awaitList(t, list, map[string]string{"default": "liqo"})
 }
 
-func TestWhatOthersDoToTheListIsPutRight(t *testing.T) {
-	list, listing := aServedList(t)
-	kubetest.Create(t, kubetest.Policy("gold", kubetest.Fixed("cpu", "1"), ofClass("gold")))
+func TestTheListIsRestoredWhenOthersChangeIt(t *testing.T) {
+	list, listing := newServedList(t)
+	kubetest.Create(t, kubetest.Policy("gold", kubetest.Fixed("cpu", "1"), inClass("gold")))
 	startOperator(t, listing)
 	right := map[string]string{"gold": servedByProffer}
-	lists(t, list, right)
+	awaitList(t, list, right)
 
-	kubetest.Edit(t, list, func(o client.Object) { o.(*corev1.ConfigMap).Data = map[string]string{"lead": servedByProffer} }, kubetest.WriteSpec)
-	lists(t, list, right)
+	kubetest.Edit(t, list,
+		func(o client.Object) { o.(*corev1.ConfigMap).Data = map[string]string{"lead": servedByProffer} },
+		kubetest.WriteSpec)
+	awaitList(t, list, right)
 	kubetest.Remove(t, list)
-	lists(t, list, right)
+	awaitList(t, list, right)
 }
 
 func TestOnlyTheLeaderWritesTheList(t *testing.T) {
-	list, listing := aServedList(t)
+	list, listing := newServedList(t)
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: LeaderElectionID}, Spec: kubetest.HeldLease()}
 	if _, err := kubetest.Leases(t, list.Namespace).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	o := startOperator(t, listing)
-	kubetest.Create(t, kubetest.Policy("gold", kubetest.Fixed("cpu", "1"), ofClass("gold")))
+	kubetest.Create(t, kubetest.Policy("gold", kubetest.Fixed("cpu", "1"), inClass("gold")))
 	o.eventually(func() string { return cmp.Diff(int64(1000), o.offered("rome")["gold"]["cpu"]) })
-	lists(t, list, nil)
+	awaitList(t, list, nil)
 
 	lease.Spec.HolderIdentity = new("")
 	kubetest.SetLease(t, list.Namespace, LeaderElectionID, lease.Spec)
-	lists(t, list, map[string]string{"gold": servedByProffer})
+	awaitList(t, list, map[string]string{"gold": servedByProffer})
 }
 
 func TestWithoutANamespaceThereIsNoList(t *testing.T) {
-	mgr, err := ctrl.NewManager(rest.CopyConfig(kubetest.Cluster(t).Config), ctrl.Options{Scheme: NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"}})
+	mgr, err := ctrl.NewManager(rest.CopyConfig(kubetest.Cluster(t).Config),
+		ctrl.Options{Scheme: NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	debouncer := debounce.New(0)
-	err = setup(mgr, parts{ledger: capacity.NewLedger(), table: table.New(), debouncer: debouncer, servedClasses: "served"})
+	err = setup(mgr,
+		parts{ledger: capacity.NewLedger(), table: table.New(), debouncer: debouncer, servedClasses: "served"})
 	if err == nil || !strings.Contains(err.Error(), "write --leader-elect and --leader-election-namespace=NAMESPACE") {
 		t.Errorf("got %v", err)
 	}

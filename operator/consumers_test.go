@@ -14,53 +14,57 @@ import (
 	"proffer.dev/proffer/internal/kubetest"
 )
 
-// byLabel makes a policy for gold consumers, and one of less for everybody else.
-func byLabel(t *testing.T) {
+// createTierPolicies creates a policy for gold consumers, and one with a smaller offer for all
+// others.
+func createTierPolicies(t *testing.T) {
 	kubetest.Create(t, kubetest.Policy("gold", kubetest.Fixed("cpu", "8"), func(s *v1alpha1.ResourcePolicySpec) {
 		s.Priority = 1
-		s.Consumers = &v1alpha1.Consumers{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}}}
+		s.Consumers = &v1alpha1.Consumers{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}},
+		}
 	}))
 	kubetest.Create(t, kubetest.Policy("others", kubetest.Fixed("cpu", "1")))
 }
 
-func TestKindsOfLiqoThatAreDefinedLaterArePickedUpWithoutARestart(t *testing.T) {
-	byLabel(t)
+func TestCRDsOfLiqoInstalledLaterArePickedUpWithoutARestart(t *testing.T) {
+	createTierPolicies(t)
 	o := startOperator(t)
-	o.offersOf("rome", "cpu", 1000)
+	o.awaitOfferOf("rome", "cpu", 1000)
 	gold := map[string]string{"tier": "gold"}
 
 	uninstall := kubetest.Install(t, controlplane.LiqoCRD(t, "core.liqo.io_foreignclusters.yaml"))
 	rome := kubetest.Create(t, kubetest.ForeignCluster(t, "rome", "rome", gold))
-	o.offersOf("rome", "cpu", 8000)
+	o.awaitOfferOf("rome", "cpu", 8000)
 
 	kubetest.Install(t, filepath.Join("testdata", "discovery.liqo.io_foreignclusters.yaml"))
 	kubetest.Create(t, foreignClusterV0("oslo", "32f0b45b-5c06-4cc4-84b6-03a323ffc93d", gold))
-	o.offersOf("32f0b45b-5c06-4cc4-84b6-03a323ffc93d", "cpu", 8000)
+	o.awaitOfferOf("32f0b45b-5c06-4cc4-84b6-03a323ffc93d", "cpu", 8000)
 
 	kubetest.Install(t, controlplane.LiqoCRD(t, "authentication.liqo.io_tenants.yaml"))
 	kubetest.Create(t, kubetest.Tenant(t, "paris", "paris", gold))
-	o.offersOf("paris", "cpu", 8000)
+	o.awaitOfferOf("paris", "cpu", 8000)
 
-	// Labels come and go.
+	// The labels of a consumer change.
 	kubetest.Edit(t, rome, func(o client.Object) { o.SetLabels(nil) }, kubetest.WriteSpec)
-	o.offersOf("rome", "cpu", 1000)
+	o.awaitOfferOf("rome", "cpu", 1000)
 	kubetest.Edit(t, rome, func(o client.Object) { o.SetLabels(gold) }, kubetest.WriteSpec)
-	o.offersOf("rome", "cpu", 8000)
+	o.awaitOfferOf("rome", "cpu", 8000)
 
-	// The kind goes, with its objects; the others stay. It comes back.
+	// The CRD is deleted with its objects, the other CRDs stay, and the CRD is installed again.
 	uninstall()
-	o.offersOf("rome", "cpu", 1000)
-	o.offersOf("paris", "cpu", 8000)
+	o.awaitOfferOf("rome", "cpu", 1000)
+	o.awaitOfferOf("paris", "cpu", 8000)
 	kubetest.Install(t, controlplane.LiqoCRD(t, "core.liqo.io_foreignclusters.yaml"))
 	kubetest.Create(t, kubetest.ForeignCluster(t, "rome", "rome", gold))
-	o.offersOf("rome", "cpu", 8000)
+	o.awaitOfferOf("rome", "cpu", 8000)
 }
 
-func TestKindsOfLiqoThatAreThereAtTheStartAreCompleteInTheFirstOffers(t *testing.T) {
+func TestTheFirstOffersIncludeAllConsumersThatExistAtTheStart(t *testing.T) {
 	kubetest.Install(t, controlplane.LiqoCRD(t, "core.liqo.io_foreignclusters.yaml"))
-	byLabel(t)
+	createTierPolicies(t)
 	for i := range 50 {
-		kubetest.Create(t, kubetest.ForeignCluster(t, fmt.Sprintf("c%02d", i), fmt.Sprintf("c%02d", i), map[string]string{"tier": "gold"}))
+		kubetest.Create(t, kubetest.ForeignCluster(t, fmt.Sprintf("c%02d", i), fmt.Sprintf("c%02d", i),
+			map[string]string{"tier": "gold"}))
 	}
 	o := launchOperator(t, kubetest.Cluster(t).Config)
 	for i := range 50 {
@@ -69,16 +73,20 @@ func TestKindsOfLiqoThatAreThereAtTheStartAreCompleteInTheFirstOffers(t *testing
 			t.Fatal(err)
 		}
 		if got, _ := entry.Offers[0].Amount("cpu"); got != 8000 {
-			t.Fatalf("c%02d is offered %d at first", i, got)
+			t.Fatalf("the first offer to c%02d is %d, want 8000", i, got)
 		}
 	}
 	if got := len(consumerIDs(o.table.Current())); got != 50 {
-		t.Errorf("%d consumers", got)
+		t.Errorf("got %d consumers, want 50", got)
 	}
 }
 
 func foreignClusterV0(name, id string, labels map[string]string) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"clusterIdentity": map[string]any{"clusterID": id, "clusterName": name}}}}
+	u := &unstructured.Unstructured{
+		Object: map[string]any{
+			"spec": map[string]any{"clusterIdentity": map[string]any{"clusterID": id, "clusterName": name}},
+		},
+	}
 	u.SetAPIVersion("discovery.liqo.io/v1alpha1")
 	u.SetKind("ForeignCluster")
 	u.SetName(name)

@@ -15,32 +15,40 @@ import (
 
 func equalLists(a, b corev1.ResourceList) bool { return equality.Semantic.DeepEqual(a, b) }
 
-// TestADryRunSaysWhatTheEditThenDoes compares, for each consumer, what the status of a dry run says with what comes of it when it is put in force.
-func TestADryRunSaysWhatTheEditThenDoes(t *testing.T) {
+// For each consumer, the status of the dry run is compared with the status after the policy is put
+// in force.
+func TestADryRunPredictsWhatThePolicyThenDoes(t *testing.T) {
 	for name, edit := range map[string]func(*v1alpha1.ResourcePolicySpec){
-		"a ceiling that takes back what nobody uses": func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Max = kubetest.Quantities("cpu", "4") },
-		"a ceiling below what pods use":              func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Max = kubetest.Quantities("cpu", "1") },
-		"a ceiling that evicts": func(s *v1alpha1.ResourcePolicySpec) {
+		"a max that takes back unused amounts": func(s *v1alpha1.ResourcePolicySpec) {
+			s.Offer.Max = kubetest.Quantities("cpu", "4")
+		},
+		"a max below the use of pods": func(s *v1alpha1.ResourcePolicySpec) {
+			s.Offer.Max = kubetest.Quantities("cpu", "1")
+		},
+		"a max that evicts": func(s *v1alpha1.ResourcePolicySpec) {
 			s.Offer.Max, s.Reclaim = kubetest.Quantities("cpu", "0"), v1alpha1.ReclaimEvict
 		},
-		"a reserve that leaves less than is granted": func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Reserve = kubetest.Quantities("cpu", "15") },
+		"a reserve that leaves less than the grants": func(s *v1alpha1.ResourcePolicySpec) {
+			s.Offer.Reserve = kubetest.Quantities("cpu", "15")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			useSlices(t)
+			installSliceCRDs(t)
 			goldNode(t, "gold-1", "cpu", "20", "memory", "100Gi", "pods", "500")
 			kubetest.Create(t, classGold())
 			o := startOperator(t)
 			rome, oslo := newTenancy(t, "rome"), newTenancy(t, "oslo")
-			answered(t, rome.ask("a", nodestest.List("cpu", "12")), "Accepted Granted cpu=12")
-			kubetest.Create(t, nodestest.Pod("of-rome", "gold-1", nodestest.List("cpu", "2"), nodestest.PodLabel(originLabel, "rome")))
+			awaitAnswer(t, rome.ask("a", nodestest.List("cpu", "12")), "Accepted Granted cpu=12")
+			kubetest.Create(t,
+				nodestest.Pod("of-rome", "gold-1", nodestest.List("cpu", "2"), nodestest.PodLabel(originLabel, "rome")))
 			waiting := oslo.ask("b", nodestest.List("cpu", "10"))
-			answered(t, waiting, "Accepted Capped cpu=8")
-			o.caughtUp()
+			awaitAnswer(t, waiting, "Accepted Capped cpu=8")
+			o.awaitCaughtUp()
 
 			next := classGold(edit)
 			next.Name, next.Spec.Priority, next.Spec.Mode = "gold-next", 9, v1alpha1.ModeDryRun
 			kubetest.Create(t, next)
-			ready(t, "gold-next", v1alpha1.ReasonDryRun)
+			awaitReason(t, "gold-next", v1alpha1.ReasonDryRun)
 			rehearsed := statusOfPolicy(t, "gold-next")
 			if len(rehearsed.Offers) != 2 || *rehearsed.Consumers != 2 || rehearsed.Slices == nil {
 				t.Fatalf("the status of the dry run: %+v", rehearsed)
@@ -76,7 +84,7 @@ func TestADryRunSaysWhatTheEditThenDoes(t *testing.T) {
 	}
 }
 
-// offerFor is what a status says of one consumer.
+// offerFor returns the offer to one consumer in a status.
 func offerFor(s v1alpha1.ResourcePolicyStatus, id string) v1alpha1.ConsumerOffer {
 	for _, o := range s.Offers {
 		if o.ClusterID == id {
@@ -86,28 +94,35 @@ func offerFor(s v1alpha1.ResourcePolicyStatus, id string) v1alpha1.ConsumerOffer
 	return v1alpha1.ConsumerOffer{}
 }
 
-func TestADryRunThatCouldOfferNothingSaysSo(t *testing.T) {
-	kubetest.Create(t, nodestest.Node("n", nodestest.List("cpu", "8", "memory", "16Gi", "pods", "10"), nodestest.NodeLabel("dedicated", "liqo"), func(n *corev1.Node) {
-		n.Spec.Unschedulable = true
-	}))
-	kubetest.Create(t, kubetest.Policy("p", kubetest.Selecting(kubetest.Matching(map[string]string{"dedicated": "liqo"})), func(s *v1alpha1.ResourcePolicySpec) { s.Mode = v1alpha1.ModeDryRun }))
+func TestADryRunReportsThatItCouldOfferNothing(t *testing.T) {
+	kubetest.Create(t, nodestest.Node("n", nodestest.List("cpu", "8", "memory", "16Gi", "pods", "10"), nodestest.NodeLabel("dedicated", "liqo"),
+		func(n *corev1.Node) {
+			n.Spec.Unschedulable = true
+		}))
+	kubetest.Create(t, kubetest.Policy("p",
+		kubetest.Selecting(kubetest.Matching(map[string]string{"dedicated": "liqo"})),
+		func(s *v1alpha1.ResourcePolicySpec) { s.Mode = v1alpha1.ModeDryRun }))
 	startOperator(t)
-	c := ready(t, "p", v1alpha1.ReasonDryRun)
+	c := awaitReason(t, "p", v1alpha1.ReasonDryRun)
 	if want := "It would be NoNodes. No node is left to offer. The selector matches n (cordoned)."; !strings.Contains(c.Message, want) {
 		t.Errorf("%q does not say %q", c.Message, want)
 	}
 }
 
-func TestADryRunNamesThoseWhoseOtherOffersWouldChange(t *testing.T) {
+func TestADryRunNamesOnlyConsumersWhoseOtherOffersWouldChange(t *testing.T) {
 	kubetest.Create(t, nodestest.Node("n", nodestest.List("cpu", "8", "memory", "16Gi", "pods", "10")))
-	kubetest.Create(t, nodestest.Pod("of-rome", "n", nodestest.List("cpu", "2"), nodestest.PodLabel(originLabel, "rome")))
-	kubetest.Create(t, kubetest.Policy("all", kubetest.Selecting(kubetest.Matching(nil)), kubetest.ForIDs("oslo", "rome"), func(s *v1alpha1.ResourcePolicySpec) { s.UpdateThresholdPercent = new(int32(0)) }))
-	kubetest.Create(t, kubetest.Policy("one", kubetest.Fixed("cpu", "1", "memory", "1Gi", "pods", "1"), kubetest.ForIDs("rome"), func(s *v1alpha1.ResourcePolicySpec) {
-		s.Mode, s.Priority = v1alpha1.ModeDryRun, 9
-	}))
+	kubetest.Create(t,
+		nodestest.Pod("of-rome", "n", nodestest.List("cpu", "2"), nodestest.PodLabel(originLabel, "rome")))
+	kubetest.Create(t, kubetest.Policy("all", kubetest.Selecting(kubetest.Matching(nil)),
+		kubetest.ForIDs("oslo", "rome"),
+		func(s *v1alpha1.ResourcePolicySpec) { s.UpdateThresholdPercent = new(int32(0)) }))
+	kubetest.Create(t, kubetest.Policy("one", kubetest.Fixed("cpu", "1", "memory", "1Gi", "pods", "1"), kubetest.ForIDs("rome"),
+		func(s *v1alpha1.ResourcePolicySpec) {
+			s.Mode, s.Priority = v1alpha1.ModeDryRun, 9
+		}))
 	startOperator(t)
-	ready(t, "one", v1alpha1.ReasonDryRun)
-	if c := ready(t, "one", v1alpha1.ReasonDryRun); strings.Contains(c.Message, "other offers") {
+	awaitReason(t, "one", v1alpha1.ReasonDryRun)
+	if c := awaitReason(t, "one", v1alpha1.ReasonDryRun); strings.Contains(c.Message, "other offers") {
 		t.Errorf("%q names consumers whose other offers stay", c.Message)
 	}
 }

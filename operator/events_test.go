@@ -20,14 +20,15 @@ func eventsOf(t *testing.T, policy string) []eventsv1.Event {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := clientset.EventsV1().Events(metav1.NamespaceAll).List(t.Context(), metav1.ListOptions{FieldSelector: "regarding.name=" + policy})
+	all, err := clientset.EventsV1().Events(metav1.NamespaceAll).List(t.Context(),
+		metav1.ListOptions{FieldSelector: "regarding.name=" + policy})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return all.Items
 }
 
-// expectEvent waits for an Event about the policy, with the reason and a note that contains the words.
+// expectEvent waits for an Event about the object with this reason, whose note contains the words.
 func expectEvent(t *testing.T, policy, reason, words string) {
 	t.Helper()
 	kubetest.Eventually(t, func() string {
@@ -38,6 +39,6 @@ func expectEvent(t *testing.T, policy, reason, words string) {
 			}
 			seen = append(seen, e.Reason+": "+e.Note)
 		}
-		return "seen only " + strings.Join(seen, "\n")
+		return "the only Events are " + strings.Join(seen, "\n")
 	})
 }

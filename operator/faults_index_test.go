@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// faults is everything that the plugins that Proffer replaces and Liqo's own monitor are known to get wrong, each with the tests, wherever
-// they are, which show that it does not happen here.
+// faults lists what the plugins that Proffer replaces, and Liqo's own monitor, are known to get
+// wrong. Each entry names the tests, in any package, that show that Proffer does not have the
+// fault.
 var faults = []struct {
 	fault string
 	tests []string
@@ -45,7 +46,7 @@ var faults = []struct {
 	{"an in-place resize keeps the old request", []string{"TestFault_AnInPlaceResizeKeepsTheOldRequest"}},
 	{"pod-level requests are not seen", []string{"TestFault_PodLevelRequestsAreNotSeen"}},
 	{"a panic when a watched node was deleted during an outage of the API server", []string{
-		"TestFault_ADeletionThatWasMissedPanics", "TestAnAPIServerThatGoesAwayAndComesBack",
+		"TestFault_ADeletionThatWasMissedPanics", "TestOffersSurviveAnOutageOfTheAPIServer",
 	}},
 	{"SIGTERM is ignored", []string{"TestAStopEndsStreamsWithoutABusyLoopOfLiqo"}},
 	{"a subscriber that stops reading blocks the account and all others", []string{
@@ -65,7 +66,7 @@ var faults = []struct {
 		"TestFault_PercentagesByFloatMathsLoseDevices", "TestFault_AnExtendedResourceThatAppearsLaterIsNeverOffered",
 	}},
 
-	// What else must not happen with what these count.
+	// Further faults in what the plugins and the monitor count.
 	{"virtual nodes and shadow pods count", []string{"TestFault_VirtualNodesAndShadowPodsCount"}},
 	{"a node without allocatable, or a pod on an unknown node, upsets the rest", []string{"TestFault_ANodeWithoutAllocatableOrAPodOnAnUnknownNode"}},
 }
@@ -90,11 +91,11 @@ func TestEveryFaultOfTheIndexHasItsTest(t *testing.T) {
 	var named []string
 	for _, f := range faults {
 		if len(f.tests) == 0 {
-			t.Errorf("no test shows that this does not happen: %s", f.fault)
+			t.Errorf("no test for the fault: %s", f.fault)
 		}
 		for _, name := range f.tests {
 			if !there[name] {
-				t.Errorf("%s: there is no %s", f.fault, name)
+				t.Errorf("%s: there is no test %s", f.fault, name)
 			}
 		}
 		named = append(named, f.tests...)

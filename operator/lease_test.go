@@ -11,19 +11,26 @@ import (
 	"proffer.dev/proffer/internal/kubetest"
 )
 
-// shortLease is lost, and taken over, as soon as the API allows: a Lease lasts for whole seconds.
+// shortLease expires, and is taken over, as fast as the API allows: its duration is in whole
+// seconds.
 func shortLease(t *testing.T) *kube.LeaderElection {
 	t.Helper()
-	return &kube.LeaderElection{Namespace: kubetest.LeaseNamespace(t), LeaseDuration: 2 * time.Second, RenewDeadline: time.Second, RetryPeriod: 100 * time.Millisecond}
+	return &kube.LeaderElection{
+		Namespace: kubetest.LeaseNamespace(t), LeaseDuration: 2 * time.Second, RenewDeadline: time.Second,
+		RetryPeriod: 100 * time.Millisecond,
+	}
 }
 
-// longLease is not lost by time that passes, not even in a slow test.
+// longLease does not expire during a test, however slow.
 func longLease(t *testing.T) *kube.LeaderElection {
 	t.Helper()
-	return &kube.LeaderElection{Namespace: kubetest.LeaseNamespace(t), LeaseDuration: 2 * time.Hour, RenewDeadline: time.Hour, RetryPeriod: 100 * time.Millisecond}
+	return &kube.LeaderElection{
+		Namespace: kubetest.LeaseNamespace(t), LeaseDuration: 2 * time.Hour, RenewDeadline: time.Hour,
+		RetryPeriod: 100 * time.Millisecond,
+	}
 }
 
-func electing(election *kube.LeaderElection) func(*parts) {
+func withElection(election *kube.LeaderElection) func(*parts) {
 	return func(o *parts) { o.election = election }
 }
 

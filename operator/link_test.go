@@ -11,7 +11,7 @@ import (
 	"proffer.dev/proffer/internal/kubetest"
 )
 
-// link is the only way from an operator to the API server, and can be cut.
+// link is the only connection from an operator to the API server. A test can cut it.
 type link struct {
 	listener net.Listener
 	target   string
@@ -21,7 +21,7 @@ type link struct {
 	wg       sync.WaitGroup
 }
 
-// newLink returns a link and a configuration that uses it. It ends with the test.
+// newLink returns a link and a configuration that uses it. The link ends with the test.
 func newLink(t *testing.T) (*link, *rest.Config) {
 	t.Helper()
 	server, _, err := rest.DefaultServerUrlFor(kubetest.Cluster(t).Config)
@@ -62,7 +62,7 @@ func (l *link) accept() {
 	}
 }
 
-// join notes a connection, or ends it while the link is down.
+// join registers connections, or closes them while the link is down.
 func (l *link) join(conns ...net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,7 +75,7 @@ func (l *link) join(conns ...net.Conn) bool {
 	return !l.down
 }
 
-// cut ends all connections, and every new one until restore.
+// cut closes all connections, and every new one until restore.
 func (l *link) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,7 +92,7 @@ func (l *link) restore() {
 	l.down = false
 }
 
-// pipe copies until one end is closed, and closes the other.
+// pipe copies until one end is closed, and then closes the other.
 func pipe(to, from net.Conn) {
 	_, _ = io.Copy(to, from)
 	_ = to.Close()

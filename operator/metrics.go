@@ -12,11 +12,11 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// maxConsumerSeries is for how many consumers metrics show the offer: a cluster may have any number
-// of them.
+// maxConsumerSeries is the maximum number of consumers with series of their own: a cluster may have
+// any number of consumers.
 const maxConsumerSeries = 1000
 
-// The labels of metrics join: policy and class are on all that are of one policy.
+// All metrics of a policy have the labels policy and class, so that queries can join them.
 var (
 	perConsumer = []string{"consumer", "policy", "class", "resource"}
 	perPolicy   = []string{"policy", "class", "resource"}
@@ -24,32 +24,38 @@ var (
 
 var (
 	offerDesc = prometheus.NewDesc("proffer_offer",
-		"What a consumer is offered, its present use included: cpu in cores, memory and storage in bytes. The first 1000 known consumers by ID; who only asks is none. The policy is empty where none decides any more. Offers of different classes may overlap.",
+		"Amount that a consumer is offered, including its present use: cpu in cores, memory and storage in bytes. "+
+			"Covers the first 1000 known consumers by ID; a caller that only reads is not known. "+
+			"The policy is empty if no policy decides any more. Offers of different classes may overlap.",
 		perConsumer, nil)
 	usedDesc = prometheus.NewDesc("proffer_used",
-		"What the pods of a consumer request of what it is offered: on the nodes of the policy, or on all nodes where no policy of nodes decides. Of the same consumers as proffer_offer, those that have pods.",
+		"Amount that the pods of a consumer request of an offered resource, in the units of proffer_offer: "+
+			"on the nodes of the policy, or on all nodes if the deciding policy selects no nodes. "+
+			"Covers the consumers of proffer_offer that have pods.",
 		perConsumer, nil)
 	grantDesc = prometheus.NewDesc("proffer_grant",
-		"What the ResourceSlices of a consumer have been granted together under a policy: cpu in cores, memory and storage in bytes. At most 1000 consumers of a policy, by ID.",
+		"Amount that the ResourceSlices of a consumer are granted under a policy, in the units of proffer_offer. "+
+			"Covers the first 1000 consumers of a policy by ID.",
 		perConsumer, nil)
 	poolDesc = prometheus.NewDesc("proffer_pool_capacity",
-		"What a policy of nodes has to offer in all.", perPolicy, nil)
+		"Amount that a policy offers of its nodes in total, in the units of proffer_offer.", perPolicy, nil)
 	committedDesc = prometheus.NewDesc("proffer_pool_committed",
-		"What consumers hold of the pool of a policy.", perPolicy, nil)
+		"Amount of proffer_pool_capacity that is committed to consumers.", perPolicy, nil)
 	remainingDesc = prometheus.NewDesc("proffer_pool_remaining",
-		"What is left of the pool of a policy.", perPolicy, nil)
+		"Amount of proffer_pool_capacity that is not committed.", perPolicy, nil)
 	slicesDesc = prometheus.NewDesc("proffer_slices",
-		"ResourceSlices that are granted something, by policy.", []string{"policy", "class"}, nil)
+		"Number of ResourceSlices that are granted something, by policy.", []string{"policy", "class"}, nil)
 	policiesDesc = prometheus.NewDesc("proffer_policies",
-		"Policies by the reason of their condition Ready.", []string{"reason"}, nil)
+		"Number of policies, by the reason of their condition Ready.", []string{"reason"}, nil)
 	consumersDesc = prometheus.NewDesc("proffer_consumers",
-		"Consumers that are known.", nil, nil)
+		"Number of known consumers.", nil, nil)
 	buildDesc = prometheus.NewDesc("proffer_build_info",
-		"Always 1; the labels say which version of Proffer runs, and which version of Go it was built by.", []string{"version", "go_version"}, nil)
+		"Always 1. The labels have the version of Proffer and the version of Go that built it.",
+		[]string{"version", "go_version"}, nil)
 )
 
-// collector takes one snapshot at each scrape and shows only that: no figure is older than another,
-// and none outlives its object.
+// collector reads one snapshot per scrape: all values are from the same moment, and no series
+// outlives its object.
 type collector struct {
 	table   *table.Table
 	version string
@@ -57,7 +63,10 @@ type collector struct {
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{offerDesc, usedDesc, poolDesc, committedDesc, remainingDesc, grantDesc, slicesDesc, policiesDesc, consumersDesc, buildDesc} {
+	for _, d := range []*prometheus.Desc{
+		offerDesc, usedDesc, poolDesc, committedDesc, remainingDesc, grantDesc, slicesDesc, policiesDesc, consumersDesc,
+		buildDesc,
+	} {
 		ch <- d
 	}
 }

@@ -31,71 +31,78 @@ func newCollector(t *testing.T, latest *table.Snapshot) *prometheus.Registry {
 	return registry
 }
 
-// granting are decisions by which policies have granted this.
+// granting has the grants of each policy.
 type granting map[string]table.PolicyGrants
 
 func (granting) Granted() map[string]map[string]capacity.Amounts             { return nil }
 func (g granting) Under(policy string) table.PolicyGrants                    { return g[policy] }
 func (g granting) DryRun(func() *offer.AllocationInput) table.SliceDecisions { return g }
 
-// evaluated is what one policy of fixed amounts offers to these consumers.
+// evaluated returns the result of one policy with fixed amounts for these consumers.
 func evaluated(class string, amounts capacity.Amounts, consumers ...offer.Consumer) *offer.Result {
 	policies := []offer.Policy{{Name: "p", Class: class, Fixed: amounts}}
 	return offer.Evaluate(offer.Input{Policies: policies, Consumers: consumers})
 }
 
-func TestMetricsShowWhatIsPublished(t *testing.T) {
+func TestMetricsShowTheSnapshot(t *testing.T) {
 	ledger := capacity.NewLedger()
 	ledger.SetPod(capacity.Pod{Key: "pod", Node: "n", Consumer: "rome", Requests: capacity.Amounts{"cpu": 250}})
 	ledger.SetNode(capacity.Node{Name: "n"})
 	policies := []offer.Policy{{Name: "p", Class: "gold", Fixed: capacity.Amounts{"cpu": 1500, "memory": 2e9}}}
-	result := offer.Evaluate(offer.Input{Policies: policies, Consumers: []offer.Consumer{{ID: "oslo"}}, View: ledger.View(nil)})
+	result := offer.Evaluate(offer.Input{
+		Policies: policies, Consumers: []offer.Consumer{{ID: "oslo"}}, View: ledger.View(nil),
+	})
 	result.Reports = map[string]*offer.Report{
-		"p": {Capacity: capacity.Amounts{"cpu": 7000}, Committed: capacity.Amounts{"cpu": 4000}, Remaining: capacity.Amounts{"cpu": 3000}},
+		"p": {
+			Capacity: capacity.Amounts{"cpu": 7000}, Committed: capacity.Amounts{"cpu": 4000},
+			Remaining: capacity.Amounts{"cpu": 3000},
+		},
 		"q": {Outcome: offer.NoNodes},
 	}
 	registry := newCollector(t, &table.Snapshot{
-		Result:   result,
-		Policies: []table.Policy{{Name: "bad"}, {Name: "p", Parsed: &offer.Policy{Class: "gold"}}, {Name: "q", Parsed: &offer.Policy{}}},
+		Result: result,
+		Policies: []table.Policy{
+			{Name: "bad"}, {Name: "p", Parsed: &offer.Policy{Class: "gold"}}, {Name: "q", Parsed: &offer.Policy{}},
+		},
 		Slices: granting{"p": {Slices: 2, Consumers: map[string]table.ConsumerGrants{
 			"rome": {Slices: 2, Amounts: capacity.Amounts{"cpu": 1000}},
 		}}},
 	})
 	want := `
-		# HELP proffer_build_info Always 1; the labels say which version of Proffer runs, and which version of Go it was built by.
+		# HELP proffer_build_info Always 1. The labels have the version of Proffer and the version of Go that built it.
 		# TYPE proffer_build_info gauge
 		proffer_build_info{go_version="` + runtime.Version() + `",version="v0.1.0"} 1
-		# HELP proffer_consumers Consumers that are known.
+		# HELP proffer_consumers Number of known consumers.
 		# TYPE proffer_consumers gauge
 		proffer_consumers 2
-		# HELP proffer_grant What the ResourceSlices of a consumer have been granted together under a policy: cpu in cores, memory and storage in bytes. At most 1000 consumers of a policy, by ID.
+		# HELP proffer_grant Amount that the ResourceSlices of a consumer are granted under a policy, in the units of proffer_offer. Covers the first 1000 consumers of a policy by ID.
 		# TYPE proffer_grant gauge
 		proffer_grant{class="gold",consumer="rome",policy="p",resource="cpu"} 1
-		# HELP proffer_offer What a consumer is offered, its present use included: cpu in cores, memory and storage in bytes. The first 1000 known consumers by ID; who only asks is none. The policy is empty where none decides any more. Offers of different classes may overlap.
+		# HELP proffer_offer Amount that a consumer is offered, including its present use: cpu in cores, memory and storage in bytes. Covers the first 1000 known consumers by ID; a caller that only reads is not known. The policy is empty if no policy decides any more. Offers of different classes may overlap.
 		# TYPE proffer_offer gauge
 		proffer_offer{class="gold",consumer="oslo",policy="p",resource="cpu"} 1.5
 		proffer_offer{class="gold",consumer="oslo",policy="p",resource="memory"} 2e+09
 		proffer_offer{class="gold",consumer="rome",policy="p",resource="cpu"} 1.5
 		proffer_offer{class="gold",consumer="rome",policy="p",resource="memory"} 2e+09
-		# HELP proffer_policies Policies by the reason of their condition Ready.
+		# HELP proffer_policies Number of policies, by the reason of their condition Ready.
 		# TYPE proffer_policies gauge
 		proffer_policies{reason="Invalid"} 1
 		proffer_policies{reason="NoNodes"} 1
 		proffer_policies{reason="Offering"} 1
-		# HELP proffer_pool_capacity What a policy of nodes has to offer in all.
+		# HELP proffer_pool_capacity Amount that a policy offers of its nodes in total, in the units of proffer_offer.
 		# TYPE proffer_pool_capacity gauge
 		proffer_pool_capacity{class="gold",policy="p",resource="cpu"} 7
-		# HELP proffer_pool_committed What consumers hold of the pool of a policy.
+		# HELP proffer_pool_committed Amount of proffer_pool_capacity that is committed to consumers.
 		# TYPE proffer_pool_committed gauge
 		proffer_pool_committed{class="gold",policy="p",resource="cpu"} 4
-		# HELP proffer_pool_remaining What is left of the pool of a policy.
+		# HELP proffer_pool_remaining Amount of proffer_pool_capacity that is not committed.
 		# TYPE proffer_pool_remaining gauge
 		proffer_pool_remaining{class="gold",policy="p",resource="cpu"} 3
-		# HELP proffer_slices ResourceSlices that are granted something, by policy.
+		# HELP proffer_slices Number of ResourceSlices that are granted something, by policy.
 		# TYPE proffer_slices gauge
 		proffer_slices{class="",policy="q"} 0
 		proffer_slices{class="gold",policy="p"} 2
-		# HELP proffer_used What the pods of a consumer request of what it is offered: on the nodes of the policy, or on all nodes where no policy of nodes decides. Of the same consumers as proffer_offer, those that have pods.
+		# HELP proffer_used Amount that the pods of a consumer request of an offered resource, in the units of proffer_offer: on the nodes of the policy, or on all nodes if the deciding policy selects no nodes. Covers the consumers of proffer_offer that have pods.
 		# TYPE proffer_used gauge
 		proffer_used{class="gold",consumer="rome",policy="p",resource="cpu"} 0.25
 		proffer_used{class="gold",consumer="rome",policy="p",resource="memory"} 0
@@ -115,13 +122,13 @@ func TestMetricsOfConsumersAreBounded(t *testing.T) {
 	registry := newCollector(t, &table.Snapshot{Result: evaluated("", capacity.Amounts{"cpu": 1000}, all...)})
 	n, err := testutil.GatherAndCount(registry, "proffer_offer")
 	if err != nil || n != maxConsumerSeries {
-		t.Errorf("%d series, %v", n, err)
+		t.Errorf("got %d series, %v; want %d", n, err, maxConsumerSeries)
 	}
 }
 
-func TestMetricsBeforeAnythingIsPublished(t *testing.T) {
+func TestMetricsPassTheLinterBeforeTheFirstSnapshot(t *testing.T) {
 	problems, err := testutil.GatherAndLint(newCollector(t, nil))
 	if err != nil || len(problems) > 0 {
-		t.Errorf("%v, %v", problems, err)
+		t.Errorf("problems %v, error %v", problems, err)
 	}
 }

@@ -15,11 +15,12 @@ import (
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
 )
 
-// TestAnUpgradeLeavesAPolicyWithAMisspeltNameInForce goes the way of an admin: a policy is stored and in force under older rules, the operator
-// is replaced, and the policy is corrected.
+// An admin's upgrade: a policy is stored and in force under older rules, the operator is replaced,
+// and the policy is corrected.
 func TestAnUpgradeLeavesAPolicyWithAMisspeltNameInForce(t *testing.T) {
 	withoutPolicyRules(t, func() {
-		p := kubetest.Create(t, kubetest.Policy("p", func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Reserve = kubetest.Quantities("cpus", "4") }))
+		p := kubetest.Create(t, kubetest.Policy("p",
+			func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Reserve = kubetest.Quantities("cpus", "4") }))
 		kubetest.Edit(t, p, func(o client.Object) {
 			o.(*v1alpha1.ResourcePolicy).Status = v1alpha1.ResourcePolicyStatus{Conditions: []metav1.Condition{{
 				Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonOffering,
@@ -31,15 +32,18 @@ func TestAnUpgradeLeavesAPolicyWithAMisspeltNameInForce(t *testing.T) {
 		}))
 	})
 	kubetest.Create(t, nodestest.Node("n", nodestest.List("cpu", "8", "memory", "8Gi", "pods", "10")))
-	for range 2 { // And the next restart too.
+	for range 2 { // The second time is another restart.
 		o := startOperator(t)
-		o.offers("rome", capacity.Amounts{"cpu": 8000, "memory": 8 * gib, "pods": 10})
-		o.offers("oslo", capacity.Amounts{"cpu": 8000, "memory": 8 * gib, "pods": 10}) // The new one takes no part.
-		if c := ready(t, "p", v1alpha1.ReasonUnknownResources); !strings.Contains(c.Message, "stays in force") || !strings.Contains(c.Message, v1alpha1.NameProblem("cpus")) {
-			t.Errorf("message: %s", c.Message)
+		o.awaitOffers("rome", capacity.Amounts{"cpu": 8000, "memory": 8 * gib, "pods": 10})
+		// The new policy is ignored.
+		o.awaitOffers("oslo", capacity.Amounts{"cpu": 8000, "memory": 8 * gib, "pods": 10})
+		if c := awaitReason(t, "p", v1alpha1.ReasonUnknownResources); !strings.Contains(c.Message, "stays in force") ||
+			!strings.Contains(c.Message, v1alpha1.NameProblem("cpus")) {
+			t.Errorf("got the message %q", c.Message)
 		}
-		if c := ready(t, "new", v1alpha1.ReasonInvalid); !strings.Contains(c.Message, v1alpha1.NameProblem("cpus")) {
-			t.Errorf("message: %s", c.Message)
+		if c := awaitReason(t, "new",
+			v1alpha1.ReasonInvalid); !strings.Contains(c.Message, v1alpha1.NameProblem("cpus")) {
+			t.Errorf("got the message %q", c.Message)
 		}
 		o.stop()
 	}
@@ -47,11 +51,12 @@ func TestAnUpgradeLeavesAPolicyWithAMisspeltNameInForce(t *testing.T) {
 	var p v1alpha1.ResourcePolicy
 	p.Name = "p"
 	editPolicy(t, &p, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Reserve = kubetest.Quantities("cpu", "4") })
-	o.offers("rome", capacity.Amounts{"cpu": 4000, "memory": 8 * gib, "pods": 10})
-	ready(t, "p", v1alpha1.ReasonOffering)
+	o.awaitOffers("rome", capacity.Amounts{"cpu": 4000, "memory": 8 * gib, "pods": 10})
+	awaitReason(t, "p", v1alpha1.ReasonOffering)
 }
 
-// withoutPolicyRules calls f while the API server does not apply config/admission, as before the upgrade.
+// withoutPolicyRules calls f while the API server does not apply config/admission, as before the
+// upgrade.
 func withoutPolicyRules(t *testing.T, f func()) {
 	t.Helper()
 	if err := kubetest.Cluster(t).RemovePolicyRules(t.Context()); err != nil {
@@ -65,26 +70,28 @@ func withoutPolicyRules(t *testing.T, f func()) {
 	f()
 }
 
-// TestAMisspeltNameIsForgottenAsTheDocsSay shows that docs/resourcepolicy.md, "A name that was misspelt", has the name offered as 0 no more.
+// The steps of docs/resourcepolicy.md, "A name that was misspelt", remove the explicit 0 of the
+// name.
 func TestAMisspeltNameIsForgottenAsTheDocsSay(t *testing.T) {
 	p := kubetest.Create(t, kubetest.Policy("p", kubetest.Fixed("cpu", "2", "example.com/gpuu", "1")))
 	o := startOperator(t)
-	o.offers("rome", capacity.Amounts{"cpu": 2000, "example.com/gpuu": 1})
+	o.awaitOffers("rome", capacity.Amounts{"cpu": 2000, "example.com/gpuu": 1})
 	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) {
 		s.Offer.Fixed = kubetest.Quantities("cpu", "2", "example.com/gpu", "1")
 	})
-	o.offers("rome", capacity.Amounts{"cpu": 2000, "example.com/gpu": 1, "example.com/gpuu": 0})
-	records(t, map[string][]string{"": {"cpu", "example.com/gpu", "example.com/gpuu"}})
+	o.awaitOffers("rome", capacity.Amounts{"cpu": 2000, "example.com/gpu": 1, "example.com/gpuu": 0})
+	awaitRecord(t, map[string][]string{"": {"cpu", "example.com/gpu", "example.com/gpuu"}})
 	kubetest.Eventually(t, func() string {
-		return cmp.Diff([]v1alpha1.ResourceName{"cpu", "example.com/gpu", "example.com/gpuu"}, statusOfPolicy(t, "p").OfferedResources)
+		return cmp.Diff([]v1alpha1.ResourceName{"cpu", "example.com/gpu", "example.com/gpuu"},
+			statusOfPolicy(t, "p").OfferedResources)
 	})
 	o.stop()
 
-	kubetest.Remove(t, anOfferedRecord(nil))
+	kubetest.Remove(t, offeredRecord(nil))
 	kubetest.Edit(t, p, func(o client.Object) {
 		o.(*v1alpha1.ResourcePolicy).Status.OfferedResources = []v1alpha1.ResourceName{"cpu", "example.com/gpu"}
 	}, kubetest.WriteStatus)
 	o = startOperator(t)
-	o.offers("rome", capacity.Amounts{"cpu": 2000, "example.com/gpu": 1})
-	records(t, map[string][]string{"": {"cpu", "example.com/gpu"}})
+	o.awaitOffers("rome", capacity.Amounts{"cpu": 2000, "example.com/gpu": 1})
+	awaitRecord(t, map[string][]string{"": {"cpu", "example.com/gpu"}})
 }

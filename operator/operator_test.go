@@ -26,24 +26,25 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// operator is all of this package, run against the API server as the binary runs it.
+// operator is a running operator: everything in this package, against the API server.
 type operator struct {
 	t      *testing.T
 	table  *table.Table
 	ledger *capacity.Ledger
 	stop   func()
-	// marks counts what caughtUp has made.
+	// marks counts the marks that awaitCaughtUp has created.
 	marks int
 }
 
-// startOperator runs an operator until the test ends, and returns when it has published its first offers.
+// startOperator runs an operator until the test ends, and returns once its first offers are
+// published.
 func startOperator(t *testing.T, with ...func(*parts)) *operator {
 	t.Helper()
 	o := launchOperator(t, kubetest.Cluster(t).Config, with...)
 	select {
 	case <-o.table.Ready():
 	case <-time.After(kubetest.Patience):
-		t.Fatal("nothing was published")
+		t.Fatal("no offers were published in time")
 	}
 	return o
 }
@@ -77,12 +78,12 @@ func launchOperator(t *testing.T, config *rest.Config, with ...func(*parts)) *op
 	o.stop = sync.OnceFunc(func() { cancel(); wg.Wait() })
 	t.Cleanup(func() {
 		o.stop()
-		kubetest.Remove(t, anOfferedRecord(options.election)) // The next test is of another kubetest.Cluster(t).
+		kubetest.Remove(t, offeredRecord(options.election)) // The next test expects a new cluster.
 	})
 	return o
 }
 
-// offered is what the consumer is offered, by class. It does not count as a read.
+// offered returns what the consumer is offered, by class. It does not count as a read.
 func (o *operator) offered(id string) map[string]capacity.Amounts {
 	out := map[string]capacity.Amounts{}
 	result := o.table.Current()
@@ -100,20 +101,21 @@ func (o *operator) offered(id string) map[string]capacity.Amounts {
 	return out
 }
 
-// offers waits until the consumer is offered exactly this in the unnamed class.
-func (o *operator) offers(id string, want capacity.Amounts) {
+// awaitOffers waits until the consumer is offered exactly this in the unnamed class.
+func (o *operator) awaitOffers(id string, want capacity.Amounts) {
 	o.t.Helper()
 	o.eventually(func() string { return cmp.Diff(want, o.offered(id)[""]) })
 }
 
-// offersOf waits until the consumer is offered so much of one resource in the unnamed class.
-func (o *operator) offersOf(id, resource string, want int64) {
+// awaitOfferOf waits until the consumer is offered this amount of one resource in the unnamed
+// class.
+func (o *operator) awaitOfferOf(id, resource string, want int64) {
 	o.t.Helper()
 	o.eventually(func() string { return cmp.Diff(want, o.offered(id)[""][resource]) })
 }
 
-// offersNothing waits until no class offers anything to the consumer but what is 0.
-func (o *operator) offersNothing(id string) {
+// awaitNoOffers waits until every amount that the consumer is offered, in any class, is 0.
+func (o *operator) awaitNoOffers(id string) {
 	o.t.Helper()
 	o.eventually(func() string {
 		left := o.offered(id)
@@ -127,15 +129,18 @@ func (o *operator) offersNothing(id string) {
 
 func (o *operator) eventually(diff func() string) { o.t.Helper(); kubetest.Eventually(o.t, diff) }
 
-// caughtUp returns when everything that was written to the API before the call has been evaluated, as far as objects of the kinds of these
-// marks go: a node, a pod and a policy are made and waited for. What is told by one watch is told in order.
-func (o *operator) caughtUp() {
+// awaitCaughtUp waits until every node, pod and policy that was written before the call has been
+// evaluated. It creates a mark of each kind and waits for their effect: one watch delivers its
+// events in order.
+func (o *operator) awaitCaughtUp() {
 	o.t.Helper()
 	o.marks++
 	name := fmt.Sprintf("mark-%s-%d", lower(o.t.Name()[4:8]), o.marks)
-	kubetest.Create(o.t, nodestest.Node(name, nodestest.List("cpu", "1", "proffer.test/mark", "7"), nodestest.NodeLabel("mark", name)))
+	kubetest.Create(o.t,
+		nodestest.Node(name, nodestest.List("cpu", "1", "proffer.test/mark", "7"), nodestest.NodeLabel("mark", name)))
 	kubetest.Create(o.t, nodestest.Pod(name, name, nodestest.List("cpu", "250m")))
-	kubetest.Create(o.t, kubetest.Policy(name, kubetest.Selecting(kubetest.Matching(map[string]string{"mark": name})), func(s *v1alpha1.ResourcePolicySpec) { s.Class = name }))
+	kubetest.Create(o.t, kubetest.Policy(name, kubetest.Selecting(kubetest.Matching(map[string]string{"mark": name})),
+		func(s *v1alpha1.ResourcePolicySpec) { s.Class = name }))
 	o.eventually(func() string { return cmp.Diff(int64(750), o.offered("nobody")[name]["cpu"]) })
 }
 
@@ -169,7 +174,7 @@ func editPolicy(t *testing.T, p *v1alpha1.ResourcePolicy, change func(*v1alpha1.
 	kubetest.Edit(t, p, func(o client.Object) { change(&o.(*v1alpha1.ResourcePolicy).Spec) }, kubetest.WriteSpec)
 }
 
-// statusOfPolicy reads what stands in the API.
+// statusOfPolicy reads the status from the API server.
 func statusOfPolicy(t *testing.T, name string) v1alpha1.ResourcePolicyStatus {
 	t.Helper()
 	var p v1alpha1.ResourcePolicy
@@ -179,8 +184,8 @@ func statusOfPolicy(t *testing.T, name string) v1alpha1.ResourcePolicyStatus {
 	return p.Status
 }
 
-// ready waits until the policy's condition has the reason, and returns the condition.
-func ready(t *testing.T, name, reason string) metav1.Condition {
+// awaitReason waits until the policy's condition Ready has the reason, and returns the condition.
+func awaitReason(t *testing.T, name, reason string) metav1.Condition {
 	t.Helper()
 	var found metav1.Condition
 	kubetest.Eventually(t, func() string {

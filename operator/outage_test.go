@@ -14,29 +14,31 @@ import (
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
 )
 
-// outage is how long the API server is away.
+// outage is the duration of the outage.
 const outage = 10 * time.Second
 
-func TestAnAPIServerThatGoesAwayAndComesBack(t *testing.T) {
+func TestOffersSurviveAnOutageOfTheAPIServer(t *testing.T) {
 	kubetest.Create(t, nodestest.Node("stays", nodestest.List("cpu", "4", "memory", "4Gi", "pods", "10")))
 	goes := kubetest.Create(t, nodestest.Node("goes", nodestest.List("cpu", "8", "memory", "8Gi", "pods", "10")))
 	gone := kubetest.Create(t, nodestest.Pod("gone", "stays", nodestest.List("cpu", "1")))
 	replaced := kubetest.Create(t, nodestest.Pod("replaced", "stays", nodestest.List("cpu", "1")))
 	kubetest.Create(t, nodestest.Pod("stays", "stays", nodestest.List("cpu", "500m")))
 	p := kubetest.Create(t, kubetest.Policy("p"))
-	doomed := kubetest.Create(t, kubetest.Policy("doomed", kubetest.Fixed("cpu", "64"), kubetest.ForIDs("oslo"), func(s *v1alpha1.ResourcePolicySpec) { s.Priority = 1 }))
+	doomed := kubetest.Create(t, kubetest.Policy("doomed",
+		kubetest.Fixed("cpu", "64"), kubetest.ForIDs("oslo"), func(s *v1alpha1.ResourcePolicySpec) { s.Priority = 1 }))
 	link, config := newLink(t)
-	o := launchOperator(t, config, electing(shortLease(t)))
+	o := launchOperator(t, config, withElection(shortLease(t)))
 	if _, err := o.table.Lookup(t.Context(), "rome"); err != nil {
 		t.Fatal(err)
 	}
-	o.offersOf("rome", "cpu", 4000+8000-2500)
-	o.offersOf("oslo", "cpu", 64000)
-	ready(t, "p", v1alpha1.ReasonOffering)
+	o.awaitOfferOf("rome", "cpu", 4000+8000-2500)
+	o.awaitOfferOf("oslo", "cpu", 64000)
+	awaitReason(t, "p", v1alpha1.ReasonOffering)
 	before := o.table.Current()
 
-	// The operator sees nothing of this, and never will: after the restart, the API server knows only what is left. The operator has
-	// to find out by comparing, and what is gone comes to its handlers as a tombstone.
+	// The operator never sees these events: after the restart, the API server has only the
+	// resulting objects. The operator has to compare lists, and its handlers get deletions as
+	// tombstones.
 	link.cut()
 	kubetest.Remove(t, goes)
 	kubetest.Remove(t, gone)
@@ -46,10 +48,10 @@ func TestAnAPIServerThatGoesAwayAndComesBack(t *testing.T) {
 	if err := kubetest.Cluster(t).StopAPIServer(); err != nil {
 		t.Fatal(err)
 	}
-	// During the outage, readers are served the offers of before.
+	// During the outage, readers get the last offers.
 	gomega.NewWithT(t).Consistently(func() error {
 		entry, err := o.table.Lookup(t.Context(), "rome")
-		if err == nil && !entry.SameAmounts(before.Default) { // Nothing makes rome known.
+		if err == nil && !entry.SameAmounts(before.Default) { // rome is not a known consumer.
 			err = errors.New("the outage changed an offer")
 		}
 		return err
@@ -58,10 +60,10 @@ func TestAnAPIServerThatGoesAwayAndComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The watches come back in their own time, and the leader, which has lost its lease, competes again.
+	// The watches recover on their own, and the leader, which has lost its Lease, competes again.
 	link.restore()
 	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Max = kubetest.Quantities("memory", "1Gi") })
-	o.offers("rome", capacity.Amounts{"cpu": 1500, "memory": gib, "pods": 8})
+	o.awaitOffers("rome", capacity.Amounts{"cpu": 1500, "memory": gib, "pods": 8})
 	o.eventually(func() string { return cmp.Diff(int64(1500), o.offered("oslo")[""]["cpu"]) })
 	kubetest.Eventually(t, func() string { return cmp.Diff(int64(2), statusOfPolicy(t, "p").ObservedGeneration) })
 }

@@ -1,5 +1,5 @@
-// Package operator builds and runs the operator: everything that watches, evaluates, serves and
-// writes, from Options. Command proffer is a few lines over it.
+// Package operator builds and runs the operator from Options: everything that watches, evaluates,
+// serves and writes. Command proffer only adds the command line.
 package operator
 
 import (
@@ -47,41 +47,42 @@ const (
 // ParseForm returns the form of this name: pools or flat. Its error says what to write.
 func ParseForm(name string) (Form, error) { return resourcereader.ParseForm(name) }
 
-// DefaultBatchPeriod is the usual Options.BatchPeriod.
+// DefaultBatchPeriod is the default of --batch-period.
 const DefaultBatchPeriod = 100 * time.Millisecond
 
 // Options configure an operator.
 type Options struct {
 	// Version is shown in a metric and a log line.
 	Version string
-	// Endpoints are where gRPC is served; there must be at least one.
+	// Endpoints are the gRPC listen addresses; at least one is required.
 	Endpoints []Endpoint
 	TLS       TLS
-	// MetricsAddress, ProbeAddress and PprofAddress are where HTTP is served. "0" serves nothing;
-	// so does an empty ProbeAddress or PprofAddress.
+	// MetricsAddress, ProbeAddress and PprofAddress are the HTTP listen addresses. "0" disables a
+	// listener; so does an empty ProbeAddress or PprofAddress.
 	MetricsAddress, ProbeAddress, PprofAddress string
 	// BatchPeriod is the minimum time between two evaluations. Events are batched for half of it.
 	BatchPeriod time.Duration
-	// LeaderElection is nil for an operator that is alone.
+	// LeaderElection is nil for a single replica without leader election.
 	LeaderElection *LeaderElection
 	// ServedClasses is the name of a ConfigMap, in the namespace of the Lease, in which the
 	// operator lists the classes that policies offer. Empty keeps no list.
 	ServedClasses string
 }
 
-// Run runs an operator on the cluster of this configuration, which it changes, until the context
-// ends. Then, in this order, the process reports that it is not ready, gRPC ends, and everything
-// else ends. Metrics are registered with controller-runtime's registry, so a process can call Run
-// once.
+// Run runs an operator until the context ends, on the cluster of the configuration, which it
+// modifies. At the end the process first reports that it is not ready, then ends gRPC, then
+// everything else. Metrics are registered with controller-runtime's registry, so a process can call
+// Run only once.
 func Run(ctx context.Context, config *rest.Config, o Options) error {
 	log := ctrl.Log.WithName("setup")
 	log.Info("Starting", "version", o.Version)
-	// All clients are made from this config, so every watch of the process is followed.
+	// All clients are created from this config, so the monitor sees every watch of the process.
 	watches := watchage.New(ctrl.Log.WithName("watches"))
 	config.Wrap(watches.Wrap)
 	debouncer, offers := debounce.New(o.BatchPeriod), table.New()
 	server, err := resourcereader.New(resourcereader.Options{
-		Table: offers, Endpoints: o.Endpoints, TLS: o.TLS, Registerer: metrics.Registry, Logger: ctrl.Log.WithName("grpc"),
+		Table: offers, Endpoints: o.Endpoints, TLS: o.TLS, Registerer: metrics.Registry,
+		Logger: ctrl.Log.WithName("grpc"),
 	})
 	if err != nil {
 		return err
@@ -92,8 +93,8 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 
 	group, serving := errgroup.WithContext(ctx)
 	managing, stopManager := context.WithCancel(context.WithoutCancel(ctx))
-	// gRPC does not wait for anything: Liqo gives up on a connection after 3 s, and asks again only
-	// when it is started again.
+	// gRPC starts at once: Liqo gives up on a connection after 3 s, and tries again only when it is
+	// restarted.
 	group.Go(func() error {
 		defer stopManager()
 		return server.Start(serving)
@@ -110,8 +111,8 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 			return err
 		}
 		if err := setup(mgr, parts{
-			ledger: ledger, table: offers, debouncer: debouncer, election: o.LeaderElection, servedClasses: o.ServedClasses,
-			metrics: metrics.Registry, version: o.Version,
+			ledger: ledger, table: offers, debouncer: debouncer, election: o.LeaderElection,
+			servedClasses: o.ServedClasses, metrics: metrics.Registry, version: o.Version,
 		}); err != nil {
 			return err
 		}
@@ -120,18 +121,16 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	return group.Wait()
 }
 
-// startGCPercent is how much the heap may grow between two collections, in percent, while the
-// cluster is read for the first time: half of Go's default. It lowers the peak by a seventh, and
-// costs no measurable time.
+// startGCPercent is the growth of the heap between two collections, in percent, until the process
+// is ready: half of Go's default. It lowers the peak by a seventh, at no measurable cost of time.
 const startGCPercent = 50
 
-// limitStartupHeap saves memory until the process is ready. The memory that it took to read the
-// whole cluster is never needed again, so it is returned to the system then, not over the next
-// minutes.
+// limitStartupHeap saves memory until the process is ready. The memory for the first lists is not
+// needed again, so it is returned to the system at once instead of over the next minutes.
 func limitStartupHeap(ctx context.Context, ready <-chan struct{}) {
 	usual := debug.SetGCPercent(startGCPercent)
 	if usual < startGCPercent {
-		debug.SetGCPercent(usual) // GOGC asks for an even smaller heap, or turns collection off.
+		debug.SetGCPercent(usual) // GOGC sets a smaller growth, or disables collection.
 	}
 	select {
 	case <-ready:
@@ -141,13 +140,16 @@ func limitStartupHeap(ctx context.Context, ready <-chan struct{}) {
 	}
 }
 
-func newManager(config *rest.Config, o Options, ready *readiness, watches *watchage.Monitor, explanations http.Handler) (ctrl.Manager, error) {
+func newManager(
+	config *rest.Config, o Options, ready *readiness, watches *watchage.Monitor, explanations http.Handler,
+) (ctrl.Manager, error) {
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: NewScheme(),
 		Cache:  cacheOptions(namespaceOf(o.LeaderElection)),
 		Metrics: metricsserver.Options{
-			BindAddress: o.MetricsAddress, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization,
-			ExtraHandlers: map[string]http.Handler{explain.Path: explanations, explain.Path + "/": explanations},
+			BindAddress: o.MetricsAddress, SecureServing: true,
+			FilterProvider: filters.WithAuthenticationAndAuthorization,
+			ExtraHandlers:  map[string]http.Handler{explain.Path: explanations, explain.Path + "/": explanations},
 		},
 		HealthProbeBindAddress: o.ProbeAddress,
 		PprofBindAddress:       o.PprofAddress,
@@ -156,18 +158,19 @@ func newManager(config *rest.Config, o Options, ready *readiness, watches *watch
 		return nil, fmt.Errorf("setting up: %w", err)
 	}
 	return mgr, errors.Join(
-		mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("offers", ready.check), mgr.AddReadyzCheck("watches", watches.Check),
+		mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("offers", ready.check),
+		mgr.AddReadyzCheck("watches", watches.Check),
 		mgr.Add(watches), metrics.Registry.Register(watches),
 	)
 }
 
-// readiness decides whether callers should be sent to this replica.
+// readiness is the readiness check of the offers.
 type readiness struct {
 	ctx   context.Context
 	table *table.Table
 }
 
-// check fails until the first offers are published, and again once the process is told to end.
+// check fails until the first offers are published, and again once the process shuts down.
 func (r *readiness) check(*http.Request) error {
 	if r.ctx.Err() != nil {
 		return errors.New("shutting down")

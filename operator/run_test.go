@@ -27,7 +27,7 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-func TestMemoryIsSavedOnlyUntilTheProcessIsReady(t *testing.T) {
+func TestTheHeapIsLimitedOnlyUntilTheProcessIsReady(t *testing.T) {
 	before := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(before)
 	for set, saving := range map[int]int{100: startGCPercent, 400: startGCPercent, 20: 20, -1: -1} {
@@ -46,7 +46,7 @@ func TestMemoryIsSavedOnlyUntilTheProcessIsReady(t *testing.T) {
 			<-done
 		})
 		if got := debug.SetGCPercent(set); got != set {
-			t.Errorf("with GOGC=%d the heap grows by %d %% from then on", set, got)
+			t.Errorf("with GOGC=%d the heap grows by %d %% once the process is ready", set, got)
 		}
 	}
 }

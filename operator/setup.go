@@ -32,8 +32,8 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// The markers for RBAC stand with the code that needs the permissions. These are for the Lease, and
-// for the definitions that the informers of all rooms follow.
+// RBAC markers stand next to the code that needs the permissions. These are for the Lease, and for
+// the CRDs that the informers of all packages watch.
 //
 // +kubebuilder:rbac:roleName=proffer-manager,groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=foreignclusters.core.liqo.io;foreignclusters.discovery.liqo.io;resourceslices.authentication.liqo.io;tenants.authentication.liqo.io,verbs=list;watch
 // +kubebuilder:rbac:roleName=proffer-leader-election,namespace=proffer-system,groups=coordination.k8s.io,resources=leases,verbs=create
@@ -43,13 +43,14 @@ import (
 const (
 	// LeaderElectionID is the name of the Lease that the leader holds.
 	LeaderElectionID = "proffer.dev"
-	// OfferedConfigMap is the name of the ConfigMap that records what was ever offered.
+	// OfferedConfigMap is the name of the ConfigMap that records every resource that was ever
+	// offered.
 	OfferedConfigMap = offered.ConfigMap
-	// eventSource is the controller that Events name.
+	// eventSource is the reporting controller of Events.
 	eventSource = "proffer"
 )
 
-// NewScheme returns the types that the operator reads and writes.
+// NewScheme returns a scheme with the types that the operator reads and writes.
 func NewScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(corev1.AddToScheme(scheme))
@@ -57,17 +58,19 @@ func NewScheme() *runtime.Scheme {
 	return scheme
 }
 
-// cacheOptions keep the manager's cache small. Nodes and pods are not in it: see
-// internal/source/nodes. Grants are read in one namespace.
+// cacheOptions returns the options of the manager's cache, which keep it small. Nodes and pods are
+// not in it: see internal/source/nodes. Grants are cached from one namespace.
 func cacheOptions(namespace string) cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject:         map[client.Object]cache.ByObject{&v1alpha1.Grant{}: {Namespaces: map[string]cache.Config{namespace: {}}}},
+		ByObject: map[client.Object]cache.ByObject{
+			&v1alpha1.Grant{}: {Namespaces: map[string]cache.Config{namespace: {}}},
+		},
 	}
 }
 
-// namespaceOf returns the namespace of the Grants: that of the Lease or, without an election, that
-// of the Pod; outside of a Pod it is default.
+// namespaceOf returns the namespace of the Grants: that of the Lease or, without leader election,
+// that of the Pod. Outside of a Pod it is default.
 func namespaceOf(election *LeaderElection) string {
 	namespace, err := kube.LeaseNamespace(election)
 	if err != nil {
@@ -76,27 +79,27 @@ func namespaceOf(election *LeaderElection) string {
 	return namespace
 }
 
-// parts are what setup takes besides the manager.
+// parts are the arguments of setup, apart from the manager.
 type parts struct {
-	// ledger is kept up to date with nodes and pods, and table with snapshots.
+	// ledger is kept up to date with nodes and pods. Snapshots are published to table.
 	ledger *capacity.Ledger
 	table  *table.Table
 	// debouncer schedules evaluations.
 	debouncer *debounce.Debouncer
-	// election is nil for an operator that is alone.
+	// election is nil without leader election.
 	election *LeaderElection
-	// servedClasses is the name of a ConfigMap, empty for none.
+	// servedClasses is the name of a ConfigMap, or empty.
 	servedClasses string
-	// metrics is where metrics are registered, nil for nowhere.
+	// metrics may be nil.
 	metrics prometheus.Registerer
 	version string
 }
 
-// setup adds to the manager everything that watches, evaluates and writes. The manager was created
-// with NewScheme and cacheOptions, and elects no leader itself.
+// setup adds to the manager everything that watches, evaluates and writes. The manager must have
+// been created with NewScheme and cacheOptions, and without leader election.
 //
-// Objects flow one way: the caches of each kind and the ledger wake the engine, which publishes a
-// snapshot; what writes to the API reads the snapshot. All replicas do so; only the leader writes.
+// Objects flow in one direction. The caches of each kind and the ledger wake the engine, which
+// publishes a snapshot. Writers read the snapshot. All replicas evaluate; only the leader writes.
 func setup(mgr ctrl.Manager, p parts) error {
 	log := mgr.GetLogger().WithName("controllers")
 	wake, namespace, recorder := p.debouncer.Wake, namespaceOf(p.election), mgr.GetEventRecorder(eventSource)
@@ -105,7 +108,7 @@ func setup(mgr ctrl.Manager, p parts) error {
 		return fmt.Errorf("making a client for Liqo's objects: %w", err)
 	}
 
-	// What is watched, each kind in its cache.
+	// Everything that is watched, each kind with its cache.
 	core, err := nodes.New(mgr.GetConfig(), p.ledger, wake, log.WithName("core"))
 	if err != nil {
 		return err
@@ -113,22 +116,26 @@ func setup(mgr ctrl.Manager, p parts) error {
 	policies, consumers := policy.NewCache(), consumer.NewCache()
 	decider := slice.NewDecider(liqo, p.debouncer.WakeNow, wake, log.WithName("slices"))
 	tenants := consumer.Tenants{Handler: decider.Tenants(), Fields: slice.TenantFields}
-	informers := slices.Concat(consumer.Watches(liqo, consumers, tenants, wake, log.WithName("consumers")), decider.Informers())
+	informers := slices.Concat(consumer.Watches(liqo, consumers, tenants, wake, log.WithName("consumers")),
+		decider.Informers())
 
-	// What writes, while this replica leads.
+	// The writers, which run while this replica leads.
 	tenure := &kube.Tenure{}
 	statuses := policy.NewWriter(mgr.GetClient(), p.table, policies, recorder, log.WithName("status"))
-	answers := slice.NewWriter(liqo, mgr.GetAPIReader(), mgr.GetClient(), namespace, decider, p.debouncer, tenure.Holds, recorder, log.WithName("slices"))
+	answers := slice.NewWriter(liqo, mgr.GetAPIReader(), mgr.GetClient(), namespace, decider, p.debouncer, tenure.Holds,
+		recorder, log.WithName("slices"))
 	record := offered.NewRecord(mgr.GetAPIReader(), mgr.GetClient(), namespace, log.WithName("offered"))
 	work := []manager.Runnable{statuses, answers, offered.Writer{Record: record}}
-	// After each evaluation; the answers come last, since workers begin with them.
+	// These run after each evaluation. The answers come last, because workers start to write with
+	// them.
 	published := []func(*table.Snapshot){policies.Remember, record.Note, onSnapshot(statuses.Wake)}
 	if p.servedClasses != "" {
 		namespace, err := kube.LeaseNamespace(p.election)
 		if err != nil {
 			return err
 		}
-		list := classlist.NewWriter(liqo, types.NamespacedName{Namespace: namespace, Name: p.servedClasses}, p.table, log.WithName("classes"))
+		list := classlist.NewWriter(liqo, types.NamespacedName{Namespace: namespace, Name: p.servedClasses}, p.table,
+			log.WithName("classes"))
 		work, published = append(work, list), append(published, onSnapshot(list.Wake))
 	}
 	published = append(published, answers.Commit)
@@ -146,13 +153,16 @@ func setup(mgr ctrl.Manager, p parts) error {
 		return err
 	}
 	evaluator := engine.New(engine.Config{
-		Ledger: p.ledger, Policies: policies, Consumers: consumers, Slices: decider, Debouncer: p.debouncer, Table: p.table,
+		Ledger: p.ledger, Policies: policies, Consumers: consumers, Slices: decider,
+		Debouncer: p.debouncer, Table: p.table,
 		Previous:  func() []offer.PreviousOffers { return record.Previous(policies.Previous()) },
 		Sources:   sourcesOf(append(core.Sources(), ofPolicies, ofGrants, record), informers),
 		Published: published, Log: log.WithName("offers"),
 	})
 	if p.metrics != nil {
-		for _, c := range []prometheus.Collector{answers, core.Metrics(), evaluator, &collector{table: p.table, version: p.version}} {
+		for _, c := range []prometheus.Collector{
+			answers, core.Metrics(), evaluator, &collector{table: p.table, version: p.version},
+		} {
 			if err := p.metrics.Register(c); err != nil {
 				return fmt.Errorf("registering metrics: %w", err)
 			}

@@ -17,29 +17,32 @@ import (
 
 func TestStatusFollowsThePolicyAndTheCapacity(t *testing.T) {
 	o := startOperator(t)
-	p := kubetest.Create(t, kubetest.Policy("p", kubetest.Selecting(kubetest.Matching(map[string]string{"dedicated": "liqo"})), kubetest.ForIDs("rome")))
-	c := ready(t, "p", v1alpha1.ReasonNoNodes)
+	p := kubetest.Create(t, kubetest.Policy("p",
+		kubetest.Selecting(kubetest.Matching(map[string]string{"dedicated": "liqo"})), kubetest.ForIDs("rome")))
+	c := awaitReason(t, "p", v1alpha1.ReasonNoNodes)
 	expectEvent(t, "p", v1alpha1.ReasonNoNodes, "spec.offer.nodes.selector")
 	if c.ObservedGeneration != 1 {
-		t.Errorf("observed generation %d", c.ObservedGeneration)
+		t.Errorf("got observedGeneration %d, want 1", c.ObservedGeneration)
 	}
 
-	kubetest.Create(t, nodestest.Node("n", nodestest.List("cpu", "8", "memory", "16Gi", "pods", "10"), nodestest.NodeLabel("dedicated", "liqo")))
-	ready(t, "p", v1alpha1.ReasonOffering)
+	kubetest.Create(t, nodestest.Node("n",
+		nodestest.List("cpu", "8", "memory", "16Gi", "pods", "10"), nodestest.NodeLabel("dedicated", "liqo")))
+	awaitReason(t, "p", v1alpha1.ReasonOffering)
 	expectEvent(t, "p", v1alpha1.ReasonOffering, "1 consumer")
 	s := statusOfPolicy(t, "p")
 	if *s.Nodes != 1 || *s.Consumers != 1 || s.Source != v1alpha1.SourceNodes {
-		t.Errorf("status: %+v", s)
+		t.Errorf("got the status %+v", s)
 	}
 	whole := nodestest.List("cpu", "8", "memory", "16Gi", "pods", "10")
 	if diff := cmp.Diff(whole, s.Capacity, cmp.Comparer(equalLists)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]v1alpha1.ConsumerOffer{{ClusterID: "rome", Offer: whole}}, s.Offers, cmp.Comparer(equalLists)); diff != "" {
+	if diff := cmp.Diff([]v1alpha1.ConsumerOffer{{ClusterID: "rome", Offer: whole}}, s.Offers,
+		cmp.Comparer(equalLists)); diff != "" {
 		t.Error(diff)
 	}
 
-	// An edit is written at once, within the 10 s for which a mere change of capacity would wait.
+	// An edit is written at once. A mere change of capacity would wait for up to 10 s.
 	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Max = kubetest.Quantities("cpu", "2") })
 	kubetest.Eventually(t, func() string {
 		s := statusOfPolicy(t, "p")
@@ -47,44 +50,49 @@ func TestStatusFollowsThePolicyAndTheCapacity(t *testing.T) {
 	})
 
 	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Resources = []v1alpha1.ResourceName{"cpu"} })
-	c = ready(t, "p", v1alpha1.ReasonIncomplete)
+	c = awaitReason(t, "p", v1alpha1.ReasonIncomplete)
 	if !contains(c.Message, "memory, pods") {
-		t.Errorf("message: %s", c.Message)
+		t.Errorf("got the message %q", c.Message)
 	}
 
 	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Resources = nil })
-	kubetest.Create(t, kubetest.Policy("higher", kubetest.Fixed("cpu", "1", "memory", "1Gi", "pods", "1"), func(s *v1alpha1.ResourcePolicySpec) { s.Priority = 1 }))
-	c = ready(t, "p", v1alpha1.ReasonShadowed)
+	kubetest.Create(t, kubetest.Policy("higher", kubetest.Fixed("cpu", "1", "memory", "1Gi", "pods", "1"),
+		func(s *v1alpha1.ResourcePolicySpec) { s.Priority = 1 }))
+	c = awaitReason(t, "p", v1alpha1.ReasonShadowed)
 	if !contains(c.Message, "higher") {
-		t.Errorf("message: %s", c.Message)
+		t.Errorf("got the message %q", c.Message)
 	}
 	expectEvent(t, "p", v1alpha1.ReasonShadowed, "higher")
-	o.offersOf("rome", "cpu", 1000)
+	o.awaitOfferOf("rome", "cpu", 1000)
 }
 
 func TestAResourceOfferedByAnEarlierProcessIsTakenBackByAnExplicitZero(t *testing.T) {
-	p := kubetest.Create(t, kubetest.Policy("p", kubetest.Fixed("cpu", "1", "memory", "1Gi", "pods", "1", "nvidia.com/gpu", "2"), kubetest.ForIDs("rome")))
+	p := kubetest.Create(t, kubetest.Policy("p",
+		kubetest.Fixed("cpu", "1", "memory", "1Gi", "pods", "1", "nvidia.com/gpu", "2"), kubetest.ForIDs("rome")))
 	first := startOperator(t)
-	ready(t, "p", v1alpha1.ReasonOffering)
+	awaitReason(t, "p", v1alpha1.ReasonOffering)
 	first.stop()
 
 	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) {
 		s.Offer.Fixed = kubetest.Quantities("cpu", "1", "memory", "1Gi", "pods", "1")
 	})
 	second := startOperator(t)
-	second.offers("rome", capacity.Amounts{"cpu": 1000, "memory": gib, "pods": 1, "nvidia.com/gpu": 0})
+	second.awaitOffers("rome", capacity.Amounts{"cpu": 1000, "memory": gib, "pods": 1, "nvidia.com/gpu": 0})
 	kubetest.Eventually(t, func() string {
-		return cmp.Diff([]v1alpha1.ResourceName{"cpu", "memory", "nvidia.com/gpu", "pods"}, statusOfPolicy(t, "p").OfferedResources)
+		return cmp.Diff([]v1alpha1.ResourceName{"cpu", "memory", "nvidia.com/gpu", "pods"},
+			statusOfPolicy(t, "p").OfferedResources)
 	})
 }
 
-func TestAPolicyEditedWhileNobodyRanWithdrawsWhatAnEarlierProcessOffered(t *testing.T) {
+func TestAPolicyEditedWithoutAnOperatorWithdrawsEarlierOffers(t *testing.T) {
 	kubetest.Create(t, nodestest.Node("n", nodestest.List("cpu", "8", "memory", "8Gi", "pods", "10")))
-	kubetest.Create(t, nodestest.Pod("of-oslo", "n", nodestest.List("cpu", "2", "memory", "1Gi"), nodestest.PodLabel(originLabel, "oslo")))
+	kubetest.Create(t, nodestest.Pod("of-oslo",
+		"n", nodestest.List("cpu", "2", "memory", "1Gi"), nodestest.PodLabel(originLabel, "oslo")))
 	gold := func(s *v1alpha1.ResourcePolicySpec) { s.Class = "gold" }
-	p := kubetest.Create(t, kubetest.Policy("p", kubetest.Fixed("cpu", "4", "memory", "4Gi", "pods", "5"), kubetest.ForIDs("oslo", "rome"), gold))
+	p := kubetest.Create(t, kubetest.Policy("p",
+		kubetest.Fixed("cpu", "4", "memory", "4Gi", "pods", "5"), kubetest.ForIDs("oslo", "rome"), gold))
 	first := startOperator(t)
-	ready(t, "p", v1alpha1.ReasonOffering)
+	awaitReason(t, "p", v1alpha1.ReasonOffering)
 	kubetest.Eventually(t, func() string { return cmp.Diff("gold", statusOfPolicy(t, "p").Class) })
 	first.stop()
 
@@ -102,62 +110,66 @@ func TestAPolicyEditedWhileNobodyRanWithdrawsWhatAnEarlierProcessOffered(t *test
 	})
 }
 
-func TestAPolicyThatEvictsSaysSo(t *testing.T) {
+func TestAPolicyThatEvictsEmitsAWarning(t *testing.T) {
 	kubetest.Create(t, nodestest.Node("n", nodestest.List("cpu", "8", "memory", "8Gi", "pods", "10")))
-	kubetest.Create(t, nodestest.Pod("of-rome", "n", nodestest.List("cpu", "2", "memory", "1Gi"), nodestest.PodLabel(originLabel, "rome")))
-	p := kubetest.Create(t, kubetest.Policy("p", kubetest.Fixed("cpu", "4", "memory", "4Gi", "pods", "5"), kubetest.ForIDs("rome")))
+	kubetest.Create(t, nodestest.Pod("of-rome",
+		"n", nodestest.List("cpu", "2", "memory", "1Gi"), nodestest.PodLabel(originLabel, "rome")))
+	p := kubetest.Create(t,
+		kubetest.Policy("p", kubetest.Fixed("cpu", "4", "memory", "4Gi", "pods", "5"), kubetest.ForIDs("rome")))
 	o := startOperator(t)
-	o.offersOf("rome", "cpu", 4000)
-	ready(t, "p", v1alpha1.ReasonOffering)
+	o.awaitOfferOf("rome", "cpu", 4000)
+	awaitReason(t, "p", v1alpha1.ReasonOffering)
 
-	// Lowered under what the pods request: reclaim keeps it there, and says so.
+	// The edit lowers the offer below the requests of the pods: reclaim holds it there, and an
+	// Event says so.
 	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) {
 		s.Offer.Fixed = kubetest.Quantities("cpu", "0", "memory", "4Gi", "pods", "5")
 	})
-	o.offersOf("rome", "cpu", 2000)
+	o.awaitOfferOf("rome", "cpu", 2000)
 	expectEvent(t, "p", "Held", "rome")
 	kubetest.Eventually(t, func() string { return cmp.Diff(true, statusOfPolicy(t, "p").Offers[0].Held) })
 
 	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Reclaim = v1alpha1.ReclaimEvict })
-	o.offersOf("rome", "cpu", 0)
+	o.awaitOfferOf("rome", "cpu", 0)
 	expectEvent(t, "p", "Evicting", "rome")
 	for _, e := range eventsOf(t, "p") {
 		if e.Reason == "Evicting" && e.Type != corev1.EventTypeWarning {
-			t.Errorf("event of type %s", e.Type)
+			t.Errorf("got an Event of type %s, want a Warning", e.Type)
 		}
 	}
 }
 
-func TestAStatusThatSomebodyElseWroteIsPutRight(t *testing.T) {
+func TestAStatusThatOthersWriteIsRestored(t *testing.T) {
 	p := kubetest.Create(t, kubetest.Policy("p", kubetest.Fixed("cpu", "1", "memory", "1Gi", "pods", "1")))
 	startOperator(t)
-	ready(t, "p", v1alpha1.ReasonOffering)
-	kubetest.Edit(t, p, func(o client.Object) { o.(*v1alpha1.ResourcePolicy).Status = v1alpha1.ResourcePolicyStatus{} }, kubetest.WriteStatus)
-	ready(t, "p", v1alpha1.ReasonOffering)
+	awaitReason(t, "p", v1alpha1.ReasonOffering)
+	kubetest.Edit(t, p, func(o client.Object) { o.(*v1alpha1.ResourcePolicy).Status = v1alpha1.ResourcePolicyStatus{} },
+		kubetest.WriteStatus)
+	awaitReason(t, "p", v1alpha1.ReasonOffering)
 }
 
 func TestOnlyTheLeaderWritesAndEveryReplicaServes(t *testing.T) {
 	election := longLease(t)
-	leader := startOperator(t, electing(election))
+	leader := startOperator(t, withElection(election))
 	p := kubetest.Create(t, kubetest.Policy("p", kubetest.Fixed("cpu", "1", "memory", "1Gi", "pods", "1")))
-	ready(t, "p", v1alpha1.ReasonOffering)
+	awaitReason(t, "p", v1alpha1.ReasonOffering)
 
-	follower := startOperator(t, electing(election))
+	follower := startOperator(t, withElection(election))
 	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) {
 		s.Offer.Fixed = kubetest.Quantities("cpu", "2", "memory", "1Gi", "pods", "1")
 	})
-	leader.offersOf("rome", "cpu", 2000)
-	follower.offersOf("rome", "cpu", 2000)
+	leader.awaitOfferOf("rome", "cpu", 2000)
+	follower.awaitOfferOf("rome", "cpu", 2000)
 	kubetest.Eventually(t, func() string { return cmp.Diff(int64(2), statusOfPolicy(t, "p").ObservedGeneration) })
 	version := resourceVersion(t, "p")
 	leader.stop()
 
-	// The next leader finds nothing to correct, and goes on where the last one stopped.
+	// The next leader has nothing to correct, and continues where the last one stopped.
 	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Fixed = kubetest.Quantities("cpu", "3") })
-	follower.offersOf("rome", "cpu", 3000)
-	ready(t, "p", v1alpha1.ReasonIncomplete)
+	follower.awaitOfferOf("rome", "cpu", 3000)
+	awaitReason(t, "p", v1alpha1.ReasonIncomplete)
 	if version == resourceVersion(t, "p") {
-		t.Error("nothing was written")
+		t.Error("the new leader wrote nothing")
 	}
 }
 
@@ -167,10 +179,10 @@ func TestAFollowerWritesNothing(t *testing.T) {
 	if _, err := kubetest.Leases(t, election.Namespace).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	follower := startOperator(t, electing(election))
+	follower := startOperator(t, withElection(election))
 	kubetest.Create(t, kubetest.Policy("p", kubetest.Fixed("cpu", "1", "memory", "1Gi", "pods", "1")))
-	follower.offersOf("rome", "cpu", 1000)
-	follower.caughtUp()
+	follower.awaitOfferOf("rome", "cpu", 1000)
+	follower.awaitCaughtUp()
 	if s := statusOfPolicy(t, "p"); s.ObservedGeneration != 0 || len(s.Conditions) != 0 {
 		t.Errorf("a follower wrote %+v", s)
 	}

@@ -17,13 +17,13 @@ import (
 	"proffer.dev/proffer/internal/kubetest"
 )
 
-// watchRequests are the URLs of all watches that were requested.
+// watchRequests records the URL of every watch request.
 type watchRequests struct {
 	mu   sync.Mutex
 	made []*url.URL
 }
 
-// wrap has the transport note what is requested of it.
+// wrap returns a transport that records its watch requests.
 func (r *watchRequests) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTrip(func(request *http.Request) (*http.Response, error) {
 		if request.URL.Query().Get("watch") == "true" {
@@ -39,7 +39,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
-// watched is what the metrics say is watched.
+// watched returns the resources whose watches the metrics report.
 func watched(t *testing.T, watches prometheus.Collector) []string {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
@@ -61,13 +61,13 @@ func watched(t *testing.T, watches prometheus.Collector) []string {
 	return all
 }
 
-// missing are those of the wanted that are not in all.
+// missing returns the wanted names that are not in all.
 func missing(all []string, wanted ...string) string {
 	wanted = slices.DeleteFunc(wanted, func(w string) bool { return slices.Contains(all, w) })
 	return strings.Join(wanted, " ")
 }
 
-func TestTheNewsOfEveryWatchIsKnownWhileItIsWatched(t *testing.T) {
+func TestTheAgeOfEveryWatchIsReportedWhileItIsOpen(t *testing.T) {
 	const tenants = "tenants.authentication.liqo.io"
 	uninstall := kubetest.Install(t, controlplane.LiqoCRD(t, "authentication.liqo.io_tenants.yaml"))
 	watches := watchage.New(logr.Discard())
@@ -75,9 +75,10 @@ func TestTheNewsOfEveryWatchIsKnownWhileItIsWatched(t *testing.T) {
 	config := rest.CopyConfig(kubetest.Cluster(t).Config)
 	config.Wrap(requests.wrap)
 	config.Wrap(watches.Wrap)
-	o := launchOperator(t, config, electing(shortLease(t)), func(o *parts) { o.servedClasses = "watched-classes" })
+	o := launchOperator(t, config, withElection(shortLease(t)), func(o *parts) { o.servedClasses = "watched-classes" })
 	builtin := []string{
-		"nodes", "pods", "namespaces", "storageclasses.storage.k8s.io", "customresourcedefinitions.apiextensions.k8s.io",
+		"nodes", "pods", "namespaces", "storageclasses.storage.k8s.io",
+		"customresourcedefinitions.apiextensions.k8s.io",
 		"resourcepolicies.proffer.dev",
 	}
 	o.eventually(func() string { return missing(watched(t, watches), append(builtin, tenants, "configmaps")...) })
@@ -85,14 +86,14 @@ func TestTheNewsOfEveryWatchIsKnownWhileItIsWatched(t *testing.T) {
 	uninstall()
 	o.eventually(func() string {
 		if slices.Contains(watched(t, watches), tenants) {
-			return tenants + " still ages"
+			return tenants + " still has an age"
 		}
 		return ""
 	})
 	if lost := missing(watched(t, watches), builtin...); lost != "" {
-		t.Errorf("not known any more: %s", lost)
+		t.Errorf("no longer reported: %s", lost)
 	}
-	// A bookmark a minute is what a quiet watch lives by.
+	// A quiet watch shows that it is alive by a bookmark each minute.
 	requests.mu.Lock()
 	defer requests.mu.Unlock()
 	for _, made := range requests.made {

@@ -31,7 +31,8 @@ func TestEverySampleIsAccepted(t *testing.T) {
 }
 
 func TestTheSamplesApplyAsAWhole(t *testing.T) {
-	if out := kubectl(t, "apply", "--dry-run=server", "--validate=strict", "-k", samplesDirectory); len(samples(t)) != strings.Count(out, "created (server dry run)") {
+	if out := kubectl(t, "apply", "--dry-run=server", "--validate=strict", "-k",
+		samplesDirectory); len(samples(t)) != strings.Count(out, "created (server dry run)") {
 		t.Errorf("got:\n%s", out)
 	}
 }

@@ -14,7 +14,7 @@ import (
 // evaluates any rule: the value, the message of kubectl, and the correct value.
 var refusedInOtherWords = regexp.MustCompile("(?m)^\\| `([a-z]+: \\{.*)` \\| `(.*)` \\| `([a-z]+: \\{.*)` \\|$")
 
-func TestKubectlSaysWhatTheReferenceSaysThatItDoes(t *testing.T) {
+func TestTheReferenceQuotesTheMessagesOfKubectl(t *testing.T) {
 	text, err := os.ReadFile(reference)
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +36,8 @@ func TestKubectlSaysWhatTheReferenceSaysThatItDoes(t *testing.T) {
 		if err == nil || !strings.Contains(string(out), said) {
 			t.Errorf("%s: %v; the reference says %s, and kubectl:\n%s", written, err, said, out)
 		}
-		if err := api.Create(t.Context(), policy(t, "standard", "offer: {"+right+"}"), client.DryRunAll, strict); err != nil {
+		if err := api.Create(t.Context(), policy(t, "standard", "offer: {"+right+"}"), client.DryRunAll,
+			strict); err != nil {
 			t.Errorf("%s, as the reference advises: %v", right, err)
 		}
 	}

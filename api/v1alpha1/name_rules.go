@@ -12,7 +12,8 @@ import (
 // Its API server refuses pods that request another name without a domain.
 var (
 	standardNames = []corev1.ResourceName{
-		corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods, corev1.ResourceStorage, corev1.ResourceEphemeralStorage,
+		corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods, corev1.ResourceStorage,
+		corev1.ResourceEphemeralStorage,
 	}
 	standardPrefixes = []string{corev1.ResourceHugePagesPrefix, corev1.ResourceAttachableVolumesPrefix}
 )
@@ -21,7 +22,8 @@ var (
 // of another one.
 var meantNames = map[string]string{
 	"cp": "cpu", "core": "cpu", "vcpu": "cpu", "mem": "memory", "ram": "memory", "pod": "pods", "stor": "storage",
-	"eph": "ephemeral-storage", "disk": "ephemeral-storage", "huge": "hugepages-2Mi", "gpu": "nvidia.com/gpu", "nvidia": "nvidia.com/gpu",
+	"eph": "ephemeral-storage", "disk": "ephemeral-storage", "huge": "hugepages-2Mi", "gpu": "nvidia.com/gpu",
+	"nvidia": "nvidia.com/gpu",
 }
 
 const anyStandardName = "cpu, memory, pods, storage, ephemeral-storage or hugepages-2Mi"

@@ -14,8 +14,10 @@ var nameRules = []rule{
 	{
 		name: "a name without a domain is one that Kubernetes has",
 		valid: []string{
-			amount("hugepages-2Mi", "4Mi"), amount("attachable-volumes-aws-ebs", "25"), amount("storage", "1Gi"), amount("ephemeral-storage", "1Gi"),
-			amount("nvidia.com/gpu", "1"), amount("nvidia.com/mig-1g.5gb", "1"), amount("kubernetes.io/batch-cpu", "1"), amount("example.com/cpus", "1"),
+			amount("hugepages-2Mi", "4Mi"), amount("attachable-volumes-aws-ebs", "25"), amount("storage", "1Gi"),
+			amount("ephemeral-storage", "1Gi"),
+			amount("nvidia.com/gpu", "1"), amount("nvidia.com/mig-1g.5gb", "1"), amount("kubernetes.io/batch-cpu", "1"),
+			amount("example.com/cpus", "1"),
 		},
 		invalid: amount("cpus", "4"),
 		want:    `spec.offer.fixed[cpus]: Invalid value: "cpus": write cpu; a resource of your own has a domain, such as example.com/cpus`,
@@ -31,10 +33,14 @@ var nameRules = []rule{
 // The test also shows that the suggested name does not depend on the order of a map.
 func TestTheAPIServerAndTheOperatorAgreeOnNames(t *testing.T) {
 	for name, want := range map[string]string{
-		"cpu": "", "memory": "", "pods": "", "storage": "", "ephemeral-storage": "", "hugepages-1Gi": "", "attachable-volumes-csi-x": "", "example.com/a": "",
-		"CPU": "cpu", "cpus": "cpu", "cpu_cores": "cpu", "cores": "cpu", "vcpu": "cpu", "mem": "memory", "memroy": "memory", "Memory": "memory", "RAM": "memory",
-		"pod": "pods", "Storage": "storage", "ephemeral": "ephemeral-storage", "ephemeral_storage": "ephemeral-storage", "disk": "ephemeral-storage",
-		"hugepages": "hugepages-2Mi", "gpu": "nvidia.com/gpu", "GPUs": "nvidia.com/gpu", "nvidia-gpu": "nvidia.com/gpu", "meory": "cpu, memory, pods, storage, ephemeral-storage or hugepages-2Mi",
+		"cpu": "", "memory": "", "pods": "", "storage": "", "ephemeral-storage": "", "hugepages-1Gi": "",
+		"attachable-volumes-csi-x": "", "example.com/a": "",
+		"CPU": "cpu", "cpus": "cpu", "cpu_cores": "cpu", "cores": "cpu", "vcpu": "cpu", "mem": "memory",
+		"memroy": "memory", "Memory": "memory", "RAM": "memory",
+		"pod": "pods", "Storage": "storage", "ephemeral": "ephemeral-storage", "ephemeral_storage": "ephemeral-storage",
+		"disk":      "ephemeral-storage",
+		"hugepages": "hugepages-2Mi", "gpu": "nvidia.com/gpu", "GPUs": "nvidia.com/gpu", "nvidia-gpu": "nvidia.com/gpu",
+		"meory": "cpu, memory, pods, storage, ephemeral-storage or hugepages-2Mi",
 	} {
 		problem := v1alpha1.NameProblem(corev1.ResourceName(name))
 		if want != "" {
@@ -54,7 +60,7 @@ func TestTheAPIServerAndTheOperatorAgreeOnNames(t *testing.T) {
 	}
 }
 
-func TestNamesAreHeldToTheirRulesWhereverTheyStand(t *testing.T) {
+func TestTheRulesOnNamesApplyInEveryField(t *testing.T) {
 	for field, spec := range map[string]string{
 		"spec.offer.fixed":              "offer: {fixed: {cpus: 4}}",
 		"spec.offer.reserve":            "offer: {nodes: {}, reserve: {cpus: 4}}",

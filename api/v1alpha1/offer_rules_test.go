@@ -35,8 +35,10 @@ var offerRules = []rule{
 		want:    `spec.offer: Invalid value: percent applies to nodes: with fixed, leave it out and write the amounts to offer`,
 	},
 	{
-		name:    "percentages go with nodes",
-		valid:   []string{"offer: {nodes: {}, percentages: {cpu: 50}}", "offer: {nodes: {}, percent: 10, percentages: {cpu: 50}}"},
+		name: "percentages go with nodes",
+		valid: []string{
+			"offer: {nodes: {}, percentages: {cpu: 50}}", "offer: {nodes: {}, percent: 10, percentages: {cpu: 50}}",
+		},
 		invalid: "offer: {fixed: {cpu: 2}, percentages: {cpu: 50}}",
 		want:    `spec.offer: Invalid value: percentages apply to nodes: with fixed, leave them out and write the amounts to offer`,
 	},
@@ -88,8 +90,10 @@ var offerRules = []rule{
 		want:    `spec.offer.percentages: Too many: 65: must have at most 64 items`,
 	},
 	{
-		name:    "a list of resources is not empty",
-		valid:   []string{"offer: {nodes: {}, resources: [cpu, memory, pods]}", "offer: {fixed: {cpu: 2}, resources: [cpu]}"},
+		name: "a list of resources is not empty",
+		valid: []string{
+			"offer: {nodes: {}, resources: [cpu, memory, pods]}", "offer: {fixed: {cpu: 2}, resources: [cpu]}",
+		},
 		invalid: "offer: {nodes: {}, resources: []}",
 		want:    `spec.offer.resources: Invalid value: 0: spec.offer.resources in body should have at least 1 items`,
 	},
@@ -134,8 +138,10 @@ var offerRules = []rule{
 		want:    `spec.offer.nodes.selector: Invalid value: a selector has at most 64 matchLabels: write fewer`,
 	},
 	{
-		name:    "a selector of nodes has at most 64 expressions",
-		valid:   []string{"offer: {nodes: {selector: {matchExpressions: [" + repeated("{key: a, operator: Exists}", 64) + "]}}}"},
+		name: "a selector of nodes has at most 64 expressions",
+		valid: []string{
+			"offer: {nodes: {selector: {matchExpressions: [" + repeated("{key: a, operator: Exists}", 64) + "]}}}",
+		},
 		invalid: "offer: {nodes: {selector: {matchExpressions: [" + repeated("{key: a, operator: Exists}", 65) + "]}}}",
 		want:    `spec.offer.nodes.selector: Invalid value: a selector has at most 64 matchExpressions: write fewer`,
 	},
@@ -161,8 +167,10 @@ var sliceRules = []rule{
 		want:    `spec.slices.nodeLabels: Invalid value: a key is the key of a label, such as tier or example.com/tier`,
 	},
 	{
-		name:    "node labels have values of labels",
-		valid:   []string{sliced(`{nodeLabels: {tier: ""}}`), sliced("{nodeLabels: {tier: " + strings.Repeat("v", 63) + "}}")},
+		name: "node labels have values of labels",
+		valid: []string{
+			sliced(`{nodeLabels: {tier: ""}}`), sliced("{nodeLabels: {tier: " + strings.Repeat("v", 63) + "}}"),
+		},
 		invalid: sliced("{nodeLabels: {tier: a b}}"),
 		want:    `spec.slices.nodeLabels[tier]: Invalid value: "a b": write a label value: letters, digits, hyphens, underscores and dots, with a letter or digit first and last`,
 	},

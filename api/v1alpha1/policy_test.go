@@ -28,7 +28,7 @@ func get(t *testing.T, name string) *v1alpha1.ResourcePolicy {
 	return p
 }
 
-func TestWhatIsLeftOutIsSetToTheDefaults(t *testing.T) {
+func TestOmittedFieldsGetTheirDefaults(t *testing.T) {
 	create(t, policy(t, "defaults", "class: gold\noffer: {nodes: {}}\nslices: {}"))
 
 	want := v1alpha1.ResourcePolicySpec{
@@ -67,7 +67,7 @@ func TestEverythingButTheNameCanBeChanged(t *testing.T) {
 	}
 }
 
-func TestAnEditIsHeldToTheRulesToo(t *testing.T) {
+func TestAnEditMustFollowTheRules(t *testing.T) {
 	create(t, policy(t, "edit", fixedOffer))
 	p := get(t, "edit")
 	p.Spec.Class = "default"
@@ -87,13 +87,13 @@ func TestQuantitiesKeepTheirTextThroughTheGoType(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", cmp.Diff(want, got))
 	}
 	if list := v1alpha1.Quantities(nil).ResourceList(); list != nil {
-		t.Errorf("of no quantities: got %v, want nil", list)
+		t.Errorf("nil Quantities: got the list %v, want nil", list)
 	}
 }
 
 // An empty list means "none" and an omitted list means "as Liqo does": an update from Go must
 // preserve the difference.
-func TestEmptyAndOmittedClassesStayApart(t *testing.T) {
+func TestEmptyAndOmittedClassesStayDifferent(t *testing.T) {
 	create(t, policy(t, "classes", sliced("{storageClasses: [], nodeSelector: {}}")))
 	p := get(t, "classes")
 	p.Spec.Priority = 1
@@ -102,7 +102,8 @@ func TestEmptyAndOmittedClassesStayApart(t *testing.T) {
 	}
 	got := get(t, "classes").Spec.Slices
 	if got.StorageClasses == nil || got.NodeSelector == nil || got.IngressClasses != nil {
-		t.Errorf("got storageClasses %#v, nodeSelector %#v, ingressClasses %#v", got.StorageClasses, got.NodeSelector, got.IngressClasses)
+		t.Errorf("got storageClasses %#v, nodeSelector %#v, ingressClasses %#v",
+			got.StorageClasses, got.NodeSelector, got.IngressClasses)
 	}
 }
 
@@ -120,7 +121,8 @@ func fullStatus() v1alpha1.ResourcePolicyStatus {
 		Offers: []v1alpha1.ConsumerOffer{
 			{ClusterID: "oslo", Offer: list},
 			{
-				ClusterID: "rome", Override: new(int32(0)), Offer: list, Slices: 2, Granted: list, Used: list, Held: true, Message: "held",
+				ClusterID: "rome", Override: new(int32(0)), Offer: list, Slices: 2, Granted: list, Used: list,
+				Held: true, Message: "held",
 				Now: &v1alpha1.PresentOffer{Policy: "before", Offer: list, Granted: list},
 			},
 		},
@@ -128,7 +130,7 @@ func fullStatus() v1alpha1.ResourcePolicyStatus {
 	}
 }
 
-func TestSpecAndStatusAreWrittenApart(t *testing.T) {
+func TestSpecAndStatusAreWrittenSeparately(t *testing.T) {
 	created := policy(t, "apart", fixedOffer)
 	created.Object["status"] = map[string]any{"source": "Fixed"}
 	create(t, created)
@@ -153,7 +155,8 @@ func TestSpecAndStatusAreWrittenApart(t *testing.T) {
 
 var reasons = []string{
 	v1alpha1.ReasonInvalid, v1alpha1.ReasonDryRun, v1alpha1.ReasonShadowed,
-	v1alpha1.ReasonNoNodes, v1alpha1.ReasonIncomplete, v1alpha1.ReasonUnknownResources, v1alpha1.ReasonExhausted, v1alpha1.ReasonOffering,
+	v1alpha1.ReasonNoNodes, v1alpha1.ReasonIncomplete, v1alpha1.ReasonUnknownResources, v1alpha1.ReasonExhausted,
+	v1alpha1.ReasonOffering,
 	v1alpha1.ReasonDeciding, v1alpha1.ReasonPartlyShadowed,
 }
 
@@ -169,7 +172,7 @@ func TestEachReasonFitsTheCondition(t *testing.T) {
 	}
 }
 
-func TestAStatusOfTheLargestSizeIsAccepted(t *testing.T) {
+func TestTheLargestStatusIsAccepted(t *testing.T) {
 	create(t, policy(t, "large", "offer: {nodes: {}}"))
 	p := get(t, "large")
 	p.Status = fullStatus()
@@ -180,14 +183,15 @@ func TestAStatusOfTheLargestSizeIsAccepted(t *testing.T) {
 		})
 	}
 	for i := range v1alpha1.MaxOfferedResources {
-		p.Status.OfferedResources = append(p.Status.OfferedResources, v1alpha1.ResourceName("r"+strings.Repeat("x", i%60)+strings.Repeat("y", i/60)))
+		p.Status.OfferedResources = append(p.Status.OfferedResources,
+			v1alpha1.ResourceName("r"+strings.Repeat("x", i%60)+strings.Repeat("y", i/60)))
 	}
 	if err := api.Status().Update(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	p.Status.Offers = append(p.Status.Offers, v1alpha1.ConsumerOffer{ClusterID: "one-too-many"})
 	if err := api.Status().Update(t.Context(), p); err == nil {
-		t.Errorf("%d offers are accepted", len(p.Status.Offers))
+		t.Errorf("a status with %d offers is accepted", len(p.Status.Offers))
 	}
 }
 
@@ -200,7 +204,8 @@ func TestKubectlShowsEveryColumn(t *testing.T) {
 	list := corev1.ResourceList{"cpu": resource.MustParse("7"), "memory": resource.MustParse("1Gi")}
 	p.Status.Capacity, p.Status.Remaining = list, list
 	p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{
-		Type: v1alpha1.ConditionInForce, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonDeciding, LastTransitionTime: metav1.Now(),
+		Type: v1alpha1.ConditionInForce, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonDeciding,
+		LastTransitionTime: metav1.Now(),
 	})
 	if err := api.Status().Update(t.Context(), p); err != nil {
 		t.Fatal(err)
@@ -216,13 +221,17 @@ func TestKubectlShowsEveryColumn(t *testing.T) {
 			"NAME", "CLASS", "PRIORITY", "MODE", "SOURCE", "CONSUMERS", "SLICES", "READY", "REASON",
 			"IN-FORCE", "CPU", "CPU-LEFT", "MEMORY", "MEMORY-LEFT", "AGE",
 		},
-		{"columns", "gold", "10", "Active", "Nodes", "0", "3", "True", "Offering", "True", "7", "7", "1Gi", "1Gi", "age"},
+		{
+			"columns", "gold", "10", "Active", "Nodes", "0", "3", "True", "Offering", "True", "7", "7", "1Gi", "1Gi",
+			"age",
+		},
 		{"columns-empty", "Active", "age"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := columns(t, "get", "rpol")[0]; strings.Join(got, " ") != "NAME CLASS PRIORITY MODE SOURCE CONSUMERS SLICES READY REASON AGE" {
+	if got := columns(t, "get",
+		"rpol")[0]; strings.Join(got, " ") != "NAME CLASS PRIORITY MODE SOURCE CONSUMERS SLICES READY REASON AGE" {
 		t.Errorf("without -o wide: %q", got)
 	}
 }
@@ -238,7 +247,8 @@ func columns(t *testing.T, args ...string) [][]string {
 }
 
 func kubectlCommand(ctx context.Context, kubeconfig string, args ...string) *exec.Cmd {
-	return exec.CommandContext(ctx, filepath.Join(cluster.Assets, "kubectl"), append([]string{"--kubeconfig", kubeconfig}, args...)...)
+	return exec.CommandContext(ctx, filepath.Join(cluster.Assets, "kubectl"),
+		append([]string{"--kubeconfig", kubeconfig}, args...)...)
 }
 
 func kubectl(t *testing.T, args ...string) string {

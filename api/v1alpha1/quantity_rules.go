@@ -46,7 +46,8 @@ var amountRules = []struct {
 	}},
 	{AmountNegative, func(_ *Quantity, text string, _ bool) bool { return strings.HasPrefix(text, "-") }},
 	{AmountTooLargeBinary, func(q *Quantity, text string, _ bool) bool {
-		return strings.HasSuffix(text, "i") && q.CmpInt64(math.MaxInt64) >= 0 // Parsing caps larger amounts at MaxInt64.
+		// Parsing caps larger amounts at MaxInt64.
+		return strings.HasSuffix(text, "i") && q.CmpInt64(math.MaxInt64) >= 0
 	}},
 	{AmountTooLarge, func(q *Quantity, _ string, _ bool) bool { return q.CmpInt64(math.MaxInt64) > 0 }},
 	{AmountTooLargeCPU, func(q *Quantity, _ string, cpu bool) bool { return cpu && q.Cmp(maxCPU) > 0 }},

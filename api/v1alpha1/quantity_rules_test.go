@@ -35,8 +35,10 @@ var quantityRules = []rule{
 		want:    `spec.offer.fixed[memory]: Invalid value: "-1": ` + signMessage,
 	},
 	{
-		name:    "the exponent of an amount is small",
-		valid:   []string{amount("memory", "1e3"), amount("memory", `"1e3"`), amount("memory", `"1E+3"`), amount("memory", `"1e18"`)},
+		name: "the exponent of an amount is small",
+		valid: []string{
+			amount("memory", "1e3"), amount("memory", `"1e3"`), amount("memory", `"1E+3"`), amount("memory", `"1e18"`),
+		},
 		invalid: amount("memory", `"1e999999999"`),
 		want:    `spec.offer.fixed[memory]: Invalid value: "1e999999999": ` + textMessage,
 	},
@@ -57,8 +59,11 @@ var quantityRules = []rule{
 		want:    `spec.offer.fixed.memory: Too long: may not be more than 32 bytes`,
 	},
 	{
-		name:    "an amount fits in 63 bits",
-		valid:   []string{amount("memory", "9223372036854775807"), amount("memory", `"9223372036854775807"`), amount("memory", `"9E"`)},
+		name: "an amount fits in 63 bits",
+		valid: []string{
+			amount("memory", "9223372036854775807"), amount("memory", `"9223372036854775807"`),
+			amount("memory", `"9E"`),
+		},
 		invalid: amount("memory", `"9223372036854775808"`),
 		want:    `spec.offer.fixed[memory]: Invalid value: "9223372036854775808": ` + limitMessage,
 	},
@@ -76,7 +81,8 @@ var quantityRules = []rule{
 	{
 		name: "cpu in thousandths fits in 63 bits",
 		valid: []string{
-			amount("cpu", "9223372036854775807m"), amount("cpu", `"9223372036854775.807"`), amount("cpu", "9223372036854775"),
+			amount("cpu", "9223372036854775807m"), amount("cpu", `"9223372036854775.807"`),
+			amount("cpu", "9223372036854775"),
 		},
 		invalid: amount("cpu", "9223372036854775808m"),
 		want:    `spec.offer.fixed[cpu]: Invalid value: "9223372036854775808m": ` + v1alpha1.AmountTooLargeCPU,
@@ -87,8 +93,11 @@ var quantityRules = []rule{
 		want:    `spec.offer.fixed[cpu]: Invalid value: "9223372036854775807": ` + v1alpha1.AmountTooLargeCPU,
 	},
 	{
-		name:    "cpu is not counted below a thousandth",
-		valid:   []string{amount("cpu", "1m"), amount("cpu", `"0.5"`), amount("cpu", `"0.125"`), amount("cpu", `".5"`), amount("cpu", "1500m")},
+		name: "cpu is not counted below a thousandth",
+		valid: []string{
+			amount("cpu", "1m"), amount("cpu", `"0.5"`), amount("cpu", `"0.125"`), amount("cpu", `".5"`),
+			amount("cpu", "1500m"),
+		},
 		invalid: amount("cpu", `"0.0005"`),
 		want:    `spec.offer.fixed[cpu]: Invalid value: "0.0005": ` + milliMessage,
 	},
@@ -110,7 +119,8 @@ var quantityRules = []rule{
 	{
 		name: "memory is whole",
 		valid: []string{
-			amount("memory", "100M"), amount("memory", "100Mi"), amount("memory", "1.5Gi"), amount("memory", "1.1Gi"), amount("memory", `"1.5G"`),
+			amount("memory", "100M"), amount("memory", "100Mi"), amount("memory", "1.5Gi"), amount("memory", "1.1Gi"),
+			amount("memory", `"1.5G"`),
 		},
 		invalid: amount("memory", "100m"),
 		want:    `spec.offer.fixed[memory]: Invalid value: "100m": ` + wholeMessage,
@@ -133,8 +143,10 @@ var quantityRules = []rule{
 		want:    `spec.offer.fixed[nvidia.com/gpu]: Invalid value: "500m": ` + wholeMessage,
 	},
 	{
-		name:    "amounts are of resources",
-		valid:   []string{amount(longestName, "1"), amount("hugepages-2Mi", "4Mi"), amount("example.com/Some_Thing.2", "1")},
+		name: "amounts are of resources",
+		valid: []string{
+			amount(longestName, "1"), amount("hugepages-2Mi", "4Mi"), amount("example.com/Some_Thing.2", "1"),
+		},
 		invalid: amount("not a name", "1"),
 		want:    offerFixed + keyMessage,
 	},
@@ -166,7 +178,9 @@ func amount(resource, quantity string) string {
 }
 
 func TestAmountsThatAreNotQuantitiesAreRefused(t *testing.T) {
-	for _, quantity := range []string{`abc`, `""`, `"1 Gi"`, `"1GI"`, `"٣"`, `1.5`, `true`, `{}`, `[]`, `null`, `9223372036854775808`} {
+	for _, quantity := range []string{
+		`abc`, `""`, `"1 Gi"`, `"1GI"`, `"٣"`, `1.5`, `true`, `{}`, `[]`, `null`, `9223372036854775808`,
+	} {
 		for _, resource := range []string{"cpu", "memory"} {
 			if refusals(t, amount(resource, quantity)) == nil {
 				t.Errorf("%s: %s is accepted", resource, quantity)
@@ -177,7 +191,7 @@ func TestAmountsThatAreNotQuantitiesAreRefused(t *testing.T) {
 
 // The schema accepts the first two amounts, but Kubernetes cannot parse them. A cluster without
 // config/admission stores them.
-func TestOneAmountThatIsNoQuantityLeavesTheOthersReadable(t *testing.T) {
+func TestAnInvalidAmountLeavesTheOthersReadable(t *testing.T) {
 	for _, text := range []string{`"1e2.5"`, `"1e.5"`, `"many"`, `1.5e400`, `true`} {
 		var amounts v1alpha1.Quantities
 		if err := json.Unmarshal([]byte(`{"cpu": "2", "memory": `+text+`}`), &amounts); err != nil {
@@ -189,12 +203,12 @@ func TestOneAmountThatIsNoQuantityLeavesTheOthersReadable(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", text, got, textMessage)
 		}
 		if cpu.Problem("cpu") != "" || cpu.String() != "2" {
-			t.Errorf("beside %s: cpu is %s: %s", text, &cpu.Quantity, cpu.Problem("cpu"))
+			t.Errorf("next to %s, cpu is %s: %s", text, &cpu.Quantity, cpu.Problem("cpu"))
 		}
 	}
 }
 
-func TestAnAmountThatIsNoQuantityIsSentBackAsItWasRead(t *testing.T) {
+func TestAnInvalidAmountIsWrittenBackAsItWasRead(t *testing.T) {
 	var amount v1alpha1.Quantity
 	if err := json.Unmarshal([]byte(`"1e2.5"`), &amount); err != nil {
 		t.Fatal(err)
@@ -202,12 +216,13 @@ func TestAnAmountThatIsNoQuantityIsSentBackAsItWasRead(t *testing.T) {
 	if got, err := json.Marshal(amount); err != nil || string(got) != `"1e2.5"` {
 		t.Errorf("got %s, %v", got, err)
 	}
-	if err := json.Unmarshal([]byte(`"2"`), &amount); err != nil || amount.Problem("cpu") != "" || amount.String() != "2" {
-		t.Errorf("read again as 2: %v, %v", amount, err)
+	if err := json.Unmarshal([]byte(`"2"`), &amount); err != nil || amount.Problem("cpu") != "" ||
+		amount.String() != "2" {
+		t.Errorf("decoding 2 into the same value: got %v, %v", amount, err)
 	}
 }
 
-func TestQuantitiesAreHeldToTheirRulesWhereverTheyStand(t *testing.T) {
+func TestTheRulesOnQuantitiesApplyInEveryField(t *testing.T) {
 	for field, spec := range map[string]string{
 		"spec.offer.fixed":              "offer: {fixed: {memory: 100m}}",
 		"spec.offer.reserve":            "offer: {nodes: {}, reserve: {memory: 100m}}",
@@ -216,14 +231,14 @@ func TestQuantitiesAreHeldToTheirRulesWhereverTheyStand(t *testing.T) {
 		"spec.overrides[0].offer.max":   fixedOffer + "\noverrides: [{consumers: {clusterIDs: [rome]}, offer: {max: {memory: 100m}}}]",
 		"spec.slices.defaults":          sliced("{defaults: {memory: 100m}}"),
 	} {
-		if diff := cmp.Diff([]string{field + `[memory]: Invalid value: "100m": ` + wholeMessage}, refusals(t, spec)); diff != "" {
+		if diff := cmp.Diff([]string{field + `[memory]: Invalid value: "100m": ` + wholeMessage},
+			refusals(t, spec)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", field, diff)
 		}
 	}
 }
 
-// TestTheLargestPolicyIsWithinTheBudgetOfTheRules fills every field up to the limits of the schema
-// and of etcd.
+// The policy has every field filled up to the limits of the schema and of etcd.
 func TestTheLargestPolicyIsWithinTheBudgetOfTheRules(t *testing.T) {
 	amount := `"` + strings.Repeat("0", 31) + `1"`
 	full := func(length int) string {
@@ -231,14 +246,16 @@ func TestTheLargestPolicyIsWithinTheBudgetOfTheRules(t *testing.T) {
 	}
 	override := "{consumers: {clusterIDs: [" + numbered("c", 4) + "]}, offer: {fixed: " + full(40) + ", max: " + full(40) + "}}"
 	spec := "class: gold\noffer: {nodes: {}, reserve: " + full(56) + ", max: " + full(56) + ", percentages: {" + numberedPairs("example.com/r", 64, "5") +
-		"}, resources: [" + numbered("example.com/r", 64) + "]}\nslices: {defaults: " + full(56) + "}\noverrides: [" + repeated(override, 64) + "]"
+		"}, resources: [" + numbered("example.com/r",
+		64) + "]}\nslices: {defaults: " + full(56) + "}\noverrides: [" + repeated(override, 64) + "]"
 	if got := refusals(t, spec); got != nil {
 		t.Errorf("%.2000s", strings.Join(got, "\n"))
 	}
 	// The rules must not have skipped any of its amounts.
 	last := strings.LastIndex(spec, amount)
 	broken := spec[:last] + "100m" + spec[last+len(amount):]
-	if got := strings.Join(refusals(t, broken), "\n"); !strings.HasPrefix(got, "spec.overrides[63].offer.max[") || !strings.HasSuffix(got, wholeMessage) {
+	if got := strings.Join(refusals(t, broken), "\n"); !strings.HasPrefix(got, "spec.overrides[63].offer.max[") ||
+		!strings.HasSuffix(got, wholeMessage) {
 		t.Errorf("one wrong amount at the end: %.2000s", got)
 	}
 }

@@ -67,7 +67,7 @@ func TestEveryMessageOfTheAPIServerIsInATest(t *testing.T) {
 	}
 	for message := range messages {
 		if !slices.ContainsFunc(rules(), func(r rule) bool { return strings.Contains(r.want, message) }) {
-			t.Errorf("no test shows: %s", message)
+			t.Errorf("no test has the message: %s", message)
 		}
 	}
 }
@@ -99,7 +99,7 @@ func admissionMessages(t *testing.T) []string {
 }
 
 // The messages of config/admission on amounts are those of the operator.
-func TestTheRulesOnAmountsAreThoseOfTheOperator(t *testing.T) {
+func TestTheAPIServerAndTheOperatorHaveTheSameRulesOnAmounts(t *testing.T) {
 	messages := admissionMessages(t)
 	for _, message := range []string{
 		v1alpha1.AmountNotAQuantity, v1alpha1.AmountNegative, v1alpha1.AmountTooLargeBinary, v1alpha1.AmountTooLarge,
@@ -117,13 +117,16 @@ func fieldNames(t *testing.T) []string {
 	var names []string
 	visit(schema(t), func(s *apiextensionsv1.JSONSchemaProps) {
 		// Kubernetes describes the fields of label selectors, tolerations and conditions.
-		if s.Properties["matchLabels"].Type == "" && s.Properties["tolerationSeconds"].Type == "" && s.Properties["reason"].Type == "" {
+		if s.Properties["matchLabels"].Type == "" && s.Properties["tolerationSeconds"].Type == "" &&
+			s.Properties["reason"].Type == "" {
 			names = slices.AppendSeq(names, maps.Keys(s.Properties))
 		}
 	})
 	slices.Sort(names)
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool {
-		return slices.Contains([]string{"apiVersion", "kind", "metadata", "spec", "status", "operator", "key", "values"}, name)
+		return slices.Contains([]string{
+			"apiVersion", "kind", "metadata", "spec", "status", "operator", "key", "values",
+		}, name)
 	})
 }
 
@@ -174,7 +177,8 @@ func refusals(t *testing.T, spec string) []string {
 	}
 	var found []string
 	for _, cause := range status.ErrStatus.Details.Causes {
-		_, denied, byPolicy := strings.Cut(cause.Message, "ValidatingAdmissionPolicy 'proffer-resourcepolicy' with binding 'proffer-resourcepolicy' denied request: ")
+		_, denied, byPolicy := strings.Cut(cause.Message,
+			"ValidatingAdmissionPolicy 'proffer-resourcepolicy' with binding 'proffer-resourcepolicy' denied request: ")
 		switch {
 		case byPolicy: // The message names the field.
 			found = append(found, denied)
@@ -231,8 +235,10 @@ var specRules = []rule{
 		want:    `spec.mode: Unsupported value: "dryrun": supported values: "Active", "DryRun"`,
 	},
 	{
-		name:    "reclaim is one of three",
-		valid:   []string{"reclaim: Unused\n" + fixedOffer, "reclaim: Evict\n" + fixedOffer, "reclaim: Retain\n" + fixedOffer},
+		name: "reclaim is one of three",
+		valid: []string{
+			"reclaim: Unused\n" + fixedOffer, "reclaim: Evict\n" + fixedOffer, "reclaim: Retain\n" + fixedOffer,
+		},
 		invalid: "reclaim: Never\n" + fixedOffer,
 		want:    `spec.reclaim: Unsupported value: "Never": supported values: "Unused", "Evict", "Retain"`,
 	},
@@ -317,10 +323,14 @@ var consumerRules = []rule{
 		want:    `spec.consumers.selector: Invalid value: a selector has at most 64 matchLabels: write fewer`,
 	},
 	{
-		name:    "a selector of consumers has at most 64 expressions",
-		valid:   []string{"consumers: {selector: {matchExpressions: [" + repeated("{key: a, operator: Exists}", 64) + "]}}\n" + fixedOffer},
-		invalid: "consumers: {selector: {matchExpressions: [" + repeated("{key: a, operator: Exists}", 65) + "]}}\n" + fixedOffer,
-		want:    `spec.consumers.selector: Invalid value: a selector has at most 64 matchExpressions: write fewer`,
+		name: "a selector of consumers has at most 64 expressions",
+		valid: []string{
+			"consumers: {selector: {matchExpressions: [" + repeated("{key: a, operator: Exists}",
+				64) + "]}}\n" + fixedOffer,
+		},
+		invalid: "consumers: {selector: {matchExpressions: [" + repeated("{key: a, operator: Exists}",
+			65) + "]}}\n" + fixedOffer,
+		want: `spec.consumers.selector: Invalid value: a selector has at most 64 matchExpressions: write fewer`,
 	},
 	{
 		name:    "an override says who it is for",
@@ -363,9 +373,13 @@ var consumerRules = []rule{
 		want:    `spec.overrides[0].offer.max: Invalid value: 0: spec.overrides[0].offer.max in body should have at least 1 properties`,
 	},
 	{
-		name:    "at most 64 overrides",
-		valid:   []string{fixedOffer + "\noverrides: [" + repeated("{consumers: {clusterIDs: [rome]}, offer: {fixed: {cpu: 8}}}", 64) + "]"},
-		invalid: fixedOffer + "\noverrides: [" + repeated("{consumers: {clusterIDs: [rome]}, offer: {fixed: {cpu: 8}}}", 65) + "]",
-		want:    `spec.overrides: Too many: 65: must have at most 64 items`,
+		name: "at most 64 overrides",
+		valid: []string{
+			fixedOffer + "\noverrides: [" + repeated("{consumers: {clusterIDs: [rome]}, offer: {fixed: {cpu: 8}}}",
+				64) + "]",
+		},
+		invalid: fixedOffer + "\noverrides: [" + repeated("{consumers: {clusterIDs: [rome]}, offer: {fixed: {cpu: 8}}}",
+			65) + "]",
+		want: `spec.overrides: Too many: 65: must have at most 64 items`,
 	},
 }

@@ -8,15 +8,15 @@ import (
 	"syscall"
 )
 
-// address is what one flag says of where to listen.
+// address is the value of one flag with a listen address.
 type address struct {
 	flag, text string
-	// optional is what nothing, or 0, turns off.
+	// optional reports whether an empty value or 0 disables the listener.
 	optional   bool
 	host, port string
 }
 
-// addresses are all that the process listens at.
+// addresses returns every address that the process listens at.
 func (o *options) addresses() []address {
 	return []address{
 		{flag: "grpc-bind-address", text: o.grpc},
@@ -46,7 +46,7 @@ func (a *address) wrong() error {
 	return fmt.Errorf("--%s=%q is not an address to listen at: write host:port or :port, such as :6001", a.flag, a.text)
 }
 
-// clashes reports whether the two cannot be listened at together. Port 0 is any free one.
+// clashes reports whether a process cannot listen at both addresses. Port 0 is any free port.
 func (a *address) clashes(b address) bool {
 	if a.port == "" || a.port != b.port || a.port == off {
 		return false
@@ -56,8 +56,8 @@ func (a *address) clashes(b address) bool {
 
 func everyHost(host string) bool { return host == "" || host == "0.0.0.0" || host == "::" }
 
-// inUse names the flag where an error is that an address cannot be listened at, and leaves every
-// other error as it is.
+// inUse replaces the error of a failed listen with one that names the flag. It returns every other
+// error unchanged.
 func (o *options) inUse(err error) error {
 	failed, ok := errors.AsType[*net.OpError](err)
 	if !ok || failed.Op != "listen" || failed.Addr == nil {
@@ -73,14 +73,16 @@ func (o *options) inUse(err error) error {
 			continue
 		}
 		if errors.Is(err, syscall.EADDRINUSE) {
-			return fmt.Errorf("--%s=%s is in use: stop the program that listens there, or write another port", a.flag, a.text)
+			return fmt.Errorf("--%s=%s is in use: stop the program that listens there, or write another port",
+				a.flag, a.text)
 		}
 		return fmt.Errorf("--%s=%s cannot be used to listen; write another address: %w", a.flag, a.text, failed.Err)
 	}
 	return err
 }
 
-// mayBe reports whether the host that was tried is that of the flag, which may be a name.
+// mayBe reports whether the address that was tried can be that of the flag, whose host may be a
+// name.
 func (a *address) mayBe(tried address) bool {
 	return a.host == tried.host || net.ParseIP(a.host) == nil || everyHost(a.host) && everyHost(tried.host)
 }

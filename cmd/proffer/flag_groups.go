@@ -9,15 +9,15 @@ import (
 	"proffer.dev/proffer/operator"
 )
 
-// flagGroup is a part of the help.
+// flagGroup is one section of the help.
 type flagGroup struct {
 	title string
 	flags *pflag.FlagSet
 }
 
-// flagGroups are all flags, in the order of the help. The usage of each is one sentence.
+// flagGroups returns all flags in the order of the help. Each usage is one sentence.
 func (o *options) flagGroups() []flagGroup {
-	// The texts of flags of other packages are ours.
+	// Flags of other packages get usage texts of our own.
 	others := flag.NewFlagSet("", flag.ContinueOnError)
 	config.RegisterFlags(others)
 	o.zap.BindFlags(others)
@@ -37,8 +37,7 @@ func newFlags() *pflag.FlagSet {
 	return fs
 }
 
-// take brings a flag of another package among ours, with a text of our own and the default that it
-// really has.
+// take adds a flag of another package with our usage text and its real default.
 func take(fs *pflag.FlagSet, others *flag.FlagSet, name, usage, byDefault string) {
 	f := pflag.PFlagFromGoFlag(others.Lookup(name))
 	f.Usage, f.DefValue = usage, byDefault
@@ -50,7 +49,8 @@ func (o *options) generalFlags(others *flag.FlagSet) *pflag.FlagSet {
 	fs.BoolVarP(&o.help, "help", "h", false, "Print this help and exit.")
 	fs.BoolVar(&o.version, "version", false, "Print the version and exit.")
 	take(fs, others, "kubeconfig",
-		"The kubeconfig `file`; by default, $KUBECONFIG, the Pod's service account and ~/.kube/config are tried in this order.", "")
+		"The kubeconfig `file`; by default, $KUBECONFIG, the Pod's service account and ~/.kube/config are tried in this order.",
+		"")
 	fs.Var(&o.batchPeriod, "batch-period",
 		"The minimum time between two evaluations; events are batched for half of it, and a change of a ResourceSlice ends the wait.")
 	return fs
@@ -59,9 +59,12 @@ func (o *options) generalFlags(others *flag.FlagSet) *pflag.FlagSet {
 func (o *options) grpcFlags() *pflag.FlagSet {
 	fs := newFlags()
 	fs.StringVar(&o.grpc, "grpc-bind-address", ":6001", "The `address` at which Liqo reads offers.")
-	fs.Var(&o.form, "grpc-form", "The `form` of the protocol at --grpc-bind-address: pools for Liqo v0.9 and v0.10, or flat for Liqo v0.6 to v0.8.")
-	fs.StringVar(&o.flat, "grpc-flat-bind-address", "", "A second `address`, which serves the flat form; empty or 0 disables it.")
-	fs.StringVar(&o.tls.CertFile, "grpc-tls-cert", "", "The `file` with the TLS certificate, which is reloaded when it changes; without it, gRPC is plaintext.")
+	fs.Var(&o.form, "grpc-form",
+		"The `form` of the protocol at --grpc-bind-address: pools for Liqo v0.9 and v0.10, or flat for Liqo v0.6 to v0.8.")
+	fs.StringVar(&o.flat, "grpc-flat-bind-address", "",
+		"A second `address`, which serves the flat form; empty or 0 disables it.")
+	fs.StringVar(&o.tls.CertFile, "grpc-tls-cert", "",
+		"The `file` with the TLS certificate, which is reloaded when it changes; without it, gRPC is plaintext.")
 	fs.StringVar(&o.tls.KeyFile, "grpc-tls-key", "", "The `file` with the private key of --grpc-tls-cert.")
 	fs.StringVar(&o.tls.ClientCAFile, "grpc-client-ca", "",
 		"The `file` with the CA certificates that verify client certificates; without it, clients need no certificate.")
@@ -79,8 +82,10 @@ func (o *options) httpFlags() *pflag.FlagSet {
 	fs := newFlags()
 	fs.StringVar(&o.metrics, "metrics-bind-address", ":8443",
 		"The `address` of /metrics and /offers, over HTTPS, for callers that the API server authorizes; empty or 0 disables them.")
-	fs.StringVar(&o.probes, "health-probe-bind-address", ":8081", "The `address` of /healthz and /readyz; empty or 0 disables them.")
-	fs.StringVar(&o.pprof, "pprof-bind-address", "", "The `address` of Go's profiles (pprof), without authentication; empty or 0 disables them.")
+	fs.StringVar(&o.probes, "health-probe-bind-address", ":8081",
+		"The `address` of /healthz and /readyz; empty or 0 disables them.")
+	fs.StringVar(&o.pprof, "pprof-bind-address", "",
+		"The `address` of Go's profiles (pprof), without authentication; empty or 0 disables them.")
 	return fs
 }
 
@@ -88,17 +93,23 @@ func (o *options) electionFlags() *pflag.FlagSet {
 	fs := newFlags()
 	fs.BoolVar(&o.leaderElect, "leader-elect", false,
 		"Write to the API server only while this replica holds the Lease; required with more than one replica.")
-	fs.StringVar(&o.election.Namespace, "leader-election-namespace", "", "The `namespace` of the Lease; by default, that of the Pod.")
+	fs.StringVar(&o.election.Namespace, "leader-election-namespace", "",
+		"The `namespace` of the Lease; by default, that of the Pod.")
 	return fs
 }
 
 func logFlags(others *flag.FlagSet) *pflag.FlagSet {
 	fs := newFlags()
-	take(fs, others, "zap-log-level", "The lowest `level` that is logged: error, info, debug, or a number above 0, where a larger one logs more.", "info")
+	take(fs, others, "zap-log-level",
+		"The lowest `level` that is logged: error, info, debug, or a number above 0, where a larger one logs more.",
+		"info")
 	take(fs, others, "zap-encoder", "The `format` of the log: json or console.", "json")
-	take(fs, others, "zap-time-encoding", "The `format` of timestamps: rfc3339, rfc3339nano, iso8601, epoch, millis or nano.", "rfc3339")
-	take(fs, others, "zap-stacktrace-level", "The lowest `level` that is logged with a stack trace: info, error or panic.", "error")
-	take(fs, others, "zap-devel", "Use the defaults for development: level debug, format console, and stack traces from warnings on.", "false")
+	take(fs, others, "zap-time-encoding",
+		"The `format` of timestamps: rfc3339, rfc3339nano, iso8601, epoch, millis or nano.", "rfc3339")
+	take(fs, others, "zap-stacktrace-level",
+		"The lowest `level` that is logged with a stack trace: info, error or panic.", "error")
+	take(fs, others, "zap-devel",
+		"Use the defaults for development: level debug, format console, and stack traces from warnings on.", "false")
 	return fs
 }
 

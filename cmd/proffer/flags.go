@@ -15,7 +15,7 @@ import (
 
 const (
 	defaultBatchPeriod = operator.DefaultBatchPeriod
-	// maxBatchPeriod is far beyond a useful period: Liqo's own deadlines are 5 s.
+	// maxBatchPeriod is far above any useful period: Liqo's own deadlines are 5 s.
 	maxBatchPeriod = time.Minute
 	off            = "0"
 )
@@ -85,7 +85,8 @@ func (o *options) check() error {
 		}
 		for j := range i {
 			if addresses[i].clashes(addresses[j]) {
-				return fmt.Errorf("--%s=%s and --%s=%s are the same address: write different ports", addresses[j].flag, addresses[j].text, addresses[i].flag, addresses[i].text)
+				return fmt.Errorf("--%s=%s and --%s=%s are the same address: write different ports",
+					addresses[j].flag, addresses[j].text, addresses[i].flag, addresses[i].text)
 			}
 		}
 	}

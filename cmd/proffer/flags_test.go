@@ -16,7 +16,8 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.metrics != ":8443" || o.probes != ":8081" || o.pprof != off || o.leaderElect || time.Duration(o.batchPeriod) != 100*time.Millisecond || o.servedClasses != "" {
+	if o.metrics != ":8443" || o.probes != ":8081" || o.pprof != off || o.leaderElect ||
+		time.Duration(o.batchPeriod) != 100*time.Millisecond || o.servedClasses != "" {
 		t.Errorf("got %+v", o)
 	}
 	want := []resourcereader.Endpoint{{Address: ":6001", Form: resourcereader.Pools}}
@@ -25,15 +26,21 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-func TestWhatIsServed(t *testing.T) {
+func TestTheGRPCFlagsSelectAddressesAndForms(t *testing.T) {
 	pools, flat := resourcereader.Pools, resourcereader.Flat
 	for _, tc := range []struct {
 		args string
 		want []resourcereader.Endpoint
 	}{
 		{"--grpc-form=flat", []resourcereader.Endpoint{{Address: ":6001", Form: flat}}},
-		{"--grpc-form=pools --grpc-bind-address=127.0.0.1:7000", []resourcereader.Endpoint{{Address: "127.0.0.1:7000", Form: pools}}},
-		{"--grpc-flat-bind-address=:6002", []resourcereader.Endpoint{{Address: ":6001", Form: pools}, {Address: ":6002", Form: flat}}},
+		{
+			"--grpc-form=pools --grpc-bind-address=127.0.0.1:7000",
+			[]resourcereader.Endpoint{{Address: "127.0.0.1:7000", Form: pools}},
+		},
+		{
+			"--grpc-flat-bind-address=:6002",
+			[]resourcereader.Endpoint{{Address: ":6001", Form: pools}, {Address: ":6002", Form: flat}},
+		},
 		{"--grpc-flat-bind-address=0", []resourcereader.Endpoint{{Address: ":6001", Form: pools}}},
 		{"--grpc-bind-address=[::1]:6001", []resourcereader.Endpoint{{Address: "[::1]:6001", Form: pools}}},
 	} {
@@ -48,7 +55,7 @@ func TestWhatIsServed(t *testing.T) {
 	}
 }
 
-func TestFlagsThatMakeSense(t *testing.T) {
+func TestValidFlagsAreAccepted(t *testing.T) {
 	for _, args := range []string{
 		"--batch-period=0", "--batch-period=0s", "--batch-period=1m",
 		"--metrics-bind-address=0 --health-probe-bind-address=0 --pprof-bind-address=0",
@@ -56,7 +63,8 @@ func TestFlagsThatMakeSense(t *testing.T) {
 		"--grpc-bind-address=127.0.0.1:6001 --metrics-bind-address=127.0.0.2:6001",
 		"--grpc-bind-address=:0 --metrics-bind-address=:0",
 		"--leader-elect --leader-election-namespace=proffer-system",
-		"--served-classes-configmap=proffer-served-classes", "--served-classes-configmap=classes.v1", "--served-classes-configmap=",
+		"--served-classes-configmap=proffer-served-classes", "--served-classes-configmap=classes.v1",
+		"--served-classes-configmap=",
 		"--grpc-tls-cert=a --grpc-tls-key=b --grpc-client-ca=c",
 		"--leader-elect=true", "--zap-log-level=debug --zap-devel", "--kubeconfig=/some/file", "--batch-period 1s",
 	} {
@@ -66,7 +74,7 @@ func TestFlagsThatMakeSense(t *testing.T) {
 	}
 }
 
-func TestAFlagThatMakesNoSenseGetsOneLineThatSaysWhatToWrite(t *testing.T) {
+func TestAnInvalidFlagGetsOneLineThatSaysWhatToWrite(t *testing.T) {
 	for _, tc := range []struct{ args, want string }{
 		{"--no-such-flag", "there is no flag --no-such-flag; see proffer --help"},
 		{"-leader-elect=true", "-leader-elect=true has one dash: write --leader-elect=true; see proffer --help"},
@@ -81,7 +89,10 @@ func TestAFlagThatMakesNoSenseGetsOneLineThatSaysWhatToWrite(t *testing.T) {
 		{"--batch-period=-1s", `--batch-period=-1s: write 0 to 1m0s, such as 100ms`},
 		{"--batch-period=24h", `--batch-period=24h: write 0 to 1m0s`},
 		{"--grpc-form=yaml", `--grpc-form=yaml: "yaml" is not a form of Liqo's protocol: write pools`},
-		{"--grpc-bind-address=6001", `--grpc-bind-address="6001" is not an address to listen at: write host:port or :port, such as :6001`},
+		{
+			"--grpc-bind-address=6001",
+			`--grpc-bind-address="6001" is not an address to listen at: write host:port or :port, such as :6001`,
+		},
 		{"--grpc-bind-address=", `--grpc-bind-address="" is not an address`},
 		{"--grpc-bind-address=0", `--grpc-bind-address="0" is not an address`},
 		{"--grpc-bind-address=:66000", `--grpc-bind-address=":66000" is not an address`},
@@ -90,17 +101,32 @@ func TestAFlagThatMakesNoSenseGetsOneLineThatSaysWhatToWrite(t *testing.T) {
 		{"--metrics-bind-address=8443", `--metrics-bind-address="8443" is not an address`},
 		{"--health-probe-bind-address=:-1", `--health-probe-bind-address=":-1" is not an address`},
 		{"--pprof-bind-address=yes", `--pprof-bind-address="yes" is not an address`},
-		{"--grpc-flat-bind-address=:6001", `--grpc-bind-address=:6001 and --grpc-flat-bind-address=:6001 are the same address: write different ports`},
-		{"--metrics-bind-address=127.0.0.1:6001", `--grpc-bind-address=:6001 and --metrics-bind-address=127.0.0.1:6001 are the same address`},
+		{
+			"--grpc-flat-bind-address=:6001",
+			`--grpc-bind-address=:6001 and --grpc-flat-bind-address=:6001 are the same address: write different ports`,
+		},
+		{
+			"--metrics-bind-address=127.0.0.1:6001",
+			`--grpc-bind-address=:6001 and --metrics-bind-address=127.0.0.1:6001 are the same address`,
+		},
 		{"--health-probe-bind-address=:8443", `are the same address`},
 		{"--pprof-bind-address=localhost:8081", `are the same address`},
-		{"--grpc-form=flat --grpc-flat-bind-address=:6002", `--grpc-form=flat and --grpc-flat-bind-address serve the flat form twice: leave one of them out`},
+		{
+			"--grpc-form=flat --grpc-flat-bind-address=:6002",
+			`--grpc-form=flat and --grpc-flat-bind-address serve the flat form twice: leave one of them out`,
+		},
 		{"--grpc-tls-cert=a", `write --grpc-tls-key too`},
 		{"--grpc-tls-key=a", `write --grpc-tls-cert too`},
 		{"--grpc-client-ca=a", `write --grpc-tls-cert and --grpc-tls-key too`},
 		{"--leader-election-namespace=n", `write --leader-elect too`},
-		{"--served-classes-configmap=Classes", `--served-classes-configmap="Classes" is not the name of a ConfigMap: write lower-case letters, digits, '-' and '.', such as proffer-served-classes`},
-		{"--served-classes-configmap=proffer-system/classes", `--served-classes-configmap="proffer-system/classes" is not the name of a ConfigMap`},
+		{
+			"--served-classes-configmap=Classes",
+			`--served-classes-configmap="Classes" is not the name of a ConfigMap: write lower-case letters, digits, '-' and '.', such as proffer-served-classes`,
+		},
+		{
+			"--served-classes-configmap=proffer-system/classes",
+			`--served-classes-configmap="proffer-system/classes" is not the name of a ConfigMap`,
+		},
 		{"--served-classes-configmap=" + strings.Repeat("c", 254), `is not the name of a ConfigMap`},
 		{"--zap-log-level=loud", `--zap-log-level=loud: `},
 	} {
@@ -111,14 +137,15 @@ func TestAFlagThatMakesNoSenseGetsOneLineThatSaysWhatToWrite(t *testing.T) {
 	}
 }
 
-func TestNothingAnd0TurnOffWhatIsOptional(t *testing.T) {
+func TestEmptyAnd0DisableOptionalAddresses(t *testing.T) {
 	for _, args := range []string{
 		"--metrics-bind-address= --health-probe-bind-address= --pprof-bind-address=",
 		"--metrics-bind-address=0 --health-probe-bind-address=0 --pprof-bind-address=0",
 	} {
 		o, err := parseFlags(strings.Fields(args), io.Discard)
 		if err != nil || o.metrics != off || o.probes != off || o.pprof != off {
-			t.Errorf("%s: got %q, %q, %q, %v; controller-runtime takes only 0 for off", args, o.metrics, o.probes, o.pprof, err)
+			t.Errorf("%s: got %q, %q, %q, %v; controller-runtime takes only 0 for off",
+				args, o.metrics, o.probes, o.pprof, err)
 		}
 	}
 }

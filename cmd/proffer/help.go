@@ -29,7 +29,8 @@ func helpWidth(w io.Writer) int {
 }
 
 func printHelp(w io.Writer, groups []flagGroup) {
-	fmt.Fprint(w, "Proffer decides how much of this cluster is offered to each of its Liqo peers.\n\nUsage:\n  proffer [--flag=value]...\n")
+	fmt.Fprint(w,
+		"Proffer decides how much of this cluster is offered to each of its Liqo peers.\n\nUsage:\n  proffer [--flag=value]...\n")
 	for _, g := range groups {
 		fmt.Fprintf(w, "\n%s:\n%s", g.title, g.flags.FlagUsagesWrapped(helpWidth(w)))
 	}
@@ -37,8 +38,8 @@ func printHelp(w io.Writer, groups []flagGroup) {
 
 var singleDash = regexp.MustCompile(`^-[a-z][a-z-]`)
 
-// oneDash returns an error for a long flag with one dash, which pflag would parse as several flags of
-// one letter.
+// oneDash returns an error for a long flag with a single dash, which pflag would parse as several
+// one-letter flags.
 func oneDash(args []string) error {
 	for _, arg := range args {
 		if arg == "--" {

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
-// helpOf is what --help prints.
+// helpOf returns what --help prints.
 func helpOf(t *testing.T, arg string) string {
 	t.Helper()
 	var help strings.Builder
@@ -39,22 +39,27 @@ func TestHelpListsEachFlagOnceInItsGroup(t *testing.T) {
 		}
 	}
 	want := map[string][]string{
-		"General":                      {"help", "version", "kubeconfig", "batch-period"},
-		"gRPC, for Liqo v0.6 to v0.10": {"grpc-bind-address", "grpc-form", "grpc-flat-bind-address", "grpc-tls-cert", "grpc-tls-key", "grpc-client-ca"},
-		"ResourceSlices, for Liqo v1":  {"served-classes-configmap"},
-		"HTTP":                         {"metrics-bind-address", "health-probe-bind-address", "pprof-bind-address"},
-		"Leader election":              {"leader-elect", "leader-election-namespace"},
-		"Logs":                         {"zap-log-level", "zap-encoder", "zap-time-encoding", "zap-stacktrace-level", "zap-devel"},
+		"General": {"help", "version", "kubeconfig", "batch-period"},
+		"gRPC, for Liqo v0.6 to v0.10": {
+			"grpc-bind-address", "grpc-form", "grpc-flat-bind-address", "grpc-tls-cert", "grpc-tls-key",
+			"grpc-client-ca",
+		},
+		"ResourceSlices, for Liqo v1": {"served-classes-configmap"},
+		"HTTP":                        {"metrics-bind-address", "health-probe-bind-address", "pprof-bind-address"},
+		"Leader election":             {"leader-elect", "leader-election-namespace"},
+		"Logs": {
+			"zap-log-level", "zap-encoder", "zap-time-encoding", "zap-stacktrace-level", "zap-devel",
+		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if helpOf(t, "-h") != helpOf(t, "--help") {
-		t.Error("-h is not --help")
+		t.Error("-h and --help print different texts")
 	}
 }
 
-func TestNoFlagOfAnotherPackageIsLeftOut(t *testing.T) {
+func TestHelpListsTheFlagsOfOtherPackages(t *testing.T) {
 	others := flag.NewFlagSet("", flag.ContinueOnError)
 	config.RegisterFlags(others)
 	new(zap.Options).BindFlags(others)
@@ -67,7 +72,7 @@ func TestNoFlagOfAnotherPackageIsLeftOut(t *testing.T) {
 }
 
 func TestEachFlagIsExplainedInOneSentence(t *testing.T) {
-	// A point within a version is none between sentences.
+	// A point within a version number does not end a sentence.
 	sentence := regexp.MustCompile(`^[A-Z][^.]*(?:\.\S[^.]*)*\.$`)
 	for _, g := range new(options).flagGroups() {
 		g.flags.VisitAll(func(f *pflag.Flag) {
@@ -81,13 +86,14 @@ func TestEachFlagIsExplainedInOneSentence(t *testing.T) {
 func TestTheDefaultsInTheHelpAreTheRealOnes(t *testing.T) {
 	help := strings.Join(strings.Fields(helpOf(t, "--help")), " ")
 	for _, want := range []string{
-		`ends the wait. (default 100ms)`, `Liqo reads offers. (default ":6001")`, `v0.6 to v0.8. (default pools)`, `(default ":8443")`, `(default ":8081")`,
+		`ends the wait. (default 100ms)`, `Liqo reads offers. (default ":6001")`, `v0.6 to v0.8. (default pools)`,
+		`(default ":8443")`, `(default ":8081")`,
 	} {
 		if !strings.Contains(help, want) {
 			t.Errorf("the help has no %s:\n%s", want, help)
 		}
 	}
-	// What zap does by default, as a log shows it.
+	// The defaults of zap, as its output shows them.
 	var log strings.Builder
 	o, err := parseFlags(nil, io.Discard)
 	if err != nil {
@@ -99,18 +105,21 @@ func TestTheDefaultsInTheHelpAreTheRealOnes(t *testing.T) {
 	logger.Error(errors.New("a reason"), "an error")
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 	if len(lines) != 2 || !strings.Contains(help, "a larger one logs more. (default info)") {
-		t.Errorf("lines of another level than info, or help of another default:\n%s", log.String())
+		t.Errorf("the lowest level is not info, or the help has another default:\n%s", log.String())
 	}
-	if !strings.HasPrefix(lines[0], `{"level":"info","ts":"`) || !strings.Contains(help, "json or console. (default json)") {
-		t.Errorf("%s is not json", lines[0])
+	if !strings.HasPrefix(lines[0], `{"level":"info","ts":"`) ||
+		!strings.Contains(help, "json or console. (default json)") {
+		t.Errorf("%s is not json, or the help has another default", lines[0])
 	}
-	if ts := regexp.MustCompile(`"ts":"([^"]+)"`).FindStringSubmatch(lines[0]); ts == nil || !strings.Contains(help, "or nano. (default rfc3339)") {
-		t.Errorf("no time in %s", lines[0])
+	if ts := regexp.MustCompile(`"ts":"([^"]+)"`).FindStringSubmatch(lines[0]); ts == nil ||
+		!strings.Contains(help, "or nano. (default rfc3339)") {
+		t.Errorf("no ts in %s, or the help has another default", lines[0])
 	} else if _, err := time.Parse(time.RFC3339, ts[1]); err != nil {
 		t.Error(err)
 	}
-	if strings.Contains(lines[0], "stacktrace") || !strings.Contains(lines[1], "stacktrace") || !strings.Contains(help, "error or panic. (default error)") {
-		t.Errorf("not errors alone have stack traces:\n%s", log.String())
+	if strings.Contains(lines[0], "stacktrace") || !strings.Contains(lines[1], "stacktrace") ||
+		!strings.Contains(help, "error or panic. (default error)") {
+		t.Errorf("not only errors have stack traces, or the help has another default:\n%s", log.String())
 	}
 }
 
@@ -122,15 +131,16 @@ func TestHelpIsAsWideAsTheTerminal(t *testing.T) {
 		return n
 	}
 	if n := widest(helpOf(t, "--help")); n > minHelpWidth {
-		t.Errorf("%d columns where there is no terminal, want at most %d", n, minHelpWidth)
+		t.Errorf("%d columns without a terminal, want at most %d", n, minHelpWidth)
 	}
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
-		t.Skip("no terminals here:", err)
+		t.Skip("no pseudo-terminals on this machine:", err)
 	}
 	defer func() { _ = terminal.Close() }()
 	for columns, want := range map[uint16]int{40: minHelpWidth, 100: 100, 300: maxHelpWidth} {
-		if err := unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns}); err != nil {
+		if err := unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ,
+			&unix.Winsize{Row: 24, Col: columns}); err != nil {
 			t.Fatal(err)
 		}
 		if got := helpWidth(terminal); got != want {

@@ -21,10 +21,10 @@ var version string
 // exitUsage is the exit code for an invalid command line.
 const exitUsage = 2
 
-func main() { os.Exit(operate(os.Args[1:])) }
+func main() { os.Exit(run(os.Args[1:])) }
 
-// operate runs the operator until it is told to end, and returns the exit code of the process.
-func operate(args []string, with ...func(*options)) int {
+// run runs the operator until SIGINT or SIGTERM, and returns the exit code of the process.
+func run(args []string, with ...func(*options)) int {
 	o, err := parseFlags(args, os.Stdout)
 	switch {
 	case errors.Is(err, pflag.ErrHelp):
@@ -39,8 +39,8 @@ func operate(args []string, with ...func(*options)) int {
 	for _, f := range with {
 		f(&o)
 	}
-	// Before a logger is set: controller-runtime would log a missing kubeconfig with a stack trace,
-	// and returns the same error.
+	// The kubeconfig is loaded before a logger is set: controller-runtime would log a missing
+	// kubeconfig with a stack trace, and returns the same error.
 	config, err := loadConfig()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "proffer:", err)
@@ -49,14 +49,14 @@ func operate(args []string, with ...func(*options)) int {
 	logger := zap.New(zap.UseFlagOptions(&o.zap))
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
-	if err := run(ctrl.SetupSignalHandler(), config, o); err != nil {
+	if err := runOperator(ctrl.SetupSignalHandler(), config, o); err != nil {
 		fmt.Fprintln(os.Stderr, "proffer:", err)
 		return 1
 	}
 	return 0
 }
 
-// loadConfig finds the API server.
+// loadConfig returns the configuration of the client of the API server.
 func loadConfig() (*rest.Config, error) {
 	config, err := ctrl.GetConfig()
 	switch {
@@ -68,7 +68,7 @@ func loadConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// versionOf returns the version set by make, or else what Go knows of the build.
+// versionOf returns the version set by the linker, or else the version in Go's build information.
 func versionOf() string {
 	if version != "" {
 		return version

@@ -23,12 +23,13 @@ import (
 	wire "proffer.dev/proffer/proto/resourcereader"
 )
 
-// patience is how long something may take that is waited for: client-go comes back within a minute.
-const patience = 90 * time.Second
+// waitTimeout is the timeout of a condition that a test waits for: client-go reconnects within a
+// minute.
+const waitTimeout = 90 * time.Second
 
 func eventually(t *testing.T, f func() error) {
 	t.Helper()
-	eventuallyWithin(t, patience, f)
+	eventuallyWithin(t, waitTimeout, f)
 }
 
 func eventuallyWithin(t *testing.T, most time.Duration, f func() error) {
@@ -36,13 +37,13 @@ func eventuallyWithin(t *testing.T, most time.Duration, f func() error) {
 	gomega.NewWithT(t).Eventually(f).WithTimeout(most).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
 }
 
-// consistently fails the test as soon as f returns an error within the duration.
+// consistently fails the test if f returns an error within the duration.
 func consistently(t *testing.T, during time.Duration, f func() error) {
 	t.Helper()
 	gomega.NewWithT(t).Consistently(f).WithTimeout(during).WithPolling(50 * time.Millisecond).Should(gomega.Succeed())
 }
 
-// outage is what the test below sees of the operator and of the API.
+// outage has the clients of the test below: of the API server and of the operator's gRPC server.
 type outage struct {
 	t      *testing.T
 	api    client.Client
@@ -50,7 +51,8 @@ type outage struct {
 }
 
 func TestAnOutageThatCostsTheLeaseEndsNoStreamAndNoProcess(t *testing.T) {
-	cluster := controlplane.StartTest(t, controlplane.Options{CRDDirs: []string{filepath.Join("..", "..", "config", "crd", "bases")}})
+	cluster := controlplane.StartTest(t,
+		controlplane.Options{CRDDirs: []string{filepath.Join("..", "..", "config", "crd", "bases")}})
 	scheme := operator.NewScheme()
 	if err := coordinationv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -72,9 +74,9 @@ func TestAnOutageThatCostsTheLeaseEndsNoStreamAndNoProcess(t *testing.T) {
 	o.offers("2", grpc.WaitForReady(true))
 	o.statusTells(1)
 	leader := o.lease().HolderIdentity
-	told := o.subscribe()
-	if first := <-told; first != "" {
-		t.Fatalf("the stream begins with %q", first)
+	notifications := o.subscribe()
+	if first := <-notifications; first != "" {
+		t.Fatalf("the stream begins with %q, want an empty ID", first)
 	}
 
 	if err := cluster.StopAPIServer(); err != nil {
@@ -83,13 +85,13 @@ func TestAnOutageThatCostsTheLeaseEndsNoStreamAndNoProcess(t *testing.T) {
 	eventually(t, func() error {
 		requireAlive(t, p)
 		if !strings.Contains(p.Log(), "No longer the leader") {
-			return errors.New("it still leads")
+			return errors.New("the operator still leads")
 		}
 		return nil
 	})
 	requireAlive(t, p)
 	o.offers("2")
-	// Nobody starts it anew, and nobody is sent elsewhere.
+	// Without the API server the operator is neither restarted nor removed from the Service.
 	for _, path := range []string{"/healthz", "/readyz"} {
 		if code, body := get("http://" + p.Address("health-probe") + path); code != http.StatusOK {
 			t.Errorf("%s: %d %s", path, code, body)
@@ -109,12 +111,12 @@ func TestAnOutageThatCostsTheLeaseEndsNoStreamAndNoProcess(t *testing.T) {
 	})
 	o.edit("3")
 	select {
-	case id, open := <-told:
+	case id, open := <-notifications:
 		if id != "rome" || !open {
-			t.Fatalf("the stream told of %q, open: %t", id, open)
+			t.Fatalf("the stream sent %q (open: %t), want rome", id, open)
 		}
-	case <-time.After(patience):
-		t.Fatal("the stream that was open before tells nothing")
+	case <-time.After(waitTimeout):
+		t.Fatal("the stream that was open before the outage sends nothing")
 	}
 	o.offers("3")
 	o.statusTells(2)
@@ -150,7 +152,7 @@ func (o *outage) policy() *v1alpha1.ResourcePolicy {
 	return &p
 }
 
-// edit writes another amount without regard to what the operator writes.
+// edit changes the offered amount, whatever the operator writes meanwhile.
 func (o *outage) edit(cpu string) {
 	o.t.Helper()
 	before := o.policy()
@@ -165,7 +167,7 @@ func (o *outage) statusTells(generation int64) {
 	o.t.Helper()
 	eventually(o.t, func() error {
 		if got := o.policy().Status.ObservedGeneration; got != generation {
-			return fmt.Errorf("the status tells of generation %d, want %d", got, generation)
+			return fmt.Errorf("the status has observedGeneration %d, want %d", got, generation)
 		}
 		return nil
 	})
@@ -174,13 +176,14 @@ func (o *outage) statusTells(generation int64) {
 func (o *outage) lease() coordinationv1.LeaseSpec {
 	o.t.Helper()
 	var l coordinationv1.Lease
-	if err := o.api.Get(o.t.Context(), client.ObjectKey{Namespace: "default", Name: operator.LeaderElectionID}, &l); err != nil {
+	if err := o.api.Get(o.t.Context(), client.ObjectKey{Namespace: "default", Name: operator.LeaderElectionID},
+		&l); err != nil {
 		o.t.Fatal(err)
 	}
 	return l.Spec
 }
 
-// offers reads once what rome is offered.
+// offers reads the offer to rome once and checks its cpu.
 func (o *outage) offers(cpu string, with ...grpc.CallOption) {
 	o.t.Helper()
 	answer, err := o.reader.ReadResources(o.t.Context(), &wire.ClusterIdentity{ClusterID: "rome"}, with...)
@@ -192,23 +195,24 @@ func (o *outage) offers(cpu string, with ...grpc.CallOption) {
 	}
 }
 
-// subscribe opens a stream. What it tells arrives on the channel, which is closed when the stream ends.
+// subscribe opens a stream. The IDs that it sends arrive on the channel, which is closed when the
+// stream ends.
 func (o *outage) subscribe() <-chan string {
 	o.t.Helper()
 	stream, err := o.reader.Subscribe(o.t.Context(), &wire.Empty{})
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	told := make(chan string, 100)
+	notifications := make(chan string, 100)
 	go func() {
-		defer close(told)
+		defer close(notifications)
 		for {
 			id, err := stream.Recv()
 			if err != nil {
 				return
 			}
-			told <- id.GetClusterID()
+			notifications <- id.GetClusterID()
 		}
 	}()
-	return told
+	return notifications
 }

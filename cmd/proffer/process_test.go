@@ -17,33 +17,34 @@ import (
 	"proffer.dev/proffer/test/process"
 )
 
-// asOperator in the environment makes the test binary the operator.
+// asOperator is the environment variable that makes the test binary run the operator.
 const asOperator = "PROFFER_TEST_AS_OPERATOR"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asOperator) == "" {
-		log.SetLogger(logr.Discard()) // controller-runtime complains if nobody does.
+		log.SetLogger(logr.Discard()) // controller-runtime warns if no logger is set.
 		code := m.Run()
-		if err := stopStrangers(); err != nil {
+		if err := stopIsolationClusters(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
 		}
 		os.Exit(code)
 	}
-	os.Exit(operate(os.Args[1:], func(o *options) {
-		// As short as a Lease can be, so that a test can wait until it is lost.
-		o.election.LeaseDuration, o.election.RenewDeadline, o.election.RetryPeriod = 2*time.Second, time.Second, 100*time.Millisecond
+	os.Exit(run(os.Args[1:], func(o *options) {
+		// The shortest possible Lease, so that a test can wait until it expires.
+		o.election.LeaseDuration = 2 * time.Second
+		o.election.RenewDeadline, o.election.RetryPeriod = time.Second, 100*time.Millisecond
 	}))
 }
 
-// startProcess runs the operator until the test ends: a process of its own with the arguments of the
-// Deployment, and a short Lease in the namespace default.
+// startProcess runs the operator until the test ends, as a separate process with the arguments of
+// the Deployment and a short Lease in the namespace default.
 func startProcess(t *testing.T, cluster *controlplane.Cluster) *process.Process {
 	t.Helper()
 	return startProcessIn(t, cluster, metav1.NamespaceDefault)
 }
 
-// startProcessIn is startProcess with the Lease in the given namespace, and with more arguments.
+// startProcessIn is startProcess with the Lease in the given namespace, and with further arguments.
 func startProcessIn(t *testing.T, cluster *controlplane.Cluster, namespace string, args ...string) *process.Process {
 	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
@@ -58,7 +59,7 @@ func startProcessIn(t *testing.T, cluster *controlplane.Cluster, namespace strin
 	return process.StartTest(t, self, args, asOperator+"=1", "KUBECONFIG="+kubeconfig)
 }
 
-// deployedArgs returns the arguments in the Deployment.
+// deployedArgs returns the container's arguments in the Deployment.
 func deployedArgs(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "config", "manager", "deployment.yaml"))

@@ -9,12 +9,12 @@ import (
 	"proffer.dev/proffer/operator"
 )
 
-// run runs the operator until the context ends.
-func run(ctx context.Context, config *rest.Config, o options) error {
+// runOperator runs the operator until the context ends.
+func runOperator(ctx context.Context, config *rest.Config, o options) error {
 	return o.inUse(operator.Run(ctx, config, o.operator()))
 }
 
-// operator returns the options of the operator that the command line asks for.
+// operator returns the options of the operator for this command line.
 func (o *options) operator() operator.Options {
 	out := operator.Options{
 		Version: versionOf(), Endpoints: o.endpoints, TLS: o.tls,

@@ -25,7 +25,9 @@ import (
 )
 
 func get(url string) (code int, body string) {
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, Timeout: 10 * time.Second}
+	client := http.Client{
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, Timeout: 10 * time.Second,
+	}
 	defer client.CloseIdleConnections()
 	response, err := client.Get(url)
 	if err != nil {
@@ -37,10 +39,12 @@ func get(url string) (code int, body string) {
 }
 
 func TestTheOperatorServesAndEndsInOrder(t *testing.T) {
-	cluster := controlplane.StartTest(t, controlplane.Options{CRDDirs: []string{filepath.Join("..", "..", "config", "crd", "bases")}})
+	cluster := controlplane.StartTest(t,
+		controlplane.Options{CRDDirs: []string{filepath.Join("..", "..", "config", "crd", "bases")}})
 	grpcAddress, metricsAddress, probeAddress := process.FreeAddress(t), process.FreeAddress(t), process.FreeAddress(t)
 	o, err := parseFlags([]string{
-		"--grpc-bind-address=" + grpcAddress, "--metrics-bind-address=" + metricsAddress, "--health-probe-bind-address=" + probeAddress,
+		"--grpc-bind-address=" + grpcAddress, "--metrics-bind-address=" + metricsAddress,
+		"--health-probe-bind-address=" + probeAddress,
 		"--leader-elect", "--leader-election-namespace=default",
 	}, io.Discard)
 	if err != nil {
@@ -49,7 +53,7 @@ func TestTheOperatorServesAndEndsInOrder(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, cluster.Config, o) }()
+	go func() { ended <- runOperator(ctx, cluster.Config, o) }()
 
 	connection, err := grpc.NewClient(grpcAddress, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -57,11 +61,15 @@ func TestTheOperatorServesAndEndsInOrder(t *testing.T) {
 	}
 	defer func() { _ = connection.Close() }()
 	client := wire.NewResourceReaderClient(connection)
-	// A read that comes early waits for the first offers.
-	if _, err := client.ReadResources(t.Context(), &wire.ClusterIdentity{ClusterID: "rome"}, grpc.WaitForReady(true)); err != nil {
+	// A read before the first offers waits for them.
+	if _, err := client.ReadResources(t.Context(), &wire.ClusterIdentity{ClusterID: "rome"},
+		grpc.WaitForReady(true)); err != nil {
 		t.Fatal(err)
 	}
-	gomega.NewWithT(t).Eventually(func() string { code, body := get("http://" + probeAddress + "/readyz"); return fmt.Sprint(code, body) }).
+	gomega.NewWithT(t).Eventually(func() string {
+		code, body := get("http://" + probeAddress + "/readyz")
+		return fmt.Sprint(code, body)
+	}).
 		WithTimeout(time.Minute).Should(gomega.Equal("200ok"))
 	if code, body := get("http://" + probeAddress + "/healthz"); code != http.StatusOK {
 		t.Errorf("healthz: %d %s", code, body)
@@ -69,7 +77,7 @@ func TestTheOperatorServesAndEndsInOrder(t *testing.T) {
 	if code, body := get("http://" + probeAddress + "/readyz/watches"); code != http.StatusOK {
 		t.Errorf("readyz/watches: %d %s", code, body)
 	}
-	watchesAreFollowed(t)
+	requireWatchMetrics(t)
 	// The listener for metrics opens independently of readiness.
 	gomega.NewWithT(t).Eventually(func() int { code, _ := get("https://" + metricsAddress + "/metrics"); return code }).
 		WithTimeout(time.Minute).Should(gomega.Equal(http.StatusUnauthorized), "metrics without a token")
@@ -79,7 +87,7 @@ func TestTheOperatorServesAndEndsInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if first, err := stream.Recv(); err != nil || first.GetClusterID() != "" {
-		t.Fatalf("%v, %v", first, err)
+		t.Fatalf("the first notification is %v, %v; want an empty ID", first, err)
 	}
 	cancel()
 	if _, err := stream.Recv(); status.Code(err) != codes.Unavailable {
@@ -90,20 +98,21 @@ func TestTheOperatorServesAndEndsInOrder(t *testing.T) {
 		if err != nil {
 			t.Errorf("the operator ended with %v", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(waitTimeout):
 		t.Fatal("the operator did not end")
 	}
 }
 
-// watchesAreFollowed wants metrics of the watches, whichever client has made them.
-func watchesAreFollowed(t *testing.T) {
+// requireWatchMetrics fails the test unless the metrics include the watches of every client.
+func requireWatchMetrics(t *testing.T) {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
 	wanted := []string{
-		"proffer_watch_oldest_news_seconds", "proffer_api_requests_silent_total", "nodes", "pods", "resourcepolicies.proffer.dev", "namespaces",
+		"proffer_watch_oldest_news_seconds", "proffer_api_requests_silent_total", "nodes", "pods",
+		"resourcepolicies.proffer.dev", "namespaces",
 	}
 	for _, family := range families {
 		wanted = slices.DeleteFunc(wanted, func(w string) bool {

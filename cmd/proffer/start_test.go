@@ -20,7 +20,7 @@ import (
 	"proffer.dev/proffer/test/process"
 )
 
-// fails runs the operator, which has to end by itself, and returns what it writes.
+// fails runs the operator, which must exit with the given code, and returns its output.
 func fails(t *testing.T, code int, args []string, env ...string) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -33,12 +33,12 @@ func fails(t *testing.T, code int, args []string, env ...string) string {
 	cmd.Stdout, cmd.Stderr = &log, &log
 	err = cmd.Run()
 	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != code {
-		t.Errorf("it ended with %v, want %d", err, code)
+		t.Errorf("the operator ended with %v, want exit code %d", err, code)
 	}
 	return log.String()
 }
 
-func TestWithoutAnAPIServerThereIsOneLineThatSaysWhatToWrite(t *testing.T) {
+func TestAMissingKubeconfigGetsOneLineThatSaysWhatToWrite(t *testing.T) {
 	empty := t.TempDir()
 	broken := filepath.Join(empty, "broken")
 	if err := os.WriteFile(broken, []byte("no kubeconfig"), 0o600); err != nil {
@@ -50,10 +50,18 @@ func TestWithoutAnAPIServerThereIsOneLineThatSaysWhatToWrite(t *testing.T) {
 		args, env []string
 		want      string
 	}{
-		"no kubeconfig":             {nil, []string{home}, nothing},
-		"KUBECONFIG is not there":   {nil, []string{home, "KUBECONFIG=" + filepath.Join(empty, "missing")}, nothing},
-		"--kubeconfig is not there": {[]string{"--kubeconfig=" + filepath.Join(empty, "missing")}, []string{home}, "proffer: reading the kubeconfig of --kubeconfig=FILE or KUBECONFIG: stat " + empty},
-		"KUBECONFIG is none":        {nil, []string{home, "KUBECONFIG=" + broken}, "proffer: reading the kubeconfig of --kubeconfig=FILE or KUBECONFIG: error loading config file"},
+		"no kubeconfig": {nil, []string{home}, nothing},
+		"KUBECONFIG does not exist": {
+			nil, []string{home, "KUBECONFIG=" + filepath.Join(empty, "missing")}, nothing,
+		},
+		"--kubeconfig does not exist": {
+			[]string{"--kubeconfig=" + filepath.Join(empty, "missing")}, []string{home},
+			"proffer: reading the kubeconfig of --kubeconfig=FILE or KUBECONFIG: stat " + empty,
+		},
+		"KUBECONFIG has another format": {
+			nil, []string{home, "KUBECONFIG=" + broken},
+			"proffer: reading the kubeconfig of --kubeconfig=FILE or KUBECONFIG: error loading config file",
+		},
 	} {
 		if got := fails(t, 1, tc.args, tc.env...); !strings.HasPrefix(got, tc.want) || strings.Count(got, "\n") != 1 {
 			t.Errorf("%s: got %q, want one line that begins with %q", name, got, tc.want)
@@ -62,7 +70,8 @@ func TestWithoutAnAPIServerThereIsOneLineThatSaysWhatToWrite(t *testing.T) {
 }
 
 func TestAnAddressThatIsInUseIsNamedWithItsFlag(t *testing.T) {
-	cluster := controlplane.StartTest(t, controlplane.Options{CRDDirs: []string{filepath.Join("..", "..", "config", "crd", "bases")}})
+	cluster := controlplane.StartTest(t,
+		controlplane.Options{CRDDirs: []string{filepath.Join("..", "..", "config", "crd", "bases")}})
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := cluster.WriteKubeconfig(kubeconfig); err != nil {
 		t.Fatal(err)
@@ -72,7 +81,10 @@ func TestAnAddressThatIsInUseIsNamedWithItsFlag(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = taken.Close() }()
-	flags := []string{"grpc-bind-address", "grpc-flat-bind-address", "metrics-bind-address", "health-probe-bind-address", "pprof-bind-address"}
+	flags := []string{
+		"grpc-bind-address", "grpc-flat-bind-address", "metrics-bind-address", "health-probe-bind-address",
+		"pprof-bind-address",
+	}
 	for _, used := range flags {
 		t.Run(used, func(t *testing.T) {
 			args := []string{"--kubeconfig=" + kubeconfig}
@@ -84,25 +96,31 @@ func TestAnAddressThatIsInUseIsNamedWithItsFlag(t *testing.T) {
 				args = append(args, "--"+flag+"="+at)
 			}
 			log := fails(t, 1, args)
-			want := fmt.Sprintf("\nproffer: --%s=%s is in use: stop the program that listens there, or write another port\n", used, taken.Addr())
-			if !strings.HasSuffix(log, want) || strings.Contains(log, "stacktrace") || strings.Contains(log, "goroutine") {
-				t.Errorf("got\n%s\nwant, at the end:%s", log, want)
+			const inUse = "\nproffer: --%s=%s is in use: stop the program that listens there, or write another port\n"
+			want := fmt.Sprintf(inUse, used, taken.Addr())
+			if !strings.HasSuffix(log, want) || strings.Contains(log, "stacktrace") ||
+				strings.Contains(log, "goroutine") {
+				t.Errorf("got\n%s\nwant at the end:%s", log, want)
 			}
 		})
 	}
 }
 
 func TestANormalStartAndEndLogNoErrors(t *testing.T) {
-	cluster := controlplane.StartTest(t, controlplane.Options{CRDDirs: []string{filepath.Join("..", "..", "config", "crd", "bases")}})
+	cluster := controlplane.StartTest(t,
+		controlplane.Options{CRDDirs: []string{filepath.Join("..", "..", "config", "crd", "bases")}})
 	p := startProcess(t, cluster)
-	gomega.NewWithT(t).Eventually(func() int { code, _ := get("http://" + p.Address("health-probe") + "/readyz"); return code }).
+	gomega.NewWithT(t).Eventually(func() int {
+		code, _ := get("http://" + p.Address("health-probe") + "/readyz")
+		return code
+	}).
 		WithTimeout(time.Minute).Should(gomega.Equal(http.StatusOK))
 	if err := p.Stop(time.Minute); err != nil {
 		t.Error(err)
 	}
 	for line := range strings.Lines(p.Log()) {
 		if !strings.HasPrefix(line, `{"level":"info",`) {
-			t.Errorf("logged: %s", line)
+			t.Errorf("a log line is not of level info: %s", line)
 		}
 	}
 }
@@ -120,7 +138,8 @@ func TestTheFlagOfAnAddressIsFoundByHostAndPort(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return fmt.Errorf("setting up: %w", &net.OpError{Op: "listen", Net: "tcp", Addr: at, Err: os.NewSyscallError("bind", cause)})
+		return fmt.Errorf("setting up: %w",
+			&net.OpError{Op: "listen", Net: "tcp", Addr: at, Err: os.NewSyscallError("bind", cause)})
 	}
 	const busy = " is in use: stop the program that listens there, or write another port"
 	other := errors.New("something else")
@@ -134,8 +153,14 @@ func TestTheFlagOfAnAddressIsFoundByHostAndPort(t *testing.T) {
 		{listening("[::]:8443", syscall.EADDRINUSE), "--metrics-bind-address=:8443" + busy},
 		{listening("127.0.0.1:8081", syscall.EADDRINUSE), "--health-probe-bind-address=localhost:8081" + busy},
 		{listening("[::1]:6060", syscall.EADDRINUSE), "--pprof-bind-address=[::1]:6060" + busy},
-		{listening("[::1]:6060", syscall.EACCES), "--pprof-bind-address=[::1]:6060 cannot be used to listen; write another address: bind: permission denied"},
-		{listening("127.0.0.1:9", syscall.EADDRINUSE), "setting up: listen tcp 127.0.0.1:9: bind: address already in use"},
+		{
+			listening("[::1]:6060", syscall.EACCES),
+			"--pprof-bind-address=[::1]:6060 cannot be used to listen; write another address: bind: permission denied",
+		},
+		{
+			listening("127.0.0.1:9", syscall.EADDRINUSE),
+			"setting up: listen tcp 127.0.0.1:9: bind: address already in use",
+		},
 		{other, other.Error()},
 	} {
 		if got := o.inUse(tc.err).Error(); got != tc.want {
@@ -143,6 +168,6 @@ func TestTheFlagOfAnAddressIsFoundByHostAndPort(t *testing.T) {
 		}
 	}
 	if o.inUse(nil) != nil {
-		t.Error("no error is one")
+		t.Error("inUse turns nil into an error")
 	}
 }

@@ -90,7 +90,7 @@ func (w *Writer) Start(ctx context.Context) error {
 		}
 		if err := w.write(ctx, informer.GetStore()); err != nil && ctx.Err() == nil {
 			if !apierrors.IsConflict(err) { // The watch is about to bring the newer version, and wakes.
-				w.log.Error(err, "Cannot write the list of served classes; it is tried again", "configmap", w.list)
+				w.log.Error(err, "Cannot write the list of served classes; will retry", "configmap", w.list)
 			}
 			later.Reset(retryAfter)
 		}
@@ -115,7 +115,7 @@ func (w *Writer) write(ctx context.Context, store toolscache.Store) error {
 	}
 	u, ok := object.(*unstructured.Unstructured)
 	if !ok {
-		return fmt.Errorf("a %T came instead of a ConfigMap", object)
+		return fmt.Errorf("got a %T instead of a ConfigMap", object)
 	}
 	listed, _, err := unstructured.NestedStringMap(u.Object, "data")
 	if err != nil {
@@ -139,7 +139,7 @@ func (w *Writer) create(ctx context.Context, served []string) error {
 	if _, err := lists.Apply(ctx, w.list.Name, list, metav1.ApplyOptions{FieldManager: fieldManager}); err != nil {
 		return err
 	}
-	w.log.Info("Made the list of served classes anew", "configmap", w.list, "classes", len(served))
+	w.log.Info("Recreated the list of served classes", "configmap", w.list, "classes", len(served))
 	return nil
 }
 

@@ -96,7 +96,7 @@ func (r *Record) Start(ctx context.Context) error {
 			return nil
 		}
 		if ctx.Err() == nil {
-			r.log.Error(err, "Cannot read what was offered before; nothing is offered until that is known")
+			r.log.Error(err, "Cannot read the record of offered resources; nothing is offered until it is read")
 		}
 		retry.Reset(retryAfter)
 	}
@@ -112,7 +112,7 @@ func (r *Record) get(ctx context.Context) (*corev1.ConfigMap, resourceNames, err
 	}
 	recorded, err := parse(object.Data[dataKey])
 	if err != nil {
-		r.log.Error(err, "The record of what was offered is not what was written; it begins anew", "key", dataKey)
+		r.log.Error(err, "The record of offered resources is corrupt; starting a new one", "key", dataKey)
 	}
 	return &object, recorded, nil
 }
@@ -156,7 +156,8 @@ func (r *Record) add(class string, names []string) {
 
 func (r *Record) complain() {
 	r.full.Do(func() {
-		r.log.Info("No room to record all that is offered: what is beyond is not taken back by an explicit 0 if its policy is deleted and the operator restarts",
+		r.log.Info("The record of offered resources is full: a resource that is not recorded is not withdrawn with an "+
+			"explicit 0 if its policy is deleted and the operator restarts",
 			"maxClasses", maxClasses, "maxNamesOfAClass", maxNames, "maxBytes", maxBytes)
 	})
 }
@@ -198,7 +199,7 @@ func (r *Record) write(ctx context.Context, wanted resourceNames) error {
 	if err := r.writer.Update(ctx, object); err != nil {
 		return err
 	}
-	r.log.Info("Recorded what is offered for the first time", "classes", len(recorded.byClass))
+	r.log.Info("Recorded resources that are offered for the first time", "classes", len(recorded.byClass))
 	return nil
 }
 
@@ -238,7 +239,7 @@ func (w Writer) Start(ctx context.Context) error {
 			later.Reset(conflictAfter)
 		default:
 			if ctx.Err() == nil {
-				w.log.Error(err, "Cannot record what is offered; it is tried again")
+				w.log.Error(err, "Cannot write the record of offered resources; will retry")
 			}
 			later.Reset(retryAfter)
 		}

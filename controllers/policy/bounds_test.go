@@ -140,7 +140,7 @@ func TestAStatusThatIsRefusedHasItsConditionAllTheSame(t *testing.T) {
 		pass(time.Second)
 		status := w.status()
 		ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
-		if ready == nil || !strings.Contains(ready.Message, "was refused") || len(status.OfferedResources) != 1 {
+		if ready == nil || !strings.Contains(ready.Message, "refused the rest") || len(status.OfferedResources) != 1 {
 			t.Fatalf("the status is %+v", status)
 		}
 		w.reportOf(w.writer.table.Current().Reports["p"])

@@ -22,7 +22,7 @@ func readyOf(p table.Policy, f finding) metav1.Condition {
 		message = f.dryRun.message(p)
 	}
 	if f.report != nil && len(f.report.Unknown) > 0 {
-		message += fmt.Sprintf(" Nothing is known of %s: no object of Liqo has such a cluster ID.", kube.First(f.report.Unknown))
+		message += fmt.Sprintf(" Unknown: %s. No Liqo object has such a cluster ID.", kube.First(f.report.Unknown))
 	}
 	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: readyStatus(reason), Reason: reason, Message: kube.Shorten(message, kube.MaxMessage)}
 }
@@ -38,9 +38,9 @@ func readyStatus(reason string) metav1.ConditionStatus {
 func readyMessage(reason string, p table.Policy, report *offer.Report) string {
 	switch reason {
 	case v1alpha1.ReasonInvalid:
-		return "The policy takes no part until this is corrected: " + strings.Join(p.Problems, "; ")
+		return "The policy is ignored until this is corrected: " + strings.Join(p.Problems, "; ")
 	case v1alpha1.ReasonDryRun:
-		return "The policy is worked out and not published."
+		return "The policy is evaluated but not published."
 	case v1alpha1.ReasonShadowed:
 		return fmt.Sprintf("Other policies decide for each of its consumers: %s. Raise spec.priority, or narrow their spec.consumers.", lost(report.Losses))
 	case v1alpha1.ReasonNoNodes:
@@ -49,22 +49,24 @@ func readyMessage(reason string, p table.Policy, report *offer.Report) string {
 		}
 		return fmt.Sprintf("No node is left to offer. The selector matches %s. Make one usable, or check spec.offer.nodes.tolerations.", unusable(report.Unusable))
 	case v1alpha1.ReasonIncomplete:
-		return fmt.Sprintf("The policy does not give every consumer %s, and a virtual node needs cpu, memory and pods: name them in spec.offer or in the override, above 0.", kube.First(report.Missing))
+		return fmt.Sprintf("The policy does not offer %s to every consumer. A virtual node needs cpu, memory and pods: "+
+			"set them above 0 in spec.offer or in the override.", kube.First(report.Missing))
 	case v1alpha1.ReasonExhausted:
-		return fmt.Sprintf("Nothing is left of %s: other consumers, pods of this cluster's own or the reserve have all of it. Some consumer is offered 0 until that changes.", kube.First(report.Exhausted))
+		return fmt.Sprintf("Nothing is left of %s: other consumers, local pods or the reserve have all of it. "+
+			"Some consumer is offered 0 until that changes.", kube.First(report.Exhausted))
 	}
 	if report.Count > 0 {
-		return fmt.Sprintf("Decides what %s offered.", are(report.Count))
+		return fmt.Sprintf("The policy decides what %s offered.", are(report.Count))
 	}
-	return "No consumer is known yet; the first to come is offered this."
+	return "No consumer is known yet. The first one will get this offer."
 }
 
 // message describes what activating the policy would do.
 func (r *dryRun) message(p table.Policy) string {
 	reason := Reason(p, r.report)
-	text := fmt.Sprintf("Worked out for %s and not published: set spec.mode to Active to put it in force. ", people(r.report.Count))
+	text := fmt.Sprintf("Evaluated for %s but not published: set spec.mode to Active to put the policy in force. ", people(r.report.Count))
 	if len(r.others) > 0 {
-		text += fmt.Sprintf("It would change other offers too: those of %s. ", kube.First(r.others))
+		text += fmt.Sprintf("It would also change other offers to %s. ", kube.First(r.others))
 	}
 	if reason == v1alpha1.ReasonOffering {
 		return strings.TrimSpace(text)
@@ -77,9 +79,9 @@ func inForceOf(p table.Policy, report *offer.Report) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionInForce, Status: metav1.ConditionFalse}
 	switch reason := Reason(p, report); {
 	case reason == v1alpha1.ReasonInvalid:
-		c.Reason, c.Message = reason, "The policy takes no part: see the condition Ready."
+		c.Reason, c.Message = reason, "The policy is ignored: see the condition Ready."
 	case reason == v1alpha1.ReasonDryRun:
-		c.Reason, c.Message = reason, "spec.mode is DryRun: other policies decide as if this one were not there."
+		c.Reason, c.Message = reason, "spec.mode is DryRun: other policies decide as if this one did not exist."
 	case reason == v1alpha1.ReasonShadowed:
 		c.Reason, c.Message = reason, fmt.Sprintf("Other policies decide for each of its consumers: %s.", lost(report.Losses))
 	case len(report.Losses) > 0:

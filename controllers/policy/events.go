@@ -60,11 +60,14 @@ func (w *eventWriter) emit(object *v1alpha1.ResourcePolicy, report *offer.Report
 	known := w.reported[object.UID]
 	if news := without(zeroed, known.zeroed); len(news) > 0 {
 		w.emitter.Emit(object, corev1.EventTypeWarning, eventEvicting, fmt.Sprintf(
-			"Offered no cpu or no memory, so that their virtual nodes turn NotReady and their pods here are evicted in about 5 minutes: %s. To keep the pods, raise the offer or set spec.reclaim to Unused.", kube.First(news)))
+			"These consumers are offered no cpu or no memory: %s. Their virtual nodes become NotReady, and their pods "+
+				"here are evicted in about 5 minutes. To keep the pods, raise the offer or set spec.reclaim to Unused.",
+			kube.First(news)))
 	}
 	if news := without(held, known.held); len(news) > 0 {
 		w.emitter.Emit(object, corev1.EventTypeNormal, eventHeld, fmt.Sprintf(
-			"Kept by spec.reclaim above what the policy gives, until less is used: %s.", kube.First(news)))
+			"spec.reclaim holds the offers to these consumers above the policy's amounts until they use less: %s.",
+			kube.First(news)))
 	}
 	w.reported[object.UID] = reported{zeroed: zeroed, held: held}
 }

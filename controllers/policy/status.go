@@ -61,7 +61,8 @@ func statusOf(p table.Policy, f finding, before v1alpha1.ResourcePolicyStatus) v
 	}
 	if len(s.OfferedResources) == v1alpha1.MaxOfferedResources && unrecorded(p, f.report, s.OfferedResources) {
 		ready.Message = kube.AppendNote(ready.Message, fmt.Sprintf(
-			" More than %d resources have been offered: of the others none is taken back by an explicit 0 after a restart.", v1alpha1.MaxOfferedResources))
+			" More than %d resources have been offered: the others are not withdrawn with an explicit 0 after a restart.",
+			v1alpha1.MaxOfferedResources))
 	}
 	meta.SetStatusCondition(&s.Conditions, ready)
 	meta.SetStatusCondition(&s.Conditions, inForce)
@@ -123,7 +124,7 @@ func offerOf(c offer.ConsumerReport, x *offer.Explained) v1alpha1.ConsumerOffer 
 		out.Message = notes(x.Notable()...)
 	}
 	if c.Held {
-		out.Message = notes("kept by reclaim above what the policy gives", out.Message)
+		out.Message = notes("held by reclaim above the policy's amounts", out.Message)
 	}
 	if c.Offer == nil {
 		return out

@@ -37,7 +37,7 @@ func TestEveryOutcomeHasItsReasonAndSaysWhatToDo(t *testing.T) {
 		{valid, &offer.Report{Outcome: offer.NoNodes}, v1alpha1.ReasonNoNodes, []string{"spec.offer.nodes.selector"}},
 		{valid, &offer.Report{Outcome: offer.Incomplete, Missing: []string{"memory", "pods"}}, v1alpha1.ReasonIncomplete, []string{"memory, pods", "spec.offer"}},
 		{valid, &offer.Report{Outcome: offer.Exhausted, Exhausted: []string{"cpu"}}, v1alpha1.ReasonExhausted, []string{"Nothing is left of cpu"}},
-		{valid, &offer.Report{Count: 1, Unknown: []string{"roma"}}, v1alpha1.ReasonOffering, []string{"what 1 consumer is offered. Nothing is known of roma:"}},
+		{valid, &offer.Report{Count: 1, Unknown: []string{"roma"}}, v1alpha1.ReasonOffering, []string{"what 1 consumer is offered. Unknown: roma."}},
 		{table.Policy{Generation: 3, Problems: texts(field.ErrorList{
 			field.Invalid(field.NewPath("spec", "class"), "default", "write another"), field.Required(field.NewPath("spec", "offer"), "write one"),
 		})}, nil, v1alpha1.ReasonInvalid, []string{"spec.class", "write another", "spec.offer", "write one"}},
@@ -80,8 +80,8 @@ func TestWhetherAPolicyIsInForceIsAConditionOfItsOwn(t *testing.T) {
 		{valid, &offer.Report{Outcome: offer.NoNodes}, "True Deciding: The policy decides for all of its consumers."},
 		{valid, &offer.Report{Count: 2, Losses: more}, "True PartlyShadowed: Other policies decide for some of its consumers: a for oslo, rome and 7 more."},
 		{valid, &offer.Report{Outcome: offer.Shadowed, Losses: losses("a")}, "False Shadowed: Other policies decide for each of its consumers: a for oslo, rome."},
-		{valid, &offer.Report{Outcome: offer.DryRun}, "False DryRun: spec.mode is DryRun: other policies decide as if this one were not there."},
-		{table.Policy{}, nil, "False Invalid: The policy takes no part: see the condition Ready."},
+		{valid, &offer.Report{Outcome: offer.DryRun}, "False DryRun: spec.mode is DryRun: other policies decide as if this one did not exist."},
+		{table.Policy{}, nil, "False Invalid: The policy is ignored: see the condition Ready."},
 	} {
 		c := inForceOf(tc.policy, tc.report)
 		if got := fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message); got != tc.want || c.Type != v1alpha1.ConditionInForce {
@@ -113,7 +113,7 @@ func TestStatusTellsAllThatIsKnown(t *testing.T) {
 	want := v1alpha1.ResourcePolicyStatus{
 		ObservedGeneration: 4, Source: v1alpha1.SourceNodes, Class: "gold", Consumers: new(int32(101)), Slices: new(int32(3)), Nodes: new(int32(2)),
 		Conditions: []metav1.Condition{{
-			Type: "Ready", Status: "True", Reason: "Offering", ObservedGeneration: 4, Message: "Decides what 101 consumers are offered.",
+			Type: "Ready", Status: "True", Reason: "Offering", ObservedGeneration: 4, Message: "The policy decides what 101 consumers are offered.",
 		}, {
 			Type: "InForce", Status: "True", Reason: "Deciding", ObservedGeneration: 4, Message: "The policy decides for all of its consumers.",
 		}},
@@ -121,7 +121,7 @@ func TestStatusTellsAllThatIsKnown(t *testing.T) {
 		Committed: nodestest.List("cpu", "4", "memory", "0"),
 		Remaining: nodestest.List("cpu", "3", "memory", "16Gi"),
 		Offers: []v1alpha1.ConsumerOffer{
-			{ClusterID: "rome", Override: new(int32(1)), Offer: nodestest.List("cpu", "1500m"), Held: true, Slices: 2, Granted: nodestest.List("cpu", "1"), Message: "kept by reclaim above what the policy gives"},
+			{ClusterID: "rome", Override: new(int32(1)), Offer: nodestest.List("cpu", "1500m"), Held: true, Slices: 2, Granted: nodestest.List("cpu", "1"), Message: "held by reclaim above the policy's amounts"},
 			{ClusterID: "oslo", Offer: nodestest.List("cpu", "0"), Slices: 1, Granted: nodestest.List("cpu", "0", "memory", "1"), Message: "its pods here are about to be evicted: it is offered no cpu or no memory"},
 			{ClusterID: "paris"},
 		},

@@ -228,7 +228,7 @@ func (w *Writer) update(ctx context.Context, object *v1alpha1.ResourcePolicy) er
 	defer cancel()
 	err := w.client.Status().Update(ctx, object)
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && ctx.Err() == nil {
-		w.log.Error(err, "Cannot write the status of a policy; it is tried again", "policy", object.Name)
+		w.log.Error(err, "Cannot write the status of a policy; will retry", "policy", object.Name)
 	}
 	return err
 }

@@ -103,7 +103,7 @@ func (c *sliceClient) each(ctx context.Context, visit func(slice)) error {
 	err := pages.EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
 		u, ok := object.(*unstructured.Unstructured)
 		if !ok {
-			return fmt.Errorf("a list of slices holds a %T", object)
+			return fmt.Errorf("a list of slices contains a %T", object)
 		}
 		visit(parseSlice(u))
 		return nil
@@ -171,7 +171,7 @@ func readSlices(from io.Reader) (*unstructured.UnstructuredList, error) {
 		return nil
 	})
 	if err == nil && !isList {
-		err = errors.New("it has no items")
+		err = errors.New("the list has no items")
 	}
 	return all, err
 }

@@ -41,17 +41,20 @@ func newEvents(recorder events.EventRecorder) *eventWriter {
 func (w *eventWriter) answered(c *entry, g *decidedAnswer) {
 	switch {
 	case c.tampered():
-		w.emit(c, corev1.EventTypeWarning, eventRestored, "Somebody else had changed the answer, which only the operator writes; it is restored: "+g.message)
+		w.emit(c, corev1.EventTypeWarning, eventRestored,
+			"Restored the answer, which another writer had changed: "+g.message)
 		return
 	case c.ours == nil && c.answer.verdict != unanswered && !strings.HasPrefix(c.answer.reason, reasonPrefix):
-		w.emit(c, corev1.EventTypeNormal, strings.TrimPrefix(g.reason, reasonPrefix), "Answered by another before; now: "+g.message)
+		w.emit(c, corev1.EventTypeNormal, strings.TrimPrefix(g.reason, reasonPrefix),
+			"Replaced the answer of another controller: "+g.message)
 	case !onlyMessage(g.answer, c.answer):
 		w.change(c, g)
 	}
 	stay := slices.Concat(dropped(c.answer.nodeLabels, g.nodeLabels), dropped(c.answer.nodeSelector, g.nodeSelector))
 	if g.verdict == accepted && len(stay) > 0 {
 		w.emit(c, corev1.EventTypeWarning, eventLabels, fmt.Sprintf(
-			"No longer among the node labels or the node selector, and still on the consumer's VirtualNode, where Liqo keeps them: %s. They go when the slice is made anew.", kube.First(stay)))
+			"Removed from the answer, but Liqo keeps these labels on the consumer's VirtualNode: %s. "+
+				"To remove them there too, create the slice again.", kube.First(stay)))
 	}
 }
 
@@ -65,7 +68,7 @@ func (w *eventWriter) change(c *entry, g *decidedAnswer) {
 	}
 	for _, name := range []string{capacity.CPU, capacity.Memory} {
 		if now, named := g.resources[name]; named && now == 0 && c.answer.resources[name] > 0 {
-			kind, note = corev1.EventTypeWarning, note+"; its virtual node turns NotReady, and pods on it are evicted"
+			kind, note = corev1.EventTypeWarning, note+"; its virtual node becomes NotReady, and pods on it are evicted"
 			break
 		}
 	}
@@ -80,7 +83,8 @@ func (w *eventWriter) shut(c *entry, gate gateState, served bool) {
 		reason, note = eventNotOpen, "Not answered: "+gate.String()
 	case gate == active && !served && c.class != "" && c.class != liqoClass && c.answer.verdict == unanswered:
 		reason = eventUnserved
-		note = fmt.Sprintf("No ResourcePolicy is for the class %s: write one, unless another controller answers this class", kube.Shorten(c.class, kube.MaxShown))
+		note = fmt.Sprintf("No ResourcePolicy serves the class %s: create one, unless another controller answers this class",
+			kube.Shorten(c.class, kube.MaxShown))
 	}
 	if w.reported[c.uid] == note {
 		return
@@ -95,12 +99,14 @@ func (w *eventWriter) shut(c *entry, gate gateState, served bool) {
 
 // unwritable is for a slice that no answer can be written to.
 func (w *eventWriter) unwritable(c *entry, err error) {
-	w.emit(c, corev1.EventTypeWarning, eventUnwritable, "No answer can be written to it, so what it was granted cannot be taken back: "+err.Error())
+	w.emit(c, corev1.EventTypeWarning, eventUnwritable,
+		"The API server refuses every answer to the slice, so its grant cannot be taken back: "+err.Error())
 }
 
 // unrecorded is for a slice whose Grant the API server refuses.
 func (w *eventWriter) unrecorded(c *entry, err error) {
-	w.emit(c, corev1.EventTypeWarning, eventUnrecorded, "It is granted nothing more, since that cannot be recorded: "+err.Error())
+	w.emit(c, corev1.EventTypeWarning, eventUnrecorded,
+		"The slice is granted nothing more, because the API server refuses its Grant: "+err.Error())
 }
 
 // altered is for a slice that does not keep what is written to it.

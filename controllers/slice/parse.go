@@ -113,7 +113,7 @@ func parseRequest(u *unstructured.Unstructured) (capacity.Amounts, []string) {
 	}
 	asked, ok := value.(map[string]any)
 	if !ok {
-		return nil, []string{"asks for something that is no list: write quantities by resource, such as cpu: 2"}
+		return nil, []string{"spec.resources is not a map: write quantities by resource, such as cpu: 2"}
 	}
 	var p problems
 	names := slices.Sorted(maps.Keys(asked))

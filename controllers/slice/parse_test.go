@@ -210,7 +210,7 @@ func TestWrongTypesAnywhereAreTakenForNothing(t *testing.T) {
 		{[]string{"status", "nodeSelector"}, func(s *slice) { s.answer.inexact = true }},
 		{[]string{"status"}, func(s *slice) { s.authenticated = false }},
 		{[]string{"spec", "resources"}, func(s *slice) {
-			s.request, s.problems = nil, []string{"asks for something that is no list: write quantities by resource, such as cpu: 2"}
+			s.request, s.problems = nil, []string{"spec.resources is not a map: write quantities by resource, such as cpu: 2"}
 		}},
 		{[]string{"spec"}, func(s *slice) { s.class, s.consumer, s.request = "", "", nil }},
 	} {

@@ -97,7 +97,7 @@ func (w *Writer) retry(ctx context.Context, uid types.UID, t *task, err error) {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return
 	}
-	w.log.Error(err, "Cannot write what a slice is granted; it is tried again", "slice", t.on.key, "in", left)
+	w.log.Error(err, "Cannot write the Grant of a slice; will retry", "slice", t.on.key, "in", left)
 }
 
 // writeAnswer writes the answer.
@@ -149,7 +149,8 @@ func (w *Writer) writeAnswer(ctx context.Context, uid types.UID, t *task) bool {
 }
 
 // errAltered is for a write whose result differs from what was written.
-var errAltered = errors.New("the API server stores another status than the one that is written: a webhook changes it, or the definition of ResourceSlice drops a field")
+var errAltered = errors.New("the API server stores a different status than the operator writes: " +
+	"a webhook changes it, or the CRD of ResourceSlice drops a field")
 
 // update writes a patch to the version of the slice that was decided on. With touch, the slice gets a
 // new version although it already holds the answer.

@@ -66,16 +66,16 @@ type writeMetrics struct {
 func newWriteMetrics() *writeMetrics {
 	return &writeMetrics{
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "proffer_slice_writes_total", Help: "Answers written to ResourceSlices, by result: written, conflict, failed or altered.",
+			Name: "proffer_slice_writes_total", Help: "Writes of answers to ResourceSlices, by result: written, conflict, failed or altered.",
 		}, []string{"result"}),
 		records: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "proffer_grant_writes_total", Help: "Writes of Grants, by result: written, conflict or failed.",
 		}, []string{"result"}),
 		restores: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "proffer_slice_restores_total", Help: "Answers in ResourceSlices that others had changed, and that were restored.",
+			Name: "proffer_slice_restores_total", Help: "Answers in ResourceSlices that others changed and the operator restored.",
 		}),
 		unwritable: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "proffer_slice_unwritable_total", Help: "Versions of ResourceSlices that no answer could be written to, however small.",
+			Name: "proffer_slice_unwritable_total", Help: "Versions of ResourceSlices to which not even the shortest answer could be written.",
 		}),
 	}
 }
@@ -164,7 +164,7 @@ func (w *Writer) insist(ctx context.Context, list func(context.Context) error) e
 	return backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		err := list(ctx)
 		if err != nil && ctx.Err() == nil {
-			w.log.Error(err, "Cannot list what has been granted, and answers no slice until then; it is tried again")
+			w.log.Error(err, "Cannot list the slices and Grants; no slice is answered until they are listed; will retry")
 		}
 		return err == nil, nil
 	})

@@ -17,26 +17,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// policyRules is the admission policy of config/admission, and its name.
+// The file and the name of the admission policy of config/admission.
 const (
 	policyRulesFile = "config/admission/resourcepolicy.yaml"
 	policyRulesName = "proffer-resourcepolicy"
 )
 
-// InstallPolicyRules installs config/admission, the rules on ResourcePolicies
-// that are not in their CRD, and returns once the API server applies them. The
-// CRDs have to be installed.
+// InstallPolicyRules installs config/admission, the rules on ResourcePolicies that are not in their
+// CRD, and returns once the API server applies them. The CRDs must be installed.
 func (c *Cluster) InstallPolicyRules(ctx context.Context) error {
-	return c.changePolicyRules(ctx, true, func(api client.Client, object client.Object) error { return api.Create(ctx, object) })
+	return c.changePolicyRules(ctx, true,
+		func(api client.Client, object client.Object) error { return api.Create(ctx, object) })
 }
 
-// RemovePolicyRules takes away what InstallPolicyRules has installed, and returns
-// once the API server does not apply it any more.
+// RemovePolicyRules deletes what InstallPolicyRules has installed, and returns once the API server
+// no longer applies it.
 func (c *Cluster) RemovePolicyRules(ctx context.Context) error {
-	return c.changePolicyRules(ctx, false, func(api client.Client, object client.Object) error { return api.Delete(ctx, object) })
+	return c.changePolicyRules(ctx, false,
+		func(api client.Client, object client.Object) error { return api.Delete(ctx, object) })
 }
 
-func (c *Cluster) changePolicyRules(ctx context.Context, applied bool, change func(client.Client, client.Object) error) error {
+func (c *Cluster) changePolicyRules(
+	ctx context.Context, applied bool, change func(client.Client, client.Object) error,
+) error {
 	objects, err := readPolicyRules()
 	if err != nil {
 		return err
@@ -51,13 +54,15 @@ func (c *Cluster) changePolicyRules(ctx context.Context, applied bool, change fu
 		}
 	}
 	var last error
-	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
-		last = api.Create(ctx, brokenPolicy(), client.DryRunAll)
-		refused := last != nil && strings.Contains(last.Error(), policyRulesName)
-		return refused == applied && (applied || last == nil), nil
-	})
+	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, startTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			last = api.Create(ctx, brokenPolicy(), client.DryRunAll)
+			refused := last != nil && strings.Contains(last.Error(), policyRulesName)
+			return refused == applied && (applied || last == nil), nil
+		})
 	if err != nil {
-		return fmt.Errorf("wait until the API server applies %s, or does not: %w", policyRulesFile, errors.Join(err, last))
+		return fmt.Errorf("wait until the API server applies %s, or no longer does: %w",
+			policyRulesFile, errors.Join(err, last))
 	}
 	return nil
 }
@@ -70,7 +75,7 @@ func readPolicyRules() ([]*unstructured.Unstructured, error) {
 	return ReadObjects(filepath.Join(root, policyRulesFile))
 }
 
-// ReadObjects returns the objects of a file of YAML.
+// ReadObjects returns the objects in a YAML file.
 func ReadObjects(file string) ([]*unstructured.Unstructured, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -92,8 +97,8 @@ func ReadObjects(file string) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// brokenPolicy returns a ResourcePolicy that the schema accepts and the rules do
-// not: memory has no thousandths.
+// brokenPolicy returns a ResourcePolicy that the schema accepts and the rules reject: memory has no
+// thousandths.
 func brokenPolicy() *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"spec": map[string]any{"offer": map[string]any{"fixed": map[string]any{"memory": "100m"}}},

@@ -16,10 +16,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// AddAPIServer starts one more kube-apiserver on the same etcd, with the flags and
-// certificates of the first, at a port of its own. It returns the administrator's
-// configuration for it once the server is ready. It ends with the cluster; the
-// methods for outages concern only the first.
+// AddAPIServer starts one more kube-apiserver on the same etcd, with the flags and certificates of
+// the first, at a port of its own. It returns the administrator's configuration for it once the
+// server is ready. The server ends with the cluster. The methods for outages affect only the first
+// server.
 func (c *Cluster) AddAPIServer(ctx context.Context) (*rest.Config, error) {
 	text, err := os.ReadFile(c.flagsFile())
 	if err != nil {
@@ -35,7 +35,7 @@ func (c *Cluster) AddAPIServer(ctx context.Context) (*rest.Config, error) {
 			flags[i] = "--secure-port=" + port
 		}
 	}
-	// It outlives the context, as the first does.
+	// The server outlives the context, as the first one does.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(c.Assets, "kube-apiserver"), flags...)
 	cmd.Stdout, cmd.Stderr = c.env.ControlPlane.APIServer.Out, c.env.ControlPlane.APIServer.Err
 	if err := cmd.Start(); err != nil {
@@ -53,22 +53,23 @@ func (c *Cluster) AddAPIServer(ctx context.Context) (*rest.Config, error) {
 		return nil, err
 	}
 	var last error
-	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
-		last = client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
-		return last == nil, nil
-	})
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, startTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			last = client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+			return last == nil, nil
+		})
 	if err != nil {
 		return nil, fmt.Errorf("wait for another kube-apiserver: %w", errors.Join(err, last))
 	}
 	return config, nil
 }
 
-// killOthers kills the servers that AddAPIServer has started.
+// killOthers kills the servers that AddAPIServer started.
 func (c *Cluster) killOthers() error {
 	var errs []error
 	for _, cmd := range c.others {
 		errs = append(errs, cmd.Process.Kill())
-		_ = cmd.Wait() // It says that the process was killed.
+		_ = cmd.Wait() // The error reports that the process was killed.
 	}
 	c.others = nil
 	return errors.Join(errs...)

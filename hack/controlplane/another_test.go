@@ -18,13 +18,14 @@ func TestAnotherAPIServerServesTheSameObjectsWhileTheFirstIsFrozen(t *testing.T)
 		t.Fatalf("both servers are at %s", config.Host)
 	}
 	first, another := kubernetes.NewForConfigOrDie(c.Config), kubernetes.NewForConfigOrDie(config)
-	if _, err := first.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "same"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := first.CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "same"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.FreezeAPIServer(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := another.CoreV1().Namespaces().Get(t.Context(), "same", metav1.GetOptions{}); err != nil {
-		t.Errorf("the other server, of what was created through the first: %v", err)
+		t.Errorf("reading from the other server what was created through the first: %v", err)
 	}
 }

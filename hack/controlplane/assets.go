@@ -11,25 +11,25 @@ import (
 	"strings"
 )
 
-// The versions that a build from source gives. They are those of the go.mod
-// files in the directories kubernetes and etcd; a test compares them.
+// The versions of a build from source. They must match the go.mod files in the directories
+// kubernetes and etcd; a test compares them.
 const (
 	KubernetesVersion = "1.37.1"
 	EtcdVersion       = "3.7.0"
 )
 
-// assetsEnv is envtest's own variable; cacheEnv moves the cache.
+// assetsEnv is envtest's own variable. cacheEnv sets the directory of the cache.
 const (
 	assetsEnv = "KUBEBUILDER_ASSETS"
 	cacheEnv  = "PROFFER_CACHE"
 )
 
-// programs are the files that make a directory of assets.
+// programs are the files in a directory of assets.
 var programs = []string{"kube-apiserver", "etcd", "kubectl"}
 
-// Assets returns a directory that holds kube-apiserver, etcd and kubectl. The
-// first call on a machine downloads or builds them, which can take minutes;
-// progress says what is being done, and why it is not something quicker.
+// Assets returns a directory with kube-apiserver, etcd and kubectl. The first call on a machine
+// downloads or builds them, which can take minutes. progress receives what is being done, and why a
+// faster source was not used.
 func Assets(ctx context.Context, progress io.Writer) (string, error) {
 	f := finder{
 		getenv:   os.Getenv,
@@ -49,7 +49,7 @@ type source struct {
 	fetch func(ctx context.Context, dir string, progress *reporter) error
 }
 
-// A finder holds what the choice depends on, so that tests can give their own.
+// A finder has everything that the choice of a source depends on, so that tests can replace it.
 type finder struct {
 	getenv   func(string) string
 	cacheDir func() (string, error)
@@ -60,7 +60,8 @@ type finder struct {
 func (f finder) find(ctx context.Context) (string, error) {
 	if dir := f.getenv(assetsEnv); dir != "" {
 		if err := checkPrograms(dir); err != nil {
-			return "", fmt.Errorf("%s=%s: %w; unset it to use the cache, or name a directory that has them", assetsEnv, dir, err)
+			return "", fmt.Errorf("%s=%s: %w; unset it to use the cache, or name a directory that has them",
+				assetsEnv, dir, err)
 		}
 		f.progress.say("using %s from %s", dir, assetsEnv)
 		return filepath.Abs(dir)
@@ -80,14 +81,14 @@ func (f finder) find(ctx context.Context) (string, error) {
 	return f.fill(ctx, c)
 }
 
-// fill gets the programs from the first source that has them, into the cache.
+// fill fills the cache from the first source that succeeds.
 func (f finder) fill(ctx context.Context, c cache) (string, error) {
 	unlock, err := c.lock(ctx, f.progress)
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
-	// Whoever held the lock before may have done the work.
+	// The previous holder of the lock may have filled the cache.
 	if origin, err := c.check(); err == nil {
 		f.progress.say("using %s from the cache (%s, put there by another process)", c.dir, origin)
 		return c.dir, nil
@@ -107,7 +108,7 @@ func (f finder) fill(ctx context.Context, c cache) (string, error) {
 		f.progress.say("not from %s: %v", s.name, err)
 		failed = append(failed, fmt.Errorf("%s: %w", s.name, err))
 	}
-	return "", fmt.Errorf("no kube-apiserver, etcd and kubectl to be had: set %s to a directory that holds them, "+
+	return "", fmt.Errorf("cannot get kube-apiserver, etcd and kubectl: set %s to a directory that has them, "+
 		"or let this machine reach a Go module proxy (GOPROXY) and run again: %w", assetsEnv, errors.Join(failed...))
 }
 
@@ -125,7 +126,8 @@ func (f finder) cacheRoot() (string, error) {
 	if root == "" {
 		user, err := f.cacheDir()
 		if err != nil {
-			return "", fmt.Errorf("no cache directory: set %s to a directory to keep the control plane in: %w", cacheEnv, err)
+			return "", fmt.Errorf("no cache directory: set %s to a directory to keep the control plane in: %w",
+				cacheEnv, err)
 		}
 		root = filepath.Join(user, "proffer", "controlplane")
 	}
@@ -136,7 +138,7 @@ func (f finder) cacheRoot() (string, error) {
 	return root, nil
 }
 
-// checkPrograms says which of the programs dir lacks.
+// checkPrograms returns an error that names the programs missing in dir.
 func checkPrograms(dir string) error {
 	var missing []string
 	for _, name := range programs {

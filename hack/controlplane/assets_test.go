@@ -15,8 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fixture is a finder over a directory of the test, with sources that only
-// pretend.
+// fixture is a finder with a cache in a directory of the test and with fake sources.
 type fixture struct {
 	finder
 	env      map[string]string
@@ -35,7 +34,7 @@ func newFixture(t *testing.T) *fixture {
 	return fx
 }
 
-// source adds a source that puts these programs into place, or fails.
+// source adds a source that writes these programs and returns err.
 func (fx *fixture) source(name string, err error, files ...string) *fixture {
 	fx.sources = append(fx.sources, source{name: name, fetch: func(_ context.Context, dir string, _ *reporter) error {
 		fx.calls = append(fx.calls, name)
@@ -49,7 +48,7 @@ func (fx *fixture) source(name string, err error, files ...string) *fixture {
 	return fx
 }
 
-// cached is where the fixture's cache keeps the programs.
+// cached returns the directory of the fixture's cache.
 func (fx *fixture) cached(t *testing.T) string {
 	t.Helper()
 	c, err := fx.openCache()
@@ -85,17 +84,19 @@ func TestTheEnvironmentComesFirst(t *testing.T) {
 	}
 }
 
-func TestWrongAssetsAreNamedAndNothingElseIsTried(t *testing.T) {
+func TestWrongAssetsAreNamedAndNoSourceIsTried(t *testing.T) {
 	for name, tc := range map[string]struct {
 		dir  func(t *testing.T) string
 		want []string
 	}{
-		"a directory that is not there": {
+		"a missing directory": {
 			dir:  func(t *testing.T) string { return filepath.Join(t.TempDir(), "nowhere") },
 			want: []string{"kube-apiserver (not there)", "etcd (not there)", "kubectl (not there)"},
 		},
 		"one program missing": {
-			dir:  func(t *testing.T) string { return writePrograms(t, t.TempDir(), 0o755, "kube-apiserver", "kubectl") },
+			dir: func(t *testing.T) string {
+				return writePrograms(t, t.TempDir(), 0o755, "kube-apiserver", "kubectl")
+			},
 			want: []string{"missing etcd (not there);"},
 		},
 		"not executable": {
@@ -142,16 +143,16 @@ func TestTheFirstSourceThatWorksFillsTheCacheOnce(t *testing.T) {
 	}
 	data, err := os.ReadFile(filepath.Join(fx.cached(t), "etcd"))
 	if err != nil || string(data) != "build" {
-		t.Errorf("etcd holds %q, %v: what the failed download left", data, err)
+		t.Errorf("etcd has the content %q, %v; want that of the build", data, err)
 	}
 	for _, want := range []string{"not from download: connection refused", "from build", "from the cache (build)"} {
 		if !strings.Contains(fx.progress.String(), want) {
-			t.Errorf("progress does not say %q:\n%s", want, fx.progress)
+			t.Errorf("progress does not contain %q:\n%s", want, fx.progress)
 		}
 	}
 }
 
-func TestAFilledCacheIsSaidInOneLine(t *testing.T) {
+func TestAFilledCacheIsReportedInOneLine(t *testing.T) {
 	fx := newFixture(t).source("build", nil, programs...)
 	for range 2 {
 		fx.progress.Reset()
@@ -164,13 +165,21 @@ func TestAFilledCacheIsSaidInOneLine(t *testing.T) {
 	}
 }
 
-func TestAHalfWrittenCacheIsReplaced(t *testing.T) {
-	for name, spoil := range map[string]func(t *testing.T, dir string) error{
-		"a program missing":   func(_ *testing.T, dir string) error { return os.Remove(filepath.Join(dir, "kubectl")) },
-		"a program cut short": func(_ *testing.T, dir string) error { return os.Truncate(filepath.Join(dir, "etcd"), 1) },
-		"not executable":      func(_ *testing.T, dir string) error { return os.Chmod(filepath.Join(dir, "etcd"), 0o644) },
-		"no manifest":         func(_ *testing.T, dir string) error { return os.Remove(filepath.Join(dir, manifestName)) },
-		"manifest cut short":  func(_ *testing.T, dir string) error { return os.Truncate(filepath.Join(dir, manifestName), 3) },
+func TestAnIncompleteCacheIsReplaced(t *testing.T) {
+	for name, damage := range map[string]func(t *testing.T, dir string) error{
+		"a program missing": func(_ *testing.T, dir string) error { return os.Remove(filepath.Join(dir, "kubectl")) },
+		"a truncated program": func(_ *testing.T, dir string) error {
+			return os.Truncate(filepath.Join(dir, "etcd"), 1)
+		},
+		"not executable": func(_ *testing.T, dir string) error {
+			return os.Chmod(filepath.Join(dir, "etcd"), 0o644)
+		},
+		"no manifest": func(_ *testing.T, dir string) error {
+			return os.Remove(filepath.Join(dir, manifestName))
+		},
+		"a truncated manifest": func(_ *testing.T, dir string) error {
+			return os.Truncate(filepath.Join(dir, manifestName), 3)
+		},
 		"a file in its place": func(_ *testing.T, dir string) error {
 			return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600))
 		},
@@ -184,7 +193,7 @@ func TestAHalfWrittenCacheIsReplaced(t *testing.T) {
 			if _, err := fx.find(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if err := spoil(t, fx.cached(t)); err != nil {
+			if err := damage(t, fx.cached(t)); err != nil {
 				t.Fatal(err)
 			}
 			dir, err := fx.find(t.Context())
@@ -198,7 +207,7 @@ func TestAHalfWrittenCacheIsReplaced(t *testing.T) {
 				t.Errorf("fetched %d times, want 2", len(fx.calls))
 			}
 			if left, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), ".staging-*")); len(left) > 0 {
-				t.Errorf("left: %v", left)
+				t.Errorf("left behind: %v", left)
 			}
 		})
 	}
@@ -209,19 +218,21 @@ func TestAllSourcesFailingSaysWhatToDo(t *testing.T) {
 		source("download", errors.New("no such host")).
 		source("build", nil, "etcd", "kubectl")
 	_, err := fx.find(t.Context())
-	for _, want := range []string{"set KUBEBUILDER_ASSETS", "GOPROXY", "download: no such host", "build: missing kube-apiserver (not there)"} {
+	for _, want := range []string{
+		"set KUBEBUILDER_ASSETS", "GOPROXY", "download: no such host", "build: missing kube-apiserver (not there)",
+	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q in it", err, want)
 		}
 	}
 	if _, err := os.Stat(fx.cached(t)); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("something was put into the cache: %v", err)
+		t.Errorf("the cache is not empty: %v", err)
 	}
 }
 
 func TestACacheThatCannotBeWrittenSaysWhatToDo(t *testing.T) {
 	fx := newFixture(t).source("download", nil, programs...)
-	// A file where the directory should be: refused even to root.
+	// A file in place of the directory: even root cannot write there.
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -232,24 +243,25 @@ func TestACacheThatCannotBeWrittenSaysWhatToDo(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if len(fx.calls) > 0 {
-		t.Errorf("fetched from %v although there is no place for it", fx.calls)
+		t.Errorf("fetched from %v although the cache cannot be written", fx.calls)
 	}
 }
 
-func TestAFullCacheThatIsReadOnlyIsUsed(t *testing.T) {
+func TestAReadOnlyCacheIsUsed(t *testing.T) {
 	fx := newFixture(t).source("download", nil, programs...)
 	dir, err := fx.find(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.Remove(filepath.Join(fx.env[cacheEnv], ".lock")), os.Chmod(fx.env[cacheEnv], 0o500)); err != nil {
+	if err := errors.Join(os.Remove(filepath.Join(fx.env[cacheEnv], ".lock")),
+		os.Chmod(fx.env[cacheEnv], 0o500)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.Chmod(fx.env[cacheEnv], 0o700) })
 	if got, err := fx.find(t.Context()); err != nil || got != dir {
 		t.Errorf("got %q, %v, want %q", got, err, dir)
 	}
-	// Root may write anyway, so look whether anybody tried.
+	// Root may write anyway, so check that no lock was taken.
 	if _, err := os.Stat(filepath.Join(fx.env[cacheEnv], ".lock")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a lock was taken to read the cache (%v)", err)
 	}
@@ -263,7 +275,7 @@ func TestWithoutACacheDirectoryTheErrorNamesTheVariable(t *testing.T) {
 	}
 }
 
-func TestOfManyAtOnceOneDoesTheWork(t *testing.T) {
+func TestOneOfManyProcessesFillsTheCache(t *testing.T) {
 	root := t.TempDir()
 	var fetched atomic.Int32
 	var all sync.WaitGroup
@@ -307,11 +319,11 @@ func TestAnInterruptEndsTheSearch(t *testing.T) {
 		t.Errorf("got %v, want canceled", err)
 	}
 	if len(fx.calls) > 0 {
-		t.Errorf("went on with %v", fx.calls)
+		t.Errorf("continued with %v", fx.calls)
 	}
 }
 
-func TestTheVersionsAreThoseOfTheModules(t *testing.T) {
+func TestTheVersionsMatchTheModules(t *testing.T) {
 	for file, want := range map[string]string{
 		"kubernetes/go.mod":        "k8s.io/kubernetes v" + KubernetesVersion,
 		"kubernetes-old/go.mod":    "k8s.io/kubernetes v" + OldKubernetesVersion,

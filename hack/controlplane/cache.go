@@ -10,25 +10,25 @@ import (
 	"time"
 )
 
-// manifestName is written last: a directory without it is not complete.
+// manifestName is written last: a directory without it is incomplete.
 const manifestName = "manifest.json"
 
-// A manifest says what belongs into a directory of the cache.
+// A manifest describes the content of a directory of the cache.
 type manifest struct {
-	// Source is the name of the source that the programs came from.
+	// Source is the name of the programs' source.
 	Source string `json:"source"`
 	// Sizes are the sizes of the programs in bytes.
 	Sizes map[string]int64 `json:"sizes"`
 }
 
-// A cache is one version of the programs under a root that versions share.
+// A cache is the directory of one version of the programs, below a root that all versions share.
 type cache struct {
 	root string
 	dir  string
 }
 
-// check returns where the programs came from, or why they cannot be used:
-// os.ErrNotExist if there are none.
+// check returns the source of the programs, or an error if they cannot be used: os.ErrNotExist if
+// there are none.
 func (c cache) check() (string, error) {
 	if _, err := os.Stat(c.dir); err != nil {
 		return "", err
@@ -56,8 +56,8 @@ func (c cache) check() (string, error) {
 	return m.Source, nil
 }
 
-// install lets fetch fill a new directory, checks it and renames it into place,
-// so that nobody ever sees a part of it. The caller holds the lock.
+// install lets fetch fill a new directory, checks it, and renames it into place, so that no process
+// sees an incomplete one. The caller holds the lock.
 func (c cache) install(source string, fetch func(dir string) error) (err error) {
 	staging, err := os.MkdirTemp(c.root, ".staging-")
 	if err != nil {
@@ -76,7 +76,7 @@ func (c cache) install(source string, fetch func(dir string) error) (err error) 
 	if err := writeManifest(staging, source); err != nil {
 		return err
 	}
-	// What is there is not complete, or install would not have been called.
+	// An existing directory is incomplete: otherwise install is not called.
 	if err := os.RemoveAll(c.dir); err != nil {
 		return c.advise(err)
 	}
@@ -99,8 +99,8 @@ func writeManifest(dir, source string) error {
 	return os.WriteFile(filepath.Join(dir, manifestName), append(data, '\n'), 0o644)
 }
 
-// lock waits until no other process fills the cache. The lock is on a file that
-// stays, and the kernel drops it when its holder dies, so none is ever stale.
+// lock waits until no other process fills the cache. The kernel releases the lock when its holder
+// dies, so a lock is never stale. The locked file stays.
 func (c cache) lock(ctx context.Context, progress *reporter) (unlock func(), err error) {
 	if err := os.MkdirAll(c.root, 0o755); err != nil {
 		return nil, c.advise(err)
@@ -130,14 +130,14 @@ func (c cache) lock(ctx context.Context, progress *reporter) (unlock func(), err
 	}
 }
 
-// sweep removes what processes left that were killed. The caller holds the lock.
+// sweep removes the directories that killed processes left behind. The caller holds the lock.
 func (c cache) sweep() {
 	left, err := filepath.Glob(filepath.Join(c.root, ".staging-*"))
 	if err != nil {
 		return
 	}
 	for _, dir := range left {
-		_ = os.RemoveAll(dir) // In the way of nobody; the next one tries again.
+		_ = os.RemoveAll(dir) // Harmless: the next sweep tries again.
 	}
 }
 

@@ -20,49 +20,48 @@ import (
 	"proffer.dev/proffer/hack/tether"
 )
 
-// startTimeout is for each of the programs. They need 3 s alone, and much more
-// on a machine that compiles at the same time.
+// startTimeout is the timeout of each program. A start takes 3 s on an idle machine, and much
+// longer on one that compiles at the same time.
 const startTimeout = 2 * time.Minute
 
-// Options say what to start.
+// Options configure a Cluster.
 type Options struct {
-	// CRDDirs are directories, or files, of CustomResourceDefinitions to install.
-	// One that is not there is an error.
+	// CRDDirs are directories, or files, of CustomResourceDefinitions to install. A missing one is
+	// an error.
 	CRDDirs []string
-	// APIServerFlags are flags of kube-apiserver without their dashes. One given
-	// here replaces envtest's own value, for instance
-	// "disable-admission-plugins": {} brings ServiceAccount admission back.
+	// APIServerFlags are flags of kube-apiserver without their dashes. They replace envtest's
+	// values: "disable-admission-plugins": {} enables ServiceAccount admission again.
 	APIServerFlags map[string][]string
-	// ClientCA is a file with certificates of authorities whose clients the API
-	// server is to know, beside those of UserConfig.
+	// ClientCA is a file with CA certificates whose clients the API server also accepts, in
+	// addition to those of UserConfig.
 	ClientCA string
-	// Progress is told how the programs are found. Nil tells nobody.
+	// Progress receives how the programs are found. It may be nil.
 	Progress io.Writer
-	// Output gets what the programs print. Nil drops it.
+	// Output receives the output of the programs. It may be nil.
 	Output io.Writer
 }
 
-// A Cluster is a running etcd and kube-apiserver: an API with no nodes but those
-// that a test makes, and with no controllers.
+// A Cluster is a running etcd and kube-apiserver: an API without controllers, and without nodes
+// until a test creates them.
 type Cluster struct {
-	// Config is for a member of system:masters, without a limit on its rate that
-	// a test would notice. Copy it before changing it.
+	// Config is the configuration of a member of system:masters, with a rate limit that no test
+	// reaches. The caller must copy it before changing it.
 	Config *rest.Config
-	// Kubeconfig is the same for kubectl and for other processes.
+	// Kubeconfig is the same configuration as a file, for kubectl and other processes.
 	Kubeconfig []byte
-	// Assets is the directory of the programs, kubectl among them.
+	// Assets is the directory of the programs, including kubectl.
 	Assets string
 
 	env  *envtest.Environment
 	work string
-	// tether ends the programs with this process, should nobody call Stop.
+	// tether kills the programs if this process ends without Stop.
 	tether *tether.Tether
-	// others are the API servers beside the first.
+	// others are the additional API servers.
 	others []*exec.Cmd
 }
 
-// Start runs a new cluster on free ports of the loopback device. The caller must
-// Stop it. If this process is killed, the programs are too.
+// Start runs a new cluster on free ports of the loopback device. The caller must Stop it. If this
+// process is killed, the programs are killed too.
 func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	assets, err := Assets(ctx, opts.Progress)
 	if err != nil {
@@ -95,11 +94,10 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	return c, nil
 }
 
-// prepare makes the directories that outlive an outage, certificates and data,
-// and the scripts that start etcd and kube-apiserver. They note the process's
-// number, which envtest keeps to itself; that of kube-apiserver also its flags,
-// and it adds to the authorities of clients, which are a flag that envtest sets
-// and a file that it writes just before.
+// prepare creates the directories for certificates and data, which outlive an outage, and the
+// scripts that start etcd and kube-apiserver. The scripts write the process ID to a file, because
+// envtest does not expose it. The script of kube-apiserver also writes the flags, and adds the CAs
+// of clients: envtest sets that flag, and writes its file just before the start.
 func (c *Cluster) prepare(clientCA string) error {
 	for _, dir := range []string{c.env.ControlPlane.APIServer.CertDir, c.env.ControlPlane.Etcd.DataDir} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
@@ -107,7 +105,8 @@ func (c *Cluster) prepare(clientCA string) error {
 		}
 	}
 	quote := func(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }
-	etcd := fmt.Sprintf("#!/bin/sh\necho $$ >%s\nexec %s \"$@\"\n", quote(c.tether.File("etcd")), quote(filepath.Join(c.Assets, "etcd")))
+	etcd := fmt.Sprintf("#!/bin/sh\necho $$ >%s\nexec %s \"$@\"\n",
+		quote(c.tether.File("etcd")), quote(filepath.Join(c.Assets, "etcd")))
 	if err := os.WriteFile(c.env.ControlPlane.Etcd.Path, []byte(etcd), 0o700); err != nil {
 		return err
 	}
@@ -126,8 +125,7 @@ func (c *Cluster) prepare(clientCA string) error {
 func (c *Cluster) pidFile() string   { return c.tether.File("kube-apiserver") }
 func (c *Cluster) flagsFile() string { return filepath.Join(c.work, "kube-apiserver.flags") }
 
-// killAPIServer kills the server that the script last started. It is no error if
-// there is none.
+// killAPIServer kills the server that the script last started. Without a server it does nothing.
 func (c *Cluster) killAPIServer() error {
 	err := c.signalAPIServer(syscall.SIGKILL)
 	if errors.Is(err, os.ErrNotExist) {
@@ -136,7 +134,7 @@ func (c *Cluster) killAPIServer() error {
 	if err != nil && !errors.Is(err, syscall.ESRCH) {
 		return err
 	}
-	// Its number may be another's from now on.
+	// The process ID may be reused from now on.
 	return os.Remove(c.pidFile())
 }
 
@@ -160,8 +158,8 @@ func newEnvironment(assets, work string, opts Options) *envtest.Environment {
 		Out:     opts.Output,
 		Err:     opts.Output,
 	}
-	// Where there is no default route kube-apiserver finds no address of its own to
-	// publish, and takes none of the loopback device for its Service.
+	// Without a default route kube-apiserver finds no address of its own to publish, and it does
+	// not accept a loopback address for its Service.
 	apiServer.Configure().Set("advertise-address", "127.0.0.1").Set("endpoint-reconciler-type", "none")
 	for flag, values := range opts.APIServerFlags {
 		apiServer.Configure().Set(flag, values...)
@@ -178,8 +176,7 @@ func newEnvironment(assets, work string, opts Options) *envtest.Environment {
 			},
 			KubectlPath: filepath.Join(assets, "kubectl"),
 		},
-		// Whatever the environment says: a test must never write to a cluster
-		// that somebody uses.
+		// The environment must not decide this: a test must never write to a real cluster.
 		UseExistingCluster:       &never,
 		CRDDirectoryPaths:        opts.CRDDirs,
 		ErrorIfCRDPathMissing:    true,
@@ -188,7 +185,7 @@ func newEnvironment(assets, work string, opts Options) *envtest.Environment {
 	}
 }
 
-// Stop ends all programs and removes their data. A second call does nothing.
+// Stop ends all programs and removes their data. Further calls do nothing.
 func (c *Cluster) Stop() error {
 	if c.env == nil {
 		return nil
@@ -199,9 +196,9 @@ func (c *Cluster) Stop() error {
 	return errors.Join(killed, stopped, c.tether.Release(), os.RemoveAll(c.work))
 }
 
-// StopAPIServer kills kube-apiserver and leaves etcd: watches break and clients
-// are refused, as in an outage, until StartAPIServer. It does not ask politely,
-// because the server then waits a minute for watches to end by themselves.
+// StopAPIServer kills kube-apiserver but not etcd. As in an outage, watches break and connections
+// are refused until StartAPIServer. It does not stop the server gracefully, because the server
+// would wait a minute for watches to end.
 func (c *Cluster) StopAPIServer() error {
 	if err := c.killAPIServer(); err != nil {
 		return fmt.Errorf("kill kube-apiserver: %w", err)
@@ -212,8 +209,8 @@ func (c *Cluster) StopAPIServer() error {
 	return nil
 }
 
-// StartAPIServer brings it back where it was: the same port, certificates, keys
-// of ServiceAccount tokens, and data. It returns once the server is healthy.
+// StartAPIServer starts kube-apiserver again with the same port, certificates, keys of
+// ServiceAccount tokens, and data. It returns once the server is healthy.
 func (c *Cluster) StartAPIServer() error {
 	if err := c.env.ControlPlane.APIServer.Start(); err != nil {
 		return fmt.Errorf("start kube-apiserver again: %w", err)
@@ -221,8 +218,8 @@ func (c *Cluster) StartAPIServer() error {
 	return nil
 }
 
-// FreezeAPIServer has kube-apiserver stand still: connections stay open, and
-// nothing is answered, until ThawAPIServer.
+// FreezeAPIServer stops kube-apiserver from running: connections stay open, but nothing is answered
+// until ThawAPIServer.
 func (c *Cluster) FreezeAPIServer() error {
 	if err := c.signalAPIServer(syscall.SIGSTOP); err != nil {
 		return fmt.Errorf("freeze kube-apiserver: %w", err)
@@ -230,7 +227,7 @@ func (c *Cluster) FreezeAPIServer() error {
 	return nil
 }
 
-// ThawAPIServer has it go on with whatever was sent meanwhile.
+// ThawAPIServer lets the server continue with everything that was sent meanwhile.
 func (c *Cluster) ThawAPIServer() error {
 	if err := c.signalAPIServer(syscall.SIGCONT); err != nil {
 		return fmt.Errorf("thaw kube-apiserver: %w", err)
@@ -238,8 +235,8 @@ func (c *Cluster) ThawAPIServer() error {
 	return nil
 }
 
-// UserConfig returns the configuration of a client that the API server knows by
-// this name and these groups. It may do what RBAC lets it do.
+// UserConfig returns the configuration of a client that the API server authenticates as this user
+// with these groups. RBAC applies to it.
 func (c *Cluster) UserConfig(name string, groups ...string) (*rest.Config, error) {
 	user, err := c.env.AddUser(envtest.User{Name: name, Groups: groups}, rest.AnonymousClientConfig(c.Config))
 	if err != nil {
@@ -248,14 +245,13 @@ func (c *Cluster) UserConfig(name string, groups ...string) (*rest.Config, error
 	return user.Config(), nil
 }
 
-// WriteKubeconfig writes the administrator's kubeconfig, for the owner's eyes.
+// WriteKubeconfig writes the administrator's kubeconfig, readable only by the owner.
 func (c *Cluster) WriteKubeconfig(path string) error {
 	return os.WriteFile(path, c.Kubeconfig, 0o600)
 }
 
-// StartTest starts a cluster that ends with the test. Without KUBEBUILDER_ASSETS
-// the first one on a machine gets the programs, which takes minutes; go test
-// then needs a -timeout that leaves it the time.
+// StartTest starts a cluster that ends with the test. Without KUBEBUILDER_ASSETS, the first call on
+// a machine gets the programs, which takes minutes: then go test needs a longer -timeout.
 func StartTest(t testing.TB, opts Options) *Cluster {
 	t.Helper()
 	if opts.Progress == nil {

@@ -31,7 +31,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard()) // controller-runtime complains if nobody does.
+	log.SetLogger(logr.Discard()) // controller-runtime warns if no logger is set.
 	os.Exit(m.Run())
 }
 
@@ -39,7 +39,8 @@ func TestAnOutageOfTheAPIServerKeepsItsDataPortAndUsers(t *testing.T) {
 	c := StartTest(t, Options{})
 	client := kubernetes.NewForConfigOrDie(c.Config)
 	namespaces := client.CoreV1().Namespaces()
-	if _, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kept"}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	watch, err := namespaces.Watch(t.Context(), metav1.ListOptions{})
@@ -52,7 +53,7 @@ func TestAnOutageOfTheAPIServerKeepsItsDataPortAndUsers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range watch.ResultChan() {
-		continue // Until the outage closes it.
+		continue // The outage closes the channel.
 	}
 	if _, err := namespaces.Get(t.Context(), "kept", metav1.GetOptions{}); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("a read during the outage: got %v, want connection refused", err)
@@ -66,7 +67,7 @@ func TestAnOutageOfTheAPIServerKeepsItsDataPortAndUsers(t *testing.T) {
 	}
 }
 
-func TestTheClusterIsReachedAsAnyUser(t *testing.T) {
+func TestClientsAuthenticateAsAnyUser(t *testing.T) {
 	c := StartTest(t, Options{})
 	t.Run("a user may do only what RBAC grants", func(t *testing.T) {
 		config, err := c.UserConfig("rome", "liqo.io")
@@ -83,7 +84,8 @@ func TestTheClusterIsReachedAsAnyUser(t *testing.T) {
 		if err := c.WriteKubeconfig(path); err != nil {
 			t.Fatal(err)
 		}
-		kubectl := exec.CommandContext(t.Context(), filepath.Join(c.Assets, "kubectl"), "--kubeconfig", path, "get", "namespace", "default", "-o", "name")
+		kubectl := exec.CommandContext(t.Context(), filepath.Join(c.Assets, "kubectl"), "--kubeconfig", path, "get",
+			"namespace", "default", "-o", "name")
 		out, err := kubectl.CombinedOutput()
 		if got := strings.TrimSpace(string(out)); err != nil || got != "namespace/default" {
 			t.Errorf("kubectl: %q, %v", got, err)
@@ -91,7 +93,7 @@ func TestTheClusterIsReachedAsAnyUser(t *testing.T) {
 	})
 }
 
-func TestClientsOfAnotherAuthorityAreKnownAfterAnOutageToo(t *testing.T) {
+func TestClientsOfAnotherCAAreAcceptedAlsoAfterAnOutage(t *testing.T) {
 	file, certificate, key := newClient(t, "rome")
 	c := StartTest(t, Options{ClientCA: file})
 	config := rest.AnonymousClientConfig(c.Config)
@@ -104,7 +106,7 @@ func TestClientsOfAnotherAuthorityAreKnownAfterAnOutageToo(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := review.Status.UserInfo.Username; got != "rome" {
-			t.Errorf("the API server knows the client as %q, want rome", got)
+			t.Errorf("the API server authenticates the client as %q, want rome", got)
 		}
 	}
 	whoami()
@@ -114,7 +116,7 @@ func TestClientsOfAnotherAuthorityAreKnownAfterAnOutageToo(t *testing.T) {
 	whoami()
 }
 
-// newClient returns a file with an authority, and a client's certificate and key that it signed.
+// newClient returns a file with a CA, and a client's certificate and key that the CA signed.
 func newClient(t *testing.T, name string) (authority string, certificate, key []byte) {
 	t.Helper()
 	private := func() *ecdsa.PrivateKey {
@@ -158,7 +160,7 @@ func TestFlagsReachTheAPIServer(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "refused"},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
 	}, metav1.CreateOptions{})
-	// envtest turns the ServiceAccount admission off; here nothing but another is.
+	// envtest disables ServiceAccount admission. This cluster disables only another plugin.
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "serviceaccount") {
 		t.Errorf("got %v, want the ServiceAccount admission to refuse the pod", err)
 	}
@@ -175,7 +177,8 @@ func TestStopLeavesNothingBehind(t *testing.T) {
 	if _, err := os.Stat(c.work); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%s is still there (%v)", c.work, err)
 	}
-	if _, err := kubernetes.NewForConfigOrDie(c.Config).Discovery().ServerVersion(); !errors.Is(err, syscall.ECONNREFUSED) {
+	if _, err := kubernetes.NewForConfigOrDie(c.Config).Discovery().ServerVersion(); !errors.Is(err,
+		syscall.ECONNREFUSED) {
 		t.Errorf("got %v, want connection refused", err)
 	}
 	if err := c.Stop(); err != nil {
@@ -191,7 +194,7 @@ func TestAStartThatFailsLeavesNothingBehind(t *testing.T) {
 		t.Errorf("got %v, want an error that names %s", err, missing)
 	}
 	if left, _ := filepath.Glob(filepath.Join(os.Getenv("TMPDIR"), "*")); len(left) > 0 {
-		t.Errorf("left: %q", left)
+		t.Errorf("left behind: %q", left)
 	}
 }
 

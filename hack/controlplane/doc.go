@@ -1,19 +1,15 @@
-// Package controlplane gives tests and make run a real kube-apiserver and etcd.
+// Package controlplane provides tests and make run with a real kube-apiserver and etcd.
 //
 // [Assets] finds the programs, in this order:
 //
-//  1. KUBEBUILDER_ASSETS, if it is set;
-//  2. the cache: PROFFER_CACHE if it is set, else proffer/controlplane in the
-//     user's cache directory;
-//  3. the prebuilt archive, fetched by setup-envtest;
-//  4. a build from the Go modules pinned in the directories kubernetes and etcd.
+// 1. KUBEBUILDER_ASSETS, if it is set; 2. the cache: PROFFER_CACHE if it is set, else
+// proffer/controlplane in the user's cache directory; 3. the prebuilt archive, fetched by
+// setup-envtest; 4. a build from the Go modules pinned in the directories kubernetes and etcd.
 //
-// What 3 or 4 brings goes into the cache, so it is paid for once. Several
-// processes may ask at the same time: one does the work under a file lock, the
-// others wait for it.
+// The results of 3 and 4 go into the cache. Of several processes that ask at the same time, one
+// does the work under a file lock, and the others wait.
 //
-// [Liqo] does the last, with a cache of its own, for Liqo's programs: the tests in
-// test/slices need them.
+// [Liqo] builds Liqo's programs in the same way, into a cache of their own, for test/slices.
 //
-// [Start] runs them with envtest and [StartTest] does so for a test.
+// [Start] runs the programs with envtest, [StartTest] for the duration of a test.
 package controlplane

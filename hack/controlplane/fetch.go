@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// stall is how long a download may bring nothing. A network that refuses says so
-// at once; one that swallows packets says nothing for minutes.
+// stall is how long a download may receive nothing. A network that drops packets reports no error
+// for minutes.
 const stall = 60 * time.Second
 
-// download fetches the archive that the envtest project publishes, with its own
+// download fetches the archive that the envtest project publishes. It uses the project's own
 // program, which checks the archive's hash.
 func download(ctx context.Context, dir string, progress *reporter) error {
 	root, err := moduleRoot()
@@ -42,7 +42,7 @@ func download(ctx context.Context, dir string, progress *reporter) error {
 	watched, cancel := stopWhenStalled(ctx, work)
 	defer cancel()
 	cmd := exec.CommandContext(watched, tool, "use", minor, "-p", "path", "--bin-dir", filepath.Join(work, "bin"))
-	cmd.Env = append(os.Environ(), "TMPDIR="+work) // Where the archive grows, for the watch on it.
+	cmd.Env = append(os.Environ(), "TMPDIR="+work) // stopWhenStalled measures the archive there.
 	out, err := run(watched, progress, "downloading the prebuilt archive", cmd)
 	if err != nil {
 		return err
@@ -55,8 +55,8 @@ func download(ctx context.Context, dir string, progress *reporter) error {
 	return nil
 }
 
-// build compiles the programs from the modules in the directories kubernetes and
-// etcd. Go keeps what is done, so a build that was stopped goes on from there.
+// build compiles the programs from the modules in the directories kubernetes and etcd. Go's build
+// cache lets an interrupted build continue.
 func build(ctx context.Context, dir string, progress *reporter) error {
 	root, err := moduleRoot()
 	if err != nil {
@@ -68,33 +68,35 @@ func build(ctx context.Context, dir string, progress *reporter) error {
 		return err
 	}
 	kubernetes := goBuild(ctx, filepath.Join(root, "hack", "controlplane", "kubernetes"),
-		dir+string(filepath.Separator), kubernetesFlags(KubernetesVersion), "k8s.io/kubernetes/cmd/kube-apiserver", "k8s.io/kubernetes/cmd/kubectl")
+		dir+string(filepath.Separator), kubernetesFlags(KubernetesVersion), "k8s.io/kubernetes/cmd/kube-apiserver",
+		"k8s.io/kubernetes/cmd/kubectl")
 	_, err = run(ctx, progress, "building kube-apiserver and kubectl (5 min on two cores, the first time)", kubernetes)
 	return err
 }
 
-// kubernetesFlags are what a program of Kubernetes knows its version by. An older
-// kube-apiserver serves the version that client-go has.
+// kubernetesFlags returns the linker flags that set the version of a program of Kubernetes. An
+// older kube-apiserver serves the version that client-go has.
 func kubernetesFlags(release string) string {
 	v := strings.Split(release, ".")
 	flags := []string{"-ldflags=-s -w"}
 	for _, version := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
-		flags = append(flags, fmt.Sprintf("-X %s.gitVersion=v%s -X %s.gitMajor=%s -X %s.gitMinor=%s", version, release, version, v[0], version, v[1]))
+		flags = append(flags, fmt.Sprintf("-X %s.gitVersion=v%s -X %s.gitMajor=%s -X %s.gitMinor=%s",
+			version, release, version, v[0], version, v[1]))
 	}
 	return strings.Join(flags, " ")
 }
 
-// goBuild prepares go build in a module of its own, for this machine.
+// goBuild returns the command go build in a module, for this machine.
 func goBuild(ctx context.Context, module, output string, args ...string) *exec.Cmd {
 	args = append([]string{"build", "-mod=readonly", "-o", output}, args...)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = module
-	cmd.Env = append(os.Environ(), "PWD="+module, "GOWORK=off", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH, "CGO_ENABLED=0")
+	cmd.Env = append(os.Environ(), "PWD="+module, "GOWORK=off", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH,
+		"CGO_ENABLED=0")
 	return cmd
 }
 
-// run runs cmd and returns what it printed. Its error holds the last lines that
-// it wrote to stderr.
+// run runs cmd and returns its output. An error contains the last lines of stderr.
 func run(ctx context.Context, progress *reporter, doing string, cmd *exec.Cmd) (string, error) {
 	progress.say("%s", doing)
 	defer progress.every(doing)()
@@ -116,10 +118,10 @@ func lastLines(text string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-var errStalled = fmt.Errorf("nothing came for %s", stall)
+var errStalled = fmt.Errorf("received nothing for %s", stall)
 
-// stopWhenStalled returns a context that ends when the size of what is under dir
-// has not changed for the time of stall.
+// stopWhenStalled returns a context that ends when the size of the files under dir has not changed
+// for stall.
 func stopWhenStalled(ctx context.Context, dir string) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
@@ -144,7 +146,8 @@ func stopWhenStalled(ctx context.Context, dir string) (context.Context, context.
 	return ctx, func() { cancel(nil) }
 }
 
-// treeSize counts bytes; what goes away meanwhile counts nothing.
+// treeSize returns the size of all files under dir in bytes. Files that disappear meanwhile do not
+// count.
 func treeSize(dir string) (size int64) {
 	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -158,8 +161,7 @@ func treeSize(dir string) (size int64) {
 	return size
 }
 
-// removeTree removes dir and what is in it, read-only directories too: that is
-// how setup-envtest leaves its own.
+// removeTree removes dir with its content, including the read-only directories of setup-envtest.
 func removeTree(dir string) {
 	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() {
@@ -167,11 +169,11 @@ func removeTree(dir string) {
 		}
 		return err
 	})
-	_ = os.RemoveAll(dir) // What is left here is swept with the staging directory.
+	_ = os.RemoveAll(dir) // The sweep of the staging directory removes the rest.
 }
 
-// moduleRoot looks upwards for this module, from where the process runs: go test
-// runs in the directory of a package, go run anywhere in the checkout.
+// moduleRoot returns the root of this module. It searches upwards from the working directory: go
+// test runs in the directory of a package, go run anywhere in the checkout.
 func moduleRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

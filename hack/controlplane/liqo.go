@@ -9,21 +9,23 @@ import (
 	"runtime"
 )
 
-// LiqoVersion is that of the go.mod file of test/slices; a test compares them.
+// LiqoVersion must match the go.mod file of test/slices; a test compares them.
 const LiqoVersion = "1.2.0"
 
-// Liqo returns a directory that holds the programs of a cluster with Liqo:
-// liqo-controller-manager, crd-replicator and webhook, and the
-// kube-controller-manager that they count on. There is no archive of these: Go
-// builds them, minutes the first time, and again only what has changed since.
+// Liqo returns a directory with the programs of a cluster with Liqo: liqo-controller-manager,
+// crd-replicator and webhook, and the kube-controller-manager that they depend on. No archive of
+// these exists. Go builds them, which takes minutes the first time; later only changes are built.
 func Liqo(ctx context.Context, progress io.Writer) (string, error) {
 	name := fmt.Sprintf("liqo-%s-kubernetes-%s", LiqoVersion, KubernetesVersion)
-	return keepBuilt(ctx, progress, name, func(c cache, progress *reporter) error { return buildLiqo(ctx, c.dir, progress) })
+	return keepBuilt(ctx, progress, name,
+		func(c cache, progress *reporter) error { return buildLiqo(ctx, c.dir, progress) })
 }
 
-// keepBuilt returns the directory of that name in the cache, for this machine,
-// when build has brought it up to date. Nobody else builds there meanwhile.
-func keepBuilt(ctx context.Context, progress io.Writer, name string, build func(cache, *reporter) error) (string, error) {
+// keepBuilt calls build for the directory of that name in the cache, for this machine, and returns
+// the directory. No other process builds there meanwhile.
+func keepBuilt(
+	ctx context.Context, progress io.Writer, name string, build func(cache, *reporter) error,
+) (string, error) {
 	f := finder{getenv: os.Getenv, cacheDir: os.UserCacheDir, progress: &reporter{w: progress}}
 	root, err := f.cacheRoot()
 	if err != nil {

@@ -10,15 +10,14 @@ import (
 	"testing"
 )
 
-// LiqoFiles returns the directory of Liqo's own module that holds its chart and
-// its CRDs. It gets the module first where the module cache does not have it, as
-// on a fresh machine: no program of this module imports all of Liqo.
+// LiqoFiles returns the directory in Liqo's module with its chart and CRDs. It downloads the module
+// if the module cache lacks it: no program of this module imports all of Liqo.
 func LiqoFiles(ctx context.Context) (string, error) {
 	dir, err := moduleDir(ctx, "github.com/liqotech/liqo")
 	return filepath.Join(dir, "deployments", "liqo"), err
 }
 
-// LiqoFile returns the path of one of Liqo's own files, below LiqoFiles.
+// LiqoFile returns the path of a file of Liqo, below LiqoFiles.
 func LiqoFile(t testing.TB, path ...string) string {
 	t.Helper()
 	dir, err := LiqoFiles(t.Context())
@@ -28,19 +27,19 @@ func LiqoFile(t testing.TB, path ...string) string {
 	return filepath.Join(append([]string{dir}, path...)...)
 }
 
-// LiqoCRD returns the file of one of Liqo's own definitions.
+// LiqoCRD returns the path of one of Liqo's CRDs.
 func LiqoCRD(t testing.TB, name string) string {
 	t.Helper()
 	return LiqoFile(t, "charts", "liqo-crds", "crds", name)
 }
 
-// moduleDir returns where the files of a module are that this one requires.
+// moduleDir returns the directory of a module that this one requires, and downloads it if needed.
 func moduleDir(ctx context.Context, module string) (string, error) {
 	root, err := moduleRoot()
 	if err != nil {
 		return "", err
 	}
-	// go list says nothing of what is not there yet.
+	// go list reports nothing of a module that is not downloaded.
 	out, err := exec.CommandContext(ctx, "go", "mod", "download", "-C", root, "-json", module).Output()
 	var got struct{ Dir, Error string }
 	switch text := json.Unmarshal(out, &got); {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// On a fresh machine nothing has got the modules yet whose files are used.
-func TestTheFilesOfAModuleAreGotWhereThereAreNone(t *testing.T) {
+// A fresh machine has an empty module cache.
+func TestAMissingModuleIsDownloaded(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -20,7 +20,8 @@ func TestTheFilesOfAModuleAreGotWhereThereAreNone(t *testing.T) {
 	if _, err := os.Stat(LiqoCRD(t, "core.liqo.io_foreignclusters.yaml")); err != nil {
 		t.Error(err)
 	}
-	if _, err := moduleDir(t.Context(), "example.com/no/such/module"); err == nil || !strings.Contains(err.Error(), "example.com/no/such/module") {
-		t.Errorf("a module that is not there: %v", err)
+	if _, err := moduleDir(t.Context(), "example.com/no/such/module"); err == nil ||
+		!strings.Contains(err.Error(), "example.com/no/such/module") {
+		t.Errorf("a module that does not exist: got %v", err)
 	}
 }

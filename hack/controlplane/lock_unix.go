@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// tryLock takes the lock on file, or says that another process has it. Closing
-// the file gives it back.
+// tryLock locks file, or returns false if another process holds the lock. Closing the file releases
+// it.
 func tryLock(file *os.File) (bool, error) {
 	for {
 		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

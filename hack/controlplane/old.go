@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 )
 
-// OldKubernetesVersion is the oldest version that Proffer installs on, as in the
-// go.mod file of the directory kubernetes-old; a test compares them.
+// OldKubernetesVersion is the oldest version that Proffer installs on. It must match the go.mod
+// file of kubernetes-old; a test compares them.
 const OldKubernetesVersion = "1.25.16"
 
-// Old returns a directory like that of Assets, with the kube-apiserver of
-// OldKubernetesVersion. It builds this from Go modules, minutes the first time.
+// Old returns a directory like that of Assets, with the kube-apiserver of OldKubernetesVersion. It
+// builds the server from Go modules, which takes minutes the first time.
 func Old(ctx context.Context, progress io.Writer) (string, error) {
 	assets, err := Assets(ctx, progress)
 	if err != nil {
@@ -31,7 +31,8 @@ func buildOld(ctx context.Context, c cache, assets string, progress *reporter) e
 	}
 	server := goBuild(ctx, filepath.Join(checkout, "hack", "controlplane", "kubernetes-old"), filepath.Join(c.dir, "kube-apiserver"),
 		kubernetesFlags(OldKubernetesVersion), "k8s.io/kubernetes/cmd/kube-apiserver")
-	if _, err := run(ctx, progress, "building kube-apiserver "+OldKubernetesVersion+" (4 min on two cores, the first time)", server); err != nil {
+	if _, err := run(ctx, progress,
+		"building kube-apiserver "+OldKubernetesVersion+" (4 min on two cores, the first time)", server); err != nil {
 		return err
 	}
 	for _, name := range []string{"etcd", "kubectl"} {

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// tick is how often something that takes long says that it is still at it.
+// tick is the interval between progress reports of a long step.
 const tick = 15 * time.Second
 
-// A reporter writes lines of progress. A nil writer is none.
+// A reporter writes lines of progress. A nil writer drops them.
 type reporter struct {
 	mu sync.Mutex
 	w  io.Writer
@@ -24,8 +24,8 @@ func (r *reporter) say(format string, args ...any) {
 	}
 }
 
-// every says at each tick what is going on, and for how long, until stop is
-// called. stop returns once no further line can come.
+// every reports at each tick what is being done and for how long, until stop is called. No line is
+// written after stop returns.
 func (r *reporter) every(doing string) (stop func()) {
 	begin, done, ended := time.Now(), make(chan struct{}), make(chan struct{})
 	go func() {

@@ -42,8 +42,8 @@ func (o *operator) subscribe(ctx context.Context) (<-chan string, <-chan error, 
 	return notifications, failed, nil
 }
 
-// offersTo reads a consumer's offer over gRPC, as Liqo does, and its explanation, as an admin does. If
-// a change is published between the two, they differ and are read again.
+// offersTo reads a consumer's offer over gRPC, as Liqo does, and its explanation, as an admin does.
+// If a change is published between the two, they differ and are read again.
 func (o *operator) offersTo(ctx context.Context, id string) (consumer, error) {
 	for attempt := 1; ; attempt++ {
 		read, err := o.liqo.ReadResources(ctx, &wire.ClusterIdentity{ClusterID: id})

@@ -10,14 +10,17 @@ import (
 	wire "proffer.dev/proffer/proto/resourcereader"
 )
 
-func TestWhatIsReadAgreesWithItsReasonOnlyIfAmountsAreTheSame(t *testing.T) {
+func TestAnOfferAgreesWithItsExplanationOnlyIfTheAmountsAreTheSame(t *testing.T) {
 	read := func(cpu string) *wire.PoolResourceList {
 		return &wire.PoolResourceList{ResourceLists: []*wire.ResourceList{{
 			PoolPrefix: "gold", Resources: map[string]*wire.Quantity{"cpu": {String_: &cpu}},
 		}}}
 	}
 	why := func(class string, amounts ...string) explain.Consumer {
-		o := explain.Offer{Class: class, Policy: "p", Override: new(1), Resources: map[string]resource.Quantity{}, Because: []string{"cpu 2: fixed at 2"}}
+		o := explain.Offer{
+			Class: class, Policy: "p", Override: new(1), Resources: map[string]resource.Quantity{},
+			Because: []string{"cpu 2: fixed at 2"},
+		}
 		for i := 0; i < len(amounts); i += 2 {
 			o.Resources[amounts[i]] = resource.MustParse(amounts[i+1])
 		}
@@ -37,11 +40,13 @@ func TestWhatIsReadAgreesWithItsReasonOnlyIfAmountsAreTheSame(t *testing.T) {
 		"nothing at all":   {&wire.PoolResourceList{}, explain.Consumer{}, true},
 	} {
 		if _, agree := combine(tc.read, tc.why); agree != tc.want {
-			t.Errorf("%s: they agree is %v", name, agree)
+			t.Errorf("%s: agree is %v", name, agree)
 		}
 	}
 	got, _ := combine(read("2"), why("gold", "cpu", "2"))
-	want := []offered{{class: "gold", policy: "p[1]", amounts: map[string]string{"cpu": "2"}, because: []string{"cpu 2: fixed at 2"}}}
+	want := []offered{
+		{class: "gold", policy: "p[1]", amounts: map[string]string{"cpu": "2"}, because: []string{"cpu 2: fixed at 2"}},
+	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(offered{})); diff != "" {
 		t.Error(diff)
 	}

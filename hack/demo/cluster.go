@@ -49,8 +49,8 @@ type cluster struct {
 	leaseNamespace string
 }
 
-// prepare returns a cluster with the CRDs and policies. One that the demo starts also has nodes, pods,
-// consumers and the samples.
+// prepare returns a cluster with the CRDs and policies. One that the demo starts also has nodes,
+// pods, consumers and the samples.
 func prepare(ctx context.Context, o options, undo *cleanup, progress io.Writer) (*cluster, error) {
 	root, err := process.Checkout(ctx)
 	if err != nil {
@@ -155,7 +155,9 @@ func (c *cluster) installCRDs(ctx context.Context, undo *cleanup, progress io.Wr
 			return fmt.Errorf("looking for the CRD %s: %w", name, err)
 		}
 		fmt.Fprintf(progress, "installing the CRD %s\n", name)
-		options := envtest.CRDInstallOptions{Paths: []string{filepath.Join(c.root, "config/crd/bases", crds[name].file)}, ErrorIfPathMissing: true}
+		options := envtest.CRDInstallOptions{
+			Paths: []string{filepath.Join(c.root, "config/crd/bases", crds[name].file)}, ErrorIfPathMissing: true,
+		}
 		undo.add(func() error { // the context of the demo has ended by then
 			ctx, cancel := context.WithTimeout(context.Background(), atEnd)
 			defer cancel()
@@ -164,7 +166,8 @@ func (c *cluster) installCRDs(ctx context.Context, undo *cleanup, progress io.Wr
 				return err
 			}
 			if n > 0 {
-				fmt.Fprintf(progress, "leaving the CRD %s: the cluster has objects of it (%d) that are not the demo's\n", name, n)
+				fmt.Fprintf(progress,
+					"leaving the CRD %s: the cluster has objects of it (%d) that are not the demo's\n", name, n)
 				return nil
 			}
 			fmt.Fprintf(progress, "removing the CRD %s\n", name)
@@ -177,11 +180,13 @@ func (c *cluster) installCRDs(ctx context.Context, undo *cleanup, progress io.Wr
 	return nil
 }
 
-// makeToken creates an account that may read explanations, and returns its token. If the operator may
-// only read, it uses the account too, which may then read what the operator needs.
+// makeToken creates an account that may read explanations, and returns its token. If the operator
+// may only read, it uses the account too, which may then read what the operator needs.
 func (c *cluster) makeToken(ctx context.Context) error {
 	generated := metav1.ObjectMeta{GenerateName: "proffer-demo-"}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{GenerateName: "proffer-demo-", Namespace: metav1.NamespaceDefault}}
+	account := &corev1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "proffer-demo-", Namespace: metav1.NamespaceDefault},
+	}
 	role := &rbacv1.ClusterRole{ObjectMeta: generated, Rules: []rbacv1.PolicyRule{{
 		NonResourceURLs: []string{explain.Path, explain.Path + "/*"}, Verbs: []string{"get"},
 	}}}
@@ -198,7 +203,9 @@ func (c *cluster) makeToken(ctx context.Context) error {
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: generated,
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account.Name, Namespace: account.Namespace}},
+		Subjects: []rbacv1.Subject{
+			{Kind: rbacv1.ServiceAccountKind, Name: account.Name, Namespace: account.Namespace},
+		},
 	}
 	if err := c.client.Create(ctx, binding); err != nil {
 		return fmt.Errorf("making an account for the demo: %w", err)
@@ -211,8 +218,8 @@ func (c *cluster) makeToken(ctx context.Context) error {
 	return nil
 }
 
-// readingRules returns the rules of the operator's roles in config/rbac that let it read, and that let
-// it review who asks for its metrics.
+// readingRules returns the rules of the operator's roles in config/rbac that let it read, and that
+// let it review who asks for its metrics.
 func (c *cluster) readingRules() ([]rbacv1.PolicyRule, error) {
 	var rules []rbacv1.PolicyRule
 	for file, verbs := range map[string][]string{
@@ -228,7 +235,8 @@ func (c *cluster) readingRules() ([]rbacv1.PolicyRule, error) {
 				return nil, fmt.Errorf("reading %s: %w", file, err)
 			}
 			for _, rule := range role.Rules {
-				rule.Verbs = slices.DeleteFunc(rule.Verbs, func(verb string) bool { return !slices.Contains(verbs, verb) })
+				rule.Verbs = slices.DeleteFunc(rule.Verbs,
+					func(verb string) bool { return !slices.Contains(verbs, verb) })
 				if len(rule.Verbs) > 0 {
 					rules = append(rules, rule)
 				}
@@ -238,8 +246,8 @@ func (c *cluster) readingRules() ([]rbacv1.PolicyRule, error) {
 	return rules, nil
 }
 
-// operatorKubeconfig returns the kubeconfig of the operator: that of the demo's account if it may only
-// read.
+// operatorKubeconfig returns the kubeconfig of the operator: that of the demo's account if it may
+// only read.
 func (c *cluster) operatorKubeconfig() (string, error) {
 	if !c.reads {
 		return c.kubeconfig, nil
@@ -258,14 +266,14 @@ func (c *cluster) operatorKubeconfig() (string, error) {
 	return file, clientcmd.WriteToFile(*config, file)
 }
 
-// remembering is a client that deletes at the end what it created.
-type remembering struct {
+// undoingClient is a client that deletes at the end what it created.
+type undoingClient struct {
 	client.Client
 	undo     *cleanup
 	progress io.Writer
 }
 
-func (r remembering) Create(ctx context.Context, object client.Object, opts ...client.CreateOption) error {
+func (r undoingClient) Create(ctx context.Context, object client.Object, opts ...client.CreateOption) error {
 	err := r.Client.Create(ctx, object, opts...)
 	if err != nil {
 		return err

@@ -33,8 +33,8 @@ func (e *edits) show(read []v1alpha1.ResourcePolicy, deciding []string) {
 	}
 }
 
-// settle returns, each once, the policies with a processed edit that changed no offer. The policies are
-// read before the offers, and show was called for the offers that changed.
+// settle returns, each once, the policies with a processed edit that changed no offer. The policies
+// are read before the offers, and show was called for the offers that changed.
 func (e *edits) settle(read []v1alpha1.ResourcePolicy) (unchanged []v1alpha1.ResourcePolicy) {
 	for i := range read {
 		p := &read[i]
@@ -49,7 +49,8 @@ func (e *edits) settle(read []v1alpha1.ResourcePolicy) (unchanged []v1alpha1.Res
 	return unchanged
 }
 
-// seen returns the line for an edit that changes nothing, with the reason that the operator reports.
+// seen returns the line for an edit that changes nothing, with the reason that the operator
+// reports.
 func seen(p *v1alpha1.ResourcePolicy) string {
 	text := "policy " + p.Name + ": seen, changes nothing"
 	if ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady); ready != nil {

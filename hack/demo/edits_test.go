@@ -10,7 +10,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 )
 
-// at is a policy at a generation, of which the operator has processed another.
+// at returns a policy at one generation whose status has another.
 func at(name string, generation, processed int64) v1alpha1.ResourcePolicy {
 	return v1alpha1.ResourcePolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid of " + name), Generation: generation},
@@ -20,33 +20,51 @@ func at(name string, generation, processed int64) v1alpha1.ResourcePolicy {
 	}
 }
 
-func TestAnEditIsSaidToChangeNothingOnceItIsProcessedWithoutAnEffect(t *testing.T) {
+func TestAnEditWithoutEffectIsReportedOnceItIsProcessed(t *testing.T) {
 	type step struct {
 		read []v1alpha1.ResourcePolicy
-		// changed are the policies of which offers were shown to change after that, when the policies stood as in now.
+		// changed lists the policies whose offers were then shown to change, while the policies
+		// were as in now.
 		changed []string
 		now     []v1alpha1.ResourcePolicy
 		want    []string
 	}
 	policies := func(all ...v1alpha1.ResourcePolicy) []v1alpha1.ResourcePolicy { return all }
-	started := step{read: policies(at("a", 1, 1), at("b", 1, 1)), changed: []string{"a", "b"}, now: policies(at("a", 1, 1), at("b", 1, 1))}
+	started := step{
+		read: policies(at("a", 1, 1), at("b", 1, 1)), changed: []string{"a", "b"},
+		now: policies(at("a", 1, 1), at("b", 1, 1)),
+	}
 	for name, steps := range map[string][]step{
-		"not before it is processed": {started, {read: policies(at("a", 2, 1))}, {read: policies(at("a", 2, 2)), want: []string{"a"}}, {read: policies(at("a", 2, 2))}},
-		"not where it shows":         {started, {read: policies(at("a", 2, 2)), changed: []string{"a"}, now: policies(at("a", 2, 2))}, {read: policies(at("a", 2, 2))}},
-		"not where its effect was shown before the status was": {
-			started, {read: policies(at("a", 2, 1)), changed: []string{"a"}, now: policies(at("a", 2, 1))}, {read: policies(at("a", 2, 2))},
+		"an edit that is not processed yet is not reported": {
+			started, {read: policies(at("a", 2, 1))}, {read: policies(at("a", 2, 2)), want: []string{"a"}},
+			{read: policies(at("a", 2, 2))},
 		},
-		"not where it was written while offers were read": {
-			started, {read: policies(at("a", 1, 1)), changed: []string{"a"}, now: policies(at("a", 2, 1))}, {read: policies(at("a", 2, 2))},
+		"an edit with an effect is not reported": {
+			started, {read: policies(at("a", 2, 2)), changed: []string{"a"}, now: policies(at("a", 2, 2))},
+			{read: policies(at("a", 2, 2))},
 		},
-		"where only another policy's offers have changed": {
-			started, {read: policies(at("a", 2, 1)), changed: []string{"b"}, now: policies(at("a", 2, 1), at("b", 1, 1))}, {read: policies(at("a", 2, 2)), want: []string{"a"}},
+		"an effect that was shown before the status counts": {
+			started, {read: policies(at("a", 2, 1)), changed: []string{"a"}, now: policies(at("a", 2, 1))},
+			{read: policies(at("a", 2, 2))},
 		},
-		"where pods have changed its offers before": {
-			started, {read: policies(at("a", 1, 1)), changed: []string{"a"}, now: policies(at("a", 1, 1))}, {read: policies(at("a", 2, 2)), want: []string{"a"}},
+		"an edit during the read of offers is not reported": {
+			started, {read: policies(at("a", 1, 1)), changed: []string{"a"}, now: policies(at("a", 2, 1))},
+			{read: policies(at("a", 2, 2))},
 		},
-		"a new policy":      {started, {read: policies(at("a", 1, 1), at("c", 1, 0))}, {read: policies(at("a", 1, 1), at("c", 1, 1)), want: []string{"c"}}},
-		"two edits at once": {started, {read: policies(at("a", 5, 5), at("b", 2, 2)), want: []string{"a", "b"}}},
+		"a change of another policy's offers is not an effect": {
+			started,
+			{read: policies(at("a", 2, 1)), changed: []string{"b"}, now: policies(at("a", 2, 1), at("b", 1, 1))},
+			{read: policies(at("a", 2, 2)), want: []string{"a"}},
+		},
+		"an earlier change by pods is not an effect": {
+			started, {read: policies(at("a", 1, 1)), changed: []string{"a"}, now: policies(at("a", 1, 1))},
+			{read: policies(at("a", 2, 2)), want: []string{"a"}},
+		},
+		"a new policy without an effect is reported": {
+			started, {read: policies(at("a", 1, 1), at("c", 1, 0))},
+			{read: policies(at("a", 1, 1), at("c", 1, 1)), want: []string{"c"}},
+		},
+		"two edits at once are both reported": {started, {read: policies(at("a", 5, 5), at("b", 2, 2)), want: []string{"a", "b"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEdits()
@@ -64,7 +82,7 @@ func TestAnEditIsSaidToChangeNothingOnceItIsProcessedWithoutAnEffect(t *testing.
 	}
 }
 
-func TestWhatIsSaidOfAnEditWithoutAnEffect(t *testing.T) {
+func TestTheReportOfAnEditWithoutEffectNamesTheReason(t *testing.T) {
 	p := at("a", 2, 2)
 	if got, want := seen(&p), "policy a: seen, changes nothing (Shadowed)"; got != want {
 		t.Errorf("got %q, want %q", got, want)

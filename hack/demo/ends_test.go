@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// asDemo in the environment makes the test binary the demo.
+// asDemo is the environment variable that makes the test binary run the demo.
 const asDemo = "PROFFER_TEST_AS_DEMO"
 
 func TestMain(m *testing.M) {
@@ -25,18 +25,24 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	log.SetLogger(logr.Discard()) // controller-runtime complains if nobody does.
+	log.SetLogger(logr.Discard()) // controller-runtime warns if no logger is set.
 	os.Exit(m.Run())
 }
 
-// Whatever ends the demo, what it has started ends too.
-func TestNothingRunsOnWhenTheDemoEnds(t *testing.T) {
+// However the demo ends, the programs that it started end too.
+func TestNoProgramOutlivesTheDemo(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, demo *exec.Cmd, table *os.File){
-		"its terminal is closed":      func(t *testing.T, demo *exec.Cmd, _ *os.File) { t.Helper(); signalTo(t, demo, syscall.SIGHUP) },
-		"it is killed":                func(t *testing.T, demo *exec.Cmd, _ *os.File) { t.Helper(); signalTo(t, demo, syscall.SIGKILL) },
-		"nobody reads what it prints": func(_ *testing.T, _ *exec.Cmd, table *os.File) { _ = table.Close() },
-		// As `2>&1 | tee log` and Ctrl-C: tee ends first.
-		"nobody reads, and Ctrl-C": func(t *testing.T, demo *exec.Cmd, table *os.File) {
+		"its terminal is closed": func(t *testing.T, demo *exec.Cmd, _ *os.File) {
+			t.Helper()
+			signalTo(t, demo, syscall.SIGHUP)
+		},
+		"it is killed": func(t *testing.T, demo *exec.Cmd, _ *os.File) {
+			t.Helper()
+			signalTo(t, demo, syscall.SIGKILL)
+		},
+		"its output is closed": func(_ *testing.T, _ *exec.Cmd, table *os.File) { _ = table.Close() },
+		// As with `2>&1 | tee log` and Ctrl-C: tee ends first.
+		"its output is closed, then Ctrl-C": func(t *testing.T, demo *exec.Cmd, table *os.File) {
 			t.Helper()
 			_ = table.Close()
 			signalTo(t, demo, syscall.SIGINT)
@@ -60,25 +66,27 @@ func TestNothingRunsOnWhenTheDemoEnds(t *testing.T) {
 			t.Cleanup(func() { _ = demo.Process.Kill(); <-ended })
 			await(t, bufio.NewScanner(table), "nodes-free +cpu 5")
 			if run := runningIn(t.Context(), t, work); len(run) < 3 {
-				t.Fatalf("%d programs run, want etcd, kube-apiserver and the operator:\n%s", len(run), strings.Join(run, "\n"))
+				t.Fatalf("%d programs run, want etcd, kube-apiserver and the operator:\n%s",
+					len(run), strings.Join(run, "\n"))
 			}
 			end(t, demo, table)
 			select {
 			case <-ended:
-			case <-time.After(patience):
-				t.Fatal("the demo runs on")
+			case <-time.After(waitTimeout):
+				t.Fatal("the demo keeps running")
 			}
 			var left []string
-			err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-				left = runningIn(ctx, t, work)
-				files, err := os.ReadDir(work)
-				for _, f := range files {
-					if strings.HasPrefix(f.Name(), "proffer-") {
-						left = append(left, f.Name())
+			err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true,
+				func(ctx context.Context) (bool, error) {
+					left = runningIn(ctx, t, work)
+					files, err := os.ReadDir(work)
+					for _, f := range files {
+						if strings.HasPrefix(f.Name(), "proffer-") {
+							left = append(left, f.Name())
+						}
 					}
-				}
-				return len(left) == 0, err
-			})
+					return len(left) == 0, err
+				})
 			if err != nil {
 				t.Errorf("left behind:\n%s", strings.Join(left, "\n"))
 			}
@@ -93,7 +101,7 @@ func signalTo(t *testing.T, demo *exec.Cmd, signal syscall.Signal) {
 	}
 }
 
-// runningIn are the programs whose arguments name the directory.
+// runningIn returns the programs whose arguments name the directory.
 func runningIn(ctx context.Context, t *testing.T, dir string) []string {
 	t.Helper()
 	out, err := exec.CommandContext(ctx, "ps", "-A", "-ww", "-o", "pid=,args=").Output()

@@ -16,12 +16,12 @@ import (
 // skew bounds the difference between the clocks of the demo and of another Proffer.
 const skew = time.Minute
 
-// join prepares the demo on an existing cluster, whose consumers are real. The operator may only read
-// there and never leads, so nothing changes for the consumers. Samples are applied only if they are
-// asked for, and only if the cluster has no policies and no other Proffer.
+// join prepares the demo on an existing cluster, whose consumers are real. The operator may only
+// read there and never leads, so nothing changes for the consumers. Samples are applied only if
+// they are asked for, and only if the cluster has no policies and no other Proffer.
 func (c *cluster) join(ctx context.Context, samples bool, undo *cleanup, progress io.Writer) error {
 	// The demo deletes what it created, and nothing else.
-	c.client = remembering{c.client, undo, progress}
+	c.client = undoingClient{c.client, undo, progress}
 	other, err := c.otherProffer(ctx)
 	if err != nil {
 		return err
@@ -32,7 +32,8 @@ func (c *cluster) join(ctx context.Context, samples bool, undo *cleanup, progres
 	}
 	switch {
 	case samples && other != nil:
-		return fmt.Errorf("the samples are for a cluster without a Proffer: %s in namespace %s would give its consumers what they say; leave out SAMPLES=1 to look on",
+		return fmt.Errorf("the samples are for a cluster without a Proffer, but %s in namespace %s would offer them to its "+
+			"consumers: leave out SAMPLES=1 to watch that cluster",
 			*other.Spec.HolderIdentity, other.Namespace)
 	case samples && policies > 0:
 		return fmt.Errorf("the samples are for a cluster without policies, and %d are there: leave out SAMPLES=1 to see what they offer", policies)
@@ -60,11 +61,11 @@ at the end. SAMPLES=1 applies the samples too.
 	case samples:
 		return c.applySamples(ctx, progress)
 	case policies == 0:
-		fmt.Fprintln(progress, "no policy is there: watching for yours")
+		fmt.Fprintln(progress, "watching for policies: the cluster has none yet")
 	case policies == 1:
-		fmt.Fprintln(progress, "1 policy is there: watching that")
+		fmt.Fprintln(progress, "watching 1 policy")
 	default:
-		fmt.Fprintf(progress, "%d policies are there: watching those\n", policies)
+		fmt.Fprintf(progress, "watching %d policies\n", policies)
 	}
 	return nil
 }
@@ -72,7 +73,8 @@ at the end. SAMPLES=1 applies the samples too.
 // otherProffer returns the Lease that another Proffer holds, nil for none.
 func (c *cluster) otherProffer(ctx context.Context) (*coordinationv1.Lease, error) {
 	var leases coordinationv1.LeaseList
-	if err := c.client.List(ctx, &leases, client.MatchingFields{"metadata.name": proffer.LeaderElectionID}); err != nil {
+	if err := c.client.List(ctx, &leases,
+		client.MatchingFields{"metadata.name": proffer.LeaderElectionID}); err != nil {
 		return nil, fmt.Errorf("looking for another Proffer: %w", err)
 	}
 	now := time.Now()

@@ -19,8 +19,9 @@ import (
 	proffer "proffer.dev/proffer/operator"
 )
 
-// somebodys is a cluster with the CRD and these policies, each of which offers so much cpu to rome.
-func somebodys(t *testing.T, policies map[string]string) (kubeconfig string, c client.Client) {
+// existingCluster returns a cluster with the CRD and these policies, each of which offers rome this
+// much cpu.
+func existingCluster(t *testing.T, policies map[string]string) (kubeconfig string, c client.Client) {
 	t.Helper()
 	cluster := controlplane.StartTest(t, controlplane.Options{CRDDirs: []string{"../../config/crd/bases"}})
 	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
@@ -36,25 +37,27 @@ func somebodys(t *testing.T, policies map[string]string) (kubeconfig string, c c
 	return kubeconfig, c
 }
 
-// fixedFor is a policy for a class of its own name, which offers a consumer so much cpu.
+// fixedFor returns a policy for a class with its own name, which offers a consumer this much cpu.
 func fixedFor(name string, consumer v1alpha1.ClusterID, cpu string) *v1alpha1.ResourcePolicy {
 	return &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ResourcePolicySpec{
 		Class:     name,
 		Consumers: &v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{consumer}},
 		Offer: v1alpha1.Offer{Fixed: v1alpha1.Quantities{
-			"cpu": {Quantity: resource.MustParse(cpu)}, "memory": {Quantity: resource.MustParse("1Gi")}, "pods": {Quantity: resource.MustParse("10")},
+			"cpu": {Quantity: resource.MustParse(cpu)}, "memory": {Quantity: resource.MustParse("1Gi")},
+			"pods": {Quantity: resource.MustParse("10")},
 		}},
 	}}
 }
 
-// lead makes a Lease as another Proffer in that namespace would hold it.
-func lead(t *testing.T, c client.Client, namespace string) {
+// createLease creates a Lease as another Proffer in that namespace would hold it.
+func createLease(t *testing.T, c client.Client, namespace string) {
 	t.Helper()
 	now := metav1.NowMicro()
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: proffer.LeaderElectionID, Namespace: namespace},
 		Spec: coordinationv1.LeaseSpec{
-			HolderIdentity: new("proffer-0"), LeaseDurationSeconds: new(int32(3600)), AcquireTime: &now, RenewTime: &now,
+			HolderIdentity: new("proffer-0"), LeaseDurationSeconds: new(int32(3600)), AcquireTime: &now,
+			RenewTime: &now,
 		},
 	}
 	if err := c.Create(t.Context(), lease); err != nil {
@@ -65,12 +68,15 @@ func lead(t *testing.T, c client.Client, namespace string) {
 func set(t *testing.T, c client.Client, policy, cpu string) {
 	t.Helper()
 	p := &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: policy}}
-	if err := c.Patch(t.Context(), p, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"offer":{"fixed":{"cpu":"`+cpu+`"}}}}`))); err != nil {
+	if err := c.Patch(t.Context(), p,
+		client.RawPatch("application/merge-patch+json",
+			[]byte(`{"spec":{"offer":{"fixed":{"cpu":"`+cpu+`"}}}}`))); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// versions of all that the demo or its operator could write, by kind and name. The API server keeps Leases of its own, which are left out.
+// versions returns the resourceVersions of everything that the demo or its operator could write, by
+// kind and name. It omits the API server's own Leases.
 func versions(t *testing.T, c client.Client) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -92,7 +98,8 @@ func versions(t *testing.T, c client.Client) map[string]string {
 		}
 		for i := range list.Items {
 			object := &list.Items[i]
-			if kind.Kind == "LeaseList" && object.Name != proffer.LeaderElectionID || kind.Kind == "ConfigMapList" && object.Name != proffer.OfferedConfigMap {
+			if kind.Kind == "LeaseList" && object.Name != proffer.LeaderElectionID ||
+				kind.Kind == "ConfigMapList" && object.Name != proffer.OfferedConfigMap {
 				continue
 			}
 			all[kind.Kind+" "+client.ObjectKeyFromObject(object).String()] = object.ResourceVersion
@@ -101,10 +108,10 @@ func versions(t *testing.T, c client.Client) map[string]string {
 	return all
 }
 
-func TestWhereThereArePoliciesNoSamplesAreApplied(t *testing.T) {
-	kubeconfig, c := somebodys(t, map[string]string{"gold": "7", "silver": "3"})
+func TestNoSamplesAreAppliedToAClusterWithPolicies(t *testing.T) {
+	kubeconfig, c := existingCluster(t, map[string]string{"gold": "7", "silver": "3"})
 	d := start(t, options{kubeconfig: kubeconfig})
-	await(t, d.progress, "^2 policies are there: watching those$")
+	await(t, d.progress, "^watching 2 policies$")
 	await(t, d.progress, "^$")
 	await(t, d.table, `  rome$`)
 	await(t, d.table, `^  gold +gold +cpu 7, memory 1Gi, pods 10$`)
@@ -123,27 +130,29 @@ func TestWhereThereArePoliciesNoSamplesAreApplied(t *testing.T) {
 	d.end(t)
 }
 
-func TestNothingOfTheClusterIsWritten(t *testing.T) {
-	for name, leader := range map[string]string{"beside another Proffer": metav1.NamespaceSystem, "where none runs": ""} {
+func TestTheDemoWritesNothingToAnExistingCluster(t *testing.T) {
+	for name, leader := range map[string]string{
+		"with another Proffer": metav1.NamespaceSystem, "without another Proffer": "",
+	} {
 		t.Run(name, func(t *testing.T) { testNothingIsWritten(t, leader) })
 	}
 }
 
 func testNothingIsWritten(t *testing.T, leader string) {
 	t.Helper()
-	kubeconfig, c := somebodys(t, map[string]string{"gold": "7"})
+	kubeconfig, c := existingCluster(t, map[string]string{"gold": "7"})
 	if leader != "" {
-		lead(t, c, leader)
+		createLease(t, c, leader)
 	}
 	d := start(t, options{kubeconfig: kubeconfig})
 	await(t, d.progress, "^Proffer only reads here")
 	if leader != "" {
 		await(t, d.progress, "^a Proffer runs here .proffer-0 in namespace kube-system")
 	}
-	await(t, d.progress, "^1 policy is there: watching that$")
+	await(t, d.progress, "^watching 1 policy$")
 	await(t, d.progress, "^$")
 	await(t, d.table, `^  gold +gold +cpu 7, `)
-	// A leader writes the status of a policy that was edited at once.
+	// A leader would write the status of an edited policy at once.
 	for _, cpu := range []string{"8", "9", "10"} {
 		set(t, c, "gold", cpu)
 		before := versions(t, c)
@@ -156,7 +165,7 @@ func testNothingIsWritten(t *testing.T, leader string) {
 	d.end(t)
 	after := versions(t, c)
 	for object, version := range before {
-		// The demo's own account went, as it should.
+		// The demo deletes its own account.
 		if now, there := after[object]; there && now != version {
 			t.Errorf("%s was written", object)
 		}
@@ -175,9 +184,9 @@ func testNothingIsWritten(t *testing.T, leader string) {
 	}
 }
 
-func TestAnotherProfferWithoutPoliciesIsGivenNone(t *testing.T) {
-	kubeconfig, c := somebodys(t, nil)
-	lead(t, c, metav1.NamespaceDefault)
+func TestAnotherProfferWithoutPoliciesGetsNoSamples(t *testing.T) {
+	kubeconfig, c := existingCluster(t, nil)
+	createLease(t, c, metav1.NamespaceDefault)
 	var undo cleanup
 	joined, err := prepare(t.Context(), options{kubeconfig: kubeconfig}, &undo, io.Discard)
 	if err != nil {
@@ -188,15 +197,15 @@ func TestAnotherProfferWithoutPoliciesIsGivenNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(policies.Items) > 0 || joined.samples || joined.leaseNamespace != metav1.NamespaceDefault {
-		t.Errorf("%d policies, samples %v, elected in %q", len(policies.Items), joined.samples, joined.leaseNamespace)
+		t.Errorf("got %d policies, samples %v, the namespace %q of the Lease", len(policies.Items), joined.samples, joined.leaseNamespace)
 	}
 	if err := undo.run(io.Discard); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestTheSamplesAreForAClusterWithoutPolicies(t *testing.T) {
-	kubeconfig, c := somebodys(t, map[string]string{"gold": "7"})
+func TestSamplesAreRefusedOnAClusterWithPolicies(t *testing.T) {
+	kubeconfig, c := existingCluster(t, map[string]string{"gold": "7"})
 	before := versions(t, c)
 	err := run(t.Context(), options{kubeconfig: kubeconfig, samples: true}, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "without policies") {
@@ -207,14 +216,14 @@ func TestTheSamplesAreForAClusterWithoutPolicies(t *testing.T) {
 	}
 }
 
-func TestAPolicyThatIsWrittenMeanwhileStays(t *testing.T) {
+func TestAPolicyThatOthersCreateMeanwhileStays(t *testing.T) {
 	cluster := controlplane.StartTest(t, controlplane.Options{})
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := cluster.WriteKubeconfig(kubeconfig); err != nil {
 		t.Fatal(err)
 	}
 	d := start(t, options{kubeconfig: kubeconfig})
-	await(t, d.progress, "^no policy is there: watching for yours$")
+	await(t, d.progress, "^watching for policies: the cluster has none yet$")
 	await(t, d.progress, "^$")
 	c := newClient(t, kubeconfig)
 	if err := c.Create(t.Context(), fixedFor("gold", "rome", "7")); err != nil {
@@ -228,15 +237,16 @@ func TestAPolicyThatIsWrittenMeanwhileStays(t *testing.T) {
 	}
 }
 
-// An older Proffer has no Grants.
-func TestBesideAnOlderProfferOnlyTheCRDThatIsMissingComesAndGoes(t *testing.T) {
-	cluster := controlplane.StartTest(t, controlplane.Options{CRDDirs: []string{"../../config/crd/bases/" + crds["resourcepolicies.proffer.dev"].file}})
+// An older Proffer does not have the CRD of Grants.
+func TestOnlyAMissingCRDIsInstalledAndRemoved(t *testing.T) {
+	cluster := controlplane.StartTest(t,
+		controlplane.Options{CRDDirs: []string{"../../config/crd/bases/" + crds["resourcepolicies.proffer.dev"].file}})
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := cluster.WriteKubeconfig(kubeconfig); err != nil {
 		t.Fatal(err)
 	}
 	c := newClient(t, kubeconfig)
-	lead(t, c, metav1.NamespaceDefault)
+	createLease(t, c, metav1.NamespaceDefault)
 	there := func(name string) bool {
 		var crd metav1.PartialObjectMetadata
 		crd.SetGroupVersionKind(crdKind)
@@ -257,15 +267,18 @@ func TestBesideAnOlderProfferOnlyTheCRDThatIsMissingComesAndGoes(t *testing.T) {
 		t.Error(err)
 	}
 	if there("grants.proffer.dev") || !there("resourcepolicies.proffer.dev") {
-		t.Errorf("in the end there are Grants: %t, and ResourcePolicies: %t; want only the latter", there("grants.proffer.dev"), there("resourcepolicies.proffer.dev"))
+		t.Errorf("at the end the CRD of Grants exists: %t, that of ResourcePolicies: %t; want only the latter",
+			there("grants.proffer.dev"), there("resourcepolicies.proffer.dev"))
 	}
 }
 
-func TestALeaseThatNobodyHoldsAnyMoreIsNoProffer(t *testing.T) {
+func TestAnExpiredOrReleasedLeaseIsNotAnotherProffer(t *testing.T) {
 	now := time.Now()
 	lease := func(change func(*coordinationv1.LeaseSpec)) coordinationv1.LeaseSpec {
 		renewed := metav1.NewMicroTime(now)
-		l := coordinationv1.LeaseSpec{HolderIdentity: new("proffer-0"), LeaseDurationSeconds: new(int32(15)), RenewTime: &renewed}
+		l := coordinationv1.LeaseSpec{
+			HolderIdentity: new("proffer-0"), LeaseDurationSeconds: new(int32(15)), RenewTime: &renewed,
+		}
 		change(&l)
 		return l
 	}
@@ -279,11 +292,11 @@ func TestALeaseThatNobodyHoldsAnyMoreIsNoProffer(t *testing.T) {
 		"just renewed":           {lease(renewed(0)), true},
 		"a clock that is ahead":  {lease(renewed(30 * time.Second)), true},
 		"a clock that is behind": {lease(renewed(-74 * time.Second)), true},
-		"run out":                {lease(renewed(-76 * time.Second)), false},
-		"given back":             {lease(func(l *coordinationv1.LeaseSpec) { l.HolderIdentity = new("") }), false},
+		"expired":                {lease(renewed(-76 * time.Second)), false},
+		"released":               {lease(func(l *coordinationv1.LeaseSpec) { l.HolderIdentity = new("") }), false},
 		"never held":             {coordinationv1.LeaseSpec{}, false},
 		"never renewed":          {lease(func(l *coordinationv1.LeaseSpec) { l.RenewTime = nil }), false},
-		"of no duration":         {lease(func(l *coordinationv1.LeaseSpec) { l.LeaseDurationSeconds = nil }), false},
+		"without a duration":     {lease(func(l *coordinationv1.LeaseSpec) { l.LeaseDurationSeconds = nil }), false},
 	} {
 		if got := held(tc.lease, now); got != tc.want {
 			t.Errorf("%s: held is %v, want %v", name, got, tc.want)

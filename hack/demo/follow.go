@@ -11,9 +11,10 @@ import (
 )
 
 const (
-	// pollInterval is how often the demo looks for new consumers. Liqo reads for a new peer by itself.
+	// pollInterval is how often the demo looks for new consumers. Liqo reads for a new peer by
+	// itself.
 	pollInterval = time.Second
-	// lull is how long nothing is printed before the hints are.
+	// lull is how long nothing must have been printed before the hints are printed.
 	lull = time.Second
 )
 
@@ -86,7 +87,8 @@ func (f *follower) follow(ctx context.Context) error {
 	}
 }
 
-// refresh reads a consumer's offer over gRPC, or all offers for the empty ID, and prints what changed.
+// refresh reads a consumer's offer over gRPC, or all offers for the empty ID, and prints what
+// changed.
 func (f *follower) refresh(ctx context.Context, id string) error {
 	read, err := f.cluster.policies(ctx)
 	if err != nil {

@@ -36,7 +36,8 @@ func (c *cluster) hints() ([]string, error) {
 // quote quotes a word for the shell.
 func quote(text string) string {
 	if strings.ContainsFunc(text, func(r rune) bool {
-		return !strings.ContainsRune("/._-+,:=@%", r) && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+		return !strings.ContainsRune("/._-+,:=@%", r) && (r < '0' || r > '9') && (r < 'A' || r > 'Z') &&
+			(r < 'a' || r > 'z')
 	}) {
 		return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 	}

@@ -6,29 +6,29 @@ import (
 )
 
 const (
-	// margin and gap stand before a class, and between two columns.
+	// margin precedes a class; gap separates two columns.
 	margin = "  "
 	gap    = "  "
-	// share of the width that the column of classes, and that of policies, may have at most.
+	// The columns of classes and of policies get at most 1/share of the width each.
 	share = 4
 )
 
-// columns are the widths of the classes and of the policies, and of the whole table.
+// columns has the widths of the class column, the policy column and the whole table.
 type columns struct{ class, policy, width int }
 
-// widen makes room for the class and the policy of an offer. Columns never shrink, so that rows stay
-// aligned.
+// widen makes room for the class and the policy of an offer. Columns never shrink, so that rows
+// stay aligned.
 func (c *columns) widen(o offered) {
 	c.class = max(c.class, utf8.RuneCountInString(orDash(o.class)))
 	c.policy = max(c.policy, utf8.RuneCountInString(orDash(o.policy)))
 }
 
-// within are the columns in a table of that width.
+// within returns the columns for a table of this width.
 func (c columns) within(width int) columns {
 	return columns{class: min(c.class, width/share), policy: min(c.policy, width/share), width: width}
 }
 
-// row is a class with its policy and amounts, and the reason below.
+// row returns the lines for a class: its policy and amounts, and the reason below.
 func (c columns) row(o offered, amounts, because []string) []string {
 	under := strings.Repeat(" ", len(margin)+c.class+len(gap))
 	before := margin + pad(orDash(o.class), c.class) + gap + pad(orDash(o.policy), c.policy) + gap
@@ -43,8 +43,8 @@ func (c columns) row(o offered, amounts, because []string) []string {
 	return lines
 }
 
-// wrap joins the parts with a separator into indented lines of at most this width. A part that is wider
-// than a line is split.
+// wrap joins the parts with a separator into indented lines of at most this width. A part that is
+// wider than a line is split.
 func wrap(parts []string, after, indent string, width int) (lines []string) {
 	room := max(1, width-utf8.RuneCountInString(indent))
 	var line string

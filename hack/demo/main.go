@@ -1,6 +1,6 @@
 // Command demo shows Proffer at work. It starts a control plane, creates nodes, pods and consumers,
-// applies the samples, and runs the operator. Then it behaves as Liqo does: it subscribes, reads, and
-// prints each offer with its explanation, and each change.
+// applies the samples, and runs the operator. Then it behaves as Liqo does: it subscribes, reads,
+// and prints each offer with its explanation, and each change.
 //
 //	go run ./hack/demo                       on a control plane of its own
 //	go run ./hack/demo --kubeconfig=FILE     on that cluster, where the operator only reads
@@ -32,14 +32,16 @@ func main() {
 	// A flag set of its own: a library defines --kubeconfig in the default one.
 	flags := flag.NewFlagSet("demo", flag.ExitOnError)
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "the cluster to use instead of a control plane of its own")
-	flags.BoolVar(&o.exact, "exact", false, "write the amounts of offers exactly, such as 8160437862 of memory and not 7.59Gi")
-	flags.BoolVar(&o.samples, "samples", false, "apply the samples to the cluster of --kubeconfig: its consumers are given what they say")
+	flags.BoolVar(&o.exact, "exact", false,
+		"write the amounts of offers exactly, such as 8160437862 of memory and not 7.59Gi")
+	flags.BoolVar(&o.samples, "samples", false,
+		"apply the samples to the cluster of --kubeconfig: its consumers are given what they say")
 	_ = flags.Parse(os.Args[1:]) // exits on an error
 	if flags.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "demo: %q is no flag: write --kubeconfig=FILE, or nothing\n", flags.Arg(0))
+		fmt.Fprintf(os.Stderr, "demo: %q is not a flag: write --kubeconfig=FILE, or nothing\n", flags.Arg(0))
 		os.Exit(2)
 	}
-	log.SetLogger(logr.Discard()) // controller-runtime complains if nobody does.
+	log.SetLogger(logr.Discard()) // controller-runtime warns if no logger is set.
 	klog.SetLogger(logr.Discard())
 	// A failed write of output must not keep the demo from cleaning up.
 	signal.Ignore(syscall.SIGPIPE)
@@ -81,7 +83,8 @@ func run(ctx context.Context, o options, out, progress io.Writer) (err error) {
 	}
 	fmt.Fprintln(progress)
 	f := &follower{
-		operator: operator, cluster: cluster, screen: &screen{out: out}, table: newTable(o.exact), edits: newEdits(), hints: hints,
+		operator: operator, cluster: cluster, screen: &screen{out: out}, table: newTable(o.exact), edits: newEdits(),
+		hints: hints,
 	}
 	return quiet(ctx, f.follow(ctx))
 }

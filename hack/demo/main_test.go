@@ -25,10 +25,10 @@ import (
 	"proffer.dev/proffer/hack/controlplane"
 )
 
-// patience is for steps that take a second on an idle machine.
-const patience = 5 * time.Minute
+// waitTimeout is the timeout of steps that take a second on an idle machine.
+const waitTimeout = 5 * time.Minute
 
-// demo runs the demo until the test ends it.
+// demo is a running demo, which the test ends.
 type demo struct {
 	table, progress *bufio.Scanner
 	stop            context.CancelFunc
@@ -38,25 +38,26 @@ type demo struct {
 func start(t *testing.T, o options) *demo {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
-	ctx, stop := context.WithTimeout(t.Context(), patience)
+	ctx, stop := context.WithTimeout(t.Context(), waitTimeout)
 	t.Cleanup(stop)
 	table, out := io.Pipe()
-	// This one holds what nobody has read yet: what is told at the end must not wait for a test that reads the table.
-	progress, told, err := os.Pipe()
+	// A pipe buffers the progress: the demo's last messages must not wait for a test that reads
+	// only the table.
+	progress, progressWriter, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = progress.Close() })
 	done := make(chan error, 1)
 	go func() {
-		done <- run(ctx, o, out, told)
+		done <- run(ctx, o, out, progressWriter)
 		_ = out.Close()
-		_ = told.Close()
+		_ = progressWriter.Close()
 	}()
 	return &demo{table: bufio.NewScanner(table), progress: bufio.NewScanner(progress), stop: stop, done: done}
 }
 
-// await reads on until a line matches, and returns the match.
+// await reads lines until one matches, and returns the match.
 func await(t *testing.T, lines *bufio.Scanner, pattern string) []string {
 	t.Helper()
 	wanted := regexp.MustCompile(pattern)
@@ -74,7 +75,7 @@ func await(t *testing.T, lines *bufio.Scanner, pattern string) []string {
 // end ends the demo as Ctrl-C does, and checks that it leaves nothing behind.
 func (d *demo) end(t *testing.T) {
 	t.Helper()
-	go func() { // what is still printed
+	go func() { // Drain the rest of the output.
 		for d.table.Scan() {
 		}
 	}()
@@ -118,7 +119,9 @@ func TestTheDemoShowsAnEditAtOnceAndLeavesNothingBehind(t *testing.T) {
 	t.Setenv("COLUMNS", "80")
 	d := start(t, options{})
 	first := d.screen(t)
-	if text := strings.Join(first.lines, "\n"); len(first.lines) >= 24 || !strings.Contains(text, "cpu 5: 50% of (22 - 4 reserved)") || !strings.Contains(text, "  -       consumers-by-label  cpu 16,") {
+	if text := strings.Join(first.lines, "\n"); len(first.lines) >= 24 ||
+		!strings.Contains(text, "cpu 5: 50% of (22 - 4 reserved)") ||
+		!strings.Contains(text, "  -       consumers-by-label  cpu 16,") {
 		t.Errorf("the first screen has %d lines, want less than 24:\n%s", len(first.lines), text)
 	}
 
@@ -126,14 +129,15 @@ func TestTheDemoShowsAnEditAtOnceAndLeavesNothingBehind(t *testing.T) {
 		t.Errorf("a consumer that only a policy names is shown:\n%s", text)
 	}
 
-	// Each command is run as it is printed.
+	// The commands are run exactly as printed.
 	d.sh(t, first, `KUBE_EDITOR="sed -i.before 's/percent: 50/percent: 100/'" `+first.edit)
 	await(t, d.table, `  oslo$`)
 	change := []string{await(t, d.table, `^  - +nodes-free +cpu 5 -> 14, memory 38Gi -> 84Gi, pods 162 -> 327$`)[0]}
 	for len(change) < 3 && d.table.Scan() {
 		change = append(change, d.table.Text())
 	}
-	if text := strings.Join(change, "\n"); !strings.HasPrefix(change[1], "          cpu 14: 100% of (22 - 4 reserved)") {
+	if text := strings.Join(change,
+		"\n"); !strings.HasPrefix(change[1], "          cpu 14: 100% of (22 - 4 reserved)") {
 		t.Errorf("got:\n%s", text)
 	} else if readme, err := os.ReadFile("../../README.md"); err != nil || !strings.Contains(string(readme), text) {
 		t.Errorf("README.md should show what the demo prints, %v:\n%s", err, text)
@@ -163,7 +167,7 @@ func TestTheDemoShowsAnEditAtOnceAndLeavesNothingBehind(t *testing.T) {
 	d.end(t)
 }
 
-func TestExactAmountsOnRequest(t *testing.T) {
+func TestExactPrintsExactAmounts(t *testing.T) {
 	d := start(t, options{exact: true})
 	first := d.screen(t)
 	d.sh(t, first, `kubectl patch rpol nodes-free --type=merge --patch '{"spec":{"offer":{"percent":33}}}'`)
@@ -171,13 +175,13 @@ func TestExactAmountsOnRequest(t *testing.T) {
 	d.end(t)
 }
 
-// shown is a batch of changes, and the commands below it.
+// shown is a batch of changes and the commands below it.
 type shown struct {
 	lines, hints     []string
 	env, edit, apply string
 }
 
-// screen reads on until the hints have been printed.
+// screen reads until the hints have been printed.
 func (d *demo) screen(t *testing.T) (s shown) {
 	t.Helper()
 	for d.table.Scan() {
@@ -200,7 +204,7 @@ func (d *demo) screen(t *testing.T) (s shown) {
 	return s
 }
 
-// sh runs a command in another terminal, as the hints say.
+// sh runs a command in another terminal, as the hints suggest.
 func (d *demo) sh(t *testing.T, s shown, command string) string {
 	t.Helper()
 	text, err := exec.CommandContext(t.Context(), "sh", "-ec", s.env+"\n"+command).CombinedOutput()
@@ -210,7 +214,7 @@ func (d *demo) sh(t *testing.T, s shown, command string) string {
 	return string(text)
 }
 
-func TestTheDemoOnAnExistingClusterTakesAwayWhatItMade(t *testing.T) {
+func TestTheDemoRemovesTheCRDThatItInstalled(t *testing.T) {
 	cluster := controlplane.StartTest(t, controlplane.Options{})
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := cluster.WriteKubeconfig(kubeconfig); err != nil {
@@ -222,17 +226,18 @@ func TestTheDemoOnAnExistingClusterTakesAwayWhatItMade(t *testing.T) {
 	await(t, d.table, `^  shared +override\[0\] +cpu 8, `)
 	await(t, d.table, `^  kubectl --kubeconfig `+kubeconfig+` edit rpol nodes-free$`)
 	d.end(t)
-	// The API server takes a moment to stop serving what is no longer defined.
+	// The API server takes a moment to stop serving a deleted CRD.
 	c := newClient(t, kubeconfig)
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		return c.List(ctx, &v1alpha1.ResourcePolicyList{}) != nil, nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, waitTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			return c.List(ctx, &v1alpha1.ResourcePolicyList{}) != nil, nil
+		})
 	if err != nil {
 		t.Errorf("the CRD is left behind: %v", err)
 	}
 }
 
-func TestAKubeconfigThatIsNotThere(t *testing.T) {
+func TestAMissingKubeconfigIsAnErrorThatNamesTheFlag(t *testing.T) {
 	err := run(t.Context(), options{kubeconfig: filepath.Join(t.TempDir(), "nowhere")}, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "--kubeconfig") {
 		t.Errorf("got %v, want an error that names the flag", err)

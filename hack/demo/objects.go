@@ -17,12 +17,14 @@ import (
 )
 
 var (
-	crdKind            = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+	crdKind = schema.GroupVersionKind{
+		Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition",
+	}
 	foreignClusterKind = schema.GroupVersionKind{Group: "core.liqo.io", Version: "v1beta1", Kind: "ForeignCluster"}
 )
 
-// populate creates a small provider: three nodes, one with GPUs; pods of its own and of two consumers;
-// three consumers.
+// populate creates a small provider: three nodes, one with GPUs; pods of its own and of two
+// consumers; three consumers.
 func (c *cluster) populate(ctx context.Context, progress io.Writer) error {
 	fmt.Fprintln(progress, "making 3 nodes, 4 pods, 3 consumers")
 	for _, n := range []struct {
@@ -78,7 +80,8 @@ func (c *cluster) makeNode(ctx context.Context, name string, labels map[string]s
 	if err := c.client.Create(ctx, node); err != nil {
 		return err
 	}
-	// Admission taints a new node as not ready. The controller that removes the taint does not run here.
+	// Admission taints a new node as not ready. The controller that removes the taint does not run
+	// here.
 	node.Spec.Taints = nil
 	if err := c.client.Update(ctx, node); err != nil {
 		return err
@@ -91,7 +94,9 @@ func (c *cluster) makeNode(ctx context.Context, name string, labels map[string]s
 		node.Status.Allocatable["nvidia.com/gpu"] = resource.MustParse(gpus)
 	}
 	node.Status.Capacity = node.Status.Allocatable
-	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}}
+	node.Status.Conditions = []corev1.NodeCondition{
+		{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"},
+	}
 	return c.client.Status().Update(ctx, node)
 }
 
@@ -103,7 +108,8 @@ func requestToken(ctx context.Context, config *rest.Config, account client.Objec
 	}
 	seconds := int64(24 * 60 * 60)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
-	answer, err := clientset.CoreV1().ServiceAccounts(account.GetNamespace()).CreateToken(ctx, account.GetName(), request, metav1.CreateOptions{})
+	answer, err := clientset.CoreV1().ServiceAccounts(account.GetNamespace()).CreateToken(ctx, account.GetName(),
+		request, metav1.CreateOptions{})
 	if err != nil {
 		return "", err
 	}

@@ -34,7 +34,8 @@ type operator struct {
 	log    string
 }
 
-// startOperator builds the operator and runs it on the cluster, on free ports of the loopback device.
+// startOperator builds the operator and runs it on the cluster, on free ports of the loopback
+// device.
 func startOperator(ctx context.Context, c *cluster, undo *cleanup, progress io.Writer) (*operator, error) {
 	fmt.Fprintln(progress, "building and starting the operator")
 	program, err := process.Build(ctx, c.work)
@@ -47,12 +48,17 @@ func startOperator(ctx context.Context, c *cluster, undo *cleanup, progress io.W
 	}
 	if c.leaseNamespace == "" {
 		// The operator would create it, but then the demo would leave it behind.
-		record := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: proffer.OfferedConfigMap}}
+		record := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: proffer.OfferedConfigMap},
+		}
 		if err := client.IgnoreAlreadyExists(c.client.Create(ctx, record)); err != nil {
 			return nil, fmt.Errorf("creating the record of offers: %w", err)
 		}
 	}
-	args := []string{"--kubeconfig=" + kubeconfig, "--grpc-bind-address=", "--metrics-bind-address=", "--health-probe-bind-address=0"}
+	args := []string{
+		"--kubeconfig=" + kubeconfig, "--grpc-bind-address=", "--metrics-bind-address=",
+		"--health-probe-bind-address=0",
+	}
 	if c.leaseNamespace != "" {
 		args = append(args, "--leader-elect", "--leader-election-namespace="+c.leaseNamespace)
 	}
@@ -87,7 +93,8 @@ func startOperator(ctx context.Context, c *cluster, undo *cleanup, progress io.W
 	undo.add(func() error { o.admin.CloseIdleConnections(); return nil })
 	// This server listens later than gRPC: it generates a key first. If the operator has ended, the
 	// follower says so, with its log.
-	err = p.Until(ctx, 20*time.Millisecond, func(ctx context.Context) error { return listens(ctx, p.Address("metrics")) })
+	err = p.Until(ctx, 20*time.Millisecond,
+		func(ctx context.Context) error { return listens(ctx, p.Address("metrics")) })
 	if p.Alive() != nil {
 		return o, nil
 	}

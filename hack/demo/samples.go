@@ -12,7 +12,7 @@ import (
 	"proffer.dev/proffer/hack/controlplane"
 )
 
-// samples is where the samples are, below the root of the repository.
+// samples is the directory of the samples, below the root of the repository.
 const samples = "config/samples"
 
 // firstPolicy is the sample that the demo suggests to edit.

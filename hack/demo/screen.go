@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// usualWidth is for an output that is not a terminal.
+	// usualWidth is the width of an output that is not a terminal.
 	usualWidth = 80
-	// minWidth is the least width for columns.
+	// minWidth is the minimum width.
 	minWidth = 40
 )
 
-// screen is what the table is printed on.
+// screen is the output of the table.
 type screen struct {
 	out io.Writer
 	// err is the first error of a write.

@@ -13,13 +13,13 @@ import (
 	"proffer.dev/proffer/hack/controlplane"
 )
 
-func TestTheWidthIsThatOfTheTerminalOrOfCOLUMNSOr80(t *testing.T) {
+func TestTheWidthIsThatOfTheTerminalThenOfCOLUMNSThen80(t *testing.T) {
 	t.Setenv("COLUMNS", "")
 	file := &screen{out: &bytes.Buffer{}}
 	for columns, want := range map[string]int{"": 80, "132": 132, "0": 80, "-5": 80, "wide": 80, "7": minWidth} {
 		t.Setenv("COLUMNS", columns)
 		if got := file.width(); got != want {
-			t.Errorf("COLUMNS=%q: %d, want %d", columns, got, want)
+			t.Errorf("COLUMNS=%q: got a width of %d, want %d", columns, got, want)
 		}
 	}
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -29,7 +29,8 @@ func TestTheWidthIsThatOfTheTerminalOrOfCOLUMNSOr80(t *testing.T) {
 	defer func() { _ = terminal.Close() }()
 	t.Setenv("COLUMNS", "132")
 	for columns, want := range map[uint16]int{200: 200, 80: 80, 10: minWidth, 0: 132} {
-		if err := unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns}); err != nil {
+		if err := unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ,
+			&unix.Winsize{Row: 24, Col: columns}); err != nil {
 			t.Fatal(err)
 		}
 		if got := (&screen{out: terminal}).width(); got != want {
@@ -38,7 +39,7 @@ func TestTheWidthIsThatOfTheTerminalOrOfCOLUMNSOr80(t *testing.T) {
 	}
 }
 
-func TestAShellTakesWhatIsQuotedAsOneWord(t *testing.T) {
+func TestAShellReadsAQuotedTextAsOneWord(t *testing.T) {
 	for _, text := range []string{"/tmp/proffer-demo-1/env", "/home/a b/it's $HOME", "~/x", "a;b", "", "é"} {
 		out, err := exec.Command("sh", "-c", "printf '[%s]' "+quote(text)).Output()
 		if err != nil || string(out) != "["+text+"]" {
@@ -47,19 +48,20 @@ func TestAShellTakesWhatIsQuotedAsOneWord(t *testing.T) {
 	}
 }
 
-func TestTheHintsForSomebodysClusterNameItsKubeconfig(t *testing.T) {
+func TestTheHintsForAnExistingClusterNameItsKubeconfig(t *testing.T) {
 	c := &cluster{kubeconfig: "/home/me/a file", samples: true}
 	hints, err := c.hints()
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := strings.Join(hints, "\n")
-	if !strings.Contains(text, "  kubectl --kubeconfig '/home/me/a file' edit rpol nodes-free\n") || strings.Contains(text, "apply") {
+	if !strings.Contains(text, "  kubectl --kubeconfig '/home/me/a file' edit rpol nodes-free\n") ||
+		strings.Contains(text, "apply") {
 		t.Errorf("got:\n%s", text)
 	}
 	c.samples = false
 	if hints, err = c.hints(); err != nil || strings.Contains(strings.Join(hints, "\n"), "edit") {
-		t.Errorf("without samples there is nothing of a known name to edit: %q, %v", hints, err)
+		t.Errorf("without samples, the hints edit a policy whose name is unknown: %q, %v", hints, err)
 	}
 }
 

@@ -13,18 +13,19 @@ import (
 	"proffer.dev/proffer/internal/quantity"
 )
 
-// offered is what one consumer is offered in one class.
+// offered is the offer to one consumer in one class.
 type offered struct {
 	class string
-	// policy decides, and has the index of its override in brackets where one matched. It is empty where no policy decides any more.
+	// policy is the policy that decides, with the index of a matching override in brackets. It is
+	// empty if no policy decides any more.
 	policy string
 	// amounts are the exact quantities, by resource.
 	amounts map[string]string
-	// because has a sentence for each resource, which begins with its name.
+	// because has one sentence per resource, which begins with the resource's name.
 	because []string
 }
 
-// table is what has been shown, and how.
+// table has the offers that were printed, and how.
 type table struct {
 	exact bool // amounts are written exactly
 	// shown is by consumer and class.
@@ -36,14 +37,14 @@ func newTable(exact bool) *table {
 	return &table{exact: exact, shown: map[string]map[string]offered{}}
 }
 
-// consumer is what one consumer is offered, in all classes.
+// consumer has the offers to one consumer, in all classes.
 type consumer struct {
 	id     string
 	offers []offered
 }
 
-// update returns the lines for what these consumers are offered now, as far as that has changed, at most so wide; none if nothing has.
-// It also returns the policies that decide or decided in the classes that have changed.
+// update returns the lines, at most width columns wide, for those offers to these consumers that
+// have changed. It also returns the policies that decide, or decided, in the changed classes.
 func (t *table) update(at time.Time, now []consumer, width int) (lines, policies []string) {
 	before := maps.Clone(t.shown)
 	for _, c := range now {
@@ -64,7 +65,7 @@ func (t *table) update(at time.Time, now []consumer, width int) (lines, policies
 	return lines, policies
 }
 
-// block has the classes of one consumer that have changed.
+// block returns the lines for the changed classes of one consumer.
 func (t *table) block(columns columns, before map[string]offered, now consumer) (lines, policies []string) {
 	for _, o := range now.offers {
 		was, known := before[o.class]
@@ -86,7 +87,7 @@ func (t *table) block(columns columns, before map[string]offered, now consumer) 
 	return lines, policies
 }
 
-// consumers are those that are shown.
+// consumers returns the consumers that were printed.
 func (t *table) consumers() []string { return slices.Sorted(maps.Keys(t.shown)) }
 
 func (t *table) knows(id string) bool {
@@ -94,13 +95,13 @@ func (t *table) knows(id string) bool {
 	return known
 }
 
-// forget drops a consumer that is gone, and returns the lines that say so.
+// forget drops a consumer, and returns the lines that report it.
 func (t *table) forget(at time.Time, id string, width int) []string {
 	delete(t.shown, id)
 	return heading(at, id+" is no longer a consumer", width)
 }
 
-// heading begins what has happened at a time.
+// heading returns the first lines of a report, with the time.
 func heading(at time.Time, text string, width int) []string {
 	clock := at.Format(time.TimeOnly) + gap
 	lines := wrap(strings.Fields(text), "", strings.Repeat(" ", len(clock)), width)
@@ -108,7 +109,7 @@ func heading(at time.Time, text string, width int) []string {
 	return lines
 }
 
-// all are the amounts of an offer that is new.
+// all returns the amounts of a new offer.
 func (t *table) all(o offered) (items []string) {
 	for _, name := range names(o.amounts) {
 		items = append(items, name+" "+t.writer(name, o.amounts[name])(o.amounts[name]))
@@ -116,7 +117,7 @@ func (t *table) all(o offered) (items []string) {
 	return items
 }
 
-// changes are the policy, if it is another, and the amounts that are not what they were.
+// changes returns the changed policy, if any, and the changed amounts.
 func (t *table) changes(was, is offered) (items []string) {
 	if was.policy != is.policy {
 		items = append(items, fmt.Sprintf("policy %s -> %s", orNone(was.policy), orNone(is.policy)))
@@ -131,7 +132,7 @@ func (t *table) changes(was, is offered) (items []string) {
 	return items
 }
 
-// writer returns how these quantities of a resource are written beside one another.
+// writer returns the format for these quantities of a resource, so that they can be compared.
 func (t *table) writer(name string, quantities ...string) func(string) string {
 	if t.exact {
 		return func(quantity string) string { return quantity }
@@ -152,7 +153,8 @@ func (t *table) writer(name string, quantities ...string) func(string) string {
 	}
 }
 
-// reasonOf is the sentence of the first resource whose amount has changed, or the first of all where only the policy has.
+// reasonOf returns the sentence of the first resource whose amount has changed, or the first
+// sentence if only the policy has changed.
 func reasonOf(was, is offered) []string {
 	for _, name := range names(is.amounts) {
 		if was.amounts[name] == is.amounts[name] {
@@ -169,7 +171,8 @@ func reasonOf(was, is offered) []string {
 
 func firstOf(sentences []string) []string { return sentences[:min(1, len(sentences))] }
 
-// names are the resources of these amounts: cpu, memory and pods first, the others by name.
+// names returns the resources of these amounts: cpu, memory and pods first, then the others by
+// name.
 func names(lists ...map[string]string) []string {
 	all := map[string]string{}
 	for _, amounts := range lists {
@@ -185,7 +188,7 @@ func names(lists ...map[string]string) []string {
 	return append(sorted, slices.Sorted(maps.Keys(all))...)
 }
 
-// nameOf is the policy without its override.
+// nameOf returns the policy without the index of its override.
 func nameOf(policy string) string {
 	name, _, _ := strings.Cut(policy, "[")
 	return name

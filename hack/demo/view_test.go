@@ -15,7 +15,7 @@ var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
 const reason = "cpu 5: 50% of (22 - 4 reserved) is a pool of 9, 5 committed, 4 remaining; it has 1"
 
-// oslo is offered something in two classes.
+// oslo returns the offers to oslo in two classes.
 func oslo(edits ...func(free, gpu *offered)) []consumer {
 	free := offered{
 		policy: "nodes-free", amounts: map[string]string{"cpu": "5", "memory": "38Gi", "pods": "162"},
@@ -23,7 +23,9 @@ func oslo(edits ...func(free, gpu *offered)) []consumer {
 	}
 	gpu := offered{
 		class: "gpu", policy: "gpu[0]",
-		amounts: map[string]string{"cpu": "1400m", "memory": "8160437862", "pods": "32", "ephemeral-storage": "30Gi", "nvidia.com/gpu": "4"},
+		amounts: map[string]string{
+			"cpu": "1400m", "memory": "8160437862", "pods": "32", "ephemeral-storage": "30Gi", "nvidia.com/gpu": "4",
+		},
 		because: []string{"cpu 1.4: 30% of 8"},
 	}
 	for _, edit := range edits {
@@ -41,7 +43,9 @@ func TestTheTableAtTheUsualWidths(t *testing.T) {
 		policies      []string
 	}{
 		{
-			name: "the first offers", is: append(oslo(), consumer{"rome", []offered{{policy: "standard", amounts: map[string]string{"cpu": "500m"}}}}),
+			name: "the first offers",
+			is: append(oslo(),
+				consumer{"rome", []offered{{policy: "standard", amounts: map[string]string{"cpu": "500m"}}}}),
 			narrow: `
 12:00:00  oslo
   -    nodes-free  cpu 5, memory 38Gi, pods 162
@@ -87,7 +91,9 @@ func TestTheTableAtTheUsualWidths(t *testing.T) {
 		},
 		{
 			name: "only what has changed, with its reason", was: oslo(),
-			is: oslo(func(free, _ *offered) { free.amounts = map[string]string{"cpu": "5", "memory": "40Gi", "pods": "162"} }),
+			is: oslo(func(free, _ *offered) {
+				free.amounts = map[string]string{"cpu": "5", "memory": "40Gi", "pods": "162"}
+			}),
 			narrow: `
 12:00:00  oslo
   -    nodes-free  memory 38Gi -> 40Gi
@@ -97,7 +103,10 @@ func TestTheTableAtTheUsualWidths(t *testing.T) {
 		{
 			name: "a change that three digits do not show", was: oslo(),
 			is: oslo(func(_, gpu *offered) {
-				gpu.amounts = map[string]string{"cpu": "1400m", "memory": "8160437861", "pods": "32", "ephemeral-storage": "30Gi", "nvidia.com/gpu": "0"}
+				gpu.amounts = map[string]string{
+					"cpu": "1400m", "memory": "8160437861", "pods": "32", "ephemeral-storage": "30Gi",
+					"nvidia.com/gpu": "0",
+				}
 			}),
 			narrow: `
 12:00:00  oslo
@@ -108,7 +117,10 @@ func TestTheTableAtTheUsualWidths(t *testing.T) {
 		{
 			name: "another policy", was: oslo(),
 			is: oslo(func(free, _ *offered) {
-				*free = offered{policy: "fixed[1]", amounts: map[string]string{"cpu": "2", "storage": "10G"}, because: []string{"cpu 2: fixed at 2"}}
+				*free = offered{
+					policy: "fixed[1]", amounts: map[string]string{"cpu": "2", "storage": "10G"},
+					because: []string{"cpu 2: fixed at 2"},
+				}
 			}),
 			narrow: `
 12:00:00  oslo
@@ -124,7 +136,10 @@ func TestTheTableAtTheUsualWidths(t *testing.T) {
 		{
 			name: "no policy any more", was: oslo(),
 			is: oslo(func(_, gpu *offered) {
-				*gpu = offered{class: "gpu", amounts: map[string]string{"cpu": "0"}, because: []string{"cpu 0: not offered any more"}}
+				*gpu = offered{
+					class: "gpu", amounts: map[string]string{"cpu": "0"},
+					because: []string{"cpu 0: not offered any more"},
+				}
 			}),
 			narrow: `
 12:00:00  oslo
@@ -147,7 +162,8 @@ func TestTheTableAtTheUsualWidths(t *testing.T) {
 		},
 		{
 			name: "names that are longer than there is room", is: []consumer{{strings.Repeat("milan-", 15), []offered{{
-				class: strings.Repeat("c", 63), policy: strings.Repeat("p", 253), amounts: map[string]string{strings.Repeat("x", 60) + ".example.com/y": "1"},
+				class: strings.Repeat("c", 63), policy: strings.Repeat("p", 253),
+				amounts: map[string]string{strings.Repeat("x", 60) + ".example.com/y": "1"},
 			}}}},
 			narrow: `
 12:00:00  milan-milan-milan-milan-milan-milan-milan-milan-milan-milan-milan-mila
@@ -183,7 +199,8 @@ func TestTheTableAtTheUsualWidths(t *testing.T) {
 func TestAConsumerThatComesBackIsShownInFull(t *testing.T) {
 	table := newTable(false)
 	first, _ := table.update(noon, oslo(), 80)
-	if diff := cmp.Diff([]string{"12:00:00  oslo is no longer a consumer"}, table.forget(noon, "oslo", 80)); diff != "" {
+	if diff := cmp.Diff([]string{"12:00:00  oslo is no longer a consumer"},
+		table.forget(noon, "oslo", 80)); diff != "" {
 		t.Error(diff)
 	}
 	again, _ := table.update(noon, oslo(), 80)
@@ -192,13 +209,15 @@ func TestAConsumerThatComesBackIsShownInFull(t *testing.T) {
 	}
 }
 
-func TestNoLineIsWiderThanThereIsRoomAndNothingIsLost(t *testing.T) {
+func TestLinesFitTheWidthAndLoseNothing(t *testing.T) {
 	words := rapid.StringMatching(`[a-zä…/.-]{1,90}`)
 	rapid.Check(t, func(t *rapid.T) {
 		width := rapid.IntRange(minWidth, 250).Draw(t, "width")
 		o := offered{
-			class: rapid.StringMatching(`[a-z-]{0,63}`).Draw(t, "class"), policy: rapid.StringMatching(`[a-z.-]{0,253}`).Draw(t, "policy"),
-			amounts: rapid.MapOf(words, rapid.SampledFrom([]string{"1", "1400m", "9223372036854775807", "no quantity"})).Draw(t, "amounts"),
+			class:  rapid.StringMatching(`[a-z-]{0,63}`).Draw(t, "class"),
+			policy: rapid.StringMatching(`[a-z.-]{0,253}`).Draw(t, "policy"),
+			amounts: rapid.MapOf(words,
+				rapid.SampledFrom([]string{"1", "1400m", "9223372036854775807", "no quantity"})).Draw(t, "amounts"),
 			because: []string{strings.Join(rapid.SliceOf(words).Draw(t, "because"), " ")},
 		}
 		lines, _ := newTable(false).update(noon, []consumer{{words.Draw(t, "id"), []offered{o}}}, width)

@@ -55,8 +55,14 @@ var describing = []struct {
 	id   []string
 }{
 	{foreignClusterKind, []string{"spec", "clusterID"}},
-	{schema.GroupVersionKind{Group: "discovery.liqo.io", Version: "v1alpha1", Kind: "ForeignCluster"}, []string{"spec", "clusterIdentity", "clusterID"}},
-	{schema.GroupVersionKind{Group: "authentication.liqo.io", Version: "v1beta1", Kind: "Tenant"}, []string{"spec", "clusterID"}},
+	{
+		schema.GroupVersionKind{Group: "discovery.liqo.io", Version: "v1alpha1", Kind: "ForeignCluster"},
+		[]string{"spec", "clusterIdentity", "clusterID"},
+	},
+	{
+		schema.GroupVersionKind{Group: "authentication.liqo.io", Version: "v1beta1", Kind: "Tenant"},
+		[]string{"spec", "clusterID"},
+	},
 }
 
 // describedConsumers returns the consumers that objects of Liqo describe, nil without Liqo's kinds.

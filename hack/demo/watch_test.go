@@ -10,7 +10,7 @@ import (
 	"proffer.dev/proffer/hack/controlplane"
 )
 
-func TestConsumersAreThoseThatForeignClustersOfAnyLiqoDescribe(t *testing.T) {
+func TestConsumersComeFromTheForeignClustersOfAnyLiqoVersion(t *testing.T) {
 	for name, tc := range map[string]struct {
 		crds []string
 		spec map[string]any
@@ -18,7 +18,10 @@ func TestConsumersAreThoseThatForeignClustersOfAnyLiqoDescribe(t *testing.T) {
 	}{
 		"Liqo v0": {
 			[]string{"../../operator/testdata/discovery.liqo.io_foreignclusters.yaml"},
-			map[string]any{"clusterIdentity": map[string]any{"clusterID": "rome", "clusterName": "rome"}, "foreignAuthUrl": "https://rome.example.com"},
+			map[string]any{
+				"clusterIdentity": map[string]any{"clusterID": "rome", "clusterName": "rome"},
+				"foreignAuthUrl":  "https://rome.example.com",
+			},
 			map[string]bool{"rome": true},
 		},
 		"without Liqo": {nil, nil, nil},
@@ -33,7 +36,7 @@ func TestConsumersAreThoseThatForeignClustersOfAnyLiqoDescribe(t *testing.T) {
 			if tc.spec != nil {
 				none, err := c.describedConsumers(t.Context())
 				if err != nil || none == nil || len(none) > 0 {
-					t.Errorf("before there are any: %v, %v", none, err)
+					t.Errorf("without ForeignClusters: got %v, %v", none, err)
 				}
 				peer := &unstructured.Unstructured{Object: map[string]any{"spec": tc.spec}}
 				peer.SetGroupVersionKind(describing[1].kind)

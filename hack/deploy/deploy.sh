@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# What `make install`, `deploy`, `undeploy`, `uninstall` and `build-installer` do. They render config with the image, the namespace and the
-# components asked for, in a directory of its own, so that no file of the repository changes. What changes a cluster names it first.
+# Implements `make install`, `deploy`, `undeploy`, `uninstall` and `build-installer`. It renders
+# config with the given image, namespace and components in a temporary directory, so that no file of
+# the repository changes. Commands that change a cluster print its name first.
 #
 #   deploy.sh install|deploy|undeploy|uninstall|build-installer
 #
-# Takes CLUSTER (a kubeconfig), IMAGE, NAMESPACE, COMPONENTS, INSTALLER, KUBECTL and WITH_POLICIES from its environment.
+# The environment variables are CLUSTER (a kubeconfig), IMAGE, NAMESPACE, COMPONENTS, INSTALLER,
+# KUBECTL and WITH_POLICIES.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -18,12 +20,12 @@ fail() {
 
 on_cluster() { "$KUBECTL" --kubeconfig "$CLUSTER" "$@"; }
 
-# Says which cluster is about to change.
+# Prints which cluster is about to change.
 name_cluster() {
   [[ -n ${CLUSTER:-} ]] ||
-    fail "$1 changes a cluster, and an exported KUBECONFIG is not listened to: write make $1 KUBECONFIG=\$HOME/.kube/config"
+    fail "$1 changes a cluster, and an exported KUBECONFIG is ignored: write make $1 KUBECONFIG=\$HOME/.kube/config"
   [[ -f $CLUSTER ]] || fail "KUBECONFIG=$CLUSTER is not a file: write the path of one kubeconfig"
-  command -v "$KUBECTL" >/dev/null || fail "$KUBECTL is not there: install kubectl, or write KUBECTL=file"
+  command -v "$KUBECTL" >/dev/null || fail "$KUBECTL is not installed: install kubectl, or write KUBECTL=file"
   local server
   server=$(on_cluster config view --minify --output jsonpath='{.clusters[0].cluster.server}') && [[ -n $server ]] ||
     fail "KUBECONFIG=$CLUSTER names no cluster: is it a kubeconfig with a current context?"
@@ -63,7 +65,7 @@ set_image() {
   printf 'images: [{name: controller, newName: "%s", %s}]\n' "$name" "$tag" >>"$overlay/kustomization.yaml"
 }
 
-# Takes the objects of these kinds, a regular expression, out of the overlay.
+# Deletes the objects of these kinds, a regular expression, from the overlay.
 leave_out() {
   local patch='{$patch: delete, apiVersion: v1, kind: all, metadata: {name: all}}'
   printf '%s\n' "patches:" "- {target: {kind: '$1'}, patch: '$patch'}" >>"$overlay/kustomization.yaml"
@@ -73,7 +75,7 @@ count() { on_cluster get "$@" --output name | wc -l | tr -d ' '; }
 
 has() { [[ -n $(on_cluster get customresourcedefinition "$1" --ignore-not-found --output name) ]]; }
 
-# The namespaces that have an operator.
+# Prints the namespaces that have an operator.
 operators() {
   on_cluster get deployments --all-namespaces --selector app.kubernetes.io/name=proffer,app.kubernetes.io/component=operator \
     --output jsonpath='{range .items[*]}{.metadata.namespace}{"\n"}{end}'
@@ -117,8 +119,8 @@ build_installer() {
   echo "build-installer: kubectl apply -f $INSTALLER installs $IMAGE in namespace $NAMESPACE"
 }
 
-# The operator goes first: what it saw deleted while it runs, it would withdraw from consumers. The CRDs and the namespace stay, and with
-# them all policies and all that is on record.
+# The operator is deleted first: while it runs, it would withdraw the offers of deleted policies.
+# The CRDs and the namespace stay, and with them all policies, Grants and records.
 undeploy() {
   name_cluster undeploy
   local asks admission=
@@ -131,7 +133,7 @@ as under Uninstall in docs/install.md"
   on_cluster --namespace "$NAMESPACE" delete deployment proffer --ignore-not-found
   on_cluster wait --for=delete pod "${pods[@]}" --timeout=120s
   if has_admission_policies; then
-    # Before the list of served classes, without which nobody could change a slice.
+    # Before the list of served classes: without the list the policies would refuse every slice.
     on_cluster delete validatingadmissionpolicybinding,validatingadmissionpolicy --selector app.kubernetes.io/part-of=proffer
   else
     admission='|ValidatingAdmissionPolicy(Binding)?'
@@ -146,7 +148,7 @@ as under Uninstall in docs/install.md"
   echo "  kubectl delete namespace $NAMESPACE"
 }
 
-# What would go with the CRDs.
+# Prints the number of objects that would be deleted with the CRDs.
 remaining() {
   local policies=0 grants=0
   ! has resourcepolicies.proffer.dev || policies=$(count resourcepolicies.proffer.dev)

@@ -1,11 +1,12 @@
-// Command firstrun does what a new user does first: it clones the repository, runs the first command
-// of its README with an empty module cache, waits for the first offers, edits a policy as the command
-// suggests, waits for the effect, ends the command with Ctrl-C, and looks for what is left behind.
+// Command firstrun does what a new user does first. It clones the repository, runs the first
+// command of its README with an empty module cache, waits for the first offers, edits a policy as
+// the command suggests, waits for the effect, ends the command with Ctrl-C, and checks that nothing
+// is left behind.
 //
 //	go run ./hack/firstrun           with the present caches of Go's builds and of the project
-//	go run ./hack/firstrun --cold    with those empty too
+//	go run ./hack/firstrun --cold    with these empty too
 //
-// It uses the standard library alone: no module is downloaded yet.
+// It uses only the standard library: no module is downloaded yet.
 package main
 
 import (
@@ -26,10 +27,11 @@ import (
 )
 
 const (
-	// patience bounds the whole: on two cores it takes a minute, with empty caches eight.
-	patience = 45 * time.Minute
-	// soon bounds what takes a moment.
-	soon = time.Minute
+	// runTimeout is the timeout of the whole run. On two cores it takes a minute, with empty caches
+	// eight.
+	runTimeout = 45 * time.Minute
+	// stepTimeout is the timeout of a short step.
+	stepTimeout = time.Minute
 )
 
 func main() {
@@ -44,9 +46,9 @@ func main() {
 	}
 }
 
-// try does all of it in a directory of its own, which it removes.
+// try does the whole run in a temporary directory.
 func try(ctx context.Context, cold bool, out io.Writer) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()
 	root, err := output(ctx, ".", "git", "rev-parse", "--show-toplevel")
 	if err != nil {
@@ -62,7 +64,7 @@ func try(ctx context.Context, cold bool, out io.Writer) (err error) {
 		return err
 	}
 	if changed, err := output(ctx, root, "git", "status", "--porcelain"); err != nil || changed != "" {
-		fmt.Fprintln(out, "first run: what is not committed is not in the clone")
+		fmt.Fprintln(out, "first run: the clone lacks uncommitted changes")
 	}
 	if _, err := output(ctx, root, "git", "clone", "--quiet", root, clone); err != nil {
 		return err
@@ -71,7 +73,8 @@ func try(ctx context.Context, cold bool, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	env := append(os.Environ(), "GOMODCACHE="+filepath.Join(work, "modules"), "GOFLAGS="+os.Getenv("GOFLAGS")+" -modcacherw", "TMPDIR="+temporary)
+	env := append(os.Environ(), "GOMODCACHE="+filepath.Join(work, "modules"),
+		"GOFLAGS="+os.Getenv("GOFLAGS")+" -modcacherw", "TMPDIR="+temporary)
 	if cold {
 		env = append(env, "GOCACHE="+filepath.Join(work, "builds"), "PROFFER_CACHE="+filepath.Join(work, "project"))
 	}
@@ -103,7 +106,7 @@ func firstCommand(readme string) (string, error) {
 	return strings.TrimSpace(line), nil
 }
 
-// running is the command while it runs.
+// running is the running command.
 type running struct {
 	cmd    *exec.Cmd
 	lines  chan string
@@ -111,9 +114,11 @@ type running struct {
 	err    error
 }
 
-// start runs the command in a shell, in a process group of its own, as a terminal does.
+// start runs the command in a shell in its own process group, as a terminal does.
 func start(dir, command string, env []string, out io.Writer) (*running, error) {
-	r := &running{cmd: exec.Command("bash", "-c", command), lines: make(chan string, 10_000), exited: make(chan struct{})}
+	r := &running{
+		cmd: exec.Command("bash", "-c", command), lines: make(chan string, 10_000), exited: make(chan struct{}),
+	}
 	r.cmd.Dir, r.cmd.Env = dir, env
 	r.cmd.SysProcAttr, r.cmd.WaitDelay = &syscall.SysProcAttr{Setpgid: true}, 5*time.Second
 	printed, writer := io.Pipe()
@@ -145,14 +150,15 @@ func (r *running) kill() {
 	}
 }
 
-// use waits for the first offers and the suggested commands, runs the one that edits a policy in
-// another shell, with an editor that makes a change, waits for the effect, and ends the command.
+// use waits for the first offers and the suggested commands, and runs the one that edits a policy
+// in another shell, with an editor that makes a change. Then it waits for the effect and ends the
+// command.
 func (r *running) use(ctx context.Context, began time.Time, out io.Writer) error {
 	if _, err := r.await(ctx, regexp.MustCompile(`\b50% of`)); err != nil {
 		return fmt.Errorf("waiting for the first offers: %w", err)
 	}
 	first := time.Since(began)
-	soonest, cancel := context.WithTimeout(ctx, soon)
+	soonest, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	env, err := r.await(soonest, regexp.MustCompile(`^  \. (\S+)$`))
 	if err != nil {
@@ -163,8 +169,9 @@ func (r *running) use(ctx context.Context, began time.Time, out io.Writer) error
 		return fmt.Errorf("waiting for the command that edits a policy: %w", err)
 	}
 	edited := time.Now()
-	// Where the file of the commands is, nothing is left of what the editor writes.
-	script := fmt.Sprintf(`. %s; export TMPDIR=%s KUBE_EDITOR="sed -i.before 's/percent: 50/percent: 100/'"; %s`, env[1], filepath.Dir(env[1]), edit[1])
+	// The editor writes its files next to the file of the commands, which the demo removes.
+	script := fmt.Sprintf(`. %s; export TMPDIR=%s KUBE_EDITOR="sed -i.before 's/percent: 50/percent: 100/'"; %s`,
+		env[1], filepath.Dir(env[1]), edit[1])
 	if _, err := output(ctx, ".", "sh", "-ec", script); err != nil {
 		return err
 	}
@@ -181,32 +188,34 @@ func (r *running) use(ctx context.Context, began time.Time, out io.Writer) error
 	select {
 	case <-r.exited:
 	case <-soonest.Done():
-		return errors.New("it does not end with Ctrl-C")
+		return errors.New("the command does not end with Ctrl-C")
 	}
 	if r.err != nil && !endedByCtrlC(r.err) {
-		return fmt.Errorf("it ended with %w", r.err)
+		return fmt.Errorf("the command ended with %w", r.err)
 	}
-	fmt.Fprintf(out, "first run: first offers after %v, the effect of an edit after %v\n", first.Round(time.Second), effect.Round(10*time.Millisecond))
+	fmt.Fprintf(out, "first run: first offers after %v, the effect of an edit after %v\n", first.Round(time.Second),
+		effect.Round(10*time.Millisecond))
 	return nil
 }
 
-// endedByCtrlC is the exit code of make after Ctrl-C.
+// endedByCtrlC reports whether the error is that of make after Ctrl-C.
 func endedByCtrlC(err error) bool {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	if !ok {
 		return false
 	}
 	status, ok := exit.Sys().(syscall.WaitStatus)
-	return ok && (status.Signaled() && status.Signal() == syscall.SIGINT || status.ExitStatus() == 128+int(syscall.SIGINT))
+	return ok &&
+		(status.Signaled() && status.Signal() == syscall.SIGINT || status.ExitStatus() == 128+int(syscall.SIGINT))
 }
 
-// await reads on until a line matches.
+// await reads lines until one matches, and returns the match.
 func (r *running) await(ctx context.Context, pattern *regexp.Regexp) ([]string, error) {
 	for {
 		select {
 		case line, more := <-r.lines:
 			if !more {
-				return nil, fmt.Errorf("it has ended: %w", r.err)
+				return nil, fmt.Errorf("the command has ended: %w", r.err)
 			}
 			if match := pattern.FindStringSubmatch(line); match != nil {
 				return match, nil
@@ -226,7 +235,7 @@ func nothingLeft(ctx context.Context, work, clone, temporary string) error {
 	}
 	for line := range strings.SplitSeq(processes, "\n") {
 		if strings.Contains(line, work) {
-			errs = append(errs, fmt.Errorf("still runs: %s", strings.TrimSpace(line)))
+			errs = append(errs, fmt.Errorf("still running: %s", strings.TrimSpace(line)))
 		}
 	}
 	files, err := os.ReadDir(temporary)

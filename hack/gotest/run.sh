@@ -3,7 +3,7 @@
 #
 #   hack/gotest/run.sh MODULE... -- ARGUMENTS OF GO TEST
 #
-# It fails if a test does, and also if a module ran none: a pattern that matches nothing must not look
+# It fails if a test fails, and if a module ran no test: a pattern that matches nothing must not look
 # like success.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)

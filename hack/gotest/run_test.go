@@ -15,7 +15,7 @@ func TestGood(t *testing.T) { t.Log("unseen"); t.Run("sub", func(t *testing.T) {
 func TestLater(t *testing.T) { t.Skip("not now") }
 `
 
-// module writes a module with one file of tests, and returns its directory.
+// module creates a module with one test file, and returns its directory.
 func module(t *testing.T, source string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -27,25 +27,35 @@ func module(t *testing.T, source string) string {
 	return dir
 }
 
-func TestTheSummaryOfARun(t *testing.T) {
+func TestTheSummaryCountsTestsAndShowsOnlyFailures(t *testing.T) {
 	for name, tc := range map[string]struct {
 		source, args string
 		fails        bool
 		want         []string
 	}{
-		"what passed is counted and quiet": {source: source, want: []string{"2 passed 0 failed 1 skipped", "m_test.go:4: not now"}},
-		"what failed is shown": {
+		"passed tests are counted and quiet": {
+			source: source, want: []string{"2 passed 0 failed 1 skipped", "m_test.go:4: not now"},
+		},
+		"failed tests are shown": {
 			source: source + `func TestBad(t *testing.T) { t.Error("the reason") }`, fails: true,
 			want: []string{"FAIL: . TestBad", "the reason", "2 passed 1 failed 1 skipped", "failed in: "},
 		},
 		"a panic is shown": {
-			source: source + `func TestBad(t *testing.T) { panic("the reason") }`, fails: true, want: []string{"panic: the reason", "1 failed"},
+			source: source + `func TestBad(t *testing.T) { panic("the reason") }`, fails: true,
+			want: []string{"panic: the reason", "1 failed"},
 		},
 		"code that does not compile is shown": {
-			source: "package m\nvar x = undefined\n", fails: true, want: []string{"undefined: undefined", "0 passed 1 failed 0 skipped"},
+			source: "package m\nvar x = undefined\n", fails: true,
+			want: []string{"undefined: undefined", "0 passed 1 failed 0 skipped"},
 		},
-		"a pattern that matches nothing fails": {source: source, args: "-run=TestNone", fails: true, want: []string{"no test of module", "0 passed 0 failed 0 skipped"}},
-		"skipped tests alone fail":             {source: source, args: "-run=TestLater", fails: true, want: []string{"no test of module", "0 passed 0 failed 1 skipped"}},
+		"a pattern that matches nothing fails": {
+			source: source, args: "-run=TestNone", fails: true,
+			want: []string{"no test of module", "0 passed 0 failed 0 skipped"},
+		},
+		"skipped tests alone fail": {
+			source: source, args: "-run=TestLater", fails: true,
+			want: []string{"no test of module", "0 passed 0 failed 1 skipped"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			args := []string{"run.sh", module(t, tc.source), "--", "./..."}
@@ -69,7 +79,7 @@ func TestTheSummaryOfARun(t *testing.T) {
 	}
 }
 
-func TestOneModuleThatFailsDoesNotHideTheOthers(t *testing.T) {
+func TestAModuleThatFailsDoesNotHideTheOthers(t *testing.T) {
 	good, bad := module(t, source), module(t, `package m
 import "testing"
 func TestBad(t *testing.T) { t.Error("the reason") }
@@ -78,7 +88,8 @@ func TestBad(t *testing.T) { t.Error("the reason") }
 	if err == nil {
 		t.Error("the run passed")
 	}
-	if text := string(out); !strings.Contains(text, "  "+good+"\n") || !strings.HasSuffix(text, "failed in: "+bad+"\n") {
+	if text := string(out); !strings.Contains(text, "  "+good+"\n") ||
+		!strings.HasSuffix(text, "failed in: "+bad+"\n") {
 		t.Errorf("got:\n%s", text)
 	}
 }

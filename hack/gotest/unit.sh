@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the tests of every package of the operator's module that needs no control plane, with the race
-# detector: those whose tests do not import hack/controlplane, directly or indirectly. A new package
-# belongs to them unless its tests start a control plane. Arguments are more arguments of go test.
+# Runs the tests that need no control plane, with the race detector. These are the packages of the
+# operator's module whose tests do not import hack/controlplane, directly or indirectly. Arguments
+# are passed on to go test.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -14,6 +14,6 @@ while read -r package deps; do
     unit+=("${package%.test}")
   fi
 done <<<"$all"
-printf 'left to make test, since their tests import hack/controlplane:\n'
+printf 'left to make test, because their tests import hack/controlplane:\n'
 printf '  %s\n' "${left[@]#proffer.dev/proffer/}"
 hack/gotest/run.sh . -- -race "$@" "${unit[@]}"

@@ -1,5 +1,5 @@
-// ko, which builds the operator's image without Docker. It lives apart from the other tools so that only who builds
-// an image downloads it. Run it with:
+// ko builds the operator's image without Docker. It has a module of its own, so that only builds of
+// an image download it. Run it with:
 //
 //	go tool -modfile=hack/ko/go.mod ko ...
 module proffer.dev/proffer/hack/ko

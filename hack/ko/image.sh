@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
-# Builds the operator's image for every platform of .ko.yaml, with a list of what is in it (SPDX). No Docker is needed.
+# Builds the operator's image, with an SBOM (SPDX), for every platform of .ko.yaml. It needs no
+# Docker.
 #
 #   image.sh build           write it to bin/image, an OCI layout
 #   image.sh push IMAGE:TAG  push it, with the credentials of `docker login` if there are any
 #
-# Takes VERSION from its environment, and from ko's KO_DEFAULTBASEIMAGE another base, such as a mirror of the one in .ko.yaml.
+# VERSION sets the version. KO_DEFAULTBASEIMAGE, a variable of ko, replaces the base image of
+# .ko.yaml, for example with a mirror.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 : "${VERSION:?}"
-# The same commit makes the same image.
+# The same commit produces the same image.
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 export VERSION SOURCE_DATE_EPOCH GOFLAGS="${GOFLAGS:-} -buildvcs=false"
 
@@ -19,7 +21,7 @@ build() {
     --image-label "org.opencontainers.image.title=proffer,org.opencontainers.image.licenses=Apache-2.0" \
     --image-label "org.opencontainers.image.version=$VERSION" \
     --image-label "org.opencontainers.image.revision=$(git rev-parse HEAD 2>/dev/null || echo unknown)" "$@" || {
-    echo "image: not built. Where the base of .ko.yaml cannot be pulled, KO_DEFAULTBASEIMAGE=mirror.example.com/base@sha256:... names another" >&2
+    echo "image: the build failed. If the base image of .ko.yaml cannot be pulled, set KO_DEFAULTBASEIMAGE=mirror.example.com/base@sha256:..." >&2
     return 1
   }
 }
@@ -39,7 +41,7 @@ push)
   KO_DOCKER_REPO=${image%:*} build --tags "${image##*:}"
   ;;
 *)
-  echo "image.sh does build and push" >&2
+  echo "usage: image.sh build|push" >&2
   exit 1
   ;;
 esac

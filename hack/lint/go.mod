@@ -1,5 +1,5 @@
-// The linter, in a module of its own: it needs hundreds of packages that
-// nothing else here does.
+// The linter has a module of its own, because it needs hundreds of packages that nothing else here
+// needs.
 module proffer.dev/proffer/hack/lint
 
 go 1.26.0

@@ -1,5 +1,5 @@
-// Package tether ends programs when this process ends, by whatever cause, also
-// SIGKILL, which a process cannot handle.
+// Package tether ends programs when this process ends, for any reason, including SIGKILL, which a
+// process cannot handle.
 package tether
 
 import (
@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// script reads a line when all is over, and nothing when nobody is left to write
-// one. Then it kills what the files in the directory name, and removes that.
+// script reads a line after Release, and the end of its input if this process has died. In that
+// case it kills the programs that the files in the directory name, and removes the directory.
 const script = `read -r over && exit
 for file in "$1"/*.pid; do
 	[ -f "$file" ] && kill -KILL "$(cat "$file")"
@@ -22,20 +22,19 @@ done 2>/dev/null
 rm -rf -- "$1"
 `
 
-// A Tether holds programs that are to end with this process.
+// A Tether holds programs that must end with this process.
 type Tether struct {
 	dir    string
 	keeper *exec.Cmd
 	over   io.WriteCloser
 }
 
-// New returns a tether that keeps its files in a directory. If this process ends
-// without Release, the programs that are held are killed, and the directory is
-// removed.
+// New returns a tether that keeps its files in a directory. If this process ends without Release,
+// the held programs are killed and the directory is removed.
 func New(dir string) (*Tether, error) {
-	// No context: it outlives the process.
+	// No context: the keeper outlives the process.
 	t := &Tether{dir: dir, keeper: exec.Command("/bin/sh", "-c", script, "tether", dir)}
-	// Ctrl-C and the end of the terminal are for this process alone.
+	// Ctrl-C and SIGHUP must not reach the keeper.
 	t.keeper.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	var err error
 	if t.over, err = t.keeper.StdinPipe(); err != nil {
@@ -47,7 +46,7 @@ func New(dir string) (*Tether, error) {
 	return t, nil
 }
 
-// File returns the file in which a program is to write its process number.
+// File returns the file to which a program must write its process ID.
 func (t *Tether) File(name string) string { return filepath.Join(t.dir, name+".pid") }
 
 // Hold holds a program that was started.
@@ -55,8 +54,8 @@ func (t *Tether) Hold(name string, p *os.Process) error {
 	return os.WriteFile(t.File(name), []byte(strconv.Itoa(p.Pid)), 0o600)
 }
 
-// Release is for when all that was held has ended: nothing is killed or removed
-// any more.
+// Release must be called once all held programs have ended. From then on nothing is killed or
+// removed.
 func (t *Tether) Release() error {
 	_, err := io.WriteString(t.over, "over\n")
 	return errors.Join(err, t.over.Close(), t.keeper.Wait())

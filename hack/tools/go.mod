@@ -1,6 +1,6 @@
-// The tools that generate code and manifests, and those that fetch what tests
-// need. They live outside the operator's module so that their dependencies
-// never choose a version for it. Run one with:
+// The tools that generate code and manifests, and those that download what tests need. They have a
+// module of their own, so that their dependencies do not affect the versions of the operator's. Run
+// one with:
 //
 //	go tool -modfile=hack/tools/go.mod controller-gen ...
 module proffer.dev/proffer/hack/tools

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# What is generated is what the generators write today. They run in a copy, so that the check changes nothing here.
+# Checks that generated files are up to date. The generators run in a copy, so that nothing here
+# changes.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
-# A file that is tracked but deleted here is left out of the copy too.
+# The copy also lacks tracked files that are deleted here.
 git ls-files -z -co --exclude-standard | while IFS= read -r -d '' f; do
   if [[ -e $f ]]; then printf '%s\0' "$f"; fi
 done | tar --null -T - -cf - | tar -xf - -C "$copy"
@@ -14,7 +15,7 @@ cd "$copy"
 git init -q
 git add -A
 git -c user.name=verify -c user.email=verify@localhost commit -q -m before
-# What a generator no longer writes must go.
+# Files that a generator no longer writes must disappear.
 mapfile -t generated < <(git ls-files -- '*zz_generated.*.go' '*.pb.go' 'config/crd/bases/*' config/rbac/role.yaml)
 if ((${#generated[@]})); then rm -f -- "${generated[@]}"; fi
 make --no-print-directory generate manifests

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Every kustomization under config renders, and every component does on top of the default and of the base.
+# Renders every kustomization under config, and every component on top of the default and of the
+# base.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every check, also after one has failed, and prints what each has checked.
+# Runs every check, even after one has failed, and prints what each has checked.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

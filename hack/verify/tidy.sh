@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every module requires what it uses, no more and no less.
+# Checks that every go.mod file is tidy.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -12,7 +12,7 @@ while IFS= read -r mod; do
     status=1
   fi
 done < <(git ls-files -co --exclude-standard -- go.mod '*/go.mod')
-# One module has a file for each version of Kubernetes.
+# This module has one file per version of Kubernetes.
 for mod in test/kubernetes/minors/*.mod; do
   count=$((count + 1))
   if ! go mod tidy -C test/kubernetes -modfile="${mod#test/kubernetes/}" -diff; then

@@ -91,7 +91,7 @@ func (e *Evaluator) Start(ctx context.Context) error {
 			return nil
 		}
 	}
-	e.Log.Info("All objects have been seen; working out the first offers")
+	e.Log.Info("The first lists are complete; evaluating the first offers")
 	first := time.Now()
 	for {
 		e.Evaluate(first)
@@ -158,11 +158,11 @@ func newTimings() *timings {
 	return &timings{
 		evaluation: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "proffer_evaluation_duration_seconds", Buckets: buckets,
-			Help: "How long it takes to work out all offers. The count is the number of evaluations.",
+			Help: "Duration of an evaluation of all offers. The count is the number of evaluations.",
 		}),
 		publish: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "proffer_event_to_publish_seconds", Buckets: buckets,
-			Help: "From the first event of a batch to the snapshot that covers it, what the batch period adds included.",
+			Help: "Time from the first event of a batch to the snapshot that includes it, batching included.",
 		}),
 	}
 }

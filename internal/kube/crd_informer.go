@@ -134,13 +134,13 @@ func (i *CRDInformer) run(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("watching %s: %w", i.kind, err)
 			}
-			i.log.Info("Watching the objects of a kind")
+			i.log.Info("Watching a kind")
 			stop, synced = stopObjects, objects.HasSyncedChecker().Done()
 		case !served && stop != nil:
 			stop()
 			stop, synced = nil, nil
 			i.removeAll()
-			i.log.Info("A kind is gone; its objects are forgotten")
+			i.log.Info("A kind is no longer served; its objects are forgotten")
 		}
 		if stop == nil {
 			i.markSynced()
@@ -200,7 +200,7 @@ func (i *CRDInformer) follow(ctx context.Context, informer toolscache.SharedInde
 // removed.
 func (i *CRDInformer) onWatchError(ctx context.Context, r *toolscache.Reflector, err error) {
 	if apierrors.IsNotFound(err) {
-		i.log.V(1).Info("A kind is not served at this moment", "reason", err.Error())
+		i.log.V(1).Info("A kind is not served at the moment", "reason", err.Error())
 		return
 	}
 	toolscache.DefaultWatchErrorHandler(ctx, r, err)

@@ -171,7 +171,7 @@ func (l *Leader) Start(ctx context.Context) error {
 			return err
 		}
 		if ctx.Err() == nil {
-			l.log.Info("No longer the leader: offers are served, and nothing is written until the lease is held again")
+			l.log.Info("No longer the leader; this replica serves offers, but writes nothing until it holds the Lease again")
 		}
 	}
 	return nil
@@ -238,7 +238,7 @@ func (l *Leader) release(ctx context.Context) {
 		})
 	})
 	if err != nil {
-		l.log.Error(err, "Cannot give the lease back; the next leader waits until it runs out")
+		l.log.Error(err, "Cannot release the Lease; the next leader must wait until it expires")
 	}
 }
 

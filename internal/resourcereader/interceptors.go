@@ -19,8 +19,8 @@ import (
 func recoverPanics(panics prometheus.Counter, log logr.Logger) recovery.Option {
 	return recovery.WithRecoveryHandler(func(p any) error {
 		panics.Inc()
-		log.Error(fmt.Errorf("%v", p), "a call panicked", "stack", string(debug.Stack()))
-		return status.Error(codes.Internal, "internal error of the server: see its log")
+		log.Error(fmt.Errorf("%v", p), "A gRPC call panicked", "stack", string(debug.Stack()))
+		return status.Error(codes.Internal, "internal error: see the log of the server")
 	})
 }
 

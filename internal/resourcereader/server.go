@@ -50,7 +50,7 @@ func New(options Options) (*Server, error) {
 	case options.Table == nil:
 		return nil, errors.New("a gRPC server needs a table to serve")
 	case len(options.Endpoints) == 0:
-		return nil, errors.New("a gRPC server needs an address to listen at")
+		return nil, errors.New("a gRPC server needs a listen address")
 	}
 	if err := options.TLS.check(); err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func (s *Server) Start(ctx context.Context) error {
 	for _, l := range s.listeners {
 		server := s.newServer(l.form, security)
 		servers = append(servers, server)
-		s.options.Logger.Info("serving gRPC", "address", l.Addr().String(), "form", l.form.String(), "tls", s.options.TLS != TLS{})
+		s.options.Logger.Info("Serving gRPC", "address", l.Addr().String(), "form", l.form.String(), "tls", s.options.TLS != TLS{})
 		group.Go(func() error {
 			err := server.Serve(boundedListener{l.Listener, s.connections})
 			if err != nil && !errors.Is(err, grpc.ErrServerStopped) { // It may be stopped before it began.

@@ -20,7 +20,7 @@ var errShutdown = errors.New("the server is shutting down")
 // clients receive GOAWAY; streams end with Unavailable; calls may finish until
 // Options.ShutdownTimeout; then their connections are cut.
 func (s *Server) shutdown(servers []*grpc.Server) {
-	s.options.Logger.Info("stopping gRPC", "grace", s.options.ShutdownTimeout.String())
+	s.options.Logger.Info("Stopping gRPC", "grace", s.options.ShutdownTimeout.String())
 	s.health.Shutdown()
 	var stopping sync.WaitGroup
 	stopped := make(chan struct{})
@@ -40,7 +40,7 @@ func (s *Server) shutdown(servers []*grpc.Server) {
 		return
 	case <-grace.C:
 	}
-	s.options.Logger.Info("cutting connections that did not end in time")
+	s.options.Logger.Info("Closing connections that did not end in time")
 	for _, server := range servers {
 		server.Stop()
 	}

@@ -23,11 +23,11 @@ func (t TLS) check() error {
 	case t == TLS{}:
 		return nil
 	case t.CertFile == "" && t.KeyFile == "":
-		return errors.New("a client CA was given without a server certificate: clients can be told apart only over TLS, so give a certificate and its key too")
+		return errors.New("a client CA is set without a server certificate: client certificates need TLS, so set a certificate and its key too")
 	case t.KeyFile == "":
-		return fmt.Errorf("the TLS certificate %s was given without its key: give both", t.CertFile)
+		return fmt.Errorf("the TLS certificate %s is set without its key: set both", t.CertFile)
 	case t.CertFile == "":
-		return fmt.Errorf("the TLS key %s was given without its certificate: give both", t.KeyFile)
+		return fmt.Errorf("the TLS key %s is set without its certificate: set both", t.KeyFile)
 	}
 	if _, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile); err != nil {
 		return t.certificateError(err)
@@ -110,7 +110,7 @@ func (c *clientCA) current() *x509.CertPool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.read(); err != nil {
-		c.log.Error(err, "keeping the previous client CA")
+		c.log.Error(err, "Cannot reload the client CA; the previous one stays in use")
 	}
 	return c.pool
 }

@@ -222,9 +222,9 @@ func TestInvalidTLSFilesAreRefusedInOneLine(t *testing.T) {
 		change func(*TLS)
 		want   string
 	}{
-		"certificate without key":    {func(f *TLS) { f.KeyFile = "" }, "was given without its key"},
-		"key without certificate":    {func(f *TLS) { f.CertFile = "" }, "was given without its certificate"},
-		"client CA alone":            {func(f *TLS) { f.CertFile, f.KeyFile = "", "" }, "a client CA was given without a server certificate"},
+		"certificate without key":    {func(f *TLS) { f.KeyFile = "" }, "is set without its key"},
+		"key without certificate":    {func(f *TLS) { f.CertFile = "" }, "is set without its certificate"},
+		"client CA alone":            {func(f *TLS) { f.CertFile, f.KeyFile = "", "" }, "a client CA is set without a server certificate"},
 		"certificate missing":        {func(f *TLS) { f.CertFile = missing }, "no such file"},
 		"key missing":                {func(f *TLS) { f.KeyFile = missing }, "no such file"},
 		"client CA missing":          {func(f *TLS) { f.ClientCAFile = missing }, "reading the client CA: open " + missing + ": no such file"},

@@ -12,7 +12,7 @@ import (
 
 // ErrNotReady is the error when nothing was published before the caller's context ended. The error
 // that wraps it also wraps the cause of that end.
-var ErrNotReady = errors.New("no offers have been worked out yet")
+var ErrNotReady = errors.New("no offers are published yet")
 
 // Table holds the published snapshot. All methods are safe for concurrent use.
 type Table struct {

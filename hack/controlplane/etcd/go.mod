@@ -1,5 +1,5 @@
-// etcd, built from source where the prebuilt archive cannot be had. A module of
-// its own: its requirements and those of Kubernetes do not agree.
+// etcd, built from source if the prebuilt archive is not available. It has a module of its own,
+// because its requirements conflict with those of Kubernetes.
 module proffer.dev/proffer/hack/controlplane/etcd
 
 go 1.26

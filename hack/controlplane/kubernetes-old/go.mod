@@ -1,5 +1,5 @@
-// kube-apiserver of the oldest Kubernetes that Proffer installs on. Every staging module is held at the version of this release, or at the
-// one before in which it changed last.
+// kube-apiserver of the oldest Kubernetes that Proffer installs on. Every staging module is pinned to
+// the version of this release, or to the earlier one in which it last changed.
 module proffer.dev/proffer/hack/controlplane/kubernetes-old
 
 go 1.26.0

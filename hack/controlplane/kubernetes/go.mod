@@ -1,5 +1,5 @@
-// kube-apiserver and kubectl, built from source where the prebuilt archive cannot
-// be had. Every staging module is held at the version of this release.
+// kube-apiserver and kubectl, built from source if the prebuilt archive is not available. Every
+// staging module is pinned to the version of this release.
 module proffer.dev/proffer/hack/controlplane/kubernetes
 
 go 1.26.0

@@ -8,68 +8,99 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestWhatTheTableForbidsIsReported(t *testing.T) {
+func TestForbiddenImportsAreReported(t *testing.T) {
 	const m = module + "/"
 	for name, tc := range map[string]struct {
 		pkg  listed
 		want []string
 	}{
-		"a way that is open": {
-			pkg: listed{ImportPath: m + "internal/offer", Imports: []string{"fmt", m + "internal/capacity"}, TestImports: []string{"k8s.io/apimachinery/pkg/labels"}},
+		"an allowed import": {
+			pkg: listed{
+				ImportPath: m + "internal/offer", Imports: []string{"fmt", m + "internal/capacity"},
+				TestImports: []string{"k8s.io/apimachinery/pkg/labels"},
+			},
 		},
-		"the way back": {
-			pkg:  listed{ImportPath: m + "internal/offer", Imports: []string{m + "internal/table"}},
-			want: []string{"internal/offer imports proffer.dev/proffer/internal/table: internal/offer may import only internal/capacity, because " + pure},
+		"an import in the opposite direction": {
+			pkg: listed{ImportPath: m + "internal/offer", Imports: []string{m + "internal/table"}},
+			want: []string{
+				"internal/offer imports proffer.dev/proffer/internal/table: internal/offer may import only internal/capacity, because " + pure,
+			},
 		},
-		"a place that imports nothing": {
-			pkg:  listed{ImportPath: m + "internal/capacity", Imports: []string{m + "api/v1alpha1"}},
-			want: []string{"internal/capacity imports proffer.dev/proffer/api/v1alpha1: internal/capacity imports nothing of this module, because " + pure},
+		"a place that may import nothing": {
+			pkg: listed{ImportPath: m + "internal/capacity", Imports: []string{m + "api/v1alpha1"}},
+			want: []string{
+				"internal/capacity imports proffer.dev/proffer/api/v1alpha1: internal/capacity imports nothing of this module, because " + pure,
+			},
 		},
-		"a name that only begins alike": {
-			pkg:  listed{ImportPath: m + "internal/offer", Imports: []string{m + "internal/capacityold"}},
-			want: []string{"internal/offer imports proffer.dev/proffer/internal/capacityold: internal/offer may import only internal/capacity, because " + pure},
+		"a name with the same prefix": {
+			pkg: listed{ImportPath: m + "internal/offer", Imports: []string{m + "internal/capacityold"}},
+			want: []string{
+				"internal/offer imports proffer.dev/proffer/internal/capacityold: internal/offer may import only internal/capacity, because " + pure,
+			},
 		},
-		"its own parts": {
-			pkg: listed{ImportPath: m + "internal/resourcereader", Imports: []string{m + "internal/resourcereader/tls", m + "proto/resourcereader/flat"}},
+		"a package of the same place": {
+			pkg: listed{
+				ImportPath: m + "internal/resourcereader",
+				Imports:    []string{m + "internal/resourcereader/tls", m + "proto/resourcereader/flat"},
+			},
 		},
 		"input and output in a pure package": {
 			pkg:  listed{ImportPath: m + "internal/capacity", Imports: []string{"log/slog"}},
 			want: []string{"internal/capacity imports log/slog: internal/capacity keeps out of log, because " + pure},
 		},
 		"a type of Kubernetes in the arithmetic": {
-			pkg:  listed{ImportPath: m + "internal/capacity", Imports: []string{"k8s.io/api/core/v1"}},
-			want: []string{"internal/capacity imports k8s.io/api/core/v1: internal/capacity keeps out of k8s.io, because " + pure},
+			pkg: listed{ImportPath: m + "internal/capacity", Imports: []string{"k8s.io/api/core/v1"}},
+			want: []string{
+				"internal/capacity imports k8s.io/api/core/v1: internal/capacity keeps out of k8s.io, because " + pure,
+			},
 		},
-		"Liqo's types away from the edge": {
-			pkg:  listed{ImportPath: m + "internal/table", Imports: []string{"github.com/liqotech/liqo/apis/core/v1beta1"}},
-			want: []string{"internal/table imports github.com/liqotech/liqo/apis/core/v1beta1: internal/table keeps out of github.com/liqotech/liqo, because the table holds plain values of the core"},
+		"Liqo's types in the table": {
+			pkg: listed{
+				ImportPath: m + "internal/table", Imports: []string{"github.com/liqotech/liqo/apis/core/v1beta1"},
+			},
+			want: []string{
+				"internal/table imports github.com/liqotech/liqo/apis/core/v1beta1: internal/table keeps out of github.com/liqotech/liqo, because the table holds plain values of the core",
+			},
 		},
 		"the server in the controllers": {
-			pkg:  listed{ImportPath: m + "controllers/policy", Imports: []string{m + "internal/resourcereader"}},
-			want: []string{"controllers/policy imports proffer.dev/proffer/internal/resourcereader: controllers/policy may import only api, internal/table, internal/kube, internal/debounce, internal/quantity, internal/selection, internal/capacity, internal/offer, internal/grant, because " + kind},
+			pkg: listed{ImportPath: m + "controllers/policy", Imports: []string{m + "internal/resourcereader"}},
+			want: []string{
+				"controllers/policy imports proffer.dev/proffer/internal/resourcereader: controllers/policy may import only api, internal/table, internal/kube, internal/debounce, internal/quantity, internal/selection, internal/capacity, internal/offer, internal/grant, because " + kind,
+			},
 		},
-		"one kind's controllers in another's": {
-			pkg:  listed{ImportPath: m + "controllers/policy", Imports: []string{m + "controllers/slice"}},
-			want: []string{"controllers/policy imports proffer.dev/proffer/controllers/slice: controllers/policy may import only api, internal/table, internal/kube, internal/debounce, internal/quantity, internal/selection, internal/capacity, internal/offer, internal/grant, because " + kind},
+		"the controllers of one kind in those of another": {
+			pkg: listed{ImportPath: m + "controllers/policy", Imports: []string{m + "controllers/slice"}},
+			want: []string{
+				"controllers/policy imports proffer.dev/proffer/controllers/slice: controllers/policy may import only api, internal/table, internal/kube, internal/debounce, internal/quantity, internal/selection, internal/capacity, internal/offer, internal/grant, because " + kind,
+			},
 		},
 		"the control plane in a test": {
-			pkg: listed{ImportPath: m + "api/v1alpha1", XTestImports: []string{m + "hack/controlplane", m + "api/v1alpha1", "k8s.io/client-go/rest"}},
+			pkg: listed{
+				ImportPath:   m + "api/v1alpha1",
+				XTestImports: []string{m + "hack/controlplane", m + "api/v1alpha1", "k8s.io/client-go/rest"},
+			},
 		},
 		"the control plane in the operator": {
-			pkg:  listed{ImportPath: m + "controllers/policy", Imports: []string{m + "hack/controlplane"}},
-			want: []string{"controllers/policy imports proffer.dev/proffer/hack/controlplane: controllers/policy may import only api, internal/table, internal/kube, internal/debounce, internal/quantity, internal/selection, internal/capacity, internal/offer, internal/grant, because " + kind},
+			pkg: listed{ImportPath: m + "controllers/policy", Imports: []string{m + "hack/controlplane"}},
+			want: []string{
+				"controllers/policy imports proffer.dev/proffer/hack/controlplane: controllers/policy may import only api, internal/table, internal/kube, internal/debounce, internal/quantity, internal/selection, internal/capacity, internal/offer, internal/grant, because " + kind,
+			},
 		},
-		"a test that goes the way back": {
-			pkg:  listed{ImportPath: m + "internal/capacity", TestImports: []string{m + "internal/offer"}},
-			want: []string{"a test of internal/capacity imports proffer.dev/proffer/internal/offer: internal/capacity may import only hack/controlplane, internal/kubetest, internal/source/nodes/nodestest, because " + pure},
+		"a test that imports in the opposite direction": {
+			pkg: listed{ImportPath: m + "internal/capacity", TestImports: []string{m + "internal/offer"}},
+			want: []string{
+				"a test of internal/capacity imports proffer.dev/proffer/internal/offer: internal/capacity may import only hack/controlplane, internal/kubetest, internal/source/nodes/nodestest, because " + pure,
+			},
 		},
 		"a logger in a pure package": {
-			pkg:  listed{ImportPath: m + "internal/grant/protocol", Imports: []string{"github.com/go-logr/logr"}},
-			want: []string{"internal/grant/protocol imports github.com/go-logr/logr: internal/grant keeps out of github.com/go-logr, because " + pure},
+			pkg: listed{ImportPath: m + "internal/grant/protocol", Imports: []string{"github.com/go-logr/logr"}},
+			want: []string{
+				"internal/grant/protocol imports github.com/go-logr/logr: internal/grant keeps out of github.com/go-logr, because " + pure,
+			},
 		},
-		"a package that has no place": {
+		"a package without a rule": {
 			pkg:  listed{ImportPath: m + "pkg/util"},
-			want: []string{"pkg/util is in no place of the house: add it to hack/verify/imports/table.go"},
+			want: []string{"pkg/util has no rule: add one to hack/verify/imports/table.go"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -80,24 +111,28 @@ func TestWhatTheTableForbidsIsReported(t *testing.T) {
 	}
 }
 
-func TestAPurePackageTakesTimesAsValues(t *testing.T) {
+func TestAPurePackageMustNotReadTheClock(t *testing.T) {
 	dir := t.TempDir()
 	const text = "package offer\n\nimport \"time\"\n\nfunc age(of, now time.Time) time.Duration { return now.Sub(of) }\n\nvar start = time.Now()\n"
 	if err := os.WriteFile(filepath.Join(dir, "clock.go"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for place, want := range map[string][]string{
-		"internal/offer":  {"internal/offer/clock.go uses time.Now: internal/offer takes times as values, because " + pure},
+		"internal/offer": {
+			"internal/offer/clock.go uses time.Now: internal/offer takes times as values, because " + pure,
+		},
 		"internal/engine": nil,
 	} {
-		got := check(table, []listed{{ImportPath: module + "/" + place, Dir: dir, GoFiles: []string{"clock.go"}, Imports: []string{"time"}}})
+		got := check(table, []listed{
+			{ImportPath: module + "/" + place, Dir: dir, GoFiles: []string{"clock.go"}, Imports: []string{"time"}},
+		})
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", place, diff)
 		}
 	}
 }
 
-func TestThisModuleIsListed(t *testing.T) {
+func TestTheImportsOfThisModuleAreListed(t *testing.T) {
 	packages, err := list()
 	if err != nil {
 		t.Fatal(err)

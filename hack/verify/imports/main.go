@@ -1,6 +1,6 @@
-// Command imports checks that the packages of this module import each other only as the table in
-// table.go allows, and that the inner ones import nothing that belongs to the edge. A refusal names
-// the rule and its reason.
+// Command imports checks that the packages of this module import each other only as table.go
+// allows, and that inner packages import nothing that belongs to the edge. Each problem names the
+// rule and its reason.
 package main
 
 import (
@@ -36,7 +36,7 @@ func main() {
 	fmt.Printf("%d packages import what the table allows\n", len(packages))
 }
 
-// A listed is a package as go list describes it.
+// listed is a package as go list describes it.
 type listed struct {
 	ImportPath, Dir                             string
 	Imports, TestImports, XTestImports, GoFiles []string
@@ -61,14 +61,14 @@ func list() ([]listed, error) {
 	}
 }
 
-// check returns one sentence for each import that the rules do not allow.
+// check returns one sentence per import that the rules forbid.
 func check(rules []rule, packages []listed) []string {
 	var problems []string
 	for _, p := range packages {
 		place := strings.TrimPrefix(p.ImportPath, module+"/")
 		r, ok := find(rules, place)
 		if !ok {
-			problems = append(problems, fmt.Sprintf("%s is in no place of the house: add it to hack/verify/imports/table.go", place))
+			problems = append(problems, fmt.Sprintf("%s has no rule: add one to hack/verify/imports/table.go", place))
 			continue
 		}
 		for _, imported := range p.Imports {
@@ -79,8 +79,8 @@ func check(rules []rule, packages []listed) []string {
 		if r.noClock {
 			problems = append(problems, r.readsClock(p, place)...)
 		}
-		// Tests may also use the ground that development stands on.
-		r.may = append(slices.Clip(r.may), testGround...)
+		// Tests may also import the test helpers.
+		r.may = append(slices.Clip(r.may), testHelpers...)
 		r.never = nil
 		for _, imported := range append(p.TestImports, p.XTestImports...) {
 			if why := r.refuses(place, imported); why != "" {
@@ -100,7 +100,7 @@ func find(rules []rule, place string) (rule, bool) {
 	return rule{}, false
 }
 
-// refuses returns why the package at place may not import this, or nothing.
+// refuses returns why the package at place must not import this, or an empty string.
 func (r rule) refuses(place, imported string) string {
 	inside, ours := strings.CutPrefix(imported, module+"/")
 	if !ours {
@@ -134,7 +134,7 @@ func (r rule) because(format string, args ...any) string {
 	return text
 }
 
-// readsClock returns one sentence for each call in a package that reads the clock or waits for it.
+// readsClock returns one sentence per use of a function that reads the clock or waits for it.
 func (r rule) readsClock(p listed, place string) []string {
 	var problems []string
 	files := token.NewFileSet()

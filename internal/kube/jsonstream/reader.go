@@ -77,7 +77,7 @@ func (r *Reader) Kind() (Kind, error) {
 	case c == 'n':
 		return Null, nil
 	}
-	return Invalid, fmt.Errorf("%q begins no JSON value", c)
+	return Invalid, fmt.Errorf("%q does not start a JSON value", c)
 }
 
 // Members reads an object. It calls member with each key, of which at most MaxKey bytes are kept; a
@@ -161,7 +161,7 @@ func (r *Reader) String(most int) (text string, cut bool, err error) {
 		return "", false, err
 	}
 	if kind != String {
-		return "", false, errors.New("JSON has no text where one has to be")
+		return "", false, errors.New("JSON lacks a string that is required")
 	}
 	// An escaped character takes six bytes, and at least one when decoded.
 	raw, whole, err := r.raw(6*most + len(`""`))
@@ -331,7 +331,7 @@ func (r *Reader) take(want byte) error {
 		return noEOF(err)
 	}
 	if c != want {
-		return fmt.Errorf("JSON has %q where %q has to be", c, want)
+		return fmt.Errorf("JSON has %q, want %q", c, want)
 	}
 	_, err = r.in.Discard(1)
 	return err

@@ -4,9 +4,11 @@ import "github.com/prometheus/client_golang/prometheus"
 
 var (
 	oldestDesc = prometheus.NewDesc("proffer_watch_oldest_news_seconds",
-		"Time since the last sign of life of the watch of the API server that has been silent for longest: an event, a bookmark, or that it was accepted. Bookmarks come about every 60 s.", nil, nil)
+		"Seconds since the last sign of life of the watch that has been silent for longest: an event, a bookmark, "+
+			"or its start. The API server sends a bookmark about every 60 s.", nil, nil)
 	ageDesc = prometheus.NewDesc("proffer_watch_news_age_seconds",
-		"Time since the last sign of life of the watch of a resource; of the one that has been silent for longest where a resource has several.", []string{"resource"}, nil)
+		"Seconds since the last sign of life of the watch of a resource; "+
+			"if it has several, of the one that has been silent for longest.", []string{"resource"}, nil)
 )
 
 var _ prometheus.Collector = &Monitor{}
@@ -14,7 +16,7 @@ var _ prometheus.Collector = &Monitor{}
 func newSilent() prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "proffer_api_requests_silent_total",
-		Help: "Requests to the API server, watches included, that were cancelled because nothing of the answer had come for 2 minutes.",
+		Help: "Requests to the API server, watches included, that were cancelled after 2 minutes without any data.",
 	})
 }
 

@@ -134,10 +134,11 @@ func (m *Monitor) Start(ctx context.Context) error {
 		switch resource, age := m.Oldest(); {
 		case age > StaleAfter && !stale:
 			stale = true
-			m.log.Info("A watch gives no sign of life; this replica is not ready, and goes on offering what it knows", "resource", resource, "age", age.Round(time.Second).String())
+			m.log.Info("A watch is silent; this replica is not ready, and keeps serving its last offers",
+				"resource", resource, "age", age.Round(time.Second).String())
 		case age <= StaleAfter && stale:
 			stale = false
-			m.log.Info("Every watch gives signs of life again")
+			m.log.Info("All watches are alive again")
 		}
 	}
 }

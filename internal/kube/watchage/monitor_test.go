@@ -163,7 +163,7 @@ func TestTheOldestWatchOfAResourceCounts(t *testing.T) {
 		}
 		c.server.says(t, " ") // to the list
 		if err := testutil.CollectAndCompare(c, strings.NewReader(`
-# HELP proffer_watch_oldest_news_seconds Time since the last sign of life of the watch of the API server that has been silent for longest: an event, a bookmark, or that it was accepted. Bookmarks come about every 60 s.
+# HELP proffer_watch_oldest_news_seconds Seconds since the last sign of life of the watch that has been silent for longest: an event, a bookmark, or its start. The API server sends a bookmark about every 60 s.
 # TYPE proffer_watch_oldest_news_seconds gauge
 proffer_watch_oldest_news_seconds 60
 `), "proffer_watch_oldest_news_seconds"); err != nil {

@@ -28,7 +28,7 @@ func newExcess(log logr.Logger) *excess {
 	e := &excess{
 		read: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "proffer_objects_with_uncounted_resources_total",
-			Help: "How often a pod or a node was read that names more resources than are counted of it: 64 of a pod, 256 of a node.",
+			Help: "Number of reads of a pod or node with more resources than are counted: 64 of a pod, 256 of a node.",
 		}, []string{"kind"}),
 		log: log, logged: map[source]struct{}{},
 	}
@@ -47,7 +47,8 @@ func (e *excess) report(kind, of, name string, named, counted int) {
 	if of != name {
 		values = append(values, "namespace", of)
 	}
-	e.log.Info("An object names more resources than are counted; cpu and memory always count. No other of this namespace or node is logged", values...)
+	e.log.Info("An object has more resources than are counted; cpu and memory always count. "+
+		"Further objects of this namespace, or of this node, are not logged", values...)
 }
 
 // first reports whether the source was not logged before and there is room for it.

@@ -26,7 +26,7 @@ func readJSONList[P object](from io.Reader, one func() P) (*objectList[P], error
 		return in.Decode(new(json.RawMessage))
 	})
 	if err == nil && !found {
-		err = errors.New("an answer without items is no list")
+		err = errors.New("the list has no items")
 	}
 	return l, noEOF(err)
 }
@@ -58,7 +58,7 @@ func eachElement(in *json.Decoder, visit func() error) error {
 	case begin == nil:
 		return nil
 	case begin != json.Delim('['):
-		return fmt.Errorf("%v where a list of objects has to begin", begin)
+		return fmt.Errorf("got %v, want the start of a list of objects", begin)
 	}
 	for in.More() {
 		if err := visit(); err != nil {
@@ -74,7 +74,7 @@ func delimiter(in *json.Decoder, want json.Delim) error {
 		return err
 	}
 	if token != want {
-		return fmt.Errorf("%v where there has to be %v", token, want)
+		return fmt.Errorf("got %v, want %v", token, want)
 	}
 	return nil
 }

@@ -79,7 +79,7 @@ func readList[P object](from io.Reader, one func() P) (*objectList[P], error) {
 // readAll appends the rest of a message, which must be no longer than an object can be.
 func readAll(from *io.LimitedReader, to []byte) ([]byte, error) {
 	if from.N > maxObject {
-		return to, fmt.Errorf("an object of %d bytes: at most %d are taken", from.N, maxObject)
+		return to, fmt.Errorf("an object has %d bytes, want at most %d", from.N, maxObject)
 	}
 	to = slices.Grow(to, int(from.N))[:int(from.N)]
 	_, err := io.ReadFull(from, to)
@@ -100,14 +100,14 @@ func eachField(from io.Reader, visit func(protowire.Number, *io.LimitedReader) e
 		}
 		number, kind := protowire.DecodeTag(tag)
 		if kind != protowire.BytesType || number < 1 {
-			return fmt.Errorf("field %d of a list is of kind %d", number, kind)
+			return fmt.Errorf("field %d of a list has the wire type %d", number, kind)
 		}
 		length, err := binary.ReadUvarint(in)
 		if err != nil {
 			return noEOF(err)
 		}
 		if length > math.MaxInt64 {
-			return fmt.Errorf("field %d of a list is of %d bytes, which no message can be", number, length)
+			return fmt.Errorf("field %d of a list has %d bytes, more than a message can have", number, length)
 		}
 		field := &io.LimitedReader{R: in, N: int64(length)}
 		if err := visit(number, field); err != nil {

@@ -190,7 +190,7 @@ func follow[P runtime.Object](api, first rest.Interface, s *store[P], example P,
 			if err == nil {
 				return body, nil
 			}
-			log.V(1).Info("The first list did not come over HTTP/1.1", "resource", s.name, "error", err.Error())
+			log.V(1).Info("The first list failed over HTTP/1.1; retrying with the default client", "resource", s.name, "error", err.Error())
 		}
 		return request(api, o).Stream(ctx)
 	}

@@ -1,18 +1,17 @@
-// Command controlplane prints the directory that holds kube-apiserver, etcd and
-// kubectl, and gets them first if this machine has none:
+// Command controlplane prints the directory with kube-apiserver, etcd and kubectl, and gets the
+// programs first if this machine has none:
 //
 //	export KUBEBUILDER_ASSETS="$(go run ./hack/controlplane/cmd/controlplane)"
 //
-// With the argument run it also runs a control plane, for programs that cannot
-// link this module. It prints the directory once the API is served, and stops
-// when its input ends or it gets SIGINT or SIGTERM:
+// With the argument run it runs a control plane, for programs that cannot link this module. It
+// prints the directory once the API is served, and stops at the end of its input or at SIGINT or
+// SIGTERM:
 //
 //	controlplane run --kubeconfig FILE [--crds DIR]... [--client-ca FILE]
 //
-// With the argument liqo it prints the directory that holds Liqo's programs and
-// kube-controller-manager, and builds them first if this machine has none. With
-// the argument old the printed directory holds the kube-apiserver of the oldest
-// Kubernetes that Proffer installs on.
+// With the argument liqo it prints the directory with Liqo's programs and kube-controller-manager,
+// and builds them first if this machine has none. With the argument old it prints a directory with
+// the kube-apiserver of the oldest Kubernetes that Proffer installs on.
 package main
 
 import (
@@ -29,7 +28,7 @@ import (
 )
 
 func main() {
-	log.SetLogger(logr.Discard()) // envtest's is controller-runtime's, which complains at the end if nobody sets it.
+	log.SetLogger(logr.Discard()) // controller-runtime, which envtest uses, warns if no logger is set.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := command(ctx, os.Args[1:]); err != nil {
@@ -50,7 +49,7 @@ func command(ctx context.Context, args []string) error {
 	case len(args) == 1 && args[0] == "old":
 		find = controlplane.Old
 	default:
-		return fmt.Errorf("unknown argument %q: give none, run, liqo or old", args[0])
+		return fmt.Errorf("unknown argument %q: write run, liqo, old or nothing", args[0])
 	}
 	dir, err := find(ctx, os.Stderr)
 	if err != nil {

@@ -15,19 +15,21 @@ import (
 func run(ctx context.Context, args []string) (err error) {
 	flags := flag.NewFlagSet("run", flag.ExitOnError)
 	kubeconfig := flags.String("kubeconfig", "", "`file` to write the administrator's kubeconfig to")
-	clientCA := flags.String("client-ca", "", "`file` of certificates of authorities whose clients are known too")
+	clientCA := flags.String("client-ca", "", "`file` with CA certificates whose clients are accepted too")
 	var crds []string
-	flags.Func("crds", "`directory` or file of CustomResourceDefinitions to install (repeatable)", func(dir string) error {
-		crds = append(crds, dir)
-		return nil
-	})
+	flags.Func("crds", "`directory` or file of CustomResourceDefinitions to install (repeatable)",
+		func(dir string) error {
+			crds = append(crds, dir)
+			return nil
+		})
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if *kubeconfig == "" || flags.NArg() > 0 {
-		return errors.New("say where to write the kubeconfig, and nothing but flags: controlplane run --kubeconfig FILE")
+		return errors.New("the kubeconfig's file is missing, or an argument is not a flag: write controlplane run --kubeconfig FILE")
 	}
-	cluster, err := controlplane.Start(ctx, controlplane.Options{CRDDirs: crds, ClientCA: *clientCA, Progress: os.Stderr, Output: os.Stderr})
+	cluster, err := controlplane.Start(ctx,
+		controlplane.Options{CRDDirs: crds, ClientCA: *clientCA, Progress: os.Stderr, Output: os.Stderr})
 	if err != nil {
 		return err
 	}

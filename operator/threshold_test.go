@@ -13,19 +13,20 @@ import (
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
 )
 
-func steadily(s *v1alpha1.ResourcePolicySpec) { s.UpdateThresholdPercent = new(int32(5)) }
+func withThreshold(s *v1alpha1.ResourcePolicySpec) { s.UpdateThresholdPercent = new(int32(5)) }
 
-// Pods of this cluster's own come and go, each 1 % of a pool of which more is asked for than there is: nothing is written, until a dip is deep.
-func TestAnswersAndOffersAreSteadyWhilePodsComeAndGo(t *testing.T) {
-	useSlices(t)
+// Local pods come and go, each 1 % of a pool whose requests exceed it. Nothing is written until the
+// dip exceeds the threshold.
+func TestADipBelowTheThresholdChangesNoAnswerAndNoOffer(t *testing.T) {
+	installSliceCRDs(t)
 	goldNode(t, "gold-1", "cpu", "100", "memory", "100Gi", "pods", "500")
-	kubetest.Create(t, classGold(steadily))
+	kubetest.Create(t, classGold(withThreshold))
 	o := startOperator(t)
 	rome := newTenancy(t, "rome")
 	first := rome.ask("first", nodestest.List("cpu", "70"))
-	answered(t, first, "Accepted Granted cpu=70")
+	awaitAnswer(t, first, "Accepted Granted cpu=70")
 	last := rome.ask("last", nodestest.List("cpu", "50"))
-	answered(t, last, "Accepted Capped cpu=30")
+	awaitAnswer(t, last, "Accepted Capped cpu=30")
 	o.eventually(func() string { return cmp.Diff(int64(100_000), o.offered("rome")["gold"]["cpu"]) })
 	version := func(s *unstructured.Unstructured) string {
 		u := s.DeepCopy()
@@ -38,21 +39,22 @@ func TestAnswersAndOffersAreSteadyWhilePodsComeAndGo(t *testing.T) {
 
 	for round := range 5 {
 		t.Run(fmt.Sprint("round ", round), func(t *testing.T) {
-			for i := range 4 { // They go at the end of the round.
-				kubetest.Create(t, nodestest.Pod(fmt.Sprintf("local-%d-%d", round, i), "gold-1", nodestest.List("cpu", "1")))
+			for i := range 4 { // The pods are deleted at the end of the round.
+				kubetest.Create(t,
+					nodestest.Pod(fmt.Sprintf("local-%d-%d", round, i), "gold-1", nodestest.List("cpu", "1")))
 			}
-			o.caughtUp()
+			o.awaitCaughtUp()
 			if got := o.offered("rome")["gold"]["cpu"]; got != 100_000 {
 				t.Errorf("rome is offered %d in a small dip, want 100000", got)
 			}
 		})
 	}
-	o.caughtUp()
+	o.awaitCaughtUp()
 	if after := []string{version(first), version(last)}; !cmp.Equal(before, after) {
-		t.Errorf("slices were written, %v to %v", before, after)
+		t.Errorf("slices were written: versions %v, before %v", after, before)
 	}
 
 	kubetest.Create(t, nodestest.Pod("large", "gold-1", nodestest.List("cpu", "20")))
-	answered(t, last, "Accepted Capped cpu=10")
+	awaitAnswer(t, last, "Accepted Capped cpu=10")
 	o.eventually(func() string { return cmp.Diff(int64(80_000), o.offered("rome")["gold"]["cpu"]) })
 }

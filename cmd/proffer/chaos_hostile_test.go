@@ -25,33 +25,35 @@ import (
 const (
 	hostileID     = "hostile"
 	hostileSlices = 12
-	// pending is a finalizer that nobody handles.
-	pending = "hostile.test/pending"
+	// hostileFinalizer is a finalizer that no controller handles.
+	hostileFinalizer = "hostile.test/pending"
 )
 
-// hostile is a consumer that does whatever its role allows. Its identity is the one that Liqo gives it here, and nothing else.
+// hostile is a consumer that does everything its role allows, with the identity that Liqo gives it
+// here.
 type hostile struct {
 	t *testing.T
-	// api is the consumer's, admin is Liqo's.
-	api, admin client.Client
-	forgeries  *forgeries
+	// api acts as the consumer, admin as Liqo.
+	api, admin    client.Client
+	foreignWrites *foreignWrites
 
 	mu   sync.Mutex
 	done map[string]int
 }
 
-func newHostile(t *testing.T, config *rest.Config, admin client.Client, f *forgeries) *hostile {
+func newHostile(t *testing.T, config *rest.Config, admin client.Client, f *foreignWrites) *hostile {
 	t.Helper()
-	for _, o := range append([]client.Object{tenantNamespaceOf(hostileID), tenantOf(hostileID)}, consumerRole(t, hostileID)...) {
+	for _, o := range append([]client.Object{tenantNamespaceOf(hostileID), tenantOf(hostileID)},
+		consumerRole(t, hostileID)...) {
 		if err := admin.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return &hostile{t: t, api: asConsumer(t, config, hostileID), admin: admin, forgeries: f, done: map[string]int{}}
+	return &hostile{t: t, api: asConsumer(t, config, hostileID), admin: admin, foreignWrites: f, done: map[string]int{}}
 }
 
-// abuses are changes of the slice itself.
-var abuses = map[string]func(*rand.Rand, *authv1beta1.ResourceSlice){
+// objectEdits are changes of the metadata and spec of a slice.
+var objectEdits = map[string]func(*rand.Rand, *authv1beta1.ResourceSlice){
 	"strip":   func(_ *rand.Rand, s *authv1beta1.ResourceSlice) { withoutLabels(s) },
 	"relabel": func(_ *rand.Rand, s *authv1beta1.ResourceSlice) { s.Labels = replicaOf(hostileID, "", "", "1").Labels },
 	"unname":  func(_ *rand.Rand, s *authv1beta1.ResourceSlice) { s.Spec.ConsumerClusterID = nil },
@@ -78,15 +80,15 @@ var abuses = map[string]func(*rand.Rand, *authv1beta1.ResourceSlice){
 	"annotate": func(r *rand.Rand, s *authv1beta1.ResourceSlice) {
 		s.Annotations = map[string]string{"hostile.test/noise": strings.Repeat("x", r.IntN(10_000))}
 	},
-	"hold":   func(_ *rand.Rand, s *authv1beta1.ResourceSlice) { s.Finalizers = []string{pending} },
+	"hold":   func(_ *rand.Rand, s *authv1beta1.ResourceSlice) { s.Finalizers = []string{hostileFinalizer} },
 	"unhold": func(_ *rand.Rand, s *authv1beta1.ResourceSlice) { s.Finalizers = nil },
 	"provide": func(_ *rand.Rand, s *authv1beta1.ResourceSlice) {
 		s.Spec.ProviderClusterID = new(corev1beta1.ClusterID("there"))
 	},
 }
 
-// lies are changes of its status.
-var lies = map[string]func(*rand.Rand, *authv1beta1.ResourceSlice){
+// statusEdits are changes of the status of a slice.
+var statusEdits = map[string]func(*rand.Rand, *authv1beta1.ResourceSlice){
 	"grant all": func(_ *rand.Rand, s *authv1beta1.ResourceSlice) { grants("999")(s) },
 	"grant some": func(r *rand.Rand, s *authv1beta1.ResourceSlice) {
 		grants("1")(s)
@@ -111,13 +113,15 @@ var lies = map[string]func(*rand.Rand, *authv1beta1.ResourceSlice){
 	"unauthenticate": func(_ *rand.Rand, s *authv1beta1.ResourceSlice) { s.Status.Conditions = nil },
 	"authenticate": func(_ *rand.Rand, s *authv1beta1.ResourceSlice) {
 		withoutAnswer(s)
-		s.Status.Conditions = []authv1beta1.ResourceSliceCondition{conditionOf(authv1beta1.ResourceSliceConditionTypeAuthentication, "Because")}
+		s.Status.Conditions = []authv1beta1.ResourceSliceCondition{
+			conditionOf(authv1beta1.ResourceSliceConditionTypeAuthentication, "Because"),
+		}
 	},
 }
 
-// burst does several things at once, each to a slice of its own at random.
-func (h *hostile) burst(r *rand.Rand, abuses int) {
-	shareOut(r, 3, abuses, func(r *rand.Rand) { h.act(h.t.Context(), r) })
+// burst does several things concurrently, each to a random slice of its own.
+func (h *hostile) burst(r *rand.Rand, times int) {
+	inParallel(r, 3, times, func(r *rand.Rand) { h.act(h.t.Context(), r) })
 }
 
 func (h *hostile) act(ctx context.Context, r *rand.Rand) {
@@ -135,34 +139,36 @@ func (h *hostile) act(ctx context.Context, r *rand.Rand) {
 	case 0:
 		h.note("delete", h.api.Delete(ctx, s))
 	case 1, 2, 3:
-		name := pick(r, slices.Sorted(maps.Keys(lies)))
-		lies[name](r, s)
-		h.note(name, h.forgeries.by(forger, keyOf(s), func() (string, error) {
+		name := pick(r, slices.Sorted(maps.Keys(statusEdits)))
+		statusEdits[name](r, s)
+		h.note(name, h.foreignWrites.by(forger, keyOf(s), func() (string, error) {
 			err := h.api.Status().Update(ctx, s)
 			return s.ResourceVersion, err
 		}))
 	default:
-		name := pick(r, slices.Sorted(maps.Keys(abuses)))
-		abuses[name](r, s)
+		name := pick(r, slices.Sorted(maps.Keys(objectEdits)))
+		objectEdits[name](r, s)
 		h.note(name, h.api.Update(ctx, s))
 	}
 }
 
-// create makes a slice, which Liqo authenticates, but for some.
+// create creates a slice. Liqo authenticates five in six.
 func (h *hostile) create(ctx context.Context, r *rand.Rand, name string) error {
 	s := replicaOf(hostileID, name, pick(r, []string{"gold", "silver", "bronze", "brass"}), "1")
 	s.Spec.Resources = anyRequest(r).list()
 	if err := h.api.Create(ctx, s); err != nil || r.IntN(6) == 0 {
 		return err
 	}
-	return h.forgeries.by(others, keyOf(s), func() (string, error) {
-		s.Status.Conditions = append(s.Status.Conditions, conditionOf(authv1beta1.ResourceSliceConditionTypeAuthentication, "Because"))
+	return h.foreignWrites.by(others, keyOf(s), func() (string, error) {
+		s.Status.Conditions = append(s.Status.Conditions,
+			conditionOf(authv1beta1.ResourceSliceConditionTypeAuthentication, "Because"))
 		err := h.admin.Status().Update(ctx, s)
 		return s.ResourceVersion, err
 	})
 }
 
-// note counts what was done. To be late or too greedy is part of it; not to be allowed is not.
+// note counts a successful action. Conflicts and oversized objects are expected; a Forbidden error
+// is not.
 func (h *hostile) note(what string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -171,16 +177,17 @@ func (h *hostile) note(what string, err error) {
 	case err == nil:
 		h.done[what]++
 	case apierrors.IsForbidden(err) || !errors.As(err, &refused) && h.t.Context().Err() == nil:
-		h.t.Errorf("%s by the hostile consumer: %v", what, err)
+		h.t.Errorf("the hostile consumer cannot %s: %v", what, err)
 	}
 }
 
-// leave takes all its slices away, as an admin can.
-func (h *hostile) leave() {
+// deleteSlices deletes all its slices, as an admin can.
+func (h *hostile) deleteSlices() {
 	h.t.Helper()
 	eventuallyWithin(h.t, time.Minute, func() error {
 		var list authv1beta1.ResourceSliceList
-		if err := h.admin.List(h.t.Context(), &list, client.InNamespace(namespaceOf(hostileID))); err != nil || len(list.Items) == 0 {
+		if err := h.admin.List(h.t.Context(), &list, client.InNamespace(namespaceOf(hostileID))); err != nil ||
+			len(list.Items) == 0 {
 			return err
 		}
 		for i := range list.Items {
@@ -192,8 +199,8 @@ func (h *hostile) leave() {
 	})
 }
 
-// did says how often each thing was done, and fails the test where something never was.
-func (h *hostile) did(t *testing.T) string {
+// summary returns how often each action succeeded, and fails the test if one never did.
+func (h *hostile) summary(t *testing.T) string {
 	t.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -201,18 +208,19 @@ func (h *hostile) did(t *testing.T) string {
 	for _, n := range h.done {
 		sum += n
 	}
-	for _, all := range []map[string]func(*rand.Rand, *authv1beta1.ResourceSlice){abuses, lies} {
+	for _, all := range []map[string]func(*rand.Rand, *authv1beta1.ResourceSlice){objectEdits, statusEdits} {
 		for name := range all {
 			if h.done[name] == 0 && !t.Failed() {
-				t.Errorf("the hostile consumer never came to %q", name)
+				t.Errorf("the hostile consumer never did %q", name)
 			}
 		}
 	}
 	return fmt.Sprintf("%d: %v", sum, h.done)
 }
 
-// drain has Liqo drain a consumer and activate it again: the slices are denied and deleted, and come back only when the consumer changes them.
-func (c *consumers) drain(p *provider, f *forgeries, id string) {
+// drain makes Liqo drain a consumer and activate it again. The slices are denied and deleted, and
+// come back only when the consumer changes them.
+func (c *consumers) drain(p *provider, f *foreignWrites, id string) {
 	p.changing.Lock()
 	skip := p.absent[id] || p.drained[id]
 	if !skip {
@@ -222,7 +230,7 @@ func (c *consumers) drain(p *provider, f *forgeries, id string) {
 	if skip {
 		return
 	}
-	keys := c.takeAll(id)
+	keys := c.reserveAll(id)
 	for _, key := range keys {
 		c.must(c.denyAndDelete(f, key))
 	}
@@ -238,8 +246,8 @@ func (c *consumers) drain(p *provider, f *forgeries, id string) {
 	p.drainTenant(id, false)
 }
 
-// takeAll reserves all slices of a consumer.
-func (c *consumers) takeAll(id string) []client.ObjectKey {
+// reserveAll reserves all slices of a consumer.
+func (c *consumers) reserveAll(id string) []client.ObjectKey {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var keys []client.ObjectKey
@@ -256,7 +264,7 @@ func (c *consumers) takeAll(id string) []client.ObjectKey {
 	return keys
 }
 
-func (c *consumers) denyAndDelete(f *forgeries, key client.ObjectKey) error {
+func (c *consumers) denyAndDelete(f *foreignWrites, key client.ObjectKey) error {
 	ctx := c.t.Context()
 	for {
 		s := &authv1beta1.ResourceSlice{}
@@ -264,7 +272,7 @@ func (c *consumers) denyAndDelete(f *forgeries, key client.ObjectKey) error {
 			return client.IgnoreNotFound(err)
 		}
 		err := f.by(others, keyOf(s), func() (string, error) {
-			lies["deny"](nil, s)
+			statusEdits["deny"](nil, s)
 			s.Status.Conditions[resourcesConditionOf(s)].Reason = "ResourceSliceResourcesDenied"
 			err := c.api.Status().Update(ctx, s)
 			return s.ResourceVersion, err

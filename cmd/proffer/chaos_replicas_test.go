@@ -15,11 +15,12 @@ import (
 	"proffer.dev/proffer/test/process"
 )
 
-// clock runs while the API server does: the test and the operator see each other only then.
+// clock stops while the API server is frozen: meanwhile the test and the operator cannot observe
+// each other.
 type clock struct {
 	mu      sync.Mutex
 	started time.Time
-	// frozen is when it was stopped, zero if it runs.
+	// frozen is when the clock was stopped, zero while it runs.
 	frozen time.Time
 	lost   time.Duration
 }
@@ -49,20 +50,20 @@ func (c *clock) thaw() {
 	c.frozen = time.Time{}
 }
 
-// replicas are the processes of the operator.
+// replicas are the operator's processes.
 type replicas struct {
 	t       *testing.T
 	cluster *controlplane.Cluster
 	api     client.Client
 	all     []*replica
-	// dead are the identities of those that were killed, which stand in the Lease for a while.
+	// dead has the identities of killed replicas, which the Lease may still name.
 	dead  map[string]bool
 	kills int
 }
 
 type replica struct {
 	*process.Process
-	// identity is what it writes into the Lease, empty until that is known.
+	// identity is the replica's holder identity in the Lease, empty until known.
 	identity string
 }
 
@@ -74,29 +75,31 @@ func startReplicas(t *testing.T, cluster *controlplane.Cluster, api client.Clien
 	return r
 }
 
-// holder returns the identity in the Lease, empty if there is none.
+// holder returns the holder identity of the Lease, empty if there is none.
 func (r *replicas) holder() string {
 	var l coordinationv1.Lease
-	if err := r.api.Get(r.t.Context(), client.ObjectKey{Namespace: "default", Name: operator.LeaderElectionID}, &l); err != nil || l.Spec.HolderIdentity == nil {
+	if err := r.api.Get(r.t.Context(), client.ObjectKey{Namespace: "default", Name: operator.LeaderElectionID},
+		&l); err != nil ||
+		l.Spec.HolderIdentity == nil {
 		return ""
 	}
 	return *l.Spec.HolderIdentity
 }
 
-// leads reports whether the process says that it leads.
+// leads reports whether the replica's log says that it leads.
 func (r *replica) leads() bool {
 	log := r.Log()
 	return strings.LastIndex(log, "uccessfully acquired lease") > strings.LastIndex(log, "No longer the leader")
 }
 
-// leader waits until one of the processes leads.
+// leader waits until a replica leads, and returns it.
 func (r *replicas) leader() *replica {
 	r.t.Helper()
 	var found *replica
 	eventually(r.t, func() error {
 		holder := r.holder()
 		if holder == "" || r.dead[holder] {
-			return fmt.Errorf("nobody leads")
+			return fmt.Errorf("no replica leads")
 		}
 		var unnamed []*replica
 		for _, p := range r.all {
@@ -110,7 +113,7 @@ func (r *replicas) leader() *replica {
 			}
 		}
 		if len(unnamed) != 1 {
-			return fmt.Errorf("%q leads, one of %d", holder, len(unnamed))
+			return fmt.Errorf("%q leads; %d replicas may be it", holder, len(unnamed))
 		}
 		found = unnamed[0]
 		found.identity = holder
@@ -119,7 +122,7 @@ func (r *replicas) leader() *replica {
 	return found
 }
 
-// kill ends a process as a crash does, and starts another in its place.
+// kill ends a replica with SIGKILL, and starts another in its place.
 func (r *replicas) kill(victim *replica) {
 	r.t.Helper()
 	if err := victim.Kill(); err != nil {
@@ -130,7 +133,7 @@ func (r *replicas) kill(victim *replica) {
 	*victim = replica{Process: startProcess(r.t, r.cluster)}
 }
 
-// restart ends all processes well and starts others.
+// restart ends all replicas gracefully and starts new ones.
 func (r *replicas) restart() {
 	r.t.Helper()
 	for _, p := range r.all {

@@ -20,10 +20,10 @@ import (
 	"proffer.dev/proffer/internal/quantity"
 )
 
-// amounts are so much of each of the scarce resources.
+// amounts is an amount of each scarce resource.
 type amounts [2]int64
 
-// cpu is in milli, memory in bytes.
+// The indices of amounts. cpu is in milli, memory in bytes.
 const (
 	cpu = iota
 	memory
@@ -36,7 +36,7 @@ const (
 
 func (a amounts) plus(b amounts) amounts { return amounts{a[cpu] + b[cpu], a[memory] + b[memory]} }
 
-// within reports whether there is no more of either than in b.
+// within reports whether neither amount exceeds that in b.
 func (a amounts) within(b amounts) bool { return a[cpu] <= b[cpu] && a[memory] <= b[memory] }
 
 func (a amounts) list() corev1.ResourceList {
@@ -54,42 +54,47 @@ func (a amounts) quantities() v1alpha1.Quantities {
 	return out
 }
 
-// amountsIn are those of a list. What is beyond int64, for which a Quantity has 0, is held at its end.
+// amountsIn returns the amounts in a list. An amount beyond int64 becomes the maximum.
 func amountsIn(list corev1.ResourceList) amounts {
-	return amounts{quantity.AmountOf(capacity.CPU, *list.Cpu(), quantity.Up), quantity.AmountOf(capacity.Memory, *list.Memory(), quantity.Up)}
+	return amounts{
+		quantity.AmountOf(capacity.CPU, *list.Cpu(), quantity.Up),
+		quantity.AmountOf(capacity.Memory, *list.Memory(), quantity.Up),
+	}
 }
 
-// host is a node as the test made it.
+// host is a node that the test created.
 type host struct {
 	zone        string
 	allocatable amounts
 	cordoned    bool
 }
 
-// load is a pod on a node; the consumer is empty for one of this cluster's own, and the slice is that which made it.
+// load is a pod on a node. For one of the provider's own pods consumer is empty; otherwise slice is
+// the slice that created it.
 type load struct {
 	node, consumer, slice string
 	requests              amounts
 }
 
-// share is the policy of the class of its name, as the test wrote it.
+// share is the policy that the test wrote for the class of the same name.
 type share struct {
 	zones   []string
 	percent int64
 	reserve amounts
-	// max is nil for none.
+	// max is nil without a limit.
 	max                         *amounts
 	denyExcess, evicts, retains bool
 }
 
-// provider is all that the operator goes by but the slices, as the test made it, and what came of that when. Only the test changes it.
+// provider is everything that the operator decides by, except the slices, with its states over
+// time. Only the test changes it.
 type provider struct {
 	t     *testing.T
 	api   client.Client
 	clock *clock
-	// adversary is that of faults.
+	// adversary is that of chaos.
 	adversary bool
-	// changing is held while one change is made.
+	// changing is held during one change.
 	changing sync.Mutex
 	made     int
 
@@ -97,23 +102,26 @@ type provider struct {
 	hosts  map[string]host
 	loads  map[string]load
 	shares map[string]share
-	// gone are policies that were deleted, to be made again.
-	gone map[string]share
-	// cordoned and drained are what Tenants say; absent are consumers that have none.
+	// deletedPolicies has deleted policies, to be created again.
+	deletedPolicies map[string]share
+	// cordoned and drained have the consumers whose Tenants say so. absent has the consumers
+	// without a Tenant.
 	cordoned, drained, absent map[string]bool
-	readings                  []reading
+	states                    []providerState
 }
 
-// reading is what the provider has from one change to the next. While a change is being made, both that before and that after are in force.
-type reading struct {
+// providerState is the provider between two changes. During a change, the states before and after
+// it are both in force.
+type providerState struct {
 	from, until time.Duration
 	pools       map[string]pool
-	// used is what pods request on all nodes, by consumer; created is the same by the slice that made them.
+	// used is what pods request on all nodes, by consumer. created is the same by the slice that
+	// created the pods.
 	used, created             map[string]amounts
 	cordoned, drained, absent map[string]bool
 }
 
-func (r reading) offers(class string) bool {
+func (r providerState) offers(class string) bool {
 	_, offered := r.pools[class]
 	return offered
 }
@@ -123,19 +131,21 @@ type pool struct {
 	capacity amounts
 	// used is what pods request on the nodes of the pool, by consumer.
 	used map[string]amounts
-	// created is the same by the slice that made the pods, as that is known by its label.
+	// created is the same by the slice that created the pods, as their label says.
 	created map[string]amounts
-	// max is nil for none.
+	// max is nil without a limit.
 	max *amounts
-	// beside are the classes that have a node in common with this one, itself among them, sorted; together is the most that may stay promised in all of these.
-	beside   []string
-	together amounts
+	// overlapping has the classes with which this class has a node in common, including itself,
+	// sorted. together is the most that may be promised in all of them.
+	overlapping []string
+	together    amounts
 }
 
 func newProvider(t *testing.T, api client.Client, clock *clock, adversary bool) *provider {
 	p := &provider{
-		t: t, api: api, clock: clock, hosts: map[string]host{}, loads: map[string]load{}, gone: map[string]share{},
-		cordoned: map[string]bool{}, drained: map[string]bool{}, absent: map[string]bool{},
+		t: t, api: api, clock: clock, hosts: map[string]host{}, loads: map[string]load{},
+		deletedPolicies: map[string]share{},
+		cordoned:        map[string]bool{}, drained: map[string]bool{}, absent: map[string]bool{},
 		shares: map[string]share{
 			"gold":   {zones: []string{"a", "shared"}, percent: 100},
 			"silver": {zones: []string{"b", "shared"}, percent: 100, denyExcess: true},
@@ -147,7 +157,7 @@ func newProvider(t *testing.T, api client.Client, clock *clock, adversary bool) 
 	if !adversary {
 		delete(p.shares, "brass")
 	}
-	p.readings = []reading{p.read()}
+	p.states = []providerState{p.read()}
 	for class := range p.shares {
 		p.must(api.Create(t.Context(), p.policy(class)))
 	}
@@ -156,7 +166,7 @@ func newProvider(t *testing.T, api client.Client, clock *clock, adversary bool) 
 
 func (p *provider) must(err error) {
 	if err != nil && p.t.Context().Err() == nil {
-		p.t.Errorf("a change of the test's own: %v", err)
+		p.t.Errorf("the test cannot change the provider: %v", err)
 	}
 }
 
@@ -164,7 +174,9 @@ func (p *provider) policy(class string) *v1alpha1.ResourcePolicy {
 	s := p.share(class)
 	out := &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: class}, Spec: v1alpha1.ResourcePolicySpec{
 		Class: class, UpdateThresholdPercent: new(int32),
-		Offer:   v1alpha1.Offer{Nodes: &v1alpha1.Nodes{Selector: s.selector()}, Percent: new(v1alpha1.Percent(s.percent))},
+		Offer: v1alpha1.Offer{
+			Nodes: &v1alpha1.Nodes{Selector: s.selector()}, Percent: new(v1alpha1.Percent(s.percent)),
+		},
 		Reclaim: v1alpha1.ReclaimUnused, Slices: &v1alpha1.Slices{OnExcess: v1alpha1.OnExcessCap},
 	}}
 	if s.denyExcess {
@@ -196,25 +208,28 @@ func (s *share) selector() *metav1.LabelSelector {
 	}}}
 }
 
-// change makes one change: model says what it is, apply writes it.
+// change makes one change: model updates the test's state, apply writes to the API server.
 func (p *provider) change(model func(), apply func(ctx context.Context) error) {
 	p.mu.Lock()
 	model()
 	next := p.read()
 	next.from = p.clock.now()
-	p.readings = append(p.readings, next)
+	p.states = append(p.states, next)
 	p.mu.Unlock()
 
 	p.must(apply(p.t.Context()))
 
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.readings[len(p.readings)-2].until = p.clock.now()
+	p.states[len(p.states)-2].until = p.clock.now()
 }
 
-// read adds up what there is.
-func (p *provider) read() reading {
-	r := reading{until: math.MaxInt64, pools: map[string]pool{}, used: map[string]amounts{}, created: map[string]amounts{}, cordoned: maps.Clone(p.cordoned)}
+// read sums up the current state.
+func (p *provider) read() providerState {
+	r := providerState{
+		until: math.MaxInt64, pools: map[string]pool{}, used: map[string]amounts{}, created: map[string]amounts{},
+		cordoned: maps.Clone(p.cordoned),
+	}
 	r.drained, r.absent = maps.Clone(p.drained), maps.Clone(p.absent)
 	local := map[string]amounts{}
 	for _, l := range p.loads {
@@ -228,7 +243,9 @@ func (p *provider) read() reading {
 	}
 	for class, s := range p.shares {
 		in := func(node string) bool { return p.within(node, s) }
-		out := pool{used: map[string]amounts{}, created: map[string]amounts{}, max: s.max, beside: p.beside(class)}
+		out := pool{
+			used: map[string]amounts{}, created: map[string]amounts{}, max: s.max, overlapping: p.overlapping(class),
+		}
 		for name, h := range p.hosts {
 			for i := range out.capacity {
 				if in(name) {
@@ -249,14 +266,16 @@ func (p *provider) read() reading {
 		r.pools[class] = out
 	}
 	for class, out := range r.pools {
-		out.together = p.together(out.beside, local)
+		out.together = p.together(out.overlapping, local)
 		r.pools[class] = out
 	}
 	return r
 }
 
-// together is the most that may stay promised in classes that have nodes in common: what all their nodes have, each by the class that gives the most
-// of it. From one class more is promised only as far as it has that beside all the others, but two whose nodes have come to overlap keep what they have.
+// together returns the most that may stay promised in overlapping classes: the sum over all their
+// nodes, each node counted with the highest percentage of the classes. A single class gets more
+// only if it has that amount left after all the others; but two classes whose nodes start to
+// overlap keep what they have.
 func (p *provider) together(classes []string, local map[string]amounts) amounts {
 	var hundredths amounts
 	for name, h := range p.hosts {
@@ -278,7 +297,7 @@ func (p *provider) within(node string, s share) bool {
 	return slices.Contains(s.zones, p.hosts[node].zone) && !p.hosts[node].cordoned
 }
 
-func (p *provider) beside(class string) []string {
+func (p *provider) overlapping(class string) []string {
 	out := []string{class}
 	for other, s := range p.shares {
 		for node := range p.hosts {
@@ -298,19 +317,19 @@ func (p *provider) share(class string) share {
 	return p.shares[class]
 }
 
-// recent are the readings that were in force at some time since, until then, oldest first.
-func (p *provider) recent(since, until time.Duration) []reading {
+// recent returns the states that were in force at some time from since to until, oldest first.
+func (p *provider) recent(since, until time.Duration) []providerState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	first := slices.IndexFunc(p.readings, func(r reading) bool { return r.until >= since })
-	return slices.DeleteFunc(slices.Clone(p.readings[first:]), func(r reading) bool { return r.from > until })
+	first := slices.IndexFunc(p.states, func(r providerState) bool { return r.until >= since })
+	return slices.DeleteFunc(slices.Clone(p.states[first:]), func(r providerState) bool { return r.from > until })
 }
 
-// now is what is in force while nothing is being changed.
-func (p *provider) now() reading {
+// now returns the state in force. The caller makes no change meanwhile.
+func (p *provider) now() providerState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.readings[len(p.readings)-1]
+	return p.states[len(p.states)-1]
 }
 
 func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }

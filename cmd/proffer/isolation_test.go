@@ -26,12 +26,13 @@ import (
 	"proffer.dev/proffer/test/process"
 )
 
-// market is a provider with strangers: rome and oslo have the rights that Liqo gives them, and nothing else.
-type market struct {
+// multitenant is a provider with two consumers, rome and oslo, that do not trust each other. They
+// have the rights that Liqo gives them, and no others.
+type multitenant struct {
 	t       *testing.T
 	cluster *controlplane.Cluster
 	guarded bool
-	// admin is this cluster's own, and Liqo's.
+	// admin acts as the provider's admin, and as Liqo.
 	admin     client.Client
 	consumers map[string]client.Client
 	history   *history
@@ -39,18 +40,20 @@ type market struct {
 	made      int
 }
 
-// spare is a class that has room whatever happens in others.
+// spare is a class that has room whatever happens in other classes.
 const spare = "spare"
 
-// answered is how long anything may take that is waited for.
-const answered = time.Minute
+// answerTimeout is the timeout of a condition that a test waits for.
+const answerTimeout = time.Minute
 
-// calm is for how long nothing that must not happen may happen, after everything that is to happen has.
-const calm = 1500 * time.Millisecond
+// quietPeriod is how long a test watches for something that must not happen, after everything that
+// must happen has.
+const quietPeriod = 1500 * time.Millisecond
 
-// amongStrangers runs the test twice at the same time, with the admission policies of config and without them: most of it is waiting. Each begins with a
-// cluster that has nothing but two Tenants, and no operator yet.
-func amongStrangers(t *testing.T, test func(t *testing.T, m *market)) {
+// withAndWithoutGuards runs the test twice in parallel, with the admission policies of config and
+// without them. Each run starts with a cluster that has two Tenants, the class spare, and no
+// operator yet.
+func withAndWithoutGuards(t *testing.T, test func(t *testing.T, m *multitenant)) {
 	for _, guarded := range []bool{false, true} {
 		name := "without the guards"
 		if guarded {
@@ -58,12 +61,12 @@ func amongStrangers(t *testing.T, test func(t *testing.T, m *market)) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, newMarket(t, guarded))
+			test(t, newMultitenant(t, guarded))
 		})
 	}
 }
 
-func newFaultScheme(t *testing.T) *runtime.Scheme {
+func newScheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	scheme := operator.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{authv1beta1.AddToScheme, clientgoscheme.AddToScheme} {
@@ -74,12 +77,12 @@ func newFaultScheme(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
-func newMarket(t *testing.T, guarded bool) *market {
+func newMultitenant(t *testing.T, guarded bool) *multitenant {
 	t.Helper()
-	cluster := strangersClusterOf(t, guarded)
-	m := &market{t: t, cluster: cluster, guarded: guarded, consumers: map[string]client.Client{}}
+	cluster := isolationClusterOf(t, guarded)
+	m := &multitenant{t: t, cluster: cluster, guarded: guarded, consumers: map[string]client.Client{}}
 	var err error
-	if m.admin, err = client.New(cluster.Config, client.Options{Scheme: newFaultScheme(t)}); err != nil {
+	if m.admin, err = client.New(cluster.Config, client.Options{Scheme: newScheme(t)}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -97,49 +100,49 @@ func newMarket(t *testing.T, guarded bool) *market {
 		m.create(tenantOf(id))
 	}
 	m.node(spare, "1000")
-	m.share(spare)
+	m.createPolicy(spare)
 	return m
 }
 
-func (m *market) must(err error) {
+func (m *multitenant) must(err error) {
 	m.t.Helper()
 	if err != nil {
 		m.t.Fatal(err)
 	}
 }
 
-func (m *market) create(o client.Object) {
+func (m *multitenant) create(o client.Object) {
 	m.t.Helper()
 	m.must(m.admin.Create(m.t.Context(), o))
 }
 
-// start runs an operator, which leads before this returns.
-func (m *market) start() {
+// start runs an operator, which leads before start returns.
+func (m *multitenant) start() {
 	m.t.Helper()
 	before := m.holder()
 	m.operator = startProcessIn(m.t, m.cluster, operatorNamespace, "--served-classes-configmap=proffer-served-classes")
 	m.eventually(func() error {
 		requireAlive(m.t, m.operator)
 		if holder := m.holder(); holder == "" || holder == before {
-			return fmt.Errorf("%q leads", holder)
+			return fmt.Errorf("the Lease has the holder %q", holder)
 		}
 		return nil
 	})
 }
 
-// kill ends the operator as a crash does.
-func (m *market) kill() {
+// kill ends the operator with SIGKILL.
+func (m *multitenant) kill() {
 	m.t.Helper()
 	m.must(m.operator.Kill())
 }
 
-func (m *market) restart() {
+func (m *multitenant) restart() {
 	m.t.Helper()
 	m.kill()
 	m.start()
 }
 
-func (m *market) holder() string {
+func (m *multitenant) holder() string {
 	var l coordinationv1.Lease
 	key := client.ObjectKey{Namespace: operatorNamespace, Name: operator.LeaderElectionID}
 	if err := m.admin.Get(m.t.Context(), key, &l); err != nil || l.Spec.HolderIdentity == nil {
@@ -148,20 +151,21 @@ func (m *market) holder() string {
 	return *l.Spec.HolderIdentity
 }
 
-func (m *market) eventually(f func() error) {
+func (m *multitenant) eventually(f func() error) {
 	m.t.Helper()
-	eventuallyWithin(m.t, answered, f)
+	eventuallyWithin(m.t, answerTimeout, f)
 }
 
-// node makes a node of its own for each class: that is its label pool.
-func (m *market) node(class, cpu string) {
+// node creates the node of a class, which has the class as its label pool.
+func (m *multitenant) node(class, cpu string) {
 	m.t.Helper()
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + class, Labels: map[string]string{"pool": class}}}
 	m.create(n)
 	// The API server taints each new node as not ready.
 	m.must(m.admin.Patch(m.t.Context(), n, patchOf(object{"spec": object{"taints": nil}})))
 	resources := corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("1Ti"), corev1.ResourcePods: resource.MustParse("500"),
+		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("1Ti"),
+		corev1.ResourcePods: resource.MustParse("500"),
 	}
 	m.must(m.admin.Status().Patch(m.t.Context(), n, patchOf(object{"status": object{
 		"allocatable": resources, "capacity": resources,
@@ -169,25 +173,29 @@ func (m *market) node(class, cpu string) {
 	}})))
 }
 
-// share makes the policy of a class, of the name of its class, which offers the nodes of the class.
-func (m *market) share(class string, with ...func(*v1alpha1.ResourcePolicySpec)) {
+// createPolicy creates the policy of a class, with the name of the class. It offers the nodes of
+// the class.
+func (m *multitenant) createPolicy(class string, with ...func(*v1alpha1.ResourcePolicySpec)) {
 	m.t.Helper()
-	m.create(shareOf(class, with...))
+	m.create(policyFor(class, with...))
 }
 
-// openGold has the operator answer the class gold, of a node with 8 cpu, of which it may never grant more.
-func (m *market) openGold() {
+// startWithGold starts the operator with the class gold, on a node with 8 cpu, and checks that the
+// operator never grants more.
+func (m *multitenant) startWithGold() {
 	m.t.Helper()
 	m.node("gold", "8")
-	m.share("gold")
-	m.history.bound("gold", 8000, 0)
+	m.createPolicy("gold")
+	m.history.setBounds("gold", 8000, 0)
 	m.start()
 }
 
-func shareOf(class string, with ...func(*v1alpha1.ResourcePolicySpec)) *v1alpha1.ResourcePolicy {
+func policyFor(class string, with ...func(*v1alpha1.ResourcePolicySpec)) *v1alpha1.ResourcePolicy {
 	p := &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: class}, Spec: v1alpha1.ResourcePolicySpec{
 		Class: class, UpdateThresholdPercent: new(int32),
-		Offer: v1alpha1.Offer{Nodes: &v1alpha1.Nodes{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"pool": class}}}},
+		Offer: v1alpha1.Offer{
+			Nodes: &v1alpha1.Nodes{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"pool": class}}},
+		},
 	}}
 	for _, f := range with {
 		f(&p.Spec)
@@ -195,82 +203,85 @@ func shareOf(class string, with ...func(*v1alpha1.ResourcePolicySpec)) *v1alpha1
 	return p
 }
 
-func most(cpu string) func(*v1alpha1.ResourcePolicySpec) {
+func withMax(cpu string) func(*v1alpha1.ResourcePolicySpec) {
 	return func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Max = cpuQuantities(cpu) }
 }
 
-func evicting(s *v1alpha1.ResourcePolicySpec) { s.Reclaim = v1alpha1.ReclaimEvict }
+func withEvict(s *v1alpha1.ResourcePolicySpec) { s.Reclaim = v1alpha1.ReclaimEvict }
 
 func cpuQuantities(cpu string) v1alpha1.Quantities {
 	return v1alpha1.Quantities{"cpu": {Quantity: resource.MustParse(cpu)}}
 }
 
-func (m *market) editShare(class string, spec object) {
+func (m *multitenant) editPolicy(class string, spec object) {
 	m.t.Helper()
-	m.must(m.admin.Patch(m.t.Context(), &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: class}}, patchOf(object{"spec": spec})))
+	m.must(m.admin.Patch(m.t.Context(), &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: class}},
+		patchOf(object{"spec": spec})))
 }
 
-func (m *market) unshare(class string) {
+func (m *multitenant) deletePolicy(class string) {
 	m.t.Helper()
 	m.must(m.admin.Delete(m.t.Context(), &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: class}}))
 }
 
-// awaitGrant waits until so much cpu is accepted, or denied for 0, in the class that the slice is of now.
-func (m *market) awaitGrant(key, cpu string) {
+// awaitGrant waits until the slice has this much cpu accepted in its current class, or is denied if
+// cpu is 0.
+func (m *multitenant) awaitGrant(key, cpu string) {
 	m.t.Helper()
 	q := resource.MustParse(cpu)
-	m.await(key, func(s seen) error {
+	m.await(key, func(s sliceState) error {
 		if s.status == "" || s.granted[0] != q.MilliValue() {
-			return fmt.Errorf("%s has %s %d: %s", key, s.status, s.granted[0], s.message)
+			return fmt.Errorf("%s is %s with %d: %s", key, s.status, s.granted[0], s.message)
 		}
 		return nil
 	})
 }
 
-func (m *market) await(key string, is func(seen) error) {
+func (m *multitenant) await(key string, is func(sliceState) error) {
 	m.t.Helper()
 	m.eventually(func() error {
 		s, err := m.get(key)
 		if err != nil {
 			return err
 		}
-		return is(seenOf(s))
+		return is(sliceStateOf(s))
 	})
 }
 
-// awaitAnswer waits until the slice has any answer.
-func (m *market) awaitAnswer(key string) {
+// awaitAnswer waits until the slice has an answer.
+func (m *multitenant) awaitAnswer(key string) {
 	m.t.Helper()
-	m.await(key, func(s seen) error {
+	m.await(key, func(s sliceState) error {
 		if s.status == "" {
-			return fmt.Errorf("%s has no answer", key)
+			return fmt.Errorf("%s has no answer yet", key)
 		}
 		return nil
 	})
 }
 
 // awaitClass waits until the operator has answered the slice in this class.
-func (m *market) awaitClass(key, class string) {
+func (m *multitenant) awaitClass(key, class string) {
 	m.t.Helper()
 	m.eventually(func() error {
 		m.history.mu.Lock()
 		defer m.history.mu.Unlock()
 		if p := m.history.promised[key]; p.class != class {
-			return fmt.Errorf("%s is answered in class %q", key, p.class)
+			return fmt.Errorf("%s was last answered in class %q", key, p.class)
 		}
 		return nil
 	})
 }
 
-// awaitAnother waits until the operator has answered a slice that is made only now: by then it has looked at everything that was there before.
-func (m *market) awaitAnother() {
+// awaitProbe creates a slice and waits for its answer. By then the operator has looked at
+// everything that existed before.
+func (m *multitenant) awaitProbe() {
 	m.t.Helper()
 	m.made++
 	m.awaitGrant(m.ask("oslo", fmt.Sprintf("probe-%d", m.made), spare, "1m"), "1m")
 }
 
-// run binds a pod that the consumer's slice has made to the node of a class.
-func (m *market) run(class, id, slice, cpu string) *corev1.Pod {
+// run creates a pod of the consumer's slice on the node of a class.
+func (m *multitenant) run(class, id, slice, cpu string) *corev1.Pod {
 	m.t.Helper()
 	pod := m.podOn(class, cpu)
 	pod.Labels = map[string]string{"offloading.liqo.io/origin": id, "liqo.io/creator-user": creatorOf(id, slice)}
@@ -278,19 +289,22 @@ func (m *market) run(class, id, slice, cpu string) *corev1.Pod {
 	return pod
 }
 
-func (m *market) podOn(class, cpu string) *corev1.Pod {
+func (m *multitenant) podOn(class, cpu string) *corev1.Pod {
 	m.made++
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("pod-%d", m.made), Namespace: metav1.NamespaceDefault},
 		Spec: corev1.PodSpec{NodeName: "node-" + class, Containers: []corev1.Container{{
 			Name: "main", Image: "image",
-			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}},
+			Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)},
+			},
 		}}},
 	}
 }
 
-// counted tells the history of pods, when the operator has them too: it has another pod, that was made after them.
-func (m *market) counted(pods ...*corev1.Pod) {
+// awaitCounted adds pods to the history once the operator has seen them: it has then seen another
+// pod that was created after them.
+func (m *multitenant) awaitCounted(pods ...*corev1.Pod) {
 	m.t.Helper()
 	var before string
 	m.eventually(func() error {
@@ -303,22 +317,25 @@ func (m *market) counted(pods ...*corev1.Pod) {
 	m.create(own)
 	m.eventually(func() error {
 		if m.offered(spare) == before {
-			return errors.New("the operator has not seen all pods")
+			return errors.New("the operator has not seen all pods yet")
 		}
 		return nil
 	})
 	for _, pod := range pods {
-		m.history.runs(pod.Labels["liqo.io/creator-user"], pod.Spec.Containers[0].Resources.Requests.Cpu().MilliValue())
+		m.history.addPods(pod.Labels["liqo.io/creator-user"],
+			pod.Spec.Containers[0].Resources.Requests.Cpu().MilliValue())
 	}
 }
 
-// offered is what is offered to oslo of the class over gRPC.
-func (m *market) offered(class string) string {
+// offered returns the cpu that oslo is offered of the class over gRPC.
+func (m *multitenant) offered(class string) string {
 	m.t.Helper()
-	connection, err := grpc.NewClient(m.operator.Address("grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	connection, err := grpc.NewClient(m.operator.Address("grpc"),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	m.must(err)
 	defer func() { _ = connection.Close() }()
-	answer, err := wire.NewResourceReaderClient(connection).ReadResources(m.t.Context(), &wire.ClusterIdentity{ClusterID: "oslo"}, grpc.WaitForReady(true))
+	answer, err := wire.NewResourceReaderClient(connection).ReadResources(m.t.Context(),
+		&wire.ClusterIdentity{ClusterID: "oslo"}, grpc.WaitForReady(true))
 	m.must(err)
 	for _, pool := range answer.GetResourceLists() {
 		if pool.GetPoolPrefix() == class {
@@ -328,26 +345,28 @@ func (m *market) offered(class string) string {
 	return ""
 }
 
-// end deletes pods as if they had ended. The history is told first: whatever the operator does not know yet only makes it more careful.
-func (m *market) end(pods ...*corev1.Pod) {
+// end deletes pods as if they had ended. It updates the history first: until the operator sees the
+// deletion, it grants less than it could.
+func (m *multitenant) end(pods ...*corev1.Pod) {
 	m.t.Helper()
 	for _, pod := range pods {
-		m.history.runs(pod.Labels["liqo.io/creator-user"], -pod.Spec.Containers[0].Resources.Requests.Cpu().MilliValue())
+		m.history.addPods(pod.Labels["liqo.io/creator-user"],
+			-pod.Spec.Containers[0].Resources.Requests.Cpu().MilliValue())
 		m.must(m.admin.Delete(m.t.Context(), pod, client.GracePeriodSeconds(0)))
 	}
 }
 
 // delete deletes a slice as its consumer.
-func (m *market) delete(key string) {
+func (m *multitenant) delete(key string) {
 	m.t.Helper()
 	s, err := m.get(key)
 	m.must(err)
 	m.must(m.consumers[ownerOf(key)].Delete(m.t.Context(), s))
 }
 
-// consistently fails the test as soon as the operator ends, or one of the conditions returns an error,
-// within the duration.
-func (m *market) consistently(during time.Duration, conditions ...func() error) {
+// consistently fails the test if the operator ends or a condition returns an error within the
+// duration.
+func (m *multitenant) consistently(during time.Duration, conditions ...func() error) {
 	m.t.Helper()
 	consistently(m.t, during, func() error {
 		for _, condition := range append(conditions, m.operator.Alive) {

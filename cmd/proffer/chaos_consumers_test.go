@@ -18,20 +18,22 @@ import (
 )
 
 const (
-	faultConsumers = 12
-	faultSlices    = 300
+	chaosConsumers = 12
+	chaosSlices    = 300
 )
 
-// consumers are the clusters that ask, as crd-replicator and Liqo bring what they ask for to this cluster.
+// consumers are the clusters that request resources. The test writes their objects as
+// crd-replicator and Liqo would.
 type consumers struct {
 	t   *testing.T
 	api client.Client
 	ids []string
 
 	mu sync.Mutex
-	// freed is told when slices are not being changed any more.
+	// freed is broadcast when slices are no longer being changed.
 	freed *sync.Cond
-	// exists says of each slice, by key, whether it is there now; busy are those that are being changed.
+	// exists has every slice by key and whether it currently exists. busy has those that are being
+	// changed.
 	exists map[client.ObjectKey]bool
 	busy   map[client.ObjectKey]bool
 }
@@ -41,14 +43,16 @@ func namespaceOf(id string) string { return "liqo-tenant-" + id }
 func tenantOf(id string) *authv1beta1.Tenant {
 	return &authv1beta1.Tenant{
 		ObjectMeta: metav1.ObjectMeta{Name: id, Namespace: namespaceOf(id)},
-		Spec:       authv1beta1.TenantSpec{ClusterID: corev1beta1.ClusterID(id), TenantCondition: authv1beta1.TenantConditionActive},
+		Spec: authv1beta1.TenantSpec{
+			ClusterID: corev1beta1.ClusterID(id), TenantCondition: authv1beta1.TenantConditionActive,
+		},
 	}
 }
 
 func newConsumers(t *testing.T, api client.Client) *consumers {
 	c := &consumers{t: t, api: api, exists: map[client.ObjectKey]bool{}, busy: map[client.ObjectKey]bool{}}
 	c.freed = sync.NewCond(&c.mu)
-	for i := range faultConsumers {
+	for i := range chaosConsumers {
 		id := fmt.Sprintf("consumer-%02d", i)
 		c.ids = append(c.ids, id)
 		namespace := tenantNamespaceOf(id)
@@ -57,7 +61,7 @@ func newConsumers(t *testing.T, api client.Client) *consumers {
 				t.Fatal(err)
 			}
 		}
-		for j := range faultSlices / faultConsumers {
+		for j := range chaosSlices / chaosConsumers {
 			c.exists[client.ObjectKey{Namespace: namespace.Name, Name: fmt.Sprintf("slice-%02d", j)}] = false
 		}
 	}
@@ -66,7 +70,7 @@ func newConsumers(t *testing.T, api client.Client) *consumers {
 
 func (c *consumers) must(err error) {
 	if err != nil && c.t.Context().Err() == nil {
-		c.t.Errorf("a slice could not be changed by the test: %v", err)
+		c.t.Errorf("the test cannot change a slice: %v", err)
 	}
 }
 
@@ -74,7 +78,7 @@ func anyRequest(r *rand.Rand) amounts {
 	return amounts{100 + r.Int64N(8)*100, (1 + r.Int64N(8)) * 128 * mib}
 }
 
-// servedClasses are those that the operator serves.
+// servedClasses returns the classes that the operator serves.
 func servedClasses() []string {
 	served := []string{"gold", "silver", "bronze"}
 	if os.Getenv(adversaryEnv) != "" {
@@ -83,12 +87,13 @@ func servedClasses() []string {
 	return served
 }
 
-// anyClass is mostly one that the operator serves, and now and then the one that Liqo itself does.
+// anyClass returns mostly a class that the operator serves, and sometimes the one that Liqo itself
+// answers.
 func anyClass(r *rand.Rand) string {
 	return pick(r, append(slices.Repeat(servedClasses(), 2), "default"))
 }
 
-// createAll makes all slices, a few at a time.
+// createAll creates all slices, a few at a time.
 func (c *consumers) createAll(seed uint64) {
 	keys := slices.SortedFunc(maps.Keys(c.exists), byKey)
 	var wg sync.WaitGroup
@@ -133,8 +138,8 @@ func (c *consumers) create(ctx context.Context, key client.ObjectKey, class stri
 	c.exists[key] = true
 }
 
-// take reserves a slice for a change.
-func (c *consumers) take(r *rand.Rand) (key client.ObjectKey, exists bool) {
+// reserve reserves a random slice for a change.
+func (c *consumers) reserve(r *rand.Rand) (key client.ObjectKey, exists bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	keys := slices.SortedFunc(maps.Keys(c.exists), byKey)
@@ -146,9 +151,9 @@ func (c *consumers) take(r *rand.Rand) (key client.ObjectKey, exists bool) {
 	}
 }
 
-// change changes one slice at random.
+// change changes one random slice.
 func (c *consumers) change(r *rand.Rand) {
-	key, exists := c.take(r)
+	key, exists := c.reserve(r)
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -177,11 +182,11 @@ func (c *consumers) change(r *rand.Rand) {
 	}
 }
 
-// burst changes many slices at once.
-func (c *consumers) burst(r *rand.Rand, changes int) { shareOut(r, 4, changes, c.change) }
+// burst changes many slices concurrently.
+func (c *consumers) burst(r *rand.Rand, changes int) { inParallel(r, 4, changes, c.change) }
 
-// shareOut has workers do something so many times in all, each with randomness of its own.
-func shareOut(r *rand.Rand, workers, times int, do func(*rand.Rand)) {
+// inParallel calls do times/workers times from each of the workers, each with its own randomness.
+func inParallel(r *rand.Rand, workers, times int, do func(*rand.Rand)) {
 	var wg sync.WaitGroup
 	for range workers {
 		r := rand.New(rand.NewPCG(r.Uint64(), r.Uint64()))
@@ -194,8 +199,8 @@ func shareOut(r *rand.Rand, workers, times int, do func(*rand.Rand)) {
 	wg.Wait()
 }
 
-// restore makes those that were deleted anew.
-func (c *consumers) restore(r *rand.Rand) {
+// recreateDeleted recreates the slices that were deleted.
+func (c *consumers) recreateDeleted(r *rand.Rand) {
 	for _, key := range slices.SortedFunc(maps.Keys(c.exists), byKey) {
 		if !c.exists[key] {
 			c.create(c.t.Context(), key, pick(r, servedClasses()), anyRequest(r))

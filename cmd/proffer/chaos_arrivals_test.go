@@ -14,8 +14,9 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// arrivals are when the API server told of each version of a slice. It takes seconds to read slices that somebody has stuffed, and the watch that
-// brings them falls behind by as much, so this watches their metadata alone.
+// arrivals records when each version of a slice arrived. It watches only metadata: reading slices
+// that the hostile consumer has stuffed takes seconds, by which a watch of whole slices falls
+// behind.
 type arrivals struct {
 	mu sync.Mutex
 	at map[string]time.Duration
@@ -52,14 +53,14 @@ func newArrivals(t *testing.T, config *rest.Config, now func() time.Duration) *a
 func (a *arrivals) note(e watch.Event, at time.Duration) {
 	object, ok := e.Object.(*metav1.PartialObjectMetadata)
 	if !ok {
-		return // The watch of the slices themselves tells of what is wrong.
+		return // The watch of whole slices reports the error.
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.at[object.ResourceVersion] = at
 }
 
-// of is when a version came that has been read since.
+// of returns when a version arrived, at the latest when it was read.
 func (a *arrivals) of(version string, read time.Duration) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -22,17 +22,18 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// sliceVersion is one version of a slice, as the API server told of it.
+// sliceVersion is one event of the watch of slices.
 type sliceVersion struct {
 	event watch.EventType
-	// at is the time by the clock when it came.
+	// at is the clock's time when the event arrived.
 	at    time.Duration
 	slice *authv1beta1.ResourceSlice
 	err   error
 }
 
-// versions has each version of each slice handled, in the order in which the API server took them, by one goroutine that ends with the test.
-// However long that takes, it knows when each version came.
+// versions calls handle for each version of each slice, in the order in which the API server
+// accepted them. One goroutine does so, which ends with the test. Arrival times are exact, however
+// long handle takes.
 func versions(t *testing.T, api dynamic.Interface, now func() time.Duration, handle func(sliceVersion)) {
 	t.Helper()
 	all := api.Resource(authv1beta1.ResourceSliceGroupVersionResource)
@@ -42,14 +43,17 @@ func versions(t *testing.T, api dynamic.Interface, now func() time.Duration, han
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	w, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), &cache.ListWatch{
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return all.Watch(ctx, o) },
+		WatchFuncWithContext: func(ctx context.Context,
+			o metav1.ListOptions) (watch.Interface, error) {
+			return all.Watch(ctx, o)
+		},
 	})
 	if err != nil {
 		cancel()
 		t.Fatal(err)
 	}
-	const most = 100_000 // More than a test makes.
-	came := make(chan sliceVersion, most)
+	const bufferSize = 100_000 // Above the number of versions in a test.
+	came := make(chan sliceVersion, bufferSize)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		defer close(came)
@@ -68,36 +72,38 @@ func versions(t *testing.T, api dynamic.Interface, now func() time.Duration, han
 func sliceVersionOf(e watch.Event, at time.Duration) sliceVersion {
 	u, ok := e.Object.(*unstructured.Unstructured)
 	if !ok || e.Type == watch.Error {
-		return sliceVersion{err: fmt.Errorf("the watch of the slices is broken: %v", e.Object)}
+		return sliceVersion{err: fmt.Errorf("the watch of slices failed: %v", e.Object)}
 	}
 	v := sliceVersion{event: e.Type, at: at, slice: &authv1beta1.ResourceSlice{}}
 	v.err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, v.slice)
 	return v
 }
 
-// Who writes a status, beside the operator: a consumer, which grants itself something; and others that may answer, Liqo among them.
+// Writers of statuses other than the operator: a consumer that grants itself something, and others
+// that may answer, such as Liqo.
 const (
 	forger = "forger"
 	others = "others"
 )
 
-// forgeries are the statuses that others than the operator have written, by the resourceVersion that came of it. What the watch tells of a slice
-// is looked at when nobody of them is writing to it, since only then it is known who wrote that.
-type forgeries struct {
+// foreignWrites records who wrote a status other than the operator, by the resulting
+// resourceVersion. The author of a version of a slice is known only once no such write to the slice
+// is in flight.
+type foreignWrites struct {
 	mu       sync.Mutex
 	ended    *sync.Cond
 	writing  map[string]int
 	versions map[string]string
 }
 
-func newForgeries() *forgeries {
-	f := &forgeries{writing: map[string]int{}, versions: map[string]string{}}
+func newForeignWrites() *foreignWrites {
+	f := &foreignWrites{writing: map[string]int{}, versions: map[string]string{}}
 	f.ended = sync.NewCond(&f.mu)
 	return f
 }
 
-// by has the status of a slice written by somebody else than the operator.
-func (f *forgeries) by(who, key string, write func() (version string, err error)) error {
+// by calls write, which writes the status of a slice as someone other than the operator.
+func (f *foreignWrites) by(who, key string, write func() (version string, err error)) error {
 	f.mu.Lock()
 	f.writing[key]++
 	f.mu.Unlock()
@@ -112,8 +118,8 @@ func (f *forgeries) by(who, key string, write func() (version string, err error)
 	return err
 }
 
-// author is who wrote this version of a slice, empty for the operator.
-func (f *forgeries) author(key, version string) string {
+// author returns who wrote this version of a slice, empty for the operator.
+func (f *foreignWrites) author(key, version string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for f.versions[version] == "" && f.writing[key] > 0 {
@@ -122,46 +128,51 @@ func (f *forgeries) author(key, version string) string {
 	return f.versions[version]
 }
 
-// notInLabels is what may not stand in the value of a label.
+// notInLabels matches a character that is not allowed in the value of a label.
 var notInLabels = regexp.MustCompile(`[^-A-Za-z0-9_.]`)
 
-// creatorOf is the user as which pods of a slice are made: the common name of the slice's certificate (Liqo's
-// authentication.CommonNameResourceSliceCSR), as it is written into the label liqo.io/creator-user (resource.EscapeLabel).
+// creatorOf returns the user that creates the pods of a slice: the common name of the slice's
+// certificate (Liqo's authentication.CommonNameResourceSliceCSR), as it is written into the label
+// liqo.io/creator-user (resource.EscapeLabel).
 func creatorOf(id, slice string) string {
 	hash := sha256.Sum256([]byte(id))
 	return notInLabels.ReplaceAllString(fmt.Sprintf("%s-%x", slice, hash[:6]), "-")
 }
 
-// ownerOf is the consumer whose tenant namespace has the slice.
+// ownerOf returns the consumer whose tenant namespace has the slice.
 func ownerOf(key string) string {
 	namespace, _, _ := strings.Cut(key, "/")
 	return strings.TrimPrefix(namespace, namespaceOf(""))
 }
 
-// promise is what the operator has accepted for a slice, in milli of cpu, in the class of then.
+// promise is what the operator last accepted for a slice, in milli of cpu, and the class at that
+// time.
 type promise struct {
 	uid   types.UID
 	class string
 	cpu   int64
 }
 
-// history adds up what the operator has promised, by nothing but the versions of the slices. A status that somebody else writes changes no
-// promise: what was accepted stands in a Quota until the operator lowers it. What a slice that is deleted, or answered in another class, had
-// been promised counts as far as pods of it still run.
+// history sums up what the operator has promised, only from the versions of the slices. A status
+// that somebody else writes does not change a promise: what was accepted stands in a Quota until
+// the operator lowers it. The promise of a slice that was deleted, or is answered in another class,
+// counts while pods of the slice still run.
 type history struct {
 	t *testing.T
-	*forgeries
+	*foreignWrites
 
 	mu       sync.Mutex
-	standing map[string]*seen
+	latest   map[string]*sliceState
 	promised map[string]promise
-	// released are promises of slices that are gone, or are answered in another class, by creator and class.
+	// released are promises of slices that are gone, or that are answered in another class, by
+	// creator and class.
 	released map[[2]string]promise
-	// pods are what pods request that the operator has seen, by creator.
+	// pods has the requests of the pods that the operator has seen, by creator.
 	pods map[string]int64
-	// pools are what the operator may promise in a class, in all and to one consumer. No entry is no bound.
-	pools, most map[string]int64
-	// lowered are the slices that the operator has ever answered with less than before.
+	// pools and perConsumer have what the operator may promise of a class, in total and to one
+	// consumer. A missing entry is no limit.
+	pools, perConsumer map[string]int64
+	// lowered has the slices that the operator has ever answered with less than before.
 	lowered map[string]string
 	written map[string]int
 }
@@ -169,45 +180,47 @@ type history struct {
 func newHistory(t *testing.T, api dynamic.Interface) *history {
 	t.Helper()
 	h := &history{
-		t: t, forgeries: newForgeries(), standing: map[string]*seen{}, promised: map[string]promise{}, released: map[[2]string]promise{}, pods: map[string]int64{},
-		pools: map[string]int64{}, most: map[string]int64{}, lowered: map[string]string{}, written: map[string]int{},
+		t: t, foreignWrites: newForeignWrites(), latest: map[string]*sliceState{}, promised: map[string]promise{},
+		released: map[[2]string]promise{}, pods: map[string]int64{},
+		pools: map[string]int64{}, perConsumer: map[string]int64{}, lowered: map[string]string{},
+		written: map[string]int{},
 	}
 	versions(t, api, func() time.Duration { return 0 }, func(v sliceVersion) {
 		if v.err != nil {
 			t.Error(v.err)
 			return
 		}
-		is := seenOf(v.slice)
+		is := sliceStateOf(v.slice)
 		h.observe(v.event, is, h.author(is.key, is.version))
 	})
 	return h
 }
 
-func (h *history) observe(event watch.EventType, is seen, author string) {
+func (h *history) observe(event watch.EventType, is sliceState, author string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	was := h.standing[is.key]
+	was := h.latest[is.key]
 	if was != nil && was.uid != is.uid || event == watch.Deleted {
 		h.release(is.key)
-		delete(h.standing, is.key)
+		delete(h.latest, is.key)
 		was = nil
 	}
 	if event == watch.Deleted {
 		return
 	}
-	h.standing[is.key] = &is
+	h.latest[is.key] = &is
 	if is.status == "" || was != nil && was.answer == is.answer {
 		return
 	}
 	switch author {
 	case "":
 		h.answered(is)
-	case others: // Whose answer the Quota is of from then on.
+	case others: // From here on the Quota is that of their answer.
 		h.release(is.key)
 	}
 }
 
-func (h *history) answered(is seen) {
+func (h *history) answered(is sliceState) {
 	before, after := h.promised[is.key], promise{uid: is.uid, class: is.class, cpu: is.granted[cpu]}
 	h.written[is.key]++
 	if before.class != "" && before.class != after.class {
@@ -223,7 +236,7 @@ func (h *history) answered(is seen) {
 	}
 }
 
-// release is for a slice that is gone, or is answered in another class.
+// release ends the promise of a slice that is gone, or that is answered in another class.
 func (h *history) release(key string) {
 	p, ok := h.promised[key]
 	if !ok {
@@ -236,9 +249,9 @@ func (h *history) release(key string) {
 	h.released[at] = p
 }
 
-// committed is what counts in a class, by consumer.
+// committed returns what counts in a class, by consumer.
 func (h *history) committed(class string) map[string]int64 {
-	// Pods of a slice that was made again under its name are pods of the new one too.
+	// If a slice was recreated with the same name, the pods count as those of the new one too.
 	byCreator := map[string]map[string]int64{}
 	add := func(owner, creator string, cpu int64) {
 		if byCreator[owner] == nil {
@@ -274,56 +287,58 @@ func (h *history) ownerOfCreator(creator string) string {
 	return ""
 }
 
-func (h *history) raised(is seen, from int64) {
+func (h *history) raised(is sliceState, from int64) {
 	committed := h.committed(is.class)
 	var sum int64
 	for _, cpu := range committed {
 		sum += cpu
 	}
-	if pool, bound := h.pools[is.class]; bound && sum > pool {
-		h.t.Errorf("%s was raised from %d to %d: %d of %d are promised in class %s: %v", is.key, from, is.granted[cpu], sum, pool, is.class, committed)
+	if pool, limited := h.pools[is.class]; limited && sum > pool {
+		h.t.Errorf("%s was raised from %d to %d: %d of %d are promised in class %s: %v",
+			is.key, from, is.granted[cpu], sum, pool, is.class, committed)
 	}
-	if most, bound := h.most[is.class]; bound && committed[ownerOf(is.key)] > most {
-		h.t.Errorf("%s was raised from %d to %d: its consumer has %d of class %s, and may have %d", is.key, from, is.granted[cpu],
-			committed[ownerOf(is.key)], is.class, most)
+	if perConsumer, limited := h.perConsumer[is.class]; limited && committed[ownerOf(is.key)] > perConsumer {
+		h.t.Errorf("%s was raised from %d to %d: its consumer has %d of class %s, want at most %d",
+			is.key, from, is.granted[cpu],
+			committed[ownerOf(is.key)], is.class, perConsumer)
 	}
 }
 
-// bound says what may be promised in a class from now on, in milli of cpu; 0 is no bound.
-func (h *history) bound(class string, pool, most int64) {
+// setBounds sets what may be promised of a class from now on, in milli of cpu. 0 removes a limit.
+func (h *history) setBounds(class string, pool, perConsumer int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.pools, class)
-	delete(h.most, class)
+	delete(h.perConsumer, class)
 	if pool > 0 {
 		h.pools[class] = pool
 	}
-	if most > 0 {
-		h.most[class] = most
+	if perConsumer > 0 {
+		h.perConsumer[class] = perConsumer
 	}
 }
 
-func (h *history) runs(creator string, cpu int64) {
+func (h *history) addPods(creator string, cpu int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.pods[creator] += cpu
 }
 
-// promisedTo is what the operator has last accepted for the slice.
+// promisedTo returns what the operator last accepted for the slice.
 func (h *history) promisedTo(key string) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.promised[key].cpu
 }
 
-// answers is how often the operator has written an answer to the slice.
+// answers returns how many answers the operator has written to the slice.
 func (h *history) answers(key string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.written[key]
 }
 
-// requireKept fails the test if the operator ever took something of the slices back.
+// requireKept fails the test if the operator ever lowered one of the slices.
 func (h *history) requireKept(keys ...string) {
 	h.t.Helper()
 	h.mu.Lock()

@@ -20,8 +20,8 @@ import (
 	"proffer.dev/proffer/internal/selection"
 )
 
-// quiet is the time in which no slice may be written at the end of the test.
-const quiet = 2 * time.Second
+// finalQuietPeriod is how long no slice may be written at the end of the test.
+const finalQuietPeriod = 2 * time.Second
 
 func (a amounts) named() capacity.Amounts {
 	out := capacity.Amounts{}
@@ -33,8 +33,9 @@ func (a amounts) named() capacity.Amounts {
 	return out
 }
 
-// terms are what the operator should go by, made from what the test did and not from what the operator read.
-func (p *provider) terms(t *testing.T) *offer.AllocationInput {
+// allocationInput returns the input that the operator should use, made from the test's own state
+// and not from what the operator read.
+func (p *provider) allocationInput(t *testing.T) *offer.AllocationInput {
 	ledger := capacity.NewLedger()
 	for name, h := range p.hosts {
 		allocatable := h.allocatable.named()
@@ -43,7 +44,9 @@ func (p *provider) terms(t *testing.T) *offer.AllocationInput {
 		if h.cordoned {
 			state = capacity.Cordoned
 		}
-		ledger.SetNode(capacity.Node{Name: name, Labels: map[string]string{"zone": h.zone}, State: state, Allocatable: allocatable})
+		ledger.SetNode(capacity.Node{
+			Name: name, Labels: map[string]string{"zone": h.zone}, State: state, Allocatable: allocatable,
+		})
 	}
 	for name, l := range p.loads {
 		pod := capacity.Pod{Key: name, Node: l.node, Consumer: l.consumer, Requests: l.requests.named()}
@@ -60,7 +63,10 @@ func (p *provider) terms(t *testing.T) *offer.AllocationInput {
 		}
 		policy := offer.Policy{
 			Name: class, Class: class, Slices: offer.Slices{DenyExcess: s.denyExcess},
-			Nodes: &offer.Nodes{Selection: capacity.Selection{Selector: selection.Of(selector)}, Percent: s.percent, Reserve: s.reserve.named()},
+			Nodes: &offer.Nodes{
+				Selection: capacity.Selection{Selector: selection.Of(selector)}, Percent: s.percent,
+				Reserve: s.reserve.named(),
+			},
 		}
 		if s.max != nil {
 			policy.Max = s.max.named()
@@ -73,46 +79,54 @@ func (p *provider) terms(t *testing.T) *offer.AllocationInput {
 		}
 		policies = append(policies, policy)
 	}
-	return offer.NewAllocationInput(offer.Input{Policies: policies, View: ledger.View(offer.Selections(policies), offer.ResourceNames(policies)...)})
+	return offer.NewAllocationInput(offer.Input{
+		Policies: policies, View: ledger.View(offer.Selections(policies), offer.ResourceNames(policies)...),
+	})
 }
 
-// standing reads all slices from the API server itself.
-func (c *consumers) standing() (map[string]seen, error) {
+// latest lists all slices from the API server.
+func (c *consumers) latest() (map[string]sliceState, error) {
 	var list authv1beta1.ResourceSliceList
 	if err := c.api.List(c.t.Context(), &list); err != nil {
 		return nil, err
 	}
-	out := map[string]seen{}
+	out := map[string]sliceState{}
 	for i := range list.Items {
-		s := seenOf(&list.Items[i])
+		s := sliceStateOf(&list.Items[i])
 		out[s.key] = s
 	}
 	return out, nil
 }
 
-// settled returns the slices when each is answered as the pure function says, by what all of them have, and what the pods of each use.
-func settled(t *testing.T, c *consumers, p *provider) (standing map[string]seen, used map[string]capacity.Amounts) {
+// awaitSettled waits until each slice has the answer that grant.Allocate works out, and returns the
+// slices and what the pods of each use.
+func awaitSettled(
+	t *testing.T, c *consumers, p *provider,
+) (latest map[string]sliceState, used map[string]capacity.Amounts) {
 	t.Helper()
-	terms := p.terms(t)
+	terms := p.allocationInput(t)
 	eventually(t, func() error {
 		var err error
-		if standing, err = c.standing(); err != nil {
+		if latest, err = c.latest(); err != nil {
 			return err
 		}
 		var pinned []grant.Slice
-		if pinned, used, err = c.held(terms); err != nil {
+		if pinned, used, err = c.useByGrants(terms); err != nil {
 			return err
 		}
-		return asDecided(terms, standing, pinned, used, p.cordoned)
+		return compareWithAllocate(terms, latest, pinned, used, p.cordoned)
 	})
-	if len(standing) != faultSlices {
-		t.Errorf("%d slices in the end, want %d", len(standing), faultSlices)
+	if len(latest) != chaosSlices {
+		t.Errorf("%d slices at the end, want %d", len(latest), chaosSlices)
 	}
-	return standing, used
+	return latest, used
 }
 
-// held are what pods still use by the records: of slices that are gone or have moved, and by its key of each slice that is there.
-func (c *consumers) held(terms *offer.AllocationInput) (pinned []grant.Slice, used map[string]capacity.Amounts, err error) {
+// useByGrants returns what pods still use, according to the Grants: as pinned slices for slices
+// that are gone or have moved, and by key for each existing slice.
+func (c *consumers) useByGrants(
+	terms *offer.AllocationInput,
+) (pinned []grant.Slice, used map[string]capacity.Amounts, err error) {
 	var list v1alpha1.GrantList
 	if err := c.api.List(c.t.Context(), &list); err != nil {
 		return nil, nil, err
@@ -148,16 +162,20 @@ func (c *consumers) held(terms *offer.AllocationInput) (pinned []grant.Slice, us
 	return pinned, used, nil
 }
 
-func asDecided(terms *offer.AllocationInput, standing map[string]seen, pinned []grant.Slice, used map[string]capacity.Amounts, cordoned map[string]bool) error {
+func compareWithAllocate(
+	terms *offer.AllocationInput, latest map[string]sliceState, pinned []grant.Slice, used map[string]capacity.Amounts,
+	cordoned map[string]bool,
+) error {
 	var in []grant.Slice
-	for _, key := range slices.Sorted(maps.Keys(standing)) {
-		s := standing[key]
+	for _, key := range slices.Sorted(maps.Keys(latest)) {
+		s := latest[key]
 		if s.class == "default" {
 			continue
 		}
 		one := grant.Slice{
 			Key: key, Consumer: s.consumer, Class: s.class, Created: s.created, Frozen: cordoned[s.consumer],
-			Request: capacity.Amounts{capacity.CPU: s.request[cpu], capacity.Memory: s.request[memory]}, Used: used[key],
+			Request: capacity.Amounts{capacity.CPU: s.request[cpu], capacity.Memory: s.request[memory]},
+			Used:    used[key],
 		}
 		if s.status == authv1beta1.ResourceSliceConditionAccepted {
 			one.Granted = s.resources
@@ -166,41 +184,48 @@ func asDecided(terms *offer.AllocationInput, standing map[string]seen, pinned []
 	}
 	var errs []error
 	for i, decided := range grant.Allocate(terms, append(in, pinned...))[:len(in)] {
-		s := standing[in[i].Key]
+		s := latest[in[i].Key]
 		want, verdict := decided.Amounts(), authv1beta1.ResourceSliceConditionAccepted
 		switch decided.Verdict {
 		case grant.Deny:
 			verdict = authv1beta1.ResourceSliceConditionDenied
 		case grant.Accept:
 		}
-		if s.status != verdict || !maps.Equal(want, s.resources) || s.reason != "Proffer"+decided.Reason() || s.message != decided.Explain("") {
+		if s.status != verdict || !maps.Equal(want, s.resources) || s.reason != "Proffer"+decided.Reason() ||
+			s.message != decided.Explain("") {
 			errs = append(errs, fmt.Errorf("%s of %s is %s %s %v %q, want %s %s %v %q",
-				s.key, s.class, s.status, s.reason, s.resources, s.message, verdict, decided.Reason(), want, decided.Explain("")))
+				s.key, s.class, s.status, s.reason, s.resources, s.message, verdict, decided.Reason(), want,
+				decided.Explain("")))
 		}
 	}
-	if len(errs) > maxWrong {
-		errs = append(errs[:maxWrong], fmt.Errorf("and %d more", len(errs)-maxWrong))
+	if len(errs) > maxReports {
+		errs = append(errs[:maxReports], fmt.Errorf("and %d more", len(errs)-maxReports))
 	}
 	return errors.Join(errs...)
 }
 
-// spent checks, by the sums alone, that nothing is held back: where a slice has less than it asks for, and could have more, there is no more.
-func (a *account) spent(standing map[string]seen, used map[string]capacity.Amounts) {
+// requireAllSpent checks, by sums alone, that nothing is held back: if a slice has less than it
+// asks for, and could have more, then nothing is left.
+func (a *auditor) requireAllSpent(latest map[string]sliceState, used map[string]capacity.Amounts) {
 	a.t.Helper()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.provider.now()
-	for _, s := range standing {
+	for _, s := range latest {
 		p := now.pools[s.class]
-		if s.class == "default" || a.provider.share(s.class).denyExcess || now.cordoned[s.consumer] || s.status != authv1beta1.ResourceSliceConditionAccepted {
+		if s.class == "default" || a.provider.share(s.class).denyExcess || now.cordoned[s.consumer] ||
+			s.status != authv1beta1.ResourceSliceConditionAccepted {
 			continue
 		}
 		a.checks++
 		own := a.granted([]string{s.class}, nil, nil)[s.consumer]
-		granted := a.granted(p.beside, nil, nil)
-		for key, other := range standing { // What its pods use counts where it has less.
-			if slices.Contains(p.beside, other.class) {
-				over := amounts{max(0, used[key][capacity.CPU]-other.granted[cpu]), max(0, used[key][capacity.Memory]-other.granted[memory])}
+		granted := a.granted(p.overlapping, nil, nil)
+		for key, other := range latest { // If its pods use more than it has, the use counts.
+			if slices.Contains(p.overlapping, other.class) {
+				over := amounts{
+					max(0, used[key][capacity.CPU]-other.granted[cpu]),
+					max(0, used[key][capacity.Memory]-other.granted[memory]),
+				}
 				granted[other.consumer] = granted[other.consumer].plus(over)
 			}
 		}
@@ -211,36 +236,40 @@ func (a *account) spent(standing map[string]seen, used map[string]capacity.Amoun
 			}
 		}
 		for i := range s.granted {
-			// Without any of one resource that is used up it is given nothing of the others either.
+			// A slice that gets nothing of one exhausted resource gets nothing of the others
+			// either.
 			useless := false
 			for j := range s.granted {
-				useless = useless || j != i && s.request[j] > 0 && s.granted[j] == 0 && (sums[j] >= p.capacity[j] || p.max != nil && own[j] >= p.max[j])
+				exhausted := sums[j] >= p.capacity[j] || p.max != nil && own[j] >= p.max[j]
+				useless = useless || j != i && s.request[j] > 0 && s.granted[j] == 0 && exhausted
 			}
 			if s.granted[i] == s.request[i] || useless || p.max != nil && own[i] >= p.max[i] {
 				continue
 			}
-			// What pods of slices that are gone use counts against max too, as settled has found the pure function to say.
+			// The use of pods of deleted slices counts against max too, as awaitSettled has
+			// checked.
 			if p.max != nil && strings.Contains(s.message, "gives this cluster at most") {
 				continue
 			}
 			if sums[i] < p.capacity[i] {
-				a.fail("%s has %d of %d of resource %d, and of %d only %d are committed: %s", s.key, s.granted[i], s.request[i], i, p.capacity[i], sums[i], s.message)
+				a.fail("%s has %d of %d of resource %d, but of %d only %d are committed: %s",
+					s.key, s.granted[i], s.request[i], i, p.capacity[i], sums[i], s.message)
 			}
 		}
 	}
 }
 
-// staysQuiet fails the test if any slice is written within the time.
-func staysQuiet(t *testing.T, c *consumers, before map[string]seen) {
+// requireQuiet fails the test if any slice is written within finalQuietPeriod.
+func requireQuiet(t *testing.T, c *consumers, before map[string]sliceState) {
 	t.Helper()
-	consistently(t, quiet, func() error {
-		after, err := c.standing()
+	consistently(t, finalQuietPeriod, func() error {
+		after, err := c.latest()
 		if err != nil {
 			return err
 		}
 		for key := range allKeys(before, after) {
 			if before[key].version != after[key].version {
-				return fmt.Errorf("%s was written in the end: %+v, before %+v", key, after[key], before[key])
+				return fmt.Errorf("%s was written at the end: %+v, before %+v", key, after[key], before[key])
 			}
 		}
 		return nil

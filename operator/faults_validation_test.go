@@ -21,15 +21,17 @@ func TestFault_NegativeAmountsAreAccepted(t *testing.T) {
 		"max":   func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Max = kubetest.Quantities("cpu", "-5") },
 		"override": func(s *v1alpha1.ResourcePolicySpec) {
 			s.Overrides = []v1alpha1.Override{{
-				Consumers: v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"rome"}}, Offer: v1alpha1.OverrideOffer{Fixed: kubetest.Quantities("cpu", "-5")},
+				Consumers: v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"rome"}},
+				Offer:     v1alpha1.OverrideOffer{Fixed: kubetest.Quantities("cpu", "-5")},
 			}}
 		},
 	} {
 		object := kubetest.Policy("negative", change)
-		if err := kubetest.API(t).Create(t.Context(), object, client.DryRunAll); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), v1alpha1.AmountNegative) {
-			t.Errorf("%s: the API server says %v", name, err)
+		if err := kubetest.API(t).Create(t.Context(), object, client.DryRunAll); !apierrors.IsInvalid(err) ||
+			!strings.Contains(err.Error(), v1alpha1.AmountNegative) {
+			t.Errorf("%s: the API server returns %v", name, err)
 		}
-		// Before Kubernetes 1.34 it may be only the operator that looks.
+		// Before Kubernetes 1.34, the operator may be the only one that checks.
 		object.ObjectMeta = metav1.ObjectMeta{Name: "negative", UID: "1"}
 		if _, _, problems := policy.Parse(object); len(problems) == 0 {
 			t.Errorf("%s: the operator accepts it", name)
@@ -43,5 +45,5 @@ func TestFault_PercentagesByFloatMathsLoseDevices(t *testing.T) {
 		s.Offer.Percentages = map[corev1.ResourceName]v1alpha1.Percent{"nvidia.com/gpu": 29}
 	}))
 	// As floats, 0.29 x 100 is 28.999999999999996.
-	startOperator(t).offersOf("rome", "nvidia.com/gpu", 29)
+	startOperator(t).awaitOfferOf("rome", "nvidia.com/gpu", 29)
 }

@@ -12,7 +12,7 @@ import (
 	"proffer.dev/proffer/internal/offer"
 )
 
-// manyIDs are more consumers than a status lists.
+// manyIDs returns more consumers than a status lists.
 func manyIDs() []v1alpha1.ClusterID {
 	ids := make([]v1alpha1.ClusterID, offer.MaxReported+50)
 	for i := range ids {
@@ -21,19 +21,19 @@ func manyIDs() []v1alpha1.ClusterID {
 	return ids
 }
 
-// recordedFor waits until the status of a policy tells of so many consumers.
-func recordedFor(t *testing.T, policy string, consumers int) {
+// awaitConsumers waits until the status of a policy counts this many consumers.
+func awaitConsumers(t *testing.T, policy string, consumers int) {
 	t.Helper()
 	kubetest.Eventually(t, func() string {
 		if now := statusOfPolicy(t, policy).Consumers; now == nil || int(*now) != consumers {
-			return fmt.Sprintf("the status tells of %v consumers, not of %d", now, consumers)
+			return fmt.Sprintf("the status counts %v consumers, want %d", now, consumers)
 		}
 		return ""
 	})
 }
 
-// offersAllOf compares what each of the consumers, and one that nobody knows, is offered now.
-func (o *operator) offersAllOf(ids []v1alpha1.ClusterID, want, wantUnknown map[string]capacity.Amounts) {
+// requireOffers compares what each of the consumers, and an unknown one, is offered now.
+func (o *operator) requireOffers(ids []v1alpha1.ClusterID, want, wantUnknown map[string]capacity.Amounts) {
 	o.t.Helper()
 	for _, id := range ids {
 		if diff := cmp.Diff(want, o.offered(string(id))); diff != "" {
@@ -45,13 +45,14 @@ func (o *operator) offersAllOf(ids []v1alpha1.ClusterID, want, wantUnknown map[s
 	}
 }
 
-func TestAStartForgetsNobodyForWhomAStatusHasNoRoom(t *testing.T) {
+func TestARestartRemembersConsumersBeyondTheLimitOfAStatus(t *testing.T) {
 	ids := manyIDs()
-	p := kubetest.Create(t, kubetest.Policy("p", kubetest.Fixed("cpu", "2", "memory", "1Gi", "pods", "5"), kubetest.ForIDs(ids...), func(s *v1alpha1.ResourcePolicySpec) { s.Class = "gold" }))
+	p := kubetest.Create(t, kubetest.Policy("p", kubetest.Fixed("cpu", "2", "memory", "1Gi", "pods", "5"),
+		kubetest.ForIDs(ids...), func(s *v1alpha1.ResourcePolicySpec) { s.Class = "gold" }))
 	o := startOperator(t)
 	offered := map[string]capacity.Amounts{"gold": {"cpu": 2000, "memory": gib, "pods": 5}}
 	o.eventually(func() string { return cmp.Diff(offered, o.offered(string(ids[0]))) })
-	recordedFor(t, "p", len(ids))
+	awaitConsumers(t, "p", len(ids))
 	o.stop()
 
 	zeros := capacity.Amounts{"cpu": 0, "memory": 0, "pods": 0}
@@ -59,7 +60,7 @@ func TestAStartForgetsNobodyForWhomAStatusHasNoRoom(t *testing.T) {
 		s.Class, s.Offer.Fixed = "silver", kubetest.Quantities("cpu", "1", "memory", "1Gi")
 	})
 	o = startOperator(t)
-	o.offersAllOf(ids,
+	o.requireOffers(ids,
 		map[string]capacity.Amounts{"gold": zeros, "silver": {"cpu": 1000, "memory": gib, "pods": 0}},
 		map[string]capacity.Amounts{"gold": zeros})
 }

@@ -12,46 +12,50 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// seen is a slice as it stands in the API.
-type seen struct {
+// sliceState is one version of a slice in the API.
+type sliceState struct {
 	key string
 	uid types.UID
-	// creator is as whom its pods are made.
+	// creator is the user that creates the slice's pods.
 	creator         string
 	version         string
 	consumer, class string
 	created         int64
 	request         amounts
-	// answer is what the operator writes, as text, to see whether it is another. The time in it is new also where a slice that has come from another
-	// class is answered as it was there.
+	// answer is the operator's part of the status as text, to detect a new answer. It includes the
+	// time, which also changes if a slice gets the same answer again in another class.
 	answer          string
 	status          authv1beta1.ResourceSliceConditionStatus
 	reason, message string
 	granted         amounts
-	// resources are all of status.resources, in the units of the account.
+	// resources is all of status.resources, in the units of the auditor.
 	resources capacity.Amounts
-	// open is false for a slice that no answer may raise: the labels of a copy or its consumer's ID are gone, or it is being deleted.
+	// open is false for a slice that no answer may raise: it lacks the labels of a replica or its
+	// consumer's ID, or it is being deleted.
 	open bool
-	// authenticated says that Liqo has authenticated it: until then no answer is written to it but to take something back.
+	// authenticated reports whether Liqo has authenticated the slice. Until then, the operator
+	// writes an answer only to take something back.
 	authenticated bool
-	// promised is what the operator has last accepted, in the class of then. What others write changes neither.
+	// promised is what the operator last accepted, and promisedIn the class at that time. Writes of
+	// others change neither.
 	promised   amounts
 	promisedIn string
-	// forged says that the consumer has written the answer that stands.
+	// forged reports whether the consumer has written the current answer.
 	forged bool
-	// least is the least that it was promised of each since lag before leastUntil; from then on that is promised.
+	// least is the minimum that was promised of each resource since lag before leastUntil. From
+	// leastUntil on, promised applies.
 	least      amounts
 	leastUntil time.Duration
 }
 
-// line is what there is to say of it, for whoever looks for a mistake.
-func (s *seen) line() string {
+// line describes the slice in one line of a failure report.
+func (s *sliceState) line() string {
 	return fmt.Sprintf("%s (%s) of class %s asks for %d, open %t, %s %s %d, promised %d of %s: %s",
 		s.key, s.version, s.class, s.request, s.open, s.status, s.reason, s.granted, s.promised, s.promisedIn, s.message)
 }
 
-// follow notes what the slice had before.
-func (s *seen) follow(was *seen, now time.Duration) {
+// carryOver carries over what the slice was promised before.
+func (s *sliceState) carryOver(was *sliceState, now time.Duration) {
 	s.least, s.leastUntil = was.least, was.leastUntil
 	if now >= was.leastUntil {
 		s.least, s.leastUntil = was.promised, now+lag
@@ -61,16 +65,16 @@ func (s *seen) follow(was *seen, now time.Duration) {
 	}
 }
 
-// atLeast is what it has had of each all the time since lag ago.
-func (s *seen) atLeast(now time.Duration) amounts {
+// atLeast returns what the slice has been promised of each resource at all times since lag ago.
+func (s *sliceState) atLeast(now time.Duration) amounts {
 	if now >= s.leastUntil {
 		return s.promised
 	}
 	return s.least
 }
 
-func seenOf(s *authv1beta1.ResourceSlice) seen {
-	out := seen{
+func sliceStateOf(s *authv1beta1.ResourceSlice) sliceState {
+	out := sliceState{
 		key: s.Namespace + "/" + s.Name, uid: s.UID, version: s.ResourceVersion, class: string(s.Spec.Class),
 		created: s.CreationTimestamp.Unix(), request: amountsIn(s.Spec.Resources),
 	}
@@ -78,7 +82,8 @@ func seenOf(s *authv1beta1.ResourceSlice) seen {
 	if s.Spec.ConsumerClusterID != nil {
 		out.consumer = string(*s.Spec.ConsumerClusterID)
 	}
-	out.open = s.Labels["liqo.io/replicated"] == "true" && s.Labels["liqo.io/originID"] != "" && s.DeletionTimestamp == nil &&
+	out.open = s.Labels["liqo.io/replicated"] == "true" && s.Labels["liqo.io/originID"] != "" &&
+		s.DeletionTimestamp == nil &&
 		out.consumer == ownerOf(out.key)
 	var since metav1.Time
 	for _, c := range s.Status.Conditions {

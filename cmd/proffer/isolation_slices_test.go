@@ -12,63 +12,71 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// replicaOf is a slice as the consumer's crd-replicator makes it here.
+// replicaOf returns a slice as the consumer's crd-replicator creates it on the provider.
 func replicaOf(id, name, class, cpu string) *authv1beta1.ResourceSlice {
 	return &authv1beta1.ResourceSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespaceOf(id), Name: name,
 			Labels: map[string]string{
-				"liqo.io/replication": "false", "liqo.io/replicated": "true", "liqo.io/originID": id, "liqo.io/remote-cluster-id": id, "liqo.io/remoteID": "here",
+				"liqo.io/replication": "false", "liqo.io/replicated": "true", "liqo.io/originID": id,
+				"liqo.io/remote-cluster-id": id, "liqo.io/remoteID": "here",
 			},
 			Annotations: map[string]string{"liqo.io/create-virtual-node": "true"},
 		},
 		Spec: authv1beta1.ResourceSliceSpec{
 			Class: authv1beta1.ResourceSliceClass(class), CSR: []byte("request"),
 			ConsumerClusterID: new(corev1beta1.ClusterID(id)), ProviderClusterID: new(corev1beta1.ClusterID("here")),
-			Resources: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("1Gi")},
+			Resources: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("1Gi"),
+			},
 		},
 	}
 }
 
-// ask makes a slice as its consumer, and authenticates it as Liqo. It returns the key in the history.
-func (m *market) ask(id, name, class, cpu string) string {
+// ask creates a slice as its consumer and authenticates it as Liqo. It returns the slice's key in
+// the history.
+func (m *multitenant) ask(id, name, class, cpu string) string {
 	m.t.Helper()
 	s := m.askOnly(id, name, class, cpu)
 	m.authenticate(s)
 	return s.Namespace + "/" + s.Name
 }
 
-// askOnly makes a slice that Liqo does not authenticate. A class that has just come may not be on the list of those that are served yet.
-func (m *market) askOnly(id, name, class, cpu string) *authv1beta1.ResourceSlice {
+// askOnly creates a slice that Liqo does not authenticate. It retries, since a new class may not be
+// on the list of served classes yet.
+func (m *multitenant) askOnly(id, name, class, cpu string) *authv1beta1.ResourceSlice {
 	m.t.Helper()
 	s := replicaOf(id, name, class, cpu)
 	m.eventually(func() error { return m.consumers[id].Create(m.t.Context(), s) })
 	return s
 }
 
-func (m *market) authenticate(s *authv1beta1.ResourceSlice) {
+func (m *multitenant) authenticate(s *authv1beta1.ResourceSlice) {
 	m.t.Helper()
 	m.must(m.writeStatus(m.admin, keyOf(s), func(s *authv1beta1.ResourceSlice) {
-		s.Status.Conditions = append(s.Status.Conditions, conditionOf(authv1beta1.ResourceSliceConditionTypeAuthentication, "Because"))
+		s.Status.Conditions = append(s.Status.Conditions,
+			conditionOf(authv1beta1.ResourceSliceConditionTypeAuthentication, "Because"))
 	}))
 }
 
 func conditionOf(kind authv1beta1.ResourceSliceConditionType, reason string) authv1beta1.ResourceSliceCondition {
 	return authv1beta1.ResourceSliceCondition{
-		Type: kind, Status: authv1beta1.ResourceSliceConditionAccepted, Reason: reason, LastTransitionTime: metav1.NewTime(time.Now()),
+		Type: kind, Status: authv1beta1.ResourceSliceConditionAccepted, Reason: reason,
+		LastTransitionTime: metav1.NewTime(time.Now()),
 	}
 }
 
 func keyOf(s *authv1beta1.ResourceSlice) string { return s.Namespace + "/" + s.Name }
 
-func (m *market) get(key string) (*authv1beta1.ResourceSlice, error) {
+func (m *multitenant) get(key string) (*authv1beta1.ResourceSlice, error) {
 	id := ownerOf(key)
 	s := &authv1beta1.ResourceSlice{}
-	return s, m.admin.Get(m.t.Context(), client.ObjectKey{Namespace: namespaceOf(id), Name: key[len(namespaceOf(id))+1:]}, s)
+	return s, m.admin.Get(m.t.Context(),
+		client.ObjectKey{Namespace: namespaceOf(id), Name: key[len(namespaceOf(id))+1:]}, s)
 }
 
-// edit changes a slice as its consumer does, and returns what refuses it.
-func (m *market) edit(key string, change func(*authv1beta1.ResourceSlice)) error {
+// edit changes a slice as its consumer, and returns the error of the API server.
+func (m *multitenant) edit(key string, change func(*authv1beta1.ResourceSlice)) error {
 	for {
 		s, err := m.get(key)
 		if err != nil {
@@ -81,8 +89,8 @@ func (m *market) edit(key string, change func(*authv1beta1.ResourceSlice)) error
 	}
 }
 
-// writeStatus changes the status of a slice as somebody who is not the operator.
-func (m *market) writeStatus(by client.Client, key string, change func(*authv1beta1.ResourceSlice)) error {
+// writeStatus changes the status of a slice as someone other than the operator.
+func (m *multitenant) writeStatus(by client.Client, key string, change func(*authv1beta1.ResourceSlice)) error {
 	for {
 		s, err := m.get(key)
 		if err != nil {
@@ -103,19 +111,19 @@ func (m *market) writeStatus(by client.Client, key string, change func(*authv1be
 	}
 }
 
-// forge writes the status of a slice as its consumer. With the guards it is refused, and this reports false.
-func (m *market) forge(key string, change func(*authv1beta1.ResourceSlice)) bool {
+// forge writes the status of a slice as its consumer. It returns false if a guard refuses that.
+func (m *multitenant) forge(key string, change func(*authv1beta1.ResourceSlice)) bool {
 	m.t.Helper()
 	return m.allowed(m.writeStatus(m.consumers[ownerOf(key)], key, change))
 }
 
-// attack changes a slice as its consumer. It reports false where a guard refuses that.
-func (m *market) attack(key string, change func(*authv1beta1.ResourceSlice)) bool {
+// attack changes a slice as its consumer. It returns false if a guard refuses that.
+func (m *multitenant) attack(key string, change func(*authv1beta1.ResourceSlice)) bool {
 	m.t.Helper()
 	return m.allowed(m.edit(key, change))
 }
 
-func (m *market) allowed(err error) bool {
+func (m *multitenant) allowed(err error) bool {
 	m.t.Helper()
 	if m.guarded && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) {
 		m.t.Logf("refused: %v", err)
@@ -129,11 +137,15 @@ func grants(cpu string) func(*authv1beta1.ResourceSlice) {
 	return func(s *authv1beta1.ResourceSlice) {
 		i := resourcesConditionOf(s)
 		if i < 0 {
-			s.Status.Conditions = append(s.Status.Conditions, conditionOf(authv1beta1.ResourceSliceConditionTypeResources, "ProfferGranted"))
+			s.Status.Conditions = append(s.Status.Conditions,
+				conditionOf(authv1beta1.ResourceSliceConditionTypeResources, "ProfferGranted"))
 		} else {
-			s.Status.Conditions[i].Status, s.Status.Conditions[i].Reason = authv1beta1.ResourceSliceConditionAccepted, "ProfferGranted"
+			s.Status.Conditions[i].Status = authv1beta1.ResourceSliceConditionAccepted
+			s.Status.Conditions[i].Reason = "ProfferGranted"
 		}
-		s.Status.Resources = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("1Gi")}
+		s.Status.Resources = corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("1Gi"),
+		}
 	}
 }
 

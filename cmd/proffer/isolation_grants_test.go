@@ -13,13 +13,14 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 )
 
-// What history checks holds of each answer in all of these: no more is promised in a class than it has, nor to one consumer than it may have.
+// In all tests below, history checks each answer: no more is promised of a class than it has, nor
+// to one consumer than it may have.
 
-func TestAGrantIsItsNamespacesWhateverItSaysOfItsConsumer(t *testing.T) {
-	amongStrangers(t, func(t *testing.T, m *market) {
+func TestAGrantCountsForTheOwnerOfItsNamespace(t *testing.T) {
+	withAndWithoutGuards(t, func(t *testing.T, m *multitenant) {
 		m.node("gold", "16")
-		m.share("gold", most("4"))
-		m.history.bound("gold", 16000, 4000)
+		m.createPolicy("gold", withMax("4"))
+		m.history.setBounds("gold", 16000, 4000)
 		m.start()
 		mine := m.ask("rome", "mine", "gold", "4")
 		m.awaitGrant(mine, "4")
@@ -28,26 +29,26 @@ func TestAGrantIsItsNamespacesWhateverItSaysOfItsConsumer(t *testing.T) {
 			another := m.ask("rome", fmt.Sprintf("another-%d", i), "gold", "4")
 			m.awaitAnswer(another)
 			if has := m.history.promisedTo(another); has > 0 {
-				t.Errorf("as %s, rome is granted %d beside its 4000 of 4000", id, has)
+				t.Errorf("as %s, rome is granted %d on top of its 4000 of 4000", id, has)
 			}
 		}
-		// Nothing of that is charged to oslo.
+		// None of that counts against oslo.
 		m.awaitGrant(m.ask("oslo", "own", "gold", "4"), "4")
 	})
 }
 
 func TestTheNextLeaderCountsAGrantThatHasLostItsLabels(t *testing.T) {
-	amongStrangers(t, func(t *testing.T, m *market) {
-		m.openGold()
+	withAndWithoutGuards(t, func(t *testing.T, m *multitenant) {
+		m.startWithGold()
 		mine := m.ask("rome", "mine", "gold", "8")
 		m.awaitGrant(mine, "8")
 		m.attack(mine, func(s *authv1beta1.ResourceSlice) { withoutLabels(s); identify("nobody")(s) })
 		m.restart()
 		own := m.ask("oslo", "own", "gold", "8")
 		m.awaitAnswer(own)
-		m.awaitAnother()
+		m.awaitProbe()
 		if has := m.history.promisedTo(own); has > 0 {
-			t.Errorf("oslo has %d of 8000, all of which rome has", has)
+			t.Errorf("oslo has %d of 8000, but rome has all 8000", has)
 		}
 	})
 }
@@ -56,13 +57,13 @@ func TestTheNextLeaderCountsAGrantThatHasLostItsLabels(t *testing.T) {
 func TestAGrantOfADeletedPolicyCountsForTheNextLeader(t *testing.T) {
 	for name, tenant := range map[string]bool{"with its Tenant": true, "without its Tenant": false} {
 		t.Run(name, func(t *testing.T) {
-			amongStrangers(t, func(t *testing.T, m *market) {
+			withAndWithoutGuards(t, func(t *testing.T, m *multitenant) {
 				m.node("gold", "8")
-				m.share("gold", only("rome"))
-				other := shareOf("gold", only("oslo"))
+				m.createPolicy("gold", only("rome"))
+				other := policyFor("gold", only("oslo"))
 				other.Name = "gold-of-oslo"
 				m.create(other)
-				m.history.bound("gold", 8000, 0)
+				m.history.setBounds("gold", 8000, 0)
 				m.start()
 				mine := m.ask("rome", "mine", "gold", "8")
 				m.awaitGrant(mine, "8")
@@ -72,17 +73,17 @@ func TestAGrantOfADeletedPolicyCountsForTheNextLeader(t *testing.T) {
 				if !tenant {
 					m.must(m.admin.Delete(t.Context(), tenantOf("rome")))
 				}
-				m.unshare("gold")
+				m.deletePolicy("gold")
 				m.start()
-				m.awaitAnother()
+				m.awaitProbe()
 				within := func() error {
 					if a, b := m.history.promisedTo(mine), m.history.promisedTo(own); a+b > 8000 {
 						return fmt.Errorf("rome has %d and oslo %d of 8000", a, b)
 					}
 					return nil
 				}
-				m.consistently(calm, within)
-				m.awaitAnother()
+				m.consistently(quietPeriod, within)
+				m.awaitProbe()
 				m.must(within())
 			})
 		})
@@ -95,15 +96,15 @@ func only(id string) func(*v1alpha1.ResourcePolicySpec) {
 	}
 }
 
-func TestASliceThatMovesWhileNobodyLeadsPushesNobodyOut(t *testing.T) {
-	amongStrangers(t, func(_ *testing.T, m *market) {
+func TestASliceThatMovesWithoutALeaderTakesNothingFromOthers(t *testing.T) {
+	withAndWithoutGuards(t, func(_ *testing.T, m *multitenant) {
 		for _, class := range []string{"gold", "silver"} {
 			m.node(class, "8")
-			m.share(class)
-			m.history.bound(class, 8000, 0)
+			m.createPolicy(class)
+			m.history.setBounds(class, 8000, 0)
 		}
 		m.start()
-		moves := m.ask("oslo", "moves", "gold", "8") // The older one, also where both are of one second.
+		moves := m.ask("oslo", "moves", "gold", "8") // The older one: oslo also sorts first within a second.
 		m.awaitGrant(moves, "8")
 		stays := m.ask("rome", "stays", "silver", "8")
 		m.awaitGrant(stays, "8")
@@ -111,17 +112,17 @@ func TestASliceThatMovesWhileNobodyLeadsPushesNobodyOut(t *testing.T) {
 		m.must(m.edit(moves, movingTo("silver")))
 		m.start()
 		m.awaitGrant(moves, "0")
-		m.awaitAnother()
+		m.awaitProbe()
 		m.awaitGrant(stays, "8")
 		m.history.requireKept(stays)
 	})
 }
 
-func TestARestartWritesNothingIntoAClassOfSomebodyElse(t *testing.T) {
-	for name, answered := range map[string]bool{"answered by somebody else": true, "not answered yet": false} {
+func TestARestartWritesNoAnswerInAForeignClass(t *testing.T) {
+	for name, answered := range map[string]bool{"answered by another controller": true, "not answered yet": false} {
 		t.Run(name, func(t *testing.T) {
-			amongStrangers(t, func(t *testing.T, m *market) {
-				m.openGold()
+			withAndWithoutGuards(t, func(t *testing.T, m *multitenant) {
+				m.startWithGold()
 				mine := m.ask("rome", "mine", "gold", "6")
 				m.awaitGrant(mine, "6")
 				if m.guarded {
@@ -138,41 +139,45 @@ func TestARestartWritesNothingIntoAClassOfSomebodyElse(t *testing.T) {
 				m.restart()
 				own := m.ask("oslo", "own", "gold", "8")
 				m.awaitAnswer(own)
-				m.awaitAnother()
-				m.consistently(calm, func() error {
+				m.awaitProbe()
+				m.consistently(quietPeriod, func() error {
 					if after := m.history.answers(mine); after != before {
-						return fmt.Errorf("a slice of a class of somebody else was answered: %+v", m.stands(mine))
+						return fmt.Errorf("a slice of a foreign class was answered: %+v", m.state(mine))
 					}
 					return nil
 				})
 				if has := m.history.promisedTo(own); !answered && has != 2000 {
-					t.Errorf("oslo has %d, want the 2000 that the slice of rome leaves until somebody else has answered it", has)
+					t.Errorf("oslo has %d, want the 2000 that rome's slice leaves until another controller answers it",
+						has)
 				}
 			})
 		})
 	}
 }
 
-// serveByOthers puts a class on the list of those that consumers may ask for.
-func (m *market) serveByOthers(class string) {
+// serveByOthers adds a class of another controller to the list of classes that consumers may ask
+// for.
+func (m *multitenant) serveByOthers(class string) {
 	m.t.Helper()
-	list := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "proffer-served-classes"}}
+	list := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "proffer-served-classes"},
+	}
 	m.must(m.admin.Patch(m.t.Context(), list, patchOf(object{"data": object{class: "others"}})))
 	probe := replicaOf("rome", "probe", class, "1")
 	m.eventually(func() error { return m.consumers["rome"].Create(m.t.Context(), probe, client.DryRunAll) })
 }
 
-func (m *market) stands(key string) seen {
+func (m *multitenant) state(key string) sliceState {
 	m.t.Helper()
 	s, err := m.get(key)
 	m.must(err)
-	return seenOf(s)
+	return sliceStateOf(s)
 }
 
-func TestAStatusForgedWhileNobodyLeadsCostsOthersNothing(t *testing.T) {
-	amongStrangers(t, func(_ *testing.T, m *market) {
-		m.openGold()
-		forges := m.ask("oslo", "forges", "gold", "4") // The older one, also where both are of one second.
+func TestAStatusForgedWithoutALeaderCostsOthersNothing(t *testing.T) {
+	withAndWithoutGuards(t, func(_ *testing.T, m *multitenant) {
+		m.startWithGold()
+		forges := m.ask("oslo", "forges", "gold", "4") // The older one: oslo also sorts first within a second.
 		m.awaitGrant(forges, "4")
 		honest := m.ask("rome", "honest", "gold", "4")
 		m.awaitGrant(honest, "4")
@@ -180,18 +185,18 @@ func TestAStatusForgedWhileNobodyLeadsCostsOthersNothing(t *testing.T) {
 		m.must(m.edit(forges, asking("8")))
 		m.forge(forges, grants("8"))
 		m.start()
-		m.awaitAnother()
+		m.awaitProbe()
 		m.awaitGrant(forges, "4")
 		m.awaitGrant(honest, "4")
 		m.history.requireKept(honest)
 	})
 }
 
-func TestAnAnswerRemovedWhileNobodyLeadsStillCounts(t *testing.T) {
-	for name, hidden := range map[string]bool{"alone": false, "with the labels": true} {
+func TestAnAnswerRemovedWithoutALeaderStillCounts(t *testing.T) {
+	for name, hidden := range map[string]bool{"only the answer": false, "and the labels": true} {
 		t.Run(name, func(t *testing.T) {
-			amongStrangers(t, func(t *testing.T, m *market) {
-				m.openGold()
+			withAndWithoutGuards(t, func(t *testing.T, m *multitenant) {
+				m.startWithGold()
 				mine := m.ask("rome", "mine", "gold", "8")
 				m.awaitGrant(mine, "8")
 				m.kill()
@@ -203,7 +208,7 @@ func TestAnAnswerRemovedWhileNobodyLeadsStillCounts(t *testing.T) {
 				m.start()
 				own := m.ask("oslo", "own", "gold", "8")
 				m.awaitAnswer(own)
-				m.awaitAnother()
+				m.awaitProbe()
 				if a, b := m.history.promisedTo(mine), m.history.promisedTo(own); a+b > 8000 {
 					t.Errorf("rome has %d and oslo %d of 8000", a, b)
 				}
@@ -212,31 +217,41 @@ func TestAnAnswerRemovedWhileNobodyLeadsStillCounts(t *testing.T) {
 	}
 }
 
-func TestPodsOfSlicesThatAreGoneCountUntilTheyEnd(t *testing.T) {
+func TestPodsOfDeletedSlicesCountUntilTheyEnd(t *testing.T) {
 	sources := map[string]func(*v1alpha1.ResourcePolicySpec){
 		"free":  func(*v1alpha1.ResourcePolicySpec) {},
 		"whole": func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Nodes.Count = v1alpha1.NodeCountAllocatable },
 		"fixed": func(s *v1alpha1.ResourcePolicySpec) {
-			s.Offer = v1alpha1.Offer{Fixed: v1alpha1.Quantities{"cpu": {Quantity: resource.MustParse("4")}, "memory": {Quantity: resource.MustParse("64Gi")}}}
+			s.Offer = v1alpha1.Offer{
+				Fixed: v1alpha1.Quantities{
+					"cpu": {Quantity: resource.MustParse("4")}, "memory": {Quantity: resource.MustParse("64Gi")},
+				},
+			}
 		},
 	}
-	for name, leave := range map[string]func(m *market, key string){
-		"deleted":            func(m *market, key string) { m.delete(key) },
-		"moved":              func(m *market, key string) { m.must(m.edit(key, movingTo(spare))); m.awaitClass(key, spare) },
-		"deleted, restarted": func(m *market, key string) { m.delete(key); m.restart() },
-		"asks for nothing":   func(m *market, key string) { m.must(m.edit(key, asking("0"))); m.awaitGrant(key, "0") },
-		"asks for nothing, restarted": func(m *market, key string) {
+	for name, leave := range map[string]func(m *multitenant, key string){
+		"deleted": func(m *multitenant, key string) { m.delete(key) },
+		"moved": func(m *multitenant, key string) {
+			m.must(m.edit(key, movingTo(spare)))
+			m.awaitClass(key, spare)
+		},
+		"deleted, restarted": func(m *multitenant, key string) { m.delete(key); m.restart() },
+		"asks for nothing": func(m *multitenant, key string) {
+			m.must(m.edit(key, asking("0")))
+			m.awaitGrant(key, "0")
+		},
+		"asks for nothing, restarted": func(m *multitenant, key string) {
 			m.must(m.edit(key, asking("0")))
 			m.awaitGrant(key, "0")
 			m.restart()
 		},
-		"asks for nothing, moved": func(m *market, key string) {
+		"asks for nothing, moved": func(m *multitenant, key string) {
 			m.must(m.edit(key, asking("0")))
 			m.awaitGrant(key, "0")
 			m.must(m.edit(key, movingTo(spare)))
 			m.awaitClass(key, spare)
 		},
-		"made again, asks for nothing": func(m *market, key string) {
+		"recreated, asks for nothing": func(m *multitenant, key string) {
 			s, err := m.get(key)
 			m.must(err)
 			m.delete(key)
@@ -244,12 +259,12 @@ func TestPodsOfSlicesThatAreGoneCountUntilTheyEnd(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			amongStrangers(t, func(_ *testing.T, m *market) {
+			withAndWithoutGuards(t, func(_ *testing.T, m *multitenant) {
 				pods, first, next := map[string]*corev1.Pod{}, map[string]string{}, map[string]string{}
 				for class, source := range sources {
 					m.node(class, "16")
-					m.share(class, most("4"), source)
-					m.history.bound(class, 16000, 4000)
+					m.createPolicy(class, withMax("4"), source)
+					m.history.setBounds(class, 16000, 4000)
 				}
 				m.start()
 				for class := range sources {
@@ -257,7 +272,7 @@ func TestPodsOfSlicesThatAreGoneCountUntilTheyEnd(t *testing.T) {
 					m.awaitGrant(first[class], "4")
 					pods[class] = m.run(class, "rome", class+"-1", "3")
 				}
-				m.counted(pods["free"], pods["whole"], pods["fixed"])
+				m.awaitCounted(pods["free"], pods["whole"], pods["fixed"])
 				for class := range sources {
 					leave(m, first[class])
 				}
@@ -267,7 +282,7 @@ func TestPodsOfSlicesThatAreGoneCountUntilTheyEnd(t *testing.T) {
 				for class := range sources {
 					m.awaitGrant(next[class], "1")
 				}
-				// What still runs is not charged to others.
+				// Running pods of rome do not count against oslo.
 				for class := range sources {
 					m.awaitGrant(m.ask("oslo", class, class, "4"), "4")
 				}
@@ -281,16 +296,18 @@ func TestPodsOfSlicesThatAreGoneCountUntilTheyEnd(t *testing.T) {
 }
 
 func TestANewInstallationTakesNothingBack(t *testing.T) {
-	for name, everything := range map[string]bool{"the policies were deleted": false, "all that the operator made was deleted": true} {
+	for name, everything := range map[string]bool{
+		"the policies were deleted": false, "all that the operator made was deleted": true,
+	} {
 		t.Run(name, func(t *testing.T) {
-			amongStrangers(t, func(t *testing.T, m *market) {
-				m.openGold()
+			withAndWithoutGuards(t, func(t *testing.T, m *multitenant) {
+				m.startWithGold()
 				mine, theirs := m.ask("rome", "mine", "gold", "5"), m.ask("oslo", "theirs", "gold", "3")
 				m.awaitGrant(mine, "5")
 				m.awaitGrant(theirs, "3")
 				m.kill()
-				m.unshare("gold")
-				m.unshare(spare)
+				m.deletePolicy("gold")
+				m.deletePolicy(spare)
 				if everything {
 					kinds, err := ownKinds(m.cluster.Config)
 					m.must(err)
@@ -299,11 +316,11 @@ func TestANewInstallationTakesNothingBack(t *testing.T) {
 					}
 				}
 				m.start()
-				m.consistently(2 * calm)
-				m.share("gold")
-				m.share(spare)
-				m.awaitAnother()
-				m.consistently(calm)
+				m.consistently(2 * quietPeriod)
+				m.createPolicy("gold")
+				m.createPolicy(spare)
+				m.awaitProbe()
+				m.consistently(quietPeriod)
 				m.awaitGrant(mine, "5")
 				m.awaitGrant(theirs, "3")
 				m.history.requireKept(mine, theirs)

@@ -9,24 +9,25 @@ import (
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
 )
 
-func TestANewLeaderLeavesAloneWhatWasTakenToLiqosOwnClassMeanwhile(t *testing.T) {
-	useSlices(t)
+func TestANewLeaderWritesNothingToASliceThatMovedToLiqosClass(t *testing.T) {
+	installSliceCRDs(t)
 	goldNode(t, "gold-1", "cpu", "8", "memory", "16Gi", "pods", "10")
 	kubetest.Create(t, classGold())
 	rome := newTenancy(t, "rome")
 	first := startOperator(t)
 	for _, class := range []string{"default", ""} {
 		slice := rome.ask("slice-"+class+"x", nodestest.List("cpu", "8", "memory", "4Gi"))
-		answered(t, slice, "Accepted Granted cpu=8,memory=4Gi")
+		awaitAnswer(t, slice, "Accepted Granted cpu=8,memory=4Gi")
 		first.stop()
-		kubetest.Edit(t, slice, func(o client.Object) { kubetest.SetField(o, class, "spec", "class") }, kubetest.WriteSpec)
+		kubetest.Edit(t, slice, func(o client.Object) { kubetest.SetField(o, class, "spec", "class") },
+			kubetest.WriteSpec)
 
 		first = startOperator(t)
-		// What it has is free, and nothing is written to it.
+		// The slice holds no capacity any more, and the operator writes nothing to it.
 		next := rome.ask("next-"+class+"x", nodestest.List("cpu", "8"))
-		answered(t, next, "Accepted Granted cpu=8")
-		if got := said(answerOf(t, slice)); got != "Accepted Granted cpu=8,memory=4Gi" {
-			t.Errorf("class %q: the slice says %s", class, got)
+		awaitAnswer(t, next, "Accepted Granted cpu=8")
+		if got := summarize(answerOf(t, slice)); got != "Accepted Granted cpu=8,memory=4Gi" {
+			t.Errorf("class %q: the answer of the slice is %s", class, got)
 		}
 		kubetest.Remove(t, slice)
 		kubetest.Remove(t, next)

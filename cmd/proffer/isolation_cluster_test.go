@@ -29,24 +29,24 @@ import (
 	"proffer.dev/proffer/hack/controlplane"
 )
 
-// operatorNamespace is where config/default puts the operator.
+// operatorNamespace is the namespace of the operator in config/default.
 const operatorNamespace = "proffer-system"
 
-// strangers are the clusters of the tests in which consumers are separate parties: one with the admission policies of config, one without.
-// Tests use them one after the other, and leave them empty.
-var strangers = map[bool]*strangersCluster{false: {}, true: {guarded: true}}
+// isolationClusters has one cluster with the admission policies of config and one without. Tests
+// use them one after the other and leave them empty.
+var isolationClusters = map[bool]*isolationCluster{false: {}, true: {guarded: true}}
 
-type strangersCluster struct {
+type isolationCluster struct {
 	guarded bool
 	once    sync.Once
 	err     error
 	*controlplane.Cluster
 }
 
-// stopStrangers ends the clusters that were started. Only TestMain calls it.
-func stopStrangers() error {
+// stopIsolationClusters stops the clusters that were started. Only TestMain calls it.
+func stopIsolationClusters() error {
 	var errs []error
-	for _, c := range strangers {
+	for _, c := range isolationClusters {
 		if c.Cluster != nil {
 			errs = append(errs, c.Stop())
 		}
@@ -54,10 +54,10 @@ func stopStrangers() error {
 	return errors.Join(errs...)
 }
 
-// strangersClusterOf starts the cluster if it does not run yet.
-func strangersClusterOf(t *testing.T, guarded bool) *controlplane.Cluster {
+// isolationClusterOf returns the cluster, and starts it for its first test.
+func isolationClusterOf(t *testing.T, guarded bool) *controlplane.Cluster {
 	t.Helper()
-	c := strangers[guarded]
+	c := isolationClusters[guarded]
 	c.once.Do(func() { c.err = c.start(t) })
 	if c.err != nil {
 		t.Fatal(c.err)
@@ -65,19 +65,20 @@ func strangersClusterOf(t *testing.T, guarded bool) *controlplane.Cluster {
 	return c.Cluster
 }
 
-func (c *strangersCluster) start(t *testing.T) error {
+func (c *isolationCluster) start(t *testing.T) error {
 	t.Helper()
-	// It outlives the test that needs it first.
+	// The cluster outlives the test that starts it.
 	ctx := context.WithoutCancel(t.Context())
 	var err error
 	c.Cluster, err = controlplane.Start(ctx, controlplane.Options{Progress: os.Stderr, CRDDirs: []string{
 		filepath.Join("..", "..", "config", "crd", "bases"),
-		controlplane.LiqoCRD(t, "authentication.liqo.io_resourceslices.yaml"), controlplane.LiqoCRD(t, "authentication.liqo.io_tenants.yaml"),
+		controlplane.LiqoCRD(t, "authentication.liqo.io_resourceslices.yaml"),
+		controlplane.LiqoCRD(t, "authentication.liqo.io_tenants.yaml"),
 	}})
 	if err != nil {
 		return err
 	}
-	admin, err := client.New(c.Config, client.Options{Scheme: newFaultScheme(t)})
+	admin, err := client.New(c.Config, client.Options{Scheme: newScheme(t)})
 	if err != nil {
 		return err
 	}
@@ -89,8 +90,9 @@ func (c *strangersCluster) start(t *testing.T) error {
 	return nil
 }
 
-// objects are what the cluster has before a test: namespaces, what Liqo lets consumers do in theirs, and the guards.
-func (c *strangersCluster) objects(t *testing.T) []client.Object {
+// objects returns what the cluster has before a test: namespaces, the roles that Liqo gives
+// consumers, and the guards.
+func (c *isolationCluster) objects(t *testing.T) []client.Object {
 	t.Helper()
 	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operatorNamespace}}}
 	for _, id := range []string{"rome", "oslo"} {
@@ -109,7 +111,7 @@ func tenantNamespaceOf(id string) *corev1.Namespace {
 	}}}
 }
 
-// consumerRole is what Liqo's chart lets a consumer do in its tenant namespace.
+// consumerRole returns the rights in its tenant namespace that Liqo's chart gives a consumer.
 func consumerRole(t *testing.T, id string) []client.Object {
 	t.Helper()
 	text, err := os.ReadFile(controlplane.LiqoFile(t, "files/liqo-remote-controlplane-ClusterRole.yaml"))
@@ -130,7 +132,7 @@ func consumerRole(t *testing.T, id string) []client.Object {
 	}
 }
 
-// guards are all admission policies in config, and the list that one of them reads.
+// guards returns all admission policies in config, and the ConfigMap that one of them reads.
 func guards(t *testing.T) []client.Object {
 	t.Helper()
 	var out []client.Object
@@ -149,7 +151,7 @@ func guards(t *testing.T) []client.Object {
 				return fmt.Errorf("%s: %w", path, err)
 			}
 			u := &unstructured.Unstructured{}
-			u.Object, _ = value.(map[string]any) // A list of patches is none.
+			u.Object, _ = value.(map[string]any) // A list of patches has no kind.
 			switch u.GetKind() {
 			case "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ConfigMap":
 				found[u.GetName()] = true
@@ -169,27 +171,28 @@ func guards(t *testing.T) []client.Object {
 	return out
 }
 
-// asConsumer is a client with the consumer's identity of Liqo's control plane.
+// asConsumer returns a client with the identity that Liqo's control plane gives the consumer.
 func asConsumer(t *testing.T, config *rest.Config, id string) client.Client {
 	t.Helper()
 	config = rest.CopyConfig(config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: id, Groups: []string{"liqo.io"}}
 	config.UserAgent = "crd-replicator-of-" + id
-	c, err := client.New(config, client.Options{Scheme: newFaultScheme(t)})
+	c, err := client.New(config, client.Options{Scheme: newScheme(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-// empty deletes all that tests and the operator make, whatever finalizers it has.
+// empty deletes everything that tests and the operator create, whatever its finalizers.
 func empty(ctx context.Context, config *rest.Config, admin client.Client) error {
 	deadline, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	kinds := []schema.GroupVersionKind{
 		corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithKind("Node"),
 		authv1beta1.GroupVersion.WithKind("ResourceSlice"), authv1beta1.GroupVersion.WithKind("Tenant"),
-		{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}, {Group: "events.k8s.io", Version: "v1", Kind: "Event"},
+		{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"},
+		{Group: "events.k8s.io", Version: "v1", Kind: "Event"},
 	}
 	own, err := ownKinds(config)
 	if err != nil {
@@ -199,12 +202,14 @@ func empty(ctx context.Context, config *rest.Config, admin client.Client) error 
 	for _, kind := range append(own, kinds...) {
 		errs = append(errs, emptyKind(deadline, admin, kind))
 	}
-	list := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "proffer-served-classes"}}
+	list := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "proffer-served-classes"},
+	}
 	errs = append(errs, client.IgnoreNotFound(admin.Patch(deadline, list, patchOf(object{"data": nil}))))
 	return errors.Join(errs...)
 }
 
-// ownKinds are the kinds of the operator's own API group.
+// ownKinds returns the kinds of the operator's own API group.
 func ownKinds(config *rest.Config) ([]schema.GroupVersionKind, error) {
 	d, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -259,7 +264,7 @@ func inNamespaces(items []unstructured.Unstructured, namespaces ...string) []uns
 	return out
 }
 
-// remove deletes an object at once, whatever finalizers it has. One that is gone is no error.
+// remove deletes an object at once, whatever its finalizers. A missing object is not an error.
 func remove(ctx context.Context, admin client.Client, o client.Object) error {
 	if len(o.GetFinalizers()) > 0 {
 		err := admin.Patch(ctx, o, patchOf(object{"metadata": object{"finalizers": nil}}))

@@ -81,12 +81,17 @@ func (p *provider) addLoad(l load) {
 	p.made++
 	name := fmt.Sprintf("pod-%d", p.made)
 	p.change(func() { p.loads[name] = l }, func(ctx context.Context) error {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault}, Spec: corev1.PodSpec{
-			NodeName:   l.node,
-			Containers: []corev1.Container{{Name: "main", Image: "image", Resources: corev1.ResourceRequirements{Requests: l.requests.list()}}},
-		}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault}}
+		pod.Spec = corev1.PodSpec{
+			NodeName: l.node,
+			Containers: []corev1.Container{
+				{Name: "main", Image: "image", Resources: corev1.ResourceRequirements{Requests: l.requests.list()}},
+			},
+		}
 		if l.consumer != "" {
-			pod.Labels = map[string]string{"offloading.liqo.io/origin": l.consumer, "liqo.io/creator-user": creatorOf(l.consumer, l.slice)}
+			pod.Labels = map[string]string{
+				"offloading.liqo.io/origin": l.consumer, "liqo.io/creator-user": creatorOf(l.consumer, l.slice),
+			}
 		}
 		return p.api.Create(ctx, pod)
 	})
@@ -102,7 +107,8 @@ func (p *provider) removeLoad(name string) {
 func (p *provider) editPolicy(class string, s share) {
 	p.change(func() { p.shares[class] = s }, func(ctx context.Context) error {
 		spec := object{
-			"nodes": object{"selector": s.selector()}, "percent": s.percent, "reserve": s.reserve.quantities(), "max": nil,
+			"nodes": object{"selector": s.selector()}, "percent": s.percent, "reserve": s.reserve.quantities(),
+			"max": nil,
 		}
 		if s.max != nil {
 			spec["max"] = s.max.quantities()
@@ -122,8 +128,8 @@ func (p *provider) cordonTenant(id string, cordoned bool) {
 	})
 }
 
-// disturb makes one change at random.
-func (p *provider) disturb(r *rand.Rand, consumers []string) {
+// changeAtRandom makes one random change.
+func (p *provider) changeAtRandom(r *rand.Rand, consumers []string) {
 	p.changing.Lock()
 	defer p.changing.Unlock()
 	size := func() amounts { return amounts{4000 + r.Int64N(7)*500, (8 + r.Int64N(12)) * 1024 * mib} }
@@ -149,7 +155,7 @@ func (p *provider) disturb(r *rand.Rand, consumers []string) {
 	case 7, 8:
 		l := load{node: name, requests: amounts{100 + r.Int64N(8)*100, (1 + r.Int64N(8)) * 256 * mib}}
 		if r.IntN(3) > 0 {
-			l.consumer, l.slice = pick(r, consumers), fmt.Sprintf("slice-%02d", r.IntN(faultSlices/faultConsumers))
+			l.consumer, l.slice = pick(r, consumers), fmt.Sprintf("slice-%02d", r.IntN(chaosSlices/chaosConsumers))
 		}
 		if len(p.loads) < 25 {
 			p.addLoad(l)
@@ -165,10 +171,10 @@ func (p *provider) disturb(r *rand.Rand, consumers []string) {
 			p.cordonTenant(id, !p.cordoned[id])
 		}
 	case 12:
-		p.comeOrGo(r)
+		p.deleteOrRecreatePolicy(r)
 	case 13, 14:
 		if id := pick(r, consumers); !p.drained[id] {
-			p.bringTenant(id, p.absent[id])
+			p.setTenantExists(id, p.absent[id])
 		}
 	}
 }
@@ -192,30 +198,30 @@ func (p *provider) editShare(r *rand.Rand) {
 	p.editPolicy(class, s)
 }
 
-// comeOrGo deletes a policy, or makes one again that was deleted.
-func (p *provider) comeOrGo(r *rand.Rand) {
-	if len(p.gone) > 0 {
-		p.bringPolicy(pick(r, slices.Sorted(maps.Keys(p.gone))))
+// deleteOrRecreatePolicy recreates a deleted policy or, if there is none, deletes one.
+func (p *provider) deleteOrRecreatePolicy(r *rand.Rand) {
+	if len(p.deletedPolicies) > 0 {
+		p.recreatePolicy(pick(r, slices.Sorted(maps.Keys(p.deletedPolicies))))
 		return
 	}
 	class := pick(r, slices.Sorted(maps.Keys(p.shares)))
 	p.change(func() {
-		p.gone[class] = p.shares[class]
+		p.deletedPolicies[class] = p.shares[class]
 		delete(p.shares, class)
 	}, func(ctx context.Context) error {
 		return p.api.Delete(ctx, &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: class}})
 	})
 }
 
-func (p *provider) bringPolicy(class string) {
+func (p *provider) recreatePolicy(class string) {
 	p.change(func() {
-		p.shares[class] = p.gone[class]
-		delete(p.gone, class)
+		p.shares[class] = p.deletedPolicies[class]
+		delete(p.deletedPolicies, class)
 	}, func(ctx context.Context) error { return p.api.Create(ctx, p.policy(class)) })
 }
 
-// bringTenant makes a Tenant that was deleted, or deletes it.
-func (p *provider) bringTenant(id string, exists bool) {
+// setTenantExists creates a Tenant that was deleted, or deletes it.
+func (p *provider) setTenantExists(id string, exists bool) {
 	p.change(func() { p.absent[id], p.cordoned[id] = !exists, false }, func(ctx context.Context) error {
 		if exists {
 			return p.api.Create(ctx, tenantOf(id))
@@ -240,16 +246,17 @@ func (p *provider) isDrained(id string) bool {
 	return p.drained[id]
 }
 
-// heal brings back what is gone, and ends the pods of slices: by then nobody else knows which of them are of slices that are gone.
-func (p *provider) heal() {
+// restoreAll recreates everything that was deleted. It ends the pods of slices: the end of the test
+// cannot tell which of them belong to deleted slices.
+func (p *provider) restoreAll() {
 	p.changing.Lock()
 	defer p.changing.Unlock()
-	for _, class := range slices.Sorted(maps.Keys(p.gone)) {
-		p.bringPolicy(class)
+	for _, class := range slices.Sorted(maps.Keys(p.deletedPolicies)) {
+		p.recreatePolicy(class)
 	}
 	for id, absent := range p.now().absent {
 		if absent {
-			p.bringTenant(id, true)
+			p.setTenantExists(id, true)
 		}
 	}
 	for name, l := range maps.Clone(p.loads) {
