@@ -180,7 +180,11 @@ func TestAListThatCannotBeWrittenIsTriedAgainWithoutHaste(t *testing.T) {
 		withListing(t, aList(nil), func(t *testing.T, l listing) {
 			var refusing atomic.Bool
 			refusing.Store(true)
-			l.client.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return refusing.Load(), nil, refusal })
+			l.client.PrependReactor(
+				"patch",
+				"*",
+				func(clienttesting.Action) (bool, runtime.Object, error) { return refusing.Load(), nil, refusal },
+			)
 			l.serve("gold")
 			pass(time.Minute)
 			if n := l.writes(); n < 2 || n > 15 {

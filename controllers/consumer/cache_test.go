@@ -12,7 +12,12 @@ import (
 
 func TestParseConsumer(t *testing.T) {
 	object := func(spec map[string]any) *unstructured.Unstructured {
-		return &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "o", "labels": map[string]any{"tier": "gold"}}, "spec": spec}}
+		return &unstructured.Unstructured{
+			Object: map[string]any{
+				"metadata": map[string]any{"name": "o", "labels": map[string]any{"tier": "gold"}},
+				"spec":     spec,
+			},
+		}
 	}
 	identity := func(id any) map[string]any { return map[string]any{"clusterIdentity": map[string]any{"clusterID": id}} }
 	for _, tc := range []struct {
@@ -23,7 +28,8 @@ func TestParseConsumer(t *testing.T) {
 		fail bool
 	}{
 		{"ForeignCluster of v1", 0, map[string]any{"clusterID": "rome"}, "rome", false},
-		{"ForeignCluster of v0", 1, identity("32f0b45b-5c06-4cc4-84b6-03a323ffc93d"), "32f0b45b-5c06-4cc4-84b6-03a323ffc93d", false},
+		{"ForeignCluster of v0", 1, identity("32f0b45b-5c06-4cc4-84b6-03a323ffc93d"),
+			"32f0b45b-5c06-4cc4-84b6-03a323ffc93d", false},
 		{"Tenant", 2, map[string]any{"clusterID": "rome"}, "rome", false},
 		{"ForeignCluster of v0 before it has met its peer", 1, map[string]any{}, "", true},
 		{"no ID", 0, map[string]any{}, "", true},

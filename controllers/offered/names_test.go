@@ -137,10 +137,15 @@ func TestAClassIsRetiredThatHasANameOfWhichNoStatusTells(t *testing.T) {
 	}{
 		{"no policy", nil, nil, []string{"", "gold", "silver"}},
 		{"one without a status yet", nil, []string{"gold"}, []string{"", "silver"}},
-		{"statuses tell of all", []offer.PreviousOffers{told("", "cpu", "gpu", "memory"), told("gold", "cpu"), told("silver", "cpu", "memory", "pods")}, nil, nil},
-		{"several tell of one class", []offer.PreviousOffers{told("", "cpu", "gpu"), told("", "memory"), told("gold", "cpu"), told("silver", "cpu", "memory")}, nil, nil},
-		{"one name is left over", []offer.PreviousOffers{told("", "cpu", "memory"), told("gold", "cpu"), told("silver", "cpu", "memory")}, nil, []string{""}},
-		{"told of another class", []offer.PreviousOffers{told("", "cpu", "gpu", "memory"), told("silver", "cpu", "memory")}, nil, []string{"gold"}},
+		{"statuses tell of all",
+			[]offer.PreviousOffers{told("", "cpu", "gpu", "memory"), told("gold", "cpu"), told("silver", "cpu", "memory", "pods")}, nil, nil},
+		{"several tell of one class",
+			[]offer.PreviousOffers{told("", "cpu", "gpu"), told("", "memory"), told("gold", "cpu"), told("silver", "cpu", "memory")}, nil, nil},
+		{"one name is left over",
+			[]offer.PreviousOffers{told("", "cpu", "memory"), told("gold", "cpu"), told("silver", "cpu", "memory")}, nil,
+			[]string{""}},
+		{"told of another class", []offer.PreviousOffers{told("", "cpu", "gpu", "memory"), told("silver", "cpu", "memory")},
+			nil, []string{"gold"}},
 	} {
 		var got []string
 		for _, p := range o.retired(tc.told, tc.unwritten) {

@@ -146,7 +146,8 @@ func TestEverySourceIncludesTheRecord(t *testing.T) {
 		t.Error(diff)
 	}
 	// What a status tells of is to be on record, also if the policy offers it no more.
-	if wanted, edition := r.wanted(); edition == 0 || !slices.Equal(wanted.byClass["gold"], []string{"cpu"}) || len(wanted.byClass) != 1 {
+	if wanted, edition := r.wanted(); edition == 0 || !slices.Equal(wanted.byClass["gold"], []string{"cpu"}) ||
+		len(wanted.byClass) != 1 {
 		t.Errorf("wanted: %v", wanted.byClass)
 	}
 }

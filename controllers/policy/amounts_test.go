@@ -69,10 +69,12 @@ func TestEveryAmountIsTakenAlikeByTheAPIServerTheParserAndTheDocs(t *testing.T) 
 		}
 	}
 	want := []string{
-		v1alpha1.AmountNotAQuantity, v1alpha1.AmountNegative, v1alpha1.AmountTooLarge, v1alpha1.AmountTooLargeBinary, v1alpha1.AmountTooLargeCPU,
+		v1alpha1.AmountNotAQuantity, v1alpha1.AmountNegative, v1alpha1.AmountTooLarge, v1alpha1.AmountTooLargeBinary,
+		v1alpha1.AmountTooLargeCPU,
 		v1alpha1.AmountTooFineCPU, v1alpha1.AmountNotWhole,
 	}
-	if got := slices.Sorted(maps.Keys(messages)); len(lines) < 14 || !slices.Equal(got, slices.Sorted(slices.Values(want))) {
+	if got := slices.Sorted(maps.Keys(messages)); len(lines) < 14 ||
+		!slices.Equal(got, slices.Sorted(slices.Values(want))) {
 		t.Errorf("the docs have %d amounts and the messages %q", len(lines), got)
 	}
 }

@@ -33,7 +33,10 @@ func reportOf(resources, consumers int, prefix string) *offer.Report {
 	r := &offer.Report{Count: consumers, Nodes: 1, Capacity: amounts, Committed: amounts, Remaining: amounts}
 	for i := range consumers {
 		r.Consumers = append(r.Consumers, offer.ConsumerReport{
-			ID: fmt.Sprintf("consumer-%03d", i), Offer: &offer.Offer{Override: -1, Amounts: append(offered, offer.Amount{Resource: "cpu", Value: 1000})},
+			ID: fmt.Sprintf(
+				"consumer-%03d",
+				i,
+			), Offer: &offer.Offer{Override: -1, Amounts: append(offered, offer.Amount{Resource: "cpu", Value: 1000})},
 		})
 	}
 	for _, o := range offered {
@@ -44,18 +47,37 @@ func reportOf(resources, consumers int, prefix string) *offer.Report {
 
 // TestAStatusOfMoreThanItMayHoldIsCutAndSaysSo is C6 of issue 11: of more than 256 resource names no status was ever written.
 func TestAStatusOfMoreThanItMayHoldIsCutAndSaysSo(t *testing.T) {
-	long := strings.Repeat("d", 63) + "." + strings.Repeat("e", 63) + "." + strings.Repeat("f", 63) + "." + strings.Repeat("g", 61)
+	long := strings.Repeat(
+		"d",
+		63,
+	) + "." + strings.Repeat(
+		"e",
+		63,
+	) + "." + strings.Repeat(
+		"f",
+		63,
+	) + "." + strings.Repeat(
+		"g",
+		61,
+	)
 	for name, tc := range map[string]struct {
 		report *offer.Report
 		says   []string
 	}{
-		"many resources": {reportOf(300, 1, "example.com"), []string{"only the first of 303 resources are listed", "More than 64 resources have been offered"}},
-		"much of each":   {reportOf(300, 100, "example.com"), []string{"only the first of 303 resources", "of 100 offers are"}},
-		"long names":     {reportOf(250, 100, long), []string{"only the first of 253 resources", "of 100 offers are"}},
-		"what fits":      {reportOf(60, 60, "example.com"), nil},
+		"many resources": {reportOf(300, 1, "example.com"),
+			[]string{"only the first of 303 resources are listed", "More than 64 resources have been offered"}},
+		"much of each": {reportOf(300, 100, "example.com"), []string{"only the first of 303 resources", "of 100 offers are"}},
+		"long names":   {reportOf(250, 100, long), []string{"only the first of 253 resources", "of 100 offers are"}},
+		"what fits":    {reportOf(60, 60, "example.com"), nil},
 	} {
 		object := kubetest.Create(t, kubetest.Policy("bounded"))
-		p := table.Policy{Name: object.Name, UID: string(object.UID), Generation: object.Generation, Source: "Nodes", Parsed: &offer.Policy{Nodes: &offer.Nodes{}}}
+		p := table.Policy{
+			Name:       object.Name,
+			UID:        string(object.UID),
+			Generation: object.Generation,
+			Source:     "Nodes",
+			Parsed:     &offer.Policy{Nodes: &offer.Nodes{}},
+		}
 		held := map[string]table.ConsumerGrants{}
 		for _, c := range tc.report.Consumers {
 			held[c.ID] = table.ConsumerGrants{Slices: 1, Amounts: tc.report.Capacity}
@@ -107,7 +129,18 @@ func TestTheLongestNamesFitIntoAMessage(t *testing.T) {
 		names = append(names, fmt.Sprintf("%s.%s.%s.%s/%s%d", part, part, part, part[:61], part[:62], i))
 	}
 	p := table.Policy{Parsed: &offer.Policy{Nodes: &offer.Nodes{}}}
-	s := statusOf(p, finding{report: &offer.Report{Count: 1, Unlisted: names, Unknown: names, Losses: []offer.Loss{{Policy: part, Count: 8, Consumers: names}}}}, v1alpha1.ResourcePolicyStatus{})
+	s := statusOf(
+		p,
+		finding{
+			report: &offer.Report{
+				Count:    1,
+				Unlisted: names,
+				Unknown:  names,
+				Losses:   []offer.Loss{{Policy: part, Count: 8, Consumers: names}},
+			},
+		},
+		v1alpha1.ResourcePolicyStatus{},
+	)
 	for _, c := range s.Conditions {
 		if len(c.Message) == 0 || len(c.Message) > kube.MaxMessage {
 			t.Errorf("%s has a message of %d bytes", c.Type, len(c.Message))
@@ -134,7 +167,11 @@ func diffOfStatus(a, b v1alpha1.ResourcePolicyStatus) string {
 
 func TestAStatusThatIsRefusedHasItsConditionAllTheSame(t *testing.T) {
 	withWriter(t, func(w *writing) {
-		refusal := apierrors.NewInvalid(schema.GroupKind{Kind: "ResourcePolicy"}, "p", field.ErrorList{field.TooMany(field.NewPath("status", "capacity"), 300, 256)})
+		refusal := apierrors.NewInvalid(
+			schema.GroupKind{Kind: "ResourcePolicy"},
+			"p",
+			field.ErrorList{field.TooMany(field.NewPath("status", "capacity"), 300, 256)},
+		)
 		w.failOnce(refusal)
 		w.report(offer.Report{Count: 1, Nodes: 1, Capacity: capacity.Amounts{"cpu": 1000}, Offered: []string{"cpu"}})
 		pass(time.Second)

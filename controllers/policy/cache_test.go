@@ -24,7 +24,9 @@ func TestWhatAPolicyHasOfferedOnlyGrows(t *testing.T) {
 	offers := func(names ...string) {
 		list := c.List()
 		known = append(known, list.Valid[0].Known)
-		c.Remember(&table.Snapshot{Policies: list.All, Result: &offer.Result{Reports: map[string]*offer.Report{"p": {Offered: names}}}})
+		c.Remember(
+			&table.Snapshot{Policies: list.All, Result: &offer.Result{Reports: map[string]*offer.Report{"p": {Offered: names}}}},
+		)
 	}
 	offers("zinc", "cpu")
 	offers("cpu", "memory", "pods")
@@ -40,7 +42,8 @@ func TestWhatAPolicyHasOfferedOnlyGrows(t *testing.T) {
 		many[i] = fmt.Sprintf("example.com/%d", i)
 	}
 	offers(many...)
-	if got := c.List().Valid[0].Known; len(got) != v1alpha1.MaxOfferedResources || !slices.IsSorted(got) || !slices.Contains(got, "zinc") {
+	if got := c.List().Valid[0].Known; len(got) != v1alpha1.MaxOfferedResources || !slices.IsSorted(got) ||
+		!slices.Contains(got, "zinc") {
 		t.Errorf("%d are known, want %d, sorted, with those of before: %q", len(got), v1alpha1.MaxOfferedResources, got)
 	}
 }
@@ -70,7 +73,12 @@ func TestPoliciesAreTheSameListUntilOneChanges(t *testing.T) {
 	if c.List() != first {
 		t.Error("another list of the same policies")
 	}
-	c.Remember(&table.Snapshot{Policies: first.All, Result: &offer.Result{Reports: map[string]*offer.Report{"p": {Offered: []string{"cpu"}}}}})
+	c.Remember(
+		&table.Snapshot{
+			Policies: first.All,
+			Result:   &offer.Result{Reports: map[string]*offer.Report{"p": {Offered: []string{"cpu"}}}},
+		},
+	)
 	if got := c.List().Valid[0].Known; !slices.Equal(got, []string{"cpu"}) {
 		t.Errorf("known to be offered %q, want cpu", got)
 	}

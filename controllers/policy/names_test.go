@@ -30,14 +30,16 @@ func misspelling(s *v1alpha1.ResourcePolicySpec) {
 }
 
 var misspeltFields = []string{
-	"spec.offer.max[mem]", "spec.offer.resources[2]", "spec.slices.defaults[disk]", "spec.offer.reserve[cpus]", "spec.offer.percentages[gpu]",
+	"spec.offer.max[mem]", "spec.offer.resources[2]", "spec.slices.defaults[disk]", "spec.offer.reserve[cpus]",
+	"spec.offer.percentages[gpu]",
 	"spec.overrides[0].offer.fixed[cores]", "spec.overrides[0].offer.max[RAM]",
 }
 
 // readyAt is a status whose condition tells of a generation.
 func readyAt(generation int64, reason string) v1alpha1.ResourcePolicyStatus {
 	return v1alpha1.ResourcePolicyStatus{Conditions: []metav1.Condition{{
-		Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: reason, ObservedGeneration: generation, LastTransitionTime: metav1.Now(),
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: reason, ObservedGeneration: generation,
+		LastTransitionTime: metav1.Now(),
 	}}}
 }
 
@@ -94,20 +96,26 @@ func TestTheConditionNamesWhatHasNoEffect(t *testing.T) {
 		want         string
 	}{
 		{"nothing", v1alpha1.ReasonOffering, table.Policy{Parsed: nodes}, offer.Report{}, ""},
-		{"a name that Kubernetes does not have", v1alpha1.ReasonUnknownResources, table.Policy{Parsed: nodes, Misspelt: texts(found)}, offer.Report{},
+		{"a name that Kubernetes does not have", v1alpha1.ReasonUnknownResources,
+			table.Policy{Parsed: nodes, Misspelt: texts(found)}, offer.Report{},
 			`spec.offer.reserve[cpus]: Invalid value: "cpus": write cpu; a resource of your own has a domain, such as example.com/cpus.`},
-		{"a name that Kubernetes does not have, while others have all there is", v1alpha1.ReasonUnknownResources, table.Policy{Parsed: nodes, Misspelt: texts(found)},
+		{"a name that Kubernetes does not have, while others have all there is", v1alpha1.ReasonUnknownResources,
+			table.Policy{Parsed: nodes, Misspelt: texts(found)},
 			offer.Report{Outcome: offer.Exhausted}, "spec.offer.reserve[cpus]"},
-		{"beside a graver reason", v1alpha1.ReasonNoNodes, table.Policy{Parsed: nodes, Misspelt: texts(found)}, offer.Report{Outcome: offer.NoNodes}, "spec.offer.reserve[cpus]"},
-		{"a name that no node lists", v1alpha1.ReasonOffering, table.Policy{Parsed: nodes}, offer.Report{Unlisted: []string{"nvidia.com/gpus", "storage"}},
+		{"beside a graver reason", v1alpha1.ReasonNoNodes, table.Policy{Parsed: nodes, Misspelt: texts(found)},
+			offer.Report{Outcome: offer.NoNodes}, "spec.offer.reserve[cpus]"},
+		{"a name that no node lists", v1alpha1.ReasonOffering, table.Policy{Parsed: nodes},
+			offer.Report{Unlisted: []string{"nvidia.com/gpus", "storage"}},
 			"No usable node of the policy lists nvidia.com/gpus, storage: check the spelling of the name."},
-		{"a name that fixed does not have", v1alpha1.ReasonOffering, table.Policy{Parsed: amounts}, offer.Report{Unlisted: []string{"nvidia.com/gpus"}},
+		{"a name that fixed does not have", v1alpha1.ReasonOffering, table.Policy{Parsed: amounts},
+			offer.Report{Unlisted: []string{"nvidia.com/gpus"}},
 			"The policy offers none of nvidia.com/gpus, though it limits it: check the spelling of the name."},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := statusOf(tc.p, finding{report: &tc.report}, v1alpha1.ResourcePolicyStatus{})
 			c := s.Conditions[0]
-			if c.Reason != tc.reason || (c.Status == metav1.ConditionTrue) != (tc.reason == v1alpha1.ReasonOffering) || !strings.Contains(c.Message, tc.want) {
+			if c.Reason != tc.reason || (c.Status == metav1.ConditionTrue) != (tc.reason == v1alpha1.ReasonOffering) ||
+				!strings.Contains(c.Message, tc.want) {
 				t.Errorf("got %+v, want %s with %q", c, tc.reason, tc.want)
 			}
 			if got := Reason(tc.p, &tc.report); got != tc.reason { // Which is what the metric counts.

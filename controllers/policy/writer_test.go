@@ -50,7 +50,13 @@ func withWriter(t *testing.T, test func(*writing)) {
 		object := kubetest.Policy("p")
 		object.UID, object.Generation = "u", 1
 		w := &writing{t: t, recorder: events.NewFakeRecorder(100)}
-		w.policy = table.Policy{Name: "p", UID: "u", Generation: 1, Source: "Nodes", Parsed: &offer.Policy{Name: "p", Nodes: &offer.Nodes{}}}
+		w.policy = table.Policy{
+			Name:       "p",
+			UID:        "u",
+			Generation: 1,
+			Source:     "Nodes",
+			Parsed:     &offer.Policy{Name: "p", Nodes: &offer.Nodes{}},
+		}
 		w.client = fake.NewClientBuilder().WithScheme(kubetest.Scheme()).WithObjects(object).WithStatusSubresource(object).
 			WithInterceptorFuncs(interceptor.Funcs{
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
@@ -68,8 +74,9 @@ func withWriter(t *testing.T, test func(*writing)) {
 			}).Build()
 		w.writer = &Writer{
 			unusable: func(capacity.Selection) []capacity.Unusable { return nil },
-			client:   w.client, table: table.New(), version: w.version, debouncer: debounce.New(statusBatch), interval: statusInterval,
-			events: newEvents(w.recorder), written: map[string]written{}, log: logr.Discard(),
+			client:   w.client, table: table.New(), version: w.version, debouncer: debounce.New(statusBatch),
+			interval: statusInterval,
+			events:   newEvents(w.recorder), written: map[string]written{}, log: logr.Discard(),
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
@@ -118,7 +125,12 @@ func (w *writing) reportOf(r *offer.Report) {
 }
 
 func (w *writing) publish(policies []table.Policy, reports map[string]*offer.Report) {
-	w.writer.table.Publish(table.Snapshot{Result: &offer.Result{Offers: offer.Offers{Default: &offer.Entry{}}, Reports: reports}, Policies: policies})
+	w.writer.table.Publish(
+		table.Snapshot{
+			Result:   &offer.Result{Offers: offer.Offers{Default: &offer.Entry{}}, Reports: reports},
+			Policies: policies,
+		},
+	)
 }
 
 func (w *writing) edited() {
@@ -354,7 +366,10 @@ func TestAWriterWithNothingNewRests(t *testing.T) {
 			var policies []table.Policy
 			reports := map[string]*offer.Report{}
 			for i, name := range names {
-				policies = append(policies, table.Policy{Name: name, UID: "uv"[i : i+1], Generation: 1, Parsed: &offer.Policy{Name: name}})
+				policies = append(
+					policies,
+					table.Policy{Name: name, UID: "uv"[i : i+1], Generation: 1, Parsed: &offer.Policy{Name: name}},
+				)
 				reports[name] = &offer.Report{Count: 1}
 			}
 			w.publish(policies, reports)
@@ -405,7 +420,10 @@ func TestADryRunIsToldOfWhatItEvictsForRealOnly(t *testing.T) {
 			}
 		}
 		if len(evicting) != 1 || !strings.Contains(evicting[0], "rome") || strings.Contains(evicting[0], "oslo") {
-			t.Errorf("told %q, want that rome is evicted, from which the policy withdrew, and not oslo, which only a trial evicts", evicting)
+			t.Errorf(
+				"told %q, want that rome is evicted, from which the policy withdrew, and not oslo, which only a trial evicts",
+				evicting,
+			)
 		}
 	})
 }
@@ -452,10 +470,13 @@ func TestTransitionTimeMovesOnlyWithTheStatusOfTheCondition(t *testing.T) {
 		w.report(offer.Report{Outcome: offer.NoNodes})
 		pass(time.Minute)
 		first := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionReady)
-		w.report(offer.Report{Outcome: offer.Shadowed, Losses: []offer.Loss{{Policy: "q", Count: 1, Consumers: []string{"rome"}}}})
+		w.report(
+			offer.Report{Outcome: offer.Shadowed, Losses: []offer.Loss{{Policy: "q", Count: 1, Consumers: []string{"rome"}}}},
+		)
 		pass(time.Minute)
 		second := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionReady)
-		if second.Reason != v1alpha1.ReasonShadowed || second.Status != metav1.ConditionTrue || !first.LastTransitionTime.Before(&second.LastTransitionTime) {
+		if second.Reason != v1alpha1.ReasonShadowed || second.Status != metav1.ConditionTrue ||
+			!first.LastTransitionTime.Before(&second.LastTransitionTime) {
 			t.Errorf("%+v, then %+v", first, second)
 		}
 		w.report(measured(1))

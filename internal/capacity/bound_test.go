@@ -38,7 +38,8 @@ func TestANodeThatListsTooMuchCountsWithCPUMemoryAndPods(t *testing.T) {
 	l := NewLedger()
 	l.SetNode(node("n1", allocatable(all)))
 	v, pool := everyNode(l)
-	if got := amounts(v, pool.Allocatable); len(got) != MaxNodeResources || got[CPU] != 8000 || got[Memory] != 1<<30 || got[Pods] != 110 {
+	if got := amounts(v, pool.Allocatable); len(got) != MaxNodeResources || got[CPU] != 8000 || got[Memory] != 1<<30 ||
+		got[Pods] != 110 {
 		t.Errorf("%d names with cpu %d, memory %d, pods %d", len(got), got[CPU], got[Memory], got[Pods])
 	}
 	if l.SetNode(node("n1", allocatable(maps.Clone(all)))) {
@@ -51,7 +52,10 @@ func TestANodeThatListsTooMuchCountsWithCPUMemoryAndPods(t *testing.T) {
 }
 
 func TestWhatIsKeptOfTooManyNamesIsAlwaysTheSame(t *testing.T) {
-	name := rapid.OneOf(rapid.SampledFrom([]string{CPU, Memory, Pods, "nvidia.com/gpu"}), rapid.StringMatching(`[a-d]{1,3}`))
+	name := rapid.OneOf(
+		rapid.SampledFrom([]string{CPU, Memory, Pods, "nvidia.com/gpu"}),
+		rapid.StringMatching(`[a-d]{1,3}`),
+	)
 	rapid.Check(t, func(t *rapid.T) {
 		a := rapid.MapOf(name, rapid.Int64Range(0, 9)).Draw(t, "amounts")
 		listed := rapid.SliceOf(name).Draw(t, "listed")
@@ -124,7 +128,14 @@ func TestPoolsOfTheSameNodesAreSeenHoweverTheyAreWritten(t *testing.T) {
 	l.SetNode(node("a", labelled(map[string]string{"zone": "a", "disk": "ssd"})))
 	l.SetNode(node("b", labelled(map[string]string{"zone": "b", "disk": "ssd"})))
 	l.SetNode(node("c", labelled(map[string]string{"zone": "b"})))
-	v := l.View([]Selection{{Selector: having("zone")}, {Selector: having("zone", "a", "b")}, {Selector: having("disk")}, {Selector: without("disk")}})
+	v := l.View(
+		[]Selection{
+			{Selector: having("zone")},
+			{Selector: having("zone", "a", "b")},
+			{Selector: having("disk")},
+			{Selector: without("disk")},
+		},
+	)
 	want := [][]int{{3, 3, 2, 1}, {3, 3, 2, 1}, {2, 2, 2, 0}, {1, 1, 0, 1}}
 	for i, p := range v.Pools {
 		if !slices.Equal(p.Shared, want[i]) {

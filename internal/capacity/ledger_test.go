@@ -172,10 +172,13 @@ func TestUnusableAndVirtualNodesOfferNothing(t *testing.T) {
 func TestSelectionByLabelsAndTaints(t *testing.T) {
 	l := NewLedger()
 	l.SetNode(node("plain", labelled(map[string]string{"zone": "a"})))
-	l.SetNode(node("soft", tainted(Taint{Key: "soft", Effect: "PreferNoSchedule"}), labelled(map[string]string{"zone": "b"})))
+	l.SetNode(
+		node("soft", tainted(Taint{Key: "soft", Effect: "PreferNoSchedule"}), labelled(map[string]string{"zone": "b"})),
+	)
 	l.SetNode(node("gpu", tainted(Taint{Key: "gpu", Effect: NoSchedule}), labelled(map[string]string{"zone": "b"})))
 	v := l.View([]Selection{
-		{}, {Tolerations: []Toleration{tolerates("other"), tolerates("gpu")}}, {Tolerations: []Toleration{tolerates("other")}},
+		{}, {Tolerations: []Toleration{tolerates("other"), tolerates("gpu")}},
+		{Tolerations: []Toleration{tolerates("other")}},
 		{Selector: having("zone", "b")}, {Selector: without("zone")},
 	})
 	var got []int
@@ -252,7 +255,11 @@ func TestNodesThatASelectionLeavesOutSayWhy(t *testing.T) {
 		l.SetNode(n)
 	}
 	got := l.Unusable(Selection{Selector: having("pool", "gold")})
-	want := []Unusable{{"away", "not Ready"}, {"cordoned", "cordoned"}, {"tainted", "tainted dedicated=db:NoSchedule, which is not tolerated"}}
+	want := []Unusable{
+		{"away", "not Ready"},
+		{"cordoned", "cordoned"},
+		{"tainted", "tainted dedicated=db:NoSchedule, which is not tolerated"},
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

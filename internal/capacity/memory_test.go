@@ -77,7 +77,14 @@ func TestNamesAreGivenBack(t *testing.T) {
 	before := heap()
 	for round := range 200 {
 		for i := range 8 {
-			l.SetPod(Pod{Key: fmt.Sprint("hostile-", i), Node: "n01", Consumer: "consumer-01", Requests: madeUp(8*round+i, MaxPodResources)})
+			l.SetPod(
+				Pod{
+					Key:      fmt.Sprint("hostile-", i),
+					Node:     "n01",
+					Consumer: "consumer-01",
+					Requests: madeUp(8*round+i, MaxPodResources),
+				},
+			)
 		}
 		l.View([]Selection{{}})
 	}

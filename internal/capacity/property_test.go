@@ -103,7 +103,10 @@ func (w world) columns(asked, before []string) []string {
 	for name := range used.amountsOf(before) {
 		others[name] = true
 	}
-	maps.DeleteFunc(others, func(name string, shown bool) bool { return !shown || name == CPU || name == Memory || name == Pods })
+	maps.DeleteFunc(
+		others,
+		func(name string, shown bool) bool { return !shown || name == CPU || name == Memory || name == Pods },
+	)
 	return append([]string{CPU, Memory, Pods}, slices.Sorted(maps.Keys(others))...)
 }
 
@@ -226,7 +229,8 @@ func read(t *rapid.T, v View) namedView {
 	for i, p := range v.Pools {
 		checkCells(t, v, i)
 		pool := namedPool{
-			Nodes: p.Nodes, Allocatable: amounts(v, p.Allocatable), Free: amounts(v, p.Free), InUse: amounts(v, p.InUse), Shared: p.Shared, Overlaps: p.Overlaps,
+			Nodes: p.Nodes, Allocatable: amounts(v, p.Allocatable), Free: amounts(v, p.Free), InUse: amounts(v, p.InUse),
+			Shared: p.Shared, Overlaps: p.Overlaps,
 		}
 		for i, listed := range p.Listed {
 			if listed {
@@ -262,9 +266,16 @@ func checkCells(t *rapid.T, v View, pool int) {
 
 func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 	amount := rapid.OneOf(rapid.Int64Range(0, 20), rapid.SampledFrom([]int64{math.MaxInt64, math.MaxInt64 - 1, 1 << 62}))
-	resource := rapid.SampledFrom([]string{CPU, Memory, Pods, "nvidia.com/gpu", "example.com/fpga", "made.up/a", "made.up/b"})
+	resource := rapid.SampledFrom(
+		[]string{CPU, Memory, Pods, "nvidia.com/gpu", "example.com/fpga", "made.up/a", "made.up/b"},
+	)
 	state := rapid.SampledFrom([]NodeState{Ready, Ready, Ready, Ready, NotReady, Cordoned, Virtual})
-	every := []Selection{{}, {Selector: nothing}, {Selector: having("zone", "a")}, {Tolerations: []Toleration{tolerates("")}}}
+	every := []Selection{
+		{},
+		{Selector: nothing},
+		{Selector: having("zone", "a")},
+		{Tolerations: []Toleration{tolerates("")}},
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		selections, asked := every, []string{"example.com/fpga"}
 		l, w := NewLedger(), world{nodes: map[string]Node{}, pods: map[string]Pod{}}
@@ -296,7 +307,8 @@ func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 				p := Pod{
 					Key: podKey.Draw(t, "key"), Node: nodeName.Draw(t, "node"),
 					Consumer: rapid.SampledFrom([]string{"", "", "rome", "oslo"}).Draw(t, "consumer"),
-					Creator:  rapid.SampledFrom([]string{"", "slice-1", "slice-2", strings.Repeat("x", MaxCreator+1)}).Draw(t, "creator"),
+					Creator: rapid.SampledFrom([]string{"", "slice-1", "slice-2", strings.Repeat("x", MaxCreator+1)}).
+						Draw(t, "creator"),
 					Requests: rapid.MapOf(resource, amount).Draw(t, "requests"),
 				}
 				l.SetPod(p)
@@ -362,7 +374,10 @@ func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 
 func TestUsesAreAMapThatNeverChanges(t *testing.T) {
 	id := rapid.Map(rapid.IntRange(0, 99), func(i int) string { return fmt.Sprint("c", i) })
-	use := rapid.OneOf(rapid.Just((*Use)(nil)), rapid.Map(rapid.Int64Range(1, 9), func(n int64) *Use { return &Use{Everywhere: Row{n}} }))
+	use := rapid.OneOf(
+		rapid.Just((*Use)(nil)),
+		rapid.Map(rapid.Int64Range(1, 9), func(n int64) *Use { return &Use{Everywhere: Row{n}} }),
+	)
 	check := func(t *rapid.T, want map[string]*Use, u Uses) {
 		if diff := cmp.Diff(want, maps.Collect(u.All)); diff != "" || u.Len() != len(want) {
 			t.Fatalf("%d consumers, want %d: %s", u.Len(), len(want), diff)

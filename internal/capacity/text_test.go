@@ -107,9 +107,11 @@ func TestDigitsAreAddedOnlyWhereAmountsWouldReadTheSame(t *testing.T) {
 }
 
 func drawAmount(t *rapid.T, label string) (name string, amount int64) {
-	name = rapid.SampledFrom([]string{CPU, Memory, "ephemeral-storage", "hugepages-1Gi", Pods, "nvidia.com/gpu"}).Draw(t, "resource")
+	name = rapid.SampledFrom([]string{CPU, Memory, "ephemeral-storage", "hugepages-1Gi", Pods, "nvidia.com/gpu"}).
+		Draw(t, "resource")
 	// The boundary of each unit is as likely as all amounts within it.
-	unit := rapid.SampledFrom([]int64{1, 1000, 1024, 1e6, 1 << 20, 1e9, 1 << 30, 1e12, 1 << 40, 1e15, 1 << 50}).Draw(t, "unit")
+	unit := rapid.SampledFrom([]int64{1, 1000, 1024, 1e6, 1 << 20, 1e9, 1 << 30, 1e12, 1 << 40, 1e15, 1 << 50}).
+		Draw(t, "unit")
 	amount = rapid.Int64Range(0, math.MaxInt64/unit).Draw(t, label) * unit
 	return name, max(0, amount-rapid.Int64Range(0, 2).Draw(t, "off"))
 }

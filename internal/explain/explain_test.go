@@ -58,7 +58,8 @@ func TestWithoutAnOfferItSaysWhy(t *testing.T) {
 		because  string
 	}{
 		{nil, "there is no valid ResourcePolicy"},
-		{[]offer.Policy{{Name: "p", DryRun: true, Fixed: capacity.Amounts{capacity.CPU: 1}}}, "no ResourcePolicy in force is for this consumer"},
+		{[]offer.Policy{{Name: "p", DryRun: true, Fixed: capacity.Amounts{capacity.CPU: 1}}},
+			"no ResourcePolicy in force is for this consumer"},
 	} {
 		last = offer.Evaluate(offer.Input{Policies: tc.policies}.After(last))
 		tab.Publish(table.Snapshot{Result: last})
@@ -72,7 +73,8 @@ func TestAnswers(t *testing.T) {
 	tab := table.New()
 	server := httptest.NewServer(Handler(tab, nil))
 	defer server.Close()
-	if code, body := get(t, "GET", server, "/offers"); code != http.StatusServiceUnavailable || !strings.Contains(body, "try again") {
+	if code, body := get(t, "GET", server, "/offers"); code != http.StatusServiceUnavailable ||
+		!strings.Contains(body, "try again") {
 		t.Errorf("before the first offers: %d %s", code, body)
 	}
 	tab.Publish(table.Snapshot{Result: offer.Evaluate(offer.Input{Policies: []offer.Policy{{
@@ -94,7 +96,8 @@ func TestAnswers(t *testing.T) {
 		{"everybody", "GET", "/offers", 200, `{"consumers":[` + rome + `],"anyone":` + anyone + `}`},
 		{"one consumer", "GET", "/offers/rome", 200, rome},
 		{"a consumer nobody knows", "GET", "/offers/oslo", 200, `{"clusterID":"oslo","known":false,"offers":` + anyone + `}`},
-		{"any text as an ID", "GET", "/offers/%00%ff", 200, `{"clusterID":"\u0000\ufffd","known":false,"offers":` + anyone + `}`},
+		{"any text as an ID", "GET", "/offers/%00%ff", 200,
+			`{"clusterID":"\u0000\ufffd","known":false,"offers":` + anyone + `}`},
 		{"a path below", "GET", "/offers/rome/x", 404, "404 page not found"},
 		{"another method", "DELETE", "/offers/rome", 405, "Method Not Allowed"},
 	} {

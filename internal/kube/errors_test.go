@@ -57,6 +57,7 @@ func TestWhatIsTooLargeIsKnownFromTheError(t *testing.T) {
 
 func invalidBecause(cause metav1.CauseType) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Code: 422, Reason: metav1.StatusReasonInvalid, Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: cause}}},
+		Code: 422, Reason: metav1.StatusReasonInvalid,
+		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: cause}}},
 	}}
 }

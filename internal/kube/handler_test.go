@@ -22,12 +22,14 @@ func TestEventsAreSetForWhatExistsAndRemoveForWhatIsGone(t *testing.T) {
 	}{
 		{"added", func(h toolscache.ResourceEventHandler) { h.OnAdd(pod("a"), true) }, []string{"set a"}},
 		{"updated", func(h toolscache.ResourceEventHandler) { h.OnUpdate(pod("a"), pod("a")) }, []string{"set a"}},
-		{"replaced while the watch was away", func(h toolscache.ResourceEventHandler) { h.OnUpdate(pod("a"), pod("b")) }, []string{"remove a", "set b"}},
+		{"replaced while the watch was away", func(h toolscache.ResourceEventHandler) { h.OnUpdate(pod("a"), pod("b")) },
+			[]string{"remove a", "set b"}},
 		{"deleted", func(h toolscache.ResourceEventHandler) { h.OnDelete(pod("a")) }, []string{"remove a"}},
 		{"deleted while the watch was away", func(h toolscache.ResourceEventHandler) {
 			h.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "p", Obj: pod("a")})
 		}, []string{"remove a"}},
-		{"a tombstone of nothing", func(h toolscache.ResourceEventHandler) { h.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "p"}) }, nil},
+		{"a tombstone of nothing",
+			func(h toolscache.ResourceEventHandler) { h.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "p"}) }, nil},
 		{"another kind", func(h toolscache.ResourceEventHandler) {
 			h.OnAdd(&corev1.Node{}, false)
 			h.OnUpdate(&corev1.Node{}, &corev1.Node{})

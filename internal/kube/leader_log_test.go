@@ -12,8 +12,11 @@ import (
 
 func TestAnElectionThatEndsLogsNoErrorOfTheRequestThatWasCutOff(t *testing.T) {
 	var lines []string
-	log := electionLog(funcr.New(func(prefix, args string) { lines = append(lines, prefix+": "+args) }, funcr.Options{Verbosity: 1})).
-		WithName("leader").WithValues("replica", 1)
+	log := electionLog(
+		funcr.New(func(prefix, args string) { lines = append(lines, prefix+": "+args) }, funcr.Options{Verbosity: 1}),
+	).
+		WithName("leader").
+		WithValues("replica", 1)
 	log.Error(fmt.Errorf("get lease: %w", context.Canceled), "Error retrieving lease lock", "lock", "default/proffer.dev")
 	log.Error(errors.New("forbidden"), "Error retrieving lease lock")
 	log.Info("Successfully acquired lease")

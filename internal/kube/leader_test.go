@@ -31,7 +31,12 @@ func TestMain(m *testing.M) { kubetest.Main(m) }
 // longLease is not lost by time that passes, not even in a slow test.
 func longLease(t *testing.T) *LeaderElection {
 	t.Helper()
-	return &LeaderElection{Namespace: kubetest.LeaseNamespace(t), LeaseDuration: 2 * time.Hour, RenewDeadline: time.Hour, RetryPeriod: 100 * time.Millisecond}
+	return &LeaderElection{
+		Namespace:     kubetest.LeaseNamespace(t),
+		LeaseDuration: 2 * time.Hour,
+		RenewDeadline: time.Hour,
+		RetryPeriod:   100 * time.Millisecond,
+	}
 }
 
 func holder(ctx context.Context, t *testing.T, namespace string) string {
@@ -56,7 +61,10 @@ type competitor struct {
 
 func newCompetitor(t *testing.T, election *LeaderElection, work ...manager.RunnableFunc) *Leader {
 	t.Helper()
-	mgr, err := ctrl.NewManager(rest.CopyConfig(kubetest.Cluster(t).Config), ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}})
+	mgr, err := ctrl.NewManager(
+		rest.CopyConfig(kubetest.Cluster(t).Config),
+		ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +236,8 @@ func TestTheNamespaceOfTheLease(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "namespace")
 	refused := func(file string, election *LeaderElection, want string) {
 		t.Helper()
-		if _, err := leaseNamespaceIn(file, election); err == nil || !strings.HasSuffix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		if _, err := leaseNamespaceIn(file, election); err == nil || !strings.HasSuffix(err.Error(), want) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %v, want an error that ends in %q", err, want)
 		}
 	}
@@ -253,7 +262,10 @@ func TestDurationsOfALease(t *testing.T) {
 	}
 	// Durations that do not fit together are an error and no crash.
 	l := newCompetitor(t, &LeaderElection{Namespace: metav1.NamespaceDefault, RenewDeadline: time.Minute})
-	if err := l.Start(t.Context()); !strings.Contains(fmt.Sprint(err), "leaseDuration must be greater than renewDeadline") {
+	if err := l.Start(t.Context()); !strings.Contains(
+		fmt.Sprint(err),
+		"leaseDuration must be greater than renewDeadline",
+	) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -53,7 +53,8 @@ func TestQuantitiesAreCanonicalAndShort(t *testing.T) {
 
 func TestQuantitiesReadBackAsTheSameAmount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		name := rapid.SampledFrom([]string{capacity.CPU, capacity.Memory, "storage", "hugepages-1Gi", capacity.Pods, "nvidia.com/gpu"}).Draw(t, "resource")
+		name := rapid.SampledFrom([]string{capacity.CPU, capacity.Memory, "storage", "hugepages-1Gi", capacity.Pods, "nvidia.com/gpu"}).
+			Draw(t, "resource")
 		// Round amounts are the usual ones, and those written with a suffix.
 		unit := rapid.SampledFrom([]int64{1, 1000, 1024, 1e6, 1 << 20, 1e9, 1 << 30}).Draw(t, "unit")
 		amount := rapid.Int64Range(0, math.MaxInt64/unit).Draw(t, "amount") * unit
@@ -77,8 +78,12 @@ func TestQuantitiesReadBackAsTheSameAmount(t *testing.T) {
 }
 
 func TestTheCoreWritesAmountsAsKubernetesDoes(t *testing.T) {
-	resources := rapid.SampledFrom([]string{capacity.CPU, capacity.Memory, "ephemeral-storage", "hugepages-2Mi", capacity.Pods, "nvidia.com/gpu"})
-	units := rapid.SampledFrom([]int64{1, 10, 1000, 1024, 1000 * 1024, 1e6, 1 << 20, 1e9, 1 << 30, 1e12, 1 << 40, 1e15, 1 << 50, 1e18, 1 << 60})
+	resources := rapid.SampledFrom(
+		[]string{capacity.CPU, capacity.Memory, "ephemeral-storage", "hugepages-2Mi", capacity.Pods, "nvidia.com/gpu"},
+	)
+	units := rapid.SampledFrom(
+		[]int64{1, 10, 1000, 1024, 1000 * 1024, 1e6, 1 << 20, 1e9, 1 << 30, 1e12, 1 << 40, 1e15, 1 << 50, 1e18, 1 << 60},
+	)
 	rapid.Check(t, func(t *rapid.T) {
 		name, unit := resources.Draw(t, "resource"), units.Draw(t, "unit")
 		amount := rapid.Int64Range(-(math.MaxInt64/unit), math.MaxInt64/unit).Draw(t, "amount") * unit

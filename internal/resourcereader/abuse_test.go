@@ -184,7 +184,8 @@ func TestStreamsThatReadNothingHoldLittleMemory(t *testing.T) {
 			for range connections {
 				r.rawClient(t, window).subscribe(streams)
 			}
-			g.Eventually(func() int { return r.table.Stats().Subscriptions }, waitTimeout).Should(gomega.Equal(connections*streams + 1))
+			g.Eventually(func() int { return r.table.Stats().Subscriptions }, waitTimeout).
+				Should(gomega.Equal(connections*streams + 1))
 			idle := heap()
 			for n := range int64(changes) {
 				publish(r.table, offers(n+1))
@@ -199,7 +200,14 @@ func TestStreamsThatReadNothingHoldLittleMemory(t *testing.T) {
 				return still
 			}, waitTimeout, "200ms").Should(gomega.BeTrue())
 			after := heap()
-			t.Logf("%d streams: %.1f MiB idle, %.1f MiB after %d changes of %d consumers", connections*streams, idle-before, after-before, changes, consumers)
+			t.Logf(
+				"%d streams: %.1f MiB idle, %.1f MiB after %d changes of %d consumers",
+				connections*streams,
+				idle-before,
+				after-before,
+				changes,
+				consumers,
+			)
 			if after-before > bound {
 				t.Errorf("%d streams that read nothing hold %.1f MiB, want at most %v", connections*streams, after-before, bound)
 			}
@@ -243,7 +251,8 @@ func TestConnectionsAreBoundedAndLiqoKeepsItsOwn(t *testing.T) {
 			if got := metric(t, registry, "proffer_grpc_connections_closed_total", "connections"); got < attempts/2 {
 				t.Errorf("%v of %d connections were closed to make room", got, attempts)
 			}
-			g.Eventually(func() int { return r.table.Stats().Subscriptions }, waitTimeout).Should(gomega.BeNumerically("<=", maxConnections))
+			g.Eventually(func() int { return r.table.Stats().Subscriptions }, waitTimeout).
+				Should(gomega.BeNumerically("<=", maxConnections))
 		})
 	}
 }
@@ -258,7 +267,8 @@ func TestCallsOfAllConnectionsAreBoundedAndLiqoKeepsItsOwn(t *testing.T) {
 	for range 2 * maxCalls / maxCallsPerConnection {
 		r.rawClient(t, 0).subscribe(maxCallsPerConnection + 50)
 	}
-	g.Eventually(func() float64 { return metric(t, registry, "proffer_grpc_connections_closed_total", "calls") }, waitTimeout).Should(gomega.BeNumerically(">=", 1))
+	g.Eventually(func() float64 { return metric(t, registry, "proffer_grpc_connections_closed_total", "calls") }, waitTimeout).
+		Should(gomega.BeNumerically(">=", 1))
 	g.Eventually(func() int { return r.table.Stats().Subscriptions }, waitTimeout).Should(gomega.And(
 		gomega.BeNumerically("<=", maxCalls), gomega.BeNumerically(">", maxCalls-2*maxCallsPerConnection)))
 	held := heap() - before
@@ -376,7 +386,9 @@ func TestUnknownIDsAffectOnlyTheConnectionThatReadsThem(t *testing.T) {
 		}
 	}
 	defaultIs := func(n int64) {
-		r.table.Publish(table.Snapshot{Result: &offer.Result{Offers: offer.Offers{Entries: r.table.Current().Entries, Default: cpus(n)}}})
+		r.table.Publish(
+			table.Snapshot{Result: &offer.Result{Offers: offer.Offers{Entries: r.table.Current().Entries, Default: cpus(n)}}},
+		)
 	}
 	defaultIs(5)
 	if got := next(t, own); got != "" {

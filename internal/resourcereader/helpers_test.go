@@ -84,7 +84,12 @@ func (r *running) dial(t *testing.T, options ...grpc.DialOption) *grpc.ClientCon
 	return dial(t, r.Addresses()[0].String(), insecure.NewCredentials(), options...)
 }
 
-func dial(t *testing.T, address string, creds credentials.TransportCredentials, options ...grpc.DialOption) *grpc.ClientConn {
+func dial(
+	t *testing.T,
+	address string,
+	creds credentials.TransportCredentials,
+	options ...grpc.DialOption,
+) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+address, append(options, grpc.WithTransportCredentials(creds))...)
 	if err != nil {
@@ -184,7 +189,9 @@ func publish(tab *table.Table, entries map[string]*offer.Entry) {
 	if r := tab.Current(); r != nil {
 		anyone = r.Default
 	}
-	tab.Publish(table.Snapshot{Result: &offer.Result{Offers: offer.Offers{Entries: offer.EntriesOf(entries), Default: anyone}}})
+	tab.Publish(
+		table.Snapshot{Result: &offer.Result{Offers: offer.Offers{Entries: offer.EntriesOf(entries), Default: anyone}}},
+	)
 }
 
 // cpusOf returns the text of the cpu amount of the first pool.

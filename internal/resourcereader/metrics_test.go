@@ -35,7 +35,10 @@ func counted(t *testing.T, g prometheus.Gatherer) map[string]float64 {
 				labels[l.GetName()] = l.GetValue()
 			}
 			key := strings.Join([]string{
-				strings.TrimPrefix(f.GetName(), "grpc_server_"), labels["grpc_type"], labels["grpc_service"], labels["grpc_method"], labels["grpc_code"],
+				strings.TrimPrefix(
+					f.GetName(),
+					"grpc_server_",
+				), labels["grpc_type"], labels["grpc_service"], labels["grpc_method"], labels["grpc_code"],
 			}, " ")
 			all[strings.TrimSpace(key)] = m.GetCounter().GetValue()
 		}
@@ -79,7 +82,11 @@ func TestCallsAreCountedByTheirStatus(t *testing.T) {
 	g := gomega.NewWithT(t)
 	registry := prometheus.NewRegistry()
 	broken := &offer.Entry{Offers: []*offer.Offer{nil}}
-	r := start(t, published(map[string]*offer.Entry{"broken": broken, "rome": cpus(1)}), func(o *Options) { o.Registerer = registry })
+	r := start(
+		t,
+		published(map[string]*offer.Entry{"broken": broken, "rome": cpus(1)}),
+		func(o *Options) { o.Registerer = registry },
+	)
 	conn := r.dial(t)
 	c := wire.NewResourceReaderClient(conn)
 	for id, code := range map[string]codes.Code{"rome": codes.OK, "oslo": codes.OK, "": codes.InvalidArgument, "broken": codes.Internal} {
@@ -107,7 +114,11 @@ func TestCallsAreCountedByTheirStatus(t *testing.T) {
 	_ = garbled.CloseSend()
 	wantCode(t, garbled.RecvMsg(&bad), codes.Internal)
 	// Unknown methods are not counted.
-	wantCode(t, conn.Invoke(timeout(t), "/resource_reader/NoSuchMethod", &wire.Empty{}, &wire.Empty{}), codes.Unimplemented)
+	wantCode(
+		t,
+		conn.Invoke(timeout(t), "/resource_reader/NoSuchMethod", &wire.Empty{}, &wire.Empty{}),
+		codes.Unimplemented,
+	)
 	r.shutdownNow(t)
 	_, err = stream.Recv()
 	wantCode(t, err, codes.Unavailable)
@@ -140,7 +151,12 @@ func TestCallsAreCountedByTheirStatus(t *testing.T) {
 func TestTheFlatFormIsCountedUnderTheCalledNames(t *testing.T) {
 	g := gomega.NewWithT(t)
 	registry := prometheus.NewRegistry()
-	r := start(t, published(map[string]*offer.Entry{"rome": cpus(1)}), form(Flat), func(o *Options) { o.Registerer = registry })
+	r := start(
+		t,
+		published(map[string]*offer.Entry{"rome": cpus(1)}),
+		form(Flat),
+		func(o *Options) { o.Registerer = registry },
+	)
 	if _, err := readFlat(t, r.dial(t), "rome"); err != nil {
 		t.Fatal(err)
 	}

@@ -183,7 +183,11 @@ func TestAStreamThatDoesNotReadIsCutOnShutdown(t *testing.T) {
 func TestAPanicEndsOneCallAndIsCounted(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	broken := &offer.Entry{Offers: []*offer.Offer{nil}}
-	r := start(t, published(map[string]*offer.Entry{"broken": broken, "rome": cpus(1)}), func(o *Options) { o.Registerer = registry })
+	r := start(
+		t,
+		published(map[string]*offer.Entry{"broken": broken, "rome": cpus(1)}),
+		func(o *Options) { o.Registerer = registry },
+	)
 	c := r.client(t)
 	_, err := read(timeout(t), c, "broken")
 	wantCode(t, err, codes.Internal)
@@ -258,7 +262,11 @@ func TestBothFormsAreServedSideBySide(t *testing.T) {
 }
 
 func TestInvalidInputEndsOnlyItsCallOrConnection(t *testing.T) {
-	r := start(t, published(map[string]*offer.Entry{"rome": cpus(1)}), func(o *Options) { o.ShutdownTimeout = time.Second })
+	r := start(
+		t,
+		published(map[string]*offer.Entry{"rome": cpus(1)}),
+		func(o *Options) { o.ShutdownTimeout = time.Second },
+	)
 	c := r.client(t)
 	stream := subscribed(t, c)
 
@@ -266,8 +274,16 @@ func TestInvalidInputEndsOnlyItsCallOrConnection(t *testing.T) {
 	wantCode(t, err, codes.ResourceExhausted)
 	_, err = c.RemoveCluster(timeout(t), &wire.ClusterIdentity{ClusterID: strings.Repeat("x", maxRequest+1)})
 	wantCode(t, err, codes.ResourceExhausted)
-	wantCode(t, r.dial(t).Invoke(timeout(t), "/resource_reader/NoSuchMethod", &wire.Empty{}, &wire.Empty{}), codes.Unimplemented)
-	wantCode(t, r.dial(t).Invoke(timeout(t), "/resource_reader.ReadResources", &wire.Empty{}, &wire.Empty{}), codes.Unimplemented)
+	wantCode(
+		t,
+		r.dial(t).Invoke(timeout(t), "/resource_reader/NoSuchMethod", &wire.Empty{}, &wire.Empty{}),
+		codes.Unimplemented,
+	)
+	wantCode(
+		t,
+		r.dial(t).Invoke(timeout(t), "/resource_reader.ReadResources", &wire.Empty{}, &wire.Empty{}),
+		codes.Unimplemented,
+	)
 
 	for _, garbage := range []string{
 		"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -322,9 +338,10 @@ func TestInvalidOptionsAreRefusedInOneLine(t *testing.T) {
 		options Options
 		want    string
 	}{
-		"no table":       {Options{Endpoints: here}, "needs a table"},
-		"no address":     {Options{Table: tab}, "needs an address"},
-		"address in use": {Options{Table: tab, Endpoints: []Endpoint{{Address: taken.Addr().String(), Form: Flat}}}, "listening for gRPC in the form flat: listen tcp"},
+		"no table":   {Options{Endpoints: here}, "needs a table"},
+		"no address": {Options{Table: tab}, "needs an address"},
+		"address in use": {Options{Table: tab, Endpoints: []Endpoint{{Address: taken.Addr().String(), Form: Flat}}},
+			"listening for gRPC in the form flat: listen tcp"},
 		"no address at all": {Options{Table: tab, Endpoints: []Endpoint{here[0], {Address: "nonsense"}}},
 			"listening for gRPC in the form pools: listen tcp: address nonsense: missing port"},
 		"metrics": {Options{Table: tab, Endpoints: here, Registerer: registry}, "registering the metrics of the gRPC server"},

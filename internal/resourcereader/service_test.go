@@ -81,10 +81,11 @@ func TestFlatFollowsAChangeOfTheClass(t *testing.T) {
 		offers []*offer.Offer
 		want   map[string]string
 	}{
-		"unnamed to gold":   {[]*offer.Offer{withdrawn("", cpu(0)), pool("gold", cpu(2))}, map[string]string{"cpu": "2"}},
-		"gold to silver":    {[]*offer.Offer{withdrawn("gold", cpu(0)), pool("silver", cpu(3))}, map[string]string{"cpu": "3"}},
-		"gold to unnamed":   {[]*offer.Offer{pool("", cpu(1)), withdrawn("gold", cpu(0))}, map[string]string{"cpu": "1"}},
-		"the first is live": {[]*offer.Offer{pool("gold", cpu(2)), withdrawn("silver", cpu(0))}, map[string]string{"cpu": "2"}},
+		"unnamed to gold": {[]*offer.Offer{withdrawn("", cpu(0)), pool("gold", cpu(2))}, map[string]string{"cpu": "2"}},
+		"gold to silver":  {[]*offer.Offer{withdrawn("gold", cpu(0)), pool("silver", cpu(3))}, map[string]string{"cpu": "3"}},
+		"gold to unnamed": {[]*offer.Offer{pool("", cpu(1)), withdrawn("gold", cpu(0))}, map[string]string{"cpu": "1"}},
+		"the first is live": {[]*offer.Offer{pool("gold", cpu(2)), withdrawn("silver", cpu(0))},
+			map[string]string{"cpu": "2"}},
 		"a resource that the new class lacks": {
 			[]*offer.Offer{withdrawn("", cpu(0), of("nvidia.com/gpu", 0)), pool("gold", cpu(2))},
 			map[string]string{"cpu": "2", "nvidia.com/gpu": "0"},
@@ -118,7 +119,13 @@ func TestFlatFollowsAChangeOfTheClass(t *testing.T) {
 			}
 		})
 	}
-	r := start(t, published(map[string]*offer.Entry{"rome": entryOf(withdrawn("", cpu(0)), pool("gold", cpu(2)), pool("silver", cpu(3)))}), form(Flat))
+	r := start(
+		t,
+		published(
+			map[string]*offer.Entry{"rome": entryOf(withdrawn("", cpu(0)), pool("gold", cpu(2)), pool("silver", cpu(3)))},
+		),
+		form(Flat),
+	)
 	_, err := readFlat(t, r.dial(t), "rome")
 	wantCode(t, err, codes.FailedPrecondition)
 }
@@ -138,8 +145,10 @@ func TestTheBytesOnTheWireAreLiqos(t *testing.T) {
 	}
 	amount := func(name, quantity string) []byte { return message(1, str(1, name), message(2, str(1, quantity))) }
 	lists := map[Form][]byte{
-		Pools: append(message(1, amount("cpu", "1500m"), amount("memory", "2G")), message(1, amount("nvidia.com/gpu", "0"), str(3, "gold"))...),
-		Flat:  append(amount("cpu", "1500m"), amount("memory", "2G")...),
+		Pools: append(
+			message(1, amount("cpu", "1500m"), amount("memory", "2G")),
+			message(1, amount("nvidia.com/gpu", "0"), str(3, "gold"))...),
+		Flat: append(amount("cpu", "1500m"), amount("memory", "2G")...),
 	}
 	for f, want := range lists {
 		t.Run(f.String(), func(t *testing.T) {

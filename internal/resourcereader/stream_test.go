@@ -115,7 +115,10 @@ func TestAStreamThatStopsReadingDelaysNeitherPublishingNorTheOthers(t *testing.T
 		}
 	}
 	// The stuck stream now gets the notifications that were in buffers, and then each consumer once.
-	publish(r.table, map[string]*offer.Entry{ids[0]: cpus(1), ids[1]: cpus(1), ids[2]: cpus(1), ids[3]: cpus(1), "end": cpus(1)})
+	publish(
+		r.table,
+		map[string]*offer.Entry{ids[0]: cpus(1), ids[1]: cpus(1), ids[2]: cpus(1), ids[3]: cpus(1), "end": cpus(1)},
+	)
 	if _, err := read(timeout(t), c, "end"); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +133,12 @@ func TestAStreamThatStopsReadingDelaysNeitherPublishingNorTheOthers(t *testing.T
 		after[id] = count
 	}
 	if count > publications {
-		t.Errorf("notified %d times of %d changes of %d consumers: nothing was merged", count, publications*len(ids), len(ids))
+		t.Errorf(
+			"notified %d times of %d changes of %d consumers: nothing was merged",
+			count,
+			publications*len(ids),
+			len(ids),
+		)
 	}
 	for _, id := range ids {
 		if after[id] == 0 {
@@ -204,7 +212,8 @@ func TestAThousandStreamsComeAndGoWhileOffersChange(t *testing.T) {
 	if last < streams/4 {
 		t.Errorf("only %d streams lasted to the end", last)
 	}
-	g.Eventually(func() int { return r.table.Stats().Subscriptions }, waitTimeout).Should(gomega.BeZero(), "subscriptions left over")
+	g.Eventually(func() int { return r.table.Stats().Subscriptions }, waitTimeout).
+		Should(gomega.BeZero(), "subscriptions left over")
 	r.shutdownNow(t)
 	for _, conn := range conns {
 		_ = conn.Close()

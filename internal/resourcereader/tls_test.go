@@ -66,7 +66,9 @@ func (a *authority) sign(t *testing.T, serial int64) (certificate, key []byte) {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "leaf"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		SerialNumber: big.NewInt(
+			serial,
+		), Subject: pkix.Name{CommonName: "leaf"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
@@ -78,7 +80,11 @@ func (a *authority) sign(t *testing.T, serial int64) (certificate, key []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
+	return pem.EncodeToMemory(
+			&pem.Block{Type: "CERTIFICATE", Bytes: der},
+		), pem.EncodeToMemory(
+			&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8},
+		)
 }
 
 // credentials returns those of a client that trusts the authority. If signer is not nil, the client
@@ -130,7 +136,8 @@ func try(t *testing.T, r *running, creds credentials.TransportCredentials) (int6
 	conn := dial(t, r.Addresses()[0].String(), creds)
 	defer func() { _ = conn.Close() }()
 	var p peer.Peer
-	_, err := wire.NewResourceReaderClient(conn).ReadResources(timeout(t), &wire.ClusterIdentity{ClusterID: "rome"}, grpc.Peer(&p))
+	_, err := wire.NewResourceReaderClient(conn).
+		ReadResources(timeout(t), &wire.ClusterIdentity{ClusterID: "rome"}, grpc.Peer(&p))
 	if err != nil {
 		return 0, err
 	}

@@ -11,7 +11,12 @@ import (
 )
 
 func node(name, zone string, taints ...corev1.Taint) capacity.Node {
-	return capacity.Node{Name: name, State: capacity.Ready, Labels: map[string]string{"zone": zone}, Taints: Taints(taints)}
+	return capacity.Node{
+		Name:   name,
+		State:  capacity.Ready,
+		Labels: map[string]string{"zone": zone},
+		Taints: Taints(taints),
+	}
 }
 
 func parse(t *testing.T, text string) capacity.Selector {
@@ -48,7 +53,8 @@ func TestNodesAreSelectedAsKubernetesDoes(t *testing.T) {
 		{"a key that is absent", capacity.Selection{Selector: parse(t, "!zone")}, 0},
 		{"the taint's value", tolerating(corev1.Toleration{Key: "gpu", Operator: corev1.TolerationOpEqual, Value: "yes"}), 3},
 		{"another value", tolerating(corev1.Toleration{Key: "gpu", Operator: corev1.TolerationOpEqual, Value: "no"}), 2},
-		{"another effect", tolerating(corev1.Toleration{Key: "gpu", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}), 2},
+		{"another effect",
+			tolerating(corev1.Toleration{Key: "gpu", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}), 2},
 		{"every taint", tolerating(corev1.Toleration{Operator: corev1.TolerationOpExists}), 4},
 		{"a comparison", tolerating(corev1.Toleration{Key: "gib", Operator: corev1.TolerationOpGt, Value: "32"}), 3},
 	} {

@@ -52,8 +52,13 @@ func whole(r *Reader) (any, error) {
 func anyValue(depth int) *rapid.Generator[any] {
 	toAny := func(s string) any { return s }
 	scalar := rapid.OneOf(
-		rapid.Just(any(nil)), rapid.Map(rapid.Bool(), func(v bool) any { return v }), rapid.Map(rapid.Int64(), func(v int64) any { return v }),
-		rapid.Map(rapid.Float64Range(-1e30, 1e30), func(v float64) any { return v }), rapid.Map(rapid.String(), toAny),
+		rapid.Just(
+			any(nil),
+		),
+		rapid.Map(rapid.Bool(), func(v bool) any { return v }),
+		rapid.Map(rapid.Int64(), func(v int64) any { return v }),
+		rapid.Map(rapid.Float64Range(-1e30, 1e30), func(v float64) any { return v }),
+		rapid.Map(rapid.String(), toAny),
 		rapid.Map(rapid.SampledFrom([]string{`"`, `\`, `\"`, `}`, `{"`, "\u2028", "<&>", "\x00", "𝄞"}), toAny),
 	)
 	if depth == 0 {
@@ -140,7 +145,10 @@ func TestAnEndInTheMiddleIsAnError(t *testing.T) {
 		}
 	}
 	broken := errors.New("broken")
-	if _, err := whole(NewReader(iotest.TimeoutReader(iotest.OneByteReader(strings.NewReader(text))))); !errors.Is(err, iotest.ErrTimeout) {
+	if _, err := whole(NewReader(iotest.TimeoutReader(iotest.OneByteReader(strings.NewReader(text))))); !errors.Is(
+		err,
+		iotest.ErrTimeout,
+	) {
 		t.Errorf("a connection that breaks: %v", err)
 	}
 	r := NewReader(strings.NewReader(text))
@@ -241,7 +249,8 @@ func TestAValueOfAnySizeTakesNoMoreMemoryThanItsBound(t *testing.T) {
 }
 
 func TestWhatIsReadMemberByMemberDoesNotNestForEver(t *testing.T) {
-	if _, err := whole(NewReader(strings.NewReader(strings.Repeat("[", 1000)))); err == nil || errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, err := whole(NewReader(strings.NewReader(strings.Repeat("[", 1000)))); err == nil ||
+		errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("1000 levels: %v", err)
 	}
 }

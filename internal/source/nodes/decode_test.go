@@ -75,7 +75,13 @@ func TestWhatIsNotDecodedOfAPodDoesNotCount(t *testing.T) {
 	pods := podsOfEveryKind()
 	pods["a consumer's"] = aPod("p", "n", list("cpu", "1"), podLabel(OriginLabel, "rome"), podLabel("app", "web"))
 	pods["a consumer's of old"] = aPod("p", "n", list("cpu", "1"), podLabel(OriginLabelV0, "rome"))
-	pods["one whose creator is known"] = aPod("p", "n", list("cpu", "1"), podLabel(OriginLabel, "rome"), podLabel(CreatorLabel, "slice"))
+	pods["one whose creator is known"] = aPod(
+		"p",
+		"n",
+		list("cpu", "1"),
+		podLabel(OriginLabel, "rome"),
+		podLabel(CreatorLabel, "slice"),
+	)
 	pods["one of this cluster with a creator"] = aPod("p", "n", list("cpu", "1"), podLabel(CreatorLabel, "slice"))
 	pods["one that says it is a shadow"] = aPod("p", "n", list("cpu", "1"), podLabel("liqo.io/shadowPod", "true"))
 	pods["a finished one"] = aPod("p", "n", list("cpu", "1"), phase(corev1.PodSucceeded))
@@ -124,7 +130,8 @@ var (
 	resources = []string{"cpu", "memory", "pods", "ephemeral-storage", "hugepages-2Mi", "nvidia.com/gpu"}
 	// words are those that something depends on, and others.
 	words = []string{
-		"", "a", "b", "c", OriginLabel, OriginLabelV0, CreatorLabel, "liqo.io/shadowPod", "true", "rome", NodeTypeLabel, NodeTypeVirtual, "Ready", "True", "False", "Running",
+		"", "a", "b", "c", OriginLabel, OriginLabelV0, CreatorLabel, "liqo.io/shadowPod", "true", "rome", NodeTypeLabel,
+		NodeTypeVirtual, "Ready", "True", "False", "Running",
 		"Succeeded", "Failed", "PodResizePending", "Infeasible", "Deferred", "Always", "NoSchedule", "NoExecute",
 		strings.Repeat("long", 100),
 	}
@@ -209,15 +216,26 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 	}
 	large := aPod("large", "n", list("cpu", "1"))
 	for i := range 1000 {
-		large.Spec.Containers = append(large.Spec.Containers, corev1.Container{Name: strconv.Itoa(i), Resources: corev1.ResourceRequirements{Requests: list("cpu", "1")}})
+		large.Spec.Containers = append(
+			large.Spec.Containers,
+			corev1.Container{Name: strconv.Itoa(i), Resources: corev1.ResourceRequirements{Requests: list("cpu", "1")}},
+		)
 	}
 	if got := ask(large)["cpu"]; got != 1001*1000 || len(d.cache.byKept) != before {
-		t.Errorf("a pod of 1001 containers requests %d, and %d requests are remembered where there were %d", got, len(d.cache.byKept), before)
+		t.Errorf(
+			"a pod of 1001 containers requests %d, and %d requests are remembered where there were %d",
+			got,
+			len(d.cache.byKept),
+			before,
+		)
 	}
 	for i := range maxRequests {
 		many := aPod("many", "n", list("cpu", strconv.Itoa(i)))
 		for k := range 30 {
-			many.Spec.Containers = append(many.Spec.Containers, corev1.Container{Name: fmt.Sprintf("container-with-a-long-name-%d", k)})
+			many.Spec.Containers = append(
+				many.Spec.Containers,
+				corev1.Container{Name: fmt.Sprintf("container-with-a-long-name-%d", k)},
+			)
 		}
 		ask(many)
 		if d.cache.size > maxRemembered {

@@ -53,7 +53,8 @@ func TestAnObjectThatNamesTooMuchCountsWithAllThatMatters(t *testing.T) {
 		if err := p.Unmarshal(data); err != nil {
 			t.Fatal(err)
 		}
-		if r := p.Requests; len(r) != capacity.MaxPodResources || r["cpu"] != 3000 || r["memory"] != 1<<30 || r["nvidia.com/gpu"] != 5 {
+		if r := p.Requests; len(r) != capacity.MaxPodResources || r["cpu"] != 3000 || r["memory"] != 1<<30 ||
+			r["nvidia.com/gpu"] != 5 {
 			t.Fatalf("%d resources with cpu %d, memory %d, GPUs %d", len(r), r["cpu"], r["memory"], r["nvidia.com/gpu"])
 		}
 	}
@@ -61,13 +62,15 @@ func TestAnObjectThatNamesTooMuchCountsWithAllThatMatters(t *testing.T) {
 	for i := range 1000 {
 		many.Status.Allocatable[corev1.ResourceName(fmt.Sprintf("a.made-up.example.com/%05d", i))] = resource.MustParse("1")
 	}
-	if err := n.Unmarshal(marshal(t, many)); err != nil || len(n.Allocatable) != capacity.MaxNodeResources || n.Allocatable["cpu"] != 8000 {
+	if err := n.Unmarshal(marshal(t, many)); err != nil || len(n.Allocatable) != capacity.MaxNodeResources ||
+		n.Allocatable["cpu"] != 8000 {
 		t.Errorf("a node lists %d resources, cpu %d: %v", len(n.Allocatable), n.Allocatable["cpu"], err)
 	}
 	if pods := testutil.ToFloat64(d.excess.read.WithLabelValues("pod")); pods != 3 {
 		t.Errorf("%v pods are counted that name too much, want 3", pods)
 	}
-	if len(logged) != 2 || !strings.Contains(logged[0], `"name"="hostile"`) || !strings.Contains(logged[0], `"namespace"="default"`) {
+	if len(logged) != 2 || !strings.Contains(logged[0], `"name"="hostile"`) ||
+		!strings.Contains(logged[0], `"namespace"="default"`) {
 		t.Errorf("logged, where one line of the namespace and one of the node are wanted: %q", logged)
 	}
 	if len(d.cache.byKept) != 0 {
@@ -97,7 +100,10 @@ func TestMadeUpNamesTakeNoMemoryFromTheOperator(t *testing.T) {
 	}
 	ordinary := asSent(t, full)
 	for i := range 8 {
-		full.Items = append(full.Items, *aPod(fmt.Sprintf("hostile-%d", i), "n00", list("cpu", "100m"), podLabel(OriginLabel, "rome"), naming(10_000)))
+		full.Items = append(
+			full.Items,
+			*aPod(fmt.Sprintf("hostile-%d", i), "n00", list("cpu", "100m"), podLabel(OriginLabel, "rome"), naming(10_000)),
+		)
 	}
 	hostile := asSent(t, full)
 	takes := func(data []byte) int64 {

@@ -56,8 +56,10 @@ func TestWhateverBytesComeNothingPanics(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	inProtobuf := asSent(t, aList())
-	inJSON := []byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"12"},"items":[{"metadata":{"uid":"a"},"spec":{"nodeName":"n",` +
-		`"containers":[{"name":"main","resources":{"requests":{"cpu":"1"}}}]}}]}`)
+	inJSON := []byte(
+		`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"12"},"items":[{"metadata":{"uid":"a"},"spec":{"nodeName":"n",` +
+			`"containers":[{"name":"main","resources":{"requests":{"cpu":"1"}}}]}}]}`,
+	)
 	pod, err := aPod("p", "n", list("cpu", "1"), podLabel(OriginLabel, "rome")).Marshal()
 	if err != nil {
 		t.Fatal(err)

@@ -32,7 +32,10 @@ func asSent(t *testing.T, l *corev1.PodList) []byte {
 func aList() *corev1.PodList {
 	l := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "12", Continue: "more"}}
 	for _, name := range []string{"a", "b", "c"} {
-		l.Items = append(l.Items, *aPod(name, "n", list("cpu", "1"), podLabel(OriginLabel, "rome"), podLabel("note", strings.Repeat("x", 300))))
+		l.Items = append(
+			l.Items,
+			*aPod(name, "n", list("cpu", "1"), podLabel(OriginLabel, "rome"), podLabel("note", strings.Repeat("x", 300))),
+		)
 	}
 	return l
 }

@@ -24,13 +24,15 @@ func TestWhichNodesAreUsable(t *testing.T) {
 		{"not heard of", readiness(corev1.ConditionUnknown), capacity.NotReady},
 		{"without conditions", func(n *corev1.Node) { n.Status.Conditions = nil }, capacity.NotReady},
 		{"cordoned", func(n *corev1.Node) { n.Spec.Unschedulable = true }, capacity.Cordoned},
-		{"cordoned and not ready", func(n *corev1.Node) { n.Spec.Unschedulable = true; n.Status.Conditions = nil }, capacity.Cordoned},
+		{"cordoned and not ready", func(n *corev1.Node) { n.Spec.Unschedulable = true; n.Status.Conditions = nil },
+			capacity.Cordoned},
 		{"virtual and cordoned", func(n *corev1.Node) {
 			n.Labels, n.Spec.Unschedulable = map[string]string{"liqo.io/type": "virtual-node"}, true
 		}, capacity.Virtual},
 		{"virtual", nodeLabel("liqo.io/type", "virtual-node"), capacity.Virtual},
 		{"of another type of Liqo", nodeLabel("liqo.io/type", "other"), capacity.Ready},
-		{"tainted, which is for the policy to say", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "k"}} }, capacity.Ready},
+		{"tainted, which is for the policy to say", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "k"}} },
+			capacity.Ready},
 	} {
 		n := aNode("n", list("cpu", "1"), tc.with)
 		if got := ParseNode(n); got.State != tc.want {

@@ -43,28 +43,44 @@ func podsOfEveryKind() map[string]*corev1.Pod {
 	always := corev1.ContainerRestartPolicyAlways
 	return map[string]*corev1.Pod{
 		"init containers count by the largest": aPod("p", "n", list("cpu", "1"), func(p *corev1.Pod) {
-			p.Spec.InitContainers = []corev1.Container{{Name: "a", Resources: requests("cpu", "3")}, {Name: "b", Resources: requests("cpu", "2", "memory", "1Gi")}}
+			p.Spec.InitContainers = []corev1.Container{
+				{Name: "a", Resources: requests("cpu", "3")},
+				{Name: "b", Resources: requests("cpu", "2", "memory", "1Gi")},
+			}
 		}),
 		"sidecars count with the containers": aPod("p", "n", list("cpu", "1"), func(p *corev1.Pod) {
 			p.Spec.InitContainers = []corev1.Container{{Name: "a", RestartPolicy: &always, Resources: requests("cpu", "500m")}}
 		}),
-		"overhead is added": aPod("p", "n", list("cpu", "1"), func(p *corev1.Pod) { p.Spec.Overhead = list("cpu", "250m", "memory", "120Mi") }),
+		"overhead is added": aPod(
+			"p",
+			"n",
+			list("cpu", "1"),
+			func(p *corev1.Pod) { p.Spec.Overhead = list("cpu", "250m", "memory", "120Mi") },
+		),
 		"pod-level requests replace the sum": aPod("p", "n", list("cpu", "100m"), func(p *corev1.Pod) {
 			r := requests("cpu", "3")
 			p.Spec.Resources = &r
 		}),
 		"a resize that is under way counts by the larger": aPod("p", "n", list("cpu", "2"), func(p *corev1.Pod) {
 			r := requests("cpu", "1")
-			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", AllocatedResources: list("cpu", "1"), Resources: &r}}
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{
+				{Name: "main", AllocatedResources: list("cpu", "1"), Resources: &r},
+			}
 		}),
 		"a resize down counts once it is done": aPod("p", "n", list("cpu", "1"), func(p *corev1.Pod) {
 			r := requests("cpu", "2")
-			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", AllocatedResources: list("cpu", "2"), Resources: &r}}
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{
+				{Name: "main", AllocatedResources: list("cpu", "2"), Resources: &r},
+			}
 		}),
 		"a resize that cannot be does not count": aPod("p", "n", list("cpu", "64"), func(p *corev1.Pod) {
 			r := requests("cpu", "1")
-			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", AllocatedResources: list("cpu", "1"), Resources: &r}}
-			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible}}
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{
+				{Name: "main", AllocatedResources: list("cpu", "1"), Resources: &r},
+			}
+			p.Status.Conditions = []corev1.PodCondition{
+				{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible},
+			}
 		}),
 		"extended resources": aPod("p", "n", list("nvidia.com/gpu", "2")),
 		"nothing at all":     aPod("p", "n", nil),

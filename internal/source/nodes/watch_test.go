@@ -359,7 +359,9 @@ func (o objects) status(p *corev1.Pod) *corev1.Pod {
 // remove deletes a pod at once; one that is gone already is no error.
 func (o objects) remove(p *corev1.Pod) {
 	o.t.Helper()
-	err := o.api.CoreV1().Pods(p.Namespace).Delete(context.Background(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
+	err := o.api.CoreV1().
+		Pods(p.Namespace).
+		Delete(context.Background(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
 	if !apierrors.IsNotFound(err) {
 		o.check(err)
 	}
