@@ -38,7 +38,7 @@
 //   - A resource name is known for as long as a pod, a node or a column refers to it (references).
 //
 // The number of names that one object can add is bounded, and an object beyond the bound loses
-// names of its own (TestMadeUpNamesTakeNoMoreThanThePodsThatMakeThemUp,
-// TestWhatIsKeptOfTooManyNamesIsAlwaysTheSame). Amounts as text never read as more than they are
-// (TestNoAmountReadsAsMoreThanItIsOrAsOnePercentLess).
+// names of its own (TestMadeUpResourceNamesTakeMemoryOnlyInTheirPods,
+// TestBoundedKeepsNamesByRankThenAlphabetically). Amounts as text never read as more than they are
+// (TestHumanAmountsAreRoundedDownByLessThanOnePercent).
 package capacity
