@@ -59,7 +59,7 @@ var faults = []struct {
 	{"pods of a node that is not ready are still subtracted", []string{"TestFault_PodsOfANotReadyNodeAreStillSubtracted"}},
 	{"cordoned nodes are offered", []string{"TestFault_CordonedNodesAreOffered"}},
 	{"pods that are bound and do not run yet are not subtracted", []string{"TestFault_PodsBoundButNotYetRunningAreNotCounted"}},
-	{"a panic on cache.DeletedFinalStateUnknown", []string{"TestFault_ADeletionThatWasMissedPanics", "TestEventsAreSetForWhatExistsAndRemoveForWhatIsGone"}},
+	{"a panic on cache.DeletedFinalStateUnknown", []string{"TestFault_ADeletionThatWasMissedPanics", "TestOnEventsSetsExistingObjectsAndRemovesDeletedOnes"}},
 	{"no handling of an in-place resize", []string{"TestFault_AnInPlaceResizeKeepsTheOldRequest"}},
 	{"GPU x 0.3 = 0 by float maths", []string{
 		"TestFault_PercentagesByFloatMathsLoseDevices", "TestFault_AnExtendedResourceThatAppearsLaterIsNeverOffered",

@@ -111,7 +111,7 @@ func (r *Reader) orSkip(read func() error) error {
 	return r.Skip()
 }
 
-// each calls one for everything between two brackets.
+// each calls one for each item between two brackets.
 func (r *Reader) each(want Kind, end byte, one func() error) (bool, error) {
 	kind, err := r.Kind()
 	if err != nil {
