@@ -72,7 +72,7 @@ func follow(t *testing.T) *following {
 	for _, w := range watches {
 		select {
 		case <-w.Done():
-		case <-time.After(kubetest.Patience):
+		case <-time.After(kubetest.WaitTimeout):
 			t.Fatalf("%s were not seen", w.Name())
 		}
 	}
