@@ -22,8 +22,9 @@ func TestOnEventsSetsExistingObjectsAndRemovesDeletedOnes(t *testing.T) {
 	}{
 		{"added", func(h toolscache.ResourceEventHandler) { h.OnAdd(pod("a"), true) }, []string{"set a"}},
 		{"updated", func(h toolscache.ResourceEventHandler) { h.OnUpdate(pod("a"), pod("a")) }, []string{"set a"}},
-		{"replaced while the watch was interrupted", func(h toolscache.ResourceEventHandler) { h.OnUpdate(pod("a"), pod("b")) },
-			[]string{"remove a", "set b"}},
+		{"replaced while the watch was interrupted", func(h toolscache.ResourceEventHandler) {
+			h.OnUpdate(pod("a"), pod("b"))
+		}, []string{"remove a", "set b"}},
 		{"deleted", func(h toolscache.ResourceEventHandler) { h.OnDelete(pod("a")) }, []string{"remove a"}},
 		{"deleted while the watch was interrupted", func(h toolscache.ResourceEventHandler) {
 			h.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "p", Obj: pod("a")})
