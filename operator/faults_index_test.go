@@ -22,7 +22,7 @@ var faults = []struct {
 	{"a new subscriber notifies all the others", []string{"TestANewSubscriberDoesNotNotifyTheOthers", "TestANewSubscriptionDoesNotNotifyTheOthers"}},
 	{"no health service", []string{"TestHealthFollowsTheServersLife", "TestReadiness"}},
 	{"no graceful shutdown", []string{"TestShutdownEndsStreamsAndWaitingReads", "TestTheOperatorServesAndEndsInOrder"}},
-	{"no validation", []string{"TestEveryRuleRefusesWhatBreaksIt", "TestParseNamesTheFieldAndSaysWhatToWrite"}},
+	{"no validation", []string{"TestEveryRuleRefusesWhatBreaksIt", "TestParseErrorsNameTheFieldAndSayWhatToWrite"}},
 	{"cpu=-5 is accepted", []string{"TestFault_NegativeAmountsAreAccepted"}},
 	{"one Quantity is shared between calls, a data race in its cache of the text", []string{"TestTheSameQuantityIsNotSharedBetweenCalls"}},
 

@@ -20,7 +20,7 @@ import (
 	"proffer.dev/proffer/internal/selection"
 )
 
-func TestParseTakesEveryField(t *testing.T) {
+func TestParseReadsEveryField(t *testing.T) {
 	p := kubetest.Policy("gold", func(s *v1alpha1.ResourcePolicySpec) {
 		*s = v1alpha1.ResourcePolicySpec{
 			Class: "gold", Priority: -3, Mode: v1alpha1.ModeDryRun,
@@ -88,7 +88,7 @@ func TestParseTakesEveryField(t *testing.T) {
 	}
 }
 
-func TestParseFillsInWhatWasNotSaid(t *testing.T) {
+func TestParseFillsInDefaults(t *testing.T) {
 	p := kubetest.Policy("p")
 	p.Spec.UpdateThresholdPercent = nil
 	got, _, errs := Parse(p)
@@ -101,15 +101,16 @@ func TestParseFillsInWhatWasNotSaid(t *testing.T) {
 		ThresholdPercent: 5,
 		Reclaim:          offer.Unused,
 	}
-	if diff := cmp.Diff(want, got, bySelectorText, cmpopts.IgnoreFields(offer.Policy{}, "Version", "Created")); diff != "" {
+	identity := cmpopts.IgnoreFields(offer.Policy{}, "Version", "Created")
+	if diff := cmp.Diff(want, got, bySelectorText, identity); diff != "" {
 		t.Error(diff)
 	}
 	if !got.Consumers.Everyone() {
-		t.Error("a policy that names nobody is for everyone")
+		t.Error("a policy that names no consumer does not apply to every consumer")
 	}
 }
 
-func TestParseTakesTheNodeSelectorOfSlicesFromThatOfTheNodes(t *testing.T) {
+func TestTheNodeSelectorOfSlicesDefaultsToThatOfTheNodes(t *testing.T) {
 	nodes := func(s *v1alpha1.ResourcePolicySpec) {
 		s.Class = "gold"
 		s.Offer.Nodes.Selector = &metav1.LabelSelector{
@@ -122,9 +123,9 @@ func TestParseTakesTheNodeSelectorOfSlicesFromThatOfTheNodes(t *testing.T) {
 		slices *v1alpha1.Slices
 		want   map[string]string
 	}{
-		{"nothing said of slices", nil, map[string]string{"pool": "gold"}},
-		{"nothing said of the selector", &v1alpha1.Slices{}, map[string]string{"pool": "gold"}},
-		{"no selector", &v1alpha1.Slices{NodeSelector: v1alpha1.Labels{}}, map[string]string{}},
+		{"no slices", nil, map[string]string{"pool": "gold"}},
+		{"slices without a selector", &v1alpha1.Slices{}, map[string]string{"pool": "gold"}},
+		{"an empty selector", &v1alpha1.Slices{NodeSelector: v1alpha1.Labels{}}, map[string]string{}},
 		{"another selector", &v1alpha1.Slices{NodeSelector: v1alpha1.Labels{"a": "b"}}, map[string]string{"a": "b"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -139,7 +140,7 @@ func TestParseTakesTheNodeSelectorOfSlicesFromThatOfTheNodes(t *testing.T) {
 	}
 }
 
-// bySelectorText compares selectors by what they say.
+// bySelectorText compares selectors by their text.
 var bySelectorText = cmp.Comparer(func(a, b capacity.Selector) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
@@ -156,7 +157,7 @@ func mustParse(t *testing.T, selector string) capacity.Selector {
 	return selection.Of(s)
 }
 
-func TestParseNamesTheFieldAndSaysWhatToWrite(t *testing.T) {
+func TestParseErrorsNameTheFieldAndSayWhatToWrite(t *testing.T) {
 	type spec = v1alpha1.ResourcePolicySpec
 	badSelector := &metav1.LabelSelector{
 		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "zone", Operator: "Near", Values: []string{"a"}}},
@@ -184,19 +185,19 @@ func TestParseNamesTheFieldAndSaysWhatToWrite(t *testing.T) {
 		{"percent of fixed amounts", func(s *spec) {
 			s.Offer = v1alpha1.Offer{Fixed: kubetest.Quantities("cpu", "1"), Percent: new(v1alpha1.Percent(50))}
 		}, `spec.offer.percent: Forbidden: write it with nodes only`},
-		{"percent of nothing", func(s *spec) { s.Offer.Percent = new(v1alpha1.Percent(0)) },
+		{"zero percent", func(s *spec) { s.Offer.Percent = new(v1alpha1.Percent(0)) },
 			`spec.offer.percent: Invalid value: 0: write 1 to 1000`},
 		{"huge percent", func(s *spec) { s.Offer.Percent = new(v1alpha1.Percent(math.MaxInt32)) },
 			`spec.offer.percent: Invalid value: 2147483647`},
 		{"negative percentage", func(s *spec) { s.Offer.Percentages = map[corev1.ResourceName]v1alpha1.Percent{"cpu": -1} },
 			`spec.offer.percentages[cpu]: Invalid value: -1`},
 		{"node selector", func(s *spec) { s.Offer.Nodes.Selector = badSelector }, `spec.offer.nodes.selector: Invalid value`},
-		{"label that is none", func(s *spec) {
+		{"invalid label", func(s *spec) {
 			s.Offer.Nodes.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"a b": "c"}}
 		}, `spec.offer.nodes.selector: Invalid value`},
 		{"consumer selector", func(s *spec) { s.Consumers = &v1alpha1.Consumers{Selector: badSelector} },
 			`spec.consumers.selector: Invalid value`},
-		{"consumers twice", func(s *spec) {
+		{"consumers by ID and by selector", func(s *spec) {
 			s.Consumers = &v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"a"}, Selector: &metav1.LabelSelector{}}
 		}, `spec.consumers.selector: Forbidden: write clusterIDs or selector, not both`},
 		{"empty ID", func(s *spec) { s.Consumers = &v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{""}} },
@@ -206,7 +207,7 @@ func TestParseNamesTheFieldAndSaysWhatToWrite(t *testing.T) {
 		{"toleration operator",
 			func(s *spec) { s.Offer.Nodes.Tolerations = []corev1.Toleration{{Key: "k", Operator: "In"}} },
 			`spec.offer.nodes.tolerations[0].operator: Invalid value: "In"`},
-		{"toleration of no key", func(s *spec) { s.Offer.Nodes.Tolerations = []corev1.Toleration{{Value: "v"}} },
+		{"toleration without key", func(s *spec) { s.Offer.Nodes.Tolerations = []corev1.Toleration{{Value: "v"}} },
 			`spec.offer.nodes.tolerations[0].operator`},
 		{"toleration effect", func(s *spec) {
 			s.Offer.Nodes.Tolerations = []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists, Effect: "Never"}}
@@ -228,12 +229,12 @@ func TestParseNamesTheFieldAndSaysWhatToWrite(t *testing.T) {
 			`spec.offer.reserve[cpu]: Invalid value: "-1"`},
 		{"max", func(s *spec) { s.Offer.Max = kubetest.Quantities("memory", "1500m") },
 			`spec.offer.max[memory]: Invalid value: "1500m"`},
-		{"override of nothing", func(s *spec) { s.Overrides = []v1alpha1.Override{{}} },
+		{"empty override", func(s *spec) { s.Overrides = []v1alpha1.Override{{}} },
 			`spec.overrides[0].offer: Required value: write fixed or max`},
 		{"override amount", func(s *spec) {
 			s.Overrides = []v1alpha1.Override{{Offer: v1alpha1.OverrideOffer{Fixed: kubetest.Quantities("cpu", "-1")}}}
 		}, `spec.overrides[0].offer.fixed[cpu]: Invalid value: "-1"`},
-		{"slices of no class", func(s *spec) { s.Slices = &v1alpha1.Slices{} },
+		{"slices without class", func(s *spec) { s.Slices = &v1alpha1.Slices{} },
 			`spec.slices: Forbidden: slices answers the ResourceSlices of a class`},
 		{"onExcess", inSlices(v1alpha1.Slices{OnExcess: "Some"}),
 			`spec.slices.onExcess: Invalid value: "Some": write Cap or Deny`},
@@ -266,26 +267,17 @@ func inSlices(of v1alpha1.Slices) func(*v1alpha1.ResourcePolicySpec) {
 	return func(s *v1alpha1.ResourcePolicySpec) { s.Class, s.Slices = "gold", &of }
 }
 
-func TestParseSaysAllThatIsWrongAtOnce(t *testing.T) {
-	_, _, errs := Parse(
-		kubetest.Policy(
-			"p",
-			kubetest.Fixed("cpu", "-1", "memory", "100m"),
-			func(s *v1alpha1.ResourcePolicySpec) { s.Class = "default" },
-		),
-	)
+func TestParseReturnsAllErrors(t *testing.T) {
+	_, _, errs := Parse(kubetest.Policy("p", kubetest.Fixed("cpu", "-1", "memory", "100m"),
+		func(s *v1alpha1.ResourcePolicySpec) { s.Class = "default" }))
 	if len(errs) != 3 {
-		t.Errorf("got %d errors: %v", len(errs), errs)
+		t.Errorf("got %d errors, want 3: %v", len(errs), errs)
 	}
 }
 
-func TestParseTakesAmountsAtTheirBounds(t *testing.T) {
-	got, _, errs := Parse(
-		kubetest.Policy(
-			"p",
-			kubetest.Fixed("cpu", "9223372036854775", "memory", "9223372036854775807", "pods", "1e3", "storage", "0"),
-		),
-	)
+func TestParseAcceptsTheLargestAmounts(t *testing.T) {
+	fixed := kubetest.Fixed("cpu", "9223372036854775", "memory", "9223372036854775807", "pods", "1e3", "storage", "0")
+	got, _, errs := Parse(kubetest.Policy("p", fixed))
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}

@@ -20,7 +20,7 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-func TestEveryOutcomeHasItsReasonAndSaysWhatToDo(t *testing.T) {
+func TestEveryOutcomeHasAReasonAndAMessageThatSaysWhatToDo(t *testing.T) {
 	valid := table.Policy{Generation: 3, Parsed: &offer.Policy{}}
 	for _, tc := range []struct {
 		policy table.Policy
@@ -58,13 +58,13 @@ func TestEveryOutcomeHasItsReasonAndSaysWhatToDo(t *testing.T) {
 		}
 		for _, words := range tc.says {
 			if !strings.Contains(got.Message, words) {
-				t.Errorf("%s: %q does not say %q", tc.reason, got.Message, words)
+				t.Errorf("%s: message %q does not contain %q", tc.reason, got.Message, words)
 			}
 		}
 	}
 }
 
-// losses are of oslo and rome, to each of the policies.
+// losses returns a loss of the consumers oslo and rome to each of these policies.
 func losses(to ...string) []offer.Loss {
 	var all []offer.Loss
 	for _, policy := range to {
@@ -73,7 +73,7 @@ func losses(to ...string) []offer.Loss {
 	return all
 }
 
-func TestWhetherAPolicyIsInForceIsAConditionOfItsOwn(t *testing.T) {
+func TestInForceSaysWhetherThePolicyDecidesAndWhichOnesDecideInstead(t *testing.T) {
 	valid := table.Policy{Generation: 3, Parsed: &offer.Policy{}}
 	more := losses("a")
 	more[0].Count = 9
@@ -93,14 +93,14 @@ func TestWhetherAPolicyIsInForceIsAConditionOfItsOwn(t *testing.T) {
 		{table.Policy{}, nil, "False Invalid: The policy takes no part: see the condition Ready."},
 	} {
 		c := inForceOf(tc.policy, tc.report)
-		if got := fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message); got != tc.want ||
-			c.Type != v1alpha1.ConditionInForce {
-			t.Errorf("got %s, want %s", got, tc.want)
+		got := fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
+		if got != tc.want || c.Type != v1alpha1.ConditionInForce {
+			t.Errorf("got %s %s, want %s", c.Type, got, tc.want)
 		}
 	}
 }
 
-func TestStatusTellsAllThatIsKnown(t *testing.T) {
+func TestStatusShowsEverythingInTheReport(t *testing.T) {
 	p := table.Policy{
 		Generation: 4,
 		Source:     "Nodes",
@@ -121,10 +121,8 @@ func TestStatusTellsAllThatIsKnown(t *testing.T) {
 	}
 	before := v1alpha1.ResourcePolicyStatus{OfferedResources: []v1alpha1.ResourceName{"nvidia.com/gpu"}}
 	granted := table.PolicyGrants{Slices: 3, Consumers: map[string]table.ConsumerGrants{
-		"rome": {
-			Slices:  2,
-			Amounts: capacity.Amounts{"cpu": 1000},
-		}, "oslo": {Slices: 1, Amounts: capacity.Amounts{"cpu": 0, "memory": 1}},
+		"rome": {Slices: 2, Amounts: capacity.Amounts{"cpu": 1000}},
+		"oslo": {Slices: 1, Amounts: capacity.Amounts{"cpu": 0, "memory": 1}},
 	}}
 	found := finding{report: report, granted: granted}
 	got := statusOf(p, found, before)
@@ -162,11 +160,12 @@ func TestStatusTellsAllThatIsKnown(t *testing.T) {
 		},
 		OfferedResources: []v1alpha1.ResourceName{"cpu", "memory", "nvidia.com/gpu", "storage"},
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime"), cmp.Comparer(equalLists)); diff != "" {
+	anyTime := cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime")
+	if diff := cmp.Diff(want, got, anyTime, cmp.Comparer(equalLists)); diff != "" {
 		t.Error(diff)
 	}
 	if again := statusOf(p, found, got); !equality.Semantic.DeepEqual(got, again) {
-		t.Errorf("the same again differs: %s", cmp.Diff(got, again, cmp.Comparer(equalLists)))
+		t.Errorf("computing the status again changes it: %s", cmp.Diff(got, again, cmp.Comparer(equalLists)))
 	}
 }
 
@@ -180,15 +179,14 @@ func TestOfferedResourcesOnlyGrowAndAreBounded(t *testing.T) {
 	p := table.Policy{Parsed: &offer.Policy{}}
 	first := statusOf(p, finding{report: &offer.Report{Offered: names}}, v1alpha1.ResourcePolicyStatus{})
 	if len(first.OfferedResources) != v1alpha1.MaxOfferedResources {
-		t.Errorf("%d names", len(first.OfferedResources))
+		t.Errorf("%d names, want %d", len(first.OfferedResources), v1alpha1.MaxOfferedResources)
 	}
 	second := statusOf(p, finding{report: &offer.Report{Offered: []string{"cpu"}}}, first)
 	if !slices.Equal(first.OfferedResources, second.OfferedResources) {
 		t.Error("a full list changed")
 	}
-	if dry := statusOf(p, finding{report: &offer.Report{Outcome: offer.DryRun, Offered: names}}, v1alpha1.ResourcePolicyStatus{}); len(
-		dry.OfferedResources,
-	) != 0 {
-		t.Errorf("a dry run offered %v", dry.OfferedResources)
+	dryRun := finding{report: &offer.Report{Outcome: offer.DryRun, Offered: names}}
+	if s := statusOf(p, dryRun, v1alpha1.ResourcePolicyStatus{}); len(s.OfferedResources) != 0 {
+		t.Errorf("a dry run offered %v", s.OfferedResources)
 	}
 }
