@@ -21,8 +21,8 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// reportOf returns a report of a pool with this many resources, and as many consumers, each of which
-// is offered all of them.
+// reportOf returns a report of a pool with this many resources, and as many consumers, each of
+// which is offered all of them.
 func reportOf(resources, consumers int, prefix string) *offer.Report {
 	amounts := capacity.Amounts{"cpu": 1000, "memory": 1 << 30, "pods": 10}
 	var offered []offer.Amount

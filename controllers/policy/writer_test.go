@@ -290,7 +290,8 @@ func TestAFlappingPolicyIsWrittenAndReportedOncePerInterval(t *testing.T) {
 				events = append(events, time.Now())
 			}
 		}
-		// The node is missing for 0.7 s of every 1.4 s, in the middle of intervals and at their ends.
+		// The node is missing for 0.7 s of every 1.4 s, in the middle of intervals and at their
+		// ends.
 		for i := range 100 {
 			w.report(offer.Report{Outcome: offer.NoNodes})
 			if i%2 == 1 {

@@ -458,8 +458,8 @@ func TestAPoolInsideAnotherKeepsWhatItGranted(t *testing.T) {
 }
 
 func TestPoolsThatShareNoNodeCountEachForItself(t *testing.T) {
-	// One pool has all nodes, and two others have a zone each. Together, the two may grant as much as
-	// all nodes have.
+	// One pool has all nodes, and two others have a zone each. Together, the two may grant as much
+	// as all nodes have.
 	apart := func(name, class, zone string) offer.Policy {
 		return offer.Policy{Name: name, Class: class, Nodes: &offer.Nodes{Percent: 100, Selection: inZone(zone)}}
 	}

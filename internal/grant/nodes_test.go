@@ -21,8 +21,8 @@ const (
 
 func (n someNodes) within(o someNodes) bool { return n&^o == 0 }
 
-// estate is a world of four nodes. Each policy offers the whole capacity of some nodes, so the nodes
-// on which a grant can be used are known exactly.
+// estate is a world of four nodes. Each policy offers the whole capacity of some nodes, so the
+// nodes on which a grant can be used are known exactly.
 type estate struct {
 	*world
 	size [fourNodes]int64

@@ -378,8 +378,8 @@ func wasOn(terms *offer.AllocationInput, s *Slice, pools []int) bool {
 	return s.GrantedBy == "" || !terms.InForce(s.GrantedBy) || slices.ContainsFunc(pools, func(in int) bool { return terms.Pools[in].Policy == s.GrantedBy })
 }
 
-// sums are what is committed of some nodes: before the answers are written, and the most that can be
-// committed while they are written.
+// sums are what is committed of some nodes: before the answers are written, and the most that can
+// be committed while they are written.
 type sums struct {
 	before, after committed
 	raised        map[string]bool

@@ -84,8 +84,8 @@ func TestAnEntryThatDidNotChangeKeepsItsIdentity(t *testing.T) {
 	})
 }
 
-// checkIdentity checks that an entry with the same offers as before is the same entry, and that each
-// offer that is equal to the one before is the same offer.
+// checkIdentity checks that an entry with the same offers as before is the same entry, and that
+// each offer that is equal to the one before is the same offer.
 func checkIdentity(t *rapid.T, id string, before, now *Entry) {
 	if now != before && cmp.Equal(before.Offers, now.Offers, cmp.AllowUnexported(Offer{})) {
 		t.Fatalf("%s: the entry is equal to the previous one but not identical", id)
@@ -97,8 +97,8 @@ func checkIdentity(t *rapid.T, id string, before, now *Entry) {
 	}
 }
 
-// checkShared checks that consumers share an entry if they hold nothing, match the same policies and
-// had the same entry before.
+// checkShared checks that consumers share an entry if they hold nothing, match the same policies
+// and had the same entry before.
 func checkShared(t *rapid.T, in Input, prev, r *Result) {
 	index := newPolicyIndex(in.Policies)
 	holds := func(id string) bool {

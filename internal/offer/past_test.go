@@ -109,8 +109,8 @@ func TestAStartEvictsNobodyInSeveralClasses(t *testing.T) {
 	running = c.evaluate(running, nil, policies...)
 	expect(t, "held while it runs", offered(running, "rome")["gold"]["cpu"], int64(6000))
 	expect(t, "started again with its past", offered(c.startedWith(pastOf(running), policies...), "rome")["gold"]["cpu"], int64(6000))
-	// Without a record, the class of the pods is not known. No class is raised, and one unit of each
-	// keeps the nodes on.
+	// Without a record, the class of the pods is not known. No class is raised, and one unit of
+	// each keeps the nodes on.
 	policies[0].Known = []string{"cpu", "gpu"}
 	expect(t, "without", offered(c.startedWith(nil, policies...), "rome")["gold"], capacity.Amounts{"cpu": 1, "gpu": 0})
 }

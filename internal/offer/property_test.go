@@ -293,8 +293,8 @@ func checkSilence(t *rapid.T, prev, r *Result) {
 	check("unknown consumers", prev.Default, r.Default)
 }
 
-// checkChanges checks the offers of every consumer that had an entry: what was offered stays listed,
-// and is not taken from running pods.
+// checkChanges checks the offers of every consumer that had an entry: what was offered stays
+// listed, and is not taken from running pods.
 func checkChanges(t *rapid.T, in Input, prev, r *Result, looked func(*Offer) bool) {
 	for id, old := range prev.Entries.All {
 		entry := r.Entries.Of(id)

@@ -13,8 +13,8 @@ import (
 // at returns the time d after the start of a test.
 func at(d time.Duration) time.Time { return time.Unix(1000, 0).Add(d) }
 
-// looked is one observation: what there is at a time, the level after it, and after how long to look
-// again.
+// looked is one observation: what there is at a time, the level after it, and after how long to
+// look again.
 type looked struct {
 	at    time.Duration
 	there int64

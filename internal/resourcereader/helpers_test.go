@@ -148,7 +148,8 @@ func read(ctx context.Context, c wire.ResourceReaderClient, id string) (*wire.Po
 }
 
 // readUntilUnavailable reads, while there are no offers, until the server returns Unavailable. The
-// server answers at most 100 ms before the deadline, which on a busy machine may take several tries.
+// server answers at most 100 ms before the deadline, which on a busy machine may take several
+// tries.
 func readUntilUnavailable(t *testing.T, c wire.ResourceReaderClient) {
 	t.Helper()
 	gomega.NewWithT(t).Eventually(func() codes.Code {

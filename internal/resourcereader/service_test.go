@@ -289,8 +289,8 @@ func TestAnEarlyReadWithoutADeadlineWaitsForABoundedTime(t *testing.T) {
 }
 
 func TestTheSameQuantityIsNotSharedBetweenCalls(t *testing.T) {
-	// The plugin fixed-resources shared quantities. Quantity.String writes a cache, so this is a data
-	// race, which this test finds under -race.
+	// The plugin fixed-resources shared quantities. Quantity.String writes a cache, so this is a
+	// data race, which this test finds under -race.
 	r := start(t, published(map[string]*offer.Entry{"rome": rome()}))
 	c := r.client(t)
 	done := make(chan error)

@@ -50,8 +50,8 @@ func BenchmarkLookup(b *testing.B) {
 	})
 }
 
-// BenchmarkPublish changes one or all of 10,000 consumers, for 1,000 subscribers that either keep up
-// or never read.
+// BenchmarkPublish changes one or all of 10,000 consumers, for 1,000 subscribers that either keep
+// up or never read.
 func BenchmarkPublish(b *testing.B) {
 	for _, bc := range []struct {
 		name        string

@@ -181,10 +181,10 @@ type client struct {
 	last map[string]int
 }
 
-// TestWhoReadsAndIsToldEndsWithTheLastOffer runs a publisher, readers and streams concurrently. Each
-// entry has a version, and a client keeps the highest one that it saw of each consumer. In the end
-// every client must have the last version of everything that it ever read. If the publisher missed
-// a mark, some client would keep an older version.
+// TestWhoReadsAndIsToldEndsWithTheLastOffer runs a publisher, readers and streams concurrently.
+// Each entry has a version, and a client keeps the highest one that it saw of each consumer. In the
+// end every client must have the last version of everything that it ever read. If the publisher
+// missed a mark, some client would keep an older version.
 func TestWhoReadsAndIsToldEndsWithTheLastOffer(t *testing.T) {
 	for round := range 20 {
 		synctest.Test(t, func(t *testing.T) { raceOnce(t, uint64(round)) })

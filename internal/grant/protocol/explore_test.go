@@ -10,9 +10,9 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// The exploration visits every order in which leaders, an API server and a consumer can act on a few
-// slices, up to a number of steps. After each step it checks that no more is accepted than the pools
-// have. The API server may make a write late, or never, or make it and lose the response.
+// The exploration visits every order in which leaders, an API server and a consumer can act on a
+// few slices, up to a number of steps. After each step it checks that no more is accepted than the
+// pools have. The API server may make a write late, or never, or make it and lose the response.
 //
 // The steps, terms, edits of the consumer and requests in flight are bounded. The arithmetic is not
 // modelled: every decision that fits into the pool is tried. Pods are not modelled either: an
