@@ -14,7 +14,7 @@ import (
 var errNodesFirst = errors.New("a pod requests more resources than are counted, and what the nodes list is not known yet")
 
 // decoder decodes the pods and nodes that the API server sends, and keeps none of them. It is safe
-// for concurrent use. A nil decoder knows no nodes, and remembers and reports nothing.
+// for concurrent use. A nil decoder has no nodes and no cache, and reports nothing.
 type decoder struct {
 	// countable returns what counts of the requests of one pod, see capacity.Ledger.
 	countable func(capacity.Amounts) capacity.Amounts

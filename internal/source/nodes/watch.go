@@ -136,9 +136,9 @@ var (
 )
 
 // newClient returns a client of the core API that decodes a Pod as a pod, and a Node as a node.
-// Connections are client-go's: over HTTP/2 wherever the API server speaks it, because its pings
-// find a dead or silent connection within 45 s, whatever terminates TCP in between. TCP's own
-// keepalive only reaches the nearest hop, and is idle while a request is under way.
+// client-go makes the connections. They use HTTP/2 if the API server speaks it, because its pings
+// find a dead or silent connection within 45 s, even if a proxy in between terminates TCP. The
+// keepalive of TCP only reaches the nearest hop, and is idle while a request is under way.
 func newClient(config *rest.Config, d *decoder) (rest.Interface, error) {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypeWithName(podKind, &pod{})
@@ -152,10 +152,10 @@ func newClient(config *rest.Config, d *decoder) (rest.Interface, error) {
 	return rest.RESTClientFor(config)
 }
 
-// overHTTP1 is for the first lists, which hold all objects. Over HTTP/2 the API server sends each
-// object in a frame of its own, which takes both sides half as long again (test/bench/README.md).
-// Nothing is served before the first list is complete, so a connection that dies silently meanwhile
-// makes no reader believe old data.
+// overHTTP1 returns a config for the first lists, which hold all objects. Over HTTP/2 the API
+// server sends each object in a separate frame, which takes both sides half as long again
+// (test/bench/README.md). Nothing is served before the first list is complete, so no reader gets
+// old data if the connection dies silently meanwhile.
 func overHTTP1(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.NextProtos = []string{"http/1.1"}
