@@ -136,7 +136,7 @@ func TestAReadOfTheRecordEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestEverySourceIncludesTheRecord(t *testing.T) {
+func TestPreviousAddsRetiredClassesToTheStatuses(t *testing.T) {
 	r := NewRecord(nil, nil, "n", logr.Discard())
 	statuses := []offer.PreviousOffers{{Policy: "p", Class: "gold", Names: []string{"cpu"}, Complete: true}}
 	r.read = offeredOf(t, "gold: cpu", "silver: pods")

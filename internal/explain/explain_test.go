@@ -70,7 +70,7 @@ func TestAMissingOfferIsExplained(t *testing.T) {
 	}
 }
 
-func TestAnswers(t *testing.T) {
+func TestHandlerAnswersForAllAndForOneConsumer(t *testing.T) {
 	tab := table.New()
 	server := httptest.NewServer(Handler(tab, nil))
 	defer server.Close()

@@ -155,7 +155,7 @@ func podNamespace(file string) (string, error) {
 	return strings.TrimSpace(string(name)), nil
 }
 
-// NeedLeaderElection is false: the manager elects nobody.
+// NeedLeaderElection is false: Leader runs its own election.
 func (l *Leader) NeedLeaderElection() bool { return false }
 
 // Start competes for the Lease until the context ends, and again each time it is lost. It returns
@@ -205,7 +205,8 @@ func (l *Leader) term(ctx context.Context) error {
 			},
 			OnStoppedLeading: func() {},
 		},
-		// The elector would release the Lease before the work has ended; release does so afterwards.
+		// The elector would release the Lease before the work has ended; release does so
+		// afterwards.
 		ReleaseOnCancel: false,
 	})
 	if err != nil {

@@ -31,8 +31,8 @@ func newDecoder(ledger *capacity.Ledger, nodesSeen <-chan struct{}, log logr.Log
 func (d *decoder) newPod() *pod   { return &pod{by: d} }
 func (d *decoder) newNode() *node { return &node{by: d} }
 
-// requests returns what counts of a pod's requests, from what requestsMask has kept of the pod. The
-// caller must not change it.
+// requests returns the part of a pod's requests that counts. It decodes the fields of the pod that
+// requestsMask kept. The caller must not change the result.
 func (d *decoder) requests(of *corev1.Pod, kept []byte) (capacity.Amounts, error) {
 	if d == nil {
 		all, err := decodeRequests(kept)

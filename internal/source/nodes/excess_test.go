@@ -105,7 +105,7 @@ func TestMadeUpResourceNamesTakeLittleMemory(t *testing.T) {
 			podLabel(OriginLabel, "rome"), naming(10_000)))
 	}
 	hostile := asSent(t, full)
-	sizeOf := func(data []byte) int64 {
+	memoryOf := func(data []byte) int64 {
 		before := liveHeap()
 		ledger := capacity.NewLedger()
 		nodes, pods := newStores(ledger, func() {})
@@ -130,7 +130,7 @@ func TestMadeUpResourceNamesTakeLittleMemory(t *testing.T) {
 		runtime.KeepAlive(pods)
 		return after - before
 	}
-	without, with := sizeOf(ordinary), sizeOf(hostile)
+	without, with := memoryOf(ordinary), memoryOf(hostile)
 	runtime.KeepAlive(ordinary)
 	runtime.KeepAlive(hostile)
 	t.Logf("1,000 pods on 100 nodes take %d KiB; with 8 pods of 10,000 names, %d KiB", without>>10, with>>10)
