@@ -23,7 +23,7 @@ var faults = []struct {
 	{"a new subscriber notifies all the others", []string{"TestANewSubscriberDoesNotNotifyTheOthers", "TestANewSubscriptionDoesNotNotifyTheOthers"}},
 	{"no health service", []string{"TestHealthFollowsTheServersLife", "TestReadiness"}},
 	{"no graceful shutdown", []string{"TestShutdownEndsStreamsAndWaitingReads", "TestTheOperatorServesAndEndsInOrder"}},
-	{"no validation", []string{"TestEveryRuleRefusesWhatBreaksIt", "TestParseNamesTheFieldAndSaysWhatToWrite"}},
+	{"no validation", []string{"TestEveryRuleRefusesWhatBreaksIt", "TestParseErrorsNameTheFieldAndSayWhatToWrite"}},
 	{"cpu=-5 is accepted", []string{"TestFault_NegativeAmountsAreAccepted"}},
 	{"one Quantity is shared between calls, a data race in its cache of the text", []string{"TestTheSameQuantityIsNotSharedBetweenCalls"}},
 
@@ -60,7 +60,7 @@ var faults = []struct {
 	{"pods of a node that is not ready are still subtracted", []string{"TestFault_PodsOfANotReadyNodeAreStillSubtracted"}},
 	{"cordoned nodes are offered", []string{"TestFault_CordonedNodesAreOffered"}},
 	{"pods that are bound and do not run yet are not subtracted", []string{"TestFault_PodsBoundButNotYetRunningAreNotCounted"}},
-	{"a panic on cache.DeletedFinalStateUnknown", []string{"TestFault_ADeletionThatWasMissedPanics", "TestEventsAreSetForWhatExistsAndRemoveForWhatIsGone"}},
+	{"a panic on cache.DeletedFinalStateUnknown", []string{"TestFault_ADeletionThatWasMissedPanics", "TestOnEventsSetsExistingObjectsAndRemovesDeletedOnes"}},
 	{"no handling of an in-place resize", []string{"TestFault_AnInPlaceResizeKeepsTheOldRequest"}},
 	{"GPU x 0.3 = 0 by float maths", []string{
 		"TestFault_PercentagesByFloatMathsLoseDevices", "TestFault_AnExtendedResourceThatAppearsLaterIsNeverOffered",

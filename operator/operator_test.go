@@ -43,7 +43,7 @@ func startOperator(t *testing.T, with ...func(*parts)) *operator {
 	o := launchOperator(t, kubetest.Cluster(t).Config, with...)
 	select {
 	case <-o.table.Ready():
-	case <-time.After(kubetest.Patience):
+	case <-time.After(kubetest.WaitTimeout):
 		t.Fatal("no offers were published in time")
 	}
 	return o

@@ -1,5 +1,6 @@
-// Package classlist keeps a list of the classes that policies offer, for an admission policy to
-// judge ResourceSlices by: a ConfigMap with one entry per class, which says who serves it.
+// Package classlist maintains the list of the classes that policies offer. An admission policy
+// checks ResourceSlices against it. It is a ConfigMap with one entry per class, whose value names
+// the program that serves the class.
 package classlist
 
 import (
@@ -57,7 +58,7 @@ func NewWriter(client dynamic.Interface, list types.NamespacedName, from *table.
 	return &Writer{client: client, list: list, table: from, debouncer: debounce.New(debouncePeriod), log: log}
 }
 
-// Wake has the list looked at soon. It never blocks.
+// Wake schedules a check of the list. It never blocks.
 func (w *Writer) Wake() { w.debouncer.Wake() }
 
 // Start writes until the context ends, and can be started again. It watches this one ConfigMap to
@@ -101,7 +102,7 @@ func (w *Writer) Start(ctx context.Context) error {
 func (w *Writer) write(ctx context.Context, store toolscache.Store) error {
 	latest := w.table.Current()
 	if latest == nil {
-		return nil // Not every policy has been seen: the class of one that has not would be removed.
+		return nil // Before every policy has been seen, the class of one could be removed by mistake.
 	}
 	served := activeClasses(latest.Policies)
 	object, found, err := store.GetByKey(w.list.String())
@@ -128,8 +129,9 @@ func (w *Writer) write(ctx context.Context, store toolscache.Store) error {
 	return w.patch(ctx, u.GetResourceVersion(), changes)
 }
 
-// create creates the list again. Until it exists, the admission policy refuses all ResourceSlices,
-// also Liqo's own writes. It is applied and not created, because RBAC can restrict apply to a name.
+// create creates the list again. Until it exists, the admission policy refuses all writes of
+// ResourceSlices, even Liqo's own. create uses apply, because RBAC can restrict apply to a name,
+// but not a create request.
 func (w *Writer) create(ctx context.Context, served []string) error {
 	list := &unstructured.Unstructured{Object: map[string]any{"data": amendments(nil, served)}}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})

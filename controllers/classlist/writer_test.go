@@ -43,7 +43,7 @@ func TestOnlyClassesOfPoliciesInForceAreServed(t *testing.T) {
 	}
 }
 
-func TestTheListHasWhatIsServedAndWhatOthersWroteAndNoMore(t *testing.T) {
+func TestAmendmentsAddServedClassesAndKeepEntriesOfOthers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		class := rapid.SampledFrom([]string{"default", "gold", "silver", "bronze", "iron"})
 		listed := rapid.MapOf(class, rapid.SampledFrom([]string{servedByProffer, "liqo", ""})).Draw(t, "listed")
@@ -69,24 +69,24 @@ func TestTheListHasWhatIsServedAndWhatOthersWroteAndNoMore(t *testing.T) {
 			t.Fatal(diff)
 		}
 		if again := amendments(got, served); len(again) > 0 {
-			t.Fatalf("changes to a list that is right: %v", again)
+			t.Fatalf("changes to an up-to-date list: %v", again)
 		}
 		for c := range changes {
 			if was, there := listed[c]; there && was == got[c] {
-				t.Fatalf("%s changes to what it was", c)
+				t.Fatalf("%s is set to the value it already has", c)
 			}
 		}
 	})
 }
 
-// listing is a writer of the list with time and API of its own.
-type listing struct {
+// testWriter is a Writer with a fake API.
+type testWriter struct {
 	*Writer
 	client *dynamicfake.FakeDynamicClient
 }
 
-func newListing(objects ...runtime.Object) listing {
-	l := listing{client: dynamicfake.NewSimpleDynamicClient(kubetest.Scheme(), objects...)}
+func newTestWriter(objects ...runtime.Object) testWriter {
+	l := testWriter{client: dynamicfake.NewSimpleDynamicClient(kubetest.Scheme(), objects...)}
 	l.Writer = &Writer{
 		client: l.client, list: types.NamespacedName{Namespace: "n", Name: "list"},
 		table: table.New(), debouncer: debounce.New(debouncePeriod), log: logr.Discard(),
@@ -94,7 +94,7 @@ func newListing(objects ...runtime.Object) listing {
 	return l
 }
 
-func (l listing) serve(classes ...string) {
+func (l testWriter) serve(classes ...string) {
 	next := table.Snapshot{Result: &offer.Result{Offers: offer.Offers{Default: &offer.Entry{}}}}
 	for _, c := range classes {
 		next.Policies = append(next.Policies, table.Policy{Name: c, Parsed: &offer.Policy{Class: c}})
@@ -103,8 +103,8 @@ func (l listing) serve(classes ...string) {
 	l.debouncer.Wake()
 }
 
-// writes are how often the list was written, or tried to be.
-func (l listing) writes() int {
+// writes counts the attempts to write the list.
+func (l testWriter) writes() int {
 	n := 0
 	for _, a := range l.client.Actions() {
 		if !slices.Contains([]string{"get", "list", "watch"}, a.GetVerb()) {
@@ -114,7 +114,7 @@ func (l listing) writes() int {
 	return n
 }
 
-func (l listing) listed(t *testing.T) map[string]string {
+func (l testWriter) listed(t *testing.T) map[string]string {
 	t.Helper()
 	u, err := l.client.Resource(configMapResource).Namespace("n").Get(t.Context(), "list", metav1.GetOptions{})
 	if err != nil {
@@ -131,10 +131,10 @@ func aList(data map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "list"}, Data: data}
 }
 
-// withListing runs the test in a bubble, with the writer running.
-func withListing(t *testing.T, object *corev1.ConfigMap, test func(*testing.T, listing)) {
+// withWriter runs the test in a synctest bubble while the writer runs.
+func withWriter(t *testing.T, object *corev1.ConfigMap, test func(*testing.T, testWriter)) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newListing(object)
+		l := newTestWriter(object)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); _ = l.Start(ctx) }()
@@ -145,11 +145,11 @@ func withListing(t *testing.T, object *corev1.ConfigMap, test func(*testing.T, l
 }
 
 func TestNothingIsListedBeforeTheFirstEvaluation(t *testing.T) {
-	withListing(t, aList(map[string]string{"gold": servedByProffer}), func(t *testing.T, l listing) {
+	withWriter(t, aList(map[string]string{"gold": servedByProffer}), func(t *testing.T, l testWriter) {
 		l.debouncer.Wake()
 		pass(time.Minute)
 		if n := l.writes(); n != 0 {
-			t.Errorf("%d writes, of a list that was right for all that is known", n)
+			t.Errorf("%d writes before the first evaluation", n)
 		}
 		l.serve("gold", "silver")
 		pass(time.Second)
@@ -159,32 +159,34 @@ func TestNothingIsListedBeforeTheFirstEvaluation(t *testing.T) {
 	})
 }
 
-func TestAListThatIsRightIsNotWritten(t *testing.T) {
-	withListing(t, aList(map[string]string{"gold": servedByProffer, "default": "liqo"}), func(t *testing.T, l listing) {
+func TestAnUpToDateListIsNotWritten(t *testing.T) {
+	withWriter(t, aList(map[string]string{"gold": servedByProffer, "default": "liqo"}), func(t *testing.T, l testWriter) {
 		for range 10 {
 			l.serve("gold")
 			pass(time.Minute)
 		}
 		if n := l.writes(); n != 0 {
-			t.Errorf("%d writes", n)
+			t.Errorf("%d writes of an up-to-date list", n)
 		}
 	})
 }
 
-func TestAListThatCannotBeWrittenIsTriedAgainWithoutHaste(t *testing.T) {
+func TestAFailedWriteOfTheListIsRetriedSlowly(t *testing.T) {
 	for _, refusal := range []error{
 		apierrors.NewServiceUnavailable("away"),
 		apierrors.NewForbidden(configMapResource.GroupResource(), "list", errors.New("no role")),
 		apierrors.NewConflict(configMapResource.GroupResource(), "list", errors.New("changed")),
 	} {
-		withListing(t, aList(nil), func(t *testing.T, l listing) {
+		withWriter(t, aList(nil), func(t *testing.T, l testWriter) {
 			var refusing atomic.Bool
 			refusing.Store(true)
-			l.client.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return refusing.Load(), nil, refusal })
+			l.client.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return refusing.Load(), nil, refusal
+			})
 			l.serve("gold")
 			pass(time.Minute)
 			if n := l.writes(); n < 2 || n > 15 {
-				t.Errorf("%v: tried %d times in a minute", refusal, n)
+				t.Errorf("%v: tried %d times in a minute, want 2 to 15", refusal, n)
 			}
 			refusing.Store(false)
 			pass(retryAfter + time.Second)
@@ -195,9 +197,9 @@ func TestAListThatCannotBeWrittenIsTriedAgainWithoutHaste(t *testing.T) {
 	}
 }
 
-func TestAListThatCannotBeReadIsWaitedFor(t *testing.T) {
+func TestNothingIsWrittenUntilTheListIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newListing(aList(nil))
+		l := newTestWriter(aList(nil))
 		var refusing atomic.Bool
 		refusing.Store(true)
 		l.client.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -211,9 +213,9 @@ func TestAListThatCannotBeReadIsWaitedFor(t *testing.T) {
 			}
 		}
 		l.serve("gold")
-		term(time.Minute) // Which ends when it is over, and ends nothing else.
+		term(time.Minute) // The term ends without an error.
 		if n := l.writes(); n != 0 {
-			t.Errorf("%d writes of a list that was not read", n)
+			t.Errorf("%d writes of a list that could not be read", n)
 		}
 		refusing.Store(false)
 		term(time.Minute)
@@ -223,7 +225,7 @@ func TestAListThatCannotBeReadIsWaitedFor(t *testing.T) {
 	})
 }
 
-// pass lets time go by, by the clock of the bubble.
+// pass advances the clock of the bubble.
 func pass(d time.Duration) {
 	time.Sleep(d) //nolint:forbidigo // the clock of the bubble
 	synctest.Wait()

@@ -9,9 +9,9 @@ import (
 	"proffer.dev/proffer/internal/offer"
 )
 
-// Cache keeps the consumers that objects describe. One consumer may have several objects: its
-// labels are those of all of them. Where two disagree the kind that comes first in kinds decides,
-// within a kind the object that comes first by name. It is safe for concurrent use.
+// Cache keeps the consumers that objects describe. If several objects describe a consumer, it has
+// the labels of all of them. Where labels differ, the kind that is first in kinds wins, and within
+// a kind the object that is first by name. It is safe for concurrent use.
 type Cache struct {
 	mu     sync.Mutex
 	byKind [][]described

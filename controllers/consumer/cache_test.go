@@ -10,9 +10,14 @@ import (
 	"proffer.dev/proffer/internal/offer"
 )
 
-func TestParseConsumer(t *testing.T) {
+func TestConsumersAreParsedFromEachKind(t *testing.T) {
 	object := func(spec map[string]any) *unstructured.Unstructured {
-		return &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "o", "labels": map[string]any{"tier": "gold"}}, "spec": spec}}
+		return &unstructured.Unstructured{
+			Object: map[string]any{
+				"metadata": map[string]any{"name": "o", "labels": map[string]any{"tier": "gold"}},
+				"spec":     spec,
+			},
+		}
 	}
 	identity := func(id any) map[string]any { return map[string]any{"clusterIdentity": map[string]any{"clusterID": id}} }
 	for _, tc := range []struct {
@@ -23,13 +28,14 @@ func TestParseConsumer(t *testing.T) {
 		fail bool
 	}{
 		{"ForeignCluster of v1", 0, map[string]any{"clusterID": "rome"}, "rome", false},
-		{"ForeignCluster of v0", 1, identity("32f0b45b-5c06-4cc4-84b6-03a323ffc93d"), "32f0b45b-5c06-4cc4-84b6-03a323ffc93d", false},
+		{"ForeignCluster of v0", 1, identity("32f0b45b-5c06-4cc4-84b6-03a323ffc93d"),
+			"32f0b45b-5c06-4cc4-84b6-03a323ffc93d", false},
 		{"Tenant", 2, map[string]any{"clusterID": "rome"}, "rome", false},
-		{"ForeignCluster of v0 before it has met its peer", 1, map[string]any{}, "", true},
+		{"ForeignCluster of v0 before its peer is known", 1, map[string]any{}, "", true},
 		{"no ID", 0, map[string]any{}, "", true},
 		{"empty ID", 2, map[string]any{"clusterID": ""}, "", true},
-		{"an ID that is no text", 0, map[string]any{"clusterID": int64(7)}, "", true},
-		{"an ID beyond reason", 0, map[string]any{"clusterID": strings.Repeat("x", 254)}, "", true},
+		{"an ID that is not a string", 0, map[string]any{"clusterID": int64(7)}, "", true},
+		{"an ID that is too long", 0, map[string]any{"clusterID": strings.Repeat("x", 254)}, "", true},
 	} {
 		for _, stripped := range []bool{false, true} {
 			u := object(tc.spec)
@@ -48,7 +54,7 @@ func TestParseConsumer(t *testing.T) {
 	}
 }
 
-func TestLabelsOfAllObjectsOfAConsumerCountAndTheFirstKindDecides(t *testing.T) {
+func TestLabelsOfAllObjectsAreMergedAndTheFirstKindWins(t *testing.T) {
 	c := NewCache()
 	c.set(2, "ns/rome", offer.Consumer{ID: "rome", Labels: map[string]string{"tier": "bronze", "from": "tenant"}})
 	c.set(0, "b", offer.Consumer{ID: "rome", Labels: map[string]string{"tier": "silver"}})
@@ -59,10 +65,10 @@ func TestLabelsOfAllObjectsOfAConsumerCountAndTheFirstKindDecides(t *testing.T) 
 		t.Error(diff)
 	}
 	if c.set(0, "a", offer.Consumer{ID: "rome", Labels: map[string]string{"tier": "gold"}}) {
-		t.Error("the same again is news")
+		t.Error("setting the same consumer again reports a change")
 	}
 	if !c.remove(0, "a") || c.remove(0, "a") {
-		t.Error("an object can be removed once")
+		t.Error("remove does not report exactly the first removal")
 	}
 	c.removeAll(1)
 	want = []offer.Consumer{{ID: "rome", Labels: map[string]string{"tier": "silver", "from": "tenant"}}}

@@ -14,7 +14,7 @@ import (
 	"proffer.dev/proffer/internal/offer"
 )
 
-// The watches name Liqo's kinds and fields in text; Liqo's own types must agree with them.
+// The watches name Liqo's kinds and fields as strings. This test compares them with Liqo's types.
 func TestConsumersAreReadFromLiqosOwnTypes(t *testing.T) {
 	meta := metav1.ObjectMeta{Name: "peer", Namespace: "liqo-tenant-rome", Labels: map[string]string{"tier": "gold"}}
 	for _, tc := range []struct {
@@ -48,7 +48,7 @@ func TestConsumersAreReadFromLiqosOwnTypes(t *testing.T) {
 				}
 				return
 			}
-			t.Errorf("nobody watches %s", tc.resource)
+			t.Errorf("%s is not watched", tc.resource)
 		})
 	}
 }

@@ -62,9 +62,9 @@ func (o *resourceNames) addAll(other resourceNames) (more, room bool) {
 	return more, room
 }
 
-// retired returns a past for each class with a name that no status has: the policy that offered it
-// is gone. To which consumers it was offered, and by which reclaim, is not known. A class with a
-// policy that has no status yet is left out, because that policy may offer the name.
+// retired returns previous offers for each class with a name that no status has, because the policy
+// that offered it is gone. Their consumers and reclaim are not known. A class with a policy that
+// has no status yet is left out, because that policy may offer the name.
 func (o *resourceNames) retired(told []offer.PreviousOffers, unwritten []string) []offer.PreviousOffers {
 	type place struct{ class, name string }
 	byStatuses := map[place]struct{}{}

@@ -12,7 +12,7 @@ import (
 	"proffer.dev/proffer/internal/offer"
 )
 
-// offeredOf records names, given as "class: name name".
+// offeredOf returns a record of lines such as "class: name name".
 func offeredOf(t *testing.T, lines ...string) resourceNames {
 	t.Helper()
 	var o resourceNames
@@ -25,8 +25,10 @@ func offeredOf(t *testing.T, lines ...string) resourceNames {
 	return o
 }
 
-func TestWhatIsRecordedIsReadAsItWas(t *testing.T) {
-	for _, o := range []resourceNames{{}, offeredOf(t, ": cpu memory"), offeredOf(t, ":pods cpu", "gold: nvidia.com/gpu cpu", "silver: cpu")} {
+func TestARecordIsParsedAsItWasEncoded(t *testing.T) {
+	for _, o := range []resourceNames{
+		{}, offeredOf(t, ": cpu memory"), offeredOf(t, ":pods cpu", "gold: nvidia.com/gpu cpu", "silver: cpu"),
+	} {
 		text, err := o.encode()
 		if err != nil {
 			t.Fatal(err)
@@ -41,12 +43,12 @@ func TestWhatIsRecordedIsReadAsItWas(t *testing.T) {
 	}
 	for _, text := range []string{"x", "[]", `{"gold": "cpu"}`} {
 		if got, err := parse(text); err == nil || len(got.byClass) > 0 {
-			t.Errorf("%s: %v, %v", text, got, err)
+			t.Errorf("parse(%s) = %v, %v; want an error", text, got, err)
 		}
 	}
 }
 
-func TestARecordThatWasEditedIsInOrder(t *testing.T) {
+func TestAnEditedRecordIsNormalized(t *testing.T) {
 	got, err := parse(`{"gold":["memory","cpu","memory"],"none":[],"":null}`)
 	if err != nil {
 		t.Fatal(err)
@@ -67,13 +69,13 @@ func TestARecordHasBounds(t *testing.T) {
 	t.Run("names of a class", func(t *testing.T) {
 		var o resourceNames
 		if more, room := o.add("gold", numbered(maxNames, "name-%03d")); !more || !room {
-			t.Error("no room for all that it is for")
+			t.Error("no room for maxNames names")
 		}
 		if more, room := o.add("gold", []string{"name-000", "one-more"}); more || room {
-			t.Error("there is room for one more")
+			t.Error("room for more than maxNames names")
 		}
 		if more, room := o.add("silver", []string{"one-more"}); !more || !room {
-			t.Error("another class has no room")
+			t.Error("no room for another class")
 		}
 	})
 	t.Run("classes", func(t *testing.T) {
@@ -84,10 +86,10 @@ func TestARecordHasBounds(t *testing.T) {
 			}
 		}
 		if more, room := o.add("one-more", []string{"cpu"}); more || room || len(o.byClass) != maxClasses {
-			t.Error("there is room for one more")
+			t.Error("room for more than maxClasses classes")
 		}
 		if more, room := o.add("class-000", []string{"memory"}); !more || !room {
-			t.Error("a class that is known has no room")
+			t.Error("no room for another name of a recorded class")
 		}
 	})
 	t.Run("bytes", func(t *testing.T) {
@@ -98,7 +100,7 @@ func TestARecordHasBounds(t *testing.T) {
 		}
 		text, err := o.encode()
 		if err != nil || len(text) > maxBytes+len("{}") || len(text) < maxBytes*9/10 {
-			t.Errorf("%d bytes, %v", len(text), err)
+			t.Errorf("%d bytes, %v; want 90 to 100 %% of %d bytes", len(text), err, maxBytes)
 		}
 	})
 }
@@ -107,16 +109,16 @@ func TestARecordOnlyGrows(t *testing.T) {
 	o := offeredOf(t, "gold: cpu pods")
 	before := o.byClass["gold"]
 	if more, room := o.add("gold", []string{"memory", "cpu"}); !more || !room {
-		t.Error("memory is not new")
+		t.Error("adding memory does not report a new name")
 	}
 	if !slices.Equal(before, []string{"cpu", "pods"}) {
-		t.Errorf("a list that was handed out is now %v", before)
+		t.Errorf("adding a name changed an earlier list to %v", before)
 	}
 	if more, _ := o.add("gold", []string{"cpu", "memory"}); more {
-		t.Error("new twice")
+		t.Error("adding recorded names reports a new name")
 	}
 	if more, _ := o.addAll(offeredOf(t, "gold: pods", "silver: cpu")); !more {
-		t.Error("silver is not new")
+		t.Error("adding silver does not report a new name")
 	}
 	want := map[string][]string{"gold": {"cpu", "memory", "pods"}, "silver": {"cpu"}}
 	if diff := cmp.Diff(want, o.byClass); diff != "" {
@@ -124,26 +126,34 @@ func TestARecordOnlyGrows(t *testing.T) {
 	}
 }
 
-func TestAClassIsRetiredThatHasANameOfWhichNoStatusTells(t *testing.T) {
+func TestAClassIsRetiredIfNoStatusHasOneOfItsNames(t *testing.T) {
 	o := offeredOf(t, ": cpu gpu memory", "gold: cpu", "silver: cpu memory")
-	told := func(class string, names ...string) offer.PreviousOffers {
+	status := func(class string, names ...string) offer.PreviousOffers {
 		return offer.PreviousOffers{Policy: "p-" + class, Class: class, Names: names, Complete: true}
 	}
 	for _, tc := range []struct {
 		name      string
-		told      []offer.PreviousOffers
+		statuses  []offer.PreviousOffers
 		unwritten []string
 		want      []string
 	}{
 		{"no policy", nil, nil, []string{"", "gold", "silver"}},
-		{"one without a status yet", nil, []string{"gold"}, []string{"", "silver"}},
-		{"statuses tell of all", []offer.PreviousOffers{told("", "cpu", "gpu", "memory"), told("gold", "cpu"), told("silver", "cpu", "memory", "pods")}, nil, nil},
-		{"several tell of one class", []offer.PreviousOffers{told("", "cpu", "gpu"), told("", "memory"), told("gold", "cpu"), told("silver", "cpu", "memory")}, nil, nil},
-		{"one name is left over", []offer.PreviousOffers{told("", "cpu", "memory"), told("gold", "cpu"), told("silver", "cpu", "memory")}, nil, []string{""}},
-		{"told of another class", []offer.PreviousOffers{told("", "cpu", "gpu", "memory"), told("silver", "cpu", "memory")}, nil, []string{"gold"}},
+		{"a policy without a status yet", nil, []string{"gold"}, []string{"", "silver"}},
+		{"statuses have all names", []offer.PreviousOffers{
+			status("", "cpu", "gpu", "memory"), status("gold", "cpu"), status("silver", "cpu", "memory", "pods"),
+		}, nil, nil},
+		{"two statuses of one class have all names", []offer.PreviousOffers{
+			status("", "cpu", "gpu"), status("", "memory"), status("gold", "cpu"), status("silver", "cpu", "memory"),
+		}, nil, nil},
+		{"no status has one name", []offer.PreviousOffers{
+			status("", "cpu", "memory"), status("gold", "cpu"), status("silver", "cpu", "memory"),
+		}, nil, []string{""}},
+		{"no status of one class", []offer.PreviousOffers{
+			status("", "cpu", "gpu", "memory"), status("silver", "cpu", "memory"),
+		}, nil, []string{"gold"}},
 	} {
 		var got []string
-		for _, p := range o.retired(tc.told, tc.unwritten) {
+		for _, p := range o.retired(tc.statuses, tc.unwritten) {
 			if p.Complete || p.Offers != nil || !slices.Equal(p.Names, o.byClass[p.Class]) {
 				t.Errorf("%s: %+v", tc.name, p)
 			}
@@ -154,6 +164,6 @@ func TestAClassIsRetiredThatHasANameOfWhichNoStatusTells(t *testing.T) {
 		}
 	}
 	if len(o.byClass) != 3 || len(slices.Collect(maps.Keys(o.byClass))) != 3 {
-		t.Error("the record has changed")
+		t.Error("retired changed the record")
 	}
 }

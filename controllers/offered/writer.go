@@ -129,7 +129,7 @@ func (r *Record) Previous(statuses []offer.PreviousOffers, unwritten []string) [
 	return slices.Concat(statuses, r.read.retired(statuses, unwritten))
 }
 
-// Note adds what the policies of the snapshot turned out to offer. A dry run offers nothing.
+// Note adds the resources that the policies of the snapshot offer. A dry run offers nothing.
 func (r *Record) Note(s *table.Snapshot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -203,8 +203,8 @@ func (r *Record) write(ctx context.Context, wanted resourceNames) error {
 	return nil
 }
 
-// create creates an empty record, unless it exists. It is applied and not created, because RBAC can
-// restrict apply to a name.
+// create creates an empty record, unless it exists. It uses apply, because RBAC can restrict apply
+// to a name, but not a create request.
 func (r *Record) create(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
@@ -214,8 +214,8 @@ func (r *Record) create(ctx context.Context) error {
 	return nil
 }
 
-// Writer writes the record. It is work for the leader because one writer is enough; two would do no
-// harm, since they only add.
+// Writer writes the record. It is work for the leader, because one writer is enough. Two writers
+// would be harmless, since they only add names.
 type Writer struct{ *Record }
 
 // Start writes until the context ends, and can be started again. It begins with what is not on

@@ -21,15 +21,15 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// anOfferedRecord is the object in which an operator records what it has offered.
-func anOfferedRecord() *corev1.ConfigMap {
+// recordObject returns the ConfigMap of the record.
+func recordObject() *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: ConfigMap}}
 }
 
-// recordedNow is what stands in the record, and at which version; nothing if there is none.
-func recordedNow(t *testing.T) (names map[string][]string, version string) {
+// readRecord returns the content and the version of the record, zero values if it does not exist.
+func readRecord(t *testing.T) (names map[string][]string, version string) {
 	t.Helper()
-	object := anOfferedRecord()
+	object := recordObject()
 	if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 		if client.IgnoreNotFound(err) != nil {
 			t.Fatal(err)
@@ -43,18 +43,18 @@ func recordedNow(t *testing.T) (names map[string][]string, version string) {
 	return recorded.byClass, object.ResourceVersion
 }
 
-// records waits until the record says exactly this.
-func records(t *testing.T, want map[string][]string) {
+// awaitRecord waits until the record has exactly this content.
+func awaitRecord(t *testing.T, want map[string][]string) {
 	t.Helper()
 	kubetest.Eventually(t, func() string {
-		got, _ := recordedNow(t)
+		got, _ := readRecord(t)
 		return cmp.Diff(want, got)
 	})
 }
 
-func TestTwoWhoWriteTheRecordLoseNothingOfEachOther(t *testing.T) {
+func TestConcurrentWritersOfTheRecordLoseNothing(t *testing.T) {
 	var writers []*Record
-	t.Cleanup(func() { kubetest.Remove(t, anOfferedRecord()) })
+	t.Cleanup(func() { kubetest.Remove(t, recordObject()) })
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	want := map[string][]string{}
@@ -73,7 +73,7 @@ func TestTwoWhoWriteTheRecordLoseNothingOfEachOther(t *testing.T) {
 	for _, r := range writers {
 		go func() { ended <- Writer{r}.Start(ctx) }()
 	}
-	records(t, want)
+	awaitRecord(t, want)
 	stop()
 	for range writers {
 		if err := <-ended; err != nil {
@@ -82,14 +82,14 @@ func TestTwoWhoWriteTheRecordLoseNothingOfEachOther(t *testing.T) {
 	}
 }
 
-// failing answers so many reads with an error, and then says that there is no such object.
-type failing struct {
+// failingReader returns err for the first reads, and NotFound afterwards.
+type failingReader struct {
 	client.Reader
 	left int
 	err  error
 }
 
-func (f *failing) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+func (f *failingReader) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
 	if f.left--; f.left >= 0 {
 		return f.err
 	}
@@ -102,14 +102,14 @@ func TestNothingIsOfferedBeforeTheRecordIsRead(t *testing.T) {
 			errors.New("the API server is away"),
 			apierrors.NewForbidden(corev1.Resource("configmaps"), ConfigMap, errors.New("no role")),
 		} {
-			r := NewRecord(&failing{left: 2, err: failure}, nil, "n", logr.Discard())
+			r := NewRecord(&failingReader{left: 2, err: failure}, nil, "n", logr.Discard())
 			ended := make(chan error, 1)
 			go func() { ended <- r.Start(t.Context()) }()
 			for range 2 {
 				synctest.Wait()
 				select {
 				case <-r.Done():
-					t.Fatal("done without having read it")
+					t.Fatal("Done is closed before the record was read")
 				default:
 				}
 				time.Sleep(retryAfter) //nolint:forbidigo // the clock of the bubble
@@ -125,7 +125,7 @@ func TestNothingIsOfferedBeforeTheRecordIsRead(t *testing.T) {
 func TestAReadOfTheRecordEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		r := NewRecord(&failing{left: 1 << 30, err: errors.New("away")}, nil, "n", logr.Discard())
+		r := NewRecord(&failingReader{left: 1 << 30, err: errors.New("away")}, nil, "n", logr.Discard())
 		ended := make(chan error, 1)
 		go func() { ended <- r.Start(ctx) }()
 		synctest.Wait()
@@ -136,7 +136,7 @@ func TestAReadOfTheRecordEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestEverySourceIncludesTheRecord(t *testing.T) {
+func TestPreviousAddsRetiredClassesToTheStatuses(t *testing.T) {
 	r := NewRecord(nil, nil, "n", logr.Discard())
 	statuses := []offer.PreviousOffers{{Policy: "p", Class: "gold", Names: []string{"cpu"}, Complete: true}}
 	r.read = offeredOf(t, "gold: cpu", "silver: pods")
@@ -145,8 +145,9 @@ func TestEverySourceIncludesTheRecord(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	// What a status tells of is to be on record, also if the policy offers it no more.
-	if wanted, edition := r.wanted(); edition == 0 || !slices.Equal(wanted.byClass["gold"], []string{"cpu"}) || len(wanted.byClass) != 1 {
-		t.Errorf("wanted: %v", wanted.byClass)
+	// The names in a status must be recorded, even if the policy no longer offers them.
+	if wanted, edition := r.wanted(); edition == 0 || !slices.Equal(wanted.byClass["gold"], []string{"cpu"}) ||
+		len(wanted.byClass) != 1 {
+		t.Errorf("wanted record %v, edition %d", wanted.byClass, edition)
 	}
 }

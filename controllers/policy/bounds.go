@@ -104,8 +104,8 @@ func costOf(name corev1.ResourceName, list corev1.ResourceList) int {
 	return 2*len(name) + len(q.String()) + len(`"":"","f:":{},`)
 }
 
-// leastOf returns what is written of a status that was refused: its conditions, which report the
-// refusal, and the resources offered, which must be on record.
+// leastOf returns the part of a refused status that is written instead: the conditions, which
+// report the refusal, and the offered resources, which must be on record.
 func leastOf(s v1alpha1.ResourcePolicyStatus, refusal error) v1alpha1.ResourcePolicyStatus {
 	least := v1alpha1.ResourcePolicyStatus{
 		ObservedGeneration: s.ObservedGeneration, Conditions: slices.Clone(s.Conditions), Source: s.Source, Class: s.Class,

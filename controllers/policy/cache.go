@@ -27,8 +27,7 @@ type cachedPolicy struct {
 	table.Policy
 	// version is the resource version that was seen last.
 	version string
-	// past is what the status said about offers when this process first saw the policy, nil for
-	// nothing.
+	// past are the offers in the status when this process first saw the policy, nil for none.
 	past *offer.PreviousOffers
 }
 
@@ -106,7 +105,7 @@ func (c *Cache) Version(name string) string {
 	return ""
 }
 
-// List returns the policies: the same list for as long as none of them changes.
+// List returns the policies. The list is identical until a policy changes.
 func (c *Cache) List() *table.PolicyList {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,9 +119,9 @@ func (c *Cache) List() *table.PolicyList {
 	return c.listed
 }
 
-// Previous returns what an earlier process recorded of its offers in statuses, and the classes of
-// policies that have no status yet, although another process may already publish their offers. It
-// returns each record once: later ones would be out of date.
+// Previous returns the offers that an earlier process recorded in statuses. It also returns the
+// classes of policies without a status, whose offers another process may already publish. It
+// returns each record only once, because it would be out of date later.
 func (c *Cache) Previous() (written []offer.PreviousOffers, unwritten []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -164,7 +163,7 @@ func pastOf(object *v1alpha1.ResourcePolicy, parsed *offer.Policy) *offer.Previo
 	return past
 }
 
-// Remember adds what the policies of the snapshot turned out to offer. A dry run offers nothing.
+// Remember adds the resources that the policies of the snapshot offer. A dry run offers nothing.
 func (c *Cache) Remember(s *table.Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

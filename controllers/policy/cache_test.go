@@ -15,7 +15,7 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-func TestWhatAPolicyHasOfferedOnlyGrows(t *testing.T) {
+func TestOfferedNamesOfAPolicyOnlyGrow(t *testing.T) {
 	c := NewCache()
 	p := kubetest.Policy("p", kubetest.Fixed("cpu", "1"))
 	p.Status.OfferedResources = []v1alpha1.ResourceName{"memory"}
@@ -24,31 +24,35 @@ func TestWhatAPolicyHasOfferedOnlyGrows(t *testing.T) {
 	offers := func(names ...string) {
 		list := c.List()
 		known = append(known, list.Valid[0].Known)
-		c.Remember(&table.Snapshot{Policies: list.All, Result: &offer.Result{Reports: map[string]*offer.Report{"p": {Offered: names}}}})
+		c.Remember(&table.Snapshot{
+			Policies: list.All,
+			Result:   &offer.Result{Reports: map[string]*offer.Report{"p": {Offered: names}}},
+		})
 	}
 	offers("zinc", "cpu")
 	offers("cpu", "memory", "pods")
-	p.Generation++ // An edit, of an object whose status was written before all that.
+	p.Generation++ // The edited object still has its old status.
 	c.Set(p)
 	offers()
 	want := [][]string{{"memory"}, {"cpu", "memory", "zinc"}, {"cpu", "memory", "pods", "zinc"}}
 	if diff := cmp.Diff(want, known); diff != "" {
-		t.Errorf("known: %s", diff)
+		t.Errorf("known names (-want +got): %s", diff)
 	}
 	many := make([]string, v1alpha1.MaxOfferedResources)
 	for i := range many {
 		many[i] = fmt.Sprintf("example.com/%d", i)
 	}
 	offers(many...)
-	if got := c.List().Valid[0].Known; len(got) != v1alpha1.MaxOfferedResources || !slices.IsSorted(got) || !slices.Contains(got, "zinc") {
-		t.Errorf("%d are known, want %d, sorted, with those of before: %q", len(got), v1alpha1.MaxOfferedResources, got)
+	if got := c.List().Valid[0].Known; len(got) != v1alpha1.MaxOfferedResources || !slices.IsSorted(got) ||
+		!slices.Contains(got, "zinc") {
+		t.Errorf("%d known names, want %d, sorted, with zinc: %q", len(got), v1alpha1.MaxOfferedResources, got)
 	}
 }
 
-func TestPoliciesKnowTheVersionSeenLast(t *testing.T) {
+func TestTheCacheReturnsTheLastSeenVersion(t *testing.T) {
 	c := NewCache()
 	p := kubetest.Policy("p", kubetest.Fixed("cpu", "1"))
-	for _, version := range []string{"7", "8"} { // The second as when a status is written.
+	for _, version := range []string{"7", "8"} { // A written status changes only the version.
 		p.ResourceVersion = version
 		c.Set(p)
 		if got := c.Version("p"); got != version {
@@ -57,39 +61,42 @@ func TestPoliciesKnowTheVersionSeenLast(t *testing.T) {
 	}
 	c.Remove(p)
 	if got := c.Version("p"); got != "" {
-		t.Errorf("version %q of a policy that is gone", got)
+		t.Errorf("version %q of a removed policy", got)
 	}
 }
 
-func TestPoliciesAreTheSameListUntilOneChanges(t *testing.T) {
+func TestTheListIsTheSameUntilAPolicyChanges(t *testing.T) {
 	c := NewCache()
 	p := kubetest.Policy("p", kubetest.Fixed("cpu", "1"))
 	c.Set(p)
 	first := c.List()
-	c.Set(p) // As a resync does.
+	c.Set(p) // A resync does the same.
 	if c.List() != first {
-		t.Error("another list of the same policies")
+		t.Error("another list for the same policies")
 	}
-	c.Remember(&table.Snapshot{Policies: first.All, Result: &offer.Result{Reports: map[string]*offer.Report{"p": {Offered: []string{"cpu"}}}}})
+	c.Remember(&table.Snapshot{
+		Policies: first.All,
+		Result:   &offer.Result{Reports: map[string]*offer.Report{"p": {Offered: []string{"cpu"}}}},
+	})
 	if got := c.List().Valid[0].Known; !slices.Equal(got, []string{"cpu"}) {
-		t.Errorf("known to be offered %q, want cpu", got)
+		t.Errorf("known names %q, want cpu", got)
 	}
 	edited := kubetest.Policy("p", kubetest.Fixed("cpu", "2"))
 	edited.Generation = 1
 	c.Set(edited)
 	if got := c.List().Valid[0].Fixed["cpu"]; got != 2000 {
-		t.Errorf("%d of cpu after an edit, want 2000", got)
+		t.Errorf("cpu %d after an edit, want 2000", got)
 	}
 	c.Remove(edited)
 	if got := c.List().Valid; len(got) != 0 {
-		t.Errorf("%d policies after the only one is gone", len(got))
+		t.Errorf("%d policies after the only one was removed", len(got))
 	}
 	if got := first.Valid[0]; got.Fixed["cpu"] != 1000 || got.Known != nil {
-		t.Errorf("the list told first has changed: %+v", got)
+		t.Errorf("the first list changed: %+v", got)
 	}
 }
 
-func TestWhatEvictsIsTakenToHaveBeenOfferedWhereAStatusHasNoRoomForAllNames(t *testing.T) {
+func TestAFullStatusIsTakenToHaveOfferedCPUAndMemory(t *testing.T) {
 	p := kubetest.Policy("p")
 	p.Status.Consumers = new(int32(offer.MaxReported + 50))
 	p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonOffering}}
@@ -97,7 +104,7 @@ func TestWhatEvictsIsTakenToHaveBeenOfferedWhereAStatusHasNoRoomForAllNames(t *t
 		p.Status.OfferedResources = append(p.Status.OfferedResources, v1alpha1.ResourceName(fmt.Sprintf("a.com/r%02d", i)))
 	}
 	if past := pastOf(p, nil); past.Complete || len(past.Names) != v1alpha1.MaxOfferedResources-1 {
-		t.Errorf("with room: %+v", past)
+		t.Errorf("a status with room for another name: %+v", past)
 	}
 	p.Status.OfferedResources = append(p.Status.OfferedResources, "pods")
 	past := pastOf(p, nil)

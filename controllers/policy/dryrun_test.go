@@ -13,12 +13,16 @@ func TestOnlyOffersThatOtherPoliciesDecideOnChangeElsewhere(t *testing.T) {
 		after []*offer.Offer
 		want  bool
 	}{
-		"it decides in another class, and takes of the same nodes": {[]*offer.Offer{{Policy: "all", Amounts: amounts(4)}, {Class: "gold", Policy: "trial", Amounts: amounts(4)}}, true},
-		"it decides instead":           {[]*offer.Offer{{Policy: "trial", Amounts: amounts(4)}}, false},
-		"it changes nothing elsewhere": {[]*offer.Offer{{Policy: "all", Amounts: amounts(8)}, {Class: "gold", Policy: "trial", Amounts: amounts(4)}}, false},
+		"the trial decides in another class and lowers the other offer": {[]*offer.Offer{
+			{Policy: "all", Amounts: amounts(4)}, {Class: "gold", Policy: "trial", Amounts: amounts(4)},
+		}, true},
+		"the trial replaces the other policy": {[]*offer.Offer{{Policy: "trial", Amounts: amounts(4)}}, false},
+		"the trial decides in another class and changes no other offer": {[]*offer.Offer{
+			{Policy: "all", Amounts: amounts(8)}, {Class: "gold", Policy: "trial", Amounts: amounts(4)},
+		}, false},
 	} {
 		if got := changesElsewhere("trial", before, &offer.Entry{Offers: tc.after}); got != tc.want {
-			t.Errorf("%s: %t", name, got)
+			t.Errorf("%s: changesElsewhere is %t, want %t", name, got, tc.want)
 		}
 	}
 }

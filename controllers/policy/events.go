@@ -47,7 +47,7 @@ func (w *eventWriter) emit(object *v1alpha1.ResourcePolicy, report *offer.Report
 		delete(w.reported, object.UID)
 		return
 	}
-	// A dry run affects no consumer; but what the policy offered before it became one is withdrawn.
+	// A dry run affects no consumer, but what the policy offered before is withdrawn.
 	zeroed, held := report.Withdrawn, []string(nil)
 	if report.Outcome != offer.DryRun {
 		zeroed = slices.Concat(zeroed, report.Zeroed)

@@ -15,7 +15,7 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// misspelling has a wrong name in each field that has names.
+// misspelling sets a wrong resource name in every field that has names.
 func misspelling(s *v1alpha1.ResourcePolicySpec) {
 	s.Class = "gold"
 	s.Offer.Reserve = kubetest.Quantities("cpus", "4")
@@ -30,30 +30,31 @@ func misspelling(s *v1alpha1.ResourcePolicySpec) {
 }
 
 var misspeltFields = []string{
-	"spec.offer.max[mem]", "spec.offer.resources[2]", "spec.slices.defaults[disk]", "spec.offer.reserve[cpus]", "spec.offer.percentages[gpu]",
-	"spec.overrides[0].offer.fixed[cores]", "spec.overrides[0].offer.max[RAM]",
+	"spec.offer.max[mem]", "spec.offer.resources[2]", "spec.slices.defaults[disk]", "spec.offer.reserve[cpus]",
+	"spec.offer.percentages[gpu]", "spec.overrides[0].offer.fixed[cores]", "spec.overrides[0].offer.max[RAM]",
 }
 
-// readyAt is a status whose condition tells of a generation.
+// readyAt returns a status whose condition Ready is of this generation.
 func readyAt(generation int64, reason string) v1alpha1.ResourcePolicyStatus {
 	return v1alpha1.ResourcePolicyStatus{Conditions: []metav1.Condition{{
-		Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: reason, ObservedGeneration: generation, LastTransitionTime: metav1.Now(),
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: reason, ObservedGeneration: generation,
+		LastTransitionTime: metav1.Now(),
 	}}}
 }
 
-func TestNamesThatKubernetesDoesNotHaveMakeAPolicyInvalidUnlessItIsInForce(t *testing.T) {
+func TestUnknownResourceNamesInvalidateAPolicyUnlessItIsInForce(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		status v1alpha1.ResourcePolicyStatus
 		valid  bool
 	}{
 		{"a new policy", v1alpha1.ResourcePolicyStatus{}, false},
-		{"one that was in force before the rule", readyAt(3, v1alpha1.ReasonOffering), true},
-		{"one that offered less than it should", readyAt(3, v1alpha1.ReasonIncomplete), true},
-		{"one that was found out before", readyAt(3, v1alpha1.ReasonUnknownResources), true},
-		{"a dry run, by which nobody has anything", readyAt(3, v1alpha1.ReasonDryRun), false},
-		{"one that was edited since", readyAt(2, v1alpha1.ReasonOffering), false},
-		{"one that was invalid before", readyAt(3, v1alpha1.ReasonInvalid), false},
+		{"in force before the rule existed", readyAt(3, v1alpha1.ReasonOffering), true},
+		{"in force but incomplete", readyAt(3, v1alpha1.ReasonIncomplete), true},
+		{"already reported", readyAt(3, v1alpha1.ReasonUnknownResources), true},
+		{"a dry run, which offers nothing", readyAt(3, v1alpha1.ReasonDryRun), false},
+		{"edited since", readyAt(2, v1alpha1.ReasonOffering), false},
+		{"invalid before", readyAt(3, v1alpha1.ReasonInvalid), false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p := kubetest.Policy("p", misspelling)
@@ -80,7 +81,7 @@ func TestNamesThatKubernetesDoesNotHaveMakeAPolicyInvalidUnlessItIsInForce(t *te
 	}
 }
 
-func TestTheConditionNamesWhatHasNoEffect(t *testing.T) {
+func TestTheConditionListsResourceNamesWithoutEffect(t *testing.T) {
 	_, found, _ := Parse(func() *v1alpha1.ResourcePolicy {
 		p := kubetest.Policy("p", func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Reserve = kubetest.Quantities("cpus", "4") })
 		p.Status = readyAt(0, v1alpha1.ReasonOffering)
@@ -94,24 +95,31 @@ func TestTheConditionNamesWhatHasNoEffect(t *testing.T) {
 		want         string
 	}{
 		{"nothing", v1alpha1.ReasonOffering, table.Policy{Parsed: nodes}, offer.Report{}, ""},
-		{"a name that Kubernetes does not have", v1alpha1.ReasonUnknownResources, table.Policy{Parsed: nodes, Misspelt: texts(found)}, offer.Report{},
-			`spec.offer.reserve[cpus]: Invalid value: "cpus": write cpu; a resource of your own has a domain, such as example.com/cpus.`},
-		{"a name that Kubernetes does not have, while others have all there is", v1alpha1.ReasonUnknownResources, table.Policy{Parsed: nodes, Misspelt: texts(found)},
+		{"a name that Kubernetes does not have", v1alpha1.ReasonUnknownResources,
+			table.Policy{Parsed: nodes, Misspelt: texts(found)}, offer.Report{},
+			`spec.offer.reserve[cpus]: Invalid value: "cpus": write cpu; ` +
+				`a resource of your own has a domain, such as example.com/cpus.`},
+		{"a name that Kubernetes does not have, and an exhausted pool", v1alpha1.ReasonUnknownResources,
+			table.Policy{Parsed: nodes, Misspelt: texts(found)},
 			offer.Report{Outcome: offer.Exhausted}, "spec.offer.reserve[cpus]"},
-		{"beside a graver reason", v1alpha1.ReasonNoNodes, table.Policy{Parsed: nodes, Misspelt: texts(found)}, offer.Report{Outcome: offer.NoNodes}, "spec.offer.reserve[cpus]"},
-		{"a name that no node lists", v1alpha1.ReasonOffering, table.Policy{Parsed: nodes}, offer.Report{Unlisted: []string{"nvidia.com/gpus", "storage"}},
+		{"a name that Kubernetes does not have, and a more serious reason", v1alpha1.ReasonNoNodes,
+			table.Policy{Parsed: nodes, Misspelt: texts(found)}, offer.Report{Outcome: offer.NoNodes}, "spec.offer.reserve[cpus]"},
+		{"a name that no node lists", v1alpha1.ReasonOffering, table.Policy{Parsed: nodes},
+			offer.Report{Unlisted: []string{"nvidia.com/gpus", "storage"}},
 			"No usable node of the policy lists nvidia.com/gpus, storage: check the spelling of the name."},
-		{"a name that fixed does not have", v1alpha1.ReasonOffering, table.Policy{Parsed: amounts}, offer.Report{Unlisted: []string{"nvidia.com/gpus"}},
+		{"a limited name that is not in fixed", v1alpha1.ReasonOffering, table.Policy{Parsed: amounts},
+			offer.Report{Unlisted: []string{"nvidia.com/gpus"}},
 			"The policy offers none of nvidia.com/gpus, though it limits it: check the spelling of the name."},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := statusOf(tc.p, finding{report: &tc.report}, v1alpha1.ResourcePolicyStatus{})
 			c := s.Conditions[0]
-			if c.Reason != tc.reason || (c.Status == metav1.ConditionTrue) != (tc.reason == v1alpha1.ReasonOffering) || !strings.Contains(c.Message, tc.want) {
+			if c.Reason != tc.reason || (c.Status == metav1.ConditionTrue) != (tc.reason == v1alpha1.ReasonOffering) ||
+				!strings.Contains(c.Message, tc.want) {
 				t.Errorf("got %+v, want %s with %q", c, tc.reason, tc.want)
 			}
-			if got := Reason(tc.p, &tc.report); got != tc.reason { // Which is what the metric counts.
-				t.Errorf("the reason is %s, and the condition says %s", got, tc.reason)
+			if got := Reason(tc.p, &tc.report); got != tc.reason { // The metric counts this reason.
+				t.Errorf("Reason returns %s, want %s like the condition", got, tc.reason)
 			}
 		})
 	}

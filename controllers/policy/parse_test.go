@@ -20,14 +20,16 @@ import (
 	"proffer.dev/proffer/internal/selection"
 )
 
-func TestParseTakesEveryField(t *testing.T) {
+func TestParseReadsEveryField(t *testing.T) {
 	p := kubetest.Policy("gold", func(s *v1alpha1.ResourcePolicySpec) {
 		*s = v1alpha1.ResourcePolicySpec{
 			Class: "gold", Priority: -3, Mode: v1alpha1.ModeDryRun,
 			Consumers: &v1alpha1.Consumers{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}}},
 			Offer: v1alpha1.Offer{
 				Nodes: &v1alpha1.Nodes{
-					Selector:    &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "zone", Operator: metav1.LabelSelectorOpExists}}},
+					Selector: &metav1.LabelSelector{
+						MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "zone", Operator: metav1.LabelSelectorOpExists}},
+					},
 					Count:       v1alpha1.NodeCountAllocatable,
 					Tolerations: []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists}},
 				},
@@ -59,7 +61,10 @@ func TestParseTakesEveryField(t *testing.T) {
 		Name: "gold", Version: "u/7", Created: 12, Class: "gold", Priority: -3, DryRun: true,
 		Consumers: offer.Scope{Selector: selection.Of(labels.SelectorFromSet(labels.Set{"tier": "gold"}))},
 		Nodes: &offer.Nodes{
-			Selection:   capacity.Selection{Selector: mustParse(t, "zone"), Tolerations: selection.Tolerations(p.Spec.Offer.Nodes.Tolerations)},
+			Selection: capacity.Selection{
+				Selector:    mustParse(t, "zone"),
+				Tolerations: selection.Tolerations(p.Spec.Offer.Nodes.Tolerations),
+			},
 			Count:       offer.Allocatable,
 			Reserve:     capacity.Amounts{"cpu": 1500},
 			Percent:     150,
@@ -83,23 +88,29 @@ func TestParseTakesEveryField(t *testing.T) {
 	}
 }
 
-func TestParseFillsInWhatWasNotSaid(t *testing.T) {
+func TestParseFillsInDefaults(t *testing.T) {
 	p := kubetest.Policy("p")
 	p.Spec.UpdateThresholdPercent = nil
 	got, _, errs := Parse(p)
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
-	want := &offer.Policy{Name: "p", Nodes: &offer.Nodes{Count: offer.Free, Percent: 100}, ThresholdPercent: 5, Reclaim: offer.Unused}
-	if diff := cmp.Diff(want, got, bySelectorText, cmpopts.IgnoreFields(offer.Policy{}, "Version", "Created")); diff != "" {
+	want := &offer.Policy{
+		Name:             "p",
+		Nodes:            &offer.Nodes{Count: offer.Free, Percent: 100},
+		ThresholdPercent: 5,
+		Reclaim:          offer.Unused,
+	}
+	identity := cmpopts.IgnoreFields(offer.Policy{}, "Version", "Created")
+	if diff := cmp.Diff(want, got, bySelectorText, identity); diff != "" {
 		t.Error(diff)
 	}
 	if !got.Consumers.Everyone() {
-		t.Error("a policy that names nobody is for everyone")
+		t.Error("a policy that names no consumer does not apply to every consumer")
 	}
 }
 
-func TestParseTakesTheNodeSelectorOfSlicesFromThatOfTheNodes(t *testing.T) {
+func TestTheNodeSelectorOfSlicesDefaultsToThatOfTheNodes(t *testing.T) {
 	nodes := func(s *v1alpha1.ResourcePolicySpec) {
 		s.Class = "gold"
 		s.Offer.Nodes.Selector = &metav1.LabelSelector{
@@ -112,9 +123,9 @@ func TestParseTakesTheNodeSelectorOfSlicesFromThatOfTheNodes(t *testing.T) {
 		slices *v1alpha1.Slices
 		want   map[string]string
 	}{
-		{"nothing said of slices", nil, map[string]string{"pool": "gold"}},
-		{"nothing said of the selector", &v1alpha1.Slices{}, map[string]string{"pool": "gold"}},
-		{"no selector", &v1alpha1.Slices{NodeSelector: v1alpha1.Labels{}}, map[string]string{}},
+		{"no slices", nil, map[string]string{"pool": "gold"}},
+		{"slices without a selector", &v1alpha1.Slices{}, map[string]string{"pool": "gold"}},
+		{"an empty selector", &v1alpha1.Slices{NodeSelector: v1alpha1.Labels{}}, map[string]string{}},
 		{"another selector", &v1alpha1.Slices{NodeSelector: v1alpha1.Labels{"a": "b"}}, map[string]string{"a": "b"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -129,7 +140,7 @@ func TestParseTakesTheNodeSelectorOfSlicesFromThatOfTheNodes(t *testing.T) {
 	}
 }
 
-// bySelectorText compares selectors by what they say.
+// bySelectorText compares selectors by their text.
 var bySelectorText = cmp.Comparer(func(a, b capacity.Selector) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
@@ -146,64 +157,99 @@ func mustParse(t *testing.T, selector string) capacity.Selector {
 	return selection.Of(s)
 }
 
-func TestParseNamesTheFieldAndSaysWhatToWrite(t *testing.T) {
+func TestParseErrorsNameTheFieldAndSayWhatToWrite(t *testing.T) {
 	type spec = v1alpha1.ResourcePolicySpec
-	badSelector := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "zone", Operator: "Near", Values: []string{"a"}}}}
+	badSelector := &metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "zone", Operator: "Near", Values: []string{"a"}}},
+	}
 	for _, tc := range []struct {
 		name string
 		edit func(*spec)
 		want string
 	}{
-		{"class that Liqo answers", func(s *spec) { s.Class = "default" }, `spec.class: Invalid value: "default": Liqo itself answers`},
-		{"class in capitals", func(s *spec) { s.Class = "Gold" }, `spec.class: Invalid value: "Gold": write lower-case letters`},
+		{"class that Liqo answers", func(s *spec) { s.Class = "default" },
+			`spec.class: Invalid value: "default": Liqo itself answers`},
+		{"class in capitals", func(s *spec) { s.Class = "Gold" },
+			`spec.class: Invalid value: "Gold": write lower-case letters`},
 		{"mode", func(s *spec) { s.Mode = "Off" }, `spec.mode: Invalid value: "Off": write Active or DryRun`},
-		{"reclaim", func(s *spec) { s.Reclaim = "Never" }, `spec.reclaim: Invalid value: "Never": write Unused, Evict or Retain`},
-		{"threshold below", func(s *spec) { s.UpdateThresholdPercent = new(int32(-1)) }, `spec.updateThresholdPercent: Invalid value: -1: write 0 to 100`},
-		{"threshold above", func(s *spec) { s.UpdateThresholdPercent = new(int32(101)) }, `spec.updateThresholdPercent: Invalid value: 101`},
-		{"neither source", func(s *spec) { s.Offer.Nodes = nil }, `spec.offer: Required value: write exactly one of fixed and nodes`},
-		{"both sources", func(s *spec) { s.Offer.Fixed = kubetest.Quantities("cpu", "1") }, `spec.offer: Forbidden: write exactly one of fixed and nodes`},
+		{"reclaim", func(s *spec) { s.Reclaim = "Never" },
+			`spec.reclaim: Invalid value: "Never": write Unused, Evict or Retain`},
+		{"threshold below", func(s *spec) { s.UpdateThresholdPercent = new(int32(-1)) },
+			`spec.updateThresholdPercent: Invalid value: -1: write 0 to 100`},
+		{"threshold above", func(s *spec) { s.UpdateThresholdPercent = new(int32(101)) },
+			`spec.updateThresholdPercent: Invalid value: 101`},
+		{"neither source", func(s *spec) { s.Offer.Nodes = nil },
+			`spec.offer: Required value: write exactly one of fixed and nodes`},
+		{"both sources", func(s *spec) { s.Offer.Fixed = kubetest.Quantities("cpu", "1") },
+			`spec.offer: Forbidden: write exactly one of fixed and nodes`},
 		{"percent of fixed amounts", func(s *spec) {
 			s.Offer = v1alpha1.Offer{Fixed: kubetest.Quantities("cpu", "1"), Percent: new(v1alpha1.Percent(50))}
 		}, `spec.offer.percent: Forbidden: write it with nodes only`},
-		{"percent of nothing", func(s *spec) { s.Offer.Percent = new(v1alpha1.Percent(0)) }, `spec.offer.percent: Invalid value: 0: write 1 to 1000`},
-		{"huge percent", func(s *spec) { s.Offer.Percent = new(v1alpha1.Percent(math.MaxInt32)) }, `spec.offer.percent: Invalid value: 2147483647`},
-		{"negative percentage", func(s *spec) { s.Offer.Percentages = map[corev1.ResourceName]v1alpha1.Percent{"cpu": -1} }, `spec.offer.percentages[cpu]: Invalid value: -1`},
+		{"zero percent", func(s *spec) { s.Offer.Percent = new(v1alpha1.Percent(0)) },
+			`spec.offer.percent: Invalid value: 0: write 1 to 1000`},
+		{"huge percent", func(s *spec) { s.Offer.Percent = new(v1alpha1.Percent(math.MaxInt32)) },
+			`spec.offer.percent: Invalid value: 2147483647`},
+		{"negative percentage", func(s *spec) { s.Offer.Percentages = map[corev1.ResourceName]v1alpha1.Percent{"cpu": -1} },
+			`spec.offer.percentages[cpu]: Invalid value: -1`},
 		{"node selector", func(s *spec) { s.Offer.Nodes.Selector = badSelector }, `spec.offer.nodes.selector: Invalid value`},
-		{"label that is none", func(s *spec) {
+		{"invalid label", func(s *spec) {
 			s.Offer.Nodes.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"a b": "c"}}
 		}, `spec.offer.nodes.selector: Invalid value`},
-		{"consumer selector", func(s *spec) { s.Consumers = &v1alpha1.Consumers{Selector: badSelector} }, `spec.consumers.selector: Invalid value`},
-		{"consumers twice", func(s *spec) {
+		{"consumer selector", func(s *spec) { s.Consumers = &v1alpha1.Consumers{Selector: badSelector} },
+			`spec.consumers.selector: Invalid value`},
+		{"consumers by ID and by selector", func(s *spec) {
 			s.Consumers = &v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"a"}, Selector: &metav1.LabelSelector{}}
 		}, `spec.consumers.selector: Forbidden: write clusterIDs or selector, not both`},
-		{"empty ID", func(s *spec) { s.Consumers = &v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{""}} }, `spec.consumers.clusterIDs[0]: Required value`},
-		{"count", func(s *spec) { s.Offer.Nodes.Count = "Some" }, `spec.offer.nodes.count: Invalid value: "Some": write Free or Allocatable`},
-		{"toleration operator", func(s *spec) { s.Offer.Nodes.Tolerations = []corev1.Toleration{{Key: "k", Operator: "In"}} }, `spec.offer.nodes.tolerations[0].operator: Invalid value: "In"`},
-		{"toleration of no key", func(s *spec) { s.Offer.Nodes.Tolerations = []corev1.Toleration{{Value: "v"}} }, `spec.offer.nodes.tolerations[0].operator`},
+		{"empty ID", func(s *spec) { s.Consumers = &v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{""}} },
+			`spec.consumers.clusterIDs[0]: Required value`},
+		{"count", func(s *spec) { s.Offer.Nodes.Count = "Some" },
+			`spec.offer.nodes.count: Invalid value: "Some": write Free or Allocatable`},
+		{"toleration operator",
+			func(s *spec) { s.Offer.Nodes.Tolerations = []corev1.Toleration{{Key: "k", Operator: "In"}} },
+			`spec.offer.nodes.tolerations[0].operator: Invalid value: "In"`},
+		{"toleration without key", func(s *spec) { s.Offer.Nodes.Tolerations = []corev1.Toleration{{Value: "v"}} },
+			`spec.offer.nodes.tolerations[0].operator`},
 		{"toleration effect", func(s *spec) {
 			s.Offer.Nodes.Tolerations = []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists, Effect: "Never"}}
 		}, `spec.offer.nodes.tolerations[0].effect: Invalid value: "Never"`},
-		{"negative amount", kubetest.Fixed("cpu", "-5"), `spec.offer.fixed[cpu]: Invalid value: "-5": ` + v1alpha1.AmountNegative},
-		{"a tenth of a byte", kubetest.Fixed("memory", "100m"), `spec.offer.fixed[memory]: Invalid value: "100m": ` + v1alpha1.AmountNotWhole},
+		{"negative amount", kubetest.Fixed("cpu", "-5"),
+			`spec.offer.fixed[cpu]: Invalid value: "-5": ` + v1alpha1.AmountNegative},
+		{"a tenth of a byte", kubetest.Fixed("memory", "100m"),
+			`spec.offer.fixed[memory]: Invalid value: "100m": ` + v1alpha1.AmountNotWhole},
 		{"half a pod", kubetest.Fixed("pods", "500m"), `spec.offer.fixed[pods]: Invalid value: "500m"`},
-		{"cpu finer than milli", kubetest.Fixed("cpu", "100u"), `spec.offer.fixed[cpu]: Invalid value: "100u": ` + v1alpha1.AmountTooFineCPU},
-		{"cores beyond int64", kubetest.Fixed("cpu", "9223372036854775807"), `spec.offer.fixed[cpu]: Invalid value: "9223372036854775807": ` + v1alpha1.AmountTooLargeCPU},
-		{"resource name", kubetest.Fixed("my gpu", "1"), `spec.offer.fixed[my gpu]: Invalid value: "my gpu": write the name of a resource`},
-		{"listed resource name", func(s *spec) { s.Offer.Resources = []v1alpha1.ResourceName{"cpu", "-"} }, `spec.offer.resources[1]: Invalid value: "-"`},
-		{"negative reserve", func(s *spec) { s.Offer.Reserve = kubetest.Quantities("cpu", "-1") }, `spec.offer.reserve[cpu]: Invalid value: "-1"`},
-		{"max", func(s *spec) { s.Offer.Max = kubetest.Quantities("memory", "1500m") }, `spec.offer.max[memory]: Invalid value: "1500m"`},
-		{"override of nothing", func(s *spec) { s.Overrides = []v1alpha1.Override{{}} }, `spec.overrides[0].offer: Required value: write fixed or max`},
+		{"cpu finer than milli", kubetest.Fixed("cpu", "100u"),
+			`spec.offer.fixed[cpu]: Invalid value: "100u": ` + v1alpha1.AmountTooFineCPU},
+		{"cores beyond int64", kubetest.Fixed("cpu", "9223372036854775807"),
+			`spec.offer.fixed[cpu]: Invalid value: "9223372036854775807": ` + v1alpha1.AmountTooLargeCPU},
+		{"resource name", kubetest.Fixed("my gpu", "1"),
+			`spec.offer.fixed[my gpu]: Invalid value: "my gpu": write the name of a resource`},
+		{"listed resource name", func(s *spec) { s.Offer.Resources = []v1alpha1.ResourceName{"cpu", "-"} },
+			`spec.offer.resources[1]: Invalid value: "-"`},
+		{"negative reserve", func(s *spec) { s.Offer.Reserve = kubetest.Quantities("cpu", "-1") },
+			`spec.offer.reserve[cpu]: Invalid value: "-1"`},
+		{"max", func(s *spec) { s.Offer.Max = kubetest.Quantities("memory", "1500m") },
+			`spec.offer.max[memory]: Invalid value: "1500m"`},
+		{"empty override", func(s *spec) { s.Overrides = []v1alpha1.Override{{}} },
+			`spec.overrides[0].offer: Required value: write fixed or max`},
 		{"override amount", func(s *spec) {
 			s.Overrides = []v1alpha1.Override{{Offer: v1alpha1.OverrideOffer{Fixed: kubetest.Quantities("cpu", "-1")}}}
 		}, `spec.overrides[0].offer.fixed[cpu]: Invalid value: "-1"`},
-		{"slices of no class", func(s *spec) { s.Slices = &v1alpha1.Slices{} }, `spec.slices: Forbidden: slices answers the ResourceSlices of a class`},
-		{"onExcess", inSlices(v1alpha1.Slices{OnExcess: "Some"}), `spec.slices.onExcess: Invalid value: "Some": write Cap or Deny`},
-		{"default amount", inSlices(v1alpha1.Slices{Defaults: kubetest.Quantities("cpu", "-1")}), `spec.slices.defaults[cpu]: Invalid value: "-1"`},
-		{"node label", inSlices(v1alpha1.Slices{NodeLabels: v1alpha1.Labels{"a b": "c"}}), `spec.slices.nodeLabels: Invalid value: "a b"`},
-		{"node selector of slices", inSlices(v1alpha1.Slices{NodeSelector: v1alpha1.Labels{"a": "b c"}}), `spec.slices.nodeSelector: Invalid value: "b c"`},
-		{"storage class", inSlices(v1alpha1.Slices{StorageClasses: []v1alpha1.ClassName{""}}), `spec.slices.storageClasses[0]: Required value: write the name of a class`},
-		{"ingress class", inSlices(v1alpha1.Slices{IngressClasses: []v1alpha1.ClassName{"a", ""}}), `spec.slices.ingressClasses[1]: Required value`},
-		{"load balancer class", inSlices(v1alpha1.Slices{LoadBalancerClasses: []v1alpha1.ClassName{""}}), `spec.slices.loadBalancerClasses[0]: Required value`},
+		{"slices without class", func(s *spec) { s.Slices = &v1alpha1.Slices{} },
+			`spec.slices: Forbidden: slices answers the ResourceSlices of a class`},
+		{"onExcess", inSlices(v1alpha1.Slices{OnExcess: "Some"}),
+			`spec.slices.onExcess: Invalid value: "Some": write Cap or Deny`},
+		{"default amount", inSlices(v1alpha1.Slices{Defaults: kubetest.Quantities("cpu", "-1")}),
+			`spec.slices.defaults[cpu]: Invalid value: "-1"`},
+		{"node label", inSlices(v1alpha1.Slices{NodeLabels: v1alpha1.Labels{"a b": "c"}}),
+			`spec.slices.nodeLabels: Invalid value: "a b"`},
+		{"node selector of slices", inSlices(v1alpha1.Slices{NodeSelector: v1alpha1.Labels{"a": "b c"}}),
+			`spec.slices.nodeSelector: Invalid value: "b c"`},
+		{"storage class", inSlices(v1alpha1.Slices{StorageClasses: []v1alpha1.ClassName{""}}),
+			`spec.slices.storageClasses[0]: Required value: write the name of a class`},
+		{"ingress class", inSlices(v1alpha1.Slices{IngressClasses: []v1alpha1.ClassName{"a", ""}}),
+			`spec.slices.ingressClasses[1]: Required value`},
+		{"load balancer class", inSlices(v1alpha1.Slices{LoadBalancerClasses: []v1alpha1.ClassName{""}}),
+			`spec.slices.loadBalancerClasses[0]: Required value`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, _, errs := Parse(kubetest.Policy("p", tc.edit))
@@ -221,15 +267,17 @@ func inSlices(of v1alpha1.Slices) func(*v1alpha1.ResourcePolicySpec) {
 	return func(s *v1alpha1.ResourcePolicySpec) { s.Class, s.Slices = "gold", &of }
 }
 
-func TestParseSaysAllThatIsWrongAtOnce(t *testing.T) {
-	_, _, errs := Parse(kubetest.Policy("p", kubetest.Fixed("cpu", "-1", "memory", "100m"), func(s *v1alpha1.ResourcePolicySpec) { s.Class = "default" }))
+func TestParseReturnsAllErrors(t *testing.T) {
+	_, _, errs := Parse(kubetest.Policy("p", kubetest.Fixed("cpu", "-1", "memory", "100m"),
+		func(s *v1alpha1.ResourcePolicySpec) { s.Class = "default" }))
 	if len(errs) != 3 {
-		t.Errorf("got %d errors: %v", len(errs), errs)
+		t.Errorf("got %d errors, want 3: %v", len(errs), errs)
 	}
 }
 
-func TestParseTakesAmountsAtTheirBounds(t *testing.T) {
-	got, _, errs := Parse(kubetest.Policy("p", kubetest.Fixed("cpu", "9223372036854775", "memory", "9223372036854775807", "pods", "1e3", "storage", "0")))
+func TestParseAcceptsTheLargestAmounts(t *testing.T) {
+	fixed := kubetest.Fixed("cpu", "9223372036854775", "memory", "9223372036854775807", "pods", "1e3", "storage", "0")
+	got, _, errs := Parse(kubetest.Policy("p", fixed))
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}

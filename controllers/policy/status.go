@@ -16,7 +16,7 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// finding is everything that a snapshot says about one policy.
+// finding is everything in a snapshot about one policy.
 type finding struct {
 	// report is nil for a policy that is invalid.
 	report    *offer.Report
@@ -28,7 +28,7 @@ type finding struct {
 	dryRun *dryRun
 }
 
-// find collects what a snapshot says about a policy. For a dry run it evaluates the effect of
+// find collects everything in a snapshot about a policy. For a dry run it evaluates the effect of
 // activating it.
 func find(s *table.Snapshot, p table.Policy) finding {
 	f := finding{report: s.Reports[p.Name], granted: s.Granted(p.Name)}
@@ -169,8 +169,9 @@ func (f finding) compare(o *v1alpha1.ConsumerOffer, now *offer.Explained, then *
 	o.Message = notes(offers, grants, o.Message)
 }
 
-// offeredResources only grows, up to its bound: a consumer that was offered a resource must be told
-// when it is gone, also by a process that did not see the offer.
+// offeredResources returns the list of resources that were ever offered, which only grows, up to
+// its bound. A resource that is gone must be offered as an explicit 0, also by a process that did
+// not see the offer.
 func offeredResources(p table.Policy, report *offer.Report, before v1alpha1.ResourcePolicyStatus) []v1alpha1.ResourceName {
 	names := map[v1alpha1.ResourceName]struct{}{}
 	add := func(name v1alpha1.ResourceName) {

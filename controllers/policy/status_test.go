@@ -20,7 +20,7 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-func TestEveryOutcomeHasItsReasonAndSaysWhatToDo(t *testing.T) {
+func TestEveryOutcomeHasAReasonAndAMessageThatSaysWhatToDo(t *testing.T) {
 	valid := table.Policy{Generation: 3, Parsed: &offer.Policy{}}
 	for _, tc := range []struct {
 		policy table.Policy
@@ -32,14 +32,20 @@ func TestEveryOutcomeHasItsReasonAndSaysWhatToDo(t *testing.T) {
 		{valid, &offer.Report{Count: 1}, v1alpha1.ReasonOffering, []string{"what 1 consumer is offered"}},
 		{valid, &offer.Report{}, v1alpha1.ReasonOffering, []string{"No consumer is known yet"}},
 		{valid, &offer.Report{Outcome: offer.DryRun}, v1alpha1.ReasonDryRun, []string{"not published"}},
-		{valid, &offer.Report{Outcome: offer.Shadowed, Losses: losses("a", "b")}, v1alpha1.ReasonShadowed, []string{"a for oslo, rome; b for oslo, rome.", "spec.priority"}},
-		{valid, &offer.Report{Outcome: offer.Shadowed, Losses: losses("a", "b", "c", "d", "e", "f", "g")}, v1alpha1.ReasonShadowed, []string{"e for oslo, rome; and 2 more policies"}},
+		{valid, &offer.Report{Outcome: offer.Shadowed, Losses: losses("a", "b")}, v1alpha1.ReasonShadowed,
+			[]string{"a for oslo, rome; b for oslo, rome.", "spec.priority"}},
+		{valid, &offer.Report{Outcome: offer.Shadowed, Losses: losses("a", "b", "c", "d", "e", "f", "g")},
+			v1alpha1.ReasonShadowed, []string{"e for oslo, rome; and 2 more policies"}},
 		{valid, &offer.Report{Outcome: offer.NoNodes}, v1alpha1.ReasonNoNodes, []string{"spec.offer.nodes.selector"}},
-		{valid, &offer.Report{Outcome: offer.Incomplete, Missing: []string{"memory", "pods"}}, v1alpha1.ReasonIncomplete, []string{"memory, pods", "spec.offer"}},
-		{valid, &offer.Report{Outcome: offer.Exhausted, Exhausted: []string{"cpu"}}, v1alpha1.ReasonExhausted, []string{"Nothing is left of cpu"}},
-		{valid, &offer.Report{Count: 1, Unknown: []string{"roma"}}, v1alpha1.ReasonOffering, []string{"what 1 consumer is offered. Unknown: roma."}},
+		{valid, &offer.Report{Outcome: offer.Incomplete, Missing: []string{"memory", "pods"}}, v1alpha1.ReasonIncomplete,
+			[]string{"memory, pods", "spec.offer"}},
+		{valid, &offer.Report{Outcome: offer.Exhausted, Exhausted: []string{"cpu"}}, v1alpha1.ReasonExhausted,
+			[]string{"Nothing is left of cpu"}},
+		{valid, &offer.Report{Count: 1, Unknown: []string{"roma"}}, v1alpha1.ReasonOffering,
+			[]string{"what 1 consumer is offered. Unknown: roma."}},
 		{table.Policy{Generation: 3, Problems: texts(field.ErrorList{
-			field.Invalid(field.NewPath("spec", "class"), "default", "write another"), field.Required(field.NewPath("spec", "offer"), "write one"),
+			field.Invalid(field.NewPath("spec", "class"), "default", "write another"),
+			field.Required(field.NewPath("spec", "offer"), "write one"),
 		})}, nil, v1alpha1.ReasonInvalid, []string{"spec.class", "write another", "spec.offer", "write one"}},
 	} {
 		got := readyOf(tc.policy, finding{report: tc.report})
@@ -52,13 +58,13 @@ func TestEveryOutcomeHasItsReasonAndSaysWhatToDo(t *testing.T) {
 		}
 		for _, words := range tc.says {
 			if !strings.Contains(got.Message, words) {
-				t.Errorf("%s: %q does not say %q", tc.reason, got.Message, words)
+				t.Errorf("%s: message %q does not contain %q", tc.reason, got.Message, words)
 			}
 		}
 	}
 }
 
-// losses are of oslo and rome, to each of the policies.
+// losses returns a loss of the consumers oslo and rome to each of these policies.
 func losses(to ...string) []offer.Loss {
 	var all []offer.Loss
 	for _, policy := range to {
@@ -67,7 +73,7 @@ func losses(to ...string) []offer.Loss {
 	return all
 }
 
-func TestWhetherAPolicyIsInForceIsAConditionOfItsOwn(t *testing.T) {
+func TestInForceSaysWhetherThePolicyDecidesAndWhichOnesDecideInstead(t *testing.T) {
 	valid := table.Policy{Generation: 3, Parsed: &offer.Policy{}}
 	more := losses("a")
 	more[0].Count = 9
@@ -78,20 +84,29 @@ func TestWhetherAPolicyIsInForceIsAConditionOfItsOwn(t *testing.T) {
 	}{
 		{valid, &offer.Report{Count: 2}, "True Deciding: The policy decides for all of its consumers."},
 		{valid, &offer.Report{Outcome: offer.NoNodes}, "True Deciding: The policy decides for all of its consumers."},
-		{valid, &offer.Report{Count: 2, Losses: more}, "True PartlyShadowed: Other policies decide for some of its consumers: a for oslo, rome and 7 more."},
-		{valid, &offer.Report{Outcome: offer.Shadowed, Losses: losses("a")}, "False Shadowed: Other policies decide for each of its consumers: a for oslo, rome."},
-		{valid, &offer.Report{Outcome: offer.DryRun}, "False DryRun: spec.mode is DryRun: other policies decide as if this one did not exist."},
+		{valid, &offer.Report{Count: 2, Losses: more},
+			"True PartlyShadowed: Other policies decide for some of its consumers: a for oslo, rome and 7 more."},
+		{valid, &offer.Report{Outcome: offer.Shadowed, Losses: losses("a")},
+			"False Shadowed: Other policies decide for each of its consumers: a for oslo, rome."},
+		{valid, &offer.Report{Outcome: offer.DryRun},
+			"False DryRun: spec.mode is DryRun: other policies decide as if this one did not exist."},
 		{table.Policy{}, nil, "False Invalid: The policy is ignored: see the condition Ready."},
 	} {
 		c := inForceOf(tc.policy, tc.report)
-		if got := fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message); got != tc.want || c.Type != v1alpha1.ConditionInForce {
-			t.Errorf("got %s, want %s", got, tc.want)
+		got := fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
+		if got != tc.want || c.Type != v1alpha1.ConditionInForce {
+			t.Errorf("got %s %s, want %s", c.Type, got, tc.want)
 		}
 	}
 }
 
-func TestStatusTellsAllThatIsKnown(t *testing.T) {
-	p := table.Policy{Generation: 4, Source: "Nodes", Parsed: &offer.Policy{Class: "gold", Nodes: &offer.Nodes{}}, Offered: []string{"storage"}}
+func TestStatusShowsEverythingInTheReport(t *testing.T) {
+	p := table.Policy{
+		Generation: 4,
+		Source:     "Nodes",
+		Parsed:     &offer.Policy{Class: "gold", Nodes: &offer.Nodes{}},
+		Offered:    []string{"storage"},
+	}
 	report := &offer.Report{
 		Nodes: 2, Count: 101,
 		Capacity:  capacity.Amounts{"cpu": 7000, "memory": 16 << 30},
@@ -106,32 +121,51 @@ func TestStatusTellsAllThatIsKnown(t *testing.T) {
 	}
 	before := v1alpha1.ResourcePolicyStatus{OfferedResources: []v1alpha1.ResourceName{"nvidia.com/gpu"}}
 	granted := table.PolicyGrants{Slices: 3, Consumers: map[string]table.ConsumerGrants{
-		"rome": {Slices: 2, Amounts: capacity.Amounts{"cpu": 1000}}, "oslo": {Slices: 1, Amounts: capacity.Amounts{"cpu": 0, "memory": 1}},
+		"rome": {Slices: 2, Amounts: capacity.Amounts{"cpu": 1000}},
+		"oslo": {Slices: 1, Amounts: capacity.Amounts{"cpu": 0, "memory": 1}},
 	}}
 	found := finding{report: report, granted: granted}
 	got := statusOf(p, found, before)
 	want := v1alpha1.ResourcePolicyStatus{
-		ObservedGeneration: 4, Source: v1alpha1.SourceNodes, Class: "gold", Consumers: new(int32(101)), Slices: new(int32(3)), Nodes: new(int32(2)),
+		ObservedGeneration: 4, Source: v1alpha1.SourceNodes, Class: "gold", Consumers: new(int32(101)),
+		Slices: new(int32(3)), Nodes: new(int32(2)),
 		Conditions: []metav1.Condition{{
-			Type: "Ready", Status: "True", Reason: "Offering", ObservedGeneration: 4, Message: "The policy decides what 101 consumers are offered.",
+			Type: "Ready", Status: "True", Reason: "Offering", ObservedGeneration: 4,
+			Message: "Decides what 101 consumers are offered.",
 		}, {
-			Type: "InForce", Status: "True", Reason: "Deciding", ObservedGeneration: 4, Message: "The policy decides for all of its consumers.",
+			Type: "InForce", Status: "True", Reason: "Deciding", ObservedGeneration: 4,
+			Message: "The policy decides for all of its consumers.",
 		}},
 		Capacity:  nodestest.List("cpu", "7", "memory", "16Gi"),
 		Committed: nodestest.List("cpu", "4", "memory", "0"),
 		Remaining: nodestest.List("cpu", "3", "memory", "16Gi"),
 		Offers: []v1alpha1.ConsumerOffer{
-			{ClusterID: "rome", Override: new(int32(1)), Offer: nodestest.List("cpu", "1500m"), Held: true, Slices: 2, Granted: nodestest.List("cpu", "1"), Message: "held by reclaim above the policy's amounts"},
-			{ClusterID: "oslo", Offer: nodestest.List("cpu", "0"), Slices: 1, Granted: nodestest.List("cpu", "0", "memory", "1"), Message: "its pods here are about to be evicted: it is offered no cpu or no memory"},
+			{
+				ClusterID: "rome",
+				Override:  new(int32(1)),
+				Offer:     nodestest.List("cpu", "1500m"),
+				Held:      true,
+				Slices:    2,
+				Granted:   nodestest.List("cpu", "1"),
+				Message:   "kept by reclaim above what the policy gives",
+			},
+			{
+				ClusterID: "oslo",
+				Offer:     nodestest.List("cpu", "0"),
+				Slices:    1,
+				Granted:   nodestest.List("cpu", "0", "memory", "1"),
+				Message:   "its pods here are about to be evicted: it is offered no cpu or no memory",
+			},
 			{ClusterID: "paris"},
 		},
 		OfferedResources: []v1alpha1.ResourceName{"cpu", "memory", "nvidia.com/gpu", "storage"},
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime"), cmp.Comparer(equalLists)); diff != "" {
+	anyTime := cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime")
+	if diff := cmp.Diff(want, got, anyTime, cmp.Comparer(equalLists)); diff != "" {
 		t.Error(diff)
 	}
 	if again := statusOf(p, found, got); !equality.Semantic.DeepEqual(got, again) {
-		t.Errorf("the same again differs: %s", cmp.Diff(got, again, cmp.Comparer(equalLists)))
+		t.Errorf("computing the status again changes it: %s", cmp.Diff(got, again, cmp.Comparer(equalLists)))
 	}
 }
 
@@ -145,13 +179,14 @@ func TestOfferedResourcesOnlyGrowAndAreBounded(t *testing.T) {
 	p := table.Policy{Parsed: &offer.Policy{}}
 	first := statusOf(p, finding{report: &offer.Report{Offered: names}}, v1alpha1.ResourcePolicyStatus{})
 	if len(first.OfferedResources) != v1alpha1.MaxOfferedResources {
-		t.Errorf("%d names", len(first.OfferedResources))
+		t.Errorf("%d names, want %d", len(first.OfferedResources), v1alpha1.MaxOfferedResources)
 	}
 	second := statusOf(p, finding{report: &offer.Report{Offered: []string{"cpu"}}}, first)
 	if !slices.Equal(first.OfferedResources, second.OfferedResources) {
 		t.Error("a full list changed")
 	}
-	if dry := statusOf(p, finding{report: &offer.Report{Outcome: offer.DryRun, Offered: names}}, v1alpha1.ResourcePolicyStatus{}); len(dry.OfferedResources) != 0 {
-		t.Errorf("a dry run offered %v", dry.OfferedResources)
+	dryRun := finding{report: &offer.Report{Outcome: offer.DryRun, Offered: names}}
+	if s := statusOf(p, dryRun, v1alpha1.ResourcePolicyStatus{}); len(s.OfferedResources) != 0 {
+		t.Errorf("a dry run offered %v", s.OfferedResources)
 	}
 }

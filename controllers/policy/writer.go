@@ -21,7 +21,8 @@ import (
 )
 
 const (
-	// statusBatch is the debounce period of statuses: nobody waits for them.
+	// statusBatch is the debounce period of statuses. It is long, because no consumer waits for a
+	// status.
 	statusBatch = 200 * time.Millisecond
 	// statusInterval is the minimum time between a write to a policy and a later one that is not
 	// urgent.
@@ -30,7 +31,7 @@ const (
 	// wait after any other failure.
 	statusConflict = 500 * time.Millisecond
 	statusRetry    = 5 * time.Second
-	// statusLook is the minimum time before a status is computed again that nobody waits for.
+	// statusLook is the minimum time between two computations of a status that is not urgent.
 	// dryRunLook is that of a dry run, which takes as long as an evaluation. All dry runs together
 	// take at most one part in dryRunPause of the time.
 	statusLook  = time.Second
@@ -60,8 +61,8 @@ type Writer struct {
 	pause       time.Duration
 }
 
-// NewWriter returns a Writer of the statuses that the table's snapshots come to. It asks policies
-// which version of an object was seen last.
+// NewWriter returns a Writer that writes statuses from the table's snapshots. It reads the last
+// seen version of an object from policies.
 func NewWriter(api client.Client, from *table.Table, policies *Cache, recorder events.EventRecorder, log logr.Logger) *Writer {
 	return &Writer{
 		client: api, table: from, version: policies.Version, debouncer: debounce.New(statusBatch), interval: statusInterval,
@@ -69,15 +70,15 @@ func NewWriter(api client.Client, from *table.Table, policies *Cache, recorder e
 	}
 }
 
-// Wake has the statuses looked at soon. It never blocks.
+// Wake schedules a check of all statuses. It never blocks.
 func (w *Writer) Wake() { w.debouncer.Wake() }
 
-// written is the last write of a policy's status, or attempt to write it.
+// written is the last write, or attempted write, of a policy's status.
 type written struct {
 	generation int64
 	offered    []v1alpha1.ResourceName
-	// found is the snapshot that the status was last computed from, and version that of the object
-	// that then had this status.
+	// found is the snapshot that the status was last computed from. version is that of the object
+	// that had this status.
 	found   *table.Snapshot
 	version string
 	// again is the earliest time to compute the status if that is not urgent; retry is the earliest
@@ -87,8 +88,8 @@ type written struct {
 
 // urgent reports whether the next write cannot wait. After an edit, the admin is looking at the
 // policy. A resource that is offered for the first time must be on record before a crash, or it
-// would not be withdrawn by an explicit 0. Everything else waits, also other reasons: a node that
-// comes and goes would cause a write each time.
+// would not be withdrawn by an explicit 0. Everything else waits, including another reason:
+// otherwise a flapping node would cause a write each time.
 func (l written) urgent(p table.Policy, report *offer.Report) bool {
 	recorded := v1alpha1.ResourcePolicyStatus{OfferedResources: l.offered}
 	return l.generation != p.Generation || len(offeredResources(p, report, recorded)) > len(l.offered)
@@ -109,8 +110,8 @@ func (w *Writer) Start(ctx context.Context) error {
 	}
 }
 
-// pass writes each status that differs and is due, and returns after how long to write the others,
-// 0 if there are none.
+// pass writes each status that differs and is due. It returns the time until the next one is due, 0
+// if there is none.
 func (w *Writer) pass(ctx context.Context) time.Duration {
 	latest := w.table.Current()
 	if latest == nil {
@@ -197,7 +198,7 @@ func (w *Writer) write(ctx context.Context, p table.Policy, latest *table.Snapsh
 	return 0
 }
 
-// look is how long a status that was correct is not checked again.
+// look returns how long to wait before a correct status is checked again.
 func (w *Writer) look(p table.Policy) time.Duration {
 	if p.DryRun() {
 		return dryRunLook
@@ -205,8 +206,8 @@ func (w *Writer) look(p table.Policy) time.Duration {
 	return statusLook
 }
 
-// inOrder returns the policies in the order in which their statuses are written: dry runs last, and
-// among them those first that have waited longest.
+// inOrder returns the policies in the order in which their statuses are written. Dry runs come
+// last, the one that has waited longest first.
 func inOrder(policies []table.Policy, by map[string]written) []table.Policy {
 	ordered := slices.Clone(policies)
 	slices.SortStableFunc(ordered, func(a, b table.Policy) int {

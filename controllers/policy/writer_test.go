@@ -29,37 +29,51 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// writing is a status writer with time and API of its own.
-type writing struct {
-	t      *testing.T
-	writer *Writer
-	client client.Client
-	policy table.Policy
-	// writes are the times at which a status was written, reads how often an object was read, and failing is what writing fails with.
-	writes   []time.Time
-	reads    int
-	mu       sync.Mutex
-	failing  error
-	once     bool
+// testWriter is a status Writer with a fake API.
+type testWriter struct {
+	t        *testing.T
+	writer   *Writer
+	client   client.Client
+	policy   table.Policy
 	recorder *events.FakeRecorder
+
+	mu sync.Mutex
+	// writes are the times of the attempts to write a status.
+	writes []time.Time
+	// reads counts the reads of objects.
+	reads int
+	// failing is the error of writes, nil for success. If once is set, only the next write fails.
+	failing error
+	once    bool
 }
 
-// withWriter runs the test in a bubble with a policy p at generation 1, and the writer running.
-func withWriter(t *testing.T, test func(*writing)) {
+// withWriter runs the test in a synctest bubble, with a policy p at generation 1, while the writer
+// runs.
+func withWriter(t *testing.T, test func(*testWriter)) {
 	synctest.Test(t, func(t *testing.T) {
 		object := kubetest.Policy("p")
 		object.UID, object.Generation = "u", 1
-		w := &writing{t: t, recorder: events.NewFakeRecorder(100)}
-		w.policy = table.Policy{Name: "p", UID: "u", Generation: 1, Source: "Nodes", Parsed: &offer.Policy{Name: "p", Nodes: &offer.Nodes{}}}
+		w := &testWriter{t: t, recorder: events.NewFakeRecorder(100)}
+		w.policy = table.Policy{
+			Name:       "p",
+			UID:        "u",
+			Generation: 1,
+			Source:     "Nodes",
+			Parsed:     &offer.Policy{Name: "p", Nodes: &offer.Nodes{}},
+		}
 		w.client = fake.NewClientBuilder().WithScheme(kubetest.Scheme()).WithObjects(object).WithStatusSubresource(object).
 			WithInterceptorFuncs(interceptor.Funcs{
-				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				Get: func(
+					ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption,
+				) error {
 					w.mu.Lock()
 					w.reads++
 					w.mu.Unlock()
 					return c.Get(ctx, key, o, opts...)
 				},
-				SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+				SubResourceUpdate: func(
+					ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption,
+				) error {
 					if err := w.wrote(); err != nil {
 						return err
 					}
@@ -67,8 +81,9 @@ func withWriter(t *testing.T, test func(*writing)) {
 				},
 			}).Build()
 		w.writer = &Writer{
-			client: w.client, table: table.New(), version: w.version, debouncer: debounce.New(statusBatch), interval: statusInterval,
-			events: newEvents(w.recorder), written: map[string]written{}, log: logr.Discard(),
+			client: w.client, table: table.New(), version: w.version, debouncer: debounce.New(statusBatch),
+			interval: statusInterval,
+			events:   newEvents(w.recorder), written: map[string]written{}, log: logr.Discard(),
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
@@ -78,7 +93,7 @@ func withWriter(t *testing.T, test func(*writing)) {
 	})
 }
 
-func (w *writing) wrote() error {
+func (w *testWriter) wrote() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.writes = append(w.writes, time.Now())
@@ -89,38 +104,42 @@ func (w *writing) wrote() error {
 	return err
 }
 
-// failOnce has the next write fail.
-func (w *writing) failOnce(err error) {
+// failOnce lets the next write fail.
+func (w *testWriter) failOnce(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.failing, w.once = err, true
 }
 
-func (w *writing) fail(err error) {
+func (w *testWriter) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.failing = err
 }
 
-func (w *writing) written() []time.Time {
+func (w *testWriter) written() []time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.writes)
 }
 
-// report hands over what an evaluation found.
-func (w *writing) report(r offer.Report) { w.reportOf(&r) }
+// report publishes a report on the policy p.
+func (w *testWriter) report(r offer.Report) { w.reportOf(&r) }
 
-func (w *writing) reportOf(r *offer.Report) {
+func (w *testWriter) reportOf(r *offer.Report) {
 	w.publish([]table.Policy{w.policy}, map[string]*offer.Report{"p": r})
 	w.writer.debouncer.Wake()
 }
 
-func (w *writing) publish(policies []table.Policy, reports map[string]*offer.Report) {
-	w.writer.table.Publish(table.Snapshot{Result: &offer.Result{Offers: offer.Offers{Default: &offer.Entry{}}, Reports: reports}, Policies: policies})
+func (w *testWriter) publish(policies []table.Policy, reports map[string]*offer.Report) {
+	w.writer.table.Publish(table.Snapshot{
+		Result:   &offer.Result{Offers: offer.Offers{Default: &offer.Entry{}}, Reports: reports},
+		Policies: policies,
+	})
 }
 
-func (w *writing) edited() {
+// edit increases the generation of the policy p.
+func (w *testWriter) edit() {
 	w.t.Helper()
 	w.policy.Generation++
 	object := w.object("p")
@@ -130,11 +149,11 @@ func (w *writing) edited() {
 	}
 }
 
-func (w *writing) status() v1alpha1.ResourcePolicyStatus { return w.object("p").Status }
+func (w *testWriter) status() v1alpha1.ResourcePolicyStatus { return w.object("p").Status }
 
-func (w *writing) version(name string) string { return w.object(name).ResourceVersion }
+func (w *testWriter) version(name string) string { return w.object(name).ResourceVersion }
 
-func (w *writing) object(name string) *v1alpha1.ResourcePolicy {
+func (w *testWriter) object(name string) *v1alpha1.ResourcePolicy {
 	w.t.Helper()
 	var object v1alpha1.ResourcePolicy
 	if err := w.client.Get(w.t.Context(), client.ObjectKey{Name: name}, &object); err != nil {
@@ -143,87 +162,88 @@ func (w *writing) object(name string) *v1alpha1.ResourcePolicy {
 	return &object
 }
 
-func (w *writing) capacity() int64 {
+func (w *testWriter) capacity() int64 {
 	w.t.Helper()
 	list := w.status().Capacity
 	return list.Cpu().MilliValue()
 }
 
-// pass lets time go by, by the clock of the bubble.
+// pass advances the clock of the bubble.
 func pass(d time.Duration) {
 	time.Sleep(d) //nolint:forbidigo // the clock of the bubble
 	synctest.Wait()
 }
 
-func measured(milli int64) offer.Report {
+// capacityOf returns a report of a pool with this much cpu.
+func capacityOf(milli int64) offer.Report {
 	return offer.Report{Nodes: 1, Count: 1, Capacity: capacity.Amounts{"cpu": milli}}
 }
 
-func TestAStatusIsWrittenAtMostOnceIn10SecondsAndTheLastStateAlways(t *testing.T) {
-	withWriter(t, func(w *writing) {
+func TestAStatusIsWrittenAtMostEvery10SecondsAndTheLastStateIsWritten(t *testing.T) {
+	withWriter(t, func(w *testWriter) {
 		for i := range int64(350) { // 35 s of steady change
-			w.report(measured(i))
+			w.report(capacityOf(i))
 			pass(100 * time.Millisecond)
 		}
 		pass(time.Minute)
 		writes := w.written()
 		for i, at := range writes[1:] {
 			if gap := at.Sub(writes[i]); gap < statusInterval {
-				t.Errorf("write %d came %v after the one before", i+1, gap)
+				t.Errorf("write %d came %v after the previous one", i+1, gap)
 			}
 		}
 		if n := len(w.written()); n < 4 || n > 5 {
-			t.Errorf("%d writes in 35 s", n)
+			t.Errorf("%d writes in 35 s, want 4 or 5", n)
 		}
 		if got := w.capacity(); got != 349 {
-			t.Errorf("the last state is %d", got)
+			t.Errorf("the last state written is %d, want 349", got)
 		}
 	})
 }
 
-func TestAStatusThatIsRightIsNotWritten(t *testing.T) {
-	withWriter(t, func(w *writing) {
+func TestAnUpToDateStatusIsNotWritten(t *testing.T) {
+	withWriter(t, func(w *testWriter) {
 		for range 10 {
-			w.report(measured(7))
+			w.report(capacityOf(7))
 			pass(time.Minute)
 		}
 		if n := len(w.written()); n != 1 {
-			t.Errorf("%d writes", n)
+			t.Errorf("%d writes, want 1", n)
 		}
 	})
 }
 
-func TestAStatusThatSomebodyElseWritesIsPutRight(t *testing.T) {
-	withWriter(t, func(w *writing) {
-		report := measured(7)
-		said := func(milli int64) {
+func TestAStatusWrittenByAnotherClientIsCorrected(t *testing.T) {
+	withWriter(t, func(w *testWriter) {
+		report := capacityOf(7)
+		check := func(milli int64) {
 			t.Helper()
 			w.reportOf(&report)
 			pass(time.Minute)
 			if got := w.capacity(); got != milli {
-				t.Errorf("the status says %d, want %d", got, milli)
+				t.Errorf("the capacity in the status is %d, want %d", got, milli)
 			}
 		}
-		said(7)
-		said(7) // found to be right, as long as nobody touches it
+		check(7)
+		check(7) // The status is up to date, so this causes no write.
 		object := w.object("p")
 		object.Status.Capacity["cpu"] = resource.MustParse("1")
 		if err := w.client.Status().Update(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
-		said(7)
+		check(7)
 		if n := len(w.written()); n != 3 {
-			t.Errorf("%d writes, want ours, theirs and ours again", n)
+			t.Errorf("%d writes, want 3: ours, that of the other client, and ours again", n)
 		}
 	})
 }
 
-func TestAnEditIsWrittenAtOnce(t *testing.T) {
-	withWriter(t, func(w *writing) {
-		w.report(measured(1))
+func TestTheStatusAfterAnEditIsWrittenImmediately(t *testing.T) {
+	withWriter(t, func(w *testWriter) {
+		w.report(capacityOf(1))
 		pass(time.Second)
-		w.edited()
-		w.report(measured(2))
+		w.edit()
+		w.report(capacityOf(2))
 		pass(time.Second)
 		if s := w.status(); s.ObservedGeneration != 2 || w.capacity() != 2 {
 			t.Errorf("a second after the edit: %+v", s)
@@ -231,13 +251,13 @@ func TestAnEditIsWrittenAtOnce(t *testing.T) {
 	})
 }
 
-func TestAResourceThatIsOfferedForTheFirstTimeIsWrittenAtOnce(t *testing.T) {
+func TestANewlyOfferedResourceIsWrittenImmediately(t *testing.T) {
 	offering := func(milli int64, names ...string) offer.Report {
-		r := measured(milli)
+		r := capacityOf(milli)
 		r.Offered = names
 		return r
 	}
-	withWriter(t, func(w *writing) {
+	withWriter(t, func(w *testWriter) {
 		for i, step := range []struct {
 			report   offer.Report
 			writes   int
@@ -245,7 +265,7 @@ func TestAResourceThatIsOfferedForTheFirstTimeIsWrittenAtOnce(t *testing.T) {
 		}{
 			{offering(1, "cpu"), 1, []v1alpha1.ResourceName{"cpu"}},
 			{offering(2, "cpu", "gpu"), 2, []v1alpha1.ResourceName{"cpu", "gpu"}},
-			// What is on record already, and what is not offered, can wait.
+			// Names that are recorded already or not offered can wait.
 			{offering(3, "cpu"), 2, []v1alpha1.ResourceName{"cpu", "gpu"}},
 			{offering(4, "cpu", "gpu"), 2, []v1alpha1.ResourceName{"cpu", "gpu"}},
 			{offer.Report{Outcome: offer.DryRun, Offered: []string{"fpga"}}, 2, []v1alpha1.ResourceName{"cpu", "gpu"}},
@@ -254,68 +274,70 @@ func TestAResourceThatIsOfferedForTheFirstTimeIsWrittenAtOnce(t *testing.T) {
 			w.report(step.report)
 			pass(time.Second)
 			if got := w.status().OfferedResources; len(w.written()) != step.writes || !slices.Equal(got, step.recorded) {
-				t.Errorf("step %d: %d writes, %q on record; want %d, %q", i, len(w.written()), got, step.writes, step.recorded)
+				t.Errorf("step %d: %d writes, recorded %q; want %d, %q", i, len(w.written()), got, step.writes, step.recorded)
 			}
 		}
 	})
 }
 
-func TestAPolicyThatFlapsIsWrittenAndToldOfOnceInAnInterval(t *testing.T) {
-	withWriter(t, func(w *writing) {
+func TestAFlappingPolicyIsWrittenAndReportedOncePerInterval(t *testing.T) {
+	withWriter(t, func(w *testWriter) {
 		var events []time.Time
-		tell := func() {
+		collect := func() {
 			for len(w.recorder.Events) > 0 {
 				<-w.recorder.Events
 				events = append(events, time.Now())
 			}
 		}
-		// The node is away for 0.7 s of every 1.4 s: in the middle of an interval as well as at its ends.
+		// The node is missing for 0.7 s of every 1.4 s, in the middle of intervals and at their
+		// ends.
 		for i := range 100 {
 			w.report(offer.Report{Outcome: offer.NoNodes})
 			if i%2 == 1 {
-				w.report(measured(1))
+				w.report(capacityOf(1))
 			}
 			pass(700 * time.Millisecond)
-			tell()
+			collect()
 		}
 		pass(time.Minute)
-		tell()
+		collect()
 		writes := w.written()
 		for i, at := range writes[1:] {
 			if gap := at.Sub(writes[i]); gap < statusInterval {
-				t.Errorf("write %d came %v after the one before", i+1, gap)
+				t.Errorf("write %d came %v after the previous one", i+1, gap)
 			}
 		}
 		if len(events) < 2 || len(events) > len(writes) {
-			t.Errorf("%d events of %d writes", len(events), len(writes))
+			t.Errorf("%d Events for %d writes, want 2 to %d", len(events), len(writes), len(writes))
 		}
 		for i, at := range events[1:] {
-			// An event is seen at the next step.
+			// An Event is collected up to one step after it was emitted.
 			if gap := at.Sub(events[i]); gap < statusInterval-700*time.Millisecond {
-				t.Errorf("event %d came %v after the one before", i+1, gap)
+				t.Errorf("Event %d came %v after the previous one", i+1, gap)
 			}
 		}
-		if c := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionReady); c.Reason != v1alpha1.ReasonOffering {
-			t.Errorf("the last state is %+v", c)
+		c := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionReady)
+		if c.Reason != v1alpha1.ReasonOffering {
+			t.Errorf("the last condition is %+v", c)
 		}
 	})
 }
 
 func TestAReportOfAnOlderGenerationIsNotWritten(t *testing.T) {
-	withWriter(t, func(w *writing) {
-		w.report(measured(1))
+	withWriter(t, func(w *testWriter) {
+		w.report(capacityOf(1))
 		pass(time.Second)
-		w.edited()
+		w.edit()
 		w.policy.Generation--
-		w.report(measured(2))
+		w.report(capacityOf(2))
 		pass(time.Minute)
 		if s := w.status(); s.ObservedGeneration != 1 || w.capacity() != 1 {
-			t.Errorf("got %+v", s)
+			t.Errorf("the older report was written: %+v", s)
 		}
 	})
 }
 
-func TestAWriteThatFailsIsTriedAgainWithoutHaste(t *testing.T) {
+func TestAFailedWriteOfAStatusIsRetriedSlowly(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "resourcepolicies"}, "p", fmt.Errorf("changed"))
 	for _, tc := range []struct {
 		err  error
@@ -324,14 +346,14 @@ func TestAWriteThatFailsIsTriedAgainWithoutHaste(t *testing.T) {
 		{conflict, 100},
 		{apierrors.NewServiceUnavailable("away"), 15},
 	} {
-		withWriter(t, func(w *writing) {
+		withWriter(t, func(w *testWriter) {
 			w.fail(tc.err)
 			for range 600 {
-				w.report(measured(1))
+				w.report(capacityOf(1))
 				pass(100 * time.Millisecond)
 			}
 			if n := len(w.written()); n < 2 || n > tc.most {
-				t.Errorf("%v: tried %d times in a minute", tc.err, n)
+				t.Errorf("%v: tried %d times in a minute, want 2 to %d", tc.err, n, tc.most)
 			}
 			w.fail(nil)
 			pass(statusRetry + statusBatch)
@@ -342,8 +364,8 @@ func TestAWriteThatFailsIsTriedAgainWithoutHaste(t *testing.T) {
 	}
 }
 
-func TestAWriterWithNothingNewRests(t *testing.T) {
-	withWriter(t, func(w *writing) {
+func TestAnIdleWriterReadsNothing(t *testing.T) {
+	withWriter(t, func(w *testWriter) {
 		other := kubetest.Policy("other")
 		other.UID, other.Generation = "v", 1
 		if err := w.client.Create(t.Context(), other); err != nil {
@@ -353,13 +375,15 @@ func TestAWriterWithNothingNewRests(t *testing.T) {
 			var policies []table.Policy
 			reports := map[string]*offer.Report{}
 			for i, name := range names {
-				policies = append(policies, table.Policy{Name: name, UID: "uv"[i : i+1], Generation: 1, Parsed: &offer.Policy{Name: name}})
+				policies = append(policies, table.Policy{
+					Name: name, UID: "uv"[i : i+1], Generation: 1, Parsed: &offer.Policy{Name: name},
+				})
 				reports[name] = &offer.Report{Count: 1}
 			}
 			w.publish(policies, reports)
 			w.writer.debouncer.Wake()
 		}
-		// They are looked at half a second apart, and again when their time has come.
+		// The two policies are first checked half a second apart, and again after statusLook each.
 		report("p")
 		pass(statusLook / 2)
 		report("p", "other")
@@ -372,12 +396,12 @@ func TestAWriterWithNothingNewRests(t *testing.T) {
 		before := count()
 		pass(10 * time.Minute)
 		if more := count() - before; more > 0 {
-			t.Errorf("with nothing new, policies were read %d times in 10 minutes", more)
+			t.Errorf("an idle writer read policies %d times in 10 minutes", more)
 		}
 	})
 }
 
-func TestDryRunsAreWorkedOutLastAndThoseFirstThatHaveWaitedLongest(t *testing.T) {
+func TestDryRunsComeLastAndTheOneThatWaitedLongestFirst(t *testing.T) {
 	dry := &offer.Policy{DryRun: true}
 	of := func(name string, parsed *offer.Policy) table.Policy {
 		return table.Policy{Name: name, UID: name, Parsed: parsed}
@@ -393,8 +417,8 @@ func TestDryRunsAreWorkedOutLastAndThoseFirstThatHaveWaitedLongest(t *testing.T)
 	}
 }
 
-func TestADryRunIsToldOfWhatItEvictsForRealOnly(t *testing.T) {
-	withWriter(t, func(w *writing) {
+func TestADryRunEmitsEvictingOnlyForOffersItWithdrew(t *testing.T) {
+	withWriter(t, func(w *testWriter) {
 		w.report(offer.Report{Outcome: offer.DryRun, Count: 2, Zeroed: []string{"oslo"}, Withdrawn: []string{"rome"}})
 		pass(time.Minute)
 		var evicting []string
@@ -404,13 +428,13 @@ func TestADryRunIsToldOfWhatItEvictsForRealOnly(t *testing.T) {
 			}
 		}
 		if len(evicting) != 1 || !strings.Contains(evicting[0], "rome") || strings.Contains(evicting[0], "oslo") {
-			t.Errorf("told %q, want that rome is evicted, from which the policy withdrew, and not oslo, which only a trial evicts", evicting)
+			t.Errorf("got %q, want one Event for rome, whose offer is withdrawn, and none for oslo", evicting)
 		}
 	})
 }
 
-func TestEventsAreToldOnceEachTimeTheyComeAbout(t *testing.T) {
-	withWriter(t, func(w *writing) {
+func TestAnEventIsEmittedOncePerChange(t *testing.T) {
+	withWriter(t, func(w *testWriter) {
 		zeroed := offer.Report{Count: 2, Zeroed: []string{"rome"}}
 		for range 30 {
 			w.report(zeroed)
@@ -421,7 +445,7 @@ func TestEventsAreToldOnceEachTimeTheyComeAbout(t *testing.T) {
 			w.report(zeroed)
 			pass(time.Second)
 		}
-		w.report(measured(1))
+		w.report(capacityOf(1))
 		pass(time.Minute)
 		w.report(offer.Report{Outcome: offer.NoNodes})
 		pass(time.Minute)
@@ -441,27 +465,29 @@ func TestEventsAreToldOnceEachTimeTheyComeAbout(t *testing.T) {
 		}
 		want := []string{"Warning Evicting", "Warning Evicting", "Warning NoNodes"}
 		if !slices.Equal(reasons, want) {
-			t.Errorf("got %q", got)
+			t.Errorf("got %q, want %q", got, want)
 		}
 	})
 }
 
 func TestTransitionTimeMovesOnlyWithTheStatusOfTheCondition(t *testing.T) {
-	withWriter(t, func(w *writing) {
+	withWriter(t, func(w *testWriter) {
 		w.report(offer.Report{Outcome: offer.NoNodes})
 		pass(time.Minute)
 		first := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionReady)
-		w.report(offer.Report{Outcome: offer.Shadowed, Losses: []offer.Loss{{Policy: "q", Count: 1, Consumers: []string{"rome"}}}})
+		lost := []offer.Loss{{Policy: "q", Count: 1, Consumers: []string{"rome"}}}
+		w.report(offer.Report{Outcome: offer.Shadowed, Losses: lost})
 		pass(time.Minute)
 		second := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionReady)
-		if second.Reason != v1alpha1.ReasonShadowed || second.Status != metav1.ConditionTrue || !first.LastTransitionTime.Before(&second.LastTransitionTime) {
-			t.Errorf("%+v, then %+v", first, second)
+		if second.Reason != v1alpha1.ReasonShadowed || second.Status != metav1.ConditionTrue ||
+			!first.LastTransitionTime.Before(&second.LastTransitionTime) {
+			t.Errorf("the status changed from %+v to %+v; want a later transition", first, second)
 		}
-		w.report(measured(1))
+		w.report(capacityOf(1))
 		pass(time.Minute)
 		third := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionReady)
 		if third.Reason != v1alpha1.ReasonOffering || !third.LastTransitionTime.Equal(&second.LastTransitionTime) {
-			t.Errorf("%+v, then %+v", second, third)
+			t.Errorf("the reason changed from %+v to %+v; want the same transition", second, third)
 		}
 	})
 }

@@ -19,7 +19,7 @@ import (
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
 )
 
-// anAnswer draws what may be written.
+// anAnswer draws an answer that could be written.
 func anAnswer(t *rapid.T, label string) answer {
 	names := rapid.SampledFrom([]string{"cpu", "memory", "pods", "storage", "ephemeral-storage", "hugepages-2Mi", "nvidia.com/gpu"})
 	value := rapid.OneOf(rapid.Int64Range(0, math.MaxInt64), rapid.Int64Range(0, 100_000), rapid.SampledFrom([]int64{0, 1, 1000, 1 << 40, math.MaxInt64 - 1, math.MaxInt64}))
@@ -41,8 +41,8 @@ func anAnswer(t *rapid.T, label string) answer {
 	}).Draw(t, label)
 }
 
-// writeTo returns a copy of a ResourceSlice, which is whole, that holds the answer. All that is not the answer's stays as it is. It is what a
-// patch has to come to.
+// writeTo returns a copy of a complete ResourceSlice with the answer in its status. All other
+// fields are unchanged. A patch must have the same result.
 func (a answer) writeTo(u *unstructured.Unstructured, now time.Time) *unstructured.Unstructured {
 	out := u.DeepCopy()
 	if out.Object == nil {
@@ -85,7 +85,7 @@ func TestAnAnswerReadsAsItWasWrittenAndLiqoReadsTheSame(t *testing.T) {
 		earlier, a := anAnswer(t, "earlier"), anAnswer(t, "answer")
 		written := a.writeTo(earlier.writeTo(u, time.Unix(1_700_000_050, 0)), time.Unix(1_700_000_100, 0))
 		if got := readAnswer(written); !equal(a, got) {
-			t.Fatalf("read %+v", got)
+			t.Fatalf("wrote %+v, read %+v", a, got)
 		}
 		var ofLiqo authv1beta1.ResourceSlice
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(written.Object, &ofLiqo, true); err != nil {
@@ -96,7 +96,7 @@ func TestAnAnswerReadsAsItWasWrittenAndLiqoReadsTheSame(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := readAnswer(&unstructured.Unstructured{Object: back}); !equal(a, got) {
-			t.Fatalf("Liqo made of it %+v", got)
+			t.Fatalf("wrote %+v, read from Liqo's type %+v", a, got)
 		}
 		want := kubetest.Slice("s")
 		if diff := cmp.Diff(want.Status.AuthParams, ofLiqo.Status.AuthParams); diff != "" {
@@ -106,7 +106,7 @@ func TestAnAnswerReadsAsItWasWrittenAndLiqoReadsTheSame(t *testing.T) {
 			t.Fatal(diff)
 		}
 		if equal(earlier, a) != equal(a, earlier) || !equal(a, a) {
-			t.Fatal("a comparison depends on its order")
+			t.Fatal("equal is not symmetric and reflexive")
 		}
 	})
 }
@@ -131,7 +131,7 @@ func TestAnAnswerLeavesAllElseOfTheStatusAsItIs(t *testing.T) {
 		order = append(order, c.(map[string]any)["type"])
 	}
 	if diff := cmp.Diff([]any{"First", "Resources", "Authentication"}, order); diff != "" {
-		t.Errorf("conditions: %s", diff)
+		t.Errorf("order of the conditions: %s", diff)
 	}
 	was := conditionsOf(u)
 	want := []any{
@@ -149,7 +149,7 @@ func TestAnAnswerLeavesAllElseOfTheStatusAsItIs(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(before, after); diff != "" {
-		t.Errorf("beside the answer: %s", diff)
+		t.Errorf("fields other than the answer: %s", diff)
 	}
 	resources, _, _ := unstructured.NestedMap(out.Object, "status", "resources")
 	if diff := cmp.Diff(map[string]any{"cpu": "4"}, resources); diff != "" {
@@ -174,13 +174,13 @@ func TestTheTransitionOfAnAnswerIsWhenItsStatusChanged(t *testing.T) {
 		{"denied", answer{verdict: denied, reason: "Denied"}, later},
 	} {
 		if got := transition(tc.a.writeTo(u, later)); got != tc.want.UTC().Format(time.RFC3339) {
-			t.Errorf("accepted, then %s: %s", tc.name, got)
+			t.Errorf("accepted, then %s: transition at %s, want %s", tc.name, got, tc.want.UTC())
 		}
 	}
 	c, _ := findCondition(u, resourcesCondition)
 	c["lastTransitionTime"] = "yesterday"
 	if got := transition(answer{verdict: accepted}.writeTo(u, later)); got != later.UTC().Format(time.RFC3339) {
-		t.Errorf("a time that is none stays: %s", got)
+		t.Errorf("an invalid transition time was kept: %s", got)
 	}
 }
 
@@ -206,21 +206,21 @@ func TestAnAnswerThatSomebodyElseWroteIsReadByItsMeaning(t *testing.T) {
 		path  []string
 		want  answer
 	}{
-		{"other words for the same", resources("cpu", "1000m", "memory", "1e3"), []string{"status", "resources"}, answer{resources: capacity.Amounts{"cpu": 1000, "memory": 1000}}},
+		{"other texts for the same amounts", resources("cpu", "1000m", "memory", "1e3"), []string{"status", "resources"}, answer{resources: capacity.Amounts{"cpu": 1000, "memory": 1000}}},
 		{"a fraction", resources("cpu", "0.0005"), []string{"status", "resources"}, answer{resources: capacity.Amounts{"cpu": 1}, inexact: true}},
-		{"less than nothing", resources("cpu", "-1"), []string{"status", "resources"}, answer{resources: capacity.Amounts{"cpu": 0}, inexact: true}},
-		{"the most there is", resources("cpu", "9223372036854775807m"), []string{"status", "resources"}, answer{resources: capacity.Amounts{"cpu": math.MaxInt64}}},
-		{"more than there is", resources("cpu", "9223372036854775808m", "memory", "1e100"), []string{"status", "resources"}, answer{resources: capacity.Amounts{"cpu": math.MaxInt64, "memory": math.MaxInt64}, inexact: true}},
-		{"no quantity", resources("cpu", "much", "memory", "1"), []string{"status", "resources"}, answer{resources: capacity.Amounts{"memory": 1}, inexact: true}},
-		{"an exponent that takes minutes", resources("cpu", "1e999999999"), []string{"status", "resources"}, answer{inexact: true}},
-		{"no name of a resource", resources("a b", "1"), []string{"status", "resources"}, answer{inexact: true}},
+		{"a negative amount", resources("cpu", "-1"), []string{"status", "resources"}, answer{resources: capacity.Amounts{"cpu": 0}, inexact: true}},
+		{"the largest amount", resources("cpu", "9223372036854775807m"), []string{"status", "resources"}, answer{resources: capacity.Amounts{"cpu": math.MaxInt64}}},
+		{"more than the largest amount", resources("cpu", "9223372036854775808m", "memory", "1e100"), []string{"status", "resources"}, answer{resources: capacity.Amounts{"cpu": math.MaxInt64, "memory": math.MaxInt64}, inexact: true}},
+		{"not a quantity", resources("cpu", "much", "memory", "1"), []string{"status", "resources"}, answer{resources: capacity.Amounts{"memory": 1}, inexact: true}},
+		{"an exponent that would take minutes to parse", resources("cpu", "1e999999999"), []string{"status", "resources"}, answer{inexact: true}},
+		{"not a resource name", resources("a b", "1"), []string{"status", "resources"}, answer{inexact: true}},
 		{"an empty list", []any{}, []string{"status", "storageClasses"}, answer{}},
 		{"a class without a name", []any{map[string]any{"default": true}, map[string]any{"storageClassName": "fast"}, "slow"}, []string{"status", "storageClasses"}, answer{storageClasses: []namedClass{{name: "fast"}}, inexact: true}},
 		{"a class of a later Liqo", []any{map[string]any{"ingressClassName": "nginx", "more": "x"}}, []string{"status", "ingressClasses"}, answer{ingressClasses: []namedClass{{name: "nginx"}}}},
-		{"a class that is a default somehow", []any{map[string]any{"loadBalancerClassName": "lb", "default": "yes"}}, []string{"status", "loadBalancerClasses"}, answer{inexact: true}},
-		{"a label that is no text", map[string]any{"a": int64(1)}, []string{"status", "nodeLabels"}, answer{nodeLabels: map[string]string{"a": ""}, inexact: true}},
-		{"a verdict that is none", []any{map[string]any{"type": "Resources", "status": "Maybe"}}, []string{"status", "conditions"}, answer{inexact: true}},
-		{"a reason that is no text", []any{map[string]any{"type": "Resources", "status": "Denied", "reason": int64(1)}}, []string{"status", "conditions"}, answer{verdict: denied, inexact: true}},
+		{"a default that is not a boolean", []any{map[string]any{"loadBalancerClassName": "lb", "default": "yes"}}, []string{"status", "loadBalancerClasses"}, answer{inexact: true}},
+		{"a label that is not a string", map[string]any{"a": int64(1)}, []string{"status", "nodeLabels"}, answer{nodeLabels: map[string]string{"a": ""}, inexact: true}},
+		{"an unknown verdict", []any{map[string]any{"type": "Resources", "status": "Maybe"}}, []string{"status", "conditions"}, answer{inexact: true}},
+		{"a reason that is not a string", []any{map[string]any{"type": "Resources", "status": "Denied", "reason": int64(1)}}, []string{"status", "conditions"}, answer{verdict: denied, inexact: true}},
 		{
 			"two verdicts",
 			[]any{map[string]any{"type": "Resources", "status": "Denied"}, map[string]any{"type": "Resources", "status": "Accepted"}}, []string{"status", "conditions"},
@@ -255,11 +255,11 @@ func TestAnswersDifferInEachOfTheirParts(t *testing.T) {
 		b := a
 		change(&b)
 		if equal(a, b) {
-			t.Errorf("change %d is not seen", i)
+			t.Errorf("equal does not see change %d", i)
 		}
 	}
 	if !equal(answer{}, answer{resources: capacity.Amounts{}, storageClasses: []namedClass{}, nodeLabels: map[string]string{}}) {
-		t.Error("an empty list is not an absent one")
+		t.Error("an empty list and an absent one are not equal")
 	}
 }
 
@@ -276,10 +276,10 @@ func TestItsOwnAnswersAreToldFromOthers(t *testing.T) {
 		{"ours", answer{verdict: accepted, reason: "ProfferCapped", resources: capacity.Amounts{"cpu": 1}}, true},
 		{"Liqo's", answer{verdict: accepted, reason: "ResourceSliceResourcesAccepted"}, false},
 		{"none", answer{}, false},
-		{"more resources than there ever are", answer{verdict: accepted, reason: "ProfferCapped", resources: many}, false},
+		{"more resources than an answer can have", answer{verdict: accepted, reason: "ProfferCapped", resources: many}, false},
 	} {
 		if got := tc.ours(); got != tc.want {
-			t.Errorf("%s: ours: %v, want %v", tc.name, got, tc.want)
+			t.Errorf("%s: ours is %v, want %v", tc.name, got, tc.want)
 		}
 	}
 }

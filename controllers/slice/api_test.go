@@ -30,7 +30,7 @@ const (
 	tenantCRD = "authentication.liqo.io_tenants.yaml"
 )
 
-// following is the sources of slices, fed by the API server until the test ends.
+// following is a Decider whose watches follow the API server until the test ends.
 type following struct {
 	*Decider
 	client *Clients
@@ -50,7 +50,7 @@ func newTestClients(t *testing.T) *Clients {
 	return c
 }
 
-// follow returns when everything has been seen once.
+// follow starts the watches, and returns when every object has been seen once.
 func follow(t *testing.T) *following {
 	t.Helper()
 	client := newTestClients(t)
@@ -72,14 +72,14 @@ func follow(t *testing.T) *following {
 	for _, w := range watches {
 		select {
 		case <-w.Done():
-		case <-time.After(kubetest.Patience):
-			t.Fatalf("%s were not seen", w.Name())
+		case <-time.After(kubetest.WaitTimeout):
+			t.Fatalf("timed out waiting for %s", w.Name())
 		}
 	}
 	return f
 }
 
-// write writes an answer to a slice, as the leader does.
+// write writes an answer to a slice, like the leader.
 func (f *following) write(t *testing.T, s *slice, a answer) error {
 	t.Helper()
 	patch, err := a.patch(s.object, time.Now())
@@ -107,7 +107,8 @@ func TestSlicesAreReadWhenTheirKindComesLaterAndAfterItWasGone(t *testing.T) {
 	f.lists(t, map[string]string{})
 
 	uninstall := kubetest.Install(t, controlplane.LiqoCRD(t, sliceCRD))
-	// Those of this cluster's own are known too: whose a slice is stands in labels that a consumer could change.
+	// Slices of this cluster are watched too: the labels that tell them apart can be changed by a
+	// consumer.
 	own := kubetest.CreateSlice(t, kubetest.Slice("own", func(s *authv1beta1.ResourceSlice) { delete(s.Labels, replicatedLabel) }))
 	u := kubetest.CreateSlice(t, kubetest.Slice("copy"))
 	f.lists(t, map[string]string{"copy": "gold", "own": "gold"})
@@ -117,7 +118,7 @@ func TestSlicesAreReadWhenTheirKindComesLaterAndAfterItWasGone(t *testing.T) {
 	}, kubetest.WriteSpec)
 	f.lists(t, map[string]string{"copy": "default"})
 
-	// The kind goes, with its objects, and comes back.
+	// The kind is removed with its objects, and installed again.
 	uninstall()
 	f.lists(t, map[string]string{})
 	kubetest.Install(t, controlplane.LiqoCRD(t, sliceCRD))
@@ -131,7 +132,7 @@ func TestSlicesThatAreThereAtTheStartAreAllThereOnceSynced(t *testing.T) {
 		kubetest.CreateSlice(t, kubetest.Slice(name))
 	}
 	if got := len(follow(t).cache.list()); got != 3 {
-		t.Errorf("%d slices are known when all are said to be", got)
+		t.Errorf("%d slices are known once the watches are synced, want 3", got)
 	}
 }
 
@@ -167,24 +168,24 @@ func TestAnAnswerIsWrittenWithWhatTheWatchKept(t *testing.T) {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(before.Object["spec"], written.Object["spec"]); diff != "" {
-		t.Errorf("the spec is another: %s", diff)
+		t.Errorf("the spec changed: %s", diff)
 	}
 	if diff := cmp.Diff(before.GetAnnotations(), written.GetAnnotations()); diff != "" || len(before.GetAnnotations()) == 0 {
-		t.Errorf("the annotations are others: %s", diff)
+		t.Errorf("the annotations changed: %s", diff)
 	}
 	if got, had := len(written.GetManagedFields()), len(before.GetManagedFields()); got < had {
-		t.Errorf("%d entries of managed fields, of %d", got, had)
+		t.Errorf("%d entries of managed fields, want at least %d", got, had)
 	}
 	was, _, _ := unstructured.NestedMap(before.Object, "status", "authParams")
 	is, _, _ := unstructured.NestedMap(written.Object, "status", "authParams")
 	if diff := cmp.Diff(was, is); diff != "" || len(was) == 0 {
-		t.Errorf("what Liqo wrote is lost: %s", diff)
+		t.Errorf("Liqo's part of the status changed: %s", diff)
 	}
 	kubetest.Eventually(t, func() string { return cmp.Diff(want, f.cache.list()[0].answer, comparing) })
 
-	// What was read before is not written over what was written since.
+	// A write based on the old version is a conflict.
 	if err := f.write(t, &read.slice, answer{verdict: denied}); !apierrors.IsConflict(err) {
-		t.Errorf("an old slice was written: %v", err)
+		t.Errorf("a write over a newer version: %v, want a conflict", err)
 	}
 }
 
@@ -245,7 +246,7 @@ func TestTheGatesFollowNamespacesAndTenants(t *testing.T) {
 	decides(noTenant)
 
 	uninstall := kubetest.Install(t, controlplane.LiqoCRD(t, tenantCRD))
-	first := newTenant("first", "") // What the definition makes of it is read.
+	first := newTenant("first", "") // The default of the CRD applies.
 	decides(active)
 	for condition, want := range map[string]gateState{"Cordoned": cordoned, "Drained": drained, "Active": active} {
 		kubetest.Edit(t, first, func(o client.Object) {
@@ -311,10 +312,10 @@ func TestOnlyWhatMattersOfASliceWakes(t *testing.T) {
 			_ = unstructured.SetNestedField(o.(*unstructured.Unstructured).Object, time.Duration(i).String(), "status", "authParams", "apiServer")
 		}, kubetest.WriteStatus)
 	}
-	// The book has the newest all the same: a write needs its version.
+	// The cache still has the newest version, which a write needs.
 	kubetest.Eventually(t, func() string { return cmp.Diff(u.GetResourceVersion(), f.cache.list()[0].version()) })
 	if after := f.woken.Load(); after != before {
-		t.Errorf("woken %d times by what nobody decides by", after-before)
+		t.Errorf("woken %d times by changes that affect no decision", after-before)
 	}
 	kubetest.Edit(t, u, func(o client.Object) {
 		_ = unstructured.SetNestedField(o.(*unstructured.Unstructured).Object, "8", "spec", "resources", "cpu")
@@ -322,10 +323,10 @@ func TestOnlyWhatMattersOfASliceWakes(t *testing.T) {
 	kubetest.Eventually(t, func() string { return cmp.Diff(before+1, f.woken.Load()) })
 }
 
-// copyTo has the object hold the answer.
+// copyTo writes the answer to the object.
 func (a answer) copyTo(u *unstructured.Unstructured) { u.Object = a.writeTo(u, time.Now()).Object }
 
-// answerOf reads the answer that stands in a slice in the API.
+// answerOf reads the answer of a slice from the API server.
 func answerOf(t *testing.T, slice *unstructured.Unstructured) answer {
 	t.Helper()
 	u := slice.DeepCopy()

@@ -25,7 +25,8 @@ import (
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
 )
 
-// newSettled is a leader's writer with slices of 2,000 consumers or less under 20 policies of 5 sorts of nodes, all of them answered.
+// newSettled returns a leader's Writer whose slices are all answered. They belong to at most 2,000
+// consumers, under 20 policies that select 5 sets of nodes.
 func newSettled(t testing.TB, slices int) (*Writer, *offer.AllocationInput) {
 	t.Helper()
 	sources := NewDecider(nil, func() {}, func() {}, logr.Discard())
@@ -65,7 +66,7 @@ func newSettled(t testing.TB, slices int) (*Writer, *offer.AllocationInput) {
 	}
 }
 
-// writeAll makes all writes that a slice needs, as an API server would that never fails.
+// writeAll makes all writes that a slice needs, like an API server that never fails.
 func writeAll(t testing.TB, b *grantCache, uid types.UID, version int) int {
 	t.Helper()
 	if !b.startWrites(uid) {
@@ -93,7 +94,7 @@ func writeAll(t testing.TB, b *grantCache, uid types.UID, version int) int {
 	}
 }
 
-// benchTerms are those of 20 policies over 500 nodes, some of which are in several pools.
+// benchTerms returns the terms of 20 policies over 500 nodes, some of which are in several pools.
 func benchTerms() *offer.AllocationInput {
 	ledger := capacity.NewLedger()
 	for i := range 500 {
@@ -113,14 +114,14 @@ func benchTerms() *offer.AllocationInput {
 	return offer.NewAllocationInput(offer.Input{Policies: policies, View: ledger.View(offer.Selections(policies), offer.ResourceNames(policies)...)})
 }
 
-// BenchmarkSlices is what slices cost an evaluation that finds nothing to do.
+// BenchmarkSlices measures what slices cost an evaluation that finds nothing to do.
 func BenchmarkSlices(b *testing.B) {
 	for _, tc := range []struct {
 		name   string
 		slices int
-		// told is whether a slice is told of anew each time, as Liqo's own writes have it.
+		// told lets a new version of a slice arrive each time, like after one of Liqo's writes.
 		told bool
-	}{{"none", 0, false}, {"10000", 10_000, false}, {"10000 and news of one", 10_000, true}} {
+	}{{"none", 0, false}, {"10000", 10_000, false}, {"10000 and a new version of one", 10_000, true}} {
 		b.Run(tc.name, func(b *testing.B) {
 			w, terms := newSettled(b, tc.slices)
 			version := 10 * tc.slices
@@ -136,7 +137,7 @@ func BenchmarkSlices(b *testing.B) {
 				w.commit(w.decider.decide(time.Now(), func() *offer.AllocationInput { return terms }))
 			}
 			if w.queue.Load().Len() > 0 {
-				b.Error("something was to be written")
+				b.Error("a write is pending")
 			}
 		})
 	}

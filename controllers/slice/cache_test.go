@@ -15,7 +15,7 @@ import (
 	"proffer.dev/proffer/internal/quantity"
 )
 
-// grantOfCPU is an answer that grants so much cpu, in milli.
+// grantOfCPU returns an answer that grants this much cpu, in milli.
 func grantOfCPU(amount int64) decidedAnswer {
 	amounts := capacity.Amounts{"cpu": amount}
 	return decidedAnswer{
@@ -24,7 +24,7 @@ func grantOfCPU(amount int64) decidedAnswer {
 	}
 }
 
-// holding is the status of a slice that holds an answer.
+// holding sets the status of a slice to an answer.
 func holding(g decidedAnswer) func(*authv1beta1.ResourceSlice) {
 	return func(s *authv1beta1.ResourceSlice) {
 		s.Status.Conditions = append(s.Status.Conditions, authv1beta1.ResourceSliceCondition{
@@ -34,10 +34,11 @@ func holding(g decidedAnswer) func(*authv1beta1.ResourceSlice) {
 	}
 }
 
-// nobody adopts nothing.
+// nobody adopts no slice.
 func nobody(*slice) (string, bool) { return "", false }
 
-// aBook is one in which this process leads, with one slice that holds nothing yet, at version 10.
+// aBook returns a cache in which this process leads, with one slice at version 10 that was granted
+// nothing yet.
 func aBook(t *testing.T) *grantCache {
 	t.Helper()
 	b := newGrantCache()
@@ -49,12 +50,12 @@ func only(t *testing.T, b *grantCache) *entry {
 	t.Helper()
 	all := b.list()
 	if len(all) != 1 {
-		t.Fatalf("%d slices in the cache", len(all))
+		t.Fatalf("%d slices in the cache, want 1", len(all))
 	}
 	return all[0]
 }
 
-// decided plans that the only slice is answered so.
+// decided plans this answer for the only slice, and reports whether a write is needed.
 func decided(t *testing.T, b *grantCache, g decidedAnswer) (write bool) {
 	t.Helper()
 	c := only(t, b)
@@ -62,7 +63,7 @@ func decided(t *testing.T, b *grantCache, g decidedAnswer) (write bool) {
 	return write
 }
 
-// counts checks what counts as granted of cpu.
+// counts checks how much cpu counts as granted.
 func counts(t *testing.T, b *grantCache, want int64) {
 	t.Helper()
 	if got := only(t, b).holds.In("gold").Amounts["cpu"]; got != want {
@@ -70,7 +71,7 @@ func counts(t *testing.T, b *grantCache, want int64) {
 	}
 }
 
-// recordOf is the record of the slice with so much cpu, as a list of records has it.
+// recordOf returns the record of the slice with this much cpu, like a list of records has it.
 func recordOf(version int, cpu int64) grantRecord {
 	r := grantRecord{uid: "a", namespace: metav1.NamespaceDefault, name: "s", consumer: "rome", since: time.Unix(1, 0), version: fmt.Sprint(version)}
 	r.Present, r.Term = grantOfCPU(cpu).share, "before/1"
@@ -81,18 +82,18 @@ func TestAGrantCountsFromBeforeItIsWrittenUntilALowerOneIsOnRecord(t *testing.T)
 	b := aBook(t)
 	counts(t, b, 0)
 	if !decided(t, b, grantOfCPU(4000)) {
-		t.Fatal("nothing is to be written")
+		t.Fatal("no write is needed")
 	}
 	b.beginDecision()
 	if b.startWrites("a") {
-		t.Fatal("a worker begins while all is being decided on")
+		t.Fatal("a worker starts during a decision")
 	}
 	decided(t, b, grantOfCPU(4000))
 	b.endDecision()
 	if _, ok := b.next("a"); !b.startWrites("a") || !ok {
-		t.Fatal("nothing is written")
+		t.Fatal("there is no next write")
 	}
-	counts(t, b, 4000) // From before it is written.
+	counts(t, b, 4000) // The grant counts before it is written.
 	b.forgetRecord("a")
 	b.endWrites("a")
 	counts(t, b, 0)
@@ -103,13 +104,13 @@ func TestAGrantCountsFromBeforeItIsWrittenUntilALowerOneIsOnRecord(t *testing.T)
 		t.Errorf("after the writes: %+v", c)
 	}
 	if !decided(t, b, grantOfCPU(1000)) {
-		t.Fatal("nothing is to be written")
+		t.Fatal("no write is needed")
 	}
 	counts(t, b, 4000)
 	writeAll(t, b, "a", version)
 	counts(t, b, 1000)
 	if decided(t, b, grantOfCPU(1000)) {
-		t.Error("what stands and is on record is to be written again")
+		t.Error("a recorded answer that is already in the status is to be written again")
 	}
 }
 
@@ -117,25 +118,26 @@ func TestWhatAWorkerHasTakenCountsInTheNextDecision(t *testing.T) {
 	b := aBook(t)
 	decided(t, b, grantOfCPU(4000))
 	if !b.startWrites("a") {
-		t.Fatal("nothing to do")
+		t.Fatal("no worker starts")
 	}
-	all, _ := b.beginDecision() // The worker goes on meanwhile.
+	all, _ := b.beginDecision() // The worker continues meanwhile.
 	if got := all[0].holds.In("gold").Amounts["cpu"]; got != 4000 || all[0].holder != "rome" {
-		t.Errorf("%d counts of %q, want 4000 of rome", got, all[0].holder)
+		t.Errorf("%d counts for %q, want 4000 for rome", got, all[0].holder)
 	}
 	if task, ok := b.next("a"); !ok || task.step.Action != protocol.WriteRecord {
-		t.Errorf("the worker is not to write the record: %+v", task.step)
+		t.Errorf("the next write is not that of the record: %+v", task.step)
 	}
 }
 
 func TestWhatALaterDecisionHasNotPlannedIsNotWritten(t *testing.T) {
 	b := aBook(t)
 	decided(t, b, grantOfCPU(4000))
-	// The next decision leaves the slice alone, as when its Tenant is gone, and may give to others what it was to have.
+	// The next decision leaves the slice alone, for example because its Tenant is gone, and may
+	// grant its amounts to others.
 	b.beginDecision()
 	b.endDecision()
 	if b.startWrites("a") {
-		t.Error("a worker begins with what an earlier decision has planned")
+		t.Error("a worker starts to write the plan of an earlier decision")
 	}
 	counts(t, b, 0)
 }
@@ -147,7 +149,7 @@ func TestWhatIsOnRecordCountsWhateverStandsInTheSlice(t *testing.T) {
 		"more than was ever granted":  {holding(grantOfCPU(999_000))},
 		"less than is on the record":  {holding(grantOfCPU(1))},
 		"a denial":                    {holding(decidedAnswer{answer: answer{verdict: denied}})},
-		"a class of somebody else":    {class("theirs")},
+		"another class":               {class("theirs")},
 		"what another leader granted": {holding(grantOfCPU(4000))},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -155,7 +157,7 @@ func TestWhatIsOnRecordCountsWhateverStandsInTheSlice(t *testing.T) {
 			b.beginTerm("term", []slice{known(t, "s", "a", 20, with...)}, []grantRecord{recordOf(15, 4000)}, nobody)
 			counts(t, b, 4000)
 			if c := only(t, b); c.holder != "rome" {
-				t.Errorf("it is of %q", c.holder)
+				t.Errorf("the holder is %q, want rome", c.holder)
 			}
 		})
 	}
@@ -168,11 +170,11 @@ func TestARecordOfASliceThatIsGoneCounts(t *testing.T) {
 	if c := only(t, b); !c.gone() || c.key != "default/s" {
 		t.Errorf("%+v", c)
 	}
-	// A slice that is made anew under the name has nothing of it.
+	// A new slice of the same name does not inherit the record.
 	b.set(known(t, "s", "b", 30))
 	for _, c := range b.list() {
 		if c.uid == "b" && (len(c.holds) > 0 || c.holder != "") {
-			t.Errorf("the new one holds %v of %q", c.holds, c.holder)
+			t.Errorf("the new slice holds %v for %q", c.holds, c.holder)
 		}
 	}
 }
@@ -189,7 +191,7 @@ func TestOnlyAnEmptyBookAdoptsWhatStands(t *testing.T) {
 		b.beginTerm("term", []slice{forged}, tc.records, adopt)
 		for _, c := range b.list() {
 			if got := c.holds.In("gold").Amounts["cpu"]; c.uid == "f" && got != tc.want {
-				t.Errorf("%s: %d counts", tc.name, got)
+				t.Errorf("%s: %d counts, want %d", tc.name, got, tc.want)
 			}
 		}
 	}
@@ -201,23 +203,23 @@ func TestNothingIsPlannedOnWhatIsNotTheNewest(t *testing.T) {
 	b.set(known(t, "s", "a", 11))
 	j := job{want: protocol.Want{Share: grantOfCPU(1).share}, answer: new(decidedAnswer), consumer: "rome"}
 	if write, _ := b.assume("term", old, j, time.Now()); write {
-		t.Error("planned for a version that is not the newest")
+		t.Error("assume accepted a version that is not the newest")
 	}
 	now := only(t, b)
 	for _, term := range []string{"another", ""} {
 		if write, _ := b.assume(term, now, j, time.Now()); write {
-			t.Errorf("planned for term %q", term)
+			t.Errorf("assume accepted term %q", term)
 		}
 	}
 	if write, _ := b.assume("term", now, j, time.Now()); !write {
-		t.Fatal("not planned")
+		t.Fatal("assume refused the newest version in the present term")
 	}
 	if !b.startWrites("a") || b.startWrites("a") {
-		t.Fatal("not exactly one worker has it")
+		t.Fatal("not exactly one worker starts")
 	}
 	b.set(known(t, "s", "a", 12))
 	if _, ok := b.next("a"); ok {
-		t.Error("what was decided on one version is to be written over another")
+		t.Error("a decision on one version is to be written over another")
 	}
 	b.endWrites("a")
 }
@@ -226,16 +228,16 @@ func TestATermThatIsOverWritesNothing(t *testing.T) {
 	b := aBook(t)
 	decided(t, b, grantOfCPU(4000))
 	if !b.startWrites("a") {
-		t.Fatal("nothing to do")
+		t.Fatal("no worker starts")
 	}
 	b.endTerm()
 	if _, ok := b.next("a"); ok {
-		t.Error("a write after the term")
+		t.Error("there is a next write after the term")
 	}
 	b.endWrites("a")
 	counts(t, b, 0)
 	if _, term := b.entries(); term != "" {
-		t.Error("the term goes on")
+		t.Errorf("the term is still %q", term)
 	}
 }
 
@@ -245,11 +247,11 @@ func TestASliceThatFailsWaitsLongerEachTime(t *testing.T) {
 	for failed := range 3 {
 		got := b.fail("a", func(n int) time.Duration { return time.Duration(n) * time.Hour })
 		if want := time.Duration(failed+1) * time.Hour; got != want {
-			t.Errorf("tried again in %v, want %v", got, want)
+			t.Errorf("retry after %v, want %v", got, want)
 		}
 	}
 	if decided(t, b, grantOfCPU(4000)) {
-		t.Error("the next is tried at once")
+		t.Error("the next decision is written without waiting")
 	}
 }
 
@@ -262,7 +264,7 @@ func TestASliceIsAnsweredAFewTimesAtOnceAndThenOncePerInterval(t *testing.T) {
 		}
 	}
 	if writes < answerBurst || writes > answerBurst+1 {
-		t.Errorf("%d answers at once, want %d", writes, answerBurst)
+		t.Errorf("%d answers without a wait, want %d", writes, answerBurst)
 	}
 }
 
@@ -272,39 +274,40 @@ func TestTamperingIsWhatCameAfterOurs(t *testing.T) {
 	version := writeAll(t, b, "a", 20)
 	b.set(known(t, "s", "a", version+1, holding(grantOfCPU(999_000))))
 	if !only(t, b).tampered() {
-		t.Error("not seen")
+		t.Error("a change of our answer is not seen as tampering")
 	}
 	counts(t, b, 4000)
 	b.set(known(t, "s", "a", version+2, holding(grantOfCPU(4000))))
 	if only(t, b).tampered() {
-		t.Error("seen where all is as it should be")
+		t.Error("our own answer is seen as tampering")
 	}
 }
 
-// The news of the change comes before what came of our write.
+// The watch reports the change before the result of our write arrives.
 func TestWhatSomebodyWritesOverAnAnswerBringsNoEarlierOneBack(t *testing.T) {
 	b := aBook(t)
 	decided(t, b, grantOfCPU(4000))
 	version := writeAll(t, b, "a", 20)
 	decided(t, b, grantOfCPU(1000))
 	if !b.startWrites("a") {
-		t.Fatal("nothing to do")
+		t.Fatal("no worker starts")
 	}
 	lower, ok := b.next("a")
 	if !ok || lower.step.Action != protocol.WriteAnswer {
-		t.Fatalf("the next write is %+v", lower.step)
+		t.Fatalf("the next write is not the answer: %+v", lower.step)
 	}
 	b.set(known(t, "s", "a", version+2, holding(grantOfCPU(999_000))))
 	b.confirmAnswer("a", &lower, known(t, "s", "a", version+1, holding(grantOfCPU(1000))))
 	b.endWrites("a")
 	c := only(t, b)
 	if got := c.standing(c.holds.In("gold")).Amounts["cpu"]; got != 1000 || !c.tampered() {
-		t.Errorf("%d stands, want 1000, tampered with: %v", got, c.tampered())
+		t.Errorf("standing answer %d, tampered %v; want 1000 and true", got, c.tampered())
 	}
 }
 
 func TestTheCreatorOfPodsIsNamedAsLiqoDoes(t *testing.T) {
-	// As github.com/liqotech/liqo v1.2.0 has it: authentication.CommonNameResourceSliceCSR, resource.EscapeLabel.
+	// These names are those of github.com/liqotech/liqo v1.2.0:
+	// authentication.CommonNameResourceSliceCSR, resource.EscapeLabel.
 	if diff := cmp.Diff("mypool.x-a8a4c692b93b", creatorOf("mypool.x", "rome")); diff != "" {
 		t.Error(diff)
 	}
@@ -324,6 +327,6 @@ func TestConsumersTakeTurns(t *testing.T) {
 		got = append(got, types.UID(q.Pop().uid))
 	}
 	if diff := cmp.Diff([]types.UID{"0", "a", "1"}, got); diff != "" || q.Len() != 998 {
-		t.Error(diff, q.Len())
+		t.Errorf("%d slices left, order: %s", q.Len(), diff)
 	}
 }

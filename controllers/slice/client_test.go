@@ -20,7 +20,7 @@ import (
 	"proffer.dev/proffer/internal/kubetest"
 )
 
-// inJSON is a slice as an API server sends it.
+// inJSON returns a slice as an API server sends it.
 func inJSON(t testing.TB, name string) string {
 	t.Helper()
 	text, err := json.Marshal(kubetest.Unstructured(t, kubetest.Slice(name)).Object)
@@ -44,12 +44,12 @@ func TestAListOfSlicesIsReadToItsEndOrNotAtAll(t *testing.T) {
 	}
 	for n := range len(text) - 2 {
 		if all, err := readSlices(strings.NewReader(text[:n])); err == nil {
-			t.Fatalf("of %q %d slices were read", text[:n], len(all.Items))
+			t.Fatalf("%q was read as a list of %d slices", text[:n], len(all.Items))
 		}
 	}
 	for _, odd := range []string{`{}`, `[]`, `{"items":null}`, `{"items":{}}`, `7`} {
 		if all, err := readSlices(strings.NewReader(odd)); err == nil {
-			t.Errorf("of %s %d slices were read", odd, len(all.Items))
+			t.Errorf("%s was read as a list of %d slices", odd, len(all.Items))
 		}
 	}
 }
@@ -66,7 +66,7 @@ func TestTheEventsOfSlicesAreDecoded(t *testing.T) {
 	for _, want := range []watch.EventType{watch.Added, watch.Modified, watch.Deleted, watch.Bookmark, watch.Error} {
 		kind, object, err := events.Decode()
 		if err != nil || kind != want {
-			t.Fatalf("%s, want %s: %v", kind, want, err)
+			t.Fatalf("event %s, want %s: %v", kind, want, err)
 		}
 		if status, ok := object.(*metav1.Status); (kind == watch.Error) != ok || ok && !apierrors.IsResourceExpired(apierrors.FromObject(status)) {
 			t.Errorf("%s: %+v", kind, object)
@@ -76,17 +76,17 @@ func TestTheEventsOfSlicesAreDecoded(t *testing.T) {
 		}
 	}
 	if _, _, err := events.Decode(); !errors.Is(err, io.EOF) {
-		t.Errorf("at the end: %v", err)
+		t.Errorf("at the end: %v, want io.EOF", err)
 	}
 	for _, odd := range []string{`{}`, `{"type":"ADDED"}`, `{"type":"HELLO","object":{}}`, `{"object":{},"type":"ADDED"}`, `7`, `{"type":7,"object":{}}`, `{"type":"ERROR","object":7}`} {
 		odds := &sliceEvents{Reader: jsonstream.NewReader(strings.NewReader(odd + "\n")), body: io.NopCloser(nil)}
 		if kind, object, err := odds.Decode(); err == nil && kind != watch.Error {
-			t.Errorf("%s is %s of %v", odd, kind, object)
+			t.Errorf("%s was decoded as %s of %v", odd, kind, object)
 		}
 	}
 }
 
-// A slice beyond all bounds harms its sender only: the others are read all the same.
+// A slice of any size harms only its sender: the other slices are still read.
 func TestASliceOfAnySizeDoesNotHideTheOthers(t *testing.T) {
 	const size = 32 << 20
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -116,7 +116,7 @@ func TestASliceOfAnySizeDoesNotHideTheOthers(t *testing.T) {
 }
 
 func TestWhereTheKindIsNotDefinedThereAreNoSlices(t *testing.T) {
-	if err := newTestClients(t).slices.each(t.Context(), func(s slice) { t.Errorf("there is %s", s.key) }); err != nil {
+	if err := newTestClients(t).slices.each(t.Context(), func(s slice) { t.Errorf("got the slice %s", s.key) }); err != nil {
 		t.Error(err)
 	}
 }

@@ -19,10 +19,10 @@ import (
 	"proffer.dev/proffer/internal/kubetest"
 )
 
-// etcdLimit is about what an API server stores of one object.
+// etcdLimit is roughly the size of the largest object that an API server stores, in bytes.
 const etcdLimit = 3 << 19
 
-// many returns as many entries as an object of etcd's limit holds.
+// many returns as many entries as an object of the size etcdLimit holds.
 func many(entry func(i int) (key string, value any)) map[string]any {
 	out := map[string]any{}
 	for size, i := 0, 0; size < etcdLimit; i++ {
@@ -46,7 +46,7 @@ func manyOf(element func(i int) any) []any {
 
 func quantityEntry(i int) (string, any) { return fmt.Sprint("r", i), "1" }
 
-// filled is how a consumer may fill a slice up to etcd's limit: a value and where it stands.
+// filled is a way for a consumer to fill a slice up to etcdLimit: a value, and the field for it.
 type filled struct {
 	value func() any
 	path  []string
@@ -60,7 +60,7 @@ func manyLike(element func(i int) any) func() any {
 	return func() any { return manyOf(element) }
 }
 
-// fillings are the ways to fill a slice.
+// fillings are the ways to fill a slice, by name.
 var fillings = map[string]filled{
 	"labels":                  {manyEntries, []string{"metadata", "labels"}},
 	"annotations":             {manyEntries, []string{"metadata", "annotations"}},
@@ -96,7 +96,7 @@ var fillings = map[string]filled{
 		[]string{"status", "ofALaterLiqo"}},
 }
 
-// hostile is a slice of etcd's limit or more.
+// hostile returns a slice of at least etcdLimit bytes.
 func hostile(t testing.TB, what string) *unstructured.Unstructured {
 	t.Helper()
 	with := fillings[what]
@@ -109,7 +109,8 @@ func hostile(t testing.TB, what string) *unstructured.Unstructured {
 	return u
 }
 
-// TestWhatIsKeptOfASliceIsBoundedWhateverItIsFilledWith is C2 of issue 11, without an API server.
+// TestWhatIsKeptOfASliceIsBoundedWhateverItIsFilledWith checks the decoder by itself;
+// TestSlicesOfAnySizeTakeLittleMemory does the same with an API server.
 func TestWhatIsKeptOfASliceIsBoundedWhateverItIsFilledWith(t *testing.T) {
 	const count, most = 4, 256 << 10 // bytes for each
 	for what := range fillings {
@@ -128,7 +129,7 @@ func TestWhatIsKeptOfASliceIsBoundedWhateverItIsFilledWith(t *testing.T) {
 		runtime.GC()
 		runtime.ReadMemStats(&after)
 		if each := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) / count; each > most {
-			t.Errorf("%s: %d bytes are kept of each slice of %d", what, each, len(text))
+			t.Errorf("%s: %d bytes are kept of each slice of %d bytes, want at most %d", what, each, len(text), most)
 		}
 		runtime.KeepAlive(kept)
 	}
@@ -195,10 +196,10 @@ func TestOfManyConditionsThoseThatAreDecidedByAreKept(t *testing.T) {
 	k := stripped(t, u)
 	s := parseSlice(k)
 	if !s.authenticated || s.answer.verdict != denied || !s.answer.inexact || !keptOf(k).conditionsCut {
-		t.Errorf("authenticated %t, answered %+v, cut %t", s.authenticated, s.answer, keptOf(k).conditionsCut)
+		t.Errorf("authenticated %t, answer %+v, cut %t", s.authenticated, s.answer, keptOf(k).conditionsCut)
 	}
 	if got := len(conditionsOf(k)); got != maxConditions+3 {
-		t.Errorf("%d conditions are kept", got)
+		t.Errorf("%d conditions are kept, want %d", got, maxConditions+3)
 	}
 }
 
@@ -225,7 +226,7 @@ func TestASliceThatIsDecodedWhileItArrivesSaysTheSameAsTheWholeOne(t *testing.T)
 		}
 		want, got := parseSlice(whole), parseSlice(decodedFrom(t, text))
 		if got.answer.inexact && len(text) > maxField {
-			want.answer, got.answer = answer{}, answer{} // It may hold a text that is cut.
+			want.answer, got.answer = answer{}, answer{} // A text of the answer may be cut.
 		}
 		if diff := cmp.Diff(want, got, comparing); diff != "" {
 			rt.Fatal(diff)
@@ -233,7 +234,7 @@ func TestASliceThatIsDecodedWhileItArrivesSaysTheSameAsTheWholeOne(t *testing.T)
 	})
 }
 
-// The largest answer that is written must be read as it was written, or it would be written for ever.
+// If the largest answer were read back differently, it would be written over and over.
 func TestTheLargestAnswerReadsAsItWasWritten(t *testing.T) {
 	texts := func(n int) map[string]string {
 		out := map[string]string{}
@@ -272,11 +273,11 @@ func TestTheLargestAnswerReadsAsItWasWritten(t *testing.T) {
 			t.Errorf("%s: %s", name, cmp.Diff(written, got, comparing))
 		}
 		if name == "of usual size" && !equal(a, written) {
-			t.Errorf("%s: it is cut", name)
+			t.Errorf("an answer %s was cut", name)
 		}
 		for name, v := range written.resources {
 			if a.resources[name] != v {
-				t.Errorf("%s: %s is another", name, name)
+				t.Errorf("the amount of %s is %d, want %d", name, v, a.resources[name])
 			}
 		}
 	}

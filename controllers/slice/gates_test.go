@@ -15,7 +15,7 @@ import (
 	"proffer.dev/proffer/internal/kubetest"
 )
 
-// aTenant is a Tenant as the watch of Tenants keeps it.
+// aTenant returns a Tenant as the watch of Tenants keeps it.
 func aTenant(t *testing.T, id string, with ...func(*authv1beta1.Tenant)) *unstructured.Unstructured {
 	t.Helper()
 	object := &authv1beta1.Tenant{
@@ -42,7 +42,7 @@ func tenantCondition(c authv1beta1.TenantCondition) func(*authv1beta1.Tenant) {
 
 func beingDeleted(t *authv1beta1.Tenant) { t.DeletionTimestamp = new(metav1.Now()) }
 
-// aTenantNamespace is a Namespace as the watch of tenant namespaces keeps it.
+// aTenantNamespace returns a Namespace as the watch of tenant namespaces keeps it.
 func aTenantNamespace(t *testing.T, labels map[string]string) *unstructured.Unstructured {
 	t.Helper()
 	out, err := keepOwner(kubetest.Unstructured(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceDefault, Labels: labels}}))
@@ -62,22 +62,22 @@ func TestEveryGateHoldsBackWhatItIsFor(t *testing.T) {
 		tenants   []*unstructured.Unstructured
 		want      gateState
 	}{
-		{"all is well", usual, ofRome, []*unstructured.Unstructured{aTenant(t, "rome")}, active},
-		{"beside the Tenant of another", usual, ofRome, []*unstructured.Unstructured{aTenant(t, "rome"), aTenant(t, "oslo", ofCluster("oslo"))}, active},
-		{"a condition that is not set", usual, ofRome, []*unstructured.Unstructured{aTenant(t, "rome", tenantCondition(""))}, active},
-		{"this cluster's own", func(s *authv1beta1.ResourceSlice) { delete(s.Labels, replicatedLabel) }, ofRome, []*unstructured.Unstructured{aTenant(t, "rome")}, notReplicated},
-		{"of no origin", func(s *authv1beta1.ResourceSlice) { s.Labels[originIDLabel] = "" }, ofRome, []*unstructured.Unstructured{aTenant(t, "rome")}, notReplicated},
-		{"of nobody yet", func(s *authv1beta1.ResourceSlice) { s.Spec.ConsumerClusterID = nil }, ofRome, []*unstructured.Unstructured{aTenant(t, "rome")}, noConsumer},
-		{"of nobody in a namespace of nobody", func(s *authv1beta1.ResourceSlice) { s.Spec.ConsumerClusterID = nil }, nil, nil, noConsumer},
-		{"in a namespace like any other", usual, nil, []*unstructured.Unstructured{aTenant(t, "rome")}, wrongNamespace},
-		{"in the namespace of another", usual, map[string]string{tenantNamespaceLabel: "true", remoteClusterIDLabel: "oslo"}, []*unstructured.Unstructured{aTenant(t, "rome")}, wrongNamespace},
-		{"in a namespace that only says whose it is", usual, map[string]string{remoteClusterIDLabel: "rome"}, []*unstructured.Unstructured{aTenant(t, "rome")}, wrongNamespace},
-		{"in a namespace that says it is none", usual, map[string]string{tenantNamespaceLabel: "False", remoteClusterIDLabel: "rome"}, []*unstructured.Unstructured{aTenant(t, "rome")}, wrongNamespace},
+		{"every gate open", usual, ofRome, []*unstructured.Unstructured{aTenant(t, "rome")}, active},
+		{"with another consumer's Tenant too", usual, ofRome, []*unstructured.Unstructured{aTenant(t, "rome"), aTenant(t, "oslo", ofCluster("oslo"))}, active},
+		{"no condition", usual, ofRome, []*unstructured.Unstructured{aTenant(t, "rome", tenantCondition(""))}, active},
+		{"a slice of this cluster", func(s *authv1beta1.ResourceSlice) { delete(s.Labels, replicatedLabel) }, ofRome, []*unstructured.Unstructured{aTenant(t, "rome")}, notReplicated},
+		{"no origin", func(s *authv1beta1.ResourceSlice) { s.Labels[originIDLabel] = "" }, ofRome, []*unstructured.Unstructured{aTenant(t, "rome")}, notReplicated},
+		{"no consumer yet", func(s *authv1beta1.ResourceSlice) { s.Spec.ConsumerClusterID = nil }, ofRome, []*unstructured.Unstructured{aTenant(t, "rome")}, noConsumer},
+		{"no consumer in an ordinary namespace", func(s *authv1beta1.ResourceSlice) { s.Spec.ConsumerClusterID = nil }, nil, nil, noConsumer},
+		{"in an ordinary namespace", usual, nil, []*unstructured.Unstructured{aTenant(t, "rome")}, wrongNamespace},
+		{"in the namespace of another consumer", usual, map[string]string{tenantNamespaceLabel: "true", remoteClusterIDLabel: "oslo"}, []*unstructured.Unstructured{aTenant(t, "rome")}, wrongNamespace},
+		{"in a namespace without the label of tenant namespaces", usual, map[string]string{remoteClusterIDLabel: "rome"}, []*unstructured.Unstructured{aTenant(t, "rome")}, wrongNamespace},
+		{"in a namespace labelled as no tenant namespace", usual, map[string]string{tenantNamespaceLabel: "False", remoteClusterIDLabel: "rome"}, []*unstructured.Unstructured{aTenant(t, "rome")}, wrongNamespace},
 		{"without a Tenant", usual, ofRome, nil, noTenant},
-		{"with the Tenant of another alone", usual, ofRome, []*unstructured.Unstructured{aTenant(t, "rome", ofCluster("oslo"))}, noTenant},
-		{"with a Tenant that is about to go", usual, ofRome, []*unstructured.Unstructured{aTenant(t, "rome", beingDeleted)}, noTenant},
+		{"with only another consumer's Tenant", usual, ofRome, []*unstructured.Unstructured{aTenant(t, "rome", ofCluster("oslo"))}, noTenant},
+		{"with a Tenant being deleted", usual, ofRome, []*unstructured.Unstructured{aTenant(t, "rome", beingDeleted)}, noTenant},
 		{"with two Tenants", usual, ofRome, []*unstructured.Unstructured{aTenant(t, "rome"), aTenant(t, "rome-2")}, manyTenants},
-		{"with two Tenants, one of which is about to go", usual, ofRome, []*unstructured.Unstructured{aTenant(t, "rome", beingDeleted), aTenant(t, "rome-2")}, manyTenants},
+		{"with two Tenants, one being deleted", usual, ofRome, []*unstructured.Unstructured{aTenant(t, "rome", beingDeleted), aTenant(t, "rome-2")}, manyTenants},
 		{"drained", usual, ofRome, []*unstructured.Unstructured{aTenant(t, "rome", tenantCondition("Drained"))}, drained},
 		{
 			"drained and not authenticated", func(s *authv1beta1.ResourceSlice) { s.Status.Conditions = nil }, ofRome,
@@ -112,7 +112,7 @@ func TestATenantOfTheWrongTypesLetsNothingThrough(t *testing.T) {
 	for _, spec := range []any{nil, "rome", map[string]any{"clusterID": int64(7)}, map[string]any{"clusterID": "rome", "tenantCondition": int64(7)}} {
 		u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 		if got := gate(&s, "rome", []tenantState{parseTenant(u)}); got == active {
-			t.Errorf("answered under a Tenant of %v", spec)
+			t.Errorf("a Tenant with the spec %v opens the gate", spec)
 		}
 	}
 }
@@ -137,7 +137,7 @@ func TestOnlyWhatPassesEveryGateIsAnswered(t *testing.T) {
 		}
 		want := s.originOK && s.authenticated && s.consumer != "" && s.consumer == owner && own == 1 && allActive
 		if got := gate(&s, owner, tenants); (got == active) != want {
-			t.Fatalf("%v", got)
+			t.Fatalf("gate returns %v, want active: %v", got, want)
 		}
 	})
 }
@@ -147,7 +147,7 @@ func TestEveryDecisionSaysWhatIsTheMatter(t *testing.T) {
 	for d := notReplicated; d <= active; d++ {
 		text := d.String()
 		if other, again := said[text]; again || text == "" || text == gateState(-1).String() || strings.HasSuffix(text, ".") {
-			t.Errorf("%d and %d say %q", d, other, text)
+			t.Errorf("states %d and %d have the text %q", d, other, text)
 		}
 		said[text] = d
 	}
@@ -157,22 +157,22 @@ func TestOnlyNewsOfObjectsIsNews(t *testing.T) {
 	ofRome := map[string]string{tenantNamespaceLabel: "true", remoteClusterIDLabel: "rome"}
 	owners := kube.NewObjectCache(parseOwner)
 	if !owners.Set(aTenantNamespace(t, ofRome)) {
-		t.Error("a namespace is no news")
+		t.Error("a new namespace is not reported as a change")
 	}
 	ofRome["note"] = "nobody reads"
 	if owners.Set(aTenantNamespace(t, ofRome)) {
-		t.Error("a label that nobody reads is news")
+		t.Error("an unused label is reported as a change")
 	}
 	ofRome[remoteClusterIDLabel] = "oslo"
 	if !owners.Set(aTenantNamespace(t, ofRome)) {
-		t.Error("another owner is no news")
+		t.Error("another owner is not reported as a change")
 	}
 	if !owners.Remove(aTenantNamespace(t, nil)) || owners.Remove(aTenantNamespace(t, nil)) {
-		t.Error("an object can be removed once")
+		t.Error("Remove does not report exactly the first removal")
 	}
 	owners.Set(aTenantNamespace(t, ofRome))
 	owners.RemoveAll()
 	if got := owners.All(); len(got) != 0 {
-		t.Errorf("left: %v", got)
+		t.Errorf("left after RemoveAll: %v", got)
 	}
 }

@@ -17,14 +17,16 @@ import (
 	"proffer.dev/proffer/internal/kubetest"
 )
 
-// How many slices TestSlicesOfAnySizeTakeLittleMemory makes, and of what: for measurements.
+// These flags set the number and the content of the slices that TestSlicesOfAnySizeTakeLittleMemory
+// creates. They are for measurements.
 var (
 	largeSlices = flag.Int("large-slices", 8, "slices")
 	largeNames  = flag.Int("large-names", 10_000, "resource names of each slice")
 	largeCSR    = flag.Int("large-csr", 0, "bytes of the certificate request of each slice")
 )
 
-// TestSlicesOfAnySizeTakeLittleMemory is C2 of issue 11: 15 slices of 1.2 MB, of more names than anybody answers, took 350 MiB.
+// A slice may have far more resource names than an answer can list. Decoding slices completely
+// would take many times their size.
 func TestSlicesOfAnySizeTakeLittleMemory(t *testing.T) {
 	kubetest.Install(t, controlplane.LiqoCRD(t, sliceCRD))
 	asked := map[string]any{}
@@ -39,7 +41,7 @@ func TestSlicesOfAnySizeTakeLittleMemory(t *testing.T) {
 		}
 		unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
 		kubetest.Create(t, u)
-		u.SetManagedFields(nil) // The clean-up needs the name only.
+		u.SetManagedFields(nil) // The cleanup needs only the name.
 		unstructured.RemoveNestedField(u.Object, "spec")
 	}
 	before := heapInUse()
@@ -47,16 +49,16 @@ func TestSlicesOfAnySizeTakeLittleMemory(t *testing.T) {
 	f := follow(t)
 	peak := peakOfProcess()
 	if got := len(f.cache.list()); got != *largeSlices {
-		t.Fatalf("%d slices are known", got)
+		t.Fatalf("%d slices are known, want %d", got, *largeSlices)
 	}
 	after := heapInUse()
 	t.Logf("%d slices: the heap went from %.1f to %.1f MiB, the process to %s at its peak", *largeSlices, mib(before), mib(after), peak)
 	if most := uint64(4<<20 + *largeSlices*64<<10); after > before+most {
-		t.Errorf("the heap grew by %.1f MiB, which is more than %.1f", mib(after-before), mib(most))
+		t.Errorf("the heap grew by %.1f MiB, want at most %.1f", mib(after-before), mib(most))
 	}
 	listed := 0
 	if err := f.client.slices.each(t.Context(), func(slice) { listed++ }); err != nil || listed != *largeSlices {
-		t.Errorf("%d slices are listed: %v", listed, err)
+		t.Errorf("%d slices listed, want %d: %v", listed, *largeSlices, err)
 	}
 	runtime.KeepAlive(f)
 }
@@ -70,10 +72,11 @@ func heapInUse() uint64 {
 	return m.HeapAlloc
 }
 
-// clearPeak begins another measurement of peakOfProcess.
+// clearPeak resets the value that peakOfProcess returns.
 func clearPeak() { _ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) }
 
-// peakOfProcess is the largest part of the process that was in memory, where the kernel says so.
+// peakOfProcess returns the peak resident memory of the process, or "?" if the kernel does not
+// report it.
 func peakOfProcess() string {
 	status, _ := os.ReadFile("/proc/self/status")
 	for line := range bytes.Lines(status) {

@@ -23,7 +23,7 @@ import (
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
 )
 
-// stripped is the object as a watch keeps it.
+// stripped returns the object as a watch keeps it.
 func stripped(t testing.TB, u *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	text, err := json.Marshal(u.Object)
@@ -33,7 +33,7 @@ func stripped(t testing.TB, u *unstructured.Unstructured) *unstructured.Unstruct
 	return decodedFrom(t, text)
 }
 
-// at puts a value at a place of a slice, of whatever type.
+// at returns a slice with a value of any type in the field at this path.
 func at(t testing.TB, value any, path ...string) *unstructured.Unstructured {
 	t.Helper()
 	u := kubetest.Unstructured(t, kubetest.Slice("s"))
@@ -43,10 +43,11 @@ func at(t testing.TB, value any, path ...string) *unstructured.Unstructured {
 	return u
 }
 
-// comparing compares slices and answers by all that they say.
-// atNoon is some moment.
+// atNoon is an arbitrary time.
 var atNoon = time.Unix(1_700_000_100, 0)
 
+// comparing compares slices and answers by their content, without the object that they were read
+// from.
 var comparing = cmp.Options{cmp.AllowUnexported(slice{}, answer{}, namedClass{}), cmpopts.IgnoreFields(slice{}, "object"), cmpopts.EquateEmpty()}
 
 func TestASliceIsReadFromLiqosOwnType(t *testing.T) {
@@ -76,7 +77,7 @@ func TestASliceIsReadFromLiqosOwnType(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 		if got.object != u || got.version() != "7" {
-			t.Errorf("%s: the slice does not hold what was read", name)
+			t.Errorf("%s: the slice does not hold the object that was read", name)
 		}
 	}
 }
@@ -87,8 +88,8 @@ func TestWhatASliceSaysDecides(t *testing.T) {
 		with func(*authv1beta1.ResourceSlice)
 		want func(*slice)
 	}{
-		{"as it mostly is", func(*authv1beta1.ResourceSlice) {}, func(*slice) {}},
-		{"before Liqo has filled in who asks", func(s *authv1beta1.ResourceSlice) { s.Spec.ConsumerClusterID = nil }, func(s *slice) { s.consumer = "" }},
+		{"an ordinary slice", func(*authv1beta1.ResourceSlice) {}, func(*slice) {}},
+		{"without a consumer yet", func(s *authv1beta1.ResourceSlice) { s.Spec.ConsumerClusterID = nil }, func(s *slice) { s.consumer = "" }},
 		{"without a class", func(s *authv1beta1.ResourceSlice) { s.Spec.Class = "" }, func(s *slice) { s.class = "" }},
 		{"not replicated", func(s *authv1beta1.ResourceSlice) { s.Labels[replicatedLabel] = "false" }, func(s *slice) { s.originOK = false }},
 		{"without an origin", func(s *authv1beta1.ResourceSlice) { delete(s.Labels, originIDLabel) }, func(s *slice) { s.originOK = false }},
@@ -101,7 +102,7 @@ func TestWhatASliceSaysDecides(t *testing.T) {
 			func(s *slice) { s.authenticated = false },
 		},
 		{"being deleted", func(s *authv1beta1.ResourceSlice) { s.DeletionTimestamp = new(metav1.Now()) }, func(s *slice) { s.deleting = true }},
-		{"that asks for nothing", func(s *authv1beta1.ResourceSlice) { s.Spec.Resources = nil }, func(s *slice) { s.request = nil }},
+		{"without a request", func(s *authv1beta1.ResourceSlice) { s.Spec.Resources = nil }, func(s *slice) { s.request = nil }},
 	} {
 		want := parseSlice(kubetest.Unstructured(t, kubetest.Slice("s")))
 		tc.want(&want)
@@ -111,7 +112,7 @@ func TestWhatASliceSaysDecides(t *testing.T) {
 		}
 		usual := parseSlice(kubetest.Unstructured(t, kubetest.Slice("s")))
 		if same(&usual, &got) != cmp.Equal(usual, got, comparing) {
-			t.Errorf("%s: taken for what it is not", tc.name)
+			t.Errorf("%s: same and cmp.Equal disagree", tc.name)
 		}
 	}
 }
@@ -144,19 +145,19 @@ func TestARequestIsReadWhateverItAsksFor(t *testing.T) {
 		{"1e100", map[string]any{"cpu": "1e100", "memory": "1e100", "pods": 1e100}, capacity.Amounts{"cpu": math.MaxInt64, "memory": math.MaxInt64, "pods": math.MaxInt64}, nil},
 		{"negative", map[string]any{"cpu": "-1", "memory": "1"}, capacity.Amounts{"memory": 1}, []string{"asks for -1 cpu: write 0 or more"}},
 		{"-2^63 and less", map[string]any{"cpu": int64(math.MinInt64), "memory": "-1e100"}, nil, []string{"asks for -9223372036854775808 cpu: write 0 or more", "asks for -1e100 memory: write 0 or more"}},
-		{"an exponent that takes minutes", map[string]any{"cpu": "1e999999999", "memory": "1e-999999999"}, nil, []string{
+		{"an exponent that would take minutes to parse", map[string]any{"cpu": "1e999999999", "memory": "1e-999999999"}, nil, []string{
 			`asks for "1e999999999" cpu: write a quantity such as 2, 500m or 16Gi`, `asks for "1e-999999999" memory: write a quantity such as 2, 500m or 16Gi`,
 		}},
-		{"no quantity", map[string]any{"cpu": "much", "memory": "", "pods": true}, nil, []string{
+		{"not a quantity", map[string]any{"cpu": "much", "memory": "", "pods": true}, nil, []string{
 			`asks for "much" cpu: write a quantity such as 2, 500m or 16Gi`, `asks for "" memory: write a quantity such as 2, 500m or 16Gi`,
 			`asks for "true" pods: write a quantity such as 2, 500m or 16Gi`,
 		}},
 		{"ten thousand digits", map[string]any{"cpu": strings.Repeat("9", 10_000)}, nil, []string{
 			`asks for "` + strings.Repeat("9", 61) + `..." cpu: write a quantity such as 2, 500m or 16Gi`,
 		}},
-		{"a resource that has no name", map[string]any{"": "1"}, nil, []string{`asks for the resource "": write a name such as cpu, memory or nvidia.com/gpu`}},
-		{"a resource of another line", map[string]any{"cpu\nmemory": "1"}, nil, []string{`asks for the resource "cpu\nmemory": write a name such as cpu, memory or nvidia.com/gpu`}},
-		{"a resource of 10,000 characters", map[string]any{long: "1"}, nil, []string{
+		{"an empty resource name", map[string]any{"": "1"}, nil, []string{`asks for the resource "": write a name such as cpu, memory or nvidia.com/gpu`}},
+		{"a resource name with a line break", map[string]any{"cpu\nmemory": "1"}, nil, []string{`asks for the resource "cpu\nmemory": write a name such as cpu, memory or nvidia.com/gpu`}},
+		{"a resource name of 10,000 characters", map[string]any{long: "1"}, nil, []string{
 			`asks for the resource "` + long[:61] + `...": write a name such as cpu, memory or nvidia.com/gpu`,
 		}},
 		{"five problems", map[string]any{"a": "-1", "b": "-1", "c": "-1", "d": "-1", "e": "-1", "f": "1"}, capacity.Amounts{"f": 1}, []string{
@@ -183,7 +184,7 @@ func TestARequestOf500ResourcesIsCutAndSaysSo(t *testing.T) {
 		t.Error(diff)
 	}
 	if len(s.request) != 64 || s.request["example.com/r000"] != 1 {
-		t.Errorf("read %d resources", len(s.request))
+		t.Errorf("read %d resources, want the first 64", len(s.request))
 	}
 }
 
@@ -222,7 +223,7 @@ func TestWrongTypesAnywhereAreTakenForNothing(t *testing.T) {
 	}
 }
 
-// anyValue draws what JSON may hold, with the words that count often among the keys.
+// anyValue draws any JSON value. The names that parsing depends on are frequent among the keys.
 func anyValue(depth int) *rapid.Generator[any] {
 	words := rapid.SampledFrom([]string{
 		"type", "status", "Resources", "Authentication", "Accepted", "Denied", "reason", "message", "cpu", "memory", "default",
@@ -261,18 +262,18 @@ func TestWhateverASliceHoldsItIsReadAndWritten(t *testing.T) {
 		s := parseSlice(u)
 		for name, v := range s.request {
 			if v < 0 || name == "" || name == "a b" {
-				t.Fatalf("request of %d %q", v, name)
+				t.Fatalf("the request has %d of %q", v, name)
 			}
 		}
 		if len(s.problems) > maxProblems+1 {
-			t.Fatalf("%d problems", len(s.problems))
+			t.Fatalf("%d problems, want at most %d", len(s.problems), maxProblems+1)
 		}
 		want := answer{verdict: denied, reason: "Denied", message: "no"}
 		if got := readAnswer(want.writeTo(u, time.Unix(1_700_000_100, 0))); !equal(want, got) {
 			t.Fatalf("wrote %+v, read %+v", want, got)
 		}
 		if diff := cmp.Diff(before, u); diff != "" {
-			t.Fatalf("the object that was read has changed: %s", diff)
+			t.Fatalf("the object that was read changed: %s", diff)
 		}
 	})
 }
@@ -283,12 +284,12 @@ func TestAnEmptyObjectIsRead(t *testing.T) {
 			t.Error(diff)
 		}
 		if got := readAnswer(answer{verdict: denied}.writeTo(u, time.Now())); got.verdict != denied {
-			t.Errorf("wrote a denial, read %q", got.verdict)
+			t.Errorf("wrote a denial, read verdict %q", got.verdict)
 		}
 	}
 }
 
-// decodedFrom is a slice as it is decoded while it arrives.
+// decodedFrom decodes a slice from a stream, like a watch.
 func decodedFrom(t testing.TB, text []byte) *unstructured.Unstructured {
 	t.Helper()
 	out, err := decodeSlice(jsonstream.NewReader(bytes.NewReader(text)))

@@ -22,7 +22,7 @@ import (
 	"proffer.dev/proffer/internal/kubetest"
 )
 
-// patched is an object, in JSON, after a patch.
+// patched applies a patch to an object in JSON.
 func patched(t interface {
 	Helper()
 	Fatal(...any)
@@ -106,11 +106,12 @@ func TestOfStuffedConditionsTheAnswerLeavesAuthentication(t *testing.T) {
 
 func TestAnAnswerIsNotWrittenToASliceOfNoVersion(t *testing.T) {
 	if patch, err := (answer{verdict: denied}).patch(&unstructured.Unstructured{}, atNoon); err == nil {
-		t.Errorf("a patch that no version holds back: %s", patch)
+		t.Errorf("got a patch without a version: %s", patch)
 	}
 }
 
-// A write that is late must be a conflict, whatever the slice has become by then: any other refusal would count as a failure of its own.
+// A late write must be a conflict, whatever the slice has become meanwhile. Any other refusal would
+// count as another kind of failure.
 func TestAnAnswerToAnOlderVersionIsAConflict(t *testing.T) {
 	kubetest.Install(t, controlplane.LiqoCRD(t, sliceCRD))
 	c := newTestClients(t)
@@ -134,10 +135,10 @@ func TestAnAnswerToAnOlderVersionIsAConflict(t *testing.T) {
 					t.Fatal(err)
 				}
 				if _, err := c.slices.patchStatus(t.Context(), read.GetNamespace(), read.GetName(), patch); !apierrors.IsConflict(err) {
-					t.Errorf("from %d to %d, late %d: %v", i, j, k, err)
+					t.Errorf("from %d to %d, late %d: %v, want a conflict", i, j, k, err)
 				}
 				if got := answerOf(t, u); !equal(is, got) {
-					t.Errorf("from %d to %d: the answer is %+v", i, j, got)
+					t.Errorf("from %d to %d: the answer changed to %+v", i, j, got)
 				}
 				kubetest.Remove(t, u)
 			}
@@ -145,7 +146,7 @@ func TestAnAnswerToAnOlderVersionIsAConflict(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatDoesNotFitIsWrittenWithoutItsMessage is a part of B1 of issue 11.
+// A consumer can fill a slice so far that an answer with a message no longer fits into the object.
 func TestAnAnswerThatDoesNotFitIsWrittenWithoutItsMessage(t *testing.T) {
 	kubetest.Install(t, controlplane.LiqoCRD(t, sliceCRD))
 	c := newTestClients(t)
@@ -166,7 +167,7 @@ func TestAnAnswerThatDoesNotFitIsWrittenWithoutItsMessage(t *testing.T) {
 	if err := write(granted, answer.patch); err != nil {
 		t.Fatal(err)
 	}
-	// The consumer pads what it may write for as long as the API server takes it.
+	// The consumer pads its part of the object up to the limit of the API server.
 	for step := 1 << 20; step > 0; step /= 2 {
 		for {
 			padded := u.DeepCopy()
@@ -182,7 +183,7 @@ func TestAnAnswerThatDoesNotFitIsWrittenWithoutItsMessage(t *testing.T) {
 	}
 	lowered := answer{verdict: accepted, reason: "Reclaimed", message: strings.Repeat("m", 1000), resources: capacity.Amounts{"cpu": 1000}}
 	if err := write(lowered, answer.patch); !kube.TooLarge(err) {
-		t.Fatalf("an answer that does not fit: %v", err)
+		t.Fatalf("writing an answer that does not fit: %v, want an error about the size", err)
 	}
 	if err := write(lowered.minimal(), answer.patchAlone); err != nil {
 		t.Fatal(err)

@@ -20,8 +20,8 @@ import (
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
 )
 
-// goldOf are the terms of a policy for the class gold and of one for silver, each of a node of its own with so much cpu. The nodes are named
-// like the classes.
+// goldOf returns the terms of one policy for the class gold and one for silver. Each selects its
+// own node, which has this much cpu and is named like the class.
 func goldOf(cpu int64, pods ...capacity.Pod) *offer.AllocationInput {
 	ledger := capacity.NewLedger()
 	var policies []offer.Policy
@@ -38,7 +38,7 @@ func goldOf(cpu int64, pods ...capacity.Pod) *offer.AllocationInput {
 	return offer.NewAllocationInput(offer.Input{Policies: policies, View: ledger.View(offer.Selections(policies), offer.ResourceNames(policies)...)})
 }
 
-// aLeader leads, with the gates of the consumer rome open.
+// aLeader returns the Writer of a leader. The gates of the consumer rome are open.
 func aLeader(t *testing.T, listed ...slice) *Writer {
 	t.Helper()
 	sources := NewDecider(nil, func() {}, func() {}, logr.Discard())
@@ -56,7 +56,7 @@ func (w *Writer) decideBy(terms *offer.AllocationInput) {
 	w.commit(w.decider.decide(time.Now(), func() *offer.AllocationInput { return terms }))
 }
 
-// asking has a slice ask for so much cpu.
+// asking lets a slice ask for this much cpu.
 func asking(cpu string) func(*authv1beta1.ResourceSlice) {
 	return func(s *authv1beta1.ResourceSlice) { s.Spec.Resources = nodestest.List("cpu", cpu, "memory", "1Gi") }
 }
@@ -67,18 +67,19 @@ func TestAShutGateDoesNotRaiseToWhatIsOnRecordAlone(t *testing.T) {
 	w.decideBy(goldOf(8000))
 	version := writeAll(t, cache, "a", 20)
 	if got := only(t, cache).answer.resources["cpu"]; got != 1000 {
-		t.Fatalf("%d is granted", got)
+		t.Fatalf("%d is granted, want 1000", got)
 	}
-	// It asks for more, which is on record when it takes its answer and its labels off.
+	// The slice asks for more. Once that is on record, the consumer removes the answer and the
+	// labels.
 	version++
 	cache.set(known(t, "s", "a", version, asking("4"), holding(grantOfCPU(1000))))
 	w.decideBy(goldOf(8000))
 	if !cache.startWrites("a") {
-		t.Fatal("nothing is to be written")
+		t.Fatal("no write is needed")
 	}
 	record, ok := cache.next("a")
 	if !ok || record.step.Action != protocol.WriteRecord {
-		t.Fatalf("the record is not to be written first: %+v", record.step)
+		t.Fatalf("the first write is not that of the record: %+v", record.step)
 	}
 	version++
 	record.record.version = strconv.Itoa(version)
@@ -87,11 +88,11 @@ func TestAShutGateDoesNotRaiseToWhatIsOnRecordAlone(t *testing.T) {
 	cache.set(known(t, "s", "a", version, asking("4"), withoutReplication))
 	cache.endWrites("a")
 	counts(t, cache, 4000)
-	// Now something has to be taken back.
+	// Now capacity must be taken back.
 	w.decideBy(goldOf(2000))
 	task, ok := cache.next("a")
 	if got := task.want.Amounts["cpu"]; !ok || got > 1000 {
-		t.Errorf("%d is to be written (%t), where 1000 was answered last", got, ok)
+		t.Errorf("%d is to be written (%t), want at most the 1000 of the last answer", got, ok)
 	}
 }
 
@@ -105,12 +106,13 @@ func TestWhatASliceHadInAnotherClassCountsAlsoBehindAShutGate(t *testing.T) {
 	cache.set(known(t, "another", "b", version+2, asking("6")))
 	w.decideBy(goldOf(8000))
 	if got := taskOf(t, cache, "b").want.Amounts["cpu"]; got > 2000 {
-		t.Errorf("another is to be granted %d of gold, which has 8000, beside 6000", got)
+		t.Errorf("another slice is to be granted %d of gold, want at most 2000: 6000 of 8000 are still held", got)
 	}
 }
 
-// Its consumer asked for 4 cores, ran pods on them, and asked for 1: 1 was answered, and 4 stay on record for the pods. Under a cordon
-// another class grants it nothing, and leaves it one unit for its pods.
+// The consumer asked for 4 cores, ran pods on them, and then asked for 1. The answer is 1, and 4
+// stay on record for the pods. Then the slice moves to another class. Because of the cordon, that
+// class grants nothing, but leaves one unit for the pods.
 func TestASliceThatMovesBringsAlongNoMoreThanStandsInIt(t *testing.T) {
 	w := aLeader(t)
 	w.decider.gates.tenants.Set(aTenant(t, "rome", tenantCondition(authv1beta1.TenantConditionCordoned)))
@@ -124,7 +126,7 @@ func TestASliceThatMovesBringsAlongNoMoreThanStandsInIt(t *testing.T) {
 	})
 	a := w.decider.decide(time.Now(), func() *offer.AllocationInput { return terms })
 	if got := a.grants["gold"]["rome"]["cpu"]; got != 3000 {
-		t.Errorf("%d of gold count until it is answered, want the 3000 on record there that were not answered", got)
+		t.Errorf("%d of gold count until the answer, want 3000: the recorded 4000 less the answered 1000", got)
 	}
 	w.commit(a)
 	if got := taskOf(t, cache, "a").want.Amounts["cpu"]; got != 1 {
@@ -132,11 +134,11 @@ func TestASliceThatMovesBringsAlongNoMoreThanStandsInIt(t *testing.T) {
 	}
 }
 
-// taskOf takes a slice to write to, and its next write.
+// taskOf starts the writes to a slice, and returns the first.
 func taskOf(t *testing.T, b *grantCache, uid types.UID) task {
 	t.Helper()
 	if !b.startWrites(uid) {
-		t.Fatal("nothing is to be written")
+		t.Fatal("no write is needed")
 	}
 	next, ok := b.next(uid)
 	if !ok {
@@ -145,20 +147,21 @@ func taskOf(t *testing.T, b *grantCache, uid types.UID) task {
 	return next
 }
 
-// withoutReplication takes the label off that makes it the slice of another kubetest.Cluster(t).
+// withoutReplication removes the label that marks the slice of another cluster.
 func withoutReplication(s *authv1beta1.ResourceSlice) { delete(s.Labels, replicatedLabel) }
 
-// A slice that is too large for any answer, and whose own one its consumer has taken off, may have the Quota that it was granted.
+// If a slice is too large for any answer, and its consumer removed the earlier answer, the Quota of
+// its grant may still exist.
 func TestWhatMayStandInASliceThatCannotBeWrittenCounts(t *testing.T) {
 	refused := func(b *grantCache) {
 		t.Helper()
 		if !b.startWrites("a") {
-			t.Fatal("nothing is to be written")
+			t.Fatal("no write is needed")
 		}
 		for {
 			task, ok := b.next("a")
 			if !ok {
-				t.Fatal("no answer is to be written")
+				t.Fatal("there is no write of an answer")
 			}
 			if task.step.Action == protocol.WriteAnswer {
 				b.giveUp("a", &task, "too large")
@@ -187,11 +190,11 @@ func TestWhatMayStandInASliceThatCannotBeWrittenCounts(t *testing.T) {
 			cache.set(known(t, "another", "b", 30, asking("8")))
 			a := w.decider.decide(time.Now(), func() *offer.AllocationInput { return goldOf(8000) })
 			if got := a.grants["gold"]["rome"]["cpu"]; got != 8000 {
-				t.Errorf("%d of gold is granted in all, want 8000", got)
+				t.Errorf("%d of gold is granted in total, want 8000", got)
 			}
 			for i, c := range a.entries {
 				if r := a.plans[i]; c.uid == "a" && (r.mode != unwritable || r.present.Amounts["cpu"] != tc.want) {
-					t.Errorf("%d counts of the slice (mode %d), want %d", r.present.Amounts["cpu"], r.mode, tc.want)
+					t.Errorf("%d counts for the slice (mode %d), want %d", r.present.Amounts["cpu"], r.mode, tc.want)
 				}
 			}
 		})

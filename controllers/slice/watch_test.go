@@ -16,7 +16,7 @@ import (
 	"proffer.dev/proffer/internal/kubetest"
 )
 
-// known is a slice of the name at a version.
+// known returns a slice with this name and UID at a version.
 func known(t testing.TB, name, uid string, version int, with ...func(*authv1beta1.ResourceSlice)) slice {
 	s := kubetest.Slice(name, with...)
 	s.UID, s.ResourceVersion = types.UID(uid), strconv.Itoa(version)
@@ -45,24 +45,24 @@ func TestTheBookKeepsTheNewestOfEachSlice(t *testing.T) {
 		want []string
 	}{
 		{"the first", func() bool { return b.set(known(t, "s", "a", 9)) }, true, []string{"default/s a 9"}},
-		{"one before it", func() bool { return b.set(known(t, "r", "b", 5)) }, true, []string{"default/r b 5", "default/s a 9"}},
+		{"another slice", func() bool { return b.set(known(t, "r", "b", 5)) }, true, []string{"default/r b 5", "default/s a 9"}},
 		{"the same again", func() bool { return b.set(known(t, "s", "a", 9)) }, false, []string{"default/r b 5", "default/s a 9"}},
-		{"a newer one that says the same", func() bool { return b.set(known(t, "s", "a", 10)) }, false, []string{"default/r b 5", "default/s a 10"}},
-		{"an older one of another class", func() bool { return b.set(known(t, "s", "a", 9, class("silver"))) }, false, []string{"default/r b 5", "default/s a 10"}},
-		{"a newer one of another class", func() bool { return b.set(known(t, "s", "a", 11, class("silver"))) }, true, []string{"default/r b 5", "default/s a 11"}},
-		{"another slice of the name", func() bool { return b.set(known(t, "s", "c", 20, class("silver"))) }, true, []string{"default/r b 5", "default/s c 20"}},
-		{"the one before, too late", func() bool { return b.set(known(t, "s", "a", 12)) }, false, []string{"default/r b 5", "default/s c 20"}},
-		{"the one before is removed", func() bool { return b.remove(known(t, "s", "a", 13)) }, false, []string{"default/r b 5", "default/s c 20"}},
-		{"it is removed", func() bool { return b.remove(known(t, "s", "c", 21)) }, true, []string{"default/r b 5"}},
-		{"it is removed twice", func() bool { return b.remove(known(t, "s", "c", 21)) }, false, []string{"default/r b 5"}},
-		{"news from before its removal", func() bool { return b.set(known(t, "s", "c", 20)) }, false, []string{"default/r b 5"}},
-		{"what was last seen of it", func() bool { return b.set(known(t, "s", "c", 21)) }, false, []string{"default/r b 5"}},
-		{"it is selected again", func() bool { return b.set(known(t, "s", "c", 22)) }, true, []string{"default/r b 5", "default/s c 22"}},
+		{"a newer version with the same content", func() bool { return b.set(known(t, "s", "a", 10)) }, false, []string{"default/r b 5", "default/s a 10"}},
+		{"an older version with another class", func() bool { return b.set(known(t, "s", "a", 9, class("silver"))) }, false, []string{"default/r b 5", "default/s a 10"}},
+		{"a newer version with another class", func() bool { return b.set(known(t, "s", "a", 11, class("silver"))) }, true, []string{"default/r b 5", "default/s a 11"}},
+		{"a new slice of the same name", func() bool { return b.set(known(t, "s", "c", 20, class("silver"))) }, true, []string{"default/r b 5", "default/s c 20"}},
+		{"a late version of the former slice", func() bool { return b.set(known(t, "s", "a", 12)) }, false, []string{"default/r b 5", "default/s c 20"}},
+		{"the former slice is removed", func() bool { return b.remove(known(t, "s", "a", 13)) }, false, []string{"default/r b 5", "default/s c 20"}},
+		{"the slice is removed", func() bool { return b.remove(known(t, "s", "c", 21)) }, true, []string{"default/r b 5"}},
+		{"the slice is removed twice", func() bool { return b.remove(known(t, "s", "c", 21)) }, false, []string{"default/r b 5"}},
+		{"a version from before the removal", func() bool { return b.set(known(t, "s", "c", 20)) }, false, []string{"default/r b 5"}},
+		{"the version of the removal", func() bool { return b.set(known(t, "s", "c", 21)) }, false, []string{"default/r b 5"}},
+		{"the slice is selected again", func() bool { return b.set(known(t, "s", "c", 22)) }, true, []string{"default/r b 5", "default/s c 22"}},
 		{"all are removed", func() bool { b.removeAll(); return true }, true, []string{}},
-		{"they are there again", func() bool { return b.set(known(t, "r", "b", 5)) }, true, []string{"default/r b 5"}},
+		{"one of them is back", func() bool { return b.set(known(t, "r", "b", 5)) }, true, []string{"default/r b 5"}},
 	} {
 		if got := step.do(); got != step.news {
-			t.Errorf("%s: news is %v", step.name, got)
+			t.Errorf("%s: changed is %v, want %v", step.name, got, step.news)
 		}
 		if diff := cmp.Diff(step.want, in(b)); diff != "" {
 			t.Errorf("%s: %s", step.name, diff)
@@ -70,14 +70,15 @@ func TestTheBookKeepsTheNewestOfEachSlice(t *testing.T) {
 	}
 }
 
-// A watch tells in order. A list and the answers to writes tell of any state at any time, before the watch does or long after.
+// A watch reports versions in order. Lists and the results of writes may report any version at any
+// time, before or long after the watch.
 func TestWhoeverTellsOfItTheBookEndsWithWhatTheWatchToldLast(t *testing.T) {
 	type event struct {
 		slice
 		gone bool
 	}
 	classes := []authv1beta1.ResourceSliceClass{"gold", "silver"}
-	states := map[int][]slice{} // By version, of one UID each; made once, for time.
+	states := map[int][]slice{} // By version and UID. They are created only once, to save time.
 	for version := range 40 {
 		for uid := range 20 {
 			states[version] = append(states[version], known(t, "s", "uid-"+strconv.Itoa(uid), version+1, class(classes[version%2])))
@@ -90,7 +91,7 @@ func TestWhoeverTellsOfItTheBookEndsWithWhatTheWatchToldLast(t *testing.T) {
 			gone := there && rapid.Bool().Draw(t, "gone")
 			history = append(history, event{states[version][uid], gone})
 			there = !gone
-			// It comes back with its label, or as another slice.
+			// The slice comes back with its label, or as another slice.
 			if gone && rapid.Bool().Draw(t, "for good") {
 				uid++
 			}
@@ -152,10 +153,10 @@ func TestVersionsThatAreNoNumbersAreTakenInTheOrderTold(t *testing.T) {
 	odd := known(t, "s", "a", 1, class("silver"))
 	odd.object.SetResourceVersion("opaque")
 	if !b.set(odd) {
-		t.Error("it was not taken")
+		t.Error("a version that is not a number was ignored")
 	}
 	if !b.set(known(t, "s", "a", 2)) {
-		t.Error("the one after it was not taken")
+		t.Error("the version after it was ignored")
 	}
 }
 
@@ -170,10 +171,10 @@ func TestStorageClassesAreListedAsLiqoDoes(t *testing.T) {
 		}
 		u := stripped.(*unstructured.Unstructured)
 		if !s.storage.Set(u) || s.storage.Set(u) {
-			t.Error("a class is news once")
+			t.Error("setting a class does not report exactly the first change")
 		}
 		if u.GetAnnotations()["note"] != "" || u.Object["provisioner"] != nil {
-			t.Errorf("kept: %v", u.Object)
+			t.Errorf("kept too much: %v", u.Object)
 		}
 	}
 	if diff := cmp.Diff([]namedClass{{"fast", true}, {"old", false}, {"slow", false}}, s.storageClasses(), comparing); diff != "" {

@@ -18,9 +18,9 @@ const (
 )
 
 // Bounded returns the amounts of at most so many names, the same map if it has no more. It keeps
-// cpu, memory and pods first, then preferred names, then others, each group sorted by name: an
-// object with too many names loses some of its own, and none that others depend on. A nil preferred
-// prefers no name.
+// cpu, memory and pods first, then preferred names, then others, each group sorted by name. So an
+// object with too many names loses names that only it has, and none that others depend on. A nil
+// preferred prefers no name.
 func (a Amounts) Bounded(most int, preferred func(name string) bool) Amounts {
 	if len(a) <= most {
 		return a

@@ -9,28 +9,29 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestAPodThatNamesTooMuchCountsWithAllThatMatters(t *testing.T) {
+func TestAPodWithTooManyResourceNamesKeepsTheListedOnes(t *testing.T) {
 	const gpu = "nvidia.com/gpu"
 	l := NewLedger()
 	l.SetNode(node("n1", allocatable(Amounts{CPU: 8000, Memory: 1 << 30, Pods: 110, gpu: 8})))
 	p := Pod{Key: "hostile", Node: "n1", Consumer: "rome", Requests: Amounts{CPU: 3000, Memory: 1 << 20, gpu: 5}}
 	for i := range 1000 {
-		p.Requests[fmt.Sprintf("a.before.all.others/%04d", i)] = 1 // None of these may displace the others, which follow by name.
+		// These names sort first, but must not displace the resources that the node lists.
+		p.Requests[fmt.Sprintf("a.before.all.others/%04d", i)] = 1
 	}
 	l.SetPod(p)
 	v, pool := everyNode(l)
 	if got := amounts(v, pool.InUse); got[CPU] != 3000 || got[Memory] != 1<<20 || got[gpu] != 5 || got[Pods] != 1 {
-		t.Errorf("%v is in use", got)
+		t.Errorf("in use: %v", got)
 	}
-	if n := len(l.pods["hostile"].requests); n != MaxPodResources+1 { // and pods
-		t.Errorf("%d names are counted, want %d", n, MaxPodResources+1)
+	if n := len(l.pods["hostile"].requests); n != MaxPodResources+1 { // one more for pods
+		t.Errorf("%d names counted, want %d", n, MaxPodResources+1)
 	}
-	if again := l.SetPod(p); again {
-		t.Error("the same pod again is a change")
+	if changed := l.SetPod(p); changed {
+		t.Error("setting the same pod again reports a change")
 	}
 }
 
-func TestANodeThatListsTooMuchCountsWithCPUMemoryAndPods(t *testing.T) {
+func TestANodeWithTooManyResourceNamesKeepsCPUMemoryAndPods(t *testing.T) {
 	all := Amounts{CPU: 8000, Memory: 1 << 30, Pods: 110}
 	for i := range 1000 {
 		all[fmt.Sprintf("a.before.all.others/%04d", i)] = 1
@@ -38,20 +39,24 @@ func TestANodeThatListsTooMuchCountsWithCPUMemoryAndPods(t *testing.T) {
 	l := NewLedger()
 	l.SetNode(node("n1", allocatable(all)))
 	v, pool := everyNode(l)
-	if got := amounts(v, pool.Allocatable); len(got) != MaxNodeResources || got[CPU] != 8000 || got[Memory] != 1<<30 || got[Pods] != 110 {
-		t.Errorf("%d names with cpu %d, memory %d, pods %d", len(got), got[CPU], got[Memory], got[Pods])
+	if got := amounts(v, pool.Allocatable); len(got) != MaxNodeResources || got[CPU] != 8000 || got[Memory] != 1<<30 ||
+		got[Pods] != 110 {
+		t.Errorf("%d names listed with cpu %d, memory %d, pods %d", len(got), got[CPU], got[Memory], got[Pods])
 	}
 	if l.SetNode(node("n1", allocatable(maps.Clone(all)))) {
-		t.Error("the same node again is a change")
+		t.Error("setting the same node again reports a change")
 	}
 	l.DeleteNode("n1")
 	if v, _ := everyNode(l); len(v.Columns) != 3 || len(l.names.numbers) != 3 {
-		t.Errorf("%d names are left", len(l.names.numbers))
+		t.Errorf("%d names left, want 3", len(l.names.numbers))
 	}
 }
 
-func TestWhatIsKeptOfTooManyNamesIsAlwaysTheSame(t *testing.T) {
-	name := rapid.OneOf(rapid.SampledFrom([]string{CPU, Memory, Pods, "nvidia.com/gpu"}), rapid.StringMatching(`[a-d]{1,3}`))
+func TestBoundedKeepsNamesByRankThenAlphabetically(t *testing.T) {
+	name := rapid.OneOf(
+		rapid.SampledFrom([]string{CPU, Memory, Pods, "nvidia.com/gpu"}),
+		rapid.StringMatching(`[a-d]{1,3}`),
+	)
 	rapid.Check(t, func(t *rapid.T) {
 		a := rapid.MapOf(name, rapid.Int64Range(0, 9)).Draw(t, "amounts")
 		listed := rapid.SliceOf(name).Draw(t, "listed")
@@ -59,9 +64,9 @@ func TestWhatIsKeptOfTooManyNamesIsAlwaysTheSame(t *testing.T) {
 		lists := func(name string) bool { return slices.Contains(listed, name) }
 		kept := Amounts(a).Bounded(most, lists)
 		if len(kept) != min(most, len(a)) {
-			t.Fatalf("%d of %d names are kept, and %d may be", len(kept), len(a), most)
+			t.Fatalf("%d of %d names kept, limit %d", len(kept), len(a), most)
 		}
-		worth := func(name string) int {
+		rank := func(name string) int {
 			switch {
 			case name == CPU || name == Memory || name == Pods:
 				return 0
@@ -73,18 +78,18 @@ func TestWhatIsKeptOfTooManyNamesIsAlwaysTheSame(t *testing.T) {
 		for name, amount := range a {
 			got, ok := kept[name]
 			if ok && got != amount {
-				t.Fatalf("%s is %d instead of %d", name, got, amount)
+				t.Fatalf("%s is %d, want %d", name, got, amount)
 			}
 			for other := range kept {
-				if !ok && (worth(other) > worth(name) || worth(other) == worth(name) && other > name) {
-					t.Fatalf("%s is kept, and not %s", other, name)
+				if !ok && (rank(other) > rank(name) || rank(other) == rank(name) && other > name) {
+					t.Fatalf("%s was kept instead of %s", other, name)
 				}
 			}
 		}
 	})
 }
 
-func TestASumOfOneCreatorIsKnownForAsLongAsItHasPods(t *testing.T) {
+func TestUseByCreatorExistsWhileTheCreatorHasPods(t *testing.T) {
 	l := NewLedger()
 	l.SetNode(node("n1"))
 	of := func(key, creator string, milli int64) Pod {
@@ -106,25 +111,30 @@ func TestASumOfOneCreatorIsKnownForAsLongAsItHasPods(t *testing.T) {
 	third, _ := everyNode(l)
 	by := func(v View, creator string) int64 { return amounts(v, v.Used.Of("rome").By(creator))[CPU] }
 	if by(first, "slice-1") != 1500 || by(first, "slice-2") != 200 {
-		t.Errorf("at first %d and %d", by(first, "slice-1"), by(first, "slice-2"))
+		t.Errorf("first view: slice-1 uses %d, slice-2 %d", by(first, "slice-1"), by(first, "slice-2"))
 	}
 	if by(second, "slice-1") != 700 || second.Used.Of("rome").By("slice-2") != nil {
-		t.Errorf("then %d and %v", by(second, "slice-1"), second.Used.Of("rome").By("slice-2"))
+		t.Errorf("second view: slice-1 uses %d, slice-2 %v", by(second, "slice-1"), second.Used.Of("rome").By("slice-2"))
 	}
 	if third.Used.Of("rome").By("slice-1") != nil || by(first, "slice-1") != 1500 {
-		t.Error("a creator without pods has use, or a view has changed")
+		t.Error("a creator without pods has use, or the first view changed")
 	}
 	if third.Used.Of("oslo").By("slice-1") != nil {
 		t.Error("a consumer without pods has use by a creator")
 	}
 }
 
-func TestPoolsOfTheSameNodesAreSeenHoweverTheyAreWritten(t *testing.T) {
+func TestSharedNodesDoNotDependOnHowASelectorIsWritten(t *testing.T) {
 	l := NewLedger()
 	l.SetNode(node("a", labelled(map[string]string{"zone": "a", "disk": "ssd"})))
 	l.SetNode(node("b", labelled(map[string]string{"zone": "b", "disk": "ssd"})))
 	l.SetNode(node("c", labelled(map[string]string{"zone": "b"})))
-	v := l.View([]Selection{{Selector: having("zone")}, {Selector: having("zone", "a", "b")}, {Selector: having("disk")}, {Selector: without("disk")}})
+	v := l.View([]Selection{
+		{Selector: having("zone")},
+		{Selector: having("zone", "a", "b")},
+		{Selector: having("disk")},
+		{Selector: without("disk")},
+	})
 	want := [][]int{{3, 3, 2, 1}, {3, 3, 2, 1}, {2, 2, 2, 0}, {1, 1, 0, 1}}
 	for i, p := range v.Pools {
 		if !slices.Equal(p.Shared, want[i]) {

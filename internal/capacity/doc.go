@@ -1,6 +1,6 @@
 // Package capacity keeps the account of the cluster: what each node can hold, and what pods request
-// of it. It is pure: it knows no API client, clock or log, and no type of Kubernetes. Package
-// quantity converts amounts, package selection selectors, taints and tolerations.
+// of it. It is pure: it uses no API client, clock or log, and no type of Kubernetes. Package
+// quantity converts amounts; package selection converts selectors, taints and tolerations.
 //
 // A Ledger takes nodes and pods one at a time, in any order, each at a cost that does not grow with
 // the cluster. It returns a View: what the nodes of each selection have, and what each consumer
@@ -38,7 +38,7 @@
 //   - A resource name is known for as long as a pod, a node or a column refers to it (references).
 //
 // The number of names that one object can add is bounded, and an object beyond the bound loses
-// names of its own (TestMadeUpNamesTakeNoMoreThanThePodsThatMakeThemUp,
-// TestWhatIsKeptOfTooManyNamesIsAlwaysTheSame). Amounts as text never read as more than they are
-// (TestNoAmountReadsAsMoreThanItIsOrAsOnePercentLess).
+// names of its own (TestMadeUpResourceNamesTakeMemoryOnlyInTheirPods,
+// TestBoundedKeepsNamesByRankThenAlphabetically). Amounts as text never read as more than they are
+// (TestHumanAmountsAreRoundedDownByLessThanOnePercent).
 package capacity

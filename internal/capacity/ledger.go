@@ -56,7 +56,7 @@ func NewLedger() *Ledger {
 
 // SetNode sets the present state of a node, and reports whether the account changed. The ledger
 // keeps the node's maps: the caller must not change them afterwards. Negative amounts count as 0.
-// Of more than MaxNodeResources names the ledger counts those that Bounded keeps.
+// If there are more than MaxNodeResources names, the ledger counts those that Bounded keeps.
 func (l *Ledger) SetNode(node Node) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,7 +120,8 @@ func (l *Ledger) replaceNode(a *nodeAccount, node *Node) {
 func (a *nodeAccount) physical() bool { return a.node != nil && a.node.State != Virtual }
 
 // SetPod sets the present state of a pod that is bound and not finished, and reports whether the
-// account changed. Of more than MaxPodResources names the ledger counts those that Countable keeps.
+// account changed. If there are more than MaxPodResources names, the ledger counts those that
+// Countable keeps.
 func (l *Ledger) SetPod(pod Pod) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

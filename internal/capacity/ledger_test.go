@@ -26,7 +26,7 @@ func unusable(n *Node)                         { n.State = NotReady }
 func allocatable(a Amounts) func(*Node)        { return func(n *Node) { n.Allocatable = a } }
 func tainted(t ...Taint) func(*Node)           { return func(n *Node) { n.Taints = t } }
 
-// selector is a Selector made of a function.
+// selector implements Selector with a function.
 type selector struct {
 	matches func(labels map[string]string) bool
 	text    string
@@ -38,7 +38,7 @@ func (s selector) String() string                        { return s.text }
 
 var nothing = selector{func(map[string]string) bool { return false }, "nothing"}
 
-// having selects labels that have a key with one of the values, or with any if none is given.
+// having selects labels that have the key, with one of the values if any are passed.
 func having(key string, values ...string) selector {
 	return selector{func(labels map[string]string) bool {
 		value, ok := labels[key]
@@ -46,18 +46,18 @@ func having(key string, values ...string) selector {
 	}, fmt.Sprint(key, values)}
 }
 
-// without selects labels that do not have a key.
+// without selects labels that do not have the key.
 func without(key string) selector {
 	return selector{func(labels map[string]string) bool { return labels[key] == "" }, "!" + key}
 }
 
-// tolerates is a Toleration of the taints with a key, of all taints if it is empty.
+// tolerates is a Toleration of the taints with this key, or of all taints if it is empty.
 type tolerates string
 
 func (t tolerates) Tolerates(taint Taint) bool { return t == "" || string(t) == taint.Key }
 func (t tolerates) String() string             { return string(t) }
 
-// amounts returns a row by resource name, without amounts of 0.
+// amounts returns the row as amounts by resource name, without amounts of 0.
 func amounts(v View, r Row) Amounts {
 	a := Amounts{}
 	for i, name := range v.Columns {
@@ -73,7 +73,7 @@ func everyNode(l *Ledger) (View, Pool) {
 	return v, v.Pools[0]
 }
 
-// The example of the package comment.
+// TestTheWorkedExample checks the example in the package comment.
 func TestTheWorkedExample(t *testing.T) {
 	l := NewLedger()
 	l.SetNode(node("n1"))
@@ -105,13 +105,13 @@ func TestPodsSeenBeforeTheirNodeCount(t *testing.T) {
 	}
 }
 
-func TestPodsOfANodeThatWentAndCameBackCountAgain(t *testing.T) {
+func TestPodsOfADeletedNodeCountAgainWhenItReturns(t *testing.T) {
 	l := NewLedger()
 	l.SetNode(node("n1"))
 	l.SetPod(pod("a", "n1", "", 2000))
 	l.DeleteNode("n1")
 	if _, p := everyNode(l); p.Nodes != 0 {
-		t.Fatal("a node that is gone is still counted")
+		t.Fatal("a deleted node is still in the pool")
 	}
 	l.SetNode(node("n1"))
 	if v, p := everyNode(l); amounts(v, p.Free)[CPU] != 6000 {
@@ -124,16 +124,17 @@ func TestAllocatableOfAKnownNodeIsRefreshed(t *testing.T) {
 	l.SetNode(node("n1"))
 	l.SetNode(node("n1", allocatable(Amounts{CPU: 7900, Memory: 1, Pods: 10, "nvidia.com/gpu": 2})))
 	v, p := everyNode(l)
-	if diff := cmp.Diff(Amounts{CPU: 7900, Memory: 1, Pods: 10, "nvidia.com/gpu": 2}, amounts(v, p.Allocatable)); diff != "" {
+	want := Amounts{CPU: 7900, Memory: 1, Pods: 10, "nvidia.com/gpu": 2}
+	if diff := cmp.Diff(want, amounts(v, p.Allocatable)); diff != "" {
 		t.Error(diff)
 	}
 	l.SetNode(node("n1", allocatable(Amounts{CPU: 7900})))
 	if v, _ = everyNode(l); slices.Contains(v.Columns, "nvidia.com/gpu") {
-		t.Error("a resource that no node lists any more and nobody uses is still a column")
+		t.Error("a resource that no node lists and no pod requests is still a column")
 	}
 }
 
-func TestPodsWithOneNameInTwoNamespacesAreTwoPods(t *testing.T) {
+func TestPodsOfOneNameInTwoNamespacesAreTwoPods(t *testing.T) {
 	l := NewLedger()
 	l.SetNode(node("n1"))
 	l.SetPod(pod("uid-1", "n1", "", 1000))
@@ -150,7 +151,7 @@ func TestFreeIsNeverNegative(t *testing.T) {
 	l.SetNode(node("empty"))
 	l.SetPod(pod("a", "full", "", 9000))
 	if v, p := everyNode(l); amounts(v, p.Free)[CPU] != 8000 {
-		t.Errorf("an overfull node takes from another: free cpu %d, want 8000", amounts(v, p.Free)[CPU])
+		t.Errorf("an overcommitted node reduces the free cpu of another: %d, want 8000", amounts(v, p.Free)[CPU])
 	}
 }
 
@@ -165,17 +166,19 @@ func TestUnusableAndVirtualNodesOfferNothing(t *testing.T) {
 		t.Errorf("pool %+v, want nothing", p)
 	}
 	if diff := cmp.Diff(Amounts{CPU: 1000, Pods: 1}, amounts(v, v.Used.Of("rome").Everywhere)); diff != "" {
-		t.Errorf("use on a node that is down still is use, on a virtual node it is not ours: %s", diff)
+		t.Errorf("pods on a node that is not ready count as use, pods on a virtual node do not: %s", diff)
 	}
 }
 
 func TestSelectionByLabelsAndTaints(t *testing.T) {
 	l := NewLedger()
 	l.SetNode(node("plain", labelled(map[string]string{"zone": "a"})))
-	l.SetNode(node("soft", tainted(Taint{Key: "soft", Effect: "PreferNoSchedule"}), labelled(map[string]string{"zone": "b"})))
-	l.SetNode(node("gpu", tainted(Taint{Key: "gpu", Effect: NoSchedule}), labelled(map[string]string{"zone": "b"})))
+	zoneB := labelled(map[string]string{"zone": "b"})
+	l.SetNode(node("soft", tainted(Taint{Key: "soft", Effect: "PreferNoSchedule"}), zoneB))
+	l.SetNode(node("gpu", tainted(Taint{Key: "gpu", Effect: NoSchedule}), zoneB))
 	v := l.View([]Selection{
-		{}, {Tolerations: []Toleration{tolerates("other"), tolerates("gpu")}}, {Tolerations: []Toleration{tolerates("other")}},
+		{}, {Tolerations: []Toleration{tolerates("other"), tolerates("gpu")}},
+		{Tolerations: []Toleration{tolerates("other")}},
 		{Selector: having("zone", "b")}, {Selector: without("zone")},
 	})
 	var got []int
@@ -190,7 +193,7 @@ func TestSelectionByLabelsAndTaints(t *testing.T) {
 	}
 }
 
-func TestRequestsAtTheTopOfInt64AreTakenOffAgainExactly(t *testing.T) {
+func TestRequestsNearMaxInt64AreSubtractedExactly(t *testing.T) {
 	l := NewLedger()
 	l.SetNode(node("n1"))
 	l.SetPod(pod("a", "n1", "", math.MaxInt64))
@@ -216,16 +219,16 @@ func TestChangedIsFalseWhenNothingThatMattersChanged(t *testing.T) {
 	}{
 		{"new node", func() bool { return l.SetNode(node("n1")) }, true},
 		{"heartbeat", func() bool { return l.SetNode(node("n1")) }, false},
-		{"a taint that keeps nobody away", func() bool { return l.SetNode(node("n1", tainted(taint))) }, false},
+		{"a taint that repels no pod", func() bool { return l.SetNode(node("n1", tainted(taint))) }, false},
 		{"cordon", func() bool { return l.SetNode(node("n1", unusable)) }, true},
 		{"new pod", func() bool { return l.SetPod(pod("a", "n1", "", 1)) }, true},
 		{"the same pod", func() bool { return l.SetPod(pod("a", "n1", "", 1)) }, false},
 		{"resize", func() bool { return l.SetPod(pod("a", "n1", "", 2)) }, true},
-		{"pod gone", func() bool { return l.DeletePod("a") }, true},
-		{"pod gone twice", func() bool { return l.DeletePod("a") }, false},
-		{"a pod never seen", func() bool { return l.DeletePod("b") }, false},
-		{"a node never seen", func() bool { return l.DeleteNode("n2") }, false},
-		{"node gone", func() bool { return l.DeleteNode("n1") }, true},
+		{"pod deleted", func() bool { return l.DeletePod("a") }, true},
+		{"pod deleted twice", func() bool { return l.DeletePod("a") }, false},
+		{"unknown pod deleted", func() bool { return l.DeletePod("b") }, false},
+		{"unknown node deleted", func() bool { return l.DeleteNode("n2") }, false},
+		{"node deleted", func() bool { return l.DeleteNode("n1") }, true},
 	}
 	for _, s := range steps {
 		if got := s.do(); got != s.want {
@@ -237,7 +240,7 @@ func TestChangedIsFalseWhenNothingThatMattersChanged(t *testing.T) {
 	}
 }
 
-func TestNodesThatASelectionLeavesOutSayWhy(t *testing.T) {
+func TestUnusableExplainsEverySelectedNodeOutsideThePool(t *testing.T) {
 	l := NewLedger()
 	pool := map[string]string{"pool": "gold"}
 	taint := []Taint{{Key: "dedicated", Value: "db", Effect: NoSchedule}}

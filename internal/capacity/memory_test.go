@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// heap returns the bytes of live objects.
-func heap() int64 {
+// liveHeap returns the bytes of live objects.
+func liveHeap() int64 {
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.GC()
@@ -15,19 +15,20 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// takes returns the bytes that a new ledger takes with its View.
-func takes(build func() *Ledger) int64 {
-	before := heap()
+// sizeOf returns the bytes that a new ledger and its View take.
+func sizeOf(build func() *Ledger) int64 {
+	before := liveHeap()
 	l := build()
 	v := l.View([]Selection{{}})
-	after := heap()
+	after := liveHeap()
 	runtime.KeepAlive(l)
 	runtime.KeepAlive(v)
 	return after - before
 }
 
-// ordinary returns a ledger of 100 nodes and 1,000 pods, a fifth of them of 20 consumers.
-func ordinary() *Ledger {
+// ordinaryLedger returns a ledger of 100 nodes and 1,000 pods. A fifth of the pods belong to 20
+// consumers.
+func ordinaryLedger() *Ledger {
 	l := NewLedger()
 	for i := range 100 {
 		l.SetNode(node(fmt.Sprintf("n%02d", i)))
@@ -42,7 +43,7 @@ func ordinary() *Ledger {
 	return l
 }
 
-// madeUp returns the requests of a pod for many resources that do not exist.
+// madeUp returns requests of a pod for resources that do not exist.
 func madeUp(pod, names int) Amounts {
 	a := Amounts{CPU: 100, Memory: 1 << 20}
 	for i := range names {
@@ -51,10 +52,10 @@ func madeUp(pod, names int) Amounts {
 	return a
 }
 
-func TestMadeUpNamesTakeNoMoreThanThePodsThatMakeThemUp(t *testing.T) {
-	without := takes(ordinary)
-	with := takes(func() *Ledger {
-		l := ordinary()
+func TestMadeUpResourceNamesTakeMemoryOnlyInTheirPods(t *testing.T) {
+	without := sizeOf(ordinaryLedger)
+	with := sizeOf(func() *Ledger {
+		l := ordinaryLedger()
 		for i := range 8 {
 			p := Pod{Key: fmt.Sprint("hostile-", i), Node: "n01", Requests: madeUp(i, 10_000)}
 			if i%2 == 0 {
@@ -64,32 +65,37 @@ func TestMadeUpNamesTakeNoMoreThanThePodsThatMakeThemUp(t *testing.T) {
 		}
 		return l
 	})
-	t.Logf("1,000 pods on 100 nodes take %d KiB, with 8 pods of 10,000 names %d KiB", without>>10, with>>10)
-	// The ledger counts 64 names of each pod, about 40 bytes long.
+	t.Logf("1,000 pods on 100 nodes take %d KiB; with 8 pods of 10,000 names, %d KiB", without>>10, with>>10)
+	// The ledger counts 64 names per pod, each about 40 bytes long.
 	if more := with - without; more > 512<<10 {
 		t.Errorf("8 pods of 10,000 made-up names take %d KiB more", more>>10)
 	}
 }
 
-func TestNamesAreGivenBack(t *testing.T) {
-	l := ordinary()
+func TestUnusedResourceNamesAreReleased(t *testing.T) {
+	l := ordinaryLedger()
 	l.View([]Selection{{}})
-	before := heap()
+	before := liveHeap()
 	for round := range 200 {
 		for i := range 8 {
-			l.SetPod(Pod{Key: fmt.Sprint("hostile-", i), Node: "n01", Consumer: "consumer-01", Requests: madeUp(8*round+i, MaxPodResources)})
+			l.SetPod(Pod{
+				Key:      fmt.Sprint("hostile-", i),
+				Node:     "n01",
+				Consumer: "consumer-01",
+				Requests: madeUp(8*round+i, MaxPodResources),
+			})
 		}
 		l.View([]Selection{{}})
 	}
 	for i := range 8 {
 		l.DeletePod(fmt.Sprint("hostile-", i))
 	}
-	more := heap() - before
+	more := liveHeap() - before
 	if len(l.names.numbers) != 3 || len(l.names.infos) > 3+9*MaxPodResources {
-		t.Errorf("%d names are left of 102,400, and there is room for %d", len(l.names.numbers), len(l.names.infos))
+		t.Errorf("%d of 102,400 names left; the table holds %d", len(l.names.numbers), len(l.names.infos))
 	}
 	if more > 256<<10 {
-		t.Errorf("%d KiB are left", more>>10)
+		t.Errorf("%d KiB left", more>>10)
 	}
 	runtime.KeepAlive(l)
 }

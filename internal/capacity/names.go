@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// nameTable gives a number to each resource name that the account refers to. The last release of a
-// number frees it for another name.
+// nameTable numbers the resource names that the account refers to. The last release of a number
+// frees it for another name.
 type nameTable struct {
 	numbers map[string]int32
 	// infos are indexed by number; free are the numbers without a name.

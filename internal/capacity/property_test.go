@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// world is the model of a ledger: the objects themselves.
+// world is the model that a Ledger is compared with: the objects themselves.
 type world struct {
 	nodes map[string]Node
 	pods  map[string]Pod
@@ -30,7 +30,7 @@ func (s sums) add(name string, amount *big.Int) {
 	s[name].Add(s[name], amount)
 }
 
-// addPod adds the requests of a pod.
+// addPod adds the requests of the pod.
 func (s sums) addPod(p Pod) {
 	s.add(Pods, big.NewInt(1))
 	for name, amount := range p.Requests {
@@ -40,7 +40,7 @@ func (s sums) addPod(p Pod) {
 	}
 }
 
-// amounts returns the sums, each at most the largest int64, without those of 0.
+// amounts returns the positive sums, each limited to the largest int64.
 func (s sums) amounts() Amounts {
 	a := Amounts{}
 	for name, n := range s {
@@ -54,7 +54,7 @@ func (s sums) amounts() Amounts {
 	return a
 }
 
-// namedView is a View by resource name.
+// namedView is a View with amounts by resource name.
 type namedView struct {
 	Columns []string
 	Pools   []namedPool
@@ -77,15 +77,15 @@ type namedUse struct {
 	ByCreator  map[string]Amounts
 }
 
-// amountsOf returns the sums of some names.
+// amountsOf returns the positive sums of these names.
 func (s sums) amountsOf(names []string) Amounts {
 	a := s.amounts()
 	maps.DeleteFunc(a, func(name string, _ int64) bool { return !slices.Contains(names, name) })
 	return a
 }
 
-// columns returns the expected columns: cpu, memory and pods, what nodes list, what is asked for,
-// and of the columns before what consumers' pods request.
+// columns returns the expected columns: cpu, memory and pods, the resources that nodes list, the
+// ones asked for, and previous columns that consumers' pods still request.
 func (w world) columns(asked, before []string) []string {
 	used := sums{}
 	for _, p := range w.pods {
@@ -105,11 +105,14 @@ func (w world) columns(asked, before []string) []string {
 	for name := range used.amountsOf(before) {
 		others[name] = true
 	}
-	maps.DeleteFunc(others, func(name string, shown bool) bool { return !shown || name == CPU || name == Memory || name == Pods })
+	maps.DeleteFunc(
+		others,
+		func(name string, shown bool) bool { return !shown || name == CPU || name == Memory || name == Pods },
+	)
 	return append([]string{CPU, Memory, Pods}, slices.Sorted(maps.Keys(others))...)
 }
 
-// references counts the objects that have a resource name, and its column.
+// references counts the objects that have the resource name, plus its column.
 func (w world) references(columns []string, name string) (n int) {
 	for _, node := range w.nodes {
 		if _, ok := node.Allocatable[name]; ok {
@@ -127,7 +130,7 @@ func (w world) references(columns []string, name string) (n int) {
 	return n
 }
 
-// recount returns the expected View, added up from the objects.
+// recount returns the expected View, summed from the objects.
 func (w world) recount(selections []Selection, asked, before []string) namedView {
 	all := namedView{Columns: w.columns(asked, before), Used: map[string]namedUse{}}
 	usedBy := func(counts func(Pod) bool) Amounts {
@@ -205,7 +208,7 @@ func (w world) recount(selections []Selection, asked, before []string) namedView
 	return all
 }
 
-// read returns a View by resource name, and checks that its parts agree with each other.
+// read converts a View, and checks that its parts are consistent.
 func read(t *rapid.T, v View) namedView {
 	all := namedView{Columns: v.Columns, Used: map[string]namedUse{}}
 	for consumer, use := range v.Used.All {
@@ -218,24 +221,24 @@ func read(t *rapid.T, v View) namedView {
 		}
 		all.Used[consumer] = u
 		if v.Used.Of(consumer) != use {
-			t.Fatalf("%s: All yields another use than Of", consumer)
+			t.Fatalf("%s: All and Of return different uses", consumer)
 		}
 	}
 	if v.Used.Len() != len(all.Used) {
-		t.Fatalf("Len is %d, and All yields %d", v.Used.Len(), len(all.Used))
+		t.Fatalf("Len is %d, but All yields %d", v.Used.Len(), len(all.Used))
 	}
 	cells := map[string]bool{}
 	for _, c := range v.Cells {
 		cells[fmt.Sprint(c.Pools)] = true
 	}
 	if len(cells) != len(v.Cells) {
-		t.Fatalf("cells of the same pools: %+v", v.Cells)
+		t.Fatalf("two cells are in the same pools: %+v", v.Cells)
 	}
 	for i, p := range v.Pools {
 		checkCells(t, v, i)
 		pool := namedPool{
-			Nodes: p.Nodes, Allocatable: amounts(v, p.Allocatable), Free: amounts(v, p.Free), InUse: amounts(v, p.InUse), Shared: p.Shared, Overlaps: p.Overlaps,
-			LeftOut: p.Unusable.Count,
+			Nodes: p.Nodes, Allocatable: amounts(v, p.Allocatable), Free: amounts(v, p.Free), InUse: amounts(v, p.InUse),
+			Shared: p.Shared, Overlaps: p.Overlaps, LeftOut: p.Unusable.Count,
 		}
 		for _, n := range p.Unusable.First {
 			pool.FirstLeftOut = append(pool.FirstLeftOut, n.Name)
@@ -251,7 +254,7 @@ func read(t *rapid.T, v View) namedView {
 	return all
 }
 
-// checkCells checks that a pool has what its cells have.
+// checkCells checks that the amounts of a pool are the sums over its cells.
 func checkCells(t *rapid.T, v View, pool int) {
 	allocatable, free := sums{}, sums{}
 	for _, c := range v.Cells {
@@ -263,20 +266,27 @@ func checkCells(t *rapid.T, v View, pool int) {
 			free.add(name, big.NewInt(c.Free[i]))
 		}
 	}
-	// The amounts of a cell are at most the largest int64, like those of a pool.
+	// Both the amounts of cells and those of pools are limited to the largest int64.
 	if want, got := amounts(v, v.Pools[pool].Allocatable), allocatable.amounts(); !maps.Equal(got, want) {
-		t.Fatalf("the cells of pool %d have %v, it has %v", pool, got, want)
+		t.Fatalf("pool %d: allocatable of the cells is %v, of the pool %v", pool, got, want)
 	}
 	if want, got := amounts(v, v.Pools[pool].Free), free.amounts(); !maps.Equal(got, want) {
-		t.Fatalf("the cells of pool %d have %v free, it has %v", pool, got, want)
+		t.Fatalf("pool %d: free of the cells is %v, of the pool %v", pool, got, want)
 	}
 }
 
 func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 	amount := rapid.OneOf(rapid.Int64Range(0, 20), rapid.SampledFrom([]int64{math.MaxInt64, math.MaxInt64 - 1, 1 << 62}))
-	resource := rapid.SampledFrom([]string{CPU, Memory, Pods, "nvidia.com/gpu", "example.com/fpga", "made.up/a", "made.up/b"})
+	resource := rapid.SampledFrom(
+		[]string{CPU, Memory, Pods, "nvidia.com/gpu", "example.com/fpga", "made.up/a", "made.up/b"},
+	)
 	state := rapid.SampledFrom([]NodeState{Ready, Ready, Ready, Ready, NotReady, Cordoned, Virtual})
-	every := []Selection{{}, {Selector: nothing}, {Selector: having("zone", "a")}, {Tolerations: []Toleration{tolerates("")}}}
+	every := []Selection{
+		{},
+		{Selector: nothing},
+		{Selector: having("zone", "a")},
+		{Tolerations: []Toleration{tolerates("")}},
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		selections, asked := every, []string{"example.com/fpga"}
 		l, w := NewLedger(), world{nodes: map[string]Node{}, pods: map[string]Pod{}}
@@ -308,7 +318,8 @@ func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 				p := Pod{
 					Key: podKey.Draw(t, "key"), Node: nodeName.Draw(t, "node"),
 					Consumer: rapid.SampledFrom([]string{"", "", "rome", "oslo"}).Draw(t, "consumer"),
-					Creator:  rapid.SampledFrom([]string{"", "slice-1", "slice-2", strings.Repeat("x", MaxCreator+1)}).Draw(t, "creator"),
+					Creator: rapid.SampledFrom([]string{"", "slice-1", "slice-2", strings.Repeat("x", MaxCreator+1)}).
+						Draw(t, "creator"),
 					Requests: rapid.MapOf(resource, amount).Draw(t, "requests"),
 				}
 				l.SetPod(p)
@@ -322,7 +333,7 @@ func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 				l.DeletePod(key)
 				delete(w.pods, key)
 			},
-			"some are all there are": func(t *rapid.T) {
+			"replace all": func(t *rapid.T) {
 				drop := rapid.IntRange(0, 2)
 				for _, key := range slices.Sorted(maps.Keys(w.pods)) {
 					if drop.Draw(t, "drop pod") == 0 {
@@ -341,25 +352,25 @@ func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 					}
 				}
 				if got, want := l.ReplacePods(maps.Values(w.pods)), pods != len(w.pods); got != want {
-					t.Fatalf("%d of %d pods: changed is %v", len(w.pods), pods, got)
+					t.Fatalf("ReplacePods keeps %d of %d pods: changed is %v", len(w.pods), pods, got)
 				}
 				if got, want := l.ReplaceNodes(maps.Values(w.nodes)), known != len(w.nodes); got != want {
-					t.Fatalf("%d of %d nodes: changed is %v", len(w.nodes), known, got)
+					t.Fatalf("ReplaceNodes keeps %d of %d nodes: changed is %v", len(w.nodes), known, got)
 				}
 			},
 			"select others": func(t *rapid.T) {
 				others := rapid.Permutation(every).Draw(t, "selections")
-				selections = others[:rapid.IntRange(0, len(others)).Draw(t, "of them")]
+				selections = others[:rapid.IntRange(0, len(others)).Draw(t, "count")]
 			},
 			"ask for others": func(t *rapid.T) { asked = rapid.SliceOfN(resource, 0, 3).Draw(t, "asked") },
 			"": func(t *rapid.T) {
 				v := l.View(selections, asked...)
 				now := w.recount(selections, asked, before.Columns)
 				if diff := cmp.Diff(now, read(t, v), cmpopts.EquateEmpty()); diff != "" {
-					t.Fatalf("recount (-) and view (+): %s", diff)
+					t.Fatalf("recount (-) and View (+): %s", diff)
 				}
 				if diff := cmp.Diff(expected, read(t, before), cmpopts.EquateEmpty()); diff != "" {
-					t.Fatalf("the view before has changed: %s", diff)
+					t.Fatalf("the previous View changed: %s", diff)
 				}
 				before, expected = v, now
 				for name, number := range l.names.numbers {
@@ -372,9 +383,12 @@ func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 	})
 }
 
-func TestUsesAreAMapThatNeverChanges(t *testing.T) {
+func TestUsesAreAnImmutableMap(t *testing.T) {
 	id := rapid.Map(rapid.IntRange(0, 99), func(i int) string { return fmt.Sprint("c", i) })
-	use := rapid.OneOf(rapid.Just((*Use)(nil)), rapid.Map(rapid.Int64Range(1, 9), func(n int64) *Use { return &Use{Everywhere: Row{n}} }))
+	use := rapid.OneOf(
+		rapid.Just((*Use)(nil)),
+		rapid.Map(rapid.Int64Range(1, 9), func(n int64) *Use { return &Use{Everywhere: Row{n}} }),
+	)
 	check := func(t *rapid.T, want map[string]*Use, u Uses) {
 		if diff := cmp.Diff(want, maps.Collect(u.All)); diff != "" || u.Len() != len(want) {
 			t.Fatalf("%d consumers, want %d: %s", u.Len(), len(want), diff)
@@ -389,13 +403,13 @@ func TestUsesAreAMapThatNeverChanges(t *testing.T) {
 		var u Uses
 		want := map[string]*Use{}
 		for range rapid.IntRange(1, 20).Draw(t, "changes") {
-			news := rapid.MapOfN(id, use, 1, 30).Draw(t, "news")
-			was, wanted := u, maps.Clone(want)
-			u = u.with(maps.Clone(news))
-			maps.Copy(want, news)
+			changes := rapid.MapOfN(id, use, 1, 30).Draw(t, "changed")
+			before, wantBefore := u, maps.Clone(want)
+			u = u.with(maps.Clone(changes))
+			maps.Copy(want, changes)
 			maps.DeleteFunc(want, func(_ string, use *Use) bool { return use == nil })
 			check(t, want, u)
-			check(t, wanted, was)
+			check(t, wantBefore, before)
 		}
 	})
 }

@@ -22,7 +22,8 @@ type runningSums struct {
 	cells        map[string]*cellSums
 	orderedCells []*cellSums
 	consumers    map[string]*consumerSums
-	// changedUses are the consumers whose use changed since the last View, uses those of that View.
+	// changedUses are the consumers whose use changed since the last View; uses are the uses of
+	// that View.
 	changedUses map[string]struct{}
 	uses        Uses
 }
@@ -82,10 +83,10 @@ func newRunningSums() runningSums {
 
 // View returns the state of the account at this moment, with one pool for each selection. Its
 // columns are cpu, memory, pods, the resources that physical nodes list, and the names asked for; a
-// column stays while a consumer's pods request it. With the selections and columns of the last View
-// the cost is that of each pool and of each consumer whose use has changed since; with others, that
-// of each node and pod. The ledger keeps the selections and names: the caller must not change them
-// afterwards.
+// column stays while a consumer's pods request it. If the selections and columns are those of the
+// last View, the cost grows with the pools and with the consumers whose use has changed since.
+// Otherwise it grows with the nodes and pods. The ledger keeps the selections and names: the caller
+// must not change them afterwards.
 func (l *Ledger) View(selections []Selection, asked ...string) View {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestAmountsReadAsAPersonWritesThem(t *testing.T) {
+func TestHumanAmountsAreShort(t *testing.T) {
 	for _, tc := range []struct {
 		resource string
 		amount   int64
@@ -53,35 +53,35 @@ func TestAmountsReadAsAPersonWritesThem(t *testing.T) {
 		{"nvidia.com/gpu", 3, "3"},
 	} {
 		if got := human(tc.resource, tc.amount, minDigits); got != tc.want {
-			t.Errorf("%d of %s reads %q, want %q", tc.amount, tc.resource, got, tc.want)
+			t.Errorf("%s %d is written %q, want %q", tc.resource, tc.amount, got, tc.want)
 		}
 	}
 }
 
-func TestNoAmountReadsAsMoreThanItIsOrAsOnePercentLess(t *testing.T) {
+func TestHumanAmountsAreRoundedDownByLessThanOnePercent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name, amount := drawAmount(t, "amount")
-		reads := amountThatReads(t, name, human(name, amount, minDigits))
+		reads := parseAmount(t, name, human(name, amount, minDigits))
 		if reads > amount || float64(amount-reads) >= float64(amount)/100 && amount > 0 {
-			t.Errorf("%d of %s reads %s", amount, name, human(name, amount, minDigits))
+			t.Errorf("%s %d is written %s", name, amount, human(name, amount, minDigits))
 		}
 	})
 }
 
-func TestAmountsOfOneSentenceReadInTheirOrder(t *testing.T) {
+func TestHumanFormatKeepsTheOrderOfAmounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name, first := drawAmount(t, "first")
 		// Amounts close to each other are the hardest to tell apart.
 		second := first - rapid.Int64Range(0, first>>rapid.IntRange(0, 40).Draw(t, "nearness")).Draw(t, "difference")
 		format := HumanFormat(name, first, second, -1)
-		a, b := amountThatReads(t, name, format(first)), amountThatReads(t, name, format(second))
+		a, b := parseAmount(t, name, format(first)), parseAmount(t, name, format(second))
 		if (first > second) != (a > b) {
-			t.Errorf("%d and %d of %s read %s and %s", first, second, name, format(first), format(second))
+			t.Errorf("%s %d and %d are written %s and %s", name, first, second, format(first), format(second))
 		}
 	})
 }
 
-func TestDigitsAreAddedOnlyWhereAmountsWouldReadTheSame(t *testing.T) {
+func TestHumanFormatAddsDigitsOnlyToTellAmountsApart(t *testing.T) {
 	for _, tc := range []struct {
 		resource string
 		amounts  []int64
@@ -100,25 +100,27 @@ func TestDigitsAreAddedOnlyWhereAmountsWouldReadTheSame(t *testing.T) {
 		format := HumanFormat(tc.resource, tc.amounts...)
 		for i, amount := range tc.amounts {
 			if got := format(amount); got != tc.want[i] {
-				t.Errorf("%d of %s, of %d, reads %q, want %q", amount, tc.resource, tc.amounts, got, tc.want[i])
+				t.Errorf("%s %d among %d is written %q, want %q", tc.resource, amount, tc.amounts, got, tc.want[i])
 			}
 		}
 	}
 }
 
 func drawAmount(t *rapid.T, label string) (name string, amount int64) {
-	name = rapid.SampledFrom([]string{CPU, Memory, "ephemeral-storage", "hugepages-1Gi", Pods, "nvidia.com/gpu"}).Draw(t, "resource")
-	// The boundary of each unit is as likely as all amounts within it.
-	unit := rapid.SampledFrom([]int64{1, 1000, 1024, 1e6, 1 << 20, 1e9, 1 << 30, 1e12, 1 << 40, 1e15, 1 << 50}).Draw(t, "unit")
+	name = rapid.SampledFrom([]string{CPU, Memory, "ephemeral-storage", "hugepages-1Gi", Pods, "nvidia.com/gpu"}).
+		Draw(t, "resource")
+	// Multiples of each unit are as likely as the amounts between them.
+	unit := rapid.SampledFrom([]int64{1, 1000, 1024, 1e6, 1 << 20, 1e9, 1 << 30, 1e12, 1 << 40, 1e15, 1 << 50}).
+		Draw(t, "unit")
 	amount = rapid.Int64Range(0, math.MaxInt64/unit).Draw(t, label) * unit
 	return name, max(0, amount-rapid.Int64Range(0, 2).Draw(t, "off"))
 }
 
-// amountThatReads returns the amount that a text stands for.
-func amountThatReads(t *rapid.T, name, text string) int64 {
+// parseAmount returns the amount that the text stands for.
+func parseAmount(t *rapid.T, name, text string) int64 {
 	q, err := resource.ParseQuantity(text)
 	if err != nil {
-		t.Fatalf("%q is no quantity: %v", text, err)
+		t.Fatalf("%q is not a quantity: %v", text, err)
 	}
 	if name == CPU {
 		return q.MilliValue()

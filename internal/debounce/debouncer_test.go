@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestDebouncerOfALongBurstAreAPeriodApartAndTheFirstComesSooner(t *testing.T) {
+func TestALongBurstYieldsOneBatchPerPeriodAndTheFirstAfterHalfAPeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(100 * time.Millisecond)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -36,7 +36,7 @@ func TestDebouncerOfALongBurstAreAPeriodApartAndTheFirstComesSooner(t *testing.T
 	})
 }
 
-func TestAWakeUpWaitsForHalfAPeriodAndLongerOnlyAfterABatch(t *testing.T) {
+func TestAWakeUpWaitsHalfAPeriodUnlessABatchHasJustEnded(t *testing.T) {
 	for after, want := range map[time.Duration]time.Duration{
 		0:                     100 * time.Millisecond,
 		10 * time.Millisecond: 90 * time.Millisecond,
@@ -55,13 +55,13 @@ func TestAWakeUpWaitsForHalfAPeriodAndLongerOnlyAfterABatch(t *testing.T) {
 			start := time.Now()
 			b.Wake()
 			if first, err := b.Wait(t.Context()); err != nil || !first.Equal(start) || time.Since(start) != want {
-				t.Errorf("a wake-up %v after a batch is one %v later (%v), want %v", after, time.Since(start), err, want)
+				t.Errorf("a wake-up %v after a batch waited %v (%v), want %v", after, time.Since(start), err, want)
 			}
 		})
 	}
 }
 
-func TestDebouncerMergesABurstIntoOne(t *testing.T) {
+func TestABurstIsOneBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(100 * time.Millisecond)
 		woken := time.Now()
@@ -73,17 +73,17 @@ func TestDebouncerMergesABurstIntoOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !first.Equal(woken) || time.Since(woken) != 50*time.Millisecond {
-			t.Errorf("batch of %v after %v, want the first wake-up after half a period", first, time.Since(woken))
+			t.Errorf("Wait returned %v after %v, want the first wake-up after half a period", first, time.Since(woken))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		if _, err := b.Wait(ctx); err == nil {
-			t.Error("a second batch came of one burst")
+			t.Error("one burst yielded a second batch")
 		}
 	})
 }
 
-func TestDebouncerOfNoPeriodComesAtOnce(t *testing.T) {
+func TestAPeriodOfZeroReturnsImmediately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(0)
 		start := time.Now()
@@ -94,19 +94,19 @@ func TestDebouncerOfNoPeriodComesAtOnce(t *testing.T) {
 	})
 }
 
-func TestDebouncerStopsWithItsContext(t *testing.T) {
+func TestWaitEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(time.Hour)
 		ctx, cancel := context.WithCancel(t.Context())
 		b.Wake()
 		time.AfterFunc(time.Minute, cancel)
 		if _, err := b.Wait(ctx); err == nil {
-			t.Error("want an error once the context is over")
+			t.Error("Wait returned no error after its context ended")
 		}
 	})
 }
 
-func TestABatchThatSomebodyWaitsForEndsAtOnce(t *testing.T) {
+func TestWakeNowEndsTheWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(100 * time.Millisecond)
 		start := time.Now()
@@ -114,7 +114,7 @@ func TestABatchThatSomebodyWaitsForEndsAtOnce(t *testing.T) {
 		if _, err := b.Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		// It does not wait until the batches are a period apart either.
+		// WakeNow does not keep a period between two batches either.
 		b.Wake()
 		go func() {
 			time.Sleep(30 * time.Millisecond) //nolint:forbidigo // the clock of the bubble
@@ -126,7 +126,7 @@ func TestABatchThatSomebodyWaitsForEndsAtOnce(t *testing.T) {
 		if took := time.Since(start); took != 30*time.Millisecond {
 			t.Errorf("two batches took %v", took)
 		}
-		// Nothing is left over of them.
+		// The windows that were cut short leave nothing behind.
 		b.Wake()
 		if _, err := b.Wait(t.Context()); err != nil {
 			t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestADelayedWakeIsAtTheEarliestTimeAndCanBeRepeated(t *testing.T) {
+func TestADelayedWakeFiresAtTheEarliestTimeAndCanBeReused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start, wakes := time.Now(), make(chan time.Duration, 10)
 		w := NewDelayedWake(func() { wakes <- time.Since(start) })

@@ -15,8 +15,7 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// inputs are policies, consumers and slices that a test sets. What is granted is the same whatever
-// the terms are.
+// inputs are the policies, consumers and slices of a test. The grants do not depend on the terms.
 type inputs struct {
 	policies  *table.PolicyList
 	consumers []offer.Consumer
@@ -73,13 +72,13 @@ func TestASnapshotHoldsEverythingThatOneEvaluationCameTo(t *testing.T) {
 	e.Evaluate(time.Now())
 	s := config.Table.Current()
 	if diff := cmp.Diff([]string{"first", "second"}, order); diff != "" || seen[0] != s || seen[1] != s {
-		t.Errorf("what is called after an evaluation has not all read the published snapshot in order: %s", diff)
+		t.Errorf("the callbacks were not all called with the published snapshot, in order: %s", diff)
 	}
 	if got, _ := s.Entries.Of("rome").Offers[0].Amount("cpu"); got != 4000 || s.Revision != 1 {
-		t.Errorf("rome is offered %d at revision %d", got, s.Revision)
+		t.Errorf("rome is offered %d at revision %d, want 4000 at 1", got, s.Revision)
 	}
 	if diff := cmp.Diff(in.granted, s.Input.Grants); diff != "" || s.Slices != table.SliceDecisions(in) {
-		t.Errorf("the grants are not those of the decisions: %s", diff)
+		t.Errorf("the snapshot does not have the decisions and their grants: %s", diff)
 	}
 	if len(s.Policies) != 2 || s.Reports["gold"] == nil || s.Reports["bad"] != nil || len(s.Input.Consumers) != 1 {
 		t.Errorf("policies %+v, reports %+v, consumers %+v", s.Policies, s.Reports, s.Input.Consumers)
@@ -88,7 +87,7 @@ func TestASnapshotHoldsEverythingThatOneEvaluationCameTo(t *testing.T) {
 	in.policies = table.NewPolicyList(nil)
 	e.Evaluate(time.Now())
 	if next := config.Table.Current(); next.Revision != 2 || len(next.Policies) != 0 || len(s.Policies) != 2 {
-		t.Errorf("revision %d with policies %+v; the snapshot before has %+v", next.Revision, next.Policies, s.Policies)
+		t.Errorf("revision %d with policies %+v; the previous snapshot has %+v", next.Revision, next.Policies, s.Policies)
 	}
 }
 
@@ -103,12 +102,12 @@ func TestNothingIsPublishedBeforeEverySourceIsComplete(t *testing.T) {
 		close(nodes)
 		synctest.Wait()
 		if config.Table.Current() != nil {
-			t.Error("published while a source is not complete")
+			t.Error("a snapshot was published before every source was complete")
 		}
 		close(pods)
 		synctest.Wait()
 		if s := config.Table.Current(); s == nil || s.Revision != 1 {
-			t.Errorf("got %+v once all sources are complete", s)
+			t.Errorf("got snapshot %+v once all sources are complete, want revision 1", s)
 		}
 		config.Debouncer.WakeNow()
 		synctest.Wait()

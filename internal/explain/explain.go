@@ -1,13 +1,13 @@
-// Package explain serves what each consumer is offered, and why, over HTTP, from the table that gRPC
-// is served from. A request is not a read in Liqo's sense: it does not affect notifications.
+// Package explain serves what each consumer is offered, and why, over HTTP, from the table that
+// gRPC is served from. A request is not a read in Liqo's sense: it does not affect notifications.
 //
 //	GET /offers             every known consumer, and the default offer
 //	GET /offers/{clusterID} one consumer
 //
 // Answers are JSON. Before the first evaluation the answer is 503.
 //
-// Offers of different classes may overlap: only grants exclude each other. A consumer that uses what
-// one class offers may find less in another class.
+// Offers of different classes may overlap: only grants exclude each other. A consumer that uses
+// what one class offers may find less in another class.
 package explain
 
 import (
@@ -35,10 +35,11 @@ type Offers struct {
 // Consumer is the answer to GET /offers/{clusterID}.
 type Consumer struct {
 	ClusterID string `json:"clusterID"`
-	// Known is false for a consumer that gets the default offer because no object describes or names it.
+	// Known is false for a consumer that gets the default offer because no object describes or
+	// names it.
 	Known  bool    `json:"known"`
 	Offers []Offer `json:"offers"`
-	// Because says why there are no offers. It is absent if there are offers.
+	// Because explains why there are no offers. It is absent if there are offers.
 	Because string `json:"because,omitempty"`
 }
 
@@ -54,11 +55,11 @@ type Offer struct {
 	Resources amounts `json:"resources"`
 	// Granted is what the consumer's ResourceSlices of the class were granted, absent for nothing.
 	Granted amounts `json:"granted,omitempty"`
-	// Used is what the consumer's pods request: on the nodes of the policy, or on all nodes if no policy
-	// of nodes decides. It is absent for a consumer without pods.
+	// Used is what the consumer's pods request: on the nodes of the policy, or on all nodes if no
+	// policy of nodes decides. It is absent for a consumer without pods.
 	Used amounts `json:"used,omitempty"`
-	// Because explains each amount by the latest evaluation, a line for each resource. If the published
-	// amount is older, within the policy's threshold, the line says so.
+	// Because explains each amount by the latest evaluation, a line for each resource. If the
+	// published amount is older, within the policy's threshold, the line says so.
 	Because []string `json:"because"`
 }
 

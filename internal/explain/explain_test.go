@@ -30,7 +30,7 @@ func get(t *testing.T, method string, server *httptest.Server, path string) (int
 	return response.StatusCode, strings.TrimSpace(string(body))
 }
 
-func TestWhatAConsumerHasAndUsesIsBesideItsOffer(t *testing.T) {
+func TestAnOfferIncludesWhatIsGrantedAndUsed(t *testing.T) {
 	tab, ledger := table.New(), capacity.NewLedger()
 	server := httptest.NewServer(Handler(tab))
 	defer server.Close()
@@ -48,7 +48,7 @@ func TestWhatAConsumerHasAndUsesIsBesideItsOffer(t *testing.T) {
 	}
 }
 
-func TestWithoutAnOfferItSaysWhy(t *testing.T) {
+func TestAMissingOfferIsExplained(t *testing.T) {
 	tab := table.New()
 	var last *offer.Result
 	server := httptest.NewServer(Handler(tab))
@@ -58,22 +58,25 @@ func TestWithoutAnOfferItSaysWhy(t *testing.T) {
 		because  string
 	}{
 		{nil, "there is no valid ResourcePolicy"},
-		{[]offer.Policy{{Name: "p", DryRun: true, Fixed: capacity.Amounts{capacity.CPU: 1}}}, "no ResourcePolicy in force is for this consumer"},
+		{[]offer.Policy{{Name: "p", DryRun: true, Fixed: capacity.Amounts{capacity.CPU: 1}}},
+			"no ResourcePolicy in force is for this consumer"},
 	} {
 		last = offer.Evaluate(offer.Input{Policies: tc.policies}.After(last))
 		tab.Publish(table.Snapshot{Result: last})
-		if _, body := get(t, "GET", server, "/offers/rome"); body != `{"clusterID":"rome","known":false,"offers":[],"because":"`+tc.because+`"}` {
-			t.Errorf("got %s, want %s", body, tc.because)
+		want := `{"clusterID":"rome","known":false,"offers":[],"because":"` + tc.because + `"}`
+		if _, body := get(t, "GET", server, "/offers/rome"); body != want {
+			t.Errorf("got %s, want %s", body, want)
 		}
 	}
 }
 
-func TestAnswers(t *testing.T) {
+func TestHandlerAnswersForAllAndForOneConsumer(t *testing.T) {
 	tab := table.New()
 	server := httptest.NewServer(Handler(tab))
 	defer server.Close()
-	if code, body := get(t, "GET", server, "/offers"); code != http.StatusServiceUnavailable || !strings.Contains(body, "try again") {
-		t.Errorf("before the first offers: %d %s", code, body)
+	if code, body := get(t, "GET", server, "/offers"); code != http.StatusServiceUnavailable ||
+		!strings.Contains(body, "try again") {
+		t.Errorf("before the first snapshot: %d %s", code, body)
 	}
 	tab.Publish(table.Snapshot{Result: offer.Evaluate(offer.Input{Policies: []offer.Policy{{
 		Name: "standard", Fixed: capacity.Amounts{capacity.CPU: 500},
@@ -91,10 +94,11 @@ func TestAnswers(t *testing.T) {
 		code               int
 		body               string
 	}{
-		{"everybody", "GET", "/offers", 200, `{"consumers":[` + rome + `],"anyone":` + anyone + `}`},
+		{"all consumers", "GET", "/offers", 200, `{"consumers":[` + rome + `],"anyone":` + anyone + `}`},
 		{"one consumer", "GET", "/offers/rome", 200, rome},
-		{"a consumer nobody knows", "GET", "/offers/oslo", 200, `{"clusterID":"oslo","known":false,"offers":` + anyone + `}`},
-		{"any text as an ID", "GET", "/offers/%00%ff", 200, `{"clusterID":"\u0000\ufffd","known":false,"offers":` + anyone + `}`},
+		{"an unknown consumer", "GET", "/offers/oslo", 200, `{"clusterID":"oslo","known":false,"offers":` + anyone + `}`},
+		{"an ID of arbitrary bytes", "GET", "/offers/%00%ff", 200,
+			`{"clusterID":"\u0000\ufffd","known":false,"offers":` + anyone + `}`},
 		{"a path below", "GET", "/offers/rome/x", 404, "404 page not found"},
 		{"another method", "DELETE", "/offers/rome", 405, "Method Not Allowed"},
 	} {
@@ -105,11 +109,12 @@ func TestAnswers(t *testing.T) {
 		})
 	}
 	tab.Publish(table.Snapshot{Result: offer.Evaluate(offer.Input{}.After(tab.Current().Result))})
-	const withdrawn = `{"class":"","policy":"","resources":{"cpu":"0"},"because":["cpu 0: not offered any more: policy standard is gone or invalid"]}`
-	if _, body := get(t, "GET", server, "/offers/rome"); body != `{"clusterID":"rome","known":false,"offers":[`+withdrawn+`]}` {
-		t.Errorf("when the policy is gone: %s", body)
+	const withdrawn = `{"clusterID":"rome","known":false,"offers":[{"class":"","policy":"","resources":{"cpu":"0"},` +
+		`"because":["cpu 0: not offered any more: policy standard is gone or invalid"]}]}`
+	if _, body := get(t, "GET", server, "/offers/rome"); body != withdrawn {
+		t.Errorf("after the policy is gone: %s", body)
 	}
 	if got := tab.Stats().UnknownReads; got != 0 {
-		t.Errorf("looking counts as a read: %d", got)
+		t.Errorf("%d requests counted as reads of unknown IDs, want 0", got)
 	}
 }

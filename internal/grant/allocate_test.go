@@ -19,7 +19,7 @@ func TestRequestsAreRaisedOldestFirst(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if answers[0].Reason() != ReasonCapped || answers[1].Reason() != ReasonGranted {
-		t.Errorf("got %s and %s", answers[0].Reason(), answers[1].Reason())
+		t.Errorf("reasons %s and %s, want Capped and Granted", answers[0].Reason(), answers[1].Reason())
 	}
 }
 
@@ -79,7 +79,8 @@ func TestCPUAndMemoryStayAboveZeroWhilePodsRun(t *testing.T) {
 }
 
 func TestUseOfOthersIsCommittedToo(t *testing.T) {
-	// Oslo has no slice: an older Liqo offloaded its pods, or another class covers them.
+	// Oslo has no slice in this class: an older Liqo offloaded its pods, or they belong to another
+	// class.
 	w := newWorld(gold()).node("n", "a", cpu(8)).pod("o", "n", "oslo", cpu(3)).pod("r", "n", "rome", cpu(2)).slice(asking("s", "rome", 1, 8))
 	w.settle(t)
 	w.want(t, "s cpu=5")
@@ -232,7 +233,7 @@ func TestAGrantCountsWhereItCameFromUntilItIsAnsweredAnew(t *testing.T) {
 	w.step()
 	w.want(t, "moved cpu=2; waiting cpu=4")
 
-	// The policy that granted it is gone, and may have selected any node.
+	// The policy that granted the slice is gone, and may have selected any node.
 	moved.GrantedBy = "gone"
 	w.slices = []Slice{moved, asking("waiting", "oslo", 2, 4)}
 	w.step()
@@ -251,15 +252,15 @@ func TestASliceFromAnotherClassTakesNothingFromThoseThatAreThere(t *testing.T) {
 	w.settle(t)
 	w.want(t, "moved cpu=1; there cpu=3")
 
-	// Use on other nodes gives no claim to these. One unit of cpu stays, because Liqo evicts all
-	// pods at 0.
+	// Pods on other nodes do not count here. One unit of cpu stays, because Liqo evicts all pods at
+	// 0.
 	w.node("n", "a", cpu(8)).node("m", "b", cpu(3))
 	w.slices = []Slice{moved, there}
 	w.pod("p", "n", "rome", cpu(2))
 	w.settle(t)
 	w.want(t, "moved cpu=1; there cpu=3")
 
-	// Use on these nodes does.
+	// Pods on these nodes do.
 	w.slices = []Slice{moved, there}
 	w.pod("p", "m", "rome", cpu(2))
 	w.settle(t)
@@ -328,7 +329,7 @@ func TestACordonKeepsAndAcceptsNothingNew(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if answers[0].Reason() != ReasonCordoned || answers[1].Reason() != ReasonCordoned {
-		t.Errorf("got %s and %s", answers[0].Reason(), answers[1].Reason())
+		t.Errorf("reasons %s and %s, want Cordoned", answers[0].Reason(), answers[1].Reason())
 	}
 	w.slices[0].Frozen, w.slices[1].Frozen = false, false
 	w.settle(t)
@@ -347,7 +348,7 @@ func TestAnInvalidRequestChangesNothing(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		if got := answers[i].Reason(); got != ReasonInvalid {
-			t.Errorf("got reason %s", got)
+			t.Errorf("got reason %s, want %s", got, ReasonInvalid)
 		}
 	}
 }
@@ -362,7 +363,7 @@ func TestAnInvalidRequestWhoseGrantFallsIsToldOfThat(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got := answers[0].Reason(); got != ReasonInvalid {
-		t.Errorf("got reason %s", got)
+		t.Errorf("got reason %s, want %s", got, ReasonInvalid)
 	}
 }
 
@@ -375,7 +376,7 @@ func TestWhatNoPolicyDecidesOnIsTakenBackButForUse(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if answers[0].Reason() != ReasonWithdrawn {
-		t.Errorf("got reason %s", answers[0].Reason())
+		t.Errorf("got reason %s, want %s", answers[0].Reason(), ReasonWithdrawn)
 	}
 }
 
@@ -416,7 +417,7 @@ func TestExplanationsStayReadable(t *testing.T) {
 	w.want(t, "s cpu=1")
 	text := answers[0].Explain("")
 	if len(text) > 1000 {
-		t.Errorf("%d characters: %s", len(text), text)
+		t.Errorf("%d bytes, want at most 1000: %s", len(text), text)
 	}
 	if diff := cmp.Diff("and 5 more resources", text[len(text)-len("and 5 more resources"):]); diff != "" {
 		t.Error(diff)
@@ -457,8 +458,8 @@ func TestAPoolInsideAnotherKeepsWhatItGranted(t *testing.T) {
 }
 
 func TestPoolsThatShareNoNodeCountEachForItself(t *testing.T) {
-	// One pool has all nodes, two others have a zone each. Together these may have as much as all
-	// nodes.
+	// One pool has all nodes, and two others have a zone each. Together, the two may grant as much
+	// as all nodes have.
 	apart := func(name, class, zone string) offer.Policy {
 		return offer.Policy{Name: name, Class: class, Nodes: &offer.Nodes{Percent: 100, Selection: inZone(zone)}}
 	}

@@ -11,8 +11,8 @@ import (
 	"proffer.dev/proffer/internal/offer"
 )
 
-// churn is a pool of 100 cpu. More is asked for than it has, and local pods of 1 cpu each come and
-// go at 5 a second.
+// churn is a pool of 100 cpu. The slices ask for more than it has, and 5 times a second a local pod
+// of 1 cpu is created or deleted.
 type churn struct {
 	*world
 	random *rand.Rand
@@ -24,7 +24,7 @@ type churn struct {
 	// to 0.
 	rewritten map[string][]time.Duration
 	zeroed    map[string]time.Duration
-	// short is the time since which more is granted than the pool has, -1 if it is not.
+	// short is when more began to be granted than the pool has, -1 if that is not so.
 	short time.Duration
 }
 
@@ -90,7 +90,7 @@ func (c *churn) evaluate(t *testing.T) {
 	case c.short < 0:
 		c.short = c.now
 	case c.now-c.short > offer.DipBound:
-		t.Errorf("%v: %d granted, and %d there, since %v", c.now, sum, there, c.short)
+		t.Errorf("%v: %d granted of a pool of %d, since %v", c.now, sum, there, c.short)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestPodsThatComeAndGoDoNotRewriteGrants(t *testing.T) {
 			}
 			const few = 3
 			if most := c.mostInAMinute(); most > few {
-				t.Errorf("one slice was rewritten %d times in a minute, want %d at most", most, few)
+				t.Errorf("one slice was rewritten %d times in a minute, want at most %d", most, few)
 			}
 
 			bare := newChurn(count, nil)
@@ -135,9 +135,9 @@ func TestPodsThatComeAndGoDoNotRewriteGrants(t *testing.T) {
 				bare.comeOrGo()
 			}
 			if most := bare.mostInAMinute(); most < 10 {
-				t.Errorf("without levels one slice was rewritten %d times in half a minute: this churn shows nothing", most)
+				t.Errorf("without levels one slice was rewritten only %d times in half a minute: the churn is too small", most)
 			}
-			t.Logf("%d rewritten in %v, %d times in a minute at most; without levels %d times in 30 s", len(c.rewritten), long, c.mostInAMinute(), bare.mostInAMinute())
+			t.Logf("%d slices rewritten in %v, at most %d times in a minute; without levels, %d times in 30 s", len(c.rewritten), long, c.mostInAMinute(), bare.mostInAMinute())
 		})
 	}
 }

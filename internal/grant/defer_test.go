@@ -15,7 +15,7 @@ const (
 	nodesAB = nodeA | nodeB
 )
 
-// checkedStep decides, checks the answers, and writes them all.
+// checkedStep decides, checks the answers, and writes all of them.
 func (e *estate) checkedStep(t *testing.T) []Answer {
 	t.Helper()
 	terms := e.terms()
@@ -33,7 +33,7 @@ func (e *estate) moved(i int, class string) *estate {
 }
 
 func TestAMoveToSomeOfTheNodesWaitsForThoseThatAreThere(t *testing.T) {
-	// What was granted from both nodes may be on the other one.
+	// What was granted from both nodes may be used on the other one.
 	e := newEstate().policy("gold", nodesAB).given("moved", "rome", 1, 10).policy("silver", nodeA).given("there", "oslo", 2, 8)
 	e.slices[1].Request = cpu(0)
 	e.moved(0, "silver").checkedStep(t)
@@ -70,13 +70,13 @@ func TestManySelectionsOfTheSameNodesAreOnePool(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		reclaim offer.Reclaim
-		// ownNodes lets each policy also select nodes of its own, which have nothing.
+		// ownNodes lets each policy also select further nodes, which have no capacity.
 		ownNodes bool
 	}{
 		{"Unused", offer.Unused, false},
 		{"Evict", offer.Evict, false},
-		{"Unused beside nodes of their own", offer.Unused, true},
-		{"Evict beside nodes of their own", offer.Evict, true},
+		{"Unused, with further nodes", offer.Unused, true},
+		{"Evict, with further nodes", offer.Evict, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			e := newEstate()
@@ -112,8 +112,8 @@ func TestWhatIsGrantedInsideAPoolIsTakenBackWhateverALargerOneHas(t *testing.T) 
 	e.want(t, "inside cpu=4; s cpu=3")
 }
 
-// Each of two pools has room for its own grants, and a third that overlaps both has more than
-// enough, but not on their nodes.
+// Two pools each have room for their own grants. A third pool, which overlaps both, has more than
+// enough capacity, but on other nodes.
 func TestWhatOnlyTwoPoolsTogetherHaveNoRoomForIsTakenBack(t *testing.T) {
 	const ad, abc, cd = nodeA | 8, nodesAB | 4, someNodes(4 | 8)
 	e := newEstate().policy("gold", abc).policy("silver", ad).given("old", "rome", 1, 5).policy("bronze", cd).given("young", "oslo", 2, 5)
@@ -150,10 +150,10 @@ func TestUnionsOfPoolsAreKnownExactly(t *testing.T) {
 			}
 		}
 		if got := u.capacity.At(terms.Column("cpu")); got != has {
-			t.Errorf("the nodes %04b have %d, taken for %d", nodes, has, got)
+			t.Errorf("the capacity of the nodes %04b is %d, want %d", nodes, got, has)
 		}
 		if len(u.within) != 1<<bits.OnesCount(uint(nodes))-1 {
-			t.Errorf("%d pools are within %04b", len(u.within), nodes)
+			t.Errorf("%d pools are within the nodes %04b, want all of their subsets", len(u.within), nodes)
 		}
 	}
 }
@@ -173,7 +173,7 @@ func TestOfVeryManyUnionsTheLargestIsKnown(t *testing.T) {
 		t.Errorf("%d unions, want %d", len(unions), pools+maxUnions+1)
 	}
 	if all := unions[len(unions)-1]; len(all.within) != pools || all.capacity.At(terms.Column("cpu")) != 10*pools {
-		t.Errorf("the last is of %d pools, with %v", len(all.within), all.capacity)
+		t.Errorf("the last union has %d pools and %v, want all pools", len(all.within), all.capacity)
 	}
 }
 
@@ -191,13 +191,13 @@ func TestAUnionHasWhatItsPoolsGiveOfTheirNodes(t *testing.T) {
 		levels map[string]capacity.Amounts
 		want   int64
 	}{
-		"half, rounded down once":                  {[]offer.Policy{share("all", "", 50, 0), share("a", "a", 50, 0)}, nil, 10},
-		"the most that one gives of each node":     {[]offer.Policy{share("all", "", 50, 0), share("a", "a", 100, 0)}, nil, 16},
-		"more than there is, each part rounded up": {[]offer.Policy{share("all", "", 150, 0), share("a", "a", 100, 0)}, nil, 32},
-		"less what all reserve":                    {[]offer.Policy{share("all", "", 100, 4), share("a", "a", 100, 6)}, nil, 17},
-		"no less than what a part of it has":       {[]offer.Policy{share("all", "", 100, 4), share("a", "a", 100, 0)}, nil, 21},
-		"with what a dip leaves for a while":       {[]offer.Policy{share("all", "", 100, 0), share("a", "a", 100, 0)}, map[string]capacity.Amounts{"all": cpu(23)}, 23},
-		"not less while it is not raised again":    {[]offer.Policy{share("all", "", 100, 0), share("a", "a", 100, 0)}, map[string]capacity.Amounts{"all": cpu(9)}, 21},
+		"half, rounded down once":                {[]offer.Policy{share("all", "", 50, 0), share("a", "a", 50, 0)}, nil, 10},
+		"the largest share of each node":         {[]offer.Policy{share("all", "", 50, 0), share("a", "a", 100, 0)}, nil, 16},
+		"above 100 percent":                      {[]offer.Policy{share("all", "", 150, 0), share("a", "a", 100, 0)}, nil, 32},
+		"less the smallest reserve":              {[]offer.Policy{share("all", "", 100, 4), share("a", "a", 100, 6)}, nil, 17},
+		"at least what a part of it has":         {[]offer.Policy{share("all", "", 100, 4), share("a", "a", 100, 0)}, nil, 21},
+		"with what a dip leaves granted":         {[]offer.Policy{share("all", "", 100, 0), share("a", "a", 100, 0)}, map[string]capacity.Amounts{"all": cpu(23)}, 23},
+		"at least its capacity at a lower level": {[]offer.Policy{share("all", "", 100, 0), share("a", "a", 100, 0)}, map[string]capacity.Amounts{"all": cpu(9)}, 21},
 	} {
 		w := newWorld(tc.policies...).node("a", "a", cpu(11)).node("b", "b", cpu(10))
 		terms := offer.NewAllocationInput(offer.Input{
@@ -216,7 +216,7 @@ func TestASliceThatWaitsHasWhatIsFree(t *testing.T) {
 		name, want, text string
 		edit             func(*offer.Policy)
 	}{
-		{"with what there is", "lowered cpu=2; s cpu=2", "granted 2m of 6m cpu: the rest is being taken back from others", func(*offer.Policy) {}},
+		{"without a limit", "lowered cpu=2; s cpu=2", "granted 2m of 6m cpu: the rest is being taken back from others", func(*offer.Policy) {}},
 		{"with a limit", "lowered cpu=2; s cpu=2", "granted 2m of 6m cpu: 3m more is being taken back from others", func(p *offer.Policy) { p.Max = cpu(5) }},
 		{"with all or nothing", "lowered cpu=2; s -", "denied: 6m cpu asked, but others have not given it back yet; it grants all or nothing",
 			func(p *offer.Policy) { p.Slices.DenyExcess = true }},
@@ -259,8 +259,8 @@ func TestASliceWithoutCPUHoldsNothingElse(t *testing.T) {
 		want         string
 	}{
 		{"Unused", offer.Unused, both(4, 4), nil, "old cpu=4,memory=6; useless cpu=0,memory=0; young cpu=0,memory=2"},
-		{"Evict beside pods", offer.Evict, both(4, 4), both(1, 3), "old cpu=4,memory=3; useless cpu=0,memory=0; young cpu=0,memory=2"},
-		{"Unused beside pods", offer.Unused, both(0, 4), both(0, 3), "old cpu=4,memory=3; useless cpu=0,memory=3; young cpu=0,memory=2"},
+		{"Evict with pods", offer.Evict, both(4, 4), both(1, 3), "old cpu=4,memory=3; useless cpu=0,memory=0; young cpu=0,memory=2"},
+		{"Unused with pods", offer.Unused, both(0, 4), both(0, 3), "old cpu=4,memory=3; useless cpu=0,memory=3; young cpu=0,memory=2"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			slice := func(name, consumer string, age int64, request, granted capacity.Amounts) Slice {

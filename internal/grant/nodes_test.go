@@ -21,8 +21,8 @@ const (
 
 func (n someNodes) within(o someNodes) bool { return n&^o == 0 }
 
-// estate is a world of four nodes. Each policy gives out all of some nodes, so the nodes on which
-// each grant can be used are known exactly.
+// estate is a world of four nodes. Each policy offers the whole capacity of some nodes, so the
+// nodes on which a grant can be used are known exactly.
 type estate struct {
 	*world
 	size [fourNodes]int64
@@ -49,7 +49,7 @@ func (e *estate) resize(i int, size int64) {
 	e.ledger.SetNode(capacity.Node{Name: fmt.Sprint("n", i), Labels: of, State: capacity.Ready, Allocatable: cpu(size)})
 }
 
-// policy adds a policy of some nodes. No two policies write their selector alike.
+// policy adds a policy of some nodes. Every policy has another selector, even for the same nodes.
 func (e *estate) policy(class string, set someNodes, edits ...func(*offer.Policy)) *estate {
 	e.made++
 	p := offer.Policy{Name: fmt.Sprint("p", e.made), Created: int64(e.made), Class: class, Nodes: &offer.Nodes{Percent: 100, Count: offer.Allocatable}}
@@ -91,7 +91,7 @@ func (e *estate) excess(demand func(among someNodes) int64) (all [allNodes + 1]i
 	return all
 }
 
-// on returns what of an amount can be used on no other nodes than those given.
+// on returns the amount if it can be used only on these nodes, 0 otherwise.
 func (e *estate) on(among someNodes, policy string, amount int64) int64 {
 	if set, known := e.nodes[policy]; known && set.within(among) {
 		return amount
@@ -111,8 +111,8 @@ func (e *estate) check(t reporter, terms *offer.AllocationInput, answers []Answe
 				}
 				was, is := e.on(among, s.GrantedBy, s.Granted["cpu"]), e.on(among, policy, amount)
 				if s.GrantedIn == s.Class && !terms.InForce(s.GrantedBy) {
-					// Its policy was replaced in its class by one of other nodes, which moved what
-					// it has.
+					// The policy was replaced in its class by one of other nodes, so the grant now
+					// counts there.
 					was = max(was, e.on(among, policy, min(s.Granted["cpu"], amount)))
 				}
 				if s.Pinned {
@@ -129,7 +129,7 @@ func (e *estate) check(t reporter, terms *offer.AllocationInput, answers []Answe
 	before, after := e.excess(demand(false)), e.excess(demand(true))
 	for set := range after {
 		if after[set] > before[set] {
-			t.Fatalf("the nodes %04b have to bear %d more than they have; before it were %d\n%s", set, after[set], before[set], e)
+			t.Fatalf("the demand on the nodes %04b exceeds them by %d; before, by %d\n%s", set, after[set], before[set], e)
 		}
 	}
 }
@@ -226,7 +226,7 @@ func (e *estate) decide(t *rapid.T) {
 		}
 		switch rapid.IntRange(0, 5).Draw(t, "fate") {
 		case 0: // Lost.
-		case 1: // Perhaps written: the larger amount counts.
+		case 1: // The outcome is unknown: the larger amount counts.
 			if had := s.Granted["cpu"]; s.Granted != nil && answers[i].Policy != nil && s.GrantedBy == answers[i].Policy.Name {
 				e.write(i, &answers[i])
 				s.Granted = cpu(max(had, s.Granted["cpu"]))
@@ -266,7 +266,7 @@ func (e *estate) finish(t *rapid.T) {
 	})
 	for set, excess := range after {
 		if excess > 0 && !retains {
-			t.Fatalf("in the end the nodes %04b have to bear %d more than they have\n%s", set, excess, e)
+			t.Fatalf("in the end the demand on the nodes %04b exceeds them by %d\n%s", set, excess, e)
 		}
 	}
 }

@@ -91,10 +91,10 @@ func TestWhatIsPinnedCountsInThePoolItCameFrom(t *testing.T) {
 		by, class, want string
 	}{
 		// No policy decides on the class any longer.
-		"of its policy":                   {"za", "bronze", "stuck cpu=4; a -; b cpu=4"},
-		"of any where its policy is gone": {"gone", "bronze", "stuck cpu=4; a -; b -"},
+		"that of its policy":         {"za", "bronze", "stuck cpu=4; a -; b cpu=4"},
+		"all, if its policy is gone": {"gone", "bronze", "stuck cpu=4; a -; b -"},
 		// Another policy decides on its class now.
-		"of both policies": {"za", "silver", "stuck cpu=4; a -; b -"},
+		"those of both policies": {"za", "silver", "stuck cpu=4; a -; b -"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stuck := pinned("stuck", "rome", 3, 4)
@@ -118,7 +118,7 @@ func TestWhatADeletedPolicyLeavesIsNotGrantedAgain(t *testing.T) {
 		w := newWorld(gold()).node("n", "a", cpu(8)).pod("p", "n", "rome", cpu(3)).slice(left).slice(asking("o", "oslo", 2, 8))
 		w.step()
 		if o := w.slices[1].Granted; o != nil {
-			t.Errorf("%v are granted before what is left is known to be taken back", o)
+			t.Errorf("%v is granted before the rest of the deleted policy is known to be taken back", o)
 		}
 		w.settle(t)
 		w.want(t, want)
@@ -146,7 +146,7 @@ func TestWhatPodsOfASliceUseCountsWhereItAsksForLess(t *testing.T) {
 		want string
 	}{
 		{"against the consumer's limit", func(p *offer.Policy) { p.Max = cpu(4) }, "less cpu=1; more cpu=1; other cpu=1"},
-		{"of fixed amounts too", func(p *offer.Policy) { p.Nodes, p.Fixed = nil, cpu(4) }, "less cpu=1; more cpu=1; other cpu=2"},
+		{"against the consumer's fixed amounts", func(p *offer.Policy) { p.Nodes, p.Fixed = nil, cpu(4) }, "less cpu=1; more cpu=1; other cpu=2"},
 		{"against the pool", func(p *offer.Policy) { p.Nodes.Count = offer.Allocatable }, "less cpu=1; more cpu=2; other cpu=0"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -158,7 +158,7 @@ func checkOrder(t *rapid.T, w *world, want []Answer) {
 	}
 	for i, a := range want {
 		if diff := cmp.Diff(byKey[w.slices[i].Key], fmt.Sprint(a.Verdict, a.Amounts(), a.Reason(), a.Explain("x"))); diff != "" {
-			t.Fatalf("another order, another answer for %s:\n%s", w.slices[i].Key, diff)
+			t.Fatalf("another order of the input changes the answer for %s:\n%s", w.slices[i].Key, diff)
 		}
 	}
 }
@@ -182,7 +182,7 @@ func checkAnswer(t reporter, terms *offer.AllocationInput, s *Slice, a *Answer) 
 			asked = askedOf(s, a.Policy, name)
 		}
 		if amount < 0 || !s.Invalid && amount > asked {
-			t.Fatalf("%s is granted %d of %s, asked for %d", s.Key, amount, name, asked)
+			t.Fatalf("%s is granted %d of %s but asked for %d", s.Key, amount, name, asked)
 		}
 		if amount > s.Granted[name] && (s.Frozen || s.Invalid || a.Policy == nil) {
 			t.Fatalf("%s was raised to %d of %s, though frozen %v, invalid %v, policy %v", s.Key, amount, name, s.Frozen, s.Invalid, a.Policy)
@@ -190,7 +190,7 @@ func checkAnswer(t reporter, terms *offer.AllocationInput, s *Slice, a *Answer) 
 	}
 	if s.Granted == nil {
 		if a.Verdict == Accept && a.Policy.Slices.DenyExcess && !a.Whole() {
-			t.Fatalf("%s was granted a part, %v, by a policy of all or nothing", s.Key, amounts)
+			t.Fatalf("%s was granted only %v by a policy that grants all or nothing", s.Key, amounts)
 		}
 		return
 	}
@@ -201,7 +201,7 @@ func checkAnswer(t reporter, terms *offer.AllocationInput, s *Slice, a *Answer) 
 	for name, had := range s.Granted {
 		amount, named := amounts[name]
 		if !named {
-			t.Fatalf("%s had %s, and the answer does not list it", s.Key, name)
+			t.Fatalf("%s had %s, but the answer does not list it", s.Key, name)
 		}
 		asked := int64(math.MaxInt64)
 		if !s.Invalid {
@@ -216,12 +216,12 @@ func checkAnswer(t reporter, terms *offer.AllocationInput, s *Slice, a *Answer) 
 		case reclaim == offer.Retain && (s.GrantedIn == s.Class || a.Policy == nil) && amount < keep:
 			t.Fatalf("%s was lowered from %d to %d of %s under Retain", s.Key, had, amount, name)
 		case reclaim == offer.Unused && running && (name == "cpu" || name == "memory") && keep > 0 && amount == 0:
-			t.Fatalf("%s has pods and is granted no %s", s.Key, name)
+			t.Fatalf("the consumer of %s has pods, but the slice is granted no %s", s.Key, name)
 		}
 	}
 }
 
-// checkGroups checks that a consumer's slices of a class are together raised to no more than its
+// checkGroups checks that the slices of a consumer in a class are together not raised above its
 // limit, and not lowered below its use.
 func checkGroups(t reporter, terms *offer.AllocationInput, w *world, answers []Answer) {
 	type groupSums struct {
@@ -235,7 +235,7 @@ func checkGroups(t reporter, terms *offer.AllocationInput, w *world, answers []A
 		resource string
 	}
 	groups := map[groupKey]*groupSums{}
-	// left is what slices have from a class that they have left.
+	// left is what slices still have from a former class.
 	left := map[amountOf]int64{}
 	for i := range answers {
 		s, a := &w.slices[i], &answers[i]
@@ -277,7 +277,7 @@ func checkGroups(t reporter, terms *offer.AllocationInput, w *world, answers []A
 		if g.reclaim == offer.Unused {
 			for name, got := range g.got {
 				if floor := min(g.keep[name], used.At(terms.Column(name))); got < floor {
-					t.Fatalf("%v uses %d of %s and is left %d", key, floor, name, got)
+					t.Fatalf("%v uses %d of %s but keeps only %d", key, floor, name, got)
 				}
 			}
 		}
@@ -289,7 +289,7 @@ func checkGroups(t reporter, terms *offer.AllocationInput, w *world, answers []A
 			limit, by := limitOf(step)
 			name := step.Resource
 			if has := capacity.Sum(g.now[name], left[amountOf{key, name}]); by != Unbound && g.raised[name] && has > limit {
-				t.Fatalf("%v was raised to %d of %s, at most %d", key, has, name, limit)
+				t.Fatalf("%v was raised to %d of %s, above its limit %d", key, has, name, limit)
 			}
 		}
 	}
@@ -333,8 +333,9 @@ func checkPools(t reporter, terms *offer.AllocationInput, w *world, answers []An
 	}
 }
 
-// granted yields for each slice and resource the pool that it is granted from, noPool for none;
-// what the slice had; what of that it can claim in a pool that it moved to; and what it has.
+// granted yields, for each slice and resource: the pool that it is granted from, noPool for none;
+// what the slice had; how much of that it can claim in a pool that it moved to; and what it has
+// now.
 func granted(terms *offer.AllocationInput, w *world, answers []Answer, yield func(s *Slice, pool int, name string, had, claim, has int64)) {
 	for i := range answers {
 		s, a := &w.slices[i], &answers[i]
@@ -344,8 +345,8 @@ func granted(terms *offer.AllocationInput, w *world, answers []Answer, yield fun
 		}
 		used, _ := terms.Used(s.Consumer)
 		for _, name := range terms.View.Columns {
-			// In a pool that it moved to, a slice can claim what its pods use, and next to nothing
-			// after a change of class.
+			// In a pool that it moved to, a slice can claim what its pods use; after a change of
+			// class, at most one unit.
 			had, has := s.Granted[name], a.Amounts()[name]
 			claim := min(had, has, capacity.Sum(used.At(terms.Column(name)), 1))
 			switch changedClass := s.GrantedIn != "" && s.GrantedIn != s.Class; {
@@ -377,8 +378,8 @@ func wasOn(terms *offer.AllocationInput, s *Slice, pools []int) bool {
 	return s.GrantedBy == "" || !terms.InForce(s.GrantedBy) || slices.ContainsFunc(pools, func(in int) bool { return terms.Pools[in].Policy == s.GrantedBy })
 }
 
-// sums are what is committed of some nodes before the answers are written, and at most while they
-// are.
+// sums are what is committed of some nodes: before the answers are written, and the most that can
+// be committed while they are written.
 type sums struct {
 	before, after committed
 	raised        map[string]bool
@@ -386,8 +387,8 @@ type sums struct {
 
 func newSums() sums { return sums{committed{}, committed{}, map[string]bool{}} }
 
-// add adds what a slice had of these nodes before, or has now, or both. On nodes that it moves to
-// it starts with what it can claim there.
+// add adds what a slice had of these nodes before, what it has of them now, or both. On nodes that
+// it moves to, it starts with what it can claim there.
 func (s sums) add(consumer, resource string, before, now bool, had, claim, has int64) {
 	switch {
 	case !before && !now:
@@ -409,7 +410,7 @@ func (s sums) check(t reporter, terms *offer.AllocationInput, p *offer.PolicyPoo
 		c := terms.Column(name)
 		was, is := s.before.sum(p, c, name), s.after.sum(p, c, name)
 		if s.raised[name] && is > max(was, capacity.At(c)) {
-			t.Fatalf("%d of %s are committed of the pool of %s, which has %d; before it were %d", is, name, of, capacity.At(c), was)
+			t.Fatalf("%d of %s committed of the pool of %s, which has %d; before, %d", is, name, of, capacity.At(c), was)
 		}
 	}
 }
@@ -446,8 +447,8 @@ func overridden(w *world) bool {
 	return slices.ContainsFunc(w.policies, func(p offer.Policy) bool { return len(p.Overrides) > 0 })
 }
 
-// checkRaiseTakesNothing checks that a request for more takes nothing from other slices once
-// settled.
+// checkRaiseTakesNothing checks that, once everything is settled, a request for more takes nothing
+// from other slices.
 func checkRaiseTakesNothing(t *rapid.T, w *world) {
 	if len(w.slices) == 0 || overridden(w) {
 		return

@@ -31,7 +31,7 @@ func TestWhatADeletedPolicyLeavesFallsByItsLastReclaim(t *testing.T) {
 			w.want(t, tc.want)
 			for i := range answers {
 				if got := answers[i].Reason(); got != ReasonWithdrawn {
-					t.Errorf("got reason %s", got)
+					t.Errorf("got reason %s, want %s", got, ReasonWithdrawn)
 				}
 			}
 		})

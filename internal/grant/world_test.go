@@ -93,7 +93,7 @@ type testingT interface {
 	Fatal(args ...any)
 }
 
-// granted returns what each slice has as text, such as "name cpu=4,memory=1".
+// granted returns what each slice has, as text such as "name cpu=4,memory=1".
 func (w *world) granted() string {
 	var out []string
 	for i := range w.slices {

@@ -1,4 +1,5 @@
-// Package kube is Kubernetes plumbing that knows no kind of Proffer's: informers for kinds that
-// come and go with their CustomResourceDefinitions, leader election that ends only the leader's
-// work, errors of the API server by their meaning, and texts cut to the API's bounds.
+// Package kube has helpers for Kubernetes that do not depend on Proffer's kinds: informers for
+// kinds that exist only while their CustomResourceDefinitions do, leader election that ends only
+// the leader's work, functions that classify errors of the API server, and functions that cut texts
+// to the API's bounds.
 package kube

@@ -31,8 +31,8 @@ func TooLarge(err error) bool {
 	return strings.Contains(text, "etcdserver: request is too large") || strings.Contains(text, "trying to send message larger than max")
 }
 
-// RefusedContent reports whether a write was refused because of what it says or because of its
-// size: the same write will be refused again.
+// RefusedContent reports whether a write was refused because of its content or its size: the same
+// write will be refused again.
 func RefusedContent(err error) bool { return apierrors.IsInvalid(err) || TooLarge(err) }
 
 // NotWritten reports whether the API server has answered that a write was not made. Any other error

@@ -11,7 +11,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-func TestEventsAreSetForWhatExistsAndRemoveForWhatIsGone(t *testing.T) {
+func TestOnEventsSetsExistingObjectsAndRemovesDeletedOnes(t *testing.T) {
 	pod := func(uid types.UID) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: uid}}
 	}
@@ -22,13 +22,16 @@ func TestEventsAreSetForWhatExistsAndRemoveForWhatIsGone(t *testing.T) {
 	}{
 		{"added", func(h toolscache.ResourceEventHandler) { h.OnAdd(pod("a"), true) }, []string{"set a"}},
 		{"updated", func(h toolscache.ResourceEventHandler) { h.OnUpdate(pod("a"), pod("a")) }, []string{"set a"}},
-		{"replaced while the watch was away", func(h toolscache.ResourceEventHandler) { h.OnUpdate(pod("a"), pod("b")) }, []string{"remove a", "set b"}},
+		{"replaced while the watch was interrupted", func(h toolscache.ResourceEventHandler) {
+			h.OnUpdate(pod("a"), pod("b"))
+		}, []string{"remove a", "set b"}},
 		{"deleted", func(h toolscache.ResourceEventHandler) { h.OnDelete(pod("a")) }, []string{"remove a"}},
-		{"deleted while the watch was away", func(h toolscache.ResourceEventHandler) {
+		{"deleted while the watch was interrupted", func(h toolscache.ResourceEventHandler) {
 			h.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "p", Obj: pod("a")})
 		}, []string{"remove a"}},
-		{"a tombstone of nothing", func(h toolscache.ResourceEventHandler) { h.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "p"}) }, nil},
-		{"another kind", func(h toolscache.ResourceEventHandler) {
+		{"a tombstone without an object",
+			func(h toolscache.ResourceEventHandler) { h.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "p"}) }, nil},
+		{"an object of another kind", func(h toolscache.ResourceEventHandler) {
 			h.OnAdd(&corev1.Node{}, false)
 			h.OnUpdate(&corev1.Node{}, &corev1.Node{})
 			h.OnDelete(&corev1.Node{})

@@ -60,11 +60,11 @@ type Leader struct {
 	log    logr.Logger
 }
 
-// Tenure knows by the clock of this process whether it still leads. A process that was suspended
-// learns from it before the next write, not only when the next renewal fails. The zero Tenure
-// always holds: it is that of an operator without an election. It is safe for concurrent use.
+// Tenure reports, by the clock of this process, whether it still leads. A process that was
+// suspended therefore stops before its next write, not only when its next renewal fails. The zero
+// Tenure, that of an operator without an election, always holds. It is safe for concurrent use.
 type Tenure struct {
-	// renewed is when the request was sent that last renewed the Lease; nil stands for never.
+	// renewed is when the last request that renewed the Lease was sent, nil for never.
 	renewed atomic.Pointer[time.Time]
 	// duration is how long a renewal is good for, 0 for ever.
 	duration time.Duration
@@ -155,7 +155,7 @@ func podNamespace(file string) (string, error) {
 	return strings.TrimSpace(string(name)), nil
 }
 
-// NeedLeaderElection is false: the manager elects nobody.
+// NeedLeaderElection is false: Leader runs its own election.
 func (l *Leader) NeedLeaderElection() bool { return false }
 
 // Start competes for the Lease until the context ends, and again each time it is lost. It returns
@@ -205,7 +205,8 @@ func (l *Leader) term(ctx context.Context) error {
 			},
 			OnStoppedLeading: func() {},
 		},
-		// It would release the Lease before the work has ended: release does it afterwards.
+		// The elector would release the Lease before the work has ended; release does so
+		// afterwards.
 		ReleaseOnCancel: false,
 	})
 	if err != nil {
@@ -242,9 +243,9 @@ func (l *Leader) release(ctx context.Context) {
 	}
 }
 
-// heldLease knows whether the Lease was taken, and calls lost as soon as another holder is seen.
-// LeaderElector by itself would let the work go on until its deadline, beside that of the other
-// holder. It is used by one goroutine at a time.
+// heldLease records whether the Lease was taken, and calls lost as soon as it sees another holder.
+// LeaderElector alone would let the work continue until its deadline, concurrently with that of the
+// other holder. It is used by one goroutine at a time.
 type heldLease struct {
 	resourcelock.Interface
 	tenure *Tenure

@@ -23,17 +23,23 @@ import (
 	"proffer.dev/proffer/internal/kubetest"
 )
 
-// leaseName is the Lease of all tests, each in a namespace of its own.
+// leaseName is the name of every test's Lease. Each test has its own namespace.
 const leaseName = "test"
 
 func TestMain(m *testing.M) { kubetest.Main(m) }
 
-// longLease is not lost by time that passes, not even in a slow test.
+// longLease returns a configuration whose Lease does not expire, not even in a slow test.
 func longLease(t *testing.T) *LeaderElection {
 	t.Helper()
-	return &LeaderElection{Namespace: kubetest.LeaseNamespace(t), LeaseDuration: 2 * time.Hour, RenewDeadline: time.Hour, RetryPeriod: 100 * time.Millisecond}
+	return &LeaderElection{
+		Namespace:     kubetest.LeaseNamespace(t),
+		LeaseDuration: 2 * time.Hour,
+		RenewDeadline: time.Hour,
+		RetryPeriod:   100 * time.Millisecond,
+	}
 }
 
+// holder returns the identity that holds the Lease, empty for none.
 func holder(ctx context.Context, t *testing.T, namespace string) string {
 	t.Helper()
 	lease, err := kubetest.Leases(t, namespace).Get(ctx, leaseName, metav1.GetOptions{})
@@ -47,16 +53,19 @@ func holder(ctx context.Context, t *testing.T, namespace string) string {
 	return *lease.Spec.HolderIdentity
 }
 
-// competitor is a leader with nothing else in its process.
+// competitor is a running Leader.
 type competitor struct {
 	stop func()
-	// err is what it ended with, once it is stopped.
+	// err is the result of Start. It is set when stop returns.
 	err error
 }
 
 func newCompetitor(t *testing.T, election *LeaderElection, work ...manager.RunnableFunc) *Leader {
 	t.Helper()
-	mgr, err := ctrl.NewManager(rest.CopyConfig(kubetest.Cluster(t).Config), ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}})
+	mgr, err := ctrl.NewManager(
+		rest.CopyConfig(kubetest.Cluster(t).Config),
+		ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +80,7 @@ func newCompetitor(t *testing.T, election *LeaderElection, work ...manager.Runna
 	return l
 }
 
-// compete runs a leader with this work until the test ends.
+// compete runs a Leader with this work until the test ends.
 func compete(t *testing.T, election *LeaderElection, work ...manager.RunnableFunc) *competitor {
 	t.Helper()
 	l := newCompetitor(t, election, work...)
@@ -84,38 +93,38 @@ func compete(t *testing.T, election *LeaderElection, work ...manager.RunnableFun
 	return c
 }
 
-// reach waits for a signal of the work.
-func reach(t *testing.T, what string, c <-chan struct{}) {
+// await waits for a signal of the work.
+func await(t *testing.T, what string, c <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-c:
-	case <-time.After(kubetest.Patience):
-		t.Fatalf("not reached: %s", what)
+	case <-time.After(kubetest.WaitTimeout):
+		t.Fatalf("timed out: %s", what)
 	}
 }
 
-func TestTheLeaseIsGivenBackAfterTheWorkHasEnded(t *testing.T) {
+func TestTheLeaseIsReleasedOnlyAfterTheWorkHasEnded(t *testing.T) {
 	election := longLease(t)
 	working, next := make(chan struct{}), make(chan struct{})
-	var atOnce atomic.Int32
+	var running atomic.Int32
 	first := compete(t, election, func(ctx context.Context) error {
-		atOnce.Add(1)
-		defer atOnce.Add(-1)
+		running.Add(1)
+		defer running.Add(-1)
 		me := holder(ctx, t, election.Namespace)
 		close(working)
 		<-ctx.Done()
-		// It takes its time to end. Whoever gives the Lease back meanwhile has long done so by the last look.
+		// The work ends slowly: a release that does not wait for it shows up within these reads.
 		for range 50 {
 			if now := holder(context.WithoutCancel(ctx), t, election.Namespace); now != me || now == "" {
-				t.Errorf("%q holds the lease while %q works", now, me)
+				t.Errorf("%q holds the Lease while %q works", now, me)
 			}
 		}
 		return nil
 	})
-	reach(t, "the first works", working)
+	await(t, "the first replica works", working)
 	compete(t, election, func(ctx context.Context) error {
-		if atOnce.Load() != 0 {
-			t.Error("two work at once")
+		if running.Load() != 0 {
+			t.Error("two replicas work at the same time")
 		}
 		close(next)
 		<-ctx.Done()
@@ -125,18 +134,21 @@ func TestTheLeaseIsGivenBackAfterTheWorkHasEnded(t *testing.T) {
 	if first.err != nil {
 		t.Error(first.err)
 	}
-	// Leases of two hours: it does not get it by waiting.
-	reach(t, "the next works", next)
+	// The Lease lasts for two hours, so the next replica cannot get it by waiting.
+	await(t, "the next replica works", next)
 }
 
-func TestALeaseThatSomebodyElseTookEndsTheWorkAtOnceAndOnlyTheWork(t *testing.T) {
+func TestLosingTheLeaseEndsTheWorkImmediatelyAndNothingElse(t *testing.T) {
 	for name, lose := range map[string]func(t *testing.T, namespace string){
-		"overwritten": func(t *testing.T, namespace string) { kubetest.SetLease(t, namespace, leaseName, kubetest.HeldLease()) },
-		"deleted, and made anew": func(t *testing.T, namespace string) {
-			// The leader may be quicker, which takes nothing from it.
+		"overwritten": func(t *testing.T, namespace string) {
+			kubetest.SetLease(t, namespace, leaseName, kubetest.HeldLease())
+		},
+		"deleted and created again": func(t *testing.T, namespace string) {
+			held := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName}, Spec: kubetest.HeldLease()}
+			// The leader may create the Lease first. Then this function tries again.
 			kubetest.Eventually(t, func() string {
 				_ = kubetest.Leases(t, namespace).Delete(t.Context(), leaseName, metav1.DeleteOptions{})
-				_, err := kubetest.Leases(t, namespace).Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName}, Spec: kubetest.HeldLease()}, metav1.CreateOptions{})
+				_, err := kubetest.Leases(t, namespace).Create(t.Context(), held, metav1.CreateOptions{})
 				if err != nil {
 					return err.Error()
 				}
@@ -153,27 +165,28 @@ func TestALeaseThatSomebodyElseTookEndsTheWorkAtOnceAndOnlyTheWork(t *testing.T)
 				ended <- struct{}{}
 				return nil
 			})
-			reach(t, "it works", working)
+			await(t, "the work started", working)
 			me := holder(t.Context(), t, election.Namespace)
 			lose(t, election.Namespace)
-			reach(t, "the work ended", ended) // Long before RenewDeadline, which is an hour.
+			// The wait is far shorter than RenewDeadline, which is an hour.
+			await(t, "the work ended", ended)
 			if now := holder(t.Context(), t, election.Namespace); now != "somebody" {
-				t.Errorf("%q holds the lease", now)
+				t.Errorf("%q holds the Lease, want somebody", now)
 			}
 			kubetest.SetLease(t, election.Namespace, leaseName, coordinationv1.LeaseSpec{})
-			reach(t, "it works again", working)
+			await(t, "the work started again", working)
 			if now := holder(t.Context(), t, election.Namespace); now != me {
-				t.Errorf("%q holds the lease, want %q again", now, me)
+				t.Errorf("%q holds the Lease, want %q again", now, me)
 			}
 			c.stop()
 			if c.err != nil || holder(t.Context(), t, election.Namespace) != "" {
-				t.Errorf("it ended with %v, and %q holds the lease", c.err, holder(t.Context(), t, election.Namespace))
+				t.Errorf("Start returned %v and %q holds the Lease", c.err, holder(t.Context(), t, election.Namespace))
 			}
 		})
 	}
 }
 
-func TestWhoNeverLedLeavesTheLeaseToItsHolder(t *testing.T) {
+func TestAReplicaThatNeverLedDoesNotReleaseTheLease(t *testing.T) {
 	election := longLease(t)
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName}, Spec: kubetest.HeldLease()}
 	before, err := kubetest.Leases(t, election.Namespace).Create(t.Context(), lease, metav1.CreateOptions{})
@@ -181,7 +194,7 @@ func TestWhoNeverLedLeavesTheLeaseToItsHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := compete(t, election, func(context.Context) error {
-		t.Error("it works without the lease")
+		t.Error("the work started without the Lease")
 		return nil
 	})
 	c.stop()
@@ -190,11 +203,11 @@ func TestWhoNeverLedLeavesTheLeaseToItsHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(before.Spec, after.Spec); diff != "" || c.err != nil {
-		t.Errorf("%v %s", c.err, diff)
+		t.Errorf("Start returned %v, the Lease changed: %s", c.err, diff)
 	}
 }
 
-func TestWorkThatFailsEndsTheOtherWorkAndTheLeader(t *testing.T) {
+func TestFailedWorkEndsTheOtherWorkAndTheLeader(t *testing.T) {
 	for name, election := range map[string]*LeaderElection{"elected": longLease(t), "alone": nil} {
 		t.Run(name, func(t *testing.T) {
 			broken, ended := errors.New("broken"), make(chan struct{})
@@ -202,58 +215,62 @@ func TestWorkThatFailsEndsTheOtherWorkAndTheLeader(t *testing.T) {
 				func(context.Context) error { return broken },
 				func(ctx context.Context) error { <-ctx.Done(); close(ended); return nil },
 			)
-			reach(t, "the other work ended", ended)
+			await(t, "the other work ended", ended)
 			c.stop()
 			if !errors.Is(c.err, broken) {
-				t.Errorf("it ended with %v", c.err)
+				t.Errorf("Start returned %v", c.err)
 			}
 			if election != nil && holder(t.Context(), t, election.Namespace) != "" {
-				t.Errorf("%q still holds the lease", holder(t.Context(), t, election.Namespace))
+				t.Errorf("%q still holds the Lease", holder(t.Context(), t, election.Namespace))
 			}
 		})
 	}
 }
 
-func TestWhoIsAloneWorksAtOnceAndWithoutALease(t *testing.T) {
+func TestWithoutAnElectionWorkStartsImmediately(t *testing.T) {
 	working := make(chan struct{})
 	c := compete(t, nil, func(ctx context.Context) error { close(working); <-ctx.Done(); return nil })
-	reach(t, "it works", working)
+	await(t, "the work started", working)
 	c.stop()
 	if c.err != nil {
 		t.Error(c.err)
 	}
 }
 
-func TestTheNamespaceOfTheLease(t *testing.T) {
+func TestTheLeaseNamespaceIsTheFlagOrThatOfThePod(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "namespace")
 	refused := func(file string, election *LeaderElection, want string) {
 		t.Helper()
-		if _, err := leaseNamespaceIn(file, election); err == nil || !strings.HasSuffix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		if _, err := leaseNamespaceIn(file, election); err == nil || !strings.HasSuffix(err.Error(), want) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %v, want an error that ends in %q", err, want)
 		}
 	}
-	// What is written already is not asked for.
+	// The error does not ask for a flag that is already set.
 	refused(file, &LeaderElection{}, "unknown outside of a Pod: write --leader-election-namespace=NAMESPACE")
 	refused(file, nil, "unknown outside of a Pod: write --leader-elect and --leader-election-namespace=NAMESPACE")
 	refused(filepath.Dir(file), &LeaderElection{}, "is a directory: write --leader-election-namespace=NAMESPACE")
 	if err := os.WriteFile(file, []byte("proffer-system\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for election, want := range map[*LeaderElection]string{nil: "proffer-system", {}: "proffer-system", {Namespace: "other"}: "other"} {
+	for election, want := range map[*LeaderElection]string{
+		nil: "proffer-system", {}: "proffer-system", {Namespace: "other"}: "other",
+	} {
 		if name, err := leaseNamespaceIn(file, election); name != want || err != nil {
 			t.Errorf("in a Pod, with %+v: %q, %v; want %q", election, name, err, want)
 		}
 	}
 }
 
-func TestDurationsOfALease(t *testing.T) {
+func TestLeaseDurationsHaveDefaultsAndMustFitTogether(t *testing.T) {
 	want := LeaderElection{LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: time.Second}
 	if diff := cmp.Diff(want, LeaderElection{RetryPeriod: time.Second}.withDefaults()); diff != "" {
 		t.Error(diff)
 	}
-	// Durations that do not fit together are an error and no crash.
+	// Durations that do not fit together are an error, not a panic.
 	l := newCompetitor(t, &LeaderElection{Namespace: metav1.NamespaceDefault, RenewDeadline: time.Minute})
-	if err := l.Start(t.Context()); !strings.Contains(fmt.Sprint(err), "leaseDuration must be greater than renewDeadline") {
-		t.Errorf("got %v", err)
+	const conflict = "leaseDuration must be greater than renewDeadline"
+	if err := l.Start(t.Context()); !strings.Contains(fmt.Sprint(err), conflict) {
+		t.Errorf("Start returned %v, want %q", err, conflict)
 	}
 }

@@ -1,5 +1,5 @@
-// Package kubetest is what tests of several packages share: an API server for the tests of a
-// package, and objects to put into it.
+// Package kubetest has what tests of several packages share: an API server for the tests of a
+// package, and objects to create in it.
 package kubetest
 
 import (
@@ -23,12 +23,12 @@ import (
 	"proffer.dev/proffer/hack/controlplane"
 )
 
-// Patience is how long a test waits for something to happen. It is spent only when the test fails.
-// After an outage client-go comes back within a minute.
-const Patience = 90 * time.Second
+// WaitTimeout is how long a test waits for an event. Only a failing test reaches it. After an
+// outage, client-go reconnects within a minute.
+const WaitTimeout = 90 * time.Second
 
-// shared is the control plane of all tests of a package. They run one after the other, and each
-// removes what it has created.
+// shared is the control plane of all tests of a package. The tests run one after the other, and
+// each removes the objects that it created.
 var shared struct {
 	once    sync.Once
 	cluster *controlplane.Cluster
@@ -50,7 +50,7 @@ func Main(m *testing.M) {
 }
 
 // Cluster returns the control plane, with Proffer's CRDs and the rules for policies installed. The
-// first test that asks for it starts it; with -short the test is skipped.
+// first call starts it. With -short, the test is skipped.
 func Cluster(t testing.TB) *controlplane.Cluster {
 	t.Helper()
 	start(t)
@@ -102,7 +102,7 @@ func Scheme() *runtime.Scheme {
 	return scheme
 }
 
-// moduleRoot returns the directory of go.mod: tests run in the directory of their package.
+// moduleRoot returns the directory of go.mod. Tests run in the directory of their package.
 func moduleRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -33,7 +33,12 @@ func Leases(t *testing.T, namespace string) coordinationv1client.LeaseInterface 
 // HeldLease returns the state of a Lease that another program holds and never gives up.
 func HeldLease() coordinationv1.LeaseSpec {
 	now := metav1.NowMicro()
-	return coordinationv1.LeaseSpec{HolderIdentity: new("somebody"), LeaseDurationSeconds: new(int32(3600)), AcquireTime: &now, RenewTime: &now}
+	return coordinationv1.LeaseSpec{
+		HolderIdentity:       new("somebody"),
+		LeaseDurationSeconds: new(int32(3600)),
+		AcquireTime:          &now,
+		RenewTime:            &now,
+	}
 }
 
 // SetLease overwrites the state of a Lease, whoever holds it.

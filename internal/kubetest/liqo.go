@@ -28,30 +28,36 @@ func OfLiqo(t testing.TB, apiVersion, kind string, object client.Object) *unstru
 	return u
 }
 
-// ForeignCluster describes a consumer to Liqo v1.
+// ForeignCluster returns the object that describes a consumer in Liqo v1.
 func ForeignCluster(t testing.TB, name, id string, labels map[string]string) *unstructured.Unstructured {
 	return OfLiqo(t, "core.liqo.io/v1beta1", "ForeignCluster", &corev1beta1.ForeignCluster{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Spec: corev1beta1.ForeignClusterSpec{ClusterID: corev1beta1.ClusterID(id)},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+		Spec:       corev1beta1.ForeignClusterSpec{ClusterID: corev1beta1.ClusterID(id)},
 	})
 }
 
-// Tenant describes a consumer to Liqo v1, in the namespace default.
+// Tenant returns the Tenant of a consumer in Liqo v1, in the namespace default.
 func Tenant(t testing.TB, name, id string, labels map[string]string) *unstructured.Unstructured {
 	return OfLiqo(t, "authentication.liqo.io/v1beta1", "Tenant", &authv1beta1.Tenant{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault, Labels: labels},
-		Spec:       authv1beta1.TenantSpec{ClusterID: corev1beta1.ClusterID(id), TenantCondition: authv1beta1.TenantConditionActive},
+		Spec: authv1beta1.TenantSpec{
+			ClusterID: corev1beta1.ClusterID(id), TenantCondition: authv1beta1.TenantConditionActive,
+		},
 	})
 }
 
-// Slice is the copy of a slice of rome, authenticated, that asks for cpu, in Liqo's own type.
+// Slice returns the provider's copy of an authenticated ResourceSlice of rome that requests cpu, in
+// Liqo's own type.
 func Slice(name string, with ...func(*authv1beta1.ResourceSlice)) *authv1beta1.ResourceSlice {
 	s := &authv1beta1.ResourceSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Namespace: metav1.NamespaceDefault, UID: types.UID("uid-of-" + name), ResourceVersion: "7",
 			CreationTimestamp: metav1.Unix(1_700_000_000, 0),
-			Labels:            map[string]string{"liqo.io/replicated": "true", "liqo.io/originID": "rome", "liqo.io/remote-cluster-id": "rome"},
-			Annotations:       map[string]string{"note": "of the consumer"},
-			ManagedFields:     []metav1.ManagedFieldsEntry{{Manager: "crd-replicator"}},
+			Labels: map[string]string{
+				"liqo.io/replicated": "true", "liqo.io/originID": "rome", "liqo.io/remote-cluster-id": "rome",
+			},
+			Annotations:   map[string]string{"note": "of the consumer"},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "crd-replicator"}},
 		},
 		Spec: authv1beta1.ResourceSliceSpec{
 			ConsumerClusterID: new(corev1beta1.ClusterID("rome")), ProviderClusterID: new(corev1beta1.ClusterID("milan")),
@@ -59,7 +65,9 @@ func Slice(name string, with ...func(*authv1beta1.ResourceSlice)) *authv1beta1.R
 		},
 		Status: authv1beta1.ResourceSliceStatus{
 			Conditions: []authv1beta1.ResourceSliceCondition{Condition("Authentication", "Accepted")},
-			AuthParams: &authv1beta1.AuthParams{CA: []byte("authority"), SignedCRT: []byte("certificate"), APIServer: "https://milan"},
+			AuthParams: &authv1beta1.AuthParams{
+				CA: []byte("authority"), SignedCRT: []byte("certificate"), APIServer: "https://milan",
+			},
 		},
 	}
 	s.SetGroupVersionKind(authv1beta1.GroupVersion.WithKind(authv1beta1.ResourceSliceKind))
@@ -69,15 +77,16 @@ func Slice(name string, with ...func(*authv1beta1.ResourceSlice)) *authv1beta1.R
 	return s
 }
 
-// Condition is a condition of a slice as Liqo writes it.
+// Condition returns a condition of a slice as Liqo writes it.
 func Condition(conditionType, status string) authv1beta1.ResourceSliceCondition {
 	return authv1beta1.ResourceSliceCondition{
-		Type: authv1beta1.ResourceSliceConditionType(conditionType), Status: authv1beta1.ResourceSliceConditionStatus(status),
+		Type:               authv1beta1.ResourceSliceConditionType(conditionType),
+		Status:             authv1beta1.ResourceSliceConditionStatus(status),
 		LastTransitionTime: metav1.Unix(1_700_000_001, 0), Reason: "Because", Message: "as Liqo says",
 	}
 }
 
-// Unstructured converts an object to what a client that does not know its type reads.
+// Unstructured converts an object to the form that a dynamic client returns.
 func Unstructured(t testing.TB, object any) *unstructured.Unstructured {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)

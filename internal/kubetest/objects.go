@@ -14,14 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// Eventually waits until there is no difference.
+// Eventually waits until diff returns an empty string.
 func Eventually(t testing.TB, diff func() string) {
 	t.Helper()
-	gomega.NewWithT(t).Eventually(diff).WithTimeout(Patience).WithPolling(5 * time.Millisecond).Should(gomega.BeEmpty())
+	gomega.NewWithT(t).Eventually(diff).WithTimeout(WaitTimeout).WithPolling(5 * time.Millisecond).Should(gomega.BeEmpty())
 }
 
-// Create creates an object for the time of the test, once the API server accepts it. The status of
-// a node or a pod is written too.
+// Create creates an object and removes it at the end of the test. The status of a node or a pod is
+// written too.
 func Create[T client.Object](t testing.TB, object T) T {
 	t.Helper()
 	status := object.DeepCopyObject().(client.Object)
@@ -29,8 +29,8 @@ func Create[T client.Object](t testing.TB, object T) T {
 		switch err := API(t).Create(t.Context(), object); {
 		case err == nil:
 			return ""
-		// The API server says so for a while where a definition was removed and installed again,
-		// because it looks at a copy that lags behind.
+		// After a definition was removed and installed again, the API server returns this error for
+		// a while, because it reads a stale cache.
 		case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "custom resource definition is terminating"):
 			return err.Error()
 		default:
@@ -74,7 +74,7 @@ func WriteStatus(ctx context.Context, api client.Client, o client.Object) error 
 	return api.Status().Update(ctx, o)
 }
 
-// Edit reads an object, changes it and writes it, again after a conflict.
+// Edit reads an object, changes it and writes it. It repeats this after a conflict.
 func Edit[T client.Object](t testing.TB, object T, change func(client.Object), write Write) {
 	t.Helper()
 	api := API(t)
@@ -94,8 +94,8 @@ func Edit[T client.Object](t testing.TB, object T, change func(client.Object), w
 	}
 }
 
-// Install installs a CustomResourceDefinition for the time of the test, or until the returned
-// function is called.
+// Install installs the CustomResourceDefinitions of a file until the end of the test, or until the
+// returned function is called.
 func Install(t testing.TB, file string) (uninstall func()) {
 	t.Helper()
 	options := envtest.CRDInstallOptions{Paths: []string{file}, ErrorIfPathMissing: true}
@@ -124,7 +124,7 @@ func Install(t testing.TB, file string) (uninstall func()) {
 	return uninstall
 }
 
-// stillInstalled returns a message while a definition exists that an earlier test has removed.
+// stillInstalled returns a message while a definition that an earlier test removed still exists.
 func stillInstalled(t testing.TB, crd string) string {
 	t.Helper()
 	u := &unstructured.Unstructured{}
@@ -137,5 +137,5 @@ func stillInstalled(t testing.TB, crd string) string {
 	case err != nil:
 		t.Fatal(err)
 	}
-	return crd + " is still there"
+	return crd + " still exists"
 }

@@ -16,11 +16,15 @@ func Quantities(pairs ...string) v1alpha1.Quantities {
 	return out
 }
 
-// Policy offers all of all nodes, with a threshold of 0, unless it is modified.
+// Policy returns a policy that offers all capacity of all nodes, with a threshold of 0. The
+// functions modify it.
 func Policy(name string, with ...func(*v1alpha1.ResourcePolicySpec)) *v1alpha1.ResourcePolicy {
 	p := &v1alpha1.ResourcePolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       v1alpha1.ResourcePolicySpec{Offer: v1alpha1.Offer{Nodes: &v1alpha1.Nodes{}}, UpdateThresholdPercent: new(int32)},
+		Spec: v1alpha1.ResourcePolicySpec{
+			Offer:                  v1alpha1.Offer{Nodes: &v1alpha1.Nodes{}},
+			UpdateThresholdPercent: new(int32),
+		},
 	}
 	for _, f := range with {
 		f(&p.Spec)
@@ -28,7 +32,7 @@ func Policy(name string, with ...func(*v1alpha1.ResourcePolicySpec)) *v1alpha1.R
 	return p
 }
 
-// Fixed makes a policy one of fixed amounts.
+// Fixed lets a policy offer fixed amounts.
 func Fixed(pairs ...string) func(*v1alpha1.ResourcePolicySpec) {
 	return func(s *v1alpha1.ResourcePolicySpec) { s.Offer = v1alpha1.Offer{Fixed: Quantities(pairs...)} }
 }
@@ -43,7 +47,7 @@ func Selecting(selector metav1.LabelSelector) func(*v1alpha1.ResourcePolicySpec)
 	return func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Nodes.Selector = &selector }
 }
 
-// Matching selects by labels.
+// Matching returns a selector of these labels.
 func Matching(labels map[string]string) metav1.LabelSelector {
 	return metav1.LabelSelector{MatchLabels: labels}
 }

@@ -11,7 +11,7 @@ import (
 
 const gi = 1 << 30
 
-// cluster builds the account of a small cluster.
+// cluster is the ledger of a small cluster.
 type cluster struct{ *capacity.Ledger }
 
 func newCluster(nodes ...string) cluster {
@@ -34,7 +34,7 @@ func (c cluster) pod(key, node, consumer string, milli int64) {
 	c.SetPod(capacity.Pod{Key: key, Node: node, Consumer: consumer, Requests: capacity.Amounts{capacity.CPU: milli}})
 }
 
-// evaluate evaluates policies for consumers on the cluster.
+// evaluate evaluates the policies for these consumers on the cluster.
 func (c cluster) evaluate(prev *Result, consumers []Consumer, policies ...Policy) *Result {
 	in := Input{Policies: policies, Consumers: consumers, View: c.View(Selections(policies), ResourceNames(policies)...)}
 	return Evaluate(in.After(prev))
@@ -95,7 +95,7 @@ func (l labelSelector) Matches(labels map[string]string) bool { return labels[l.
 func (l labelSelector) Keys() []string                        { return []string{l.key} }
 func (l labelSelector) String() string                        { return l.key + "=" + l.value }
 
-// offered is what a consumer reads: amounts by class.
+// offered returns the amounts that a consumer reads, by class.
 func offered(r *Result, id string) map[string]capacity.Amounts {
 	entry := r.Entries.Of(id)
 	if entry == nil {
@@ -158,13 +158,13 @@ func TestTheArithmetic(t *testing.T) {
 			ofNodes("p", percent(50), func(p *Policy) { p.Nodes.Reserve = capacity.Amounts{"cpu": 4000} }), capacity.Amounts{"cpu": 2000}},
 		{"a reserve larger than the pool leaves 0", []capacity.Amounts{{"cpu": 8000}}, 0,
 			ofNodes("p", func(p *Policy) { p.Nodes.Reserve = capacity.Amounts{"cpu": 9000} }), capacity.Amounts{"cpu": 0}},
-		{"local pods are taken off", []capacity.Amounts{{"cpu": 8000}}, 1500,
+		{"local pods are subtracted", []capacity.Amounts{{"cpu": 8000}}, 1500,
 			ofNodes("p"), capacity.Amounts{"cpu": 6500}},
-		{"allocatable counts them not", []capacity.Amounts{{"cpu": 8000}}, 1500,
+		{"count: Allocatable ignores local pods", []capacity.Amounts{{"cpu": 8000}}, 1500,
 			ofNodes("p", func(p *Policy) { p.Nodes.Count = Allocatable }), capacity.Amounts{"cpu": 8000}},
 		{"percentages floor", []capacity.Amounts{{gpu: 1}}, 0,
 			ofNodes("p", percent(30)), capacity.Amounts{gpu: 0}},
-		{"a percentage of its own for one resource", []capacity.Amounts{{"cpu": 8000, gpu: 3}}, 0,
+		{"another percentage for one resource", []capacity.Amounts{{"cpu": 8000, gpu: 3}}, 0,
 			ofNodes("p", percent(50), func(p *Policy) { p.Nodes.Percentages = map[string]int64{gpu: 100} }), capacity.Amounts{"cpu": 4000, gpu: 3}},
 		{"above 100 overcommits", []capacity.Amounts{{"cpu": 8000}}, 0,
 			ofNodes("p", percent(150)), capacity.Amounts{"cpu": 12000}},
@@ -201,11 +201,11 @@ func TestWhichPolicyDecides(t *testing.T) {
 		want     int64
 	}{
 		{"the highest priority", []Policy{fixed("a", amount(1)), fixed("b", amount(2), priority(1))}, 2},
-		{"of one priority the oldest", []Policy{fixed("a", amount(1), created(20)), fixed("b", amount(2), created(10))}, 2},
-		{"of one age the first by name", []Policy{fixed("b", amount(2)), fixed("a", amount(1))}, 1},
-		{"one for somebody else does not", []Policy{fixed("a", amount(1), priority(1), scope(ids("oslo"))), fixed("b", amount(2))}, 2},
+		{"with equal priority, the oldest", []Policy{fixed("a", amount(1), created(20)), fixed("b", amount(2), created(10))}, 2},
+		{"with equal age, the first by name", []Policy{fixed("b", amount(2)), fixed("a", amount(1))}, 1},
+		{"not one for another consumer", []Policy{fixed("a", amount(1), priority(1), scope(ids("oslo"))), fixed("b", amount(2))}, 2},
 		{"by label", []Policy{fixed("a", amount(1), priority(1), scope(gold)), fixed("b", amount(2))}, 1},
-		{"a dry run does not", []Policy{fixed("a", amount(1), priority(1), dryRun), fixed("b", amount(2))}, 2},
+		{"not a dry run", []Policy{fixed("a", amount(1), priority(1), dryRun), fixed("b", amount(2))}, 2},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -276,12 +276,12 @@ func TestReclaim(t *testing.T) {
 		granted int64
 		want    int64
 	}{
-		{"unused is taken back", Unused, 2000, 0, 4000},
-		{"what pods request is not", Unused, 6000, 0, 6000},
-		{"use above what was offered is no claim", Unused, 12000, 0, 10000},
-		{"a grant does not hold it", Unused, 2000, 7000, 4000},
-		{"evict takes all back", Evict, 6000, 7000, 4000},
-		{"retain keeps the grant", Retain, 2000, 7000, 7000},
+		{"Unused takes back what is not used", Unused, 2000, 0, 4000},
+		{"Unused keeps what pods request", Unused, 6000, 0, 6000},
+		{"Unused keeps at most what was offered", Unused, 12000, 0, 10000},
+		{"Unused does not keep an unused grant", Unused, 2000, 7000, 4000},
+		{"Evict takes back everything", Evict, 6000, 7000, 4000},
+		{"Retain keeps the grant", Retain, 2000, 7000, 7000},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -366,7 +366,7 @@ func TestAResourceOnceOfferedIsRevokedByAnExplicitZero(t *testing.T) {
 	after := c.evaluate(before, consumers("rome"), edited)
 	want := capacity.Amounts{"cpu": 1, "gpu": 0}
 	expect(t, "after the edit", offered(after, "rome")[""], want)
-	expect(t, "and ever after", offered(c.evaluate(after, consumers("rome"), edited), "rome")[""], want)
+	expect(t, "after another evaluation", offered(c.evaluate(after, consumers("rome"), edited), "rome")[""], want)
 	edited.Known = []string{"cpu", "gpu"}
 	expect(t, "after a restart", offered(c.evaluate(nil, consumers("rome"), edited), "rome")[""], want)
 }
@@ -378,13 +378,13 @@ func TestWhenNoPolicyDecidesAnyMoreTheOfferIsWithdrawnByZeros(t *testing.T) {
 	zero := map[string]capacity.Amounts{"gold": {"cpu": 0, "memory": 0}}
 	expect(t, "withdrawn", offered(after, "rome"), zero)
 	expect(t, "identity", c.evaluate(after, consumers("rome")).Entries.Of("rome") == after.Entries.Of("rome"), true)
-	expect(t, "who is unknown may have read it", offered(after, "oslo"), zero)
+	expect(t, "unknown consumers, who may have read it", offered(after, "oslo"), zero)
 
 	c.pod("a", "n1", "rome", 2000)
 	after = c.evaluate(before, consumers("rome"))
 	expect(t, "under running pods", offered(after, "rome"), map[string]capacity.Amounts{"gold": {"cpu": 2000, "memory": 1}})
 	c.DeletePod("a")
-	expect(t, "when they are gone", offered(c.evaluate(after, consumers("rome")), "rome"), zero)
+	expect(t, "after the pods are gone", offered(c.evaluate(after, consumers("rome")), "rome"), zero)
 	back := c.evaluate(after, consumers("rome"), fixed("q", capacity.Amounts{"cpu": 1}, class("gold")))
 	expect(t, "another policy", offered(back, "rome"), map[string]capacity.Amounts{"gold": {"cpu": 1, "memory": 0}})
 }
@@ -395,7 +395,7 @@ func TestAtTheStartWhatPodsRequestMustHaveBeenOffered(t *testing.T) {
 	r := c.evaluate(nil, nil, fixed("p", capacity.Amounts{"cpu": 4000, "memory": 1}))
 	expect(t, "rome", cpu(r, "rome"), int64(6000))
 	both := c.evaluate(nil, nil, fixed("p", capacity.Amounts{"cpu": 4000}, class("a")), fixed("q", capacity.Amounts{"cpu": 4000}, class("b")))
-	expect(t, "pods that may be of either class raise none", offered(both, "rome"), map[string]capacity.Amounts{"a": {"cpu": 4000}, "b": {"cpu": 4000}})
+	expect(t, "pods that may belong to either class raise neither", offered(both, "rome"), map[string]capacity.Amounts{"a": {"cpu": 4000}, "b": {"cpu": 4000}})
 }
 
 func TestThreshold(t *testing.T) {
@@ -406,14 +406,14 @@ func TestThreshold(t *testing.T) {
 		now       capacity.Amounts
 		published bool
 	}{
-		{"a move of the threshold is held back", []func(*Policy){threshold(5)}, capacity.Amounts{"cpu": 950, "memory": 0}, false},
-		{"a move above it is not", []func(*Policy){threshold(5)}, capacity.Amounts{"cpu": 949, "memory": 0}, true},
-		{"upwards too", []func(*Policy){threshold(5)}, capacity.Amounts{"cpu": 1051, "memory": 0}, true},
-		{"a move from 0 is not", []func(*Policy){threshold(100)}, capacity.Amounts{"cpu": 1000, "memory": 1}, true},
-		{"nor one to 0", []func(*Policy){threshold(100)}, capacity.Amounts{"cpu": 0, "memory": 0}, true},
-		{"nor a key that appears", []func(*Policy){threshold(100)}, capacity.Amounts{"cpu": 1000, "memory": 0, "gpu": 0}, true},
-		{"nor an edit of the policy", []func(*Policy){threshold(50), version("2")}, capacity.Amounts{"cpu": 999, "memory": 0}, true},
-		{"with 0 nothing is held back", []func(*Policy){threshold(0)}, capacity.Amounts{"cpu": 999, "memory": 0}, true},
+		{"a change equal to the threshold is held back", []func(*Policy){threshold(5)}, capacity.Amounts{"cpu": 950, "memory": 0}, false},
+		{"a larger fall is published", []func(*Policy){threshold(5)}, capacity.Amounts{"cpu": 949, "memory": 0}, true},
+		{"a larger rise is published", []func(*Policy){threshold(5)}, capacity.Amounts{"cpu": 1051, "memory": 0}, true},
+		{"a rise from 0 is published", []func(*Policy){threshold(100)}, capacity.Amounts{"cpu": 1000, "memory": 1}, true},
+		{"a fall to 0 is published", []func(*Policy){threshold(100)}, capacity.Amounts{"cpu": 0, "memory": 0}, true},
+		{"a new resource is published", []func(*Policy){threshold(100)}, capacity.Amounts{"cpu": 1000, "memory": 0, "gpu": 0}, true},
+		{"an edit of the policy is published", []func(*Policy){threshold(50), version("2")}, capacity.Amounts{"cpu": 999, "memory": 0}, true},
+		{"a threshold of 0 holds nothing back", []func(*Policy){threshold(0)}, capacity.Amounts{"cpu": 999, "memory": 0}, true},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -438,7 +438,7 @@ func TestWhatDidNotChangeKeepsItsIdentity(t *testing.T) {
 	}
 	expect(t, "equal offers are shared", before.Entries.Of("oslo") == before.Entries.Of("rome"), true)
 	expect(t, "anyone", after.Default == before.Default, true)
-	expect(t, "somebody new reads what anyone read", after.Entries.Of("paris") == before.Default, true)
+	expect(t, "a new consumer keeps the default entry", after.Entries.Of("paris") == before.Default, true)
 }
 
 func TestAnEditThatChangesNoAmountReadsTheSame(t *testing.T) {

@@ -7,12 +7,12 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// because is how the amounts of a consumer's only offer are explained.
+// because returns the explanations of the amounts in a consumer's only offer.
 func because(t *testing.T, r *Result, id string) []string {
 	t.Helper()
 	explained := r.Explainer().Of(id)
 	if len(explained) != 1 {
-		t.Fatalf("%s has %d offers", id, len(explained))
+		t.Fatalf("%s has %d offers, want 1", id, len(explained))
 	}
 	return explained[0].Because()
 }
@@ -37,7 +37,7 @@ func TestEveryNumberIsExplained(t *testing.T) {
 		"pods 20: 50% of 110 is a pool of 55, 2 committed, 53 remaining; it has 1; at most 20",
 	})
 	expect(t, "used", r.Explainer().Of("rome")[0].Used, capacity.Amounts{"cpu": 3000, "memory": 0, "pods": 1, "nvidia.com/gpu": 0, "example.com/fpga": 0})
-	expect(t, "a consumer that nobody knows", because(t, r, "lima")[0], "cpu 3: 50% of 14 is a pool of 7, 4 committed, 3 remaining; it has 0")
+	expect(t, "an unknown consumer", because(t, r, "lima")[0], "cpu 3: 50% of 14 is a pool of 7, 4 committed, 3 remaining; it has 0")
 }
 
 func TestAnExplanationIsOfNowAlsoWhereThePublishedAmountIsOlder(t *testing.T) {
@@ -102,10 +102,10 @@ func TestWhatIsNotOfferedAnyMoreSaysWhy(t *testing.T) {
 		"deleted":               {fixed("p", whole), fixed("other", whole, scope(ids("oslo"))), "policy p is gone or invalid"},
 		"a dry run":             {fixed("p", whole), fixed("p", whole, dryRun), "policy p is a dry run now"},
 		"another class":         {fixed("p", whole), fixed("p", whole, class("gold")), "policy p is for class gold now"},
-		"for others":            {fixed("p", whole), fixed("p", whole, scope(ids("oslo"))), "policy p is not for this consumer any more"},
-		"not named any more":    {fixed("p", whole), fixed("p", capacity.Amounts{"memory": 1}), "policy p does not name it"},
+		"other consumers":       {fixed("p", whole), fixed("p", whole, scope(ids("oslo"))), "policy p is not for this consumer any more"},
+		"no longer named":       {fixed("p", whole), fixed("p", capacity.Amounts{"memory": 1}), "policy p does not name it"},
 		"not among resources":   {fixed("p", whole), fixed("p", whole, func(p *Policy) { p.Resources = []string{"memory"} }), "spec.offer.resources of policy p does not name it"},
-		"no node any more":      {ofNodes("p"), ofNodes("p", selecting("nowhere"), version("2")), "policy p has no usable node"},
+		"no usable node":        {ofNodes("p"), ofNodes("p", selecting("nowhere"), version("2")), "policy p has no usable node"},
 		"nodes that list less":  {ofNodes("p"), ofNodes("p", selecting("poor"), version("2")), "no usable node of policy p lists it"},
 		"the class has no name": {fixed("p", whole, class("gold")), fixed("p", whole), "policy p is for the class without a name now"},
 	} {
@@ -124,7 +124,7 @@ func TestWhatIsNotOfferedAnyMoreSaysWhy(t *testing.T) {
 				}
 			}
 			if !found {
-				t.Error("cpu is not in the offer")
+				t.Error("the offer does not list cpu")
 			}
 		})
 	}
@@ -139,7 +139,7 @@ func TestAmountsAreExplainedAsAPersonReadsThem(t *testing.T) {
 		"cpu 6: 50% of 15.8 is a pool of 7.92, 1.92 committed, 6 remaining; it has 0",
 		"memory 15.6Gi: 50% of 31.2Gi is a pool of 15.6Gi, 0 committed, 15.6Gi remaining; it has 0",
 	})
-	// Amounts that would read the same with three digits.
+	// With three digits these amounts would look the same.
 	expect(t, "a reserve", of(ofNodes("p", percent(100), func(p *Policy) { p.Nodes.Reserve = capacity.Amounts{"memory": 10 << 20} })), []string{
 		"cpu 13.9: 100% of 15.8 is a pool of 15.8, 1.92 committed, 13.9 remaining; it has 0",
 		"memory 31.23Gi: 100% of (31.24Gi - 10Mi reserved) is a pool of 31.23Gi, 0 committed, 31.23Gi remaining; it has 0",

@@ -16,16 +16,16 @@ func TestGrantsOfAClassThatNoPolicyDecidesForAreCommittedEverywhere(t *testing.T
 	silver := ofNodes("silver", class("silver"), scope(ids("rome", "oslo")))
 	r := c.granted(left, silver)
 	expect(t, "oslo", offered(r, "oslo")["silver"][capacity.CPU], int64(0))
-	// What it holds in the class that is gone is nothing that it could use in another.
+	// Rome cannot use in another class what it holds in the class that is gone.
 	expect(t, "rome", offered(r, "rome")["silver"][capacity.CPU], int64(0))
-	// Its pods use part of it here: that is committed once.
+	// Rome's pods use part of its grant on these nodes. That part is committed only once.
 	c.pod("p", "a", "rome", 3000)
 	left["gold"]["rome"][capacity.CPU] = 5000
-	expect(t, "oslo beside pods", offered(c.granted(left, silver), "oslo")["silver"][capacity.CPU], int64(3000))
-	// Fixed amounts are no share of any nodes.
+	expect(t, "oslo, while rome has pods", offered(c.granted(left, silver), "oslo")["silver"][capacity.CPU], int64(3000))
+	// Grants of fixed amounts take nothing from nodes.
 	c = newCluster("a")
 	fixedGold := fixed("gold", capacity.Amounts{capacity.CPU: 8000}, class("gold"))
-	expect(t, "oslo beside fixed amounts", offered(c.granted(left, silver, fixedGold), "oslo")["silver"][capacity.CPU], int64(8000))
+	expect(t, "oslo, while rome has fixed amounts", offered(c.granted(left, silver, fixedGold), "oslo")["silver"][capacity.CPU], int64(8000))
 }
 
 func TestRetainHoldsWhatIsGrantedOfAResourceThatNoNodeLists(t *testing.T) {
@@ -34,9 +34,9 @@ func TestRetainHoldsWhatIsGrantedOfAResourceThatNoNodeLists(t *testing.T) {
 	r := newCluster("a").granted(grants, fixed("p", capacity.Amounts{storage: 10}, reclaim(Retain)))
 	expect(t, "storage", offered(r, "rome")[""][storage], int64(100))
 
-	// The node of a GPU is gone. One replica has seen it, another has been started since.
+	// The node with the GPU is gone. One replica has seen it, another one started later.
 	grants = map[string]map[string]capacity.Amounts{"": {"rome": {gpu: 4}}}
-	for name, known := range map[string][]string{"that the status names": {gpu}, "that nothing names": nil} {
+	for name, known := range map[string][]string{"named in the status": {gpu}, "named nowhere": nil} {
 		p := ofNodes("p", reclaim(Retain), func(p *Policy) { p.Known = known })
 		fresh, old := newCluster("a"), newCluster("a")
 		old.node("b", capacity.Amounts{gpu: 4})
@@ -53,7 +53,7 @@ func TestRetainHoldsWhatIsGrantedAfterItsNodeIsGone(t *testing.T) {
 	c := newCluster("a")
 	in.View = c.View(Selections(in.Policies))
 	r := Evaluate(in)
-	// Granted elsewhere in the meantime, by a replica that has seen the GPU.
+	// Meanwhile a replica that has seen the GPU granted it.
 	in.Grants = map[string]map[string]capacity.Amounts{"": {"rome": {capacity.CPU: 1000, gpu: 4}}}
 	r = Evaluate(in.After(r))
 	expect(t, "a GPU", offered(r, "rome")[""][gpu], int64(4))

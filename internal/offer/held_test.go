@@ -36,7 +36,7 @@ func TestWhatPodsUseIsHeldWhereNoNodeListsItAnyMore(t *testing.T) {
 		r = c.evaluate(r, nil)
 		expect(t, "rome", offered(r, "rome")[""][gpu], int64(3))
 	})
-	t.Run("by an override of a fixed amount that is lowered", func(t *testing.T) {
+	t.Run("when an override lowers a fixed amount", func(t *testing.T) {
 		c := newCluster("n1")
 		c.SetPod(capacity.Pod{Key: "trains", Node: "n1", Consumer: "rome", Requests: capacity.Amounts{gpu: 3}})
 		p := fixed("p", capacity.Amounts{capacity.CPU: 1, capacity.Memory: 1})

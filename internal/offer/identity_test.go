@@ -11,7 +11,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// step is one input of a history: some things are as they were, down to being the same lists, and others are not.
+// step draws the next input of a history. Parts of the last input may stay, as the same lists.
 func step(t *rapid.T, c cluster, last Input) Input {
 	in := anyInput(t, c)
 	keep := func(what string) bool { return last.Policies != nil && rapid.IntRange(0, 3).Draw(t, "keep "+what) > 0 }
@@ -19,17 +19,17 @@ func step(t *rapid.T, c cluster, last Input) Input {
 	case keep("policies"):
 		in.Policies = last.Policies
 	case keep("most policies"):
-		// An edit: who the policy is for may stay, and what it offers may too.
+		// An edit may keep the consumers of the policy, and what it offers.
 		edited := slices.Clone(last.Policies)
 		if len(edited) > 0 {
 			i := rapid.IntRange(0, len(edited)-1).Draw(t, "edited")
 			p := anyPolicy(i).Draw(t, "policy")
 			p.Name = edited[i].Name
-			if keep("whom the policy is for") {
+			if keep("consumers of the policy") {
 				p.Class, p.Priority, p.Created, p.DryRun = edited[i].Class, edited[i].Priority, edited[i].Created, edited[i].DryRun
 				p.Consumers, p.Overrides = edited[i].Consumers, edited[i].Overrides
 			}
-			if keep("most of what it offers") {
+			if keep("most of the offer") {
 				drawn := p
 				p = edited[i]
 				switch rapid.IntRange(0, 4).Draw(t, "edit") {
@@ -43,7 +43,7 @@ func step(t *rapid.T, c cluster, last Input) Input {
 					p.Max = drawn.Max
 				}
 			}
-			p.Version = fmt.Sprint(rapid.Int64().Draw(t, "generation")) // Every edit has one of its own.
+			p.Version = fmt.Sprint(rapid.Int64().Draw(t, "generation")) // Every edit has another generation.
 			edited[i] = p
 		}
 		in.Policies = edited
@@ -55,14 +55,15 @@ func step(t *rapid.T, c cluster, last Input) Input {
 		in.Grants = last.Grants
 	}
 	in.View = c.View(Selections(in.Policies), ResourceNames(in.Policies)...)
-	if keep("the account") && len(in.View.Pools) == len(last.View.Pools) && slices.EqualFunc(Selections(in.Policies), Selections(last.Policies),
+	if keep("view") && len(in.View.Pools) == len(last.View.Pools) && slices.EqualFunc(Selections(in.Policies), Selections(last.Policies),
 		func(a, b capacity.Selection) bool { return a.Key() == b.Key() }) {
 		in.View = last.View
 	}
 	return in
 }
 
-// TestAnEntryThatDidNotChangeKeepsItsIdentity also holds that consumers which are alike share their entry.
+// TestAnEntryThatDidNotChangeKeepsItsIdentity also checks that consumers that are alike share an
+// entry.
 func TestAnEntryThatDidNotChangeKeepsItsIdentity(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCluster()
@@ -83,19 +84,21 @@ func TestAnEntryThatDidNotChangeKeepsItsIdentity(t *testing.T) {
 	})
 }
 
-// checkIdentity: an entry with the offers of the one before is that one, and so is each offer.
+// checkIdentity checks that an entry with the same offers as before is the same entry, and that
+// each offer that is equal to the one before is the same offer.
 func checkIdentity(t *rapid.T, id string, before, now *Entry) {
 	if now != before && cmp.Equal(before.Offers, now.Offers, cmp.AllowUnexported(Offer{})) {
-		t.Fatalf("%s: the entry did not change and is another one", id)
+		t.Fatalf("%s: the entry is equal to the previous one but not identical", id)
 	}
 	for _, o := range now.Offers {
 		if was := before.in(o.Class); was != nil && was != o && cmp.Equal(was, o, cmp.AllowUnexported(Offer{})) {
-			t.Fatalf("%s in %q: the offer did not change and is another one", id, o.Class)
+			t.Fatalf("%s in %q: the offer is equal to the previous one but not identical", id, o.Class)
 		}
 	}
 }
 
-// checkShared: consumers that hold nothing, match alike and had the same entry share one.
+// checkShared checks that consumers share an entry if they hold nothing, match the same policies
+// and had the same entry before.
 func checkShared(t *rapid.T, in Input, prev, r *Result) {
 	index := newPolicyIndex(in.Policies)
 	holds := func(id string) bool {
@@ -111,7 +114,7 @@ func checkShared(t *rapid.T, in Input, prev, r *Result) {
 			alike := !holds(a.ID) && !holds(b.ID) && prev.Entries.Of(a.ID) == prev.Entries.Of(b.ID) &&
 				cmp.Equal(index.match(a), index.match(b), cmp.AllowUnexported(match{}, winner{}, shadowed{}))
 			if alike && r.Entries.Of(a.ID) != r.Entries.Of(b.ID) {
-				t.Fatalf("%s and %s are alike and do not share an entry", a.ID, b.ID)
+				t.Fatalf("%s and %s are alike but do not share an entry", a.ID, b.ID)
 			}
 		}
 	}

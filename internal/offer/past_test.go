@@ -7,12 +7,12 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// startedWith is the first evaluation of a process that finds this past.
+// startedWith returns the first evaluation of a process that has these records.
 func (c cluster) startedWith(past []PreviousOffers, policies ...Policy) *Result {
 	return Evaluate(Input{Policies: policies, View: c.View(Selections(policies), ResourceNames(policies)...), Recorded: past})
 }
 
-// remembered is a past of one offer of the unnamed class to rome.
+// remembered returns a record of one offer to rome in the unnamed class.
 func remembered(policy string, amounts capacity.Amounts, with ...func(*PreviousOffers)) []PreviousOffers {
 	p := PreviousOffers{Policy: policy, Offers: map[string]capacity.Amounts{"rome": amounts}, Complete: true}
 	for _, f := range with {
@@ -30,13 +30,13 @@ func TestAProcessThatStartsKnowsWhatWasOffered(t *testing.T) {
 		past []PreviousOffers
 		want capacity.Amounts
 	}{
-		{"what pods request of it stays", remembered("p", capacity.Amounts{"cpu": 8000, "memory": 1}), capacity.Amounts{"cpu": 6000, "memory": 1}},
-		{"and no more than was offered, which is not raised by a start", remembered("p", capacity.Amounts{"cpu": 3000, "memory": 1}), capacity.Amounts{"cpu": 3000, "memory": 1}},
-		{"a resource that is not offered any more is an explicit 0", remembered("p", capacity.Amounts{"gpu": 1}), capacity.Amounts{"cpu": 2000, "memory": 1, "gpu": 0}},
-		{"of two policies that say so the larger counts", append(remembered("p", capacity.Amounts{"cpu": 3000}), remembered("q", capacity.Amounts{"cpu": 5000, "gpu": 1})...), capacity.Amounts{"cpu": 5000, "memory": 1, "gpu": 0}},
-		{"who is missing in a complete list was offered nothing of it", []PreviousOffers{{Policy: "p", Complete: true}, remembered("q", capacity.Amounts{"cpu": 1}, func(p *PreviousOffers) { p.Class = "gold" })[0]},
+		{"the part that pods request stays", remembered("p", capacity.Amounts{"cpu": 8000, "memory": 1}), capacity.Amounts{"cpu": 6000, "memory": 1}},
+		{"a start does not raise what was offered", remembered("p", capacity.Amounts{"cpu": 3000, "memory": 1}), capacity.Amounts{"cpu": 3000, "memory": 1}},
+		{"a resource that is no longer offered is an explicit 0", remembered("p", capacity.Amounts{"gpu": 1}), capacity.Amounts{"cpu": 2000, "memory": 1, "gpu": 0}},
+		{"of two records the larger amount counts", append(remembered("p", capacity.Amounts{"cpu": 3000}), remembered("q", capacity.Amounts{"cpu": 5000, "gpu": 1})...), capacity.Amounts{"cpu": 5000, "memory": 1, "gpu": 0}},
+		{"a consumer missing from a complete record was offered nothing by it", []PreviousOffers{{Policy: "p", Complete: true}, remembered("q", capacity.Amounts{"cpu": 1}, func(p *PreviousOffers) { p.Class = "gold" })[0]},
 			capacity.Amounts{"cpu": 2000, "memory": 1}},
-		{"who has pods and is missing everywhere must have been offered what they request", []PreviousOffers{{Policy: "p", Complete: true}}, capacity.Amounts{"cpu": 6000, "memory": 1}},
+		{"a consumer with pods that is in no record was offered what they request", []PreviousOffers{{Policy: "p", Complete: true}}, capacity.Amounts{"cpu": 6000, "memory": 1}},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestAProcessThatStartsKnowsWhatWasOffered(t *testing.T) {
 	}
 }
 
-// unlisted is a past that lists nobody, of a policy that has offered these names.
+// unlisted returns the record of a policy that offered these resources, without any consumer.
 func unlisted(policy, class string, names ...string) PreviousOffers {
 	return PreviousOffers{Policy: policy, Class: class, Names: names}
 }
@@ -69,25 +69,25 @@ func TestWhoIsNotListedInAPastHasBeenOfferedAllItsNames(t *testing.T) {
 		who      string
 		want     map[string]capacity.Amounts
 	}{
-		{"a resource is gone", []PreviousOffers{all}, []Policy{one}, "oslo", map[string]capacity.Amounts{"": {"cpu": 1000, "memory": 1, "gpu": 0}}},
-		{"and from who is not known", []PreviousOffers{all}, []Policy{one}, "unknown", map[string]capacity.Amounts{"": {"cpu": 1000, "memory": 1, "gpu": 0}}},
-		{"the class is gone", []PreviousOffers{all}, []Policy{silver}, "oslo", byClass(zeros, now)},
-		{"and from who is not known", []PreviousOffers{all}, []Policy{silver}, "unknown", byClass(zeros, now)},
+		{"a resource is gone, for a known consumer", []PreviousOffers{all}, []Policy{one}, "oslo", map[string]capacity.Amounts{"": {"cpu": 1000, "memory": 1, "gpu": 0}}},
+		{"a resource is gone, for an unknown consumer", []PreviousOffers{all}, []Policy{one}, "unknown", map[string]capacity.Amounts{"": {"cpu": 1000, "memory": 1, "gpu": 0}}},
+		{"the class is gone, for a known consumer", []PreviousOffers{all}, []Policy{silver}, "oslo", byClass(zeros, now)},
+		{"the class is gone, for an unknown consumer", []PreviousOffers{all}, []Policy{silver}, "unknown", byClass(zeros, now)},
 		{"the policy is gone", []PreviousOffers{all}, nil, "oslo", map[string]capacity.Amounts{"": zeros}},
-		{"who is listed has been offered what is listed", []PreviousOffers{listing}, nil, "rome", map[string]capacity.Amounts{"": {"cpu": 0, "memory": 0}}},
-		{"or nothing", []PreviousOffers{listing}, nil, "bergen", map[string]capacity.Amounts{}},
-		{"who is listed by another policy may have been offered it by both", []PreviousOffers{all, remembered("q", capacity.Amounts{"zinc": 1})[0]}, nil, "rome",
+		{"a listed consumer was offered what is listed", []PreviousOffers{listing}, nil, "rome", map[string]capacity.Amounts{"": {"cpu": 0, "memory": 0}}},
+		{"a consumer listed with nothing was offered nothing", []PreviousOffers{listing}, nil, "bergen", map[string]capacity.Amounts{}},
+		{"a consumer listed by another policy may have offers of both", []PreviousOffers{all, remembered("q", capacity.Amounts{"zinc": 1})[0]}, nil, "rome",
 			map[string]capacity.Amounts{"": {"cpu": 0, "gpu": 0, "memory": 0, "zinc": 0}}},
-		{"two policies that list nobody", []PreviousOffers{all, unlisted("q", "", "zinc")}, nil, "unknown",
+		{"two policies without listed consumers", []PreviousOffers{all, unlisted("q", "", "zinc")}, nil, "unknown",
 			map[string]capacity.Amounts{"": {"cpu": 0, "gpu": 0, "memory": 0, "zinc": 0}}},
-		{"what pods request stays, as nobody can tell what they were offered", []PreviousOffers{all}, []Policy{one}, "lima",
+		{"what pods request stays, because the offered amounts are not known", []PreviousOffers{all}, []Policy{one}, "lima",
 			map[string]capacity.Amounts{"": {"cpu": 6000, "memory": 1, "gpu": 0}}},
-		{"also of a policy that is gone", []PreviousOffers{all}, nil, "lima", map[string]capacity.Amounts{"": {"cpu": 6000, "memory": 1, "gpu": 0}}},
-		{"in one of several classes as little as does not evict", []PreviousOffers{all, unlisted("q", "silver", "cpu")}, nil, "lima",
+		{"what pods request stays if the policy is gone", []PreviousOffers{all}, nil, "lima", map[string]capacity.Amounts{"": {"cpu": 6000, "memory": 1, "gpu": 0}}},
+		{"with several classes, one unit stays, so that no pod is evicted", []PreviousOffers{all, unlisted("q", "silver", "cpu")}, nil, "lima",
 			byClass(capacity.Amounts{"cpu": 1, "memory": 1, "gpu": 0}, capacity.Amounts{"cpu": 1})},
-		{"a class that the policy has moved to is not raised", []PreviousOffers{all}, []Policy{silver}, "lima",
+		{"the class that the policy moved to is not raised", []PreviousOffers{all}, []Policy{silver}, "lima",
 			byClass(capacity.Amounts{"cpu": 1, "memory": 1, "gpu": 0}, now)},
-		{"Evict takes it all", []PreviousOffers{{Policy: "p", Names: all.Names, Reclaim: Evict}}, nil, "lima", map[string]capacity.Amounts{"": zeros}},
+		{"Evict takes back everything", []PreviousOffers{{Policy: "p", Names: all.Names, Reclaim: Evict}}, nil, "lima", map[string]capacity.Amounts{"": zeros}},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestWhoIsNotListedInAPastHasBeenOfferedAllItsNames(t *testing.T) {
 			in := Input{Policies: tc.policies, Consumers: known, View: c.View(Selections(tc.policies), ResourceNames(tc.policies)...), Recorded: tc.past}
 			first := Evaluate(in)
 			expect(t, tc.who, offered(first, tc.who), tc.want)
-			expect(t, tc.who+" a moment later", offered(Evaluate(in.After(first)), tc.who), tc.want)
+			expect(t, tc.who+" in the next evaluation", offered(Evaluate(in.After(first)), tc.who), tc.want)
 		})
 	}
 }
@@ -109,7 +109,8 @@ func TestAStartEvictsNobodyInSeveralClasses(t *testing.T) {
 	running = c.evaluate(running, nil, policies...)
 	expect(t, "held while it runs", offered(running, "rome")["gold"]["cpu"], int64(6000))
 	expect(t, "started again with its past", offered(c.startedWith(pastOf(running), policies...), "rome")["gold"]["cpu"], int64(6000))
-	// In which of the classes the pods are nobody can tell: not a share of either is raised, and neither turns its node off.
+	// Without a record, the class of the pods is not known. No class is raised, and one unit of
+	// each keeps the nodes on.
 	policies[0].Known = []string{"cpu", "gpu"}
 	expect(t, "without", offered(c.startedWith(nil, policies...), "rome")["gold"], capacity.Amounts{"cpu": 1, "gpu": 0})
 }
@@ -135,14 +136,14 @@ func TestWhoIsNotKnownAnyMoreIsTold0(t *testing.T) {
 	r = c.evaluate(r, nil)
 	expect(t, "the policy deleted", offered(r, "oslo"), zeros)
 	again := c.evaluate(r, nil)
-	expect(t, "still", offered(again, "rome"), zeros)
+	expect(t, "in the next evaluation", offered(again, "rome"), zeros)
 	expect(t, "the same entries", again.Entries.Of("rome") == r.Entries.Of("rome"), true)
-	expect(t, "in nobody's report", len(again.Reports), 0)
+	expect(t, "number of reports", len(again.Reports), 0)
 
 	r = c.evaluate(nil, consumers("rome"), fixed("p", amounts))
 	r = c.evaluate(r, nil, fixed("p", amounts))
 	kept := r.Entries.Of("rome") != nil
-	expect(t, "who is offered what anyone is need not be remembered", kept, false)
+	expect(t, "a consumer with the default offer is remembered", kept, false)
 }
 
 func TestWhoReadsTheDefaultOfferReadsZerosOnceItsPolicyIsGone(t *testing.T) {
@@ -156,16 +157,16 @@ func TestWhoReadsTheDefaultOfferReadsZerosOnceItsPolicyIsGone(t *testing.T) {
 	expect(t, "a resource dropped", offered(r, "unknown"), map[string]capacity.Amounts{"": unnamed, "gold": {"cpu": 4000, "memory": 1, "gpu": 0}})
 	r = c.evaluate(r, nil, fixed("p", capacity.Amounts{"cpu": 4000, "memory": 1}, class("gold"), scope(ids("rome")), version("3")), q)
 	zeros := map[string]capacity.Amounts{"": unnamed, "gold": {"cpu": 0, "memory": 0, "gpu": 0}}
-	expect(t, "the policy is for others now", offered(r, "unknown"), zeros)
+	expect(t, "the policy now has other consumers", offered(r, "unknown"), zeros)
 	r = c.evaluate(r, nil, q)
 	expect(t, "the policy deleted", offered(r, "unknown"), zeros)
 	again := c.evaluate(r, nil, q)
-	expect(t, "still", again.Default == r.Default, true)
+	expect(t, "the next evaluation keeps the entry", again.Default == r.Default, true)
 
 	known := c.evaluate(r, consumers("bergen"), q)
-	expect(t, "who becomes known later begins without the class", offered(known, "bergen"), map[string]capacity.Amounts{"": unnamed})
+	expect(t, "a consumer that becomes known later has no offer in the class", offered(known, "bergen"), map[string]capacity.Amounts{"": unnamed})
 	atOnce := c.evaluate(c.evaluate(nil, nil, p, q), consumers("bergen"), q)
-	expect(t, "who becomes known as it goes may have read it", offered(atOnce, "bergen"), zeros)
+	expect(t, "a consumer that becomes known as the policy goes may have read it", offered(atOnce, "bergen"), zeros)
 	back := c.evaluate(r, nil, fewer, q)
 	expect(t, "the class offered again", offered(back, "unknown")["gold"], capacity.Amounts{"cpu": 4000, "memory": 1, "gpu": 0})
 }
@@ -180,7 +181,7 @@ func TestNoMoreAreRememberedThanMaxDeparted(t *testing.T) {
 	r = c.evaluate(r, nil)
 	expect(t, "remembered", r.Entries.Len(), MaxDeparted)
 	r = c.evaluate(r, consumers("rome"))
-	expect(t, "beside one that is known", r.Entries.Len(), MaxDeparted+1)
+	expect(t, "remembered, with one known consumer", r.Entries.Len(), MaxDeparted+1)
 }
 
 func TestAPolicyThatEvictsByWithdrawingSaysSo(t *testing.T) {
@@ -193,7 +194,7 @@ func TestAPolicyThatEvictsByWithdrawingSaysSo(t *testing.T) {
 		expect(t, "evicted", r.Reports["p"].Withdrawn, []string{"rome"})
 	}
 	r = c.evaluate(r, nil, fixed("p", amounts, reclaim(Evict), dryRun, version("3")))
-	expect(t, "evicted by what is a dry run now", r.Reports["p"].Withdrawn, []string{"rome"})
+	expect(t, "evicted by a policy that became a dry run", r.Reports["p"].Withdrawn, []string{"rome"})
 	expect(t, "evicted by the trial", r.Reports["p"].Zeroed, []string(nil))
 	c.DeletePod("a")
 	r = c.evaluate(r, nil, fixed("p", amounts, reclaim(Evict), scope(ids("oslo")), version("2")))
@@ -203,7 +204,7 @@ func TestAPolicyThatEvictsByWithdrawingSaysSo(t *testing.T) {
 func TestPodsWithoutAnOfferHadOneOfSomebody(t *testing.T) {
 	c := newCluster("n1")
 	c.pod("a", "n1", "rome", 6000)
-	// The operator is installed where another plugin had answered Liqo: the first policy comes when it runs already.
+	// Before, another plugin answered Liqo. The first policy is created while the operator runs.
 	r := c.evaluate(nil, nil)
 	r = c.evaluate(r, nil, fixed("p", capacity.Amounts{"cpu": 0, "memory": 1}))
 	expect(t, "rome", cpu(r, "rome"), int64(6000))
@@ -222,7 +223,7 @@ func TestWhoHasLeftIsInNoReport(t *testing.T) {
 	r := c.evaluate(nil, append(consumers("rome"), oslo), p, gold)
 	expect(t, "with oslo", r.Reports["p"].Missing, []string{"pods"})
 	r = c.evaluate(r, consumers("rome"), p, gold)
-	expect(t, "what oslo is told", offered(r, "oslo")["gold"], capacity.Amounts{"gpu": 0})
+	expect(t, "offer to oslo", offered(r, "oslo")["gold"], capacity.Amounts{"gpu": 0})
 	expect(t, "without oslo", r.Reports["p"].Outcome, Offering)
 }
 
@@ -233,6 +234,6 @@ func TestAnOfferThatIsWithdrawnAndHeldReadsAnew(t *testing.T) {
 	before := c.evaluate(nil, nil, fixed("g", capacity.Amounts{"cpu": 2000}, class("gold")), silver)
 	after := c.evaluate(before, nil, silver)
 	expect(t, "amounts", offered(after, "rome"), offered(before, "rome"))
-	// Who reads the flat form could be told nothing of two classes, and is now told of silver.
+	// A client of the flat form got no answer with two classes, and now gets that of silver.
 	expect(t, "reads the same", after.Entries.Of("rome").SameAmounts(before.Entries.Of("rome")), false)
 }

@@ -73,7 +73,7 @@ func anyPolicy(i int) *rapid.Generator[Policy] {
 	})
 }
 
-// anyInput draws policies, consumers and grants, and lets the cluster move on.
+// anyInput draws policies, consumers and grants, and changes the cluster.
 func anyInput(t *rapid.T, c cluster) Input {
 	var in Input
 	for i := range rapid.IntRange(0, 5).Draw(t, "policies") {
@@ -129,7 +129,7 @@ func TestWhatIsAlwaysTrueOfOffers(t *testing.T) {
 			if prev != nil {
 				checkChanges(t, in, prev, r, func(*Offer) bool { return true })
 				checkDefault(t, in, prev, r)
-				// A process that starts anew knows what policies offered, and not what was withdrawn from whom.
+				// A new process knows what policies offered, but not what was withdrawn.
 				in.Recorded = pastOf(prev)
 				checkChanges(t, in, prev, Evaluate(in), func(o *Offer) bool { return o.Policy != "" })
 				in.Recorded = cut(t, prev)
@@ -142,13 +142,13 @@ func TestWhatIsAlwaysTrueOfOffers(t *testing.T) {
 	})
 }
 
-// checkPools: what is committed and what remains never exceed the pool.
+// checkPools checks that what is committed and what remains make up the pool.
 func checkPools(t *rapid.T, r *Result) {
 	for name, report := range r.Reports {
 		for resource, pool := range report.Capacity {
 			committed, remaining := report.Committed[resource], report.Remaining[resource]
 			if pool < 0 || committed < 0 || remaining < 0 {
-				t.Fatalf("policy %s, %s: negative: pool %d, committed %d, remaining %d", name, resource, pool, committed, remaining)
+				t.Fatalf("policy %s, %s: negative amount: pool %d, committed %d, remaining %d", name, resource, pool, committed, remaining)
 			}
 			if remaining > 0 && committed+remaining != pool || remaining == 0 && committed < pool {
 				t.Fatalf("policy %s, %s: committed %d and remaining %d of pool %d", name, resource, committed, remaining, pool)
@@ -157,7 +157,7 @@ func checkPools(t *rapid.T, r *Result) {
 	}
 }
 
-// in returns the offer in one class of an entry, nil where there is none.
+// in returns the offer of an entry in one class, nil if there is none.
 func (e *Entry) in(class string) *Offer {
 	for _, o := range e.Offers {
 		if o.Class == class {
@@ -167,7 +167,7 @@ func (e *Entry) in(class string) *Offer {
 	return nil
 }
 
-// checkEntry: offers are sorted and not empty, and no amount is negative.
+// checkEntry checks that offers are sorted and not empty, and that no amount is negative.
 func checkEntry(t *rapid.T, id string, entry *Entry) {
 	for i, o := range entry.Offers {
 		if i > 0 && entry.Offers[i-1].Class >= o.Class {
@@ -184,11 +184,12 @@ func checkEntry(t *rapid.T, id string, entry *Entry) {
 	}
 }
 
-// checkExplained: each amount is explained by the latest evaluation, from which the published amount differs by no more than the
-// threshold. It is not above the ceiling, or that of a revoked resource not above 0, unless reclaim holds it there.
+// checkExplained checks that the latest evaluation explains each amount, from which the published
+// amount differs by at most the threshold. Unless reclaim holds it, an amount is not above the
+// policy's max, and that of a revoked resource is 0.
 func checkExplained(t *rapid.T, id string, entry *Entry, explained []Explained) {
 	if len(explained) != len(entry.Offers) {
-		t.Fatalf("%s: %d offers, %d explained", id, len(entry.Offers), len(explained))
+		t.Fatalf("%s: %d offers, but %d explanations", id, len(entry.Offers), len(explained))
 	}
 	for i, x := range explained {
 		if x.Offer != entry.Offers[i] || len(x.Now) != len(x.Amounts) || len(x.Because()) != len(x.Amounts) {
@@ -197,7 +198,7 @@ func checkExplained(t *rapid.T, id string, entry *Entry, explained []Explained) 
 		for j, a := range x.Amounts {
 			s := x.Now[j]
 			if s.Resource != a.Resource || s.Offer != a.Value && !near(a.Value, s.Offer, 100) {
-				t.Fatalf("%s in %q: %d of %s is explained by %+v", id, x.Class, a.Value, a.Resource, s)
+				t.Fatalf("%s in %q: %d of %s is not explained by %+v", id, x.Class, a.Value, a.Resource, s)
 			}
 			if s.Max >= 0 && s.Held < 0 && s.Offer > s.Max {
 				t.Fatalf("%s in %q: %d of %s above max %d", id, x.Class, s.Offer, a.Resource, s.Max)
@@ -206,13 +207,13 @@ func checkExplained(t *rapid.T, id string, entry *Entry, explained []Explained) 
 				t.Fatalf("%s in %q: revoked %s is %d", id, x.Class, a.Resource, a.Value)
 			}
 			if s.Offer != a.Value && x.plan.ThresholdPercent == 0 {
-				t.Fatalf("%s in %q: %d of %s is published without a threshold, and is %d now", id, x.Class, a.Value, a.Resource, s.Offer)
+				t.Fatalf("%s in %q: %d of %s is published without a threshold, but %d is current", id, x.Class, a.Value, a.Resource, s.Offer)
 			}
 		}
 	}
 }
 
-// pastOf is what an earlier process wrote down of its result.
+// pastOf returns the records that an earlier process wrote of its result.
 func pastOf(r *Result) []PreviousOffers {
 	byPlace := map[[2]string]*PreviousOffers{}
 	for id, entry := range r.Entries.All {
@@ -238,7 +239,7 @@ func pastOf(r *Result) []PreviousOffers {
 	return past
 }
 
-// cut is the past of a result with some consumers that are not listed any more.
+// cut returns the records of a result in which some consumers are not listed.
 func cut(t *rapid.T, r *Result) []PreviousOffers {
 	past := pastOf(r)
 	slices.SortFunc(past, func(a, b PreviousOffers) int { return strings.Compare(a.Policy+"/"+a.Class, b.Policy+"/"+b.Class) })
@@ -266,7 +267,8 @@ func cut(t *rapid.T, r *Result) []PreviousOffers {
 	return past
 }
 
-// checkSilence: who was offered something by a policy, known or not, is not left without a word of it.
+// checkSilence checks that everything that a policy offered is still listed, for known and unknown
+// consumers.
 func checkSilence(t *rapid.T, prev, r *Result) {
 	check := func(id string, old, now *Entry) {
 		for _, o := range old.inForce().Offers {
@@ -276,7 +278,7 @@ func checkSilence(t *rapid.T, prev, r *Result) {
 			}
 			for _, a := range o.Amounts {
 				if value, named := left.Amount(a.Resource); !named || value < 0 {
-					t.Fatalf("%s in %q: of %s is said %d, %t", id, o.Class, a.Resource, value, named)
+					t.Fatalf("%s in %q: %s is %d, listed %t", id, o.Class, a.Resource, value, named)
 				}
 			}
 		}
@@ -288,10 +290,11 @@ func checkSilence(t *rapid.T, prev, r *Result) {
 		}
 		check(id, old, now)
 	}
-	check("who is not known", prev.Default, r.Default)
+	check("unknown consumers", prev.Default, r.Default)
 }
 
-// checkChanges looks at all that had an entry: what was offered is never silent afterwards, and not taken from under pods.
+// checkChanges checks the offers of every consumer that had an entry: what was offered stays
+// listed, and is not taken from running pods.
 func checkChanges(t *rapid.T, in Input, prev, r *Result, looked func(*Offer) bool) {
 	for id, old := range prev.Entries.All {
 		entry := r.Entries.Of(id)
@@ -302,10 +305,10 @@ func checkChanges(t *rapid.T, in Input, prev, r *Result, looked func(*Offer) boo
 	}
 }
 
-// checkDefault: what was offered to those who are not known is never silent afterwards, neither to those who still are not nor
-// to those who have become known.
+// checkDefault checks that what was offered to unknown consumers stays listed, both for those that
+// are still unknown and for those that became known.
 func checkDefault(t *rapid.T, in Input, prev, r *Result) {
-	checkChange(t, in, "who reads the default offer", prev.Default.Offers, r.Default)
+	checkChange(t, in, "the default offer", prev.Default.Offers, r.Default)
 	for id, entry := range r.Entries.All {
 		if prev.Entries.Of(id) == nil {
 			checkChange(t, in, id, prev.Default.inForce().Offers, entry)
@@ -343,22 +346,22 @@ func checkChange(t *rapid.T, in Input, id string, old []*Offer, entry *Entry) {
 				continue
 			}
 			if floor := min(a.Value, column(in.View, used, a.Resource)); value < floor {
-				t.Fatalf("%s in %q: %s fell from %d to %d under pods that request %d", id, before.Class, a.Resource, a.Value, value, floor)
+				t.Fatalf("%s in %q: %s fell from %d to %d, below the %d that must stay for pods", id, before.Class, a.Resource, a.Value, value, floor)
 			}
 			if hasPods && evictsAtZero(a.Resource) && a.Value > 0 && value == 0 {
-				t.Fatalf("%s in %q: %s fell to 0 under running pods", id, before.Class, a.Resource)
+				t.Fatalf("%s in %q: %s fell to 0 while pods run", id, before.Class, a.Resource)
 			}
 		}
 	}
 }
 
-// checkOrder: the order of the input does not matter.
+// checkOrder checks that the order of the input does not matter.
 func checkOrder(t *rapid.T, in Input, prev, r *Result) {
 	in.Policies, in.Consumers = slices.Clone(in.Policies), slices.Clone(in.Consumers)
 	rand.Shuffle(len(in.Consumers), func(i, j int) { in.Consumers[i], in.Consumers[j] = in.Consumers[j], in.Consumers[i] })
 	selections := Selections(in.Policies)
 	rand.Shuffle(len(in.Policies), func(i, j int) { in.Policies[i], in.Policies[j] = in.Policies[j], in.Policies[i] })
-	// The pools of the view stand in the order of the selections.
+	// The pools of the view are in the order of the selections.
 	pools := make([]capacity.Pool, 0, len(selections))
 	var place []int
 	for _, s := range Selections(in.Policies) {
@@ -386,15 +389,16 @@ func checkOrder(t *rapid.T, in Input, prev, r *Result) {
 	again := Evaluate(in.After(prev))
 	for id, entry := range r.Entries.All {
 		if !entry.SameAmounts(again.Entries.Of(id)) {
-			t.Fatalf("%s: another order gives another offer", id)
+			t.Fatalf("%s: another order of the input changes the offer", id)
 		}
 	}
 	if diff := cmp.Diff(r.Reports, again.Reports, cmp.AllowUnexported(Offer{}, Report{}), cmpopts.EquateEmpty()); diff != "" {
-		t.Fatalf("another order gives other reports: %s", diff)
+		t.Fatalf("another order of the input changes the reports: %s", diff)
 	}
 }
 
-// checkAlone: what a consumer is offered does not depend on who else is described, unless those hold something.
+// checkAlone checks that the offer to a consumer depends on other consumers only if they hold
+// something.
 func checkAlone(t *rapid.T, in Input, prev, r *Result) {
 	holds := func(id string) bool {
 		held := in.View.Used.Of(id) != nil
@@ -408,7 +412,7 @@ func checkAlone(t *rapid.T, in Input, prev, r *Result) {
 		alone := in
 		alone.Consumers = slices.DeleteFunc(slices.Clone(in.Consumers), func(o Consumer) bool { return o.ID != c.ID && !holds(o.ID) })
 		if !r.Entries.Of(c.ID).SameAmounts(Evaluate(alone.After(prev)).Entries.Of(c.ID)) {
-			t.Fatalf("%s: alone it is offered something else", c.ID)
+			t.Fatalf("%s: the offer is different without the other consumers", c.ID)
 		}
 	}
 }

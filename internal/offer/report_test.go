@@ -16,20 +16,20 @@ func TestOutcomes(t *testing.T) {
 		missing  []string
 	}{
 		{"offering", []Policy{fixed("p", whole)}, Offering, nil},
-		{"offering though nobody is there", []Policy{fixed("p", whole, scope(Scope{IDs: map[string]struct{}{}}))}, Offering, nil},
+		{"offering, though no consumer is known", []Policy{fixed("p", whole, scope(Scope{IDs: map[string]struct{}{}}))}, Offering, nil},
 		{"dry run", []Policy{fixed("p", whole, dryRun)}, DryRun, nil},
 		{"shadowed", []Policy{fixed("p", whole), fixed("q", whole, priority(1))}, Shadowed, nil},
 		{"not shadowed in another class", []Policy{fixed("p", whole), fixed("q", whole, priority(1), class("gold"))}, Offering, nil},
 		{"not shadowed by a dry run", []Policy{fixed("p", whole), fixed("q", whole, priority(1), dryRun)}, Offering, nil},
 		{"shadowed for one of two", []Policy{fixed("p", whole), fixed("q", whole, priority(1), scope(ids("oslo")))}, Offering, nil},
-		{"no such node", []Policy{ofNodes("p", selecting("nowhere"))}, NoNodes, []string{"cpu", "memory", "pods"}},
+		{"no node selected", []Policy{ofNodes("p", selecting("nowhere"))}, NoNodes, []string{"cpu", "memory", "pods"}},
 		{"incomplete", []Policy{fixed("p", capacity.Amounts{"cpu": 1})}, Incomplete, []string{"memory", "pods"}},
 		{"incomplete by its list of resources", []Policy{fixed("p", whole, func(p *Policy) { p.Resources = []string{"cpu", "pods"} })}, Incomplete, []string{"memory"}},
 		{"a revoked resource does not complete it", []Policy{fixed("p", capacity.Amounts{"cpu": 1, "pods": 1}, func(p *Policy) { p.Known = []string{"memory"} })},
 			Incomplete, []string{"memory"}},
-		{"0 is nothing", []Policy{fixed("p", capacity.Amounts{"cpu": 1, "memory": 0, "pods": 1})}, Incomplete, []string{"memory"}},
+		{"an amount of 0", []Policy{fixed("p", capacity.Amounts{"cpu": 1, "memory": 0, "pods": 1})}, Incomplete, []string{"memory"}},
 		{"a ceiling of 0", []Policy{ofNodes("p", func(p *Policy) { p.Max = capacity.Amounts{"pods": 0} })}, Incomplete, []string{"pods"}},
-		{"a reserve of all there is", []Policy{ofNodes("p", func(p *Policy) { p.Nodes.Reserve = capacity.Amounts{"cpu": 8000} })}, Exhausted, nil},
+		{"a reserve of the whole pool", []Policy{ofNodes("p", func(p *Policy) { p.Nodes.Reserve = capacity.Amounts{"cpu": 8000} })}, Exhausted, nil},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -38,10 +38,10 @@ func TestOutcomes(t *testing.T) {
 			expect(t, "missing", r.Missing, tc.missing)
 			r = newCluster("n1").evaluate(nil, nil, tc.policies...).Reports["p"]
 			if tc.want == Shadowed {
-				tc.want = Offering // As nobody is known for whom it could have been.
+				tc.want = Offering // Without consumers no policy can shadow it.
 			}
-			expect(t, "outcome for nobody", r.Outcome, tc.want)
-			expect(t, "missing for nobody", r.Missing, tc.missing)
+			expect(t, "outcome without consumers", r.Outcome, tc.want)
+			expect(t, "missing without consumers", r.Missing, tc.missing)
 		})
 	}
 }
@@ -50,15 +50,15 @@ func TestAPolicyWhoseNodesAreFullIsExhausted(t *testing.T) {
 	c := newCluster("n1")
 	p := ofNodes("p")
 	c.pod("local", "n1", "", 8000)
-	expect(t, "with pods of this cluster's own", c.evaluate(nil, consumers("oslo"), p).Reports["p"].Outcome, Exhausted)
+	expect(t, "with local pods", c.evaluate(nil, consumers("oslo"), p).Reports["p"].Outcome, Exhausted)
 	c.DeletePod("local")
 	c.pod("r", "n1", "rome", 8000)
 	r := c.evaluate(nil, consumers("oslo"), p).Reports["p"]
 	expect(t, "outcome", r.Outcome, Exhausted)
-	expect(t, "of", r.Exhausted, []string{"cpu"})
+	expect(t, "exhausted", r.Exhausted, []string{"cpu"})
 	expect(t, "missing", r.Missing, []string(nil))
 	r = c.evaluate(nil, nil, p).Reports["p"]
-	expect(t, "for rome alone, who has it", r.Outcome, Offering)
+	expect(t, "for rome alone, which has all of it", r.Outcome, Offering)
 	c.DeletePod("r")
 	expect(t, "when it is free again", c.evaluate(nil, consumers("oslo"), p).Reports["p"].Outcome, Offering)
 }
@@ -69,10 +69,10 @@ func TestAPolicySaysWhoIsLostToWhichPolicy(t *testing.T) {
 		fixed("p", amounts),
 		fixed("most", amounts, priority(1), scope(ids("a", "b", "c", "d", "e", "f", "g"))),
 		fixed("one", amounts, priority(2), scope(ids("g"))))
-	expect(t, "of p", r.Reports["p"].Losses, []Loss{{"most", 6, []string{"a", "b", "c", "d", "e"}}, {"one", 1, []string{"g"}}})
-	expect(t, "of most", r.Reports["most"].Losses, []Loss{{"one", 1, []string{"g"}}})
-	expect(t, "of one", r.Reports["one"].Losses, []Loss(nil))
-	expect(t, "p still decides for", r.Reports["p"].Count, 1)
+	expect(t, "losses of p", r.Reports["p"].Losses, []Loss{{"most", 6, []string{"a", "b", "c", "d", "e"}}, {"one", 1, []string{"g"}}})
+	expect(t, "losses of most", r.Reports["most"].Losses, []Loss{{"one", 1, []string{"g"}}})
+	expect(t, "losses of one", r.Reports["one"].Losses, []Loss(nil))
+	expect(t, "number of consumers of p", r.Reports["p"].Count, 1)
 }
 
 func TestANameOfWhichNothingIsKnownIsReported(t *testing.T) {
@@ -88,7 +88,7 @@ func TestANameOfWhichNothingIsKnownIsReported(t *testing.T) {
 	expect(t, "unknown", r.Reports["p"].Unknown, []string{"roma", "romme"})
 	in.Consumers = consumers("roma", "rome")
 	r = Evaluate(in.After(r))
-	expect(t, "when one is described", r.Reports["p"].Unknown, []string{"romme"})
+	expect(t, "when an object describes one of them", r.Reports["p"].Unknown, []string{"romme"})
 }
 
 func TestThoseHeldByReclaimAreReportedFirst(t *testing.T) {

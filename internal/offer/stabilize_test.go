@@ -10,10 +10,11 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// at is a moment of a test.
+// at returns the time d after the start of a test.
 func at(d time.Duration) time.Time { return time.Unix(1000, 0).Add(d) }
 
-// looked is what there is at a moment, the level that comes of it, and when to look again.
+// looked is one observation: what there is at a time, the level after it, and after how long to
+// look again.
 type looked struct {
 	at    time.Duration
 	there int64
@@ -31,27 +32,27 @@ func TestLevels(t *testing.T) {
 			{0, 1000, 1000, 0}, {time.Second, 950, 1000, DipBound}, {11 * time.Second, 930, 1000, 20 * time.Second},
 			{31 * time.Second, 960, 930, RaisePause},
 		},
-		"one that comes back is one": {
+		"a dip that returns within the bound is one dip": {
 			{0, 1000, 1000, 0}, {time.Second, 950, 1000, DipBound}, {2 * time.Second, 1000, 1000, 0}, {10 * time.Second, 990, 1000, 21 * time.Second},
 			{12 * time.Second, 1000, 1000, 0}, {21 * time.Second, 995, 1000, 10 * time.Second}, {22 * time.Second, 1000, 1000, 0},
 			{31 * time.Second, 1000, 950, RaisePause},
 		},
-		"a deep dip is followed at once, and the way back after a pause": {
+		"a deep dip is followed immediately, and the recovery after a pause": {
 			{0, 1000, 1000, 0}, {time.Second, 899, 899, 0}, {2 * time.Second, 1000, 899, RaisePause - time.Second},
 			{RaisePause, 1000, 899, time.Second}, {RaisePause + time.Second, 1000, 1000, 0},
 		},
-		"a large rise is followed at once where nothing was lowered": {
+		"a large rise is followed immediately if nothing was lowered": {
 			{0, 1000, 1000, 0}, {time.Second, 1101, 1101, 0}, {2 * time.Second, 3000, 3000, 0},
 		},
-		"a small rise is followed when it has lasted, to the least of it": {
+		"a small rise that lasts raises the level to the least of it": {
 			{0, 1000, 1000, 0}, {time.Second, 1050, 1000, RaisePause}, {2 * time.Second, 1020, 1000, RaisePause - time.Second},
 			{RaisePause + time.Second, 1030, 1020, RaisePause}, {2*RaisePause + time.Second, 1030, 1030, 0},
 		},
-		"a rise that is broken off begins anew": {
+		"an interrupted rise starts again": {
 			{0, 1000, 1000, 0}, {time.Second, 1050, 1000, RaisePause}, {RaisePause, 1000, 1000, 0},
 			{RaisePause + 2*time.Second, 1050, 1000, RaisePause},
 		},
-		"0 is followed at once, and left after a pause": {
+		"0 is followed immediately, and left after a pause": {
 			{0, 10, 10, 0}, {time.Second, 0, 0, 0}, {2 * time.Second, 10, 0, RaisePause - time.Second}, {RaisePause + time.Second, 10, 10, 0},
 		},
 	} {
@@ -60,15 +61,15 @@ func TestLevels(t *testing.T) {
 			for _, look := range looks {
 				again := l.observe(at(look.at), look.there)
 				if l.given != look.given || again != look.again {
-					t.Fatalf("at %v, with %d, the level is %d, to look again after %v; want %d and %v", look.at, look.there, l.given, again, look.given, look.again)
+					t.Fatalf("at %v with %d: level %d, look again after %v; want %d and %v", look.at, look.there, l.given, again, look.given, look.again)
 				}
 			}
 		})
 	}
 }
 
-// Whatever comes and goes: there is never less than the level for longer than DipBound, the level is at no time more than a small dip above what
-// there is, and it is never raised within RaisePause of a lowering, nor above what there is.
+// The level exceeds what there is for at most DipBound, and never by more than a small dip. It is
+// not raised within RaisePause after it was lowered, and never above what there is.
 func TestWhatIsAlwaysTrueOfLevels(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := &level{given: 1000}
@@ -82,12 +83,12 @@ func TestWhatIsAlwaysTrueOfLevels(t *testing.T) {
 			case l.given < before:
 				lowered, wasLowered = now, true
 			case l.given > before && wasLowered && now-lowered < RaisePause:
-				t.Fatalf("%v: raised from %d to %d, %v after a lowering", now, before, l.given, now-lowered)
+				t.Fatalf("%v: raised from %d to %d, %v after it was lowered", now, before, l.given, now-lowered)
 			case l.given > before && l.given > there:
-				t.Fatalf("%v: raised to %d, and there are %d", now, l.given, there)
+				t.Fatalf("%v: raised to %d, above the %d that there are", now, l.given, there)
 			}
 			if l.given-there > capacity.Share(l.given, SmallDipPercent, 100) {
-				t.Fatalf("%v: the level is %d, and there are %d", now, l.given, there)
+				t.Fatalf("%v: the level is %d, more than a small dip above the %d that there are", now, l.given, there)
 			}
 			switch {
 			case there >= l.given:
@@ -96,7 +97,7 @@ func TestWhatIsAlwaysTrueOfLevels(t *testing.T) {
 				shortSince = now
 			}
 			if short = now - shortSince; shortSince >= 0 && short > DipBound {
-				t.Fatalf("%v: for %v there has been less than the level", now, short)
+				t.Fatalf("%v: the level has exceeded what there is for %v", now, short)
 			}
 			return again
 		}
@@ -125,17 +126,17 @@ func TestLevelsArePoliciesOwn(t *testing.T) {
 
 	in, again := look(0, slow, half, exact, whole, given)
 	expect(t, "at first", []int64{cpuOf(in, "slow"), cpuOf(in, "half"), int64(again)}, []int64{16000, 8000, 0})
-	expect(t, "those with a level", len(in.Levels), 2)
+	expect(t, "number of policies with a level", len(in.Levels), 2)
 
 	c.pod("a", "n1", "", 800)
 	in, again = look(time.Second, slow, half, exact, whole, given)
 	expect(t, "in a dip", []int64{cpuOf(in, "slow"), cpuOf(in, "half"), int64(again)}, []int64{16000, 8000, int64(DipBound)})
 	r := Evaluate(in)
-	expect(t, "the pool given out", r.Reports["slow"].Capacity[capacity.CPU], int64(16000))
-	expect(t, "one without a level", r.Reports["exact"].Capacity[capacity.CPU], int64(15200))
+	expect(t, "the pool with a level", r.Reports["slow"].Capacity[capacity.CPU], int64(16000))
+	expect(t, "the pool without a level", r.Reports["exact"].Capacity[capacity.CPU], int64(15200))
 	pools := NewAllocationInput(in).Pools
 	pool := pools[slices.IndexFunc(pools, func(p PolicyPool) bool { return p.Policy == "slow" })]
-	expect(t, "to stay granted, and to be granted anew", []int64{pool.Capacity[0], pool.Present[0]}, []int64{16000, 15200})
+	expect(t, "what may stay granted, and what may be newly granted", []int64{pool.Capacity[0], pool.Present[0]}, []int64{16000, 15200})
 
 	edited := ofNodes("slow", threshold(5), version("2"))
 	in, _ = look(2*time.Second, edited, half)
@@ -143,7 +144,7 @@ func TestLevelsArePoliciesOwn(t *testing.T) {
 	in, _ = look(3*time.Second, edited)
 	expect(t, "deleted", len(in.Levels), 1)
 	in, _ = look(4*time.Second, edited, half)
-	expect(t, "made again", cpuOf(in, "half"), int64(7600))
+	expect(t, "created again", cpuOf(in, "half"), int64(7600))
 }
 
 func TestALevelIsExplained(t *testing.T) {

@@ -30,7 +30,7 @@ func TestNamesThatThePolicyLimitsAndDoesNotOfferAreReported(t *testing.T) {
 		{"in reserve, and fixed by an override", ofNodes("p", override(one, nil), func(p *Policy) { p.Nodes.Reserve = one }), []string{wrong}},
 		{"in the max of fixed amounts", fixed("p", whole, func(p *Policy) { p.Max = one }), []string{wrong}},
 		{"a right name in the max of fixed amounts", fixed("p", whole, func(p *Policy) { p.Max = capacity.Amounts{"nvidia.com/gpu": 1} }), nil},
-		{"without any node", ofNodes("p", selecting("nowhere"), func(p *Policy) { p.Nodes.Reserve = one }), nil},
+		{"without a usable node", ofNodes("p", selecting("nowhere"), func(p *Policy) { p.Nodes.Reserve = one }), nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			expect(t, "unlisted", newCluster("n1").evaluate(nil, consumers("rome"), tc.policy).Reports["p"].Unlisted, tc.want)
@@ -48,5 +48,5 @@ func TestANameIsReportedUntilANodeListsIt(t *testing.T) {
 	expect(t, "when a node lists it", r.Reports["p"].Unlisted, []string(nil))
 	c.node("n1", capacity.Amounts{"cpu": 10_000, "memory": 10, "pods": 10})
 	r = c.evaluate(r, consumers("rome"), p)
-	expect(t, "when none does any more", r.Reports["p"].Unlisted, []string{"nvidia.com/gpu"})
+	expect(t, "when no node lists it any longer", r.Reports["p"].Unlisted, []string{"nvidia.com/gpu"})
 }

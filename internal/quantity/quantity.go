@@ -15,7 +15,7 @@ import (
 type Rounding int
 
 const (
-	// Down is for capacity: a part of a byte cannot be had.
+	// Down is for capacity: a part of a byte cannot be used.
 	Down Rounding = iota
 	// Up is for requests, like the scheduler counts them.
 	Up

@@ -43,18 +43,20 @@ func TestQuantitiesAreCanonicalAndShort(t *testing.T) {
 	} {
 		q := Of(tc.resource, tc.amount)
 		if got := q.String(); got != tc.want {
-			t.Errorf("%d of %s: %q, want %q", tc.amount, tc.resource, got, tc.want)
+			t.Errorf("%s %d: quantity %q, want %q", tc.resource, tc.amount, got, tc.want)
 		}
 		if got := capacity.Canonical(tc.resource, tc.amount); got != tc.want {
-			t.Errorf("%d of %s: the core writes %q, want %q", tc.amount, tc.resource, got, tc.want)
+			t.Errorf("%s %d: canonical text %q, want %q", tc.resource, tc.amount, got, tc.want)
 		}
 	}
 }
 
-func TestQuantitiesReadBackAsTheSameAmount(t *testing.T) {
+func TestQuantitiesParseBackToTheSameAmount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		name := rapid.SampledFrom([]string{capacity.CPU, capacity.Memory, "storage", "hugepages-1Gi", capacity.Pods, "nvidia.com/gpu"}).Draw(t, "resource")
-		// Round amounts are the usual ones, and those written with a suffix.
+		name := rapid.SampledFrom([]string{
+			capacity.CPU, capacity.Memory, "storage", "hugepages-1Gi", capacity.Pods, "nvidia.com/gpu",
+		}).Draw(t, "resource")
+		// Multiples of a unit are the usual amounts, and the ones written with a suffix.
 		unit := rapid.SampledFrom([]int64{1, 1000, 1024, 1e6, 1 << 20, 1e9, 1 << 30}).Draw(t, "unit")
 		amount := rapid.Int64Range(0, math.MaxInt64/unit).Draw(t, "amount") * unit
 		q := Of(name, amount)
@@ -68,28 +70,32 @@ func TestQuantitiesReadBackAsTheSameAmount(t *testing.T) {
 			want = resource.NewMilliQuantity(amount, resource.DecimalSI)
 		}
 		if back.Cmp(*want) != 0 {
-			t.Errorf("%d of %s is written %q", amount, name, text)
+			t.Errorf("%s %d is written %q, which is another amount", name, amount, text)
 		}
 		if back.String() != text {
-			t.Errorf("%q is not canonical: %q", text, back.String())
+			t.Errorf("%q is not canonical, %q is", text, back.String())
 		}
 	})
 }
 
-func TestTheCoreWritesAmountsAsKubernetesDoes(t *testing.T) {
-	resources := rapid.SampledFrom([]string{capacity.CPU, capacity.Memory, "ephemeral-storage", "hugepages-2Mi", capacity.Pods, "nvidia.com/gpu"})
-	units := rapid.SampledFrom([]int64{1, 10, 1000, 1024, 1000 * 1024, 1e6, 1 << 20, 1e9, 1 << 30, 1e12, 1 << 40, 1e15, 1 << 50, 1e18, 1 << 60})
+func TestCanonicalAmountsEqualKubernetesQuantities(t *testing.T) {
+	resources := rapid.SampledFrom(
+		[]string{capacity.CPU, capacity.Memory, "ephemeral-storage", "hugepages-2Mi", capacity.Pods, "nvidia.com/gpu"},
+	)
+	units := rapid.SampledFrom(
+		[]int64{1, 10, 1000, 1024, 1000 * 1024, 1e6, 1 << 20, 1e9, 1 << 30, 1e12, 1 << 40, 1e15, 1 << 50, 1e18, 1 << 60},
+	)
 	rapid.Check(t, func(t *rapid.T) {
 		name, unit := resources.Draw(t, "resource"), units.Draw(t, "unit")
 		amount := rapid.Int64Range(-(math.MaxInt64/unit), math.MaxInt64/unit).Draw(t, "amount") * unit
 		q := Of(name, amount)
 		if got, want := capacity.Canonical(name, amount), q.String(); got != want {
-			t.Errorf("%d of %s: the core writes %q, Kubernetes %q", amount, name, got, want)
+			t.Errorf("%s %d: Canonical writes %q, Kubernetes %q", name, amount, got, want)
 		}
 	})
 }
 
-func TestAmountsAreRoundedAgainstWhoWouldGain(t *testing.T) {
+func TestCapacityIsRoundedDownAndRequestsUp(t *testing.T) {
 	for _, tc := range []struct {
 		resource, quantity string
 		down, up           int64
@@ -116,37 +122,37 @@ func TestAmountsAreRoundedAgainstWhoWouldGain(t *testing.T) {
 	} {
 		q := resource.MustParse(tc.quantity)
 		if got := AmountOf(tc.resource, q, Down); got != tc.down {
-			t.Errorf("%s %s, there is: got %d, want %d", tc.resource, tc.quantity, got, tc.down)
+			t.Errorf("%s %s rounded down: got %d, want %d", tc.resource, tc.quantity, got, tc.down)
 		}
 		if got := AmountOf(tc.resource, q, Up); got != tc.up {
-			t.Errorf("%s %s, asked for: got %d, want %d", tc.resource, tc.quantity, got, tc.up)
+			t.Errorf("%s %s rounded up: got %d, want %d", tc.resource, tc.quantity, got, tc.up)
 		}
 	}
 }
 
-func TestASumBeyondInt64IsHeldAtItsEnd(t *testing.T) {
+func TestASumBeyondInt64IsTheLargestAmount(t *testing.T) {
 	q := resource.MustParse("9223372036854775807")
 	q.Add(q)
 	for _, name := range []string{"cpu", "memory"} {
 		if got := AmountOf(name, q, Up); got != math.MaxInt64 {
-			t.Errorf("%s: got %d", name, got)
+			t.Errorf("%s: got %d, want the largest int64", name, got)
 		}
 	}
 }
 
-func TestQuantitiesReadAsTheyWereWritten(t *testing.T) {
+func TestCanonicalQuantitiesKeepTheirText(t *testing.T) {
 	for _, tc := range []struct{ resource, text string }{
 		{"cpu", "2"}, {"cpu", "1500m"}, {"memory", "2G"}, {"memory", "16Gi"}, {"memory", "1k"}, {"memory", "1Ki"},
 		{"memory", "0"}, {"pods", "110"}, {"nvidia.com/gpu", "0"}, {"memory", "9223372036854775807"},
 	} {
 		q := Of(tc.resource, AmountOf(tc.resource, resource.MustParse(tc.text), Up))
 		if got := q.String(); got != tc.text {
-			t.Errorf("%s %s reads %s", tc.resource, tc.text, got)
+			t.Errorf("%s %s is written back as %s", tc.resource, tc.text, got)
 		}
 	}
 }
 
-func TestAnAmountOfZeroIsNotAnAbsentOne(t *testing.T) {
+func TestAmountsOfZeroArePresent(t *testing.T) {
 	got := AmountsOf(corev1.ResourceList{"cpu": resource.MustParse("0"), "memory": resource.MustParse("-1")}, Down)
 	if diff := cmp.Diff(capacity.Amounts{"cpu": 0, "memory": 0}, got); diff != "" {
 		t.Error(diff)

@@ -36,8 +36,8 @@ type rawClient struct {
 	ended chan struct{}
 }
 
-// rawClient connects. window is how many bytes the server may send on each stream; in total it may
-// send 64 KiB.
+// rawClient connects to the server. The server may send window bytes on each stream, and 64 KiB in
+// total.
 func (r *running) rawClient(t *testing.T, window uint32) *rawClient {
 	t.Helper()
 	conn, err := net.Dial("tcp", r.Addresses()[0].String())
@@ -47,7 +47,7 @@ func (r *running) rawClient(t *testing.T, window uint32) *rawClient {
 	s := &rawClient{Conn: conn, t: t, framer: http2.NewFramer(conn, conn), ended: make(chan struct{})}
 	s.framer.SetReuseFrames()
 	t.Cleanup(func() { _ = conn.Close(); <-s.ended })
-	// The server may have closed the connection already, so errors are no failure of the test.
+	// Errors are ignored, because the server may have closed the connection already.
 	_, _ = conn.Write([]byte(http2.ClientPreface))
 	_ = s.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: window})
 	go s.follow()
@@ -84,7 +84,7 @@ func (s *rawClient) subscribe(n int) {
 	})
 }
 
-// call begins n calls of the method. send sends the request of a call.
+// call begins n calls of the method. For each, it calls send to send the request.
 func (s *rawClient) call(method string, n int, send func(id uint32)) {
 	var block bytes.Buffer
 	headers := hpack.NewEncoder(&block)
@@ -150,13 +150,13 @@ func (l *liqo) awaitNotification(t *testing.T, id string) {
 		select {
 		case got, open := <-l.notified:
 			if !open {
-				t.Fatal("Liqo's stream has ended")
+				t.Fatal("Liqo's stream ended")
 			}
 			if got == id {
 				return
 			}
 		case <-timeout(t).Done():
-			t.Fatalf("Liqo is not notified of %q", id)
+			t.Fatalf("Liqo was not notified of %q", id)
 		}
 	}
 }
@@ -184,7 +184,8 @@ func TestStreamsThatReadNothingHoldLittleMemory(t *testing.T) {
 			for range connections {
 				r.rawClient(t, window).subscribe(streams)
 			}
-			g.Eventually(func() int { return r.table.Stats().Subscriptions }, waitTimeout).Should(gomega.Equal(connections*streams + 1))
+			g.Eventually(func() int { return r.table.Stats().Subscriptions }, waitTimeout).
+				Should(gomega.Equal(connections*streams + 1))
 			idle := heap()
 			for n := range int64(changes) {
 				publish(r.table, offers(n+1))
@@ -199,7 +200,8 @@ func TestStreamsThatReadNothingHoldLittleMemory(t *testing.T) {
 				return still
 			}, waitTimeout, "200ms").Should(gomega.BeTrue())
 			after := heap()
-			t.Logf("%d streams: %.1f MiB idle, %.1f MiB after %d changes of %d consumers", connections*streams, idle-before, after-before, changes, consumers)
+			t.Logf("%d streams: %.1f MiB idle, %.1f MiB after %d changes of %d consumers",
+				connections*streams, idle-before, after-before, changes, consumers)
 			if after-before > bound {
 				t.Errorf("%d streams that read nothing hold %.1f MiB, want at most %v", connections*streams, after-before, bound)
 			}
@@ -241,9 +243,10 @@ func TestConnectionsAreBoundedAndLiqoKeepsItsOwn(t *testing.T) {
 				t.Errorf("%v connections are open, want at most %d", got, maxConnections)
 			}
 			if got := metric(t, registry, "proffer_grpc_connections_closed_total", "connections"); got < attempts/2 {
-				t.Errorf("%v of %d connections were closed to make room", got, attempts)
+				t.Errorf("%v of %d connections were closed to make room, want at least half", got, attempts)
 			}
-			g.Eventually(func() int { return r.table.Stats().Subscriptions }, waitTimeout).Should(gomega.BeNumerically("<=", maxConnections))
+			g.Eventually(func() int { return r.table.Stats().Subscriptions }, waitTimeout).
+				Should(gomega.BeNumerically("<=", maxConnections))
 		})
 	}
 }
@@ -258,17 +261,18 @@ func TestCallsOfAllConnectionsAreBoundedAndLiqoKeepsItsOwn(t *testing.T) {
 	for range 2 * maxCalls / maxCallsPerConnection {
 		r.rawClient(t, 0).subscribe(maxCallsPerConnection + 50)
 	}
-	g.Eventually(func() float64 { return metric(t, registry, "proffer_grpc_connections_closed_total", "calls") }, waitTimeout).Should(gomega.BeNumerically(">=", 1))
+	closed := func() float64 { return metric(t, registry, "proffer_grpc_connections_closed_total", "calls") }
+	g.Eventually(closed, waitTimeout).Should(gomega.BeNumerically(">=", 1))
 	g.Eventually(func() int { return r.table.Stats().Subscriptions }, waitTimeout).Should(gomega.And(
 		gomega.BeNumerically("<=", maxCalls), gomega.BeNumerically(">", maxCalls-2*maxCallsPerConnection)))
 	held := heap() - before
-	t.Logf("%d streams that wait: %.1f MiB", r.table.Stats().Subscriptions, held)
+	t.Logf("%d waiting streams: %.1f MiB", r.table.Stats().Subscriptions, held)
 	if held > bound {
-		t.Errorf("streams that wait hold %.1f MiB, want at most %v", held, bound)
+		t.Errorf("waiting streams hold %.1f MiB, want at most %v", held, bound)
 	}
 	publish(r.table, map[string]*offer.Entry{"rome": cpus(1)})
 	l.awaitNotification(t, "rome")
-	r.liqo(t) // There is room for another one.
+	r.liqo(t) // There is still room for a new client.
 }
 
 func TestACallCountsBeforeItsRequestArrives(t *testing.T) {
@@ -289,7 +293,7 @@ func TestACallCountsBeforeItsRequestArrives(t *testing.T) {
 	g.Eventually(calls, waitTimeout).Should(gomega.BeZero())
 }
 
-func TestOneStreamTooManyWaitsInsteadOfBeingRefused(t *testing.T) {
+func TestAStreamBeyondTheLimitWaitsInsteadOfBeingRefused(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	r := start(t, published(nil), func(o *Options) { o.Registerer = registry })
 	c := r.client(t)
@@ -302,7 +306,7 @@ func TestOneStreamTooManyWaitsInsteadOfBeingRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	next(t, one)
-	// Like Liqo, this client would retry at once if it were refused.
+	// Like Liqo, this client would retry immediately if it were refused.
 	waiting := make(chan error, 1)
 	go func() {
 		stream, err := c.Subscribe(timeout(t), &wire.Empty{})
@@ -317,19 +321,19 @@ func TestOneStreamTooManyWaitsInsteadOfBeingRefused(t *testing.T) {
 	}
 	select {
 	case err := <-waiting:
-		t.Fatalf("there was room for one more: %v", err)
+		t.Fatalf("a stream beyond the limit did not wait: %v", err)
 	default:
 	}
 	cancel()
 	if err := <-waiting; err != nil {
-		t.Errorf("the stream that waited: %v", err)
+		t.Errorf("the stream that waited ended with %v", err)
 	}
 	if got := metric(t, registry, "grpc_server_started_total", "Subscribe"); got != maxCallsPerConnection+1 {
-		t.Errorf("%v subscriptions were tried, want %d", got, maxCallsPerConnection+1)
+		t.Errorf("%v subscriptions were started, want %d", got, maxCallsPerConnection+1)
 	}
 }
 
-func TestOtherConnectionsAreStillNotifiedOfWhatOneForgets(t *testing.T) {
+func TestForgettingAConsumerAffectsOneConnectionOnly(t *testing.T) {
 	r := start(t, published(map[string]*offer.Entry{"rome": cpus(0)}))
 	l := r.liqo(t)
 	other := r.client(t)
@@ -375,24 +379,25 @@ func TestUnknownIDsAffectOnlyTheConnectionThatReadsThem(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	defaultIs := func(n int64) {
-		r.table.Publish(table.Snapshot{Result: &offer.Result{Offers: offer.Offers{Entries: r.table.Current().Entries, Default: cpus(n)}}})
+	publishDefault := func(n int64) {
+		offers := offer.Offers{Entries: r.table.Current().Entries, Default: cpus(n)}
+		r.table.Publish(table.Snapshot{Result: &offer.Result{Offers: offers}})
 	}
-	defaultIs(5)
+	publishDefault(5)
 	if got := next(t, own); got != "" {
-		t.Errorf("notified of %q, want the empty ID for all of them", got)
+		t.Errorf("notified of %q, want one empty ID for all unknown IDs", got)
 	}
 	got, err := read(timeout(t), c, "made-up-1")
 	if got := cpusOf(t, got, err); got != "5" {
-		t.Errorf("it reads %s after the notification, want 5", got)
+		t.Errorf("made-up-1 reads %s after the notification, want 5", got)
 	}
-	defaultIs(6)
+	publishDefault(6)
 	if got := next(t, own); got != "made-up-1" {
-		t.Errorf("notified of %q, want the ID read since", got)
+		t.Errorf("notified of %q, want the ID that was read since", got)
 	}
 	publish(r.table, map[string]*offer.Entry{"rome": cpus(1)})
 	if got := <-l.notified; got != "rome" {
-		t.Errorf("Liqo was notified of %q, want rome alone", got)
+		t.Errorf("Liqo was notified of %q, want only rome", got)
 	}
 	if got := next(t, own); got != "rome" {
 		t.Errorf("notified of %q, want each change of the default offer once", got)
@@ -405,7 +410,7 @@ func TestUnknownIDsAffectOnlyTheConnectionThatReadsThem(t *testing.T) {
 		t.Error("a metric names an unknown ID")
 	}
 	if got := metric(t, registry, "proffer_unknown_reads_total", ""); got != reads+1 {
-		t.Errorf("%v reads of unknown IDs are counted, want %d", got, reads+1)
+		t.Errorf("%v reads of unknown IDs counted, want %d", got, reads+1)
 	}
 }
 
@@ -428,7 +433,7 @@ func TestStreamsOfOtherServicesAreBoundedAndTakeNoRoomFromLiqo(t *testing.T) {
 	}
 	wantCode(t, err, codes.ResourceExhausted)
 	if got := metric(t, registry, "proffer_grpc_streams_refused_total", ""); got != 1 {
-		t.Errorf("%v refusals are counted, want 1", got)
+		t.Errorf("%v refusals counted, want 1", got)
 	}
 	if _, err := checks.Check(timeout(t), &healthv1.HealthCheckRequest{}); err != nil {
 		t.Errorf("a unary check: %v", err)

@@ -25,9 +25,9 @@ func poolsAnswer(offers []*offer.Offer) *wire.PoolResourceList {
 // flatAnswer returns the offers in the flat form, for which flatOffer must be ok.
 //
 // The client may have read withdrawn offers before, and Liqo removes no resource by itself. So the
-// answer also has the resources that only withdrawn offers name. Where a withdrawn offer still
-// holds more than the offer in force, the larger amount counts: the client has one virtual node for
-// the pods of all classes.
+// answer also has the resources that only withdrawn offers name. If a withdrawn offer still holds
+// more than the offer in force, the larger amount counts: the client has one virtual node for the
+// pods of all classes.
 func flatAnswer(offers []*offer.Offer) *flat.ResourceList {
 	inForce, _ := flatOffer(offers)
 	values := map[string]int64{}

@@ -37,18 +37,20 @@ func encodedFlat(t *testing.T, offers []*offer.Offer) []byte {
 
 func TestEqualOffersHaveEqualBytes(t *testing.T) {
 	offers := func() []*offer.Offer { return rome().Offers }
-	for name, encode := range map[string]func(*testing.T, []*offer.Offer) []byte{"pools": encodedPools, "flat": encodedFlat} {
+	for name, encode := range map[string]func(*testing.T, []*offer.Offer) []byte{
+		"pools": encodedPools, "flat": encodedFlat,
+	} {
 		first := string(encode(t, offers()))
 		for range 50 {
 			if got := string(encode(t, offers())); got != first {
-				t.Fatalf("%s: %q, and then %q", name, first, got)
+				t.Fatalf("%s: first %q, then %q", name, first, got)
 			}
 		}
 	}
 }
 
 func TestAnOfferWithoutAmountsIsNotAMissingPool(t *testing.T) {
-	// A pool that is left out is not withdrawn.
+	// Liqo keeps the old offer of a pool that is missing from the answer.
 	list := &wire.PoolResourceList{}
 	if err := proto.Unmarshal(encodedPools(t, []*offer.Offer{pool("gold")}), list); err != nil {
 		t.Fatal(err)
@@ -64,7 +66,7 @@ func TestAnOfferWithoutAmountsIsNotAMissingPool(t *testing.T) {
 	}
 }
 
-func TestAnEncodedAnswerHasTheBytesOfTheAnswer(t *testing.T) {
+func TestAnEncodedAnswerMarshalsToTheSameBytes(t *testing.T) {
 	for name, m := range map[string]proto.Message{"pools": poolsAnswer(rome().Offers), "flat": flatAnswer(rome().Offers)} {
 		want, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 		if err != nil {
@@ -77,7 +79,7 @@ func TestAnEncodedAnswerHasTheBytesOfTheAnswer(t *testing.T) {
 	}
 }
 
-func TestAnswersAreMadeOncePerEntryAndRevision(t *testing.T) {
+func TestAnswersAreBuiltOncePerEntryAndRevision(t *testing.T) {
 	e := cpus(1)
 	tab := published(map[string]*offer.Entry{"rome": e})
 	built := 0
@@ -95,7 +97,7 @@ func TestAnswersAreMadeOncePerEntryAndRevision(t *testing.T) {
 	}
 	first := of(e)
 	if of(e) != first || built != 1 {
-		t.Errorf("the answer was made %d times, want once", built)
+		t.Errorf("the answer was built %d times, want once", built)
 	}
 	if of(cpus(2)) == first {
 		t.Error("another entry has the same answer")
@@ -103,6 +105,6 @@ func TestAnswersAreMadeOncePerEntryAndRevision(t *testing.T) {
 	publish(tab, map[string]*offer.Entry{"rome": e})
 	of(e)
 	if built != 3 {
-		t.Errorf("answers were made %d times, want once more after a publication", built)
+		t.Errorf("answers were built %d times, want 3: once more after a publication", built)
 	}
 }

@@ -19,13 +19,15 @@ import (
 )
 
 // handleRead returns a function that handles one read, from the bytes of the request to those of
-// the answer, with all interceptors and without gRPC around them.
+// the answer. It runs all interceptors, but no gRPC transport.
 func handleRead(tb testing.TB, tab *table.Table, f Form) func() error {
 	tb.Helper()
 	m, codec := newMetrics(), newCodec()
 	count := m.calls.UnaryServerInterceptor()
 	recovered := recovery.UnaryServerInterceptor(recoverPanics(m.panics, logr.Discard()))
-	intercept := func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	intercept := func(
+		ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
+	) (any, error) {
 		return count(ctx, request, info, func(ctx context.Context, request any) (any, error) {
 			return recovered(ctx, request, info, handler)
 		})
@@ -81,8 +83,9 @@ func BenchmarkHandler(b *testing.B) {
 	}
 }
 
-// BenchmarkReadResources compares a read over a socket, client included, with that of a server of
-// generated code that has one answer, and neither limits nor metrics nor recovery.
+// BenchmarkReadResources measures a read over a socket, client included. It compares this server
+// with one of generated code that always returns the same offer and has no limits, metrics or
+// recovery.
 func BenchmarkReadResources(b *testing.B) {
 	entry := rome()
 	b.Run("ours", func(b *testing.B) {

@@ -9,13 +9,13 @@
 //     client reads an offer again only when it is notified (resource-monitors/external-monitor.go,
 //     Register; offerUpdater.go, NotifyChange).
 //   - A stream ends only with its context, or on shutdown: after an error from Recv the client
-//     subscribes again at once, without a pause (Register). A server without news sends nothing.
-//   - If possible, only consumers that were read are named. A notification about another consumer
-//     makes the client look for it in vain (offerUpdater.go, NotifyChange takes the zero identity
-//     from its cache) and ends in RemoveCluster("").
-//   - RemoveCluster is a hint that a queued consumer has no ResourceRequest any more
+//     subscribes again without a pause (Register). A server without news sends nothing.
+//   - If possible, only consumers that were read are named. The client does not find another
+//     consumer in its cache (offerUpdater.go, NotifyChange takes the zero identity), so that a
+//     notification about it ends in RemoveCluster("").
+//   - RemoveCluster is a hint that a queued consumer no longer has a ResourceRequest
 //     (CreateOrUpdateOffer). It may come late, for the empty ID, or never. It always succeeds,
-//     changes no offer, and silences only the streams of its own connection.
+//     changes no offer, and affects only the streams of its own connection.
 //   - Reads are answered from memory: they share a deadline of 5 s with calls to the API server
 //     (CreateOrUpdateOffer, shouldUpdate).
 //   - The client connects with WithBlock and gives up soon (NewExternalMonitor). So the server
@@ -28,14 +28,14 @@
 //
 // # Callers without credentials
 //
-// Liqo has no credentials, so anybody may call. Whatever a caller does is bounded (limits.go) and
-// affects its own connection only:
+// Liqo has no credentials, so any client may call. What a caller can take is bounded (limits.go),
+// and a caller affects only its own connection:
 //
 //   - The consumers that it read and forgot are kept per connection (table.Caller).
 //   - Connections and calls are bounded in total, calls also per connection. No Liqo call is
-//     refused, because the client would retry at once. At the bound of one connection, HTTP/2 makes
-//     the client wait. At the total bounds, the server closes the connection that takes most, or
-//     that behaves least like Liqo (eviction.go).
+//     refused, because the client would retry immediately. At the bound of one connection, HTTP/2
+//     makes the client wait. At the total bounds, the server closes the connection that takes most,
+//     or that behaves least like Liqo (eviction.go).
 //   - Few notifications of a stream wait inside gRPC (window.go), and at most table.MaxWaiting in
 //     its subscription.
 //   - A connection that reads nothing, or does not answer pings, is closed.

@@ -11,9 +11,9 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// answers keeps the answer of each entry that was read since the table was published last. Making
-// and marshalling an answer takes a quarter of the CPU of a read. Methods are safe for concurrent
-// use, and take no lock where the answer is there.
+// answers caches the answer for each entry that was read since the last publication. Building and
+// marshalling an answer takes a quarter of the CPU of a read. Methods are safe for concurrent use,
+// and take no lock if the answer is cached.
 type answers[M proto.Message] struct {
 	table *table.Table
 	// build returns the answer for the offers of an entry.
@@ -21,8 +21,8 @@ type answers[M proto.Message] struct {
 	latest atomic.Pointer[revisionAnswers]
 }
 
-// revisionAnswers are the answers that were made at one revision of the table. An entry that was
-// current a moment ago may be among them; it goes with the others.
+// revisionAnswers are the answers that were built at one revision of the table. An entry of the
+// previous revision may be among them; it is dropped with the others.
 type revisionAnswers struct {
 	revision uint64
 	byEntry  sync.Map // from *offer.Entry to M
@@ -32,7 +32,7 @@ func newAnswers[M proto.Message](t *table.Table, build func([]*offer.Offer) M) *
 	return &answers[M]{table: t, build: build}
 }
 
-// of returns the answer for an entry. It is for the wire only: see encoded.
+// of returns the answer for an entry. It is only for sending: see encoded.
 func (a *answers[M]) of(entry *offer.Entry) (answer M, err error) {
 	latest := a.latest.Load()
 	if revision := a.table.Revision(); latest == nil || latest.revision != revision {
@@ -49,9 +49,10 @@ func (a *answers[M]) of(entry *offer.Entry) (answer M, err error) {
 	return answer, nil
 }
 
-// encoded returns a message with the same encoding as m whose marshalling only copies bytes:
-// protobuf copies unknown fields as they are, and here all fields are unknown. So the fields of the
-// result read as empty, though not for a client. Equal messages have equal encodings.
+// encoded returns a message with the same encoding as m that is marshalled by copying bytes:
+// protobuf copies unknown fields unchanged, and here all fields are unknown. The fields of the
+// result are therefore empty in this process, but not for the client. Equal messages have equal
+// encodings.
 func encoded[M proto.Message](m M) (M, error) {
 	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {

@@ -6,9 +6,10 @@ import (
 	"net/netip"
 )
 
-// evict removes the connection that has to go first from the set and returns it. The cost of a
-// connection is its share of whatever there is too much of. The connection spared stays. The caller
-// holds s.mu, closes the connection afterwards, and makes sure that there is one to evict.
+// evict removes the connection of the lowest rank from the set and returns it. The cost of a
+// connection is how much it takes of the resource whose bound is exceeded. The connection spared is
+// never evicted. The caller holds s.mu, closes the returned connection, and makes sure that there
+// is one to evict.
 func (s *connections) evict(spared *connection, cost func(*connection) int64) *connection {
 	costOfHost := map[netip.Prefix]int64{}
 	for c := range s.open {
@@ -28,15 +29,16 @@ func (s *connections) evict(spared *connection, cost func(*connection) int64) *c
 	return first
 }
 
-// rank orders connections by how well they deserve to stay; its fields are in the order of their
-// weight. Callers have no credentials, so a rank counts only what they do. Whoever takes most goes
-// first, however well it imitates Liqo: a host that opens many connections closes its own. Among
-// hosts that take the same, a connection that is used as Liqo uses one stays longest.
+// rank orders connections for eviction, the lowest first. Its fields are in the order of their
+// weight. Callers have no credentials, so a rank depends only on what they do. The host with the
+// highest cost loses a connection first, even if it imitates Liqo: a host that opens many
+// connections evicts its own. Among hosts of equal cost, a connection that is used like Liqo uses
+// one stays longest.
 type rank struct {
-	// costOfHost is the cost of all connections of the host, cost that of this connection.
+	// costOfHost is the cost of all connections of the host; cost is that of this connection.
 	costOfHost, cost int64
-	// likeness counts which of these the connection has done, all of which Liqo does: read an
-	// offer, read the offer of a known consumer, open a stream.
+	// likeness counts what the connection has in common with Liqo's: it has read an offer, it has
+	// read the offer of a known consumer, it has a stream.
 	likeness int
 	// calls is the number of concurrent calls.
 	calls int64
@@ -52,7 +54,7 @@ func (c *connection) rank(costOfHost, cost int64) rank {
 	return rank{costOfHost: costOfHost, cost: cost, likeness: likeness, calls: c.calls.Load(), used: c.used.Load()}
 }
 
-// compare is negative if r goes before o.
+// compare is negative if r is evicted before o.
 func (r rank) compare(o rank) int {
 	return cmp.Or(
 		cmp.Compare(o.costOfHost, r.costOfHost), cmp.Compare(o.cost, r.cost),

@@ -13,24 +13,26 @@ func TestTheConnectionThatTakesMostOrIsLeastLikeLiqoIsEvicted(t *testing.T) {
 		name        string
 		first, then rank
 	}{
-		{"the connection of the host that has most", with(func(r *rank) { r.costOfHost, r.likeness = 2, 3 }), with(func(r *rank) { r.cost = 5 })},
-		{"then the connection that has most itself", with(func(r *rank) { r.cost, r.likeness = 2, 3 }), idle},
-		{"then the connection that is least like Liqo", idle, with(func(r *rank) { r.likeness, r.calls = 1, 9 })},
-		{"then the connection with most calls", with(func(r *rank) { r.calls, r.used = 2, 200 }), idle},
+		{"first, a connection of the host with the highest cost", with(func(r *rank) { r.costOfHost, r.likeness = 2, 3 }),
+			with(func(r *rank) { r.cost = 5 })},
+		{"then the connection with the highest cost", with(func(r *rank) { r.cost, r.likeness = 2, 3 }), idle},
+		{"then the connection least like Liqo", idle, with(func(r *rank) { r.likeness, r.calls = 1, 9 })},
+		{"then the connection with the most calls", with(func(r *rank) { r.calls, r.used = 2, 200 }), idle},
 		{"then the connection whose last call is oldest", idle, with(func(r *rank) { r.used = 101 })},
 	} {
 		if tc.first.compare(tc.then) >= 0 || tc.then.compare(tc.first) <= 0 {
-			t.Errorf("%s: %+v does not go before %+v", tc.name, tc.first, tc.then)
+			t.Errorf("%s: %+v is not evicted before %+v", tc.name, tc.first, tc.then)
 		}
 	}
 }
 
 func TestAHostIsAnIPv4AddressOrAnIPv6Network(t *testing.T) {
 	for address, want := range map[string]string{
-		"10.0.0.1:1": "10.0.0.1/32", "[::ffff:10.0.0.1]:2": "10.0.0.1/32", "[2001:db8::1]:3": "2001:db8::/64", "[fe80::1%eth0]:4": "fe80::/64",
+		"10.0.0.1:1": "10.0.0.1/32", "[::ffff:10.0.0.1]:2": "10.0.0.1/32", "[2001:db8::1]:3": "2001:db8::/64",
+		"[fe80::1%eth0]:4": "fe80::/64",
 	} {
 		if got := hostOf(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address))); got.String() != want {
-			t.Errorf("%s is of the host %v, want %s", address, got, want)
+			t.Errorf("%s belongs to host %v, want %s", address, got, want)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 	wire "proffer.dev/proffer/proto/resourcereader"
 )
 
-// waitTimeout bounds every wait of a test. A test that passes never waits that long.
+// waitTimeout bounds every wait of a test. Only a failing test reaches it.
 const waitTimeout = 30 * time.Second
 
 // running is a server that listens on real sockets.
@@ -31,7 +31,7 @@ type running struct {
 	done chan error
 }
 
-// start runs a server until the test ends. Unless changed, it serves the form pools at a free port.
+// start runs a server until the test ends. By default it serves the form pools at a free port.
 func start(t *testing.T, tab *table.Table, change ...func(*Options)) *running {
 	t.Helper()
 	options := Options{
@@ -70,7 +70,7 @@ func (r *running) shutdownNow(t *testing.T) {
 			t.Errorf("Start: %v", err)
 		}
 	case <-time.After(waitTimeout):
-		t.Error("the server does not stop")
+		t.Error("the server did not stop")
 	}
 }
 
@@ -84,7 +84,12 @@ func (r *running) dial(t *testing.T, options ...grpc.DialOption) *grpc.ClientCon
 	return dial(t, r.Addresses()[0].String(), insecure.NewCredentials(), options...)
 }
 
-func dial(t *testing.T, address string, creds credentials.TransportCredentials, options ...grpc.DialOption) *grpc.ClientConn {
+func dial(
+	t *testing.T,
+	address string,
+	creds credentials.TransportCredentials,
+	options ...grpc.DialOption,
+) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+address, append(options, grpc.WithTransportCredentials(creds))...)
 	if err != nil {
@@ -142,8 +147,9 @@ func read(ctx context.Context, c wire.ResourceReaderClient, id string) (*wire.Po
 	return c.ReadResources(ctx, &wire.ClusterIdentity{ClusterID: id})
 }
 
-// readUntilUnavailable reads, while there are no offers, until the server itself reports that. It
-// does so at most 100 ms before the deadline, which can be too late for one try on a busy machine.
+// readUntilUnavailable reads, while there are no offers, until the server returns Unavailable. The
+// server answers at most 100 ms before the deadline, which on a busy machine may take several
+// tries.
 func readUntilUnavailable(t *testing.T, c wire.ResourceReaderClient) {
 	t.Helper()
 	gomega.NewWithT(t).Eventually(func() codes.Code {
@@ -154,7 +160,7 @@ func readUntilUnavailable(t *testing.T, c wire.ResourceReaderClient) {
 	}, waitTimeout).Should(gomega.Equal(codes.Unavailable))
 }
 
-// cpus returns an entry of the unnamed class with n cpus.
+// cpus returns an entry that offers n cpus in the unnamed class.
 func cpus(n int64) *offer.Entry {
 	return entryOf(pool("", offer.Amount{Resource: "cpu", Value: n * 1000}))
 }
@@ -184,7 +190,8 @@ func publish(tab *table.Table, entries map[string]*offer.Entry) {
 	if r := tab.Current(); r != nil {
 		anyone = r.Default
 	}
-	tab.Publish(table.Snapshot{Result: &offer.Result{Offers: offer.Offers{Entries: offer.EntriesOf(entries), Default: anyone}}})
+	offers := offer.Offers{Entries: offer.EntriesOf(entries), Default: anyone}
+	tab.Publish(table.Snapshot{Result: &offer.Result{Offers: offers}})
 }
 
 // cpusOf returns the text of the cpu amount of the first pool.

@@ -25,7 +25,7 @@ func recoverPanics(panics prometheus.Counter, log logr.Logger) recovery.Option {
 }
 
 // holdDuringShutdown holds a stream that begins during the shutdown until the client or the
-// connection ends it. If the server ended it at once, Liqo would open the next one at once.
+// connection ends it. If the server ended it, Liqo would open the next one immediately.
 func holdDuringShutdown(life context.Context) grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		if life.Err() != nil {

@@ -2,8 +2,8 @@ package resourcereader
 
 import "time"
 
-// The bounds on the resources that callers can take. They are no flags: one Liqo has one
-// connection with one stream and a handful of reads.
+// The bounds on the resources that callers can take. They are not flags, because Liqo needs only
+// one connection with one stream and a few reads.
 const (
 	// maxConnections bounds the connections of all listeners together. The server accepts one more
 	// and closes another one for it.
@@ -15,7 +15,7 @@ const (
 	// and closes a connection for it.
 	maxCalls = 2048
 	// maxOtherStreams bounds the streams of the health and reflection services on all connections.
-	// Their clients can be refused. Liqo cannot: it would retry at once.
+	// Their clients can be refused. Liqo cannot: it would retry immediately.
 	maxOtherStreams = 8
 	// maxUnwritten bounds the notifications of one stream that gRPC has accepted and not yet
 	// written to the connection. See sendWindow.
@@ -43,7 +43,7 @@ const (
 	pingAfter, pingTimeout = 30 * time.Second, 10 * time.Second
 	// maxIdle is how long a connection may stay open without a call.
 	maxIdle = 15 * time.Minute
-	// minPingInterval is how often clients may ping. gRPC clients ping every 10 s at most; half of
-	// that tells them from a flood.
+	// minPingInterval is the minimum time between two pings of a client. gRPC clients ping at most
+	// every 10 s, so half of that identifies a flood.
 	minPingInterval = 5 * time.Second
 )

@@ -17,7 +17,7 @@ import (
 	wire "proffer.dev/proffer/proto/resourcereader"
 )
 
-// counted returns the standard gRPC counters by name and labels, those at 0 included.
+// counted returns the standard gRPC counters by name and labels, including zeros.
 func counted(t *testing.T, g prometheus.Gatherer) map[string]float64 {
 	t.Helper()
 	families, err := g.Gather()
@@ -35,7 +35,8 @@ func counted(t *testing.T, g prometheus.Gatherer) map[string]float64 {
 				labels[l.GetName()] = l.GetValue()
 			}
 			key := strings.Join([]string{
-				strings.TrimPrefix(f.GetName(), "grpc_server_"), labels["grpc_type"], labels["grpc_service"], labels["grpc_method"], labels["grpc_code"],
+				strings.TrimPrefix(f.GetName(), "grpc_server_"),
+				labels["grpc_type"], labels["grpc_service"], labels["grpc_method"], labels["grpc_code"],
 			}, " ")
 			all[strings.TrimSpace(key)] = m.GetCounter().GetValue()
 		}
@@ -79,17 +80,24 @@ func TestCallsAreCountedByTheirStatus(t *testing.T) {
 	g := gomega.NewWithT(t)
 	registry := prometheus.NewRegistry()
 	broken := &offer.Entry{Offers: []*offer.Offer{nil}}
-	r := start(t, published(map[string]*offer.Entry{"broken": broken, "rome": cpus(1)}), func(o *Options) { o.Registerer = registry })
+	r := start(
+		t,
+		published(map[string]*offer.Entry{"broken": broken, "rome": cpus(1)}),
+		func(o *Options) { o.Registerer = registry },
+	)
 	conn := r.dial(t)
 	c := wire.NewResourceReaderClient(conn)
-	for id, code := range map[string]codes.Code{"rome": codes.OK, "oslo": codes.OK, "": codes.InvalidArgument, "broken": codes.Internal} {
+	for id, code := range map[string]codes.Code{
+		"rome": codes.OK, "oslo": codes.OK, "": codes.InvalidArgument, "broken": codes.Internal,
+	} {
 		_, err := read(timeout(t), c, id)
 		wantCode(t, err, code)
 	}
 	if _, err := c.RemoveCluster(timeout(t), &wire.ClusterIdentity{ClusterID: "oslo"}); err != nil {
 		t.Error(err)
 	}
-	if _, err := healthv1.NewHealthClient(conn).Check(timeout(t), &healthv1.HealthCheckRequest{Service: "unknown"}); err == nil {
+	checks := healthv1.NewHealthClient(conn)
+	if _, err := checks.Check(timeout(t), &healthv1.HealthCheckRequest{Service: "unknown"}); err == nil {
 		t.Error("an unknown service is healthy")
 	}
 	stream := subscribed(t, c)
@@ -107,7 +115,11 @@ func TestCallsAreCountedByTheirStatus(t *testing.T) {
 	_ = garbled.CloseSend()
 	wantCode(t, garbled.RecvMsg(&bad), codes.Internal)
 	// Unknown methods are not counted.
-	wantCode(t, conn.Invoke(timeout(t), "/resource_reader/NoSuchMethod", &wire.Empty{}, &wire.Empty{}), codes.Unimplemented)
+	wantCode(
+		t,
+		conn.Invoke(timeout(t), "/resource_reader/NoSuchMethod", &wire.Empty{}, &wire.Empty{}),
+		codes.Unimplemented,
+	)
 	r.shutdownNow(t)
 	_, err = stream.Recv()
 	wantCode(t, err, codes.Unavailable)
@@ -116,7 +128,7 @@ func TestCallsAreCountedByTheirStatus(t *testing.T) {
 		reads    = "unary resource_reader ReadResources"
 		removals = "unary resource_reader RemoveCluster"
 		streams  = "server_stream resource_reader Subscribe"
-		checks   = "unary grpc.health.v1.Health Check"
+		health   = "unary grpc.health.v1.Health Check"
 		started  = "started_total "
 		handled  = "handled_total "
 		received = "msg_received_total "
@@ -126,7 +138,7 @@ func TestCallsAreCountedByTheirStatus(t *testing.T) {
 		started + reads: 4, received + reads: 4, sent + reads: 4,
 		handled + reads + " OK": 2, handled + reads + " InvalidArgument": 1, handled + reads + " Internal": 1,
 		started + removals: 1, received + removals: 1, sent + removals: 1, handled + removals + " OK": 1,
-		started + checks: 1, received + checks: 1, sent + checks: 1, handled + checks + " NotFound": 1,
+		started + health: 1, received + health: 1, sent + health: 1, handled + health + " NotFound": 1,
 		started + streams: 2, received + streams: 2, sent + streams: 2,
 		handled + streams + " Unavailable": 1, handled + streams + " Internal": 1,
 	}
@@ -140,7 +152,12 @@ func TestCallsAreCountedByTheirStatus(t *testing.T) {
 func TestTheFlatFormIsCountedUnderTheCalledNames(t *testing.T) {
 	g := gomega.NewWithT(t)
 	registry := prometheus.NewRegistry()
-	r := start(t, published(map[string]*offer.Entry{"rome": cpus(1)}), form(Flat), func(o *Options) { o.Registerer = registry })
+	r := start(
+		t,
+		published(map[string]*offer.Entry{"rome": cpus(1)}),
+		form(Flat),
+		func(o *Options) { o.Registerer = registry },
+	)
 	if _, err := readFlat(t, r.dial(t), "rome"); err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func TestHealthFollowsTheServersLife(t *testing.T) {
 		}
 		update, err := stream.Recv()
 		if err != nil || update.GetStatus() != healthv1.HealthCheckResponse_NOT_SERVING {
-			t.Fatalf("%q before there are offers: %v, %v", service, update.GetStatus(), err)
+			t.Fatalf("%q before the first offers: %v, %v", service, update.GetStatus(), err)
 		}
 	}
 	publish(r.table, nil)
@@ -56,7 +56,7 @@ func TestHealthFollowsTheServersLife(t *testing.T) {
 		t.Errorf("on shutdown: %v, %v", update.GetStatus(), err)
 	}
 	if _, err := watch.Recv(); err == nil || status.Code(err) == codes.DeadlineExceeded {
-		t.Errorf("the watch outlives the server: %v", err)
+		t.Errorf("the watch did not end with the server: %v", err)
 	}
 	r.shutdownNow(t)
 }
@@ -75,7 +75,7 @@ func TestShutdownEndsStreamsAndWaitingReads(t *testing.T) {
 	}()
 	short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	_, _ = read(short, c, "rome") // After this both calls have arrived.
+	_, _ = read(short, c, "rome") // When this read ends, both earlier calls have arrived.
 	began := time.Now()
 	r.shutdownNow(t)
 	_, err = early.Recv()
@@ -87,7 +87,7 @@ func TestShutdownEndsStreamsAndWaitingReads(t *testing.T) {
 }
 
 func TestAClientThatResubscribesDuringTheShutdownIsHeld(t *testing.T) {
-	for name, bystander := range map[string]bool{"at once": false, "while another connection delays the GOAWAY": true} {
+	for name, bystander := range map[string]bool{"alone": false, "while another connection delays the GOAWAY": true} {
 		t.Run(name, func(t *testing.T) { resubscribe(t, bystander) })
 	}
 }
@@ -123,9 +123,9 @@ func resubscribe(t *testing.T, bystander bool) {
 	r.shutdownNow(t)
 	cancel()
 	<-done
-	// The stream that ended, and at most one more, which is held open.
+	// The server sees the stream that ended, and at most one more, which it holds open.
 	if got := metric(t, registry, "grpc_server_started_total", "Subscribe"); got > 2 {
-		t.Errorf("the server saw %v subscriptions of 1 client", got)
+		t.Errorf("the server saw %v subscriptions of one client, want at most 2", got)
 	}
 }
 
@@ -136,7 +136,7 @@ func TestASilentConnectionDoesNotDelayAShutdown(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = silent.Close() })
-	subscribed(t, r.client(t)) // Accepted later, so the silent one is accepted too.
+	subscribed(t, r.client(t)) // This connection is accepted after the silent one.
 	r.shutdownNow(t)
 }
 
@@ -151,7 +151,7 @@ func TestAStreamThatDoesNotReadIsCutOnShutdown(t *testing.T) {
 		}
 	}
 	quick := subscribed(t, c)
-	// The stream is stuck once it takes none of many changes in a row.
+	// The stream is stuck once it has taken no notification during many changes in a row.
 	for n, taken, missed := int64(0), uint64(0), 0; missed < 500; n++ {
 		e := cpus(n)
 		entries := map[string]*offer.Entry{}
@@ -183,13 +183,17 @@ func TestAStreamThatDoesNotReadIsCutOnShutdown(t *testing.T) {
 func TestAPanicEndsOneCallAndIsCounted(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	broken := &offer.Entry{Offers: []*offer.Offer{nil}}
-	r := start(t, published(map[string]*offer.Entry{"broken": broken, "rome": cpus(1)}), func(o *Options) { o.Registerer = registry })
+	r := start(
+		t,
+		published(map[string]*offer.Entry{"broken": broken, "rome": cpus(1)}),
+		func(o *Options) { o.Registerer = registry },
+	)
 	c := r.client(t)
 	_, err := read(timeout(t), c, "broken")
 	wantCode(t, err, codes.Internal)
 	got, err := read(timeout(t), c, "rome")
 	if got := cpusOf(t, got, err); got != "1" {
-		t.Errorf("rome is offered %s after that, want 1", got)
+		t.Errorf("after the panic rome is offered %s, want 1", got)
 	}
 	if got := metric(t, registry, "proffer_grpc_panics_total", ""); got != 1 {
 		t.Errorf("%v panics counted, want 1", got)
@@ -220,9 +224,9 @@ func TestMetricsCountStreamsAndNotifications(t *testing.T) {
 	}
 }
 
-// metric returns the sum of a metric over all its label sets, or over those with the label value
-// method.
-func metric(t *testing.T, g prometheus.Gatherer, name, method string) float64 {
+// metric returns the sum of a metric over its label sets: over all if label is empty, otherwise
+// over those that have this label value.
+func metric(t *testing.T, g prometheus.Gatherer, name, label string) float64 {
 	t.Helper()
 	families, err := g.Gather()
 	if err != nil {
@@ -231,11 +235,11 @@ func metric(t *testing.T, g prometheus.Gatherer, name, method string) float64 {
 	sum := 0.0
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
-			of := method == ""
+			matches := label == ""
 			for _, l := range m.GetLabel() {
-				of = of || l.GetValue() == method
+				matches = matches || l.GetValue() == label
 			}
-			if f.GetName() == name && of {
+			if f.GetName() == name && matches {
 				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 			}
 		}
@@ -258,7 +262,11 @@ func TestBothFormsAreServedSideBySide(t *testing.T) {
 }
 
 func TestInvalidInputEndsOnlyItsCallOrConnection(t *testing.T) {
-	r := start(t, published(map[string]*offer.Entry{"rome": cpus(1)}), func(o *Options) { o.ShutdownTimeout = time.Second })
+	r := start(
+		t,
+		published(map[string]*offer.Entry{"rome": cpus(1)}),
+		func(o *Options) { o.ShutdownTimeout = time.Second },
+	)
 	c := r.client(t)
 	stream := subscribed(t, c)
 
@@ -266,8 +274,16 @@ func TestInvalidInputEndsOnlyItsCallOrConnection(t *testing.T) {
 	wantCode(t, err, codes.ResourceExhausted)
 	_, err = c.RemoveCluster(timeout(t), &wire.ClusterIdentity{ClusterID: strings.Repeat("x", maxRequest+1)})
 	wantCode(t, err, codes.ResourceExhausted)
-	wantCode(t, r.dial(t).Invoke(timeout(t), "/resource_reader/NoSuchMethod", &wire.Empty{}, &wire.Empty{}), codes.Unimplemented)
-	wantCode(t, r.dial(t).Invoke(timeout(t), "/resource_reader.ReadResources", &wire.Empty{}, &wire.Empty{}), codes.Unimplemented)
+	wantCode(
+		t,
+		r.dial(t).Invoke(timeout(t), "/resource_reader/NoSuchMethod", &wire.Empty{}, &wire.Empty{}),
+		codes.Unimplemented,
+	)
+	wantCode(
+		t,
+		r.dial(t).Invoke(timeout(t), "/resource_reader.ReadResources", &wire.Empty{}, &wire.Empty{}),
+		codes.Unimplemented,
+	)
 
 	for _, garbage := range []string{
 		"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -298,7 +314,7 @@ func TestInvalidInputEndsOnlyItsCallOrConnection(t *testing.T) {
 	}
 	wantCode(t, garbled.RecvMsg(&bad), codes.Internal)
 
-	// The valid client notices nothing.
+	// The valid client is not affected.
 	if _, err := read(timeout(t), c, "rome"); err != nil {
 		t.Fatal(err)
 	}
@@ -322,9 +338,10 @@ func TestInvalidOptionsAreRefusedInOneLine(t *testing.T) {
 		options Options
 		want    string
 	}{
-		"no table":       {Options{Endpoints: here}, "needs a table"},
-		"no address":     {Options{Table: tab}, "needs an address"},
-		"address in use": {Options{Table: tab, Endpoints: []Endpoint{{Address: taken.Addr().String(), Form: Flat}}}, "listening for gRPC in the form flat: listen tcp"},
+		"no table":   {Options{Endpoints: here}, "needs a table"},
+		"no address": {Options{Table: tab}, "needs an address"},
+		"address in use": {Options{Table: tab, Endpoints: []Endpoint{{Address: taken.Addr().String(), Form: Flat}}},
+			"listening for gRPC in the form flat: listen tcp"},
 		"no address at all": {Options{Table: tab, Endpoints: []Endpoint{here[0], {Address: "nonsense"}}},
 			"listening for gRPC in the form pools: listen tcp: address nonsense: missing port"},
 		"metrics": {Options{Table: tab, Endpoints: here, Registerer: registry}, "registering the metrics of the gRPC server"},
@@ -334,7 +351,7 @@ func TestInvalidOptionsAreRefusedInOneLine(t *testing.T) {
 			if err == nil {
 				err = s.Listen(t.Context())
 				if len(s.Addresses()) != 0 {
-					t.Error("it listens nevertheless")
+					t.Error("the server listens despite the error")
 				}
 			}
 			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {

@@ -45,7 +45,7 @@ func TestPoolsAreTheClassesOfAConsumer(t *testing.T) {
 	}
 }
 
-// readFlat reads as a client of the flat form does.
+// readFlat reads like a client of the flat form.
 func readFlat(t *testing.T, on *grpc.ClientConn, id string) (*flat.ResourceList, error) {
 	t.Helper()
 	list := &flat.ResourceList{}
@@ -53,7 +53,7 @@ func readFlat(t *testing.T, on *grpc.ClientConn, id string) (*flat.ResourceList,
 	return list, err
 }
 
-func TestFlatIsTheUnnamedClassOrTheOnlyOne(t *testing.T) {
+func TestTheFlatFormServesTheUnnamedClassOrTheOnlyOne(t *testing.T) {
 	cpu := func(n int64) offer.Amount { return offer.Amount{Resource: "cpu", Value: n * 1000} }
 	r := start(t, published(map[string]*offer.Entry{
 		"unnamed": entryOf(pool("", cpu(1))),
@@ -74,32 +74,38 @@ func TestFlatIsTheUnnamedClassOrTheOnlyOne(t *testing.T) {
 	wantCode(t, err, codes.FailedPrecondition)
 }
 
-func TestFlatFollowsAChangeOfTheClass(t *testing.T) {
+func TestTheFlatFormFollowsAChangeOfClass(t *testing.T) {
 	of := func(resource string, n int64) offer.Amount { return offer.Amount{Resource: resource, Value: n} }
 	cpu := func(n int64) offer.Amount { return of("cpu", n*1000) }
 	for name, tc := range map[string]struct {
 		offers []*offer.Offer
 		want   map[string]string
 	}{
-		"unnamed to gold":   {[]*offer.Offer{withdrawn("", cpu(0)), pool("gold", cpu(2))}, map[string]string{"cpu": "2"}},
-		"gold to silver":    {[]*offer.Offer{withdrawn("gold", cpu(0)), pool("silver", cpu(3))}, map[string]string{"cpu": "3"}},
-		"gold to unnamed":   {[]*offer.Offer{pool("", cpu(1)), withdrawn("gold", cpu(0))}, map[string]string{"cpu": "1"}},
-		"the first is live": {[]*offer.Offer{pool("gold", cpu(2)), withdrawn("silver", cpu(0))}, map[string]string{"cpu": "2"}},
+		"unnamed to gold": {[]*offer.Offer{withdrawn("", cpu(0)), pool("gold", cpu(2))}, map[string]string{"cpu": "2"}},
+		"gold to silver":  {[]*offer.Offer{withdrawn("gold", cpu(0)), pool("silver", cpu(3))}, map[string]string{"cpu": "3"}},
+		"gold to unnamed": {[]*offer.Offer{pool("", cpu(1)), withdrawn("gold", cpu(0))}, map[string]string{"cpu": "1"}},
+		"the first is in force": {[]*offer.Offer{pool("gold", cpu(2)), withdrawn("silver", cpu(0))},
+			map[string]string{"cpu": "2"}},
 		"a resource that the new class lacks": {
 			[]*offer.Offer{withdrawn("", cpu(0), of("nvidia.com/gpu", 0)), pool("gold", cpu(2))},
 			map[string]string{"cpu": "2", "nvidia.com/gpu": "0"},
 		},
-		"amounts held of what the new class lacks or has less of": {
-			[]*offer.Offer{withdrawn("", cpu(9), of("nvidia.com/gpu", 1)), withdrawn("gold", of("nvidia.com/gpu", 2)), pool("silver", cpu(3))},
+		"withdrawn offers that hold more than the new class": {
+			[]*offer.Offer{
+				withdrawn("", cpu(9), of("nvidia.com/gpu", 1)), withdrawn("gold", of("nvidia.com/gpu", 2)),
+				pool("silver", cpu(3)),
+			},
 			map[string]string{"cpu": "9", "nvidia.com/gpu": "2"},
 		},
 		"one withdrawn": {[]*offer.Offer{withdrawn("gold", cpu(0))}, map[string]string{"cpu": "0"}},
-		"the unnamed withdrawn, and another": {
+		"the unnamed and another withdrawn": {
 			[]*offer.Offer{withdrawn("", cpu(1)), withdrawn("gold", cpu(2), of("pods", 4))},
 			map[string]string{"cpu": "2", "pods": "4"},
 		},
 		"all withdrawn and none unnamed": {
-			[]*offer.Offer{withdrawn("gold", cpu(0), of("memory", 7), of("pods", 3)), withdrawn("silver", cpu(2), of("pods", 1))},
+			[]*offer.Offer{
+				withdrawn("gold", cpu(0), of("memory", 7), of("pods", 3)), withdrawn("silver", cpu(2), of("pods", 1)),
+			},
 			map[string]string{"cpu": "2", "memory": "7", "pods": "3"},
 		},
 	} {
@@ -118,14 +124,15 @@ func TestFlatFollowsAChangeOfTheClass(t *testing.T) {
 			}
 		})
 	}
-	r := start(t, published(map[string]*offer.Entry{"rome": entryOf(withdrawn("", cpu(0)), pool("gold", cpu(2)), pool("silver", cpu(3)))}), form(Flat))
+	two := entryOf(withdrawn("", cpu(0)), pool("gold", cpu(2)), pool("silver", cpu(3)))
+	r := start(t, published(map[string]*offer.Entry{"rome": two}), form(Flat))
 	_, err := readFlat(t, r.dial(t), "rome")
 	wantCode(t, err, codes.FailedPrecondition)
 }
 
-// The bytes are built by hand from the field numbers of Liqo's contract, and sent to the paths that
-// Liqo calls.
-func TestTheBytesOnTheWireAreLiqos(t *testing.T) {
+// This test builds messages by hand from the field numbers of Liqo's contract, and calls the paths
+// that Liqo calls.
+func TestTheWireFormatIsThatOfLiqo(t *testing.T) {
 	str := func(field protowire.Number, s string) []byte {
 		return protowire.AppendString(protowire.AppendTag(nil, field, protowire.BytesType), s)
 	}
@@ -138,8 +145,10 @@ func TestTheBytesOnTheWireAreLiqos(t *testing.T) {
 	}
 	amount := func(name, quantity string) []byte { return message(1, str(1, name), message(2, str(1, quantity))) }
 	lists := map[Form][]byte{
-		Pools: append(message(1, amount("cpu", "1500m"), amount("memory", "2G")), message(1, amount("nvidia.com/gpu", "0"), str(3, "gold"))...),
-		Flat:  append(amount("cpu", "1500m"), amount("memory", "2G")...),
+		Pools: append(
+			message(1, amount("cpu", "1500m"), amount("memory", "2G")),
+			message(1, amount("nvidia.com/gpu", "0"), str(3, "gold"))...),
+		Flat: append(amount("cpu", "1500m"), amount("memory", "2G")...),
 	}
 	for f, want := range lists {
 		t.Run(f.String(), func(t *testing.T) {
@@ -213,7 +222,7 @@ func TestAnInvalidIDIsRefusedAndNotRemembered(t *testing.T) {
 		}
 	}
 	if got := r.table.Stats().UnknownReads; got != 0 {
-		t.Errorf("%d reads of invalid IDs are counted", got)
+		t.Errorf("%d reads of invalid IDs counted, want 0", got)
 	}
 	if _, err := read(timeout(t), c, strings.Repeat("x", 253)); err != nil {
 		t.Errorf("an ID of the maximum length: %v", err)
@@ -234,7 +243,7 @@ func TestRemoveClusterIsAHintThatChangesNoOffer(t *testing.T) {
 			t.Errorf("RemoveCluster(%.20q): %v", id, err)
 		}
 	}
-	// The stream is not notified of rome until it is read again. Its offer stays.
+	// The stream is not notified of rome until rome is read again. The offer of rome stays.
 	publish(r.table, map[string]*offer.Entry{"rome": cpus(3), "oslo": cpus(1)})
 	if got := next(t, stream); got != "oslo" {
 		t.Errorf("notified of %q, want oslo only", got)
@@ -257,7 +266,7 @@ func TestAnEarlyReadWaitsForTheFirstOffers(t *testing.T) {
 		list, err := read(timeout(t), c, "rome")
 		answers <- answer{list, err}
 	}()
-	readUntilUnavailable(t, c) // On the same connection, so the first call has arrived.
+	readUntilUnavailable(t, c) // It uses the same connection, so the first call has arrived.
 	select {
 	case a := <-answers:
 		t.Fatalf("answered before there were offers: %v, %v", a.list, a.err)
@@ -280,8 +289,8 @@ func TestAnEarlyReadWithoutADeadlineWaitsForABoundedTime(t *testing.T) {
 }
 
 func TestTheSameQuantityIsNotSharedBetweenCalls(t *testing.T) {
-	// The plugin fixed-resources shared it. Quantity.String writes a cache, so sharing is a data race,
-	// which this test shows under -race.
+	// The plugin fixed-resources shared quantities. Quantity.String writes a cache, so this is a
+	// data race, which this test finds under -race.
 	r := start(t, published(map[string]*offer.Entry{"rome": rome()}))
 	c := r.client(t)
 	done := make(chan error)
@@ -304,7 +313,7 @@ func TestTheSameQuantityIsNotSharedBetweenCalls(t *testing.T) {
 }
 
 func TestNoAnswerLacksAQuantity(t *testing.T) {
-	// Liqo panics on a nil Quantity and on an empty one.
+	// Liqo panics on a nil or empty Quantity.
 	r := start(t, published(map[string]*offer.Entry{"rome": rome()}))
 	got, err := read(timeout(t), r.client(t), "rome")
 	if err != nil {

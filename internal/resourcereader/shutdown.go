@@ -10,7 +10,7 @@ import (
 )
 
 // goAwayLead is how long before the end of the streams a shutdown sends GOAWAY to clients. A client
-// that did not receive it subscribes again at once, on the same connection, over and over.
+// that did not receive it subscribes again immediately, on the same connection, over and over.
 const goAwayLead = 100 * time.Millisecond
 
 // errShutdown is the cause for which contexts end on shutdown.

@@ -40,7 +40,7 @@ func TestAReadAfterANotificationSeesTheChange(t *testing.T) {
 }
 
 func TestAnEarlyStreamStaysOpenUntilThereAreOffers(t *testing.T) {
-	// If it ended, Liqo would subscribe 12,000 times a second.
+	// If the stream ended, Liqo would subscribe again 12,000 times a second.
 	r := start(t, table.New())
 	c := r.client(t)
 	stream, err := c.Subscribe(timeout(t), &wire.Empty{})
@@ -52,7 +52,7 @@ func TestAnEarlyStreamStaysOpenUntilThereAreOffers(t *testing.T) {
 		_, err := stream.Recv()
 		first <- err
 	}()
-	readUntilUnavailable(t, c) // On the same connection, so the stream has arrived.
+	readUntilUnavailable(t, c) // It uses the same connection, so the stream has arrived.
 	select {
 	case err := <-first:
 		t.Fatalf("the stream sent something before there were offers: %v", err)
@@ -65,7 +65,7 @@ func TestAnEarlyStreamStaysOpenUntilThereAreOffers(t *testing.T) {
 }
 
 func TestANewSubscriberDoesNotNotifyTheOthers(t *testing.T) {
-	// As the plugin fixed-resources did.
+	// The plugin fixed-resources notified all subscribers of each new one.
 	r := start(t, published(map[string]*offer.Entry{"rome": cpus(1)}))
 	c := r.client(t)
 	first := subscribed(t, c)
@@ -77,7 +77,7 @@ func TestANewSubscriberDoesNotNotifyTheOthers(t *testing.T) {
 	}
 	publish(r.table, map[string]*offer.Entry{"rome": cpus(2)})
 	if got := next(t, first); got != "rome" {
-		t.Errorf("the first subscriber was notified of %q when others came", got)
+		t.Errorf("the first subscriber was notified of %q when others subscribed", got)
 	}
 }
 
@@ -91,7 +91,7 @@ func longIDs(n int) []string {
 }
 
 func TestAStreamThatStopsReadingDelaysNeitherPublishingNorTheOthers(t *testing.T) {
-	// The plugin node-labels-resources stops all accounting when a subscriber stops reading.
+	// In the plugin node-labels-resources, a subscriber that stops reading stops all accounting.
 	const publications = 3000
 	ids := longIDs(4)
 	r := start(t, published(nil))
@@ -114,8 +114,10 @@ func TestAStreamThatStopsReadingDelaysNeitherPublishingNorTheOthers(t *testing.T
 			t.Fatalf("publication %d: notified of %d consumers, want each of %d once", n, len(notified), len(ids))
 		}
 	}
-	// The stuck stream now gets the notifications that were in buffers, and then each consumer once.
-	publish(r.table, map[string]*offer.Entry{ids[0]: cpus(1), ids[1]: cpus(1), ids[2]: cpus(1), ids[3]: cpus(1), "end": cpus(1)})
+	// The stuck stream now receives the buffered notifications, and then each consumer once.
+	publish(r.table, map[string]*offer.Entry{
+		ids[0]: cpus(1), ids[1]: cpus(1), ids[2]: cpus(1), ids[3]: cpus(1), "end": cpus(1),
+	})
 	if _, err := read(timeout(t), c, "end"); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +132,8 @@ func TestAStreamThatStopsReadingDelaysNeitherPublishingNorTheOthers(t *testing.T
 		after[id] = count
 	}
 	if count > publications {
-		t.Errorf("notified %d times of %d changes of %d consumers: nothing was merged", count, publications*len(ids), len(ids))
+		t.Errorf("notified %d times of %d changes of %d consumers: nothing was merged",
+			count, publications*len(ids), len(ids))
 	}
 	for _, id := range ids {
 		if after[id] == 0 {
@@ -144,7 +147,7 @@ func TestAThousandStreamsComeAndGoWhileOffersChange(t *testing.T) {
 	goroutines := runtime.NumGoroutine()
 	const streams = 1000
 	r := start(t, published(nil))
-	// One connection has at most maxCallsPerConnection.
+	// One connection carries at most maxCallsPerConnection streams.
 	conns := make([]*grpc.ClientConn, 1+streams/maxCallsPerConnection)
 	for i := range conns {
 		conns[i] = r.dial(t)
@@ -202,9 +205,10 @@ func TestAThousandStreamsComeAndGoWhileOffersChange(t *testing.T) {
 	publish(r.table, map[string]*offer.Entry{"last": cpus(1)})
 	remaining.Wait()
 	if last < streams/4 {
-		t.Errorf("only %d streams lasted to the end", last)
+		t.Errorf("only %d streams lasted to the end, want at least a quarter", last)
 	}
-	g.Eventually(func() int { return r.table.Stats().Subscriptions }, waitTimeout).Should(gomega.BeZero(), "subscriptions left over")
+	g.Eventually(func() int { return r.table.Stats().Subscriptions }, waitTimeout).
+		Should(gomega.BeZero(), "subscriptions left over")
 	r.shutdownNow(t)
 	for _, conn := range conns {
 		_ = conn.Close()
@@ -233,7 +237,7 @@ func (s *singleSender) SendMsg(m any) error {
 	if err != nil {
 		return err
 	}
-	defer data.Free() // As gRPC does when it has written the message.
+	defer data.Free() // gRPC frees the message after writing it.
 	identity := &wire.ClusterIdentity{}
 	if err := proto.Unmarshal(data.Materialize(), identity); err != nil {
 		return err
@@ -244,7 +248,7 @@ func (s *singleSender) SendMsg(m any) error {
 	return nil
 }
 
-// generatedStream returns the stream in the form that generated code passes to Subscribe.
+// generatedStream wraps the stream like the generated code that calls Subscribe.
 func generatedStream(stream grpc.ServerStream) grpc.ServerStreamingServer[wire.ClusterIdentity] {
 	return &grpc.GenericServerStream[wire.Empty, wire.ClusterIdentity]{ServerStream: stream}
 }
@@ -291,7 +295,7 @@ func TestFault_SendOfOneStreamFromSeveralGoroutines(t *testing.T) {
 	cancel()
 	wantCode(t, <-ended, codes.Canceled)
 	if n := stream.overlaps.Load(); n > 0 {
-		t.Errorf("two goroutines were sending at once, %d times", n)
+		t.Errorf("goroutines sent concurrently %d times", n)
 	}
 }
 

@@ -66,8 +66,9 @@ func (a *authority) sign(t *testing.T, serial int64) (certificate, key []byte) {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "leaf"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "leaf"},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore:   time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, private.Public(), a.key)
@@ -78,11 +79,12 @@ func (a *authority) sign(t *testing.T, serial int64) (certificate, key []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
+	certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return certificate, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
 }
 
-// credentials returns those of a client that trusts the authority. If signer is not nil, the client
-// has a certificate of that.
+// credentials returns the credentials of a client that trusts the authority. If signer is not nil,
+// the client also has a certificate signed by it.
 func (a *authority) credentials(t *testing.T, signer *authority) credentials.TransportCredentials {
 	t.Helper()
 	pool := x509.NewCertPool()
@@ -101,13 +103,14 @@ func (a *authority) credentials(t *testing.T, signer *authority) credentials.Tra
 
 func write(t *testing.T, file string, content []byte) {
 	t.Helper()
-	// Atomically, as kubelet does.
+	// The file is replaced atomically, like kubelet does.
 	if err := errors.Join(os.WriteFile(file+".new", content, 0o600), os.Rename(file+".new", file)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// tlsFiles writes a certificate of the authority, and clients as the client CA unless it is nil.
+// tlsFiles writes a server certificate signed by a. Unless clients is nil, it is written as the
+// client CA.
 func tlsFiles(t *testing.T, a *authority, clients *authority) TLS {
 	t.Helper()
 	dir := t.TempDir()
@@ -130,7 +133,8 @@ func try(t *testing.T, r *running, creds credentials.TransportCredentials) (int6
 	conn := dial(t, r.Addresses()[0].String(), creds)
 	defer func() { _ = conn.Close() }()
 	var p peer.Peer
-	_, err := wire.NewResourceReaderClient(conn).ReadResources(timeout(t), &wire.ClusterIdentity{ClusterID: "rome"}, grpc.Peer(&p))
+	_, err := wire.NewResourceReaderClient(conn).
+		ReadResources(timeout(t), &wire.ClusterIdentity{ClusterID: "rome"}, grpc.Peer(&p))
 	if err != nil {
 		return 0, err
 	}
@@ -167,7 +171,7 @@ func TestMutualTLSServesOnlyClientsOfTheClientCA(t *testing.T) {
 	}
 }
 
-func TestTLSFilesAreReadAgainAndConnectionsStay(t *testing.T) {
+func TestTLSFilesAreReloadedAndConnectionsStayOpen(t *testing.T) {
 	g := gomega.NewWithT(t)
 	ours, first, second := newAuthority(t), newAuthority(t), newAuthority(t)
 	files := tlsFiles(t, ours, first)
@@ -189,13 +193,13 @@ func TestTLSFilesAreReadAgainAndConnectionsStay(t *testing.T) {
 	// An invalid or missing file changes nothing.
 	write(t, files.ClientCAFile, []byte("nonsense"))
 	if _, err := try(t, r, ours.credentials(t, second)); err != nil {
-		t.Errorf("with nonsense for a CA: %v", err)
+		t.Errorf("with an invalid CA file: %v", err)
 	}
 	if err := os.Remove(files.ClientCAFile); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := try(t, r, ours.credentials(t, second)); err != nil {
-		t.Errorf("with no file for a CA: %v", err)
+		t.Errorf("without the CA file: %v", err)
 	}
 
 	certificate, key := ours.sign(t, 2)
@@ -222,16 +226,19 @@ func TestInvalidTLSFilesAreRefusedInOneLine(t *testing.T) {
 		change func(*TLS)
 		want   string
 	}{
-		"certificate without key":    {func(f *TLS) { f.KeyFile = "" }, "is set without its key"},
-		"key without certificate":    {func(f *TLS) { f.CertFile = "" }, "is set without its certificate"},
-		"client CA alone":            {func(f *TLS) { f.CertFile, f.KeyFile = "", "" }, "a client CA is set without a server certificate"},
-		"certificate missing":        {func(f *TLS) { f.CertFile = missing }, "no such file"},
-		"key missing":                {func(f *TLS) { f.KeyFile = missing }, "no such file"},
-		"client CA missing":          {func(f *TLS) { f.ClientCAFile = missing }, "reading the client CA: open " + missing + ": no such file"},
+		"certificate without key": {func(f *TLS) { f.KeyFile = "" }, "is set without its key"},
+		"key without certificate": {func(f *TLS) { f.CertFile = "" }, "is set without its certificate"},
+		"client CA alone": {func(f *TLS) { f.CertFile, f.KeyFile = "", "" },
+			"a client CA is set without a server certificate"},
+		"certificate missing": {func(f *TLS) { f.CertFile = missing }, "no such file"},
+		"key missing":         {func(f *TLS) { f.KeyFile = missing }, "no such file"},
+		"client CA missing": {func(f *TLS) { f.ClientCAFile = missing },
+			"reading the client CA: open " + missing + ": no such file"},
 		"certificate garbage":        {func(f *TLS) { f.CertFile = garbage }, "failed to find any PEM data"},
 		"key garbage":                {func(f *TLS) { f.KeyFile = garbage }, "failed to find any PEM data"},
 		"key of another certificate": {func(f *TLS) { f.KeyFile = otherKey }, "private key does not match public key"},
-		"client CA garbage":          {func(f *TLS) { f.ClientCAFile = garbage }, "there is no certificate in PEM form in " + garbage},
+		"client CA garbage": {func(f *TLS) { f.ClientCAFile = garbage },
+			"there is no certificate in PEM form in " + garbage},
 		"client CA holds only a key": {func(f *TLS) { f.ClientCAFile = otherKey }, "there is no certificate in PEM form"},
 		"certificate is a directory": {func(f *TLS) { f.CertFile = dir }, "is a directory"},
 	} {
@@ -248,7 +255,10 @@ func TestInvalidTLSFilesAreRefusedInOneLine(t *testing.T) {
 
 func TestTLSFilesRemovedBetweenNewAndStartAreAnError(t *testing.T) {
 	ours := newAuthority(t)
-	for _, gone := range []func(TLS) string{func(f TLS) string { return f.KeyFile }, func(f TLS) string { return f.ClientCAFile }} {
+	for _, gone := range []func(TLS) string{
+		func(f TLS) string { return f.KeyFile },
+		func(f TLS) string { return f.ClientCAFile },
+	} {
 		files := tlsFiles(t, ours, ours)
 		s, err := New(Options{Table: published(nil), Endpoints: []Endpoint{{Address: "127.0.0.1:0"}}, TLS: files})
 		if err != nil {
@@ -263,7 +273,7 @@ func TestTLSFilesRemovedBetweenNewAndStartAreAnError(t *testing.T) {
 			t.Errorf("Start: %v", err)
 		}
 		if len(s.Addresses()) != 0 {
-			t.Error("it listens nevertheless")
+			t.Error("the server listens despite the error")
 		}
 	}
 }

@@ -11,7 +11,12 @@ import (
 )
 
 func node(name, zone string, taints ...corev1.Taint) capacity.Node {
-	return capacity.Node{Name: name, State: capacity.Ready, Labels: map[string]string{"zone": zone}, Taints: Taints(taints)}
+	return capacity.Node{
+		Name:   name,
+		State:  capacity.Ready,
+		Labels: map[string]string{"zone": zone},
+		Taints: Taints(taints),
+	}
 }
 
 func parse(t *testing.T, text string) capacity.Selector {
@@ -23,7 +28,7 @@ func parse(t *testing.T, text string) capacity.Selector {
 	return Of(s)
 }
 
-func TestNodesAreSelectedAsKubernetesDoes(t *testing.T) {
+func TestNodesAreSelectedLikeInKubernetes(t *testing.T) {
 	gpu := corev1.Taint{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}
 	soft := corev1.Taint{Key: "soft", Effect: corev1.TaintEffectPreferNoSchedule}
 	memory := corev1.Taint{Key: "gib", Value: "64", Effect: corev1.TaintEffectNoExecute}
@@ -41,14 +46,17 @@ func TestNodesAreSelectedAsKubernetesDoes(t *testing.T) {
 		nodes     int
 	}{
 		{"everything", capacity.Selection{}, 2},
-		{"everything, written", capacity.Selection{Selector: Of(labels.Everything())}, 2},
+		{"an explicit selector of everything", capacity.Selection{Selector: Of(labels.Everything())}, 2},
 		{"nothing", capacity.Selection{Selector: Of(labels.Nothing())}, 0},
 		{"no selector", capacity.Selection{Selector: Of(nil)}, 2},
 		{"a set", capacity.Selection{Selector: parse(t, "zone in (b)")}, 1},
 		{"a key that is absent", capacity.Selection{Selector: parse(t, "!zone")}, 0},
 		{"the taint's value", tolerating(corev1.Toleration{Key: "gpu", Operator: corev1.TolerationOpEqual, Value: "yes"}), 3},
 		{"another value", tolerating(corev1.Toleration{Key: "gpu", Operator: corev1.TolerationOpEqual, Value: "no"}), 2},
-		{"another effect", tolerating(corev1.Toleration{Key: "gpu", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}), 2},
+		{"another effect",
+			tolerating(corev1.Toleration{
+				Key: "gpu", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+			}), 2},
 		{"every taint", tolerating(corev1.Toleration{Operator: corev1.TolerationOpExists}), 4},
 		{"a comparison", tolerating(corev1.Toleration{Key: "gib", Operator: corev1.TolerationOpGt, Value: "32"}), 3},
 	} {
@@ -58,7 +66,7 @@ func TestNodesAreSelectedAsKubernetesDoes(t *testing.T) {
 	}
 }
 
-func TestSelectionsThatDifferHaveDifferentKeys(t *testing.T) {
+func TestDifferentSelectionsHaveDifferentKeys(t *testing.T) {
 	seconds := int64(5)
 	same := func(a, b capacity.Selection) bool { return a.Key() == b.Key() }
 	tolerating := func(t corev1.Toleration) capacity.Selection {
@@ -70,24 +78,24 @@ func TestSelectionsThatDifferHaveDifferentKeys(t *testing.T) {
 		"effect": {Key: "k", Value: "v", Effect: corev1.TaintEffectNoExecute}, "key": {Key: "kv"},
 	} {
 		if same(tolerating(key), tolerating(other)) {
-			t.Errorf("another %s has the same key", name)
+			t.Errorf("tolerations that differ in %s have the same key", name)
 		}
 	}
 	if !same(tolerating(key), tolerating(corev1.Toleration{Key: "k", Value: "v", TolerationSeconds: &seconds})) {
-		t.Error("the seconds of a toleration matter")
+		t.Error("tolerations that differ only in their seconds have different keys")
 	}
 	if same(capacity.Selection{Selector: Of(labels.Nothing())}, capacity.Selection{Selector: Of(labels.Everything())}) {
-		t.Error("nothing and everything have the same key")
+		t.Error("the selectors of nothing and of everything have the same key")
 	}
 }
 
-func TestTheKeysOfASelectorAreThoseThatMatter(t *testing.T) {
+func TestKeysListsTheLabelsThatASelectorReads(t *testing.T) {
 	if diff := cmp.Diff([]string{"a", "b"}, parse(t, "a in (1, 2),!b").Keys()); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestATaintReadsAsKubernetesWritesIt(t *testing.T) {
+func TestTaintsAreWrittenLikeInKubernetes(t *testing.T) {
 	for _, taint := range []corev1.Taint{
 		{Key: "k", Value: "v", Effect: corev1.TaintEffectNoSchedule}, {Key: "k", Effect: corev1.TaintEffectNoExecute},
 	} {

@@ -14,7 +14,8 @@ const (
 	benchSubscribers = 1_000
 )
 
-// benchTable returns a table of consumers that have all been read, and two results in which each has another entry.
+// benchTable returns a table whose consumers have all been read, and two results in which every
+// consumer has different entries.
 func benchTable(b *testing.B) (*Table, []string, [2]*offer.Result) {
 	ids := make([]string, benchConsumers)
 	var results [2]*offer.Result
@@ -49,7 +50,8 @@ func BenchmarkLookup(b *testing.B) {
 	})
 }
 
-// BenchmarkPublish changes one, or every one, of 10,000 consumers before 1,000 subscribers that keep up, or that never read.
+// BenchmarkPublish changes one or all of 10,000 consumers, for 1,000 subscribers that either keep
+// up or never read.
 func BenchmarkPublish(b *testing.B) {
 	for _, bc := range []struct {
 		name        string

@@ -24,7 +24,7 @@
 //   - An unknown ID is named when the default offer changes, to the subscriptions of the connection
 //     that read it. Beyond MaxUnknown of them the connection receives "" (all consumers) instead, and
 //     is notified again only after it reads again. No other connection is notified: it would learn an
-//     ID that may be invented, or would have to read everything again as often as a stranger likes.
+//     ID that may be invented, or a stranger could make it read everything again at any time.
 //   - An ID that becomes known is named to every subscription if any caller has read any unknown ID
 //     before, because it may have been this one. Liqo answers an unknown name with a harmless
 //     RemoveCluster.

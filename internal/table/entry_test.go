@@ -8,7 +8,7 @@ import (
 
 var amounts atomic.Int64
 
-// newEntry returns an entry that reads like no other.
+// newEntry returns an entry whose amounts differ from those of all others.
 func newEntry() *offer.Entry {
 	return &offer.Entry{Offers: []*offer.Offer{{Policy: "p", Amounts: []offer.Amount{{Resource: "cpu", Value: amounts.Add(1)}}}}}
 }

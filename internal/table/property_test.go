@@ -15,14 +15,14 @@ import (
 	"proffer.dev/proffer/internal/offer"
 )
 
-// model says what a Table should do, in the plainest way there is.
+// model is a simple implementation of what a Table must do.
 type model struct {
 	result *offer.Result
-	// read are the known consumers that were read, and unknownRead says that an unknown ID ever was.
+	// read are the known consumers that were read. unknownRead is set once an unknown ID was read.
 	read        map[string]bool
 	unknownRead bool
 	callers     []*modelCaller
-	// waiting is what each open subscription has yet to tell.
+	// waiting are the notifications that each open subscription has not returned yet.
 	waiting map[*Subscription][]string
 	of      map[*Subscription]*modelCaller
 }
@@ -116,7 +116,7 @@ func TestAnyHistoryGivesWhatTheModelGives(t *testing.T) {
 		}
 		aSubscription := func(rt *rapid.T) *Subscription {
 			if len(open) == 0 {
-				rt.Skip("nobody subscribes")
+				rt.Skip("no subscription is open")
 			}
 			return rapid.SampledFrom(open).Draw(rt, "subscription")
 		}
@@ -151,11 +151,11 @@ func TestAnyHistoryGivesWhatTheModelGives(t *testing.T) {
 			"next": func(rt *rapid.T) {
 				s := aSubscription(rt)
 				if len(m.waiting[s]) == 0 {
-					rt.Skip("nothing to tell")
+					rt.Skip("no notification is waiting")
 				}
 				got, ok := s.pop()
 				if want := m.waiting[s][0]; !ok || got != want {
-					rt.Fatalf("told %q, %v; want %q", got, ok, want)
+					rt.Fatalf("notified of %q, %v; want %q", got, ok, want)
 				}
 				m.waiting[s] = m.waiting[s][1:]
 			},
@@ -168,22 +168,23 @@ func TestAnyHistoryGivesWhatTheModelGives(t *testing.T) {
 		})
 		for _, s := range open {
 			if diff := cmp.Diff(append([]string(nil), m.waiting[s]...), drain(s)); diff != "" {
-				rt.Fatalf("what was left to tell (-want +got):\n%s", diff)
+				rt.Fatalf("waiting notifications (-want +got):\n%s", diff)
 			}
 		}
 	})
 }
 
-// client is a reader that keeps what it read last, and reads again whatever it is told of.
+// client keeps the last version that it read of each consumer, and reads again when notified.
 type client struct {
 	*Caller
 	mu   sync.Mutex
 	last map[string]int
 }
 
-// TestWhoReadsAndIsToldEndsWithTheLastOffer lets publisher, readers and streams loose on one another. Each entry has a version; a
-// client keeps the highest that it saw of each consumer. When all is quiet, each client must hold the last version of whatever it
-// ever read: had the publisher missed one mark, some client would be left behind.
+// TestWhoReadsAndIsToldEndsWithTheLastOffer runs a publisher, readers and streams concurrently.
+// Each entry has a version, and a client keeps the highest one that it saw of each consumer. In the
+// end every client must have the last version of everything that it ever read. If the publisher
+// missed a mark, some client would keep an older version.
 func TestWhoReadsAndIsToldEndsWithTheLastOffer(t *testing.T) {
 	for round := range 20 {
 		synctest.Test(t, func(t *testing.T) { raceOnce(t, uint64(round)) })
@@ -259,7 +260,7 @@ func raceOnce(t *testing.T, seed uint64) {
 		c.mu.Lock()
 		for id, v := range c.last {
 			if v != publications-1 {
-				t.Errorf("client %d is left with version %d of %s, the last is %d", n, v, id, publications-1)
+				t.Errorf("client %d has version %d of %s, the last one is %d", n, v, id, publications-1)
 			}
 		}
 		c.mu.Unlock()
@@ -270,8 +271,8 @@ func raceOnce(t *testing.T, seed uint64) {
 	streams.Wait()
 }
 
-// TestNoReadSlipsThroughAPublication has readers meet a publication half way: of many consumers, each read for the first time while
-// all change at once, whoever read the old offer must be told.
+// TestNoReadSlipsThroughAPublication reads many consumers for the first time while one publication
+// changes all of them. Every reader of an old offer must be notified.
 func TestNoReadSlipsThroughAPublication(t *testing.T) {
 	const consumers, rounds = MaxWaiting, 1000
 	for round := range rounds {
@@ -311,7 +312,7 @@ func TestNoReadSlipsThroughAPublication(t *testing.T) {
 		}
 		for _, id := range ids {
 			if old[id] && !told[id] {
-				t.Fatalf("%s read the old offer and was not told of the new one", id)
+				t.Fatalf("%s read the old offer and was not notified of the new one", id)
 			}
 		}
 	}

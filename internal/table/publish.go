@@ -69,7 +69,7 @@ type diff struct {
 	changed []string
 }
 
-// compare finds out how the entries differ. Both are sorted by ID.
+// compare returns how the entries differ. Both are sorted by ID.
 func compare(old, now offer.Entries) diff {
 	var d diff
 	i, j := 0, 0

@@ -7,8 +7,8 @@ import (
 	"proffer.dev/proffer/internal/offer"
 )
 
-// Snapshot is everything that one evaluation came to. It never changes once published, so a reader
-// takes one and reads only that: two values of it belong together.
+// Snapshot is the complete result of one evaluation. It never changes once published. A reader
+// takes one snapshot and reads only that, so that all values are of the same moment.
 type Snapshot struct {
 	// Result holds the offers, their reasons and a report for each valid policy.
 	*offer.Result
@@ -27,8 +27,8 @@ type Snapshot struct {
 	places map[string]place
 }
 
-// place is where a consumer stands in Result.Entries. Its mark is carried over for as long as the
-// ID stays.
+// place is the position of a consumer in Result.Entries. Its mark is carried over to the next
+// snapshot while the ID stays.
 type place struct {
 	*mark
 	at int
@@ -55,10 +55,10 @@ type Policy struct {
 	Source string
 	// Parsed is nil for a policy that is invalid.
 	Parsed *offer.Policy
-	// Problems say, for an invalid policy, which fields are wrong and what to write instead.
+	// Problems list, for an invalid policy, which fields are wrong and what to write instead.
 	Problems []string
-	// Misspelt say the same of names that Kubernetes does not have, in a policy that is valid
-	// because it was in force before the name became a problem.
+	// Misspelt lists resource names that Kubernetes does not have, with what to write instead, in a
+	// policy that is valid because it was in force before such names became invalid.
 	Misspelt []string
 	// Offered are the names of the resources that the policy was ever seen to offer, sorted. They
 	// outlive edits. The list never changes: there are only ever more names, in a new list.
@@ -71,8 +71,8 @@ func (p *Policy) DryRun() bool { return p.Parsed != nil && p.Parsed.DryRun }
 // PolicyList is the input that the ResourcePolicies are to an evaluation. It never changes, and it
 // is the same list for as long as no policy changes.
 type PolicyList struct {
-	// All are all policies by name. Valid are those that are valid, parsed, in the same order; each
-	// knows the names it has ever offered.
+	// All are all policies, sorted by name. Valid are the valid ones, parsed, in the same order;
+	// each has the names that it ever offered.
 	All   []Policy
 	Valid []offer.Policy
 	// Selections are the nodes that the valid policies select.
@@ -92,7 +92,7 @@ func NewPolicyList(all []Policy) *PolicyList {
 			p.Parsed = &parsed
 			l.Valid = append(l.Valid, parsed)
 		}
-		// Also those of a policy that is no longer valid: its offers are held.
+		// A policy that is no longer valid is included, because its offers are held.
 		l.Resources = append(l.Resources, p.Offered...)
 	}
 	l.Selections = offer.Selections(l.Valid)

@@ -58,10 +58,10 @@ func TestASubscriptionNamesEachOnceInTheOrderOfItsFirstChange(t *testing.T) {
 	}
 	shuffle(tab, "a")
 	if diff := cmp.Diff([]string{"a"}, drain(s)); diff != "" {
-		t.Errorf("a change after it was told (-want +got):\n%s", diff)
+		t.Errorf("notified of a change after the first notification (-want +got):\n%s", diff)
 	}
 	if got := tab.Stats(); got.Coalesced != 3 {
-		t.Errorf("%d coalesced, want 3", got.Coalesced)
+		t.Errorf("%d changes coalesced, want 3", got.Coalesced)
 	}
 }
 
@@ -90,7 +90,7 @@ func TestANewSubscriptionDoesNotNotifyTheOthers(t *testing.T) {
 	drain(s)
 	subscribe(t, tab)
 	if got := drain(s); got != nil {
-		t.Errorf("notified %q", got)
+		t.Errorf("a new subscription notified another one of %q", got)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestPublishingIsNeverBlockedByASubscriberThatDoesNotRead(t *testing.T) {
 		drain(other)
 	}
 	if got := len(stuck.queue); got != len(ids) {
-		t.Errorf("the subscriber that does not read holds %d IDs, want %d", got, len(ids))
+		t.Errorf("%d IDs wait for the subscriber that does not read, want %d", got, len(ids))
 	}
 }
 
@@ -121,7 +121,7 @@ func TestAQueueThatNeverRunsEmptyStaysSmall(t *testing.T) {
 		}
 	}
 	if got := cap(s.queue); got > 8 {
-		t.Errorf("the queue of two consumers has room for %d", got)
+		t.Errorf("the queue of two consumers has capacity %d, want at most 8", got)
 	}
 }
 
@@ -136,14 +136,14 @@ func TestBeyondAFewAllConsumersStandForTheNames(t *testing.T) {
 	drain(oneByOne)
 	shuffle(tab, ids...)
 	if diff := cmp.Diff([]string{""}, drain(atOnce)); diff != "" {
-		t.Errorf("all change at once: notified (-want +got):\n%s", diff)
+		t.Errorf("notified of one change of all (-want +got):\n%s", diff)
 	}
 	drain(oneByOne)
 	for _, id := range ids[:MaxWaiting] {
 		shuffle(tab, id)
 	}
 	if diff := cmp.Diff(ids[:MaxWaiting], drain(atOnce)); diff != "" {
-		t.Errorf("as many as there is room for: notified (-want +got):\n%s", diff)
+		t.Errorf("notified of MaxWaiting changes (-want +got):\n%s", diff)
 	}
 	for range 3 {
 		for _, id := range ids {
@@ -151,14 +151,14 @@ func TestBeyondAFewAllConsumersStandForTheNames(t *testing.T) {
 		}
 	}
 	if got := cap(oneByOne.queue); got > 0 {
-		t.Errorf("room for %d names is kept while all consumers are told of", got)
+		t.Errorf("the queue has capacity %d while the empty ID is waiting, want 0", got)
 	}
 	if diff := cmp.Diff([]string{""}, drain(oneByOne)); diff != "" {
-		t.Errorf("one more than there is room for: notified (-want +got):\n%s", diff)
+		t.Errorf("notified of more than MaxWaiting changes (-want +got):\n%s", diff)
 	}
 	shuffle(tab, "consumer-000")
 	if diff := cmp.Diff([]string{"consumer-000"}, drain(oneByOne)); diff != "" {
-		t.Errorf("after that: notified (-want +got):\n%s", diff)
+		t.Errorf("notified of a later change (-want +got):\n%s", diff)
 	}
 }
 
@@ -178,12 +178,12 @@ func TestNextWaitsForAChange(t *testing.T) {
 		}()
 		synctest.Wait()
 		if len(got) != 1 {
-			t.Fatalf("%d notifications before the change, want the first", len(got))
+			t.Fatalf("%d notifications before the change, want only the first", len(got))
 		}
 		shuffle(tab, "rome")
 		synctest.Wait()
 		if first, second := <-got, <-got; first != "" || second != "rome" {
-			t.Errorf("notified %q, %q", first, second)
+			t.Errorf("notified of %q and %q, want the empty ID and rome", first, second)
 		}
 	})
 }
@@ -203,7 +203,7 @@ func TestNextServesSeveralCallers(t *testing.T) {
 		shuffle(tab, "a", "b", "c")
 		synctest.Wait()
 		if len(got) != 4 {
-			t.Errorf("%d of 4 callers were served", len(got))
+			t.Errorf("Next returned to %d of 4 callers", len(got))
 		}
 	})
 }
@@ -226,15 +226,15 @@ func TestClosingEndsAllCallersOfNext(t *testing.T) {
 		tab.CloseSubscriptions()
 		synctest.Wait()
 		if len(ended) != 6 {
-			t.Errorf("%d of 6 callers were told", len(ended))
+			t.Errorf("Next ended for %d of 6 callers", len(ended))
 		}
 		for range len(ended) {
 			if err := <-ended; !errors.Is(err, ErrClosed) {
-				t.Errorf("Next: %v", err)
+				t.Errorf("Next: %v, want ErrClosed", err)
 			}
 		}
 		if got := tab.Stats().Subscriptions; got != 0 {
-			t.Errorf("%d subscriptions open", got)
+			t.Errorf("%d subscriptions open, want 0", got)
 		}
 	})
 }

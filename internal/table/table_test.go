@@ -36,7 +36,7 @@ func subscribe(t *testing.T, tab *Table) *Subscription {
 	return s
 }
 
-// drain returns all that is waiting.
+// drain returns everything that is waiting.
 func drain(s *Subscription) []string {
 	var ids []string
 	for id, ok := s.pop(); ok; id, ok = s.pop() {
@@ -55,18 +55,18 @@ func TestPublishNotifiesWhoWasReadAndChanged(t *testing.T) {
 		after  *offer.Result
 		want   []string
 	}{
-		{"nobody was read", result(nobody, entries{"rome": a}), nil, result(other, entries{"rome": b}), nil},
+		{"no consumer was read", result(nobody, entries{"rome": a}), nil, result(other, entries{"rome": b}), nil},
 		{"read, and nothing changed", result(nobody, entries{"rome": a}), []string{"rome", "oslo"}, result(nobody, entries{"rome": a}), nil},
-		{"only who changed", result(nobody, entries{"rome": a, "oslo": b}), []string{"rome", "oslo"}, result(nobody, entries{"rome": a, "oslo": c}), []string{"oslo"}},
-		{"only who was read", result(nobody, entries{"rome": a, "oslo": b}), []string{"rome"}, result(nobody, entries{"rome": b, "oslo": c}), []string{"rome"}},
-		{"the default offer concerns whoever read an unknown ID", result(nobody, entries{"rome": a}), []string{"rome", "bari"}, result(other, entries{"rome": a}), []string{"bari"}},
-		{"the default offer does not concern who read none", result(nobody, entries{"rome": a}), []string{"rome"}, result(other, entries{"rome": a}), nil},
+		{"only the consumer that changed", result(nobody, entries{"rome": a, "oslo": b}), []string{"rome", "oslo"}, result(nobody, entries{"rome": a, "oslo": c}), []string{"oslo"}},
+		{"only the consumer that was read", result(nobody, entries{"rome": a, "oslo": b}), []string{"rome"}, result(nobody, entries{"rome": b, "oslo": c}), []string{"rome"}},
+		{"a change of the default offer names an unknown ID that was read", result(nobody, entries{"rome": a}), []string{"rome", "bari"}, result(other, entries{"rome": a}), []string{"bari"}},
+		{"a change of the default offer names no ID if only known ones were read", result(nobody, entries{"rome": a}), []string{"rome"}, result(other, entries{"rome": a}), nil},
 		{"an unknown ID becomes known with another offer", result(nobody, nil), []string{"bari"}, result(nobody, entries{"bari": a}), []string{"bari"}},
 		{"an unknown ID becomes known with the offer it read", result(nobody, nil), []string{"bari"}, result(nobody, entries{"bari": nobody}), nil},
-		{"nobody asked for the one that joins", result(nobody, nil), nil, result(nobody, entries{"bari": a}), nil},
-		{"one that leaves gets what anyone gets", result(nobody, entries{"rome": a}), []string{"rome"}, result(nobody, nil), []string{"rome"}},
-		{"one that leaves is told though it reads the same, since it is unknown from now on", result(nobody, entries{"rome": a}), []string{"rome"}, result(a, nil), []string{"rome"}},
-		{"nobody asked for the one that leaves", result(nobody, entries{"rome": a}), nil, result(nobody, nil), nil},
+		{"an ID that was never read becomes known", result(nobody, nil), nil, result(nobody, entries{"bari": a}), nil},
+		{"a known consumer becomes unknown and reads the default offer", result(nobody, entries{"rome": a}), []string{"rome"}, result(nobody, nil), []string{"rome"}},
+		{"a known consumer becomes unknown and reads the same offer", result(nobody, entries{"rome": a}), []string{"rome"}, result(a, nil), []string{"rome"}},
+		{"a consumer that was never read becomes unknown", result(nobody, entries{"rome": a}), nil, result(nobody, nil), nil},
 		{"the empty ID is not a consumer", result(nobody, nil), []string{""}, result(other, nil), nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestPublishNotifiesWhoWasReadAndChanged(t *testing.T) {
 			}
 			s := subscribe(t, tab)
 			if diff := cmp.Diff([]string{""}, drain(s)); diff != "" {
-				t.Errorf("at first (-want +got):\n%s", diff)
+				t.Errorf("first notification (-want +got):\n%s", diff)
 			}
 			tab.Publish(Snapshot{Result: tc.after})
 			if diff := cmp.Diff(tc.want, drain(s)); diff != "" {
@@ -115,7 +115,7 @@ func TestWhoWasReadIsToldOfOnItsWayInAndOut(t *testing.T) {
 	} {
 		tab.Publish(Snapshot{Result: p.Result})
 		if got := drain(s); !slices.Contains(got, p.told) {
-			t.Errorf("publication %d notified %q, want %q", i, got, p.told)
+			t.Errorf("publication %d notified of %q, want %q", i, got, p.told)
 		}
 		lookup(t, tab, "rome")
 	}
@@ -151,23 +151,23 @@ func TestForgetEndsTheCallersOwnNotificationsUntilAnybodyReads(t *testing.T) {
 	for _, id := range []string{"rome", "", "nobody-knows"} {
 		forgetful.Forget(id)
 	}
-	told("forgotten by one", nil, rome)
+	told("forgotten by one caller", nil, rome)
 	other.Forget("rome")
-	told("forgotten by both", nil, nil)
+	told("forgotten by both callers", nil, nil)
 	read(other, "rome")
-	told("read by the other", rome, rome)
+	told("read by the other caller", rome, rome)
 	forgetful.Forget("rome")
 	told("forgotten again", nil, rome)
 	read(forgetful, "rome")
 	told("read again", rome, rome)
 
-	// An unknown ID is told of to the one that read it.
+	// Only the caller that read an unknown ID is notified of it.
 	read(forgetful, "bergen")
-	told("an unknown one read", []string{"bergen", "rome"}, rome)
+	told("an unknown ID was read", []string{"bergen", "rome"}, rome)
 	other.Forget("bergen")
-	told("which another forgets", []string{"bergen", "rome"}, rome)
+	told("the other caller forgot the unknown ID", []string{"bergen", "rome"}, rome)
 	forgetful.Forget("bergen")
-	told("and then the one that read it", rome, rome)
+	told("the caller that read the unknown ID forgot it", rome, rome)
 }
 
 func TestACallerForgetsOnlySoMany(t *testing.T) {
@@ -187,7 +187,7 @@ func TestACallerForgetsOnlySoMany(t *testing.T) {
 		}
 	}
 	if got := len(*c.forgotten.Load()); got != MaxForgotten {
-		t.Errorf("%d are forgotten, want %d", got, MaxForgotten)
+		t.Errorf("%d consumers are forgotten, want %d", got, MaxForgotten)
 	}
 }
 
@@ -210,7 +210,7 @@ func TestAnUnknownIDConcernsTheCallerThatReadItAlone(t *testing.T) {
 	drain(others)
 	for i := range 3 {
 		tab.Publish(Snapshot{Result: result(newEntry(), entries{"rome": tab.Current().Entries.Of("rome")})})
-		// Once: who does not read again does not care.
+		// A caller that does not read again is notified only once.
 		want := []string{""}
 		if i > 0 {
 			want = nil
@@ -230,7 +230,7 @@ func TestAnUnknownIDConcernsTheCallerThatReadItAlone(t *testing.T) {
 		t.Errorf("%d reads of unknown IDs counted, want 5001", got)
 	}
 	if got := tab.Current().Entries.Len(); got != 1 {
-		t.Errorf("%d consumers, want rome alone", got)
+		t.Errorf("%d known consumers, want only rome", got)
 	}
 }
 
@@ -270,9 +270,9 @@ func TestLookupWaitsForTheFirstSnapshot(t *testing.T) {
 		synctest.Wait()
 		select {
 		case <-got:
-			t.Fatal("an answer before anything was published")
+			t.Fatal("Lookup returned before the first publication")
 		case <-tab.Ready():
-			t.Fatal("ready before anything was published")
+			t.Fatal("ready before the first publication")
 		default:
 		}
 		tab.Publish(Snapshot{Result: result(newEntry(), entries{"rome": e})})
@@ -284,7 +284,7 @@ func TestLookupWaitsForTheFirstSnapshot(t *testing.T) {
 }
 
 func TestLookupBeforeTheFirstSnapshotEndsWithItsContext(t *testing.T) {
-	cause := errors.New("the caller went home")
+	cause := errors.New("the caller gave up")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
 	tab := New()
@@ -294,14 +294,14 @@ func TestLookupBeforeTheFirstSnapshotEndsWithItsContext(t *testing.T) {
 	}
 	tab.Publish(Snapshot{Result: result(newEntry(), nil)})
 	if _, err := tab.Lookup(ctx, "rome"); err != nil {
-		t.Errorf("an answer that is at hand was refused: %v", err)
+		t.Errorf("Lookup with an ended context after a publication: %v", err)
 	}
 }
 
 func TestRevisionCountsPublications(t *testing.T) {
 	tab := New()
 	if tab.Revision() != 0 || tab.Current() != nil {
-		t.Error("there is a revision or a result before the first publication")
+		t.Error("there is a revision or a snapshot before the first publication")
 	}
 	r := result(newEntry(), nil)
 	for want := range uint64(3) {
@@ -311,7 +311,7 @@ func TestRevisionCountsPublications(t *testing.T) {
 		}
 	}
 	if tab.Current().Result != r {
-		t.Error("Current is not what was published")
+		t.Error("Current does not return the published result")
 	}
 }
 
@@ -340,7 +340,7 @@ func TestMarksAreKeptOnlyForConsumersInTheSnapshot(t *testing.T) {
 	}
 	tab.Publish(Snapshot{Result: result(newEntry(), entries{"a": e["a"]})})
 	if got := len(tab.snapshot.Load().places); got != 1 {
-		t.Errorf("%d marks for 1 consumer", got)
+		t.Errorf("%d marks for one consumer", got)
 	}
 }
 
@@ -366,15 +366,15 @@ func TestAnEntryThatReadsTheSameIsNoChange(t *testing.T) {
 	again := &offer.Entry{Offers: []*offer.Offer{{Amounts: slices.Clone(e.Offers[0].Amounts), Policy: "another"}}}
 	tab.Publish(Snapshot{Result: result(&offer.Entry{Offers: tab.Current().Default.Offers}, entries{"rome": again})})
 	if got := lookup(t, tab, "rome"); got != again {
-		t.Error("the new entry, with its new explanation, is not what is read")
+		t.Error("Lookup does not return the new entry, which has another explanation")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	sub.pop() // the empty ID
 	if id, err := sub.Next(ctx); err == nil {
-		t.Errorf("told of %q", id)
+		t.Errorf("notified of %q", id)
 	}
 	if id, waiting := sub.pop(); waiting {
-		t.Errorf("%q is waiting to be told of", id)
+		t.Errorf("%q is still waiting", id)
 	}
 }

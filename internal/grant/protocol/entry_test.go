@@ -23,16 +23,16 @@ func TestARecordThatSomebodyElseDeletesCountsUntilItIsWrittenAgain(t *testing.T)
 	}
 	e.RecordWritten("7")
 	if !e.Done(Want{Share: held, Stands: true}) || !e.Recorded() {
-		t.Error("it is not on record again")
+		t.Error("the record is not written again")
 	}
 }
 
 func TestARecordThatTheLeaderDeletesCountsNoMore(t *testing.T) {
 	for name, report := range map[string]func(e *Entry){
-		"it hears so":              func(e *Entry) { e.RecordDeleted() },
-		"the watch says so first":  func(e *Entry) { e.RecordSeen(nil, "6"); e.RecordDeleted() },
-		"only the watch says so":   func(e *Entry) { e.RecordSeen(nil, "6") },
-		"it reads, and finds none": func(e *Entry) { e.RecordSeen(nil, "") },
+		"the delete is confirmed":    func(e *Entry) { e.RecordDeleted() },
+		"the watch reports it first": func(e *Entry) { e.RecordSeen(nil, "6"); e.RecordDeleted() },
+		"only the watch reports it":  func(e *Entry) { e.RecordSeen(nil, "6") },
+		"a read finds no record":     func(e *Entry) { e.RecordSeen(nil, "") },
 	} {
 		var e Entry
 		e.Begin(&Record{Present: of(0, 4), Term: "before"}, "5")

@@ -10,13 +10,13 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// The exploration walks every order in which leaders, an API server and a consumer can act on a few
-// slices, up to a number of steps. After each step it checks that no more is accepted than there
-// is. The API server may make a write late, or never, or make it and lose the response.
+// The exploration visits every order in which leaders, an API server and a consumer can act on a
+// few slices, up to a number of steps. After each step it checks that no more is accepted than the
+// pools have. The API server may make a write late, or never, or make it and lose the response.
 //
-// Bounded are the steps, terms, edits of the consumer, and requests in flight. Not modelled are the
-// arithmetic (it tries every decision within the pool, by what counts) and pods (an earlier share
-// is given up as soon as allowed).
+// The steps, terms, edits of the consumer and requests in flight are bounded. The arithmetic is not
+// modelled: every decision that fits into the pool is tried. Pods are not modelled either: an
+// earlier share is given up as soon as that is allowed.
 
 // depthEnv sets the number of steps.
 const depthEnv = "PROFFER_EXPLORE_DEPTH"
@@ -24,7 +24,7 @@ const depthEnv = "PROFFER_EXPLORE_DEPTH"
 // scene is one setting to explore.
 type scene struct {
 	slices int
-	// granted is the number of slices that have all of their pool at the beginning.
+	// granted is the number of slices that begin with the whole pool.
 	granted int
 	// classes is the number of classes. Their pools share no nodes, or all of them if overlap is
 	// set.
@@ -444,7 +444,7 @@ func (w *world) outcome(r *request, made bool) {
 	case r.action == DeleteRecord && made:
 		n.entry.RecordDeleted()
 	case made && n.entry.version == strconv.Itoa(sv.recordVersion):
-		// Without a version of its own the write proves nothing, but the leader believes it.
+		// The write created no new version, so it proves nothing, but the leader believes it.
 		n.entry.authority, n.entry.uncertain = owning, nil
 	case made:
 		n.entry.RecordWritten(strconv.Itoa(sv.recordVersion))
@@ -453,7 +453,7 @@ func (w *world) outcome(r *request, made bool) {
 	}
 }
 
-// exceeded names a pool with more accepted than it has, if there is one.
+// exceeded describes a pool of which more is accepted than it has, empty for none.
 func (w *world) exceeded(s *scene) string {
 	sums := map[string]int64{}
 	for i := range w.server {
@@ -502,15 +502,15 @@ func explore(s *scene) (states int, excess string) {
 	return states, ""
 }
 
-// scenes are explored each to a depth that takes seconds. PROFFER_EXPLORE_DEPTH adds to it.
+// scenes are each explored to a depth that takes seconds. PROFFER_EXPLORE_DEPTH adds to the depth.
 var scenes = map[string]scene{
-	"two slices, one pool, two terms":                 {slices: 2, classes: 1, capacity: 1, terms: 2, edits: 0, inFlight: 2, depth: 13},
-	"two slices, one pool, an edit, three terms":      {slices: 2, classes: 1, capacity: 1, terms: 3, edits: 1, inFlight: 2, depth: 11},
-	"two slices, two pools apart, moves":              {slices: 2, classes: 2, capacity: 1, terms: 2, edits: 2, inFlight: 2, depth: 11},
-	"two slices, two classes on one pool, moves":      {slices: 2, classes: 2, overlap: true, capacity: 1, terms: 2, edits: 1, inFlight: 2, depth: 11},
-	"three slices, one pool, partial amounts":         {slices: 3, classes: 1, capacity: 2, terms: 2, edits: 0, inFlight: 2, depth: 9},
-	"one that has all and one that asks, three terms": {slices: 2, granted: 1, classes: 1, capacity: 1, terms: 3, edits: 0, inFlight: 2, depth: 14},
-	"two slices, three requests in flight":            {slices: 2, classes: 1, capacity: 1, terms: 2, edits: 0, inFlight: 3, depth: 12},
+	"two slices, one pool, two terms":              {slices: 2, classes: 1, capacity: 1, terms: 2, edits: 0, inFlight: 2, depth: 13},
+	"two slices, one pool, an edit, three terms":   {slices: 2, classes: 1, capacity: 1, terms: 3, edits: 1, inFlight: 2, depth: 11},
+	"two slices, two separate pools, moves":        {slices: 2, classes: 2, capacity: 1, terms: 2, edits: 2, inFlight: 2, depth: 11},
+	"two slices, two classes on one pool, moves":   {slices: 2, classes: 2, overlap: true, capacity: 1, terms: 2, edits: 1, inFlight: 2, depth: 11},
+	"three slices, one pool, partial amounts":      {slices: 3, classes: 1, capacity: 2, terms: 2, edits: 0, inFlight: 2, depth: 9},
+	"one slice has all, another asks, three terms": {slices: 2, granted: 1, classes: 1, capacity: 1, terms: 3, edits: 0, inFlight: 2, depth: 14},
+	"two slices, three requests in flight":         {slices: 2, classes: 1, capacity: 1, terms: 2, edits: 0, inFlight: 3, depth: 12},
 }
 
 func depthOf(t *testing.T, s scene) scene {
@@ -518,7 +518,7 @@ func depthOf(t *testing.T, s scene) scene {
 	if text := os.Getenv(depthEnv); text != "" {
 		more, err := strconv.Atoi(text)
 		if err != nil {
-			t.Fatalf("%s=%q is no number", depthEnv, text)
+			t.Fatalf("%s=%q is not a number", depthEnv, text)
 		}
 		s.depth += more
 	}
@@ -536,7 +536,7 @@ func TestNoOrderOfEventsHasMoreAcceptedThanThereIs(t *testing.T) {
 				t.Error(excess)
 			}
 			if states < 1000 {
-				t.Errorf("%d states: hardly anything was explored", states)
+				t.Errorf("only %d states were explored", states)
 			}
 		})
 	}
@@ -561,7 +561,7 @@ func TestEachRuleIsNeeded(t *testing.T) {
 			t.Parallel()
 			s.without = rule
 			if _, excess := explore(&s); excess == "" {
-				t.Error("nothing is exceeded without it")
+				t.Error("no pool is exceeded without the rule")
 			} else {
 				t.Log(excess)
 			}

@@ -1,9 +1,9 @@
-// Package jsonstream reads JSON while it arrives, and keeps only what its caller asks for. No
-// value, key or string takes more memory than the bound that the caller names, whatever its size on
-// the wire. It is for objects that others may fill without a bound.
+// Package jsonstream reads JSON while it arrives, and keeps only what its caller asks for. The
+// caller names the most memory that a value, key or string may take, whatever its size on the wire.
+// So the package can read objects that others may fill without a bound.
 //
-// It does not check the syntax of what it skips, since it is for the responses of an API server.
-// What it keeps is checked.
+// It checks the syntax of what it keeps, but not of what it skips: its input is the response of an
+// API server.
 package jsonstream
 
 import (
@@ -111,7 +111,7 @@ func (r *Reader) orSkip(read func() error) error {
 	return r.Skip()
 }
 
-// each calls one for everything between two brackets.
+// each calls one for each item between two brackets.
 func (r *Reader) each(want Kind, end byte, one func() error) (bool, error) {
 	kind, err := r.Kind()
 	if err != nil {

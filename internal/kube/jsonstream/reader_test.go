@@ -15,17 +15,17 @@ import (
 	"pgregory.net/rapid"
 )
 
-// whole reads the next value member by member and element by element.
-func whole(r *Reader) (any, error) {
+// readValue reads the next value, member by member and element by element.
+func readValue(r *Reader) (any, error) {
 	kind, err := r.Kind()
 	if err != nil {
 		return nil, err
 	}
-	switch kind { //nolint:exhaustive // the others are read alike
+	switch kind { //nolint:exhaustive // all other kinds are read with Value
 	case Object:
 		out := map[string]any{}
 		_, err := r.Members(func(key string) error {
-			value, err := whole(r)
+			value, err := readValue(r)
 			out[key] = value
 			return err
 		})
@@ -33,7 +33,7 @@ func whole(r *Reader) (any, error) {
 	case Array:
 		out := []any{}
 		_, err := r.Elements(func() error {
-			value, err := whole(r)
+			value, err := readValue(r)
 			out = append(out, value)
 			return err
 		})
@@ -49,11 +49,15 @@ func whole(r *Reader) (any, error) {
 	return value, err
 }
 
+// anyValue draws values that nest at most to this depth.
 func anyValue(depth int) *rapid.Generator[any] {
 	toAny := func(s string) any { return s }
 	scalar := rapid.OneOf(
-		rapid.Just(any(nil)), rapid.Map(rapid.Bool(), func(v bool) any { return v }), rapid.Map(rapid.Int64(), func(v int64) any { return v }),
-		rapid.Map(rapid.Float64Range(-1e30, 1e30), func(v float64) any { return v }), rapid.Map(rapid.String(), toAny),
+		rapid.Just(any(nil)),
+		rapid.Map(rapid.Bool(), func(v bool) any { return v }),
+		rapid.Map(rapid.Int64(), func(v int64) any { return v }),
+		rapid.Map(rapid.Float64Range(-1e30, 1e30), func(v float64) any { return v }),
+		rapid.Map(rapid.String(), toAny),
 		rapid.Map(rapid.SampledFrom([]string{`"`, `\`, `\"`, `}`, `{"`, "\u2028", "<&>", "\x00", "𝄞"}), toAny),
 	)
 	if depth == 0 {
@@ -66,7 +70,7 @@ func anyValue(depth int) *rapid.Generator[any] {
 	)
 }
 
-func TestWhatIsReadIsWhatJSONSays(t *testing.T) {
+func TestReadingAgreesWithAJSONDecoder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var values []any
 		var text strings.Builder
@@ -91,7 +95,7 @@ func TestWhatIsReadIsWhatJSONSays(t *testing.T) {
 		}
 		r := NewReader(from)
 		for _, want := range values {
-			got, err := whole(r)
+			got, err := readValue(r)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,7 +104,7 @@ func TestWhatIsReadIsWhatJSONSays(t *testing.T) {
 			}
 		}
 		if _, err := r.Kind(); !errors.Is(err, io.EOF) {
-			t.Fatalf("after the last value: %v", err)
+			t.Fatalf("Kind after the last value: %v, want io.EOF", err)
 		}
 		skipping := NewReader(strings.NewReader(text.String()))
 		for range values {
@@ -109,62 +113,63 @@ func TestWhatIsReadIsWhatJSONSays(t *testing.T) {
 			}
 		}
 		if err := skipping.Skip(); !errors.Is(err, io.EOF) {
-			t.Fatalf("after the last value: %v", err)
+			t.Fatalf("Skip after the last value: %v, want io.EOF", err)
 		}
 	})
 }
 
-func TestWhateverArrivesIsReadToAnEnd(t *testing.T) {
+func TestAnyInputIsReadToItsEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[{}\[\]",:\\ a0tfn-]{0,30}`)).Draw(t, "text")
 		r := NewReader(strings.NewReader(text))
 		for range len(text) + 1 {
-			if _, err := whole(r); err != nil {
+			if _, err := readValue(r); err != nil {
 				return
 			}
 		}
-		t.Fatalf("%q has more values than characters", text)
+		t.Fatalf("%q was read as more values than it has characters", text)
 	})
 }
 
-func TestAnEndInTheMiddleIsAnError(t *testing.T) {
+func TestATruncatedValueIsAnError(t *testing.T) {
 	const text = `{"a":[1,{"b":"c\n"}],"d":null}`
 	for n := 1; n < len(text); n++ {
 		for name, read := range map[string]func(*Reader) error{
 			"skipped": (*Reader).Skip,
-			"read":    func(r *Reader) error { _, err := whole(r); return err },
+			"read":    func(r *Reader) error { _, err := readValue(r); return err },
 		} {
 			if err := read(NewReader(strings.NewReader(text[:n]))); err == nil || errors.Is(err, io.EOF) {
-				t.Errorf("%s of %q: %v", name, text[:n], err)
+				t.Errorf("%s %q: %v, want an error other than io.EOF", name, text[:n], err)
 			}
 		}
 	}
 	broken := errors.New("broken")
-	if _, err := whole(NewReader(iotest.TimeoutReader(iotest.OneByteReader(strings.NewReader(text))))); !errors.Is(err, iotest.ErrTimeout) {
-		t.Errorf("a connection that breaks: %v", err)
+	timingOut := iotest.TimeoutReader(iotest.OneByteReader(strings.NewReader(text)))
+	if _, err := readValue(NewReader(timingOut)); !errors.Is(err, iotest.ErrTimeout) {
+		t.Errorf("a connection that times out: %v", err)
 	}
 	r := NewReader(strings.NewReader(text))
 	if _, err := r.Members(func(string) error { return broken }); !errors.Is(err, broken) {
-		t.Errorf("a member that fails: %v", err)
+		t.Errorf("a callback that fails: %v", err)
 	}
 }
 
-func TestWhatNobodyReadsIsSkipped(t *testing.T) {
+func TestValuesThatNobodyReadsAreSkipped(t *testing.T) {
 	r := NewReader(strings.NewReader(`{"a":{"b":[1,2,"}"]},"c":[{"d":1},2],"e":"f"} 7`))
 	var keys []string
 	isObject, err := r.Members(func(key string) error { keys = append(keys, key); return nil })
 	if diff := cmp.Diff([]string{"a", "c", "e"}, keys); err != nil || !isObject || diff != "" {
-		t.Errorf("%v: %s", err, diff)
+		t.Errorf("object: %t, error: %v, keys: %s", isObject, err, diff)
 	}
 	if isObject, err := r.Members(nil); err != nil || isObject {
-		t.Errorf("a number is an object: %v", err)
+		t.Errorf("Members of a number: object %t, error %v", isObject, err)
 	}
 	if isArray, err := NewReader(strings.NewReader("{}")).Elements(nil); err != nil || isArray {
-		t.Errorf("an object is an array: %v", err)
+		t.Errorf("Elements of an object: array %t, error %v", isArray, err)
 	}
 }
 
-func TestATextIsCutAtACharacter(t *testing.T) {
+func TestALongStringIsCutBetweenCharacters(t *testing.T) {
 	for _, tc := range []struct {
 		json string
 		most int
@@ -183,7 +188,7 @@ func TestATextIsCutAtACharacter(t *testing.T) {
 	} {
 		got, cut, err := NewReader(strings.NewReader(tc.json)).String(tc.most)
 		if err != nil || got != tc.want || cut != tc.cut {
-			t.Errorf("%s: %q, cut %t, %v", tc.json, got, cut, err)
+			t.Errorf("%s: got %q, cut %t, error %v", tc.json, got, cut, err)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -194,33 +199,34 @@ func TestATextIsCutAtACharacter(t *testing.T) {
 		}
 		got, cut, err := NewReader(strings.NewReader(string(encoded))).String(most)
 		if err != nil || len(got) > most || !strings.HasPrefix(text, got) || cut != (len(text) > most) {
-			t.Fatalf("%q, cut %t, %v", got, cut, err)
+			t.Fatalf("%q within %d bytes: got %q, cut %t, error %v", text, most, got, cut, err)
 		}
 	})
 }
 
-func TestAValueLargerThanItsBoundIsSkipped(t *testing.T) {
+func TestAValueBeyondItsBoundIsSkipped(t *testing.T) {
 	r := NewReader(strings.NewReader(`[1,2,3] {"a":1}`))
 	if value, whole, err := r.Value(6); value != nil || whole || err != nil {
-		t.Errorf("%v, %t, %v", value, whole, err)
+		t.Errorf("beyond the bound: %v, whole %t, error %v", value, whole, err)
 	}
 	value, whole, err := r.Value(7)
 	if diff := cmp.Diff(map[string]any{"a": int64(1)}, value); diff != "" || !whole || err != nil {
-		t.Errorf("%t, %v, %s", whole, err, diff)
+		t.Errorf("within the bound: whole %t, error %v, %s", whole, err, diff)
 	}
 }
 
 func TestAValueOfAnySizeTakesNoMoreMemoryThanItsBound(t *testing.T) {
 	const size = 8 << 20
-	large := func(json string) io.Reader { return io.LimitReader(&repeated{text: json}, size) }
+	large := func(json string) io.Reader { return io.LimitReader(&repeater{text: json}, size) }
+	members := func(r *Reader) error { _, err := r.Members(func(string) error { return nil }); return err }
 	for name, tc := range map[string]struct {
 		begin, repeat, end string
 		read               func(*Reader) error
 	}{
 		"a text":          {`"`, "x", `"`, func(r *Reader) error { _, _, err := r.String(100); return err }},
 		"an escaped text": {`"`, `\u0061\n`, ``, func(r *Reader) error { _, _, err := r.String(100); return err }},
-		"a key":           {`{"`, "x", `":1}`, func(r *Reader) error { _, err := r.Members(func(string) error { return nil }); return err }},
-		"many members":    {`{"a":1`, `,"bbbbbbbbbbb":"c"`, ``, func(r *Reader) error { _, err := r.Members(func(string) error { return nil }); return err }},
+		"a key":           {`{"`, "x", `":1}`, members},
+		"many members":    {`{"a":1`, `,"bbbbbbbbbbb":"c"`, ``, members},
 		"a deep value":    {``, `[`, ``, (*Reader).Skip},
 		"a value":         {`[0`, `,1`, ``, func(r *Reader) error { _, _, err := r.Value(100); return err }},
 	} {
@@ -240,19 +246,20 @@ func TestAValueOfAnySizeTakesNoMoreMemoryThanItsBound(t *testing.T) {
 	}
 }
 
-func TestWhatIsReadMemberByMemberDoesNotNestForEver(t *testing.T) {
-	if _, err := whole(NewReader(strings.NewReader(strings.Repeat("[", 1000)))); err == nil || errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("1000 levels: %v", err)
+func TestValuesReadMemberByMemberHaveALimitedDepth(t *testing.T) {
+	_, err := readValue(NewReader(strings.NewReader(strings.Repeat("[", 1000))))
+	if err == nil || errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("1000 levels: %v, want an error about the depth", err)
 	}
 }
 
-// repeated is a text again and again.
-type repeated struct {
+// repeater is an endless io.Reader that repeats a text.
+type repeater struct {
 	text string
 	at   int
 }
 
-func (r *repeated) Read(into []byte) (int, error) {
+func (r *repeater) Read(into []byte) (int, error) {
 	for i := range into {
 		into[i] = r.text[r.at]
 		r.at = (r.at + 1) % len(r.text)

@@ -1,4 +1,4 @@
-// Package watchage knows when each watch of the API server last showed a sign of life.
+// Package watchage records when each watch of the API server last showed a sign of life.
 //
 // It is part of the transport of every client, so it sees the requests of all informers and
 // reflectors alike. A sign of life is that the API server accepts the watch, or that bytes of an

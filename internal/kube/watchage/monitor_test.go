@@ -20,13 +20,14 @@ import (
 
 const pods = "/api/v1/pods?watch=true"
 
-// server answers every request as it was told to, and its answers last until their request is cancelled or it ends them.
+// server answers every request with the same status. A response lasts until its request is
+// cancelled or the test closes it.
 type server struct {
 	status int
-	// silent is for a server that does not even begin to answer.
+	// silent keeps the server from sending even the header of a response.
 	silent bool
-	// answers are those that were begun.
-	answers []*io.PipeWriter
+	// responses are the bodies of all responses that have begun.
+	responses []*io.PipeWriter
 }
 
 func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -35,20 +36,20 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, r.Context().Err()
 	}
 	reader, writer := io.Pipe()
-	s.answers = append(s.answers, writer)
+	s.responses = append(s.responses, writer)
 	context.AfterFunc(r.Context(), func() { _ = writer.CloseWithError(r.Context().Err()) })
 	return &http.Response{StatusCode: s.status, Body: reader}, nil
 }
 
-// says has the last answer go on.
-func (s *server) says(t *testing.T, text string) {
+// write sends more of the last response.
+func (s *server) write(t *testing.T, text string) {
 	t.Helper()
-	if _, err := io.WriteString(s.answers[len(s.answers)-1], text); err != nil {
+	if _, err := io.WriteString(s.responses[len(s.responses)-1], text); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// client is a process with one Monitor, inside a bubble of synctest.
+// client is a process with one Monitor, in a synctest bubble.
 type client struct {
 	*Monitor
 	t      *testing.T
@@ -60,7 +61,7 @@ func newClient(t *testing.T) *client {
 	return &client{Monitor: New(logr.Discard()), t: t, server: &server{status: http.StatusOK}}
 }
 
-// get begins a request, and reads its answer until it ends; then the channel tells how.
+// get sends a request and reads its response to the end. Then the channel receives the error.
 func (c *client) get(ctx context.Context, url string) <-chan error {
 	c.t.Helper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://10.0.0.1"+url, nil)
@@ -84,13 +85,13 @@ func (c *client) wants(when string, want map[string]time.Duration) {
 	c.t.Helper()
 	synctest.Wait()
 	if diff := cmp.Diff(want, c.ages()); diff != "" {
-		c.t.Errorf("%s, ages: -want +got\n%s", when, diff)
+		c.t.Errorf("ages %s (-want +got):\n%s", when, diff)
 	}
 }
 
 func pass(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // the clock of the bubble
 
-func TestEachEventAndEachNewWatchIsASignOfLife(t *testing.T) {
+func TestEventsAndAcceptedWatchesResetTheAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t)
 		ctx, stop := context.WithCancel(t.Context())
@@ -98,16 +99,16 @@ func TestEachEventAndEachNewWatchIsASignOfLife(t *testing.T) {
 		ended := c.get(ctx, pods)
 		pass(time.Minute)
 		c.wants("a minute after the watch began", map[string]time.Duration{"pods": time.Minute})
-		c.server.says(t, "bookmark")
+		c.server.write(t, "bookmark")
 		c.wants("after an event", map[string]time.Duration{"pods": 0})
 		pass(time.Minute)
 
-		_ = c.server.answers[0].Close()
+		_ = c.server.responses[0].Close()
 		if err := <-ended; err != nil {
 			t.Errorf("the watch ended with %v", err)
 		}
 		pass(10 * time.Minute)
-		c.wants("after a watch that was not replaced", map[string]time.Duration{"pods": 11 * time.Minute})
+		c.wants("while the watch is not replaced", map[string]time.Duration{"pods": 11 * time.Minute})
 		c.server.status = http.StatusForbidden
 		_ = c.get(ctx, pods)
 		c.wants("after a watch that was refused", map[string]time.Duration{"pods": 11 * time.Minute})
@@ -119,13 +120,13 @@ func TestEachEventAndEachNewWatchIsASignOfLife(t *testing.T) {
 	})
 }
 
-func TestAWatchThatIsStoppedBetweenTwoRequestsStopsAging(t *testing.T) {
+func TestAWatchStoppedBetweenTwoRequestsIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := c.get(ctx, "/apis/authentication.liqo.io/v1beta1/tenants?watch=1")
-		_ = c.server.answers[0].Close()
-		<-ended //nolint:errcheck // how it ended does not matter
+		_ = c.server.responses[0].Close()
+		<-ended //nolint:errcheck // the error of the response does not matter
 		pass(time.Minute)
 		c.wants("between two requests", map[string]time.Duration{"tenants.authentication.liqo.io": time.Minute})
 		stop()
@@ -154,14 +155,15 @@ func TestTheOldestWatchOfAResourceCounts(t *testing.T) {
 		_ = c.get(t.Context(), crds+"b")
 		_ = c.get(t.Context(), "/apis/proffer.dev/v1alpha1/namespaces/proffer-system/grants?watch=true")
 		_ = c.get(t.Context(), "/k8s/clusters/c-1/api/v1/nodes?watch=true")
-		_ = c.get(t.Context(), "/apis/proffer.dev/v1alpha1/resourcepolicies") // a list
+		list := "/apis/proffer.dev/v1alpha1/resourcepolicies"
+		_ = c.get(t.Context(), list)
 		c.wants("after a minute", map[string]time.Duration{
 			"customresourcedefinitions.apiextensions.k8s.io": time.Minute, "grants.proffer.dev": 0, "nodes": 0,
 		})
 		if resource, age := c.Oldest(); resource != "customresourcedefinitions.apiextensions.k8s.io" || age != time.Minute {
-			t.Errorf("the oldest is %s, %v", resource, age)
+			t.Errorf("the oldest watch is of %s, %v old", resource, age)
 		}
-		c.server.says(t, " ") // to the list
+		c.server.write(t, " ") // The last response is that of the list.
 		if err := testutil.CollectAndCompare(c, strings.NewReader(`
 # HELP proffer_watch_oldest_news_seconds Seconds since the last sign of life of the watch that has been silent for longest: an event, a bookmark, or its start. The API server sends a bookmark about every 60 s.
 # TYPE proffer_watch_oldest_news_seconds gauge
@@ -175,15 +177,15 @@ proffer_watch_oldest_news_seconds 60
 	})
 }
 
-func TestAnAnswerThatFallsSilentIsCancelled(t *testing.T) {
+func TestASilentResponseIsCancelled(t *testing.T) {
 	for name, tc := range map[string]struct {
 		url    string
 		silent bool
 	}{
-		"a watch":                  {pods, false},
-		"a watch without a header": {pods, true},
-		"a list":                   {"/api/v1/pods", false},
-		"a list without a header":  {"/api/v1/pods", true},
+		"a watch":                    {pods, false},
+		"a watch, before its header": {pods, true},
+		"a list":                     {"/api/v1/pods", false},
+		"a list, before its header":  {"/api/v1/pods", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -193,10 +195,10 @@ func TestAnAnswerThatFallsSilentIsCancelled(t *testing.T) {
 				ended := c.get(t.Context(), tc.url)
 				want := SilenceLimit
 				if !tc.silent {
-					// As long as something comes, it may take as long as it likes.
+					// While data arrives in time, a response may last for any time.
 					for range 5 {
 						pass(SilenceLimit - time.Second)
-						c.server.says(t, "event")
+						c.server.write(t, "event")
 						want += SilenceLimit - time.Second
 					}
 				}
@@ -205,33 +207,33 @@ func TestAnAnswerThatFallsSilentIsCancelled(t *testing.T) {
 					t.Errorf("cancelled after %v, want %v", took, want)
 				}
 				if timeout := net.Error(nil); !errors.As(err, &timeout) || !timeout.Timeout() {
-					t.Errorf("it ended with %v, want a timeout", err)
+					t.Errorf("the request ended with %v, want a timeout", err)
 				}
 				if got := testutil.ToFloat64(c.silent); got != 1 {
-					t.Errorf("%v requests are counted, want 1", got)
+					t.Errorf("%v cancelled requests counted, want 1", got)
 				}
 			})
 		})
 	}
 }
 
-func TestAnAnswerThatEndedIsNotCancelled(t *testing.T) {
+func TestAResponseThatEndedIsNotCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := c.get(ctx, pods)
 		stop()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("it ended with %v", err)
+			t.Errorf("the request ended with %v", err)
 		}
 		pass(2 * SilenceLimit)
 		if got := testutil.ToFloat64(c.silent); got != 0 {
-			t.Errorf("%v requests are counted, want none", got)
+			t.Errorf("%v cancelled requests counted, want 0", got)
 		}
 	})
 }
 
-func TestAReplicaWithStaleNewsIsNotReadyUntilAllIsFreshAgain(t *testing.T) {
+func TestAReplicaIsNotReadyWhileAnyWatchIsStale(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t)
 		var (
@@ -250,31 +252,31 @@ func TestAReplicaWithStaleNewsIsNotReadyUntilAllIsFreshAgain(t *testing.T) {
 			t.Helper()
 			synctest.Wait()
 			if err := c.Check(nil); (err == nil) != ready {
-				t.Errorf("%s: the check says %v", when, err)
+				t.Errorf("%s: Check returned %v", when, err)
 			}
 			mu.Lock()
 			defer mu.Unlock()
 			if len(logged) != lines {
-				t.Errorf("%s: %d lines are logged, want %d: %q", when, len(logged), lines, logged)
+				t.Errorf("%s: %d lines logged, want %d: %q", when, len(logged), lines, logged)
 			}
 		}
 		_ = c.get(t.Context(), "/api/v1/nodes?watch=true")
-		_ = c.server.answers[0].Close()
+		_ = c.server.responses[0].Close()
 		_ = c.get(t.Context(), pods)
 		pass(StaleAfter)
 		_ = c.get(t.Context(), pods)
-		wants("at the bound", true, 0)
+		wants("at the limit", true, 0)
 		pass(time.Minute)
-		wants("past the bound", false, 1)
+		wants("past the limit", false, 1)
 		if err := c.Check(nil); err == nil || !strings.Contains(err.Error(), "the watch of nodes for 4m0s") {
-			t.Errorf("the check says %v", err)
+			t.Errorf("Check returned %v", err)
 		}
 		_ = c.get(t.Context(), "/api/v1/nodes?watch=true")
 		pass(checkInterval)
 		wants("after a new watch", true, 2)
 		stop()
 		if err := <-ended; err != nil {
-			t.Errorf("it ended with %v", err)
+			t.Errorf("Start returned %v", err)
 		}
 	})
 }

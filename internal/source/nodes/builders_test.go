@@ -16,7 +16,7 @@ var (
 	phase     = nodestest.Phase
 )
 
-// decoderOf is a decoder for a ledger whose nodes have been seen.
+// decoderOf returns a decoder for a ledger whose nodes have all been seen.
 func decoderOf(ledger *capacity.Ledger) *decoder {
 	seen := make(chan struct{})
 	close(seen)

@@ -18,7 +18,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// everything compares all that is kept of an object.
+// everything compares all fields that are kept of an object.
 var everything = cmp.Options{cmp.AllowUnexported(pod{}, node{}, version{}), cmpopts.EquateEmpty()}
 
 func checkPod(t *testing.T, full *corev1.Pod) {
@@ -34,7 +34,7 @@ func checkNode(t *testing.T, full *corev1.Node) {
 	check(t, full, (*node).take)
 }
 
-// check compares what is decoded of an object with what is taken of all of it.
+// check compares decoding an object's bytes with parsing the whole object.
 func check[T, F any, P interface {
 	*T
 	object
@@ -71,28 +71,29 @@ func check[T, F any, P interface {
 	}
 }
 
-func TestWhatIsNotDecodedOfAPodDoesNotCount(t *testing.T) {
+func TestFieldsThatAreNotDecodedDoNotCount(t *testing.T) {
 	pods := podsOfEveryKind()
-	pods["a consumer's"] = aPod("p", "n", list("cpu", "1"), podLabel(OriginLabel, "rome"), podLabel("app", "web"))
-	pods["a consumer's of old"] = aPod("p", "n", list("cpu", "1"), podLabel(OriginLabelV0, "rome"))
-	pods["one whose creator is known"] = aPod("p", "n", list("cpu", "1"), podLabel(OriginLabel, "rome"), podLabel(CreatorLabel, "slice"))
-	pods["one of this cluster with a creator"] = aPod("p", "n", list("cpu", "1"), podLabel(CreatorLabel, "slice"))
-	pods["one that says it is a shadow"] = aPod("p", "n", list("cpu", "1"), podLabel("liqo.io/shadowPod", "true"))
-	pods["a finished one"] = aPod("p", "n", list("cpu", "1"), phase(corev1.PodSucceeded))
-	pods["one of nothing"] = &corev1.Pod{}
+	pods["of a consumer"] = aPod("p", "n", list("cpu", "1"), podLabel(OriginLabel, "rome"), podLabel("app", "web"))
+	pods["of a consumer with Liqo v0"] = aPod("p", "n", list("cpu", "1"), podLabel(OriginLabelV0, "rome"))
+	pods["with a known creator"] = aPod("p", "n", list("cpu", "1"),
+		podLabel(OriginLabel, "rome"), podLabel(CreatorLabel, "slice"))
+	pods["of this cluster with a creator"] = aPod("p", "n", list("cpu", "1"), podLabel(CreatorLabel, "slice"))
+	pods["labelled as a shadow pod"] = aPod("p", "n", list("cpu", "1"), podLabel("liqo.io/shadowPod", "true"))
+	pods["finished"] = aPod("p", "n", list("cpu", "1"), phase(corev1.PodSucceeded))
+	pods["empty"] = &corev1.Pod{}
 	for name, p := range pods {
 		t.Run(name, func(t *testing.T) { checkPod(t, p) })
 	}
 }
 
-// What the API server may ever send: each field that there is, filled at random.
-func TestWhateverThereIsInAnObject(t *testing.T) {
+// The objects have every field of the API, filled at random.
+func TestDecodingAgreesWithParsingForRandomObjects(t *testing.T) {
 	seed := rand.Int64()
 	t.Logf("seed %d", seed)
 	fill := randfill.NewWithSeed(seed).NilChance(0.3).NumElements(0, 3).Funcs(
 		func(q *resource.Quantity, c randfill.Continue) {
 			*q = *resource.NewMilliQuantity(c.Int63n(1<<40), resource.DecimalSI)
-			_ = q.String() // as one that was read
+			_ = q.String() // fills the cache of q, like parsing does
 		},
 		func(t *metav1.Time, c randfill.Continue) { *t = metav1.Unix(c.Int63n(1<<31), 0) },
 		func(t *metav1.MicroTime, c randfill.Continue) { *t = metav1.MicroTime(metav1.Unix(c.Int63n(1<<31), 0)) },
@@ -122,50 +123,51 @@ func TestWhateverThereIsInAnObject(t *testing.T) {
 
 var (
 	resources = []string{"cpu", "memory", "pods", "ephemeral-storage", "hugepages-2Mi", "nvidia.com/gpu"}
-	// words are those that something depends on, and others.
+	// words are the strings that decoding depends on, and some others.
 	words = []string{
-		"", "a", "b", "c", OriginLabel, OriginLabelV0, CreatorLabel, "liqo.io/shadowPod", "true", "rome", NodeTypeLabel, NodeTypeVirtual, "Ready", "True", "False", "Running",
+		"", "a", "b", "c", OriginLabel, OriginLabelV0, CreatorLabel, "liqo.io/shadowPod", "true", "rome", NodeTypeLabel,
+		NodeTypeVirtual, "Ready", "True", "False", "Running",
 		"Succeeded", "Failed", "PodResizePending", "Infeasible", "Deferred", "Always", "NoSchedule", "NoExecute",
 		strings.Repeat("long", 100),
 	}
 )
 
-func TestWhatIsNoObjectIsRefused(t *testing.T) {
+func TestMalformedObjectsAreErrors(t *testing.T) {
 	data, err := aPod("p", "n", list("cpu", "1"), podLabel(OriginLabel, "rome")).Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for cut := 1; cut < len(data); cut++ {
-		// Some of the ends are those of a field.
+		// Some cuts are at the end of a field, so decoding may succeed.
 		var p pod
 		if err := p.Unmarshal(data[:cut]); err == nil && p.counts && p.Requests["cpu"] == 1000 && p.Consumer == "" {
-			t.Errorf("a pod cut off after %d of %d bytes is taken for one without its labels", cut, len(data))
+			t.Errorf("a pod cut after %d of %d bytes was decoded without its labels", cut, len(data))
 		}
 	}
 	for name, data := range map[string][]byte{
-		"a field that goes on beyond the end": {0x0a, 0x7f, 0x01},
-		"a tag that does not end":             {0xff},
-		"no number":                           {0x02, 0x01, 0x01},
-		"a group that is never closed":        {0x0b},
-		"a name that is a number":             {0x0a, 0x02, 0x08, 0x01},
-		"labels that are no map":              {0x0a, 0x04, 0x5a, 0x02, 0x0a, 0x05},
+		"a field beyond the end": {0x0a, 0x7f, 0x01},
+		"an unfinished tag":      {0xff},
+		"field number 0":         {0x02, 0x01, 0x01},
+		"an unclosed group":      {0x0b},
+		"a number as the name":   {0x0a, 0x02, 0x08, 0x01},
+		"malformed labels":       {0x0a, 0x04, 0x5a, 0x02, 0x0a, 0x05},
 	} {
 		if err := new(pod).Unmarshal(data); err == nil {
-			t.Errorf("%s is taken for a pod", name)
+			t.Errorf("%s was decoded as a pod", name)
 		}
 		if err := new(node).Unmarshal(data); err == nil {
-			t.Errorf("%s is taken for a node", name)
+			t.Errorf("%s was decoded as a node", name)
 		}
 	}
 	if err := json.Unmarshal([]byte(`{"spec": 1}`), new(pod)); err == nil {
-		t.Error("a pod whose spec is a number is taken")
+		t.Error("a pod whose spec is a number was decoded")
 	}
 	if err := json.Unmarshal([]byte(`{"spec": 1}`), new(node)); err == nil {
-		t.Error("a node whose spec is a number is taken")
+		t.Error("a node whose spec is a number was decoded")
 	}
 }
 
-func TestABookmarkSaysHowFarTheWatchIs(t *testing.T) {
+func TestABookmarkHasItsResourceVersion(t *testing.T) {
 	bookmark := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7"}}
 	data, err := bookmark.Marshal()
 	if err != nil {
@@ -180,9 +182,9 @@ func TestABookmarkSaysHowFarTheWatchIs(t *testing.T) {
 	}
 }
 
-func TestWhatIsRememberedIsBounded(t *testing.T) {
+func TestTheRequestCacheIsBounded(t *testing.T) {
 	d := decoderOf(capacity.NewLedger())
-	ask := func(p *corev1.Pod) capacity.Amounts {
+	decode := func(p *corev1.Pod) capacity.Amounts {
 		t.Helper()
 		data, err := p.Marshal()
 		if err != nil {
@@ -195,33 +197,37 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 		return got.Requests
 	}
 	for i := range 3 * maxRequests {
-		if got := ask(aPod("p", "n", list("cpu", strconv.Itoa(i))))["cpu"]; got != int64(1000*i) {
+		if got := decode(aPod("p", "n", list("cpu", strconv.Itoa(i))))["cpu"]; got != int64(1000*i) {
 			t.Fatalf("pod %d requests %d", i, got)
 		}
 		if len(d.cache.byKept) > maxRequests {
-			t.Fatalf("%d requests are remembered after %d pods", len(d.cache.byKept), i+1)
+			t.Fatalf("%d entries in the cache after %d pods", len(d.cache.byKept), i+1)
 		}
 	}
 	before := len(d.cache.byKept)
-	ask(aPod("other", "m", list("cpu", strconv.Itoa(3*maxRequests-1)), podLabel("app", "web")))
+	decode(aPod("other", "m", list("cpu", strconv.Itoa(3*maxRequests-1)), podLabel("app", "web")))
 	if len(d.cache.byKept) != before {
-		t.Error("a pod that requests the same is another entry")
+		t.Error("a pod with the same requests added an entry")
 	}
 	large := aPod("large", "n", list("cpu", "1"))
 	for i := range 1000 {
-		large.Spec.Containers = append(large.Spec.Containers, corev1.Container{Name: strconv.Itoa(i), Resources: corev1.ResourceRequirements{Requests: list("cpu", "1")}})
+		large.Spec.Containers = append(large.Spec.Containers, corev1.Container{
+			Name: strconv.Itoa(i), Resources: corev1.ResourceRequirements{Requests: list("cpu", "1")},
+		})
 	}
-	if got := ask(large)["cpu"]; got != 1001*1000 || len(d.cache.byKept) != before {
-		t.Errorf("a pod of 1001 containers requests %d, and %d requests are remembered where there were %d", got, len(d.cache.byKept), before)
+	if got := decode(large)["cpu"]; got != 1001*1000 || len(d.cache.byKept) != before {
+		t.Errorf("a pod of 1001 containers requests %d; the cache went from %d to %d entries",
+			got, before, len(d.cache.byKept))
 	}
 	for i := range maxRequests {
 		many := aPod("many", "n", list("cpu", strconv.Itoa(i)))
 		for k := range 30 {
-			many.Spec.Containers = append(many.Spec.Containers, corev1.Container{Name: fmt.Sprintf("container-with-a-long-name-%d", k)})
+			name := fmt.Sprintf("container-with-a-long-name-%d", k)
+			many.Spec.Containers = append(many.Spec.Containers, corev1.Container{Name: name})
 		}
-		ask(many)
+		decode(many)
 		if d.cache.size > maxRemembered {
-			t.Fatalf("%d bytes are remembered after %d pods of many containers", d.cache.size, i+1)
+			t.Fatalf("the cache takes %d bytes after %d pods of many containers", d.cache.size, i+1)
 		}
 	}
 	size := 0
@@ -229,6 +235,6 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 		size += sizeOf([]byte(kept), requests)
 	}
 	if size != d.cache.size {
-		t.Errorf("%d bytes are remembered, and taken for %d", size, d.cache.size)
+		t.Errorf("the entries take %d bytes, but the cache counts %d", size, d.cache.size)
 	}
 }

@@ -14,7 +14,7 @@ import (
 var errNodesFirst = errors.New("a pod requests more resources than are counted, and the resources of the nodes are not known yet")
 
 // decoder decodes the pods and nodes that the API server sends, and keeps none of them. It is safe
-// for concurrent use. A nil decoder knows no nodes, and remembers and reports nothing.
+// for concurrent use. A nil decoder has no nodes and no cache, and reports nothing.
 type decoder struct {
 	// countable returns what counts of the requests of one pod, see capacity.Ledger.
 	countable func(capacity.Amounts) capacity.Amounts
@@ -31,8 +31,8 @@ func newDecoder(ledger *capacity.Ledger, nodesSeen <-chan struct{}, log logr.Log
 func (d *decoder) newPod() *pod   { return &pod{by: d} }
 func (d *decoder) newNode() *node { return &node{by: d} }
 
-// requests returns what counts of a pod's requests, from what requestsMask has kept of the pod. The
-// caller must not change it.
+// requests returns the part of a pod's requests that counts. It decodes the fields of the pod that
+// requestsMask kept. The caller must not change the result.
 func (d *decoder) requests(of *corev1.Pod, kept []byte) (capacity.Amounts, error) {
 	if d == nil {
 		all, err := decodeRequests(kept)

@@ -12,21 +12,22 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// Each of these lengths was taken for a negative one, which no buffer can have.
-func TestALengthOf2To63InAListPanics(t *testing.T) {
+// As an int64 each of these lengths is negative, which no buffer can have.
+func TestALengthBeyondInt64InAListIsAnError(t *testing.T) {
 	for _, length := range []uint64{1 << 63, 1<<63 + 1, math.MaxUint64} {
 		long := binary.AppendUvarint([]byte{0x12}, length)
 		inEnvelope := append([]byte("k8s\x00"), long...)
 		inList := append([]byte("k8s\x00"), protowire.AppendBytes([]byte{0x12}, long)...)
 		for place, data := range map[string][]byte{"the envelope": inEnvelope, "the list": inList} {
 			if _, err := readPods(bytes.NewReader(data)); err == nil {
-				t.Errorf("a field of %d bytes in %s is taken", length, place)
+				t.Errorf("a field of %d bytes in %s was accepted", length, place)
 			}
 		}
 	}
 }
 
-// corrupt changes some bytes of a message: bits, lengths beyond all bounds, ends.
+// corrupt damages a message: it flips bits, replaces and removes bytes, inserts huge lengths or
+// cuts the end.
 func corrupt(r *rand.Rand, message []byte) []byte {
 	out := bytes.Clone(message)
 	for range 1 + r.IntN(4) {
@@ -51,12 +52,13 @@ func corrupt(r *rand.Rand, message []byte) []byte {
 	return out
 }
 
-func TestWhateverBytesComeNothingPanics(t *testing.T) {
+func TestCorruptedBytesNeverPanic(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	inProtobuf := asSent(t, aList())
-	inJSON := []byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"12"},"items":[{"metadata":{"uid":"a"},"spec":{"nodeName":"n",` +
+	inJSON := []byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"12"},"items":[` +
+		`{"metadata":{"uid":"a"},"spec":{"nodeName":"n",` +
 		`"containers":[{"name":"main","resources":{"requests":{"cpu":"1"}}}]}}]}`)
 	pod, err := aPod("p", "n", list("cpu", "1"), podLabel(OriginLabel, "rome")).Marshal()
 	if err != nil {
@@ -79,7 +81,7 @@ func FuzzAList(f *testing.F) {
 	f.Add([]byte(`{"items": [{"metadata": {"uid": "1"}}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if l, err := readPods(bytes.NewReader(data)); err == nil && l == nil {
-			t.Error("there is neither a list nor an error")
+			t.Error("readPods returned neither a list nor an error")
 		}
 	})
 }

@@ -76,7 +76,7 @@ func readList[P object](from io.Reader, one func() P) (*objectList[P], error) {
 	return l, err
 }
 
-// readAll appends the rest of a message, which must be no longer than an object can be.
+// readAll appends the rest of a message, which may have at most maxObject bytes.
 func readAll(from *io.LimitedReader, to []byte) ([]byte, error) {
 	if from.N > maxObject {
 		return to, fmt.Errorf("an object has %d bytes, want at most %d", from.N, maxObject)

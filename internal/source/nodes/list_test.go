@@ -18,7 +18,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// asSent is a list as the API server encodes it.
+// asSent returns a list as the API server encodes it.
 func asSent(t *testing.T, l *corev1.PodList) []byte {
 	t.Helper()
 	l.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}
@@ -32,12 +32,13 @@ func asSent(t *testing.T, l *corev1.PodList) []byte {
 func aList() *corev1.PodList {
 	l := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "12", Continue: "more"}}
 	for _, name := range []string{"a", "b", "c"} {
-		l.Items = append(l.Items, *aPod(name, "n", list("cpu", "1"), podLabel(OriginLabel, "rome"), podLabel("note", strings.Repeat("x", 300))))
+		l.Items = append(l.Items, *aPod(name, "n", list("cpu", "1"),
+			podLabel(OriginLabel, "rome"), podLabel("note", strings.Repeat("x", 300))))
 	}
 	return l
 }
 
-// readPods reads a list of pods as the operator does.
+// readPods reads a list of pods like the operator does.
 func readPods(from io.Reader) (*objectList[*pod], error) {
 	return listsOf(decoderOf(capacity.NewLedger()).newPod)(from)
 }
@@ -57,7 +58,7 @@ func TestAListIsReadAsItArrives(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, in := range map[string]io.Reader{
-		"at once":      bytes.NewReader(asSent(t, full)),
+		"in one piece": bytes.NewReader(asSent(t, full)),
 		"byte by byte": iotest.OneByteReader(bytes.NewReader(asSent(t, full))),
 		"as JSON":      bytes.NewReader(inJSON),
 	} {
@@ -69,7 +70,7 @@ func TestAListIsReadAsItArrives(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 		if got.ResourceVersion != "12" || got.Continue != "more" {
-			t.Errorf("%s: resource version %q, continued with %q", name, got.ResourceVersion, got.Continue)
+			t.Errorf("%s: resource version %q, continue token %q", name, got.ResourceVersion, got.Continue)
 		}
 	}
 	empty, err := readPods(bytes.NewReader(asSent(t, &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "3"}})))
@@ -78,16 +79,16 @@ func TestAListIsReadAsItArrives(t *testing.T) {
 	}
 }
 
-// A list that is short must never be taken for all there is: the pods that it lacks would be taken for gone.
-func TestAListThatIsCutOffIsNoList(t *testing.T) {
+// If a truncated list were accepted, the pods that it lacks would count as deleted.
+func TestATruncatedListIsAnError(t *testing.T) {
 	data := asSent(t, aList())
 	for cut := range data {
-		// What may come after the list itself says nothing.
+		// A cut after the list itself is harmless.
 		if l, err := readPods(bytes.NewReader(data[:cut])); err == nil && len(l.Items) != 3 {
-			t.Fatalf("after %d of %d bytes: %d items are taken for a list", cut, len(data), len(l.Items))
+			t.Fatalf("after %d of %d bytes: accepted as a list of %d items", cut, len(data), len(l.Items))
 		}
 	}
-	broken := errors.New("the line is cut")
+	broken := errors.New("the connection broke")
 	for cut := range data {
 		in := io.MultiReader(bytes.NewReader(data[:cut]), iotest.ErrReader(broken))
 		if _, err := readPods(in); !errors.Is(err, broken) {
@@ -96,28 +97,28 @@ func TestAListThatIsCutOffIsNoList(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoListIsRefused(t *testing.T) {
+func TestMalformedListsAreErrors(t *testing.T) {
 	for name, in := range map[string]string{
-		"nothing":                          "",
-		"text":                             "upstream connect error",
-		"JSON of another shape":            `{"items": 1}`,
-		"JSON without items":               `{"kind": "PodList", "metadata": {"resourceVersion": "1"}}`,
-		"JSON that ends too early":         `{"items": [{"metadata": {"uid": "1"}}]`,
-		"JSON of an item that is none":     `{"items": [1]}`,
-		"JSON that is no object":           `[]`,
-		"a number instead of a list":       "k8s\x00\x10\x01",
-		"an object larger than any":        "k8s\x00\x12\x90\x80\x80\x80\x01\x12\x80\x80\x80\x80\x01",
-		"an item that is none":             "k8s\x00\x12\x04\x12\x02\x0a\x05",
-		"metadata that are none":           "k8s\x00\x12\x04\x0a\x02\x0a\x05",
-		"a length that goes beyond uint64": "k8s\x00\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
-		"a length of 2^63":                 "k8s\x00\x12\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01",
-		"an item of 2^63":                  "k8s\x00\x12\x0c\x12\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01",
-		"an item of 2^64-1":                "k8s\x00\x12\x0c\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
-		"a length of 2^63-1":               "k8s\x00\x12\xff\xff\xff\xff\xff\xff\xff\xff\x7f",
-		"a length that is negative":        "k8s\x00\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+		"nothing":                         "",
+		"text":                            "upstream connect error",
+		"JSON of another shape":           `{"items": 1}`,
+		"JSON without items":              `{"kind": "PodList", "metadata": {"resourceVersion": "1"}}`,
+		"JSON that ends too early":        `{"items": [{"metadata": {"uid": "1"}}]`,
+		"JSON with a number as an item":   `{"items": [1]}`,
+		"a JSON array":                    `[]`,
+		"a number instead of a list":      "k8s\x00\x10\x01",
+		"an object beyond the size limit": "k8s\x00\x12\x90\x80\x80\x80\x01\x12\x80\x80\x80\x80\x01",
+		"a malformed item":                "k8s\x00\x12\x04\x12\x02\x0a\x05",
+		"malformed metadata":              "k8s\x00\x12\x04\x0a\x02\x0a\x05",
+		"a length beyond uint64":          "k8s\x00\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+		"a length of 2^63":                "k8s\x00\x12\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01",
+		"an item of 2^63":                 "k8s\x00\x12\x0c\x12\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01",
+		"an item of 2^64-1":               "k8s\x00\x12\x0c\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+		"a length of 2^63-1":              "k8s\x00\x12\xff\xff\xff\xff\xff\xff\xff\xff\x7f",
+		"a length of 2^64-1":              "k8s\x00\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
 	} {
 		if l, err := readPods(strings.NewReader(in)); err == nil {
-			t.Errorf("%s is taken for a list of %d", name, len(l.Items))
+			t.Errorf("%s was accepted as a list of %d items", name, len(l.Items))
 		}
 	}
 }

@@ -9,6 +9,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard()) // controller-runtime complains if nobody does.
+	log.SetLogger(logr.Discard()) // controller-runtime prints a warning if no logger is set.
 	os.Exit(m.Run())
 }

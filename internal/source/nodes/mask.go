@@ -79,7 +79,7 @@ func (m *mask) appendNested(kept, from []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// How long it is shows at the end.
+	// The length is known only at the end.
 	length := uint64(len(kept) - start)
 	kept = protowire.AppendVarint(kept, length)
 	prefix := protowire.SizeVarint(length)

@@ -36,7 +36,7 @@ var nodeMask = message(map[protowire.Number]*mask{
 	}),
 })
 
-// ParseNode returns what the ledger needs to know of a node.
+// ParseNode returns what the ledger needs of a node.
 func ParseNode(n *corev1.Node) capacity.Node {
 	return capacity.Node{
 		Name:        n.Name,

@@ -13,7 +13,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// version is what client-go needs of an object: how far the watch is.
+// version is the part of an object that client-go needs: the position of the watch.
 type version struct{ resource string }
 
 // GetObjectKind implements runtime.Object. The Go type is the kind.

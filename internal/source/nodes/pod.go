@@ -79,7 +79,7 @@ func metadataMask(labels *mask) *mask {
 	})
 }
 
-// ParsePod returns what the ledger needs to know of a pod. A pod that is not bound to a node, or is
+// ParsePod returns what the ledger needs of a pod. A pod that is not bound to a node, or is
 // finished, does not count.
 func ParsePod(p *corev1.Pod) (pod capacity.Pod, counts bool) {
 	if pod, counts = placeOf(p); counts {

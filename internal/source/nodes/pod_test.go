@@ -26,7 +26,7 @@ func TestWhichPodsCount(t *testing.T) {
 		{"not bound", func(p *corev1.Pod) { p.Spec.NodeName = "" }, false, ""},
 		{"offloaded by Liqo v1", podLabel("offloading.liqo.io/origin", "rome"), true, "rome"},
 		{"offloaded by Liqo v0", podLabel("virtualkubelet.liqo.io/origin", "rome"), true, "rome"},
-		{"that says it is a shadow", podLabel("liqo.io/shadowPod", "true"), true, ""},
+		{"labelled as a shadow pod", podLabel("liqo.io/shadowPod", "true"), true, ""},
 	} {
 		got, counts := placeOf(aPod("p", "n", nil, tc.with))
 		if counts != tc.counts || got.Consumer != tc.consumer || got.Key != "uid-of-p" {
@@ -35,7 +35,7 @@ func TestWhichPodsCount(t *testing.T) {
 	}
 }
 
-// podsOfEveryKind are those whose requests are not just the sum over their containers.
+// podsOfEveryKind returns pods whose requests are not just the sum over their containers.
 func podsOfEveryKind() map[string]*corev1.Pod {
 	requests := func(pairs ...string) corev1.ResourceRequirements {
 		return corev1.ResourceRequirements{Requests: list(pairs...)}
@@ -43,49 +43,62 @@ func podsOfEveryKind() map[string]*corev1.Pod {
 	always := corev1.ContainerRestartPolicyAlways
 	return map[string]*corev1.Pod{
 		"init containers count by the largest": aPod("p", "n", list("cpu", "1"), func(p *corev1.Pod) {
-			p.Spec.InitContainers = []corev1.Container{{Name: "a", Resources: requests("cpu", "3")}, {Name: "b", Resources: requests("cpu", "2", "memory", "1Gi")}}
+			p.Spec.InitContainers = []corev1.Container{
+				{Name: "a", Resources: requests("cpu", "3")},
+				{Name: "b", Resources: requests("cpu", "2", "memory", "1Gi")},
+			}
 		}),
 		"sidecars count with the containers": aPod("p", "n", list("cpu", "1"), func(p *corev1.Pod) {
 			p.Spec.InitContainers = []corev1.Container{{Name: "a", RestartPolicy: &always, Resources: requests("cpu", "500m")}}
 		}),
-		"overhead is added": aPod("p", "n", list("cpu", "1"), func(p *corev1.Pod) { p.Spec.Overhead = list("cpu", "250m", "memory", "120Mi") }),
+		"overhead is added": aPod("p", "n", list("cpu", "1"), func(p *corev1.Pod) {
+			p.Spec.Overhead = list("cpu", "250m", "memory", "120Mi")
+		}),
 		"pod-level requests replace the sum": aPod("p", "n", list("cpu", "100m"), func(p *corev1.Pod) {
 			r := requests("cpu", "3")
 			p.Spec.Resources = &r
 		}),
-		"a resize that is under way counts by the larger": aPod("p", "n", list("cpu", "2"), func(p *corev1.Pod) {
+		"a resize in progress counts the larger amount": aPod("p", "n", list("cpu", "2"), func(p *corev1.Pod) {
 			r := requests("cpu", "1")
-			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", AllocatedResources: list("cpu", "1"), Resources: &r}}
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{
+				{Name: "main", AllocatedResources: list("cpu", "1"), Resources: &r},
+			}
 		}),
-		"a resize down counts once it is done": aPod("p", "n", list("cpu", "1"), func(p *corev1.Pod) {
+		"a resize down counts when it is done": aPod("p", "n", list("cpu", "1"), func(p *corev1.Pod) {
 			r := requests("cpu", "2")
-			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", AllocatedResources: list("cpu", "2"), Resources: &r}}
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{
+				{Name: "main", AllocatedResources: list("cpu", "2"), Resources: &r},
+			}
 		}),
-		"a resize that cannot be does not count": aPod("p", "n", list("cpu", "64"), func(p *corev1.Pod) {
+		"an infeasible resize does not count": aPod("p", "n", list("cpu", "64"), func(p *corev1.Pod) {
 			r := requests("cpu", "1")
-			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", AllocatedResources: list("cpu", "1"), Resources: &r}}
-			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible}}
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{
+				{Name: "main", AllocatedResources: list("cpu", "1"), Resources: &r},
+			}
+			p.Status.Conditions = []corev1.PodCondition{
+				{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible},
+			}
 		}),
 		"extended resources": aPod("p", "n", list("nvidia.com/gpu", "2")),
-		"nothing at all":     aPod("p", "n", nil),
+		"no requests":        aPod("p", "n", nil),
 	}
 }
 
 func TestRequestsAreWhatTheSchedulerCounts(t *testing.T) {
 	want := map[string]capacity.Amounts{
-		"init containers count by the largest":            {"cpu": 3000, "memory": 1 << 30},
-		"sidecars count with the containers":              {"cpu": 1500},
-		"overhead is added":                               {"cpu": 1250, "memory": 120 << 20},
-		"pod-level requests replace the sum":              {"cpu": 3000},
-		"a resize that is under way counts by the larger": {"cpu": 2000},
-		"a resize down counts once it is done":            {"cpu": 2000},
-		"a resize that cannot be does not count":          {"cpu": 1000},
-		"extended resources":                              {"nvidia.com/gpu": 2},
-		"nothing at all":                                  {},
+		"init containers count by the largest":          {"cpu": 3000, "memory": 1 << 30},
+		"sidecars count with the containers":            {"cpu": 1500},
+		"overhead is added":                             {"cpu": 1250, "memory": 120 << 20},
+		"pod-level requests replace the sum":            {"cpu": 3000},
+		"a resize in progress counts the larger amount": {"cpu": 2000},
+		"a resize down counts when it is done":          {"cpu": 2000},
+		"an infeasible resize does not count":           {"cpu": 1000},
+		"extended resources":                            {"nvidia.com/gpu": 2},
+		"no requests":                                   {},
 	}
 	for name, p := range podsOfEveryKind() {
 		if diff := cmp.Diff(want[name], requestsOf(p)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s (-want +got): %s", name, diff)
 		}
 	}
 }

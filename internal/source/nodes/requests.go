@@ -7,22 +7,21 @@ import (
 )
 
 const (
-	// maxRequests bounds how many different requests are remembered, each with the bytes that they
-	// were decoded from.
+	// maxRequests bounds the number of entries in a requestCache.
 	maxRequests = 4096
-	// maxKept bounds these bytes. A few hundred are usual.
+	// maxKept bounds the size of an entry's key, in bytes. A few hundred are usual.
 	maxKept = 4096
-	// maxRemembered bounds the memory of all of them, in bytes: see sizeOf.
+	// maxRemembered bounds the memory of all entries, in bytes: see sizeOf.
 	maxRemembered = 4 << 20
 )
 
-// requestCache remembers what pods request. The pods of one Deployment do not differ in what this
-// depends on, so they share the result of the first; so do the many events of one pod.
+// requestCache caches the requests of pods. The pods of one Deployment have equal keys, and so have
+// the many events of one pod.
 type requestCache struct {
 	mu sync.Mutex
-	// byKept are requests by what requestsMask keeps of a pod.
+	// byKept maps the bytes that requestsMask keeps of a pod to its requests.
 	byKept map[string]capacity.Amounts
-	// size is what they take.
+	// size is the memory of all entries, in bytes.
 	size int
 }
 
@@ -39,7 +38,7 @@ func (c *requestCache) find(kept []byte) (capacity.Amounts, bool) {
 	return requests, ok
 }
 
-// remember keeps the requests, unless they take much more than usual.
+// remember adds an entry, unless its key is too large.
 func (c *requestCache) remember(kept []byte, requests capacity.Amounts) {
 	if len(kept) > maxKept {
 		return
@@ -51,7 +50,7 @@ func (c *requestCache) remember(kept []byte, requests capacity.Amounts) {
 		return
 	}
 	if len(c.byKept) >= maxRequests || c.size+size > maxRemembered {
-		clear(c.byKept) // Those in use come back with the next of their pods.
+		clear(c.byKept) // Entries in use are added again with their next pod.
 		c.size = 0
 	}
 	c.byKept[string(kept)] = requests

@@ -24,22 +24,23 @@ func nodeOf(full *corev1.Node) *node {
 	return n
 }
 
-// told is a ledger behind the stores that the reflectors of nodes and pods tell, and how often it has woken somebody.
-type told struct {
+// stores is a ledger with the stores that the reflectors of nodes and pods write to. It counts the
+// wake-ups.
+type stores struct {
 	ledger *capacity.Ledger
 	nodes  *store[*node]
 	pods   *store[*pod]
 	woken  int
 }
 
-func newTold() *told {
-	w := &told{ledger: capacity.NewLedger()}
+func newTestStores() *stores {
+	w := &stores{ledger: capacity.NewLedger()}
 	wake := func() { w.woken++ }
 	w.nodes, w.pods = newStores(w.ledger, wake)
 	return w
 }
 
-// free is what all nodes have left of cpu, in milli.
+// free returns the free cpu of all nodes, in milli.
 func free(ledger *capacity.Ledger) int64 {
 	view := ledger.View([]capacity.Selection{{}})
 	for i, column := range view.Columns {
@@ -50,15 +51,15 @@ func free(ledger *capacity.Ledger) int64 {
 	return 0
 }
 
-func (w *told) wants(t *testing.T, what string, milli int64, woken int) {
+func (w *stores) wants(t *testing.T, what string, milli int64, woken int) {
 	t.Helper()
 	if got := free(w.ledger); got != milli || w.woken != woken {
-		t.Errorf("%s: %d milli are free, want %d; woken %d times, want %d", what, got, milli, w.woken, woken)
+		t.Errorf("%s: free cpu %d, want %d; woken %d times, want %d", what, got, milli, w.woken, woken)
 	}
 }
 
-func TestWhatIsToldStandsInTheLedger(t *testing.T) {
-	w := newTold()
+func TestTheStoresKeepTheLedgerUpToDate(t *testing.T) {
+	w := newTestStores()
 	check := func(what string, err error, milli int64, woken int) {
 		t.Helper()
 		if err != nil {
@@ -68,23 +69,23 @@ func TestWhatIsToldStandsInTheLedger(t *testing.T) {
 	}
 	check("a node", w.nodes.Add(nodeOf(aNode("n", list("cpu", "4")))), 4000, 1)
 	check("a pod", w.pods.Add(podOf(aPod("p", "n", list("cpu", "1")))), 3000, 2)
-	check("the same again", w.pods.Update(podOf(aPod("p", "n", list("cpu", "1"), podLabel("app", "web")))), 3000, 2)
+	check("the same pod with another label", w.pods.Update(podOf(aPod("p", "n", list("cpu", "1"), podLabel("app", "web")))), 3000, 2)
 	check("a larger pod", w.pods.Update(podOf(aPod("p", "n", list("cpu", "2")))), 2000, 3)
 	check("a heartbeat", w.nodes.Update(nodeOf(aNode("n", list("cpu", "4")))), 2000, 3)
 	check("a finished pod", w.pods.Update(podOf(aPod("p", "n", list("cpu", "2"), phase(corev1.PodSucceeded)))), 4000, 4)
-	check("a pod that comes back", w.pods.Update(podOf(aPod("p", "n", list("cpu", "2")))), 2000, 5)
-	check("a pod that goes", w.pods.Delete(podOf(aPod("p", "n", list("cpu", "2")))), 4000, 6)
-	check("a node that goes", w.nodes.Delete(nodeOf(aNode("n", nil))), 0, 7)
-	check("nothing", w.pods.Resync(), 0, 7)
+	check("the pod runs again", w.pods.Update(podOf(aPod("p", "n", list("cpu", "2")))), 2000, 5)
+	check("the pod is deleted", w.pods.Delete(podOf(aPod("p", "n", list("cpu", "2")))), 4000, 6)
+	check("the node is deleted", w.nodes.Delete(nodeOf(aNode("n", nil))), 0, 7)
+	check("a resync", w.pods.Resync(), 0, 7)
 }
 
-// A watch that was away is followed by all there is, and says nothing of what went meanwhile.
+// After an interruption a watch continues with a full list, which omits what was deleted meanwhile.
 func TestFault_ADeletionThatWasMissedPanics(t *testing.T) {
-	w := newTold()
+	w := newTestStores()
 	for what, s := range map[string]interface{ Done() <-chan struct{} }{"nodes": w.nodes, "pods": w.pods} {
 		select {
 		case <-s.Done():
-			t.Errorf("all %s are seen before there was a list", what)
+			t.Errorf("the store of %s is done before the first list", what)
 		default:
 		}
 	}
@@ -96,23 +97,24 @@ func TestFault_ADeletionThatWasMissedPanics(t *testing.T) {
 	if err := w.pods.Replace([]any{p, q}, "1"); err != nil {
 		t.Fatal(err)
 	}
-	w.wants(t, "at first", 9000, 2)
+	w.wants(t, "after the first lists", 9000, 2)
 	<-w.nodes.Done()
 	<-w.pods.Done()
 	_ = w.nodes.Replace([]any{stays}, "2")
 	_ = w.pods.Replace([]any{q}, "2")
-	w.wants(t, "after the watch was away", 2000, 4)
+	w.wants(t, "after a list without a node and a pod", 2000, 4)
 	_ = w.nodes.Replace([]any{stays}, "3")
 	_ = w.pods.Replace([]any{q}, "3")
-	w.wants(t, "after it was away and nothing happened", 2000, 4)
-	// Under its name there is another pod now, and the one that was has finished.
+	w.wants(t, "after the same list again", 2000, 4)
+	// Another pod now has the name of q, and p has failed.
 	again := aPod("q", "stays", list("cpu", "3"))
 	again.UID = "another"
 	_ = w.pods.Replace([]any{podOf(again), podOf(aPod("p", "stays", list("cpu", "1"), phase(corev1.PodFailed)))}, "4")
-	w.wants(t, "after a pod was made anew", 1000, 5)
+	w.wants(t, "after a pod was created again under its name", 1000, 5)
 }
 
-// Under the race detector. Two reflectors write and the evaluator reads, each in its own goroutine; nothing is lost.
+// Two reflectors write and the evaluator reads, each in its own goroutine. The test runs under the
+// race detector too.
 func TestFault_OneMapWrittenByTwoInformersWithoutALock(t *testing.T) {
 	const n = 500
 	ledger := capacity.NewLedger()
@@ -141,7 +143,7 @@ func TestFault_OneMapWrittenByTwoInformersWithoutALock(t *testing.T) {
 				return
 			default:
 				if got := free(ledger); got < 0 || got > n*4000 {
-					t.Errorf("%d milli are free", got)
+					t.Errorf("free cpu %d, want 0 to %d", got, n*4000)
 					return
 				}
 			}
@@ -151,6 +153,6 @@ func TestFault_OneMapWrittenByTwoInformersWithoutALock(t *testing.T) {
 	close(stop)
 	reader.Wait()
 	if got, want := free(ledger), int64(n*4000-n/2*1000); got != want {
-		t.Errorf("%d milli are free, want %d", got, want)
+		t.Errorf("free cpu %d, want %d", got, want)
 	}
 }

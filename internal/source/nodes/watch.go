@@ -41,7 +41,7 @@ type kind struct {
 // New returns a Watch that keeps the ledger up to date, and calls wake, which must not block,
 // whenever the ledger has changed. Nothing runs before Start.
 //
-// Connections are those of client-go: see newClient.
+// The connections are made by client-go: see newClient.
 func New(config *rest.Config, ledger *capacity.Ledger, wake func(), log logr.Logger) (*Watch, error) {
 	nodes, pods := newStores(ledger, wake)
 	d := newDecoder(ledger, nodes.synced, log)
@@ -59,7 +59,7 @@ func New(config *rest.Config, ledger *capacity.Ledger, wake func(), log logr.Log
 	}}, nil
 }
 
-// Metrics counts the objects of which not all resources are counted.
+// Metrics returns a counter of the objects that name more resources than are counted.
 func (w *Watch) Metrics() prometheus.Collector { return w.excess.read }
 
 // newStores returns the stores that bring nodes and pods to the ledger. They wait for no more than
@@ -136,9 +136,9 @@ var (
 )
 
 // newClient returns a client of the core API that decodes a Pod as a pod, and a Node as a node.
-// Connections are client-go's: over HTTP/2 wherever the API server speaks it, because its pings
-// find a dead or silent connection within 45 s, whatever terminates TCP in between. TCP's own
-// keepalive only reaches the nearest hop, and is idle while a request is under way.
+// client-go makes the connections. They use HTTP/2 if the API server speaks it, because its pings
+// find a dead or silent connection within 45 s, even if a proxy in between terminates TCP. The
+// keepalive of TCP only reaches the nearest hop, and is idle while a request is under way.
 func newClient(config *rest.Config, d *decoder) (rest.Interface, error) {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypeWithName(podKind, &pod{})
@@ -152,10 +152,10 @@ func newClient(config *rest.Config, d *decoder) (rest.Interface, error) {
 	return rest.RESTClientFor(config)
 }
 
-// overHTTP1 is for the first lists, which hold all objects. Over HTTP/2 the API server sends each
-// object in a frame of its own, which takes both sides half as long again (test/bench/README.md).
-// Nothing is served before the first list is complete, so a connection that dies silently meanwhile
-// makes no reader believe old data.
+// overHTTP1 returns a config for the first lists, which hold all objects. Over HTTP/2 the API
+// server sends each object in a separate frame, which takes both sides half as long again
+// (test/bench/README.md). Nothing is served before the first list is complete, so no reader gets
+// old data if the connection dies silently meanwhile.
 func overHTTP1(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.NextProtos = []string{"http/1.1"}
@@ -172,9 +172,9 @@ func selectPods(o *metav1.ListOptions) {
 	).String()
 }
 
-// follow returns a reflector that brings the objects of one kind to the store. The example is one
-// of them. It uses the first client once, for the first list, and the other one for everything
-// else, also for that list if the first one fails.
+// follow returns a reflector that brings the objects of one kind to the store. The example is an
+// object of the kind. The reflector uses the client first once, for the first list. It uses the
+// client api for everything else, and for the first list too if the client first fails.
 func follow[P runtime.Object](api, first rest.Interface, s *store[P], example P, read listReader[P], choose func(*metav1.ListOptions),
 	log logr.Logger,
 ) kind {
@@ -220,10 +220,10 @@ func follow[P runtime.Object](api, first rest.Interface, s *store[P], example P,
 	}
 }
 
-// lists makes a reflector request a list and follow the changes from there. Read object by object,
-// a list takes no more memory than a stream of initial events (WatchList), and half the time and
-// CPU of both sides: for 50,000 pods a stream has 50,000 messages. The bookmark that ends such a
-// stream is not even decoded.
+// lists makes a reflector request a list and follow the changes from there. A list that is read
+// object by object takes no more memory than a stream of initial events (WatchList). It takes half
+// the time and CPU of both sides, because for 50,000 pods a stream has 50,000 messages. The masks
+// also drop the annotation that marks the bookmark at the end of such a stream.
 type lists struct{ *toolscache.ListWatch }
 
 // IsWatchListSemanticsUnSupported is called by client-go, see k8s.io/client-go/util/watchlist.
@@ -231,7 +231,7 @@ func (lists) IsWatchListSemanticsUnSupported() bool { return true }
 
 type listReader[P any] func(from io.Reader) (*objectList[P], error)
 
-// store is where a reflector brings the objects of a kind. It keeps none.
+// store passes the objects of a kind from a reflector to the ledger. It keeps none.
 type store[P any] struct {
 	name string
 	// set takes the state of an object, remove an object that is gone, and replace the list of all

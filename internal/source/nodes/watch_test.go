@@ -28,23 +28,24 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// patience is for what takes milliseconds on a machine that has nothing else to do.
-const patience = time.Minute
+// waitTimeout bounds waits for events that take milliseconds on an idle machine.
+const waitTimeout = time.Minute
 
-// requests are what clients have asked of the API server. They may ask in another way than they do.
+// requests records the requests that clients send to the API server.
 type requests struct {
+	// change modifies each request before it is sent. It may be nil.
 	change func(*http.Request)
 	mu     sync.Mutex
 	made   []string
 }
 
-// through is a transport whose requests are counted.
-type through struct {
+// recordingTransport records the requests that it sends.
+type recordingTransport struct {
 	*requests
 	next http.RoundTripper
 }
 
-func (r through) RoundTrip(request *http.Request) (*http.Response, error) {
+func (r recordingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	r.mu.Lock()
 	r.made = append(r.made, request.URL.String())
 	r.mu.Unlock()
@@ -54,7 +55,7 @@ func (r through) RoundTrip(request *http.Request) (*http.Response, error) {
 	return r.next.RoundTrip(request)
 }
 
-// with counts the requests that hold the text in their URL.
+// with counts the requests whose URL contains the text.
 func (r *requests) with(text string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,8 +68,8 @@ func (r *requests) with(text string) int {
 	return n
 }
 
-// watching runs a Watch of the cluster until the test ends.
-type watching struct {
+// runningWatch is a Watch of the cluster that runs until the test ends.
+type runningWatch struct {
 	*Watch
 	t        *testing.T
 	ledger   *capacity.Ledger
@@ -77,11 +78,11 @@ type watching struct {
 	sources  []<-chan struct{}
 }
 
-func startWatch(t *testing.T, config *rest.Config, change func(*http.Request)) *watching {
+func startWatch(t *testing.T, config *rest.Config, change func(*http.Request)) *runningWatch {
 	t.Helper()
-	w := &watching{t: t, ledger: capacity.NewLedger(), woken: make(chan struct{}, 1), requests: &requests{change: change}}
+	w := &runningWatch{t: t, ledger: capacity.NewLedger(), woken: make(chan struct{}, 1), requests: &requests{change: change}}
 	config = rest.CopyConfig(config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return through{w.requests, next} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return recordingTransport{w.requests, next} })
 	watch, err := New(config, w.ledger, func() {
 		select {
 		case w.woken <- struct{}{}:
@@ -106,25 +107,25 @@ func startWatch(t *testing.T, config *rest.Config, change func(*http.Request)) *
 	return w
 }
 
-// synced waits until all has been seen once, and then wants so much free.
-func (w *watching) synced(milli int64) {
+// synced waits until every object has been seen once, and then checks the free cpu.
+func (w *runningWatch) synced(milli int64) {
 	w.t.Helper()
 	for _, s := range w.sources {
 		select {
 		case <-s:
-		case <-time.After(patience):
-			w.t.Fatal("not all was seen")
+		case <-time.After(waitTimeout):
+			w.t.Fatal("timed out waiting for the first lists")
 		}
 	}
 	if got := free(w.ledger); got != milli {
-		w.t.Fatalf("%d milli are free when all has been seen, want %d", got, milli)
+		w.t.Fatalf("free cpu %d after the first lists, want %d", got, milli)
 	}
 }
 
-// settles waits until so much is free, looking again each time that the ledger has changed.
-func (w *watching) settles(milli int64) {
+// settles waits until this much cpu is free. It checks again after each change of the ledger.
+func (w *runningWatch) settles(milli int64) {
 	w.t.Helper()
-	late := time.After(patience)
+	late := time.After(waitTimeout)
 	for {
 		if free(w.ledger) == milli {
 			return
@@ -132,7 +133,7 @@ func (w *watching) settles(milli int64) {
 		select {
 		case <-w.woken:
 		case <-late:
-			w.t.Fatalf("%d milli are free, want %d", free(w.ledger), milli)
+			w.t.Fatalf("free cpu %d, want %d", free(w.ledger), milli)
 		}
 	}
 }
@@ -169,23 +170,23 @@ func TestTheLedgerFollowsARealAPIServer(t *testing.T) {
 			objects.remove(comes)
 			w.settles(11000)
 
-			// Two kinds, each with one request for what there is and one to follow what changes.
+			// Each of the two kinds needs one list and one watch.
 			if got := w.requests.with("watch=true"); got != 2 || w.requests.with("/api/v1/") != 4 {
-				t.Errorf("%d requests, %d of them to watch", w.requests.with("/api/v1/"), got)
+				t.Errorf("%d requests, %d of them watches; want 4 and 2", w.requests.with("/api/v1/"), got)
 			}
 		})
 	}
 }
 
-// spoken is an API server in front of a real one. It tells over which protocol each list and watch of pods came, and says once to a watch that it is
-// too late.
-type spoken struct {
+// protocolRecorder is a proxy in front of an API server. It reports the protocol of each list and
+// watch of pods, and answers the first watch with 410 Gone.
+type protocolRecorder struct {
 	http.Handler
 	lists, watches chan string
-	late           sync.Once
+	gone           sync.Once
 }
 
-func (s *spoken) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *protocolRecorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/api/v1/pods" {
 		s.Handler.ServeHTTP(w, r)
 		return
@@ -196,15 +197,15 @@ func (s *spoken) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.watches <- r.Proto
-	tooLate := false
-	s.late.Do(func() { tooLate = true })
-	if !tooLate {
+	first := false
+	s.gone.Do(func() { first = true })
+	if !first {
 		s.Handler.ServeHTTP(w, r)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusGone)
-	_ = json.NewEncoder(w).Encode(apierrors.NewResourceExpired("too late").Status())
+	_ = json.NewEncoder(w).Encode(apierrors.NewResourceExpired("too old").Status())
 }
 
 func TestOnlyTheFirstListComesOverHTTP1(t *testing.T) {
@@ -221,12 +222,12 @@ func TestOnlyTheFirstListComesOverHTTP1(t *testing.T) {
 		speaks []string
 		lists  []string
 	}{
-		"an API server like any other":            {[]string{"h2", "http/1.1"}, []string{"HTTP/1.1", "HTTP/2.0"}},
+		"an API server that speaks both":          {[]string{"h2", "http/1.1"}, []string{"HTTP/1.1", "HTTP/2.0"}},
 		"an API server that speaks HTTP/2 only":   {[]string{"h2"}, []string{"HTTP/2.0", "HTTP/2.0"}},
 		"an API server that speaks HTTP/1.1 only": {[]string{"http/1.1"}, []string{"HTTP/1.1", "HTTP/1.1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			front := &spoken{
+			front := &protocolRecorder{
 				Handler: &httputil.ReverseProxy{
 					Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(behind) }, Transport: transport, FlushInterval: -1,
 					ErrorLog: log.New(io.Discard, "", 0),
@@ -235,10 +236,10 @@ func TestOnlyTheFirstListComesOverHTTP1(t *testing.T) {
 			}
 			server := httptest.NewUnstartedServer(front)
 			server.EnableHTTP2 = slices.Contains(tc.speaks, "h2")
-			// A server of net/http speaks HTTP/1.1 with whoever asks for nothing else.
+			// A net/http server falls back to HTTP/1.1, so this one refuses it in the handshake.
 			server.TLS = &tls.Config{VerifyConnection: func(s tls.ConnectionState) error {
 				if s.NegotiatedProtocol != "h2" && !slices.Contains(tc.speaks, "http/1.1") {
-					return errors.New("spoken to in HTTP/1.1")
+					return errors.New("the client speaks HTTP/1.1")
 				}
 				return nil
 			}}
@@ -250,10 +251,10 @@ func TestOnlyTheFirstListComesOverHTTP1(t *testing.T) {
 			last := tc.lists[len(tc.lists)-1]
 			for i, want := range tc.lists {
 				if got := next(t, front.lists); got != want {
-					t.Errorf("list %d came over %s, want %s", i+1, got, want)
+					t.Errorf("list %d was requested over %s, want %s", i+1, got, want)
 				}
 				if got := next(t, front.watches); got != last {
-					t.Errorf("watch %d came over %s, want %s", i+1, got, last)
+					t.Errorf("watch %d was requested over %s, want %s", i+1, got, last)
 				}
 			}
 		})
@@ -265,14 +266,14 @@ func next(t *testing.T, from <-chan string) string {
 	select {
 	case got := <-from:
 		return got
-	case <-time.After(patience):
-		t.Fatal("nothing came")
+	case <-time.After(waitTimeout):
+		t.Fatal("timed out waiting for a request")
 		return ""
 	}
 }
 
-// What a pod's owner writes decides nothing: a shadow is known by its node.
-func TestWhetherAPodCountsIsDecidedByItsNode(t *testing.T) {
+// The labels of a pod do not matter, because its owner can set them.
+func TestTheNodeOfAPodDecidesWhetherItCounts(t *testing.T) {
 	cluster := controlplane.StartTest(t, controlplane.Options{})
 	api, err := kubernetes.NewForConfig(cluster.Config)
 	if err != nil {
@@ -294,9 +295,9 @@ func TestWhetherAPodCountsIsDecidedByItsNode(t *testing.T) {
 		return v.Used.Of("rome").In(0).At(c), v.Used.Of("rome").By("slice-1").At(c)
 	}
 	if everywhere, creator := rowOf(); everywhere != 2000 || creator != 2000 {
-		t.Errorf("rome uses %d, and its slice %d, want 2000", everywhere, creator)
+		t.Errorf("rome uses %d, its slice %d; want 2000 each", everywhere, creator)
 	}
-	// The pods come before their node is known, and both after all has been seen.
+	// These pods are created before their nodes, after the first lists.
 	objects.pod(aPod("early-shadow", "late-virtual", list("cpu", "16"), shadow))
 	objects.pod(aPod("early", "late", list("cpu", "3"), shadow))
 	objects.node(aNode("late-virtual", list("cpu", "100"), nodeLabel(NodeTypeLabel, NodeTypeVirtual)))
@@ -304,7 +305,7 @@ func TestWhetherAPodCountsIsDecidedByItsNode(t *testing.T) {
 	w.settles(8000)
 }
 
-// objects makes nodes and pods that go when the test ends.
+// objects creates nodes and pods, and deletes them when the test ends.
 type objects struct {
 	t   *testing.T
 	api kubernetes.Interface
@@ -356,10 +357,11 @@ func (o objects) status(p *corev1.Pod) *corev1.Pod {
 	return p
 }
 
-// remove deletes a pod at once; one that is gone already is no error.
+// remove deletes a pod without a grace period. It is no error if the pod is already gone.
 func (o objects) remove(p *corev1.Pod) {
 	o.t.Helper()
-	err := o.api.CoreV1().Pods(p.Namespace).Delete(context.Background(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
+	options := metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
+	err := o.api.CoreV1().Pods(p.Namespace).Delete(context.Background(), p.Name, options)
 	if !apierrors.IsNotFound(err) {
 		o.check(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// List builds a resource list of pairs of names and quantities.
+// List builds a resource list from pairs of names and quantities.
 func List(pairs ...string) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -17,7 +17,7 @@ func List(pairs ...string) corev1.ResourceList {
 	return out
 }
 
-// Node is a node that is ready.
+// Node returns a Ready node.
 func Node(name string, allocatable corev1.ResourceList, with ...func(*corev1.Node)) *corev1.Node {
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}},
@@ -33,18 +33,22 @@ func Node(name string, allocatable corev1.ResourceList, with ...func(*corev1.Nod
 	return n
 }
 
-// NodeLabel has a node carry a label.
+// NodeLabel sets a label of a node.
 func NodeLabel(key, value string) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Labels[key] = value }
 }
 
-// Pod is a pod of one container, bound to a node.
+// Pod returns a pod of one container that is bound to a node.
 func Pod(name, node string, requests corev1.ResourceList, with ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault, UID: types.UID("uid-of-" + name), Labels: map[string]string{}},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: metav1.NamespaceDefault, UID: types.UID("uid-of-" + name), Labels: map[string]string{},
+		},
 		Spec: corev1.PodSpec{
-			NodeName:   node,
-			Containers: []corev1.Container{{Name: "main", Image: "image", Resources: corev1.ResourceRequirements{Requests: requests}}},
+			NodeName: node,
+			Containers: []corev1.Container{{
+				Name: "main", Image: "image", Resources: corev1.ResourceRequirements{Requests: requests},
+			}},
 		},
 	}
 	for _, f := range with {
@@ -53,12 +57,12 @@ func Pod(name, node string, requests corev1.ResourceList, with ...func(*corev1.P
 	return p
 }
 
-// PodLabel has a pod carry a label.
+// PodLabel sets a label of a pod.
 func PodLabel(key, value string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Labels[key] = value }
 }
 
-// Phase has a pod be in a phase.
+// Phase sets the phase of a pod.
 func Phase(phase corev1.PodPhase) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Status.Phase = phase }
 }
