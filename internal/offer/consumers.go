@@ -5,56 +5,58 @@ import (
 	"strings"
 )
 
-// knownConsumers returns all known consumers, sorted by ID: those that are listed, have pods or
-// grants, or are named by a policy. onlyNamed are those that are known for the last reason alone.
-func knownConsumers(in *Input, x *policyIndex) (all []Consumer, onlyNamed map[string]struct{}) {
+// knownConsumer is a consumer that is listed, has pods or grants, or is named by a policy.
+type knownConsumer struct {
+	Consumer
+	// listed is set if the consumer is one of Input.Consumers.
+	listed bool
+}
+
+// knownConsumers returns all known consumers, sorted by ID.
+func knownConsumers(in *Input, x *policyIndex) []knownConsumer {
 	listed := in.Consumers
 	if !slices.IsSortedFunc(listed, byID) {
 		listed = slices.SortedFunc(slices.Values(listed), byID)
 	}
-	isListed := func(id string) bool {
-		_, found := slices.BinarySearchFunc(listed, Consumer{ID: id}, byID)
-		return found
-	}
-	holders, onlyNamed := map[string]struct{}{}, map[string]struct{}{}
-	for id := range in.View.Used.All {
-		if !isListed(id) {
-			holders[id] = struct{}{}
+	var others []string
+	add := func(id string) {
+		if _, found := slices.BinarySearchFunc(listed, Consumer{ID: id}, byID); !found {
+			others = append(others, id)
 		}
+	}
+	for id := range in.View.Used.All {
+		add(id)
 	}
 	for _, grants := range in.Grants {
 		for id := range grants {
-			if !isListed(id) {
-				holders[id] = struct{}{}
-			}
+			add(id)
 		}
 	}
-	for id := range x.named {
-		if _, holds := holders[id]; !holds && !isListed(id) {
-			onlyNamed[id] = struct{}{}
+	for id := range x.naming {
+		add(id)
+	}
+	slices.Sort(others)
+	others = slices.Compact(others)
+	all := make([]knownConsumer, 0, len(listed)+len(others))
+	for _, c := range listed {
+		for len(others) > 0 && others[0] < c.ID {
+			all, others = append(all, knownConsumer{Consumer: Consumer{ID: others[0]}}), others[1:]
 		}
+		all = append(all, knownConsumer{Consumer: c, listed: true})
 	}
-	if len(holders)+len(onlyNamed) == 0 {
-		return listed, onlyNamed
+	for _, id := range others {
+		all = append(all, knownConsumer{Consumer: Consumer{ID: id}})
 	}
-	all = slices.Clone(listed)
-	for id := range holders {
-		all = append(all, Consumer{ID: id})
-	}
-	for id := range onlyNamed {
-		all = append(all, Consumer{ID: id})
-	}
-	slices.SortFunc(all, byID)
-	return all, onlyNamed
+	return all
 }
 
 func byID(a, b Consumer) int { return strings.Compare(a.ID, b.ID) }
 
 // consumer returns a consumer by its ID, with its labels if it is known.
 func (e *evaluation) consumer(id string) Consumer {
-	c := Consumer{ID: id}
-	if i, found := slices.BinarySearchFunc(e.known, c, byID); found {
-		return e.known[i]
+	i, found := slices.BinarySearchFunc(e.known, id, func(c knownConsumer, id string) int { return strings.Compare(c.ID, id) })
+	if found {
+		return e.known[i].Consumer
 	}
-	return c
+	return Consumer{ID: id}
 }

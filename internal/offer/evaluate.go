@@ -81,9 +81,12 @@ func Evaluate(in Input) *Result {
 			next++
 		}
 		h := e.holdingOf(c.ID)
-		o := e.outcomeOf(e.matcher.of(c), old, &h)
+		o := e.outcomeOf(e.matcher.of(c.Consumer), old, &h)
 		r.Entries.add(c.ID, o.entry)
 		tallies.count(e.index, c.ID, o)
+		if !c.listed && h.none() {
+			tallies.countUnknown(e.index.naming[c.ID], c.ID)
+		}
 	}
 	depart(func(string) bool { return true })
 	for i, p := range e.plans {
@@ -102,10 +105,8 @@ type evaluation struct {
 	recorded map[string]bool
 	index    *policyIndex
 	matcher  *matcher
-	// known are the known consumers, sorted by ID; onlyNamed are those of which nothing is known but
-	// that a policy names them.
-	known     []Consumer
-	onlyNamed map[string]struct{}
+	// known are the known consumers, sorted by ID.
+	known []knownConsumer
 	// unknown is the match of a consumer that is not known.
 	unknown *match
 	// columns are those of the View, then, sorted, the resources that are only granted. column is the
@@ -152,7 +153,7 @@ func newEvaluation(in Input) *evaluation {
 	}
 	e.matcher = newMatcher(e.index)
 	e.unknown = e.matcher.of(Consumer{})
-	e.known, e.onlyNamed = knownConsumers(&in, e.index)
+	e.known = knownConsumers(&in, e.index)
 	e.columns = columnsFor(&in)
 	e.column = make(map[string]int, len(e.columns))
 	for i, name := range e.columns {

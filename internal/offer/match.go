@@ -3,6 +3,7 @@ package offer
 import (
 	"cmp"
 	"encoding/binary"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -16,23 +17,20 @@ type policyIndex struct {
 	byName  map[string]int
 	// pools holds the index of each policy's pool in the View, noPool for a policy of fixed amounts.
 	pools []int
-	// classes are the ranges of ordered that are of one class.
-	classes []indexRange
-	// named holds the consumer IDs that some scope names; labelKeys the label keys that some scope
-	// selects by, sorted.
-	named     map[string]struct{}
+	// naming maps each consumer ID that some scope names to the policies with such a scope, open are
+	// the policies that are not for named consumers only. Both hold sorted indexes.
+	naming map[string][]int
+	open   []int
+	// labelKeys are the label keys that some scope selects by, sorted.
 	labelKeys []string
 }
 
 // noPool is the pool index of a policy of fixed amounts.
 const noPool = -1
 
-// indexRange is the range [first, end).
-type indexRange struct{ first, end int }
-
 func newPolicyIndex(policies []Policy) *policyIndex {
 	x := &policyIndex{
-		ordered: make([]*Policy, len(policies)), byName: make(map[string]int, len(policies)), named: map[string]struct{}{},
+		ordered: make([]*Policy, len(policies)), byName: make(map[string]int, len(policies)), naming: map[string][]int{},
 	}
 	for i := range policies {
 		x.ordered[i] = &policies[i]
@@ -49,12 +47,15 @@ func newPolicyIndex(policies []Policy) *policyIndex {
 	for i, p := range x.ordered {
 		x.byName[p.Name] = i
 		x.pools = append(x.pools, pools[p])
-		if i == 0 || p.Class != x.ordered[i-1].Class {
-			x.classes = append(x.classes, indexRange{first: i})
+		if p.Consumers.IDs == nil {
+			x.open = append(x.open, i)
 		}
-		x.classes[len(x.classes)-1].end = i + 1
 		for s := range p.scopes {
-			maps.Copy(x.named, s.IDs)
+			for id := range s.IDs {
+				if all := x.naming[id]; len(all) == 0 || all[len(all)-1] != i { // Two scopes may name it.
+					x.naming[id] = append(all, i)
+				}
+			}
 			for _, key := range s.labelKeys() {
 				labelKeys[key] = struct{}{}
 			}
@@ -101,30 +102,48 @@ type shadowed struct{ policy, by int }
 
 // match matches a consumer against all policies.
 func (x *policyIndex) match(c Consumer) *match {
-	m := &match{}
-	for _, class := range x.classes {
-		by := -1
-		for i := class.first; i < class.end; i++ {
-			p := x.ordered[i]
-			switch {
-			case p.DryRun, !p.Consumers.Includes(c):
-			case by >= 0:
-				m.shadowed = append(m.shadowed, shadowed{policy: i, by: by})
-			default:
-				by = i
-				m.winners = append(m.winners, winner{i, p.overrideFor(c)})
-			}
+	m, by := &match{}, -1
+	for i := range x.candidates(c.ID) {
+		p := x.ordered[i]
+		switch {
+		case p.DryRun, !p.Consumers.Includes(c):
+		case by >= 0 && x.ordered[by].Class == p.Class:
+			m.shadowed = append(m.shadowed, shadowed{policy: i, by: by})
+		default:
+			by = i
+			m.winners = append(m.winners, winner{i, p.overrideFor(c)})
 		}
 	}
 	return m
+}
+
+// candidates yields the indexes, in order, of all policies that may be for a consumer.
+func (x *policyIndex) candidates(id string) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		naming, open := x.naming[id], x.open
+		for len(naming) > 0 || len(open) > 0 {
+			var i int
+			switch {
+			case len(open) == 0 || len(naming) > 0 && naming[0] < open[0]:
+				i, naming = naming[0], naming[1:]
+			case len(naming) > 0 && naming[0] == open[0]: // An override names it.
+				i, naming, open = open[0], naming[1:], open[1:]
+			default:
+				i, open = open[0], open[1:]
+			}
+			if !yield(i) {
+				return
+			}
+		}
+	}
 }
 
 // matcher returns one match for all consumers that match alike, so that a match identifies them. It
 // is not safe for concurrent use.
 type matcher struct {
 	*policyIndex
-	// byTraits holds matches by what policies can tell consumers apart by: the ID if a scope names it,
-	// and the values of labelKeys. byContent holds the distinct matches.
+	// byTraits holds the matches of consumers that no scope names, by the values of labelKeys.
+	// byContent holds the distinct matches.
 	byTraits, byContent map[string]*match
 	key                 []byte
 }
@@ -135,12 +154,10 @@ func newMatcher(x *policyIndex) *matcher {
 
 // of returns the match of a consumer.
 func (m *matcher) of(c Consumer) *match {
-	m.key = m.key[:0]
-	if _, ok := m.named[c.ID]; ok {
-		m.key = append(m.key, 0)
-		m.key = binary.AppendUvarint(m.key, uint64(len(c.ID)))
-		m.key = append(m.key, c.ID...)
+	if _, named := m.naming[c.ID]; named {
+		return m.distinct(m.match(c))
 	}
+	m.key = m.key[:0]
 	for i, key := range m.labelKeys {
 		if value, ok := c.Labels[key]; ok {
 			m.key = binary.AppendUvarint(m.key, uint64(i)+1)
@@ -151,15 +168,20 @@ func (m *matcher) of(c Consumer) *match {
 	if known, ok := m.byTraits[string(m.key)]; ok {
 		return known
 	}
-	traits, found := string(m.key), m.match(c)
-	m.key = found.appendTo(m.key[:0])
-	if same, ok := m.byContent[string(m.key)]; ok {
-		found = same
-	} else {
-		m.byContent[string(m.key)] = found
-	}
+	traits, found := string(m.key), m.distinct(m.match(c))
 	m.byTraits[traits] = found
 	return found
+}
+
+// distinct returns the first match with the same content.
+func (m *matcher) distinct(found *match) *match {
+	m.key = found.appendTo(m.key[:0])
+	same, ok := m.byContent[string(m.key)]
+	if !ok {
+		same = found
+		m.byContent[string(m.key)] = found
+	}
+	return same
 }
 
 // appendTo appends an encoding of the match that is unique to its content.

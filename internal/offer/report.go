@@ -1,7 +1,6 @@
 package offer
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -151,6 +150,7 @@ type tally struct {
 	held, others       []ConsumerReport
 	missing, exhausted neededSet
 	zeroed, withdrawn  []string
+	unknown            []string
 	// losses are by the index of the policy that decides.
 	losses map[int]*Loss
 }
@@ -174,6 +174,14 @@ func (all tallies) count(x *policyIndex, id string, o *outcome) {
 	}
 	for _, s := range o.match.shadowed {
 		all[s.policy].lose(id, s.by, x.ordered[s.by].Name)
+	}
+}
+
+// countUnknown counts a consumer of which nothing is known but that policies of these indexes name
+// it.
+func (all tallies) countUnknown(naming []int, id string) {
+	for _, i := range naming {
+		all[i].unknown = appendReported(all[i].unknown, id)
 	}
 }
 
@@ -218,7 +226,7 @@ func appendReported[T any](list []T, element T) []T {
 func (t *tally) report(p *policyPlan, e *evaluation) *Report {
 	r := &Report{
 		Count: t.count, Consumers: slices.Concat(t.held, t.others), Zeroed: t.zeroed, Withdrawn: t.withdrawn,
-		Unknown: e.unknownOf(p.Policy), Offered: p.offered(), Unlisted: p.unlisted(),
+		Unknown: t.unknown, Offered: p.offered(), Unlisted: p.unlisted(),
 	}
 	r.Consumers = r.Consumers[:min(len(r.Consumers), MaxReported)]
 	for _, loss := range t.losses {
@@ -272,22 +280,4 @@ func (p *policyPlan) forNobody() verdict {
 		steps[i].work(p.Reclaim, 0, optionalAmount{})
 	}
 	return newVerdict(p, nil, steps, false)
-}
-
-// unknownOf returns the IDs that a policy names and of which nothing else is known, sorted, at most
-// MaxReported.
-func (e *evaluation) unknownOf(p *Policy) []string {
-	if len(e.onlyNamed) == 0 {
-		return nil
-	}
-	names := map[string]struct{}{}
-	for s := range p.scopes {
-		for id := range s.IDs {
-			if _, unknown := e.onlyNamed[id]; unknown {
-				names[id] = struct{}{}
-			}
-		}
-	}
-	sorted := slices.Sorted(maps.Keys(names))
-	return sorted[:min(len(sorted), MaxReported)]
 }

@@ -57,6 +57,32 @@ func benchmarkEvaluate(b *testing.B, s size) {
 	})
 }
 
+// BenchmarkEvaluateNamed measures an evaluation after an edit for one consumer, of policies that name
+// 10,000 consumers, each as many as it may.
+func BenchmarkEvaluateNamed(b *testing.B) {
+	const consumers = 10_000
+	var policies []offer.Policy
+	for i := 0; i < consumers; i += perPolicy {
+		p := offer.Policy{Name: "many-" + strconv.Itoa(i/perPolicy), Consumers: offer.Scope{IDs: map[string]struct{}{}}, Fixed: fixedAmounts(1)}
+		for k := range perPolicy {
+			p.Consumers.IDs[consumerID(i+k)] = struct{}{}
+		}
+		policies = append(policies, p)
+	}
+	var edits [2]offer.Input
+	for i := range edits {
+		edits[i].Policies = append(slices.Clone(policies), offer.Policy{
+			Name: "edited", Version: strconv.Itoa(i), Priority: 1,
+			Consumers: offer.Scope{IDs: map[string]struct{}{consumerID(1): {}}}, Fixed: fixedAmounts(int64(2 + i)),
+		})
+	}
+	alternate(b, edits[0], edits[1])
+}
+
+func fixedAmounts(cores int64) capacity.Amounts {
+	return capacity.Amounts{capacity.CPU: 1000 * cores, capacity.Memory: gi, capacity.Pods: 10}
+}
+
 // alternate evaluates two inputs in turn. Both must offer something to each consumer.
 func alternate(b *testing.B, first, second offer.Input) {
 	b.Helper()

@@ -1,0 +1,66 @@
+package offer
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+)
+
+// matchInTurn matches a consumer against every policy.
+func matchInTurn(x *policyIndex, c Consumer) *match {
+	m, decides := &match{}, map[string]int{}
+	for i, p := range x.ordered {
+		if p.DryRun || !p.Consumers.Includes(c) {
+			continue
+		}
+		if by, taken := decides[p.Class]; taken {
+			m.shadowed = append(m.shadowed, shadowed{policy: i, by: by})
+			continue
+		}
+		decides[p.Class] = i
+		m.winners = append(m.winners, winner{i, p.overrideFor(c)})
+	}
+	return m
+}
+
+func TestAMatchIsThatOfEveryPolicyInTurn(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := anyInput(t, newCluster())
+		x := newPolicyIndex(in.Policies)
+		m := newMatcher(x)
+		for range 3 { // A matcher answers the second time from what it keeps.
+			c := Consumer{ID: anyID.Draw(t, "consumer"), Labels: map[string]string{"zone": anyZone.Draw(t, "zone")}}
+			want := matchInTurn(x, c)
+			for range 2 {
+				if diff := cmp.Diff(want, m.of(c), cmp.AllowUnexported(match{}, winner{}, shadowed{}), cmpopts.EquateEmpty()); diff != "" {
+					t.Fatalf("%s: every policy in turn (-), matcher (+): %s", c.ID, diff)
+				}
+			}
+		}
+	})
+}
+
+func TestAReportListsTheNamedConsumersOfWhichNothingElseIsKnown(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := anyInput(t, newCluster())
+		r := Evaluate(in)
+		unknown := func(id string) bool {
+			granted := slices.ContainsFunc(slices.Collect(maps.Keys(in.Grants)), func(class string) bool { return in.Grants[class][id] != nil })
+			return in.View.Used.Of(id) == nil && !granted && !slices.ContainsFunc(in.Consumers, func(c Consumer) bool { return c.ID == id })
+		}
+		for i := range in.Policies {
+			named := map[string]struct{}{}
+			for s := range in.Policies[i].scopes {
+				maps.Copy(named, s.IDs)
+			}
+			want := slices.DeleteFunc(slices.Sorted(maps.Keys(named)), func(id string) bool { return !unknown(id) })
+			if diff := cmp.Diff(want, r.Reports[in.Policies[i].Name].Unknown, cmpopts.EquateEmpty()); diff != "" {
+				t.Fatalf("%s: unknown consumers (-want +got): %s", in.Policies[i].Name, diff)
+			}
+		}
+	})
+}
