@@ -168,7 +168,8 @@ func (m *matcher) of(c Consumer) *match {
 	if known, ok := m.byTraits[string(m.key)]; ok {
 		return known
 	}
-	traits, found := string(m.key), m.distinct(m.match(c))
+	traits := string(m.key) // distinct reuses the key.
+	found := m.distinct(m.match(c))
 	m.byTraits[traits] = found
 	return found
 }

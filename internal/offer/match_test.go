@@ -32,14 +32,25 @@ func TestAMatchIsThatOfEveryPolicyInTurn(t *testing.T) {
 		in := anyInput(t, newCluster())
 		x := newPolicyIndex(in.Policies)
 		m := newMatcher(x)
-		for range 3 { // A matcher answers the second time from what it keeps.
+		traits := map[string]struct{}{}
+		for range 9 { // A matcher answers many of them from what it keeps.
 			c := Consumer{ID: anyID.Draw(t, "consumer"), Labels: map[string]string{"zone": anyZone.Draw(t, "zone")}}
 			want := matchInTurn(x, c)
+			if _, named := x.naming[c.ID]; !named {
+				zone := ""
+				if slices.Contains(x.labelKeys, "zone") {
+					zone = c.Labels["zone"]
+				}
+				traits[zone] = struct{}{}
+			}
 			for range 2 {
 				if diff := cmp.Diff(want, m.of(c), cmp.AllowUnexported(match{}, winner{}, shadowed{}), cmpopts.EquateEmpty()); diff != "" {
 					t.Fatalf("%s: every policy in turn (-), matcher (+): %s", c.ID, diff)
 				}
 			}
+		}
+		if len(m.byTraits) != len(traits) {
+			t.Fatalf("%d matches are kept for consumers with %d different traits", len(m.byTraits), len(traits))
 		}
 	})
 }
