@@ -131,7 +131,7 @@ func TestStatusShowsEverythingInTheReport(t *testing.T) {
 		Slices: new(int32(3)), Nodes: new(int32(2)),
 		Conditions: []metav1.Condition{{
 			Type: "Ready", Status: "True", Reason: "Offering", ObservedGeneration: 4,
-			Message: "Decides what 101 consumers are offered.",
+			Message: "The policy decides what 101 consumers are offered.",
 		}, {
 			Type: "InForce", Status: "True", Reason: "Deciding", ObservedGeneration: 4,
 			Message: "The policy decides for all of its consumers.",
@@ -147,7 +147,7 @@ func TestStatusShowsEverythingInTheReport(t *testing.T) {
 				Held:      true,
 				Slices:    2,
 				Granted:   nodestest.List("cpu", "1"),
-				Message:   "kept by reclaim above what the policy gives",
+				Message:   "held by reclaim above the policy's amounts",
 			},
 			{
 				ClusterID: "oslo",
