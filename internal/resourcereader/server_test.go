@@ -339,7 +339,7 @@ func TestInvalidOptionsAreRefusedInOneLine(t *testing.T) {
 		want    string
 	}{
 		"no table":   {Options{Endpoints: here}, "needs a table"},
-		"no address": {Options{Table: tab}, "needs an address"},
+		"no address": {Options{Table: tab}, "needs a listen address"},
 		"address in use": {Options{Table: tab, Endpoints: []Endpoint{{Address: taken.Addr().String(), Form: Flat}}},
 			"listening for gRPC in the form flat: listen tcp"},
 		"no address at all": {Options{Table: tab, Endpoints: []Endpoint{here[0], {Address: "nonsense"}}},
