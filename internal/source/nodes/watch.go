@@ -209,7 +209,8 @@ func follow[P runtime.Object](api, first rest.Interface, s *store[P], example P,
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.Watch = true
-			return request(api, &o).Watch(ctx)
+			w, err := request(api, &o).Watch(ctx)
+			return w, unlessEnding(ctx, err)
 		},
 	}}
 	return kind{
@@ -218,6 +219,15 @@ func follow[P runtime.Object](api, first rest.Interface, s *store[P], example P,
 		}),
 		synced: s,
 	}
+}
+
+// unlessEnding returns the error of opening a watch: io.EOF, which a reflector does not log, if the
+// context has ended.
+func unlessEnding(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return io.EOF
+	}
+	return err
 }
 
 // lists makes a reflector request a list and follow the changes from there. A list that is read
