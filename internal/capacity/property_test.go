@@ -143,7 +143,7 @@ func (w world) recount(selections []Selection, asked, before []string) namedView
 		return used.amountsOf(all.Columns)
 	}
 	in := func(s Selection) func(string) bool {
-		return func(name string) bool { n, known := w.nodes[name]; return known && s.Matches(&n) }
+		return func(name string) bool { n, known := w.nodes[name]; return known && s.selects(&n) && s.usable(&n) }
 	}
 	for _, p := range w.pods {
 		if _, counted := all.Used[p.Consumer]; counted || p.Consumer == "" || w.nodes[p.Node].State == Virtual {

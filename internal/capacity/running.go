@@ -152,30 +152,29 @@ func (l *Ledger) recompute() {
 
 // joinPools adds a node with its pods to the sums. Nothing of them may change until leavePools.
 func (l *Ledger) joinPools(a *nodeAccount) {
-	if a.cell = l.cellFor(a); a.cell != nil {
+	var pools []int
+	if a.physical() {
+		for i, s := range l.selections {
+			switch {
+			case !s.selects(a.node):
+			case s.usable(a.node):
+				pools = append(pools, i)
+			default:
+				l.pools[i].leaveOut(a)
+			}
+		}
+	}
+	if a.cell = l.cellOf(pools); a.cell != nil {
 		l.countNode(a, 1, (*total).add)
 	}
 	l.countConsumerPods(a, 1, (*total).add)
-	if !a.physical() {
-		return
-	}
-	for i, s := range l.selections {
-		if s.selects(a.node) && s.whyUnusable(a.node) != "" {
-			p := l.pools[i]
-			p.leftOut[a] = struct{}{}
-			p.unusable, p.cached = nil, nil
-		}
-	}
 }
 
 // leavePools undoes joinPools.
 func (l *Ledger) leavePools(a *nodeAccount) {
 	l.countConsumerPods(a, -1, (*total).subtract)
 	for _, p := range l.pools {
-		if _, out := p.leftOut[a]; out {
-			delete(p.leftOut, a)
-			p.unusable, p.cached = nil, nil
-		}
+		p.takeIn(a)
 	}
 	if a.cell == nil {
 		return
@@ -187,17 +186,22 @@ func (l *Ledger) leavePools(a *nodeAccount) {
 	a.cell = nil
 }
 
-// cellFor returns the cell for a node, a new one if there is none, nil for a node in no pool.
-func (l *Ledger) cellFor(a *nodeAccount) *cellSums {
-	if a.node == nil {
-		return nil
+// leaveOut adds a node to those that the selection leaves out.
+func (p *poolSums) leaveOut(a *nodeAccount) {
+	p.leftOut[a] = struct{}{}
+	p.unusable, p.cached = nil, nil
+}
+
+// takeIn undoes leaveOut, if the node is left out.
+func (p *poolSums) takeIn(a *nodeAccount) {
+	if _, out := p.leftOut[a]; out {
+		delete(p.leftOut, a)
+		p.unusable, p.cached = nil, nil
 	}
-	var pools []int
-	for i, s := range l.selections {
-		if s.Matches(a.node) {
-			pools = append(pools, i)
-		}
-	}
+}
+
+// cellOf returns the cell of the nodes in these pools, a new one if there is none, nil for no pools.
+func (l *Ledger) cellOf(pools []int) *cellSums {
 	if pools == nil {
 		return nil
 	}

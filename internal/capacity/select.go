@@ -50,12 +50,9 @@ func (t Taint) String() string {
 	return t.Key + "=" + t.Value + ":" + t.Effect
 }
 
-// Matches reports whether the node is in the pool: Ready, selected by its labels, and without a
-// NoSchedule or NoExecute taint that is not tolerated. Taints with other effects must have been
-// removed.
-func (s Selection) Matches(n *Node) bool {
-	return n.State == Ready && s.selects(n) && s.untolerated(n) == nil
-}
+// usable reports whether the node is Ready, and without a NoSchedule or NoExecute taint that is not
+// tolerated. Taints with other effects must have been removed.
+func (s Selection) usable(n *Node) bool { return n.State == Ready && s.untolerated(n) == nil }
 
 // selects reports whether the selector matches the node's labels.
 func (s Selection) selects(n *Node) bool { return s.Selector == nil || s.Selector.Matches(n.Labels) }
