@@ -87,14 +87,11 @@ func (q *Quantity) UnmarshalJSON(value []byte) error {
 	if json.Unmarshal(value, &text) != nil {
 		text = string(value) // A number.
 	}
-	q.Written = ""
-	if err := q.Quantity.UnmarshalJSON(value); err != nil {
-		q.Quantity, q.Written = resource.Quantity{}, text
-		return nil //nolint:nilerr // Problem reports it.
-	}
-	if !amountText.MatchString(text) { // Formatting the amount of such a text may take minutes.
+	q.Quantity, q.Written = resource.Quantity{}, ""
+	// Parsing 1e-999999999 takes hours, and formatting 1e999999999 minutes.
+	if len(text) > maxAmount || !amountText.MatchString(text) || q.Quantity.UnmarshalJSON(value) != nil {
 		q.Written = text
-		return nil
+		return nil //nolint:nilerr // Problem reports it.
 	}
 	for _, cpu := range []bool{true, false} {
 		if q.problem(text, cpu) != q.problem(q.String(), cpu) {

@@ -222,6 +222,16 @@ func TestAnInvalidAmountIsWrittenBackAsItWasRead(t *testing.T) {
 	}
 }
 
+// Kubernetes takes hours to parse the first text, and minutes to format the second one.
+func TestAnAmountWithAHugeExponentIsNotParsed(t *testing.T) {
+	for _, text := range []string{"1e-999999999", "1e999999999"} {
+		var q v1alpha1.Quantity
+		if err := q.UnmarshalJSON([]byte(`"` + text + `"`)); err != nil || q.Written != text || q.Problem("memory") != v1alpha1.AmountNotAQuantity {
+			t.Errorf("%s: %q, %q: %v", text, q.Written, q.Problem("memory"), err)
+		}
+	}
+}
+
 func TestTheRulesOnQuantitiesApplyInEveryField(t *testing.T) {
 	for field, spec := range map[string]string{
 		"spec.offer.fixed":              "offer: {fixed: {memory: 100m}}",
