@@ -1,0 +1,152 @@
+// Package rest is the JSON that the operator serves over HTTPS, on the port of its metrics. The
+// operator and kubectl-proffer share it.
+//
+//	GET  /offers             Offers: every known consumer, and the default offer
+//	GET  /offers/{clusterID} Consumer: one consumer, in detail
+//	GET  /snapshot           World: everything that was evaluated
+//	POST /simulate           Change in, Simulation out; nothing is written
+//
+// Before the first evaluation every answer is 503. An error is a Kubernetes Status.
+//
+// The JSON is stable: fields are added, never renamed or removed within v1alpha1. Amounts are
+// Kubernetes quantities in canonical form.
+package rest
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// The paths that the operator serves.
+const (
+	OffersPath   = "/offers"
+	SnapshotPath = "/snapshot"
+	SimulatePath = "/simulate"
+)
+
+// TokenHeader may carry the bearer token instead of Authorization, which the API server removes from
+// requests that it proxies to a Service.
+const TokenHeader = "X-Proffer-Token"
+
+// VersionHeader has the version of the operator, also in answers before the first evaluation.
+const VersionHeader = "X-Proffer-Version"
+
+// Amounts are quantities by resource.
+type Amounts map[string]resource.Quantity
+
+// Evaluated says what an answer is of.
+type Evaluated struct {
+	// Revision counts the evaluations of the answering replica since it started.
+	Revision uint64 `json:"revision"`
+	// Time is when it evaluated.
+	Time time.Time `json:"time"`
+}
+
+// Offers is the answer to GET /offers.
+type Offers struct {
+	Evaluated
+	Consumers []Consumer `json:"consumers"`
+	// Anyone is the default offer: what any other consumer is offered.
+	Anyone []Offer `json:"anyone"`
+	// Policies are all ResourcePolicies, by name.
+	Policies []Policy `json:"policies"`
+}
+
+// Consumer is the answer to GET /offers/{clusterID}, and one of the consumers of Offers.
+type Consumer struct {
+	ClusterID string `json:"clusterID"`
+	// Known is false for a consumer that gets the default offer because no object describes or names it.
+	Known  bool    `json:"known"`
+	Offers []Offer `json:"offers"`
+	// Because says why there are no offers. It is absent if there are offers.
+	Because string `json:"because,omitempty"`
+	// Details are set in the answer to GET /offers/{clusterID}.
+	Details *Details `json:"details,omitempty"`
+}
+
+// Offer is what is offered in one class.
+type Offer struct {
+	// Class is empty for the unnamed pool.
+	Class string `json:"class"`
+	// Policy is the policy that decides, empty for a withdrawn offer.
+	Policy string `json:"policy"`
+	// Override is the index of the override that matched, absent for none.
+	Override *int `json:"override,omitempty"`
+	// Resources are the published amounts.
+	Resources Amounts `json:"resources"`
+	// Granted is what the consumer's ResourceSlices of the class were granted, absent for nothing.
+	Granted Amounts `json:"granted,omitempty"`
+	// Used is what the consumer's pods request: on the nodes of the policy, or on all nodes if no policy
+	// of nodes decides. It is absent for a consumer without pods.
+	Used Amounts `json:"used,omitempty"`
+	// Because explains each amount by the latest evaluation, a line for each resource, in the order of
+	// resource names. If the published amount is older, within the policy's threshold, the line says so.
+	Because []string `json:"because"`
+}
+
+// Policy is what one ResourcePolicy does.
+type Policy struct {
+	Name string `json:"name"`
+	// Class and Source are absent for a policy that is invalid.
+	Class  string `json:"class,omitempty"`
+	Source string `json:"source,omitempty"`
+	DryRun bool   `json:"dryRun,omitempty"`
+	// Reason is that of the policy's condition Ready.
+	Reason string `json:"reason"`
+	// Consumers is the number of consumers for which the policy decides; for a dry run, would decide.
+	Consumers int `json:"consumers"`
+	// Slices is the number of ResourceSlices that it grants something.
+	Slices int32 `json:"slices"`
+	// Nodes is the number of nodes in its pool, absent for fixed amounts, as are the three amounts.
+	Nodes     *int    `json:"nodes,omitempty"`
+	Capacity  Amounts `json:"capacity,omitempty"`
+	Committed Amounts `json:"committed,omitempty"`
+	Remaining Amounts `json:"remaining,omitempty"`
+}
+
+// Details explain everything about one consumer. Each list is bounded; Truncated names those that
+// were cut.
+type Details struct {
+	Evaluated
+	// Policies are those that are for the consumer, by class, then in the order of precedence.
+	Policies []Candidate `json:"policies"`
+	// Slices are the consumer's ResourceSlices, by namespace and name.
+	Slices []Slice `json:"slices"`
+	// Pods are the pods that count as the consumer's, by node, namespace and name.
+	Pods      []Pod    `json:"pods"`
+	Truncated []string `json:"truncated,omitempty"`
+}
+
+// Candidate is a policy that is for a consumer.
+type Candidate struct {
+	Class  string `json:"class"`
+	Policy string `json:"policy"`
+	// Decides is true for the one policy of the class that decides.
+	Decides bool `json:"decides"`
+	// Because says why the policy does not decide, absent for the one that does.
+	Because string `json:"because,omitempty"`
+}
+
+// Slice is a ResourceSlice.
+type Slice struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Class     string `json:"class"`
+	// Policy is the one that decides, absent for none.
+	Policy  string  `json:"policy,omitempty"`
+	Asked   Amounts `json:"asked,omitempty"`
+	Granted Amounts `json:"granted,omitempty"`
+	// Accepted reports whether the slice is, or is about to be, accepted.
+	Accepted bool `json:"accepted"`
+	// Because is the message of the answer.
+	Because string `json:"because,omitempty"`
+}
+
+// Pod is a pod that counts as a consumer's.
+type Pod struct {
+	// UID is the pod's; the operator keeps no names of pods.
+	UID      string  `json:"uid"`
+	Node     string  `json:"node"`
+	Requests Amounts `json:"requests"`
+}

@@ -1,0 +1,99 @@
+package rest
+
+import (
+	"time"
+
+	"proffer.dev/proffer/api/v1alpha1"
+)
+
+// World is the answer to GET /snapshot: everything that an evaluation depends on, to be rehearsed
+// elsewhere. It is written and read as a stream: lists come in this order.
+type World struct {
+	// Version is WorldVersion.
+	Version int `json:"version"`
+	Evaluated
+	// Proffer is the version of the operator.
+	Proffer  string                    `json:"proffer"`
+	Policies []v1alpha1.ResourcePolicy `json:"policies"`
+	// Consumers are those that Liqo's objects describe.
+	Consumers []WorldConsumer `json:"consumers"`
+	// Offers are the published offers: what was offered before matters for what is held.
+	Offers []WorldOffer `json:"offers"`
+	// Levels are the amounts at which pools are given out, by policy, for policies that have levels.
+	Levels map[string]Amounts `json:"levels,omitempty"`
+	// Slices are the requests of all ResourceSlices with what counts as granted.
+	Slices []WorldSlice `json:"slices"`
+	Nodes  []WorldNode  `json:"nodes"`
+	Pods   []WorldPod   `json:"pods"`
+}
+
+// WorldVersion is the version of the format. A tool refuses other versions.
+const WorldVersion = 1
+
+// WorldConsumer is a consumer.
+type WorldConsumer struct {
+	ClusterID string            `json:"clusterID"`
+	Labels    map[string]string `json:"labels,omitempty"`
+}
+
+// WorldOffer is what one consumer was offered in a class.
+type WorldOffer struct {
+	ClusterID string `json:"clusterID"`
+	// Anyone is set for the default offer, which has no ClusterID.
+	Anyone bool `json:"anyone,omitempty"`
+	// None is set for a consumer that is known and offered nothing: the other fields are absent.
+	None      bool    `json:"none,omitempty"`
+	Class     string  `json:"class"`
+	Policy    string  `json:"policy"`
+	Override  *int    `json:"override,omitempty"`
+	Resources Amounts `json:"resources,omitempty"`
+	// LastPolicy is the policy that decided last, and Reclaim its reclaim.
+	LastPolicy string           `json:"lastPolicy,omitempty"`
+	Reclaim    v1alpha1.Reclaim `json:"reclaim,omitempty"`
+}
+
+// WorldSlice is a ResourceSlice as decided on.
+type WorldSlice struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// UID tells apart slices of one name, and what one slice holds in several classes.
+	UID      string    `json:"uid"`
+	Consumer string    `json:"consumer"`
+	Class    string    `json:"class"`
+	Created  time.Time `json:"created"`
+	Asked    Amounts   `json:"asked,omitempty"`
+	// Accepted reports whether the slice is accepted. Granted may be empty then, too.
+	Accepted bool    `json:"accepted,omitempty"`
+	Granted  Amounts `json:"granted,omitempty"`
+	// Used is what the slice's pods use of what it was granted at any time.
+	Used Amounts `json:"used,omitempty"`
+	// GrantedBy is the policy that Granted came from, GrantedIn the class at that time, and Reclaim the
+	// policy's reclaim.
+	GrantedBy string           `json:"grantedBy,omitempty"`
+	GrantedIn string           `json:"grantedIn,omitempty"`
+	Reclaim   v1alpha1.Reclaim `json:"reclaim,omitempty"`
+	// Fixed is set if the grant cannot change, Frozen if nothing new is granted, Invalid if the request
+	// is not valid.
+	Fixed   bool `json:"fixed,omitempty"`
+	Frozen  bool `json:"frozen,omitempty"`
+	Invalid bool `json:"invalid,omitempty"`
+}
+
+// WorldNode is a node.
+type WorldNode struct {
+	Name        string            `json:"name"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Taints      []string          `json:"taints,omitempty"`
+	State       string            `json:"state"`
+	Allocatable Amounts           `json:"allocatable"`
+}
+
+// WorldPod is a pod that is bound and not finished.
+type WorldPod struct {
+	UID  string `json:"uid"`
+	Node string `json:"node"`
+	// Consumer is empty for a pod of the provider's own.
+	Consumer string  `json:"consumer,omitempty"`
+	Creator  string  `json:"creator,omitempty"`
+	Requests Amounts `json:"requests"`
+}
