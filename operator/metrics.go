@@ -45,6 +45,9 @@ var (
 		"Amount of proffer_pool_capacity that is not committed.", perPolicy, nil)
 	slicesDesc = prometheus.NewDesc("proffer_slices",
 		"Number of ResourceSlices that are granted something, by policy.", []string{"policy", "class"}, nil)
+	waitingDesc = prometheus.NewDesc("proffer_slices_waiting",
+		"Number of ResourceSlices that are granted less than they request because the pool has no more, by policy.",
+		[]string{"policy", "class"}, nil)
 	policiesDesc = prometheus.NewDesc("proffer_policies",
 		"Number of policies, by the reason of their condition Ready.", []string{"reason"}, nil)
 	consumersDesc = prometheus.NewDesc("proffer_consumers",
@@ -64,8 +67,8 @@ type collector struct {
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		offerDesc, usedDesc, poolDesc, committedDesc, remainingDesc, grantDesc, slicesDesc, policiesDesc, consumersDesc,
-		buildDesc,
+		offerDesc, usedDesc, poolDesc, committedDesc, remainingDesc, grantDesc, slicesDesc, waitingDesc, policiesDesc,
+		consumersDesc, buildDesc,
 	} {
 		ch <- d
 	}
@@ -106,6 +109,7 @@ func collectPolicies(ch chan<- prometheus.Metric, latest *table.Snapshot) {
 		}
 		granted, class := latest.Granted(p.Name), p.Parsed.Class
 		ch <- gauge(slicesDesc, float64(granted.Slices), p.Name, class)
+		ch <- gauge(waitingDesc, float64(granted.Waiting), p.Name, class)
 		ids := slices.Sorted(maps.Keys(granted.Consumers))
 		for _, id := range ids[:min(len(ids), maxConsumerSeries)] {
 			for name, v := range granted.Consumers[id].Amounts {

@@ -37,6 +37,7 @@ type granting map[string]table.PolicyGrants
 func (granting) Granted() map[string]map[string]capacity.Amounts             { return nil }
 func (g granting) Under(policy string) table.PolicyGrants                    { return g[policy] }
 func (g granting) DryRun(func() *offer.AllocationInput) table.SliceDecisions { return g }
+func (granting) All(func(table.DecidedSlice) bool)                           {}
 
 // evaluated returns the result of one policy with fixed amounts for these consumers.
 func evaluated(class string, amounts capacity.Amounts, consumers ...offer.Consumer) *offer.Result {
@@ -64,7 +65,7 @@ func TestMetricsShowTheSnapshot(t *testing.T) {
 		Policies: []table.Policy{
 			{Name: "bad"}, {Name: "p", Parsed: &offer.Policy{Class: "gold"}}, {Name: "q", Parsed: &offer.Policy{}},
 		},
-		Slices: granting{"p": {Slices: 2, Consumers: map[string]table.ConsumerGrants{
+		Slices: granting{"p": {Slices: 2, Waiting: 1, Consumers: map[string]table.ConsumerGrants{
 			"rome": {Slices: 2, Amounts: capacity.Amounts{"cpu": 1000}},
 		}}},
 	})
@@ -102,6 +103,10 @@ func TestMetricsShowTheSnapshot(t *testing.T) {
 		# TYPE proffer_slices gauge
 		proffer_slices{class="",policy="q"} 0
 		proffer_slices{class="gold",policy="p"} 2
+		# HELP proffer_slices_waiting Number of ResourceSlices that are granted less than they request because the pool has no more, by policy.
+		# TYPE proffer_slices_waiting gauge
+		proffer_slices_waiting{class="",policy="q"} 0
+		proffer_slices_waiting{class="gold",policy="p"} 1
 		# HELP proffer_used Amount that the pods of a consumer request of an offered resource, in the units of proffer_offer: on the nodes of the policy, or on all nodes if the deciding policy selects no nodes. Covers the consumers of proffer_offer that have pods.
 		# TYPE proffer_used gauge
 		proffer_used{class="gold",consumer="rome",policy="p",resource="cpu"} 0.25
@@ -109,7 +114,7 @@ func TestMetricsShowTheSnapshot(t *testing.T) {
 	`
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want),
 		"proffer_build_info", "proffer_consumers", "proffer_grant", "proffer_offer", "proffer_policies",
-		"proffer_pool_capacity", "proffer_pool_committed", "proffer_pool_remaining", "proffer_slices", "proffer_used"); err != nil {
+		"proffer_pool_capacity", "proffer_pool_committed", "proffer_pool_remaining", "proffer_slices", "proffer_slices_waiting", "proffer_used"); err != nil {
 		t.Error(err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"proffer.dev/proffer/api/v1alpha1"
@@ -44,19 +45,37 @@ func (c *Cache) Set(object *v1alpha1.ResourcePolicy) bool {
 		known.version = object.ResourceVersion
 		return c.addOffered(known, offeredNames(object))
 	}
-	parsed, misspelt, errs := Parse(object)
-	next := &cachedPolicy{version: object.ResourceVersion, Policy: table.Policy{
-		Name: object.Name, UID: string(object.UID), Generation: object.Generation, Source: string(sourceOf(object)),
-		Parsed: parsed, Misspelt: texts(misspelt), Problems: texts(errs),
-	}}
+	next := &cachedPolicy{version: object.ResourceVersion, Policy: Of(object)}
 	if known != nil && known.UID == string(object.UID) {
-		next.Offered, next.past = known.Offered, known.past
+		next.Offered, _ = table.AddNames(known.Offered, next.Offered, v1alpha1.MaxOfferedResources)
+		next.past = known.past
 	} else {
-		next.past = pastOf(object, parsed)
+		next.past = pastOf(object, next.Parsed)
 	}
-	next.Offered, _ = table.AddNames(next.Offered, offeredNames(object), v1alpha1.MaxOfferedResources)
 	c.byName[object.Name], c.listed = next, nil
 	return true
+}
+
+// Of parses a policy. It knows what the status says that the policy has offered.
+func Of(object *v1alpha1.ResourcePolicy) table.Policy {
+	parsed, misspelt, errs := Parse(object)
+	p := table.Policy{
+		Name: object.Name, UID: string(object.UID), Generation: object.Generation, Object: stripped(object), Source: string(sourceOf(object)),
+		Parsed: parsed, Misspelt: texts(misspelt), Problems: texts(errs),
+	}
+	p.Offered, _ = table.AddNames(nil, offeredNames(object), v1alpha1.MaxOfferedResources)
+	return p
+}
+
+// stripped returns a policy with its spec, and of its metadata what Parse reads.
+func stripped(object *v1alpha1.ResourcePolicy) *v1alpha1.ResourcePolicy {
+	return &v1alpha1.ResourcePolicy{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ResourcePolicy"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: object.Name, UID: object.UID, Generation: object.Generation, CreationTimestamp: object.CreationTimestamp,
+		},
+		Spec: object.Spec,
+	}
 }
 
 func texts(errs field.ErrorList) []string {

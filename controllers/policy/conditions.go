@@ -27,6 +27,13 @@ func readyOf(p table.Policy, f finding) metav1.Condition {
 	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: readyStatus(reason), Reason: reason, Message: kube.Shorten(message, kube.MaxMessage)}
 }
 
+// Ready returns the reason and the message of the condition Ready. The report is nil for an invalid
+// policy.
+func Ready(p table.Policy, report *offer.Report) (reason, message string) {
+	c := withNameProblems(readyOf(p, finding{report: report}), p, report)
+	return c.Reason, c.Message
+}
+
 func readyStatus(reason string) metav1.ConditionStatus {
 	switch reason {
 	case v1alpha1.ReasonInvalid, v1alpha1.ReasonNoNodes, v1alpha1.ReasonIncomplete, v1alpha1.ReasonUnknownResources:

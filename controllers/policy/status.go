@@ -42,6 +42,16 @@ func find(s *table.Snapshot, p table.Policy) finding {
 	return f
 }
 
+// Effect returns the report on a policy and what it has granted: for a dry run, what would hold if it
+// were active. The report is nil for an invalid policy.
+func Effect(s *table.Snapshot, p table.Policy) (*offer.Report, table.PolicyGrants) {
+	f := find(s, p)
+	if f.dryRun != nil {
+		return f.dryRun.report, f.dryRun.granted
+	}
+	return f.report, f.granted
+}
+
 // statusOf returns the whole status of a policy. The status before matters only for the time of the
 // last transition and for the resources that were ever offered.
 func statusOf(p table.Policy, f finding, before v1alpha1.ResourcePolicyStatus) v1alpha1.ResourcePolicyStatus {

@@ -2,10 +2,12 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -51,7 +53,9 @@ type Writer struct {
 	version   func(name string) string
 	debouncer *debounce.Debouncer
 	events    *eventWriter
-	log       logr.Logger
+	// writes counts the writes by result.
+	writes *prometheus.CounterVec
+	log    logr.Logger
 	// interval is statusInterval.
 	interval time.Duration
 	written  map[string]written
@@ -66,9 +70,27 @@ type Writer struct {
 func NewWriter(api client.Client, from *table.Table, policies *Cache, recorder events.EventRecorder, log logr.Logger) *Writer {
 	return &Writer{
 		client: api, table: from, version: policies.Version, debouncer: debounce.New(statusBatch), interval: statusInterval,
-		events: newEvents(recorder), written: map[string]written{}, log: log,
+		events: newEvents(recorder), writes: newWriteCounter(), written: map[string]written{}, log: log,
 	}
 }
+
+func newWriteCounter() *prometheus.CounterVec {
+	writes := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "proffer_policy_writes_total",
+		Help: "Number of writes of the statuses of policies, by result: written, conflict or failed.",
+	}, []string{"result"})
+	// A counter that first appears with its first failure would show no increase.
+	for _, result := range []string{"written", "conflict", "failed"} {
+		writes.WithLabelValues(result)
+	}
+	return writes
+}
+
+// Describe implements prometheus.Collector.
+func (w *Writer) Describe(ch chan<- *prometheus.Desc) { w.writes.Describe(ch) }
+
+// Collect implements prometheus.Collector.
+func (w *Writer) Collect(ch chan<- prometheus.Metric) { w.writes.Collect(ch) }
 
 // Wake schedules a check of all statuses. It never blocks.
 func (w *Writer) Wake() { w.debouncer.Wake() }
@@ -228,8 +250,23 @@ func (w *Writer) update(ctx context.Context, object *v1alpha1.ResourcePolicy) er
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	err := w.client.Status().Update(ctx, object)
+	w.count(ctx, err)
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && ctx.Err() == nil {
 		w.log.Error(err, "Cannot write the status of a policy; will retry", "policy", object.Name)
 	}
 	return err
+}
+
+// count counts one write. A policy that is gone and a term that has ended are no failures.
+func (w *Writer) count(ctx context.Context, err error) {
+	result := "failed"
+	switch {
+	case err == nil:
+		result = "written"
+	case apierrors.IsConflict(err):
+		result = "conflict"
+	case apierrors.IsNotFound(err), errors.Is(ctx.Err(), context.Canceled):
+		return
+	}
+	w.writes.WithLabelValues(result).Inc()
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -82,8 +83,8 @@ func withWriter(t *testing.T, test func(*testWriter)) {
 			}).Build()
 		w.writer = &Writer{
 			client: w.client, table: table.New(), version: w.version, debouncer: debounce.New(statusBatch),
-			interval: statusInterval,
-			events:   newEvents(w.recorder), written: map[string]written{}, log: logr.Discard(),
+			interval: statusInterval, events: newEvents(w.recorder), writes: newWriteCounter(),
+			written: map[string]written{}, log: logr.Discard(),
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
@@ -333,6 +334,22 @@ func TestAReportOfAnOlderGenerationIsNotWritten(t *testing.T) {
 		pass(time.Minute)
 		if s := w.status(); s.ObservedGeneration != 1 || w.capacity() != 1 {
 			t.Errorf("the older report was written: %+v", s)
+		}
+	})
+}
+
+func TestWritesAreCountedByResult(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "resourcepolicies"}, "p", fmt.Errorf("changed"))
+	withWriter(t, func(w *testWriter) {
+		for i, err := range []error{nil, conflict, apierrors.NewServiceUnavailable("away")} {
+			w.failOnce(err)
+			w.report(capacityOf(int64(i)))
+			pass(time.Minute)
+		}
+		for result, want := range map[string]float64{"written": 3, "conflict": 1, "failed": 1} {
+			if got := testutil.ToFloat64(w.writer.writes.WithLabelValues(result)); got != want {
+				t.Errorf("%v writes are %s, want %v", got, result, want)
+			}
 		}
 	})
 }

@@ -119,13 +119,14 @@ func (d *Decider) decide(now time.Time, termsOf func() *offer.AllocationInput) *
 		}
 		a.plans[i] = plan{consumer: consumer, at: -1}
 	}
-	a.decide(termsOf())
+	a.ask(termsOf())
+	a.answers = grant.Allocate(a.input, a.asked)
 	a.countAll()
 	return a
 }
 
-// decide decides on all slices by the terms.
-func (a *decisions) decide(terms *offer.AllocationInput) {
+// ask works out by the terms what each slice asks for and has.
+func (a *decisions) ask(terms *offer.AllocationInput) {
 	a.input = terms
 	a.asked = make([]grant.Slice, 0, len(a.entries))
 	for i, c := range a.entries {
@@ -147,7 +148,6 @@ func (a *decisions) decide(terms *offer.AllocationInput) {
 			a.decideOn(i)
 		}
 	}
-	a.answers = grant.Allocate(a.input, a.asked)
 }
 
 // release counts what a slice held that is gone, or whose tenant is drained, up to what its pods

@@ -1,7 +1,6 @@
 package slice
 
 import (
-	"maps"
 	"time"
 
 	"proffer.dev/proffer/internal/capacity"
@@ -9,10 +8,6 @@ import (
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 )
-
-// maxAllocations bounds the rounds of a dry run: what one slice gives up, others may be granted in
-// the next round.
-const maxAllocations = 16
 
 // DryRun implements table.SliceDecisions.
 func (a *decisions) DryRun(termsOf func() *offer.AllocationInput) table.SliceDecisions {
@@ -27,31 +22,8 @@ func (a *decisions) DryRun(termsOf func() *offer.AllocationInput) table.SliceDec
 	for i := range a.plans {
 		b.plans[i] = plan{consumer: a.plans[i].consumer, at: -1}
 	}
-	b.decide(termsOf())
-	for range maxAllocations {
-		if !b.carryOut() {
-			break
-		}
-		b.answers = grant.Allocate(b.input, b.asked)
-	}
+	b.ask(termsOf())
+	b.answers = grant.Settle(b.input, b.asked)
 	b.countAll()
 	return b
-}
-
-// carryOut gives each slice what was decided, and reports whether that changed anything.
-func (a *decisions) carryOut() (changed bool) {
-	for i := range a.asked {
-		s, decided := &a.asked[i], &a.answers[i]
-		if s.Pinned || decided.Verdict != grant.Accept {
-			continue
-		}
-		moved := s.GrantedIn != "" && s.GrantedIn != s.Class || decided.Policy != nil && s.GrantedBy != decided.Policy.Name
-		if has := decided.Amounts(); moved || !maps.Equal(has, s.Granted) {
-			s.Granted, s.GrantedIn, changed = has, s.Class, true
-			if decided.Policy != nil {
-				s.GrantedBy = decided.Policy.Name
-			}
-		}
-	}
-	return changed
 }

@@ -1,6 +1,8 @@
 package slice
 
 import (
+	"strings"
+
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant"
 	"proffer.dev/proffer/internal/table"
@@ -12,53 +14,75 @@ func (a *decisions) Granted() map[string]map[string]capacity.Amounts { return a.
 // Under implements table.SliceDecisions.
 func (a *decisions) Under(policy string) table.PolicyGrants { return a.byPolicy[policy] }
 
-// countAll adds up what all slices are granted, or are about to be.
+// countAll adds up what all slices are granted, or are about to be. A process that does not lead
+// grants nothing.
 func (a *decisions) countAll() {
+	decided := table.GrantedAndDecided
+	if a.term == "" {
+		decided = table.GrantedOnly
+	}
+	a.grants, a.byPolicy = table.CountGrants(a.asked, a.answers, decided)
+}
+
+// All implements table.SliceDecisions.
+func (a *decisions) All(yield func(table.DecidedSlice) bool) {
+	for i, c := range a.entries {
+		if c.gone() {
+			continue
+		}
+		s := table.DecidedSlice{Namespace: c.namespace, Name: c.name, UID: string(c.uid), Slice: a.unanswered(i)}
+		if at := a.plans[i].at; at >= 0 {
+			s.Slice, s.Answer = a.asked[at], &a.answers[at]
+		}
+		s.Because = func() string { return a.because(i) }
+		if !yield(s) {
+			return
+		}
+	}
 	for i := range a.asked {
-		a.count(&a.asked[i], &a.answers[i])
+		pinned := &a.asked[i]
+		if !pinned.Pinned {
+			continue
+		}
+		// The key is that of the slice, its UID and the class: see pin.
+		part := strings.SplitN(pinned.Key, "/", 3)
+		because := func() string { return "it cannot be taken back yet" }
+		if !yield(table.DecidedSlice{Namespace: part[0], Name: part[1], UID: part[2], Slice: *pinned, Because: because}) {
+			return
+		}
 	}
 }
 
-// count adds what a slice is granted, or is about to be.
-func (a *decisions) count(asked *grant.Slice, decided *grant.Answer) {
-	next := a.term != "" && decided.Verdict == grant.Accept
-	if asked.Granted == nil && !next {
-		return
+// because explains the decision on a slice, or why there is none.
+func (a *decisions) because(i int) string {
+	c, at := a.entries[i], a.plans[i].at
+	switch gate := a.gates[i]; {
+	case at >= 0 && (gate == active || gate == cordoned):
+		return a.answers[at].Explain(strings.Join(c.problems, "; "))
+	case gate != active:
+		return gate.String()
 	}
-	sums := a.grants[asked.Class]
-	if sums == nil {
-		sums = map[string]capacity.Amounts{}
-		a.grants[asked.Class] = sums
+	return a.whyUnanswered(i)
+}
+
+// unanswered is what a slice asks for that there is no decision on. It is granted nothing new.
+func (a *decisions) unanswered(i int) grant.Slice {
+	c := a.entries[i]
+	return grant.Slice{
+		Key: c.key, Consumer: a.plans[i].consumer, Class: c.class, Created: c.created, Request: c.request, Invalid: len(c.problems) > 0,
+		Frozen: a.gates[i] != active,
 	}
-	sum := sums[asked.Consumer]
-	if sum == nil {
-		sum = capacity.Amounts{}
-		sums[asked.Consumer] = sum
+}
+
+// whyUnanswered says why there is no decision on a slice that has passed all gates.
+func (a *decisions) whyUnanswered(i int) string {
+	switch c := a.entries[i]; {
+	case a.plans[i].mode == unwritable:
+		return "no answer can be written to it"
+	case c.class == liqoClass, c.class == "":
+		return "Liqo itself answers this class"
+	case !a.plans[i].served:
+		return "no policy serves this class"
 	}
-	some := false
-	for i := range decided.Lines { // Every granted resource has a line.
-		l := &decided.Lines[i]
-		amount, granted := asked.Granted[l.Resource]
-		if next && l.Listed {
-			amount, granted = max(amount, l.Granted), true
-		}
-		if used := asked.Used[l.Resource]; used > amount {
-			amount, granted = used, true
-		}
-		if granted {
-			some = some || amount > 0
-			sum[l.Resource] = capacity.Sum(sum[l.Resource], amount)
-		}
-	}
-	if decided.Policy == nil || !some {
-		return
-	}
-	// One consumer's slices of a class are all under one policy.
-	under := a.byPolicy[decided.Policy.Name]
-	if under.Consumers == nil {
-		under.Consumers = map[string]table.ConsumerGrants{}
-	}
-	under.Slices++
-	under.Consumers[asked.Consumer] = table.ConsumerGrants{Slices: under.Consumers[asked.Consumer].Slices + 1, Amounts: sum}
-	a.byPolicy[decided.Policy.Name] = under
+	return "it keeps what it has until the policies have been read"
 }

@@ -64,7 +64,7 @@ type writeMetrics struct {
 }
 
 func newWriteMetrics() *writeMetrics {
-	return &writeMetrics{
+	m := &writeMetrics{
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "proffer_slice_writes_total", Help: "Writes of answers to ResourceSlices, by result: written, conflict, failed or altered.",
 		}, []string{"result"}),
@@ -78,6 +78,13 @@ func newWriteMetrics() *writeMetrics {
 			Name: "proffer_slice_unwritable_total", Help: "Versions of ResourceSlices to which not even the shortest answer could be written.",
 		}),
 	}
+	// A counter that first appears with its first failure would show no increase.
+	for _, result := range []string{"written", "conflict", "failed"} {
+		m.writes.WithLabelValues(result)
+		m.records.WithLabelValues(result)
+	}
+	m.writes.WithLabelValues("altered")
+	return m
 }
 
 func (m *writeMetrics) collectors() []prometheus.Collector {

@@ -50,6 +50,9 @@ func (t Taint) String() string {
 	return t.Key + "=" + t.Value + ":" + t.Effect
 }
 
+// Matches reports whether the node is in the pool: it is selected by label and usable.
+func (s Selection) Matches(n *Node) bool { return s.selects(n) && s.usable(n) }
+
 // usable reports whether the node is Ready, and without a NoSchedule or NoExecute taint that is not
 // tolerated. Taints with other effects must have been removed.
 func (s Selection) usable(n *Node) bool { return n.State == Ready && s.untolerated(n) == nil }

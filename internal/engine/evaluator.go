@@ -129,7 +129,9 @@ func (e *Evaluator) Evaluate(first time.Time) {
 	e.metrics.evaluation.Observe(time.Since(start).Seconds())
 
 	// Published first: no reader waits for a write to the API.
-	snapshot := e.Table.Publish(table.Snapshot{Result: result, Input: in, Policies: policies.All, Slices: decided})
+	snapshot := e.Table.Publish(table.Snapshot{
+		Result: result, Input: in, Policies: policies.All, Slices: decided, Levels: e.stable, Time: start,
+	})
 	e.metrics.publish.Observe(time.Since(first).Seconds())
 	for _, published := range e.Published {
 		published(snapshot)

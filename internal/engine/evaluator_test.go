@@ -34,6 +34,8 @@ func (in *inputs) Under(string) table.PolicyGrants { return table.PolicyGrants{}
 
 func (in *inputs) DryRun(func() *offer.AllocationInput) table.SliceDecisions { return in }
 
+func (in *inputs) All(func(table.DecidedSlice) bool) {}
+
 type consumers struct{ *inputs }
 
 func (c consumers) List() []offer.Consumer { return c.consumers }
@@ -68,9 +70,12 @@ func TestASnapshotHoldsEverythingThatOneEvaluationCameTo(t *testing.T) {
 	for _, name := range []string{"first", "second"} {
 		config.Published = append(config.Published, func(s *table.Snapshot) { order, seen = append(order, name), append(seen, s) })
 	}
-	e := New(config)
-	e.Evaluate(time.Now())
+	e, start := New(config), time.Now()
+	e.Evaluate(start)
 	s := config.Table.Current()
+	if s.Time.Before(start) || s.Time.After(time.Now()) {
+		t.Errorf("evaluated at %v, started at %v", s.Time, start)
+	}
 	if diff := cmp.Diff([]string{"first", "second"}, order); diff != "" || seen[0] != s || seen[1] != s {
 		t.Errorf("the callbacks were not all called with the published snapshot, in order: %s", diff)
 	}

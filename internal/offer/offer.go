@@ -46,7 +46,7 @@ func (o *Offer) Amount(resource string) (value int64, listed bool) {
 
 // evicts reports whether the offer evicts the pods of its consumer.
 func (o *Offer) evicts() bool {
-	return slices.ContainsFunc(o.Amounts, func(a Amount) bool { return a.Value == 0 && evictsAtZero(a.Resource) })
+	return slices.ContainsFunc(o.Amounts, func(a Amount) bool { return a.Value == 0 && EvictsAtZero(a.Resource) })
 }
 
 // Entry holds all offers to one consumer. It is immutable, and keeps its identity for as long as

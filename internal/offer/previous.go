@@ -133,7 +133,7 @@ func (b before) amount(resource string) int64 {
 	switch {
 	case b.record != lostAmongClasses:
 		return math.MaxInt64
-	case evictsAtZero(resource):
+	case EvictsAtZero(resource):
 		return 1
 	}
 	return 0

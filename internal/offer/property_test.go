@@ -137,6 +137,7 @@ func TestWhatIsAlwaysTrueOfOffers(t *testing.T) {
 			}
 			checkOrder(t, in, prev, r)
 			checkAlone(t, in, prev, r)
+			checkRecords(t, in, r)
 			prev = r
 		}
 	})
@@ -210,6 +211,30 @@ func checkExplained(t *rapid.T, id string, entry *Entry, explained []Explained) 
 				t.Fatalf("%s in %q: %d of %s is published without a threshold, but %d is current", id, x.Class, a.Value, a.Resource, s.Offer)
 			}
 		}
+	}
+}
+
+// checkRecords: a process that goes on from records of all offers evaluates the same.
+func checkRecords(t *rapid.T, in Input, r *Result) {
+	versions := map[string]string{}
+	for _, p := range in.Policies {
+		versions[p.Name] = p.Version
+	}
+	recorded := func(e *Entry) *Entry {
+		out := &Entry{}
+		for _, o := range e.Offers {
+			out.Offers = append(out.Offers, o.Record().Offer(versions[o.Policy]))
+		}
+		return out
+	}
+	byID := map[string]*Entry{}
+	for id, entry := range r.Entries.All {
+		byID[id] = recorded(entry)
+	}
+	in.Previous = Offers{Entries: EntriesOf(byID), Default: recorded(r.Default)}
+	want, got := Evaluate(in.After(r)), Evaluate(in)
+	if diff := cmp.Diff(want.Offers, got.Offers, cmp.AllowUnexported(Entries{}, Offer{}), cmpopts.EquateEmpty()); diff != "" {
+		t.Fatalf("after records (-result +records):\n%s", diff)
 	}
 }
 
@@ -348,7 +373,7 @@ func checkChange(t *rapid.T, in Input, id string, old []*Offer, entry *Entry) {
 			if floor := min(a.Value, column(in.View, used, a.Resource)); value < floor {
 				t.Fatalf("%s in %q: %s fell from %d to %d, below the %d that must stay for pods", id, before.Class, a.Resource, a.Value, value, floor)
 			}
-			if hasPods && evictsAtZero(a.Resource) && a.Value > 0 && value == 0 {
+			if hasPods && EvictsAtZero(a.Resource) && a.Value > 0 && value == 0 {
 				t.Fatalf("%s in %q: %s fell to 0 while pods run", id, before.Class, a.Resource)
 			}
 		}

@@ -126,7 +126,7 @@ func newVerdict(p *policyPlan, o *Offer, steps []Step, hasPods bool) verdict {
 	for i := range steps {
 		s := &steps[i]
 		v.held = v.held || s.Held >= 0
-		v.evicts = v.evicts || hasPods && s.Offer == 0 && evictsAtZero(s.Resource)
+		v.evicts = v.evicts || hasPods && s.Offer == 0 && EvictsAtZero(s.Resource)
 		k := slices.Index(needed, s.Resource)
 		if k < 0 {
 			continue

@@ -27,15 +27,31 @@ const (
 )
 
 // Stabilizer keeps the levels of pools from one evaluation to the next. The zero Stabilizer has no
-// levels; each starts at what there is. It is not safe for concurrent use.
+// levels; each starts at what there is. It is not safe for concurrent use. A copy goes on by itself.
 type Stabilizer struct {
-	pools map[string]*levels
+	// pools is replaced and never changed, as is all that it holds.
+	pools map[string]levels
 }
 
 // levels are those of one policy's pool, by resource.
 type levels struct {
 	version    string
-	byResource map[string]*level
+	byResource map[string]level
+}
+
+// StabilizerAt returns a Stabilizer with these levels, by policy and resource, whose pools have been at
+// their levels so far.
+func StabilizerAt(policies []Policy, given map[string]capacity.Amounts) Stabilizer {
+	s := Stabilizer{pools: map[string]levels{}}
+	for i := range policies {
+		p := &policies[i]
+		l := levels{version: p.Version, byResource: map[string]level{}}
+		for resource, amount := range given[p.Name] {
+			l.byResource[resource] = level{given: amount, there: amount}
+		}
+		s.pools[p.Name] = l
+	}
+	return s
 }
 
 // Stabilize sets in.Levels to the levels at a time, and returns after how long a level will change if
@@ -43,7 +59,7 @@ type levels struct {
 // threshold of 0 every change is published. An edit of a policy resets its levels.
 func (s *Stabilizer) Stabilize(now time.Time, in *Input) (again time.Duration) {
 	before := s.pools
-	s.pools, in.Levels = map[string]*levels{}, map[string]capacity.Amounts{}
+	s.pools, in.Levels = map[string]levels{}, map[string]capacity.Amounts{}
 	_, pools := selectionsOf(in.Policies)
 	for i := range in.Policies {
 		p := &in.Policies[i]
@@ -51,21 +67,21 @@ func (s *Stabilizer) Stabilize(now time.Time, in *Input) (again time.Duration) {
 			continue
 		}
 		was := before[p.Name]
-		if was == nil || was.version != p.Version {
-			was = &levels{version: p.Version}
+		if was.version != p.Version {
+			was = levels{}
 		}
-		next := &levels{version: p.Version, byResource: map[string]*level{}}
+		next := levels{version: p.Version, byResource: map[string]level{}}
 		s.pools[p.Name], in.Levels[p.Name] = next, capacity.Amounts{}
 		plan := policyPlan{Policy: p, pool: &in.View.Pools[pools[p]]}
 		for _, step := range plan.shares(in.View.Columns) {
-			l := was.byResource[step.Resource]
-			if l == nil {
-				l = &level{given: step.Pool}
+			l, known := was.byResource[step.Resource]
+			if !known {
+				l = level{given: step.Pool}
 			}
-			next.byResource[step.Resource] = l
 			if wait := l.observe(now, step.Pool); wait > 0 && (again == 0 || wait < again) {
 				again = wait
 			}
+			next.byResource[step.Resource] = l
 			in.Levels[p.Name][step.Resource] = l.given
 		}
 	}

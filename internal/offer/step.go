@@ -87,7 +87,7 @@ type optionalAmount struct {
 // evicts them at 0. Retain also holds what was granted.
 func (s *Step) hold(reclaim Reclaim, hasPods bool, used, granted, before int64) {
 	floor := min(before, used)
-	if hasPods && before > 0 && evictsAtZero(s.Resource) {
+	if hasPods && before > 0 && EvictsAtZero(s.Resource) {
 		floor = max(floor, 1)
 	}
 	if reclaim == Retain {
@@ -98,9 +98,9 @@ func (s *Step) hold(reclaim Reclaim, hasPods bool, used, granted, before int64) 
 	}
 }
 
-// evictsAtZero reports whether an offer of 0 evicts the consumer's pods: a virtual node whose cpu or
+// EvictsAtZero reports whether an offer of 0 of a resource evicts the consumer's pods: a virtual node whose cpu or
 // memory is 0 turns NotReady (Liqo, areResourcesReady of the virtual kubelet's node provider).
-func evictsAtZero(resource string) bool {
+func EvictsAtZero(resource string) bool {
 	return resource == capacity.CPU || resource == capacity.Memory
 }
 

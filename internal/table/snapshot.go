@@ -2,8 +2,11 @@ package table
 
 import (
 	"slices"
+	"time"
 
+	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/grant"
 	"proffer.dev/proffer/internal/offer"
 )
 
@@ -19,6 +22,10 @@ type Snapshot struct {
 	Policies []Policy
 	// Slices are the decisions on ResourceSlices; nil stands for no slices.
 	Slices SliceDecisions
+	// Levels are those of the pools after the evaluation.
+	Levels offer.Stabilizer
+	// Time is when the evaluation began.
+	Time time.Time
 	// Revision counts the snapshots published before this one, and this one. Publish sets it.
 	Revision uint64
 
@@ -51,6 +58,8 @@ func (s *Snapshot) Granted(policy string) PolicyGrants {
 type Policy struct {
 	Name, UID  string
 	Generation int64
+	// Object is the ResourcePolicy without its status and most of its metadata. It must not be changed.
+	Object *v1alpha1.ResourcePolicy
 	// Source is where the amounts come from, in the words of the API.
 	Source string
 	// Parsed is nil for a policy that is invalid.
@@ -122,12 +131,52 @@ type SliceDecisions interface {
 	Under(policy string) PolicyGrants
 	// DryRun decides on the same slices by other terms, until nothing is left to reclaim.
 	DryRun(terms func() *offer.AllocationInput) SliceDecisions
+	// All yields each slice once, by namespace and name, and then what slices hold that cannot be taken
+	// back now.
+	All(yield func(DecidedSlice) bool)
+}
+
+// DecidedSlice is a ResourceSlice with the decision on it, or a part of what one holds.
+type DecidedSlice struct {
+	// Namespace and Name are those of the slice. UID tells apart what All yields.
+	Namespace, Name, UID string
+	// Slice is what was asked for, and what counted as granted before the decision. It is Pinned for
+	// what cannot be taken back now.
+	grant.Slice
+	// Answer is the decision, nil for a slice that is not answered.
+	Answer *grant.Answer
+	// Because explains the answer, or why there is none. It is worked out when it is called.
+	Because func() string
+}
+
+// Accepted reports whether the slice is, or is about to be, accepted.
+func (s *DecidedSlice) Accepted() bool {
+	return s.Answer != nil && s.Answer.Verdict == grant.Accept || s.Answer == nil && s.Slice.Granted != nil
+}
+
+// After is what the slice is granted after the decision, nil if it is not accepted.
+func (s *DecidedSlice) After() capacity.Amounts {
+	if s.Answer == nil {
+		return s.Slice.Granted
+	}
+	return s.Answer.Amounts()
+}
+
+// Policy is the name of the policy that decides, empty for none.
+func (s *DecidedSlice) Policy() string {
+	if s.Answer == nil || s.Answer.Policy == nil {
+		return ""
+	}
+	return s.Answer.Policy.Name
 }
 
 // PolicyGrants are what one policy has granted.
 type PolicyGrants struct {
 	// Slices is how many slices are granted something.
-	Slices    int32
+	Slices int32
+	// Waiting is how many slices are granted less than they request because the pool has no more
+	// now.
+	Waiting   int32
 	Consumers map[string]ConsumerGrants
 }
 

@@ -1,0 +1,33 @@
+package slice
+
+import (
+	"testing"
+	"time"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/offer"
+)
+
+func TestASliceWaitsIfItsPoolHasNoMoreAndNotIfItsPolicyAllowsNoMore(t *testing.T) {
+	fixed := offer.NewAllocationInput(offer.Input{
+		Policies: []offer.Policy{{Name: "gold", Class: "gold", Version: "1", Fixed: capacity.Amounts{"cpu": 8000, "memory": 1 << 38}}},
+		View:     capacity.NewLedger().View(nil),
+	})
+	w := aLeader(t, known(t, "first", "a", 10, asking("6")), known(t, "second", "b", 11, asking("6")), known(t, "third", "c", 12, asking("6"), class("silver")))
+	for name, tc := range map[string]struct {
+		terms            *offer.AllocationInput
+		granted, waiting int32
+	}{
+		"a pool for both":       {goldOf(12000), 2, 0},
+		"a pool for one":        {goldOf(8000), 2, 1},
+		"a pool for part of it": {goldOf(4000), 1, 2},
+		"a fixed offer":         {fixed, 2, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := w.decider.decide(time.Now(), func() *offer.AllocationInput { return tc.terms }).Under("gold")
+			if got.Slices != tc.granted || got.Waiting != tc.waiting {
+				t.Errorf("%d slices are granted something and %d wait, want %d and %d", got.Slices, got.Waiting, tc.granted, tc.waiting)
+			}
+		})
+	}
+}

@@ -1,0 +1,129 @@
+package capacity
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Copy is everything that a Ledger holds at one moment, as values. It is immutable.
+type Copy struct {
+	// Nodes are the known nodes, in any order. The caller must not change their maps.
+	Nodes []Node
+
+	names []string
+	pods  []copiedPod
+}
+
+// copiedPod is a pod whose requests are still numbers of names: they become Amounts outside of the
+// ledger's lock.
+type copiedPod struct {
+	key, node, consumer, creator string
+	requests                     []numberedAmount
+}
+
+// Copy returns what the ledger holds at this moment. Events wait while it is taken.
+func (l *Ledger) Copy() *Copy {
+	l.mu.Lock()
+	nodes, pods := len(l.nodes), len(l.pods)
+	l.mu.Unlock()
+	// The memory is allocated and first written to before events have to wait: that takes longer than
+	// to copy.
+	c := &Copy{Nodes: make([]Node, 0, nodes), pods: make([]copiedPod, 0, pods)}
+	clear(c.Nodes[:nodes])
+	clear(c.pods[:pods])
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.names = l.names.list()
+	for _, a := range l.nodes {
+		if a.node != nil {
+			c.Nodes = append(c.Nodes, *a.node)
+		}
+	}
+	for key, e := range l.pods {
+		c.pods = append(c.pods, e.copied(key))
+	}
+	return c
+}
+
+// PodsOf returns a copy of the ledger's pods of one consumer, without nodes.
+func (l *Ledger) PodsOf(consumer string) *Copy {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := &Copy{}
+	for key, e := range l.pods {
+		if e.consumer == consumer {
+			c.pods = append(c.pods, e.copied(key))
+		}
+	}
+	if len(c.pods) > 0 {
+		c.names = l.names.list()
+	}
+	return c
+}
+
+// copied returns the pod as a value. Requests are replaced and never changed, so it shares them.
+func (e *podEntry) copied(key string) copiedPod {
+	return copiedPod{key, e.on.name, e.consumer, e.creator, e.requests}
+}
+
+// list returns the names by number.
+func (n *nameTable) list() []string {
+	names := make([]string, len(n.infos))
+	for i := range n.infos {
+		names[i] = n.infos[i].name
+	}
+	return names
+}
+
+// Len is the number of pods.
+func (c *Copy) Len() int { return len(c.pods) }
+
+// Pods yields the pods, in any order.
+func (c *Copy) Pods(yield func(Pod) bool) {
+	for i := range c.pods {
+		if !yield(c.pod(i)) {
+			return
+		}
+	}
+}
+
+func (c *Copy) pod(i int) Pod {
+	p := &c.pods[i]
+	requests := make(Amounts, len(p.requests))
+	for _, r := range p.requests {
+		if name := c.names[r.number]; name != Pods {
+			requests[name] = r.amount
+		}
+	}
+	return Pod{Key: p.key, Node: p.node, Consumer: p.consumer, Creator: p.creator, Requests: requests}
+}
+
+// FirstPods returns the first pods, by node and key, and whether there are more.
+func (c *Copy) FirstPods(most int) (first []Pod, more bool) {
+	order := make([]int, len(c.pods))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		a, b := &c.pods[i], &c.pods[j]
+		return cmp.Or(strings.Compare(a.node, b.node), strings.Compare(a.key, b.key))
+	})
+	for _, i := range order[:min(len(order), most)] {
+		first = append(first, c.pod(i))
+	}
+	return first, len(order) > most
+}
+
+// Ledger returns a new ledger with the same content.
+func (c *Copy) Ledger() *Ledger {
+	l := NewLedger()
+	for _, n := range c.Nodes {
+		l.SetNode(n)
+	}
+	for p := range c.Pods {
+		l.SetPod(p)
+	}
+	return l
+}

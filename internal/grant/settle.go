@@ -1,0 +1,43 @@
+package grant
+
+import (
+	"maps"
+
+	"proffer.dev/proffer/internal/offer"
+)
+
+// maxAllocations bounds the rounds of Settle: what one slice gives up, others may be granted in the
+// next round.
+const maxAllocations = 16
+
+// Settle decides on all slices like Allocate, as if each decision were carried out at once and the
+// next one followed, until nothing changes. It sets what the slices are granted meanwhile: the caller
+// must own them.
+func Settle(terms *offer.AllocationInput, all []Slice) []Answer {
+	answers := Allocate(terms, all)
+	for range maxAllocations {
+		if !carryOut(all, answers) {
+			break
+		}
+		answers = Allocate(terms, all)
+	}
+	return answers
+}
+
+// carryOut grants each slice what was decided, and reports whether that changed anything.
+func carryOut(all []Slice, answers []Answer) (changed bool) {
+	for i := range all {
+		s, decided := &all[i], &answers[i]
+		if s.Pinned || decided.Verdict != Accept {
+			continue
+		}
+		moved := s.GrantedIn != "" && s.GrantedIn != s.Class || decided.Policy != nil && s.GrantedBy != decided.Policy.Name
+		if has := decided.Amounts(); moved || !maps.Equal(has, s.Granted) {
+			s.Granted, s.GrantedIn, changed = has, s.Class, true
+			if decided.Policy != nil {
+				s.GrantedBy = decided.Policy.Name
+			}
+		}
+	}
+	return changed
+}

@@ -1,0 +1,52 @@
+package offer
+
+import "fmt"
+
+// Candidate is a policy that is for a consumer.
+type Candidate struct {
+	Class, Policy string
+	// Decides is set for the one policy of the class that decides.
+	Decides bool
+	// Because says why the policy does not decide. It is empty for the one that does.
+	Because string
+}
+
+// Candidates returns the policies that are for a consumer, by class, then in the order in which they
+// decide. Dry runs are among them.
+func (x Explainer) Candidates(id string) []Candidate {
+	e := x.evaluation
+	if e == nil {
+		return nil
+	}
+	var all []Candidate
+	consumer := e.consumer(id)
+	var winner *Policy
+	for i := range e.index.candidates(id) {
+		p := e.index.ordered[i]
+		if !p.Consumers.Includes(consumer) {
+			continue
+		}
+		c := Candidate{Class: p.Class, Policy: p.Name}
+		switch {
+		case p.DryRun:
+			c.Because = "it is a dry run"
+		case winner == nil || winner.Class != p.Class:
+			winner, c.Decides = p, true
+		default:
+			c.Because = winner.whyBefore(p)
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// whyBefore says why the policy decides before another one of its class.
+func (p *Policy) whyBefore(o *Policy) string {
+	switch {
+	case p.Priority != o.Priority:
+		return fmt.Sprintf("policy %s has the higher priority, %d", p.Name, p.Priority)
+	case p.Created != o.Created:
+		return fmt.Sprintf("policy %s has the same priority, %d, and is older", p.Name, p.Priority)
+	}
+	return fmt.Sprintf("policy %s has the same priority, %d, and the same age, and its name comes first", p.Name, p.Priority)
+}
