@@ -80,7 +80,7 @@ func check(rules []rule, packages []listed) []string {
 			problems = append(problems, r.readsClock(p, place)...)
 		}
 		// Tests may also import the test helpers.
-		r.may = append(slices.Clip(r.may), testHelpers...)
+		r.may = slices.Concat(r.may, r.tests, testHelpers)
 		r.never = nil
 		for _, imported := range append(p.TestImports, p.XTestImports...) {
 			if why := r.refuses(place, imported); why != "" {

@@ -13,6 +13,8 @@ type rule struct {
 	may []string
 	// never lists packages of other modules that they must not import, except in tests.
 	never []string
+	// tests are the places of this module that only their tests may import.
+	tests []string
 	// noClock forbids the functions in clock, except in tests.
 	noClock bool
 	// why is the reason that every problem ends with.
@@ -96,7 +98,17 @@ var table = []rule{
 		never: slices.DeleteFunc(slices.Clone(world), isLogr), noClock: true, why: edge,
 	},
 	{
-		place: "internal/table", may: core, never: append([]string{"google.golang.org/grpc"}, kubernetes...),
+		place: "internal/rehearse/world", may: append([]string{
+			"api", "controllers/policy", "internal/rehearse", "internal/table", "internal/quantity", "internal/source/nodes",
+		}, core...),
+		never: kubernetes, tests: []string{"internal/engine", "internal/debounce"}, why: edge,
+	},
+	{
+		place: "internal/rehearse", may: append([]string{"api/v1alpha1", "internal/table"}, core...), never: arithmetic, noClock: true,
+		why: pure,
+	},
+	{
+		place: "internal/table", may: append([]string{"api/v1alpha1"}, core...), never: append([]string{"google.golang.org/grpc"}, kubernetes...),
 		why: "the table holds plain values of the core",
 	},
 	{
@@ -130,7 +142,9 @@ var table = []rule{
 	{place: "controllers/classlist", may: perKind, why: kind},
 	{place: "controllers/offered", may: perKind, why: kind},
 	{place: "operator", may: []string{everything}},
+	{place: "config", why: "it embeds the manifests and does nothing else"},
 	{place: "cmd/proffer", may: []string{everything}},
+	{place: "cmd/kubectl-proffer", may: []string{everything}},
 	{place: "hack", may: []string{everything}},
 	{place: "test", may: []string{everything}},
 }

@@ -1,0 +1,114 @@
+package rehearse
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/grant"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
+)
+
+func never() bool { return false }
+
+// all is a policy that offers everything, with a threshold of 5 percent.
+func all(version string) table.Policy {
+	return table.Policy{Name: "all", Parsed: &offer.Policy{
+		Name: "all", Version: version, ThresholdPercent: 5, Nodes: &offer.Nodes{Percent: 100}, Resources: []string{capacity.CPU},
+	}}
+}
+
+// busyNode is a world in which a pool has just fallen from 10 cpu to 9.2.
+func busyNode() *World {
+	l, list := capacity.NewLedger(), table.NewPolicyList([]table.Policy{all("1")})
+	l.SetNode(capacity.Node{Name: "n", State: capacity.Ready, Allocatable: capacity.Amounts{capacity.CPU: 10_000}})
+	in := offer.Input{Policies: list.Valid, View: l.View(list.Selections)}
+	w := &World{Now: time.Unix(1000, 0), Policies: list.All}
+	w.Levels.Stabilize(w.Now, &in)
+	w.Offers = offer.Evaluate(in).Offers
+	l.SetPod(capacity.Pod{Key: "p", Node: "n", Requests: capacity.Amounts{capacity.CPU: 800}})
+	w.Content = l.Copy()
+	return w
+}
+
+func TestARehearsalGoesOnUntilNothingChanges(t *testing.T) {
+	cpu := func(of offer.Offers) int64 { return amountIn(of.Default, "", capacity.CPU).Value }
+	o := Rehearse(busyNode(), &Change{}, never)
+	if got := []int64{cpu(o.World.Offers), cpu(o.Without.Offers), cpu(o.With.Offers)}; !cmp.Equal(got, []int64{10_000, 9200, 9200}) {
+		t.Errorf("published, without and with a change of nothing: %v", got)
+	}
+	if changes, _ := o.Offers(10); len(changes) > 0 {
+		t.Errorf("a change of nothing changes %v", changes)
+	}
+	// The level of an edited policy starts at what there is.
+	next := all("2")
+	next.Parsed.Nodes = &offer.Nodes{Percent: 50}
+	changes, more := Rehearse(busyNode(), &Change{Apply: []table.Policy{next}}, never).Offers(1)
+	want := []OfferChange{{
+		Resource: capacity.CPU, Now: Amount{10_000, true}, Then: Amount{4600, true},
+		Because: "cpu 4.6: 50% of 9.2 is a pool of 4.6, 0 committed, 4.6 remaining; it has 0",
+	}}
+	if diff := cmp.Diff(want, changes); diff != "" || more {
+		t.Errorf("an edit: more is %t, %s", more, diff)
+	}
+}
+
+func TestWithoutAPastWhatFollowsWithoutTheChangeIsPublished(t *testing.T) {
+	w := busyNode()
+	w.Offers, w.Levels = offer.Offers{}, offer.Stabilizer{}
+	o := Rehearse(w, &Change{Delete: []string{"all"}}, never)
+	changes, _ := o.Offers(10)
+	want := []OfferChange{{
+		Resource: capacity.CPU, Now: Amount{9200, true}, Then: Amount{0, true}, Because: "cpu 0: not offered any more: policy all is gone or invalid",
+	}}
+	if diff := cmp.Diff(want, changes); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRequestsAreDecidedOnByTheTermsOfTheChange(t *testing.T) {
+	w := busyNode()
+	request := func(uid, class string, with func(*grant.Slice)) table.DecidedSlice {
+		s := grant.Slice{Key: "ns/" + uid, Consumer: "rome", Class: class, Request: capacity.Amounts{capacity.CPU: 2000}}
+		if with != nil {
+			with(&s)
+		}
+		return table.DecidedSlice{Namespace: "ns", Name: uid, UID: uid, Slice: s}
+	}
+	w.Slices = Requests{
+		request("asks", "gold", nil),
+		request("waits", "gold", func(s *grant.Slice) { s.Frozen = true }),
+		request("elsewhere", "silver", nil),
+	}
+	gold := all("1")
+	gold.Name, gold.Parsed.Name, gold.Parsed.Class = "gold", "gold", "gold"
+	changes, more := Rehearse(w, &Change{Apply: []table.Policy{gold}}, never).Slices(10)
+	want := []SliceChange{{
+		Namespace: "ns", Name: "asks", Consumer: "rome", Class: "gold", Then: capacity.Amounts{capacity.CPU: 2000}, Because: "granted in full by policy gold",
+	}}
+	if diff := cmp.Diff(want, changes); diff != "" || more {
+		t.Errorf("more is %t, %s", more, diff)
+	}
+}
+
+func TestPodsOfADrainedNodeHoldNothing(t *testing.T) {
+	l := capacity.NewLedger()
+	l.SetNode(capacity.Node{Name: "n", State: capacity.Ready, Allocatable: capacity.Amounts{capacity.CPU: 10_000}})
+	l.SetPod(capacity.Pod{Key: "p", Node: "n", Consumer: "rome", Requests: capacity.Amounts{capacity.CPU: 5000}})
+	fixed := func(version string, cpu int64) table.Policy {
+		return table.Policy{Name: "fixed", Parsed: &offer.Policy{Name: "fixed", Version: version, Fixed: capacity.Amounts{capacity.CPU: cpu}}}
+	}
+	w := &World{Now: time.Unix(1000, 0), Policies: []table.Policy{fixed("1", 8000)}, Content: l.Copy()}
+	for _, tc := range []struct {
+		drain []string
+		then  int64
+	}{{nil, 5000}, {[]string{"n"}, 2000}} {
+		o := Rehearse(w, &Change{Apply: []table.Policy{fixed("2", 2000)}, Drain: tc.drain}, never)
+		if got := amountIn(entryOf(o.With.Offers, "rome"), "", capacity.CPU); got.Value != tc.then {
+			t.Errorf("with %v drained: %d cpu, want %d", tc.drain, got.Value, tc.then)
+		}
+	}
+}

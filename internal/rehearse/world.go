@@ -1,0 +1,210 @@
+package rehearse
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
+)
+
+// World is everything that an evaluation depends on.
+type World struct {
+	// Now is the time from which the rehearsal goes on.
+	Now time.Time
+	// Policies are all ResourcePolicies, by name.
+	Policies []table.Policy
+	// Consumers are those that Liqo's objects describe, sorted by ID.
+	Consumers []offer.Consumer
+	// Offers are those that are published. The zero value is for a world without a past.
+	Offers offer.Offers
+	// Recorded is what an earlier process recorded, for a world without Offers.
+	Recorded []offer.PreviousOffers
+	// Slices are the decisions on ResourceSlices, nil for none.
+	Slices table.SliceDecisions
+	// Levels are those of the pools.
+	Levels offer.Stabilizer
+	// Resources are names of resources that an evaluation needs columns for, besides those of policies.
+	Resources []string
+	// Content is what nodes have and pods request.
+	Content *capacity.Copy
+}
+
+// Of returns the world of a snapshot. The content is a copy of the ledger that it was evaluated from.
+func Of(s *table.Snapshot, content *capacity.Copy) World {
+	return World{
+		Now: s.Time, Policies: s.Policies, Consumers: s.Input.Consumers, Offers: s.Offers, Slices: s.Slices, Levels: s.Levels,
+		Resources: s.Input.View.Columns, Content: content,
+	}
+}
+
+// Change is what to change of a world.
+type Change struct {
+	// Apply are policies to create, or to replace by name.
+	Apply []table.Policy
+	// Delete are names of policies.
+	Delete []string
+	// Drain are names of nodes that leave with their pods.
+	Drain []string
+	// AddNodes are nodes that join.
+	AddNodes []capacity.Node
+}
+
+// policies returns the policies after the change, by name.
+func (c *Change) policies(before []table.Policy) []table.Policy {
+	gone := map[string]struct{}{}
+	for _, name := range c.Delete {
+		gone[name] = struct{}{}
+	}
+	for i := range c.Apply {
+		gone[c.Apply[i].Name] = struct{}{}
+	}
+	after := slices.Clone(c.Apply)
+	for i := range before {
+		if _, replaced := gone[before[i].Name]; !replaced {
+			after = append(after, before[i])
+		}
+	}
+	slices.SortFunc(after, func(a, b table.Policy) int { return strings.Compare(a.Name, b.Name) })
+	return after
+}
+
+// carryOut changes the nodes and pods of a ledger with this content.
+func (c *Change) carryOut(l *capacity.Ledger, content *capacity.Copy) {
+	drained := make(map[string]struct{}, len(c.Drain))
+	for _, name := range c.Drain {
+		drained[name] = struct{}{}
+		l.DeleteNode(name)
+	}
+	if len(drained) > 0 {
+		for p := range content.Pods {
+			if _, gone := drained[p.Node]; gone {
+				l.DeletePod(p.Key)
+			}
+		}
+	}
+	for _, n := range c.AddNodes {
+		l.SetNode(n)
+	}
+}
+
+// maxRounds bounds the evaluations of one state. Usually there are two: one that changes something,
+// and one that changes nothing.
+const maxRounds = 100
+
+// Rested is a state of the world in which nothing changes any more by itself.
+type Rested struct {
+	*offer.Result
+	// View is the account of nodes and pods.
+	View capacity.View
+	// Policies are all policies by name. Each knows all that it has offered.
+	Policies []table.Policy
+	// Slices are the decisions on ResourceSlices, nil for none.
+	Slices table.SliceDecisions
+	// Restless is set if there were still changes after maxRounds evaluations.
+	Restless bool
+
+	// levels are those of the pools at the time.
+	levels offer.Stabilizer
+	time   time.Time
+}
+
+// rest evaluates until nothing changes, or ended reports true: the result is nil then.
+func (w *World) rest(l *capacity.Ledger, policies []table.Policy, ended func() bool) *Rested {
+	r := &Rested{Policies: slices.Clone(policies)}
+	previous, levels, now := w.Offers, w.Levels, w.Now
+	list := table.NewPolicyList(r.Policies)
+	resources := slices.Concat(list.Resources, w.Resources)
+	slices.Sort(resources)
+	resources = slices.Compact(resources)
+	for range maxRounds {
+		if ended() {
+			return nil
+		}
+		in := offer.Input{Policies: list.Valid, Consumers: w.Consumers, View: l.View(list.Selections, resources...), Previous: previous}
+		if previous.Default == nil {
+			in.Recorded = w.Recorded
+		}
+		again := levels.Stabilize(now, &in)
+		r.Result, r.Slices = nil, nil // They hold much memory.
+		if w.Slices != nil {
+			r.Slices = w.Slices.DryRun(func() *offer.AllocationInput { return offer.NewAllocationInput(in) })
+			in.Grants = r.Slices.Granted()
+			if ended() {
+				return nil
+			}
+		}
+		r.Result, r.View = offer.Evaluate(in), in.View
+		same := sameOffers(previous, r.Offers)
+		r.levels, r.time = levels, now
+		previous, now = r.Offers, now.Add(again)
+		if remember(r.Policies, r.Reports) {
+			list, same = table.NewPolicyList(r.Policies), false
+		}
+		if same && again == 0 {
+			return r
+		}
+	}
+	r.Restless = true
+	return r
+}
+
+// remember adds to each policy what it turned out to offer, as the operator does after each
+// evaluation, and reports whether there was more than before.
+func remember(policies []table.Policy, reports map[string]*offer.Report) (more bool) {
+	for i := range policies {
+		p := &policies[i]
+		if report := reports[p.Name]; report != nil && report.Outcome != offer.DryRun {
+			longer, added := table.AddNames(p.Offered, report.Offered, v1alpha1.MaxOfferedResources)
+			p.Offered, more = longer, more || added
+		}
+	}
+	return more
+}
+
+// sameOffers reports whether an evaluation has changed nothing of the offers before: entries keep
+// their identity.
+func sameOffers(before, after offer.Offers) bool {
+	if before.Default != after.Default || before.Entries.Len() != after.Entries.Len() {
+		return false
+	}
+	for i := range after.Entries.Len() {
+		id, entry := before.Entries.At(i)
+		if next, now := after.Entries.At(i); next != id || now != entry {
+			return false
+		}
+	}
+	return true
+}
+
+// Outcome is what a rehearsal came to.
+type Outcome struct {
+	// World is what was rehearsed on.
+	World *World
+	// Without is the world at rest without the change, With the one at rest with it.
+	Without, With *Rested
+}
+
+// Rehearse lets the world rest without the change, and with it. It returns nil as soon as ended
+// reports true, which it asks before each decision on slices and before each evaluation.
+func Rehearse(w *World, c *Change, ended func() bool) *Outcome {
+	l := w.Content.Ledger()
+	o := &Outcome{World: w}
+	if o.Without = w.rest(l, w.Policies, ended); o.Without == nil {
+		return nil
+	}
+	if w.Offers.Default == nil {
+		// Nobody knows what is published: it is what follows without the change.
+		settled := *w
+		settled.Offers, settled.Levels, settled.Now = o.Without.Offers, o.Without.levels, o.Without.time
+		w, o.World = &settled, &settled
+	}
+	c.carryOut(l, w.Content)
+	if o.With = w.rest(l, c.policies(w.Policies), ended); o.With == nil {
+		return nil
+	}
+	return o
+}

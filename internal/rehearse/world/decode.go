@@ -1,0 +1,266 @@
+package world
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/controllers/policy"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/grant"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/rehearse"
+	"proffer.dev/proffer/internal/table"
+)
+
+// Decode reads a rest.World element by element. What it says of the evaluation is in the second result.
+func Decode(from io.Reader) (*rehearse.World, rest.Evaluated, error) {
+	d := decoder{json: json.NewDecoder(from), ledger: capacity.NewLedger(), entries: map[string]*offer.Entry{}}
+	if err := d.read(); err != nil {
+		return nil, rest.Evaluated{}, fmt.Errorf("reading the snapshot: %w", err)
+	}
+	return d.world(), d.of, nil
+}
+
+// decoder collects a world.
+type decoder struct {
+	json    *json.Decoder
+	version int
+	of      rest.Evaluated
+	w       rehearse.World
+	ledger  *capacity.Ledger
+	// versions are those of the valid policies, by name.
+	versions map[string]string
+	entries  map[string]*offer.Entry
+	anyone   *offer.Entry
+	levels   map[string]rest.Amounts
+	requests rehearse.Requests
+}
+
+func (d *decoder) read() error {
+	err := object(d.json, func(name string) error {
+		if d.version == 0 && name != "version" {
+			return errors.New("a snapshot begins with its version: write the output of kubectl proffer snapshot")
+		}
+		return d.member(name)
+	})
+	if err == nil && d.version == 0 {
+		return errors.New("it is empty: write the output of kubectl proffer snapshot")
+	}
+	return err
+}
+
+// object reads an object member by member.
+func object(d *json.Decoder, member func(name string) error) error {
+	if err := delimiter(d, '{'); err != nil {
+		return err
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return err
+		}
+		if err := member(fmt.Sprint(name)); err != nil {
+			return fmt.Errorf("%v: %w", name, err)
+		}
+	}
+	return delimiter(d, '}')
+}
+
+// member reads the value of one member. Members that it does not know are skipped.
+func (d *decoder) member(name string) error {
+	switch name {
+	case "version":
+		if err := d.json.Decode(&d.version); err != nil {
+			return err
+		}
+		if d.version != rest.WorldVersion {
+			return fmt.Errorf("it is %d, and this program reads %d: use the kubectl-proffer of the operator's version", d.version, rest.WorldVersion)
+		}
+		return nil
+	case "revision":
+		return d.json.Decode(&d.of.Revision)
+	case "time":
+		return d.json.Decode(&d.of.Time)
+	case "policies":
+		return list(d.json, d.policy)
+	case "consumers":
+		return list(d.json, func(c *rest.WorldConsumer) error {
+			d.w.Consumers = append(d.w.Consumers, offer.Consumer{ID: c.ClusterID, Labels: c.Labels})
+			return nil
+		})
+	case "offers":
+		return list(d.json, d.offer)
+	case "levels":
+		return d.json.Decode(&d.levels)
+	case "slices":
+		return list(d.json, d.slice)
+	case "nodes":
+		return list(d.json, d.node)
+	case "pods":
+		return list(d.json, func(p *rest.WorldPod) error {
+			d.ledger.SetPod(capacity.Pod{Key: p.UID, Node: p.Node, Consumer: p.Consumer, Creator: p.Creator, Requests: amountsOf(p.Requests)})
+			return nil
+		})
+	}
+	var skipped json.RawMessage
+	return d.json.Decode(&skipped)
+}
+
+// list reads a list element by element.
+func list[T any](d *json.Decoder, each func(*T) error) error {
+	if token, err := d.Token(); err != nil || token == nil {
+		return err // null is a list, too.
+	} else if token != json.Delim('[') {
+		return fmt.Errorf("there is %v where a list is expected", token)
+	}
+	for d.More() {
+		var element T
+		if err := d.Decode(&element); err != nil {
+			return err
+		}
+		if err := each(&element); err != nil {
+			return err
+		}
+	}
+	return delimiter(d, ']')
+}
+
+func delimiter(d *json.Decoder, want json.Delim) error {
+	token, err := d.Token()
+	if err != nil {
+		return err
+	}
+	if token != want {
+		return fmt.Errorf("there is %v where %v is expected", token, want)
+	}
+	return nil
+}
+
+func (d *decoder) policy(object *v1alpha1.ResourcePolicy) error {
+	if err := checkObject(object); err != nil {
+		return err
+	}
+	p := policy.Of(object)
+	d.w.Policies = append(d.w.Policies, p)
+	if p.Parsed != nil {
+		if d.versions == nil {
+			d.versions = map[string]string{}
+		}
+		d.versions[p.Name] = p.Parsed.Version
+	}
+	return nil
+}
+
+// offer takes an offer. Policies come before offers.
+func (d *decoder) offer(o *rest.WorldOffer) error {
+	entry := d.anyone
+	if !o.Anyone {
+		entry = d.entries[o.ClusterID]
+	}
+	if entry == nil {
+		entry = &offer.Entry{}
+	}
+	if o.Anyone {
+		d.anyone = entry
+	} else {
+		d.entries[o.ClusterID] = entry
+	}
+	if o.None {
+		return nil
+	}
+	r := offer.Record{
+		Class: o.Class, Policy: o.Policy, Override: -1, Amounts: amountsOf(o.Resources), LastPolicy: o.LastPolicy, Reclaim: reclaims[o.Reclaim],
+	}
+	if o.Override != nil {
+		r.Override = *o.Override
+	}
+	if len(r.Amounts) == 0 {
+		return fmt.Errorf("an offer to %q in class %q has no resources", o.ClusterID, o.Class)
+	}
+	entry.Offers = append(entry.Offers, r.Offer(d.versions[o.Policy]))
+	return nil
+}
+
+func (d *decoder) slice(s *rest.WorldSlice) error {
+	g := grant.Slice{
+		Key: s.Namespace + "/" + s.Name, Consumer: s.Consumer, Class: s.Class, Created: s.Created.Unix(), Request: amountsOf(s.Asked),
+		Used: amountsOf(s.Used), GrantedBy: s.GrantedBy, GrantedIn: s.GrantedIn, Reclaim: reclaims[s.Reclaim],
+		Pinned: s.Fixed, Frozen: s.Frozen, Invalid: s.Invalid,
+	}
+	if s.Fixed {
+		g.Key += "/" + s.UID
+	}
+	if s.Accepted {
+		g.Granted = amountsOf(s.Granted)
+	}
+	d.requests = append(d.requests, table.DecidedSlice{Namespace: s.Namespace, Name: s.Name, UID: s.UID, Slice: g})
+	return nil
+}
+
+func (d *decoder) node(n *rest.WorldNode) error {
+	out := capacity.Node{Name: n.Name, Labels: n.Labels, Allocatable: amountsOf(n.Allocatable)}
+	known := false
+	for state, word := range states {
+		if word == n.State {
+			out.State, known = state, true
+		}
+	}
+	if !known {
+		return fmt.Errorf("node %s has the state %q", n.Name, n.State)
+	}
+	for _, text := range n.Taints {
+		// As capacity.Taint.String writes it.
+		colon := strings.LastIndexByte(text, ':')
+		if colon < 0 {
+			return fmt.Errorf("node %s has the taint %q", n.Name, text)
+		}
+		key, value, _ := strings.Cut(text[:colon], "=")
+		out.Taints = append(out.Taints, capacity.Taint{Key: key, Value: value, Effect: text[colon+1:]})
+	}
+	d.ledger.SetNode(out)
+	return nil
+}
+
+// world returns what was collected.
+func (d *decoder) world() *rehearse.World {
+	w := &d.w
+	w.Now, w.Content = d.of.Time, d.ledger.Copy()
+	if w.Now.IsZero() {
+		w.Now = time.Unix(0, 0)
+	}
+	slices.SortFunc(w.Policies, func(a, b table.Policy) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(w.Consumers, func(a, b offer.Consumer) int { return strings.Compare(a.ID, b.ID) })
+	if d.anyone != nil {
+		byClass := func(a, b *offer.Offer) int { return strings.Compare(a.Class, b.Class) }
+		slices.SortFunc(d.anyone.Offers, byClass)
+		for _, entry := range d.entries {
+			slices.SortFunc(entry.Offers, byClass)
+		}
+		w.Offers = offer.Offers{Entries: offer.EntriesOf(d.entries), Default: d.anyone}
+		for _, entry := range d.entries {
+			for _, o := range entry.Offers {
+				for _, a := range o.Amounts {
+					w.Resources = append(w.Resources, a.Resource)
+				}
+			}
+		}
+		slices.Sort(w.Resources)
+		w.Resources = slices.Compact(w.Resources)
+	}
+	if len(d.requests) > 0 {
+		w.Slices = d.requests
+	}
+	given := make(map[string]capacity.Amounts, len(d.levels))
+	for name, amounts := range d.levels {
+		given[name] = amountsOf(amounts)
+	}
+	w.Levels = offer.StabilizerAt(table.NewPolicyList(w.Policies).Valid, given)
+	return w
+}

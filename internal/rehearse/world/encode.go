@@ -1,0 +1,215 @@
+package world
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
+)
+
+// Encode writes the world of a snapshot as a rest.World. It holds one element of a list at a time. The
+// content is a copy of the ledger that the snapshot was evaluated from, and version that of the
+// operator.
+func Encode(to io.Writer, s *table.Snapshot, content *capacity.Copy, version string) error {
+	e := encoder{to: bufio.NewWriter(to)}
+	e.text("{")
+	e.field("version", rest.WorldVersion)
+	e.field("revision", s.Revision)
+	e.field("time", s.Time)
+	e.field("proffer", version)
+	e.list("policies", func(yield func(any) bool) {
+		for i := range s.Policies {
+			if !yield(policyObject(&s.Policies[i])) {
+				return
+			}
+		}
+	})
+	e.list("consumers", func(yield func(any) bool) {
+		for _, c := range s.Input.Consumers {
+			if !yield(rest.WorldConsumer{ClusterID: c.ID, Labels: c.Labels}) {
+				return
+			}
+		}
+	})
+	e.list("offers", func(yield func(any) bool) {
+		for id, entry := range s.Entries.All {
+			if !yieldOffers(rest.WorldOffer{ClusterID: id}, entry, yield) {
+				return
+			}
+		}
+		yieldOffers(rest.WorldOffer{Anyone: true}, s.Default, yield)
+	})
+	if levels := levelsOf(s.Input.Levels); len(levels) > 0 {
+		e.field("levels", levels)
+	}
+	e.list("slices", func(yield func(any) bool) {
+		if s.Slices == nil {
+			return
+		}
+		for d := range s.Slices.All {
+			if !yield(sliceObject(&d)) {
+				return
+			}
+		}
+	})
+	e.list("nodes", func(yield func(any) bool) {
+		byName := slices.SortedFunc(slices.Values(content.Nodes), func(a, b capacity.Node) int { return strings.Compare(a.Name, b.Name) })
+		for i := range byName {
+			if !yield(nodeObject(&byName[i])) {
+				return
+			}
+		}
+	})
+	e.list("pods", func(yield func(any) bool) {
+		for p := range content.Pods {
+			if !yield(rest.WorldPod{UID: p.Key, Node: p.Node, Consumer: p.Consumer, Creator: p.Creator, Requests: Amounts(p.Requests)}) {
+				return
+			}
+		}
+	})
+	e.text("}\n")
+	if e.err != nil {
+		return e.err
+	}
+	return e.to.Flush()
+}
+
+// encoder writes the members of one object. The first error ends it.
+type encoder struct {
+	to     *bufio.Writer
+	fields int
+	err    error
+}
+
+func (e *encoder) text(s string) {
+	if e.err == nil {
+		_, e.err = e.to.WriteString(s)
+	}
+}
+
+func (e *encoder) value(v any) {
+	text, err := json.Marshal(v)
+	if err != nil && e.err == nil {
+		e.err = err
+	}
+	e.text(string(text))
+}
+
+func (e *encoder) name(name string) {
+	if e.fields++; e.fields > 1 {
+		e.text(",")
+	}
+	e.value(name)
+	e.text(":")
+}
+
+func (e *encoder) field(name string, value any) {
+	e.name(name)
+	e.value(value)
+}
+
+// list writes the elements as they come, each on a line of its own.
+func (e *encoder) list(name string, elements func(yield func(any) bool)) {
+	e.name(name)
+	separator := "[\n"
+	elements(func(element any) bool {
+		e.text(separator)
+		e.value(element)
+		separator = ",\n"
+		return e.err == nil
+	})
+	if separator == "[\n" {
+		e.text("[")
+	}
+	e.text("]")
+}
+
+// policyObject returns a policy with the part of its status that matters: what it has offered, and
+// whether its names were accepted before.
+func policyObject(p *table.Policy) *v1alpha1.ResourcePolicy {
+	object := *p.Object
+	for _, name := range p.Offered {
+		object.Status.OfferedResources = append(object.Status.OfferedResources, v1alpha1.ResourceName(name))
+	}
+	if p.Parsed != nil && !p.Parsed.DryRun {
+		object.Status.ObservedGeneration = p.Generation
+		object.Status.Conditions = []metav1.Condition{{
+			Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonOffering, ObservedGeneration: p.Generation,
+		}}
+	}
+	return &object
+}
+
+// yieldOffers yields the offers of an entry, and reports whether to go on.
+func yieldOffers(to rest.WorldOffer, entry *offer.Entry, yield func(any) bool) bool {
+	if len(entry.Offers) == 0 {
+		to.None = true
+		return yield(to)
+	}
+	for _, o := range entry.Offers {
+		r := o.Record()
+		x := to
+		x.Class, x.Policy, x.Resources, x.LastPolicy, x.Reclaim = r.Class, r.Policy, Amounts(r.Amounts), r.LastPolicy, reclaimText(r.Reclaim)
+		if r.Override >= 0 {
+			x.Override = &r.Override
+		}
+		if !yield(x) {
+			return false
+		}
+	}
+	return true
+}
+
+func levelsOf(levels map[string]capacity.Amounts) map[string]rest.Amounts {
+	out := make(map[string]rest.Amounts, len(levels))
+	for policy, amounts := range levels {
+		out[policy] = Amounts(amounts)
+	}
+	maps.DeleteFunc(out, func(_ string, amounts rest.Amounts) bool { return amounts == nil })
+	return out
+}
+
+func sliceObject(s *table.DecidedSlice) rest.WorldSlice {
+	return rest.WorldSlice{
+		Namespace: s.Namespace, Name: s.Name, UID: s.UID, Consumer: s.Consumer, Class: s.Class, Created: time.Unix(s.Created, 0).UTC(),
+		Asked: Amounts(s.Request), Accepted: s.Slice.Granted != nil, Granted: Amounts(s.Slice.Granted), Used: Amounts(s.Used),
+		GrantedBy: s.GrantedBy, GrantedIn: s.GrantedIn, Reclaim: reclaimText(s.Reclaim), Fixed: s.Pinned, Frozen: s.Frozen, Invalid: s.Invalid,
+	}
+}
+
+// states are the words for the states of nodes.
+var states = map[capacity.NodeState]string{
+	capacity.NotReady: "NotReady", capacity.Ready: "Ready", capacity.Cordoned: "Cordoned", capacity.Virtual: "Virtual",
+}
+
+func nodeObject(n *capacity.Node) rest.WorldNode {
+	out := rest.WorldNode{Name: n.Name, Labels: n.Labels, State: states[n.State], Allocatable: Amounts(n.Allocatable)}
+	for _, t := range n.Taints {
+		out.Taints = append(out.Taints, t.String())
+	}
+	return out
+}
+
+// Unknown is what a World does not hold, for Simulation.Unknown.
+var Unknown = []string{
+	"grants that the operator was writing, and records of what slices held before",
+	"the Tenants of consumers: a slice that waited for one is not answered",
+	"for how long a pool has been below or above its level",
+}
+
+// UnknownOfCluster is what the objects of a cluster do not hold, for Simulation.Unknown.
+var UnknownOfCluster = []string{
+	"amounts that a running operator keeps within a threshold, and for how long a pool has been below or above its level",
+	"grants that a running operator is writing",
+}

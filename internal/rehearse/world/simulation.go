@@ -1,0 +1,89 @@
+package world
+
+import (
+	"maps"
+	"slices"
+
+	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/controllers/policy"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/rehearse"
+	"proffer.dev/proffer/internal/table"
+)
+
+// restless is what Simulation.Unknown says of a world that does not come to rest.
+const restless = "there are still changes after 100 evaluations: the answer is of the last one"
+
+// SimulationOf returns what a rehearsal came to. Problems are those of ChangeOf, and unknown is what
+// the world did not hold.
+func SimulationOf(o *rehearse.Outcome, of rest.Evaluated, problems map[string][]string, unknown []string) *rest.Simulation {
+	s := &rest.Simulation{Evaluated: of, Problems: problems, Unknown: slices.Clone(unknown)}
+	if o.Without.Restless || o.With.Restless {
+		s.Unknown = append(s.Unknown, restless)
+	}
+	truncated := func(list string, more bool) {
+		if more {
+			s.Truncated = append(s.Truncated, list)
+		}
+	}
+	offers, more := o.Offers(rest.MaxOfferChanges)
+	truncated("offers", more)
+	for i := range offers {
+		c := &offers[i]
+		s.Offers = append(s.Offers, rest.OfferChange{
+			Consumer: c.Consumer, Anyone: c.Consumer == "", Class: c.Class, Resource: c.Resource,
+			Now: amountText(c.Resource, c.Now), Then: amountText(c.Resource, c.Then), Because: c.Because,
+		})
+	}
+	s.Policies = policyChanges(o)
+	granted, more := o.Slices(rest.MaxSliceChanges)
+	truncated("slices", more)
+	for i := range granted {
+		c := &granted[i]
+		s.Slices = append(s.Slices, rest.SliceChange{
+			Namespace: c.Namespace, Name: c.Name, Consumer: c.Consumer, Class: c.Class, Now: Amounts(c.Now), Then: Amounts(c.Then), Because: c.Because,
+		})
+	}
+	evicted, more := o.Evictions(rest.MaxEvictions)
+	truncated("evicted", more)
+	for _, e := range evicted {
+		s.Evicted = append(s.Evicted, rest.Eviction{Consumer: e.Consumer, Class: e.Class, Pods: int(e.Pods), Because: e.Because})
+	}
+	return s
+}
+
+func amountText(resource string, a rehearse.Amount) string {
+	if !a.Set {
+		return ""
+	}
+	return capacity.Canonical(resource, a.Value)
+}
+
+// policyChanges returns the policies whose condition Ready the change gives another reason, by name.
+func policyChanges(o *rehearse.Outcome) []rest.PolicyChange {
+	changes := map[string]*rest.PolicyChange{}
+	of := func(p *table.Policy) *rest.PolicyChange {
+		c := changes[p.Name]
+		if c == nil {
+			c = &rest.PolicyChange{Policy: p.Name}
+			changes[p.Name] = c
+		}
+		return c
+	}
+	for i := range o.Without.Policies {
+		p := &o.Without.Policies[i]
+		of(p).Now = policy.Reason(*p, o.Without.Reports[p.Name])
+	}
+	for i := range o.With.Policies {
+		p := &o.With.Policies[i]
+		c := of(p)
+		c.Then, c.Message = policy.Ready(*p, o.With.Reports[p.Name])
+	}
+	var all []rest.PolicyChange
+	for _, name := range slices.Sorted(maps.Keys(changes)) {
+		if c := changes[name]; c.Now != c.Then {
+			all = append(all, *c)
+		}
+	}
+	return all
+}
