@@ -15,16 +15,15 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/debounce"
-	"proffer.dev/proffer/internal/explain"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/watchage"
 	"proffer.dev/proffer/internal/resourcereader"
 	"proffer.dev/proffer/internal/table"
+	"proffer.dev/proffer/internal/web"
 )
 
 type (
@@ -106,7 +105,8 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	group.Go(func() error {
 		ledger := capacity.NewLedger()
 		ready := &readiness{ctx: serving, table: offers}
-		mgr, err := newManager(config, o, ready, watches, explain.Handler(offers))
+		pages := web.New(offers, ledger, o.Version)
+		mgr, err := newManager(config, o, ready, watches, pages)
 		if err != nil {
 			return err
 		}
@@ -141,15 +141,13 @@ func limitStartupHeap(ctx context.Context, ready <-chan struct{}) {
 }
 
 func newManager(
-	config *rest.Config, o Options, ready *readiness, watches *watchage.Monitor, explanations http.Handler,
+	config *rest.Config, o Options, ready *readiness, watches *watchage.Monitor, pages *web.Server,
 ) (ctrl.Manager, error) {
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: NewScheme(),
 		Cache:  cacheOptions(namespaceOf(o.LeaderElection)),
 		Metrics: metricsserver.Options{
-			BindAddress: o.MetricsAddress, SecureServing: true,
-			FilterProvider: filters.WithAuthenticationAndAuthorization,
-			ExtraHandlers:  map[string]http.Handler{explain.Path: explanations, explain.Path + "/": explanations},
+			BindAddress: o.MetricsAddress, SecureServing: true, FilterProvider: authorize, ExtraHandlers: pages.Handlers(),
 		},
 		HealthProbeBindAddress: o.ProbeAddress,
 		PprofBindAddress:       o.PprofAddress,
@@ -160,7 +158,7 @@ func newManager(
 	return mgr, errors.Join(
 		mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("offers", ready.check),
 		mgr.AddReadyzCheck("watches", watches.Check),
-		mgr.Add(watches), metrics.Registry.Register(watches),
+		mgr.Add(watches), metrics.Registry.Register(watches), metrics.Registry.Register(pages),
 	)
 }
 

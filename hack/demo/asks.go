@@ -10,7 +10,7 @@ import (
 
 	"google.golang.org/grpc"
 
-	"proffer.dev/proffer/internal/explain"
+	"proffer.dev/proffer/api/rest"
 	wire "proffer.dev/proffer/proto/resourcereader"
 )
 
@@ -61,7 +61,7 @@ func (o *operator) offersTo(ctx context.Context, id string) (consumer, error) {
 }
 
 // combine joins an offer with its explanation, and reports whether both have the same amounts.
-func combine(read *wire.PoolResourceList, why explain.Consumer) (all []offered, agree bool) {
+func combine(read *wire.PoolResourceList, why rest.Consumer) (all []offered, agree bool) {
 	agree = len(read.GetResourceLists()) == len(why.Offers)
 	for _, pool := range read.GetResourceLists() {
 		o := offered{class: pool.GetPoolPrefix(), amounts: map[string]string{}}
@@ -87,13 +87,13 @@ func combine(read *wire.PoolResourceList, why explain.Consumer) (all []offered, 
 }
 
 // explainAll reads the explanations for all known consumers.
-func (o *operator) explainAll(ctx context.Context) (all explain.Offers, err error) {
-	return all, o.get(ctx, explain.Path, &all)
+func (o *operator) explainAll(ctx context.Context) (all rest.Offers, err error) {
+	return all, o.get(ctx, rest.OffersPath, &all)
 }
 
 // explain reads the explanation for one consumer.
-func (o *operator) explain(ctx context.Context, id string) (one explain.Consumer, err error) {
-	return one, o.get(ctx, explain.Path+"/"+url.PathEscape(id), &one)
+func (o *operator) explain(ctx context.Context, id string) (one rest.Consumer, err error) {
+	return one, o.get(ctx, rest.OffersPath+"/"+url.PathEscape(id), &one)
 }
 
 func (o *operator) get(ctx context.Context, path string, into any) error {

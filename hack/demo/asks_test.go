@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"proffer.dev/proffer/internal/explain"
+	"proffer.dev/proffer/api/rest"
 	wire "proffer.dev/proffer/proto/resourcereader"
 )
 
@@ -16,19 +16,19 @@ func TestAnOfferAgreesWithItsExplanationOnlyIfTheAmountsAreTheSame(t *testing.T)
 			PoolPrefix: "gold", Resources: map[string]*wire.Quantity{"cpu": {String_: &cpu}},
 		}}}
 	}
-	why := func(class string, amounts ...string) explain.Consumer {
-		o := explain.Offer{
+	why := func(class string, amounts ...string) rest.Consumer {
+		o := rest.Offer{
 			Class: class, Policy: "p", Override: new(1), Resources: map[string]resource.Quantity{},
 			Because: []string{"cpu 2: fixed at 2"},
 		}
 		for i := 0; i < len(amounts); i += 2 {
 			o.Resources[amounts[i]] = resource.MustParse(amounts[i+1])
 		}
-		return explain.Consumer{Offers: []explain.Offer{o}}
+		return rest.Consumer{Offers: []rest.Offer{o}}
 	}
 	for name, tc := range map[string]struct {
 		read *wire.PoolResourceList
-		why  explain.Consumer
+		why  rest.Consumer
 		want bool
 	}{
 		"the same":         {read("2"), why("gold", "cpu", "2"), true},
@@ -37,7 +37,7 @@ func TestAnOfferAgreesWithItsExplanationOnlyIfTheAmountsAreTheSame(t *testing.T)
 		"another resource": {read("2"), why("gold", "memory", "2"), false},
 		"a resource more":  {read("2"), why("gold", "cpu", "2", "memory", "2"), false},
 		"nothing read":     {&wire.PoolResourceList{}, why("gold", "cpu", "2"), false},
-		"nothing at all":   {&wire.PoolResourceList{}, explain.Consumer{}, true},
+		"nothing at all":   {&wire.PoolResourceList{}, rest.Consumer{}, true},
 	} {
 		if _, agree := combine(tc.read, tc.why); agree != tc.want {
 			t.Errorf("%s: agree is %v", name, agree)

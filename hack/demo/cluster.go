@@ -24,10 +24,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	api "proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/hack/tether"
-	"proffer.dev/proffer/internal/explain"
 	"proffer.dev/proffer/test/process"
 )
 
@@ -188,7 +188,7 @@ func (c *cluster) makeToken(ctx context.Context) error {
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "proffer-demo-", Namespace: metav1.NamespaceDefault},
 	}
 	role := &rbacv1.ClusterRole{ObjectMeta: generated, Rules: []rbacv1.PolicyRule{{
-		NonResourceURLs: []string{explain.Path, explain.Path + "/*"}, Verbs: []string{"get"},
+		NonResourceURLs: []string{api.OffersPath, api.OffersPath + "/*"}, Verbs: []string{"get"},
 	}}}
 	if c.reads {
 		rules, err := c.readingRules()

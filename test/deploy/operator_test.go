@@ -3,9 +3,11 @@ package deploy
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,6 +22,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
 	rr "proffer.dev/proffer/proto/resourcereader"
 	"proffer.dev/proffer/proto/resourcereader/flat"
@@ -95,6 +98,9 @@ func TestTheServiceAccountMayDoAllThatTheOperatorDoes(t *testing.T) {
 	t.Run("explanations need permission", func(t *testing.T) {
 		testReaders(t, "https://"+o.Address("metrics")+"/offers/rome", "proffer-offers-reader", "curious")
 	})
+	t.Run("the accounts of kubectl-proffer may do what it does, with a token in a header that is proxied", func(t *testing.T) {
+		testPluginAccounts(t, "https://"+o.Address("metrics"))
+	})
 	t.Run("the lease is held, and released at the end", func(t *testing.T) {
 		lease := leaderLease(t)
 		if ptr.Deref(lease.Spec.HolderIdentity, "") == "" {
@@ -157,6 +163,59 @@ func testReaders(t *testing.T, url, role, reader string) {
 				err = fmt.Errorf("%s: status %d", c.caller, got)
 			}
 			return err
+		})
+	}
+}
+
+// testPluginAccounts asks with tokens in Authorization and in X-Proffer-Token, once the API server knows all roles.
+func testPluginAccounts(t *testing.T, url string) {
+	t.Helper()
+	create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "nobody"}})
+	reader, simulator, nobody := tokenOf(t, namespace, "proffer-reader"), tokenOf(t, namespace, "proffer-simulator"), tokenOf(t, namespace, "nobody")
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	t.Cleanup(transport.CloseIdleConnections)
+	bearer := func(token string) http.Header { return http.Header{"Authorization": {"Bearer " + token}} }
+	header := func(tokens ...string) http.Header { return http.Header{rest.TokenHeader: tokens} }
+	both := func(authorization, token string) http.Header {
+		return http.Header{"Authorization": {authorization}, rest.TokenHeader: {token}}
+	}
+	for _, c := range []struct {
+		name, method, path string
+		header             http.Header
+		want               int
+	}{
+		{"no token", "GET", "/offers", nil, http.StatusUnauthorized},
+		{"an empty token", "GET", "/offers", header(""), http.StatusUnauthorized},
+		{"two tokens", "GET", "/offers", header(reader, reader), http.StatusUnauthorized},
+		{"a token that is too long", "GET", "/offers", header(strings.Repeat("x", 17<<10)), http.StatusUnauthorized},
+		{"nobody", "GET", "/offers", header(nobody), http.StatusForbidden},
+		{"the reader", "GET", "/offers", header(reader), http.StatusOK},
+		{"the reader of one", "GET", "/offers/rome", header(reader), http.StatusOK},
+		{"the reader of metrics", "GET", "/metrics", header(reader), http.StatusForbidden},
+		{"the reader of snapshots", "GET", "/snapshot", header(reader), http.StatusForbidden},
+		{"the reader who simulates", "POST", "/simulate", header(reader), http.StatusForbidden},
+		{"the reader who posts", "POST", "/offers", header(reader), http.StatusForbidden},
+		{"the simulator", "POST", "/simulate", header(simulator), http.StatusOK},
+		{"the simulator of snapshots", "GET", "/snapshot", header(simulator), http.StatusOK},
+		{"the simulator by Authorization", "POST", "/simulate", bearer(simulator), http.StatusOK},
+		{"both, Authorization without the right", "POST", "/simulate", both("Bearer "+nobody, simulator), http.StatusForbidden},
+		{"both, Authorization with the right", "POST", "/simulate", both("Bearer "+simulator, nobody), http.StatusOK},
+		{"both, an empty Authorization", "POST", "/simulate", both("", simulator), http.StatusUnauthorized},
+	} {
+		eventually(t, func() error {
+			request, err := http.NewRequestWithContext(t.Context(), c.method, url+c.path, strings.NewReader("{}"))
+			if err != nil {
+				return err
+			}
+			request.Header = c.header.Clone()
+			response, err := (&http.Client{Transport: transport}).Do(request)
+			if err != nil {
+				return err
+			}
+			if response.StatusCode != c.want {
+				err = fmt.Errorf("%s gets status %d, want %d", c.name, response.StatusCode, c.want)
+			}
+			return errors.Join(err, response.Body.Close())
 		})
 	}
 }

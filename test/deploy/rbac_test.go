@@ -8,7 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/utils/ptr"
 )
 
 // The test lists every permission of the operator, so that each new one has to be added here.
@@ -124,6 +126,29 @@ func TestTheRolesForPoliciesAreAggregatedToViewAndAdmin(t *testing.T) {
 	}
 }
 
+// rolesOfPlugin are the ClusterRoles of the accounts that kubectl-proffer calls the operator as.
+var rolesOfPlugin = map[string]string{"proffer-reader": "proffer-offers-reader", "proffer-simulator": "proffer-simulator"}
+
+// TestUsersOfThePluginGetOneTokenAndReachOneService: neither role leads to the operator's own account.
+func TestUsersOfThePluginGetOneTokenAndReachOneService(t *testing.T) {
+	objects := render(t)
+	service := find[corev1.Service](t, objects, "Service", "proffer-metrics")
+	proxy := fmt.Sprintf("https:%s:%s", service.Name, service.Spec.Ports[0].Name)
+	for account, verbs := range map[string][]string{"reader": {"get"}, "simulator": {"get", "create"}} {
+		core := []string{""}
+		want := []rbacv1.PolicyRule{
+			{APIGroups: core, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{"proffer-" + account}, Verbs: []string{"create"}},
+			{APIGroups: core, Resources: []string{"services/proxy"}, ResourceNames: []string{proxy}, Verbs: verbs},
+		}
+		if diff := cmp.Diff(want, find[rbacv1.Role](t, objects, "Role", "proffer-plugin-"+account).Rules); diff != "" {
+			t.Errorf("%s: %s", account, diff)
+		}
+		if a := find[corev1.ServiceAccount](t, objects, "ServiceAccount", "proffer-"+account); ptr.Deref(a.AutomountServiceAccountToken, true) {
+			t.Errorf("%s mounts a token into pods", a.Name)
+		}
+	}
+}
+
 // granted returns, sorted, the permissions that the bindings give the operator's ServiceAccount
 // with these components.
 func granted(t *testing.T, components ...string) []string {
@@ -136,6 +161,13 @@ func granted(t *testing.T, components ...string) []string {
 		}
 		binding := find[rbacv1.RoleBinding](t, objects, u.GetKind(), u.GetName())
 		account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "proffer"}
+		if role, ofPlugin := rolesOfPlugin[u.GetName()]; ofPlugin {
+			account.Name = u.GetName()
+			if binding.RoleRef.Name != role || !slices.Equal(binding.Subjects, []rbacv1.Subject{account}) {
+				t.Errorf("%s %s gives %s to %+v", u.GetKind(), u.GetName(), binding.RoleRef.Name, binding.Subjects)
+			}
+			continue
+		}
 		if !slices.Equal(binding.Subjects, []rbacv1.Subject{account}) {
 			t.Errorf("%s %s has the subjects %+v, want only the operator", u.GetKind(), u.GetName(), binding.Subjects)
 		}

@@ -132,9 +132,9 @@ var table = []rule{
 		why: read,
 	},
 	{
-		place: "internal/explain",
-		may:   []string{"internal/capacity", "internal/quantity", "internal/table", "internal/offer"}, never: kubernetes,
-		why: read,
+		place: "internal/web",
+		may:   []string{"api", "controllers/policy", "internal/capacity", "internal/rehearse", "internal/table", "internal/offer"},
+		never: kubernetes, tests: []string{"internal/grant"}, why: read,
 	},
 	{place: "controllers/policy", may: perKind, why: kind},
 	{place: "controllers/consumer", may: perKind, why: kind},

@@ -1,0 +1,150 @@
+package web
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"sync"
+
+	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/controllers/policy"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/rehearse/world"
+	"proffer.dev/proffer/internal/table"
+)
+
+// The bounds of the lists in Details. What is beyond one is left out, and Truncated names the list.
+const (
+	maxDetailPods   = 500
+	maxDetailSlices = 500
+)
+
+func (s *Server) offers(w http.ResponseWriter, _ *http.Request, snapshot *table.Snapshot) {
+	explainer := snapshot.Explainer()
+	all := rest.Offers{
+		Evaluated: evaluated(snapshot), Consumers: make([]rest.Consumer, 0, snapshot.Entries.Len()), Anyone: offersOf(explainer.Default()),
+		Policies: s.policiesOf(snapshot),
+	}
+	for id := range snapshot.Entries.All {
+		all.Consumers = append(all.Consumers, consumerOf(snapshot, explainer, id))
+	}
+	answer(w, all)
+}
+
+func (s *Server) consumer(w http.ResponseWriter, r *http.Request, snapshot *table.Snapshot) {
+	id, explainer := r.PathValue("clusterID"), snapshot.Explainer()
+	c := consumerOf(snapshot, explainer, id)
+	c.Details = s.detailsOf(snapshot, explainer, id)
+	answer(w, c)
+}
+
+func consumerOf(s *table.Snapshot, explainer offer.Explainer, id string) rest.Consumer {
+	c := rest.Consumer{ClusterID: id, Known: s.Entries.Of(id) != nil, Offers: offersOf(explainer.Of(id))}
+	switch {
+	case len(c.Offers) > 0:
+	case len(s.Reports) == 0:
+		c.Because = "there is no valid ResourcePolicy"
+	default:
+		c.Because = "no ResourcePolicy in force is for this consumer"
+	}
+	return c
+}
+
+func offersOf(explained []offer.Explained) []rest.Offer {
+	all := make([]rest.Offer, 0, len(explained))
+	for i := range explained {
+		o := &explained[i]
+		x := rest.Offer{
+			Class: o.Class, Policy: o.Policy, Resources: world.Amounts(o.Record().Amounts), Granted: world.Amounts(o.Granted), Used: world.Amounts(o.Used),
+			Because: o.Because(),
+		}
+		if o.Override >= 0 {
+			x.Override = &o.Override
+		}
+		all = append(all, x)
+	}
+	return all
+}
+
+// detailsOf explains everything about one consumer. The pods are those at this moment: they may be
+// newer than the snapshot.
+func (s *Server) detailsOf(snapshot *table.Snapshot, explainer offer.Explainer, id string) *rest.Details {
+	d := &rest.Details{Evaluated: evaluated(snapshot), Policies: []rest.Candidate{}, Slices: []rest.Slice{}, Pods: []rest.Pod{}}
+	for _, c := range explainer.Candidates(id) {
+		d.Policies = append(d.Policies, rest.Candidate{Class: c.Class, Policy: c.Policy, Decides: c.Decides, Because: c.Because})
+	}
+	if snapshot.Slices != nil {
+		for x := range snapshot.Slices.All {
+			if x.Consumer != id {
+				continue
+			}
+			if len(d.Slices) == maxDetailSlices {
+				d.Truncated = append(d.Truncated, "slices")
+				break
+			}
+			d.Slices = append(d.Slices, rest.Slice{
+				Namespace: x.Namespace, Name: x.Name, Class: x.Class, Policy: x.Policy(), Asked: world.Amounts(x.Request), Granted: world.Amounts(x.After()),
+				Accepted: x.Accepted(), Because: x.Because(),
+			})
+		}
+		slices.SortStableFunc(d.Slices, func(a, b rest.Slice) int {
+			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		})
+	}
+	if id == "" {
+		return d // The pods without a consumer are this cluster's own.
+	}
+	pods, more := s.podsOf(id).FirstPods(maxDetailPods)
+	if more {
+		d.Truncated = append(d.Truncated, "pods")
+	}
+	for i := range pods {
+		d.Pods = append(d.Pods, rest.Pod{UID: pods[i].Key, Node: pods[i].Node, Requests: world.Amounts(pods[i].Requests)})
+	}
+	return d
+}
+
+// podsOf looks through all pods, for one caller at a time: events wait for each.
+func (s *Server) podsOf(consumer string) *capacity.Copy {
+	s.looking.Lock()
+	defer s.looking.Unlock()
+	return s.ledger.PodsOf(consumer)
+}
+
+// listedPolicies are the policies of the latest revision that was asked for.
+type listedPolicies struct {
+	mu       sync.Mutex
+	revision uint64
+	all      []rest.Policy
+}
+
+// policiesOf returns what each policy does. A dry run costs an evaluation, so the list of a revision is
+// made once.
+func (s *Server) policiesOf(snapshot *table.Snapshot) []rest.Policy {
+	s.listed.mu.Lock()
+	defer s.listed.mu.Unlock()
+	if s.listed.revision == snapshot.Revision {
+		return s.listed.all
+	}
+	all := make([]rest.Policy, 0, len(snapshot.Policies))
+	for i := range snapshot.Policies {
+		all = append(all, policyOf(snapshot, &snapshot.Policies[i]))
+	}
+	s.listed.revision, s.listed.all = snapshot.Revision, all
+	return all
+}
+
+func policyOf(s *table.Snapshot, p *table.Policy) rest.Policy {
+	out := rest.Policy{Name: p.Name, DryRun: p.DryRun(), Reason: policy.Reason(*p, s.Reports[p.Name])}
+	report, granted := policy.Effect(s, *p)
+	if report == nil {
+		return out
+	}
+	out.Class, out.Source, out.Consumers, out.Slices = p.Parsed.Class, p.Source, report.Count, granted.Slices
+	if p.Parsed.Nodes != nil {
+		out.Nodes = &report.Nodes
+		out.Capacity, out.Committed, out.Remaining = world.Amounts(report.Capacity), world.Amounts(report.Committed), world.Amounts(report.Remaining)
+	}
+	return out
+}

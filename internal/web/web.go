@@ -1,0 +1,161 @@
+// Package web serves over HTTP what each consumer is offered and why, everything that was evaluated,
+// and what a change would do. It reads the table that gRPC is served from. Package rest has the paths
+// and the JSON. A request is not a read in Liqo's sense: it does not affect notifications. Nothing here
+// writes to the API server or to the table.
+//
+// Every caller has been authenticated and authorized before. Still, a process makes one snapshot or
+// simulation at a time, each within a time, and bodies and answers are bounded.
+//
+// Offers of different classes may overlap: only grants exclude each other. A consumer that uses what
+// one class offers may find less in another class.
+package web
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/table"
+)
+
+const (
+	// simulateTimeout bounds a simulation, the reading of its body included.
+	simulateTimeout = 20 * time.Second
+	// writeTimeout bounds the writing of a snapshot or of a simulation to a slow reader.
+	writeTimeout = time.Minute
+	// retryAfterSeconds is when to come back for what is served one at a time.
+	retryAfterSeconds = 1
+	// retryUnreadySeconds is when to come back before the first evaluation.
+	retryUnreadySeconds = 1
+)
+
+// Server answers requests. It is a prometheus.Collector.
+type Server struct {
+	table   *table.Table
+	ledger  *capacity.Ledger
+	version string
+	// simulateTimeout is the constant, except in tests.
+	simulateTimeout time.Duration
+	// busy is held by the one request that rehearses or copies the ledger.
+	busy chan struct{}
+	// looking is held by the one request that looks for a consumer's pods.
+	looking sync.Mutex
+	// listed are the policies of a revision: see policiesOf.
+	listed   listedPolicies
+	requests *prometheus.HistogramVec
+}
+
+// New returns a server of what is published in the table. The ledger is the one that is evaluated, and
+// version that of the operator.
+func New(t *table.Table, l *capacity.Ledger, version string) *Server {
+	return &Server{table: t, ledger: l, version: version, simulateTimeout: simulateTimeout, busy: make(chan struct{}, 1), requests: prometheus.NewHistogramVec(
+		prometheus.HistogramOpts{
+			Name:    "proffer_http_request_duration_seconds",
+			Help:    "How long requests for offers, snapshots and simulations took, by path and status code.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8), // 1 ms to 16 s
+		}, []string{"path", "code"},
+	)}
+}
+
+// Describe implements prometheus.Collector.
+func (s *Server) Describe(ch chan<- *prometheus.Desc) { s.requests.Describe(ch) }
+
+// Collect implements prometheus.Collector.
+func (s *Server) Collect(ch chan<- prometheus.Metric) { s.requests.Collect(ch) }
+
+// Handlers returns the handlers by where to mount them.
+func (s *Server) Handlers() map[string]http.Handler {
+	consumer := rest.OffersPath + "/{clusterID}"
+	mux := http.NewServeMux()
+	s.handle(mux, http.MethodGet, rest.OffersPath, s.offers)
+	s.handle(mux, http.MethodGet, consumer, s.consumer)
+	s.handle(mux, http.MethodGet, rest.SnapshotPath, s.snapshot)
+	s.handle(mux, http.MethodPost, rest.SimulatePath, s.simulate)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		fail(w, apierrors.NewGenericServerResponse(http.StatusNotFound, r.Method, schema.GroupResource{}, "", "there is nothing at this path", 0, false))
+	})
+	return map[string]http.Handler{
+		rest.OffersPath: mux, rest.OffersPath + "/": mux, rest.SnapshotPath: mux, rest.SimulatePath: mux,
+	}
+}
+
+// handle serves one method of a path. HEAD is answered like GET.
+func (s *Server) handle(mux *http.ServeMux, method, path string, serve func(http.ResponseWriter, *http.Request, *table.Snapshot)) {
+	mux.HandleFunc(method+" "+path, func(w http.ResponseWriter, r *http.Request) {
+		start, counted := time.Now(), &codeWriter{ResponseWriter: w, code: http.StatusOK}
+		defer func() {
+			s.requests.WithLabelValues(path, strconv.Itoa(counted.code)).Observe(time.Since(start).Seconds())
+		}()
+		w.Header().Set(rest.VersionHeader, s.version)
+		snapshot := s.table.Current()
+		if snapshot == nil {
+			failLater(counted, retryUnreadySeconds, apierrors.NewServiceUnavailable(table.ErrNotReady.Error()+": try again in a moment"))
+			return
+		}
+		serve(counted, r, snapshot)
+	})
+	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", method)
+		fail(w, apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, r.Method, schema.GroupResource{}, "", "use "+method, 0, false))
+	})
+}
+
+// codeWriter notes the status code of an answer.
+type codeWriter struct {
+	http.ResponseWriter
+	code int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *codeWriter) WriteHeader(code int) {
+	w.code = code
+	w.ResponseWriter.WriteHeader(code)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *codeWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// only runs a request if no other is busy, and answers 429 otherwise.
+func (s *Server) only(w http.ResponseWriter, run func()) {
+	select {
+	case s.busy <- struct{}{}:
+		defer func() { <-s.busy }()
+		run()
+	default:
+		failLater(w, retryAfterSeconds, apierrors.NewTooManyRequests("one snapshot or simulation is made at a time", retryAfterSeconds))
+	}
+}
+
+func answer(w http.ResponseWriter, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	// An error means that the client is gone.
+	_ = json.NewEncoder(w).Encode(value)
+}
+
+// failLater fails with a time after which to try again.
+func failLater(w http.ResponseWriter, seconds int, err *apierrors.StatusError) {
+	w.Header().Set("Retry-After", strconv.Itoa(seconds))
+	fail(w, err)
+}
+
+// fail answers with a Status.
+func fail(w http.ResponseWriter, err *apierrors.StatusError) {
+	status := err.Status()
+	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(int(status.Code))
+	_ = json.NewEncoder(w).Encode(status)
+}
+
+func evaluated(s *table.Snapshot) rest.Evaluated {
+	return rest.Evaluated{Revision: s.Revision, Time: s.Time}
+}
