@@ -88,6 +88,8 @@ type parts struct {
 	debouncer *debounce.Debouncer
 	// election is nil without leader election.
 	election *LeaderElection
+	// observer is set for a process that never leads, and so writes nothing.
+	observer bool
 	// servedClasses is the name of a ConfigMap, or empty.
 	servedClasses string
 	// metrics may be nil.
@@ -139,9 +141,14 @@ func setup(mgr ctrl.Manager, p parts) error {
 		work, published = append(work, list), append(published, onSnapshot(list.Wake))
 	}
 	published = append(published, answers.Commit)
-	leader, err := kube.NewLeader(mgr, LeaderElectionID, p.election, tenure, log.WithName("leader"), work...)
-	if err != nil {
-		return err
+	if !p.observer {
+		leader, err := kube.NewLeader(mgr, LeaderElectionID, p.election, tenure, log.WithName("leader"), work...)
+		if err != nil {
+			return err
+		}
+		if err := mgr.Add(leader); err != nil {
+			return err
+		}
 	}
 
 	ofPolicies, err := policy.Watch(mgr.GetCache(), policies, wake, statuses.Wake)
@@ -161,14 +168,14 @@ func setup(mgr ctrl.Manager, p parts) error {
 	})
 	if p.metrics != nil {
 		for _, c := range []prometheus.Collector{
-			answers, core.Metrics(), evaluator, &collector{table: p.table, version: p.version},
+			statuses, answers, core.Metrics(), evaluator, &collector{table: p.table, version: p.version},
 		} {
 			if err := p.metrics.Register(c); err != nil {
 				return fmt.Errorf("registering metrics: %w", err)
 			}
 		}
 	}
-	return errors.Join(mgr.Add(core), mgr.Add(informers), mgr.Add(record), mgr.Add(evaluator), mgr.Add(leader))
+	return errors.Join(mgr.Add(core), mgr.Add(informers), mgr.Add(record), mgr.Add(evaluator))
 }
 
 func onSnapshot(wake func()) func(*table.Snapshot) {
