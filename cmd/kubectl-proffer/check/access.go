@@ -1,0 +1,44 @@
+package check
+
+import (
+	"fmt"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/manifests"
+)
+
+const checkAccess = "rights"
+
+// review asks whether a ServiceAccount has the right.
+func review(r manifests.Right, namespace, account string) *authorizationv1.SubjectAccessReview {
+	return &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:               "system:serviceaccount:" + namespace + ":" + account,
+		Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+		ResourceAttributes: r.Attributes(),
+	}}
+}
+
+// neededRights returns what the manifests of this version allow an operator in the namespace. The
+// list of served classes has a role of its own.
+func neededRights(namespace string, servedClasses bool) ([]manifests.Right, error) {
+	files := []string{manifests.OperatorRole, "rbac/metrics_auth_role.yaml"}
+	if servedClasses {
+		files = append(files, "components/served-classes/role.yaml")
+	}
+	return manifests.Rights(namespace, files...)
+}
+
+// findAccess reports the rights that the operator lacks. Denied is what the API server answered.
+func findAccess(account string, asked int, denied known[[]manifests.Right]) Finding {
+	switch lacking := denied.value; {
+	case denied.err != nil:
+		return denied.skip(checkAccess, "create subjectaccessreviews.authorization.k8s.io")
+	case len(lacking) > 0:
+		return Finding{
+			checkAccess, Wrong, fmt.Sprintf("The ServiceAccount %s may not %s.", account, manifests.List(lacking)),
+			"Apply the roles and bindings in config/rbac of this version.",
+		}
+	}
+	return Finding{checkAccess, OK, fmt.Sprintf("The ServiceAccount %s has all %d rights of this version.", account, asked), ""}
+}

@@ -1,0 +1,558 @@
+package check
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/manifests"
+	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/operator"
+)
+
+var (
+	errForbidden = apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no rights"))
+	errNotFound  = apierrors.NewNotFound(schema.GroupResource{}, "")
+	errBroken    = errors.New("connection refused")
+)
+
+// is one case of a check: its finding has this status, and this in its texts.
+type is struct {
+	status Status
+	says   []string
+}
+
+func (want is) diff(got Finding) string {
+	if got.Status != want.status {
+		return cmp.Diff(want.status, got.Status) + got.Message
+	}
+	for _, part := range want.says {
+		if text := got.Message + " " + got.Do; !strings.Contains(text, part) {
+			return "no " + part + " in: " + text
+		}
+	}
+	if got.Status != OK && got.Status != Skipped && got.Do == "" {
+		return "nothing to do about: " + got.Message
+	}
+	return ""
+}
+
+func there[T any](value T) known[T]     { return knownOf(value, nil) }
+func failing[T any](err error) known[T] { var none T; return knownOf(none, err) }
+func v0() known[liqoAPIs]               { return there(liqoAPIs(resourcesOfV0)) }
+func v1() known[liqoAPIs]               { return there(liqoAPIs(resourcesOfV1)) }
+func modify[T any](o T, with ...func(T)) T {
+	for _, f := range with {
+		f(o)
+	}
+	return o
+}
+func args(of ...string) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) { c := &d.Spec.Template.Spec.Containers[0]; c.Args = append(c.Args, of...) }
+}
+
+// deployment is the operator's, with two replicas that are available.
+func deployment(with ...func(*appsv1.Deployment)) *appsv1.Deployment {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "proffer-system", Name: "proffer", Generation: 3}}
+	d.Spec.Replicas = new(int32(2))
+	d.Spec.Template.Labels = map[string]string{"app.kubernetes.io/name": "proffer"}
+	d.Spec.Template.Spec.Containers = []corev1.Container{{
+		Name: "proffer", Image: "example.com/proffer:v1", Args: []string{"--leader-elect"},
+		Ports: []corev1.ContainerPort{{Name: "grpc", ContainerPort: 6001}, {Name: "grpc-flat", ContainerPort: 6002}},
+	}}
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: 3, AvailableReplicas: 2, UpdatedReplicas: 2}
+	return modify(d, with...)
+}
+
+func TestReplicasAreReportedUnlessAllAreAvailable(t *testing.T) {
+	cases := map[string]struct {
+		deployment known[*appsv1.Deployment]
+		want       is
+	}{
+		"available":         {there(deployment()), is{OK, []string{"2 of 2", "example.com/proffer:v1"}}},
+		"none is installed": {failing[*appsv1.Deployment](errNotFound), is{Wrong, []string{"no Deployment proffer in namespace proffer-system", "--operator-namespace"}}},
+		"no right":          {failing[*appsv1.Deployment](errForbidden), is{Skipped, []string{"You may not get deployments.apps in proffer-system"}}},
+		"no image":          {there(deployment(func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = unsetImage })), is{Wrong, []string{"names no image"}}},
+		"scaled to 0":       {there(deployment(func(d *appsv1.Deployment) { *d.Spec.Replicas = 0 })), is{Wrong, []string{"scaled to 0"}}},
+		"two writers":       {there(deployment(func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Args = nil })), is{Wrong, []string{"without --leader-elect"}}},
+		"all are down":      {there(deployment(func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 0 })), is{Wrong, []string{"None of 2"}}},
+		"one is down":       {there(deployment(func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 1 })), is{Warning, []string{"1 of 2"}}},
+		"a rollout":         {there(deployment(func(d *appsv1.Deployment) { d.Status.ObservedGeneration = 2 })), is{Warning, []string{"rollout"}}},
+		"invalid arguments": {there(deployment(args("--leader-elect=perhaps"))), is{Wrong, []string{"leader-elect"}}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := c.want.diff(findReplicas("proffer-system", c.deployment)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestTheImageOfTheManifestsCountsAsNone(t *testing.T) {
+	text, err := os.ReadFile("../../../config/manager/deployment.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), "image: "+unsetImage+"\n") {
+		t.Errorf("config/manager has another image than %s", unsetImage)
+	}
+}
+
+func TestALeaderThatStoppedRenewingIsReported(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	renewed := func(ago time.Duration) known[*coordinationv1.Lease] {
+		return there(&coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: new("pod-1"), LeaseDurationSeconds: new(int32(15)), RenewTime: &metav1.MicroTime{Time: now.Add(-ago)},
+		}})
+	}
+	elects := flags{leaderElect: true, leaseNamespace: "proffer-system"}
+	cases := map[string]struct {
+		flags flags
+		lease known[*coordinationv1.Lease]
+		want  is
+	}{
+		"renewed":           {elects, renewed(time.Second), is{OK, []string{"pod-1 leads"}}},
+		"by another clock":  {elects, renewed(-30 * time.Second), is{OK, []string{"pod-1 leads"}}},
+		"just not expired":  {elects, renewed(75 * time.Second), is{OK, nil}},
+		"expired":           {elects, renewed(76 * time.Second), is{Wrong, []string{"pod-1 renewed the Lease 1m16s ago"}}},
+		"given up":          {elects, there(&coordinationv1.Lease{}), is{Wrong, []string{"no holder"}}},
+		"never taken":       {elects, failing[*coordinationv1.Lease](errNotFound), is{Wrong, []string{"no Lease proffer.dev in namespace proffer-system"}}},
+		"no right":          {elects, failing[*coordinationv1.Lease](errForbidden), is{Skipped, []string{"get leases"}}},
+		"without election":  {flags{}, failing[*coordinationv1.Lease](errNotFound), is{OK, []string{"only replica"}}},
+		"no answer to this": {elects, failing[*coordinationv1.Lease](errBroken), is{Skipped, []string{"connection refused"}}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := c.want.diff(findLeader(c.flags, c.lease, now)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestStaleNewsOfAReplicaIsReported(t *testing.T) {
+	two := there([]string{"a", "b"})
+	ready := probe{pod: "a", status: 200, body: "[+]offers ok\n[+]watches ok\nhealthz check passed\n"}
+	stale := probe{pod: "b", status: 500, body: "[+]offers ok\n[-]watches failed: reason withheld\nhealthz check failed\n", err: errBroken}
+	cases := map[string]struct {
+		pods   known[[]string]
+		probes []probe
+		want   is
+	}{
+		"fresh":         {two, []probe{ready, ready}, is{OK, []string{"Each of 2 replicas", "3m0s"}}},
+		"stale":         {two, []probe{ready, stale}, is{Wrong, []string{"b fails watches"}}},
+		"no replica":    {there[[]string](nil), nil, is{Skipped, []string{"No replica"}}},
+		"no right":      {failing[[]string](errForbidden), nil, is{Skipped, []string{"list pods"}}},
+		"no right (2)":  {two, []probe{{pod: "a", status: 403, err: errForbidden}}, is{Skipped, []string{"pods/proxy", "proffer_watch_oldest_news_seconds"}}},
+		"not reachable": {two, []probe{{pod: "a", status: 503, err: errBroken}}, is{Skipped, []string{"does not reach", "connection refused"}}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := c.want.diff(findNews("proffer-system", flags{probes: ":8081"}, c.pods, c.probes)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestReplicasWithoutProbesAreNotAsked(t *testing.T) {
+	got := findNews("proffer-system", flags{probes: "0"}, there([]string{"a"}), nil)
+	if diff := (is{Skipped, []string{"--health-probe-bind-address"}}).diff(got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTheVersionsOfLiqoAreRecognised(t *testing.T) {
+	cases := map[string]struct {
+		apis known[liqoAPIs]
+		want is
+	}{
+		"v0":       {v0(), is{OK, []string{"Installed: Liqo v0.x (foreignclusters.discovery.liqo.io/v1alpha1)."}}},
+		"v1":       {v1(), is{OK, []string{"Installed: Liqo v1 (resourceslices.authentication.liqo.io/v1beta1)."}}},
+		"both":     {there(append(liqoAPIs(resourcesOfV0), resourcesOfV1...)), is{OK, []string{"v0.x", " and ", "v1"}}},
+		"none":     {there[liqoAPIs](nil), is{Warning, []string{"not installed"}}},
+		"too old":  {there(liqoAPIs{"resourceslices.authentication.liqo.io/v1alpha1"}), is{Warning, []string{"v1alpha1, but not all of"}}},
+		"in part":  {there(liqoAPIs(resourcesOfV1[:1])), is{Warning, []string{"not all of"}}},
+		"no right": {failing[liqoAPIs](errForbidden), is{Skipped, nil}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := c.want.diff(findLiqo(c.apis)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// service is the operator's, with a port for each form.
+func service(with ...func(*corev1.Service)) *corev1.Service {
+	return modify(&corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "proffer-system", Name: "proffer"},
+		Spec: corev1.ServiceSpec{
+			ClusterIP: "10.0.0.7", Selector: map[string]string{"app.kubernetes.io/name": "proffer"},
+			Ports: []corev1.ServicePort{{Port: 7001, TargetPort: intstr.FromString("grpc")}, {Port: 6002, TargetPort: intstr.FromInt32(6002)}},
+		},
+	}, with...)
+}
+
+func TestThePortsOfTheServiceLeadToTheForms(t *testing.T) {
+	const host = "proffer.proffer-system.svc"
+	pools, flat := address{host, 7001, operator.Pools}, address{host, 6002, operator.Flat}
+	cases := map[string]struct {
+		deployment *appsv1.Deployment
+		service    known[*corev1.Service]
+		want       is
+		at         []address
+	}{
+		"pools":           {deployment(), there(service()), is{OK, []string{host + ":7001 serves pools, for Liqo v0.9 and v0.10."}}, []address{pools}},
+		"both forms":      {deployment(args("--grpc-flat-bind-address=:6002")), there(service()), is{OK, []string{"; " + host + ":6002 serves flat, for Liqo v0.6 to v0.8."}}, []address{pools, flat}},
+		"flat":            {deployment(args("--grpc-form=flat")), there(service()), is{OK, []string{"7001 serves flat"}}, []address{{host, 7001, operator.Flat}}},
+		"flat is off":     {deployment(args("--grpc-flat-bind-address=0")), there(service()), is{OK, nil}, []address{pools}},
+		"no Service":      {deployment(), failing[*corev1.Service](errNotFound), is{Wrong, []string{"no Service proffer"}}, nil},
+		"no right":        {deployment(), failing[*corev1.Service](errForbidden), is{Skipped, []string{"get services"}}, nil},
+		"other pods":      {deployment(), there(service(func(s *corev1.Service) { s.Spec.Selector["app"] = "web" })), is{Wrong, []string{"selects app=web"}}, nil},
+		"no port":         {deployment(args("--grpc-bind-address=:9000")), there(service()), is{Wrong, []string{"No port of Service proffer leads to :9000, where the operator serves pools"}}, nil},
+		"no port of flat": {deployment(args("--grpc-flat-bind-address=:6003")), there(service()), is{Wrong, []string{":6003, where the operator serves flat"}}, nil},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			f, err := flagsOf(c.deployment)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, at := findAddress("proffer-system", there(c.deployment), f, c.service)
+			if diff := c.want.diff(got); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(c.at, at, cmp.AllowUnexported(address{})); diff != "" {
+				t.Errorf("addresses (-want +got):\n%s", diff)
+			}
+		})
+	}
+	got, _ := findAddress("proffer-system", failing[*appsv1.Deployment](errNotFound), flags{}, there(service()))
+	if diff := (is{Skipped, []string{"Without the Deployment"}}).diff(got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// liqo is Liqo's controller-manager of a version, with these arguments.
+func liqo(version string, args ...string) known[*appsv1.Deployment] {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: liqoDeployment}}
+	d.Spec.Template.Spec.Containers = []corev1.Container{
+		{Name: "mesh", Image: "mesh:v0.1.0"},
+		{Name: "controller-manager", Image: "ghcr.io/liqotech/liqo-controller-manager:" + version, Command: []string{"/usr/bin/liqo-controller-manager"}, Args: args},
+	}
+	return there(d)
+}
+
+func TestLiqoHasToReadFromTheOperatorInItsForm(t *testing.T) {
+	const host, flag = "proffer.proffer-system.svc", "--resource-plugin-address="
+	pools, both := []address{{host, 6001, operator.Pools}}, []address{{host, 6001, operator.Pools}, {host, 6002, operator.Flat}}
+	cases := map[string]struct {
+		apis known[liqoAPIs]
+		liqo known[*appsv1.Deployment]
+		at   []address
+		tls  bool
+		want is
+	}{
+		"pools":                   {v0(), liqo("v0.10.3", flag+host+":6001"), pools, false, is{OK, []string{"Liqo v0.10 reads pools from " + host + ":6001"}}},
+		"flat":                    {v0(), liqo("v0.8.3", flag+host+":6002"), both, false, is{OK, []string{"Liqo v0.8 reads flat"}}},
+		"a short name":            {v0(), liqo("v0.9.4", flag+"proffer.proffer-system:6001"), pools, false, is{OK, nil}},
+		"a long name":             {v0(), liqo("v0.9.4", flag+host+".cluster.local:6001"), pools, false, is{OK, nil}},
+		"the Service's IP":        {v0(), liqo("v0.9.4", flag+"10.0.0.7:6001"), pools, false, is{OK, nil}},
+		"a name of its namespace": {v0(), liqo("v0.9.4", flag+"proffer:6001"), pools, false, is{Warning, []string{"not from Proffer"}}},
+		"another port":            {v0(), liqo("v0.9.4", flag+host+":6003"), pools, false, is{Warning, []string{"reads from " + host + ":6003, not from Proffer"}}},
+		"the flag's value apart":  {v0(), liqo("v0.10.3", "--resource-plugin-address", host+":6001", "--other"), pools, false, is{OK, nil}},
+		"CRDs that are left over": {v0(), liqo("v1.2.0"), nil, false, is{OK, []string{"Not needed", "v1.2.0"}}},
+		"the old plugin":          {v0(), liqo("v0.10.3", flag+"liqo-fixed-resources-plugin.liqo:6001"), pools, false, is{Warning, []string{"not from Proffer", "resourcePluginAddress", host + ":6001"}}},
+		"no address":              {v0(), liqo("v0.8.3"), both, false, is{Warning, []string{"no --resource-plugin-address", host + ":6002"}}},
+		"the wrong form":          {v0(), liqo("v0.8.3", flag+host+":6001"), both, false, is{Wrong, []string{"understands only flat", "resourcePluginAddress", host + ":6002"}}},
+		"a form not served":       {v0(), liqo("v0.8.3", flag+host+":6001"), pools, false, is{Wrong, []string{"component flat"}}},
+		"flat for pools":          {v0(), liqo("v0.10.3", flag+host+":6001"), []address{{host, 6001, operator.Flat}}, false, is{Wrong, []string{"--grpc-form=flat"}}},
+		"TLS":                     {v0(), liqo("v0.10.3", flag+host+":6001"), pools, true, is{Wrong, []string{"TLS"}}},
+		"an unknown version":      {v0(), liqo("latest", flag+host+":6001"), pools, false, is{Warning, []string{"names no version", "pools is for Liqo v0.9 and v0.10"}}},
+		"Liqo v1 alone":           {v1(), failing[*appsv1.Deployment](errNotFound), pools, false, is{OK, []string{"Not needed"}}},
+		"another namespace":       {v0(), failing[*appsv1.Deployment](errNotFound), pools, false, is{Skipped, []string{"--liqo-namespace"}}},
+		"no right":                {v0(), failing[*appsv1.Deployment](errForbidden), pools, false, is{Skipped, []string{"get deployments.apps in liqo"}}},
+		"no operator":             {v0(), liqo("v0.10.3"), nil, false, is{Skipped, nil}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := c.want.diff(findLiqoAddress("liqo", c.apis, c.liqo, there(service()), c.at, c.tls)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestSettingsOfLiqoThatDoNotFitAreReported(t *testing.T) {
+	const address = "--resource-plugin-address=x:1"
+	cases := map[string]struct {
+		apis    known[liqoAPIs]
+		liqo    known[*appsv1.Deployment]
+		classes int
+		want    []is
+	}{
+		"as they should be": {v0(), liqo("v0.10.3", address, "--offer-update-threshold-percentage=0"), 2, []is{{OK, nil}}},
+		"a threshold":       {v0(), liqo("v0.10.3", address, "--offer-update-threshold-percentage=20"), 1, []is{{Warning, []string{"up to 20%", "offerUpdateThresholdPercentage"}}}},
+		"enforcement":       {v0(), liqo("v0.10.3", address, "--enable-resource-enforcement"), 2, []is{{Wrong, []string{"2 classes", "enableResourceEnforcement"}}}},
+		"for one class":     {v0(), liqo("v0.10.3", address, "--enable-resource-enforcement"), 1, []is{{OK, nil}}},
+		"without address":   {v0(), liqo("v0.10.3", "--offer-update-threshold-percentage=5"), 1, nil},
+		"without Liqo v0":   {v1(), liqo("v1.2.0", address), 1, nil},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := findLiqoSettings(c.apis, c.liqo, c.classes)
+			if len(got) != len(c.want) {
+				t.Fatalf("findings %v, want %d", got, len(c.want))
+			}
+			for i, want := range c.want {
+				if diff := want.diff(got[i]); diff != "" {
+					t.Error(diff)
+				}
+			}
+		})
+	}
+}
+
+func TestEachAdmissionPolicyHasToBeInstalledAndBound(t *testing.T) {
+	own, err := ownGuards(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []guard{{"proffer-slice-deletion-guard", true}, {"proffer-slice-guard", true}, {"proffer-slice-status-guard", true}, {"proffer-resourcepolicy", false}}; !cmp.Equal(want, own, cmp.AllowUnexported(guard{})) {
+		t.Fatalf("guards %v, want %v", own, want)
+	}
+	if served, err := ownGuards(true); err != nil || len(served) != len(own)+1 {
+		t.Fatalf("guards %v with served-classes, error %v", served, err)
+	}
+	installed := func(names ...string) known[[]admissionregistrationv1.ValidatingAdmissionPolicy] {
+		var all []admissionregistrationv1.ValidatingAdmissionPolicy
+		for _, name := range names {
+			all = append(all, admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		}
+		return there(all)
+	}
+	bound := func(action admissionregistrationv1.ValidationAction, names ...string) known[[]admissionregistrationv1.ValidatingAdmissionPolicyBinding] {
+		var all []admissionregistrationv1.ValidatingAdmissionPolicyBinding
+		for _, name := range names {
+			all = append(all, admissionregistrationv1.ValidatingAdmissionPolicyBinding{Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName: name, ValidationActions: []admissionregistrationv1.ValidationAction{action},
+			}})
+		}
+		return there(all)
+	}
+	const deny, audit = admissionregistrationv1.Deny, admissionregistrationv1.Audit
+	var names []string
+	for _, g := range own {
+		names = append(names, g.name)
+	}
+	cases := map[string]struct {
+		apis     known[liqoAPIs]
+		policies known[[]admissionregistrationv1.ValidatingAdmissionPolicy]
+		bindings known[[]admissionregistrationv1.ValidatingAdmissionPolicyBinding]
+		want     is
+	}{
+		"all":               {v1(), installed(names...), bound(deny, names...), is{OK, []string{"installed and bound: 4."}}},
+		"not needed":        {v0(), installed("proffer-resourcepolicy"), bound(deny, "proffer-resourcepolicy"), is{OK, []string{"installed and bound: 1."}}},
+		"one is missing":    {v1(), installed(names[1:]...), bound(deny, names...), is{Warning, []string{"Not installed: " + names[0] + "."}}},
+		"one is not bound":  {v1(), installed(names...), bound(deny, names[1:]...), is{Warning, []string{"Without a binding that denies: " + names[0] + "."}}},
+		"they do not deny":  {v1(), installed(names...), bound(audit, names...), is{Warning, []string{"Without a binding that denies: " + strings.Join(names, ", ")}}},
+		"an old API server": {v1(), failing[[]admissionregistrationv1.ValidatingAdmissionPolicy](errNotFound), bound(deny), is{Warning, []string{"1.30"}}},
+		"no right":          {v1(), failing[[]admissionregistrationv1.ValidatingAdmissionPolicy](errForbidden), bound(deny), is{Skipped, []string{"list validatingadmissionpolicies.admissionregistration.k8s.io"}}},
+		"no right (2)":      {v1(), installed(), failing[[]admissionregistrationv1.ValidatingAdmissionPolicyBinding](errForbidden), is{Skipped, []string{"validatingadmissionpolicybindings"}}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := c.want.diff(findGuards(own, c.apis, c.policies, c.bindings)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestCRDsOfAnotherVersionAreReported(t *testing.T) {
+	own, err := ownCRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const policies, grants = "resourcepolicies.proffer.dev", "grants.proffer.dev"
+	found := func(change func(*apiextensionsv1.CustomResourceDefinition)) map[string]known[*apiextensionsv1.CustomResourceDefinition] {
+		all := map[string]known[*apiextensionsv1.CustomResourceDefinition]{}
+		for _, crd := range own {
+			if crd = crd.DeepCopy(); crd.Name == policies {
+				change(crd)
+			}
+			all[crd.Name] = there(crd)
+		}
+		return all
+	}
+	spec := func(crd *apiextensionsv1.CustomResourceDefinition) map[string]apiextensionsv1.JSONSchemaProps {
+		return crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
+	}
+	same := found(func(*apiextensionsv1.CustomResourceDefinition) {})
+	cases := map[string]struct {
+		found map[string]known[*apiextensionsv1.CustomResourceDefinition]
+		want  is
+	}{
+		"as in this version": {same, is{OK, []string{"schemas of this version: 2."}}},
+		"missing":            {map[string]known[*apiextensionsv1.CustomResourceDefinition]{policies: failing[*apiextensionsv1.CustomResourceDefinition](errNotFound), grants: same[grants]}, is{Wrong, []string{policies + " is not installed"}}},
+		"no right":           {map[string]known[*apiextensionsv1.CustomResourceDefinition]{policies: failing[*apiextensionsv1.CustomResourceDefinition](errForbidden), grants: same[grants]}, is{Skipped, []string{"get customresourcedefinitions"}}},
+		"not served":         {found(func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions[0].Served = false }), is{Wrong, []string{"does not serve v1alpha1"}}},
+		"not established": {found(func(crd *apiextensionsv1.CustomResourceDefinition) {
+			crd.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse, Message: "names conflict"}}
+		}), is{Wrong, []string{"names conflict"}}},
+		"another bound": {found(func(crd *apiextensionsv1.CustomResourceDefinition) {
+			class := spec(crd)["class"]
+			class.MaxLength = new(int64(7))
+			spec(crd)["class"] = class
+		}), is{Warning, []string{"differs in spec.class", "one version"}}},
+		"a bound in a list": {found(func(crd *apiextensionsv1.CustomResourceDefinition) {
+			in := spec(crd)["overrides"].Items.Schema.Properties
+			offer := in["offer"]
+			offer.Description = "other"
+			in["offer"] = offer
+		}), is{Warning, []string{"differs in spec.overrides[].offer"}}},
+		"a field less": {found(func(crd *apiextensionsv1.CustomResourceDefinition) { delete(spec(crd), "reclaim") }), is{Warning, []string{"differs in spec.reclaim"}}},
+		"no schema":    {found(func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions[0].Schema = nil }), is{Warning, []string{"all fields"}}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := findCRDs(own, c.found)
+			if len(got) != 1 {
+				t.Fatalf("findings %v, want one", got)
+			}
+			if diff := c.want.diff(got[0]); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestRightsThatTheOperatorLacksAreReported(t *testing.T) {
+	needed, err := neededRights("other", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := map[string]bool{}
+	for _, r := range needed {
+		texts[r.String()] = true
+	}
+	for _, want := range []string{
+		"list nodes", "patch resourceslices.authentication.liqo.io/status", "create tokenreviews.authentication.k8s.io",
+		"list customresourcedefinitions.apiextensions.k8s.io tenants.authentication.liqo.io", "update leases.coordination.k8s.io proffer.dev in other",
+	} {
+		if !texts[want] {
+			t.Errorf("the rights lack %q: %v", want, needed)
+		}
+	}
+	if served, err := neededRights("other", true); err != nil || len(served) <= len(needed) {
+		t.Errorf("with served classes %d rights, without %d, error %v", len(served), len(needed), err)
+	}
+	cases := map[string]struct {
+		denied known[[]manifests.Right]
+		want   is
+	}{
+		"all":      {there[[]manifests.Right](nil), is{OK, []string{"other/proffer has all 3 rights"}}},
+		"one":      {there(needed[:1]), is{Wrong, []string{"other/proffer may not " + needed[0].String() + ".", "config/rbac"}}},
+		"many":     {there(needed[:7]), is{Wrong, []string{needed[3].String() + ", and 3 more."}}},
+		"no right": {failing[[]manifests.Right](errForbidden), is{Skipped, []string{"create subjectaccessreviews.authorization.k8s.io"}}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := c.want.diff(findAccess("other/proffer", 3, c.denied)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// policyIn is a policy in the state that its condition Ready says.
+func policyIn(name string, status metav1.ConditionStatus, reason string, with ...func(*v1alpha1.ResourcePolicySpec)) v1alpha1.ResourcePolicy {
+	p := kubetest.Policy(name, with...)
+	p.Generation = 2
+	p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: status, Reason: reason, ObservedGeneration: 2, Message: "of the operator"}}
+	return *p
+}
+
+func TestEachPolicyThatIsNotReadyIsReported(t *testing.T) {
+	good := policyIn("good", metav1.ConditionTrue, v1alpha1.ReasonOffering)
+	dry := policyIn("dry", metav1.ConditionTrue, v1alpha1.ReasonDryRun)
+	empty := policyIn("empty", metav1.ConditionFalse, v1alpha1.ReasonNoNodes)
+	edited := policyIn("edited", metav1.ConditionTrue, v1alpha1.ReasonOffering)
+	edited.Generation++
+	invalid := policyIn("invalid", metav1.ConditionFalse, v1alpha1.ReasonInvalid, kubetest.Fixed("cpu", "-1"))
+	cases := map[string]struct {
+		policies known[[]v1alpha1.ResourcePolicy]
+		want     []is
+	}{
+		"good":     {there([]v1alpha1.ResourcePolicy{good, dry}), []is{{OK, []string{"Ready: 2."}}}},
+		"none":     {there[[]v1alpha1.ResourcePolicy](nil), []is{{Warning, []string{"no ResourcePolicy"}}}},
+		"no right": {failing[[]v1alpha1.ResourcePolicy](errForbidden), []is{{Skipped, []string{"list resourcepolicies.proffer.dev"}}}},
+		"no CRD":   {failing[[]v1alpha1.ResourcePolicy](errNotFound), []is{{Skipped, nil}}},
+		"each that is not good": {there([]v1alpha1.ResourcePolicy{good, empty, edited, invalid}), []is{
+			{Warning, []string{"empty is not Ready, NoNodes: of the operator"}},
+			{Warning, []string{"edited was not evaluated since it was edited"}},
+			{Wrong, []string{"invalid is invalid and decides nothing: spec.offer.fixed[cpu]"}},
+		}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := findPolicies(c.policies)
+			if len(got) != len(c.want) {
+				t.Fatalf("findings %v, want %d", got, len(c.want))
+			}
+			for i, want := range c.want {
+				if diff := want.diff(got[i]); diff != "" {
+					t.Error(diff)
+				}
+			}
+		})
+	}
+}
+
+func TestSlicesNeedAPolicyWithAClass(t *testing.T) {
+	in := func(class string, with ...func(*v1alpha1.ResourcePolicySpec)) v1alpha1.ResourcePolicy {
+		return policyIn("p", metav1.ConditionTrue, v1alpha1.ReasonOffering, append(with, func(s *v1alpha1.ResourcePolicySpec) { s.Class = class })...)
+	}
+	dry := func(s *v1alpha1.ResourcePolicySpec) { s.Mode = v1alpha1.ModeDryRun }
+	cases := map[string]struct {
+		apis     known[liqoAPIs]
+		policies []v1alpha1.ResourcePolicy
+		want     []is
+	}{
+		"two":          {v1(), []v1alpha1.ResourcePolicy{in("gold"), in("basic"), in("gold"), in("")}, []is{{OK, []string{"in basic, gold."}}}},
+		"none":         {v1(), []v1alpha1.ResourcePolicy{in(""), in("gold", dry)}, []is{{Warning, []string{"No policy in force has a class"}}}},
+		"no slices":    {v0(), []v1alpha1.ResourcePolicy{in("")}, nil},
+		"no policies":  {v1(), nil, nil},
+		"both of Liqo": {there(append(liqoAPIs(resourcesOfV0), resourcesOfV1...)), []v1alpha1.ResourcePolicy{in("")}, nil},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := findClasses(c.apis, there(c.policies))
+			if len(got) != len(c.want) {
+				t.Fatalf("findings %v, want %d", got, len(c.want))
+			}
+			for i, want := range c.want {
+				if diff := want.diff(got[i]); diff != "" {
+					t.Error(diff)
+				}
+			}
+		})
+	}
+}

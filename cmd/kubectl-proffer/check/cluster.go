@@ -1,0 +1,260 @@
+package check
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/manifests"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
+	"proffer.dev/proffer/operator"
+)
+
+// cluster reads what the checks need.
+type cluster struct {
+	api  client.Client
+	http *http.Client
+	// core builds the URLs of the core group.
+	core      rest.Interface
+	discovery discovery.DiscoveryInterface
+}
+
+func newCluster(config *rest.Config) (*cluster, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, appsv1.AddToScheme, coordinationv1.AddToScheme, authorizationv1.AddToScheme,
+		admissionregistrationv1.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	connection, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	c := &cluster{http: connection}
+	if c.api, err = client.New(config, client.Options{Scheme: scheme, HTTPClient: connection}); err != nil {
+		return nil, err
+	}
+	core, err := corev1client.NewForConfigAndClient(config, connection)
+	if err != nil {
+		return nil, err
+	}
+	c.core = core.RESTClient()
+	c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, connection)
+	return c, err
+}
+
+// report makes all checks. Its error says that the API server cannot be asked at all.
+func (c *cluster) report(ctx context.Context, namespace, liqoNamespace string, now time.Time) (Report, error) {
+	apis, err := c.liqoAPIs()
+	if err != nil && !apierrors.IsForbidden(err) {
+		return Report{}, operatorclient.Explain(err)
+	}
+	findings, err := c.check(ctx, namespace, liqoNamespace, knownOf(apis, err), now)
+	return newReport(findings), err
+}
+
+func (c *cluster) check(ctx context.Context, namespace, liqoNamespace string, apis known[liqoAPIs], now time.Time) ([]Finding, error) {
+	own, err := ownCRDs()
+	if err != nil {
+		return nil, err
+	}
+	deployment := get(ctx, c, &appsv1.Deployment{}, namespace, deploymentName)
+	var f flags
+	if deployment.err == nil {
+		f, _ = flagsOf(deployment.value) // findReplicas reports the error.
+	}
+	rights, err := neededRights(namespace, f.servedClasses != "")
+	if err != nil {
+		return nil, err
+	}
+	guards, err := ownGuards(f.servedClasses != "")
+	if err != nil {
+		return nil, err
+	}
+	account := "proffer"
+	if deployment.err == nil && deployment.value.Spec.Template.Spec.ServiceAccountName != "" {
+		account = deployment.value.Spec.Template.Spec.ServiceAccountName
+	}
+	policies := c.policies(ctx)
+	service := get(ctx, c, &corev1.Service{}, namespace, serviceName)
+	liqo := get(ctx, c, &appsv1.Deployment{}, liqoNamespace, liqoDeployment)
+
+	findings := findCRDs(own, c.crds(ctx, own))
+	findings = append(findings, findAccess(namespace+"/"+account, len(rights), c.denied(ctx, namespace, account, rights)))
+	findings = append(findings, findReplicas(namespace, deployment))
+	if deployment.err == nil {
+		pods := c.pods(ctx, deployment.value)
+		findings = append(findings,
+			findLeader(f, get(ctx, c, &coordinationv1.Lease{}, f.leaseNamespace, operator.LeaderElectionID), now),
+			findNews(namespace, f, pods, c.probe(ctx, namespace, pods.value, portOf(f.probes))))
+	}
+	ofService, at := findAddress(namespace, deployment, f, service)
+	findings = append(findings, findLiqo(apis), ofService, findLiqoAddress(liqoNamespace, apis, liqo, service, at, f.tls))
+	findings = append(findings, findLiqoSettings(apis, liqo, len(classesOf(policies.value)))...)
+	findings = append(findings, findGuards(guards, apis, c.admissionPolicies(ctx), c.admissionBindings(ctx)))
+	findings = append(findings, findPolicies(policies)...)
+	return append(findings, findClasses(apis, policies)...), nil
+}
+
+// get reads one object.
+func get[T client.Object](ctx context.Context, c *cluster, into T, namespace, name string) known[T] {
+	return knownOf(into, c.api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, into))
+}
+
+func (c *cluster) crds(ctx context.Context, own []*apiextensionsv1.CustomResourceDefinition) map[string]known[*apiextensionsv1.CustomResourceDefinition] {
+	all := map[string]known[*apiextensionsv1.CustomResourceDefinition]{}
+	for _, crd := range own {
+		all[crd.Name] = get(ctx, c, &apiextensionsv1.CustomResourceDefinition{}, "", crd.Name)
+	}
+	return all
+}
+
+// parallel is how many reviews of rights are asked for at a time.
+const parallel = 10
+
+// denied returns those of the rights that the ServiceAccount does not have, in their order.
+func (c *cluster) denied(ctx context.Context, namespace, account string, rights []manifests.Right) known[[]manifests.Right] {
+	reviews := make([]*authorizationv1.SubjectAccessReview, len(rights))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	for i, r := range rights {
+		reviews[i] = review(r, namespace, account)
+		group.Go(func() error { return c.api.Create(ctx, reviews[i]) })
+	}
+	err := group.Wait()
+	var lacking []manifests.Right
+	for i, review := range reviews {
+		if !review.Status.Allowed {
+			lacking = append(lacking, rights[i])
+		}
+	}
+	return knownOf(lacking, err)
+}
+
+// pods returns the names of the pods of a Deployment, sorted.
+func (c *cluster) pods(ctx context.Context, d *appsv1.Deployment) known[[]string] {
+	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	if err != nil {
+		selector = labels.Nothing()
+	}
+	list := &corev1.PodList{}
+	err = errors.Join(err, c.api.List(ctx, list, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector}))
+	var names []string
+	for i := range list.Items {
+		if list.Items[i].DeletionTimestamp == nil {
+			names = append(names, list.Items[i].Name)
+		}
+	}
+	slices.Sort(names)
+	return knownOf(names, err)
+}
+
+// probe asks each pod whether it is ready, through the API server.
+func (c *cluster) probe(ctx context.Context, namespace string, pods []string, port int) []probe {
+	all := make([]probe, len(pods))
+	for i, pod := range pods {
+		url := c.core.Get().Namespace(namespace).Resource("pods").SubResource("proxy").
+			Name(fmt.Sprintf("http:%s:%d", pod, port)).Suffix("readyz").Param("verbose", "").URL()
+		all[i] = probe{pod: pod}
+		all[i].status, all[i].body, all[i].err = c.fetch(ctx, url.String())
+	}
+	return all
+}
+
+// maxAnswer is how much of an answer to a probe is read, in bytes.
+const maxAnswer = 64 << 10
+
+// fetch returns an answer of HTTP. Its error explains a status other than 200.
+func (c *cluster) fetch(ctx context.Context, url string) (status int, body string, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return 0, "", err
+	}
+	answer, err := c.http.Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer answer.Body.Close() //nolint:errcheck // It was only read.
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = errors.New(answer.Status)
+		if refusal := (&metav1.Status{}); json.Unmarshal(text, refusal) == nil && refusal.Message != "" {
+			err = errors.New(refusal.Message)
+		}
+	}
+	return answer.StatusCode, string(text), err
+}
+
+func (c *cluster) policies(ctx context.Context) known[[]v1alpha1.ResourcePolicy] {
+	list := &v1alpha1.ResourcePolicyList{}
+	err := c.api.List(ctx, list)
+	return knownOf(list.Items, err)
+}
+
+func (c *cluster) admissionPolicies(ctx context.Context) known[[]admissionregistrationv1.ValidatingAdmissionPolicy] {
+	list := &admissionregistrationv1.ValidatingAdmissionPolicyList{}
+	err := c.api.List(ctx, list)
+	return knownOf(list.Items, err)
+}
+
+func (c *cluster) admissionBindings(ctx context.Context) known[[]admissionregistrationv1.ValidatingAdmissionPolicyBinding] {
+	list := &admissionregistrationv1.ValidatingAdmissionPolicyBindingList{}
+	err := c.api.List(ctx, list)
+	return knownOf(list.Items, err)
+}
+
+// liqoAPIs returns the resources of Liqo's groups.
+func (c *cluster) liqoAPIs() (liqoAPIs, error) {
+	groups, err := c.discovery.ServerGroups()
+	if err != nil {
+		return nil, err
+	}
+	var all liqoAPIs
+	for _, g := range groups.Groups {
+		if !strings.HasSuffix(g.Name, ".liqo.io") {
+			continue
+		}
+		for _, v := range g.Versions {
+			resources, err := c.discovery.ServerResourcesForGroupVersion(v.GroupVersion)
+			if apierrors.IsNotFound(err) {
+				continue // The group is being removed.
+			}
+			if err != nil {
+				return nil, err
+			}
+			for _, r := range resources.APIResources {
+				if !strings.Contains(r.Name, "/") {
+					all = append(all, r.Name+"."+v.GroupVersion)
+				}
+			}
+		}
+	}
+	slices.Sort(all)
+	return all, nil
+}

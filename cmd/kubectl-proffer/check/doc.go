@@ -1,0 +1,7 @@
+// Package check is the command kubectl proffer check. It looks at an installation of Proffer and
+// reports, for each thing that has to be right, whether it is, and what to do if not.
+//
+// Each check is a pure function from what was read to findings. cluster is the only part that talks
+// to the API server. It reads with the caller's rights and writes nothing; a check that the caller
+// has no right for is reported as skipped, with the missing right.
+package check

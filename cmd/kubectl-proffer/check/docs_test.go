@@ -1,0 +1,30 @@
+package check
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// The page shows the table of TestAnInstallationIsChecked, and has a row for each check.
+func TestTheDocsShowTheTableAndListEachCheck(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/kubectl-proffer-check.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := os.ReadFile("testdata/bad-80.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+	if block := "```console\n$ kubectl proffer check\n" + string(table) + "```\n"; !strings.Contains(page, block) {
+		t.Errorf("the page lacks this block:\n%s", block)
+	}
+	for _, check := range []string{
+		checkCRDs, checkAccess, checkReplicas, checkLeader, checkNews, checkAddress, checkLiqo, checkLiqoAddress, checkLiqoSettings, checkGuards, checkPolicies, checkClasses,
+	} {
+		if !strings.Contains(page, "\n| `"+check+"` | ") {
+			t.Errorf("the page has no row for %s", check)
+		}
+	}
+}

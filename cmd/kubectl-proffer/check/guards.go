@@ -1,0 +1,94 @@
+package check
+
+import (
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/manifests"
+	"proffer.dev/proffer/config"
+)
+
+const checkGuards = "guards"
+
+// guard is an admission policy of the manifests.
+type guard struct {
+	name string
+	// forSlices is set for those that only matter with Liqo v1.
+	forSlices bool
+}
+
+// ownGuards returns the admission policies of this version.
+func ownGuards(servedClasses bool) ([]guard, error) {
+	dirs := []string{"guards", "admission"}
+	if servedClasses {
+		dirs = append(dirs, "components/served-classes")
+	}
+	var all []guard
+	for _, dir := range dirs {
+		files, err := fs.Glob(config.Files, dir+"/*.yaml")
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			objects, err := manifests.Read(file)
+			if err != nil {
+				return nil, err
+			}
+			for _, o := range objects {
+				if o["kind"] == "ValidatingAdmissionPolicy" {
+					metadata, _ := o["metadata"].(map[string]any)
+					name, _ := metadata["name"].(string)
+					all = append(all, guard{name, dir != "admission"})
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+// findGuards reports the admission policies that are not installed, or not bound.
+func findGuards(own []guard, apis known[liqoAPIs], policies known[[]admissionregistrationv1.ValidatingAdmissionPolicy], bindings known[[]admissionregistrationv1.ValidatingAdmissionPolicyBinding]) Finding {
+	const group = ".admissionregistration.k8s.io"
+	switch {
+	case policies.missing() || bindings.missing():
+		return Finding{
+			checkGuards, Warning, "This API server has no ValidatingAdmissionPolicies: kubectl apply does not check amounts, and nothing guards slices of Liqo v1.",
+			"Upgrade to Kubernetes 1.30 or newer. docs/slices.md says what is guaranteed without guards.",
+		}
+	case policies.err != nil:
+		return policies.skip(checkGuards, "list validatingadmissionpolicies"+group)
+	case bindings.err != nil:
+		return bindings.skip(checkGuards, "list validatingadmissionpolicybindings"+group)
+	}
+	var absent, unbound []string
+	checked := 0
+	for _, g := range own {
+		if g.forSlices && apis.err == nil && !apis.value.v1() {
+			continue
+		}
+		checked++
+		switch {
+		case !slices.ContainsFunc(policies.value, func(p admissionregistrationv1.ValidatingAdmissionPolicy) bool { return p.Name == g.name }):
+			absent = append(absent, g.name)
+		case !slices.ContainsFunc(bindings.value, func(b admissionregistrationv1.ValidatingAdmissionPolicyBinding) bool {
+			return b.Spec.PolicyName == g.name && slices.Contains(b.Spec.ValidationActions, admissionregistrationv1.Deny)
+		}):
+			unbound = append(unbound, g.name)
+		}
+	}
+	var problems []string
+	if len(absent) > 0 {
+		problems = append(problems, "Not installed: "+strings.Join(absent, ", ")+".")
+	}
+	if len(unbound) > 0 {
+		problems = append(problems, "Without a binding that denies: "+strings.Join(unbound, ", ")+".")
+	}
+	if len(problems) > 0 {
+		return Finding{checkGuards, Warning, strings.Join(problems, " "), "Apply config/guards and config/admission: see Holding consumers to their part in docs/install.md."}
+	}
+	return Finding{checkGuards, OK, fmt.Sprintf("All admission policies are installed and bound: %d.", checked), ""}
+}

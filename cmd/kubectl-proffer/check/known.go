@@ -1,0 +1,38 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+)
+
+// known is something that was read from the cluster, or why it was not.
+type known[T any] struct {
+	value T
+	// err is nil for a value that was read. For errNone there is none.
+	err error
+}
+
+// errNone is the error of what the cluster does not have: the object, or its kind.
+var errNone = errors.New("not found")
+
+func knownOf[T any](value T, err error) known[T] {
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		err = errNone
+	}
+	return known[T]{value, err}
+}
+
+// missing reports whether the cluster does not have it.
+func (k known[T]) missing() bool { return errors.Is(k.err, errNone) }
+
+// skip returns the finding of a check that needs what could not be read. The right is what a role
+// has to allow, such as "list pods".
+func (k known[T]) skip(check, right string) Finding {
+	if apierrors.IsForbidden(k.err) {
+		return Finding{check, Skipped, "You may not " + right + ".", "Ask for this right, or let a cluster admin run the check."}
+	}
+	return Finding{check, Skipped, fmt.Sprintf("Cannot %s: %v", right, k.err), ""}
+}

@@ -1,0 +1,251 @@
+package check
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"proffer.dev/proffer/operator"
+)
+
+const (
+	checkLiqo         = "liqo"
+	checkLiqoAddress  = "liqo-address"
+	checkLiqoSettings = "liqo-settings"
+
+	// liqoDeployment is the name of Liqo's controller-manager in its Helm chart.
+	liqoDeployment = "liqo-controller-manager"
+	// firstWithPools is the first minor version of Liqo v0 that reads pools.
+	firstWithPools = 9
+	// maxListed is how many resources of Liqo a finding lists.
+	maxListed = 4
+)
+
+// The resources by which Liqo is recognised, as resource.group/version.
+var (
+	resourcesOfV0 = []string{"foreignclusters.discovery.liqo.io/v1alpha1", "resourceoffers.sharing.liqo.io/v1alpha1"}
+	resourcesOfV1 = []string{"foreignclusters.core.liqo.io/v1beta1", "resourceslices.authentication.liqo.io/v1beta1", "tenants.authentication.liqo.io/v1beta1"}
+)
+
+// liqoAPIs are the resources of Liqo that the API server serves, sorted, as resource.group/version.
+type liqoAPIs []string
+
+func (a liqoAPIs) v0() bool { return slices.Contains(a, resourcesOfV0[0]) }
+func (a liqoAPIs) v1() bool { return a.serves(resourcesOfV1) }
+
+func (a liqoAPIs) serves(all []string) bool {
+	return !slices.ContainsFunc(all, func(one string) bool { return !slices.Contains(a, one) })
+}
+
+// findLiqo reports which versions of Liqo are installed.
+func findLiqo(apis known[liqoAPIs]) Finding {
+	if apis.err != nil {
+		return apis.skip(checkLiqo, "discover the groups of the API")
+	}
+	var found []string
+	if apis.value.v0() {
+		found = append(found, "Liqo v0.x ("+resourcesOfV0[0]+")")
+	}
+	if apis.value.v1() {
+		found = append(found, "Liqo v1 ("+resourcesOfV1[1]+")")
+	}
+	switch {
+	case len(found) > 0:
+		return Finding{checkLiqo, OK, "Installed: " + strings.Join(found, " and ") + ".", ""}
+	case len(apis.value) > 0:
+		return Finding{
+			checkLiqo, Warning, fmt.Sprintf("Liqo serves %s, but not all of %s.", strings.Join(apis.value[:min(len(apis.value), maxListed)], ", "), strings.Join(resourcesOfV1, ", ")),
+			"Install one of the versions of Liqo in docs/install.md.",
+		}
+	}
+	return Finding{checkLiqo, Warning, "Liqo is not installed: no consumer can read the offers.", "Install Liqo on this cluster, the provider."}
+}
+
+// address is where Liqo can read offers of one form.
+type address struct {
+	host string
+	port int32
+	form operator.Form
+}
+
+func (a address) String() string { return fmt.Sprintf("%s:%d", a.host, a.port) }
+
+// versionsOf names the versions of Liqo that read a form.
+func versionsOf(f operator.Form) string {
+	if f == operator.Flat {
+		return "Liqo v0.6 to v0.8"
+	}
+	return "Liqo v0.9 and v0.10"
+}
+
+// liqoManager is Liqo's controller-manager.
+type liqoManager struct {
+	container *corev1.Container
+	namespace string
+}
+
+func managerOf(d *appsv1.Deployment) liqoManager {
+	m := liqoManager{container: &corev1.Container{}, namespace: d.Namespace}
+	for i := range d.Spec.Template.Spec.Containers {
+		c := &d.Spec.Template.Spec.Containers[i]
+		if m.container.Name == "" || strings.Contains(c.Image, liqoDeployment) {
+			m.container = c
+		}
+	}
+	return m
+}
+
+// argument returns the value of a flag of Liqo, "" for a flag without a value. If the flag is not
+// given, set is false.
+func (m liqoManager) argument(name string) (value string, set bool) {
+	args := slices.Concat(m.container.Command, m.container.Args)
+	for i, argument := range args {
+		is, text, written := strings.Cut(strings.TrimLeft(argument, "-"), "=")
+		if is != name || is == argument {
+			continue
+		}
+		if !written && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") {
+			text = args[i+1]
+		}
+		value, set = text, true
+	}
+	return value, set
+}
+
+var (
+	liqoV0    = regexp.MustCompile(`:v?0\.([0-9]+)\.`)
+	liqoAfter = regexp.MustCompile(`:v?[1-9][0-9]*\.[0-9]`)
+)
+
+// afterV0 reports whether this is Liqo v1 or newer, by the tag of its image. The CRDs of v0 may be
+// left over.
+func (m liqoManager) afterV0() bool { return liqoAfter.MatchString(m.container.Image) }
+
+// form returns the form that this version of Liqo reads, by the tag of its image.
+func (m liqoManager) form() (form operator.Form, version string, ok bool) {
+	match := liqoV0.FindStringSubmatch(m.container.Image)
+	if match == nil {
+		return 0, "", false
+	}
+	minor, err := strconv.Atoi(match[1])
+	if err != nil {
+		return 0, "", false
+	}
+	version = "v0." + match[1]
+	if minor < firstWithPools {
+		return operator.Flat, version, true
+	}
+	return operator.Pools, version, true
+}
+
+// findLiqoAddress reports whether Liqo v0 reads from the operator, in the form that it understands.
+func findLiqoAddress(namespace string, apis known[liqoAPIs], liqo known[*appsv1.Deployment], service known[*corev1.Service], at []address, tls bool) Finding {
+	switch {
+	case apis.err == nil && !apis.value.v0():
+		return Finding{checkLiqoAddress, OK, "Not needed: there is no Liqo v0.6 to v0.10.", ""}
+	case liqo.missing():
+		return Finding{checkLiqoAddress, Skipped, fmt.Sprintf("There is no Deployment %s in namespace %s.", liqoDeployment, namespace), "Name the namespace of Liqo with --liqo-namespace."}
+	case liqo.err != nil:
+		return liqo.skip(checkLiqoAddress, "get deployments.apps in "+namespace)
+	case len(at) == 0 && !managerOf(liqo.value).afterV0():
+		return Finding{checkLiqoAddress, Skipped, "The operator has no address that Liqo could use.", ""}
+	}
+	m := managerOf(liqo.value)
+	if m.afterV0() {
+		return Finding{checkLiqoAddress, OK, fmt.Sprintf("Not needed: %s reads from no address.", m.container.Image), ""}
+	}
+	form, version, versioned := m.form()
+	right := at[0]
+	for _, a := range at {
+		if versioned && a.form == form {
+			right = a
+		}
+	}
+	set := fmt.Sprintf("Set controllerManager.config.resourcePluginAddress of Liqo's Helm chart to %s: see Point Liqo at it in docs/install.md.", right)
+	configured, given := m.argument("resource-plugin-address")
+	used := addressAt(configured, m.namespace, service.value, at)
+	switch {
+	case !given || configured == "":
+		return Finding{checkLiqoAddress, Warning, "Liqo reads no offers of Proffer: it has no --resource-plugin-address.", set}
+	case used == nil:
+		return Finding{checkLiqoAddress, Warning, fmt.Sprintf("Liqo reads from %s, not from Proffer.", configured), set}
+	case tls:
+		return Finding{checkLiqoAddress, Wrong, "The operator requires TLS, and Liqo connects without it.", "Remove the component tls, or put a proxy with a client certificate in front of Liqo."}
+	case !versioned:
+		return Finding{checkLiqoAddress, Warning, fmt.Sprintf("Liqo reads %s from %s. Its image %s names no version of v0, so the form is not checked.", used.form, used, m.container.Image), fmt.Sprintf("%s is for %s.", used.form, versionsOf(used.form))}
+	case used.form != form:
+		return Finding{checkLiqoAddress, Wrong, fmt.Sprintf("Liqo %s reads %s from %s, and understands only %s: its amounts are wrong.", version, used.form, used, form), formHelp(form, right, set)}
+	}
+	return Finding{checkLiqoAddress, OK, fmt.Sprintf("Liqo %s reads %s from %s.", version, used.form, used), ""}
+}
+
+// formHelp says how to get offers in a form.
+func formHelp(form operator.Form, right address, set string) string {
+	if right.form == form {
+		return set
+	}
+	if form == operator.Flat {
+		return "Add the component flat, and then set Liqo's address to its port 6002."
+	}
+	return "Remove --grpc-form=flat from the arguments of the operator."
+}
+
+// addressAt returns the address that Liqo's setting names, nil for none.
+func addressAt(configured, liqoNamespace string, service *corev1.Service, at []address) *address {
+	host, text, found := cutLast(configured, ":")
+	port, err := strconv.ParseInt(text, 10, 32)
+	if !found || err != nil || service == nil {
+		return nil
+	}
+	full := service.Name + "." + service.Namespace
+	same := host == full || host == full+".svc" || strings.HasPrefix(host, full+".svc.") ||
+		host == service.Name && liqoNamespace == service.Namespace || host != "" && host == service.Spec.ClusterIP
+	for i := range at {
+		if same && at[i].port == int32(port) {
+			return &at[i]
+		}
+	}
+	return nil
+}
+
+func cutLast(text, separator string) (before, after string, found bool) {
+	i := strings.LastIndex(text, separator)
+	if i < 0 {
+		return text, "", false
+	}
+	return text[:i], text[i+len(separator):], true
+}
+
+// findLiqoSettings reports the settings of Liqo v0 that Proffer needs otherwise. Classes is the
+// number of classes that policies in force offer.
+func findLiqoSettings(apis known[liqoAPIs], liqo known[*appsv1.Deployment], classes int) []Finding {
+	if apis.err == nil && !apis.value.v0() || liqo.err != nil {
+		return nil // findLiqoAddress reports it.
+	}
+	m := managerOf(liqo.value)
+	if _, given := m.argument("resource-plugin-address"); !given || m.afterV0() {
+		return nil // Without the address, Liqo's own settings are for its own offers.
+	}
+	var findings []Finding
+	if threshold, set := m.argument("offer-update-threshold-percentage"); set && threshold != "" && threshold != "0" {
+		findings = append(findings, Finding{
+			checkLiqoSettings, Warning, fmt.Sprintf("Liqo holds back changes of up to %s%%, on top of updateThresholdPercent of the policies.", threshold),
+			"Set controllerManager.config.offerUpdateThresholdPercentage of Liqo to 0.",
+		})
+	}
+	if enforced, set := m.argument("enable-resource-enforcement"); set && enforced != "false" && classes > 1 {
+		findings = append(findings, Finding{
+			checkLiqoSettings, Wrong, fmt.Sprintf("Liqo enforces resources, and policies offer %d classes: Liqo v0.9 and v0.10 deny every offloaded pod.", classes),
+			"Set controllerManager.config.enableResourceEnforcement of Liqo to false, or use one class.",
+		})
+	}
+	if len(findings) == 0 {
+		return []Finding{{checkLiqoSettings, OK, "Liqo's threshold and enforcement fit the policies.", ""}}
+	}
+	return findings
+}

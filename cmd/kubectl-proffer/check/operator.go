@@ -1,0 +1,150 @@
+package check
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"proffer.dev/proffer/operator"
+)
+
+const (
+	checkReplicas = "replicas"
+	checkLeader   = "leader"
+
+	// deploymentName is the name of the Deployment and of its container in config/manager.
+	deploymentName = "proffer"
+	// unsetImage is the tag of the image in config/manager, which names none.
+	unsetImage = "controller:{set-the-image}"
+	// clockSkew is how far the clocks of this machine and of the operator may be apart.
+	clockSkew = time.Minute
+)
+
+// flags are the flags of the operator that checks depend on.
+type flags struct {
+	leaderElect, tls              bool
+	grpc, form, flat, probes      string
+	leaseNamespace, servedClasses string
+}
+
+// flagsOf reads the arguments of the operator's container as the operator does. Other flags are
+// ignored: the operator itself refuses unknown ones.
+func flagsOf(d *appsv1.Deployment) (flags, error) {
+	var f flags
+	var certificate string
+	all := pflag.NewFlagSet("", pflag.ContinueOnError)
+	all.SetOutput(io.Discard)
+	all.ParseErrorsAllowlist.UnknownFlags = true
+	all.BoolVar(&f.leaderElect, "leader-elect", false, "")
+	all.StringVar(&f.leaseNamespace, "leader-election-namespace", d.Namespace, "")
+	all.StringVar(&f.grpc, "grpc-bind-address", ":6001", "")
+	all.StringVar(&f.form, "grpc-form", operator.Pools.String(), "")
+	all.StringVar(&f.flat, "grpc-flat-bind-address", "", "")
+	all.StringVar(&certificate, "grpc-tls-cert", "", "")
+	all.StringVar(&f.probes, "health-probe-bind-address", ":8081", "")
+	all.StringVar(&f.servedClasses, "served-classes-configmap", "", "")
+	c := containerOf(&d.Spec.Template.Spec)
+	if c == nil {
+		return f, nil
+	}
+	err := all.Parse(slices.Concat(c.Command[min(1, len(c.Command)):], c.Args))
+	f.tls = certificate != ""
+	return f, err
+}
+
+// containerOf returns the operator's container: the one of its name, or the first one.
+func containerOf(pod *corev1.PodSpec) *corev1.Container {
+	for i := range pod.Containers {
+		if pod.Containers[i].Name == deploymentName {
+			return &pod.Containers[i]
+		}
+	}
+	if len(pod.Containers) == 0 {
+		return nil
+	}
+	return &pod.Containers[0]
+}
+
+// portOf returns the port of a listening address, 0 for none.
+func portOf(address string) int {
+	_, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return 0
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		return 0
+	}
+	return port
+}
+
+// findReplicas reports whether the operator runs.
+func findReplicas(namespace string, deployment known[*appsv1.Deployment]) Finding {
+	switch {
+	case deployment.missing():
+		return Finding{
+			checkReplicas, Wrong, fmt.Sprintf("There is no Deployment %s in namespace %s.", deploymentName, namespace),
+			"Install Proffer, or name its namespace with --operator-namespace.",
+		}
+	case deployment.err != nil:
+		return deployment.skip(checkReplicas, "get deployments.apps in "+namespace)
+	}
+	d := deployment.value
+	f, err := flagsOf(d)
+	if err != nil {
+		return Finding{checkReplicas, Wrong, fmt.Sprintf("The operator does not start with its arguments: %v.", err), "Correct the arguments of Deployment " + deploymentName + "."}
+	}
+	wanted, ready, updated := int32(1), d.Status.AvailableReplicas, d.Status.UpdatedReplicas
+	if d.Spec.Replicas != nil {
+		wanted = *d.Spec.Replicas
+	}
+	pods := fmt.Sprintf("Look at kubectl -n %s get pods.", namespace)
+	switch c := containerOf(&d.Spec.Template.Spec); {
+	case c != nil && c.Image == unsetImage:
+		return Finding{checkReplicas, Wrong, "The Deployment names no image.", "Set the image: see Install in docs/install.md."}
+	case wanted == 0:
+		return Finding{checkReplicas, Wrong, "The Deployment is scaled to 0 replicas.", fmt.Sprintf("kubectl -n %s scale deployment/%s --replicas=2", namespace, deploymentName)}
+	case wanted > 1 && !f.leaderElect:
+		return Finding{checkReplicas, Wrong, fmt.Sprintf("%d replicas run without --leader-elect: all of them write.", wanted), "Add --leader-elect to the arguments, or run one replica."}
+	case ready == 0:
+		return Finding{checkReplicas, Wrong, fmt.Sprintf("None of %d replicas is available.", wanted), pods}
+	case ready < wanted:
+		return Finding{checkReplicas, Warning, fmt.Sprintf("%d of %d replicas are available.", ready, wanted), pods}
+	case updated < wanted || d.Status.ObservedGeneration < d.Generation:
+		return Finding{checkReplicas, Warning, fmt.Sprintf("A rollout is in progress: %d of %d replicas are updated.", updated, wanted), fmt.Sprintf("kubectl -n %s rollout status deployment/%s", namespace, deploymentName)}
+	}
+	return Finding{checkReplicas, OK, fmt.Sprintf("%d of %d replicas are available, with image %s.", ready, wanted, containerOf(&d.Spec.Template.Spec).Image), ""}
+}
+
+// findLeader reports whether a replica holds the Lease.
+func findLeader(f flags, lease known[*coordinationv1.Lease], now time.Time) Finding {
+	const do = "The leader writes statuses, answers and Grants. Look at the logs of the operator."
+	switch {
+	case !f.leaderElect:
+		return Finding{checkLeader, OK, "The only replica writes: --leader-elect is off.", ""}
+	case lease.missing():
+		return Finding{checkLeader, Wrong, fmt.Sprintf("No replica leads: there is no Lease %s in namespace %s.", operator.LeaderElectionID, f.leaseNamespace), do}
+	case lease.err != nil:
+		return lease.skip(checkLeader, "get leases.coordination.k8s.io in "+f.leaseNamespace)
+	}
+	spec := lease.value.Spec
+	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.RenewTime == nil {
+		return Finding{checkLeader, Wrong, "No replica leads: the Lease has no holder.", do}
+	}
+	valid := clockSkew
+	if spec.LeaseDurationSeconds != nil {
+		valid += time.Duration(*spec.LeaseDurationSeconds) * time.Second
+	}
+	if age := now.Sub(spec.RenewTime.Time); age > valid {
+		return Finding{checkLeader, Wrong, fmt.Sprintf("No replica leads: %s renewed the Lease %s ago.", *spec.HolderIdentity, age.Round(time.Second)), do}
+	}
+	return Finding{checkLeader, OK, *spec.HolderIdentity + " leads.", ""}
+}

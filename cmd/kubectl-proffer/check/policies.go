@@ -1,0 +1,92 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/controllers/policy"
+	"proffer.dev/proffer/internal/kube"
+)
+
+const (
+	checkPolicies = "policies"
+	checkClasses  = "classes"
+	// maxProblem is how many characters of the operator's messages a finding shows.
+	maxProblem = 300
+)
+
+// findPolicies reports each policy that is not as its author wants it.
+func findPolicies(policies known[[]v1alpha1.ResourcePolicy]) []Finding {
+	switch {
+	case policies.missing():
+		return []Finding{{checkPolicies, Skipped, "Without their CRD there are no ResourcePolicies.", ""}}
+	case policies.err != nil:
+		return []Finding{policies.skip(checkPolicies, "list resourcepolicies.proffer.dev")}
+	case len(policies.value) == 0:
+		return []Finding{{checkPolicies, Warning, "There is no ResourcePolicy, so nothing is offered.", "Write one: see docs/resourcepolicy.md."}}
+	}
+	var findings []Finding
+	for i := range policies.value {
+		if f := findPolicy(&policies.value[i]); f.Status != OK {
+			findings = append(findings, f)
+		}
+	}
+	if len(findings) == 0 {
+		return []Finding{{checkPolicies, OK, fmt.Sprintf("All ResourcePolicies are Ready: %d.", len(policies.value)), ""}}
+	}
+	return findings
+}
+
+func findPolicy(p *v1alpha1.ResourcePolicy) Finding {
+	if _, _, problems := policy.Parse(p); len(problems) > 0 {
+		return Finding{checkPolicies, Wrong, fmt.Sprintf("%s is invalid and decides nothing: %s", p.Name, kube.Shorten(problems.ToAggregate().Error(), maxProblem)), "kubectl edit resourcepolicy " + p.Name}
+	}
+	ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
+	switch {
+	case ready == nil || ready.ObservedGeneration < p.Generation:
+		return Finding{checkPolicies, Warning, p.Name + " was not evaluated since it was edited.", "Look at the checks replicas and leader."}
+	case ready.Status != metav1.ConditionTrue:
+		return Finding{checkPolicies, Warning, fmt.Sprintf("%s is not Ready, %s: %s", p.Name, ready.Reason, kube.Shorten(ready.Message, maxProblem)), "See Ready and its reasons in docs/resourcepolicy.md."}
+	}
+	return Finding{Check: checkPolicies, Status: OK}
+}
+
+// classesOf returns the classes that valid policies in force offer, the empty one included,
+// sorted.
+func classesOf(policies []v1alpha1.ResourcePolicy) []string {
+	var all []string
+	for i := range policies {
+		parsed, _, problems := policy.Parse(&policies[i])
+		if len(problems) > 0 || parsed.DryRun {
+			continue
+		}
+		all = append(all, parsed.Class)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// findClasses reports whether there is a class for the slices of Liqo v1.
+func findClasses(apis known[liqoAPIs], policies known[[]v1alpha1.ResourcePolicy]) []Finding {
+	if apis.err != nil || !apis.value.v1() || policies.err != nil || len(policies.value) == 0 {
+		return nil // findLiqo or findPolicies reports it.
+	}
+	var named []string
+	for _, class := range classesOf(policies.value) {
+		if class != "" {
+			named = append(named, class)
+		}
+	}
+	if len(named) > 0 {
+		return []Finding{{checkClasses, OK, "ResourceSlices are answered in " + strings.Join(named, ", ") + ".", ""}}
+	}
+	if apis.value.v0() {
+		return nil
+	}
+	return []Finding{{checkClasses, Warning, "No policy in force has a class, so no ResourceSlice is answered.", "Set spec.class of a policy, and request this class: see docs/slices.md."}}
+}

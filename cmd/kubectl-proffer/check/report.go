@@ -1,0 +1,76 @@
+package check
+
+import "proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
+
+// Status is the result of one check. A later one outweighs the earlier ones.
+type Status string
+
+const (
+	// OK is a check that passed.
+	OK Status = "ok"
+	// Skipped is a check that could not be made.
+	Skipped Status = "skipped"
+	// Warning is a state that works, but not as an admin may expect.
+	Warning Status = "warning"
+	// Wrong is a state in which something does not work.
+	Wrong Status = "wrong"
+)
+
+// exitStatus is the exit status of the process for the weightiest finding.
+var exitStatus = map[Status]int{OK: 0, Skipped: 1, Warning: 1, Wrong: 2}
+
+// Finding is what one check found. A check has one finding, or one for each object that is not as
+// it should be.
+type Finding struct {
+	// Check is the name of the check.
+	Check string `json:"check"`
+	// Status is ok, skipped, warning or wrong.
+	Status Status `json:"status"`
+	// Message is what was found.
+	Message string `json:"message"`
+	// Do is what to do about it. It is absent if nothing is to be done.
+	Do string `json:"do,omitempty"`
+}
+
+// Report is all that was found: the JSON of kubectl proffer check -o json.
+type Report struct {
+	// Status is the weightiest of Findings.
+	Status Status `json:"status"`
+	// Findings are in the order of the checks.
+	Findings []Finding `json:"findings"`
+}
+
+func newReport(findings []Finding) Report {
+	r := Report{Status: OK, Findings: findings}
+	for _, f := range findings {
+		if weight(f.Status) > weight(r.Status) {
+			r.Status = f.Status
+		}
+	}
+	return r
+}
+
+func weight(s Status) int {
+	for i, of := range []Status{OK, Skipped, Warning, Wrong} {
+		if s == of {
+			return i
+		}
+	}
+	return 0
+}
+
+// table has a row for each finding, with what to do on the next line.
+func (r Report) table() *output.Table {
+	t := &output.Table{Header: []string{"CHECK", "STATUS", "FINDING"}, Text: true}
+	for _, f := range r.Findings {
+		row := output.Row{Cells: []string{f.Check, string(f.Status), f.Message}}
+		if f.Do != "" {
+			row.Cells[2] += "\n-> " + f.Do
+		}
+		if f.Status == Wrong {
+			row.Style = output.Red
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}

@@ -1,0 +1,76 @@
+// Package explain is the command kubectl proffer explain: why a consumer is offered what it is.
+package explain
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/complete"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
+)
+
+type quantity = resource.Quantity
+
+// NewCommand returns the command.
+func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams) *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "explain CONSUMER[/CLASS[/RESOURCE]]",
+		Short: "Explain why a consumer is offered what it is",
+		Long: `Explain why a consumer is offered what it is: every step of the arithmetic, the policies that do not
+decide and why, the ResourceSlices, and the pods that count as the consumer's.
+
+An empty class, as in rome/ or rome//cpu, is the class without a name. A consumer that the operator
+does not know gets the default offer.
+
+It needs Role ` + operatorclient.Reader.Role + ` in the namespace of the operator.`,
+		Example: `  # Everything about one consumer
+  kubectl proffer explain rome
+
+  # One class
+  kubectl proffer explain rome/gold
+
+  # One amount
+  kubectl proffer explain rome/gold/cpu`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: complete.Consumers(flags),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			what, err := parseSubject(args[0])
+			if err != nil {
+				return err
+			}
+			if err := output.CheckFormat(format, output.JSON, output.YAML); err != nil {
+				return err
+			}
+			return run(cmd.Context(), flags, streams, what, format)
+		},
+	}
+	cmd.Flags().StringVarP(&format, "output", "o", "", "The output format: json or yaml.")
+	complete.Flag(cmd, "output", complete.Words(output.JSON, output.YAML))
+	return cmd
+}
+
+func run(ctx context.Context, flags *operatorclient.Flags, streams genericiooptions.IOStreams, what subject, format string) error {
+	client, err := flags.Client(operatorclient.Reader)
+	if err != nil {
+		return err
+	}
+	done := output.Slow(streams.ErrOut, "Waiting for the operator")
+	consumer, err := client.Consumer(ctx, what.consumer)
+	done()
+	if err != nil {
+		return err
+	}
+	if err := what.narrow(consumer); err != nil {
+		return err
+	}
+	p := output.For(streams.Out)
+	if format != "" {
+		return p.Value(format, consumer)
+	}
+	return p.Lines(describe(consumer, p.Width)...)
+}

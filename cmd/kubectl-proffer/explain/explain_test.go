@@ -1,0 +1,79 @@
+package explain
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatortest"
+)
+
+func rome() rest.Consumer { return operatortest.Detailed(operatortest.Offers().Consumers[2]) }
+
+func TestAnExplanationIsAlignedAtAnyWidth(t *testing.T) {
+	consumer := rome()
+	for _, width := range []int{80, 160} {
+		t.Run(fmt.Sprint(width), func(t *testing.T) {
+			lines := describe(&consumer, width)
+			operatortest.Golden(t, fmt.Sprintf("rome-%d.txt", width), lines)
+			operatortest.Fits(t, width, lines)
+		})
+	}
+}
+
+func TestTheSubjectNarrowsTheExplanation(t *testing.T) {
+	for text, want := range map[string]string{
+		"rome":             "/cpu /memory /pods gold/cpu gold/memory gold/nvidia.com/gpu gold/pods 3 policies 1 slices",
+		"rome/gold":        "gold/cpu gold/memory gold/nvidia.com/gpu gold/pods 2 policies 1 slices",
+		"rome/":            "/cpu /memory /pods 1 policies 0 slices",
+		"rome//cpu":        "/cpu 1 policies 0 slices",
+		"rome/gold/memory": "gold/memory 2 policies 1 slices",
+		// A resource has a slash of its own.
+		"rome/gold/nvidia.com/gpu": "gold/nvidia.com/gpu 2 policies 1 slices",
+	} {
+		consumer := rome()
+		what, err := parseSubject(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := what.narrow(&consumer); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, o := range consumer.Offers {
+			for _, name := range []string{"cpu", "memory", "nvidia.com/gpu", "pods"} {
+				if _, ok := o.Resources[name]; ok {
+					got += o.Class + "/" + name + " "
+				}
+			}
+			if len(o.Because) != len(o.Resources) {
+				t.Errorf("%s: %d reasons for %d resources", text, len(o.Because), len(o.Resources))
+			}
+		}
+		got += fmt.Sprintf("%d policies %d slices", len(consumer.Details.Policies), len(consumer.Details.Slices))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", text, diff)
+		}
+	}
+}
+
+func TestASubjectThatIsNotOfferedIsRefusedWithWhatIs(t *testing.T) {
+	for text, want := range map[string]string{
+		"/gold":            `"/gold" names no consumer: write CONSUMER, CONSUMER/CLASS or CONSUMER/CLASS/RESOURCE`,
+		"rome/gold/":       `"rome/gold/" names no resource after the class: write CONSUMER/CLASS/RESOURCE, such as rome/gold/cpu`,
+		"rome/silver":      "rome is offered nothing in class silver, only in: <unnamed>, gold",
+		"rome/gold/fpga":   "rome is not offered fpga in class gold, only: cpu, memory, nvidia.com/gpu, pods",
+		"rome/silver/fpga": "rome is offered nothing in class silver, only in: <unnamed>, gold",
+	} {
+		what, err := parseSubject(text)
+		if err == nil {
+			consumer := rome()
+			err = what.narrow(&consumer)
+		}
+		if err == nil || err.Error() != want {
+			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
+	}
+}

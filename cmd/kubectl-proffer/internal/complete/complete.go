@@ -1,0 +1,88 @@
+// Package complete completes arguments and flags in the shell with what the operator knows.
+package complete
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
+)
+
+// timeout is how long a shell waits for completions.
+const timeout = 3 * time.Second
+
+// Func completes a word.
+type Func = cobra.CompletionFunc
+
+// Flag sets how the values of a flag are completed.
+func Flag(cmd *cobra.Command, name string, with Func) {
+	if err := cmd.RegisterFlagCompletionFunc(name, with); err != nil {
+		panic(err) // The command has no such flag.
+	}
+}
+
+// Words completes one of these words.
+func Words(words ...string) Func {
+	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
+}
+
+// Consumers completes the ID of a consumer, as the only argument.
+func Consumers(flags *operatorclient.Flags) Func {
+	complete := offers(flags, func(all *rest.Offers) (ids []string) {
+		for i := range all.Consumers {
+			ids = append(ids, all.Consumers[i].ClusterID)
+		}
+		return ids
+	})
+	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return complete(cmd, args, word)
+	}
+}
+
+// Classes completes the name of a class that policies offer.
+func Classes(flags *operatorclient.Flags) Func {
+	return offers(flags, func(all *rest.Offers) (classes []string) {
+		for i := range all.Policies {
+			if class := all.Policies[i].Class; class != "" {
+				classes = append(classes, class)
+			}
+		}
+		slices.Sort(classes)
+		return slices.Compact(classes)
+	})
+}
+
+// Policies completes the name of a ResourcePolicy.
+func Policies(flags *operatorclient.Flags) Func {
+	return offers(flags, func(all *rest.Offers) (names []string) {
+		for i := range all.Policies {
+			names = append(names, all.Policies[i].Name)
+		}
+		return names
+	})
+}
+
+// offers completes with words from the operator's offers, nothing if it does not answer.
+func offers(flags *operatorclient.Flags, words func(*rest.Offers) []string) Func {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+		defer cancel()
+		client, err := flags.Client(operatorclient.Reader)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		all, err := client.Offers(ctx)
+		if err != nil {
+			cobra.CompDebugln(err.Error(), true)
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return words(all), cobra.ShellCompDirectiveNoFileComp
+	}
+}

@@ -1,0 +1,193 @@
+package operatorclient
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"proffer.dev/proffer/api/rest"
+)
+
+const (
+	// tokenSeconds is the shortest life that the API server gives a token.
+	tokenSeconds = 600
+	// renewBefore is how long before its end a token is replaced.
+	renewBefore = time.Minute
+	// maxError bounds what is read of an answer that is an error, in bytes.
+	maxError = 64 << 10
+)
+
+// Client asks the operator. It is safe for concurrent use.
+type Client struct {
+	flags   *Flags
+	account Account
+	http    *http.Client
+	core    corev1client.CoreV1Interface
+	// base is the URL of the operator behind the API server's proxy.
+	base *url.URL
+
+	mu      sync.Mutex
+	token   string
+	expires time.Time
+}
+
+// Offers returns what each consumer is offered.
+func (c *Client) Offers(ctx context.Context) (*rest.Offers, error) {
+	offers := &rest.Offers{}
+	return offers, c.get(ctx, offers, rest.OffersPath)
+}
+
+// Consumer returns what one consumer is offered, with its details. The operator also answers for a
+// consumer that it does not know.
+func (c *Client) Consumer(ctx context.Context, clusterID string) (*rest.Consumer, error) {
+	consumer := &rest.Consumer{}
+	return consumer, c.get(ctx, consumer, rest.OffersPath, clusterID)
+}
+
+// Snapshot returns the JSON of a rest.World as it arrives. The caller must close it.
+func (c *Client) Snapshot(ctx context.Context) (io.ReadCloser, error) {
+	return c.do(ctx, http.MethodGet, nil, rest.SnapshotPath)
+}
+
+// World returns the whole snapshot.
+func (c *Client) World(ctx context.Context) (*rest.World, error) {
+	world := &rest.World{}
+	if err := c.get(ctx, world, rest.SnapshotPath); err != nil {
+		return nil, err
+	}
+	if world.Version != rest.WorldVersion {
+		return nil, fmt.Errorf("the operator's snapshot is of format %d, and this plugin reads format %d: use the version of the plugin that fits the operator",
+			world.Version, rest.WorldVersion)
+	}
+	return world, nil
+}
+
+// Simulate returns what the change would do. The operator writes nothing.
+func (c *Client) Simulate(ctx context.Context, change *rest.Change) (*rest.Simulation, error) {
+	body, err := json.Marshal(change)
+	if err != nil {
+		return nil, err
+	}
+	if len(body) > rest.MaxChange {
+		return nil, fmt.Errorf("the change is %d bytes as JSON, and the operator takes at most %d: simulate fewer policies at once", len(body), rest.MaxChange)
+	}
+	answer, err := c.do(ctx, http.MethodPost, body, rest.SimulatePath)
+	if err != nil {
+		return nil, err
+	}
+	simulation := &rest.Simulation{}
+	return simulation, decode(answer, simulation)
+}
+
+// Version returns the version of the operator. An operator that is not ready returns it too.
+func (c *Client) Version(ctx context.Context) (string, error) {
+	response, err := c.send(ctx, http.MethodGet, nil, rest.OffersPath)
+	if err != nil {
+		return "", err
+	}
+	if version := response.Header.Get(rest.VersionHeader); version != "" {
+		return version, response.Body.Close()
+	}
+	body, err := c.accepted(response, http.MethodGet, rest.OffersPath)
+	if err != nil {
+		return "", err
+	}
+	return "", errors.Join(errors.New("the operator does not report its version: it is too old for this plugin"), body.Close())
+}
+
+func (c *Client) get(ctx context.Context, into any, path ...string) error {
+	answer, err := c.do(ctx, http.MethodGet, nil, path...)
+	if err != nil {
+		return err
+	}
+	return decode(answer, into)
+}
+
+func decode(answer io.ReadCloser, into any) error {
+	defer func() { _ = answer.Close() }()
+	if err := json.NewDecoder(answer).Decode(into); err != nil {
+		return fmt.Errorf("reading the operator's answer: %w", err)
+	}
+	return nil
+}
+
+// do sends a request with a token, and returns the body of the answer.
+func (c *Client) do(ctx context.Context, method string, body []byte, path ...string) (io.ReadCloser, error) {
+	response, err := c.send(ctx, method, body, path...)
+	if err != nil {
+		return nil, err
+	}
+	return c.accepted(response, method, path[0])
+}
+
+// accepted returns the body of an answer that is 200, and explains any other.
+func (c *Client) accepted(response *http.Response, method, path string) (io.ReadCloser, error) {
+	if response.StatusCode == http.StatusOK {
+		return response.Body, nil
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxError))
+	if err != nil {
+		return nil, Explain(err)
+	}
+	return nil, c.flags.refusal(c.account, method, path, response.StatusCode, response.Header, text)
+}
+
+// send sends a request with a token, and returns the answer. The caller must close its body.
+func (c *Client) send(ctx context.Context, method string, body []byte, path ...string) (*http.Response, error) {
+	token, err := c.validToken(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// A cluster ID is one element of the path, whatever is in it.
+	escaped := make([]string, len(path))
+	for i, element := range path {
+		escaped[i] = element
+		if i > 0 {
+			escaped[i] = url.PathEscape(element)
+		}
+	}
+	at := c.base.JoinPath(escaped...)
+	request, err := http.NewRequestWithContext(ctx, method, at.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set(rest.TokenHeader, token)
+	request.Header.Set("Accept", "application/json")
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, Explain(err)
+	}
+	return response, nil
+}
+
+// validToken returns a token that is valid for another minute.
+func (c *Client) validToken(ctx context.Context) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Until(c.expires) > renewBefore {
+		return c.token, nil
+	}
+	seconds := int64(tokenSeconds)
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
+	granted, err := c.core.ServiceAccounts(c.flags.Namespace).CreateToken(ctx, c.account.Name, request, metav1.CreateOptions{})
+	if err != nil {
+		return "", c.flags.noToken(c.account, err)
+	}
+	c.token, c.expires = granted.Status.Token, granted.Status.ExpirationTimestamp.Time
+	return c.token, nil
+}

@@ -1,0 +1,179 @@
+package operatorclient_test
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatortest"
+)
+
+func client(t *testing.T, s *operatortest.Server, account operatorclient.Account) *operatorclient.Client {
+	t.Helper()
+	c, err := s.Flags().Client(account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestOneTokenServesUntilItsLastMinute(t *testing.T) {
+	s := operatortest.Start(t)
+	reader := client(t, s, operatorclient.Reader)
+	ask := func() {
+		t.Helper()
+		if _, err := reader.Offers(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.SetTokenLifetime(30 * time.Second)
+	ask()
+	s.SetTokenLifetime(10 * time.Minute)
+	ask()
+	ask()
+	if n := s.Tokens(operatorclient.Reader.Name); n != 2 {
+		t.Errorf("%d tokens, want one for the token of half a minute and one for the rest", n)
+	}
+}
+
+func TestEachAccountIsUsedForWhatItMayDo(t *testing.T) {
+	s := operatortest.Start(t)
+	simulator := client(t, s, operatorclient.Simulator)
+	if _, err := simulator.World(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := simulator.Simulate(t.Context(), &rest.Change{Delete: []string{"standard"}}); err != nil {
+		t.Error(err)
+	}
+	if n := s.Tokens(operatorclient.Reader.Name); n != 0 {
+		t.Errorf("%d tokens of the reader", n)
+	}
+}
+
+func TestRefusalsSayWhatToDo(t *testing.T) {
+	offers, services := operatortest.OperatorPath("GET", rest.OffersPath), &metav1.StatusDetails{Name: "https:proffer-metrics:https", Kind: "services"}
+	status := operatortest.Status
+	for name, tc := range map[string]struct {
+		request string
+		refusal operatortest.Refusal
+		want    string
+		again   bool
+	}{
+		"no right to a token": {
+			operatortest.ReaderPath, operatortest.Refusal{Code: 403, Body: status(403, metav1.StatusReasonForbidden, `serviceaccounts "proffer-reader" is forbidden`, nil)},
+			`you may not create serviceaccounts/token "proffer-reader" in namespace proffer-system: ask for Role proffer-plugin-reader, ` +
+				`as in: kubectl -n proffer-system create rolebinding NAME --role=proffer-plugin-reader --user=USER`, false,
+		},
+		"no ServiceAccount": {
+			operatortest.ReaderPath, operatortest.Refusal{Code: 404, Body: status(404, metav1.StatusReasonNotFound, `serviceaccounts "proffer-reader" not found`, nil)},
+			`there is no ServiceAccount proffer-reader in namespace proffer-system: the operator is not installed there ` +
+				`(choose its namespace with --operator-namespace), or it is too old for this plugin`, false,
+		},
+		"no credentials": {
+			operatortest.ReaderPath, operatortest.Refusal{Code: 401, Body: status(401, metav1.StatusReasonUnauthorized, "Unauthorized", nil)},
+			"the API server does not accept your credentials: log in again, or choose others with --context or --kubeconfig (Unauthorized)", false,
+		},
+		"no right to the proxy": {
+			offers, operatortest.Refusal{Code: 403, Body: status(403, metav1.StatusReasonForbidden, "forbidden", services)},
+			`you may not get services/proxy "https:proffer-metrics:https" in namespace proffer-system: ask for Role proffer-plugin-reader, ` +
+				`as in: kubectl -n proffer-system create rolebinding NAME --role=proffer-plugin-reader --user=USER`, false,
+		},
+		"no Service": {
+			offers, operatortest.Refusal{Code: 404, Body: status(404, metav1.StatusReasonNotFound, "not found", services)},
+			`there is no Service proffer-metrics in namespace proffer-system: the operator is not installed there ` +
+				`(choose its namespace with --operator-namespace), or it is too old for this plugin`, false,
+		},
+		"no replica that is ready": {
+			offers, operatortest.Refusal{Code: 503, Body: status(503, metav1.StatusReasonServiceUnavailable, `no endpoints available for service "proffer-metrics"`, nil)},
+			"no replica of the operator is ready: try again in a moment, or look at: kubectl -n proffer-system get pods", true,
+		},
+		"a replica that is gone": {
+			offers, operatortest.Refusal{Code: 503, Body: "error trying to reach service: connection refused"},
+			"the API server cannot reach the operator (error trying to reach service: connection refused): try again in a moment, " +
+				"or look at: kubectl -n proffer-system get pods", true,
+		},
+		"an operator before its first evaluation": {
+			offers, operatortest.Refusal{Code: 503, Body: status(503, metav1.StatusReasonServiceUnavailable, "no offers yet: try again in a moment", nil)},
+			"the operator is not ready: no offers yet: try again in a moment", true,
+		},
+		"an operator that does not know the header": {
+			offers, operatortest.Refusal{Code: 401, Body: "Authentication failed"},
+			"the operator in namespace proffer-system did not accept the token: it is too old for this plugin, or cannot ask the API server to review tokens", false,
+		},
+		"an account without its role": {
+			offers, operatortest.Refusal{Code: 403, Body: "Authorization denied for user system:serviceaccount:proffer-system:proffer-reader"},
+			"the operator refuses GET /offers to ServiceAccount proffer-reader in namespace proffer-system: bind ClusterRole proffer-offers-reader to it, as the manifests do", false,
+		},
+		"an operator without the path": {
+			offers, operatortest.Refusal{Code: 404, Body: "404 page not found"},
+			"the operator in namespace proffer-system does not serve /offers: it is too old for this plugin", false,
+		},
+		"a busy operator": {
+			offers, operatortest.Refusal{Code: 429, Body: status(429, metav1.StatusReasonTooManyRequests, "another simulation runs", nil), Header: map[string]string{"Retry-After": "2"}},
+			"the operator is busy: another simulation runs: try again in a moment (after 2 s)", true,
+		},
+		"a request that is wrong": {
+			offers, operatortest.Refusal{Code: 400, Body: status(400, metav1.StatusReasonBadRequest, `drain[0]: there is no Node "n"`, nil)},
+			`the operator refuses the request: drain[0]: there is no Node "n"`, false,
+		},
+		"any other error": {
+			offers, operatortest.Refusal{Code: 504, Body: "too slow"}, "the operator answers 504: too slow", false,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := operatortest.Start(t)
+			s.Refuse(tc.request, tc.refusal)
+			_, err := client(t, s, operatorclient.Reader).Offers(t.Context())
+			if err == nil || err.Error() != tc.want || errors.Is(err, operatorclient.ErrTryAgain) != tc.again {
+				t.Errorf("got  %v (again: %v)\nwant %s", err, errors.Is(err, operatorclient.ErrTryAgain), tc.want)
+			}
+		})
+	}
+}
+
+func TestARefusedSimulationNamesItsOwnRights(t *testing.T) {
+	s := operatortest.Start(t)
+	details := &metav1.StatusDetails{Name: "https:proffer-metrics:https", Kind: "services"}
+	s.Refuse(operatortest.OperatorPath("POST", rest.SimulatePath), operatortest.Refusal{
+		Code: http.StatusForbidden, Body: operatortest.Status(403, metav1.StatusReasonForbidden, "forbidden", details),
+	})
+	_, err := client(t, s, operatorclient.Simulator).Simulate(t.Context(), &rest.Change{})
+	want := `you may not create services/proxy "https:proffer-metrics:https" in namespace proffer-system: ask for Role proffer-plugin-simulator, ` +
+		`as in: kubectl -n proffer-system create rolebinding NAME --role=proffer-plugin-simulator --user=USER`
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
+func TestAConsumerIsOneElementOfThePath(t *testing.T) {
+	s := operatortest.Start(t)
+	for _, id := range []string{"rome", "a/b", "a b", "%2f", "Ünïcode", "?x=y"} {
+		c, err := client(t, s, operatorclient.Reader).Consumer(t.Context(), id)
+		if err != nil || c.ClusterID != id {
+			t.Errorf("%q: got %v, %v", id, c, err)
+		}
+	}
+}
+
+func TestAChangeThatIsTooLargeIsNotSent(t *testing.T) {
+	s := operatortest.Start(t)
+	change := &rest.Change{Delete: make([]string, rest.MaxChange/3)}
+	if _, err := client(t, s, operatorclient.Simulator).Simulate(t.Context(), change); err == nil || len(s.Changes()) > 0 {
+		t.Errorf("got %v, and %d requests", err, len(s.Changes()))
+	}
+}
+
+func TestASnapshotOfAnotherFormatIsRefused(t *testing.T) {
+	s := operatortest.Start(t)
+	s.Refuse(operatortest.OperatorPath("GET", rest.SnapshotPath), operatortest.Refusal{Code: http.StatusOK, Body: rest.World{Version: 2}})
+	_, err := client(t, s, operatorclient.Simulator).World(t.Context())
+	want := "the operator's snapshot is of format 2, and this plugin reads format 1: use the version of the plugin that fits the operator"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,120 @@
+package operatorclient
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ErrTryAgain is wrapped by errors that may not occur again: the operator is starting, or busy.
+var ErrTryAgain = errors.New("try again in a moment")
+
+// ErrNotInstalled is wrapped by errors that say that there is no operator where it was looked for.
+var ErrNotInstalled = errors.New("the operator is not installed there")
+
+// Explain explains an error of a request that the API server has not answered, and wraps any other.
+func Explain(err error) error {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		return fmt.Errorf("the API server cannot be reached (%w): choose another with --context or --kubeconfig", wrapped.Err)
+	}
+	return fmt.Errorf("asking the API server: %w", err)
+}
+
+// noToken explains why the API server created no token.
+func (f *Flags) noToken(account Account, err error) error {
+	switch {
+	case apierrors.IsForbidden(err):
+		return f.missing(account, fmt.Sprintf("create serviceaccounts/token %q", account.Name))
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("the API server does not accept your credentials: log in again, or choose others with --context or --kubeconfig (%w)", err)
+	case apierrors.IsNotFound(err):
+		return f.notInstalled("ServiceAccount " + account.Name)
+	default:
+		return Explain(err)
+	}
+}
+
+// refusal explains an answer that is not 200: of the API server's proxy, or of the operator behind
+// it.
+func (f *Flags) refusal(account Account, method, path string, code int, header http.Header, body []byte) error {
+	status := &metav1.Status{}
+	message := strings.TrimSpace(string(body))
+	if json.Unmarshal(body, status) == nil && status.Message != "" {
+		message = status.Message
+	}
+	// busy and unavailable add this themselves.
+	message = strings.TrimSuffix(message, ": "+ErrTryAgain.Error())
+	if status.Details != nil && status.Details.Kind == "services" {
+		if err := f.refusedByProxy(account, method, code); err != nil {
+			return err
+		}
+	}
+	switch code {
+	case http.StatusUnauthorized:
+		return fmt.Errorf("the operator in namespace %s did not accept the token: it is too old for this plugin, or cannot ask the API server to review tokens", f.Namespace)
+	case http.StatusForbidden:
+		return fmt.Errorf("the operator refuses %s %s to ServiceAccount %s in namespace %s: bind ClusterRole %s to it, as the manifests do",
+			method, path, account.Name, f.Namespace, account.Rights)
+	case http.StatusNotFound:
+		return fmt.Errorf("the operator in namespace %s does not serve %s: it is too old for this plugin", f.Namespace, path)
+	case http.StatusBadRequest:
+		return fmt.Errorf("the operator refuses the request: %s", message)
+	case http.StatusTooManyRequests:
+		return busy(message, header.Get("Retry-After"))
+	case http.StatusServiceUnavailable:
+		return f.unavailable(message)
+	default:
+		return fmt.Errorf("the operator answers %d: %s", code, message)
+	}
+}
+
+// refusedByProxy explains an answer of the API server about the Service, nil if it is about neither
+// rights nor existence.
+func (f *Flags) refusedByProxy(account Account, method string, code int) error {
+	verb := "get"
+	if method == http.MethodPost {
+		verb = "create"
+	}
+	switch code {
+	case http.StatusForbidden:
+		return f.missing(account, fmt.Sprintf("%s services/proxy %q", verb, f.proxied()))
+	case http.StatusNotFound:
+		return f.notInstalled("Service " + f.Service)
+	}
+	return nil
+}
+
+func (f *Flags) missing(account Account, right string) error {
+	return fmt.Errorf("you may not %s in namespace %s: ask for Role %s, as in: kubectl -n %s create rolebinding NAME --role=%[3]s --user=USER",
+		right, f.Namespace, account.Role, f.Namespace)
+}
+
+func (f *Flags) notInstalled(missing string) error {
+	return fmt.Errorf("there is no %s in namespace %s: %w (choose its namespace with --operator-namespace), "+
+		"or it is too old for this plugin", missing, f.Namespace, ErrNotInstalled)
+}
+
+func busy(message, after string) error {
+	if after != "" {
+		return fmt.Errorf("the operator is busy: %s: %w (after %s s)", message, ErrTryAgain, after)
+	}
+	return fmt.Errorf("the operator is busy: %s: %w", message, ErrTryAgain)
+}
+
+// unavailable explains 503, which the API server's proxy also answers if it reaches no replica.
+func (f *Flags) unavailable(message string) error {
+	switch {
+	case strings.Contains(message, "no endpoints available"):
+		return fmt.Errorf("no replica of the operator is ready: %w, or look at: kubectl -n %s get pods", ErrTryAgain, f.Namespace)
+	case strings.Contains(message, "error trying to reach service"):
+		return fmt.Errorf("the API server cannot reach the operator (%s): %w, or look at: kubectl -n %s get pods", message, ErrTryAgain, f.Namespace)
+	default:
+		return fmt.Errorf("the operator is not ready: %s: %w", message, ErrTryAgain)
+	}
+}

@@ -1,0 +1,92 @@
+// Package operatorclient asks the operator with the caller's own rights.
+//
+// A request takes two steps. The caller creates a token of a ServiceAccount of the operator, which
+// may read what the operator serves and nothing else, and which is valid for ten minutes. The API
+// server then proxies the request to the Service of the operator, with that token in
+// rest.TokenHeader. The caller's own credentials never reach the operator: the API server removes
+// them before it proxies.
+package operatorclient
+
+import (
+	"fmt"
+	"net/url"
+
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	clientrest "k8s.io/client-go/rest"
+)
+
+// The names in the default manifests.
+const (
+	DefaultNamespace = "proffer-system"
+	DefaultService   = "proffer-metrics"
+	// port is the name of the Service's port.
+	port = "https"
+)
+
+// Flags say where the operator is.
+type Flags struct {
+	// Config locates the API server.
+	Config *genericclioptions.ConfigFlags
+	// Namespace is that of the operator, Service the one in front of its HTTPS port.
+	Namespace, Service string
+}
+
+// NewFlags returns the flags with their defaults.
+func NewFlags(config *genericclioptions.ConfigFlags) *Flags {
+	return &Flags{Config: config, Namespace: DefaultNamespace, Service: DefaultService}
+}
+
+// AddFlags adds --operator-namespace and --service.
+func (f *Flags) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&f.Namespace, "operator-namespace", f.Namespace, "The namespace of the operator.")
+	flags.StringVar(&f.Service, "service", f.Service, "The Service of the operator's HTTPS port.")
+}
+
+// Account is a ServiceAccount in the operator's namespace that the operator answers.
+type Account struct {
+	// Name is that of the ServiceAccount.
+	Name string
+	// Role is the Role that lets a user of the plugin act as the account.
+	Role string
+	// Rights is the ClusterRole that lets the account ask the operator.
+	Rights string
+}
+
+var (
+	// Reader may read offers.
+	Reader = Account{Name: "proffer-reader", Role: "proffer-plugin-reader", Rights: "proffer-offers-reader"}
+	// Simulator may also read the snapshot, and simulate.
+	Simulator = Account{Name: "proffer-simulator", Role: "proffer-plugin-simulator", Rights: "proffer-simulator"}
+)
+
+// RESTConfig locates the API server by the flags and the kubeconfig. The caller may change it.
+func (f *Flags) RESTConfig() (*clientrest.Config, error) {
+	config, err := f.Config.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("finding the API server: %w", err)
+	}
+	return clientrest.CopyConfig(config), nil
+}
+
+// Client returns a client that asks the operator as this account. It sends nothing yet.
+func (f *Flags) Client(account Account) (*Client, error) {
+	config, err := f.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	http, err := clientrest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the API server: %w", err)
+	}
+	core, err := corev1client.NewForConfigAndClient(config, http)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the API server: %w", err)
+	}
+	base := core.RESTClient().Get().AbsPath("api", "v1", "namespaces", f.Namespace, "services", f.proxied(), "proxy").URL()
+	return &Client{flags: f, account: account, http: http, core: core, base: &url.URL{Scheme: base.Scheme, Host: base.Host, Path: base.Path}}, nil
+}
+
+// proxied names the port of the Service for the API server's proxy.
+func (f *Flags) proxied() string { return "https:" + f.Service + ":" + port }

@@ -1,0 +1,56 @@
+package output
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"proffer.dev/proffer/api/rest"
+)
+
+const (
+	// Unnamed stands for the class without a name.
+	Unnamed = "<unnamed>"
+	// Anyone stands for the default offer.
+	Anyone = "<anyone>"
+)
+
+// Class returns the name of a class, or what stands for the one without a name.
+func Class(name string) string {
+	if name == "" {
+		return Unnamed
+	}
+	return name
+}
+
+// Amount returns the amount of a resource, empty if there is none.
+func Amount(amounts rest.Amounts, resource string) string {
+	q, ok := amounts[resource]
+	if !ok {
+		return ""
+	}
+	return q.String()
+}
+
+// Amounts returns amounts as in cpu=2,memory=4Gi, sorted by resource.
+func Amounts(amounts rest.Amounts) string {
+	texts := make([]string, 0, len(amounts))
+	for _, name := range slices.Sorted(maps.Keys(amounts)) {
+		texts = append(texts, name+"="+Amount(amounts, name))
+	}
+	return strings.Join(texts, ",")
+}
+
+// Reason returns the explanation of one resource without its name and amount, which the operator
+// writes before it. It is empty if no line is about the resource.
+func Reason(because []string, resource string) string {
+	for _, line := range because {
+		if rest, ok := strings.CutPrefix(line, resource+" "); ok {
+			if _, why, ok := strings.Cut(rest, ": "); ok {
+				return why
+			}
+			return rest
+		}
+	}
+	return ""
+}

@@ -1,0 +1,94 @@
+package output
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/term"
+	"sigs.k8s.io/yaml"
+)
+
+// Printer prints to one output. Its zero value is of no use: see For.
+type Printer struct {
+	Out io.Writer
+	// Width is that of the terminal in characters, 0 for no limit.
+	Width int
+	// Color is set if colours are shown.
+	Color bool
+}
+
+// For returns a printer for this output. Only a terminal limits the width and has colours, unless
+// NO_COLOR is set or TERM is dumb.
+func For(out io.Writer) Printer {
+	p := Printer{Out: out}
+	file, ok := terminal(out)
+	if !ok {
+		return p
+	}
+	if width, _, err := term.GetSize(int(file.Fd())); err == nil {
+		p.Width = width
+	}
+	p.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	return p
+}
+
+// terminal returns the file of a terminal.
+func terminal(w io.Writer) (file *os.File, ok bool) {
+	file, ok = w.(*os.File)
+	return file, ok && term.IsTerminal(int(file.Fd()))
+}
+
+// Table prints a table.
+func (p Printer) Table(t *Table) error { return p.Lines(t.Lines(p.Width, p.Color)...) }
+
+// Lines prints lines as they are.
+func (p Printer) Lines(lines ...string) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	_, err := io.WriteString(p.Out, strings.Join(lines, "\n")+"\n")
+	return err
+}
+
+// Wrapped prints text, wrapped at the width.
+func (p Printer) Wrapped(text string) error { return p.Lines(Wrap(text, p.Width)...) }
+
+// The formats of --output that are values and not tables.
+const (
+	JSON = "json"
+	YAML = "yaml"
+)
+
+// Value prints a value of api/rest in one of these formats.
+func (p Printer) Value(format string, value any) error {
+	var text []byte
+	var err error
+	switch format {
+	case JSON:
+		text, err = json.MarshalIndent(value, "", "    ")
+		text = append(text, '\n')
+	case YAML:
+		text, err = yaml.Marshal(value)
+	default:
+		err = errors.New("neither JSON nor YAML: " + format)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = p.Out.Write(text)
+	return err
+}
+
+// CheckFormat returns an error that lists the formats unless this is one of them. An empty format is
+// the table.
+func CheckFormat(format string, formats ...string) error {
+	if format == "" || slices.Contains(formats, format) {
+		return nil
+	}
+	return fmt.Errorf("there is no output format %q: write -o %s", format, strings.Join(formats, "|"))
+}

@@ -1,0 +1,39 @@
+package output
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// patience is how long a command is silent.
+const patience = time.Second
+
+// Slow prints on w what the command waits for, once it takes longer than a second, if w is a
+// terminal. The caller must call done, after which nothing is written.
+func Slow(w io.Writer, what string) (done func()) {
+	if _, ok := terminal(w); !ok {
+		return func() {}
+	}
+	return slow(w, what)
+}
+
+// slow is Slow on anything.
+func slow(w io.Writer, what string) (done func()) {
+	var mu sync.Mutex
+	finished := false
+	timer := time.AfterFunc(patience, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if !finished {
+			fmt.Fprintf(w, "%s...\n", what)
+		}
+	})
+	return func() {
+		timer.Stop()
+		mu.Lock()
+		defer mu.Unlock()
+		finished = true
+	}
+}

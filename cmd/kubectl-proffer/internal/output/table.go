@@ -1,0 +1,252 @@
+// Package output prints tables as kubectl does, at the width of the terminal, and values as JSON or
+// YAML.
+package output
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	// gap is the number of spaces between columns, that of kubectl.
+	gap = "   "
+	// minText is the least width for the text column of a table: a narrower one is printed below.
+	minText = 30
+	// indent is for what is printed below a row or a heading.
+	indent = "  "
+	// None stands for a value that is absent.
+	None = "-"
+)
+
+// Style is how a row is shown on a terminal.
+type Style int
+
+const (
+	// Plain has no colour.
+	Plain Style = iota
+	// Red is for what costs somebody their pods, and for what does not work.
+	Red
+)
+
+// Row is one row of a Table.
+type Row struct {
+	// Cells are as many as the table has columns. An empty one is printed as None.
+	Cells []string
+	Style Style
+}
+
+// Table is a list of aligned rows.
+type Table struct {
+	// Header are the titles of the columns.
+	Header []string
+	// Text is set if the last column is free text, which wraps. A line break in it is kept where text
+	// wraps, and is a space where the width has no limit.
+	Text bool
+	Rows []Row
+}
+
+// Add appends a plain row.
+func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, Row{Cells: cells}) }
+
+// Lines returns the table for a terminal of this width, 0 for no limit. The color says whether rows
+// have their style.
+//
+// A table that is too wide changes shape, so that its columns stay aligned: the text wraps in its
+// column; if less than 30 characters are left for it, the text is below its row; and if the other
+// columns are still too wide, the first ones become a heading over their rows.
+func (t *Table) Lines(width int, color bool) []string {
+	header, body := t.parts(width, color)
+	return append(header, body...)
+}
+
+// Body returns the lines of the rows, as Lines does, without those of the header.
+func (t *Table) Body(width int, color bool) []string {
+	_, body := t.parts(width, color)
+	return body
+}
+
+func (t *Table) parts(width int, color bool) (head, body []string) {
+	l := layout{width: width, color: color}
+	header, rows := t.Header, t.padded()
+	if t.Text {
+		header = header[:len(header)-1]
+	}
+	l.measure(t.Header, rows)
+	fixed := l.total(len(header))
+	if width == 0 {
+		for _, r := range rows {
+			last := len(r.Cells) - 1
+			r.Cells[last] = strings.ReplaceAll(r.Cells[last], "\n", " ")
+		}
+		return l.flat(t.Header, rows, t.Text)
+	}
+	if t.Text && width-fixed-len(gap) >= minText {
+		return l.flat(t.Header, rows, true)
+	}
+	if fixed <= width {
+		return l.below(header, rows, t.Text)
+	}
+	return l.grouped(l.headings(len(header)), header, rows, t.Text)
+}
+
+// padded returns the rows with None in empty cells.
+func (t *Table) padded() []Row {
+	rows := slices.Clone(t.Rows)
+	for i := range rows {
+		cells := slices.Clone(rows[i].Cells)
+		for c := range cells {
+			if cells[c] == "" {
+				cells[c] = None
+			}
+		}
+		rows[i].Cells = cells
+	}
+	return rows
+}
+
+// layout prints rows at the widths of their columns.
+type layout struct {
+	width  int
+	color  bool
+	widths []int
+}
+
+func (l *layout) measure(header []string, rows []Row) {
+	l.widths = make([]int, len(header))
+	for c, title := range header {
+		l.widths[c] = utf8.RuneCountInString(title)
+	}
+	for _, r := range rows {
+		for c, cell := range r.Cells {
+			l.widths[c] = max(l.widths[c], utf8.RuneCountInString(cell))
+		}
+	}
+}
+
+// total returns the width of the first n columns.
+func (l *layout) total(n int) int { return l.between(0, n) }
+
+// between returns the width of the columns from first to before last.
+func (l *layout) between(first, last int) int {
+	sum := max(0, last-first-1) * len(gap)
+	for _, w := range l.widths[first:last] {
+		sum += w
+	}
+	return sum
+}
+
+// flat prints one line for each row, more if the text wraps.
+func (l *layout) flat(header []string, rows []Row, text bool) (head, lines []string) {
+	for _, r := range rows {
+		if !text || l.width == 0 {
+			lines = append(lines, l.style(r, l.line(r.Cells, 0)))
+			continue
+		}
+		last := len(r.Cells) - 1
+		left := l.total(last) + len(gap)
+		for i, part := range Wrap(r.Cells[last], l.width-left) {
+			line := strings.Repeat(" ", left) + part
+			if i == 0 {
+				line = l.line(append(slices.Clone(r.Cells[:last]), part), 0)
+			}
+			lines = append(lines, l.style(r, line))
+		}
+	}
+	return []string{l.line(header, 0)}, lines
+}
+
+// below prints the text of each row on lines of its own.
+func (l *layout) below(header []string, rows []Row, text bool) (head, lines []string) {
+	for _, r := range rows {
+		lines = append(lines, l.style(r, l.line(r.Cells[:len(header)], 0)))
+		lines = l.appendText(lines, r, text, indent)
+	}
+	return []string{l.line(header, 0)}, lines
+}
+
+// headings returns how many of n columns have to be headings for the others to fit.
+func (l *layout) headings(n int) int {
+	k := 1
+	for k < n-1 && len(indent)+l.between(k, n) > l.width {
+		k++
+	}
+	return k
+}
+
+// grouped prints the first k columns as a heading over their rows.
+func (l *layout) grouped(k int, header []string, rows []Row, text bool) (head, lines []string) {
+	for i, r := range rows {
+		if i == 0 || !slices.Equal(rows[i-1].Cells[:k], r.Cells[:k]) {
+			lines = append(lines, strings.Join(r.Cells[:k], gap))
+		}
+		lines = append(lines, l.style(r, indent+l.line(r.Cells[k:len(header)], k)))
+		lines = l.appendText(lines, r, text, indent+indent)
+	}
+	return []string{strings.Join(header[:k], gap), indent + l.line(header[k:], k)}, lines
+}
+
+func (l *layout) appendText(lines []string, r Row, text bool, by string) []string {
+	if last := r.Cells[len(r.Cells)-1]; text && last != None {
+		for _, part := range Wrap(last, l.width-len(by)) {
+			lines = append(lines, l.style(r, by+part))
+		}
+	}
+	return lines
+}
+
+// line joins the cells of the columns from the first one on.
+func (l *layout) line(cells []string, first int) string {
+	var b strings.Builder
+	for i, cell := range cells {
+		if i > 0 {
+			b.WriteString(gap)
+		}
+		b.WriteString(cell)
+		if i < len(cells)-1 {
+			b.WriteString(strings.Repeat(" ", l.widths[first+i]-utf8.RuneCountInString(cell)))
+		}
+	}
+	return b.String()
+}
+
+func (l *layout) style(r Row, line string) string {
+	if !l.color || r.Style != Red {
+		return line
+	}
+	return "\x1b[31m" + line + "\x1b[0m"
+}
+
+// Wrap breaks text at spaces into lines of at most this many characters. A longer word has a line of
+// its own. A width of 0 or less breaks nothing. The lines of the text are kept apart.
+func Wrap(text string, width int) []string {
+	if width <= 0 {
+		return []string{text}
+	}
+	var lines []string
+	for line := range strings.SplitSeq(text, "\n") {
+		lines = append(lines, wrapLine(line, width)...)
+	}
+	return lines
+}
+
+func wrapLine(text string, width int) []string {
+	var lines []string
+	var line strings.Builder
+	length := 0
+	for word := range strings.FieldsSeq(text) {
+		n := utf8.RuneCountInString(word)
+		if length > 0 && length+1+n > width {
+			lines = append(lines, line.String())
+			line.Reset()
+			length = 0
+		}
+		if length > 0 {
+			line.WriteByte(' ')
+			length++
+		}
+		line.WriteString(word)
+		length += n
+	}
+	return append(lines, line.String())
+}

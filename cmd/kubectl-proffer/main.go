@@ -1,0 +1,43 @@
+// Command kubectl-proffer is a plugin of kubectl: what does each consumer get, why, and what if.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime/debug"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/exit"
+)
+
+// version is set by the linker.
+var version string
+
+func main() {
+	os.Exit(run(context.Background(), os.Args[1:], genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}))
+}
+
+// run runs the command with these arguments and returns the exit status of the process.
+func run(ctx context.Context, args []string, streams genericiooptions.IOStreams) int {
+	root := newRootCommand(streams)
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	status, printed := exit.Of(cmd, err)
+	if printed {
+		fmt.Fprintln(streams.ErrOut, "error:", err)
+	}
+	return status
+}
+
+// versionOf returns the version set by make, or else what Go knows of the build.
+func versionOf() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "unknown"
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatortest"
+)
+
+// peak runs the plugin as a process of its own, and returns the largest memory that it used, in
+// bytes.
+func peak(t *testing.T, s *operatortest.Server, args ...string) int64 {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, append(args, "--kubeconfig="+s.Kubeconfig)...)
+	cmd.Env, cmd.Stdout = append(os.Environ(), asPlugin+"=1"), io.Discard
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10
+}
+
+// Package snapshot tests the same of --anonymise, which makes more garbage.
+func TestASnapshotOf50000PodsTakesNoMoreMemoryThanASmallOne(t *testing.T) {
+	const tolerance = 8 << 20 // The snapshot has 17 MB.
+	large, creator := operatortest.World(), strings.Repeat("x", 200)
+	for i := range 50_000 {
+		large.Pods = append(large.Pods, rest.WorldPod{
+			UID: fmt.Sprintf("11111111-2222-3333-4444-%012d", i), Node: fmt.Sprintf("worker-%d", i%5000), Consumer: "rome", Creator: creator,
+			Requests: operatortest.Amounts("cpu", "1500m", "memory", "8Gi"),
+		})
+	}
+	s := operatortest.Start(t)
+	small := peak(t, s, "snapshot")
+	s.Refuse(operatortest.OperatorPath("GET", rest.SnapshotPath), operatortest.Refusal{Code: http.StatusOK, Body: large})
+	if got := peak(t, s, "snapshot"); got > small+tolerance {
+		t.Errorf("it takes %d bytes, and %d for a small snapshot", got, small)
+	}
+}

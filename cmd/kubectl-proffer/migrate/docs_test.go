@@ -1,0 +1,17 @@
+package migrate
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestTheDocsShowWhatIsPrinted(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/kubectl-proffer-migrate.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if block := "```yaml\n" + goldenOf(t, nodeLabelsResources) + "```\n"; !strings.Contains(string(page), block) {
+		t.Errorf("the page lacks this block:\n%s", block)
+	}
+}

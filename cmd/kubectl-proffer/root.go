@@ -1,0 +1,55 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clientrest "k8s.io/client-go/rest"
+
+	"proffer.dev/proffer/cmd/kubectl-proffer/check"
+	"proffer.dev/proffer/cmd/kubectl-proffer/explain"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
+	"proffer.dev/proffer/cmd/kubectl-proffer/migrate"
+	"proffer.dev/proffer/cmd/kubectl-proffer/offers"
+	"proffer.dev/proffer/cmd/kubectl-proffer/simulate"
+	"proffer.dev/proffer/cmd/kubectl-proffer/snapshot"
+	"proffer.dev/proffer/cmd/kubectl-proffer/top"
+	versioncmd "proffer.dev/proffer/cmd/kubectl-proffer/version"
+)
+
+// newRootCommand returns kubectl proffer with all its commands.
+func newRootCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	config := genericclioptions.NewConfigFlags(true).WithWrapConfigFn(func(c *clientrest.Config) *clientrest.Config {
+		c.WarningHandler = clientrest.NewWarningWriter(streams.ErrOut, clientrest.WarningWriterOptions{Deduplicate: true})
+		return c
+	})
+	root := &cobra.Command{
+		Use:   "kubectl-proffer",
+		Short: "Ask Proffer what this cluster offers to its consumers, and why",
+		Long: `Ask Proffer what this cluster offers to its consumers and why, and rehearse changes.
+
+The plugin reaches the operator through the API server, with your own rights.`,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl proffer"},
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		// kubectl completes plugins itself, with kubectl_complete-proffer.
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+	}
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.ErrOut)
+	flags := operatorclient.NewFlags(config)
+	config.AddFlags(root.PersistentFlags())
+	flags.AddFlags(root.PersistentFlags())
+	root.AddCommand(
+		offers.NewCommand(flags, streams),
+		explain.NewCommand(flags, streams),
+		simulate.NewCommand(flags, streams),
+		snapshot.NewCommand(flags, streams),
+		top.NewCommand(flags, streams),
+		migrate.NewCommand(flags, streams),
+		check.NewCommand(flags, streams),
+		versioncmd.NewCommand(flags, streams, versionOf()),
+	)
+	return root
+}

@@ -1,0 +1,235 @@
+// Package simulate is the command kubectl proffer simulate: what a change would do, without making
+// it.
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/dynamic"
+
+	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/complete"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/exit"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
+)
+
+// The values of --world besides files.
+const (
+	worldOperator = "operator"
+	worldCluster  = "cluster"
+)
+
+// The output formats besides JSON and YAML.
+const (
+	formatTable    = "table"
+	formatMarkdown = "markdown"
+)
+
+type options struct {
+	flags   *operatorclient.Flags
+	streams genericiooptions.IOStreams
+
+	files    resource.FilenameOptions
+	deleted  []string
+	drained  []string
+	addNodes []string
+	// world is what the change is evaluated on: worldOperator, worldCluster or a snapshot file.
+	world  string
+	format string
+}
+
+// NewCommand returns the command.
+func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams) *cobra.Command {
+	o := &options{flags: flags, streams: streams}
+	cmd := &cobra.Command{
+		Use:   "simulate",
+		Short: "Show what a change of policies or nodes would do, without making it",
+		Long: `Show what a change of policies or nodes would do, without making it.
+
+Each ResourcePolicy goes through a dry run of the API server, so its defaults and rules apply. A
+file replaces a policy of the same name. The operator then evaluates the change with the code that
+evaluates what is in force, and writes nothing. The answer lists offers, policies and grants that
+would be different, and the consumers whose pods would be evicted.
+
+With --world=cluster, no operator is needed: the plugin itself reads the objects that an operator
+reads, with your rights, and evaluates them with the same code. With --world=FILE, the plugin
+evaluates the change on a file that kubectl proffer snapshot has written, and asks neither the
+operator nor the API server. The answer says what the cluster's objects or the file do not hold.
+
+Exit status: 0 if nothing changes, 1 if something does, 2 if pods would be evicted, 3 for an error.
+
+It needs Role ` + operatorclient.Simulator.Role + ` in the namespace of the operator, and the right to
+write policies, as in ClusterRole proffer-resourcepolicy-editor, if policies change.`,
+		Example: `  # What applying a policy would change
+  kubectl proffer simulate -f policy.yaml
+
+  # All policies of a directory, as Markdown for a merge request
+  kubectl proffer simulate -f policies/ -o markdown
+
+  # A policy from standard input
+  kubectl proffer simulate -f - < policy.yaml
+
+  # Without a policy, and without two nodes
+  kubectl proffer simulate --delete standard --drain worker-1 --drain worker-2
+
+  # With three more nodes
+  kubectl proffer simulate --add-nodes 3=cpu=8,memory=32Gi,pods=110,label=pool=gold
+
+  # Without an operator
+  kubectl proffer simulate --world cluster -f policy.yaml
+
+  # On a snapshot, without a cluster
+  kubectl proffer snapshot > w.json && kubectl proffer simulate --world w.json -f policy.yaml`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	exit.ErrorsAre(cmd, exit.Failed)
+	set := cmd.Flags()
+	set.StringSliceVarP(&o.files.Filenames, "filename", "f", nil, "A file, directory or URL with ResourcePolicies; - is standard input.")
+	set.BoolVarP(&o.files.Recursive, "recursive", "R", false, "Read the directories of --filename recursively.")
+	set.StringSliceVar(&o.deleted, "delete", nil, "The name of a ResourcePolicy to delete.")
+	set.StringSliceVar(&o.drained, "drain", nil, "The name of a node that leaves all pools. Its pods count nowhere, and are not listed as evicted.")
+	set.StringArrayVar(&o.addNodes, "add-nodes", nil, "Nodes that join, Ready and without taints: "+addNodesForm+".")
+	set.StringVar(&o.world, "world", worldOperator, "What to evaluate the change on: operator, cluster, or a file of kubectl proffer snapshot.")
+	set.StringVarP(&o.format, "output", "o", formatTable, "The output format: table, json, yaml or markdown.")
+	complete.Flag(cmd, "delete", complete.Policies(flags))
+	complete.Flag(cmd, "drain", complete.Words())
+	complete.Flag(cmd, "add-nodes", complete.Words())
+	complete.Flag(cmd, "world", cobra.FixedCompletions([]string{worldOperator, worldCluster}, cobra.ShellCompDirectiveDefault))
+	complete.Flag(cmd, "output", complete.Words(formatTable, output.JSON, output.YAML, formatMarkdown))
+	return cmd
+}
+
+func (o *options) run(ctx context.Context) error {
+	if err := output.CheckFormat(o.format, formatTable, output.JSON, output.YAML, formatMarkdown); err != nil {
+		return err
+	}
+	change, err := o.change(ctx)
+	if err != nil {
+		return err
+	}
+	simulation, err := o.simulate(ctx, change)
+	if err != nil {
+		return err
+	}
+	if err := o.print(simulation); err != nil {
+		return err
+	}
+	if code := status(simulation); code != exitNothing {
+		return exit.StatusError(code)
+	}
+	return nil
+}
+
+// simulate has the change evaluated by the operator, or on a snapshot.
+func (o *options) simulate(ctx context.Context, change *rest.Change) (*rest.Simulation, error) {
+	switch o.world {
+	case worldOperator:
+	case worldCluster:
+		defer output.Slow(o.streams.ErrOut, "Reading the cluster and evaluating the change")()
+		return o.onCluster(ctx, change)
+	default:
+		defer output.Slow(o.streams.ErrOut, "Evaluating the change on "+o.world)()
+		return offline(ctx, o.world, change)
+	}
+	client, err := o.flags.Client(operatorclient.Simulator)
+	if err != nil {
+		return nil, err
+	}
+	defer output.Slow(o.streams.ErrOut, "The operator is evaluating the change")()
+	simulation, err := client.Simulate(ctx, change)
+	if errors.Is(err, operatorclient.ErrNotInstalled) {
+		return nil, fmt.Errorf("%w: without an operator, write --world=%s", err, worldCluster)
+	}
+	return simulation, err
+}
+
+func (o *options) print(simulation *rest.Simulation) error {
+	p := output.For(o.streams.Out)
+	switch o.format {
+	case formatTable:
+		return p.Lines(text(simulation, p.Width, p.Color)...)
+	case formatMarkdown:
+		return p.Lines(markdown(simulation)...)
+	default:
+		return p.Value(o.format, simulation)
+	}
+}
+
+// change returns what the flags ask for: as the API server would store it, or, without a cluster, as
+// the files have it.
+func (o *options) change(ctx context.Context) (*rest.Change, error) {
+	if len(o.files.Filenames)+len(o.deleted)+len(o.drained)+len(o.addNodes) == 0 {
+		return nil, errors.New("there is no change to simulate: write -f FILE, --delete, --drain or --add-nodes")
+	}
+	change := &rest.Change{Delete: o.deleted, Drain: o.drained}
+	for _, text := range o.addNodes {
+		nodes, err := parseAddNodes(text)
+		if err != nil {
+			return nil, err
+		}
+		change.AddNodes = append(change.AddNodes, nodes)
+	}
+	var manifests []manifest
+	if len(o.files.Filenames) > 0 {
+		var err error
+		if manifests, err = readManifests(&o.files, o.streams.ErrOut); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range manifests {
+		if slices.Contains(o.deleted, m.object.GetName()) {
+			return nil, fmt.Errorf("%s is also to be deleted: leave out --delete=%s or the file", m.name(), m.object.GetName())
+		}
+	}
+	if o.world == worldOperator || o.world == worldCluster {
+		return change, o.dryRun(ctx, change, manifests)
+	}
+	for i := range manifests {
+		policy, err := manifests[i].typed()
+		if err != nil {
+			return nil, err
+		}
+		change.Apply = append(change.Apply, *policy)
+	}
+	return change, nil
+}
+
+// dryRun has the API server check the change of policies, and adds to the change what it would store.
+// It reports the errors of all policies together.
+func (o *options) dryRun(ctx context.Context, change *rest.Change, manifests []manifest) error {
+	if len(manifests)+len(o.deleted) == 0 {
+		return nil
+	}
+	config, err := o.flags.Config.ToRESTConfig()
+	if err != nil {
+		return fmt.Errorf("finding the API server: %w", err)
+	}
+	dynamicClient, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("connecting to the API server: %w", err)
+	}
+	runner := newDryRunner(dynamicClient)
+	defer output.Slow(o.streams.ErrOut, "The API server is checking the policies")()
+	var errs []error
+	for i := range manifests {
+		policy, err := runner.apply(ctx, &manifests[i])
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		change.Apply = append(change.Apply, *policy)
+	}
+	for _, name := range o.deleted {
+		errs = append(errs, runner.delete(ctx, name))
+	}
+	return errors.Join(errs...)
+}

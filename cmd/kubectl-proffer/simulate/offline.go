@@ -1,0 +1,58 @@
+package simulate
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/rehearse"
+	"proffer.dev/proffer/internal/rehearse/world"
+)
+
+// offline rehearses a change on a snapshot, with the code of the operator.
+func offline(ctx context.Context, file string, change *rest.Change) (*rest.Simulation, error) {
+	snapshot, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("--world: %w", err)
+	}
+	defer func() { _ = snapshot.Close() }()
+	known, of, err := world.Decode(bufio.NewReader(snapshot))
+	if err != nil {
+		return nil, fmt.Errorf("--world=%s: %w", file, err)
+	}
+	return rehearseOn(ctx, known, change, of, world.Unknown)
+}
+
+// rehearseOn evaluates a change on a world. The unknown is what the world does not hold.
+func rehearseOn(ctx context.Context, known *rehearse.World, change *rest.Change, of rest.Evaluated, unknown []string) (*rest.Simulation, error) {
+	parsed, problems, err := world.ChangeOf(change, known)
+	if err != nil {
+		return nil, fmt.Errorf("the change does not fit: %w", err)
+	}
+	outcome := rehearse.Rehearse(known, parsed, func() bool { return ctx.Err() != nil })
+	if outcome == nil {
+		return nil, ctx.Err()
+	}
+	return world.SimulationOf(outcome, of, problems, unknown), nil
+}
+
+// typed returns the policy without asking an API server. The operator's parser has the defaults and
+// most of the rules.
+func (m *manifest) typed() (*v1alpha1.ResourcePolicy, error) {
+	text, err := m.object.MarshalJSON()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.name(), err)
+	}
+	policy := &v1alpha1.ResourcePolicy{}
+	strict := json.NewDecoder(bytes.NewReader(text))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(policy); err != nil {
+		return nil, fmt.Errorf("%s: %w", m.name(), err)
+	}
+	return policy, nil
+}

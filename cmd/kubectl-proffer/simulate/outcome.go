@@ -1,0 +1,214 @@
+package simulate
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
+)
+
+// The exit statuses of an answer. That of an error is exit.Failed.
+const (
+	exitNothing  = 0
+	exitChanges  = 1
+	exitEviction = 2
+)
+
+// status returns the exit status for what a change would do.
+func status(s *rest.Simulation) int {
+	switch {
+	case len(s.Evicted) > 0:
+		return exitEviction
+	case len(s.Problems)+len(s.Offers)+len(s.Policies)+len(s.Slices) > 0:
+		return exitChanges
+	default:
+		return exitNothing
+	}
+}
+
+// section is one part of the answer.
+type section struct {
+	title string
+	// table is nil for a section of lines.
+	table *output.Table
+	lines []string
+}
+
+// sections returns the answer in parts, without those that are empty.
+func sections(s *rest.Simulation) []section {
+	all := []section{
+		{title: "Policies that are invalid", table: problemsTable(s.Problems)},
+		{title: "Offers that change", table: offersTable(s.Offers)},
+		{title: "Policies whose reason changes", table: policiesTable(s.Policies)},
+		{title: "ResourceSlices whose grants change", table: slicesTable(s.Slices)},
+		{title: "Evictions", table: evictionsTable(s.Evicted)},
+		{title: "Not considered", lines: s.Unknown},
+	}
+	for i := range all {
+		if t := all[i].table; t != nil && len(t.Rows) == 0 {
+			all[i].table = nil
+		}
+	}
+	if len(s.Truncated) > 0 {
+		all = append(all, section{title: "Lists that the operator has cut", lines: s.Truncated})
+	}
+	return slices.DeleteFunc(all, func(x section) bool { return x.table == nil && len(x.lines) == 0 })
+}
+
+func problemsTable(problems map[string][]string) *output.Table {
+	t := &output.Table{Header: []string{"POLICY", "PROBLEM"}, Text: true}
+	for _, policy := range slices.Sorted(maps.Keys(problems)) {
+		for _, problem := range problems[policy] {
+			t.Rows = append(t.Rows, output.Row{Cells: []string{policy, problem}, Style: output.Red})
+		}
+	}
+	return t
+}
+
+func offersTable(changes []rest.OfferChange) *output.Table {
+	t := &output.Table{Header: []string{"CONSUMER", "CLASS", "RESOURCE", "NOW", "THEN", "WHY"}, Text: true}
+	for _, c := range changes {
+		consumer := c.Consumer
+		if c.Anyone {
+			consumer = output.Anyone
+		}
+		t.Add(consumer, output.Class(c.Class), c.Resource, c.Now, c.Then, why(c.Resource, c.Because))
+	}
+	return t
+}
+
+// why is the explanation of an amount without the resource and the amount before it.
+func why(resource, because string) string {
+	if reason := output.Reason([]string{because}, resource); reason != "" {
+		return reason
+	}
+	return because
+}
+
+func policiesTable(changes []rest.PolicyChange) *output.Table {
+	t := &output.Table{Header: []string{"POLICY", "NOW", "THEN", "MESSAGE"}, Text: true}
+	for _, c := range changes {
+		t.Add(c.Policy, c.Now, c.Then, c.Message)
+	}
+	return t
+}
+
+// slicesTable has a row for each resource of a slice whose grant changes.
+func slicesTable(changes []rest.SliceChange) *output.Table {
+	t := &output.Table{Header: []string{"CONSUMER", "SLICE", "CLASS", "RESOURCE", "NOW", "THEN", "WHY"}, Text: true}
+	for _, c := range changes {
+		names := maps.Clone(c.Now)
+		if names == nil {
+			names = rest.Amounts{}
+		}
+		maps.Copy(names, c.Then)
+		for _, resource := range slices.Sorted(maps.Keys(names)) {
+			now, then := output.Amount(c.Now, resource), output.Amount(c.Then, resource)
+			if now != then {
+				t.Add(c.Consumer, c.Namespace+"/"+c.Name, output.Class(c.Class), resource, now, then, c.Because)
+			}
+		}
+	}
+	return t
+}
+
+func evictionsTable(evictions []rest.Eviction) *output.Table {
+	t := &output.Table{Header: []string{"CONSUMER", "CLASS", "PODS", "WHY"}, Text: true}
+	for _, e := range evictions {
+		t.Rows = append(t.Rows, output.Row{
+			Cells: []string{e.Consumer, output.Class(e.Class), strconv.Itoa(e.Pods), e.Because},
+			Style: output.Red,
+		})
+	}
+	return t
+}
+
+// text returns the lines of the answer for a terminal.
+func text(s *rest.Simulation, width int, color bool) []string {
+	var lines []string
+	for _, x := range sections(s) {
+		if len(lines) > 0 {
+			lines = append(lines, "")
+		}
+		lines = append(lines, x.title+":")
+		if x.table != nil {
+			lines = append(lines, x.table.Lines(width, color)...)
+		}
+		for _, line := range x.lines {
+			lines = append(lines, hanging("- ", line, width)...)
+		}
+	}
+	if status(s) == exitNothing {
+		lines = append([]string{"Nothing changes."}, separated(lines)...)
+	}
+	return lines
+}
+
+// separated puts an empty line before lines, if there are any.
+func separated(lines []string) []string {
+	if len(lines) == 0 {
+		return nil
+	}
+	return append([]string{""}, lines...)
+}
+
+// hanging wraps a line behind a bullet.
+func hanging(bullet, line string, width int) []string {
+	if width > 0 {
+		width = max(1, width-len(bullet))
+	}
+	parts := output.Wrap(line, width)
+	for i := range parts {
+		if i == 0 {
+			parts[i] = bullet + parts[i]
+		} else {
+			parts[i] = strings.Repeat(" ", len(bullet)) + parts[i]
+		}
+	}
+	return parts
+}
+
+// markdown returns the answer for a merge request.
+func markdown(s *rest.Simulation) []string {
+	summary := "**Nothing changes.**"
+	switch status(s) {
+	case exitEviction:
+		summary = "**Pods would be evicted.**"
+	case exitChanges:
+		summary = "**Offers, policies or grants would change; no pod would be evicted.**"
+	}
+	lines := []string{"### kubectl proffer simulate", "", summary}
+	for _, x := range sections(s) {
+		lines = append(lines, "", "#### "+x.title, "")
+		if x.table != nil {
+			lines = append(lines, markdownTable(x.table)...)
+		}
+		for _, line := range x.lines {
+			lines = append(lines, "- "+escape(line))
+		}
+	}
+	return lines
+}
+
+func markdownTable(t *output.Table) []string {
+	row := func(cells []string) string {
+		escaped := make([]string, len(cells))
+		for i, cell := range cells {
+			if escaped[i] = escape(cell); cell == "" {
+				escaped[i] = output.None
+			}
+		}
+		return "| " + strings.Join(escaped, " | ") + " |"
+	}
+	lines := []string{row(t.Header), "|" + strings.Repeat(" --- |", len(t.Header))}
+	for _, r := range t.Rows {
+		lines = append(lines, row(r.Cells))
+	}
+	return lines
+}
+
+// escape protects what Markdown would take for its own.
+var escape = strings.NewReplacer(`\`, `\\`, "|", `\|`, "<", "&lt;", "*", `\*`, "_", `\_`, "`", "\\`", "[", `\[`, "\n", " ").Replace

@@ -1,0 +1,130 @@
+package simulate
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/dynamic"
+
+	"proffer.dev/proffer/api/v1alpha1"
+)
+
+// manifest is a ResourcePolicy as it is written in a file.
+type manifest struct {
+	file   string
+	object *unstructured.Unstructured
+}
+
+// name is how errors call the policy.
+func (m *manifest) name() string {
+	return fmt.Sprintf("%s: ResourcePolicy %s", m.file, m.object.GetName())
+}
+
+// readManifests reads the ResourcePolicies of files, directories, URLs and "-", which is standard
+// input. Objects of other kinds are reported on warnings and left out.
+func readManifests(options *resource.FilenameOptions, warnings io.Writer) ([]manifest, error) {
+	infos, err := resource.NewLocalBuilder().Unstructured().ContinueOnError().FilenameParam(false, options).Flatten().Do().Infos()
+	if err != nil {
+		return nil, err
+	}
+	var manifests []manifest
+	in := map[string]string{}
+	for _, info := range infos {
+		object, ok := info.Object.(*unstructured.Unstructured)
+		if !ok {
+			return nil, fmt.Errorf("%s: the object is no single object", info.Source)
+		}
+		file := cmp.Or(info.Source, "standard input")
+		kind, version := object.GroupVersionKind(), v1alpha1.GroupVersion.Version
+		switch {
+		case kind.Group != v1alpha1.GroupVersion.Group || kind.Kind != "ResourcePolicy":
+			fmt.Fprintf(warnings, "%s: left out %s %s: only ResourcePolicies are simulated\n", file, kind.Kind, object.GetName())
+			continue
+		case kind.Version != version:
+			return nil, fmt.Errorf("%s: ResourcePolicy %s has apiVersion %s: write %s", file, object.GetName(), object.GetAPIVersion(), v1alpha1.GroupVersion)
+		case object.GetName() == "":
+			return nil, fmt.Errorf("%s: a ResourcePolicy has no name: write metadata.name", file)
+		case in[object.GetName()] != "":
+			return nil, fmt.Errorf("ResourcePolicy %s is twice in the files: in %s and in %s", object.GetName(), in[object.GetName()], file)
+		}
+		in[object.GetName()] = file
+		manifests = append(manifests, manifest{file, object})
+	}
+	if len(manifests) == 0 {
+		return nil, errors.New("the files have no ResourcePolicy")
+	}
+	return manifests, nil
+}
+
+// dryRunner has the API server check changes without making them.
+type dryRunner struct{ policies dynamic.ResourceInterface }
+
+func newDryRunner(client dynamic.Interface) dryRunner {
+	return dryRunner{client.Resource(v1alpha1.GroupVersion.WithResource("resourcepolicies"))}
+}
+
+var dryRun = []string{metav1.DryRunAll}
+
+// apply returns the policy as the API server would store it: with its defaults, by its rules, and with
+// the age and the status of the policy that it replaces.
+func (d dryRunner) apply(ctx context.Context, m *manifest) (*v1alpha1.ResourcePolicy, error) {
+	stored, err := d.store(ctx, m.object)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.name(), explain(err))
+	}
+	text, err := stored.MarshalJSON()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.name(), err)
+	}
+	policy := &v1alpha1.ResourcePolicy{}
+	if err := json.Unmarshal(text, policy); err != nil {
+		return nil, fmt.Errorf("%s: %w", m.name(), err)
+	}
+	policy.ManagedFields = nil
+	return policy, nil
+}
+
+func (d dryRunner) store(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	object = object.DeepCopy()
+	object.SetUID("")
+	object.SetResourceVersion("")
+	current, err := d.policies.Get(ctx, object.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		created, err := d.policies.Create(ctx, object, metav1.CreateOptions{DryRun: dryRun, FieldValidation: metav1.FieldValidationStrict})
+		if apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("the API server does not know ResourcePolicies: install Proffer's CRDs first (%w)", err)
+		}
+		return created, err
+	}
+	if err != nil {
+		return nil, err
+	}
+	object.SetResourceVersion(current.GetResourceVersion())
+	return d.policies.Update(ctx, object, metav1.UpdateOptions{DryRun: dryRun, FieldValidation: metav1.FieldValidationStrict})
+}
+
+// delete returns an error if the API server would not delete the policy.
+func (d dryRunner) delete(ctx context.Context, name string) error {
+	if err := d.policies.Delete(ctx, name, metav1.DeleteOptions{DryRun: dryRun}); err != nil {
+		return fmt.Errorf("--delete=%s: %w", name, explain(err))
+	}
+	return nil
+}
+
+// explain says what to do about an error of the API server.
+func explain(err error) error {
+	// The API server's own authorizer names the verb. Webhooks refuse in their own words.
+	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), ` cannot `) {
+		return fmt.Errorf("%w: the dry run needs the right to write policies, as in ClusterRole proffer-resourcepolicy-editor", err)
+	}
+	return err
+}

@@ -1,0 +1,255 @@
+package snapshot
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/api/v1alpha1"
+)
+
+// Anonymise copies the JSON of a rest.World, and replaces what names consumers, nodes, namespaces,
+// ResourceSlices and pods, and the values of labels and taints. Equal names become equal ones. It
+// holds one element of a list at a time, and the names that it has replaced, except those of pods:
+// each pod is listed once.
+//
+// Names are numbered as they come, so names that decide between equals may order differently.
+func Anonymise(out io.Writer, in io.Reader) error {
+	a := &anonymiser{
+		consumers: numbering("consumer-"), nodes: numbering("node-"), namespaces: numbering("namespace-"),
+		slices: numbering("slice-"), uids: numbering("uid-"), creators: numbering("creator-"), values: numbering("value-"),
+	}
+	// Empty values are flags of a kind, as in node-role.kubernetes.io/control-plane.
+	a.values.known[""], a.creators.known[""], a.consumers.known[""], a.uids.known[""] = "", "", "", ""
+	return a.world(out, json.NewDecoder(in))
+}
+
+// names are the replacements of one kind of name.
+type names struct {
+	prefix string
+	known  map[string]string
+	next   int
+}
+
+func numbering(prefix string) *names { return &names{prefix: prefix, known: map[string]string{}} }
+
+// of returns the replacement of a name, a new one for a new name.
+func (n *names) of(name string) string {
+	replacement, ok := n.known[name]
+	if !ok {
+		n.next++
+		replacement = n.prefix + strconv.Itoa(n.next)
+		n.known[name] = replacement
+	}
+	return replacement
+}
+
+type anonymiser struct {
+	consumers, nodes, namespaces, slices, uids, creators, values *names
+	// pods counts the pods.
+	pods int
+}
+
+// world copies the fields of the top object, the lists element by element.
+func (a *anonymiser) world(out io.Writer, in *json.Decoder) error {
+	if err := expect(in, json.Delim('{')); err != nil {
+		return err
+	}
+	separator := "{"
+	for in.More() {
+		token, err := in.Token()
+		if err != nil {
+			return err
+		}
+		field, _ := token.(string)
+		if err := write(out, separator+strconv.Quote(field)+":"); err != nil {
+			return err
+		}
+		separator = ","
+		if err := a.field(out, in, field); err != nil {
+			return fmt.Errorf("%s: %w", field, err)
+		}
+	}
+	if err := expect(in, json.Delim('}')); err != nil {
+		return err
+	}
+	if separator == "{" {
+		separator = "{}"
+	} else {
+		separator = "}"
+	}
+	return write(out, separator+"\n")
+}
+
+func (a *anonymiser) field(out io.Writer, in *json.Decoder, field string) error {
+	switch field {
+	case "policies":
+		return list(out, in, a.policy)
+	case "consumers":
+		return list(out, in, a.consumer)
+	case "offers":
+		return list(out, in, a.offer)
+	case "slices":
+		return list(out, in, a.slice)
+	case "nodes":
+		return list(out, in, a.node)
+	case "pods":
+		return list(out, in, a.pod)
+	case "version", "revision", "time", "proffer", "levels":
+		var value json.RawMessage
+		if err := in.Decode(&value); err != nil {
+			return err
+		}
+		_, err := out.Write(value)
+		return err
+	default:
+		// It may hold names.
+		return errors.New("a newer operator serves this field: use the version of the plugin that fits the operator")
+	}
+}
+
+// list copies a list, with each element changed. A list may be null.
+func list[T any](out io.Writer, in *json.Decoder, change func(*T)) error {
+	token, err := in.Token()
+	if err != nil {
+		return err
+	}
+	if token == nil {
+		return write(out, "null")
+	}
+	if token != json.Delim('[') {
+		return fmt.Errorf("%v is no list", token)
+	}
+	separator := "["
+	for in.More() {
+		var element T
+		if err := in.Decode(&element); err != nil {
+			return err
+		}
+		change(&element)
+		text, err := json.Marshal(element)
+		if err != nil {
+			return err
+		}
+		if err := write(out, separator+string(text)); err != nil {
+			return err
+		}
+		separator = ","
+	}
+	if separator == "[" {
+		separator = "[]"
+	} else {
+		separator = "]"
+	}
+	if err := write(out, separator); err != nil {
+		return err
+	}
+	return expect(in, json.Delim(']'))
+}
+
+func expect(in *json.Decoder, want json.Delim) error {
+	token, err := in.Token()
+	if err != nil {
+		return err
+	}
+	if token != want {
+		return fmt.Errorf("got %v, want %v", token, want)
+	}
+	return nil
+}
+
+func write(out io.Writer, text string) error {
+	_, err := io.WriteString(out, text)
+	return err
+}
+
+func (a *anonymiser) consumer(c *rest.WorldConsumer) {
+	c.ClusterID = a.consumers.of(c.ClusterID)
+	labels(a.values, c.Labels)
+}
+
+func (a *anonymiser) offer(o *rest.WorldOffer) { o.ClusterID = a.consumers.of(o.ClusterID) }
+
+func (a *anonymiser) slice(s *rest.WorldSlice) {
+	s.Namespace, s.Name, s.Consumer = a.namespaces.of(s.Namespace), a.slices.of(s.Namespace+"/"+s.Name), a.consumers.of(s.Consumer)
+	s.UID = a.uids.of(s.UID)
+}
+
+func (a *anonymiser) node(n *rest.WorldNode) {
+	n.Name = a.nodes.of(n.Name)
+	labels(a.values, n.Labels)
+	for i, taint := range n.Taints {
+		if key, rest, ok := strings.Cut(taint, "="); ok {
+			value, effect, _ := strings.Cut(rest, ":")
+			n.Taints[i] = key + "=" + a.values.of(value) + ":" + effect
+		}
+	}
+}
+
+func (a *anonymiser) pod(p *rest.WorldPod) {
+	a.pods++
+	p.UID = "pod-" + strconv.Itoa(a.pods)
+	p.Node, p.Consumer, p.Creator = a.nodes.of(p.Node), a.consumers.of(p.Consumer), a.creators.of(p.Creator)
+}
+
+// policy keeps of the metadata and the status what an evaluation depends on.
+func (a *anonymiser) policy(p *v1alpha1.ResourcePolicy) {
+	p.ObjectMeta = metav1.ObjectMeta{Name: p.Name, UID: types.UID(a.uids.of(string(p.UID))), Generation: p.Generation, CreationTimestamp: p.CreationTimestamp}
+	status := v1alpha1.ResourcePolicyStatus{ObservedGeneration: p.Status.ObservedGeneration, OfferedResources: p.Status.OfferedResources}
+	for _, c := range p.Status.Conditions {
+		c.Message = ""
+		status.Conditions = append(status.Conditions, c)
+	}
+	p.Status = status
+	if p.Spec.Consumers != nil {
+		a.selected(p.Spec.Consumers)
+	}
+	for i := range p.Spec.Overrides {
+		a.selected(&p.Spec.Overrides[i].Consumers)
+	}
+	if nodes := p.Spec.Offer.Nodes; nodes != nil {
+		a.selector(nodes.Selector)
+		for i := range nodes.Tolerations {
+			nodes.Tolerations[i].Value = a.values.of(nodes.Tolerations[i].Value)
+		}
+	}
+	if p.Spec.Slices != nil {
+		labels(a.values, p.Spec.Slices.NodeLabels)
+		labels(a.values, p.Spec.Slices.NodeSelector)
+	}
+}
+
+func (a *anonymiser) selected(c *v1alpha1.Consumers) {
+	for i, id := range c.ClusterIDs {
+		c.ClusterIDs[i] = v1alpha1.ClusterID(a.consumers.of(string(id)))
+	}
+	a.selector(c.Selector)
+}
+
+func (a *anonymiser) selector(s *metav1.LabelSelector) {
+	if s == nil {
+		return
+	}
+	labels(a.values, s.MatchLabels)
+	for i := range s.MatchExpressions {
+		for k, value := range s.MatchExpressions[i].Values {
+			s.MatchExpressions[i].Values[k] = a.values.of(value)
+		}
+	}
+}
+
+// labels replaces values in the order of keys, so that the same snapshot has the same replacements.
+func labels[V ~string](values *names, of map[string]V) {
+	for _, key := range slices.Sorted(maps.Keys(of)) {
+		of[key] = V(values.of(string(of[key])))
+	}
+}

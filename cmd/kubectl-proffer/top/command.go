@@ -1,0 +1,110 @@
+// Package top is the command kubectl proffer top: capacity and its use, by policy, consumer or node.
+package top
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
+)
+
+// What the command can show.
+const (
+	byPolicies  = "policies"
+	byConsumers = "consumers"
+	byNodes     = "nodes"
+)
+
+// NewCommand returns the command.
+func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams) *cobra.Command {
+	return &cobra.Command{
+		Use:   "top [policies|consumers|nodes]",
+		Short: "Show capacity and its use by policy, consumer or node",
+		Long: `Show capacity and its use by policy (the default), consumer or node.
+
+policies: CAPACITY is the policy's pool, COMMITTED what its consumers hold of it, REMAINING what is
+left. OFFERED is the sum over its consumers of what each may use, and OFFERED% the part of the
+capacity that this is: above 100% the policy is oversubscribed. A policy of fixed amounts has no
+pool.
+
+consumers: the consumers that use most of their offers come first. WAITING is what their
+ResourceSlices have asked for and were not granted.
+
+nodes: LOCAL is what this cluster's own pods request, USED what pods of consumers request, and POOLS
+are the policies that offer the node. The sums below are over all nodes in pools, and over the
+offers of all classes.
+
+policies needs Role ` + operatorclient.Reader.Role + ` in the namespace of the operator, consumers and
+nodes need Role ` + operatorclient.Simulator.Role + ` there.`,
+		Example: `  # Capacity, commitments and oversubscription of each policy
+  kubectl proffer top
+
+  # Who uses most, and who waits
+  kubectl proffer top consumers
+
+  # Which pools each node is in
+  kubectl proffer top nodes`,
+		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: []cobra.Completion{byPolicies, byConsumers, byNodes},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			by := byPolicies
+			if len(args) > 0 {
+				by = args[0]
+			}
+			return run(cmd.Context(), flags, streams, by)
+		},
+	}
+}
+
+func run(ctx context.Context, flags *operatorclient.Flags, streams genericiooptions.IOStreams, by string) error {
+	tables, err := tablesOf(ctx, flags, streams, by)
+	if err != nil {
+		return err
+	}
+	p := output.For(streams.Out)
+	for i, t := range tables {
+		if len(t.Rows) == 0 {
+			fmt.Fprintln(streams.ErrOut, "There is nothing to show: the operator has no "+by+".")
+			return nil
+		}
+		if i > 0 {
+			if err := p.Lines(""); err != nil {
+				return err
+			}
+		}
+		if err := p.Table(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tablesOf asks the operator for what the tables show.
+func tablesOf(ctx context.Context, flags *operatorclient.Flags, streams genericiooptions.IOStreams, by string) ([]*output.Table, error) {
+	account := operatorclient.Simulator
+	if by == byPolicies {
+		account = operatorclient.Reader
+	}
+	client, err := flags.Client(account)
+	if err != nil {
+		return nil, err
+	}
+	defer output.Slow(streams.ErrOut, "Waiting for the operator")()
+	offers, err := client.Offers(ctx)
+	if err != nil || by == byPolicies {
+		return []*output.Table{policiesTable(offers)}, err
+	}
+	world, err := client.World(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if by == byConsumers {
+		return []*output.Table{consumersTable(offers, world)}, nil
+	}
+	nodes, total := nodesTables(offers, world)
+	return []*output.Table{nodes, total}, nil
+}

@@ -1,0 +1,116 @@
+package top
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
+	"proffer.dev/proffer/controllers/policy"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/offer"
+)
+
+// pool is the selection of a policy of nodes.
+type pool struct {
+	policy    string
+	selection capacity.Selection
+}
+
+// poolsOf returns the pools of the policies that are valid.
+func poolsOf(world *rest.World) []pool {
+	var pools []pool
+	for i := range world.Policies {
+		parsed, _, errs := policy.Parse(&world.Policies[i])
+		if len(errs) > 0 || parsed.Nodes == nil {
+			continue
+		}
+		pools = append(pools, pool{parsed.Name, offer.Selections([]offer.Policy{*parsed})[0]})
+	}
+	return pools
+}
+
+// nodeOf returns what a selection needs of a node.
+func nodeOf(n *rest.WorldNode) *capacity.Node {
+	node := &capacity.Node{Name: n.Name, Labels: n.Labels}
+	if n.State == stateReady {
+		node.State = capacity.Ready
+	}
+	for _, text := range n.Taints {
+		head, effect, _ := strings.Cut(text, ":")
+		key, value, _ := strings.Cut(head, "=")
+		if effect == capacity.NoSchedule || effect == capacity.NoExecute {
+			node.Taints = append(node.Taints, capacity.Taint{Key: key, Value: value, Effect: effect})
+		}
+	}
+	return node
+}
+
+// stateReady is rest.WorldNode.State of a node whose capacity can be offered.
+const stateReady = "Ready"
+
+// nodeUse is what pods request on each node: those of this cluster, and those of consumers.
+type nodeUse struct{ local, used perKey[string] }
+
+func useOf(pods []rest.WorldPod) nodeUse {
+	u := nodeUse{perKey[string]{}, perKey[string]{}}
+	one := resource.MustParse("1")
+	for i := range pods {
+		p := &pods[i]
+		of := u.local
+		if p.Consumer != "" {
+			of = u.used
+		}
+		of.of(p.Node).add(p.Requests)
+		of.of(p.Node).addOne(capacity.Pods, one)
+	}
+	return u
+}
+
+// nodesTables returns a table with a row for each node and resource, and one with the sums over the
+// nodes that are in some pool.
+func nodesTables(offers *rest.Offers, world *rest.World) (nodes, total *output.Table) {
+	nodes = &output.Table{Header: []string{"NODE", "STATE", "RESOURCE", "ALLOCATABLE", "LOCAL", "USED", "POOLS"}}
+	total = &output.Table{Header: []string{"RESOURCE", "ALLOCATABLE", "LOCAL", "USED", "OFFERED", "OFFERED%"}}
+	pools, use := poolsOf(world), useOf(world.Pods)
+	allocatable, local, used := sums{}, sums{}, sums{}
+	for i := range world.Nodes {
+		n := &world.Nodes[i]
+		in := poolsWith(pools, nodeOf(n))
+		a, l, u := sums(n.Allocatable), use.local[n.Name], use.used[n.Name]
+		for _, name := range resources(a) {
+			if positive(name, a, l, u) {
+				nodes.Add(n.Name, n.State, name, a.text(name), l.text(name), u.text(name), strings.Join(in, ","))
+			}
+		}
+		if len(in) > 0 {
+			allocatable.add(n.Allocatable)
+			local.add(rest.Amounts(l))
+			used.add(rest.Amounts(u))
+		}
+	}
+	offered := sums{}
+	for i := range offers.Consumers {
+		for _, o := range offers.Consumers[i].Offers {
+			offered.add(o.Resources)
+		}
+	}
+	for _, name := range resources(allocatable, offered) {
+		if positive(name, allocatable, offered) {
+			total.Add(name, allocatable.text(name), local.text(name), used.text(name), offered.text(name), percent(offered, allocatable, name))
+		}
+	}
+	return nodes, total
+}
+
+// poolsWith returns the policies whose pools have the node.
+func poolsWith(pools []pool, node *capacity.Node) []string {
+	var in []string
+	for _, p := range pools {
+		if p.selection.Matches(node) {
+			in = append(in, p.policy)
+		}
+	}
+	return in
+}

@@ -1,0 +1,77 @@
+package top
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"proffer.dev/proffer/api/rest"
+)
+
+// sums are amounts by resource that are being added up.
+type sums rest.Amounts
+
+func (s sums) add(amounts rest.Amounts) {
+	for name, amount := range amounts {
+		s.addOne(name, amount)
+	}
+}
+
+func (s sums) addOne(name string, amount resource.Quantity) {
+	sum := s[name].DeepCopy()
+	if sum.IsZero() {
+		sum = amount.DeepCopy() // The format of the first amount stays, such as that of 4Gi.
+	} else {
+		sum.Add(amount)
+	}
+	s[name] = sum
+}
+
+// text returns the sum of a resource, empty if nothing was added.
+func (s sums) text(name string) string {
+	sum, ok := s[name]
+	if !ok {
+		return ""
+	}
+	return sum.String()
+}
+
+// percent returns how much part is of whole, as in 150%, rounded down. It is empty without a whole.
+func percent(part, whole sums, name string) string {
+	p, w := part[name], whole[name]
+	if w.Sign() <= 0 {
+		return ""
+	}
+	return strconv.Itoa(int(p.AsApproximateFloat64()*100/w.AsApproximateFloat64())) + "%"
+}
+
+// positive reports whether any of the sums has more than 0 of the resource.
+func positive(name string, of ...sums) bool {
+	return slices.ContainsFunc(of, func(s sums) bool { sum := s[name]; return sum.Sign() > 0 })
+}
+
+// resources returns the sorted names of the resources in any of the sums.
+func resources(of ...sums) []string {
+	all := map[string]struct{}{}
+	for _, s := range of {
+		for name := range s {
+			all[name] = struct{}{}
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// perKey are sums by some key.
+type perKey[K comparable] map[K]sums
+
+// of returns the sums of a key, new ones for a new key.
+func (p perKey[K]) of(key K) sums {
+	s, ok := p[key]
+	if !ok {
+		s = sums{}
+		p[key] = s
+	}
+	return s
+}

@@ -1,0 +1,11 @@
+// Package config embeds the manifests that kubectl proffer check compares a cluster with, so that
+// the tool and the manifests are always of one version.
+package config
+
+import "embed"
+
+// Files are the CRDs, the roles of the operator and the admission policies, by their paths in this
+// directory.
+//
+//go:embed crd/bases/*.yaml rbac/role.yaml rbac/metrics_auth_role.yaml guards admission components/served-classes
+var Files embed.FS

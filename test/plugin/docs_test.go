@@ -1,0 +1,116 @@
+package plugin
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"proffer.dev/proffer/api/rest"
+)
+
+// update has the commands' output written into the page.
+var update = flag.Bool("update", false, "write what the commands print into docs/kubectl-proffer.md")
+
+const page = "../../docs/kubectl-proffer.md"
+
+var consoleBlock = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
+
+// What differs from one run to the next.
+var varying = []struct {
+	pattern *regexp.Regexp
+	text    string
+}{
+	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z, revision \d+`), "TIME, revision N"},
+	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "UID"},
+	{regexp.MustCompile(`(?m)^(Plugin|Operator): +\S+$`), "$1: VERSION"},
+}
+
+// testDocumentation runs each command of the page, in order, and compares what it prints. A block
+// that begins with "$ cat FILE" shows a file that the commands after it use.
+func testDocumentation(t *testing.T, kubeconfig string) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, n := t.TempDir(), 0
+	for _, block := range consoleBlock.FindAllStringSubmatch(string(text), -1) {
+		var printed strings.Builder
+		for _, step := range strings.Split("\n"+block[1], "\n$ ")[1:] {
+			command, want, _ := strings.Cut(step, "\n")
+			output := want
+			if file, ok := strings.CutPrefix(command, "cat "); ok {
+				if err := os.WriteFile(filepath.Join(dir, file), []byte(want), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			} else if strings.HasPrefix(command, "kubectl proffer ") { // How to install is shown, not done.
+				n++
+				r := shell(t.Context(), kubeconfig, "cd "+dir+" && "+command)
+				output = r.stdout + r.stderr
+				if diff := cmp.Diff(normalised(want), normalised(output)); diff != "" && !*update {
+					t.Errorf("%s (-%s +printed):\n%s", command, page, diff)
+				}
+			}
+			printed.WriteString("$ " + command + "\n" + strings.TrimRight(output, "\n"))
+			if output != "" {
+				printed.WriteByte('\n')
+			}
+		}
+		text = bytes.Replace(text, []byte(block[1]), []byte(printed.String()), 1)
+	}
+	if n < 8 {
+		t.Errorf("%d commands on the page", n)
+	}
+	if *update {
+		if err := os.WriteFile(page, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// testAPIPage runs the commands of docs/api.md. There is no kubelet that forwards a port, so curl asks the
+// operator itself.
+func testAPIPage(t *testing.T, kubeconfig, address string) {
+	node(t, "node-7")
+	text, err := os.ReadFile("../../docs/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var setting string
+	var answers []string
+	for _, block := range consoleBlock.FindAllStringSubmatch(string(text), -1) {
+		for _, command := range strings.Split("\n"+block[1], "\n$ ")[1:] {
+			command = strings.ReplaceAll(command, "localhost:8443", address)
+			switch {
+			case strings.Contains(command, "port-forward"):
+			case strings.HasPrefix(command, "TOKEN="):
+				setting = command
+			default:
+				answers = append(answers, shell(t.Context(), kubeconfig, setting+"\n"+command).stdout)
+			}
+		}
+	}
+	if len(answers) != 2 {
+		t.Fatalf("%d answers", len(answers))
+	}
+	var offers rest.Offers
+	if decode(t, answers[0], &offers); offers.Revision == 0 {
+		t.Errorf("offers: %s", answers[0])
+	}
+	var simulated rest.Simulation
+	if decode(t, answers[1], &simulated); simulated.Revision == 0 || !strings.Contains(answers[1], ": 30% of 30 is a pool of 9,") {
+		t.Errorf("simulation: %s", answers[1])
+	}
+}
+
+func normalised(text string) string {
+	for _, v := range varying {
+		text = v.pattern.ReplaceAllString(text, v.text)
+	}
+	return strings.TrimRight(text, "\n")
+}

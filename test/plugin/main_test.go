@@ -1,0 +1,268 @@
+package plugin
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/hack/controlplane/egress"
+	proffer "proffer.dev/proffer/operator"
+	"proffer.dev/proffer/test/process"
+)
+
+const (
+	namespace = "proffer-system"
+	patience  = time.Minute
+)
+
+// cluster is the control plane of all tests of the package.
+var cluster struct {
+	*controlplane.Cluster
+	client client.Client
+	egress *egress.Proxy
+	// dir has kubectl's plugin in bin, and the kubeconfig of the administrator.
+	dir   string
+	admin string
+}
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	ctx := context.Background()
+	if cluster.dir, err = os.MkdirTemp("", "proffer-plugin-"); err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(cluster.dir)) }()
+	if err := buildPlugin(ctx); err != nil {
+		return 1, err
+	}
+	if cluster.egress, err = egress.New(cluster.dir); err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, cluster.egress.Close()) }()
+	cluster.Cluster, err = controlplane.Start(ctx, controlplane.Options{
+		Progress: os.Stderr, APIServerFlags: map[string][]string{"egress-selector-config-file": {cluster.egress.Config}},
+	})
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, cluster.Stop()) }()
+	if cluster.client, err = client.New(cluster.Config, client.Options{}); err != nil {
+		return 1, err
+	}
+	cluster.admin = filepath.Join(cluster.dir, "admin")
+	if err := cluster.WriteKubeconfig(cluster.admin); err != nil {
+		return 1, err
+	}
+	if r := kubectl(ctx, cluster.admin, "apply", "-k", "../../config/default"); r.status != 0 {
+		return 1, fmt.Errorf("kubectl apply: %s", r.stderr)
+	}
+	return m.Run(), nil
+}
+
+// buildPlugin builds the plugin into a directory for PATH, together with its completion.
+func buildPlugin(ctx context.Context) error {
+	bin := filepath.Join(cluster.dir, "bin")
+	if err := os.Mkdir(bin, 0o700); err != nil {
+		return err
+	}
+	const source = "../../cmd/kubectl-proffer"
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", filepath.Join(bin, "kubectl-proffer"), "./"+source)
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the plugin: %w\n%s", err, out)
+	}
+	script, err := os.ReadFile(filepath.Join(source, "kubectl_complete-proffer"))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(bin, "kubectl_complete-proffer"), script, 0o700) //nolint:gosec // it is a program
+}
+
+// result is the exit status and the output of a command.
+type result struct {
+	status         int
+	stdout, stderr string
+}
+
+// kubectl runs kubectl, which finds the plugin, with a kubeconfig.
+func kubectl(ctx context.Context, kubeconfig string, args ...string) result {
+	return shell(ctx, kubeconfig, "kubectl "+strings.Join(args, " "))
+}
+
+// shell runs a line of a shell in which kubectl has the plugin and a kubeconfig. The working
+// directory is that of the test.
+func shell(ctx context.Context, kubeconfig, line string) result {
+	cmd := shellCommand(ctx, kubeconfig, line)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		return result{-1, "", err.Error()}
+	}
+	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// shellCommand returns what shell runs.
+func shellCommand(ctx context.Context, kubeconfig, line string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "sh", "-c", line)
+	path := filepath.Join(cluster.dir, "bin")
+	if cluster.Cluster != nil {
+		path += string(os.PathListSeparator) + cluster.Assets
+	}
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "PATH="+path+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return cmd
+}
+
+// must is kubectl as the administrator, for what has to succeed.
+func must(t *testing.T, args ...string) string {
+	t.Helper()
+	r := kubectl(t.Context(), cluster.admin, args...)
+	if r.status != 0 {
+		t.Fatalf("kubectl %v: %d %s", args, r.status, r.stderr)
+	}
+	return r.stdout
+}
+
+// cleanup is kubectl as the administrator, at the end of the test.
+func cleanup(t *testing.T, args ...string) {
+	t.Helper()
+	t.Cleanup(func() {
+		if r := kubectl(context.WithoutCancel(t.Context()), cluster.admin, args...); r.status != 0 {
+			t.Errorf("kubectl %v: %s", args, r.stderr)
+		}
+	})
+}
+
+// binary builds the operator, once.
+var binary = sync.OnceValues(func() (string, error) { return process.Build(context.Background(), cluster.dir) })
+
+// startOperator runs the operator as its ServiceAccount, behind the Service, until the test ends.
+func startOperator(t *testing.T) *process.Process {
+	t.Helper()
+	program, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What the operator of another test has offered would be offered as 0.
+	must(t, "-n", namespace, "delete", "configmap", "--ignore-not-found", proffer.OfferedConfigMap)
+	p := process.StartTest(t, program, []string{
+		"--leader-elect", "--leader-election-namespace=" + namespace, "--grpc-bind-address=:6001", "--metrics-bind-address=:8443",
+		"--health-probe-bind-address=:8081",
+	}, "KUBECONFIG="+kubeconfigOf(t, tokenOf(t, "proffer")))
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := p.Ready(ctx); err != nil {
+		t.Fatal(err)
+	}
+	route(t, p.Address("metrics"))
+	startPod(t)
+	return p
+}
+
+// route leads the Service to a server, until the test ends.
+func route(t *testing.T, server string) {
+	t.Helper()
+	cluster.egress.Route(server)
+	t.Cleanup(func() { cluster.egress.Route("") })
+}
+
+// startPod creates what the controllers of a cluster would create for a replica that is ready.
+func startPod(t *testing.T) {
+	t.Helper()
+	pod, endpoint := egress.Replica(namespace)
+	create(t, pod)
+	pod.Status = egress.Running()
+	if err := cluster.client.Status().Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	create(t, endpoint)
+}
+
+func create(t *testing.T, object client.Object) {
+	t.Helper()
+	if err := cluster.client.Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cluster.client.Delete(context.WithoutCancel(t.Context()), object, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// tokenOf returns a token of a ServiceAccount of the operator's namespace.
+func tokenOf(t *testing.T, account string) *rest.Config {
+	t.Helper()
+	request := &authenticationv1.TokenRequest{}
+	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
+	if err := cluster.client.SubResource("token").Create(t.Context(), sa, request); err != nil {
+		t.Fatal(err)
+	}
+	config := rest.AnonymousClientConfig(cluster.Config)
+	config.BearerToken = request.Status.Token
+	return config
+}
+
+// user returns the kubeconfig of a new user with these Roles in the operator's namespace.
+func user(t *testing.T, name string, roles ...string) string {
+	t.Helper()
+	config, err := cluster.UserConfig(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, role := range roles {
+		must(t, "-n", namespace, "create", "rolebinding", name+"-"+role, "--role="+role, "--user="+name)
+		cleanup(t, "-n", namespace, "delete", "rolebinding", name+"-"+role)
+	}
+	return kubeconfigOf(t, config)
+}
+
+// kubeconfigOf writes a kubeconfig with these credentials and no others.
+func kubeconfigOf(t *testing.T, config *rest.Config) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters: map[string]*clientcmdapi.Cluster{"c": {Server: config.Host, CertificateAuthorityData: config.CAData}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{
+			"u": {Token: config.BearerToken, ClientCertificateData: config.CertData, ClientKeyData: config.KeyData},
+		},
+		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
+		CurrentContext: "x",
+	}, file); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// eventually waits until f returns nil.
+func eventually(t *testing.T, f func() error) {
+	t.Helper()
+	gomega.NewWithT(t).Eventually(f).WithTimeout(patience).WithPolling(100 * time.Millisecond).Should(gomega.Succeed())
+}

@@ -1,0 +1,337 @@
+package plugin
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/test/process"
+)
+
+// The Roles of users.
+const (
+	readerRole    = "proffer-plugin-reader"
+	simulatorRole = "proffer-plugin-simulator"
+)
+
+// editor is a user who may do everything that the plugin needs.
+func editor(t *testing.T) string {
+	t.Helper()
+	kubeconfig := user(t, "editor", readerRole, simulatorRole)
+	must(t, "create", "clusterrolebinding", "editor", "--clusterrole=proffer-resourcepolicy-editor", "--user=editor")
+	cleanup(t, "delete", "clusterrolebinding", "editor")
+	return kubeconfig
+}
+
+func TestEachCommandWorksThroughKubectl(t *testing.T) {
+	kubeconfig := editor(t)
+	operator := startOperator(t)
+	populate(t, kubeconfig)
+	t.Run("the documentation shows what is printed", func(t *testing.T) { testDocumentation(t, kubeconfig) })
+	t.Run("the page of the API shows what works", func(t *testing.T) { testAPIPage(t, cluster.admin, operator.Address("metrics")) })
+	t.Run("kubectl completes consumers", func(t *testing.T) {
+		r := kubectl(t.Context(), kubeconfig, "__complete", "proffer", "offers", "''")
+		if want := "oslo\nrome\n:4\n"; r.stdout != want {
+			t.Errorf("got %q, want %q (%s)", r.stdout, want, r.stderr)
+		}
+	})
+	t.Run("an anonymised snapshot has all fields", func(t *testing.T) {
+		r := kubectl(t.Context(), kubeconfig, "proffer", "snapshot", "--anonymise")
+		if r.status != 0 || regexp.MustCompile(`rome|oslo|worker-\d|default`).MatchString(r.stdout) {
+			t.Errorf("%d %s%s", r.status, r.stdout, r.stderr)
+		}
+		var before, after rest.World
+		decode(t, kubectl(t.Context(), kubeconfig, "proffer", "snapshot").stdout, &before)
+		decode(t, r.stdout, &after)
+		if len(before.Pods) != 4 || len(after.Pods) != 4 || len(after.Nodes) != 2 || len(after.Policies) != 2 {
+			t.Errorf("from %d pods: %s", len(before.Pods), r.stdout)
+		}
+	})
+	t.Run("an eviction has a status of its own", func(t *testing.T) {
+		const policy = "{apiVersion: proffer.dev/v1alpha1, kind: ResourcePolicy, metadata: {name: gold-pool}, " +
+			"spec: {class: gold, reclaim: Evict, offer: {nodes: {selector: {matchLabels: {pool: none}}}}}}"
+		r := shell(t.Context(), kubeconfig, "echo '"+policy+"' | kubectl proffer simulate -f -")
+		if r.status != 2 || !regexp.MustCompile(`(?m)^Evictions:\n.*\noslo +gold +1 +`).MatchString(r.stdout) {
+			t.Errorf("%d %s%s", r.status, r.stdout, r.stderr)
+		}
+	})
+	t.Run("a watch shows old and new amounts", func(t *testing.T) { testWatch(t, kubeconfig) })
+	t.Run("what simulate says is what applying does", func(t *testing.T) { testSimulateThenApply(t, kubeconfig) })
+	t.Run("what migrate says is what applying does", func(t *testing.T) { testMigrateThenApply(t, kubeconfig) })
+}
+
+// testSimulateThenApply applies what was simulated, and compares the offers with the simulation.
+func testSimulateThenApply(t *testing.T, kubeconfig string) {
+	file := filepath.Join(t.TempDir(), "policies.yaml")
+	text, err := os.ReadFile("testdata/policies.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(strings.Replace(string(text), "percent: 50", "percent: 75", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var before, after rest.Offers
+	var simulated rest.Simulation
+	decode(t, kubectl(t.Context(), kubeconfig, "proffer", "offers", "-o", "json").stdout, &before)
+	r := kubectl(t.Context(), kubeconfig, "proffer", "simulate", "-f", file, "-o", "json")
+	if r.status != 1 {
+		t.Fatalf("exit status %d: %s", r.status, r.stderr)
+	}
+	decode(t, r.stdout, &simulated)
+	if len(simulated.Offers) == 0 {
+		t.Fatal("nothing changes")
+	}
+	decode(t, kubectl(t.Context(), kubeconfig, "proffer", "offers", "-o", "json").stdout, &after)
+	if amount(&before, "rome", "gold", "cpu") != amount(&after, "rome", "gold", "cpu") {
+		t.Error("simulating has changed an offer")
+	}
+	must(t, "apply", "-f", file)
+	eventually(t, func() error {
+		decode(t, kubectl(t.Context(), kubeconfig, "proffer", "offers", "-o", "json").stdout, &after)
+		for _, c := range simulated.Offers {
+			if got := amount(&after, c.Consumer, c.Class, c.Resource); got != c.Then {
+				return fmt.Errorf("%s/%s/%s is %s, and was simulated as %s", c.Consumer, c.Class, c.Resource, got, c.Then)
+			}
+		}
+		return nil
+	})
+}
+
+// testMigrateThenApply applies a converted policy, and compares the offers with the table.
+func testMigrateThenApply(t *testing.T, kubeconfig string) {
+	must(t, "create", "namespace", "liqo")
+	// Without a controller a namespace stays.
+	cleanup(t, "-n", "liqo", "delete", "deployments,services,roles,rolebindings", "--all")
+	must(t, "-n", "liqo", "create", "role", "reader", "--verb=get", "--resource=deployments.apps")
+	must(t, "-n", "liqo", "create", "rolebinding", "reader", "--role=reader", "--user=editor")
+	must(t, "apply", "-f", "../../cmd/kubectl-proffer/migrate/testdata/fixed-resources.yaml")
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	var r result
+	eventually(t, func() error { // The API server learns of the binding by a watch.
+		r = kubectl(t.Context(), kubeconfig, "proffer", "migrate", "liqo-fixed-resources-plugin", "-n", "liqo", "--name", "standard", "--write", file)
+		if r.status != 0 {
+			return errors.New(r.stderr)
+		}
+		return nil
+	})
+	if want := "The policy is in " + file + ". Next: kubectl apply -f " + file; !strings.Contains(r.stderr, want) || strings.Contains(r.stderr, "did not check") {
+		t.Errorf("%s\nwant %s", r.stderr, want)
+	}
+	rows := regexp.MustCompile(`(?m)^(rome|oslo) +(\S+) +(\S+) +(\S+) `).FindAllStringSubmatch(r.stdout, -1)
+	// The pods of oslo request more than the plugin answers.
+	if len(rows) != 10 || !regexp.MustCompile(`(?m)^oslo +memory +2G +2Gi +fixed at 2G; held at 2Gi by reclaim`).MatchString(r.stdout) {
+		t.Fatalf("%d rows in:\n%s", len(rows), r.stdout)
+	}
+	must(t, "apply", "-f", file)
+	eventually(t, func() error {
+		var after rest.Offers
+		decode(t, kubectl(t.Context(), kubeconfig, "proffer", "offers", "-o", "json").stdout, &after)
+		for _, row := range rows {
+			if got := amount(&after, row[1], "", row[2]); got != row[4] {
+				return fmt.Errorf("%s is offered %s of %s, and migrate says %s", row[1], got, row[2], row[4])
+			}
+		}
+		return nil
+	})
+}
+
+// testWatch edits a policy while the plugin watches.
+func testWatch(t *testing.T, kubeconfig string) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := shellCommand(ctx, kubeconfig, "exec kubectl proffer offers rome --class gold --watch")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for range 4 { // The header, and three resources.
+		lines.Scan()
+	}
+	must(t, "patch", "resourcepolicy", "gold-pool", "--type=merge", `-p='{"spec":{"offer":{"percent":75}}}'`)
+	for _, want := range []string{"rome gold cpu 6 -> 9500m - 3 gold-pool", "rome gold memory 26Gi -> 40Gi - 8Gi gold-pool", "rome gold pods 108 -> 163 - 2 gold-pool"} {
+		if lines.Scan(); strings.Join(strings.Fields(lines.Text()), " ") != want {
+			t.Errorf("got %q, want %q", lines.Text(), want)
+		}
+	}
+	cancel()
+	_ = cmd.Wait() // It was killed.
+	must(t, "patch", "resourcepolicy", "gold-pool", "--type=merge", `-p='{"spec":{"offer":{"percent":50}}}'`)
+	eventually(t, func() error {
+		r := kubectl(t.Context(), kubeconfig, "proffer", "explain", "rome/gold/cpu")
+		if !strings.Contains(r.stdout, "50% of 14") {
+			return errors.New(r.stdout)
+		}
+		return nil
+	})
+}
+
+func amount(offers *rest.Offers, consumer, class, resource string) string {
+	for _, c := range offers.Consumers {
+		for _, o := range c.Offers {
+			if q, ok := o.Resources[resource]; ok && c.ClusterID == consumer && o.Class == class {
+				return q.String()
+			}
+		}
+	}
+	return ""
+}
+
+func decode(t *testing.T, text string, into any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		t.Fatalf("%v in %q", err, text)
+	}
+}
+
+func TestEachRoleAllowsItsCommandsAndNoOthers(t *testing.T) {
+	startOperator(t)
+	node(t, "worker-1")
+	users := map[string]string{
+		"reader": user(t, "reader", readerRole), "simulator": user(t, "simulator", simulatorRole), "nobody": user(t, "nobody"),
+	}
+	const (
+		noReader    = `error: you may not create serviceaccounts/token "proffer-reader" in namespace proffer-system: ask for Role proffer-plugin-reader`
+		noSimulator = `error: you may not create serviceaccounts/token "proffer-simulator" in namespace proffer-system: ask for Role proffer-plugin-simulator`
+	)
+	for _, tc := range []struct{ user, command, refusal string }{
+		{"reader", "offers", ""},
+		{"reader", "explain rome", ""},
+		{"reader", "top", ""},
+		{"reader", "snapshot", noSimulator},
+		{"reader", "top nodes", noSimulator},
+		{"reader", "simulate --drain worker-1", noSimulator},
+		{"simulator", "snapshot", ""},
+		{"simulator", "simulate --drain worker-1", ""},
+		{"simulator", "simulate --delete gold-pool", "the dry run needs the right to write policies, as in ClusterRole proffer-resourcepolicy-editor"},
+		{"simulator", "offers", noReader},
+		{"nobody", "offers", noReader},
+		{"nobody", "snapshot", noSimulator},
+		{"nobody", "version", ""},
+		{"nobody", "check", ""},
+		{"nobody", "migrate plugin -n liqo", "you may not get deployments.apps in namespace liqo: ask for this right"},
+	} {
+		t.Run(tc.user+": "+tc.command, func(t *testing.T) {
+			// The API server learns of new bindings by a watch.
+			eventually(t, func() error {
+				r := kubectl(t.Context(), users[tc.user], "proffer", tc.command)
+				refused := strings.HasPrefix(r.stderr, "error: ")
+				if refused != (tc.refusal != "") || !strings.Contains(r.stderr, tc.refusal) || strings.Count(r.stderr, "\n") > 1 {
+					return fmt.Errorf("%d %s%s", r.status, r.stdout, r.stderr)
+				}
+				return nil
+			})
+		})
+	}
+}
+
+func TestAnOperatorThatDoesNotAnswerIsExplained(t *testing.T) {
+	reader := user(t, "impatient", readerRole)
+	expect := func(t *testing.T, want string, args ...string) {
+		t.Helper()
+		eventually(t, func() error {
+			r := kubectl(t.Context(), reader, append([]string{"proffer", "offers"}, args...)...)
+			if r.status != 1 || r.stdout != "" || !strings.HasPrefix(r.stderr, "error: "+want) {
+				return fmt.Errorf("%d %s%s", r.status, r.stdout, r.stderr)
+			}
+			return nil
+		})
+	}
+	t.Run("no replica", func(t *testing.T) {
+		expect(t, "no replica of the operator is ready: try again in a moment, or look at: kubectl -n proffer-system get pods")
+	})
+	t.Run("no operator in the namespace", func(t *testing.T) {
+		r := kubectl(t.Context(), cluster.admin, "proffer", "offers", "--operator-namespace=default")
+		if want := "error: there is no ServiceAccount proffer-reader in namespace default: the operator is not installed there"; r.status != 1 ||
+			!strings.HasPrefix(r.stderr, want) {
+			t.Errorf("%d %s", r.status, r.stderr)
+		}
+	})
+	t.Run("no Service of the name", func(t *testing.T) {
+		r := kubectl(t.Context(), cluster.admin, "proffer", "offers", "--service=other")
+		if !strings.HasPrefix(r.stderr, "error: ") {
+			t.Errorf("%d %s", r.status, r.stderr)
+		}
+	})
+	t.Run("a context that does not exist", func(t *testing.T) {
+		expect(t, `finding the API server: context "other" does not exist`, "--context=other")
+	})
+	t.Run("the version of the operator is not known", func(t *testing.T) {
+		r := kubectl(t.Context(), reader, "proffer", "version")
+		if want := "\nOperator:  unknown: no replica of the operator is ready: "; r.status != 0 || !strings.Contains(r.stdout, want) || r.stderr != "" {
+			t.Errorf("%d %s%s; want %s", r.status, r.stdout, r.stderr, want)
+		}
+	})
+	t.Run("a replica that is gone", func(t *testing.T) {
+		startPod(t)
+		expect(t, "the API server cannot reach the operator (")
+	})
+	t.Run("a replica that cannot list what it needs", func(t *testing.T) {
+		startPod(t)
+		startPowerless(t)
+		expect(t, "the operator is not ready: ")
+	})
+}
+
+// startPowerless runs an operator that may only ask for the rights of its callers, so that it never
+// evaluates.
+func startPowerless(t *testing.T) {
+	t.Helper()
+	program, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "powerless"}})
+	create(t, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "plugin-test-powerless"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "proffer-metrics-auth"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "powerless"}},
+	})
+	p := process.StartTest(t, program, []string{"--grpc-bind-address=:6001", "--metrics-bind-address=:8443", "--health-probe-bind-address=:8081"},
+		"KUBECONFIG="+kubeconfigOf(t, tokenOf(t, "powerless")))
+	// It waits for its caches, and would end only after its grace.
+	t.Cleanup(func() { _ = p.Kill() })
+	route(t, p.Address("metrics"))
+}
+
+func TestTheCallersCredentialsDoNotReachTheOperator(t *testing.T) {
+	headers := make(chan http.Header, 10)
+	stranger := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		headers <- r.Header
+		_, _ = w.Write([]byte("{}"))
+	}))
+	t.Cleanup(stranger.Close)
+	route(t, stranger.Listener.Addr().String())
+	startPod(t)
+	config := tokenOf(t, "proffer") // Any token: that of the operator itself will do.
+	must(t, "-n", namespace, "create", "rolebinding", "with-token", "--role="+readerRole, "--serviceaccount="+namespace+":proffer")
+	cleanup(t, "-n", namespace, "delete", "rolebinding", "with-token")
+	caller := kubeconfigOf(t, config)
+	eventually(t, func() error {
+		if r := kubectl(t.Context(), caller, "proffer", "offers"); r.status != 0 {
+			return fmt.Errorf("%d %s", r.status, r.stderr)
+		}
+		return nil
+	})
+	got := <-headers
+	if got.Get("Authorization") != "" || got.Get(rest.TokenHeader) == "" || got.Get(rest.TokenHeader) == config.BearerToken {
+		t.Errorf("the operator gets %v", got)
+	}
+}
