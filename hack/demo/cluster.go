@@ -27,6 +27,7 @@ import (
 	api "proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/hack/controlplane/egress"
 	"proffer.dev/proffer/hack/tether"
 	"proffer.dev/proffer/test/process"
 )
@@ -38,6 +39,8 @@ type cluster struct {
 	own        bool   // the demo has started it
 	kubeconfig string // its kubeconfig file
 	tools      string // the directory of kubectl, for a cluster of its own
+	plugin     string // the directory of kubectl-proffer, for a cluster of its own
+	egress     *egress.Proxy
 	root       string // the root of the repository
 	work       string // a directory that is removed at the end
 	tether     *tether.Tether
@@ -100,8 +103,12 @@ func (c *cluster) start(ctx context.Context, undo *cleanup, progress io.Writer) 
 	if err != nil {
 		return err
 	}
+	if c.egress, err = egress.New(c.work); err != nil {
+		return err
+	}
+	undo.add(c.egress.Close)
 	controlPlane, err := controlplane.Start(ctx, controlplane.Options{
-		Progress: progress,
+		Progress: progress, APIServerFlags: map[string][]string{"egress-selector-config-file": {c.egress.Config}},
 		CRDDirs: []string{
 			filepath.Join(c.root, "config/crd/bases"),
 			filepath.Join(liqo, "charts/liqo-crds/crds/core.liqo.io_foreignclusters.yaml"),

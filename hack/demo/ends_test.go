@@ -49,7 +49,7 @@ func TestNoProgramOutlivesTheDemo(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			work := t.TempDir()
+			work := shortTempDir(t)
 			demo := exec.Command(os.Args[0])
 			demo.Env = append(os.Environ(), asDemo+"=1", "TMPDIR="+work)
 			table, written, err := os.Pipe()

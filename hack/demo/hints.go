@@ -17,9 +17,9 @@ func (c *cluster) hints() ([]string, error) {
 		}
 		return append(lines, kubectl+" get rpol"), nil
 	}
-	// The commands stay short this way, and kubectl need not be installed.
+	// The commands stay short this way, and neither kubectl nor the plugin need be installed.
 	env := filepath.Join(c.work, "env")
-	text := fmt.Sprintf("export KUBECONFIG=%s PATH=%s:\"$PATH\"\n", quote(c.kubeconfig), quote(c.tools))
+	text := fmt.Sprintf("export KUBECONFIG=%s PATH=%s:%s:\"$PATH\"\n", quote(c.kubeconfig), quote(c.plugin), quote(c.tools))
 	if err := os.WriteFile(env, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
@@ -28,7 +28,8 @@ func (c *cluster) hints() ([]string, error) {
 		"Try in another terminal (Ctrl-C here ends the demo):",
 		"  . " + quote(env),
 		"  kubectl edit rpol " + firstPolicy,
-		"  kubectl get rpol",
+		// Two commands on a line: all of this fits on a screen of 24 lines.
+		"  kubectl proffer explain rome; kubectl proffer simulate --drain worker-1",
 		"  kubectl apply -k " + quote(filepath.Join(c.root, samples)),
 	}, nil
 }

@@ -77,6 +77,11 @@ func run(ctx context.Context, o options, out, progress io.Writer) (err error) {
 	if err != nil {
 		return quiet(ctx, err)
 	}
+	if cluster.own {
+		if err := cluster.addPlugin(ctx, operator.address, progress); err != nil {
+			return quiet(ctx, err)
+		}
+	}
 	hints, err := cluster.hints()
 	if err != nil {
 		return err

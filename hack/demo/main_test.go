@@ -35,9 +35,21 @@ type demo struct {
 	done            <-chan error
 }
 
+// shortTempDir returns a directory for the test. The path of a socket in it has at most 107
+// characters, and t.TempDir has the name of the test in its path.
+func shortTempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "demo") //nolint:usetesting // see above
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
 func start(t *testing.T, o options) *demo {
 	t.Helper()
-	t.Setenv("TMPDIR", t.TempDir())
+	t.Setenv("TMPDIR", shortTempDir(t))
 	ctx, stop := context.WithTimeout(t.Context(), waitTimeout)
 	t.Cleanup(stop)
 	table, out := io.Pipe()
@@ -147,6 +159,17 @@ func TestTheDemoShowsAnEditAtOnceAndLeavesNothingBehind(t *testing.T) {
 		t.Errorf("other hints below the change:\n%s", diff)
 	}
 
+	if text := d.sh(t, first, "kubectl __complete proffer explain r"); !strings.Contains(text, "\nrome\n") {
+		t.Errorf("kubectl completes a consumer with %q", text)
+	}
+	// simulate ends with 1 for a change, and with 2 if pods would be evicted.
+	text := d.sh(t, first, first.plugin+" || [ $? -lt 3 ]")
+	for _, want := range []string{"Consumer:   rome\n", "\nPods that count as its own:\n", "\nOffers that change:\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q prints no %q:\n%s", first.plugin, want, text)
+		}
+	}
+
 	d.sh(t, first, `kubectl patch rpol nodes-free --type=merge --patch '{"spec":{"updateThresholdPercent":3}}'`)
 	await(t, d.table, `  policy nodes-free: seen, changes nothing \(`)
 
@@ -179,6 +202,8 @@ func TestExactPrintsExactAmounts(t *testing.T) {
 type shown struct {
 	lines, hints     []string
 	env, edit, apply string
+	// plugin is the line with kubectl-proffer.
+	plugin string
 }
 
 // screen reads until the hints have been printed.
@@ -194,9 +219,11 @@ func (d *demo) screen(t *testing.T) (s shown) {
 			s.env = command
 		case strings.HasPrefix(command, "kubectl edit"):
 			s.edit = command
+		case strings.HasPrefix(command, "kubectl proffer"):
+			s.plugin = command
 		case strings.HasPrefix(command, "kubectl apply"):
 			s.apply = command
-			s.hints = []string{s.env, s.edit, s.apply}
+			s.hints = []string{s.env, s.edit, s.plugin, s.apply}
 			return s
 		}
 	}

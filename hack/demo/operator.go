@@ -26,12 +26,13 @@ import (
 
 // operator is a running operator, with the clients of Liqo and of an admin.
 type operator struct {
-	liqo   wire.ResourceReaderClient
-	admin  *http.Client
-	url    string
-	token  string
-	exited <-chan struct{}
-	log    string
+	liqo  wire.ResourceReaderClient
+	admin *http.Client
+	// address is that of the HTTPS server, and url the same as a URL.
+	address, url string
+	token        string
+	exited       <-chan struct{}
+	log          string
 }
 
 // startOperator builds the operator and runs it on the cluster, on free ports of the loopback
@@ -76,7 +77,8 @@ func startOperator(ctx context.Context, c *cluster, undo *cleanup, progress io.W
 	if err != nil {
 		return nil, err
 	}
-	o.exited, o.url = p.Exited, "https://"+p.Address("metrics")
+	o.exited, o.address = p.Exited, p.Address("metrics")
+	o.url = "https://" + o.address
 	undo.add(func() error { return end(p) })
 	if err := c.tether.Hold("operator", command.Process); err != nil {
 		return nil, err
