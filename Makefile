@@ -94,7 +94,7 @@ unit: ## Run the tests that need no control plane, with the race detector: a min
 # needed because Go does not notice changed sources of a program that a test starts.
 .PHONY: test
 test: ## Run all tests, with the race detector: unit, property, API server, interoperability
-	assets="$$($(CONTROLPLANE))"; $(CONTROLPLANE) liqo >/dev/null; \
+	assets="$$($(CONTROLPLANE))"; $(CONTROLPLANE) liqo >/dev/null; $(CONTROLPLANE) prometheus >/dev/null; \
 	go build -race -o bin/race/proffer ./cmd/proffer; \
 	KUBEBUILDER_ASSETS="$$assets" PROFFER_BIN="$(CURDIR)/bin/race/proffer" \
 		hack/gotest/run.sh $(CODE_MODULES) -- -race -count=1 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...

@@ -325,10 +325,11 @@ func TestAnInterruptEndsTheSearch(t *testing.T) {
 
 func TestTheVersionsMatchTheModules(t *testing.T) {
 	for file, want := range map[string]string{
-		"kubernetes/go.mod":        "k8s.io/kubernetes v" + KubernetesVersion,
-		"kubernetes-old/go.mod":    "k8s.io/kubernetes v" + OldKubernetesVersion,
-		"etcd/go.mod":              "go.etcd.io/etcd/server/v3 v" + EtcdVersion,
-		"../../test/slices/go.mod": "github.com/liqotech/liqo v" + LiqoVersion,
+		"kubernetes/go.mod":            "k8s.io/kubernetes v" + KubernetesVersion,
+		"kubernetes-old/go.mod":        "k8s.io/kubernetes v" + OldKubernetesVersion,
+		"etcd/go.mod":                  "go.etcd.io/etcd/server/v3 v" + EtcdVersion,
+		"../../test/slices/go.mod":     "github.com/liqotech/liqo v" + LiqoVersion,
+		"../../test/monitoring/go.mod": "github.com/prometheus/prometheus v" + PrometheusVersion,
 	} {
 		data, err := os.ReadFile(file)
 		if err != nil {

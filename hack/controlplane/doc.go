@@ -9,7 +9,8 @@
 // The results of 3 and 4 go into the cache. Of several processes that ask at the same time, one
 // does the work under a file lock, and the others wait.
 //
-// [Liqo] builds Liqo's programs in the same way, into a cache of their own, for test/slices.
+// [Liqo] and [Prometheus] build programs in the same way, into caches of their own, for test/slices
+// and test/monitoring.
 //
 // [Start] runs the programs with envtest, [StartTest] for the duration of a test.
 package controlplane

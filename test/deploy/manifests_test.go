@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -46,9 +47,17 @@ func applyAgain(t *testing.T, dir string, objects int) {
 	}
 }
 
+// monitoringCRDs installs the kinds of the Prometheus operator that components have.
+func monitoringCRDs(t *testing.T) {
+	t.Helper()
+	for _, kind := range []string{"servicemonitor", "prometheusrule"} {
+		mustKubectl(t, "apply", "-f", "testdata/"+kind+"-crd.yaml")
+		mustKubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "crd/"+kind+"s.monitoring.coreos.com")
+	}
+}
+
 func TestEachComponentIsAccepted(t *testing.T) {
-	mustKubectl(t, "apply", "-f", "testdata/servicemonitor-crd.yaml")
-	mustKubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "crd/servicemonitors.monitoring.coreos.com")
+	monitoringCRDs(t)
 	all := components(t)
 	if len(all) == 0 {
 		t.Fatal("there are no components")
@@ -249,6 +258,20 @@ func TestTLSFilesLieWhereTheSecretIsMounted(t *testing.T) {
 	// Only group 65532 can read it, through fsGroup.
 	if secret := d.Spec.Template.Spec.Volumes[0].Secret; secret == nil || *secret.DefaultMode != 0o440 {
 		t.Errorf("volume = %+v, want a secret of mode 0440", d.Spec.Template.Spec.Volumes[0])
+	}
+}
+
+// Grafana's sidecar imports each file of a ConfigMap with this label whose name ends in .json. The
+// name of the ConfigMap stays the same, so that an update replaces the dashboard.
+func TestTheDashboardIsAConfigMapThatGrafanaImports(t *testing.T) {
+	m := find[corev1.ConfigMap](t, render(t, "dashboard"), "ConfigMap", "proffer-dashboard")
+	if got := m.Labels["grafana_dashboard"]; got != "1" {
+		t.Errorf("the label grafana_dashboard is %q, want 1", got)
+	}
+	file, err := os.ReadFile(config + "/components/dashboard/proffer.json")
+	must(t, err)
+	if diff := cmp.Diff(map[string]string{"proffer.json": string(file)}, m.Data); diff != "" {
+		t.Errorf("the data differ from the file (-want +got):\n%s", diff)
 	}
 }
 

@@ -17,9 +17,7 @@ import (
 // TestAnOverlayCanChooseTheNamespace compares everything rendered as text, to find each mention of
 // the namespace: in subjects, params, arguments and rules.
 func TestAnOverlayCanChooseTheNamespace(t *testing.T) {
-	// IsObjectNamespaced needs the CRD.
-	mustKubectl(t, "apply", "-f", "testdata/servicemonitor-crd.yaml")
-	mustKubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "crd/servicemonitors.monitoring.coreos.com")
+	monitoringCRDs(t) // IsObjectNamespaced needs the CRDs.
 	text := func(objects rendered) string {
 		var b strings.Builder
 		for _, u := range objects {

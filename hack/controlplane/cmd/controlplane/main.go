@@ -11,7 +11,8 @@
 //
 // With the argument liqo it prints the directory with Liqo's programs and kube-controller-manager,
 // and builds them first if this machine has none. With the argument old it prints a directory with
-// the kube-apiserver of the oldest Kubernetes that Proffer installs on.
+// the kube-apiserver of the oldest Kubernetes that Proffer installs on. With the argument prometheus
+// it prints the directory with prometheus and promtool.
 package main
 
 import (
@@ -48,8 +49,10 @@ func command(ctx context.Context, args []string) error {
 		find = controlplane.Liqo
 	case len(args) == 1 && args[0] == "old":
 		find = controlplane.Old
+	case len(args) == 1 && args[0] == "prometheus":
+		find = controlplane.Prometheus
 	default:
-		return fmt.Errorf("unknown argument %q: write run, liqo, old or nothing", args[0])
+		return fmt.Errorf("unknown argument %q: write run, liqo, old, prometheus or nothing", args[0])
 	}
 	dir, err := find(ctx, os.Stderr)
 	if err != nil {

@@ -1,0 +1,27 @@
+package controlplane
+
+import (
+	"context"
+	"io"
+	"path/filepath"
+)
+
+// PrometheusVersion must match the go.mod file of test/monitoring; a test compares them. Version
+// 0.316.0 of the Go module is Prometheus 3.16.0.
+const PrometheusVersion = "0.316.0"
+
+// Prometheus returns a directory with prometheus and promtool. It builds them from Go modules, which
+// takes minutes the first time, without the web pages and without service discovery except by files
+// and HTTP.
+func Prometheus(ctx context.Context, progress io.Writer) (string, error) {
+	return keepBuilt(ctx, progress, "prometheus-"+PrometheusVersion, func(c cache, progress *reporter) error {
+		checkout, err := moduleRoot()
+		if err != nil {
+			return err
+		}
+		tools := goBuild(ctx, filepath.Join(checkout, "test", "monitoring"), c.dir+string(filepath.Separator),
+			"-tags=remove_all_sd", "-ldflags=-s -w", "tool")
+		_, err = run(ctx, progress, "building Prometheus (3 min on two cores, the first time)", tools)
+		return err
+	})
+}

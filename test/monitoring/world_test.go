@@ -1,0 +1,223 @@
+package monitoring
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/api"
+	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/yaml"
+
+	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/test/process"
+)
+
+const (
+	namespace = "proffer-system"
+	// timeout is for anything that a test waits for.
+	timeout = 2 * time.Minute
+	// replicas is how many operators run.
+	replicas = 2
+)
+
+// world is a control plane on which two replicas of the operator work, and a Prometheus that scrapes
+// them.
+type world struct {
+	cluster    *controlplane.Cluster
+	kubeconfig string
+	operators  []*process.Process
+	prometheus promv1.API
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	log.SetLogger(logr.Discard()) // controller-runtime complains if nobody does.
+	dir := t.TempDir()
+	operator, err := process.Build(t.Context(), dir)
+	must(t, err)
+	w := &world{kubeconfig: filepath.Join(dir, "kubeconfig")}
+	w.cluster = controlplane.StartTest(t, controlplane.Options{CRDDirs: []string{
+		controlplane.LiqoCRD(t, "authentication.liqo.io_resourceslices.yaml"),
+		controlplane.LiqoCRD(t, "authentication.liqo.io_tenants.yaml"),
+	}})
+	must(t, w.cluster.WriteKubeconfig(w.kubeconfig))
+	w.kubectl(t, "apply", "-k", config+"/default")
+	w.startOperators(t, operator, filepath.Join(dir, "operator"))
+	w.startPrometheus(t, dir)
+	return w
+}
+
+// kubectl runs kubectl as the administrator.
+func (w *world) kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := run(t.Context(), []string{"KUBECONFIG=" + w.kubeconfig}, filepath.Join(w.cluster.Assets, "kubectl"), args...)
+	must(t, err)
+	return out
+}
+
+// startOperators runs the operator as its Deployment does: with its arguments and its account.
+func (w *world) startOperators(t *testing.T, program, kubeconfig string) {
+	t.Helper()
+	args := strings.Fields(w.kubectl(t, "-n", namespace, "get", "deployment", "proffer",
+		"-o", "jsonpath={.spec.template.spec.containers[0].args[*]}"))
+	// A pod finds its own namespace in a file.
+	args = append(args, "--leader-election-namespace="+namespace)
+	token := strings.TrimSpace(w.kubectl(t, "-n", namespace, "create", "token", "proffer"))
+	must(t, clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters: map[string]*clientcmdapi.Cluster{
+			"c": {Server: w.cluster.Config.Host, CertificateAuthorityData: w.cluster.Config.CAData},
+		},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: token}},
+		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
+		CurrentContext: "x",
+	}, kubeconfig))
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	for range replicas {
+		o := process.StartTest(t, program, args, "KUBECONFIG="+kubeconfig)
+		must(t, o.Ready(ctx))
+		w.operators = append(w.operators, o)
+	}
+}
+
+// endpoint is what the tests read of an endpoint of a ServiceMonitor.
+type endpoint struct {
+	Scheme, Path, BearerTokenFile string
+	TLSConfig                     struct{ InsecureSkipVerify bool }
+}
+
+// startPrometheus runs a Prometheus that scrapes as in the component servicemonitor, with the account
+// that docs/install.md creates for it, and evaluates the alerts.
+func (w *world) startPrometheus(t *testing.T, dir string) {
+	t.Helper()
+	w.kubectl(t, "create", "namespace", "monitoring")
+	w.kubectl(t, "-n", "monitoring", "create", "serviceaccount", "prometheus")
+	w.kubectl(t, "create", "clusterrolebinding", "prometheus-reads-proffer",
+		"--clusterrole=proffer-metrics-reader", "--serviceaccount=monitoring:prometheus")
+	text, err := os.ReadFile(config + "/components/servicemonitor/servicemonitor.yaml")
+	must(t, err)
+	var monitor struct {
+		Spec struct{ Endpoints []endpoint }
+	}
+	must(t, yaml.Unmarshal(text, &monitor))
+	scrape := monitor.Spec.Endpoints[0]
+	if scrape.BearerTokenFile != "/var/run/secrets/kubernetes.io/serviceaccount/token" {
+		t.Fatalf("the ServiceMonitor authenticates with %q, want the token of the account", scrape.BearerTokenFile)
+	}
+	var targets []any
+	for i, o := range w.operators {
+		targets = append(targets, map[string]any{
+			"targets": []string{o.Address("metrics")},
+			"labels":  map[string]string{"namespace": namespace, "pod": fmt.Sprintf("proffer-%d", i)},
+		})
+	}
+	rules, _ := readRules(t)
+	settings, err := yaml.Marshal(map[string]any{
+		"global":     map[string]any{"scrape_interval": "1s", "evaluation_interval": "1s"},
+		"rule_files": []string{"rules.yaml"},
+		"scrape_configs": []any{map[string]any{
+			"job_name": "proffer-metrics", "scheme": scrape.Scheme, "metrics_path": scrape.Path,
+			"authorization":  map[string]any{"credentials_file": "token"},
+			"tls_config":     map[string]any{"insecure_skip_verify": scrape.TLSConfig.InsecureSkipVerify},
+			"static_configs": targets,
+		}},
+	})
+	must(t, err)
+	token := strings.TrimSpace(w.kubectl(t, "-n", "monitoring", "create", "token", "prometheus"))
+	for file, content := range map[string][]byte{"prometheus.yaml": settings, "rules.yaml": rules, "token": []byte(token)} {
+		must(t, os.WriteFile(filepath.Join(dir, file), content, 0o600))
+	}
+	address := process.FreeAddress(t)
+	server := process.StartTest(t, program(t, "prometheus"), []string{
+		"--config.file=" + filepath.Join(dir, "prometheus.yaml"),
+		"--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=" + address,
+	})
+	client, err := api.NewClient(api.Config{Address: "http://" + address})
+	must(t, err)
+	w.prometheus = promv1.NewAPI(client)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	must(t, server.Until(ctx, pause, func(ctx context.Context) error {
+		return ready(ctx, "http://"+address+"/-/ready")
+	}))
+}
+
+// readOffers sends a request for the offers to each operator, as kubectl proffer does.
+func (w *world) readOffers(ctx context.Context, token string) error {
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // each replica signs its own certificate
+		DisableKeepAlives: true,
+	}}
+	for _, o := range w.operators {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+o.Address("metrics")+rest.OffersPath, http.NoBody)
+		if err != nil {
+			return err
+		}
+		request.Header.Set("Authorization", "Bearer "+token)
+		if err := send(client, request); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pause is how long to wait between two attempts.
+const pause = 100 * time.Millisecond
+
+func ready(ctx context.Context, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	return send(http.DefaultClient, request)
+}
+
+// send returns an error unless the answer to the request has status 200.
+func send(client *http.Client, request *http.Request) error {
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		err = errors.New(response.Status)
+	}
+	return errors.Join(err, response.Body.Close())
+}
+
+// eventually waits until try has no error any more.
+func eventually(t *testing.T, try func(ctx context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	must(t, process.Until(ctx, pause, try))
+}
+
+// query returns the result of an expression now.
+func (w *world) query(ctx context.Context, expr string) (model.Vector, error) {
+	value, warnings, infos, err := w.prometheus.Query(ctx, expr, time.Now())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", expr, err)
+	}
+	if notes := append([]string(warnings), infos...); len(notes) > 0 {
+		return nil, fmt.Errorf("%s: %s", expr, strings.Join(notes, "; "))
+	}
+	vector, ok := value.(model.Vector)
+	if !ok {
+		return nil, fmt.Errorf("%s is a %s, want a vector", expr, value.Type())
+	}
+	return vector, nil
+}
