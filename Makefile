@@ -147,15 +147,26 @@ verify: ## Check generated files, go.mod files, imports and kustomizations
 
 ##@ Change
 
+CHART_FILES := charts/proffer/files
+
 .PHONY: generate
 generate: ## Generate Go: deep copies and the wire contract
 	$(if $(wildcard api),$(TOOL) controller-gen object paths=./api/...)
 	$(if $(wildcard buf.gen.yaml),$(TOOL) buf generate)
 
 .PHONY: manifests
-manifests: ## Generate the CRDs and the RBAC role from the markers in the code
+manifests: ## Generate the CRDs and the RBAC role from the markers in the code, and copy them to the chart
 	$(if $(wildcard api),$(TOOL) controller-gen crd paths=./api/... output:crd:dir=config/crd/bases)
 	$(if $(wildcard controllers),$(TOOL) controller-gen rbac:roleName=proffer-manager paths=./controllers/... paths=./internal/source/... paths=./operator/... output:rbac:dir=config/rbac)
+	@# The chart takes these as they are. Its templates are for what its values change.
+	rm -rf $(CHART_FILES) && mkdir -p $(CHART_FILES)/{crds,rbac,admission,guards,served-classes,alerts,dashboard}
+	cp config/crd/bases/*.yaml $(CHART_FILES)/crds
+	cp config/rbac/{*role*,plugin_accounts}.yaml $(CHART_FILES)/rbac
+	cp config/admission/resourcepolicy.yaml $(CHART_FILES)/admission
+	cp config/guards/*-guard.yaml $(CHART_FILES)/guards
+	cp config/components/served-classes/{admissionpolicy,role}.yaml $(CHART_FILES)/served-classes
+	cp config/components/alerts/prometheusrule.yaml $(CHART_FILES)/alerts
+	cp config/components/dashboard/proffer.json $(CHART_FILES)/dashboard
 
 .PHONY: fmt
 fmt: $(GOLANGCI) ## Format the Go code of all modules

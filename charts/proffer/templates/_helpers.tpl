@@ -1,0 +1,109 @@
+{{/* The labels of every object. */}}
+{{- define "proffer.labels" -}}
+app.kubernetes.io/name: proffer
+app.kubernetes.io/part-of: proffer
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{/* The labels of the pods, by which everything selects them. */}}
+{{- define "proffer.selector" -}}
+app.kubernetes.io/name: proffer
+app.kubernetes.io/component: operator
+{{- end }}
+
+{{/*
+The objects in some files, which `make manifests` copies from config. They get the labels of the
+chart, the namespace of the release, and more labels and annotations. Takes context, files (a
+pattern), labels and annotations (both optional).
+*/}}
+{{- define "proffer.copied" -}}
+{{- $labels := include "proffer.labels" .context | fromYaml }}
+{{- range $file, $text := .context.Files.Glob .files }}
+{{- range regexSplit "(?m)^---$" (toString $text) -1 }}
+{{- $object := . | replace "proffer-system" $.context.Release.Namespace | fromYaml }}
+{{- if $object }}
+{{- $_ := set $object.metadata "labels" (merge dict $labels ($object.metadata.labels | default dict) ($.labels | default dict)) }}
+{{- if has $object.kind (list "Role" "RoleBinding") }}
+{{- $_ := set $object.metadata "namespace" $.context.Release.Namespace }}
+{{- end }}
+{{- with $.annotations }}
+{{- $_ := set $object.metadata "annotations" (merge dict . ($object.metadata.annotations | default dict)) }}
+{{- end }}
+---
+{{ toYaml $object }}
+{{ end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* "true" for Kubernetes 1.25 to 1.29, or if the value olderKubernetes is true. */}}
+{{- define "proffer.olderKubernetes" -}}
+{{- if eq (toString .Values.olderKubernetes) "auto" -}}
+{{- semverCompare "<1.30.0-0" .Capabilities.KubeVersion.Version }}
+{{- else -}}
+{{- .Values.olderKubernetes }}
+{{- end }}
+{{- end }}
+
+{{- define "proffer.image" -}}
+{{- $repository := .Values.image.repository | required "set image.repository to an image that the nodes can pull, such as --set image.repository=registry.example.com/proffer" }}
+{{- if .Values.image.digest -}}
+{{ $repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ $repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+{{- end }}
+
+{{/*
+90 % of the memory limit, for the garbage collector: it works harder before the kernel kills the
+process. Empty without a limit.
+*/}}
+{{- define "proffer.goMemoryLimit" -}}
+{{- with (.Values.resources.limits | default dict).memory }}
+{{- $mebibytes := regexFind "^[0-9]+" . | int64 }}
+{{- if hasSuffix "Gi" . }}
+{{- $mebibytes = mul $mebibytes 1024 }}
+{{- end }}
+{{- div (mul $mebibytes 9) 10 }}MiB
+{{- end }}
+{{- end }}
+
+{{/* The flags of the operator. The last one counts if one is repeated. */}}
+{{- define "proffer.args" -}}
+- --leader-elect
+- --grpc-bind-address=:6001
+- --metrics-bind-address=:8443
+- --health-probe-bind-address=:8081
+{{- if ne .Values.batchPeriod "100ms" }}
+- --batch-period={{ .Values.batchPeriod }}
+{{- end }}
+{{- if ne .Values.grpc.form "pools" }}
+- --grpc-form={{ .Values.grpc.form }}
+{{- end }}
+{{- if ne (toString .Values.log.level) "info" }}
+- --zap-log-level={{ .Values.log.level }}
+{{- end }}
+{{- if ne .Values.log.format "json" }}
+- --zap-encoder={{ .Values.log.format }}
+{{- end }}
+{{- if .Values.flat.enabled }}
+{{- if eq .Values.grpc.form "flat" }}
+{{- fail "grpc.form=flat and flat.enabled=true serve the flat form twice: set one of them" }}
+{{- end }}
+- --grpc-flat-bind-address=:6002
+{{- end }}
+{{- if .Values.servedClasses.enabled }}
+- --served-classes-configmap=proffer-served-classes
+{{- end }}
+{{- if .Values.tls.enabled }}
+- --grpc-tls-cert=/etc/proffer/tls/tls.crt
+- --grpc-tls-key=/etc/proffer/tls/tls.key
+{{- if .Values.tls.clientCertificates }}
+- --grpc-client-ca=/etc/proffer/tls/ca.crt
+{{- end }}
+{{- end }}
+{{- with .Values.extraArgs }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,229 @@
+package helm
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Prefixes of the lines that changes returns.
+const (
+	pod       = "Deployment/proffer-system/proffer spec.template.spec."
+	container = pod + "containers.0."
+	service   = "Service/proffer-system/proffer "
+	network   = "NetworkPolicy/proffer-system/proffer "
+	board     = "ConfigMap/proffer-system/proffer-dashboard"
+	monitor   = "ServiceMonitor/proffer-system/proffer "
+	classes   = "ConfigMap/proffer-system/proffer-served-classes"
+)
+
+// effects has at least one case for each value: the value, what it is set to, other values that are
+// set before and after, and all lines that changes returns.
+var effects = []struct {
+	value, yaml, with string
+	want              []string
+}{
+	{"image.repository", "image: {repository: localhost:5000/proffer}", "", []string{container + "image: registry.example.com/proffer:v0.1.0 -> localhost:5000/proffer:v0.1.0"}},
+	{"image.tag", "image: {tag: v9}", "", []string{container + "image: registry.example.com/proffer:v0.1.0 -> registry.example.com/proffer:v9"}},
+	{"image.digest", "image: {digest: 'sha256:" + zeros + "'}", "", []string{container + "image: registry.example.com/proffer:v0.1.0 -> registry.example.com/proffer@sha256:" + zeros}},
+	{"image.pullPolicy", "image: {pullPolicy: Always}", "", []string{container + "imagePullPolicy: IfNotPresent -> Always"}},
+	{"imagePullSecrets", "imagePullSecrets: [{name: a}]", "", []string{pod + "imagePullSecrets.0.name: none -> a"}},
+	{"replicas", "replicas: 3", "", []string{"Deployment/proffer-system/proffer spec.replicas: 2 -> 3"}},
+	{"batchPeriod", "batchPeriod: 1s", "", []string{container + "args.4: none -> --batch-period=1s"}},
+	{"grpc.form", "grpc: {form: flat}", "", []string{container + "args.4: none -> --grpc-form=flat"}},
+	{"log.level", "log: {level: debug}", "", []string{container + "args.4: none -> --zap-log-level=debug"}},
+	{"log.level", "log: {level: 3}", "", []string{container + "args.4: none -> --zap-log-level=3"}},
+	{"log.format", "log: {format: console}", "", []string{container + "args.4: none -> --zap-encoder=console"}},
+	{"extraArgs", "extraArgs: [--pprof-bind-address=:6060]", "flat: {enabled: true}", []string{container + "args.5: none -> --pprof-bind-address=:6060"}},
+	{"extraEnv", "extraEnv: [{name: A, value: b}]", "", []string{container + "env.1.name: none -> A", container + "env.1.value: none -> b"}},
+	{"flat.enabled", "flat: {enabled: true}", "", []string{
+		container + "args.4: none -> --grpc-flat-bind-address=:6002",
+		container + "ports.3.containerPort: none -> 6002", container + "ports.3.name: none -> grpc-flat", container + "ports.3.protocol: none -> TCP",
+		service + "spec.ports.1.appProtocol: none -> tcp", service + "spec.ports.1.name: none -> grpc-flat", service + "spec.ports.1.port: none -> 6002",
+		service + "spec.ports.1.protocol: none -> TCP", service + "spec.ports.1.targetPort: none -> grpc-flat",
+	}},
+	{"tls.enabled", "tls: {enabled: true}", "", []string{
+		container + "args.4: none -> --grpc-tls-cert=/etc/proffer/tls/tls.crt", container + "args.5: none -> --grpc-tls-key=/etc/proffer/tls/tls.key", container + "args.6: none -> --grpc-client-ca=/etc/proffer/tls/ca.crt",
+		container + "volumeMounts.0.mountPath: none -> /etc/proffer/tls", container + "volumeMounts.0.name: none -> grpc-tls", container + "volumeMounts.0.readOnly: none -> true",
+		pod + "volumes.0.name: none -> grpc-tls", pod + "volumes.0.secret.defaultMode: none -> 288", pod + "volumes.0.secret.secretName: none -> proffer-grpc-tls",
+	}},
+	{"tls.secretName", "tls: {secretName: mine}", "tls: {enabled: true}", []string{pod + "volumes.0.secret.secretName: proffer-grpc-tls -> mine"}},
+	{"tls.clientCertificates", "tls: {clientCertificates: false}", "tls: {enabled: true}", []string{container + "args.6: --grpc-client-ca=/etc/proffer/tls/ca.crt -> none"}},
+	{"servedClasses.enabled", "servedClasses: {enabled: true}", "", []string{
+		classes + ": none -> an object", container + "args.4: none -> --served-classes-configmap=proffer-served-classes",
+		"Role/proffer-system/proffer-served-classes: none -> an object", "RoleBinding/proffer-system/proffer-served-classes: none -> an object",
+		"ValidatingAdmissionPolicy//proffer-served-classes: none -> an object", "ValidatingAdmissionPolicyBinding//proffer-served-classes: none -> an object",
+	}},
+	{"servedClasses.entries", "servedClasses: {entries: {default: liqo}}", "servedClasses: {enabled: true}", []string{classes + " data.default: none -> liqo"}},
+	{"guards.enabled", "guards: {enabled: false}", "", gone(both, "slice-deletion-guard", "slice-guard", "slice-status-guard")},
+	{"admission.enabled", "admission: {enabled: false}", "", gone(both, "resourcepolicy")},
+	{"olderKubernetes", "olderKubernetes: true", "", append([]string{
+		container + "lifecycle.preStop.sleep.seconds: 10 -> none", "PodDisruptionBudget/proffer-system/proffer spec.unhealthyPodEvictionPolicy: AlwaysAllow -> none",
+	}, gone(both, "resourcepolicy", "slice-deletion-guard", "slice-guard", "slice-status-guard")...)},
+	{"crds.install", "crds: {install: false}", "", []string{"CustomResourceDefinition//grants.proffer.dev: an object -> none", "CustomResourceDefinition//resourcepolicies.proffer.dev: an object -> none"}},
+	{"crds.keep", "crds: {keep: false}", "", []string{
+		"CustomResourceDefinition//grants.proffer.dev metadata.annotations.helm.sh/resource-policy: keep -> none",
+		"CustomResourceDefinition//resourcepolicies.proffer.dev metadata.annotations.helm.sh/resource-policy: keep -> none",
+	}},
+	{"namespace.create", "namespace: {create: true}", "", []string{"Namespace//proffer-system: none -> an object"}},
+	{"networkPolicy.enabled", "networkPolicy: {enabled: true}", "", []string{"NetworkPolicy/proffer-system/proffer: none -> an object"}},
+	{"networkPolicy.offersFrom", "networkPolicy: {offersFrom: [{podSelector: {matchLabels: {a: b}}}]}", "networkPolicy: {enabled: true}", []string{
+		network + "spec.ingress.0.from.0.namespaceSelector.matchLabels.kubernetes.io/metadata.name: liqo -> none", network + "spec.ingress.0.from.0.podSelector.matchLabels.a: none -> b",
+	}},
+	{"networkPolicy.metricsFrom", "networkPolicy: {metricsFrom: [{ipBlock: {cidr: 192.0.2.0/24}}]}", "networkPolicy: {enabled: true}", []string{
+		network + "spec.ingress.1.from.0.ipBlock.cidr: none -> 192.0.2.0/24", network + "spec.ingress.1.from.0.namespaceSelector.matchLabels.metrics: enabled -> none",
+	}},
+	{"networkPolicy.apiServerPorts", "networkPolicy: {apiServerPorts: [8443]}", "networkPolicy: {enabled: true}", []string{
+		network + "spec.egress.0.ports.0.port: 443 -> 8443", network + "spec.egress.0.ports.1.port: 6443 -> none", network + "spec.egress.0.ports.1.protocol: TCP -> none",
+	}},
+	{"networkPolicy.apiServerCIDRs", "networkPolicy: {apiServerCIDRs: ['2001:db8::/64']}", "networkPolicy: {enabled: true}", []string{network + "spec.egress.0.to.0.ipBlock.cidr: none -> 2001:db8::/64"}},
+	{"serviceMonitor.enabled", "serviceMonitor: {enabled: true}", "", []string{"ServiceMonitor/proffer-system/proffer: none -> an object"}},
+	{"serviceMonitor.labels", "serviceMonitor: {labels: {release: prometheus}}", "serviceMonitor: {enabled: true}", []string{monitor + "metadata.labels.release: none -> prometheus"}},
+	{"serviceMonitor.interval", "serviceMonitor: {interval: 15s}", "serviceMonitor: {enabled: true}", []string{monitor + "spec.endpoints.0.interval: none -> 15s"}},
+	{"alerts.enabled", "alerts: {enabled: true}", "", []string{"PrometheusRule/proffer-system/proffer: none -> an object"}},
+	{"alerts.labels", "alerts: {labels: {release: prometheus}}", "alerts: {enabled: true}", []string{"PrometheusRule/proffer-system/proffer metadata.labels.release: none -> prometheus"}},
+	{"dashboard.enabled", "dashboard: {enabled: true}", "", []string{board + ": none -> an object"}},
+	{"dashboard.labels", "dashboard: {labels: {grafana_dashboard: null, mine: '1'}}", "dashboard: {enabled: true}", []string{
+		board + " metadata.labels.grafana_dashboard: 1 -> none", board + " metadata.labels.mine: none -> 1",
+	}},
+	{"dashboard.annotations", "dashboard: {annotations: {a: b}}", "dashboard: {enabled: true}", []string{board + " metadata.annotations.a: none -> b"}},
+	{"podDisruptionBudget.enabled", "podDisruptionBudget: {enabled: false}", "", []string{"PodDisruptionBudget/proffer-system/proffer: an object -> none"}},
+	{"priorityClass.create", "priorityClass: {create: false}", "", []string{"PriorityClass//proffer: an object -> none"}},
+	{"priorityClass.name", "priorityClass: {name: mine}", "", []string{
+		pod + "priorityClassName: proffer -> mine", "PriorityClass//mine: none -> an object", "PriorityClass//proffer: an object -> none",
+	}},
+	{"priorityClass.name", "priorityClass: {name: ''}", "", []string{pod + "priorityClassName: proffer -> none", "PriorityClass//proffer: an object -> none"}},
+	{"resources.requests", "resources: {requests: {cpu: 1, ephemeral-storage: 10Mi}}", "", []string{
+		container + "resources.requests.cpu: 50m -> 1", container + "resources.requests.ephemeral-storage: none -> 10Mi",
+	}},
+	{"resources.limits", "resources: {limits: {cpu: '2', ephemeral-storage: 1Gi}}", "", []string{
+		container + "resources.limits.cpu: none -> 2", container + "resources.limits.ephemeral-storage: none -> 1Gi",
+	}},
+	{"resources.limits", "resources: {limits: {memory: 2Gi}}", "", []string{container + "env.0.value: 460MiB -> 1843MiB", container + "resources.limits.memory: 512Mi -> 2Gi"}},
+	{"resources.limits", "resources: {limits: null}", "", []string{
+		container + "env.0.name: GOMEMLIMIT -> none", container + "env.0.value: 460MiB -> none", container + "resources.limits.memory: 512Mi -> none",
+	}},
+	{"nodeSelector", "nodeSelector: {a: b}", "", []string{pod + "nodeSelector.a: none -> b"}},
+	{"tolerations", "tolerations: [{key: a, operator: Exists}]", "", []string{pod + "tolerations.0.key: none -> a", pod + "tolerations.0.operator: none -> Exists"}},
+	{"affinity", "affinity: {podAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 7}]}}", "", []string{
+		pod + "affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution.0.weight: none -> 7",
+	}},
+	{"topologySpreadConstraints", "topologySpreadConstraints: [{maxSkew: 2, topologyKey: rack, whenUnsatisfiable: ScheduleAnyway}]", "topologySpreadConstraints: []", []string{
+		pod + "topologySpreadConstraints.0.maxSkew: none -> 2", pod + "topologySpreadConstraints.0.topologyKey: none -> rack",
+		pod + "topologySpreadConstraints.0.whenUnsatisfiable: none -> ScheduleAnyway",
+	}},
+	{"podAnnotations", "podAnnotations: {a: b}", "", []string{"Deployment/proffer-system/proffer spec.template.metadata.annotations.a: none -> b"}},
+	{"podLabels", "podLabels: {a: b, app.kubernetes.io/name: ignored}", "", []string{"Deployment/proffer-system/proffer spec.template.metadata.labels.a: none -> b"}},
+	{"serviceAccount.annotations", "serviceAccount: {annotations: {a: b}}", "", []string{"ServiceAccount/proffer-system/proffer metadata.annotations.a: none -> b"}},
+	{"service.annotations", "service: {annotations: {a: b}}", "", []string{service + "metadata.annotations.a: none -> b"}},
+	{"metricsService.annotations", "metricsService: {annotations: {a: b}}", "", []string{"Service/proffer-system/proffer-metrics metadata.annotations.a: none -> b"}},
+}
+
+const zeros = "0000000000000000000000000000000000000000000000000000000000000000"
+
+var both = []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+
+// gone returns the lines for admission policies that are no longer rendered.
+func gone(kinds []string, names ...string) (lines []string) {
+	for _, kind := range kinds {
+		for _, name := range names {
+			lines = append(lines, kind+"//proffer-"+name+": an object -> none")
+		}
+	}
+	return lines
+}
+
+func TestEachValueHasItsEffectAndNoOther(t *testing.T) {
+	_, paths := readValues(t)
+	shown, rendered := map[string]bool{}, map[string]objects{}
+	for _, tc := range effects {
+		shown[tc.value] = true
+		t.Run(tc.value, func(t *testing.T) {
+			with := []string{"--values", writeValues(t, tc.with)}
+			args := slices.Concat(with, []string{"--values", writeValues(t, tc.yaml)})
+			if tc.value == "image.repository" {
+				// The file would not override the --set of template.
+				args = slices.Concat(with, []string{"--set", "image.repository=localhost:5000/proffer"})
+			}
+			if rendered[tc.with] == nil {
+				rendered[tc.with] = template(t, with...)
+			}
+			got := changes(rendered[tc.with], template(t, args...))
+			slices.Sort(tc.want)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("what changes differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+	for _, path := range paths {
+		if !shown[path] {
+			t.Errorf("no case shows the effect of %s", path)
+		}
+	}
+}
+
+// changes lists the fields, and the whole objects, that differ.
+func changes(before, after objects) (lines []string) {
+	for _, name := range keys(before, after) {
+		old, renewed := before[name], after[name]
+		if old == nil || renewed == nil {
+			lines = append(lines, fmt.Sprintf("%s: %s -> %s", name, orNone(old != nil), orNone(renewed != nil)))
+			continue
+		}
+		was, is := fields(old.Object), fields(renewed.Object)
+		for _, field := range keys(was, is) {
+			if a, b := was[field], is[field]; a != b {
+				lines = append(lines, fmt.Sprintf("%s %s: %s -> %s", name, field, text(a), text(b)))
+			}
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func orNone(there bool) string {
+	if there {
+		return "an object"
+	}
+	return "none"
+}
+
+func text(value any) string {
+	if value == nil {
+		return "none"
+	}
+	return fmt.Sprint(value)
+}
+
+// keys returns the keys of both maps, sorted.
+func keys[V any](a, b map[string]V) []string {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return slices.Sorted(maps.Keys(all))
+}
+
+// fields returns the numbers, texts and booleans of an object by their paths.
+func fields(object map[string]any) map[string]any {
+	all := map[string]any{}
+	var walk func(path string, value any)
+	walk = func(path string, value any) {
+		switch value := value.(type) {
+		case map[string]any:
+			for name, inner := range value {
+				walk(strings.TrimPrefix(path+"."+name, "."), inner)
+			}
+		case []any:
+			for i, inner := range value {
+				walk(fmt.Sprintf("%s.%d", path, i), inner)
+			}
+		default:
+			all[path] = value
+		}
+	}
+	walk("", object)
+	return all
+}

@@ -1,0 +1,56 @@
+package helm
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+// overlay renders an overlay of parts of config, such as default or components/flat, with the image
+// of withImage and these lines in its kustomization.
+func overlay(t *testing.T, lines string, parts ...string) objects {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	config, err := filepath.Abs(root + "/config")
+	must(t, err)
+	up, err := filepath.Rel(dir, config)
+	must(t, err)
+	var resources, components strings.Builder
+	for _, part := range parts {
+		list := &resources
+		if strings.HasPrefix(part, "components/") {
+			list = &components
+		}
+		fmt.Fprintf(list, "- %s/%s\n", up, part)
+	}
+	text := lines + "resources:\n" + resources.String()
+	if components.Len() > 0 {
+		text += "components:\n" + components.String()
+	}
+	if !strings.Contains(lines, "images:") {
+		text += "images: [{name: controller, newName: registry.example.com/proffer, newTag: v0.1.0}]\n"
+	}
+	must(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600))
+	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
+	must(t, err)
+	all := objects{}
+	for _, resource := range rendered.Resources() {
+		// AsYAML would add empty lines to folded text.
+		var object map[string]any
+		must(t, resource.YNode().Decode(&object))
+		text, err := json.Marshal(object)
+		must(t, err)
+		u := &unstructured.Unstructured{}
+		must(t, u.UnmarshalJSON(text))
+		all[key(u)] = u
+	}
+	return all
+}
