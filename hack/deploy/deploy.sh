@@ -138,8 +138,9 @@ as under Uninstall in docs/install.md"
   else
     admission='|ValidatingAdmissionPolicy(Binding)?'
   fi
-  local components=(networkpolicy served-classes)
+  local components=(networkpolicy served-classes dashboard)
   ! has servicemonitors.monitoring.coreos.com || components+=(servicemonitor)
+  ! has prometheusrules.monitoring.coreos.com || components+=(alerts)
   make_overlay "${components[@]}"
   leave_out "CustomResourceDefinition|Namespace$admission"
   on_cluster delete -k "$overlay" --ignore-not-found

@@ -4,7 +4,7 @@
 #   hack/gotest/run.sh MODULE... -- ARGUMENTS OF GO TEST
 #
 # It fails if a test fails, and if a module ran no test: a pattern that matches nothing must not look
-# like success. What failed in a module is shown again at the end, after the other modules.
+# like success.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 
@@ -21,20 +21,15 @@ shift
 
 gotestsum=$(go tool -modfile="$root/hack/tools/go.mod" -n gotestsum)
 SUMMARY=$(mktemp)
-output=$(mktemp)
-trap 'rm -f "$SUMMARY" "$output"' EXIT
+trap 'rm -f "$SUMMARY"' EXIT
 export SUMMARY MODULE
 failed=()
 for MODULE in "${modules[@]}"; do
   echo "=== module $MODULE: go test $*"
-  (cd "$MODULE" && "$gotestsum" --format=pkgname --format-hide-empty-pkg --post-run-command="bash $root/hack/gotest/count.sh" -- "$@") 2>&1 |
-    tee -a "$output" || failed+=("$MODULE")
+  (cd "$MODULE" && "$gotestsum" --format=pkgname --format-hide-empty-pkg --post-run-command="bash $root/hack/gotest/count.sh" -- "$@") ||
+    failed+=("$MODULE")
 done
 echo
-if ((${#failed[@]})); then
-  # gotestsum lists the failures between these two lines, if there are any.
-  sed -n '/^=== \(Failed\|Errors\)$/,/^DONE /p' "$output" | tail -n 200
-fi
 cat "$SUMMARY"
 if ((${#failed[@]})); then
   echo "failed in: ${failed[*]}" >&2

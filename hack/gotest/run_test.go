@@ -92,7 +92,4 @@ func TestBad(t *testing.T) { t.Error("the reason") }
 		!strings.HasSuffix(text, "failed in: "+bad+"\n") {
 		t.Errorf("got:\n%s", text)
 	}
-	if _, end, _ := strings.Cut(string(out), "DONE 3 tests"); !strings.Contains(end, "m_test.go:3: the reason") {
-		t.Errorf("the failure is not shown again after the last module:\n%s", out)
-	}
 }

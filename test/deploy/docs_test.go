@@ -67,7 +67,7 @@ func TestTheMakeTargetsInTheDocsExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := 0
-	for _, file := range []string{"README.md", "CONTRIBUTING.md", "docs/install.md"} {
+	for _, file := range []string{"README.md", "CONTRIBUTING.md", "docs/install.md", "docs/versions.md"} {
 		text, err := os.ReadFile(filepath.Join("../..", file))
 		if err != nil {
 			t.Fatal(err)
@@ -139,7 +139,7 @@ func TestTheLinksInTheDocsResolve(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*.md")
 	must(t, err)
 	n := 0
-	for _, page := range append(pages, "../../README.md", "../../SECURITY.md", "../../CONTRIBUTING.md") {
+	for _, page := range append(pages, "../../README.md", "../../SECURITY.md", "../../CONTRIBUTING.md", "../../CHANGELOG.md", "../../charts/proffer/README.md") {
 		text, err := os.ReadFile(page)
 		must(t, err)
 		for _, match := range link.FindAllStringSubmatch(string(text), -1) {

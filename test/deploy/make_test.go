@@ -127,8 +127,8 @@ func TestMakeKeepsPoliciesAndGrantsUnlessToldOtherwise(t *testing.T) {
 		m.mustRefuse(t, "write make deploy IMG=registry.example.com/proffer:v0.1.0", "deploy", "KUBECONFIG="+m.kubeconfig)
 		m.mustRefuse(t, "write IMG=localhost:5000/proffer:v0.1.0", "deploy", "IMG=localhost:5000/proffer",
 			"KUBECONFIG="+m.kubeconfig)
-		m.mustRefuse(t, "there is no component flatt: COMPONENTS takes any of flat ", "deploy", "IMG="+anImage,
-			"COMPONENTS=flatt", "KUBECONFIG="+m.kubeconfig)
+		m.mustRefuse(t, "there is no component flatt: COMPONENTS takes any of alerts dashboard flat ", "deploy",
+			"IMG="+anImage, "COMPONENTS=flatt", "KUBECONFIG="+m.kubeconfig)
 	})
 	crds := names(renderAt(t, config+"/crd"))
 	t.Run("install applies the CRDs", func(t *testing.T) {
@@ -137,9 +137,12 @@ func TestMakeKeepsPoliciesAndGrantsUnlessToldOtherwise(t *testing.T) {
 			t.Errorf("the cluster has (-want +got):\n%s", diff)
 		}
 	})
+	m.mustKubectl(t, "apply", "-f", "testdata/servicemonitor-crd.yaml", "-f", "testdata/prometheusrule-crd.yaml")
+	m.mustKubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+	with := []string{"served-classes", "networkpolicy", "servicemonitor", "alerts", "dashboard"}
 	t.Run("deploy applies all objects with the image, and can be repeated", func(t *testing.T) {
-		m.mustMake(t, "deploy", "IMG="+anImage, "COMPONENTS=served-classes networkpolicy")
-		all := render(t, "served-classes", "networkpolicy")
+		m.mustMake(t, "deploy", "IMG="+anImage, "COMPONENTS="+strings.Join(with, " "))
+		all := render(t, with...)
 		if diff := cmp.Diff(names(all), m.objects(t, all)); diff != "" {
 			t.Errorf("the cluster has (-want +got):\n%s", diff)
 		}
@@ -148,7 +151,7 @@ func TestMakeKeepsPoliciesAndGrantsUnlessToldOtherwise(t *testing.T) {
 		if image != anImage {
 			t.Errorf("the image is %s, want %s", image, anImage)
 		}
-		out := m.mustMake(t, "deploy", "IMG="+anImage, "COMPONENTS=served-classes networkpolicy")
+		out := m.mustMake(t, "deploy", "IMG="+anImage, "COMPONENTS="+strings.Join(with, " "))
 		if n := strings.Count(out, " unchanged\n") + strings.Count(out, " configured\n"); n != len(all) ||
 			strings.Contains(out, " created\n") {
 			t.Errorf("%d of %d objects existed:\n%s", n, len(all), out)
@@ -176,7 +179,7 @@ func TestMakeKeepsPoliciesAndGrantsUnlessToldOtherwise(t *testing.T) {
 		out := m.mustMake(t, "undeploy")
 		want := append([]string{"Namespace/" + namespace}, crds...)
 		slices.Sort(want)
-		if diff := cmp.Diff(want, m.objects(t, render(t, "served-classes", "networkpolicy"))); diff != "" {
+		if diff := cmp.Diff(want, m.objects(t, render(t, with...))); diff != "" {
 			t.Errorf("left (-want +got):\n%s", diff)
 		}
 		kept := "kept the CRDs, 1 ResourcePolicies and 1 Grants, and namespace " + namespace

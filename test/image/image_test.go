@@ -68,7 +68,13 @@ func newRegistry(t *testing.T) (address, base string) {
 // runMake runs make in the repository, without a Docker configuration or daemon.
 func runMake(t *testing.T, base string, args ...string) (string, error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "make", append([]string{"-C", "../..", "--no-print-directory"}, args...)...)
+	return runMakeIn(t, "../..", base, args...)
+}
+
+// runMakeIn does the same in another copy of the repository.
+func runMakeIn(t *testing.T, root, base string, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "make", append([]string{"-C", root, "--no-print-directory"}, args...)...)
 	cmd.Env = append(os.Environ(), "KO_DEFAULTBASEIMAGE="+base, "DOCKER_CONFIG="+t.TempDir(),
 		"DOCKER_HOST=unix:///nowhere")
 	var out bytes.Buffer

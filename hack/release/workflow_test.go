@@ -1,0 +1,126 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// workflow is what the tests read of a workflow of the forge.
+type workflow struct {
+	Name string `json:"name"`
+	// On is the key on, which YAML 1.1 reads as true.
+	On          map[string]any    `json:"true"`
+	Permissions map[string]string `json:"permissions"`
+	Defaults    struct {
+		Run struct {
+			Shell string `json:"shell"`
+		} `json:"run"`
+	} `json:"defaults"`
+	Jobs map[string]struct {
+		RunsOn         string            `json:"runs-on"`
+		TimeoutMinutes int               `json:"timeout-minutes"`
+		Env            map[string]string `json:"env"`
+		Steps          []struct {
+			Name string            `json:"name"`
+			Uses string            `json:"uses"`
+			With map[string]any    `json:"with"`
+			Run  string            `json:"run"`
+			Env  map[string]string `json:"env"`
+		} `json:"steps"`
+	} `json:"jobs"`
+}
+
+var (
+	makeCall   = regexp.MustCompile(`(?m)(?:^|[|;&] *)make ([a-z-]+)`)
+	makeTarget = regexp.MustCompile(`(?m)^([a-z-]+):`)
+	program    = regexp.MustCompile(`(?m)^(\.?[a-z]+/[a-z/.-]+)`)
+)
+
+func TestTheWorkflowsCallWhatExists(t *testing.T) {
+	makefile, err := os.ReadFile("../../Makefile")
+	must(t, err)
+	targets := map[string]bool{}
+	for _, match := range makeTarget.FindAllSubmatch(makefile, -1) {
+		targets[string(match[1])] = true
+	}
+	files, err := filepath.Glob("../../.github/workflows/*")
+	must(t, err)
+	called := map[string]bool{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		must(t, err)
+		var w workflow
+		must(t, yaml.UnmarshalStrict(text, &w))
+		// Without it, a failure in a pipeline is not noticed.
+		if w.Defaults.Run.Shell != "bash" {
+			t.Errorf("%s: the shell is %q, want bash, which the forge runs with pipefail", file, w.Defaults.Run.Shell)
+		}
+		for name, job := range w.Jobs {
+			for _, step := range job.Steps {
+				if (step.Uses == "") == (step.Run == "") {
+					t.Errorf("%s: step %q of job %s has to have one of uses and run", file, step.Name, name)
+				}
+				for _, match := range makeCall.FindAllStringSubmatch(step.Run, -1) {
+					called[match[1]] = true
+					if !targets[match[1]] {
+						t.Errorf("%s: there is no target %s", file, match[1])
+					}
+				}
+				for _, match := range program.FindAllStringSubmatch(step.Run, -1) {
+					if _, err := os.Stat("../../" + match[1]); err != nil {
+						t.Errorf("%s: %v", file, err)
+					}
+				}
+			}
+		}
+	}
+	for _, target := range []string{"release", "image-push"} {
+		if !called[target] {
+			t.Errorf("no workflow calls make %s", target)
+		}
+	}
+}
+
+// TestTheIssueFormsAreValid checks what the forge requires of them.
+func TestTheIssueFormsAreValid(t *testing.T) {
+	files, err := filepath.Glob("../../.github/ISSUE_TEMPLATE/*.yaml")
+	must(t, err)
+	if len(files) == 0 {
+		t.Fatal("there are no forms")
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		must(t, err)
+		var form struct {
+			Name        string   `json:"name"`
+			Description string   `json:"description"`
+			Labels      []string `json:"labels"`
+			Body        []struct {
+				Type        string          `json:"type"`
+				ID          string          `json:"id"`
+				Attributes  map[string]any  `json:"attributes"`
+				Validations map[string]bool `json:"validations"`
+			} `json:"body"`
+		}
+		must(t, yaml.UnmarshalStrict(text, &form))
+		if form.Name == "" || form.Description == "" || len(form.Body) == 0 {
+			t.Errorf("%s has no name, description or body", file)
+		}
+		ids := map[string]bool{}
+		for _, part := range form.Body {
+			needs := map[string]string{"markdown": "value", "textarea": "label"}[part.Type]
+			if text, _ := part.Attributes[needs].(string); strings.TrimSpace(text) == "" {
+				t.Errorf("%s: a %s has no %s", file, part.Type, needs)
+			}
+			if part.Type != "markdown" && (part.ID == "" || ids[part.ID]) {
+				t.Errorf("%s: the id %q is missing or not unique", file, part.ID)
+			}
+			ids[part.ID] = true
+		}
+	}
+}
