@@ -2,7 +2,10 @@ package operatorclient_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -175,5 +178,24 @@ func TestASnapshotOfAnotherFormatIsRefused(t *testing.T) {
 	want := "the operator's snapshot is of format 2, and this plugin reads format 1: use the version of the plugin that fits the operator"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestARedirectIsNotFollowed(t *testing.T) {
+	asked := make(chan http.Header, 10)
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.Header }))
+	t.Cleanup(elsewhere.Close)
+	for _, code := range []int{301, 302, 303, 307, 308} {
+		s := operatortest.Start(t)
+		s.Refuse(operatortest.OperatorPath("GET", rest.OffersPath), operatortest.Refusal{Code: code, Body: "", Header: map[string]string{"Location": elsewhere.URL}})
+		_, err := client(t, s, operatorclient.Reader).Offers(t.Context())
+		if want := fmt.Sprintf("the operator answers %d: ", code); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%d: %v, want %s", code, err, want)
+		}
+	}
+	select {
+	case header := <-asked:
+		t.Errorf("another host gets %v", header)
+	default:
 	}
 }

@@ -9,6 +9,7 @@ package operatorclient
 
 import (
 	"fmt"
+	"net/http"
 	"net/url"
 
 	"github.com/spf13/pflag"
@@ -76,16 +77,20 @@ func (f *Flags) Client(account Account) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	http, err := clientrest.HTTPClientFor(config)
+	client, err := clientrest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the API server: %w", err)
 	}
-	core, err := corev1client.NewForConfigAndClient(config, http)
+	core, err := corev1client.NewForConfigAndClient(config, client)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the API server: %w", err)
 	}
+	// The answer is of whoever is behind the Service. To follow a redirect would send the caller's own
+	// credentials to the host that it names.
+	direct := *client
+	direct.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	base := core.RESTClient().Get().AbsPath("api", "v1", "namespaces", f.Namespace, "services", f.proxied(), "proxy").URL()
-	return &Client{flags: f, account: account, http: http, core: core, base: &url.URL{Scheme: base.Scheme, Host: base.Host, Path: base.Path}}, nil
+	return &Client{flags: f, account: account, http: &direct, core: core, base: &url.URL{Scheme: base.Scheme, Host: base.Host, Path: base.Path}}, nil
 }
 
 // proxied names the port of the Service for the API server's proxy.
