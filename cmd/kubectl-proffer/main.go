@@ -10,6 +10,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/exit"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 )
 
 // version is set by the linker.
@@ -26,7 +27,7 @@ func run(ctx context.Context, args []string, streams genericiooptions.IOStreams)
 	cmd, err := root.ExecuteContextC(ctx)
 	status, printed := exit.Of(cmd, err)
 	if printed {
-		fmt.Fprintln(streams.ErrOut, "error:", err)
+		fmt.Fprintln(streams.ErrOut, "error:", output.Clean(err.Error()))
 	}
 	return status
 }

@@ -130,7 +130,7 @@ func (o *options) run(ctx context.Context) error {
 	return nil
 }
 
-func (o *options) warn(text string) { fmt.Fprintln(o.streams.ErrOut, "warning:", text) }
+func (o *options) warn(text string) { fmt.Fprintln(o.streams.ErrOut, "warning:", output.Clean(text)) }
 
 // compare prints what the plugin answers and what the operator would offer, or why it is not known.
 func (o *options) compare(ctx context.Context, converted *Converted) error {

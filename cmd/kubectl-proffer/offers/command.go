@@ -178,7 +178,7 @@ func (o *options) follow(ctx context.Context, client *operatorclient.Client, now
 		switch {
 		case errors.Is(err, operatorclient.ErrTryAgain):
 			if !waiting {
-				fmt.Fprintln(o.streams.ErrOut, "Waiting:", err)
+				fmt.Fprintln(o.streams.ErrOut, "Waiting:", output.Clean(err.Error()))
 			}
 			waiting = true
 			continue

@@ -46,12 +46,16 @@ func terminal(w io.Writer) (file *os.File, ok bool) {
 // Table prints a table.
 func (p Printer) Table(t *Table) error { return p.Lines(t.Lines(p.Width, p.Color)...) }
 
-// Lines prints lines as they are.
+// Lines prints lines. Control characters are shown, not sent, except the style of a row.
 func (p Printer) Lines(lines ...string) error {
 	if len(lines) == 0 {
 		return nil
 	}
-	_, err := io.WriteString(p.Out, strings.Join(lines, "\n")+"\n")
+	clean := make([]string, len(lines))
+	for i, line := range lines {
+		clean[i] = cleanLine(line)
+	}
+	_, err := io.WriteString(p.Out, strings.Join(clean, "\n")+"\n")
 	return err
 }
 

@@ -29,6 +29,12 @@ const (
 	Red
 )
 
+// What begins and ends the style Red on a terminal.
+const (
+	redStyle = "\x1b[31m"
+	endStyle = "\x1b[0m"
+)
+
 // Row is one row of a Table.
 type Row struct {
 	// Cells are as many as the table has columns. An empty one is printed as None.
@@ -90,14 +96,19 @@ func (t *Table) parts(width int, color bool) (head, body []string) {
 	return l.grouped(l.headings(len(header)), header, rows, t.Text)
 }
 
-// padded returns the rows with None in empty cells.
+// padded returns the rows as they are shown, with None in empty cells.
 func (t *Table) padded() []Row {
 	rows := slices.Clone(t.Rows)
 	for i := range rows {
 		cells := slices.Clone(rows[i].Cells)
 		for c := range cells {
-			if cells[c] == "" {
+			switch {
+			case cells[c] == "":
 				cells[c] = None
+			case t.Text && c == len(cells)-1:
+				cells[c] = Clean(cells[c])
+			default:
+				cells[c] = cleanCell(cells[c])
 			}
 		}
 		rows[i].Cells = cells
@@ -214,7 +225,7 @@ func (l *layout) style(r Row, line string) string {
 	if !l.color || r.Style != Red {
 		return line
 	}
-	return "\x1b[31m" + line + "\x1b[0m"
+	return redStyle + line + endStyle
 }
 
 // Wrap breaks text at spaces into lines of at most this many characters. A longer word has a line of
