@@ -13,9 +13,13 @@
 package rest
 
 import (
+	"encoding/json"
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"proffer.dev/proffer/api/v1alpha1"
 )
 
 // The paths that the operator serves.
@@ -34,6 +38,26 @@ const VersionHeader = "X-Proffer-Version"
 
 // Amounts are quantities by resource.
 type Amounts map[string]resource.Quantity
+
+// UnmarshalJSON implements json.Unmarshaler. It refuses texts that Kubernetes would take hours to
+// parse, such as 1e-999999999: whoever sent them could stop the reader.
+func (a *Amounts) UnmarshalJSON(text []byte) error {
+	var checked map[string]v1alpha1.Quantity
+	if err := json.Unmarshal(text, &checked); err != nil {
+		return err
+	}
+	*a = nil
+	if checked != nil {
+		*a = make(Amounts, len(checked))
+	}
+	for name, q := range checked {
+		if q.Written != "" {
+			return fmt.Errorf("%.64q of %.64q is not an amount: %s", q.Written, name, v1alpha1.AmountNotAQuantity)
+		}
+		(*a)[name] = q.Quantity
+	}
+	return nil
+}
 
 // Evaluated says what an answer is of.
 type Evaluated struct {

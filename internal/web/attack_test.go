@@ -203,3 +203,25 @@ func TestReadsDoNotWaitForASimulation(t *testing.T) {
 		t.Errorf("%d nodes", view.Pools[0].Nodes)
 	}
 }
+
+// TestReadersThatDoNotReadAreFew stands for clients that take as many answers as there are, and read none.
+func TestReadersThatDoNotReadAreFew(t *testing.T) {
+	s := newSite(t)
+	s.publish([]*v1alpha1.ResourcePolicy{standard()})
+	for range maxReaders {
+		s.server.reading <- struct{}{}
+	}
+	for _, path := range []string{"/offers", "/offers/rome"} {
+		if response, text := s.do("GET", path, ""); response.StatusCode != http.StatusTooManyRequests || response.Header.Get("Retry-After") != "1" ||
+			!strings.Contains(text, "8 requests for offers are answered at a time") {
+			t.Errorf("%s: %d %s", path, response.StatusCode, text)
+		}
+	}
+	<-s.server.reading
+	if response, text := s.do("GET", "/offers", ""); response.StatusCode != http.StatusOK {
+		t.Errorf("%d %s", response.StatusCode, text)
+	}
+	if n := len(s.server.reading); n != maxReaders-1 {
+		t.Errorf("%d readers after the answer", n)
+	}
+}

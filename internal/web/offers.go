@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"slices"
 	"sync"
@@ -20,23 +21,35 @@ const (
 	maxDetailSlices = 500
 )
 
-func (s *Server) offers(w http.ResponseWriter, _ *http.Request, snapshot *table.Snapshot) {
-	explainer := snapshot.Explainer()
-	all := rest.Offers{
-		Evaluated: evaluated(snapshot), Consumers: make([]rest.Consumer, 0, snapshot.Entries.Len()), Anyone: offersOf(explainer.Default()),
-		Policies: s.policiesOf(snapshot),
-	}
-	for id := range snapshot.Entries.All {
-		all.Consumers = append(all.Consumers, consumerOf(snapshot, explainer, id))
-	}
-	answer(w, all)
+func (s *Server) offers(w http.ResponseWriter, r *http.Request, snapshot *table.Snapshot) {
+	s.read(w, r, func() any {
+		explainer := snapshot.Explainer()
+		all := rest.Offers{
+			Evaluated: evaluated(snapshot), Consumers: make([]rest.Consumer, 0, snapshot.Entries.Len()), Anyone: offersOf(explainer.Default()),
+			Policies: s.policiesOf(snapshot),
+		}
+		for id := range snapshot.Entries.All {
+			all.Consumers = append(all.Consumers, consumerOf(snapshot, explainer, id))
+		}
+		return all
+	})
 }
 
 func (s *Server) consumer(w http.ResponseWriter, r *http.Request, snapshot *table.Snapshot) {
-	id, explainer := r.PathValue("clusterID"), snapshot.Explainer()
-	c := consumerOf(snapshot, explainer, id)
-	c.Details = s.detailsOf(snapshot, explainer, id)
-	answer(w, c)
+	s.read(w, r, func() any {
+		id, explainer := r.PathValue("clusterID"), snapshot.Explainer()
+		c := consumerOf(snapshot, explainer, id)
+		c.Details = s.detailsOf(snapshot, explainer, id)
+		return c
+	})
+}
+
+// read answers with a value, for at most maxReaders at a time.
+func (s *Server) read(w http.ResponseWriter, r *http.Request, value func() any) {
+	within(w, s.reading, fmt.Sprintf("%d requests for offers are answered at a time", maxReaders), func() {
+		defer boundWriting(w, r)()
+		answer(w, value())
+	})
 }
 
 func consumerOf(s *table.Snapshot, explainer offer.Explainer, id string) rest.Consumer {

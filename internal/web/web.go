@@ -30,8 +30,11 @@ import (
 const (
 	// simulateTimeout bounds a simulation, the reading of its body included.
 	simulateTimeout = 20 * time.Second
-	// writeTimeout bounds the writing of a snapshot or of a simulation to a slow reader.
+	// writeTimeout bounds the writing of an answer to a slow reader.
 	writeTimeout = time.Minute
+	// maxReaders is how many answers to GET /offers and GET /offers/{clusterID} are made or being read at
+	// a time: each may take some megabytes.
+	maxReaders = 8
 	// retryAfterSeconds is when to come back for what is served one at a time.
 	retryAfterSeconds = 1
 	// retryUnreadySeconds is when to come back before the first evaluation.
@@ -47,6 +50,8 @@ type Server struct {
 	simulateTimeout time.Duration
 	// busy is held by the one request that rehearses or copies the ledger.
 	busy chan struct{}
+	// reading is held by those who read offers.
+	reading chan struct{}
 	// looking is held by the one request that looks for a consumer's pods.
 	looking sync.Mutex
 	// listed are the policies of a revision: see policiesOf.
@@ -57,13 +62,17 @@ type Server struct {
 // New returns a server of what is published in the table. The ledger is the one that is evaluated, and
 // version that of the operator.
 func New(t *table.Table, l *capacity.Ledger, version string) *Server {
-	return &Server{table: t, ledger: l, version: version, simulateTimeout: simulateTimeout, busy: make(chan struct{}, 1), requests: prometheus.NewHistogramVec(
-		prometheus.HistogramOpts{
-			Name:    "proffer_http_request_duration_seconds",
-			Help:    "How long requests for offers, snapshots and simulations took, by path and status code.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8), // 1 ms to 16 s
-		}, []string{"path", "code"},
-	)}
+	return &Server{
+		table: t, ledger: l, version: version, simulateTimeout: simulateTimeout,
+		busy: make(chan struct{}, 1), reading: make(chan struct{}, maxReaders),
+		requests: prometheus.NewHistogramVec(
+			prometheus.HistogramOpts{
+				Name:    "proffer_http_request_duration_seconds",
+				Help:    "How long requests for offers, snapshots and simulations took, by path and status code.",
+				Buckets: prometheus.ExponentialBuckets(0.001, 4, 8), // 1 ms to 16 s
+			}, []string{"path", "code"},
+		),
+	}
 }
 
 // Describe implements prometheus.Collector.
@@ -126,12 +135,17 @@ func (w *codeWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // only runs a request if no other is busy, and answers 429 otherwise.
 func (s *Server) only(w http.ResponseWriter, run func()) {
+	within(w, s.busy, "one snapshot or simulation is made at a time", run)
+}
+
+// within runs a request if fewer than the capacity of the channel run, and answers 429 otherwise.
+func within(w http.ResponseWriter, running chan struct{}, limit string, run func()) {
 	select {
-	case s.busy <- struct{}{}:
-		defer func() { <-s.busy }()
+	case running <- struct{}{}:
+		defer func() { <-running }()
 		run()
 	default:
-		failLater(w, retryAfterSeconds, apierrors.NewTooManyRequests("one snapshot or simulation is made at a time", retryAfterSeconds))
+		failLater(w, retryAfterSeconds, apierrors.NewTooManyRequests(limit, retryAfterSeconds))
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/controllers/policy"
@@ -143,7 +145,23 @@ func delimiter(d *json.Decoder, want json.Delim) error {
 	return nil
 }
 
-func (d *decoder) policy(object *v1alpha1.ResourcePolicy) error {
+// storedPolicy is a ResourcePolicy with the part of its status that policyObject writes. The rest is not
+// decoded: see appliedPolicy.
+type storedPolicy struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              v1alpha1.ResourcePolicySpec `json:"spec"`
+	Status            struct {
+		ObservedGeneration int64                   `json:"observedGeneration"`
+		Conditions         []metav1.Condition      `json:"conditions"`
+		OfferedResources   []v1alpha1.ResourceName `json:"offeredResources"`
+	} `json:"status"`
+}
+
+func (d *decoder) policy(stored *storedPolicy) error {
+	object := &v1alpha1.ResourcePolicy{TypeMeta: stored.TypeMeta, ObjectMeta: stored.ObjectMeta, Spec: stored.Spec}
+	object.Status.ObservedGeneration, object.Status.Conditions = stored.Status.ObservedGeneration, stored.Status.Conditions
+	object.Status.OfferedResources = stored.Status.OfferedResources
 	if err := checkObject(object); err != nil {
 		return err
 	}
