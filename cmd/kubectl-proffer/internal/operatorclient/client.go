@@ -26,6 +26,8 @@ const (
 	renewBefore = time.Minute
 	// maxError bounds what is read of an answer that is an error, in bytes.
 	maxError = 64 << 10
+	// maxAnswer bounds what is decoded of an answer, in bytes: ten times the snapshot of 50,000 pods.
+	maxAnswer = 256 << 20
 )
 
 // Client asks the operator. It is safe for concurrent use.
@@ -116,7 +118,7 @@ func (c *Client) get(ctx context.Context, into any, path ...string) error {
 
 func decode(answer io.ReadCloser, into any) error {
 	defer func() { _ = answer.Close() }()
-	if err := json.NewDecoder(answer).Decode(into); err != nil {
+	if err := json.NewDecoder(io.LimitReader(answer, maxAnswer)).Decode(into); err != nil {
 		return fmt.Errorf("reading the operator's answer: %w", err)
 	}
 	return nil

@@ -108,6 +108,10 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 			offers, operatortest.Refusal{Code: 401, Body: "Authentication failed"},
 			"the operator in namespace proffer-system did not accept the token: it is too old for this plugin, or cannot ask the API server to review tokens", false,
 		},
+		"a token that is not one": {
+			offers, operatortest.Refusal{Code: 500, Body: "Authentication failed"},
+			"the operator in namespace proffer-system did not accept the token: it is too old for this plugin, or cannot ask the API server to review tokens", false,
+		},
 		"an account without its role": {
 			offers, operatortest.Refusal{Code: 403, Body: "Authorization denied for user system:serviceaccount:proffer-system:proffer-reader"},
 			"the operator refuses GET /offers to ServiceAccount proffer-reader in namespace proffer-system: bind ClusterRole proffer-offers-reader to it, as the manifests do", false,

@@ -55,6 +55,9 @@ func (f *Flags) refusal(account Account, method, path string, code int, header h
 			return err
 		}
 	}
+	if code == http.StatusInternalServerError && strings.Contains(message, "Authentication failed") {
+		code = http.StatusUnauthorized // The operator says so of a token that is not one.
+	}
 	switch code {
 	case http.StatusUnauthorized:
 		return fmt.Errorf("the operator in namespace %s did not accept the token: it is too old for this plugin, or cannot ask the API server to review tokens", f.Namespace)
