@@ -34,9 +34,9 @@ const fieldManager = "kubectl-proffer"
 const long = `Convert a resource plugin of Liqo v0.6 to v0.10 to a ResourcePolicy that offers the same.
 
 It reads the plugin's Deployment, from the cluster or from a file, and prints the policy. Comments
-in the policy name the argument that each value comes from, the arguments that have no equal, and
-what the policy offers differently. The plugins are fixed-resources and node-labels-resources. An
-argument that the plugin does not have is an error.
+in the policy name the argument that each value comes from, the arguments that have no equivalent,
+and what the policy offers differently. The plugins are fixed-resources and node-labels-resources.
+An argument that the plugin does not have is an error.
 
 Nothing is created. The API server checks the policy in a dry run, and the operator simulates it. A
 table compares what the plugin answers with what the operator would offer to each consumer. It is

@@ -122,7 +122,7 @@ func TestADeploymentOfTheClusterIsConverted(t *testing.T) {
 		if diff := cmp.Diff(goldenOf(t, p), out); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", p, diff)
 		}
-		if strings.Contains(warnings, "did not check") || !strings.Contains(warnings, "has no equal in a policy") {
+		if strings.Contains(warnings, "did not check") || !strings.Contains(warnings, "has no equivalent in a policy") {
 			t.Errorf("%s: warnings %q", p, warnings)
 		}
 		if want := "The policy was not compared with what the plugin answers: there is no ServiceAccount proffer-simulator in namespace " +

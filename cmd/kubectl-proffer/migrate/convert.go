@@ -29,7 +29,7 @@ type Converted struct {
 	Manifest []byte
 	// Policy is the policy that Manifest holds.
 	Policy *v1alpha1.ResourcePolicy
-	// Warnings concern arguments that have no equal in a policy, and policies that consumers cannot
+	// Warnings concern arguments that have no equivalent in a policy, and policies that consumers cannot
 	// use. They are part of the manifest too.
 	Warnings []string
 
@@ -88,10 +88,10 @@ var necessary = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory,
 func warningsOf(d *appsv1.Deployment, p plugin, s *settings) []string {
 	var all []string
 	if s.portSet {
-		all = append(all, fmt.Sprintf("--port=%d has no equal in a policy: the operator listens on --grpc-bind-address, by default :6001.", s.port))
+		all = append(all, fmt.Sprintf("--port=%d has no equivalent in a policy: the operator listens on --grpc-bind-address, by default :6001.", s.port))
 	}
 	for _, written := range s.logs {
-		all = append(all, written+" has no equal in a policy: it only affects the log. The operator has --zap-log-level.")
+		all = append(all, written+" has no equivalent in a policy: it only affects the log. The operator has --zap-log-level.")
 	}
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(s.pairs.repeated))) {
 		all = append(all, fmt.Sprintf("--%s sets %s more than once: the last value counts, as for the plugin.", s.pairs.flag, name))

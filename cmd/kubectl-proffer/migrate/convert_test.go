@@ -184,14 +184,14 @@ func TestArgumentsWithoutAnEqualAreWarnedOf(t *testing.T) {
 	}{
 		"none": {deployment("--resource=cpu=1,memory=1Gi,pods=5"), nil},
 		"fixed": {stopped, []string{
-			"--port=6002 has no equal in a policy: the operator listens on --grpc-bind-address, by default :6001.",
+			"--port=6002 has no equivalent in a policy: the operator listens on --grpc-bind-address, by default :6001.",
 			"--resource sets cpu more than once: the last value counts, as for the plugin.",
 			"The plugin does not offer memory and pods: virtual nodes of consumers take no pods without it.",
 			"The Deployment has 0 replicas: the plugin offers nothing at present.",
 		}},
 		"node labels": {of(corev1.Container{Args: []string{"--node-label=a=b", "--logtostderr", "-v", "4"}}), []string{
-			"--logtostderr=true has no equal in a policy: it only affects the log. The operator has --zap-log-level.",
-			"-v=4 has no equal in a policy: it only affects the log. The operator has --zap-log-level.",
+			"--logtostderr=true has no equivalent in a policy: it only affects the log. The operator has --zap-log-level.",
+			"-v=4 has no equivalent in a policy: it only affects the log. The operator has --zap-log-level.",
 		}},
 	}
 	for name, c := range cases {

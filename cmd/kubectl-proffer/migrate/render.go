@@ -18,7 +18,7 @@ import (
 const commentWidth = 100
 
 // kept is what the default of reclaim does.
-const kept = "A consumer whose pods request more than that is offered what they request until they end, unless you add `reclaim: Evict`."
+const kept = "An offer does not fall below what the consumer's pods request until they end, unless you add `reclaim: Evict`."
 
 // differences are what the policy offers differently, for each plugin.
 var differences = map[plugin][]string{
