@@ -186,8 +186,8 @@ func TestTheVersionsOfLiqoAreRecognised(t *testing.T) {
 		"v1":       {v1(), is{OK, []string{"Installed: Liqo v1 (resourceslices.authentication.liqo.io/v1beta1)."}}},
 		"both":     {there(append(liqoAPIs(resourcesOfV0), resourcesOfV1...)), is{OK, []string{"v0.x", " and ", "v1"}}},
 		"none":     {there[liqoAPIs](nil), is{Warning, []string{"not installed"}}},
-		"too old":  {there(liqoAPIs{"resourceslices.authentication.liqo.io/v1alpha1"}), is{Warning, []string{"v1alpha1, but not all of"}}},
-		"in part":  {there(liqoAPIs(resourcesOfV1[:1])), is{Warning, []string{"not all of"}}},
+		"too old":  {there(liqoAPIs{"resourceslices.authentication.liqo.io/v1alpha1"}), is{Warning, []string{"v1alpha1, but not "}}},
+		"in part":  {there(liqoAPIs(resourcesOfV1[:1])), is{Warning, []string{resourcesOfV1[0] + ", but not " + resourcesOfV1[1]}}},
 		"no right": {failing[liqoAPIs](errForbidden), is{Skipped, nil}},
 	}
 	for name, c := range cases {
@@ -368,8 +368,8 @@ func TestEachAdmissionPolicyHasToBeInstalledAndBound(t *testing.T) {
 		bindings known[[]admissionregistrationv1.ValidatingAdmissionPolicyBinding]
 		want     is
 	}{
-		"all":               {v1(), installed(names...), bound(deny, names...), is{OK, []string{"installed and bound: 4."}}},
-		"not needed":        {v0(), installed("proffer-resourcepolicy"), bound(deny, "proffer-resourcepolicy"), is{OK, []string{"installed and bound: 1."}}},
+		"all":               {v1(), installed(names...), bound(deny, names...), is{OK, []string{"(4) are installed and bound."}}},
+		"not needed":        {v0(), installed("proffer-resourcepolicy"), bound(deny, "proffer-resourcepolicy"), is{OK, []string{"(1) are installed and bound."}}},
 		"one is missing":    {v1(), installed(names[1:]...), bound(deny, names...), is{Warning, []string{"Not installed: " + names[0] + "."}}},
 		"one is not bound":  {v1(), installed(names...), bound(deny, names[1:]...), is{Warning, []string{"Without a binding that denies: " + names[0] + "."}}},
 		"they do not deny":  {v1(), installed(names...), bound(audit, names...), is{Warning, []string{"Without a binding that denies: " + strings.Join(names, ", ")}}},
@@ -410,7 +410,7 @@ func TestCRDsOfAnotherVersionAreReported(t *testing.T) {
 		found map[string]known[*apiextensionsv1.CustomResourceDefinition]
 		want  is
 	}{
-		"as in this version": {same, is{OK, []string{"schemas of this version: 2."}}},
+		"as in this version": {same, is{OK, []string{"All 2 CRDs are installed, with the schemas of this version."}}},
 		"missing":            {map[string]known[*apiextensionsv1.CustomResourceDefinition]{policies: failing[*apiextensionsv1.CustomResourceDefinition](errNotFound), grants: same[grants]}, is{Wrong, []string{policies + " is not installed"}}},
 		"no right":           {map[string]known[*apiextensionsv1.CustomResourceDefinition]{policies: failing[*apiextensionsv1.CustomResourceDefinition](errForbidden), grants: same[grants]}, is{Skipped, []string{"get customresourcedefinitions"}}},
 		"not served":         {found(func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions[0].Served = false }), is{Wrong, []string{"does not serve v1alpha1"}}},
@@ -501,7 +501,7 @@ func TestEachPolicyThatIsNotReadyIsReported(t *testing.T) {
 		policies known[[]v1alpha1.ResourcePolicy]
 		want     []is
 	}{
-		"good":     {there([]v1alpha1.ResourcePolicy{good, dry}), []is{{OK, []string{"Ready: 2."}}}},
+		"good":     {there([]v1alpha1.ResourcePolicy{good, dry}), []is{{OK, []string{"All ResourcePolicies (2) are Ready."}}}},
 		"none":     {there[[]v1alpha1.ResourcePolicy](nil), []is{{Warning, []string{"no ResourcePolicy"}}}},
 		"no right": {failing[[]v1alpha1.ResourcePolicy](errForbidden), []is{{Skipped, []string{"list resourcepolicies.proffer.dev"}}}},
 		"no CRD":   {failing[[]v1alpha1.ResourcePolicy](errNotFound), []is{{Skipped, nil}}},

@@ -56,7 +56,7 @@ func findCRDs(own []*apiextensionsv1.CustomResourceDefinition, found map[string]
 		}
 	}
 	if len(findings) == 0 {
-		findings = append(findings, Finding{checkCRDs, OK, fmt.Sprintf("All CRDs are installed, with the schemas of this version: %d.", len(own)), ""})
+		findings = append(findings, Finding{checkCRDs, OK, fmt.Sprintf("All %d CRDs are installed, with the schemas of this version.", len(own)), ""})
 	}
 	return findings
 }

@@ -90,5 +90,5 @@ func findGuards(own []guard, apis known[liqoAPIs], policies known[[]admissionreg
 	if len(problems) > 0 {
 		return Finding{checkGuards, Warning, strings.Join(problems, " "), "Apply config/guards and config/admission: see Holding consumers to their part in docs/install.md."}
 	}
-	return Finding{checkGuards, OK, fmt.Sprintf("All admission policies are installed and bound: %d.", checked), ""}
+	return Finding{checkGuards, OK, fmt.Sprintf("All admission policies (%d) are installed and bound.", checked), ""}
 }

@@ -58,8 +58,9 @@ func findLiqo(apis known[liqoAPIs]) Finding {
 	case len(found) > 0:
 		return Finding{checkLiqo, OK, "Installed: " + strings.Join(found, " and ") + ".", ""}
 	case len(apis.value) > 0:
+		absent := slices.DeleteFunc(slices.Clone(resourcesOfV1), func(one string) bool { return slices.Contains(apis.value, one) })
 		return Finding{
-			checkLiqo, Warning, fmt.Sprintf("Liqo serves %s, but not all of %s.", strings.Join(apis.value[:min(len(apis.value), maxListed)], ", "), strings.Join(resourcesOfV1, ", ")),
+			checkLiqo, Warning, fmt.Sprintf("Liqo serves %s, but not %s.", strings.Join(apis.value[:min(len(apis.value), maxListed)], ", "), strings.Join(absent, ", ")),
 			"Install one of the versions of Liqo in docs/install.md.",
 		}
 	}

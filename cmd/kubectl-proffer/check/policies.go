@@ -37,7 +37,7 @@ func findPolicies(policies known[[]v1alpha1.ResourcePolicy]) []Finding {
 		}
 	}
 	if len(findings) == 0 {
-		return []Finding{{checkPolicies, OK, fmt.Sprintf("All ResourcePolicies are Ready: %d.", len(policies.value)), ""}}
+		return []Finding{{checkPolicies, OK, fmt.Sprintf("All ResourcePolicies (%d) are Ready.", len(policies.value)), ""}}
 	}
 	return findings
 }
