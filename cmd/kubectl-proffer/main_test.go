@@ -330,6 +330,23 @@ func TestErrorsAreOneLineWithTheStatusOfTheirCommand(t *testing.T) {
 	}
 }
 
+func TestAWrongArgumentIsExplained(t *testing.T) {
+	s := operatortest.Start(t)
+	for args, want := range map[string]string{
+		"offers rome oslo":      "error: write at most one consumer, such as: kubectl proffer offers rome\n",
+		"offers --clas gold":    "error: unknown flag: --clas: see kubectl proffer offers --help\n",
+		"offers --class none":   "No offers: no ResourcePolicy offers anything in class none.\n",
+		"offers nobody":         "nobody is not a known consumer: it gets the default offer.\n",
+		"offers nobody -o yaml": "",
+		"explain":               "error: write one consumer, such as: kubectl proffer explain rome\n",
+		"top pods":              "error: write one of policies, consumers and nodes\n",
+	} {
+		if _, _, stderr := plugin(t, s, strings.Fields(args)...); stderr != want {
+			t.Errorf("%s prints %q, want %q", args, stderr, want)
+		}
+	}
+}
+
 func TestAnAPIServerThatDoesNotAnswerIsExplained(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "absent"))
 	const want = "the API server cannot be reached (dial tcp 127.0.0.1:1: connect: connection refused): choose another with --context or --kubeconfig\n"

@@ -3,6 +3,7 @@ package explain
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -36,7 +37,7 @@ It needs Role ` + operatorclient.Reader.Role + ` in the namespace of the operato
 
   # One amount
   kubectl proffer explain rome/gold/cpu`,
-		Args:              cobra.ExactArgs(1),
+		Args:              one,
 		ValidArgsFunction: complete.Consumers(flags),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			what, err := parseSubject(args[0])
@@ -52,6 +53,14 @@ It needs Role ` + operatorclient.Reader.Role + ` in the namespace of the operato
 	cmd.Flags().StringVarP(&format, "output", "o", "", "The output format: json or yaml.")
 	complete.Flag(cmd, "output", complete.Words(output.JSON, output.YAML))
 	return cmd
+}
+
+// one requires the consumer.
+func one(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return errors.New("write one consumer, such as: kubectl proffer explain rome")
+	}
+	return nil
 }
 
 func run(ctx context.Context, flags *operatorclient.Flags, streams genericiooptions.IOStreams, what subject, format string) error {

@@ -61,7 +61,7 @@ It needs Role ` + operatorclient.Reader.Role + ` in the namespace of the operato
 
   # The offers as the operator returns them
   kubectl proffer offers -o json`,
-		Args:              cobra.MaximumNArgs(1),
+		Args:              atMostOne,
 		ValidArgsFunction: complete.Consumers(flags),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -82,6 +82,25 @@ It needs Role ` + operatorclient.Reader.Role + ` in the namespace of the operato
 	return cmd
 }
 
+// atMostOne refuses a second consumer.
+func atMostOne(_ *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return errors.New("write at most one consumer, such as: kubectl proffer offers rome")
+	}
+	return nil
+}
+
+// nothing says why there is no row.
+func (o *options) nothing() string {
+	switch {
+	case !o.oneClass:
+		return "No offers: no ResourcePolicy offers anything."
+	case o.class == "":
+		return "No offers: no ResourcePolicy offers anything in the class without a name."
+	}
+	return "No offers: no ResourcePolicy offers anything in class " + o.class + "."
+}
+
 func (o *options) run(ctx context.Context) error {
 	client, err := o.flags.Client(operatorclient.Reader)
 	if err != nil {
@@ -100,8 +119,11 @@ func (o *options) run(ctx context.Context) error {
 		}
 		return o.follow(ctx, client, now, func(next answer, _ []row) error { return p.Value(o.format, next.value) })
 	}
+	if now.unknown {
+		fmt.Fprintf(o.streams.ErrOut, "%s is not a known consumer: it gets the default offer.\n", o.consumer)
+	}
 	if len(now.rows) == 0 {
-		fmt.Fprintln(o.streams.ErrOut, "No offers: no ResourcePolicy offers anything here.")
+		fmt.Fprintln(o.streams.ErrOut, o.nothing())
 	} else if err := p.Table(table(now.rows, o.format == wide)); err != nil || !o.watch {
 		return err
 	}
@@ -118,6 +140,8 @@ type answer struct {
 	// value is what -o json prints.
 	value any
 	rows  []row
+	// unknown is set if only one consumer was asked for, and the operator does not know it.
+	unknown bool
 }
 
 func (o *options) read(ctx context.Context, client *operatorclient.Client) (answer, error) {
@@ -132,7 +156,7 @@ func (o *options) read(ctx context.Context, client *operatorclient.Client) (answ
 				c.Because = "it is offered nothing in this class"
 			}
 		}
-		return answer{value: c, rows: consumerRows(c)}, nil
+		return answer{value: c, rows: consumerRows(c), unknown: !c.Known}, nil
 	}
 	all, err := client.Offers(ctx)
 	if err != nil {

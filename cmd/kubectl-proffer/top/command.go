@@ -3,6 +3,7 @@ package top
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -48,7 +49,12 @@ nodes need Role ` + operatorclient.Simulator.Role + ` there.`,
 
   # Which pools each node is in
   kubectl proffer top nodes`,
-		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 || cobra.OnlyValidArgs(cmd, args) != nil {
+				return errors.New("write one of " + byPolicies + ", " + byConsumers + " and " + byNodes)
+			}
+			return nil
+		},
 		ValidArgs: []cobra.Completion{byPolicies, byConsumers, byNodes},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			by := byPolicies
