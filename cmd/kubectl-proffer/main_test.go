@@ -334,7 +334,7 @@ func TestAWrongArgumentIsExplained(t *testing.T) {
 	s := operatortest.Start(t)
 	for args, want := range map[string]string{
 		"offers rome oslo":      "error: write at most one consumer, such as: kubectl proffer offers rome\n",
-		"offers --clas gold":    "error: unknown flag: --clas: see kubectl proffer offers --help\n",
+		"offers --pool gold":    "error: unknown flag: --pool: see kubectl proffer offers --help\n",
 		"offers --class none":   "No offers: no ResourcePolicy offers anything in class none.\n",
 		"offers nobody":         "nobody is not a known consumer: it gets the default offer.\n",
 		"offers nobody -o yaml": "",
