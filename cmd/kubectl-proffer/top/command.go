@@ -111,6 +111,6 @@ func tablesOf(ctx context.Context, flags *operatorclient.Flags, streams generici
 	if by == byConsumers {
 		return []*output.Table{consumersTable(offers, world)}, nil
 	}
-	nodes, total := nodesTables(offers, world)
-	return []*output.Table{nodes, total}, nil
+	nodes, total, err := nodesTables(offers, world)
+	return []*output.Table{nodes, total}, err
 }

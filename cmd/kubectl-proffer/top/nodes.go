@@ -1,6 +1,7 @@
 package top
 
 import (
+	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -10,6 +11,7 @@ import (
 	"proffer.dev/proffer/controllers/policy"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/rehearse/world"
 )
 
 // pool is the selection of a policy of nodes.
@@ -31,25 +33,6 @@ func poolsOf(world *rest.World) []pool {
 	return pools
 }
 
-// nodeOf returns what a selection needs of a node.
-func nodeOf(n *rest.WorldNode) *capacity.Node {
-	node := &capacity.Node{Name: n.Name, Labels: n.Labels}
-	if n.State == stateReady {
-		node.State = capacity.Ready
-	}
-	for _, text := range n.Taints {
-		head, effect, _ := strings.Cut(text, ":")
-		key, value, _ := strings.Cut(head, "=")
-		if effect == capacity.NoSchedule || effect == capacity.NoExecute {
-			node.Taints = append(node.Taints, capacity.Taint{Key: key, Value: value, Effect: effect})
-		}
-	}
-	return node
-}
-
-// stateReady is rest.WorldNode.State of a node whose capacity can be offered.
-const stateReady = "Ready"
-
 // nodeUse is what pods request on each node: those of this cluster, and those of consumers.
 type nodeUse struct{ local, used perKey[string] }
 
@@ -70,14 +53,18 @@ func useOf(pods []rest.WorldPod) nodeUse {
 
 // nodesTables returns a table with a row for each node and resource, and one with the sums over the
 // nodes that are in some pool.
-func nodesTables(offers *rest.Offers, world *rest.World) (nodes, total *output.Table) {
+func nodesTables(offers *rest.Offers, snapshot *rest.World) (nodes, total *output.Table, err error) {
 	nodes = &output.Table{Header: []string{"NODE", "STATE", "RESOURCE", "ALLOCATABLE", "LOCAL", "USED", "POOLS"}}
 	total = &output.Table{Header: []string{"RESOURCE", "ALLOCATABLE", "LOCAL", "USED", "OFFERED", "OFFERED%"}}
-	pools, use := poolsOf(world), useOf(world.Pods)
+	pools, use := poolsOf(snapshot), useOf(snapshot.Pods)
 	allocatable, local, used := sums{}, sums{}, sums{}
-	for i := range world.Nodes {
-		n := &world.Nodes[i]
-		in := poolsWith(pools, nodeOf(n))
+	for i := range snapshot.Nodes {
+		n := &snapshot.Nodes[i]
+		parsed, err := world.NodeOf(n)
+		if err != nil {
+			return nil, nil, fmt.Errorf("reading the operator's snapshot: %w", err)
+		}
+		in := poolsWith(pools, &parsed)
 		a, l, u := sums(n.Allocatable), use.local[n.Name], use.used[n.Name]
 		for _, name := range resources(a) {
 			if positive(name, a, l, u) {
@@ -101,7 +88,7 @@ func nodesTables(offers *rest.Offers, world *rest.World) (nodes, total *output.T
 			total.Add(name, allocatable.text(name), local.text(name), used.text(name), offered.text(name), percent(offered, allocatable, name))
 		}
 	}
-	return nodes, total
+	return nodes, total, nil
 }
 
 // poolsWith returns the policies whose pools have the node.

@@ -10,7 +10,10 @@ import (
 
 func TestTablesAreAlignedAtAnyWidth(t *testing.T) {
 	offers, world := operatortest.Offers(), operatortest.World()
-	nodes, total := nodesTables(&offers, &world)
+	nodes, total, err := nodesTables(&offers, &world)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, table := range map[string]*output.Table{
 		"policies": policiesTable(&offers), "consumers": consumersTable(&offers, &world), "nodes": nodes, "total": total,
 	} {

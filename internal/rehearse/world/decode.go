@@ -223,6 +223,16 @@ func (d *decoder) slice(s *rest.WorldSlice) error {
 }
 
 func (d *decoder) node(n *rest.WorldNode) error {
+	parsed, err := NodeOf(n)
+	if err != nil {
+		return err
+	}
+	d.ledger.SetNode(parsed)
+	return nil
+}
+
+// NodeOf parses a node of a World.
+func NodeOf(n *rest.WorldNode) (capacity.Node, error) {
 	out := capacity.Node{Name: n.Name, Labels: n.Labels, Allocatable: amountsOf(n.Allocatable)}
 	known := false
 	for state, word := range states {
@@ -231,19 +241,18 @@ func (d *decoder) node(n *rest.WorldNode) error {
 		}
 	}
 	if !known {
-		return fmt.Errorf("node %s has the state %q", n.Name, n.State)
+		return out, fmt.Errorf("node %s has the state %q", n.Name, n.State)
 	}
 	for _, text := range n.Taints {
 		// As capacity.Taint.String writes it.
 		colon := strings.LastIndexByte(text, ':')
 		if colon < 0 {
-			return fmt.Errorf("node %s has the taint %q", n.Name, text)
+			return out, fmt.Errorf("node %s has the taint %q", n.Name, text)
 		}
 		key, value, _ := strings.Cut(text[:colon], "=")
 		out.Taints = append(out.Taints, capacity.Taint{Key: key, Value: value, Effect: text[colon+1:]})
 	}
-	d.ledger.SetNode(out)
-	return nil
+	return out, nil
 }
 
 // world returns what was collected.
