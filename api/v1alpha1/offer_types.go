@@ -5,14 +5,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Offer defines what a policy offers to each of its consumers. Exactly one of fixed and nodes is
+// PolicyOffer defines what a policy offers to each of its consumers. Exactly one of fixed and nodes is
 // set.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.fixed) != has(self.nodes)",message="set exactly one of fixed (these amounts, for each consumer) and nodes (a share of some nodes)"
 // +kubebuilder:validation:XValidation:rule="!has(self.fixed) || !has(self.reserve)",message="reserve applies to nodes: with fixed, leave it out and write the amounts to offer"
 // +kubebuilder:validation:XValidation:rule="!has(self.fixed) || !has(self.percent)",message="percent applies to nodes: with fixed, leave it out and write the amounts to offer"
 // +kubebuilder:validation:XValidation:rule="!has(self.fixed) || !has(self.percentages)",message="percentages apply to nodes: with fixed, leave them out and write the amounts to offer"
-type Offer struct {
+type PolicyOffer struct {
 	// Fixed are the amounts that each consumer is offered, independent of the cluster's capacity.
 	// Two consumers are offered twice as much.
 	// +optional

@@ -34,7 +34,7 @@ func TestOmittedFieldsGetTheirDefaults(t *testing.T) {
 	want := v1alpha1.ResourcePolicySpec{
 		Class:                  "gold",
 		Mode:                   v1alpha1.ModeActive,
-		Offer:                  v1alpha1.Offer{Nodes: &v1alpha1.Nodes{Count: v1alpha1.NodeCountFree}},
+		Offer:                  v1alpha1.PolicyOffer{Nodes: &v1alpha1.Nodes{Count: v1alpha1.NodeCountFree}},
 		UpdateThresholdPercent: new(int32(5)),
 		Reclaim:                v1alpha1.ReclaimUnused,
 		Slices:                 &v1alpha1.Slices{OnExcess: v1alpha1.OnExcessCap},
@@ -57,7 +57,7 @@ func TestEverythingButTheNameCanBeChanged(t *testing.T) {
 	p.Spec.Class = "silver"
 	p.Spec.Mode = v1alpha1.ModeDryRun
 	p.Spec.Consumers = &v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"rome"}}
-	p.Spec.Offer = v1alpha1.Offer{Fixed: v1alpha1.Quantities{"cpu": {Quantity: resource.MustParse("2")}}}
+	p.Spec.Offer = v1alpha1.PolicyOffer{Fixed: v1alpha1.Quantities{"cpu": {Quantity: resource.MustParse("2")}}}
 	want := p.DeepCopy().Spec
 	if err := api.Update(t.Context(), p); err != nil {
 		t.Fatal(err)

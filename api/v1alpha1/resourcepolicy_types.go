@@ -112,7 +112,7 @@ type ResourcePolicySpec struct {
 
 	// Offer defines what each of these consumers is offered.
 	// +required
-	Offer Offer `json:"offer"`
+	Offer PolicyOffer `json:"offer"`
 
 	// Overrides replace parts of the offer for some of the policy's consumers; at most 64. Only the
 	// first override that matches a consumer applies. An override never extends the policy to further

@@ -174,7 +174,7 @@ func (p *provider) policy(class string) *v1alpha1.ResourcePolicy {
 	s := p.share(class)
 	out := &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: class}, Spec: v1alpha1.ResourcePolicySpec{
 		Class: class, UpdateThresholdPercent: new(int32),
-		Offer: v1alpha1.Offer{
+		Offer: v1alpha1.PolicyOffer{
 			Nodes: &v1alpha1.Nodes{Selector: s.selector()}, Percent: new(v1alpha1.Percent(s.percent)),
 		},
 		Reclaim: v1alpha1.ReclaimUnused, Slices: &v1alpha1.Slices{OnExcess: v1alpha1.OnExcessCap},

@@ -222,7 +222,7 @@ func TestPodsOfDeletedSlicesCountUntilTheyEnd(t *testing.T) {
 		"free":  func(*v1alpha1.ResourcePolicySpec) {},
 		"whole": func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Nodes.Count = v1alpha1.NodeCountAllocatable },
 		"fixed": func(s *v1alpha1.ResourcePolicySpec) {
-			s.Offer = v1alpha1.Offer{
+			s.Offer = v1alpha1.PolicyOffer{
 				Fixed: v1alpha1.Quantities{
 					"cpu": {Quantity: resource.MustParse("4")}, "memory": {Quantity: resource.MustParse("64Gi")},
 				},

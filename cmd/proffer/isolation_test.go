@@ -193,7 +193,7 @@ func (m *multitenant) startWithGold() {
 func policyFor(class string, with ...func(*v1alpha1.ResourcePolicySpec)) *v1alpha1.ResourcePolicy {
 	p := &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: class}, Spec: v1alpha1.ResourcePolicySpec{
 		Class: class, UpdateThresholdPercent: new(int32),
-		Offer: v1alpha1.Offer{
+		Offer: v1alpha1.PolicyOffer{
 			Nodes: &v1alpha1.Nodes{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"pool": class}}},
 		},
 	}}

@@ -131,7 +131,7 @@ func TestAnOutageThatCostsTheLeaseEndsNoStreamAndNoProcess(t *testing.T) {
 
 func policyOf(cpu string) *v1alpha1.ResourcePolicy {
 	return &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.ResourcePolicySpec{
-		Offer: v1alpha1.Offer{Fixed: amountsOf(cpu)},
+		Offer: v1alpha1.PolicyOffer{Fixed: amountsOf(cpu)},
 	}}
 }
 

@@ -143,7 +143,7 @@ func (p *parser) scope(c v1alpha1.Consumers, path *field.Path) offer.Scope {
 	return scope
 }
 
-func (p *parser) source(o v1alpha1.Offer, path *field.Path) (capacity.Amounts, *offer.Nodes) {
+func (p *parser) source(o v1alpha1.PolicyOffer, path *field.Path) (capacity.Amounts, *offer.Nodes) {
 	switch {
 	case len(o.Fixed) > 0 && o.Nodes != nil:
 		p.errs = append(p.errs, field.Forbidden(path, "write exactly one of fixed and nodes"))
@@ -162,7 +162,7 @@ func (p *parser) source(o v1alpha1.Offer, path *field.Path) (capacity.Amounts, *
 	return nil, nil
 }
 
-func (p *parser) nodes(o v1alpha1.Offer, path *field.Path) *offer.Nodes {
+func (p *parser) nodes(o v1alpha1.PolicyOffer, path *field.Path) *offer.Nodes {
 	nodes := &offer.Nodes{
 		Selection: capacity.Selection{Tolerations: selection.Tolerations(o.Nodes.Tolerations)},
 		Reserve:   p.amounts(o.Reserve, path.Child("reserve")),

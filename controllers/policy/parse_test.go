@@ -25,7 +25,7 @@ func TestParseReadsEveryField(t *testing.T) {
 		*s = v1alpha1.ResourcePolicySpec{
 			Class: "gold", Priority: -3, Mode: v1alpha1.ModeDryRun,
 			Consumers: &v1alpha1.Consumers{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}}},
-			Offer: v1alpha1.Offer{
+			Offer: v1alpha1.PolicyOffer{
 				Nodes: &v1alpha1.Nodes{
 					Selector: &metav1.LabelSelector{
 						MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "zone", Operator: metav1.LabelSelectorOpExists}},
@@ -183,7 +183,7 @@ func TestParseErrorsNameTheFieldAndSayWhatToWrite(t *testing.T) {
 		{"both sources", func(s *spec) { s.Offer.Fixed = kubetest.Quantities("cpu", "1") },
 			`spec.offer: Forbidden: write exactly one of fixed and nodes`},
 		{"percent of fixed amounts", func(s *spec) {
-			s.Offer = v1alpha1.Offer{Fixed: kubetest.Quantities("cpu", "1"), Percent: new(v1alpha1.Percent(50))}
+			s.Offer = v1alpha1.PolicyOffer{Fixed: kubetest.Quantities("cpu", "1"), Percent: new(v1alpha1.Percent(50))}
 		}, `spec.offer.percent: Forbidden: write it with nodes only`},
 		{"zero percent", func(s *spec) { s.Offer.Percent = new(v1alpha1.Percent(0)) },
 			`spec.offer.percent: Invalid value: 0: write 1 to 1000`},

@@ -42,7 +42,7 @@ func fixedFor(name string, consumer v1alpha1.ClusterID, cpu string) *v1alpha1.Re
 	return &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ResourcePolicySpec{
 		Class:     name,
 		Consumers: &v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{consumer}},
-		Offer: v1alpha1.Offer{Fixed: v1alpha1.Quantities{
+		Offer: v1alpha1.PolicyOffer{Fixed: v1alpha1.Quantities{
 			"cpu": {Quantity: resource.MustParse(cpu)}, "memory": {Quantity: resource.MustParse("1Gi")},
 			"pods": {Quantity: resource.MustParse("10")},
 		}},

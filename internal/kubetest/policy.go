@@ -22,7 +22,7 @@ func Policy(name string, with ...func(*v1alpha1.ResourcePolicySpec)) *v1alpha1.R
 	p := &v1alpha1.ResourcePolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.ResourcePolicySpec{
-			Offer:                  v1alpha1.Offer{Nodes: &v1alpha1.Nodes{}},
+			Offer:                  v1alpha1.PolicyOffer{Nodes: &v1alpha1.Nodes{}},
 			UpdateThresholdPercent: new(int32),
 		},
 	}
@@ -34,7 +34,7 @@ func Policy(name string, with ...func(*v1alpha1.ResourcePolicySpec)) *v1alpha1.R
 
 // Fixed lets a policy offer fixed amounts.
 func Fixed(pairs ...string) func(*v1alpha1.ResourcePolicySpec) {
-	return func(s *v1alpha1.ResourcePolicySpec) { s.Offer = v1alpha1.Offer{Fixed: Quantities(pairs...)} }
+	return func(s *v1alpha1.ResourcePolicySpec) { s.Offer = v1alpha1.PolicyOffer{Fixed: Quantities(pairs...)} }
 }
 
 // ForIDs restricts a policy to these consumers.

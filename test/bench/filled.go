@@ -89,7 +89,7 @@ func sharePolicies(consumers int) []*v1alpha1.ResourcePolicy {
 			Spec: v1alpha1.ResourcePolicySpec{
 				Class:     class,
 				Consumers: &v1alpha1.Consumers{ClusterIDs: ids},
-				Offer: v1alpha1.Offer{
+				Offer: v1alpha1.PolicyOffer{
 					Nodes:   &v1alpha1.Nodes{Selector: &metav1.LabelSelector{MatchLabels: labels}},
 					Percent: new(v1alpha1.Percent(50)),
 					Reserve: v1alpha1.Quantities{"cpu": {Quantity: resource.MustParse("4")}},

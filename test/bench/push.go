@@ -171,7 +171,7 @@ func (c *cluster) createPolicy(
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.ResourcePolicySpec{
 			Priority: priority,
-			Offer: v1alpha1.Offer{Fixed: v1alpha1.Quantities{
+			Offer: v1alpha1.PolicyOffer{Fixed: v1alpha1.Quantities{
 				"cpu": amount(firstCPU), "memory": amount(64 * gi), "pods": amount(110),
 			}},
 		},

@@ -108,7 +108,7 @@ func measureSoak(ctx context.Context, o options, r *report, progress io.Writer) 
 func (s *soak) provokeEvent(ctx context.Context) error {
 	policy := &v1alpha1.ResourcePolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "without-nodes"},
-		Spec: v1alpha1.ResourcePolicySpec{Class: "without-nodes", Offer: v1alpha1.Offer{Nodes: &v1alpha1.Nodes{
+		Spec: v1alpha1.ResourcePolicySpec{Class: "without-nodes", Offer: v1alpha1.PolicyOffer{Nodes: &v1alpha1.Nodes{
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"example.com/none": "such"}},
 		}}},
 	}
@@ -135,7 +135,7 @@ func fixedPolicy(i int) *v1alpha1.ResourcePolicy {
 	}
 	return &v1alpha1.ResourcePolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: fixedPolicyName(i)},
-		Spec:       v1alpha1.ResourcePolicySpec{Class: fmt.Sprintf("class-%d", i), Offer: v1alpha1.Offer{Fixed: amounts}},
+		Spec:       v1alpha1.ResourcePolicySpec{Class: fmt.Sprintf("class-%d", i), Offer: v1alpha1.PolicyOffer{Fixed: amounts}},
 	}
 }
 

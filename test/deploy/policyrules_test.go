@@ -24,7 +24,7 @@ const policyRules = "proffer-resourcepolicy"
 
 // brokenPolicy returns a policy that conforms to the schema and breaks a rule.
 func brokenPolicy(name string) *v1alpha1.ResourcePolicy {
-	p := &v1alpha1.ResourcePolicy{Spec: v1alpha1.ResourcePolicySpec{Offer: v1alpha1.Offer{
+	p := &v1alpha1.ResourcePolicy{Spec: v1alpha1.ResourcePolicySpec{Offer: v1alpha1.PolicyOffer{
 		Nodes: &v1alpha1.Nodes{}, Reserve: v1alpha1.Quantities{"memory": {Quantity: resource.MustParse("100m")}},
 	}}}
 	p.Name = name

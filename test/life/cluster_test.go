@@ -111,10 +111,10 @@ func (c *cluster) populate(ctx context.Context) {
 	c.check(c.api.Status().Patch(ctx, n, c.patch(allocatable("8"))))
 	c.check(c.api.Create(ctx, aForeignCluster()))
 	for name, spec := range map[string]v1alpha1.ResourcePolicySpec{
-		"nodes": {Offer: v1alpha1.Offer{Nodes: &v1alpha1.Nodes{}}},
-		"gold":  {Class: "gold", Offer: v1alpha1.Offer{Fixed: quantities("1")}},
+		"nodes": {Offer: v1alpha1.PolicyOffer{Nodes: &v1alpha1.Nodes{}}},
+		"gold":  {Class: "gold", Offer: v1alpha1.PolicyOffer{Fixed: quantities("1")}},
 		"silver": {
-			Class: "silver", Offer: v1alpha1.Offer{Fixed: quantities("5")},
+			Class: "silver", Offer: v1alpha1.PolicyOffer{Fixed: quantities("5")},
 			Consumers: &v1alpha1.Consumers{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "silver"}}},
 		},
 	} {

@@ -67,39 +67,39 @@ func TestTheManifestsOfThePluginsAreConverted(t *testing.T) {
 func TestEachWayToWriteAnArgumentIsUnderstood(t *testing.T) {
 	cases := map[string]struct {
 		container corev1.Container
-		want      v1alpha1.Offer
+		want      v1alpha1.PolicyOffer
 	}{
 		"one argument for each resource": {
 			corev1.Container{Image: "fixed-resources", Args: []string{"--resource=cpu=1", "--resource=memory=1Gi", "--resource=pods=5"}},
-			v1alpha1.Offer{Fixed: kubetest.Quantities("cpu", "1", "memory", "1Gi", "pods", "5")},
+			v1alpha1.PolicyOffer{Fixed: kubetest.Quantities("cpu", "1", "memory", "1Gi", "pods", "5")},
 		},
 		"the value as an argument of its own": {
 			corev1.Container{Image: "fixed-resources", Args: []string{"--resource", "cpu=1", "--port", "6002"}},
-			v1alpha1.Offer{Fixed: kubetest.Quantities("cpu", "1")},
+			v1alpha1.PolicyOffer{Fixed: kubetest.Quantities("cpu", "1")},
 		},
 		"several resources with commas between them": {
 			corev1.Container{Image: "fixed-resources", Args: []string{"--resource=cpu=1,memory=1Gi", "--resource=pods=5"}},
-			v1alpha1.Offer{Fixed: kubetest.Quantities("cpu", "1", "memory", "1Gi", "pods", "5")},
+			v1alpha1.PolicyOffer{Fixed: kubetest.Quantities("cpu", "1", "memory", "1Gi", "pods", "5")},
 		},
 		"the last of two values": {
 			corev1.Container{Image: "fixed-resources", Args: []string{"--resource=cpu=1", "--resource=cpu=2"}},
-			v1alpha1.Offer{Fixed: kubetest.Quantities("cpu", "2")},
+			v1alpha1.PolicyOffer{Fixed: kubetest.Quantities("cpu", "2")},
 		},
 		"a resource with a domain": {
 			corev1.Container{Image: "fixed-resources", Args: []string{"--resource=nvidia.com/gpu=4"}},
-			v1alpha1.Offer{Fixed: kubetest.Quantities("nvidia.com/gpu", "4")},
+			v1alpha1.PolicyOffer{Fixed: kubetest.Quantities("nvidia.com/gpu", "4")},
 		},
 		"a command instead of the image's entrypoint": {
 			corev1.Container{Command: []string{"/usr/bin/liqo-resource-plugin", "--resource=cpu=1"}, Args: []string{"--resource=pods=5"}},
-			v1alpha1.Offer{Fixed: kubetest.Quantities("cpu", "1", "pods", "5")},
+			v1alpha1.PolicyOffer{Fixed: kubetest.Quantities("cpu", "1", "pods", "5")},
 		},
 		"an image with a port, a tag and a digest": {
 			corev1.Container{Image: "localhost:5000/a/fixed-resources:v1@sha256:0123", Args: []string{"--resource=cpu=1"}},
-			v1alpha1.Offer{Fixed: kubetest.Quantities("cpu", "1")},
+			v1alpha1.PolicyOffer{Fixed: kubetest.Quantities("cpu", "1")},
 		},
 		"a label whose value looks like a boolean": {
 			corev1.Container{Args: []string{"--node-label=liqo=true", "-v", "4", "--logtostderr", "--v=2"}},
-			v1alpha1.Offer{Nodes: &v1alpha1.Nodes{
+			v1alpha1.PolicyOffer{Nodes: &v1alpha1.Nodes{
 				Selector:    &metav1.LabelSelector{MatchLabels: map[string]string{"liqo": "true"}},
 				Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 			}},

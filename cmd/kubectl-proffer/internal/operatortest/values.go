@@ -104,7 +104,7 @@ func World() rest.World {
 			policy("gold-pool", v1alpha1.ResourcePolicySpec{
 				Class:     "gold",
 				Consumers: &v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"rome", "oslo"}},
-				Offer: v1alpha1.Offer{Nodes: &v1alpha1.Nodes{
+				Offer: v1alpha1.PolicyOffer{Nodes: &v1alpha1.Nodes{
 					Selector: &metav1.LabelSelector{
 						MatchLabels:      map[string]string{"pool": "gold"},
 						MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "zone", Operator: metav1.LabelSelectorOpIn, Values: []string{"north", "south"}}},
@@ -112,7 +112,7 @@ func World() rest.World {
 				}},
 			}),
 			policy("standard", v1alpha1.ResourcePolicySpec{
-				Offer: v1alpha1.Offer{Fixed: v1alpha1.Quantities{"cpu": {Quantity: resource.MustParse("2")}}},
+				Offer: v1alpha1.PolicyOffer{Fixed: v1alpha1.Quantities{"cpu": {Quantity: resource.MustParse("2")}}},
 			}),
 		},
 		Consumers: []rest.WorldConsumer{{ClusterID: "oslo", Labels: map[string]string{"tier": "silver"}}, {ClusterID: "rome", Labels: map[string]string{"tier": "gold"}}},
