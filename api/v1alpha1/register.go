@@ -18,7 +18,7 @@ var (
 )
 
 func addKnownTypes(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &ResourcePolicy{}, &ResourcePolicyList{}, &Grant{}, &GrantList{})
+	s.AddKnownTypes(GroupVersion, &ResourcePolicy{}, &ResourcePolicyList{}, &Grant{}, &GrantList{}, &Offer{}, &OfferList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

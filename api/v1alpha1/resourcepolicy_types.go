@@ -83,6 +83,7 @@ const (
 // ResourcePolicySpec defines what is offered, and to which consumers.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.slices) || (has(self.class) && self.class.size() > 0)",message="slices answers the ResourceSlices of a class: set class, or leave slices out"
+// +kubebuilder:validation:XValidation:rule="!has(self.catalog) || (has(self.class) && self.class.size() > 0)",message="catalog describes a class that ResourceSlices ask for: set class, or leave catalog out"
 type ResourcePolicySpec struct {
 	// Class is the pool that the policy applies to: a class of ResourceSlices in Liqo v1, a pool in
 	// v0.9 and v0.10. It is a DNS-1123 label. When it is changed, the offers in the old class become
@@ -143,6 +144,11 @@ type ResourcePolicySpec struct {
 	// Slices defines how the ResourceSlices of the class are answered (Liqo v1). It requires class.
 	// +optional
 	Slices *Slices `json:"slices,omitempty"`
+
+	// Catalog describes the class to the consumers that may ask for it. It requires class. Default: the
+	// class is shown with its name and amounts.
+	// +optional
+	Catalog *Catalog `json:"catalog,omitempty"`
 }
 
 // ClusterID is the ID of a consumer in Liqo: a lower-case UUID up to v0.10, a DNS-1123 label from

@@ -49,6 +49,7 @@ func Parse(p *v1alpha1.ResourcePolicy) (out *offer.Policy, misspelt, errs field.
 		ThresholdPercent: parse.threshold(s.UpdateThresholdPercent, path.Child("updateThresholdPercent")),
 		Reclaim:          parse.reclaim(s.Reclaim, path.Child("reclaim")),
 		Slices:           parse.slices(s, path.Child("slices")),
+		Catalog:          parse.catalog(s, path.Child("catalog")),
 	}
 	if s.Consumers != nil {
 		out.Consumers = parse.scope(*s.Consumers, path.Child("consumers"))

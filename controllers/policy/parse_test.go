@@ -250,6 +250,21 @@ func TestParseErrorsNameTheFieldAndSayWhatToWrite(t *testing.T) {
 			`spec.slices.ingressClasses[1]: Required value`},
 		{"load balancer class", inSlices(v1alpha1.Slices{LoadBalancerClasses: []v1alpha1.ClassName{""}}),
 			`spec.slices.loadBalancerClasses[0]: Required value`},
+		{"catalog without class", func(s *spec) { s.Catalog = &v1alpha1.Catalog{} }, `spec.catalog: Forbidden: catalog describes a class`},
+		{"title", inCatalog(v1alpha1.CatalogWords{Title: "a\x1b[2J"}), `spec.catalog.title: Invalid value: "a\x1b[2J": write one line of text`},
+		{"URL", inCatalog(v1alpha1.CatalogWords{URL: "javascript:alert(1)"}), `spec.catalog.url: Invalid value: "javascript:alert(1)": write an address`},
+		{"label", inCatalog(v1alpha1.CatalogWords{Labels: v1alpha1.Labels{"a b": "c"}}), `spec.catalog.labels: Invalid value: "a b"`},
+		{"price", inCatalog(v1alpha1.CatalogWords{Prices: v1alpha1.Prices{"cpu": "1e9"}, Currency: "EUR"}),
+			`spec.catalog.prices[cpu]: Invalid value: "1e9": write a decimal number in quotes`},
+		{"resource with a price", inCatalog(v1alpha1.CatalogWords{Prices: v1alpha1.Prices{"a b": "1"}, Currency: "EUR"}),
+			`spec.catalog.prices[a b]: Invalid value: "a b": write the name of a resource`},
+		{"prices without currency", inCatalog(v1alpha1.CatalogWords{Prices: v1alpha1.Prices{"cpu": "1"}}),
+			`spec.catalog.currency: Required value: set both prices and currency, or neither`},
+		{"currency", inCatalog(v1alpha1.CatalogWords{Prices: v1alpha1.Prices{"cpu": "1"}, Currency: "euro"}),
+			`spec.catalog.currency: Invalid value: "euro": write three capital letters`},
+		{"period without prices", inCatalog(v1alpha1.CatalogWords{Period: v1alpha1.PeriodHour}), `spec.catalog.period: Forbidden: set prices`},
+		{"period", inCatalog(v1alpha1.CatalogWords{Prices: v1alpha1.Prices{"cpu": "1"}, Currency: "EUR", Period: "Day"}),
+			`spec.catalog.period: Invalid value: "Day": write Hour or Month`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, _, errs := Parse(kubetest.Policy("p", tc.edit))
@@ -285,4 +300,8 @@ func TestParseAcceptsTheLargestAmounts(t *testing.T) {
 	if diff := cmp.Diff(want, got.Fixed); diff != "" {
 		t.Error(diff)
 	}
+}
+
+func inCatalog(words v1alpha1.CatalogWords) func(*v1alpha1.ResourcePolicySpec) {
+	return func(s *v1alpha1.ResourcePolicySpec) { s.Class, s.Catalog = "gold", &v1alpha1.Catalog{CatalogWords: words} }
 }

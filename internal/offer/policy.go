@@ -55,6 +55,8 @@ type Policy struct {
 	Reclaim          Reclaim
 	// Slices configures the answers to ResourceSlices of the class.
 	Slices Slices
+	// Catalog describes the class to consumers.
+	Catalog Catalog
 	// Known holds names that the policy once offered. A name that is no longer offered is offered as
 	// an explicit 0.
 	Known []string
@@ -72,6 +74,19 @@ type Slices struct {
 	// StorageClasses, IngressClasses and LoadBalancerClasses list the classes that the consumer may
 	// use, its default first. Nil means unset; empty means none.
 	StorageClasses, IngressClasses, LoadBalancerClasses []string
+}
+
+// Catalog describes a class to the consumers that may ask for it. The arithmetic does not use it.
+type Catalog struct {
+	// Hidden leaves the class out of the catalog.
+	Hidden bool
+	// Title and URL are for people, Labels for programs.
+	Title, URL string
+	Labels     map[string]string
+	// Prices are decimal numbers by resource, for one core, GiB or unit and for a Period: Hour or
+	// Month. Currency and Period are empty without Prices.
+	Prices           map[string]string
+	Currency, Period string
 }
 
 // Nodes is the source of a policy that offers a share of some nodes.

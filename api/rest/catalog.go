@@ -1,0 +1,28 @@
+package rest
+
+import "proffer.dev/proffer/api/v1alpha1"
+
+// The paths of the catalog.
+const (
+	ClustersPath = "/api/clusters"
+	CatalogPath  = "/api/catalog"
+)
+
+// Catalog is the answer to GET /api/catalog.
+type Catalog struct {
+	Evaluated
+	// Consumers are the known consumers, by cluster ID.
+	Consumers []CatalogOf `json:"consumers"`
+	// Continue is set if there are more consumers: the next page is that of ?continue=VALUE.
+	Continue string `json:"continue,omitempty"`
+}
+
+// CatalogOf is the catalog of one consumer: the answer to GET /api/catalog/{clusterID}, and one of the
+// consumers of Catalog.
+type CatalogOf struct {
+	// Evaluated is set in the answer to GET /api/catalog/{clusterID}.
+	*Evaluated `json:",omitempty"`
+	ClusterID  string `json:"clusterID"`
+	// Entries are those of the classes that are shown to the consumer, by class.
+	Entries []v1alpha1.OfferStatus `json:"entries"`
+}
