@@ -15,6 +15,13 @@ func Allocate(terms *offer.AllocationInput, all []Slice) []Answer {
 		return nil
 	}
 	a := newAllocation(terms, all)
+	a.decide()
+	return a.answers()
+}
+
+// decide works out what each slice is granted. It returns what is committed before the answers are
+// written, nil if nothing is taken back.
+func (a *allocation) decide() *deferral {
 	for _, s := range a.byAge {
 		if s.Pinned {
 			s.keepPinned()
@@ -36,9 +43,9 @@ func Allocate(terms *offer.AllocationInput, all []Slice) []Answer {
 		s.raise()
 	}
 	if a.lowers() {
-		a.deferRaises()
+		return a.deferRaises()
 	}
-	return a.answers()
+	return nil
 }
 
 // allocation is the state of one Allocate.

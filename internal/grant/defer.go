@@ -38,8 +38,8 @@ type groupBefore struct {
 }
 
 // deferRaises removes from each raise the part that others have not given up yet.
-func (a *allocation) deferRaises() {
-	d := deferral{a, a.newAccount(nil), make(map[*group]*groupBefore, len(a.groups))}
+func (a *allocation) deferRaises() *deferral {
+	d := &deferral{a, a.newAccount(nil), make(map[*group]*groupBefore, len(a.groups))}
 	for _, g := range a.groups {
 		d.groups[g] = &groupBefore{share: d.account.share(g.poolIndex(), g.consumer), granted: a.rows.take(len(a.columns))}
 	}
@@ -50,6 +50,7 @@ func (a *allocation) deferRaises() {
 	for i, s := range a.byAge {
 		d.limit(s, &before[i])
 	}
+	return d
 }
 
 // sliceBefore is how what a slice has counts before the answers are written.

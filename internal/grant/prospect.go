@@ -1,0 +1,115 @@
+package grant
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/offer"
+)
+
+// Prospect is what a new ResourceSlice of one consumer in one class would be granted if nothing else
+// changes. One that asks for exactly what is available is granted in full, if that is anything; one
+// that asks for more of any resource is not.
+type Prospect struct {
+	// Policy decides, nil for none. The others are empty then.
+	Policy *offer.Policy
+	// Resources are those that the policy offers, and those that it has defaults for, sorted by name.
+	Resources []Available
+}
+
+// Available is what is available of one resource.
+type Available struct {
+	Resource string
+	// Amount is what a new slice can have, at least 0.
+	Amount int64
+	// Bound is what keeps it from being more: ByPool, ByMax, ByFixed, ByOverride, NotOffered, or Awaited
+	// while other slices have not given up yet what is being taken back from them.
+	Bound Bound
+	// Ceiling is the most that all slices of the consumer in the class can have together.
+	Ceiling int64
+}
+
+// Asker is a consumer that may ask for a class.
+type Asker struct{ Consumer, Class string }
+
+// Prospects returns the prospect of each asker, in their order, next to all slices as Allocate decides
+// on them.
+func Prospects(terms *offer.AllocationInput, all []Slice, askers []Asker) []Prospect {
+	// For each asker there is a slice that is younger than all others and asks for nothing, so that it
+	// changes nothing.
+	with := slices.Clip(slices.Clone(all))
+	for _, k := range askers {
+		with = append(with, Slice{
+			Key: prospectKey + k.Class + "/" + k.Consumer, Consumer: k.Consumer, Class: k.Class, Created: math.MaxInt64, Invalid: true,
+		})
+	}
+	out := make([]Prospect, len(askers))
+	if len(with) == 0 {
+		return out
+	}
+	a := newAllocation(terms, with)
+	waiting := a.decide()
+	for i := range askers {
+		out[i] = a.prospect(&a.slices[len(all)+i], waiting)
+	}
+	return out
+}
+
+// prospectKey begins the keys of slices that do not exist. No name in Kubernetes contains it.
+const prospectKey = "\x00prospect/"
+
+// prospect works out what could be granted to a slice that has nothing.
+func (a *allocation) prospect(s *sliceState, waiting *deferral) Prospect {
+	terms := s.group.terms
+	if terms == nil {
+		return Prospect{}
+	}
+	p := Prospect{Policy: terms.Policy, Resources: make([]Available, 0, len(terms.Steps))}
+	for i := range terms.Steps {
+		step := &terms.Steps[i]
+		if step.Source == offer.FromRevocation {
+			continue
+		}
+		line := Line{Resource: step.Resource}
+		l := lineState{Line: &line, column: a.column[step.Resource]}
+		most, limitedBy := s.available(&l, (*poolShare).headroomToGrant)
+		if waiting != nil {
+			line.Granted = most
+			if now := (&sliceBefore{groupBefore: waiting.groups[s.group], sameClass: true}).mostNow(s, &l); now < most {
+				most, limitedBy.by = max(0, now), Awaited
+			}
+		}
+		p.Resources = append(p.Resources, Available{Resource: step.Resource, Amount: most, Bound: limitedBy.by, Ceiling: ceilingOf(step)})
+	}
+	// A default that is not offered is 0 in a request that is granted in full.
+	for name := range terms.Policy.Slices.Defaults {
+		if !slices.ContainsFunc(p.Resources, func(r Available) bool { return r.Resource == name }) {
+			p.Resources = append(p.Resources, Available{Resource: name, Bound: NotOffered})
+		}
+	}
+	slices.SortFunc(p.Resources, func(x, y Available) int { return strings.Compare(x.Resource, y.Resource) })
+	return p
+}
+
+// ceilingOf returns the most that all slices of a consumer can have together.
+func ceilingOf(step *offer.Step) int64 {
+	limit, by := limitOf(step)
+	switch {
+	case step.Source != offer.FromNodes:
+		return limit
+	case by == Unbound:
+		return step.Pool
+	}
+	return min(limit, step.Pool)
+}
+
+// Amounts returns the available amounts by resource, also those that are 0.
+func (p *Prospect) Amounts() capacity.Amounts {
+	out := make(capacity.Amounts, len(p.Resources))
+	for i := range p.Resources {
+		out[p.Resources[i].Resource] = p.Resources[i].Amount
+	}
+	return out
+}
