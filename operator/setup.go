@@ -160,7 +160,7 @@ func setup(mgr ctrl.Manager, p parts) error {
 		return err
 	}
 	evaluator := engine.New(engine.Config{
-		Ledger: p.ledger, Policies: policies, Consumers: consumers, Slices: decider,
+		Ledger: p.ledger, Policies: policies, Consumers: consumers, Slices: decider, Peers: decider.Peers,
 		Debouncer: p.debouncer, Table: p.table,
 		Previous:  func() []offer.PreviousOffers { return record.Previous(policies.Previous()) },
 		Sources:   sourcesOf(append(core.Sources(), ofPolicies, ofGrants, record), informers),

@@ -128,10 +128,11 @@ type tenantState struct {
 	// condition is active, cordoned or drained.
 	condition gateState
 	deleting  bool
+	name, uid string
 }
 
 func parseTenant(u *unstructured.Unstructured) tenantState {
-	t := tenantState{namespace: u.GetNamespace(), consumer: kube.Text(u, "spec", "clusterID"), deleting: u.GetDeletionTimestamp() != nil}
+	t := tenantState{namespace: u.GetNamespace(), consumer: kube.Text(u, "spec", "clusterID"), deleting: u.GetDeletionTimestamp() != nil, name: u.GetName(), uid: string(u.GetUID())}
 	condition, found, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "tenantCondition")
 	switch {
 	case condition == "Active", condition == "", !found:

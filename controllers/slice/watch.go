@@ -71,7 +71,11 @@ func (d *Decider) Tenants() kube.Handler { return d.gates.tenants }
 // storageClasses returns all of them by name, as Liqo lists them for its own class. The caller owns
 // the result.
 func (d *Decider) storageClasses() []namedClass {
-	return slices.SortedFunc(maps.Values(d.storage.All()), func(a, b namedClass) int { return cmp.Compare(a.name, b.name) })
+	return sortedClasses(d.storage.All())
+}
+
+func sortedClasses(all map[string]namedClass) []namedClass {
+	return slices.SortedFunc(maps.Values(all), func(a, b namedClass) int { return cmp.Compare(a.name, b.name) })
 }
 
 func parseStorageClass(u *unstructured.Unstructured) namedClass {

@@ -43,12 +43,14 @@ type Source interface {
 	Done() <-chan struct{}
 }
 
-// Config is what an Evaluator works with. All fields must be set.
+// Config is what an Evaluator works with. All fields but Peers must be set.
 type Config struct {
 	Ledger    *capacity.Ledger
 	Policies  Policies
 	Consumers Consumers
 	Slices    Slices
+	// Peers returns those that can ask for slices as they are now. It is nil for none.
+	Peers func() table.Peers
 	// Previous returns what was offered before this process started. It is called once, before the
 	// first evaluation.
 	Previous func() []offer.PreviousOffers
@@ -128,10 +130,12 @@ func (e *Evaluator) Evaluate(first time.Time) {
 	result := offer.Evaluate(in.After(last))
 	e.metrics.evaluation.Observe(time.Since(start).Seconds())
 
+	next := table.Snapshot{Result: result, Input: in, Policies: policies.All, Slices: decided, Levels: e.stable, Time: start}
+	if e.Peers != nil {
+		next.Peers = e.Peers()
+	}
 	// Published first: no reader waits for a write to the API.
-	snapshot := e.Table.Publish(table.Snapshot{
-		Result: result, Input: in, Policies: policies.All, Slices: decided, Levels: e.stable, Time: start,
-	})
+	snapshot := e.Table.Publish(next)
 	e.metrics.publish.Observe(time.Since(first).Seconds())
 	for _, published := range e.Published {
 		published(snapshot)

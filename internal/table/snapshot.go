@@ -22,6 +22,8 @@ type Snapshot struct {
 	Policies []Policy
 	// Slices are the decisions on ResourceSlices; nil stands for no slices.
 	Slices SliceDecisions
+	// Peers are those that can ask for slices; nil stands for none.
+	Peers Peers
 	// Levels are those of the pools after the evaluation.
 	Levels offer.Stabilizer
 	// Time is when the evaluation began.

@@ -108,6 +108,9 @@ var table = []rule{
 		why: pure,
 	},
 	{
+		place: "internal/catalog", may: append([]string{"api/v1alpha1", "internal/table"}, core...), never: world, noClock: true, why: pure,
+	},
+	{
 		place: "internal/table", may: append([]string{"api/v1alpha1"}, core...), never: append([]string{"google.golang.org/grpc"}, kubernetes...),
 		why: "the table holds plain values of the core",
 	},
@@ -133,7 +136,10 @@ var table = []rule{
 	},
 	{
 		place: "internal/web",
-		may:   []string{"api", "controllers/policy", "internal/capacity", "internal/rehearse", "internal/table", "internal/offer"},
+		may: []string{
+			"api", "controllers/policy", "controllers/catalog", "internal/capacity", "internal/catalog", "internal/rehearse", "internal/table",
+			"internal/offer",
+		},
 		never: kubernetes, tests: []string{"internal/grant"}, why: read,
 	},
 	{place: "controllers/policy", may: perKind, why: kind},
@@ -141,6 +147,7 @@ var table = []rule{
 	{place: "controllers/slice", may: perKind, why: kind},
 	{place: "controllers/classlist", may: perKind, why: kind},
 	{place: "controllers/offered", may: perKind, why: kind},
+	{place: "controllers/catalog", may: append([]string{"internal/catalog"}, perKind...), why: kind},
 	{place: "operator", may: []string{everything}},
 	{place: "config", why: "it embeds the manifests and does nothing else"},
 	{place: "cmd/proffer", may: []string{everything}},

@@ -1,0 +1,130 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/catalog"
+	"proffer.dev/proffer/internal/quantity"
+)
+
+const (
+	// RenewInterval is the longest time between two writes of an Offer.
+	RenewInterval = 10 * time.Minute
+	// Validity is how long an entry is kept up to date after it was observed, if nothing writes it again.
+	// It leaves a new leader time to take over.
+	Validity = 15 * time.Minute
+
+	// maxResources is how many resources a list of an entry names, as the schema of the Offer allows.
+	maxResources = 64
+	// maxStorageClasses is how many StorageClasses an entry names.
+	maxStorageClasses = 256
+	// maxPriced is how many prices the line has.
+	maxPriced = 4
+	// maxPriceLine bounds that line, in bytes.
+	maxPriceLine = 256
+)
+
+// StatusOf returns an entry as the API has it. It was observed at this time.
+func StatusOf(clusterID string, e *catalog.Entry, observed time.Time) v1alpha1.OfferStatus {
+	words := &e.Policy.Catalog
+	s := v1alpha1.OfferStatus{
+		ClusterID: clusterID, Class: e.Class, Price: priceLine(e),
+		CatalogWords: v1alpha1.CatalogWords{
+			Title: v1alpha1.Title(words.Title), URL: v1alpha1.URL(words.URL), Currency: v1alpha1.Currency(words.Currency),
+			Period: v1alpha1.Period(words.Period),
+		},
+		Held: quantities(e.Held), LargestPod: quantities(offered(e)), OnExcess: v1alpha1.OnExcessCap, Defaults: quantities(e.Policy.Slices.Defaults),
+		StorageClasses: e.StorageClasses[:min(len(e.StorageClasses), maxStorageClasses)],
+		IngressClasses: e.Policy.Slices.IngressClasses, LoadBalancerClasses: e.Policy.Slices.LoadBalancerClasses,
+		Reason: e.Reason(), Message: e.Message(),
+		ObservedTime: metav1.NewTime(observed), ValidUntil: metav1.NewTime(observed.Add(Validity)),
+	}
+	if e.Policy.Slices.DenyExcess {
+		s.OnExcess = v1alpha1.OnExcessDeny
+	}
+	if len(words.Labels) > 0 {
+		s.Labels = make(v1alpha1.Labels, len(words.Labels))
+		for key, value := range words.Labels {
+			s.Labels[key] = v1alpha1.LabelValue(value)
+		}
+	}
+	if len(words.Prices) > 0 {
+		s.Prices = make(v1alpha1.Prices, len(words.Prices))
+		for name, price := range words.Prices {
+			s.Prices[corev1.ResourceName(name)] = v1alpha1.Price(price)
+		}
+	}
+	available, ceiling := capacity.Amounts{}, capacity.Amounts{}
+	for i := range e.Resources {
+		r := &e.Resources[i]
+		available[r.Resource], ceiling[r.Resource] = e.Available(r), r.Ceiling
+	}
+	s.Available, s.Ceiling = quantities(available), quantities(ceiling)
+	return s
+}
+
+// offered returns what is free on the largest node of the resources that the class has.
+func offered(e *catalog.Entry) capacity.Amounts {
+	if e.Largest == nil {
+		return nil
+	}
+	out := capacity.Amounts{}
+	for i := range e.Resources {
+		if amount, listed := e.Largest[e.Resources[i].Resource]; listed {
+			out[e.Resources[i].Resource] = amount
+		}
+	}
+	return out
+}
+
+// quantities converts amounts, nil for none. Of more than maxResources it keeps the most important.
+func quantities(of capacity.Amounts) v1alpha1.Quantities {
+	if len(of) == 0 {
+		return nil
+	}
+	names := make([]string, 0, len(of))
+	for name := range of {
+		names = append(names, name)
+	}
+	if len(names) > maxResources {
+		slices.SortFunc(names, catalog.ByImportance)
+		names = names[:maxResources]
+	}
+	out := make(v1alpha1.Quantities, len(names))
+	for _, name := range names {
+		out[corev1.ResourceName(name)] = v1alpha1.Quantity{Quantity: quantity.Of(name, of[name])}
+	}
+	return out
+}
+
+// priceLine lists the most important prices, as in "cpu 0.021, memory 0.0029 EUR/hour".
+func priceLine(e *catalog.Entry) string {
+	names := e.Prices()
+	if len(names) == 0 {
+		return ""
+	}
+	words := &e.Policy.Catalog
+	end := fmt.Sprintf(" %s/%s", words.Currency, strings.ToLower(words.Period))
+	var line string
+	for i, name := range names {
+		part := name + " " + words.Prices[name]
+		if i > 0 {
+			part = ", " + part
+		}
+		more := fmt.Sprintf(", and %d more", len(names)-i)
+		if i == maxPriced || len(line)+len(part)+len(more)+len(end) > maxPriceLine {
+			line += more
+			break
+		}
+		line += part
+	}
+	return strings.TrimPrefix(line, ", ") + end
+}

@@ -1,0 +1,145 @@
+package catalog
+
+import (
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/grant"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
+)
+
+// Catalog is what all consumers could have at one moment. It is immutable.
+type Catalog struct {
+	snapshot *table.Snapshot
+	tenants  []table.Tenant
+	// peerings are the states of each consumer's tenants, the first one that is active first.
+	peerings map[string]peering
+	// entries are those of consumers that could have something. unknown are those of every other one.
+	entries map[string][]Entry
+	unknown []Entry
+}
+
+// Largest returns, for each selection of nodes, what is free on the node with the most room:
+// capacity.Ledger.Largest. It may be newer than the snapshot.
+type Largest func([]capacity.Selection) []capacity.Amounts
+
+// New works out the catalog of all consumers of a snapshot.
+func New(s *table.Snapshot, largest Largest) *Catalog {
+	c := &Catalog{snapshot: s, peerings: map[string]peering{}, entries: map[string][]Entry{}}
+	var storage []string
+	if s.Peers != nil {
+		c.tenants, storage = s.Peers.Tenants(), s.Peers.StorageClasses()
+	}
+	for _, t := range c.tenants {
+		if state := peeringOf(t.State); c.peerings[t.Consumer] < state {
+			c.peerings[t.Consumer] = state
+		}
+	}
+	asked := c.askers()
+	prospects := grant.Prospects(offer.NewAllocationInput(s.Input), decidedOn(s.Slices), asked)
+	rooms := roomsOf(s.Policies, largest)
+	for i, asker := range asked {
+		p := &prospects[i]
+		if p.Policy == nil || p.Policy.Catalog.Hidden {
+			continue
+		}
+		e := Entry{
+			Class: asker.Class, Policy: p.Policy, Resources: p.Resources, Held: s.Input.Grants[asker.Class][asker.Consumer],
+			Largest: rooms[p.Policy.Name], StorageClasses: p.Policy.Slices.StorageClasses, peering: c.peerings[asker.Consumer],
+		}
+		if e.StorageClasses == nil {
+			e.StorageClasses = storage
+		}
+		if asker.Consumer == unknown {
+			c.unknown = append(c.unknown, e)
+		} else {
+			c.entries[asker.Consumer] = append(c.entries[asker.Consumer], e)
+		}
+	}
+	return c
+}
+
+// unknown stands for every consumer that is not known.
+const unknown = ""
+
+// askers lists each consumer with the classes that it is offered, by consumer and class.
+func (c *Catalog) askers() []grant.Asker {
+	var all []grant.Asker
+	add := func(id string, entry *offer.Entry) {
+		if entry == nil {
+			return
+		}
+		for _, o := range entry.Offers {
+			if o.Class != "" && !o.Withdrawn() {
+				all = append(all, grant.Asker{Consumer: id, Class: o.Class})
+			}
+		}
+	}
+	add(unknown, c.snapshot.Default)
+	for id, entry := range c.snapshot.Entries.All {
+		add(id, entry)
+	}
+	return all
+}
+
+// decidedOn returns what an allocation decided on.
+func decidedOn(decisions table.SliceDecisions) []grant.Slice {
+	if decisions == nil {
+		return nil
+	}
+	var all []grant.Slice
+	for s := range decisions.All {
+		if s.Answer != nil || s.Pinned {
+			all = append(all, s.Slice)
+		}
+	}
+	return all
+}
+
+// roomsOf returns the room of the largest node of each policy of nodes, by the name of the policy.
+func roomsOf(policies []table.Policy, largest Largest) map[string]capacity.Amounts {
+	var names []string
+	var selections []capacity.Selection
+	for i := range policies {
+		if p := policies[i].Parsed; p != nil && p.Nodes != nil && !p.DryRun && p.Class != "" && !p.Catalog.Hidden {
+			names, selections = append(names, p.Name), append(selections, p.Nodes.Selection)
+		}
+	}
+	rooms := make(map[string]capacity.Amounts, len(names))
+	if len(names) > 0 {
+		for i, room := range largest(selections) {
+			rooms[names[i]] = room
+		}
+	}
+	return rooms
+}
+
+// Snapshot is what the catalog was worked out from.
+func (c *Catalog) Snapshot() *table.Snapshot { return c.snapshot }
+
+// Tenants are the peerings with consumers that can ask, by consumer and namespace. The caller must not
+// change the list.
+func (c *Catalog) Tenants() []table.Tenant { return c.tenants }
+
+// Of returns the entries of a consumer, by class. One that is not known gets what any other consumer
+// could have.
+func (c *Catalog) Of(consumer string) []Entry {
+	if c.snapshot.Entries.Of(consumer) != nil {
+		return c.entries[consumer]
+	}
+	return c.unknown
+}
+
+// In returns the entries of a consumer as they are for the slices of one of its tenants.
+func (c *Catalog) In(t table.Tenant) []Entry {
+	all := c.Of(t.Consumer)
+	state := peeringOf(t.State)
+	if len(all) == 0 || all[0].peering == state {
+		return all
+	}
+	out := make([]Entry, len(all))
+	for i, e := range all {
+		e.peering = state
+		out[i] = e
+	}
+	return out
+}

@@ -1,0 +1,174 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/grant"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
+)
+
+// Entry is what one consumer could have in one class. It is immutable.
+type Entry struct {
+	Class string
+	// Policy is the one that decides.
+	Policy *offer.Policy
+	// Resources are by name. Amount is what an active consumer could have: see Available.
+	Resources []grant.Available
+	// Held is what the consumer's slices of the class have, nil for nothing.
+	Held capacity.Amounts
+	// Largest is what is free on the usable node with the most room, nil for fixed amounts and without
+	// usable nodes. It has all resources that the node lists.
+	Largest capacity.Amounts
+	// StorageClasses are those that the consumer may use, the default first.
+	StorageClasses []string
+
+	peering peering
+}
+
+// peering says whether a consumer can ask. A larger one lets a consumer have more.
+type peering int
+
+const (
+	notPeered peering = iota
+	drained
+	cordoned
+	active
+)
+
+func peeringOf(s table.TenantState) peering {
+	switch s {
+	case table.TenantActive:
+		return active
+	case table.TenantDrained:
+		return drained
+	case table.TenantCordoned:
+	}
+	return cordoned
+}
+
+// Available is what a new slice could have of one of Resources. A consumer that has not peered could
+// have it once it has.
+func (e *Entry) Available(of *grant.Available) int64 {
+	if e.peering == drained || e.peering == cordoned {
+		return 0
+	}
+	return of.Amount
+}
+
+// Reason summarizes the entry in one word.
+func (e *Entry) Reason() v1alpha1.CatalogReason {
+	switch e.peering {
+	case notPeered:
+		return v1alpha1.CatalogNotPeered
+	case drained:
+		return v1alpha1.CatalogDrained
+	case cordoned:
+		return v1alpha1.CatalogCordoned
+	case active:
+	}
+	if e.exhausted() {
+		return v1alpha1.CatalogExhausted
+	}
+	return v1alpha1.CatalogAvailable
+}
+
+// exhausted reports whether a new slice lacks cpu, memory or pods, without which a virtual node is of
+// no use, or has nothing at all.
+func (e *Entry) exhausted() bool {
+	nothing := true
+	for i := range e.Resources {
+		r := &e.Resources[i]
+		if r.Amount > 0 {
+			nothing = false
+			continue
+		}
+		switch r.Resource {
+		case capacity.CPU, capacity.Memory, capacity.Pods:
+			return true
+		}
+	}
+	return nothing
+}
+
+// The bounds of a message: the number of resources that it explains, and the length of their names in
+// bytes.
+const (
+	maxExplained = 16
+	maxName      = 80
+)
+
+// Message explains what is available, and names what limits each resource.
+func (e *Entry) Message() string {
+	switch e.peering {
+	case drained:
+		return "the provider has drained this cluster: ResourceSlices are denied"
+	case cordoned:
+		return "the provider has cordoned this cluster: ResourceSlices keep what they have, and nothing more is granted"
+	case notPeered, active:
+	}
+	var lines []string
+	for i := range e.Resources {
+		if i == maxExplained {
+			lines = append(lines, fmt.Sprintf("and %d more resources", len(e.Resources)-i))
+			break
+		}
+		lines = append(lines, explain(&e.Resources[i], e.Held[e.Resources[i].Resource]))
+	}
+	text := strings.Join(lines, "; ")
+	if e.peering == notPeered {
+		return "this cluster cannot ask before it has peered, with one Tenant; it could have " + text
+	}
+	return text
+}
+
+func explain(r *grant.Available, held int64) string {
+	name := r.Resource
+	if len(name) > maxName {
+		name = name[:maxName] + "..."
+	}
+	q := capacity.HumanFormat(r.Resource, r.Amount, r.Ceiling, held)
+	line := name + " " + q(r.Amount) + ": "
+	switch r.Bound {
+	case grant.ByMax, grant.ByFixed, grant.ByOverride:
+		line += "a cluster has at most " + q(r.Ceiling) + " of this class"
+		if held > 0 {
+			line += ", and this one holds " + q(held)
+		}
+	case grant.Awaited:
+		line += "more is about to be free"
+	case grant.NotOffered:
+		line += "not offered"
+	default:
+		line += "no more is left"
+	}
+	return line
+}
+
+// Prices returns the resources that have a price: cpu, memory and pods, then the others by name.
+func (e *Entry) Prices() []string {
+	var names []string
+	for name := range e.Policy.Catalog.Prices {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, ByImportance)
+	return names
+}
+
+// ByImportance compares names of resources: cpu, memory and pods come first, then the others by name.
+func ByImportance(a, b string) int {
+	rank := func(name string) int {
+		if i := slices.Index([]string{capacity.CPU, capacity.Memory, capacity.Pods}, name); i >= 0 {
+			return i
+		}
+		return 3
+	}
+	if x, y := rank(a), rank(b); x != y {
+		return x - y
+	}
+	return strings.Compare(a, b)
+}
