@@ -1,0 +1,113 @@
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/catalog"
+	"proffer.dev/proffer/internal/grant"
+	"proffer.dev/proffer/internal/offer"
+)
+
+func entry() *catalog.Entry {
+	return &catalog.Entry{
+		Class: "gold",
+		Policy: &offer.Policy{
+			Name: "gold",
+			Slices: offer.Slices{
+				DenyExcess: true, Defaults: capacity.Amounts{capacity.Pods: 10}, IngressClasses: []string{"nginx"}, LoadBalancerClasses: []string{},
+			},
+			Catalog: offer.Catalog{
+				Title: "A100 nodes", URL: "https://example.com/gpu", Labels: map[string]string{"region": "eu"},
+				Prices: map[string]string{"nvidia.com/gpu": "1.85", "memory": "0.0029", "cpu": "0.021"}, Currency: "EUR", Period: "Hour",
+			},
+		},
+		Resources: []grant.Available{
+			{Resource: capacity.CPU, Amount: 1500, Bound: grant.ByPool, Ceiling: 4000},
+			{Resource: capacity.Memory, Amount: 1 << 30, Bound: grant.ByMax, Ceiling: 2 << 30},
+		},
+		Held: capacity.Amounts{capacity.Memory: 1 << 30}, Largest: capacity.Amounts{capacity.CPU: 900, "example.com/other": 1},
+		StorageClasses: []string{"fast"},
+	}
+}
+
+func TestAnEntryIsWrittenAsTheAPIHasIt(t *testing.T) {
+	got, err := json.MarshalIndent(StatusOf("rome", entry(), time.Unix(0, 0).UTC()), "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{
+ "clusterID": "rome",
+ "class": "gold",
+ "title": "A100 nodes",
+ "labels": {
+  "region": "eu"
+ },
+ "prices": {
+  "cpu": "0.021",
+  "memory": "0.0029",
+  "nvidia.com/gpu": "1.85"
+ },
+ "currency": "EUR",
+ "period": "Hour",
+ "url": "https://example.com/gpu",
+ "price": "cpu 0.021, memory 0.0029, nvidia.com/gpu 1.85 EUR/hour",
+ "available": {
+  "cpu": "1500m",
+  "memory": "1Gi"
+ },
+ "held": {
+  "memory": "1Gi"
+ },
+ "ceiling": {
+  "cpu": "4",
+  "memory": "2Gi"
+ },
+ "largestPod": {
+  "cpu": "900m"
+ },
+ "onExcess": "Deny",
+ "defaults": {
+  "pods": "10"
+ },
+ "storageClasses": [
+  "fast"
+ ],
+ "ingressClasses": [
+  "nginx"
+ ],
+ "reason": "NotPeered",
+ "message": "this cluster cannot ask before it has peered, with one Tenant; it could have cpu 1.5: no more is left; memory 1Gi: a cluster has at most 2Gi of this class, and this one holds 1Gi",
+ "observedTime": "1970-01-01T00:00:00Z",
+ "validUntil": "1970-01-01T00:15:00Z"
+}`
+	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(string(got), "\n")); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestAnEntryStaysWithinItsBounds(t *testing.T) {
+	e := entry()
+	e.Resources, e.Policy.Catalog.Prices, e.StorageClasses = nil, map[string]string{}, nil
+	for i := range 300 {
+		name := fmt.Sprintf("example.com/%s%03d", strings.Repeat("n", 59), i)
+		e.Resources = append(e.Resources, grant.Available{Resource: name, Amount: 1 << 62, Bound: grant.ByPool, Ceiling: 1 << 62})
+		e.Policy.Catalog.Prices[name] = "999999999.999999999"
+		e.StorageClasses = append(e.StorageClasses, fmt.Sprint("s", i))
+	}
+	e.Resources = append(e.Resources, grant.Available{Resource: capacity.Pods, Amount: 3, Ceiling: 3})
+	s := StatusOf("rome", e, time.Now())
+	if len(s.Available) != 64 || len(s.Ceiling) != 64 || len(s.StorageClasses) != 256 || len(s.Message) > 4096 || len(s.Price) > 256 {
+		t.Errorf("%d available, %d StorageClasses, a message of %d and a price of %d bytes: %s",
+			len(s.Available), len(s.StorageClasses), len(s.Message), len(s.Price), s.Price)
+	}
+	if _, kept := s.Available["pods"]; !kept {
+		t.Error("pods are left out")
+	}
+}
