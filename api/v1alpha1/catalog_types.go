@@ -170,12 +170,13 @@ type OfferStatus struct {
 
 	// Available is what a new ResourceSlice would be granted now, if nothing else changes. A
 	// ResourceSlice that asks for exactly this is granted in full; one that asks for more of any
-	// resource is not. It has every resource that the class offers, also those of which nothing is
-	// available.
+	// resource is not. It has every resource that the class offers or has a default for, also those of
+	// which nothing is available.
 	// +optional
 	Available Quantities `json:"available,omitempty"`
 
-	// Held is what the ResourceSlices of the consumer in this class have been granted.
+	// Held is what the ResourceSlices of the consumer in this class have been granted, and what its pods
+	// still use of earlier grants.
 	// +optional
 	Held Quantities `json:"held,omitempty"`
 
