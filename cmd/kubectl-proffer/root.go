@@ -8,6 +8,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clientrest "k8s.io/client-go/rest"
 
+	"proffer.dev/proffer/cmd/kubectl-proffer/catalog"
 	"proffer.dev/proffer/cmd/kubectl-proffer/check"
 	"proffer.dev/proffer/cmd/kubectl-proffer/explain"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
@@ -54,6 +55,7 @@ The plugin reaches the operator through the API server, with your own rights.`,
 		top.NewCommand(flags, streams),
 		migrate.NewCommand(flags, streams),
 		check.NewCommand(flags, streams),
+		catalog.NewCommand(flags, streams),
 		versioncmd.NewCommand(flags, streams, versionOf()),
 	)
 	return root

@@ -45,6 +45,13 @@ type Server struct {
 	// policies are those that the API server has, by name.
 	policies map[string]*v1alpha1.ResourcePolicy
 
+	// url is the server's.
+	url string
+	// certificate is that of the server, in PEM.
+	certificate []byte
+	// identities are this cluster's at its providers, and secrets theirs, by path.
+	identities []map[string]any
+	secrets    map[string]corev1.Secret
 	// tokens counts the tokens that were created, by ServiceAccount.
 	tokens map[string]int
 	// changes are the bodies of POST /simulate.
@@ -79,7 +86,7 @@ func Start(t *testing.T) *Server {
 	s := &Server{
 		refusals: map[string]Refusal{}, tokens: map[string]int{}, lifetime: 10 * time.Minute,
 		offers: Offers(), world: World(), simulation: Simulation(),
-		consumers: map[string]rest.Consumer{}, policies: map[string]*v1alpha1.ResourcePolicy{},
+		consumers: map[string]rest.Consumer{}, policies: map[string]*v1alpha1.ResourcePolicy{}, secrets: map[string]corev1.Secret{},
 	}
 	for _, c := range s.offers.Consumers {
 		s.consumers[c.ClusterID] = Detailed(c)
@@ -90,15 +97,16 @@ func Start(t *testing.T) *Server {
 	server := httptest.NewTLSServer(s)
 	t.Cleanup(server.Close)
 	s.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	s.url, s.certificate = server.URL, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	if err := clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: server.URL, CertificateAuthorityData: ca}},
+		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: server.URL, CertificateAuthorityData: s.certificate}},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: userToken}},
 		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
 		CurrentContext: "x",
 	}, s.Kubeconfig); err != nil {
 		t.Fatal(err)
 	}
+	s.AddProvider(t, Provider, s.ProviderKubeconfig())
 	return s
 }
 
@@ -168,10 +176,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	path, proxied := strings.CutPrefix(r.URL.Path, proxyPath)
 	switch {
+	case strings.HasPrefix(r.URL.Path, providerPath):
+		serveProvider(w, r)
 	case r.Header.Get("Authorization") != "Bearer "+userToken:
 		answer(w, http.StatusUnauthorized, Status(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized", nil))
 	case proxied:
 		s.operator(w, r, path)
+	case r.URL.Path == IdentitiesPath:
+		answer(w, http.StatusOK, map[string]any{"kind": "IdentityList", "apiVersion": identityVersion, "items": s.identities})
+	case strings.Contains(r.URL.Path, "/secrets/"):
+		s.serveSecret(w, r)
 	case strings.HasSuffix(r.URL.Path, "/token"):
 		s.createToken(w, r)
 	case r.URL.Path == "/api":

@@ -21,8 +21,8 @@ func Clean(text string) string {
 	return b.String()
 }
 
-// cleanCell is Clean for a cell in which a line break would begin another row.
-func cleanCell(text string) string { return strings.ReplaceAll(Clean(text), "\n", `\n`) }
+// OneLine is Clean for a text in which a line break would begin another row or another message.
+func OneLine(text string) string { return strings.ReplaceAll(Clean(text), "\n", `\n`) }
 
 // cleanLine is Clean for a line that may have a style.
 func cleanLine(line string) string {

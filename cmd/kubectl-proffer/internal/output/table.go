@@ -108,7 +108,7 @@ func (t *Table) padded() []Row {
 			case t.Text && c == len(cells)-1:
 				cells[c] = Clean(cells[c])
 			default:
-				cells[c] = cleanCell(cells[c])
+				cells[c] = OneLine(cells[c])
 			}
 		}
 		rows[i].Cells = cells

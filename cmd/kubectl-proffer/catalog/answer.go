@@ -1,0 +1,199 @@
+package catalog
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"proffer.dev/proffer/api/v1alpha1"
+)
+
+// The bounds of texts of a provider, in bytes. They are those of the CRD, or less where nobody would
+// read more.
+const (
+	maxID      = 63
+	maxName    = 253
+	maxKey     = 317
+	maxText    = 256
+	maxMessage = 1024
+	maxURL     = 1024
+	// maxItems bounds each list and map of an Offer.
+	maxItems = 64
+	// maxStorageClasses is the bound of the CRD for this one list.
+	maxStorageClasses = 256
+)
+
+// read decodes a list of Offers as it arrives, and adds those that are well formed. The error is about
+// the whole answer.
+func (p *Provider) read(answer io.Reader, now func() time.Time) error {
+	limited := &io.LimitedReader{R: answer, N: maxAnswer}
+	seen, left, first := map[string]bool{}, 0, error(nil)
+	err := eachItem(json.NewDecoder(limited), func(n int, item json.RawMessage) error {
+		if n >= maxOffers {
+			return errTooMany
+		}
+		e, err := parse(item, now())
+		if err == nil && seen[e.Class] {
+			err = fmt.Errorf("%s is there twice", e.Class)
+		}
+		if err != nil {
+			left++
+			first = cmp.Or(first, err)
+			return nil
+		}
+		seen[e.Class] = true
+		p.Offers = append(p.Offers, e)
+		return nil
+	})
+	slices.SortFunc(p.Offers, func(a, b Entry) int { return cmp.Compare(a.Class, b.Class) })
+	for i := range p.Offers {
+		if e := &p.Offers[i]; e.Expired {
+			p.problem("its Offer %s is not kept up to date: it was valid until %s", e.Class, stamp(e.ValidUntil))
+		}
+	}
+	if left > 0 {
+		p.problem("Offers left out: %d; the first: %v", left, first)
+	}
+	switch {
+	case errors.Is(err, errTooMany):
+		p.problem("it has more than %d Offers, and the others are left out", maxOffers)
+	case err != nil && limited.N <= 0:
+		return fmt.Errorf("its answer has more than %d MiB, and the rest is left out", maxAnswer>>20)
+	case err != nil:
+		return fmt.Errorf("its answer is not a list of Offers: %w", err)
+	}
+	return nil
+}
+
+var errTooMany = errors.New("too many items")
+
+// eachItem calls item for each element of the member items of a list. It keeps one element at a time.
+func eachItem(d *json.Decoder, item func(n int, text json.RawMessage) error) error {
+	if err := delimiter(d, '{'); err != nil {
+		return err
+	}
+	found := false
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return err
+		}
+		if key != "items" || found {
+			if err := d.Decode(new(json.RawMessage)); err != nil {
+				return err
+			}
+			continue
+		}
+		found = true
+		if err := delimiter(d, '['); err != nil {
+			return err
+		}
+		for n := 0; d.More(); n++ {
+			var text json.RawMessage
+			if err := d.Decode(&text); err != nil {
+				return err
+			}
+			if err := item(n, text); err != nil {
+				return err
+			}
+		}
+		if err := delimiter(d, ']'); err != nil {
+			return err
+		}
+	}
+	if !found {
+		return errors.New("it has no items")
+	}
+	return delimiter(d, '}')
+}
+
+func delimiter(d *json.Decoder, want json.Delim) error {
+	got, err := d.Token()
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	if err == nil && got != want {
+		return fmt.Errorf("it has %.20v where %v should be", got, want)
+	}
+	return err
+}
+
+// parse turns an Offer of a stranger into an entry: its class and the names of resources have the
+// characters that names have, its amounts can be computed with, and its texts can be printed.
+func parse(text json.RawMessage, now time.Time) (Entry, error) {
+	if len(text) > maxOffer {
+		return Entry{}, fmt.Errorf("one has more than %d KiB", maxOffer>>10)
+	}
+	var o v1alpha1.Offer
+	if err := json.Unmarshal(text, &o); err != nil {
+		return Entry{}, fmt.Errorf("one is not an Offer: %w", err)
+	}
+	s := o.Status
+	if len(validation.IsDNS1123Label(s.Class)) > 0 || s.Class != o.Name {
+		return Entry{}, fmt.Errorf("%.64q is not of the class %.64q", o.Name, s.Class)
+	}
+	for _, amounts := range []v1alpha1.Quantities{s.Available, s.Held, s.Ceiling, s.LargestPod, s.Defaults} {
+		if err := checkAmounts(amounts); err != nil {
+			return Entry{}, fmt.Errorf("%s: %w", s.Class, err)
+		}
+	}
+	if s.ObservedTime.IsZero() || s.ValidUntil.IsZero() {
+		return Entry{}, fmt.Errorf("%s does not say how old it is", s.Class)
+	}
+	if len(s.Labels) > maxItems || len(s.Prices) > maxItems ||
+		max(len(s.StorageClasses), len(s.IngressClasses), len(s.LoadBalancerClasses)) > maxStorageClasses {
+		return Entry{}, fmt.Errorf("%s has a list that is too long", s.Class)
+	}
+	return Entry{OfferStatus: clean(s), Expired: !now.Before(s.ValidUntil.Time)}, nil
+}
+
+// checkAmounts refuses names that are not names, and amounts that are not amounts: comparing
+// 1e999999999 takes minutes.
+func checkAmounts(amounts v1alpha1.Quantities) error {
+	if len(amounts) > maxItems {
+		return fmt.Errorf("it has more than %d amounts", maxItems)
+	}
+	for name, amount := range amounts {
+		if len(validation.IsQualifiedName(string(name))) > 0 {
+			return fmt.Errorf("%.64q is not the name of a resource", name)
+		}
+		if problem := amount.Problem(name); problem != "" {
+			return fmt.Errorf("%.32q of %.64q is not an amount: %s", amount.Text(), name, problem)
+		}
+	}
+	return nil
+}
+
+// clean makes every text of a provider one line that can be printed, also as JSON or YAML.
+func clean(s v1alpha1.OfferStatus) v1alpha1.OfferStatus {
+	s.ClusterID = tidy(s.ClusterID, maxName)
+	s.Title, s.URL = tidyAs(s.Title, maxText), tidyAs(s.URL, maxURL)
+	s.Currency, s.Period, s.Price = tidyAs(s.Currency, maxText), tidyAs(s.Period, maxText), tidy(s.Price, maxText)
+	s.OnExcess, s.Reason, s.Message = tidyAs(s.OnExcess, maxText), tidyAs(s.Reason, maxText), tidy(s.Message, maxMessage)
+	s.Labels, s.Prices = tidyMap(s.Labels), tidyMap(s.Prices)
+	for _, list := range [][]string{s.StorageClasses, s.IngressClasses, s.LoadBalancerClasses} {
+		for i := range list {
+			list[i] = tidy(list[i], maxName)
+		}
+	}
+	return s
+}
+
+func tidyAs[T ~string](text T, most int) T { return T(tidy(string(text), most)) }
+
+func tidyMap[M ~map[K]V, K, V ~string](m M) M {
+	if m == nil {
+		return nil
+	}
+	clean := make(M, len(m))
+	for key, value := range m {
+		clean[tidyAs(key, maxKey)] = tidyAs(value, maxText)
+	}
+	return clean
+}

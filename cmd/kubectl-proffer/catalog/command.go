@@ -1,0 +1,228 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/complete"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/exit"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
+)
+
+const (
+	// wide is the output format with everything about an Offer.
+	wide = "wide"
+	// listLimit bounds the list of this cluster's identities.
+	listLimit = 30 * time.Second
+	// completionLimit is how long a shell waits for completions.
+	completionLimit = 3 * time.Second
+)
+
+// The exit statuses that are an answer. A later one outweighs the earlier ones.
+const (
+	statusIncomplete = 1
+	statusNoFit      = 2
+)
+
+const long = `Show what the providers of this cluster would grant to a new ResourceSlice, and how to ask for it.
+
+This command is for consumers: it runs against the cluster that asks. With the identity that Liqo
+v1 keeps for each provider, it reads the Offers that the provider publishes to this cluster. CPU,
+MEMORY and PODS are what a new ResourceSlice of the class would be granted now. LARGEST-POD is what
+is free on one node. AGE is how long ago the provider worked the amounts out, and after VALID-UNTIL
+nobody keeps them up to date.
+
+Below the table is the liqoctl command that asks for all that is available. With --fits, only the
+Offers are shown that can grant a ResourceSlice of these amounts in full, and the commands ask for
+these. Whether a pod finds a node is another question: compare it with LARGEST-POD.
+
+A provider that cannot be read is left out, and a warning says why.
+
+It needs the rights to list identities of Liqo and to get their Secrets.
+
+Exit status: 0 if everything could be read, 1 if some provider or Offer is missing or expired, 2 if
+nothing fits, 3 for an error.`
+
+const examples = `  # What each provider would grant
+  kubectl proffer catalog
+
+  # With other resources, what is held, prices and the words of one provider
+  kubectl proffer catalog --provider milan -o wide
+
+  # Who can grant a ResourceSlice of this size, and the command that asks for it
+  kubectl proffer catalog --fits cpu=2,memory=4Gi
+
+  # For a script
+  kubectl proffer catalog -o json`
+
+type options struct {
+	flags   *operatorclient.Flags
+	streams genericiooptions.IOStreams
+	liqoctl liqoctl
+	now     func() time.Time
+
+	provider string
+	fits     v1alpha1.Quantities
+	format   string
+}
+
+// NewCommand returns the command.
+func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams) *cobra.Command {
+	o := &options{flags: flags, streams: streams, now: time.Now}
+	var fits string
+	cmd := &cobra.Command{
+		Use:               "catalog",
+		Short:             "On a consumer, show what each provider would grant, and how to ask",
+		Long:              long,
+		Example:           examples,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if err := output.CheckFormat(o.format, wide, output.JSON, output.YAML); err != nil {
+				return err
+			}
+			if o.fits, err = parseAmounts(fits); err != nil {
+				return err
+			}
+			o.liqoctl = liqoctlFor(flags)
+			return o.run(cmd.Context())
+		},
+	}
+	exit.ErrorsAre(cmd, exit.Failed)
+	cmd.Flags().StringVar(&o.provider, "provider", "", "Show only the provider with this cluster ID.")
+	cmd.Flags().StringVar(&fits, "fits", "", "Show only what can grant a ResourceSlice of these amounts, such as cpu=4,memory=8Gi.")
+	cmd.Flags().StringVarP(&o.format, "output", "o", "", "The output format: wide, json or yaml.")
+	complete.Flag(cmd, "provider", providers(flags))
+	complete.Flag(cmd, "fits", cobra.NoFileCompletions)
+	complete.Flag(cmd, "output", complete.Words(wide, output.JSON, output.YAML))
+	return cmd
+}
+
+func (o *options) run(ctx context.Context) error {
+	c, err := o.read(ctx)
+	if err != nil {
+		return err
+	}
+	fit := c.ask(o.fits, o.liqoctl.command)
+	if err := o.print(c); err != nil {
+		return err
+	}
+	status := 0
+	for _, p := range c.Providers {
+		if len(p.Problems) > 0 {
+			status = statusIncomplete
+		}
+	}
+	if len(o.fits) > 0 && !fit {
+		status = statusNoFit
+	}
+	if status != 0 {
+		return exit.StatusError(status)
+	}
+	return nil
+}
+
+// read asks all providers.
+func (o *options) read(ctx context.Context) (*Catalog, error) {
+	config, err := o.flags.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	limit := timeLimit
+	if config.Timeout != 0 {
+		limit = config.Timeout
+	}
+	config.QPS, config.Burst = -1, 0 // A Secret for each provider, and the API server limits requests itself.
+	c, err := newConsumer(config)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the API server: %w", err)
+	}
+	defer output.Slow(o.streams.ErrOut, "Asking the providers")()
+	listCtx, cancel := context.WithTimeout(ctx, listLimit)
+	defer cancel()
+	ids, err := c.identities(listCtx, o.provider)
+	if err != nil {
+		return nil, err
+	}
+	return &Catalog{Providers: c.askAll(ctx, ids, limit, o.now)}, nil
+}
+
+// print prints the table and the commands, or the value, and all warnings.
+func (o *options) print(c *Catalog) error {
+	p, offers := output.For(o.streams.Out), 0
+	for _, provider := range c.Providers {
+		offers += len(provider.Offers)
+		for _, problem := range provider.Problems {
+			fmt.Fprintf(o.streams.ErrOut, "warning: %s: %s\n", provider.ClusterID, problem)
+		}
+	}
+	if o.format == output.JSON || o.format == output.YAML {
+		return p.Value(o.format, c)
+	}
+	switch {
+	case len(c.Providers) == 0:
+		fmt.Fprintln(o.streams.ErrOut, "This cluster has no provider: peer it with one.")
+		return nil
+	case offers == 0 && len(o.fits) > 0:
+		fmt.Fprintf(o.streams.ErrOut, "Nothing fits %s.\n", amounts(o.fits))
+		return nil
+	case offers == 0:
+		fmt.Fprintln(o.streams.ErrOut, "No Offers.")
+		return nil
+	}
+	if err := p.Table(c.table(o.format == wide, o.now())); err != nil {
+		return err
+	}
+	return p.Lines(c.commands(o.fits)...)
+}
+
+// commands returns the commands with a heading, nothing if there are none.
+func (c *Catalog) commands(fits v1alpha1.Quantities) []string {
+	asked := "all that is available"
+	if len(fits) > 0 {
+		asked = amounts(fits)
+	}
+	lines := []string{"", "To ask for " + asked + ":"}
+	for _, p := range c.Providers {
+		for i := range p.Offers {
+			if command := p.Offers[i].Command; command != "" {
+				lines = append(lines, "  "+command)
+			}
+		}
+	}
+	if len(lines) == 2 {
+		return nil
+	}
+	return lines
+}
+
+// providers completes the ID of a provider.
+func providers(flags *operatorclient.Flags) complete.Func {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionLimit)
+		defer cancel()
+		config, err := flags.RESTConfig()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		c, err := newConsumer(config)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ids, err := c.identities(ctx, "")
+		if err != nil {
+			cobra.CompDebugln(err.Error(), true)
+		}
+		var words []string
+		for _, id := range ids {
+			words = append(words, tidy(id.provider, maxID))
+		}
+		return words, cobra.ShellCompDirectiveNoFileComp
+	}
+}

@@ -1,0 +1,108 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+
+	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+const (
+	// maxKubeconfig bounds the kubeconfig of an identity, in bytes.
+	maxKubeconfig = 256 << 10
+	// maxHeader bounds the header of a provider's answer, in bytes.
+	maxHeader = 64 << 10
+)
+
+// connection reaches the API server of one provider.
+type connection struct {
+	http   *http.Client
+	server *url.URL
+	// token is empty for an identity that is a certificate, as Liqo's are.
+	token string
+}
+
+// connect uses the inline data of a kubeconfig and nothing else: no program, no file, no credentials
+// of the caller. It refuses a kubeconfig that asks for more. Liqo writes none of that, and who may
+// write the Secret must not be able to act as whoever runs the command.
+func connect(kubeconfig []byte) (*connection, error) {
+	if len(kubeconfig) > maxKubeconfig {
+		return nil, fmt.Errorf("its kubeconfig has more than %d bytes", maxKubeconfig)
+	}
+	config, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		return nil, errors.New("its kubeconfig cannot be read") // The cause may quote a key.
+	}
+	context := config.Contexts[config.CurrentContext]
+	if context == nil || config.Clusters[context.Cluster] == nil || config.AuthInfos[context.AuthInfo] == nil {
+		return nil, errors.New("its kubeconfig has no current context with a cluster and a user")
+	}
+	cluster, user := config.Clusters[context.Cluster], config.AuthInfos[context.AuthInfo]
+	if setting := refused(cluster, user); setting != "" {
+		return nil, fmt.Errorf("its kubeconfig has %s, which Liqo does not write: only inline certificates and tokens are used", setting)
+	}
+	server, err := parseServer(cluster.Server)
+	if err != nil {
+		return nil, err
+	}
+	proxy := http.ProxyFromEnvironment
+	if cluster.ProxyURL != "" {
+		through, err := url.Parse(cluster.ProxyURL)
+		if err != nil || !slices.Contains([]string{"http", "https", "socks5"}, through.Scheme) {
+			return nil, errors.New("the proxy-url in its kubeconfig is not the address of a proxy")
+		}
+		proxy = http.ProxyURL(through)
+	}
+	tls, err := clientrest.TLSConfigFor(&clientrest.Config{TLSClientConfig: clientrest.TLSClientConfig{
+		ServerName: cluster.TLSServerName, CAData: cluster.CertificateAuthorityData,
+		CertData: user.ClientCertificateData, KeyData: user.ClientKeyData,
+	}})
+	if err != nil {
+		return nil, errors.New("the certificates in its kubeconfig cannot be read")
+	}
+	return &connection{
+		http: &http.Client{
+			Transport:     &http.Transport{Proxy: proxy, TLSClientConfig: tls, MaxResponseHeaderBytes: maxHeader, DisableKeepAlives: true},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		server: server, token: user.Token,
+	}, nil
+}
+
+// refused names a setting of a kubeconfig that is not inline data of an identity, or that turns off a
+// check.
+func refused(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) string {
+	for _, setting := range []struct {
+		name string
+		set  bool
+	}{
+		{"exec", user.Exec != nil},
+		{"auth-provider", user.AuthProvider != nil},
+		{"tokenFile", user.TokenFile != ""},
+		{"client-certificate", user.ClientCertificate != ""},
+		{"client-key", user.ClientKey != ""},
+		{"username", user.Username != "" || user.Password != ""},
+		{"as", user.Impersonate != "" || user.ImpersonateUID != "" || len(user.ImpersonateGroups)+len(user.ImpersonateUserExtra) > 0},
+		{"certificate-authority", cluster.CertificateAuthority != ""},
+		{"insecure-skip-tls-verify", cluster.InsecureSkipTLSVerify},
+	} {
+		if setting.set {
+			return setting.name
+		}
+	}
+	return ""
+}
+
+// parseServer parses the address of an API server.
+func parseServer(text string) (*url.URL, error) {
+	server, err := url.Parse(text)
+	if err != nil || server.Scheme != "https" || server.Host == "" || server.User != nil || server.RawQuery != "" || server.Fragment != "" {
+		return nil, errors.New("the server in its kubeconfig is not an address that begins with https://")
+	}
+	return server, nil
+}

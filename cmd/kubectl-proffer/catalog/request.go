@@ -1,0 +1,112 @@
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"proffer.dev/proffer/api/v1alpha1"
+)
+
+// required are the resources without which nothing runs on a virtual node.
+var required = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
+
+// parseAmounts parses the value of --fits. An empty text has no amounts.
+func parseAmounts(text string) (v1alpha1.Quantities, error) {
+	if text == "" {
+		return nil, nil
+	}
+	wrong := func(format string, args ...any) error {
+		return fmt.Errorf("--fits=%s: %s: write RESOURCE=AMOUNT[,RESOURCE=AMOUNT...], such as cpu=4,memory=8Gi", text, fmt.Sprintf(format, args...))
+	}
+	amounts := v1alpha1.Quantities{}
+	for item := range strings.SplitSeq(text, ",") {
+		key, value, ok := strings.Cut(item, "=")
+		name := corev1.ResourceName(key)
+		if !ok {
+			return nil, wrong("%q is not an amount", item)
+		}
+		if problem := v1alpha1.NameProblem(name); problem != "" {
+			return nil, wrong("%q is not a resource: %s", key, problem)
+		}
+		if _, twice := amounts[name]; twice {
+			return nil, wrong("%s is there twice", key)
+		}
+		quoted, err := json.Marshal(value)
+		if err != nil {
+			return nil, wrong("%q is not an amount", value)
+		}
+		var amount v1alpha1.Quantity
+		if err := amount.UnmarshalJSON(quoted); err != nil || amount.Problem(name) != "" || amount.Sign() <= 0 {
+			return nil, wrong("%q is not an amount of %s above 0", value, key)
+		}
+		amounts[name] = amount
+	}
+	return amounts, nil
+}
+
+// request returns the amounts of a ResourceSlice that asks an entry for these amounts, or for all that
+// is available if there are none. It is false if the slice would not be granted in full, or nothing
+// could run on it.
+//
+// A slice also gets the defaults of the class for what it does not ask for, and of any other resource
+// nothing. So the request names cpu, memory and pods where no default has them, and whatever else has
+// a default that is more than is available.
+func (e *Entry) request(amounts v1alpha1.Quantities) (v1alpha1.Quantities, bool) {
+	if e.Expired || e.Reason != v1alpha1.CatalogAvailable {
+		return nil, false
+	}
+	all := maps.Clone(amounts)
+	if len(all) == 0 {
+		all = maps.Clone(e.Available)
+		maps.DeleteFunc(all, func(_ corev1.ResourceName, q v1alpha1.Quantity) bool { return q.IsZero() })
+	}
+	for name, q := range all {
+		if available := e.Available[name]; q.Cmp(available.Quantity) > 0 {
+			return nil, false
+		}
+	}
+	for _, name := range slices.Concat(required, slices.Collect(maps.Keys(e.Defaults))) {
+		if _, asked := all[name]; asked {
+			continue
+		}
+		available := e.Available[name]
+		if standard, ok := e.Defaults[name]; !ok || standard.Cmp(available.Quantity) > 0 {
+			all[name] = available
+		}
+	}
+	for _, name := range required {
+		q, asked := all[name]
+		if !asked {
+			q = e.Defaults[name]
+		}
+		if q.IsZero() {
+			return nil, false
+		}
+	}
+	return all, true
+}
+
+// ask sets the command of each entry, and with amounts keeps only the entries that fit. It reports
+// whether there is one.
+func (c *Catalog) ask(amounts v1alpha1.Quantities, command func(provider, class string, amounts v1alpha1.Quantities) string) (any bool) {
+	for i := range c.Providers {
+		p := &c.Providers[i]
+		kept := p.Offers[:0]
+		for _, e := range p.Offers {
+			wanted, ok := e.request(amounts)
+			if ok {
+				e.Command, any = command(p.ClusterID, e.Class, wanted), true
+			}
+			if ok || len(amounts) == 0 {
+				kept = append(kept, e)
+			}
+		}
+		p.Offers = kept
+	}
+	return any
+}

@@ -1,0 +1,137 @@
+package operatortest
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"proffer.dev/proffer/api/v1alpha1"
+)
+
+const (
+	// Provider is the provider of this cluster that the server also is, and TenantNamespace the
+	// namespace there of this cluster.
+	Provider        = "milan"
+	TenantNamespace = "liqo-tenant-rome"
+	// ProviderToken is the token of this cluster at every provider.
+	ProviderToken = "token-of-rome"
+
+	// IdentitiesPath is where this cluster lists its identities.
+	IdentitiesPath  = "/apis/authentication.liqo.io/v1beta1/identities"
+	identityVersion = "authentication.liqo.io/v1beta1"
+	providerPath    = "/" + Provider
+	// OffersPath is where a provider lists the Offers to this cluster.
+	OffersPath = "/apis/proffer.dev/v1alpha1/namespaces/" + TenantNamespace + "/offers"
+)
+
+// SecretPath is where this cluster keeps its kubeconfig for a provider.
+func SecretPath(provider string) string {
+	return "/api/v1/namespaces/liqo-tenant-" + provider + "/secrets/kubeconfig-controlplane-" + provider
+}
+
+// AddProvider gives this cluster an identity at a provider.
+func (s *Server) AddProvider(t *testing.T, provider string, kubeconfig clientcmdapi.Config) {
+	t.Helper()
+	text, err := clientcmd.Write(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespace, name := "liqo-tenant-"+provider, "controlplane-"+provider
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.identities = append(s.identities, map[string]any{
+		"apiVersion": identityVersion, "kind": "Identity", "metadata": map[string]any{"namespace": namespace, "name": name},
+		"spec":   map[string]any{"clusterID": provider, "type": "ControlPlane", "namespace": TenantNamespace},
+		"status": map[string]any{"kubeconfigSecretRef": map[string]any{"name": "kubeconfig-" + name}},
+	})
+	s.secrets[SecretPath(provider)] = corev1.Secret{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kubeconfig-" + name, Annotations: map[string]string{"liqo.io/remote-tenant-namespace": TenantNamespace}},
+		Data:       map[string][]byte{"kubeconfig": text},
+	}
+}
+
+// ProviderKubeconfig leads to the provider that the server also is.
+func (s *Server) ProviderKubeconfig() clientcmdapi.Config {
+	return KubeconfigTo(s.url+providerPath, s.certificate)
+}
+
+// KubeconfigTo leads to a provider.
+func KubeconfigTo(url string, ca []byte) clientcmdapi.Config {
+	return clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"provider": {Server: url, CertificateAuthorityData: ca}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"rome": {Token: ProviderToken}},
+		Contexts:       map[string]*clientcmdapi.Context{"default-context": {Cluster: "provider", AuthInfo: "rome"}},
+		CurrentContext: "default-context",
+	}
+}
+
+// serveSecret knows the Secrets of identities.
+func (s *Server) serveSecret(w http.ResponseWriter, r *http.Request) {
+	secret, ok := s.secrets[r.URL.Path]
+	if !ok {
+		answer(w, http.StatusNotFound, Status(http.StatusNotFound, metav1.StatusReasonNotFound, "there is no such Secret", nil))
+		return
+	}
+	answer(w, http.StatusOK, secret)
+}
+
+// serveProvider answers this cluster as a provider does.
+func serveProvider(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.Header.Get("Authorization") != "Bearer "+ProviderToken:
+		answer(w, http.StatusUnauthorized, Status(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized", nil))
+	case r.URL.Path == providerPath+OffersPath:
+		answer(w, http.StatusOK, v1alpha1.OfferList{
+			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "OfferList"}, Items: ProviderOffers(time.Now().Truncate(time.Second)),
+		})
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// ProviderOffers returns Offers of which the amounts were worked out a minute before now: of a pool,
+// of fixed amounts, and of a pool that has nothing left.
+func ProviderOffers(now time.Time) []v1alpha1.Offer {
+	amounts := func(pairs ...string) v1alpha1.Quantities {
+		q := v1alpha1.Quantities{}
+		for name, amount := range Amounts(pairs...) {
+			q[corev1.ResourceName(name)] = v1alpha1.Quantity{Quantity: amount}
+		}
+		return q
+	}
+	observed := now.Add(-time.Minute)
+	offer := func(class string, s v1alpha1.OfferStatus) v1alpha1.Offer {
+		s.ClusterID, s.Class = "rome", class
+		s.ObservedTime, s.ValidUntil = metav1.NewTime(observed), metav1.NewTime(observed.Add(15*time.Minute))
+		return v1alpha1.Offer{ObjectMeta: metav1.ObjectMeta{Namespace: TenantNamespace, Name: class}, Status: s}
+	}
+	return []v1alpha1.Offer{
+		offer("gold", v1alpha1.OfferStatus{
+			CatalogWords: v1alpha1.CatalogWords{
+				Title: "A100 nodes", Labels: v1alpha1.Labels{"region": "eu-south", "gpu-model": "a100-80gb"},
+				Prices:   v1alpha1.Prices{"cpu": "0.021", "memory": "0.0029", "nvidia.com/gpu": "1.85"},
+				Currency: "EUR", Period: v1alpha1.PeriodHour, URL: "https://example.com/gpu",
+			},
+			Price:     "EUR/h: cpu 0.021, memory 0.0029, nvidia.com/gpu 1.85",
+			Available: amounts("cpu", "3500m", "memory", "18Gi", "nvidia.com/gpu", "2", "pods", "106"),
+			Held:      amounts("cpu", "3", "memory", "8Gi"), Ceiling: amounts("cpu", "7", "memory", "28Gi", "nvidia.com/gpu", "2", "pods", "109"),
+			LargestPod: amounts("cpu", "3", "memory", "16Gi", "nvidia.com/gpu", "1", "pods", "60"), OnExcess: "Cap",
+			Defaults: amounts("pods", "110"), StorageClasses: []string{"fast", "slow"}, Reason: v1alpha1.CatalogAvailable,
+			Message: "The pool has this left.",
+		}),
+		offer("silver", v1alpha1.OfferStatus{
+			Available: amounts("cpu", "2", "memory", "4Gi", "pods", "20"), Ceiling: amounts("cpu", "2", "memory", "4Gi", "pods", "20"),
+			OnExcess: "Deny", Reason: v1alpha1.CatalogAvailable, Message: "The amounts are fixed.",
+		}),
+		offer("spot", v1alpha1.OfferStatus{
+			Available: amounts("cpu", "0", "memory", "6Gi", "pods", "40"), Held: amounts("cpu", "4", "memory", "8Gi", "pods", "40"),
+			OnExcess: "Cap", Reason: v1alpha1.CatalogExhausted, Message: "The pool has no cpu left.",
+		}),
+	}
+}
