@@ -131,7 +131,7 @@ func TestTheExamplesInHelpWork(t *testing.T) {
 			})
 		}
 	}
-	if n < 22 {
+	if n < 26 {
 		t.Errorf("%d examples", n)
 	}
 }
@@ -189,6 +189,8 @@ func TestCommandsPrintTheOperatorsAnswer(t *testing.T) {
 		{"migrate liqo-node-labels-resources-plugin -n liqo --write " + filepath.Join(t.TempDir(), "policy.yaml"), []string{"PROFFER", "<anyone>"}},
 		{"check", []string{"CHECK", "-> Install Proffer"}},
 		{"check -o yaml", []string{"status: wrong"}},
+		{"catalog", []string{"milan", "EUR/h: cpu 0.021", "liqoctl create resourceslice milan-gold-"}},
+		{"catalog -o wide", []string{"nvidia.com/gpu=2", "A100 nodes", "Exhausted"}},
 	} {
 		_, stdout, stderr := plugin(t, s, strings.Fields(tc.args)...)
 		for _, want := range tc.want {
@@ -321,7 +323,7 @@ func TestErrorsAreOneLineWithTheStatusOfTheirCommand(t *testing.T) {
 	for args, want := range map[string]int{
 		"offers a b": 1, "offers -o xml": 1, "explain": 1, "explain rome/silver": 1, "top pods": 1, "snapshot x": 1, "nonsense": 1,
 		"version x": 1, "migrate": 1, "migrate absent -n liqo": 1, "migrate -f absent.yaml": 1, "offers --context=other": 1,
-		"simulate x": 3, "check x": 3, "check -o wide": 3, "check --context=other": 3,
+		"simulate x": 3, "check x": 3, "check -o wide": 3, "check --context=other": 3, "catalog x": 3, "catalog --context=other": 3,
 	} {
 		status, stdout, stderr := plugin(t, s, strings.Fields(args)...)
 		if status != want || stdout != "" || !strings.HasPrefix(stderr, "error: ") || strings.Count(stderr, "\n") != 1 {
@@ -350,7 +352,7 @@ func TestAWrongArgumentIsExplained(t *testing.T) {
 func TestAnAPIServerThatDoesNotAnswerIsExplained(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "absent"))
 	const want = "the API server cannot be reached (dial tcp 127.0.0.1:1: connect: connection refused): choose another with --context or --kubeconfig\n"
-	for _, command := range []string{"offers", "explain rome", "top", "snapshot", "simulate --drain=worker-1", "check", "migrate plugin -n liqo", "version"} {
+	for _, command := range []string{"offers", "explain rome", "top", "snapshot", "simulate --drain=worker-1", "check", "migrate plugin -n liqo", "catalog", "version"} {
 		var out bytes.Buffer
 		run(t.Context(), append(strings.Fields(command), "--server=http://127.0.0.1:1"), genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &out})
 		if _, got, _ := strings.Cut(out.String(), ": "); command != "version" && got != want || !strings.HasSuffix(out.String(), want) {
@@ -437,6 +439,9 @@ func TestCompletionsComeFromTheOperator(t *testing.T) {
 		"offers --output ":    {"wide", "json", "yaml", ":4"},
 		"simulate --output ":  {"table", "json", "yaml", "markdown", ":4"},
 		"simulate -f policy.": {":0"},
+		"catalog --provider ": {"milan", ":4"},
+		"catalog --output ":   {"wide", "json", "yaml", ":4"},
+		"catalog ":            {":4"},
 	} {
 		var out bytes.Buffer
 		args := append([]string{cobra.ShellCompRequestCmd, "--kubeconfig=" + s.Kubeconfig}, strings.Split(words, " ")...)

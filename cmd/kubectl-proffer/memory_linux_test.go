@@ -18,13 +18,19 @@ import (
 // bytes.
 func peak(t *testing.T, s *operatortest.Server, args ...string) int64 {
 	t.Helper()
+	return peakOf(t, 0, s, args...)
+}
+
+// peakOf is peak for a command that ends with this status.
+func peakOf(t *testing.T, status int, s *operatortest.Server, args ...string) int64 {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), self, append(args, "--kubeconfig="+s.Kubeconfig)...)
 	cmd.Env, cmd.Stdout = append(os.Environ(), asPlugin+"=1"), io.Discard
-	if err := cmd.Run(); err != nil {
+	if err := cmd.Run(); cmd.ProcessState.ExitCode() != status {
 		t.Fatal(err)
 	}
 	return cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10
@@ -45,5 +51,19 @@ func TestASnapshotOf50000PodsTakesNoMoreMemoryThanASmallOne(t *testing.T) {
 	s.Refuse(operatortest.OperatorPath("GET", rest.SnapshotPath), operatortest.Refusal{Code: http.StatusOK, Body: large})
 	if got := peak(t, s, "snapshot"); got > small+tolerance {
 		t.Errorf("it takes %d bytes, and %d for a small snapshot", got, small)
+	}
+}
+
+func TestProvidersThatAnswerWithoutEndTakeLittleMemory(t *testing.T) {
+	const tolerance = 128 << 20 // Ten are read at a time.
+	s := operatortest.Start(t)
+	small := peak(t, s, "catalog")
+	for i, name := range []string{"endless", "zipped", "deep", "crowd"} {
+		for n := range 4 {
+			addHostile(t, s, fmt.Sprintf("%s-%d-%d", name, i, n), hostileProviders[name].serve)
+		}
+	}
+	if got := peakOf(t, 1, s, "catalog"); got > small+tolerance {
+		t.Errorf("it takes %d bytes, and %d without them", got, small)
 	}
 }

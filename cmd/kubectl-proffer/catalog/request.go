@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"proffer.dev/proffer/api/v1alpha1"
 )
@@ -30,8 +31,11 @@ func parseAmounts(text string) (v1alpha1.Quantities, error) {
 		if !ok {
 			return nil, wrong("%q is not an amount", item)
 		}
+		if len(validation.IsQualifiedName(key)) > 0 {
+			return nil, wrong("%q is not the name of a resource", key)
+		}
 		if problem := v1alpha1.NameProblem(name); problem != "" {
-			return nil, wrong("%q is not a resource: %s", key, problem)
+			return nil, wrong("there is no resource %q: %s", key, problem)
 		}
 		if _, twice := amounts[name]; twice {
 			return nil, wrong("%s is there twice", key)

@@ -16,31 +16,27 @@ import (
 	"proffer.dev/proffer/internal/kube"
 )
 
-// table has a row for each Offer. A wide one also has the other resources, what the consumer holds,
-// and the provider's words.
+// table has a row for each Offer. A wide one also has the other resources, and everything else that
+// the provider says.
 func (c *Catalog) table(isWide bool, now time.Time) *output.Table {
-	t := &output.Table{
-		Header: []string{"PROVIDER", "CLASS", "CPU", "MEMORY", "PODS", "LARGEST-POD", "PRICE", "VALID-UNTIL", "AGE"},
-		Text:   isWide,
-	}
+	t := &output.Table{Header: []string{"PROVIDER", "CLASS", "CPU", "MEMORY", "PODS", "LARGEST-POD", "VALID-UNTIL", "AGE", "PRICE"}, Text: true}
 	if isWide {
-		t.Header = slices.Insert(t.Header, 5, "OTHERS", "HELD", "CEILING")
-		t.Header = append(t.Header, "DETAILS")
+		t.Header = []string{"PROVIDER", "CLASS", "CPU", "MEMORY", "PODS", "OTHERS", "LARGEST-POD", "VALID-UNTIL", "AGE", "DETAILS"}
 	}
 	for i := range c.Providers {
 		for j := range c.Providers[i].Offers {
 			e := &c.Providers[i].Offers[j]
-			cells := []string{
+			row := output.Row{Cells: []string{
 				c.Providers[i].ClusterID, e.Class,
 				amount(e.Available, corev1.ResourceCPU), amount(e.Available, corev1.ResourceMemory), amount(e.Available, corev1.ResourcePods),
-				amounts(only(e.LargestPod, corev1.ResourceCPU, corev1.ResourceMemory)), e.Price, validity(e), age(now, e.ObservedTime),
-			}
+			}}
 			if isWide {
-				cells[5] = amounts(without(e.LargestPod, corev1.ResourcePods))
-				cells = slices.Insert(cells, 5, amounts(without(e.Available, required...)), amounts(e.Held), amounts(e.Ceiling))
-				cells = append(cells, details(e))
+				row.Cells = append(row.Cells, amounts(without(e.Available, required...)),
+					amounts(without(e.LargestPod, corev1.ResourcePods)), validity(e, now), age(now, e.ObservedTime), details(e))
+			} else {
+				row.Cells = append(row.Cells, amounts(only(e.LargestPod, corev1.ResourceCPU, corev1.ResourceMemory)),
+					validity(e, now), age(now, e.ObservedTime), e.Price)
 			}
-			row := output.Row{Cells: cells}
 			if e.Expired {
 				row.Style = output.Red
 			}
@@ -50,10 +46,16 @@ func (c *Catalog) table(isWide bool, now time.Time) *output.Table {
 	return t
 }
 
+// sameDay is how far away a time may be that is shown without its date.
+const sameDay = 12 * time.Hour
+
 // validity returns until when an Offer is kept up to date.
-func validity(e *Entry) string {
-	if e.Expired {
+func validity(e *Entry, now time.Time) string {
+	switch {
+	case e.Expired:
 		return "expired"
+	case e.ValidUntil.Sub(now) < sameDay:
+		return e.ValidUntil.UTC().Format("15:04:05Z")
 	}
 	return stamp(e.ValidUntil)
 }
@@ -74,9 +76,12 @@ func details(e *Entry) string {
 		}
 	}
 	add("", string(e.Title))
+	add("price: ", e.Price)
 	add("labels: ", pairs(e.Labels))
 	add("reason: ", string(e.Reason))
 	add("", e.Message)
+	add("held: ", amounts(e.Held))
+	add("ceiling: ", amounts(e.Ceiling))
 	add("on excess: ", string(e.OnExcess))
 	add("defaults: ", amounts(e.Defaults))
 	add("storage classes: ", kube.First(e.StorageClasses))

@@ -1,0 +1,183 @@
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
+
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatortest"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
+)
+
+// hostile is a text that a terminal would obey.
+const hostile = "\x1b]0;title\a\u009b2J\r\u202e\nliqoctl"
+
+// object is a well-formed Offer of the class, with an edit of its status.
+func object(t *testing.T, class string, edit func(status map[string]any)) map[string]any {
+	t.Helper()
+	text, err := json.Marshal(operatortest.ProviderOffers(noon)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var o map[string]any
+	if err := json.Unmarshal(text, &o); err != nil {
+		t.Fatal(err)
+	}
+	status := o["status"].(map[string]any)
+	o["metadata"].(map[string]any)["name"], status["class"] = class, class
+	edit(status)
+	return o
+}
+
+func numbered(n int, value any) map[string]any {
+	m := map[string]any{}
+	for i := range n {
+		m[fmt.Sprintf("example.com/r%d", i)] = value
+	}
+	return m
+}
+
+func TestNonsenseHarmsOnlyItsOwnOffer(t *testing.T) {
+	for name, tc := range map[string]struct {
+		edit func(status map[string]any)
+		want string
+	}{
+		"an amount that takes hours":      {func(s map[string]any) { s["available"] = map[string]any{"cpu": "1e-999999999"} }, `"1e-999999999" of "cpu" is not an amount`},
+		"an amount that takes minutes":    {func(s map[string]any) { s["held"] = map[string]any{"cpu": "1e999999999"} }, `"1e999999999" of "cpu" is not an amount`},
+		"an amount that is a command":     {func(s map[string]any) { s["available"] = map[string]any{"cpu": "1;reboot"} }, `is not an amount`},
+		"a negative amount":               {func(s map[string]any) { s["ceiling"] = map[string]any{"cpu": "-1"} }, `an amount cannot be negative`},
+		"half a pod":                      {func(s map[string]any) { s["largestPod"] = map[string]any{"pods": "500m"} }, `only cpu can be a fraction`},
+		"an amount that is too large":     {func(s map[string]any) { s["defaults"] = map[string]any{"memory": "99E"} }, `is not an amount`},
+		"a resource that is a command":    {func(s map[string]any) { s["available"] = map[string]any{"$(reboot)": "1"} }, `"$(reboot)" is not the name of a resource`},
+		"more resources than there are":   {func(s map[string]any) { s["available"] = numbered(65, "1") }, `more than 64 amounts`},
+		"an amount that is an object":     {func(s map[string]any) { s["available"] = map[string]any{"cpu": map[string]any{}} }, `is not an amount`},
+		"amounts that are a list":         {func(s map[string]any) { s["available"] = []any{1} }, `one is not an Offer`},
+		"a class that is a command":       {func(s map[string]any) { s["class"] = "gold;reboot" }, `is not of the class "gold;reboot"`},
+		"another class":                   {func(s map[string]any) { s["class"] = "silver" }, `"wrong" is not of the class "silver"`},
+		"no time":                         {func(s map[string]any) { delete(s, "validUntil") }, `wrong does not say how old it is`},
+		"a time that is none":             {func(s map[string]any) { s["observedTime"] = "yesterday" }, `one is not an Offer`},
+		"too many labels":                 {func(s map[string]any) { s["labels"] = numbered(65, "x") }, `a list that is too long`},
+		"too many prices":                 {func(s map[string]any) { s["prices"] = numbered(65, "1") }, `a list that is too long`},
+		"too many classes":                {func(s map[string]any) { s["storageClasses"] = slices.Repeat([]string{"x"}, 257) }, `a list that is too long`},
+		"a book":                          {func(s map[string]any) { s["message"] = strings.Repeat("x", maxOffer) }, `one has more than 128 KiB`},
+		"a resource that a terminal does": {func(s map[string]any) { s["available"] = map[string]any{hostile: "1"} }, `is not the name of a resource`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := readFrom(t, "milan", object(t, "gold", func(map[string]any) {}), object(t, "wrong", tc.edit), object(t, "silver", func(map[string]any) {}))
+			if err != nil || len(p.Offers) != 2 || len(p.Problems) != 1 {
+				t.Fatalf("%v, %d Offers, %q", err, len(p.Offers), p.Problems)
+			}
+			if got := p.Problems[0]; !strings.HasPrefix(got, "Offers left out: 1; the first: ") || !strings.Contains(got, tc.want) || strings.ContainsFunc(got, dangerous) {
+				t.Errorf("got %q, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func dangerous(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
+
+func TestAClassIsThereOnce(t *testing.T) {
+	gold := object(t, "gold", func(map[string]any) {})
+	p, err := readFrom(t, "milan", gold, gold)
+	if want := []string{"Offers left out: 1; the first: gold is there twice"}; err != nil || len(p.Offers) != 1 || !cmp.Equal(p.Problems, want) {
+		t.Errorf("%v, %d Offers, %q", err, len(p.Offers), p.Problems)
+	}
+}
+
+// Every text of an Offer is hostile here, and nothing of it may reach a terminal as it is.
+func TestNoTextOfAProviderIsObeyed(t *testing.T) {
+	o := object(t, "gold", func(s map[string]any) {
+		for _, field := range []string{"clusterID", "title", "currency", "period", "url", "price", "onExcess", "message"} {
+			s[field] = hostile
+		}
+		for _, field := range []string{"storageClasses", "ingressClasses", "loadBalancerClasses"} {
+			s[field] = []string{hostile}
+		}
+		s["labels"], s["prices"] = map[string]string{hostile: hostile}, map[string]string{hostile: hostile}
+	})
+	p, err := readFrom(t, "milan", o)
+	if err != nil || len(p.Offers) != 1 {
+		t.Fatalf("%v %+v", err, p)
+	}
+	c := &Catalog{Providers: []Provider{p}}
+	if !c.ask(nil, names().command) {
+		t.Fatal("nothing can be asked for")
+	}
+	var out strings.Builder
+	printer := output.Printer{Out: &out, Width: 120}
+	for name, show := range map[string]func() error{
+		"table": func() error { return printer.Table(c.table(true, noon)) },
+		"JSON":  func() error { return printer.Value(output.JSON, c) },
+		"YAML":  func() error { return printer.Value(output.YAML, c) },
+	} {
+		out.Reset()
+		if err := show(); err != nil {
+			t.Fatal(err)
+		}
+		text := strings.ReplaceAll(out.String(), "\n", " ")
+		if strings.ContainsFunc(text, dangerous) || !strings.Contains(text, `x1b]0;title`) {
+			t.Errorf("%s: %q", name, out.String())
+		}
+		if strings.Contains(out.String(), "\nliqoctl") {
+			t.Errorf("%s: a text looks like a command: %s", name, out.String())
+		}
+	}
+}
+
+func TestAnAnswerThatIsNoListOfOffersIsRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                "its answer is not a list of Offers: unexpected EOF",
+		"<html>":          "its answer is not a list of Offers: ",
+		"[]":              "its answer is not a list of Offers: it has [ where { should be",
+		"{}":              "its answer is not a list of Offers: it has no items",
+		`{"items": null}`: "its answer is not a list of Offers: ",
+		`{"items": {}}`:   "its answer is not a list of Offers: it has { where [ should be",
+		`{"items": [{]}`:  "its answer is not a list of Offers: ",
+		`{"items": [`:     "its answer is not a list of Offers: unexpected EOF",
+		`{"a": "` + strings.Repeat("x", maxAnswer) + `"}`: "its answer has more than 4 MiB",
+		`{"items": [` + strings.Repeat("[", 20_000):       "its answer is not a list of Offers: ",
+	} {
+		p := &Provider{}
+		if err := p.read(strings.NewReader(text), time.Now); err == nil || !strings.HasPrefix(err.Error(), want) || len(p.Offers) > 0 {
+			t.Errorf("%.40s: got %v, want %s", text, err, want)
+		}
+	}
+}
+
+func TestWhatFollowsTooManyOffersIsLeftOut(t *testing.T) {
+	var items []any
+	for i := range maxOffers + 1 {
+		items = append(items, object(t, fmt.Sprintf("c%d", i), func(map[string]any) {}))
+	}
+	p, err := readFrom(t, "milan", items...)
+	if want := []string{"it has more than 200 Offers, and the others are left out"}; err != nil || len(p.Offers) != maxOffers || !cmp.Equal(p.Problems, want) {
+		t.Errorf("%v, %d Offers, %q", err, len(p.Offers), p.Problems)
+	}
+}
+
+// The bounds are those of the largest Offer that the CRD allows, but for its size in bytes.
+func TestALargeOfferIsRead(t *testing.T) {
+	o := object(t, "gold", func(s map[string]any) {
+		all := numbered(61, "9223372036854775807")
+		maps.Copy(all, map[string]any{"cpu": "9223372036854775807m", "memory": "1.1Gi", "pods": "5"})
+		for _, field := range []string{"available", "held", "ceiling", "largestPod", "defaults"} {
+			s[field] = all
+		}
+		s["prices"], s["labels"] = numbered(64, "999999999.999999999"), numbered(64, strings.Repeat("x", 63))
+		s["message"], s["storageClasses"] = strings.Repeat("x", 4096), slices.Repeat([]string{strings.Repeat("x", 253)}, 256)
+	})
+	p, err := readFrom(t, "milan", o)
+	if err != nil || len(p.Offers) != 1 || len(p.Problems) > 0 {
+		t.Fatalf("%v %q", err, p.Problems)
+	}
+	if got := amount(p.Offers[0].Available, "memory"); got != "1.1Gi" {
+		t.Errorf("memory is %s", got)
+	}
+}

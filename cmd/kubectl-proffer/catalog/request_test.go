@@ -1,0 +1,126 @@
+package catalog
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"proffer.dev/proffer/api/v1alpha1"
+)
+
+func quantities(t *testing.T, text string) v1alpha1.Quantities {
+	t.Helper()
+	all := v1alpha1.Quantities{}
+	for item := range strings.SplitSeq(text, ",") {
+		if name, zero := strings.CutSuffix(item, "=0"); zero { // --fits takes no 0.
+			all[corev1.ResourceName(name)] = v1alpha1.Quantity{}
+			continue
+		}
+		one, err := parseAmounts(item)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, q := range one {
+			all[name] = q
+		}
+	}
+	return all
+}
+
+func TestARequestIsGrantedInFullOrNotMade(t *testing.T) {
+	const some = "cpu=4,memory=8Gi,pods=20,nvidia.com/gpu=0"
+	for name, tc := range map[string]struct {
+		available, defaults, fits string
+		modify                    func(*Entry)
+		want                      string
+	}{
+		"all that is available, without what is not": {available: some, want: "cpu=4,memory=8Gi,pods=20"},
+		"a part, with all pods":                      {available: some, fits: "cpu=2,memory=4Gi", want: "cpu=2,memory=4Gi,pods=20"},
+		"exactly what is available":                  {available: some, fits: "cpu=4,memory=8Gi,pods=20", want: "cpu=4,memory=8Gi,pods=20"},
+		"a bit more":                                 {available: some, fits: "cpu=4001m"},
+		"the same amount in another form":            {available: some, fits: "cpu=4000m,memory=8589934592", want: "cpu=4000m,memory=8589934592,pods=20"},
+		"a resource that there is none of":           {available: some, fits: "nvidia.com/gpu=1"},
+		"a resource that the class does not have":    {available: some, fits: "example.com/fpga=1"},
+		"only a device":                              {available: "cpu=4,memory=8Gi,pods=20,nvidia.com/gpu=2", fits: "nvidia.com/gpu=1", want: "cpu=4,memory=8Gi,nvidia.com/gpu=1,pods=20"},
+		"a default that is there is left to the class": {
+			available: some, defaults: "pods=10", fits: "cpu=2,memory=4Gi", want: "cpu=2,memory=4Gi",
+		},
+		"a default that is not there is replaced": {
+			available: some, defaults: "pods=110", fits: "cpu=2,memory=4Gi", want: "cpu=2,memory=4Gi,pods=20",
+		},
+		"a default of which nothing is left is replaced": {
+			available: some, defaults: "nvidia.com/gpu=1", want: "cpu=4,memory=8Gi,nvidia.com/gpu=0,pods=20",
+		},
+		"no cpu":                         {available: "cpu=0,memory=8Gi,pods=20"},
+		"no cpu, but a part":             {available: "cpu=0,memory=8Gi,pods=20", fits: "memory=1Gi"},
+		"no pods":                        {available: "cpu=4,memory=8Gi"},
+		"a default of 0 pods":            {available: some, defaults: "pods=0", fits: "cpu=2,memory=4Gi"},
+		"an Offer that expired":          {available: some, modify: func(e *Entry) { e.Expired = true }},
+		"a consumer that is cordoned":    {available: some, modify: func(e *Entry) { e.Reason = v1alpha1.CatalogCordoned }},
+		"a reason that nobody has heard": {available: some, modify: func(e *Entry) { e.Reason = "Sure" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := Entry{OfferStatus: v1alpha1.OfferStatus{Available: quantities(t, tc.available), Reason: v1alpha1.CatalogAvailable}}
+			if tc.defaults != "" {
+				e.Defaults = quantities(t, tc.defaults)
+			}
+			if tc.modify != nil {
+				tc.modify(&e)
+			}
+			fits, err := parseAmounts(tc.fits)
+			if err != nil {
+				t.Fatal(err)
+			}
+			asked := amounts(fits)
+			got, ok := e.request(fits)
+			if ok != (tc.want != "") || ok && amounts(got) != tc.want {
+				t.Errorf("got %v, %s; want %s", ok, amounts(got), tc.want)
+			}
+			if amounts(fits) != asked || amounts(e.Available) != amounts(quantities(t, tc.available)) {
+				t.Error("it changes its arguments")
+			}
+		})
+	}
+}
+
+func TestAmountsThatNoSliceCouldAskForAreRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"cpu":              `"cpu" is not an amount`,
+		"cpu=":             `"" is not an amount of cpu above 0`,
+		"cpu=0":            `"0" is not an amount of cpu above 0`,
+		"cpu=-1":           `"-1" is not an amount of cpu above 0`,
+		"cpu=4,cpu=2":      "cpu is there twice",
+		"memory=1.5":       `"1.5" is not an amount of memory above 0`,
+		"cpu=1e999999999":  `"1e999999999" is not an amount of cpu above 0`,
+		"mem=8Gi":          "write memory",
+		"=4":               `"" is not the name of a resource`,
+		"cpu=4,":           `"" is not an amount`,
+		"cpu=4;memory=8Gi": `"4;memory=8Gi" is not an amount of cpu above 0`,
+		"a b/c=1":          `"a b/c" is not the name of a resource`,
+	} {
+		_, err := parseAmounts(text)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "--fits="+text+": ") {
+			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
+	}
+}
+
+func TestOnlyWhatFitsIsKept(t *testing.T) {
+	for fits, want := range map[string]string{"": "gold silver spot ", "cpu=2": "gold silver ", "cpu=3": "gold ", "cpu=8": ""} {
+		c := two(t)
+		c.Providers = c.Providers[:1]
+		amounts, err := parseAmounts(fits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := c.ask(amounts, names().command)
+		got := ""
+		for _, e := range c.Providers[0].Offers {
+			got += e.Class + " "
+		}
+		if got != want || found != (want != "") {
+			t.Errorf("%s: got %s, %v; want %s", fits, got, found, want)
+		}
+	}
+}
