@@ -189,7 +189,7 @@ func TestCommandsPrintTheOperatorsAnswer(t *testing.T) {
 		{"migrate liqo-node-labels-resources-plugin -n liqo --write " + filepath.Join(t.TempDir(), "policy.yaml"), []string{"PROFFER", "<anyone>"}},
 		{"check", []string{"CHECK", "-> Install Proffer"}},
 		{"check -o yaml", []string{"status: wrong"}},
-		{"catalog", []string{"milan", "EUR/h: cpu 0.021", "liqoctl create resourceslice milan-gold-"}},
+		{"catalog", []string{"milan", "nvidia.com/gpu 1.85 EUR/hour", "liqoctl create resourceslice milan-gold-"}},
 		{"catalog -o wide", []string{"nvidia.com/gpu=2", "A100 nodes", "Exhausted"}},
 	} {
 		_, stdout, stderr := plugin(t, s, strings.Fields(tc.args)...)

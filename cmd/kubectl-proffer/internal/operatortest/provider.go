@@ -118,20 +118,20 @@ func ProviderOffers(now time.Time) []v1alpha1.Offer {
 				Prices:   v1alpha1.Prices{"cpu": "0.021", "memory": "0.0029", "nvidia.com/gpu": "1.85"},
 				Currency: "EUR", Period: v1alpha1.PeriodHour, URL: "https://example.com/gpu",
 			},
-			Price:     "EUR/h: cpu 0.021, memory 0.0029, nvidia.com/gpu 1.85",
+			Price:     "cpu 0.021, memory 0.0029, nvidia.com/gpu 1.85 EUR/hour",
 			Available: amounts("cpu", "3500m", "memory", "18Gi", "nvidia.com/gpu", "2", "pods", "106"),
 			Held:      amounts("cpu", "3", "memory", "8Gi"), Ceiling: amounts("cpu", "7", "memory", "28Gi", "nvidia.com/gpu", "2", "pods", "109"),
 			LargestPod: amounts("cpu", "3", "memory", "16Gi", "nvidia.com/gpu", "1", "pods", "60"), OnExcess: "Cap",
 			Defaults: amounts("pods", "110"), StorageClasses: []string{"fast", "slow"}, Reason: v1alpha1.CatalogAvailable,
-			Message: "The pool has this left.",
+			Message: "cpu 3.5: no more is left; memory 18Gi: no more is left; nvidia.com/gpu 2: a cluster has at most 2 of this class; pods 106: no more is left",
 		}),
 		offer("silver", v1alpha1.OfferStatus{
 			Available: amounts("cpu", "2", "memory", "4Gi", "pods", "20"), Ceiling: amounts("cpu", "2", "memory", "4Gi", "pods", "20"),
-			OnExcess: "Deny", Reason: v1alpha1.CatalogAvailable, Message: "The amounts are fixed.",
+			OnExcess: "Deny", Reason: v1alpha1.CatalogAvailable, Message: "cpu 2: a cluster has at most 2 of this class; memory 4Gi: a cluster has at most 4Gi of this class; pods 20: a cluster has at most 20 of this class",
 		}),
 		offer("spot", v1alpha1.OfferStatus{
 			Available: amounts("cpu", "0", "memory", "6Gi", "pods", "40"), Held: amounts("cpu", "4", "memory", "8Gi", "pods", "40"),
-			OnExcess: "Cap", Reason: v1alpha1.CatalogExhausted, Message: "The pool has no cpu left.",
+			OnExcess: "Cap", Reason: v1alpha1.CatalogExhausted, Message: "cpu 0: no more is left; memory 6Gi: no more is left; pods 40: no more is left",
 		}),
 	}
 }

@@ -1,0 +1,56 @@
+package catalog
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const page = "../../../docs/kubectl-proffer-catalog.md"
+
+func readPage(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// The page shows the tables of TestTheCatalogIsAlignedAtAnyWidth.
+func TestTheDocsShowTheTables(t *testing.T) {
+	text := readPage(t)
+	for command, file := range map[string]string{
+		"kubectl proffer catalog":                         "catalog-80.txt",
+		"kubectl proffer catalog --fits cpu=2,memory=8Gi": "fits-80.txt",
+	} {
+		table, err := os.ReadFile("testdata/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if block := "```console\n$ " + command + "\n" + string(table) + "```\n"; !strings.Contains(text, block) {
+			t.Errorf("the page lacks this block:\n%s", block)
+		}
+	}
+}
+
+func TestTheDocsNameEachBoundAndSetting(t *testing.T) {
+	text := regexp.MustCompile(`\s+`).ReplaceAllString(readPage(t), " ")
+	for _, want := range []string{
+		fmt.Sprintf("| time for one provider | %.0f s; `--request-timeout` changes it. Ten providers", timeLimit.Seconds()),
+		fmt.Sprintf("| an answer | %d MiB, %d Offers, %d KiB for each Offer, %d KiB of headers |", maxAnswer>>20, maxOffers, maxOffer>>10, maxHeader>>10),
+		fmt.Sprintf("valid names, at most %d of each kind", maxItems),
+		fmt.Sprintf("at most %d KiB, an `https://` server", maxKubeconfig>>10),
+		fmt.Sprintf("| %d | something is missing or has expired", statusIncomplete),
+		fmt.Sprintf("| %d | nothing fits", statusNoFit),
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page does not say: %s", want)
+		}
+	}
+	if parallel != 10 {
+		t.Error("the page says that ten providers are asked at a time")
+	}
+}
