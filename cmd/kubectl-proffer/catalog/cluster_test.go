@@ -1,0 +1,226 @@
+package catalog
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/exit"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatortest"
+	"proffer.dev/proffer/internal/kubetest"
+)
+
+func TestMain(m *testing.M) { kubetest.Main(m) }
+
+// The namespaces of this cluster for its provider, and of the provider for this cluster. One API server
+// is both.
+const (
+	atConsumer = "liqo-tenant-milan"
+	atProvider = operatortest.TenantNamespace
+)
+
+// newPeering makes what Liqo v1.2.0 keeps for a provider that knows this cluster as user rome.
+func newPeering(t *testing.T) {
+	t.Helper()
+	kubetest.Install(t, "testdata/identities-crd.yaml")
+	for _, name := range []string{atConsumer, atProvider} {
+		ns := &corev1.Namespace{}
+		ns.Name = name
+		if err := client.IgnoreAlreadyExists(kubetest.API(t).Create(t.Context(), ns)); err != nil { // It cannot be removed here.
+			t.Fatal(err)
+		}
+	}
+	newSecret(t, "kubeconfig-controlplane-milan", atProvider, map[string][]byte{kubeconfigKey: kubeconfigOf(t, "rome")})
+	newIdentity(t, "controlplane-milan", "milan", controlPlane, "kubeconfig-controlplane-milan")
+	newIdentity(t, "resourceslice-mine", "milan", "ResourceSlice", "kubeconfig-resourceslice-mine")
+}
+
+func newIdentity(t *testing.T, name, provider, kind, secret string) {
+	t.Helper()
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "authentication.liqo.io/v1beta1", "kind": "Identity", "metadata": map[string]any{"namespace": atConsumer, "name": name},
+		"spec": map[string]any{"clusterID": provider, "type": kind},
+	}}
+	if secret != "" {
+		u.Object["status"] = map[string]any{"kubeconfigSecretRef": map[string]any{"name": secret}}
+	}
+	kubetest.Create(t, u)
+}
+
+// kubeconfigOf returns a kubeconfig with a client certificate of a user, as Liqo writes it.
+func kubeconfigOf(t *testing.T, user string) []byte {
+	t.Helper()
+	config, err := kubetest.Cluster(t).UserConfig(user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: config.Host, CertificateAuthorityData: config.CAData}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}},
+		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
+		CurrentContext: "x",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// publish lets user rome read Offers, and creates some.
+func publish(t *testing.T) {
+	t.Helper()
+	allow(t, atProvider, "rome", `{apiGroups: [proffer.dev], resources: [offers], verbs: [get, list, watch]}`)
+	offers := operatortest.ProviderOffers(time.Now())
+	for i := range offers {
+		kubetest.Create(t, &offers[i])
+	}
+}
+
+// call runs the command as a user, and returns what it printed and its exit status.
+func call(t *testing.T, user string, args ...string) (stdout, stderr string, status int) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(file, kubeconfigOf(t, user), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := genericclioptions.NewConfigFlags(false)
+	config.KubeConfig = &file
+	var out, errOut bytes.Buffer
+	cmd := NewCommand(operatorclient.NewFlags(config), genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &errOut})
+	cmd.SetArgs(append([]string{}, args...)) // Nil stands for those of the test.
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	err := cmd.ExecuteContext(t.Context())
+	status, printed := exit.Of(cmd, err)
+	if printed {
+		errOut.WriteString(err.Error())
+	}
+	return out.String(), errOut.String(), status
+}
+
+// The rights of the page are enough, and none of them can be left out.
+func TestTheRightsOfThePageAreThoseThatTheCommandNeeds(t *testing.T) {
+	newPeering(t)
+	publish(t)
+	expect := func(want string, wantStatus int) {
+		t.Helper()
+		kubetest.Eventually(t, func() string { // The API server learns of roles and CRDs a moment later.
+			stdout, stderr, status := call(t, "alice")
+			if !strings.Contains(stdout+stderr, want) || status != wantStatus {
+				return stdout + stderr
+			}
+			return ""
+		})
+	}
+	expect("you may not list identities.authentication.liqo.io in this cluster", 3)
+	for i, object := range objectsOfPage(t) {
+		kubetest.Create(t, object)
+		if i == 1 {
+			expect("milan: you may not get Secret kubeconfig-controlplane-milan in namespace "+atConsumer, 1)
+		}
+	}
+	expect("--class gold --cpu 3500m --memory 18Gi --pods 106", 0)
+}
+
+// objectsOfPage returns the objects of the page's manifest.
+func objectsOfPage(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	block := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindStringSubmatch(readPage(t))
+	return objects(t, block[1])
+}
+
+// objects parses a manifest.
+func objects(t *testing.T, manifest string) (all []*unstructured.Unstructured) {
+	t.Helper()
+	for text := range strings.SplitSeq(manifest, "---\n") {
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, u)
+	}
+	return all
+}
+
+// What Liqo has not finished, or would not use, harms only its own provider.
+func TestAnIdentityThatCannotBeUsedIsReported(t *testing.T) {
+	newPeering(t)
+	publish(t)
+	for _, object := range objectsOfPage(t) {
+		kubetest.Create(t, object)
+	}
+	newIdentity(t, "controlplane-bern", "bern", controlPlane, "")
+	newIdentity(t, "controlplane-oslo", "oslo", controlPlane, "kubeconfig-1")
+	newIdentity(t, "controlplane-oslo-again", "oslo", controlPlane, "kubeconfig-2")
+	newIdentity(t, "controlplane-paris", "Paris; reboot", controlPlane, "kubeconfig-paris")
+	newSecret(t, "kubeconfig-lyon", "", nil)
+	newIdentity(t, "controlplane-lyon", "lyon", controlPlane, "kubeconfig-lyon")
+	newSecret(t, "kubeconfig-zurich", atProvider, map[string][]byte{awsKey: []byte("key")})
+	newIdentity(t, "controlplane-zurich", "zurich", controlPlane, "kubeconfig-zurich")
+	newSecret(t, "kubeconfig-turin", atProvider, map[string][]byte{kubeconfigKey: kubeconfigOf(t, "nobody")})
+	newIdentity(t, "controlplane-turin", "turin", controlPlane, "kubeconfig-turin")
+	allow(t, atConsumer, "alice", `{apiGroups: [""], resources: [secrets], resourceNames: [kubeconfig-lyon, kubeconfig-zurich, kubeconfig-turin], verbs: [get]}`)
+
+	want := []string{
+		"warning: Paris; reboot: its cluster ID is not one of Liqo v1",
+		"warning: bern: Liqo has not written its kubeconfig yet",
+		"warning: lyon: Secret kubeconfig-lyon has no tenant namespace in its annotation liqo.io/remote-tenant-namespace",
+		"warning: oslo: namespace liqo-tenant-milan has one of 2 identities for it, and Liqo uses none of them",
+		"warning: oslo: namespace liqo-tenant-milan has one of 2 identities for it, and Liqo uses none of them",
+		"warning: turin: it publishes no catalog to this cluster",
+		"warning: zurich: its identity is one of AWS IAM, which this command cannot use",
+		"",
+	}
+	kubetest.Eventually(t, func() string {
+		stdout, stderr, status := call(t, "alice")
+		if !strings.Contains(stdout, "--remote-cluster-id milan --class gold ") || strings.Contains(stdout, "reboot") || status != 1 {
+			return stdout + stderr
+		}
+		return cmp.Diff(want, strings.Split(stderr, "\n"))
+	})
+}
+
+func newSecret(t *testing.T, name, namespace string, data map[string][]byte) {
+	t.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: atConsumer, Name: name}, Data: data}
+	if namespace != "" {
+		secret.Annotations = map[string]string{tenantNamespaceAnnotation: namespace}
+	}
+	kubetest.Create(t, secret)
+}
+
+// allow gives a user the rights of a rule in a namespace.
+func allow(t *testing.T, namespace, user, rule string) {
+	t.Helper()
+	const manifest = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {namespace: %[1]s, name: %[2]s-more}
+rules: [%[3]s]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {namespace: %[1]s, name: %[2]s-more}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: %[2]s-more}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %[2]s}]
+`
+	for _, object := range objects(t, fmt.Sprintf(manifest, namespace, user, rule)) {
+		kubetest.Create(t, object)
+	}
+}
