@@ -31,7 +31,8 @@ func newRootCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Short: "Ask Proffer what this cluster offers to its consumers, and why",
 		Long: `Ask Proffer what this cluster offers to its consumers and why, and rehearse changes.
 
-The plugin reaches the operator through the API server, with your own rights.`,
+The plugin reaches the operator through the API server, with your own rights. The command catalog is
+for consumers: it asks the providers of the cluster that it runs against.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl proffer"},
 		SilenceErrors: true,
 		SilenceUsage:  true,
