@@ -14,8 +14,8 @@ import (
 type Programs struct {
 	// Checkout is the directory of the operator's module.
 	Checkout string
-	// ControlPlane is the program of hack/controlplane, Operator the program under test.
-	ControlPlane, Operator string
+	// ControlPlane is the program of hack/controlplane. Operator and Plugin are the programs under test.
+	ControlPlane, Operator, Plugin string
 	// Liqo is the directory of Liqo's programs and of kube-controller-manager. LiqoModule is the
 	// directory of Liqo's source, with its chart and its CRDs.
 	Liqo, LiqoModule string
@@ -42,6 +42,10 @@ func Build(ctx context.Context, work string, progress io.Writer) (Programs, erro
 		if _, err := output(ctx, progress, checkout, "go", "build", "-race", "-o", p.Operator, "./cmd/proffer"); err != nil {
 			return Programs{}, err
 		}
+	}
+	p.Plugin = filepath.Join(work, "kubectl-proffer")
+	if _, err := output(ctx, progress, checkout, "go", "build", "-o", p.Plugin, "./cmd/kubectl-proffer"); err != nil {
+		return Programs{}, err
 	}
 	p.LiqoModule, err = output(ctx, progress, ".", "go", "list", "-m", "-f", "{{.Dir}}", "github.com/liqotech/liqo")
 	if err != nil {
