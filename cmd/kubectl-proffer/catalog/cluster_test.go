@@ -180,7 +180,7 @@ func TestAnIdentityThatCannotBeUsedIsReported(t *testing.T) {
 	want := []string{
 		"warning: Paris; reboot: its cluster ID is not one of Liqo v1",
 		"warning: bern: Liqo has not written its kubeconfig yet",
-		"warning: lyon: Secret kubeconfig-lyon has no tenant namespace in its annotation liqo.io/remote-tenant-namespace",
+		"warning: lyon: its Secret kubeconfig-lyon has no tenant namespace in annotation liqo.io/remote-tenant-namespace",
 		"warning: oslo: namespace liqo-tenant-milan has one of 2 identities for it, and Liqo uses none of them",
 		"warning: oslo: namespace liqo-tenant-milan has one of 2 identities for it, and Liqo uses none of them",
 		"warning: turin: it publishes no catalog to this cluster",

@@ -117,7 +117,7 @@ func (c *consumer) connect(ctx context.Context, id identity) (at *connection, na
 		return nil, "", fmt.Errorf("reading Secret %s in namespace %s: %w", id.secret, id.namespace, err)
 	}
 	if namespace = secret.Annotations[tenantNamespaceAnnotation]; len(validation.IsDNS1123Label(namespace)) > 0 {
-		return nil, "", fmt.Errorf("Secret %s has no tenant namespace in its annotation %s", id.secret, tenantNamespaceAnnotation)
+		return nil, "", fmt.Errorf("its Secret %s has no tenant namespace in annotation %s", id.secret, tenantNamespaceAnnotation)
 	}
 	if _, aws := secret.Data[awsKey]; aws {
 		return nil, "", errors.New("its identity is one of AWS IAM, which this command cannot use")

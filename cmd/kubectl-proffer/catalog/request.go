@@ -97,14 +97,14 @@ func (e *Entry) request(amounts v1alpha1.Quantities) (v1alpha1.Quantities, bool)
 
 // ask sets the command of each entry, and with amounts keeps only the entries that fit. It reports
 // whether there is one.
-func (c *Catalog) ask(amounts v1alpha1.Quantities, command func(provider, class string, amounts v1alpha1.Quantities) string) (any bool) {
+func (c *Catalog) ask(amounts v1alpha1.Quantities, command func(provider, class string, amounts v1alpha1.Quantities) string) (found bool) {
 	for i := range c.Providers {
 		p := &c.Providers[i]
 		kept := p.Offers[:0]
 		for _, e := range p.Offers {
 			wanted, ok := e.request(amounts)
 			if ok {
-				e.Command, any = command(p.ClusterID, e.Class, wanted), true
+				e.Command, found = command(p.ClusterID, e.Class, wanted), true
 			}
 			if ok || len(amounts) == 0 {
 				kept = append(kept, e)
@@ -112,5 +112,5 @@ func (c *Catalog) ask(amounts v1alpha1.Quantities, command func(provider, class 
 		}
 		p.Offers = kept
 	}
-	return any
+	return found
 }

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -21,9 +22,7 @@ func quantities(t *testing.T, text string) v1alpha1.Quantities {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, q := range one {
-			all[name] = q
-		}
+		maps.Copy(all, one)
 	}
 	return all
 }
