@@ -226,6 +226,8 @@ func (a *anonymiser) policy(p *v1alpha1.ResourcePolicy) {
 		labels(a.values, p.Spec.Slices.NodeLabels)
 		labels(a.values, p.Spec.Slices.NodeSelector)
 	}
+	// It is written for consumers to recognize the provider, and decides nothing.
+	p.Spec.Catalog = nil
 }
 
 func (a *anonymiser) selected(c *v1alpha1.Consumers) {
