@@ -16,12 +16,6 @@ import (
 )
 
 const (
-	// RenewInterval is the longest time between two writes of an Offer.
-	RenewInterval = 10 * time.Minute
-	// Validity is how long an entry is kept up to date after it was observed, if nothing writes it again.
-	// It leaves a new leader time to take over.
-	Validity = 15 * time.Minute
-
 	// maxResources is how many resources a list of an entry names, as the schema of the Offer allows.
 	maxResources = 64
 	// maxStorageClasses is how many StorageClasses an entry names.

@@ -39,6 +39,8 @@ type Kind struct {
 	Builtin bool
 	// Selector is the label selector of the objects to read; empty reads all of them.
 	Selector string
+	// Name, if not empty, is the name of the objects to read. RBAC can restrict a watch to a name.
+	Name string
 	// Strip keeps of an object what its handlers read; nil keeps all of it.
 	Strip toolscache.TransformFunc
 	// Source, if not nil, lists and watches the objects in place of the dynamic client.
@@ -48,7 +50,12 @@ type Kind struct {
 // String is the name of the kind's CustomResourceDefinition.
 func (k Kind) String() string { return k.GroupResource().String() }
 
-func (k Kind) selectObjects(o *metav1.ListOptions) { o.LabelSelector = k.Selector }
+func (k Kind) selectObjects(o *metav1.ListOptions) {
+	o.LabelSelector = k.Selector
+	if k.Name != "" {
+		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, k.Name).String()
+	}
+}
 
 func (k Kind) selectCRD(o *metav1.ListOptions) {
 	o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, k.String()).String()
@@ -103,6 +110,9 @@ func (i *CRDInformer) Name() string { return "objects of " + i.kind.String() }
 // Done implements toolscache.DoneChecker: it is closed when every object of the kind has been seen
 // once, or the kind does not exist.
 func (i *CRDInformer) Done() <-chan struct{} { return i.synced }
+
+// Served reports whether the kind exists, as far as is known.
+func (i *CRDInformer) Served() bool { return i.served.Load() }
 
 func (i *CRDInformer) run(ctx context.Context) error {
 	if i.kind.Builtin {

@@ -1,0 +1,114 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"proffer.dev/proffer/api/v1alpha1"
+)
+
+// errNotShown is returned for an entry that a later state of the catalog does not have.
+var errNotShown = errors.New("the class is not in the catalog of the consumer any more")
+
+// objectClient writes Offers and RoleBindings.
+type objectClient struct{ dynamic.Interface }
+
+func (c objectClient) of(i id) dynamic.ResourceInterface {
+	resource := bindingResource
+	if i.kind == offers {
+		resource = offerResource
+	}
+	return c.Resource(resource).Namespace(i.namespace)
+}
+
+// write makes one write. It returns the object as it is now, nil for one that does not exist.
+func (c objectClient) write(ctx context.Context, j job, now time.Time) (*observed, error) {
+	if !j.present || j.have != nil && j.have.otherRole {
+		// The role of a RoleBinding cannot be changed: the right one follows with the next write.
+		return nil, c.remove(ctx, j)
+	}
+	object, err := j.object(now)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case j.have != nil:
+		object.SetUID(j.have.uid)
+		object.SetResourceVersion(j.have.version)
+		object, err = c.of(j.id).Update(ctx, object, metav1.UpdateOptions{FieldManager: proffer})
+	case j.kind == offers:
+		object, err = c.of(j.id).Create(ctx, object, metav1.CreateOptions{FieldManager: proffer})
+	default:
+		// RBAC can restrict an apply request to a name, but not a create request. Without force, it fails
+		// if somebody has just created another RoleBinding.
+		object, err = c.of(j.id).Apply(ctx, j.name, object, metav1.ApplyOptions{FieldManager: proffer})
+	}
+	if err != nil {
+		return nil, err
+	}
+	after := j.kind.parse(object)
+	return &after, nil
+}
+
+// remove deletes what was found, and nothing newer.
+func (c objectClient) remove(ctx context.Context, j job) error {
+	if j.have == nil {
+		return nil
+	}
+	at := metav1.Preconditions{UID: &j.have.uid, ResourceVersion: &j.have.version}
+	err := c.of(j.id).Delete(ctx, j.name, metav1.DeleteOptions{Preconditions: &at})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// read returns the object as it is in the API server, nil for one that does not exist.
+func (c objectClient) read(ctx context.Context, i id) (*observed, error) {
+	object, err := c.of(i).Get(ctx, i.name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	o := i.kind.parse(object)
+	return &o, nil
+}
+
+// object builds what is to be written.
+func (j job) object(now time.Time) (*unstructured.Unstructured, error) {
+	if j.kind == bindings {
+		return toUnstructured(bindingOf(j.tenant, j.role, j.subjects), rbacv1.SchemeGroupVersion.WithKind(string(j.kind)))
+	}
+	status, shown := j.offer(now.UTC().Truncate(time.Second))
+	if !shown {
+		return nil, errNotShown
+	}
+	return toUnstructured(offerOf(j.tenant, status), v1alpha1.GroupVersion.WithKind(string(j.kind)))
+}
+
+func toUnstructured(object any, as schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding: %w", err)
+	}
+	u := &unstructured.Unstructured{Object: fields}
+	u.SetGroupVersionKind(as)
+	return u, nil
+}
+
+// stale reports whether a write failed because what exists is not what was known.
+func stale(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
+}

@@ -1,0 +1,44 @@
+package catalog
+
+import "time"
+
+// The times of an Offer. A changed Offer is written once per interval, and an unchanged one after
+// renewAfter.
+const (
+	interval   = 10 * time.Second
+	renewAfter = 6 * time.Minute
+	// RenewInterval is the longest time between two writes of an Offer. It is longer than renewAfter,
+	// because an Offer waits for its turn under the total rate.
+	RenewInterval = 10 * time.Minute
+	// Validity is how long an entry is kept up to date after it was observed, if nothing writes it
+	// again. It leaves a new leader time to take over.
+	Validity = 15 * time.Minute
+)
+
+const (
+	// planPeriod is the minimum time between two comparisons of what exists with what should. One
+	// comparison works the catalog out at most once. All of them take at most one part in planPause of
+	// the time.
+	planPeriod = time.Second
+	planPause  = 10
+	// retryAfter is the wait after a failed write, which doubles with each further failure up to
+	// retryAtMost. readyRetry is the wait for a missing CRD.
+	retryAfter  = time.Second
+	retryAtMost = 5 * time.Minute
+	readyRetry  = 5 * time.Second
+	// apiTimeout bounds one read or write.
+	apiTimeout = 10 * time.Second
+	// waitingNotice is how long the first lists may take before the log says what they wait for, and
+	// waitingAgain the time between two such lines.
+	waitingNotice = 10 * time.Second
+	waitingAgain  = 5 * time.Minute
+	// failureNotice is the minimum time between two log lines about failed writes.
+	failureNotice = 10 * time.Second
+	// clockSkew is how far in the future the time in an Offer may be. Beyond it, the Offer was changed.
+	clockSkew = time.Minute
+	// DefaultQPS and MaxQPS bound the writes of all objects together in a second.
+	DefaultQPS = 20
+	MaxQPS     = 10_000
+	// workers write at the same time.
+	workers = 8
+)

@@ -1,0 +1,76 @@
+package catalog
+
+import (
+	"sync/atomic"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"proffer.dev/proffer/internal/kube"
+)
+
+var (
+	offerResource   = schema.GroupVersionResource{Group: "proffer.dev", Version: "v1alpha1", Resource: "offers"}
+	bindingResource = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}
+	roleResource    = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
+)
+
+// watches follow what is written, and the ClusterRole.
+type watches struct {
+	all kube.CRDInformers
+	// offers is the informer of Offers, whose CRD may not exist.
+	offers *kube.CRDInformer
+	role   *role
+}
+
+// newWatches returns informers that keep the cache up to date, and call wake after each change that
+// this process did not make.
+func newWatches(api dynamic.Interface, c *cache, wake func(), log logr.Logger) watches {
+	w := watches{role: &role{}}
+	w.offers = kube.NewCRDInformer(api, kube.Kind{GroupVersionResource: offerResource, Strip: offers.pack}, wake, log,
+		handler{c, offers})
+	w.all = kube.CRDInformers{
+		w.offers,
+		kube.NewCRDInformer(api, kube.Kind{GroupVersionResource: bindingResource, Builtin: true, Name: RoleBinding, Strip: bindings.pack},
+			wake, log, handler{c, bindings}),
+		kube.NewCRDInformer(api, kube.Kind{GroupVersionResource: roleResource, Builtin: true, Name: ClusterRole, Strip: kube.KeepFields()},
+			wake, log, w.role),
+	}
+	return w
+}
+
+// role is the handler of the one ClusterRole.
+type role struct{ uid atomic.Pointer[types.UID] }
+
+// get returns the UID of the ClusterRole, empty while it does not exist.
+func (r *role) get() types.UID {
+	if uid := r.uid.Load(); uid != nil {
+		return *uid
+	}
+	return ""
+}
+
+// Set implements kube.Handler.
+func (r *role) Set(u *unstructured.Unstructured) bool {
+	if u.GetDeletionTimestamp() != nil {
+		return r.Remove(u)
+	}
+	before, uid := r.get(), u.GetUID()
+	r.uid.Store(&uid)
+	return before != uid
+}
+
+// Remove implements kube.Handler.
+func (r *role) Remove(u *unstructured.Unstructured) bool {
+	if r.get() != u.GetUID() {
+		return false
+	}
+	r.uid.Store(nil)
+	return true
+}
+
+// RemoveAll implements kube.Handler.
+func (r *role) RemoveAll() { r.uid.Store(nil) }
