@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"proffer.dev/proffer/controllers/catalog"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/kube"
@@ -35,6 +36,8 @@ type (
 	Form = resourcereader.Form
 	// TLS names the files of the gRPC server's identity.
 	TLS = resourcereader.TLS
+	// OffersSubject is a template of those who may read the Offers of a consumer.
+	OffersSubject = catalog.Subject
 )
 
 // The forms of Liqo's protocol.
@@ -45,6 +48,17 @@ const (
 
 // ParseForm returns the form of this name: pools or flat. Its error says what to write.
 func ParseForm(name string) (Form, error) { return resourcereader.ParseForm(name) }
+
+// ParseOffersSubject reads a template such as User:{clusterID}. Its error says what to write.
+func ParseOffersSubject(text string) (OffersSubject, error) { return catalog.ParseSubject(text) }
+
+// The defaults and the bounds of PublishOffers.
+const (
+	DefaultOffersSubject = catalog.DefaultSubject
+	MaxOffersSubjects    = catalog.MaxSubjects
+	DefaultOffersQPS     = catalog.DefaultQPS
+	MaxOffersQPS         = catalog.MaxQPS
+)
 
 // DefaultBatchPeriod is the default of --batch-period.
 const DefaultBatchPeriod = 100 * time.Millisecond
@@ -66,6 +80,17 @@ type Options struct {
 	// ServedClasses is the name of a ConfigMap, in the namespace of the Lease, in which the
 	// operator lists the classes that policies offer. Empty keeps no list.
 	ServedClasses string
+	// PublishOffers is nil if the catalog is not published to consumers.
+	PublishOffers *PublishOffers
+}
+
+// PublishOffers configures how the catalog is published to consumers, as Offers in their tenant
+// namespaces.
+type PublishOffers struct {
+	// Subjects may read the Offers of a consumer.
+	Subjects []OffersSubject
+	// QPS bounds the writes in a second. It is positive.
+	QPS int
 }
 
 // Run runs an operator until the context ends, on the cluster of the configuration, which it
@@ -112,7 +137,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		}
 		if err := setup(mgr, parts{
 			ledger: ledger, table: offers, debouncer: debouncer, election: o.LeaderElection,
-			servedClasses: o.ServedClasses, metrics: metrics.Registry, version: o.Version,
+			servedClasses: o.ServedClasses, publish: o.PublishOffers, metrics: metrics.Registry, version: o.Version,
 		}); err != nil {
 			return err
 		}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/controllers/catalog"
 	"proffer.dev/proffer/controllers/classlist"
 	"proffer.dev/proffer/controllers/consumer"
 	"proffer.dev/proffer/controllers/offered"
@@ -92,6 +93,8 @@ type parts struct {
 	observer bool
 	// servedClasses is the name of a ConfigMap, or empty.
 	servedClasses string
+	// publish is nil if the catalog is not published to consumers.
+	publish *PublishOffers
 	// metrics may be nil.
 	metrics prometheus.Registerer
 	version string
@@ -140,6 +143,14 @@ func setup(mgr ctrl.Manager, p parts) error {
 			log.WithName("classes"))
 		work, published = append(work, list), append(published, onSnapshot(list.Wake))
 	}
+	var collectors []prometheus.Collector
+	if p.publish != nil {
+		offers := catalog.NewWriter(catalog.Config{
+			Client: liqo, Table: p.table, Largest: p.ledger.Largest, Subjects: p.publish.Subjects, QPS: p.publish.QPS,
+			Holding: tenure.Holds, Recorder: recorder, Log: log.WithName("catalog"),
+		})
+		work, published, collectors = append(work, offers), append(published, onSnapshot(offers.Wake)), append(collectors, offers)
+	}
 	published = append(published, answers.Commit)
 	if !p.observer {
 		leader, err := kube.NewLeader(mgr, LeaderElectionID, p.election, tenure, log.WithName("leader"), work...)
@@ -167,9 +178,9 @@ func setup(mgr ctrl.Manager, p parts) error {
 		Published: published, Log: log.WithName("offers"),
 	})
 	if p.metrics != nil {
-		for _, c := range []prometheus.Collector{
+		for _, c := range append(collectors,
 			statuses, answers, core.Metrics(), evaluator, &collector{table: p.table, version: p.version},
-		} {
+		) {
 			if err := p.metrics.Register(c); err != nil {
 				return fmt.Errorf("registering metrics: %w", err)
 			}

@@ -75,6 +75,12 @@ func (o *options) sliceFlags() *pflag.FlagSet {
 	fs := newFlags()
 	fs.StringVar(&o.servedClasses, "served-classes-configmap", "",
 		"The `name` of a ConfigMap, in the namespace of the Lease, in which the operator lists the classes that policies offer; see the component served-classes.")
+	fs.BoolVar(&o.publishOffers, "publish-offers", false,
+		"Publish to each consumer what it could be granted now, as Offers in its tenant namespace; see the component catalog.")
+	fs.IntVar(&o.offersQPS, "publish-offers-qps", operator.DefaultOffersQPS,
+		"The most `writes` of Offers in a second; a change arrives within 10 s and one more second for each this many Offers.")
+	fs.StringArrayVar(&o.offersSubjects, "offers-subject", []string{operator.DefaultOffersSubject},
+		"Who may read the Offers of a consumer, as a `subject` User:NAME or Group:NAME in which {clusterID} stands for the consumer; repeat it for more subjects.")
 	return fs
 }
 

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/operator"
 )
 
@@ -29,6 +31,10 @@ type options struct {
 	election               operator.LeaderElection
 	batchPeriod            batchPeriod
 	servedClasses          string
+	publishOffers          bool
+	offersQPS              int
+	offersSubjects         []string
+	offersTo               []operator.OffersSubject
 
 	grpc      string
 	form      form
@@ -96,7 +102,33 @@ func (o *options) check() error {
 	if o.servedClasses != "" && len(validation.IsDNS1123Subdomain(o.servedClasses)) > 0 {
 		return fmt.Errorf("--served-classes-configmap=%q is not the name of a ConfigMap: write lower-case letters, digits, '-' and '.', such as proffer-served-classes", o.servedClasses)
 	}
+	if err := o.checkOffers(); err != nil {
+		return err
+	}
 	return o.checkGRPC()
+}
+
+func (o *options) checkOffers() error {
+	if !o.publishOffers && (o.offersQPS != operator.DefaultOffersQPS || !slices.Equal(o.offersSubjects, []string{operator.DefaultOffersSubject})) {
+		return errors.New("--publish-offers-qps and --offers-subject have no effect without --publish-offers: write --publish-offers too, or leave them out")
+	}
+	if o.offersQPS < 1 || o.offersQPS > operator.MaxOffersQPS {
+		return fmt.Errorf("--publish-offers-qps=%d is not a rate: write a number from 1 to %d", o.offersQPS, operator.MaxOffersQPS)
+	}
+	if n := len(o.offersSubjects); n < 1 || n > operator.MaxOffersSubjects {
+		return fmt.Errorf("--offers-subject is written %d times: write it 1 to %d times", n, operator.MaxOffersSubjects)
+	}
+	for i, text := range o.offersSubjects {
+		subject, err := operator.ParseOffersSubject(text)
+		if err != nil {
+			return fmt.Errorf("--offers-subject=%q: %w", kube.Shorten(text, kube.MaxShown), err)
+		}
+		if slices.Contains(o.offersSubjects[:i], text) {
+			return fmt.Errorf("--offers-subject=%q is written twice: leave one of them out", text)
+		}
+		o.offersTo = append(o.offersTo, subject)
+	}
+	return nil
 }
 
 func (o *options) checkGRPC() error {

@@ -21,6 +21,9 @@ func (o *options) operator() operator.Options {
 		MetricsAddress: o.metrics, ProbeAddress: o.probes, PprofAddress: o.pprof,
 		BatchPeriod: time.Duration(o.batchPeriod), ServedClasses: o.servedClasses,
 	}
+	if o.publishOffers {
+		out.PublishOffers = &operator.PublishOffers{Subjects: o.offersTo, QPS: o.offersQPS}
+	}
 	if o.leaderElect {
 		out.LeaderElection = &o.election
 	}
