@@ -81,7 +81,9 @@ func startShared(ctx context.Context) error {
 		return err
 	}
 	shared.cluster, err = controlplane.Start(ctx, controlplane.Options{
-		CRDDirs:  []string{filepath.Join(root, "config", "crd", "bases")},
+		CRDDirs: []string{
+			filepath.Join(root, "config", "crd", "bases"), filepath.Join(root, "config", "components", "catalog", "crd.yaml"),
+		},
 		Progress: os.Stderr,
 	})
 	if err != nil {

@@ -96,6 +96,15 @@ process. Empty without a limit.
 {{- if .Values.servedClasses.enabled }}
 - --served-classes-configmap=proffer-served-classes
 {{- end }}
+{{- if .Values.catalog.enabled }}
+- --publish-offers
+{{- if ne (int .Values.catalog.qps) 20 }}
+- --publish-offers-qps={{ .Values.catalog.qps }}
+{{- end }}
+{{- range .Values.catalog.subjects }}
+- {{ printf "--offers-subject=%s" . | quote }}
+{{- end }}
+{{- end }}
 {{- if .Values.tls.enabled }}
 - --grpc-tls-cert=/etc/proffer/tls/tls.crt
 - --grpc-tls-key=/etc/proffer/tls/tls.key
