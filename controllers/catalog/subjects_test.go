@@ -1,0 +1,61 @@
+package catalog
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+func TestATemplateNamesOneSubjectForEachConsumer(t *testing.T) {
+	for text, want := range map[string]rbacv1.Subject{
+		DefaultSubject:                         {APIGroup: rbacv1.GroupName, Kind: "User", Name: "rome"},
+		"Group:liqo:{clusterID}":               {APIGroup: rbacv1.GroupName, Kind: "Group", Name: "liqo:rome"},
+		"User:arn:aws:iam::1:role/{clusterID}": {APIGroup: rbacv1.GroupName, Kind: "User", Name: "arn:aws:iam::1:role/rome"},
+		"User:{clusterID}@example.com":         {APIGroup: rbacv1.GroupName, Kind: "User", Name: "rome@example.com"},
+	} {
+		s, err := ParseSubject(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if diff := cmp.Diff(want, s.of("rome")); diff != "" {
+			t.Errorf("%s: %s", text, diff)
+		}
+	}
+}
+
+func TestATemplateThatCouldShowOffersToOthersIsRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                            "write User:NAME or Group:NAME",
+		"rome":                        "write User:NAME or Group:NAME",
+		"ServiceAccount:{clusterID}":  "write User:NAME or Group:NAME",
+		"Group:everybody":             "every consumer could read the offers of all others",
+		"User:":                       "every consumer could read the offers of all others",
+		"Group:system:{clusterID}":    "belong to Kubernetes",
+		"User:System:{clusterID}":     "belong to Kubernetes",
+		"User:{clusterID}{clusterID}": "exactly once",
+		"User:{name}-{clusterID}":     "exactly once",
+		"User:a {clusterID}":          "printable ASCII",
+		"User:{clusterID}\n":          "printable ASCII",
+		"User:\u202e{clusterID}":      "printable ASCII",
+		"User:{clusterID}" + strings.Repeat("x", maxSubject): "at most 512",
+	} {
+		if _, err := ParseSubject(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40q: got %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestOnlyNamesThatLiqoAllowsAreClusterIDs(t *testing.T) {
+	for id, want := range map[string]bool{
+		"rome": true, "32f0b45b-5c06-4cc4-84b6-03a323ffc93d": true, "masters": true,
+		"": false, "system:masters": false, "system:anonymous": false, "{clusterID}": false, "Rome": false, "rome.example": false,
+		"*": false, "a b": false, strings.Repeat("x", 64): false,
+	} {
+		if got := validClusterID(id); got != want {
+			t.Errorf("%q: got %v, want %v", id, got, want)
+		}
+	}
+}
