@@ -65,6 +65,8 @@ func TestValidFlagsAreAccepted(t *testing.T) {
 		"--leader-elect --leader-election-namespace=proffer-system",
 		"--served-classes-configmap=proffer-served-classes", "--served-classes-configmap=classes.v1",
 		"--served-classes-configmap=",
+		"--publish-offers", "--publish-offers --publish-offers-qps=1", "--publish-offers --publish-offers-qps=10000",
+		"--publish-offers --offers-subject=Group:liqo:{clusterID} --offers-subject=User:{clusterID}",
 		"--grpc-tls-cert=a --grpc-tls-key=b --grpc-client-ca=c",
 		"--leader-elect=true", "--zap-log-level=debug --zap-devel", "--kubeconfig=/some/file", "--batch-period 1s",
 	} {
@@ -77,6 +79,32 @@ func TestValidFlagsAreAccepted(t *testing.T) {
 func TestAnInvalidFlagGetsOneLineThatSaysWhatToWrite(t *testing.T) {
 	for _, tc := range []struct{ args, want string }{
 		{"--no-such-flag", "there is no flag --no-such-flag; see proffer --help"},
+		{
+			"--publish-offers-qps=5",
+			"--publish-offers-qps and --offers-subject have no effect without --publish-offers: write --publish-offers too, or leave them out",
+		},
+		{
+			"--offers-subject=Group:{clusterID}",
+			"--publish-offers-qps and --offers-subject have no effect without --publish-offers: write --publish-offers too, or leave them out",
+		},
+		{
+			"--publish-offers --publish-offers-qps=fast",
+			"--publish-offers-qps=fast: write a whole number, such as 20; see proffer --help",
+		},
+		{"--publish-offers --publish-offers-qps=0", "--publish-offers-qps=0 is not a rate: write a number from 1 to 10000"},
+		{"--publish-offers --publish-offers-qps=10001", "--publish-offers-qps=10001 is not a rate: write a number from 1 to 10000"},
+		{
+			"--publish-offers --offers-subject=Group:all",
+			`--offers-subject="Group:all": the name must contain {clusterID}: without it, every consumer could read the offers of all others`,
+		},
+		{
+			"--publish-offers --offers-subject=User:{clusterID} --offers-subject=User:{clusterID}",
+			`--offers-subject="User:{clusterID}" is written twice: leave one of them out`,
+		},
+		{
+			"--publish-offers" + strings.Repeat(" --offers-subject=User:{clusterID}", 9),
+			"--offers-subject is written 9 times: write it 1 to 8 times",
+		},
 		{"-leader-elect=true", "-leader-elect=true has one dash: write --leader-elect=true; see proffer --help"},
 		{"-health-probe-bind-address=0", "has one dash: write --health-probe-bind-address=0"},
 		{"-x", "there is no flag -x; see proffer --help"},

@@ -69,6 +69,9 @@ func whatToWrite(err error) error {
 		if f.Value.Type() == "bool" {
 			return fmt.Errorf("--%s=%s: write --%[1]s, or --%[1]s=false", f.Name, invalid.GetValue())
 		}
+		if f.Value.Type() == "int" {
+			return fmt.Errorf("--%s=%s: write a whole number, such as %s", f.Name, invalid.GetValue(), f.DefValue)
+		}
 		return fmt.Errorf("--%s=%s: %w", f.Name, invalid.GetValue(), errors.Unwrap(invalid))
 	}
 	return err

@@ -44,7 +44,7 @@ func TestHelpListsEachFlagOnceInItsGroup(t *testing.T) {
 			"grpc-bind-address", "grpc-form", "grpc-flat-bind-address", "grpc-tls-cert", "grpc-tls-key",
 			"grpc-client-ca",
 		},
-		"ResourceSlices, for Liqo v1": {"served-classes-configmap"},
+		"ResourceSlices, for Liqo v1": {"served-classes-configmap", "publish-offers", "publish-offers-qps", "offers-subject"},
 		"HTTP":                        {"metrics-bind-address", "health-probe-bind-address", "pprof-bind-address"},
 		"Leader election":             {"leader-elect", "leader-election-namespace"},
 		"Logs": {
@@ -87,7 +87,7 @@ func TestTheDefaultsInTheHelpAreTheRealOnes(t *testing.T) {
 	help := strings.Join(strings.Fields(helpOf(t, "--help")), " ")
 	for _, want := range []string{
 		`ends the wait. (default 100ms)`, `Liqo reads offers. (default ":6001")`, `v0.6 to v0.8. (default pools)`,
-		`(default ":8443")`, `(default ":8081")`,
+		`(default ":8443")`, `(default ":8081")`, `this many Offers. (default 20)`, `for more subjects. (default [User:{clusterID}])`,
 	} {
 		if !strings.Contains(help, want) {
 			t.Errorf("the help has no %s:\n%s", want, help)

@@ -138,7 +138,7 @@ as under Uninstall in docs/install.md"
   else
     admission='|ValidatingAdmissionPolicy(Binding)?'
   fi
-  local components=(networkpolicy served-classes dashboard)
+  local components=(networkpolicy served-classes dashboard catalog)
   ! has servicemonitors.monitoring.coreos.com || components+=(servicemonitor)
   ! has prometheusrules.monitoring.coreos.com || components+=(alerts)
   make_overlay "${components[@]}"

@@ -23,7 +23,8 @@ const (
 //
 //   - managed-by names Helm, which does not take over an object with another value;
 //   - helm.sh/chart names the chart, by convention;
-//   - helm.sh/resource-policy keeps the CRDs and the namespace when the release is uninstalled.
+//   - helm.sh/resource-policy keeps the CRDs and the namespace when the release is uninstalled, but not
+//     the CRD of the component catalog, which is removed with its objects.
 func likeConfig(t *testing.T, all objects) objects {
 	t.Helper()
 	for name, u := range all {
@@ -34,7 +35,8 @@ func likeConfig(t *testing.T, all objects) objects {
 		labels[managedBy] = "kustomize"
 		delete(labels, chartLabel)
 		u.SetLabels(labels)
-		if kept := u.GetKind() == "CustomResourceDefinition" || u.GetKind() == "Namespace"; kept != (annotations[resourcePolicy] == "keep") {
+		kept := u.GetKind() == "CustomResourceDefinition" && u.GetName() != "offers.proffer.dev" || u.GetKind() == "Namespace"
+		if kept != (annotations[resourcePolicy] == "keep") {
 			t.Errorf("%s has the annotations %v", name, annotations)
 		}
 		delete(annotations, resourcePolicy)
@@ -82,6 +84,7 @@ const older = "kubernetes-1.25-to-1.29"
 // toggles has the value of the chart that corresponds to each component of config.
 var toggles = map[string]string{
 	"alerts":         "alerts.enabled=true",
+	"catalog":        "catalog.enabled=true",
 	"dashboard":      "dashboard.enabled=true",
 	"flat":           "flat.enabled=true",
 	older:            "olderKubernetes=true",

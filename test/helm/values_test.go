@@ -135,6 +135,8 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		{"an address for a network", "networkPolicy: {apiServerCIDRs: [192.0.2.1]}", "at '/networkPolicy/apiServerCIDRs/0': '192.0.2.1' does not match pattern"},
 		{"a port that is none", "networkPolicy: {apiServerPorts: [70000]}", "at '/networkPolicy/apiServerPorts/0': maximum: got 70,000, want 65,535"},
 		{"an entry of the operator", "servedClasses: {entries: {gold: proffer}}", "at '/servedClasses/entries/gold': 'not' failed"},
+		{"a rate of nothing", "catalog: {qps: 0}", "at '/catalog/qps': minimum: got 0, want 1"},
+		{"a subject of everybody", "catalog: {subjects: ['Group:all']}", "at '/catalog/subjects/0': 'Group:all' does not match pattern"},
 		{"an entry that is no class", "servedClasses: {entries: {Gold: me}}", "at '/servedClasses/entries': additional properties 'Gold' not allowed"},
 		{"a version of Kubernetes for a choice", `olderKubernetes: "1.29"`, "at '/olderKubernetes': value must be one of 'auto', true, false"},
 		{"an annotation that is a number", "service: {annotations: {weight: 1}}", "at '/service/annotations/weight': got number, want string"},

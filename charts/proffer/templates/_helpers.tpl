@@ -87,15 +87,6 @@ process. Empty without a limit.
 {{- if ne .Values.log.format "json" }}
 - --zap-encoder={{ .Values.log.format }}
 {{- end }}
-{{- if .Values.flat.enabled }}
-{{- if eq .Values.grpc.form "flat" }}
-{{- fail "grpc.form=flat and flat.enabled=true serve the flat form twice: set one of them" }}
-{{- end }}
-- --grpc-flat-bind-address=:6002
-{{- end }}
-{{- if .Values.servedClasses.enabled }}
-- --served-classes-configmap=proffer-served-classes
-{{- end }}
 {{- if .Values.catalog.enabled }}
 - --publish-offers
 {{- if ne (int .Values.catalog.qps) 20 }}
@@ -104,6 +95,15 @@ process. Empty without a limit.
 {{- range .Values.catalog.subjects }}
 - {{ printf "--offers-subject=%s" . | quote }}
 {{- end }}
+{{- end }}
+{{- if .Values.flat.enabled }}
+{{- if eq .Values.grpc.form "flat" }}
+{{- fail "grpc.form=flat and flat.enabled=true serve the flat form twice: set one of them" }}
+{{- end }}
+- --grpc-flat-bind-address=:6002
+{{- end }}
+{{- if .Values.servedClasses.enabled }}
+- --served-classes-configmap=proffer-served-classes
 {{- end }}
 {{- if .Values.tls.enabled }}
 - --grpc-tls-cert=/etc/proffer/tls/tls.crt
