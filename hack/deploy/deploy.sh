@@ -144,6 +144,8 @@ as under Uninstall in docs/install.md"
   make_overlay "${components[@]}"
   leave_out "CustomResourceDefinition|Namespace$admission"
   on_cluster delete -k "$overlay" --ignore-not-found
+  # The CRD of the component catalog: Offers are written again.
+  on_cluster delete customresourcedefinition offers.proffer.dev --ignore-not-found
   echo "undeploy: kept the CRDs, $(remaining), and namespace $NAMESPACE. Consumers keep what they were granted. To remove these too:"
   echo "  make uninstall WITH_POLICIES=1 KUBECONFIG=$CLUSTER"
   echo "  kubectl delete namespace $NAMESPACE"

@@ -127,7 +127,7 @@ func TestMakeKeepsPoliciesAndGrantsUnlessToldOtherwise(t *testing.T) {
 		m.mustRefuse(t, "write make deploy IMG=registry.example.com/proffer:v0.1.0", "deploy", "KUBECONFIG="+m.kubeconfig)
 		m.mustRefuse(t, "write IMG=localhost:5000/proffer:v0.1.0", "deploy", "IMG=localhost:5000/proffer",
 			"KUBECONFIG="+m.kubeconfig)
-		m.mustRefuse(t, "there is no component flatt: COMPONENTS takes any of alerts dashboard flat ", "deploy",
+		m.mustRefuse(t, "there is no component flatt: COMPONENTS takes any of alerts catalog dashboard flat ", "deploy",
 			"IMG="+anImage, "COMPONENTS=flatt", "KUBECONFIG="+m.kubeconfig)
 	})
 	crds := names(renderAt(t, config+"/crd"))
@@ -139,7 +139,7 @@ func TestMakeKeepsPoliciesAndGrantsUnlessToldOtherwise(t *testing.T) {
 	})
 	m.mustKubectl(t, "apply", "-f", "testdata/servicemonitor-crd.yaml", "-f", "testdata/prometheusrule-crd.yaml")
 	m.mustKubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
-	with := []string{"served-classes", "networkpolicy", "servicemonitor", "alerts", "dashboard"}
+	with := []string{"catalog", "served-classes", "networkpolicy", "servicemonitor", "alerts", "dashboard"}
 	t.Run("deploy applies all objects with the image, and can be repeated", func(t *testing.T) {
 		m.mustMake(t, "deploy", "IMG="+anImage, "COMPONENTS="+strings.Join(with, " "))
 		all := render(t, with...)
