@@ -39,6 +39,8 @@ const (
 	// DefaultQPS and MaxQPS bound the writes of all objects together in a second.
 	DefaultQPS = 20
 	MaxQPS     = 10_000
-	// workers write at the same time.
-	workers = 8
+	// A worker makes at least writesPerWorker writes in a second, of 50 ms each. There are as many as
+	// the rate needs, at most maxWorkers.
+	writesPerWorker = 20
+	maxWorkers      = 64
 )

@@ -91,7 +91,7 @@ func (w *Writer) Start(ctx context.Context) error {
 		w.dispatch(ctx, t, jobs)
 		return nil
 	})
-	for range workers {
+	for range min(maxWorkers, 1+w.QPS/writesPerWorker) {
 		group.Go(func() error {
 			for j := range jobs {
 				w.work(ctx, t, j)
