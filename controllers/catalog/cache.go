@@ -134,8 +134,8 @@ func (k kind) pack(obj any) (any, error) {
 // unpack reads what pack has kept.
 func unpack(u *unstructured.Unstructured) observed {
 	o := observe(u)
-	print, _ := hex.DecodeString(kube.Text(u, printField))
-	copy(o.print[:], print)
+	text, _ := hex.DecodeString(kube.Text(u, printField))
+	copy(o.print[:], text)
 	o.written, _ = time.Parse(time.RFC3339, kube.Text(u, writtenField))
 	o.otherRole, _, _ = unstructured.NestedBool(u.Object, roleField)
 	return o

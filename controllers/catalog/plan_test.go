@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"testing"
@@ -199,9 +200,7 @@ func TestTheObjectThatHasWaitedLongestIsWrittenFirst(t *testing.T) {
 
 func cloned(of map[string]map[string]string) map[string]map[string]string {
 	out := map[string]map[string]string{}
-	for key, value := range of {
-		out[key] = value
-	}
+	maps.Copy(out, of)
 	return out
 }
 
