@@ -3,14 +3,12 @@ package slices
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"proffer.dev/proffer/test/slices/lab"
 )
@@ -20,7 +18,7 @@ import (
 func TestWhatTheCatalogAsksForIsGranted(t *testing.T) {
 	all := amounts{"cpu": "8", "memory": "16Gi", "pods": "40"}
 	newPolicy(t, "cataloged", `{class: gold, offer: {fixed: {cpu: "8", memory: 16Gi, pods: "40"}}, catalog: {title: Gold nodes}}`)
-	published := publish(t, "gold", all, rome, oslo)
+	withCatalog(t)
 
 	for _, tc := range []struct {
 		consumer *lab.Cluster
@@ -32,9 +30,7 @@ func TestWhatTheCatalogAsksForIsGranted(t *testing.T) {
 		{oslo, []string{"--fits=cpu=1,memory=1Gi,pods=3", "--provider=" + provider.ID}, amounts{"cpu": "1", "memory": "1Gi", "pods": "3"}},
 	} {
 		t.Run(tc.consumer.ID+" asks with "+strings.Join(tc.args, " "), func(t *testing.T) {
-			if published {
-				awaitAvailable(t, tc.consumer, all)
-			}
+			awaitShown(t, tc.consumer, all)
 			e := awaitEntry(t, tc.consumer, tc.args...)
 			if err := differ("available", all, e.Available); err != nil {
 				t.Fatal(err)
@@ -45,8 +41,8 @@ func TestWhatTheCatalogAsksForIsGranted(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.awaitGrant(t, granted("cataloged", tc.want))
-			if published && len(tc.args) == 0 {
-				awaitAvailable(t, tc.consumer, amounts{"cpu": "0", "memory": "0", "pods": "0"})
+			if len(tc.args) == 0 {
+				awaitShown(t, tc.consumer, amounts{"cpu": "0", "memory": "0", "pods": "0"})
 			}
 		})
 	}
@@ -74,8 +70,8 @@ func awaitEntry(t *testing.T, consumer *lab.Cluster, args ...string) (e entry) {
 	return e
 }
 
-// awaitAvailable waits until the operator has published these amounts.
-func awaitAvailable(t *testing.T, consumer *lab.Cluster, want amounts) {
+// awaitShown waits until the plugin shows these amounts.
+func awaitShown(t *testing.T, consumer *lab.Cluster, want amounts) {
 	t.Helper()
 	eventually(t, "the Offer to "+consumer.ID+" is written again", func(ctx context.Context) error {
 		e, err := readEntry(ctx, consumer)
@@ -162,72 +158,4 @@ func liqoctlFlags(t *testing.T) []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(all))
-}
-
-// publish has Offers of a class published to consumers until the end of the test: by the operator if
-// it can, which is the result, and else by hand.
-func publish(t *testing.T, class string, available amounts, to ...*lab.Cluster) (byOperator bool) {
-	t.Helper()
-	if _, can := provider.Manifest("components/catalog/kustomization.yaml"); can {
-		t.Cleanup(func() {
-			ctx := context.WithoutCancel(t.Context())
-			_, err := provider.Kubectl(ctx, "", "delete", "--ignore-not-found", "customresourcedefinition/offers.proffer.dev",
-				"clusterrolebinding/proffer-catalog", "clusterrole/proffer-catalog", "clusterrole/proffer-catalog-reader")
-			if err := errors.Join(err, clusters.Install(ctx), stopOperator(ctx), startOperator(ctx)); err != nil {
-				t.Error(err)
-			}
-		})
-		if err := errors.Join(clusters.Install(t.Context(), "catalog"), stopOperator(t.Context()), startOperator(t.Context())); err != nil {
-			t.Fatal(err)
-		}
-		return true
-	}
-	crd, _ := provider.Manifest("crd/bases/proffer.dev_offers.yaml")
-	kubectl(t, "", "apply", "-f", crd)
-	kubectl(t, "", "wait", "--for=condition=Established", "-f", crd)
-	for _, consumer := range to {
-		object := fmt.Sprintf(byHand, lab.TenantNamespace(consumer.ID), consumer.ID, class,
-			time.Now().UTC().Format(time.RFC3339), time.Now().Add(15*time.Minute).UTC().Format(time.RFC3339),
-			available["cpu"], available["memory"], available["pods"])
-		kubectl(t, object, "apply", "-f", "-")
-		t.Cleanup(func() { kubectl(t, object, "delete", "-f", "-") })
-	}
-	return false
-}
-
-// byHand is what the operator would write.
-const byHand = `
-apiVersion: rbac.authorization.k8s.io/v1
-kind: Role
-metadata: {namespace: %[1]s, name: offers-reader}
-rules:
-- {apiGroups: [proffer.dev], resources: [offers], verbs: [get, list, watch]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {namespace: %[1]s, name: offers-reader}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: offers-reader}
-subjects:
-- {apiGroup: rbac.authorization.k8s.io, kind: User, name: %[2]s}
----
-apiVersion: proffer.dev/v1alpha1
-kind: Offer
-metadata: {namespace: %[1]s, name: %[3]s}
-status:
-  clusterID: %[2]s
-  class: %[3]s
-  title: Gold nodes
-  available: {cpu: "%[6]s", memory: %[7]s, pods: "%[8]s"}
-  onExcess: Cap
-  reason: Available
-  observedTime: "%[4]s"
-  validUntil: "%[5]s"
-`
-
-// kubectl runs kubectl on the provider.
-func kubectl(t *testing.T, input string, args ...string) {
-	t.Helper()
-	if _, err := provider.Kubectl(context.WithoutCancel(t.Context()), input, args...); err != nil {
-		t.Error(err)
-	}
 }
