@@ -19,7 +19,7 @@ const (
 	// RoleBinding is the name of the RoleBinding in each tenant namespace, and ClusterRole that of
 	// the role that it binds to the consumer.
 	RoleBinding = "proffer-offers"
-	ClusterRole = "proffer-catalog-reader"
+	ClusterRole = "proffer-offer-viewer"
 
 	// managedByLabel marks our objects. An object of another mark is not written.
 	managedByLabel = "app.kubernetes.io/managed-by"

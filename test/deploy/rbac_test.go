@@ -79,7 +79,7 @@ func TestEachComponentAddsExactlyThesePermissions(t *testing.T) {
 	want := map[string][]string{
 		// The operator writes only RoleBindings of this name, and binds only this role.
 		"catalog": {
-			"cluster: bind rbac.authorization.k8s.io/clusterroles proffer-catalog-reader",
+			"cluster: bind rbac.authorization.k8s.io/clusterroles proffer-offer-viewer",
 			"cluster: create proffer.dev/offers",
 			"cluster: create rbac.authorization.k8s.io/rolebindings proffer-offers",
 			"cluster: delete proffer.dev/offers",
@@ -88,14 +88,14 @@ func TestEachComponentAddsExactlyThesePermissions(t *testing.T) {
 			"cluster: get rbac.authorization.k8s.io/rolebindings proffer-offers",
 			"cluster: list apiextensions.k8s.io/customresourcedefinitions offers.proffer.dev",
 			"cluster: list proffer.dev/offers",
-			"cluster: list rbac.authorization.k8s.io/clusterroles proffer-catalog-reader",
+			"cluster: list rbac.authorization.k8s.io/clusterroles proffer-offer-viewer",
 			"cluster: list rbac.authorization.k8s.io/rolebindings proffer-offers",
 			"cluster: patch rbac.authorization.k8s.io/rolebindings proffer-offers",
 			"cluster: update proffer.dev/offers",
 			"cluster: update rbac.authorization.k8s.io/rolebindings proffer-offers",
 			"cluster: watch apiextensions.k8s.io/customresourcedefinitions offers.proffer.dev",
 			"cluster: watch proffer.dev/offers",
-			"cluster: watch rbac.authorization.k8s.io/clusterroles proffer-catalog-reader",
+			"cluster: watch rbac.authorization.k8s.io/clusterroles proffer-offer-viewer",
 			"cluster: watch rbac.authorization.k8s.io/rolebindings proffer-offers",
 		},
 		"served-classes": {

@@ -74,7 +74,7 @@ func withCatalog(t *testing.T) {
 		for _, args := range [][]string{
 			{"customresourcedefinition", "offers.proffer.dev"},
 			{"clusterrolebinding", "proffer-catalog"},
-			{"clusterrole", "proffer-catalog", "proffer-catalog-reader"},
+			{"clusterrole", "proffer-catalog", "proffer-offer-viewer"},
 		} {
 			_, failed := provider.Kubectl(ctx, "", append([]string{"delete"}, args...)...)
 			err = errors.Join(err, failed)
