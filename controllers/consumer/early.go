@@ -1,0 +1,192 @@
+package consumer
+
+import (
+	"maps"
+)
+
+// The shape in which the broker of Liqo's early days listed clusters.
+const (
+	earlyVersion = "discovery.liqo.io/v1alpha1"
+	earlyKind    = "ForeignCluster"
+	// clusterIDLabel is the label that Liqo v0 sets on each ForeignCluster.
+	clusterIDLabel = "discovery.liqo.io/cluster-id"
+)
+
+// The values of the three switches of a peering.
+const (
+	auto = "Auto"
+	yes  = "Yes"
+	no   = "No"
+)
+
+// publicSpec are the fields of the early shape's spec. A stranger may see them, and no others.
+var publicSpec = []string{
+	"clusterIdentity", "outgoingPeeringEnabled", "incomingPeeringEnabled", "networkingEnabled", "foreignAuthUrl",
+	"insecureSkipTLSVerify", "ttl",
+}
+
+// Native returns the objects as they are stored, without managedFields.
+func (f *ForeignClusters) Native() []map[string]any {
+	all := make([]map[string]any, 0, len(f.stored))
+	for _, s := range f.stored {
+		all = append(all, s.object)
+	}
+	return all
+}
+
+// Early returns the clusters in the early shape. Objects of Liqo v0 are as they are stored, with the
+// fields of the shape that they lack; those of Liqo v1 are converted. A cluster with objects of both
+// is listed once, by that of Liqo v1.
+func (f *ForeignClusters) Early() []map[string]any {
+	converted := map[string]bool{}
+	for _, s := range f.stored {
+		if s.kind == 0 {
+			converted[textAt(s.object, "spec", "clusterID")] = true
+		}
+	}
+	all := make([]map[string]any, 0, len(f.stored))
+	for _, s := range f.stored {
+		id := textAt(s.object, foreignClusters[s.kind].clusterID...)
+		switch {
+		case s.kind == 0:
+			all = append(all, convert(s.object, id))
+		case !converted[id]:
+			all = append(all, complete(s.object, id))
+		}
+	}
+	return all
+}
+
+// Public returns what a stranger may see of the clusters: in the early shape, the name, the label with
+// the cluster ID and the spec. It has no other labels, no annotations and no status.
+func (f *ForeignClusters) Public() []map[string]any {
+	all := f.Early()
+	for i, cluster := range all {
+		from, spec := mapAt(cluster, "spec"), map[string]any{}
+		for _, name := range publicSpec {
+			if value, ok := from[name]; ok {
+				spec[name] = value
+			}
+		}
+		identity := mapAt(from, "clusterIdentity")
+		spec["clusterIdentity"] = map[string]any{
+			"clusterID": textAt(identity, "clusterID"), "clusterName": textAt(identity, "clusterName"),
+		}
+		all[i] = object(map[string]any{
+			"name": textAt(cluster, "metadata", "name"), "labels": map[string]any{clusterIDLabel: textAt(identity, "clusterID")},
+		}, spec)
+	}
+	return all
+}
+
+func object(metadata, spec map[string]any) map[string]any {
+	return map[string]any{"apiVersion": earlyVersion, "kind": earlyKind, "metadata": metadata, "spec": spec}
+}
+
+// convert returns a ForeignCluster of core.liqo.io/v1beta1 in the early shape.
+//
+// A cluster is a Provider if it provides resources to this one: the outgoing peering of Liqo v0. The ID
+// of a cluster in Liqo v1 is its name. Liqo v1 has no authentication service, verifies certificates and
+// forgets no cluster after a time.
+func convert(stored map[string]any, id string) map[string]any {
+	metadata := map[string]any{}
+	for _, name := range []string{"name", "uid", "creationTimestamp"} {
+		if value, ok := mapAt(stored, "metadata")[name]; ok {
+			metadata[name] = value
+		}
+	}
+	labels := maps.Clone(mapAt(stored, "metadata", "labels"))
+	if labels == nil {
+		labels = map[string]any{}
+	}
+	labels[clusterIDLabel] = id
+	metadata["labels"] = labels
+
+	outgoing, incoming := auto, auto
+	switch textAt(stored, "status", "role") {
+	case "Provider":
+		outgoing, incoming = yes, no
+	case "Consumer":
+		outgoing, incoming = no, yes
+	case "ConsumerAndProvider":
+		outgoing, incoming = yes, yes
+	}
+	networking := no
+	if enabled, ok := mapAt(stored, "status", "modules", "networking")["enabled"].(bool); ok && enabled {
+		networking = yes
+	}
+	return object(metadata, map[string]any{
+		"clusterIdentity":        map[string]any{"clusterID": id, "clusterName": id},
+		"outgoingPeeringEnabled": outgoing,
+		"incomingPeeringEnabled": incoming,
+		"networkingEnabled":      networking,
+		"foreignAuthUrl":         "",
+		"insecureSkipTLSVerify":  false,
+		"ttl":                    0,
+	})
+}
+
+// complete returns a ForeignCluster of Liqo v0 with the fields of the early shape that it lacks. Later
+// versions of v0 dropped networkingEnabled, and omit a ttl of 0.
+func complete(stored map[string]any, id string) map[string]any {
+	cluster := maps.Clone(stored)
+	metadata, spec := maps.Clone(mapAt(stored, "metadata")), maps.Clone(mapAt(stored, "spec"))
+	labels := maps.Clone(mapAt(metadata, "labels"))
+	for _, m := range []*map[string]any{&metadata, &spec, &labels} {
+		if *m == nil {
+			*m = map[string]any{}
+		}
+	}
+	setDefault(labels, clusterIDLabel, id)
+	setDefault(spec, "clusterIdentity", map[string]any{"clusterID": "", "clusterName": ""})
+	setDefault(spec, "outgoingPeeringEnabled", auto)
+	setDefault(spec, "incomingPeeringEnabled", auto)
+	setDefault(spec, "networkingEnabled", networkingOf(stored))
+	setDefault(spec, "foreignAuthUrl", "")
+	setDefault(spec, "insecureSkipTLSVerify", true)
+	setDefault(spec, "ttl", 0)
+	metadata["labels"] = labels
+	cluster["metadata"], cluster["spec"] = metadata, spec
+	return cluster
+}
+
+// networkingOf returns networkingEnabled of an object without it, by its condition NetworkStatus: No if
+// the network is not Liqo's, Yes if it is, and the default of the field without the condition.
+func networkingOf(stored map[string]any) string {
+	conditions, _ := mapAt(stored, "status")["peeringConditions"].([]any)
+	for _, c := range conditions {
+		condition, ok := c.(map[string]any)
+		if !ok || textAt(condition, "type") != "NetworkStatus" {
+			continue
+		}
+		switch textAt(condition, "status") {
+		case "External":
+			return no
+		case "", "None":
+			return auto
+		}
+		return yes
+	}
+	return auto
+}
+
+func setDefault(m map[string]any, name string, value any) {
+	if _, ok := m[name]; !ok {
+		m[name] = value
+	}
+}
+
+// mapAt returns the object at a path, or nil.
+func mapAt(m map[string]any, path ...string) map[string]any {
+	for _, name := range path {
+		m, _ = m[name].(map[string]any)
+	}
+	return m
+}
+
+// textAt returns the string at a path, or the empty one.
+func textAt(m map[string]any, path ...string) string {
+	last := len(path) - 1
+	text, _ := mapAt(m, path[:last]...)[path[last]].(string)
+	return text
+}
