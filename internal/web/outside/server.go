@@ -1,0 +1,206 @@
+// Package outside serves the catalog to callers from outside of the cluster, at an address of its own.
+//
+// Each of them is a stranger. The server bounds the connections, the requests, the headers and the
+// times, and knows nothing of what it serves. It speaks HTTP/1.1 only: a connection has one request at
+// a time.
+package outside
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+
+	"proffer.dev/proffer/api/rest"
+)
+
+// The bounds of one connection.
+const (
+	// headerTimeout bounds the TLS handshake and the header of a request.
+	headerTimeout = 5 * time.Second
+	// readTimeout bounds a whole request.
+	readTimeout = 10 * time.Second
+	// writeTimeout bounds an answer, from the end of the header of its request.
+	writeTimeout = time.Minute
+	// idleTimeout bounds the time between two requests.
+	idleTimeout = 30 * time.Second
+	// maxHeader bounds the header of a request in bytes, to which net/http adds 4 KiB.
+	maxHeader = 16 << 10
+	// shutdownTimeout bounds the end of the requests under way when the process shuts down.
+	shutdownTimeout = 5 * time.Second
+)
+
+// Options configure a Server.
+type Options struct {
+	// Address is the address to listen at.
+	Address string
+	// CertFile and KeyFile name the files of the certificate and its key. They are reloaded when they
+	// change. Without them, the address has to be a loopback address.
+	CertFile, KeyFile string
+	// Problem writes an error: a code and what to do.
+	Problem func(w http.ResponseWriter, code int, detail string)
+	Log     logr.Logger
+}
+
+// Check returns an error, of one line that says what to write, if callers could not trust the address.
+func (o *Options) Check() error {
+	switch cert, key := o.CertFile != "", o.KeyFile != ""; {
+	case cert && !key:
+		return errors.New("the certificate of the catalog has no key: set both")
+	case key && !cert:
+		return errors.New("the key of the catalog has no certificate: set both")
+	case !cert && !Loopback(o.Address):
+		return fmt.Errorf("the catalog at %s needs TLS: set a certificate and its key, or a loopback address", o.Address)
+	}
+	return nil
+}
+
+// Loopback reports whether only programs of this host can connect to the address.
+func Loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// Server is a prometheus.Collector. Listen comes first, then Start.
+type Server struct {
+	options  Options
+	handler  http.Handler
+	requests *requestLimits
+	refused  *prometheus.CounterVec
+	listener net.Listener
+	watcher  *certwatcher.CertWatcher
+}
+
+// New returns a server with these options.
+func New(o Options) (*Server, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	requests, err := limitRequests()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{options: o, requests: requests, refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "proffer_catalog_refused_total",
+		Help: "Number of connections and requests to --catalog-bind-address that were refused because of a limit, by limit: connections or requests.",
+	}, []string{"limit"})}
+	for _, limit := range []string{"connections", "requests"} {
+		s.refused.WithLabelValues(limit)
+	}
+	return s, nil
+}
+
+// Describe implements prometheus.Collector.
+func (s *Server) Describe(ch chan<- *prometheus.Desc) { s.refused.Describe(ch) }
+
+// Collect implements prometheus.Collector.
+func (s *Server) Collect(ch chan<- prometheus.Metric) { s.refused.Collect(ch) }
+
+// Serve sets the handler. It must be called before Start.
+func (s *Server) Serve(handler http.Handler) { s.handler = handler }
+
+// Listen reads the certificate and listens at the address.
+func (s *Server) Listen(ctx context.Context) (err error) {
+	o := &s.options
+	if o.CertFile != "" {
+		if s.watcher, err = certwatcher.New(o.CertFile, o.KeyFile); err != nil {
+			return fmt.Errorf("reading the certificate of the catalog %s and its key %s: %w", o.CertFile, o.KeyFile, err)
+		}
+	}
+	var config net.ListenConfig
+	if s.listener, err = config.Listen(ctx, "tcp", o.Address); err != nil {
+		return err
+	}
+	return nil
+}
+
+// Address returns where the server listens.
+func (s *Server) Address() net.Addr { return s.listener.Addr() }
+
+// NeedLeaderElection is for controller-runtime: every replica serves.
+func (s *Server) NeedLeaderElection() bool { return false }
+
+// Start serves until the context ends.
+func (s *Server) Start(ctx context.Context) error {
+	group, running := errgroup.WithContext(ctx)
+	server := &http.Server{
+		Handler:           http.HandlerFunc(s.serve),
+		BaseContext:       func(net.Listener) context.Context { return running },
+		ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: maxHeader,
+		// What strangers do wrong is not worth a line each.
+		ErrorLog: log.New(io.Discard, "", 0),
+	}
+	server.Protocols = new(http.Protocols)
+	server.Protocols.SetHTTP1(true)
+	var listener net.Listener = limitConnections(s.listener, s.refused.WithLabelValues("connections"))
+	if s.watcher != nil {
+		listener = tls.NewListener(listener, &tls.Config{
+			MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: s.watcher.GetCertificate,
+		})
+		group.Go(func() error { return s.watcher.Start(running) })
+	}
+	s.options.Log.Info("Serving the catalog", "address", s.Address().String(), "tls", s.watcher != nil)
+	group.Go(func() error {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	group.Go(func() error {
+		<-running.Done()
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+		defer cancel()
+		if err := server.Shutdown(ending); err != nil {
+			return server.Close()
+		}
+		return nil
+	})
+	return group.Wait()
+}
+
+// serve serves a request, unless it is one too many.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	if wait := s.requests.wait(r, time.Now()); wait > 0 {
+		s.refused.WithLabelValues("requests").Inc()
+		seconds := int(math.Ceil(wait.Seconds()))
+		w.Header().Set("Retry-After", fmt.Sprint(seconds))
+		s.options.Problem(w, http.StatusTooManyRequests, fmt.Sprintf("too many requests: try again in %d s", seconds))
+		return
+	}
+	s.handler.ServeHTTP(w, r)
+}
+
+// hasCredentials reports whether a request has a token, or anything in the place of one.
+func hasCredentials(r *http.Request) bool {
+	return len(r.Header.Values("Authorization")) > 0 || len(r.Header.Values(rest.TokenHeader)) > 0
+}
+
+// Anonymous returns a handler that has requests without credentials answered by public. It passes all
+// others to authorized, and also those that public has nothing for.
+func Anonymous(authorized http.Handler, public *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !hasCredentials(r) {
+			if handler, pattern := public.Handler(r); pattern != "" {
+				handler.ServeHTTP(w, r)
+				return
+			}
+		}
+		authorized.ServeHTTP(w, r)
+	})
+}
