@@ -18,6 +18,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"proffer.dev/proffer/controllers/catalog"
+	"proffer.dev/proffer/controllers/consumer"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/kube"
@@ -82,6 +83,8 @@ type Options struct {
 	ServedClasses string
 	// PublishOffers is nil if the catalog is not published to consumers.
 	PublishOffers *PublishOffers
+	// Catalog is the listener for callers from outside of the cluster.
+	Catalog Catalog
 }
 
 // PublishOffers configures how the catalog is published to consumers, as Offers in their tenant
@@ -114,6 +117,14 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if err := server.Listen(ctx); err != nil {
 		return err
 	}
+	strangers, err := o.Catalog.listen(ctx)
+	if err != nil {
+		return err
+	}
+	clusters, err := consumer.NewLister(config, ctrl.Log.WithName("clusters"))
+	if err != nil {
+		return err
+	}
 
 	group, serving := errgroup.WithContext(ctx)
 	managing, stopManager := context.WithCancel(context.WithoutCancel(ctx))
@@ -130,9 +141,12 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	group.Go(func() error {
 		ledger := capacity.NewLedger()
 		ready := &readiness{ctx: serving, table: offers}
-		pages := web.New(offers, ledger, o.Version)
+		pages := web.New(offers, ledger, clusters, o.Version)
 		mgr, err := newManager(config, o, ready, watches, pages)
 		if err != nil {
+			return err
+		}
+		if err := o.Catalog.serve(mgr, strangers, pages); err != nil {
 			return err
 		}
 		if err := setup(mgr, parts{
@@ -172,7 +186,7 @@ func newManager(
 		Scheme: NewScheme(),
 		Cache:  cacheOptions(namespaceOf(o.LeaderElection)),
 		Metrics: metricsserver.Options{
-			BindAddress: o.MetricsAddress, SecureServing: true, FilterProvider: authorize, ExtraHandlers: pages.Handlers(),
+			BindAddress: o.MetricsAddress, SecureServing: true, FilterProvider: withProblems(authorize), ExtraHandlers: pages.Handlers(),
 		},
 		HealthProbeBindAddress: o.ProbeAddress,
 		PprofBindAddress:       o.PprofAddress,

@@ -24,6 +24,7 @@ func (o *options) addresses() []address {
 		{flag: "metrics-bind-address", text: o.metrics, optional: true},
 		{flag: "health-probe-bind-address", text: o.probes, optional: true},
 		{flag: "pprof-bind-address", text: o.pprof, optional: true},
+		{flag: "catalog-bind-address", text: o.catalog.Address, optional: true},
 	}
 }
 

@@ -87,11 +87,18 @@ func (o *options) sliceFlags() *pflag.FlagSet {
 func (o *options) httpFlags() *pflag.FlagSet {
 	fs := newFlags()
 	fs.StringVar(&o.metrics, "metrics-bind-address", ":8443",
-		"The `address` of /metrics and /offers, over HTTPS, for callers that the API server authorizes; empty or 0 disables them.")
+		"The `address` of /metrics, /offers and /api, over HTTPS, for callers that the API server authorizes; empty or 0 disables them.")
 	fs.StringVar(&o.probes, "health-probe-bind-address", ":8081",
 		"The `address` of /healthz and /readyz; empty or 0 disables them.")
 	fs.StringVar(&o.pprof, "pprof-bind-address", "",
 		"The `address` of Go's profiles (pprof), without authentication; empty or 0 disables them.")
+	fs.StringVar(&o.catalog.Address, "catalog-bind-address", "",
+		"The `address` of /api for callers from outside of the cluster, over HTTPS, or over HTTP at a loopback address; empty or 0 disables it.")
+	fs.StringVar(&o.catalog.CertFile, "catalog-tls-cert-file", "",
+		"The `file` with the TLS certificate of --catalog-bind-address, which is reloaded when it changes.")
+	fs.StringVar(&o.catalog.KeyFile, "catalog-tls-key-file", "", "The `file` with the private key of --catalog-tls-cert-file.")
+	fs.BoolVar(&o.catalog.Anonymous, "catalog-anonymous", false,
+		"Show callers of --catalog-bind-address without credentials the clusters that this one is peered with, and the classes without amounts.")
 	return fs
 }
 

@@ -35,6 +35,7 @@ type options struct {
 	offersQPS              int
 	offersSubjects         []string
 	offersTo               []operator.OffersSubject
+	catalog                operator.Catalog
 
 	grpc      string
 	form      form
@@ -81,8 +82,10 @@ func (o *options) check() error {
 			*text = off
 		}
 	}
-	if o.flat == off {
-		o.flat = ""
+	for _, text := range []*string{&o.flat, &o.catalog.Address} {
+		if *text == off {
+			*text = ""
+		}
 	}
 	addresses := o.addresses()
 	for i := range addresses {
@@ -103,6 +106,9 @@ func (o *options) check() error {
 		return fmt.Errorf("--served-classes-configmap=%q is not the name of a ConfigMap: write lower-case letters, digits, '-' and '.', such as proffer-served-classes", o.servedClasses)
 	}
 	if err := o.checkOffers(); err != nil {
+		return err
+	}
+	if err := o.checkCatalog(); err != nil {
 		return err
 	}
 	return o.checkGRPC()
@@ -127,6 +133,22 @@ func (o *options) checkOffers() error {
 			return fmt.Errorf("--offers-subject=%q is written twice: leave one of them out", text)
 		}
 		o.offersTo = append(o.offersTo, subject)
+	}
+	return nil
+}
+
+// checkCatalog refuses an address at which tokens could be read on the way.
+func (o *options) checkCatalog() error {
+	c := o.catalog
+	switch cert, key := c.CertFile != "", c.KeyFile != ""; {
+	case c.Address == "" && c != (operator.Catalog{}):
+		return errors.New("--catalog-anonymous, --catalog-tls-cert-file and --catalog-tls-key-file have no effect without --catalog-bind-address: write it too, or leave them out")
+	case cert && !key:
+		return errors.New("--catalog-tls-cert-file needs the private key: write --catalog-tls-key-file too")
+	case key && !cert:
+		return errors.New("--catalog-tls-key-file needs the certificate: write --catalog-tls-cert-file too")
+	case c.Address != "" && !cert && !c.Loopback():
+		return fmt.Errorf("--catalog-bind-address=%s needs TLS: write --catalog-tls-cert-file and --catalog-tls-key-file too, or a loopback address such as 127.0.0.1:8444", c.Address)
 	}
 	return nil
 }

@@ -68,6 +68,8 @@ func TestValidFlagsAreAccepted(t *testing.T) {
 		"--publish-offers", "--publish-offers --publish-offers-qps=1", "--publish-offers --publish-offers-qps=10000",
 		"--publish-offers --offers-subject=Group:liqo:{clusterID} --offers-subject=User:{clusterID}",
 		"--grpc-tls-cert=a --grpc-tls-key=b --grpc-client-ca=c",
+		"--catalog-bind-address=:8444 --catalog-tls-cert-file=a --catalog-tls-key-file=b --catalog-anonymous",
+		"--catalog-bind-address=127.0.0.1:8444", "--catalog-bind-address=[::1]:8444 --catalog-anonymous", "--catalog-bind-address=0",
 		"--leader-elect=true", "--zap-log-level=debug --zap-devel", "--kubeconfig=/some/file", "--batch-period 1s",
 	} {
 		if _, err := parseFlags(strings.Fields(args), io.Discard); err != nil {
@@ -146,6 +148,17 @@ func TestAnInvalidFlagGetsOneLineThatSaysWhatToWrite(t *testing.T) {
 		{"--grpc-tls-cert=a", `write --grpc-tls-key too`},
 		{"--grpc-tls-key=a", `write --grpc-tls-cert too`},
 		{"--grpc-client-ca=a", `write --grpc-tls-cert and --grpc-tls-key too`},
+		{"--catalog-bind-address=8444", `--catalog-bind-address="8444" is not an address`},
+		{"--catalog-bind-address=:8081 --catalog-tls-cert-file=a --catalog-tls-key-file=b", `are the same address`},
+		{
+			"--catalog-bind-address=:8444",
+			`--catalog-bind-address=:8444 needs TLS: write --catalog-tls-cert-file and --catalog-tls-key-file too, or a loopback address such as 127.0.0.1:8444`,
+		},
+		{"--catalog-bind-address=localhost:8444", `needs TLS`},
+		{"--catalog-bind-address=:8444 --catalog-tls-cert-file=a", `write --catalog-tls-key-file too`},
+		{"--catalog-bind-address=:8444 --catalog-tls-key-file=a", `write --catalog-tls-cert-file too`},
+		{"--catalog-anonymous", `have no effect without --catalog-bind-address`},
+		{"--catalog-bind-address=0 --catalog-tls-cert-file=a", `have no effect without --catalog-bind-address`},
 		{"--leader-election-namespace=n", `write --leader-elect too`},
 		{
 			"--served-classes-configmap=Classes",

@@ -45,8 +45,11 @@ func TestHelpListsEachFlagOnceInItsGroup(t *testing.T) {
 			"grpc-client-ca",
 		},
 		"ResourceSlices, for Liqo v1": {"served-classes-configmap", "publish-offers", "publish-offers-qps", "offers-subject"},
-		"HTTP":                        {"metrics-bind-address", "health-probe-bind-address", "pprof-bind-address"},
-		"Leader election":             {"leader-elect", "leader-election-namespace"},
+		"HTTP": {
+			"metrics-bind-address", "health-probe-bind-address", "pprof-bind-address", "catalog-bind-address",
+			"catalog-tls-cert-file", "catalog-tls-key-file", "catalog-anonymous",
+		},
+		"Leader election": {"leader-elect", "leader-election-namespace"},
 		"Logs": {
 			"zap-log-level", "zap-encoder", "zap-time-encoding", "zap-stacktrace-level", "zap-devel",
 		},

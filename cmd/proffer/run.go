@@ -19,7 +19,7 @@ func (o *options) operator() operator.Options {
 	out := operator.Options{
 		Version: versionOf(), Endpoints: o.endpoints, TLS: o.tls,
 		MetricsAddress: o.metrics, ProbeAddress: o.probes, PprofAddress: o.pprof,
-		BatchPeriod: time.Duration(o.batchPeriod), ServedClasses: o.servedClasses,
+		BatchPeriod: time.Duration(o.batchPeriod), ServedClasses: o.servedClasses, Catalog: o.catalog,
 	}
 	if o.publishOffers {
 		out.PublishOffers = &operator.PublishOffers{Subjects: o.offersTo, QPS: o.offersQPS}

@@ -1,10 +1,11 @@
-// Package web serves over HTTP what each consumer is offered and why, everything that was evaluated,
-// and what a change would do. It reads the table that gRPC is served from. Package rest has the paths
+// Package web serves over HTTP what each consumer is offered and why, the catalog, the clusters that
+// this one is peered with, everything that was evaluated, and what a change would do. It reads the table that gRPC is served from. Package rest has the paths
 // and the JSON. A request is not a read in Liqo's sense: it does not affect notifications. Nothing here
 // writes to the API server or to the table.
 //
-// Every caller has been authenticated and authorized before. Still, a process makes one snapshot or
-// simulation at a time, each within a time, and bodies and answers are bounded.
+// Every caller has been authenticated and authorized before, except those of Public, which shows what
+// is meant for strangers. Still, a process makes one snapshot or simulation at a time, each within a
+// time, and bodies and answers are bounded.
 //
 // Offers of different classes may overlap: only grants exclude each other. A consumer that uses what
 // one class offers may find less in another class.
@@ -55,20 +56,30 @@ type Server struct {
 	// looking is held by the one request that looks for a consumer's pods.
 	looking sync.Mutex
 	// listed are the policies of a revision: see policiesOf.
-	listed   listedPolicies
-	requests *prometheus.HistogramVec
+	listed listedPolicies
+	// clusters reads the clusters, and listedClusters has the answers that were made of them.
+	clusters       Clusters
+	listedClusters listedClusters
+	// catalogs are those of some revisions, and readingCatalog is held by those who read them.
+	catalogs       *catalogs
+	readingCatalog chan struct{}
+	// description is the OpenAPI document.
+	description *representation
+	requests    *prometheus.HistogramVec
 }
 
-// New returns a server of what is published in the table. The ledger is the one that is evaluated, and
-// version that of the operator.
-func New(t *table.Table, l *capacity.Ledger, version string) *Server {
+// New returns a server of what is published in the table, and of the clusters. The ledger is the one
+// that is evaluated, and version that of the operator.
+func New(t *table.Table, l *capacity.Ledger, clusters Clusters, version string) *Server {
 	return &Server{
-		table: t, ledger: l, version: version, simulateTimeout: simulateTimeout,
+		table: t, ledger: l, clusters: clusters, version: version, simulateTimeout: simulateTimeout,
 		busy: make(chan struct{}, 1), reading: make(chan struct{}, maxReaders),
+		catalogs: newCatalogs(l.Largest), readingCatalog: make(chan struct{}, maxReaders),
+		description: representText(openAPI),
 		requests: prometheus.NewHistogramVec(
 			prometheus.HistogramOpts{
 				Name:    "proffer_http_request_duration_seconds",
-				Help:    "How long requests for offers, snapshots and simulations took, by path and status code.",
+				Help:    "How long requests for offers, catalogs, clusters, snapshots and simulations took, by path and status code.",
 				Buckets: prometheus.ExponentialBuckets(0.001, 4, 8), // 1 ms to 16 s
 			}, []string{"path", "code"},
 		),
@@ -94,6 +105,7 @@ func (s *Server) Handlers() map[string]http.Handler {
 	})
 	return map[string]http.Handler{
 		rest.OffersPath: mux, rest.OffersPath + "/": mux, rest.SnapshotPath: mux, rest.SimulatePath: mux,
+		rest.APIPath: Problems(s.API()),
 	}
 }
 

@@ -32,13 +32,14 @@ type site struct {
 	t      *testing.T
 	table  *table.Table
 	ledger *capacity.Ledger
+	peers  *peers
 	server *Server
 	http   *httptest.Server
 }
 
 func newSite(t *testing.T) *site {
-	s := &site{t: t, table: table.New(), ledger: capacity.NewLedger()}
-	s.server = New(s.table, s.ledger, "v0.1.0")
+	s := &site{t: t, table: table.New(), ledger: capacity.NewLedger(), peers: &peers{}}
+	s.server = New(s.table, s.ledger, s.peers, "v0.1.0")
 	mux := http.NewServeMux()
 	for path, handler := range s.server.Handlers() {
 		mux.Handle(path, handler)

@@ -137,7 +137,7 @@ var table = []rule{
 	{
 		place: "internal/web",
 		may: []string{
-			"api", "controllers/policy", "controllers/catalog", "internal/capacity", "internal/catalog", "internal/rehearse", "internal/table",
+			"api", "controllers/policy", "controllers/catalog", "controllers/consumer", "internal/capacity", "internal/catalog", "internal/rehearse", "internal/table",
 			"internal/offer",
 		},
 		never: kubernetes, tests: []string{"internal/grant"}, why: read,

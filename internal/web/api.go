@@ -1,0 +1,70 @@
+package web
+
+import (
+	_ "embed"
+	"net/http"
+	"strconv"
+	"time"
+
+	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/internal/table"
+)
+
+// openAPI describes all paths below /api.
+//
+//go:embed openapi.json
+var openAPI []byte
+
+// API answers all paths below /api, for callers that have been authorized.
+func (s *Server) API() http.Handler {
+	mux := http.NewServeMux()
+	s.get(mux, rest.ClustersPath, s.allClusters)
+	s.get(mux, rest.CatalogPath, s.afterFirst(s.allCatalogs))
+	s.get(mux, rest.CatalogPath+"/{clusterID}", s.afterFirst(s.oneCatalog))
+	s.get(mux, rest.OpenAPIPath, s.describe)
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		Problem(w, http.StatusNotFound, "there is nothing at this path: see "+rest.OpenAPIPath)
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(rest.VersionHeader, s.version)
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// Public returns what a caller without credentials is answered, if anybody may ask.
+func (s *Server) Public() *http.ServeMux {
+	mux := http.NewServeMux()
+	s.get(mux, rest.ClustersPath, s.publicClusters)
+	s.get(mux, rest.CatalogPath, s.afterFirst(s.shownToAnyone))
+	s.get(mux, rest.OpenAPIPath, s.describe)
+	return mux
+}
+
+// get serves GET and HEAD of a path, and counts the requests.
+func (s *Server) get(mux *http.ServeMux, path string, serve http.HandlerFunc) {
+	mux.HandleFunc(http.MethodGet+" "+path, func(w http.ResponseWriter, r *http.Request) {
+		start, counted := time.Now(), &codeWriter{ResponseWriter: w, code: http.StatusOK}
+		defer func() {
+			s.requests.WithLabelValues(path, strconv.Itoa(counted.code)).Observe(time.Since(start).Seconds())
+		}()
+		serve(counted, r)
+	})
+	mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Allow", "GET, HEAD")
+		Problem(w, http.StatusMethodNotAllowed, "use GET")
+	})
+}
+
+// afterFirst serves the current snapshot, once there is one.
+func (s *Server) afterFirst(serve func(http.ResponseWriter, *http.Request, *table.Snapshot)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		snapshot := s.table.Current()
+		if snapshot == nil {
+			problemLater(w, http.StatusServiceUnavailable, retryUnreadySeconds, table.ErrNotReady.Error()+": try again in a moment")
+			return
+		}
+		serve(w, r, snapshot)
+	}
+}
+
+func (s *Server) describe(w http.ResponseWriter, r *http.Request) { s.description.serve(w, r) }

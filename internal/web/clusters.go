@@ -1,0 +1,102 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"proffer.dev/proffer/controllers/consumer"
+)
+
+// Clusters reads Liqo's ForeignClusters.
+type Clusters interface {
+	List(ctx context.Context) (*consumer.ForeignClusters, error)
+}
+
+// clusterForm is a form of the list of clusters.
+type clusterForm int
+
+const (
+	earlyForm clusterForm = iota
+	nativeForm
+	publicForm
+	clusterForms
+)
+
+// retryClustersSeconds is when to come back if the API server does not answer.
+const retryClustersSeconds = int(consumer.MaxListAge / time.Second)
+
+// listedClusters has the answers of the latest list, so that each is made once.
+type listedClusters struct {
+	mu    sync.Mutex
+	of    *consumer.ForeignClusters
+	forms [clusterForms]*representation
+}
+
+// representation returns the list in a form.
+func (l *listedClusters) representation(list *consumer.ForeignClusters, form clusterForm) (*representation, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.of != list {
+		l.of, l.forms = list, [clusterForms]*representation{}
+	}
+	if l.forms[form] != nil {
+		return l.forms[form], nil
+	}
+	var objects []map[string]any
+	switch form {
+	case nativeForm:
+		objects = list.Native()
+	case publicForm:
+		objects = list.Public()
+	default:
+		objects = list.Early()
+	}
+	made, err := represent(objects, objects)
+	l.forms[form] = made
+	return made, err
+}
+
+// allClusters answers GET /api/clusters.
+func (s *Server) allClusters(w http.ResponseWriter, r *http.Request) {
+	switch version := r.URL.Query().Get("version"); version {
+	case "":
+		s.listClusters(w, r, earlyForm)
+	case "native":
+		s.listClusters(w, r, nativeForm)
+	default:
+		Problem(w, http.StatusBadRequest, fmt.Sprintf("version=%.64q is not known: write version=native, or leave it out", version))
+	}
+}
+
+// publicClusters answers GET /api/clusters for a caller without credentials.
+func (s *Server) publicClusters(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Query().Get("version") != "" {
+		Problem(w, http.StatusUnauthorized, "version needs a token: leave it out, or send a token")
+		return
+	}
+	s.listClusters(w, r, publicForm)
+}
+
+func (s *Server) listClusters(w http.ResponseWriter, r *http.Request, form clusterForm) {
+	list, err := s.clusters.List(r.Context())
+	if errors.Is(err, consumer.ErrTooLarge) {
+		Problem(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	if err != nil { // It is logged, and may name addresses that are nobody's business.
+		problemLater(w, http.StatusServiceUnavailable, retryClustersSeconds, "the API server does not list the ForeignClusters: try again in a moment")
+		return
+	}
+	answer, err := s.listedClusters.representation(list, form)
+	if err != nil {
+		Problem(w, http.StatusInternalServerError, "the list of clusters cannot be encoded")
+		return
+	}
+	w.Header().Set("Age", strconv.Itoa(max(0, int(time.Since(list.Time).Seconds()))))
+	answer.serve(w, r)
+}

@@ -1,0 +1,116 @@
+package web
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"proffer.dev/proffer/internal/catalog"
+	"proffer.dev/proffer/internal/table"
+)
+
+// The pages of a list are all of one snapshot, which is kept for those who have read a part of it.
+const (
+	// maxKept bounds the snapshots that are kept.
+	maxKept = 4
+	// keptFor is how long a snapshot is kept after a page of it.
+	keptFor = time.Minute
+)
+
+// The errors of a continue value.
+var (
+	errNoContinue = errors.New("continue is not a value of an answer: write it as the answer has it, or leave it out")
+	errExpired    = errors.New("the list to continue is not kept any more, or another replica has it: start again without continue")
+)
+
+// publicAge bounds how old the answer to strangers is: they cause at most one catalog in this time.
+const publicAge = 5 * time.Second
+
+// published is the catalog of one snapshot, worked out once.
+type published struct {
+	*catalog.Catalog
+	made time.Time
+	// observed is when the snapshot was last seen to be the current one.
+	observed time.Time
+	public   func() (*representation, error)
+}
+
+// catalogs has the catalog of the latest snapshot that was asked for, and those that pages are read of.
+type catalogs struct {
+	// process tells the values of this process from those of others.
+	process string
+	largest catalog.Largest
+	now     func() time.Time
+
+	mu     sync.Mutex
+	latest *published
+	kept   []keptCatalog
+}
+
+type keptCatalog struct {
+	published
+	until time.Time
+}
+
+func newCatalogs(largest catalog.Largest) *catalogs {
+	return &catalogs{process: rand.Text(), largest: largest, now: time.Now}
+}
+
+// of returns the catalog of the current snapshot, or one that was made at most maxAge ago.
+func (c *catalogs) of(snapshot *table.Snapshot, maxAge time.Duration) published {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.now()
+	switch {
+	case c.latest == nil || c.latest.Snapshot() != snapshot && now.Sub(c.latest.made) >= maxAge:
+		worked := catalog.New(snapshot, c.largest)
+		c.latest = &published{Catalog: worked, made: now, observed: now, public: sync.OnceValues(func() (*representation, error) {
+			all := publicCatalog(worked)
+			return represent(all, all)
+		})}
+	case c.latest.Snapshot() == snapshot:
+		c.latest.observed = now
+	}
+	return *c.latest
+}
+
+// keep keeps the catalog, and returns the value that continues its list after a consumer.
+func (c *catalogs) keep(p *published, after string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	kept := c.kept[:0:0]
+	for _, k := range c.kept {
+		if k.Catalog != p.Catalog && c.now().Before(k.until) {
+			kept = append(kept, k)
+		}
+	}
+	if len(kept) == maxKept {
+		kept = kept[1:] // The one that was read of the longest ago.
+	}
+	c.kept = append(kept, keptCatalog{*p, c.now().Add(keptFor)})
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s.%d.%s", c.process, p.Snapshot().Revision, after))
+}
+
+// resume returns the catalog to continue with, and after which consumer.
+func (c *catalogs) resume(value string) (_ published, after string, _ error) {
+	text, err := base64.RawURLEncoding.DecodeString(value)
+	process, rest, isOurs := strings.Cut(string(text), ".")
+	number, after, hasID := strings.Cut(rest, ".")
+	revision, notNumber := strconv.ParseUint(number, 10, 64)
+	if err != nil || !isOurs || !hasID || notNumber != nil {
+		return published{}, "", errNoContinue
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range c.kept {
+		if process == c.process && k.Snapshot().Revision == revision && c.now().Before(k.until) {
+			return k.published, after, nil
+		}
+	}
+	return published{}, "", errExpired
+}

@@ -1,0 +1,96 @@
+package operator
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	api "proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/internal/web"
+	"proffer.dev/proffer/internal/web/outside"
+)
+
+// Catalog configures the listener for callers from outside of the cluster.
+type Catalog struct {
+	// Address is the listen address. Empty disables the listener.
+	Address string
+	// CertFile and KeyFile name the files of the TLS certificate and its key. Without them, the address
+	// has to be a loopback address.
+	CertFile, KeyFile string
+	// Anonymous shows callers without credentials the clusters, and the classes without amounts.
+	Anonymous bool
+}
+
+// Loopback reports whether only programs of the same host can connect to the address.
+func (c *Catalog) Loopback() bool { return outside.Loopback(c.Address) }
+
+// listen returns a server that listens, or nil without an address.
+func (c *Catalog) listen(ctx context.Context) (*outside.Server, error) {
+	if c.Address == "" {
+		return nil, nil
+	}
+	server, err := outside.New(outside.Options{
+		Address: c.Address, CertFile: c.CertFile, KeyFile: c.KeyFile, Problem: web.Problem, Log: ctrl.Log.WithName("catalog"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return server, server.Listen(ctx)
+}
+
+// serve adds the server to the manager.
+func (c *Catalog) serve(mgr ctrl.Manager, server *outside.Server, pages *web.Server) error {
+	if server == nil {
+		return nil
+	}
+	filter, err := authorize(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	// The filter logs each wrong token. Strangers may send any number of them.
+	handler, err := filter(logr.Discard(), pages.API())
+	if err != nil {
+		return err
+	}
+	if c.Anonymous {
+		handler = outside.Anonymous(handler, pages.Public())
+	}
+	server.Serve(web.Problems(handler))
+	if err := metrics.Registry.Register(server); err != nil {
+		return err
+	}
+	return mgr.Add(server)
+}
+
+// filterProvider makes the filter around what is served on the port of the metrics.
+type filterProvider = func(*rest.Config, *http.Client) (metricsserver.Filter, error)
+
+// withProblems has the filter answer with problems below /api.
+func withProblems(provider filterProvider) filterProvider {
+	return func(config *rest.Config, client *http.Client) (metricsserver.Filter, error) {
+		filter, err := provider(config, client)
+		if err != nil {
+			return nil, err
+		}
+		return func(log logr.Logger, handler http.Handler) (http.Handler, error) {
+			filtered, err := filter(log, handler)
+			if err != nil {
+				return nil, err
+			}
+			problems := web.Problems(filtered)
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if strings.HasPrefix(r.URL.Path, api.APIPath) {
+					problems.ServeHTTP(w, r)
+					return
+				}
+				filtered.ServeHTTP(w, r)
+			}), nil
+		}, nil
+	}
+}
