@@ -85,6 +85,7 @@ const older = "kubernetes-1.25-to-1.29"
 var toggles = map[string]string{
 	"alerts":         "alerts.enabled=true",
 	"catalog":        "catalog.enabled=true",
+	"catalog-http":   "catalogHTTP.enabled=true",
 	"dashboard":      "dashboard.enabled=true",
 	"flat":           "flat.enabled=true",
 	older:            "olderKubernetes=true",

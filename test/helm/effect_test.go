@@ -53,6 +53,17 @@ var effects = []struct {
 	}},
 	{"tls.secretName", "tls: {secretName: mine}", "tls: {enabled: true}", []string{pod + "volumes.0.secret.secretName: proffer-grpc-tls -> mine"}},
 	{"tls.clientCertificates", "tls: {clientCertificates: false}", "tls: {enabled: true}", []string{container + "args.6: --grpc-client-ca=/etc/proffer/tls/ca.crt -> none"}},
+	{"catalogHTTP.enabled", "catalogHTTP: {enabled: true}", "", []string{
+		container + "args.4: none -> --catalog-bind-address=:8444", container + "args.5: none -> --catalog-tls-cert-file=/etc/proffer/catalog-tls/tls.crt",
+		container + "args.6: none -> --catalog-tls-key-file=/etc/proffer/catalog-tls/tls.key",
+		container + "ports.3.containerPort: none -> 8444", container + "ports.3.name: none -> catalog", container + "ports.3.protocol: none -> TCP",
+		container + "volumeMounts.0.mountPath: none -> /etc/proffer/catalog-tls", container + "volumeMounts.0.name: none -> catalog-tls", container + "volumeMounts.0.readOnly: none -> true",
+		pod + "volumes.0.name: none -> catalog-tls", pod + "volumes.0.secret.defaultMode: none -> 288", pod + "volumes.0.secret.secretName: none -> proffer-catalog-tls",
+		"Service/proffer-system/proffer-catalog: none -> an object",
+	}},
+	{"catalogHTTP.secretName", "catalogHTTP: {secretName: mine}", "catalogHTTP: {enabled: true}", []string{pod + "volumes.0.secret.secretName: proffer-catalog-tls -> mine"}},
+	{"catalogHTTP.anonymous", "catalogHTTP: {anonymous: true}", "catalogHTTP: {enabled: true}", []string{container + "args.7: none -> --catalog-anonymous"}},
+	{"catalogHTTP.annotations", "catalogHTTP: {annotations: {a: b}}", "catalogHTTP: {enabled: true}", []string{"Service/proffer-system/proffer-catalog metadata.annotations.a: none -> b"}},
 	{"servedClasses.enabled", "servedClasses: {enabled: true}", "", []string{
 		classes + ": none -> an object", container + "args.4: none -> --served-classes-configmap=proffer-served-classes",
 		"Role/proffer-system/proffer-served-classes: none -> an object", "RoleBinding/proffer-system/proffer-served-classes: none -> an object",

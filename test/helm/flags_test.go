@@ -16,8 +16,9 @@ func TestTheOperatorTakesTheFlagsOfTheChart(t *testing.T) {
 	must(t, err)
 	for name, values := range map[string]string{
 		"without values":        "",
-		"with every component":  "{flat: {enabled: true}, tls: {enabled: true}, servedClasses: {enabled: true}, catalog: {enabled: true}}",
+		"with every component":  "{catalog: {enabled: true}, catalogHTTP: {enabled: true}, flat: {enabled: true}, tls: {enabled: true}, servedClasses: {enabled: true}}",
 		"with all of catalog":   "{catalog: {enabled: true, qps: 100, subjects: ['User:{clusterID}', 'Group:liqo:{clusterID}']}}",
+		"with a public catalog": "{catalogHTTP: {enabled: true, anonymous: true}}",
 		"with the flat form":    "{grpc: {form: flat}, log: {level: debug, format: console}, batchPeriod: 60s}",
 		"with a log of level 3": "{log: {level: 3}, batchPeriod: 60000ms}",
 		"with errors alone":     "{log: {level: error}, batchPeriod: '0'}",

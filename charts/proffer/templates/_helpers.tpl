@@ -96,6 +96,14 @@ process. Empty without a limit.
 - {{ printf "--offers-subject=%s" . | quote }}
 {{- end }}
 {{- end }}
+{{- if .Values.catalogHTTP.enabled }}
+- --catalog-bind-address=:8444
+- --catalog-tls-cert-file=/etc/proffer/catalog-tls/tls.crt
+- --catalog-tls-key-file=/etc/proffer/catalog-tls/tls.key
+{{- if .Values.catalogHTTP.anonymous }}
+- --catalog-anonymous
+{{- end }}
+{{- end }}
 {{- if .Values.flat.enabled }}
 {{- if eq .Values.grpc.form "flat" }}
 {{- fail "grpc.form=flat and flat.enabled=true serve the flat form twice: set one of them" }}

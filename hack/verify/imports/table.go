@@ -134,6 +134,15 @@ var table = []rule{
 		},
 		why: read,
 	},
+	// The package uses only the watcher of certificates of controller-runtime.
+	{
+		place: "internal/web/outside", may: []string{"api"},
+		never: []string{
+			"github.com/liqotech/liqo", "k8s.io/client-go", "sigs.k8s.io/controller-runtime/pkg/client",
+			"sigs.k8s.io/controller-runtime/pkg/cache", "sigs.k8s.io/controller-runtime/pkg/manager",
+		},
+		why: "it bounds callers, and knows nothing of what it serves",
+	},
 	{
 		place: "internal/web",
 		may: []string{
