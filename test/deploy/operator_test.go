@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -32,7 +33,7 @@ import (
 // the API server. It runs as the ServiceAccount of config/default, with the arguments of its
 // Deployment.
 func TestTheServiceAccountMayDoAllThatTheOperatorDoes(t *testing.T) {
-	o := start(t, container(t, deployment(t, render(t, "flat"))).Args)
+	o := start(t, append(container(t, deployment(t, render(t, "flat"))).Args, "--catalog-bind-address=127.0.0.1:0", "--catalog-anonymous"))
 	o.awaitReady(t)
 
 	// Liqo is installed after the operator has started.
@@ -98,6 +99,11 @@ func TestTheServiceAccountMayDoAllThatTheOperatorDoes(t *testing.T) {
 	t.Run("explanations need permission", func(t *testing.T) {
 		testReaders(t, "https://"+o.Address("metrics")+"/offers/rome", "proffer-offers-reader", "curious")
 	})
+	t.Run("the clusters and the catalog need permission, each its own", func(t *testing.T) {
+		testReaders(t, "https://"+o.Address("metrics")+"/api/clusters", "proffer-clusters-reader", "cartographer")
+		testReaders(t, "https://"+o.Address("metrics")+"/api/catalog/rome", "proffer-catalog-reader", "shopper")
+		testOutside(t, "http://"+o.Address("catalog"))
+	})
 	t.Run("the accounts of kubectl-proffer may do what it does, with a token in a header that is proxied", func(t *testing.T) {
 		testPluginAccounts(t, "https://"+o.Address("metrics"))
 	})
@@ -112,6 +118,45 @@ func TestTheServiceAccountMayDoAllThatTheOperatorDoes(t *testing.T) {
 		}
 	})
 	o.requireAllowed(t)
+}
+
+// testOutside asks at the listener for callers from outside. The accounts are those of testReaders.
+func testOutside(t *testing.T, url string) {
+	t.Helper()
+	cartographer, shopper := tokenOf(t, namespace, "cartographer"), tokenOf(t, namespace, "shopper")
+	for _, c := range []struct {
+		name, path, token string
+		want              int
+		text              string
+	}{
+		{"a stranger", "/api/clusters", "", http.StatusOK, `"clusterID":"rome"`},
+		{"a stranger", "/api/catalog", "", http.StatusOK, `{"classes":[`},
+		{"a stranger", "/api/catalog/rome", "", http.StatusUnauthorized, `"status":401`},
+		{"a stranger", "/offers", "", http.StatusUnauthorized, `"status":401`},
+		{"the reader of clusters", "/api/clusters?version=native", cartographer, http.StatusOK, `"core.liqo.io/v1beta1"`},
+		{"the reader of clusters", "/api/catalog", cartographer, http.StatusForbidden, `"status":403`},
+		{"the reader of the catalog", "/api/catalog", shopper, http.StatusOK, `"clusterID":"rome"`},
+		{"the reader of the catalog", "/api/clusters", shopper, http.StatusForbidden, `"status":403`},
+	} {
+		eventually(t, func() error {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+c.path, nil)
+			if err != nil {
+				return err
+			}
+			if c.token != "" {
+				request.Header.Set("Authorization", "Bearer "+c.token)
+			}
+			response, err := http.DefaultClient.Do(request)
+			if err != nil {
+				return err
+			}
+			body, err := io.ReadAll(response.Body)
+			if response.StatusCode != c.want || !strings.Contains(string(body), c.text) {
+				err = fmt.Errorf("%s gets %d %s from %s, want %d and %s", c.name, response.StatusCode, body, c.path, c.want, c.text)
+			}
+			return errors.Join(err, response.Body.Close())
+		})
+	}
 }
 
 // testReaders requests the URL without a token, with an invalid one, and as two accounts of which

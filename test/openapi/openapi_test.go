@@ -1,0 +1,175 @@
+package openapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/pb33f/libopenapi"
+	validator "github.com/pb33f/libopenapi-validator"
+	kube "k8s.io/client-go/rest"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/controllers/consumer"
+	"proffer.dev/proffer/controllers/policy"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
+	"proffer.dev/proffer/internal/web"
+)
+
+// apiServer serves lists of ForeignClusters.
+func apiServer(t *testing.T) *kube.Config {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		items := `{"apiVersion":"core.liqo.io/v1beta1","kind":"ForeignCluster","metadata":{"name":"rome","labels":{"tier":"gold"}},` +
+			`"spec":{"clusterID":"rome"},"status":{"role":"Consumer","modules":{"networking":{"enabled":true}}}}`
+		if strings.Contains(r.URL.Path, "discovery") {
+			items = `{"apiVersion":"discovery.liqo.io/v1alpha1","kind":"ForeignCluster","metadata":{"name":"oslo"},"spec":{"clusterIdentity":` +
+				`{"clusterID":"o-1","clusterName":"oslo"},"outgoingPeeringEnabled":"Auto","incomingPeeringEnabled":"Auto","foreignAuthUrl":"https://a.example.com"}}`
+		}
+		_, _ = fmt.Fprintf(w, `{"items":[%s]}`, items)
+	}))
+	t.Cleanup(server.Close)
+	return &kube.Config{Host: server.URL}
+}
+
+// failing reads no clusters.
+type failing struct{}
+
+func (failing) List(context.Context) (*consumer.ForeignClusters, error) {
+	return nil, errors.New("the API server does not answer")
+}
+
+// publish evaluates a policy of nodes with words, and one of fixed amounts.
+func publish(t *table.Table, l *capacity.Ledger) {
+	l.SetNode(capacity.Node{Name: "n", State: capacity.Ready, Allocatable: capacity.Amounts{"cpu": 8000, "memory": 1 << 33, "pods": 110}})
+	l.SetPod(capacity.Pod{Key: "p", Node: "n", Consumer: "rome", Requests: capacity.Amounts{"cpu": 250}})
+	var all []table.Policy
+	for _, p := range []*v1alpha1.ResourcePolicy{
+		kubetest.Policy("gold", func(s *v1alpha1.ResourcePolicySpec) {
+			s.Class = "gold"
+			s.Catalog = &v1alpha1.Catalog{CatalogWords: v1alpha1.CatalogWords{
+				Title: "Gold", Labels: v1alpha1.Labels{"region": "eu"}, Prices: v1alpha1.Prices{"cpu": "0.021"}, Currency: "EUR", Period: "Hour", URL: "https://example.com",
+			}}
+		}),
+		kubetest.Policy("tiny", kubetest.Fixed("cpu", "500m", "memory", "1Gi", "pods", "5"), func(s *v1alpha1.ResourcePolicySpec) { s.Class = "tiny" }),
+	} {
+		all = append(all, policy.Of(p))
+	}
+	list := table.NewPolicyList(all)
+	in := offer.Input{
+		Policies: list.Valid, View: l.View(list.Selections, list.Resources...),
+		Consumers: []offer.Consumer{{ID: "bern"}, {ID: "rome"}},
+	}
+	t.Publish(table.Snapshot{Policies: list.All, Input: in, Result: offer.Evaluate(in)})
+}
+
+func TestEveryAnswerIsAsTheDocumentSays(t *testing.T) {
+	clusters, err := consumer.NewLister(apiServer(t), logr.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	offers, ledger := table.New(), capacity.NewLedger()
+	unready := web.New(table.New(), ledger, failing{}, "v0.1.0")
+	server := web.New(offers, ledger, clusters, "v0.1.0")
+	publish(offers, ledger)
+	refusing := func(status int) http.Handler {
+		return web.Problems(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "refused", status) }))
+	}
+	limited := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "1")
+		web.Problem(w, http.StatusTooManyRequests, "too many requests")
+	})
+	api, public := web.Problems(server.API()), web.Problems(server.Public())
+
+	described := httptest.NewRecorder()
+	api.ServeHTTP(described, httptest.NewRequest(http.MethodGet, "/api/openapi.json", nil))
+	document, err := libopenapi.NewDocument(described.Body.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	checker, problems := validator.NewValidator(document)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	if valid, problems := checker.ValidateDocument(); !valid {
+		for _, p := range problems {
+			t.Errorf("%s: %s", p.Message, p.Reason)
+		}
+	}
+	covered := map[string]bool{}
+	for _, tc := range []struct {
+		name    string
+		handler http.Handler
+		path    string
+		status  int
+	}{
+		{"the clusters", api, "/api/clusters", 200},
+		{"the clusters as stored", api, "/api/clusters?version=native", 200},
+		{"the clusters for a stranger", public, "/api/clusters", 200},
+		{"an unknown version", api, "/api/clusters?version=v7", 400},
+		{"a stranger who wants more", public, "/api/clusters?version=native", 401},
+		{"no API server", unready.API(), "/api/clusters", 503},
+		{"the catalog", api, "/api/catalog", 200},
+		{"a page", api, "/api/catalog?limit=1", 200},
+		{"the catalog for a stranger", public, "/api/catalog", 200},
+		{"a wrong limit", api, "/api/catalog?limit=0", 400},
+		{"a wrong page", api, "/api/catalog?continue=x", 400},
+		{"a page of another replica", api, "/api/catalog?continue=eC4xLmE", 410},
+		{"no evaluation", unready.API(), "/api/catalog", 503},
+		{"one consumer", api, "/api/catalog/rome", 200},
+		{"one that nobody knows", api, "/api/catalog/nobody", 200},
+		{"no evaluation for one", unready.API(), "/api/catalog/rome", 503},
+		{"a long ID", api, "/api/catalog/" + strings.Repeat("a", 254), 400},
+		{"the document", api, "/api/openapi.json", 200},
+		{"no token", refusing(401), "/api/catalog", 401},
+		{"no right", refusing(403), "/api/catalog/rome", 403},
+		{"a failed review", refusing(500), "/api/clusters", 500},
+		{"too many requests", limited, "/api/openapi.json", 429},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			request := httptest.NewRequest(http.MethodGet, tc.path, nil)
+			recorder := httptest.NewRecorder()
+			tc.handler.ServeHTTP(recorder, request)
+			if recorder.Code != tc.status {
+				t.Fatalf("%d %s", recorder.Code, recorder.Body)
+			}
+			response := recorder.Result()
+			defer func() { _ = response.Body.Close() }()
+			if valid, problems := checker.GetResponseBodyValidator().ValidateResponseBody(request, response); !valid {
+				for _, p := range problems {
+					t.Errorf("%s: %s %v", p.Message, p.Reason, p.SchemaValidationErrors)
+				}
+			}
+			covered[strings.Replace(request.URL.Path, "rome", "{clusterID}", 1)] = true
+		})
+	}
+	model, err := document.BuildV3Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path := range model.Model.Paths.PathItems.KeysFromOldest() {
+		if !covered[path] {
+			t.Errorf("no answer of %s was checked", path)
+		}
+	}
+	// The validator is one that refuses.
+	recorder := httptest.NewRecorder()
+	recorder.Header().Set("Content-Type", "application/json")
+	_, _ = recorder.WriteString(`{"classes":[{"class":"gold","available":{"cpu":"1"}}]}`)
+	if valid, _ := checker.GetResponseBodyValidator().ValidateResponseBody(httptest.NewRequest(http.MethodGet, "/api/catalog", nil), recorder.Result()); valid {
+		t.Error("amounts for strangers are valid")
+	}
+	if diff := cmp.Diff([]string{"/api/catalog", "/api/catalog/{clusterID}", "/api/clusters", "/api/openapi.json"}, slices.Sorted(model.Model.Paths.PathItems.KeysFromOldest())); diff != "" {
+		t.Error(diff)
+	}
+}
