@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -54,7 +55,7 @@ func (c *Catalog) serve(mgr ctrl.Manager, server *outside.Server, pages *web.Ser
 		return err
 	}
 	// The filter logs each wrong token. Strangers may send any number of them.
-	handler, err := filter(logr.Discard(), pages.API())
+	handler, err := withRights(filter)(logr.Discard(), pages.API())
 	if err != nil {
 		return err
 	}
@@ -68,6 +69,39 @@ func (c *Catalog) serve(mgr ctrl.Manager, server *outside.Server, pages *web.Ser
 	return mgr.Add(server)
 }
 
+// rightOf returns the nonResourceURL whose right a request for this path needs. Kubernetes lets every
+// authenticated account get all paths below /api (ClusterRole system:discovery), so the right for
+// /api/catalog is that for /catalog. The description of the API has no secrets.
+func rightOf(path string) string {
+	if path == api.OpenAPIPath || !strings.HasPrefix(path, api.APIPath) {
+		return path
+	}
+	return strings.TrimPrefix(path, strings.TrimSuffix(api.APIPath, "/"))
+}
+
+// requested is the key of the URL of a request in its context.
+type requested struct{}
+
+// withRights has the filter authorize each request by rightOf its path.
+func withRights(filter metricsserver.Filter) metricsserver.Filter {
+	return func(log logr.Logger, handler http.Handler) (http.Handler, error) {
+		filtered, err := filter(log, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if original, ok := r.Context().Value(requested{}).(*url.URL); ok {
+				r.URL = original
+			}
+			handler.ServeHTTP(w, r)
+		}))
+		if err != nil {
+			return nil, err
+		}
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			authorized := r.Clone(context.WithValue(r.Context(), requested{}, r.URL))
+			authorized.URL.Path = rightOf(r.URL.Path)
+			filtered.ServeHTTP(w, authorized)
+		}), nil
+	}
+}
+
 // filterProvider makes the filter around what is served on the port of the metrics.
 type filterProvider = func(*rest.Config, *http.Client) (metricsserver.Filter, error)
 
@@ -79,7 +113,7 @@ func withProblems(provider filterProvider) filterProvider {
 			return nil, err
 		}
 		return func(log logr.Logger, handler http.Handler) (http.Handler, error) {
-			filtered, err := filter(log, handler)
+			filtered, err := withRights(filter)(log, handler)
 			if err != nil {
 				return nil, err
 			}

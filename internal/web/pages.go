@@ -92,7 +92,8 @@ func (c *catalogs) keep(p *published, after string) string {
 	if len(kept) == maxKept {
 		kept = kept[1:] // The one that was read of the longest ago.
 	}
-	c.kept = append(kept, keptCatalog{*p, c.now().Add(keptFor)})
+	kept = append(kept, keptCatalog{*p, c.now().Add(keptFor)})
+	c.kept = kept
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s.%d.%s", c.process, p.Snapshot().Revision, after))
 }
 

@@ -15,6 +15,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -179,7 +180,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if wait := s.requests.wait(r, time.Now()); wait > 0 {
 		s.refused.WithLabelValues("requests").Inc()
 		seconds := int(math.Ceil(wait.Seconds()))
-		w.Header().Set("Retry-After", fmt.Sprint(seconds))
+		w.Header().Set("Retry-After", strconv.Itoa(seconds))
 		s.options.Problem(w, http.StatusTooManyRequests, fmt.Sprintf("too many requests: try again in %d s", seconds))
 		return
 	}
