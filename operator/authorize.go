@@ -2,6 +2,7 @@ package operator
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
@@ -9,13 +10,15 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	api "proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/internal/web/page"
 )
 
 // maxToken bounds a token in TokenHeader, in bytes. Those of ServiceAccounts have about 1,000.
 const maxToken = 16 << 10
 
 // authorize has the API server authenticate and authorize each request, by the token in Authorization
-// or, if there is no such header, in rest.TokenHeader.
+// or, if there is no such header, in rest.TokenHeader. A request for a page is authorized as the path of
+// the JSON that the page shows.
 func authorize(config *rest.Config, client *http.Client) (metricsserver.Filter, error) {
 	filter, err := filters.WithAuthenticationAndAuthorization(config, client)
 	if err != nil {
@@ -26,8 +29,56 @@ func authorize(config *rest.Config, client *http.Client) (metricsserver.Filter, 
 		if err != nil {
 			return nil, err
 		}
-		return takeToken(authorized), nil
+		authorizedPage, err := filter(log, http.HandlerFunc(allowPage))
+		if err != nil {
+			return nil, err
+		}
+		return takeToken(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasPrefix(r.URL.Path, page.Path) {
+				serveAllowed(w, r, authorizedPage, handler)
+				return
+			}
+			authorized.ServeHTTP(w, r)
+		})), nil
 	}, nil
+}
+
+// verdict is the answer to whether a page may be seen. It discards what is written, except the code.
+type verdict struct {
+	header  http.Header
+	code    int
+	allowed bool
+}
+
+// Header implements http.ResponseWriter.
+func (v *verdict) Header() http.Header { return v.header }
+
+// Write implements http.ResponseWriter.
+func (v *verdict) Write(text []byte) (int, error) { return len(text), nil }
+
+// WriteHeader implements http.ResponseWriter.
+func (v *verdict) WriteHeader(code int) { v.code = code }
+
+// allowPage is what the filter calls for a request that it allows.
+func allowPage(w http.ResponseWriter, _ *http.Request) {
+	if v, ok := w.(*verdict); ok {
+		v.allowed = true
+	}
+}
+
+// serveAllowed asks whether the caller may send the request to the path that the page shows. If so, it
+// serves the page, and otherwise the page of the refusal.
+func serveAllowed(w http.ResponseWriter, r *http.Request, authorized, handler http.Handler) {
+	asked := r.Clone(r.Context())
+	asked.URL.Path, asked.URL.RawPath = page.Shows(r), ""
+	asked.Body = http.NoBody
+	v := &verdict{header: http.Header{}, code: http.StatusInternalServerError}
+	authorized.ServeHTTP(v, asked)
+	if !v.allowed {
+		page.Refuse(w, r, v.code, "")
+		return
+	}
+	handler.ServeHTTP(w, r)
 }
 
 // takeToken makes the token in rest.TokenHeader the bearer token of a request without Authorization. A

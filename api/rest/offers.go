@@ -118,6 +118,8 @@ type Policy struct {
 	DryRun bool   `json:"dryRun,omitempty"`
 	// Reason is that of the policy's condition Ready.
 	Reason string `json:"reason"`
+	// Conditions are those of the policy's status.
+	Conditions []Condition `json:"conditions,omitempty"`
 	// Consumers is the number of consumers for which the policy decides; for a dry run, would decide.
 	Consumers int `json:"consumers"`
 	// Slices is the number of ResourceSlices that it grants something.
@@ -127,6 +129,14 @@ type Policy struct {
 	Capacity  Amounts `json:"capacity,omitempty"`
 	Committed Amounts `json:"committed,omitempty"`
 	Remaining Amounts `json:"remaining,omitempty"`
+}
+
+// Condition is one condition of a policy, without its generation and times.
+type Condition struct {
+	Type    string `json:"type"`
+	Status  string `json:"status"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
 }
 
 // Details explain everything about one consumer. Each list is bounded; Truncated names those that

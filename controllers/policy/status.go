@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
@@ -42,14 +43,29 @@ func find(s *table.Snapshot, p table.Policy) finding {
 	return f
 }
 
-// Effect returns the report on a policy and what it has granted: for a dry run, what would hold if it
-// were active. The report is nil for an invalid policy.
-func Effect(s *table.Snapshot, p table.Policy) (*offer.Report, table.PolicyGrants) {
+// An Effect is what a policy does. For a dry run, the report and the grants are those that would hold
+// if it were active.
+type Effect struct {
+	// Report is nil for an invalid policy.
+	Report  *offer.Report
+	Granted table.PolicyGrants
+	// Conditions are those of the status, without generations and times.
+	Conditions []metav1.Condition
+}
+
+// EffectOf returns what a policy does in a snapshot.
+func EffectOf(s *table.Snapshot, p table.Policy) Effect {
 	f := find(s, p)
+	e := Effect{Report: f.report, Granted: f.granted, Conditions: conditionsOf(p, f)}
 	if f.dryRun != nil {
-		return f.dryRun.report, f.dryRun.granted
+		e.Report, e.Granted = f.dryRun.report, f.dryRun.granted
 	}
-	return f.report, f.granted
+	return e
+}
+
+// conditionsOf returns the conditions Ready and InForce.
+func conditionsOf(p table.Policy, f finding) []metav1.Condition {
+	return []metav1.Condition{withNameProblems(readyOf(p, f), p, f.report), inForceOf(p, f.report)}
 }
 
 // statusOf returns the whole status of a policy. The status before matters only for the time of the
@@ -61,7 +77,8 @@ func statusOf(p table.Policy, f finding, before v1alpha1.ResourcePolicyStatus) v
 		Source:             v1alpha1.Source(p.Source),
 		OfferedResources:   offeredResources(p, f.report, before),
 	}
-	ready, inForce := withNameProblems(readyOf(p, f), p, f.report), inForceOf(p, f.report)
+	conditions := conditionsOf(p, f)
+	ready, inForce := conditions[0], conditions[1]
 	ready.ObservedGeneration, inForce.ObservedGeneration = p.Generation, p.Generation
 	if p.Parsed != nil {
 		fillStatus(&s, p, f)

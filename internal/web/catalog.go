@@ -25,8 +25,8 @@ const (
 	sameFor = 5 * time.Minute
 )
 
-// page is a rest.Catalog whose consumers are encoded already.
-type page struct {
+// catalogPage is a rest.Catalog whose consumers are encoded already.
+type catalogPage struct {
 	rest.Evaluated
 	Consumers []json.RawMessage `json:"consumers"`
 	Continue  string            `json:"continue,omitempty"`
@@ -60,7 +60,7 @@ func (s *Server) allCatalogs(w http.ResponseWriter, r *http.Request, snapshot *t
 
 // pageOf returns the consumers after the one with this ID.
 func (s *Server) pageOf(from *published, after string, limit int) (*representation, error) {
-	p := page{Evaluated: evaluated(from.Snapshot()), Consumers: []json.RawMessage{}}
+	p := catalogPage{Evaluated: evaluated(from.Snapshot()), Consumers: []json.RawMessage{}}
 	var identity []rest.CatalogOf
 	size, last := 0, ""
 	for id := range from.Snapshot().Entries.All {

@@ -149,12 +149,16 @@ func (s *Server) policiesOf(snapshot *table.Snapshot) []rest.Policy {
 }
 
 func policyOf(s *table.Snapshot, p *table.Policy) rest.Policy {
-	out := rest.Policy{Name: p.Name, DryRun: p.DryRun(), Reason: policy.Reason(*p, s.Reports[p.Name])}
-	report, granted := policy.Effect(s, *p)
+	effect := policy.EffectOf(s, *p)
+	out := rest.Policy{Name: p.Name, DryRun: p.DryRun(), Reason: effect.Conditions[0].Reason}
+	for _, c := range effect.Conditions {
+		out.Conditions = append(out.Conditions, rest.Condition{Type: c.Type, Status: string(c.Status), Reason: c.Reason, Message: c.Message})
+	}
+	report := effect.Report
 	if report == nil {
 		return out
 	}
-	out.Class, out.Source, out.Consumers, out.Slices = p.Parsed.Class, p.Source, report.Count, granted.Slices
+	out.Class, out.Source, out.Consumers, out.Slices = p.Parsed.Class, p.Source, report.Count, effect.Granted.Slices
 	if p.Parsed.Nodes != nil {
 		out.Nodes = &report.Nodes
 		out.Capacity, out.Committed, out.Remaining = world.Amounts(report.Capacity), world.Amounts(report.Committed), world.Amounts(report.Remaining)

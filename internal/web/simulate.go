@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strconv"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,7 +31,7 @@ func (s *Server) snapshot(w http.ResponseWriter, r *http.Request, snapshot *tabl
 	})
 }
 
-// simulate rehearses a change. It ends with its time, when the client is gone, or with the process.
+// simulate rehearses the change in the body.
 func (s *Server) simulate(w http.ResponseWriter, r *http.Request, snapshot *table.Snapshot) {
 	s.only(w, func() {
 		ctx, cancel := context.WithTimeout(r.Context(), s.simulateTimeout)
@@ -40,24 +41,36 @@ func (s *Server) simulate(w http.ResponseWriter, r *http.Request, snapshot *tabl
 			fail(w, err)
 			return
 		}
-		known := rehearse.Of(snapshot, s.ledger.Copy())
-		known.Now = time.Now()
-		parsed, problems, wrong := world.ChangeOf(change, &known)
-		if wrong != nil {
-			fail(w, apierrors.NewBadRequest(wrong.Error()))
+		simulation, err := s.rehearse(ctx, snapshot, change)
+		if err != nil {
+			if apierrors.IsServiceUnavailable(err) {
+				w.Header().Set("Retry-After", strconv.Itoa(retryAfterSeconds))
+			}
+			fail(w, err)
 			return
 		}
-		outcome := rehearse.Rehearse(&known, parsed, func() bool { return ctx.Err() != nil })
-		switch {
-		case outcome != nil:
-			defer boundWriting(w, r)()
-			answer(w, world.SimulationOf(outcome, evaluated(snapshot), problems, nil))
-		case r.Context().Err() != nil:
-			failLater(w, retryAfterSeconds, apierrors.NewServiceUnavailable("this replica is shutting down: try again in a moment"))
-		default:
-			fail(w, apierrors.NewTimeoutError(fmt.Sprintf("the simulation took longer than %v: simulate a smaller change", s.simulateTimeout), 0))
-		}
+		defer boundWriting(w, r)()
+		answer(w, simulation)
 	})
+}
+
+// rehearse returns what a change would do. It ends when ctx does: with the time of a simulation, when
+// the client is gone, or with the process.
+func (s *Server) rehearse(ctx context.Context, snapshot *table.Snapshot, change *rest.Change) (*rest.Simulation, *apierrors.StatusError) {
+	known := rehearse.Of(snapshot, s.ledger.Copy())
+	known.Now = time.Now()
+	parsed, problems, err := world.ChangeOf(change, &known)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	outcome := rehearse.Rehearse(&known, parsed, func() bool { return ctx.Err() != nil })
+	switch {
+	case outcome != nil:
+		return world.SimulationOf(outcome, evaluated(snapshot), problems, nil), nil
+	case errors.Is(ctx.Err(), context.Canceled):
+		return nil, apierrors.NewServiceUnavailable("this replica is shutting down: try again in a moment")
+	}
+	return nil, apierrors.NewTimeoutError(fmt.Sprintf("the simulation took longer than %v: simulate a smaller change", s.simulateTimeout), 0)
 }
 
 // readChange reads the body within the time of a simulation.

@@ -26,6 +26,7 @@ import (
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/table"
+	"proffer.dev/proffer/internal/web/page"
 )
 
 const (
@@ -36,6 +37,8 @@ const (
 	// maxReaders is how many answers to GET /offers and GET /offers/{clusterID} are made or being read at
 	// a time: each may take some megabytes.
 	maxReaders = 8
+	// oneAtATime is why a request for a snapshot or a simulation is refused.
+	oneAtATime = "one snapshot or simulation is made at a time"
 	// retryAfterSeconds is when to come back for what is served one at a time.
 	retryAfterSeconds = 1
 	// retryUnreadySeconds is when to come back before the first evaluation.
@@ -65,7 +68,9 @@ type Server struct {
 	readingCatalog chan struct{}
 	// description is the OpenAPI document.
 	description *representation
-	requests    *prometheus.HistogramVec
+	// summed is what consumers use in a revision: see usedOf.
+	summed   summedUse
+	requests *prometheus.HistogramVec
 }
 
 // New returns a server of what is published in the table, and of the clusters. The ledger is the one
@@ -106,6 +111,7 @@ func (s *Server) Handlers() map[string]http.Handler {
 	return map[string]http.Handler{
 		rest.OffersPath: mux, rest.OffersPath + "/": mux, rest.SnapshotPath: mux, rest.SimulatePath: mux,
 		rest.APIPath: Problems(s.API()),
+		page.Path:    s.pages(),
 	}
 }
 
@@ -147,7 +153,7 @@ func (w *codeWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // only runs a request if no other is busy, and answers 429 otherwise.
 func (s *Server) only(w http.ResponseWriter, run func()) {
-	within(w, s.busy, "one snapshot or simulation is made at a time", run)
+	within(w, s.busy, oneAtATime, run)
 }
 
 // within runs a request if fewer than the capacity of the channel run, and answers 429 otherwise.

@@ -155,7 +155,10 @@ func TestAnswers(t *testing.T) {
 	}{
 		{
 			"everybody", "GET", "/offers", 200, `{"revision":1,"time":"2026-01-02T03:04:05Z","consumers":[{` + rome + `}],"anyone":` + anyone +
-				`,"policies":[{"name":"standard","source":"Fixed","reason":"Incomplete","consumers":1,"slices":0}]}`,
+				`,"policies":[{"name":"standard","source":"Fixed","reason":"Incomplete","conditions":[` +
+				`{"type":"Ready","status":"False","reason":"Incomplete","message":"The policy does not offer memory, pods to every consumer. ` +
+				`A virtual node needs cpu, memory and pods: set them above 0 in spec.offer or in the override. Unknown: rome. No Liqo object has such a cluster ID."},` +
+				`{"type":"InForce","status":"True","reason":"Deciding","message":"The policy decides for all of its consumers."}],"consumers":1,"slices":0}]}`,
 		},
 		{"one consumer", "GET", "/offers/rome", 200, `{` + rome + details},
 		{"a consumer nobody knows", "GET", "/offers/oslo", 200, `{"clusterID":"oslo","known":false,"offers":` + anyone + details},
@@ -303,8 +306,15 @@ func TestTheListOfPoliciesSaysWhatADryRunWouldDo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := `[{"name":"bad","reason":"Invalid","consumers":0,"slices":0},` +
-			`{"name":"dry","source":"Nodes","dryRun":true,"reason":"DryRun","consumers":2,"slices":0,"nodes":1,` +
+		want := `[{"name":"bad","reason":"Invalid","conditions":[{"type":"Ready","status":"False","reason":"Invalid",` +
+			`"message":"The policy is ignored until this is corrected: spec.class: Invalid value: \"default\": Liqo itself answers this class; ` +
+			`write another name, or leave class out for the unnamed pool"},` +
+			`{"type":"InForce","status":"False","reason":"Invalid","message":"The policy is ignored: see the condition Ready."}],"consumers":0,"slices":0},` +
+			`{"name":"dry","source":"Nodes","dryRun":true,"reason":"DryRun","conditions":[{"type":"Ready","status":"True","reason":"DryRun",` +
+			`"message":"Evaluated for 2 consumers but not published: set spec.mode to Active to put the policy in force. ` +
+			`Unknown: oslo, rome. No Liqo object has such a cluster ID."},` +
+			`{"type":"InForce","status":"False","reason":"DryRun","message":"spec.mode is DryRun: other policies decide as if this one did not exist."}],` +
+			`"consumers":2,"slices":0,"nodes":1,` +
 			`"capacity":{"cpu":"8","memory":"1Gi","pods":"10"},"committed":{"cpu":"0","memory":"0","pods":"0"},"remaining":{"cpu":"8","memory":"1Gi","pods":"10"}}]`
 		if diff := cmp.Diff(want, string(got)); diff != "" {
 			t.Error(diff)

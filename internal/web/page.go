@@ -1,0 +1,150 @@
+package web
+
+import (
+	"context"
+	"io"
+	"iter"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/rehearse/world"
+	"proffer.dev/proffer/internal/table"
+	"proffer.dev/proffer/internal/web/page"
+)
+
+// pages returns the handler of the pages. They count as reads of offers: at most maxReaders are made or
+// being read at a time.
+func (s *Server) pages() http.Handler {
+	handler := page.New((*pageOperator)(s))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		start, counted := time.Now(), &codeWriter{ResponseWriter: w, code: http.StatusOK}
+		defer func() {
+			s.requests.WithLabelValues(page.Path, strconv.Itoa(counted.code)).Observe(time.Since(start).Seconds())
+		}()
+		w.Header().Set(rest.VersionHeader, s.version)
+		select {
+		case s.reading <- struct{}{}:
+			defer func() { <-s.reading }()
+			defer boundWriting(counted, r)()
+			handler.ServeHTTP(counted, r)
+		default:
+			w.Header().Set("Retry-After", strconv.Itoa(retryAfterSeconds))
+			page.Refuse(counted, r, http.StatusTooManyRequests, "")
+		}
+	})
+}
+
+// pageOperator is the server as the pages ask it.
+type pageOperator Server
+
+// View implements page.Operator.
+func (o *pageOperator) View() page.View {
+	snapshot := o.table.Current()
+	if snapshot == nil {
+		return nil
+	}
+	return &pageView{server: (*Server)(o), snapshot: snapshot, explainer: snapshot.Explainer()}
+}
+
+// Simulate implements page.Operator.
+func (o *pageOperator) Simulate(ctx context.Context, change io.Reader) (*rest.Simulation, *apierrors.StatusError) {
+	s := (*Server)(o)
+	snapshot := s.table.Current()
+	if snapshot == nil {
+		return nil, apierrors.NewServiceUnavailable(table.ErrNotReady.Error())
+	}
+	select {
+	case s.busy <- struct{}{}:
+		defer func() { <-s.busy }()
+	default:
+		return nil, apierrors.NewTooManyRequests(oneAtATime, retryAfterSeconds)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.simulateTimeout)
+	defer cancel()
+	decoded, err := world.DecodeChange(change)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	return s.rehearse(ctx, snapshot, decoded)
+}
+
+// pageView is a snapshot as the pages show it.
+type pageView struct {
+	server    *Server
+	snapshot  *table.Snapshot
+	explainer offer.Explainer
+}
+
+// Evaluated implements page.View.
+func (v *pageView) Evaluated() rest.Evaluated { return evaluated(v.snapshot) }
+
+// Policies implements page.View.
+func (v *pageView) Policies() []rest.Policy { return v.server.policiesOf(v.snapshot) }
+
+// Used implements page.View.
+func (v *pageView) Used() map[string]rest.Amounts { return v.server.usedOf(v.snapshot) }
+
+// Anyone implements page.View.
+func (v *pageView) Anyone() []rest.Offer { return offersOf(v.explainer.Default()) }
+
+// IDs implements page.View.
+func (v *pageView) IDs() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for id := range v.snapshot.Entries.All {
+			if !yield(id) {
+				return
+			}
+		}
+	}
+}
+
+// Consumer implements page.View.
+func (v *pageView) Consumer(id string) rest.Consumer { return consumerOf(v.snapshot, v.explainer, id) }
+
+// Details implements page.View.
+func (v *pageView) Details(id string) rest.Consumer {
+	c := v.Consumer(id)
+	c.Details = v.server.detailsOf(v.snapshot, v.explainer, id)
+	return c
+}
+
+// summedUse is what consumers use by policy, of the latest revision that was asked for.
+type summedUse struct {
+	mu       sync.Mutex
+	revision uint64
+	all      map[string]rest.Amounts
+}
+
+// usedOf adds up what GET /offers reports as used, by the policy that decides. The sums of a revision
+// are made once, since every consumer has to be looked at.
+func (s *Server) usedOf(snapshot *table.Snapshot) map[string]rest.Amounts {
+	s.summed.mu.Lock()
+	defer s.summed.mu.Unlock()
+	if s.summed.revision == snapshot.Revision {
+		return s.summed.all
+	}
+	sums, explainer := map[string]capacity.Amounts{}, snapshot.Explainer()
+	for id := range snapshot.Entries.All {
+		for _, o := range explainer.Of(id) {
+			if len(o.Used) > 0 && sums[o.Policy] == nil {
+				sums[o.Policy] = capacity.Amounts{}
+			}
+			for resource, amount := range o.Used {
+				sums[o.Policy][resource] += amount
+			}
+		}
+	}
+	all := make(map[string]rest.Amounts, len(sums))
+	for name, amounts := range sums {
+		all[name] = world.Amounts(amounts)
+	}
+	s.summed.revision, s.summed.all = snapshot.Revision, all
+	return all
+}

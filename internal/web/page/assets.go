@@ -1,0 +1,55 @@
+package page
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"html/template"
+	"mime"
+	"net/http"
+	"path"
+)
+
+// htmxFile is the unchanged dist/htmx.min.js of the npm package htmx.org, of the version in its name.
+const htmxFile = "htmx-2.0.11.min.js"
+
+//go:embed assets templates
+var files embed.FS
+
+var templates = template.Must(template.New("").Funcs(template.FuncMap{
+	"class": className, "amounts": listed, "why": reasonOf, "sorted": resourcesOf, "amount": amountOf, "segment": segment,
+	"count": count, "moment": moment, "machine": machine, "htmx": func() string { return htmxFile },
+}).ParseFS(files, "templates/*.html"))
+
+// assets are the files that all pages use, by name.
+var assets = map[string]http.Handler{}
+
+func init() {
+	for _, name := range []string{htmxFile, "style.css", "icon.svg"} {
+		content, err := files.ReadFile("assets/" + name)
+		if err != nil {
+			panic(err) // It is embedded.
+		}
+		assets[name] = asset(mime.TypeByExtension(path.Ext(name)), content)
+	}
+}
+
+// asset serves a file. A browser that has it asks whether it is still the same.
+func asset(contentType string, content []byte) http.Handler {
+	tag := `"` + sumOf(content) + `"`
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", tag)
+		w.Header().Set("Cache-Control", "no-cache")
+		if r.Header.Get("If-None-Match") == tag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		w.Header().Set("Content-Type", contentType)
+		_, _ = w.Write(content)
+	})
+}
+
+func sumOf(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}

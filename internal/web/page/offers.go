@@ -1,0 +1,161 @@
+package page
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"proffer.dev/proffer/api/rest"
+)
+
+const (
+	// pageSize is how many consumers are on a page.
+	pageSize = 25
+	// maxFilter bounds the filter in bytes: no cluster ID is longer.
+	maxFilter = 253
+)
+
+// classOf are the pools of one class.
+type classOf struct {
+	Name  string
+	Pools []pool
+}
+
+// pool is what one policy offers from.
+type pool struct {
+	rest.Policy
+	// Resources is empty for fixed amounts, which have no pool.
+	Resources []level
+}
+
+// level is how much of one resource of a pool is committed and used.
+type level struct {
+	Resource                             string
+	Capacity, Committed, Used, Remaining string
+	Bar                                  bar
+}
+
+// bar is a level as parts of 100. The whole is the capacity or, if that is more, what is committed or
+// used.
+type bar struct{ Capacity, Committed, Used float64 }
+
+// classesPage shows the pools of each class.
+func classesPage(view View, _ *http.Request) (document, error) {
+	used, classes := view.Used(), map[string]*classOf{}
+	for _, p := range view.Policies() {
+		if p.Source == "" {
+			continue // It is invalid, so it has no class.
+		}
+		class := classes[p.Class]
+		if class == nil {
+			class = &classOf{Name: p.Class}
+			classes[p.Class] = class
+		}
+		class.Pools = append(class.Pools, pool{Policy: p, Resources: levelsOf(p, used[p.Name])})
+	}
+	all := make([]*classOf, 0, len(classes))
+	for _, name := range slices.Sorted(maps.Keys(classes)) {
+		all = append(all, classes[name])
+	}
+	return document{Title: "Classes", Section: "classes", Body: "classes", Data: all}, nil
+}
+
+func levelsOf(p rest.Policy, used rest.Amounts) []level {
+	var all []level
+	for _, name := range resourcesOf(p.Capacity) {
+		all = append(all, level{
+			Resource: name, Capacity: amountOf(p.Capacity, name), Committed: amountOf(p.Committed, name), Used: usedOf(used, name),
+			Remaining: amountOf(p.Remaining, name), Bar: barOf(p.Capacity, p.Committed, used, name),
+		})
+	}
+	return all
+}
+
+// usedOf returns what pods request of a resource, 0 if there are none.
+func usedOf(used rest.Amounts, name string) string {
+	q := used[name]
+	return q.String()
+}
+
+func barOf(capacity, committed, used rest.Amounts, name string) bar {
+	part := func(amounts rest.Amounts) float64 {
+		q := amounts[name]
+		return max(0, q.AsApproximateFloat64())
+	}
+	c, m, u := part(capacity), part(committed), part(used)
+	whole := max(c, m, u)
+	if whole == 0 {
+		return bar{}
+	}
+	return bar{Capacity: 100 * c / whole, Committed: 100 * m / whole, Used: 100 * u / whole}
+}
+
+// list is one page of the consumers.
+type list struct {
+	Filter string
+	// Total is how many consumers the filter leaves, First and Last which of them are shown, from 1.
+	Total, First, Last int
+	Page, Pages        int
+	// Previous and Next are the links to the other pages, empty for none.
+	Previous, Next string
+	Consumers      []rest.Consumer
+	Anyone         []rest.Offer
+}
+
+// consumersPage shows the consumers whose cluster IDs contain the filter.
+func consumersPage(view View, r *http.Request) (document, error) {
+	query := r.URL.Query()
+	l := list{Filter: strings.TrimSpace(query.Get("filter")), Page: 1, Anyone: view.Anyone()}
+	if len(l.Filter) > maxFilter {
+		return document{}, fmt.Errorf("the filter has %d bytes: write at most %d", len(l.Filter), maxFilter)
+	}
+	if text := query.Get("page"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return document{}, errors.New("page is not a number of 1 or more")
+		}
+		l.Page = n
+	}
+	var matching []string
+	for id := range view.IDs() {
+		if strings.Contains(id, l.Filter) {
+			matching = append(matching, id)
+		}
+	}
+	l.Total = len(matching)
+	l.Pages = max(1, (l.Total+pageSize-1)/pageSize)
+	// Consumers may have gone since the link was made.
+	l.Page = min(l.Page, l.Pages)
+	start, end := (l.Page-1)*pageSize, min(l.Page*pageSize, l.Total)
+	for _, id := range matching[start:end] {
+		l.Consumers = append(l.Consumers, view.Consumer(id))
+	}
+	l.First, l.Last = start+1, end
+	if l.Page > 1 {
+		l.Previous = l.link(l.Page - 1)
+	}
+	if l.Page < l.Pages {
+		l.Next = l.link(l.Page + 1)
+	}
+	return document{Title: "Consumers", Section: "consumers", Body: "consumers", Data: l}, nil
+}
+
+func (l *list) link(page int) string {
+	return "?" + url.Values{"filter": {l.Filter}, "page": {strconv.Itoa(page)}}.Encode()
+}
+
+// consumerPage explains everything about one consumer.
+func consumerPage(view View, r *http.Request) (document, error) {
+	c := view.Details(r.PathValue("clusterID"))
+	return document{Title: "Consumer " + c.ClusterID, Section: "consumers", Body: "consumer", Data: c}, nil
+}
+
+// policiesPage shows all policies with their conditions.
+func policiesPage(view View, _ *http.Request) (document, error) {
+	return document{Title: "Policies", Section: "policies", Body: "policies", Data: view.Policies()}, nil
+}

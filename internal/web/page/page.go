@@ -1,0 +1,183 @@
+// Package page serves what the operator evaluated as pages for people, below /ui/. Its values are those
+// of the JSON in package rest, so both show the same numbers. A page works without scripts; with them,
+// htmx asks for the page again every three seconds.
+//
+// Every caller has been authenticated, and authorized for the path of the JSON that the page shows: see
+// Shows. All links are relative, so that the pages also work behind a proxy that adds a prefix.
+package page
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"proffer.dev/proffer/api/rest"
+)
+
+// Path is where the pages are mounted.
+const Path = "/ui/"
+
+const (
+	consumersPath = Path + "consumers"
+	simulatePath  = Path + "simulate"
+)
+
+// View is one evaluation. All of its values are of one revision.
+type View interface {
+	Evaluated() rest.Evaluated
+	// Policies are all ResourcePolicies, by name. The caller must not change them.
+	Policies() []rest.Policy
+	// Used is what the consumers' pods request, by the policy that decides. The caller must not change it.
+	Used() map[string]rest.Amounts
+	// Anyone is the default offer.
+	Anyone() []rest.Offer
+	// IDs are those of the known consumers, sorted.
+	IDs() iter.Seq[string]
+	// Consumer returns a consumer as in GET /offers.
+	Consumer(id string) rest.Consumer
+	// Details returns a consumer as in GET /offers/{clusterID}.
+	Details(id string) rest.Consumer
+}
+
+// Operator is what the pages ask.
+type Operator interface {
+	// View returns the latest evaluation, nil before the first one.
+	View() View
+	// Simulate rehearses a rest.Change that is read as JSON.
+	Simulate(ctx context.Context, change io.Reader) (*rest.Simulation, *apierrors.StatusError)
+}
+
+// Handler serves the pages of an operator.
+type Handler struct {
+	operator Operator
+	mux      *http.ServeMux
+	origins  *http.CrossOriginProtection
+	// process distinguishes this process in the tag of a page: each process counts its own revisions.
+	process string
+}
+
+// New returns the handler of Path.
+func New(operator Operator) *Handler {
+	h := &Handler{operator: operator, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(), process: rand.Text()}
+	h.mux.HandleFunc("GET "+Path+"{$}", h.live(classesPage))
+	h.mux.HandleFunc("GET "+consumersPath, h.live(consumersPage))
+	h.mux.HandleFunc("GET "+consumersPath+"/{clusterID}", h.live(consumerPage))
+	h.mux.HandleFunc("GET "+Path+"policies", h.live(policiesPage))
+	h.mux.HandleFunc("GET "+simulatePath, h.form)
+	h.mux.HandleFunc("POST "+simulatePath, h.simulate)
+	for name, asset := range assets {
+		h.mux.Handle("GET "+Path+name, asset)
+	}
+	h.mux.HandleFunc("GET "+Path, func(w http.ResponseWriter, r *http.Request) { Refuse(w, r, http.StatusNotFound, "") })
+	h.mux.HandleFunc(Path, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", "GET, HEAD")
+		Refuse(w, r, http.StatusMethodNotAllowed, "")
+	})
+	return h
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	secure(w.Header())
+	if err := h.origins.Check(r); err != nil {
+		Refuse(w, r, http.StatusForbidden, "Another site sent this request.")
+		return
+	}
+	h.mux.ServeHTTP(w, r)
+}
+
+// secure sets the headers of every answer.
+func secure(header http.Header) {
+	header.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+}
+
+// Shows returns the path of the JSON that a request for a page shows. Whoever may send the request's
+// method there may see the page.
+func Shows(r *http.Request) string {
+	if r.Method == http.MethodPost {
+		return rest.SimulatePath
+	}
+	if id, ok := strings.CutPrefix(r.URL.Path, consumersPath+"/"); ok {
+		return rest.OffersPath + "/" + id
+	}
+	return rest.OffersPath
+}
+
+// document is what the template of a page shows.
+type document struct {
+	Title string
+	// Section is the part of the navigation, Body the name of the template.
+	Section, Body string
+	// Root is the relative path of the first page.
+	Root string
+	// Of says what the page is of, nil for a page that is of no evaluation.
+	Of *rest.Evaluated
+	// Read is when the page was made.
+	Read time.Time
+	// Poll is where to ask for a newer page, empty for a page that does not change.
+	Poll string
+	// Changed is false for an answer to a poll that found the same revision.
+	Changed bool
+	Data    any
+}
+
+// live serves a page that follows the evaluations. A poll of htmx gets the line that says when the
+// page was read and, if the evaluation is another one, the content.
+func (h *Handler) live(build func(View, *http.Request) (document, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		view := h.operator.View()
+		if view == nil {
+			w.Header().Set("Retry-After", "1")
+			Refuse(w, r, http.StatusServiceUnavailable, "Nothing is evaluated yet.")
+			return
+		}
+		of, query := view.Evaluated(), r.URL.Query()
+		tag := fmt.Sprintf("%s-%d", h.process, of.Revision)
+		d, polled := document{}, r.Header.Get("HX-Request") != ""
+		if same := polled && query.Get("since") == tag; !same {
+			var err error
+			if d, err = build(view, r); err != nil {
+				Refuse(w, r, http.StatusBadRequest, err.Error())
+				return
+			}
+			d.Changed = true
+		}
+		query.Set("since", tag)
+		d.Of, d.Read, d.Poll = &of, time.Now(), "?"+query.Encode()
+		name := "layout"
+		if polled {
+			name = "poll"
+		}
+		write(w, r, http.StatusOK, name, d)
+	}
+}
+
+// write answers with a template.
+func write(w http.ResponseWriter, r *http.Request, code int, name string, d document) {
+	d.Root = "./"
+	if strings.Count(r.URL.EscapedPath(), "/") > strings.Count(consumersPath, "/") {
+		d.Root = "../"
+	}
+	var text bytes.Buffer
+	if err := templates.ExecuteTemplate(&text, name, d); err != nil {
+		http.Error(w, "The page cannot be shown.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Vary", "HX-Request")
+	w.WriteHeader(code)
+	// An error means that the client is gone.
+	_, _ = w.Write(text.Bytes())
+}

@@ -1,0 +1,389 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/html"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"proffer.dev/proffer/api/rest"
+)
+
+// fake is an operator with one evaluation, which is its own view.
+type fake struct {
+	revision  uint64
+	policies  []rest.Policy
+	consumers []rest.Consumer
+	changes   []string
+	answer    *rest.Simulation
+	refused   *apierrors.StatusError
+}
+
+func (f *fake) View() View {
+	if f.revision == 0 {
+		return nil
+	}
+	return f
+}
+
+func (f *fake) Evaluated() rest.Evaluated {
+	return rest.Evaluated{Revision: f.revision, Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+}
+func (f *fake) Policies() []rest.Policy { return f.policies }
+func (f *fake) Used() map[string]rest.Amounts {
+	return map[string]rest.Amounts{"gold-pool": {"cpu": resource.MustParse("3")}}
+}
+func (f *fake) Anyone() []rest.Offer { return nil }
+
+func (f *fake) IDs() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range f.consumers {
+			if !yield(f.consumers[i].ClusterID) {
+				return
+			}
+		}
+	}
+}
+
+func (f *fake) Consumer(id string) rest.Consumer {
+	for i := range f.consumers {
+		if f.consumers[i].ClusterID == id {
+			return f.consumers[i]
+		}
+	}
+	return rest.Consumer{ClusterID: id, Because: "nothing is for it"}
+}
+
+func (f *fake) Details(id string) rest.Consumer {
+	c := f.Consumer(id)
+	c.Details = &rest.Details{Evaluated: f.Evaluated(), Pods: []rest.Pod{{UID: "uid-1", Node: "worker-1", Requests: rest.Amounts{"cpu": resource.MustParse("1")}}}}
+	return c
+}
+
+func (f *fake) Simulate(_ context.Context, change io.Reader) (*rest.Simulation, *apierrors.StatusError) {
+	text, err := io.ReadAll(change)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	f.changes = append(f.changes, string(text))
+	return f.answer, f.refused
+}
+
+func gold() *fake {
+	amounts := func(cpu string) rest.Amounts { return rest.Amounts{"cpu": resource.MustParse(cpu)} }
+	return &fake{
+		revision: 7,
+		policies: []rest.Policy{{
+			Name: "gold-pool", Class: "gold", Source: "Nodes", Reason: "Offering", Consumers: 1, Nodes: new(2),
+			Slices: 2, Capacity: amounts("8"), Committed: amounts("4"), Remaining: amounts("4"),
+			Conditions: []rest.Condition{{Type: "Ready", Status: "True", Reason: "Offering", Message: "It <decides>."}},
+		}},
+		consumers: []rest.Consumer{{ClusterID: "rome", Known: true, Offers: []rest.Offer{{
+			Class: "gold", Policy: "gold-pool", Resources: amounts("6"), Used: amounts("3"), Because: []string{"cpu 6: 4 remaining; it has 2"},
+		}}}},
+		answer: &rest.Simulation{Evaluated: rest.Evaluated{Revision: 7}},
+	}
+}
+
+// ask sends a request, with headers as in "Name: value".
+func ask(h http.Handler, method, path, body string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for _, header := range headers {
+		name, value, _ := strings.Cut(header, ": ")
+		r.Header.Set(name, value)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func expect(t *testing.T, got string, want ...string) {
+	t.Helper()
+	for _, w := range want {
+		if !strings.Contains(got, w) {
+			t.Errorf("no %q in\n%s", w, got)
+		}
+	}
+}
+
+func TestPagesShowTheValuesOfTheJSON(t *testing.T) {
+	h := New(gold())
+	for path, want := range map[string][]string{
+		"/ui/":               {"<h2>gold</h2>", "<td>8</td><td>4</td><td>3</td><td>4</td>", `class="used" y="7" width="37.5"`, `<span id="revision">7</span>`, "2026-01-02 03:04:05 UTC", "decides for 1 consumer, and grants 2 ResourceSlices, from 2 nodes."},
+		"/ui/consumers":      {`href="./consumers/rome"`, "<td>gold</td><td>cpu</td><td>6</td><td>–</td><td>3</td><td>gold-pool</td>", "Consumers 1 to 1 of 1"},
+		"/ui/consumers/rome": {`href="../policies"`, "4 remaining; it has 2", "worker-1", "cpu=1"},
+		"/ui/consumers/x%2F": {"Consumer x/", "nothing is for it"},
+		"/ui/policies":       {"It &lt;decides&gt;.", "<td>Offering</td>"},
+		"/ui/simulate":       {"<textarea", "/simulate"},
+	} {
+		w := ask(h, http.MethodGet, path, "")
+		if w.Code != http.StatusOK {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+		expect(t, w.Body.String(), append(want, "<title>", `<html lang="en">`)...)
+	}
+}
+
+// A page with an absolute link would leave a proxy that adds a prefix, and inline styles or scripts
+// would need an exception of the policy.
+func TestPagesKeepToTheContentSecurityPolicyAndToRelativeLinks(t *testing.T) {
+	h := New(gold())
+	for _, path := range []string{"/ui/", "/ui/consumers", "/ui/consumers/rome", "/ui/policies", "/ui/simulate", "/ui/none"} {
+		w := ask(h, http.MethodGet, path, "")
+		for name, want := range map[string]string{
+			"Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+			"X-Content-Type-Options":  "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
+		} {
+			if got := w.Header().Get(name); got != want {
+				t.Errorf("%s: %s is %q", path, name, got)
+			}
+		}
+		document, err := html.Parse(w.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range document.Descendants() {
+			for _, a := range n.Attr {
+				if a.Key == "style" || strings.HasPrefix(a.Key, "on") {
+					t.Errorf("%s: <%s %s>", path, n.Data, a.Key)
+				}
+				if link := slices.Contains([]string{"href", "src", "action", "hx-get"}, a.Key); link && (strings.HasPrefix(a.Val, "/") || strings.Contains(a.Val, ":")) {
+					t.Errorf("%s: <%s %s=%q>", path, n.Data, a.Key, a.Val)
+				}
+			}
+			if n.Data == "style" || n.Data == "script" && n.FirstChild != nil {
+				t.Errorf("%s: inline <%s>", path, n.Data)
+			}
+		}
+	}
+}
+
+func TestAPollGetsTheContentOnlyOfAnotherRevision(t *testing.T) {
+	f := gold()
+	h := New(f)
+	poll := func(page string) string {
+		_, after, _ := strings.Cut(page, `hx-get="`)
+		query, _, _ := strings.Cut(after, `"`)
+		return "/ui/consumers" + html.UnescapeString(query)
+	}
+	first := ask(h, http.MethodGet, "/ui/consumers?filter=ro&page=1", "").Body.String()
+	same := ask(h, http.MethodGet, poll(first), "", "HX-Request: true").Body.String()
+	expect(t, same, `<p id="state"`, "revision")
+	if strings.Contains(same, "content") || strings.Contains(same, "<html") {
+		t.Errorf("the same revision is answered with\n%s", same)
+	}
+	f.revision++
+	expect(t, ask(h, http.MethodGet, poll(same), "", "HX-Request: true").Body.String(), `<div id="content" hx-swap-oob="true">`, "rome", `<span id="revision">8</span>`)
+	// Another process may have the same revision.
+	expect(t, ask(New(f), http.MethodGet, poll(same), "", "HX-Request: true").Body.String(), "rome")
+	// Without htmx the address is that of the whole page.
+	expect(t, ask(h, http.MethodGet, poll(same), "").Body.String(), "<html", "rome")
+}
+
+func TestManyConsumersArePagedAndFiltered(t *testing.T) {
+	f := gold()
+	f.consumers = nil
+	for i := range 1000 {
+		f.consumers = append(f.consumers, rest.Consumer{ClusterID: fmt.Sprintf("c-%03d", i)})
+	}
+	h := New(f)
+	for query, want := range map[string][]string{
+		"":                      {"Consumers 1 to 25 of 1000", "c-024", "Page 1 of 40", `href="?filter=&amp;page=2"`},
+		"?page=40":              {"Consumers 976 to 1000 of 1000", "c-999", `href="?filter=&amp;page=39"`},
+		"?page=41":              {"Page 40 of 40"},
+		"?filter=c-01":          {"Consumers 1 to 10 of 10", "c-019"},
+		"?filter=-1&page=2":     {"Consumers 26 to 50 of 100", `href="?filter=-1&amp;page=3"`},
+		"?filter=%22%3Cb%3E":    {"No consumer whose cluster ID contains “&#34;&lt;b&gt;”", `value="&#34;&lt;b&gt;"`},
+		"?filter=c-999&page=12": {"Consumers 1 to 1 of 1"},
+	} {
+		w := ask(h, http.MethodGet, "/ui/consumers"+query, "")
+		expect(t, w.Body.String(), want...)
+		if n := strings.Count(w.Body.String(), `scope="rowgroup"`); n > pageSize {
+			t.Errorf("%s: %d consumers", query, n)
+		}
+	}
+	for _, query := range []string{"?page=0", "?page=x", "?page=99999999999999999999", "?filter=" + strings.Repeat("a", maxFilter+1)} {
+		if w := ask(h, http.MethodGet, "/ui/consumers"+query, ""); w.Code != http.StatusBadRequest {
+			t.Errorf("%.40s: %d", query, w.Code)
+		}
+	}
+}
+
+func TestErrorsAreReadablePages(t *testing.T) {
+	h := New(gold())
+	for _, tc := range []struct {
+		h            http.Handler
+		method, path string
+		code         int
+		want         string
+	}{
+		{h, "GET", "/ui/none", 404, "There is no such page."},
+		{h, "DELETE", "/ui/", 405, "The page takes no such request."},
+		{New(&fake{}), "GET", "/ui/", 503, "Nothing is evaluated yet."},
+		{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { Refuse(w, r, 403, "") }), "POST", "/ui/simulate", 403, "<code>POST</code> the path <code>/simulate</code>"},
+	} {
+		w := ask(tc.h, tc.method, tc.path, "")
+		if w.Code != tc.code {
+			t.Errorf("%s %s: %d", tc.method, tc.path, w.Code)
+		}
+		expect(t, w.Body.String(), tc.want, "<h1>"+http.StatusText(tc.code)+"</h1>")
+	}
+}
+
+func TestAPageShowsThePathThatItsCallerNeeds(t *testing.T) {
+	for request, want := range map[string]string{
+		"GET /ui/":               "/offers",
+		"GET /ui/consumers":      "/offers",
+		"GET /ui/consumers/rome": "/offers/rome",
+		"GET /ui/policies":       "/offers",
+		"GET /ui/simulate":       "/offers",
+		"GET /ui/style.css":      "/offers",
+		"GET /ui/anything":       "/offers",
+		"POST /ui/simulate":      "/simulate",
+		"POST /ui/":              "/simulate",
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		if got := Shows(httptest.NewRequest(method, path, nil)); got != want {
+			t.Errorf("%s shows %s, want %s", request, got, want)
+		}
+	}
+}
+
+func TestAssetsAreAskedForOnceAndThenConfirmed(t *testing.T) {
+	h := New(gold())
+	for name, contentType := range map[string]string{"style.css": "text/css", htmxFile: "javascript", "icon.svg": "image/svg+xml"} {
+		first := ask(h, http.MethodGet, "/ui/"+name, "")
+		if got := first.Header().Get("Content-Type"); first.Code != http.StatusOK || !strings.Contains(got, contentType) || first.Body.Len() == 0 {
+			t.Errorf("%s: %d %s", name, first.Code, got)
+		}
+		again := ask(h, http.MethodGet, "/ui/"+name, "", "If-None-Match: "+first.Header().Get("ETag"))
+		if again.Code != http.StatusNotModified || again.Body.Len() > 0 {
+			t.Errorf("%s again: %d, %d bytes", name, again.Code, again.Body.Len())
+		}
+	}
+}
+
+const policyText = `apiVersion: proffer.dev/v1alpha1
+kind: ResourcePolicy
+metadata: {name: silver}
+spec:
+  offer:
+    fixed: {cpu: 2, memory: 4Gi}
+---
+# nothing
+---
+metadata: {name: bronze}
+`
+
+func TestAPastedPolicyIsRehearsed(t *testing.T) {
+	f := gold()
+	f.answer.Offers = []rest.OfferChange{{Consumer: "rome", Class: "gold", Resource: "cpu", Now: "6", Then: "3", Because: "less <now>"}, {Anyone: true, Resource: "cpu", Then: "2"}}
+	f.answer.Problems = map[string][]string{"bronze": {"spec.offer: missing"}}
+	w := ask(New(f), http.MethodPost, "/ui/simulate", url.Values{"policy": {policyText}}.Encode(), "Sec-Fetch-Site: same-origin")
+	expect(t, w.Body.String(), "less &lt;now&gt;", "<td>6</td><td>3</td>", "&lt;anyone&gt;", "spec.offer: missing", "name: bronze", `<span id="revision">7</span>`)
+	want := `{"apply":[{"apiVersion":"proffer.dev/v1alpha1","kind":"ResourcePolicy","metadata":{"name":"silver"},"spec":{"offer":{"fixed":{"cpu":2,"memory":"4Gi"}}}},` +
+		`{"metadata":{"name":"bronze"}}]}`
+	if diff := cmp.Diff([]string{want}, f.changes); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	f.refused = apierrors.NewBadRequest("apply[0]: metadata.name is missing")
+	w = ask(New(f), http.MethodPost, "/ui/simulate", url.Values{"policy": {policyText}}.Encode())
+	if w.Code != http.StatusBadRequest {
+		t.Errorf("%d", w.Code)
+	}
+	expect(t, w.Body.String(), "metadata.name is missing", "name: silver")
+}
+
+func TestTheFormRefusesOtherSitesAndWhatIsTooLong(t *testing.T) {
+	f := gold()
+	h := New(f)
+	body := url.Values{"policy": {policyText}}.Encode()
+	for _, header := range []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Origin: https://other.example"} {
+		if w := ask(h, http.MethodPost, "/ui/simulate", body, header); w.Code != http.StatusForbidden {
+			t.Errorf("%s: %d", header, w.Code)
+		}
+	}
+	long := url.Values{"policy": {strings.Repeat("a", maxForm)}}.Encode()
+	if w := ask(h, http.MethodPost, "/ui/simulate", long); w.Code != http.StatusRequestEntityTooLarge {
+		t.Errorf("%d", w.Code)
+	}
+	if len(f.changes) > 0 {
+		t.Errorf("%d changes are rehearsed", len(f.changes))
+	}
+}
+
+// Each text is small, and would be large or slow as JSON, or is no YAML.
+func TestHostileYAMLIsRefusedSoon(t *testing.T) {
+	for name, tc := range map[string]struct{ text, want string }{
+		"a long string many times": {"a: &a " + strings.Repeat("x", maxForm/2) + "\nb: [" + strings.Repeat("*a,", maxForm/8) + "]", "alias"},
+		"lists of lists":           {"a: &a [x,x]\nb: &b [*a,*a]\nc: [*b,*b]", "alias"},
+		"deep lists":               {strings.Repeat("[", maxForm), "depth"},
+		"many documents":           {strings.Repeat("---\na: b\n", maxForm/16), "at most 32"},
+		"nothing":                  {"---\n---\n# only a comment\n", "paste a ResourcePolicy"},
+		"a key that is a list":     {"? [a]\n: b", "map key"},
+		"a key twice":              {"a: 1\na: 2", "already defined"},
+		"not a number":             {"a: .nan", "YAML"},
+		"escapes":                  {`a: "` + strings.Repeat(`<`, maxForm-10) + `"`, "at most 1048576"},
+		"no YAML":                  {"a: [", "line"},
+	} {
+		start := time.Now()
+		body, err := changeOf(tc.text)
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %.100s, %v", name, body, err)
+		}
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("%s: %v", name, took)
+		}
+	}
+}
+
+func TestLongListsOfARehearsalAreCut(t *testing.T) {
+	f := gold()
+	f.answer.Offers = make([]rest.OfferChange, maxRows+1)
+	f.answer.Truncated = []string{"slices"}
+	text := ask(New(f), http.MethodPost, "/ui/simulate", url.Values{"policy": {policyText}}.Encode()).Body.String()
+	expect(t, text, "longer than what is shown: slices, offers")
+	if n := strings.Count(text, "<tr>"); n != maxRows+1 {
+		t.Errorf("%d rows", n)
+	}
+}
+
+// Whoever edits the file by hand finds it here.
+func TestHtmxIsTheFileOfThePackage(t *testing.T) {
+	content, err := files.ReadFile("assets/" + htmxFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "d6fdc75f204e6bdefa99b69bf1e6d4ac69b8a364f77929f45c13476b4000f717"
+	if got := sumOf(content); got != want {
+		t.Errorf("SHA-256 %s, want %s", got, want)
+	}
+	var config map[string]bool
+	_, after, _ := bytes.Cut(ask(New(gold()), http.MethodGet, "/ui/", "").Body.Bytes(), []byte(`htmx-config" content='`))
+	text, _, _ := bytes.Cut(after, []byte("'"))
+	if err := json.Unmarshal(text, &config); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]bool{
+		"includeIndicatorStyles": false, "allowEval": false, "allowScriptTags": false, "selfRequestsOnly": true, "historyEnabled": false,
+	}, config); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

@@ -1,0 +1,39 @@
+package page
+
+import (
+	"cmp"
+	"net/http"
+)
+
+// refusal is what the page of an error shows.
+type refusal struct {
+	Code    int
+	Text    string
+	Message string
+	// Detail is the cause, empty for none.
+	Detail string
+	// Path and Method are the right that is missing, empty for another error.
+	Path, Method string
+}
+
+var messages = map[int]string{
+	http.StatusBadRequest:            "The request cannot be answered as it is written.",
+	http.StatusUnauthorized:          "The operator does not know who you are: send a bearer token, or open the page with kubectl proffer dashboard.",
+	http.StatusForbidden:             "You may not do this.",
+	http.StatusNotFound:              "There is no such page.",
+	http.StatusMethodNotAllowed:      "The page takes no such request.",
+	http.StatusRequestEntityTooLarge: "The text is too long.",
+	http.StatusTooManyRequests:       "The operator is busy. Try again in a moment.",
+	http.StatusServiceUnavailable:    "The operator is not ready. Try again in a moment.",
+}
+
+// Refuse answers with a page that says why there is no other one. It shows nothing of what was
+// evaluated, so anyone may read it.
+func Refuse(w http.ResponseWriter, r *http.Request, code int, detail string) {
+	secure(w.Header())
+	said := refusal{Code: code, Text: http.StatusText(code), Message: cmp.Or(messages[code], "The operator cannot answer."), Detail: detail}
+	if code == http.StatusForbidden && detail == "" {
+		said.Method, said.Path = r.Method, Shows(r)
+	}
+	write(w, r, code, "layout", document{Title: said.Text, Body: "refusal", Data: said})
+}

@@ -1,0 +1,160 @@
+package page
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"proffer.dev/proffer/api/rest"
+)
+
+const (
+	// maxForm bounds the body of the form in bytes.
+	maxForm = 256 << 10
+	// formTimeout bounds the reading of the body.
+	formTimeout = 20 * time.Second
+	// maxRows bounds each list of a rehearsal that is shown.
+	maxRows = 500
+)
+
+// rehearsal is the form with its answer.
+type rehearsal struct {
+	// Text is what was pasted.
+	Text string
+	// Problem is why there is no answer.
+	Problem string
+	Answer  *rest.Simulation
+	// Cut lists the lists of the answer that are not shown as a whole.
+	Cut []string
+}
+
+// form serves the empty form.
+func (h *Handler) form(w http.ResponseWriter, r *http.Request) {
+	write(w, r, http.StatusOK, "layout", document{Title: "Rehearse a policy", Section: "simulate", Body: "simulate", Data: rehearsal{}})
+}
+
+// simulate rehearses the policies that were pasted.
+func (h *Handler) simulate(w http.ResponseWriter, r *http.Request) {
+	text, code, err := readForm(w, r)
+	if err != nil {
+		Refuse(w, r, code, err.Error())
+		return
+	}
+	d := document{Title: "Rehearse a policy", Section: "simulate", Body: "simulate"}
+	change, err := changeOf(text)
+	if err != nil {
+		d.Data = rehearsal{Text: text, Problem: err.Error()}
+		write(w, r, http.StatusBadRequest, "layout", d)
+		return
+	}
+	answer, refused := h.operator.Simulate(r.Context(), bytes.NewReader(change))
+	if refused != nil {
+		d.Data = rehearsal{Text: text, Problem: refused.Error()}
+		write(w, r, int(refused.Status().Code), "layout", d)
+		return
+	}
+	d.Of, d.Read = &answer.Evaluated, time.Now()
+	d.Data = rehearsal{Text: text, Answer: answer, Cut: cut(answer)}
+	write(w, r, http.StatusOK, "layout", d)
+}
+
+// readForm returns the text that was pasted, or a status code and what is wrong.
+func readForm(w http.ResponseWriter, r *http.Request) (text string, code int, err error) {
+	controller := http.NewResponseController(w)
+	_ = controller.SetReadDeadline(time.Now().Add(formTimeout))
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	err = r.ParseForm()
+	// From here on, only the end of the connection ends the context of the request.
+	_ = controller.SetReadDeadline(time.Time{})
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return "", http.StatusRequestEntityTooLarge, fmt.Errorf("the form has more than %d bytes", maxForm)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return "", http.StatusRequestTimeout, fmt.Errorf("the form did not arrive within %v", formTimeout)
+	case err != nil:
+		return "", http.StatusBadRequest, err
+	}
+	return r.PostForm.Get("policy"), 0, nil
+}
+
+// changeOf returns a rest.Change, as JSON, that applies the policies of a YAML text.
+func changeOf(text string) ([]byte, error) {
+	var change struct {
+		Apply []any `json:"apply"`
+	}
+	documents := yaml.NewDecoder(strings.NewReader(text))
+	for {
+		var node yaml.Node
+		err := documents.Decode(&node)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if hasAlias(&node) {
+			return nil, errors.New("the text has a YAML alias (*name): write the value out")
+		}
+		var value any
+		if err := node.Decode(&value); err != nil {
+			return nil, err
+		}
+		if value != nil { // There is nothing between two separators.
+			change.Apply = append(change.Apply, value)
+		}
+	}
+	if len(change.Apply) == 0 {
+		return nil, errors.New("paste a ResourcePolicy")
+	}
+	if len(change.Apply) > rest.MaxApplied {
+		return nil, fmt.Errorf("the text has %d policies: paste at most %d", len(change.Apply), rest.MaxApplied)
+	}
+	body, err := json.Marshal(change)
+	if err != nil {
+		return nil, fmt.Errorf("the text is no YAML of Kubernetes: %w", err)
+	}
+	if len(body) > rest.MaxChange {
+		return nil, fmt.Errorf("the policies have %d bytes as JSON: paste at most %d", len(body), rest.MaxChange)
+	}
+	return body, nil
+}
+
+// hasAlias reports whether a document has an alias. Aliases make a document of some kilobytes that is
+// gigabytes as JSON.
+func hasAlias(node *yaml.Node) bool {
+	if node.Kind == yaml.AliasNode {
+		return true
+	}
+	for _, child := range node.Content {
+		if hasAlias(child) {
+			return true
+		}
+	}
+	return false
+}
+
+// cut shortens the lists to what is shown, and names those that were longer.
+func cut(s *rest.Simulation) []string {
+	names := s.Truncated
+	s.Offers, names = first(s.Offers, names, "offers")
+	s.Policies, names = first(s.Policies, names, "policies")
+	s.Slices, names = first(s.Slices, names, "slices")
+	s.Evicted, names = first(s.Evicted, names, "evicted")
+	return names
+}
+
+func first[T any](all []T, names []string, name string) (shown []T, cut []string) {
+	if len(all) <= maxRows {
+		return all, names
+	}
+	return all[:maxRows], append(names, name)
+}

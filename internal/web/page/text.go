@@ -1,0 +1,79 @@
+package page
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"proffer.dev/proffer/api/rest"
+)
+
+// className names a class. The class without a name is written as kubectl proffer writes it.
+func className(name string) string {
+	if name == "" {
+		return "<unnamed>"
+	}
+	return name
+}
+
+// none stands for what there is not.
+const none = "–"
+
+// amountOf returns the amount of a resource.
+func amountOf(amounts rest.Amounts, resource string) string {
+	q, ok := amounts[resource]
+	if !ok {
+		return none
+	}
+	return q.String()
+}
+
+// resourcesOf returns the names of the resources, sorted.
+func resourcesOf(amounts rest.Amounts) []string { return slices.Sorted(maps.Keys(amounts)) }
+
+// listed returns amounts as in "cpu=2, memory=4Gi".
+func listed(amounts rest.Amounts) string {
+	if len(amounts) == 0 {
+		return none
+	}
+	var all []string
+	for _, name := range resourcesOf(amounts) {
+		all = append(all, name+"="+amountOf(amounts, name))
+	}
+	return strings.Join(all, ", ")
+}
+
+// reasonOf returns the explanation of a resource, without its name and amount.
+func reasonOf(because []string, resource string) string {
+	for _, line := range because {
+		if about, ok := strings.CutPrefix(line, resource+" "); ok {
+			if _, why, ok := strings.Cut(about, ": "); ok {
+				return why
+			}
+			return about
+		}
+	}
+	return none
+}
+
+// count writes a number with its noun, as in "2 nodes".
+func count(n any, noun string) string {
+	if p, ok := n.(*int); ok {
+		n = *p
+	}
+	text := fmt.Sprintf("%d %s", n, noun)
+	if !strings.HasPrefix(text, "1 ") {
+		text += "s"
+	}
+	return text
+}
+
+// segment writes a cluster ID as one element of a path.
+func segment(id string) string { return url.PathEscape(id) }
+
+// moment writes a time for people, machine for the attribute of <time>.
+func moment(t time.Time) string  { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+func machine(t time.Time) string { return t.UTC().Format(time.RFC3339) }
