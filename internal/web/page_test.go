@@ -1,0 +1,138 @@
+package web
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/kubetest"
+)
+
+func TestThePagesShowWhatTheJSONSays(t *testing.T) {
+	s := newSite(t)
+	if answer, text := s.do("GET", "/ui/", ""); answer.StatusCode != http.StatusServiceUnavailable || !strings.Contains(text, "Nothing is evaluated yet") {
+		t.Errorf("before the first offers: %d %s", answer.StatusCode, text)
+	}
+	s.ledger.SetNode(node("n1", 8000))
+	s.ledger.SetPod(podOf("rome", "p1", "n1", 1500))
+	s.ledger.SetPod(podOf("oslo", "p2", "n1", 500))
+	s.publish([]*v1alpha1.ResourcePolicy{kubetest.Policy("all", inClass("gold"))})
+	var all rest.Offers
+	s.read("GET", "/offers", "", &all)
+	_, consumers := s.do("GET", "/ui/consumers", "")
+	for _, c := range all.Consumers {
+		var one rest.Consumer
+		s.read("GET", "/offers/"+c.ClusterID, "", &one)
+		_, page := s.do("GET", "/ui/consumers/"+c.ClusterID, "")
+		for _, o := range one.Offers {
+			for name, q := range o.Resources {
+				row := fmt.Sprintf("<td>%s</td><td>%s</td><td>%v</td>", o.Class, name, &q)
+				if !strings.Contains(consumers, row) {
+					t.Errorf("%s: no %s in\n%s", c.ClusterID, row, consumers)
+				}
+			}
+			for _, line := range o.Because {
+				if _, why, _ := strings.Cut(line, ": "); !strings.Contains(page, ">"+why+"<") {
+					t.Errorf("%s: no %q in\n%s", c.ClusterID, why, page)
+				}
+			}
+		}
+		if pod := one.Details.Pods[0].UID; !strings.Contains(page, pod) {
+			t.Errorf("%s: no %s in\n%s", c.ClusterID, pod, page)
+		}
+	}
+	// 8 cpu, of which the two consumers are granted nothing and use 2.
+	if _, text := s.do("GET", "/ui/", ""); !strings.Contains(text, "<td>8</td><td>2</td><td>2</td><td>6</td>") {
+		t.Error(text)
+	}
+	if _, text := s.do("GET", "/ui/policies", ""); !strings.Contains(text, all.Policies[0].Conditions[0].Message) {
+		t.Error(text)
+	}
+	if got := s.table.Stats().UnknownReads; got != 0 {
+		t.Errorf("looking counts as a read: %d", got)
+	}
+}
+
+func TestTheUseOfAPolicyIsTheSumOverItsConsumers(t *testing.T) {
+	s := manyConsumers(t)
+	var all rest.Offers
+	s.read("GET", "/offers", "", &all)
+	want := rest.Amounts{}
+	for _, c := range all.Consumers {
+		for _, o := range c.Offers {
+			for name, q := range o.Used {
+				sum := want[name]
+				sum.Add(q)
+				want[name] = sum
+			}
+		}
+	}
+	snapshot := s.table.Current()
+	for range 2 { // The second time from what is kept of the revision.
+		if diff := cmp.Diff(map[string]rest.Amounts{"all": want}, s.server.usedOf(snapshot)); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+}
+
+func TestPagesTakeTheirTurnWithTheOffers(t *testing.T) {
+	s := newSite(t)
+	s.publish([]*v1alpha1.ResourcePolicy{standard()})
+	for range maxReaders {
+		s.server.reading <- struct{}{}
+	}
+	if answer, text := s.do("GET", "/ui/", ""); answer.StatusCode != http.StatusTooManyRequests || answer.Header.Get("Retry-After") != "1" ||
+		!strings.Contains(text, "The operator is busy") {
+		t.Errorf("%d %s", answer.StatusCode, text)
+	}
+	<-s.server.reading
+	if answer, text := s.do("GET", "/ui/", ""); answer.StatusCode != http.StatusOK {
+		t.Errorf("%d %s", answer.StatusCode, text)
+	}
+}
+
+func TestTheFormIsAnsweredAsSimulateIs(t *testing.T) {
+	s := newSite(t)
+	s.publish([]*v1alpha1.ResourcePolicy{standard()})
+	post := func(text string) (int, string) {
+		t.Helper()
+		response, err := s.http.Client().PostForm(s.http.URL+"/ui/simulate", map[string][]string{"policy": {text}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = response.Body.Close() }()
+		return response.StatusCode, readAll(t, response.Body)
+	}
+	code, text := post("metadata: {name: standard}\nspec: {offer: {fixed: {cpu: 3}}}\n")
+	if code != http.StatusOK || !strings.Contains(text, "<td>500m</td><td>3</td>") {
+		t.Errorf("%d %s", code, text)
+	}
+	for text, want := range map[string]string{
+		"metadata: {name: p}\nspec: {ofer: {}}":                              "unknown field &#34;ofer&#34;",
+		"kind: Pod\nmetadata: {name: p}":                                     "write ResourcePolicies",
+		"metadata: {name: p}\nspec: {offer: {fixed: {cpu: '1e-999999999'}}}": "spec.offer.fixed[cpu]",
+	} {
+		if code, page := post(text); code != http.StatusBadRequest && !strings.Contains(page, "is invalid") || !strings.Contains(page, want) {
+			t.Errorf("%q: %d, no %q in\n%s", text, code, want, page)
+		}
+	}
+	s.server.busy <- struct{}{}
+	if code, text := post("metadata: {name: p}"); code != http.StatusTooManyRequests || !strings.Contains(text, oneAtATime) {
+		t.Errorf("%d %s", code, text)
+	}
+}
+
+func readAll(t *testing.T, r io.Reader) string {
+	t.Helper()
+	text, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
