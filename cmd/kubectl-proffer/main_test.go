@@ -101,14 +101,14 @@ func TestTheExamplesInHelpWork(t *testing.T) {
 			t.Run(line, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				script, follows := kubectl+line, strings.Contains(line, "--watch")
+				script, follows := kubectl+line, strings.Contains(line, "--watch") || cmd.Name() == "dashboard"
 				if follows {
 					script = following + line
 					ctx, cancel = context.WithTimeout(t.Context(), 3*time.Second)
 					defer cancel()
 				}
 				shell := exec.CommandContext(ctx, "sh", "-c", script)
-				shell.Dir, shell.Env = examples(t), append(os.Environ(), "KUBECONFIG="+s.Kubeconfig)
+				shell.Dir, shell.Env = examples(t), append(os.Environ(), "KUBECONFIG="+s.Kubeconfig, "DISPLAY=", "WAYLAND_DISPLAY=")
 				var stdout, stderr bytes.Buffer
 				shell.Stdout, shell.Stderr = &stdout, &stderr
 				err := shell.Run()
@@ -131,7 +131,7 @@ func TestTheExamplesInHelpWork(t *testing.T) {
 			})
 		}
 	}
-	if n < 26 {
+	if n < 28 {
 		t.Errorf("%d examples", n)
 	}
 }
@@ -323,6 +323,7 @@ func TestErrorsAreOneLineWithTheStatusOfTheirCommand(t *testing.T) {
 	for args, want := range map[string]int{
 		"offers a b": 1, "offers -o xml": 1, "explain": 1, "explain rome/silver": 1, "top pods": 1, "snapshot x": 1, "nonsense": 1,
 		"version x": 1, "migrate": 1, "migrate absent -n liqo": 1, "migrate -f absent.yaml": 1, "offers --context=other": 1,
+		"dashboard x": 1, "dashboard --port=-1": 1, "dashboard --context=other": 1,
 		"simulate x": 3, "check x": 3, "check -o wide": 3, "check --context=other": 3, "catalog x": 3, "catalog --context=other": 3,
 	} {
 		status, stdout, stderr := plugin(t, s, strings.Fields(args)...)
@@ -352,7 +353,7 @@ func TestAWrongArgumentIsExplained(t *testing.T) {
 func TestAnAPIServerThatDoesNotAnswerIsExplained(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "absent"))
 	const want = "the API server cannot be reached (dial tcp 127.0.0.1:1: connect: connection refused): choose another with --context or --kubeconfig\n"
-	for _, command := range []string{"offers", "explain rome", "top", "snapshot", "simulate --drain=worker-1", "check", "migrate plugin -n liqo", "catalog", "version"} {
+	for _, command := range []string{"offers", "explain rome", "top", "snapshot", "simulate --drain=worker-1", "check", "migrate plugin -n liqo", "catalog", "dashboard --no-browser", "version"} {
 		var out bytes.Buffer
 		run(t.Context(), append(strings.Fields(command), "--server=http://127.0.0.1:1"), genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &out})
 		if _, got, _ := strings.Cut(out.String(), ": "); command != "version" && got != want || !strings.HasSuffix(out.String(), want) {
@@ -433,6 +434,7 @@ func TestCompletionsComeFromTheOperator(t *testing.T) {
 		"offers ":             {"9f1c2a44-7a53-4d1e-8e0b-5f6f0d7c1b22", "oslo", "rome", ":4"},
 		"explain ":            {"9f1c2a44-7a53-4d1e-8e0b-5f6f0d7c1b22", "oslo", "rome", ":4"},
 		"offers rome ":        {":4"},
+		"dashboard ":          {":4"},
 		"offers --class ":     {"gold", ":4"},
 		"simulate --delete ":  {"gold-pool", "gold-trial", "standard", ":4"},
 		"top ":                {"policies", "consumers", "nodes", ":4"},

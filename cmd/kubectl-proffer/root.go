@@ -10,6 +10,7 @@ import (
 
 	"proffer.dev/proffer/cmd/kubectl-proffer/catalog"
 	"proffer.dev/proffer/cmd/kubectl-proffer/check"
+	"proffer.dev/proffer/cmd/kubectl-proffer/dashboard"
 	"proffer.dev/proffer/cmd/kubectl-proffer/explain"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
 	"proffer.dev/proffer/cmd/kubectl-proffer/migrate"
@@ -54,6 +55,7 @@ for consumers: it asks the providers of the cluster that it runs against.`,
 		simulate.NewCommand(flags, streams),
 		snapshot.NewCommand(flags, streams),
 		top.NewCommand(flags, streams),
+		dashboard.NewCommand(flags, streams),
 		migrate.NewCommand(flags, streams),
 		check.NewCommand(flags, streams),
 		catalog.NewCommand(flags, streams),

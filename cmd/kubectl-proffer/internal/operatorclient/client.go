@@ -148,10 +148,6 @@ func (c *Client) accepted(response *http.Response, method, path string) (io.Read
 
 // send sends a request with a token, and returns the answer. The caller must close its body.
 func (c *Client) send(ctx context.Context, method string, body []byte, path ...string) (*http.Response, error) {
-	token, err := c.validToken(ctx)
-	if err != nil {
-		return nil, err
-	}
 	// A cluster ID is one element of the path, whatever is in it.
 	escaped := make([]string, len(path))
 	for i, element := range path {
@@ -160,16 +156,25 @@ func (c *Client) send(ctx context.Context, method string, body []byte, path ...s
 			escaped[i] = url.PathEscape(element)
 		}
 	}
-	at := c.base.JoinPath(escaped...)
-	request, err := http.NewRequestWithContext(ctx, method, at.String(), bytes.NewReader(body))
+	header := http.Header{"Accept": {"application/json"}}
+	if body != nil {
+		header.Set("Content-Type", "application/json")
+	}
+	return c.sendTo(ctx, method, c.base.JoinPath(escaped...), header, bytes.NewReader(body))
+}
+
+// sendTo sends a request with a token and these headers. The caller must close the body of the answer.
+func (c *Client) sendTo(ctx context.Context, method string, at *url.URL, header http.Header, body io.Reader) (*http.Response, error) {
+	token, err := c.validToken(ctx)
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set(rest.TokenHeader, token)
-	request.Header.Set("Accept", "application/json")
-	if body != nil {
-		request.Header.Set("Content-Type", "application/json")
+	request, err := http.NewRequestWithContext(ctx, method, at.String(), body)
+	if err != nil {
+		return nil, err
 	}
+	request.Header = header
+	request.Header.Set(rest.TokenHeader, token)
 	response, err := c.http.Do(request)
 	if err != nil {
 		return nil, Explain(err)

@@ -18,6 +18,9 @@ var ErrTryAgain = errors.New("try again in a moment")
 // ErrNotInstalled is wrapped by errors that say that there is no operator where it was looked for.
 var ErrNotInstalled = errors.New("the operator is not installed there")
 
+// ErrNoRight is wrapped by errors that name a right that the caller does not have.
+var ErrNoRight = errors.New("you may not")
+
 // Explain explains an error of a request that the API server has not answered, and wraps any other.
 func Explain(err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
@@ -94,8 +97,8 @@ func (f *Flags) refusedByProxy(account Account, method string, code int) error {
 }
 
 func (f *Flags) missing(account Account, right string) error {
-	return fmt.Errorf("you may not %s in namespace %s: ask for Role %s, as in: kubectl -n %s create rolebinding NAME --role=%[3]s --user=USER",
-		right, f.Namespace, account.Role, f.Namespace)
+	return fmt.Errorf("%w %s in namespace %s: ask for Role %s, as in: kubectl -n %[3]s create rolebinding NAME --role=%[4]s --user=USER",
+		ErrNoRight, right, f.Namespace, account.Role)
 }
 
 func (f *Flags) notInstalled(missing string) error {

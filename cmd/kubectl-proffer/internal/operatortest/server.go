@@ -5,8 +5,10 @@ package operatortest
 import (
 	"encoding/json"
 	"encoding/pem"
+	"html"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -211,6 +213,8 @@ func (s *Server) operator(w http.ResponseWriter, r *http.Request, path string) {
 	}
 	id, one := strings.CutPrefix(path, rest.OffersPath+"/")
 	switch {
+	case strings.HasPrefix(path, "/ui/"):
+		servePage(w, r, account, path)
 	case account == operatorclient.Reader.Name && !strings.HasPrefix(path, rest.OffersPath):
 		http.Error(w, "Authorization denied for user "+account, http.StatusForbidden)
 	case path == rest.OffersPath:
@@ -234,6 +238,31 @@ func (s *Server) operator(w http.ResponseWriter, r *http.Request, path string) {
 	default:
 		http.NotFound(w, r)
 	}
+}
+
+// servePage answers with a page that shows the request. The reader may not post, and there is no page
+// below /ui/none.
+func servePage(w http.ResponseWriter, r *http.Request, account, path string) {
+	code := http.StatusOK
+	switch {
+	case path == "/ui/none":
+		http.NotFound(w, r) // An operator without pages has no page that says so.
+		return
+	case account == operatorclient.Reader.Name && r.Method == http.MethodPost:
+		code = http.StatusForbidden
+	}
+	r.Header.Del(rest.TokenHeader)
+	r.Header.Del("Authorization")
+	r.RequestURI = strings.TrimPrefix(r.RequestURI, proxyPath)
+	sent, err := httputil.DumpRequest(r, true)
+	if err != nil {
+		code = http.StatusBadRequest
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("ETag", `"page"`)
+	w.Header().Set("Set-Cookie", "operator=1")
+	w.WriteHeader(code)
+	_, _ = w.Write([]byte(account + ": " + html.EscapeString(string(sent))))
 }
 
 // createToken names its account in the token.
