@@ -144,14 +144,7 @@ func (p *proxy) forward(w http.ResponseWriter, r *http.Request) {
 	}
 	answer, err := p.operator.Page(r.Context(), page)
 	if err != nil {
-		code := http.StatusBadGateway
-		switch {
-		case errors.Is(err, operatorclient.ErrNoRight):
-			code = http.StatusForbidden
-		case errors.Is(err, operatorclient.ErrTryAgain):
-			code = http.StatusServiceUnavailable
-		}
-		fail(w, code, err.Error())
+		explain(w, r.Method, err)
 		return
 	}
 	defer func() { _ = answer.Body.Close() }()
@@ -163,6 +156,20 @@ func (p *proxy) forward(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(answer.StatusCode)
 	// An error means that the browser or the operator is gone.
 	_, _ = io.Copy(w, io.LimitReader(answer.Body, maxPage))
+}
+
+// explain answers with why the operator was not reached.
+func explain(w http.ResponseWriter, method string, err error) {
+	switch {
+	case errors.Is(err, operatorclient.ErrNoRight) && method == http.MethodPost:
+		fail(w, http.StatusForbidden, "You may not rehearse policies: ask for Role "+operatorclient.Simulator.Role+" in the namespace of the operator.")
+	case errors.Is(err, operatorclient.ErrNoRight):
+		fail(w, http.StatusForbidden, err.Error())
+	case errors.Is(err, operatorclient.ErrTryAgain):
+		fail(w, http.StatusServiceUnavailable, err.Error())
+	default:
+		fail(w, http.StatusBadGateway, err.Error())
+	}
 }
 
 // secure sets the headers of every answer, whatever the operator sets.
@@ -187,6 +194,7 @@ var messagePage = template.Must(template.New("").Parse(`<!DOCTYPE html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 {{if .Next}}<meta http-equiv="refresh" content="0; url={{.Next}}">
+<link rel="icon" href="{{.Next}}icon.svg" type="image/svg+xml">
 {{end}}<title>{{.Title}} · Proffer</title>
 </head>
 <body>

@@ -1,0 +1,143 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// pageTime bounds the actions on one tab.
+const pageTime = 3 * time.Minute
+
+// startBrowser runs a headless Chromium until the test ends.
+func startBrowser(t *testing.T) context.Context {
+	t.Helper()
+	program := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			program = path
+			break
+		}
+	}
+	if program == "" {
+		t.Fatal("there is no Chromium in PATH: get it with apt-get install chromium")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.UserDataDir(t.TempDir()),
+		chromedp.WindowSize(1280, 800), chromedp.WSURLReadTimeout(pageTime),
+		// Its sandbox does not work for root, nor in most containers. The browser loads our pages only.
+		chromedp.NoSandbox, chromedp.Flag("disable-dev-shm-usage", true))
+	allocator, stop := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), options...)
+	t.Cleanup(stop)
+	browser, cancel := chromedp.NewContext(allocator)
+	t.Cleanup(cancel)
+	must(t, chromedp.Run(browser))
+	return browser
+}
+
+// tab is a tab of the browser.
+type tab struct {
+	t   *testing.T
+	ctx context.Context
+	// base is the address of the dashboard.
+	base string
+
+	mu sync.Mutex
+	// problems are what the console shows: errors, and violations of the Content-Security-Policy.
+	problems []string
+}
+
+// open opens a dashboard. The test fails if the console shows problems that it has not taken.
+func open(t *testing.T, browser context.Context, address string, before ...chromedp.Action) *tab {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(browser)
+	t.Cleanup(cancel)
+	ctx, stop := context.WithTimeout(ctx, pageTime)
+	t.Cleanup(stop)
+	p := &tab{t: t, ctx: ctx}
+	p.base, _, _ = strings.Cut(address, "/?")
+	chromedp.ListenTarget(ctx, p.listen)
+	p.do(append(append([]chromedp.Action{cdplog.Enable()}, before...), chromedp.Navigate(address), chromedp.WaitVisible("#state"))...)
+	t.Cleanup(func() {
+		for _, problem := range p.taken() {
+			t.Errorf("the console shows: %s", problem)
+		}
+	})
+	return p
+}
+
+func (p *tab) listen(event any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch e := event.(type) {
+	case *cdplog.EventEntryAdded:
+		p.problems = append(p.problems, fmt.Sprintf("%s %s: %s %s", e.Entry.Source, e.Entry.Level, e.Entry.Text, e.Entry.URL))
+	case *runtime.EventExceptionThrown:
+		p.problems = append(p.problems, e.ExceptionDetails.Error())
+	case *runtime.EventConsoleAPICalled:
+		p.problems = append(p.problems, fmt.Sprintf("%s: %s", e.Type, e.Args[0].Value))
+	}
+}
+
+// taken returns the problems so far.
+func (p *tab) taken() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	problems := p.problems
+	p.problems = nil
+	return problems
+}
+
+func (p *tab) do(actions ...chromedp.Action) {
+	p.t.Helper()
+	if err := chromedp.Run(p.ctx, actions...); err != nil {
+		var shown string
+		_ = chromedp.Run(p.ctx, chromedp.Evaluate("location.href + ' ' + document.body.innerText", &shown))
+		p.t.Fatalf("%v, on the page %.2000s", err, shown)
+	}
+}
+
+// visit opens a page below /ui/.
+func (p *tab) visit(path string) {
+	p.t.Helper()
+	p.do(chromedp.Navigate(p.base+"/ui/"+path), chromedp.WaitVisible("h1"))
+}
+
+// value evaluates an expression.
+func value[T any](p *tab, expression string) (v T) {
+	p.t.Helper()
+	p.do(chromedp.Evaluate(expression, &v))
+	return v
+}
+
+// awaitTrue waits until an expression is true.
+func (p *tab) awaitTrue(expression string, within time.Duration) {
+	p.t.Helper()
+	p.do(chromedp.Poll(expression, nil, chromedp.WithPollingInterval(pause), chromedp.WithPollingTimeout(within)))
+}
+
+// cells returns the texts of the cells of the table rows that a selector names.
+func (p *tab) cells(rows string) [][]string {
+	p.t.Helper()
+	return value[[][]string](p, fmt.Sprintf(`[...document.querySelectorAll(%q)].map(r => [...r.cells].map(c => c.textContent.trim()))`, rows))
+}
+
+// screenshot writes what the window shows to the ignored directory screenshots.
+func (p *tab) screenshot(name string) (file string) {
+	p.t.Helper()
+	var png []byte
+	p.do(chromedp.CaptureScreenshot(&png))
+	must(p.t, os.MkdirAll("screenshots", 0o755))
+	file = filepath.Join("screenshots", name+".png")
+	must(p.t, os.WriteFile(file, png, 0o600))
+	return file
+}

@@ -1,0 +1,399 @@
+package page
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/google/go-cmp/cmp"
+
+	"proffer.dev/proffer/api/rest"
+)
+
+// update has the screenshots of the docs written.
+var update = flag.Bool("update", false, "write docs/images")
+
+const docsImages = "../../docs/images"
+
+// axe is the unchanged axe.min.js of the npm package axe-core, of the version in its name.
+//
+//go:embed testdata/axe-4.14.1.min.js
+var axe string
+
+// refreshTime is how soon an edit must show on an open page.
+const refreshTime = 6 * time.Second
+
+const pasted = `apiVersion: proffer.dev/v1alpha1
+kind: ResourcePolicy
+metadata: {name: gold-pool}
+spec:
+  class: gold
+  consumers: {clusterIDs: [oslo, rome]}
+  offer:
+    nodes: {selector: {matchLabels: {pool: gold}}}
+    percent: 25
+`
+
+func TestThePages(t *testing.T) {
+	browser := startBrowser(t)
+	w := newWorld(t)
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, *world, context.Context)
+	}{
+		{"their values are those of the API", testValues},
+		{"an edit shows within 6 seconds", testRefresh},
+		{"they work with scripts off", testWithoutScripts},
+		{"a rehearsal shows what simulate prints", testRehearsal},
+		{"a caller without the right to simulate gets a readable page", testForbidden},
+		{"they are dark for who prefers that", testDark},
+		{"they fit a window that is 360 pixels wide", testNarrow},
+		{"axe finds nothing", testAccessible},
+		{"they can be used with the keyboard", testKeyboard},
+		{"1,000 consumers are paged and filtered", testCrowd},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.test(t, w, browser) })
+	}
+}
+
+func amountOf(amounts rest.Amounts, name string) string {
+	if q, ok := amounts[name]; ok {
+		return q.String()
+	}
+	return "–"
+}
+
+func classOf(name string) string {
+	if name == "" {
+		return "<unnamed>"
+	}
+	return name
+}
+
+func testValues(t *testing.T, w *world, browser context.Context) {
+	p := open(t, browser, w.dashboard(t, w.admin))
+	api := w.offers(t)
+	p.visit("consumers")
+	var want [][]string
+	used := map[string]rest.Amounts{}
+	for _, c := range api.Consumers {
+		want = append(want, []string{c.ClusterID})
+		for _, o := range c.Offers {
+			for _, name := range slices.Sorted(maps.Keys(o.Resources)) {
+				want = append(want, []string{"", classOf(o.Class), name, amountOf(o.Resources, name), amountOf(o.Granted, name), amountOf(o.Used, name), o.Policy})
+			}
+			if used[o.Policy] == nil {
+				used[o.Policy] = rest.Amounts{}
+			}
+			for name, q := range o.Used {
+				sum := used[o.Policy][name]
+				sum.Add(q)
+				used[o.Policy][name] = sum
+			}
+		}
+	}
+	if got := p.cells(`[aria-label="Consumers"] tbody tr`); cmp.Diff(want, got) != "" {
+		t.Errorf("consumers (-API +page):\n%s", cmp.Diff(want, got))
+	}
+
+	p.visit("")
+	for _, policy := range api.Policies {
+		var want [][]string
+		for _, name := range slices.Sorted(maps.Keys(policy.Capacity)) {
+			sum := used[policy.Name][name]
+			want = append(want, []string{name, "", amountOf(policy.Capacity, name), amountOf(policy.Committed, name), sum.String(), amountOf(policy.Remaining, name)})
+		}
+		rows := fmt.Sprintf(`[aria-label="Pool of %s"] tbody tr`, policy.Name)
+		if got := p.cells(rows); len(got)+len(want) > 0 && cmp.Diff(want, got) != "" {
+			t.Errorf("%s (-API +page):\n%s", policy.Name, cmp.Diff(want, got))
+		}
+	}
+	p.visit("policies")
+	for _, policy := range api.Policies {
+		var want [][]string
+		for _, c := range policy.Conditions {
+			want = append(want, []string{c.Type, c.Status, c.Reason, c.Message})
+		}
+		if got := p.cells(fmt.Sprintf(`[aria-label="Conditions of %s"] tbody tr`, policy.Name)); cmp.Diff(want, got) != "" {
+			t.Errorf("%s (-API +page):\n%s", policy.Name, cmp.Diff(want, got))
+		}
+	}
+
+	p.visit("consumers/rome")
+	text := value[string](p, "document.body.textContent")
+	for _, line := range strings.Split(strings.TrimSpace(w.proffer(t, "explain", "rome", "-o", "yaml")), "\n") {
+		line = strings.TrimSpace(line)
+		if why, ok := strings.CutPrefix(line, "- '"); ok {
+			if _, why, ok = strings.Cut(strings.TrimSuffix(why, "'"), ": "); ok && !strings.Contains(text, why) {
+				t.Errorf("the page of rome does not say %q", why)
+			}
+		}
+		if uid, ok := strings.CutPrefix(line, "uid: "); ok && !strings.Contains(text, uid) {
+			t.Errorf("the page of rome does not list the pod %s", uid)
+		}
+	}
+}
+
+func testRefresh(t *testing.T, w *world, browser context.Context) {
+	p := open(t, browser, w.dashboard(t, w.admin))
+	capacity := `document.querySelector('[aria-label="Pool of gold-pool"] tbody tr').cells[2].textContent`
+	if got := value[string](p, capacity); got != "7" {
+		t.Fatalf("the capacity is %s", got)
+	}
+	for _, edit := range []struct{ percent, want string }{{"100", "14"}, {"50", "7"}} {
+		p.do(chromedp.Evaluate("window.loaded = true", nil))
+		begun := time.Now()
+		w.kubectl(t, "patch", "rpol", "gold-pool", "--type=merge", "-p", `{"spec":{"offer":{"percent":`+edit.percent+`}}}`)
+		p.awaitTrue(capacity+" === '"+edit.want+"'", refreshTime)
+		t.Logf("the edit shows after %v", time.Since(begun))
+		if !value[bool](p, "window.loaded === true") {
+			t.Error("the page was loaded again")
+		}
+	}
+	// Nothing changes now: the page stays as it is, and says when it was read.
+	read := value[string](p, "document.querySelector('#state time').textContent")
+	p.do(chromedp.Evaluate("document.querySelector('#content').firstElementChild.id = 'same'", nil))
+	p.awaitTrue(fmt.Sprintf("document.querySelector('#state time').textContent !== %q", read), refreshTime)
+	if !value[bool](p, "document.querySelector('#same') !== null") {
+		t.Error("an unchanged table was replaced")
+	}
+}
+
+func testWithoutScripts(t *testing.T, w *world, browser context.Context) {
+	p := open(t, browser, w.dashboard(t, w.admin), emulation.SetScriptExecutionDisabled(true))
+	if value[bool](p, "typeof htmx !== 'undefined'") {
+		t.Fatal("scripts run")
+	}
+	for _, step := range []struct{ link, want string }{
+		{`nav a[href$="consumers"]`, "Consumers"},
+		{`#consumer-rome`, "Consumer rome"},
+		{`nav a[href$="policies"]`, "Policies"},
+		{`nav a[href$="simulate"]`, "Rehearse a policy"},
+		{`nav a[href="./"]`, "Classes"},
+	} {
+		p.do(chromedp.Click(step.link, chromedp.ByQuery))
+		p.awaitTitle(step.want)
+	}
+	p.visit("consumers")
+	p.do(chromedp.SendKeys("#filter", "ro"), chromedp.Submit("#filter"))
+	p.awaitText("Consumers 1 to 1 of 1")
+	p.visit("simulate")
+	p.do(chromedp.SendKeys("#policy", pasted), chromedp.Click("main button"))
+	p.awaitText("What would change")
+}
+
+// awaitTitle waits for a heading, and awaitText for a text, also where scripts are off.
+func (p *tab) awaitTitle(title string) { p.t.Helper(); p.awaitText("Proffer", title) }
+
+func (p *tab) awaitText(texts ...string) {
+	p.t.Helper()
+	eventually(p.t, func(context.Context) error {
+		var shown string
+		if err := chromedp.Run(p.ctx, chromedp.Evaluate("document.readyState + ' ' + document.title + ' ' + document.body.innerText", &shown)); err != nil {
+			return err
+		}
+		for _, text := range texts {
+			if !strings.HasPrefix(shown, "complete") || !strings.Contains(shown, text) {
+				return fmt.Errorf("no %q in %s", text, shown)
+			}
+		}
+		return nil
+	})
+}
+
+func testRehearsal(t *testing.T, w *world, browser context.Context) {
+	p := open(t, browser, w.dashboard(t, w.admin))
+	p.visit("simulate")
+	p.do(chromedp.SetValue("#policy", pasted), chromedp.Click("main button"))
+	p.awaitText("What would change")
+	file := filepath.Join(t.TempDir(), "less.yaml")
+	must(t, os.WriteFile(file, []byte(pasted), 0o600))
+	printed := strings.Join(strings.Fields(w.simulate(t, file)), " ")
+	rows := p.cells(`[aria-label="Offers that change"] tbody tr`)
+	if len(rows) != 6 {
+		t.Errorf("%d rows: %v", len(rows), rows)
+	}
+	for _, row := range rows {
+		line := strings.Join(strings.Fields(strings.Join(row[:5], " ")), " ")
+		if !strings.Contains(printed, line) {
+			t.Errorf("simulate does not print %q:\n%s", line, printed)
+		}
+	}
+	p.screenshot("rehearsal")
+	p.do(chromedp.SetValue("#policy", "kind: ["), chromedp.Click("main button"))
+	p.awaitText("did not find expected")
+	if got := value[string](p, "document.querySelector('#policy').value"); got != "kind: [" {
+		t.Errorf("the text is %q", got)
+	}
+	p.forgive(400)
+}
+
+// forgive takes the console's word that a document has this status.
+func (p *tab) forgive(code int) {
+	p.t.Helper()
+	want := fmt.Sprintf("Failed to load resource: the server responded with a status of %d ", code)
+	eventually(p.t, func(context.Context) error {
+		for _, problem := range p.taken() {
+			if strings.Contains(problem, want) {
+				return nil
+			}
+			p.t.Errorf("the console shows: %s", problem)
+		}
+		return errors.New("the console does not show the status")
+	})
+}
+
+func testForbidden(t *testing.T, w *world, browser context.Context) {
+	w.kubectl(t, "-n", namespace, "create", "role", "proxy", "--verb=create", "--resource=services/proxy")
+	for user, c := range map[string]struct {
+		roles []string
+		want  []string
+	}{
+		// The API server refuses to pass on the request of the one, and the operator that of the other.
+		"reader": {[]string{"proffer-plugin-reader"}, []string{"Forbidden", "You may not rehearse policies: ask for Role proffer-plugin-simulator"}},
+		"poster": {[]string{"proffer-plugin-reader", "proxy"}, []string{"403: You may not do this.", "POST the path /simulate"}},
+	} {
+		p := open(t, browser, w.dashboard(t, w.user(t, user, c.roles...)))
+		p.visit("consumers")
+		if rows := p.cells(`[aria-label="Consumers"] tbody tr`); len(rows) < 2 {
+			t.Errorf("%s sees %v", user, rows)
+		}
+		p.visit("simulate")
+		p.awaitText("needs the right to POST")
+		p.do(chromedp.SetValue("#policy", pasted), chromedp.Click("main button"))
+		p.awaitText(c.want...)
+		p.axe("the page that refuses " + user)
+		p.screenshot("forbidden-" + user)
+		p.forgive(403)
+	}
+}
+
+func media(scheme string) chromedp.Action {
+	return emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}})
+}
+
+func testDark(t *testing.T, w *world, browser context.Context) {
+	p := open(t, browser, w.dashboard(t, w.admin), media("light"))
+	ground := "getComputedStyle(document.body).backgroundColor"
+	for scheme, want := range map[string]string{"light": "rgb(255, 255, 255)", "dark": "rgb(18, 22, 29)"} {
+		p.do(media(scheme), emulation.SetDeviceMetricsOverride(1000, 640, 1, false))
+		p.visit("")
+		if got := value[string](p, ground); got != want {
+			t.Errorf("%s: the ground is %s", scheme, got)
+		}
+		image := p.screenshot("page-" + scheme)
+		if *update {
+			content, err := os.ReadFile(image)
+			must(t, err)
+			must(t, os.MkdirAll(docsImages, 0o755))
+			must(t, os.WriteFile(filepath.Join(docsImages, "dashboard-"+scheme+".png"), content, 0o600))
+		}
+	}
+}
+
+// all are the pages below /ui/.
+var all = []string{"", "consumers", "consumers/rome", "consumers/unknown", "policies", "simulate"}
+
+func testNarrow(t *testing.T, w *world, browser context.Context) {
+	p := open(t, browser, w.dashboard(t, w.admin), emulation.SetDeviceMetricsOverride(360, 740, 1, true))
+	for _, path := range all {
+		p.visit(path)
+		if got := value[int](p, "document.documentElement.scrollWidth"); got > 360 {
+			t.Errorf("%q is %d pixels wide", path, got)
+		}
+		p.screenshot("narrow-" + strings.ReplaceAll(path, "/", "-"))
+	}
+}
+
+// axe reports what axe finds on the page that is shown.
+func (p *tab) axe(page string) {
+	p.t.Helper()
+	p.do(chromedp.Evaluate(axe, nil))
+	const run = `axe.run().then(r => r.violations.map(v => v.id + ": " + v.nodes.map(n => n.html + " " + n.failureSummary).join("; ")))`
+	var found []string
+	p.do(chromedp.Evaluate(run, &found, awaitPromise))
+	for _, violation := range found {
+		p.t.Errorf("%s: %s", page, violation)
+	}
+}
+
+func awaitPromise(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }
+
+func testAccessible(t *testing.T, w *world, browser context.Context) {
+	for _, scheme := range []string{"light", "dark"} {
+		p := open(t, browser, w.dashboard(t, w.admin), media(scheme))
+		for _, path := range all {
+			p.visit(path)
+			p.axe(scheme + " /ui/" + path)
+		}
+		p.do(chromedp.SetValue("#policy", pasted+"---\nmetadata: {name: default}\nspec: {class: default}\n"), chromedp.Click("main button"))
+		p.awaitText("What would change", "is invalid")
+		p.axe(scheme + " rehearsal")
+		p.visit("none")
+		p.axe(scheme + " 404")
+		p.forgive(404)
+	}
+}
+
+func testKeyboard(t *testing.T, w *world, browser context.Context) {
+	p := open(t, browser, w.dashboard(t, w.admin))
+	p.visit("consumers")
+	p.do(chromedp.KeyEvent("\t"))
+	if got := value[string](p, "document.activeElement.textContent"); got != "Skip to the content" {
+		t.Errorf("the first key reaches %q", got)
+	}
+	p.do(chromedp.KeyEvent("\r"))
+	p.awaitTrue("document.activeElement.id === 'main'", patience)
+	for range 3 { // The filter, its button, the table.
+		p.do(chromedp.KeyEvent("\t"))
+	}
+	p.do(chromedp.KeyEvent("\t"), chromedp.KeyEvent("\t"))
+	focused := value[string](p, "document.activeElement.id")
+	if !strings.HasPrefix(focused, "consumer-") {
+		t.Fatalf("the focus is on %q", focused)
+	}
+	// A refresh that replaces the table keeps the focus.
+	w.kubectl(t, "patch", "rpol", "standard", "--type=merge", "-p", `{"spec":{"offer":{"fixed":{"cpu":"3"}}}}`)
+	t.Cleanup(func() { w.kubectl(t, "apply", "-f", "testdata/policies.yaml") })
+	p.awaitTrue(`[...document.querySelectorAll('[aria-label="Consumers"] td')].some(c => c.textContent === '3' && c.previousElementSibling.textContent === 'cpu')`, refreshTime)
+	if got := value[string](p, "document.activeElement.id"); got != focused {
+		t.Errorf("the focus moves from %s to %q", focused, got)
+	}
+	p.do(chromedp.KeyEvent("\r"))
+	p.awaitText("Consumer " + strings.TrimPrefix(focused, "consumer-"))
+}
+
+func testCrowd(t *testing.T, w *world, browser context.Context) {
+	w.crowd(t)
+	p := open(t, browser, w.dashboard(t, w.admin))
+	begun := time.Now()
+	p.visit("consumers")
+	t.Logf("the page of 1,002 consumers is there after %v", time.Since(begun))
+	p.awaitText("Consumers 1 to 25 of 1002", "Page 1 of 41")
+	if n := len(p.cells(`[aria-label="Consumers"] tbody tr:first-child`)); n != 25 {
+		t.Errorf("%d consumers on a page", n)
+	}
+	p.do(chromedp.Click("#next"))
+	p.awaitText("Consumers 26 to 50 of 1002")
+	p.do(chromedp.SendKeys("#filter", "crowd-99"), chromedp.Click(".filter button"))
+	p.awaitText("Consumers 1 to 10 of 10", "crowd-999")
+	// The filter stays through a refresh.
+	revision := value[string](p, "document.querySelector('#revision').textContent")
+	w.kubectl(t, "patch", "rpol", "crowd-3", "--type=merge", "-p", `{"spec":{"offer":{"fixed":{"cpu":"2"}}}}`)
+	p.awaitTrue(fmt.Sprintf("document.querySelector('#revision').textContent !== %q", revision), refreshTime)
+	p.awaitText("Consumers 1 to 10 of 10")
+	p.screenshot("crowd")
+	p.axe("a filtered page")
+}

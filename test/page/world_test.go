@@ -1,0 +1,283 @@
+package page
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/hack/controlplane/egress"
+	"proffer.dev/proffer/test/process"
+)
+
+const (
+	namespace = "proffer-system"
+	// patience is for anything that a test waits for.
+	patience = time.Minute
+	pause    = 100 * time.Millisecond
+)
+
+// world is a control plane on which the operator works, behind the API server's service proxy.
+type world struct {
+	cluster *controlplane.Cluster
+	client  client.Client
+	dir     string
+	// plugin is the built kubectl-proffer, and admin the kubeconfig of the administrator.
+	plugin, admin string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	log.SetLogger(logr.Discard()) // controller-runtime complains if nobody does.
+	w := &world{dir: t.TempDir()}
+	w.admin, w.plugin = filepath.Join(w.dir, "admin"), filepath.Join(w.dir, "kubectl-proffer")
+	root, err := process.Checkout(t.Context())
+	must(t, err)
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", w.plugin, "./cmd/kubectl-proffer")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the plugin: %v\n%s", err, out)
+	}
+	proxy, err := egress.New(w.dir)
+	must(t, err)
+	// It waits for the connections of the API server, which ends before it.
+	t.Cleanup(func() { must(t, proxy.Close()) })
+	w.cluster = controlplane.StartTest(t, controlplane.Options{APIServerFlags: map[string][]string{"egress-selector-config-file": {proxy.Config}}})
+	w.client, err = client.New(w.cluster.Config, client.Options{})
+	must(t, err)
+	must(t, w.cluster.WriteKubeconfig(w.admin))
+	w.kubectl(t, "apply", "-k", filepath.Join(root, "config", "default"))
+	w.startOperator(t, proxy)
+	w.populate(t)
+	return w
+}
+
+// startOperator runs the operator as its ServiceAccount, behind its Service.
+func (w *world) startOperator(t *testing.T, proxy *egress.Proxy) {
+	t.Helper()
+	program, err := process.Build(t.Context(), w.dir)
+	must(t, err)
+	config := clientrest.AnonymousClientConfig(w.cluster.Config)
+	config.BearerToken = strings.TrimSpace(w.kubectl(t, "-n", namespace, "create", "token", "proffer"))
+	operator := process.StartTest(t, program, []string{
+		"--leader-elect", "--leader-election-namespace=" + namespace, "--grpc-bind-address=:6001", "--metrics-bind-address=:8443",
+		"--health-probe-bind-address=:8081",
+	}, "KUBECONFIG="+w.kubeconfig(t, config))
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	must(t, operator.Ready(ctx))
+	proxy.Route(operator.Address("metrics"))
+	pod, endpoint := egress.Replica(namespace)
+	must(t, w.client.Create(t.Context(), pod))
+	pod.Status = egress.Running()
+	must(t, w.client.Status().Update(t.Context(), pod))
+	must(t, w.client.Create(t.Context(), endpoint))
+}
+
+// populate creates two nodes of 8 cpu, pods of this cluster and of two consumers, and policies, and
+// waits until the operator offers by them.
+func (w *world) populate(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"worker-1", "worker-2"} {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pool": "gold"}}}
+		must(t, w.client.Create(t.Context(), node))
+		node.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("8"), "memory": resource.MustParse("32Gi"), "pods": resource.MustParse("110")}
+		node.Status.Capacity = node.Status.Allocatable
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		must(t, w.client.Status().Update(t.Context(), node))
+		// The API server taints a new node, and a controller of a real cluster removes the taint.
+		node.Spec.Taints = nil
+		must(t, w.client.Update(t.Context(), node))
+	}
+	w.pod(t, "web", "worker-1", "", "2", "8Gi")
+	w.pod(t, "batch-1", "worker-1", "rome", "1", "4Gi")
+	w.pod(t, "batch-2", "worker-2", "rome", "2", "4Gi")
+	w.pod(t, "report", "worker-2", "oslo", "1", "2Gi")
+	w.kubectl(t, "apply", "-f", "testdata/policies.yaml")
+	eventually(t, func(context.Context) error {
+		if out := w.proffer(t, "explain", "rome/gold/cpu"); !strings.Contains(out, "50% of 14 is a pool of 7, 4 committed, 3 remaining") {
+			return errors.New(out)
+		}
+		return nil
+	})
+}
+
+// pod creates a pod that is bound to a node, of a consumer unless that is empty.
+func (w *world) pod(t *testing.T, name, node, consumer, cpu, memory string) {
+	t.Helper()
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name},
+		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{
+			Name: "c", Image: "c",
+			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory)}},
+		}}},
+	}
+	if consumer != "" {
+		p.Labels = map[string]string{"offloading.liqo.io/origin": consumer}
+	}
+	must(t, w.client.Create(t.Context(), p))
+}
+
+// kubeconfig writes a kubeconfig with these credentials and no others.
+func (w *world) kubeconfig(t *testing.T, config *clientrest.Config) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	must(t, clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters: map[string]*clientcmdapi.Cluster{"c": {Server: config.Host, CertificateAuthorityData: config.CAData}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{
+			"u": {Token: config.BearerToken, ClientCertificateData: config.CertData, ClientKeyData: config.KeyData},
+		},
+		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
+		CurrentContext: "x",
+	}, file))
+	return file
+}
+
+// user returns the kubeconfig of a new user with these Roles in the operator's namespace.
+func (w *world) user(t *testing.T, name string, roles ...string) string {
+	t.Helper()
+	config, err := w.cluster.UserConfig(name)
+	must(t, err)
+	for _, role := range roles {
+		w.kubectl(t, "-n", namespace, "create", "rolebinding", name+"-"+role, "--role="+role, "--user="+name)
+	}
+	return w.kubeconfig(t, config)
+}
+
+// kubectl runs kubectl as the administrator.
+func (w *world) kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	return run(t, w.admin, filepath.Join(w.cluster.Assets, "kubectl"), args...)
+}
+
+// proffer runs the plugin as the administrator.
+func (w *world) proffer(t *testing.T, args ...string) string {
+	t.Helper()
+	return run(t, w.admin, w.plugin, args...)
+}
+
+func run(t *testing.T, kubeconfig, program string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, args...) // Also at the end of a test.
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s %v: %v %s", filepath.Base(program), args, err, &stderr)
+	}
+	return string(out)
+}
+
+// offers returns what the JSON API answers.
+func (w *world) offers(t *testing.T) (offers rest.Offers) {
+	t.Helper()
+	must(t, json.Unmarshal([]byte(w.proffer(t, "offers", "-o", "json")), &offers))
+	return offers
+}
+
+// simulate returns what kubectl proffer simulate prints for a file.
+func (w *world) simulate(t *testing.T, file string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), w.plugin, "simulate", "-f", file)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+w.admin)
+	out, err := cmd.Output()
+	if exit := (*exec.ExitError)(nil); err != nil && (!errors.As(err, &exit) || exit.ExitCode() > 2) {
+		t.Fatal(err) // 1 and 2 say that something changes.
+	}
+	return string(out)
+}
+
+// dashboard runs kubectl proffer dashboard until the test ends, and returns the address that it prints.
+func (w *world) dashboard(t *testing.T, kubeconfig string) (address string) {
+	t.Helper()
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), w.plugin, "dashboard", "--no-browser")
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	stdout, err := cmd.StdoutPipe()
+	must(t, err)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	must(t, cmd.Start())
+	t.Cleanup(func() {
+		begun := time.Now()
+		must(t, cmd.Process.Signal(os.Interrupt))
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the dashboard ends with %v: %s", err, &stderr)
+		}
+		if took := time.Since(begun); took > 5*time.Second {
+			t.Errorf("the dashboard ends %v after Ctrl-C", took)
+		}
+	})
+	lines := bufio.NewScanner(stdout)
+	for lines.Scan() {
+		if address = regexp.MustCompile(`http://127\.0\.0\.1:\d+/\S+`).FindString(lines.Text()); address != "" {
+			break
+		}
+	}
+	if address == "" {
+		t.Fatalf("the dashboard prints no address: %s", &stderr)
+	}
+	go func() { _, _ = io.Copy(io.Discard, stdout) }()
+	return address
+}
+
+// crowd applies policies for 1,000 consumers, and waits until the operator offers by them.
+func (w *world) crowd(t *testing.T) {
+	t.Helper()
+	var text strings.Builder
+	for p := range 4 {
+		var ids []string
+		for i := range 250 {
+			ids = append(ids, fmt.Sprintf("crowd-%03d", 250*p+i))
+		}
+		fmt.Fprintf(&text, "apiVersion: proffer.dev/v1alpha1\nkind: ResourcePolicy\nmetadata: {name: crowd-%d}\n"+
+			"spec: {class: crowd, consumers: {clusterIDs: [%s]}, offer: {fixed: {cpu: 1, memory: 1Gi, pods: 5}}}\n---\n", p, strings.Join(ids, ","))
+	}
+	file := filepath.Join(w.dir, "crowd.yaml")
+	must(t, os.WriteFile(file, []byte(text.String()), 0o600))
+	w.kubectl(t, "apply", "-f", file)
+	t.Cleanup(func() { _ = os.Remove(file) })
+	eventually(t, func(context.Context) error {
+		if n := len(w.offers(t).Consumers); n < 1000 {
+			return fmt.Errorf("%d consumers", n)
+		}
+		return nil
+	})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually waits until try returns nil.
+func eventually(t *testing.T, try func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	must(t, process.Until(ctx, pause, try))
+}
