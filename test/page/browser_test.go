@@ -57,9 +57,9 @@ type tab struct {
 }
 
 // open opens a dashboard. The test fails if the console shows problems that it has not taken.
-func open(t *testing.T, browser context.Context, address string, before ...chromedp.Action) *tab {
+func open(t *testing.T, w *world, address string, before ...chromedp.Action) *tab {
 	t.Helper()
-	ctx, cancel := chromedp.NewContext(browser)
+	ctx, cancel := chromedp.NewContext(w.browser)
 	t.Cleanup(cancel)
 	ctx, stop := context.WithTimeout(ctx, pageTime)
 	t.Cleanup(stop)

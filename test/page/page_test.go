@@ -47,11 +47,12 @@ spec:
 `
 
 func TestThePages(t *testing.T) {
-	browser := startBrowser(t)
+	browser := startBrowser(t) // First: without Chromium nothing else has to start.
 	w := newWorld(t)
+	w.browser = browser
 	for _, c := range []struct {
 		name string
-		test func(*testing.T, *world, context.Context)
+		test func(*testing.T, *world)
 	}{
 		{"their values are those of the API", testValues},
 		{"an edit shows within 6 seconds", testRefresh},
@@ -64,7 +65,7 @@ func TestThePages(t *testing.T) {
 		{"they can be used with the keyboard", testKeyboard},
 		{"1,000 consumers are paged and filtered", testCrowd},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.test(t, w, browser) })
+		t.Run(c.name, func(t *testing.T) { c.test(t, w) })
 	}
 }
 
@@ -82,8 +83,8 @@ func classOf(name string) string {
 	return name
 }
 
-func testValues(t *testing.T, w *world, browser context.Context) {
-	p := open(t, browser, w.dashboard(t, w.admin))
+func testValues(t *testing.T, w *world) {
+	p := open(t, w, w.dashboard(t, w.admin))
 	api := w.offers(t)
 	p.visit("consumers")
 	var want [][]string
@@ -133,7 +134,7 @@ func testValues(t *testing.T, w *world, browser context.Context) {
 
 	p.visit("consumers/rome")
 	text := value[string](p, "document.body.textContent")
-	for _, line := range strings.Split(strings.TrimSpace(w.proffer(t, "explain", "rome", "-o", "yaml")), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSpace(w.proffer(t, "explain", "rome", "-o", "yaml")), "\n") {
 		line = strings.TrimSpace(line)
 		if why, ok := strings.CutPrefix(line, "- '"); ok {
 			if _, why, ok = strings.Cut(strings.TrimSuffix(why, "'"), ": "); ok && !strings.Contains(text, why) {
@@ -146,8 +147,8 @@ func testValues(t *testing.T, w *world, browser context.Context) {
 	}
 }
 
-func testRefresh(t *testing.T, w *world, browser context.Context) {
-	p := open(t, browser, w.dashboard(t, w.admin))
+func testRefresh(t *testing.T, w *world) {
+	p := open(t, w, w.dashboard(t, w.admin))
 	capacity := `document.querySelector('[aria-label="Pool of gold-pool"] tbody tr').cells[2].textContent`
 	if got := value[string](p, capacity); got != "7" {
 		t.Fatalf("the capacity is %s", got)
@@ -171,8 +172,8 @@ func testRefresh(t *testing.T, w *world, browser context.Context) {
 	}
 }
 
-func testWithoutScripts(t *testing.T, w *world, browser context.Context) {
-	p := open(t, browser, w.dashboard(t, w.admin), emulation.SetScriptExecutionDisabled(true))
+func testWithoutScripts(t *testing.T, w *world) {
+	p := open(t, w, w.dashboard(t, w.admin), emulation.SetScriptExecutionDisabled(true))
 	if value[bool](p, "typeof htmx !== 'undefined'") {
 		t.Fatal("scripts run")
 	}
@@ -213,8 +214,8 @@ func (p *tab) awaitText(texts ...string) {
 	})
 }
 
-func testRehearsal(t *testing.T, w *world, browser context.Context) {
-	p := open(t, browser, w.dashboard(t, w.admin))
+func testRehearsal(t *testing.T, w *world) {
+	p := open(t, w, w.dashboard(t, w.admin))
 	p.visit("simulate")
 	p.do(chromedp.SetValue("#policy", pasted), chromedp.Click("main button"))
 	p.awaitText("What would change")
@@ -255,7 +256,7 @@ func (p *tab) forgive(code int) {
 	})
 }
 
-func testForbidden(t *testing.T, w *world, browser context.Context) {
+func testForbidden(t *testing.T, w *world) {
 	w.kubectl(t, "-n", namespace, "create", "role", "proxy", "--verb=create", "--resource=services/proxy")
 	for user, c := range map[string]struct {
 		roles []string
@@ -265,7 +266,7 @@ func testForbidden(t *testing.T, w *world, browser context.Context) {
 		"reader": {[]string{"proffer-plugin-reader"}, []string{"Forbidden", "You may not rehearse policies: ask for Role proffer-plugin-simulator"}},
 		"poster": {[]string{"proffer-plugin-reader", "proxy"}, []string{"403: You may not do this.", "POST the path /simulate"}},
 	} {
-		p := open(t, browser, w.dashboard(t, w.user(t, user, c.roles...)))
+		p := open(t, w, w.dashboard(t, w.user(t, user, c.roles...)))
 		p.visit("consumers")
 		if rows := p.cells(`[aria-label="Consumers"] tbody tr`); len(rows) < 2 {
 			t.Errorf("%s sees %v", user, rows)
@@ -284,8 +285,8 @@ func media(scheme string) chromedp.Action {
 	return emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}})
 }
 
-func testDark(t *testing.T, w *world, browser context.Context) {
-	p := open(t, browser, w.dashboard(t, w.admin), media("light"))
+func testDark(t *testing.T, w *world) {
+	p := open(t, w, w.dashboard(t, w.admin), media("light"))
 	ground := "getComputedStyle(document.body).backgroundColor"
 	for scheme, want := range map[string]string{"light": "rgb(255, 255, 255)", "dark": "rgb(18, 22, 29)"} {
 		p.do(media(scheme), emulation.SetDeviceMetricsOverride(1000, 640, 1, false))
@@ -306,8 +307,8 @@ func testDark(t *testing.T, w *world, browser context.Context) {
 // all are the pages below /ui/.
 var all = []string{"", "consumers", "consumers/rome", "consumers/unknown", "policies", "simulate"}
 
-func testNarrow(t *testing.T, w *world, browser context.Context) {
-	p := open(t, browser, w.dashboard(t, w.admin), emulation.SetDeviceMetricsOverride(360, 740, 1, true))
+func testNarrow(t *testing.T, w *world) {
+	p := open(t, w, w.dashboard(t, w.admin), emulation.SetDeviceMetricsOverride(360, 740, 1, true))
 	for _, path := range all {
 		p.visit(path)
 		if got := value[int](p, "document.documentElement.scrollWidth"); got > 360 {
@@ -331,9 +332,9 @@ func (p *tab) axe(page string) {
 
 func awaitPromise(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }
 
-func testAccessible(t *testing.T, w *world, browser context.Context) {
+func testAccessible(t *testing.T, w *world) {
 	for _, scheme := range []string{"light", "dark"} {
-		p := open(t, browser, w.dashboard(t, w.admin), media(scheme))
+		p := open(t, w, w.dashboard(t, w.admin), media(scheme))
 		for _, path := range all {
 			p.visit(path)
 			p.axe(scheme + " /ui/" + path)
@@ -347,8 +348,8 @@ func testAccessible(t *testing.T, w *world, browser context.Context) {
 	}
 }
 
-func testKeyboard(t *testing.T, w *world, browser context.Context) {
-	p := open(t, browser, w.dashboard(t, w.admin))
+func testKeyboard(t *testing.T, w *world) {
+	p := open(t, w, w.dashboard(t, w.admin))
 	p.visit("consumers")
 	p.do(chromedp.KeyEvent("\t"))
 	if got := value[string](p, "document.activeElement.textContent"); got != "Skip to the content" {
@@ -375,9 +376,9 @@ func testKeyboard(t *testing.T, w *world, browser context.Context) {
 	p.awaitText("Consumer " + strings.TrimPrefix(focused, "consumer-"))
 }
 
-func testCrowd(t *testing.T, w *world, browser context.Context) {
+func testCrowd(t *testing.T, w *world) {
 	w.crowd(t)
-	p := open(t, browser, w.dashboard(t, w.admin))
+	p := open(t, w, w.dashboard(t, w.admin))
 	begun := time.Now()
 	p.visit("consumers")
 	t.Logf("the page of 1,002 consumers is there after %v", time.Since(begun))

@@ -46,6 +46,8 @@ type world struct {
 	dir     string
 	// plugin is the built kubectl-proffer, and admin the kubeconfig of the administrator.
 	plugin, admin string
+	// browser is the context of a running Chromium.
+	browser context.Context
 }
 
 func newWorld(t *testing.T) *world {

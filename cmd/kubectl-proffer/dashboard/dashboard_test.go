@@ -92,8 +92,15 @@ func browser(t *testing.T) *http.Client {
 	return &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
+// answered is what an answer has besides its body.
+type answered struct {
+	StatusCode int
+	Header     http.Header
+	Cookies    []*http.Cookie
+}
+
 // ask sends a request, with headers as in "Name: value".
-func (b *board) ask(client *http.Client, method, address, body string, headers ...string) (*http.Response, string) {
+func (b *board) ask(client *http.Client, method, address, body string, headers ...string) (answered, string) {
 	b.t.Helper()
 	request, err := http.NewRequestWithContext(b.t.Context(), method, address, strings.NewReader(body))
 	if err != nil {
@@ -115,7 +122,7 @@ func (b *board) ask(client *http.Client, method, address, body string, headers .
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return response, string(text)
+	return answered{response.StatusCode, response.Header, response.Cookies()}, string(text)
 }
 
 // opened is a browser that has opened the first address.
@@ -146,7 +153,7 @@ func TestTheFirstAddressWorksOnceAndSetsACookieForThePages(t *testing.T) {
 	}
 	other := browser(t)
 	for _, path := range []string{b.first, b.base + "/?key=", b.base + "/?key=AAAAAAAAAAAAAAAAAAAAAAAAAA", b.base + "/", b.base + "/ui/"} {
-		if response, _ := b.ask(other, "GET", path, ""); response.StatusCode != http.StatusForbidden || len(response.Cookies()) > 0 {
+		if response, _ := b.ask(other, "GET", path, ""); response.StatusCode != http.StatusForbidden || len(response.Cookies) > 0 {
 			t.Errorf("another browser gets %d for %s", response.StatusCode, path)
 		}
 	}
@@ -159,7 +166,7 @@ func TestTheFirstAddressWorksOnceAndSetsACookieForThePages(t *testing.T) {
 func TestTheCookieIsForThisBrowserAndThisSiteOnly(t *testing.T) {
 	b := start(t, operatortest.Start(t))
 	response, _ := b.ask(browser(t), "GET", b.first, "")
-	cookies := response.Cookies()
+	cookies := response.Cookies
 	if len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteStrictMode || cookies[0].Domain != "" {
 		t.Errorf("cookies %+v", cookies)
 	}
@@ -227,7 +234,7 @@ func TestOnlyWhatThePagesNeedIsPassedOn(t *testing.T) {
 			t.Errorf("%q in\n%s", not, text)
 		}
 	}
-	if len(response.Cookies()) > 0 || response.Header.Get("ETag") != `"page"` {
+	if len(response.Cookies) > 0 || response.Header.Get("ETag") != `"page"` {
 		t.Errorf("%v", response.Header)
 	}
 	if response, _ := b.ask(client, "POST", b.base+"/ui/simulate", strings.Repeat("x", 2<<20)); response.StatusCode < 400 {
@@ -271,7 +278,7 @@ func TestAnErrorOnTheWayToTheOperatorIsAPage(t *testing.T) {
 			t.Errorf("%d %s", response.StatusCode, text)
 		}
 	}
-	if response, text := b.ask(client, "GET", b.base+"/ui/none", ""); response.StatusCode != 502 || !strings.Contains(text, "too old for this plugin") {
+	if response, text := b.ask(client, "GET", b.base+"/ui/none", ""); response.StatusCode != http.StatusBadGateway || !strings.Contains(text, "too old for this plugin") {
 		t.Errorf("%d %s", response.StatusCode, text)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -131,15 +132,7 @@ func changeOf(text string) ([]byte, error) {
 // hasAlias reports whether a document has an alias. Aliases make a document of some kilobytes that is
 // gigabytes as JSON.
 func hasAlias(node *yaml.Node) bool {
-	if node.Kind == yaml.AliasNode {
-		return true
-	}
-	for _, child := range node.Content {
-		if hasAlias(child) {
-			return true
-		}
-	}
-	return false
+	return node.Kind == yaml.AliasNode || slices.ContainsFunc(node.Content, hasAlias)
 }
 
 // cut shortens the lists to what is shown, and names those that were longer.
