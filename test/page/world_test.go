@@ -119,8 +119,9 @@ func (w *world) populate(t *testing.T) {
 	w.pod(t, "report", "worker-2", "oslo", "1", "2Gi")
 	w.kubectl(t, "apply", "-f", "testdata/policies.yaml")
 	eventually(t, func(context.Context) error {
-		if out := w.proffer(t, "explain", "rome/gold/cpu"); !strings.Contains(out, "50% of 14 is a pool of 7, 4 committed, 3 remaining") {
-			return errors.New(out)
+		text := fmt.Sprint(w.offers(t).Consumers)
+		if !strings.Contains(text, "50% of 14 is a pool of 7, 4 committed, 3 remaining; it has 3") {
+			return errors.New(text)
 		}
 		return nil
 	})
