@@ -303,5 +303,7 @@ func TestParseAcceptsTheLargestAmounts(t *testing.T) {
 }
 
 func inCatalog(words v1alpha1.CatalogWords) func(*v1alpha1.ResourcePolicySpec) {
-	return func(s *v1alpha1.ResourcePolicySpec) { s.Class, s.Catalog = "gold", &v1alpha1.Catalog{CatalogWords: words} }
+	return func(s *v1alpha1.ResourcePolicySpec) {
+		s.Class, s.Catalog = "gold", &v1alpha1.Catalog{CatalogWords: words}
+	}
 }

@@ -72,7 +72,7 @@ func (d decisions) Granted() map[string]map[string]capacity.Amounts {
 	granted, _ := table.CountGrants(d.asked, d.answers, table.GrantedAndDecided)
 	return granted
 }
-func (decisions) Under(string) table.PolicyGrants                              { return table.PolicyGrants{} }
+func (decisions) Under(string) table.PolicyGrants                             { return table.PolicyGrants{} }
 func (d decisions) DryRun(func() *offer.AllocationInput) table.SliceDecisions { return d }
 func (d decisions) All(yield func(table.DecidedSlice) bool) {
 	for i := range d.asked {
