@@ -172,11 +172,17 @@ func newTenantIn(t *testing.T, namespace, name, consumer string) *unstructured.U
 	return kubetest.Create(t, tenant)
 }
 
-// offers returns what is available of cpu, by namespace and class.
+// offersIn is offersOf the control plane of all tests.
 func offersIn(t testing.TB) map[string]string {
 	t.Helper()
+	return offersOf(t, kubetest.API(t))
+}
+
+// offersOf returns what is available of cpu, by namespace and class.
+func offersOf(t testing.TB, api client.Client) map[string]string {
+	t.Helper()
 	var all v1alpha1.OfferList
-	if err := kubetest.API(t).List(t.Context(), &all); err != nil {
+	if err := api.List(t.Context(), &all); err != nil {
 		t.Fatal(err)
 	}
 	found := map[string]string{}

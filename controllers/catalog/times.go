@@ -20,7 +20,7 @@ const (
 	// comparison works the catalog out at most once. All of them take at most one part in planPause of
 	// the time.
 	planPeriod = time.Second
-	planPause  = 10
+	planPause  = 5
 	// retryAfter is the wait after a failed write, which doubles with each further failure up to
 	// retryAtMost. readyRetry is the wait for a missing CRD.
 	retryAfter  = time.Second

@@ -95,7 +95,7 @@ func testAPIPage(t *testing.T, kubeconfig, address string) {
 			}
 		}
 	}
-	if len(answers) != 2 {
+	if len(answers) != 5 {
 		t.Fatalf("%d answers", len(answers))
 	}
 	var offers rest.Offers
@@ -105,6 +105,18 @@ func testAPIPage(t *testing.T, kubeconfig, address string) {
 	var simulated rest.Simulation
 	if decode(t, answers[1], &simulated); simulated.Revision == 0 || !strings.Contains(answers[1], ": 30% of 30 is a pool of 9,") {
 		t.Errorf("simulation: %s", answers[1])
+	}
+	var clusters []struct{ Kind string }
+	if decode(t, answers[2], &clusters); len(clusters) == 0 || clusters[0].Kind != "ForeignCluster" {
+		t.Errorf("clusters: %s", answers[2])
+	}
+	var all rest.Catalog
+	if decode(t, answers[3], &all); all.Revision == 0 || len(all.Consumers) == 0 {
+		t.Errorf("the catalog: %s", answers[3])
+	}
+	var one rest.CatalogOf
+	if decode(t, answers[4], &one); one.ClusterID != "rome" {
+		t.Errorf("the catalog of rome: %s", answers[4])
 	}
 }
 
