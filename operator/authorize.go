@@ -17,8 +17,8 @@ import (
 const maxToken = 16 << 10
 
 // authorize has the API server authenticate and authorize each request, by the token in Authorization
-// or, if there is no such header, in rest.TokenHeader. A request for a page is authorized as the path of
-// the JSON that the page shows.
+// or, if there is no such header, in rest.TokenHeader. A request for a page needs the right of the JSON
+// that the page shows.
 func authorize(config *rest.Config, client *http.Client) (metricsserver.Filter, error) {
 	filter, err := filters.WithAuthenticationAndAuthorization(config, client)
 	if err != nil {
@@ -66,16 +66,16 @@ func allowPage(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// serveAllowed asks whether the caller may send the request to the path that the page shows. If so, it
-// serves the page, and otherwise the page of the refusal.
+// serveAllowed asks whether the caller has the right to the JSON that the page shows. If so, it serves
+// the page, and otherwise the page of the refusal.
 func serveAllowed(w http.ResponseWriter, r *http.Request, authorized, handler http.Handler) {
-	asked := r.Clone(r.Context())
-	asked.URL.Path, asked.URL.RawPath = page.Shows(r), ""
+	asked, right := r.Clone(r.Context()), rightOf(page.Shows(r))
+	asked.URL.Path, asked.URL.RawPath = right, ""
 	asked.Body = http.NoBody
 	v := &verdict{header: http.Header{}, code: http.StatusInternalServerError}
 	authorized.ServeHTTP(v, asked)
 	if !v.allowed {
-		page.Refuse(w, r, v.code, "")
+		page.Deny(w, r, v.code, right)
 		return
 	}
 	handler.ServeHTTP(w, r)

@@ -26,7 +26,8 @@ const (
 // pluginFiles are the manifests that kubectl-proffer needs: its accounts with their rights, and the
 // Service of the operator.
 var pluginFiles = []string{
-	"rbac/offers_reader_role.yaml", "rbac/simulator_role.yaml", "rbac/plugin_accounts.yaml", "manager/metrics_service.yaml",
+	"rbac/offers_reader_role.yaml", "rbac/catalog_reader_role.yaml", "rbac/simulator_role.yaml", "rbac/plugin_accounts.yaml",
+	"manager/metrics_service.yaml",
 }
 
 // addPlugin builds kubectl-proffer into a directory for PATH, and has the API server's proxy lead to

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/rehearse/world"
@@ -113,6 +114,12 @@ func (v *pageView) Details(id string) rest.Consumer {
 	c := v.Consumer(id)
 	c.Details = v.server.detailsOf(v.snapshot, v.explainer, id)
 	return c
+}
+
+// Catalog implements page.View.
+func (v *pageView) Catalog(id string) []v1alpha1.OfferStatus {
+	from := v.server.catalogs.of(v.snapshot, 0)
+	return entriesOf(&from, id)
 }
 
 // summedUse is what consumers use by policy, of the latest revision that was asked for.

@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"strings"
@@ -56,6 +57,34 @@ func TestThePagesShowWhatTheJSONSays(t *testing.T) {
 	}
 	if got := s.table.Stats().UnknownReads; got != 0 {
 		t.Errorf("looking counts as a read: %d", got)
+	}
+}
+
+func TestThePageOfACatalogShowsItsEntries(t *testing.T) {
+	s := newSite(t)
+	s.publish([]*v1alpha1.ResourcePolicy{described("gold"), described("forrome", kubetest.ForIDs("rome")), described("secret", hidden)})
+	for id, classes := range map[string]int{"rome": 2, "nobody": 1} {
+		var of rest.CatalogOf
+		s.read("GET", "/api/catalog/"+id, "", &of)
+		cached := s.server.catalogs.latest
+		_, text := s.do("GET", "/ui/catalog/"+id, "")
+		if s.server.catalogs.latest != cached {
+			t.Errorf("%s: the page works the catalog of a revision out again", id)
+		}
+		if n := strings.Count(text, "<section "); len(of.Entries) != classes || n != classes {
+			t.Errorf("%s: %d entries, %d on the page, want %d", id, len(of.Entries), n, classes)
+		}
+		for _, e := range of.Entries {
+			available, ceiling := e.Available["cpu"], e.Ceiling["cpu"]
+			for _, want := range []string{
+				fmt.Sprintf(`<th scope="row">cpu</th><td>%s</td><td>–</td><td>%s</td>`, available.String(), ceiling.String()),
+				html.EscapeString(fmt.Sprintf("%s: %s", e.Class, e.Title)), html.EscapeString(e.Message), html.EscapeString(e.Price),
+			} {
+				if !strings.Contains(text, want) {
+					t.Errorf("%s: no %q in\n%s", id, want, text)
+				}
+			}
+		}
 	}
 }
 

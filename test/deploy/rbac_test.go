@@ -147,8 +147,15 @@ func TestTheRolesForPoliciesAreAggregatedToViewAndAdmin(t *testing.T) {
 	}
 }
 
-// rolesOfPlugin are the ClusterRoles of the accounts that kubectl-proffer calls the operator as.
-var rolesOfPlugin = map[string]string{"proffer-reader": "proffer-offers-reader", "proffer-simulator": "proffer-simulator"}
+// bindingsOfPlugin are the ClusterRoleBindings of the accounts that kubectl-proffer calls the operator as.
+var bindingsOfPlugin = map[string]struct {
+	role     string
+	accounts []string
+}{
+	"proffer-reader":         {"proffer-offers-reader", []string{"proffer-reader"}},
+	"proffer-simulator":      {"proffer-simulator", []string{"proffer-simulator"}},
+	"proffer-plugin-catalog": {"proffer-catalog-reader", []string{"proffer-reader", "proffer-simulator"}},
+}
 
 // TestUsersOfThePluginGetOneTokenAndReachOneService: neither role leads to the operator's own account.
 func TestUsersOfThePluginGetOneTokenAndReachOneService(t *testing.T) {
@@ -181,15 +188,13 @@ func granted(t *testing.T, components ...string) []string {
 			continue
 		}
 		binding := find[rbacv1.RoleBinding](t, objects, u.GetKind(), u.GetName())
-		account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "proffer"}
-		if role, ofPlugin := rolesOfPlugin[u.GetName()]; ofPlugin {
-			account.Name = u.GetName()
-			if binding.RoleRef.Name != role || !slices.Equal(binding.Subjects, []rbacv1.Subject{account}) {
+		if want, ofPlugin := bindingsOfPlugin[u.GetName()]; ofPlugin {
+			if binding.RoleRef.Name != want.role || !slices.Equal(binding.Subjects, subjects(want.accounts...)) {
 				t.Errorf("%s %s gives %s to %+v", u.GetKind(), u.GetName(), binding.RoleRef.Name, binding.Subjects)
 			}
 			continue
 		}
-		if !slices.Equal(binding.Subjects, []rbacv1.Subject{account}) {
+		if !slices.Equal(binding.Subjects, subjects("proffer")) {
 			t.Errorf("%s %s has the subjects %+v, want only the operator", u.GetKind(), u.GetName(), binding.Subjects)
 		}
 		where := "cluster"
@@ -201,6 +206,15 @@ func granted(t *testing.T, components ...string) []string {
 		}
 	}
 	slices.Sort(all)
+	return all
+}
+
+// subjects are these ServiceAccounts in the namespace of the operator.
+func subjects(accounts ...string) []rbacv1.Subject {
+	var all []rbacv1.Subject
+	for _, account := range accounts {
+		all = append(all, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account})
+	}
 	return all
 }
 

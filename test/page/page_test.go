@@ -55,6 +55,7 @@ func TestThePages(t *testing.T) {
 		test func(*testing.T, *world)
 	}{
 		{"their values are those of the API", testValues},
+		{"the catalog of a consumer is that of the API", testCatalog},
 		{"an edit shows within 6 seconds", testRefresh},
 		{"they work with scripts off", testWithoutScripts},
 		{"a rehearsal shows what simulate prints", testRehearsal},
@@ -305,7 +306,7 @@ func testDark(t *testing.T, w *world) {
 }
 
 // all are the pages below /ui/.
-var all = []string{"", "consumers", "consumers/rome", "consumers/unknown", "policies", "simulate"}
+var all = []string{"", "consumers", "consumers/rome", "consumers/unknown", "catalog/rome", "catalog/unknown", "policies", "simulate"}
 
 func testNarrow(t *testing.T, w *world) {
 	p := open(t, w, w.dashboard(t, w.admin), emulation.SetDeviceMetricsOverride(360, 740, 1, true))

@@ -16,8 +16,8 @@ import (
 const (
 	// pageSize is how many consumers are on a page.
 	pageSize = 25
-	// maxFilter bounds the filter in bytes: no cluster ID is longer.
-	maxFilter = 253
+	// maxID bounds a cluster ID, and the filter of the consumers, in bytes.
+	maxID = 253
 )
 
 // classOf are the pools of one class.
@@ -111,8 +111,8 @@ type list struct {
 func consumersPage(view View, r *http.Request) (document, error) {
 	query := r.URL.Query()
 	l := list{Filter: strings.TrimSpace(query.Get("filter")), Page: 1, Anyone: view.Anyone()}
-	if len(l.Filter) > maxFilter {
-		return document{}, fmt.Errorf("the filter has %d bytes: write at most %d", len(l.Filter), maxFilter)
+	if len(l.Filter) > maxID {
+		return document{}, fmt.Errorf("the filter has %d bytes: write at most %d", len(l.Filter), maxID)
 	}
 	if text := query.Get("page"); text != "" {
 		n, err := strconv.Atoi(text)

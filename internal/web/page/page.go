@@ -20,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/api/v1alpha1"
 )
 
 // Path is where the pages are mounted.
@@ -27,6 +28,7 @@ const Path = "/ui/"
 
 const (
 	consumersPath = Path + "consumers"
+	catalogPath   = Path + "catalog"
 	simulatePath  = Path + "simulate"
 )
 
@@ -45,6 +47,8 @@ type View interface {
 	Consumer(id string) rest.Consumer
 	// Details returns a consumer as in GET /offers/{clusterID}.
 	Details(id string) rest.Consumer
+	// Catalog returns the entries of a consumer as in GET /api/catalog/{clusterID}.
+	Catalog(id string) []v1alpha1.OfferStatus
 }
 
 // Operator is what the pages ask.
@@ -67,10 +71,11 @@ type Handler struct {
 // New returns the handler of Path.
 func New(operator Operator) *Handler {
 	h := &Handler{operator: operator, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(), process: rand.Text()}
-	h.mux.HandleFunc("GET "+Path+"{$}", h.live(classesPage))
-	h.mux.HandleFunc("GET "+consumersPath, h.live(consumersPage))
-	h.mux.HandleFunc("GET "+consumersPath+"/{clusterID}", h.live(consumerPage))
-	h.mux.HandleFunc("GET "+Path+"policies", h.live(policiesPage))
+	h.mux.HandleFunc("GET "+Path+"{$}", h.live(classesPage, 0))
+	h.mux.HandleFunc("GET "+consumersPath, h.live(consumersPage, 0))
+	h.mux.HandleFunc("GET "+consumersPath+"/{clusterID}", h.live(consumerPage, 0))
+	h.mux.HandleFunc("GET "+catalogPath+"/{clusterID}", h.live(catalogPage, timesFor))
+	h.mux.HandleFunc("GET "+Path+"policies", h.live(policiesPage, 0))
 	h.mux.HandleFunc("GET "+simulatePath, h.form)
 	h.mux.HandleFunc("POST "+simulatePath, h.simulate)
 	for name, asset := range assets {
@@ -102,14 +107,18 @@ func secure(header http.Header) {
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 }
 
-// Shows returns the path of the JSON that a request for a page shows. Whoever may send the request's
-// method there may see the page.
+// Shows returns the path of the JSON that a request for a page shows. Whoever may read the JSON, or
+// post for it, may see the page. The right is not always that to the same path: below /api it is that to
+// another one.
 func Shows(r *http.Request) string {
 	if r.Method == http.MethodPost {
 		return rest.SimulatePath
 	}
 	if id, ok := strings.CutPrefix(r.URL.Path, consumersPath+"/"); ok {
 		return rest.OffersPath + "/" + id
+	}
+	if id, ok := strings.CutPrefix(r.URL.Path, catalogPath+"/"); ok {
+		return rest.CatalogPath + "/" + id
 	}
 	return rest.OffersPath
 }
@@ -127,14 +136,15 @@ type document struct {
 	Read time.Time
 	// Poll is where to ask for a newer page, empty for a page that does not change.
 	Poll string
-	// Changed is false for an answer to a poll that found the same revision.
+	// Changed is false for an answer to a poll that found the same content.
 	Changed bool
 	Data    any
 }
 
 // live serves a page that follows the evaluations. A poll of htmx gets the line that says when the
-// page was read and, if the evaluation is another one, the content.
-func (h *Handler) live(build func(View, *http.Request) (document, error)) http.HandlerFunc {
+// page was read and, if the evaluation is another one or the content is older than sameFor, the content.
+// A sameFor of 0 is forever.
+func (h *Handler) live(build func(View, *http.Request) (document, error), sameFor time.Duration) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		view := h.operator.View()
 		if view == nil {
@@ -144,6 +154,9 @@ func (h *Handler) live(build func(View, *http.Request) (document, error)) http.H
 		}
 		of, query := view.Evaluated(), r.URL.Query()
 		tag := fmt.Sprintf("%s-%d", h.process, of.Revision)
+		if sameFor > 0 {
+			tag += fmt.Sprintf("-%d", time.Now().Truncate(sameFor).Unix())
+		}
 		d, polled := document{}, r.Header.Get("HX-Request") != ""
 		if same := polled && query.Get("since") == tag; !same {
 			var err error

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/api/v1alpha1"
 )
 
 // fake is an operator with one evaluation, which is its own view.
@@ -28,6 +29,7 @@ type fake struct {
 	revision  uint64
 	policies  []rest.Policy
 	consumers []rest.Consumer
+	entries   []v1alpha1.OfferStatus
 	changes   []string
 	answer    *rest.Simulation
 	refused   *apierrors.StatusError
@@ -74,6 +76,13 @@ func (f *fake) Details(id string) rest.Consumer {
 	return c
 }
 
+func (f *fake) Catalog(id string) []v1alpha1.OfferStatus {
+	if id != "rome" {
+		return nil
+	}
+	return f.entries
+}
+
 func (f *fake) Simulate(_ context.Context, change io.Reader) (*rest.Simulation, *apierrors.StatusError) {
 	text, err := io.ReadAll(change)
 	if err != nil {
@@ -95,7 +104,8 @@ func gold() *fake {
 		consumers: []rest.Consumer{{ClusterID: "rome", Known: true, Offers: []rest.Offer{{
 			Class: "gold", Policy: "gold-pool", Resources: amounts("6"), Used: amounts("3"), Because: []string{"cpu 6: 4 remaining; it has 2"},
 		}}}},
-		answer: &rest.Simulation{Evaluated: rest.Evaluated{Revision: 7}},
+		entries: []v1alpha1.OfferStatus{goldEntry()},
+		answer:  &rest.Simulation{Evaluated: rest.Evaluated{Revision: 7}},
 	}
 }
 
@@ -128,8 +138,10 @@ func TestPagesShowTheValuesOfTheJSON(t *testing.T) {
 	for path, want := range map[string][]string{
 		"/ui/":               {"<h2>gold</h2>", "<td>8</td><td>4</td><td>3</td><td>4</td>", `class="used" y="7" width="37.5"`, `<span id="revision">7</span>`, "2026-01-02 03:04:05 UTC", "decides for 1 consumer, and grants 2 ResourceSlices, from 2 nodes."},
 		"/ui/consumers":      {`href="./consumers/rome"`, "<td>gold</td><td>cpu</td><td>6</td><td>–</td><td>3</td><td>gold-pool</td>", "Consumers 1 to 1 of 1"},
-		"/ui/consumers/rome": {`href="../policies"`, "4 remaining; it has 2", "worker-1", "cpu=1"},
-		"/ui/consumers/x%2F": {"Consumer x/", "nothing is for it"},
+		"/ui/consumers/rome": {`href="../policies"`, `href="../catalog/rome"`, "4 remaining; it has 2", "worker-1", "cpu=1"},
+		"/ui/consumers/x%2F": {"Consumer x/", `href="../catalog/x%2F"`, "nothing is for it"},
+		"/ui/catalog/rome":   {`href="../consumers/rome"`, "Catalog of rome", "<h2>gold: A100 &lt;nodes&gt;</h2>", "<strong>Available</strong>: 4 &lt;remain&gt;"},
+		"/ui/catalog/x%2F":   {"Catalog of x/", "The catalog shows no class to this consumer."},
 		"/ui/policies":       {"It &lt;decides&gt;.", "<td>Offering</td>"},
 		"/ui/simulate":       {"<textarea", "/simulate"},
 	} {
@@ -145,7 +157,7 @@ func TestPagesShowTheValuesOfTheJSON(t *testing.T) {
 // would need an exception of the policy.
 func TestPagesKeepToTheContentSecurityPolicyAndToRelativeLinks(t *testing.T) {
 	h := New(gold())
-	for _, path := range []string{"/ui/", "/ui/consumers", "/ui/consumers/rome", "/ui/policies", "/ui/simulate", "/ui/none"} {
+	for _, path := range []string{"/ui/", "/ui/consumers", "/ui/consumers/rome", "/ui/catalog/rome", "/ui/policies", "/ui/simulate", "/ui/none"} {
 		w := ask(h, http.MethodGet, path, "")
 		for name, want := range map[string]string{
 			"Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
@@ -163,6 +175,9 @@ func TestPagesKeepToTheContentSecurityPolicyAndToRelativeLinks(t *testing.T) {
 			for _, a := range n.Attr {
 				if a.Key == "style" || strings.HasPrefix(a.Key, "on") {
 					t.Errorf("%s: <%s %s>", path, n.Data, a.Key)
+				}
+				if a.Key == "href" && n.Attr[len(n.Attr)-1] == (html.Attribute{Key: "rel", Val: "noreferrer"}) {
+					continue // What the provider wrote about a class.
 				}
 				if link := slices.Contains([]string{"href", "src", "action", "hx-get"}, a.Key); link && (strings.HasPrefix(a.Val, "/") || strings.Contains(a.Val, ":")) {
 					t.Errorf("%s: <%s %s=%q>", path, n.Data, a.Key, a.Val)
@@ -219,7 +234,7 @@ func TestManyConsumersArePagedAndFiltered(t *testing.T) {
 			t.Errorf("%s: %d consumers", query, n)
 		}
 	}
-	for _, query := range []string{"?page=0", "?page=x", "?page=99999999999999999999", "?filter=" + strings.Repeat("a", maxFilter+1)} {
+	for _, query := range []string{"?page=0", "?page=x", "?page=99999999999999999999", "?filter=" + strings.Repeat("a", maxID+1)} {
 		if w := ask(h, http.MethodGet, "/ui/consumers"+query, ""); w.Code != http.StatusBadRequest {
 			t.Errorf("%.40s: %d", query, w.Code)
 		}
@@ -237,7 +252,8 @@ func TestErrorsAreReadablePages(t *testing.T) {
 		{h, "GET", "/ui/none", 404, "There is no such page."},
 		{h, "DELETE", "/ui/", 405, "The page takes no such request."},
 		{New(&fake{}), "GET", "/ui/", 503, "Nothing is evaluated yet."},
-		{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { Refuse(w, r, 403, "") }), "POST", "/ui/simulate", 403, "<code>POST</code> the path <code>/simulate</code>"},
+		{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { Deny(w, r, 403, "/catalog/rome") }), "GET", "/ui/catalog/rome", 403, "<code>GET</code> the path <code>/catalog/rome</code>"},
+		{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { Deny(w, r, 401, "/offers") }), "GET", "/ui/", 401, "The operator does not know who you are"},
 	} {
 		w := ask(tc.h, tc.method, tc.path, "")
 		if w.Code != tc.code {
@@ -252,6 +268,8 @@ func TestAPageShowsThePathThatItsCallerNeeds(t *testing.T) {
 		"GET /ui/":               "/offers",
 		"GET /ui/consumers":      "/offers",
 		"GET /ui/consumers/rome": "/offers/rome",
+		"GET /ui/catalog/rome":   "/api/catalog/rome",
+		"GET /ui/catalog":        "/offers",
 		"GET /ui/policies":       "/offers",
 		"GET /ui/simulate":       "/offers",
 		"GET /ui/style.css":      "/offers",

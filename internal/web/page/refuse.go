@@ -30,10 +30,20 @@ var messages = map[int]string{
 // Refuse answers with a page that says why there is no other one. It shows nothing of what was
 // evaluated, so anyone may read it.
 func Refuse(w http.ResponseWriter, r *http.Request, code int, detail string) {
-	secure(w.Header())
-	said := refusal{Code: code, Text: http.StatusText(code), Message: cmp.Or(messages[code], "The operator cannot answer."), Detail: detail}
-	if code == http.StatusForbidden && detail == "" {
-		said.Method, said.Path = r.Method, Shows(r)
+	refuse(w, r, code, &refusal{Detail: detail})
+}
+
+// Deny answers a caller without the right to send the request's method to a path.
+func Deny(w http.ResponseWriter, r *http.Request, code int, path string) {
+	if code != http.StatusForbidden {
+		Refuse(w, r, code, "")
+		return
 	}
+	refuse(w, r, code, &refusal{Method: r.Method, Path: path})
+}
+
+func refuse(w http.ResponseWriter, r *http.Request, code int, said *refusal) {
+	secure(w.Header())
+	said.Code, said.Text, said.Message = code, http.StatusText(code), cmp.Or(messages[code], "The operator cannot answer.")
 	write(w, r, code, "layout", document{Title: said.Text, Body: "refusal", Data: said})
 }

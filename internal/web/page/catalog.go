@@ -1,0 +1,89 @@
+package page
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"proffer.dev/proffer/api/v1alpha1"
+)
+
+// timesFor bounds how old the times are that an open page of the catalog shows: then it is shown again,
+// also if nothing else has changed.
+const timesFor = time.Minute
+
+// could is what a consumer could have.
+type could struct {
+	ClusterID string
+	Entries   []entry
+}
+
+// entry is what a consumer could have in one class.
+type entry struct {
+	v1alpha1.OfferStatus
+	Rows []amounts
+}
+
+// amounts are those of one resource of an entry.
+type amounts struct{ Resource, Available, Held, Ceiling, LargestPod string }
+
+// catalogPage shows the catalog of one consumer.
+func catalogPage(view View, r *http.Request) (document, error) {
+	c := could{ClusterID: r.PathValue("clusterID")}
+	if len(c.ClusterID) > maxID {
+		return document{}, fmt.Errorf("a cluster ID has at most %d bytes", maxID)
+	}
+	for _, status := range view.Catalog(c.ClusterID) {
+		c.Entries = append(c.Entries, entry{OfferStatus: status, Rows: rowsOf(&status)})
+	}
+	return document{Title: "Catalog of " + c.ClusterID, Section: "consumers", Body: "catalog", Data: c}, nil
+}
+
+// rowsOf returns the amounts of each resource that the entry has, by name.
+func rowsOf(status *v1alpha1.OfferStatus) []amounts {
+	names := map[corev1.ResourceName]bool{}
+	for _, all := range []v1alpha1.Quantities{status.Available, status.Held, status.Ceiling, status.LargestPod} {
+		for name := range all {
+			names[name] = true
+		}
+	}
+	rows := make([]amounts, 0, len(names))
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		rows = append(rows, amounts{
+			Resource: string(name), Available: quantityOf(status.Available, name), Held: quantityOf(status.Held, name),
+			Ceiling: quantityOf(status.Ceiling, name), LargestPod: quantityOf(status.LargestPod, name),
+		})
+	}
+	return rows
+}
+
+// quantityOf returns the amount of a resource.
+func quantityOf(all v1alpha1.Quantities, name corev1.ResourceName) string {
+	q, ok := all[name]
+	if !ok {
+		return none
+	}
+	return q.String()
+}
+
+// labelled returns labels as in "region=eu-south, tier=gold".
+func labelled(labels v1alpha1.Labels) string {
+	if len(labels) == 0 {
+		return none
+	}
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		all = append(all, key+"="+string(labels[key]))
+	}
+	return strings.Join(all, ", ")
+}
+
+// linkable reports whether an address leads to a web page. Others, such as javascript:, are only text.
+func linkable(url v1alpha1.URL) bool {
+	return strings.HasPrefix(string(url), "https://") || strings.HasPrefix(string(url), "http://")
+}
