@@ -153,6 +153,24 @@ func TestPagesShowTheValuesOfTheJSON(t *testing.T) {
 	}
 }
 
+func TestADryRunIsNotSaidToDecideOrGrant(t *testing.T) {
+	f := gold()
+	f.policies[0].DryRun = true
+	for _, path := range []string{"/ui/", "/ui/policies"} {
+		got := ask(New(f), http.MethodGet, path, "").Body.String()
+		expect(t, got, "It would decide for ")
+		if strings.Contains(got, "It decides") || strings.Contains(got, "and grants") {
+			t.Errorf("%s says that a dry run decides or grants:\n%s", path, got)
+		}
+	}
+}
+
+func TestAnOverrideIsNamedByItsPlaceInThePolicy(t *testing.T) {
+	f := gold()
+	f.consumers[0].Offers[0].Override = new(int)
+	expect(t, ask(New(f), http.MethodGet, "/ui/consumers/"+f.consumers[0].ClusterID, "").Body.String(), "decides, with override[0].")
+}
+
 // A page with an absolute link would leave a proxy that adds a prefix, and inline styles or scripts
 // would need an exception of the policy.
 func TestPagesKeepToTheContentSecurityPolicyAndToRelativeLinks(t *testing.T) {
