@@ -87,7 +87,7 @@ func (o *options) sliceFlags() *pflag.FlagSet {
 func (o *options) httpFlags() *pflag.FlagSet {
 	fs := newFlags()
 	fs.StringVar(&o.metrics, "metrics-bind-address", ":8443",
-		"The `address` of /metrics, /offers and /api, over HTTPS, for callers that the API server authorizes; empty or 0 disables them.")
+		"The `address` of /metrics, /offers, /api and the pages at /ui/, over HTTPS, for callers that the API server authorizes; empty or 0 disables them.")
 	fs.StringVar(&o.probes, "health-probe-bind-address", ":8081",
 		"The `address` of /healthz and /readyz; empty or 0 disables them.")
 	fs.StringVar(&o.pprof, "pprof-bind-address", "",
