@@ -83,7 +83,7 @@ func TestAnEntryIsWrittenAsTheAPIHasIt(t *testing.T) {
   "nginx"
  ],
  "reason": "NotPeered",
- "message": "this cluster cannot ask before it has peered, with one Tenant; it could have cpu 1.5: no more is left; memory 1Gi: a cluster has at most 2Gi of this class, and this one holds 1Gi",
+ "message": "this cluster cannot ask before it has peered, with one Tenant; it could have cpu 1.5: all that is left; memory 1Gi: a cluster has at most 2Gi of this class, and this one holds 1Gi",
  "observedTime": "1970-01-01T00:00:00Z",
  "validUntil": "1970-01-01T00:15:00Z"
 }`

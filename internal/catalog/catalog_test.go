@@ -131,14 +131,14 @@ func TestAnEntryShowsWhatIsAvailableHeldAndTheMost(t *testing.T) {
 	free, storage := cpu(10), []string{"fast", "slow"}
 	for id, want := range map[string]shown{
 		"rome": {
-			"gold", cpu(3), cpu(2), cpu(6), free, storage, v1alpha1.CatalogAvailable, "cpu 3: no more is left",
+			"gold", cpu(3), cpu(2), cpu(6), free, storage, v1alpha1.CatalogAvailable, "cpu 3: all that is left",
 		},
 		"oslo": {
 			"gold", cpu(1), cpu(5), cpu(6), free, storage, v1alpha1.CatalogAvailable, "cpu 1: a cluster has at most 6 of this class, and this one holds 5",
 		},
 		"lima": {
 			"gold", cpu(3), nil, cpu(6), free, storage, v1alpha1.CatalogNotPeered,
-			"this cluster cannot ask before it has peered, with one Tenant; it could have cpu 3: no more is left",
+			"this cluster cannot ask before it has peered, with one Tenant; it could have cpu 3: all that is left",
 		},
 	} {
 		if diff := cmp.Diff([]shown{want}, show(c.Of(id))); diff != "" {
@@ -212,7 +212,7 @@ func TestAClassWithoutCPUMemoryOrPodsLeftIsExhausted(t *testing.T) {
 	want := shown{
 		"gold", capacity.Amounts{capacity.CPU: 0, capacity.Memory: 1 << 30}, nil, capacity.Amounts{capacity.CPU: 10_000, capacity.Memory: 1 << 30},
 		capacity.Amounts{capacity.CPU: 10_000, capacity.Memory: 1 << 30}, []string{"fast", "slow"}, v1alpha1.CatalogExhausted,
-		"cpu 0: no more is left; memory 1Gi: no more is left",
+		"cpu 0: nothing is left; memory 1Gi: all that is left",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

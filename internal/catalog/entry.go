@@ -144,7 +144,10 @@ func explain(r *grant.Available, held int64) string {
 	case grant.NotOffered:
 		line += "not offered"
 	default:
-		line += "no more is left"
+		if r.Amount > 0 {
+			return line + "all that is left"
+		}
+		line += "nothing is left"
 	}
 	return line
 }

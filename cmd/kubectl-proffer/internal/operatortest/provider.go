@@ -123,7 +123,7 @@ func ProviderOffers(now time.Time) []v1alpha1.Offer {
 			Held:      amounts("cpu", "3", "memory", "8Gi"), Ceiling: amounts("cpu", "7", "memory", "28Gi", "nvidia.com/gpu", "2", "pods", "109"),
 			LargestPod: amounts("cpu", "3", "memory", "16Gi", "nvidia.com/gpu", "1", "pods", "60"), OnExcess: "Cap",
 			Defaults: amounts("pods", "110"), StorageClasses: []string{"fast", "slow"}, Reason: v1alpha1.CatalogAvailable,
-			Message: "cpu 3.5: no more is left; memory 18Gi: no more is left; nvidia.com/gpu 2: a cluster has at most 2 of this class; pods 106: no more is left",
+			Message: "cpu 3.5: all that is left; memory 18Gi: all that is left; nvidia.com/gpu 2: a cluster has at most 2 of this class; pods 106: all that is left",
 		}),
 		offer("silver", v1alpha1.OfferStatus{
 			Available: amounts("cpu", "2", "memory", "4Gi", "pods", "20"), Ceiling: amounts("cpu", "2", "memory", "4Gi", "pods", "20"),
@@ -131,7 +131,7 @@ func ProviderOffers(now time.Time) []v1alpha1.Offer {
 		}),
 		offer("spot", v1alpha1.OfferStatus{
 			Available: amounts("cpu", "0", "memory", "6Gi", "pods", "40"), Held: amounts("cpu", "4", "memory", "8Gi", "pods", "40"),
-			OnExcess: "Cap", Reason: v1alpha1.CatalogExhausted, Message: "cpu 0: no more is left; memory 6Gi: no more is left; pods 40: no more is left",
+			OnExcess: "Cap", Reason: v1alpha1.CatalogExhausted, Message: "cpu 0: nothing is left; memory 6Gi: all that is left; pods 40: all that is left",
 		}),
 	}
 }
