@@ -132,6 +132,10 @@ func (o *options) checkOffers() error {
 		if slices.Contains(o.offersSubjects[:i], text) {
 			return fmt.Errorf("--offers-subject=%q is written twice: leave one of them out", text)
 		}
+		if other := slices.IndexFunc(o.offersTo, subject.Overlaps); other >= 0 {
+			return fmt.Errorf("--offers-subject=%q and %q can name the same subject for two consumers: write a character such as : next to {clusterID}",
+				o.offersSubjects[other], text)
+		}
 		o.offersTo = append(o.offersTo, subject)
 	}
 	return nil

@@ -104,6 +104,10 @@ func TestAnInvalidFlagGetsOneLineThatSaysWhatToWrite(t *testing.T) {
 			`--offers-subject="User:{clusterID}" is written twice: leave one of them out`,
 		},
 		{
+			"--publish-offers --offers-subject=User:{clusterID} --offers-subject=User:liqo-{clusterID}",
+			`--offers-subject="User:{clusterID}" and "User:liqo-{clusterID}" can name the same subject for two consumers: write a character such as : next to {clusterID}`,
+		},
+		{
 			"--publish-offers" + strings.Repeat(" --offers-subject=User:{clusterID}", 9),
 			"--offers-subject is written 9 times: write it 1 to 8 times",
 		},

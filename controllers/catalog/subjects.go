@@ -62,6 +62,45 @@ func (s Subject) of(clusterID string) rbacv1.Subject {
 	return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: s.kind, Name: s.before + clusterID + s.after}
 }
 
+// Overlaps reports whether both templates can name the same subject for two different consumers. One
+// that chooses its cluster ID could then read the Offers of another.
+func (s Subject) Overlaps(with Subject) bool {
+	if s.kind != with.kind || s == with {
+		return false
+	}
+	if len(s.before) < len(with.before) {
+		s, with = with, s
+	}
+	begin, begins := strings.CutPrefix(s.before, with.before)
+	if !begins {
+		return false
+	}
+	if end, ends := strings.CutSuffix(s.after, with.after); ends {
+		// The name has the ID of one consumer between begin and end, and all three are the other ID.
+		return inID(begin) && inID(end)
+	}
+	end, ends := strings.CutSuffix(with.after, s.after)
+	if !ends {
+		return false
+	}
+	// One ID follows begin, the other is followed by end: the two IDs have a part in common, or begin
+	// and end have.
+	if inID(begin) && inID(end) {
+		return true
+	}
+	for i := 1; i < len(begin); i++ {
+		if rest, ok := strings.CutPrefix(end, begin[i:]); ok && inID(begin[:i]) && inID(rest) {
+			return true
+		}
+	}
+	return false
+}
+
+// inID reports whether a cluster ID may have all of these characters.
+func inID(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') })
+}
+
 // validClusterID reports whether a cluster ID is safe in the name of a subject. It is Liqo v1's own
 // rule, which its CRD checks too. It excludes the names of Kubernetes' own users and groups, which
 // contain a colon, and the characters of a template.

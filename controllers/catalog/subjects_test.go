@@ -48,6 +48,48 @@ func TestATemplateThatCouldShowOffersToOthersIsRefused(t *testing.T) {
 	}
 }
 
+func TestTemplatesThatNameOneSubjectForTwoConsumersOverlap(t *testing.T) {
+	parts := []string{"", "a", "a-", "-a", ":", "a:", ":a", "a:a", "::", "a::a"}
+	ids := []string{"a", "aa", "aaa", "a-a", "a-aa", "aa-a", "a-a-a"}
+	var all []Subject
+	for _, before := range parts {
+		for _, after := range parts {
+			all = append(all, Subject{kind: "User", before: before, after: after})
+		}
+	}
+	met := 0
+	for _, s := range all {
+		for _, with := range all {
+			for _, x := range ids {
+				for _, y := range ids {
+					if x == y || s.of(x) != with.of(y) {
+						continue
+					}
+					met++
+					if !s.Overlaps(with) {
+						t.Fatalf("%+v of %s and %+v of %s are %s", s, x, with, y, s.of(x).Name)
+					}
+				}
+			}
+		}
+	}
+	if met < 100 {
+		t.Errorf("only %d pairs have the same name", met)
+	}
+	for _, tc := range [][2]string{
+		{"User:{clusterID}", "Group:a-{clusterID}"},
+		{"Group:{clusterID}", "Group:liqo:{clusterID}"},
+		{"User:arn:aws:iam::1:role/{clusterID}", "User:{clusterID}@example.com"},
+		{"User:{clusterID}", "User:{clusterID}"},
+	} {
+		s, err := ParseSubject(tc[0])
+		with, err2 := ParseSubject(tc[1])
+		if err != nil || err2 != nil || s.Overlaps(with) || with.Overlaps(s) {
+			t.Errorf("%s: %v, %v", tc, err, err2)
+		}
+	}
+}
+
 func TestOnlyNamesThatLiqoAllowsAreClusterIDs(t *testing.T) {
 	for id, want := range map[string]bool{
 		"rome": true, "32f0b45b-5c06-4cc4-84b6-03a323ffc93d": true, "masters": true,
