@@ -101,7 +101,7 @@ func (o *options) run(ctx context.Context, flags *operatorclient.Flags, streams 
 func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout, IdleTimeout: requestTimeout,
-		MaxHeaderBytes: maxHeader,
+		MaxHeaderBytes: maxHeader, ConnContext: identify,
 	}
 	closed := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer closed()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"html/template"
 	"io"
+	"net"
 	"net/http"
 	"path"
 	"strings"
@@ -70,6 +71,8 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Host != p.host:
 		// Another name that leads here is of a site that wants to read the pages (DNS rebinding).
 		fail(w, http.StatusForbidden, "Open the address that kubectl proffer dashboard has printed.")
+	case strangers(r):
+		fail(w, http.StatusForbidden, "Another user of this machine sent this request.")
 	case first:
 		p.admit(w, r)
 	case !p.admitted(r):
@@ -85,6 +88,22 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		p.forward(w, r)
 	}
+}
+
+// strangerKey is the key in the context of a connection that belongs to another user.
+type strangerKey struct{}
+
+// identify notes in the context of a connection whose it is. Other users can see the first address in
+// the arguments of the browser, and get the cookie if it opens a page of theirs: cookies are of a host,
+// with all of its ports.
+func identify(ctx context.Context, connection net.Conn) context.Context {
+	stranger := otherUser(connection.RemoteAddr().String(), connection.LocalAddr().String())
+	return context.WithValue(ctx, strangerKey{}, stranger)
+}
+
+func strangers(r *http.Request) bool {
+	stranger, _ := r.Context().Value(strangerKey{}).(bool)
+	return stranger
 }
 
 // sameOrigin reports whether no other site sent a request. Another port of 127.0.0.1 is another site.
