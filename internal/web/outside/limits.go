@@ -118,8 +118,8 @@ func (c *connection) Close() error {
 // requestLimits bounds the requests of each client and of all.
 type requestLimits struct {
 	clients *lru.Cache[netip.Prefix, *rate.Limiter]
-	// total has a limiter for requests without credentials and one for those with: strangers do not
-	// keep others out.
+	// total has a limiter for requests without credentials and one for those with: strangers
+	// without one do not keep callers with a token out.
 	total map[bool]*rate.Limiter
 }
 

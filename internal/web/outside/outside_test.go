@@ -177,7 +177,7 @@ func TestTheRequestsOfOneClientAreLimitedAndThoseOfOthersAreNot(t *testing.T) {
 	}
 }
 
-func TestManyStrangersTakeBoundedMemoryAndDoNotKeepOutCallersWithAToken(t *testing.T) {
+func TestManyStrangersWithoutATokenTakeBoundedMemoryAndDoNotKeepOutCallersWithOne(t *testing.T) {
 	limits, err := limitRequests()
 	if err != nil {
 		t.Fatal(err)
@@ -201,6 +201,34 @@ func TestManyStrangersTakeBoundedMemoryAndDoNotKeepOutCallersWithAToken(t *testi
 	r.Header.Set("Authorization", "Bearer token")
 	if wait := limits.wait(r, now); wait != 0 {
 		t.Errorf("a caller with a token waits for %v", wait)
+	}
+}
+
+// Whether a token is right is known only after the API server was asked.
+func TestManyStrangersWithWrongTokensKeepOutCallersWithATokenOnly(t *testing.T) {
+	limits, err := limitRequests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	request := func(from, token string) time.Duration {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.RemoteAddr = from + ":1"
+		if token != "" {
+			r.Header.Set("Authorization", "Bearer "+token)
+		}
+		return limits.wait(r, now)
+	}
+	for i := range burstReviewed {
+		if wait := request(fmt.Sprintf("10.0.0.%d", i/burstPerClient), "wrong"); wait > 0 {
+			t.Fatalf("request %d waits for %v", i, wait)
+		}
+	}
+	if request("192.0.2.1", "right") == 0 {
+		t.Error("a caller with a token is served: say so in docs/api.md")
+	}
+	if wait := request("192.0.2.2", ""); wait > 0 {
+		t.Errorf("a caller without a token waits for %v", wait)
 	}
 }
 

@@ -192,5 +192,5 @@ func write(w http.ResponseWriter, r *http.Request, code int, name string, d docu
 	w.Header().Set("Vary", "HX-Request")
 	w.WriteHeader(code)
 	// An error means that the client is gone.
-	_, _ = w.Write(text.Bytes())
+	_, _ = w.Write(visible(text.Bytes()))
 }

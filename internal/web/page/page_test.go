@@ -366,6 +366,15 @@ func TestTheFormRefusesOtherSitesAndWhatIsTooLong(t *testing.T) {
 }
 
 // Each text is small, and would be large or slow as JSON, or is no YAML.
+func TestMarksThatReorderTextAreShown(t *testing.T) {
+	f := gold()
+	f.consumers = []rest.Consumer{{ClusterID: "rome\u202e\u2066emor\x1b[31m"}}
+	w := ask(New(f), http.MethodGet, "/ui/consumers", "")
+	if text := w.Body.String(); strings.ContainsAny(text, "\u202e\u2066\x1b") || !strings.Contains(text, `rome\u202e\u2066emor\u001b[31m</a>`) {
+		t.Errorf("%q", text)
+	}
+}
+
 func TestHostileYAMLIsRefusedSoon(t *testing.T) {
 	for name, tc := range map[string]struct{ text, want string }{
 		"a long string many times": {"a: &a " + strings.Repeat("x", maxForm/2) + "\nb: [" + strings.Repeat("*a,", maxForm/8) + "]", "alias"},
