@@ -2,6 +2,7 @@ package operator
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -34,7 +35,8 @@ func authorize(config *rest.Config, client *http.Client) (metricsserver.Filter, 
 			return nil, err
 		}
 		return takeToken(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if strings.HasPrefix(r.URL.Path, page.Path) {
+			// Below /api there is no page: see rightOf.
+			if original, ok := r.Context().Value(requested{}).(*url.URL); strings.HasPrefix(r.URL.Path, page.Path) && (!ok || r.URL.Path == original.Path) {
 				serveAllowed(w, r, authorizedPage, handler)
 				return
 			}

@@ -62,11 +62,22 @@ func (c *Catalog) serve(mgr ctrl.Manager, server *outside.Server, pages *web.Ser
 	if c.Anonymous {
 		handler = outside.Anonymous(handler, pages.Public())
 	}
-	server.Serve(web.Problems(handler))
+	server.Serve(web.Problems(onlyAPI(handler)))
 	if err := metrics.Registry.Register(server); err != nil {
 		return err
 	}
 	return mgr.Add(server)
+}
+
+// onlyAPI answers only requests for paths below /api.
+func onlyAPI(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, api.APIPath) {
+			web.Problem(w, http.StatusNotFound, "there is nothing at this path: see "+api.OpenAPIPath)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // rightOf returns the nonResourceURL whose right a request for this path needs. Kubernetes lets every
