@@ -13,9 +13,9 @@ import (
 // connections lists the TCP connections of IPv4, with the user of each.
 const connections = "/proc/net/tcp"
 
-// otherUser reports whether the other end of a connection within this machine belongs to another user,
-// who is not root. It reports false if the kernel does not list the connection, as for a browser outside of a
-// virtual machine: the cookie still counts then.
+// otherUser reports whether the other end of a connection within this machine belongs to another
+// user, who is not root. It reports false if the kernel does not list the connection, as for a
+// browser outside of a virtual machine: the cookie still counts then.
 func otherUser(client, server string) bool {
 	user, known := userOf(client, server)
 	return known && user != 0 && user != os.Getuid() && strconv.Itoa(user) != os.Getenv("SUDO_UID")
