@@ -132,7 +132,7 @@ func testOutside(t *testing.T, url string) {
 		{"a stranger", "/api/clusters", "", http.StatusOK, `"clusterID":"rome"`},
 		{"a stranger", "/api/catalog", "", http.StatusOK, `{"classes":[`},
 		{"a stranger", "/api/catalog/rome", "", http.StatusUnauthorized, `"status":401`},
-		{"a stranger", "/offers", "", http.StatusUnauthorized, `"status":401`},
+		{"a stranger", "/offers", "", http.StatusNotFound, `"status":404`},
 		{"the reader of clusters", "/api/clusters?version=native", cartographer, http.StatusOK, `"core.liqo.io/v1beta1"`},
 		{"the reader of clusters", "/api/catalog", cartographer, http.StatusForbidden, `"status":403`},
 		{"the reader of the catalog", "/api/catalog", shopper, http.StatusOK, `"clusterID":"rome"`},
