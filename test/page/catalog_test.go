@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	clientrest "k8s.io/client-go/rest"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
@@ -22,19 +21,13 @@ import (
 // catalog returns what the JSON API answers for a consumer.
 func (w *world) catalog(t *testing.T, id string) (of rest.CatalogOf) {
 	t.Helper()
-	const service = "/api/v1/namespaces/" + namespace + "/services/https:proffer-metrics:https/proxy"
-	client, err := clientrest.HTTPClientFor(w.cluster.Config)
+	api, err := corev1client.NewForConfig(w.cluster.Config)
 	must(t, err)
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.cluster.Config.Host+service+rest.CatalogPath+"/"+id, nil)
+	token := strings.TrimSpace(w.kubectl(t, "-n", namespace, "create", "token", "proffer-reader"))
+	text, err := api.RESTClient().Get().Namespace(namespace).Resource("services").Name("https:proffer-metrics:https").SubResource("proxy").
+		Suffix(rest.CatalogPath, id).SetHeader(rest.TokenHeader, token).DoRaw(t.Context())
 	must(t, err)
-	request.Header.Set(rest.TokenHeader, strings.TrimSpace(w.kubectl(t, "-n", namespace, "create", "token", "proffer-reader")))
-	response, err := client.Do(request)
-	must(t, err)
-	defer func() { must(t, response.Body.Close()) }()
-	if response.StatusCode != http.StatusOK {
-		t.Fatalf("the API answers %s", response.Status)
-	}
-	must(t, json.NewDecoder(response.Body).Decode(&of))
+	must(t, json.Unmarshal(text, &of))
 	return of
 }
 
