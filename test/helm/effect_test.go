@@ -53,6 +53,15 @@ var effects = []struct {
 	}},
 	{"tls.secretName", "tls: {secretName: mine}", "tls: {enabled: true}", []string{pod + "volumes.0.secret.secretName: proffer-grpc-tls -> mine"}},
 	{"tls.clientCertificates", "tls: {clientCertificates: false}", "tls: {enabled: true}", []string{container + "args.6: --grpc-client-ca=/etc/proffer/tls/ca.crt -> none"}},
+	{"catalog.enabled", "catalog: {enabled: true}", "", []string{
+		"ClusterRole//proffer-catalog: none -> an object", "ClusterRole//proffer-offer-viewer: none -> an object",
+		"ClusterRoleBinding//proffer-catalog: none -> an object", "CustomResourceDefinition//offers.proffer.dev: none -> an object",
+		container + "args.4: none -> --publish-offers",
+	}},
+	{"catalog.qps", "catalog: {qps: 100}", "catalog: {enabled: true}", []string{container + "args.5: none -> --publish-offers-qps=100"}},
+	{"catalog.subjects", "catalog: {subjects: ['Group:liqo:{clusterID}']}", "catalog: {enabled: true}", []string{
+		container + "args.5: none -> --offers-subject=Group:liqo:{clusterID}",
+	}},
 	{"catalogHTTP.enabled", "catalogHTTP: {enabled: true}", "", []string{
 		container + "args.4: none -> --catalog-bind-address=:8444", container + "args.5: none -> --catalog-tls-cert-file=/etc/proffer/catalog-tls/tls.crt",
 		container + "args.6: none -> --catalog-tls-key-file=/etc/proffer/catalog-tls/tls.key",
