@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	text, _ := io.ReadAll(response.Body)
+	_ = response.Body.Close()
 	fmt.Println(response.StatusCode, string(text))
 }
 
@@ -84,7 +85,7 @@ func copyForAnybody(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := os.CreateTemp("", "dashboard-test-")
+	file, err := os.CreateTemp("", "dashboard-test-") //nolint:usetesting // another user cannot read t.TempDir
 	if err != nil {
 		t.Fatal(err)
 	}
