@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -79,22 +78,15 @@ func offered(e *catalog.Entry) capacity.Amounts {
 	return out
 }
 
-// quantities converts amounts, nil for none. Of more than maxResources it keeps the most important.
+// quantities converts amounts, nil for none, of at most maxResources names.
 func quantities(of capacity.Amounts) v1alpha1.Quantities {
 	if len(of) == 0 {
 		return nil
 	}
-	names := make([]string, 0, len(of))
-	for name := range of {
-		names = append(names, name)
-	}
-	if len(names) > maxResources {
-		slices.SortFunc(names, catalog.ByImportance)
-		names = names[:maxResources]
-	}
-	out := make(v1alpha1.Quantities, len(names))
-	for _, name := range names {
-		out[corev1.ResourceName(name)] = v1alpha1.Quantity{Quantity: quantity.Of(name, of[name])}
+	of = of.Bounded(maxResources, nil)
+	out := make(v1alpha1.Quantities, len(of))
+	for name, amount := range of {
+		out[corev1.ResourceName(name)] = v1alpha1.Quantity{Quantity: quantity.Of(name, amount)}
 	}
 	return out
 }

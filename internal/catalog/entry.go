@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -77,8 +78,10 @@ func (e *Entry) Reason() v1alpha1.CatalogReason {
 	return v1alpha1.CatalogAvailable
 }
 
-// exhausted reports whether a new slice lacks cpu, memory or pods, without which a virtual node is of
-// no use, or has nothing at all.
+// needed are the resources without which a virtual node is of no use.
+var needed = []string{capacity.CPU, capacity.Memory, capacity.Pods}
+
+// exhausted reports whether a new slice lacks a needed resource, or has nothing at all.
 func (e *Entry) exhausted() bool {
 	nothing := true
 	for i := range e.Resources {
@@ -87,8 +90,7 @@ func (e *Entry) exhausted() bool {
 			nothing = false
 			continue
 		}
-		switch r.Resource {
-		case capacity.CPU, capacity.Memory, capacity.Pods:
+		if slices.Contains(needed, r.Resource) {
 			return true
 		}
 	}
@@ -158,20 +160,17 @@ func (e *Entry) Prices() []string {
 	for name := range e.Policy.Catalog.Prices {
 		names = append(names, name)
 	}
-	slices.SortFunc(names, ByImportance)
+	slices.SortFunc(names, byImportance)
 	return names
 }
 
-// ByImportance compares names of resources: cpu, memory and pods come first, then the others by name.
-func ByImportance(a, b string) int {
+// byImportance compares names of resources: cpu, memory and pods come first, then the others by name.
+func byImportance(a, b string) int {
 	rank := func(name string) int {
-		if i := slices.Index([]string{capacity.CPU, capacity.Memory, capacity.Pods}, name); i >= 0 {
+		if i := slices.Index(needed, name); i >= 0 {
 			return i
 		}
-		return 3
+		return len(needed)
 	}
-	if x, y := rank(a), rank(b); x != y {
-		return x - y
-	}
-	return strings.Compare(a, b)
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a, b))
 }
