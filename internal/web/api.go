@@ -3,8 +3,6 @@ package web
 import (
 	_ "embed"
 	"net/http"
-	"strconv"
-	"time"
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/internal/table"
@@ -42,13 +40,7 @@ func (s *Server) Public() *http.ServeMux {
 
 // get serves GET and HEAD of a path, and counts the requests.
 func (s *Server) get(mux *http.ServeMux, path string, serve http.HandlerFunc) {
-	mux.HandleFunc(http.MethodGet+" "+path, func(w http.ResponseWriter, r *http.Request) {
-		start, counted := time.Now(), &codeWriter{ResponseWriter: w, code: http.StatusOK}
-		defer func() {
-			s.requests.WithLabelValues(path, strconv.Itoa(counted.code)).Observe(time.Since(start).Seconds())
-		}()
-		serve(counted, r)
-	})
+	mux.HandleFunc(http.MethodGet+" "+path, s.counted(path, serve))
 	mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Allow", "GET, HEAD")
 		Problem(w, http.StatusMethodNotAllowed, "use GET")

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"sync"
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/controllers/policy"
@@ -125,27 +124,16 @@ func (s *Server) podsOf(consumer string) *capacity.Copy {
 	return s.ledger.PodsOf(consumer)
 }
 
-// listedPolicies are the policies of the latest revision that was asked for.
-type listedPolicies struct {
-	mu       sync.Mutex
-	revision uint64
-	all      []rest.Policy
-}
-
 // policiesOf returns what each policy does. A dry run costs an evaluation, so the list of a revision is
 // made once.
 func (s *Server) policiesOf(snapshot *table.Snapshot) []rest.Policy {
-	s.listed.mu.Lock()
-	defer s.listed.mu.Unlock()
-	if s.listed.revision == snapshot.Revision {
-		return s.listed.all
-	}
-	all := make([]rest.Policy, 0, len(snapshot.Policies))
-	for i := range snapshot.Policies {
-		all = append(all, policyOf(snapshot, &snapshot.Policies[i]))
-	}
-	s.listed.revision, s.listed.all = snapshot.Revision, all
-	return all
+	return s.listed.of(snapshot, func() []rest.Policy {
+		all := make([]rest.Policy, 0, len(snapshot.Policies))
+		for i := range snapshot.Policies {
+			all = append(all, policyOf(snapshot, &snapshot.Policies[i]))
+		}
+		return all
+	})
 }
 
 func policyOf(s *table.Snapshot, p *table.Policy) rest.Policy {

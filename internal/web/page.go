@@ -6,8 +6,6 @@ import (
 	"iter"
 	"net/http"
 	"strconv"
-	"sync"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -24,21 +22,17 @@ import (
 // being read at a time.
 func (s *Server) pages() http.Handler {
 	handler := page.New((*pageOperator)(s))
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		start, counted := time.Now(), &codeWriter{ResponseWriter: w, code: http.StatusOK}
-		defer func() {
-			s.requests.WithLabelValues(page.Path, strconv.Itoa(counted.code)).Observe(time.Since(start).Seconds())
-		}()
+	return s.counted(page.Path, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(rest.VersionHeader, s.version)
-		select {
-		case s.reading <- struct{}{}:
-			defer func() { <-s.reading }()
-			defer boundWriting(counted, r)()
-			handler.ServeHTTP(counted, r)
-		default:
+		leave, entered := enter(s.reading)
+		if !entered {
 			w.Header().Set("Retry-After", strconv.Itoa(retryAfterSeconds))
-			page.Refuse(counted, r, http.StatusTooManyRequests, "")
+			page.Refuse(w, r, http.StatusTooManyRequests, "")
+			return
 		}
+		defer leave()
+		defer boundWriting(w, r)()
+		handler.ServeHTTP(w, r)
 	})
 }
 
@@ -61,12 +55,11 @@ func (o *pageOperator) Simulate(ctx context.Context, change io.Reader) (*rest.Si
 	if snapshot == nil {
 		return nil, apierrors.NewServiceUnavailable(table.ErrNotReady.Error())
 	}
-	select {
-	case s.busy <- struct{}{}:
-		defer func() { <-s.busy }()
-	default:
+	leave, entered := enter(s.busy)
+	if !entered {
 		return nil, apierrors.NewTooManyRequests(oneAtATime, retryAfterSeconds)
 	}
+	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, s.simulateTimeout)
 	defer cancel()
 	decoded, err := world.DecodeChange(change)
@@ -122,21 +115,13 @@ func (v *pageView) Catalog(id string) []v1alpha1.OfferStatus {
 	return entriesOf(&from, id)
 }
 
-// summedUse is what consumers use by policy, of the latest revision that was asked for.
-type summedUse struct {
-	mu       sync.Mutex
-	revision uint64
-	all      map[string]rest.Amounts
-}
-
 // usedOf adds up what GET /offers reports as used, by the policy that decides. The sums of a revision
 // are made once, since every consumer has to be looked at.
 func (s *Server) usedOf(snapshot *table.Snapshot) map[string]rest.Amounts {
-	s.summed.mu.Lock()
-	defer s.summed.mu.Unlock()
-	if s.summed.revision == snapshot.Revision {
-		return s.summed.all
-	}
+	return s.summed.of(snapshot, func() map[string]rest.Amounts { return sumUse(snapshot) })
+}
+
+func sumUse(snapshot *table.Snapshot) map[string]rest.Amounts {
 	sums, explainer := map[string]capacity.Amounts{}, snapshot.Explainer()
 	for id := range snapshot.Entries.All {
 		for _, o := range explainer.Of(id) {
@@ -144,7 +129,7 @@ func (s *Server) usedOf(snapshot *table.Snapshot) map[string]rest.Amounts {
 				sums[o.Policy] = capacity.Amounts{}
 			}
 			for resource, amount := range o.Used {
-				sums[o.Policy][resource] += amount
+				sums[o.Policy][resource] = capacity.Sum(sums[o.Policy][resource], amount)
 			}
 		}
 	}
@@ -152,6 +137,5 @@ func (s *Server) usedOf(snapshot *table.Snapshot) map[string]rest.Amounts {
 	for name, amounts := range sums {
 		all[name] = world.Amounts(amounts)
 	}
-	s.summed.revision, s.summed.all = snapshot.Revision, all
 	return all
 }

@@ -59,7 +59,7 @@ type Server struct {
 	// looking is held by the one request that looks for a consumer's pods.
 	looking sync.Mutex
 	// listed are the policies of a revision: see policiesOf.
-	listed listedPolicies
+	listed perRevision[[]rest.Policy]
 	// clusters reads the clusters, and listedClusters has the answers that were made of them.
 	clusters       Clusters
 	listedClusters listedClusters
@@ -69,7 +69,7 @@ type Server struct {
 	// description is the OpenAPI document.
 	description *representation
 	// summed is what consumers use in a revision: see usedOf.
-	summed   summedUse
+	summed   perRevision[map[string]rest.Amounts]
 	requests *prometheus.HistogramVec
 }
 
@@ -117,23 +117,30 @@ func (s *Server) Handlers() map[string]http.Handler {
 
 // handle serves one method of a path. HEAD is answered like GET.
 func (s *Server) handle(mux *http.ServeMux, method, path string, serve func(http.ResponseWriter, *http.Request, *table.Snapshot)) {
-	mux.HandleFunc(method+" "+path, func(w http.ResponseWriter, r *http.Request) {
-		start, counted := time.Now(), &codeWriter{ResponseWriter: w, code: http.StatusOK}
-		defer func() {
-			s.requests.WithLabelValues(path, strconv.Itoa(counted.code)).Observe(time.Since(start).Seconds())
-		}()
+	mux.HandleFunc(method+" "+path, s.counted(path, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(rest.VersionHeader, s.version)
 		snapshot := s.table.Current()
 		if snapshot == nil {
-			failLater(counted, retryUnreadySeconds, apierrors.NewServiceUnavailable(table.ErrNotReady.Error()+": try again in a moment"))
+			failLater(w, retryUnreadySeconds, apierrors.NewServiceUnavailable(table.ErrNotReady.Error()+": try again in a moment"))
 			return
 		}
-		serve(counted, r, snapshot)
-	})
+		serve(w, r, snapshot)
+	}))
 	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", method)
 		fail(w, apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, r.Method, schema.GroupResource{}, "", "use "+method, 0, false))
 	})
+}
+
+// counted serves requests for a path, and observes how long each took and its status code.
+func (s *Server) counted(path string, serve http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		start, counted := time.Now(), &codeWriter{ResponseWriter: w, code: http.StatusOK}
+		defer func() {
+			s.requests.WithLabelValues(path, strconv.Itoa(counted.code)).Observe(time.Since(start).Seconds())
+		}()
+		serve(counted, r)
+	}
 }
 
 // codeWriter notes the status code of an answer.
@@ -158,13 +165,40 @@ func (s *Server) only(w http.ResponseWriter, run func()) {
 
 // within runs a request if fewer than the capacity of the channel run, and answers 429 otherwise.
 func within(w http.ResponseWriter, running chan struct{}, limit string, run func()) {
+	leave, entered := enter(running)
+	if !entered {
+		failLater(w, retryAfterSeconds, apierrors.NewTooManyRequests(limit, retryAfterSeconds))
+		return
+	}
+	defer leave()
+	run()
+}
+
+// enter reports whether fewer than the capacity of the channel run. If so, the caller runs until it calls
+// leave.
+func enter(running chan struct{}) (leave func(), entered bool) {
 	select {
 	case running <- struct{}{}:
-		defer func() { <-running }()
-		run()
+		return func() { <-running }, true
 	default:
-		failLater(w, retryAfterSeconds, apierrors.NewTooManyRequests(limit, retryAfterSeconds))
+		return nil, false
 	}
+}
+
+// perRevision is a value that is made of a snapshot, once for the latest revision that was asked for.
+type perRevision[T any] struct {
+	mu       sync.Mutex
+	revision uint64
+	value    T
+}
+
+func (p *perRevision[T]) of(s *table.Snapshot, made func() T) T {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.revision != s.Revision {
+		p.value, p.revision = made(), s.Revision
+	}
+	return p.value
 }
 
 func answer(w http.ResponseWriter, value any) {
