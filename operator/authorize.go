@@ -2,7 +2,6 @@ package operator
 
 import (
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -19,14 +18,14 @@ const maxToken = 16 << 10
 
 // authorize has the API server authenticate and authorize each request, by the token in Authorization
 // or, if there is no such header, in rest.TokenHeader. A request for a page needs the right of the JSON
-// that the page shows.
+// that the page shows, and one for a path below /api another right: see rightOf.
 func authorize(config *rest.Config, client *http.Client) (metricsserver.Filter, error) {
 	filter, err := filters.WithAuthenticationAndAuthorization(config, client)
 	if err != nil {
 		return nil, err
 	}
 	return func(log logr.Logger, handler http.Handler) (http.Handler, error) {
-		authorized, err := filter(log, handler)
+		authorized, err := withRights(filter)(log, handler)
 		if err != nil {
 			return nil, err
 		}
@@ -35,8 +34,7 @@ func authorize(config *rest.Config, client *http.Client) (metricsserver.Filter, 
 			return nil, err
 		}
 		return takeToken(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			// Below /api there is no page: see rightOf.
-			if original, ok := r.Context().Value(requested{}).(*url.URL); strings.HasPrefix(r.URL.Path, page.Path) && (!ok || r.URL.Path == original.Path) {
+			if strings.HasPrefix(r.URL.Path, page.Path) {
 				serveAllowed(w, r, authorizedPage, handler)
 				return
 			}

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	served "proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/internal/kubetest"
@@ -68,8 +69,9 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, "%s %s %s", r.Method, r.URL.EscapedPath(), body)
 }
 
-func TestAPageNeedsTheRightToTheJSONThatItShows(t *testing.T) {
-	config := rest.CopyConfig(kubetest.Cluster(t).Config)
+// authorizing returns the filter with the real API server.
+func authorizing(t *testing.T, config *rest.Config) metricsserver.Filter {
+	t.Helper()
 	connection, err := rest.HTTPClientFor(config)
 	if err != nil {
 		t.Fatal(err)
@@ -78,6 +80,12 @@ func TestAPageNeedsTheRightToTheJSONThatItShows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return filter
+}
+
+func TestAPageNeedsTheRightToTheJSONThatItShows(t *testing.T) {
+	config := rest.CopyConfig(kubetest.Cluster(t).Config)
+	filter := authorizing(t, config)
 	handler, err := filter(logr.Discard(), http.HandlerFunc(echo))
 	if err != nil {
 		t.Fatal(err)

@@ -70,20 +70,13 @@ func TestWhatAKilledOperatorLeftIsCorrectedAlsoByTwoAtOnce(t *testing.T) {
 // TestNothingElseIsServedToStrangers sends requests as they are to the listener for outsiders.
 func TestNothingElseIsServedToStrangers(t *testing.T) {
 	config := rest.CopyConfig(kubetest.Cluster(t).Config)
-	connection, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	filter, err := authorize(config, connection)
-	if err != nil {
-		t.Fatal(err)
-	}
+	filter := authorizing(t, config)
 	clusters, err := consumer.NewLister(config, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
 	pages := web.New(table.New(), capacity.NewLedger(), clusters, "test")
-	handler, err := withRights(filter)(logr.Discard(), pages.API())
+	handler, err := filter(logr.Discard(), pages.API())
 	if err != nil {
 		t.Fatal(err)
 	}
