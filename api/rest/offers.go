@@ -15,6 +15,7 @@ package rest
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -183,4 +184,18 @@ type Pod struct {
 	UID      string  `json:"uid"`
 	Node     string  `json:"node"`
 	Requests Amounts `json:"requests"`
+}
+
+// Reason returns the explanation of one resource without its name and amount, which the operator
+// writes before it. It is empty if no line is about the resource.
+func Reason(because []string, resource string) string {
+	for _, line := range because {
+		if about, ok := strings.CutPrefix(line, resource+" "); ok {
+			if _, why, ok := strings.Cut(about, ": "); ok {
+				return why
+			}
+			return about
+		}
+	}
+	return ""
 }

@@ -119,7 +119,7 @@ func (d *description) offer(o *rest.Offer) {
 	t := &output.Table{Header: []string{"RESOURCE", "OFFERED", "GRANTED", "USED", "WHY"}, Text: true}
 	for _, resource := range slices.Sorted(maps.Keys(o.Resources)) {
 		t.Add(resource, output.Amount(o.Resources, resource), output.Amount(o.Granted, resource), output.Amount(o.Used, resource),
-			output.Reason(o.Because, resource))
+			rest.Reason(o.Because, resource))
 	}
 	d.section(fmt.Sprintf("Offer in class %s (%s)", output.Class(o.Class), by), t)
 }

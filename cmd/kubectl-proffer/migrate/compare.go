@@ -47,7 +47,7 @@ func (c *comparison) offers() map[string]map[string]amount {
 	}
 	for _, change := range c.simulation.Offers {
 		if change.Class == c.converted.Policy.Spec.Class {
-			of(change.Consumer, change.Anyone)[change.Resource] = amount{change.Then, output.Reason([]string{change.Because}, change.Resource)}
+			of(change.Consumer, change.Anyone)[change.Resource] = amount{change.Then, rest.Reason([]string{change.Because}, change.Resource)}
 		}
 	}
 	return all

@@ -48,7 +48,7 @@ func offerRows(consumer string, offers []rest.Offer) []row {
 			rows = append(rows, row{
 				consumer: consumer, class: output.Class(o.Class), resource: resource,
 				offered: output.Amount(o.Resources, resource), granted: output.Amount(o.Granted, resource), used: output.Amount(o.Used, resource),
-				policy: o.Policy, why: output.Reason(o.Because, resource),
+				policy: o.Policy, why: rest.Reason(o.Because, resource),
 			})
 		}
 	}

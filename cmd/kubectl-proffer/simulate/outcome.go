@@ -82,7 +82,7 @@ func offersTable(changes []rest.OfferChange) *output.Table {
 
 // why is the explanation of an amount without the resource and the amount before it.
 func why(resource, because string) string {
-	if reason := output.Reason([]string{because}, resource); reason != "" {
+	if reason := rest.Reason([]string{because}, resource); reason != "" {
 		return reason
 	}
 	return because

@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"net/url"
@@ -50,15 +51,7 @@ func listed(amounts rest.Amounts) string {
 
 // reasonOf returns the explanation of a resource, without its name and amount.
 func reasonOf(because []string, resource string) string {
-	for _, line := range because {
-		if about, ok := strings.CutPrefix(line, resource+" "); ok {
-			if _, why, ok := strings.Cut(about, ": "); ok {
-				return why
-			}
-			return about
-		}
-	}
-	return none
+	return cmp.Or(rest.Reason(because, resource), none)
 }
 
 // count writes a number with its noun, as in "2 nodes".

@@ -40,17 +40,3 @@ func Amounts(amounts rest.Amounts) string {
 	}
 	return strings.Join(texts, ",")
 }
-
-// Reason returns the explanation of one resource without its name and amount, which the operator
-// writes before it. It is empty if no line is about the resource.
-func Reason(because []string, resource string) string {
-	for _, line := range because {
-		if rest, ok := strings.CutPrefix(line, resource+" "); ok {
-			if _, why, ok := strings.Cut(rest, ": "); ok {
-				return why
-			}
-			return rest
-		}
-	}
-	return ""
-}

@@ -80,15 +80,6 @@ func TestOnlyATerminalIsColored(t *testing.T) {
 	}
 }
 
-func TestAReasonHasNeitherResourceNorAmount(t *testing.T) {
-	lines := []string{"cpu 8: fixed at 8", "memory 4Gi: 100% of 4Gi: that is all"}
-	for resource, want := range map[string]string{"cpu": "fixed at 8", "memory": "100% of 4Gi: that is all", "mem": "", "pods": ""} {
-		if got := Reason(lines, resource); got != want {
-			t.Errorf("%s: got %q, want %q", resource, got, want)
-		}
-	}
-}
-
 func TestASlowCommandSaysOnATerminalWhatItWaitsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var quick, long, file strings.Builder
