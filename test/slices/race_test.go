@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
@@ -15,29 +16,30 @@ import (
 	"proffer.dev/proffer/test/slices/lab"
 )
 
-// Slices of 6 cpu each are created at the same time for a pool of 10.
+// Slices of 6 cpu each are created at the same time for a pool of 10. Each race has a pool of its
+// own: what a deleted slice held counts for another ten seconds.
 func TestSlicesRaceForTheLastOfAPool(t *testing.T) {
-	newNode(t, "raced", amounts{"cpu": "10", "memory": "32Gi", "pods": "100"})
-	newPolicy(t, "raced", "{class: gold, offer: {nodes: {selector: {matchLabels: {pool: raced}}}}}")
 	for name, consumers := range map[string][]*lab.Cluster{
-		"two of one consumer": {rome, rome},
-		"three consumers":     {rome, oslo, bern},
+		"one-consumer":    {rome, rome},
+		"three-consumers": {rome, oslo, bern},
 	} {
+		newNode(t, name, amounts{"cpu": "10", "memory": "32Gi", "pods": "100"})
+		newPolicy(t, name, fmt.Sprintf("{class: %s, offer: {nodes: {selector: {matchLabels: {pool: %[1]s}}}}}", name))
 		t.Run(name, func(t *testing.T) {
-			watchSum(t, "gold", resource.MustParse("10"))
+			watchSum(t, name, resource.MustParse("10"))
 			var all []slice
 			var group errgroup.Group
 			for i, c := range consumers {
-				s := slice{c, fmt.Sprintf("racer-%d", i)}
+				s := slice{c, fmt.Sprintf("%s-%d", name, i)}
 				all = append(all, s)
 				t.Cleanup(func() { s.remove(t) })
-				group.Go(func() error { return s.create(t.Context(), "gold", amounts{"cpu": "6", "memory": "1Gi", "pods": "5"}) })
+				group.Go(func() error { return s.create(t.Context(), name, amounts{"cpu": "6", "memory": "1Gi", "pods": "5"}) })
 			}
 			if err := group.Wait(); err != nil {
 				t.Fatal(err)
 			}
 			// The first slice gets its request, the second the rest, and a third nothing.
-			want := []answer{raced("6"), raced("4"), raced("0")}[:len(all)]
+			want := []answer{raced(name, "6"), raced(name, "4"), raced(name, "0")}[:len(all)]
 			order := awaitAnswers(t, all, want)
 			for i, s := range order {
 				if want[i].Status == authv1beta1.ResourceSliceConditionAccepted {
@@ -53,16 +55,16 @@ func TestSlicesRaceForTheLastOfAPool(t *testing.T) {
 	}
 }
 
-// raced returns the answer to a slice that gets this much of 6 cpu.
-func raced(cpu string) answer {
+// raced returns the answer of a policy to a slice that gets this much of 6 cpu.
+func raced(policy, cpu string) answer {
 	all := amounts{"cpu": cpu, "memory": "1Gi", "pods": "5"}
 	switch cpu {
 	case "6":
-		return granted("raced", all)
+		return granted(policy, all)
 	case "0":
-		return denied("denied: 6 cpu asked, but policy raced leaves 0 for this cluster")
+		return denied("denied: 6 cpu asked, but policy " + policy + " leaves 0 for this cluster")
 	}
-	return capped(fmt.Sprintf("granted %s of 6 cpu: policy raced leaves %s for this cluster", cpu, cpu), all)
+	return capped(fmt.Sprintf("granted %s of 6 cpu: policy %s leaves %s for this cluster", cpu, policy, cpu), all)
 }
 
 // awaitAnswers waits until the slices have these answers in any order, and returns the slices in
@@ -72,19 +74,24 @@ func awaitAnswers(t *testing.T, all []slice, want []answer) []slice {
 	order := make([]slice, len(all))
 	eventually(t, "all are answered", func(ctx context.Context) error {
 		got := make([]answer, len(all))
+		var seen strings.Builder
 		for _, s := range all {
 			rs, err := s.seen(ctx)
 			if err != nil {
 				return err
 			}
 			a := answerOf(rs)
+			fmt.Fprintf(&seen, "%s %s: %+v\n", s.consumer.ID, s.name, a)
 			i := slices.IndexFunc(want, func(w answer) bool { return w.Status == a.Status && w.Reason == a.Reason })
 			if i < 0 {
 				return fmt.Errorf("%s %s has the answer %+v", s.consumer.ID, s.name, a)
 			}
 			got[i], order[i] = a, s
 		}
-		return differ("all the answers", want, got)
+		if err := differ("all the answers", want, got); err != nil {
+			return fmt.Errorf("%w\nThe answers are\n%s", err, &seen)
+		}
+		return nil
 	})
 	return order
 }
