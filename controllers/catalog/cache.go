@@ -5,12 +5,9 @@ import (
 	"sync"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
-	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/kube"
 )
 
@@ -114,12 +111,12 @@ const (
 
 // pack is a transform that keeps an object's identity, its mark and the fields above: the status of
 // an Offer is large, and there are many.
-func (k kind) pack(obj any) (any, error) {
+func pack(obj any) (any, error) {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
 		return obj, nil
 	}
-	o := k.parse(u)
+	o := observe(u)
 	out := kube.Identity(u)
 	if o.ours {
 		out.SetLabels(map[string]string{managedByLabel: proffer})
@@ -133,28 +130,10 @@ func (k kind) pack(obj any) (any, error) {
 
 // unpack reads what pack has kept.
 func unpack(u *unstructured.Unstructured) observed {
-	o := observe(u)
+	o := identify(u)
 	text, _ := hex.DecodeString(kube.Text(u, printField))
 	copy(o.print[:], text)
 	o.written, _ = time.Parse(time.RFC3339, kube.Text(u, writtenField))
 	o.otherRole, _, _ = unstructured.NestedBool(u.Object, roleField)
 	return o
-}
-
-// parse reads an object. One that is not readable has no fingerprint, and is written again.
-func (k kind) parse(u *unstructured.Unstructured) observed {
-	convert := runtime.DefaultUnstructuredConverter
-	switch k {
-	case offers:
-		var o v1alpha1.Offer
-		if convert.FromUnstructured(u.Object, &o) == nil {
-			return observeOffer(&o)
-		}
-	case bindings:
-		var b rbacv1.RoleBinding
-		if convert.FromUnstructured(u.Object, &b) == nil {
-			return observeBinding(&b)
-		}
-	}
-	return observe(u)
 }

@@ -4,11 +4,15 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/json"
-	"slices"
+	"fmt"
+	"maps"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"proffer.dev/proffer/api/v1alpha1"
@@ -52,21 +56,21 @@ func labels() map[string]string {
 }
 
 // offerOf returns the Offer with this status.
-func offerOf(t table.Tenant, status v1alpha1.OfferStatus) *v1alpha1.Offer {
-	return &v1alpha1.Offer{
+func offerOf(t table.Tenant, status *v1alpha1.OfferStatus) (*unstructured.Unstructured, error) {
+	return encode(v1alpha1.GroupVersion.WithKind(string(offers)), &v1alpha1.Offer{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: t.Namespace, Name: status.Class, Labels: labels(),
 			OwnerReferences: []metav1.OwnerReference{
 				{APIVersion: tenantAPIVersion, Kind: tenantKind, Name: t.Name, UID: types.UID(t.UID)},
 			},
 		},
-		Status: status,
-	}
+		Status: *status,
+	})
 }
 
 // bindingOf returns the RoleBinding of these subjects. The ClusterRole owns it: without the role, it
 // has no effect, and with it, it is deleted.
-func bindingOf(t table.Tenant, role types.UID, subjects []Subject) *rbacv1.RoleBinding {
+func bindingOf(t table.Tenant, role types.UID, subjects []Subject) (*unstructured.Unstructured, error) {
 	b := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: t.Namespace, Name: RoleBinding, Labels: labels(),
@@ -79,47 +83,43 @@ func bindingOf(t table.Tenant, role types.UID, subjects []Subject) *rbacv1.RoleB
 	for _, s := range subjects {
 		b.Subjects = append(b.Subjects, s.of(t.Consumer))
 	}
-	return b
+	return encode(rbacv1.SchemeGroupVersion.WithKind(string(bindings)), b)
+}
+
+func encode(kind schema.GroupVersionKind, object any) (*unstructured.Unstructured, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding: %w", err)
+	}
+	u := &unstructured.Unstructured{Object: fields}
+	u.SetGroupVersionKind(kind)
+	return u, nil
 }
 
 // fingerprint identifies the content of an object, without the times in an Offer.
 type fingerprint [sha256.Size]byte
 
-// content is what a fingerprint covers. Other labels, and annotations, do not count.
-type content struct {
-	Name, ManagedBy string
-	Owners          []metav1.OwnerReference
-	Status          *v1alpha1.OfferStatus `json:",omitempty"`
-	RoleRef         rbacv1.RoleRef
-	Subjects        []rbacv1.Subject
-}
+// The times of an Offer.
+const observedTimeField, validUntilField = "observedTime", "validUntil"
 
-func contentOf(object metav1.Object) content {
-	return content{
-		Name: object.GetLabels()[nameLabel], ManagedBy: object.GetLabels()[managedByLabel],
-		Owners: object.GetOwnerReferences(),
-	}
-}
-
-func (c content) fingerprint() (f fingerprint) {
-	text, err := json.Marshal(c)
+// fingerprintOf reads only what the operator writes: other labels, and annotations, do not count.
+func fingerprintOf(u *unstructured.Unstructured) (f fingerprint) {
+	status := maps.Clone(statusOf(u))
+	delete(status, observedTimeField)
+	delete(status, validUntilField)
+	owners, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "ownerReferences")
+	text, err := json.Marshal([]any{
+		u.GetLabels()[nameLabel], u.GetLabels()[managedByLabel], owners, status, u.Object["roleRef"], u.Object["subjects"],
+	})
 	if err != nil {
 		return f // No object has this one, so the object is written again.
 	}
 	return sha256.Sum256(text)
 }
 
-func fingerprintOfOffer(o *v1alpha1.Offer) fingerprint {
-	c, status := contentOf(o), o.Status
-	status.ObservedTime, status.ValidUntil = metav1.Time{}, metav1.Time{}
-	c.Status = &status
-	return c.fingerprint()
-}
-
-func fingerprintOfBinding(b *rbacv1.RoleBinding) fingerprint {
-	c := contentOf(b)
-	c.RoleRef, c.Subjects = b.RoleRef, slices.Clone(b.Subjects)
-	return c.fingerprint()
+func statusOf(u *unstructured.Unstructured) map[string]any {
+	status, _ := u.Object["status"].(map[string]any)
+	return status
 }
 
 // observed is an object as it is known to exist.
@@ -136,25 +136,32 @@ type observed struct {
 	otherRole bool
 }
 
-func observe(object metav1.Object) observed {
+// observe reads an Offer or a RoleBinding. It does not decode the status of an Offer, because each
+// write would have to do it twice: for the answer, and for the watch.
+func observe(u *unstructured.Unstructured) observed {
+	o := identify(u)
+	o.print = fingerprintOf(u)
+	at, until := timeIn(u, observedTimeField), timeIn(u, validUntilField)
+	if until.Sub(at) == Validity {
+		o.written = at
+	}
+	if role, found, _ := unstructured.NestedStringMap(u.Object, "roleRef"); found {
+		o.otherRole = !maps.Equal(role, map[string]string{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": ClusterRole})
+	}
+	return o
+}
+
+// identify is observe without the content.
+func identify(object metav1.Object) observed {
 	return observed{
 		uid: object.GetUID(), version: object.GetResourceVersion(), ours: object.GetLabels()[managedByLabel] == proffer,
 		deleting: object.GetDeletionTimestamp() != nil,
 	}
 }
 
-func observeOffer(o *v1alpha1.Offer) observed {
-	out := observe(o)
-	out.print = fingerprintOfOffer(o)
-	if at := o.Status.ObservedTime.Time; o.Status.ValidUntil.Sub(at) == Validity {
-		out.written = at
-	}
-	return out
-}
-
-func observeBinding(b *rbacv1.RoleBinding) observed {
-	out := observe(b)
-	out.print = fingerprintOfBinding(b)
-	out.otherRole = b.RoleRef != rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: ClusterRole}
-	return out
+// timeIn returns a time in the status of an Offer, zero for none.
+func timeIn(u *unstructured.Unstructured, field string) time.Time {
+	text, _ := statusOf(u)[field].(string)
+	at, _ := time.Parse(time.RFC3339, text)
+	return at
 }

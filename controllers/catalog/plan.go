@@ -16,8 +16,10 @@ import (
 type state interface {
 	// tenants are the peerings with consumers.
 	tenants() []table.Tenant
-	// offers returns the entries that are shown to a tenant, each class at most once.
-	offers(to table.Tenant, observed time.Time) []v1alpha1.OfferStatus
+	// classes are those that are shown to a tenant, each once.
+	classes(to table.Tenant) []string
+	// offer returns the entry of a class as of now, and whether it is shown.
+	offer(to table.Tenant, class string, now time.Time) (v1alpha1.OfferStatus, bool)
 }
 
 // published is the state of a catalog.
@@ -25,13 +27,22 @@ type published struct{ *catalog.Catalog }
 
 func (p published) tenants() []table.Tenant { return p.Tenants() }
 
-func (p published) offers(to table.Tenant, observed time.Time) []v1alpha1.OfferStatus {
+func (p published) classes(to table.Tenant) []string {
 	entries := p.In(to)
-	all := make([]v1alpha1.OfferStatus, len(entries))
+	all := make([]string, len(entries))
 	for i := range entries {
-		all[i] = StatusOf(to.Consumer, &entries[i], observed)
+		all[i] = entries[i].Class
 	}
 	return all
+}
+
+func (p published) offer(to table.Tenant, class string, now time.Time) (v1alpha1.OfferStatus, bool) {
+	entries := p.In(to)
+	i := slices.IndexFunc(entries, func(e catalog.Entry) bool { return e.Class == class })
+	if i < 0 {
+		return v1alpha1.OfferStatus{}, false
+	}
+	return StatusOf(to.Consumer, &entries[i], now), true
 }
 
 // term is what a Writer knows while it leads: what exists, what should exist, and what to write.
@@ -128,15 +139,22 @@ func (t *term) desired(latest state, role types.UID, subjects []Subject) map[id]
 	all := map[id]*object{}
 	tenants, others := usable(latest.tenants())
 	t.events.unpublished(others)
+	add := func(j job) {
+		o := &object{id: j.id, tenant: j.tenant}
+		if u, err := j.object(time.Time{}); err == nil { // Otherwise the write fails, and says why.
+			o.want = fingerprintOf(u)
+		}
+		all[j.id] = o
+	}
 	for _, tenant := range tenants {
-		for _, status := range latest.offers(tenant, time.Time{}) {
-			o := offerOf(tenant, status)
-			i := id{offers, o.Namespace, o.Name}
-			all[i] = &object{id: i, tenant: tenant, want: fingerprintOfOffer(o)}
+		j := job{tenant: tenant, state: latest, role: role, subjects: subjects}
+		for _, class := range latest.classes(tenant) {
+			j.id = id{offers, tenant.Namespace, class}
+			add(j)
 		}
 		if role != "" {
-			i := id{bindings, tenant.Namespace, RoleBinding}
-			all[i] = &object{id: i, tenant: tenant, want: fingerprintOfBinding(bindingOf(tenant, role, subjects))}
+			j.id = id{bindings, tenant.Namespace, RoleBinding}
+			add(j)
 		}
 	}
 	return all
@@ -318,14 +336,4 @@ func (t *term) failed(j job, now time.Time) {
 	o.failures++
 	t.check(o, now)
 	t.wake()
-}
-
-// offer returns the entry of the class as of now, and whether it is shown.
-func (j job) offer(now time.Time) (v1alpha1.OfferStatus, bool) {
-	for _, status := range j.state.offers(j.tenant, now) {
-		if status.Class == j.name {
-			return status, true
-		}
-	}
-	return v1alpha1.OfferStatus{}, false
 }

@@ -33,14 +33,16 @@ func (s *shown) tenants() []table.Tenant {
 	return append(all, s.more...)
 }
 
-func (s *shown) offers(to table.Tenant, observed time.Time) (all []v1alpha1.OfferStatus) {
-	for class, title := range s.titles[to.Consumer] {
-		status := v1alpha1.OfferStatus{ClusterID: to.Consumer, Class: class}
-		status.Title = v1alpha1.Title(title)
-		status.ObservedTime.Time, status.ValidUntil.Time = observed, observed.Add(Validity)
-		all = append(all, status)
-	}
-	return all
+func (s *shown) classes(to table.Tenant) []string {
+	return slices.Collect(maps.Keys(s.titles[to.Consumer]))
+}
+
+func (s *shown) offer(to table.Tenant, class string, now time.Time) (v1alpha1.OfferStatus, bool) {
+	title, found := s.titles[to.Consumer][class]
+	status := v1alpha1.OfferStatus{ClusterID: to.Consumer, Class: class}
+	status.Title = v1alpha1.Title(title)
+	status.ObservedTime.Time, status.ValidUntil.Time = now, now.Add(Validity)
+	return status, found
 }
 
 // bench is a term with a clock and a store in place of the API server.
@@ -90,18 +92,19 @@ func (b *bench) finish(j job) {
 		b.wrote(j, nil, b.now)
 		return
 	}
-	status, found := j.offer(b.now)
-	if !found {
-		b.t.Fatalf("%s is written and not in the catalog", key)
+	u, err := j.object(b.now)
+	if err != nil {
+		b.t.Fatalf("%s is written: %v", key, err)
 	}
-	b.stored[key] = string(status.Title)
+	status := statusOf(u)
+	b.stored[key], _ = status["title"].(string)
 	if b.stored[key] == b.drops {
-		status.Title = ""
+		delete(status, "title")
 	}
-	o := offerOf(j.tenant, status)
 	b.version++
-	o.UID, o.ResourceVersion = types.UID("uid-of-"+key), strconv.Itoa(b.version)
-	after := observeOffer(o)
+	u.SetUID(types.UID("uid-of-" + key))
+	u.SetResourceVersion(strconv.Itoa(b.version))
+	after := observe(u)
 	b.wrote(j, &after, b.now)
 }
 

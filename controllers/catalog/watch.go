@@ -30,11 +30,11 @@ type watches struct {
 // this process did not make.
 func newWatches(api dynamic.Interface, c *cache, wake func(), log logr.Logger) watches {
 	w := watches{role: &role{}}
-	w.offers = kube.NewCRDInformer(api, kube.Kind{GroupVersionResource: offerResource, Strip: offers.pack}, wake, log,
+	w.offers = kube.NewCRDInformer(api, kube.Kind{GroupVersionResource: offerResource, Strip: pack}, wake, log,
 		handler{c, offers})
 	w.all = kube.CRDInformers{
 		w.offers,
-		kube.NewCRDInformer(api, kube.Kind{GroupVersionResource: bindingResource, Builtin: true, Name: RoleBinding, Strip: bindings.pack},
+		kube.NewCRDInformer(api, kube.Kind{GroupVersionResource: bindingResource, Builtin: true, Name: RoleBinding, Strip: pack},
 			wake, log, handler{c, bindings}),
 		kube.NewCRDInformer(api, kube.Kind{GroupVersionResource: roleResource, Builtin: true, Name: ClusterRole, Strip: kube.KeepFields()},
 			wake, log, w.role),
