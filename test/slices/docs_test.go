@@ -88,6 +88,9 @@ func TestThePageShowsWhatHappens(t *testing.T) {
 			if err != nil {
 				return err
 			}
+			if said, cells, _ := strings.Cut(row.seen, " | "); strings.Contains(said, "ResourceSliceResourcesDenied") && strings.HasSuffix(got, " | "+cells) {
+				return nil // Liqo deletes the provider's slice right after it has denied it, so the consumer may miss that.
+			}
 			return differ("the row", row.seen, got)
 		})
 	}
