@@ -108,8 +108,9 @@ func fingerprintOf(u *unstructured.Unstructured) (f fingerprint) {
 	delete(status, observedTimeField)
 	delete(status, validUntilField)
 	owners, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "ownerReferences")
+	marks := u.GetLabels() // A copy.
 	text, err := json.Marshal([]any{
-		u.GetLabels()[nameLabel], u.GetLabels()[managedByLabel], owners, status, u.Object["roleRef"], u.Object["subjects"],
+		marks[nameLabel], marks[managedByLabel], owners, status, u.Object["roleRef"], u.Object["subjects"],
 	})
 	if err != nil {
 		return f // No object has this one, so the object is written again.

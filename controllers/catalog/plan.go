@@ -160,9 +160,9 @@ func (t *term) desired(latest state, role types.UID, subjects []Subject) map[id]
 	return all
 }
 
-// usable returns the Tenants to publish for: those that are not drained, the only one of its consumer and in its namespace, with
-// a cluster ID that Liqo v1 allows. Nothing is published for the others: another reading could show
-// the offers to one consumer to another.
+// usable returns the Tenants to publish for: each that is not drained, is the only one of its
+// consumer and in its namespace, and has a cluster ID that Liqo v1 allows. Nothing is published for
+// the others: another reading could show the offers to one consumer to another.
 func usable(all []table.Tenant) (tenants, others []table.Tenant) {
 	all = slices.DeleteFunc(slices.Clone(all), func(t table.Tenant) bool { return t.State == table.TenantDrained })
 	consumers, namespaces := map[string]int{}, map[string]int{}

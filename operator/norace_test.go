@@ -1,5 +1,0 @@
-//go:build !race
-
-package operator
-
-const slower = 1
