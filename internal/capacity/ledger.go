@@ -36,6 +36,9 @@ type nodeAccount struct {
 	firstPod *podEntry
 	// cell is that of the pools that the node is in, nil for no pool.
 	cell *cellSums
+	// verdicts are those of filters on the node, by the text of the filter: each is asked once about
+	// each state of a node.
+	verdicts map[string]verdict
 }
 
 // podEntry is one pod in the account.
@@ -99,7 +102,7 @@ func (l *Ledger) replaceNode(a *nodeAccount, node *Node) {
 	if a.physical() {
 		l.names.countListings(old, -1)
 	}
-	a.node, a.allocatable, a.local = node, nil, nil
+	a.node, a.allocatable, a.local, a.verdicts = node, nil, nil, nil
 	if node != nil {
 		a.allocatable = l.names.referNode(node.Allocatable)
 		a.local = make([]total, len(a.allocatable))
@@ -114,6 +117,30 @@ func (l *Ledger) replaceNode(a *nodeAccount, node *Node) {
 		}
 	}
 	l.joinPools(a)
+}
+
+// verdict is what a filter says of a node.
+type verdict struct {
+	ok  bool
+	why string
+}
+
+// admitted asks the filter of a selection about the node, unless its answer is known. The node must
+// be known.
+func (a *nodeAccount) admitted(s Selection) verdict {
+	if s.Filter == nil {
+		return verdict{ok: true}
+	}
+	text := s.Filter.String()
+	v, known := a.verdicts[text]
+	if !known {
+		v.ok, v.why = s.Filter.Admits(a.node)
+		if a.verdicts == nil {
+			a.verdicts = map[string]verdict{}
+		}
+		a.verdicts[text] = v
+	}
+	return v
 }
 
 // physical reports whether the node is known and not virtual.

@@ -36,6 +36,23 @@ func (s selector) Matches(labels map[string]string) bool { return s.matches(labe
 func (s selector) Keys() []string                        { return nil }
 func (s selector) String() string                        { return s.text }
 
+// nodeFilter implements NodeFilter with a function, and counts the calls.
+type nodeFilter struct {
+	text   string
+	admits func(*Node) bool
+	calls  int
+}
+
+func (f *nodeFilter) Admits(n *Node) (bool, string) {
+	f.calls++
+	if f.admits(n) {
+		return true, ""
+	}
+	return false, "left out by " + f.text
+}
+
+func (f *nodeFilter) String() string { return f.text }
+
 var nothing = selector{func(map[string]string) bool { return false }, "nothing"}
 
 // having selects labels that have the key, with one of the values if any are passed.

@@ -67,7 +67,7 @@ type namedPool struct {
 	Allocatable, Free, InUse Amounts
 	Shared                   []int
 	Overlaps                 []bool
-	LeftOut                  int
+	LeftOut, Filtered        int
 	FirstLeftOut             []string
 }
 
@@ -143,7 +143,7 @@ func (w world) recount(selections []Selection, asked, before []string) namedView
 		return used.amountsOf(all.Columns)
 	}
 	in := func(s Selection) func(string) bool {
-		return func(name string) bool { n, known := w.nodes[name]; return known && s.selects(&n) && s.usable(&n) }
+		return func(name string) bool { n, known := w.nodes[name]; return known && s.Matches(&n) }
 	}
 	for _, p := range w.pods {
 		if _, counted := all.Used[p.Consumer]; counted || p.Consumer == "" || w.nodes[p.Node].State == Virtual {
@@ -168,6 +168,9 @@ func (w world) recount(selections []Selection, asked, before []string) namedView
 			if !in(s)(n.Name) {
 				if n.State != Virtual && s.selects(&n) {
 					pool.LeftOut++
+					if s.usable(&n) {
+						pool.Filtered++
+					}
 					pool.FirstLeftOut = append(pool.FirstLeftOut, n.Name)
 				}
 				continue
@@ -238,7 +241,7 @@ func read(t *rapid.T, v View) namedView {
 		checkCells(t, v, i)
 		pool := namedPool{
 			Nodes: p.Nodes, Allocatable: amounts(v, p.Allocatable), Free: amounts(v, p.Free), InUse: amounts(v, p.InUse),
-			Shared: p.Shared, Overlaps: p.Overlaps, LeftOut: p.Unusable.Count,
+			Shared: p.Shared, Overlaps: p.Overlaps, LeftOut: p.Unusable.Count, Filtered: p.Unusable.Filtered,
 		}
 		for _, n := range p.Unusable.First {
 			pool.FirstLeftOut = append(pool.FirstLeftOut, n.Name)
@@ -286,6 +289,8 @@ func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 		{Selector: nothing},
 		{Selector: having("zone", "a")},
 		{Tolerations: []Toleration{tolerates("")}},
+		{Filter: &nodeFilter{text: "8 cpu", admits: func(n *Node) bool { return n.Allocatable[CPU] >= 8 }}},
+		{Selector: having("zone", "a"), Filter: &nodeFilter{text: "pods", admits: func(n *Node) bool { return n.Allocatable[Pods] > 0 }}},
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		selections, asked := every, []string{"example.com/fpga"}

@@ -33,11 +33,19 @@ type poolSums struct {
 	cells []*cellSums
 	// used sums the requests of consumers' pods on the nodes, by column.
 	used []total
-	// leftOut are the nodes of Unusable; unusable is that of the last View, nil if it has changed.
-	leftOut  map[*nodeAccount]struct{}
+	// leftOut are the nodes of Unusable, with why each is left out; filtered counts those that only the
+	// filter leaves out. unusable is that of the last View, nil if it has changed.
+	leftOut  map[*nodeAccount]leftOutNode
+	filtered int
 	unusable *Unusable
 	// cached is the Pool of the last View, nil if it has changed.
 	cached *Pool
+}
+
+// leftOutNode is why a node is left out: by the filter, or because it is not usable.
+type leftOutNode struct {
+	why      string
+	filtered bool
 }
 
 // cellSums are the sums over the nodes that are in the same pools. A node is in at most one cell,
@@ -98,7 +106,7 @@ func (l *Ledger) View(selections []Selection, asked ...string) View {
 	for i, p := range l.pools {
 		if p.cached == nil {
 			if p.unusable == nil {
-				p.unusable = l.selections[i].unusable(p.leftOut)
+				p.unusable = p.unusableNow()
 			}
 			p.cached = p.snapshot(len(l.columns.names), len(l.pools))
 		}
@@ -133,14 +141,30 @@ func (l *Ledger) updateSelections(selections []Selection) bool {
 	}
 	same := slices.Equal(l.keys, keys)
 	l.keys, l.selections = keys, selections
+	if !same {
+		l.forgetVerdicts()
+	}
 	return !same
+}
+
+// forgetVerdicts drops the verdicts of filters that no selection has.
+func (l *Ledger) forgetVerdicts() {
+	used := map[string]struct{}{}
+	for _, s := range l.selections {
+		if s.Filter != nil {
+			used[s.Filter.String()] = struct{}{}
+		}
+	}
+	for _, a := range l.nodes {
+		maps.DeleteFunc(a.verdicts, func(text string, _ verdict) bool { _, keep := used[text]; return !keep })
+	}
 }
 
 // recompute adds up all nodes and pods.
 func (l *Ledger) recompute() {
 	l.pools, l.requested = make([]*poolSums, len(l.selections)), make([]total, len(l.columns.names))
 	for i := range l.pools {
-		l.pools[i] = &poolSums{used: make([]total, len(l.columns.names)), leftOut: map[*nodeAccount]struct{}{}}
+		l.pools[i] = &poolSums{used: make([]total, len(l.columns.names)), leftOut: map[*nodeAccount]leftOutNode{}}
 	}
 	clear(l.cells)
 	l.orderedCells = nil
@@ -155,12 +179,15 @@ func (l *Ledger) joinPools(a *nodeAccount) {
 	var pools []int
 	if a.physical() {
 		for i, s := range l.selections {
-			switch {
-			case !s.selects(a.node):
-			case s.usable(a.node):
+			if !s.selects(a.node) {
+				continue
+			}
+			if why := s.whyUnusable(a.node); why != "" {
+				l.pools[i].leaveOut(a, leftOutNode{why: why})
+			} else if v := a.admitted(s); v.ok {
 				pools = append(pools, i)
-			default:
-				l.pools[i].leaveOut(a)
+			} else {
+				l.pools[i].leaveOut(a, leftOutNode{why: v.why, filtered: true})
 			}
 		}
 	}
@@ -187,15 +214,21 @@ func (l *Ledger) leavePools(a *nodeAccount) {
 }
 
 // leaveOut adds a node to those that the selection leaves out.
-func (p *poolSums) leaveOut(a *nodeAccount) {
-	p.leftOut[a] = struct{}{}
+func (p *poolSums) leaveOut(a *nodeAccount, as leftOutNode) {
+	p.leftOut[a] = as
+	if as.filtered {
+		p.filtered++
+	}
 	p.unusable, p.cached = nil, nil
 }
 
 // takeIn undoes leaveOut, if the node is left out.
 func (p *poolSums) takeIn(a *nodeAccount) {
-	if _, out := p.leftOut[a]; out {
+	if was, out := p.leftOut[a]; out {
 		delete(p.leftOut, a)
+		if was.filtered {
+			p.filtered--
+		}
 		p.unusable, p.cached = nil, nil
 	}
 }
@@ -351,12 +384,12 @@ func (c *consumerSums) creatorSums(creator string) *podSums {
 	return s
 }
 
-// unusable describes the nodes that the selection leaves out.
-func (s Selection) unusable(leftOut map[*nodeAccount]struct{}) *Unusable {
-	nodes := slices.SortedFunc(maps.Keys(leftOut), func(a, b *nodeAccount) int { return strings.Compare(a.name, b.name) })
-	u := &Unusable{Count: len(nodes)}
+// unusableNow describes the nodes that the selection leaves out.
+func (p *poolSums) unusableNow() *Unusable {
+	nodes := slices.SortedFunc(maps.Keys(p.leftOut), func(a, b *nodeAccount) int { return strings.Compare(a.name, b.name) })
+	u := &Unusable{Count: len(nodes), Filtered: p.filtered}
 	for _, a := range nodes[:min(len(nodes), MaxUnusableNamed)] {
-		u.First = append(u.First, UnusableNode{Name: a.name, Why: s.whyUnusable(a.node)})
+		u.First = append(u.First, UnusableNode{Name: a.name, Why: p.leftOut[a].why})
 	}
 	return u
 }

@@ -12,6 +12,17 @@ type Selection struct {
 	Selector Selector
 	// Tolerations admit nodes whose NoSchedule and NoExecute taints they tolerate.
 	Tolerations []Toleration
+	// Filter decides last, on nodes that are selected and usable; nil admits them all.
+	Filter NodeFilter
+}
+
+// NodeFilter is a rule of the provider. Package filter has those that are written in CEL.
+type NodeFilter interface {
+	// Admits reports whether the node may be in the pool, and if not, why, as in "NODE is WHY". It
+	// must depend on nothing but the node: the ledger remembers the answer until the node changes.
+	Admits(n *Node) (ok bool, why string)
+	// String returns the filter as text. Filters of equal texts admit the same.
+	String() string
 }
 
 // Selector selects objects by label. Package selection adapts those of Kubernetes.
@@ -50,12 +61,21 @@ func (t Taint) String() string {
 	return t.Key + "=" + t.Value + ":" + t.Effect
 }
 
-// Matches reports whether the node is in the pool: it is selected by label and usable.
-func (s Selection) Matches(n *Node) bool { return s.selects(n) && s.usable(n) }
+// Matches reports whether the node is in the pool: it is selected by label, usable, and admitted by
+// the filter.
+func (s Selection) Matches(n *Node) bool { return s.selects(n) && s.usable(n) && s.admits(n) }
+
+func (s Selection) admits(n *Node) bool {
+	if s.Filter == nil {
+		return true
+	}
+	ok, _ := s.Filter.Admits(n)
+	return ok
+}
 
 // usable reports whether the node is Ready, and without a NoSchedule or NoExecute taint that is not
 // tolerated. Taints with other effects must have been removed.
-func (s Selection) usable(n *Node) bool { return n.State == Ready && s.untolerated(n) == nil }
+func (s Selection) usable(n *Node) bool { return n.State != Virtual && s.whyUnusable(n) == "" }
 
 // selects reports whether the selector matches the node's labels.
 func (s Selection) selects(n *Node) bool { return s.Selector == nil || s.Selector.Matches(n.Labels) }
@@ -76,9 +96,10 @@ const MaxUnusableNamed = 5
 // Unusable are the nodes that a selection selects by label and that are not in its pool. Virtual
 // nodes are not among them.
 type Unusable struct {
-	// Count is the number of nodes. First are the first MaxUnusableNamed of them, by name.
-	Count int
-	First []UnusableNode
+	// Count is the number of nodes, Filtered the number of those that are left out by the filter alone.
+	// First are the first MaxUnusableNamed of all, by name.
+	Count, Filtered int
+	First           []UnusableNode
 }
 
 // UnusableNode is the name of a node, and why the node is not in a pool.
@@ -96,7 +117,7 @@ func (u Unusable) String() string {
 	return strings.Join(texts, ", ")
 }
 
-// whyUnusable returns why a node that is selected by label is not in the pool, empty if it is.
+// whyUnusable returns why a node is not usable, empty if it is or is virtual.
 func (s Selection) whyUnusable(n *Node) string {
 	switch n.State {
 	case Cordoned:
@@ -114,6 +135,10 @@ func (s Selection) whyUnusable(n *Node) string {
 // Key is equal for selections that are written alike. They share a pool.
 func (s Selection) Key() string {
 	var b strings.Builder
+	if s.Filter != nil {
+		text := s.Filter.String()
+		fmt.Fprintf(&b, "%d\x01%s", len(text), text) // Its length, because it may contain anything.
+	}
 	if s.Selector != nil {
 		b.WriteString(s.Selector.String())
 	}

@@ -1,18 +1,24 @@
 package offer
 
-import "fmt"
+import (
+	"fmt"
 
-// Candidate is a policy that is for a consumer.
+	"proffer.dev/proffer/internal/capacity"
+)
+
+// Candidate is a policy that is for a consumer, or would be without its filter of consumers.
 type Candidate struct {
 	Class, Policy string
 	// Decides is set for the one policy of the class that decides.
 	Decides bool
 	// Because says why the policy does not decide. It is empty for the one that does.
 	Because string
+	// LeftOut are the nodes that the policy selects by label and leaves out.
+	LeftOut capacity.Unusable
 }
 
-// Candidates returns the policies that are for a consumer, by class, then in the order in which they
-// decide. Dry runs are among them.
+// Candidates returns the policies that are for a consumer, and those that only their filter makes
+// not be for it, by class, then in the order in which they decide. Dry runs are among them.
 func (x Explainer) Candidates(id string) []Candidate {
 	e := x.evaluation
 	if e == nil {
@@ -23,11 +29,17 @@ func (x Explainer) Candidates(id string) []Candidate {
 	var winner *Policy
 	for i := range e.index.candidates(id) {
 		p := e.index.ordered[i]
-		if !p.Consumers.Includes(consumer) {
+		if !p.Consumers.selects(consumer) {
 			continue
 		}
 		c := Candidate{Class: p.Class, Policy: p.Name}
+		if pool := e.plans[i].pool; pool != nil {
+			c.LeftOut = pool.Unusable
+		}
+		why := p.Consumers.whyFiltered(consumer)
 		switch {
+		case why != "":
+			c.Because, c.LeftOut = why, capacity.Unusable{}
 		case p.DryRun:
 			c.Because = "it is a dry run"
 		case winner == nil || winner.Class != p.Class:

@@ -24,6 +24,7 @@ func TestEachPolicyForAConsumerSaysWhyItDoesNotDecide(t *testing.T) {
 		policy("tried", "gold", 9, 1, func(p *Policy) { p.DryRun = true }),
 		policy("of oslo", "gold", 9, 1, func(p *Policy) { p.Consumers = ids("oslo") }),
 		policy("only", "", 0, 1),
+		policy("for zone a", "silver", 0, 1, func(p *Policy) { p.Consumers.Filter = zoneFilter("a") }),
 	}})
 	want := []Candidate{
 		{Policy: "only", Decides: true},
@@ -32,11 +33,27 @@ func TestEachPolicyForAConsumerSaysWhyItDoesNotDecide(t *testing.T) {
 		{Class: "gold", Policy: "c", Because: "policy b has the same priority, 1, and the same age, and its name comes first"},
 		{Class: "gold", Policy: "young", Because: "policy b has the same priority, 1, and is older"},
 		{Class: "gold", Policy: "low", Because: "policy b has the higher priority, 1"},
+		{Class: "silver", Policy: "for zone a", Because: "not in zone a"},
 	}
 	if diff := cmp.Diff(want, r.Explainer().Candidates("rome")); diff != "" {
 		t.Error(diff)
 	}
 	if got := (Explainer{}).Candidates("rome"); got != nil {
 		t.Errorf("an explainer of nothing has %v", got)
+	}
+}
+
+func TestAPolicyForAConsumerNamesTheNodesThatItLeavesOut(t *testing.T) {
+	c := newCluster()
+	for name, state := range map[string]capacity.NodeState{"n1": capacity.Ready, "n2": capacity.Ready, "n3": capacity.Cordoned} {
+		c.SetNode(capacity.Node{Name: name, State: state, Labels: map[string]string{"zone": name}})
+	}
+	policies := []Policy{{Name: "p", Nodes: &Nodes{Percent: 100, Selection: capacity.Selection{Filter: nodesOf{"n1"}}}}}
+	r := Evaluate(Input{Policies: policies, View: c.View(Selections(policies))})
+	want := []Candidate{{Policy: "p", Decides: true, LeftOut: capacity.Unusable{Count: 2, Filtered: 1, First: []capacity.UnusableNode{
+		{Name: "n2", Why: "not in zone n1"}, {Name: "n3", Why: "cordoned"},
+	}}}}
+	if diff := cmp.Diff(want, r.Explainer().Candidates("rome")); diff != "" {
+		t.Error(diff)
 	}
 }

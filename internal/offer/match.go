@@ -23,6 +23,8 @@ type policyIndex struct {
 	open   []int
 	// labelKeys are the label keys that some scope selects by, sorted.
 	labelKeys []string
+	// filtered is set if some scope has a filter, which may read any label.
+	filtered bool
 }
 
 // noPool is the pool index of a policy of fixed amounts.
@@ -56,6 +58,7 @@ func newPolicyIndex(policies []Policy) *policyIndex {
 					x.naming[id] = append(all, i)
 				}
 			}
+			x.filtered = x.filtered || s.Filter != nil
 			for _, key := range s.labelKeys() {
 				labelKeys[key] = struct{}{}
 			}
@@ -154,7 +157,7 @@ func newMatcher(x *policyIndex) *matcher {
 
 // of returns the match of a consumer.
 func (m *matcher) of(c Consumer) *match {
-	if _, named := m.naming[c.ID]; named {
+	if _, named := m.naming[c.ID]; named || m.filtered {
 		return m.distinct(m.match(c))
 	}
 	m.key = m.key[:0]

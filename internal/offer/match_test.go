@@ -36,7 +36,7 @@ func TestAMatchIsThatOfEveryPolicyInTurn(t *testing.T) {
 		for range 9 { // A matcher answers many of them from what it keeps.
 			c := Consumer{ID: anyID.Draw(t, "consumer"), Labels: map[string]string{"zone": anyZone.Draw(t, "zone")}}
 			want := matchInTurn(x, c)
-			if _, named := x.naming[c.ID]; !named {
+			if _, named := x.naming[c.ID]; !named && !x.filtered {
 				zone := ""
 				if slices.Contains(x.labelKeys, "zone") {
 					zone = c.Labels["zone"]

@@ -1,6 +1,7 @@
 package offer
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -113,22 +114,47 @@ func (p *Policy) overrideFor(c Consumer) int {
 	return slices.IndexFunc(p.Overrides, func(o Override) bool { return o.Consumers.Includes(c) })
 }
 
-// Scope selects consumers, by ID or by label. The zero Scope selects every consumer.
+// Scope selects consumers: by ID or by label, and then by a filter. The zero Scope selects every
+// consumer.
 type Scope struct {
 	IDs      map[string]struct{}
 	Selector capacity.Selector
+	Filter   ConsumerFilter
+}
+
+// ConsumerFilter is a rule of the provider. Package filter has those that are written in CEL.
+type ConsumerFilter interface {
+	// Admits reports whether the scope may include the consumer, and if not, why. It must depend on
+	// nothing but the consumer's labels. Every evaluation asks again, also of other goroutines.
+	Admits(c Consumer) (ok bool, why string)
+	// String returns the filter as text. Filters of equal texts admit the same.
+	String() string
 }
 
 // Everyone reports whether the scope selects every consumer.
-func (s Scope) Everyone() bool { return s.IDs == nil && s.Selector == nil }
+func (s Scope) Everyone() bool { return s.IDs == nil && s.Selector == nil && s.Filter == nil }
 
 // Includes reports whether the scope selects the consumer.
-func (s Scope) Includes(c Consumer) bool {
+func (s Scope) Includes(c Consumer) bool { return s.selects(c) && s.whyFiltered(c) == "" }
+
+// selects reports whether the scope selects the consumer, but for its filter.
+func (s Scope) selects(c Consumer) bool {
 	if s.IDs != nil {
 		_, ok := s.IDs[c.ID]
 		return ok
 	}
 	return s.Selector == nil || s.Selector.Matches(c.Labels)
+}
+
+// whyFiltered returns why the filter leaves the consumer out, empty if it does not.
+func (s Scope) whyFiltered(c Consumer) string {
+	if s.Filter == nil {
+		return ""
+	}
+	if ok, why := s.Filter.Admits(c); !ok {
+		return cmp.Or(why, "the filter leaves it out")
+	}
+	return ""
 }
 
 // Consumer is a peer cluster.

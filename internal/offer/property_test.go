@@ -30,8 +30,29 @@ func inZone(zone string) capacity.Selector {
 	return withLabel("zone", zone)
 }
 
+// zoneFilter admits the nodes and consumers of a zone.
+type zoneFilter string
+
+func (f zoneFilter) String() string { return string(f) }
+
+func (f zoneFilter) admits(labels map[string]string) (bool, string) {
+	return labels["zone"] == string(f), "not in zone " + string(f)
+}
+
+// nodesOf is a zoneFilter of nodes.
+type nodesOf struct{ zoneFilter }
+
+func (f nodesOf) Admits(n *capacity.Node) (bool, string) { return f.admits(n.Labels) }
+func (f zoneFilter) Admits(c Consumer) (bool, string)    { return f.admits(c.Labels) }
+
 var anyScope = rapid.Custom(func(t *rapid.T) Scope {
-	switch rapid.IntRange(0, 2).Draw(t, "scope") {
+	switch rapid.IntRange(0, 4).Draw(t, "scope") {
+	case 3:
+		return Scope{Filter: zoneFilter(anyZone.Draw(t, "zone"))}
+	case 4:
+		s := ids(rapid.SliceOfN(anyID, 1, 3).Draw(t, "ids")...)
+		s.Filter = zoneFilter(anyZone.Draw(t, "zone"))
+		return s
 	case 0:
 		return ids(rapid.SliceOfN(anyID, 1, 3).Draw(t, "ids")...)
 	case 1:
@@ -64,6 +85,9 @@ func anyPolicy(i int) *rapid.Generator[Policy] {
 			}
 			if rapid.Bool().Draw(t, "zoned") {
 				p.Nodes.Selection.Selector = inZone(anyZone.Draw(t, "node zone"))
+			}
+			if rapid.IntRange(0, 2).Draw(t, "filtered") == 0 {
+				p.Nodes.Selection.Filter = nodesOf{zoneFilter(anyZone.Draw(t, "filtered zone"))}
 			}
 		}
 		if rapid.Bool().Draw(t, "overridden") {
