@@ -56,7 +56,7 @@ var core = []string{"internal/capacity", "internal/offer", "internal/grant"}
 
 // perKind lists what the controllers of one kind may import.
 var perKind = append([]string{
-	"api", "internal/table", "internal/kube", "internal/debounce", "internal/quantity", "internal/selection",
+	"api", "internal/table", "internal/kube", "internal/debounce", "internal/quantity", "internal/selection", "internal/filter",
 }, core...)
 
 // isLogr reports whether p is the logger package, which ToleratesTaint of k8s.io/api requires.
@@ -96,6 +96,10 @@ var table = []rule{
 	{
 		place: "internal/selection", may: []string{"internal/capacity"},
 		never: slices.DeleteFunc(slices.Clone(world), isLogr), noClock: true, why: edge,
+	},
+	{
+		place: "internal/filter", may: []string{"internal/capacity", "internal/offer", "internal/quantity"},
+		never: world, noClock: true, why: edge,
 	},
 	{
 		place: "internal/rehearse/world", may: append([]string{

@@ -1,0 +1,102 @@
+// Package filter compiles the filters of policies: expressions in CEL, in the environment that
+// Kubernetes has for its own, see k8s.io/apiserver/pkg/cel/environment.
+//
+// An expression is written by an admin of the provider, and is evaluated in the operator: no
+// expression takes longer, or more memory, than a few milliseconds and mebibytes for one object. Its
+// text has at most MaxLength characters, and an evaluation costs at most CostLimit. Where the cost
+// that CEL accounts for says little about the time, an expression is restricted further, see
+// checkCalls.
+package filter
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	"k8s.io/apimachinery/pkg/util/version"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+const (
+	// MaxLength bounds an expression in characters.
+	MaxLength = 1024
+	// CostLimit bounds an evaluation, in CEL's units. A comparison of two labels costs about 5.
+	CostLimit = 1000
+	// maxWhy bounds what is repeated of the error of an evaluation, in bytes.
+	maxWhy = 200
+)
+
+// The variables of an expression.
+const nodeVariable, consumerVariable = "node", "consumer"
+
+// environments returns the environments of expressions on nodes and on consumers.
+var environments = sync.OnceValues(func() (nodes, consumers *cel.Env) {
+	labels := apiservercel.NewMapType(apiservercel.StringType, apiservercel.StringType, -1)
+	amounts := apiservercel.NewMapType(apiservercel.StringType, apiservercel.QuantityDeclType, -1)
+	return with(nodeVariable, "proffer.Node", map[string]*apiservercel.DeclType{
+			"name": apiservercel.StringType, "labels": labels, "allocatable": amounts,
+		}), with(consumerVariable, "proffer.Consumer", map[string]*apiservercel.DeclType{
+			"labels": labels,
+		})
+})
+
+// with returns Kubernetes' environment with a variable that has these fields. It panics if
+// Kubernetes' packages do not accept that, which does not depend on any input.
+func with(variable, kind string, types map[string]*apiservercel.DeclType) *cel.Env {
+	fields := map[string]*apiservercel.DeclField{}
+	for name, t := range types {
+		fields[name] = apiservercel.NewDeclField(name, t, true, nil, nil)
+	}
+	object := apiservercel.NewObjectType(kind, fields)
+	set, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(environment.VersionedOptions{
+		IntroducedVersion: version.MajorMinor(1, 0),
+		EnvOptions:        []cel.EnvOption{cel.Variable(variable, object.CelType())},
+		DeclTypes:         []*apiservercel.DeclType{object},
+	})
+	if err != nil {
+		panic(fmt.Errorf("environment of %s: %w", variable, err))
+	}
+	return set.NewExpressionsEnv()
+}
+
+// compile returns the program of an expression. The error names the positions of mistakes.
+func compile(env *cel.Env, text string) (cel.Program, error) {
+	if length := len([]rune(text)); length > MaxLength {
+		return nil, fmt.Errorf("it has %d characters: write at most %d", length, MaxLength)
+	}
+	ast, issues := env.Compile(text)
+	if issues.Err() != nil {
+		var all []string
+		for _, e := range issues.Errors() {
+			all = append(all, at(e.Location.Line(), e.Location.Column())+e.Message)
+		}
+		return nil, errors.New(strings.Join(all, "; "))
+	}
+	if ast.OutputType() != cel.BoolType {
+		return nil, fmt.Errorf("its result is of type %s: write an expression that is true or false", ast.OutputType())
+	}
+	if err := checkCalls(ast.NativeRep()); err != nil {
+		return nil, err
+	}
+	return env.Program(ast, cel.CostLimit(CostLimit))
+}
+
+// at writes a position. CEL counts columns from 0, and has -1 where it knows none.
+func at(line, column int) string { return fmt.Sprintf("%d:%d: ", max(line, 1), max(column, 0)+1) }
+
+// evaluate returns the result of a program, and why it has none.
+func evaluate(p cel.Program, variable string, value map[string]any) (ok bool, failure string) {
+	out, _, err := p.Eval(map[string]any{variable: value})
+	if err != nil {
+		text := err.Error()
+		if len(text) > maxWhy {
+			text = strings.ToValidUTF8(text[:maxWhy], "") + "..."
+		}
+		return false, text
+	}
+	ok, _ = out.Value().(bool)
+	return ok, ""
+}

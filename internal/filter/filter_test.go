@@ -1,0 +1,125 @@
+package filter
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/offer"
+)
+
+func gpuNode() *capacity.Node {
+	return &capacity.Node{
+		Name: "gpu-1", Labels: map[string]string{"pool": "gold", "example.com/rack": "r7"}, State: capacity.Ready,
+		Allocatable: capacity.Amounts{capacity.CPU: 7500, capacity.Memory: 32 << 30, capacity.Pods: 110, "nvidia.com/gpu": 4},
+	}
+}
+
+func TestAFilterOfNodesReadsNameLabelsAndAmounts(t *testing.T) {
+	for expression, want := range map[string]string{
+		"true":  "",
+		"false": "left out by the filter",
+		"node.allocatable['cpu'].isGreaterThan(quantity('7')) && !('maintenance' in node.labels)": "",
+		"node.allocatable['cpu'].isGreaterThan(quantity('7500m'))":                                "left out by the filter",
+		"node.allocatable['memory'].compareTo(quantity('32Gi')) == 0":                             "",
+		"node.allocatable[?'nvidia.com/gpu'].orValue(quantity('0')).asInteger() >= 4":             "",
+		"node.allocatable[?'amd.com/gpu'].hasValue()":                                             "left out by the filter",
+		"node.labels['example.com/rack'].matches('^r[0-9]+$')":                                    "",
+		"node.name.startsWith('gpu-')":                                                            "",
+		"node.labels.pool in ['gold', 'silver']":                                                  "",
+		"node.labels['zone'] == 'a'":                                                              "left out by the filter, which fails on it: no such key: zone",
+	} {
+		f, err := Nodes(expression)
+		if err != nil {
+			t.Errorf("%s: %v", expression, err)
+			continue
+		}
+		if ok, why := f.Admits(gpuNode()); ok != (want == "") || why != want {
+			t.Errorf("%s: %v, %q, want %q", expression, ok, why, want)
+		}
+		if f.String() != expression {
+			t.Errorf("%s is written as %s", expression, f)
+		}
+	}
+	f, err := Nodes("size(node.labels) == 0 && size(node.allocatable) == 0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ok, why := f.Admits(&capacity.Node{}); !ok {
+		t.Errorf("a node without labels and amounts: %s", why)
+	}
+}
+
+func TestAFilterOfConsumersReadsLabels(t *testing.T) {
+	gold, none := offer.Consumer{ID: "rome", Labels: map[string]string{"tier": "gold"}}, offer.Consumer{ID: "oslo"}
+	for expression, want := range map[string][2]string{
+		"consumer.labels[?'tier'].orValue('') in ['gold', 'silver']": {"", "its filter leaves this consumer out"},
+		"!has(consumer.labels.tier)":                                 {"its filter leaves this consumer out", ""},
+		"consumer.labels.tier == 'gold'":                             {"", "its filter leaves this consumer out, because it fails: no such key: tier"},
+	} {
+		f, err := Consumers(expression)
+		if err != nil {
+			t.Fatalf("%s: %v", expression, err)
+		}
+		for range 2 { // The second answer is remembered.
+			_, first := f.Admits(gold)
+			_, second := f.Admits(none)
+			if diff := cmp.Diff(want, [2]string{first, second}); diff != "" {
+				t.Errorf("%s: %s", expression, diff)
+			}
+		}
+	}
+}
+
+func TestAResultIsRememberedUntilTheLabelsChange(t *testing.T) {
+	of, err := Consumers("consumer.labels.tier == 'gold'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := of.(*consumers)
+	for _, tier := range []string{"gold", "silver", "gold"} {
+		if ok, _ := f.Admits(offer.Consumer{ID: "rome", Labels: map[string]string{"tier": tier}}); ok != (tier == "gold") {
+			t.Errorf("tier %s: %v", tier, ok)
+		}
+	}
+	for i := range maxRemembered {
+		f.Admits(offer.Consumer{ID: fmt.Sprint("unknown-", i)})
+	}
+	if len(f.known) != 2 {
+		t.Errorf("%d results are remembered after calls for one consumer with labels and many without", len(f.known))
+	}
+	for i := range 2 * maxRemembered {
+		f.Admits(offer.Consumer{ID: fmt.Sprint("peer-", i), Labels: map[string]string{"tier": "gold"}})
+	}
+	if len(f.known) > maxRemembered {
+		t.Errorf("%d results are remembered", len(f.known))
+	}
+}
+
+func TestAMistakeIsNamedWithItsPosition(t *testing.T) {
+	for expression, want := range map[string]string{
+		"":                             "1:1: Syntax error: mismatched input '<EOF>'",
+		"node.label['a'] == 'b'":       "1:5: undefined field 'label'",
+		"true &&\n  nodes.name == 'a'": "2:3: undeclared reference to 'nodes' (in container '')",
+		"node.name":                    "its result is of type string: write an expression that is true or false",
+		"node.labels['a'] > 1":         "1:18: found no matching overload for '_>_' applied to '(string, int)'",
+		"consumer.labels['a'] == 'b'":  "1:1: undeclared reference to 'consumer' (in container '')",
+		"node.name.matches('[')":       "1:19: invalid matches argument",
+		"quantity(node.labels['a']) == quantity('1')":      "1:9: quantity takes an amount in quotes, such as '8' or '16Gi', with an exponent of at most two digits",
+		"true || isQuantity('1e-999999999')":               "1:19: isQuantity takes an amount in quotes",
+		"node.name.matches(node.labels['a'])":              "1:18: matches takes a regular expression in quotes",
+		"node.name.matches('(.{1,99}){1,9}')":              "1:18: the regular expression of matches is too large: write fewer repetitions",
+		"size(lists.range(9)) == 9":                        "1:17: lists.range is not available in a filter",
+		"'" + strings.Repeat("ü", MaxLength-1) + "' == ''": "it has 1031 characters: write at most 1024",
+	} {
+		if _, err := Nodes(expression); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", expression, err, want)
+		}
+	}
+	if _, err := Consumers("node.name == 'a'"); err == nil || !strings.Contains(err.Error(), "undeclared reference to 'node'") {
+		t.Errorf("a filter of consumers that reads a node: %v", err)
+	}
+}
