@@ -144,7 +144,8 @@ type Condition struct {
 // were cut.
 type Details struct {
 	Evaluated
-	// Policies are those that are for the consumer, by class, then in the order of precedence.
+	// Policies are those that are for the consumer, or would be without their filter of consumers, by
+	// class, then in the order of precedence.
 	Policies []Candidate `json:"policies"`
 	// Slices are the consumer's ResourceSlices, by namespace and name.
 	Slices []Slice `json:"slices"`
@@ -153,7 +154,7 @@ type Details struct {
 	Truncated []string `json:"truncated,omitempty"`
 }
 
-// Candidate is a policy that is for a consumer.
+// Candidate is a policy that is for a consumer, or would be without its filter of consumers.
 type Candidate struct {
 	Class  string `json:"class"`
 	Policy string `json:"policy"`
@@ -161,6 +162,38 @@ type Candidate struct {
 	Decides bool `json:"decides"`
 	// Because says why the policy does not decide, absent for the one that does.
 	Because string `json:"because,omitempty"`
+	// LeftOut are the nodes that the policy selects by label and does not offer, absent for none.
+	LeftOut *LeftOut `json:"leftOut,omitempty"`
+}
+
+// LeftOut are nodes that a policy selects by label and does not offer.
+type LeftOut struct {
+	// Nodes is their number, Filtered the number of those that only the policy's filter leaves out.
+	Nodes    int `json:"nodes"`
+	Filtered int `json:"filtered"`
+	// First are the first five, by name.
+	First []LeftOutNode `json:"first"`
+}
+
+// LeftOutNode is a node and why it is left out, as in "NAME is WHY".
+type LeftOutNode struct {
+	Name string `json:"name"`
+	Why  string `json:"why"`
+}
+
+// String lists the nodes as in "n1 is cordoned, n2 is not Ready, and 3 more".
+func (l *LeftOut) String() string {
+	var b strings.Builder
+	for i, n := range l.First {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(n.Name + " is " + n.Why)
+	}
+	if more := l.Nodes - len(l.First); more > 0 {
+		fmt.Fprintf(&b, ", and %d more", more)
+	}
+	return b.String()
 }
 
 // Slice is a ResourceSlice.

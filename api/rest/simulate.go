@@ -29,6 +29,9 @@ const (
 	// MaxSelectorTerms bounds, in all of Change.Apply, the labels, expressions and values of selectors,
 	// with the tolerations.
 	MaxSelectorTerms = 4096
+	// MaxFilters bounds the different filters in all of Change.Apply: each is evaluated on every node or
+	// consumer.
+	MaxFilters = 2
 	// MaxChangeResources bounds the different resources that a Change names.
 	MaxChangeResources = 32
 	// MaxAddedNodes bounds the sum of AddedNodes.Count, and MaxAddedKinds the length of Change.AddNodes.

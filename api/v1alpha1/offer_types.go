@@ -79,6 +79,15 @@ type Nodes struct {
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.size() <= 64",message="a selector has at most 64 matchExpressions: write fewer"
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 
+	// Filter is an expression in CEL that is true for the nodes to offer. It is evaluated on the nodes
+	// that the selector matches and that are usable, when the policy or the node changes. Its variable
+	// is node, with name, labels (texts by key) and allocatable (quantities by resource name). A node
+	// that it fails on, for example because a label is missing, is left out. Omitted: every such node.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Filter string `json:"filter,omitempty"`
+
 	// Count defines which capacity of the nodes counts. Free (default): what this cluster's own pods
 	// leave free. Allocatable: everything allocatable, including what is in use.
 	// +optional

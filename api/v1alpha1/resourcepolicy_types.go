@@ -159,7 +159,7 @@ type ResourcePolicySpec struct {
 // +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a cluster ID is a lower-case UUID or a DNS-1123 label, such as rome: write it as Liqo shows it"
 type ClusterID string
 
-// Consumers selects consumers, by ID or by label.
+// Consumers selects consumers: by ID or by label, and then by a filter.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.clusterIDs) || !has(self.selector)",message="set clusterIDs or selector, not both: use a second policy or override for the other consumers"
 type Consumers struct {
@@ -178,14 +178,23 @@ type Consumers struct {
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchLabels) || self.matchLabels.size() <= 64",message="a selector has at most 64 matchLabels: write fewer"
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.size() <= 64",message="a selector has at most 64 matchExpressions: write fewer"
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+
+	// Filter is an expression in CEL that is true for the consumers to select, among those of
+	// clusterIDs or selector. Its variable is consumer, with labels (texts by key): those that selector
+	// reads. A consumer that it fails on, for example because a label is missing, is not selected.
+	// Omitted: every such consumer.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Filter string `json:"filter,omitempty"`
 }
 
 // Override replaces parts of the offer for some consumers.
 type Override struct {
-	// Consumers selects the consumers that the override applies to: exactly one of clusterIDs and
-	// selector.
+	// Consumers selects the consumers that the override applies to: clusterIDs, selector or filter,
+	// but not both clusterIDs and selector.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="has(self.clusterIDs) || has(self.selector)",message="an override needs consumers: set clusterIDs or selector"
+	// +kubebuilder:validation:XValidation:rule="has(self.clusterIDs) || has(self.selector) || has(self.filter)",message="an override needs consumers: set clusterIDs, selector or filter"
 	Consumers Consumers `json:"consumers"`
 
 	// Offer replaces parts of the policy's offer, by resource. Other resources stay.

@@ -333,10 +333,25 @@ var consumerRules = []rule{
 		want: `spec.consumers.selector: Invalid value: a selector has at most 64 matchExpressions: write fewer`,
 	},
 	{
-		name:    "an override says who it is for",
-		valid:   []string{fixedOffer + "\noverrides: [{consumers: {selector: {}}, offer: {fixed: {cpu: 8}}}]"},
+		name: "an override says who it is for",
+		valid: []string{
+			fixedOffer + "\noverrides: [{consumers: {selector: {}}, offer: {fixed: {cpu: 8}}}]",
+			fixedOffer + "\noverrides: [{consumers: {filter: 'true'}, offer: {fixed: {cpu: 8}}}]",
+		},
 		invalid: fixedOffer + "\noverrides: [{consumers: {}, offer: {fixed: {cpu: 8}}}]",
-		want:    `spec.overrides[0].consumers: Invalid value: an override needs consumers: set clusterIDs or selector`,
+		want:    `spec.overrides[0].consumers: Invalid value: an override needs consumers: set clusterIDs, selector or filter`,
+	},
+	{
+		name:    "a filter of consumers is not empty",
+		valid:   []string{"consumers: {clusterIDs: [rome], filter: 'true'}\n" + fixedOffer},
+		invalid: "consumers: {filter: ''}\n" + fixedOffer,
+		want:    `spec.consumers.filter: Invalid value: "": spec.consumers.filter in body should be at least 1 chars long`,
+	},
+	{
+		name:    "a filter of nodes has at most 1024 characters",
+		valid:   []string{"offer: {nodes: {filter: '" + strings.Repeat("x", 1024) + "'}}"},
+		invalid: "offer: {nodes: {filter: '" + strings.Repeat("x", 1025) + "'}}",
+		want:    `spec.offer.nodes.filter: Too long: may not be more than 1024 bytes`,
 	},
 	{
 		name:    "an override needs consumers",

@@ -54,7 +54,11 @@ func readyMessage(reason string, p table.Policy, report *offer.Report) string {
 		if report.Unusable.Count == 0 {
 			return "No node is left to offer: check spec.offer.nodes.selector and tolerations, and that the nodes are Ready, not cordoned, and not virtual."
 		}
-		return fmt.Sprintf("No node is left to offer. The selector matches %s. Make one usable, or check spec.offer.nodes.tolerations.", unusable(report.Unusable))
+		check := "tolerations"
+		if report.Unusable.Filtered > 0 {
+			check = "filter and tolerations"
+		}
+		return fmt.Sprintf("No node is left to offer. The selector matches %s. Make one usable, or check spec.offer.nodes.%s.", unusable(report.Unusable), check)
 	case v1alpha1.ReasonIncomplete:
 		return fmt.Sprintf("The policy does not offer %s to every consumer. A virtual node needs cpu, memory and pods: "+
 			"set them above 0 in spec.offer or in the override.", kube.First(report.Missing))

@@ -13,6 +13,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/filter"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/quantity"
@@ -141,7 +142,20 @@ func (p *parser) scope(c v1alpha1.Consumers, path *field.Path) offer.Scope {
 		}
 		scope.Selector = selection.Of(selector)
 	}
+	if c.Filter != "" {
+		f, err := filter.Consumers(c.Filter)
+		if err != nil {
+			p.filter(path.Child("filter"), c.Filter, err)
+		} else {
+			scope.Filter = f
+		}
+	}
 	return scope
+}
+
+// filter adds the mistake in an expression.
+func (p *parser) filter(path *field.Path, expression string, err error) {
+	p.invalid(path, kube.Shorten(expression, kube.MaxShown), err.Error())
 }
 
 func (p *parser) source(o v1alpha1.PolicyOffer, path *field.Path) (capacity.Amounts, *offer.Nodes) {
@@ -187,6 +201,14 @@ func (p *parser) nodes(o v1alpha1.PolicyOffer, path *field.Path) *offer.Nodes {
 			p.invalid(path.Child("selector"), metav1.FormatLabelSelector(o.Nodes.Selector), err.Error())
 		}
 		nodes.Selection.Selector = selection.Of(selector)
+	}
+	if o.Nodes.Filter != "" {
+		f, err := filter.Nodes(o.Nodes.Filter)
+		if err != nil {
+			p.filter(path.Child("filter"), o.Nodes.Filter, err)
+		} else {
+			nodes.Selection.Filter = f
+		}
 	}
 	switch o.Nodes.Count {
 	case "", v1alpha1.NodeCountFree:

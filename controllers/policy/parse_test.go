@@ -15,6 +15,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/filter"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/selection"
@@ -30,6 +31,7 @@ func TestParseReadsEveryField(t *testing.T) {
 					Selector: &metav1.LabelSelector{
 						MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "zone", Operator: metav1.LabelSelectorOpExists}},
 					},
+					Filter:      "node.name != 'n1'",
 					Count:       v1alpha1.NodeCountAllocatable,
 					Tolerations: []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists}},
 				},
@@ -40,7 +42,7 @@ func TestParseReadsEveryField(t *testing.T) {
 				Resources:   []v1alpha1.ResourceName{"cpu", "memory", "pods"},
 			},
 			Overrides: []v1alpha1.Override{{
-				Consumers: v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"rome"}},
+				Consumers: v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"rome"}, Filter: "consumer.labels.tier == 'gold'"},
 				Offer:     v1alpha1.OverrideOffer{Fixed: kubetest.Quantities("cpu", "8"), Max: kubetest.Quantities("pods", "5")},
 			}},
 			UpdateThresholdPercent: new(int32(20)),
@@ -64,6 +66,7 @@ func TestParseReadsEveryField(t *testing.T) {
 			Selection: capacity.Selection{
 				Selector:    mustParse(t, "zone"),
 				Tolerations: selection.Tolerations(p.Spec.Offer.Nodes.Tolerations),
+				Filter:      nodeFilter(t, "node.name != 'n1'"),
 			},
 			Count:       offer.Allocatable,
 			Reserve:     capacity.Amounts{"cpu": 1500},
@@ -73,7 +76,7 @@ func TestParseReadsEveryField(t *testing.T) {
 		Max:       capacity.Amounts{"memory": 16 << 30},
 		Resources: []string{"cpu", "memory", "pods"},
 		Overrides: []offer.Override{{
-			Consumers: offer.Scope{IDs: map[string]struct{}{"rome": {}}},
+			Consumers: offer.Scope{IDs: map[string]struct{}{"rome": {}}, Filter: consumerFilter(t, "consumer.labels.tier == 'gold'")},
 			Fixed:     capacity.Amounts{"cpu": 8000}, Max: capacity.Amounts{"pods": 5},
 		}},
 		ThresholdPercent: 20, Reclaim: offer.Retain,
@@ -83,9 +86,27 @@ func TestParseReadsEveryField(t *testing.T) {
 			StorageClasses: []string{"fast", "slow"}, IngressClasses: []string{},
 		},
 	}
-	if diff := cmp.Diff(want, got, bySelectorText); diff != "" {
+	if diff := cmp.Diff(want, got, byText); diff != "" {
 		t.Error(diff)
 	}
+}
+
+func nodeFilter(t *testing.T, expression string) capacity.NodeFilter {
+	t.Helper()
+	f, err := filter.Nodes(expression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func consumerFilter(t *testing.T, expression string) offer.ConsumerFilter {
+	t.Helper()
+	f, err := filter.Consumers(expression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
 }
 
 func TestParseFillsInDefaults(t *testing.T) {
@@ -102,7 +123,7 @@ func TestParseFillsInDefaults(t *testing.T) {
 		Reclaim:          offer.Unused,
 	}
 	identity := cmpopts.IgnoreFields(offer.Policy{}, "Version", "Created")
-	if diff := cmp.Diff(want, got, bySelectorText, identity); diff != "" {
+	if diff := cmp.Diff(want, got, byText, identity); diff != "" {
 		t.Error(diff)
 	}
 	if !got.Consumers.Everyone() {
@@ -140,13 +161,21 @@ func TestTheNodeSelectorOfSlicesDefaultsToThatOfTheNodes(t *testing.T) {
 	}
 }
 
-// bySelectorText compares selectors by their text.
-var bySelectorText = cmp.Comparer(func(a, b capacity.Selector) bool {
-	if a == nil || b == nil {
-		return a == nil && b == nil
-	}
-	return a.String() == b.String()
-})
+// byText compares selectors and filters by their text.
+var byText = cmp.Options{sameText[capacity.Selector](), sameText[capacity.NodeFilter](), sameText[offer.ConsumerFilter]()}
+
+func sameText[T interface {
+	comparable
+	String() string
+}]() cmp.Option {
+	return cmp.Comparer(func(a, b T) bool {
+		var none T
+		if a == none || b == none {
+			return a == b
+		}
+		return a.String() == b.String()
+	})
+}
 
 func mustParse(t *testing.T, selector string) capacity.Selector {
 	t.Helper()
@@ -204,6 +233,15 @@ func TestParseErrorsNameTheFieldAndSayWhatToWrite(t *testing.T) {
 			`spec.consumers.clusterIDs[0]: Required value`},
 		{"count", func(s *spec) { s.Offer.Nodes.Count = "Some" },
 			`spec.offer.nodes.count: Invalid value: "Some": write Free or Allocatable`},
+		{"filter of nodes", func(s *spec) { s.Offer.Nodes.Filter = "node.labels.pool = 'gold'" },
+			`spec.offer.nodes.filter: Invalid value: "node.labels.pool = 'gold'": 1:18: Syntax error: token recognition error at: '= '`},
+		{"filter of consumers", func(s *spec) { s.Consumers = &v1alpha1.Consumers{Filter: "consumer.id == 'rome'"} },
+			`spec.consumers.filter: Invalid value: "consumer.id == 'rome'": 1:9: undefined field 'id'`},
+		{"filter of an override", func(s *spec) {
+			s.Overrides = []v1alpha1.Override{{
+				Consumers: v1alpha1.Consumers{Filter: "1"}, Offer: v1alpha1.OverrideOffer{Max: kubetest.Quantities("cpu", "1")},
+			}}
+		}, `spec.overrides[0].consumers.filter: Invalid value: "1": its result is of type int: write an expression that is true or false`},
 		{"toleration operator",
 			func(s *spec) { s.Offer.Nodes.Tolerations = []corev1.Toleration{{Key: "k", Operator: "In"}} },
 			`spec.offer.nodes.tolerations[0].operator: Invalid value: "In"`},

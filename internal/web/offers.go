@@ -84,7 +84,9 @@ func offersOf(explained []offer.Explained) []rest.Offer {
 func (s *Server) detailsOf(snapshot *table.Snapshot, explainer offer.Explainer, id string) *rest.Details {
 	d := &rest.Details{Evaluated: evaluated(snapshot), Policies: []rest.Candidate{}, Slices: []rest.Slice{}, Pods: []rest.Pod{}}
 	for _, c := range explainer.Candidates(id) {
-		d.Policies = append(d.Policies, rest.Candidate{Class: c.Class, Policy: c.Policy, Decides: c.Decides, Because: c.Because})
+		d.Policies = append(d.Policies, rest.Candidate{
+			Class: c.Class, Policy: c.Policy, Decides: c.Decides, Because: c.Because, LeftOut: leftOut(&c.LeftOut),
+		})
 	}
 	if snapshot.Slices != nil {
 		for x := range snapshot.Slices.All {
@@ -115,6 +117,18 @@ func (s *Server) detailsOf(snapshot *table.Snapshot, explainer offer.Explainer, 
 		d.Pods = append(d.Pods, rest.Pod{UID: pods[i].Key, Node: pods[i].Node, Requests: world.Amounts(pods[i].Requests)})
 	}
 	return d
+}
+
+// leftOut returns nil for no nodes.
+func leftOut(nodes *capacity.Unusable) *rest.LeftOut {
+	if nodes.Count == 0 {
+		return nil
+	}
+	out := &rest.LeftOut{Nodes: nodes.Count, Filtered: nodes.Filtered}
+	for _, n := range nodes.First {
+		out.First = append(out.First, rest.LeftOutNode{Name: n.Name, Why: n.Why})
+	}
+	return out
 }
 
 // podsOf looks through all pods, for one caller at a time: events wait for each.

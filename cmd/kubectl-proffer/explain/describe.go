@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -130,6 +131,16 @@ func (d *description) details(details *rest.Details) {
 		policies.Add(output.Class(p.Class), p.Policy, yesNo(p.Decides), p.Because)
 	}
 	d.section("Policies for this consumer", policies)
+
+	nodes := &output.Table{Header: []string{"CLASS", "POLICY", "NODES", "BY FILTER", "WHICH"}, Text: true}
+	for _, p := range details.Policies {
+		if p.LeftOut != nil {
+			nodes.Add(output.Class(p.Class), p.Policy, strconv.Itoa(p.LeftOut.Nodes), strconv.Itoa(p.LeftOut.Filtered), p.LeftOut.String())
+		}
+	}
+	if len(nodes.Rows) > 0 {
+		d.section("Nodes that policies leave out", nodes)
+	}
 
 	slices := &output.Table{Header: []string{"NAMESPACE", "NAME", "CLASS", "ASKED", "GRANTED", "ACCEPTED", "WHY"}, Text: true}
 	for _, s := range details.Slices {

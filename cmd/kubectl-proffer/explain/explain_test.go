@@ -25,7 +25,7 @@ func TestAnExplanationIsAlignedAtAnyWidth(t *testing.T) {
 
 func TestTheSubjectNarrowsTheExplanation(t *testing.T) {
 	for text, want := range map[string]string{
-		"rome":             "/cpu /memory /pods gold/cpu gold/memory gold/nvidia.com/gpu gold/pods 3 policies 1 slices",
+		"rome":             "/cpu /memory /pods gold/cpu gold/memory gold/nvidia.com/gpu gold/pods 4 policies 1 slices",
 		"rome/gold":        "gold/cpu gold/memory gold/nvidia.com/gpu gold/pods 2 policies 1 slices",
 		"rome/":            "/cpu /memory /pods 1 policies 0 slices",
 		"rome//cpu":        "/cpu 1 policies 0 slices",

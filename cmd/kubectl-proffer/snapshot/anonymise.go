@@ -218,6 +218,7 @@ func (a *anonymiser) policy(p *v1alpha1.ResourcePolicy) {
 	}
 	if nodes := p.Spec.Offer.Nodes; nodes != nil {
 		a.selector(nodes.Selector)
+		nodes.Filter = "" // An expression may hold any name.
 		for i := range nodes.Tolerations {
 			nodes.Tolerations[i].Value = a.values.of(nodes.Tolerations[i].Value)
 		}
@@ -235,6 +236,7 @@ func (a *anonymiser) selected(c *v1alpha1.Consumers) {
 		c.ClusterIDs[i] = v1alpha1.ClusterID(a.consumers.of(string(id)))
 	}
 	a.selector(c.Selector)
+	c.Filter = ""
 }
 
 func (a *anonymiser) selector(s *metav1.LabelSelector) {

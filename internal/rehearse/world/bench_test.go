@@ -245,32 +245,52 @@ func TestOnePolicyIsSimulatedWithinASecond(t *testing.T) {
 func TestAnEvaluationOfTheWorstChangeIsBounded(t *testing.T) {
 	s, l := evaluated(1000, 10, 5000)
 	for name, classOf := range worstClasses {
-		w := rehearse.Of(s, l.Copy())
-		change, problems, err := ChangeOf(worst(classOf), &w)
-		if err != nil || len(problems) > 0 {
-			t.Fatal(err, problems)
-		}
-		var longest time.Duration
-		var most uint64
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		start, evaluations := cpuTime(t), 0
-		asked := func() bool {
-			runtime.ReadMemStats(&after)
-			longest, most = max(longest, cpuTime(t)-start), max(most, after.TotalAlloc-before.TotalAlloc)
-			before, start = after, cpuTime(t)
-			evaluations++
-			return false
-		}
-		o := rehearse.Rehearse(&w, change, asked)
-		asked()
-		SimulationOf(o, rest.Evaluated{}, nil, nil)
-		asked()
-		t.Logf("%s: at most %v and %d MiB, %d times", name, longest, most>>20, evaluations)
+		longest, most := evaluationsOf(t, s, l, worst(classOf))
 		if longest > kubetest.Slower(2*time.Second, 20) || most > 320<<20 {
 			t.Errorf("%s: %v and %d MiB", name, longest, most>>20)
 		}
 	}
+}
+
+// TestAnEvaluationOfTheWorstFiltersIsBounded measures no memory: what a filter allocates is garbage
+// after each node.
+func TestAnEvaluationOfTheWorstFiltersIsBounded(t *testing.T) {
+	s, l := evaluated(1000, 10, 5000)
+	c := worst(worstClasses["slices"])
+	const loop = "[0,1,2,3,4,5,6,7].all("
+	for i := range rest.MaxFilters {
+		c.Apply[i].Spec.Offer.Nodes.Filter = loop + "a, " + loop + "b, " + loop + "c, " + loop + fmt.Sprintf("d, a + b + c + d != %d))))", 99+i)
+	}
+	if longest, _ := evaluationsOf(t, s, l, c); longest > kubetest.Slower(6*time.Second, 20) {
+		t.Errorf("it takes %v", longest)
+	}
+}
+
+// evaluationsOf returns the longest time, and the most memory that was allocated, from one question
+// whether to end to the next.
+func evaluationsOf(t *testing.T, s *table.Snapshot, l *capacity.Ledger, c *rest.Change) (longest time.Duration, most uint64) {
+	t.Helper()
+	w := rehearse.Of(s, l.Copy())
+	change, problems, err := ChangeOf(c, &w)
+	if err != nil || len(problems) > 0 {
+		t.Fatal(err, problems)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	start, evaluations := cpuTime(t), 0
+	asked := func() bool {
+		runtime.ReadMemStats(&after)
+		longest, most = max(longest, cpuTime(t)-start), max(most, after.TotalAlloc-before.TotalAlloc)
+		before, start = after, cpuTime(t)
+		evaluations++
+		return false
+	}
+	o := rehearse.Rehearse(&w, change, asked)
+	asked()
+	SimulationOf(o, rest.Evaluated{}, nil, nil)
+	asked()
+	t.Logf("at most %v and %d MiB, %d times", longest, most>>20, evaluations)
+	return longest, most
 }
 
 func TestTheAnswerToTheWorstChangeIsBounded(t *testing.T) {
@@ -289,6 +309,11 @@ func TestAChangeBeyondItsBoundsIsRefused(t *testing.T) {
 		beyond  func(*rest.Change)
 	}{
 		{"there are 33 policies: write at most 32", func(c *rest.Change) { c.Apply = append(c.Apply, *kubetest.Policy("more")) }},
+		{"there are 3 different filters: write at most 2", func(c *rest.Change) {
+			for i := range 3 {
+				c.Apply[i].Spec.Offer.Nodes = &v1alpha1.Nodes{Filter: fmt.Sprintf("node.name != '%d'", i)}
+			}
+		}},
 		{"there are 513 overrides in all policies: write at most 512", func(c *rest.Change) {
 			s := &c.Apply[0].Spec
 			s.Overrides = append(s.Overrides, s.Overrides[0])

@@ -24,7 +24,7 @@ func checkBounds(c *rest.Change) error {
 	if err := atMost(len(c.AddNodes), rest.MaxAddedKinds, "kinds of nodes"); err != nil {
 		return fmt.Errorf("addNodes: %w", err)
 	}
-	s := sizes{resources: map[string]struct{}{}}
+	s := sizes{resources: map[string]struct{}{}, filters: map[string]struct{}{}}
 	for i := range c.Apply {
 		if err := s.addPolicy(&c.Apply[i].Spec); err != nil {
 			return fmt.Errorf("apply[%d]: %w", i, err)
@@ -39,6 +39,7 @@ func checkBounds(c *rest.Change) error {
 		atMost(s.overrides, rest.MaxOverrides, "overrides in all policies"),
 		atMost(s.clusterIDs, rest.MaxNamedConsumers, "cluster IDs in all policies"),
 		atMost(s.terms, rest.MaxSelectorTerms, "labels, expressions, values and tolerations in the selectors of all policies"),
+		atMost(len(s.filters), rest.MaxFilters, "different filters"),
 		atMost(len(s.resources), rest.MaxChangeResources, "different resources"),
 		atMost(s.nodes, rest.MaxAddedNodes, "added nodes"))
 }
@@ -53,7 +54,7 @@ func atMost(n, most int, of string) error {
 // sizes are sums over all of a change.
 type sizes struct {
 	overrides, clusterIDs, terms, nodes int
-	resources                           map[string]struct{}
+	resources, filters                  map[string]struct{}
 }
 
 func (s *sizes) addPolicy(spec *v1alpha1.ResourcePolicySpec) error {
@@ -66,6 +67,7 @@ func (s *sizes) addPolicy(spec *v1alpha1.ResourcePolicySpec) error {
 	}
 	if nodes := spec.Offer.Nodes; nodes != nil {
 		s.addSelector(nodes.Selector)
+		s.addFilter(nodes.Filter)
 		s.terms += len(nodes.Tolerations)
 	}
 	if of := spec.Slices; of != nil {
@@ -106,6 +108,7 @@ func (s *sizes) addScope(of *v1alpha1.Consumers) error {
 		return nil
 	}
 	s.addSelector(of.Selector)
+	s.addFilter(of.Filter)
 	s.clusterIDs += len(of.ClusterIDs)
 	for _, id := range of.ClusterIDs {
 		if len(id) > validation.DNS1123LabelMaxLength {
@@ -122,6 +125,12 @@ func (s *sizes) addSelector(of *metav1.LabelSelector) {
 	s.terms += len(of.MatchLabels) + len(of.MatchExpressions)
 	for i := range of.MatchExpressions {
 		s.terms += len(of.MatchExpressions[i].Values)
+	}
+}
+
+func (s *sizes) addFilter(of string) {
+	if of != "" {
+		s.filters[of] = struct{}{}
 	}
 }
 

@@ -18,7 +18,7 @@ var files embed.FS
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"class": className, "amounts": listed, "labels": labelled, "linkable": linkable, "why": reasonOf, "sorted": resourcesOf, "amount": amountOf, "segment": segment,
-	"count": count, "moment": moment, "machine": machine, "htmx": func() string { return htmxFile },
+	"count": count, "moment": moment, "machine": machine, "htmx": func() string { return htmxFile }, "leaveOut": leaveOut,
 }).ParseFS(files, "templates/*.html"))
 
 // assets are the files that all pages use, by name.

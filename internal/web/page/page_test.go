@@ -31,8 +31,10 @@ type fake struct {
 	consumers []rest.Consumer
 	entries   []v1alpha1.OfferStatus
 	changes   []string
-	answer    *rest.Simulation
-	refused   *apierrors.StatusError
+	// candidates are the policies for each consumer.
+	candidates []rest.Candidate
+	answer     *rest.Simulation
+	refused    *apierrors.StatusError
 }
 
 func (f *fake) View() View {
@@ -72,7 +74,7 @@ func (f *fake) Consumer(id string) rest.Consumer {
 
 func (f *fake) Details(id string) rest.Consumer {
 	c := f.Consumer(id)
-	c.Details = &rest.Details{Evaluated: f.Evaluated(), Pods: []rest.Pod{{UID: "uid-1", Node: "worker-1", Requests: rest.Amounts{"cpu": resource.MustParse("1")}}}}
+	c.Details = &rest.Details{Evaluated: f.Evaluated(), Policies: f.candidates, Pods: []rest.Pod{{UID: "uid-1", Node: "worker-1", Requests: rest.Amounts{"cpu": resource.MustParse("1")}}}}
 	return c
 }
 
@@ -169,6 +171,20 @@ func TestAnOverrideIsNamedByItsPlaceInThePolicy(t *testing.T) {
 	f := gold()
 	f.consumers[0].Offers[0].Override = new(int)
 	expect(t, ask(New(f), http.MethodGet, "/ui/consumers/"+f.consumers[0].ClusterID, "").Body.String(), "decides, with override[0].")
+}
+
+func TestAConsumerShowsTheNodesThatItsPoliciesLeaveOut(t *testing.T) {
+	f := gold()
+	const title = "Nodes that policies leave out"
+	shown := func() string {
+		return ask(New(f), http.MethodGet, "/ui/consumers/"+f.consumers[0].ClusterID, "").Body.String()
+	}
+	f.candidates = []rest.Candidate{{Class: "gold", Policy: "gold-pool", Decides: true}}
+	if strings.Contains(shown(), title) {
+		t.Error("there is a list of nodes although no policy leaves any out")
+	}
+	f.candidates[0].LeftOut = &rest.LeftOut{Nodes: 3, Filtered: 1, First: []rest.LeftOutNode{{Name: "n1", Why: "left out by the filter"}}}
+	expect(t, shown(), title, "<td>3</td><td>1</td>", "n1 is left out by the filter, and 2 more")
 }
 
 // A page with an absolute link would leave a proxy that adds a prefix, and inline styles or scripts

@@ -92,3 +92,8 @@ func visible(page []byte) []byte {
 // moment writes a time for people, machine for the attribute of <time>.
 func moment(t time.Time) string  { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 func machine(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// leaveOut reports whether some policy leaves nodes out.
+func leaveOut(policies []rest.Candidate) bool {
+	return slices.ContainsFunc(policies, func(p rest.Candidate) bool { return p.LeftOut != nil })
+}

@@ -82,8 +82,13 @@ func Detailed(c rest.Consumer) rest.Consumer {
 		return c
 	}
 	c.Details.Policies = append(c.Details.Policies,
-		rest.Candidate{Class: "gold", Policy: "gold-pool", Decides: true},
+		rest.Candidate{Class: "gold", Policy: "gold-pool", Decides: true, LeftOut: &rest.LeftOut{Nodes: 7, Filtered: 6, First: []rest.LeftOutNode{
+			{Name: "worker-3", Why: "cordoned"},
+			{Name: "worker-4", Why: "left out by the filter"},
+			{Name: "worker-5", Why: "left out by the filter, which fails on it: no such key: rack"},
+		}}},
 		rest.Candidate{Class: "gold", Policy: "gold-trial", Because: "it is a dry run"},
+		rest.Candidate{Class: "silver", Policy: "silver-eu", Because: "its filter leaves this consumer out"},
 	)
 	c.Details.Slices = []rest.Slice{{
 		Namespace: "liqo-tenant-rome", Name: "batch", Class: "gold", Policy: "gold-pool", Asked: Amounts("cpu", "4", "memory", "16Gi"),
