@@ -79,7 +79,7 @@ var catalogRules = []rule{
 	{
 		name:    "a currency is not longer",
 		invalid: cataloged(`{prices: {cpu: "1"}, currency: EURO}`),
-		want:    `spec.catalog.currency: Too long: may not be more than 3 bytes`,
+		want:    `spec.catalog.currency: Invalid value: "EURO": ` + currencyMessage,
 	},
 	{
 		name:    "a URL is a web address",

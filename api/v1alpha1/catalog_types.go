@@ -34,8 +34,7 @@ type Prices map[corev1.ResourceName]Price
 
 // Currency is the code of a currency.
 //
-// +kubebuilder:validation:MinLength=3
-// +kubebuilder:validation:MaxLength=3
+// +kubebuilder:validation:MaxLength=64
 // +kubebuilder:validation:XValidation:rule="self.matches('^[A-Z]{3}$')",message="write the three capital letters of ISO 4217, such as EUR"
 type Currency string
 

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 
@@ -20,13 +21,22 @@ func review(r manifests.Right, namespace, account string) *authorizationv1.Subje
 }
 
 // neededRights returns what the manifests of this version allow an operator in the namespace. The
-// list of served classes has a role of its own.
-func neededRights(namespace string, servedClasses bool) ([]manifests.Right, error) {
+// list of served classes and the catalog have roles of their own.
+func neededRights(namespace string, servedClasses, catalog bool) ([]manifests.Right, error) {
 	files := []string{manifests.OperatorRole, "rbac/metrics_auth_role.yaml"}
 	if servedClasses {
 		files = append(files, "components/served-classes/role.yaml")
 	}
-	return manifests.Rights(namespace, files...)
+	if catalog {
+		files = append(files, "components/catalog/role.yaml")
+	}
+	all, err := manifests.Rights(namespace, files...)
+	seen := map[manifests.Right]bool{} // Some rights are in several roles.
+	return slices.DeleteFunc(all, func(r manifests.Right) bool {
+		again := seen[r]
+		seen[r] = true
+		return again
+	}), err
 }
 
 // findAccess reports the rights that the operator lacks. Denied is what the API server answered.

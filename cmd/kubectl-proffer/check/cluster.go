@@ -80,16 +80,16 @@ func (c *cluster) report(ctx context.Context, namespace, liqoNamespace string, n
 }
 
 func (c *cluster) check(ctx context.Context, namespace, liqoNamespace string, apis known[liqoAPIs], now time.Time) ([]Finding, error) {
-	own, err := ownCRDs()
-	if err != nil {
-		return nil, err
-	}
 	deployment := get(ctx, c, &appsv1.Deployment{}, namespace, deploymentName)
 	var f flags
 	if deployment.err == nil {
 		f, _ = flagsOf(deployment.value) // findReplicas reports the error.
 	}
-	rights, err := neededRights(namespace, f.servedClasses != "")
+	own, err := ownCRDs(f.publishOffers)
+	if err != nil {
+		return nil, err
+	}
+	rights, err := neededRights(namespace, f.servedClasses != "", f.publishOffers)
 	if err != nil {
 		return nil, err
 	}
