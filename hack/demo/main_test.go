@@ -176,13 +176,13 @@ func TestTheDemoShowsAnEditAtOnceAndLeavesNothingBehind(t *testing.T) {
 	if warnings := d.sh(t, first, first.apply); strings.Contains(warnings, "Warning") {
 		t.Errorf("kubectl warns:\n%s", warnings)
 	}
-	// The samples a100, dry-run and fixed change nothing.
+	// The samples a100, dry-run, filter and fixed change nothing.
 	var seen []string
-	for range 3 {
+	for range 4 {
 		seen = append(seen, await(t, d.table, `  policy (\S+): seen, changes nothing`)[1])
 	}
 	slices.Sort(seen)
-	if diff := cmp.Diff([]string{"a100", "dry-run", "fixed"}, seen); diff != "" {
+	if diff := cmp.Diff([]string{"a100", "dry-run", "filter", "fixed"}, seen); diff != "" {
 		t.Error(diff)
 	}
 	d.sh(t, first, "kubectl delete foreigncluster paris")
