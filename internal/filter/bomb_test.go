@@ -24,8 +24,19 @@ func TestNoExpressionTakesLongOrMuchMemory(t *testing.T) {
 		"nested loops":              list + ".all(a, " + list + ".all(b, " + list + ".all(c, a + b + c == 0)))",
 		"many nested loops":         "[0,1,2,3,4,5,6,7].all(a, [0,1,2,3,4,5,6,7].all(b, [0,1,2,3,4,5,6,7].all(c, [0,1,2,3,4,5,6,7].all(d, [0,1,2,3,4,5,6,7].all(e, true)))))",
 		"a list of lists":           "[1,2,3,4,5,6,7,8].map(a, [1,2,3,4,5,6,7,8].map(b, [1,2,3,4,5,6,7,8].map(c, " + list + "))).size() == 8",
-		"doubled text":              doubled("x + x", 40),
-		"doubled lists":             doubled("x.map(y, [y, y])", 12),
+		"doubled text":              nested("'aaaaaaaa'", "v+v", "v.contains('ab')"),
+		"doubled bytes":             nested("b'aaaaaaaa'", "v+v", "v.size()>0"),
+		"doubled lists":             nested("[0]", "v+v", "v==v"),
+		"doubled lists of any type": nested("[0]", "dyn(v)+dyn(v)", "v==v"),
+		"nested lists":              nested("[0]", "dyn([v,v])", "v==v"),
+		"nested maps":               nested("{'a':0}", "dyn({'a':v,'b':v})", "v==v"),
+		"nested optional lists":     nested("[0]", "dyn([?optional.of(v),?optional.of(v)])", "v==v"),
+		"nested calls of map":       "[0]" + strings.Repeat(".map(x,dyn([x,x]))", 40) + ".all(x,x==x)",
+		"nested flat lists":         nested("[0]", "[v,v].flatten()", "v.size()>0"),
+		"nested lists of one":       nested("[0]", "dyn([v])", "v==v"),
+		"doubled amounts":           nested("quantity('9E')", "v.add(v)", "v==v"),
+		"time zones":                list + ".all(a, " + list + ".all(b, timestamp('2024-01-01T00:00:00Z').getHours(node.name) > 0))",
+		"large equalities":          list + ".all(a, " + list + ".all(b, node == node))",
 		"replaced text":             "(" + long + ").replace('a', " + long + ").replace('a', " + long + ").size() > 0",
 		"joined text":               list + ".map(x, " + long + ").join(" + long + ").size() > 0",
 		"split text":                "(" + long + ").split('').map(x, (" + long + ").split('')).size() > 0",
@@ -66,24 +77,28 @@ func TestNoExpressionTakesLongOrMuchMemory(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		memory := (after.TotalAlloc - before.TotalAlloc) / evaluations
 		t.Logf("%s: %v and %d KiB: %.120s", name, took, memory>>10, outcome)
+		if strings.Contains(outcome, "write at most") || strings.Contains(outcome, "Syntax error") {
+			t.Errorf("%s is no attack: %s", name, outcome)
+		}
 		if took > maxTime || memory > maxMemory {
 			t.Errorf("%s: %v and %d MiB", name, took, memory>>20)
 		}
 	}
 }
 
-// doubled nests an expression of x, as far as fits.
-func doubled(of string, times int) string {
-	x := "['aaaaaaaa'][0]"
-	if strings.Contains(of, "map") {
-		x = "[0]"
-	}
-	for range times {
-		next := strings.ReplaceAll(of, "x", x)
-		if len(next) > MaxLength-20 {
+// nested binds v to start, and then again and again to step, which is of v, as often as fits. End is
+// of the last v.
+func nested(start, step, end string) (expression string) {
+	const variables = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	of := func(text string, i int) string { return strings.ReplaceAll(text, "v", variables[i:i+1]) }
+	open := "[" + start + "].all(a,"
+	for i := range variables {
+		next := open + of(end, i) + strings.Repeat(")", i+1)
+		if len(next) > MaxLength || i == len(variables)-1 {
 			break
 		}
-		x = next
+		expression = next
+		open += "[" + of(step, i) + "].all(" + variables[i+1:i+2] + ","
 	}
-	return "(" + x + ").size() > 0"
+	return expression
 }

@@ -4,8 +4,7 @@
 // An expression is written by an admin of the provider, and is evaluated in the operator: no
 // expression takes longer, or more memory, than a few milliseconds and mebibytes for one object. Its
 // text has at most MaxLength characters, and an evaluation costs at most CostLimit. Where the cost
-// that CEL accounts for says little about the time, an expression is restricted further, see
-// checkCalls.
+// that CEL accounts for says little about the time, an expression is restricted further, see check.
 package filter
 
 import (
@@ -53,7 +52,7 @@ func with(variable, kind string, types map[string]*apiservercel.DeclType) *cel.E
 	object := apiservercel.NewObjectType(kind, fields)
 	set, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(environment.VersionedOptions{
 		IntroducedVersion: version.MajorMinor(1, 0),
-		EnvOptions:        []cel.EnvOption{cel.Variable(variable, object.CelType())},
+		EnvOptions:        []cel.EnvOption{cel.Variable(variable, object.CelType()), cel.EnableMacroCallTracking()},
 		DeclTypes:         []*apiservercel.DeclType{object},
 	})
 	if err != nil {
@@ -78,7 +77,7 @@ func compile(env *cel.Env, text string) (cel.Program, error) {
 	if ast.OutputType() != cel.BoolType {
 		return nil, fmt.Errorf("its result is of type %s: write an expression that is true or false", ast.OutputType())
 	}
-	if err := checkCalls(ast.NativeRep()); err != nil {
+	if err := check(ast.NativeRep()); err != nil {
 		return nil, err
 	}
 	return env.Program(ast, cel.CostLimit(CostLimit))

@@ -29,6 +29,8 @@ func TestAFilterOfNodesReadsNameLabelsAndAmounts(t *testing.T) {
 		"node.allocatable[?'amd.com/gpu'].hasValue()":                                             "left out by the filter",
 		"node.labels['example.com/rack'].matches('^r[0-9]+$')":                                    "",
 		"node.name.startsWith('gpu-')":                                                            "",
+		"node.labels.exists(k, k.startsWith('example.com/') && node.labels[k] == 'r7')":           "",
+		"node.labels.filter(k, k.contains('/')).size() == 1":                                      "",
 		"node.labels.pool in ['gold', 'silver']":                                                  "",
 		"node.labels['zone'] == 'a'":                                                              "left out by the filter, which fails on it: no such key: zone",
 	} {
@@ -108,12 +110,16 @@ func TestAMistakeIsNamedWithItsPosition(t *testing.T) {
 		"node.labels['a'] > 1":         "1:18: found no matching overload for '_>_' applied to '(string, int)'",
 		"consumer.labels['a'] == 'b'":  "1:1: undeclared reference to 'consumer' (in container '')",
 		"node.name.matches('[')":       "1:19: invalid matches argument",
-		"quantity(node.labels['a']) == quantity('1')":      "1:9: quantity takes an amount in quotes, such as '8' or '16Gi', with an exponent of at most two digits",
-		"true || isQuantity('1e-999999999')":               "1:19: isQuantity takes an amount in quotes",
-		"node.name.matches(node.labels['a'])":              "1:18: matches takes a regular expression in quotes",
-		"node.name.matches('(.{1,99}){1,9}')":              "1:18: the regular expression of matches is too large: write fewer repetitions",
-		"size(lists.range(9)) == 9":                        "1:17: lists.range is not available in a filter",
-		"'" + strings.Repeat("ü", MaxLength-1) + "' == ''": "it has 1031 characters: write at most 1024",
+		"quantity(node.labels['a']) == quantity('1')":           "1:9: quantity takes an amount in quotes, such as '8' or '16Gi', with an exponent of at most two digits",
+		"true || isQuantity('1e-999999999')":                    "1:19: isQuantity takes an amount in quotes",
+		"node.name.matches(node.labels['a'])":                   "1:18: matches takes a regular expression in quotes",
+		"node.name.matches('(.{1,99}){1,9}')":                   "1:18: the regular expression of matches is too large: write fewer repetitions",
+		"[1] + [2] == [1, 2]":                                   "1:5: lists cannot be added in a filter",
+		"[node.name, node.name] == []":                          "1:1: a list or map in a filter has at most one element that is not a literal",
+		"['a'].map(x, x) == ['a']":                              "1:10: map is not available in a filter",
+		"timestamp('2024-01-01T00:00:00Z').getHours('UTC') > 0": "1:43: getHours takes no time zone in a filter",
+		"size(lists.range(9)) == 9":                             "1:17: lists.range is not available in a filter",
+		"'" + strings.Repeat("ü", MaxLength-1) + "' == ''":      "it has 1031 characters: write at most 1024",
 	} {
 		if _, err := Nodes(expression); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", expression, err, want)

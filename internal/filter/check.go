@@ -1,0 +1,132 @@
+package filter
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/overloads"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/parser"
+)
+
+// maxPattern bounds a regular expression, in instructions of Go's engine. CEL accounts for the
+// length of its text, which says little: ".{1,1000}" has 2,000.
+const maxPattern = 200
+
+// literalAmount is a quantity whose number is not astronomical: to read "1e-999999999" takes longer
+// than anybody waits, and CEL does not account for it.
+var literalAmount = regexp.MustCompile(`^[+-]?[0-9.]{1,32}([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$`)
+
+// macros are those that an expression may have. Others make lists of values of their own choice.
+var macros = map[string]bool{"has": true, "all": true, "exists": true, "exists_one": true, "existsOne": true, "filter": true}
+
+// check returns an error for the first part of an expression whose time or memory CEL's cost does
+// not bound:
+//   - quantities and regular expressions that are not literals, because a label may say anything, or
+//     that are too large;
+//   - functions that may make a list or text of mebibytes before its cost counts, and time zones,
+//     which are read from files;
+//   - lists and maps that could be doubled again and again. CEL keeps [x, x] and x + x as references
+//     to x, at the cost of 1; but to compare 40 such steps takes 2^40 comparisons.
+func check(of *ast.AST) error {
+	var first error
+	fail := func(e ast.Expr, err error) {
+		if err != nil && first == nil {
+			where := of.SourceInfo().GetStartLocation(e.ID())
+			first = fmt.Errorf("%s%w", at(where.Line(), where.Column()), err)
+		}
+	}
+	ast.PreOrderVisit(of.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if macro, ok := of.SourceInfo().GetMacroCall(e.ID()); ok && !macros[macro.AsCall().FunctionName()] {
+			fail(e, fmt.Errorf("%s is not available in a filter", macro.AsCall().FunctionName()))
+		}
+		switch e.Kind() {
+		case ast.CallKind:
+			fail(e, checkCall(e.AsCall()))
+			if adds(of, e, overloads.AddList) {
+				fail(e, errors.New("lists cannot be added in a filter"))
+			}
+		case ast.ListKind:
+			fail(e, checkElements(e.AsList().Elements()))
+		case ast.MapKind:
+			var values []ast.Expr
+			for _, entry := range e.AsMap().Entries() {
+				values = append(values, entry.AsMapEntry().Key(), entry.AsMapEntry().Value())
+			}
+			fail(e, checkElements(values))
+		}
+	}))
+	return first
+}
+
+// adds reports whether the expression adds values of some type. The expansion of the macro filter
+// adds elements to its result, of which no expression can use the name.
+func adds(of *ast.AST, e ast.Expr, overload string) bool {
+	reference := of.ReferenceMap()[e.ID()]
+	if reference == nil || !slices.Contains(reference.OverloadIDs, overload) {
+		return false
+	}
+	first := e.AsCall().Args()[0]
+	return first.Kind() != ast.IdentKind || first.AsIdent() != parser.HiddenAccumulatorName && first.AsIdent() != parser.AccumulatorName
+}
+
+// checkElements returns an error if more than one element is not a literal.
+func checkElements(elements []ast.Expr) error {
+	others := 0
+	for _, e := range elements {
+		if e.Kind() != ast.LiteralKind {
+			others++
+		}
+	}
+	if others > 1 {
+		return errors.New("a list or map in a filter has at most one element that is not a literal")
+	}
+	return nil
+}
+
+func checkCall(call ast.CallExpr) error {
+	name, args := call.FunctionName(), call.Args()
+	switch name {
+	case "lists.range", "replace", "join", "format", "flatten":
+		return fmt.Errorf("%s is not available in a filter", name)
+	case "getFullYear", "getMonth", "getDayOfYear", "getDayOfMonth", "getDate", "getDayOfWeek", "getHours", "getMinutes", "getSeconds", "getMilliseconds":
+		if len(args) > 0 {
+			return fmt.Errorf("%s takes no time zone in a filter", name)
+		}
+	case "quantity", "isQuantity":
+		text, ok := literal(args, 0)
+		if !ok || !literalAmount.MatchString(text) {
+			return fmt.Errorf("%s takes an amount in quotes, such as '8' or '16Gi', with an exponent of at most two digits", name)
+		}
+	case "matches", "find", "findAll":
+		at := 0
+		if !call.IsMemberFunction() {
+			at = 1 // After the text that is matched.
+		}
+		text, ok := literal(args, at)
+		if !ok {
+			return fmt.Errorf("%s takes a regular expression in quotes", name)
+		}
+		pattern, err := syntax.Parse(text, syntax.Perl)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if program, err := syntax.Compile(pattern.Simplify()); err != nil || len(program.Inst) > maxPattern {
+			return fmt.Errorf("the regular expression of %s is too large: write fewer repetitions", name)
+		}
+	}
+	return nil
+}
+
+// literal returns an argument that is a string literal.
+func literal(args []ast.Expr, index int) (text string, ok bool) {
+	if index >= len(args) || args[index].Kind() != ast.LiteralKind {
+		return "", false
+	}
+	value, ok := args[index].AsLiteral().(types.String)
+	return string(value), ok
+}
