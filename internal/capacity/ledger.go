@@ -36,9 +36,9 @@ type nodeAccount struct {
 	firstPod *podEntry
 	// cell is that of the pools that the node is in, nil for no pool.
 	cell *cellSums
-	// verdicts are those of filters on the node, by the text of the filter: each is asked once about
-	// each state of a node.
-	verdicts map[string]verdict
+	// filtered is why filters leave the node out, by their text, empty if they do not: each is asked
+	// once about each state of a node.
+	filtered map[string]string
 }
 
 // podEntry is one pod in the account.
@@ -102,7 +102,7 @@ func (l *Ledger) replaceNode(a *nodeAccount, node *Node) {
 	if a.physical() {
 		l.names.countListings(old, -1)
 	}
-	a.node, a.allocatable, a.local, a.verdicts = node, nil, nil, nil
+	a.node, a.allocatable, a.local, a.filtered = node, nil, nil, nil
 	if node != nil {
 		a.allocatable = l.names.referNode(node.Allocatable)
 		a.local = make([]total, len(a.allocatable))
@@ -119,28 +119,21 @@ func (l *Ledger) replaceNode(a *nodeAccount, node *Node) {
 	l.joinPools(a)
 }
 
-// verdict is what a filter says of a node.
-type verdict struct {
-	ok  bool
-	why string
-}
-
-// admitted asks the filter of a selection about the node, unless its answer is known. The node must
-// be known.
-func (a *nodeAccount) admitted(s Selection) verdict {
+// whyFiltered is that of the selection, from memory if it is known. The node must be known.
+func (a *nodeAccount) whyFiltered(s Selection) string {
 	if s.Filter == nil {
-		return verdict{ok: true}
+		return ""
 	}
 	text := s.Filter.String()
-	v, known := a.verdicts[text]
+	why, known := a.filtered[text]
 	if !known {
-		v.ok, v.why = s.Filter.Admits(a.node)
-		if a.verdicts == nil {
-			a.verdicts = map[string]verdict{}
+		why = s.whyFiltered(a.node)
+		if a.filtered == nil {
+			a.filtered = map[string]string{}
 		}
-		a.verdicts[text] = v
+		a.filtered[text] = why
 	}
-	return v
+	return why
 }
 
 // physical reports whether the node is known and not virtual.

@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"encoding/binary"
 	"maps"
 	"slices"
@@ -33,19 +34,13 @@ type poolSums struct {
 	cells []*cellSums
 	// used sums the requests of consumers' pods on the nodes, by column.
 	used []total
-	// leftOut are the nodes of Unusable, with why each is left out; filtered counts those that only the
-	// filter leaves out. unusable is that of the last View, nil if it has changed.
-	leftOut  map[*nodeAccount]leftOutNode
+	// leftOut are the nodes of Unusable, with why the filter leaves each out, empty for one that is not
+	// usable. filtered counts the former. unusable is that of the last View, nil if it has changed.
+	leftOut  map[*nodeAccount]string
 	filtered int
 	unusable *Unusable
 	// cached is the Pool of the last View, nil if it has changed.
 	cached *Pool
-}
-
-// leftOutNode is why a node is left out: by the filter, or because it is not usable.
-type leftOutNode struct {
-	why      string
-	filtered bool
 }
 
 // cellSums are the sums over the nodes that are in the same pools. A node is in at most one cell,
@@ -106,7 +101,7 @@ func (l *Ledger) View(selections []Selection, asked ...string) View {
 	for i, p := range l.pools {
 		if p.cached == nil {
 			if p.unusable == nil {
-				p.unusable = p.unusableNow()
+				p.unusable = p.unusableOf(l.selections[i])
 			}
 			p.cached = p.snapshot(len(l.columns.names), len(l.pools))
 		}
@@ -142,13 +137,13 @@ func (l *Ledger) updateSelections(selections []Selection) bool {
 	same := slices.Equal(l.keys, keys)
 	l.keys, l.selections = keys, selections
 	if !same {
-		l.forgetVerdicts()
+		l.forgetFilters()
 	}
 	return !same
 }
 
-// forgetVerdicts drops the verdicts of filters that no selection has.
-func (l *Ledger) forgetVerdicts() {
+// forgetFilters drops what is known of filters that no selection has.
+func (l *Ledger) forgetFilters() {
 	used := map[string]struct{}{}
 	for _, s := range l.selections {
 		if s.Filter != nil {
@@ -156,7 +151,7 @@ func (l *Ledger) forgetVerdicts() {
 		}
 	}
 	for _, a := range l.nodes {
-		maps.DeleteFunc(a.verdicts, func(text string, _ verdict) bool { _, keep := used[text]; return !keep })
+		maps.DeleteFunc(a.filtered, func(text, _ string) bool { _, keep := used[text]; return !keep })
 	}
 }
 
@@ -164,7 +159,7 @@ func (l *Ledger) forgetVerdicts() {
 func (l *Ledger) recompute() {
 	l.pools, l.requested = make([]*poolSums, len(l.selections)), make([]total, len(l.columns.names))
 	for i := range l.pools {
-		l.pools[i] = &poolSums{used: make([]total, len(l.columns.names)), leftOut: map[*nodeAccount]leftOutNode{}}
+		l.pools[i] = &poolSums{used: make([]total, len(l.columns.names)), leftOut: map[*nodeAccount]string{}}
 	}
 	clear(l.cells)
 	l.orderedCells = nil
@@ -179,15 +174,14 @@ func (l *Ledger) joinPools(a *nodeAccount) {
 	var pools []int
 	if a.physical() {
 		for i, s := range l.selections {
-			if !s.selects(a.node) {
-				continue
-			}
-			if why := s.whyUnusable(a.node); why != "" {
-				l.pools[i].leaveOut(a, leftOutNode{why: why})
-			} else if v := a.admitted(s); v.ok {
+			switch {
+			case !s.selects(a.node):
+			case !s.usable(a.node):
+				l.pools[i].leaveOut(a, "")
+			case a.whyFiltered(s) != "":
+				l.pools[i].leaveOut(a, a.whyFiltered(s))
+			default:
 				pools = append(pools, i)
-			} else {
-				l.pools[i].leaveOut(a, leftOutNode{why: v.why, filtered: true})
 			}
 		}
 	}
@@ -213,10 +207,11 @@ func (l *Ledger) leavePools(a *nodeAccount) {
 	a.cell = nil
 }
 
-// leaveOut adds a node to those that the selection leaves out.
-func (p *poolSums) leaveOut(a *nodeAccount, as leftOutNode) {
-	p.leftOut[a] = as
-	if as.filtered {
+// leaveOut adds a node to those that the selection leaves out, with why the filter does, empty for a
+// node that is not usable.
+func (p *poolSums) leaveOut(a *nodeAccount, filtered string) {
+	p.leftOut[a] = filtered
+	if filtered != "" {
 		p.filtered++
 	}
 	p.unusable, p.cached = nil, nil
@@ -224,9 +219,9 @@ func (p *poolSums) leaveOut(a *nodeAccount, as leftOutNode) {
 
 // takeIn undoes leaveOut, if the node is left out.
 func (p *poolSums) takeIn(a *nodeAccount) {
-	if was, out := p.leftOut[a]; out {
+	if filtered, out := p.leftOut[a]; out {
 		delete(p.leftOut, a)
-		if was.filtered {
+		if filtered != "" {
 			p.filtered--
 		}
 		p.unusable, p.cached = nil, nil
@@ -384,12 +379,12 @@ func (c *consumerSums) creatorSums(creator string) *podSums {
 	return s
 }
 
-// unusableNow describes the nodes that the selection leaves out.
-func (p *poolSums) unusableNow() *Unusable {
+// unusableOf describes the nodes that the selection of the pool leaves out.
+func (p *poolSums) unusableOf(s Selection) *Unusable {
 	nodes := slices.SortedFunc(maps.Keys(p.leftOut), func(a, b *nodeAccount) int { return strings.Compare(a.name, b.name) })
 	u := &Unusable{Count: len(nodes), Filtered: p.filtered}
 	for _, a := range nodes[:min(len(nodes), MaxUnusableNamed)] {
-		u.First = append(u.First, UnusableNode{Name: a.name, Why: p.leftOut[a].why})
+		u.First = append(u.First, UnusableNode{Name: a.name, Why: cmp.Or(p.leftOut[a], s.whyUnusable(a.node))})
 	}
 	return u
 }

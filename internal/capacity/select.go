@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -65,17 +66,22 @@ func (t Taint) String() string {
 // the filter.
 func (s Selection) Matches(n *Node) bool { return s.selects(n) && s.usable(n) && s.admits(n) }
 
-func (s Selection) admits(n *Node) bool {
+func (s Selection) admits(n *Node) bool { return s.whyFiltered(n) == "" }
+
+// whyFiltered returns why the filter leaves a node out, empty if it does not.
+func (s Selection) whyFiltered(n *Node) string {
 	if s.Filter == nil {
-		return true
+		return ""
 	}
-	ok, _ := s.Filter.Admits(n)
-	return ok
+	if ok, why := s.Filter.Admits(n); !ok {
+		return cmp.Or(why, "left out by the filter")
+	}
+	return ""
 }
 
 // usable reports whether the node is Ready, and without a NoSchedule or NoExecute taint that is not
 // tolerated. Taints with other effects must have been removed.
-func (s Selection) usable(n *Node) bool { return n.State != Virtual && s.whyUnusable(n) == "" }
+func (s Selection) usable(n *Node) bool { return n.State == Ready && s.untolerated(n) == nil }
 
 // selects reports whether the selector matches the node's labels.
 func (s Selection) selects(n *Node) bool { return s.Selector == nil || s.Selector.Matches(n.Labels) }
@@ -117,7 +123,7 @@ func (u Unusable) String() string {
 	return strings.Join(texts, ", ")
 }
 
-// whyUnusable returns why a node is not usable, empty if it is or is virtual.
+// whyUnusable returns why a node that is not virtual is not usable, empty if it is.
 func (s Selection) whyUnusable(n *Node) string {
 	switch n.State {
 	case Cordoned:
