@@ -47,7 +47,7 @@ func check(of *ast.AST) error {
 		switch e.Kind() {
 		case ast.CallKind:
 			fail(e, checkCall(e.AsCall()))
-			if adds(of, e, overloads.AddList) {
+			if addsLists(of, e) {
 				fail(e, errors.New("lists cannot be added in a filter"))
 			}
 		case ast.ListKind:
@@ -63,15 +63,15 @@ func check(of *ast.AST) error {
 	return first
 }
 
-// adds reports whether the expression adds values of some type. The expansion of the macro filter
-// adds elements to its result, of which no expression can use the name.
-func adds(of *ast.AST, e ast.Expr, overload string) bool {
+// addsLists reports whether the expression adds lists. The expansion of the macro filter does too:
+// it adds elements to its result, whose name no expression can use.
+func addsLists(of *ast.AST, e ast.Expr) bool {
 	reference := of.ReferenceMap()[e.ID()]
-	if reference == nil || !slices.Contains(reference.OverloadIDs, overload) {
+	if reference == nil || !slices.Contains(reference.OverloadIDs, overloads.AddList) {
 		return false
 	}
 	first := e.AsCall().Args()[0]
-	return first.Kind() != ast.IdentKind || first.AsIdent() != parser.HiddenAccumulatorName && first.AsIdent() != parser.AccumulatorName
+	return first.Kind() != ast.IdentKind || first.AsIdent() != parser.HiddenAccumulatorName
 }
 
 // checkElements returns an error if more than one element is not a literal.

@@ -114,6 +114,7 @@ func TestAMistakeIsNamedWithItsPosition(t *testing.T) {
 		"true || isQuantity('1e-999999999')":                    "1:19: isQuantity takes an amount in quotes",
 		"node.name.matches(node.labels['a'])":                   "1:18: matches takes a regular expression in quotes",
 		"node.name.matches('(.{1,99}){1,9}')":                   "1:18: the regular expression of matches is too large: write fewer repetitions",
+		"[[0]].all(__result__, __result__ + __result__ == [0])": "1:11: iteration variable overwrites accumulator variable",
 		"[1] + [2] == [1, 2]":                                   "1:5: lists cannot be added in a filter",
 		"[node.name, node.name] == []":                          "1:1: a list or map in a filter has at most one element that is not a literal",
 		"['a'].map(x, x) == ['a']":                              "1:10: map is not available in a filter",
