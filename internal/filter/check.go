@@ -44,21 +44,13 @@ func check(of *ast.AST) error {
 		if macro, ok := of.SourceInfo().GetMacroCall(e.ID()); ok && !macros[macro.AsCall().FunctionName()] {
 			fail(e, fmt.Errorf("%s is not available in a filter", macro.AsCall().FunctionName()))
 		}
-		switch e.Kind() {
-		case ast.CallKind:
+		if e.Kind() == ast.CallKind {
 			fail(e, checkCall(e.AsCall()))
 			if addsLists(of, e) {
 				fail(e, errors.New("lists cannot be added in a filter"))
 			}
-		case ast.ListKind:
-			fail(e, checkElements(e.AsList().Elements()))
-		case ast.MapKind:
-			var values []ast.Expr
-			for _, entry := range e.AsMap().Entries() {
-				values = append(values, entry.AsMapEntry().Key(), entry.AsMapEntry().Value())
-			}
-			fail(e, checkElements(values))
 		}
+		fail(e, checkElements(elementsOf(e)))
 	}))
 	return first
 }
@@ -72,6 +64,19 @@ func addsLists(of *ast.AST, e ast.Expr) bool {
 	}
 	first := e.AsCall().Args()[0]
 	return first.Kind() != ast.IdentKind || first.AsIdent() != parser.HiddenAccumulatorName
+}
+
+// elementsOf returns the elements of a list, or the keys and values of a map, nil for anything else.
+func elementsOf(e ast.Expr) (elements []ast.Expr) {
+	if e.Kind() == ast.ListKind {
+		return e.AsList().Elements()
+	}
+	if e.Kind() == ast.MapKind {
+		for _, entry := range e.AsMap().Entries() {
+			elements = append(elements, entry.AsMapEntry().Key(), entry.AsMapEntry().Value())
+		}
+	}
+	return elements
 }
 
 // checkElements returns an error if more than one element is not a literal.
