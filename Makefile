@@ -125,7 +125,7 @@ CHAOS := TestNoCapacityIsGrantedTwiceUnderChaos
 soak-chaos: ## Kill the leader KILLS=100 times while a consumer attacks, and check every grant; also written to bin/soak-chaos.txt
 	assets="$$($(CONTROLPLANE))"; mkdir -p bin; \
 	KUBEBUILDER_ASSETS="$$assets" PROFFER_CHAOS_ADVERSARY=1 PROFFER_CHAOS_KILLS=$(KILLS) \
-		go test -race -count=1 -timeout 60m -v -run '^$(CHAOS)$$' ./cmd/proffer | tee bin/soak-chaos.txt; \
+		go test -race -count=1 -timeout 60m -v -run '^$(CHAOS)$$' ./internal/command | tee bin/soak-chaos.txt; \
 	grep -q '^--- PASS: $(CHAOS)' bin/soak-chaos.txt
 
 OLD := TestTheOperatorWorksOnThisKubernetes
@@ -164,7 +164,7 @@ manifests: ## Generate the CRDs and the RBAC role from the markers in the code, 
 	$(if $(wildcard api),$(TOOL) controller-gen crd paths=./api/... output:crd:dir=config/crd/bases)
 	@# A component, which is removed with its CRD.
 	mv config/crd/bases/proffer.dev_offers.yaml config/components/catalog/crd.yaml
-	$(if $(wildcard controllers),$(TOOL) controller-gen rbac:roleName=proffer-manager paths=./controllers/... paths=./internal/source/... paths=./operator/... output:rbac:dir=config/rbac)
+	$(if $(wildcard controllers),$(TOOL) controller-gen rbac:roleName=proffer-manager paths=./controllers/... paths=./internal/source/... paths=./internal/operator/... output:rbac:dir=config/rbac)
 	@# The chart takes these as they are. Its templates are for what its values change.
 	rm -rf $(CHART_FILES) && mkdir -p $(CHART_FILES)/{crds,rbac,admission,guards,served-classes,catalog,alerts,dashboard}
 	cp config/crd/bases/*.yaml $(CHART_FILES)/crds

@@ -1,80 +1,9 @@
 // Command proffer runs the operator.
 package main
 
-import (
-	"errors"
-	"fmt"
-	"os"
-	"runtime/debug"
-
-	"github.com/spf13/pflag"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
-)
+import "proffer.dev/proffer/operator"
 
 // version is set by the linker.
 var version string
 
-// exitUsage is the exit code for an invalid command line.
-const exitUsage = 2
-
-func main() { os.Exit(run(os.Args[1:])) }
-
-// run runs the operator until SIGINT or SIGTERM, and returns the exit code of the process.
-func run(args []string, with ...func(*options)) int {
-	o, err := parseFlags(args, os.Stdout)
-	switch {
-	case errors.Is(err, pflag.ErrHelp):
-		return 0
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "proffer:", err)
-		return exitUsage
-	case o.version:
-		fmt.Println("proffer", versionOf())
-		return 0
-	}
-	for _, f := range with {
-		f(&o)
-	}
-	// The kubeconfig is loaded before a logger is set: controller-runtime would log a missing
-	// kubeconfig with a stack trace, and returns the same error.
-	config, err := loadConfig()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "proffer:", err)
-		return 1
-	}
-	logger := zap.New(zap.UseFlagOptions(&o.zap))
-	ctrl.SetLogger(logger)
-	klog.SetLogger(logger)
-	if err := runOperator(ctrl.SetupSignalHandler(), config, o); err != nil {
-		fmt.Fprintln(os.Stderr, "proffer:", err)
-		return 1
-	}
-	return 0
-}
-
-// loadConfig returns the configuration of the client of the API server.
-func loadConfig() (*rest.Config, error) {
-	config, err := ctrl.GetConfig()
-	switch {
-	case clientcmd.IsEmptyConfig(err):
-		return nil, errors.New("no API server is configured: write --kubeconfig=FILE or set KUBECONFIG; only a Pod needs neither")
-	case err != nil:
-		return nil, fmt.Errorf("reading the kubeconfig of --kubeconfig=FILE or KUBECONFIG: %w", err)
-	}
-	return config, nil
-}
-
-// versionOf returns the version set by the linker, or else the version in Go's build information.
-func versionOf() string {
-	if version != "" {
-		return version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return info.Main.Version
-	}
-	return "unknown"
-}
+func main() { operator.Main(operator.WithVersion(version)) }

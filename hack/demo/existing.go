@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	proffer "proffer.dev/proffer/operator"
+	proffer "proffer.dev/proffer/internal/operator"
 )
 
 // skew bounds the difference between the clocks of the demo and of another Proffer.

@@ -16,7 +16,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
-	proffer "proffer.dev/proffer/operator"
+	proffer "proffer.dev/proffer/internal/operator"
 )
 
 // existingCluster returns a cluster with the CRD and these policies, each of which offers rome this

@@ -19,7 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	proffer "proffer.dev/proffer/operator"
+	proffer "proffer.dev/proffer/internal/operator"
 	wire "proffer.dev/proffer/proto/resourcereader"
 	"proffer.dev/proffer/test/process"
 )

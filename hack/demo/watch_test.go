@@ -17,7 +17,7 @@ func TestConsumersComeFromTheForeignClustersOfAnyLiqoVersion(t *testing.T) {
 		want map[string]bool
 	}{
 		"Liqo v0": {
-			[]string{"../../operator/testdata/discovery.liqo.io_foreignclusters.yaml"},
+			[]string{"../../internal/operator/testdata/discovery.liqo.io_foreignclusters.yaml"},
 			map[string]any{
 				"clusterIdentity": map[string]any{"clusterID": "rome", "clusterName": "rome"},
 				"foreignAuthUrl":  "https://rome.example.com",

@@ -19,7 +19,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
-	proffer "proffer.dev/proffer/operator"
+	proffer "proffer.dev/proffer/internal/operator"
 )
 
 // cluster is a control plane with two API servers. Tests may freeze the first, and change objects
@@ -36,7 +36,7 @@ type cluster struct {
 // crds are the CRDs of the operator, and the one of Liqo that describes consumers.
 var crds = []string{
 	filepath.Join("..", "..", "config", "crd", "bases"),
-	filepath.Join("..", "..", "operator", "testdata", "discovery.liqo.io_foreignclusters.yaml"),
+	filepath.Join("..", "..", "internal", "operator", "testdata", "discovery.liqo.io_foreignclusters.yaml"),
 }
 
 func startCluster(t *testing.T) *cluster {

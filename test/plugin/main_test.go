@@ -26,7 +26,7 @@ import (
 
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/hack/controlplane/egress"
-	proffer "proffer.dev/proffer/operator"
+	proffer "proffer.dev/proffer/internal/operator"
 	"proffer.dev/proffer/test/process"
 )
 

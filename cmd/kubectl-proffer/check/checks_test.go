@@ -22,7 +22,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/manifests"
 	"proffer.dev/proffer/internal/kubetest"
-	"proffer.dev/proffer/operator"
+	"proffer.dev/proffer/internal/operator"
 )
 
 var (

@@ -30,7 +30,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/manifests"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
-	"proffer.dev/proffer/operator"
+	"proffer.dev/proffer/internal/operator"
 )
 
 // cluster reads what the checks need.

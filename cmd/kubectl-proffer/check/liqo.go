@@ -10,7 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"proffer.dev/proffer/operator"
+	"proffer.dev/proffer/internal/operator"
 )
 
 const (

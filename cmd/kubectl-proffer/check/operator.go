@@ -13,7 +13,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"proffer.dev/proffer/operator"
+	"proffer.dev/proffer/internal/operator"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"proffer.dev/proffer/operator"
+	"proffer.dev/proffer/internal/operator"
 )
 
 const (

@@ -14,9 +14,9 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/manifests"
+	"proffer.dev/proffer/internal/operator"
 	"proffer.dev/proffer/internal/rehearse"
 	"proffer.dev/proffer/internal/rehearse/world"
-	"proffer.dev/proffer/operator"
 )
 
 // observeTimeout bounds the reading of the cluster.

@@ -1,0 +1,139 @@
+package command
+
+import (
+	"flag"
+
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+
+	"proffer.dev/proffer/internal/operator"
+)
+
+// flagGroup is one section of the help.
+type flagGroup struct {
+	title string
+	flags *pflag.FlagSet
+}
+
+// flagGroups returns all flags in the order of the help. Each usage is one sentence.
+func (o *options) flagGroups() []flagGroup {
+	// Flags of other packages get usage texts of our own.
+	others := flag.NewFlagSet("", flag.ContinueOnError)
+	config.RegisterFlags(others)
+	o.zap.BindFlags(others)
+	return []flagGroup{
+		{"General", o.generalFlags(others)},
+		{"gRPC, for Liqo v0.6 to v0.10", o.grpcFlags()},
+		{"ResourceSlices, for Liqo v1", o.sliceFlags()},
+		{"HTTP", o.httpFlags()},
+		{"Leader election", o.electionFlags()},
+		{"Logs", logFlags(others)},
+	}
+}
+
+func newFlags() *pflag.FlagSet {
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	fs.SortFlags = false
+	return fs
+}
+
+// take adds a flag of another package with our usage text and its real default.
+func take(fs *pflag.FlagSet, others *flag.FlagSet, name, usage, byDefault string) {
+	f := pflag.PFlagFromGoFlag(others.Lookup(name))
+	f.Usage, f.DefValue = usage, byDefault
+	fs.AddFlag(f)
+}
+
+func (o *options) generalFlags(others *flag.FlagSet) *pflag.FlagSet {
+	fs := newFlags()
+	fs.BoolVarP(&o.help, "help", "h", false, "Print this help and exit.")
+	fs.BoolVar(&o.version, "version", false, "Print the version and exit.")
+	take(fs, others, "kubeconfig",
+		"The kubeconfig `file`; by default, $KUBECONFIG, the Pod's service account and ~/.kube/config are tried in this order.",
+		"")
+	fs.Var(&o.batchPeriod, "batch-period",
+		"The minimum time between two evaluations; events are batched for half of it, and a change of a ResourceSlice ends the wait.")
+	return fs
+}
+
+func (o *options) grpcFlags() *pflag.FlagSet {
+	fs := newFlags()
+	fs.StringVar(&o.grpc, "grpc-bind-address", ":6001", "The `address` at which Liqo reads offers.")
+	fs.Var(&o.form, "grpc-form",
+		"The `form` of the protocol at --grpc-bind-address: pools for Liqo v0.9 and v0.10, or flat for Liqo v0.6 to v0.8.")
+	fs.StringVar(&o.flat, "grpc-flat-bind-address", "",
+		"A second `address`, which serves the flat form; empty or 0 disables it.")
+	fs.StringVar(&o.tls.CertFile, "grpc-tls-cert", "",
+		"The `file` with the TLS certificate, which is reloaded when it changes; without it, gRPC is plaintext.")
+	fs.StringVar(&o.tls.KeyFile, "grpc-tls-key", "", "The `file` with the private key of --grpc-tls-cert.")
+	fs.StringVar(&o.tls.ClientCAFile, "grpc-client-ca", "",
+		"The `file` with the CA certificates that verify client certificates; without it, clients need no certificate.")
+	return fs
+}
+
+func (o *options) sliceFlags() *pflag.FlagSet {
+	fs := newFlags()
+	fs.StringVar(&o.servedClasses, "served-classes-configmap", "",
+		"The `name` of a ConfigMap, in the namespace of the Lease, in which the operator lists the classes that policies offer; see the component served-classes.")
+	fs.BoolVar(&o.publishOffers, "publish-offers", false,
+		"Publish to each consumer what it could be granted now, as Offers in its tenant namespace; see the component catalog.")
+	fs.IntVar(&o.offersQPS, "publish-offers-qps", operator.DefaultOffersQPS,
+		"The most `writes` of Offers in a second; a change arrives within 10 s and one more second for each this many Offers.")
+	fs.StringArrayVar(&o.offersSubjects, "offers-subject", []string{operator.DefaultOffersSubject},
+		"Who may read the Offers of a consumer, as a `subject` User:NAME or Group:NAME in which {clusterID} stands for the consumer; repeat it for more subjects.")
+	return fs
+}
+
+func (o *options) httpFlags() *pflag.FlagSet {
+	fs := newFlags()
+	fs.StringVar(&o.metrics, "metrics-bind-address", ":8443",
+		"The `address` of /metrics, /offers, /api and the pages at /ui/, over HTTPS, for callers that the API server authorizes; empty or 0 disables them.")
+	fs.StringVar(&o.probes, "health-probe-bind-address", ":8081",
+		"The `address` of /healthz and /readyz; empty or 0 disables them.")
+	fs.StringVar(&o.pprof, "pprof-bind-address", "",
+		"The `address` of Go's profiles (pprof), without authentication; empty or 0 disables them.")
+	fs.StringVar(&o.catalog.Address, "catalog-bind-address", "",
+		"The `address` of /api for callers from outside of the cluster, over HTTPS, or over HTTP at a loopback address; empty or 0 disables it.")
+	fs.StringVar(&o.catalog.CertFile, "catalog-tls-cert-file", "",
+		"The `file` with the TLS certificate of --catalog-bind-address, which is reloaded when it changes.")
+	fs.StringVar(&o.catalog.KeyFile, "catalog-tls-key-file", "", "The `file` with the private key of --catalog-tls-cert-file.")
+	fs.BoolVar(&o.catalog.Anonymous, "catalog-anonymous", false,
+		"Show callers of --catalog-bind-address without credentials the clusters that this one is peered with, and the classes without amounts.")
+	return fs
+}
+
+func (o *options) electionFlags() *pflag.FlagSet {
+	fs := newFlags()
+	fs.BoolVar(&o.leaderElect, "leader-elect", false,
+		"Write to the API server only while this replica holds the Lease; required with more than one replica.")
+	fs.StringVar(&o.election.Namespace, "leader-election-namespace", "",
+		"The `namespace` of the Lease; by default, that of the Pod.")
+	return fs
+}
+
+func logFlags(others *flag.FlagSet) *pflag.FlagSet {
+	fs := newFlags()
+	take(fs, others, "zap-log-level",
+		"The lowest `level` that is logged: error, info, debug, or a number above 0, where a larger one logs more.",
+		"info")
+	take(fs, others, "zap-encoder", "The `format` of the log: json or console.", "json")
+	take(fs, others, "zap-time-encoding",
+		"The `format` of timestamps: rfc3339, rfc3339nano, iso8601, epoch, millis or nano.", "rfc3339")
+	take(fs, others, "zap-stacktrace-level",
+		"The lowest `level` that is logged with a stack trace: info, error or panic.", "error")
+	take(fs, others, "zap-devel",
+		"Use the defaults for development: level debug, format console, and stack traces from warnings on.", "false")
+	return fs
+}
+
+// form is the value of --grpc-form.
+type form operator.Form
+
+func (f *form) String() string { return operator.Form(*f).String() }
+func (f *form) Type() string   { return "form" }
+
+func (f *form) Set(text string) error {
+	parsed, err := operator.ParseForm(text)
+	*f = form(parsed)
+	return err
+}

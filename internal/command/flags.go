@@ -1,0 +1,177 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/operator"
+)
+
+const (
+	defaultBatchPeriod = operator.DefaultBatchPeriod
+	// maxBatchPeriod is far above any useful period: Liqo's own deadlines are 5 s.
+	maxBatchPeriod = time.Minute
+	off            = "0"
+)
+
+// options are the values of the command line.
+type options struct {
+	help, version bool
+
+	metrics, probes, pprof string
+	leaderElect            bool
+	election               operator.LeaderElection
+	batchPeriod            batchPeriod
+	servedClasses          string
+	publishOffers          bool
+	offersQPS              int
+	offersSubjects         []string
+	offersTo               []operator.OffersSubject
+	catalog                operator.Catalog
+
+	grpc      string
+	form      form
+	flat      string
+	tls       operator.TLS
+	zap       zap.Options
+	endpoints []operator.Endpoint
+}
+
+// parseFlags reads the command line. Its error is one line that says what to write, or
+// pflag.ErrHelp after it has printed the help.
+func parseFlags(args []string, help io.Writer) (options, error) {
+	o := options{batchPeriod: batchPeriod(defaultBatchPeriod)}
+	groups := o.flagGroups()
+	all := pflag.NewFlagSet("proffer", pflag.ContinueOnError)
+	// The caller prints the error, once. By default the flag package would print it too, with the
+	// whole help.
+	all.SetOutput(io.Discard)
+	all.Usage = func() {}
+	for _, g := range groups {
+		all.AddFlagSet(g.flags)
+	}
+	err := oneDash(args)
+	if err == nil {
+		err = all.Parse(args)
+	}
+	switch {
+	case o.help || errors.Is(err, pflag.ErrHelp):
+		printHelp(help, groups)
+		return o, pflag.ErrHelp
+	case err != nil:
+		return o, fmt.Errorf("%w; see proffer --help", whatToWrite(err))
+	case all.NArg() > 0:
+		return o, fmt.Errorf("%q is not a flag: write only flags, as --name=value; see proffer --help", all.Arg(0))
+	}
+	return o, o.check()
+}
+
+// check validates flags against each other, and completes the options.
+func (o *options) check() error {
+	// Without an address, controller-runtime would serve metrics at a default port.
+	for _, text := range []*string{&o.metrics, &o.probes, &o.pprof} {
+		if *text == "" {
+			*text = off
+		}
+	}
+	for _, text := range []*string{&o.flat, &o.catalog.Address} {
+		if *text == off {
+			*text = ""
+		}
+	}
+	addresses := o.addresses()
+	for i := range addresses {
+		if err := addresses[i].parse(); err != nil {
+			return err
+		}
+		for j := range i {
+			if addresses[i].clashes(addresses[j]) {
+				return fmt.Errorf("--%s=%s and --%s=%s are the same address: write different ports",
+					addresses[j].flag, addresses[j].text, addresses[i].flag, addresses[i].text)
+			}
+		}
+	}
+	if o.election.Namespace != "" && !o.leaderElect {
+		return errors.New("--leader-election-namespace has no effect without leader election: write --leader-elect too, or leave it out")
+	}
+	if o.servedClasses != "" && len(validation.IsDNS1123Subdomain(o.servedClasses)) > 0 {
+		return fmt.Errorf("--served-classes-configmap=%q is not the name of a ConfigMap: write lower-case letters, digits, '-' and '.', such as proffer-served-classes", o.servedClasses)
+	}
+	if err := o.checkOffers(); err != nil {
+		return err
+	}
+	if err := o.checkCatalog(); err != nil {
+		return err
+	}
+	return o.checkGRPC()
+}
+
+func (o *options) checkOffers() error {
+	if !o.publishOffers && (o.offersQPS != operator.DefaultOffersQPS || !slices.Equal(o.offersSubjects, []string{operator.DefaultOffersSubject})) {
+		return errors.New("--publish-offers-qps and --offers-subject have no effect without --publish-offers: write --publish-offers too, or leave them out")
+	}
+	if o.offersQPS < 1 || o.offersQPS > operator.MaxOffersQPS {
+		return fmt.Errorf("--publish-offers-qps=%d is not a rate: write a number from 1 to %d", o.offersQPS, operator.MaxOffersQPS)
+	}
+	if n := len(o.offersSubjects); n < 1 || n > operator.MaxOffersSubjects {
+		return fmt.Errorf("--offers-subject is written %d times: write it 1 to %d times", n, operator.MaxOffersSubjects)
+	}
+	for i, text := range o.offersSubjects {
+		subject, err := operator.ParseOffersSubject(text)
+		if err != nil {
+			return fmt.Errorf("--offers-subject=%q: %w", kube.Shorten(text, kube.MaxShown), err)
+		}
+		if slices.Contains(o.offersSubjects[:i], text) {
+			return fmt.Errorf("--offers-subject=%q is written twice: leave one of them out", text)
+		}
+		if other := slices.IndexFunc(o.offersTo, subject.Overlaps); other >= 0 {
+			return fmt.Errorf("--offers-subject=%q and %q can name the same subject for two consumers: write a character such as : next to {clusterID}",
+				o.offersSubjects[other], text)
+		}
+		o.offersTo = append(o.offersTo, subject)
+	}
+	return nil
+}
+
+// checkCatalog refuses an address at which tokens could be read on the way.
+func (o *options) checkCatalog() error {
+	c := o.catalog
+	switch cert, key := c.CertFile != "", c.KeyFile != ""; {
+	case c.Address == "" && c != (operator.Catalog{}):
+		return errors.New("--catalog-anonymous, --catalog-tls-cert-file and --catalog-tls-key-file have no effect without --catalog-bind-address: write it too, or leave them out")
+	case cert && !key:
+		return errors.New("--catalog-tls-cert-file needs the private key: write --catalog-tls-key-file too")
+	case key && !cert:
+		return errors.New("--catalog-tls-key-file needs the certificate: write --catalog-tls-cert-file too")
+	case c.Address != "" && !cert && !c.Loopback():
+		return fmt.Errorf("--catalog-bind-address=%s needs TLS: write --catalog-tls-cert-file and --catalog-tls-key-file too, or a loopback address such as 127.0.0.1:8444", c.Address)
+	}
+	return nil
+}
+
+func (o *options) checkGRPC() error {
+	o.endpoints = []operator.Endpoint{{Address: o.grpc, Form: operator.Form(o.form)}}
+	if o.flat != "" {
+		if o.form == form(operator.Flat) {
+			return errors.New("--grpc-form=flat and --grpc-flat-bind-address serve the flat form twice: leave one of them out")
+		}
+		o.endpoints = append(o.endpoints, operator.Endpoint{Address: o.flat, Form: operator.Flat})
+	}
+	switch cert, key, ca := o.tls.CertFile != "", o.tls.KeyFile != "", o.tls.ClientCAFile != ""; {
+	case cert && !key:
+		return errors.New("--grpc-tls-cert needs the private key: write --grpc-tls-key too")
+	case key && !cert:
+		return errors.New("--grpc-tls-key needs the certificate: write --grpc-tls-cert too")
+	case ca && !cert:
+		return errors.New("--grpc-client-ca needs TLS: write --grpc-tls-cert and --grpc-tls-key too")
+	}
+	return nil
+}

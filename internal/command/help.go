@@ -1,0 +1,96 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"time"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+)
+
+// The help is as wide as the terminal, within these bounds. Without a terminal it has the minimum
+// width.
+const (
+	minHelpWidth = 80
+	maxHelpWidth = 120
+)
+
+func helpWidth(w io.Writer) int {
+	if file, ok := w.(*os.File); ok {
+		if columns, _, err := term.GetSize(int(file.Fd())); err == nil {
+			return min(max(columns, minHelpWidth), maxHelpWidth)
+		}
+	}
+	return minHelpWidth
+}
+
+func printHelp(w io.Writer, groups []flagGroup) {
+	fmt.Fprint(w,
+		"Proffer decides how much of this cluster is offered to each of its Liqo peers.\n\nUsage:\n  proffer [--flag=value]...\n")
+	for _, g := range groups {
+		fmt.Fprintf(w, "\n%s:\n%s", g.title, g.flags.FlagUsagesWrapped(helpWidth(w)))
+	}
+}
+
+var singleDash = regexp.MustCompile(`^-[a-z][a-z-]`)
+
+// oneDash returns an error for a long flag with a single dash, which pflag would parse as several
+// one-letter flags.
+func oneDash(args []string) error {
+	for _, arg := range args {
+		if arg == "--" {
+			break
+		}
+		if singleDash.MatchString(arg) {
+			return fmt.Errorf("%s has one dash: write -%s", arg, arg)
+		}
+	}
+	return nil
+}
+
+// whatToWrite returns the error with a message that says what to write instead.
+func whatToWrite(err error) error {
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		dashes := "--"
+		if unknown.GetSpecifiedShortnames() != "" {
+			dashes = "-"
+		}
+		return fmt.Errorf("there is no flag %s%s", dashes, unknown.GetSpecifiedName())
+	}
+	if missing, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
+		return fmt.Errorf("--%s has no value: write --%[1]s=VALUE", missing.GetSpecifiedName())
+	}
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		f := invalid.GetFlag()
+		if f.Value.Type() == "bool" {
+			return fmt.Errorf("--%s=%s: write --%[1]s, or --%[1]s=false", f.Name, invalid.GetValue())
+		}
+		if f.Value.Type() == "int" {
+			return fmt.Errorf("--%s=%s: write a whole number, such as %s", f.Name, invalid.GetValue(), f.DefValue)
+		}
+		return fmt.Errorf("--%s=%s: %w", f.Name, invalid.GetValue(), errors.Unwrap(invalid))
+	}
+	return err
+}
+
+// batchPeriod is the value of --batch-period.
+type batchPeriod time.Duration
+
+func (p *batchPeriod) String() string { return time.Duration(*p).String() }
+func (p *batchPeriod) Type() string   { return "duration" }
+
+func (p *batchPeriod) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return errors.New("write a duration, such as 100ms")
+	}
+	if d < 0 || d > maxBatchPeriod {
+		return fmt.Errorf("write 0 to %v, such as 100ms", maxBatchPeriod)
+	}
+	*p = batchPeriod(d)
+	return nil
+}

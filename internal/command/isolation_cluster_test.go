@@ -1,0 +1,276 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/hack/controlplane"
+)
+
+// operatorNamespace is the namespace of the operator in config/default.
+const operatorNamespace = "proffer-system"
+
+// isolationClusters has one cluster with the admission policies of config and one without. Tests
+// use them one after the other and leave them empty.
+var isolationClusters = map[bool]*isolationCluster{false: {}, true: {guarded: true}}
+
+type isolationCluster struct {
+	guarded bool
+	once    sync.Once
+	err     error
+	*controlplane.Cluster
+}
+
+// stopIsolationClusters stops the clusters that were started. Only TestMain calls it.
+func stopIsolationClusters() error {
+	var errs []error
+	for _, c := range isolationClusters {
+		if c.Cluster != nil {
+			errs = append(errs, c.Stop())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// isolationClusterOf returns the cluster, and starts it for its first test.
+func isolationClusterOf(t *testing.T, guarded bool) *controlplane.Cluster {
+	t.Helper()
+	c := isolationClusters[guarded]
+	c.once.Do(func() { c.err = c.start(t) })
+	if c.err != nil {
+		t.Fatal(c.err)
+	}
+	return c.Cluster
+}
+
+func (c *isolationCluster) start(t *testing.T) error {
+	t.Helper()
+	// The cluster outlives the test that starts it.
+	ctx := context.WithoutCancel(t.Context())
+	var err error
+	c.Cluster, err = controlplane.Start(ctx, controlplane.Options{Progress: os.Stderr, CRDDirs: []string{
+		filepath.Join("..", "..", "config", "crd", "bases"),
+		controlplane.LiqoCRD(t, "authentication.liqo.io_resourceslices.yaml"),
+		controlplane.LiqoCRD(t, "authentication.liqo.io_tenants.yaml"),
+	}})
+	if err != nil {
+		return err
+	}
+	admin, err := client.New(c.Config, client.Options{Scheme: newScheme(t)})
+	if err != nil {
+		return err
+	}
+	for _, o := range c.objects(t) {
+		if err := admin.Create(ctx, o); err != nil {
+			return fmt.Errorf("creating %T %s: %w", o, o.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// objects returns what the cluster has before a test: namespaces, the roles that Liqo gives
+// consumers, and the guards.
+func (c *isolationCluster) objects(t *testing.T) []client.Object {
+	t.Helper()
+	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operatorNamespace}}}
+	for _, id := range []string{"rome", "oslo"} {
+		objects = append(objects, tenantNamespaceOf(id))
+		objects = append(objects, consumerRole(t, id)...)
+	}
+	if c.guarded {
+		objects = append(objects, guards(t)...)
+	}
+	return objects
+}
+
+func tenantNamespaceOf(id string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceOf(id), Labels: map[string]string{
+		"liqo.io/tenant-namespace": "true", "liqo.io/remote-cluster-id": id,
+	}}}
+}
+
+// consumerRole returns the rights in its tenant namespace that Liqo's chart gives a consumer.
+func consumerRole(t *testing.T, id string) []client.Object {
+	t.Helper()
+	text, err := os.ReadFile(controlplane.LiqoFile(t, "files/liqo-remote-controlplane-ClusterRole.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r rbacv1.ClusterRole
+	if err := yaml.UnmarshalStrict(text, &r); err != nil {
+		t.Fatal(err)
+	}
+	name := metav1.ObjectMeta{Namespace: namespaceOf(id), Name: "liqo-remote-controlplane"}
+	return []client.Object{
+		&rbacv1.Role{ObjectMeta: name, Rules: r.Rules},
+		&rbacv1.RoleBinding{
+			ObjectMeta: name, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name.Name},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: id}},
+		},
+	}
+}
+
+// guards returns all admission policies in config, and the ConfigMap that one of them reads.
+func guards(t *testing.T) []client.Object {
+	t.Helper()
+	var out []client.Object
+	found := map[string]bool{}
+	err := filepath.WalkDir(filepath.Join("..", "..", "config"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".yaml" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for part := range strings.SplitSeq(string(text), "\n---\n") {
+			var value any
+			if err := yaml.Unmarshal([]byte(part), &value); err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+			u := &unstructured.Unstructured{}
+			u.Object, _ = value.(map[string]any) // A list of patches has no kind.
+			switch u.GetKind() {
+			case "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ConfigMap":
+				found[u.GetName()] = true
+				out = append(out, u)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"proffer-slice-status-guard", "proffer-served-classes"} {
+		if !found[name] {
+			t.Fatalf("config has no %s", name)
+		}
+	}
+	return out
+}
+
+// asConsumer returns a client with the identity that Liqo's control plane gives the consumer.
+func asConsumer(t *testing.T, config *rest.Config, id string) client.Client {
+	t.Helper()
+	config = rest.CopyConfig(config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: id, Groups: []string{"liqo.io"}}
+	config.UserAgent = "crd-replicator-of-" + id
+	c, err := client.New(config, client.Options{Scheme: newScheme(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// empty deletes everything that tests and the operator create, whatever its finalizers.
+func empty(ctx context.Context, config *rest.Config, admin client.Client) error {
+	deadline, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	kinds := []schema.GroupVersionKind{
+		corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithKind("Node"),
+		authv1beta1.GroupVersion.WithKind("ResourceSlice"), authv1beta1.GroupVersion.WithKind("Tenant"),
+		{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"},
+		{Group: "events.k8s.io", Version: "v1", Kind: "Event"},
+	}
+	own, err := ownKinds(config)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, kind := range append(own, kinds...) {
+		errs = append(errs, emptyKind(deadline, admin, kind))
+	}
+	list := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "proffer-served-classes"},
+	}
+	errs = append(errs, client.IgnoreNotFound(admin.Patch(deadline, list, patchOf(object{"data": nil}))))
+	return errors.Join(errs...)
+}
+
+// ownKinds returns the kinds of the operator's own API group.
+func ownKinds(config *rest.Config) ([]schema.GroupVersionKind, error) {
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	resources, err := d.ServerResourcesForGroupVersion(v1alpha1.GroupVersion.String())
+	if err != nil {
+		return nil, err
+	}
+	var kinds []schema.GroupVersionKind
+	for _, r := range resources.APIResources {
+		if !strings.Contains(r.Name, "/") {
+			kinds = append(kinds, v1alpha1.GroupVersion.WithKind(r.Kind))
+		}
+	}
+	return kinds, nil
+}
+
+func emptyKind(ctx context.Context, admin client.Client, kind schema.GroupVersionKind) error {
+	for {
+		var list unstructured.UnstructuredList
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if err := admin.List(ctx, &list); err != nil {
+			if meta.IsNoMatchError(err) {
+				return nil
+			}
+			return fmt.Errorf("emptying %s: %w", kind.Kind, err)
+		}
+		if kind.Kind == "Lease" || kind.Kind == "Event" {
+			list.Items = inNamespaces(list.Items, operatorNamespace, namespaceOf("rome"), namespaceOf("oslo"))
+		}
+		if len(list.Items) == 0 {
+			return nil
+		}
+		for i := range list.Items {
+			if err := remove(ctx, admin, &list.Items[i]); err != nil {
+				return fmt.Errorf("emptying %s: %w", kind.Kind, err)
+			}
+		}
+	}
+}
+
+func inNamespaces(items []unstructured.Unstructured, namespaces ...string) []unstructured.Unstructured {
+	var out []unstructured.Unstructured
+	for _, u := range items {
+		for _, namespace := range namespaces {
+			if u.GetNamespace() == namespace {
+				out = append(out, u)
+			}
+		}
+	}
+	return out
+}
+
+// remove deletes an object at once, whatever its finalizers. A missing object is not an error.
+func remove(ctx context.Context, admin client.Client, o client.Object) error {
+	if len(o.GetFinalizers()) > 0 {
+		err := admin.Patch(ctx, o, patchOf(object{"metadata": object{"finalizers": nil}}))
+		if client.IgnoreNotFound(err) != nil && !apierrors.IsInvalid(err) {
+			return err
+		}
+	}
+	return client.IgnoreNotFound(admin.Delete(ctx, o, client.GracePeriodSeconds(0)))
+}

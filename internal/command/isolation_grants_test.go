@@ -1,0 +1,330 @@
+package command
+
+import (
+	"fmt"
+	"testing"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/api/v1alpha1"
+)
+
+// In all tests below, history checks each answer: no more is promised of a class than it has, nor
+// to one consumer than it may have.
+
+func TestAGrantCountsForTheOwnerOfItsNamespace(t *testing.T) {
+	withAndWithoutGuards(t, func(t *testing.T, m *multitenant) {
+		m.node("gold", "16")
+		m.createPolicy("gold", withMax("4"))
+		m.history.setBounds("gold", 16000, 4000)
+		m.start()
+		mine := m.ask("rome", "mine", "gold", "4")
+		m.awaitGrant(mine, "4")
+		for i, id := range []string{"oslo", "nobody", "rome-2"} {
+			m.attack(mine, identify(id))
+			another := m.ask("rome", fmt.Sprintf("another-%d", i), "gold", "4")
+			m.awaitAnswer(another)
+			if has := m.history.promisedTo(another); has > 0 {
+				t.Errorf("as %s, rome is granted %d on top of its 4000 of 4000", id, has)
+			}
+		}
+		// None of that counts against oslo.
+		m.awaitGrant(m.ask("oslo", "own", "gold", "4"), "4")
+	})
+}
+
+func TestTheNextLeaderCountsAGrantThatHasLostItsLabels(t *testing.T) {
+	withAndWithoutGuards(t, func(t *testing.T, m *multitenant) {
+		m.startWithGold()
+		mine := m.ask("rome", "mine", "gold", "8")
+		m.awaitGrant(mine, "8")
+		m.attack(mine, func(s *authv1beta1.ResourceSlice) { withoutLabels(s); identify("nobody")(s) })
+		m.restart()
+		own := m.ask("oslo", "own", "gold", "8")
+		m.awaitAnswer(own)
+		m.awaitProbe()
+		if has := m.history.promisedTo(own); has > 0 {
+			t.Errorf("oslo has %d of 8000, but rome has all 8000", has)
+		}
+	})
+}
+
+// Two policies share the nodes of a class, each for one consumer.
+func TestAGrantOfADeletedPolicyCountsForTheNextLeader(t *testing.T) {
+	for name, tenant := range map[string]bool{"with its Tenant": true, "without its Tenant": false} {
+		t.Run(name, func(t *testing.T) {
+			withAndWithoutGuards(t, func(t *testing.T, m *multitenant) {
+				m.node("gold", "8")
+				m.createPolicy("gold", only("rome"))
+				other := policyFor("gold", only("oslo"))
+				other.Name = "gold-of-oslo"
+				m.create(other)
+				m.history.setBounds("gold", 8000, 0)
+				m.start()
+				mine := m.ask("rome", "mine", "gold", "8")
+				m.awaitGrant(mine, "8")
+				own := m.ask("oslo", "own", "gold", "8")
+				m.awaitGrant(own, "0")
+				m.kill()
+				if !tenant {
+					m.must(m.admin.Delete(t.Context(), tenantOf("rome")))
+				}
+				m.deletePolicy("gold")
+				m.start()
+				m.awaitProbe()
+				within := func() error {
+					if a, b := m.history.promisedTo(mine), m.history.promisedTo(own); a+b > 8000 {
+						return fmt.Errorf("rome has %d and oslo %d of 8000", a, b)
+					}
+					return nil
+				}
+				m.consistently(quietPeriod, within)
+				m.awaitProbe()
+				m.must(within())
+			})
+		})
+	}
+}
+
+func only(id string) func(*v1alpha1.ResourcePolicySpec) {
+	return func(s *v1alpha1.ResourcePolicySpec) {
+		s.Consumers = &v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{v1alpha1.ClusterID(id)}}
+	}
+}
+
+func TestASliceThatMovesWithoutALeaderTakesNothingFromOthers(t *testing.T) {
+	withAndWithoutGuards(t, func(_ *testing.T, m *multitenant) {
+		for _, class := range []string{"gold", "silver"} {
+			m.node(class, "8")
+			m.createPolicy(class)
+			m.history.setBounds(class, 8000, 0)
+		}
+		m.start()
+		moves := m.ask("oslo", "moves", "gold", "8") // The older one: oslo also sorts first within a second.
+		m.awaitGrant(moves, "8")
+		stays := m.ask("rome", "stays", "silver", "8")
+		m.awaitGrant(stays, "8")
+		m.kill()
+		m.must(m.edit(moves, movingTo("silver")))
+		m.start()
+		m.awaitGrant(moves, "0")
+		m.awaitProbe()
+		m.awaitGrant(stays, "8")
+		m.history.requireKept(stays)
+	})
+}
+
+func TestARestartWritesNoAnswerInAForeignClass(t *testing.T) {
+	for name, answered := range map[string]bool{"answered by another controller": true, "not answered yet": false} {
+		t.Run(name, func(t *testing.T) {
+			withAndWithoutGuards(t, func(t *testing.T, m *multitenant) {
+				m.startWithGold()
+				mine := m.ask("rome", "mine", "gold", "6")
+				m.awaitGrant(mine, "6")
+				if m.guarded {
+					m.serveByOthers("theirs")
+				}
+				m.must(m.edit(mine, movingTo("theirs")))
+				if answered {
+					m.must(m.writeStatus(m.admin, mine, func(s *authv1beta1.ResourceSlice) {
+						grants("3")(s)
+						s.Status.Conditions[resourcesConditionOf(s)].Reason = "Theirs"
+					}))
+				}
+				before := m.history.answers(mine)
+				m.restart()
+				own := m.ask("oslo", "own", "gold", "8")
+				m.awaitAnswer(own)
+				m.awaitProbe()
+				m.consistently(quietPeriod, func() error {
+					if after := m.history.answers(mine); after != before {
+						return fmt.Errorf("a slice of a foreign class was answered: %+v", m.state(mine))
+					}
+					return nil
+				})
+				if has := m.history.promisedTo(own); !answered && has != 2000 {
+					t.Errorf("oslo has %d, want the 2000 that rome's slice leaves until another controller answers it",
+						has)
+				}
+			})
+		})
+	}
+}
+
+// serveByOthers adds a class of another controller to the list of classes that consumers may ask
+// for.
+func (m *multitenant) serveByOthers(class string) {
+	m.t.Helper()
+	list := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "proffer-served-classes"},
+	}
+	m.must(m.admin.Patch(m.t.Context(), list, patchOf(object{"data": object{class: "others"}})))
+	probe := replicaOf("rome", "probe", class, "1")
+	m.eventually(func() error { return m.consumers["rome"].Create(m.t.Context(), probe, client.DryRunAll) })
+}
+
+func (m *multitenant) state(key string) sliceState {
+	m.t.Helper()
+	s, err := m.get(key)
+	m.must(err)
+	return sliceStateOf(s)
+}
+
+func TestAStatusForgedWithoutALeaderCostsOthersNothing(t *testing.T) {
+	withAndWithoutGuards(t, func(_ *testing.T, m *multitenant) {
+		m.startWithGold()
+		forges := m.ask("oslo", "forges", "gold", "4") // The older one: oslo also sorts first within a second.
+		m.awaitGrant(forges, "4")
+		honest := m.ask("rome", "honest", "gold", "4")
+		m.awaitGrant(honest, "4")
+		m.kill()
+		m.must(m.edit(forges, asking("8")))
+		m.forge(forges, grants("8"))
+		m.start()
+		m.awaitProbe()
+		m.awaitGrant(forges, "4")
+		m.awaitGrant(honest, "4")
+		m.history.requireKept(honest)
+	})
+}
+
+func TestAnAnswerRemovedWithoutALeaderStillCounts(t *testing.T) {
+	for name, hidden := range map[string]bool{"only the answer": false, "and the labels": true} {
+		t.Run(name, func(t *testing.T) {
+			withAndWithoutGuards(t, func(t *testing.T, m *multitenant) {
+				m.startWithGold()
+				mine := m.ask("rome", "mine", "gold", "8")
+				m.awaitGrant(mine, "8")
+				m.kill()
+				m.must(m.edit(mine, asking("1")))
+				m.forge(mine, withoutAnswer)
+				if hidden {
+					m.attack(mine, withoutLabels)
+				}
+				m.start()
+				own := m.ask("oslo", "own", "gold", "8")
+				m.awaitAnswer(own)
+				m.awaitProbe()
+				if a, b := m.history.promisedTo(mine), m.history.promisedTo(own); a+b > 8000 {
+					t.Errorf("rome has %d and oslo %d of 8000", a, b)
+				}
+			})
+		})
+	}
+}
+
+func TestPodsOfDeletedSlicesCountUntilTheyEnd(t *testing.T) {
+	sources := map[string]func(*v1alpha1.ResourcePolicySpec){
+		"free":  func(*v1alpha1.ResourcePolicySpec) {},
+		"whole": func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Nodes.Count = v1alpha1.NodeCountAllocatable },
+		"fixed": func(s *v1alpha1.ResourcePolicySpec) {
+			s.Offer = v1alpha1.PolicyOffer{
+				Fixed: v1alpha1.Quantities{
+					"cpu": {Quantity: resource.MustParse("4")}, "memory": {Quantity: resource.MustParse("64Gi")},
+				},
+			}
+		},
+	}
+	for name, leave := range map[string]func(m *multitenant, key string){
+		"deleted": func(m *multitenant, key string) { m.delete(key) },
+		"moved": func(m *multitenant, key string) {
+			m.must(m.edit(key, movingTo(spare)))
+			m.awaitClass(key, spare)
+		},
+		"deleted, restarted": func(m *multitenant, key string) { m.delete(key); m.restart() },
+		"asks for nothing": func(m *multitenant, key string) {
+			m.must(m.edit(key, asking("0")))
+			m.awaitGrant(key, "0")
+		},
+		"asks for nothing, restarted": func(m *multitenant, key string) {
+			m.must(m.edit(key, asking("0")))
+			m.awaitGrant(key, "0")
+			m.restart()
+		},
+		"asks for nothing, moved": func(m *multitenant, key string) {
+			m.must(m.edit(key, asking("0")))
+			m.awaitGrant(key, "0")
+			m.must(m.edit(key, movingTo(spare)))
+			m.awaitClass(key, spare)
+		},
+		"recreated, asks for nothing": func(m *multitenant, key string) {
+			s, err := m.get(key)
+			m.must(err)
+			m.delete(key)
+			m.awaitGrant(m.ask("rome", s.Name, string(s.Spec.Class), "0"), "0")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withAndWithoutGuards(t, func(_ *testing.T, m *multitenant) {
+				pods, first, next := map[string]*corev1.Pod{}, map[string]string{}, map[string]string{}
+				for class, source := range sources {
+					m.node(class, "16")
+					m.createPolicy(class, withMax("4"), source)
+					m.history.setBounds(class, 16000, 4000)
+				}
+				m.start()
+				for class := range sources {
+					first[class] = m.ask("rome", class+"-1", class, "4")
+					m.awaitGrant(first[class], "4")
+					pods[class] = m.run(class, "rome", class+"-1", "3")
+				}
+				m.awaitCounted(pods["free"], pods["whole"], pods["fixed"])
+				for class := range sources {
+					leave(m, first[class])
+				}
+				for class := range sources {
+					next[class] = m.ask("rome", class+"-2", class, "4")
+				}
+				for class := range sources {
+					m.awaitGrant(next[class], "1")
+				}
+				// Running pods of rome do not count against oslo.
+				for class := range sources {
+					m.awaitGrant(m.ask("oslo", class, class, "4"), "4")
+				}
+				m.end(pods["free"], pods["whole"], pods["fixed"])
+				for class := range sources {
+					m.awaitGrant(next[class], "4")
+				}
+			})
+		})
+	}
+}
+
+func TestANewInstallationTakesNothingBack(t *testing.T) {
+	for name, everything := range map[string]bool{
+		"the policies were deleted": false, "all that the operator made was deleted": true,
+	} {
+		t.Run(name, func(t *testing.T) {
+			withAndWithoutGuards(t, func(t *testing.T, m *multitenant) {
+				m.startWithGold()
+				mine, theirs := m.ask("rome", "mine", "gold", "5"), m.ask("oslo", "theirs", "gold", "3")
+				m.awaitGrant(mine, "5")
+				m.awaitGrant(theirs, "3")
+				m.kill()
+				m.deletePolicy("gold")
+				m.deletePolicy(spare)
+				if everything {
+					kinds, err := ownKinds(m.cluster.Config)
+					m.must(err)
+					for _, kind := range kinds {
+						m.must(emptyKind(t.Context(), m.admin, kind))
+					}
+				}
+				m.start()
+				m.consistently(2 * quietPeriod)
+				m.createPolicy("gold")
+				m.createPolicy(spare)
+				m.awaitProbe()
+				m.consistently(quietPeriod)
+				m.awaitGrant(mine, "5")
+				m.awaitGrant(theirs, "3")
+				m.history.requireKept(mine, theirs)
+			})
+		})
+	}
+}

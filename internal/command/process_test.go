@@ -1,0 +1,82 @@
+package command
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/yaml"
+
+	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/test/process"
+)
+
+// asOperator is the environment variable that makes the test binary run the operator.
+const asOperator = "PROFFER_TEST_AS_OPERATOR"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asOperator) == "" {
+		log.SetLogger(logr.Discard()) // controller-runtime warns if no logger is set.
+		code := m.Run()
+		if err := stopIsolationClusters(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+		os.Exit(code)
+	}
+	os.Exit(run(os.Args[1:], Program{}, func(o *options) {
+		// The shortest possible Lease, so that a test can wait until it expires.
+		o.election.LeaseDuration = 2 * time.Second
+		o.election.RenewDeadline, o.election.RetryPeriod = time.Second, 100*time.Millisecond
+	}))
+}
+
+// startProcess runs the operator until the test ends, as a separate process with the arguments of
+// the Deployment and a short Lease in the namespace default.
+func startProcess(t *testing.T, cluster *controlplane.Cluster) *process.Process {
+	t.Helper()
+	return startProcessIn(t, cluster, metav1.NamespaceDefault)
+}
+
+// startProcessIn is startProcess with the Lease in the given namespace, and with further arguments.
+func startProcessIn(t *testing.T, cluster *controlplane.Cluster, namespace string, args ...string) *process.Process {
+	t.Helper()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := cluster.WriteKubeconfig(kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	args = append(append(deployedArgs(t), "--leader-election-namespace="+namespace), args...)
+	return process.StartTest(t, self, args, asOperator+"=1", "KUBECONFIG="+kubeconfig)
+}
+
+// deployedArgs returns the container's arguments in the Deployment.
+func deployedArgs(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "config", "manager", "deployment.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d appsv1.Deployment
+	if err := yaml.UnmarshalStrict(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	return d.Spec.Template.Spec.Containers[0].Args
+}
+
+// requireAlive fails the test if the process has ended.
+func requireAlive(t *testing.T, p *process.Process) {
+	t.Helper()
+	if err := p.Alive(); err != nil {
+		t.Fatal(err)
+	}
+}

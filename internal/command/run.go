@@ -1,0 +1,31 @@
+package command
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"proffer.dev/proffer/internal/operator"
+)
+
+// runOperator runs the operator until the context ends.
+func runOperator(ctx context.Context, config *rest.Config, o options, p Program) error {
+	return o.inUse(operator.Run(ctx, config, o.operator(p)))
+}
+
+// operator returns the options of the operator for this command line.
+func (o *options) operator(p Program) operator.Options {
+	out := operator.Options{
+		Version: p.version(), Endpoints: o.endpoints, TLS: o.tls,
+		MetricsAddress: o.metrics, ProbeAddress: o.probes, PprofAddress: o.pprof,
+		BatchPeriod: time.Duration(o.batchPeriod), ServedClasses: o.servedClasses, Catalog: o.catalog,
+	}
+	if o.publishOffers {
+		out.PublishOffers = &operator.PublishOffers{Subjects: o.offersTo, QPS: o.offersQPS}
+	}
+	if o.leaderElect {
+		out.LeaderElection = &o.election
+	}
+	return out
+}

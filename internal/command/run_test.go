@@ -1,0 +1,127 @@
+package command
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+	dto "github.com/prometheus/client_model/go"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"proffer.dev/proffer/hack/controlplane"
+	wire "proffer.dev/proffer/proto/resourcereader"
+	"proffer.dev/proffer/test/process"
+)
+
+func get(url string) (code int, body string) {
+	client := http.Client{
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, Timeout: 10 * time.Second,
+	}
+	defer client.CloseIdleConnections()
+	response, err := client.Get(url)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, _ := io.ReadAll(response.Body)
+	return response.StatusCode, string(text)
+}
+
+func TestTheOperatorServesAndEndsInOrder(t *testing.T) {
+	cluster := controlplane.StartTest(t,
+		controlplane.Options{CRDDirs: []string{filepath.Join("..", "..", "config", "crd", "bases")}})
+	grpcAddress, metricsAddress, probeAddress := process.FreeAddress(t), process.FreeAddress(t), process.FreeAddress(t)
+	o, err := parseFlags([]string{
+		"--grpc-bind-address=" + grpcAddress, "--metrics-bind-address=" + metricsAddress,
+		"--health-probe-bind-address=" + probeAddress,
+		"--leader-elect", "--leader-election-namespace=default",
+	}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- runOperator(ctx, cluster.Config, o, Program{}) }()
+
+	connection, err := grpc.NewClient(grpcAddress, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = connection.Close() }()
+	client := wire.NewResourceReaderClient(connection)
+	// A read before the first offers waits for them.
+	if _, err := client.ReadResources(t.Context(), &wire.ClusterIdentity{ClusterID: "rome"},
+		grpc.WaitForReady(true)); err != nil {
+		t.Fatal(err)
+	}
+	gomega.NewWithT(t).Eventually(func() string {
+		code, body := get("http://" + probeAddress + "/readyz")
+		return fmt.Sprint(code, body)
+	}).
+		WithTimeout(time.Minute).Should(gomega.Equal("200ok"))
+	if code, body := get("http://" + probeAddress + "/healthz"); code != http.StatusOK {
+		t.Errorf("healthz: %d %s", code, body)
+	}
+	if code, body := get("http://" + probeAddress + "/readyz/watches"); code != http.StatusOK {
+		t.Errorf("readyz/watches: %d %s", code, body)
+	}
+	requireWatchMetrics(t)
+	// The listener for metrics opens independently of readiness.
+	gomega.NewWithT(t).Eventually(func() int { code, _ := get("https://" + metricsAddress + "/metrics"); return code }).
+		WithTimeout(time.Minute).Should(gomega.Equal(http.StatusUnauthorized), "metrics without a token")
+
+	stream, err := client.Subscribe(t.Context(), &wire.Empty{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first, err := stream.Recv(); err != nil || first.GetClusterID() != "" {
+		t.Fatalf("the first notification is %v, %v; want an empty ID", first, err)
+	}
+	cancel()
+	if _, err := stream.Recv(); status.Code(err) != codes.Unavailable {
+		t.Errorf("the stream ended with %v", err)
+	}
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("the operator ended with %v", err)
+		}
+	case <-time.After(waitTimeout):
+		t.Fatal("the operator did not end")
+	}
+}
+
+// requireWatchMetrics fails the test unless the metrics include the watches of every client.
+func requireWatchMetrics(t *testing.T) {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted := []string{
+		"proffer_watch_oldest_news_seconds", "proffer_api_requests_silent_total", "nodes", "pods",
+		"resourcepolicies.proffer.dev", "namespaces",
+	}
+	for _, family := range families {
+		wanted = slices.DeleteFunc(wanted, func(w string) bool {
+			return w == family.GetName() || slices.ContainsFunc(family.GetMetric(), func(m *dto.Metric) bool {
+				return family.GetName() == "proffer_watch_news_age_seconds" && m.GetLabel()[0].GetValue() == w
+			})
+		})
+	}
+	if len(wanted) > 0 {
+		t.Errorf("no metrics of %v", wanted)
+	}
+}

@@ -1,0 +1,238 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/controllers/catalog"
+	"proffer.dev/proffer/hack/controlplane"
+	core "proffer.dev/proffer/internal/catalog"
+	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
+)
+
+// The size of the catalog that is written, and of the changes meanwhile.
+const (
+	scaleConsumers = 1000
+	scaleClasses   = 5
+	scaleQPS       = 500
+	scaleChanges   = 15 * time.Second
+	scaleTick      = 100 * time.Millisecond
+	scalePods      = 20 // a tick: 200 a second
+	// scaleLimit bounds the first writes.
+	scaleLimit = 3 * time.Minute
+)
+
+// scaleNewest bounds the time after the last change until the newest state is there. With the race
+// detector, publishing takes ten times as long on a busy machine.
+func scaleNewest() time.Duration { return kubetest.Slower(15*time.Second, 10) }
+
+// scalePeers are the tenants of the consumers.
+type scalePeers []table.Tenant
+
+func (p scalePeers) Tenants() []table.Tenant  { return p }
+func (p scalePeers) StorageClasses() []string { return []string{"fast", "slow"} }
+
+// TestTheCatalogOfManyConsumersIsWrittenInTimeAndUnderTheRate changes 200 pods a second, each of which
+// changes what all consumers could have.
+func TestTheCatalogOfManyConsumersIsWrittenInTimeAndUnderTheRate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute")
+	}
+	b := benchCluster(t, 1)
+	for i := range scaleClasses {
+		p := kubetest.Policy(fmt.Sprint("s", i), func(s *v1alpha1.ResourcePolicySpec) { s.Class = fmt.Sprint("s", i) })
+		p.UID, p.Generation = types.UID(p.Name), 1
+		b.policies.Set(p)
+	}
+	for i := range 20 {
+		b.policies.Remove(benchPolicy(t, i, 1))
+	}
+	// Its own control plane, because nothing collects that many objects afterwards.
+	cluster := controlplane.StartTest(t, controlplane.Options{CRDDirs: []string{"../../config/components/catalog/crd.yaml"}})
+	api, err := client.New(cluster.Config, client.Options{Scheme: rbac(t).Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range readObjects(t, "../../config/components/catalog/role.yaml") {
+		if err := api.Create(t.Context(), u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	peers := scaleTenants(t, api, b)
+	b.Peers = func() table.Peers { return peers }
+	b.Evaluate(time.Now())
+
+	config := rest.CopyConfig(cluster.Config)
+	config.QPS = -1
+	writing, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	subject, err := ParseOffersSubject(DefaultOffersSubject)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := catalog.NewWriter(catalog.Config{
+		Client: writing, Table: b.table, Largest: b.ledger.Largest, Subjects: []catalog.Subject{subject}, QPS: scaleQPS,
+		Holding: func() bool { return true }, Recorder: &events.FakeRecorder{}, Log: logr.Discard(),
+	})
+	before := heap()
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = w.Start(ctx) })
+	t.Cleanup(func() { cancel(); wg.Wait() })
+
+	objects := float64(scaleConsumers * (scaleClasses + 1))
+	awaitMetric(t, w, "current", objects, scaleLimit)
+	t.Logf("%.0f objects; the heap grew by %d MiB", objects, (int64(heap())-int64(before))>>20)
+	writes, began := writesOf(t, w), time.Now()
+	slowest := changePods(b, w)
+	writes = writesOf(t, w) - writes
+	took := time.Since(began)
+	if most := scaleQPS*took.Seconds() + 1; writes > most {
+		t.Errorf("%.0f writes in %v, want at most %.0f", writes, took, most)
+	}
+	t.Logf("%.0f writes in %v; the slowest evaluation took %v", writes, took, slowest)
+	last := time.Now()
+	awaitNewest(t, w, api, b)
+	t.Logf("the newest state was there after %v", time.Since(last))
+	if grown := int64(heap()) - int64(before); grown > 256<<20 {
+		t.Errorf("the heap grew by %d MiB", grown>>20)
+	}
+}
+
+// scaleTenants creates the namespaces of the consumers and returns their tenants.
+func scaleTenants(t *testing.T, api client.Client, b *bench) (peers scalePeers) {
+	t.Helper()
+	var group errgroup.Group
+	group.SetLimit(8)
+	for i := range scaleConsumers {
+		id := fmt.Sprintf("scale-%04d", i)
+		*b.consumers.all = append(*b.consumers.all, offer.Consumer{ID: id})
+		peers = append(peers, table.Tenant{Consumer: id, Namespace: id, Name: id, UID: "uid-of-" + id})
+		group.Go(func() error {
+			return api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: id}})
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	return peers
+}
+
+// changePods changes pods at the rate, evaluates as the engine does, and returns how long the slowest
+// evaluation took.
+func changePods(b *bench, w *catalog.Writer) (slowest time.Duration) {
+	ticker := time.NewTicker(scaleTick)
+	defer ticker.Stop()
+	for turn := range int(scaleChanges / scaleTick) {
+		<-ticker.C
+		for i := range scalePods {
+			b.ledger.SetPod(benchPod((turn*scalePods+i)*4%50_000, 1, int64(300+turn)))
+		}
+		start := time.Now()
+		b.Evaluate(start)
+		slowest = max(slowest, time.Since(start))
+		w.Wake()
+	}
+	return slowest
+}
+
+// awaitNewest waits until every Offer has what is available in the last snapshot. It asks the API
+// server only when the writer knows of nothing to write: a list of all Offers takes the API server as
+// long as hundreds of writes.
+func awaitNewest(t *testing.T, w *catalog.Writer, api client.Client, b *bench) {
+	t.Helper()
+	latest := core.New(b.table.Current(), b.ledger.Largest)
+	want := map[string]string{}
+	for _, tenant := range latest.Tenants() {
+		entries := latest.In(tenant)
+		for i := range entries {
+			cpu := catalog.StatusOf(tenant.Consumer, &entries[i], time.Now()).Available["cpu"]
+			want[tenant.Namespace+"/"+entries[i].Class] = cpu.String()
+		}
+	}
+	if len(want) != scaleConsumers*scaleClasses {
+		t.Fatalf("the catalog has %d entries", len(want))
+	}
+	gomega.NewWithT(t).Eventually(func() string {
+		if waiting := sumOf(t, w, "proffer_catalog_objects", "state", "waiting"); waiting > 0 {
+			return fmt.Sprintf("%.0f objects wait", waiting)
+		}
+		return cmp.Diff(want, offersOf(t, api))
+	}).WithTimeout(scaleNewest()).WithPolling(100*time.Millisecond).Should(gomega.BeEmpty(), "Offers that are not the newest (-want +got)")
+}
+
+// awaitMetric waits until this many objects have the state.
+func awaitMetric(t *testing.T, w *catalog.Writer, state string, want float64, limit time.Duration) {
+	t.Helper()
+	gomega.NewWithT(t).Eventually(func() float64 { return sumOf(t, w, "proffer_catalog_objects", "state", state) }).
+		WithTimeout(limit).WithPolling(100 * time.Millisecond).Should(gomega.Equal(want))
+}
+
+func writesOf(t *testing.T, w *catalog.Writer) float64 {
+	t.Helper()
+	return sumOf(t, w, "proffer_catalog_writes_total", "result", "written")
+}
+
+// sumOf adds up the series of a metric with this label.
+func sumOf(t *testing.T, c prometheus.Collector, metric, label, value string) (sum float64) {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	if err := registry.Register(c); err != nil {
+		t.Fatal(err)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() != metric {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			if labelOf(m, label) == value {
+				sum += m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			}
+		}
+	}
+	return sum
+}
+
+func labelOf(m *dto.Metric, name string) string {
+	for _, pair := range m.GetLabel() {
+		if pair.GetName() == name {
+			return pair.GetValue()
+		}
+	}
+	return ""
+}
+
+// heap returns the live heap in bytes.
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}

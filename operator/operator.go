@@ -1,0 +1,31 @@
+// Package operator runs Proffer's operator. Command proffer is this package alone; a program with
+// plugins of its own is a few lines over it.
+package operator
+
+import (
+	"os"
+
+	"proffer.dev/proffer/internal/command"
+)
+
+// Main runs the operator with the process's command line until SIGINT or SIGTERM, and ends the
+// process: with exit code 0, 2 for a wrong command line or configuration, and 1 for any other
+// failure.
+func Main(options ...Option) {
+	var p program
+	for _, option := range options {
+		option(&p)
+	}
+	os.Exit(command.Run(os.Args[1:], p.Program))
+}
+
+// Option adds something to the operator.
+type Option func(*program)
+
+type program struct{ command.Program }
+
+// WithVersion sets the version that --version, a metric and the log show. Without it, they show the
+// version of the program's main module.
+func WithVersion(version string) Option {
+	return func(p *program) { p.Version = version }
+}
