@@ -79,6 +79,10 @@ var table = []rule{
 		place: "api", never: []string{"github.com/liqotech/liqo", "k8s.io/client-go"},
 		why: "the API is types that any client can import",
 	},
+	{
+		place: "plugin", may: []string{"api"}, never: []string{"github.com/liqotech/liqo"},
+		why: "others write their plugins against it",
+	},
 	{place: "proto", never: kubernetes, why: "it is Liqo's wire contract and nothing else"},
 	{place: "internal/kube", why: leaf},
 	{place: "internal/debounce", never: kubernetes, why: leaf},

@@ -1,0 +1,52 @@
+// Package plugin is what filters and reconcilers are written against. They are compiled into an
+// operator of your own by package operator, and switched on by the operator's configuration file:
+//
+//	func main() {
+//		operator.Main(
+//			operator.WithNodeFilter("Custom", custom.New),
+//			operator.WithReconciler("Audit", audit.New),
+//		)
+//	}
+//
+// A filter leaves nodes or consumers out of policies. A reconciler is told what became of policies,
+// offers, grants and consumers. Neither can delay or stop the operator: filters that are late are not
+// waited for, panics are recovered, and each reconciler has a queue and a goroutine of its own.
+//
+// docs/plugins.md shows the whole way, and examples/custom-operator is a program to begin with.
+package plugin
+
+import (
+	"encoding/json"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Handle is what the operator gives to its plugins.
+type Handle struct {
+	// Client reads from the API server, without a cache, and writes to it. It has the rights of the
+	// operator's service account: a plugin that needs more needs a Role of its own.
+	Client client.Client
+	// Recorder emits Events.
+	Recorder events.EventRecorder
+	// Logger has the name of the plugin.
+	Logger logr.Logger
+	// Clock is the time. Tests inject their own.
+	Clock clock.WithTicker
+	// ClusterID is the ID of this cluster in the configuration file, empty if it is not set there.
+	ClusterID string
+}
+
+// The factories make a plugin when the process starts. The arguments are those of the plugin in the
+// configuration file as JSON, nil for none. A factory must return within ten seconds, and start
+// nothing that a process that is not the leader must not do. An error ends the process.
+type (
+	// NodeFilterFactory makes a NodeFilter.
+	NodeFilterFactory func(args json.RawMessage, h Handle) (NodeFilter, error)
+	// ConsumerFilterFactory makes a ConsumerFilter.
+	ConsumerFilterFactory func(args json.RawMessage, h Handle) (ConsumerFilter, error)
+	// ReconcilerFactory makes a Reconciler.
+	ReconcilerFactory func(args json.RawMessage, h Handle) (Reconciler, error)
+)
