@@ -147,7 +147,7 @@ func (p *parser) scope(c v1alpha1.Consumers, path *field.Path) offer.Scope {
 		if err != nil {
 			p.filter(path.Child("filter"), c.Filter, err)
 		} else {
-			scope.Filter = f
+			scope.Filters = []offer.ConsumerFilter{f}
 		}
 	}
 	return scope
@@ -207,7 +207,7 @@ func (p *parser) nodes(o v1alpha1.PolicyOffer, path *field.Path) *offer.Nodes {
 		if err != nil {
 			p.filter(path.Child("filter"), o.Nodes.Filter, err)
 		} else {
-			nodes.Selection.Filter = f
+			nodes.Selection.Filters = []capacity.NodeFilter{f}
 		}
 	}
 	switch o.Nodes.Count {

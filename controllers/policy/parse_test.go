@@ -66,7 +66,7 @@ func TestParseReadsEveryField(t *testing.T) {
 			Selection: capacity.Selection{
 				Selector:    mustParse(t, "zone"),
 				Tolerations: selection.Tolerations(p.Spec.Offer.Nodes.Tolerations),
-				Filter:      nodeFilter(t, "node.name != 'n1'"),
+				Filters:     []capacity.NodeFilter{nodeFilter(t, "node.name != 'n1'")},
 			},
 			Count:       offer.Allocatable,
 			Reserve:     capacity.Amounts{"cpu": 1500},
@@ -76,7 +76,7 @@ func TestParseReadsEveryField(t *testing.T) {
 		Max:       capacity.Amounts{"memory": 16 << 30},
 		Resources: []string{"cpu", "memory", "pods"},
 		Overrides: []offer.Override{{
-			Consumers: offer.Scope{IDs: map[string]struct{}{"rome": {}}, Filter: consumerFilter(t, "consumer.labels.tier == 'gold'")},
+			Consumers: offer.Scope{IDs: map[string]struct{}{"rome": {}}, Filters: []offer.ConsumerFilter{consumerFilter(t, "consumer.labels.tier == 'gold'")}},
 			Fixed:     capacity.Amounts{"cpu": 8000}, Max: capacity.Amounts{"pods": 5},
 		}},
 		ThresholdPercent: 20, Reclaim: offer.Retain,

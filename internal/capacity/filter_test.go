@@ -14,7 +14,7 @@ func TestAFilterDecidesOnUsableNodesOnly(t *testing.T) {
 	l.SetNode(node("down", unusable))
 	l.SetNode(node("elsewhere", labelled(map[string]string{"zone": "b"})))
 	f := &nodeFilter{text: "size", admits: func(n *Node) bool { return n.Allocatable[CPU] > 8000 }}
-	p := l.View([]Selection{{Selector: without("zone"), Filter: f}}).Pools[0]
+	p := l.View([]Selection{{Selector: without("zone"), Filters: []NodeFilter{f}}}).Pools[0]
 	if p.Nodes != 1 || f.calls != 2 {
 		t.Errorf("%d nodes after %d calls, want 1 and 2", p.Nodes, f.calls)
 	}
@@ -23,8 +23,46 @@ func TestAFilterDecidesOnUsableNodesOnly(t *testing.T) {
 		t.Error(diff)
 	}
 	l.SetNode(node("small", allocatable(Amounts{CPU: 16_000})))
-	if p = l.View([]Selection{{Selector: without("zone"), Filter: f}}).Pools[0]; p.Nodes != 2 || p.Unusable.Filtered != 0 {
+	if p = l.View([]Selection{{Selector: without("zone"), Filters: []NodeFilter{f}}}).Pools[0]; p.Nodes != 2 || p.Unusable.Filtered != 0 {
 		t.Errorf("after the node has grown: %d nodes, %d left out by the filter", p.Nodes, p.Unusable.Filtered)
+	}
+}
+
+func TestFiltersAreAskedInOrder(t *testing.T) {
+	l := NewLedger()
+	l.SetNode(node("both", unusable, labelled(map[string]string{"early": "", "late": ""})))
+	l.SetNode(node("down", unusable, labelled(map[string]string{"late": ""})))
+	l.SetNode(node("late", labelled(map[string]string{"late": "", "later": ""})))
+	l.SetNode(node("later", labelled(map[string]string{"later": ""})))
+	without := func(key string) NodeFilter {
+		return &nodeFilter{text: key, admits: func(n *Node) bool { _, has := n.Labels[key]; return !has }}
+	}
+	s := Selection{Early: []NodeFilter{without("early")}, Filters: []NodeFilter{without("late"), without("later")}}
+	want := Unusable{Count: 4, Filtered: 3, First: []UnusableNode{
+		{"both", "left out by early"}, {"down", "not Ready"}, {"late", "left out by late"}, {"later", "left out by later"},
+	}}
+	if diff := cmp.Diff(want, l.View([]Selection{s}).Pools[0].Unusable); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestReconsiderAsksFiltersAgain(t *testing.T) {
+	l := NewLedger()
+	l.SetNode(node("n1"))
+	l.SetNode(node("n2"))
+	l.SetPod(Pod{Key: "a", Node: "n1", Consumer: "rome", Requests: Amounts{CPU: 1000}})
+	admits := map[string]bool{}
+	s := []Selection{{Filters: []NodeFilter{&nodeFilter{text: "known", admits: func(n *Node) bool { return admits[n.Name] }}}}}
+	l.View(s)
+	admits["n1"], admits["n2"] = true, true
+	if p := l.View(s).Pools[0]; p.Nodes != 0 {
+		t.Errorf("%d nodes before anything was reconsidered, want 0", p.Nodes)
+	}
+	if !l.Reconsider("n1", "unknown") || l.Reconsider("unknown") {
+		t.Error("want changed exactly for a known node")
+	}
+	if p := l.View(s).Pools[0]; p.Nodes != 1 || p.InUse.At(0) != 1000 {
+		t.Errorf("%d nodes with %d in use, want n1 with its pod", p.Nodes, p.InUse.At(0))
 	}
 }
 
@@ -32,7 +70,7 @@ func TestAFilterDecidesOnUsableNodesOnly(t *testing.T) {
 func TestAFilterIsAskedOnceAboutEachStateOfANode(t *testing.T) {
 	l := NewLedger()
 	f := &nodeFilter{text: "all", admits: func(*Node) bool { return true }}
-	with, both := []Selection{{Filter: f}}, []Selection{{Filter: f}, {Selector: having("zone"), Filter: f}, {}}
+	with, both := []Selection{{Filters: []NodeFilter{f}}}, []Selection{{Filters: []NodeFilter{f}}, {Selector: having("zone"), Filters: []NodeFilter{f}}, {}}
 	expect := func(after string, calls int) {
 		t.Helper()
 		if f.calls != calls {
@@ -65,8 +103,9 @@ func TestSelectionsOfDifferentFiltersHaveDifferentKeys(t *testing.T) {
 	keys := map[string]bool{}
 	for _, text := range []string{"a", "b", "1\x01a"} {
 		for _, s := range []Selection{
-			{Filter: &nodeFilter{text: text}}, {Filter: &nodeFilter{text: text}, Tolerations: []Toleration{tolerates(text)}},
-			{Filter: &nodeFilter{text: text}, Selector: having(text)}, {Tolerations: []Toleration{tolerates(text)}},
+			{Early: []NodeFilter{&nodeFilter{text: text}}},
+			{Filters: []NodeFilter{&nodeFilter{text: text}}}, {Filters: []NodeFilter{&nodeFilter{text: text}}, Tolerations: []Toleration{tolerates(text)}},
+			{Filters: []NodeFilter{&nodeFilter{text: text}}, Selector: having(text)}, {Tolerations: []Toleration{tolerates(text)}},
 		} {
 			if keys[s.Key()] {
 				t.Errorf("%q is the key of two selections", s.Key())

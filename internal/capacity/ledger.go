@@ -119,21 +119,40 @@ func (l *Ledger) replaceNode(a *nodeAccount, node *Node) {
 	l.joinPools(a)
 }
 
-// whyFiltered is that of the selection, from memory if it is known. The node must be known.
-func (a *nodeAccount) whyFiltered(s Selection) string {
-	if s.Filter == nil {
-		return ""
-	}
-	text := s.Filter.String()
-	why, known := a.filtered[text]
-	if !known {
-		why = s.whyFiltered(a.node)
-		if a.filtered == nil {
-			a.filtered = map[string]string{}
+// Reconsider asks filters again about these nodes, as far as they are known, and reports whether
+// there was one. It is for filters whose answers have changed though the nodes have not.
+func (l *Ledger) Reconsider(names ...string) (changed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, name := range names {
+		if a := l.nodes[name]; a != nil && a.node != nil && len(a.filtered) > 0 {
+			l.leavePools(a)
+			a.filtered = nil
+			l.joinPools(a)
+			changed = true
 		}
-		a.filtered[text] = why
 	}
-	return why
+	return changed
+}
+
+// whyFiltered returns why the first of the filters that does so leaves the node out, empty if none
+// does. It asks each filter once. The node must be known.
+func (a *nodeAccount) whyFiltered(filters []NodeFilter) string {
+	for _, f := range filters {
+		text := f.String()
+		why, known := a.filtered[text]
+		if !known {
+			why = whyFiltered(f, a.node)
+			if a.filtered == nil {
+				a.filtered = map[string]string{}
+			}
+			a.filtered[text] = why
+		}
+		if why != "" {
+			return why
+		}
+	}
+	return ""
 }
 
 // physical reports whether the node is known and not virtual.

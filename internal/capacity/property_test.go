@@ -289,8 +289,8 @@ func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 		{Selector: nothing},
 		{Selector: having("zone", "a")},
 		{Tolerations: []Toleration{tolerates("")}},
-		{Filter: &nodeFilter{text: "8 cpu", admits: func(n *Node) bool { return n.Allocatable[CPU] >= 8 }}},
-		{Selector: having("zone", "a"), Filter: &nodeFilter{text: "pods", admits: func(n *Node) bool { return n.Allocatable[Pods] > 0 }}},
+		{Filters: []NodeFilter{&nodeFilter{text: "8 cpu", admits: func(n *Node) bool { return n.Allocatable[CPU] >= 8 }}}},
+		{Selector: having("zone", "a"), Filters: []NodeFilter{&nodeFilter{text: "pods", admits: func(n *Node) bool { return n.Allocatable[Pods] > 0 }}}},
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		selections, asked := every, []string{"example.com/fpga"}

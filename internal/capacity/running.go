@@ -34,7 +34,7 @@ type poolSums struct {
 	cells []*cellSums
 	// used sums the requests of consumers' pods on the nodes, by column.
 	used []total
-	// leftOut are the nodes of Unusable, with why the filter leaves each out, empty for one that is not
+	// leftOut are the nodes of Unusable, with why a filter leaves each out, empty for one that is not
 	// usable. filtered counts the former. unusable is that of the last View, nil if it has changed.
 	leftOut  map[*nodeAccount]string
 	filtered int
@@ -146,8 +146,8 @@ func (l *Ledger) updateSelections(selections []Selection) bool {
 func (l *Ledger) forgetFilters() {
 	used := map[string]struct{}{}
 	for _, s := range l.selections {
-		if s.Filter != nil {
-			used[s.Filter.String()] = struct{}{}
+		for _, f := range slices.Concat(s.Early, s.Filters) {
+			used[f.String()] = struct{}{}
 		}
 	}
 	for _, a := range l.nodes {
@@ -174,14 +174,18 @@ func (l *Ledger) joinPools(a *nodeAccount) {
 	var pools []int
 	if a.physical() {
 		for i, s := range l.selections {
-			switch {
-			case !s.selects(a.node):
-			case !s.usable(a.node):
-				l.pools[i].leaveOut(a, "")
-			case a.whyFiltered(s) != "":
-				l.pools[i].leaveOut(a, a.whyFiltered(s))
-			default:
+			if !s.selects(a.node) {
+				continue
+			}
+			why := a.whyFiltered(s.Early)
+			usable := s.usable(a.node)
+			if why == "" && usable {
+				why = a.whyFiltered(s.Filters)
+			}
+			if why == "" && usable {
 				pools = append(pools, i)
+			} else {
+				l.pools[i].leaveOut(a, why)
 			}
 		}
 	}
@@ -207,7 +211,7 @@ func (l *Ledger) leavePools(a *nodeAccount) {
 	a.cell = nil
 }
 
-// leaveOut adds a node to those that the selection leaves out, with why the filter does, empty for a
+// leaveOut adds a node to those that the selection leaves out, with why a filter does, empty for a
 // node that is not usable.
 func (p *poolSums) leaveOut(a *nodeAccount, filtered string) {
 	p.leftOut[a] = filtered

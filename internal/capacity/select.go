@@ -13,14 +13,17 @@ type Selection struct {
 	Selector Selector
 	// Tolerations admit nodes whose NoSchedule and NoExecute taints they tolerate.
 	Tolerations []Toleration
-	// Filter decides last, on nodes that are selected and usable; nil admits them all.
-	Filter NodeFilter
+	// Early are asked about nodes that are selected, Filters about those that are usable too. The first
+	// filter that leaves a node out says why.
+	Early, Filters []NodeFilter
 }
 
-// NodeFilter is a rule of the provider. Package filter has those that are written in CEL.
+// NodeFilter is a rule of the provider. Package filter has those that are written in CEL, and
+// plugins/filters those that are written in Go.
 type NodeFilter interface {
 	// Admits reports whether the node may be in the pool, and if not, why, as in "NODE is WHY". It
-	// must depend on nothing but the node: the ledger remembers the answer until the node changes.
+	// must depend on nothing but the node: the ledger remembers the answer until the node changes, or
+	// until Reconsider.
 	Admits(n *Node) (ok bool, why string)
 	// String returns the filter as text. Filters of equal texts admit the same.
 	String() string
@@ -63,17 +66,19 @@ func (t Taint) String() string {
 }
 
 // Matches reports whether the node is in the pool: it is selected by label, usable, and admitted by
-// the filter.
-func (s Selection) Matches(n *Node) bool { return s.selects(n) && s.usable(n) && s.admits(n) }
+// every filter.
+func (s Selection) Matches(n *Node) bool {
+	admits := func(f NodeFilter) bool { return whyFiltered(f, n) == "" }
+	return s.selects(n) && s.usable(n) && all(s.Early, admits) && all(s.Filters, admits)
+}
 
-func (s Selection) admits(n *Node) bool { return s.whyFiltered(n) == "" }
+func all(filters []NodeFilter, admit func(NodeFilter) bool) bool {
+	return !slices.ContainsFunc(filters, func(f NodeFilter) bool { return !admit(f) })
+}
 
 // whyFiltered returns why the filter leaves a node out, empty if it does not.
-func (s Selection) whyFiltered(n *Node) string {
-	if s.Filter == nil {
-		return ""
-	}
-	if ok, why := s.Filter.Admits(n); !ok {
+func whyFiltered(f NodeFilter, n *Node) string {
+	if ok, why := f.Admits(n); !ok {
 		return cmp.Or(why, "left out by the filter")
 	}
 	return ""
@@ -102,8 +107,8 @@ const MaxUnusableNamed = 5
 // Unusable are the nodes that a selection selects by label and that are not in its pool. Virtual
 // nodes are not among them.
 type Unusable struct {
-	// Count is the number of nodes, Filtered the number of those that are left out by the filter alone.
-	// First are the first MaxUnusableNamed of all, by name.
+	// Count is the number of nodes, Filtered the number of those that a filter leaves out. First are the
+	// first MaxUnusableNamed of all, by name.
 	Count, Filtered int
 	First           []UnusableNode
 }
@@ -141,9 +146,11 @@ func (s Selection) whyUnusable(n *Node) string {
 // Key is equal for selections that are written alike. They share a pool.
 func (s Selection) Key() string {
 	var b strings.Builder
-	if s.Filter != nil {
-		text := s.Filter.String()
-		fmt.Fprintf(&b, "%d\x01%s", len(text), text) // Its length, because it may contain anything.
+	for i, filters := range [][]NodeFilter{s.Early, s.Filters} {
+		for _, f := range filters {
+			text := f.String()
+			fmt.Fprintf(&b, "%d\x01%d\x01%s", i, len(text), text) // Its length, because it may contain anything.
+		}
 	}
 	if s.Selector != nil {
 		b.WriteString(s.Selector.String())

@@ -6,7 +6,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// Candidate is a policy that is for a consumer, or would be without its filter of consumers.
+// Candidate is a policy that is for a consumer, or would be without filters of consumers.
 type Candidate struct {
 	Class, Policy string
 	// Decides is set for the one policy of the class that decides.
@@ -17,8 +17,8 @@ type Candidate struct {
 	LeftOut capacity.Unusable
 }
 
-// Candidates returns the policies that are for a consumer, and those that only their filter makes
-// not be for it, by class, then in the order in which they decide. Dry runs are among them.
+// Candidates returns the policies that are for a consumer, and those that only filters make not be
+// for it, by class, then in the order in which they decide. Dry runs are among them.
 func (x Explainer) Candidates(id string) []Candidate {
 	e := x.evaluation
 	if e == nil {

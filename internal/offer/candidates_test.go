@@ -24,7 +24,7 @@ func TestEachPolicyForAConsumerSaysWhyItDoesNotDecide(t *testing.T) {
 		policy("tried", "gold", 9, 1, func(p *Policy) { p.DryRun = true }),
 		policy("of oslo", "gold", 9, 1, func(p *Policy) { p.Consumers = ids("oslo") }),
 		policy("only", "", 0, 1),
-		policy("for zone a", "silver", 0, 1, func(p *Policy) { p.Consumers.Filter = zoneFilter("a") }),
+		policy("for zone a", "silver", 0, 1, func(p *Policy) { p.Consumers.Filters = []ConsumerFilter{zoneFilter("a")} }),
 	}})
 	want := []Candidate{
 		{Policy: "only", Decides: true},
@@ -48,7 +48,7 @@ func TestAPolicyForAConsumerNamesTheNodesThatItLeavesOut(t *testing.T) {
 	for name, state := range map[string]capacity.NodeState{"n1": capacity.Ready, "n2": capacity.Ready, "n3": capacity.Cordoned} {
 		c.SetNode(capacity.Node{Name: name, State: state, Labels: map[string]string{"zone": name}})
 	}
-	policies := []Policy{{Name: "p", Nodes: &Nodes{Percent: 100, Selection: capacity.Selection{Filter: nodesOf{"n1"}}}}}
+	policies := []Policy{{Name: "p", Nodes: &Nodes{Percent: 100, Selection: capacity.Selection{Filters: []capacity.NodeFilter{nodesOf{"n1"}}}}}}
 	r := Evaluate(Input{Policies: policies, View: c.View(Selections(policies))})
 	want := []Candidate{{Policy: "p", Decides: true, LeftOut: capacity.Unusable{Count: 2, Filtered: 1, First: []capacity.UnusableNode{
 		{Name: "n2", Why: "not in zone n1"}, {Name: "n3", Why: "cordoned"},

@@ -58,7 +58,7 @@ func newPolicyIndex(policies []Policy) *policyIndex {
 					x.naming[id] = append(all, i)
 				}
 			}
-			x.filtered = x.filtered || s.Filter != nil
+			x.filtered = x.filtered || s.Filters != nil
 			for _, key := range s.labelKeys() {
 				labelKeys[key] = struct{}{}
 			}

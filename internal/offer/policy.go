@@ -114,30 +114,33 @@ func (p *Policy) overrideFor(c Consumer) int {
 	return slices.IndexFunc(p.Overrides, func(o Override) bool { return o.Consumers.Includes(c) })
 }
 
-// Scope selects consumers: by ID or by label, and then by a filter. The zero Scope selects every
+// Scope selects consumers: by ID or by label, and then by filters. The zero Scope selects every
 // consumer.
 type Scope struct {
 	IDs      map[string]struct{}
 	Selector capacity.Selector
-	Filter   ConsumerFilter
+	// Filters are asked about consumers that are selected. The first that leaves a consumer out says
+	// why.
+	Filters []ConsumerFilter
 }
 
-// ConsumerFilter is a rule of the provider. Package filter has those that are written in CEL.
+// ConsumerFilter is a rule of the provider. Package filter has those that are written in CEL, and
+// plugins/filters those that are written in Go.
 type ConsumerFilter interface {
 	// Admits reports whether the scope may include the consumer, and if not, why. It must depend on
-	// nothing but the consumer's labels. Every evaluation asks again, also of other goroutines.
+	// nothing but the consumer. Every evaluation asks again, also of other goroutines.
 	Admits(c Consumer) (ok bool, why string)
 	// String returns the filter as text. Filters of equal texts admit the same.
 	String() string
 }
 
 // Everyone reports whether the scope selects every consumer.
-func (s Scope) Everyone() bool { return s.IDs == nil && s.Selector == nil && s.Filter == nil }
+func (s Scope) Everyone() bool { return s.IDs == nil && s.Selector == nil && s.Filters == nil }
 
 // Includes reports whether the scope selects the consumer.
 func (s Scope) Includes(c Consumer) bool { return s.selects(c) && s.whyFiltered(c) == "" }
 
-// selects reports whether the scope selects the consumer, but for its filter.
+// selects reports whether the scope selects the consumer, but for its filters.
 func (s Scope) selects(c Consumer) bool {
 	if s.IDs != nil {
 		_, ok := s.IDs[c.ID]
@@ -146,13 +149,12 @@ func (s Scope) selects(c Consumer) bool {
 	return s.Selector == nil || s.Selector.Matches(c.Labels)
 }
 
-// whyFiltered returns why the filter leaves the consumer out, empty if it does not.
+// whyFiltered returns why a filter leaves the consumer out, empty if none does.
 func (s Scope) whyFiltered(c Consumer) string {
-	if s.Filter == nil {
-		return ""
-	}
-	if ok, why := s.Filter.Admits(c); !ok {
-		return cmp.Or(why, "the filter leaves it out")
+	for _, f := range s.Filters {
+		if ok, why := f.Admits(c); !ok {
+			return cmp.Or(why, "the filter leaves it out")
+		}
 	}
 	return ""
 }

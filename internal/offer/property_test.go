@@ -48,10 +48,10 @@ func (f zoneFilter) Admits(c Consumer) (bool, string)    { return f.admits(c.Lab
 var anyScope = rapid.Custom(func(t *rapid.T) Scope {
 	switch rapid.IntRange(0, 4).Draw(t, "scope") {
 	case 3:
-		return Scope{Filter: zoneFilter(anyZone.Draw(t, "zone"))}
+		return Scope{Filters: []ConsumerFilter{zoneFilter(anyZone.Draw(t, "zone"))}}
 	case 4:
 		s := ids(rapid.SliceOfN(anyID, 1, 3).Draw(t, "ids")...)
-		s.Filter = zoneFilter(anyZone.Draw(t, "zone"))
+		s.Filters = []ConsumerFilter{zoneFilter(anyZone.Draw(t, "zone"))}
 		return s
 	case 0:
 		return ids(rapid.SliceOfN(anyID, 1, 3).Draw(t, "ids")...)
@@ -87,7 +87,7 @@ func anyPolicy(i int) *rapid.Generator[Policy] {
 				p.Nodes.Selection.Selector = inZone(anyZone.Draw(t, "node zone"))
 			}
 			if rapid.IntRange(0, 2).Draw(t, "filtered") == 0 {
-				p.Nodes.Selection.Filter = nodesOf{zoneFilter(anyZone.Draw(t, "filtered zone"))}
+				p.Nodes.Selection.Filters = []capacity.NodeFilter{nodesOf{zoneFilter(anyZone.Draw(t, "filtered zone"))}}
 			}
 		}
 		if rapid.Bool().Draw(t, "overridden") {
