@@ -13,7 +13,9 @@ type World struct {
 	Version int `json:"version"`
 	Evaluated
 	// Proffer is the version of the operator.
-	Proffer  string                    `json:"proffer"`
+	Proffer string `json:"proffer"`
+	// Filters are the names of the filters in Go that the operator asks. They cannot be asked elsewhere.
+	Filters  []string                  `json:"filters,omitempty"`
 	Policies []v1alpha1.ResourcePolicy `json:"policies"`
 	// Consumers are those that Liqo's objects describe.
 	Consumers []WorldConsumer `json:"consumers"`

@@ -16,8 +16,15 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
+// Filters adds filters to a policy that was parsed from the object.
+type Filters interface {
+	AddTo(object *v1alpha1.ResourcePolicy, parsed *offer.Policy)
+}
+
 // Cache keeps the ResourcePolicies, each parsed once per edit. It is safe for concurrent use.
 type Cache struct {
+	filters Filters
+
 	mu     sync.Mutex
 	byName map[string]*cachedPolicy
 	// listed is nil when it has to be built again.
@@ -32,8 +39,10 @@ type cachedPolicy struct {
 	past *offer.PreviousOffers
 }
 
-// NewCache returns an empty Cache.
-func NewCache() *Cache { return &Cache{byName: map[string]*cachedPolicy{}} }
+// NewCache returns an empty Cache. The filters, nil for none, are added to each policy.
+func NewCache(filters Filters) *Cache {
+	return &Cache{filters: filters, byName: map[string]*cachedPolicy{}}
+}
 
 // Set records a policy, and reports whether that can change an offer. A new status can do so only
 // if it names a resource that this process has not seen offered.
@@ -45,7 +54,7 @@ func (c *Cache) Set(object *v1alpha1.ResourcePolicy) bool {
 		known.version = object.ResourceVersion
 		return c.addOffered(known, offeredNames(object))
 	}
-	next := &cachedPolicy{version: object.ResourceVersion, Policy: Of(object)}
+	next := &cachedPolicy{version: object.ResourceVersion, Policy: Of(object, c.filters)}
 	if known != nil && known.UID == string(object.UID) {
 		next.Offered, _ = table.AddNames(known.Offered, next.Offered, v1alpha1.MaxOfferedResources)
 		next.past = known.past
@@ -56,9 +65,13 @@ func (c *Cache) Set(object *v1alpha1.ResourcePolicy) bool {
 	return true
 }
 
-// Of parses a policy. It knows what the status says that the policy has offered.
-func Of(object *v1alpha1.ResourcePolicy) table.Policy {
+// Of parses a policy and adds the filters, nil for none. It knows what the status says that the policy
+// has offered.
+func Of(object *v1alpha1.ResourcePolicy, filters Filters) table.Policy {
 	parsed, misspelt, errs := Parse(object)
+	if parsed != nil && filters != nil {
+		filters.AddTo(object, parsed)
+	}
 	p := table.Policy{
 		Name: object.Name, UID: string(object.UID), Generation: object.Generation, Object: stripped(object), Source: string(sourceOf(object)),
 		Parsed: parsed, Misspelt: texts(misspelt), Problems: texts(errs),

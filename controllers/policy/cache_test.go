@@ -16,7 +16,7 @@ import (
 )
 
 func TestOfferedNamesOfAPolicyOnlyGrow(t *testing.T) {
-	c := NewCache()
+	c := NewCache(nil)
 	p := kubetest.Policy("p", kubetest.Fixed("cpu", "1"))
 	p.Status.OfferedResources = []v1alpha1.ResourceName{"memory"}
 	c.Set(p)
@@ -50,7 +50,7 @@ func TestOfferedNamesOfAPolicyOnlyGrow(t *testing.T) {
 }
 
 func TestTheCacheReturnsTheLastSeenVersion(t *testing.T) {
-	c := NewCache()
+	c := NewCache(nil)
 	p := kubetest.Policy("p", kubetest.Fixed("cpu", "1"))
 	for _, version := range []string{"7", "8"} { // A written status changes only the version.
 		p.ResourceVersion = version
@@ -66,7 +66,7 @@ func TestTheCacheReturnsTheLastSeenVersion(t *testing.T) {
 }
 
 func TestTheListIsTheSameUntilAPolicyChanges(t *testing.T) {
-	c := NewCache()
+	c := NewCache(nil)
 	p := kubetest.Policy("p", kubetest.Fixed("cpu", "1"))
 	c.Set(p)
 	first := c.List()

@@ -1,8 +1,6 @@
 package capacity
 
 import (
-	"maps"
-	"slices"
 	"sync"
 )
 
@@ -70,7 +68,7 @@ func (l *Ledger) setNode(node Node) (changed bool) {
 	node.Taints = repellingTaints(node.Taints)
 	node.Allocatable = node.Allocatable.Bounded(MaxNodeResources, nil)
 	a := l.account(node.Name)
-	if a.node != nil && sameNode(a.node, &node) {
+	if a.node != nil && a.node.Equal(&node) {
 		return false
 	}
 	l.replaceNode(a, &node)
@@ -311,8 +309,4 @@ func repellingTaints(taints []Taint) []Taint {
 		}
 	}
 	return kept
-}
-
-func sameNode(a, b *Node) bool {
-	return a.State == b.State && maps.Equal(a.Labels, b.Labels) && slices.Equal(a.Taints, b.Taints) && maps.Equal(a.Allocatable, b.Allocatable)
 }

@@ -1,5 +1,10 @@
 package capacity
 
+import (
+	"maps"
+	"slices"
+)
+
 // Node is what the account needs of a node.
 type Node struct {
 	Name   string
@@ -8,6 +13,12 @@ type Node struct {
 	Taints      []Taint
 	State       NodeState
 	Allocatable Amounts
+}
+
+// Equal reports whether two nodes are in the same state.
+func (n *Node) Equal(o *Node) bool {
+	return n == o || n.Name == o.Name && n.State == o.State && maps.Equal(n.Labels, o.Labels) && slices.Equal(n.Taints, o.Taints) &&
+		maps.Equal(n.Allocatable, o.Allocatable)
 }
 
 // NodeState says whether a node's capacity can be offered. Only a Ready node is in a pool.

@@ -38,7 +38,7 @@ func (l consumerList) List() []offer.Consumer { return *l.all }
 // newBench returns a bench without objects, open subscriptions and writers.
 func newBench() *bench {
 	b := &bench{
-		ledger: capacity.NewLedger(), policies: policy.NewCache(), consumers: consumerList{new([]offer.Consumer)},
+		ledger: capacity.NewLedger(), policies: policy.NewCache(nil), consumers: consumerList{new([]offer.Consumer)},
 		table: table.New(),
 	}
 	record := offered.NewRecord(nil, nil, "", logr.Discard())

@@ -75,7 +75,7 @@ func TestNothingElseIsServedToStrangers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pages := web.New(table.New(), capacity.NewLedger(), clusters, "test")
+	pages := web.New(table.New(), capacity.NewLedger(), clusters, nil, "test")
 	handler, err := filter(logr.Discard(), pages.API())
 	if err != nil {
 		t.Fatal(err)

@@ -23,6 +23,7 @@ import (
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/watchage"
+	"proffer.dev/proffer/internal/plugins/filters"
 	"proffer.dev/proffer/internal/resourcereader"
 	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/internal/web"
@@ -85,6 +86,8 @@ type Options struct {
 	PublishOffers *PublishOffers
 	// Catalog is the listener for callers from outside of the cluster.
 	Catalog Catalog
+	// Plugins are filters and reconcilers in Go.
+	Plugins Plugins
 }
 
 // PublishOffers configures how the catalog is published to consumers, as Offers in their tenant
@@ -141,9 +144,17 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	group.Go(func() error {
 		ledger := capacity.NewLedger()
 		ready := &readiness{ctx: serving, table: offers}
-		pages := web.New(offers, ledger, clusters, o.Version)
-		mgr, err := newManager(config, o, ready, watches, pages)
+		mgr, err := newManager(config, o, ready, watches)
 		if err != nil {
+			return err
+		}
+		plugins, err := o.Plugins.build(mgr)
+		if err != nil {
+			return err
+		}
+		chain := o.Plugins.chainOf(plugins, filters.Late{Reconsider: ledger.Reconsider, Wake: debouncer.Wake}, ctrl.Log.WithName("filters"))
+		pages := web.New(offers, ledger, clusters, chain, o.Version)
+		if err := serve(mgr, pages); err != nil {
 			return err
 		}
 		if err := o.Catalog.serve(mgr, strangers, pages); err != nil {
@@ -152,6 +163,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		if err := setup(mgr, parts{
 			ledger: ledger, table: offers, debouncer: debouncer, election: o.LeaderElection,
 			servedClasses: o.ServedClasses, publish: o.PublishOffers, metrics: metrics.Registry, version: o.Version,
+			chain: chain, reconcilers: plugins.reconcilers,
 		}); err != nil {
 			return err
 		}
@@ -179,14 +191,21 @@ func limitStartupHeap(ctx context.Context, ready <-chan struct{}) {
 	}
 }
 
-func newManager(
-	config *rest.Config, o Options, ready *readiness, watches *watchage.Monitor, pages *web.Server,
-) (ctrl.Manager, error) {
+// serve serves the pages beside the metrics.
+func serve(mgr ctrl.Manager, pages *web.Server) error {
+	err := metrics.Registry.Register(pages)
+	for path, handler := range pages.Handlers() {
+		err = errors.Join(err, mgr.AddMetricsServerExtraHandler(path, handler))
+	}
+	return err
+}
+
+func newManager(config *rest.Config, o Options, ready *readiness, watches *watchage.Monitor) (ctrl.Manager, error) {
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: NewScheme(),
 		Cache:  cacheOptions(namespaceOf(o.LeaderElection)),
 		Metrics: metricsserver.Options{
-			BindAddress: o.MetricsAddress, SecureServing: true, FilterProvider: withProblems(authorize), ExtraHandlers: pages.Handlers(),
+			BindAddress: o.MetricsAddress, SecureServing: true, FilterProvider: withProblems(authorize),
 		},
 		HealthProbeBindAddress: o.ProbeAddress,
 		PprofBindAddress:       o.PprofAddress,
@@ -197,7 +216,7 @@ func newManager(
 	return mgr, errors.Join(
 		mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("offers", ready.check),
 		mgr.AddReadyzCheck("watches", watches.Check),
-		mgr.Add(watches), metrics.Registry.Register(watches), metrics.Registry.Register(pages),
+		mgr.Add(watches), metrics.Registry.Register(watches),
 	)
 }
 

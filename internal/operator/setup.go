@@ -29,8 +29,11 @@ import (
 	"proffer.dev/proffer/internal/engine"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/plugins/filters"
+	"proffer.dev/proffer/internal/plugins/reconcilers"
 	"proffer.dev/proffer/internal/source/nodes"
 	"proffer.dev/proffer/internal/table"
+	"proffer.dev/proffer/plugin"
 )
 
 // RBAC markers stand next to the code that needs the permissions. These are for the Lease, and for
@@ -98,6 +101,10 @@ type parts struct {
 	// metrics may be nil.
 	metrics prometheus.Registerer
 	version string
+	// chain is nil without filters in Go.
+	chain *filters.Chain
+	// reconcilers are those in Go.
+	reconcilers []plugin.Reconciler
 }
 
 // setup adds to the manager everything that watches, evaluates and writes. The manager must have
@@ -118,7 +125,7 @@ func setup(mgr ctrl.Manager, p parts) error {
 	if err != nil {
 		return err
 	}
-	policies, consumers := policy.NewCache(), consumer.NewCache()
+	policies, consumers := policy.NewCache(p.chain), consumer.NewCache()
 	decider := slice.NewDecider(liqo, p.debouncer.WakeNow, wake, log.WithName("slices"))
 	tenants := consumer.Tenants{Handler: decider.Tenants(), Fields: slice.TenantFields}
 	informers := slices.Concat(consumer.Watches(liqo, consumers, tenants, wake, log.WithName("consumers")),
@@ -150,6 +157,23 @@ func setup(mgr ctrl.Manager, p parts) error {
 			Holding: tenure.Holds, Recorder: recorder, Log: log.WithName("catalog"),
 		})
 		work, published, collectors = append(work, offers), append(published, onSnapshot(offers.Wake)), append(collectors, offers)
+	}
+	var everywhere []manager.Runnable
+	for _, r := range p.reconcilers {
+		config := reconcilers.Config{Reconciler: r, Table: p.table, Holding: tenure.Holds, Log: log.WithName("reconcilers")}
+		if reconcilers.OfEveryReplica(r) {
+			config.Holding = nil
+		}
+		runner := reconcilers.New(config)
+		published, collectors = append(published, onSnapshot(runner.Wake)), append(collectors, runner)
+		if config.Holding == nil {
+			everywhere = append(everywhere, runner)
+		} else {
+			work = append(work, runner)
+		}
+	}
+	if p.chain != nil {
+		everywhere, collectors = append(everywhere, p.chain), append(collectors, p.chain)
 	}
 	published = append(published, answers.Commit)
 	if !p.observer {
@@ -184,6 +208,11 @@ func setup(mgr ctrl.Manager, p parts) error {
 			if err := p.metrics.Register(c); err != nil {
 				return fmt.Errorf("registering metrics: %w", err)
 			}
+		}
+	}
+	for _, r := range everywhere {
+		if err := mgr.Add(r); err != nil {
+			return err
 		}
 	}
 	return errors.Join(mgr.Add(core), mgr.Add(informers), mgr.Add(record), mgr.Add(evaluator))

@@ -23,7 +23,7 @@ func (o *operator) simulate(c *api.Change) *api.Simulation {
 	o.t.Helper()
 	w := rehearse.Of(o.table.Current(), o.ledger.Copy())
 	w.Now = time.Now()
-	parsed, problems, err := world.ChangeOf(c, &w)
+	parsed, problems, err := world.ChangeOf(c, &w, nil)
 	if err != nil || len(problems) > 0 {
 		o.t.Fatal(err, problems)
 	}

@@ -31,6 +31,8 @@ type World struct {
 	Resources []string
 	// Content is what nodes have and pods request.
 	Content *capacity.Copy
+	// Filters are the names of filters in Go that the operator asked and that the policies do not have.
+	Filters []string
 }
 
 // Of returns the world of a snapshot. The content is a copy of the ledger that it was evaluated from.

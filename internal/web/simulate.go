@@ -24,7 +24,7 @@ func (s *Server) snapshot(w http.ResponseWriter, r *http.Request, snapshot *tabl
 	s.only(w, func() {
 		defer boundWriting(w, r)()
 		w.Header().Set("Content-Type", "application/json")
-		if err := world.Encode(w, snapshot, s.ledger.Copy(), s.version); err != nil {
+		if err := world.Encode(w, snapshot, s.ledger.Copy(), s.version, s.filters.Names()); err != nil {
 			// A part has been sent: a broken connection is the only way to say that it is not all.
 			panic(http.ErrAbortHandler)
 		}
@@ -58,15 +58,20 @@ func (s *Server) simulate(w http.ResponseWriter, r *http.Request, snapshot *tabl
 // the client is gone, or with the process.
 func (s *Server) rehearse(ctx context.Context, snapshot *table.Snapshot, change *rest.Change) (*rest.Simulation, *apierrors.StatusError) {
 	known := rehearse.Of(snapshot, s.ledger.Copy())
-	known.Now = time.Now()
-	parsed, problems, err := world.ChangeOf(change, &known)
+	filters := s.filters.Rehearse()
+	known.Now, known.Policies = time.Now(), filters.Policies(known.Policies)
+	parsed, problems, err := world.ChangeOf(change, &known, filters)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	outcome := rehearse.Rehearse(&known, parsed, func() bool { return ctx.Err() != nil })
 	switch {
 	case outcome != nil:
-		return world.SimulationOf(outcome, evaluated(snapshot), problems, nil), nil
+		var unknown []string
+		for _, name := range filters.Unanswered() {
+			unknown = append(unknown, "answers of the filter "+name+" that did not arrive in time: what it was asked about is left out")
+		}
+		return world.SimulationOf(outcome, evaluated(snapshot), problems, unknown), nil
 	case errors.Is(ctx.Err(), context.Canceled):
 		return nil, apierrors.NewServiceUnavailable("this replica is shutting down: try again in a moment")
 	}

@@ -25,6 +25,7 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/plugins/filters"
 	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/internal/web/page"
 )
@@ -50,6 +51,8 @@ type Server struct {
 	table   *table.Table
 	ledger  *capacity.Ledger
 	version string
+	// filters are those in Go, nil for none.
+	filters *filters.Chain
 	// simulateTimeout is the constant, except in tests.
 	simulateTimeout time.Duration
 	// busy is held by the one request that rehearses or copies the ledger.
@@ -74,10 +77,10 @@ type Server struct {
 }
 
 // New returns a server of what is published in the table, and of the clusters. The ledger is the one
-// that is evaluated, and version that of the operator.
-func New(t *table.Table, l *capacity.Ledger, clusters Clusters, version string) *Server {
+// that is evaluated with the filters, nil for none, and version that of the operator.
+func New(t *table.Table, l *capacity.Ledger, clusters Clusters, chain *filters.Chain, version string) *Server {
 	return &Server{
-		table: t, ledger: l, clusters: clusters, version: version, simulateTimeout: simulateTimeout,
+		table: t, ledger: l, clusters: clusters, filters: chain, version: version, simulateTimeout: simulateTimeout,
 		busy: make(chan struct{}, 1), reading: make(chan struct{}, maxReaders),
 		catalogs: newCatalogs(l.Largest), readingCatalog: make(chan struct{}, maxReaders),
 		description: representText(openAPI),

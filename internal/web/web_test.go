@@ -39,7 +39,7 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	s := &site{t: t, table: table.New(), ledger: capacity.NewLedger(), peers: &peers{}}
-	s.server = New(s.table, s.ledger, s.peers, "v0.1.0")
+	s.server = New(s.table, s.ledger, s.peers, nil, "v0.1.0")
 	mux := http.NewServeMux()
 	for path, handler := range s.server.Handlers() {
 		mux.Handle(path, handler)
@@ -56,7 +56,7 @@ var evaluatedAt = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func (s *site) publish(policies []*v1alpha1.ResourcePolicy, slices ...table.DecidedSlice) *table.Snapshot {
 	var all []table.Policy
 	for _, object := range policies {
-		all = append(all, policy.Of(object))
+		all = append(all, policy.Of(object, nil))
 	}
 	list := table.NewPolicyList(all)
 	in := offer.Input{Policies: list.Valid, View: s.ledger.View(list.Selections, list.Resources...)}
@@ -490,7 +490,7 @@ func TestASnapshotCanBeRehearsedElsewhere(t *testing.T) {
 		t.Errorf("%+v of %+v", w, of)
 	}
 	var again bytes.Buffer
-	if err := world.Encode(&again, s.table.Current(), w.Content, "v0.1.0"); err != nil {
+	if err := world.Encode(&again, s.table.Current(), w.Content, "v0.1.0", nil); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(text, strings.TrimSpace(again.String())); diff != "" {

@@ -63,7 +63,7 @@ func publish(t *table.Table, l *capacity.Ledger) {
 		}),
 		kubetest.Policy("tiny", kubetest.Fixed("cpu", "500m", "memory", "1Gi", "pods", "5"), func(s *v1alpha1.ResourcePolicySpec) { s.Class = "tiny" }),
 	} {
-		all = append(all, policy.Of(p))
+		all = append(all, policy.Of(p, nil))
 	}
 	list := table.NewPolicyList(all)
 	in := offer.Input{
@@ -79,8 +79,8 @@ func TestEveryAnswerIsAsTheDocumentSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	offers, ledger := table.New(), capacity.NewLedger()
-	unready := web.New(table.New(), ledger, failing{}, "v0.1.0")
-	server := web.New(offers, ledger, clusters, "v0.1.0")
+	unready := web.New(table.New(), ledger, failing{}, nil, "v0.1.0")
+	server := web.New(offers, ledger, clusters, nil, "v0.1.0")
 	publish(offers, ledger)
 	refusing := func(status int) http.Handler {
 		return web.Problems(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "refused", status) }))

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
@@ -30,7 +31,7 @@ func offline(ctx context.Context, file string, change *rest.Change) (*rest.Simul
 
 // rehearseOn evaluates a change on a world. The unknown is what the world does not hold.
 func rehearseOn(ctx context.Context, known *rehearse.World, change *rest.Change, of rest.Evaluated, unknown []string) (*rest.Simulation, error) {
-	parsed, problems, err := world.ChangeOf(change, known)
+	parsed, problems, err := world.ChangeOf(change, known, nil)
 	if err != nil {
 		return nil, fmt.Errorf("the change does not fit: %w", err)
 	}
@@ -38,7 +39,7 @@ func rehearseOn(ctx context.Context, known *rehearse.World, change *rest.Change,
 	if outcome == nil {
 		return nil, ctx.Err()
 	}
-	return world.SimulationOf(outcome, of, problems, unknown), nil
+	return world.SimulationOf(outcome, of, problems, slices.Concat(unknown, world.UnknownFilters(known.Filters))), nil
 }
 
 // typed returns the policy without asking an API server. The operator's parser has the defaults and

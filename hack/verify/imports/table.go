@@ -132,6 +132,18 @@ var table = []rule{
 		may:   []string{"internal/capacity", "internal/quantity", "internal/selection", "internal/kube", "proto"},
 		why:   "a source brings amounts to the ledger and knows nothing of offers",
 	},
+	{
+		place: "internal/plugins/filters",
+		may: []string{
+			"api", "plugin", "internal/capacity", "internal/offer", "internal/table", "internal/quantity", "internal/kube",
+		},
+		never: kubernetes, why: "it asks filters for evaluations, and knows nothing of what these come to",
+	},
+	{
+		place: "internal/plugins/reconcilers",
+		may:   []string{"plugin", "internal/capacity", "internal/offer", "internal/grant", "internal/table", "internal/quantity"},
+		never: []string{"github.com/liqotech/liqo", "sigs.k8s.io/controller-runtime"}, why: read,
+	},
 	// The package uses only the watcher of certificates of controller-runtime.
 	{
 		place: "internal/resourcereader",
@@ -155,7 +167,7 @@ var table = []rule{
 		place: "internal/web",
 		may: []string{
 			"api", "controllers/policy", "controllers/catalog", "controllers/consumer", "internal/capacity", "internal/catalog", "internal/rehearse", "internal/table",
-			"internal/offer",
+			"internal/offer", "internal/plugins/filters",
 		},
 		never: kubernetes, tests: []string{"internal/grant"}, why: read,
 	},

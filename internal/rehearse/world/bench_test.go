@@ -47,7 +47,7 @@ func evaluated(consumers, slices, nodes int) (*table.Snapshot, *capacity.Ledger)
 	}
 	var all []table.Policy
 	for i := range 20 {
-		all = append(all, policy.Of(zoned(fmt.Sprintf("policy-%02d", i), i, 50)))
+		all = append(all, policy.Of(zoned(fmt.Sprintf("policy-%02d", i), i, 50), nil))
 	}
 	list := table.NewPolicyList(all)
 	in := offer.Input{Policies: list.Valid, View: l.View(list.Selections, list.Resources...)}
@@ -94,7 +94,7 @@ func simulated(t testing.TB, s *table.Snapshot, l *capacity.Ledger, body []byte)
 		t.Fatal(err)
 	}
 	w := rehearse.Of(s, l.Copy())
-	parsed, problems, err := ChangeOf(c, &w)
+	parsed, problems, err := ChangeOf(c, &w, nil)
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
 	}
@@ -134,7 +134,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	s, l := evaluated(1000, 10, 5000)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := Encode(io.Discard, s, l.Copy(), "v0.1.0"); err != nil {
+		if err := Encode(io.Discard, s, l.Copy(), "v0.1.0", nil); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -271,7 +271,7 @@ func TestAnEvaluationOfTheWorstFiltersIsBounded(t *testing.T) {
 func evaluationsOf(t *testing.T, s *table.Snapshot, l *capacity.Ledger, c *rest.Change) (longest time.Duration, most uint64) {
 	t.Helper()
 	w := rehearse.Of(s, l.Copy())
-	change, problems, err := ChangeOf(c, &w)
+	change, problems, err := ChangeOf(c, &w, nil)
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
 	}
@@ -352,11 +352,11 @@ func TestAChangeBeyondItsBoundsIsRefused(t *testing.T) {
 		}},
 	} {
 		c := worst(worstClasses["classes"])
-		if _, _, err := ChangeOf(c, &w); err != nil {
+		if _, _, err := ChangeOf(c, &w, nil); err != nil {
 			t.Fatal(err)
 		}
 		tc.beyond(c)
-		if _, _, err := ChangeOf(c, &w); err == nil || !strings.Contains(err.Error(), tc.refusal) {
+		if _, _, err := ChangeOf(c, &w, nil); err == nil || !strings.Contains(err.Error(), tc.refusal) {
 			t.Errorf("got %v, want %s", err, tc.refusal)
 		}
 	}

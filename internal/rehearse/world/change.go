@@ -70,8 +70,9 @@ type appliedPolicy struct {
 const maxProblems = 100
 
 // ChangeOf parses a Change of a world. Problems are why policies are invalid, by name: such a policy
-// takes no part. The error says what is wrong with the change itself.
-func ChangeOf(c *rest.Change, w *rehearse.World) (change *rehearse.Change, problems map[string][]string, err error) {
+// takes no part. The filters, nil for none, are added to policies that it applies. The error says what
+// is wrong with the change itself.
+func ChangeOf(c *rest.Change, w *rehearse.World, filters policy.Filters) (change *rehearse.Change, problems map[string][]string, err error) {
 	if err := checkBounds(c); err != nil {
 		return nil, nil, err
 	}
@@ -90,7 +91,7 @@ func ChangeOf(c *rest.Change, w *rehearse.World) (change *rehearse.Change, probl
 			return nil, nil, fmt.Errorf("apply[%d]: name ResourcePolicy %s once in apply and delete", i, object.Name)
 		}
 		applied[object.Name] = struct{}{}
-		p, err := edited(existing[object.Name], object, w.Now)
+		p, err := edited(existing[object.Name], object, w.Now, filters)
 		if err != nil {
 			return nil, nil, fmt.Errorf("apply[%d]: %w", i, err)
 		}
@@ -140,12 +141,12 @@ func checkObject(object *v1alpha1.ResourcePolicy) error {
 
 // edited returns the policy that applying an object makes of an existing one, nil for none. Of the
 // object's metadata it reads the name alone: the rest is as the API server would write it.
-func edited(existing *table.Policy, object *v1alpha1.ResourcePolicy, now time.Time) (table.Policy, error) {
+func edited(existing *table.Policy, object *v1alpha1.ResourcePolicy, now time.Time, filters policy.Filters) (table.Policy, error) {
 	next := &v1alpha1.ResourcePolicy{Spec: object.Spec, ObjectMeta: metav1.ObjectMeta{
 		Name: object.Name, UID: newUID, Generation: 1, CreationTimestamp: metav1.NewTime(now.Truncate(time.Second)),
 	}}
 	if existing == nil {
-		return policy.Of(next), nil
+		return policy.Of(next, filters), nil
 	}
 	same, err := sameSpec(&existing.Object.Spec, &object.Spec)
 	if err != nil {
@@ -156,7 +157,7 @@ func edited(existing *table.Policy, object *v1alpha1.ResourcePolicy, now time.Ti
 	}
 	next.ObjectMeta = existing.Object.ObjectMeta
 	next.Generation++
-	p := policy.Of(next)
+	p := policy.Of(next, filters)
 	p.Offered = existing.Offered
 	return p, nil
 }

@@ -90,6 +90,8 @@ func (d *decoder) member(name string) error {
 		return d.json.Decode(&d.of.Revision)
 	case "time":
 		return d.json.Decode(&d.of.Time)
+	case "filters":
+		return d.json.Decode(&d.w.Filters)
 	case "policies":
 		return list(d.json, d.policy)
 	case "consumers":
@@ -165,7 +167,7 @@ func (d *decoder) policy(stored *storedPolicy) error {
 	if err := checkObject(object); err != nil {
 		return err
 	}
-	p := policy.Of(object)
+	p := policy.Of(object, nil)
 	d.w.Policies = append(d.w.Policies, p)
 	if p.Parsed != nil {
 		if d.versions == nil {

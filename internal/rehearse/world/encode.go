@@ -19,15 +19,18 @@ import (
 )
 
 // Encode writes the world of a snapshot as a rest.World. It holds one element of a list at a time. The
-// content is a copy of the ledger that the snapshot was evaluated from, and version that of the
-// operator.
-func Encode(to io.Writer, s *table.Snapshot, content *capacity.Copy, version string) error {
+// content is a copy of the ledger that the snapshot was evaluated from. The version is that of the
+// operator, and filters are the names of its filters in Go.
+func Encode(to io.Writer, s *table.Snapshot, content *capacity.Copy, version string, filters []string) error {
 	e := encoder{to: bufio.NewWriter(to)}
 	e.text("{")
 	e.field("version", rest.WorldVersion)
 	e.field("revision", s.Revision)
 	e.field("time", s.Time)
 	e.field("proffer", version)
+	if len(filters) > 0 {
+		e.field("filters", filters)
+	}
 	e.list("policies", func(yield func(any) bool) {
 		for i := range s.Policies {
 			if !yield(policyObject(&s.Policies[i])) {
@@ -212,4 +215,14 @@ var Unknown = []string{
 var UnknownOfCluster = []string{
 	"amounts that a running operator keeps within a threshold, and for how long a pool has been below or above its level",
 	"grants that a running operator is writing",
+	"filters in Go, of an operator with plugins",
+}
+
+// UnknownFilters says that a world does not hold the answers of these filters, for Simulation.Unknown.
+func UnknownFilters(names []string) []string {
+	var unknown []string
+	for _, name := range names {
+		unknown = append(unknown, "the filter "+name+", which is part of the operator: what it leaves out counts here")
+	}
+	return unknown
 }

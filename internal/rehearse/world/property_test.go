@@ -68,7 +68,7 @@ func (p listed) Decide(_ time.Time, terms func() *offer.AllocationInput) table.S
 }
 
 func newProvider() *provider {
-	p := &provider{policies: policy.NewCache()}
+	p := &provider{policies: policy.NewCache(nil)}
 	p.Config = engine.Config{
 		Ledger: capacity.NewLedger(), Policies: p.policies, Consumers: listed{p}, Slices: listed{p}, Previous: func() []offer.PreviousOffers { return nil },
 		Debouncer: debounce.New(0), Table: table.New(), Published: []func(*table.Snapshot){p.policies.Remember}, Log: logr.Discard(),
@@ -368,14 +368,14 @@ func (p *provider) simulate(t *rapid.T, c *rest.Change) (*rehearse.Change, *rest
 	s := p.Table.Current()
 	w := rehearse.Of(s, p.Ledger.Copy())
 	w.Now = time.Now()
-	parsed, problems, err := ChangeOf(c, &w)
+	parsed, problems, err := ChangeOf(c, &w, nil)
 	if err != nil || len(problems) > 0 {
 		t.Fatalf("%v, %v", err, problems)
 	}
 	live := SimulationOf(rehearse.Rehearse(&w, parsed, never), rest.Evaluated{}, problems, nil)
 
 	var file bytes.Buffer
-	if err := Encode(&file, s, p.Ledger.Copy(), "test"); err != nil {
+	if err := Encode(&file, s, p.Ledger.Copy(), "test", nil); err != nil {
 		t.Fatal(err)
 	}
 	if text := file.Bytes(); !json.Valid(text) {
@@ -386,7 +386,7 @@ func (p *provider) simulate(t *rapid.T, c *rest.Change) (*rehearse.Change, *rest
 		t.Fatalf("revision %d: %v", of.Revision, err)
 	}
 	decoded.Now = w.Now
-	reparsed, _, err := ChangeOf(c, decoded)
+	reparsed, _, err := ChangeOf(c, decoded, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

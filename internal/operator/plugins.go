@@ -1,0 +1,135 @@
+package operator
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	config "proffer.dev/proffer/api/config/v1alpha1"
+	"proffer.dev/proffer/internal/plugins/filters"
+	"proffer.dev/proffer/plugin"
+)
+
+// pluginTimeout bounds how long the factory of a plugin takes.
+const pluginTimeout = 10 * time.Second
+
+// Plugins are the filters and reconcilers in Go that are switched on.
+type Plugins struct {
+	// ClusterID is given to each plugin.
+	ClusterID string
+	// Filters are the chains of filters. Each name there, except Basic and Affinity, has a factory.
+	Filters         config.Filters
+	NodeFilters     map[string]plugin.NodeFilterFactory
+	ConsumerFilters map[string]plugin.ConsumerFilterFactory
+	// Reconcilers are those that run.
+	Reconcilers map[string]plugin.ReconcilerFactory
+	// Args are the arguments of each plugin.
+	Args map[string]json.RawMessage
+}
+
+// none reports whether nothing differs from an operator without plugins.
+func (p *Plugins) none() bool {
+	return len(p.Filters.Nodes)+len(p.Filters.Consumers)+len(p.Reconcilers) == 0
+}
+
+// built are the plugins that the factories have made.
+type built struct {
+	nodeFilters     map[string]plugin.NodeFilter
+	consumerFilters map[string]plugin.ConsumerFilter
+	reconcilers     []plugin.Reconciler
+}
+
+// build calls the factories.
+func (p *Plugins) build(mgr ctrl.Manager) (built, error) {
+	b := built{nodeFilters: map[string]plugin.NodeFilter{}, consumerFilters: map[string]plugin.ConsumerFilter{}}
+	// The client of the manager would cache, and so watch, all objects of a kind that a plugin reads.
+	api, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return b, fmt.Errorf("making the client of plugins: %w", err)
+	}
+	log := mgr.GetLogger().WithName("plugins")
+	handle := func(name string) plugin.Handle {
+		return plugin.Handle{
+			Client: api, Recorder: mgr.GetEventRecorder(eventSource), Logger: log.WithName(name), Clock: clock.RealClock{}, ClusterID: p.ClusterID,
+		}
+	}
+	for _, name := range p.Filters.Nodes {
+		if factory := p.NodeFilters[name]; factory != nil {
+			if b.nodeFilters[name], err = start(name, p.Args[name], handle(name), factory); err != nil {
+				return b, err
+			}
+		}
+	}
+	for _, name := range p.Filters.Consumers {
+		if factory := p.ConsumerFilters[name]; factory != nil {
+			if b.consumerFilters[name], err = start(name, p.Args[name], handle(name), factory); err != nil {
+				return b, err
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Reconcilers)) {
+		r, err := start(name, p.Args[name], handle(name), p.Reconcilers[name])
+		if err != nil {
+			return b, err
+		}
+		b.reconcilers = append(b.reconcilers, r)
+	}
+	return b, nil
+}
+
+// named is what each plugin has.
+type named interface {
+	comparable
+	Name() string
+}
+
+// start calls a factory. Its error is one line, also if the factory panics or does not return.
+func start[T named, F ~func(json.RawMessage, plugin.Handle) (T, error)](name string, args json.RawMessage, h plugin.Handle, factory F) (T, error) {
+	type result struct {
+		plugin T
+		err    error
+	}
+	var none T
+	done := make(chan result, 1)
+	go func() {
+		defer func() {
+			if r := recover(); r != nil {
+				done <- result{err: fmt.Errorf("its factory panics: %v", r)}
+			}
+		}()
+		p, err := factory(args, h)
+		if err == nil && p == none {
+			err = fmt.Errorf("its factory returns nil")
+		}
+		if err == nil && p.Name() != name {
+			err = fmt.Errorf("it is registered as %s and calls itself %q: use one name", name, p.Name())
+		}
+		done <- result{p, err}
+	}()
+	timer := time.NewTimer(pluginTimeout)
+	defer timer.Stop()
+	select {
+	case r := <-done:
+		if r.err != nil {
+			return none, fmt.Errorf("plugin %s: %w", name, r.err)
+		}
+		return r.plugin, nil
+	case <-timer.C:
+		return none, fmt.Errorf("plugin %s: its factory does not return within %v", name, pluginTimeout)
+	}
+}
+
+// chainOf returns the chain of filters, nil for that of an operator without plugins.
+func (p *Plugins) chainOf(b built, late filters.Late, log logr.Logger) *filters.Chain {
+	if len(p.Filters.Nodes)+len(p.Filters.Consumers) == 0 {
+		return nil
+	}
+	return filters.New(p.Filters, b.nodeFilters, b.consumerFilters, late, log)
+}

@@ -1,0 +1,168 @@
+package filters
+
+import (
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"proffer.dev/proffer/plugin"
+)
+
+// maxRemembered bounds the objects of which the answers of a filter for one policy are remembered,
+// and those that it has not answered about.
+const maxRemembered = 20_000
+
+// answers are those of one filter to one policy. T is capacity.Node or offer.Consumer.
+type answers[T any] struct {
+	filter *filter[T]
+	policy *plugin.Policy
+	// text identifies the filter and the edit of the policy.
+	text string
+	// base are the answers that a rehearsal begins with, nil if there are none.
+	base *answers[T]
+	// rehearsal is nil for the answers that count.
+	rehearsal *Rehearsal
+
+	mu sync.Mutex
+	// known are by the key of the object. pending are the questions that nobody waits for any more.
+	known   *simplelru.LRU[string, remembered[T]]
+	pending map[string]*T
+}
+
+// remembered is an answer for one state of an object.
+type remembered[T any] struct {
+	object *T
+	answer answer
+}
+
+func newAnswers[T any](f *filter[T], p *plugin.Policy, text string) *answers[T] {
+	known, err := simplelru.NewLRU[string, remembered[T]](maxRemembered, nil)
+	if err != nil {
+		panic(err) // The size is positive.
+	}
+	return &answers[T]{filter: f, policy: p, text: text, known: known, pending: map[string]*T{}}
+}
+
+// String returns the text that identifies the answers.
+func (a *answers[T]) String() string { return a.text }
+
+// of returns the answer for an object, or what stands in for it until there is one.
+func (a *answers[T]) of(key string, object *T) answer {
+	if r, known := a.lookUp(key, object); known {
+		return r
+	}
+	if a.rehearsal != nil {
+		return a.ofRehearsal(key, object)
+	}
+	a.mu.Lock()
+	asked := a.pending[key]
+	if asked != nil && a.filter.same(asked, object) || asked == nil && len(a.pending) >= maxRemembered {
+		defer a.mu.Unlock()
+		return a.meanwhile(key)
+	}
+	a.pending[key] = object
+	a.mu.Unlock()
+	q := a.question(object, func(late answer) {
+		a.store(key, object, late)
+		a.filter.late(key)
+	})
+	if got, inTime := a.filter.caller.put(q); inTime {
+		a.store(key, object, got)
+		return got
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.meanwhile(key)
+}
+
+// lookUp returns the answer for this state of the object, if it is remembered.
+func (a *answers[T]) lookUp(key string, object *T) (answer, bool) {
+	a.mu.Lock()
+	r, known := a.known.Get(key)
+	a.mu.Unlock()
+	if known && a.filter.same(r.object, object) {
+		return r.answer, true
+	}
+	if a.base != nil {
+		return a.base.lookUp(key, object)
+	}
+	return "", false
+}
+
+// store remembers an answer. An object that has changed since it was asked about is still pending.
+func (a *answers[T]) store(key string, object *T, got answer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.known.Add(key, remembered[T]{object, got})
+	if a.pending[key] == object {
+		delete(a.pending, key)
+	}
+}
+
+// meanwhile is what counts until there is an answer: that for an earlier state of the object.
+func (a *answers[T]) meanwhile(key string) answer {
+	if r, known := a.known.Peek(key); known {
+		return r.answer
+	}
+	return answer("left out until " + a.filter.caller.name + " answers")
+}
+
+// ofRehearsal asks without anything that evaluations could feel.
+func (a *answers[T]) ofRehearsal(key string, object *T) answer {
+	start := time.Now()
+	got, inTime := a.filter.caller.putOther(a.question(object, nil), a.rehearsal.left)
+	a.rehearsal.left = max(0, a.rehearsal.left-time.Since(start))
+	if !inTime {
+		got = answer("left out because " + a.filter.caller.name + " has not answered in time")
+		a.rehearsal.unanswered[a.filter.caller.name] = struct{}{}
+	}
+	a.store(key, object, got)
+	return got
+}
+
+func (a *answers[T]) question(object *T, late func(answer)) *question {
+	return &question{ask: a.filter.ask(a.policy, object), late: late, answered: make(chan struct{})}
+}
+
+// askAgain asks again about the object that was asked about least recently, and reports whether there
+// is one.
+func (a *answers[T]) askAgain() bool {
+	a.mu.Lock()
+	key, r, any := a.known.GetOldest()
+	if any {
+		a.known.Add(key, r) // Now it is the newest.
+	}
+	a.mu.Unlock()
+	if !any {
+		return false
+	}
+	a.filter.caller.putOther(a.question(r.object, func(now answer) {
+		if now == r.answer {
+			return
+		}
+		a.mu.Lock()
+		latest, known := a.known.Peek(key)
+		replace := known && latest == r // The object may have changed in the meantime.
+		if replace {
+			a.known.Add(key, remembered[T]{r.object, now})
+		}
+		a.mu.Unlock()
+		if replace {
+			a.filter.caller.reportChange(key, r.answer, now)
+			a.filter.late(key)
+		}
+	}), 0)
+	return true
+}
+
+// reportChange reports an answer that has changed although the object has not.
+func (c *caller) reportChange(key string, before, now answer) {
+	c.mu.Lock()
+	c.counts[contradicted]++
+	c.mu.Unlock()
+	if c.mayLog(contradicted) {
+		c.log.Error(nil, "The filter is not pure: its answer has changed and its question has not; the new answer counts",
+			"object", key, "before", string(before), "now", string(now))
+	}
+}

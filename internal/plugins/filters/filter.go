@@ -1,0 +1,157 @@
+package filters
+
+import (
+	"maps"
+	"strings"
+	"sync"
+	"weak"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/quantity"
+	"proffer.dev/proffer/plugin"
+)
+
+// filter is one filter in Go. T is capacity.Node or offer.Consumer.
+type filter[T any] struct {
+	caller *caller
+	// late takes the key of an object of which an answer has arrived late, or has changed.
+	late func(key string)
+	// same reports whether two states of an object are one question.
+	same func(a, b *T) bool
+	// ask returns a function that asks about an object.
+	ask func(p *plugin.Policy, object *T) func() (ok bool, why string)
+
+	mu sync.Mutex
+	// all are the answers to all policies, in the order in which they are asked again. Those of policies
+	// that are no more are nil after a while.
+	all []weak.Pointer[answers[T]]
+}
+
+// answersTo returns answers to a policy, without any as yet.
+func (f *filter[T]) answersTo(p *plugin.Policy, version, name string, r *Rehearsal) *answers[T] {
+	a := newAnswers(f, p, strings.Join([]string{name, p.Name, version}, "\x00"))
+	if a.rehearsal = r; r == nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.all = append(f.all, weak.Make(a))
+	}
+	return a
+}
+
+// askAgain asks one question again, if the filter has nothing else to do. It may be called on nil.
+func (f *filter[T]) askAgain() {
+	if f == nil || !f.caller.idle() {
+		return
+	}
+	for range len(f.policies()) {
+		f.mu.Lock()
+		next := f.all[0]
+		f.all = append(f.all[1:], next)
+		f.mu.Unlock()
+		if a := next.Value(); a != nil && a.askAgain() {
+			return
+		}
+	}
+}
+
+// policies returns the answers to all policies that there are, and forgets the others.
+func (f *filter[T]) policies() []*answers[T] {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var there []*answers[T]
+	kept := f.all[:0]
+	for _, p := range f.all {
+		if a := p.Value(); a != nil {
+			there, kept = append(there, a), append(kept, p)
+		}
+	}
+	f.all = kept
+	return there
+}
+
+// unanswered counts the objects whose present state is not answered.
+func (f *filter[T]) unanswered() int {
+	n := 0
+	for _, a := range f.policies() {
+		a.mu.Lock()
+		n += len(a.pending)
+		a.mu.Unlock()
+	}
+	return n
+}
+
+// nodeFilter implements capacity.NodeFilter.
+type nodeFilter struct{ *answers[capacity.Node] }
+
+// Admits implements capacity.NodeFilter.
+func (f nodeFilter) Admits(n *capacity.Node) (ok bool, why string) {
+	a := f.of(n.Name, n)
+	return a == "", string(a)
+}
+
+// consumerFilter implements offer.ConsumerFilter.
+type consumerFilter struct{ *answers[offer.Consumer] }
+
+// Admits implements offer.ConsumerFilter.
+func (f consumerFilter) Admits(c offer.Consumer) (ok bool, why string) {
+	a := f.of(c.ID, &c)
+	return a == "", string(a)
+}
+
+func sameConsumer(a, b *offer.Consumer) bool { return a.ID == b.ID && maps.Equal(a.Labels, b.Labels) }
+
+// nodeOf converts a node.
+func nodeOf(n *capacity.Node) *plugin.Node {
+	out := &plugin.Node{
+		Name: n.Name, Labels: n.Labels, Ready: n.State == capacity.Ready, Cordoned: n.State == capacity.Cordoned,
+		Allocatable: make(corev1.ResourceList, len(n.Allocatable)),
+	}
+	for _, t := range n.Taints {
+		out.Taints = append(out.Taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
+	}
+	for name, amount := range n.Allocatable {
+		out.Allocatable[corev1.ResourceName(name)] = quantity.Of(name, amount)
+	}
+	return out
+}
+
+// lateNodes has nodes reconsidered, many at a time. Its goroutine lives while there are any: a caller
+// must not wait for the ledger, which may be waiting for the caller.
+type lateNodes struct {
+	Late
+	mu      sync.Mutex
+	names   map[string]struct{}
+	running bool
+}
+
+func (l *lateNodes) add(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.names[name] = struct{}{}
+	if !l.running {
+		l.running = true
+		go l.run()
+	}
+}
+
+func (l *lateNodes) run() {
+	for {
+		l.mu.Lock()
+		var names []string
+		for name := range l.names {
+			names = append(names, name)
+		}
+		clear(l.names)
+		l.running = len(names) > 0
+		l.mu.Unlock()
+		if len(names) == 0 {
+			return
+		}
+		if l.Reconsider(names...) {
+			l.Wake()
+		}
+	}
+}
