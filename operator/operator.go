@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"proffer.dev/proffer/internal/command"
+	"proffer.dev/proffer/plugin"
 )
 
 // Main runs the operator with the process's command line until SIGINT or SIGTERM, and ends the
@@ -23,6 +24,29 @@ func Main(options ...Option) {
 type Option func(*program)
 
 type program struct{ command.Program }
+
+// WithNodeFilter adds a filter of nodes, which is asked if filters.nodes of the configuration file lists
+// the name.
+func WithNodeFilter(name string, factory plugin.NodeFilterFactory) Option {
+	return func(p *program) {
+		p.NodeFilters = append(p.NodeFilters, command.Registered[plugin.NodeFilterFactory]{Name: name, Factory: factory})
+	}
+}
+
+// WithConsumerFilter adds a filter of consumers, which is asked if filters.consumers of the
+// configuration file lists the name.
+func WithConsumerFilter(name string, factory plugin.ConsumerFilterFactory) Option {
+	return func(p *program) {
+		p.ConsumerFilters = append(p.ConsumerFilters, command.Registered[plugin.ConsumerFilterFactory]{Name: name, Factory: factory})
+	}
+}
+
+// WithReconciler adds a reconciler, which runs if reconcilers of the configuration file lists the name.
+func WithReconciler(name string, factory plugin.ReconcilerFactory) Option {
+	return func(p *program) {
+		p.Reconcilers = append(p.Reconcilers, command.Registered[plugin.ReconcilerFactory]{Name: name, Factory: factory})
+	}
+}
 
 // WithVersion sets the version that --version, a metric and the log show. Without it, they show the
 // version of the program's main module.

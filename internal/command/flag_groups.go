@@ -48,6 +48,8 @@ func (o *options) generalFlags(others *flag.FlagSet) *pflag.FlagSet {
 	fs := newFlags()
 	fs.BoolVarP(&o.help, "help", "h", false, "Print this help and exit.")
 	fs.BoolVar(&o.version, "version", false, "Print the version and exit.")
+	fs.StringVar(&o.config, "config", "",
+		"The configuration `file`, which may hold every other flag, and switches on plugins; a flag on the command line takes precedence.")
 	take(fs, others, "kubeconfig",
 		"The kubeconfig `file`; by default, $KUBECONFIG, the Pod's service account and ~/.kube/config are tried in this order.",
 		"")

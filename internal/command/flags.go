@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
+	config "proffer.dev/proffer/api/config/v1alpha1"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/operator"
 )
@@ -25,6 +26,11 @@ const (
 // options are the values of the command line.
 type options struct {
 	help, version bool
+	// config is the path of the configuration file. plugins are what it switches on, unused the names of
+	// other plugins of the program.
+	config  string
+	plugins operator.Plugins
+	unused  []string
 
 	metrics, probes, pprof string
 	leaderElect            bool
@@ -45,9 +51,9 @@ type options struct {
 	endpoints []operator.Endpoint
 }
 
-// parseFlags reads the command line. Its error is one line that says what to write, or
-// pflag.ErrHelp after it has printed the help.
-func parseFlags(args []string, help io.Writer) (options, error) {
+// parseFlags reads the command line, and the configuration file if it names one. Its error is one line
+// that says what to write, or pflag.ErrHelp after it has printed the help.
+func parseFlags(args []string, help io.Writer, p Program) (options, error) {
 	o := options{batchPeriod: batchPeriod(defaultBatchPeriod)}
 	groups := o.flagGroups()
 	all := pflag.NewFlagSet("proffer", pflag.ContinueOnError)
@@ -71,7 +77,35 @@ func parseFlags(args []string, help io.Writer) (options, error) {
 	case all.NArg() > 0:
 		return o, fmt.Errorf("%q is not a flag: write only flags, as --name=value; see proffer --help", all.Arg(0))
 	}
+	if o.version {
+		return o, nil
+	}
+	if err := o.configure(all, p); err != nil {
+		return o, err
+	}
 	return o, o.check()
+}
+
+// configure reads the configuration file, if there is one, and switches plugins on.
+func (o *options) configure(all *pflag.FlagSet, p Program) error {
+	if err := p.check(); err != nil {
+		return err
+	}
+	c := &config.OperatorConfiguration{}
+	if o.config != "" {
+		var err error
+		if c, err = readConfiguration(o.config); err == nil {
+			err = setFlags(all, c)
+		}
+		if err == nil {
+			o.plugins, err = p.plugins(c)
+		}
+		if err != nil {
+			return fmt.Errorf("--config=%s: %w", o.config, err)
+		}
+	}
+	o.unused = p.unused(c)
+	return nil
 }
 
 // check validates flags against each other, and completes the options.

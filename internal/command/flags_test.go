@@ -12,7 +12,7 @@ import (
 )
 
 func TestDefaults(t *testing.T) {
-	o, err := parseFlags(nil, io.Discard)
+	o, err := parseFlags(nil, io.Discard, Program{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestTheGRPCFlagsSelectAddressesAndForms(t *testing.T) {
 		{"--grpc-flat-bind-address=0", []resourcereader.Endpoint{{Address: ":6001", Form: pools}}},
 		{"--grpc-bind-address=[::1]:6001", []resourcereader.Endpoint{{Address: "[::1]:6001", Form: pools}}},
 	} {
-		o, err := parseFlags(strings.Fields(tc.args), io.Discard)
+		o, err := parseFlags(strings.Fields(tc.args), io.Discard, Program{})
 		if err != nil {
 			t.Errorf("%s: %v", tc.args, err)
 			continue
@@ -72,7 +72,7 @@ func TestValidFlagsAreAccepted(t *testing.T) {
 		"--catalog-bind-address=127.0.0.1:8444", "--catalog-bind-address=[::1]:8444 --catalog-anonymous", "--catalog-bind-address=0",
 		"--leader-elect=true", "--zap-log-level=debug --zap-devel", "--kubeconfig=/some/file", "--batch-period 1s",
 	} {
-		if _, err := parseFlags(strings.Fields(args), io.Discard); err != nil {
+		if _, err := parseFlags(strings.Fields(args), io.Discard, Program{}); err != nil {
 			t.Errorf("%s: %v", args, err)
 		}
 	}
@@ -175,7 +175,7 @@ func TestAnInvalidFlagGetsOneLineThatSaysWhatToWrite(t *testing.T) {
 		{"--served-classes-configmap=" + strings.Repeat("c", 254), `is not the name of a ConfigMap`},
 		{"--zap-log-level=loud", `--zap-log-level=loud: `},
 	} {
-		_, err := parseFlags(strings.Fields(tc.args), io.Discard)
+		_, err := parseFlags(strings.Fields(tc.args), io.Discard, Program{})
 		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: got %v, want one line with %s", tc.args, err, tc.want)
 		}
@@ -187,7 +187,7 @@ func TestEmptyAnd0DisableOptionalAddresses(t *testing.T) {
 		"--metrics-bind-address= --health-probe-bind-address= --pprof-bind-address=",
 		"--metrics-bind-address=0 --health-probe-bind-address=0 --pprof-bind-address=0",
 	} {
-		o, err := parseFlags(strings.Fields(args), io.Discard)
+		o, err := parseFlags(strings.Fields(args), io.Discard, Program{})
 		if err != nil || o.metrics != off || o.probes != off || o.pprof != off {
 			t.Errorf("%s: got %q, %q, %q, %v; controller-runtime takes only 0 for off",
 				args, o.metrics, o.probes, o.pprof, err)

@@ -21,7 +21,7 @@ import (
 func helpOf(t *testing.T, arg string) string {
 	t.Helper()
 	var help strings.Builder
-	if _, err := parseFlags([]string{arg}, &help); !errors.Is(err, pflag.ErrHelp) {
+	if _, err := parseFlags([]string{arg}, &help, Program{}); !errors.Is(err, pflag.ErrHelp) {
 		t.Fatalf("got %v", err)
 	}
 	return help.String()
@@ -39,7 +39,7 @@ func TestHelpListsEachFlagOnceInItsGroup(t *testing.T) {
 		}
 	}
 	want := map[string][]string{
-		"General": {"help", "version", "kubeconfig", "batch-period"},
+		"General": {"help", "version", "config", "kubeconfig", "batch-period"},
 		"gRPC, for Liqo v0.6 to v0.10": {
 			"grpc-bind-address", "grpc-form", "grpc-flat-bind-address", "grpc-tls-cert", "grpc-tls-key",
 			"grpc-client-ca",
@@ -98,7 +98,7 @@ func TestTheDefaultsInTheHelpAreTheRealOnes(t *testing.T) {
 	}
 	// The defaults of zap, as its output shows them.
 	var log strings.Builder
-	o, err := parseFlags(nil, io.Discard)
+	o, err := parseFlags(nil, io.Discard, Program{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,12 +14,24 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"proffer.dev/proffer/plugin"
 )
 
 // Program is what a program adds to the operator.
 type Program struct {
 	// Version is that of the program. Empty is for the version in Go's build information.
 	Version string
+	// The plugins that the configuration file may switch on.
+	NodeFilters     []Registered[plugin.NodeFilterFactory]
+	ConsumerFilters []Registered[plugin.ConsumerFilterFactory]
+	Reconcilers     []Registered[plugin.ReconcilerFactory]
+}
+
+// Registered is the factory of a plugin with the name that it is registered by.
+type Registered[F any] struct {
+	Name    string
+	Factory F
 }
 
 // exitUsage is the exit code for an invalid command line.
@@ -30,7 +42,7 @@ func Run(args []string, p Program) int { return run(args, p) }
 
 // run is Run, for tests with more options.
 func run(args []string, p Program, with ...func(*options)) int {
-	o, err := parseFlags(args, os.Stdout)
+	o, err := parseFlags(args, os.Stdout, p)
 	switch {
 	case errors.Is(err, pflag.ErrHelp):
 		return 0
@@ -54,6 +66,9 @@ func run(args []string, p Program, with ...func(*options)) int {
 	logger := zap.New(zap.UseFlagOptions(&o.zap))
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
+	for _, name := range o.unused {
+		logger.Info("A plugin of this program is not used: the file of --config does not list it", "plugin", name)
+	}
 	if err := runOperator(ctrl.SetupSignalHandler(), config, o, p); err != nil {
 		fmt.Fprintln(os.Stderr, "proffer:", err)
 		return 1

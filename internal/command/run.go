@@ -20,6 +20,7 @@ func (o *options) operator(p Program) operator.Options {
 		Version: p.version(), Endpoints: o.endpoints, TLS: o.tls,
 		MetricsAddress: o.metrics, ProbeAddress: o.probes, PprofAddress: o.pprof,
 		BatchPeriod: time.Duration(o.batchPeriod), ServedClasses: o.servedClasses, Catalog: o.catalog,
+		Plugins: o.plugins,
 	}
 	if o.publishOffers {
 		out.PublishOffers = &operator.PublishOffers{Subjects: o.offersTo, QPS: o.offersQPS}

@@ -46,7 +46,7 @@ func TestTheOperatorServesAndEndsInOrder(t *testing.T) {
 		"--grpc-bind-address=" + grpcAddress, "--metrics-bind-address=" + metricsAddress,
 		"--health-probe-bind-address=" + probeAddress,
 		"--leader-elect", "--leader-election-namespace=default",
-	}, io.Discard)
+	}, io.Discard, Program{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -129,7 +129,7 @@ func TestTheFlagOfAnAddressIsFoundByHostAndPort(t *testing.T) {
 	o, err := parseFlags([]string{
 		"--grpc-bind-address=127.0.0.1:7000", "--grpc-flat-bind-address=127.0.0.2:7000", "--metrics-bind-address=:8443",
 		"--health-probe-bind-address=localhost:8081", "--pprof-bind-address=[::1]:6060",
-	}, &bytes.Buffer{})
+	}, &bytes.Buffer{}, Program{})
 	if err != nil {
 		t.Fatal(err)
 	}

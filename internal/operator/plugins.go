@@ -34,11 +34,6 @@ type Plugins struct {
 	Args map[string]json.RawMessage
 }
 
-// none reports whether nothing differs from an operator without plugins.
-func (p *Plugins) none() bool {
-	return len(p.Filters.Nodes)+len(p.Filters.Consumers)+len(p.Reconcilers) == 0
-}
-
 // built are the plugins that the factories have made.
 type built struct {
 	nodeFilters     map[string]plugin.NodeFilter

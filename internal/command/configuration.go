@@ -1,0 +1,182 @@
+package command
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	kubejson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	config "proffer.dev/proffer/api/config/v1alpha1"
+	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/operator"
+	"proffer.dev/proffer/internal/plugins/filters"
+	"proffer.dev/proffer/plugin"
+)
+
+// maxConfiguration bounds the configuration file in bytes.
+const maxConfiguration = 1 << 20
+
+// onCommandLine are the flags that the configuration file cannot hold.
+var onCommandLine = []string{"config", "help", "version"}
+
+// readConfiguration reads a configuration file.
+func readConfiguration(path string) (*config.OperatorConfiguration, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	text, err := io.ReadAll(io.LimitReader(file, maxConfiguration+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxConfiguration {
+		return nil, fmt.Errorf("it has more than %d bytes", maxConfiguration)
+	}
+	text, err = yaml.YAMLToJSONStrict(text)
+	if err != nil {
+		return nil, errors.New(strings.Join(strings.Fields(err.Error()), " ")) // In one line.
+	}
+	c := &config.OperatorConfiguration{}
+	problems, err := kubejson.UnmarshalStrict(text, c)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		article := "a"
+		if strings.HasPrefix(wrong.Value, "a") || strings.HasPrefix(wrong.Value, "o") { // array or object
+			article = "an"
+		}
+		return nil, fmt.Errorf("%s cannot be %s %s", cmp.Or(wrong.Field, "the file"), article, wrong.Value)
+	}
+	if err = errors.Join(err, errors.Join(problems...)); err != nil {
+		return nil, errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	if c.APIVersion != config.APIVersion || c.Kind != config.Kind {
+		return nil, fmt.Errorf("it is a %q of %q: write kind: %s and apiVersion: %s",
+			kube.Shorten(c.Kind, kube.MaxShown), kube.Shorten(c.APIVersion, kube.MaxShown), config.Kind, config.APIVersion)
+	}
+	return c, nil
+}
+
+// setFlags sets the flags of the configuration file that are not on the command line.
+func setFlags(all *pflag.FlagSet, c *config.OperatorConfiguration) error {
+	for _, name := range slices.Sorted(maps.Keys(c.Flags)) {
+		values, flag := c.Flags[name], all.Lookup(name)
+		switch {
+		case flag == nil:
+			return fmt.Errorf("flags: there is no flag %q; see proffer --help", kube.Shorten(name, kube.MaxShown))
+		case slices.Contains(onCommandLine, name):
+			return fmt.Errorf("flags: write --%s on the command line", name)
+		case flag.Changed:
+			continue
+		case len(values) != 1 && flag.Value.Type() != "stringArray":
+			return fmt.Errorf("flags: %s has %d values: write one", name, len(values))
+		}
+		for _, value := range values {
+			if err := all.Set(name, value); err != nil {
+				return fmt.Errorf("flags: %w", whatToWrite(err))
+			}
+		}
+	}
+	return nil
+}
+
+// check returns an error if plugins are registered by names that cannot be used.
+func (p *Program) check() error {
+	for _, names := range p.registered() {
+		for i, name := range names {
+			switch {
+			case name == "" || name == config.FilterBasic || name == config.FilterAffinity:
+				return fmt.Errorf("this program registers a plugin as %q: use another name", name)
+			case slices.Contains(names[:i], name):
+				return fmt.Errorf("this program registers %s twice: use two names", name)
+			}
+		}
+	}
+	return nil
+}
+
+// registered are the names of the filters of nodes, of the filters of consumers, and of the
+// reconcilers.
+func (p *Program) registered() [3][]string {
+	return [3][]string{namesOf(p.NodeFilters), namesOf(p.ConsumerFilters), namesOf(p.Reconcilers)}
+}
+
+func namesOf[F any](all []Registered[F]) []string {
+	var names []string
+	for _, r := range all {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+// plugins returns the plugins that the configuration switches on. The error says what to write.
+func (p *Program) plugins(c *config.OperatorConfiguration) (operator.Plugins, error) {
+	out := operator.Plugins{
+		ClusterID: c.ClusterID, Filters: c.Filters, NodeFilters: map[string]plugin.NodeFilterFactory{},
+		ConsumerFilters: map[string]plugin.ConsumerFilterFactory{}, Reconcilers: map[string]plugin.ReconcilerFactory{},
+		Args: map[string]json.RawMessage{},
+	}
+	registered := p.registered()
+	if err := filters.CheckOrder("filters.nodes", c.Filters.Nodes, registered[0]); err != nil {
+		return out, err
+	}
+	if err := filters.CheckOrder("filters.consumers", c.Filters.Consumers, registered[1]); err != nil {
+		return out, err
+	}
+	for i, name := range c.Reconcilers {
+		switch {
+		case slices.Contains(c.Reconcilers[:i], name):
+			return out, fmt.Errorf("reconcilers lists %s twice: leave one of them out", name)
+		case len(registered[2]) == 0:
+			return out, fmt.Errorf("reconcilers lists %q, and this program has no reconciler: leave it out", name)
+		case !slices.Contains(registered[2], name):
+			return out, fmt.Errorf("reconcilers lists %q, and there is no such reconciler: write %s", name, strings.Join(registered[2], " or "))
+		}
+	}
+	factories(p.NodeFilters, c.Filters.Nodes, out.NodeFilters)
+	factories(p.ConsumerFilters, c.Filters.Consumers, out.ConsumerFilters)
+	factories(p.Reconcilers, c.Reconcilers, out.Reconcilers)
+	for _, of := range c.PluginConfig {
+		if _, twice := out.Args[of.Name]; twice {
+			return out, fmt.Errorf("pluginConfig lists %s twice: leave one of them out", of.Name)
+		}
+		if !slices.Contains(slices.Concat(c.Filters.Nodes, c.Filters.Consumers, c.Reconcilers), of.Name) || isBuiltIn(of.Name) {
+			return out, fmt.Errorf("pluginConfig has arguments of %q, which is not a plugin that filters or reconcilers list", of.Name)
+		}
+		out.Args[of.Name] = of.Args
+	}
+	return out, nil
+}
+
+func isBuiltIn(name string) bool { return name == config.FilterBasic || name == config.FilterAffinity }
+
+// factories puts the factories of these names into the map.
+func factories[F any](all []Registered[F], names []string, into map[string]F) {
+	for _, r := range all {
+		if slices.Contains(names, r.Name) {
+			into[r.Name] = r.Factory
+		}
+	}
+}
+
+// unused are the plugins that are registered and that the configuration does not list.
+func (p *Program) unused(c *config.OperatorConfiguration) []string {
+	var unused []string
+	registered := p.registered()
+	for i, listed := range [][]string{c.Filters.Nodes, c.Filters.Consumers, c.Reconcilers} {
+		for _, name := range registered[i] {
+			if !slices.Contains(listed, name) {
+				unused = append(unused, name)
+			}
+		}
+	}
+	return unused
+}

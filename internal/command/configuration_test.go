@@ -1,0 +1,155 @@
+package command
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+
+	configv1alpha1 "proffer.dev/proffer/api/config/v1alpha1"
+	"proffer.dev/proffer/plugin"
+)
+
+// custom is a program with plugins of its own.
+func custom() Program {
+	return Program{
+		NodeFilters:     []Registered[plugin.NodeFilterFactory]{{Name: "Custom"}, {Name: "Other"}},
+		ConsumerFilters: []Registered[plugin.ConsumerFilterFactory]{{Name: "Contract"}},
+		Reconcilers:     []Registered[plugin.ReconcilerFactory]{{Name: "Audit"}},
+	}
+}
+
+const header = "apiVersion: config.proffer.dev/v1alpha1\nkind: OperatorConfiguration\n"
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestTheConfigurationFileHoldsFlagsAndPlugins(t *testing.T) {
+	path := write(t, header+`
+clusterID: milan
+flags:
+  batch-period: 1s
+  leader-elect: true
+  grpc-bind-address: 127.0.0.1:7000
+  publish-offers: true
+  publish-offers-qps: 7
+  offers-subject: ["User:{clusterID}", "Group:peers:{clusterID}"]
+filters:
+  nodes: [Custom, Basic, Affinity]
+reconcilers: [Audit]
+pluginConfig:
+- name: Custom
+  args: {most: 70}
+`)
+	o, err := parseFlags([]string{"--config=" + path, "--grpc-bind-address=:7001"}, io.Discard, custom())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if time.Duration(o.batchPeriod) != time.Second || !o.leaderElect || o.grpc != ":7001" || o.offersQPS != 7 || len(o.offersTo) != 2 {
+		t.Errorf("options %+v", o)
+	}
+	p := o.plugins
+	if p.ClusterID != "milan" || len(p.NodeFilters) != 1 || len(p.ConsumerFilters) != 0 || len(p.Reconcilers) != 1 {
+		t.Errorf("plugins %+v", p)
+	}
+	if diff := cmp.Diff(map[string]json.RawMessage{"Custom": json.RawMessage(`{"most":70}`)}, p.Args); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"Other", "Contract"}, o.unused); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestEveryFlagMayStandInTheConfigurationFile with its default, except those that make no sense there.
+func TestEveryFlagMayStandInTheConfigurationFile(t *testing.T) {
+	o := options{batchPeriod: batchPeriod(defaultBatchPeriod)}
+	for _, g := range o.flagGroups() {
+		g.flags.VisitAll(func(f *pflag.Flag) {
+			value := f.DefValue
+			if f.Value.Type() == "stringArray" {
+				value = "User:{clusterID}"
+			}
+			text, err := json.Marshal(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = parseFlags([]string{"--config=" + write(t, header+"flags: {"+f.Name+": "+string(text)+"}")}, io.Discard, Program{})
+			refused := err != nil && strings.HasSuffix(err.Error(), "flags: write --"+f.Name+" on the command line")
+			if wanted := f.Name == "config" || f.Name == "help" || f.Name == "version"; refused != wanted || err != nil && !refused {
+				t.Errorf("%s: %v", f.Name, err)
+			}
+		})
+	}
+}
+
+func TestAMistakeInTheConfigurationFileIsOneLineThatSaysWhatToWrite(t *testing.T) {
+	for _, tc := range []struct{ text, want string }{
+		{"", `it is a "" of "": write kind: OperatorConfiguration and apiVersion: config.proffer.dev/v1alpha1`},
+		{"kind: ConfigMap\napiVersion: v1", `it is a "ConfigMap" of "v1": write kind: OperatorConfiguration and apiVersion: config.proffer.dev/v1alpha1`},
+		{header + "filter: {}", `unknown field "filter"`},
+		{header + "filters: {node: []}", `unknown field "filters.node"`},
+		{header + "Flags: {}", `unknown field "Flags"`},
+		{header + "flags:\n- a", "flags cannot be an array"},
+		{header + "reconcilers: Audit", "reconcilers cannot be a string"},
+		{header + "flags: {a: {b: c}}", "the value of a flag must be text, a number, true or false, or a list of these"},
+		{header + "a: [", "yaml: line 3: did not find expected node content"},
+		{header + "kind: OperatorConfiguration", `yaml: unmarshal errors: line 3: key "kind" already set in map`},
+		{header + "flags: {batch-peroid: 1s}", `flags: there is no flag "batch-peroid"; see proffer --help`},
+		{header + "flags: {batch-period: soon}", "flags: --batch-period=soon: write a duration, such as 100ms"},
+		{header + "flags: {leader-elect: maybe}", "flags: --leader-elect=maybe: write --leader-elect, or --leader-elect=false"},
+		{header + "flags: {batch-period: [1s, 2s]}", "flags: batch-period has 2 values: write one"},
+		{header + "flags: {help: true}", "flags: write --help on the command line"},
+		{header + "filters: {nodes: [Basic]}", "filters.nodes leaves out Affinity: add it, since fields of policies have no effect without it"},
+		{header + "filters: {nodes: [Basic, Affinity, Custom, Custom]}", "filters.nodes lists Custom twice: leave one of them out"},
+		{header + "filters: {consumers: [Basic, Affinity, Custom]}", `filters.consumers lists "Custom", and there is no such filter: write Basic, Affinity or Contract`},
+		{header + "reconcilers: [Audits]", `reconcilers lists "Audits", and there is no such reconciler: write Audit`},
+		{header + "reconcilers: [Audit, Audit]", "reconcilers lists Audit twice: leave one of them out"},
+		{header + "pluginConfig: [{name: Custom}]", `pluginConfig has arguments of "Custom", which is not a plugin that filters or reconcilers list`},
+		{header + "reconcilers: [Audit]\npluginConfig: [{name: Audit}, {name: Audit}]", "pluginConfig lists Audit twice: leave one of them out"},
+		{header + "#" + strings.Repeat("-", maxConfiguration), "it has more than 1048576 bytes"},
+	} {
+		path := write(t, tc.text)
+		_, err := parseFlags([]string{"--config=" + path}, io.Discard, custom())
+		if want := "--config=" + path + ": " + tc.want; err == nil || err.Error() != want {
+			t.Errorf("%.200s\ngot  %v\nwant %s", tc.text, err, want)
+		}
+	}
+	_, err := parseFlags([]string{"--config=/none"}, io.Discard, Program{})
+	if want := "--config=/none: open /none: no such file or directory"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	_, err = parseFlags([]string{"--config=" + write(t, header+"reconcilers: [Audit]")}, io.Discard, Program{})
+	if want := `reconcilers lists "Audit", and this program has no reconciler: leave it out`; err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestPluginsMustHaveNamesOfTheirOwn(t *testing.T) {
+	for want, p := range map[string]Program{
+		`this program registers a plugin as "Basic": use another name`: {NodeFilters: []Registered[plugin.NodeFilterFactory]{{Name: "Basic"}}},
+		`this program registers a plugin as "": use another name`:      {Reconcilers: []Registered[plugin.ReconcilerFactory]{{}}},
+		"this program registers A twice: use two names":                {ConsumerFilters: []Registered[plugin.ConsumerFilterFactory]{{Name: "A"}, {Name: "A"}}},
+	} {
+		if _, err := parseFlags(nil, io.Discard, p); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+func TestTheNamesOfTheFileAreThoseOfItsType(t *testing.T) {
+	if got := "apiVersion: " + configv1alpha1.APIVersion + "\nkind: " + configv1alpha1.Kind + "\n"; got != header {
+		t.Errorf("got %q", got)
+	}
+}
