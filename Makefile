@@ -22,8 +22,8 @@ BENCH ?=
 SCALE ?= 1
 KILLS ?= 100
 
-# The modules under test/, and all modules that hold Go code.
-TEST_MODULES := $(patsubst %/go.mod,%,$(wildcard test/*/go.mod))
+# The modules of tests and examples, and all modules that hold Go code.
+TEST_MODULES := $(patsubst %/go.mod,%,$(wildcard test/*/go.mod examples/*/go.mod))
 CODE_MODULES := . $(TEST_MODULES)
 
 ##@ Use

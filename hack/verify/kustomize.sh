@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Renders every kustomization under config, and every component on top of the default and of the
+# Renders every kustomization under config and examples, and every component on top of the default and of the
 # base.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -29,5 +29,5 @@ while IFS= read -r file; do
   else
     render "$dir" "$dir"
   fi
-done < <(git ls-files -co --exclude-standard -- 'config/*kustomization.yaml')
+done < <(git ls-files -co --exclude-standard -- 'config/*kustomization.yaml' 'examples/*kustomization.yaml')
 echo "$count kustomizations render"

@@ -142,7 +142,7 @@ var table = []rule{
 	{
 		place: "internal/plugins/reconcilers",
 		may:   []string{"plugin", "internal/capacity", "internal/offer", "internal/grant", "internal/table", "internal/quantity"},
-		never: []string{"github.com/liqotech/liqo", "sigs.k8s.io/controller-runtime"}, why: read,
+		never: []string{"github.com/liqotech/liqo", "sigs.k8s.io/controller-runtime"}, tests: []string{"api"}, why: read,
 	},
 	// The package uses only the watcher of certificates of controller-runtime.
 	{

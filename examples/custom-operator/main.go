@@ -1,0 +1,16 @@
+// Command custom-operator is Proffer's operator with a filter and a reconciler of its own.
+package main
+
+import (
+	"proffer.dev/proffer/operator"
+
+	"example.com/custom-operator/audit"
+	"example.com/custom-operator/temperature"
+)
+
+func main() {
+	operator.Main(
+		operator.WithNodeFilter(temperature.Name, temperature.New),
+		operator.WithReconciler(audit.Name, audit.New),
+	)
+}

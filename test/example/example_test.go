@@ -1,0 +1,197 @@
+// Package example builds examples/custom-operator as docs/plugins.md says, in a folder outside of the
+// repository, and runs it.
+package example
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/onsi/gomega"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/internal/operator"
+	"proffer.dev/proffer/internal/source/nodes/nodestest"
+	wire "proffer.dev/proffer/proto/resourcereader"
+	"proffer.dev/proffer/test/process"
+)
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard()) // controller-runtime warns if no logger is set.
+	os.Exit(m.Run())
+}
+
+// commands returns the commands that the page shows in console blocks.
+func commands(t *testing.T, page string) []string {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for line := range strings.Lines(string(text)) {
+		if command, ok := strings.CutPrefix(line, "$ "); ok {
+			all = append(all, strings.TrimSpace(command))
+		}
+	}
+	return all
+}
+
+// notRun are the commands of the page that the test replaces: they need a registry, or a cluster that
+// has Proffer.
+var notRun = []string{
+	"./custom-operator --config=deploy/config.yaml --leader-elect --leader-election-namespace=proffer-system",
+	"docker build -t registry.example.com/custom-operator:v0.1.0 .",
+	"docker push registry.example.com/custom-operator:v0.1.0",
+	"kubectl apply -k deploy",
+	"kubectl label node n1 example.com/temperature=80",
+}
+
+// build follows the page, and returns the folder with the program.
+func build(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The clone that the page begins in.
+	parent := t.TempDir()
+	if err := os.Symlink(root, filepath.Join(parent, "proffer")); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(parent, "proffer")
+	for _, command := range commands(t, filepath.Join(root, "docs", "plugins.md")) {
+		if slices.Contains(notRun, command) {
+			continue
+		}
+		if to, ok := strings.CutPrefix(command, "cd "); ok {
+			dir = filepath.Join(parent, filepath.Base(to))
+			continue
+		}
+		command = strings.Replace(command, "../my-operator", filepath.Join(parent, "my-operator"), 1)
+		c := exec.CommandContext(t.Context(), "bash", "-c", command)
+		c.Dir, c.Env = dir, append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", command, err, out)
+		}
+	}
+	return filepath.Join(parent, "my-operator")
+}
+
+func startCluster(t *testing.T) *controlplane.Cluster {
+	t.Helper()
+	return controlplane.StartTest(t, controlplane.Options{CRDDirs: []string{filepath.Join("..", "..", "config", "crd", "bases")}})
+}
+
+func TestTheExampleIsBuiltAsThePageSaysAndWorks(t *testing.T) {
+	dir := build(t)
+	cluster := startCluster(t)
+	api, err := client.New(cluster.Config, client.Options{Scheme: operator.NewScheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, degrees := range []string{"20", "80"} {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i), Labels: map[string]string{"example.com/temperature": degrees}}}
+		if err := api.Create(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+		// Admission taints new nodes.
+		node.Spec.Taints = nil
+		if err := api.Update(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+		node.Status.Allocatable = nodestest.List("cpu", "8", "memory", "16Gi", "pods", "110")
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		if err := api.Status().Update(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+	}
+	policy := &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: v1alpha1.ResourcePolicySpec{
+		Consumers: &v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"rome"}},
+		Offer:     v1alpha1.PolicyOffer{Nodes: &v1alpha1.Nodes{}},
+	}}
+	if err := api.Create(t.Context(), policy); err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := cluster.WriteKubeconfig(kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	p := process.StartTest(t, filepath.Join(dir, "custom-operator"), []string{
+		"--config=" + filepath.Join(dir, "deploy", "config.yaml"), "--leader-elect", "--leader-election-namespace=default",
+		"--grpc-bind-address=" + process.FreeAddress(t), "--metrics-bind-address=" + process.FreeAddress(t),
+		"--health-probe-bind-address=" + process.FreeAddress(t),
+	}, "KUBECONFIG="+kubeconfig)
+	connection, err := grpc.NewClient(p.Address("grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = connection.Close() }()
+	reader := wire.NewResourceReaderClient(connection)
+	cpu := func() string {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		answer, err := reader.ReadResources(ctx, &wire.ClusterIdentity{ClusterID: "rome"}, grpc.WaitForReady(true))
+		if err != nil || len(answer.GetResourceLists()) == 0 {
+			return fmt.Sprint(err)
+		}
+		return answer.GetResourceLists()[0].GetResources()["cpu"].GetString_()
+	}
+	g := gomega.NewWithT(t)
+	g.Eventually(cpu).WithTimeout(time.Minute).Should(gomega.Equal("8"), "the hot node is left out")
+
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	if err := api.Patch(t.Context(), node, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"example.com/temperature":"30"}}}`))); err != nil {
+		t.Fatal(err)
+	}
+	g.Eventually(cpu).WithTimeout(time.Minute).Should(gomega.Equal("16"), "it has cooled down")
+	g.Eventually(p.Log).WithTimeout(time.Minute).Should(gomega.MatchRegexp(
+		`"logger":"plugins.Audit","msg":"An offer has changed","consumer":"rome","class":"","policy":"all","amounts":\{"cpu":"16"`))
+	if err := api.Delete(t.Context(), policy); err != nil {
+		t.Fatal(err)
+	}
+	g.Eventually(p.Log).WithTimeout(time.Minute).Should(gomega.MatchRegexp(`"An object has ended","kind":"Policy","key":"all"`))
+	if err := p.Stop(time.Minute); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAWrongConfigurationEndsTheExampleWithOneLine(t *testing.T) {
+	dir := build(t)
+	header := "apiVersion: config.proffer.dev/v1alpha1\nkind: OperatorConfiguration\n"
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	if err := startCluster(t).WriteKubeconfig(kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"filters: {nodes: [Basic, Affinity, Warm]}":                                       `filters.nodes lists "Warm", and there is no such filter: write Basic, Affinity or Temperature`,
+		"filters: {nodes: [Basic, Affinity, Temperature, Temperature]}":                   "filters.nodes lists Temperature twice: leave one of them out",
+		"flags: {zap-log-level: error}\nfilters: {nodes: [Basic, Affinity, Temperature]}": "plugin Temperature: its argument most is missing: write a temperature above 0, such as most: 70",
+	} {
+		path := filepath.Join(dir, "wrong.yaml")
+		if err := os.WriteFile(path, []byte(header+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c := exec.CommandContext(t.Context(), filepath.Join(dir, "custom-operator"), "--config="+path, "--kubeconfig="+kubeconfig,
+			"--grpc-bind-address=127.0.0.1:0", "--metrics-bind-address=0", "--health-probe-bind-address=0")
+		out, err := c.CombinedOutput()
+		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+		if last := lines[len(lines)-1]; err == nil || !strings.HasPrefix(last, "proffer: ") || !strings.HasSuffix(last, want) || len(lines) > 1 {
+			t.Errorf("%s: %v\n%s\nwant one line that ends in %s", text, err, out, want)
+		}
+	}
+}
