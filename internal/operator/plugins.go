@@ -2,18 +2,23 @@ package operator
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	config "proffer.dev/proffer/api/config/v1alpha1"
 	"proffer.dev/proffer/internal/plugins/filters"
+	"proffer.dev/proffer/internal/plugins/reconcilers"
+	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/plugin"
 )
 
@@ -127,4 +132,44 @@ func (p *Plugins) chainOf(b built, late filters.Late, log logr.Logger) *filters.
 		return nil
 	}
 	return filters.New(p.Filters, b.nodeFilters, b.consumerFilters, late, log)
+}
+
+// runners are what the plugins add to an operator.
+type runners struct {
+	// leading run while this replica leads, everywhere in every replica.
+	leading, everywhere []manager.Runnable
+	// wake are called after each evaluation.
+	wake       []func(*table.Snapshot)
+	collectors []prometheus.Collector
+}
+
+func (p *parts) runners(holding func() bool, log logr.Logger) runners {
+	var out runners
+	for _, r := range p.reconcilers {
+		config := reconcilers.Config{Reconciler: r, Table: p.table, Log: log}
+		everywhere := reconcilers.OfEveryReplica(r)
+		if !everywhere {
+			config.Holding = holding
+		}
+		runner := reconcilers.New(config)
+		if everywhere {
+			out.everywhere = append(out.everywhere, runner)
+		} else {
+			out.leading = append(out.leading, runner)
+		}
+		out.wake, out.collectors = append(out.wake, onSnapshot(runner.Wake)), append(out.collectors, runner)
+	}
+	if p.chain != nil {
+		out.everywhere, out.collectors = append(out.everywhere, p.chain), append(out.collectors, p.chain)
+	}
+	return out
+}
+
+// addTo adds to the manager what runs in every replica.
+func (r *runners) addTo(mgr ctrl.Manager) error {
+	var err error
+	for _, runnable := range r.everywhere {
+		err = errors.Join(err, mgr.Add(runnable))
+	}
+	return err
 }

@@ -30,7 +30,6 @@ import (
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/plugins/filters"
-	"proffer.dev/proffer/internal/plugins/reconcilers"
 	"proffer.dev/proffer/internal/source/nodes"
 	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/plugin"
@@ -158,23 +157,8 @@ func setup(mgr ctrl.Manager, p parts) error {
 		})
 		work, published, collectors = append(work, offers), append(published, onSnapshot(offers.Wake)), append(collectors, offers)
 	}
-	var everywhere []manager.Runnable
-	for _, r := range p.reconcilers {
-		config := reconcilers.Config{Reconciler: r, Table: p.table, Holding: tenure.Holds, Log: log.WithName("reconcilers")}
-		if reconcilers.OfEveryReplica(r) {
-			config.Holding = nil
-		}
-		runner := reconcilers.New(config)
-		published, collectors = append(published, onSnapshot(runner.Wake)), append(collectors, runner)
-		if config.Holding == nil {
-			everywhere = append(everywhere, runner)
-		} else {
-			work = append(work, runner)
-		}
-	}
-	if p.chain != nil {
-		everywhere, collectors = append(everywhere, p.chain), append(collectors, p.chain)
-	}
+	plugins := p.runners(tenure.Holds, log.WithName("reconcilers"))
+	work, published, collectors = append(work, plugins.leading...), append(published, plugins.wake...), append(collectors, plugins.collectors...)
 	published = append(published, answers.Commit)
 	if !p.observer {
 		leader, err := kube.NewLeader(mgr, LeaderElectionID, p.election, tenure, log.WithName("leader"), work...)
@@ -210,12 +194,7 @@ func setup(mgr ctrl.Manager, p parts) error {
 			}
 		}
 	}
-	for _, r := range everywhere {
-		if err := mgr.Add(r); err != nil {
-			return err
-		}
-	}
-	return errors.Join(mgr.Add(core), mgr.Add(informers), mgr.Add(record), mgr.Add(evaluator))
+	return errors.Join(mgr.Add(core), mgr.Add(informers), mgr.Add(record), mgr.Add(evaluator), plugins.addTo(mgr))
 }
 
 func onSnapshot(wake func()) func(*table.Snapshot) {

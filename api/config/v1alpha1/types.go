@@ -21,7 +21,7 @@ type OperatorConfiguration struct {
 	// A flag on the command line takes precedence. The value of a flag that may be repeated is a list.
 	Flags map[string]Values `json:"flags,omitempty"`
 	// Filters is the chain of filters.
-	Filters Filters `json:"filters,omitempty"`
+	Filters Filters `json:"filters,omitzero"`
 	// Reconcilers lists the reconcilers that run.
 	Reconcilers []string `json:"reconcilers,omitempty"`
 	// PluginConfig holds the arguments of filters and reconcilers. Each must be listed above.

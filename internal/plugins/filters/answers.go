@@ -129,12 +129,12 @@ func (a *answers[T]) question(object *T, late func(answer)) *question {
 // is one.
 func (a *answers[T]) askAgain() bool {
 	a.mu.Lock()
-	key, r, any := a.known.GetOldest()
-	if any {
+	key, r, there := a.known.GetOldest()
+	if there {
 		a.known.Add(key, r) // Now it is the newest.
 	}
 	a.mu.Unlock()
-	if !any {
+	if !there {
 		return false
 	}
 	a.filter.caller.putOther(a.question(r.object, func(now answer) {

@@ -177,7 +177,7 @@ func TestAFilterThatBlocksIsWaitedForOnceAndItsAnswersCountWhenTheyArrive(t *tes
 		var blocks atomic.Bool
 		c := newCluster(t, func(*plugin.Policy, *plugin.Node) (bool, string) {
 			if blocks.Load() {
-				time.Sleep(30 * time.Second)
+				time.Sleep(30 * time.Second) //nolint:forbidigo // in a bubble
 			}
 			return true, ""
 		})
@@ -193,7 +193,7 @@ func TestAFilterThatBlocksIsWaitedForOnceAndItsAnswersCountWhenTheyArrive(t *tes
 		if pool.Nodes != 2 || !strings.Contains(pool.Unusable.String(), "c is left out until Custom answers") {
 			t.Errorf("%d nodes, left out %v; want b and the earlier state of a", pool.Nodes, pool.Unusable)
 		}
-		time.Sleep(10 * time.Minute)
+		time.Sleep(10 * time.Minute) //nolint:forbidigo // in a bubble
 		c.expect(5, "")
 		if c.woken.Load() == 0 || !c.nodes[2].filter.caller.idle() {
 			t.Error("nobody was woken, or there are still questions")
@@ -204,7 +204,7 @@ func TestAFilterThatBlocksIsWaitedForOnceAndItsAnswersCountWhenTheyArrive(t *tes
 func TestAllWaitingForASlowFilterIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, func(*plugin.Policy, *plugin.Node) (bool, string) {
-			time.Sleep(20 * time.Millisecond)
+			time.Sleep(20 * time.Millisecond) //nolint:forbidigo // in a bubble
 			return true, ""
 		})
 		c.pool()
@@ -217,7 +217,7 @@ func TestAllWaitingForASlowFilterIsBounded(t *testing.T) {
 		if took := time.Since(start); took > maxWait+patience {
 			t.Errorf("100 nodes waited for %v", took)
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) //nolint:forbidigo // in a bubble
 		c.expect(100, "")
 	})
 }
@@ -232,7 +232,7 @@ func TestAnAnswerThatChangesIsReportedAndReplaced(t *testing.T) {
 		c.set("a", "b", "c")
 		c.expect(3, "")
 		closed.Store(true)
-		time.Sleep(2*askPeriod + time.Millisecond)
+		time.Sleep(2*askPeriod + time.Millisecond) //nolint:forbidigo // in a bubble
 		synctest.Wait()
 		if pool, _ := c.pool(); pool.Nodes != 1 || c.woken.Load() != 2 {
 			t.Errorf("%d nodes after two seconds, woken %d times", pool.Nodes, c.woken.Load())
@@ -283,7 +283,7 @@ func TestARehearsalAsksWithoutAnyEffect(t *testing.T) {
 		c := newCluster(t, func(p *plugin.Policy, n *plugin.Node) (bool, string) {
 			asked.Store(p.Name+" "+n.Name, true)
 			if slow.Load() {
-				time.Sleep(time.Minute)
+				time.Sleep(time.Minute) //nolint:forbidigo // in a bubble
 			}
 			return n.Name != "b", "never b"
 		})
@@ -312,7 +312,7 @@ func TestARehearsalAsksWithoutAnyEffect(t *testing.T) {
 		if took := time.Since(start); took > maxRehearsal || p.Nodes != 1 || !slices.Equal(r.Unanswered(), []string{"Custom"}) {
 			t.Errorf("%d nodes after %v, unanswered %v; want the known answers, and to know of the others", p.Nodes, took, r.Unanswered())
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) //nolint:forbidigo // in a bubble
 	})
 }
 

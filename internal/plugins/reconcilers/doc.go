@@ -1,8 +1,34 @@
-// Package reconcilers tells reconcilers that are written in Go what became of policies, offers, grants
-// and consumers. It reads the table: see Runner.
+// Package reconcilers runs the reconcilers of plugins. A Runner feeds one plugin.Reconciler with the
+// differences between published snapshots.
 //
-// A reconciler is code of others. Whatever it does, it takes nothing from the evaluator but a send on
-// a channel that never blocks. It has a queue in which each object waits once, so its memory is bounded
-// by the objects that there are; its calls are made one at a time, in a goroutine of their own. A call
-// that ignores the end of its context keeps back that reconciler alone, until it returns.
+// # What a reconciler can rely on
+//
+//   - The last state of every object is handed over in the end, however often calls fail. States in
+//     between may be skipped. A deletion is retried until it succeeds.
+//   - Each Start hands over every object again: another process may have led in between. After
+//     that, a state equal to the last one handed over is not handed over again, unless the reconciler
+//     asked for it, or a call since has failed.
+//   - The deletion of an object is handed over if Reconcile was ever called for it by this process,
+//     with or without success, or if Kept named it. An object that came and went without a call
+//     needs none.
+//   - Calls never overlap, those of Kept included, not even across a lost and regained Lease: a call
+//     that ignores its context delays the next Start.
+//   - A call fails after a minute, and when this process stops leading. A failed call of an object
+//     is retried after 100 ms, and then after twice the time each, up to a minute. A new state of the
+//     object does not wait for that.
+//   - Kept is the first call of a Start. It needs a snapshot to compare with, so it waits for the
+//     first one: until then everything would look deleted. While Kept fails, it is retried like any
+//     other call, and the calls for objects go on in between.
+//
+// # What a reconciler cannot do
+//
+// A reconciler that blocks, panics or fails delays only its own calls. Publishing never waits for
+// it: Wake leaves a mark, and the goroutine of the Runner compares the snapshots, once when it starts
+// and then at most four times a second. Start returns within five seconds of the end of its context,
+// even during a call that never returns.
+//
+// # Bounds
+//
+// The memory of a Runner grows with the objects in the snapshot, the deletions that the reconciler
+// has not accepted yet, and the references that Kept returned, of which there can be MaxKept.
 package reconcilers

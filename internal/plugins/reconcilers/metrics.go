@@ -1,65 +1,88 @@
 package reconcilers
 
 import (
+	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// result is what came of a call.
-type result int
+// The results of calls.
+const resultSuccess, resultError, resultPanic = "success", "error", "panic"
 
-const (
-	succeeded result = iota
-	failed
-	panicked
-	results
-)
+// metrics are those of one reconciler.
+type metrics struct {
+	name                  string
+	calls                 *prometheus.CounterVec
+	waiting, oldest, call *prometheus.Desc
+}
 
-// String returns the result as a label of metrics.
-func (r result) String() string { return [...]string{"success", "error", "panic"}[r] }
-
-// descs are the descriptions of one runner's metrics: a registry takes a description once.
-type descs struct{ calls, waiting, oldest, call *prometheus.Desc }
-
-func (r *Runner) descs() descs {
-	label := prometheus.Labels{"reconciler": r.Reconciler.Name()}
-	return descs{
-		calls:   prometheus.NewDesc("proffer_reconciler_calls_total", "Number of calls of a reconciler in Go, by result: success, error or panic.", []string{"result"}, label),
-		waiting: prometheus.NewDesc("proffer_reconciler_waiting", "Number of objects whose latest state is not handed to a reconciler in Go yet.", nil, label),
-		oldest:  prometheus.NewDesc("proffer_reconciler_oldest_waiting_seconds", "For how long the oldest of proffer_reconciler_waiting has waited, 0 for none.", nil, label),
-		call:    prometheus.NewDesc("proffer_reconciler_call_seconds", "How long the present call of a reconciler in Go has taken, 0 if there is none.", nil, label),
+func newMetrics(name string) *metrics {
+	labels := prometheus.Labels{"reconciler": name}
+	m := &metrics{
+		name: name,
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "proffer_reconciler_calls_total", ConstLabels: labels,
+			Help: "Calls of a reconciler that have ended, by result: success, error or panic.",
+		}, []string{"result"}),
+		waiting: prometheus.NewDesc("proffer_reconciler_waiting",
+			"Number of objects whose latest state is not handed over to the reconciler yet, 0 while the reconciler does not run.", nil, labels),
+		oldest: prometheus.NewDesc("proffer_reconciler_oldest_waiting_seconds",
+			"Time that the oldest of the objects has waited whose latest state is not handed over to the reconciler yet, 0 for none.", nil, labels),
+		call: prometheus.NewDesc("proffer_reconciler_call_seconds",
+			"Time that the present call of the reconciler has run, 0 for none.", nil, labels),
 	}
+	// A counter that first appears with its first failure would show no increase.
+	for _, result := range []string{resultSuccess, resultError, resultPanic} {
+		m.calls.WithLabelValues(result)
+	}
+	return m
+}
+
+// count counts a call that ended like this.
+func (m *metrics) count(err error) {
+	result := resultSuccess
+	if _, panicked := errors.AsType[*panicError](err); panicked {
+		result = resultPanic
+	} else if err != nil {
+		result = resultError
+	}
+	m.calls.WithLabelValues(result).Inc()
+}
+
+// figures returns how many objects wait, for how long the oldest of them has, and for how long the
+// present call has run.
+func (s *objects) figures(now time.Time) (waiting int, oldest, call time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.called.IsZero() {
+		call = now.Sub(s.called)
+	}
+	if !s.running {
+		return 0, 0, call
+	}
+	for _, o := range s.all {
+		if !o.waiting.IsZero() {
+			waiting++
+			oldest = max(oldest, now.Sub(o.waiting))
+		}
+	}
+	return waiting, oldest, call
 }
 
 // Describe implements prometheus.Collector.
 func (r *Runner) Describe(ch chan<- *prometheus.Desc) {
-	d := r.descs()
-	for _, desc := range []*prometheus.Desc{d.calls, d.waiting, d.oldest, d.call} {
-		ch <- desc
-	}
+	r.metrics.calls.Describe(ch)
+	ch <- r.metrics.waiting
+	ch <- r.metrics.oldest
+	ch <- r.metrics.call
 }
 
 // Collect implements prometheus.Collector.
 func (r *Runner) Collect(ch chan<- prometheus.Metric) {
-	d := r.descs()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i, n := range r.calls {
-		ch <- prometheus.MustNewConstMetric(d.calls, prometheus.CounterValue, float64(n), result(i).String())
-	}
-	now := time.Now()
-	gauge := func(desc *prometheus.Desc, v float64) {
-		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, v)
-	}
-	gauge(d.waiting, float64(len(r.waiting)))
-	oldest, call := 0.0, 0.0
-	for _, since := range r.waiting {
-		oldest = max(oldest, now.Sub(since).Seconds())
-	}
-	if !r.began.IsZero() {
-		call = now.Sub(r.began).Seconds()
-	}
-	gauge(d.oldest, oldest)
-	gauge(d.call, call)
+	r.metrics.calls.Collect(ch)
+	waiting, oldest, call := r.objects.figures(time.Now())
+	ch <- prometheus.MustNewConstMetric(r.metrics.waiting, prometheus.GaugeValue, float64(waiting))
+	ch <- prometheus.MustNewConstMetric(r.metrics.oldest, prometheus.GaugeValue, oldest.Seconds())
+	ch <- prometheus.MustNewConstMetric(r.metrics.call, prometheus.GaugeValue, call.Seconds())
 }

@@ -1,0 +1,93 @@
+package reconcilers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/plugin"
+)
+
+// maxStack bounds the stack that is logged, in bytes.
+const maxStack = 8 << 10
+
+var (
+	errUnknownKind = errors.New("the kind is none of Policy, Offer, Grant and Consumer")
+	errExited      = errors.New("the call ended its goroutine instead of returning")
+)
+
+// checkKept refuses more references than MaxKept.
+func checkKept(n int) error {
+	if n > MaxKept {
+		return fmt.Errorf("%d references are kept, which is more than %d", n, MaxKept)
+	}
+	return nil
+}
+
+// panicError is the end of a call that panicked.
+type panicError struct{ value, stack string }
+
+func (e *panicError) Error() string { return "panic: " + e.value }
+
+// call makes one call of the reconciler, and counts and logs how it ends. A call that fails because
+// this process stops is no failure.
+func (r *Runner) call(ctx context.Context, ref plugin.Reference, f func(context.Context) error) error {
+	calling, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	r.objects.calling(time.Now())
+	err := guard(calling, f)
+	r.objects.calling(time.Time{})
+	if err != nil && ctx.Err() != nil {
+		return err
+	}
+	r.metrics.count(err)
+	r.log(ref, err)
+	return err
+}
+
+// guard makes a call in a goroutine of its own, which the call may end, and returns its error, a
+// panicError for a panic. The text of the error is read here too, because that is also code of the
+// plugin.
+func guard(ctx context.Context, f func(context.Context) error) error {
+	ended := make(chan error, 1)
+	go func() {
+		err := errExited
+		defer func() {
+			if v := recover(); v != nil {
+				err = &panicError{
+					value: kube.Shorten(fmt.Sprint(v), kube.MaxMessage), stack: kube.Shorten(string(debug.Stack()), maxStack),
+				}
+			}
+			ended <- err
+		}()
+		if failure := f(ctx); failure != nil {
+			err = errors.New(kube.Shorten(failure.Error(), kube.MaxMessage))
+		} else {
+			err = nil
+		}
+	}()
+	return <-ended
+}
+
+// log logs a failed call, unless many were logged just now.
+func (r *Runner) log(ref plugin.Reference, err error) {
+	about := []any{"reconciler", r.metrics.name, "kind", ref.Kind, "key", ref.Key}
+	if ref == kept {
+		about = []any{"reconciler", r.metrics.name, "method", "Kept"}
+	}
+	var panicked *panicError
+	switch {
+	case err == nil:
+	case errors.As(err, &panicked):
+		r.panics.Do(func() {
+			r.Log.Error(err, "The reconciler panicked; will retry", append(about, "stack", panicked.stack)...)
+		})
+	default:
+		r.errors.Do(func() {
+			r.Log.Error(err, "The reconciler failed; will retry", about...)
+		})
+	}
+}
