@@ -104,7 +104,7 @@ func (a *anonymiser) field(out io.Writer, in *json.Decoder, field string) error 
 		return list(out, in, a.node)
 	case "pods":
 		return list(out, in, a.pod)
-	case "version", "revision", "time", "proffer", "levels":
+	case "version", "revision", "time", "proffer", "filters", "levels":
 		var value json.RawMessage
 		if err := in.Decode(&value); err != nil {
 			return err

@@ -70,7 +70,7 @@ func TestNothingButTheDocumentedNamesStays(t *testing.T) {
 	got := regexp.MustCompile(`<[^<>]*>`).FindAllString(fmt.Sprint(plain), -1)
 	slices.Sort(got)
 	want := strings.Fields(`
-		<.Consumers.Labels{}>
+		<.Consumers.Labels{}> <.Filters>
 		<.Levels{}>
 		<.Nodes.Allocatable{}> <.Nodes.Labels{}> <.Nodes.State>
 		<.Offers.Class> <.Offers.LastPolicy> <.Offers.Policy> <.Offers.Reclaim> <.Offers.Resources{}>
