@@ -10,26 +10,28 @@ import (
 // policy selects by label, and can only leave nodes out.
 //
 // Filter must be pure: its answer depends on nothing but its arguments and what the factory was
-// given, and it changes neither. Answers are remembered, and asked for again from time to time: an
-// answer that differs is reported, and leaves the node out. Calls never overlap. A node of which the
-// filter does not answer, or at which it panics, is left out.
+// given, and it changes neither. Each question is asked twice: a node is left out if the answers
+// differ. Answers are remembered, and asked for again from time to time: one that has changed is
+// reported and replaces the old one. Calls of one filter never overlap. A node at which the filter
+// panics is left out. One that it has not answered about in time keeps its last answer, and is left
+// out if it has none.
 type NodeFilter interface {
 	// Name is the name that the filter is registered by.
 	Name() string
 	// Filter reports whether the node may be in the pool of the policy. If not, why says so in a few
-	// words that continue "NODE is", such as "too hot". It is shown to admins, up to 200 bytes.
+	// words, such as "too hot". It is shown to admins, up to 200 bytes.
 	Filter(p *Policy, n *Node) (ok bool, why string)
 }
 
 // ConsumerFilter decides which consumers policies are for. It is asked about consumers that the
 // policy selects by ID or by label, and can only leave consumers out. It is not asked about
-// overrides. Filter must be pure in the way of NodeFilter.
+// overrides. Filter must be pure, as that of NodeFilter.
 type ConsumerFilter interface {
 	// Name is the name that the filter is registered by.
 	Name() string
-	// Filter reports whether the policy may be for the consumer. If not, why says so in a few words
-	// that stand alone, such as "its contract has ended". It is shown to admins, up to 200 bytes. A
-	// consumer of which Liqo has no object yet has no labels, and the ID that it claims.
+	// Filter reports whether the policy may be for the consumer. If not, why says so in a few words,
+	// such as "its contract has ended". It is shown to admins, up to 200 bytes. All consumers that are
+	// not known yet are asked about as one, which has an empty ClusterID and no labels.
 	Filter(p *Policy, c *Consumer) (ok bool, why string)
 }
 
