@@ -147,7 +147,7 @@ lint: $(GOLANGCI) ## Lint every module that holds Go code, and check its format
 	[[ -z "$$failed" ]] || { echo "lint: problems in:$$failed" >&2; exit 1; }
 
 .PHONY: verify
-verify: ## Check generated files, go.mod files, imports and kustomizations
+verify: ## Check generated files, go.mod files, imports, kustomizations and the public Go API
 	@hack/verify/run.sh
 
 ##@ Change

@@ -19,6 +19,7 @@ check generated hack/verify/generated.sh
 check tidy hack/verify/tidy.sh
 check imports go run ./hack/verify/imports
 check kustomize hack/verify/kustomize.sh
+check api hack/verify/api.sh
 
 if ((${#failed[@]})); then
   echo "verify: failed: ${failed[*]}" >&2
