@@ -111,18 +111,26 @@ func (a *answers[T]) meanwhile(key string) answer {
 // ofRehearsal asks without anything that evaluations could feel.
 func (a *answers[T]) ofRehearsal(key string, object *T) answer {
 	start := time.Now()
+	if a.rehearsal.left <= 0 {
+		a.rehearsal.unanswered[a.filter.caller.name] = struct{}{}
+		return notInTime(a.filter.caller.name)
+	}
 	got, inTime := a.filter.caller.putOther(a.question(object, nil), a.rehearsal.left)
 	a.rehearsal.left = max(0, a.rehearsal.left-time.Since(start))
 	if !inTime {
-		got = answer("left out because " + a.filter.caller.name + " has not answered in time")
+		got = notInTime(a.filter.caller.name)
 		a.rehearsal.unanswered[a.filter.caller.name] = struct{}{}
 	}
 	a.store(key, object, got)
 	return got
 }
 
+func notInTime(name string) answer {
+	return answer("left out because " + name + " has not answered in time")
+}
+
 func (a *answers[T]) question(object *T, late func(answer)) *question {
-	return &question{ask: a.filter.ask(a.policy, object), late: late, answered: make(chan struct{})}
+	return &question{ask: a.filter.ask(a.policy, object), late: late, of: a.policy, answered: make(chan struct{})}
 }
 
 // askAgain asks again about the object that was asked about least recently, and reports whether there

@@ -3,6 +3,7 @@ package filters
 import (
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/plugin"
 )
 
 const (
@@ -36,6 +38,8 @@ type question struct {
 	ask func() (ok bool, why string)
 	// late takes the answer if nobody waits for it any more. A question without late is dropped then.
 	late func(answer)
+	// of is the policy that the question is about.
+	of *plugin.Policy
 
 	answered chan struct{}
 	// answer is set when answered is closed. abandoned is guarded by the caller's lock.
@@ -146,8 +150,19 @@ func (c *caller) await(q *question, wait time.Duration) (answer, bool) {
 		return q.answer, true
 	default:
 		q.abandoned = true
+		if q.late == nil {
+			c.others = slices.DeleteFunc(c.others, func(o *question) bool { return o == q })
+		}
 		return "", false
 	}
+}
+
+// drop forgets the questions about an edit of a policy. Otherwise they would pile up with each edit
+// while a call hangs.
+func (c *caller) drop(p *plugin.Policy) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.urgent = slices.DeleteFunc(c.urgent, func(q *question) bool { return q.of == p && q.abandoned })
 }
 
 // run makes calls until there are no more questions.
@@ -174,22 +189,18 @@ func (c *caller) run() {
 func (c *caller) next() *question {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for {
-		queue := &c.urgent
-		if len(*queue) == 0 {
-			queue = &c.others
-		}
-		if len(*queue) == 0 {
-			c.urgent, c.others, c.running, c.called = nil, nil, false, time.Time{}
-			return nil
-		}
-		q := (*queue)[0]
-		(*queue)[0], *queue = nil, (*queue)[1:]
-		if !q.abandoned || q.late != nil {
-			c.called = time.Now()
-			return q
-		}
+	queue := &c.urgent
+	if len(*queue) == 0 {
+		queue = &c.others
 	}
+	if len(*queue) == 0 {
+		c.urgent, c.others, c.running, c.called = nil, nil, false, time.Time{}
+		return nil
+	}
+	q := (*queue)[0]
+	(*queue)[0], *queue = nil, (*queue)[1:]
+	c.called = time.Now()
+	return q
 }
 
 // call calls the filter twice, and compares what it says.

@@ -316,6 +316,42 @@ func TestARehearsalAsksWithoutAnyEffect(t *testing.T) {
 	})
 }
 
+// TestQuestionsDoNotPileUp while a call hangs, with each edit of a policy and with each rehearsal.
+func TestQuestionsDoNotPileUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		c := newCluster(t, func(*plugin.Policy, *plugin.Node) (bool, string) { <-release; return true, "" })
+		var names []string
+		for i := range 50 {
+			names = append(names, fmt.Sprint("n", i))
+		}
+		c.set(names...)
+		for range 20 {
+			c.policy = c.parsed("gold")
+			c.ledger.View(nil)
+			c.pool()
+			r, copied := c.Rehearse(), c.ledger.Copy().Ledger()
+			policies := r.Policies([]table.Policy{{Name: "gold", Parsed: c.policy}})
+			if p := copied.View([]capacity.Selection{policies[0].Parsed.Nodes.Selection}).Pools[0]; p.Nodes != 0 {
+				t.Errorf("%d nodes", p.Nodes)
+			}
+		}
+		caller := c.nodes[2].filter.caller
+		caller.mu.Lock()
+		urgent, others := len(caller.urgent), len(caller.others)
+		caller.mu.Unlock()
+		if urgent > len(names) || others > 0 {
+			t.Errorf("%d and %d questions wait, want at most one for each of %d nodes", urgent, others, len(names))
+		}
+		close(release)
+		synctest.Wait()
+		time.Sleep(time.Minute) //nolint:forbidigo // in a bubble
+		if p, _ := c.pool(); p.Nodes != len(names) {
+			t.Errorf("%d nodes in the end", p.Nodes)
+		}
+	})
+}
+
 func TestPoliciesThatAreNoMoreAreForgotten(t *testing.T) {
 	c := newCluster(t, func(*plugin.Policy, *plugin.Node) (bool, string) { return true, "" })
 	for i := range 100 {

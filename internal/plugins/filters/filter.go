@@ -30,10 +30,16 @@ type filter[T any] struct {
 	all []weak.Pointer[answers[T]]
 }
 
-// answersTo returns answers to a policy, without any as yet.
+// answersTo returns answers to a policy, without any as yet. Those that count replace the answers to
+// earlier edits of the policy.
 func (f *filter[T]) answersTo(p *plugin.Policy, version, name string, r *Rehearsal) *answers[T] {
 	a := newAnswers(f, p, strings.Join([]string{name, p.Name, version}, "\x00"))
 	if a.rehearsal = r; r == nil {
+		for _, earlier := range f.policies() {
+			if earlier.policy.Name == p.Name {
+				f.caller.drop(earlier.policy)
+			}
+		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.all = append(f.all, weak.Make(a))
