@@ -1,5 +1,5 @@
 // Package operator builds and runs the operator from Options: everything that watches, evaluates,
-// serves and writes. Command proffer only adds the command line.
+// serves and writes. Package command adds the command line.
 package operator
 
 import (
