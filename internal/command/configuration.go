@@ -93,7 +93,7 @@ func (p *Program) check() error {
 	for _, names := range p.registered() {
 		for i, name := range names {
 			switch {
-			case name == "" || name == config.FilterBasic || name == config.FilterAffinity:
+			case name == "" || filters.BuiltIn(name):
 				return fmt.Errorf("this program registers a plugin as %q: use another name", name)
 			case slices.Contains(names[:i], name):
 				return fmt.Errorf("this program registers %s twice: use two names", name)
@@ -148,15 +148,13 @@ func (p *Program) plugins(c *config.OperatorConfiguration) (operator.Plugins, er
 		if _, twice := out.Args[of.Name]; twice {
 			return out, fmt.Errorf("pluginConfig lists %s twice: leave one of them out", of.Name)
 		}
-		if !slices.Contains(slices.Concat(c.Filters.Nodes, c.Filters.Consumers, c.Reconcilers), of.Name) || isBuiltIn(of.Name) {
+		if !slices.Contains(slices.Concat(c.Filters.Nodes, c.Filters.Consumers, c.Reconcilers), of.Name) || filters.BuiltIn(of.Name) {
 			return out, fmt.Errorf("pluginConfig has arguments of %q, which is not a plugin that filters or reconcilers list", of.Name)
 		}
 		out.Args[of.Name] = of.Args
 	}
 	return out, nil
 }
-
-func isBuiltIn(name string) bool { return name == config.FilterBasic || name == config.FilterAffinity }
 
 // factories puts the factories of these names into the map.
 func factories[F any](all []Registered[F], names []string, into map[string]F) {

@@ -48,7 +48,7 @@ type built struct {
 
 // build calls the factories.
 func (p *Plugins) build(mgr ctrl.Manager) (built, error) {
-	b := built{nodeFilters: map[string]plugin.NodeFilter{}, consumerFilters: map[string]plugin.ConsumerFilter{}}
+	var b built
 	// The client of the manager would cache, and so watch, all objects of a kind that a plugin reads.
 	api, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
@@ -60,28 +60,30 @@ func (p *Plugins) build(mgr ctrl.Manager) (built, error) {
 			Client: api, Recorder: mgr.GetEventRecorder(eventSource), Logger: log.WithName(name), Clock: clock.RealClock{}, ClusterID: p.ClusterID,
 		}
 	}
-	for _, name := range p.Filters.Nodes {
-		if factory := p.NodeFilters[name]; factory != nil {
-			if b.nodeFilters[name], err = start(name, p.Args[name], handle(name), factory); err != nil {
-				return b, err
-			}
-		}
+	if b.nodeFilters, err = startAll(p.NodeFilters, p.Args, handle); err != nil {
+		return b, err
 	}
-	for _, name := range p.Filters.Consumers {
-		if factory := p.ConsumerFilters[name]; factory != nil {
-			if b.consumerFilters[name], err = start(name, p.Args[name], handle(name), factory); err != nil {
-				return b, err
-			}
-		}
+	if b.consumerFilters, err = startAll(p.ConsumerFilters, p.Args, handle); err != nil {
+		return b, err
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.Reconcilers)) {
-		r, err := start(name, p.Args[name], handle(name), p.Reconcilers[name])
+	running, err := startAll(p.Reconcilers, p.Args, handle)
+	b.reconcilers = slices.Collect(maps.Values(running))
+	return b, err
+}
+
+// startAll calls the factories in the order of their names, up to the first that fails.
+func startAll[T named, F ~func(json.RawMessage, plugin.Handle) (T, error)](
+	factories map[string]F, args map[string]json.RawMessage, handle func(name string) plugin.Handle,
+) (map[string]T, error) {
+	all := make(map[string]T, len(factories))
+	for _, name := range slices.Sorted(maps.Keys(factories)) {
+		p, err := start(name, args[name], handle(name), factories[name])
 		if err != nil {
-			return b, err
+			return nil, err
 		}
-		b.reconcilers = append(b.reconcilers, r)
+		all[name] = p
 	}
-	return b, nil
+	return all, nil
 }
 
 // named is what each plugin has.

@@ -110,23 +110,20 @@ func (a *answers[T]) meanwhile(key string) answer {
 
 // ofRehearsal asks without anything that evaluations could feel.
 func (a *answers[T]) ofRehearsal(key string, object *T) answer {
-	start := time.Now()
-	if a.rehearsal.left <= 0 {
-		a.rehearsal.unanswered[a.filter.caller.name] = struct{}{}
-		return notInTime(a.filter.caller.name)
+	r, c := a.rehearsal, a.filter.caller
+	var got answer
+	inTime := false
+	if r.left > 0 {
+		start := time.Now()
+		got, inTime = c.putOther(a.question(object, nil), r.left)
+		r.left = max(0, r.left-time.Since(start))
 	}
-	got, inTime := a.filter.caller.putOther(a.question(object, nil), a.rehearsal.left)
-	a.rehearsal.left = max(0, a.rehearsal.left-time.Since(start))
 	if !inTime {
-		got = notInTime(a.filter.caller.name)
-		a.rehearsal.unanswered[a.filter.caller.name] = struct{}{}
+		got = answer("left out because " + c.name + " has not answered in time")
+		r.unanswered[c.name] = struct{}{}
 	}
 	a.store(key, object, got)
 	return got
-}
-
-func notInTime(name string) answer {
-	return answer("left out because " + name + " has not answered in time")
 }
 
 func (a *answers[T]) question(object *T, late func(answer)) *question {

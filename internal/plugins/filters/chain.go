@@ -37,6 +37,12 @@ type Late struct {
 	Wake func()
 }
 
+// builtIn are the operator's own checks.
+var builtIn = []string{config.FilterBasic, config.FilterAffinity}
+
+// BuiltIn reports whether the name is that of one of the operator's own checks.
+func BuiltIn(name string) bool { return slices.Contains(builtIn, name) }
+
 // CheckOrder checks a list of filters of the configuration. The field is its place there, registered
 // are the names of filters in Go. The error says what to write.
 func CheckOrder(field string, order, registered []string) error {
@@ -47,11 +53,11 @@ func CheckOrder(field string, order, registered []string) error {
 		if slices.Contains(order[:i], name) {
 			return fmt.Errorf("%s lists %s twice: leave one of them out", field, name)
 		}
-		if name != config.FilterBasic && name != config.FilterAffinity && !slices.Contains(registered, name) {
+		if !BuiltIn(name) && !slices.Contains(registered, name) {
 			return fmt.Errorf("%s lists %q, and there is no such filter: write %s", field, name, anyOf(registered))
 		}
 	}
-	for _, name := range []string{config.FilterBasic, config.FilterAffinity} {
+	for _, name := range builtIn {
 		if !slices.Contains(order, name) {
 			return fmt.Errorf("%s leaves out %s: add it, since fields of policies have no effect without it", field, name)
 		}
@@ -61,7 +67,7 @@ func CheckOrder(field string, order, registered []string) error {
 
 // anyOf lists the filters that there are.
 func anyOf(registered []string) string {
-	all := append([]string{config.FilterBasic, config.FilterAffinity}, registered...)
+	all := slices.Concat(builtIn, registered)
 	last := len(all) - 1
 	return strings.Join(all[:last], ", ") + " or " + all[last]
 }
