@@ -92,7 +92,7 @@ release: ## Make every file of a release in dist/VERSION: VERSION=v0.1.0 IMG=reg
 ##@ Check
 
 .PHONY: unit
-unit: ## Run the tests that need no control plane, with the race detector: a minute
+unit: ## Run the tests that need no control plane and no database, with the race detector: a minute
 	@hack/gotest/unit.sh $(TEST_FLAGS)
 
 # The operator is built once, with the race detector, for all tests that start it. -count=1 is

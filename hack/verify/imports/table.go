@@ -62,8 +62,8 @@ var perKind = append([]string{
 // isLogr reports whether p is the logger package, which ToleratesTaint of k8s.io/api requires.
 func isLogr(p string) bool { return p == "github.com/go-logr" }
 
-// testHelpers lists what any test may import: the control plane, and builders of objects.
-var testHelpers = []string{"hack/controlplane", "internal/kubetest", "internal/source/nodes/nodestest"}
+// testHelpers lists what any test may import: the control plane, databases, and builders of objects.
+var testHelpers = []string{"hack/controlplane", "internal/kubetest", "internal/dbtest", "internal/source/nodes/nodestest"}
 
 const (
 	pure = "the core is pure: no input or output, clock, log, wire format or client"
@@ -89,6 +89,10 @@ var table = []rule{
 	{
 		place: "internal/kubetest", may: []string{"api", "internal/source/nodes/nodestest", "hack/controlplane"},
 		why: "it builds objects for the tests of any package",
+	},
+	{
+		place: "internal/dbtest", may: []string{"hack/tether", "test/process"}, never: kubernetes,
+		why: "it starts databases, and knows nothing of what is kept in them",
 	},
 	{place: "internal/capacity", never: arithmetic, noClock: true, why: pure},
 	{place: "internal/offer", may: []string{"internal/capacity"}, never: arithmetic, noClock: true, why: pure},

@@ -1,0 +1,151 @@
+package dbtest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// statementTimeout is the timeout of the statements that create and remove databases.
+const statementTimeout = time.Minute
+
+// Database is an empty database of one test, with an owner and a proxy of its own.
+type Database struct {
+	// Proxy is in front of the server in DSN and LimitedDSN.
+	Proxy *Proxy
+
+	server *Server
+	owner  login
+
+	mu      sync.Mutex
+	limited login
+}
+
+// databases numbers the databases, whose names must differ on a server.
+var databases atomic.Int64
+
+// NewDatabase creates an empty database, which is removed with the test. Its owner has all rights in
+// it, and none elsewhere.
+func (s *Server) NewDatabase(t testing.TB) *Database {
+	t.Helper()
+	name := fmt.Sprintf("books%d", databases.Add(1))
+	d := &Database{server: s, owner: login{user: name, password: secret(), database: name}}
+	statements := append([]string{s.product.createUser(d.owner)}, s.product.createDatabase(d.owner)...)
+	if err := s.execute(statements); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		// The data of a server that ends with this test are removed as a whole.
+		if s.shared {
+			if err := s.execute(s.product.drop(name, d.accounts())); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	var err error
+	if d.Proxy, err = newProxy(s.target); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Proxy.close)
+	return d
+}
+
+// accounts returns the accounts that were created for the database.
+func (d *Database) accounts() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.limited.user == "" {
+		return []string{d.owner.user}
+	}
+	return []string{d.owner.user, d.limited.user}
+}
+
+// Engine returns which kind of database this is.
+func (d *Database) Engine() Engine { return d.server.Engine() }
+
+// Server returns the server of the database.
+func (d *Database) Server() *Server { return d.server }
+
+// DSN returns the data source name of the owner, through the proxy, as a user would write it:
+//
+//	postgres://books1:PASSWORD@127.0.0.1:40001/books1?sslmode=disable
+//	books1:PASSWORD@tcp(127.0.0.1:40001)/books1
+//
+// It has no parameters for times, and none for TLS if the server has it.
+func (d *Database) DSN() string { return d.dsn(d.owner) }
+
+// LimitedDSN is DSN for an account that may select, insert, update and delete in the tables that the
+// owner creates before and after the call, and nothing else.
+func (d *Database) LimitedDSN(t testing.TB) string {
+	t.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.limited.user == "" {
+		limited := login{user: d.owner.user + "_limited", password: secret(), database: d.owner.database}
+		administrators, owners := d.server.product.grantRows(d.owner, limited)
+		statements := append([]string{d.server.product.createUser(limited)}, administrators...)
+		if err := d.server.execute(statements); err != nil {
+			t.Fatal(err)
+		}
+		d.limited = limited
+		for _, statement := range owners {
+			if _, err := d.Open(t).ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return d.dsn(d.limited)
+}
+
+func (d *Database) dsn(l login) string {
+	l.address = d.Proxy.Address()
+	return d.server.product.dsn(l, d.server.ca != nil)
+}
+
+// Open connects as the owner, past the proxy, until the end of the test, for a look at what a client
+// has written. Its sessions are in UTC, and it scans times into time.Time. After a restart of the
+// server, the test must open the database again.
+func (d *Database) Open(t testing.TB) *sql.DB {
+	t.Helper()
+	owner := d.owner
+	if owner.address = d.server.target(); owner.address == "" {
+		t.Fatalf("%s is down", d.server.product.name())
+	}
+	db, err := d.server.open(owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+// execute executes statements as the administrator.
+func (s *Server) execute(statements []string) (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), statementTimeout)
+	defer cancel()
+	address := s.target()
+	if address == "" {
+		return fmt.Errorf("%s is down", s.product.name())
+	}
+	db, err := s.administer(address)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	for _, statement := range statements {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			// The statement itself may have a password.
+			return fmt.Errorf("administer %s: %w", s.product.name(), err)
+		}
+	}
+	return nil
+}

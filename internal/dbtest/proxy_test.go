@@ -1,0 +1,174 @@
+package dbtest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// client returns a database with a table, and a client with one open connection through the proxy.
+func client(t *testing.T, s *Server) (*Database, *sql.DB) {
+	t.Helper()
+	d := s.NewDatabase(t)
+	db := connect(t, s.Engine(), d.DSN())
+	execute(t, db, "CREATE TABLE a (id bigint PRIMARY KEY)")
+	return d, db
+}
+
+func TestCutBreaksAnOpenConnection(t *testing.T) {
+	Each(t, func(t *testing.T, s *Server) {
+		d, db := client(t, s)
+		c, err := db.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = c.Close() }()
+		d.Proxy.Cut()
+		if _, err := c.ExecContext(t.Context(), "INSERT INTO a VALUES (1)"); err == nil {
+			t.Error("the connection still works")
+		}
+		eventually(t, func() error { return connect(t, s.Engine(), d.DSN()).PingContext(t.Context()) })
+	})
+}
+
+func TestTheProxyOfADatabaseIsItsOwn(t *testing.T) {
+	Each(t, func(t *testing.T, s *Server) {
+		_, db := client(t, s)
+		other, _ := client(t, s)
+		c, err := db.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = c.Close() }()
+		other.Proxy.Cut()
+		if _, err := c.ExecContext(t.Context(), "INSERT INTO a VALUES (1)"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAPausedQueryHangsUntilItsContextEnds(t *testing.T) {
+	Each(t, func(t *testing.T, s *Server) {
+		d, db := client(t, s)
+		d.Proxy.Pause()
+		const patience = 200 * time.Millisecond
+		for name, db := range map[string]*sql.DB{"open": db, "new": connect(t, s.Engine(), d.DSN())} {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			began := time.Now()
+			_, err := db.ExecContext(ctx, "INSERT INTO a VALUES (1)")
+			cancel()
+			if took := time.Since(began); err == nil || took < patience {
+				t.Errorf("on the %s connection the query returned %v after %v, want an error after %v", name, err, took, patience)
+			}
+		}
+		if n := count(t, d.Open(t)); n != 0 {
+			t.Errorf("the server got %d rows, want none", n)
+		}
+	})
+}
+
+func TestResumeDeliversWhatWasHeld(t *testing.T) {
+	var lc net.ListenConfig
+	echo, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = echo.Close() }()
+	go func() {
+		for {
+			c, err := echo.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _, _ = io.Copy(c, c) }()
+		}
+	}()
+	p, err := newProxy(echo.Addr().String)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	c, err := net.Dial("tcp", p.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, 1)
+	for name, pause := range map[string]func(){"both ways": p.Pause, "answers": p.PauseAnswers} {
+		pause()
+		if _, err := c.Write([]byte{'a'}); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Read(got); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s paused, Read returns %v, want the deadline", name, err)
+		}
+		p.Resume()
+		if err := c.SetReadDeadline(time.Now().Add(waitTimeout)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Read(got); err != nil || got[0] != 'a' {
+			t.Errorf("after Resume, Read returns %q and %v, want a", got, err)
+		}
+	}
+}
+
+func TestThePausedAnswerOfACommitLeavesItsEffect(t *testing.T) {
+	Each(t, func(t *testing.T, s *Server) {
+		d, db := client(t, s)
+		tx, err := db.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.ExecContext(t.Context(), "INSERT INTO a VALUES (1)"); err != nil {
+			t.Fatal(err)
+		}
+		d.Proxy.PauseAnswers()
+		committed := make(chan error, 1)
+		go func() { committed <- tx.Commit() }()
+		look := d.Open(t)
+		eventually(t, func() error {
+			if count(t, look) == 0 {
+				return errors.New("the server has not committed")
+			}
+			return nil
+		})
+		select {
+		case err := <-committed:
+			t.Fatalf("Commit returned %v before its answer", err)
+		default:
+		}
+		d.Proxy.Cut()
+		if err := <-committed; err == nil {
+			t.Error("Commit returned nil without its answer")
+		}
+	})
+}
+
+func TestRefusedConnectionsAreRefusedUntilAccept(t *testing.T) {
+	Each(t, func(t *testing.T, s *Server) {
+		d, db := client(t, s)
+		d.Proxy.Refuse(t)
+		if err := connect(t, s.Engine(), d.DSN()).PingContext(t.Context()); !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("got %v, want connection refused", err)
+		}
+		eventually(t, func() error {
+			if n := d.Proxy.Connections(); n != 0 {
+				return errors.New("there still are connections")
+			}
+			return nil
+		})
+		if n := count(t, d.Open(t)); n != 0 {
+			t.Errorf("past the proxy there are %d rows, want 0", n)
+		}
+		d.Proxy.Accept(t)
+		eventually(t, func() error { return db.PingContext(t.Context()) })
+	})
+}

@@ -1,0 +1,278 @@
+package dbtest
+
+import (
+	"context"
+	"crypto/tls"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"proffer.dev/proffer/hack/tether"
+	"proffer.dev/proffer/test/process"
+)
+
+const (
+	// startTimeout is the timeout of a start, with the recovery after Kill. On an idle machine a
+	// start takes less than a second.
+	startTimeout = 2 * time.Minute
+	// stopTimeout is the timeout of an orderly shutdown.
+	stopTimeout = time.Minute
+	// pingInterval is the time between two attempts to connect to a starting server.
+	pingInterval = 20 * time.Millisecond
+	// starts is how often a start is tried if another program takes the port meanwhile.
+	starts = 3
+)
+
+// Server is a running database server. If the test binary is killed, the server is killed too.
+type Server struct {
+	product product
+	// dir has everything of the server, and belongs to its account.
+	dir     string
+	account *syscall.Credential
+	// password is the administrator's.
+	password string
+	// ca is nil without TLS.
+	ca     *authority
+	shared bool
+
+	tether *tether.Tether
+
+	mu      sync.Mutex
+	running *program // nil while the server is down
+	log     *buffer
+	address string
+}
+
+// start installs a server in a new directory, and starts it.
+func start(ctx context.Context, engine Engine, o options) (*Server, error) {
+	s := &Server{product: newProduct(engine), password: secret(), log: &buffer{}}
+	if err := s.product.find(); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.account, err = unprivileged(s.product.accounts()...); err != nil {
+		return nil, err
+	}
+	if s.dir, err = os.MkdirTemp("", "proffer-dbtest-"); err != nil {
+		return nil, err
+	}
+	if s.tether, err = tether.New(s.dir); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(s.dir))
+	}
+	if err := s.installAndRun(ctx, o); err != nil {
+		return nil, errors.Join(fmt.Errorf("start %s: %w", s.product.name(), err), s.end())
+	}
+	return s, nil
+}
+
+func (s *Server) installAndRun(ctx context.Context, o options) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := s.own(s.dir); err != nil {
+		return err
+	}
+	if o.tls {
+		if err := s.writeCertificates(); err != nil {
+			return err
+		}
+	}
+	if err := s.product.install(ctx, s); err != nil {
+		return err
+	}
+	return s.run(ctx)
+}
+
+// run starts the installed server on a free port and waits until it accepts logins.
+func (s *Server) run(ctx context.Context) error {
+	for attempt := 1; ; attempt++ {
+		addresses, err := process.FreeAddresses(1)
+		if err != nil {
+			return err
+		}
+		_, port, err := net.SplitHostPort(addresses[0])
+		if err != nil {
+			return err
+		}
+		mark := len(s.log.String())
+		err = s.runOn(ctx, addresses[0], s.product.command(s, port))
+		if err == nil {
+			return nil
+		}
+		said := s.log.String()[mark:]
+		if attempt < starts && strings.Contains(said, "Address already in use") {
+			continue
+		}
+		return fmt.Errorf("%w\n%s", err, said)
+	}
+}
+
+func (s *Server) runOn(ctx context.Context, address string, command []string) error {
+	p, err := launch(context.WithoutCancel(ctx), s, command)
+	if err != nil {
+		return err
+	}
+	if err := s.tether.Hold(held, p.cmd.Process); err != nil {
+		return errors.Join(err, p.kill())
+	}
+	db, err := s.administer(address)
+	if err != nil {
+		return errors.Join(err, p.kill())
+	}
+	up, ended := context.WithCancelCause(ctx)
+	defer ended(nil)
+	go func() {
+		select {
+		case <-p.exited:
+			ended(fmt.Errorf("the server ended: %w", p.ending()))
+		case <-up.Done():
+		}
+	}()
+	err = process.Until(up, pingInterval, db.PingContext)
+	if err == nil {
+		err = s.product.started(s)
+	}
+	if err := errors.Join(err, db.Close()); err != nil {
+		return errors.Join(err, p.kill())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running, s.address = p, address
+	return nil
+}
+
+// administer connects as the administrator.
+func (s *Server) administer(address string) (*sql.DB, error) {
+	return s.open(login{user: administrator, password: s.password, address: address})
+}
+
+func (s *Server) open(l login) (*sql.DB, error) {
+	connector, err := s.product.connector(l, s.TLSConfig())
+	if err != nil {
+		return nil, err
+	}
+	return sql.OpenDB(connector), nil
+}
+
+// Engine returns which kind of database the server is.
+func (s *Server) Engine() Engine { return s.product.engine() }
+
+// Log returns what the server has printed so far.
+func (s *Server) Log() string { return s.log.String() }
+
+// PID returns the process ID of the server, or 0 while it is down.
+func (s *Server) PID() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running == nil {
+		return 0
+	}
+	return s.running.cmd.Process.Pid
+}
+
+// CAFile returns the file with the authority of a server that was started WithTLS, in PEM.
+func (s *Server) CAFile() string { return filepath.Join(s.dir, "ca.crt") }
+
+// TLSConfig returns a client configuration that verifies the server, or nil without TLS.
+func (s *Server) TLSConfig() *tls.Config {
+	if s.ca == nil {
+		return nil
+	}
+	return s.ca.client()
+}
+
+// Kill ends the server with SIGKILL, as a crash does. The processes of PostgreSQL's sessions end by
+// themselves then; Kill returns once all have ended. The test must have started the server for
+// itself.
+func (s *Server) Kill(t testing.TB) {
+	t.Helper()
+	if err := s.take(t).kill(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Stop shuts the server down in an orderly way, but without waiting for clients.
+func (s *Server) Stop(t testing.TB) {
+	t.Helper()
+	if err := s.take(t).stop(s.product.stopSignal()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Start starts a server again after Kill or Stop, with the same data. The addresses of its databases
+// stay, because their proxies follow it. Start returns once the server has recovered.
+func (s *Server) Start(t testing.TB) {
+	t.Helper()
+	if s.PID() != 0 {
+		t.Fatalf("%s already runs", s.product.name())
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), startTimeout)
+	defer cancel()
+	if err := s.run(ctx); err != nil {
+		t.Fatalf("start %s again: %v", s.product.name(), err)
+	}
+}
+
+// take returns the running program, which the caller ends.
+func (s *Server) take(t testing.TB) *program {
+	t.Helper()
+	if s.shared {
+		t.Fatal("the server is shared: a test that ends it needs its own, from dbtest.Start or EachOwn")
+	}
+	p := s.down()
+	if p == nil {
+		t.Fatalf("%s is down already", s.product.name())
+	}
+	return p
+}
+
+// down marks the server as down, and returns the program if it was up.
+func (s *Server) down() *program {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.running
+	s.running = nil
+	return p
+}
+
+// target returns the present address of the server, or "" while it is down.
+func (s *Server) target() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running == nil {
+		return ""
+	}
+	return s.address
+}
+
+// end stops the server and removes its data.
+func (s *Server) end() error {
+	var stopped error
+	if p := s.down(); p != nil {
+		stopped = p.stop(s.product.stopSignal())
+	}
+	return errors.Join(stopped, s.tether.Release(), os.RemoveAll(s.dir))
+}
+
+// path returns the path of a file of the server.
+func (s *Server) path(name string) string { return filepath.Join(s.dir, name) }
+
+// write writes a file that only the server's account can read.
+func (s *Server) write(name string, content []byte) error {
+	return errors.Join(os.WriteFile(s.path(name), content, 0o600), s.own(s.path(name)))
+}
+
+// own gives a file to the server's account.
+func (s *Server) own(path string) error {
+	if s.account == nil {
+		return nil
+	}
+	return os.Chown(path, int(s.account.Uid), int(s.account.Gid))
+}
