@@ -62,8 +62,8 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// StopShared ends the servers of Shared, for a TestMain that has other things to do as well. Without
-// a call, they are killed when the test binary ends.
+// StopShared ends the servers of Shared and removes what all servers were copied from, for a TestMain
+// that has other things to do as well. Without a call, they end when the test binary ends.
 func StopShared() error {
 	shared.Lock()
 	defer shared.Unlock()
@@ -72,7 +72,7 @@ func StopShared() error {
 		errs = append(errs, s.end())
 		delete(shared.servers, engine)
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, removeTemplates())...)
 }
 
 // Each runs a subtest on the shared server of each engine.

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 			fmt.Println(err)
 			os.Exit(1)
 		}
-		fmt.Println("started", s.PID(), s.dir)
+		fmt.Println("started", s.PID(), s.dir, templates.servers[engine].dir)
 		select {}
 	}
 	Main(m)
@@ -266,8 +266,8 @@ func TestAServerEndsWithAKilledTestBinary(t *testing.T) {
 				t.Fatal(err)
 			}
 			var pid int
-			var dir string
-			if _, err := fmt.Fscanln(out, new(string), &pid, &dir); err != nil {
+			var dir, template string
+			if _, err := fmt.Fscanln(out, new(string), &pid, &dir, &template); err != nil {
 				t.Fatal(errors.Join(err, cmd.Process.Kill(), cmd.Wait()))
 			}
 			if err := syscall.Kill(pid, 0); err != nil {
@@ -281,8 +281,10 @@ func TestAServerEndsWithAKilledTestBinary(t *testing.T) {
 				if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
 					return fmt.Errorf("the server still runs: %w", err)
 				}
-				if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-					return fmt.Errorf("the data are still there: %w", err)
+				for _, dir := range []string{dir, template} {
+					if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+						return fmt.Errorf("%s is still there: %w", dir, err)
+					}
 				}
 				return nil
 			})

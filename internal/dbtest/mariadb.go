@@ -30,15 +30,17 @@ func (m *mariaDB) find() (err error) {
 	return err
 }
 
-// install creates the system tables, whose root account can log in only through the socket, which is
-// in the directory of the data. The first start creates the administrator.
-func (m *mariaDB) install(ctx context.Context, s *Server) error {
-	create := fmt.Sprintf("CREATE USER IF NOT EXISTS '%s'@'127.0.0.1' IDENTIFIED BY '%s';\n", administrator, s.password) +
-		fmt.Sprintf("GRANT ALL ON *.* TO '%s'@'127.0.0.1' WITH GRANT OPTION;\n", administrator)
-	if err := s.write("administrator.sql", []byte(create)); err != nil {
-		return err
-	}
+// initialize creates the system tables. Their account root can log in only through the socket, which
+// is in the directory of the data.
+func (m *mariaDB) initialize(ctx context.Context, s *Server) error {
 	return s.call(ctx, append([]string{m.installer, "--no-defaults", "--skip-test-db"}, m.settings(s)...)...)
+}
+
+// configure writes what the server executes at each start.
+func (*mariaDB) configure(s *Server) error {
+	create := fmt.Sprintf("CREATE USER IF NOT EXISTS '%s'@'127.0.0.1' IDENTIFIED BY '%s';\n", administrator, password) +
+		fmt.Sprintf("GRANT ALL ON *.* TO '%s'@'127.0.0.1' WITH GRANT OPTION;\n", administrator)
+	return s.write("administrator.sql", []byte(create))
 }
 
 // settings are those that the installer needs too.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"database/sql/driver"
-	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -53,19 +52,20 @@ func version(bin string) int {
 	return n
 }
 
-func (p *postgreSQL) install(ctx context.Context, s *Server) error {
-	transport := "hostnossl"
-	if s.ca != nil {
-		transport = "hostssl"
-	}
-	if err := errors.Join(
-		s.write("password", []byte(s.password)),
-		s.write("hba.conf", []byte(transport+" all all 127.0.0.1/32 scram-sha-256\n")),
-	); err != nil {
+func (p *postgreSQL) initialize(ctx context.Context, s *Server) error {
+	if err := s.write("password", []byte(password)); err != nil {
 		return err
 	}
 	return s.call(ctx, p.initdb, "--pgdata="+s.path("data"), "--username="+administrator, "--pwfile="+s.path("password"),
 		"--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions")
+}
+
+func (*postgreSQL) configure(s *Server) error {
+	transport := "hostnossl"
+	if s.ca != nil {
+		transport = "hostssl"
+	}
+	return s.write("hba.conf", []byte(transport+" all all 127.0.0.1/32 scram-sha-256\n"))
 }
 
 func (p *postgreSQL) command(s *Server, port string) []string {

@@ -7,8 +7,11 @@ import (
 	"os"
 )
 
-// administrator is the account that creates databases. No test gets its password.
+// administrator is the account that creates databases.
 const administrator = "administrator"
+
+// password is the administrator's, which no test gets.
+var password = secret()
 
 // product is what differs between the servers.
 type product interface {
@@ -19,8 +22,10 @@ type product interface {
 	find() error
 	// accounts are the accounts to run the server as, best first, if the test runs as root.
 	accounts() []string
-	// install creates the data of a new server with its administrator.
-	install(ctx context.Context, s *Server) error
+	// initialize creates the data of a new server, in seconds.
+	initialize(ctx context.Context, s *Server) error
+	// configure writes the files of a server besides its data.
+	configure(s *Server) error
 	// command returns the command line of the server on a port.
 	command(s *Server, port string) []string
 	stopSignal() os.Signal
