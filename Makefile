@@ -155,9 +155,12 @@ verify: ## Check generated files, go.mod files, imports, kustomizations and the 
 CHART_FILES := charts/proffer/files
 
 .PHONY: generate
-generate: ## Generate Go: deep copies and the wire contract
+generate: ## Generate Go: deep copies, the wire contract and the queries of the books
 	$(if $(wildcard api),$(TOOL) controller-gen object paths=./api/...)
 	$(if $(wildcard buf.gen.yaml),$(TOOL) buf generate)
+	@# vet checks the queries against the tables of each engine. Without cgo, sqlc needs no C compiler.
+	CGO_ENABLED=0 go tool -modfile=hack/sqlc/go.mod sqlc generate -f internal/metasync/sqlc.yaml
+	CGO_ENABLED=0 go tool -modfile=hack/sqlc/go.mod sqlc vet -f internal/metasync/sqlc.yaml
 
 .PHONY: manifests
 manifests: ## Generate the CRDs and the RBAC role from the markers in the code, and copy them to the chart

@@ -178,6 +178,14 @@ var table = []rule{
 		},
 		never: kubernetes, tests: []string{"internal/grant"}, why: read,
 	},
+	{
+		place: "internal/metasync",
+		may: []string{
+			"api", "internal/table", "internal/offer", "internal/grant", "internal/debounce", "internal/kube",
+		},
+		never: []string{"github.com/liqotech/liqo", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"},
+		tests: []string{"internal/dbtest", "internal/capacity"}, why: read,
+	},
 	{place: "controllers/policy", may: perKind, why: kind},
 	{place: "controllers/consumer", may: perKind, why: kind},
 	{place: "controllers/slice", may: perKind, why: kind},

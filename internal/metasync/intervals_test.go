@@ -1,0 +1,79 @@
+package metasync
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"proffer.dev/proffer/internal/dbtest"
+)
+
+const (
+	grantRows = "SELECT granted, valid_from, valid_to FROM proffer_grant_interval ORDER BY valid_from, id"
+	gapRows   = "SELECT reason, valid_from, valid_to FROM proffer_gap ORDER BY valid_from, id"
+)
+
+func check(t *testing.T, got, want []interval) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAChangeClosesARowAndOpensAnother(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+		b := newBooks(t, s)
+		session := b.session()
+		for _, milli := range []int64{2000, 2000, 4000} {
+			b.must(session, granting(milli))
+			b.clock.pass(10 * time.Second)
+		}
+		b.must(session, of(nothing(), nil))
+		check(t, b.intervals(grantRows), []interval{{"2000", "0s", "20s"}, {"4000", "20s", "30s"}})
+		check(t, b.intervals(gapRows), nil)
+	})
+}
+
+func TestAStartRecordsAGapAndEndsInItWhatHasChanged(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+		b := newBooks(t, s)
+		b.must(b.session(), granting(2000))
+		b.clock.pass(time.Hour)
+		second := b.session()
+		b.must(second, granting(2000))
+		b.clock.pass(time.Hour)
+		third := b.session()
+		b.must(third, granting(4000))
+		check(t, b.intervals(grantRows), []interval{{"2000", "0s", "1h0m0s"}, {"4000", "2h0m0s", ""}})
+		check(t, b.intervals(gapRows), []interval{{"Stopped", "0s", "1h0m0s"}, {"Stopped", "1h0m0s", "2h0m0s"}})
+	})
+}
+
+func TestALeaderThatWasReplacedWritesNothing(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+		b := newBooks(t, s)
+		old, next := b.session(), b.session()
+		b.must(old, granting(2000))
+		b.must(next, granting(3000))
+		if _, err := b.pass(t.Context(), old, granting(9000)); err != errFenced {
+			t.Fatalf("the old leader's pass ended with %v, want %v", err, errFenced)
+		}
+		b.must(next, granting(3000))
+		check(t, b.intervals(grantRows), []interval{{"2000", "0s", "0s"}, {"3000", "0s", ""}})
+	})
+}
+
+func TestTimesNeverGoBack(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+		b := newBooks(t, s)
+		session := b.session()
+		b.clock.pass(time.Hour)
+		b.must(session, granting(2000))
+		b.clock.pass(-30 * time.Minute)
+		b.must(session, granting(4000))
+		b.clock.pass(30*time.Minute + 10*time.Second)
+		b.must(session, granting(6000))
+		check(t, b.intervals(grantRows), []interval{{"2000", "1h0m0s", "1h0m0s"}, {"4000", "1h0m0s", "1h0m10s"}, {"6000", "1h0m10s", ""}})
+	})
+}

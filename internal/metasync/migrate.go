@@ -1,0 +1,140 @@
+package metasync
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+
+	config "proffer.dev/proffer/api/config/v1alpha1"
+)
+
+//go:embed migrations
+var migrations embed.FS
+
+const (
+	// versionTable is the table in which goose records which migrations were applied.
+	versionTable = "proffer_schema_version"
+	// lockName is the advisory lock of migrations in MySQL, lockID that in PostgreSQL.
+	lockName = "proffer_migration"
+	lockID   = 7766677
+	// migrateTimeout bounds all migrations, and the wait for those of another process.
+	migrateTimeout = 10 * time.Minute
+)
+
+// Migrated is a migration that was applied.
+type Migrated struct {
+	Name string
+	Took time.Duration
+}
+
+// Migrate creates the tables and brings them up to date, and returns what it applied. Processes that
+// do so at the same time wait for each other.
+func Migrate(ctx context.Context, o *Options) ([]Migrated, error) {
+	c, err := connect(o, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = c.Close() }()
+	applied, err := migrate(ctx, c.DB, o.Engine)
+	return applied, c.hide(err)
+}
+
+func migrate(ctx context.Context, pool *sql.DB, engine config.DatabaseEngine) ([]Migrated, error) {
+	ctx, cancel := context.WithTimeout(ctx, migrateTimeout)
+	defer cancel()
+	p, err := provider(pool, engine)
+	if err != nil {
+		return nil, err
+	}
+	if err := notNewer(ctx, p); err != nil {
+		return nil, err
+	}
+	results, err := p.Up(ctx)
+	if partial, ok := errors.AsType[*goose.PartialError](err); ok {
+		results, err = partial.Applied, fmt.Errorf("migration %s: %w", partial.Failed.Source.Path, partial.Err)
+	}
+	var applied []Migrated
+	for _, r := range results {
+		applied = append(applied, Migrated{r.Source.Path, r.Duration})
+	}
+	return applied, err
+}
+
+// checkVersion returns an error unless the tables are those of this version. It needs no right to
+// create tables, as goose does.
+func checkVersion(ctx context.Context, pool *sql.DB, engine config.DatabaseEngine) error {
+	p, err := provider(pool, engine)
+	if err != nil {
+		return err
+	}
+	all := p.ListSources()
+	newest := all[len(all)-1].Version
+	var present int64
+	err = pool.QueryRowContext(ctx, "SELECT MAX(version_id) FROM "+versionTable).Scan(&present)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		return fmt.Errorf("the tables are missing: run proffer migrate-database, or set migrate: Auto: %w", err)
+	case err != nil:
+		return err
+	case present < newest:
+		return errors.New("the tables are older than this version: run proffer migrate-database, or set migrate: Auto")
+	}
+	return tooNew(present, newest)
+}
+
+// notNewer returns an error if a newer version has changed the tables.
+func notNewer(ctx context.Context, p *goose.Provider) error {
+	present, newest, err := p.GetVersions(ctx)
+	if err != nil {
+		return err
+	}
+	return tooNew(present, newest)
+}
+
+func tooNew(present, newest int64) error {
+	if present > newest {
+		return fmt.Errorf("the tables are of a newer version of Proffer (%d, this one knows %d): use that version", present, newest)
+	}
+	return nil
+}
+
+func provider(pool *sql.DB, engine config.DatabaseEngine) (*goose.Provider, error) {
+	dialect, folder := goose.DialectPostgres, "migrations/postgresql"
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockID(lockID))
+	if engine == config.MySQL {
+		dialect, folder, locker = goose.DialectMySQL, "migrations/mysql", namedLock{}
+	}
+	if err != nil {
+		return nil, err
+	}
+	files, err := fs.Sub(migrations, folder)
+	if err != nil {
+		return nil, err
+	}
+	return goose.NewProvider(dialect, pool, files, goose.WithTableName(versionTable), goose.WithSessionLocker(locker),
+		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+}
+
+// namedLock is an advisory lock of MySQL. The server releases it when the connection ends.
+type namedLock struct{}
+
+func (namedLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
+	var got sql.NullInt64
+	err := conn.QueryRowContext(ctx, "SELECT GET_LOCK(?, ?)", lockName, int(migrateTimeout.Seconds())).Scan(&got)
+	if err == nil && got.Int64 != 1 {
+		err = errors.New("another process migrates the tables")
+	}
+	return err
+}
+
+func (namedLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
+	var released sql.NullInt64
+	return conn.QueryRowContext(ctx, "SELECT RELEASE_LOCK(?)", lockName).Scan(&released)
+}

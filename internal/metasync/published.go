@@ -1,0 +1,257 @@
+package metasync
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"proffer.dev/proffer/internal/grant"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
+)
+
+// The keys and values of the tables. The key of a consumer is its ID, that of a policy its name. The
+// value of a consumer is its labels as JSON.
+type (
+	policyVersion struct {
+		uid        string
+		generation int64
+	}
+	// offerKey is that of offers and of use.
+	offerKey struct{ consumer, class, resource string }
+	offered  struct {
+		policy string
+		amount int64
+	}
+	// grantKey is a resource of a ResourceSlice, by the UID of the slice.
+	grantKey struct{ uid, resource string }
+	granted  struct {
+		namespace, slice, consumer, class, policy string
+		accepted                                  bool
+		// asked is -1 for a resource that the slice did not ask for.
+		asked, granted int64
+		reason         string
+		price          price
+	}
+	poolKey struct{ policy, resource string }
+	pool    struct {
+		class                          string
+		capacity, committed, remaining int64
+	}
+)
+
+// price is the price of one unit of a resource for a period, in billionths of the currency. The zero
+// price is none.
+type price struct {
+	billionths       int64
+	currency, period string
+}
+
+// Longest texts that the columns take, in characters.
+const (
+	maxID       = 253
+	maxClass    = 63
+	maxResource = 317
+)
+
+// published is what the open rows should be.
+type published struct {
+	consumers map[string]string
+	policies  map[string]policyVersion
+	offers    map[offerKey]offered
+	grants    map[grantKey]granted
+	pools     map[poolKey]pool
+	// specs are those of the policies.
+	specs map[string]any
+	// leftOut counts the rows whose texts the columns do not take.
+	leftOut int
+}
+
+// publishedIn returns what a snapshot says, apart from use. A grant under a policy that is gone or
+// invalid keeps the price in last.
+func publishedIn(s *table.Snapshot, last func(grantKey) price) *published {
+	p := &published{
+		consumers: map[string]string{}, policies: map[string]policyVersion{}, offers: map[offerKey]offered{},
+		grants: map[grantKey]granted{}, pools: map[poolKey]pool{}, specs: map[string]any{},
+	}
+	for _, c := range s.Input.Consumers {
+		if p.fit(maxID, c.ID) {
+			p.consumers[c.ID] = asJSON(c.Labels)
+		}
+	}
+	for i := range s.Policies {
+		p.addPolicy(s, &s.Policies[i])
+	}
+	for id, entry := range s.Entries.All {
+		if !p.fit(maxID, id) {
+			continue
+		}
+		for _, o := range entry.Offers {
+			p.addOffer(id, o)
+		}
+	}
+	if s.Slices != nil {
+		for d := range s.Slices.All {
+			if !d.Pinned { // What is pinned is a part of a slice, or of one that is gone.
+				p.addSlice(&d, s, last)
+			}
+		}
+	}
+	return p
+}
+
+func (p *published) addPolicy(s *table.Snapshot, t *table.Policy) {
+	if t.Parsed == nil {
+		return
+	}
+	p.policies[t.Name] = policyVersion{t.UID, t.Generation}
+	p.specs[t.Name] = &t.Object.Spec
+	r := s.Reports[t.Name]
+	if r == nil || t.Parsed.DryRun || t.Parsed.Nodes == nil {
+		return
+	}
+	for resource, capacity := range r.Capacity {
+		if p.fit(maxResource, resource) {
+			p.pools[poolKey{t.Name, resource}] = pool{t.Parsed.Class, capacity, r.Committed[resource], r.Remaining[resource]}
+		}
+	}
+}
+
+func (p *published) addOffer(id string, o *offer.Offer) {
+	if !p.fit(maxClass, o.Class) {
+		return
+	}
+	for _, a := range o.Amounts {
+		if p.fit(maxResource, a.Resource) {
+			p.offers[offerKey{id, o.Class, a.Resource}] = offered{o.Policy, a.Value}
+		}
+	}
+}
+
+// addSlice adds the resources that the answer to a slice lists. What a consumer asks for and nobody
+// offers is not in the books: it may ask for anything.
+func (p *published) addSlice(d *table.DecidedSlice, s *table.Snapshot, last func(grantKey) price) {
+	if !p.fit(maxID, d.Consumer) || !p.fit(maxClass, d.Class) {
+		return
+	}
+	row := granted{
+		namespace: d.Namespace, slice: d.Name, consumer: d.Consumer, class: d.Class, policy: d.Policy(), accepted: d.Accepted(),
+	}
+	if row.policy == "" {
+		row.policy = d.GrantedBy
+	}
+	terms := termsOf(s, row.policy)
+	add := func(resource string, asked, amount int64, reason string) {
+		key := grantKey{d.UID, resource}
+		if !p.fit(maxResource, resource) {
+			return
+		}
+		row.asked, row.granted, row.reason = asked, amount, reason
+		if terms != nil {
+			row.price = priceOf(&terms.Catalog, resource)
+		} else {
+			row.price = last(key)
+		}
+		p.grants[key] = row
+	}
+	if d.Answer == nil {
+		for resource, amount := range d.Slice.Granted {
+			asked, listed := d.Request[resource]
+			if !listed {
+				asked = -1
+			}
+			add(resource, asked, amount, "Kept")
+		}
+		return
+	}
+	for i := range d.Answer.Lines {
+		if l := &d.Answer.Lines[i]; l.Listed {
+			amount := l.Granted
+			if !row.accepted {
+				amount = 0
+			}
+			add(l.Resource, l.Asked, amount, reasonOf(d.Answer, l))
+		}
+	}
+}
+
+// termsOf returns the valid policy of this name, nil for none.
+func termsOf(s *table.Snapshot, name string) *offer.Policy {
+	for i := range s.Policies {
+		if s.Policies[i].Name == name {
+			return s.Policies[i].Parsed
+		}
+	}
+	return nil
+}
+
+// reasonOf is why a resource was not granted in full, in a word.
+func reasonOf(a *grant.Answer, l *grant.Line) string {
+	switch {
+	case a.Invalid:
+		return "InvalidRequest"
+	case l.Bound == grant.Unbound:
+		return "InFull"
+	}
+	return map[grant.Bound]string{
+		grant.ByPool: "PoolExhausted", grant.ByMax: "MaxReached", grant.ByFixed: "FixedAmountReached",
+		grant.ByOverride: "OverrideReached", grant.NotOffered: "NotOffered", grant.Withheld: "AllOrNothing",
+		grant.Useless: "NothingOfAnother", grant.ByFreeze: "Cordoned", grant.Withdrawn: "NoPolicy",
+		grant.Awaited: "BeingReclaimed", grant.ByPin: "Kept",
+	}[l.Bound]
+}
+
+// usedIn returns what the pods of each consumer request of what it is offered.
+func usedIn(s *table.Snapshot) map[offerKey]int64 {
+	used := map[offerKey]int64{}
+	explainer := s.Explainer()
+	for id := range s.Entries.All {
+		for _, x := range explainer.Of(id) {
+			for _, a := range x.Amounts {
+				used[offerKey{id, x.Class, a.Resource}] = x.Used[a.Resource]
+			}
+		}
+	}
+	return used
+}
+
+func priceOf(c *offer.Catalog, resource string) price {
+	decimal, listed := c.Prices[resource]
+	if !listed {
+		return price{}
+	}
+	return price{billionthsOf(decimal), c.Currency, c.Period}
+}
+
+// billionthsOf reads a decimal number with at most nine digits on each side of the point, as
+// v1alpha1.Price and the columns of prices have them.
+func billionthsOf(decimal string) int64 {
+	whole, fraction, _ := strings.Cut(decimal, ".")
+	var n int64
+	for _, digit := range whole + (fraction + "000000000")[:9] {
+		n = n*10 + int64(digit-'0')
+	}
+	return n
+}
+
+// fit reports whether a column of this many characters takes a text as it is, and counts those that it
+// does not. MySQL ignores spaces at the end of a text in comparisons, and PostgreSQL takes no zero
+// byte.
+func (p *published) fit(most int, text string) bool {
+	ok := utf8.ValidString(text) && utf8.RuneCountInString(text) <= most && strings.TrimSpace(text) == text &&
+		!strings.ContainsFunc(text, unicode.IsControl)
+	if !ok {
+		p.leftOut++
+	}
+	return ok
+}
+
+// asJSON returns a value as JSON, with the keys of maps in order. The values here cannot fail.
+func asJSON(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return "null"
+	}
+	return string(text)
+}

@@ -1,0 +1,272 @@
+package metasync
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	config "proffer.dev/proffer/api/config/v1alpha1"
+	"proffer.dev/proffer/internal/metasync/db"
+	"proffer.dev/proffer/internal/table"
+)
+
+// errFenced is the failure of a pass of a process that another one has replaced.
+var errFenced = errors.New("another process has raised the epoch: it keeps the books of this cluster now")
+
+// The reasons of gaps.
+const (
+	// gapStopped: no process kept the books.
+	gapStopped = "Stopped"
+	// gapUnreachable: the database could not be reached or refused what was written.
+	gapUnreachable = "Unreachable"
+)
+
+// maxSilence is how long a time between two passes is before it is a gap.
+const maxSilence = 3 * heartbeat
+
+// session is what one Start knows of the database. It is for one goroutine.
+type session struct {
+	*Books
+	// conn is nil until the first pass.
+	conn *connection
+	// ready is set once the tables are those of this version.
+	ready bool
+	// epoch is the one that this process has raised the cluster's to, 0 for none yet.
+	epoch int64
+	// tables hold the open rows while known is set.
+	tables *tables
+	known  bool
+	// endAt is where a gap began that is not caught up with yet, zero for none.
+	endAt  time.Time
+	budget budget
+	// used is what was used when it was sampled, and sampled is when.
+	used    map[offerKey]int64
+	sampled time.Time
+	// forgotten is when rows were last deleted for their age.
+	forgotten time.Time
+}
+
+func newSession(b *Books) *session { return &session{Books: b, tables: newTables(b.Sample)} }
+
+func (s *session) close() {
+	if s.conn != nil {
+		_ = s.conn.Close()
+	}
+}
+
+// forgetState is what a failure leaves: the next pass reads the open rows again, because nobody knows
+// whether the transaction was committed.
+func (s *session) forgetState(err error) {
+	s.known = false
+	if errors.Is(err, errFenced) {
+		s.epoch = 0
+	}
+}
+
+// prepare connects to the database and sees to its tables.
+func (s *session) prepare(ctx context.Context) error {
+	conn, err := connect(&s.Options, s.conn)
+	if err != nil {
+		return err
+	}
+	if conn != s.conn {
+		s.conn, s.ready = conn, false
+	}
+	if s.ready {
+		return nil
+	}
+	if s.Migrate {
+		// Not bounded by the time of a pass: goose waits for others that migrate.
+		applied, err := migrate(context.WithoutCancel(ctx), s.conn.DB, s.Engine)
+		for _, m := range applied {
+			s.Log.Info("Changed the tables of the books", "migration", m.Name)
+		}
+		if err != nil {
+			return err
+		}
+	} else if err := checkVersion(ctx, s.conn.DB, s.Engine); err != nil {
+		return err
+	}
+	s.ready = true
+	return nil
+}
+
+// state is what is to be recorded.
+type state struct {
+	// published is apart from use: see publishedIn.
+	published func(last func(grantKey) price) *published
+	used      func() map[offerKey]int64
+}
+
+func stateOf(s *table.Snapshot) state {
+	return state{
+		published: func(last func(grantKey) price) *published { return publishedIn(s, last) },
+		used:      func() map[offerKey]int64 { return usedIn(s) },
+	}
+}
+
+// pass brings the open rows to a state, in one transaction. more reports whether there is more to
+// write than a transaction takes.
+func (s *session) pass(ctx context.Context, now state) (more bool, err error) {
+	if err := s.prepare(ctx); err != nil {
+		return false, err
+	}
+	tx, err := s.conn.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = tx.Rollback() }()
+	p := &pass{q: s.queries(tx), left: maxBatch, budget: &s.budget}
+	epoch, err := s.begin(ctx, tx, p)
+	if err != nil {
+		return false, err
+	}
+	written, err := s.write(ctx, p, now)
+	if err != nil {
+		return false, err
+	}
+	if err := s.end(ctx, p); err != nil {
+		return false, err
+	}
+	if err := s.commit(tx); err != nil {
+		return false, err
+	}
+	s.epoch, s.known = epoch, true
+	s.metrics.wrote(s.tables, written, p.held)
+	if !p.more {
+		s.endAt = time.Time{}
+		s.metrics.complete(time.Now())
+	}
+	return p.more, nil
+}
+
+func (s *session) queries(tx *sql.Tx) *db.Queries {
+	if s.Engine == config.PostgreSQL {
+		return db.New(dollars{tx})
+	}
+	return db.New(tx)
+}
+
+// begin locks the cluster's row, compares the epoch, reads the open rows unless they are known, and
+// records a gap. It returns the epoch of this process.
+func (s *session) begin(ctx context.Context, tx *sql.Tx, p *pass) (epoch int64, err error) {
+	c, err := s.lock(ctx, tx, p)
+	if err != nil {
+		return 0, err
+	}
+	reason := ""
+	switch {
+	case s.epoch == 0:
+		epoch, reason = c.Epoch+1, gapStopped
+		err = p.q.RaiseEpoch(ctx, db.RaiseEpochParams{Epoch: epoch, ID: c.ID})
+	case s.epoch != c.Epoch:
+		return 0, errFenced
+	default:
+		epoch = s.epoch
+		if !s.known {
+			reason = gapUnreachable
+		} else if c.SeenAt.Valid && p.at.Sub(c.SeenAt.Time) > maxSilence && s.endAt.IsZero() {
+			reason = gapStopped
+		}
+	}
+	if err == nil && !s.known {
+		err = s.read(ctx, p)
+	}
+	if err == nil && reason != "" && c.SeenAt.Valid && p.at.After(c.SeenAt.Time) {
+		s.endAt = c.SeenAt.Time
+		err = addGap(ctx, p, reason, s.endAt)
+	}
+	if p.endAt = p.at; !s.endAt.IsZero() {
+		p.endAt = s.endAt
+	}
+	p.seenAt = c.SeenAt
+	return epoch, err
+}
+
+// lock locks the cluster's row, which it adds if there is none, and sets the time of the pass.
+func (s *session) lock(ctx context.Context, tx *sql.Tx, p *pass) (db.LockClusterRow, error) {
+	var now time.Time
+	if err := tx.QueryRowContext(ctx, "SELECT LOCALTIMESTAMP(6)").Scan(&now); err != nil {
+		return db.LockClusterRow{}, err
+	}
+	p.at = s.now(now).UTC().Truncate(time.Microsecond)
+	c, err := p.q.LockCluster(ctx, s.ClusterID)
+	if errors.Is(err, sql.ErrNoRows) {
+		if err = p.q.AddCluster(ctx, db.AddClusterParams{Name: s.ClusterID, At: p.at}); err == nil {
+			c, err = p.q.LockCluster(ctx, s.ClusterID)
+		}
+	}
+	if p.cluster = c.ID; p.at.Before(c.WrittenAt) {
+		p.at = c.WrittenAt
+	}
+	return c, err
+}
+
+// addGap records that nobody kept the books since a time. A gap of that beginning that is there was
+// not caught up with, and becomes longer.
+func addGap(ctx context.Context, p *pass, reason string, since time.Time) error {
+	n, err := p.q.ExtendGap(ctx, db.ExtendGapParams{ValidTo: p.at, ClusterID: p.cluster, ValidFrom: since})
+	if err == nil && n == 0 {
+		err = p.q.AddGap(ctx, db.AddGapParams{ClusterID: p.cluster, Reason: reason, ValidFrom: since, ValidTo: p.at})
+	}
+	return err
+}
+
+// read reads the open rows of all tables.
+func (s *session) read(ctx context.Context, p *pass) error {
+	for _, t := range s.tables.all() {
+		if err := t.read(ctx, p); err != nil {
+			return err
+		}
+	}
+	s.used = nil
+	return nil
+}
+
+// write brings the open rows of all tables to the state, and returns how many rows of each it wrote.
+func (s *session) write(ctx context.Context, p *pass, now state) (map[string]int, error) {
+	if s.used == nil || p.at.Sub(s.sampled) >= s.Sample {
+		s.used, s.sampled = now.used(), p.at
+	}
+	wanted := now.published(s.tables.priceOf)
+	s.tables.want(wanted, s.used)
+	s.metrics.leaveOut(wanted.leftOut)
+	written := map[string]int{}
+	for _, t := range s.tables.all() {
+		n, err := t.write(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		written[t.title()] = n
+	}
+	return written, nil
+}
+
+// end dates the pass, and deletes some of the rows that are too old.
+func (s *session) end(ctx context.Context, p *pass) error {
+	seen := p.seenAt
+	if !p.more {
+		seen = at(p.at)
+	}
+	if err := p.q.MarkWritten(ctx, db.MarkWrittenParams{WrittenAt: p.at, SeenAt: seen, ID: p.cluster}); err != nil {
+		return err
+	}
+	if s.Retention == 0 || p.at.Sub(s.forgotten) < time.Hour {
+		return nil
+	}
+	before := p.at.Add(-s.Retention)
+	deleted, err := p.q.ForgetGaps(ctx, db.ForgetGapsParams{ClusterID: p.cluster, Before: before})
+	for _, t := range s.tables.all() {
+		if err != nil {
+			return err
+		}
+		var n int64
+		n, err = t.delete(ctx, p, before)
+		deleted += n
+	}
+	if deleted == 0 {
+		s.forgotten = p.at
+	}
+	return err
+}

@@ -1,0 +1,169 @@
+package metasync
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"proffer.dev/proffer/internal/metasync/db"
+)
+
+// errDiffers is the failure of a pass that found other open rows than it had read. The next pass reads
+// them again.
+var errDiffers = errors.New("the open rows are not those that this process wrote: does something else write to these tables?")
+
+// pass is one transaction.
+type pass struct {
+	q       *db.Queries
+	cluster int64
+	// at is the time of the changes. A row that ends does so at endAt, or when it began if that is
+	// later: after a gap endAt is where that began.
+	at, endAt time.Time
+	// seenAt is the time of the last complete pass.
+	seenAt sql.NullTime
+	// left is how many more rows may be written. more is set when it did not suffice.
+	left int
+	more bool
+	// held counts changes that are held back.
+	held int
+	// budget bounds the grants of each consumer.
+	budget *budget
+}
+
+// row is a row that is open in the database.
+type row[V comparable] struct {
+	value V
+	from  time.Time
+}
+
+// sheet is one table of intervals.
+type sheet[K, V comparable] struct {
+	name string
+	// open are the open rows, wanted those that should be.
+	open   map[K]row[V]
+	wanted map[K]V
+	// sample is how long a row stays at the least.
+	sample time.Duration
+	// payer is the consumer whose budget a new row is taken from, nil for no budget.
+	payer func(V) string
+
+	list  func(ctx context.Context, p *pass) (map[K]row[V], error)
+	begin func(ctx context.Context, p *pass, key K, value V) error
+	// end ends the open row of a key, and returns how many rows it found.
+	end func(ctx context.Context, p *pass, key K, at time.Time) (int64, error)
+	// forget deletes some rows that ended before a time, and returns how many.
+	forget func(ctx context.Context, p *pass, before time.Time) (int64, error)
+}
+
+// book is a sheet of any key and value.
+type book interface {
+	title() string
+	// read reads the open rows.
+	read(ctx context.Context, p *pass) error
+	// write closes the rows that differ and opens the new ones. After an error the rows must be read
+	// again. It returns how many rows it wrote.
+	write(ctx context.Context, p *pass) (int, error)
+	// delete deletes some rows that ended before a time, and returns how many.
+	delete(ctx context.Context, p *pass, before time.Time) (int64, error)
+	// rows is how many rows are open.
+	rows() int
+}
+
+func (s *sheet[K, V]) title() string { return s.name }
+func (s *sheet[K, V]) rows() int     { return len(s.open) }
+
+func (s *sheet[K, V]) read(ctx context.Context, p *pass) (err error) {
+	s.open, err = s.list(ctx, p)
+	return err
+}
+
+func (s *sheet[K, V]) delete(ctx context.Context, p *pass, before time.Time) (int64, error) {
+	return s.forget(ctx, p, before)
+}
+
+func (s *sheet[K, V]) write(ctx context.Context, p *pass) (written int, err error) {
+	for key, is := range s.open {
+		want, stays := s.wanted[key]
+		switch {
+		case stays && want == is.value:
+			continue
+		case stays && !s.may(p, want, is.from):
+			p.held++
+			continue
+		case p.left < 2:
+			p.more = true
+			return written, nil
+		}
+		at := p.endAt
+		if at.Before(is.from) {
+			at = is.from
+		}
+		n, err := s.end(ctx, p, key, at)
+		if err != nil {
+			return written, err
+		}
+		if n != 1 {
+			return written, errDiffers
+		}
+		delete(s.open, key)
+		p.left--
+		written++
+		if stays {
+			if err := s.add(ctx, p, key, want); err != nil {
+				return written, err
+			}
+			written++
+		}
+	}
+	for key, want := range s.wanted {
+		if _, is := s.open[key]; is {
+			continue
+		}
+		if !s.may(p, want, time.Time{}) {
+			p.held++
+			continue
+		}
+		if p.left < 1 {
+			p.more = true
+			return written, nil
+		}
+		if err := s.add(ctx, p, key, want); err != nil {
+			return written, err
+		}
+		written++
+	}
+	return written, nil
+}
+
+// may reports whether a row may be opened now in place of one that began at this time, and counts it.
+func (s *sheet[K, V]) may(p *pass, want V, began time.Time) bool {
+	return p.at.Sub(began) >= s.sample && (s.payer == nil || p.budget.take(s.payer(want), p.at))
+}
+
+func (s *sheet[K, V]) add(ctx context.Context, p *pass, key K, value V) error {
+	if err := s.begin(ctx, p, key, value); err != nil {
+		return err
+	}
+	s.open[key] = row[V]{value, p.at}
+	p.left--
+	return nil
+}
+
+// budget bounds the rows of each consumer in a minute.
+type budget struct {
+	since time.Time
+	taken map[string]int
+}
+
+// take takes a row from the budget of a consumer, and reports whether it had one left.
+func (b *budget) take(consumer string, now time.Time) bool {
+	if now.Sub(b.since) >= time.Minute || now.Before(b.since) {
+		b.since, b.taken = now, map[string]int{}
+	}
+	if b.taken[consumer] >= maxGrantRows {
+		return false
+	}
+	b.taken[consumer]++
+	return true
+}
