@@ -17,6 +17,7 @@ import (
 
 	config "proffer.dev/proffer/api/config/v1alpha1"
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/metasync"
 	"proffer.dev/proffer/internal/operator"
 	"proffer.dev/proffer/internal/plugins/filters"
 	"proffer.dev/proffer/plugin"
@@ -47,22 +48,31 @@ func readConfiguration(path string) (*config.OperatorConfiguration, error) {
 		return nil, errors.New(strings.Join(strings.Fields(err.Error()), " ")) // In one line.
 	}
 	c := &config.OperatorConfiguration{}
-	problems, err := kubejson.UnmarshalStrict(text, c)
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		article := "a"
-		if strings.HasPrefix(wrong.Value, "a") || strings.HasPrefix(wrong.Value, "o") { // array or object
-			article = "an"
-		}
-		return nil, fmt.Errorf("%s cannot be %s %s", cmp.Or(wrong.Field, "the file"), article, wrong.Value)
-	}
-	if err = errors.Join(err, errors.Join(problems...)); err != nil {
-		return nil, errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
+	if err := unmarshal(text, c, "the file"); err != nil {
+		return nil, err
 	}
 	if c.APIVersion != config.APIVersion || c.Kind != config.Kind {
 		return nil, fmt.Errorf("it is a %q of %q: write kind: %s and apiVersion: %s",
 			kube.Shorten(c.Kind, kube.MaxShown), kube.Shorten(c.APIVersion, kube.MaxShown), config.Kind, config.APIVersion)
 	}
 	return c, nil
+}
+
+// unmarshal reads JSON in which each field must be known. The error is one line, which calls the whole
+// by this name.
+func unmarshal(text []byte, into any, whole string) error {
+	problems, err := kubejson.UnmarshalStrict(text, into)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		article := "a"
+		if strings.HasPrefix(wrong.Value, "a") || strings.HasPrefix(wrong.Value, "o") { // array or object
+			article = "an"
+		}
+		return fmt.Errorf("%s cannot be %s %s", cmp.Or(wrong.Field, whole), article, wrong.Value)
+	}
+	if err = errors.Join(err, errors.Join(problems...)); err != nil {
+		return errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	return nil
 }
 
 // setFlags sets the flags of the configuration file that are not on the command line.
@@ -93,7 +103,7 @@ func (p *Program) check() error {
 	for _, names := range p.registered() {
 		for i, name := range names {
 			switch {
-			case name == "" || filters.BuiltIn(name):
+			case name == "" || filters.BuiltIn(name) || name == metasync.Name:
 				return fmt.Errorf("this program registers a plugin as %q: use another name", name)
 			case slices.Contains(names[:i], name):
 				return fmt.Errorf("this program registers %s twice: use two names", name)
@@ -131,14 +141,13 @@ func (p *Program) plugins(c *config.OperatorConfiguration) (operator.Plugins, er
 	if err := filters.CheckOrder("filters.consumers", c.Filters.Consumers, registered[1]); err != nil {
 		return out, err
 	}
+	known := append(registered[2], metasync.Name)
 	for i, name := range c.Reconcilers {
 		switch {
 		case slices.Contains(c.Reconcilers[:i], name):
 			return out, fmt.Errorf("reconcilers lists %s twice: leave one of them out", name)
-		case len(registered[2]) == 0:
-			return out, fmt.Errorf("reconcilers lists %q, and this program has no reconciler: leave it out", name)
-		case !slices.Contains(registered[2], name):
-			return out, fmt.Errorf("reconcilers lists %q, and there is no such reconciler: write %s", name, strings.Join(registered[2], " or "))
+		case !slices.Contains(known, name):
+			return out, fmt.Errorf("reconcilers lists %q, and there is no such reconciler: write %s", name, strings.Join(known, " or "))
 		}
 	}
 	factories(p.NodeFilters, c.Filters.Nodes, out.NodeFilters)
@@ -153,7 +162,24 @@ func (p *Program) plugins(c *config.OperatorConfiguration) (operator.Plugins, er
 		}
 		out.Args[of.Name] = of.Args
 	}
-	return out, nil
+	var err error
+	if slices.Contains(c.Reconcilers, metasync.Name) {
+		if out.MetaSync, err = metaSync(out.Args[metasync.Name], c.ClusterID); err != nil {
+			err = fmt.Errorf("%s: %w", metasync.Name, err)
+		}
+	}
+	return out, err
+}
+
+// metaSync reads the arguments of MetaSync.
+func metaSync(text json.RawMessage, clusterID string) (*metasync.Options, error) {
+	args := config.MetaSyncArgs{}
+	if len(text) > 0 {
+		if err := unmarshal(text, &args, "args"); err != nil {
+			return nil, err
+		}
+	}
+	return metasync.NewOptions(args, clusterID)
 }
 
 // factories puts the factories of these names into the map.

@@ -27,6 +27,9 @@ func custom() Program {
 
 const header = "apiVersion: config.proffer.dev/v1alpha1\nkind: OperatorConfiguration\n"
 
+// books begins a configuration file of MetaSync, before the arguments.
+const books = header + "clusterID: milan\nreconcilers: [MetaSync]\npluginConfig:\n- name: MetaSync\n  args: "
+
 func write(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.yaml")
@@ -114,10 +117,20 @@ func TestAMistakeInTheConfigurationFileIsOneLineThatSaysWhatToWrite(t *testing.T
 		{header + "filters: {nodes: [Basic]}", "filters.nodes leaves out Affinity: add it, since fields of policies have no effect without it"},
 		{header + "filters: {nodes: [Basic, Affinity, Custom, Custom]}", "filters.nodes lists Custom twice: leave one of them out"},
 		{header + "filters: {consumers: [Basic, Affinity, Custom]}", `filters.consumers lists "Custom", and there is no such filter: write Basic, Affinity or Contract`},
-		{header + "reconcilers: [Audits]", `reconcilers lists "Audits", and there is no such reconciler: write Audit`},
+		{header + "reconcilers: [Audits]", `reconcilers lists "Audits", and there is no such reconciler: write Audit or MetaSync`},
 		{header + "reconcilers: [Audit, Audit]", "reconcilers lists Audit twice: leave one of them out"},
 		{header + "pluginConfig: [{name: Custom}]", `pluginConfig has arguments of "Custom", which is not a plugin that filters or reconcilers list`},
 		{header + "reconcilers: [Audit]\npluginConfig: [{name: Audit}, {name: Audit}]", "pluginConfig lists Audit twice: leave one of them out"},
+		{header + "reconcilers: [MetaSync]", "MetaSync: set clusterID in the configuration file: it is the name of this cluster in the tables"},
+		{books + "{engine: Oracle}", `MetaSync: engine is "Oracle": write PostgreSQL, or MySQL, which is also for MariaDB`},
+		{books + "{engine: MySQL}", "MetaSync: set dsnFile to the path of a file with the data source name, such as that of a mounted Secret"},
+		{books + "{engine: MySQL, dsn: a}", `MetaSync: unknown field "dsn"`},
+		{books + "{engine: 1}", "MetaSync: engine cannot be a number"},
+		{books + "[]", "MetaSync: args cannot be an array"},
+		{books + "{engine: MySQL, dsnFile: /a, sampleSeconds: 0}", "MetaSync: sampleSeconds is 0: write 1 to 3600"},
+		{books + "{engine: MySQL, dsnFile: /a, retentionDays: -1}", "MetaSync: retentionDays is -1: write 1 to 36500, or 0 to keep everything"},
+		{books + "{engine: MySQL, dsnFile: /a, migrate: Never}", `MetaSync: migrate is "Never": write Auto or Manual`},
+		{books + "{engine: MySQL, dsnFile: /a, tls: {certFile: /b}}", "MetaSync: tls.certFile and tls.keyFile belong together: set both, or neither"},
 		{header + "#" + strings.Repeat("-", maxConfiguration), "it has more than 1048576 bytes"},
 	} {
 		path := write(t, tc.text)
@@ -131,16 +144,17 @@ func TestAMistakeInTheConfigurationFileIsOneLineThatSaysWhatToWrite(t *testing.T
 		t.Errorf("got %v, want %s", err, want)
 	}
 	_, err = parseFlags([]string{"--config=" + write(t, header+"reconcilers: [Audit]")}, io.Discard, Program{})
-	if want := `reconcilers lists "Audit", and this program has no reconciler: leave it out`; err == nil || !strings.HasSuffix(err.Error(), want) {
+	if want := `reconcilers lists "Audit", and there is no such reconciler: write MetaSync`; err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
 
 func TestPluginsMustHaveNamesOfTheirOwn(t *testing.T) {
 	for want, p := range map[string]Program{
-		`this program registers a plugin as "Basic": use another name`: {NodeFilters: []Registered[plugin.NodeFilterFactory]{{Name: "Basic"}}},
-		`this program registers a plugin as "": use another name`:      {Reconcilers: []Registered[plugin.ReconcilerFactory]{{}}},
-		"this program registers A twice: use two names":                {ConsumerFilters: []Registered[plugin.ConsumerFilterFactory]{{Name: "A"}, {Name: "A"}}},
+		`this program registers a plugin as "Basic": use another name`:    {NodeFilters: []Registered[plugin.NodeFilterFactory]{{Name: "Basic"}}},
+		`this program registers a plugin as "": use another name`:         {Reconcilers: []Registered[plugin.ReconcilerFactory]{{}}},
+		`this program registers a plugin as "MetaSync": use another name`: {Reconcilers: []Registered[plugin.ReconcilerFactory]{{Name: "MetaSync"}}},
+		"this program registers A twice: use two names":                   {ConsumerFilters: []Registered[plugin.ConsumerFilterFactory]{{Name: "A"}, {Name: "A"}}},
 	} {
 		if _, err := parseFlags(nil, io.Discard, p); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)

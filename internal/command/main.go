@@ -42,6 +42,9 @@ func Run(args []string, p Program) int { return run(args, p) }
 
 // run is Run, for tests with more options.
 func run(args []string, p Program, with ...func(*options)) int {
+	if len(args) > 0 && args[0] == migrateDatabase {
+		return runMigrate(args[1:], p)
+	}
 	o, err := parseFlags(args, os.Stdout, p)
 	switch {
 	case errors.Is(err, pflag.ErrHelp):

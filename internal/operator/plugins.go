@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	config "proffer.dev/proffer/api/config/v1alpha1"
+	"proffer.dev/proffer/internal/metasync"
 	"proffer.dev/proffer/internal/plugins/filters"
 	"proffer.dev/proffer/internal/plugins/reconcilers"
 	"proffer.dev/proffer/internal/table"
@@ -25,7 +26,7 @@ import (
 // pluginTimeout bounds how long the factory of a plugin takes.
 const pluginTimeout = 10 * time.Second
 
-// Plugins are the filters and reconcilers in Go that are switched on.
+// Plugins are what the configuration file switches on.
 type Plugins struct {
 	// ClusterID is given to each plugin.
 	ClusterID string
@@ -37,6 +38,8 @@ type Plugins struct {
 	Reconcilers map[string]plugin.ReconcilerFactory
 	// Args are the arguments of each plugin.
 	Args map[string]json.RawMessage
+	// MetaSync keeps the books in a database. Nil is for no books.
+	MetaSync *metasync.Options
 }
 
 // built are the plugins that the factories have made.
@@ -160,6 +163,10 @@ func (p *parts) runners(holding func() bool, log logr.Logger) runners {
 			out.leading = append(out.leading, runner)
 		}
 		out.wake, out.collectors = append(out.wake, onSnapshot(runner.Wake)), append(out.collectors, runner)
+	}
+	if p.metasync != nil {
+		books := metasync.New(metasync.Config{Options: *p.metasync, Table: p.table, Holding: holding, Log: log.WithName(metasync.Name)})
+		out.leading, out.wake, out.collectors = append(out.leading, books), append(out.wake, onSnapshot(books.Wake)), append(out.collectors, books)
 	}
 	if p.chain != nil {
 		out.everywhere, out.collectors = append(out.everywhere, p.chain), append(out.collectors, p.chain)

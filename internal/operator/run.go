@@ -163,7 +163,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		if err := setup(mgr, parts{
 			ledger: ledger, table: offers, debouncer: debouncer, election: o.LeaderElection,
 			servedClasses: o.ServedClasses, publish: o.PublishOffers, metrics: metrics.Registry, version: o.Version,
-			chain: chain, reconcilers: plugins.reconcilers,
+			chain: chain, reconcilers: plugins.reconcilers, metasync: o.Plugins.MetaSync,
 		}); err != nil {
 			return err
 		}

@@ -28,6 +28,7 @@ import (
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/engine"
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/metasync"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/plugins/filters"
 	"proffer.dev/proffer/internal/source/nodes"
@@ -104,6 +105,8 @@ type parts struct {
 	chain *filters.Chain
 	// reconcilers are those in Go.
 	reconcilers []plugin.Reconciler
+	// metasync is nil if no books are kept in a database.
+	metasync *metasync.Options
 }
 
 // setup adds to the manager everything that watches, evaluates and writes. The manager must have
