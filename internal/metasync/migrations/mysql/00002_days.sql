@@ -42,7 +42,7 @@ SELECT c.name AS cluster, i.consumer, i.class, i.resource, d.day,
         * TIMESTAMPDIFF(MICROSECOND, GREATEST(i.valid_from, d.day), LEAST(COALESCE(i.valid_to, c.seen_at), d.day + INTERVAL 1 DAY))
         / (CASE i.resource WHEN 'cpu' THEN 1000 WHEN 'memory' THEN 1073741824 WHEN 'storage' THEN 1073741824
         WHEN 'ephemeral-storage' THEN 1073741824 ELSE 1 END)
-        / (1000000 * CASE i.period WHEN 'Month' THEN d.month_hours * 3600 ELSE 3600 END)), 9) AS amount_due
+        / (1000000.0 * CASE i.period WHEN 'Month' THEN d.month_hours * 3600 ELSE 3600 END)), 9) AS amount_due
 FROM proffer_grant_interval AS i
 JOIN proffer_cluster AS c ON c.id = i.cluster_id
 JOIN proffer_day AS d ON d.day >= CAST(i.valid_from AS DATE) AND d.day <= CAST(COALESCE(i.valid_to, c.seen_at) AS DATE)

@@ -1,0 +1,239 @@
+package metasync
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+
+	config "proffer.dev/proffer/api/config/v1alpha1"
+	"proffer.dev/proffer/internal/dbtest"
+)
+
+func TestAMistakeInTheDataSourceNameIsNamedWithoutRepeatingIt(t *testing.T) {
+	const secret = "s3cr3t%zz"
+	for _, tc := range []struct {
+		engine    config.DatabaseEngine
+		dsn, want string
+	}{
+		{config.PostgreSQL, "postgres://proffer:" + secret + "@db:port/books", "has no data source name of PostgreSQL: write postgres://USER:PASSWORD@HOST:5432/DATABASE?sslmode=verify-full"},
+		{config.PostgreSQL, "host=db password=" + secret + " sslmode=" + secret, "has no data source name of PostgreSQL"},
+		{config.MySQL, "proffer:" + secret + "@db/books?", "has no data source name of MySQL: write USER:PASSWORD@tcp(HOST:3306)/DATABASE"},
+		{config.MySQL, secret, "has no data source name of MySQL"},
+		{config.MySQL, "proffer:" + secret + "@tcp(db:3306)/", "has no data source name of MySQL"},
+		{config.MySQL, "proffer:" + secret + "@tcp(db:3306)/books?tls=" + secret, "has no data source name of MySQL"},
+		{config.MySQL, "", "has no data source name of MySQL"},
+		{config.MySQL, strings.Repeat("x", maxDSN), "has more than 65536 bytes"},
+	} {
+		path := write(t, tc.dsn)
+		_, err := connect(&Options{Engine: tc.engine, DSNFile: path}, nil)
+		if err == nil || !strings.HasPrefix(err.Error(), path+" "+tc.want) {
+			t.Errorf("%s %q: got %v, want %s", tc.engine, tc.dsn, err, tc.want)
+		}
+		if err != nil && strings.Contains(err.Error(), "s3cr3t") {
+			t.Errorf("%q repeats the password", err)
+		}
+	}
+}
+
+// logged collects what is logged.
+type logged struct {
+	sync.Mutex
+	lines []string
+}
+
+func (l *logged) logger() logr.Logger {
+	return funcr.New(func(_, line string) {
+		l.Lock()
+		defer l.Unlock()
+		l.lines = append(l.lines, line)
+	}, funcr.Options{})
+}
+
+func TestAPasswordIsNeitherInErrorsNorInTheLog(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+		b := newBooks(t, s)
+		var log logged
+		b.Log = log.logger()
+		wrong := strings.Replace(b.database.DSN(), passwordIn(t, b), "wr0ng-pa55word", 1)
+		b.DSNFile = write(t, wrong)
+		for _, disturb := range []func(){func() {}, func() { b.database.Proxy.Refuse(t) }} {
+			disturb()
+			_, err := b.pass(t.Context(), b.session(), granting(1))
+			if err == nil {
+				t.Fatal("a wrong password is accepted")
+			}
+			if text := err.Error() + strings.Join(log.lines, "\n"); strings.Contains(text, "wr0ng-pa55word") || strings.Contains(text, wrong) {
+				t.Errorf("the password is in %s", text)
+			}
+			if len(log.lines) == 0 {
+				t.Error("the failure is not logged")
+			}
+		}
+	})
+}
+
+// passwordIn returns the password in the data source name of a test's database.
+func passwordIn(t *testing.T, b *books) string {
+	t.Helper()
+	_, secret, err := connectorOf(&b.Options, b.database.DSN(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return secret
+}
+
+func TestANewDataSourceNameIsUsedWithoutARestart(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+		b := newBooks(t, s)
+		session := b.session()
+		b.must(session, granting(1000))
+		other := s.NewDatabase(t)
+		if err := os.WriteFile(b.DSNFile, []byte(other.DSN()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		// The other database is empty: it does not know this process's epoch.
+		if _, err := b.pass(t.Context(), session, granting(2000)); !errors.Is(err, errFenced) {
+			t.Fatalf("got %v, want %v", err, errFenced)
+		}
+		b.must(session, granting(2000))
+		in := &books{b.Books, t, other, b.clock}
+		check(t, in.intervals(grantRows), []interval{{"2000", "0s", ""}})
+	})
+}
+
+func TestTheServerIsVerifiedIfAnAuthorityIsGiven(t *testing.T) {
+	dbtest.EachOwn(t, func(t *testing.T, s *dbtest.Server) {
+		b := newBooks(t, s, func(o *Options) { o.TLS.CAFile = s.CAFile() })
+		b.must(b.session(), granting(1000))
+		for name, tls := range map[string]config.DatabaseTLS{
+			"another authority": {CAFile: dbtest.OtherCAFile(t)},
+			"another name":      {CAFile: s.CAFile(), ServerName: "db.example.com"},
+			"no certificates":   {CAFile: write(t, "none")},
+			"a missing file":    {CAFile: filepath.Join(t.TempDir(), "none")},
+			"a key without PEM": {CAFile: s.CAFile(), CertFile: write(t, "none"), KeyFile: write(t, "none")},
+		} {
+			b.TLS = tls
+			if _, err := b.pass(t.Context(), b.session(), granting(2000)); err == nil {
+				t.Errorf("%s: the server is believed", name)
+			}
+		}
+	}, dbtest.WithTLS())
+}
+
+// A data source name that allows a connection without TLS does not weaken tls.caFile.
+func TestTLSIsNotGivenUpForTheDataSourceName(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) { // Its server has no TLS.
+		b := newBooks(t, s, func(o *Options) { o.TLS.CAFile = dbtest.OtherCAFile(t) })
+		if _, err := b.pass(t.Context(), b.session(), granting(1000)); err == nil {
+			t.Error("a server without TLS is believed")
+		}
+	})
+}
+
+func TestProcessesThatMigrateAtTheSameTimeWaitForEachOther(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+		b := newBooks(t, s)
+		applied, failed := make(chan []Migrated, 4), make(chan error, 4)
+		for range 4 {
+			go func() {
+				all, err := Migrate(t.Context(), &b.Options)
+				applied <- all
+				failed <- err
+			}()
+		}
+		total := 0
+		for range 4 {
+			if err := <-failed; err != nil {
+				t.Error(err)
+			}
+			total += len(<-applied)
+		}
+		if total != 2 {
+			t.Errorf("%d migrations were applied by all together, want 2", total)
+		}
+	})
+}
+
+func TestAnAccountWithoutTheRightToChangeTablesKeepsBooks(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+		b := newBooks(t, s)
+		limited := newBooksIn(t, b.database, b.clock, func(o *Options) {
+			o.Migrate, o.DSNFile, o.Retention = false, write(t, b.database.LimitedDSN(t)), time.Hour
+		})
+		_, err := limited.pass(t.Context(), limited.session(), granting(1000))
+		if err == nil || !strings.HasPrefix(err.Error(), "the tables are missing: run proffer migrate-database, or set migrate: Auto: ") {
+			t.Errorf("without tables: %v", err)
+		}
+		if _, err := Migrate(t.Context(), &b.Options); err != nil {
+			t.Fatal(err)
+		}
+		limited.must(limited.session(), granting(1000))
+		limited.clock.pass(2 * time.Hour)
+		limited.must(limited.session(), granting(2000))
+		check(t, limited.intervals(grantRows), []interval{{"2000", "2h0m0s", ""}})
+		if _, err := Migrate(t.Context(), &limited.Options); err != nil {
+			t.Errorf("migrating what is up to date needs the right to: %v", err)
+		}
+	})
+}
+
+func TestTablesOfAnotherVersionAreLeftAlone(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+		b := newBooks(t, s)
+		if _, err := Migrate(t.Context(), &b.Options); err != nil {
+			t.Fatal(err)
+		}
+		set := func(statement string) {
+			t.Helper()
+			if _, err := b.database.Open(t).ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		set("UPDATE proffer_schema_version SET version_id = 99 WHERE version_id = 2")
+		for _, migrates := range []bool{true, false} {
+			b.Migrate = migrates
+			_, err := b.pass(t.Context(), b.session(), granting(1000))
+			if want := "the tables are of a newer version of Proffer (99, this one knows 2): use that version"; err == nil || err.Error() != want {
+				t.Errorf("got %v, want %s", err, want)
+			}
+		}
+		set("DELETE FROM proffer_schema_version WHERE version_id = 99")
+		_, err := b.pass(t.Context(), b.session(), granting(1000))
+		if want := "the tables are older than this version: run proffer migrate-database, or set migrate: Auto"; err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	})
+}
+
+// A process that is stopped in the middle of a transaction holds the lock of the cluster's row. The
+// server must end its connection, or else the next leader could never write.
+func TestAServerEndsAConnectionThatSaysNothingInATransaction(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+		b := newBooks(t, s)
+		b.must(b.session(), granting(1000))
+		c, err := connect(&b.Options, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = c.Close() }()
+		query := "SHOW idle_in_transaction_session_timeout"
+		if b.Engine == config.MySQL {
+			query = "SELECT @@SESSION.wait_timeout"
+		}
+		var value string
+		if err := c.QueryRowContext(t.Context(), query).Scan(&value); err != nil {
+			t.Fatal(err)
+		}
+		if value != "60" && value != "1min" {
+			t.Errorf("%s is %s, want 60 seconds", query, value)
+		}
+	})
+}
+
