@@ -36,8 +36,9 @@ var shared struct {
 	err     error
 }
 
-// Main is the TestMain of a package whose tests use Cluster or API.
-func Main(m *testing.M) {
+// Main is the TestMain of a package whose tests use Cluster or API. The argument is a *testing.M, or
+// wraps one.
+func Main(m interface{ Run() int }) {
 	log.SetLogger(zap.New(zap.WriteTo(os.Stderr)))
 	code := m.Run()
 	if shared.cluster != nil {

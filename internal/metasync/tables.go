@@ -72,7 +72,7 @@ func at(t time.Time) sql.NullTime { return sql.NullTime{Time: t, Valid: true} }
 
 func consumersSheet() sheet[string, string] {
 	return sheet[string, string]{
-		name: "proffer_consumer",
+		name: "consumer",
 		list: func(ctx context.Context, p *pass) (map[string]row[string], error) {
 			all, err := p.q.ListConsumers(ctx, p.cluster)
 			return rowsOf(all, err, func(r db.ListConsumersRow) (string, string, time.Time) { return r.Consumer, r.Labels, r.ValidFrom })
@@ -91,7 +91,7 @@ func consumersSheet() sheet[string, string] {
 
 func policiesSheet(specOf func(name string) string) sheet[string, policyVersion] {
 	return sheet[string, policyVersion]{
-		name: "proffer_policy_version",
+		name: "policy_version",
 		list: func(ctx context.Context, p *pass) (map[string]row[policyVersion], error) {
 			all, err := p.q.ListPolicies(ctx, p.cluster)
 			return rowsOf(all, err, func(r db.ListPoliciesRow) (string, policyVersion, time.Time) {
@@ -114,7 +114,7 @@ func policiesSheet(specOf func(name string) string) sheet[string, policyVersion]
 
 func offersSheet(sample time.Duration) sheet[offerKey, offered] {
 	return sheet[offerKey, offered]{
-		name: "proffer_offer_interval", sample: sample,
+		name: "offer_interval", sample: sample,
 		list: func(ctx context.Context, p *pass) (map[offerKey]row[offered], error) {
 			all, err := p.q.ListOffers(ctx, p.cluster)
 			return rowsOf(all, err, func(r db.ListOffersRow) (offerKey, offered, time.Time) {
@@ -140,7 +140,7 @@ func offersSheet(sample time.Duration) sheet[offerKey, offered] {
 
 func grantsSheet() sheet[grantKey, granted] {
 	return sheet[grantKey, granted]{
-		name: "proffer_grant_interval", payer: func(v granted) string { return v.consumer },
+		name: "grant_interval", payer: func(v granted) string { return v.consumer },
 		list: func(ctx context.Context, p *pass) (map[grantKey]row[granted], error) {
 			all, err := p.q.ListGrants(ctx, p.cluster)
 			return rowsOf(all, err, grantOf)
@@ -186,7 +186,7 @@ func (p price) decimal() sql.NullString {
 
 func usageSheet(sample time.Duration) sheet[offerKey, int64] {
 	return sheet[offerKey, int64]{
-		name: "proffer_usage_interval", sample: sample,
+		name: "usage_interval", sample: sample,
 		list: func(ctx context.Context, p *pass) (map[offerKey]row[int64], error) {
 			all, err := p.q.ListUsage(ctx, p.cluster)
 			return rowsOf(all, err, func(r db.ListUsageRow) (offerKey, int64, time.Time) {
@@ -211,7 +211,7 @@ func usageSheet(sample time.Duration) sheet[offerKey, int64] {
 
 func poolsSheet(sample time.Duration) sheet[poolKey, pool] {
 	return sheet[poolKey, pool]{
-		name: "proffer_pool_interval", sample: sample,
+		name: "pool_interval", sample: sample,
 		list: func(ctx context.Context, p *pass) (map[poolKey]row[pool], error) {
 			all, err := p.q.ListPools(ctx, p.cluster)
 			return rowsOf(all, err, func(r db.ListPoolsRow) (poolKey, pool, time.Time) {
