@@ -131,10 +131,14 @@ func (b *Books) pass(ctx context.Context, s *session, now state) (more bool, err
 	if !b.Holding() {
 		return false, nil
 	}
-	// A pass that is slow because of its size makes progress with each transaction.
-	passing, cancel := context.WithTimeout(ctx, b.timeout)
-	defer cancel()
-	more, err = guarded(func() (bool, error) { return s.pass(passing, now) })
+	more, err = guarded(func() (bool, error) {
+		if err := s.prepare(ctx); err != nil {
+			return false, err
+		}
+		passing, cancel := context.WithTimeout(ctx, b.timeout)
+		defer cancel()
+		return s.pass(passing, now)
+	})
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}

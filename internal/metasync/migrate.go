@@ -69,7 +69,9 @@ func migrate(ctx context.Context, pool *sql.DB, engine config.DatabaseEngine) ([
 
 // checkVersion returns an error unless the tables are those of this version. It needs no right to
 // create tables, as goose does.
-func checkVersion(ctx context.Context, pool *sql.DB, engine config.DatabaseEngine) error {
+func checkVersion(ctx context.Context, pool *sql.DB, engine config.DatabaseEngine, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	p, err := provider(pool, engine)
 	if err != nil {
 		return err

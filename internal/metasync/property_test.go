@@ -26,6 +26,8 @@ type world struct {
 	unsure []span
 	good   time.Time
 	failed bool
+	// ended are the sessions of leaders that were replaced.
+	ended []*session
 	// atLock is called in the middle of the next transaction.
 	atLock func()
 }
@@ -101,6 +103,17 @@ func (w *world) record(t *rapid.T) {
 		w.unsure = append(w.unsure, span{w.good, w.clock.now})
 	}
 	w.failed, w.good = false, w.clock.now
+	// A process that was believed dead goes on.
+	for _, s := range w.ended {
+		if s.epoch == 0 {
+			continue // It never wrote, and would be a new leader.
+		}
+		if _, err := w.pass(w.t.Context(), s, of(nothing(), nil)); !errors.Is(err, errFenced) {
+			t.Fatalf("the pass of a leader that was replaced ended with %v, want %v", err, errFenced)
+		}
+		s.close()
+	}
+	w.ended = nil
 	w.checkOpen(t)
 }
 
@@ -278,7 +291,7 @@ func TestTheBooksAreRightWhateverHappens(t *testing.T) {
 // restart ends the process and starts another one.
 func (w *world) restart() {
 	if w.session != nil {
-		w.session.close()
+		w.ended = append(w.ended, w.session)
 		w.failed = true
 	}
 	w.session = newSession(w.Books)

@@ -64,7 +64,8 @@ func (s *session) forgetState(err error) {
 	}
 }
 
-// prepare connects to the database and sees to its tables.
+// prepare connects to the database and sees to its tables, which may take longer than a pass: it waits
+// for other processes that migrate.
 func (s *session) prepare(ctx context.Context) error {
 	conn, err := connect(&s.Options, s.conn)
 	if err != nil {
@@ -77,15 +78,14 @@ func (s *session) prepare(ctx context.Context) error {
 		return nil
 	}
 	if s.Migrate {
-		// Not bounded by the time of a pass: goose waits for others that migrate.
-		applied, err := migrate(context.WithoutCancel(ctx), s.conn.DB, s.Engine)
+		applied, err := migrate(ctx, s.conn.DB, s.Engine)
 		for _, m := range applied {
 			s.Log.Info("Changed the tables of the books", "migration", m.Name)
 		}
 		if err != nil {
 			return err
 		}
-	} else if err := checkVersion(ctx, s.conn.DB, s.Engine); err != nil {
+	} else if err := checkVersion(ctx, s.conn.DB, s.Engine, s.timeout); err != nil {
 		return err
 	}
 	s.ready = true
@@ -109,15 +109,12 @@ func stateOf(s *table.Snapshot) state {
 // pass brings the open rows to a state, in one transaction. more reports whether there is more to
 // write than a transaction takes.
 func (s *session) pass(ctx context.Context, now state) (more bool, err error) {
-	if err := s.prepare(ctx); err != nil {
-		return false, err
-	}
 	tx, err := s.conn.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
 		return false, err
 	}
 	defer func() { _ = tx.Rollback() }()
-	p := &pass{q: s.queries(tx), left: maxBatch, budget: &s.budget}
+	p := &pass{q: s.queries(tx), left: maxBatch, until: time.Now().Add(s.timeout / 2), budget: &s.budget}
 	epoch, err := s.begin(ctx, tx, p)
 	if err != nil {
 		return false, err

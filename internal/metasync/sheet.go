@@ -22,13 +22,21 @@ type pass struct {
 	at, endAt time.Time
 	// seenAt is the time of the last complete pass.
 	seenAt sql.NullTime
-	// left is how many more rows may be written. more is set when it did not suffice.
-	left int
-	more bool
+	// left is how many more rows may be written, and until is for how long: a slow database must not keep
+	// passes from ending. more is set when either did not suffice.
+	left  int
+	until time.Time
+	more  bool
 	// held counts changes that are held back.
 	held int
 	// budget bounds the grants of each consumer.
 	budget *budget
+}
+
+// full reports whether the pass must end, because there may be no room or time for another change.
+func (p *pass) full() bool {
+	p.more = p.more || p.left < 2 || time.Now().After(p.until)
+	return p.more
 }
 
 // row is a row that is open in the database.
@@ -91,8 +99,7 @@ func (s *sheet[K, V]) write(ctx context.Context, p *pass) (written int, err erro
 		case stays && !s.may(p, want, is.from):
 			p.held++
 			continue
-		case p.left < 2:
-			p.more = true
+		case p.full():
 			return written, nil
 		}
 		at := p.endAt
@@ -124,8 +131,7 @@ func (s *sheet[K, V]) write(ctx context.Context, p *pass) (written int, err erro
 			p.held++
 			continue
 		}
-		if p.left < 1 {
-			p.more = true
+		if p.full() {
 			return written, nil
 		}
 		if err := s.add(ctx, p, key, want); err != nil {

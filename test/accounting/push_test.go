@@ -40,15 +40,16 @@ func BenchmarkPush(b *testing.B) {
 	}
 	for _, books := range []string{"none", "PostgreSQL", "MariaDB", "none again"} {
 		b.Run("books="+books, func(b *testing.B) {
-			server := servers[books]
-			w := newWorld(b, servers["PostgreSQL"])
-			if server != nil {
-				w = newWorld(b, server)
-			} else {
+			server, kept := servers[books]
+			if !kept {
+				server = servers["PostgreSQL"]
+			}
+			w := newWorld(b, server)
+			if !kept {
 				w.write("config.yaml", "apiVersion: config.proffer.dev/v1alpha1\nkind: OperatorConfiguration\n")
 			}
 			benchmarkPush(b, w)
-			if server != nil {
+			if kept {
 				b.ReportMetric(float64(w.count("SELECT COUNT(*) FROM proffer_offer_interval")), "rows")
 			}
 		})
