@@ -141,7 +141,7 @@ func (p *Program) plugins(c *config.OperatorConfiguration) (operator.Plugins, er
 	if err := filters.CheckOrder("filters.consumers", c.Filters.Consumers, registered[1]); err != nil {
 		return out, err
 	}
-	known := append(registered[2], metasync.Name)
+	known := slices.Concat(registered[2], []string{metasync.Name})
 	for i, name := range c.Reconcilers {
 		switch {
 		case slices.Contains(c.Reconcilers[:i], name):

@@ -236,4 +236,3 @@ func TestAServerEndsAConnectionThatSaysNothingInATransaction(t *testing.T) {
 		}
 	})
 }
-
