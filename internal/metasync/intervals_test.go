@@ -65,6 +65,35 @@ func TestALeaderThatWasReplacedWritesNothing(t *testing.T) {
 	})
 }
 
+func TestADatabaseThatWasRestoredIsBroughtToThePresentState(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+		b := newBooks(t, s)
+		old, session := b.session(), b.session()
+		b.must(old, granting(1000))
+		b.clock.pass(10 * time.Second)
+		b.must(session, granting(1000))
+		b.clock.pass(10 * time.Second)
+		b.must(session, granting(2000))
+		// The backup is of the first pass.
+		for _, statement := range []string{
+			"DELETE FROM proffer_grant_interval WHERE granted = 2000", "UPDATE proffer_grant_interval SET valid_to = NULL", "DELETE FROM proffer_gap",
+			"UPDATE proffer_cluster SET epoch = 1, written_at = '2026-10-01 00:00:00', seen_at = '2026-10-01 00:00:00'",
+		} {
+			if _, err := b.database.Open(t).ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.clock.pass(10 * time.Second)
+		b.must(session, granting(3000))
+		check(t, b.intervals(grantRows), []interval{{"1000", "0s", "0s"}, {"3000", "30s", ""}})
+		check(t, b.intervals(gapRows), []interval{{"Unreachable", "0s", "30s"}})
+		// The leader of before does not take over, although the backup had its epoch.
+		if _, err := b.pass(t.Context(), old, granting(9000)); !errors.Is(err, errFenced) {
+			t.Errorf("the old leader's pass ended with %v, want %v", err, errFenced)
+		}
+	})
+}
+
 func TestTimesNeverGoBack(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)

@@ -18,7 +18,7 @@ var errFenced = errors.New("another process has raised the epoch: it keeps the b
 const (
 	// gapStopped: no process kept the books.
 	gapStopped = "Stopped"
-	// gapUnreachable: the database could not be reached or refused what was written.
+	// gapUnreachable: the database could not be reached, refused what was written, or has lost it.
 	gapUnreachable = "Unreachable"
 )
 
@@ -154,11 +154,13 @@ func (s *session) begin(ctx context.Context, tx *sql.Tx, p *pass) (epoch int64, 
 	}
 	reason := ""
 	switch {
+	case c.Epoch > s.epoch && s.epoch != 0:
+		return 0, errFenced
+	case c.Epoch < s.epoch:
+		// The database is another one, or was restored: no process has raised the epoch to less.
+		epoch, reason, s.known = s.epoch+1, gapUnreachable, false
 	case s.epoch == 0:
 		epoch, reason = c.Epoch+1, gapStopped
-		err = p.q.RaiseEpoch(ctx, db.RaiseEpochParams{Epoch: epoch, ID: c.ID})
-	case s.epoch != c.Epoch:
-		return 0, errFenced
 	default:
 		epoch = s.epoch
 		if !s.known {
@@ -166,6 +168,9 @@ func (s *session) begin(ctx context.Context, tx *sql.Tx, p *pass) (epoch int64, 
 		} else if c.SeenAt.Valid && p.at.Sub(c.SeenAt.Time) > maxSilence && s.endAt.IsZero() {
 			reason = gapStopped
 		}
+	}
+	if epoch != c.Epoch {
+		err = p.q.RaiseEpoch(ctx, db.RaiseEpochParams{Epoch: epoch, ID: c.ID})
 	}
 	if err == nil && !s.known {
 		err = s.read(ctx, p)
