@@ -21,9 +21,6 @@ const maxPattern = 200
 // than anybody waits, and CEL does not account for it.
 var literalAmount = regexp.MustCompile(`^[+-]?[0-9.]{1,32}([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$`)
 
-// macros are those that an expression may have. Others make lists of values of their own choice.
-var macros = map[string]bool{"has": true, "all": true, "exists": true, "exists_one": true, "existsOne": true, "filter": true}
-
 // check returns an error for the first part of an expression whose time or memory CEL's cost does
 // not bound:
 //   - quantities and regular expressions that are not literals, because a label may say anything, or
@@ -41,9 +38,6 @@ func check(of *ast.AST) error {
 		}
 	}
 	ast.PreOrderVisit(of.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
-		if macro, ok := of.SourceInfo().GetMacroCall(e.ID()); ok && !macros[macro.AsCall().FunctionName()] {
-			fail(e, fmt.Errorf("%s is not available in a filter", macro.AsCall().FunctionName()))
-		}
 		if e.Kind() == ast.CallKind {
 			fail(e, checkCall(e.AsCall()))
 			if addsLists(of, e) {

@@ -3,8 +3,9 @@
 //
 // An expression is written by an admin of the provider, and is evaluated in the operator: no
 // expression takes longer, or more memory, than a few milliseconds and mebibytes for one object. Its
-// text has at most MaxLength characters, and an evaluation costs at most CostLimit. Where the cost
-// that CEL accounts for says little about the time, an expression is restricted further, see check.
+// text has at most MaxLength characters, nested maxDepth deep, and an evaluation costs at most
+// CostLimit. Where the cost that CEL accounts for says little about the time, an expression is
+// restricted further, see check and macros.
 package filter
 
 import (
@@ -24,6 +25,9 @@ const (
 	MaxLength = 1024
 	// CostLimit bounds an evaluation, in CEL's units. A comparison of two labels costs about 5.
 	CostLimit = 1000
+	// maxDepth bounds how deep an expression is nested. The time to check its types grows with the cube
+	// of that.
+	maxDepth = 32
 	// maxWhy bounds what is repeated of the error of an evaluation, in bytes.
 	maxWhy = 200
 )
@@ -50,10 +54,13 @@ func with(variable, kind string, types map[string]*apiservercel.DeclType) *cel.E
 		fields[name] = apiservercel.NewDeclField(name, t, true, nil, nil)
 	}
 	object := apiservercel.NewObjectType(kind, fields)
-	set, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(environment.VersionedOptions{
+	base := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())
+	set, err := base.Extend(environment.VersionedOptions{
 		IntroducedVersion: version.MajorMinor(1, 0),
-		EnvOptions:        []cel.EnvOption{cel.Variable(variable, object.CelType()), cel.EnableMacroCallTracking()},
-		DeclTypes:         []*apiservercel.DeclType{object},
+		EnvOptions: []cel.EnvOption{
+			cel.Variable(variable, object.CelType()), cel.Macros(refusedOf(base.NewExpressionsEnv())...), cel.ParserRecursionLimit(maxDepth),
+		},
+		DeclTypes: []*apiservercel.DeclType{object},
 	})
 	if err != nil {
 		panic(fmt.Errorf("environment of %s: %w", variable, err))

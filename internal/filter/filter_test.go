@@ -118,6 +118,8 @@ func TestAMistakeIsNamedWithItsPosition(t *testing.T) {
 		"[1] + [2] == [1, 2]":                                   "1:5: lists cannot be added in a filter",
 		"[node.name, node.name] == []":                          "1:1: a list or map in a filter has at most one element that is not a literal",
 		"['a'].map(x, x) == ['a']":                              "1:10: map is not available in a filter",
+		"optional.of(1).optMap(x, x).hasValue()":                "1:22: optMap is not available in a filter",
+		strings.Repeat("(", 40) + "true":                        "expression recursion limit exceeded: 32",
 		"timestamp('2024-01-01T00:00:00Z').getHours('UTC') > 0": "1:43: getHours takes no time zone in a filter",
 		"size(lists.range(9)) == 9":                             "1:17: lists.range is not available in a filter",
 		"'" + strings.Repeat("ü", MaxLength-1) + "' == ''":      "it has 1031 characters: write at most 1024",
