@@ -121,6 +121,8 @@ func TestAMistakeIsNamedWithItsPosition(t *testing.T) {
 		"optional.of(1).optMap(x, x).hasValue()":                "1:22: optMap is not available in a filter",
 		strings.Repeat("(", 40) + "true":                        "expression recursion limit exceeded: 32",
 		"timestamp('2024-01-01T00:00:00Z').getHours('UTC') > 0": "1:43: getHours takes no time zone in a filter",
+		"size(node.name.findAll('a')) == 9":                     "1:23: findAll is not available in a filter",
+		"sets.contains([1], [1])":                               "1:14: sets.contains is not available in a filter",
 		"size(lists.range(9)) == 9":                             "1:17: lists.range is not available in a filter",
 		"'" + strings.Repeat("ü", MaxLength-1) + "' == ''":      "it has 1031 characters: write at most 1024",
 	} {
