@@ -31,10 +31,10 @@ func TestNoExpressionTakesLongOrMuchMemory(t *testing.T) {
 		"nested lists":              nested("[0]", "dyn([v,v])", "v==v"),
 		"nested maps":               nested("{'a':0}", "dyn({'a':v,'b':v})", "v==v"),
 		"nested optional lists":     nested("[0]", "dyn([?optional.of(v),?optional.of(v)])", "v==v"),
-		"nested calls of map":       "[0]" + strings.Repeat(".map(x,dyn([x,x]))", 40) + ".all(x,x==x)",
+		"nested calls of map":       "[0]" + strings.Repeat(".map(x,dyn([x,x]))", 20) + ".all(x,x==x)",
 		"nested flat lists":         nested("[0]", "[v,v].flatten()", "v.size()>0"),
 		"nested lists of one":       nested("[0]", "dyn([v])", "v==v"),
-		"doubled amounts":           nested("quantity('9E')", "v.add(v)", "v==v"),
+		"doubled amounts":           nested("quantity('9E')", "v.add(v)", "v.isInteger()"),
 		"time zones":                list + ".all(a, " + list + ".all(b, timestamp('2024-01-01T00:00:00Z').getHours(node.name) > 0))",
 		"large equalities":          list + ".all(a, " + list + ".all(b, node == node))",
 		"replaced text":             "(" + long + ").replace('a', " + long + ").replace('a', " + long + ").size() > 0",
@@ -61,7 +61,7 @@ func TestNoExpressionTakesLongOrMuchMemory(t *testing.T) {
 		"sets":                      list + ".all(x, sets.contains(" + list + ", " + list + "))",
 		"repeated maps":             "optional.of(1)" + strings.Repeat(".optMap(x,x)", 10) + ".hasValue()",
 		"repeated flat maps":        "optional.of(1)" + strings.Repeat(".optFlatMap(x,optional.of(x))", 10) + ".hasValue()",
-		"repeated sorting":          "[1]" + strings.Repeat(".sortBy(x,x)", 80) + ".size() > 0",
+		"repeated sorting":          "[1]" + strings.Repeat(".sortBy(x,x)", 20) + ".size() > 0",
 		"deep lists":                strings.Repeat("[", 200) + strings.Repeat("]", 200) + " == []",
 		"deep maps":                 strings.Repeat("{'a':", 165) + "0" + strings.Repeat("}", 165) + " == {}",
 		"deep types":                strings.Repeat("type(", 165) + "0" + strings.Repeat(")", 165) + " == type",
@@ -87,7 +87,8 @@ func TestNoExpressionTakesLongOrMuchMemory(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		memory := (after.TotalAlloc - before.TotalAlloc) / evaluations
 		t.Logf("%s: %v and %d KiB: %.120s", name, took, memory>>10, outcome)
-		if strings.Contains(outcome, "write at most") || strings.Contains(outcome, "Syntax error") {
+		tooDeep := strings.Contains(outcome, "recursion") && !strings.HasPrefix(name, "deep")
+		if tooDeep || strings.Contains(outcome, "write at most") || strings.Contains(outcome, "Syntax error") {
 			t.Errorf("%s is no attack: %s", name, outcome)
 		}
 		if took > maxTime || memory > maxMemory {
@@ -96,10 +97,10 @@ func TestNoExpressionTakesLongOrMuchMemory(t *testing.T) {
 	}
 }
 
-// nested binds v to start, and then again and again to step, which is of v, as often as fits. End is
-// of the last v.
+// nested binds v to start, and then again and again to step, which is of v, as often as fits into an
+// expression, which is nested two levels deeper by each. End is of the last v.
 func nested(start, step, end string) (expression string) {
-	const variables = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	const variables = "abcdefghijklmn"
 	of := func(text string, i int) string { return strings.ReplaceAll(text, "v", variables[i:i+1]) }
 	open := "[" + start + "].all(a,"
 	for i := range variables {
