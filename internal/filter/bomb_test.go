@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/internal/offer"
 )
 
 // TestNoExpressionTakesLongOrMuchMemory tries expressions that are hostile on purpose. Each is
@@ -94,6 +95,47 @@ func TestNoExpressionTakesLongOrMuchMemory(t *testing.T) {
 		if took > maxTime || memory > maxMemory {
 			t.Errorf("%s: %v and %d MiB", name, took, memory>>20)
 		}
+	}
+}
+
+// TestManyLabelsMakeNoFilterSlow compares and iterates over labels, which a kubelet may set as many of
+// as etcd stores.
+func TestManyLabelsMakeNoFilterSlow(t *testing.T) {
+	maxTime := kubetest.Slower(50*time.Millisecond, 20)
+	often := "[" + strings.Repeat("0,", 99) + "0]"
+	for _, expression := range []string{
+		"node in [node]", often + ".all(x, node in [node])", often + ".all(x, node.labels in [node.labels])",
+		often + ".all(x, [node.labels] == [node.labels])", often + ".all(x, node.labels.exists(k, true))", "node.labels.all(k, k != '')",
+	} {
+		f, err := Nodes(expression)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, labels := range []int{maxLabels, maxLabels + 1, 20_000} {
+			n := gpuNode()
+			for i := len(n.Labels); i < labels; i++ {
+				n.Labels[fmt.Sprint("label-", i)] = "a"
+			}
+			start := time.Now()
+			_, why := f.Admits(n)
+			if took := time.Since(start); took > maxTime {
+				t.Errorf("%s took %v with %d labels", expression, took, labels)
+			}
+			if want := fmt.Sprintf("left out by the filter, which fails on it: %d labels are more than 1000", labels); labels > maxLabels && why != want {
+				t.Errorf("%s with %d labels: %s, want %s", expression, labels, why, want)
+			}
+		}
+	}
+	f, err := Consumers("consumer.labels.all(k, k != '') || true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := offer.Consumer{ID: "rome", Labels: map[string]string{}}
+	for i := range maxLabels + 1 {
+		c.Labels[fmt.Sprint("label-", i)] = "a"
+	}
+	if ok, why := f.Admits(c); ok || !strings.HasSuffix(why, "because it fails: 1001 labels are more than 1000") {
+		t.Errorf("a consumer with many labels: %v, %s", ok, why)
 	}
 }
 

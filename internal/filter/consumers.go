@@ -63,11 +63,7 @@ func (f *consumers) Admits(c offer.Consumer) (ok bool, why string) {
 
 func (f *consumers) ask(c offer.Consumer) result {
 	r := result{labels: c.Labels}
-	labels := c.Labels
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	ok, failure := evaluate(f.program, consumerVariable, map[string]any{"labels": labels})
+	ok, failure := evaluate(f.program, consumerVariable, c.Labels, map[string]any{})
 	switch {
 	case ok:
 		r.ok = true

@@ -28,6 +28,10 @@ const (
 	// maxDepth bounds how deep an expression is nested. The time to check its types grows with the cube
 	// of that.
 	maxDepth = 32
+	// maxLabels bounds the labels of an object that a filter admits. Nodes have a hundred or two. To
+	// compare all labels of an object, or to begin a loop over them, costs a few units however many
+	// there are.
+	maxLabels = 1000
 	// maxWhy bounds what is repeated of the error of an evaluation, in bytes.
 	maxWhy = 200
 )
@@ -93,8 +97,16 @@ func compile(env *cel.Env, text string) (cel.Program, error) {
 // at writes a position. CEL counts columns from 0, and has -1 where it knows none.
 func at(line, column int) string { return fmt.Sprintf("%d:%d: ", max(line, 1), max(column, 0)+1) }
 
-// evaluate returns the result of a program, and why it has none.
-func evaluate(p cel.Program, variable string, value map[string]any) (ok bool, failure string) {
+// evaluate returns the result of a program for an object with these labels and other fields, and why it
+// has none.
+func evaluate(p cel.Program, variable string, labels map[string]string, value map[string]any) (ok bool, failure string) {
+	if len(labels) > maxLabels {
+		return false, fmt.Sprintf("%d labels are more than %d", len(labels), maxLabels)
+	}
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	value["labels"] = labels
 	out, _, err := p.Eval(map[string]any{variable: value})
 	if err != nil {
 		text := err.Error()

@@ -35,11 +35,7 @@ func (f *nodes) Admits(n *capacity.Node) (ok bool, why string) {
 		q := quantity.Of(name, amount)
 		allocatable[name] = apiservercel.Quantity{Quantity: &q}
 	}
-	labels := n.Labels
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	ok, failure := evaluate(f.program, nodeVariable, map[string]any{"name": n.Name, "labels": labels, "allocatable": allocatable})
+	ok, failure := evaluate(f.program, nodeVariable, n.Labels, map[string]any{"name": n.Name, "allocatable": allocatable})
 	switch {
 	case ok:
 		return true, ""
