@@ -103,10 +103,7 @@ func evaluate(p cel.Program, variable string, labels map[string]string, value ma
 	if len(labels) > maxLabels {
 		return false, fmt.Sprintf("%d labels are more than %d", len(labels), maxLabels)
 	}
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	value["labels"] = labels
+	value["labels"] = orderedLabels(labels)
 	out, _, err := p.Eval(map[string]any{variable: value})
 	if err != nil {
 		text := err.Error()

@@ -55,6 +55,34 @@ func TestAFilterOfNodesReadsNameLabelsAndAmounts(t *testing.T) {
 	}
 }
 
+// A node of 200 labels is more than a loop may cost. Whether it ends before that must not differ
+// between two evaluations, nor between two replicas.
+func TestALoopOverLabelsHasOneResult(t *testing.T) {
+	n := gpuNode()
+	for i := range 200 {
+		n.Labels[fmt.Sprintf("feature-%d.example.com/on", i)] = "true"
+		n.Allocatable[fmt.Sprintf("example.com/device-%d", i)] = 1
+	}
+	for _, expression := range []string{
+		"node.labels.exists(k, k == 'pool')",
+		"node.labels.exists(k, v, v == 'gold')",
+		"node.labels.all(k, int(node.labels[k]) > 0)",
+		"node.allocatable.exists(k, k == 'nvidia.com/gpu')",
+		"node.allocatable.exists(k, v, k == 'example.com/device-90')",
+	} {
+		f, err := Nodes(expression)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, whyFirst := f.Admits(n)
+		for range 50 {
+			if ok, why := f.Admits(n); ok != first || why != whyFirst {
+				t.Fatalf("%s: %v %q, and %v %q", expression, first, whyFirst, ok, why)
+			}
+		}
+	}
+}
+
 func TestAFilterOfConsumersReadsLabels(t *testing.T) {
 	gold, none := offer.Consumer{ID: "rome", Labels: map[string]string{"tier": "gold"}}, offer.Consumer{ID: "oslo"}
 	for expression, want := range map[string][2]string{
