@@ -32,7 +32,7 @@ type result struct {
 // Consumers compiles a filter of consumers. Its expression has the variable consumer, with labels.
 func Consumers(expression string) (offer.ConsumerFilter, error) {
 	_, env := environments()
-	p, err := compile(env, expression)
+	p, err := compile(env, expression, "consumer.labels")
 	if err != nil {
 		return nil, err
 	}

@@ -9,9 +9,7 @@
 package filter
 
 import (
-	"errors"
 	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/google/cel-go/cel"
@@ -32,7 +30,7 @@ const (
 	// compare all labels of an object, or to begin a loop over them, costs a few units however many
 	// there are.
 	maxLabels = 1000
-	// maxWhy bounds what is repeated of the error of an evaluation, in bytes.
+	// maxWhy bounds what is repeated of an error of CEL, in bytes.
 	maxWhy = 200
 )
 
@@ -72,30 +70,24 @@ func with(variable, kind string, types map[string]*apiservercel.DeclType) *cel.E
 	return set.NewExpressionsEnv()
 }
 
-// compile returns the program of an expression. The error names the positions of mistakes.
-func compile(env *cel.Env, text string) (cel.Program, error) {
+// compile returns the program of an expression. The error names the positions of mistakes, and the
+// fields if one of them is that another is read.
+func compile(env *cel.Env, text, fields string) (cel.Program, error) {
 	if length := len([]rune(text)); length > MaxLength {
 		return nil, fmt.Errorf("it has %d characters: write at most %d", length, MaxLength)
 	}
 	ast, issues := env.Compile(text)
 	if issues.Err() != nil {
-		var all []string
-		for _, e := range issues.Errors() {
-			all = append(all, at(e.Location.Line(), e.Location.Column())+e.Message)
-		}
-		return nil, errors.New(strings.Join(all, "; "))
+		return nil, mistakes(issues.Errors(), fields)
 	}
 	if ast.OutputType() != cel.BoolType {
-		return nil, fmt.Errorf("its result is of type %s: write an expression that is true or false", ast.OutputType())
+		return nil, fmt.Errorf("its result is of type %s: write an expression that is true or false", short(ast.OutputType().String()))
 	}
 	if err := check(ast.NativeRep()); err != nil {
 		return nil, err
 	}
 	return env.Program(ast, cel.CostLimit(CostLimit))
 }
-
-// at writes a position. CEL counts columns from 0, and has -1 where it knows none.
-func at(line, column int) string { return fmt.Sprintf("%d:%d: ", max(line, 1), max(column, 0)+1) }
 
 // evaluate returns the result of a program for an object with these labels and other fields, and why it
 // has none.
@@ -106,11 +98,7 @@ func evaluate(p cel.Program, variable string, labels map[string]string, value ma
 	value["labels"] = orderedLabels(labels)
 	out, _, err := p.Eval(map[string]any{variable: value})
 	if err != nil {
-		text := err.Error()
-		if len(text) > maxWhy {
-			text = strings.ToValidUTF8(text[:maxWhy], "") + "..."
-		}
-		return false, text
+		return false, short(err.Error())
 	}
 	ok, _ = out.Value().(bool)
 	return ok, ""

@@ -132,12 +132,17 @@ func TestAResultIsRememberedUntilTheLabelsChange(t *testing.T) {
 func TestAMistakeIsNamedWithItsPosition(t *testing.T) {
 	for expression, want := range map[string]string{
 		"":                             "1:1: Syntax error: mismatched input '<EOF>'",
-		"node.label['a'] == 'b'":       "1:5: undefined field 'label'",
+		"node.label['a'] == 'b'":       "1:5: undefined field 'label': this filter reads node.name, node.labels and node.allocatable",
 		"true &&\n  nodes.name == 'a'": "2:3: undeclared reference to 'nodes' (in container '')",
 		"node.name":                    "its result is of type string: write an expression that is true or false",
 		"node.labels['a'] > 1":         "1:18: found no matching overload for '_>_' applied to '(string, int)'",
-		"consumer.labels['a'] == 'b'":  "1:1: undeclared reference to 'consumer' (in container '')",
-		"node.name.matches('[')":       "1:19: invalid matches argument",
+		"node.allocatable['cpu'] > quantity('8')":               "1:25: found no matching overload for '_>_' applied to '(kubernetes.Quantity, kubernetes.Quantity)': compare amounts as in",
+		"node.labels[?'a'] == 'b'":                              "1:19: found no matching overload for '_==_' applied to '(optional_type(string), string)': write .orValue('') after [?'label']",
+		"has(node.labels['a'])":                                 "1:16: invalid argument to has() macro: write 'label' in node.labels",
+		"node.labels.contains('a')":                             "applied to 'map(string, string).(string)': write 'label' in node.labels",
+		"a || b || c || d":                                      "1:11: undeclared reference to 'c' (in container ''): this filter reads node.name, node.labels and node.allocatable; and 1 more",
+		"consumer.labels['a'] == 'b'":                           "1:1: undeclared reference to 'consumer' (in container '')",
+		"node.name.matches('[')":                                "1:19: invalid matches argument",
 		"quantity(node.labels['a']) == quantity('1')":           "1:9: quantity takes an amount in quotes, such as '8' or '16Gi', with an exponent of at most two digits",
 		"true || isQuantity('1e-999999999')":                    "1:19: isQuantity takes an amount in quotes",
 		"node.name.matches(node.labels['a'])":                   "1:18: matches takes a regular expression in quotes",
@@ -158,7 +163,20 @@ func TestAMistakeIsNamedWithItsPosition(t *testing.T) {
 			t.Errorf("%s: got %v, want %s", expression, err, want)
 		}
 	}
-	if _, err := Consumers("node.name == 'a'"); err == nil || !strings.Contains(err.Error(), "undeclared reference to 'node'") {
+	if _, err := Consumers("node.name == 'a'"); err == nil || !strings.HasSuffix(err.Error(), "undeclared reference to 'node' (in container ''): this filter reads consumer.labels") {
 		t.Errorf("a filter of consumers that reads a node: %v", err)
+	}
+}
+
+func TestAMistakeIsNoLongText(t *testing.T) {
+	const most = 3*(maxWhy+100) + 100
+	for _, expression := range []string{
+		strings.Repeat("-`1u", MaxLength/4), strings.Repeat("@", MaxLength), strings.Repeat(".all(x,true)", MaxLength/12),
+		strings.Repeat("[", 30) + strings.Repeat("]", 30), "'" + strings.Repeat("a", 1000) + "' == 1", strings.Repeat("a", MaxLength),
+		strings.Repeat("[", 30) + strings.Repeat("]", 30) + " == 1", "quantity('1').isGreaterThan(" + strings.Repeat("[", 30) + strings.Repeat("]", 30) + ")",
+	} {
+		if _, err := Nodes(expression); err == nil || len(err.Error()) > most {
+			t.Errorf("%.40s...: %v", expression, err)
+		}
 	}
 }

@@ -18,7 +18,7 @@ type nodes struct {
 // quantities, allocatable.
 func Nodes(expression string) (capacity.NodeFilter, error) {
 	env, _ := environments()
-	p, err := compile(env, expression)
+	p, err := compile(env, expression, "node.name, node.labels and node.allocatable")
 	if err != nil {
 		return nil, err
 	}
