@@ -103,7 +103,7 @@ type parts struct {
 	// chain is nil without filters in Go.
 	chain *filters.Chain
 	// reconcilers are those in Go.
-	reconcilers []plugin.Reconciler
+	reconcilers map[string]plugin.Reconciler
 }
 
 // setup adds to the manager everything that watches, evaluates and writes. The manager must have
