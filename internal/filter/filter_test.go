@@ -140,6 +140,7 @@ func TestAMistakeIsNamedWithItsPosition(t *testing.T) {
 		"node.labels[?'a'] == 'b'":                              "1:19: found no matching overload for '_==_' applied to '(optional_type(string), string)': write .orValue('') after [?'label']",
 		"has(node.labels['a'])":                                 "1:16: invalid argument to has() macro: write 'label' in node.labels",
 		"node.labels.contains('a')":                             "applied to 'map(string, string).(string)': write 'label' in node.labels",
+		"node.name = 'a'":                                       "1:11: Syntax error: token recognition error at: '= ': write == to compare",
 		"a || b || c || d":                                      "1:11: undeclared reference to 'c' (in container ''): this filter reads node.name, node.labels and node.allocatable; and 1 more",
 		"consumer.labels['a'] == 'b'":                           "1:1: undeclared reference to 'consumer' (in container '')",
 		"node.name.matches('[')":                                "1:19: invalid matches argument",

@@ -18,6 +18,7 @@ var hints = []struct{ in, write string }{
 	{"optional_type(", "write .orValue('') after [?'label']"},
 	{"'map(string, string).", "write 'label' in node.labels"},
 	{"invalid argument to has() macro", "write 'label' in node.labels"},
+	{"token recognition error at: '= ", "write == to compare"},
 	{"recursion", "write an expression with fewer levels"},
 }
 
