@@ -3,6 +3,7 @@ package filter
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -127,6 +128,34 @@ func TestAResultIsRememberedUntilTheLabelsChange(t *testing.T) {
 	if len(f.known) > maxRemembered {
 		t.Errorf("%d results are remembered", len(f.known))
 	}
+}
+
+// Evaluations, simulations and explanations ask the filters of one snapshot at the same time.
+func TestFiltersAreAskedByManyAtOnce(t *testing.T) {
+	nodes, err := Nodes("node.labels.exists(k, v, v == 'gold') && node.allocatable.exists(k, k == 'cpu')")
+	if err != nil {
+		t.Fatal(err)
+	}
+	consumers, err := Consumers("consumer.labels.exists(k, v, v == 'gold')")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := gpuNode()
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for range 100 {
+				if ok, why := nodes.Admits(n); !ok {
+					t.Errorf("the node is left out: %s", why)
+				}
+				tier := []string{"gold", "silver"}[i%2]
+				if ok, _ := consumers.Admits(offer.Consumer{ID: "rome", Labels: map[string]string{"tier": tier}}); ok != (tier == "gold") {
+					t.Errorf("tier %s: %v", tier, ok)
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 func TestAMistakeIsNamedWithItsPosition(t *testing.T) {
