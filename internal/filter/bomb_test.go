@@ -37,6 +37,7 @@ func TestNoExpressionTakesLongOrMuchMemory(t *testing.T) {
 		"nested lists of one":       nested("[0]", "dyn([v])", "v==v"),
 		"doubled amounts":           nested("quantity('9E')", "v.add(v)", "v.isInteger()"),
 		"time zones":                list + ".all(a, " + list + ".all(b, timestamp('2024-01-01T00:00:00Z').getHours(node.name) > 0))",
+		"loops at no cost":          "[[" + strings.Repeat("0,", 399) + "0]].all(l, l.exists_one(a, l.exists_one(b, l.exists_one(c, false))))",
 		"large equalities":          list + ".all(a, " + list + ".all(b, node == node))",
 		"replaced text":             "(" + long + ").replace('a', " + long + ").replace('a', " + long + ").size() > 0",
 		"joined text":               list + ".map(x, " + long + ").join(" + long + ").size() > 0",
@@ -106,6 +107,8 @@ func TestManyLabelsMakeNoFilterSlow(t *testing.T) {
 	for _, expression := range []string{
 		"node in [node]", often + ".all(x, node in [node])", often + ".all(x, node.labels in [node.labels])",
 		often + ".all(x, [node.labels] == [node.labels])", often + ".all(x, node.labels.exists(k, true))", "node.labels.all(k, k != '')",
+		"node.labels.filter(a, node.labels.filter(b, false) == []).size() == 0",
+		"node.labels.exists_one(a, node.labels.exists_one(b, node.labels.exists_one(c, false)))",
 	} {
 		f, err := Nodes(expression)
 		if err != nil {

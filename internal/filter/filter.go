@@ -3,16 +3,19 @@
 //
 // An expression is written by an admin of the provider, and is evaluated in the operator: no
 // expression takes longer, or more memory, than a few milliseconds and mebibytes for one object. Its
-// text has at most MaxLength characters, nested maxDepth deep, and an evaluation costs at most
-// CostLimit. Where the cost that CEL accounts for says little about the time, an expression is
-// restricted further, see check and macros.
+// text has at most MaxLength characters, nested maxDepth deep, an evaluation costs at most CostLimit,
+// and its loops take at most maxSteps. Where the cost that CEL accounts for says little about the
+// time, an expression is restricted further, see check and macros.
 package filter
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"sync"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/interpreter"
 	"k8s.io/apimachinery/pkg/util/version"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
@@ -26,6 +29,9 @@ const (
 	// maxDepth bounds how deep an expression is nested. The time to check its types grows with the cube
 	// of that.
 	maxDepth = 32
+	// maxSteps bounds the steps of all loops of an evaluation. A step that only reads a variable costs
+	// nothing.
+	maxSteps = 2000
 	// maxLabels bounds the labels of an object that a filter admits. Nodes have a hundred or two. To
 	// compare all labels of an object, or to begin a loop over them, costs a few units however many
 	// there are.
@@ -86,8 +92,15 @@ func compile(env *cel.Env, text, fields string) (cel.Program, error) {
 	if err := check(ast.NativeRep()); err != nil {
 		return nil, err
 	}
-	return env.Program(ast, cel.CostLimit(CostLimit))
+	return env.Program(ast, cel.CostLimit(CostLimit), cel.InterruptCheckFrequency(maxSteps))
 }
+
+// ended is a context that has ended.
+var ended = func() context.Context {
+	ctx, end := context.WithCancel(context.Background())
+	end()
+	return ctx
+}()
 
 // evaluate returns the result of a program for an object with these labels and other fields, and why it
 // has none.
@@ -96,8 +109,12 @@ func evaluate(p cel.Program, variable string, labels map[string]string, value ma
 		return false, fmt.Sprintf("%d labels are more than %d", len(labels), maxLabels)
 	}
 	value["labels"] = orderedLabels(labels)
-	out, _, err := p.Eval(map[string]any{variable: value})
-	if err != nil {
+	// CEL looks at the context at each step of a loop whose number is a multiple of maxSteps.
+	out, _, err := p.ContextEval(ended, map[string]any{variable: value})
+	switch {
+	case errors.Is(err, interpreter.InterruptError{}):
+		return false, fmt.Sprintf("its loops take more than %d steps", maxSteps)
+	case err != nil:
 		return false, short(err.Error())
 	}
 	ok, _ = out.Value().(bool)

@@ -70,6 +70,7 @@ func TestALoopOverLabelsHasOneResult(t *testing.T) {
 		"node.labels.all(k, int(node.labels[k]) > 0)",
 		"node.allocatable.exists(k, k == 'nvidia.com/gpu')",
 		"node.allocatable.exists(k, v, k == 'example.com/device-90')",
+		"node.labels.filter(a, node.labels.exists_one(b, false)).size() == 0",
 	} {
 		f, err := Nodes(expression)
 		if err != nil {
