@@ -18,7 +18,7 @@ type Reconciler interface {
 	// Name is the name that the reconciler is registered by.
 	Name() string
 	// Reconcile takes the latest state of an object. If requeueAfter is positive, it is called again
-	// after that time with the state of then.
+	// after that time, and a second at the earliest, with the state of then.
 	Reconcile(ctx context.Context, e Event) (requeueAfter time.Duration, err error)
 	// HandleDeletion takes the end of an object. It is retried until it succeeds.
 	HandleDeletion(ctx context.Context, e Event) error

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -43,6 +44,9 @@ func readConfiguration(path string) (*config.OperatorConfiguration, error) {
 	if len(text) > maxConfiguration {
 		return nil, fmt.Errorf("it has more than %d bytes", maxConfiguration)
 	}
+	if n := documents(text); n > 1 {
+		return nil, fmt.Errorf("it holds %d documents: write one, because the others would not be read", n)
+	}
 	text, err = yaml.YAMLToJSONStrict(text)
 	if err != nil {
 		return nil, errors.New(strings.Join(strings.Fields(err.Error()), " ")) // In one line.
@@ -50,6 +54,9 @@ func readConfiguration(path string) (*config.OperatorConfiguration, error) {
 	c := &config.OperatorConfiguration{}
 	if err := unmarshal(text, c, "the file"); err != nil {
 		return nil, err
+	}
+	if c.APIVersion == "" && c.Kind == "" {
+		return nil, fmt.Errorf("it has no kind and apiVersion: write kind: %s and apiVersion: %s", config.Kind, config.APIVersion)
 	}
 	if c.APIVersion != config.APIVersion || c.Kind != config.Kind {
 		return nil, fmt.Errorf("it is a %q of %q: write kind: %s and apiVersion: %s",
@@ -75,17 +82,39 @@ func unmarshal(text []byte, into any, whole string) error {
 	return nil
 }
 
+// documents counts the documents of a YAML file that are not empty. A line that begins with --- or ...
+// ends a document wherever it stands.
+func documents(text []byte) (n int) {
+	inside := false
+	for line := range bytes.Lines(text) {
+		words := bytes.Fields(line)
+		if len(words) > 0 && (string(words[0]) == "---" || string(words[0]) == "...") && line[0] == words[0][0] {
+			inside, words = false, words[1:]
+		}
+		if inside || len(words) == 0 || words[0][0] == '#' || words[0][0] == '%' {
+			continue // A directive stands before a document.
+		}
+		inside = true
+		n++
+	}
+	return n
+}
+
 // setFlags sets the flags of the configuration file that are not on the command line.
 func setFlags(all *pflag.FlagSet, c *config.OperatorConfiguration) error {
 	for _, name := range slices.Sorted(maps.Keys(c.Flags)) {
 		values, flag := c.Flags[name], all.Lookup(name)
 		switch {
+		case flag == nil && all.Lookup(strings.TrimLeft(name, "-")) != nil:
+			return fmt.Errorf("flags: write %s without dashes", strings.TrimLeft(name, "-"))
 		case flag == nil:
 			return fmt.Errorf("flags: there is no flag %q; see proffer --help", kube.Shorten(name, kube.MaxShown))
 		case slices.Contains(onCommandLine, name):
 			return fmt.Errorf("flags: write --%s on the command line", name)
 		case flag.Changed:
 			continue
+		case len(values) == 0:
+			return fmt.Errorf("flags: %s has no value: write one, or leave it out", name)
 		case len(values) != 1 && flag.Value.Type() != "stringArray":
 			return fmt.Errorf("flags: %s has %d values: write one", name, len(values))
 		}

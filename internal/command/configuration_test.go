@@ -2,6 +2,7 @@ package command
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -99,7 +100,14 @@ func TestEveryFlagMayStandInTheConfigurationFile(t *testing.T) {
 
 func TestAMistakeInTheConfigurationFileIsOneLineThatSaysWhatToWrite(t *testing.T) {
 	for _, tc := range []struct{ text, want string }{
-		{"", `it is a "" of "": write kind: OperatorConfiguration and apiVersion: config.proffer.dev/v1alpha1`},
+		{"", "it has no kind and apiVersion: write kind: OperatorConfiguration and apiVersion: config.proffer.dev/v1alpha1"},
+		{header + "---\nreconcilers: [Nonsense]", "it holds 2 documents: write one, because the others would not be read"},
+		{"---\n" + header + "...\n---\n# nothing\n--- a: b", "it holds 2 documents: write one, because the others would not be read"},
+		{"hello", "the file cannot be a string"},
+		{"\xff\xfea\x00p\x00", "the file cannot be a string"},
+		{header + "a: \x1b[31m", "yaml: control characters are not allowed"},
+		{header + "flags: " + strings.Repeat("[", maxConfiguration/2), "yaml: line 3: exceeded max depth of 10000"},
+		{header + laughs(), "yaml: document contains excessive aliasing"},
 		{"kind: ConfigMap\napiVersion: v1", `it is a "ConfigMap" of "v1": write kind: OperatorConfiguration and apiVersion: config.proffer.dev/v1alpha1`},
 		{header + "filter: {}", `unknown field "filter"`},
 		{header + "filters: {node: []}", `unknown field "filters.node"`},
@@ -113,6 +121,10 @@ func TestAMistakeInTheConfigurationFileIsOneLineThatSaysWhatToWrite(t *testing.T
 		{header + "flags: {batch-period: soon}", "flags: --batch-period=soon: write a duration, such as 100ms"},
 		{header + "flags: {leader-elect: maybe}", "flags: --leader-elect=maybe: write --leader-elect, or --leader-elect=false"},
 		{header + "flags: {batch-period: [1s, 2s]}", "flags: batch-period has 2 values: write one"},
+		{header + "flags: {offers-subject: []}", "flags: offers-subject has no value: write one, or leave it out"},
+		{header + "flags: {batch-period: null}", "the value of a flag must be text, a number, true or false, or a list of these"},
+		{header + "flags: {--leader-elect: true}", "flags: write leader-elect without dashes"},
+		{header + "reconcilers: [" + strings.Repeat("a", 10_000) + "]", `reconcilers lists "` + strings.Repeat("a", 1024-len(`reconcilers lists "...`)) + "..."},
 		{header + "flags: {help: true}", "flags: write --help on the command line"},
 		{header + "filters: {nodes: [Basic]}", "filters.nodes leaves out Affinity: add it, since fields of policies have no effect without it"},
 		{header + "filters: {nodes: [Basic, Affinity, Custom, Custom]}", "filters.nodes lists Custom twice: leave one of them out"},
@@ -139,13 +151,38 @@ func TestAMistakeInTheConfigurationFileIsOneLineThatSaysWhatToWrite(t *testing.T
 			t.Errorf("%.200s\ngot  %v\nwant %s", tc.text, err, want)
 		}
 	}
-	_, err := parseFlags([]string{"--config=/none"}, io.Discard, Program{})
+	directory := t.TempDir()
+	_, err := parseFlags([]string{"--config=" + directory}, io.Discard, Program{})
+	if want := "--config=" + directory + ": read " + directory + ": is a directory"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	_, err = parseFlags([]string{"--config=/none"}, io.Discard, Program{})
 	if want := "--config=/none: open /none: no such file or directory"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	_, err = parseFlags([]string{"--config=" + write(t, header+"reconcilers: [Audit]")}, io.Discard, Program{})
 	if want := `reconcilers lists "Audit", and there is no such reconciler: write MetaSync`; err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// laughs returns lists of ten times the list before, which would be a billion words.
+func laughs() string {
+	text := "flags:\n  a: &a0 [ha]\n"
+	for i := range 9 {
+		text += fmt.Sprintf("  a%d: &a%d [%s*a%d]\n", i+1, i+1, strings.Repeat(fmt.Sprintf("*a%d, ", i), 9), i)
+	}
+	return text
+}
+
+func TestTheConfigurationFileIsOneDocument(t *testing.T) {
+	for text, want := range map[string]int{
+		"": 0, "# nothing": 0, "---\n---\n": 0, "a: b": 1, "\ufeffa: b\n": 1, "%YAML 1.1\n---\na: b\n...\n": 1, "# a\n---\na: b\n---\n": 1,
+		"a: |\n  ---\n  b\n": 1, "---a: b\n": 1, "--- a\n--- b\n": 2, "a: b\r\n---\r\nc: d\r\n": 2, "a: b\n...\nc": 2,
+	} {
+		if got := documents([]byte(text)); got != want {
+			t.Errorf("%q has %d documents, want %d", text, got, want)
+		}
 	}
 }
 

@@ -101,7 +101,7 @@ func (o *options) configure(all *pflag.FlagSet, p Program) error {
 			o.plugins, err = p.plugins(c)
 		}
 		if err != nil {
-			return fmt.Errorf("--config=%s: %w", o.config, err)
+			return fmt.Errorf("--config=%s: %s", o.config, kube.Shorten(err.Error(), kube.MaxMessage))
 		}
 	}
 	o.unused = p.unused(c)

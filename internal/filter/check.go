@@ -21,15 +21,13 @@ const maxPattern = 200
 // than anybody waits, and CEL does not account for it.
 var literalAmount = regexp.MustCompile(`^[+-]?[0-9.]{1,32}([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$`)
 
-// macros are those that an expression may have. Others make lists of values of their own choice.
-var macros = map[string]bool{"has": true, "all": true, "exists": true, "exists_one": true, "existsOne": true, "filter": true}
-
 // check returns an error for the first part of an expression whose time or memory CEL's cost does
 // not bound:
 //   - quantities and regular expressions that are not literals, because a label may say anything, or
 //     that are too large;
-//   - functions that may make a list or text of mebibytes before its cost counts, and time zones,
-//     which are read from files;
+//   - functions that may make a list or text of mebibytes before its cost counts, those that compare
+//     each element of a list with each, findAll, which may read the rest of a text for each match of a
+//     pattern, and time zones, which are read from files;
 //   - lists and maps that could be doubled again and again. CEL keeps [x, x] and x + x as references
 //     to x, at the cost of 1; but to compare 40 such steps takes 2^40 comparisons.
 func check(of *ast.AST) error {
@@ -41,9 +39,6 @@ func check(of *ast.AST) error {
 		}
 	}
 	ast.PreOrderVisit(of.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
-		if macro, ok := of.SourceInfo().GetMacroCall(e.ID()); ok && !macros[macro.AsCall().FunctionName()] {
-			fail(e, fmt.Errorf("%s is not available in a filter", macro.AsCall().FunctionName()))
-		}
 		if e.Kind() == ast.CallKind {
 			fail(e, checkCall(e.AsCall()))
 			if addsLists(of, e) {
@@ -96,7 +91,7 @@ func checkElements(elements []ast.Expr) error {
 func checkCall(call ast.CallExpr) error {
 	name, args := call.FunctionName(), call.Args()
 	switch name {
-	case "lists.range", "replace", "join", "format", "flatten":
+	case "lists.range", "replace", "join", "format", "flatten", "findAll", "distinct", "sets.contains", "sets.equivalent", "sets.intersects":
 		return fmt.Errorf("%s is not available in a filter", name)
 	case "getFullYear", "getMonth", "getDayOfYear", "getDayOfMonth", "getDate", "getDayOfWeek", "getHours", "getMinutes", "getSeconds", "getMilliseconds":
 		if len(args) > 0 {
@@ -107,7 +102,7 @@ func checkCall(call ast.CallExpr) error {
 		if !ok || !literalAmount.MatchString(text) {
 			return fmt.Errorf("%s takes an amount in quotes, such as '8' or '16Gi', with an exponent of at most two digits", name)
 		}
-	case "matches", "find", "findAll":
+	case "matches", "find":
 		at := 0
 		if !call.IsMemberFunction() {
 			at = 1 // After the text that is matched.

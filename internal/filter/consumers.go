@@ -32,7 +32,7 @@ type result struct {
 // Consumers compiles a filter of consumers. Its expression has the variable consumer, with labels.
 func Consumers(expression string) (offer.ConsumerFilter, error) {
 	_, env := environments()
-	p, err := compile(env, expression)
+	p, err := compile(env, expression, "consumer.labels")
 	if err != nil {
 		return nil, err
 	}
@@ -63,11 +63,7 @@ func (f *consumers) Admits(c offer.Consumer) (ok bool, why string) {
 
 func (f *consumers) ask(c offer.Consumer) result {
 	r := result{labels: c.Labels}
-	labels := c.Labels
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	ok, failure := evaluate(f.program, consumerVariable, map[string]any{"labels": labels})
+	ok, failure := evaluate(f.program, consumerVariable, c.Labels, map[string]any{})
 	switch {
 	case ok:
 		r.ok = true

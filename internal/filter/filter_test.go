@@ -3,6 +3,7 @@ package filter
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -55,6 +56,35 @@ func TestAFilterOfNodesReadsNameLabelsAndAmounts(t *testing.T) {
 	}
 }
 
+// A node of 200 labels is more than a loop may cost. Whether it ends before that must not differ
+// between two evaluations, nor between two replicas.
+func TestALoopOverLabelsHasOneResult(t *testing.T) {
+	n := gpuNode()
+	for i := range 200 {
+		n.Labels[fmt.Sprintf("feature-%d.example.com/on", i)] = "true"
+		n.Allocatable[fmt.Sprintf("example.com/device-%d", i)] = 1
+	}
+	for _, expression := range []string{
+		"node.labels.exists(k, k == 'pool')",
+		"node.labels.exists(k, v, v == 'gold')",
+		"node.labels.all(k, int(node.labels[k]) > 0)",
+		"node.allocatable.exists(k, k == 'nvidia.com/gpu')",
+		"node.allocatable.exists(k, v, k == 'example.com/device-90')",
+		"node.labels.filter(a, node.labels.exists_one(b, false)).size() == 0",
+	} {
+		f, err := Nodes(expression)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, whyFirst := f.Admits(n)
+		for range 50 {
+			if ok, why := f.Admits(n); ok != first || why != whyFirst {
+				t.Fatalf("%s: %v %q, and %v %q", expression, first, whyFirst, ok, why)
+			}
+		}
+	}
+}
+
 func TestAFilterOfConsumersReadsLabels(t *testing.T) {
 	gold, none := offer.Consumer{ID: "rome", Labels: map[string]string{"tier": "gold"}}, offer.Consumer{ID: "oslo"}
 	for expression, want := range map[string][2]string{
@@ -101,15 +131,49 @@ func TestAResultIsRememberedUntilTheLabelsChange(t *testing.T) {
 	}
 }
 
+// Evaluations, simulations and explanations ask the filters of one snapshot at the same time.
+func TestFiltersAreAskedByManyAtOnce(t *testing.T) {
+	nodes, err := Nodes("node.labels.exists(k, v, v == 'gold') && node.allocatable.exists(k, k == 'cpu')")
+	if err != nil {
+		t.Fatal(err)
+	}
+	consumers, err := Consumers("consumer.labels.exists(k, v, v == 'gold')")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := gpuNode()
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for range 100 {
+				if ok, why := nodes.Admits(n); !ok {
+					t.Errorf("the node is left out: %s", why)
+				}
+				tier := []string{"gold", "silver"}[i%2]
+				if ok, _ := consumers.Admits(offer.Consumer{ID: "rome", Labels: map[string]string{"tier": tier}}); ok != (tier == "gold") {
+					t.Errorf("tier %s: %v", tier, ok)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
 func TestAMistakeIsNamedWithItsPosition(t *testing.T) {
 	for expression, want := range map[string]string{
 		"":                             "1:1: Syntax error: mismatched input '<EOF>'",
-		"node.label['a'] == 'b'":       "1:5: undefined field 'label'",
+		"node.label['a'] == 'b'":       "1:5: undefined field 'label': this filter reads node.name, node.labels and node.allocatable",
 		"true &&\n  nodes.name == 'a'": "2:3: undeclared reference to 'nodes' (in container '')",
 		"node.name":                    "its result is of type string: write an expression that is true or false",
 		"node.labels['a'] > 1":         "1:18: found no matching overload for '_>_' applied to '(string, int)'",
-		"consumer.labels['a'] == 'b'":  "1:1: undeclared reference to 'consumer' (in container '')",
-		"node.name.matches('[')":       "1:19: invalid matches argument",
+		"node.allocatable['cpu'] > quantity('8')":               "1:25: found no matching overload for '_>_' applied to '(kubernetes.Quantity, kubernetes.Quantity)': compare amounts as in",
+		"node.labels[?'a'] == 'b'":                              "1:19: found no matching overload for '_==_' applied to '(optional_type(string), string)': write .orValue('') after [?'label']",
+		"has(node.labels['a'])":                                 "1:16: invalid argument to has() macro: write 'label' in node.labels",
+		"node.labels.contains('a')":                             "applied to 'map(string, string).(string)': write 'label' in node.labels",
+		"node.name = 'a'":                                       "1:11: Syntax error: token recognition error at: '= ': write == to compare",
+		"a || b || c || d":                                      "1:11: undeclared reference to 'c' (in container ''): this filter reads node.name, node.labels and node.allocatable; and 1 more",
+		"consumer.labels['a'] == 'b'":                           "1:1: undeclared reference to 'consumer' (in container '')",
+		"node.name.matches('[')":                                "1:19: invalid matches argument",
 		"quantity(node.labels['a']) == quantity('1')":           "1:9: quantity takes an amount in quotes, such as '8' or '16Gi', with an exponent of at most two digits",
 		"true || isQuantity('1e-999999999')":                    "1:19: isQuantity takes an amount in quotes",
 		"node.name.matches(node.labels['a'])":                   "1:18: matches takes a regular expression in quotes",
@@ -118,7 +182,11 @@ func TestAMistakeIsNamedWithItsPosition(t *testing.T) {
 		"[1] + [2] == [1, 2]":                                   "1:5: lists cannot be added in a filter",
 		"[node.name, node.name] == []":                          "1:1: a list or map in a filter has at most one element that is not a literal",
 		"['a'].map(x, x) == ['a']":                              "1:10: map is not available in a filter",
+		"optional.of(1).optMap(x, x).hasValue()":                "1:22: optMap is not available in a filter",
+		strings.Repeat("(", 40) + "true":                        "expression recursion limit exceeded: 32",
 		"timestamp('2024-01-01T00:00:00Z').getHours('UTC') > 0": "1:43: getHours takes no time zone in a filter",
+		"size(node.name.findAll('a')) == 9":                     "1:23: findAll is not available in a filter",
+		"sets.contains([1], [1])":                               "1:14: sets.contains is not available in a filter",
 		"size(lists.range(9)) == 9":                             "1:17: lists.range is not available in a filter",
 		"'" + strings.Repeat("ü", MaxLength-1) + "' == ''":      "it has 1031 characters: write at most 1024",
 	} {
@@ -126,7 +194,20 @@ func TestAMistakeIsNamedWithItsPosition(t *testing.T) {
 			t.Errorf("%s: got %v, want %s", expression, err, want)
 		}
 	}
-	if _, err := Consumers("node.name == 'a'"); err == nil || !strings.Contains(err.Error(), "undeclared reference to 'node'") {
+	if _, err := Consumers("node.name == 'a'"); err == nil || !strings.HasSuffix(err.Error(), "undeclared reference to 'node' (in container ''): this filter reads consumer.labels") {
 		t.Errorf("a filter of consumers that reads a node: %v", err)
+	}
+}
+
+func TestAMistakeIsNoLongText(t *testing.T) {
+	const most = 3*(maxWhy+100) + 100
+	for _, expression := range []string{
+		strings.Repeat("-`1u", MaxLength/4), strings.Repeat("@", MaxLength), strings.Repeat(".all(x,true)", MaxLength/12),
+		strings.Repeat("[", 30) + strings.Repeat("]", 30), "'" + strings.Repeat("a", 1000) + "' == 1", strings.Repeat("a", MaxLength),
+		strings.Repeat("[", 30) + strings.Repeat("]", 30) + " == 1", "quantity('1').isGreaterThan(" + strings.Repeat("[", 30) + strings.Repeat("]", 30) + ")",
+	} {
+		if _, err := Nodes(expression); err == nil || len(err.Error()) > most {
+			t.Errorf("%.40s...: %v", expression, err)
+		}
 	}
 }

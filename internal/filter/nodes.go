@@ -18,7 +18,7 @@ type nodes struct {
 // quantities, allocatable.
 func Nodes(expression string) (capacity.NodeFilter, error) {
 	env, _ := environments()
-	p, err := compile(env, expression)
+	p, err := compile(env, expression, "node.name, node.labels and node.allocatable")
 	if err != nil {
 		return nil, err
 	}
@@ -35,11 +35,7 @@ func (f *nodes) Admits(n *capacity.Node) (ok bool, why string) {
 		q := quantity.Of(name, amount)
 		allocatable[name] = apiservercel.Quantity{Quantity: &q}
 	}
-	labels := n.Labels
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	ok, failure := evaluate(f.program, nodeVariable, map[string]any{"name": n.Name, "labels": labels, "allocatable": allocatable})
+	ok, failure := evaluate(f.program, nodeVariable, n.Labels, map[string]any{"name": n.Name, "allocatable": orderedAmounts(allocatable)})
 	switch {
 	case ok:
 		return true, ""

@@ -45,7 +45,7 @@ func TestAFilterChoosesNodes(t *testing.T) {
 
 	editPolicy(t, p, filtered("node.label.pool == 'gold'"))
 	c = awaitReason(t, "p", v1alpha1.ReasonInvalid)
-	if want := `The policy is ignored until this is corrected: spec.offer.nodes.filter: Invalid value: "node.label.pool == 'gold'": 1:5: undefined field 'label'`; c.Message != want {
+	if want := `The policy is ignored until this is corrected: spec.offer.nodes.filter: Invalid value: "node.label.pool == 'gold'": 1:5: undefined field 'label': this filter reads node.name, node.labels and node.allocatable`; c.Message != want {
 		t.Errorf("got the message %q, want %q", c.Message, want)
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -16,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	config "proffer.dev/proffer/api/config/v1alpha1"
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/metasync"
 	"proffer.dev/proffer/internal/plugins/filters"
 	"proffer.dev/proffer/internal/plugins/reconcilers"
@@ -46,7 +49,7 @@ type Plugins struct {
 type built struct {
 	nodeFilters     map[string]plugin.NodeFilter
 	consumerFilters map[string]plugin.ConsumerFilter
-	reconcilers     []plugin.Reconciler
+	reconcilers     map[string]plugin.Reconciler
 }
 
 // build calls the factories.
@@ -69,8 +72,7 @@ func (p *Plugins) build(mgr ctrl.Manager) (built, error) {
 	if b.consumerFilters, err = startAll(p.ConsumerFilters, p.Args, handle); err != nil {
 		return b, err
 	}
-	running, err := startAll(p.Reconcilers, p.Args, handle)
-	b.reconcilers = slices.Collect(maps.Values(running))
+	b.reconcilers, err = startAll(p.Reconcilers, p.Args, handle)
 	return b, err
 }
 
@@ -104,19 +106,25 @@ func start[T named, F ~func(json.RawMessage, plugin.Handle) (T, error)](name str
 	var none T
 	done := make(chan result, 1)
 	go func() {
+		r := result{err: errors.New("its factory ends its goroutine instead of returning")}
 		defer func() {
-			if r := recover(); r != nil {
-				done <- result{err: fmt.Errorf("its factory panics: %v", r)}
+			if v := recover(); v != nil {
+				h.Logger.Error(nil, "The factory of the plugin panicked", "stack", string(debug.Stack()))
+				r = result{err: errors.New("its factory panics: " + oneLine(fmt.Sprint(v)))}
 			}
+			done <- r
 		}()
 		p, err := factory(args, h)
-		if err == nil && p == none {
-			err = fmt.Errorf("its factory returns nil")
+		switch {
+		case err != nil:
+			r.err = errors.New(oneLine(err.Error()))
+		case p == none:
+			r.err = errors.New("its factory returns nil")
+		case p.Name() != name:
+			r.err = fmt.Errorf("it is registered as %s and calls itself %q: use one name", name, kube.Shorten(p.Name(), kube.MaxShown))
+		default:
+			r = result{plugin: p}
 		}
-		if err == nil && p.Name() != name {
-			err = fmt.Errorf("it is registered as %s and calls itself %q: use one name", name, p.Name())
-		}
-		done <- result{p, err}
 	}()
 	timer := time.NewTimer(pluginTimeout)
 	defer timer.Stop()
@@ -129,6 +137,11 @@ func start[T named, F ~func(json.RawMessage, plugin.Handle) (T, error)](name str
 	case <-timer.C:
 		return none, fmt.Errorf("plugin %s: its factory does not return within %v", name, pluginTimeout)
 	}
+}
+
+// oneLine makes a text of a plugin fit for the line that ends the process.
+func oneLine(text string) string {
+	return kube.Shorten(strings.Join(strings.Fields(kube.Shorten(text, 2*kube.MaxMessage)), " "), kube.MaxMessage)
 }
 
 // chainOf returns the chain of filters, nil for that of an operator without plugins.
@@ -150,8 +163,9 @@ type runners struct {
 
 func (p *parts) runners(holding func() bool, log logr.Logger) runners {
 	var out runners
-	for _, r := range p.reconcilers {
-		config := reconcilers.Config{Reconciler: r, Table: p.table, Log: log}
+	for _, name := range slices.Sorted(maps.Keys(p.reconcilers)) {
+		r := p.reconcilers[name]
+		config := reconcilers.Config{Name: name, Reconciler: r, Table: p.table, Log: log}
 		everywhere := reconcilers.OfEveryReplica(r)
 		if !everywhere {
 			config.Holding = holding

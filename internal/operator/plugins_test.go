@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io/fs"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -71,7 +74,7 @@ func TestPluginsDecideAndFollowAndDelayNothingWhenTheyHang(t *testing.T) {
 	o := startOperator(t, func(p *parts) {
 		p.chain = filters.New(config.Filters{Nodes: []string{"Basic", "Affinity", "Stubborn"}}, map[string]plugin.NodeFilter{"Stubborn": filter}, nil,
 			filters.Late{Reconsider: p.ledger.Reconsider, Wake: p.debouncer.Wake}, logr.Discard())
-		p.reconcilers = []plugin.Reconciler{never, notes}
+		p.reconcilers = map[string]plugin.Reconciler{"Deaf": never, "Diary": notes}
 	})
 	diaryHas := func(want string) {
 		t.Helper()
@@ -117,8 +120,19 @@ func TestAFactoryThatMisbehavesIsOneLine(t *testing.T) {
 			"plugin Stubborn: its argument is wrong": func(json.RawMessage, plugin.Handle) (plugin.NodeFilter, error) {
 				return nil, errors.New("its argument is wrong")
 			},
-			"plugin Stubborn: its factory panics: boom": func(json.RawMessage, plugin.Handle) (plugin.NodeFilter, error) { panic("boom") },
-			"plugin Stubborn: its factory returns nil":  func(json.RawMessage, plugin.Handle) (plugin.NodeFilter, error) { return nil, nil },
+			"plugin Stubborn: its factory panics: boom":      func(json.RawMessage, plugin.Handle) (plugin.NodeFilter, error) { panic("boom") },
+			"plugin Stubborn: its factory panics: two lines": func(json.RawMessage, plugin.Handle) (plugin.NodeFilter, error) { panic("two\n\tlines") },
+			"plugin Stubborn: cannot read a and b": func(json.RawMessage, plugin.Handle) (plugin.NodeFilter, error) {
+				return nil, errors.Join(errors.New("cannot read a"), errors.New("and b"))
+			},
+			"plugin Stubborn: its factory panics: runtime error: invalid memory address or nil pointer dereference": func(json.RawMessage, plugin.Handle) (plugin.NodeFilter, error) {
+				return nil, (*fs.PathError)(nil)
+			},
+			"plugin Stubborn: its factory ends its goroutine instead of returning": func(json.RawMessage, plugin.Handle) (plugin.NodeFilter, error) {
+				runtime.Goexit()
+				return good, nil
+			},
+			"plugin Stubborn: its factory returns nil": func(json.RawMessage, plugin.Handle) (plugin.NodeFilter, error) { return nil, nil },
 			"plugin Stubborn: its factory does not return within 10s": func(json.RawMessage, plugin.Handle) (plugin.NodeFilter, error) {
 				time.Sleep(2 * pluginTimeout) //nolint:forbidigo // in a bubble
 				return good, nil
@@ -132,8 +146,14 @@ func TestAFactoryThatMisbehavesIsOneLine(t *testing.T) {
 				t.Errorf("got %q, want %q", got, want)
 			}
 		}
+		_, err := start("Stubborn", nil, plugin.Handle{}, func(json.RawMessage, plugin.Handle) (plugin.NodeFilter, error) {
+			return nil, errors.New(strings.Repeat("long ", 1<<20))
+		})
+		if err == nil || len(err.Error()) > 2000 {
+			t.Errorf("got an error of %d bytes", len(fmt.Sprint(err)))
+		}
 		time.Sleep(2 * pluginTimeout) //nolint:forbidigo // in a bubble, which ends after all of its goroutines
-		_, err := start("Other", nil, plugin.Handle{}, func(json.RawMessage, plugin.Handle) (plugin.NodeFilter, error) { return good, nil })
+		_, err = start("Other", nil, plugin.Handle{}, func(json.RawMessage, plugin.Handle) (plugin.NodeFilter, error) { return good, nil })
 		if err == nil || !strings.HasSuffix(err.Error(), `it is registered as Other and calls itself "Stubborn": use one name`) {
 			t.Errorf("got %v", err)
 		}

@@ -104,7 +104,7 @@ type parts struct {
 	// chain is nil without filters in Go.
 	chain *filters.Chain
 	// reconcilers are those in Go.
-	reconcilers []plugin.Reconciler
+	reconcilers map[string]plugin.Reconciler
 	// metasync is nil if no books are kept in a database.
 	metasync *metasync.Options
 }

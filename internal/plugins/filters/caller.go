@@ -167,12 +167,23 @@ func (c *caller) drop(p *plugin.Policy) {
 
 // run makes calls until there are no more questions.
 func (c *caller) run() {
-	for {
-		q := c.next()
-		if q == nil {
-			return
+	done := false
+	defer func() {
+		if !done { // A filter may end the goroutine that calls it, with runtime.Goexit.
+			go c.run()
 		}
-		a, o := c.call(q)
+	}()
+	for q := c.next(); q != nil; q = c.next() {
+		c.answer(q)
+	}
+	done = true
+}
+
+// answer makes the call for a question, and hands over the answer, also if the call ends this
+// goroutine.
+func (c *caller) answer(q *question) {
+	a, o := answer("left out because "+c.name+" ends its goroutine instead of answering"), panicked
+	defer func() {
 		c.mu.Lock()
 		c.counts[o]++
 		q.answer = a
@@ -182,7 +193,8 @@ func (c *caller) run() {
 		if late {
 			q.late(a)
 		}
-	}
+	}()
+	a, o = c.call(q)
 }
 
 // next takes the next question. If there is none, it returns nil, and the goroutine has to end.
@@ -207,9 +219,10 @@ func (c *caller) next() *question {
 func (c *caller) call(q *question) (a answer, o outcome) {
 	defer func() {
 		if r := recover(); r != nil {
-			a, o = answer(fmt.Sprintf("left out because %s panics: %s", c.name, tidy(fmt.Sprint(r)))), panicked
+			text := tidy(fmt.Sprint(r))
+			a, o = answer("left out because "+c.name+" panics: "+text), panicked
 			if c.mayLog(panicked) {
-				c.log.Error(nil, "The filter panicked; what it was asked about is left out", "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+				c.log.Error(nil, "The filter panicked; what it was asked about is left out", "panic", text, "stack", string(debug.Stack()))
 			}
 		}
 	}()
@@ -218,7 +231,8 @@ func (c *caller) call(q *question) (a answer, o outcome) {
 	switch {
 	case ok != again:
 		if c.mayLog(contradicted) {
-			c.log.Error(nil, "The filter is not pure: it gave two answers to one question; what it was asked about is left out", "first", why, "second", whyAgain)
+			c.log.Error(nil, "The filter is not pure: it gave two answers to one question; what it was asked about is left out",
+				"first", tidy(why), "second", tidy(whyAgain))
 		}
 		return answer("left out because " + c.name + " contradicts itself"), contradicted
 	case ok:

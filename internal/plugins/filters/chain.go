@@ -3,6 +3,7 @@ package filters
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -96,7 +97,7 @@ func New(order config.Filters, nodes map[string]plugin.NodeFilter, consumers map
 			l.filter = &filter[offer.Consumer]{
 				caller: &caller{name: name, log: log.WithValues("filter", name)}, late: func(string) { late.Wake() }, same: sameConsumer,
 				ask: func(p *plugin.Policy, k *offer.Consumer) func() (bool, string) {
-					given := &plugin.Consumer{ClusterID: k.ID, Labels: k.Labels}
+					given := &plugin.Consumer{ClusterID: k.ID, Labels: maps.Clone(k.Labels)}
 					return func() (bool, string) { return f.Filter(p, given) }
 				},
 			}
@@ -136,7 +137,7 @@ func (c *Chain) addTo(object *v1alpha1.ResourcePolicy, parsed *offer.Policy, r *
 	if c == nil {
 		return
 	}
-	p := &plugin.Policy{Name: parsed.Name, UID: string(object.UID), Generation: object.Generation, Spec: *object.Spec.DeepCopy()}
+	p := &plugin.Policy{Name: parsed.Name, UID: string(object.UID), Generation: object.Generation, Spec: object.Spec}
 	if parsed.Nodes != nil && len(c.nodes) > 0 {
 		s := &parsed.Nodes.Selection
 		s.Early, s.Filters = c.nodeFilters(p, parsed.Version, s.Filters, r)

@@ -31,9 +31,12 @@ type filter[T any] struct {
 }
 
 // answersTo returns answers to a policy, without any as yet. Those that count replace the answers to
-// earlier edits of the policy.
+// earlier edits of the policy. The filter is given a copy of the policy, because other filters have it
+// at the same time.
 func (f *filter[T]) answersTo(p *plugin.Policy, version, name string, r *Rehearsal) *answers[T] {
-	a := newAnswers(f, p, strings.Join([]string{name, p.Name, version}, "\x00"))
+	own := *p
+	p.Spec.DeepCopyInto(&own.Spec)
+	a := newAnswers(f, &own, strings.Join([]string{name, p.Name, version}, "\x00"))
 	if a.rehearsal = r; r == nil {
 		for _, earlier := range f.policies() {
 			if earlier.policy.Name == p.Name {
@@ -109,10 +112,10 @@ func (f consumerFilter) Admits(c offer.Consumer) (ok bool, why string) {
 
 func sameConsumer(a, b *offer.Consumer) bool { return a.ID == b.ID && maps.Equal(a.Labels, b.Labels) }
 
-// nodeOf converts a node.
+// nodeOf converts a node. A filter that changes it, which it must not, changes nothing of the ledger.
 func nodeOf(n *capacity.Node) *plugin.Node {
 	out := &plugin.Node{
-		Name: n.Name, Labels: n.Labels, Ready: n.State == capacity.Ready, Cordoned: n.State == capacity.Cordoned,
+		Name: n.Name, Labels: maps.Clone(n.Labels), Ready: n.State == capacity.Ready, Cordoned: n.State == capacity.Cordoned,
 		Allocatable: make(corev1.ResourceList, len(n.Allocatable)),
 	}
 	for _, t := range n.Taints {

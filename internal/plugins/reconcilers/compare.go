@@ -14,7 +14,8 @@ import (
 )
 
 // comparison compares snapshots. It keeps only what it needs of the last one, and builds an object
-// only when it has changed. It is for one goroutine.
+// only when it has changed. Objects share no map with the snapshot: a reconciler that changes one,
+// which it must not, harms no evaluation. It is for one goroutine.
 type comparison struct {
 	revision  uint64
 	policies  index[string, plugin.Policy]
@@ -71,7 +72,7 @@ func (c *comparison) comparePolicies(all []table.Policy) {
 		if old := last.value; old != nil && old.UID == p.UID && old.Generation == p.Generation {
 			continue
 		}
-		last.value = &plugin.Policy{Name: p.Name, UID: p.UID, Generation: p.Generation, Spec: p.Object.Spec}
+		last.value = &plugin.Policy{Name: p.Name, UID: p.UID, Generation: p.Generation, Spec: *p.Object.Spec.DeepCopy()}
 		c.add(plugin.KindPolicy, p.Name, plugin.Object{Policy: last.value})
 	}
 	c.policies.end(func(name string, _ *plugin.Policy) { c.add(plugin.KindPolicy, name, plugin.Object{}) })
@@ -89,7 +90,7 @@ func (c *comparison) compareConsumers(all []offer.Consumer) {
 		if old := last.value; old != nil && maps.Equal(old.Labels, all[i].Labels) {
 			continue
 		}
-		last.value = &plugin.Consumer{ClusterID: all[i].ID, Labels: all[i].Labels}
+		last.value = &plugin.Consumer{ClusterID: all[i].ID, Labels: maps.Clone(all[i].Labels)}
 		c.add(plugin.KindConsumer, all[i].ID, plugin.Object{Consumer: last.value})
 	}
 	c.consumers.end(func(id string, _ *plugin.Consumer) { c.add(plugin.KindConsumer, id, plugin.Object{}) })

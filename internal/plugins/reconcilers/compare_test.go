@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/grant"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
@@ -157,5 +158,26 @@ func TestUnchangedObjectsKeepTheirIdentity(t *testing.T) {
 	}
 	if got, want := len(all.all), len(before)+2; got != want {
 		t.Errorf("%d objects, want %d", got, want)
+	}
+}
+
+// A reconciler must not change what it is given. If one does, no evaluation and no other plugin may
+// see it.
+func TestObjectsShareNoMapWithTheSnapshot(t *testing.T) {
+	w := newWorld()
+	w.consumers["rome"] = map[string]string{"tier": "gold"}
+	w.policies["gold"] = 4
+	s := w.publish()
+	s.Policies[0].Object.Spec.Consumers = &v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"rome"}}
+	for _, object := range state(s) {
+		switch {
+		case object.Consumer != nil:
+			object.Consumer.Labels["tier"] = "forged"
+		case object.Policy != nil:
+			object.Policy.Spec.Consumers.ClusterIDs[0] = "forged"
+		}
+	}
+	if got := [2]string{s.Input.Consumers[0].Labels["tier"], string(s.Policies[0].Object.Spec.Consumers.ClusterIDs[0])}; got != [2]string{"gold", "rome"} {
+		t.Errorf("the snapshot has %q", got)
 	}
 }

@@ -19,6 +19,8 @@ const (
 	// minBackoff and maxBackoff bound the wait before a failed call is repeated.
 	minBackoff = 100 * time.Millisecond
 	maxBackoff = time.Minute
+	// minRequeue is the least time after which a reconciler is called again as it asked.
+	minRequeue = time.Second
 	// callTimeout bounds one call.
 	callTimeout = time.Minute
 	// stopGrace is how long Start waits, after its context has ended, for a call that goes on.
@@ -33,6 +35,8 @@ const MaxKept = 1_000_000
 
 // Config is what a Runner works with. Holding may be nil, everything else must be set.
 type Config struct {
+	// Name is that of the reconciler, which is not asked for it.
+	Name       string
 	Reconciler plugin.Reconciler
 	// Table has the snapshots that are compared.
 	Table *table.Table
@@ -68,7 +72,7 @@ func New(config Config) *Runner {
 	}
 	return &Runner{
 		Config: config, debouncer: debounce.New(comparePeriod), worker: make(chan struct{}, 1),
-		compared: newComparison(), objects: newObjects(), metrics: newMetrics(config.Reconciler.Name()),
+		compared: newComparison(), objects: newObjects(), metrics: newMetrics(config.Name),
 		errors: rate.Sometimes{First: failuresLogged, Interval: failureNotice},
 		panics: rate.Sometimes{First: failuresLogged, Interval: failureNotice},
 	}
@@ -198,7 +202,7 @@ func (r *Runner) handle(ctx context.Context, q queue, ref plugin.Reference) {
 	r.objects.handedOver(e, ctx.Err() == nil)
 	q.Forget(ref)
 	if again > 0 && ctx.Err() == nil {
-		r.objects.after(again, ref, q.Add)
+		r.objects.after(max(again, minRequeue), ref, q.Add)
 	}
 }
 

@@ -236,7 +236,7 @@ func elapse(d time.Duration) {
 }
 
 func newRunner(w *world, r plugin.Reconciler) *Runner {
-	return New(Config{Reconciler: r, Table: w.table, Log: logr.Discard()})
+	return New(Config{Name: r.Name(), Reconciler: r, Table: w.table, Log: logr.Discard()})
 }
 
 func consumer(id string) plugin.Reference {
