@@ -1,0 +1,166 @@
+package operator
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/internal/resourcereader"
+	"proffer.dev/proffer/internal/source/external/externaltest"
+	"proffer.dev/proffer/internal/source/nodes/nodestest"
+	"proffer.dev/proffer/internal/table"
+	wire "proffer.dev/proffer/proto/resourcereader"
+)
+
+// fromMonitor lets a policy offer what a monitor answers.
+func fromMonitor(m *externaltest.Monitor, with ...func(*v1alpha1.External)) func(*v1alpha1.ResourcePolicySpec) {
+	e := &v1alpha1.External{Address: m.Address}
+	for _, f := range with {
+		f(e)
+	}
+	return func(s *v1alpha1.ResourcePolicySpec) { s.Offer = v1alpha1.PolicyOffer{External: e} }
+}
+
+func zeroOnFailure(e *v1alpha1.External) { e.OnFailure = v1alpha1.OnFailureZero }
+
+// liqoV0 returns what Liqo v0.10 reads, over gRPC.
+func liqoV0(t *testing.T, offers *table.Table) func(id string) map[string]map[string]string {
+	t.Helper()
+	server, err := resourcereader.New(resourcereader.Options{Table: offers, Endpoints: []resourcereader.Endpoint{{Address: "127.0.0.1:0"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Listen(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Start(ctx) }()
+	conn, err := grpc.NewClient(server.Addresses()[0].String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = conn.Close()
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return func(id string) map[string]map[string]string {
+		answer, err := wire.NewResourceReaderClient(conn).ReadResources(t.Context(), &wire.ClusterIdentity{ClusterID: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pools := map[string]map[string]string{}
+		for _, l := range answer.GetResourceLists() {
+			pools[l.GetPoolPrefix()] = map[string]string{}
+			for name, q := range l.GetResources() {
+				pools[l.GetPoolPrefix()][name] = q.GetString_()
+			}
+		}
+		return pools
+	}
+}
+
+func TestAnExternalSourceAnswersLiqoV0AndLiqoV1(t *testing.T) {
+	installSliceCRDs(t)
+	m := externaltest.Start(t, externaltest.Pools)
+	m.Offer("cpu", "4", "memory", "8Gi", "pods", "20")
+	kubetest.Create(t, kubetest.Policy("gold", fromMonitor(m), inClass("gold"), func(s *v1alpha1.ResourcePolicySpec) {
+		s.Offer.Max = kubetest.Quantities("memory", "6Gi")
+		s.Overrides = []v1alpha1.Override{{
+			Consumers: v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"oslo"}},
+			Offer:     v1alpha1.OverrideOffer{Fixed: kubetest.Quantities("cpu", "1")},
+		}}
+	}))
+	rome := newTenancy(t, "rome")
+	slice := rome.ask("s", nodestest.List("cpu", "3", "memory", "7Gi", "pods", "10"))
+	o := startOperator(t)
+	read := liqoV0(t, o.table)
+
+	awaitAnswer(t, slice, "Accepted Capped cpu=3,memory=6Gi,pods=10")
+	want := map[string]map[string]string{"gold": {"cpu": "4", "memory": "6Gi", "pods": "20"}}
+	o.eventually(func() string { return cmp.Diff(want, read("rome")) })
+	want["gold"]["cpu"] = "1"
+	o.eventually(func() string { return cmp.Diff(want, read("oslo")) })
+	awaitReason(t, "gold", v1alpha1.ReasonOffering)
+
+	// A resource that is no longer answered is offered as 0, and one that falls is taken back.
+	m.Offer("cpu", "2", "memory", "8Gi")
+	o.eventually(func() string {
+		return cmp.Diff(map[string]map[string]string{"gold": {"cpu": "2", "memory": "6Gi", "pods": "0"}}, read("rome"))
+	})
+	awaitAnswer(t, slice, "Accepted Capped cpu=2,memory=6Gi,pods=0")
+	awaitReason(t, "gold", v1alpha1.ReasonIncomplete)
+	if reads := m.Reads(); reads["rome"] == 0 || reads["oslo"] == 0 || reads[""] == 0 || len(reads) != 3 {
+		t.Errorf("the monitor was read about %v", reads)
+	}
+}
+
+func TestALostExternalSourceIsKeptOrZeroedAndComesBack(t *testing.T) {
+	m := externaltest.Start(t, externaltest.Flat)
+	flat := func(e *v1alpha1.External) { e.Form = v1alpha1.ExternalFormFlat }
+	m.Offer("cpu", "4", "memory", "8Gi", "pods", "20")
+	kubetest.Create(t, kubetest.Policy("keep", fromMonitor(m, flat), kubetest.ForIDs("rome")))
+	kubetest.Create(t, kubetest.Policy("zero", fromMonitor(m, flat, zeroOnFailure), inClass("zero"), kubetest.ForIDs("rome")))
+	other := kubetest.Create(t, kubetest.Policy("other", kubetest.Fixed("cpu", "1"), inClass("other")))
+	o := startOperator(t)
+	full := capacity.Amounts{"cpu": 4000, "memory": 8 * gib, "pods": 20}
+	none := capacity.Amounts{"cpu": 0, "memory": 0, "pods": 0}
+	await := func(keep, zero, other capacity.Amounts) {
+		t.Helper()
+		want := map[string]capacity.Amounts{"": keep, "zero": zero, "other": other}
+		o.eventually(func() string { return cmp.Diff(want, o.offered("rome")) })
+	}
+	await(full, full, capacity.Amounts{"cpu": 1000})
+
+	m.Kill()
+	await(full, none, capacity.Amounts{"cpu": 1000})
+	for name, want := range map[string]string{
+		"keep": "What it answered last is kept, by spec.offer.external.onFailure.",
+		"zero": "What it answered last is offered as 0, within spec.reclaim, by spec.offer.external.onFailure.",
+	} {
+		c := awaitReason(t, name, v1alpha1.ReasonSourceUnavailable)
+		if !contains(c.Message, "The external source "+m.Address+" is unavailable: ") || !contains(c.Message, want) || c.Status != "False" {
+			t.Errorf("%s: %s %q", name, c.Status, c.Message)
+		}
+	}
+	// The others are evaluated as ever.
+	editPolicy(t, other, kubetest.Fixed("cpu", "2"))
+	await(full, none, capacity.Amounts{"cpu": 2000})
+
+	// A replica that starts meanwhile goes on from what is recorded.
+	o.stop()
+	o = startOperator(t)
+	await(full, none, capacity.Amounts{"cpu": 2000})
+
+	m.Restart()
+	m.Offer("cpu", "3", "memory", "8Gi", "pods", "20")
+	now := capacity.Amounts{"cpu": 3000, "memory": 8 * gib, "pods": 20}
+	await(now, now, capacity.Amounts{"cpu": 2000})
+	awaitReason(t, "zero", v1alpha1.ReasonOffering)
+}
+
+func TestNothingIsOfferedOfASourceThatHasNeverAnswered(t *testing.T) {
+	m := externaltest.Start(t, externaltest.Pools)
+	kubetest.Create(t, kubetest.Policy("silent", fromMonitor(m), inClass("gold"), kubetest.ForIDs("rome")))
+	kubetest.Create(t, kubetest.Policy("other", kubetest.Fixed("cpu", "1")))
+	o := startOperator(t)
+	o.awaitOffers("rome", capacity.Amounts{"cpu": 1000})
+	c := awaitReason(t, "silent", v1alpha1.ReasonSourceUnavailable)
+	if want := "for rome, it answers no pools. Nothing is offered from it until it answers."; !contains(c.Message, want) {
+		t.Errorf("got the message %q, want %q", c.Message, want)
+	}
+	if gold, offered := o.offered("rome")["gold"]; offered {
+		t.Errorf("rome is offered %v", gold)
+	}
+	m.Offer("cpu", "4")
+	o.eventually(func() string { return cmp.Diff(capacity.Amounts{"cpu": 4000}, o.offered("rome")["gold"]) })
+}
