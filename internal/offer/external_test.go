@@ -178,7 +178,7 @@ func TestAGrantIsLimitedByWhatIsAnsweredForItsConsumer(t *testing.T) {
 			t.Errorf("%s: %+v, want %d", id, terms, want)
 		}
 	}
-	if a.Terms("gold", "rome") != a.Terms("gold", "rome") {
+	if first, again := a.Terms("gold", "rome"), a.Terms("gold", "rome"); first != again {
 		t.Error("the terms of one consumer have two identities")
 	}
 }

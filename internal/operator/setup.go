@@ -129,8 +129,7 @@ func setup(mgr ctrl.Manager, p parts) error {
 	tenants := consumer.Tenants{Handler: decider.Tenants(), Fields: slice.TenantFields}
 	informers := slices.Concat(consumer.Watches(liqo, consumers, tenants, wake, log.WithName("consumers")),
 		decider.Informers())
-
-	monitors := newExternals(p.observer, policies, consumers, wake, log.WithName("external"))
+	monitors := newExternals(p.observer, policies, consumers, wake, log)
 
 	// The writers, which run while this replica leads.
 	tenure := &kube.Tenure{}

@@ -90,7 +90,9 @@ func (m *Manager) Follow(scopes map[capacity.Monitor][]string) {
 			}
 			s = newSource(monitor, m.dial, m.wake, m.log)
 			m.sources[monitor] = s
+			s.follow(scopes[monitor]) // The first round is about all of them.
 			m.run(s)
+			continue
 		}
 		s.follow(scopes[monitor])
 	}

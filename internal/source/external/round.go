@@ -107,8 +107,7 @@ func (r *round) responds(ctx context.Context, silent string) bool {
 	ctx, cancel := context.WithTimeout(ctx, maxProbe)
 	defer cancel()
 	_, err := r.conn.read(ctx, other)
-	var gone lost
-	if errors.As(err, &gone) {
+	if _, gone := errors.AsType[lost](err); gone {
 		return false
 	}
 	r.heard.Add(1)

@@ -125,8 +125,7 @@ func (s *source) run(ctx context.Context) {
 		if answered {
 			retry = firstRetry
 		}
-		var gone lost
-		if errors.As(err, &gone) {
+		if gone, ok := errors.AsType[lost](err); ok {
 			began = gone.began
 		}
 		s.counts.lost.Add(1)

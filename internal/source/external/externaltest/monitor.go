@@ -4,6 +4,7 @@ package externaltest
 
 import (
 	"context"
+	"maps"
 	"net"
 	"sync"
 	"testing"
@@ -53,7 +54,7 @@ func Start(t testing.TB, flat bool, options ...grpc.ServerOption) *Monitor {
 // Restart starts the monitor again after Kill, at the same address.
 func (m *Monitor) Restart() {
 	m.t.Helper()
-	listener, err := net.Listen("tcp", m.Address)
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", m.Address)
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -120,11 +121,7 @@ func (m *Monitor) Subscribers() int {
 func (m *Monitor) Reads() map[string]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := make(map[string]int, len(m.reads))
-	for id, n := range m.reads {
-		all[id] = n
-	}
-	return all
+	return maps.Clone(m.reads)
 }
 
 // ReadResources implements Liqo's service.
