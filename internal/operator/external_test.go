@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
@@ -163,4 +164,59 @@ func TestNothingIsOfferedOfASourceThatHasNeverAnswered(t *testing.T) {
 	}
 	m.Offer("cpu", "4")
 	o.eventually(func() string { return cmp.Diff(capacity.Amounts{"cpu": 4000}, o.offered("rome")["gold"]) })
+}
+
+// A monitor that says nothing holds up the first offers of a replica for a moment, and nothing else.
+func TestASilentSourceHoldsUpNobodyForLong(t *testing.T) {
+	silent := externaltest.Start(t, externaltest.Pools)
+	silent.Answer(func(ctx context.Context, _ string) (*wire.PoolResourceList, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	kubetest.Create(t, kubetest.Policy("silent", fromMonitor(silent, func(e *v1alpha1.External) { e.TimeoutSeconds = new(int32(30)) }), inClass("gold")))
+	other := kubetest.Create(t, kubetest.Policy("other", kubetest.Fixed("cpu", "1")))
+	start := time.Now()
+	o := startOperator(t)
+	if took := time.Since(start); took > 20*time.Second {
+		t.Errorf("the first offers came after %v", took)
+	}
+	o.awaitOffers("rome", capacity.Amounts{"cpu": 1000})
+	editPolicy(t, other, kubetest.Fixed("cpu", "2"))
+	o.awaitOffers("rome", capacity.Amounts{"cpu": 2000})
+	c := awaitReason(t, "silent", v1alpha1.ReasonSourceUnavailable)
+	if want := "it has not answered yet. Nothing is offered from it until it answers."; !contains(c.Message, want) {
+		t.Errorf("got the message %q, want %q", c.Message, want)
+	}
+}
+
+func TestAnotherAddressKeepsTheLastAnswersUntilThereAreNewOnes(t *testing.T) {
+	first, second := externaltest.Start(t, externaltest.Pools), externaltest.Start(t, externaltest.Pools)
+	first.Offer("cpu", "4")
+	p := kubetest.Create(t, kubetest.Policy("p", fromMonitor(first), kubetest.ForIDs("rome")))
+	o := startOperator(t)
+	o.awaitOffers("rome", capacity.Amounts{"cpu": 4000})
+	editPolicy(t, p, fromMonitor(second)) // It answers no pools.
+	c := awaitReason(t, "p", v1alpha1.ReasonSourceUnavailable)
+	if !contains(c.Message, second.Address) || !contains(c.Message, "What it answered last is kept") {
+		t.Errorf("got the message %q", c.Message)
+	}
+	o.awaitOffers("rome", capacity.Amounts{"cpu": 4000})
+	second.Offer("cpu", "5")
+	o.awaitOffers("rome", capacity.Amounts{"cpu": 5000})
+	o.eventually(func() string { return cmp.Diff(0, first.Subscribers()) })
+}
+
+func TestADryRunShowsWhatASourceWouldOffer(t *testing.T) {
+	m := externaltest.Start(t, externaltest.Pools)
+	m.Offer("cpu", "4", "memory", "1Gi", "pods", "5")
+	kubetest.Create(t, kubetest.Policy("next", fromMonitor(m), kubetest.ForIDs("rome"), func(s *v1alpha1.ResourcePolicySpec) { s.Mode = v1alpha1.ModeDryRun }))
+	kubetest.Create(t, kubetest.Policy("now", kubetest.Fixed("cpu", "1"), kubetest.ForIDs("rome")))
+	o := startOperator(t)
+	o.awaitOffers("rome", capacity.Amounts{"cpu": 1000})
+	o.eventually(func() string {
+		s := statusOfPolicy(t, "next")
+		offer := offerFor(s, "rome")
+		return cmp.Diff([]string{"External", "4"}, []string{string(s.Source), offer.Offer.Cpu().String()})
+	})
+	o.awaitOffers("rome", capacity.Amounts{"cpu": 1000})
 }

@@ -115,14 +115,14 @@ func (c *grpcConnection) invoke(ctx context.Context, identity *wire.ClusterIdent
 	err := c.conn.Invoke(ctx, readMethod, identity, answer, grpc.MaxCallRecvMsgSize(maxAnswer))
 	s := status.Convert(err)
 	message := fmt.Sprintf("%.*s", maxShownError, s.Message())
-	switch code := s.Code(); {
-	case code == codes.OK:
+	switch s.Code() { //nolint:exhaustive // The others are errors of the monitor about this consumer.
+	case codes.OK:
 		return nil
-	case code == codes.DeadlineExceeded:
+	case codes.DeadlineExceeded:
 		return lost{error: fmt.Errorf("no answer within %v", c.monitor.Timeout), silent: true}
-	case code == codes.Unavailable, code == codes.Canceled:
+	case codes.Unavailable, codes.Canceled:
 		return lost{error: errors.New(printable(message))}
-	case code == codes.ResourceExhausted:
+	case codes.ResourceExhausted:
 		return fmt.Errorf("its answer cannot be read (at most %d bytes can): %s", maxAnswer, printable(message))
 	}
 	return fmt.Errorf("it fails with %v: %s", s.Code(), printable(message))

@@ -15,7 +15,7 @@ const maxProbe = 5 * time.Second
 type round struct {
 	book   *book
 	counts *counts
-	wake   func()
+	news   *news
 	conn   connection
 	// heard counts the responses, of whatever content.
 	heard atomic.Int64
@@ -91,7 +91,7 @@ func (r *round) one(ctx context.Context, id string) {
 		r.mu.Unlock()
 	}
 	if changed {
-		r.wake()
+		r.news.note()
 	}
 }
 

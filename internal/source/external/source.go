@@ -32,8 +32,8 @@ type source struct {
 	monitor capacity.Monitor
 	dial    func(capacity.Monitor) (connection, error)
 	book    *book
-	// wake is called after news. It must not block.
-	wake func()
+	// news is noted after each change.
+	news news
 	log  logr.Logger
 	// settled is closed after the first round of readings, and when it has failed.
 	settled chan struct{}
@@ -56,7 +56,7 @@ type counts struct {
 
 func newSource(m capacity.Monitor, dial func(capacity.Monitor) (connection, error), wake func(), log logr.Logger) *source {
 	return &source{
-		monitor: m, dial: dial, book: newBook(), wake: wake, log: log.WithValues("address", m.Address),
+		monitor: m, dial: dial, book: newBook(), news: news{wake: wake}, log: log.WithValues("address", m.Address),
 		settled: make(chan struct{}), stop: func() {}, due: map[string]struct{}{}, kick: make(chan struct{}, 1),
 	}
 }
@@ -115,6 +115,7 @@ func (s *source) take() []string {
 func (s *source) run(ctx context.Context) {
 	settle := sync.OnceFunc(func() { close(s.settled) })
 	defer settle()
+	defer s.news.end()
 	retry := firstRetry
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -130,7 +131,9 @@ func (s *source) run(ctx context.Context) {
 		}
 		s.counts.lost.Add(1)
 		s.log.V(1).Info("An external source cannot be read; trying again", "problem", err.Error(), "pause", retry)
-		s.report(s.book.lose(err.Error(), began, time.Now()))
+		if s.book.lose(err.Error(), began, time.Now()) {
+			s.news.note()
+		}
 		s.logAvailability()
 		settle()
 		if !sleep(ctx, retry) {
@@ -162,7 +165,7 @@ func (s *source) session(ctx context.Context, settle func()) (answered bool, err
 			full = time.Now()
 		}
 		began := time.Now()
-		r := &round{book: s.book, counts: &s.counts, wake: s.wake, conn: conn}
+		r := &round{book: s.book, counts: &s.counts, news: &s.news, conn: conn}
 		if err := r.read(ctx, s.take()); err != nil {
 			return answered || r.heard.Load() > 0, err
 		}
@@ -261,13 +264,6 @@ func (s *source) logAvailability() {
 		} else {
 			s.log.Info("An external source is available again")
 		}
-	}
-}
-
-// report wakes after news.
-func (s *source) report(changed bool) {
-	if changed {
-		s.wake()
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -300,5 +301,37 @@ func TestABurstOfNotificationsIsOneReading(t *testing.T) {
 		if n := len(after) - len(before); n < 1 || n > 2 {
 			t.Errorf("%d readings after a burst", n)
 		}
+	})
+}
+
+func TestAMonitorThatAnswersSomethingElseEachTimeWakesAtItsPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n atomic.Int64
+		f := &fake{notify: make(chan string), answer: func(context.Context, string) (capacity.Amounts, error) {
+			return capacity.Amounts{"cpu": n.Add(1)}, nil
+		}}
+		var woken atomic.Int64
+		s := newSource(capacity.Monitor{Timeout: timeout}, f.dial, func() { woken.Add(1) }, logr.Discard())
+		s.follow([]string{"oslo", "rome"})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { s.run(ctx); close(ended) }()
+		for range 1000 {
+			f.notify <- ""
+			pass(10 * time.Millisecond)
+		}
+		if most := int64(10*time.Second/newsPause) + 1; woken.Load() > most || woken.Load() < most/2 {
+			t.Errorf("woken %d times in 10 s, want at most %d", woken.Load(), most)
+		}
+		// The last news is not lost.
+		f.set(always(three))
+		f.notify <- ""
+		before := woken.Load()
+		pass(2 * newsPause)
+		if woken.Load() == before || !cmp.Equal(answered(s.book.answers(), "rome"), three) {
+			t.Error("the last news is lost")
+		}
+		stop()
+		<-ended
 	})
 }
