@@ -132,6 +132,7 @@ func TestALostExternalSourceIsKeptOrZeroedAndComesBack(t *testing.T) {
 		if !contains(c.Message, "The external source "+m.Address+" is unavailable: ") || !contains(c.Message, want) || c.Status != "False" {
 			t.Errorf("%s: %s %q", name, c.Status, c.Message)
 		}
+		expectEvent(t, name, v1alpha1.ReasonSourceUnavailable, want)
 	}
 	// The others are evaluated as ever.
 	editPolicy(t, other, kubetest.Fixed("cpu", "2"))
