@@ -2,6 +2,9 @@ package operator
 
 import (
 	"context"
+	"strconv"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -220,4 +223,62 @@ func TestADryRunShowsWhatASourceWouldOffer(t *testing.T) {
 		return cmp.Diff([]string{"External", "4"}, []string{string(s.Source), offer.Offer.Cpu().String()})
 	})
 	o.awaitOffers("rome", capacity.Amounts{"cpu": 1000})
+}
+
+// Monitors that flood, change all the time, hang and answer nonsense harm the policies that name them.
+func TestHostileSourcesHarmTheirPoliciesOnly(t *testing.T) {
+	var n atomic.Int64
+	flood := func(stream grpc.ServerStreamingServer[wire.ClusterIdentity]) error {
+		for {
+			if err := stream.Send(&wire.ClusterIdentity{}); err != nil {
+				return err
+			}
+		}
+	}
+	hostile := map[string]func(ctx context.Context, id string) (*wire.PoolResourceList, error){
+		"changing": func(context.Context, string) (*wire.PoolResourceList, error) {
+			return externaltest.Unnamed("cpu", strconv.FormatInt(n.Add(7)%1000+1, 10)), nil
+		},
+		"negative": func(context.Context, string) (*wire.PoolResourceList, error) {
+			return externaltest.Unnamed("cpu", "-5"), nil
+		},
+		"hung": func(ctx context.Context, _ string) (*wire.PoolResourceList, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		},
+		"huge": func(context.Context, string) (*wire.PoolResourceList, error) {
+			return externaltest.Unnamed("example.com/"+strings.Repeat("a", 3<<20), "1"), nil
+		},
+	}
+	for name, answer := range hostile {
+		m := externaltest.Start(t, externaltest.Pools)
+		m.Answer(answer)
+		m.Subscribing(flood)
+		kubetest.Create(t, kubetest.Policy(name, fromMonitor(m), inClass(name)))
+	}
+	good := externaltest.Start(t, externaltest.Pools)
+	good.Offer("cpu", "1")
+	kubetest.Create(t, kubetest.Policy("good", fromMonitor(good), inClass("good")))
+	other := kubetest.Create(t, kubetest.Policy("other", kubetest.Fixed("cpu", "1")))
+	o := startOperator(t)
+	start := time.Now()
+	for i := range 10 {
+		cpu := strconv.Itoa(i + 2)
+		editPolicy(t, other, kubetest.Fixed("cpu", cpu))
+		good.Offer("cpu", cpu)
+		want := capacity.Amounts{"cpu": int64(i+2) * 1000}
+		o.eventually(func() string {
+			return cmp.Diff([]capacity.Amounts{want, want}, []capacity.Amounts{o.offered("rome")[""], o.offered("rome")["good"]})
+		})
+	}
+	if took := time.Since(start); took > 10*kubetest.Slower(3*time.Second, 3) {
+		t.Errorf("10 changes took %v", took)
+	}
+	for _, name := range []string{"negative", "hung", "huge"} {
+		awaitReason(t, name, v1alpha1.ReasonSourceUnavailable)
+		if of, offered := o.offered("rome")[name]; offered {
+			t.Errorf("%s: rome is offered %v", name, of)
+		}
+	}
+	awaitReason(t, "good", v1alpha1.ReasonIncomplete)
 }

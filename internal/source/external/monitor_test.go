@@ -3,6 +3,7 @@ package external
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -196,5 +197,28 @@ func TestMetricsAreByAddress(t *testing.T) {
 		delete(got, "oldest_answer_seconds")
 		delete(got, "reads_total refused")
 		return cmp.Diff(map[string]float64{"available": 0, "consumers": 3, "reads_total used": 2, "reads_total lost": 0, "notifications_total": 0}, got)
+	})
+}
+
+func TestMonitorsThatComeAndGoLeaveNothingBehind(t *testing.T) {
+	monitor := externaltest.Start(t, externaltest.Pools)
+	monitor.Offer("cpu", "2")
+	m := startManager(t)
+	of := func(i int) capacity.Monitor { return at(monitor, ofClass(fmt.Sprint("c", i))) }
+	m.Follow(map[capacity.Monitor][]string{of(0): {"rome"}})
+	awaitAnswer(t, m, of(0), "rome", capacity.Amounts{"cpu": 2000})
+	before := runtime.NumGoroutine()
+	for i := range 200 {
+		m.Follow(map[capacity.Monitor][]string{of(0): {"rome"}, of(1 + i): {"rome"}})
+		if i%10 == 0 {
+			awaitAnswer(t, m, of(1+i), "rome", capacity.Amounts{"cpu": 2000})
+		}
+	}
+	m.Follow(map[capacity.Monitor][]string{of(0): {"rome"}})
+	kubetest.Eventually(t, func() string {
+		if now := runtime.NumGoroutine(); now > before+2 {
+			return fmt.Sprintf("%d goroutines, %d before", now, before)
+		}
+		return cmp.Diff(1, monitor.Subscribers())
 	})
 }
