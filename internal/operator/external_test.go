@@ -282,3 +282,23 @@ func TestHostileSourcesHarmTheirPoliciesOnly(t *testing.T) {
 	}
 	awaitReason(t, "good", v1alpha1.ReasonIncomplete)
 }
+
+func TestAnObserverGoesByWhatIsRecordedAndAsksNoSource(t *testing.T) {
+	m := externaltest.Start(t, externaltest.Pools)
+	m.Offer("cpu", "4", "memory", "1Gi", "pods", "5")
+	kubetest.Create(t, kubetest.Policy("p", fromMonitor(m), kubetest.ForIDs("rome")))
+	o := startOperator(t)
+	full := capacity.Amounts{"cpu": 4000, "memory": gib, "pods": 5}
+	o.awaitOffers("rome", full)
+	awaitReason(t, "p", v1alpha1.ReasonOffering)
+	o.stop()
+	o.eventually(func() string { return cmp.Diff(0, m.Subscribers()) })
+	before := m.Reads()
+	snapshot, _ := observe(t)
+	if diff := cmp.Diff(full, amountsOf(snapshot)["rome"][""]); diff != "" {
+		t.Errorf("-recorded +observed:\n%s", diff)
+	}
+	if diff := cmp.Diff(before, m.Reads()); diff != "" {
+		t.Errorf("the source was asked: %s", diff)
+	}
+}
