@@ -67,6 +67,8 @@ type WorldAnswer struct {
 	Resources Amounts `json:"resources"`
 	// Stale is set if reading it again has failed for too long.
 	Stale bool `json:"stale,omitempty"`
+	// Kept is set for an answer from before the source was asked about the consumer.
+	Kept bool `json:"kept,omitempty"`
 	// Time is when it was last read, absent for what the policy offered before the operator started.
 	Time *time.Time `json:"time,omitempty"`
 }

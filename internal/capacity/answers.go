@@ -50,6 +50,8 @@ type Answered struct {
 	Index int
 	// At is when it was last read. It is zero for what the policy offered before this process started.
 	At time.Time
+	// Kept is set for an answer from before the monitor was asked about the consumer.
+	Kept bool
 }
 
 // For returns the answer for a consumer: its own, or the default answer, or neither.

@@ -35,6 +35,8 @@ type Explained struct {
 	evaluation *evaluation
 	// answered refers to what the external source of the policy answered for the consumer, nil for none.
 	answered *capacity.Answered
+	// general is set if the answer is that for consumers without one of their own.
+	general bool
 	// plan is that of the policy that decides, nil for a withdrawn offer.
 	plan    *policyPlan
 	holding *holding
@@ -73,7 +75,8 @@ func (x Explainer) explain(id string, entry *Entry, m *match, h *holding) []Expl
 			x.Now = e.steps(nil, x.plan, x.plan.under(m.winners[i].override, m.winners[i].answer), h, before{offer: o})
 			if x.plan.answers != nil {
 				if answered, ok := x.plan.answers.For(id); ok {
-					x.answered = &answered
+					_, own := x.plan.answers.Of[id]
+					x.answered, x.general = &answered, !own
 				}
 			}
 			if x.plan.pool != nil {
@@ -197,19 +200,24 @@ func (x *Explained) whyRevoked(resource string) string {
 
 // whyAnswered says which answer of an external source an amount is of, and of when it is.
 func (x *Explained) whyAnswered(amount string, times timing) string {
-	source := x.plan.External.Address
+	source, whom := x.plan.External.Address, ""
+	if x.general {
+		whom = " for consumers in general"
+	}
 	stale, at := x.plan.answers.Distinct[x.answered.Index].Stale, x.answered.At.UTC().Format(time.RFC3339)
 	switch {
 	case x.answered.At.IsZero():
 		return fmt.Sprintf("kept at %s, which was offered before the operator started, until %s answers", amount, source)
+	case x.answered.Kept:
+		return fmt.Sprintf("kept at %s, as answered at %s, until %s answers", amount, at, source)
 	case stale && x.plan.External.Zero:
 		return fmt.Sprintf("%s is unavailable, it last answered at %s, and onFailure is Zero", source, at)
 	case stale:
-		return fmt.Sprintf("%s answered %s at %s, which is kept while it is unavailable", source, amount, at)
+		return fmt.Sprintf("%s answered %s%s at %s, which is kept while it is unavailable", source, amount, whom, at)
 	case times == lasting:
-		return fmt.Sprintf("%s answers %s", source, amount)
+		return fmt.Sprintf("%s answers %s%s", source, amount, whom)
 	}
-	return fmt.Sprintf("%s answered %s at %s", source, amount, at)
+	return fmt.Sprintf("%s answered %s%s at %s", source, amount, whom, at)
 }
 
 // whyWithdrawn says why no policy decides any longer.

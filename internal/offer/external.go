@@ -108,7 +108,7 @@ func withLast(a, last capacity.Answers) capacity.Answers {
 			moved[answered.Index] = to
 			distinct = append(distinct, capacity.Answer{Amounts: last.Distinct[answered.Index].Amounts, Stale: true})
 		}
-		of[id] = capacity.Answered{Index: to, At: answered.At}
+		of[id] = capacity.Answered{Index: to, At: answered.At, Kept: true}
 	}
 	maps.Copy(of, a.Of)
 	a.Distinct, a.Of = distinct, of

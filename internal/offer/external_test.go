@@ -97,7 +97,7 @@ func TestAnUnavailableSourceIsKeptOrZeroedAsThePolicySays(t *testing.T) {
 		want capacity.Amounts
 		why  string
 	}{
-		"keep": {external("p"), capacity.Amounts{"cpu": 4000}, "cpu 4: plugin:1 answered 4 at 2026-11-24T12:00:00Z, which is kept while it is unavailable"},
+		"keep": {external("p"), capacity.Amounts{"cpu": 4000}, "cpu 4: plugin:1 answered 4 for consumers in general at 2026-11-24T12:00:00Z, which is kept while it is unavailable"},
 		"zero": {external("p", zeroed), capacity.Amounts{"cpu": 0}, "cpu 0: plugin:1 is unavailable, it last answered at 2026-11-24T12:00:00Z, and onFailure is Zero"},
 	} {
 		last := &LastAnswers{}
@@ -145,6 +145,7 @@ func TestLastAnswersOutliveARestartAndAnEditUntilThereAreNewOnes(t *testing.T) {
 	last := &LastAnswers{}
 	kept := update(last, silent, external("p"))
 	expect(t, "oslo after a restart", of(kept, "oslo"), capacity.Amounts{"cpu": 4000})
+	expect(t, "oslo's reference", kept.Of["oslo"], capacity.Answered{Index: 1, Kept: true})
 	expect(t, "kinds of answers", len(kept.Distinct), 2)
 
 	// Rome is answered for, oslo is awaited, and lima is gone.
@@ -156,6 +157,8 @@ func TestLastAnswersOutliveARestartAndAnEditUntilThereAreNewOnes(t *testing.T) {
 	expect(t, "lima", of(kept, "lima"), capacity.Amounts(nil))
 
 	// Another address.
+	r := newCluster().after(nil, last, silent, external("p"))
+	expect(t, "rome", because(t, r, "rome"), []string{"cpu 2: kept at 2, as answered at 2026-11-24T12:00:00Z, until plugin:1 answers"})
 	kept = update(last, silent, external("p"))
 	expect(t, "rome after an edit", of(kept, "rome"), capacity.Amounts{"cpu": 2000})
 	kept = update(last, answering("", capacity.Amounts{"cpu": 500}), external("p"))

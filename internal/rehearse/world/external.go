@@ -35,7 +35,7 @@ func (e *encoder) encodeExternal(external map[string]capacity.Answers) {
 func answerObject(policy, id string, answers *capacity.Answers) rest.WorldAnswer {
 	of := answers.Of[id]
 	answer := answers.Distinct[of.Index]
-	out := rest.WorldAnswer{Policy: policy, ClusterID: id, Anyone: id == "", Resources: Amounts(answer.Amounts), Stale: answer.Stale}
+	out := rest.WorldAnswer{Policy: policy, ClusterID: id, Anyone: id == "", Resources: Amounts(answer.Amounts), Stale: answer.Stale, Kept: of.Kept}
 	if !of.At.IsZero() {
 		out.Time = &of.At
 	}
@@ -74,7 +74,7 @@ func (a answers) add(w *rest.WorldAnswer) error {
 		index = len(of.Distinct)
 		of.Distinct = append(of.Distinct, answer)
 	}
-	answered := capacity.Answered{Index: index}
+	answered := capacity.Answered{Index: index, Kept: w.Kept}
 	if w.Time != nil {
 		answered.At = *w.Time
 	}

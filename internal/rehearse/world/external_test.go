@@ -32,7 +32,7 @@ func TestASnapshotHasWhatExternalSourcesHaveAnswered(t *testing.T) {
 	p := evaluatedProvider(t, capacity.Answers{
 		Asked: true, Problem: "for oslo, it answers no resources",
 		Distinct: []capacity.Answer{{Amounts: capacity.Amounts{"cpu": 1500}}, {Amounts: capacity.Amounts{"cpu": 4000, "memory": 1 << 30}, Stale: true}},
-		Of:       map[string]capacity.Answered{"": {Index: 0, At: at}, "oslo": {Index: 1}, "rome": {Index: 1, At: at}},
+		Of:       map[string]capacity.Answered{"": {Index: 0, At: at}, "oslo": {Index: 1, Kept: true}, "rome": {Index: 1, At: at}},
 	})
 	var file bytes.Buffer
 	if err := Encode(&file, p.Table.Current(), p.Ledger.Copy(), "test", nil); err != nil {
