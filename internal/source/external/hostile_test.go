@@ -296,3 +296,53 @@ func TestWhatAMonitorCanFillIsBounded(t *testing.T) {
 		t.Errorf("read far too often: %v", reads)
 	}
 }
+
+// A connection over which nothing arrives any more looks open to both sides.
+func TestAConnectionThatFallsSilentIsFoundWithinAMinuteAndReplaced(t *testing.T) {
+	t.Parallel()
+	monitor := externaltest.Start(t, externaltest.Pools)
+	monitor.Offer("cpu", "2")
+	var frozen atomic.Bool
+	address := serveTCP(t, func(c net.Conn) {
+		to, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", monitor.Address)
+		if err != nil {
+			return
+		}
+		defer func() { _ = to.Close() }()
+		forward := func(to io.Writer, from io.Reader) {
+			for b := make([]byte, 4<<10); ; {
+				n, err := from.Read(b)
+				if err != nil {
+					return
+				}
+				if frozen.Load() {
+					continue // Taken, and never delivered.
+				}
+				if _, err := to.Write(b[:n]); err != nil {
+					return
+				}
+			}
+		}
+		go forward(c, to)
+		forward(to, c)
+	})
+	m, of := startManager(t), capacity.Monitor{Address: address, Timeout: time.Second}
+	m.Follow(map[capacity.Monitor][]string{of: {"rome"}})
+	awaitAnswer(t, m, of, "rome", capacity.Amounts{"cpu": 2000})
+	frozen.Store(true)
+	cut := time.Now()
+	awaitProblem(t, m, of, "no answer within 1s")
+	if took := time.Since(cut); took > time.Minute {
+		t.Errorf("found after %v", took)
+	}
+	if a := m.Answers(of); !a.Distinct[0].Stale {
+		t.Errorf("got %+v", a)
+	}
+	frozen.Store(false)
+	monitor.Offer("cpu", "3")
+	awaitAnswer(t, m, of, "rome", capacity.Amounts{"cpu": 3000})
+	awaitProblem(t, m, of, "")
+	if p := m.Answers(of).Problem; p != "" {
+		t.Errorf("the monitor is still unavailable: %s", p)
+	}
+}

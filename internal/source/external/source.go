@@ -20,8 +20,8 @@ const (
 	// firstRetry is the pause after a failure. It doubles with each further one, up to lastRetry.
 	firstRetry, lastRetry = 500 * time.Millisecond, 5 * time.Second
 	// pause is the least time between two rounds of readings. A round that takes longer is followed by a
-	// pause as long as itself.
-	pause = 100 * time.Millisecond
+	// pause as long as itself, up to maxPause.
+	pause, maxPause = 100 * time.Millisecond, time.Second
 	// maxNotified notifications are taken in a notifiedWindow. The sender of more of them is held back.
 	maxNotified    = 1000
 	notifiedWindow = 100 * time.Millisecond
@@ -173,7 +173,7 @@ func (s *source) session(ctx context.Context, settle func()) (answered bool, err
 		settle()
 		s.logAvailability()
 		retry = nextRetry(retry, len(r.refused) > 0)
-		if !sleep(ctx, max(pause, time.Since(began))) {
+		if !sleep(ctx, min(max(pause, time.Since(began)), maxPause)) {
 			return answered, ctx.Err()
 		}
 		if err := s.await(ctx, retry, refresh-time.Since(full), r.refused); err != nil {
