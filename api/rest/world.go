@@ -23,6 +23,10 @@ type World struct {
 	Offers []WorldOffer `json:"offers"`
 	// Levels are the amounts at which pools are given out, by policy, for policies that have levels.
 	Levels map[string]Amounts `json:"levels,omitempty"`
+	// Unavailable has, by policy, why its external source is unavailable.
+	Unavailable map[string]string `json:"unavailable,omitempty"`
+	// Answers are what external sources have answered. They cannot be asked elsewhere.
+	Answers []WorldAnswer `json:"answers,omitempty"`
 	// Slices are the requests of all ResourceSlices with what counts as granted.
 	Slices []WorldSlice `json:"slices"`
 	Nodes  []WorldNode  `json:"nodes"`
@@ -52,6 +56,21 @@ type WorldOffer struct {
 	// LastPolicy is the policy that decided last, and Reclaim its reclaim.
 	LastPolicy string           `json:"lastPolicy,omitempty"`
 	Reclaim    v1alpha1.Reclaim `json:"reclaim,omitempty"`
+}
+
+// WorldAnswer is what the external source of a policy has answered for a consumer.
+type WorldAnswer struct {
+	Policy    string `json:"policy"`
+	ClusterID string `json:"clusterID"`
+	// Anyone is set for the answer that is for consumers without one of their own, which has no ClusterID.
+	Anyone    bool    `json:"anyone,omitempty"`
+	Resources Amounts `json:"resources"`
+	// Stale is set if reading it again has failed for too long.
+	Stale bool `json:"stale,omitempty"`
+	// Kept is set for an answer from before the source was asked about the consumer.
+	Kept bool `json:"kept,omitempty"`
+	// Time is when it was last read, absent for what the policy offered before the operator started.
+	Time *time.Time `json:"time,omitempty"`
 }
 
 // WorldSlice is a ResourceSlice as decided on.

@@ -5,13 +5,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PolicyOffer defines what a policy offers to each of its consumers. Exactly one of fixed and nodes is
-// set.
+// PolicyOffer defines what a policy offers to each of its consumers. Exactly one of fixed, nodes and
+// external is set.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.fixed) != has(self.nodes)",message="set exactly one of fixed (these amounts, for each consumer) and nodes (a share of some nodes)"
-// +kubebuilder:validation:XValidation:rule="!has(self.fixed) || !has(self.reserve)",message="reserve applies to nodes: with fixed, leave it out and write the amounts to offer"
-// +kubebuilder:validation:XValidation:rule="!has(self.fixed) || !has(self.percent)",message="percent applies to nodes: with fixed, leave it out and write the amounts to offer"
-// +kubebuilder:validation:XValidation:rule="!has(self.fixed) || !has(self.percentages)",message="percentages apply to nodes: with fixed, leave them out and write the amounts to offer"
+// +kubebuilder:validation:XValidation:rule="[has(self.fixed), has(self.nodes), has(self.external)].filter(set, set).size() == 1",message="set exactly one of fixed (these amounts, for each consumer), nodes (a share of some nodes) and external (what a resource plugin of Liqo v0.x answers)"
+// +kubebuilder:validation:XValidation:rule="!(has(self.fixed) || has(self.external)) || !has(self.reserve)",message="reserve applies to nodes: with fixed, leave it out and write the amounts to offer; with external, leave it out"
+// +kubebuilder:validation:XValidation:rule="!(has(self.fixed) || has(self.external)) || !has(self.percent)",message="percent applies to nodes: with fixed, leave it out and write the amounts to offer; with external, leave it out"
+// +kubebuilder:validation:XValidation:rule="!(has(self.fixed) || has(self.external)) || !has(self.percentages)",message="percentages apply to nodes: with fixed, leave them out and write the amounts to offer; with external, leave them out"
 type PolicyOffer struct {
 	// Fixed are the amounts that each consumer is offered, independent of the cluster's capacity.
 	// Two consumers are offered twice as much.
@@ -24,6 +24,11 @@ type PolicyOffer struct {
 	// one consumer takes is no longer offered to the others.
 	// +optional
 	Nodes *Nodes `json:"nodes,omitempty"`
+
+	// External offers each consumer what an existing external resource monitor of Liqo v0.6 to v0.10
+	// answers for it, such as one of Liqo's resource plugins.
+	// +optional
+	External *External `json:"external,omitempty"`
 
 	// Reserve is kept for the provider: it is subtracted from the sum over the nodes, before percent
 	// is applied. Only with nodes. Nothing is reserved of resources that it omits.
@@ -47,7 +52,8 @@ type PolicyOffer struct {
 
 	// Resources restricts the offer to these resources, even if fixed, max or an override has
 	// others. A resource that was offered before and is not in the list is offered as 0. Default:
-	// with fixed, the resources of fixed; with nodes, all resources that the nodes list.
+	// with fixed, the resources of fixed; with nodes, all resources that the nodes list; with external,
+	// all resources that are answered.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -101,4 +107,86 @@ type Nodes struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+}
+
+// ExternalForm is a form of the protocol between Liqo v0.x and an external resource monitor.
+//
+// +kubebuilder:validation:Enum=Pools;Flat
+type ExternalForm string
+
+const (
+	// ExternalFormPools is the form of Liqo v0.9 and v0.10: an answer has pools.
+	ExternalFormPools ExternalForm = "Pools"
+	// ExternalFormFlat is the form of Liqo v0.6 to v0.8: an answer has amounts.
+	ExternalFormFlat ExternalForm = "Flat"
+)
+
+// OnFailure defines what is offered while an external source is unavailable.
+//
+// +kubebuilder:validation:Enum=Keep;Zero
+type OnFailure string
+
+const (
+	// OnFailureKeep keeps offering what the source answered last.
+	OnFailureKeep OnFailure = "Keep"
+	// OnFailureZero offers 0 of what the source answered last.
+	OnFailureZero OnFailure = "Zero"
+)
+
+// External is an external resource monitor of Liqo v0.6 to v0.10: a gRPC server that answers how much
+// of this cluster a consumer may use. Each replica of the operator connects to it, as Liqo would, and
+// reads what it answers for each known consumer that the policy applies to, and for the empty cluster
+// ID. The answer for the empty ID is offered to consumers without an answer of their own. An answer
+// with an amount that is negative or not an amount, without any amount, or with more than 64 names is
+// refused. Before its first answer nothing is offered.
+type External struct {
+	// Address is where the monitor listens: a host name or IP address, and a port. The operator
+	// connects to it from its own pod.
+	// +required
+	// +kubebuilder:validation:MaxLength=259
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?|[[][0-9A-Fa-f:.]+[]]):([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$')",message="an address is a host and a port: write it as in liqo-fixed-resources-plugin.liqo:6001, 10.0.0.7:6001 or [fd00::7]:6001"
+	Address string `json:"address"`
+
+	// Form is the form of the protocol that the monitor serves: Pools (default), of Liqo v0.9 and
+	// v0.10, or Flat, of Liqo v0.6 to v0.8. A monitor cannot tell them apart, and neither can Proffer.
+	// Of an answer with several pools, the one whose pool_prefix or pool_name is the class of the
+	// policy counts.
+	// +optional
+	// +kubebuilder:default=Pools
+	Form ExternalForm `json:"form,omitempty"`
+
+	// TimeoutSeconds is how long the operator waits for each answer: 1 to 30. Default: 5.
+	// +optional
+	// +kubebuilder:default=5
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=30
+	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
+
+	// OnFailure defines what is offered while the monitor is unavailable, which is when reading from it
+	// has failed for 10 seconds. Keep (default): what it answered last. Zero: 0 of what it answered
+	// last, within reclaim.
+	// +optional
+	// +kubebuilder:default=Keep
+	OnFailure OnFailure `json:"onFailure,omitempty"`
+
+	// TLS makes the operator connect with TLS. Omitted: plaintext, which is what Liqo speaks.
+	// +optional
+	TLS *ExternalTLS `json:"tls,omitempty"`
+}
+
+// ExternalTLS defines how the certificate of an external resource monitor is verified.
+type ExternalTLS struct {
+	// CABundle are the certificates, in PEM, of the authorities that the monitor's certificate may be
+	// signed by. No others are trusted.
+	// +required
+	// +kubebuilder:validation:MaxLength=32768
+	// +kubebuilder:validation:XValidation:rule="self.contains('-----BEGIN CERTIFICATE-----')",message="caBundle is certificates in PEM: write them from -----BEGIN CERTIFICATE----- on"
+	CABundle string `json:"caBundle"`
+
+	// ServerName is the DNS name or IP address that the certificate must be for. Default: the host of
+	// address.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9:]([-A-Za-z0-9.:]*[A-Za-z0-9:])?$')",message="serverName is a DNS name or an IP address: write the one in the certificate, such as plugin.example.com"
+	ServerName string `json:"serverName,omitempty"`
 }

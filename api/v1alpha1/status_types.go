@@ -15,7 +15,7 @@ const (
 )
 
 // Reasons of the condition Ready. If several apply, the first in this order is reported: Invalid,
-// DryRun, Shadowed, NoNodes, Incomplete, UnknownResources, Exhausted, Offering.
+// DryRun, Shadowed, NoNodes, SourceUnavailable, Incomplete, UnknownResources, Exhausted, Offering.
 const (
 	// ReasonInvalid, with False: a field has a value that cannot be used and that the API server could
 	// not refuse, such as a label selector with an unknown operator. The policy never decides. What it
@@ -31,6 +31,10 @@ const (
 	// ReasonNoNodes, with False: no usable node matches offer.nodes. A usable node matches by label,
 	// its taints are tolerated, and it is Ready, not cordoned and not virtual.
 	ReasonNoNodes = "NoNodes"
+	// ReasonSourceUnavailable, with False: offer.external has not answered yet, or reading from it has
+	// failed for 10 seconds, also if only the answers for some consumers cannot be used. What is offered
+	// then depends on onFailure. The message says why.
+	ReasonSourceUnavailable = "SourceUnavailable"
 	// ReasonIncomplete, with False: the policy does not offer some consumer more than 0 of each of
 	// cpu, memory and pods, so the consumer's virtual node takes no pods. The offer is published as it
 	// is. The message lists what is missing.
@@ -58,7 +62,7 @@ const (
 
 // Source is the source of a policy's amounts.
 //
-// +kubebuilder:validation:Enum=Fixed;Nodes
+// +kubebuilder:validation:Enum=Fixed;Nodes;External
 type Source string
 
 const (
@@ -66,6 +70,8 @@ const (
 	SourceFixed Source = "Fixed"
 	// SourceNodes is a policy with offer.nodes.
 	SourceNodes Source = "Nodes"
+	// SourceExternal is a policy with offer.external.
+	SourceExternal Source = "External"
 )
 
 const (
@@ -98,7 +104,7 @@ type ResourcePolicyStatus struct {
 	// +kubebuilder:validation:MaxItems=8
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// Source is the source of the amounts: Fixed or Nodes.
+	// Source is the source of the amounts: Fixed, Nodes or External.
 	// +optional
 	Source Source `json:"source,omitempty"`
 
@@ -118,24 +124,24 @@ type ResourcePolicyStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	Slices *int32 `json:"slices,omitempty"`
 
-	// Nodes is the number of usable nodes in the pool. Absent with offer.fixed.
+	// Nodes is the number of usable nodes in the pool. Only with offer.nodes.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Nodes *int32 `json:"nodes,omitempty"`
 
 	// Capacity is the pool: the capacity of the nodes by offer.nodes.count, minus the reserve, times
-	// the percentage. Absent with offer.fixed.
+	// the percentage. Only with offer.nodes.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
 	// Committed is what all consumers together hold of the pool: for each consumer the larger of what
-	// it was granted and what its pods on these nodes request. Absent with offer.fixed.
+	// it was granted and what its pods on these nodes request. Only with offer.nodes.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Committed corev1.ResourceList `json:"committed,omitempty"`
 
-	// Remaining is capacity minus committed, at least 0. Absent with offer.fixed.
+	// Remaining is capacity minus committed, at least 0. Only with offer.nodes.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Remaining corev1.ResourceList `json:"remaining,omitempty"`
@@ -189,7 +195,7 @@ type ConsumerOffer struct {
 	Granted corev1.ResourceList `json:"granted,omitempty"`
 
 	// Used is what the consumer's pods request of the resources in Offer: on the nodes of the policy,
-	// or with offer.fixed on all nodes. Absent for a consumer without pods.
+	// or without offer.nodes on all nodes. Absent for a consumer without pods.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Used corev1.ResourceList `json:"used,omitempty"`

@@ -100,8 +100,11 @@ func texts(errs field.ErrorList) []string {
 }
 
 func sourceOf(object *v1alpha1.ResourcePolicy) v1alpha1.Source {
-	if object.Spec.Offer.Nodes != nil {
+	switch {
+	case object.Spec.Offer.Nodes != nil:
 		return v1alpha1.SourceNodes
+	case object.Spec.Offer.External != nil:
+		return v1alpha1.SourceExternal
 	}
 	return v1alpha1.SourceFixed
 }

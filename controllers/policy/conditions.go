@@ -36,7 +36,7 @@ func Ready(p table.Policy, report *offer.Report) (reason, message string) {
 
 func readyStatus(reason string) metav1.ConditionStatus {
 	switch reason {
-	case v1alpha1.ReasonInvalid, v1alpha1.ReasonNoNodes, v1alpha1.ReasonIncomplete, v1alpha1.ReasonUnknownResources:
+	case v1alpha1.ReasonInvalid, v1alpha1.ReasonNoNodes, v1alpha1.ReasonSourceUnavailable, v1alpha1.ReasonIncomplete, v1alpha1.ReasonUnknownResources:
 		return metav1.ConditionFalse
 	}
 	return metav1.ConditionTrue
@@ -59,10 +59,16 @@ func readyMessage(reason string, p table.Policy, report *offer.Report) string {
 			check = "filter and tolerations"
 		}
 		return fmt.Sprintf("No node is left to offer. The selector matches %s. Make one usable, or check spec.offer.nodes.%s.", unusable(report.Unusable), check)
+	case v1alpha1.ReasonSourceUnavailable:
+		return unavailableMessage(p.Parsed.External, report)
 	case v1alpha1.ReasonIncomplete:
 		return fmt.Sprintf("The policy does not offer %s to every consumer. A virtual node needs cpu, memory and pods: "+
 			"set them above 0 in spec.offer or in the override.", kube.First(report.Missing))
 	case v1alpha1.ReasonExhausted:
+		if p.Parsed.External != nil {
+			return fmt.Sprintf("The external source %s answers 0 of %s. Some consumer is offered 0 until that changes.",
+				p.Parsed.External.Address, kube.First(report.Exhausted))
+		}
 		return fmt.Sprintf("Nothing is left of %s: other consumers, local pods or the reserve have all of it. "+
 			"Some consumer is offered 0 until that changes.", kube.First(report.Exhausted))
 	}
@@ -70,6 +76,18 @@ func readyMessage(reason string, p table.Policy, report *offer.Report) string {
 		return fmt.Sprintf("The policy decides what %s offered.", are(report.Count))
 	}
 	return "No consumer is known yet. The first one will get this offer."
+}
+
+// unavailableMessage says why an external source is unavailable, and what is offered meanwhile.
+func unavailableMessage(source *offer.External, report *offer.Report) string {
+	meanwhile := "Nothing is offered from it until it answers."
+	switch {
+	case report.Answered && source.Zero:
+		meanwhile = "What it answered last is offered as 0, within spec.reclaim, by spec.offer.external.onFailure."
+	case report.Answered:
+		meanwhile = "What it answered last is kept, by spec.offer.external.onFailure."
+	}
+	return fmt.Sprintf("The external source %s is unavailable: %s. %s", source.Address, kube.Shorten(report.Problem, kube.MaxMessage/2), meanwhile)
 }
 
 // message describes what activating the policy would do.
@@ -115,6 +133,8 @@ func Reason(p table.Policy, report *offer.Report) string {
 		return v1alpha1.ReasonDryRun
 	case offer.NoNodes:
 		return v1alpha1.ReasonNoNodes
+	case offer.SourceUnavailable:
+		return v1alpha1.ReasonSourceUnavailable
 	case offer.Shadowed:
 		return v1alpha1.ReasonShadowed
 	case offer.Incomplete:

@@ -74,7 +74,8 @@ func (w *eventWriter) emit(object *v1alpha1.ResourcePolicy, report *offer.Report
 
 func (w *eventWriter) transition(object *v1alpha1.ResourcePolicy, now, before *metav1.Condition) {
 	switch now.Reason {
-	case v1alpha1.ReasonInvalid, v1alpha1.ReasonNoNodes, v1alpha1.ReasonIncomplete, v1alpha1.ReasonUnknownResources:
+	case v1alpha1.ReasonInvalid, v1alpha1.ReasonNoNodes, v1alpha1.ReasonSourceUnavailable, v1alpha1.ReasonIncomplete,
+		v1alpha1.ReasonUnknownResources:
 		w.emitter.Emit(object, corev1.EventTypeWarning, now.Reason, now.Message)
 	case v1alpha1.ReasonShadowed, v1alpha1.ReasonExhausted:
 		w.emitter.Emit(object, corev1.EventTypeNormal, now.Reason, now.Message)

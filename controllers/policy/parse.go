@@ -55,7 +55,7 @@ func Parse(p *v1alpha1.ResourcePolicy) (out *offer.Policy, misspelt, errs field.
 	if s.Consumers != nil {
 		out.Consumers = parse.scope(*s.Consumers, path.Child("consumers"))
 	}
-	out.Fixed, out.Nodes = parse.source(s.Offer, path.Child("offer"))
+	parse.source(out, s.Offer, path.Child("offer"))
 	for i, o := range s.Overrides {
 		out.Overrides = append(out.Overrides, parse.override(o, path.Child("overrides").Index(i)))
 	}
@@ -158,23 +158,38 @@ func (p *parser) filter(path *field.Path, expression string, err error) {
 	p.invalid(path, kube.Shorten(expression, kube.MaxShown), err.Error())
 }
 
-func (p *parser) source(o v1alpha1.PolicyOffer, path *field.Path) (capacity.Amounts, *offer.Nodes) {
-	switch {
-	case len(o.Fixed) > 0 && o.Nodes != nil:
-		p.errs = append(p.errs, field.Forbidden(path, "write exactly one of fixed and nodes"))
-	case len(o.Fixed) > 0:
-		for name, set := range map[string]bool{"reserve": len(o.Reserve) > 0, "percent": o.Percent != nil, "percentages": len(o.Percentages) > 0} {
-			if set {
-				p.errs = append(p.errs, field.Forbidden(path.Child(name), "write it with nodes only, or leave it out"))
-			}
+// oneSource is what to write for an offer with no source, or with several.
+const oneSource = "write exactly one of fixed, nodes and external"
+
+// source parses where the amounts come from, into the policy.
+func (p *parser) source(out *offer.Policy, o v1alpha1.PolicyOffer, path *field.Path) {
+	sources := 0
+	for _, set := range []bool{len(o.Fixed) > 0, o.Nodes != nil, o.External != nil} {
+		if set {
+			sources++
 		}
-		return p.amounts(o.Fixed, path.Child("fixed")), nil
-	case o.Nodes != nil:
-		return nil, p.nodes(o, path)
-	default:
-		p.errs = append(p.errs, field.Required(path, "write exactly one of fixed and nodes"))
 	}
-	return nil, nil
+	switch {
+	case sources > 1:
+		p.errs = append(p.errs, field.Forbidden(path, oneSource))
+		return
+	case sources == 0:
+		p.errs = append(p.errs, field.Required(path, oneSource))
+		return
+	case o.Nodes != nil:
+		out.Nodes = p.nodes(o, path)
+		return
+	}
+	for name, set := range map[string]bool{"reserve": len(o.Reserve) > 0, "percent": o.Percent != nil, "percentages": len(o.Percentages) > 0} {
+		if set {
+			p.errs = append(p.errs, field.Forbidden(path.Child(name), "write it with nodes only, or leave it out"))
+		}
+	}
+	if o.External != nil {
+		out.External = p.external(o.External, out.Class, path.Child("external"))
+	} else {
+		out.Fixed = p.amounts(o.Fixed, path.Child("fixed"))
+	}
 }
 
 func (p *parser) nodes(o v1alpha1.PolicyOffer, path *field.Path) *offer.Nodes {

@@ -208,9 +208,9 @@ func TestParseErrorsNameTheFieldAndSayWhatToWrite(t *testing.T) {
 		{"threshold above", func(s *spec) { s.UpdateThresholdPercent = new(int32(101)) },
 			`spec.updateThresholdPercent: Invalid value: 101`},
 		{"neither source", func(s *spec) { s.Offer.Nodes = nil },
-			`spec.offer: Required value: write exactly one of fixed and nodes`},
+			`spec.offer: Required value: write exactly one of fixed, nodes and external`},
 		{"both sources", func(s *spec) { s.Offer.Fixed = kubetest.Quantities("cpu", "1") },
-			`spec.offer: Forbidden: write exactly one of fixed and nodes`},
+			`spec.offer: Forbidden: write exactly one of fixed, nodes and external`},
 		{"percent of fixed amounts", func(s *spec) {
 			s.Offer = v1alpha1.PolicyOffer{Fixed: kubetest.Quantities("cpu", "1"), Percent: new(v1alpha1.Percent(50))}
 		}, `spec.offer.percent: Forbidden: write it with nodes only`},

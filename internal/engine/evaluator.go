@@ -43,12 +43,14 @@ type Source interface {
 	Done() <-chan struct{}
 }
 
-// Config is what an Evaluator works with. All fields but Peers must be set.
+// Config is what an Evaluator works with. All fields but Peers and Answers must be set.
 type Config struct {
 	Ledger    *capacity.Ledger
 	Policies  Policies
 	Consumers Consumers
 	Slices    Slices
+	// Answers returns what a monitor has answered so far. It is nil without external sources.
+	Answers func(capacity.Monitor) capacity.Answers
 	// Peers returns those that can ask for slices as they are now. It is nil for none.
 	Peers func() table.Peers
 	// Previous returns what was offered before this process started. It is called once, before the
@@ -72,7 +74,9 @@ type Evaluator struct {
 	Config
 	metrics *timings
 	// stable keeps the levels of pools; delayed has them looked at again.
-	stable  offer.Stabilizer
+	stable offer.Stabilizer
+	// answers keeps what external sources have answered.
+	answers offer.LastAnswers
 	delayed *debounce.DelayedWake
 }
 
@@ -117,9 +121,15 @@ func (e *Evaluator) Evaluate(first time.Time) {
 	var last *offer.Result
 	if before == nil {
 		in.Recorded = e.Previous()
-		resources = withNames(resources, in.Recorded)
+		for _, p := range in.Recorded {
+			resources = withNames(resources, p.Names)
+		}
 	} else {
 		last = before.Result
+	}
+	e.answers.Update(&in, e.answersOf)
+	if len(in.External) > 0 {
+		resources = withNames(resources, offer.AnsweredNames(in.External))
 	}
 	in.View = e.Ledger.View(policies.Selections, e.Slices.Resources(resources)...)
 	if again := e.stable.Stabilize(start, &in); again > 0 {
@@ -143,13 +153,18 @@ func (e *Evaluator) Evaluate(first time.Time) {
 	e.Log.V(1).Info("Published offers", "policies", len(policies.Valid), "consumers", result.Entries.Len())
 }
 
-// withNames returns the resources with those that were offered before, sorted. A ledger that is
-// asked once for a name reports it for as long as a consumer's pods request it.
-func withNames(resources []string, past []offer.PreviousOffers) []string {
-	all := slices.Clone(resources)
-	for _, p := range past {
-		all = append(all, p.Names...)
+// answersOf returns what a monitor has answered so far.
+func (e *Evaluator) answersOf(m capacity.Monitor) capacity.Answers {
+	if e.Answers == nil {
+		return capacity.Answers{Problem: "this program does not ask it"}
 	}
+	return e.Answers(m)
+}
+
+// withNames returns the resources with more names, sorted. A ledger that is asked once for a name
+// reports it for as long as a consumer's pods request it.
+func withNames(resources, names []string) []string {
+	all := slices.Concat(resources, names)
 	slices.Sort(all)
 	return slices.Compact(all)
 }

@@ -92,7 +92,7 @@ type ConsumerTerms struct {
 	Policy *Policy
 	// Override is the index of the override, -1 for none.
 	Override int
-	// Pool is the index of the policy's pool in AllocationInput.Pools, -1 for a policy of fixed amounts.
+	// Pool is the index of the policy's pool in AllocationInput.Pools, -1 for a policy without nodes.
 	Pool int
 	// Steps are sorted by resource. Only Source, Fixed, Pool and Max are set.
 	Steps []Step
@@ -115,7 +115,7 @@ func NewAllocationInput(in Input) *AllocationInput {
 		pooled []*policyPlan
 		shares [][]Step
 	)
-	for _, p := range newPlans(newPolicyIndex(in.Policies), &in) {
+	for _, p := range newPlans(newPolicyIndex(&in), &in) {
 		if p.DryRun {
 			continue
 		}
@@ -213,7 +213,13 @@ func (a *AllocationInput) Terms(class, consumer string) *ConsumerTerms {
 		return nil
 	}
 	p := a.byClass[class][i]
-	of := p.under(p.overrideFor(c))
+	answer := noAnswer
+	if p.answers != nil {
+		if answered, ok := p.answers.For(consumer); ok {
+			answer = answered.Index
+		}
+	}
+	of := p.under(p.overrideFor(c), answer)
 	terms, ok := a.terms[of]
 	if !ok {
 		terms = &ConsumerTerms{Policy: p.Policy, Override: of.override, Pool: -1, Steps: of.steps}

@@ -50,6 +50,17 @@ func knownConsumers(in *Input, x *policyIndex) []knownConsumer {
 	return all
 }
 
+// scopeOf returns the known consumers that a policy is for, sorted.
+func (e *evaluation) scopeOf(p *Policy) []string {
+	var ids []string
+	for _, c := range e.known {
+		if p.Consumers.Includes(c.Consumer) {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
+}
+
 func byID(a, b Consumer) int { return strings.Compare(a.ID, b.ID) }
 
 // consumer returns a consumer by its ID, with its labels if it is known.

@@ -15,8 +15,9 @@
 //	remaining    = max(0, pool - the sum of committed over all consumers)
 //	offer(K)     = min(max, committed(K) + remaining)
 //
-// A policy of fixed amounts has no pool: offer(K) = min(max, fixed). Then reclaim raises what would
-// fall below what the consumer keeps: its pods' requests up to the amount offered before, and with
+// A policy of fixed amounts has no pool: offer(K) = min(max, fixed). Nor has one with an external
+// source: offer(K) = min(max, what the source answers for K). Then reclaim raises what would fall below
+// what the consumer keeps: its pods' requests up to the amount offered before, and with
 // Retain its grants. A change within the policy's threshold is not published.
 //
 // In code: policyPlan.shares and workOut come to the pool and to what remains, Step.work to the

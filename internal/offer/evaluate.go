@@ -23,6 +23,9 @@ type Input struct {
 	// Levels maps policies and resources to the levels at which pools are given out: see Stabilizer. A
 	// resource without a level is given out as it is.
 	Levels map[string]capacity.Amounts
+	// External maps policies to what their external sources have answered: see LastAnswers. The Columns
+	// of the View include AnsweredNames.
+	External map[string]capacity.Answers
 	// Previous are the offers of the evaluation before, the zero value in the first evaluation.
 	Previous Offers
 	// Recorded is what an earlier process recorded. It matters only in the first evaluation.
@@ -144,7 +147,7 @@ type entryKey [8]*Offer
 
 func newEvaluation(in Input) *evaluation {
 	e := &evaluation{
-		in: in, previous: in.Previous, index: newPolicyIndex(in.Policies), granting: slices.Sorted(maps.Keys(in.Grants)),
+		in: in, previous: in.Previous, index: newPolicyIndex(&in), granting: slices.Sorted(maps.Keys(in.Grants)),
 		outcomes: map[outcomeKey]*outcome{}, verdicts: map[verdictKey]verdict{}, entries: map[entryKey]*Entry{},
 	}
 	e.in.Previous = Offers{} // Results must not keep those before them.
@@ -169,6 +172,9 @@ func newEvaluation(in Input) *evaluation {
 
 // finish drops what only the evaluation itself needs.
 func (e *evaluation) finish() {
+	for _, p := range e.plans {
+		p.sealed = true
+	}
 	e.previous, e.matcher, e.outcomes, e.verdicts, e.entries, e.scratch, e.decided = Offers{}, nil, nil, nil, nil, nil, nil
 }
 
@@ -263,7 +269,7 @@ func (e *evaluation) lostRecord(m *match, old []*Offer) record {
 // verdictOf works out what a policy offers a consumer, once for all consumers without holdings that
 // were offered the same before.
 func (e *evaluation) verdictOf(p *policyPlan, w winner, h *holding, b before) verdict {
-	t := p.under(w.override)
+	t := p.under(w.override, w.answer)
 	key := verdictKey{t, b}
 	if h.none() {
 		if v, ok := e.verdicts[key]; ok {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"proffer.dev/proffer/internal/capacity"
 )
@@ -32,6 +33,10 @@ type Explained struct {
 	Used capacity.Amounts
 
 	evaluation *evaluation
+	// answered refers to what the external source of the policy answered for the consumer, nil for none.
+	answered *capacity.Answered
+	// general is set if the answer is that for consumers without one of their own.
+	general bool
 	// plan is that of the policy that decides, nil for a withdrawn offer.
 	plan    *policyPlan
 	holding *holding
@@ -45,7 +50,7 @@ func (x Explainer) Of(id string) []Explained {
 		return x.Default()
 	}
 	h := e.holdingOf(id)
-	return x.explain(entry, e.index.match(e.consumer(id)), &h)
+	return x.explain(id, entry, e.index.match(e.consumer(id)), &h)
 }
 
 // Default returns the default offer, sorted by class.
@@ -53,10 +58,10 @@ func (x Explainer) Default() []Explained {
 	if x.evaluation == nil {
 		return nil
 	}
-	return x.explain(x.offers.Default, x.evaluation.unknown, &holding{})
+	return x.explain("", x.offers.Default, x.evaluation.unknown, &holding{})
 }
 
-func (x Explainer) explain(entry *Entry, m *match, h *holding) []Explained {
+func (x Explainer) explain(id string, entry *Entry, m *match, h *holding) []Explained {
 	e := x.evaluation
 	all := make([]Explained, 0, len(entry.Offers))
 	for _, o := range entry.Offers {
@@ -67,7 +72,13 @@ func (x Explainer) explain(entry *Entry, m *match, h *holding) []Explained {
 		} else {
 			i := slices.IndexFunc(m.winners, func(w winner) bool { return e.plans[w.policy].Class == o.Class })
 			x.plan = e.plans[m.winners[i].policy]
-			x.Now = e.steps(nil, x.plan, x.plan.under(m.winners[i].override), h, before{offer: o})
+			x.Now = e.steps(nil, x.plan, x.plan.under(m.winners[i].override, m.winners[i].answer), h, before{offer: o})
+			if x.plan.answers != nil {
+				if answered, ok := x.plan.answers.For(id); ok {
+					_, own := x.plan.answers.Of[id]
+					x.answered, x.general = &answered, !own
+				}
+			}
 			if x.plan.pool != nil {
 				used = h.use.In(x.plan.poolIndex)
 			}
@@ -100,34 +111,47 @@ func with(amounts capacity.Amounts, name string, amount int64) capacity.Amounts 
 func (x *Explained) Because() []string {
 	lines := make([]string, len(x.Amounts))
 	for i := range x.Amounts {
-		lines[i] = x.because(i)
+		lines[i] = x.because(i, exact)
 	}
 	return lines
 }
 
 // Notable explains the amounts that an admin should know about: those that reclaim holds, and cpu,
-// memory and pods that are 0.
+// memory and pods that are 0. The lines stay the same for as long as what they explain does.
 func (x *Explained) Notable() []string {
 	var lines []string
 	for i, s := range x.Now {
 		if s.Held >= 0 || s.Offer == 0 && slices.Contains(needed, s.Resource) {
-			lines = append(lines, x.because(i))
+			lines = append(lines, x.because(i, lasting))
 		}
 	}
 	return lines
 }
 
+// timing selects which times an explanation has.
+type timing int
+
+const (
+	// exact has the time of every answer of an external source.
+	exact timing = iota
+	// lasting has only times that do not change with every reading.
+	lasting
+)
+
 // because explains the i-th amount.
-func (x *Explained) because(i int) string {
+func (x *Explained) because(i int, times timing) string {
 	s, published := &x.Now[i], x.Amounts[i].Value
 	used, granted := x.holding.used().At(s.column), x.Granted[s.Resource]
 	format := capacity.HumanFormat(s.Resource, published, s.Offer, s.Fixed, s.Reserve, s.Counted, s.Pool, s.present(), s.Committed, s.Remaining, s.Own,
 		s.Max, s.Held, used, granted)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s: ", s.Resource, format(published))
-	if s.Source == FromRevocation {
+	switch s.Source {
+	case FromRevocation:
 		b.WriteString("not offered any more: " + x.whyRevoked(s.Resource))
-	} else {
+	case FromExternal:
+		b.WriteString(x.whyAnswered(format(s.Fixed), times))
+	case FromFixed, FromOverride, FromNodes:
 		b.WriteString(s.arithmetic(format))
 	}
 	switch {
@@ -162,12 +186,38 @@ func (x *Explained) whyRevoked(resource string) string {
 	switch {
 	case p.Resources != nil && !slices.Contains(p.Resources, resource):
 		return fmt.Sprintf("spec.offer.resources of policy %s does not name it", p.Name)
+	case p.External != nil && x.answered == nil:
+		return fmt.Sprintf("the external source %s of policy %s has not answered", p.External.Address, p.Name)
+	case p.External != nil:
+		return fmt.Sprintf("the external source %s of policy %s does not answer it", p.External.Address, p.Name)
 	case p.pool == nil:
 		return fmt.Sprintf("policy %s does not name it", p.Name)
 	case p.pool.Nodes == 0:
 		return fmt.Sprintf("policy %s has no usable node%s", p.Name, p.unusable())
 	}
 	return fmt.Sprintf("no usable node of policy %s lists it%s", p.Name, p.unusable())
+}
+
+// whyAnswered says which answer of an external source an amount is of, and of when it is.
+func (x *Explained) whyAnswered(amount string, times timing) string {
+	source, whom := x.plan.External.Address, ""
+	if x.general {
+		whom = " for consumers in general"
+	}
+	stale, at := x.plan.answers.Distinct[x.answered.Index].Stale, x.answered.At.UTC().Format(time.RFC3339)
+	switch {
+	case x.answered.At.IsZero():
+		return fmt.Sprintf("kept at %s, which was offered before the operator started, until %s answers", amount, source)
+	case x.answered.Kept:
+		return fmt.Sprintf("kept at %s, as answered at %s, until %s answers", amount, at, source)
+	case stale && x.plan.External.Zero:
+		return fmt.Sprintf("%s is unavailable, it last answered at %s, and onFailure is Zero", source, at)
+	case stale:
+		return fmt.Sprintf("%s answered %s%s at %s, which is kept while it is unavailable", source, amount, whom, at)
+	case times == lasting:
+		return fmt.Sprintf("%s answers %s%s", source, amount, whom)
+	}
+	return fmt.Sprintf("%s answered %s%s at %s", source, amount, whom, at)
 }
 
 // whyWithdrawn says why no policy decides any longer.
@@ -202,7 +252,7 @@ func (s *Step) arithmetic(format func(amount int64) string) string {
 		return "fixed at " + format(s.Fixed)
 	case FromOverride:
 		return fmt.Sprintf("fixed at %s by the override", format(s.Fixed))
-	case FromRevocation, FromNodes:
+	case FromRevocation, FromExternal, FromNodes:
 	}
 	text := fmt.Sprintf("%d%% of %s is a pool of %s", s.Percent, format(s.Counted), format(s.Pool))
 	if s.Reserve > 0 {

@@ -54,7 +54,7 @@ func step(t *rapid.T, c cluster, last Input) Input {
 	if keep("grants") {
 		in.Grants = last.Grants
 	}
-	in.View = c.View(Selections(in.Policies), ResourceNames(in.Policies)...)
+	in.View = c.View(Selections(in.Policies), append(ResourceNames(in.Policies), AnsweredNames(in.External)...)...)
 	if keep("view") && len(in.View.Pools) == len(last.View.Pools) && slices.EqualFunc(Selections(in.Policies), Selections(last.Policies),
 		func(a, b capacity.Selection) bool { return a.Key() == b.Key() }) {
 		in.View = last.View
@@ -100,7 +100,7 @@ func checkIdentity(t *rapid.T, id string, before, now *Entry) {
 // checkShared checks that consumers share an entry if they hold nothing, match the same policies
 // and had the same entry before.
 func checkShared(t *rapid.T, in Input, prev, r *Result) {
-	index := newPolicyIndex(in.Policies)
+	index := newPolicyIndex(&in)
 	holds := func(id string) bool {
 		for _, grants := range in.Grants {
 			if _, granted := grants[id]; granted {

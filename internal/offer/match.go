@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"proffer.dev/proffer/internal/capacity"
 )
 
 // policyIndex holds the policies in the order in which they decide. It is immutable.
@@ -21,6 +23,10 @@ type policyIndex struct {
 	// the policies that are not for named consumers only. Both hold sorted indexes.
 	naming map[string][]int
 	open   []int
+	// answers holds what the external source of each policy has answered, nil for other policies, and
+	// external is set if there is one.
+	answers  []*capacity.Answers
+	external bool
 	// labelKeys are the label keys that some scope selects by, sorted.
 	labelKeys []string
 	// filtered is set if some scope has a filter, which may read any label.
@@ -30,7 +36,8 @@ type policyIndex struct {
 // noPool is the pool index of a policy of fixed amounts.
 const noPool = -1
 
-func newPolicyIndex(policies []Policy) *policyIndex {
+func newPolicyIndex(in *Input) *policyIndex {
+	policies := in.Policies
 	x := &policyIndex{
 		ordered: make([]*Policy, len(policies)), byName: make(map[string]int, len(policies)), naming: map[string][]int{},
 	}
@@ -49,6 +56,8 @@ func newPolicyIndex(policies []Policy) *policyIndex {
 	for i, p := range x.ordered {
 		x.byName[p.Name] = i
 		x.pools = append(x.pools, pools[p])
+		x.answers = append(x.answers, p.answersIn(in))
+		x.external = x.external || p.External != nil
 		if p.Consumers.IDs == nil {
 			x.open = append(x.open, i)
 		}
@@ -96,9 +105,9 @@ type match struct {
 	shadowed []shadowed
 }
 
-// winner is a policy that decides for a consumer, by its index, and the index of the override that
-// includes the consumer, -1 for none.
-type winner struct{ policy, override int }
+// winner is a policy that decides for a consumer, by its index, with the index of the override that
+// includes the consumer and that of the external source's answer for it, -1 for none.
+type winner struct{ policy, override, answer int }
 
 // shadowed is a policy that loses to another one, by their indexes.
 type shadowed struct{ policy, by int }
@@ -114,10 +123,20 @@ func (x *policyIndex) match(c Consumer) *match {
 			m.shadowed = append(m.shadowed, shadowed{policy: i, by: by})
 		default:
 			by = i
-			m.winners = append(m.winners, winner{i, p.overrideFor(c)})
+			m.winners = append(m.winners, winner{i, p.overrideFor(c), x.answerFor(i, c.ID)})
 		}
 	}
 	return m
+}
+
+// answerFor returns the index of what the external source of a policy answers for a consumer.
+func (x *policyIndex) answerFor(policy int, id string) int {
+	if answers := x.answers[policy]; answers != nil {
+		if of, ok := answers.For(id); ok {
+			return of.Index
+		}
+	}
+	return noAnswer
 }
 
 // candidates yields the indexes, in order, of all policies that may be for a consumer.
@@ -157,7 +176,7 @@ func newMatcher(x *policyIndex) *matcher {
 
 // of returns the match of a consumer.
 func (m *matcher) of(c Consumer) *match {
-	if _, named := m.naming[c.ID]; named || m.filtered {
+	if _, named := m.naming[c.ID]; named || m.filtered || m.external {
 		return m.distinct(m.match(c))
 	}
 	m.key = m.key[:0]
@@ -194,6 +213,7 @@ func (m *match) appendTo(b []byte) []byte {
 	for _, w := range m.winners {
 		b = binary.AppendUvarint(b, uint64(w.policy))
 		b = binary.AppendVarint(b, int64(w.override))
+		b = binary.AppendVarint(b, int64(w.answer))
 	}
 	for _, s := range m.shadowed {
 		b = binary.AppendUvarint(b, uint64(s.policy))

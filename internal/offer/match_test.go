@@ -22,7 +22,7 @@ func matchInTurn(x *policyIndex, c Consumer) *match {
 			continue
 		}
 		decides[p.Class] = i
-		m.winners = append(m.winners, winner{i, p.overrideFor(c)})
+		m.winners = append(m.winners, winner{i, p.overrideFor(c), x.answerFor(i, c.ID)})
 	}
 	return m
 }
@@ -30,13 +30,13 @@ func matchInTurn(x *policyIndex, c Consumer) *match {
 func TestAMatchIsThatOfEveryPolicyInTurn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := anyInput(t, newCluster())
-		x := newPolicyIndex(in.Policies)
+		x := newPolicyIndex(&in)
 		m := newMatcher(x)
 		traits := map[string]struct{}{}
 		for range 9 { // A matcher answers many of them from what it keeps.
 			c := Consumer{ID: anyID.Draw(t, "consumer"), Labels: map[string]string{"zone": anyZone.Draw(t, "zone")}}
 			want := matchInTurn(x, c)
-			if _, named := x.naming[c.ID]; !named && !x.filtered {
+			if _, named := x.naming[c.ID]; !named && !x.filtered && !x.external {
 				zone := ""
 				if slices.Contains(x.labelKeys, "zone") {
 					zone = c.Labels["zone"]

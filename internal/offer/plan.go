@@ -22,10 +22,21 @@ type policyPlan struct {
 	granted capacity.Row
 	// steps are the arithmetic of the pool, sorted by resource.
 	steps []Step
-	// base is the template without an override, overridden that of each override.
+	// answers are those of an external source, nil for a policy without one.
+	answers *capacity.Answers
+	// base is the template without an override, overridden that of each override. Both are for consumers
+	// without an answer of an external source.
 	base       template
 	overridden []template
+	// answered has the templates for answers of the external source, made when the first consumer needs
+	// them. It does not change once sealed.
+	answered map[answeredKey]*template
+	sealed   bool
+	column   map[string]int
 }
+
+// answeredKey selects a template by its override, -1 for none, and an answer.
+type answeredKey struct{ override, answer int }
 
 // template is what a policy offers under one override, except for each consumer's own part.
 type template struct {
@@ -38,7 +49,7 @@ type template struct {
 func newPlans(x *policyIndex, in *Input) []*policyPlan {
 	plans := make([]*policyPlan, len(x.ordered))
 	for i, p := range x.ordered {
-		plans[i] = &policyPlan{Policy: p, index: i, poolIndex: x.pools[i], levels: in.Levels[p.Name]}
+		plans[i] = &policyPlan{Policy: p, index: i, poolIndex: x.pools[i], levels: in.Levels[p.Name], answers: x.answers[i]}
 		if x.pools[i] != noPool {
 			plans[i].pool = &in.View.Pools[x.pools[i]]
 		}
@@ -127,17 +138,22 @@ func (p *policyPlan) committed(column int) int64 {
 
 // setTemplates makes the templates from the steps of the pool.
 func (p *policyPlan) setTemplates(pool []Step, column map[string]int) {
-	p.base = p.newTemplate(-1, nil, pool, column)
+	p.column = column
+	p.base = p.newTemplate(-1, nil, pool)
 	p.overridden = make([]template, len(p.Overrides))
 	for i := range p.Overrides {
-		p.overridden[i] = p.newTemplate(i, &p.Overrides[i], pool, column)
+		p.overridden[i] = p.newTemplate(i, nil, pool)
 	}
 }
 
-// newTemplate makes the template under an override, nil for none. A named amount replaces the share
-// of the nodes, and that of an override replaces both.
-func (p *policyPlan) newTemplate(index int, o *Override, pool []Step, column map[string]int) template {
-	t := template{override: index, steps: make([]Step, 0, len(pool)+len(p.Fixed)+len(p.Known))}
+// newTemplate makes the template under an override, -1 for none. A named amount replaces the share
+// of the nodes, and that of an override replaces both, and what an external source has answered.
+func (p *policyPlan) newTemplate(override int, answered capacity.Amounts, pool []Step) template {
+	var o *Override
+	if override >= 0 {
+		o = &p.Overrides[override]
+	}
+	t := template{override: override, steps: make([]Step, 0, len(pool)+len(p.Fixed)+len(answered)+len(p.Known))}
 	add := func(s Step) {
 		if p.Resources != nil && !slices.Contains(p.Resources, s.Resource) {
 			return
@@ -166,17 +182,22 @@ func (p *policyPlan) newTemplate(index int, o *Override, pool []Step, column map
 	}
 	for name, amount := range p.Fixed {
 		if !overrides(name) {
-			add(Step{Resource: name, Source: FromFixed, Fixed: amount, Max: none, Held: none, column: columnOf(column, name)})
+			add(Step{Resource: name, Source: FromFixed, Fixed: amount, Max: none, Held: none, column: columnOf(p.column, name)})
+		}
+	}
+	for name, amount := range answered {
+		if !overrides(name) {
+			add(Step{Resource: name, Source: FromExternal, Fixed: amount, Max: none, Held: none, column: columnOf(p.column, name)})
 		}
 	}
 	if o != nil {
 		for name, amount := range o.Fixed {
-			add(Step{Resource: name, Source: FromOverride, Fixed: amount, Max: none, Held: none, column: columnOf(column, name)})
+			add(Step{Resource: name, Source: FromOverride, Fixed: amount, Max: none, Held: none, column: columnOf(p.column, name)})
 		}
 	}
 	for _, name := range p.Known {
 		if !slices.ContainsFunc(t.steps, func(s Step) bool { return s.Resource == name }) {
-			t.steps = append(t.steps, revocation(name, columnOf(column, name)))
+			t.steps = append(t.steps, revocation(name, columnOf(p.column, name)))
 		}
 	}
 	slices.SortFunc(t.steps, byResource)
@@ -191,34 +212,65 @@ func columnOf(column map[string]int, resource string) int {
 	return noColumn
 }
 
-// under returns the template under an override, -1 for none.
-func (p *policyPlan) under(override int) *template {
-	if override < 0 {
-		return &p.base
+// under returns the template under an override and for an answer of the external source, -1 for none.
+func (p *policyPlan) under(override, answer int) *template {
+	switch {
+	case answer >= 0:
+		return p.underAnswer(answeredKey{override, answer})
+	case override >= 0:
+		return &p.overridden[override]
 	}
-	return &p.overridden[override]
+	return &p.base
+}
+
+func (p *policyPlan) underAnswer(key answeredKey) *template {
+	if t := p.answered[key]; t != nil {
+		return t
+	}
+	t := p.newTemplate(key.override, p.External.amountsOf(p.answers.Distinct[key.answer]), nil)
+	if !p.sealed {
+		if p.answered == nil {
+			p.answered = map[answeredKey]*template{}
+		}
+		p.answered[key] = &t
+	}
+	return &t
 }
 
 // offered returns the names, sorted, of all resources that the policy offers to anybody.
 func (p *policyPlan) offered() []string {
 	names := map[string]struct{}{}
-	for i := -1; i < len(p.overridden); i++ {
-		for _, s := range p.under(i).steps {
+	for override := -1; override < len(p.overridden); override++ {
+		for _, s := range p.under(override, noAnswer).steps {
 			names[s.Resource] = struct{}{}
+		}
+	}
+	for _, name := range p.answeredNames() {
+		if p.Resources == nil || slices.Contains(p.Resources, name) {
+			names[name] = struct{}{}
 		}
 	}
 	return slices.Sorted(maps.Keys(names))
 }
 
+// answeredNames returns the names, sorted, that the external source has answered with.
+func (p *policyPlan) answeredNames() []string {
+	if p.answers == nil {
+		return nil
+	}
+	return p.answers.Names()
+}
+
 // unlisted returns the resources, sorted, that the policy limits and cannot offer: no node of its
-// pool lists them, and no fixed amount is of them. They are most likely misspelt. A pool without
-// nodes has none.
+// pool lists them, no fixed amount is of them, and an external source does not answer with them. They
+// are most likely misspelt. A pool without nodes has none, nor has a source that has not answered.
 func (p *policyPlan) unlisted() []string {
-	if p.pool != nil && p.pool.Nodes == 0 {
+	if p.pool != nil && p.pool.Nodes == 0 || p.answers != nil && len(p.answers.Of) == 0 {
 		return nil
 	}
 	limited := slices.Concat(p.Resources, slices.Collect(maps.Keys(p.Max)), slices.Collect(maps.Keys(p.Slices.Defaults)))
 	fixed := slices.Collect(maps.Keys(p.Fixed))
+	fixed = append(fixed, p.answeredNames()...)
 	for _, o := range p.Overrides {
 		limited = slices.AppendSeq(limited, maps.Keys(o.Max))
 		fixed = slices.AppendSeq(fixed, maps.Keys(o.Fixed))

@@ -42,9 +42,11 @@ type Policy struct {
 	DryRun   bool
 	// Consumers selects the consumers that the policy is for.
 	Consumers Scope
-	// Fixed holds the amounts of a policy of fixed amounts. Exactly one of Fixed and Nodes is set.
-	Fixed capacity.Amounts
-	Nodes *Nodes
+	// Fixed holds the amounts of a policy of fixed amounts. Exactly one of Fixed, Nodes and External is
+	// set.
+	Fixed    capacity.Amounts
+	Nodes    *Nodes
+	External *External
 	// Max is the ceiling for one consumer.
 	Max capacity.Amounts
 	// Resources limits the offer to these names; nil does not limit it.

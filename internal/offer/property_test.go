@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -74,9 +75,13 @@ func anyPolicy(i int) *rapid.Generator[Policy] {
 		if rapid.Bool().Draw(t, "limited") {
 			p.Resources = rapid.SliceOfN(anyResource, 1, 4).Draw(t, "resources")
 		}
-		if rapid.Bool().Draw(t, "fixed") {
+		switch rapid.IntRange(0, 3).Draw(t, "source") {
+		case 0:
 			p.Fixed = anyAmounts.Draw(t, "fixed amounts")
-		} else {
+		case 1:
+			p.External = &External{Zero: rapid.Bool().Draw(t, "zero")}
+			p.External.Address = rapid.SampledFrom([]string{"a:1", "b:1"}).Draw(t, "address")
+		default:
 			p.Nodes = &Nodes{
 				Count:       rapid.SampledFrom([]Count{Free, Allocatable}).Draw(t, "count"),
 				Reserve:     anyAmounts.Draw(t, "reserve"),
@@ -128,9 +133,30 @@ func anyInput(t *rapid.T, c cluster) Input {
 			})
 		}
 	}
-	in.View = c.View(Selections(in.Policies), ResourceNames(in.Policies)...)
+	monitors := map[capacity.Monitor]capacity.Answers{}
+	(&LastAnswers{}).Update(&in, func(m capacity.Monitor) capacity.Answers {
+		if _, asked := monitors[m]; !asked {
+			monitors[m] = anyAnswers.Draw(t, "answers")
+		}
+		return monitors[m]
+	})
+	in.View = c.View(Selections(in.Policies), append(ResourceNames(in.Policies), AnsweredNames(in.External)...)...)
 	return in
 }
+
+// anyAnswers draws what a monitor has answered so far.
+var anyAnswers = rapid.Custom(func(t *rapid.T) capacity.Answers {
+	a := capacity.Answers{Of: map[string]capacity.Answered{}, Problem: rapid.SampledFrom([]string{"", "it is away"}).Draw(t, "problem")}
+	for range rapid.IntRange(0, 3).Draw(t, "distinct") {
+		a.Distinct = append(a.Distinct, capacity.Answer{Amounts: anyAmounts.Draw(t, "answer"), Stale: rapid.Bool().Draw(t, "stale")})
+	}
+	for _, id := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"", "rome", "oslo", "lima"}), rapid.ID).Draw(t, "answered") {
+		if len(a.Distinct) > 0 {
+			a.Of[id] = capacity.Answered{Index: rapid.IntRange(0, len(a.Distinct)-1).Draw(t, "index"), At: time.Unix(1000, 0)}
+		}
+	}
+	return a
+})
 
 func column(v capacity.View, r capacity.Row, name string) int64 {
 	return r.At(slices.Index(v.Columns, name))

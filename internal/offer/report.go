@@ -45,6 +45,13 @@ type Report struct {
 	// Zeroed lists consumers, by ID, that have pods and are offered no cpu or no memory, so that Liqo
 	// evicts the pods. At most MaxReported.
 	Zeroed []string
+	// Problem is why the external source is unavailable, empty if it is not. Answered is set if it has
+	// answered, or the policy offered something before this process started.
+	Problem  string
+	Answered bool
+	// Scope lists, for a policy with an external source, the known consumers that the policy is for, also
+	// if another one decides: those that the source is to be asked about. It is sorted.
+	Scope []string
 	// Withdrawn lists consumers, by ID, whose pods are evicted because the policy no longer decides on
 	// what it offered them. At most MaxReported.
 	Withdrawn []string
@@ -78,6 +85,8 @@ const (
 	DryRun
 	// Shadowed: other policies decide for all of its consumers.
 	Shadowed
+	// SourceUnavailable: the external source has not answered yet, or cannot be read.
+	SourceUnavailable
 	// NoNodes: the selection matches no usable node.
 	NoNodes
 	// Incomplete: the policy offers some consumer nothing of cpu, memory or pods. A virtual node needs
@@ -136,7 +145,7 @@ func newVerdict(p *policyPlan, o *Offer, steps []Step, hasPods bool) verdict {
 		case s.Source == FromRevocation:
 		case s.Offer > 0:
 			v.missing &^= bit
-		case s.Source == FromNodes && s.Max != 0:
+		case (s.Source == FromNodes || s.Source == FromExternal) && s.Max != 0:
 			v.missing &^= bit
 			v.exhausted |= bit
 		}
@@ -233,6 +242,9 @@ func (t *tally) report(p *policyPlan, e *evaluation) *Report {
 		r.Losses = append(r.Losses, *loss)
 	}
 	slices.SortFunc(r.Losses, func(a, b Loss) int { return strings.Compare(a.Policy, b.Policy) })
+	if p.answers != nil {
+		r.Problem, r.Answered, r.Scope = p.answers.Problem, len(p.answers.Of) > 0, e.scopeOf(p.Policy)
+	}
 	if p.pool != nil {
 		r.Nodes, r.Unusable = p.pool.Nodes, p.pool.Unusable
 		r.Capacity, r.Committed, r.Remaining = capacity.Amounts{}, capacity.Amounts{}, capacity.Amounts{}
@@ -264,6 +276,8 @@ func (p *policyPlan) outcome(shadowed bool, missing, exhausted neededSet) Outcom
 		return Shadowed
 	case p.pool != nil && p.pool.Nodes == 0:
 		return NoNodes
+	case p.answers != nil && p.answers.Problem != "":
+		return SourceUnavailable
 	case missing != 0:
 		return Incomplete
 	case exhausted != 0:
@@ -275,7 +289,13 @@ func (p *policyPlan) outcome(shadowed bool, missing, exhausted neededSet) Outcom
 // forNobody judges what the policy would offer a consumer that holds nothing and that no override
 // includes.
 func (p *policyPlan) forNobody() verdict {
-	steps := slices.Clone(p.base.steps)
+	answer := noAnswer
+	if p.answers != nil {
+		if answered, ok := p.answers.For(""); ok {
+			answer = answered.Index
+		}
+	}
+	steps := slices.Clone(p.under(-1, answer).steps)
 	for i := range steps {
 		steps[i].work(p.Reclaim, 0, optionalAmount{})
 	}

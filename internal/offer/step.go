@@ -16,6 +16,8 @@ const (
 	FromOverride
 	// FromNodes is a share of nodes.
 	FromNodes
+	// FromExternal is an amount that an external source has answered.
+	FromExternal
 	// FromRevocation is the explicit 0 of a resource that is no longer offered.
 	FromRevocation
 )
@@ -24,7 +26,7 @@ const (
 type Step struct {
 	Resource string
 	Source   Source
-	// Fixed is the named amount, for FromFixed and FromOverride.
+	// Fixed is the named amount, for FromFixed, FromOverride and FromExternal.
 	Fixed int64
 	// Counted is the sum over the nodes, by the policy's Count. It, Reserve and Percent, and the next
 	// four fields are for FromNodes.
@@ -55,7 +57,7 @@ func (s *Step) present() int64 { return capacity.Share(max(0, s.Counted-s.Reserv
 // work works out the offer to a consumer that uses and was granted some amounts, before reclaim.
 func (s *Step) work(reclaim Reclaim, used int64, granted optionalAmount) {
 	switch s.Source {
-	case FromFixed, FromOverride:
+	case FromFixed, FromOverride, FromExternal:
 		s.Offer = s.Fixed
 	case FromNodes:
 		s.Own = max(granted.value, used)

@@ -132,6 +132,7 @@ func setup(mgr ctrl.Manager, p parts) error {
 	tenants := consumer.Tenants{Handler: decider.Tenants(), Fields: slice.TenantFields}
 	informers := slices.Concat(consumer.Watches(liqo, consumers, tenants, wake, log.WithName("consumers")),
 		decider.Informers())
+	monitors := newExternals(p.observer, policies, consumers, wake, log)
 
 	// The writers, which run while this replica leads.
 	tenure := &kube.Tenure{}
@@ -142,7 +143,7 @@ func setup(mgr ctrl.Manager, p parts) error {
 	work := []manager.Runnable{statuses, answers, offered.Writer{Record: record}}
 	// These run after each evaluation. The answers come last, because workers start to write with
 	// them.
-	published := []func(*table.Snapshot){policies.Remember, record.Note, onSnapshot(statuses.Wake)}
+	published := []func(*table.Snapshot){policies.Remember, record.Note, onSnapshot(statuses.Wake), monitors.follow}
 	if p.servedClasses != "" {
 		namespace, err := kube.LeaseNamespace(p.election)
 		if err != nil {
@@ -184,20 +185,20 @@ func setup(mgr ctrl.Manager, p parts) error {
 	evaluator := engine.New(engine.Config{
 		Ledger: p.ledger, Policies: policies, Consumers: consumers, Slices: decider, Peers: decider.Peers,
 		Debouncer: p.debouncer, Table: p.table,
-		Previous:  func() []offer.PreviousOffers { return record.Previous(policies.Previous()) },
-		Sources:   sourcesOf(append(core.Sources(), ofPolicies, ofGrants, record), informers),
+		Previous: func() []offer.PreviousOffers { return record.Previous(policies.Previous()) },
+		Sources:  monitors.and(sourcesOf(append(core.Sources(), ofPolicies, ofGrants, record), informers)), Answers: monitors.Answers,
 		Published: published, Log: log.WithName("offers"),
 	})
 	if p.metrics != nil {
 		for _, c := range append(collectors,
-			statuses, answers, core.Metrics(), evaluator, &collector{table: p.table, version: p.version},
+			statuses, answers, core.Metrics(), monitors, evaluator, &collector{table: p.table, version: p.version},
 		) {
 			if err := p.metrics.Register(c); err != nil {
 				return fmt.Errorf("registering metrics: %w", err)
 			}
 		}
 	}
-	return errors.Join(mgr.Add(core), mgr.Add(informers), mgr.Add(record), mgr.Add(evaluator), plugins.addTo(mgr))
+	return errors.Join(mgr.Add(core), mgr.Add(informers), mgr.Add(record), mgr.Add(evaluator), mgr.Add(monitors), plugins.addTo(mgr))
 }
 
 func onSnapshot(wake func()) func(*table.Snapshot) {

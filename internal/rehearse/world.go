@@ -33,13 +33,15 @@ type World struct {
 	Content *capacity.Copy
 	// Filters are the names of filters in Go that the operator asked and that the policies do not have.
 	Filters []string
+	// External is what external sources have answered, by the policy that offers it.
+	External map[string]capacity.Answers
 }
 
 // Of returns the world of a snapshot. The content is a copy of the ledger that it was evaluated from.
 func Of(s *table.Snapshot, content *capacity.Copy) World {
 	return World{
 		Now: s.Time, Policies: s.Policies, Consumers: s.Input.Consumers, Offers: s.Offers, Slices: s.Slices, Levels: s.Levels,
-		Resources: s.Input.View.Columns, Content: content,
+		Resources: s.Input.View.Columns, Content: content, External: s.Input.External,
 	}
 }
 
@@ -93,6 +95,36 @@ func (c *Change) carryOut(l *capacity.Ledger, content *capacity.Copy) {
 	}
 }
 
+// notAsked is the problem of a monitor that has not answered yet: a rehearsal asks none.
+const notAsked = "a rehearsal does not ask it"
+
+// answersOf returns what a monitor has answered for any policy. A rehearsal asks no monitor.
+func (w *World) answersOf(m capacity.Monitor) capacity.Answers {
+	for i := range w.Policies {
+		p := &w.Policies[i]
+		if p.Parsed == nil || p.Parsed.External == nil || p.Parsed.External.Monitor != m {
+			continue
+		}
+		if answers, ok := w.External[p.Name]; ok && len(answers.Of) > 0 {
+			return answers
+		}
+	}
+	return capacity.Answers{Problem: notAsked}
+}
+
+// Unanswered returns the policies, by name, whose external sources have not answered in the world, so
+// that nobody knows what they would offer.
+func (w *World) Unanswered(policies []table.Policy) []string {
+	var names []string
+	for i := range policies {
+		p := &policies[i]
+		if p.Parsed != nil && p.Parsed.External != nil && len(w.answersOf(p.Parsed.External.Monitor).Of) == 0 {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
 // maxRounds bounds the evaluations of one state. Usually there are two: one that changes something,
 // and one that changes nothing.
 const maxRounds = 100
@@ -117,9 +149,9 @@ type Rested struct {
 // rest evaluates until nothing changes, or ended reports true: the result is nil then.
 func (w *World) rest(l *capacity.Ledger, policies []table.Policy, ended func() bool) *Rested {
 	r := &Rested{Policies: slices.Clone(policies)}
-	previous, levels, now := w.Offers, w.Levels, w.Now
+	previous, levels, now, answers := w.Offers, w.Levels, w.Now, offer.LastAnswersAt(w.External)
 	list := table.NewPolicyList(r.Policies)
-	resources := slices.Concat(list.Resources, w.Resources)
+	resources := slices.Concat(list.Resources, w.Resources, offer.AnsweredNames(w.External))
 	slices.Sort(resources)
 	resources = slices.Compact(resources)
 	for range maxRounds {
@@ -131,6 +163,7 @@ func (w *World) rest(l *capacity.Ledger, policies []table.Policy, ended func() b
 			in.Recorded = w.Recorded
 		}
 		again := levels.Stabilize(now, &in)
+		answers.Update(&in, w.answersOf)
 		r.Result, r.Slices = nil, nil // They hold much memory.
 		if w.Slices != nil {
 			r.Slices = w.Slices.DryRun(func() *offer.AllocationInput { return offer.NewAllocationInput(in) })

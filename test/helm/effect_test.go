@@ -100,6 +100,9 @@ var effects = []struct {
 	{"networkPolicy.apiServerPorts", "networkPolicy: {apiServerPorts: [8443]}", "networkPolicy: {enabled: true}", []string{
 		network + "spec.egress.0.ports.0.port: 443 -> 8443", network + "spec.egress.0.ports.1.port: 6443 -> none", network + "spec.egress.0.ports.1.protocol: TCP -> none",
 	}},
+	{"networkPolicy.egress", "networkPolicy: {egress: [{ports: [{protocol: UDP, port: 53}]}]}", "networkPolicy: {enabled: true}", []string{
+		network + "spec.egress.1.ports.0.port: none -> 53", network + "spec.egress.1.ports.0.protocol: none -> UDP",
+	}},
 	{"networkPolicy.apiServerCIDRs", "networkPolicy: {apiServerCIDRs: ['2001:db8::/64']}", "networkPolicy: {enabled: true}", []string{network + "spec.egress.0.to.0.ipBlock.cidr: none -> 2001:db8::/64"}},
 	{"serviceMonitor.enabled", "serviceMonitor: {enabled: true}", "", []string{"ServiceMonitor/proffer-system/proffer: none -> an object"}},
 	{"serviceMonitor.labels", "serviceMonitor: {labels: {release: prometheus}}", "serviceMonitor: {enabled: true}", []string{monitor + "metadata.labels.release: none -> prometheus"}},

@@ -133,6 +133,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		{"a source that is empty", "networkPolicy: {offersFrom: []}", "at '/networkPolicy/offersFrom': minItems: got 0, want 1"},
 		{"a source that is everybody", "networkPolicy: {metricsFrom: [{}]}", "at '/networkPolicy/metricsFrom/0': minProperties: got 0, want 1"},
 		{"an address for a network", "networkPolicy: {apiServerCIDRs: [192.0.2.1]}", "at '/networkPolicy/apiServerCIDRs/0': '192.0.2.1' does not match pattern"},
+		{"egress to everywhere", "networkPolicy: {egress: [{}]}", "at '/networkPolicy/egress/0': minProperties: got 0, want 1"},
 		{"a port that is none", "networkPolicy: {apiServerPorts: [70000]}", "at '/networkPolicy/apiServerPorts/0': maximum: got 70,000, want 65,535"},
 		{"an entry of the operator", "servedClasses: {entries: {gold: proffer}}", "at '/servedClasses/entries/gold': 'not' failed"},
 		{"a rate of nothing", "catalog: {qps: 0}", "at '/catalog/qps': minimum: got 0, want 1"},

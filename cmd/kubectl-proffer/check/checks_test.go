@@ -511,6 +511,7 @@ func TestEachPolicyThatIsNotReadyIsReported(t *testing.T) {
 	good := policyIn("good", metav1.ConditionTrue, v1alpha1.ReasonOffering)
 	dry := policyIn("dry", metav1.ConditionTrue, v1alpha1.ReasonDryRun)
 	empty := policyIn("empty", metav1.ConditionFalse, v1alpha1.ReasonNoNodes)
+	away := policyIn("away", metav1.ConditionFalse, v1alpha1.ReasonSourceUnavailable)
 	edited := policyIn("edited", metav1.ConditionTrue, v1alpha1.ReasonOffering)
 	edited.Generation++
 	invalid := policyIn("invalid", metav1.ConditionFalse, v1alpha1.ReasonInvalid, kubetest.Fixed("cpu", "-1"))
@@ -522,8 +523,9 @@ func TestEachPolicyThatIsNotReadyIsReported(t *testing.T) {
 		"none":     {there[[]v1alpha1.ResourcePolicy](nil), []is{{Warning, []string{"no ResourcePolicy"}}}},
 		"no right": {failing[[]v1alpha1.ResourcePolicy](errForbidden), []is{{Skipped, []string{"list resourcepolicies.proffer.dev"}}}},
 		"no CRD":   {failing[[]v1alpha1.ResourcePolicy](errNotFound), []is{{Skipped, nil}}},
-		"each that is not good": {there([]v1alpha1.ResourcePolicy{good, empty, edited, invalid}), []is{
+		"each that is not good": {there([]v1alpha1.ResourcePolicy{good, empty, away, edited, invalid}), []is{
 			{Warning, []string{"empty is not Ready, NoNodes: of the operator"}},
+			{Warning, []string{"away is not Ready, SourceUnavailable: of the operator"}},
 			{Warning, []string{"edited was not evaluated since it was edited"}},
 			{Wrong, []string{"invalid is invalid and decides nothing: spec.offer.fixed[cpu]"}},
 		}},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +28,7 @@ func Anonymise(out io.Writer, in io.Reader) error {
 	a := &anonymiser{
 		consumers: numbering("consumer-"), nodes: numbering("node-"), namespaces: numbering("namespace-"),
 		slices: numbering("slice-"), uids: numbering("uid-"), creators: numbering("creator-"), values: numbering("value-"),
+		hosts: numbering("host-"),
 	}
 	// Empty values are flags of a kind, as in node-role.kubernetes.io/control-plane.
 	a.values.known[""], a.creators.known[""], a.consumers.known[""], a.uids.known[""] = "", "", "", ""
@@ -54,7 +56,7 @@ func (n *names) of(name string) string {
 }
 
 type anonymiser struct {
-	consumers, nodes, namespaces, slices, uids, creators, values *names
+	consumers, nodes, namespaces, slices, uids, creators, values, hosts *names
 	// pods counts the pods.
 	pods int
 }
@@ -104,6 +106,17 @@ func (a *anonymiser) field(out io.Writer, in *json.Decoder, field string) error 
 		return list(out, in, a.node)
 	case "pods":
 		return list(out, in, a.pod)
+	case "answers":
+		return list(out, in, a.answer)
+	case "unavailable":
+		var problems map[string]string
+		if err := in.Decode(&problems); err != nil {
+			return err
+		}
+		for policy, problem := range problems {
+			problems[policy] = withoutNames(problem)
+		}
+		return json.NewEncoder(out).Encode(problems)
 	case "version", "revision", "time", "proffer", "filters", "levels":
 		var value json.RawMessage
 		if err := in.Decode(&value); err != nil {
@@ -177,6 +190,28 @@ func (a *anonymiser) consumer(c *rest.WorldConsumer) {
 	labels(a.values, c.Labels)
 }
 
+func (a *anonymiser) answer(w *rest.WorldAnswer) { w.ClusterID = a.consumers.of(w.ClusterID) }
+
+// withoutNames replaces why an external source is unavailable, which names consumers and hosts.
+func withoutNames(problem string) string {
+	if problem == "" {
+		return ""
+	}
+	return "it is unavailable"
+}
+
+// external replaces the host of an external source, and leaves out what names it too.
+func (a *anonymiser) external(e *v1alpha1.External) {
+	if e == nil {
+		return
+	}
+	host, port, err := net.SplitHostPort(e.Address)
+	if err != nil {
+		host, port = e.Address, "1"
+	}
+	e.Address, e.TLS = net.JoinHostPort(a.hosts.of(host), port), nil
+}
+
 func (a *anonymiser) offer(o *rest.WorldOffer) { o.ClusterID = a.consumers.of(o.ClusterID) }
 
 func (a *anonymiser) slice(s *rest.WorldSlice) {
@@ -223,6 +258,7 @@ func (a *anonymiser) policy(p *v1alpha1.ResourcePolicy) {
 			nodes.Tolerations[i].Value = a.values.of(nodes.Tolerations[i].Value)
 		}
 	}
+	a.external(p.Spec.Offer.External)
 	if p.Spec.Slices != nil {
 		labels(a.values, p.Spec.Slices.NodeLabels)
 		labels(a.values, p.Spec.Slices.NodeSelector)

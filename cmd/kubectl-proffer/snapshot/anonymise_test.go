@@ -125,3 +125,32 @@ func TestEmptyListsStay(t *testing.T) {
 		t.Errorf("got %s", text)
 	}
 }
+
+func TestTheHostOfAnExternalSourceIsReplaced(t *testing.T) {
+	external := func(name, address string) v1alpha1.ResourcePolicy {
+		return v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ResourcePolicySpec{
+			Offer: v1alpha1.PolicyOffer{External: &v1alpha1.External{Address: address, TLS: &v1alpha1.ExternalTLS{CABundle: "secret", ServerName: "secret"}}},
+		}}
+	}
+	world, text := anonymised(t, rest.World{
+		Version: rest.WorldVersion, Unavailable: map[string]string{"a": "for secret, no answer from secret", "b": ""},
+		Policies: []v1alpha1.ResourcePolicy{external("a", "secret.liqo:6001"), external("b", "secret.liqo:6002"), external("c", "[fd00::7]:6001")},
+		Answers:  []rest.WorldAnswer{{Policy: "a", ClusterID: "secret"}, {Policy: "a", Anyone: true}},
+	})
+	if strings.Contains(text, "secret") || strings.Contains(text, "fd00") {
+		t.Errorf("still there: %s", text)
+	}
+	var addresses []string
+	for _, p := range world.Policies {
+		addresses = append(addresses, p.Spec.Offer.External.Address)
+	}
+	if diff := cmp.Diff([]string{"host-1:6001", "host-1:6002", "host-2:6001"}, addresses); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]string{"a": "it is unavailable", "b": ""}, world.Unavailable); diff != "" {
+		t.Error(diff)
+	}
+	if got := []string{world.Answers[0].ClusterID, world.Answers[1].ClusterID}; got[0] != "consumer-1" || got[1] != "" {
+		t.Errorf("answers for %v", got)
+	}
+}

@@ -70,6 +70,7 @@ func TestNothingButTheDocumentedNamesStays(t *testing.T) {
 	got := regexp.MustCompile(`<[^<>]*>`).FindAllString(fmt.Sprint(plain), -1)
 	slices.Sort(got)
 	want := strings.Fields(`
+		<.Answers.Policy> <.Answers.Resources{}>
 		<.Consumers.Labels{}> <.Filters>
 		<.Levels{}>
 		<.Nodes.Allocatable{}> <.Nodes.Labels{}> <.Nodes.State>
@@ -79,6 +80,7 @@ func TestNothingButTheDocumentedNamesStays(t *testing.T) {
 		<.Policies.Spec.Consumers.Selector.MatchExpressions.Key>
 		<.Policies.Spec.Consumers.Selector.MatchExpressions.Operator>
 		<.Policies.Spec.Consumers.Selector.MatchLabels{}> <.Policies.Spec.Mode>
+		<.Policies.Spec.Offer.External.Form> <.Policies.Spec.Offer.External.OnFailure>
 		<.Policies.Spec.Offer.Fixed.Written> <.Policies.Spec.Offer.Fixed{}>
 		<.Policies.Spec.Offer.Max.Written> <.Policies.Spec.Offer.Max{}>
 		<.Policies.Spec.Offer.Nodes.Count> <.Policies.Spec.Offer.Nodes.Selector.MatchExpressions.Key>
@@ -103,6 +105,7 @@ func TestNothingButTheDocumentedNamesStays(t *testing.T) {
 		<.Proffer>
 		<.Slices.Asked{}> <.Slices.Class> <.Slices.GrantedBy> <.Slices.GrantedIn> <.Slices.Granted{}>
 		<.Slices.Reclaim> <.Slices.Used{}>
+		<.Unavailable{}>
 		<taint.key>
 	`)
 	if diff := cmp.Diff(want, slices.Compact(got)); diff != "" {

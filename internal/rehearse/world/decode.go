@@ -23,7 +23,7 @@ import (
 
 // Decode reads a rest.World element by element. What it says of the evaluation is in the second result.
 func Decode(from io.Reader) (*rehearse.World, rest.Evaluated, error) {
-	d := decoder{json: json.NewDecoder(from), ledger: capacity.NewLedger(), entries: map[string]*offer.Entry{}}
+	d := decoder{json: json.NewDecoder(from), ledger: capacity.NewLedger(), entries: map[string]*offer.Entry{}, answers: answers{}}
 	if err := d.read(); err != nil {
 		return nil, rest.Evaluated{}, fmt.Errorf("reading the snapshot: %w", err)
 	}
@@ -42,6 +42,9 @@ type decoder struct {
 	entries  map[string]*offer.Entry
 	anyone   *offer.Entry
 	levels   map[string]rest.Amounts
+	// problems are those of external sources.
+	problems map[string]string
+	answers  answers
 	requests rehearse.Requests
 }
 
@@ -103,6 +106,10 @@ func (d *decoder) member(name string) error {
 		return list(d.json, d.offer)
 	case "levels":
 		return d.json.Decode(&d.levels)
+	case "unavailable":
+		return d.json.Decode(&d.problems)
+	case "answers":
+		return list(d.json, d.answers.add)
 	case "slices":
 		return list(d.json, d.slice)
 	case "nodes":
@@ -286,6 +293,8 @@ func (d *decoder) world() *rehearse.World {
 	if len(d.requests) > 0 {
 		w.Slices = d.requests
 	}
+	d.answers.explain(d.problems)
+	w.External = d.answers
 	given := make(map[string]capacity.Amounts, len(d.levels))
 	for name, amounts := range d.levels {
 		given[name] = amountsOf(amounts)

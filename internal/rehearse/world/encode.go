@@ -56,6 +56,7 @@ func Encode(to io.Writer, s *table.Snapshot, content *capacity.Copy, version str
 	if levels := levelsOf(s.Input.Levels); len(levels) > 0 {
 		e.field("levels", levels)
 	}
+	e.encodeExternal(s.Input.External)
 	e.list("slices", func(yield func(any) bool) {
 		if s.Slices == nil {
 			return

@@ -37,6 +37,8 @@ type provider struct {
 	consumers []offer.Consumer
 	// slices are what the next evaluation decides on. Every decision is carried out before it.
 	slices []grant.Slice
+	// answers are those of the external source of all policies that have one.
+	answers capacity.Answers
 	// generation is that of the latest edit of any policy.
 	generation int64
 }
@@ -72,8 +74,31 @@ func newProvider() *provider {
 	p.Config = engine.Config{
 		Ledger: capacity.NewLedger(), Policies: p.policies, Consumers: listed{p}, Slices: listed{p}, Previous: func() []offer.PreviousOffers { return nil },
 		Debouncer: debounce.New(0), Table: table.New(), Published: []func(*table.Snapshot){p.policies.Remember}, Log: logr.Discard(),
+		Answers: func(capacity.Monitor) capacity.Answers { return p.answers },
 	}
+	// A rehearsal knows what a source has answered for any policy.
+	p.apply(kubetest.Policy("anchor", func(s *v1alpha1.ResourcePolicySpec) {
+		s.Class, s.Offer = "anchor", v1alpha1.PolicyOffer{External: flatPlugin()}
+	}))
 	return p
+}
+
+// flatPlugin is an external source. In the flat form it is the same for all classes.
+func flatPlugin() *v1alpha1.External {
+	return &v1alpha1.External{Address: "plugin:1", Form: v1alpha1.ExternalFormFlat}
+}
+
+// anyAnswers draws what the external source answers, also to consumers in general.
+func anyAnswers(t *rapid.T) capacity.Answers {
+	a := capacity.Answers{Asked: true, Of: map[string]capacity.Answered{}, Problem: rapid.SampledFrom([]string{"", "it is away"}).Draw(t, "problem")}
+	for _, id := range append([]string{""}, rapid.SliceOfDistinct(anyID, rapid.ID).Draw(t, "answered")...) {
+		a.Of[id] = capacity.Answered{Index: len(a.Distinct), At: time.Unix(1000, 0).UTC()}
+		a.Distinct = append(a.Distinct, capacity.Answer{
+			Amounts: rapid.MapOfN(rapid.SampledFrom([]string{"cpu", "memory", "example.com/gpu"}), rapid.Int64Range(0, 30_000), 1, 3).Draw(t, "answer"),
+			Stale:   rapid.Bool().Draw(t, "stale"),
+		})
+	}
+	return a
 }
 
 // apply writes a policy as the API server would.
@@ -178,9 +203,13 @@ func anyPolicy(t *rapid.T) *v1alpha1.ResourcePolicy {
 		if rapid.IntRange(0, 7).Draw(t, "mode") == 0 {
 			s.Mode = v1alpha1.ModeDryRun
 		}
-		if rapid.IntRange(0, 3).Draw(t, "source") == 0 {
+		switch rapid.IntRange(0, 4).Draw(t, "source") {
+		case 0:
 			s.Offer.Nodes, s.Offer.Fixed = nil, anyQuantities(t, "fixed")
-		} else {
+		case 1:
+			s.Offer.Nodes, s.Offer.External = nil, flatPlugin()
+			s.Offer.External.OnFailure = rapid.SampledFrom([]v1alpha1.OnFailure{v1alpha1.OnFailureKeep, v1alpha1.OnFailureZero}).Draw(t, "on failure")
+		default:
 			s.Offer.Percent = new(v1alpha1.Percent(rapid.IntRange(1, 150).Draw(t, "percent")))
 			if rapid.Bool().Draw(t, "zoned") {
 				s.Offer.Nodes.Selector = &zone
@@ -424,7 +453,7 @@ func TestWhatIsRehearsedOfSlicesIsWhatTheyAreGrantedThen(t *testing.T) {
 // rehearsedThenPublished rehearses a change, makes it, and compares what is published then.
 func rehearsedThenPublished(t *rapid.T, asked []grant.Slice) {
 	p := newProvider()
-	p.slices = asked
+	p.slices, p.answers = asked, anyAnswers(t)
 	for _, id := range rapid.SliceOfNDistinct(anyID, 0, 3, rapid.ID).Draw(t, "consumers") {
 		p.consumers = append(p.consumers, offer.Consumer{ID: id, Labels: map[string]string{"zone": anyZone.Draw(t, "consumer zone")}})
 	}

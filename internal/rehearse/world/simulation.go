@@ -17,7 +17,7 @@ const restless = "there are still changes after 100 evaluations: the answer is o
 // SimulationOf returns what a rehearsal came to. Problems are those of ChangeOf, and unknown is what
 // the world did not hold.
 func SimulationOf(o *rehearse.Outcome, of rest.Evaluated, problems map[string][]string, unknown []string) *rest.Simulation {
-	s := &rest.Simulation{Evaluated: of, Problems: problems, Unknown: slices.Clone(unknown)}
+	s := &rest.Simulation{Evaluated: of, Problems: problems, Unknown: slices.Concat(unknown, unanswered(o))}
 	if o.Without.Restless || o.With.Restless {
 		s.Unknown = append(s.Unknown, restless)
 	}

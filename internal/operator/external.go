@@ -1,0 +1,120 @@
+package operator
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/engine"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/source/external"
+	"proffer.dev/proffer/internal/table"
+)
+
+// maxFirstAnswers bounds how long the first evaluation waits for external sources. It is shorter than
+// the 5 s in which Liqo's reads end.
+const maxFirstAnswers = 2 * time.Second
+
+// externals connects the policies that have an external source to the manager of such sources. As a
+// source of the engine it is complete once the monitors have answered for the first time, so that a
+// restart does not take back what they answer. A monitor that is silent holds up the first evaluation
+// alone, and not for long.
+type externals struct {
+	*external.Manager
+	// observer is set for a process that asks nobody: what policies offered before counts.
+	observer  bool
+	policies  engine.Policies
+	consumers engine.Consumers
+	// after must be complete before the policies and consumers are known.
+	after []engine.Source
+	done  chan struct{}
+}
+
+func newExternals(observer bool, policies engine.Policies, consumers engine.Consumers, wake func(), log logr.Logger) *externals {
+	return &externals{
+		Manager: external.New(wake, log.WithName("external")), observer: observer, policies: policies, consumers: consumers, done: make(chan struct{}),
+	}
+}
+
+// and returns the sources of an engine with this one added, which waits for the others.
+func (e *externals) and(sources []engine.Source) []engine.Source {
+	e.after = sources
+	return append(slices.Clip(sources), e)
+}
+
+// Done is closed once the monitors have answered, or have had the time to.
+func (e *externals) Done() <-chan struct{} { return e.done }
+
+// Start has the monitors read about the consumers that exist when the process starts, and reads them
+// until the context ends.
+func (e *externals) Start(ctx context.Context) error {
+	for _, source := range e.after {
+		select {
+		case <-source.Done():
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	if e.observer {
+		close(e.done)
+		return nil
+	}
+	scopes := map[capacity.Monitor][]string{}
+	consumers, valid := e.consumers.List(), e.policies.List().Valid
+	for i := range valid {
+		if p := &valid[i]; p.External != nil {
+			addScope(scopes, p.External.Monitor, idsIn(p.Consumers, consumers))
+		}
+	}
+	e.Follow(scopes)
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	waiting.Go(func() {
+		e.Settled(ctx, maxFirstAnswers)
+		close(e.done)
+	})
+	return e.Manager.Start(ctx)
+}
+
+// follow has the monitors read about the consumers that the snapshot knows.
+func (e *externals) follow(s *table.Snapshot) {
+	if e.observer {
+		return
+	}
+	scopes := map[capacity.Monitor][]string{}
+	for i := range s.Policies {
+		if p := s.Policies[i].Parsed; p != nil && p.External != nil {
+			addScope(scopes, p.External.Monitor, s.Reports[p.Name].Scope)
+		}
+	}
+	e.Follow(scopes)
+}
+
+// addScope adds consumers, sorted, to those that a monitor is asked about.
+func addScope(scopes map[capacity.Monitor][]string, m capacity.Monitor, ids []string) {
+	if of, shared := scopes[m]; shared {
+		ids = slices.Concat(of, ids)
+		slices.Sort(ids)
+		ids = slices.Compact(ids)
+	}
+	scopes[m] = ids
+}
+
+// idsIn returns the IDs, sorted, of the consumers that a scope includes, and those that it names.
+func idsIn(scope offer.Scope, consumers []offer.Consumer) []string {
+	var ids []string
+	for id := range scope.IDs {
+		ids = append(ids, id)
+	}
+	for _, c := range consumers {
+		if scope.Includes(c) {
+			ids = append(ids, c.ID)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}

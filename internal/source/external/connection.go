@@ -1,0 +1,156 @@
+package external
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+	"unicode"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"proffer.dev/proffer/internal/capacity"
+	wire "proffer.dev/proffer/proto/resourcereader"
+	"proffer.dev/proffer/proto/resourcereader/flat"
+)
+
+const (
+	// maxAnswer bounds an answer, maxNotification a notification, and maxHeaders the headers of a
+	// response, in bytes.
+	maxAnswer       = 64 << 10
+	maxNotification = 1 << 10
+	maxHeaders      = 8 << 10
+	// readMethod is called in both forms.
+	readMethod = "/resource_reader/ReadResources"
+)
+
+// connection is a connection to a monitor.
+type connection interface {
+	// read returns the amounts that the monitor answers for a consumer. Its error is lost if the monitor
+	// could not be read at all.
+	read(ctx context.Context, id string) (capacity.Amounts, error)
+	// subscribe calls notified for each notification until the stream ends.
+	subscribe(ctx context.Context, notified func(id string)) error
+	close()
+}
+
+// lost is the error of a reading that the monitor did not respond to.
+type lost struct {
+	error
+	// silent is set if nothing came in time, and not if the connection failed.
+	silent bool
+	// began is when the reading began.
+	began time.Time
+}
+
+func (l lost) Unwrap() error { return l.error }
+
+// grpcConnection is a connection of gRPC. It opens with the first call.
+type grpcConnection struct {
+	monitor capacity.Monitor
+	conn    *grpc.ClientConn
+}
+
+// dial returns a connection to a monitor. It does not wait for it.
+func dial(m capacity.Monitor) (connection, error) {
+	transport := insecure.NewCredentials()
+	if m.CABundle != "" {
+		roots := x509.NewCertPool()
+		if !roots.AppendCertsFromPEM([]byte(m.CABundle)) {
+			return nil, errors.New("spec.offer.external.tls.caBundle has no certificate")
+		}
+		name := m.ServerName
+		if name == "" {
+			name, _, _ = net.SplitHostPort(m.Address)
+		}
+		transport = credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: name, MinVersion: tls.VersionTLS12})
+	}
+	// The address is dialled as it is: no resolver but that of net, no proxy and no configuration from
+	// DNS. A source never reuses a connection that has failed.
+	conn, err := grpc.NewClient("passthrough:///"+m.Address,
+		grpc.WithTransportCredentials(transport), grpc.WithNoProxy(), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		}),
+		grpc.WithMaxHeaderListSize(maxHeaders), grpc.WithUserAgent("proffer"))
+	if err != nil {
+		return nil, fmt.Errorf("connecting: %w", err)
+	}
+	return &grpcConnection{m, conn}, nil
+}
+
+func (c *grpcConnection) close() { _ = c.conn.Close() }
+
+func (c *grpcConnection) read(ctx context.Context, id string) (capacity.Amounts, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.monitor.Timeout)
+	defer cancel()
+	identity := &wire.ClusterIdentity{ClusterID: id}
+	if c.monitor.Flat {
+		answer := &flat.ResourceList{}
+		if err := c.invoke(ctx, identity, answer); err != nil {
+			return nil, err
+		}
+		return parse(answer.GetResources())
+	}
+	answer := &wire.PoolResourceList{}
+	if err := c.invoke(ctx, identity, answer); err != nil {
+		return nil, err
+	}
+	pool, err := choose(answer.GetResourceLists(), c.monitor.Class)
+	if err != nil {
+		return nil, err
+	}
+	return parse(pool.GetResources())
+}
+
+func (c *grpcConnection) invoke(ctx context.Context, identity *wire.ClusterIdentity, answer any) error {
+	err := c.conn.Invoke(ctx, readMethod, identity, answer, grpc.MaxCallRecvMsgSize(maxAnswer))
+	s := status.Convert(err)
+	message := fmt.Sprintf("%.*s", maxShownError, s.Message())
+	switch s.Code() { //nolint:exhaustive // The others are errors of the monitor about this consumer.
+	case codes.OK:
+		return nil
+	case codes.DeadlineExceeded:
+		return lost{error: fmt.Errorf("no answer within %v", c.monitor.Timeout), silent: true}
+	case codes.Unavailable, codes.Canceled:
+		return lost{error: errors.New(printable(message))}
+	case codes.ResourceExhausted:
+		return fmt.Errorf("its answer cannot be read (at most %d bytes can): %s", maxAnswer, printable(message))
+	}
+	return fmt.Errorf("it fails with %v: %s", s.Code(), printable(message))
+}
+
+// maxShownError bounds the message of an error that a problem shows, in characters.
+const maxShownError = 200
+
+func (c *grpcConnection) subscribe(ctx context.Context, notified func(id string)) error {
+	stream, err := wire.NewResourceReaderClient(c.conn).Subscribe(ctx, &wire.Empty{}, grpc.MaxCallRecvMsgSize(maxNotification))
+	if err != nil {
+		return fmt.Errorf("subscribing: %w", err)
+	}
+	for {
+		identity, err := stream.Recv()
+		if err != nil {
+			return fmt.Errorf("waiting for notifications: %w", err)
+		}
+		notified(identity.GetClusterID())
+	}
+}
+
+// printable returns a text of a monitor without control characters.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, " "))
+}

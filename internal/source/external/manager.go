@@ -1,0 +1,134 @@
+package external
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"proffer.dev/proffer/internal/capacity"
+)
+
+// MaxMonitors bounds the monitors that are read. Further ones are unavailable.
+const MaxMonitors = 16
+
+// Manager reads the monitors that policies use. It is safe for concurrent use.
+type Manager struct {
+	// wake is called when a monitor has news.
+	wake func()
+	log  logr.Logger
+	dial func(capacity.Monitor) (connection, error)
+
+	mu      sync.Mutex
+	sources map[capacity.Monitor]*source
+	// running is nil before Start, and ended set after it.
+	running context.Context //nolint:containedctx // It ends the sources that are added later.
+	ended   bool
+	all     sync.WaitGroup
+}
+
+// New returns a Manager of no monitors. It calls wake when what a monitor answers has changed, and
+// when it becomes available or unavailable. The wake must not block.
+func New(wake func(), log logr.Logger) *Manager {
+	return &Manager{wake: wake, log: log, dial: dial, sources: map[capacity.Monitor]*source{}}
+}
+
+// NeedLeaderElection is false: every replica evaluates.
+func (m *Manager) NeedLeaderElection() bool { return false }
+
+// Start reads the monitors until the context ends.
+func (m *Manager) Start(ctx context.Context) error {
+	m.mu.Lock()
+	m.running = ctx
+	for _, s := range m.sources {
+		m.run(s)
+	}
+	m.mu.Unlock()
+	<-ctx.Done()
+	m.mu.Lock()
+	m.ended = true
+	m.mu.Unlock()
+	m.all.Wait()
+	return nil
+}
+
+// run starts a source if the manager runs.
+func (m *Manager) run(s *source) {
+	if m.running == nil || m.ended {
+		return
+	}
+	ctx, stop := context.WithCancel(m.running)
+	s.stop = stop
+	m.all.Go(func() {
+		defer stop()
+		s.run(ctx)
+	})
+}
+
+// Follow sets the monitors that policies use, and the consumers, each list sorted, that each is asked
+// about. It waits for nothing. Monitors that are followed already come before new ones where there are
+// more than MaxMonitors.
+func (m *Manager) Follow(scopes map[capacity.Monitor][]string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for monitor, s := range m.sources {
+		if _, followed := scopes[monitor]; !followed {
+			s.stop()
+			delete(m.sources, monitor)
+		}
+	}
+	for _, monitor := range slices.SortedFunc(maps.Keys(scopes), byText) {
+		s := m.sources[monitor]
+		if s == nil {
+			if len(m.sources) == MaxMonitors {
+				continue
+			}
+			s = newSource(monitor, m.dial, m.wake, m.log)
+			m.sources[monitor] = s
+			s.follow(scopes[monitor]) // The first round is about all of them.
+			m.run(s)
+			continue
+		}
+		s.follow(scopes[monitor])
+	}
+}
+
+func byText(a, b capacity.Monitor) int {
+	return strings.Compare(fmt.Sprintf("%+v", a), fmt.Sprintf("%+v", b))
+}
+
+// Answers returns what a monitor has answered so far.
+func (m *Manager) Answers(monitor capacity.Monitor) capacity.Answers {
+	m.mu.Lock()
+	s, full := m.sources[monitor], len(m.sources) >= MaxMonitors
+	m.mu.Unlock()
+	switch {
+	case s != nil:
+		return s.book.answers()
+	case full:
+		return capacity.Answers{Problem: fmt.Sprintf("%d other external sources are in use, and no more are read", MaxMonitors)}
+	}
+	return capacity.Answers{Problem: notYet}
+}
+
+// Settled waits until each monitor that is followed now has been read about every consumer, or could
+// not be, for no longer than a time.
+func (m *Manager) Settled(ctx context.Context, most time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	m.mu.Lock()
+	all := slices.Collect(maps.Values(m.sources))
+	m.mu.Unlock()
+	for _, s := range all {
+		select {
+		case <-s.settled:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,280 @@
+package external
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"proffer.dev/proffer/internal/capacity"
+)
+
+const (
+	// maxReads bounds the calls to a monitor at a time.
+	maxReads = 4
+	// refresh is the time between two readings about all consumers, if nothing was notified.
+	refresh = 20 * time.Second
+	// firstRetry is the pause after a failure. It doubles with each further one, up to lastRetry.
+	firstRetry, lastRetry = 500 * time.Millisecond, 5 * time.Second
+	// pause is the least time between two rounds of readings. A round that takes longer is followed by a
+	// pause as long as itself, up to maxPause.
+	pause, maxPause = 100 * time.Millisecond, time.Second
+	// maxNotified notifications are taken in a notifiedWindow. The sender of more of them is held back.
+	maxNotified    = 1000
+	notifiedWindow = 100 * time.Millisecond
+)
+
+// source reads one monitor.
+type source struct {
+	monitor capacity.Monitor
+	dial    func(capacity.Monitor) (connection, error)
+	book    *book
+	// news is noted after each change.
+	news news
+	log  logr.Logger
+	// settled is closed after the first round of readings, and when it has failed.
+	settled chan struct{}
+	stop    context.CancelFunc
+	counts  counts
+	// unavailable is what the log has last. Only run uses it.
+	unavailable bool
+
+	mu sync.Mutex
+	// due are the consumers to read, or all of them. kick wakes the loop when there are.
+	due    map[string]struct{}
+	dueAll bool
+	kick   chan struct{}
+}
+
+// counts are the figures of a source for metrics.
+type counts struct {
+	read, refused, lost, notified atomic.Uint64
+}
+
+func newSource(m capacity.Monitor, dial func(capacity.Monitor) (connection, error), wake func(), log logr.Logger) *source {
+	return &source{
+		monitor: m, dial: dial, book: newBook(), news: news{wake: wake}, log: log.WithValues("address", m.Address),
+		settled: make(chan struct{}), stop: func() {}, due: map[string]struct{}{}, kick: make(chan struct{}, 1),
+	}
+}
+
+// follow sets the consumers that the monitor is asked about.
+func (s *source) follow(ids []string) {
+	for _, id := range s.book.follow(ids) {
+		s.want(id)
+	}
+}
+
+// want has a consumer read.
+func (s *source) want(id string) {
+	s.mu.Lock()
+	s.due[id] = struct{}{}
+	s.mu.Unlock()
+	s.nudge()
+}
+
+// wantAll has every consumer read.
+func (s *source) wantAll() {
+	s.mu.Lock()
+	s.dueAll = true
+	s.mu.Unlock()
+	s.nudge()
+}
+
+func (s *source) nudge() {
+	select {
+	case s.kick <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the consumers to read now, and clears them.
+func (s *source) take() []string {
+	s.mu.Lock()
+	due, all := s.due, s.dueAll
+	s.due, s.dueAll = map[string]struct{}{}, false
+	s.mu.Unlock()
+	ids := s.book.all()
+	if all {
+		return ids
+	}
+	var some []string
+	for _, id := range ids {
+		if _, is := due[id]; is {
+			some = append(some, id)
+		}
+	}
+	return some
+}
+
+// run reads the monitor until the context ends. Each connection that fails is followed by another one,
+// after a pause.
+func (s *source) run(ctx context.Context) {
+	settle := sync.OnceFunc(func() { close(s.settled) })
+	defer settle()
+	defer s.news.end()
+	retry := firstRetry
+	for ctx.Err() == nil {
+		began := time.Now()
+		answered, err := s.session(ctx, settle)
+		if ctx.Err() != nil {
+			return
+		}
+		if answered {
+			retry = firstRetry
+		}
+		if gone, ok := errors.AsType[lost](err); ok {
+			began = gone.began
+		}
+		s.counts.lost.Add(1)
+		s.log.V(1).Info("An external source cannot be read; trying again", "problem", err.Error(), "pause", retry)
+		if s.book.lose(err.Error(), began, time.Now()) {
+			s.news.note()
+		}
+		s.logAvailability()
+		settle()
+		if !sleep(ctx, retry) {
+			return
+		}
+		retry = min(2*retry, lastRetry)
+	}
+}
+
+// session reads over one connection until it is lost, and reports whether anything was answered.
+func (s *source) session(ctx context.Context, settle func()) (answered bool, err error) {
+	conn, err := s.dial(s.monitor)
+	if err != nil {
+		return false, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var subscriber sync.WaitGroup
+	// In this order: the subscriber ends with its context, and then nobody uses the connection.
+	defer conn.close()
+	defer subscriber.Wait()
+	defer cancel()
+	s.wantAll()
+	subscriber.Go(func() { s.listen(ctx, conn) })
+	var full time.Time
+	retry := time.Duration(0)
+	for {
+		if time.Since(full) >= refresh {
+			s.wantAll()
+			full = time.Now()
+		}
+		began := time.Now()
+		r := &round{book: s.book, counts: &s.counts, news: &s.news, conn: conn}
+		if err := r.read(ctx, s.take()); err != nil {
+			return answered || r.heard.Load() > 0, err
+		}
+		answered = answered || r.heard.Load() > 0
+		settle()
+		s.logAvailability()
+		retry = nextRetry(retry, len(r.refused) > 0)
+		if !sleep(ctx, min(max(pause, time.Since(began)), maxPause)) {
+			return answered, ctx.Err()
+		}
+		if err := s.await(ctx, retry, refresh-time.Since(full), r.refused); err != nil {
+			return answered, err
+		}
+	}
+}
+
+// nextRetry returns the pause before what was refused is read again, 0 for none.
+func nextRetry(before time.Duration, refused bool) time.Duration {
+	if !refused {
+		return 0
+	}
+	return min(max(firstRetry, 2*before), lastRetry)
+}
+
+// await waits until something is due: by notification, because a time has come, or because what was
+// refused is to be read again.
+func (s *source) await(ctx context.Context, retry, refresh time.Duration, refused []string) error {
+	var again <-chan time.Time
+	if retry > 0 {
+		timer := time.NewTimer(retry)
+		defer timer.Stop()
+		again = timer.C
+	}
+	timer := time.NewTimer(max(0, refresh))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.kick:
+	case <-timer.C:
+	case <-again:
+		for _, id := range refused {
+			s.want(id)
+		}
+	}
+	return nil
+}
+
+// listen takes notifications until the context ends, and subscribes again when a stream ends. It never
+// waits for readings: a monitor that is not listened to may stop working for all its clients.
+func (s *source) listen(ctx context.Context, conn connection) {
+	retry := firstRetry
+	for {
+		began, window, taken := time.Now(), time.Now(), 0
+		err := conn.subscribe(ctx, func(id string) {
+			s.notified(id)
+			if taken++; taken < maxNotified {
+				return
+			}
+			sleep(ctx, notifiedWindow-time.Since(window))
+			window, taken = time.Now(), 0
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(began) > lastRetry {
+			retry = firstRetry
+		}
+		s.log.V(1).Info("An external source has ended its notifications; subscribing again", "error", err.Error(), "pause", retry)
+		if !sleep(ctx, retry) {
+			return
+		}
+		retry = min(2*retry, lastRetry)
+		s.wantAll() // Changes in between were not notified.
+	}
+}
+
+// notified has what a notification is about read again.
+func (s *source) notified(id string) {
+	s.counts.notified.Add(1)
+	switch {
+	case id == "":
+		s.wantAll()
+	case s.book.follows(id):
+		s.want(id)
+	}
+}
+
+// logAvailability writes to the log when the monitor becomes available, and when it is no longer.
+func (s *source) logAvailability() {
+	problem := s.book.answers().Problem
+	if unavailable := problem != ""; unavailable != s.unavailable {
+		s.unavailable = unavailable
+		if unavailable {
+			s.log.Info("An external source is unavailable", "problem", problem)
+		} else {
+			s.log.Info("An external source is available again")
+		}
+	}
+}
+
+// sleep waits, and reports false if the context has ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(max(0, d))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
