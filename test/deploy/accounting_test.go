@@ -254,3 +254,26 @@ func TestTheJobInTheDocsCreatesTheTables(t *testing.T) {
 		awaitBooks(t, database)
 	})
 }
+
+// TestTroubleshootingQuotesTheErrorsOfTheBooks compares the errors on the page that are the operator's
+// own with its code. All others are those of the drivers and of the servers.
+func TestTroubleshootingQuotesTheErrorsOfTheBooks(t *testing.T) {
+	_, section, _ := strings.Cut(troubleshootingSections(t)[alerts], "### ProfferBooksBehind\n")
+	section, _, _ = strings.Cut(section, "\n### ")
+	files, err := filepath.Glob("../../internal/metasync/*.go")
+	must(t, err)
+	var code strings.Builder
+	for _, file := range files {
+		if text, err := os.ReadFile(file); err == nil && !strings.HasSuffix(file, "_test.go") {
+			code.Write(text)
+		}
+	}
+	for _, quoted := range []string{
+		"The books could not be written; will retry", "has no data source name", "run proffer migrate-database", "of a newer version of Proffer",
+		"another process has raised the epoch", "the open rows are not those that this process wrote",
+	} {
+		if !strings.Contains(section, "`"+quoted+"`") || !strings.Contains(code.String(), quoted) {
+			t.Errorf("the page or the code lacks %q", quoted)
+		}
+	}
+}
