@@ -59,9 +59,10 @@ controlplane: ## Get kube-apiserver, etcd and kubectl, and print their directory
 KUBECTL ?= kubectl
 NAMESPACE := proffer-system
 COMPONENTS :=
+CONFIG :=
 INSTALLER := dist/install.yaml
 DEPLOY = @CLUSTER='$(if $(filter command,$(origin KUBECONFIG)),$(KUBECONFIG))' IMAGE='$(if $(filter command,$(origin IMG)),$(IMG))' \
-	NAMESPACE='$(NAMESPACE)' COMPONENTS='$(COMPONENTS)' INSTALLER='$(INSTALLER)' KUBECTL='$(KUBECTL)' \
+	NAMESPACE='$(NAMESPACE)' COMPONENTS='$(COMPONENTS)' CONFIG='$(CONFIG)' INSTALLER='$(INSTALLER)' KUBECTL='$(KUBECTL)' \
 	WITH_POLICIES='$(if $(filter command,$(origin WITH_POLICIES)),$(WITH_POLICIES))' hack/deploy/deploy.sh
 
 .PHONY: install
@@ -69,7 +70,7 @@ install: ## Apply only the CRDs: KUBECONFIG=file
 	$(DEPLOY) install
 
 .PHONY: deploy
-deploy: ## Apply everything: IMG=image KUBECONFIG=file; optional: NAMESPACE=other COMPONENTS="networkpolicy flat"
+deploy: ## Apply everything: IMG=image KUBECONFIG=file; optional: NAMESPACE=other COMPONENTS="networkpolicy flat" CONFIG=file
 	$(DEPLOY) deploy
 
 .PHONY: undeploy

@@ -5,8 +5,8 @@
 #
 #   deploy.sh install|deploy|undeploy|uninstall|build-installer
 #
-# The environment variables are CLUSTER (a kubeconfig), IMAGE, NAMESPACE, COMPONENTS, INSTALLER,
-# KUBECTL and WITH_POLICIES.
+# The environment variables are CLUSTER (a kubeconfig), IMAGE, NAMESPACE, COMPONENTS, CONFIG (the
+# operator's configuration file), INSTALLER, KUBECTL and WITH_POLICIES.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -65,6 +65,30 @@ set_image() {
   printf 'images: [{name: controller, newName: "%s", %s}]\n' "$name" "$tag" >>"$overlay/kustomization.yaml"
 }
 
+# Adds the ConfigMap of the operator's configuration file, which the component accounting mounts.
+set_configuration() {
+  if ! needs_database; then
+    [[ -z ${CONFIG:-} ]] || fail "CONFIG=$CONFIG has no effect without the component accounting: write COMPONENTS=accounting too"
+    return 0
+  fi
+  [[ -n ${CONFIG:-} ]] ||
+    fail "the component accounting needs a configuration file: copy config/components/accounting/config.yaml, set clusterID, and write CONFIG=file"
+  [[ -f $CONFIG ]] || fail "CONFIG=$CONFIG is not a file: copy config/components/accounting/config.yaml, and set clusterID"
+  grep -Eq "^clusterID: *[\"']?[^\"'#[:space:]]" "$CONFIG" || fail "CONFIG=$CONFIG has no clusterID: write the ID of this cluster in Liqo"
+  cp "$CONFIG" "$overlay/config.yaml"
+  cat >>"$overlay/kustomization.yaml" <<EOF
+configMapGenerator:
+- name: proffer-configuration
+  namespace: "$NAMESPACE"
+  files: [config.yaml]
+  options:
+    labels: {app.kubernetes.io/name: proffer, app.kubernetes.io/component: configuration, app.kubernetes.io/part-of: proffer, app.kubernetes.io/managed-by: kustomize}
+EOF
+}
+
+# Whether the component accounting is one of COMPONENTS.
+needs_database() { [[ " ${COMPONENTS:-} " == *" accounting "* ]]; }
+
 # Deletes the objects of these kinds, a regular expression, from the overlay.
 leave_out() {
   local patch='{$patch: delete, apiVersion: v1, kind: all, metadata: {name: all}}'
@@ -96,11 +120,17 @@ deploy() {
   # shellcheck disable=SC2086 # One component a word.
   make_overlay ${COMPONENTS:-}
   set_image deploy
+  set_configuration
   name_cluster deploy
   local others
   others=$(operators)
   others=$(grep -vx "$NAMESPACE" <<<"$others") || true # grep finds nothing where there is no other
   [[ -z $others ]] || fail "Proffer is installed in namespace $others, and a cluster has one: write make undeploy NAMESPACE=$others KUBECONFIG=$CLUSTER first"
+  if needs_database && [[ $(on_cluster --namespace "$NAMESPACE" get secret proffer-database --ignore-not-found \
+    --output go-template='{{if .data.dsn}}there{{end}}') != there ]]; then
+    fail "namespace $NAMESPACE has no Secret proffer-database with the key dsn, without which no new replica starts: create it first,
+as under Accounting database in docs/install.md"
+  fi
   if ! has_admission_policies && [[ $("$KUBECTL" kustomize "$overlay") == *"kind: ValidatingAdmissionPolicy"* ]]; then
     fail "this Kubernetes has no ValidatingAdmissionPolicies, which begin with 1.30: write COMPONENTS=$(cd config/components && echo kubernetes-1.2*)"
   fi
@@ -113,6 +143,7 @@ build_installer() {
   # shellcheck disable=SC2086
   make_overlay ${COMPONENTS:-}
   set_image build-installer
+  set_configuration
   mkdir -p "$(dirname "$INSTALLER")"
   "$KUBECTL" kustomize "$overlay" >"$overlay/install.yaml"
   mv "$overlay/install.yaml" "$INSTALLER"
@@ -138,12 +169,14 @@ as under Uninstall in docs/install.md"
   else
     admission='|ValidatingAdmissionPolicy(Binding)?'
   fi
-  local components=(networkpolicy served-classes dashboard catalog)
+  local components=(networkpolicy served-classes dashboard catalog catalog-http)
   ! has servicemonitors.monitoring.coreos.com || components+=(servicemonitor)
   ! has prometheusrules.monitoring.coreos.com || components+=(alerts)
   make_overlay "${components[@]}"
   leave_out "CustomResourceDefinition|Namespace$admission"
   on_cluster delete -k "$overlay" --ignore-not-found
+  # The names of these end in a hash of what they contain.
+  on_cluster --namespace "$NAMESPACE" delete configmap --selector app.kubernetes.io/part-of=proffer,app.kubernetes.io/component=configuration
   # The CRD of the component catalog: Offers are written again.
   on_cluster delete customresourcedefinition offers.proffer.dev --ignore-not-found
   echo "undeploy: kept the CRDs, $(remaining), and namespace $NAMESPACE. Consumers keep what they were granted. To remove these too:"

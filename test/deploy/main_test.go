@@ -18,6 +18,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/internal/dbtest"
 )
 
 const (
@@ -53,7 +54,7 @@ func run(m *testing.M) (code int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	defer func() { err = errors.Join(err, c.Stop()) }()
+	defer func() { err = errors.Join(err, c.Stop(), dbtest.StopShared()) }()
 	cluster.rest = c.Config
 	if err := v1alpha1.AddToScheme(scheme.Scheme); err != nil {
 		return 1, err

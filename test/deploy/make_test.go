@@ -127,7 +127,7 @@ func TestMakeKeepsPoliciesAndGrantsUnlessToldOtherwise(t *testing.T) {
 		m.mustRefuse(t, "write make deploy IMG=registry.example.com/proffer:v0.1.0", "deploy", "KUBECONFIG="+m.kubeconfig)
 		m.mustRefuse(t, "write IMG=localhost:5000/proffer:v0.1.0", "deploy", "IMG=localhost:5000/proffer",
 			"KUBECONFIG="+m.kubeconfig)
-		m.mustRefuse(t, "there is no component flatt: COMPONENTS takes any of alerts catalog catalog-http dashboard flat ", "deploy",
+		m.mustRefuse(t, "there is no component flatt: COMPONENTS takes any of accounting alerts catalog catalog-http dashboard flat ", "deploy",
 			"IMG="+anImage, "COMPONENTS=flatt", "KUBECONFIG="+m.kubeconfig)
 	})
 	crds := names(renderAt(t, config+"/crd"))
@@ -139,7 +139,7 @@ func TestMakeKeepsPoliciesAndGrantsUnlessToldOtherwise(t *testing.T) {
 	})
 	m.mustKubectl(t, "apply", "-f", "testdata/servicemonitor-crd.yaml", "-f", "testdata/prometheusrule-crd.yaml")
 	m.mustKubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
-	with := []string{"catalog", "served-classes", "networkpolicy", "servicemonitor", "alerts", "dashboard"}
+	with := []string{"catalog", "catalog-http", "served-classes", "networkpolicy", "servicemonitor", "alerts", "dashboard"}
 	t.Run("deploy applies all objects with the image, and can be repeated", func(t *testing.T) {
 		m.mustMake(t, "deploy", "IMG="+anImage, "COMPONENTS="+strings.Join(with, " "))
 		all := render(t, with...)
@@ -157,6 +157,7 @@ func TestMakeKeepsPoliciesAndGrantsUnlessToldOtherwise(t *testing.T) {
 			t.Errorf("%d of %d objects existed:\n%s", n, len(all), out)
 		}
 	})
+	t.Run("deploy with accounting names what is missing", func(t *testing.T) { m.testAccounting(t, with) })
 	m.mustKubectl(t, "apply", "-f", writeFixed(t, "gold", "cpu: 4, memory: 4Gi, pods: 10"))
 	m.mustKubectl(t, "apply", "-f", "testdata/grant.yaml")
 	t.Run("deploy refuses a second installation", func(t *testing.T) {
@@ -182,6 +183,10 @@ func TestMakeKeepsPoliciesAndGrantsUnlessToldOtherwise(t *testing.T) {
 		if diff := cmp.Diff(want, m.objects(t, render(t, with...))); diff != "" {
 			t.Errorf("left (-want +got):\n%s", diff)
 		}
+		if got := m.mustKubectl(t, "-n", namespace, "get", "configmaps,secrets", "-o", "name"); strings.Contains(got, "proffer-configuration") ||
+			!strings.Contains(got, "secret/proffer-database") {
+			t.Errorf("left of the database is %s, want the Secret", got)
+		}
 		kept := "kept the CRDs, 1 ResourcePolicies and 1 Grants, and namespace " + namespace
 		if !strings.Contains(out, kept) {
 			t.Errorf("the output lacks %q:\n%s", kept, out)
@@ -206,6 +211,27 @@ func TestMakeKeepsPoliciesAndGrantsUnlessToldOtherwise(t *testing.T) {
 	})
 	if diff := cmp.Diff(before, status(t)); diff != "" {
 		t.Errorf("files of the repository changed (-before +after):\n%s", diff)
+	}
+}
+
+// testAccounting adds the component accounting to a deployment with these components.
+func (m *makefile) testAccounting(t *testing.T, with []string) {
+	deploy := []string{"deploy", "IMG=" + anImage, "KUBECONFIG=" + m.kubeconfig, "COMPONENTS=" + strings.Join(with, " ") + " accounting"}
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	must(t, os.WriteFile(file, []byte(exampleConfiguration(t)), 0o600))
+	m.mustRefuse(t, "CONFIG="+file+" has no effect without the component accounting", "deploy", "IMG="+anImage, "KUBECONFIG="+m.kubeconfig, "CONFIG="+file)
+	m.mustRefuse(t, "copy config/components/accounting/config.yaml, set clusterID, and write CONFIG=file", deploy...)
+	m.mustRefuse(t, "CONFIG=/nowhere is not a file", append(deploy, "CONFIG=/nowhere")...)
+	deploy = append(deploy, "CONFIG="+file)
+	m.mustRefuse(t, "has no clusterID: write the ID of this cluster in Liqo", deploy...)
+	must(t, os.WriteFile(file, []byte(newConfiguration(t, "PostgreSQL")), 0o600))
+	m.mustRefuse(t, "namespace "+namespace+" has no Secret proffer-database with the key dsn", deploy...)
+	m.mustKubectl(t, "-n", namespace, "create", "secret", "generic", "proffer-database", "--from-literal=dsn=postgres://")
+	m.mustMake(t, deploy...)
+	mounted := m.mustKubectl(t, "-n", namespace, "get", "deployment", "proffer",
+		"-o", "jsonpath={.spec.template.spec.volumes[*].configMap.name}")
+	if got := m.mustKubectl(t, "-n", namespace, "get", "configmap", mounted, "-o", `jsonpath={.data.config\.yaml}`); got != newConfiguration(t, "PostgreSQL") {
+		t.Errorf("the replicas get the configuration %s", got)
 	}
 }
 
@@ -235,14 +261,24 @@ func TestMakeUndeploysWithoutAdmissionPolicies(t *testing.T) {
 func TestTheInstallerIsWhatDeployApplies(t *testing.T) {
 	m := &makefile{kubectl: cluster.kubectl}
 	installer := filepath.Join(t.TempDir(), "dist", "install.yaml")
-	out, err := m.run(t, "build-installer", "IMG="+anImage, "NAMESPACE=other", "COMPONENTS=flat networkpolicy",
-		"INSTALLER="+installer)
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	must(t, os.WriteFile(file, []byte(newConfiguration(t, "PostgreSQL")), 0o600))
+	out, err := m.run(t, "build-installer", "IMG="+anImage, "NAMESPACE=other", "COMPONENTS=flat networkpolicy accounting",
+		"CONFIG="+file, "INSTALLER="+installer)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	want := mustKubectl(t, "kustomize", overlayWith(t,
-		"namespace: other\nimages: [{name: controller, newName: registry.example.com/proffer, newTag: v0.1.0}]\n",
-		"flat", "networkpolicy"))
+	dir := overlayWith(t, docsOverlay(t)+`  options:
+    labels:
+      app.kubernetes.io/name: proffer
+      app.kubernetes.io/component: configuration
+      app.kubernetes.io/part-of: proffer
+      app.kubernetes.io/managed-by: kustomize
+namespace: other
+images: [{name: controller, newName: registry.example.com/proffer, newTag: v0.1.0}]
+`, "flat", "networkpolicy", "accounting")
+	must(t, os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(newConfiguration(t, "PostgreSQL")), 0o600))
+	want := mustKubectl(t, "kustomize", dir)
 	got, err := os.ReadFile(installer)
 	must(t, err)
 	if diff := cmp.Diff(want, string(got)); diff != "" {

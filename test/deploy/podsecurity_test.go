@@ -23,7 +23,7 @@ func podOf(t *testing.T, components ...string) *corev1.Pod {
 }
 
 func TestPodsOfTheDeploymentAreAdmitted(t *testing.T) {
-	for _, set := range [][]string{nil, {"flat"}, {"tls"}} {
+	for _, set := range [][]string{nil, {"flat"}, {"tls"}, {"accounting", "tls", "catalog-http"}} {
 		t.Run(strings.Join(set, "+"), func(t *testing.T) {
 			pod := podOf(t, set...)
 			if err := cluster.client.Create(t.Context(), pod); err != nil {
@@ -80,8 +80,8 @@ func TestTheContainerIsReadOnlyAndHasRequestsAndAMemoryLimit(t *testing.T) {
 			t.Error("the root filesystem is writable")
 		}
 		for _, v := range d.Spec.Template.Spec.Volumes {
-			if v.Secret == nil {
-				t.Errorf("volume %+v: want only secrets", v)
+			if v.Secret == nil && v.ConfigMap == nil {
+				t.Errorf("volume %+v: want only Secrets and ConfigMaps", v)
 			}
 		}
 		if c.Resources.Requests.Cpu().IsZero() || c.Resources.Requests.Memory().IsZero() {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 )
 
 // Labels and annotations that differ between the chart and config.
@@ -17,6 +18,7 @@ const (
 	managedBy      = "app.kubernetes.io/managed-by"
 	chartLabel     = "helm.sh/chart"
 	resourcePolicy = "helm.sh/resource-policy"
+	checksum       = "checksum/configuration"
 )
 
 // likeConfig removes from the objects of the chart what only Helm needs:
@@ -24,7 +26,8 @@ const (
 //   - managed-by names Helm, which does not take over an object with another value;
 //   - helm.sh/chart names the chart, by convention;
 //   - helm.sh/resource-policy keeps the CRDs and the namespace when the release is uninstalled, but not
-//     the CRD of the component catalog, which is removed with its objects.
+//     the CRD of the component catalog, which is removed with its objects;
+//   - checksum/configuration starts new pods when the configuration file changes.
 func likeConfig(t *testing.T, all objects) objects {
 	t.Helper()
 	for name, u := range all {
@@ -45,7 +48,49 @@ func likeConfig(t *testing.T, all objects) objects {
 		}
 		u.SetAnnotations(annotations)
 	}
+	return withoutChecksum(all)
+}
+
+func withoutChecksum(all objects) objects {
+	for _, u := range all {
+		if u.GetKind() == "Deployment" {
+			unstructured.RemoveNestedField(u.Object, "spec", "template", "metadata", "annotations", checksum)
+		}
+	}
 	return all
+}
+
+// hashed is the name of the ConfigMap of the configuration file, to which kustomize adds a hash of the
+// content.
+var hashed = regexp.MustCompile(`^proffer-configuration-[a-z0-9]{10}$`)
+
+// likeChart removes the hash from the name of the ConfigMap of the configuration file, and parses the
+// file, which has comments in config.
+func likeChart(t *testing.T, all objects) objects {
+	t.Helper()
+	result := objects{}
+	for _, u := range all {
+		switch {
+		case u.GetKind() == "Deployment":
+			volumes, _, err := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "volumes")
+			must(t, err)
+			for _, v := range volumes {
+				if source, ok := v.(map[string]any)["configMap"].(map[string]any); ok && hashed.MatchString(source["name"].(string)) {
+					source["name"] = "proffer-configuration"
+					must(t, unstructured.SetNestedSlice(u.Object, volumes, "spec", "template", "spec", "volumes"))
+				}
+			}
+		case u.GetKind() == "ConfigMap" && (hashed.MatchString(u.GetName()) || u.GetName() == "proffer-configuration"):
+			u.SetName("proffer-configuration")
+			text, _, err := unstructured.NestedString(u.Object, "data", "config.yaml")
+			must(t, err)
+			var file map[string]any
+			must(t, yaml.UnmarshalStrict([]byte(text), &file))
+			must(t, unstructured.SetNestedMap(u.Object, file, "data", "config.yaml"))
+		}
+		result[key(u)] = u
+	}
+	return result
 }
 
 // noNamespace lists cluster-scoped kinds that kustomize does not know: it sets the namespace of the
@@ -72,7 +117,7 @@ func requireEqual(t *testing.T, config, chart objects) {
 		}
 		return contents
 	}
-	if diff := cmp.Diff(plain(config), plain(chart)); diff != "" {
+	if diff := cmp.Diff(plain(likeChart(t, config)), plain(likeChart(t, chart))); diff != "" {
 		t.Errorf("the chart differs (-config +chart):\n%s", diff)
 	}
 }
@@ -83,6 +128,7 @@ const older = "kubernetes-1.25-to-1.29"
 
 // toggles has the value of the chart that corresponds to each component of config.
 var toggles = map[string]string{
+	"accounting":     "accounting.enabled=true,configuration.clusterID=" + clusterID,
 	"alerts":         "alerts.enabled=true",
 	"catalog":        "catalog.enabled=true",
 	"catalog-http":   "catalogHTTP.enabled=true",
@@ -134,6 +180,19 @@ func TestTheChartInstallsWhatConfigDoesWithComponents(t *testing.T) {
 			}
 			requireEqual(t, overlay(t, "", parts...), likeConfig(t, template(t, args...)))
 		})
+	}
+}
+
+func TestThePodsFollowTheConfiguration(t *testing.T) {
+	sum := func(args ...string) string {
+		sum, _, err := unstructured.NestedString(template(t, args...)["Deployment/"+namespace+"/proffer"].Object,
+			"spec", "template", "metadata", "annotations", checksum)
+		must(t, err)
+		return sum
+	}
+	milan, paris := sum("--set", "configuration.clusterID=milan"), sum("--set", "configuration.clusterID=paris")
+	if none := sum(); none != "" || milan == "" || milan == paris {
+		t.Errorf("the checksums are %q without a file, %q and %q", none, milan, paris)
 	}
 }
 

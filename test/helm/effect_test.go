@@ -19,7 +19,12 @@ const (
 	board     = "ConfigMap/proffer-system/proffer-dashboard"
 	monitor   = "ServiceMonitor/proffer-system/proffer "
 	classes   = "ConfigMap/proffer-system/proffer-served-classes"
+	file      = "ConfigMap/proffer-system/proffer-configuration"
+	content   = file + " data.config.yaml."
 )
+
+// books are values with which the configuration file has the arguments of an accounting database.
+const books = "configuration: {clusterID: milan}\naccounting: {enabled: true}"
 
 // effects has at least one case for each value: the value, what it is set to, other values that are
 // set before and after, and all lines that changes returns.
@@ -40,6 +45,24 @@ var effects = []struct {
 	{"log.format", "log: {format: console}", "", []string{container + "args.4: none -> --zap-encoder=console"}},
 	{"extraArgs", "extraArgs: [--pprof-bind-address=:6060]", "flat: {enabled: true}", []string{container + "args.5: none -> --pprof-bind-address=:6060"}},
 	{"extraEnv", "extraEnv: [{name: A, value: b}]", "", []string{container + "env.1.name: none -> A", container + "env.1.value: none -> b"}},
+	{"configuration", "configuration: {clusterID: milan}", "", []string{
+		file + ": none -> an object", container + "args.4: none -> --config=/etc/proffer/configuration/config.yaml",
+		container + "volumeMounts.0.mountPath: none -> /etc/proffer/configuration", container + "volumeMounts.0.name: none -> configuration",
+		container + "volumeMounts.0.readOnly: none -> true", pod + "volumes.0.configMap.name: none -> proffer-configuration", pod + "volumes.0.name: none -> configuration",
+	}},
+	{"configuration", "configuration: {flags: {grpc-form: flat}}", "configuration: {clusterID: milan}", []string{content + "flags.grpc-form: none -> flat"}},
+	{"accounting.enabled", "accounting: {enabled: true}", "configuration: {clusterID: milan, reconcilers: [Audit], pluginConfig: [{name: Audit}]}", []string{
+		content + "pluginConfig.1.args.dsnFile: none -> /etc/proffer/database/dsn", content + "pluginConfig.1.args.engine: none -> PostgreSQL",
+		content + "pluginConfig.1.name: none -> MetaSync", content + "reconcilers.1: none -> MetaSync",
+		container + "volumeMounts.1.mountPath: none -> /etc/proffer/database", container + "volumeMounts.1.name: none -> database", container + "volumeMounts.1.readOnly: none -> true",
+		pod + "volumes.1.name: none -> database", pod + "volumes.1.secret.defaultMode: none -> 288", pod + "volumes.1.secret.secretName: none -> proffer-database",
+	}},
+	{"accounting.engine", "accounting: {engine: MySQL}", books, []string{content + "pluginConfig.0.args.engine: PostgreSQL -> MySQL"}},
+	{"accounting.secretName", "accounting: {secretName: mine}", books, []string{pod + "volumes.1.secret.secretName: proffer-database -> mine"}},
+	{"accounting.ca", "accounting: {ca: true}", books, []string{content + "pluginConfig.0.args.tls.caFile: none -> /etc/proffer/database/ca.crt"}},
+	{"accounting.migrate", "accounting: {migrate: Manual}", books, []string{content + "pluginConfig.0.args.migrate: none -> Manual"}},
+	{"accounting.sampleSeconds", "accounting: {sampleSeconds: 10}", books, []string{content + "pluginConfig.0.args.sampleSeconds: none -> 10"}},
+	{"accounting.retentionDays", "accounting: {retentionDays: 400}", books, []string{content + "pluginConfig.0.args.retentionDays: none -> 400"}},
 	{"flat.enabled", "flat: {enabled: true}", "", []string{
 		container + "args.4: none -> --grpc-flat-bind-address=:6002",
 		container + "ports.3.containerPort: none -> 6002", container + "ports.3.name: none -> grpc-flat", container + "ports.3.protocol: none -> TCP",
@@ -100,10 +123,10 @@ var effects = []struct {
 	{"networkPolicy.apiServerPorts", "networkPolicy: {apiServerPorts: [8443]}", "networkPolicy: {enabled: true}", []string{
 		network + "spec.egress.0.ports.0.port: 443 -> 8443", network + "spec.egress.0.ports.1.port: 6443 -> none", network + "spec.egress.0.ports.1.protocol: TCP -> none",
 	}},
-	{"networkPolicy.egress", "networkPolicy: {egress: [{ports: [{protocol: UDP, port: 53}]}]}", "networkPolicy: {enabled: true}", []string{
-		network + "spec.egress.1.ports.0.port: none -> 53", network + "spec.egress.1.ports.0.protocol: none -> UDP",
-	}},
 	{"networkPolicy.apiServerCIDRs", "networkPolicy: {apiServerCIDRs: ['2001:db8::/64']}", "networkPolicy: {enabled: true}", []string{network + "spec.egress.0.to.0.ipBlock.cidr: none -> 2001:db8::/64"}},
+	{"networkPolicy.extraEgress", "networkPolicy: {extraEgress: [{to: [{ipBlock: {cidr: 192.0.2.20/32}}], ports: [{protocol: TCP, port: 5432}]}]}", "networkPolicy: {enabled: true}", []string{
+		network + "spec.egress.1.ports.0.port: none -> 5432", network + "spec.egress.1.ports.0.protocol: none -> TCP", network + "spec.egress.1.to.0.ipBlock.cidr: none -> 192.0.2.20/32",
+	}},
 	{"serviceMonitor.enabled", "serviceMonitor: {enabled: true}", "", []string{"ServiceMonitor/proffer-system/proffer: none -> an object"}},
 	{"serviceMonitor.labels", "serviceMonitor: {labels: {release: prometheus}}", "serviceMonitor: {enabled: true}", []string{monitor + "metadata.labels.release: none -> prometheus"}},
 	{"serviceMonitor.interval", "serviceMonitor: {interval: 15s}", "serviceMonitor: {enabled: true}", []string{monitor + "spec.endpoints.0.interval: none -> 15s"}},
@@ -173,9 +196,9 @@ func TestEachValueHasItsEffectAndNoOther(t *testing.T) {
 				args = slices.Concat(with, []string{"--set", "image.repository=localhost:5000/proffer"})
 			}
 			if rendered[tc.with] == nil {
-				rendered[tc.with] = template(t, with...)
+				rendered[tc.with] = parsed(t, template(t, with...))
 			}
-			got := changes(rendered[tc.with], template(t, args...))
+			got := changes(rendered[tc.with], parsed(t, template(t, args...)))
 			slices.Sort(tc.want)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("what changes differs (-want +got):\n%s", diff)
@@ -187,6 +210,13 @@ func TestEachValueHasItsEffectAndNoOther(t *testing.T) {
 			t.Errorf("no case shows the effect of %s", path)
 		}
 	}
+}
+
+// parsed replaces the configuration file by its fields, and removes its checksum, which is of no use
+// in a list of changes.
+func parsed(t *testing.T, all objects) objects {
+	t.Helper()
+	return likeChart(t, withoutChecksum(all))
 }
 
 // changes lists the fields, and the whole objects, that differ.

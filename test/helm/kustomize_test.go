@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +13,33 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
+
+// clusterID is the ID of the cluster in the configuration file of overlays.
+const clusterID = "milan"
+
+// generated generates the ConfigMap that the component accounting mounts, as docs/install.md shows.
+// The labels are those of make deploy.
+const generated = `configMapGenerator:
+- name: proffer-configuration
+  namespace: proffer-system
+  files: [config.yaml]
+  options:
+    labels:
+      app.kubernetes.io/name: proffer
+      app.kubernetes.io/component: configuration
+      app.kubernetes.io/part-of: proffer
+      app.kubernetes.io/managed-by: kustomize
+`
+
+// writeConfiguration writes the configuration file of the component accounting, with an ID of the
+// cluster, into an overlay.
+func writeConfiguration(t *testing.T, dir string) {
+	t.Helper()
+	text, err := os.ReadFile(root + "/config/components/accounting/config.yaml")
+	must(t, err)
+	must(t, os.WriteFile(dir+"/config.yaml", text, 0o600))
+	edit(t, dir+"/config.yaml", `clusterID: ""`, "clusterID: "+clusterID)
+}
 
 // overlay renders an overlay of parts of config, such as default or components/flat, with the image
 // of withImage and these lines in its kustomization.
@@ -34,6 +62,10 @@ func overlay(t *testing.T, lines string, parts ...string) objects {
 	text := lines + "resources:\n" + resources.String()
 	if components.Len() > 0 {
 		text += "components:\n" + components.String()
+	}
+	if slices.Contains(parts, "components/accounting") {
+		writeConfiguration(t, dir)
+		text += generated
 	}
 	if !strings.Contains(lines, "images:") {
 		text += "images: [{name: controller, newName: registry.example.com/proffer, newTag: v0.1.0}]\n"

@@ -133,7 +133,6 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		{"a source that is empty", "networkPolicy: {offersFrom: []}", "at '/networkPolicy/offersFrom': minItems: got 0, want 1"},
 		{"a source that is everybody", "networkPolicy: {metricsFrom: [{}]}", "at '/networkPolicy/metricsFrom/0': minProperties: got 0, want 1"},
 		{"an address for a network", "networkPolicy: {apiServerCIDRs: [192.0.2.1]}", "at '/networkPolicy/apiServerCIDRs/0': '192.0.2.1' does not match pattern"},
-		{"egress to everywhere", "networkPolicy: {egress: [{}]}", "at '/networkPolicy/egress/0': minProperties: got 0, want 1"},
 		{"a port that is none", "networkPolicy: {apiServerPorts: [70000]}", "at '/networkPolicy/apiServerPorts/0': maximum: got 70,000, want 65,535"},
 		{"an entry of the operator", "servedClasses: {entries: {gold: proffer}}", "at '/servedClasses/entries/gold': 'not' failed"},
 		{"a rate of nothing", "catalog: {qps: 0}", "at '/catalog/qps': minimum: got 0, want 1"},
@@ -144,8 +143,15 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		{"a label with a space", "podLabels: {team: a b}", "at '/podLabels/team': 'a b' does not match pattern"},
 		{"a toleration of an unknown effect", "tolerations: [{effect: NoSchedul}]", "at '/tolerations/0/effect': value must be one of"},
 		{"an unknown kind of affinity", "affinity: {nodeAntiAffinity: {}}", "at '/affinity': additional properties 'nodeAntiAffinity' not allowed"},
+		{"a misspelt part of the configuration", "configuration: {clusterId: milan}", "at '/configuration': additional properties 'clusterId' not allowed"},
+		{"a number for the ID of the cluster", "configuration: {clusterID: 7}", "at '/configuration/clusterID': got number, want string"},
+		{"an unknown engine", "accounting: {engine: MariaDB}", "at '/accounting/engine': value must be one of 'PostgreSQL', 'MySQL'"},
+		{"a sample of an hour and more", "accounting: {sampleSeconds: 3601}", "at '/accounting/sampleSeconds': maximum: got 3,601, want 3,600"},
+		{"a rule for all connections", "networkPolicy: {extraEgress: [{}]}", "at '/networkPolicy/extraEgress/0': minProperties: got 0, want 1"},
 
 		{"no image", "image: {repository: null}", "set image.repository to an image that the nodes can pull"},
+		{"books of no cluster", "accounting: {enabled: true}", "accounting.enabled=true needs the ID of this cluster in Liqo: set configuration.clusterID"},
+		{"the books twice", "configuration: {clusterID: milan, reconcilers: [MetaSync]}\naccounting: {enabled: true}", "accounting.enabled=true and configuration.reconcilers both list MetaSync"},
 		{"the flat form twice", "flat: {enabled: true}\ngrpc: {form: flat}", "grpc.form=flat and flat.enabled=true serve the flat form twice"},
 		{"admission policies where there are none", "servedClasses: {enabled: true}\nolderKubernetes: true", "servedClasses.enabled=true needs Kubernetes 1.30"},
 	} {

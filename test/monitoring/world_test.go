@@ -23,6 +23,7 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/internal/dbtest"
 	"proffer.dev/proffer/test/process"
 )
 
@@ -34,8 +35,10 @@ const (
 	replicas = 2
 )
 
-// world is a control plane on which two replicas of the operator work, and a Prometheus that scrapes
-// them.
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// world is a control plane on which two replicas of the operator work, with an accounting database,
+// and a Prometheus that scrapes them.
 type world struct {
 	cluster    *controlplane.Cluster
 	kubeconfig string
@@ -55,10 +58,35 @@ func newWorld(t *testing.T) *world {
 		controlplane.LiqoCRD(t, "authentication.liqo.io_tenants.yaml"),
 	}})
 	must(t, w.cluster.WriteKubeconfig(w.kubeconfig))
-	w.kubectl(t, "apply", "-k", config+"/default")
+	w.kubectl(t, "apply", "-k", withAccounting(t, dir))
 	w.startOperators(t, operator, filepath.Join(dir, "operator"))
 	w.startPrometheus(t, dir)
 	return w
+}
+
+// withAccounting writes an overlay with the component accounting, and the files that the component
+// mounts. It returns the directory of the overlay.
+func withAccounting(t *testing.T, dir string) string {
+	t.Helper()
+	text, err := os.ReadFile(config + "/components/accounting/config.yaml")
+	must(t, err)
+	books := strings.NewReplacer(`clusterID: ""`, "clusterID: milan", "/etc/proffer/", dir+"/mounted/").Replace(string(text))
+	root, err := filepath.Abs(config)
+	must(t, err)
+	resolved, err := filepath.EvalSymlinks(dir)
+	must(t, err)
+	up, err := filepath.Rel(filepath.Join(resolved, "overlay"), root)
+	must(t, err)
+	for file, content := range map[string]string{
+		"mounted/configuration/config.yaml": books,
+		"mounted/database/dsn":              dbtest.Shared(t, dbtest.PostgreSQL).NewDatabase(t).DSN(),
+		"overlay/kustomization.yaml":        fmt.Sprintf("resources: [%[1]s/default]\ncomponents: [%[1]s/components/accounting]\n", up),
+	} {
+		file = filepath.Join(dir, file)
+		must(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		must(t, os.WriteFile(file, []byte(content), 0o600))
+	}
+	return filepath.Join(dir, "overlay")
 }
 
 // kubectl runs kubectl as the administrator.
@@ -69,11 +97,15 @@ func (w *world) kubectl(t *testing.T, args ...string) string {
 	return out
 }
 
-// startOperators runs the operator as its Deployment does: with its arguments and its account.
+// startOperators runs the operator as its Deployment does: with its arguments, its files and its
+// account.
 func (w *world) startOperators(t *testing.T, program, kubeconfig string) {
 	t.Helper()
 	args := strings.Fields(w.kubectl(t, "-n", namespace, "get", "deployment", "proffer",
 		"-o", "jsonpath={.spec.template.spec.containers[0].args[*]}"))
+	for i := range args {
+		args[i] = strings.Replace(args[i], "/etc/proffer/", filepath.Dir(kubeconfig)+"/mounted/", 1)
+	}
 	// A pod finds its own namespace in a file.
 	args = append(args, "--leader-election-namespace="+namespace)
 	token := strings.TrimSpace(w.kubectl(t, "-n", namespace, "create", "token", "proffer"))

@@ -69,6 +69,43 @@ process. Empty without a limit.
 {{- end }}
 {{- end }}
 
+{{/*
+The configuration file: the value configuration, and the reconciler MetaSync if accounting is
+enabled. Empty if there is neither. It is JSON, which is also YAML: toYaml writes large numbers as
+1e+06.
+*/}}
+{{- define "proffer.configuration" -}}
+{{- $file := deepCopy .Values.configuration }}
+{{- with .Values.accounting }}
+{{- if .enabled }}
+{{- if not $file.clusterID }}
+{{- fail "accounting.enabled=true needs the ID of this cluster in Liqo: set configuration.clusterID" }}
+{{- end }}
+{{- if has "MetaSync" ($file.reconcilers | default list) }}
+{{- fail "accounting.enabled=true and configuration.reconcilers both list MetaSync: set one of them" }}
+{{- end }}
+{{- $args := dict "engine" .engine "dsnFile" "/etc/proffer/database/dsn" }}
+{{- if .ca }}
+{{- $_ := set $args "tls" (dict "caFile" "/etc/proffer/database/ca.crt") }}
+{{- end }}
+{{- if ne .migrate "Auto" }}
+{{- $_ := set $args "migrate" .migrate }}
+{{- end }}
+{{- if ne (int .sampleSeconds) 60 }}
+{{- $_ := set $args "sampleSeconds" (int .sampleSeconds) }}
+{{- end }}
+{{- if .retentionDays }}
+{{- $_ := set $args "retentionDays" (int .retentionDays) }}
+{{- end }}
+{{- $_ := set $file "reconcilers" (append ($file.reconcilers | default list) "MetaSync") }}
+{{- $_ := set $file "pluginConfig" (append ($file.pluginConfig | default list) (dict "name" "MetaSync" "args" $args)) }}
+{{- end }}
+{{- end }}
+{{- if $file }}
+{{- merge (dict "apiVersion" "config.proffer.dev/v1alpha1" "kind" "OperatorConfiguration") $file | toPrettyJson }}
+{{- end }}
+{{- end }}
+
 {{/* The flags of the operator. The last one counts if one is repeated. */}}
 {{- define "proffer.args" -}}
 - --leader-elect
@@ -86,6 +123,9 @@ process. Empty without a limit.
 {{- end }}
 {{- if ne .Values.log.format "json" }}
 - --zap-encoder={{ .Values.log.format }}
+{{- end }}
+{{- if include "proffer.configuration" . }}
+- --config=/etc/proffer/configuration/config.yaml
 {{- end }}
 {{- if .Values.catalog.enabled }}
 - --publish-offers
