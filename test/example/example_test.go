@@ -58,7 +58,9 @@ var notRun = []string{
 	"docker build -t registry.example.com/custom-operator:v0.1.0 .",
 	"docker push registry.example.com/custom-operator:v0.1.0",
 	"kubectl apply -k deploy",
-	"kubectl label node n1 example.com/temperature=80",
+	"kubectl label node worker-1 example.com/temperature=80",
+	"TOKEN=$(kubectl -n proffer-system create token proffer-reader)",
+	`curl -sk -H "X-Proffer-Token: $TOKEN" https://localhost:8443/offers/oslo`,
 }
 
 // build follows the page, and returns the folder with the program.
