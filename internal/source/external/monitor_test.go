@@ -222,3 +222,21 @@ func TestMonitorsThatComeAndGoLeaveNothingBehind(t *testing.T) {
 		return cmp.Diff(1, monitor.Subscribers())
 	})
 }
+
+// The forms cannot be told apart, so the bytes of one are read as the other.
+func TestAnswersInTheOtherFormAreRefused(t *testing.T) {
+	for name, flat := range map[string]bool{"flat, read as pools": externaltest.Flat, "pools, read as flat": externaltest.Pools} {
+		t.Run(name, func(t *testing.T) {
+			monitor := externaltest.Start(t, flat)
+			monitor.Offer("cpu", "4", "memory", "8Gi", "pods", "20", "nvidia.com/gpu", "1")
+			m, of := startManager(t), at(monitor)
+			of.Flat = !flat
+			m.Follow(map[capacity.Monitor][]string{of: {"rome"}})
+			awaitProblem(t, m, of, "for rome, it ")
+			if a := m.Answers(of); len(a.Of) > 0 {
+				t.Errorf("taken: %+v", a)
+			}
+			t.Log(m.Answers(of).Problem)
+		})
+	}
+}

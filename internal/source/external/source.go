@@ -158,58 +158,46 @@ func (s *source) session(ctx context.Context, settle func()) (answered bool, err
 	s.wantAll()
 	subscriber.Go(func() { s.listen(ctx, conn) })
 	var full time.Time
-	retry := time.Duration(0)
+	var refused refusals
 	for {
 		if time.Since(full) >= refresh {
 			s.wantAll()
 			full = time.Now()
 		}
-		began := time.Now()
+		for id := range refused.due() {
+			s.want(id)
+		}
+		began, ids := time.Now(), s.take()
 		r := &round{book: s.book, counts: &s.counts, news: &s.news, conn: conn}
-		if err := r.read(ctx, s.take()); err != nil {
+		if err := r.read(ctx, ids); err != nil {
 			return answered || r.heard.Load() > 0, err
 		}
+		refused.note(began, ids, r.refused, s.book.follows)
 		answered = answered || r.heard.Load() > 0
 		settle()
 		s.logAvailability()
-		retry = nextRetry(retry, len(r.refused) > 0)
 		if !sleep(ctx, min(max(pause, time.Since(began)), maxPause)) {
 			return answered, ctx.Err()
 		}
-		if err := s.await(ctx, retry, refresh-time.Since(full), r.refused); err != nil {
+		until := full.Add(refresh)
+		if at := refused.at; !at.IsZero() && at.Before(until) {
+			until = at
+		}
+		if err := s.await(ctx, until); err != nil {
 			return answered, err
 		}
 	}
 }
 
-// nextRetry returns the pause before what was refused is read again, 0 for none.
-func nextRetry(before time.Duration, refused bool) time.Duration {
-	if !refused {
-		return 0
-	}
-	return min(max(firstRetry, 2*before), lastRetry)
-}
-
-// await waits until something is due: by notification, because a time has come, or because what was
-// refused is to be read again.
-func (s *source) await(ctx context.Context, retry, refresh time.Duration, refused []string) error {
-	var again <-chan time.Time
-	if retry > 0 {
-		timer := time.NewTimer(retry)
-		defer timer.Stop()
-		again = timer.C
-	}
-	timer := time.NewTimer(max(0, refresh))
+// await waits until something is due: by notification, or because a time has come.
+func (s *source) await(ctx context.Context, until time.Time) error {
+	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-s.kick:
 	case <-timer.C:
-	case <-again:
-		for _, id := range refused {
-			s.want(id)
-		}
 	}
 	return nil
 }

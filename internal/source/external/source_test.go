@@ -335,3 +335,31 @@ func TestAMonitorThatAnswersSomethingElseEachTimeWakesAtItsPace(t *testing.T) {
 		<-ended
 	})
 }
+
+func TestWhatWasRefusedIsReadAgainSoonWhateverElseIsRead(t *testing.T) {
+	simulate(t, []string{"oslo", "rome"}, func(f *fake, s *source) {
+		f.set(func(_ context.Context, id string) (capacity.Amounts, error) {
+			if id == "oslo" {
+				return nil, errors.New("it answers no pools")
+			}
+			return four, nil
+		})
+		f.notify <- "oslo"
+		pass(time.Second)
+		for range 60 { // Rome is read twice a second.
+			f.notify <- "rome"
+			pass(500 * time.Millisecond)
+		}
+		if p := s.book.answers().Problem; p != "for oslo, it answers no pools" {
+			t.Errorf("got the problem %q", p)
+		}
+		f.set(always(three))
+		for range 14 {
+			f.notify <- "rome"
+			pass(500 * time.Millisecond)
+		}
+		if a := s.book.answers(); a.Problem != "" || !cmp.Equal(answered(a, "oslo"), three) {
+			t.Errorf("got %+v", a)
+		}
+	})
+}
