@@ -2,6 +2,7 @@ package metasync
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -39,9 +40,7 @@ func october(b *books) {
 	rome.grants[grantKey{"r", "memory"}] = grantOfSlice("rome", 8*gib, monthly)
 	rome.offers[offerKey{"rome", "gold", "cpu"}] = offered{"gold", 6 * cores}
 	used := map[offerKey]int64{{"rome", "gold", "cpu"}: 1 * cores}
-	for key, value := range rome.grants {
-		oslo.grants[key] = value
-	}
+	maps.Copy(oslo.grants, rome.grants)
 	oslo.grants[grantKey{"o", "cpu"}] = grantOfSlice("oslo", 2*cores, hourly)
 	oslo.offers[offerKey{"rome", "gold", "cpu"}] = offered{"gold", 6 * cores}
 	oslo.offers[offerKey{"oslo", "gold", "cpu"}] = offered{"gold", 4 * cores}
@@ -225,4 +224,3 @@ rome | 0.000000278 | 0`, b.table("SELECT consumer, unit_hours, amount_due FROM p
 		check(t, b.intervals("SELECT price, valid_from, valid_to FROM proffer_grant_interval WHERE uid = 'small'"), []interval{{"0.000000001", "0s", "1s"}})
 	})
 }
-

@@ -1,6 +1,7 @@
 package metasync
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -56,7 +57,7 @@ func TestALeaderThatWasReplacedWritesNothing(t *testing.T) {
 		old, next := b.session(), b.session()
 		b.must(old, granting(2000))
 		b.must(next, granting(3000))
-		if _, err := b.pass(t.Context(), old, granting(9000)); err != errFenced {
+		if _, err := b.pass(t.Context(), old, granting(9000)); !errors.Is(err, errFenced) {
 			t.Fatalf("the old leader's pass ended with %v, want %v", err, errFenced)
 		}
 		b.must(next, granting(3000))

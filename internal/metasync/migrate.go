@@ -37,7 +37,7 @@ type Migrated struct {
 // Migrate creates the tables and brings them up to date, and returns what it applied. Processes that
 // do so at the same time wait for each other.
 func Migrate(ctx context.Context, o *Options) ([]Migrated, error) {
-	c, err := connect(o, nil)
+	c, err := connect(o, nil, migrateTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +79,9 @@ func checkVersion(ctx context.Context, pool *sql.DB, engine config.DatabaseEngin
 	all := p.ListSources()
 	newest := all[len(all)-1].Version
 	var present int64
+	if err := pool.PingContext(ctx); err != nil {
+		return err
+	}
 	err = pool.QueryRowContext(ctx, "SELECT MAX(version_id) FROM "+versionTable).Scan(&present)
 	switch {
 	case err != nil && ctx.Err() == nil:

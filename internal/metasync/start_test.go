@@ -28,12 +28,12 @@ func TestAFailedPassIsRepeatedLaterEachTime(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- b.Start(ctx) }()
 		errors := func() float64 { return testutil.ToFloat64(b.metrics.passes.WithLabelValues(resultError)) }
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) //nolint:forbidigo // the clock of the bubble
 		if n := errors(); n != 0 {
 			t.Fatalf("%v passes before the first snapshot", n)
 		}
 		tab.Publish(*newProvider().snapshot())
-		time.Sleep(10 * time.Minute)
+		time.Sleep(10 * time.Minute) //nolint:forbidigo // the clock of the bubble
 		synctest.Wait()
 		// After 1, 2, 4, 8, 16 and 32 s, and then each minute, with up to a second of debouncing each.
 		if n := errors(); n < 13 || n > 16 {
