@@ -60,7 +60,7 @@ func (s *session) close() {
 // whether the transaction was committed. It connects again too, because the server may have become
 // one that only reads, or its tables others.
 func (s *session) forgetState(err error) {
-	s.known = false
+	s.known, s.budget = false, budget{} // What a failed pass took from budgets was not written.
 	if errors.Is(err, errFenced) {
 		s.epoch = 0
 		return
