@@ -53,6 +53,8 @@ type Books struct {
 	debouncer *debounce.Debouncer
 	metrics   *metrics
 	failures  rate.Sometimes
+	// failing is set from a pass that failed to one that did not. It is for the goroutine of Start.
+	failing bool
 	// Tests replace these. now returns the time that a transaction is dated with, by that of the database
 	// server.
 	now     func(server time.Time) time.Time
@@ -146,7 +148,11 @@ func (b *Books) pass(ctx context.Context, s *session, now state) (more bool, err
 	b.metrics.passed(err)
 	if err != nil {
 		s.forgetState(err)
+		b.failing = true
 		b.failures.Do(func() { b.Log.Error(err, "The books could not be written; will retry", "engine", b.Engine) })
+	} else if b.failing {
+		b.failing = false
+		b.Log.Info("The books are written again", "engine", b.Engine)
 	}
 	return more, err
 }

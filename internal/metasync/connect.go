@@ -2,21 +2,30 @@ package metasync
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	config "proffer.dev/proffer/api/config/v1alpha1"
+	"proffer.dev/proffer/internal/kube"
 )
 
 const (
@@ -27,8 +36,9 @@ const (
 	idleSeconds = "60"
 	// maxConnections are one for passes and one to spare.
 	maxConnections = 2
-	// maxDSN bounds the file of the data source name, in bytes.
-	maxDSN = 64 << 10
+	// maxDSN bounds the file of the data source name, and maxCertificates each of TLS, in bytes.
+	maxDSN          = 64 << 10
+	maxCertificates = 4 << 20
 )
 
 // connection is a pool of connections, and what it was opened with.
@@ -40,34 +50,32 @@ type connection struct {
 	secret string
 }
 
-// connect returns the pool of connections, opened again if one of the files has changed.
-func connect(o *Options, present *connection) (*connection, error) {
-	dsn, err := os.ReadFile(o.DSNFile)
+// connect returns the pool of connections, opened again if one of the files has changed. The server has
+// patience to answer each statement.
+func connect(o *Options, present *connection, patience time.Duration) (*connection, error) {
+	dsn, err := readFile(o.DSNFile, maxDSN)
 	if err != nil {
 		return nil, err // It names the file, and nothing of what is in it.
 	}
-	if len(dsn) > maxDSN {
-		return nil, fmt.Errorf("%s has more than %d bytes", o.DSNFile, maxDSN)
-	}
-	files := bytes.Clone(dsn)
+	contents := [][]byte{dsn}
 	for _, path := range []string{o.TLS.CAFile, o.TLS.CertFile, o.TLS.KeyFile} {
-		if path == "" {
-			continue
+		var content []byte
+		if path != "" {
+			if content, err = readFile(path, maxCertificates); err != nil {
+				return nil, err
+			}
 		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
-		files = append(append(files, 0), content...)
+		contents = append(contents, content)
 	}
+	files := bytes.Join(contents, []byte{0})
 	if present != nil && bytes.Equal(present.files, files) {
 		return present, nil
 	}
-	encrypt, err := tlsOf(&o.TLS)
+	encrypt, err := tlsOf(&o.TLS, contents[1], contents[2], contents[3])
 	if err != nil {
 		return nil, err
 	}
-	connector, secret, err := connectorOf(o, strings.TrimSpace(string(dsn)), encrypt)
+	connector, secret, err := connectorOf(o, strings.TrimSpace(string(dsn)), encrypt, patience)
 	if err != nil {
 		return nil, err
 	}
@@ -80,45 +88,104 @@ func connect(o *Options, present *connection) (*connection, error) {
 	return &connection{DB: pool, files: files, secret: secret}, nil
 }
 
+// readFile reads a file of at most this many bytes. It does not wait for whoever may write to a pipe.
+func readFile(path string, most int64) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	switch info, err := f.Stat(); {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	content, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(content)) > most {
+		err = fmt.Errorf("%s has more than %d bytes", path, most)
+	}
+	return content, err
+}
+
 // connectorOf returns what opens connections to a database, and the password. The errors of the
 // drivers repeat the data source name, so they are not passed on.
-func connectorOf(o *Options, dsn string, encrypt *tls.Config) (driver.Connector, string, error) {
+func connectorOf(o *Options, dsn string, encrypt *tls.Config, patience time.Duration) (driver.Connector, string, error) {
 	if o.Engine == config.PostgreSQL {
-		c, err := pgx.ParseConfig(dsn)
-		if err != nil {
-			return nil, "", fmt.Errorf("%s has no data source name of PostgreSQL: write postgres://USER:PASSWORD@HOST:5432/DATABASE?sslmode=verify-full",
-				o.DSNFile)
-		}
-		if encrypt != nil {
-			encryptPostgreSQL(c, encrypt)
-		}
-		c.ConnectTimeout = connectTimeout
-		c.RuntimeParams["timezone"] = "UTC"
-		c.RuntimeParams["application_name"] = "proffer"
-		c.RuntimeParams["idle_in_transaction_session_timeout"] = idleSeconds + "s"
-		return stdlib.GetConnector(*c), c.Password, nil
+		return postgreSQLConnector(o, dsn, encrypt)
 	}
+	return mySQLConnector(o, dsn, encrypt, patience)
+}
+
+// hostOfPostgreSQL matches a data source name that has a host. Without one the driver would try what it
+// finds on this machine and in the environment, and take a name of another engine for a parameter,
+// which the server repeats in its error.
+var hostOfPostgreSQL = regexp.MustCompile(`^postgres(ql)?://|(^|\s)host(addr)?\s*=`)
+
+func postgreSQLConnector(o *Options, dsn string, encrypt *tls.Config) (driver.Connector, string, error) {
+	c, err := pgx.ParseConfig(dsn)
+	if err != nil || !hostOfPostgreSQL.MatchString(dsn) {
+		return nil, "", fmt.Errorf("%s has no data source name of PostgreSQL: write postgres://USER:PASSWORD@HOST:5432/DATABASE?sslmode=verify-full",
+			o.DSNFile)
+	}
+	if encrypt != nil {
+		encryptPostgreSQL(c, encrypt)
+	}
+	if c.ValidateConnect == nil {
+		// Of several hosts, the one that can be written to.
+		c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+	c.ConnectTimeout = connectTimeout
+	for name := range c.RuntimeParams { // Parameters of servers have no case.
+		if slices.Contains([]string{"timezone", "client_encoding", "idle_in_transaction_session_timeout"}, strings.ToLower(name)) {
+			delete(c.RuntimeParams, name)
+		}
+	}
+	c.RuntimeParams["timezone"], c.RuntimeParams["client_encoding"] = "UTC", "UTF8"
+	c.RuntimeParams["application_name"] = "proffer"
+	c.RuntimeParams["idle_in_transaction_session_timeout"] = idleSeconds + "s"
+	dial := c.DialFunc
+	c.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		return boundAnswers(0)(dial(ctx, network, address))
+	}
+	c.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
+		f := pgproto3.NewFrontend(r, w)
+		f.SetMaxBodyLen(maxMessage)
+		return f
+	}
+	return stdlib.GetConnector(*c), c.Password, nil
+}
+
+func mySQLConnector(o *Options, dsn string, encrypt *tls.Config, patience time.Duration) (driver.Connector, string, error) {
 	c, err := mysql.ParseDSN(dsn)
 	if err != nil || c.DBName == "" {
 		return nil, "", fmt.Errorf("%s has no data source name of MySQL: write USER:PASSWORD@tcp(HOST:3306)/DATABASE", o.DSNFile)
 	}
 	if encrypt != nil {
-		c.TLSConfig, c.TLS = "", encrypt.Clone()
-		if host, _, cut := strings.Cut(c.Addr, ":"); cut && c.TLS.ServerName == "" {
-			c.TLS.ServerName = host
-		}
+		// The driver fills in the name of the server.
+		c.TLSConfig, c.TLS, c.AllowFallbackToPlaintext = "", encrypt.Clone(), false
 	}
 	// The queries are written for these. A server that is not trusted must not read files.
 	c.ParseTime, c.Loc, c.ClientFoundRows, c.InterpolateParams = true, time.UTC, true, true
 	c.MultiStatements, c.AllowAllFiles = false, false
-	c.Timeout, c.ReadTimeout, c.WriteTimeout = connectTimeout, passTimeout, passTimeout
-	if c.Params == nil {
-		c.Params = map[string]string{}
+	c.Timeout, c.ReadTimeout, c.WriteTimeout = connectTimeout, patience, passTimeout
+	dialer := net.Dialer{}
+	c.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		return boundAnswers(patience)(dialer.DialContext(ctx, network, address))
 	}
-	c.Params["time_zone"], c.Params["sql_mode"], c.Params["wait_timeout"] = "'+00:00'", "'TRADITIONAL'", idleSeconds
+	// Texts are quoted for this character set. In others, such as gbk, a quote can hide in a character.
+	err = c.Apply(mysql.Charset("utf8mb4", ""))
+	params := map[string]string{}
+	for name, value := range c.Params {
+		if lower := strings.ToLower(name); !strings.Contains(lower, "character_set") && !strings.Contains(lower, "collation") {
+			params[lower] = value
+		}
+	}
+	params["time_zone"], params["sql_mode"], params["wait_timeout"] = "'+00:00'", "'TRADITIONAL'", idleSeconds
+	c.Params = params
 	c.Logger = &mysql.NopLogger{}
-	connector, err := mysql.NewConnector(c)
-	if err != nil {
+	connector, errOf := mysql.NewConnector(c)
+	if err != nil || errOf != nil {
 		return nil, "", fmt.Errorf("the data source name in %s asks for what the driver does not have", o.DSNFile)
 	}
 	return connector, c.Passwd, nil
@@ -150,24 +217,21 @@ func encryptPostgreSQL(c *pgx.ConnConfig, encrypt *tls.Config) {
 	c.Fallbacks = others
 }
 
-// tlsOf returns the configuration of TLS, nil for that of the data source name.
-func tlsOf(t *config.DatabaseTLS) (*tls.Config, error) {
+// tlsOf returns the configuration of TLS with the contents of the files, nil for that of the data source
+// name.
+func tlsOf(t *config.DatabaseTLS, ca, cert, key []byte) (*tls.Config, error) {
 	if *t == (config.DatabaseTLS{}) {
 		return nil, nil
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
 	if t.CAFile != "" {
-		pem, err := os.ReadFile(t.CAFile)
-		if err != nil {
-			return nil, err
-		}
 		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
+		if !c.RootCAs.AppendCertsFromPEM(ca) {
 			return nil, fmt.Errorf("%s has no certificate in PEM", t.CAFile)
 		}
 	}
 	if t.CertFile != "" {
-		pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+		pair, err := tls.X509KeyPair(cert, key)
 		if err != nil {
 			return nil, fmt.Errorf("reading the certificate in %s and the key in %s: %w", t.CertFile, t.KeyFile, err)
 		}
@@ -176,10 +240,18 @@ func tlsOf(t *config.DatabaseTLS) (*tls.Config, error) {
 	return c, nil
 }
 
-// hide returns an error without the password.
+// hide returns an error without the password, and no longer than a message may be: the server writes
+// what it likes.
 func (c *connection) hide(err error) error {
-	if err == nil || c == nil || c.secret == "" || !strings.Contains(err.Error(), c.secret) {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	if c != nil && c.secret != "" {
+		text = strings.ReplaceAll(text, c.secret, "(password)")
+	}
+	if text = kube.Shorten(text, 2*kube.MaxMessage); text == err.Error() {
 		return err
 	}
-	return errors.New(strings.ReplaceAll(err.Error(), c.secret, "(password)"))
+	return errors.New(text)
 }

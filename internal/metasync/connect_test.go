@@ -31,7 +31,7 @@ func TestAMistakeInTheDataSourceNameIsNamedWithoutRepeatingIt(t *testing.T) {
 		{config.MySQL, strings.Repeat("x", maxDSN), "has more than 65536 bytes"},
 	} {
 		path := write(t, tc.dsn)
-		_, err := connect(&Options{Engine: tc.engine, DSNFile: path}, nil)
+		_, err := connect(&Options{Engine: tc.engine, DSNFile: path}, nil, passTimeout)
 		if err == nil || !strings.HasPrefix(err.Error(), path+" "+tc.want) {
 			t.Errorf("%s %q: got %v, want %s", tc.engine, tc.dsn, err, tc.want)
 		}
@@ -81,7 +81,7 @@ func TestAPasswordIsNeitherInErrorsNorInTheLog(t *testing.T) {
 // passwordIn returns the password in the data source name of a test's database.
 func passwordIn(t *testing.T, b *books) string {
 	t.Helper()
-	_, secret, err := connectorOf(&b.Options, b.database.DSN(), nil)
+	_, secret, err := connectorOf(&b.Options, b.database.DSN(), nil, passTimeout)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func TestAServerEndsAConnectionThatSaysNothingInATransaction(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)
 		b.must(b.session(), granting(1000))
-		c, err := connect(&b.Options, nil)
+		c, err := connect(&b.Options, nil, passTimeout)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,10 +25,11 @@
 //
 // # What bounds it
 //
-// Offers, pools and use change with every pod. A row of theirs stays for Options.Sample at the least;
-// until then a change is held back. Grants are written at once, up to maxGrantRows rows a minute for
-// each consumer. A transaction writes at most maxBatch rows. Rows with texts that the columns do not
-// take are left out. All of it is counted in metrics.
+// A row stays for Options.Sample at the least, also when its key is gone; until then a change is held
+// back. Offers, pools and use change with every pod. Grants are written at once, and before everything
+// else, up to maxGrantRows rows a minute for each consumer. A transaction writes at most maxBatch rows.
+// Rows with texts that the columns do not take are left out. All of it is counted in metrics. An answer
+// of the database has at most maxAnswer bytes.
 //
 // Nothing waits for the books: Wake leaves a mark, and a goroutine of the leader writes.
 package metasync

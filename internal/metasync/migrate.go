@@ -24,8 +24,10 @@ const (
 	// lockName is the advisory lock of migrations in MySQL, lockID that in PostgreSQL.
 	lockName = "proffer_migration"
 	lockID   = 7766677
-	// migrateTimeout bounds all migrations, and the wait for those of another process.
+	// migrateTimeout bounds all migrations, and the wait for those of another process. In MySQL, the server
+	// ends the wait after lockSeconds, to say why.
 	migrateTimeout = 10 * time.Minute
+	lockSeconds    = 9 * 60
 )
 
 // Migrated is a migration that was applied.
@@ -37,7 +39,7 @@ type Migrated struct {
 // Migrate creates the tables and brings them up to date, and returns what it applied. Processes that
 // do so at the same time wait for each other.
 func Migrate(ctx context.Context, o *Options) ([]Migrated, error) {
-	c, err := connect(o, nil)
+	c, err := connect(o, nil, migrateTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +55,12 @@ func migrate(ctx context.Context, pool *sql.DB, engine config.DatabaseEngine) ([
 	if err != nil {
 		return nil, err
 	}
-	if err := notNewer(ctx, p); err != nil {
-		return nil, err
+	present, newest, err := p.GetVersions(ctx)
+	if err == nil {
+		err = tooNew(present, newest)
+	}
+	if err != nil || present == newest {
+		return nil, err // Without the lock, which any account of the server may hold.
 	}
 	results, err := p.Up(ctx)
 	if partial, ok := errors.AsType[*goose.PartialError](err); ok {
@@ -79,6 +85,9 @@ func checkVersion(ctx context.Context, pool *sql.DB, engine config.DatabaseEngin
 	all := p.ListSources()
 	newest := all[len(all)-1].Version
 	var present int64
+	if err := pool.PingContext(ctx); err != nil {
+		return err
+	}
 	err = pool.QueryRowContext(ctx, "SELECT MAX(version_id) FROM "+versionTable).Scan(&present)
 	switch {
 	case err != nil && ctx.Err() == nil:
@@ -91,15 +100,7 @@ func checkVersion(ctx context.Context, pool *sql.DB, engine config.DatabaseEngin
 	return tooNew(present, newest)
 }
 
-// notNewer returns an error if a newer version has changed the tables.
-func notNewer(ctx context.Context, p *goose.Provider) error {
-	present, newest, err := p.GetVersions(ctx)
-	if err != nil {
-		return err
-	}
-	return tooNew(present, newest)
-}
-
+// tooNew returns an error if a newer version has changed the tables.
 func tooNew(present, newest int64) error {
 	if present > newest {
 		return fmt.Errorf("the tables are of a newer version of Proffer (%d, this one knows %d): use that version", present, newest)
@@ -129,9 +130,9 @@ type namedLock struct{}
 
 func (namedLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
 	var got sql.NullInt64
-	err := conn.QueryRowContext(ctx, "SELECT GET_LOCK(?, ?)", lockName, int(migrateTimeout.Seconds())).Scan(&got)
+	err := conn.QueryRowContext(ctx, "SELECT GET_LOCK(?, ?)", lockName, lockSeconds).Scan(&got)
 	if err == nil && got.Int64 != 1 {
-		err = errors.New("another process migrates the tables")
+		err = errors.New("another process changes the tables of the books, or holds the lock " + lockName)
 	}
 	return err
 }

@@ -27,7 +27,7 @@ type Options struct {
 	// the files of TLS.
 	DSNFile string
 	TLS     config.DatabaseTLS
-	// Sample is how long a row of what changes with every pod stays at the least.
+	// Sample is how long a row of anything but a grant stays at the least.
 	Sample time.Duration
 	// Retention is how long rows that have ended are kept, 0 for ever.
 	Retention time.Duration

@@ -62,8 +62,9 @@ type published struct {
 	offers    map[offerKey]offered
 	grants    map[grantKey]granted
 	pools     map[poolKey]pool
-	// specs are those of the policies.
+	// specs are those of the policies, terms the valid policies, both by name.
 	specs map[string]any
+	terms map[string]*offer.Policy
 	// leftOut counts the rows whose texts the columns do not take.
 	leftOut int
 }
@@ -74,6 +75,7 @@ func publishedIn(s *table.Snapshot, last func(grantKey) price) *published {
 	p := &published{
 		consumers: map[string]string{}, policies: map[string]policyVersion{}, offers: map[offerKey]offered{},
 		grants: map[grantKey]granted{}, pools: map[poolKey]pool{}, specs: map[string]any{},
+		terms: map[string]*offer.Policy{},
 	}
 	for _, c := range s.Input.Consumers {
 		if p.fit(maxID, c.ID) {
@@ -94,7 +96,7 @@ func publishedIn(s *table.Snapshot, last func(grantKey) price) *published {
 	if s.Slices != nil {
 		for d := range s.Slices.All {
 			if !d.Pinned { // What is pinned is a part of a slice, or of one that is gone.
-				p.addSlice(&d, s, last)
+				p.addSlice(&d, last)
 			}
 		}
 	}
@@ -107,6 +109,7 @@ func (p *published) addPolicy(s *table.Snapshot, t *table.Policy) {
 	}
 	p.policies[t.Name] = policyVersion{t.UID, t.Generation}
 	p.specs[t.Name] = &t.Object.Spec
+	p.terms[t.Name] = t.Parsed
 	r := s.Reports[t.Name]
 	if r == nil || t.Parsed.DryRun || t.Parsed.Nodes == nil {
 		return
@@ -131,7 +134,7 @@ func (p *published) addOffer(id string, o *offer.Offer) {
 
 // addSlice adds the resources that the answer to a slice lists. What a consumer asks for and nobody
 // offers is not in the books: it may ask for anything.
-func (p *published) addSlice(d *table.DecidedSlice, s *table.Snapshot, last func(grantKey) price) {
+func (p *published) addSlice(d *table.DecidedSlice, last func(grantKey) price) {
 	if !p.fit(maxID, d.Consumer) || !p.fit(maxClass, d.Class) {
 		return
 	}
@@ -141,7 +144,7 @@ func (p *published) addSlice(d *table.DecidedSlice, s *table.Snapshot, last func
 	if row.policy == "" {
 		row.policy = d.GrantedBy
 	}
-	terms := termsOf(s, row.policy)
+	terms := p.terms[row.policy]
 	add := func(resource string, asked, amount int64, reason string) {
 		key := grantKey{d.UID, resource}
 		if !p.fit(maxResource, resource) {
@@ -176,16 +179,6 @@ func (p *published) addSlice(d *table.DecidedSlice, s *table.Snapshot, last func
 	}
 }
 
-// termsOf returns the valid policy of this name, nil for none.
-func termsOf(s *table.Snapshot, name string) *offer.Policy {
-	for i := range s.Policies {
-		if s.Policies[i].Name == name {
-			return s.Policies[i].Parsed
-		}
-	}
-	return nil
-}
-
 // reasonOf is why a resource was not granted in full, in a word.
 func reasonOf(a *grant.Answer, l *grant.Line) string {
 	switch {
@@ -194,12 +187,14 @@ func reasonOf(a *grant.Answer, l *grant.Line) string {
 	case l.Bound == grant.Unbound:
 		return "InFull"
 	}
-	return map[grant.Bound]string{
-		grant.ByPool: "PoolExhausted", grant.ByMax: "MaxReached", grant.ByFixed: "FixedAmountReached",
-		grant.ByOverride: "OverrideReached", grant.NotOffered: "NotOffered", grant.Withheld: "AllOrNothing",
-		grant.Useless: "NothingOfAnother", grant.ByFreeze: "Cordoned", grant.Withdrawn: "NoPolicy",
-		grant.Awaited: "BeingReclaimed", grant.ByPin: "Kept",
-	}[l.Bound]
+	return reasons[l.Bound]
+}
+
+var reasons = map[grant.Bound]string{
+	grant.ByPool: "PoolExhausted", grant.ByMax: "MaxReached", grant.ByFixed: "FixedAmountReached",
+	grant.ByOverride: "OverrideReached", grant.NotOffered: "NotOffered", grant.Withheld: "AllOrNothing",
+	grant.Useless: "NothingOfAnother", grant.ByFreeze: "Cordoned", grant.Withdrawn: "NoPolicy",
+	grant.Awaited: "BeingReclaimed", grant.ByPin: "Kept",
 }
 
 // usedIn returns what the pods of each consumer request of what it is offered.

@@ -52,22 +52,26 @@ func newSession(b *Books) *session { return &session{Books: b, tables: newTables
 func (s *session) close() {
 	if s.conn != nil {
 		_ = s.conn.Close()
+		s.conn = nil
 	}
 }
 
 // forgetState is what a failure leaves: the next pass reads the open rows again, because nobody knows
-// whether the transaction was committed.
+// whether the transaction was committed. It connects again too, because the server may have become
+// one that only reads, or its tables others.
 func (s *session) forgetState(err error) {
-	s.known = false
+	s.known, s.budget = false, budget{} // What a failed pass took from budgets was not written.
 	if errors.Is(err, errFenced) {
 		s.epoch = 0
+		return
 	}
+	s.close()
 }
 
 // prepare connects to the database and sees to its tables, which may take longer than a pass: it waits
 // for other processes that migrate.
 func (s *session) prepare(ctx context.Context) error {
-	conn, err := connect(&s.Options, s.conn)
+	conn, err := connect(&s.Options, s.conn, passTimeout)
 	if err != nil {
 		return err
 	}
@@ -78,7 +82,7 @@ func (s *session) prepare(ctx context.Context) error {
 		return nil
 	}
 	if s.Migrate {
-		applied, err := migrate(ctx, s.conn.DB, s.Engine)
+		applied, err := Migrate(ctx, &s.Options)
 		for _, m := range applied {
 			s.Log.Info("Changed the tables of the books", "migration", m.Name)
 		}

@@ -51,7 +51,7 @@ type sheet[K, V comparable] struct {
 	// open are the open rows, wanted those that should be.
 	open   map[K]row[V]
 	wanted map[K]V
-	// sample is how long a row stays at the least.
+	// sample is how long a row stays at the least, also when its key is gone.
 	sample time.Duration
 	// payer is the consumer whose budget a new row is taken from, nil for no budget.
 	payer func(V) string
@@ -96,11 +96,14 @@ func (s *sheet[K, V]) write(ctx context.Context, p *pass) (written int, err erro
 		switch {
 		case stays && want == is.value:
 			continue
-		case stays && !s.may(p, want, is.from):
+		case p.at.Sub(is.from) < s.sample:
 			p.held++
 			continue
 		case p.full():
 			return written, nil
+		case stays && !s.affords(p, want):
+			p.held++
+			continue
 		}
 		at := p.endAt
 		if at.Before(is.from) {
@@ -127,12 +130,12 @@ func (s *sheet[K, V]) write(ctx context.Context, p *pass) (written int, err erro
 		if _, is := s.open[key]; is {
 			continue
 		}
-		if !s.may(p, want, time.Time{}) {
-			p.held++
-			continue
-		}
 		if p.full() {
 			return written, nil
+		}
+		if !s.affords(p, want) {
+			p.held++
+			continue
 		}
 		if err := s.add(ctx, p, key, want); err != nil {
 			return written, err
@@ -142,9 +145,9 @@ func (s *sheet[K, V]) write(ctx context.Context, p *pass) (written int, err erro
 	return written, nil
 }
 
-// may reports whether a row may be opened now in place of one that began at this time, and counts it.
-func (s *sheet[K, V]) may(p *pass, want V, began time.Time) bool {
-	return p.at.Sub(began) >= s.sample && (s.payer == nil || p.budget.take(s.payer(want), p.at))
+// affords reports whether the budget has a new row with this value, and takes it.
+func (s *sheet[K, V]) affords(p *pass, want V) bool {
+	return s.payer == nil || p.budget.take(s.payer(want), p.at)
 }
 
 func (s *sheet[K, V]) add(ctx context.Context, p *pass, key K, value V) error {

@@ -21,8 +21,10 @@ type tables struct {
 	specs map[string]any
 }
 
+// all returns the tables in the order in which they are written. When there is no time for all of them,
+// grants come first, and last the policies, whose rows are as large as somebody likes to write them.
 func (t *tables) all() []book {
-	return []book{&t.consumers, &t.policies, &t.offers, &t.grants, &t.usage, &t.pools}
+	return []book{&t.grants, &t.usage, &t.consumers, &t.offers, &t.pools, &t.policies}
 }
 
 // want sets what the open rows should be. used is nil while nothing new is known of the use.
@@ -46,11 +48,12 @@ func (t *tables) want(p *published, used map[offerKey]int64) {
 // priceOf returns the price of the open row of a grant.
 func (t *tables) priceOf(key grantKey) price { return t.grants.open[key].value.price }
 
-// newTables returns the tables. Rows of what changes with every pod stay for sample at the least.
+// newTables returns the tables. Rows stay for sample at the least, except for those of grants, which have
+// a budget.
 func newTables(sample time.Duration) *tables {
 	t := &tables{}
-	t.consumers = consumersSheet()
-	t.policies = policiesSheet(func(name string) string { return asJSON(t.specs[name]) })
+	t.consumers = consumersSheet(sample)
+	t.policies = policiesSheet(sample, func(name string) string { return asJSON(t.specs[name]) })
 	t.offers = offersSheet(sample)
 	t.grants = grantsSheet()
 	t.usage = usageSheet(sample)
@@ -70,9 +73,9 @@ func rowsOf[R any, K, V comparable](all []R, err error, of func(R) (K, V, time.T
 
 func at(t time.Time) sql.NullTime { return sql.NullTime{Time: t, Valid: true} }
 
-func consumersSheet() sheet[string, string] {
+func consumersSheet(sample time.Duration) sheet[string, string] {
 	return sheet[string, string]{
-		name: "consumer",
+		name: "consumer", sample: sample,
 		list: func(ctx context.Context, p *pass) (map[string]row[string], error) {
 			all, err := p.q.ListConsumers(ctx, p.cluster)
 			return rowsOf(all, err, func(r db.ListConsumersRow) (string, string, time.Time) { return r.Consumer, r.Labels, r.ValidFrom })
@@ -89,9 +92,9 @@ func consumersSheet() sheet[string, string] {
 	}
 }
 
-func policiesSheet(specOf func(name string) string) sheet[string, policyVersion] {
+func policiesSheet(sample time.Duration, specOf func(name string) string) sheet[string, policyVersion] {
 	return sheet[string, policyVersion]{
-		name: "policy_version",
+		name: "policy_version", sample: sample,
 		list: func(ctx context.Context, p *pass) (map[string]row[policyVersion], error) {
 			all, err := p.q.ListPolicies(ctx, p.cluster)
 			return rowsOf(all, err, func(r db.ListPoliciesRow) (string, policyVersion, time.Time) {

@@ -11,8 +11,7 @@ type MetaSyncArgs struct {
 	DSNFile string `json:"dsnFile"`
 	// TLS encrypts the connection. It replaces what the data source name says of TLS.
 	TLS DatabaseTLS `json:"tls,omitzero"`
-	// SampleSeconds is how long a row of what changes with every pod stays at the least: offers, pools
-	// and use. 1 to 3600. Default: 60.
+	// SampleSeconds is how long a row of anything but a grant stays at the least. 1 to 3600. Default: 60.
 	SampleSeconds *int `json:"sampleSeconds,omitempty"`
 	// RetentionDays is how long rows that have ended are kept. Default: 0, which keeps everything.
 	RetentionDays int `json:"retentionDays,omitempty"`

@@ -1,10 +1,13 @@
 -- +goose Up
 
+-- MySQL has no transactions for such statements. Each can be repeated, so that a migration that ended in the
+-- middle is finished by the next one.
+
 -- All times are UTC. Amounts are integers: cpu in milli, every other resource in whole units.
 
 -- A cluster that keeps books in this database. epoch counts the processes that have led it. seen_at is the
 -- time up to which its books are complete, written_at that of the last transaction.
-CREATE TABLE proffer_cluster (
+CREATE TABLE IF NOT EXISTS proffer_cluster (
     id         BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
     name       VARCHAR(253) NOT NULL,
     epoch      BIGINT NOT NULL,
@@ -14,7 +17,7 @@ CREATE TABLE proffer_cluster (
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- A consumer that one of Liqo's objects describes, with its labels as JSON.
-CREATE TABLE proffer_consumer (
+CREATE TABLE IF NOT EXISTS proffer_consumer (
     id         BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
     cluster_id BIGINT NOT NULL,
     consumer   VARCHAR(253) NOT NULL,
@@ -22,14 +25,14 @@ CREATE TABLE proffer_consumer (
     valid_from DATETIME(6) NOT NULL,
     valid_to   DATETIME(6),
     is_open    SMALLINT GENERATED ALWAYS AS (CASE WHEN valid_to IS NULL THEN 1 END) STORED,
+    INDEX proffer_consumer_ended (cluster_id, valid_to),
     CONSTRAINT proffer_consumer_cluster FOREIGN KEY (cluster_id) REFERENCES proffer_cluster (id),
     CONSTRAINT proffer_consumer_open UNIQUE (cluster_id, consumer, is_open),
     CONSTRAINT proffer_consumer_forward CHECK (valid_to >= valid_from)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
-CREATE INDEX proffer_consumer_ended ON proffer_consumer (cluster_id, valid_to);
 
 -- A valid ResourcePolicy, with its spec as JSON.
-CREATE TABLE proffer_policy_version (
+CREATE TABLE IF NOT EXISTS proffer_policy_version (
     id         BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
     cluster_id BIGINT NOT NULL,
     policy     VARCHAR(253) NOT NULL,
@@ -39,14 +42,14 @@ CREATE TABLE proffer_policy_version (
     valid_from DATETIME(6) NOT NULL,
     valid_to   DATETIME(6),
     is_open    SMALLINT GENERATED ALWAYS AS (CASE WHEN valid_to IS NULL THEN 1 END) STORED,
+    INDEX proffer_policy_version_ended (cluster_id, valid_to),
     CONSTRAINT proffer_policy_version_cluster FOREIGN KEY (cluster_id) REFERENCES proffer_cluster (id),
     CONSTRAINT proffer_policy_version_open UNIQUE (cluster_id, policy, is_open),
     CONSTRAINT proffer_policy_version_forward CHECK (valid_to >= valid_from)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
-CREATE INDEX proffer_policy_version_ended ON proffer_policy_version (cluster_id, valid_to);
 
 -- What a consumer was offered.
-CREATE TABLE proffer_offer_interval (
+CREATE TABLE IF NOT EXISTS proffer_offer_interval (
     id         BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
     cluster_id BIGINT NOT NULL,
     consumer   VARCHAR(253) NOT NULL,
@@ -57,15 +60,15 @@ CREATE TABLE proffer_offer_interval (
     valid_from DATETIME(6) NOT NULL,
     valid_to   DATETIME(6),
     is_open    SMALLINT GENERATED ALWAYS AS (CASE WHEN valid_to IS NULL THEN 1 END) STORED,
+    INDEX proffer_offer_interval_ended (cluster_id, valid_to),
     CONSTRAINT proffer_offer_interval_cluster FOREIGN KEY (cluster_id) REFERENCES proffer_cluster (id),
     CONSTRAINT proffer_offer_interval_open UNIQUE (cluster_id, consumer, class, resource, is_open),
     CONSTRAINT proffer_offer_interval_forward CHECK (valid_to >= valid_from)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
-CREATE INDEX proffer_offer_interval_ended ON proffer_offer_interval (cluster_id, valid_to);
 
 -- What a ResourceSlice asked for and was granted. asked is NULL for a resource that it did not
 -- ask for. price is for one unit and a period, NULL without a price.
-CREATE TABLE proffer_grant_interval (
+CREATE TABLE IF NOT EXISTS proffer_grant_interval (
     id         BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
     cluster_id BIGINT NOT NULL,
     uid        VARCHAR(63) NOT NULL,
@@ -85,14 +88,15 @@ CREATE TABLE proffer_grant_interval (
     valid_from DATETIME(6) NOT NULL,
     valid_to   DATETIME(6),
     is_open    SMALLINT GENERATED ALWAYS AS (CASE WHEN valid_to IS NULL THEN 1 END) STORED,
+    INDEX proffer_grant_interval_ended (cluster_id, valid_to),
+    INDEX proffer_grant_interval_consumer (cluster_id, consumer, valid_from),
     CONSTRAINT proffer_grant_interval_cluster FOREIGN KEY (cluster_id) REFERENCES proffer_cluster (id),
     CONSTRAINT proffer_grant_interval_open UNIQUE (cluster_id, uid, resource, is_open),
     CONSTRAINT proffer_grant_interval_forward CHECK (valid_to >= valid_from)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
-CREATE INDEX proffer_grant_interval_ended ON proffer_grant_interval (cluster_id, valid_to);
 
 -- What the pods of a consumer requested of what it was offered.
-CREATE TABLE proffer_usage_interval (
+CREATE TABLE IF NOT EXISTS proffer_usage_interval (
     id         BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
     cluster_id BIGINT NOT NULL,
     consumer   VARCHAR(253) NOT NULL,
@@ -102,14 +106,14 @@ CREATE TABLE proffer_usage_interval (
     valid_from DATETIME(6) NOT NULL,
     valid_to   DATETIME(6),
     is_open    SMALLINT GENERATED ALWAYS AS (CASE WHEN valid_to IS NULL THEN 1 END) STORED,
+    INDEX proffer_usage_interval_ended (cluster_id, valid_to),
     CONSTRAINT proffer_usage_interval_cluster FOREIGN KEY (cluster_id) REFERENCES proffer_cluster (id),
     CONSTRAINT proffer_usage_interval_open UNIQUE (cluster_id, consumer, class, resource, is_open),
     CONSTRAINT proffer_usage_interval_forward CHECK (valid_to >= valid_from)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
-CREATE INDEX proffer_usage_interval_ended ON proffer_usage_interval (cluster_id, valid_to);
 
 -- What a policy of nodes had to give: the pool, what of it was committed, and what remained.
-CREATE TABLE proffer_pool_interval (
+CREATE TABLE IF NOT EXISTS proffer_pool_interval (
     id         BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
     cluster_id BIGINT NOT NULL,
     policy     VARCHAR(253) NOT NULL,
@@ -121,19 +125,19 @@ CREATE TABLE proffer_pool_interval (
     valid_from DATETIME(6) NOT NULL,
     valid_to   DATETIME(6),
     is_open    SMALLINT GENERATED ALWAYS AS (CASE WHEN valid_to IS NULL THEN 1 END) STORED,
+    INDEX proffer_pool_interval_ended (cluster_id, valid_to),
     CONSTRAINT proffer_pool_interval_cluster FOREIGN KEY (cluster_id) REFERENCES proffer_cluster (id),
     CONSTRAINT proffer_pool_interval_open UNIQUE (cluster_id, policy, resource, is_open),
     CONSTRAINT proffer_pool_interval_forward CHECK (valid_to >= valid_from)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
-CREATE INDEX proffer_pool_interval_ended ON proffer_pool_interval (cluster_id, valid_to);
 
 -- A time in which nobody kept the books. reason is Stopped or Unreachable.
-CREATE TABLE proffer_gap (
+CREATE TABLE IF NOT EXISTS proffer_gap (
     id         BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
     cluster_id BIGINT NOT NULL,
     reason     VARCHAR(63) NOT NULL,
     valid_from DATETIME(6) NOT NULL,
     valid_to   DATETIME(6) NOT NULL,
+    INDEX proffer_gap_ended (cluster_id, valid_to),
     CONSTRAINT proffer_gap_cluster FOREIGN KEY (cluster_id) REFERENCES proffer_cluster (id)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
-CREATE INDEX proffer_gap_ended ON proffer_gap (cluster_id, valid_to);
