@@ -30,6 +30,8 @@ const (
 	fencedPause = time.Minute
 	// maxBatch bounds the rows of a transaction.
 	maxBatch = 5000
+	// maxOld bounds the rows of a transaction that are deleted for their age, as the LIMIT in queries.sql does.
+	maxOld = 500
 	// maxGrantRows bounds the new rows in a minute of the grants of each consumer.
 	maxGrantRows = 600
 	// failuresLogged are logged one by one, and after these one in each failureNotice.

@@ -98,51 +98,44 @@ WHERE cluster_id = sqlc.arg(cluster_id) AND policy = sqlc.arg(policy) AND resour
 SELECT policy, resource, class, capacity, committed, remaining, valid_from FROM proffer_pool_interval
 WHERE cluster_id = sqlc.arg(cluster_id) AND is_open = 1;
 
--- name: ForgetConsumers :execrows
-DELETE FROM proffer_consumer WHERE id IN (
-    SELECT id FROM (
-        SELECT t.id FROM proffer_consumer AS t WHERE t.cluster_id = sqlc.arg(cluster_id) AND t.valid_to < sqlc.arg(before) LIMIT 1000
-    ) AS old
-);
+-- name: ListOldConsumers :many
+SELECT id FROM proffer_consumer WHERE cluster_id = sqlc.arg(cluster_id) AND valid_to < sqlc.arg(before) LIMIT 500;
 
--- name: ForgetPolicies :execrows
-DELETE FROM proffer_policy_version WHERE id IN (
-    SELECT id FROM (
-        SELECT t.id FROM proffer_policy_version AS t WHERE t.cluster_id = sqlc.arg(cluster_id) AND t.valid_to < sqlc.arg(before) LIMIT 1000
-    ) AS old
-);
+-- name: DeleteConsumer :exec
+DELETE FROM proffer_consumer WHERE id = sqlc.arg(id);
 
--- name: ForgetOffers :execrows
-DELETE FROM proffer_offer_interval WHERE id IN (
-    SELECT id FROM (
-        SELECT t.id FROM proffer_offer_interval AS t WHERE t.cluster_id = sqlc.arg(cluster_id) AND t.valid_to < sqlc.arg(before) LIMIT 1000
-    ) AS old
-);
+-- name: ListOldPolicies :many
+SELECT id FROM proffer_policy_version WHERE cluster_id = sqlc.arg(cluster_id) AND valid_to < sqlc.arg(before) LIMIT 500;
 
--- name: ForgetGrants :execrows
-DELETE FROM proffer_grant_interval WHERE id IN (
-    SELECT id FROM (
-        SELECT t.id FROM proffer_grant_interval AS t WHERE t.cluster_id = sqlc.arg(cluster_id) AND t.valid_to < sqlc.arg(before) LIMIT 1000
-    ) AS old
-);
+-- name: DeletePolicy :exec
+DELETE FROM proffer_policy_version WHERE id = sqlc.arg(id);
 
--- name: ForgetUsage :execrows
-DELETE FROM proffer_usage_interval WHERE id IN (
-    SELECT id FROM (
-        SELECT t.id FROM proffer_usage_interval AS t WHERE t.cluster_id = sqlc.arg(cluster_id) AND t.valid_to < sqlc.arg(before) LIMIT 1000
-    ) AS old
-);
+-- name: ListOldOffers :many
+SELECT id FROM proffer_offer_interval WHERE cluster_id = sqlc.arg(cluster_id) AND valid_to < sqlc.arg(before) LIMIT 500;
 
--- name: ForgetPools :execrows
-DELETE FROM proffer_pool_interval WHERE id IN (
-    SELECT id FROM (
-        SELECT t.id FROM proffer_pool_interval AS t WHERE t.cluster_id = sqlc.arg(cluster_id) AND t.valid_to < sqlc.arg(before) LIMIT 1000
-    ) AS old
-);
+-- name: DeleteOffer :exec
+DELETE FROM proffer_offer_interval WHERE id = sqlc.arg(id);
 
--- name: ForgetGaps :execrows
-DELETE FROM proffer_gap WHERE id IN (
-    SELECT id FROM (
-        SELECT t.id FROM proffer_gap AS t WHERE t.cluster_id = sqlc.arg(cluster_id) AND t.valid_to < sqlc.arg(before) LIMIT 1000
-    ) AS old
-);
+-- name: ListOldGrants :many
+SELECT id FROM proffer_grant_interval WHERE cluster_id = sqlc.arg(cluster_id) AND valid_to < sqlc.arg(before) LIMIT 500;
+
+-- name: DeleteGrant :exec
+DELETE FROM proffer_grant_interval WHERE id = sqlc.arg(id);
+
+-- name: ListOldUsages :many
+SELECT id FROM proffer_usage_interval WHERE cluster_id = sqlc.arg(cluster_id) AND valid_to < sqlc.arg(before) LIMIT 500;
+
+-- name: DeleteUsage :exec
+DELETE FROM proffer_usage_interval WHERE id = sqlc.arg(id);
+
+-- name: ListOldPools :many
+SELECT id FROM proffer_pool_interval WHERE cluster_id = sqlc.arg(cluster_id) AND valid_to < sqlc.arg(before) LIMIT 500;
+
+-- name: DeletePool :exec
+DELETE FROM proffer_pool_interval WHERE id = sqlc.arg(id);
+
+-- name: ListOldGaps :many
+SELECT id FROM proffer_gap WHERE cluster_id = sqlc.arg(cluster_id) AND valid_to < sqlc.arg(before) LIMIT 500;
+
+-- name: DeleteGap :exec
+DELETE FROM proffer_gap WHERE id = sqlc.arg(id);

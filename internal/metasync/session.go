@@ -262,16 +262,15 @@ func (s *session) end(ctx context.Context, p *pass) error {
 		return nil
 	}
 	before := p.at.Add(-s.Retention)
-	deleted, err := p.q.ForgetGaps(ctx, db.ForgetGapsParams{ClusterID: p.cluster, Before: before})
+	err := deleteOld(ctx, p, before, func(ctx context.Context, p *pass, before time.Time) ([]int64, error) {
+		return p.q.ListOldGaps(ctx, db.ListOldGapsParams{ClusterID: p.cluster, Before: before})
+	}, func(ctx context.Context, p *pass, id int64) error { return p.q.DeleteGap(ctx, id) })
 	for _, t := range s.tables.all() {
-		if err != nil {
-			return err
+		if err == nil {
+			err = t.delete(ctx, p, before)
 		}
-		var n int64
-		n, err = t.delete(ctx, p, before)
-		deleted += n
 	}
-	if deleted == 0 {
+	if p.deleted == 0 && time.Now().Before(p.until) {
 		s.forgotten = p.at
 	}
 	return err

@@ -27,8 +27,8 @@ type pass struct {
 	left  int
 	until time.Time
 	more  bool
-	// held counts changes that are held back.
-	held int
+	// held counts changes that are held back, and deleted the rows that were deleted for their age.
+	held, deleted int
 	// budget bounds the grants of each consumer.
 	budget *budget
 }
@@ -60,8 +60,9 @@ type sheet[K, V comparable] struct {
 	begin func(ctx context.Context, p *pass, key K, value V) error
 	// end ends the open row of a key, and returns how many rows it found.
 	end func(ctx context.Context, p *pass, key K, at time.Time) (int64, error)
-	// forget deletes some rows that ended before a time, and returns how many.
-	forget func(ctx context.Context, p *pass, before time.Time) (int64, error)
+	// old returns rows that ended before a time, and remove deletes one.
+	old    func(ctx context.Context, p *pass, before time.Time) ([]int64, error)
+	remove func(ctx context.Context, p *pass, id int64) error
 }
 
 // book is a sheet of any key and value.
@@ -72,8 +73,8 @@ type book interface {
 	// write closes the rows that differ and opens the new ones. After an error the rows must be read
 	// again. It returns how many rows it wrote.
 	write(ctx context.Context, p *pass) (int, error)
-	// delete deletes some rows that ended before a time, and returns how many.
-	delete(ctx context.Context, p *pass, before time.Time) (int64, error)
+	// delete deletes rows that ended before a time, while the pass may.
+	delete(ctx context.Context, p *pass, before time.Time) error
 	// rows is how many rows are open.
 	rows() int
 }
@@ -86,8 +87,28 @@ func (s *sheet[K, V]) read(ctx context.Context, p *pass) (err error) {
 	return err
 }
 
-func (s *sheet[K, V]) delete(ctx context.Context, p *pass, before time.Time) (int64, error) {
-	return s.forget(ctx, p, before)
+func (s *sheet[K, V]) delete(ctx context.Context, p *pass, before time.Time) error {
+	return deleteOld(ctx, p, before, s.old, s.remove)
+}
+
+// deleteOld deletes rows by their IDs. One statement that finds and deletes them would, in MariaDB and
+// in old versions of MySQL, read the whole table and wait for the locks of other clusters.
+func deleteOld(
+	ctx context.Context, p *pass, before time.Time,
+	old func(context.Context, *pass, time.Time) ([]int64, error), remove func(context.Context, *pass, int64) error,
+) error {
+	if p.deleted >= maxOld {
+		return nil
+	}
+	ids, err := old(ctx, p, before)
+	for _, id := range ids {
+		if err != nil || p.deleted >= maxOld || time.Now().After(p.until) {
+			return err
+		}
+		err = remove(ctx, p, id)
+		p.deleted++
+	}
+	return err
 }
 
 func (s *sheet[K, V]) write(ctx context.Context, p *pass) (written int, err error) {

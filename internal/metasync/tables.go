@@ -86,9 +86,10 @@ func consumersSheet(sample time.Duration) sheet[string, string] {
 		end: func(ctx context.Context, p *pass, id string, to time.Time) (int64, error) {
 			return p.q.CloseConsumer(ctx, db.CloseConsumerParams{ValidTo: at(to), ClusterID: p.cluster, Consumer: id})
 		},
-		forget: func(ctx context.Context, p *pass, before time.Time) (int64, error) {
-			return p.q.ForgetConsumers(ctx, db.ForgetConsumersParams{ClusterID: p.cluster, Before: at(before)})
+		old: func(ctx context.Context, p *pass, before time.Time) ([]int64, error) {
+			return p.q.ListOldConsumers(ctx, db.ListOldConsumersParams{ClusterID: p.cluster, Before: at(before)})
 		},
+		remove: func(ctx context.Context, p *pass, id int64) error { return p.q.DeleteConsumer(ctx, id) },
 	}
 }
 
@@ -109,9 +110,10 @@ func policiesSheet(sample time.Duration, specOf func(name string) string) sheet[
 		end: func(ctx context.Context, p *pass, name string, to time.Time) (int64, error) {
 			return p.q.ClosePolicy(ctx, db.ClosePolicyParams{ValidTo: at(to), ClusterID: p.cluster, Policy: name})
 		},
-		forget: func(ctx context.Context, p *pass, before time.Time) (int64, error) {
-			return p.q.ForgetPolicies(ctx, db.ForgetPoliciesParams{ClusterID: p.cluster, Before: at(before)})
+		old: func(ctx context.Context, p *pass, before time.Time) ([]int64, error) {
+			return p.q.ListOldPolicies(ctx, db.ListOldPoliciesParams{ClusterID: p.cluster, Before: at(before)})
 		},
+		remove: func(ctx context.Context, p *pass, id int64) error { return p.q.DeletePolicy(ctx, id) },
 	}
 }
 
@@ -135,9 +137,10 @@ func offersSheet(sample time.Duration) sheet[offerKey, offered] {
 				ValidTo: at(to), ClusterID: p.cluster, Consumer: k.consumer, Class: k.class, Resource: k.resource,
 			})
 		},
-		forget: func(ctx context.Context, p *pass, before time.Time) (int64, error) {
-			return p.q.ForgetOffers(ctx, db.ForgetOffersParams{ClusterID: p.cluster, Before: at(before)})
+		old: func(ctx context.Context, p *pass, before time.Time) ([]int64, error) {
+			return p.q.ListOldOffers(ctx, db.ListOldOffersParams{ClusterID: p.cluster, Before: at(before)})
 		},
+		remove: func(ctx context.Context, p *pass, id int64) error { return p.q.DeleteOffer(ctx, id) },
 	}
 }
 
@@ -159,9 +162,10 @@ func grantsSheet() sheet[grantKey, granted] {
 		end: func(ctx context.Context, p *pass, k grantKey, to time.Time) (int64, error) {
 			return p.q.CloseGrant(ctx, db.CloseGrantParams{ValidTo: at(to), ClusterID: p.cluster, UID: k.uid, Resource: k.resource})
 		},
-		forget: func(ctx context.Context, p *pass, before time.Time) (int64, error) {
-			return p.q.ForgetGrants(ctx, db.ForgetGrantsParams{ClusterID: p.cluster, Before: at(before)})
+		old: func(ctx context.Context, p *pass, before time.Time) ([]int64, error) {
+			return p.q.ListOldGrants(ctx, db.ListOldGrantsParams{ClusterID: p.cluster, Before: at(before)})
 		},
+		remove: func(ctx context.Context, p *pass, id int64) error { return p.q.DeleteGrant(ctx, id) },
 	}
 }
 
@@ -206,9 +210,10 @@ func usageSheet(sample time.Duration) sheet[offerKey, int64] {
 				ValidTo: at(to), ClusterID: p.cluster, Consumer: k.consumer, Class: k.class, Resource: k.resource,
 			})
 		},
-		forget: func(ctx context.Context, p *pass, before time.Time) (int64, error) {
-			return p.q.ForgetUsage(ctx, db.ForgetUsageParams{ClusterID: p.cluster, Before: at(before)})
+		old: func(ctx context.Context, p *pass, before time.Time) ([]int64, error) {
+			return p.q.ListOldUsages(ctx, db.ListOldUsagesParams{ClusterID: p.cluster, Before: at(before)})
 		},
+		remove: func(ctx context.Context, p *pass, id int64) error { return p.q.DeleteUsage(ctx, id) },
 	}
 }
 
@@ -230,8 +235,9 @@ func poolsSheet(sample time.Duration) sheet[poolKey, pool] {
 		end: func(ctx context.Context, p *pass, k poolKey, to time.Time) (int64, error) {
 			return p.q.ClosePool(ctx, db.ClosePoolParams{ValidTo: at(to), ClusterID: p.cluster, Policy: k.policy, Resource: k.resource})
 		},
-		forget: func(ctx context.Context, p *pass, before time.Time) (int64, error) {
-			return p.q.ForgetPools(ctx, db.ForgetPoolsParams{ClusterID: p.cluster, Before: at(before)})
+		old: func(ctx context.Context, p *pass, before time.Time) ([]int64, error) {
+			return p.q.ListOldPools(ctx, db.ListOldPoolsParams{ClusterID: p.cluster, Before: at(before)})
 		},
+		remove: func(ctx context.Context, p *pass, id int64) error { return p.q.DeletePool(ctx, id) },
 	}
 }

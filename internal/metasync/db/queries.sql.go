@@ -189,6 +189,69 @@ func (q *Queries) CloseUsage(ctx context.Context, arg CloseUsageParams) (int64, 
 	return result.RowsAffected()
 }
 
+const deleteConsumer = `-- name: DeleteConsumer :exec
+DELETE FROM proffer_consumer WHERE id = ?
+`
+
+func (q *Queries) DeleteConsumer(ctx context.Context, id int64) error {
+	_, err := q.db.ExecContext(ctx, deleteConsumer, id)
+	return err
+}
+
+const deleteGap = `-- name: DeleteGap :exec
+DELETE FROM proffer_gap WHERE id = ?
+`
+
+func (q *Queries) DeleteGap(ctx context.Context, id int64) error {
+	_, err := q.db.ExecContext(ctx, deleteGap, id)
+	return err
+}
+
+const deleteGrant = `-- name: DeleteGrant :exec
+DELETE FROM proffer_grant_interval WHERE id = ?
+`
+
+func (q *Queries) DeleteGrant(ctx context.Context, id int64) error {
+	_, err := q.db.ExecContext(ctx, deleteGrant, id)
+	return err
+}
+
+const deleteOffer = `-- name: DeleteOffer :exec
+DELETE FROM proffer_offer_interval WHERE id = ?
+`
+
+func (q *Queries) DeleteOffer(ctx context.Context, id int64) error {
+	_, err := q.db.ExecContext(ctx, deleteOffer, id)
+	return err
+}
+
+const deletePolicy = `-- name: DeletePolicy :exec
+DELETE FROM proffer_policy_version WHERE id = ?
+`
+
+func (q *Queries) DeletePolicy(ctx context.Context, id int64) error {
+	_, err := q.db.ExecContext(ctx, deletePolicy, id)
+	return err
+}
+
+const deletePool = `-- name: DeletePool :exec
+DELETE FROM proffer_pool_interval WHERE id = ?
+`
+
+func (q *Queries) DeletePool(ctx context.Context, id int64) error {
+	_, err := q.db.ExecContext(ctx, deletePool, id)
+	return err
+}
+
+const deleteUsage = `-- name: DeleteUsage :exec
+DELETE FROM proffer_usage_interval WHERE id = ?
+`
+
+func (q *Queries) DeleteUsage(ctx context.Context, id int64) error {
+	_, err := q.db.ExecContext(ctx, deleteUsage, id)
+	return err
+}
+
 const extendGap = `-- name: ExtendGap :execrows
 UPDATE proffer_gap SET valid_to = ?
 WHERE cluster_id = ? AND valid_from = ?
@@ -202,153 +265,6 @@ type ExtendGapParams struct {
 
 func (q *Queries) ExtendGap(ctx context.Context, arg ExtendGapParams) (int64, error) {
 	result, err := q.db.ExecContext(ctx, extendGap, arg.ValidTo, arg.ClusterID, arg.ValidFrom)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
-const forgetConsumers = `-- name: ForgetConsumers :execrows
-DELETE FROM proffer_consumer WHERE id IN (
-    SELECT id FROM (
-        SELECT t.id FROM proffer_consumer AS t WHERE t.cluster_id = ? AND t.valid_to < ? LIMIT 1000
-    ) AS old
-)
-`
-
-type ForgetConsumersParams struct {
-	ClusterID int64
-	Before    sql.NullTime
-}
-
-func (q *Queries) ForgetConsumers(ctx context.Context, arg ForgetConsumersParams) (int64, error) {
-	result, err := q.db.ExecContext(ctx, forgetConsumers, arg.ClusterID, arg.Before)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
-const forgetGaps = `-- name: ForgetGaps :execrows
-DELETE FROM proffer_gap WHERE id IN (
-    SELECT id FROM (
-        SELECT t.id FROM proffer_gap AS t WHERE t.cluster_id = ? AND t.valid_to < ? LIMIT 1000
-    ) AS old
-)
-`
-
-type ForgetGapsParams struct {
-	ClusterID int64
-	Before    time.Time
-}
-
-func (q *Queries) ForgetGaps(ctx context.Context, arg ForgetGapsParams) (int64, error) {
-	result, err := q.db.ExecContext(ctx, forgetGaps, arg.ClusterID, arg.Before)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
-const forgetGrants = `-- name: ForgetGrants :execrows
-DELETE FROM proffer_grant_interval WHERE id IN (
-    SELECT id FROM (
-        SELECT t.id FROM proffer_grant_interval AS t WHERE t.cluster_id = ? AND t.valid_to < ? LIMIT 1000
-    ) AS old
-)
-`
-
-type ForgetGrantsParams struct {
-	ClusterID int64
-	Before    sql.NullTime
-}
-
-func (q *Queries) ForgetGrants(ctx context.Context, arg ForgetGrantsParams) (int64, error) {
-	result, err := q.db.ExecContext(ctx, forgetGrants, arg.ClusterID, arg.Before)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
-const forgetOffers = `-- name: ForgetOffers :execrows
-DELETE FROM proffer_offer_interval WHERE id IN (
-    SELECT id FROM (
-        SELECT t.id FROM proffer_offer_interval AS t WHERE t.cluster_id = ? AND t.valid_to < ? LIMIT 1000
-    ) AS old
-)
-`
-
-type ForgetOffersParams struct {
-	ClusterID int64
-	Before    sql.NullTime
-}
-
-func (q *Queries) ForgetOffers(ctx context.Context, arg ForgetOffersParams) (int64, error) {
-	result, err := q.db.ExecContext(ctx, forgetOffers, arg.ClusterID, arg.Before)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
-const forgetPolicies = `-- name: ForgetPolicies :execrows
-DELETE FROM proffer_policy_version WHERE id IN (
-    SELECT id FROM (
-        SELECT t.id FROM proffer_policy_version AS t WHERE t.cluster_id = ? AND t.valid_to < ? LIMIT 1000
-    ) AS old
-)
-`
-
-type ForgetPoliciesParams struct {
-	ClusterID int64
-	Before    sql.NullTime
-}
-
-func (q *Queries) ForgetPolicies(ctx context.Context, arg ForgetPoliciesParams) (int64, error) {
-	result, err := q.db.ExecContext(ctx, forgetPolicies, arg.ClusterID, arg.Before)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
-const forgetPools = `-- name: ForgetPools :execrows
-DELETE FROM proffer_pool_interval WHERE id IN (
-    SELECT id FROM (
-        SELECT t.id FROM proffer_pool_interval AS t WHERE t.cluster_id = ? AND t.valid_to < ? LIMIT 1000
-    ) AS old
-)
-`
-
-type ForgetPoolsParams struct {
-	ClusterID int64
-	Before    sql.NullTime
-}
-
-func (q *Queries) ForgetPools(ctx context.Context, arg ForgetPoolsParams) (int64, error) {
-	result, err := q.db.ExecContext(ctx, forgetPools, arg.ClusterID, arg.Before)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
-const forgetUsage = `-- name: ForgetUsage :execrows
-DELETE FROM proffer_usage_interval WHERE id IN (
-    SELECT id FROM (
-        SELECT t.id FROM proffer_usage_interval AS t WHERE t.cluster_id = ? AND t.valid_to < ? LIMIT 1000
-    ) AS old
-)
-`
-
-type ForgetUsageParams struct {
-	ClusterID int64
-	Before    sql.NullTime
-}
-
-func (q *Queries) ForgetUsage(ctx context.Context, arg ForgetUsageParams) (int64, error) {
-	result, err := q.db.ExecContext(ctx, forgetUsage, arg.ClusterID, arg.Before)
 	if err != nil {
 		return 0, err
 	}
@@ -485,6 +401,230 @@ func (q *Queries) ListOffers(ctx context.Context, clusterID int64) ([]ListOffers
 			return nil, err
 		}
 		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listOldConsumers = `-- name: ListOldConsumers :many
+SELECT id FROM proffer_consumer WHERE cluster_id = ? AND valid_to < ? LIMIT 500
+`
+
+type ListOldConsumersParams struct {
+	ClusterID int64
+	Before    sql.NullTime
+}
+
+func (q *Queries) ListOldConsumers(ctx context.Context, arg ListOldConsumersParams) ([]int64, error) {
+	rows, err := q.db.QueryContext(ctx, listOldConsumers, arg.ClusterID, arg.Before)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listOldGaps = `-- name: ListOldGaps :many
+SELECT id FROM proffer_gap WHERE cluster_id = ? AND valid_to < ? LIMIT 500
+`
+
+type ListOldGapsParams struct {
+	ClusterID int64
+	Before    time.Time
+}
+
+func (q *Queries) ListOldGaps(ctx context.Context, arg ListOldGapsParams) ([]int64, error) {
+	rows, err := q.db.QueryContext(ctx, listOldGaps, arg.ClusterID, arg.Before)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listOldGrants = `-- name: ListOldGrants :many
+SELECT id FROM proffer_grant_interval WHERE cluster_id = ? AND valid_to < ? LIMIT 500
+`
+
+type ListOldGrantsParams struct {
+	ClusterID int64
+	Before    sql.NullTime
+}
+
+func (q *Queries) ListOldGrants(ctx context.Context, arg ListOldGrantsParams) ([]int64, error) {
+	rows, err := q.db.QueryContext(ctx, listOldGrants, arg.ClusterID, arg.Before)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listOldOffers = `-- name: ListOldOffers :many
+SELECT id FROM proffer_offer_interval WHERE cluster_id = ? AND valid_to < ? LIMIT 500
+`
+
+type ListOldOffersParams struct {
+	ClusterID int64
+	Before    sql.NullTime
+}
+
+func (q *Queries) ListOldOffers(ctx context.Context, arg ListOldOffersParams) ([]int64, error) {
+	rows, err := q.db.QueryContext(ctx, listOldOffers, arg.ClusterID, arg.Before)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listOldPolicies = `-- name: ListOldPolicies :many
+SELECT id FROM proffer_policy_version WHERE cluster_id = ? AND valid_to < ? LIMIT 500
+`
+
+type ListOldPoliciesParams struct {
+	ClusterID int64
+	Before    sql.NullTime
+}
+
+func (q *Queries) ListOldPolicies(ctx context.Context, arg ListOldPoliciesParams) ([]int64, error) {
+	rows, err := q.db.QueryContext(ctx, listOldPolicies, arg.ClusterID, arg.Before)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listOldPools = `-- name: ListOldPools :many
+SELECT id FROM proffer_pool_interval WHERE cluster_id = ? AND valid_to < ? LIMIT 500
+`
+
+type ListOldPoolsParams struct {
+	ClusterID int64
+	Before    sql.NullTime
+}
+
+func (q *Queries) ListOldPools(ctx context.Context, arg ListOldPoolsParams) ([]int64, error) {
+	rows, err := q.db.QueryContext(ctx, listOldPools, arg.ClusterID, arg.Before)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listOldUsages = `-- name: ListOldUsages :many
+SELECT id FROM proffer_usage_interval WHERE cluster_id = ? AND valid_to < ? LIMIT 500
+`
+
+type ListOldUsagesParams struct {
+	ClusterID int64
+	Before    sql.NullTime
+}
+
+func (q *Queries) ListOldUsages(ctx context.Context, arg ListOldUsagesParams) ([]int64, error) {
+	rows, err := q.db.QueryContext(ctx, listOldUsages, arg.ClusterID, arg.Before)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
