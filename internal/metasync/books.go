@@ -55,6 +55,8 @@ type Books struct {
 	debouncer *debounce.Debouncer
 	metrics   *metrics
 	failures  rate.Sometimes
+	// notices are of texts that are left out.
+	notices rate.Sometimes
 	// failing is set from a pass that failed to one that did not. It is for the goroutine of Start.
 	failing bool
 	// Tests replace these. now returns the time that a transaction is dated with, by that of the database
@@ -71,8 +73,8 @@ func New(config Config) *Books {
 	}
 	return &Books{
 		Config: config, debouncer: debounce.New(passPeriod), metrics: newMetrics(),
-		failures: rate.Sometimes{First: failuresLogged, Interval: failureNotice},
-		now:      func(server time.Time) time.Time { return server }, commit: (*sql.Tx).Commit, timeout: passTimeout,
+		failures: rate.Sometimes{First: failuresLogged, Interval: failureNotice}, notices: rate.Sometimes{Interval: failureNotice},
+		now: func(server time.Time) time.Time { return server }, commit: (*sql.Tx).Commit, timeout: passTimeout,
 	}
 }
 

@@ -2,6 +2,7 @@ package metasync
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -134,6 +135,29 @@ func TestRowsThatTheColumnsDoNotTakeAreLeftOutAndNothingElse(t *testing.T) {
 	if p.leftOut != 6 {
 		t.Errorf("%d texts are counted, want 6", p.leftOut)
 	}
+}
+
+func TestATextThatIsLeftOutIsLogged(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+		b := newBooks(t, s)
+		var log logged
+		b.Log = log.logger()
+		session := b.session()
+		for range 3 {
+			b.must(session, state{
+				published: func(func(grantKey) price) *published {
+					p := nothing()
+					p.fit(maxID, "rome\n"+strings.Repeat("x", 1000))
+					return p
+				},
+				used: func() map[offerKey]int64 { return nil },
+			})
+		}
+		lines := slices.DeleteFunc(log.lines, func(line string) bool { return !strings.Contains(line, "Left out rows of the books") })
+		if len(lines) != 1 || !strings.Contains(lines[0], "rome") || len(lines[0]) > 300 {
+			t.Errorf("three passes logged %q, want one line with a part of the text", lines)
+		}
+	})
 }
 
 // What fit takes, the columns of each engine take as it is, and tell apart.

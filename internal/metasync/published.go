@@ -65,8 +65,9 @@ type published struct {
 	// specs are those of the policies, terms the valid policies, both by name.
 	specs map[string]any
 	terms map[string]*offer.Policy
-	// leftOut counts the rows whose texts the columns do not take.
+	// leftOut counts the texts that the columns do not take. odd is the last of them.
 	leftOut int
+	odd     string
 }
 
 // publishedIn returns what a snapshot says, apart from use. A grant under a policy that is gone or
@@ -238,6 +239,7 @@ func (p *published) fit(most int, text string) bool {
 		!strings.ContainsFunc(text, unicode.IsControl)
 	if !ok {
 		p.leftOut++
+		p.odd = text
 	}
 	return ok
 }

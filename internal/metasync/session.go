@@ -4,9 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strconv"
 	"time"
 
 	config "proffer.dev/proffer/api/config/v1alpha1"
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/metasync/db"
 	"proffer.dev/proffer/internal/table"
 )
@@ -237,7 +239,12 @@ func (s *session) write(ctx context.Context, p *pass, now state) (map[string]int
 	}
 	wanted := now.published(s.tables.priceOf)
 	s.tables.want(wanted, s.used)
-	s.metrics.leaveOut(wanted.leftOut)
+	if s.metrics.leaveOut(wanted.leftOut); wanted.leftOut > 0 {
+		s.notices.Do(func() {
+			s.Log.Info("Left out rows of the books whose texts the columns do not take", "texts", wanted.leftOut,
+				"one", kube.Shorten(strconv.QuoteToASCII(wanted.odd), kube.MaxShown))
+		})
+	}
 	written := map[string]int{}
 	for _, t := range s.tables.all() {
 		n, err := t.write(ctx, p)
