@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"net/url"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -75,4 +77,47 @@ func TestTablesThatAreUpToDateNeedNoLock(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// The statements in the docs are all that an account of PostgreSQL needs which may not change tables.
+func TestTheGrantsInTheDocsAreEnough(t *testing.T) {
+	text, err := os.ReadFile("../../docs/accounting.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(text), "-- PostgreSQL: the tables that are there, and those of later versions\n")
+	grants, _, found := strings.Cut(after, "```")
+	if !found {
+		t.Fatal("the docs have no grants")
+	}
+	b := newBooks(t, dbtest.Shared(t, dbtest.PostgreSQL))
+	limited := newBooksIn(t, b.database, b.clock, func(o *Options) {
+		o.Migrate, o.DSNFile = false, write(t, b.database.LimitedDSN(t))
+	})
+	dsn, err := url.Parse(b.database.LimitedDSN(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := dsn.User.Username()
+	owner := b.database.Open(t)
+	execute := func(statements string) {
+		t.Helper()
+		for statement := range strings.SplitSeq(statements, ";") {
+			if _, err := owner.ExecContext(t.Context(), strings.ReplaceAll(statement, "proffer_operator", name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	// An account as the docs have created it has no rights yet.
+	for _, kind := range []string{"TABLES", "SEQUENCES"} {
+		execute("ALTER DEFAULT PRIVILEGES IN SCHEMA public REVOKE ALL ON " + kind + " FROM proffer_operator")
+	}
+	if _, err := Migrate(t.Context(), &b.Options); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := limited.pass(t.Context(), limited.session(), granting(1000)); err == nil {
+		t.Fatal("an account without rights writes")
+	}
+	execute(grants)
+	limited.must(limited.session(), granting(1000))
 }
