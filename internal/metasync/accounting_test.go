@@ -39,12 +39,12 @@ func october(b *books) {
 	rome.grants[grantKey{"r", "cpu"}] = grantOfSlice("rome", 4*cores, hourly)
 	rome.grants[grantKey{"r", "memory"}] = grantOfSlice("rome", 8*gib, monthly)
 	rome.offers[offerKey{"rome", "gold", "cpu"}] = offered{"gold", 6 * cores}
-	used := map[offerKey]int64{{"rome", "gold", "cpu"}: 1 * cores}
+	used := map[offerKey]usage{{"rome", "gold", "cpu"}: {1 * cores, 4 * cores}}
 	maps.Copy(oslo.grants, rome.grants)
 	oslo.grants[grantKey{"o", "cpu"}] = grantOfSlice("oslo", 2*cores, hourly)
 	oslo.offers[offerKey{"rome", "gold", "cpu"}] = offered{"gold", 6 * cores}
 	oslo.offers[offerKey{"oslo", "gold", "cpu"}] = offered{"gold", 4 * cores}
-	usedByBoth := map[offerKey]int64{{"rome", "gold", "cpu"}: 1 * cores, {"oslo", "gold", "cpu"}: 2 * cores}
+	usedByBoth := map[offerKey]usage{{"rome", "gold", "cpu"}: {1 * cores, 4 * cores}, {"oslo", "gold", "cpu"}: {2 * cores, 2 * cores}}
 
 	b.must(s, of(nothing(), nil))
 	b.goesOn(s, time.Date(2026, 10, 2, 0, 0, 0, 0, time.UTC), of(nothing(), nil))
@@ -197,6 +197,8 @@ func TestTheViewsDivideIntervalsIntoDays(t *testing.T) {
 2026-11-15 00:00:00 | 72`,
 			"SELECT COUNT(*) AS days, MAX(unit_hours) AS most FROM proffer_used_daily WHERE consumer = 'oslo'": `days | most
 16 | 48`,
+			"SELECT day, unit_hours, granted_unit_hours FROM proffer_used_daily WHERE consumer = 'rome' AND day = DATE '2026-10-31'": `day | unit_hours | granted_unit_hours
+2026-10-31 00:00:00 | 24 | 96`,
 		} {
 			if diff := cmp.Diff(want, b.table(query)); diff != "" {
 				t.Errorf("%s\n%s", query, diff)

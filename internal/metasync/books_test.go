@@ -94,10 +94,10 @@ func nothing() *published {
 }
 
 // of returns the state of values that a test has made.
-func of(p *published, used map[offerKey]int64) state {
+func of(p *published, used map[offerKey]usage) state {
 	return state{
 		published: func(func(grantKey) price) *published { return p },
-		used:      func() map[offerKey]int64 { return maps.Clone(used) },
+		used:      func() map[offerKey]usage { return maps.Clone(used) },
 	}
 }
 

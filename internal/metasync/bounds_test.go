@@ -19,7 +19,7 @@ func TestARowOfWhatChangesWithEveryPodStaysForAMinute(t *testing.T) {
 			p := nothing()
 			p.offers[key] = offered{"gold", i}
 			p.pools[poolKey{"gold", "cpu"}] = pool{"gold", i, 0, i}
-			b.must(session, of(p, map[offerKey]int64{key: i + 1}))
+			b.must(session, of(p, map[offerKey]usage{key: {i + 1, 0}}))
 			b.clock.pass(10 * time.Second)
 		}
 		check(t, b.intervals("SELECT amount, valid_from, valid_to FROM proffer_offer_interval ORDER BY id"),
@@ -40,7 +40,7 @@ func TestUseThatComesAndGoesOpensNoMoreRowsThanUseThatChanges(t *testing.T) {
 		p := nothing()
 		p.offers[key] = offered{"gold", 9}
 		for i := range int64(60) {
-			b.must(session, of(p, map[offerKey]int64{key: i % 2}))
+			b.must(session, of(p, map[offerKey]usage{key: {i % 2, i % 2}}))
 			b.clock.pass(time.Second)
 		}
 		if rows := b.intervals("SELECT amount, valid_from, valid_to FROM proffer_usage_interval"); len(rows) > 2 {
@@ -150,7 +150,7 @@ func TestATextThatIsLeftOutIsLogged(t *testing.T) {
 					p.fit(maxID, "rome\n"+strings.Repeat("x", 1000))
 					return p
 				},
-				used: func() map[offerKey]int64 { return nil },
+				used: func() map[offerKey]usage { return nil },
 			})
 		}
 		lines := slices.DeleteFunc(log.lines, func(line string) bool { return !strings.Contains(line, "Left out rows of the books") })

@@ -19,7 +19,7 @@ type world struct {
 	*books
 	session *session
 	now     *published
-	used    map[offerKey]int64
+	used    map[offerKey]usage
 	// grants are what was granted, by the time since which it was published.
 	grants []moment
 	// unsure are the times that may be gaps: from the last pass that succeeded to the next.
@@ -73,7 +73,7 @@ func (w *world) change(t *rapid.T) {
 			put(next.pools, pools, pool{"gold", 9, amount, 9 - amount}, gone)
 		default:
 			put(next.offers, offer, offered{"gold", 7000}, false)
-			put(w.used, offer, amount*1000, gone)
+			put(w.used, offer, usage{amount * 1000, rapid.Int64Range(0, 1).Draw(t, "granted")}, gone)
 		}
 	}
 	w.now = next
@@ -123,9 +123,9 @@ func (w *world) checkOpen(t *rapid.T) {
 		t.Fatal(err)
 	}
 	used := maps.Clone(w.used)
-	for key, amount := range used {
+	for key, has := range used {
 		_, is := open.usage.open[key]
-		if _, offered := w.now.offers[key]; !offered || amount == 0 && !is {
+		if _, offered := w.now.offers[key]; !offered || has == (usage{}) && !is {
 			delete(used, key)
 		}
 	}
@@ -262,7 +262,7 @@ func TestTheBooksAreRightWhateverHappens(t *testing.T) {
 				o.Sample, o.ClusterID = time.Second, fmt.Sprint("cluster-", clusters)
 			})
 			b.timeout = 10 * time.Second
-			w := &world{books: b, now: nothing(), used: map[offerKey]int64{}, good: b.clock.now}
+			w := &world{books: b, now: nothing(), used: map[offerKey]usage{}, good: b.clock.now}
 			w.restart()
 			defer func() { w.session.close() }()
 			b.Books.now = func(time.Time) time.Time {

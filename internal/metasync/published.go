@@ -24,6 +24,9 @@ type (
 		policy string
 		amount int64
 	}
+	// usage is what the pods of a consumer request, and what all its slices are granted together. The sum
+	// is known even if a consumer changes its slices so often that their own rows are held back.
+	usage struct{ requested, granted int64 }
 	// grantKey is a resource of a ResourceSlice, by the UID of the slice.
 	grantKey struct{ uid, resource string }
 	granted  struct {
@@ -198,14 +201,14 @@ var reasons = map[grant.Bound]string{
 	grant.Awaited: "BeingReclaimed", grant.ByPin: "Kept",
 }
 
-// usedIn returns what the pods of each consumer request of what it is offered.
-func usedIn(s *table.Snapshot) map[offerKey]int64 {
-	used := map[offerKey]int64{}
+// usedIn returns what each consumer has of what it is offered.
+func usedIn(s *table.Snapshot) map[offerKey]usage {
+	used := map[offerKey]usage{}
 	explainer := s.Explainer()
 	for id := range s.Entries.All {
 		for _, x := range explainer.Of(id) {
 			for _, a := range x.Amounts {
-				used[offerKey{id, x.Class, a.Resource}] = x.Used[a.Resource]
+				used[offerKey{id, x.Class, a.Resource}] = usage{x.Used[a.Resource], x.Granted[a.Resource]}
 			}
 		}
 	}

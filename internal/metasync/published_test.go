@@ -84,7 +84,7 @@ func (p *milan) snapshot() *table.Snapshot {
 	})
 }
 
-var unexported = cmp.AllowUnexported(published{}, policyVersion{}, offerKey{}, offered{}, grantKey{}, granted{}, price{}, poolKey{}, pool{})
+var unexported = cmp.AllowUnexported(published{}, policyVersion{}, offerKey{}, offered{}, grantKey{}, granted{}, price{}, usage{}, poolKey{}, pool{})
 
 func noPrice(grantKey) price { return price{} }
 
@@ -116,7 +116,7 @@ func TestWhatIsPublishedBecomesRows(t *testing.T) {
 	if spec := asJSON(got.specs["gold"]); spec != `{"class":"gold","offer":{}}` {
 		t.Errorf("the spec is %s", spec)
 	}
-	if diff := cmp.Diff(map[offerKey]int64{{"rome", "gold", "cpu"}: 1000, {"rome", "gold", "memory"}: 0}, usedIn(s), unexported); diff != "" {
+	if diff := cmp.Diff(map[offerKey]usage{{"rome", "gold", "cpu"}: {1000, 4000}, {"rome", "gold", "memory"}: {}}, usedIn(s), unexported); diff != "" {
 		t.Error(diff)
 	}
 }

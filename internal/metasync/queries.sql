@@ -73,8 +73,8 @@ SELECT uid, resource, namespace, slice, consumer, class, policy, accepted, asked
 WHERE cluster_id = sqlc.arg(cluster_id) AND is_open = 1;
 
 -- name: OpenUsage :exec
-INSERT INTO proffer_usage_interval (cluster_id, consumer, class, resource, amount, valid_from)
-VALUES (sqlc.arg(cluster_id), sqlc.arg(consumer), sqlc.arg(class), sqlc.arg(resource), sqlc.arg(amount),
+INSERT INTO proffer_usage_interval (cluster_id, consumer, class, resource, amount, granted, valid_from)
+VALUES (sqlc.arg(cluster_id), sqlc.arg(consumer), sqlc.arg(class), sqlc.arg(resource), sqlc.arg(amount), sqlc.arg(granted),
     sqlc.arg(valid_from));
 
 -- name: CloseUsage :execrows
@@ -82,7 +82,7 @@ UPDATE proffer_usage_interval SET valid_to = sqlc.arg(valid_to)
 WHERE cluster_id = sqlc.arg(cluster_id) AND consumer = sqlc.arg(consumer) AND class = sqlc.arg(class) AND resource = sqlc.arg(resource) AND is_open = 1;
 
 -- name: ListUsage :many
-SELECT consumer, class, resource, amount, valid_from FROM proffer_usage_interval
+SELECT consumer, class, resource, amount, granted, valid_from FROM proffer_usage_interval
 WHERE cluster_id = sqlc.arg(cluster_id) AND is_open = 1;
 
 -- name: OpenPool :exec

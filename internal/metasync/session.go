@@ -43,7 +43,7 @@ type session struct {
 	endAt  time.Time
 	budget budget
 	// used is what was used when it was sampled, and sampled is when.
-	used    map[offerKey]int64
+	used    map[offerKey]usage
 	sampled time.Time
 	// forgotten is when rows were last deleted for their age.
 	forgotten time.Time
@@ -102,13 +102,13 @@ func (s *session) prepare(ctx context.Context) error {
 type state struct {
 	// published is apart from use: see publishedIn.
 	published func(last func(grantKey) price) *published
-	used      func() map[offerKey]int64
+	used      func() map[offerKey]usage
 }
 
 func stateOf(s *table.Snapshot) state {
 	return state{
 		published: func(last func(grantKey) price) *published { return publishedIn(s, last) },
-		used:      func() map[offerKey]int64 { return usedIn(s) },
+		used:      func() map[offerKey]usage { return usedIn(s) },
 	}
 }
 

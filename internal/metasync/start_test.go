@@ -65,7 +65,7 @@ func TestAPanicIsAFailedPassAndNothingElse(t *testing.T) {
 		session := b.session()
 		b.must(session, granting(1000))
 		_, err := b.pass(t.Context(), session, state{
-			published: func(func(grantKey) price) *published { panic("a bug") }, used: func() map[offerKey]int64 { return nil },
+			published: func(func(grantKey) price) *published { panic("a bug") }, used: func() map[offerKey]usage { return nil },
 		})
 		if err == nil || !strings.HasPrefix(err.Error(), "panic: a bug\n") {
 			t.Errorf("got %v", err)

@@ -59,6 +59,34 @@ func TestARowOfWhatIsGoneStaysForAMinute(t *testing.T) {
 	})
 }
 
+// A consumer that hides a slice among others that come and go is found by the sum of its grants.
+func TestAConsumerCannotKeepTheSumOfItsGrantsOutOfTheBooks(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+		b := newBooks(t, s, func(o *Options) { o.Sample = 10 * time.Second })
+		session := b.session()
+		key := offerKey{"rome", "gold", "cpu"}
+		for second := range 41 {
+			p := nothing()
+			p.offers[key] = offered{"gold", 100_000}
+			for i := range maxGrantRows {
+				p.grants[grantKey{fmt.Sprint("u", second, "-", i), "cpu"}] = grantOfSlice("rome", 1, price{})
+			}
+			total := int64(maxGrantRows)
+			if second >= 10 { // Its budget is spent.
+				p.grants[grantKey{"real", "cpu"}] = grantOfSlice("rome", 50_000, price{})
+				total += 50_000
+			}
+			b.must(session, of(p, map[offerKey]usage{key: {0, total}}))
+			b.clock.pass(time.Second)
+		}
+		if rows := b.intervals("SELECT uid, valid_from, valid_to FROM proffer_grant_interval WHERE uid = 'real'"); len(rows) > 0 {
+			t.Fatalf("the slice is recorded as %v: the test no longer hides it", rows)
+		}
+		check(t, b.intervals("SELECT granted, valid_from, valid_to FROM proffer_usage_interval ORDER BY id"),
+			[]interval{{"600", "0s", "10s"}, {"50600", "10s", ""}})
+	})
+}
+
 func TestAPassThatFailsTakesNothingFromABudget(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)

@@ -15,7 +15,7 @@ type tables struct {
 	policies  sheet[string, policyVersion]
 	offers    sheet[offerKey, offered]
 	grants    sheet[grantKey, granted]
-	usage     sheet[offerKey, int64]
+	usage     sheet[offerKey, usage]
 	pools     sheet[poolKey, pool]
 	// specs are those of the policies in wanted.
 	specs map[string]any
@@ -28,17 +28,17 @@ func (t *tables) all() []book {
 }
 
 // want sets what the open rows should be. used is nil while nothing new is known of the use.
-func (t *tables) want(p *published, used map[offerKey]int64) {
+func (t *tables) want(p *published, used map[offerKey]usage) {
 	t.consumers.wanted, t.policies.wanted, t.offers.wanted = p.consumers, p.policies, p.offers
 	t.grants.wanted, t.pools.wanted, t.specs = p.grants, p.pools, p.specs
 	if used == nil {
 		return
 	}
-	for key, amount := range used {
+	for key, is := range used {
 		_, offered := p.offers[key]
 		// No row says that nothing was ever used. One that ends says so for a while, which bounds how often
 		// a consumer can open another.
-		if _, open := t.usage.open[key]; !offered || amount == 0 && !open {
+		if _, open := t.usage.open[key]; !offered || is == (usage{}) && !open {
 			delete(used, key)
 		}
 	}
@@ -191,18 +191,19 @@ func (p price) decimal() sql.NullString {
 	return sql.NullString{String: fmt.Sprintf("%d.%09d", p.billionths/1e9, p.billionths%1e9), Valid: true}
 }
 
-func usageSheet(sample time.Duration) sheet[offerKey, int64] {
-	return sheet[offerKey, int64]{
+func usageSheet(sample time.Duration) sheet[offerKey, usage] {
+	return sheet[offerKey, usage]{
 		name: "usage_interval", sample: sample,
-		list: func(ctx context.Context, p *pass) (map[offerKey]row[int64], error) {
+		list: func(ctx context.Context, p *pass) (map[offerKey]row[usage], error) {
 			all, err := p.q.ListUsage(ctx, p.cluster)
-			return rowsOf(all, err, func(r db.ListUsageRow) (offerKey, int64, time.Time) {
-				return offerKey{r.Consumer, r.Class, r.Resource}, r.Amount, r.ValidFrom
+			return rowsOf(all, err, func(r db.ListUsageRow) (offerKey, usage, time.Time) {
+				return offerKey{r.Consumer, r.Class, r.Resource}, usage{r.Amount, r.Granted}, r.ValidFrom
 			})
 		},
-		begin: func(ctx context.Context, p *pass, k offerKey, amount int64) error {
+		begin: func(ctx context.Context, p *pass, k offerKey, v usage) error {
 			return p.q.OpenUsage(ctx, db.OpenUsageParams{
-				ClusterID: p.cluster, Consumer: k.consumer, Class: k.class, Resource: k.resource, Amount: amount, ValidFrom: p.at,
+				ClusterID: p.cluster, Consumer: k.consumer, Class: k.class, Resource: k.resource,
+				Amount: v.requested, Granted: v.granted, ValidFrom: p.at,
 			})
 		},
 		end: func(ctx context.Context, p *pass, k offerKey, to time.Time) (int64, error) {

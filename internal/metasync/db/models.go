@@ -103,6 +103,7 @@ type ProfferUsageInterval struct {
 	Class     string
 	Resource  string
 	Amount    int64
+	Granted   int64
 	ValidFrom time.Time
 	ValidTo   sql.NullTime
 	IsOpen    sql.NullInt16

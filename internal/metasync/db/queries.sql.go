@@ -722,7 +722,7 @@ func (q *Queries) ListPools(ctx context.Context, clusterID int64) ([]ListPoolsRo
 }
 
 const listUsage = `-- name: ListUsage :many
-SELECT consumer, class, resource, amount, valid_from FROM proffer_usage_interval
+SELECT consumer, class, resource, amount, granted, valid_from FROM proffer_usage_interval
 WHERE cluster_id = ? AND is_open = 1
 `
 
@@ -731,6 +731,7 @@ type ListUsageRow struct {
 	Class     string
 	Resource  string
 	Amount    int64
+	Granted   int64
 	ValidFrom time.Time
 }
 
@@ -748,6 +749,7 @@ func (q *Queries) ListUsage(ctx context.Context, clusterID int64) ([]ListUsageRo
 			&i.Class,
 			&i.Resource,
 			&i.Amount,
+			&i.Granted,
 			&i.ValidFrom,
 		); err != nil {
 			return nil, err
@@ -961,8 +963,8 @@ func (q *Queries) OpenPool(ctx context.Context, arg OpenPoolParams) error {
 }
 
 const openUsage = `-- name: OpenUsage :exec
-INSERT INTO proffer_usage_interval (cluster_id, consumer, class, resource, amount, valid_from)
-VALUES (?, ?, ?, ?, ?,
+INSERT INTO proffer_usage_interval (cluster_id, consumer, class, resource, amount, granted, valid_from)
+VALUES (?, ?, ?, ?, ?, ?,
     ?)
 `
 
@@ -972,6 +974,7 @@ type OpenUsageParams struct {
 	Class     string
 	Resource  string
 	Amount    int64
+	Granted   int64
 	ValidFrom time.Time
 }
 
@@ -982,6 +985,7 @@ func (q *Queries) OpenUsage(ctx context.Context, arg OpenUsageParams) error {
 		arg.Class,
 		arg.Resource,
 		arg.Amount,
+		arg.Granted,
 		arg.ValidFrom,
 	)
 	return err

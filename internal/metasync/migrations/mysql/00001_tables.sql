@@ -95,7 +95,8 @@ CREATE TABLE IF NOT EXISTS proffer_grant_interval (
     CONSTRAINT proffer_grant_interval_forward CHECK (valid_to >= valid_from)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- What the pods of a consumer requested of what it was offered.
+-- What the pods of a consumer requested of what it was offered, and what all its slices were granted
+-- together.
 CREATE TABLE IF NOT EXISTS proffer_usage_interval (
     id         BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
     cluster_id BIGINT NOT NULL,
@@ -103,6 +104,7 @@ CREATE TABLE IF NOT EXISTS proffer_usage_interval (
     class      VARCHAR(63) NOT NULL,
     resource   VARCHAR(317) NOT NULL,
     amount     BIGINT NOT NULL,
+    granted    BIGINT NOT NULL,
     valid_from DATETIME(6) NOT NULL,
     valid_to   DATETIME(6),
     is_open    SMALLINT GENERATED ALWAYS AS (CASE WHEN valid_to IS NULL THEN 1 END) STORED,

@@ -48,7 +48,11 @@ SELECT c.name AS cluster, i.consumer, i.class, i.resource, d.day,
     ROUND(SUM(CAST(i.amount AS NUMERIC(20, 0)) * 1.000000000
         * CAST(EXTRACT(EPOCH FROM LEAST(COALESCE(i.valid_to, c.seen_at), d.day + INTERVAL '1' DAY) - GREATEST(i.valid_from, d.day)) * 1000000 AS NUMERIC(20, 0)))
         / (CASE i.resource WHEN 'cpu' THEN 1000 WHEN 'memory' THEN 1073741824 WHEN 'storage' THEN 1073741824
-        WHEN 'ephemeral-storage' THEN 1073741824 ELSE 1 END) / 3600000000, 9) AS unit_hours
+        WHEN 'ephemeral-storage' THEN 1073741824 ELSE 1 END) / 3600000000, 9) AS unit_hours,
+    ROUND(SUM(CAST(i.granted AS NUMERIC(20, 0)) * 1.000000000
+        * CAST(EXTRACT(EPOCH FROM LEAST(COALESCE(i.valid_to, c.seen_at), d.day + INTERVAL '1' DAY) - GREATEST(i.valid_from, d.day)) * 1000000 AS NUMERIC(20, 0)))
+        / (CASE i.resource WHEN 'cpu' THEN 1000 WHEN 'memory' THEN 1073741824 WHEN 'storage' THEN 1073741824
+        WHEN 'ephemeral-storage' THEN 1073741824 ELSE 1 END) / 3600000000, 9) AS granted_unit_hours
 FROM proffer_usage_interval AS i
 JOIN proffer_cluster AS c ON c.id = i.cluster_id
 JOIN proffer_day AS d ON d.day >= CAST(i.valid_from AS DATE) AND d.day <= CAST(COALESCE(i.valid_to, c.seen_at) AS DATE)
