@@ -100,7 +100,7 @@ func benchmarkPush(b *testing.B, w *world) {
 	churned := churn(ctx, b, policies)
 	var times []time.Duration
 	for b.Loop() {
-		<-time.After(rand.N(200 * time.Millisecond)) // At any moment of the batch period and of the churn.
+		<-time.After(rand.N(200 * time.Millisecond)) //nolint:forbidigo // at any moment of the batch period and of the churn
 		start := time.Now()
 		setCPU(ctx, b, edited, int64(len(times))+10)
 		notified("rome")
