@@ -32,6 +32,7 @@ import (
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/plugins/filters"
 	"proffer.dev/proffer/internal/source/nodes"
+	"proffer.dev/proffer/internal/source/peers"
 	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/plugin"
 )
@@ -131,7 +132,7 @@ func setup(mgr ctrl.Manager, p parts) error {
 	decider := slice.NewDecider(liqo, p.debouncer.WakeNow, wake, log.WithName("slices"))
 	tenants := consumer.Tenants{Handler: decider.Tenants(), Fields: slice.TenantFields}
 	informers := slices.Concat(consumer.Watches(liqo, consumers, tenants, wake, log.WithName("consumers")),
-		decider.Informers())
+		decider.Informers(), peers.Watches(liqo, p.ledger, wake, log.WithName("peers")))
 	monitors := newExternals(p.observer, policies, consumers, wake, log)
 
 	// The writers, which run while this replica leads.
