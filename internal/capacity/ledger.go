@@ -181,7 +181,7 @@ func (l *Ledger) SetPod(pod Pod) (changed bool) {
 }
 
 // Countable returns what the ledger counts of one pod's requests: at most MaxPodResources names,
-// preferring those that physical nodes list at this moment. It returns the same map if all count.
+// preferring those that nodes list which count at this moment. It returns the same map if all count.
 func (l *Ledger) Countable(requests Amounts) Amounts {
 	if len(requests) <= MaxPodResources {
 		return requests

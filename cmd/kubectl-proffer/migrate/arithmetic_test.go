@@ -104,7 +104,7 @@ func amountsOf(all rest.Amounts) capacity.Amounts {
 func (w world) counted(labels map[string]string) map[string]capacity.Node {
 	all := map[string]capacity.Node{}
 	for _, n := range w.nodes {
-		matches := n.State == capacity.Ready
+		matches := n.State == capacity.Ready && !n.Virtual
 		for key, value := range labels {
 			matches = matches && n.Labels[key] == value
 		}

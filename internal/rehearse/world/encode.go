@@ -223,7 +223,8 @@ func nodeObject(n *capacity.Node) rest.WorldNode {
 func groupObject(g *capacity.NodeGroup) rest.WorldNodeGroup {
 	out := rest.WorldNodeGroup{Name: g.Key, Nodes: g.Nodes}
 	if g.Given != nil {
-		given := Amounts(g.Given)
+		given := rest.Amounts{}
+		maps.Copy(given, Amounts(g.Given))
 		out.Given = &given
 	}
 	return out
