@@ -29,8 +29,10 @@ type World struct {
 	Answers []WorldAnswer `json:"answers,omitempty"`
 	// Slices are the requests of all ResourceSlices with what counts as granted.
 	Slices []WorldSlice `json:"slices"`
-	Nodes  []WorldNode  `json:"nodes"`
-	Pods   []WorldPod   `json:"pods"`
+	// NodeGroups are those of virtual nodes.
+	NodeGroups []WorldNodeGroup `json:"nodeGroups,omitempty"`
+	Nodes      []WorldNode      `json:"nodes"`
+	Pods       []WorldPod       `json:"pods"`
 }
 
 // WorldVersion is the version of the format. A tool refuses other versions.
@@ -107,6 +109,26 @@ type WorldNode struct {
 	Taints      []string          `json:"taints,omitempty"`
 	State       string            `json:"state"`
 	Allocatable Amounts           `json:"allocatable"`
+	// Peer is what a virtual node stands for, absent for a node of this cluster's own.
+	Peer *WorldPeer `json:"peer,omitempty"`
+}
+
+// WorldPeer is the cluster that a virtual node stands for.
+type WorldPeer struct {
+	// ClusterID is empty if it is not known.
+	ClusterID string `json:"clusterID"`
+	// Depth is 0 for capacity that the cluster has itself, and that of the reseller for capacity that it
+	// has from others. It is absent if it cannot be read.
+	Depth *int `json:"depth,omitempty"`
+}
+
+// WorldNodeGroup is virtual nodes that have together what one ResourceSlice was given.
+type WorldNodeGroup struct {
+	// Name is that of the ResourceSlice, with its namespace.
+	Name  string   `json:"name"`
+	Nodes []string `json:"nodes"`
+	// Given is absent if it is not known.
+	Given *Amounts `json:"given,omitempty"`
 }
 
 // WorldPod is a pod that is bound and not finished.

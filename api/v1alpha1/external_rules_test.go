@@ -30,30 +30,30 @@ var externalRules = []rule{
 	{
 		name:    "an external source is the only source",
 		invalid: "offer: {fixed: {cpu: 2}, external: {address: 'plugin.liqo:6001'}}",
-		want: `spec.offer: Invalid value: set exactly one of fixed (these amounts, for each consumer), nodes (a share of some nodes) ` +
-			`and external (what a resource plugin of Liqo v0.x answers)`,
+		want: `spec.offer: Invalid value: set exactly one of fixed (these amounts, for each consumer), nodes (a share of some nodes), ` +
+			`peers (a share of what other clusters give) and external (what a resource plugin of Liqo v0.x answers)`,
 	},
 	{
 		name:    "there is one of nodes and external",
 		invalid: "offer: {nodes: {}, external: {address: 'plugin.liqo:6001'}}",
-		want: `spec.offer: Invalid value: set exactly one of fixed (these amounts, for each consumer), nodes (a share of some nodes) ` +
-			`and external (what a resource plugin of Liqo v0.x answers)`,
+		want: `spec.offer: Invalid value: set exactly one of fixed (these amounts, for each consumer), nodes (a share of some nodes), ` +
+			`peers (a share of what other clusters give) and external (what a resource plugin of Liqo v0.x answers)`,
 	},
 	{
 		name:    "max and resources go with external",
 		valid:   []string{"offer: {external: {address: 'plugin.liqo:6001'}, max: {cpu: 2}, resources: [cpu]}"},
 		invalid: "offer: {external: {address: 'plugin.liqo:6001'}, reserve: {cpu: 2}}",
-		want:    `spec.offer: Invalid value: reserve applies to nodes: with fixed, leave it out and write the amounts to offer; with external, leave it out`,
+		want:    `spec.offer: Invalid value: reserve applies to nodes and peers: with fixed, leave it out and write the amounts to offer; with external, leave it out`,
 	},
 	{
 		name:    "percent does not go with external",
 		invalid: "offer: {external: {address: 'plugin.liqo:6001'}, percent: 50}",
-		want:    `spec.offer: Invalid value: percent applies to nodes: with fixed, leave it out and write the amounts to offer; with external, leave it out`,
+		want:    `spec.offer: Invalid value: percent applies to nodes and peers: with fixed, leave it out and write the amounts to offer; with external, leave it out`,
 	},
 	{
 		name:    "percentages do not go with external",
 		invalid: "offer: {external: {address: 'plugin.liqo:6001'}, percentages: {cpu: 50}}",
-		want:    `spec.offer: Invalid value: percentages apply to nodes: with fixed, leave them out and write the amounts to offer; with external, leave them out`,
+		want:    `spec.offer: Invalid value: percentages apply to nodes and peers: with fixed, leave them out and write the amounts to offer; with external, leave them out`,
 	},
 	{
 		name:    "an external source has an address",

@@ -10,12 +10,12 @@ var offerRules = []rule{
 		name:    "an offer has a source",
 		valid:   []string{fixedOffer, "offer: {nodes: {}}", externalOffer("")},
 		invalid: "offer: {}",
-		want:    `spec.offer: Invalid value: set exactly one of fixed (these amounts, for each consumer), nodes (a share of some nodes) and external (what a resource plugin of Liqo v0.x answers)`,
+		want:    `spec.offer: Invalid value: set exactly one of fixed (these amounts, for each consumer), nodes (a share of some nodes), peers (a share of what other clusters give) and external (what a resource plugin of Liqo v0.x answers)`,
 	},
 	{
 		name:    "an offer has one source",
 		invalid: "offer: {fixed: {cpu: 2}, nodes: {}}",
-		want:    `spec.offer: Invalid value: set exactly one of fixed (these amounts, for each consumer), nodes (a share of some nodes) and external (what a resource plugin of Liqo v0.x answers)`,
+		want:    `spec.offer: Invalid value: set exactly one of fixed (these amounts, for each consumer), nodes (a share of some nodes), peers (a share of what other clusters give) and external (what a resource plugin of Liqo v0.x answers)`,
 	},
 	{
 		name:    "fixed is not empty",
@@ -26,13 +26,13 @@ var offerRules = []rule{
 		name:    "reserve goes with nodes",
 		valid:   []string{"offer: {nodes: {}, reserve: {cpu: 500m}}"},
 		invalid: "offer: {fixed: {cpu: 2}, reserve: {cpu: 500m}}",
-		want:    `spec.offer: Invalid value: reserve applies to nodes: with fixed, leave it out and write the amounts to offer; with external, leave it out`,
+		want:    `spec.offer: Invalid value: reserve applies to nodes and peers: with fixed, leave it out and write the amounts to offer; with external, leave it out`,
 	},
 	{
 		name:    "percent goes with nodes",
 		valid:   []string{"offer: {nodes: {}, percent: 50}"},
 		invalid: "offer: {fixed: {cpu: 2}, percent: 50}",
-		want:    `spec.offer: Invalid value: percent applies to nodes: with fixed, leave it out and write the amounts to offer; with external, leave it out`,
+		want:    `spec.offer: Invalid value: percent applies to nodes and peers: with fixed, leave it out and write the amounts to offer; with external, leave it out`,
 	},
 	{
 		name: "percentages go with nodes",
@@ -40,7 +40,7 @@ var offerRules = []rule{
 			"offer: {nodes: {}, percentages: {cpu: 50}}", "offer: {nodes: {}, percent: 10, percentages: {cpu: 50}}",
 		},
 		invalid: "offer: {fixed: {cpu: 2}, percentages: {cpu: 50}}",
-		want:    `spec.offer: Invalid value: percentages apply to nodes: with fixed, leave them out and write the amounts to offer; with external, leave them out`,
+		want:    `spec.offer: Invalid value: percentages apply to nodes and peers: with fixed, leave them out and write the amounts to offer; with external, leave them out`,
 	},
 	{
 		name:    "percent is at least 1",

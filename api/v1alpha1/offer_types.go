@@ -5,13 +5,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PolicyOffer defines what a policy offers to each of its consumers. Exactly one of fixed, nodes and
-// external is set.
+// PolicyOffer defines what a policy offers to each of its consumers. Exactly one of fixed, nodes, peers
+// and external is set.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.fixed), has(self.nodes), has(self.external)].filter(set, set).size() == 1",message="set exactly one of fixed (these amounts, for each consumer), nodes (a share of some nodes) and external (what a resource plugin of Liqo v0.x answers)"
-// +kubebuilder:validation:XValidation:rule="!(has(self.fixed) || has(self.external)) || !has(self.reserve)",message="reserve applies to nodes: with fixed, leave it out and write the amounts to offer; with external, leave it out"
-// +kubebuilder:validation:XValidation:rule="!(has(self.fixed) || has(self.external)) || !has(self.percent)",message="percent applies to nodes: with fixed, leave it out and write the amounts to offer; with external, leave it out"
-// +kubebuilder:validation:XValidation:rule="!(has(self.fixed) || has(self.external)) || !has(self.percentages)",message="percentages apply to nodes: with fixed, leave them out and write the amounts to offer; with external, leave them out"
+// +kubebuilder:validation:XValidation:rule="[has(self.fixed), has(self.nodes), has(self.peers), has(self.external)].filter(set, set).size() == 1",message="set exactly one of fixed (these amounts, for each consumer), nodes (a share of some nodes), peers (a share of what other clusters give) and external (what a resource plugin of Liqo v0.x answers)"
+// +kubebuilder:validation:XValidation:rule="!(has(self.fixed) || has(self.external)) || !has(self.reserve)",message="reserve applies to nodes and peers: with fixed, leave it out and write the amounts to offer; with external, leave it out"
+// +kubebuilder:validation:XValidation:rule="!(has(self.fixed) || has(self.external)) || !has(self.percent)",message="percent applies to nodes and peers: with fixed, leave it out and write the amounts to offer; with external, leave it out"
+// +kubebuilder:validation:XValidation:rule="!(has(self.fixed) || has(self.external)) || !has(self.percentages)",message="percentages apply to nodes and peers: with fixed, leave them out and write the amounts to offer; with external, leave them out"
 type PolicyOffer struct {
 	// Fixed are the amounts that each consumer is offered, independent of the cluster's capacity.
 	// Two consumers are offered twice as much.
@@ -25,23 +25,29 @@ type PolicyOffer struct {
 	// +optional
 	Nodes *Nodes `json:"nodes,omitempty"`
 
+	// Peers offers a share of what other clusters give to this one, as one pool for all consumers of the
+	// policy: this cluster is a broker between them. It follows the rules of nodes, over the virtual
+	// nodes of these clusters. What a consumer gives itself is never offered back to it.
+	// +optional
+	Peers *Peers `json:"peers,omitempty"`
+
 	// External offers each consumer what an existing external resource monitor of Liqo v0.6 to v0.10
 	// answers for it, such as one of Liqo's resource plugins.
 	// +optional
 	External *External `json:"external,omitempty"`
 
 	// Reserve is kept for the provider: it is subtracted from the sum over the nodes, before percent
-	// is applied. Only with nodes. Nothing is reserved of resources that it omits.
+	// is applied. Only with nodes and peers. Nothing is reserved of resources that it omits.
 	// +optional
 	Reserve Quantities `json:"reserve,omitempty"`
 
 	// Percent is the share of the nodes' capacity, minus the reserve, that makes up the pool: 1 to
-	// 1000. The result is rounded down. Above 100 it overcommits. Only with nodes. Default: 100.
+	// 1000. The result is rounded down. Above 100 it overcommits. Only with nodes and peers. Default: 100.
 	// +optional
 	Percent *Percent `json:"percent,omitempty"`
 
 	// Percentages are shares by resource name, 1 to 1000, which replace percent for these names.
-	// Percent applies to all other names. Only with nodes.
+	// Percent applies to all other names. Only with nodes and peers.
 	// +optional
 	Percentages Percentages `json:"percentages,omitempty"`
 
@@ -52,7 +58,7 @@ type PolicyOffer struct {
 
 	// Resources restricts the offer to these resources, even if fixed, max or an override has
 	// others. A resource that was offered before and is not in the list is offered as 0. Default:
-	// with fixed, the resources of fixed; with nodes, all resources that the nodes list; with external,
+	// with fixed, the resources of fixed; with nodes and peers, all resources that the nodes list; with external,
 	// all resources that are answered.
 	// +optional
 	// +listType=set
@@ -107,6 +113,45 @@ type Nodes struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+}
+
+// Peers defines the virtual nodes of a pool, and which of their capacity counts. A virtual node that is
+// not Ready or is cordoned never counts, nor does one with a NoSchedule or NoExecute taint besides
+// Liqo's own. Liqo cordons the node of a VirtualNode that it drains. The virtual nodes of one
+// ResourceSlice together count no more than the slice was given.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.clusterIDs) || !has(self.selector)",message="set clusterIDs or selector, not both"
+type Peers struct {
+	// Selector selects virtual nodes by their labels. Omitted or empty: every virtual node. A selector
+	// that does not parse, for example with an unknown operator, makes the policy Invalid.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchLabels) || self.matchLabels.size() <= 64",message="a selector has at most 64 matchLabels: write fewer"
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.size() <= 64",message="a selector has at most 64 matchExpressions: write fewer"
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+
+	// ClusterIDs are the IDs of the clusters whose virtual nodes count; at most 256.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=256
+	ClusterIDs []ClusterID `json:"clusterIDs,omitempty"`
+
+	// Count defines which capacity of the virtual nodes counts. Free (default): what this cluster's own
+	// pods leave free. Allocatable: everything allocatable, including what is in use.
+	// +optional
+	// +kubebuilder:default=Free
+	Count NodeCount `json:"count,omitempty"`
+
+	// Depth is how far from its owner capacity may be resold. A virtual node counts if its label
+	// proffer.dev/depth is below it; without the label that is 0, which is what a peer has itself. The
+	// answers to ResourceSlices of the class carry the label, with this depth. So clusters that resell to
+	// each other in a circle do not count the same capacity again. 1 to 8. Default: 1, which resells only
+	// what peers have themselves.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=8
+	Depth *int32 `json:"depth,omitempty"`
 }
 
 // ExternalForm is a form of the protocol between Liqo v0.x and an external resource monitor.

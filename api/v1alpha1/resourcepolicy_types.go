@@ -207,7 +207,7 @@ type Override struct {
 // +kubebuilder:validation:XValidation:rule="has(self.fixed) || has(self.max)",message="an override needs a change: set fixed, max or both"
 type OverrideOffer struct {
 	// Fixed amounts replace the amounts of the policy for these resources, with offer.fixed,
-	// offer.nodes and offer.external alike. Max still applies.
+	// offer.nodes, offer.peers and offer.external alike. Max still applies.
 	// +optional
 	// +kubebuilder:validation:MinProperties=1
 	Fixed Quantities `json:"fixed,omitempty"`

@@ -47,7 +47,7 @@ func TestEveryRuleRefusesWhatBreaksIt(t *testing.T) {
 }
 
 func rules() []rule {
-	return slices.Concat(specRules, consumerRules, offerRules, externalRules, quantityRules, nameRules, sliceRules, catalogRules)
+	return slices.Concat(specRules, consumerRules, offerRules, peersRules, externalRules, quantityRules, nameRules, sliceRules, catalogRules)
 }
 
 // Without this test, a new rule could lack a test, and an existing rule could lose its effect

@@ -45,13 +45,14 @@ type Slices struct {
 	Defaults Quantities `json:"defaults,omitempty"`
 
 	// NodeLabels are labels of the consumer's virtual node. A label that is removed here stays on
-	// virtual nodes that have it.
+	// virtual nodes that have it. With offer.peers the operator adds proffer.dev/depth.
 	// +optional
 	NodeLabels Labels `json:"nodeLabels,omitempty"`
 
 	// NodeSelector is the node selector that the consumer's kubelet puts on the pods that it sends. It
 	// is advice on placement, not isolation. A key that is removed here stays with consumers that have
-	// it. Empty: no selector. Default: the matchLabels of offer.nodes.selector.
+	// it. Empty: no selector. Default: the matchLabels of offer.nodes.selector; with offer.peers, those of
+	// its selector and liqo.io/type: virtual-node.
 	// +optional
 	NodeSelector Labels `json:"nodeSelector,omitzero"`
 

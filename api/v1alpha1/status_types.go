@@ -62,7 +62,7 @@ const (
 
 // Source is the source of a policy's amounts.
 //
-// +kubebuilder:validation:Enum=Fixed;Nodes;External
+// +kubebuilder:validation:Enum=Fixed;Nodes;External;Peers
 type Source string
 
 const (
@@ -72,6 +72,8 @@ const (
 	SourceNodes Source = "Nodes"
 	// SourceExternal is a policy with offer.external.
 	SourceExternal Source = "External"
+	// SourcePeers is a policy with offer.peers.
+	SourcePeers Source = "Peers"
 )
 
 const (
@@ -104,7 +106,7 @@ type ResourcePolicyStatus struct {
 	// +kubebuilder:validation:MaxItems=8
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// Source is the source of the amounts: Fixed, Nodes or External.
+	// Source is the source of the amounts: Fixed, Nodes, External or Peers.
 	// +optional
 	Source Source `json:"source,omitempty"`
 

@@ -105,6 +105,8 @@ func sourceOf(object *v1alpha1.ResourcePolicy) v1alpha1.Source {
 		return v1alpha1.SourceNodes
 	case object.Spec.Offer.External != nil:
 		return v1alpha1.SourceExternal
+	case object.Spec.Offer.Peers != nil:
+		return v1alpha1.SourcePeers
 	}
 	return v1alpha1.SourceFixed
 }

@@ -135,13 +135,7 @@ func (p *parser) scope(c v1alpha1.Consumers, path *field.Path) offer.Scope {
 			scope.IDs[string(id)] = struct{}{}
 		}
 	}
-	if c.Selector != nil {
-		selector, err := metav1.LabelSelectorAsSelector(c.Selector)
-		if err != nil {
-			p.invalid(path.Child("selector"), metav1.FormatLabelSelector(c.Selector), err.Error())
-		}
-		scope.Selector = selection.Of(selector)
-	}
+	scope.Selector = p.selector(c.Selector, path.Child("selector"))
 	if c.Filter != "" {
 		f, err := filter.Consumers(c.Filter)
 		if err != nil {
@@ -159,12 +153,12 @@ func (p *parser) filter(path *field.Path, expression string, err error) {
 }
 
 // oneSource is what to write for an offer with no source, or with several.
-const oneSource = "write exactly one of fixed, nodes and external"
+const oneSource = "write exactly one of fixed, nodes, peers and external"
 
 // source parses where the amounts come from, into the policy.
 func (p *parser) source(out *offer.Policy, o v1alpha1.PolicyOffer, path *field.Path) {
 	sources := 0
-	for _, set := range []bool{len(o.Fixed) > 0, o.Nodes != nil, o.External != nil} {
+	for _, set := range []bool{len(o.Fixed) > 0, o.Nodes != nil, o.Peers != nil, o.External != nil} {
 		if set {
 			sources++
 		}
@@ -177,12 +171,17 @@ func (p *parser) source(out *offer.Policy, o v1alpha1.PolicyOffer, path *field.P
 		p.errs = append(p.errs, field.Required(path, oneSource))
 		return
 	case o.Nodes != nil:
-		out.Nodes = p.nodes(o, path)
+		out.Nodes = p.share(o, path)
+		p.nodes(out.Nodes, o.Nodes, path.Child("nodes"))
+		return
+	case o.Peers != nil:
+		out.Nodes = p.share(o, path)
+		p.peers(out.Nodes, o.Peers, path.Child("peers"))
 		return
 	}
 	for name, set := range map[string]bool{"reserve": len(o.Reserve) > 0, "percent": o.Percent != nil, "percentages": len(o.Percentages) > 0} {
 		if set {
-			p.errs = append(p.errs, field.Forbidden(path.Child(name), "write it with nodes only, or leave it out"))
+			p.errs = append(p.errs, field.Forbidden(path.Child(name), "write it with nodes or peers only, or leave it out"))
 		}
 	}
 	if o.External != nil {
@@ -192,12 +191,9 @@ func (p *parser) source(out *offer.Policy, o v1alpha1.PolicyOffer, path *field.P
 	}
 }
 
-func (p *parser) nodes(o v1alpha1.PolicyOffer, path *field.Path) *offer.Nodes {
-	nodes := &offer.Nodes{
-		Selection: capacity.Selection{Tolerations: selection.Tolerations(o.Nodes.Tolerations)},
-		Reserve:   p.amounts(o.Reserve, path.Child("reserve")),
-		Percent:   defaultPercent,
-	}
+// share parses which share of the nodes of a pool is offered.
+func (p *parser) share(o v1alpha1.PolicyOffer, path *field.Path) *offer.Nodes {
+	nodes := &offer.Nodes{Reserve: p.amounts(o.Reserve, path.Child("reserve")), Percent: defaultPercent}
 	if o.Percent != nil {
 		nodes.Percent = p.percent(*o.Percent, path.Child("percent"))
 	}
@@ -209,34 +205,49 @@ func (p *parser) nodes(o v1alpha1.PolicyOffer, path *field.Path) *offer.Nodes {
 		p.resource(string(name), at)
 		nodes.Percentages[string(name)] = p.percent(o.Percentages[name], at)
 	}
-	path = path.Child("nodes")
-	if o.Nodes.Selector != nil {
-		selector, err := metav1.LabelSelectorAsSelector(o.Nodes.Selector)
-		if err != nil {
-			p.invalid(path.Child("selector"), metav1.FormatLabelSelector(o.Nodes.Selector), err.Error())
-		}
-		nodes.Selection.Selector = selection.Of(selector)
+	return nodes
+}
+
+// nodes parses which nodes of this cluster's own are in a pool.
+func (p *parser) nodes(out *offer.Nodes, n *v1alpha1.Nodes, path *field.Path) {
+	out.Count = p.count(n.Count, path.Child("count"))
+	out.Selection = capacity.Selection{
+		Selector: p.selector(n.Selector, path.Child("selector")), Tolerations: selection.Tolerations(n.Tolerations),
 	}
-	if o.Nodes.Filter != "" {
-		f, err := filter.Nodes(o.Nodes.Filter)
+	if n.Filter != "" {
+		f, err := filter.Nodes(n.Filter)
 		if err != nil {
-			p.filter(path.Child("filter"), o.Nodes.Filter, err)
+			p.filter(path.Child("filter"), n.Filter, err)
 		} else {
-			nodes.Selection.Filters = []capacity.NodeFilter{f}
+			out.Selection.Filters = []capacity.NodeFilter{f}
 		}
 	}
-	switch o.Nodes.Count {
-	case "", v1alpha1.NodeCountFree:
-		nodes.Count = offer.Free
-	case v1alpha1.NodeCountAllocatable:
-		nodes.Count = offer.Allocatable
-	default:
-		p.invalid(path.Child("count"), o.Nodes.Count, "write Free or Allocatable")
-	}
-	for i, t := range o.Nodes.Tolerations {
+	for i, t := range n.Tolerations {
 		p.toleration(t, path.Child("tolerations").Index(i))
 	}
-	return nodes
+}
+
+// selector parses a selector, nil for every object.
+func (p *parser) selector(s *metav1.LabelSelector, path *field.Path) capacity.Selector {
+	if s == nil {
+		return nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil {
+		p.invalid(path, metav1.FormatLabelSelector(s), err.Error())
+	}
+	return selection.Of(selector)
+}
+
+func (p *parser) count(c v1alpha1.NodeCount, path *field.Path) offer.Count {
+	switch c {
+	case "", v1alpha1.NodeCountFree:
+	case v1alpha1.NodeCountAllocatable:
+		return offer.Allocatable
+	default:
+		p.invalid(path, c, "write Free or Allocatable")
+	}
+	return offer.Free
 }
 
 func (p *parser) toleration(t corev1.Toleration, path *field.Path) {

@@ -96,7 +96,7 @@ func TestParseRefusesWhatAnExternalSourceCannotBe(t *testing.T) {
 	_, _, errs := Parse(kubetest.Policy("p", fromExternal(at("plugin.liqo:6001")), func(s *v1alpha1.ResourcePolicySpec) {
 		s.Offer.Percent = new(v1alpha1.Percent(50))
 	}))
-	if want := "spec.offer.percent: Forbidden: write it with nodes only, or leave it out"; len(errs) != 1 || errs[0].Error() != want {
+	if want := "spec.offer.percent: Forbidden: write it with nodes or peers only, or leave it out"; len(errs) != 1 || errs[0].Error() != want {
 		t.Errorf("got %v, want %s", errs, want)
 	}
 }

@@ -17,6 +17,8 @@ func (p *parser) slices(spec *v1alpha1.ResourcePolicySpec, path *field.Path) off
 	var out offer.Slices
 	if nodes := spec.Offer.Nodes; nodes != nil && nodes.Selector != nil {
 		out.NodeSelector = maps.Clone(nodes.Selector.MatchLabels)
+	} else if peers := spec.Offer.Peers; peers != nil {
+		out.NodeSelector = selectorOfPeers(peers)
 	}
 	s := spec.Slices
 	if s == nil {

@@ -208,12 +208,12 @@ func TestParseErrorsNameTheFieldAndSayWhatToWrite(t *testing.T) {
 		{"threshold above", func(s *spec) { s.UpdateThresholdPercent = new(int32(101)) },
 			`spec.updateThresholdPercent: Invalid value: 101`},
 		{"neither source", func(s *spec) { s.Offer.Nodes = nil },
-			`spec.offer: Required value: write exactly one of fixed, nodes and external`},
+			`spec.offer: Required value: write exactly one of fixed, nodes, peers and external`},
 		{"both sources", func(s *spec) { s.Offer.Fixed = kubetest.Quantities("cpu", "1") },
-			`spec.offer: Forbidden: write exactly one of fixed, nodes and external`},
+			`spec.offer: Forbidden: write exactly one of fixed, nodes, peers and external`},
 		{"percent of fixed amounts", func(s *spec) {
 			s.Offer = v1alpha1.PolicyOffer{Fixed: kubetest.Quantities("cpu", "1"), Percent: new(v1alpha1.Percent(50))}
-		}, `spec.offer.percent: Forbidden: write it with nodes only`},
+		}, `spec.offer.percent: Forbidden: write it with nodes or peers only`},
 		{"zero percent", func(s *spec) { s.Offer.Percent = new(v1alpha1.Percent(0)) },
 			`spec.offer.percent: Invalid value: 0: write 1 to 1000`},
 		{"huge percent", func(s *spec) { s.Offer.Percent = new(v1alpha1.Percent(math.MaxInt32)) },

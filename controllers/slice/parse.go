@@ -3,7 +3,6 @@ package slice
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 
@@ -33,9 +32,6 @@ const (
 	maxRequested = 64
 	// maxProblems is how many problems of a request a message lists.
 	maxProblems = 3
-	// maxQuantity bounds the text of a quantity. The longest useful one is 2^63-1 with a sign, a
-	// point and a suffix.
-	maxQuantity = 64
 )
 
 // slice is what a ResourceSlice of a consumer says. Trust only what the API server itself sets: the
@@ -159,10 +155,6 @@ func (p *problems) list() []string {
 	return p.first
 }
 
-// longExponent matches what would take resource.Quantity minutes and gigabytes: "1e999999999" has
-// eleven characters.
-var longExponent = regexp.MustCompile(`[eE][+-]?[0-9]{4}`)
-
 // parseQuantity reads a quantity from an object, and returns its text too.
 func parseQuantity(value any) (q resource.Quantity, text string, ok bool) {
 	switch v := value.(type) {
@@ -175,9 +167,6 @@ func parseQuantity(value any) (q resource.Quantity, text string, ok bool) {
 	default:
 		return q, fmt.Sprint(v), false
 	}
-	if len(text) > maxQuantity || longExponent.MatchString(text) {
-		return q, text, false
-	}
-	q, err := resource.ParseQuantity(text)
-	return q, text, err == nil
+	q, ok = quantity.Parse(text)
+	return q, text, ok
 }

@@ -1,14 +1,18 @@
 package slice
 
 import (
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant"
 	"proffer.dev/proffer/internal/grant/protocol"
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/offer"
 )
 
 // statusRenderer renders decisions as the status of a ResourceSlice. Most decisions repeat the
@@ -99,9 +103,22 @@ func (m *statusRenderer) status(c *entry, decided *grant.Answer) decidedAnswer {
 		g.storageClasses = m.storage
 	}
 	g.ingressClasses, g.loadBalancerClasses = firstIsDefault(with.IngressClasses), firstIsDefault(with.LoadBalancerClasses)
-	g.nodeLabels, g.nodeSelector = with.NodeLabels, with.NodeSelector
+	g.nodeLabels, g.nodeSelector = nodeLabels(decided.Policy), with.NodeSelector
 	g.answer = g.bounded()
 	return g
+}
+
+// nodeLabels returns the labels for virtual nodes. What is resold has its depth as a label.
+func nodeLabels(p *offer.Policy) map[string]string {
+	if p.Nodes == nil || p.Nodes.Selection.Peers == nil {
+		return p.Slices.NodeLabels
+	}
+	labels := maps.Clone(p.Slices.NodeLabels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[capacity.DepthLabel] = strconv.Itoa(p.Nodes.Selection.Peers.Depth)
+	return labels
 }
 
 func firstIsDefault(names []string) []namedClass {

@@ -9,7 +9,7 @@ type columns struct {
 	names []string
 	// numbers are those of the names. The columns hold one reference to each.
 	numbers []int32
-	// requested sums, by column, what all consumers' pods request on nodes that are not virtual.
+	// requested sums, by column, what all consumers' pods request on nodes that count.
 	requested []total
 	// asked are the names that the caller of the last View asked for. lingering are the columns
 	// that exist only because a consumer's pods still request them.

@@ -10,6 +10,8 @@ import (
 type Copy struct {
 	// Nodes are the known nodes, in any order. The caller must not change their maps.
 	Nodes []Node
+	// Groups are those of its virtual nodes.
+	Groups []NodeGroup
 
 	names []string
 	pods  []copiedPod
@@ -35,7 +37,7 @@ func (l *Ledger) Copy() *Copy {
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c.names = l.names.list()
+	c.names, c.Groups = l.names.list(), l.groups
 	for _, a := range l.nodes {
 		if a.node != nil {
 			c.Nodes = append(c.Nodes, *a.node)
@@ -119,6 +121,7 @@ func (c *Copy) FirstPods(most int) (first []Pod, more bool) {
 // Ledger returns a new ledger with the same content.
 func (c *Copy) Ledger() *Ledger {
 	l := NewLedger()
+	l.SetGroups(c.Groups)
 	for _, n := range c.Nodes {
 		l.SetNode(n)
 	}

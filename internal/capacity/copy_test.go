@@ -33,7 +33,7 @@ func TestACopyMakesALedgerWithTheSameViewsAndDoesNotChange(t *testing.T) {
 				case 1:
 					l.DeletePod(key)
 				case 2:
-					l.SetNode(Node{Name: name, State: rapid.SampledFrom([]NodeState{Ready, Virtual, Cordoned}).Draw(t, "state"), Allocatable: amounts})
+					l.SetNode(Node{Name: name, State: rapid.SampledFrom([]NodeState{Ready, NotReady, Cordoned}).Draw(t, "state"), Virtual: rapid.Bool().Draw(t, "virtual"), Allocatable: amounts})
 				default:
 					consumer := rapid.SampledFrom([]string{"", "rome", "oslo"}).Draw(t, "consumer")
 					l.SetPod(Pod{Key: key, Node: name, Consumer: consumer, Creator: rapid.SampledFrom([]string{"", "slice"}).Draw(t, "creator"), Requests: amounts})

@@ -9,7 +9,7 @@ func (l *Ledger) Largest(selections []Selection) []Amounts {
 	defer l.mu.Unlock()
 	best := make([]*nodeRoom, len(selections))
 	for _, a := range l.nodes {
-		if !a.physical() {
+		if !l.counts(a) {
 			continue
 		}
 		var room *nodeRoom

@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"slices"
 	"sync"
 )
 
@@ -16,6 +17,12 @@ type Ledger struct {
 	names nameTable
 	nodes map[string]*nodeAccount
 	pods  map[string]*podEntry
+	// groups are sorted by key; groupOf maps each of their nodes to its group.
+	groups  []NodeGroup
+	groupOf map[string]*NodeGroup
+	// reselling is set if the selections of the last View include one of Peers. Only then do virtual
+	// nodes count.
+	reselling bool
 
 	// runningSums follows each event, so that a View has nothing to add up.
 	runningSums
@@ -27,9 +34,10 @@ type nodeAccount struct {
 	name string
 	// node is nil if the node itself is not known.
 	node *Node
-	// allocatable is what the node lists; local is what this cluster's own pods request of each.
-	allocatable []numberedAmount
-	local       []total
+	// listed is what the node lists, allocatable what counts of it: less for some nodes of a NodeGroup. local
+	// is what this cluster's own pods request of each.
+	listed, allocatable []numberedAmount
+	local               []total
 	// firstPod begins the linked list of the pods on the node.
 	firstPod *podEntry
 	// cell is that of the pools that the node is in, nil for no pool.
@@ -72,6 +80,7 @@ func (l *Ledger) setNode(node Node) (changed bool) {
 		return false
 	}
 	l.replaceNode(a, &node)
+	l.distribute(l.groupOf[node.Name])
 	return true
 }
 
@@ -90,22 +99,26 @@ func (l *Ledger) deleteNode(name string) (changed bool) {
 	}
 	l.replaceNode(a, nil)
 	l.dropIfEmpty(a)
+	l.distribute(l.groupOf[name])
 	return true
 }
 
 // replaceNode sets the node of an account, nil for none.
 func (l *Ledger) replaceNode(a *nodeAccount, node *Node) {
 	l.leavePools(a)
-	old := a.allocatable
-	if a.physical() {
+	old := a.listed
+	if l.counts(a) {
 		l.names.countListings(old, -1)
 	}
-	a.node, a.allocatable, a.local, a.filtered = node, nil, nil, nil
+	a.node, a.listed, a.allocatable, a.local, a.filtered = node, nil, nil, nil, nil
 	if node != nil {
-		a.allocatable = l.names.referNode(node.Allocatable)
-		a.local = make([]total, len(a.allocatable))
-		if a.physical() {
-			l.names.countListings(a.allocatable, 1)
+		a.listed = l.names.referNode(node.Allocatable)
+		a.allocatable, a.local = a.listed, make([]total, len(a.listed))
+		if node.Virtual {
+			a.allocatable = slices.Clone(a.listed)
+		}
+		if l.counts(a) {
+			l.names.countListings(a.listed, 1)
 		}
 	}
 	l.names.releaseAll(old)
@@ -153,8 +166,10 @@ func (a *nodeAccount) whyFiltered(filters []NodeFilter) string {
 	return ""
 }
 
-// physical reports whether the node is known and not virtual.
-func (a *nodeAccount) physical() bool { return a.node != nil && a.node.State != Virtual }
+// counts reports whether the node is known, and its capacity and pods count.
+func (l *Ledger) counts(a *nodeAccount) bool {
+	return a.node != nil && (l.reselling || !a.node.Virtual)
+}
 
 // SetPod sets the present state of a pod that is bound and not finished, and reports whether the
 // account changed. If there are more than MaxPodResources names, the ledger counts those that
@@ -166,7 +181,7 @@ func (l *Ledger) SetPod(pod Pod) (changed bool) {
 }
 
 // Countable returns what the ledger counts of one pod's requests: at most MaxPodResources names,
-// preferring those that physical nodes list at this moment. It returns the same map if all count.
+// preferring those that nodes list which count at this moment. It returns the same map if all count.
 func (l *Ledger) Countable(requests Amounts) Amounts {
 	if len(requests) <= MaxPodResources {
 		return requests
@@ -198,10 +213,14 @@ func (l *Ledger) setPod(pod Pod) (changed bool) {
 	} else {
 		old := e.on
 		l.removePod(e)
+		if old != next.on {
+			l.redistribute(old)
+		}
 		defer l.dropIfEmpty(old)
 	}
 	*e = next
 	l.addPod(e)
+	l.redistribute(e.on)
 	return true
 }
 
@@ -220,6 +239,7 @@ func (l *Ledger) deletePod(key string) (changed bool) {
 	}
 	delete(l.pods, key)
 	l.removePod(e)
+	l.redistribute(e.on)
 	l.dropIfEmpty(e.on)
 	return true
 }

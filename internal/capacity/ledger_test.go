@@ -175,7 +175,7 @@ func TestFreeIsNeverNegative(t *testing.T) {
 func TestUnusableAndVirtualNodesOfferNothing(t *testing.T) {
 	l := NewLedger()
 	l.SetNode(node("down", unusable))
-	l.SetNode(node("virtual", func(n *Node) { n.State = Virtual }))
+	l.SetNode(node("virtual", func(n *Node) { n.Virtual = true }))
 	l.SetPod(pod("a", "down", "rome", 1000))
 	l.SetPod(pod("b", "virtual", "rome", 500))
 	v, p := everyNode(l)
@@ -266,7 +266,7 @@ func TestUnusableExplainsEverySelectedNodeOutsideThePool(t *testing.T) {
 		{Name: "cordoned", Labels: pool, State: Cordoned},
 		{Name: "away", Labels: pool},
 		{Name: "tainted", Labels: pool, State: Ready, Taints: taint},
-		{Name: "virtual", Labels: pool, State: Virtual},
+		{Name: "virtual", Labels: pool, State: Ready, Virtual: true, Peer: "oslo"},
 		{Name: "other", State: Ready, Taints: taint},
 	} {
 		l.SetNode(n)

@@ -22,7 +22,7 @@ type nameInfo struct {
 	name string
 	// references counts those of pods, nodes and columns.
 	references int
-	// nodes counts the physical nodes that list the name.
+	// nodes counts the nodes that list the name and whose capacity counts.
 	nodes int
 	// column is that of the name in the last View, or noColumn.
 	column int
@@ -128,7 +128,7 @@ func (n *nameTable) countListings(row []numberedAmount, nodes int) {
 	}
 }
 
-// listed reports whether a physical node lists the name.
+// listed reports whether a node lists the name whose capacity counts.
 func (n *nameTable) listed(name string) bool {
 	number, ok := n.numbers[name]
 	return ok && n.infos[number].nodes > 0

@@ -16,8 +16,67 @@ import (
 
 // world is the model that a Ledger is compared with: the objects themselves.
 type world struct {
-	nodes map[string]Node
-	pods  map[string]Pod
+	nodes  map[string]Node
+	pods   map[string]Pod
+	groups []NodeGroup
+	// reselling is set if a selection is of peers.
+	reselling bool
+}
+
+func (w world) counts(n Node) bool { return w.reselling || !n.Virtual }
+
+// allocatable returns what counts of a node: less than it lists if its group was given less.
+func (w world) allocatable(t *rapid.T, n Node) Amounts {
+	of := slices.IndexFunc(w.groups, func(g NodeGroup) bool { return slices.Contains(g.Nodes, n.Name) })
+	if of < 0 || !n.Virtual {
+		return n.Allocatable
+	}
+	var members []Node
+	for _, name := range w.groups[of].Nodes {
+		if member := w.nodes[name]; member.Virtual {
+			members = append(members, member)
+		}
+	}
+	slices.SortFunc(members, func(a, b Node) int {
+		if (a.State == Ready) != (b.State == Ready) {
+			if a.State == Ready {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	out := Amounts{}
+	for name := range n.Allocatable {
+		given := w.groups[of].Given[name]
+		if w.groups[of].Given == nil {
+			for _, member := range members {
+				given = max(given, member.Allocatable[name])
+			}
+		}
+		left, has := given, map[string]int64{}
+		for _, member := range members {
+			requested := sums{}
+			for _, p := range w.pods {
+				if p.Node == member.Name {
+					requested.addPod(p)
+				}
+			}
+			has[member.Name] = min(left, member.Allocatable[name], requested.amounts()[name])
+			left -= has[member.Name]
+		}
+		sum := new(big.Int)
+		for _, member := range members {
+			more := min(left, member.Allocatable[name]-has[member.Name])
+			has[member.Name], left = has[member.Name]+more, left-more
+			sum.Add(sum, big.NewInt(has[member.Name]))
+		}
+		if sum.Cmp(big.NewInt(given)) > 0 {
+			t.Fatalf("the nodes of a group have %v of %s, which is more than the %d that it was given", sum, name, given)
+		}
+		out[name] = has[n.Name]
+	}
+	return out
 }
 
 // sums adds up amounts as integers of any size.
@@ -89,14 +148,14 @@ func (s sums) amountsOf(names []string) Amounts {
 func (w world) columns(asked, before []string) []string {
 	used := sums{}
 	for _, p := range w.pods {
-		if p.Consumer != "" && w.nodes[p.Node].State != Virtual {
+		if p.Consumer != "" && w.counts(w.nodes[p.Node]) {
 			used.addPod(p)
 		}
 	}
 	others := map[string]bool{}
 	for _, n := range w.nodes {
 		for name := range n.Allocatable {
-			others[name] = others[name] || n.State != Virtual
+			others[name] = others[name] || w.counts(n)
 		}
 	}
 	for _, name := range asked {
@@ -131,7 +190,8 @@ func (w world) references(columns []string, name string) (n int) {
 }
 
 // recount returns the expected View, summed from the objects.
-func (w world) recount(selections []Selection, asked, before []string) namedView {
+func (w world) recount(t *rapid.T, selections []Selection, asked, before []string) namedView {
+	w.reselling = slices.ContainsFunc(selections, func(s Selection) bool { return s.Peers != nil })
 	all := namedView{Columns: w.columns(asked, before), Used: map[string]namedUse{}}
 	usedBy := func(counts func(Pod) bool) Amounts {
 		used := sums{}
@@ -146,10 +206,10 @@ func (w world) recount(selections []Selection, asked, before []string) namedView
 		return func(name string) bool { n, known := w.nodes[name]; return known && s.Matches(&n) }
 	}
 	for _, p := range w.pods {
-		if _, counted := all.Used[p.Consumer]; counted || p.Consumer == "" || w.nodes[p.Node].State == Virtual {
+		if _, counted := all.Used[p.Consumer]; counted || p.Consumer == "" || !w.counts(w.nodes[p.Node]) {
 			continue
 		}
-		ours := func(of Pod) bool { return of.Consumer == p.Consumer && w.nodes[of.Node].State != Virtual }
+		ours := func(of Pod) bool { return of.Consumer == p.Consumer && w.counts(w.nodes[of.Node]) }
 		use := namedUse{Everywhere: usedBy(ours), ByCreator: map[string]Amounts{}}
 		for _, s := range selections {
 			use.ByPool = append(use.ByPool, usedBy(func(of Pod) bool { return ours(of) && in(s)(of.Node) }))
@@ -166,7 +226,7 @@ func (w world) recount(selections []Selection, asked, before []string) namedView
 		allocatable, free, listed := sums{}, sums{}, map[string]bool{}
 		for _, n := range w.nodes {
 			if !in(s)(n.Name) {
-				if n.State != Virtual && s.selects(&n) {
+				if s.selects(&n) {
 					pool.LeftOut++
 					if s.usable(&n) {
 						pool.Filtered++
@@ -182,7 +242,7 @@ func (w world) recount(selections []Selection, asked, before []string) namedView
 					local.addPod(p)
 				}
 			}
-			for name, amount := range n.Allocatable {
+			for name, amount := range w.allocatable(t, n) {
 				listed[name] = true
 				allocatable.add(name, big.NewInt(amount))
 				left := big.NewInt(amount)
@@ -232,10 +292,10 @@ func read(t *rapid.T, v View) namedView {
 	}
 	cells := map[string]bool{}
 	for _, c := range v.Cells {
-		cells[fmt.Sprint(c.Pools)] = true
+		cells[fmt.Sprint(c.Pools, c.Peer)] = true
 	}
 	if len(cells) != len(v.Cells) {
-		t.Fatalf("two cells are in the same pools: %+v", v.Cells)
+		t.Fatalf("two cells are in the same pools, and of the same peer: %+v", v.Cells)
 	}
 	for i, p := range v.Pools {
 		checkCells(t, v, i)
@@ -259,7 +319,7 @@ func read(t *rapid.T, v View) namedView {
 
 // checkCells checks that the amounts of a pool are the sums over its cells.
 func checkCells(t *rapid.T, v View, pool int) {
-	allocatable, free := sums{}, sums{}
+	allocatable, free, used := sums{}, sums{}, sums{}
 	for _, c := range v.Cells {
 		if !slices.Contains(c.Pools, pool) {
 			continue
@@ -267,6 +327,7 @@ func checkCells(t *rapid.T, v View, pool int) {
 		for i, name := range v.Columns {
 			allocatable.add(name, big.NewInt(c.Allocatable[i]))
 			free.add(name, big.NewInt(c.Free[i]))
+			used.add(name, big.NewInt(c.InUse[i]))
 		}
 	}
 	// Both the amounts of cells and those of pools are limited to the largest int64.
@@ -276,6 +337,9 @@ func checkCells(t *rapid.T, v View, pool int) {
 	if want, got := amounts(v, v.Pools[pool].Free), free.amounts(); !maps.Equal(got, want) {
 		t.Fatalf("pool %d: free of the cells is %v, of the pool %v", pool, got, want)
 	}
+	if want, got := amounts(v, v.Pools[pool].InUse), used.amounts(); !maps.Equal(got, want) {
+		t.Fatalf("pool %d: in use in the cells is %v, in the pool %v", pool, got, want)
+	}
 }
 
 func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
@@ -283,8 +347,11 @@ func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 	resource := rapid.SampledFrom(
 		[]string{CPU, Memory, Pods, "nvidia.com/gpu", "example.com/fpga", "made.up/a", "made.up/b"},
 	)
-	state := rapid.SampledFrom([]NodeState{Ready, Ready, Ready, Ready, NotReady, Cordoned, Virtual})
+	state := rapid.SampledFrom([]NodeState{Ready, Ready, Ready, Ready, NotReady, Cordoned})
 	every := []Selection{
+		{Peers: &Peers{Depth: 1}},
+		{Peers: &Peers{Depth: 2, IDs: []string{"milan"}}},
+		{Peers: &Peers{Depth: 3}, Selector: having("zone", "a"), Tolerations: []Toleration{tolerates("")}},
 		{},
 		{Selector: nothing},
 		{Selector: having("zone", "a")},
@@ -307,6 +374,10 @@ func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 					Name: nodeName.Draw(t, "name"), State: state.Draw(t, "state"),
 					Labels:      map[string]string{"zone": rapid.SampledFrom([]string{"a", "b"}).Draw(t, "zone")},
 					Allocatable: rapid.MapOf(resource, amount).Draw(t, "allocatable"),
+				}
+				if n.Virtual = rapid.Bool().Draw(t, "virtual"); n.Virtual {
+					n.Peer = rapid.SampledFrom([]string{"milan", "oslo", ""}).Draw(t, "peer")
+					n.Depth = rapid.SampledFrom([]int{0, 0, 1, 2, UnknownDepth}).Draw(t, "depth")
 				}
 				if rapid.Bool().Draw(t, "tainted") {
 					n.Taints = []Taint{{Key: "k", Effect: NoExecute}}
@@ -363,6 +434,22 @@ func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 					t.Fatalf("ReplaceNodes keeps %d of %d nodes: changed is %v", len(w.nodes), known, got)
 				}
 			},
+			"set groups": func(t *rapid.T) {
+				w.groups = nil
+				of := map[string][]string{}
+				for _, name := range []string{"n1", "n2", "n3", "unknown"} {
+					key := rapid.SampledFrom([]string{"", "g1", "g2"}).Draw(t, "group")
+					of[key] = append(of[key], name)
+				}
+				for _, key := range []string{"g2", "g1"} {
+					g := NodeGroup{Key: key, Nodes: of[key]}
+					if rapid.Bool().Draw(t, "known") {
+						g.Given = rapid.MapOf(resource, amount).Draw(t, "given")
+					}
+					w.groups = append(w.groups, g)
+				}
+				l.SetGroups(w.groups)
+			},
 			"select others": func(t *rapid.T) {
 				others := rapid.Permutation(every).Draw(t, "selections")
 				selections = others[:rapid.IntRange(0, len(others)).Draw(t, "count")]
@@ -370,7 +457,7 @@ func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 			"ask for others": func(t *rapid.T) { asked = rapid.SliceOfN(resource, 0, 3).Draw(t, "asked") },
 			"": func(t *rapid.T) {
 				v := l.View(selections, asked...)
-				now := w.recount(selections, asked, before.Columns)
+				now := w.recount(t, selections, asked, before.Columns)
 				if diff := cmp.Diff(now, read(t, v), cmpopts.EquateEmpty()); diff != "" {
 					t.Fatalf("recount (-) and View (+): %s", diff)
 				}

@@ -18,8 +18,8 @@ type runningSums struct {
 	keys       []string
 	selections []Selection
 	pools      []*poolSums
-	// cells maps the pools of a cell, see cellKey, to it. orderedCells are the same, ordered by
-	// pools.
+	// cells maps the key of a cell to it, see cellSums.key. orderedCells are the same, ordered by
+	// pools and peer.
 	cells        map[string]*cellSums
 	orderedCells []*cellSums
 	consumers    map[string]*consumerSums
@@ -29,11 +29,9 @@ type runningSums struct {
 	uses        Uses
 }
 
-// poolSums are the sums over the nodes of one selection: those of its cells, and what is used.
+// poolSums are the sums over the nodes of one selection: those of its cells.
 type poolSums struct {
 	cells []*cellSums
-	// used sums the requests of consumers' pods on the nodes, by column.
-	used []total
 	// leftOut are the nodes of Unusable, with why a filter leaves each out, empty for one that is not
 	// usable. filtered counts the former. unusable is that of the last View, nil if it has changed.
 	leftOut  map[*nodeAccount]string
@@ -43,15 +41,17 @@ type poolSums struct {
 	cached *Pool
 }
 
-// cellSums are the sums over the nodes that are in the same pools. A node is in at most one cell,
-// so an event changes one cell.
+// cellSums are the sums over the nodes that are in the same pools, and of the same peer. A node is in at most one cell, so an event changes one cell.
 type cellSums struct {
 	// pools are the indexes of the pools, sorted.
 	pools []int
+	peer  string
 	nodes int
 	// listed counts, by column, the nodes that list the resource.
 	listed            []int
 	allocatable, free []total
+	// used sums the requests of consumers' pods on the nodes, by column.
+	used []total
 	// cached is the Cell of the last View, nil if it has changed.
 	cached *Cell
 }
@@ -64,7 +64,7 @@ func (c *cellSums) poolIndexes() []int {
 	return c.pools
 }
 
-// consumerSums are the sums over one consumer's pods on nodes that are not virtual.
+// consumerSums are the sums over one consumer's pods on nodes that count.
 type consumerSums struct {
 	podSums
 	// byPool sums over the nodes of each pool, byCreator over the pods of each creator.
@@ -85,7 +85,7 @@ func newRunningSums() runningSums {
 }
 
 // View returns the state of the account at this moment, with one pool for each selection. Its
-// columns are cpu, memory, pods, the resources that physical nodes list, and the names asked for; a
+// columns are cpu, memory, pods, the resources that nodes list which count, and the names asked for; a
 // column stays while a consumer's pods request it. If the selections and columns are those of the
 // last View, the cost grows with the pools and with the consumers whose use has changed since.
 // Otherwise it grows with the nodes and pods. The ledger keeps the selections and names: the caller
@@ -93,7 +93,8 @@ func newRunningSums() runningSums {
 func (l *Ledger) View(selections []Selection, asked ...string) View {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	columnsChanged, selectionsChanged := l.updateColumns(asked), l.updateSelections(selections)
+	selectionsChanged := l.updateSelections(selections)
+	columnsChanged := l.updateColumns(asked)
 	if columnsChanged || selectionsChanged {
 		l.recompute()
 	}
@@ -109,7 +110,9 @@ func (l *Ledger) View(selections []Selection, asked ...string) View {
 	}
 	for i, c := range l.orderedCells {
 		if c.cached == nil {
-			c.cached = &Cell{Pools: c.pools, Allocatable: rowOf(c.allocatable), Free: rowOf(c.free)}
+			c.cached = &Cell{
+				Pools: c.pools, Peer: c.peer, Allocatable: rowOf(c.allocatable), Free: rowOf(c.free), InUse: rowOf(c.used),
+			}
 		}
 		v.Cells[i] = *c.cached
 	}
@@ -135,11 +138,39 @@ func (l *Ledger) updateSelections(selections []Selection) bool {
 		keys[i] = s.Key()
 	}
 	same := slices.Equal(l.keys, keys)
+	if !same {
+		l.resell(slices.ContainsFunc(selections, func(s Selection) bool { return s.Peers != nil }))
+	}
 	l.keys, l.selections = keys, selections
 	if !same {
 		l.forgetFilters()
 	}
 	return !same
+}
+
+// resell sets whether virtual nodes count. They are in no pool until recompute.
+func (l *Ledger) resell(reselling bool) {
+	if reselling == l.reselling {
+		return
+	}
+	var virtual []*nodeAccount
+	for _, a := range l.nodes {
+		if a.node != nil && a.node.Virtual {
+			virtual = append(virtual, a)
+		}
+	}
+	for _, a := range virtual {
+		l.leavePools(a)
+	}
+	l.reselling = reselling
+	listings := 1
+	if !reselling {
+		listings = -1
+	}
+	for _, a := range virtual {
+		l.names.countListings(a.listed, listings)
+		l.countConsumerPods(a, 1, (*total).add)
+	}
 }
 
 // forgetFilters drops what is known of filters that no selection has.
@@ -159,7 +190,7 @@ func (l *Ledger) forgetFilters() {
 func (l *Ledger) recompute() {
 	l.pools, l.requested = make([]*poolSums, len(l.selections)), make([]total, len(l.columns.names))
 	for i := range l.pools {
-		l.pools[i] = &poolSums{used: make([]total, len(l.columns.names)), leftOut: map[*nodeAccount]string{}}
+		l.pools[i] = &poolSums{leftOut: map[*nodeAccount]string{}}
 	}
 	clear(l.cells)
 	l.orderedCells = nil
@@ -172,7 +203,7 @@ func (l *Ledger) recompute() {
 // joinPools adds a node with its pods to the sums. Nothing of them may change until leavePools.
 func (l *Ledger) joinPools(a *nodeAccount) {
 	var pools []int
-	if a.physical() {
+	if l.counts(a) {
 		for i, s := range l.selections {
 			if !s.selects(a.node) {
 				continue
@@ -189,7 +220,7 @@ func (l *Ledger) joinPools(a *nodeAccount) {
 			}
 		}
 	}
-	if a.cell = l.cellOf(pools); a.cell != nil {
+	if a.cell = l.cellOf(a, pools); a.cell != nil {
 		l.countNode(a, 1, (*total).add)
 	}
 	l.countConsumerPods(a, 1, (*total).add)
@@ -232,18 +263,20 @@ func (p *poolSums) takeIn(a *nodeAccount) {
 	}
 }
 
-// cellOf returns the cell of the nodes in these pools, a new one if there is none, nil for no pools.
-func (l *Ledger) cellOf(pools []int) *cellSums {
+// cellOf returns the cell of a node in these pools, a new one if there is none, nil for no pools.
+func (l *Ledger) cellOf(a *nodeAccount, pools []int) *cellSums {
 	if pools == nil {
 		return nil
 	}
-	key := cellKey(pools)
+	of := cellSums{pools: pools, peer: a.node.Peer}
+	key := of.key()
 	c := l.cells[key]
 	if c == nil {
 		width := len(l.columns.names)
-		c = &cellSums{pools: pools, listed: make([]int, width), allocatable: make([]total, width), free: make([]total, width)}
+		of.listed, of.allocatable, of.free, of.used = make([]int, width), make([]total, width), make([]total, width), make([]total, width)
+		c = &of
 		l.cells[key] = c
-		at, _ := slices.BinarySearchFunc(l.orderedCells, c, byPools)
+		at, _ := slices.BinarySearchFunc(l.orderedCells, c, compareCells)
 		l.orderedCells = slices.Insert(l.orderedCells, at, c)
 		for _, k := range pools {
 			l.pools[k].cells = append(l.pools[k].cells, c)
@@ -253,7 +286,7 @@ func (l *Ledger) cellOf(pools []int) *cellSums {
 }
 
 func (l *Ledger) dropCell(c *cellSums) {
-	delete(l.cells, cellKey(c.pools))
+	delete(l.cells, c.key())
 	is := func(o *cellSums) bool { return o == c }
 	l.orderedCells = slices.DeleteFunc(l.orderedCells, is)
 	for _, k := range c.pools {
@@ -261,15 +294,18 @@ func (l *Ledger) dropCell(c *cellSums) {
 	}
 }
 
-func cellKey(pools []int) string {
-	var key []byte
-	for _, k := range pools {
+// key identifies a cell.
+func (c *cellSums) key() string {
+	key := binary.AppendUvarint(nil, uint64(len(c.pools)))
+	for _, k := range c.pools {
 		key = binary.AppendUvarint(key, uint64(k))
 	}
-	return string(key)
+	return string(append(key, c.peer...))
 }
 
-func byPools(a, b *cellSums) int { return slices.Compare(a.pools, b.pools) }
+func compareCells(a, b *cellSums) int {
+	return cmp.Or(slices.Compare(a.pools, b.pools), strings.Compare(a.peer, b.peer))
+}
 
 // countNode adds a node to its cell or subtracts it, without the use of consumers.
 func (l *Ledger) countNode(a *nodeAccount, nodes int, apply func(*total, total)) {
@@ -326,7 +362,7 @@ func (l *Ledger) countConsumerPods(a *nodeAccount, pods int, apply func(*total, 
 // countConsumerPod adds a consumer's pod to the sums of its consumer, its creator and the pools of
 // its node, or subtracts it.
 func (l *Ledger) countConsumerPod(e *podEntry, pods int, apply func(*total, total)) {
-	if e.on.node != nil && e.on.node.State == Virtual {
+	if e.on.node != nil && !l.counts(e.on) {
 		return
 	}
 	sums := l.consumers[e.consumer]
@@ -355,11 +391,13 @@ func (l *Ledger) countConsumerPod(e *podEntry, pods int, apply func(*total, tota
 		apply(&l.requested[c], amount)
 		for _, k := range pools {
 			apply(totalAt(&sums.byPool[k], c), amount)
-			apply(&l.pools[k].used[c], amount)
+		}
+		if e.on.cell != nil {
+			apply(&e.on.cell.used[c], amount)
 		}
 	}
-	for _, k := range pools {
-		l.pools[k].cached = nil
+	if e.on.cell != nil {
+		l.invalidate(e.on.cell)
 	}
 	if creator != nil && creator.pods == 0 {
 		delete(sums.byCreator, e.creator)
@@ -395,22 +433,23 @@ func (p *poolSums) unusableOf(s Selection) *Unusable {
 
 func (p *poolSums) snapshot(columns, pools int) *Pool {
 	out := &Pool{
-		Listed: make([]bool, columns), Shared: make([]int, pools), Overlaps: make([]bool, pools), InUse: rowOf(p.used), Unusable: *p.unusable,
+		Listed: make([]bool, columns), Shared: make([]int, pools), Overlaps: make([]bool, pools), Unusable: *p.unusable,
 	}
-	allocatable, free := make([]total, columns), make([]total, columns)
+	allocatable, free, used := make([]total, columns), make([]total, columns), make([]total, columns)
 	for _, c := range p.cells {
 		out.Nodes += c.nodes
 		for i, nodes := range c.listed {
 			out.Listed[i] = out.Listed[i] || nodes > 0
 			allocatable[i].add(c.allocatable[i])
 			free[i].add(c.free[i])
+			used[i].add(c.used[i])
 		}
 		for _, k := range c.pools {
 			out.Shared[k] += c.nodes
 			out.Overlaps[k] = true
 		}
 	}
-	out.Allocatable, out.Free = rowOf(allocatable), rowOf(free)
+	out.Allocatable, out.Free, out.InUse = rowOf(allocatable), rowOf(free), rowOf(used)
 	return out
 }
 

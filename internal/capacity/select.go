@@ -16,7 +16,22 @@ type Selection struct {
 	// Early are asked about nodes that are selected, Filters about those that are usable too. The first
 	// filter that leaves a node out says why.
 	Early, Filters []NodeFilter
+	// Peers selects virtual nodes instead of nodes of this cluster's own; nil for the latter.
+	Peers *Peers
 }
+
+// Peers selects virtual nodes.
+type Peers struct {
+	// IDs are the clusters that the nodes may stand for, sorted; nil for all.
+	IDs []string
+	// Depth is that of what is resold: it is more than the Depth of every usable node. So depths rise
+	// from each reseller to the next, and clusters that resell to each other in a circle do not count the
+	// same capacity again.
+	Depth int
+}
+
+// String returns the selection as text. Selections of equal texts select the same.
+func (p *Peers) String() string { return fmt.Sprintf("%d of %s", p.Depth, strings.Join(p.IDs, ",")) }
 
 // NodeFilter is a rule of the provider. Package filter has those that are written in CEL, and
 // plugins/filters those that are written in Go.
@@ -86,10 +101,35 @@ func whyFiltered(f NodeFilter, n *Node) string {
 
 // usable reports whether the node is Ready, and without a NoSchedule or NoExecute taint that is not
 // tolerated. Taints with other effects must have been removed.
-func (s Selection) usable(n *Node) bool { return n.State == Ready && s.untolerated(n) == nil }
+func (s Selection) usable(n *Node) bool {
+	return n.State == Ready && s.untolerated(n) == nil && s.whyNotResold(n) == ""
+}
 
-// selects reports whether the selector matches the node's labels.
-func (s Selection) selects(n *Node) bool { return s.Selector == nil || s.Selector.Matches(n.Labels) }
+// whyNotResold returns why a virtual node cannot be resold, empty if it can, and for other nodes.
+func (s Selection) whyNotResold(n *Node) string {
+	switch {
+	case s.Peers == nil:
+		return ""
+	case n.Peer == "":
+		return "of an unknown peer"
+	case n.Depth == UnknownDepth:
+		return "labelled with a depth that is not a number"
+	case n.Depth >= s.Peers.Depth:
+		return fmt.Sprintf("resold, with a depth of %d", n.Depth)
+	}
+	return ""
+}
+
+// selects reports whether the node is of the selection's kind, and the selector matches its labels.
+func (s Selection) selects(n *Node) bool {
+	switch {
+	case n.Virtual != (s.Peers != nil):
+		return false
+	case n.Virtual && s.Peers.IDs != nil && !slices.Contains(s.Peers.IDs, n.Peer):
+		return false
+	}
+	return s.Selector == nil || s.Selector.Matches(n.Labels)
+}
 
 // untolerated returns the node's first taint that is not tolerated, nil for none.
 func (s Selection) untolerated(n *Node) *Taint {
@@ -104,8 +144,7 @@ func (s Selection) untolerated(n *Node) *Taint {
 // MaxUnusableNamed bounds the nodes that an Unusable names.
 const MaxUnusableNamed = 5
 
-// Unusable are the nodes that a selection selects by label and that are not in its pool. Virtual
-// nodes are not among them.
+// Unusable are the nodes that a selection selects by kind and label and that are not in its pool.
 type Unusable struct {
 	// Count is the number of nodes, Filtered the number of those that a filter leaves out. First are the
 	// first MaxUnusableNamed of all, by name.
@@ -128,24 +167,27 @@ func (u Unusable) String() string {
 	return strings.Join(texts, ", ")
 }
 
-// whyUnusable returns why a node that is not virtual is not usable, empty if it is.
+// whyUnusable returns why a node of the selection's kind is not usable, empty if it is.
 func (s Selection) whyUnusable(n *Node) string {
 	switch n.State {
 	case Cordoned:
 		return "cordoned"
 	case NotReady:
 		return "not Ready"
-	case Ready, Virtual:
+	case Ready:
 	}
 	if taint := s.untolerated(n); taint != nil {
 		return "tainted " + taint.String() + ", which is not tolerated"
 	}
-	return ""
+	return s.whyNotResold(n)
 }
 
 // Key is equal for selections that are written alike. They share a pool.
 func (s Selection) Key() string {
 	var b strings.Builder
+	if s.Peers != nil {
+		fmt.Fprintf(&b, "peers\x01%s\x01", s.Peers)
+	}
 	for i, filters := range [][]NodeFilter{s.Early, s.Filters} {
 		for _, f := range filters {
 			text := f.String()

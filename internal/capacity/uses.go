@@ -6,7 +6,7 @@ import (
 
 // Use is what the pods of one consumer request. It is immutable.
 type Use struct {
-	// Everywhere is the sum on all nodes that are not virtual; ByPool the sum on the nodes of each
+	// Everywhere is the sum on all nodes that count; ByPool the sum on the nodes of each
 	// pool of the View.
 	Everywhere Row
 	ByPool     []Row
@@ -23,7 +23,7 @@ func (u *Use) In(pool int) Row {
 	return u.ByPool[pool]
 }
 
-// By returns the requests of the pods of one creator on all nodes that are not virtual, nil if
+// By returns the requests of the pods of one creator on all nodes that count, nil if
 // there are no such pods. A nil Use has none.
 func (u *Use) By(creator string) Row {
 	if u == nil {

@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"maps"
+	"math"
 	"slices"
 )
 
@@ -13,12 +14,27 @@ type Node struct {
 	Taints      []Taint
 	State       NodeState
 	Allocatable Amounts
+	// Virtual is set for a node of Liqo that stands for another cluster (label
+	// liqo.io/type=virtual-node). It and its pods count only for Views with a selection of Peers.
+	Virtual bool
+	// Peer is the ID of that cluster, empty if unknown, and for other nodes.
+	Peer string
+	// Depth of a virtual node is 0 for capacity that the peer has itself, and that of the reseller for
+	// capacity that it has from others, see Peers. It is UnknownDepth if it cannot be read.
+	Depth int
 }
+
+// UnknownDepth is more than any Depth.
+const UnknownDepth = math.MaxInt32
+
+// DepthLabel is the label of virtual nodes that says their Depth, a decimal number. A provider that
+// runs Proffer sets it in its answers. Without it the depth is 0.
+const DepthLabel = "proffer.dev/depth"
 
 // Equal reports whether two nodes are in the same state.
 func (n *Node) Equal(o *Node) bool {
-	return n == o || n.Name == o.Name && n.State == o.State && maps.Equal(n.Labels, o.Labels) && slices.Equal(n.Taints, o.Taints) &&
-		maps.Equal(n.Allocatable, o.Allocatable)
+	return n == o || n.Name == o.Name && n.State == o.State && n.Virtual == o.Virtual && n.Peer == o.Peer && n.Depth == o.Depth &&
+		maps.Equal(n.Labels, o.Labels) && slices.Equal(n.Taints, o.Taints) && maps.Equal(n.Allocatable, o.Allocatable)
 }
 
 // NodeState says whether a node's capacity can be offered. Only a Ready node is in a pool.
@@ -31,9 +47,6 @@ const (
 	Ready
 	// Cordoned is an unschedulable node, whether it is ready or not.
 	Cordoned
-	// Virtual is a Liqo virtual node (label liqo.io/type=virtual-node), whatever its condition.
-	// Neither the node nor the pods bound to it count anywhere.
-	Virtual
 )
 
 // Pod is what the account needs of a pod that is bound to a node and not finished. DeletePod takes
@@ -62,7 +75,7 @@ type View struct {
 	// Pools are those of the selections, in the same order.
 	Pools []Pool
 	// Cells partition the nodes of all pools: the nodes of a cell are in the same pools. They are
-	// ordered by these pools.
+	// ordered by these pools, then by peer.
 	Cells []Cell
 	// Used holds the requests of the pods of each consumer.
 	Used Uses
@@ -91,11 +104,12 @@ type Pool struct {
 	Unusable Unusable
 }
 
-// Cell is what the nodes have that are in the same pools of the View. A node is in at most one
-// cell, so several pools together have what their cells have.
+// Cell is what the nodes have that are in the same pools of the View, and of the same peer. A node is in at most one cell, so several pools together have what their cells have.
 type Cell struct {
 	// Pools are the indexes of the pools with these nodes, sorted.
 	Pools []int
-	// Allocatable and Free are as those of a Pool.
-	Allocatable, Free Row
+	// Peer is that of the nodes.
+	Peer string
+	// Allocatable, Free and InUse are as those of a Pool.
+	Allocatable, Free, InUse Row
 }

@@ -136,7 +136,7 @@ func explain(r *grant.Available, held int64) string {
 	q := capacity.HumanFormat(r.Resource, r.Amount, r.Ceiling, held)
 	line := name + " " + q(r.Amount) + ": "
 	switch r.Bound {
-	case grant.ByMax, grant.ByFixed, grant.ByOverride:
+	case grant.ByMax, grant.ByFixed, grant.ByOverride, grant.ByGiver:
 		line += "a cluster has at most " + q(r.Ceiling) + " of this class"
 		if held > 0 {
 			line += ", and this one holds " + q(held)

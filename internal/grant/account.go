@@ -68,6 +68,8 @@ type poolShare struct {
 	// charged are all holders that a grant from the pool is charged to, own and total included.
 	// unions are those of them in unions.
 	charged, unions []*holder
+	// withheld, by column, is how much of the pool the consumer is not granted, nil for nothing.
+	withheld capacity.Row
 }
 
 // poolConsumer is a consumer in one of the pools.
@@ -155,14 +157,15 @@ func (a *account) holder(c *commitments, consumer string) *holder {
 	return h
 }
 
-// share returns what a consumer has of a pool, nil for noPool.
-func (a *account) share(pool int, consumer string) *poolShare {
+// share returns what a group's consumer has of its pool, nil for noPool.
+func (a *account) share(g *group) *poolShare {
+	pool, consumer := g.poolIndex(), g.consumer
 	if pool == noPool {
 		return nil
 	}
 	p := &a.pools[pool]
 	s := a.shares.one()
-	*s = poolShare{pool: p, own: a.holder(p.own, consumer), total: a.holder(p.total, consumer)}
+	*s = poolShare{pool: p, own: a.holder(p.own, consumer), total: a.holder(p.total, consumer), withheld: g.withheld}
 	s.charged = a.lists.take(1 + len(p.overlapping) + len(p.unions))[:0]
 	if s.own != s.total {
 		s.charged = append(s.charged, s.own)
@@ -191,18 +194,30 @@ func (s *poolShare) headroomToKeep(c int, reclaim offer.Reclaim) int64 {
 // from overlapping pools count, as they may be used on these nodes: so whatever fitted before still
 // fits.
 func (s *poolShare) headroomToGrant(c int, reclaim offer.Reclaim) int64 {
-	headroom := s.total.headroom(s.pool.Present, c, reclaim)
+	headroom := s.total.headroom(s.present(), c, reclaim)
 	if s.pool.overlapsOthers() && headroom > 0 {
 		headroom = min(headroom, s.headroomToKeep(c, reclaim))
 	}
 	return headroom
 }
 
+// present is the part of the pool that may be newly granted to the consumer.
+func (s *poolShare) present() capacity.Row {
+	if s.withheld == nil {
+		return s.pool.Present
+	}
+	present := make(capacity.Row, len(s.pool.Present))
+	for c, amount := range s.pool.Present {
+		present[c] = amount - s.withheld.At(c)
+	}
+	return present
+}
+
 // limits yields the holders that limit a grant from the pool, each with its limit.
 func (s *poolShare) limits(yield func(h *holder, limit capacity.Row)) {
-	yield(s.total, s.pool.Present)
+	yield(s.total, s.present())
 	if s.own != s.total {
-		yield(s.own, s.pool.Present)
+		yield(s.own, s.present())
 	}
 	for _, h := range s.unions {
 		yield(h, h.in.capacity)

@@ -79,6 +79,9 @@ type group struct {
 	// offered are the steps of terms by column, nil for a resource that is not offered.
 	offered []*offer.Step
 	share   *poolShare
+	// withheld, by column, is how much of the pool is not granted to the consumer, because it gives it
+	// itself. It is nil for nothing.
+	withheld capacity.Row
 	// granted is the sum of what counts as granted to the slices so far.
 	granted capacity.Row
 	// unclaimedUse is what the consumer's pods use, less what floors cover of it so far. It is nil
@@ -226,7 +229,6 @@ func (a *allocation) prepare(g *group) {
 		copy(g.unclaimedUse, used)
 	}
 	g.granted = a.rows.take(len(a.columns))
-	g.share = a.account.share(g.poolIndex(), g.consumer)
 	if g.terms == nil {
 		return
 	}
@@ -240,6 +242,15 @@ func (a *allocation) prepare(g *group) {
 		a.offered[g.terms] = steps
 	}
 	g.offered = a.offered[g.terms]
+	for c, step := range g.offered {
+		if step != nil && step.Withheld() > 0 {
+			if g.withheld == nil {
+				g.withheld = a.rows.take(len(a.columns))
+			}
+			g.withheld[c] = step.Withheld()
+		}
+	}
+	g.share = a.account.share(g)
 }
 
 // newLines returns a line for each resource that the slice asks for, has or uses, with nothing

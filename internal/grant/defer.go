@@ -41,7 +41,7 @@ type groupBefore struct {
 func (a *allocation) deferRaises() *deferral {
 	d := &deferral{a, a.newAccount(nil), make(map[*group]*groupBefore, len(a.groups))}
 	for _, g := range a.groups {
-		d.groups[g] = &groupBefore{share: d.account.share(g.poolIndex(), g.consumer), granted: a.rows.take(len(a.columns))}
+		d.groups[g] = &groupBefore{share: d.account.share(g), granted: a.rows.take(len(a.columns))}
 	}
 	before := make([]sliceBefore, len(a.byAge))
 	for i, s := range a.byAge {

@@ -118,8 +118,11 @@ func (l *Line) why(policy string, q func(amount int64) string) string {
 	switch l.Bound {
 	case ByPool:
 		return fmt.Sprintf("policy %s leaves %s for this cluster", policy, q(l.Left))
-	case ByMax, ByFixed, ByOverride:
+	case ByMax, ByFixed, ByOverride, ByGiver:
 		text := fmt.Sprintf("policy %s gives this cluster at most %s", policy, q(l.Left))
+		if l.Bound == ByGiver {
+			text += ", since the rest is what this cluster gives itself"
+		}
 		if l.Others > 0 {
 			text += fmt.Sprintf(", of which its other slices have %s", q(l.Others))
 		}

@@ -156,7 +156,10 @@ func (l *lineState) bind(b binding) { l.Bound, l.Left, l.Others = b.by, b.left, 
 // limitOf returns the most of a resource that one consumer may have in one class, and what sets
 // this limit; Unbound for no limit.
 func limitOf(step *offer.Step) (int64, Bound) {
+	others := step.Pool - step.Gives
 	switch {
+	case step.Source == offer.FromNodes && step.Gives > 0 && (step.Max < 0 || others < step.Max):
+		return others, ByGiver
 	case step.Source == offer.FromNodes && step.Max < 0:
 		return 0, Unbound
 	case step.Source == offer.FromNodes, step.Max >= 0 && step.Max < step.Fixed:

@@ -52,6 +52,9 @@ func anyPolicy(i int) *rapid.Generator[offer.Policy] {
 		if zone := rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "zone"); zone != "" {
 			p.Nodes.Selection = inZone(zone)
 		}
+		if rapid.IntRange(0, 2).Draw(t, "peers") == 0 {
+			p.Nodes.Selection.Peers = &capacity.Peers{Depth: 1}
+		}
 		if rapid.IntRange(0, 3).Draw(t, "overridden") == 0 {
 			p.Overrides = []offer.Override{{
 				Consumers: offer.Scope{IDs: map[string]struct{}{anyID.Draw(t, "overridden consumer"): {}}}, Fixed: anyAmounts.Draw(t, "override"),
@@ -67,7 +70,7 @@ func (w *world) happen(t *rapid.T) {
 	pod := fmt.Sprint("pod", rapid.IntRange(0, 5).Draw(t, "pod"))
 	switch rapid.IntRange(0, 7).Draw(t, "event") {
 	case 0:
-		w.node(node, node[:1], anyAmounts.Draw(t, "allocatable"))
+		w.node(node, node[:1], anyAmounts.Draw(t, "allocatable"), rapid.OneOf(anyID, rapid.Just(""), rapid.Just("")).Draw(t, "peer"))
 	case 1:
 		w.ledger.DeleteNode(node)
 	case 2:

@@ -24,7 +24,7 @@ type Available struct {
 	Resource string
 	// Amount is what a new slice can have, at least 0.
 	Amount int64
-	// Bound is what keeps it from being more: ByPool, ByMax, ByFixed, ByOverride, NotOffered, or Awaited
+	// Bound is what keeps it from being more: ByPool, ByMax, ByFixed, ByOverride, ByGiver, NotOffered, or Awaited
 	// while other slices have not given up yet what is being taken back from them.
 	Bound Bound
 	// Ceiling is the most that all slices of the consumer in the class can have together.

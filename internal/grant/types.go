@@ -70,11 +70,11 @@ type Line struct {
 	Listed bool
 	// Bound is what kept Granted below Asked.
 	Bound Bound
-	// Left depends on Bound. ByPool: the most that the slice could have. ByMax, ByFixed and
-	// ByOverride: the most that the consumer may have in all its slices of the class. Awaited: what
+	// Left depends on Bound. ByPool: the most that the slice could have. ByMax, ByFixed,
+	// ByOverride and ByGiver: the most that the consumer may have in all its slices of the class. Awaited: what
 	// the slice will have once others have given it up.
 	Left int64
-	// Others is what the consumer's other slices have of Left, for ByMax, ByFixed and ByOverride.
+	// Others is what the consumer's other slices have of Left, for ByMax, ByFixed, ByOverride and ByGiver.
 	Others int64
 }
 
@@ -105,6 +105,8 @@ const (
 	Awaited
 	// ByPin: the slice is pinned, so its grant cannot change now.
 	ByPin
+	// ByGiver: the consumer gives the rest of the pool itself, and what a peer gives is not granted to it.
+	ByGiver
 )
 
 // Amounts returns the amounts to list in the answer, nil for Deny. A resource that is no longer

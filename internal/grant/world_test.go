@@ -25,8 +25,13 @@ func newWorld(policies ...offer.Policy) *world {
 	return &world{ledger: capacity.NewLedger(), policies: policies}
 }
 
-func (w *world) node(name, zone string, allocatable capacity.Amounts) *world {
-	w.ledger.SetNode(capacity.Node{Name: name, Labels: map[string]string{"zone": zone}, State: capacity.Ready, Allocatable: allocatable})
+// node adds a node, which a peer may give.
+func (w *world) node(name, zone string, allocatable capacity.Amounts, peer ...string) *world {
+	n := capacity.Node{Name: name, Labels: map[string]string{"zone": zone}, State: capacity.Ready, Allocatable: allocatable}
+	if len(peer) > 0 && peer[0] != "" {
+		n.Virtual, n.Peer = true, peer[0]
+	}
+	w.ledger.SetNode(n)
 	return w
 }
 

@@ -55,12 +55,13 @@ func migrate(ctx context.Context, pool *sql.DB, engine config.DatabaseEngine) ([
 	if err != nil {
 		return nil, err
 	}
-	present, newest, err := p.GetVersions(ctx)
-	if err == nil {
-		err = tooNew(present, newest)
-	}
-	if err != nil || present == newest {
-		return nil, err // Without the lock, which any account of the server may hold.
+	// Without the lock, which any account of the server may hold. An error may be due to another process
+	// that is creating the tables: MySQL shows a table before its first row. So it counts only under the
+	// lock.
+	if present, newest, err := p.GetVersions(ctx); err == nil {
+		if err := tooNew(present, newest); err != nil || present == newest {
+			return nil, err
+		}
 	}
 	results, err := p.Up(ctx)
 	if partial, ok := errors.AsType[*goose.PartialError](err); ok {

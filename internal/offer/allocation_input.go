@@ -15,6 +15,7 @@ type AllocationInput struct {
 	// Pools are those of the policies of nodes that are in force.
 	Pools []PolicyPool
 
+	index     *policyIndex
 	column    map[string]int
 	consumers []Consumer
 	byClass   map[string][]*policyPlan
@@ -94,7 +95,7 @@ type ConsumerTerms struct {
 	Override int
 	// Pool is the index of the policy's pool in AllocationInput.Pools, -1 for a policy without nodes.
 	Pool int
-	// Steps are sorted by resource. Only Source, Fixed, Pool and Max are set.
+	// Steps are sorted by resource. Only Source, Fixed, Pool, Gives, Taken and Max are set.
 	Steps []Step
 }
 
@@ -115,7 +116,8 @@ func NewAllocationInput(in Input) *AllocationInput {
 		pooled []*policyPlan
 		shares [][]Step
 	)
-	for _, p := range newPlans(newPolicyIndex(&in), &in) {
+	a.index = newPolicyIndex(&in)
+	for _, p := range newPlans(a.index, &in) {
 		if p.DryRun {
 			continue
 		}
@@ -213,13 +215,7 @@ func (a *AllocationInput) Terms(class, consumer string) *ConsumerTerms {
 		return nil
 	}
 	p := a.byClass[class][i]
-	answer := noAnswer
-	if p.answers != nil {
-		if answered, ok := p.answers.For(consumer); ok {
-			answer = answered.Index
-		}
-	}
-	of := p.under(p.overrideFor(c), answer)
+	of := p.under(p.overrideFor(c), a.index.variantFor(p.index, consumer))
 	terms, ok := a.terms[of]
 	if !ok {
 		terms = &ConsumerTerms{Policy: p.Policy, Override: of.override, Pool: -1, Steps: of.steps}

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// knownConsumer is a consumer that is listed, has pods or grants, or is named by a policy.
+// knownConsumer is a consumer that is listed, has pods or grants, is named by a policy, or gives nodes
+// of a pool.
 type knownConsumer struct {
 	Consumer
 	// listed is set if the consumer is one of Input.Consumers.
@@ -33,6 +34,9 @@ func knownConsumers(in *Input, x *policyIndex) []knownConsumer {
 		}
 	}
 	for id := range x.naming {
+		add(id)
+	}
+	for id := range x.giving {
 		add(id)
 	}
 	slices.Sort(others)

@@ -15,6 +15,12 @@
 //	remaining    = max(0, pool - the sum of committed over all consumers)
 //	offer(K)     = min(max, committed(K) + remaining)
 //
+// What a peer gives is not offered back to it. With a policy of peers, and a consumer K that gives nodes
+// of the pool, back is what the pool would be smaller without these, and taken what pods request there,
+// at most back (count: Allocatable: 0):
+//
+//	offer(K)     = min(max, pool - back, committed(K) + max(0, remaining - back + taken))
+//
 // A policy of fixed amounts has no pool: offer(K) = min(max, fixed). Nor has one with an external
 // source: offer(K) = min(max, what the source answers for K). Then reclaim raises what would fall below
 // what the consumer keeps: its pods' requests up to the amount offered before, and with
@@ -36,8 +42,8 @@
 //
 //   - Neither a pool nor what is committed or remains of it is negative, and what remains is the pool
 //     less what is committed (checkPools).
-//   - No offer is negative (checkEntry), and none exceeds its ceiling unless reclaim holds it there
-//     (checkExplained).
+//   - No offer is negative (checkEntry), and none exceeds its ceiling, or what others give, unless reclaim
+//     holds it there (checkExplained).
 //   - Each amount is explained by the latest evaluation, and differs from it by no more than the
 //     threshold (checkExplained).
 //   - What was offered once is never dropped without an explicit 0, and never taken from under pods

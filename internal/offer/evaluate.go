@@ -12,8 +12,8 @@ import (
 type Input struct {
 	// Policies are all valid policies, in any order. An invalid policy takes no part.
 	Policies []Policy
-	// Consumers are the known consumers, each once, in any order. Consumers that a policy names, and
-	// those with pods or grants, are known without being listed.
+	// Consumers are the known consumers, each once, in any order. Consumers that a policy names, those
+	// with pods or grants, and those that give nodes of a pool are known without being listed.
 	Consumers []Consumer
 	// View is the account of nodes and pods. Its Pools answer Selections(Policies), in the same order;
 	// its Columns include ResourceNames(Policies) and the names of Recorded.
@@ -269,7 +269,7 @@ func (e *evaluation) lostRecord(m *match, old []*Offer) record {
 // verdictOf works out what a policy offers a consumer, once for all consumers without holdings that
 // were offered the same before.
 func (e *evaluation) verdictOf(p *policyPlan, w winner, h *holding, b before) verdict {
-	t := p.under(w.override, w.answer)
+	t := p.under(w.override, w.variant)
 	key := verdictKey{t, b}
 	if h.none() {
 		if v, ok := e.verdicts[key]; ok {

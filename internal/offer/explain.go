@@ -72,7 +72,7 @@ func (x Explainer) explain(id string, entry *Entry, m *match, h *holding) []Expl
 		} else {
 			i := slices.IndexFunc(m.winners, func(w winner) bool { return e.plans[w.policy].Class == o.Class })
 			x.plan = e.plans[m.winners[i].policy]
-			x.Now = e.steps(nil, x.plan, x.plan.under(m.winners[i].override, m.winners[i].answer), h, before{offer: o})
+			x.Now = e.steps(nil, x.plan, x.plan.under(m.winners[i].override, m.winners[i].variant), h, before{offer: o})
 			if x.plan.answers != nil {
 				if answered, ok := x.plan.answers.For(id); ok {
 					_, own := x.plan.answers.Of[id]
@@ -143,7 +143,7 @@ func (x *Explained) because(i int, times timing) string {
 	s, published := &x.Now[i], x.Amounts[i].Value
 	used, granted := x.holding.used().At(s.column), x.Granted[s.Resource]
 	format := capacity.HumanFormat(s.Resource, published, s.Offer, s.Fixed, s.Reserve, s.Counted, s.Pool, s.present(), s.Committed, s.Remaining, s.Own,
-		s.Max, s.Held, used, granted)
+		s.Gives, s.Taken, s.Max, s.Held, used, granted)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s: ", s.Resource, format(published))
 	switch s.Source {
@@ -261,7 +261,14 @@ func (s *Step) arithmetic(format func(amount int64) string) string {
 	if present := s.present(); present != s.Pool {
 		text += fmt.Sprintf(", and %s now", format(present))
 	}
-	return text + fmt.Sprintf(", %s committed, %s remaining; it has %s", format(s.Committed), format(s.Remaining), format(s.Own))
+	text += fmt.Sprintf(", %s committed, %s remaining", format(s.Committed), format(s.Remaining))
+	if s.Gives > 0 {
+		text += fmt.Sprintf("; %s of the pool is what it gives itself, which is not offered back to it", format(s.Gives))
+	}
+	if s.Taken > 0 {
+		text += fmt.Sprintf(" (pods use %s of that)", format(s.Taken))
+	}
+	return text + "; it has " + format(s.Own)
 }
 
 // unusable names the nodes that the policy selects and that are not usable, such as

@@ -15,9 +15,6 @@ type External struct {
 	Zero bool
 }
 
-// noAnswer is the index of the answer for a consumer that has none.
-const noAnswer = -1
-
 // answersIn returns what the external source of the policy has answered, nil for another policy.
 func (p *Policy) answersIn(in *Input) *capacity.Answers {
 	if p.External == nil {

@@ -27,6 +27,9 @@ type policyIndex struct {
 	// external is set if there is one.
 	answers  []*capacity.Answers
 	external bool
+	// givers holds the peers, sorted, that give nodes of each policy's pool; giving are all of them.
+	givers [][]string
+	giving map[string]struct{}
 	// labelKeys are the label keys that some scope selects by, sorted.
 	labelKeys []string
 	// filtered is set if some scope has a filter, which may read any label.
@@ -39,7 +42,7 @@ const noPool = -1
 func newPolicyIndex(in *Input) *policyIndex {
 	policies := in.Policies
 	x := &policyIndex{
-		ordered: make([]*Policy, len(policies)), byName: make(map[string]int, len(policies)), naming: map[string][]int{},
+		ordered: make([]*Policy, len(policies)), byName: make(map[string]int, len(policies)), naming: map[string][]int{}, giving: map[string]struct{}{},
 	}
 	for i := range policies {
 		x.ordered[i] = &policies[i]
@@ -58,6 +61,10 @@ func newPolicyIndex(in *Input) *policyIndex {
 		x.pools = append(x.pools, pools[p])
 		x.answers = append(x.answers, p.answersIn(in))
 		x.external = x.external || p.External != nil
+		x.givers = append(x.givers, giversOf(p, &in.View, pools[p]))
+		for _, id := range x.givers[i] {
+			x.giving[id] = struct{}{}
+		}
 		if p.Consumers.IDs == nil {
 			x.open = append(x.open, i)
 		}
@@ -106,8 +113,12 @@ type match struct {
 }
 
 // winner is a policy that decides for a consumer, by its index, with the index of the override that
-// includes the consumer and that of the external source's answer for it, -1 for none.
-type winner struct{ policy, override, answer int }
+// includes the consumer, -1 for none, and its variant for the consumer.
+type winner struct{ policy, override, variant int }
+
+// A variant of a policy is what it offers consumers of one kind: for a policy with an external source
+// the index of an answer, for a policy of peers that of a consumer in policyIndex.givers.
+const noVariant = -1
 
 // shadowed is a policy that loses to another one, by their indexes.
 type shadowed struct{ policy, by int }
@@ -123,20 +134,23 @@ func (x *policyIndex) match(c Consumer) *match {
 			m.shadowed = append(m.shadowed, shadowed{policy: i, by: by})
 		default:
 			by = i
-			m.winners = append(m.winners, winner{i, p.overrideFor(c), x.answerFor(i, c.ID)})
+			m.winners = append(m.winners, winner{i, p.overrideFor(c), x.variantFor(i, c.ID)})
 		}
 	}
 	return m
 }
 
-// answerFor returns the index of what the external source of a policy answers for a consumer.
-func (x *policyIndex) answerFor(policy int, id string) int {
+// variantFor returns the variant of a policy for a consumer.
+func (x *policyIndex) variantFor(policy int, id string) int {
+	if i, gives := slices.BinarySearch(x.givers[policy], id); gives {
+		return i
+	}
 	if answers := x.answers[policy]; answers != nil {
 		if of, ok := answers.For(id); ok {
 			return of.Index
 		}
 	}
-	return noAnswer
+	return noVariant
 }
 
 // candidates yields the indexes, in order, of all policies that may be for a consumer.
@@ -176,7 +190,8 @@ func newMatcher(x *policyIndex) *matcher {
 
 // of returns the match of a consumer.
 func (m *matcher) of(c Consumer) *match {
-	if _, named := m.naming[c.ID]; named || m.filtered || m.external {
+	_, named := m.naming[c.ID]
+	if _, gives := m.giving[c.ID]; named || gives || m.filtered || m.external {
 		return m.distinct(m.match(c))
 	}
 	m.key = m.key[:0]
@@ -213,7 +228,7 @@ func (m *match) appendTo(b []byte) []byte {
 	for _, w := range m.winners {
 		b = binary.AppendUvarint(b, uint64(w.policy))
 		b = binary.AppendVarint(b, int64(w.override))
-		b = binary.AppendVarint(b, int64(w.answer))
+		b = binary.AppendVarint(b, int64(w.variant))
 	}
 	for _, s := range m.shadowed {
 		b = binary.AppendUvarint(b, uint64(s.policy))

@@ -22,7 +22,7 @@ func matchInTurn(x *policyIndex, c Consumer) *match {
 			continue
 		}
 		decides[p.Class] = i
-		m.winners = append(m.winners, winner{i, p.overrideFor(c), x.answerFor(i, c.ID)})
+		m.winners = append(m.winners, winner{i, p.overrideFor(c), x.variantFor(i, c.ID)})
 	}
 	return m
 }
@@ -36,7 +36,7 @@ func TestAMatchIsThatOfEveryPolicyInTurn(t *testing.T) {
 		for range 9 { // A matcher answers many of them from what it keeps.
 			c := Consumer{ID: anyID.Draw(t, "consumer"), Labels: map[string]string{"zone": anyZone.Draw(t, "zone")}}
 			want := matchInTurn(x, c)
-			if _, named := x.naming[c.ID]; !named && !x.filtered && !x.external {
+			if _, named := x.naming[c.ID]; !named && !x.filtered && !x.external && len(x.giving) == 0 {
 				zone := ""
 				if slices.Contains(x.labelKeys, "zone") {
 					zone = c.Labels["zone"]

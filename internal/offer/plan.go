@@ -16,6 +16,7 @@ type policyPlan struct {
 	// pool is nil for a policy of fixed amounts; poolIndex is its place in the View.
 	pool      *capacity.Pool
 	poolIndex int
+	view      *capacity.View
 	// levels are the amounts at which the pool is given out, for resources with a level.
 	levels capacity.Amounts
 	// granted is, by column, what grants commit of the pool beyond what pods use of it.
@@ -24,19 +25,23 @@ type policyPlan struct {
 	steps []Step
 	// answers are those of an external source, nil for a policy without one.
 	answers *capacity.Answers
+	// givers are the peers that give nodes of the pool.
+	givers []string
+	// pooled are the steps that templates begin with.
+	pooled []Step
 	// base is the template without an override, overridden that of each override. Both are for consumers
-	// without an answer of an external source.
+	// without a variant.
 	base       template
 	overridden []template
-	// answered has the templates for answers of the external source, made when the first consumer needs
-	// them. It does not change once sealed.
-	answered map[answeredKey]*template
+	// variants has the templates of variants, made when the first consumer needs them. It does not change
+	// once sealed.
+	variants map[variantKey]*template
 	sealed   bool
 	column   map[string]int
 }
 
-// answeredKey selects a template by its override, -1 for none, and an answer.
-type answeredKey struct{ override, answer int }
+// variantKey selects a template by its override, -1 for none, and a variant.
+type variantKey struct{ override, variant int }
 
 // template is what a policy offers under one override, except for each consumer's own part.
 type template struct {
@@ -49,7 +54,7 @@ type template struct {
 func newPlans(x *policyIndex, in *Input) []*policyPlan {
 	plans := make([]*policyPlan, len(x.ordered))
 	for i, p := range x.ordered {
-		plans[i] = &policyPlan{Policy: p, index: i, poolIndex: x.pools[i], levels: in.Levels[p.Name], answers: x.answers[i]}
+		plans[i] = &policyPlan{Policy: p, index: i, poolIndex: x.pools[i], view: &in.View, levels: in.Levels[p.Name], answers: x.answers[i], givers: x.givers[i]}
 		if x.pools[i] != noPool {
 			plans[i].pool = &in.View.Pools[x.pools[i]]
 		}
@@ -138,7 +143,7 @@ func (p *policyPlan) committed(column int) int64 {
 
 // setTemplates makes the templates from the steps of the pool.
 func (p *policyPlan) setTemplates(pool []Step, column map[string]int) {
-	p.column = column
+	p.column, p.pooled = column, pool
 	p.base = p.newTemplate(-1, nil, pool)
 	p.overridden = make([]template, len(p.Overrides))
 	for i := range p.Overrides {
@@ -212,27 +217,32 @@ func columnOf(column map[string]int, resource string) int {
 	return noColumn
 }
 
-// under returns the template under an override and for an answer of the external source, -1 for none.
-func (p *policyPlan) under(override, answer int) *template {
+// under returns the template under an override and for a variant, -1 for none.
+func (p *policyPlan) under(override, variant int) *template {
 	switch {
-	case answer >= 0:
-		return p.underAnswer(answeredKey{override, answer})
+	case variant >= 0:
+		return p.variant(variantKey{override, variant})
 	case override >= 0:
 		return &p.overridden[override]
 	}
 	return &p.base
 }
 
-func (p *policyPlan) underAnswer(key answeredKey) *template {
-	if t := p.answered[key]; t != nil {
+func (p *policyPlan) variant(key variantKey) *template {
+	if t := p.variants[key]; t != nil {
 		return t
 	}
-	t := p.newTemplate(key.override, p.External.amountsOf(p.answers.Distinct[key.answer]), nil)
+	var t template
+	if p.External != nil {
+		t = p.newTemplate(key.override, p.External.amountsOf(p.answers.Distinct[key.variant]), nil)
+	} else {
+		t = p.newTemplate(key.override, nil, p.forGiver(p.givers[key.variant]))
+	}
 	if !p.sealed {
-		if p.answered == nil {
-			p.answered = map[answeredKey]*template{}
+		if p.variants == nil {
+			p.variants = map[variantKey]*template{}
 		}
-		p.answered[key] = &t
+		p.variants[key] = &t
 	}
 	return &t
 }
@@ -241,7 +251,7 @@ func (p *policyPlan) underAnswer(key answeredKey) *template {
 func (p *policyPlan) offered() []string {
 	names := map[string]struct{}{}
 	for override := -1; override < len(p.overridden); override++ {
-		for _, s := range p.under(override, noAnswer).steps {
+		for _, s := range p.under(override, noVariant).steps {
 			names[s.Resource] = struct{}{}
 		}
 	}

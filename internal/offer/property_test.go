@@ -88,6 +88,9 @@ func anyPolicy(i int) *rapid.Generator[Policy] {
 				Percent:     rapid.Int64Range(1, 1000).Draw(t, "percent"),
 				Percentages: rapid.MapOf(anyResource, rapid.Int64Range(1, 1000)).Draw(t, "percentages"),
 			}
+			if rapid.IntRange(0, 2).Draw(t, "peers") == 0 {
+				p.Nodes.Selection.Peers = &capacity.Peers{Depth: rapid.IntRange(1, 2).Draw(t, "depth")}
+			}
 			if rapid.Bool().Draw(t, "zoned") {
 				p.Nodes.Selection.Selector = inZone(anyZone.Draw(t, "node zone"))
 			}
@@ -120,10 +123,14 @@ func anyInput(t *rapid.T, c cluster) Input {
 		key := fmt.Sprint("pod", rapid.IntRange(0, 9).Draw(t, "pod"))
 		switch rapid.IntRange(0, 3).Draw(t, "event") {
 		case 0:
-			c.SetNode(capacity.Node{
+			n := capacity.Node{
 				Name: node, State: anyState.Draw(t, "state"), Labels: map[string]string{"zone": anyZone.Draw(t, "zone")},
 				Allocatable: anyAmounts.Draw(t, "allocatable"),
-			})
+			}
+			if n.Virtual = rapid.IntRange(0, 2).Draw(t, "virtual") == 0; n.Virtual {
+				n.Peer, n.Depth = rapid.OneOf(anyID, rapid.Just("")).Draw(t, "peer"), rapid.IntRange(0, 2).Draw(t, "node depth")
+			}
+			c.SetNode(n)
 		case 1:
 			c.DeletePod(key)
 		default:
@@ -253,6 +260,9 @@ func checkExplained(t *rapid.T, id string, entry *Entry, explained []Explained) 
 			}
 			if s.Max >= 0 && s.Held < 0 && s.Offer > s.Max {
 				t.Fatalf("%s in %q: %d of %s above max %d", id, x.Class, s.Offer, a.Resource, s.Max)
+			}
+			if s.Gives < 0 || s.Taken < 0 || s.Taken > s.Gives || s.Gives > s.Pool || s.Gives > 0 && s.Held < 0 && s.Offer > s.Pool-s.Gives {
+				t.Fatalf("%s in %q: %d of %s, of a pool of which it gives a part itself: %+v", id, x.Class, s.Offer, a.Resource, s)
 			}
 			if s.Source == FromRevocation && s.Held < 0 && a.Value != 0 {
 				t.Fatalf("%s in %q: revoked %s is %d", id, x.Class, a.Resource, a.Value)
@@ -452,6 +462,17 @@ func checkOrder(t *rapid.T, in Input, prev, r *Result) {
 		pools = append(pools, pool)
 	}
 	in.View.Pools = pools
+	in.View.Cells = slices.Clone(in.View.Cells)
+	for i := range in.View.Cells {
+		c := &in.View.Cells[i]
+		was := c.Pools
+		c.Pools = nil
+		for j, k := range place {
+			if slices.Contains(was, k) {
+				c.Pools = append(c.Pools, j)
+			}
+		}
+	}
 	uses := map[string]*capacity.Use{}
 	for id, use := range in.View.Used.All {
 		moved := &capacity.Use{Everywhere: use.Everywhere}

@@ -289,13 +289,13 @@ func (p *policyPlan) outcome(shadowed bool, missing, exhausted neededSet) Outcom
 // forNobody judges what the policy would offer a consumer that holds nothing and that no override
 // includes.
 func (p *policyPlan) forNobody() verdict {
-	answer := noAnswer
+	variant := noVariant
 	if p.answers != nil {
 		if answered, ok := p.answers.For(""); ok {
-			answer = answered.Index
+			variant = answered.Index
 		}
 	}
-	steps := slices.Clone(p.under(-1, answer).steps)
+	steps := slices.Clone(p.under(-1, variant).steps)
 	for i := range steps {
 		steps[i].work(p.Reclaim, 0, optionalAmount{})
 	}

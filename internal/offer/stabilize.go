@@ -55,15 +55,16 @@ func StabilizerAt(policies []Policy, given map[string]capacity.Amounts) Stabiliz
 }
 
 // Stabilize sets in.Levels to the levels at a time, and returns after how long a level will change if
-// nothing else does, 0 for never. Levels exist for policies of free capacity with a threshold: with a
-// threshold of 0 every change is published. An edit of a policy resets its levels.
+// nothing else does, 0 for never. Levels exist for policies of free capacity of this cluster's own nodes
+// with a threshold: with a threshold of 0 every change is published, and what peers no longer give is
+// never given out. An edit of a policy resets its levels.
 func (s *Stabilizer) Stabilize(now time.Time, in *Input) (again time.Duration) {
 	before := s.pools
 	s.pools, in.Levels = map[string]levels{}, map[string]capacity.Amounts{}
 	_, pools := selectionsOf(in.Policies)
 	for i := range in.Policies {
 		p := &in.Policies[i]
-		if p.Nodes == nil || p.Nodes.Count != Free || p.ThresholdPercent == 0 {
+		if p.Nodes == nil || p.Nodes.Selection.Peers != nil || p.Nodes.Count != Free || p.ThresholdPercent == 0 {
 			continue
 		}
 		was := before[p.Name]

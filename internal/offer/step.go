@@ -29,11 +29,14 @@ type Step struct {
 	// Fixed is the named amount, for FromFixed, FromOverride and FromExternal.
 	Fixed int64
 	// Counted is the sum over the nodes, by the policy's Count. It, Reserve and Percent, and the next
-	// four fields are for FromNodes.
+	// six fields are for FromNodes.
 	Counted, Reserve, Percent int64
 	// Pool is the policy's share of the nodes, at its level: see Stabilizer. Committed is what all
 	// consumers hold of it, Own this consumer's part of Committed, and Remaining what is left.
 	Pool, Committed, Own, Remaining int64
+	// Gives is how much of Pool is on nodes that the consumer itself gives, and Taken the part of that
+	// which consumers' pods use. Both are 0 except for a consumer in a pool of peers.
+	Gives, Taken int64
 	// Max is the ceiling, none for no ceiling.
 	Max int64
 	// Held is the amount that reclaim keeps, none if it keeps nothing above the offer.
@@ -70,7 +73,10 @@ func (s *Step) work(reclaim Reclaim, used int64, granted optionalAmount) {
 				s.Own = capacity.Share(s.Own, s.Pool, s.Committed)
 			}
 		}
-		s.Offer = capacity.Sum(s.Own, s.Remaining)
+		s.Offer = capacity.Sum(s.Own, max(0, s.Remaining-s.Withheld()))
+		if s.Gives > 0 {
+			s.Offer = min(s.Offer, s.Pool-s.Gives)
+		}
 	case FromRevocation:
 	}
 	if s.Max >= 0 {

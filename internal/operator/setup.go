@@ -32,6 +32,7 @@ import (
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/plugins/filters"
 	"proffer.dev/proffer/internal/source/nodes"
+	"proffer.dev/proffer/internal/source/peers"
 	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/plugin"
 )
@@ -39,7 +40,7 @@ import (
 // RBAC markers stand next to the code that needs the permissions. These are for the Lease, and for
 // the CRDs that the informers of all packages watch.
 //
-// +kubebuilder:rbac:roleName=proffer-manager,groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=foreignclusters.core.liqo.io;foreignclusters.discovery.liqo.io;resourceslices.authentication.liqo.io;tenants.authentication.liqo.io,verbs=list;watch
+// +kubebuilder:rbac:roleName=proffer-manager,groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=foreignclusters.core.liqo.io;foreignclusters.discovery.liqo.io;resourceslices.authentication.liqo.io;tenants.authentication.liqo.io;virtualnodes.offloading.liqo.io,verbs=list;watch
 // +kubebuilder:rbac:roleName=proffer-leader-election,namespace=proffer-system,groups=coordination.k8s.io,resources=leases,verbs=create
 // +kubebuilder:rbac:roleName=proffer-leader-election,namespace=proffer-system,groups=coordination.k8s.io,resources=leases,resourceNames=proffer.dev,verbs=get;update
 // +kubebuilder:rbac:roleName=proffer-leader-election,namespace=proffer-system,groups="",resources=events,verbs=create;patch
@@ -131,7 +132,7 @@ func setup(mgr ctrl.Manager, p parts) error {
 	decider := slice.NewDecider(liqo, p.debouncer.WakeNow, wake, log.WithName("slices"))
 	tenants := consumer.Tenants{Handler: decider.Tenants(), Fields: slice.TenantFields}
 	informers := slices.Concat(consumer.Watches(liqo, consumers, tenants, wake, log.WithName("consumers")),
-		decider.Informers())
+		decider.Informers(), peers.Watches(liqo, p.ledger, wake, log.WithName("peers")))
 	monitors := newExternals(p.observer, policies, consumers, wake, log)
 
 	// The writers, which run while this replica leads.

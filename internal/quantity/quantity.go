@@ -4,6 +4,7 @@ package quantity
 
 import (
 	"math"
+	"regexp"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -52,6 +53,23 @@ func AmountOf(name string, q resource.Quantity, r Rounding) int64 {
 
 // maxCPU is the largest quantity of cpu whose milli fit an int64.
 var maxCPU = *resource.NewMilliQuantity(math.MaxInt64, resource.DecimalSI)
+
+// maxText bounds the text of a quantity in bytes. The longest useful one is 2^63-1 with a sign, a
+// fraction and a suffix.
+const maxText = 64
+
+// longExponent matches what would take resource.Quantity minutes and gigabytes: "1e999999999" has
+// eleven characters.
+var longExponent = regexp.MustCompile(`[eE][+-]?[0-9]{4}`)
+
+// Parse reads a quantity that a stranger wrote, and reports whether the text is one of a bearable size.
+func Parse(text string) (q resource.Quantity, ok bool) {
+	if len(text) > maxText || longExponent.MatchString(text) {
+		return q, false
+	}
+	q, err := resource.ParseQuantity(text)
+	return q, err == nil
+}
 
 // fits reports whether the quantity is within int64 in the unit of its amounts.
 func fits(name string, q resource.Quantity) bool {

@@ -58,5 +58,5 @@ func (c *Converted) counts(n *rest.WorldNode) bool {
 			return false
 		}
 	}
-	return n.State == stateReady
+	return n.State == stateReady && n.Peer == nil
 }

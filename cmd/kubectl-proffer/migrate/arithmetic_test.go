@@ -30,7 +30,8 @@ func drawWorld(t *rapid.T) world {
 	for i := range rapid.IntRange(0, 4).Draw(t, "nodes") {
 		n := capacity.Node{
 			Name: fmt.Sprintf("node-%d", i), Labels: map[string]string{},
-			State:       rapid.SampledFrom([]capacity.NodeState{capacity.Ready, capacity.Ready, capacity.NotReady, capacity.Cordoned, capacity.Virtual}).Draw(t, "state"),
+			State:       rapid.SampledFrom([]capacity.NodeState{capacity.Ready, capacity.Ready, capacity.NotReady, capacity.Cordoned}).Draw(t, "state"),
+			Virtual:     rapid.IntRange(0, 4).Draw(t, "virtual") == 0,
 			Allocatable: capacity.Amounts{capacity.CPU: 8000, capacity.Memory: 1000, capacity.Pods: 10},
 		}
 		for _, key := range []string{"dedicated", "zone"} {
@@ -64,10 +65,14 @@ func drawWorld(t *rapid.T) world {
 
 // snapshot is the world as the operator serves it.
 func (w world) snapshot() *rest.World {
-	states := map[capacity.NodeState]string{capacity.Ready: "Ready", capacity.NotReady: "NotReady", capacity.Cordoned: "Cordoned", capacity.Virtual: "Virtual"}
+	states := map[capacity.NodeState]string{capacity.Ready: "Ready", capacity.NotReady: "NotReady", capacity.Cordoned: "Cordoned"}
 	s := &rest.World{}
 	for _, n := range w.nodes {
-		s.Nodes = append(s.Nodes, rest.WorldNode{Name: n.Name, Labels: n.Labels, State: states[n.State], Allocatable: quantities(n.Allocatable)})
+		out := rest.WorldNode{Name: n.Name, Labels: n.Labels, State: states[n.State], Allocatable: quantities(n.Allocatable)}
+		if n.Virtual {
+			out.Peer = &rest.WorldPeer{ClusterID: n.Peer}
+		}
+		s.Nodes = append(s.Nodes, out)
 	}
 	for _, p := range w.pods {
 		s.Pods = append(s.Pods, rest.WorldPod{UID: p.Key, Node: p.Node, Consumer: p.Consumer, Requests: quantities(p.Requests)})
@@ -99,7 +104,7 @@ func amountsOf(all rest.Amounts) capacity.Amounts {
 func (w world) counted(labels map[string]string) map[string]capacity.Node {
 	all := map[string]capacity.Node{}
 	for _, n := range w.nodes {
-		matches := n.State == capacity.Ready
+		matches := n.State == capacity.Ready && !n.Virtual
 		for key, value := range labels {
 			matches = matches && n.Labels[key] == value
 		}
@@ -160,7 +165,7 @@ func (w world) reclaim(t *rapid.T, c *Converted, consumer string, amounts capaci
 	}
 	everywhere := world{pods: w.pods}
 	for _, n := range w.nodes {
-		if n.State != capacity.Virtual {
+		if !n.Virtual {
 			n.State = capacity.Ready
 			everywhere.nodes = append(everywhere.nodes, n)
 		}

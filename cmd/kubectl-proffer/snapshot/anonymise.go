@@ -104,6 +104,8 @@ func (a *anonymiser) field(out io.Writer, in *json.Decoder, field string) error 
 		return list(out, in, a.slice)
 	case "nodes":
 		return list(out, in, a.node)
+	case "nodeGroups":
+		return list(out, in, a.nodeGroup)
 	case "pods":
 		return list(out, in, a.pod)
 	case "answers":
@@ -222,11 +224,21 @@ func (a *anonymiser) slice(s *rest.WorldSlice) {
 func (a *anonymiser) node(n *rest.WorldNode) {
 	n.Name = a.nodes.of(n.Name)
 	labels(a.values, n.Labels)
+	if n.Peer != nil {
+		n.Peer.ClusterID = a.consumers.of(n.Peer.ClusterID)
+	}
 	for i, taint := range n.Taints {
 		if key, rest, ok := strings.Cut(taint, "="); ok {
 			value, effect, _ := strings.Cut(rest, ":")
 			n.Taints[i] = key + "=" + a.values.of(value) + ":" + effect
 		}
+	}
+}
+
+func (a *anonymiser) nodeGroup(g *rest.WorldNodeGroup) {
+	g.Name = a.slices.of(g.Name)
+	for i, name := range g.Nodes {
+		g.Nodes[i] = a.nodes.of(name)
 	}
 }
 
@@ -256,6 +268,12 @@ func (a *anonymiser) policy(p *v1alpha1.ResourcePolicy) {
 		nodes.Filter = "" // An expression may hold any name.
 		for i := range nodes.Tolerations {
 			nodes.Tolerations[i].Value = a.values.of(nodes.Tolerations[i].Value)
+		}
+	}
+	if peers := p.Spec.Offer.Peers; peers != nil {
+		a.selector(peers.Selector)
+		for i, id := range peers.ClusterIDs {
+			peers.ClusterIDs[i] = v1alpha1.ClusterID(a.consumers.of(string(id)))
 		}
 	}
 	a.external(p.Spec.Offer.External)

@@ -73,7 +73,7 @@ func TestNothingButTheDocumentedNamesStays(t *testing.T) {
 		<.Answers.Policy> <.Answers.Resources{}>
 		<.Consumers.Labels{}> <.Filters>
 		<.Levels{}>
-		<.Nodes.Allocatable{}> <.Nodes.Labels{}> <.Nodes.State>
+		<.NodeGroups.Given{}> <.Nodes.Allocatable{}> <.Nodes.Labels{}> <.Nodes.State>
 		<.Offers.Class> <.Offers.LastPolicy> <.Offers.Policy> <.Offers.Reclaim> <.Offers.Resources{}>
 		<.Pods.Requests{}>
 		<.Policies.ObjectMeta.Name> <.Policies.Spec.Class>
@@ -87,7 +87,10 @@ func TestNothingButTheDocumentedNamesStays(t *testing.T) {
 		<.Policies.Spec.Offer.Nodes.Selector.MatchExpressions.Operator>
 		<.Policies.Spec.Offer.Nodes.Selector.MatchLabels{}>
 		<.Policies.Spec.Offer.Nodes.Tolerations.Effect> <.Policies.Spec.Offer.Nodes.Tolerations.Key>
-		<.Policies.Spec.Offer.Nodes.Tolerations.Operator> <.Policies.Spec.Offer.Percentages{}>
+		<.Policies.Spec.Offer.Nodes.Tolerations.Operator>
+		<.Policies.Spec.Offer.Peers.Count> <.Policies.Spec.Offer.Peers.Selector.MatchExpressions.Key>
+		<.Policies.Spec.Offer.Peers.Selector.MatchExpressions.Operator>
+		<.Policies.Spec.Offer.Peers.Selector.MatchLabels{}> <.Policies.Spec.Offer.Percentages{}>
 		<.Policies.Spec.Offer.Reserve.Written> <.Policies.Spec.Offer.Reserve{}>
 		<.Policies.Spec.Offer.Resources>
 		<.Policies.Spec.Overrides.Consumers.Selector.MatchExpressions.Key>

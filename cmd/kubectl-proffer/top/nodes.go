@@ -68,7 +68,7 @@ func nodesTables(offers *rest.Offers, snapshot *rest.World) (nodes, total *outpu
 		a, l, u := sums(n.Allocatable), use.local[n.Name], use.used[n.Name]
 		for _, name := range resources(a) {
 			if positive(name, a, l, u) {
-				nodes.Add(n.Name, n.State, name, a.text(name), l.text(name), u.text(name), strings.Join(in, ","))
+				nodes.Add(n.Name, stateOf(n), name, a.text(name), l.text(name), u.text(name), strings.Join(in, ","))
 			}
 		}
 		if len(in) > 0 {
@@ -89,6 +89,14 @@ func nodesTables(offers *rest.Offers, snapshot *rest.World) (nodes, total *outpu
 		}
 	}
 	return nodes, total, nil
+}
+
+// stateOf returns the state of a node, with the cluster that a virtual node stands for.
+func stateOf(n *rest.WorldNode) string {
+	if n.Peer == nil || n.Peer.ClusterID == "" {
+		return n.State
+	}
+	return n.State + ", of " + n.Peer.ClusterID
 }
 
 // poolsWith returns the policies whose pools have the node.

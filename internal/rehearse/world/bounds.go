@@ -70,6 +70,10 @@ func (s *sizes) addPolicy(spec *v1alpha1.ResourcePolicySpec) error {
 		s.addFilter(nodes.Filter)
 		s.terms += len(nodes.Tolerations)
 	}
+	if peers := spec.Offer.Peers; peers != nil {
+		s.addSelector(peers.Selector)
+		s.terms += len(peers.ClusterIDs)
+	}
 	if of := spec.Slices; of != nil {
 		amounts = append(amounts, of.Defaults)
 		if err := atMost(len(of.NodeLabels)+len(of.NodeSelector), 2*maxLabels, "labels in slices"); err != nil {

@@ -46,6 +46,7 @@ type decoder struct {
 	problems map[string]string
 	answers  answers
 	requests rehearse.Requests
+	groups   []capacity.NodeGroup
 }
 
 func (d *decoder) read() error {
@@ -112,6 +113,15 @@ func (d *decoder) member(name string) error {
 		return list(d.json, d.answers.add)
 	case "slices":
 		return list(d.json, d.slice)
+	case "nodeGroups":
+		return list(d.json, func(g *rest.WorldNodeGroup) error {
+			of := capacity.NodeGroup{Key: g.Name, Nodes: g.Nodes}
+			if g.Given != nil {
+				of.Given = amountsOf(*g.Given)
+			}
+			d.groups = append(d.groups, of)
+			return nil
+		})
 	case "nodes":
 		return list(d.json, d.node)
 	case "pods":
@@ -240,6 +250,9 @@ func (d *decoder) node(n *rest.WorldNode) error {
 	return nil
 }
 
+// virtualState is the state of virtual nodes in snapshots of operators that did not offer them.
+const virtualState = "Virtual"
+
 // NodeOf parses a node of a World.
 func NodeOf(n *rest.WorldNode) (capacity.Node, error) {
 	out := capacity.Node{Name: n.Name, Labels: n.Labels, Allocatable: amountsOf(n.Allocatable)}
@@ -247,6 +260,15 @@ func NodeOf(n *rest.WorldNode) (capacity.Node, error) {
 	for state, word := range states {
 		if word == n.State {
 			out.State, known = state, true
+		}
+	}
+	if n.State == virtualState {
+		out.Virtual, out.Depth, known = true, capacity.UnknownDepth, true
+	}
+	if n.Peer != nil {
+		out.Virtual, out.Peer, out.Depth = true, n.Peer.ClusterID, capacity.UnknownDepth
+		if n.Peer.Depth != nil {
+			out.Depth = *n.Peer.Depth
 		}
 	}
 	if !known {
@@ -267,6 +289,7 @@ func NodeOf(n *rest.WorldNode) (capacity.Node, error) {
 // world returns what was collected.
 func (d *decoder) world() *rehearse.World {
 	w := &d.w
+	d.ledger.SetGroups(d.groups)
 	w.Now, w.Content = d.of.Time, d.ledger.Copy()
 	if w.Now.IsZero() {
 		w.Now = time.Unix(0, 0)

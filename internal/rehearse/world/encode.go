@@ -67,6 +67,15 @@ func Encode(to io.Writer, s *table.Snapshot, content *capacity.Copy, version str
 			}
 		}
 	})
+	if len(content.Groups) > 0 {
+		e.list("nodeGroups", func(yield func(any) bool) {
+			for i := range content.Groups {
+				if !yield(groupObject(&content.Groups[i])) {
+					return
+				}
+			}
+		})
+	}
 	e.list("nodes", func(yield func(any) bool) {
 		byName := slices.SortedFunc(slices.Values(content.Nodes), func(a, b capacity.Node) int { return strings.Compare(a.Name, b.Name) })
 		for i := range byName {
@@ -194,13 +203,29 @@ func sliceObject(s *table.DecidedSlice) rest.WorldSlice {
 
 // states are the words for the states of nodes.
 var states = map[capacity.NodeState]string{
-	capacity.NotReady: "NotReady", capacity.Ready: "Ready", capacity.Cordoned: "Cordoned", capacity.Virtual: "Virtual",
+	capacity.NotReady: "NotReady", capacity.Ready: "Ready", capacity.Cordoned: "Cordoned",
 }
 
 func nodeObject(n *capacity.Node) rest.WorldNode {
 	out := rest.WorldNode{Name: n.Name, Labels: n.Labels, State: states[n.State], Allocatable: Amounts(n.Allocatable)}
+	if n.Virtual {
+		out.Peer = &rest.WorldPeer{ClusterID: n.Peer}
+		if n.Depth != capacity.UnknownDepth {
+			out.Peer.Depth = &n.Depth
+		}
+	}
 	for _, t := range n.Taints {
 		out.Taints = append(out.Taints, t.String())
+	}
+	return out
+}
+
+func groupObject(g *capacity.NodeGroup) rest.WorldNodeGroup {
+	out := rest.WorldNodeGroup{Name: g.Key, Nodes: g.Nodes}
+	if g.Given != nil {
+		given := rest.Amounts{}
+		maps.Copy(given, Amounts(g.Given))
+		out.Given = &given
 	}
 	return out
 }

@@ -211,7 +211,12 @@ func anyPolicy(t *rapid.T) *v1alpha1.ResourcePolicy {
 			s.Offer.External.OnFailure = rapid.SampledFrom([]v1alpha1.OnFailure{v1alpha1.OnFailureKeep, v1alpha1.OnFailureZero}).Draw(t, "on failure")
 		default:
 			s.Offer.Percent = new(v1alpha1.Percent(rapid.IntRange(1, 150).Draw(t, "percent")))
-			if rapid.Bool().Draw(t, "zoned") {
+			if rapid.IntRange(0, 2).Draw(t, "peers") == 0 {
+				s.Offer.Nodes, s.Offer.Peers = nil, &v1alpha1.Peers{Depth: new(rapid.Int32Range(1, 2).Draw(t, "depth"))}
+				if rapid.Bool().Draw(t, "named") {
+					s.Offer.Peers.ClusterIDs = []v1alpha1.ClusterID{"milan"}
+				}
+			} else if rapid.Bool().Draw(t, "zoned") {
 				s.Offer.Nodes.Selector = &zone
 			}
 			if rapid.Bool().Draw(t, "reserved") {
@@ -270,10 +275,15 @@ func (p *provider) live(t *rapid.T) {
 	case 0, 1:
 		allocatable := amounts("allocatable", 40_000)
 		allocatable[capacity.CPU], allocatable[capacity.Pods] = rapid.Int64Range(1, 40_000).Draw(t, "cpu"), 10
-		p.Ledger.SetNode(capacity.Node{
+		n := capacity.Node{
 			Name: name, Labels: map[string]string{"zone": anyZone.Draw(t, "zone")}, Allocatable: allocatable,
 			State: rapid.SampledFrom([]capacity.NodeState{capacity.Ready, capacity.Ready, capacity.Ready, capacity.Cordoned}).Draw(t, "state"),
-		})
+		}
+		if n.Virtual = rapid.IntRange(0, 2).Draw(t, "virtual") == 0; n.Virtual {
+			n.Peer, n.Depth = rapid.SampledFrom([]string{"milan", "rome", ""}).Draw(t, "peer"), rapid.SampledFrom([]int{0, 0, 1, capacity.UnknownDepth}).Draw(t, "depth")
+			p.Ledger.SetGroups([]capacity.NodeGroup{{Key: "a/s", Nodes: []string{"n0", "n1"}, Given: amounts("given", 40_000)}})
+		}
+		p.Ledger.SetNode(n)
 	case 2:
 		p.Ledger.DeletePod(key)
 	case 3, 4:

@@ -1,6 +1,8 @@
 package nodes
 
 import (
+	"strconv"
+
 	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
 
@@ -13,6 +15,8 @@ import (
 const (
 	NodeTypeLabel   = "liqo.io/type"
 	NodeTypeVirtual = "virtual-node"
+	// PeerLabel has the ID of the cluster that a virtual node stands for.
+	PeerLabel = "liqo.io/remote-cluster-id"
 )
 
 // nodeMask keeps what ParseNode reads: images and conditions are most of a node, and change with
@@ -38,19 +42,35 @@ var nodeMask = message(map[protowire.Number]*mask{
 
 // ParseNode returns what the ledger needs of a node.
 func ParseNode(n *corev1.Node) capacity.Node {
-	return capacity.Node{
+	out := capacity.Node{
 		Name:        n.Name,
 		Labels:      n.Labels,
 		Taints:      selection.Taints(n.Spec.Taints),
 		State:       nodeState(n),
 		Allocatable: quantity.AmountsOf(n.Status.Allocatable, quantity.Down),
+		Virtual:     n.Labels[NodeTypeLabel] == NodeTypeVirtual,
 	}
+	if out.Virtual {
+		out.Peer, out.Depth = n.Labels[PeerLabel], depthOf(n.Labels)
+	}
+	return out
+}
+
+// depthOf reads capacity.DepthLabel.
+func depthOf(labels map[string]string) int {
+	text, ok := labels[capacity.DepthLabel]
+	if !ok {
+		return 0
+	}
+	depth, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return capacity.UnknownDepth
+	}
+	return int(depth)
 }
 
 func nodeState(n *corev1.Node) capacity.NodeState {
 	switch {
-	case n.Labels[NodeTypeLabel] == NodeTypeVirtual:
-		return capacity.Virtual
 	case n.Spec.Unschedulable:
 		return capacity.Cordoned
 	case nodeReady(n):

@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"maps"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,8 +29,8 @@ func TestWhichNodesAreUsable(t *testing.T) {
 			capacity.Cordoned},
 		{"virtual and cordoned", func(n *corev1.Node) {
 			n.Labels, n.Spec.Unschedulable = map[string]string{"liqo.io/type": "virtual-node"}, true
-		}, capacity.Virtual},
-		{"virtual", nodeLabel("liqo.io/type", "virtual-node"), capacity.Virtual},
+		}, capacity.Cordoned},
+		{"virtual", nodeLabel("liqo.io/type", "virtual-node"), capacity.Ready},
 		{"of another Liqo type", nodeLabel("liqo.io/type", "other"), capacity.Ready},
 		{"tainted: the policy decides whether it tolerates that", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "k"}} },
 			capacity.Ready},
@@ -37,6 +38,38 @@ func TestWhichNodesAreUsable(t *testing.T) {
 		n := aNode("n", list("cpu", "1"), tc.with)
 		if got := ParseNode(n); got.State != tc.want {
 			t.Errorf("%s: state %v, want %v", tc.name, got.State, tc.want)
+		}
+	}
+}
+
+func TestAVirtualNodeSaysWhoGivesIt(t *testing.T) {
+	virtual := func(labels map[string]string) func(*corev1.Node) {
+		return func(n *corev1.Node) {
+			n.Labels = map[string]string{"liqo.io/type": "virtual-node", "liqo.io/remote-cluster-id": "milan"}
+			maps.Copy(n.Labels, labels)
+		}
+	}
+	depth := func(text string) func(*corev1.Node) { return virtual(map[string]string{"proffer.dev/depth": text}) }
+	for _, tc := range []struct {
+		name  string
+		with  func(*corev1.Node)
+		virt  bool
+		peer  string
+		depth int
+	}{
+		{"its own node, whatever its other labels", func(n *corev1.Node) {
+			n.Labels = map[string]string{"liqo.io/remote-cluster-id": "milan", "proffer.dev/depth": "3"}
+		}, false, "", 0},
+		{"given directly", virtual(nil), true, "milan", 0},
+		{"without a peer", nodeLabel("liqo.io/type", "virtual-node"), true, "", 0},
+		{"resold twice", depth("2"), true, "milan", 2},
+		{"a negative depth", depth("-1"), true, "milan", capacity.UnknownDepth},
+		{"a depth without end", depth("99999999999999999999"), true, "milan", capacity.UnknownDepth},
+		{"an empty depth", depth(""), true, "milan", capacity.UnknownDepth},
+		{"a depth that is a word", depth("one"), true, "milan", capacity.UnknownDepth},
+	} {
+		if n := ParseNode(aNode("n", list("cpu", "1"), tc.with)); n.Virtual != tc.virt || n.Peer != tc.peer || n.Depth != tc.depth {
+			t.Errorf("%s: virtual %v, peer %q, depth %d; want %v, %q, %d", tc.name, n.Virtual, n.Peer, n.Depth, tc.virt, tc.peer, tc.depth)
 		}
 	}
 }

@@ -1,0 +1,68 @@
+package policy
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/selection"
+)
+
+const (
+	defaultDepth = 1
+	maxDepth     = 8
+)
+
+// virtualNodeTaint is the key of the taint that Liqo sets on each virtual node. Its pod webhook adds the
+// toleration to the pods that may go there, see github.com/liqotech/liqo/pkg/webhooks/pod.
+const virtualNodeTaint = "virtual-node.liqo.io/not-allowed"
+
+// virtualNode is the label that selects Liqo's virtual nodes.
+const (
+	nodeTypeLabel   = "liqo.io/type"
+	nodeTypeVirtual = "virtual-node"
+)
+
+// peers parses which virtual nodes are in a pool.
+func (p *parser) peers(out *offer.Nodes, peers *v1alpha1.Peers, path *field.Path) {
+	out.Count = p.count(peers.Count, path.Child("count"))
+	of := &capacity.Peers{Depth: defaultDepth}
+	if len(peers.ClusterIDs) > 0 {
+		if peers.Selector != nil {
+			p.errs = append(p.errs, field.Forbidden(path.Child("selector"), "write clusterIDs or selector, not both"))
+		}
+		for i, id := range peers.ClusterIDs {
+			if id == "" {
+				p.errs = append(p.errs, field.Required(path.Child("clusterIDs").Index(i), "write the ID that Liqo knows the cluster by"))
+			}
+			of.IDs = append(of.IDs, string(id))
+		}
+		slices.Sort(of.IDs)
+	}
+	if d := peers.Depth; d != nil {
+		if *d < 1 || *d > maxDepth {
+			p.invalid(path.Child("depth"), *d, "write 1 to 8")
+		}
+		of.Depth = int(*d)
+	}
+	out.Selection = capacity.Selection{
+		Selector: p.selector(peers.Selector, path.Child("selector")), Peers: of,
+		Tolerations: selection.Tolerations([]corev1.Toleration{{Key: virtualNodeTaint, Operator: corev1.TolerationOpExists}}),
+	}
+}
+
+// selectorOfPeers returns the node selector that keeps pods on the virtual nodes of a pool, as far as
+// equality can say it.
+func selectorOfPeers(peers *v1alpha1.Peers) map[string]string {
+	out := map[string]string{}
+	if peers.Selector != nil {
+		maps.Copy(out, peers.Selector.MatchLabels)
+	}
+	out[nodeTypeLabel] = nodeTypeVirtual
+	return out
+}

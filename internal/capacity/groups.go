@@ -1,0 +1,134 @@
+package capacity
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// NodeGroup is virtual nodes that have together what one ResourceSlice was given. Liqo lets each of
+// them list all of it.
+type NodeGroup struct {
+	// Key identifies the group.
+	Key string
+	// Nodes are the names of its nodes. A node is in at most one group.
+	Nodes []string
+	// Given is what they have together, nil if unknown: then it is as much as the largest of them lists.
+	Given Amounts
+}
+
+// Equal reports whether two groups are the same.
+func (g *NodeGroup) Equal(o *NodeGroup) bool {
+	return g.Key == o.Key && slices.Equal(g.Nodes, o.Nodes) && maps.Equal(g.Given, o.Given) && (g.Given == nil) == (o.Given == nil)
+}
+
+// SetGroups sets the complete list of groups, and reports whether the account changed. The ledger
+// keeps the amounts: the caller must not change them afterwards. Only virtual nodes are grouped.
+func (l *Ledger) SetGroups(groups []NodeGroup) (changed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	groups = slices.SortedFunc(slices.Values(groups), func(a, b NodeGroup) int { return strings.Compare(a.Key, b.Key) })
+	for i := range groups {
+		groups[i].Nodes = slices.Compact(slices.Sorted(slices.Values(groups[i].Nodes)))
+	}
+	if slices.EqualFunc(groups, l.groups, func(a, b NodeGroup) bool { return a.Equal(&b) }) {
+		return false
+	}
+	before := l.groups
+	l.groups, l.groupOf = groups, map[string]*NodeGroup{}
+	for i := range groups {
+		for _, name := range groups[i].Nodes {
+			l.groupOf[name] = &groups[i]
+		}
+	}
+	// Nodes that are in no group any longer have what they list.
+	for i := range before {
+		for _, name := range before[i].Nodes {
+			if a := l.nodes[name]; a != nil && a.node != nil && a.node.Virtual && l.groupOf[name] == nil {
+				l.leavePools(a)
+				a.allocatable = slices.Clone(a.listed)
+				l.joinPools(a)
+			}
+		}
+	}
+	for i := range groups {
+		l.distribute(&groups[i])
+	}
+	return true
+}
+
+// distribute divides what a group has among its nodes: each has what pods request of it, and what is left goes
+// to the nodes in the order of their names, Ready ones first. So the sum over any of the nodes is no
+// more than what was given, and what is in use is counted where it is in use.
+func (l *Ledger) distribute(g *NodeGroup) {
+	if g == nil {
+		return
+	}
+	var members []*nodeAccount
+	for _, name := range g.Nodes {
+		if a := l.nodes[name]; a != nil && a.node != nil && a.node.Virtual && l.groupOf[name] == g {
+			members = append(members, a)
+		}
+	}
+	ready := func(a *nodeAccount) int {
+		if a.node.State == Ready {
+			return 0
+		}
+		return 1
+	}
+	slices.SortFunc(members, func(a, b *nodeAccount) int {
+		return cmp.Or(cmp.Compare(ready(a), ready(b)), strings.Compare(a.name, b.name))
+	})
+	left := l.given(g, members)
+	for _, a := range members {
+		l.leavePools(a)
+		inUse := a.requested()
+		for i, r := range a.listed {
+			a.allocatable[i].amount = min(r.amount, inUse[i].amount(), left[r.number])
+			left[r.number] -= a.allocatable[i].amount
+		}
+	}
+	for _, a := range members {
+		for i, r := range a.listed {
+			more := min(r.amount-a.allocatable[i].amount, left[r.number])
+			a.allocatable[i].amount += more
+			left[r.number] -= more
+		}
+		l.joinPools(a)
+	}
+}
+
+// given returns what the nodes of a group have together, by the numbers of the resources.
+func (l *Ledger) given(g *NodeGroup, members []*nodeAccount) map[int32]int64 {
+	given := map[int32]int64{}
+	for _, a := range members {
+		for _, r := range a.listed {
+			if g.Given != nil {
+				given[r.number] = max(0, g.Given[l.names.infos[r.number].name])
+			} else {
+				given[r.number] = max(given[r.number], r.amount)
+			}
+		}
+	}
+	return given
+}
+
+// requested sums what all pods on the node request of each resource that it lists.
+func (a *nodeAccount) requested() []total {
+	sums := make([]total, len(a.listed))
+	for e := a.firstPod; e != nil; e = e.next {
+		for i, r := range listedRequests(a.listed, e.requests) {
+			sums[i].add(totalOf(r.amount))
+		}
+	}
+	return sums
+}
+
+// redistribute divides what the group of a node has again, after the pods of the node have changed. What
+// a single node has does not depend on them.
+func (l *Ledger) redistribute(a *nodeAccount) {
+	if g := l.groupOf[a.name]; g != nil && len(g.Nodes) > 1 {
+		l.distribute(g)
+	}
+}

@@ -1,0 +1,94 @@
+package peers
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/quantity"
+)
+
+const (
+	// sliceLabel names the ResourceSlice that Liqo itself made a VirtualNode from.
+	sliceLabel = "liqo.io/resourceslice-name"
+	// kubeconfigPrefix begins the name of the Secret with the identity of a ResourceSlice, whose name
+	// follows: see github.com/liqotech/liqo/pkg/liqo-controller-manager/authentication/forge.
+	kubeconfigPrefix = "kubeconfig-resourceslice-"
+)
+
+var (
+	secretPath    = []string{"spec", "kubeconfigSecretRef", "name"}
+	resourcesPath = []string{"status", "resources"}
+)
+
+// virtualNode is the name of a node, and the group that it belongs to, empty for none.
+type virtualNode struct{ name, group string }
+
+// parseVirtualNode reads a VirtualNode. Its node has the same name. VirtualNodes that use one identity
+// are under one Quota of the provider, so they are one group.
+func parseVirtualNode(u *unstructured.Unstructured) virtualNode {
+	n := virtualNode{name: u.GetName()}
+	slice, secret := u.GetLabels()[sliceLabel], kube.Text(u, secretPath...)
+	if of, is := strings.CutPrefix(secret, kubeconfigPrefix); is {
+		slice = of
+	}
+	switch {
+	case slice != "":
+		n.group = u.GetNamespace() + "/" + slice
+	case secret != "":
+		n.group = u.GetNamespace() + "/Secret " + secret
+	}
+	return n
+}
+
+// parseSlice reads what a ResourceSlice was given, nil if it has no answer yet. What is not a quantity
+// counts as 0.
+func parseSlice(u *unstructured.Unstructured) capacity.Amounts {
+	resources, found, err := unstructured.NestedMap(u.Object, resourcesPath...)
+	if !found || err != nil {
+		return nil
+	}
+	list := make(corev1.ResourceList, len(resources))
+	for name, value := range resources {
+		list[corev1.ResourceName(name)] = quantityOf(value)
+	}
+	return quantity.AmountsOf(list, quantity.Down).Bounded(capacity.MaxNodeResources, nil)
+}
+
+// quantityOf reads a quantity, 0 if the value is none.
+func quantityOf(value any) resource.Quantity {
+	text, _ := value.(string)
+	q, ok := quantity.Parse(text)
+	if !ok {
+		return resource.Quantity{}
+	}
+	return q
+}
+
+var stripVirtualNode = kube.KeepFields(secretPath)
+
+// stripSlice keeps what parseSlice reads. The provider writes the status, so its size is bounded.
+func stripSlice(obj any) (any, error) {
+	kept, err := kube.KeepFields(resourcesPath)(obj)
+	u, ok := kept.(*unstructured.Unstructured)
+	if err != nil || !ok {
+		return kept, err
+	}
+	resources, found, _ := unstructured.NestedMap(u.Object, resourcesPath...)
+	if !found {
+		return kept, nil
+	}
+	bounded := parseSlice(u)
+	for name, value := range resources {
+		text, isText := value.(string)
+		_, valid := quantity.Parse(text)
+		if _, keep := bounded[name]; !keep || !isText || !valid {
+			delete(resources, name)
+		}
+	}
+	return kept, unstructured.SetNestedMap(u.Object, resources, resourcesPath...)
+}

@@ -1,0 +1,98 @@
+package peers
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"proffer.dev/proffer/internal/capacity"
+)
+
+func object(namespace, name string, fields map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: fields}
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return u
+}
+
+func virtual(namespace, name, secret string) *unstructured.Unstructured {
+	return object(namespace, name, map[string]any{"spec": map[string]any{"kubeconfigSecretRef": map[string]any{"name": secret}}})
+}
+
+func slice(namespace, name string, resources map[string]any) *unstructured.Unstructured {
+	return object(namespace, name, map[string]any{"status": map[string]any{"resources": resources}})
+}
+
+func TestWhichVirtualNodesAreOfOneResourceSlice(t *testing.T) {
+	made := virtual("a", "made-by-liqo", "kubeconfig-resourceslice-s")
+	made.SetLabels(map[string]string{"liqo.io/resourceslice-name": "s"})
+	labelled := virtual("a", "labelled", "")
+	labelled.SetLabels(map[string]string{"liqo.io/resourceslice-name": "s"})
+	for _, tc := range []struct {
+		of   *unstructured.Unstructured
+		want string
+	}{
+		{made, "a/s"},
+		{virtual("a", "made-by-liqoctl", "kubeconfig-resourceslice-s"), "a/s"},
+		{labelled, "a/s"},
+		{virtual("b", "of-another-peer", "kubeconfig-resourceslice-s"), "b/s"},
+		{virtual("a", "of-an-identity", "kubeconfig-of-mine"), "a/Secret kubeconfig-of-mine"},
+		{virtual("a", "without", ""), ""},
+	} {
+		if got := parseVirtualNode(tc.of); got.group != tc.want || got.name != tc.of.GetName() {
+			t.Errorf("%s is in group %q, want %q", tc.of.GetName(), got.group, tc.want)
+		}
+	}
+}
+
+func TestTheLedgerIsToldWhatNodesHaveTogether(t *testing.T) {
+	ledger := capacity.NewLedger()
+	g := &groups{ledger: ledger, nodes: map[string]virtualNode{}, slices: map[string]capacity.Amounts{}}
+	nodes, given := handler[virtualNode]{g, g.nodes, parseVirtualNode}, handler[capacity.Amounts]{g, g.slices, parseSlice}
+	want := func(groups ...capacity.NodeGroup) {
+		t.Helper()
+		if diff := cmp.Diff(groups, ledger.Copy().Groups, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("groups: %s", diff)
+		}
+	}
+	if !nodes.Set(virtual("a", "n2", "kubeconfig-resourceslice-s")) || !nodes.Set(virtual("a", "n1", "kubeconfig-resourceslice-s")) {
+		t.Error("a new node is no change")
+	}
+	if nodes.Set(virtual("a", "n1", "kubeconfig-resourceslice-s")) {
+		t.Error("the same node is a change")
+	}
+	want(capacity.NodeGroup{Key: "a/s", Nodes: []string{"n1", "n2"}})
+	given.Set(slice("a", "s", map[string]any{"cpu": "1500m", "memory": "1Ki", "pods": "many"}))
+	want(capacity.NodeGroup{Key: "a/s", Nodes: []string{"n1", "n2"}, Given: capacity.Amounts{"cpu": 1500, "memory": 1024, "pods": 0}})
+	if given.Set(slice("a", "of-no-node", map[string]any{"cpu": "1"})) {
+		t.Error("a ResourceSlice without a node is a change")
+	}
+	given.Remove(slice("a", "s", nil))
+	nodes.Remove(virtual("a", "n2", ""))
+	want(capacity.NodeGroup{Key: "a/s", Nodes: []string{"n1"}})
+	nodes.RemoveAll()
+	want()
+}
+
+// A provider writes the status of the ResourceSlices that it is asked with.
+func TestAHostileAnswerCostsLittle(t *testing.T) {
+	resources := map[string]any{"cpu": "1e999999999", "memory": strings.Repeat("9", 1<<20), "pods": int64(3)}
+	for i := range 20_000 {
+		resources[fmt.Sprint("made.up/", i)] = "1"
+	}
+	kept, err := stripSlice(slice("a", "s", resources))
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, _, _ := unstructured.NestedMap(kept.(*unstructured.Unstructured).Object, "status", "resources")
+	if len(left) > capacity.MaxNodeResources || left["cpu"] != nil || left["memory"] != nil {
+		t.Errorf("%d resources are kept, cpu %v", len(left), left["cpu"])
+	}
+	if got := parseSlice(kept.(*unstructured.Unstructured)); got["cpu"] != 0 || got["memory"] != 0 || len(got) > capacity.MaxNodeResources {
+		t.Errorf("%d resources were given, cpu %d", len(got), got["cpu"])
+	}
+}
