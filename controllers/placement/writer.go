@@ -89,7 +89,7 @@ func (w *Writer) Collect(ch chan<- prometheus.Metric) { w.left.Collect(ch) }
 // Start writes until the context ends, and can be started again. It watches this one ConfigMap to
 // undo changes by others.
 func (w *Writer) Start(ctx context.Context) error {
-	defer w.stored.Store(nil)
+	defer func() { w.stored.Store(nil); w.left.Set(0) }()
 	informer := dynamicinformer.NewFilteredDynamicInformer(w.client, configMapResource, w.list.Namespace, 0, toolscache.Indexers{}, func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, w.list.Name).String()
 	}).Informer()
