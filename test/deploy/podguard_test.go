@@ -177,7 +177,7 @@ func TestAConsumersPodsKeepTheirPlace(t *testing.T) {
 		}
 		for kind, by := range map[string]client.Client{
 			"a slice without placement": o.free, "the control plane": as(t, "rome", "liqo.io"),
-			// Liqo checks only the first organization of a certificate request.
+			// A certificate can have several groups.
 			"a slice in groups of its choice": as(t, freeUser, "rome", "system:serviceaccounts", "system:serviceaccounts:liqo", "system:nodes"),
 		} {
 			err := o.send(t, by, m.change)
