@@ -5,6 +5,7 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
 	corev1 "k8s.io/api/core/v1"
@@ -202,6 +203,19 @@ func TestAConsumersPodsKeepTheirPlace(t *testing.T) {
 		refused := refusal{metav1.StatusReasonInvalid, "spec.pod.nodeSelector lacks pool=:"}
 		eventually(t, func() error { return refused.of(o.send(t, o.placed, setPlace(nil))) })
 		must(t, o.send(t, o.placed, setPlace(map[string]string{"pool": ""})))
+	})
+	t.Run("a full list", func(t *testing.T) {
+		full := map[string]string{placedUser: "pool=gold"}
+		for i := range 10_000 { // 1000 KiB
+			full[fmt.Sprintf("%087d-0123456789ab", i)] = "z="
+		}
+		o.list(t, full)
+		refused := refusal{metav1.StatusReasonInvalid, "spec.pod.nodeSelector lacks pool=gold:"}
+		eventually(t, func() error { return refused.of(o.send(t, o.placed, setPlace(map[string]string{"pool": ""}))) })
+		began := time.Now()
+		must(t, o.send(t, o.placed))
+		must(t, o.send(t, o.free, setPlace(nil)))
+		t.Logf("two ShadowPods are checked in %s", time.Since(began))
 	})
 	t.Run("a slice that the list has no room for", func(t *testing.T) {
 		o.list(t, map[string]string{placedUser: "pool=gold", "_rome": ""})
