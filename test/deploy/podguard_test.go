@@ -151,6 +151,7 @@ var misplacements = map[string]struct {
 			}}},
 		}}}
 	}), "lacks pool=gold, zone=a:", true},
+	"a priority":                    {inSpec(func(s *corev1.PodSpec) { s.PriorityClassName = "system-cluster-critical" }), "spec.pod.priorityClassName is not for consumers: leave it out", false},
 	"the name of a node":            {inSpec(func(s *corev1.PodSpec) { s.NodeName = "node-1" }), "spec.pod.nodeName is not for consumers: leave it out", false},
 	"a toleration of everything":    {tolerate(corev1.Toleration{Operator: corev1.TolerationOpExists}), "a toleration without a key tolerates every taint: write the keys of the taints to tolerate", true},
 	"a toleration of every key":     {tolerate(corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}), "a toleration without a key", true},

@@ -260,6 +260,9 @@ func testForbiddenPods(t *testing.T, s slice, sender client.Client, namespace st
 		"spec.pod.nodeSelector lacks pool=gold": func(p *offloadingv1beta1.ShadowPod) {
 			p.Spec.Pod.NodeSelector = map[string]string{"pool": "silver"}
 		},
+		"spec.pod.priorityClassName is not for consumers: leave it out": func(p *offloadingv1beta1.ShadowPod) {
+			p.Spec.Pod.PriorityClassName = "system-cluster-critical"
+		},
 		"spec.pod.nodeName is not for consumers: leave it out, and this cluster's scheduler chooses the node": func(p *offloadingv1beta1.ShadowPod) {
 			p.Spec.Pod.NodeName = "node-1"
 		},
