@@ -83,6 +83,7 @@ const (
 // ResourcePolicySpec defines what is offered, and to which consumers.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.slices) || (has(self.class) && self.class.size() > 0)",message="slices answers the ResourceSlices of a class: set class, or leave slices out"
+// +kubebuilder:validation:XValidation:rule="!has(self.slices) || !has(self.slices.enforcePlacement) || !self.slices.enforcePlacement || (has(self.slices.nodeSelector) ? self.slices.nodeSelector.size() > 0 : has(self.offer.peers) || has(self.offer.nodes) && has(self.offer.nodes.selector) && has(self.offer.nodes.selector.matchLabels) && self.offer.nodes.selector.matchLabels.size() > 0)",message="enforcePlacement needs labels of nodes: set slices.nodeSelector, or matchLabels in offer.nodes.selector"
 // +kubebuilder:validation:XValidation:rule="!has(self.catalog) || (has(self.class) && self.class.size() > 0)",message="catalog describes a class that ResourceSlices ask for: set class, or leave catalog out"
 type ResourcePolicySpec struct {
 	// Class is the pool that the policy applies to: a class of ResourceSlices in Liqo v1, a pool in

@@ -98,6 +98,8 @@ func admissionMessages(t *testing.T) []string {
 	return messages
 }
 
+const placementNeedsLabels = `spec: Invalid value: enforcePlacement needs labels of nodes: set slices.nodeSelector, or matchLabels in offer.nodes.selector`
+
 // The messages of config/admission on amounts are those of the operator.
 func TestTheAPIServerAndTheOperatorHaveTheSameRulesOnAmounts(t *testing.T) {
 	messages := admissionMessages(t)
@@ -264,6 +266,26 @@ var specRules = []rule{
 		name:    "slices need a class that is not empty",
 		invalid: `class: ""` + "\nslices: {}\n" + fixedOffer,
 		want:    `spec: Invalid value: slices answers the ResourceSlices of a class: set class, or leave slices out`,
+	},
+	{
+		name: "enforced placement needs labels of nodes",
+		valid: []string{
+			sliced("{enforcePlacement: true, nodeSelector: {pool: gold}}"), sliced("{enforcePlacement: false, nodeSelector: {}}"),
+			"class: gold\noffer: {nodes: {selector: {matchLabels: {pool: gold}}}}\nslices: {enforcePlacement: true}",
+			"class: gold\noffer: {peers: {}}\nslices: {enforcePlacement: true}",
+		},
+		invalid: sliced("{enforcePlacement: true}"),
+		want:    placementNeedsLabels,
+	},
+	{
+		name:    "enforced placement needs a selector that is not emptied",
+		invalid: "class: gold\noffer: {nodes: {selector: {matchLabels: {pool: gold}}}}\nslices: {enforcePlacement: true, nodeSelector: {}}",
+		want:    placementNeedsLabels,
+	},
+	{
+		name:    "enforced placement needs equality, not expressions",
+		invalid: "class: gold\noffer: {nodes: {selector: {matchExpressions: [{key: pool, operator: Exists}]}}}\nslices: {enforcePlacement: true}",
+		want:    placementNeedsLabels,
 	},
 	{
 		name:    "unknown keys are refused",

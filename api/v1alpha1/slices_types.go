@@ -50,11 +50,17 @@ type Slices struct {
 	NodeLabels Labels `json:"nodeLabels,omitempty"`
 
 	// NodeSelector is the node selector that the consumer's kubelet puts on the pods that it sends. It
-	// is advice on placement, not isolation. A key that is removed here stays with consumers that have
-	// it. Empty: no selector. Default: the matchLabels of offer.nodes.selector; with offer.peers, those of
-	// its selector and liqo.io/type: virtual-node.
+	// is advice on placement, not isolation, unless enforcePlacement is set. A key that is removed here
+	// stays with consumers that have it. Empty: no selector. Default: the matchLabels of
+	// offer.nodes.selector; with offer.peers, those of its selector and liqo.io/type: virtual-node.
 	// +optional
 	NodeSelector Labels `json:"nodeSelector,omitzero"`
+
+	// EnforcePlacement refuses pods of the consumer that do not carry the whole node selector. It
+	// needs a node selector, and the component slice-pod-guard: without the component it has no effect.
+	// Default: false.
+	// +optional
+	EnforcePlacement bool `json:"enforcePlacement,omitempty"`
 
 	// StorageClasses are the StorageClasses that the consumer may use, its default first. Empty: none,
 	// and the virtual node has no storage. Default: all StorageClasses, as for Liqo's class default.

@@ -39,6 +39,11 @@ func (p *parser) slices(spec *v1alpha1.ResourcePolicySpec, path *field.Path) off
 	if s.NodeSelector != nil {
 		out.NodeSelector = p.labels(s.NodeSelector, path.Child("nodeSelector"))
 	}
+	out.EnforcePlacement = s.EnforcePlacement
+	if s.EnforcePlacement && len(out.NodeSelector) == 0 {
+		p.errs = append(p.errs, field.Forbidden(path.Child("enforcePlacement"),
+			"enforcePlacement needs labels of nodes: set slices.nodeSelector, or matchLabels in offer.nodes.selector"))
+	}
 	out.StorageClasses = p.classNames(s.StorageClasses, path.Child("storageClasses"))
 	out.IngressClasses = p.classNames(s.IngressClasses, path.Child("ingressClasses"))
 	out.LoadBalancerClasses = p.classNames(s.LoadBalancerClasses, path.Child("loadBalancerClasses"))

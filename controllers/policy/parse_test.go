@@ -49,7 +49,7 @@ func TestParseReadsEveryField(t *testing.T) {
 			Reclaim:                v1alpha1.ReclaimRetain,
 			Slices: &v1alpha1.Slices{
 				OnExcess: v1alpha1.OnExcessDeny, Defaults: kubetest.Quantities("cpu", "1"),
-				NodeLabels: v1alpha1.Labels{"tier": "gold"}, NodeSelector: v1alpha1.Labels{"pool": "gold"},
+				NodeLabels: v1alpha1.Labels{"tier": "gold"}, NodeSelector: v1alpha1.Labels{"pool": "gold"}, EnforcePlacement: true,
 				StorageClasses: []v1alpha1.ClassName{"fast", "slow", "fast"}, IngressClasses: []v1alpha1.ClassName{},
 			},
 		}
@@ -82,7 +82,7 @@ func TestParseReadsEveryField(t *testing.T) {
 		ThresholdPercent: 20, Reclaim: offer.Retain,
 		Slices: offer.Slices{
 			DenyExcess: true, Defaults: capacity.Amounts{"cpu": 1000},
-			NodeLabels: map[string]string{"tier": "gold"}, NodeSelector: map[string]string{"pool": "gold"},
+			NodeLabels: map[string]string{"tier": "gold"}, NodeSelector: map[string]string{"pool": "gold"}, EnforcePlacement: true,
 			StorageClasses: []string{"fast", "slow"}, IngressClasses: []string{},
 		},
 	}
@@ -282,6 +282,8 @@ func TestParseErrorsNameTheFieldAndSayWhatToWrite(t *testing.T) {
 			`spec.slices.nodeLabels: Invalid value: "a b"`},
 		{"node selector of slices", inSlices(v1alpha1.Slices{NodeSelector: v1alpha1.Labels{"a": "b c"}}),
 			`spec.slices.nodeSelector: Invalid value: "b c"`},
+		{"enforced placement without labels", inSlices(v1alpha1.Slices{EnforcePlacement: true}),
+			`spec.slices.enforcePlacement: Forbidden: enforcePlacement needs labels of nodes: set slices.nodeSelector`},
 		{"storage class", inSlices(v1alpha1.Slices{StorageClasses: []v1alpha1.ClassName{""}}),
 			`spec.slices.storageClasses[0]: Required value: write the name of a class`},
 		{"ingress class", inSlices(v1alpha1.Slices{IngressClasses: []v1alpha1.ClassName{"a", ""}}),

@@ -380,12 +380,20 @@ func (e *tracked) forgetTerm() {
 // see github.com/liqotech/liqo/pkg/utils/resource.EscapeLabel.
 var notInLabels = regexp.MustCompile(`[^a-zA-Z0-9-_.]`)
 
-// creatorOf returns the value of liqo.io/creator-user on the pods that run under a slice of a
-// consumer. Liqo's webhook sets it from the identity of the slice
-// (authentication.CommonNameResourceSliceCSR).
-func creatorOf(name, consumer string) string {
+// userOf returns the name in the certificate that Liqo signs for a slice of a consumer, which is
+// that of the user of its Quota (authentication.CommonNameResourceSliceCSR).
+func userOf(name, consumer string) string {
+	if consumer == "" {
+		return ""
+	}
 	sum := sha256.Sum256([]byte(consumer))
-	return notInLabels.ReplaceAllString(fmt.Sprintf("%s-%x", name, sum[:6]), "-")
+	return fmt.Sprintf("%s-%x", name, sum[:6])
+}
+
+// creatorOf returns the value of liqo.io/creator-user on the pods that run under a slice of a
+// consumer. Liqo's webhook sets it from the user.
+func creatorOf(name, consumer string) string {
+	return notInLabels.ReplaceAllString(userOf(name, consumer), "-")
 }
 
 // forgetGone deletes from a map by UID what it has of slices that are not among all.

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/internal/debounce"
+	"proffer.dev/proffer/internal/grant"
 	"proffer.dev/proffer/internal/grant/protocol"
 	"proffer.dev/proffer/internal/table"
 )
@@ -51,6 +52,8 @@ type Writer struct {
 	log         logr.Logger
 	// queue has the slices to write in the present term.
 	queue atomic.Pointer[workqueue.Typed[sliceKey]]
+	// placed is that of AwaitPlacement.
+	placed func(user string, labels map[string]string) bool
 	// planned are the slices that the present decision writes. Only commit uses it.
 	planned []sliceKey
 }
@@ -102,6 +105,22 @@ func newWriter(client *sliceClient, grants *grantClient, decider *Decider, debou
 		client: client, grants: grants, decider: decider, holding: holding, wake: debouncer.WakeNow, later: debouncer.Wake, delayed: debounce.NewDelayedWake(debouncer.WakeNow),
 		renderer: newStatusRenderer(), events: events, metrics: newWriteMetrics(), log: log,
 	}
+}
+
+// AwaitPlacement makes the first answer of a slice wait until placed reports that the API server
+// requires these labels of nodes of the pods of its user, if the policy enforces placement. Whoever
+// makes that so wakes the engine. It is called before Start.
+func (w *Writer) AwaitPlacement(placed func(user string, labels map[string]string) bool) {
+	w.placed = placed
+}
+
+// awaitsPlacement reports whether a slice is not answered yet because of AwaitPlacement. A slice that
+// has something in its class may have pods already, so its answers do not wait.
+func (w *Writer) awaitsPlacement(a *decisions, i int) bool {
+	c, r := a.entries[i], &a.plans[i]
+	decided := &a.answers[r.at]
+	return w.placed != nil && decided.Verdict == grant.Accept && decided.Policy != nil && decided.Policy.Slices.EnforcePlacement &&
+		c.holds.In(c.class).Empty() && !w.placed(userOf(c.name, r.consumer), decided.Policy.Slices.NodeSelector)
 }
 
 // Describe implements prometheus.Collector.
@@ -199,7 +218,9 @@ func (w *Writer) commit(a *decisions) {
 		switch r.mode {
 		case leave:
 		case answerIt:
-			w.enqueueAnswer(a, i)
+			if !w.awaitsPlacement(a, i) {
+				w.enqueueAnswer(a, i)
+			}
 		case takeBack:
 			w.enqueueReclaim(a, i)
 		case unwritable:

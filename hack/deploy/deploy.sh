@@ -164,12 +164,12 @@ as under Uninstall in docs/install.md"
   on_cluster --namespace "$NAMESPACE" delete deployment proffer --ignore-not-found
   on_cluster wait --for=delete pod "${pods[@]}" --timeout=120s
   if has_admission_policies; then
-    # Before the list of served classes: without the list the policies would refuse every slice.
+    # Before the lists that they read: without these the policies would refuse every slice and pod.
     on_cluster delete validatingadmissionpolicybinding,validatingadmissionpolicy --selector app.kubernetes.io/part-of=proffer
   else
     admission='|ValidatingAdmissionPolicy(Binding)?'
   fi
-  local components=(networkpolicy served-classes dashboard catalog catalog-http)
+  local components=(networkpolicy served-classes slice-pod-guard dashboard catalog catalog-http)
   ! has servicemonitors.monitoring.coreos.com || components+=(servicemonitor)
   ! has prometheusrules.monitoring.coreos.com || components+=(alerts)
   make_overlay "${components[@]}"

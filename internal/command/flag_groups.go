@@ -77,6 +77,10 @@ func (o *options) sliceFlags() *pflag.FlagSet {
 	fs := newFlags()
 	fs.StringVar(&o.servedClasses, "served-classes-configmap", "",
 		"The `name` of a ConfigMap, in the namespace of the Lease, in which the operator lists the classes that policies offer; see the component served-classes.")
+	fs.StringVar(&o.placements, "placements-configmap", "",
+		"The `name` of a ConfigMap, in the namespace of the Lease, in which the operator lists the node labels that pods of slices need; see the component slice-pod-guard.")
+	fs.StringVar(&o.podSecurity, "offloaded-pod-security", "",
+		"The pod-security `level`, baseline or restricted, of the namespaces that Liqo creates for consumers; by default, they are left as they are.")
 	fs.BoolVar(&o.publishOffers, "publish-offers", false,
 		"Publish to each consumer what it could be granted now, as Offers in its tenant namespace; see the component catalog.")
 	fs.IntVar(&o.offersQPS, "publish-offers-qps", operator.DefaultOffersQPS,

@@ -37,6 +37,9 @@ type options struct {
 	election               operator.LeaderElection
 	batchPeriod            batchPeriod
 	servedClasses          string
+	placements             string
+	podSecurity            string
+	podSecurityLevel       operator.PodSecurityLevel
 	publishOffers          bool
 	offersQPS              int
 	offersSubjects         []string
@@ -138,6 +141,15 @@ func (o *options) check() error {
 	}
 	if o.servedClasses != "" && len(validation.IsDNS1123Subdomain(o.servedClasses)) > 0 {
 		return fmt.Errorf("--served-classes-configmap=%q is not the name of a ConfigMap: write lower-case letters, digits, '-' and '.', such as proffer-served-classes", o.servedClasses)
+	}
+	if o.placements != "" && len(validation.IsDNS1123Subdomain(o.placements)) > 0 {
+		return fmt.Errorf("--placements-configmap=%q is not the name of a ConfigMap: write lower-case letters, digits, '-' and '.', such as proffer-placements", o.placements)
+	}
+	if o.podSecurity != "" {
+		var err error
+		if o.podSecurityLevel, err = operator.ParsePodSecurityLevel(o.podSecurity); err != nil {
+			return fmt.Errorf("--offloaded-pod-security=%w", err)
+		}
 	}
 	if err := o.checkOffers(); err != nil {
 		return err

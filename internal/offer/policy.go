@@ -74,6 +74,8 @@ type Slices struct {
 	Defaults capacity.Amounts
 	// NodeLabels and NodeSelector are for the consumer's virtual node.
 	NodeLabels, NodeSelector map[string]string
+	// EnforcePlacement requires NodeSelector, which is then not empty, of the consumer's pods.
+	EnforcePlacement bool
 	// StorageClasses, IngressClasses and LoadBalancerClasses list the classes that the consumer may
 	// use, its default first. Nil means unset; empty means none.
 	StorageClasses, IngressClasses, LoadBalancerClasses []string

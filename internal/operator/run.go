@@ -19,6 +19,7 @@ import (
 
 	"proffer.dev/proffer/controllers/catalog"
 	"proffer.dev/proffer/controllers/consumer"
+	"proffer.dev/proffer/controllers/podsecurity"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/kube"
@@ -40,6 +41,8 @@ type (
 	TLS = resourcereader.TLS
 	// OffersSubject is a template of those who may read the Offers of a consumer.
 	OffersSubject = catalog.Subject
+	// PodSecurityLevel is a level of Kubernetes' pod security.
+	PodSecurityLevel = podsecurity.Level
 )
 
 // The forms of Liqo's protocol.
@@ -50,6 +53,11 @@ const (
 
 // ParseForm returns the form of this name: pools or flat. Its error says what to write.
 func ParseForm(name string) (Form, error) { return resourcereader.ParseForm(name) }
+
+// ParsePodSecurityLevel reads baseline or restricted. Its error says what to write.
+func ParsePodSecurityLevel(text string) (PodSecurityLevel, error) {
+	return podsecurity.ParseLevel(text)
+}
 
 // ParseOffersSubject reads a template such as User:{clusterID}. Its error says what to write.
 func ParseOffersSubject(text string) (OffersSubject, error) { return catalog.ParseSubject(text) }
@@ -82,6 +90,12 @@ type Options struct {
 	// ServedClasses is the name of a ConfigMap, in the namespace of the Lease, in which the
 	// operator lists the classes that policies offer. Empty keeps no list.
 	ServedClasses string
+	// Placements is the name of a ConfigMap, in the namespace of the Lease, in which the operator
+	// lists the users whose pods have to carry labels of nodes. Empty keeps no list.
+	Placements string
+	// OffloadedPodSecurity is the pod-security level of the namespaces that Liqo creates for consumers.
+	// Empty leaves them as they are.
+	OffloadedPodSecurity PodSecurityLevel
 	// PublishOffers is nil if the catalog is not published to consumers.
 	PublishOffers *PublishOffers
 	// Catalog is the listener for callers from outside of the cluster.
@@ -162,7 +176,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		}
 		if err := setup(mgr, parts{
 			ledger: ledger, table: offers, debouncer: debouncer, election: o.LeaderElection,
-			servedClasses: o.ServedClasses, publish: o.PublishOffers, metrics: metrics.Registry, version: o.Version,
+			servedClasses: o.ServedClasses, placements: o.Placements, podSecurity: o.OffloadedPodSecurity, publish: o.PublishOffers, metrics: metrics.Registry, version: o.Version,
 			chain: chain, reconcilers: plugins.reconcilers, metasync: o.Plugins.MetaSync,
 		}); err != nil {
 			return err

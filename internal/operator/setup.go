@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,9 +18,9 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/controllers/catalog"
-	"proffer.dev/proffer/controllers/classlist"
 	"proffer.dev/proffer/controllers/consumer"
 	"proffer.dev/proffer/controllers/offered"
+	"proffer.dev/proffer/controllers/podsecurity"
 	"proffer.dev/proffer/controllers/policy"
 	"proffer.dev/proffer/controllers/slice"
 	"proffer.dev/proffer/internal/capacity"
@@ -97,6 +96,10 @@ type parts struct {
 	observer bool
 	// servedClasses is the name of a ConfigMap, or empty.
 	servedClasses string
+	// placements is the name of a ConfigMap, or empty.
+	placements string
+	// podSecurity is the level of the namespaces of consumers, empty to leave them as they are.
+	podSecurity podsecurity.Level
 	// publish is nil if the catalog is not published to consumers.
 	publish *PublishOffers
 	// metrics may be nil.
@@ -145,16 +148,11 @@ func setup(mgr ctrl.Manager, p parts) error {
 	// These run after each evaluation. The answers come last, because workers start to write with
 	// them.
 	published := []func(*table.Snapshot){policies.Remember, record.Note, onSnapshot(statuses.Wake), monitors.follow}
-	if p.servedClasses != "" {
-		namespace, err := kube.LeaseNamespace(p.election)
-		if err != nil {
-			return err
-		}
-		list := classlist.NewWriter(liqo, types.NamespacedName{Namespace: namespace, Name: p.servedClasses}, p.table,
-			log.WithName("classes"))
-		work, published = append(work, list), append(published, onSnapshot(list.Wake))
+	guards, err := p.guards(liqo, answers, wake, log)
+	if err != nil {
+		return err
 	}
-	var collectors []prometheus.Collector
+	work, published, collectors := append(work, guards.work...), append(published, guards.wake...), guards.collectors
 	if p.publish != nil {
 		offers := catalog.NewWriter(catalog.Config{
 			Client: liqo, Table: p.table, Largest: p.ledger.Largest, Subjects: p.publish.Subjects, QPS: p.publish.QPS,

@@ -142,6 +142,10 @@ type SliceDecisions interface {
 type DecidedSlice struct {
 	// Namespace and Name are those of the slice. UID tells apart what All yields.
 	Namespace, Name, UID string
+	// User is the name under which the pods of the slice are sent: that of the certificate that Liqo
+	// signs for the slice. It is worked out from the name of the slice and the owner of its tenant
+	// namespace, which the consumer cannot change, and empty without an owner.
+	User string
 	// Slice is what was asked for, and what counted as granted before the decision. It is Pinned for
 	// what cannot be taken back now.
 	grant.Slice

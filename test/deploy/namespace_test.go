@@ -46,9 +46,9 @@ func TestAnOverlayCanChooseTheNamespace(t *testing.T) {
 func TestTheOperatorWorksInAnotherNamespace(t *testing.T) {
 	const other = "deploy-test-other"
 	p := newPeering(t)
-	dir := overlayWith(t, "namespace: "+other+"\n", "served-classes")
+	dir := overlayWith(t, "namespace: "+other+"\n", "served-classes", "slice-pod-guard")
 	applyOverlay(t, dir)
-	applyAgain(t, dir, len(render(t, "served-classes")))
+	applyAgain(t, dir, len(render(t, "served-classes", "slice-pod-guard")))
 
 	o := startIn(t, other, container(t, deployment(t, renderAt(t, dir))).Args)
 	o.awaitReady(t)

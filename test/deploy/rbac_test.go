@@ -106,6 +106,13 @@ func TestEachComponentAddsExactlyThesePermissions(t *testing.T) {
 			"namespace proffer-system: patch configmaps proffer-served-classes",
 			"namespace proffer-system: watch configmaps proffer-served-classes",
 		},
+		"slice-pod-guard": {
+			"cluster: patch namespaces",
+			"namespace proffer-system: create configmaps proffer-placements",
+			"namespace proffer-system: list configmaps proffer-placements",
+			"namespace proffer-system: patch configmaps proffer-placements",
+			"namespace proffer-system: watch configmaps proffer-placements",
+		},
 	}
 	base := granted(t)
 	for _, c := range components(t) {

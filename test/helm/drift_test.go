@@ -128,17 +128,18 @@ const older = "kubernetes-1.25-to-1.29"
 
 // toggles has the value of the chart that corresponds to each component of config.
 var toggles = map[string]string{
-	"accounting":     "accounting.enabled=true,configuration.clusterID=" + clusterID,
-	"alerts":         "alerts.enabled=true",
-	"catalog":        "catalog.enabled=true",
-	"catalog-http":   "catalogHTTP.enabled=true",
-	"dashboard":      "dashboard.enabled=true",
-	"flat":           "flat.enabled=true",
-	older:            "olderKubernetes=true",
-	"networkpolicy":  "networkPolicy.enabled=true",
-	"served-classes": "servedClasses.enabled=true",
-	"servicemonitor": "serviceMonitor.enabled=true",
-	"tls":            "tls.enabled=true",
+	"accounting":      "accounting.enabled=true,configuration.clusterID=" + clusterID,
+	"alerts":          "alerts.enabled=true",
+	"catalog":         "catalog.enabled=true",
+	"catalog-http":    "catalogHTTP.enabled=true",
+	"dashboard":       "dashboard.enabled=true",
+	"flat":            "flat.enabled=true",
+	older:             "olderKubernetes=true",
+	"networkpolicy":   "networkPolicy.enabled=true",
+	"served-classes":  "servedClasses.enabled=true",
+	"slice-pod-guard": "slicePodGuard.enabled=true",
+	"servicemonitor":  "serviceMonitor.enabled=true",
+	"tls":             "tls.enabled=true",
 }
 
 func TestEachComponentOfConfigIsAToggle(t *testing.T) {
@@ -153,17 +154,20 @@ func TestEachComponentOfConfigIsAToggle(t *testing.T) {
 	}
 }
 
+// newer are the components that exclude older: they need ValidatingAdmissionPolicies.
+var newer = []string{"served-classes", "slice-pod-guard"}
+
 // componentSets returns the empty set, each component, each component together with older, and all
-// components. older and served-classes exclude each other.
+// components.
 func componentSets() (sets [][]string) {
 	all := slices.Sorted(maps.Keys(toggles))
-	without := func(excluded string) []string {
-		return slices.DeleteFunc(slices.Clone(all), func(c string) bool { return c == excluded })
+	without := func(excluded ...string) []string {
+		return slices.DeleteFunc(slices.Clone(all), func(c string) bool { return slices.Contains(excluded, c) })
 	}
-	sets = [][]string{nil, {older}, without(older), without("served-classes")}
+	sets = [][]string{nil, {older}, without(older), without(newer...)}
 	for _, component := range without(older) {
 		sets = append(sets, []string{component})
-		if component != "served-classes" {
+		if !slices.Contains(newer, component) {
 			sets = append(sets, []string{component, older})
 		}
 	}

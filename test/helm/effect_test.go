@@ -102,6 +102,16 @@ var effects = []struct {
 		"ValidatingAdmissionPolicy//proffer-served-classes: none -> an object", "ValidatingAdmissionPolicyBinding//proffer-served-classes: none -> an object",
 	}},
 	{"servedClasses.entries", "servedClasses: {entries: {default: liqo}}", "servedClasses: {enabled: true}", []string{classes + " data.default: none -> liqo"}},
+	{"slicePodGuard.enabled", "slicePodGuard: {enabled: true}", "", []string{
+		"ClusterRole//proffer-slice-pod-guard: none -> an object", "ClusterRoleBinding//proffer-slice-pod-guard: none -> an object",
+		"ConfigMap/proffer-system/proffer-placements: none -> an object",
+		container + "args.4: none -> --placements-configmap=proffer-placements", container + "args.5: none -> --offloaded-pod-security=baseline",
+		"Role/proffer-system/proffer-slice-pod-guard: none -> an object", "RoleBinding/proffer-system/proffer-slice-pod-guard: none -> an object",
+		"ValidatingAdmissionPolicy//proffer-slice-pod-guard: none -> an object", "ValidatingAdmissionPolicyBinding//proffer-slice-pod-guard: none -> an object",
+	}},
+	{"slicePodGuard.podSecurity", "slicePodGuard: {podSecurity: restricted}", "slicePodGuard: {enabled: true}", []string{
+		container + "args.5: --offloaded-pod-security=baseline -> --offloaded-pod-security=restricted",
+	}},
 	{"guards.enabled", "guards: {enabled: false}", "", gone(both, "slice-deletion-guard", "slice-guard", "slice-status-guard")},
 	{"admission.enabled", "admission: {enabled: false}", "", gone(both, "resourcepolicy")},
 	{"olderKubernetes", "olderKubernetes: true", "", append([]string{

@@ -18,7 +18,7 @@ func TestTheOperatorTakesTheFlagsOfTheChart(t *testing.T) {
 	must(t, err)
 	for name, values := range map[string]string{
 		"without values":        "",
-		"with every component":  "{configuration: {clusterID: milan}, accounting: {enabled: true}, catalog: {enabled: true}, catalogHTTP: {enabled: true}, flat: {enabled: true}, tls: {enabled: true}, servedClasses: {enabled: true}}",
+		"with every component":  "{configuration: {clusterID: milan}, accounting: {enabled: true}, catalog: {enabled: true}, catalogHTTP: {enabled: true}, flat: {enabled: true}, tls: {enabled: true}, servedClasses: {enabled: true}, slicePodGuard: {enabled: true}}",
 		"with all of catalog":   "{catalog: {enabled: true, qps: 100, subjects: ['User:{clusterID}', 'Group:liqo:{clusterID}']}}",
 		"with a public catalog": "{catalogHTTP: {enabled: true, anonymous: true}}",
 		"with the flat form":    "{grpc: {form: flat}, log: {level: debug, format: console}, batchPeriod: 60s}",

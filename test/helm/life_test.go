@@ -240,6 +240,8 @@ func TestTheCommandsOfTheReadmeWork(t *testing.T) {
 			continue
 		case strings.HasSuffix(line, " proffer-served-classes"):
 			c.helm(t, "upgrade", "proffer", "charts/proffer", "--reset-then-reuse-values", "--set", "servedClasses.enabled=true")
+		case strings.HasSuffix(line, " proffer-slice-pod-guard"):
+			c.helm(t, "upgrade", "proffer", "charts/proffer", "--reset-then-reuse-values", "--set", "slicePodGuard.enabled=true")
 		case strings.Contains(line, "--take-ownership"):
 			c = deployed
 			c.on(t, "apply", "-k", "config/default")

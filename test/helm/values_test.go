@@ -135,6 +135,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		{"an address for a network", "networkPolicy: {apiServerCIDRs: [192.0.2.1]}", "at '/networkPolicy/apiServerCIDRs/0': '192.0.2.1' does not match pattern"},
 		{"a port that is none", "networkPolicy: {apiServerPorts: [70000]}", "at '/networkPolicy/apiServerPorts/0': maximum: got 70,000, want 65,535"},
 		{"an entry of the operator", "servedClasses: {entries: {gold: proffer}}", "at '/servedClasses/entries/gold': 'not' failed"},
+		{"a level that protects nothing", "slicePodGuard: {podSecurity: privileged}", "at '/slicePodGuard/podSecurity': value must be one of 'baseline', 'restricted'"},
 		{"a rate of nothing", "catalog: {qps: 0}", "at '/catalog/qps': minimum: got 0, want 1"},
 		{"a subject of everybody", "catalog: {subjects: ['Group:all']}", "at '/catalog/subjects/0': 'Group:all' does not match pattern"},
 		{"an entry that is no class", "servedClasses: {entries: {Gold: me}}", "at '/servedClasses/entries': additional properties 'Gold' not allowed"},
@@ -154,6 +155,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		{"the books twice", "configuration: {clusterID: milan, reconcilers: [MetaSync]}\naccounting: {enabled: true}", "accounting.enabled=true and configuration.reconcilers both list MetaSync"},
 		{"the flat form twice", "flat: {enabled: true}\ngrpc: {form: flat}", "grpc.form=flat and flat.enabled=true serve the flat form twice"},
 		{"admission policies where there are none", "servedClasses: {enabled: true}\nolderKubernetes: true", "servedClasses.enabled=true needs Kubernetes 1.30"},
+		{"a guard where there are none", "slicePodGuard: {enabled: true}\nolderKubernetes: true", "slicePodGuard.enabled=true needs Kubernetes 1.30"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			file := writeValues(t, tc.yaml)

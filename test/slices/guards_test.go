@@ -291,8 +291,11 @@ func TestWithoutTheGuardsAQuotaCanStayBehind(t *testing.T) {
 
 // TestTheGuardsFitLiqosTypes uses kube-controller-manager's type check of the expressions against
 // Liqo's CRDs.
-func TestTheGuardsFitLiqosTypes(t *testing.T) {
-	for _, name := range guards {
+func TestTheGuardsFitLiqosTypes(t *testing.T) { requireTypes(t, guards...) }
+
+func requireTypes(t *testing.T, policies ...string) {
+	t.Helper()
+	for _, name := range policies {
 		eventually(t, "the types of "+name+" are checked", func(ctx context.Context) error {
 			var policy admissionv1.ValidatingAdmissionPolicy
 			if err := provider.Client.Get(ctx, client.ObjectKey{Name: name}, &policy); err != nil {

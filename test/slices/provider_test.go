@@ -79,10 +79,13 @@ func create(t *testing.T, object client.Object) {
 	})
 }
 
-// newNode creates a ready node on the provider, with the label pool=NAME.
-func newNode(t *testing.T, name string, allocatable amounts) {
+// newNode creates a ready node on the provider, with the label pool=NAME, or with other labels.
+func newNode(t *testing.T, name string, allocatable amounts, labels ...map[string]string) {
 	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pool": name}}}
+	for _, l := range labels {
+		node.Labels = l
+	}
 	create(t, node)
 	node.Status = corev1.NodeStatus{
 		Allocatable: allocatable.list(), Capacity: allocatable.list(),

@@ -153,6 +153,10 @@ enabled. Empty if there is neither. It is JSON, which is also YAML: toYaml write
 {{- if .Values.servedClasses.enabled }}
 - --served-classes-configmap=proffer-served-classes
 {{- end }}
+{{- if .Values.slicePodGuard.enabled }}
+- --placements-configmap=proffer-placements
+- --offloaded-pod-security={{ .Values.slicePodGuard.podSecurity }}
+{{- end }}
 {{- if .Values.tls.enabled }}
 - --grpc-tls-cert=/etc/proffer/tls/tls.crt
 - --grpc-tls-key=/etc/proffer/tls/tls.key

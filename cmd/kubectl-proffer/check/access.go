@@ -20,14 +20,17 @@ func review(r manifests.Right, namespace, account string) *authorizationv1.Subje
 	}}
 }
 
-// neededRights returns what the manifests of this version allow an operator in the namespace. The
-// list of served classes and the catalog have roles of their own.
-func neededRights(namespace string, servedClasses, catalog bool) ([]manifests.Right, error) {
+// neededRights returns what the manifests of this version allow an operator in the namespace, with
+// these flags. The lists for admission policies and the catalog have roles of their own.
+func neededRights(namespace string, f flags) ([]manifests.Right, error) {
 	files := []string{manifests.OperatorRole, "rbac/metrics_auth_role.yaml"}
-	if servedClasses {
+	if f.servedClasses != "" {
 		files = append(files, "components/served-classes/role.yaml")
 	}
-	if catalog {
+	if f.placements != "" {
+		files = append(files, "components/slice-pod-guard/role.yaml")
+	}
+	if f.publishOffers {
 		files = append(files, "components/catalog/role.yaml")
 	}
 	all, err := manifests.Rights(namespace, files...)

@@ -332,15 +332,17 @@ func TestSettingsOfLiqoThatDoNotFitAreReported(t *testing.T) {
 }
 
 func TestEachAdmissionPolicyHasToBeInstalledAndBound(t *testing.T) {
-	own, err := ownGuards(false)
+	own, err := ownGuards(flags{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := []guard{{"proffer-slice-deletion-guard", true}, {"proffer-slice-guard", true}, {"proffer-slice-status-guard", true}, {"proffer-resourcepolicy", false}}; !cmp.Equal(want, own, cmp.AllowUnexported(guard{})) {
 		t.Fatalf("guards %v, want %v", own, want)
 	}
-	if served, err := ownGuards(true); err != nil || len(served) != len(own)+1 {
-		t.Fatalf("guards %v with served-classes, error %v", served, err)
+	for name, f := range map[string]flags{"served-classes": {servedClasses: "classes"}, "slice-pod-guard": {placements: "placements"}} {
+		if more, err := ownGuards(f); err != nil || len(more) != len(own)+1 {
+			t.Fatalf("guards %v with %s, error %v", more, name, err)
+		}
 	}
 	installed := func(names ...string) known[[]admissionregistrationv1.ValidatingAdmissionPolicy] {
 		var all []admissionregistrationv1.ValidatingAdmissionPolicy
@@ -455,7 +457,7 @@ func TestTheCRDOfTheCatalogIsCheckedOnlyWhereItIsPublished(t *testing.T) {
 }
 
 func TestRightsThatTheOperatorLacksAreReported(t *testing.T) {
-	needed, err := neededRights("other", false, false)
+	needed, err := neededRights("other", flags{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -471,15 +473,17 @@ func TestRightsThatTheOperatorLacksAreReported(t *testing.T) {
 			t.Errorf("the rights lack %q: %v", want, needed)
 		}
 	}
-	catalog, err := neededRights("other", false, true)
+	catalog, err := neededRights("other", flags{publishOffers: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !slices.ContainsFunc(catalog, func(r manifests.Right) bool { return r.String() == "update offers.proffer.dev" }) {
 		t.Errorf("with the catalog, the rights lack that to write Offers: %v", catalog)
 	}
-	if served, err := neededRights("other", true, false); err != nil || len(served) <= len(needed) {
-		t.Errorf("with served classes %d rights, without %d, error %v", len(served), len(needed), err)
+	for name, f := range map[string]flags{"served classes": {servedClasses: "classes"}, "placements": {placements: "placements"}} {
+		if more, err := neededRights("other", f); err != nil || len(more) <= len(needed) {
+			t.Errorf("with %s %d rights, without %d, error %v", name, len(more), len(needed), err)
+		}
 	}
 	cases := map[string]struct {
 		denied known[[]manifests.Right]
@@ -573,5 +577,24 @@ func TestSlicesNeedAPolicyWithAClass(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestAPolicyThatEnforcesPlacementNeedsTheComponent(t *testing.T) {
+	enforcing := *kubetest.Policy("gold", func(s *v1alpha1.ResourcePolicySpec) { s.Slices = &v1alpha1.Slices{EnforcePlacement: true} })
+	free := *kubetest.Policy("silver", func(s *v1alpha1.ResourcePolicySpec) { s.Slices = &v1alpha1.Slices{} })
+	all := there([]v1alpha1.ResourcePolicy{free, enforcing, *kubetest.Policy("plain")})
+	got := findPlacement(flags{}, all)
+	if len(got) != 1 {
+		t.Fatalf("findings %v, want one", got)
+	}
+	if diff := (is{Warning, []string{"no effect without the component slice-pod-guard: gold."}}).diff(got[0]); diff != "" {
+		t.Error(diff)
+	}
+	if got := findPlacement(flags{placements: "placements"}, all); len(got) > 0 {
+		t.Errorf("findings %v with the component", got)
+	}
+	if got := findPlacement(flags{}, there([]v1alpha1.ResourcePolicy{free})); len(got) > 0 {
+		t.Errorf("findings %v without such a policy", got)
 	}
 }

@@ -89,11 +89,11 @@ func (c *cluster) check(ctx context.Context, namespace, liqoNamespace string, ap
 	if err != nil {
 		return nil, err
 	}
-	rights, err := neededRights(namespace, f.servedClasses != "", f.publishOffers)
+	rights, err := neededRights(namespace, f)
 	if err != nil {
 		return nil, err
 	}
-	guards, err := ownGuards(f.servedClasses != "")
+	guards, err := ownGuards(f)
 	if err != nil {
 		return nil, err
 	}
@@ -109,6 +109,7 @@ func (c *cluster) check(ctx context.Context, namespace, liqoNamespace string, ap
 	findings = append(findings, findAccess(namespace+"/"+account, len(rights), c.denied(ctx, namespace, account, rights)))
 	findings = append(findings, findReplicas(namespace, deployment))
 	if deployment.err == nil {
+		findings = append(findings, findPlacement(f, policies)...)
 		pods := c.pods(ctx, deployment.value)
 		findings = append(findings,
 			findLeader(f, get(ctx, c, &coordinationv1.Lease{}, f.leaseNamespace, operator.LeaderElectionID), now),

@@ -21,11 +21,14 @@ type guard struct {
 	forSlices bool
 }
 
-// ownGuards returns the admission policies of this version.
-func ownGuards(servedClasses bool) ([]guard, error) {
+// ownGuards returns the admission policies of this version, for an operator with these flags.
+func ownGuards(f flags) ([]guard, error) {
 	dirs := []string{"guards", "admission"}
-	if servedClasses {
+	if f.servedClasses != "" {
 		dirs = append(dirs, "components/served-classes")
+	}
+	if f.placements != "" {
+		dirs = append(dirs, "components/slice-pod-guard")
 	}
 	var all []guard
 	for _, dir := range dirs {

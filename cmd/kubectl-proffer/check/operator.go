@@ -33,6 +33,7 @@ type flags struct {
 	leaderElect, tls              bool
 	grpc, form, flat, probes      string
 	leaseNamespace, servedClasses string
+	placements                    string
 	publishOffers                 bool
 }
 
@@ -52,6 +53,7 @@ func flagsOf(d *appsv1.Deployment) (flags, error) {
 	all.StringVar(&certificate, "grpc-tls-cert", "", "")
 	all.StringVar(&f.probes, "health-probe-bind-address", ":8081", "")
 	all.StringVar(&f.servedClasses, "served-classes-configmap", "", "")
+	all.StringVar(&f.placements, "placements-configmap", "", "")
 	all.BoolVar(&f.publishOffers, "publish-offers", false, "")
 	c := containerOf(&d.Spec.Template.Spec)
 	if c == nil {

@@ -90,3 +90,24 @@ func findClasses(apis known[liqoAPIs], policies known[[]v1alpha1.ResourcePolicy]
 	}
 	return []Finding{{checkClasses, Warning, "No policy in force has a class, so no ResourceSlice is answered.", "Set spec.class of a policy, and request this class: see docs/slices.md."}}
 }
+
+// findPlacement reports policies that enforce placement without the component that does it. The flags
+// are those of the operator.
+func findPlacement(f flags, policies known[[]v1alpha1.ResourcePolicy]) []Finding {
+	if f.placements != "" {
+		return nil // The check of the guards reports the rest.
+	}
+	var names []string
+	for i := range policies.value {
+		if s := policies.value[i].Spec.Slices; s != nil && s.EnforcePlacement {
+			names = append(names, policies.value[i].Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []Finding{{
+		checkPolicies, Warning, "slices.enforcePlacement has no effect without the component slice-pod-guard: " + kube.First(names) + ".",
+		"Add the component: see Pods in their place in docs/slices.md.",
+	}}
+}

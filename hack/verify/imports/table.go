@@ -193,6 +193,8 @@ var table = []rule{
 	{place: "controllers/consumer", may: perKind, why: kind},
 	{place: "controllers/slice", may: perKind, why: kind},
 	{place: "controllers/classlist", may: perKind, why: kind},
+	{place: "controllers/placement", may: perKind, why: kind},
+	{place: "controllers/podsecurity", may: perKind, why: kind},
 	{place: "controllers/offered", may: perKind, why: kind},
 	{place: "controllers/catalog", may: append([]string{"internal/catalog"}, perKind...), why: kind},
 	{place: "internal/operator", may: []string{everything}},

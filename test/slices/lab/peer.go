@@ -143,10 +143,24 @@ func TenantNamespace(peer string) string {
 
 // At returns a client for the provider with the rights of the consumer's Liqo there.
 func (c *Cluster) At(ctx context.Context, provider *Cluster) (client.Client, error) {
-	identity := forge.Identity(forge.ControlPlaneIdentityName(liqov1beta1.ClusterID(provider.ID)),
-		TenantNamespace(provider.ID))
+	return c.clientOf(ctx, forge.Identity(forge.ControlPlaneIdentityName(liqov1beta1.ClusterID(provider.ID)),
+		TenantNamespace(provider.ID)))
+}
+
+// SliceAt returns a client for the provider with the identity of one of the consumer's slices, by
+// which Liqo's kubelet sends pods.
+func (c *Cluster) SliceAt(ctx context.Context, provider *Cluster, slice string) (client.Client, error) {
+	namespace := TenantNamespace(provider.ID)
+	return c.clientOf(ctx, forge.Identity(forge.ResourceSliceIdentityName(forge.ResourceSlice(slice, namespace)), namespace))
+}
+
+// clientOf returns a client with the kubeconfig of an identity of the consumer.
+func (c *Cluster) clientOf(ctx context.Context, identity *authv1beta1.Identity) (client.Client, error) {
 	if err := c.Client.Get(ctx, client.ObjectKeyFromObject(identity), identity); err != nil {
 		return nil, err
+	}
+	if identity.Status.KubeconfigSecretRef == nil {
+		return nil, fmt.Errorf("identity %s has no kubeconfig yet", identity.Name)
 	}
 	var secret corev1.Secret
 	key := client.ObjectKey{Namespace: identity.Namespace, Name: identity.Status.KubeconfigSecretRef.Name}

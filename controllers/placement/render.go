@@ -1,0 +1,124 @@
+// Package placement maintains the list of the users whose pods have to carry labels of nodes, for
+// the admission policy of the component slice-pod-guard. It is a ConfigMap with an entry for each
+// ResourceSlice that has a grant from a policy with enforcePlacement: the key is the user under
+// whose name Liqo sends the pods of the slice, the value are the labels, as in pool=gold,zone=a.
+package placement
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
+)
+
+const (
+	// maxPerConsumer bounds the entries of one consumer, in bytes: some 500 slices with short names.
+	maxPerConsumer = 32 << 10
+	// maxList bounds the list, in bytes. A ConfigMap can have one MiB.
+	maxList = 1000 << 10
+	// exceeded precedes the ID of a consumer that has more than is listed. No user begins with it:
+	// users begin with the name of a slice. The admission policy refuses all pods of the consumer
+	// whose user has no entry.
+	exceeded = "_"
+)
+
+// rendered is the list as it should be.
+type rendered struct {
+	entries map[string]string
+	// left is how many slices have no entry because their consumer has too many.
+	left int
+}
+
+// required is what is required of the pods of one user.
+type required struct {
+	user, consumer, labels string
+}
+
+// render returns the list for what was decided on the slices. The present list decides what is
+// required of a user whose grant no policy decides on at the moment, such as while the policy is
+// invalid or deleted, and which entries stay if a consumer has too many.
+func render(decided iter.Seq[table.DecidedSlice], policies []table.Policy, present map[string]string) rendered {
+	all := requirements(decided, policies, present)
+	// What is listed stays listed; the rest follows in the order of the slices.
+	slices.SortStableFunc(all, func(a, b required) int { return rank(a, present) - rank(b, present) })
+	out := rendered{entries: make(map[string]string, len(all))}
+	sums, total := map[string]int{}, 0
+	for _, r := range all {
+		size := len(r.user) + len(r.labels)
+		if len(validation.IsConfigMapKey(r.user)) > 0 || sums[r.consumer]+size > maxPerConsumer || total+size > maxList {
+			out.left++
+			// These markers are few and short: the bound of the list leaves room for them.
+			if key := exceeded + r.consumer; len(validation.IsConfigMapKey(key)) == 0 {
+				out.entries[key] = ""
+			}
+			continue
+		}
+		sums[r.consumer] += size
+		total += size
+		out.entries[r.user] = r.labels
+	}
+	return out
+}
+
+func rank(r required, present map[string]string) int {
+	if _, listed := present[r.user]; listed {
+		return 0
+	}
+	return 1
+}
+
+// requirements returns what is required of each user that has, or is about to have, a grant, each
+// once. An answer that a policy decides on goes before what is left of earlier grants of the same
+// user: the pods of both are sent alike.
+func requirements(decided iter.Seq[table.DecidedSlice], policies []table.Policy, present map[string]string) []required {
+	byName := map[string]*offer.Policy{}
+	for i := range policies {
+		if p := policies[i].Parsed; p != nil {
+			byName[p.Name] = p
+		}
+	}
+	var all []required
+	answered, known := map[string]bool{}, map[string]bool{}
+	for s := range decided {
+		byPolicy := s.Answer != nil && s.Answer.Policy != nil
+		switch {
+		case s.User == "", !s.Slice.Pinned && !s.Accepted(), answered[s.User] && !byPolicy:
+			continue
+		case byPolicy:
+			answered[s.User] = true
+		}
+		labels := present[s.User]
+		if byPolicy {
+			labels = labelsOf(s.Answer.Policy)
+		} else if granted := byName[s.Slice.GrantedBy]; granted != nil {
+			labels = labelsOf(granted)
+		}
+		if labels != "" && !known[s.User] {
+			known[s.User] = true
+			all = append(all, required{s.User, s.Slice.Consumer, labels})
+		}
+	}
+	return all
+}
+
+// labelsOf returns the labels that a policy requires, as they stand in the list, empty for none.
+func labelsOf(p *offer.Policy) string {
+	if !p.Slices.EnforcePlacement {
+		return ""
+	}
+	return textOf(p.Slices.NodeSelector)
+}
+
+// textOf renders labels. Neither the key nor the value of a label has a comma or an equals sign.
+func textOf(labels map[string]string) string {
+	pairs := make([]string, 0, len(labels))
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		pairs = append(pairs, key+"="+labels[key])
+	}
+	return strings.Join(pairs, ",")
+}

@@ -1,0 +1,155 @@
+package placement
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/grant"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
+)
+
+var (
+	gold   = &offer.Policy{Name: "gold", Slices: offer.Slices{EnforcePlacement: true, NodeSelector: map[string]string{"zone": "a", "pool": "gold"}}}
+	silver = &offer.Policy{Name: "silver", Slices: offer.Slices{NodeSelector: map[string]string{"pool": "silver"}}}
+)
+
+func policies(all ...*offer.Policy) (list []table.Policy) {
+	for _, p := range all {
+		list = append(list, table.Policy{Name: p.Name, Parsed: p})
+	}
+	return list
+}
+
+// accepted is a slice whose answer a policy decides on, nil for none.
+func accepted(user string, by *offer.Policy) table.DecidedSlice {
+	return table.DecidedSlice{User: user, Slice: grant.Slice{Consumer: "rome"}, Answer: &grant.Answer{Verdict: grant.Accept, Policy: by}}
+}
+
+// grantedBy is what a slice holds that is not decided on, such as one that is gone.
+func grantedBy(user, policy string) table.DecidedSlice {
+	return table.DecidedSlice{
+		User: user, Slice: grant.Slice{Consumer: "rome", Pinned: true, Granted: capacity.Amounts{"cpu": 1}, GrantedBy: policy},
+	}
+}
+
+func of(consumer string, s table.DecidedSlice) table.DecidedSlice {
+	s.Slice.Consumer = consumer
+	return s
+}
+
+func TestWhatASliceHoldsDecidesWhatItsPodsNeed(t *testing.T) {
+	denied := accepted("mine-1", gold)
+	denied.Answer = &grant.Answer{Verdict: grant.Deny, Policy: gold}
+	waiting := table.DecidedSlice{User: "mine-1", Slice: grant.Slice{Consumer: "rome", GrantedBy: "gold"}}
+	present := map[string]string{"mine-1": "pool=gold", "gone-1": "pool=gold"}
+	mine := map[string]string{"mine-1": "pool=gold,zone=a"}
+	as := map[string]string{"mine-1": "pool=gold"}
+	for name, tc := range map[string]struct {
+		slices   []table.DecidedSlice
+		policies []table.Policy
+		want     map[string]string
+	}{
+		"its policy enforces":                         {[]table.DecidedSlice{accepted("mine-1", gold)}, policies(gold), mine},
+		"its policy does not":                         {[]table.DecidedSlice{accepted("mine-1", silver)}, policies(gold, silver), nil},
+		"it is denied, and has nothing":               {[]table.DecidedSlice{denied}, policies(gold), nil},
+		"it waits for a gate":                         {[]table.DecidedSlice{waiting}, policies(gold), nil},
+		"it has no owner":                             {[]table.DecidedSlice{accepted("", gold)}, policies(gold), nil},
+		"its policy is gone":                          {[]table.DecidedSlice{accepted("mine-1", nil)}, nil, as},
+		"its policy is invalid":                       {[]table.DecidedSlice{grantedBy("mine-1", "gold")}, []table.Policy{{Name: "gold"}}, as},
+		"its policy does not decide, but enforces":    {[]table.DecidedSlice{grantedBy("mine-1", "gold")}, policies(gold), mine},
+		"its policy does not decide, nor enforce":     {[]table.DecidedSlice{grantedBy("mine-1", "silver")}, policies(silver), nil},
+		"it is gone, and its pods run":                {[]table.DecidedSlice{grantedBy("gone-1", "")}, nil, map[string]string{"gone-1": "pool=gold"}},
+		"it has moved to a policy that does not":      {[]table.DecidedSlice{accepted("mine-1", silver), grantedBy("mine-1", "gold")}, policies(gold, silver), nil},
+		"it has moved to a policy that enforces":      {[]table.DecidedSlice{accepted("mine-1", gold), grantedBy("mine-1", "silver")}, policies(gold, silver), mine},
+		"it is denied, and pods of an older one run":  {[]table.DecidedSlice{denied, grantedBy("mine-1", "gold")}, policies(gold), mine},
+		"two of one user: one that enforces suffices": {[]table.DecidedSlice{accepted("mine-1", silver), accepted("mine-1", gold)}, policies(gold, silver), mine},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := render(slices.Values(tc.slices), tc.policies, present)
+			if tc.want == nil {
+				tc.want = map[string]string{}
+			}
+			if diff := cmp.Diff(rendered{entries: tc.want}, got, cmp.AllowUnexported(rendered{})); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// many returns slices of one consumer with long names.
+func many(consumer string, n int) (all []table.DecidedSlice) {
+	for i := range n {
+		all = append(all, of(consumer, accepted(fmt.Sprintf("%s-%04d-%s", consumer, i, strings.Repeat("n", 200)), gold)))
+	}
+	return all
+}
+
+func TestAConsumerWithTooManySlicesHarmsOnlyItself(t *testing.T) {
+	all := many("rome", 1000)
+	all = append(all, of("oslo", accepted("mine-2", gold)))
+	last := all[999].User
+	got := render(slices.Values(all), policies(gold), map[string]string{last: "pool=gold"})
+
+	if got.entries["mine-2"] != "pool=gold,zone=a" {
+		t.Error("the slice of another consumer has no entry")
+	}
+	if got.entries[last] != "pool=gold,zone=a" {
+		t.Error("a slice that had an entry lost it to others of its consumer")
+	}
+	if _, marked := got.entries["_rome"]; !marked || got.left == 0 {
+		t.Errorf("%d slices left out, marked: %t", got.left, marked)
+	}
+	if _, marked := got.entries["_oslo"]; marked {
+		t.Error("the other consumer is marked")
+	}
+	if want := 1000 + 1 - got.left + 1; len(got.entries) != want {
+		t.Errorf("%d entries, want %d", len(got.entries), want)
+	}
+	romes := 0
+	for user, labels := range got.entries {
+		if strings.HasPrefix(user, "rome-") {
+			romes += len(user) + len(labels)
+		}
+	}
+	if romes > maxPerConsumer || romes < maxPerConsumer-300 {
+		t.Errorf("%d bytes for one consumer, want about %d", romes, maxPerConsumer)
+	}
+}
+
+func TestTheListFitsIntoAConfigMap(t *testing.T) {
+	var all []table.DecidedSlice
+	for i := range 60 {
+		all = append(all, many(fmt.Sprintf("consumer-%d", i), 200)...)
+	}
+	got, size := render(slices.Values(all), policies(gold), nil), 0
+	for user, labels := range got.entries {
+		size += len(user) + len(labels)
+	}
+	if size > 1<<20 || size < maxList-300 {
+		t.Errorf("%d bytes, want about %d", size, maxList)
+	}
+	if _, marked := got.entries["_consumer-59"]; !marked {
+		t.Error("a consumer without room is not marked")
+	}
+}
+
+// A ConfigMap takes no such key: the name of a slice can have 253 characters.
+func TestAUserWhoseNameIsTooLongIsNotListed(t *testing.T) {
+	got := render(slices.Values([]table.DecidedSlice{accepted(strings.Repeat("n", 254), gold)}), policies(gold), nil)
+	if diff := cmp.Diff(rendered{entries: map[string]string{"_rome": ""}, left: 1}, got, cmp.AllowUnexported(rendered{})); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestAmendmentsLeaveTheListAsWanted(t *testing.T) {
+	got := amendments(map[string]string{"a": "x=1", "b": "x=1", "c": "x=1"}, map[string]string{"b": "x=2", "c": "x=1", "d": "x=3"})
+	if diff := cmp.Diff(map[string]any{"a": nil, "b": "x=2", "d": "x=3"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

@@ -1,0 +1,45 @@
+// Package podsecurity sets the pod-security level of the namespaces that Liqo creates for consumers.
+package podsecurity
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// enforceLabel is the label from which the API server takes the level that pods must have, see
+// https://kubernetes.io/docs/concepts/security/pod-security-admission.
+const enforceLabel = "pod-security.kubernetes.io/enforce"
+
+// Liqo sets these on a namespace that it creates for a consumer, see
+// github.com/liqotech/liqo/pkg/consts. A tenant namespace has the first one too.
+const (
+	remoteClusterIDLabel   = "liqo.io/remote-cluster-id"
+	tenantNamespaceLabel   = "liqo.io/tenant-namespace"
+	managedByMapAnnotation = "liqo.io/managed-by-namespace-map"
+)
+
+// levels are those of Kubernetes that protect the node, the weaker first.
+var levels = []string{"baseline", "restricted"}
+
+// Level is a level of Kubernetes' pod security.
+type Level string
+
+// ParseLevel reads a level that protects the node.
+func ParseLevel(text string) (Level, error) {
+	if !slices.Contains(levels, text) {
+		return "", fmt.Errorf("%q is not a level: write baseline or restricted", text)
+	}
+	return Level(text), nil
+}
+
+// lacks reports whether a namespace is one that Liqo created for a consumer, and its level is weaker
+// than this one. A value that Kubernetes does not know is weaker: it enforces nothing.
+func (l Level) lacks(namespace *unstructured.Unstructured) bool {
+	labels := namespace.GetLabels()
+	_, tenant := labels[tenantNamespaceLabel]
+	_, created := namespace.GetAnnotations()[managedByMapAnnotation]
+	return labels[remoteClusterIDLabel] != "" && !tenant && created && namespace.GetDeletionTimestamp() == nil &&
+		slices.Index(levels, labels[enforceLabel]) < slices.Index(levels, string(l))
+}

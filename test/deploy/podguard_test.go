@@ -1,0 +1,406 @@
+package deploy
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/hack/controlplane"
+)
+
+// offloadedNamespace is one that Liqo created for rome.
+const offloadedNamespace = "deploy-test-offloaded"
+
+// The users of rome's slices: of one whose policy enforces placement, of one whose does not, and of
+// one that the list has no room for.
+const (
+	placedUser = "mine-a8a4c692b93b"
+	freeUser   = "other-a8a4c692b93b"
+)
+
+// offloading is the part of a peering in which pods are sent.
+type offloading struct {
+	// placed and free are slices of rome.
+	placed, free client.Client
+	admin        client.Client
+}
+
+// newOffloading installs Liqo's CRD and roles, and the component with a list that requires pool=gold
+// and zone=a of the pods of one slice.
+func newOffloading(t *testing.T) *offloading {
+	t.Helper()
+	must(t, offloadingv1beta1.AddToScheme(scheme.Scheme))
+	crd := controlplane.LiqoCRD(t, "offloading.liqo.io_shadowpods.yaml")
+	mustKubectl(t, "apply", "--server-side", "-f", crd) // It is too large for an annotation.
+	eventually(t, func() error {                        // Without any condition, the command fails.
+		_, err := kubectl(t.Context(), "wait", "--for=condition=Established", "--timeout=60s", "-f", crd)
+		return err
+	})
+	t.Cleanup(func() { cleanup(t, "delete", "-f", crd) })
+	must(t, client.IgnoreAlreadyExists(cluster.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: offloadedNamespace, Labels: map[string]string{"liqo.io/remote-cluster-id": "rome"},
+		Annotations: map[string]string{"liqo.io/managed-by-namespace-map": tenantNamespace + "/provider"},
+	}})))
+	setPodSecurity(t, "baseline")
+	// Liqo binds this role to the group of a consumer's slices.
+	meta := metav1.ObjectMeta{Namespace: offloadedNamespace, Name: "deploy-test-rome"}
+	create(t, &rbacv1.Role{ObjectMeta: meta, Rules: rulesOf(t, "liqo-virtual-kubelet-remote")})
+	create(t, &rbacv1.RoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+		Subjects: []rbacv1.Subject{
+			{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "rome"},
+			{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "rome"},
+		},
+	})
+	o := &offloading{placed: as(t, placedUser, "rome"), free: as(t, freeUser, "rome"), admin: cluster.client}
+	applyComponent(t, "slice-pod-guard")
+	o.list(t, map[string]string{placedUser: "pool=gold,zone=a"})
+	eventually(t, func() error {
+		return refusal{metav1.StatusReasonInvalid, "spec.pod.nodeSelector lacks pool=gold, zone=a"}.of(o.send(t, o.placed, setPlace(nil)))
+	})
+	return o
+}
+
+// list sets the entries of the list.
+func (o *offloading) list(t *testing.T, entries map[string]string) {
+	t.Helper()
+	var list corev1.ConfigMap
+	must(t, o.admin.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "proffer-placements"}, &list))
+	list.Data = entries
+	must(t, o.admin.Update(t.Context(), &list))
+}
+
+func setPodSecurity(t *testing.T, level string) {
+	t.Helper()
+	mustKubectl(t, "label", "namespace", offloadedNamespace, "--overwrite", "pod-security.kubernetes.io/enforce="+level)
+}
+
+// send returns the answer to a dry-run create of a ShadowPod that Liqo's kubelet could have sent,
+// but for the changes.
+func (o *offloading) send(t *testing.T, by client.Client, changes ...func(*offloadingv1beta1.ShadowPod)) error {
+	t.Helper()
+	pod := aShadowPod("sent")
+	for _, change := range changes {
+		change(pod)
+	}
+	return by.Create(t.Context(), pod, client.DryRunAll)
+}
+
+func aShadowPod(name string) *offloadingv1beta1.ShadowPod {
+	return &offloadingv1beta1.ShadowPod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: offloadedNamespace, Name: name,
+			Labels: map[string]string{"app": "web", "offloading.liqo.io/origin": "rome"},
+		},
+		Spec: offloadingv1beta1.ShadowPodSpec{Pod: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "c", Image: "registry.example.com/web", Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{"cpu": resource.MustParse("100m")},
+			}}},
+			NodeSelector: map[string]string{"pool": "gold", "zone": "a"},
+			Tolerations: []corev1.Toleration{
+				{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+			},
+		}},
+	}
+}
+
+func setPlace(labels map[string]string) func(*offloadingv1beta1.ShadowPod) {
+	return func(p *offloadingv1beta1.ShadowPod) { p.Spec.Pod.NodeSelector = labels }
+}
+
+func tolerate(t corev1.Toleration) func(*offloadingv1beta1.ShadowPod) {
+	return func(p *offloadingv1beta1.ShadowPod) { p.Spec.Pod.Tolerations = append(p.Spec.Pod.Tolerations, t) }
+}
+
+func inSpec(change func(*corev1.PodSpec)) func(*offloadingv1beta1.ShadowPod) {
+	return func(p *offloadingv1beta1.ShadowPod) { change(&p.Spec.Pod) }
+}
+
+// misplacements are what a ShadowPod must not have.
+var misplacements = map[string]struct {
+	change func(*offloadingv1beta1.ShadowPod)
+	// refused is the message.
+	refused string
+	// placedOnly: only slices whose policy enforces placement are refused this.
+	placedOnly bool
+}{
+	"no node selector":  {setPlace(nil), "spec.pod.nodeSelector lacks pool=gold, zone=a: write all of pool=gold,zone=a there, as status.nodeSelector of the ResourceSlice has them", true},
+	"a part of it":      {setPlace(map[string]string{"pool": "gold"}), "lacks zone=a:", true},
+	"another value":     {setPlace(map[string]string{"pool": "gold", "zone": "b"}), "lacks zone=a:", true},
+	"the value's case":  {setPlace(map[string]string{"pool": "Gold", "zone": "a"}), "lacks pool=gold:", true},
+	"the key's case":    {setPlace(map[string]string{"Pool": "gold", "zone": "a"}), "lacks pool=gold:", true},
+	"a space":           {setPlace(map[string]string{"pool": "gold ", "zone": "a"}), "lacks pool=gold:", true},
+	"a value with more": {setPlace(map[string]string{"pool": "gold,zone=a"}), "lacks pool=gold, zone=a:", true},
+	"a key with more":   {setPlace(map[string]string{"pool=gold,zone": "a"}), "lacks pool=gold, zone=a:", true},
+	"an affinity in place of it": {inSpec(func(s *corev1.PodSpec) {
+		s.NodeSelector = nil
+		s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+				{Key: "pool", Operator: corev1.NodeSelectorOpIn, Values: []string{"gold"}},
+			}}},
+		}}}
+	}), "lacks pool=gold, zone=a:", true},
+	"a priority":                    {inSpec(func(s *corev1.PodSpec) { s.PriorityClassName = "system-cluster-critical" }), "spec.pod.priorityClassName is not for consumers: leave it out", false},
+	"the name of a node":            {inSpec(func(s *corev1.PodSpec) { s.NodeName = "node-1" }), "spec.pod.nodeName is not for consumers: leave it out", false},
+	"a toleration of everything":    {tolerate(corev1.Toleration{Operator: corev1.TolerationOpExists}), "a toleration without a key tolerates every taint: write the keys of the taints to tolerate", true},
+	"a toleration of every key":     {tolerate(corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}), "a toleration without a key", true},
+	"a toleration of nothing":       {tolerate(corev1.Toleration{}), "a toleration without a key", true},
+	"a toleration of virtual nodes": {tolerate(corev1.Toleration{Key: "virtual-node.liqo.io/not-allowed", Operator: corev1.TolerationOpExists}), "the toleration of virtual-node.liqo.io/not-allowed is not for consumers: leave it out", false},
+	"the same with a value":         {tolerate(corev1.Toleration{Key: "virtual-node.liqo.io/not-allowed", Operator: corev1.TolerationOpEqual, Value: "true"}), "the toleration of virtual-node.liqo.io/not-allowed", false},
+	"the same with an effect":       {tolerate(corev1.Toleration{Key: "virtual-node.liqo.io/not-allowed", Value: "true", Effect: corev1.TaintEffectNoExecute}), "the toleration of virtual-node.liqo.io/not-allowed", false},
+	"resources of the pod": {inSpec(func(s *corev1.PodSpec) {
+		s.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("64")}}
+	}), "spec.pod.resources is not counted in Liqo's Quota: leave it out, and write the resources of each container", false},
+	"empty resources of the pod":     {inSpec(func(s *corev1.PodSpec) { s.Resources = &corev1.ResourceRequirements{} }), "spec.pod.resources is not counted", false},
+	"the label of a pod sent on":     {func(p *offloadingv1beta1.ShadowPod) { p.Labels["liqo.io/shadowPod"] = "true" }, "the label liqo.io/shadowPod marks pods that this cluster itself has sent to another: leave it out", false},
+	"the label with any other value": {func(p *offloadingv1beta1.ShadowPod) { p.Labels["liqo.io/shadowPod"] = "" }, "the label liqo.io/shadowPod", false},
+}
+
+func TestAConsumersPodsKeepTheirPlace(t *testing.T) {
+	o := newOffloading(t)
+	must(t, o.send(t, o.placed))
+	must(t, o.send(t, o.free, setPlace(nil)))
+
+	for name, m := range misplacements {
+		refused := refusal{metav1.StatusReasonInvalid, m.refused}
+		if err := refused.of(o.send(t, o.placed, m.change)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for kind, by := range map[string]client.Client{
+			"a slice without placement": o.free, "the control plane": as(t, "rome", "liqo.io"),
+			// A certificate can have several groups.
+			"a slice in groups of its choice": as(t, freeUser, "rome", "system:serviceaccounts", "system:serviceaccounts:liqo", "system:nodes"),
+		} {
+			err := o.send(t, by, m.change)
+			if m.placedOnly && err != nil {
+				t.Errorf("%s, by %s: %v", name, kind, err)
+			}
+			if !m.placedOnly && refused.of(err) != nil {
+				t.Errorf("%s, by %s: %v", name, kind, refused.of(err))
+			}
+		}
+	}
+	t.Run("other fields and other places", func(t *testing.T) {
+		must(t, o.send(t, o.placed, setPlace(map[string]string{"pool": "gold", "zone": "a", "disk": "ssd"})))
+		must(t, o.send(t, o.placed, tolerate(corev1.Toleration{Key: "gpu", Operator: corev1.TolerationOpExists})))
+	})
+	t.Run("a slice in groups of its choice is still the slice", func(t *testing.T) {
+		by := as(t, placedUser, "rome", "liqo.io", "system:serviceaccounts:liqo")
+		must(t, refusal{metav1.StatusReasonInvalid, "lacks pool=gold"}.of(o.send(t, by, setPlace(nil))))
+	})
+	t.Run("a label without a value", func(t *testing.T) {
+		o.list(t, map[string]string{placedUser: "pool="})
+		refused := refusal{metav1.StatusReasonInvalid, "spec.pod.nodeSelector lacks pool=:"}
+		eventually(t, func() error { return refused.of(o.send(t, o.placed, setPlace(nil))) })
+		must(t, o.send(t, o.placed, setPlace(map[string]string{"pool": ""})))
+	})
+	t.Run("a full list", func(t *testing.T) {
+		full := map[string]string{placedUser: "pool=gold"}
+		for i := range 10_000 { // 1000 KiB
+			full[fmt.Sprintf("%087d-0123456789ab", i)] = "z="
+		}
+		o.list(t, full)
+		refused := refusal{metav1.StatusReasonInvalid, "spec.pod.nodeSelector lacks pool=gold:"}
+		eventually(t, func() error { return refused.of(o.send(t, o.placed, setPlace(map[string]string{"pool": ""}))) })
+		began := time.Now()
+		must(t, o.send(t, o.placed))
+		must(t, o.send(t, o.free, setPlace(nil)))
+		t.Logf("two ShadowPods are checked in %s", time.Since(began))
+	})
+	t.Run("a slice that the list has no room for", func(t *testing.T) {
+		o.list(t, map[string]string{placedUser: "pool=gold", "_rome": ""})
+		refused := refusal{
+			metav1.StatusReasonInvalid, "your cluster has more ResourceSlices than this cluster keeps the placement of: delete some",
+		}
+		eventually(t, func() error { return refused.of(o.send(t, o.free)) })
+		must(t, o.send(t, o.placed))
+		o.list(t, map[string]string{placedUser: "pool=gold", "_oslo": ""})
+		eventually(t, func() error { return o.send(t, o.free) })
+	})
+}
+
+func TestEveryWayOfWritingAShadowPodIsGuarded(t *testing.T) {
+	o := newOffloading(t)
+	refused := refusal{metav1.StatusReasonInvalid, "spec.pod.nodeName is not for consumers"}
+	pod := aShadowPod("running")
+	must(t, o.placed.Create(t.Context(), pod))
+	remove(t, pod)
+	const named = `{"spec":{"pod":{"nodeName":"node-1"}}}`
+	const whole = `{"apiVersion":"offloading.liqo.io/v1beta1","kind":"ShadowPod","metadata":{"name":"%s"},"spec":{"pod":{"nodeName":"node-1","containers":[{"name":"c"}]}}}`
+	for name, write := range map[string]func() error{
+		"a generated name": func() error {
+			return o.send(t, o.placed, func(p *offloadingv1beta1.ShadowPod) {
+				p.Name, p.GenerateName = "", "sent-"
+				p.Spec.Pod.NodeName = "node-1"
+			})
+		},
+		"update": func() error {
+			changed := pod.DeepCopy()
+			changed.Spec.Pod.NodeName = "node-1"
+			return o.placed.Update(t.Context(), changed)
+		},
+		"merge patch": func() error {
+			return o.placed.Patch(t.Context(), aShadowPod("running"), client.RawPatch(types.MergePatchType, []byte(named)))
+		},
+		"JSON patch": func() error {
+			return o.placed.Patch(t.Context(), aShadowPod("running"), client.RawPatch(types.JSONPatchType,
+				[]byte(`[{"op":"add","path":"/spec/pod/nodeName","value":"node-1"}]`)))
+		},
+		"apply to one": func() error {
+			return o.placed.Patch(t.Context(), aShadowPod("running"),
+				client.RawPatch(types.ApplyPatchType, fmt.Appendf(nil, whole, "running")), client.FieldOwner("rome"), client.ForceOwnership)
+		},
+		"apply of a new one": func() error {
+			return o.free.Patch(t.Context(), aShadowPod("applied"),
+				client.RawPatch(types.ApplyPatchType, fmt.Appendf(nil, whole, "applied")), client.FieldOwner("rome"))
+		},
+	} {
+		if err := refused.of(write()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	t.Run("the status is not a way", func(t *testing.T) {
+		must(t, o.admin.Get(t.Context(), client.ObjectKeyFromObject(pod), pod))
+		changed := pod.DeepCopy()
+		changed.Spec.Pod.NodeName, changed.Labels = "node-1", map[string]string{"liqo.io/shadowPod": "true"}
+		changed.Status.Phase = corev1.PodRunning
+		must(t, o.admin.Status().Update(t.Context(), changed))
+		must(t, o.admin.Get(t.Context(), client.ObjectKeyFromObject(pod), pod))
+		if pod.Spec.Pod.NodeName != "" || pod.Labels["app"] != "web" || pod.Status.Phase != corev1.PodRunning {
+			t.Errorf("a write of the status changed %+v %+v", pod.Labels, pod.Spec)
+		}
+	})
+	t.Run("a toleration that is added later", func(t *testing.T) {
+		must(t, o.admin.Get(t.Context(), client.ObjectKeyFromObject(pod), pod))
+		tolerate(corev1.Toleration{Operator: corev1.TolerationOpExists})(pod)
+		must(t, refusal{metav1.StatusReasonInvalid, "a toleration without a key"}.of(o.placed.Update(t.Context(), pod)))
+	})
+}
+
+// Liqo's kubelet goes on updating labels and annotations, and leaves the spec as it is.
+func TestAPodFromBeforeKeepsItsSpec(t *testing.T) {
+	o := newOffloading(t)
+	old := aShadowPod("old")
+	for _, m := range misplacements {
+		labels := maps.Clone(old.Labels)
+		m.change(old)
+		old.Labels = labels // The label is refused in any case.
+	}
+	must(t, as(t, "system:serviceaccount:liqo:liqo-controller-manager", "system:masters").Create(t.Context(), old))
+	remove(t, old)
+	setPodSecurity(t, "privileged")
+	old.Labels["version"] = "2"
+	old.Annotations = map[string]string{"a": "b"}
+	must(t, o.placed.Update(t.Context(), old))
+	old.Spec.Pod.Containers[0].Image = "registry.example.com/web:2"
+	if err := o.placed.Update(t.Context(), old); err == nil {
+		t.Error("a change of the spec is accepted")
+	}
+	old.Spec.Pod.Containers[0].Image = "registry.example.com/web"
+	old.Labels["liqo.io/shadowPod"] = "true"
+	must(t, refusal{metav1.StatusReasonInvalid, "the label liqo.io/shadowPod"}.of(o.placed.Update(t.Context(), old)))
+	must(t, o.placed.Delete(t.Context(), old))
+}
+
+func TestPodsWaitForThePodSecurityOfTheirNamespace(t *testing.T) {
+	o := newOffloading(t)
+	refused := refusal{
+		metav1.StatusReasonInvalid, "the namespace has no pod-security level yet: try again, and if this stays, ask the admin " +
+			"of this cluster to label it pod-security.kubernetes.io/enforce=baseline",
+	}
+	for level, enough := range map[string]bool{"privileged": false, "restricted": true, "baseline": true} {
+		setPodSecurity(t, level)
+		for name, by := range map[string]client.Client{"with placement": o.placed, "without": o.free} {
+			eventually(t, func() error {
+				err := o.send(t, by)
+				if !enough {
+					err = refused.of(err)
+				}
+				if err != nil {
+					return fmt.Errorf("%s, %s: %w", level, name, err)
+				}
+				return nil
+			})
+		}
+	}
+	mustKubectl(t, "label", "namespace", offloadedNamespace, "pod-security.kubernetes.io/enforce-")
+	eventually(t, func() error { return refused.of(o.send(t, o.free)) })
+}
+
+// Liqo's own controllers write the status, and the garbage collector finalizers.
+func TestThePodGuardDoesNotRestrictThisCluster(t *testing.T) {
+	o := newOffloading(t)
+	for name, by := range map[string]client.Client{
+		"Liqo":              as(t, "system:serviceaccount:liqo:liqo-controller-manager", "system:masters"),
+		"garbage collector": as(t, "system:serviceaccount:kube-system:generic-garbage-collector", "system:masters"),
+		"controllers":       as(t, "system:kube-controller-manager", "system:masters"),
+	} {
+		for what, m := range misplacements {
+			if err := o.send(t, by, m.change); err != nil {
+				t.Errorf("%s, %s: %v", name, what, err)
+			}
+		}
+	}
+	t.Run("without the list nobody can send pods, and Liqo still writes their status", func(t *testing.T) {
+		pod := aShadowPod("running")
+		must(t, o.placed.Create(t.Context(), pod))
+		remove(t, pod)
+		mustKubectl(t, "-n", namespace, "delete", "configmap", "proffer-placements")
+		missing := refusal{metav1.StatusReasonInvalid, "no params found for policy binding with `Deny` parameterNotFoundAction"}
+		for name, by := range map[string]client.Client{"with placement": o.placed, "without": o.free, "an admin": o.admin} {
+			eventually(t, func() error {
+				if err := missing.of(o.send(t, by)); err != nil {
+					return fmt.Errorf("%s: %w", name, err)
+				}
+				return nil
+			})
+		}
+		pod.Status.Phase = corev1.PodRunning
+		must(t, as(t, "system:serviceaccount:liqo:liqo-controller-manager", "system:masters").Status().Update(t.Context(), pod))
+		must(t, o.placed.Delete(t.Context(), pod))
+	})
+}
+
+// The operator of the component writes the list again, and sets the level of new namespaces.
+func TestTheOperatorOfThePodGuardHasItsRights(t *testing.T) {
+	o := newOffloading(t)
+	p := start(t, container(t, deployment(t, render(t, "slice-pod-guard"))).Args)
+	p.awaitReady(t)
+	eventually(t, func() error { // No slice has a grant.
+		var list corev1.ConfigMap
+		if err := o.admin.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "proffer-placements"}, &list); err != nil {
+			return err
+		}
+		if len(list.Data) > 0 {
+			return fmt.Errorf("the list has %v", list.Data)
+		}
+		return nil
+	})
+	mustKubectl(t, "-n", namespace, "delete", "configmap", "proffer-placements")
+	setPodSecurity(t, "privileged")
+	eventually(t, func() error { return o.send(t, o.free) })
+	setPodSecurity(t, "restricted")
+	eventually(t, func() error { return o.send(t, o.free) })
+	level := mustKubectl(t, "get", "namespace", offloadedNamespace, "-o", `jsonpath={.metadata.labels.pod-security\.kubernetes\.io/enforce}`)
+	if level != "restricted" {
+		t.Errorf("the level is %s, want restricted, as an admin has set it", level)
+	}
+	for _, other := range []string{tenantNamespace, "default"} {
+		labels := mustKubectl(t, "get", "namespace", other, "--ignore-not-found", "-o", "jsonpath={.metadata.labels}")
+		if strings.Contains(labels, "pod-security") {
+			t.Errorf("namespace %s has %s", other, labels)
+		}
+	}
+	p.requireAllowed(t)
+}

@@ -1,0 +1,327 @@
+package slices
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
+	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
+	"github.com/liqotech/liqo/pkg/consts"
+	kubelet "github.com/liqotech/liqo/pkg/virtualKubelet/forge"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/test/slices/lab"
+)
+
+// withPodGuard installs the component slice-pod-guard, with an operator that writes its list.
+func withPodGuard(t *testing.T) {
+	t.Helper()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stepTimeout)
+		defer cancel()
+		err := errors.Join(stopOperator(ctx), startOperator(ctx))
+		for _, args := range [][]string{
+			{"-n", "proffer-system", "delete", "rolebinding,role", "proffer-slice-pod-guard"},
+			{"-n", "proffer-system", "delete", "configmap", "proffer-placements"},
+			{"delete", "clusterrolebinding,clusterrole", "proffer-slice-pod-guard"},
+		} {
+			_, failed := provider.Kubectl(ctx, "", args...)
+			err = errors.Join(err, failed)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	withComponent(t, "slice-pod-guard")
+	if err := errors.Join(stopOperator(t.Context()), startOperator(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// offload has Liqo offload a new namespace of the consumer, and returns its name on the provider.
+func offload(t *testing.T, consumer *lab.Cluster, name string) string {
+	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	offloading := &offloadingv1beta1.NamespaceOffloading{
+		ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: consts.DefaultNamespaceOffloadingName},
+		Spec: offloadingv1beta1.NamespaceOffloadingSpec{
+			NamespaceMappingStrategy: offloadingv1beta1.DefaultNameMappingStrategyType,
+			PodOffloadingStrategy:    offloadingv1beta1.LocalAndRemotePodOffloadingStrategyType,
+			ClusterSelector:          corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{}}, // all clusters
+		},
+	}
+	var remote string
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stepTimeout)
+		defer cancel()
+		err := client.IgnoreNotFound(consumer.Client.Delete(ctx, offloading))
+		if remote != "" {
+			err = errors.Join(err, lab.Await(ctx, "the namespace is gone from the provider", func(ctx context.Context) error {
+				return isGone(ctx, provider, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: remote}})
+			}))
+		}
+		if err := errors.Join(err, consumer.Client.Delete(ctx, namespace)); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := errors.Join(consumer.Client.Create(t.Context(), namespace), consumer.Client.Create(t.Context(), offloading)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "Liqo creates the namespace on the provider", func(ctx context.Context) error {
+		var all corev1.NamespaceList
+		if err := provider.Client.List(ctx, &all, client.MatchingLabels{consts.RemoteClusterID: consumer.ID}); err != nil {
+			return err
+		}
+		for i := range all.Items {
+			if all.Items[i].Annotations[consts.RemoteNamespaceOriginalNameAnnotationKey] == name {
+				remote = all.Items[i].Name
+				return nil
+			}
+		}
+		return errors.New("not yet")
+	})
+	return remote
+}
+
+// localPod is a pod on the consumer's virtual node as Liqo's kubelet finds it: the webhook there has
+// added the toleration, the scheduler the name of the node, and the kubelet itself the label.
+func localPod(node string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "web", Namespace: "local", Labels: map[string]string{"app": "web", consts.LocalPodLabelKey: consts.LocalPodLabelValue},
+		},
+		Spec: corev1.PodSpec{
+			NodeName: node, SchedulerName: corev1.DefaultSchedulerName, RestartPolicy: corev1.RestartPolicyAlways,
+			Containers: []corev1.Container{{
+				Name: "web", Image: "registry.example.com/web",
+				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("100m")}},
+			}},
+			Tolerations: []corev1.Toleration{
+				{Key: consts.VirtualNodeTolerationKey, Operator: corev1.TolerationOpExists},
+				{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+			},
+		},
+	}
+}
+
+// forgeShadowPod forges a ShadowPod with the code of Liqo's kubelet, for the virtual node of the
+// slice. The remote one is nil for a new one.
+func (s slice) forgeShadowPod(ctx context.Context, local *corev1.Pod, remote *offloadingv1beta1.ShadowPod, namespace string) (*offloadingv1beta1.ShadowPod, error) {
+	node := s.emptyVirtualNode()
+	if err := s.consumer.Client.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {
+		return nil, err
+	}
+	kubelet.Init(corev1beta1.ClusterID(s.consumer.ID), corev1beta1.ClusterID(provider.ID), node.Name, "")
+	options := kubelet.NewForgingOpts(node.Spec.OffloadingPatch)
+	noSecret := func(string) string { return "" }
+	noAddress := func() string { return "" }
+	return kubelet.RemoteShadowPod(local, remote, namespace, &options,
+		kubelet.APIServerSupportMutator(kubelet.APIServerSupportDisabled, nil, "default", noSecret, noAddress, "", ""),
+		kubelet.ServiceAccountMutator(kubelet.APIServerSupportDisabled, nil), kubelet.NodeSelectorMutator(options.NodeSelector),
+		kubelet.TolerationsMutator(options.Tolerations), kubelet.AffinityMutator(options.Affinity)), nil
+}
+
+// Everything is Liqo's own: the identity of the slice, the namespace, the forging of the ShadowPod,
+// the webhooks, and the controller that makes a Pod of it.
+func TestPodsOfASliceKeepTheirPlace(t *testing.T) {
+	withPodGuard(t)
+	const placedPolicy = `{class: gold, offer: {fixed: {cpu: "8", memory: 8Gi, pods: "20"}},
+		slices: {enforcePlacement: true, nodeSelector: {pool: gold}}}`
+	newPolicy(t, "placed", placedPolicy)
+	newPolicy(t, "free", `{class: silver, offer: {fixed: {cpu: "8", memory: 8Gi, pods: "20"}}}`)
+	small := amounts{"cpu": "2", "memory": "1Gi", "pods": "5"}
+	s, other := newSlice(t, rome, "placed", "gold", small), newSlice(t, rome, "unplaced", "silver", small)
+	s.awaitGrant(t, granted("placed", small))
+	other.awaitGrant(t, granted("free", small))
+	requireTypes(t, "proffer-slice-pod-guard")
+
+	t.Run("the list has the user of Liqo's Quota", func(t *testing.T) {
+		var list corev1.ConfigMap
+		if err := provider.Client.Get(t.Context(), client.ObjectKey{Namespace: "proffer-system", Name: "proffer-placements"}, &list); err != nil {
+			t.Fatal(err)
+		}
+		quota := s.emptyQuota()
+		if err := provider.Client.Get(t.Context(), client.ObjectKeyFromObject(quota), quota); err != nil {
+			t.Fatal(err)
+		}
+		if err := differ("the list", map[string]string{quota.Spec.User: "pool=gold"}, list.Data); err != nil {
+			t.Error(err)
+		}
+	})
+
+	namespace := offload(t, rome, "guarded")
+	var sender, otherSender client.Client
+	eventually(t, "rome has the kubeconfigs of its slices", func(ctx context.Context) (err error) {
+		if sender, err = rome.SliceAt(ctx, provider, s.name); err != nil {
+			return err
+		}
+		otherSender, err = rome.SliceAt(ctx, provider, other.name)
+		return err
+	})
+	var sent *offloadingv1beta1.ShadowPod
+	// The namespace may not have its level yet: then Liqo's kubelet tries again, too.
+	eventually(t, "what Liqo's kubelet sends is accepted", func(ctx context.Context) (err error) {
+		if sent, err = s.forgeShadowPod(ctx, localPod(s.name), nil, namespace); err != nil {
+			return err
+		}
+		return sender.Create(ctx, sent)
+	})
+	eventually(t, "Liqo makes a Pod of it", func(ctx context.Context) error {
+		var pod corev1.Pod
+		if err := provider.Client.Get(ctx, client.ObjectKeyFromObject(sent), &pod); err != nil {
+			return err
+		}
+		return differ("the Pod's node selector", map[string]string{"pool": "gold"}, pod.Spec.NodeSelector)
+	})
+	eventually(t, "Liqo's kubelet can change the labels", func(ctx context.Context) error {
+		local := localPod(s.name)
+		local.Labels["version"] = "2"
+		if err := provider.Client.Get(ctx, client.ObjectKeyFromObject(sent), sent); err != nil {
+			return err
+		}
+		changed, err := s.forgeShadowPod(ctx, local, sent, namespace)
+		if err != nil {
+			return err
+		}
+		if err := sender.Update(ctx, changed); err != nil {
+			return err
+		}
+		var pod corev1.Pod
+		if err := provider.Client.Get(ctx, client.ObjectKeyFromObject(sent), &pod); err != nil {
+			return err
+		}
+		return differ("the Pod's label", "2", pod.Labels["version"])
+	})
+
+	t.Run("what Liqo's kubelet never sends is refused", func(t *testing.T) { testForbiddenPods(t, s, sender, namespace) })
+	t.Run("a slice of another policy is not restricted in its placement", func(t *testing.T) {
+		shadow, err := other.forgeShadowPod(t.Context(), localPod(other.name), nil, namespace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shadow.Name = "unplaced"
+		shadow.Spec.Pod.Tolerations = append(shadow.Spec.Pod.Tolerations, corev1.Toleration{Operator: corev1.TolerationOpExists})
+		if err := otherSender.Create(t.Context(), shadow, client.DryRunAll); err != nil {
+			t.Error(err)
+		}
+		shadow.Spec.Pod.NodeName = "node-1"
+		if err := refused(otherSender.Create(t.Context(), shadow, client.DryRunAll), metav1.StatusReasonInvalid, "spec.pod.nodeName is not for consumers"); err != nil {
+			t.Error(err)
+		}
+		// It cannot change what the placed slice has sent, either: Liqo's webhook holds the creator.
+		if err := provider.Client.Get(t.Context(), client.ObjectKeyFromObject(sent), sent); err != nil {
+			t.Fatal(err)
+		}
+		sent.Labels["version"] = "3"
+		if err := otherSender.Update(t.Context(), sent, client.DryRunAll); err == nil || !strings.Contains(err.Error(), "creator name cannot be modified") {
+			t.Errorf("another slice changes a pod: %v", err)
+		}
+	})
+	t.Run("a pod that violates the level becomes no Pod", func(t *testing.T) { testPrivilegedPod(t, s, sender, namespace) })
+	t.Run("a policy that is deleted leaves its slices on the list", func(t *testing.T) {
+		if err := provider.Client.Delete(t.Context(), emptyPolicy("placed")); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the grant is withdrawn", func(ctx context.Context) error {
+			rs, err := s.replica(ctx)
+			if err != nil {
+				return err
+			}
+			return differ("the reason", "ProfferWithdrawn", answerOf(rs).Reason)
+		})
+		shadow, err := s.forgeShadowPod(t.Context(), localPod(s.name), nil, namespace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shadow.Name, shadow.Spec.Pod.NodeSelector = "late", nil
+		if err := refused(sender.Create(t.Context(), shadow, client.DryRunAll), metav1.StatusReasonInvalid, "spec.pod.nodeSelector lacks pool=gold"); err != nil {
+			t.Error(err)
+		}
+		newPolicy(t, "placed", placedPolicy)
+	})
+	if err := sender.Delete(t.Context(), sent); err != nil {
+		t.Error(err)
+	}
+}
+
+// testForbiddenPods sends pods as the slice that differ from those of Liqo's kubelet in one point.
+func testForbiddenPods(t *testing.T, s slice, sender client.Client, namespace string) {
+	t.Helper()
+	for message, change := range map[string]func(*offloadingv1beta1.ShadowPod){
+		"spec.pod.nodeSelector lacks pool=gold: write all of pool=gold there, as status.nodeSelector of the ResourceSlice has them": func(p *offloadingv1beta1.ShadowPod) {
+			p.Spec.Pod.NodeSelector = nil
+		},
+		"spec.pod.nodeSelector lacks pool=gold": func(p *offloadingv1beta1.ShadowPod) {
+			p.Spec.Pod.NodeSelector = map[string]string{"pool": "silver"}
+		},
+		"spec.pod.priorityClassName is not for consumers: leave it out": func(p *offloadingv1beta1.ShadowPod) {
+			p.Spec.Pod.PriorityClassName = "system-cluster-critical"
+		},
+		"spec.pod.nodeName is not for consumers: leave it out, and this cluster's scheduler chooses the node": func(p *offloadingv1beta1.ShadowPod) {
+			p.Spec.Pod.NodeName = "node-1"
+		},
+		"a toleration without a key tolerates every taint: write the keys of the taints to tolerate": func(p *offloadingv1beta1.ShadowPod) {
+			p.Spec.Pod.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+		},
+		"the toleration of virtual-node.liqo.io/not-allowed is not for consumers: leave it out": func(p *offloadingv1beta1.ShadowPod) {
+			p.Spec.Pod.Tolerations = localPod(s.name).Spec.Tolerations
+		},
+		"spec.pod.resources is not counted in Liqo's Quota: leave it out, and write the resources of each container": func(p *offloadingv1beta1.ShadowPod) {
+			p.Spec.Pod.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("64")}}
+		},
+		"the label liqo.io/shadowPod marks pods that this cluster itself has sent to another: leave it out": func(p *offloadingv1beta1.ShadowPod) {
+			p.Labels[consts.LocalPodLabelKey] = consts.LocalPodLabelValue
+		},
+	} {
+		shadow, err := s.forgeShadowPod(t.Context(), localPod(s.name), nil, namespace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shadow.Name = "forbidden"
+		if err := sender.Create(t.Context(), shadow.DeepCopy(), client.DryRunAll); err != nil {
+			t.Fatalf("without the change: %v", err)
+		}
+		change(shadow)
+		if err := refused(sender.Create(t.Context(), shadow, client.DryRunAll), metav1.StatusReasonInvalid, message); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func testPrivilegedPod(t *testing.T, s slice, sender client.Client, namespace string) {
+	t.Helper()
+	shadow, err := s.forgeShadowPod(t.Context(), localPod(s.name), nil, namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shadow.Name = "privileged"
+	shadow.Spec.Pod.HostNetwork = true
+	if err := sender.Create(t.Context(), shadow); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "Liqo's attempt to make the Pod is refused", func(ctx context.Context) error {
+		var events corev1.EventList
+		if err := provider.Client.List(ctx, &events, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+		for i := range events.Items {
+			e := &events.Items[i]
+			if e.InvolvedObject.Name == shadow.Name && strings.Contains(e.Message, `violates PodSecurity "baseline:`) {
+				return nil
+			}
+		}
+		return fmt.Errorf("%d Events, none of them says so", len(events.Items))
+	})
+	if err := isGone(t.Context(), provider, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: shadow.Name}}); err != nil {
+		t.Error(err)
+	}
+	if err := sender.Delete(t.Context(), shadow); err != nil {
+		t.Error(err)
+	}
+}
