@@ -125,6 +125,7 @@ var table = []rule{
 	{
 		place: "internal/catalog", may: append([]string{"api/v1alpha1", "internal/table"}, core...), never: world, noClock: true, why: pure,
 	},
+	{place: "internal/broker", may: []string{"internal/capacity"}, never: arithmetic, noClock: true, why: pure},
 	{
 		place: "internal/table", may: append([]string{"api/v1alpha1"}, core...), never: append([]string{"google.golang.org/grpc"}, kubernetes...),
 		why: "the table holds plain values of the core",
