@@ -84,6 +84,8 @@ type Options struct {
 	ServedClasses string
 	// PublishOffers is nil if the catalog is not published to consumers.
 	PublishOffers *PublishOffers
+	// OrchestrateAs is the ID of this cluster in Liqo. Empty puts no Orchestration into force.
+	OrchestrateAs string
 	// Catalog is the listener for callers from outside of the cluster.
 	Catalog Catalog
 	// Plugins are filters and reconcilers in Go.
@@ -163,7 +165,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		if err := setup(mgr, parts{
 			ledger: ledger, table: offers, debouncer: debouncer, election: o.LeaderElection,
 			servedClasses: o.ServedClasses, publish: o.PublishOffers, metrics: metrics.Registry, version: o.Version,
-			chain: chain, reconcilers: plugins.reconcilers, metasync: o.Plugins.MetaSync,
+			orchestrateAs: o.OrchestrateAs, chain: chain, reconcilers: plugins.reconcilers, metasync: o.Plugins.MetaSync,
 		}); err != nil {
 			return err
 		}

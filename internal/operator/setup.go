@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/controllers/catalog"
 	"proffer.dev/proffer/controllers/classlist"
 	"proffer.dev/proffer/controllers/consumer"
 	"proffer.dev/proffer/controllers/offered"
@@ -98,6 +97,8 @@ type parts struct {
 	servedClasses string
 	// publish is nil if the catalog is not published to consumers.
 	publish *PublishOffers
+	// orchestrateAs is the ID of this cluster, empty if no Orchestration is put into force.
+	orchestrateAs string
 	// metrics may be nil.
 	metrics prometheus.Registerer
 	version string
@@ -153,14 +154,9 @@ func setup(mgr ctrl.Manager, p parts) error {
 			log.WithName("classes"))
 		work, published = append(work, list), append(published, onSnapshot(list.Wake))
 	}
-	var collectors []prometheus.Collector
-	if p.publish != nil {
-		offers := catalog.NewWriter(catalog.Config{
-			Client: liqo, Table: p.table, Largest: p.ledger.Largest, Subjects: p.publish.Subjects, QPS: p.publish.QPS,
-			Holding: tenure.Holds, Recorder: recorder, Log: log.WithName("catalog"),
-		})
-		work, published, collectors = append(work, offers), append(published, onSnapshot(offers.Wake)), append(collectors, offers)
-	}
+	switchedOn := p.components(mgr, liqo, consumers, tenure.Holds)
+	work, published = append(work, switchedOn.work...), append(published, switchedOn.published...)
+	collectors := switchedOn.collectors
 	plugins := p.runners(tenure.Holds, log.WithName("reconcilers"))
 	work, published, collectors = append(work, plugins.leading...), append(published, plugins.wake...), append(collectors, plugins.collectors...)
 	published = append(published, answers.Commit)

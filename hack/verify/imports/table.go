@@ -196,6 +196,7 @@ var table = []rule{
 	{place: "controllers/classlist", may: perKind, why: kind},
 	{place: "controllers/offered", may: perKind, why: kind},
 	{place: "controllers/catalog", may: append([]string{"internal/catalog"}, perKind...), why: kind},
+	{place: "controllers/orchestration", may: append([]string{"internal/broker"}, perKind...), why: kind},
 	{place: "internal/operator", may: []string{everything}},
 	{place: "internal/command", may: []string{everything}},
 	{place: "operator", may: []string{"plugin", "internal/command"}, why: "it is the public face of the command line"},
