@@ -21,14 +21,14 @@ func review(r manifests.Right, namespace, account string) *authorizationv1.Subje
 }
 
 // neededRights returns what the manifests of this version allow an operator in the namespace. The
-// list of served classes and the catalog have roles of their own.
-func neededRights(namespace string, servedClasses, catalog bool) ([]manifests.Right, error) {
+// list of served classes and these components have roles of their own.
+func neededRights(namespace string, servedClasses bool, components ...string) ([]manifests.Right, error) {
 	files := []string{manifests.OperatorRole, "rbac/metrics_auth_role.yaml"}
 	if servedClasses {
 		files = append(files, "components/served-classes/role.yaml")
 	}
-	if catalog {
-		files = append(files, "components/catalog/role.yaml")
+	for _, component := range components {
+		files = append(files, "components/"+component+"/role.yaml")
 	}
 	all, err := manifests.Rights(namespace, files...)
 	seen := map[manifests.Right]bool{} // Some rights are in several roles.

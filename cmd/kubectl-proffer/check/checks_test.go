@@ -388,7 +388,7 @@ func TestEachAdmissionPolicyHasToBeInstalledAndBound(t *testing.T) {
 }
 
 func TestCRDsOfAnotherVersionAreReported(t *testing.T) {
-	own, err := ownCRDs(false)
+	own, err := ownCRDs()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -445,17 +445,17 @@ func TestCRDsOfAnotherVersionAreReported(t *testing.T) {
 	}
 }
 
-func TestTheCRDOfTheCatalogIsCheckedOnlyWhereItIsPublished(t *testing.T) {
-	for catalog, want := range map[bool]int{false: 2, true: 3} {
-		own, err := ownCRDs(catalog)
+func TestTheCRDsOfComponentsAreCheckedOnlyWhereTheyAreSwitchedOn(t *testing.T) {
+	for f, want := range map[flags]int{{}: 2, {publishOffers: true}: 3, {orchestrate: true}: 3, {publishOffers: true, orchestrate: true}: 4} {
+		own, err := ownCRDs(f.components()...)
 		if err != nil || len(own) != want {
-			t.Errorf("catalog %v: %d CRDs, want %d, error %v", catalog, len(own), want, err)
+			t.Errorf("%+v: %d CRDs, want %d, error %v", f, len(own), want, err)
 		}
 	}
 }
 
 func TestRightsThatTheOperatorLacksAreReported(t *testing.T) {
-	needed, err := neededRights("other", false, false)
+	needed, err := neededRights("other", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -471,14 +471,14 @@ func TestRightsThatTheOperatorLacksAreReported(t *testing.T) {
 			t.Errorf("the rights lack %q: %v", want, needed)
 		}
 	}
-	catalog, err := neededRights("other", false, true)
+	catalog, err := neededRights("other", false, "catalog")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !slices.ContainsFunc(catalog, func(r manifests.Right) bool { return r.String() == "update offers.proffer.dev" }) {
 		t.Errorf("with the catalog, the rights lack that to write Offers: %v", catalog)
 	}
-	if served, err := neededRights("other", true, false); err != nil || len(served) <= len(needed) {
+	if served, err := neededRights("other", true); err != nil || len(served) <= len(needed) {
 		t.Errorf("with served classes %d rights, without %d, error %v", len(served), len(needed), err)
 	}
 	cases := map[string]struct {

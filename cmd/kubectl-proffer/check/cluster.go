@@ -85,11 +85,11 @@ func (c *cluster) check(ctx context.Context, namespace, liqoNamespace string, ap
 	if deployment.err == nil {
 		f, _ = flagsOf(deployment.value) // findReplicas reports the error.
 	}
-	own, err := ownCRDs(f.publishOffers)
+	own, err := ownCRDs(f.components()...)
 	if err != nil {
 		return nil, err
 	}
-	rights, err := neededRights(namespace, f.servedClasses != "", f.publishOffers)
+	rights, err := neededRights(namespace, f.servedClasses != "", f.components()...)
 	if err != nil {
 		return nil, err
 	}

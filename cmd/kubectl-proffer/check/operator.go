@@ -33,7 +33,18 @@ type flags struct {
 	leaderElect, tls              bool
 	grpc, form, flat, probes      string
 	leaseNamespace, servedClasses string
-	publishOffers                 bool
+	publishOffers, orchestrate    bool
+}
+
+// components are those of the flags that have a CRD and a role.
+func (f *flags) components() (names []string) {
+	if f.publishOffers {
+		names = append(names, "catalog")
+	}
+	if f.orchestrate {
+		names = append(names, "orchestrator")
+	}
+	return names
 }
 
 // flagsOf reads the arguments of the operator's container as the operator does. Other flags are
@@ -53,6 +64,7 @@ func flagsOf(d *appsv1.Deployment) (flags, error) {
 	all.StringVar(&f.probes, "health-probe-bind-address", ":8081", "")
 	all.StringVar(&f.servedClasses, "served-classes-configmap", "", "")
 	all.BoolVar(&f.publishOffers, "publish-offers", false, "")
+	all.BoolVar(&f.orchestrate, "orchestrate", false, "")
 	c := containerOf(&d.Spec.Template.Spec)
 	if c == nil {
 		return f, nil
