@@ -14,13 +14,17 @@ type NodeGroup struct {
 	Key string
 	// Nodes are the names of its nodes. A node is in at most one group.
 	Nodes []string
+	// Peer is the ID of the cluster that gives it, empty if unknown: then it is that of the nodes
+	// themselves. The nodes of a group with a Peer are virtual nodes of this peer, whatever their labels
+	// are: Liqo lets the peer choose labels of nodes, those that mark a virtual node among them.
+	Peer string
 	// Given is what they have together, nil if unknown: then it is as much as the largest of them lists.
 	Given Amounts
 }
 
 // Equal reports whether two groups are the same.
 func (g *NodeGroup) Equal(o *NodeGroup) bool {
-	return g.Key == o.Key && slices.Equal(g.Nodes, o.Nodes) && maps.Equal(g.Given, o.Given) && (g.Given == nil) == (o.Given == nil)
+	return g.Key == o.Key && g.Peer == o.Peer && slices.Equal(g.Nodes, o.Nodes) && maps.Equal(g.Given, o.Given) && (g.Given == nil) == (o.Given == nil)
 }
 
 // SetGroups sets the complete list of groups, and reports whether the account changed. The ledger
@@ -42,10 +46,17 @@ func (l *Ledger) SetGroups(groups []NodeGroup) (changed bool) {
 			l.groupOf[name] = &groups[i]
 		}
 	}
-	// Nodes that are in no group any longer have what they list.
-	for i := range before {
-		for _, name := range before[i].Nodes {
-			if a := l.nodes[name]; a != nil && a.node != nil && a.node.Virtual && l.groupOf[name] == nil {
+	for _, g := range slices.Concat(before, groups) {
+		for _, name := range g.Nodes {
+			a := l.nodes[name]
+			if a == nil || a.node == nil {
+				continue
+			}
+			if !l.withPeer(a.reported).Equal(a.node) {
+				l.replaceNode(a, a.reported)
+			}
+			// Nodes that are in no group any longer have what they list.
+			if a.node.Virtual && l.groupOf[name] == nil {
 				l.leavePools(a)
 				a.allocatable = slices.Clone(a.listed)
 				l.joinPools(a)
@@ -56,6 +67,20 @@ func (l *Ledger) SetGroups(groups []NodeGroup) (changed bool) {
 		l.distribute(&groups[i])
 	}
 	return true
+}
+
+// withPeer returns a node as it counts: its group may know better than its labels whose it is.
+func (l *Ledger) withPeer(node *Node) *Node {
+	if node == nil {
+		return nil
+	}
+	g := l.groupOf[node.Name]
+	if g == nil || g.Peer == "" || node.Virtual && node.Peer == g.Peer {
+		return node
+	}
+	of := *node
+	of.Virtual, of.Peer = true, g.Peer
+	return &of
 }
 
 // distribute divides what a group has among its nodes: each has what pods request of it, and what is left goes
