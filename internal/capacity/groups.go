@@ -57,9 +57,9 @@ func (l *Ledger) SetGroups(groups []NodeGroup) (changed bool) {
 			}
 			// Nodes that are in no group any longer have what they list.
 			if a.node.Virtual && l.groupOf[name] == nil {
-				l.leavePools(a)
-				a.allocatable = slices.Clone(a.listed)
-				l.joinPools(a)
+				for i, r := range a.listed {
+					l.setAllocatable(a, i, r.amount)
+				}
 			}
 		}
 	}
@@ -87,7 +87,7 @@ func (l *Ledger) withPeer(node *Node) *Node {
 // to the nodes in the order of their names, Ready ones first. So the sum over any of the nodes is no
 // more than what was given, and what is in use is counted where it is in use.
 func (l *Ledger) distribute(g *NodeGroup) {
-	if g == nil {
+	if g == nil || !l.reselling {
 		return
 	}
 	var members []*nodeAccount
@@ -106,22 +106,37 @@ func (l *Ledger) distribute(g *NodeGroup) {
 		return cmp.Or(cmp.Compare(ready(a), ready(b)), strings.Compare(a.name, b.name))
 	})
 	left := l.given(g, members)
-	for _, a := range members {
-		l.leavePools(a)
-		inUse := a.requested()
+	has := make([][]int64, len(members))
+	for k, a := range members {
+		has[k] = make([]int64, len(a.listed))
 		for i, r := range a.listed {
-			a.allocatable[i].amount = min(r.amount, inUse[i].amount(), left[r.number])
-			left[r.number] -= a.allocatable[i].amount
+			has[k][i] = min(r.amount, a.requested[i].amount(), left[r.number])
+			left[r.number] -= has[k][i]
 		}
 	}
-	for _, a := range members {
+	for k, a := range members {
 		for i, r := range a.listed {
-			more := min(r.amount-a.allocatable[i].amount, left[r.number])
-			a.allocatable[i].amount += more
+			more := min(r.amount-has[k][i], left[r.number])
 			left[r.number] -= more
+			l.setAllocatable(a, i, has[k][i]+more)
 		}
-		l.joinPools(a)
 	}
+}
+
+// setAllocatable sets what counts of the resource with an index in listed.
+func (l *Ledger) setAllocatable(a *nodeAccount, i int, amount int64) {
+	was, c := a.allocatable[i].amount, l.names.infos[a.listed[i].number].column
+	if was == amount {
+		return
+	}
+	free := a.freeOf(i)
+	a.allocatable[i].amount = amount
+	if a.cell == nil || c < 0 {
+		return
+	}
+	a.cell.allocatable[c].replace(was, amount)
+	a.cell.free[c].replace(free, a.freeOf(i))
+	l.invalidate(a.cell)
 }
 
 // given returns what the nodes of a group have together, by the numbers of the resources.
@@ -139,15 +154,14 @@ func (l *Ledger) given(g *NodeGroup, members []*nodeAccount) map[int32]int64 {
 	return given
 }
 
-// requested sums what all pods on the node request of each resource that it lists.
-func (a *nodeAccount) requested() []total {
-	sums := make([]total, len(a.listed))
-	for e := a.firstPod; e != nil; e = e.next {
-		for i, r := range listedRequests(a.listed, e.requests) {
-			sums[i].add(totalOf(r.amount))
-		}
+// countRequested adds a pod to what all pods request of a virtual node, or subtracts it.
+func (a *nodeAccount) countRequested(e *podEntry, apply func(*total, total)) {
+	if a.requested == nil {
+		return
 	}
-	return sums
+	for i, r := range listedRequests(a.listed, e.requests) {
+		apply(&a.requested[i], totalOf(r.amount))
+	}
 }
 
 // redistribute divides what the group of a node has again, after the pods of the node have changed. What

@@ -39,6 +39,8 @@ type nodeAccount struct {
 	// is what this cluster's own pods request of each.
 	listed, allocatable []numberedAmount
 	local               []total
+	// requested is what all pods request of each resource that is listed. Only a virtual node has it.
+	requested []total
 	// firstPod begins the linked list of the pods on the node.
 	firstPod *podEntry
 	// cell is that of the pools that the node is in, nil for no pool.
@@ -113,12 +115,12 @@ func (l *Ledger) replaceNode(a *nodeAccount, reported *Node) {
 		l.names.countListings(old, -1)
 	}
 	a.reported, a.node = reported, node
-	a.listed, a.allocatable, a.local, a.filtered = nil, nil, nil, nil
+	a.listed, a.allocatable, a.local, a.requested, a.filtered = nil, nil, nil, nil, nil
 	if node != nil {
 		a.listed = l.names.referNode(node.Allocatable)
 		a.allocatable, a.local = a.listed, make([]total, len(a.listed))
 		if node.Virtual {
-			a.allocatable = slices.Clone(a.listed)
+			a.allocatable, a.requested = slices.Clone(a.listed), make([]total, len(a.listed))
 		}
 		if l.counts(a) {
 			l.names.countListings(a.listed, 1)
@@ -129,6 +131,7 @@ func (l *Ledger) replaceNode(a *nodeAccount, reported *Node) {
 		if e.consumer == "" {
 			a.addLocal(e)
 		}
+		a.countRequested(e, (*total).add)
 	}
 	l.joinPools(a)
 }
@@ -271,6 +274,7 @@ func (l *Ledger) addPod(e *podEntry) {
 		e.next.previous = e
 	}
 	a.firstPod = e
+	a.countRequested(e, (*total).add)
 	if e.consumer == "" {
 		l.countLocalPod(e, (*total).add)
 	} else {
@@ -280,6 +284,7 @@ func (l *Ledger) addPod(e *podEntry) {
 
 // removePod undoes addPod, and releases the pod's names.
 func (l *Ledger) removePod(e *podEntry) {
+	e.on.countRequested(e, (*total).subtract)
 	if e.consumer == "" {
 		l.countLocalPod(e, (*total).subtract)
 	} else {

@@ -171,6 +171,9 @@ func (l *Ledger) resell(reselling bool) {
 		l.names.countListings(a.listed, listings)
 		l.countConsumerPods(a, 1, (*total).add)
 	}
+	for i := range l.groups {
+		l.distribute(&l.groups[i])
+	}
 }
 
 // forgetFilters drops what is known of filters that no selection has.
@@ -344,8 +347,7 @@ func (l *Ledger) countLocalPod(e *podEntry, apply func(*total, total)) {
 		if after == before || c < 0 || a.cell == nil {
 			continue
 		}
-		a.cell.free[c].subtract(totalOf(before))
-		a.cell.free[c].add(totalOf(after))
+		a.cell.free[c].replace(before, after)
 		l.invalidate(a.cell)
 	}
 }
