@@ -41,7 +41,8 @@ type poolSums struct {
 	cached *Pool
 }
 
-// cellSums are the sums over the nodes that are in the same pools, and of the same peer. A node is in at most one cell, so an event changes one cell.
+// cellSums are the sums over the nodes that are in the same pools, and of the same peer. A node is in
+// at most one cell, so an event changes one cell.
 type cellSums struct {
 	// pools are the indexes of the pools, sorted.
 	pools []int
