@@ -50,3 +50,17 @@ func TestAGiverKeepsNoMoreThanOthersGive(t *testing.T) {
 	w.settle(t)
 	w.want(t, "rome cpu=1")
 }
+
+func TestAGiverKeepsNoMoreThanOthersGiveInSeveralClasses(t *testing.T) {
+	silver := pooled()
+	silver.Name, silver.Class = "silver", "silver"
+	w := newWorld(pooled(), silver).node("from-rome", "a", cpu(6), "rome").node("from-milan", "a", cpu(4), "milan")
+	second := asking("second", "rome", 2, 2)
+	second.Class = "silver"
+	w.slice(asking("first", "rome", 1, 2)).slice(second)
+	w.settle(t)
+	w.want(t, "first cpu=2; second cpu=2")
+	w.node("from-milan", "a", cpu(1), "milan")
+	w.settle(t)
+	w.want(t, "first cpu=1; second cpu=0")
+}
