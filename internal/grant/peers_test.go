@@ -18,7 +18,7 @@ func TestWhatAPeerGivesIsNotGrantedToIt(t *testing.T) {
 	w.slice(asking("rome", "rome", 1, 20))
 	answers := w.settle(t)
 	w.want(t, "rome cpu=4")
-	if text := answers[0].Explain(""); !strings.Contains(text, "gives this cluster at most 4m, since the rest is what this cluster gives itself") {
+	if text := answers[0].Explain(""); !strings.Contains(text, "gives this cluster at most 4m: the rest of the pool is what this cluster itself gives to the provider") {
 		t.Errorf("the answer is explained as %q", text)
 	}
 
