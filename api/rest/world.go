@@ -127,6 +127,8 @@ type WorldNodeGroup struct {
 	// Name is that of the ResourceSlice, with its namespace.
 	Name  string   `json:"name"`
 	Nodes []string `json:"nodes"`
+	// ClusterID is that of the cluster that gives it, absent if it is not known.
+	ClusterID string `json:"clusterID,omitempty"`
 	// Given is absent if it is not known.
 	Given *Amounts `json:"given,omitempty"`
 }

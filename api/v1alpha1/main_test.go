@@ -28,7 +28,10 @@ var (
 	api     client.Client
 )
 
-var crdDirectory = filepath.Join("..", "..", "config", "crd", "bases")
+var (
+	crdDirectory     = filepath.Join("..", "..", "config", "crd", "bases")
+	orchestrationCRD = filepath.Join("..", "..", "config", "components", "orchestrator", "crd.yaml")
+)
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard()) // Otherwise controller-runtime logs a warning.
@@ -42,7 +45,7 @@ func TestMain(m *testing.M) {
 
 func runOnControlPlane(m *testing.M) (code int, err error) {
 	cluster, err = controlplane.Start(context.Background(), controlplane.Options{
-		CRDDirs: []string{crdDirectory}, Progress: os.Stderr,
+		CRDDirs: []string{crdDirectory, orchestrationCRD}, Progress: os.Stderr,
 	})
 	if err != nil {
 		return 0, fmt.Errorf("start a control plane: %w", err)

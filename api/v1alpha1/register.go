@@ -18,7 +18,8 @@ var (
 )
 
 func addKnownTypes(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &ResourcePolicy{}, &ResourcePolicyList{}, &Grant{}, &GrantList{}, &Offer{}, &OfferList{})
+	s.AddKnownTypes(GroupVersion, &ResourcePolicy{}, &ResourcePolicyList{}, &Grant{}, &GrantList{}, &Offer{}, &OfferList{},
+		&Orchestration{}, &OrchestrationList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

@@ -132,10 +132,16 @@ func fieldNames(t *testing.T) []string {
 	})
 }
 
-// schema returns the schema of the CRD.
+// schema returns the schema of the CRD of policies.
 func schema(t *testing.T) *apiextensionsv1.JSONSchemaProps {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(crdDirectory, "proffer.dev_resourcepolicies.yaml"))
+	return schemaOf(t, filepath.Join(crdDirectory, "proffer.dev_resourcepolicies.yaml"))
+}
+
+// schemaOf returns the schema of the CRD in a file.
+func schemaOf(t *testing.T, file string) *apiextensionsv1.JSONSchemaProps {
+	t.Helper()
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +172,13 @@ func visit(schema *apiextensionsv1.JSONSchemaProps, do func(*apiextensionsv1.JSO
 // refusals returns the errors of the API server for a policy with this spec, nil for none.
 func refusals(t *testing.T, spec string) []string {
 	t.Helper()
-	err := api.Create(t.Context(), policy(t, "candidate", spec), client.DryRunAll, strict)
+	return refusalsOf(t, policy(t, "candidate", spec))
+}
+
+// refusalsOf returns the errors of the API server for an object, nil for none.
+func refusalsOf(t *testing.T, candidate client.Object) []string {
+	t.Helper()
+	err := api.Create(t.Context(), candidate, client.DryRunAll, strict)
 	if err == nil {
 		return nil
 	}

@@ -169,7 +169,7 @@ as under Uninstall in docs/install.md"
   else
     admission='|ValidatingAdmissionPolicy(Binding)?'
   fi
-  local components=(networkpolicy served-classes slice-pod-guard dashboard catalog catalog-http)
+  local components=(networkpolicy served-classes slice-pod-guard dashboard catalog catalog-http orchestrator)
   ! has servicemonitors.monitoring.coreos.com || components+=(servicemonitor)
   ! has prometheusrules.monitoring.coreos.com || components+=(alerts)
   make_overlay "${components[@]}"

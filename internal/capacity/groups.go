@@ -14,13 +14,17 @@ type NodeGroup struct {
 	Key string
 	// Nodes are the names of its nodes. A node is in at most one group.
 	Nodes []string
+	// Peer is the ID of the cluster that gives it, empty if unknown: then it is that of the nodes
+	// themselves. The nodes of a group with a Peer are virtual nodes of this peer, whatever their labels
+	// are: Liqo lets the peer choose labels of nodes, those that mark a virtual node among them.
+	Peer string
 	// Given is what they have together, nil if unknown: then it is as much as the largest of them lists.
 	Given Amounts
 }
 
 // Equal reports whether two groups are the same.
 func (g *NodeGroup) Equal(o *NodeGroup) bool {
-	return g.Key == o.Key && slices.Equal(g.Nodes, o.Nodes) && maps.Equal(g.Given, o.Given) && (g.Given == nil) == (o.Given == nil)
+	return g.Key == o.Key && g.Peer == o.Peer && slices.Equal(g.Nodes, o.Nodes) && maps.Equal(g.Given, o.Given) && (g.Given == nil) == (o.Given == nil)
 }
 
 // SetGroups sets the complete list of groups, and reports whether the account changed. The ledger
@@ -42,13 +46,20 @@ func (l *Ledger) SetGroups(groups []NodeGroup) (changed bool) {
 			l.groupOf[name] = &groups[i]
 		}
 	}
-	// Nodes that are in no group any longer have what they list.
-	for i := range before {
-		for _, name := range before[i].Nodes {
-			if a := l.nodes[name]; a != nil && a.node != nil && a.node.Virtual && l.groupOf[name] == nil {
-				l.leavePools(a)
-				a.allocatable = slices.Clone(a.listed)
-				l.joinPools(a)
+	for _, g := range slices.Concat(before, groups) {
+		for _, name := range g.Nodes {
+			a := l.nodes[name]
+			if a == nil || a.node == nil {
+				continue
+			}
+			if !l.withPeer(a.reported).Equal(a.node) {
+				l.replaceNode(a, a.reported)
+			}
+			// Nodes that are in no group any longer have what they list.
+			if a.node.Virtual && l.groupOf[name] == nil {
+				for i, r := range a.listed {
+					l.setAllocatable(a, i, r.amount)
+				}
 			}
 		}
 	}
@@ -58,11 +69,25 @@ func (l *Ledger) SetGroups(groups []NodeGroup) (changed bool) {
 	return true
 }
 
+// withPeer returns a node as it counts: its group may know better than its labels whose it is.
+func (l *Ledger) withPeer(node *Node) *Node {
+	if node == nil {
+		return nil
+	}
+	g := l.groupOf[node.Name]
+	if g == nil || g.Peer == "" || node.Virtual && node.Peer == g.Peer {
+		return node
+	}
+	of := *node
+	of.Virtual, of.Peer = true, g.Peer
+	return &of
+}
+
 // distribute divides what a group has among its nodes: each has what pods request of it, and what is left goes
 // to the nodes in the order of their names, Ready ones first. So the sum over any of the nodes is no
 // more than what was given, and what is in use is counted where it is in use.
 func (l *Ledger) distribute(g *NodeGroup) {
-	if g == nil {
+	if g == nil || !l.reselling {
 		return
 	}
 	var members []*nodeAccount
@@ -81,22 +106,37 @@ func (l *Ledger) distribute(g *NodeGroup) {
 		return cmp.Or(cmp.Compare(ready(a), ready(b)), strings.Compare(a.name, b.name))
 	})
 	left := l.given(g, members)
-	for _, a := range members {
-		l.leavePools(a)
-		inUse := a.requested()
+	has := make([][]int64, len(members))
+	for k, a := range members {
+		has[k] = make([]int64, len(a.listed))
 		for i, r := range a.listed {
-			a.allocatable[i].amount = min(r.amount, inUse[i].amount(), left[r.number])
-			left[r.number] -= a.allocatable[i].amount
+			has[k][i] = min(r.amount, a.requested[i].amount(), left[r.number])
+			left[r.number] -= has[k][i]
 		}
 	}
-	for _, a := range members {
+	for k, a := range members {
 		for i, r := range a.listed {
-			more := min(r.amount-a.allocatable[i].amount, left[r.number])
-			a.allocatable[i].amount += more
+			more := min(r.amount-has[k][i], left[r.number])
 			left[r.number] -= more
+			l.setAllocatable(a, i, has[k][i]+more)
 		}
-		l.joinPools(a)
 	}
+}
+
+// setAllocatable sets what counts of the resource with an index in listed.
+func (l *Ledger) setAllocatable(a *nodeAccount, i int, amount int64) {
+	was, c := a.allocatable[i].amount, l.names.infos[a.listed[i].number].column
+	if was == amount {
+		return
+	}
+	free := a.freeOf(i)
+	a.allocatable[i].amount = amount
+	if a.cell == nil || c < 0 {
+		return
+	}
+	a.cell.allocatable[c].replace(was, amount)
+	a.cell.free[c].replace(free, a.freeOf(i))
+	l.invalidate(a.cell)
 }
 
 // given returns what the nodes of a group have together, by the numbers of the resources.
@@ -114,15 +154,14 @@ func (l *Ledger) given(g *NodeGroup, members []*nodeAccount) map[int32]int64 {
 	return given
 }
 
-// requested sums what all pods on the node request of each resource that it lists.
-func (a *nodeAccount) requested() []total {
-	sums := make([]total, len(a.listed))
-	for e := a.firstPod; e != nil; e = e.next {
-		for i, r := range listedRequests(a.listed, e.requests) {
-			sums[i].add(totalOf(r.amount))
-		}
+// countRequested adds a pod to what all pods request of a virtual node, or subtracts it.
+func (a *nodeAccount) countRequested(e *podEntry, apply func(*total, total)) {
+	if a.requested == nil {
+		return
 	}
-	return sums
+	for i, r := range listedRequests(a.listed, e.requests) {
+		apply(&a.requested[i], totalOf(r.amount))
+	}
 }
 
 // redistribute divides what the group of a node has again, after the pods of the node have changed. What

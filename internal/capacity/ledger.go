@@ -32,12 +32,15 @@ type Ledger struct {
 // it.
 type nodeAccount struct {
 	name string
-	// node is nil if the node itself is not known.
-	node *Node
+	// reported is the node as it was set, node the same as it counts, see Ledger.withPeer. Both are nil
+	// if the node itself is not known.
+	reported, node *Node
 	// listed is what the node lists, allocatable what counts of it: less for some nodes of a NodeGroup. local
 	// is what this cluster's own pods request of each.
 	listed, allocatable []numberedAmount
 	local               []total
+	// requested is what all pods request of each resource that is listed. Only a virtual node has it.
+	requested []total
 	// firstPod begins the linked list of the pods on the node.
 	firstPod *podEntry
 	// cell is that of the pools that the node is in, nil for no pool.
@@ -76,7 +79,7 @@ func (l *Ledger) setNode(node Node) (changed bool) {
 	node.Taints = repellingTaints(node.Taints)
 	node.Allocatable = node.Allocatable.Bounded(MaxNodeResources, nil)
 	a := l.account(node.Name)
-	if a.node != nil && a.node.Equal(&node) {
+	if a.node != nil && a.reported.Equal(&node) {
 		return false
 	}
 	l.replaceNode(a, &node)
@@ -103,19 +106,21 @@ func (l *Ledger) deleteNode(name string) (changed bool) {
 	return true
 }
 
-// replaceNode sets the node of an account, nil for none.
-func (l *Ledger) replaceNode(a *nodeAccount, node *Node) {
+// replaceNode sets the node of an account as it was reported, nil for none.
+func (l *Ledger) replaceNode(a *nodeAccount, reported *Node) {
+	node := l.withPeer(reported)
 	l.leavePools(a)
 	old := a.listed
 	if l.counts(a) {
 		l.names.countListings(old, -1)
 	}
-	a.node, a.listed, a.allocatable, a.local, a.filtered = node, nil, nil, nil, nil
+	a.reported, a.node = reported, node
+	a.listed, a.allocatable, a.local, a.requested, a.filtered = nil, nil, nil, nil, nil
 	if node != nil {
 		a.listed = l.names.referNode(node.Allocatable)
 		a.allocatable, a.local = a.listed, make([]total, len(a.listed))
 		if node.Virtual {
-			a.allocatable = slices.Clone(a.listed)
+			a.allocatable, a.requested = slices.Clone(a.listed), make([]total, len(a.listed))
 		}
 		if l.counts(a) {
 			l.names.countListings(a.listed, 1)
@@ -126,6 +131,7 @@ func (l *Ledger) replaceNode(a *nodeAccount, node *Node) {
 		if e.consumer == "" {
 			a.addLocal(e)
 		}
+		a.countRequested(e, (*total).add)
 	}
 	l.joinPools(a)
 }
@@ -268,6 +274,7 @@ func (l *Ledger) addPod(e *podEntry) {
 		e.next.previous = e
 	}
 	a.firstPod = e
+	a.countRequested(e, (*total).add)
 	if e.consumer == "" {
 		l.countLocalPod(e, (*total).add)
 	} else {
@@ -277,6 +284,7 @@ func (l *Ledger) addPod(e *podEntry) {
 
 // removePod undoes addPod, and releases the pod's names.
 func (l *Ledger) removePod(e *podEntry) {
+	e.on.countRequested(e, (*total).subtract)
 	if e.consumer == "" {
 		l.countLocalPod(e, (*total).subtract)
 	} else {

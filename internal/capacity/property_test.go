@@ -25,6 +25,21 @@ type world struct {
 
 func (w world) counts(n Node) bool { return w.reselling || !n.Virtual }
 
+// withPeers returns the model with each node as it counts: its group may know better whose it is.
+func (w world) withPeers() world {
+	nodes := maps.Clone(w.nodes)
+	for _, g := range w.groups {
+		for _, name := range g.Nodes {
+			if n, known := nodes[name]; known && g.Peer != "" {
+				n.Virtual, n.Peer = true, g.Peer
+				nodes[name] = n
+			}
+		}
+	}
+	w.nodes = nodes
+	return w
+}
+
 // allocatable returns what counts of a node: less than it lists if its group was given less.
 func (w world) allocatable(t *rapid.T, n Node) Amounts {
 	of := slices.IndexFunc(w.groups, func(g NodeGroup) bool { return slices.Contains(g.Nodes, n.Name) })
@@ -191,6 +206,7 @@ func (w world) references(columns []string, name string) (n int) {
 
 // recount returns the expected View, summed from the objects.
 func (w world) recount(t *rapid.T, selections []Selection, asked, before []string) namedView {
+	w = w.withPeers()
 	w.reselling = slices.ContainsFunc(selections, func(s Selection) bool { return s.Peers != nil })
 	all := namedView{Columns: w.columns(asked, before), Used: map[string]namedUse{}}
 	usedBy := func(counts func(Pod) bool) Amounts {
@@ -442,7 +458,7 @@ func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 					of[key] = append(of[key], name)
 				}
 				for _, key := range []string{"g2", "g1"} {
-					g := NodeGroup{Key: key, Nodes: of[key]}
+					g := NodeGroup{Key: key, Nodes: of[key], Peer: rapid.SampledFrom([]string{"", "milan", "oslo"}).Draw(t, "giver")}
 					if rapid.Bool().Draw(t, "known") {
 						g.Given = rapid.MapOf(resource, amount).Draw(t, "given")
 					}

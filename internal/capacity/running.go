@@ -41,7 +41,8 @@ type poolSums struct {
 	cached *Pool
 }
 
-// cellSums are the sums over the nodes that are in the same pools, and of the same peer. A node is in at most one cell, so an event changes one cell.
+// cellSums are the sums over the nodes that are in the same pools, and of the same peer. A node is in
+// at most one cell, so an event changes one cell.
 type cellSums struct {
 	// pools are the indexes of the pools, sorted.
 	pools []int
@@ -170,6 +171,9 @@ func (l *Ledger) resell(reselling bool) {
 	for _, a := range virtual {
 		l.names.countListings(a.listed, listings)
 		l.countConsumerPods(a, 1, (*total).add)
+	}
+	for i := range l.groups {
+		l.distribute(&l.groups[i])
 	}
 }
 
@@ -344,8 +348,7 @@ func (l *Ledger) countLocalPod(e *podEntry, apply func(*total, total)) {
 		if after == before || c < 0 || a.cell == nil {
 			continue
 		}
-		a.cell.free[c].subtract(totalOf(before))
-		a.cell.free[c].add(totalOf(after))
+		a.cell.free[c].replace(before, after)
 		l.invalidate(a.cell)
 	}
 }

@@ -29,6 +29,12 @@ func (t *total) subtract(o total) {
 	t.hi, _ = bits.Sub64(t.hi, o.hi, borrow)
 }
 
+// replace subtracts an amount and adds another one.
+func (t *total) replace(before, after int64) {
+	t.subtract(totalOf(before))
+	t.add(totalOf(after))
+}
+
 // totalOf returns an amount, which must not be negative, as a total.
 func totalOf(amount int64) total { return total{lo: uint64(amount)} }
 

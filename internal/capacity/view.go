@@ -104,7 +104,8 @@ type Pool struct {
 	Unusable Unusable
 }
 
-// Cell is what the nodes have that are in the same pools of the View, and of the same peer. A node is in at most one cell, so several pools together have what their cells have.
+// Cell is what the nodes have that are in the same pools of the View, and of the same peer. A node is
+// in at most one cell, so several pools together have what their cells have.
 type Cell struct {
 	// Pools are the indexes of the pools with these nodes, sorted.
 	Pools []int

@@ -87,6 +87,10 @@ func (o *options) sliceFlags() *pflag.FlagSet {
 		"The most `writes` of Offers in a second; a change arrives within 10 s and one more second for each this many Offers.")
 	fs.StringArrayVar(&o.offersSubjects, "offers-subject", []string{operator.DefaultOffersSubject},
 		"Who may read the Offers of a consumer, as a `subject` User:NAME or Group:NAME in which {clusterID} stands for the consumer; repeat it for more subjects.")
+	fs.BoolVar(&o.orchestrate, "orchestrate", false,
+		"Send the pods of consumers on to other providers, as Orchestrations say; see the component orchestrator.")
+	fs.StringVar(&o.clusterID, "cluster-id", "",
+		"The `ID` of this cluster in Liqo, for --orchestrate; by default, clusterID of the configuration file.")
 	return fs
 }
 

@@ -45,6 +45,8 @@ type options struct {
 	offersSubjects         []string
 	offersTo               []operator.OffersSubject
 	catalog                operator.Catalog
+	orchestrate            bool
+	clusterID              string
 
 	grpc      string
 	form      form
@@ -157,6 +159,9 @@ func (o *options) check() error {
 	if err := o.checkCatalog(); err != nil {
 		return err
 	}
+	if err := o.checkOrchestrate(); err != nil {
+		return err
+	}
 	return o.checkGRPC()
 }
 
@@ -183,6 +188,22 @@ func (o *options) checkOffers() error {
 				o.offersSubjects[other], text)
 		}
 		o.offersTo = append(o.offersTo, subject)
+	}
+	return nil
+}
+
+func (o *options) checkOrchestrate() error {
+	switch {
+	case !o.orchestrate && o.clusterID != "":
+		return errors.New("--cluster-id has no effect without --orchestrate: write --orchestrate too, or leave it out")
+	case o.orchestrate && o.clusterID == "":
+		o.clusterID = o.plugins.ClusterID
+	}
+	switch {
+	case o.orchestrate && o.clusterID == "":
+		return errors.New("--orchestrate needs the ID of this cluster in Liqo: write --cluster-id too, as liqoctl info shows it")
+	case o.orchestrate && len(validation.IsDNS1123Label(o.clusterID)) > 0:
+		return fmt.Errorf("--cluster-id=%q is not a cluster ID: write it as liqoctl info shows it, such as milan", kube.Shorten(o.clusterID, kube.MaxShown))
 	}
 	return nil
 }

@@ -26,6 +26,9 @@ func (o *options) operator(p Program) operator.Options {
 	if o.publishOffers {
 		out.PublishOffers = &operator.PublishOffers{Subjects: o.offersTo, QPS: o.offersQPS}
 	}
+	if o.orchestrate {
+		out.OrchestrateAs = o.clusterID
+	}
 	if o.leaderElect {
 		out.LeaderElection = &o.election
 	}

@@ -47,8 +47,10 @@ type commitments struct {
 	sum capacity.Row
 	// usedPool is the pool whose use counts, nil if only grants count.
 	usedPool *poolAccount
-	// capacity limits the sum of a union. It is nil for a pool.
+	// capacity limits the sum of a union, and gives is the part of it that each peer gives. Both are nil
+	// for a pool.
 	capacity   capacity.Row
+	gives      map[string]capacity.Row
 	byConsumer map[string]*holder
 }
 
@@ -56,6 +58,8 @@ type commitments struct {
 type holder struct {
 	in            *commitments
 	granted, used capacity.Row
+	// gives is how much of a union the consumer gives itself, nil for nothing.
+	gives capacity.Row
 	// ignoreUse excludes used from the sum for now.
 	ignoreUse bool
 }
@@ -68,7 +72,8 @@ type poolShare struct {
 	// charged are all holders that a grant from the pool is charged to, own and total included.
 	// unions are those of them in unions.
 	charged, unions []*holder
-	// withheld, by column, is how much of the pool the consumer is not granted, nil for nothing.
+	// withheld, by column, is how much of what remains of the pool the consumer is not granted, nil for
+	// nothing.
 	withheld capacity.Row
 }
 
@@ -103,7 +108,7 @@ func newAccount(pools []offer.PolicyPool, unions []union, width int, ignoredUse 
 	}
 	for _, u := range unions {
 		c := a.newCommitments(u.usedPool, ignoredUse)
-		c.capacity = u.capacity
+		c.capacity, c.gives = u.capacity, u.gives
 		for _, k := range u.within {
 			a.pools[k].unions = append(a.pools[k].unions, c)
 		}
@@ -148,7 +153,7 @@ func (a *account) holder(c *commitments, consumer string) *holder {
 	h := c.byConsumer[consumer]
 	if h == nil {
 		h = a.holders.one()
-		*h = holder{in: c, granted: a.rows.take(a.width)}
+		*h = holder{in: c, granted: a.rows.take(a.width), gives: c.gives[consumer]}
 		if c.usedPool != nil {
 			h.used = c.usedPool.UsedBy(consumer)
 		}
@@ -186,6 +191,9 @@ func (s *poolShare) headroomToKeep(c int, reclaim offer.Reclaim) int64 {
 	headroom := s.own.headroom(s.pool.Capacity, c, reclaim)
 	for _, h := range s.unions {
 		headroom = min(headroom, h.headroom(h.in.capacity, c, reclaim))
+		if h.gives != nil { // Also by several policies a peer keeps no more than others give.
+			headroom = min(headroom, max(0, h.in.capacity.At(c)-h.gives.At(c)-h.granted[c]))
+		}
 	}
 	return headroom
 }

@@ -121,7 +121,7 @@ func (l *Line) why(policy string, q func(amount int64) string) string {
 	case ByMax, ByFixed, ByOverride, ByGiver:
 		text := fmt.Sprintf("policy %s gives this cluster at most %s", policy, q(l.Left))
 		if l.Bound == ByGiver {
-			text += ", since the rest is what this cluster gives itself"
+			text += ": the rest of the pool is what this cluster itself gives to the provider"
 		}
 		if l.Others > 0 {
 			text += fmt.Sprintf(", of which its other slices have %s", q(l.Others))

@@ -18,7 +18,7 @@ func TestWhatAPeerGivesIsNotGrantedToIt(t *testing.T) {
 	w.slice(asking("rome", "rome", 1, 20))
 	answers := w.settle(t)
 	w.want(t, "rome cpu=4")
-	if text := answers[0].Explain(""); !strings.Contains(text, "gives this cluster at most 4m, since the rest is what this cluster gives itself") {
+	if text := answers[0].Explain(""); !strings.Contains(text, "gives this cluster at most 4m: the rest of the pool is what this cluster itself gives to the provider") {
 		t.Errorf("the answer is explained as %q", text)
 	}
 
@@ -49,4 +49,18 @@ func TestAGiverKeepsNoMoreThanOthersGive(t *testing.T) {
 	w.node("from-milan", "a", cpu(1), "milan")
 	w.settle(t)
 	w.want(t, "rome cpu=1")
+}
+
+func TestAGiverKeepsNoMoreThanOthersGiveInSeveralClasses(t *testing.T) {
+	silver := pooled()
+	silver.Name, silver.Class = "silver", "silver"
+	w := newWorld(pooled(), silver).node("from-rome", "a", cpu(6), "rome").node("from-milan", "a", cpu(4), "milan")
+	second := asking("second", "rome", 2, 2)
+	second.Class = "silver"
+	w.slice(asking("first", "rome", 1, 2)).slice(second)
+	w.settle(t)
+	w.want(t, "first cpu=2; second cpu=2")
+	w.node("from-milan", "a", cpu(1), "milan")
+	w.settle(t)
+	w.want(t, "first cpu=1; second cpu=0")
 }

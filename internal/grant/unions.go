@@ -24,6 +24,8 @@ type union struct {
 	usedPool int
 	// capacity is how much of each column may stay granted.
 	capacity capacity.Row
+	// gives is how much of it each peer gives, which may not stay granted to the peer itself.
+	gives map[string]capacity.Row
 }
 
 // cellSet is a set of indexes of cells in the View, as bits.
@@ -80,7 +82,7 @@ func unionsOf(pools []offer.PolicyPool) []union {
 				u.usedPool = k
 			}
 		}
-		u.capacity = unionCapacity(pools, u.within)
+		u.capacity, u.gives = unionCapacity(pools, u.within)
 	}
 	return unions
 }
@@ -103,17 +105,21 @@ func connectedSets(sets []cellSet) (connected []cellSet) {
 // unionCapacity returns how much may stay granted from some pools together. Of each cell it counts
 // the largest share that one of the pools gives out. It subtracts the smallest reserve of the
 // pools, and adds what their waiting dips leave granted (offer.Stabilizer). For a single pool the
-// result is its capacity.
-func unionCapacity(pools []offer.PolicyPool, within []int) capacity.Row {
+// result is its capacity. Gives is the part of each peer that gives some of these nodes.
+func unionCapacity(pools []offer.PolicyPool, within []int) (sum capacity.Row, gives map[string]capacity.Row) {
 	width := len(pools[within[0]].Capacity)
+	byPeer := map[int]capacity.Row{}
 	byCell, dips := map[int]capacity.Row{}, map[int]capacity.Row{}
 	var reserved capacity.Row
 	for i, k := range within {
 		p := &pools[k]
 		kept, dip := make(capacity.Row, width), make(capacity.Row, width)
 		for _, cell := range p.Cells {
-			share := p.ShareOf(cell)
-			byCell[cell], kept = maxRows(byCell[cell], share), sumRows(kept, share)
+			down, up := p.ShareOf(cell)
+			byCell[cell], kept = maxRows(byCell[cell], up), sumRows(kept, up)
+			if p.GiverOf(cell) != "" {
+				byPeer[cell] = maxRows(byPeer[cell], down)
+			}
 		}
 		for c := range kept {
 			kept[c] -= p.Present[c]
@@ -126,7 +132,7 @@ func unionCapacity(pools []offer.PolicyPool, within []int) capacity.Row {
 			reserved[c] = min(reserved[c], kept[c])
 		}
 	}
-	sum := make(capacity.Row, width)
+	sum = make(capacity.Row, width)
 	for _, row := range byCell {
 		sum = sumRows(sum, row)
 	}
@@ -136,7 +142,14 @@ func unionCapacity(pools []offer.PolicyPool, within []int) capacity.Row {
 	for _, row := range dips {
 		sum = sumRows(sum, row)
 	}
-	return sum
+	for cell, row := range byPeer {
+		if gives == nil {
+			gives = map[string]capacity.Row{}
+		}
+		peer := pools[within[0]].GiverOf(cell)
+		gives[peer] = sumRows(gives[peer], row)
+	}
+	return sum, gives
 }
 
 func sumRows(a, b capacity.Row) capacity.Row {

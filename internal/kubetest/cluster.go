@@ -84,6 +84,7 @@ func startShared(ctx context.Context) error {
 	shared.cluster, err = controlplane.Start(ctx, controlplane.Options{
 		CRDDirs: []string{
 			filepath.Join(root, "config", "crd", "bases"), filepath.Join(root, "config", "components", "catalog", "crd.yaml"),
+			filepath.Join(root, "config", "components", "orchestrator", "crd.yaml"),
 		},
 		Progress: os.Stderr,
 	})

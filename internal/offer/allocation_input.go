@@ -50,23 +50,27 @@ type PolicyPool struct {
 	percents []int64
 }
 
-// ShareOf is the policy's share of one cell, by column, rounded up and before the reserve: the shares
-// of all cells add up to no less than the pool.
-func (p *PolicyPool) ShareOf(cell int) capacity.Row {
+// ShareOf is the policy's share of one cell, by column, before the reserve. Down is rounded down. Up is
+// rounded up: of all cells it adds up to no less than the pool.
+func (p *PolicyPool) ShareOf(cell int) (down, up capacity.Row) {
 	of := p.view.Cells[cell].Free
 	if p.count == Allocatable {
 		of = p.view.Cells[cell].Allocatable
 	}
-	share := make(capacity.Row, len(of))
+	down, up = make(capacity.Row, len(of)), make(capacity.Row, len(of))
 	for c, amount := range of {
 		percent := p.percents[c]
-		share[c] = capacity.Share(amount, percent, 100)
+		down[c] = capacity.Share(amount, percent, 100)
+		up[c] = down[c]
 		if amount%100*percent%100 > 0 {
-			share[c] = capacity.Sum(share[c], 1)
+			up[c] = capacity.Sum(up[c], 1)
 		}
 	}
-	return share
+	return down, up
 }
+
+// GiverOf is the peer that gives the nodes of one cell, empty for none.
+func (p *PolicyPool) GiverOf(cell int) string { return p.view.Cells[cell].Peer }
 
 // UsedBy returns what counts of the requests of one consumer's pods on these nodes, by column.
 func (p *PolicyPool) UsedBy(consumer string) capacity.Row {

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,6 +44,7 @@ func (y *tenancy) given(node, slice string) {
 	kubetest.Create(y.t, kubetest.OfLiqo(y.t, "offloading.liqo.io/v1beta1", "VirtualNode", &offloadingv1beta1.VirtualNode{
 		ObjectMeta: metav1.ObjectMeta{Name: node, Namespace: y.namespace.Name},
 		Spec: offloadingv1beta1.VirtualNodeSpec{
+			ClusterID:           liqov1beta1.ClusterID(y.id),
 			KubeconfigSecretRef: &corev1.LocalObjectReference{Name: "kubeconfig-resourceslice-" + slice},
 		},
 	}))
@@ -81,7 +83,10 @@ func TestABrokerResellsWhatPeersGive(t *testing.T) {
 		virtualNode(t, name, "milan", "cpu", "5", "memory", "8Gi", "pods", "20")
 		milan.given(name, "from-milan")
 	}
-	ofRome := virtualNode(t, "rome-1", "rome", "cpu", "3", "memory", "8Gi", "pods", "20")
+	// Rome has its node labelled as one of Milan's, to be offered its own capacity.
+	rome.requested("from-rome", "cpu", "3", "memory", "8Gi", "pods", "20")
+	ofRome := virtualNode(t, "rome-1", "milan", "cpu", "3", "memory", "8Gi", "pods", "20")
+	rome.given("rome-1", "from-rome")
 	kubetest.Create(t, kubetest.Policy("resale", ofPeers(), inClass("gold")))
 	kubetest.Create(t, kubetest.Policy("own", inClass("own")))
 

@@ -98,6 +98,8 @@ type Options struct {
 	OffloadedPodSecurity PodSecurityLevel
 	// PublishOffers is nil if the catalog is not published to consumers.
 	PublishOffers *PublishOffers
+	// OrchestrateAs is the ID of this cluster in Liqo. Empty puts no Orchestration into force.
+	OrchestrateAs string
 	// Catalog is the listener for callers from outside of the cluster.
 	Catalog Catalog
 	// Plugins are filters and reconcilers in Go.
@@ -176,8 +178,9 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		}
 		if err := setup(mgr, parts{
 			ledger: ledger, table: offers, debouncer: debouncer, election: o.LeaderElection,
-			servedClasses: o.ServedClasses, placements: o.Placements, podSecurity: o.OffloadedPodSecurity, publish: o.PublishOffers, metrics: metrics.Registry, version: o.Version,
-			chain: chain, reconcilers: plugins.reconcilers, metasync: o.Plugins.MetaSync,
+			servedClasses: o.ServedClasses, placements: o.Placements, podSecurity: o.OffloadedPodSecurity, publish: o.PublishOffers,
+			metrics: metrics.Registry, version: o.Version, orchestrateAs: o.OrchestrateAs, chain: chain, reconcilers: plugins.reconcilers,
+			metasync: o.Plugins.MetaSync,
 		}); err != nil {
 			return err
 		}

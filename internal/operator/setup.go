@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/controllers/catalog"
 	"proffer.dev/proffer/controllers/consumer"
 	"proffer.dev/proffer/controllers/offered"
 	"proffer.dev/proffer/controllers/podsecurity"
@@ -102,6 +101,8 @@ type parts struct {
 	podSecurity podsecurity.Level
 	// publish is nil if the catalog is not published to consumers.
 	publish *PublishOffers
+	// orchestrateAs is the ID of this cluster, empty if no Orchestration is put into force.
+	orchestrateAs string
 	// metrics may be nil.
 	metrics prometheus.Registerer
 	version string
@@ -152,14 +153,10 @@ func setup(mgr ctrl.Manager, p parts) error {
 	if err != nil {
 		return err
 	}
-	work, published, collectors := append(work, guards.work...), append(published, guards.wake...), guards.collectors
-	if p.publish != nil {
-		offers := catalog.NewWriter(catalog.Config{
-			Client: liqo, Table: p.table, Largest: p.ledger.Largest, Subjects: p.publish.Subjects, QPS: p.publish.QPS,
-			Holding: tenure.Holds, Recorder: recorder, Log: log.WithName("catalog"),
-		})
-		work, published, collectors = append(work, offers), append(published, onSnapshot(offers.Wake)), append(collectors, offers)
-	}
+	work, published, collectors := append(work, guards.work...), append(published, guards.published...), guards.collectors
+	components := p.components(mgr, liqo, consumers, tenure.Holds)
+	work, published = append(work, components.work...), append(published, components.published...)
+	collectors = append(collectors, components.collectors...)
 	plugins := p.runners(tenure.Holds, log.WithName("reconcilers"))
 	work, published, collectors = append(work, plugins.leading...), append(published, plugins.wake...), append(collectors, plugins.collectors...)
 	published = append(published, answers.Commit)

@@ -100,6 +100,23 @@ func TestEachComponentAddsExactlyThesePermissions(t *testing.T) {
 			"cluster: watch rbac.authorization.k8s.io/clusterroles proffer-offer-viewer",
 			"cluster: watch rbac.authorization.k8s.io/rolebindings proffer-offers",
 		},
+		// Of the objects of Liqo, the operator writes only NamespaceOffloadings, of the one name that Liqo reads.
+		"orchestrator": {
+			"cluster: create offloading.liqo.io/namespaceoffloadings",
+			"cluster: delete offloading.liqo.io/namespaceoffloadings offloading",
+			"cluster: list apiextensions.k8s.io/customresourcedefinitions orchestrations.proffer.dev,namespaceoffloadings.offloading.liqo.io,virtualnodes.offloading.liqo.io,connections.networking.liqo.io",
+			"cluster: list networking.liqo.io/connections",
+			"cluster: list offloading.liqo.io/namespaceoffloadings",
+			"cluster: list offloading.liqo.io/virtualnodes",
+			"cluster: list proffer.dev/orchestrations",
+			"cluster: patch offloading.liqo.io/namespaceoffloadings offloading",
+			"cluster: update proffer.dev/orchestrations/status",
+			"cluster: watch apiextensions.k8s.io/customresourcedefinitions orchestrations.proffer.dev,namespaceoffloadings.offloading.liqo.io,virtualnodes.offloading.liqo.io,connections.networking.liqo.io",
+			"cluster: watch networking.liqo.io/connections",
+			"cluster: watch offloading.liqo.io/namespaceoffloadings",
+			"cluster: watch offloading.liqo.io/virtualnodes",
+			"cluster: watch proffer.dev/orchestrations",
+		},
 		"served-classes": {
 			"namespace proffer-system: create configmaps proffer-served-classes",
 			"namespace proffer-system: list configmaps proffer-served-classes",

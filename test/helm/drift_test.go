@@ -135,6 +135,7 @@ var toggles = map[string]string{
 	"dashboard":       "dashboard.enabled=true",
 	"flat":            "flat.enabled=true",
 	older:             "olderKubernetes=true",
+	"orchestrator":    "orchestrator.enabled=true",
 	"networkpolicy":   "networkPolicy.enabled=true",
 	"served-classes":  "servedClasses.enabled=true",
 	"slice-pod-guard": "slicePodGuard.enabled=true",

@@ -85,6 +85,12 @@ var effects = []struct {
 	{"catalog.subjects", "catalog: {subjects: ['Group:liqo:{clusterID}']}", "catalog: {enabled: true}", []string{
 		container + "args.5: none -> --offers-subject=Group:liqo:{clusterID}",
 	}},
+	{"orchestrator.enabled", "orchestrator: {enabled: true}", "", []string{
+		"ClusterRole//proffer-orchestrator: none -> an object", "ClusterRoleBinding//proffer-orchestrator: none -> an object",
+		"CustomResourceDefinition//orchestrations.proffer.dev: none -> an object",
+		container + "args.4: none -> --orchestrate", container + "args.5: none -> --cluster-id=$(CLUSTER_ID)",
+		container + "env.1.name: none -> CLUSTER_ID", container + "env.1.valueFrom.configMapKeyRef.key: none -> clusterID", container + "env.1.valueFrom.configMapKeyRef.name: none -> proffer-cluster",
+	}},
 	{"catalogHTTP.enabled", "catalogHTTP: {enabled: true}", "", []string{
 		container + "args.4: none -> --catalog-bind-address=:8444", container + "args.5: none -> --catalog-tls-cert-file=/etc/proffer/catalog-tls/tls.crt",
 		container + "args.6: none -> --catalog-tls-key-file=/etc/proffer/catalog-tls/tls.key",

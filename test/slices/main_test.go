@@ -104,10 +104,10 @@ func inside(m *testing.M) (int, error) {
 	return code, stopOperator(ctx)
 }
 
-// startOperator runs an operator with the present arguments of its Deployment.
-func startOperator(ctx context.Context) (err error) {
+// startOperator runs an operator with the present arguments of its Deployment, followed by args.
+func startOperator(ctx context.Context, args ...string) (err error) {
 	operators++
-	operator, err = clusters.StartOperator(ctx, operators)
+	operator, err = clusters.StartOperator(ctx, operators, args...)
 	return err
 }
 

@@ -150,6 +150,10 @@ enabled. Empty if there is neither. It is JSON, which is also YAML: toYaml write
 {{- end }}
 - --grpc-flat-bind-address=:6002
 {{- end }}
+{{- if .Values.orchestrator.enabled }}
+- --orchestrate
+- --cluster-id=$(CLUSTER_ID)
+{{- end }}
 {{- if .Values.servedClasses.enabled }}
 - --served-classes-configmap=proffer-served-classes
 {{- end }}

@@ -21,7 +21,8 @@ func review(r manifests.Right, namespace, account string) *authorizationv1.Subje
 }
 
 // neededRights returns what the manifests of this version allow an operator in the namespace, with
-// these flags. The lists for admission policies and the catalog have roles of their own.
+// these flags. The lists for admission policies, the catalog and the orchestrator have roles of their
+// own.
 func neededRights(namespace string, f flags) ([]manifests.Right, error) {
 	files := []string{manifests.OperatorRole, "rbac/metrics_auth_role.yaml"}
 	if f.servedClasses != "" {
@@ -30,8 +31,8 @@ func neededRights(namespace string, f flags) ([]manifests.Right, error) {
 	if f.placements != "" {
 		files = append(files, "components/slice-pod-guard/role.yaml")
 	}
-	if f.publishOffers {
-		files = append(files, "components/catalog/role.yaml")
+	for _, component := range f.components() {
+		files = append(files, "components/"+component+"/role.yaml")
 	}
 	all, err := manifests.Rights(namespace, files...)
 	seen := map[manifests.Right]bool{} // Some rights are in several roles.

@@ -390,7 +390,7 @@ func TestEachAdmissionPolicyHasToBeInstalledAndBound(t *testing.T) {
 }
 
 func TestCRDsOfAnotherVersionAreReported(t *testing.T) {
-	own, err := ownCRDs(false)
+	own, err := ownCRDs()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -447,11 +447,11 @@ func TestCRDsOfAnotherVersionAreReported(t *testing.T) {
 	}
 }
 
-func TestTheCRDOfTheCatalogIsCheckedOnlyWhereItIsPublished(t *testing.T) {
-	for catalog, want := range map[bool]int{false: 2, true: 3} {
-		own, err := ownCRDs(catalog)
+func TestTheCRDsOfComponentsAreCheckedOnlyWhereTheyAreSwitchedOn(t *testing.T) {
+	for f, want := range map[flags]int{{}: 2, {publishOffers: true}: 3, {orchestrate: true}: 3, {publishOffers: true, orchestrate: true}: 4} {
+		own, err := ownCRDs(f.components()...)
 		if err != nil || len(own) != want {
-			t.Errorf("catalog %v: %d CRDs, want %d, error %v", catalog, len(own), want, err)
+			t.Errorf("%+v: %d CRDs, want %d, error %v", f, len(own), want, err)
 		}
 	}
 }

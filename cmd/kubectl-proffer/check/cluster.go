@@ -85,7 +85,7 @@ func (c *cluster) check(ctx context.Context, namespace, liqoNamespace string, ap
 	if deployment.err == nil {
 		f, _ = flagsOf(deployment.value) // findReplicas reports the error.
 	}
-	own, err := ownCRDs(f.publishOffers)
+	own, err := ownCRDs(f.components()...)
 	if err != nil {
 		return nil, err
 	}

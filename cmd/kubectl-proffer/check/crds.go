@@ -20,15 +20,14 @@ const (
 	installHelp = "Apply the manifests of this version: see docs/install.md."
 )
 
-// ownCRDs returns the CRDs that this version of the tool was built with. That of the catalog is
-// installed with its component.
-func ownCRDs(catalog bool) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+// ownCRDs returns the CRDs that this version of the tool was built with, and those of these components.
+func ownCRDs(components ...string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	files, err := fs.Glob(config.Files, "crd/bases/*.yaml")
 	if err != nil {
 		return nil, err
 	}
-	if catalog {
-		files = append(files, "components/catalog/crd.yaml")
+	for _, component := range components {
+		files = append(files, path.Join("components", component, "crd.yaml"))
 	}
 	var all []*apiextensionsv1.CustomResourceDefinition
 	for _, file := range files {

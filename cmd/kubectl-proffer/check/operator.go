@@ -34,7 +34,18 @@ type flags struct {
 	grpc, form, flat, probes      string
 	leaseNamespace, servedClasses string
 	placements                    string
-	publishOffers                 bool
+	publishOffers, orchestrate    bool
+}
+
+// components are those of the flags that have a CRD and a role.
+func (f *flags) components() (names []string) {
+	if f.publishOffers {
+		names = append(names, "catalog")
+	}
+	if f.orchestrate {
+		names = append(names, "orchestrator")
+	}
+	return names
 }
 
 // flagsOf reads the arguments of the operator's container as the operator does. Other flags are
@@ -55,6 +66,7 @@ func flagsOf(d *appsv1.Deployment) (flags, error) {
 	all.StringVar(&f.servedClasses, "served-classes-configmap", "", "")
 	all.StringVar(&f.placements, "placements-configmap", "", "")
 	all.BoolVar(&f.publishOffers, "publish-offers", false, "")
+	all.BoolVar(&f.orchestrate, "orchestrate", false, "")
 	c := containerOf(&d.Spec.Template.Spec)
 	if c == nil {
 		return f, nil

@@ -236,7 +236,7 @@ func (a *anonymiser) node(n *rest.WorldNode) {
 }
 
 func (a *anonymiser) nodeGroup(g *rest.WorldNodeGroup) {
-	g.Name = a.slices.of(g.Name)
+	g.Name, g.ClusterID = a.slices.of(g.Name), a.consumers.of(g.ClusterID)
 	for i, name := range g.Nodes {
 		g.Nodes[i] = a.nodes.of(name)
 	}

@@ -71,14 +71,14 @@ func TestAnonymousNamesAreConsistent(t *testing.T) {
 func TestPeersAreAnonymisedAsConsumersAre(t *testing.T) {
 	world := operatortest.World()
 	world.Nodes[0].Peer = &rest.WorldPeer{ClusterID: "rome", Depth: new(int)}
-	world.NodeGroups = []rest.WorldNodeGroup{{Name: "liqo-tenant-rome/first", Nodes: []string{world.Nodes[0].Name}, Given: &rest.Amounts{}}}
+	world.NodeGroups = []rest.WorldNodeGroup{{Name: "liqo-tenant-rome/first", ClusterID: "rome", Nodes: []string{world.Nodes[0].Name}, Given: &rest.Amounts{}}}
 	world.Policies[0].Spec.Offer.Peers = &v1alpha1.Peers{ClusterIDs: []v1alpha1.ClusterID{"rome"}}
 	got, text := anonymised(t, world)
 	rome := got.Consumers[1].ClusterID
 	if peer := got.Nodes[0].Peer.ClusterID; peer != rome || string(got.Policies[0].Spec.Offer.Peers.ClusterIDs[0]) != rome {
 		t.Errorf("rome is %q, its node is of %q in %s", rome, peer, text)
 	}
-	if group := got.NodeGroups[0]; group.Nodes[0] != got.Nodes[0].Name || group.Given == nil || strings.Contains(group.Name, "rome") {
+	if group := got.NodeGroups[0]; group.Nodes[0] != got.Nodes[0].Name || group.Given == nil || group.ClusterID != rome || strings.Contains(group.Name, "rome") {
 		t.Errorf("the group is %+v", group)
 	}
 }

@@ -125,6 +125,7 @@ var table = []rule{
 	{
 		place: "internal/catalog", may: append([]string{"api/v1alpha1", "internal/table"}, core...), never: world, noClock: true, why: pure,
 	},
+	{place: "internal/broker", may: []string{"internal/capacity"}, never: arithmetic, noClock: true, why: pure},
 	{
 		place: "internal/table", may: append([]string{"api/v1alpha1"}, core...), never: append([]string{"google.golang.org/grpc"}, kubernetes...),
 		why: "the table holds plain values of the core",
@@ -197,6 +198,7 @@ var table = []rule{
 	{place: "controllers/podsecurity", may: perKind, why: kind},
 	{place: "controllers/offered", may: perKind, why: kind},
 	{place: "controllers/catalog", may: append([]string{"internal/catalog"}, perKind...), why: kind},
+	{place: "controllers/orchestration", may: append([]string{"internal/broker"}, perKind...), why: kind},
 	{place: "internal/operator", may: []string{everything}},
 	{place: "internal/command", may: []string{everything}},
 	{place: "operator", may: []string{"plugin", "internal/command"}, why: "it is the public face of the command line"},

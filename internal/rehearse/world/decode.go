@@ -115,7 +115,7 @@ func (d *decoder) member(name string) error {
 		return list(d.json, d.slice)
 	case "nodeGroups":
 		return list(d.json, func(g *rest.WorldNodeGroup) error {
-			of := capacity.NodeGroup{Key: g.Name, Nodes: g.Nodes}
+			of := capacity.NodeGroup{Key: g.Name, Nodes: g.Nodes, Peer: g.ClusterID}
 			if g.Given != nil {
 				of.Given = amountsOf(*g.Given)
 			}

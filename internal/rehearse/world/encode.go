@@ -221,7 +221,7 @@ func nodeObject(n *capacity.Node) rest.WorldNode {
 }
 
 func groupObject(g *capacity.NodeGroup) rest.WorldNodeGroup {
-	out := rest.WorldNodeGroup{Name: g.Key, Nodes: g.Nodes}
+	out := rest.WorldNodeGroup{Name: g.Key, Nodes: g.Nodes, ClusterID: g.Peer}
 	if g.Given != nil {
 		given := rest.Amounts{}
 		maps.Copy(given, Amounts(g.Given))

@@ -281,7 +281,7 @@ func (p *provider) live(t *rapid.T) {
 		}
 		if n.Virtual = rapid.IntRange(0, 2).Draw(t, "virtual") == 0; n.Virtual {
 			n.Peer, n.Depth = rapid.SampledFrom([]string{"milan", "rome", ""}).Draw(t, "peer"), rapid.SampledFrom([]int{0, 0, 1, capacity.UnknownDepth}).Draw(t, "depth")
-			p.Ledger.SetGroups([]capacity.NodeGroup{{Key: "a/s", Nodes: []string{"n0", "n1"}, Given: amounts("given", 40_000)}})
+			p.Ledger.SetGroups([]capacity.NodeGroup{{Key: "a/s", Nodes: []string{"n0", "n1"}, Peer: rapid.SampledFrom([]string{"milan", ""}).Draw(t, "giver"), Given: amounts("given", 40_000)}})
 		}
 		p.Ledger.SetNode(n)
 	case 2:

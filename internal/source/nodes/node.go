@@ -49,9 +49,10 @@ func ParseNode(n *corev1.Node) capacity.Node {
 		State:       nodeState(n),
 		Allocatable: quantity.AmountsOf(n.Status.Allocatable, quantity.Down),
 		Virtual:     n.Labels[NodeTypeLabel] == NodeTypeVirtual,
+		Depth:       depthOf(n.Labels), // Also of other nodes: they may turn out to be virtual, see capacity.NodeGroup.
 	}
 	if out.Virtual {
-		out.Peer, out.Depth = n.Labels[PeerLabel], depthOf(n.Labels)
+		out.Peer = n.Labels[PeerLabel]
 	}
 	return out
 }

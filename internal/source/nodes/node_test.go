@@ -59,7 +59,7 @@ func TestAVirtualNodeSaysWhoGivesIt(t *testing.T) {
 	}{
 		{"its own node, whatever its other labels", func(n *corev1.Node) {
 			n.Labels = map[string]string{"liqo.io/remote-cluster-id": "milan", "proffer.dev/depth": "3"}
-		}, false, "", 0},
+		}, false, "", 3},
 		{"given directly", virtual(nil), true, "milan", 0},
 		{"without a peer", nodeLabel("liqo.io/type", "virtual-node"), true, "", 0},
 		{"resold twice", depth("2"), true, "milan", 2},

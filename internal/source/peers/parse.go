@@ -21,17 +21,21 @@ const (
 )
 
 var (
+	peerPath      = []string{"spec", "clusterID"}
 	secretPath    = []string{"spec", "kubeconfigSecretRef", "name"}
 	resourcesPath = []string{"status", "resources"}
 )
 
-// virtualNode is the name of a node, and the group that it belongs to, empty for none.
-type virtualNode struct{ name, group string }
+// virtualNode is the name of a node, the cluster that gives it, and the group that it belongs to.
+type virtualNode struct{ name, peer, group string }
 
 // parseVirtualNode reads a VirtualNode. Its node has the same name. VirtualNodes that use one identity
-// are under one Quota of the provider, so they are one group.
+// are under one Quota of the provider, so they are one group. The cluster is that of spec.clusterID,
+// which this cluster writes: the provider chooses labels of the node, liqo.io/remote-cluster-id and
+// liqo.io/type too, see MutateVirtualNode of
+// github.com/liqotech/liqo/pkg/liqo-controller-manager/offloading/forge.
 func parseVirtualNode(u *unstructured.Unstructured) virtualNode {
-	n := virtualNode{name: u.GetName()}
+	n := virtualNode{name: u.GetName(), peer: kube.Text(u, peerPath...)}
 	slice, secret := u.GetLabels()[sliceLabel], kube.Text(u, secretPath...)
 	if of, is := strings.CutPrefix(secret, kubeconfigPrefix); is {
 		slice = of
@@ -41,6 +45,8 @@ func parseVirtualNode(u *unstructured.Unstructured) virtualNode {
 		n.group = u.GetNamespace() + "/" + slice
 	case secret != "":
 		n.group = u.GetNamespace() + "/Secret " + secret
+	default:
+		n.group = u.GetNamespace() + "/VirtualNode " + n.name
 	}
 	return n
 }
@@ -69,7 +75,7 @@ func quantityOf(value any) resource.Quantity {
 	return q
 }
 
-var stripVirtualNode = kube.KeepFields(secretPath)
+var stripVirtualNode = kube.KeepFields(peerPath, secretPath)
 
 // stripSlice keeps what parseSlice reads. The provider writes the status, so its size is bounded.
 func stripSlice(obj any) (any, error) {

@@ -52,12 +52,9 @@ func (g *groups) update() bool {
 	byKey := map[string]*capacity.NodeGroup{}
 	for _, key := range slices.Sorted(maps.Keys(g.nodes)) {
 		n := g.nodes[key]
-		if n.group == "" {
-			continue
-		}
 		group := byKey[n.group]
 		if group == nil {
-			group = &capacity.NodeGroup{Key: n.group, Given: g.slices[n.group]}
+			group = &capacity.NodeGroup{Key: n.group, Peer: n.peer, Given: g.slices[n.group]}
 			byKey[n.group] = group
 		}
 		group.Nodes = append(group.Nodes, n.name)

@@ -41,7 +41,7 @@ func TestWhichVirtualNodesAreOfOneResourceSlice(t *testing.T) {
 		{labelled, "a/s"},
 		{virtual("b", "of-another-peer", "kubeconfig-resourceslice-s"), "b/s"},
 		{virtual("a", "of-an-identity", "kubeconfig-of-mine"), "a/Secret kubeconfig-of-mine"},
-		{virtual("a", "without", ""), ""},
+		{virtual("a", "without", ""), "a/VirtualNode without"},
 	} {
 		if got := parseVirtualNode(tc.of); got.group != tc.want || got.name != tc.of.GetName() {
 			t.Errorf("%s is in group %q, want %q", tc.of.GetName(), got.group, tc.want)
@@ -94,5 +94,27 @@ func TestAHostileAnswerCostsLittle(t *testing.T) {
 	}
 	if got := parseSlice(kept.(*unstructured.Unstructured)); got["cpu"] != 0 || got["memory"] != 0 || len(got) > capacity.MaxNodeResources {
 		t.Errorf("%d resources were given, cpu %d", len(got), got["cpu"])
+	}
+}
+
+// What Liqo copies from a provider to the labels of a VirtualNode, of its node too, says nothing about
+// who gives it.
+func TestAProviderCannotNameAnotherAsTheGiver(t *testing.T) {
+	spoofed := object("a", "n", map[string]any{"spec": map[string]any{
+		"clusterID": "milan", "kubeconfigSecretRef": map[string]any{"name": "kubeconfig-resourceslice-s"},
+		"labels": map[string]any{"liqo.io/remote-cluster-id": "oslo", "liqo.io/type": "worker"},
+	}})
+	kept, err := stripVirtualNode(spoofed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledger := capacity.NewLedger()
+	g := &groups{ledger: ledger, nodes: map[string]virtualNode{}, slices: map[string]capacity.Amounts{}}
+	handler[virtualNode]{g, g.nodes, parseVirtualNode}.Set(kept.(*unstructured.Unstructured))
+	for _, reported := range []capacity.Node{{Name: "n", Virtual: true, Peer: "oslo"}, {Name: "n"}} {
+		ledger.SetNode(reported)
+		if n := ledger.Copy().Nodes[0]; !n.Virtual || n.Peer != "milan" {
+			t.Errorf("the node %+v counts as virtual %v of peer %q, not as one of milan", reported, n.Virtual, n.Peer)
+		}
 	}
 }

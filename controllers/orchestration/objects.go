@@ -1,0 +1,280 @@
+package orchestration
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/broker"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/quantity"
+)
+
+// Liqo's labels, annotations and names, see github.com/liqotech/liqo/pkg/consts.
+const (
+	clusterLabel     = "liqo.io/remote-cluster-id"
+	tenantLabel      = "liqo.io/tenant-namespace"
+	typeLabel        = "liqo.io/type"
+	virtualType      = "virtual-node"
+	managedBy        = "liqo.io/managed-by-namespace-map"
+	originalName     = "liqo.io/original-name"
+	offloadingName   = "offloading"
+	mapping          = "DefaultName"
+	remoteStrategy   = "Remote"
+	localStrategy    = "Local"
+	connectedValue   = "Connected"
+	remoteConditions = "remoteNamespacesConditions"
+)
+
+// Our own marks. PriceAnnotation is the start of the annotations of a ForeignCluster that have the
+// prices of a provider, by resource.
+const (
+	PriceAnnotation = "price.proffer.dev/"
+
+	managedByLabel      = "app.kubernetes.io/managed-by"
+	proffer             = "proffer"
+	orchestrationMark   = "proffer.dev/orchestration"
+	drainingAnnotation  = "proffer.dev/draining"
+	drainTimeAnnotation = "proffer.dev/drain-minutes"
+)
+
+// orchestration is an Orchestration. It has either a parsed value or a problem.
+type orchestration struct {
+	object  *v1alpha1.Orchestration
+	parsed  *broker.Orchestration
+	problem string
+}
+
+func parseOrchestration(u *unstructured.Unstructured) orchestration {
+	o := orchestration{object: &v1alpha1.Orchestration{}}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o.object); err != nil {
+		o.object.Name, o.object.UID, o.problem = u.GetName(), u.GetUID(), err.Error()
+		return o
+	}
+	o.object.ManagedFields = nil
+	var err error
+	if o.parsed, err = parse(o.object); err != nil {
+		o.problem = err.Error()
+	}
+	return o
+}
+
+// namespace is a Namespace that Liqo made for a peer: a tenant namespace, or one that a consumer sent.
+type namespace struct {
+	name, cluster string
+	tenant        bool
+	// managedBy is the NamespaceMap, as namespace/name. original is the name at the consumer.
+	managedBy, original string
+	created             time.Time
+	uid                 types.UID
+	deleting            bool
+}
+
+func parseNamespace(u *unstructured.Unstructured) namespace {
+	labels := u.GetLabels()
+	return namespace{
+		name: u.GetName(), cluster: labels[clusterLabel], tenant: labels[tenantLabel] != "",
+		managedBy: kube.Text(u, "metadata", "annotations", managedBy), original: kube.Text(u, "metadata", "annotations", originalName),
+		created: u.GetCreationTimestamp().UTC(), uid: u.GetUID(), deleting: u.GetDeletionTimestamp() != nil,
+	}
+}
+
+// node is a virtual Node.
+type node struct {
+	name            string
+	labels          map[string]string
+	ready, cordoned bool
+	allocatable     capacity.Amounts
+}
+
+func parseNode(u *unstructured.Unstructured) node {
+	n := node{name: u.GetName(), labels: u.GetLabels()}
+	n.cordoned, _, _ = unstructured.NestedBool(u.Object, "spec", "unschedulable")
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, c := range conditions {
+		if c, ok := c.(map[string]any); ok && c["type"] == string(corev1.NodeReady) {
+			n.ready = c["status"] == string(corev1.ConditionTrue)
+		}
+	}
+	var status struct {
+		Allocatable corev1.ResourceList `json:"allocatable"`
+	}
+	if of, found, _ := unstructured.NestedMap(u.Object, "status"); found {
+		delete(of, "conditions")
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(of, &status) == nil {
+			n.allocatable = quantity.AmountsOf(status.Allocatable, quantity.Down)
+		}
+	}
+	return n
+}
+
+// virtualNode is Liqo's object behind a virtual Node, which has its name. Liqo on this cluster writes
+// the ID of the provider into it; a provider can set any label of the Node.
+type virtualNode struct {
+	cluster  string
+	deleting bool
+}
+
+func parseVirtualNode(u *unstructured.Unstructured) virtualNode {
+	return virtualNode{cluster: kube.Text(u, "spec", "clusterID"), deleting: u.GetDeletionTimestamp() != nil}
+}
+
+// connection is a Connection of Liqo's network. Its latency is in microseconds, 0 if there is none.
+type connection struct {
+	cluster  string
+	latency  int64
+	measured time.Time
+}
+
+func parseConnection(u *unstructured.Unstructured) connection {
+	c := connection{cluster: u.GetLabels()[clusterLabel]}
+	// Liqo writes 12ms, 850μs or N/A.
+	latency, err := time.ParseDuration(kube.Text(u, "status", "latency", "value"))
+	if err == nil && kube.Text(u, "status", "value") == connectedValue {
+		c.latency = max(0, latency.Microseconds())
+	}
+	c.measured, _ = time.Parse(time.RFC3339, kube.Text(u, "status", "latency", "timestamp"))
+	return c
+}
+
+// foreignCluster has the prices of a provider, by resource, in the unit of package broker.
+type foreignCluster struct {
+	cluster string
+	// labels are here so that a change of them wakes the writer.
+	labels map[string]string
+	prices map[string]int64
+}
+
+func parseForeignCluster(u *unstructured.Unstructured) foreignCluster {
+	f := foreignCluster{cluster: kube.Text(u, "spec", "clusterID"), labels: u.GetLabels(), prices: map[string]int64{}}
+	for key, text := range u.GetAnnotations() {
+		if name, ok := strings.CutPrefix(key, PriceAnnotation); ok {
+			// An annotation has no slash in its name: nvidia.com_gpu stands for nvidia.com/gpu.
+			if price, ok := broker.ParseDecimal(text, priceDecimals); ok {
+				f.prices[strings.Replace(name, "_", "/", 1)] = price
+			}
+		}
+	}
+	return f
+}
+
+// offloading is the NamespaceOffloading of a namespace.
+type offloading struct {
+	uid           types.UID
+	version       string
+	ours          bool
+	deleting      bool
+	orchestration string
+	// selected are the IDs in the selector, sorted, without broker.None. exact is set if the spec is one
+	// that encode makes.
+	selected []string
+	exact    bool
+	strategy string
+	// draining are the deadlines of the selected providers that are no longer chosen, drain the time that
+	// a drain takes at most.
+	draining map[string]time.Time
+	drain    time.Duration
+	// present are the providers that have the namespace.
+	present map[string]bool
+}
+
+func parseOffloading(u *unstructured.Unstructured) offloading {
+	annotations := u.GetAnnotations()
+	o := offloading{
+		uid: u.GetUID(), version: u.GetResourceVersion(), deleting: u.GetDeletionTimestamp() != nil,
+		orchestration: annotations[orchestrationMark], strategy: kube.Text(u, "spec", "podOffloadingStrategy"),
+		draining: parseDeadlines(annotations[drainingAnnotation]), drain: defaultDrain * time.Minute, present: map[string]bool{},
+	}
+	o.ours = u.GetLabels()[managedByLabel] == proffer && o.orchestration != ""
+	if minutes, err := strconv.ParseUint(annotations[drainTimeAnnotation], 10, 16); err == nil {
+		o.drain = time.Duration(minutes) * time.Minute
+	}
+	o.selected, o.exact = parseSelector(u)
+	clusters, _, _ := unstructured.NestedMap(u.Object, "status", remoteConditions)
+	for id, conditions := range clusters {
+		list, _ := conditions.([]any)
+		for _, c := range list {
+			if c, ok := c.(map[string]any); ok && c["type"] == "Ready" {
+				o.present[id] = c["status"] == string(corev1.ConditionTrue)
+			}
+		}
+	}
+	return o
+}
+
+// parseSelector returns the IDs in a selector of the form that selector makes, and whether it has
+// this form.
+func parseSelector(u *unstructured.Unstructured) (ids []string, exact bool) {
+	terms, _, _ := unstructured.NestedSlice(u.Object, "spec", "clusterSelector", "nodeSelectorTerms")
+	for _, term := range terms {
+		term, _ := term.(map[string]any)
+		expressions, _ := term["matchExpressions"].([]any)
+		exact = len(terms) == 1 && len(term) == 1 && len(expressions) == 1
+		for _, e := range expressions {
+			e, _ := e.(map[string]any)
+			if e["key"] != clusterLabel || e["operator"] != string(corev1.NodeSelectorOpIn) {
+				exact = false
+				continue
+			}
+			values, _, _ := unstructured.NestedStringSlice(e, "values")
+			ids = append(ids, values...)
+		}
+	}
+	slices.Sort(ids)
+	return slices.DeleteFunc(ids, func(id string) bool { return id == broker.None }), exact
+}
+
+// selector returns a selector of these clusters, and of none if there are no IDs.
+func selector(ids []string) map[string]any {
+	values := make([]any, 0, len(ids))
+	for _, id := range ids {
+		values = append(values, id)
+	}
+	if len(values) == 0 {
+		values = append(values, broker.None)
+	}
+	return map[string]any{"nodeSelectorTerms": []any{map[string]any{"matchExpressions": []any{
+		map[string]any{"key": clusterLabel, "operator": string(corev1.NodeSelectorOpIn), "values": values},
+	}}}}
+}
+
+// parseDeadlines reads what deadlines writes: milan=2026-11-25T10:00:00Z,oslo=... What it cannot read
+// it leaves out, so that these drains begin again.
+func parseDeadlines(text string) map[string]time.Time {
+	out := map[string]time.Time{}
+	for part := range strings.SplitSeq(text, ",") {
+		id, at, _ := strings.Cut(part, "=")
+		if t, err := time.Parse(time.RFC3339, at); err == nil {
+			out[id] = t
+		}
+	}
+	return out
+}
+
+func deadlines(draining map[string]time.Time) string {
+	parts := make([]string, 0, len(draining))
+	for id, at := range draining {
+		parts = append(parts, id+"="+at.UTC().Format(time.RFC3339))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ",")
+}
+
+// isID reports whether a text is a cluster ID.
+func isID(text string) bool { return len(validation.IsDNS1123Label(text)) == 0 }
+
+// namespaceOf returns the namespace of a key that has one.
+func namespaceOf(key string) string {
+	ns, _, _ := strings.Cut(key, "/")
+	return ns
+}

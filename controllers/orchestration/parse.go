@@ -1,0 +1,120 @@
+package orchestration
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/broker"
+	"proffer.dev/proffer/internal/quantity"
+	"proffer.dev/proffer/internal/selection"
+)
+
+// Defaults for objects that were stored without them.
+const (
+	defaultStay, defaultGain    = 10, 20
+	defaultWindow, defaultDrain = 24, 30
+)
+
+// The digits after the point of the units of package broker.
+const (
+	uptimeDecimals, latencyDecimals, priceDecimals = 3, 3, 9
+)
+
+// kpis are the KPIs by name.
+var kpis = map[v1alpha1.KPI]broker.KPI{
+	v1alpha1.KPIUptime: broker.Uptime, v1alpha1.KPILatency: broker.Latency, v1alpha1.KPIPrice: broker.Price,
+	v1alpha1.KPIRemaining: broker.Remaining,
+}
+
+// parser collects all errors, so that an admin sees them together.
+type parser struct{ errs field.ErrorList }
+
+// parse turns an Orchestration into a value of the core, or into an error that says what to write. The
+// API server refuses most errors. It does not refuse a selector that cannot be parsed.
+func parse(o *v1alpha1.Orchestration) (*broker.Orchestration, error) {
+	p, spec, path := &parser{}, &o.Spec, field.NewPath("spec")
+	out := &broker.Orchestration{
+		Name: o.Name, Created: o.CreationTimestamp.Time, DryRun: spec.Mode == v1alpha1.ModeDryRun,
+		Consumers: p.scope(spec.Consumers, path.Child("consumers")), Providers: p.scope(spec.Providers, path.Child("providers")),
+		Count: int(orDefault(spec.Count, 0)),
+		Stay: broker.Stay{
+			For:         time.Duration(orDefault(spec.Stay.Minutes, defaultStay)) * time.Minute,
+			GainPercent: int64(orDefault(spec.Stay.GainPercent, defaultGain)),
+		},
+		Window:   time.Duration(orDefault(spec.WindowHours, defaultWindow)) * time.Hour,
+		Drain:    time.Duration(orDefault(spec.DrainMinutes, defaultDrain)) * time.Minute,
+		Disabled: map[broker.Disabled]struct{}{},
+	}
+	for i, r := range spec.Require {
+		out.Require = append(out.Require, p.requirement(r, path.Child("require").Index(i)))
+	}
+	for _, f := range spec.Prefer {
+		out.Prefer = append(out.Prefer, broker.Preference{Measure: measure(f.KPI, f.Resource), Weight: int64(max(1, f.Weight))})
+	}
+	for _, d := range spec.Disabled {
+		out.Disabled[broker.Disabled{Provider: string(d.Provider), Consumer: string(d.Consumer)}] = struct{}{}
+	}
+	if err := p.errs.ToAggregate(); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func orDefault(value *int32, byDefault int32) int32 {
+	if value == nil {
+		return byDefault
+	}
+	return *value
+}
+
+func measure(kpi v1alpha1.KPI, resource v1alpha1.ResourceName) broker.Measure {
+	return broker.Measure{KPI: kpis[kpi], Resource: string(resource)}
+}
+
+func (p *parser) scope(c *v1alpha1.Clusters, path *field.Path) (scope broker.Scope) {
+	if c == nil {
+		return scope
+	}
+	if len(c.ClusterIDs) > 0 {
+		scope.IDs = make(map[string]struct{}, len(c.ClusterIDs))
+		for _, id := range c.ClusterIDs {
+			scope.IDs[string(id)] = struct{}{}
+		}
+	}
+	if c.Selector != nil {
+		selector, err := metav1.LabelSelectorAsSelector(c.Selector)
+		if err != nil {
+			p.errs = append(p.errs, field.Invalid(path.Child("selector"), field.OmitValueType{}, err.Error()))
+			return scope
+		}
+		scope.Selector = selection.Of(selector)
+	}
+	return scope
+}
+
+func (p *parser) requirement(r v1alpha1.Requirement, path *field.Path) broker.Requirement {
+	out := broker.Requirement{Measure: measure(r.KPI, r.Resource)}
+	text, ok := string(r.Max), false
+	switch r.KPI {
+	case v1alpha1.KPIUptime:
+		text = string(r.Min)
+		out.Bound, ok = broker.ParseDecimal(text, uptimeDecimals)
+	case v1alpha1.KPILatency:
+		out.Bound, ok = broker.ParseDecimal(text, latencyDecimals)
+	case v1alpha1.KPIPrice:
+		out.Bound, ok = broker.ParseDecimal(text, priceDecimals)
+	case v1alpha1.KPIRemaining:
+		text = string(r.Min)
+		q, err := resource.ParseQuantity(text)
+		out.Bound, ok = quantity.AmountOf(string(r.Resource), q, quantity.Up), err == nil
+	}
+	if !ok {
+		p.errs = append(p.errs, field.Invalid(path, text, fmt.Sprintf("write a bound that %s has, such as those in docs/broker.md", r.KPI)))
+	}
+	return out
+}

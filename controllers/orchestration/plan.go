@@ -1,0 +1,263 @@
+package orchestration
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/broker"
+)
+
+// MaxNamespaces is how many namespaces of a consumer are sent on, the oldest first. A consumer can
+// send any number, and each is one more on every chosen provider.
+const MaxNamespaces = 250
+
+// world is all that a plan depends on.
+type world struct {
+	// self is the ID of this cluster.
+	self string
+	// offloadable is set if Liqo's CRD exists.
+	offloadable    bool
+	orchestrations []orchestration
+	namespaces     map[string]namespace
+	offloadings    map[string]offloading
+	providers      []provider
+	// labels are those of the consumers.
+	labels map[string]map[string]string
+	// running has the numbers of pods by namespace and provider, nil if they are not known.
+	running map[string]map[string]int
+}
+
+// plan is what should be.
+type plan struct {
+	// orchestrations are those that the plan was made from, and statuses theirs by name.
+	orchestrations []orchestration
+	statuses       map[string]*v1alpha1.OrchestrationStatus
+	writes         []write
+	refusals       []refusal
+	// next is the earliest deadline, zero if there is none.
+	next time.Time
+	// drops is set if a write drops a provider because no pod runs there.
+	drops bool
+	// numbers of namespaces by their state.
+	placed, waiting, foreign int
+}
+
+// refusal is a namespace that is not sent on.
+type refusal struct {
+	namespace
+	consumer, because string
+}
+
+// planning is the work on a plan.
+type planning struct {
+	*world
+	*plan
+	now time.Time
+	// sent are the namespaces to send on, by consumer.
+	sent map[string][]namespace
+	// deciders are the Orchestrations that take part, sorted by name.
+	deciders []*deciding
+	// handled are the namespaces for which an Orchestration decides.
+	handled map[string]bool
+}
+
+// deciding is an Orchestration that takes part.
+type deciding struct {
+	orchestration
+	status    *v1alpha1.OrchestrationStatus
+	providers []broker.Provider
+	problems  []string
+	tooMany   int
+}
+
+// work works out a plan.
+func (w *world) work(now time.Time) *plan {
+	p := &planning{
+		world: w, plan: &plan{orchestrations: w.orchestrations, statuses: map[string]*v1alpha1.OrchestrationStatus{}}, now: now, sent: map[string][]namespace{}, handled: map[string]bool{},
+	}
+	p.recognise()
+	for _, o := range p.world.orchestrations {
+		status := o.object.Status.DeepCopy()
+		p.statuses[o.object.Name] = status
+		if o.parsed == nil {
+			continue // What it has chosen stays.
+		}
+		d := &deciding{orchestration: o, status: status}
+		d.measure(w.providers, now)
+		status.Choices = nil
+		p.deciders = append(p.deciders, d)
+	}
+	slices.SortFunc(p.deciders, func(a, b *deciding) int { return cmp.Compare(a.object.Name, b.object.Name) })
+	for _, id := range slices.Sorted(maps.Keys(p.sent)) {
+		p.decide(id)
+	}
+	p.leave()
+	for _, o := range p.world.orchestrations {
+		i := slices.IndexFunc(p.deciders, func(d *deciding) bool { return d.object.Name == o.object.Name })
+		if i < 0 {
+			setReady(p.statuses[o.object.Name], o.object, false, v1alpha1.OrchestrationInvalid, o.problem, now)
+			continue
+		}
+		p.deciders[i].conclude(p.offloadable, now)
+	}
+	return p.plan
+}
+
+// recognise finds the namespaces that consumers have sent, and refuses some.
+func (p *planning) recognise() {
+	owners := map[string]string{}
+	for _, n := range p.namespaces {
+		if n.tenant {
+			owners[n.name] = n.cluster
+		}
+	}
+	for _, n := range p.namespaces {
+		if n.tenant || n.managedBy == "" || n.deleting {
+			continue
+		}
+		tenant, _, _ := strings.Cut(n.managedBy, "/")
+		owner := owners[tenant]
+		switch {
+		case owner == "" || !isID(owner):
+			p.refuse(n, owner, "its NamespaceMap is in no tenant namespace of a consumer")
+		case owner != n.cluster:
+			p.refuse(n, owner, fmt.Sprintf("consumer %s has sent it, and its label %s names %q", owner, clusterLabel, n.cluster))
+		case broker.BeenHere(n.original, p.self):
+			p.refuse(n, owner, fmt.Sprintf("it has been on this cluster before: its name at the consumer is %s", n.original))
+		default:
+			p.sent[owner] = append(p.sent[owner], n)
+		}
+	}
+	for owner, all := range p.sent {
+		slices.SortFunc(all, func(a, b namespace) int { return cmp.Or(a.created.Compare(b.created), cmp.Compare(a.name, b.name)) })
+		for _, n := range all[min(len(all), MaxNamespaces):] {
+			p.refuse(n, owner, fmt.Sprintf("consumer %s has sent %d older ones, and no more are sent on", owner, MaxNamespaces))
+		}
+		p.sent[owner] = all[:min(len(all), MaxNamespaces)]
+	}
+	slices.SortFunc(p.refusals, func(a, b refusal) int { return cmp.Compare(a.name, b.name) })
+}
+
+func (p *planning) refuse(n namespace, consumer, because string) {
+	p.refusals = append(p.refusals, refusal{n, consumer, because})
+}
+
+// decide lets each Orchestration that selects a consumer choose, and puts the choice of one into
+// force.
+func (p *planning) decide(id string) {
+	consumer := broker.Consumer{ID: id, Labels: p.labels[id]}
+	parsed := make([]*broker.Orchestration, 0, len(p.deciders))
+	for _, d := range p.deciders {
+		parsed = append(parsed, d.parsed)
+	}
+	decides := broker.Decider(parsed, consumer)
+	for _, d := range p.deciders {
+		switch {
+		case !d.parsed.Consumers.Selects(consumer.ID, consumer.Labels):
+			continue
+		case len(d.status.Choices) == v1alpha1.MaxOrchestrationConsumers:
+			d.tooMany++
+			if d.parsed == decides { // Its NamespaceOffloadings stay as they are.
+				p.handle(id)
+			}
+			continue
+		}
+		choice := v1alpha1.ConsumerChoice{Consumer: v1alpha1.ClusterID(id), Namespaces: int32(len(p.sent[id]))}
+		if !d.parsed.DryRun && d.parsed != decides {
+			choice.DecidedBy = decides.Name
+			d.status.Choices = append(d.status.Choices, choice)
+			continue
+		}
+		got := broker.Choose(d.parsed, id, d.providers, previousOf(&d.object.Status, id), p.now)
+		setChoice(&choice, got)
+		if len(got.Chosen) == 0 {
+			d.problems = append(d.problems, id)
+		}
+		notes := p.refused(id)
+		if d.parsed == decides && p.offloadable {
+			notes = append(notes, p.place(id, &wanted{d.object.Name, got.IDs(), d.parsed.Drain})...)
+		}
+		setNotes(&choice, notes)
+		d.status.Choices = append(d.status.Choices, choice)
+	}
+}
+
+func (p *planning) handle(consumer string) {
+	for _, n := range p.sent[consumer] {
+		p.handled[n.name] = true
+	}
+}
+
+// refused returns notes on the refused namespaces of a consumer.
+func (p *planning) refused(consumer string) (notes []note) {
+	for _, r := range p.refusals {
+		if r.consumer == consumer {
+			notes = append(notes, note{namespace: r.name, because: r.because})
+		}
+	}
+	return notes
+}
+
+// place plans the NamespaceOffloadings of a consumer.
+func (p *planning) place(consumer string, want *wanted) (notes []note) {
+	p.handle(consumer)
+	for _, n := range p.sent[consumer] {
+		notes = append(notes, p.change(n.name, want)...)
+	}
+	return notes
+}
+
+// change plans the NamespaceOffloading of a namespace.
+func (p *planning) change(name string, want *wanted) []note {
+	var have *offloading
+	if o, exists := p.offloadings[name]; exists {
+		have = &o
+	}
+	var pods map[string]int
+	if p.running != nil {
+		pods = map[string]int{}
+		maps.Copy(pods, p.running[name])
+	}
+	w, notes := change(name, have, want, pods, p.now)
+	if w.action != keep {
+		p.drops = p.drops || w.drops()
+		p.writes = append(p.writes, w)
+	}
+	switch {
+	case have != nil && !have.ours:
+		p.foreign++
+	case len(notes) > 0:
+		p.waiting++
+	default:
+		p.placed++
+	}
+	for _, n := range notes {
+		if !n.until.IsZero() && (p.next.IsZero() || n.until.Before(p.next)) {
+			p.next = n.until
+		}
+	}
+	return notes
+}
+
+// leave plans the end of our NamespaceOffloadings for which no Orchestration decides any more. Those
+// of an Orchestration that is invalid or a DryRun stay as they are.
+func (p *planning) leave() {
+	for _, name := range slices.Sorted(maps.Keys(p.offloadings)) {
+		o := p.offloadings[name]
+		if !o.ours || p.handled[name] || p.rests(o.orchestration) {
+			continue
+		}
+		p.change(name, nil)
+	}
+}
+
+func (p *planning) rests(name string) bool {
+	return slices.ContainsFunc(p.world.orchestrations, func(o orchestration) bool {
+		return o.object.Name == name && (o.parsed == nil || o.parsed.DryRun)
+	})
+}

@@ -1,0 +1,208 @@
+package orchestration
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/broker"
+	"proffer.dev/proffer/internal/kube"
+)
+
+// readyCondition is the type of the one condition.
+const readyCondition = "Ready"
+
+// statusInterval is how old the measurements in a status may be. It is less than broker.MaxGap, so
+// that a restart loses no time of an uptime.
+const statusInterval = time.Minute
+
+// measure adds to the histories in the status what is observed now, and sets the providers to choose
+// from. A provider without a virtual node is remembered for the window.
+func (d *deciding) measure(providers []provider, now time.Time) {
+	ready := map[string]bool{}
+	plain := make([]broker.Provider, 0, len(providers))
+	for _, p := range providers {
+		ready[p.ID] = p.ready
+		plain = append(plain, p.Provider)
+	}
+	before := map[string]v1alpha1.ProviderStatus{}
+	for _, s := range d.object.Status.Providers {
+		before[string(s.ClusterID)] = s
+	}
+	selected, all := d.parsed.Of(plain, v1alpha1.MaxOrchestrationProviders)
+	d.status.ProviderCount, d.status.Providers = int32(all), nil
+	for _, p := range selected {
+		history := historyOf(before[p.ID]).Observe(ready[p.ID], now, d.parsed.Window)
+		delete(before, p.ID)
+		values := maps.Clone(p.Values)
+		if uptime, measured := history.Uptime(); measured {
+			values[broker.Measure{KPI: broker.Uptime}] = uptime
+		}
+		p.Values = values
+		d.providers = append(d.providers, p)
+		d.status.Providers = append(d.status.Providers, statusOf(p, history))
+	}
+	for _, s := range d.object.Status.Providers {
+		_, gone := before[string(s.ClusterID)]
+		if gone && len(d.status.Providers) < v1alpha1.MaxOrchestrationProviders && !historyOf(s).Forgotten(now, d.parsed.Window) {
+			s.Ready, s.LatencyMs = false, ""
+			d.status.Providers = append(d.status.Providers, s)
+		}
+	}
+	slices.SortFunc(d.status.Providers, func(a, b v1alpha1.ProviderStatus) int {
+		return strings.Compare(string(a.ClusterID), string(b.ClusterID))
+	})
+}
+
+func historyOf(s v1alpha1.ProviderStatus) broker.History {
+	h := broker.History{
+		Ready: time.Duration(s.ReadySeconds) * time.Second, Observed: time.Duration(s.ObservedSeconds) * time.Second, WasReady: s.Ready,
+	}
+	if s.LastObservedTime != nil {
+		h.Last = s.LastObservedTime.UTC()
+	}
+	return h
+}
+
+func statusOf(p broker.Provider, h broker.History) v1alpha1.ProviderStatus {
+	s := v1alpha1.ProviderStatus{
+		ClusterID: v1alpha1.ClusterID(p.ID), Ready: h.WasReady,
+		ReadySeconds: int64(h.Ready / time.Second), ObservedSeconds: int64(h.Observed / time.Second), LastObservedTime: timeOf(h.Last),
+	}
+	if v, measured := p.Values[broker.Measure{KPI: broker.Uptime}]; measured {
+		s.UptimePercent = broker.Decimal(v, uptimeDecimals)
+	}
+	if v, measured := p.Values[broker.Measure{KPI: broker.Latency}]; measured {
+		s.LatencyMs = broker.Decimal(v, latencyDecimals)
+	}
+	return s
+}
+
+// previousOf returns the choice for a consumer that the status has.
+func previousOf(s *v1alpha1.OrchestrationStatus, consumer string) broker.Previous {
+	previous := broker.Previous{Chosen: map[string]time.Time{}, Left: map[string]time.Time{}}
+	for i := range s.Choices {
+		if string(s.Choices[i].Consumer) != consumer {
+			continue
+		}
+		for _, c := range s.Choices[i].Chosen {
+			previous.Chosen[string(c.ClusterID)] = c.Since.UTC()
+		}
+		for _, r := range s.Choices[i].Rejected {
+			if r.Left != nil {
+				previous.Left[string(r.ClusterID)] = r.Left.UTC()
+			}
+		}
+	}
+	return previous
+}
+
+func setChoice(to *v1alpha1.ConsumerChoice, c broker.Choice) {
+	for _, p := range c.Chosen {
+		to.Chosen = append(to.Chosen, v1alpha1.ChosenProvider{
+			ClusterID: v1alpha1.ClusterID(p.ID), Score: int32(p.Score), Since: metav1.NewTime(p.Since), Because: because(p.Because),
+		})
+	}
+	for _, p := range c.Rejected {
+		r := v1alpha1.RejectedProvider{ClusterID: v1alpha1.ClusterID(p.ID), Because: because(p.Because)}
+		if !p.Left.IsZero() {
+			r.Left = timeOf(p.Left)
+		}
+		to.Rejected = append(to.Rejected, r)
+	}
+}
+
+func setNotes(to *v1alpha1.ConsumerChoice, notes []note) {
+	for _, n := range notes[:min(len(notes), v1alpha1.MaxOrchestrationNotes)] {
+		to.Notes = append(to.Notes, n.status())
+	}
+}
+
+// conclude sets what the status says of all consumers.
+func (d *deciding) conclude(offloadable bool, now time.Time) {
+	d.status.ConsumerCount = 0
+	for i := range d.status.Choices {
+		if d.status.Choices[i].DecidedBy == "" {
+			d.status.ConsumerCount++
+		}
+	}
+	switch {
+	case !offloadable:
+		setReady(d.status, d.object, false, v1alpha1.OrchestrationNoLiqo,
+			"The CRD namespaceoffloadings.offloading.liqo.io does not exist: install Liqo v1", now)
+	case d.tooMany > 0:
+		setReady(d.status, d.object, false, v1alpha1.OrchestrationTooMany, fmt.Sprintf(
+			"%d consumers are left out: an Orchestration decides for %d, write a second one for the others",
+			d.tooMany, v1alpha1.MaxOrchestrationConsumers), now)
+	case len(d.problems) > 0:
+		setReady(d.status, d.object, false, v1alpha1.OrchestrationNoProvider,
+			"No provider qualifies for "+kube.First(d.problems)+": see rejected", now)
+	case d.parsed.DryRun:
+		setReady(d.status, d.object, true, v1alpha1.OrchestrationDryRun, "The choices are only shown", now)
+	default:
+		setReady(d.status, d.object, true, v1alpha1.OrchestrationActive, "The choices are in force", now)
+	}
+}
+
+func setReady(s *v1alpha1.OrchestrationStatus, o *v1alpha1.Orchestration, ready bool, reason, message string, now time.Time) {
+	condition := metav1.Condition{
+		Type: readyCondition, Status: metav1.ConditionFalse, Reason: reason, Message: kube.Shorten(message, kube.MaxMessage),
+		ObservedGeneration: o.Generation, LastTransitionTime: metav1.NewTime(now),
+	}
+	if ready {
+		condition.Status = metav1.ConditionTrue
+	}
+	s.ObservedGeneration = o.Generation
+	meta.SetStatusCondition(&s.Conditions, condition)
+}
+
+// due reports whether a status has to be written: something changed that does not change all the
+// time, or its measurements are old.
+func due(before, now *v1alpha1.OrchestrationStatus) bool {
+	return !equality.Semantic.DeepEqual(lasting(before), lasting(now)) || latest(now).Sub(latest(before)) >= statusInterval
+}
+
+// lasting returns what does not change all the time: without times, amounts and their reasons.
+func lasting(s *v1alpha1.OrchestrationStatus) *v1alpha1.OrchestrationStatus {
+	out := s.DeepCopy()
+	for i := range out.Providers {
+		p := &out.Providers[i]
+		*p = v1alpha1.ProviderStatus{ClusterID: p.ClusterID, Ready: p.Ready}
+	}
+	for i := range out.Choices {
+		c := &out.Choices[i]
+		for j := range c.Chosen {
+			c.Chosen[j].Score, c.Chosen[j].Because = 0, ""
+		}
+		slices.SortFunc(c.Chosen, func(a, b v1alpha1.ChosenProvider) int {
+			return strings.Compare(string(a.ClusterID), string(b.ClusterID))
+		})
+		for j := range c.Rejected {
+			c.Rejected[j].Because = ""
+		}
+	}
+	return out
+}
+
+func latest(s *v1alpha1.OrchestrationStatus) (at time.Time) {
+	for i := range s.Providers {
+		if t := s.Providers[i].LastObservedTime; t != nil && t.After(at) {
+			at = t.Time
+		}
+	}
+	return at
+}
+
+func timeOf(t time.Time) *metav1.Time {
+	out := metav1.NewTime(t.UTC().Truncate(time.Second))
+	return &out
+}
+
+func because(text string) string { return kube.Shorten(text, v1alpha1.MaxBecause) }

@@ -1,0 +1,74 @@
+package orchestration
+
+import (
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"proffer.dev/proffer/internal/kube"
+)
+
+var (
+	orchestrations  = schema.GroupVersionResource{Group: "proffer.dev", Version: "v1alpha1", Resource: "orchestrations"}
+	namespaces      = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	nodes           = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+	virtualNodes    = schema.GroupVersionResource{Group: "offloading.liqo.io", Version: "v1beta1", Resource: "virtualnodes"}
+	connections     = schema.GroupVersionResource{Group: "networking.liqo.io", Version: "v1beta1", Resource: "connections"}
+	foreignClusters = schema.GroupVersionResource{Group: "core.liqo.io", Version: "v1beta1", Resource: "foreignclusters"}
+	offloadings     = schema.GroupVersionResource{Group: "offloading.liqo.io", Version: "v1beta1", Resource: "namespaceoffloadings"}
+)
+
+// caches have everything that is watched.
+type caches struct {
+	orchestrations  *store[orchestration]
+	namespaces      *store[namespace]
+	nodes           *store[node]
+	virtualNodes    *store[virtualNode]
+	connections     *store[connection]
+	foreignClusters *store[foreignCluster]
+	offloadings     *store[offloading]
+}
+
+// watches are the informers, and those of kinds that may not exist.
+type watches struct {
+	all                         kube.CRDInformers
+	orchestrations, offloadings *kube.CRDInformer
+}
+
+// watch returns empty caches, and informers that keep them up to date and call wake after each change
+// that matters.
+func watch(api dynamic.Interface, wake func(), log logr.Logger) (*caches, watches) {
+	c := &caches{
+		newStore(parseOrchestration), newStore(parseNamespace), newStore(parseNode), newStore(parseVirtualNode), newStore(parseConnection),
+		newStore(parseForeignCluster), newStore(parseOffloading),
+	}
+	annotations := []string{"metadata", "annotations"}
+	informer := func(k kube.Kind, h kube.Handler) *kube.CRDInformer { return kube.NewCRDInformer(api, k, wake, log, h) }
+	w := watches{
+		orchestrations: informer(kube.Kind{GroupVersionResource: orchestrations}, c.orchestrations),
+		offloadings: informer(kube.Kind{
+			GroupVersionResource: offloadings, Name: offloadingName,
+			Strip: kube.KeepFields(annotations, []string{"spec"}, []string{"status", remoteConditions}),
+		}, c.offloadings),
+	}
+	w.all = kube.CRDInformers{
+		w.orchestrations, w.offloadings,
+		informer(kube.Kind{
+			GroupVersionResource: namespaces, Builtin: true, Selector: clusterLabel,
+			Strip: kube.KeepFields([]string{"metadata", "annotations", managedBy}, []string{"metadata", "annotations", originalName},
+				[]string{"metadata", "creationTimestamp"}),
+		}, c.namespaces),
+		informer(kube.Kind{
+			GroupVersionResource: nodes, Builtin: true, Selector: typeLabel + "=" + virtualType,
+			Strip: kube.KeepFields([]string{"spec", "unschedulable"}, []string{"status", "conditions"}, []string{"status", "allocatable"}),
+		}, c.nodes),
+		informer(kube.Kind{GroupVersionResource: virtualNodes, Strip: kube.KeepFields([]string{"spec", "clusterID"})}, c.virtualNodes),
+		informer(kube.Kind{
+			GroupVersionResource: connections, Strip: kube.KeepFields([]string{"status", "value"}, []string{"status", "latency"}),
+		}, c.connections),
+		informer(kube.Kind{
+			GroupVersionResource: foreignClusters, Strip: kube.KeepFields([]string{"spec", "clusterID"}, annotations),
+		}, c.foreignClusters),
+	}
+	return c, w
+}

@@ -1,0 +1,108 @@
+package broker
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"proffer.dev/proffer/internal/capacity"
+)
+
+// Provider is a cluster with a virtual node here.
+type Provider struct {
+	ID string
+	// Labels are those of its virtual nodes.
+	Labels map[string]string
+	// Unusable is why no virtual node can be used now, empty if one can.
+	Unusable string
+	// Values are what is measured. A measure that is missing is not measured.
+	Values map[Measure]int64
+}
+
+// Scope selects clusters: those with one of the IDs, and those whose labels the selector matches. The
+// zero value selects every cluster.
+type Scope struct {
+	IDs      map[string]struct{}
+	Selector capacity.Selector
+}
+
+// Selects reports whether the scope selects a cluster.
+func (s Scope) Selects(id string, labels map[string]string) bool {
+	if len(s.IDs) == 0 && s.Selector == nil {
+		return true
+	}
+	_, listed := s.IDs[id]
+	return listed || s.Selector != nil && s.Selector.Matches(labels)
+}
+
+// Requirement is the least or the most that is good of a measure.
+type Requirement struct {
+	Measure
+	Bound int64
+}
+
+// Preference is the weight of a measure. It is positive.
+type Preference struct {
+	Measure
+	Weight int64
+}
+
+// Stay defines how long a choice is kept.
+type Stay struct {
+	For         time.Duration
+	GainPercent int64
+}
+
+// Disabled is a provider that is not chosen for a consumer; an empty consumer stands for all.
+type Disabled struct{ Provider, Consumer string }
+
+// Orchestration is a policy. The caller must not change it.
+type Orchestration struct {
+	Name    string
+	Created time.Time
+	// DryRun never decides.
+	DryRun               bool
+	Consumers, Providers Scope
+	Require              []Requirement
+	Prefer               []Preference
+	// Count is the largest number of providers to choose; 0 is no limit.
+	Count    int
+	Stay     Stay
+	Window   time.Duration
+	Drain    time.Duration
+	Disabled map[Disabled]struct{}
+}
+
+// Consumer is a cluster whose pods are sent on.
+type Consumer struct {
+	ID     string
+	Labels map[string]string
+}
+
+// Decider returns the Orchestration that decides for a consumer, nil if none does: the oldest that is
+// in force and selects it, then the first by name. The age counts in seconds.
+func Decider(all []*Orchestration, c Consumer) *Orchestration {
+	var decides *Orchestration
+	for _, o := range all {
+		if !o.DryRun && o.Consumers.Selects(c.ID, c.Labels) && (decides == nil || o.before(decides)) {
+			decides = o
+		}
+	}
+	return decides
+}
+
+func (o *Orchestration) before(other *Orchestration) bool {
+	return cmp.Or(cmp.Compare(o.Created.Unix(), other.Created.Unix()), cmp.Compare(o.Name, other.Name)) < 0
+}
+
+// Of returns the providers that the Orchestration selects, sorted by ID, at most this many, and the
+// number of all.
+func (o *Orchestration) Of(providers []Provider, most int) (selected []Provider, all int) {
+	for _, p := range providers {
+		if o.Providers.Selects(p.ID, p.Labels) {
+			selected = append(selected, p)
+		}
+	}
+	slices.SortFunc(selected, func(a, b Provider) int { return cmp.Compare(a.ID, b.ID) })
+	return selected[:min(len(selected), most)], len(selected)
+}

@@ -1,0 +1,217 @@
+package broker
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var (
+	start   = time.Date(2026, 11, 25, 10, 0, 0, 0, time.UTC)
+	latency = Measure{KPI: Latency}
+	uptime  = Measure{KPI: Uptime}
+	cpuCost = Measure{Price, "cpu"}
+	cpuLeft = Measure{Remaining, "cpu"}
+)
+
+const (
+	milliseconds = 1000
+	cents        = 10_000_000
+)
+
+func provider(id string, values map[Measure]int64) Provider { return Provider{ID: id, Values: values} }
+
+// milanAndOslo are the providers of the example in the package comment.
+func milanAndOslo(milansPrice int64) []Provider {
+	return []Provider{
+		provider("milan", map[Measure]int64{cpuCost: milansPrice, latency: 40 * milliseconds}),
+		provider("oslo", map[Measure]int64{cpuCost: 3 * cents, latency: 10 * milliseconds}),
+	}
+}
+
+// cheapAndNear is the Orchestration of the example in the package comment.
+func cheapAndNear() *Orchestration {
+	return &Orchestration{
+		Count: 1, Prefer: []Preference{{cpuCost, 3}, {latency, 1}}, Stay: Stay{For: 10 * time.Minute, GainPercent: 20},
+	}
+}
+
+// after returns the choice as the previous one of a later choice.
+func after(c Choice) Previous {
+	p := Previous{Chosen: map[string]time.Time{}, Left: map[string]time.Time{}}
+	for _, chosen := range c.Chosen {
+		p.Chosen[chosen.ID] = chosen.Since
+	}
+	for _, r := range c.Rejected {
+		if !r.Left.IsZero() {
+			p.Left[r.ID] = r.Left
+		}
+	}
+	return p
+}
+
+func TestTheExampleOfThePackageComment(t *testing.T) {
+	o := cheapAndNear()
+	first := Choose(o, "rome", milanAndOslo(2*cents), Previous{}, start)
+	want := Choice{
+		Chosen:   []Chosen{{ID: "milan", Score: 812, Since: start, Because: "Price cpu 0.02 (1000), Latency 40 ms (250)"}},
+		Rejected: []Rejected{{ID: "oslo", Because: "its score is 749, and count is 1: Price cpu 0.03 (666), Latency 10 ms (1000)"}},
+	}
+	if diff := cmp.Diff(want, first); diff != "" {
+		t.Errorf("at first (-want +got):\n%s", diff)
+	}
+
+	// Milan raises its price, and is kept for ten minutes.
+	early := Choose(o, "rome", milanAndOslo(4*cents), after(first), start.Add(10*time.Minute-time.Second))
+	want = Choice{
+		Chosen:   []Chosen{{ID: "milan", Score: 625, Since: start, Because: "Price cpu 0.04 (750), Latency 40 ms (250)"}},
+		Rejected: []Rejected{{ID: "oslo", Because: "its score is 1000, and milan with 625 keeps its place until 2026-11-25T10:10:00Z"}},
+	}
+	if diff := cmp.Diff(want, early); diff != "" {
+		t.Errorf("within stay (-want +got):\n%s", diff)
+	}
+
+	late := start.Add(10 * time.Minute)
+	want = Choice{
+		Chosen: []Chosen{{ID: "oslo", Score: 1000, Since: late, Because: "Price cpu 0.03 (1000), Latency 10 ms (1000)"}},
+		Rejected: []Rejected{{
+			ID: "milan", Because: "it lost its place, and stays out until 2026-11-25T10:20:00Z", Left: late,
+		}},
+	}
+	if diff := cmp.Diff(want, Choose(o, "rome", milanAndOslo(4*cents), after(early), late)); diff != "" {
+		t.Errorf("after stay (-want +got):\n%s", diff)
+	}
+}
+
+func TestASmallGainReplacesNobody(t *testing.T) {
+	o := cheapAndNear()
+	first := Choose(o, "rome", milanAndOslo(2*cents), Previous{}, start)
+	// At 0.025, Milan scores 812 and Oslo 874: 7 % more.
+	later := Choose(o, "rome", milanAndOslo(25*cents/10), after(first), start.Add(time.Hour))
+	if later.Chosen[0].ID != "milan" || later.Rejected[0].Because != "its score is 874, less than 20 % better than 812 of milan" {
+		t.Errorf("got %+v", later)
+	}
+}
+
+func TestEachReasonForARejection(t *testing.T) {
+	good := map[Measure]int64{uptime: 99_900, latency: 10 * milliseconds, cpuCost: cents, cpuLeft: 8000}
+	for _, tc := range []struct {
+		name   string
+		change func(*Provider, *Orchestration)
+		want   string
+	}{
+		{"the consumer itself", func(p *Provider, _ *Orchestration) { p.ID = "rome" }, "it is the consumer itself"},
+		{"disabled for all", func(_ *Provider, o *Orchestration) { o.Disabled = map[Disabled]struct{}{{"milan", ""}: {}} }, "it is disabled"},
+		{"disabled for one", func(_ *Provider, o *Orchestration) { o.Disabled = map[Disabled]struct{}{{"milan", "rome"}: {}} }, "it is disabled"},
+		{"unusable", func(p *Provider, _ *Orchestration) { p.Unusable = "its virtual node is not Ready" }, "its virtual node is not Ready"},
+		{"not measured", func(p *Provider, _ *Orchestration) { delete(p.Values, latency) }, "Latency is required, and is not measured"},
+		{"not up enough", func(p *Provider, _ *Orchestration) { p.Values[uptime] = 99_499 }, "Uptime is 99.499 %, and at least 99.5 % is required"},
+		{"too far", func(p *Provider, _ *Orchestration) { p.Values[latency] = 50_001 }, "Latency is 50.001 ms, and at most 50 ms is required"},
+		{"too dear", func(p *Provider, _ *Orchestration) { p.Values[cpuCost] = 3*cents + 1 }, "Price cpu is 0.030000001, and at most 0.03 is required"},
+		{"too full", func(p *Provider, _ *Orchestration) { p.Values[cpuLeft] = 3999 }, "Remaining cpu is 3.999, and at least 4 is required"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := provider("milan", map[Measure]int64{})
+			maps.Copy(p.Values, good)
+			o := &Orchestration{Require: []Requirement{{uptime, 99_500}, {latency, 50 * milliseconds}, {cpuCost, 3 * cents}, {cpuLeft, 4000}}}
+			if c := Choose(o, "rome", []Provider{p}, Previous{}, start); len(c.Chosen) != 1 {
+				t.Fatalf("not chosen without the change: %+v", c)
+			}
+			tc.change(&p, o)
+			want := Choice{Rejected: []Rejected{{ID: p.ID, Because: tc.want}}}
+			if diff := cmp.Diff(want, Choose(o, "rome", []Provider{p}, Previous{}, start)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestADisabledProviderIsDisabledForItsConsumerOnly(t *testing.T) {
+	o := &Orchestration{Disabled: map[Disabled]struct{}{{"milan", "rome"}: {}}}
+	if c := Choose(o, "oslo", []Provider{provider("milan", nil)}, Previous{}, start); len(c.Chosen) != 1 {
+		t.Errorf("got %+v", c)
+	}
+}
+
+// Enabling a provider again is the act of an admin, and no flapping.
+func TestAProviderThatIsEnabledAgainReturnsAtOnce(t *testing.T) {
+	o, all := cheapAndNear(), []Provider{provider("milan", nil), provider("oslo", nil)}
+	o.Count = 0
+	first := Choose(o, "rome", all, Previous{}, start)
+	o.Disabled = map[Disabled]struct{}{{"milan", ""}: {}}
+	second := Choose(o, "rome", all, after(first), start.Add(time.Second))
+	o.Disabled = nil
+	third := Choose(o, "rome", all, after(second), start.Add(2*time.Second))
+	if len(second.Chosen) != 1 || len(third.Chosen) != 2 {
+		t.Errorf("chosen %v, then %v", second.IDs(), third.IDs())
+	}
+}
+
+func TestAProviderThatFailedReturnsAtOnceOnlyIfNobodyElseIsLeft(t *testing.T) {
+	o := &Orchestration{Stay: Stay{For: 10 * time.Minute}}
+	down := func(id string, is bool) Provider {
+		p := provider(id, nil)
+		if is {
+			p.Unusable = "its virtual node is not Ready"
+		}
+		return p
+	}
+	was := Choose(o, "rome", []Provider{down("milan", false), down("oslo", false)}, Previous{}, start)
+	var got []string
+	for i, state := range []struct{ milan, oslo bool }{{true, false}, {false, false}, {false, true}, {false, false}} {
+		was = Choose(o, "rome", []Provider{down("milan", state.milan), down("oslo", state.oslo)}, after(was), start.Add(time.Duration(i+1)*time.Minute))
+		got = append(got, strings.Join(was.IDs(), "+"))
+	}
+	// Milan fails and waits; it returns when Oslo fails; then Oslo waits.
+	if diff := cmp.Diff([]string{"oslo", "oslo", "milan", "milan"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTheOldestOrchestrationInForceDecides(t *testing.T) {
+	all := []*Orchestration{
+		{Name: "b", Created: start}, {Name: "a", Created: start.Add(time.Millisecond)}, {Name: "old", Created: start.Add(-time.Hour), DryRun: true},
+		{Name: "other", Created: start.Add(-time.Hour), Consumers: Scope{IDs: map[string]struct{}{"oslo": {}}}},
+	}
+	for consumer, want := range map[string]string{"rome": "a", "oslo": "other"} {
+		if got := Decider(all, Consumer{ID: consumer}); got == nil || got.Name != want {
+			t.Errorf("%s: got %+v, want %s", consumer, got, want)
+		}
+	}
+	if got := Decider(all[2:3], Consumer{ID: "rome"}); got != nil {
+		t.Errorf("a dry run decides: %+v", got)
+	}
+}
+
+func TestANamespaceThatHasBeenHereIsRecognised(t *testing.T) {
+	for name, want := range map[string]bool{
+		"team": false, "team-rome": false, "team-milan": true, "team-milan-oslo": true, "milan": false, "milan-rome": false,
+		"team-milano": false, "": false,
+	} {
+		if got := BeenHere(name, "milan"); got != want {
+			t.Errorf("%q: %v, want %v", name, got, want)
+		}
+	}
+}
+
+func TestDecimals(t *testing.T) {
+	for _, tc := range []struct {
+		text     string
+		decimals int
+		want     int64
+		ok       bool
+		shown    string
+	}{
+		{"99.5", 3, 99_500, true, "99.5"}, {"100", 3, 100_000, true, "100"}, {"0.03", 9, 30_000_000, true, "0.03"},
+		{"0", 9, 0, true, "0"}, {"1.", 3, 1000, true, "1"}, {"1.23456", 3, 1234, true, "1.234"}, {"16", 0, 16, true, "16"},
+		{"", 3, 0, false, ""}, {".5", 3, 0, false, ""}, {"-1", 3, 0, false, ""}, {"1e9", 3, 0, false, ""}, {"99999999999", 9, 0, false, ""},
+	} {
+		got, ok := ParseDecimal(tc.text, tc.decimals)
+		if ok != tc.ok || ok && (got != tc.want || Decimal(got, tc.decimals) != tc.shown) {
+			t.Errorf("%q: %d, %v, shown as %q", tc.text, got, ok, Decimal(got, tc.decimals))
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package broker
+
+import (
+	"math"
+	"math/bits"
+	"strconv"
+	"strings"
+)
+
+// KPI is what is measured of a provider.
+type KPI int
+
+// The KPIs with the unit of their values.
+const (
+	// Uptime is in thousandths of a percent.
+	Uptime KPI = iota
+	// Latency is in microseconds.
+	Latency
+	// Price is for one unit of a resource, in 10^-9 of a currency that is the same for all providers.
+	Price
+	// Remaining is in the units of package capacity: milli for cpu, whole for all else.
+	Remaining
+)
+
+// cpu is the resource whose amounts are in milli.
+const cpu = "cpu"
+
+// String returns the name of the KPI.
+func (k KPI) String() string { return [...]string{"Uptime", "Latency", "Price", "Remaining"}[k] }
+
+// moreIsBetter reports whether a larger value is better.
+func (k KPI) moreIsBetter() bool { return k == Uptime || k == Remaining }
+
+// decimals is the number of digits after the point of the unit in which values are shown.
+func (m Measure) decimals() int {
+	switch {
+	case m.KPI == Price:
+		return 9
+	case m.KPI == Remaining && m.Resource != cpu:
+		return 0
+	}
+	return 3
+}
+
+// Measure is a KPI, of a resource if it is Price or Remaining.
+type Measure struct {
+	KPI      KPI
+	Resource string
+}
+
+// String returns the name of the KPI and the resource.
+func (m Measure) String() string { return strings.TrimSpace(m.KPI.String() + " " + m.Resource) }
+
+// Text shows a value: an uptime in percent, a latency in milliseconds, cpu in cores.
+func (m Measure) Text(v int64) string {
+	return Decimal(v, m.decimals()) + map[KPI]string{Uptime: " %", Latency: " ms"}[m.KPI]
+}
+
+// Decimal returns v / 10^decimals, without zeros at the end. A negative v is 0.
+func Decimal(v int64, decimals int) string {
+	digits := strconv.FormatInt(max(0, v), 10)
+	if missing := decimals + 1 - len(digits); missing > 0 {
+		digits = strings.Repeat("0", missing) + digits
+	}
+	point := len(digits) - decimals
+	return strings.TrimSuffix(digits[:point]+"."+strings.TrimRight(digits[point:], "0"), ".")
+}
+
+// ParseDecimal reads a number without a sign or an exponent as a multiple of 10^-decimals. Further
+// digits are dropped. It reports false for any other text, and for what does not fit.
+func ParseDecimal(text string, decimals int) (int64, bool) {
+	whole, fraction, _ := strings.Cut(text, ".")
+	fraction += strings.Repeat("0", max(0, decimals-len(fraction)))
+	digits := whole + fraction
+	if whole == "" || strings.Trim(digits, "0123456789") != "" {
+		return 0, false
+	}
+	v, err := strconv.ParseInt(whole+fraction[:decimals], 10, 64)
+	return v, err == nil
+}
+
+// perMille returns 1000 x a / b, rounded down, for 0 <= a <= b and b > 0.
+func perMille(a, b int64) int64 {
+	high, low := bits.Mul64(1000, uint64(a))
+	quotient, _ := bits.Div64(high, low, uint64(b))
+	return int64(quotient)
+}
+
+// outgrows reports whether score a is larger than score b by at least this percentage.
+func outgrows(a, b, percent int64) bool { return a > b && a*100 >= b*(100+percent) }
+
+// part compares a value with the best one.
+func (m Measure) part(v, best int64) int64 {
+	v, best = max(0, v), max(0, best)
+	switch {
+	case v == best:
+		return 1000
+	case m.KPI.moreIsBetter():
+		return perMille(v, best)
+	default:
+		return perMille(best, v)
+	}
+}
+
+// best returns the best value of these providers, and whether there is any.
+func (m Measure) best(providers []*Provider) (best int64, measured bool) {
+	if !m.KPI.moreIsBetter() {
+		best = math.MaxInt64
+	}
+	for _, p := range providers {
+		v, ok := p.Values[m]
+		if !ok {
+			continue
+		}
+		measured = true
+		if m.KPI.moreIsBetter() {
+			best = max(best, v)
+		} else {
+			best = min(best, v)
+		}
+	}
+	return best, measured
+}
