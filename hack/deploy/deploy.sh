@@ -132,7 +132,8 @@ deploy() {
 as under Accounting database in docs/install.md"
   fi
   if ! has_admission_policies && [[ $("$KUBECTL" kustomize "$overlay") == *"kind: ValidatingAdmissionPolicy"* ]]; then
-    fail "this Kubernetes has no ValidatingAdmissionPolicies, which begin with 1.30: write COMPONENTS=$(cd config/components && echo kubernetes-1.2*)"
+    fail "this Kubernetes has no ValidatingAdmissionPolicies, which begin with 1.30: write COMPONENTS=$(cd config/components && echo kubernetes-1.2*),
+without served-classes and slice-pod-guard, which need them"
   fi
   on_cluster apply -k "$overlay"
   echo "deploy: applied. Until a ResourcePolicy is there, nothing is offered. To see the replicas start:"
