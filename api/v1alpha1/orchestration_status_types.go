@@ -13,7 +13,7 @@ const (
 	// MaxOrchestrationNotes bounds the notes on the namespaces of one consumer.
 	MaxOrchestrationNotes = 16
 	// MaxBecause bounds a reason, in bytes.
-	MaxBecause = 256
+	MaxBecause = 128
 )
 
 // Reasons of the condition Ready of an Orchestration.
@@ -154,7 +154,7 @@ type ChosenProvider struct {
 
 	// Because has the score by KPI.
 	// +optional
-	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:MaxLength=128
 	Because string `json:"because,omitempty"`
 }
 
@@ -166,7 +166,7 @@ type RejectedProvider struct {
 
 	// Because is the first reason that applies.
 	// +required
-	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:MaxLength=128
 	Because string `json:"because"`
 
 	// Left is when it was chosen last. It is kept for stay.minutes.
@@ -191,6 +191,6 @@ type NamespaceNote struct {
 
 	// Because is what is waited for, or the reason.
 	// +required
-	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:MaxLength=128
 	Because string `json:"because"`
 }

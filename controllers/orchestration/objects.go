@@ -89,6 +89,30 @@ func parseNamespace(u *unstructured.Unstructured) namespace {
 	}
 }
 
+// maxOriginal is more than the longest name of a namespace, in bytes.
+const maxOriginal = 64
+
+// stripNamespace keeps what parseNamespace reads. Liqo copies the original name from an object of the
+// consumer, with up to 256 KiB.
+func stripNamespace(obj any) (any, error) {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return obj, nil
+	}
+	kept, err := kube.KeepFields([]string{"metadata", "creationTimestamp"})(u)
+	if err != nil {
+		return nil, err
+	}
+	out, annotations := kept.(*unstructured.Unstructured), map[string]string{}
+	for key, most := range map[string]int{managedBy: 2 * validation.DNS1123SubdomainMaxLength, originalName: maxOriginal} {
+		if value, has := u.GetAnnotations()[key]; has {
+			annotations[key] = value[:min(len(value), most)]
+		}
+	}
+	out.SetAnnotations(annotations)
+	return out, nil
+}
+
 // node is a virtual Node.
 type node struct {
 	name            string

@@ -86,7 +86,8 @@ func change(ns string, have *offloading, want *wanted, pods map[string]int, now 
 func (w *write) drainOthers(pods map[string]int, now time.Time) (notes []note) {
 	w.draining = map[string]time.Time{}
 	chosen := w.selected
-	ready := len(chosen) == 0 || slices.ContainsFunc(chosen, func(id string) bool { return w.have.present[id] })
+	// One that leaves has nothing to wait for: its pods run on the nodes of this cluster.
+	ready := w.strategy == localStrategy || len(chosen) > 0 && !slices.ContainsFunc(chosen, func(id string) bool { return !w.have.present[id] })
 	for _, id := range w.have.selected {
 		if slices.Contains(chosen, id) {
 			continue
@@ -104,7 +105,7 @@ func (w *write) drainOthers(pods map[string]int, now time.Time) (notes []note) {
 		case running > 0:
 			n.because = fmt.Sprintf("%d pods run there", running)
 		case !ready:
-			n.because = "no chosen provider has the namespace yet"
+			n.because = "what is chosen in its place does not have the namespace yet"
 		default:
 			continue
 		}

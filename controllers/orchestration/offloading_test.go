@@ -50,7 +50,7 @@ func TestEachStepOfANamespaceOffloading(t *testing.T) {
 		{
 			name: "the new provider has no namespace", have: ours("milan"), want: want("oslo"), pods: map[string]int{},
 			action: update, strategy: remoteStrategy, selected: []string{"milan", "oslo"},
-			notes: []note{{"ns", "milan", noon.Add(30 * time.Minute), "no chosen provider has the namespace yet"}},
+			notes: []note{{"ns", "milan", noon.Add(30 * time.Minute), "what is chosen in its place does not have the namespace yet"}},
 		},
 		{
 			name: "the pods are not known", have: ours("milan", "oslo"), want: want("oslo"),

@@ -127,6 +127,8 @@ func (p *planning) recognise() {
 			p.refuse(n, owner, "its NamespaceMap is in no tenant namespace of a consumer")
 		case owner != n.cluster:
 			p.refuse(n, owner, fmt.Sprintf("consumer %s has sent it, and its label %s names %q", owner, clusterLabel, n.cluster))
+		case len(n.original) >= maxOriginal:
+			p.refuse(n, owner, "its name at the consumer is not the name of a namespace")
 		case broker.BeenHere(n.original, p.self):
 			p.refuse(n, owner, fmt.Sprintf("it has been on this cluster before: its name at the consumer is %s", n.original))
 		default:

@@ -55,8 +55,7 @@ func watch(api dynamic.Interface, wake func(), log logr.Logger) (*caches, watche
 		w.orchestrations, w.offloadings,
 		informer(kube.Kind{
 			GroupVersionResource: namespaces, Builtin: true, Selector: clusterLabel,
-			Strip: kube.KeepFields([]string{"metadata", "annotations", managedBy}, []string{"metadata", "annotations", originalName},
-				[]string{"metadata", "creationTimestamp"}),
+			Strip: stripNamespace,
 		}, c.namespaces),
 		informer(kube.Kind{
 			GroupVersionResource: nodes, Builtin: true, Selector: typeLabel + "=" + virtualType,

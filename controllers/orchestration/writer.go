@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/internal/debounce"
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/offer"
 )
 
@@ -51,6 +52,8 @@ type Config struct {
 	Pods   client.Reader
 	// Consumers returns the known consumers.
 	Consumers func() []offer.Consumer
+	// Known are the informers behind Consumers. Nothing is chosen before their first lists.
+	Known kube.CRDInformers
 	// Holding reports whether this process still leads.
 	Holding  func() bool
 	Recorder events.EventRecorder
@@ -115,7 +118,7 @@ func (w *Writer) Start(ctx context.Context) error {
 func (w *Writer) await(ctx context.Context, t *term) bool {
 	notice := time.NewTimer(waitingNotice)
 	defer notice.Stop()
-	for _, i := range t.watches.all {
+	for _, i := range slices.Concat(w.Known, t.watches.all) {
 		for done := false; !done; {
 			select {
 			case <-ctx.Done():
@@ -158,9 +161,14 @@ func (w *Writer) work(ctx context.Context, t *term) {
 func (w *Writer) pass(ctx context.Context, t *term) time.Duration {
 	now := w.Now().UTC().Truncate(time.Second)
 	fresh := w.readPods(ctx, t, now, podsPeriod)
+	if t.pods == nil {
+		return podsPeriod // A choice without them would move everybody.
+	}
 	p := w.gather(t, now).work(now)
 	if p.drops && !fresh { // A pod may have been bound since the last read.
-		w.readPods(ctx, t, now, 0)
+		if w.readPods(ctx, t, now, 0); t.pods == nil {
+			return podsPeriod
+		}
 		p = w.gather(t, now).work(now)
 	}
 	w.latest.Store(p)
@@ -190,7 +198,9 @@ func (w *Writer) readPods(ctx context.Context, t *term, now time.Time, age time.
 	defer cancel()
 	var err error
 	if t.pods, err = podsOn(ctx, w.Pods, slices.Sorted(maps.Keys(t.caches.nodes.all()))); err != nil {
-		w.failures.Do(func() { w.Log.Error(err, "Cannot read the pods that were sent on; what remains is not measured") })
+		w.failures.Do(func() {
+			w.Log.Error(err, "Cannot read the pods on virtual nodes; nothing is chosen or written until they can be read")
+		})
 	}
 	return true
 }
@@ -247,7 +257,11 @@ func (w *Writer) record(ctx context.Context, t *term, p *plan) (recorded map[str
 // apply writes the NamespaceOffloadings whose choice is recorded. It reports whether these are all.
 func (w *Writer) apply(ctx context.Context, t *term, p *plan, recorded map[string]bool) (all bool) {
 	all = true
+	until := w.Now().Add(observePeriod) // What has been read is old by then: the next pass goes on.
 	for _, next := range p.writes {
+		if w.Now().After(until) {
+			return false
+		}
 		if _, exists := p.statuses[next.orchestration]; exists && !recorded[next.orchestration] {
 			all = false
 			continue

@@ -73,7 +73,7 @@ func TestAChangeAddsTheNewProviderAndDropsTheOldOneWhenItsPodsAreGone(t *testing
 	end()
 	l.pass(podsPeriod)
 	w.Wake()
-	l.status("cheapest", waitsFor("milan", "no chosen provider has the namespace yet"))
+	l.status("cheapest", waitsFor("milan", "what is chosen in its place does not have the namespace yet"))
 	l.present(ns, "milan", "oslo")
 	l.until(ns, "DefaultName Remote: In oslo")
 	l.status("cheapest", func(s *v1alpha1.OrchestrationStatus) string {

@@ -109,6 +109,9 @@ func (c *choosing) unfit(p *Provider) string {
 		return p.Unusable
 	}
 	for _, r := range c.Require {
+		if _, has := c.previous.Chosen[p.ID]; has && r.KPI == Remaining {
+			continue // It is room for more. What runs there has its own, and would be drained because it runs.
+		}
 		v, measured := p.Values[r.Measure]
 		switch {
 		case !measured:

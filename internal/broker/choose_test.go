@@ -215,3 +215,20 @@ func TestDecimals(t *testing.T) {
 		}
 	}
 }
+
+// What the consumers' pods use of a provider does not drive them from it.
+func TestAProviderIsKeptWhenItsRoomIsUsed(t *testing.T) {
+	room := Measure{KPI: Remaining, Resource: "cpu"}
+	o := &Orchestration{Require: []Requirement{{Measure: room, Bound: 4000}}}
+	with := func(left int64) []Provider { return []Provider{{ID: "oslo", Values: map[Measure]int64{room: left}}} }
+	first := Choose(o, "rome", with(16_000), Previous{}, start)
+	if got := first.IDs(); len(got) != 1 {
+		t.Fatalf("chosen: %v", got)
+	}
+	if got := Choose(o, "rome", with(0), after(first), start); len(got.Chosen) != 1 {
+		t.Errorf("once its room is used, %v are chosen", got.Chosen)
+	}
+	if got := Choose(o, "lima", with(0), Previous{}, start); len(got.Chosen) != 0 {
+		t.Errorf("without room, %v are chosen for another consumer", got.Chosen)
+	}
+}

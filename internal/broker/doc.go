@@ -8,7 +8,8 @@
 //  1. it is the consumer itself;
 //  2. it is disabled, for the consumer or for everybody;
 //  3. it has no usable virtual node;
-//  4. it does not fulfil a requirement. What is not measured is not good.
+//  4. it does not fulfil a requirement. What is not measured is not good. Remaining is required only of
+//     a provider that is not chosen yet: what runs there leaves less of it.
 //
 // # The score
 //

@@ -48,7 +48,8 @@ var anyOrchestration = rapid.Custom(func(t *rapid.T) *Orchestration {
 })
 
 // qualifies says in its own words what the package comment says.
-func qualifies(o *Orchestration, consumer string, p Provider) bool {
+func qualifies(o *Orchestration, consumer string, p Provider, was Previous) bool {
+	_, has := was.Chosen[p.ID]
 	_, all := o.Disabled[Disabled{Provider: p.ID}]
 	_, one := o.Disabled[Disabled{p.ID, consumer}]
 	if p.ID == consumer || all || one || p.Unusable != "" {
@@ -56,6 +57,9 @@ func qualifies(o *Orchestration, consumer string, p Provider) bool {
 	}
 	for _, r := range o.Require {
 		v, measured := p.Values[r.Measure]
+		if has && r.KPI == Remaining {
+			continue
+		}
 		less := r.KPI == Latency || r.KPI == Price
 		if !measured || less && v > r.Bound || !less && v < r.Bound {
 			return false
@@ -70,7 +74,7 @@ func TestWhatAlwaysHoldsOfAChoice(t *testing.T) {
 		for step := range 6 {
 			providers := anyProviders.Draw(t, fmt.Sprint("providers ", step))
 			got := Choose(o, consumer, providers, was, now)
-			checkChoice(t, o, consumer, providers, got)
+			checkChoice(t, o, consumer, providers, was, got)
 			checkStay(t, o, consumer, providers, was, got, now)
 
 			shuffled := rapid.Permutation(providers).Draw(t, "order")
@@ -88,12 +92,12 @@ func TestWhatAlwaysHoldsOfAChoice(t *testing.T) {
 func idsOf(c Choice) []string { return c.IDs() }
 
 // checkChoice checks that each provider has one place, and each chosen one qualifies.
-func checkChoice(t *rapid.T, o *Orchestration, consumer string, providers []Provider, got Choice) {
+func checkChoice(t *rapid.T, o *Orchestration, consumer string, providers []Provider, was Previous, got Choice) {
 	places := map[string]int{}
 	for _, c := range got.Chosen {
 		places[c.ID]++
 		i := slices.IndexFunc(providers, func(p Provider) bool { return p.ID == c.ID })
-		if i < 0 || !qualifies(o, consumer, providers[i]) {
+		if i < 0 || !qualifies(o, consumer, providers[i], was) {
 			t.Fatalf("%s is chosen, and does not qualify", c.ID)
 		}
 		if c.Score < 0 || c.Score > 1000 {
@@ -114,7 +118,7 @@ func checkChoice(t *rapid.T, o *Orchestration, consumer string, providers []Prov
 	if len(places) != len(providers) || o.Count > 0 && len(got.Chosen) > o.Count {
 		t.Fatalf("%d places for %d providers, %d chosen of %d", len(places), len(providers), len(got.Chosen), o.Count)
 	}
-	if len(got.Chosen) == 0 && slices.ContainsFunc(providers, func(p Provider) bool { return qualifies(o, consumer, p) }) {
+	if len(got.Chosen) == 0 && slices.ContainsFunc(providers, func(p Provider) bool { return qualifies(o, consumer, p, was) }) {
 		t.Fatal("none is chosen, and one qualifies")
 	}
 }
@@ -138,7 +142,7 @@ func checkStay(t *rapid.T, o *Orchestration, consumer string, providers []Provid
 	for _, p := range providers {
 		since, before := was.Chosen[p.ID]
 		_, still := chosen[p.ID]
-		if before && !still && qualifies(o, consumer, p) && now.Sub(since) < o.Stay.For {
+		if before && !still && qualifies(o, consumer, p, was) && now.Sub(since) < o.Stay.For {
 			t.Fatalf("%s lost its place after %v", p.ID, now.Sub(since))
 		}
 	}

@@ -55,10 +55,10 @@ func migrate(ctx context.Context, pool *sql.DB, engine config.DatabaseEngine) ([
 	if err != nil {
 		return nil, err
 	}
-	// Without the lock, which any account of the server may hold. An error may be due to another process
-	// that is creating the tables: MySQL shows a table before its first row. So it counts only under the
-	// lock.
-	if present, newest, err := p.GetVersions(ctx); err == nil {
+	// Without the lock, which any account of the server may hold, and without GetVersions, which creates
+	// the table: MySQL shows it to other processes before its first row.
+	if present, err := presentVersion(ctx, pool); err == nil {
+		newest := newestVersion(p)
 		if err := tooNew(present, newest); err != nil || present == newest {
 			return nil, err
 		}
@@ -83,13 +83,11 @@ func checkVersion(ctx context.Context, pool *sql.DB, engine config.DatabaseEngin
 	if err != nil {
 		return err
 	}
-	all := p.ListSources()
-	newest := all[len(all)-1].Version
-	var present int64
+	newest := newestVersion(p)
 	if err := pool.PingContext(ctx); err != nil {
 		return err
 	}
-	err = pool.QueryRowContext(ctx, "SELECT MAX(version_id) FROM "+versionTable).Scan(&present)
+	present, err := presentVersion(ctx, pool)
 	switch {
 	case err != nil && ctx.Err() == nil:
 		return fmt.Errorf("the tables are missing: run proffer migrate-database, or set migrate: Auto: %w", err)
@@ -99,6 +97,18 @@ func checkVersion(ctx context.Context, pool *sql.DB, engine config.DatabaseEngin
 		return errors.New("the tables are older than this version: run proffer migrate-database, or set migrate: Auto")
 	}
 	return tooNew(present, newest)
+}
+
+// presentVersion reads the version of the tables. It fails if there are none.
+func presentVersion(ctx context.Context, pool *sql.DB) (present int64, err error) {
+	err = pool.QueryRowContext(ctx, "SELECT MAX(version_id) FROM "+versionTable).Scan(&present)
+	return present, err
+}
+
+// newestVersion is the version of the tables that this program needs.
+func newestVersion(p *goose.Provider) int64 {
+	all := p.ListSources()
+	return all[len(all)-1].Version
 }
 
 // tooNew returns an error if a newer version has changed the tables.

@@ -9,6 +9,7 @@ import (
 	"proffer.dev/proffer/controllers/catalog"
 	"proffer.dev/proffer/controllers/consumer"
 	"proffer.dev/proffer/controllers/orchestration"
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/table"
 )
 
@@ -21,7 +22,7 @@ type switchedOn struct {
 }
 
 // components makes the writers of the components that write objects.
-func (p *parts) components(mgr ctrl.Manager, liqo dynamic.Interface, consumers *consumer.Cache, holds func() bool) (on switchedOn) {
+func (p *parts) components(mgr ctrl.Manager, liqo dynamic.Interface, consumers *consumer.Cache, known kube.CRDInformers, holds func() bool) (on switchedOn) {
 	log, recorder := mgr.GetLogger().WithName("controllers"), mgr.GetEventRecorder(eventSource)
 	if p.publish != nil {
 		offers := catalog.NewWriter(catalog.Config{
@@ -32,7 +33,7 @@ func (p *parts) components(mgr ctrl.Manager, liqo dynamic.Interface, consumers *
 	}
 	if p.orchestrateAs != "" {
 		placing := orchestration.NewWriter(orchestration.Config{
-			ClusterID: p.orchestrateAs, Client: liqo, Pods: mgr.GetAPIReader(), Consumers: consumers.List, Holding: holds,
+			ClusterID: p.orchestrateAs, Client: liqo, Pods: mgr.GetAPIReader(), Consumers: consumers.List, Known: known, Holding: holds,
 			Recorder: recorder, Log: log.WithName("orchestrations"),
 		})
 		on.work, on.collectors = append(on.work, placing), append(on.collectors, placing)

@@ -154,7 +154,7 @@ func setup(mgr ctrl.Manager, p parts) error {
 		return err
 	}
 	work, published, collectors := append(work, guards.work...), append(published, guards.published...), guards.collectors
-	components := p.components(mgr, liqo, consumers, tenure.Holds)
+	components := p.components(mgr, liqo, consumers, informers, tenure.Holds)
 	work, published = append(work, components.work...), append(published, components.published...)
 	collectors = append(collectors, components.collectors...)
 	plugins := p.runners(tenure.Holds, log.WithName("reconcilers"))
