@@ -76,11 +76,11 @@ func withComponent(t *testing.T, component string) {
 		ctx := context.WithoutCancel(t.Context())
 		_, err := provider.Kubectl(ctx, "", "delete", "--ignore-not-found",
 			"validatingadmissionpolicybinding,validatingadmissionpolicy", "proffer-"+component)
-		if err := errors.Join(err, clusters.Install(ctx)); err != nil {
+		if err := errors.Join(err, provider.Install(ctx)); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := clusters.Install(t.Context(), component); err != nil {
+	if err := provider.Install(t.Context(), component); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -32,7 +32,7 @@ func withoutGuards(t *testing.T) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stepTimeout)
 		defer cancel()
-		if err := errors.Join(clusters.Install(ctx), awaitGuards(ctx, true)); err != nil {
+		if err := errors.Join(provider.Install(ctx), awaitGuards(ctx, true)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -146,7 +146,7 @@ func TestLiqoNegotiatesUnderTheGuards(t *testing.T) {
 		s.remove(t)
 		ctx, cancel := context.WithTimeout(t.Context(), 2*stepTimeout)
 		defer cancel()
-		if err := errors.Join(clusters.Unpeer(ctx, bern), clusters.Peer(ctx, bern)); err != nil {
+		if err := errors.Join(bern.Unpeer(ctx, provider), bern.Peer(ctx, provider)); err != nil {
 			t.Fatal(err)
 		}
 		again := newSlice(t, bern, "again", "gold", small)

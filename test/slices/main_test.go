@@ -2,8 +2,6 @@ package slices
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -12,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"proffer.dev/proffer/test/slices/lab"
@@ -20,18 +19,8 @@ import (
 // startTimeout is the time for the clusters to start. It takes 20 s on two idle cores.
 const startTimeout = 5 * time.Minute
 
-// labEnv is the environment variable that passes files to the process in the namespaces.
-const labEnv = "PROFFER_LAB"
-
-// files are the paths that the process outside passes to the one in the namespaces.
-type files struct {
-	Work     string
-	Programs lab.Programs
-}
-
 // The clusters that all tests share. Each test must delete its slices and policies.
 var (
-	clusters         *lab.Lab
 	provider         *lab.Cluster
 	rome, oslo, bern *lab.Cluster
 	operator         *lab.Operator
@@ -41,11 +30,7 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	run := outside
-	if lab.Isolated() {
-		run = func() (int, error) { return inside(m) }
-	}
-	code, err := run()
+	code, err := lab.Main(func(p lab.Programs, dir string) (int, error) { return run(m, p, dir) })
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "slices:", err)
 		code = 1
@@ -53,45 +38,24 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// outside builds the programs while there is a network, and runs the tests in the namespaces.
-func outside() (code int, err error) {
-	work, err := os.MkdirTemp("", "proffer-slices-")
-	if err != nil {
-		return 1, err
-	}
-	defer func() {
-		if os.Getenv("PROFFER_LAB_KEEP") != "" {
-			fmt.Fprintln(os.Stderr, "slices: logs and kubeconfigs are in", work)
-			return
-		}
-		err = errors.Join(err, os.RemoveAll(work))
-	}()
-	programs, err := lab.Build(context.Background(), work, os.Stderr)
-	if err != nil {
-		return 1, err
-	}
-	data, err := json.Marshal(files{work, programs})
-	if err != nil {
-		return 1, err
-	}
-	return lab.Isolate(labEnv + "=" + string(data))
-}
-
-// inside starts the clusters and the operator, and runs the tests.
-func inside(m *testing.M) (int, error) {
+// run starts the clusters and the operator, and runs the tests.
+func run(m *testing.M, p lab.Programs, dir string) (int, error) {
 	log.SetLogger(logr.Discard()) // controller-runtime warns if no logger is set
-	var f files
-	if err := json.Unmarshal([]byte(os.Getenv(labEnv)), &f); err != nil {
-		return 1, err
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	var err error
-	if clusters, err = lab.Start(ctx, f.Programs, f.Work, os.Stderr, "milan", "rome", "oslo", "bern"); err != nil {
+	clusters, err := lab.Start(ctx, p, dir, os.Stderr, "milan", "rome", "oslo", "bern")
+	if err != nil {
 		return 1, err
 	}
-	provider, rome, oslo, bern = clusters.Provider, clusters.Consumers[0], clusters.Consumers[1], clusters.Consumers[2]
-	if err := clusters.Install(ctx); err != nil {
+	provider, rome, oslo, bern = clusters[0], clusters[1], clusters[2], clusters[3]
+	var group errgroup.Group
+	for _, consumer := range clusters[1:] {
+		group.Go(func() error { return consumer.Peer(ctx, provider) })
+	}
+	if err := group.Wait(); err != nil {
+		return 1, err
+	}
+	if err := provider.Install(ctx); err != nil {
 		return 1, err
 	}
 	if err := startOperator(ctx); err != nil {
@@ -107,7 +71,7 @@ func inside(m *testing.M) (int, error) {
 // startOperator runs an operator with the present arguments of its Deployment, followed by args.
 func startOperator(ctx context.Context, args ...string) (err error) {
 	operators++
-	operator, err = clusters.StartOperator(ctx, operators, args...)
+	operator, err = provider.StartOperator(ctx, operators, args...)
 	return err
 }
 

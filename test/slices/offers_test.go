@@ -44,13 +44,13 @@ func TestConsumersSeeWhatTheyCouldHave(t *testing.T) {
 		awaitAvailable(t, rome, left)
 	})
 	t.Run("a consumer that peers again sees its offers again", func(t *testing.T) {
-		if err := clusters.Unpeer(t.Context(), rome); err != nil {
+		if err := rome.Unpeer(t.Context(), provider); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "rome's Offers are deleted", func(ctx context.Context) error {
 			return differ("the number of Offers", 0, countOffers(ctx, provider.Client, rome))
 		})
-		if err := clusters.Peer(t.Context(), rome); err != nil {
+		if err := rome.Peer(t.Context(), provider); err != nil {
 			t.Fatal(err)
 		}
 		awaitAvailable(t, rome, left)
@@ -70,7 +70,7 @@ func withCatalog(t *testing.T) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*stepTimeout)
 		defer cancel()
-		err := errors.Join(stopOperator(ctx), clusters.Install(ctx), startOperator(ctx))
+		err := errors.Join(stopOperator(ctx), provider.Install(ctx), startOperator(ctx))
 		for _, args := range [][]string{
 			{"customresourcedefinition", "offers.proffer.dev"},
 			{"clusterrolebinding", "proffer-catalog"},
@@ -91,7 +91,7 @@ func withCatalog(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err := clusters.Install(t.Context(), "catalog"); err != nil {
+	if err := provider.Install(t.Context(), "catalog"); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(stopOperator(t.Context()), startOperator(t.Context())); err != nil {

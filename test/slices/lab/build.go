@@ -25,10 +25,11 @@ type Programs struct {
 // Kubernetes into the cache of hack/controlplane. The first time on a machine takes minutes. If
 // PROFFER_BIN is set, Build uses that operator.
 func Build(ctx context.Context, work string, progress io.Writer) (Programs, error) {
-	checkout, err := filepath.Abs(filepath.Join("..", ".."))
+	module, err := output(ctx, progress, ".", "go", "list", "-m", "-f", "{{.Dir}}")
 	if err != nil {
 		return Programs{}, err
 	}
+	checkout := filepath.Join(module, "..", "..")
 	p := Programs{
 		Checkout: checkout, ControlPlane: filepath.Join(work, "controlplane"), Operator: os.Getenv("PROFFER_BIN"),
 	}

@@ -2,6 +2,8 @@ package lab
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,17 +13,51 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A Lab is a provider and its peered consumers.
-type Lab struct {
-	Provider  *Cluster
-	Consumers []*Cluster
+// labEnv is the environment variable that passes files to the process in the namespaces.
+const labEnv = "PROFFER_LAB"
+
+// files are the paths that the process outside passes to the one in the namespaces.
+type files struct {
+	Dir      string
+	Programs Programs
 }
 
-// Start starts a cluster for each ID, in subdirectories of dir, and peers the consumers with the
-// provider. It must run in the namespaces of [Isolate], because only they end what it starts.
-func Start(
-	ctx context.Context, p Programs, dir string, progress io.Writer, provider string, consumers ...string,
-) (*Lab, error) {
+// Main builds the programs while there is a network, and then has run called in the namespaces of
+// [Isolate], in another process with the same arguments, with the programs and an empty directory. It
+// returns the exit status of run. If PROFFER_LAB_KEEP is set, the directory is kept afterwards.
+func Main(run func(p Programs, dir string) (code int, err error)) (code int, err error) {
+	if Isolated() {
+		var f files
+		if err := json.Unmarshal([]byte(os.Getenv(labEnv)), &f); err != nil {
+			return 1, err
+		}
+		return run(f.Programs, f.Dir)
+	}
+	dir, err := os.MkdirTemp("", "proffer-lab-")
+	if err != nil {
+		return 1, err
+	}
+	defer func() {
+		if os.Getenv("PROFFER_LAB_KEEP") != "" {
+			fmt.Fprintln(os.Stderr, "lab: logs and kubeconfigs are in", dir)
+			return
+		}
+		err = errors.Join(err, os.RemoveAll(dir))
+	}()
+	programs, err := Build(context.Background(), dir, os.Stderr)
+	if err != nil {
+		return 1, err
+	}
+	data, err := json.Marshal(files{dir, programs})
+	if err != nil {
+		return 1, err
+	}
+	return Isolate(labEnv + "=" + string(data))
+}
+
+// Start starts a cluster for each ID, in subdirectories of dir, and returns them in this order. It
+// must run in the namespaces of [Isolate], because only they end what it starts.
+func Start(ctx context.Context, p Programs, dir string, progress io.Writer, ids ...string) ([]*Cluster, error) {
 	if !Isolated() {
 		return nil, fmt.Errorf("not in the namespaces of Isolate: only they end what a lab starts")
 	}
@@ -29,40 +65,21 @@ func Start(
 		return nil, err
 	}
 	began := time.Now()
-	report := func(what string) {
-		_, _ = fmt.Fprintf(progress, "lab: %s after %.1f s\n", what, time.Since(began).Seconds())
-	}
-
-	l := &Lab{Provider: &Cluster{ID: provider}}
-	for _, id := range consumers {
-		l.Consumers = append(l.Consumers, &Cluster{ID: id})
-	}
 	var group errgroup.Group
-	for i, c := range append([]*Cluster{l.Provider}, l.Consumers...) {
-		c.dir = filepath.Join(dir, c.ID)
+	clusters := make([]*Cluster, len(ids))
+	for i, id := range ids {
+		c := &Cluster{ID: id, dir: filepath.Join(dir, id), programs: p, first: 20000 + i*portsPerCluster}
+		clusters[i] = c
 		if err := os.Mkdir(c.dir, 0o700); err != nil {
 			return nil, err
 		}
-		c.programs, c.first = p, 20000+i*portsPerCluster
 		group.Go(func() error {
 			if err := c.start(ctx); err != nil {
 				return fmt.Errorf("cluster %s: %w", c.ID, err)
 			}
-			report("Liqo runs in " + c.ID)
+			_, _ = fmt.Fprintf(progress, "lab: Liqo runs in %s after %.1f s\n", c.ID, time.Since(began).Seconds())
 			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	for _, c := range l.Consumers {
-		group.Go(func() error {
-			if err := peer(ctx, c, l.Provider); err != nil {
-				return fmt.Errorf("peer %s with %s: %w", c.ID, provider, err)
-			}
-			report(c.ID + " is peered")
-			return nil
-		})
-	}
-	return l, group.Wait()
+	return clusters, group.Wait()
 }

@@ -21,13 +21,13 @@ type Operator struct {
 	health string
 }
 
-// Install applies config/default to the provider, with these components.
-func (l *Lab) Install(ctx context.Context, components ...string) error {
-	overlay, err := filepath.EvalSymlinks(l.Provider.dir)
+// Install applies config/default to the cluster, with these components.
+func (c *Cluster) Install(ctx context.Context, components ...string) error {
+	overlay, err := filepath.EvalSymlinks(c.dir)
 	if err != nil {
 		return err
 	}
-	config, err := filepath.Rel(overlay, filepath.Join(l.Provider.programs.Checkout, "config"))
+	config, err := filepath.Rel(overlay, filepath.Join(c.programs.Checkout, "config"))
 	if err != nil {
 		return err
 	}
@@ -39,15 +39,14 @@ func (l *Lab) Install(ctx context.Context, components ...string) error {
 	if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(text.String()), 0o600); err != nil {
 		return err
 	}
-	_, err = l.Provider.Kubectl(ctx, "", "apply", "-k", overlay)
+	_, err = c.Kubectl(ctx, "", "apply", "-k", overlay)
 	return err
 }
 
-// StartOperator runs the operator on the provider as its ServiceAccount, with the arguments of its
-// Deployment followed by args, and waits until it is ready. Operators that run at the same time
-// need different numbers.
-func (l *Lab) StartOperator(ctx context.Context, number int, args ...string) (*Operator, error) {
-	c := l.Provider
+// StartOperator runs the operator on the cluster as its ServiceAccount, with the arguments of its
+// Deployment followed by args, and waits until it is ready. Operators that run at the same time, on
+// whichever cluster, need different numbers.
+func (c *Cluster) StartOperator(ctx context.Context, number int, args ...string) (*Operator, error) {
 	var deployment appsv1.Deployment
 	if err := c.Client.Get(ctx, client.ObjectKey{Namespace: OperatorNamespace, Name: "proffer"}, &deployment); err != nil {
 		return nil, err

@@ -16,24 +16,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Peer peers a consumer of the lab with the provider, as liqoctl peers clusters.
-func (l *Lab) Peer(ctx context.Context, consumer *Cluster) error {
-	return peer(ctx, consumer, l.Provider)
-}
-
 // Unpeer does what liqoctl unauthenticate does. The consumer must have no slices. It deletes what
 // each cluster keeps about the other.
-func (l *Lab) Unpeer(ctx context.Context, consumer *Cluster) error {
-	atConsumer, atProvider := TenantNamespace(l.Provider.ID), TenantNamespace(consumer.ID)
+func (c *Cluster) Unpeer(ctx context.Context, provider *Cluster) error {
+	atConsumer, atProvider := TenantNamespace(provider.ID), TenantNamespace(c.ID)
 	for _, part := range []struct {
 		cluster *Cluster
 		object  client.Object
 	}{
-		{consumer, forge.Identity(forge.ControlPlaneIdentityName(liqov1beta1.ClusterID(l.Provider.ID)), atConsumer)},
-		{l.Provider, forge.Tenant(liqov1beta1.ClusterID(consumer.ID), &atProvider)},
+		{c, forge.Identity(forge.ControlPlaneIdentityName(liqov1beta1.ClusterID(provider.ID)), atConsumer)},
+		{provider, forge.Tenant(liqov1beta1.ClusterID(c.ID), &atProvider)},
 	} {
 		if err := part.cluster.Client.Delete(ctx, part.object); err != nil {
-			return fmt.Errorf("unpeer %s: %w", consumer.ID, err)
+			return fmt.Errorf("unpeer %s from %s: %w", c.ID, provider.ID, err)
 		}
 		err := Await(ctx, "it is gone", func(ctx context.Context) error {
 			err := part.cluster.Client.Get(ctx, client.ObjectKeyFromObject(part.object), part.object)
@@ -43,28 +38,35 @@ func (l *Lab) Unpeer(ctx context.Context, consumer *Cluster) error {
 			return client.IgnoreNotFound(err)
 		})
 		if err != nil {
-			return fmt.Errorf("unpeer %s: %w", consumer.ID, err)
+			return fmt.Errorf("unpeer %s from %s: %w", c.ID, provider.ID, err)
 		}
 	}
 	return nil
 }
 
-// peer does what liqoctl authenticate does: the consumer signs a nonce of the provider, and each
-// cluster gets objects for the other.
-func peer(ctx context.Context, consumer, provider *Cluster) error {
-	atConsumer, err := consumer.tenantNamespace(ctx, provider.ID)
+// Peer makes the cluster a consumer of the provider, as liqoctl authenticate does: it signs a nonce of
+// the provider, and each cluster gets objects for the other.
+func (c *Cluster) Peer(ctx context.Context, provider *Cluster) error {
+	if err := c.peer(ctx, provider); err != nil {
+		return fmt.Errorf("peer %s with %s: %w", c.ID, provider.ID, err)
+	}
+	return nil
+}
+
+func (c *Cluster) peer(ctx context.Context, provider *Cluster) error {
+	atConsumer, err := c.tenantNamespace(ctx, provider.ID)
 	if err != nil {
 		return err
 	}
-	atProvider, err := provider.tenantNamespace(ctx, consumer.ID)
+	atProvider, err := provider.tenantNamespace(ctx, c.ID)
 	if err != nil {
 		return err
 	}
-	signature, err := shakeHands(ctx, consumer, provider, atConsumer, atProvider)
+	signature, err := shakeHands(ctx, c, provider, atConsumer, atProvider)
 	if err != nil {
 		return err
 	}
-	tenant, err := authutils.GenerateTenant(ctx, consumer.Client, liqov1beta1.ClusterID(consumer.ID), liqoNamespace,
+	tenant, err := authutils.GenerateTenant(ctx, c.Client, liqov1beta1.ClusterID(c.ID), liqoNamespace,
 		atProvider, signature, nil)
 	if err != nil {
 		return err
@@ -75,17 +77,17 @@ func peer(ctx context.Context, consumer, provider *Cluster) error {
 	var identity *authv1beta1.Identity
 	err = Await(ctx, "the provider gives the tenant a certificate", func(ctx context.Context) (err error) {
 		identity, err = authutils.GenerateIdentityControlPlane(ctx, provider.Client,
-			liqov1beta1.ClusterID(consumer.ID), atConsumer, liqov1beta1.ClusterID(provider.ID), &atProvider)
+			liqov1beta1.ClusterID(c.ID), atConsumer, liqov1beta1.ClusterID(provider.ID), &atProvider)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if err := consumer.Client.Create(ctx, identity); err != nil {
+	if err := c.Client.Create(ctx, identity); err != nil {
 		return err
 	}
 	return Await(ctx, "the consumer has a kubeconfig for the provider", func(ctx context.Context) error {
-		if err := consumer.Client.Get(ctx, client.ObjectKeyFromObject(identity), identity); err != nil {
+		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(identity), identity); err != nil {
 			return err
 		}
 		if identity.Status.KubeconfigSecretRef == nil {
