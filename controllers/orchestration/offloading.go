@@ -92,9 +92,10 @@ func (w *write) drainOthers(pods map[string]int, now time.Time) (notes []note) {
 		if slices.Contains(chosen, id) {
 			continue
 		}
-		deadline, begun := w.have.draining[id]
-		if !begun {
-			deadline = now.Add(w.drain)
+		// A drain that has begun gets shorter if its time is made shorter, and not longer.
+		deadline := now.Add(w.drain)
+		if began, ok := w.have.draining[id]; ok && began.Before(deadline) {
+			deadline = began
 		}
 		n := note{namespace: w.namespace, provider: id, until: deadline}
 		switch running := pods[id]; {

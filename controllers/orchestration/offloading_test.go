@@ -24,6 +24,13 @@ func ours(selected ...string) *offloading {
 	return o
 }
 
+// begun returns a NamespaceOffloading that drains a provider until a time.
+func begun(provider string, deadline time.Time) *offloading {
+	o := ours(provider)
+	o.draining[provider] = deadline
+	return o
+}
+
 func want(chosen ...string) *wanted { return &wanted{"o", chosen, 30 * time.Minute} }
 
 func TestEachStepOfANamespaceOffloading(t *testing.T) {
@@ -46,6 +53,18 @@ func TestEachStepOfANamespaceOffloading(t *testing.T) {
 			name: "pods keep a provider", have: ours("milan"), want: want("oslo"), pods: map[string]int{"milan": 2},
 			action: update, strategy: remoteStrategy, selected: []string{"milan", "oslo"},
 			notes: []note{{"ns", "milan", noon.Add(30 * time.Minute), "2 pods run there"}},
+		},
+		{
+			name: "a shorter drain applies to one that has begun", have: begun("milan", noon.Add(20*time.Minute)),
+			want: &wanted{"o", []string{"oslo"}, 10 * time.Minute}, pods: map[string]int{"milan": 2},
+			action: update, strategy: remoteStrategy, selected: []string{"milan", "oslo"},
+			notes: []note{{"ns", "milan", noon.Add(10 * time.Minute), "2 pods run there"}},
+		},
+		{
+			name: "a longer one does not", have: begun("milan", noon.Add(20*time.Minute)),
+			want: &wanted{"o", []string{"oslo"}, time.Hour}, pods: map[string]int{"milan": 2},
+			action: update, strategy: remoteStrategy, selected: []string{"milan", "oslo"},
+			notes: []note{{"ns", "milan", noon.Add(20 * time.Minute), "2 pods run there"}},
 		},
 		{
 			name: "the new provider has no namespace", have: ours("milan"), want: want("oslo"), pods: map[string]int{},
