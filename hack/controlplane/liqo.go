@@ -13,8 +13,9 @@ import (
 const LiqoVersion = "1.2.0"
 
 // Liqo returns a directory with the programs of a cluster with Liqo: liqo-controller-manager,
-// crd-replicator and webhook, and the kube-controller-manager that they depend on. No archive of
-// these exists. Go builds them, which takes minutes the first time; later only changes are built.
+// crd-replicator, webhook and virtual-kubelet, the kube-controller-manager that they depend on, and
+// kube-scheduler and kwok, so that pods run. No archive of these exists for every platform. Go builds
+// them, which takes minutes the first time; later only changes are built.
 func Liqo(ctx context.Context, progress io.Writer) (string, error) {
 	name := fmt.Sprintf("liqo-%s-kubernetes-%s", LiqoVersion, KubernetesVersion)
 	return keepBuilt(ctx, progress, name,
@@ -50,11 +51,13 @@ func buildLiqo(ctx context.Context, dir string, progress *reporter) error {
 	}
 	output := dir + string(filepath.Separator)
 	liqo := goBuild(ctx, filepath.Join(checkout, "test", "slices"), output, "-ldflags=-s -w", "tool")
-	if _, err := run(ctx, progress, "building Liqo (5 min on two cores, the first time)", liqo); err != nil {
+	if _, err := run(ctx, progress, "building Liqo (6 min on two cores, the first time)", liqo); err != nil {
 		return err
 	}
-	manager := goBuild(ctx, filepath.Join(checkout, "hack", "controlplane", "kubernetes"), output,
-		kubernetesFlags(KubernetesVersion), "k8s.io/kubernetes/cmd/kube-controller-manager")
-	_, err = run(ctx, progress, "building kube-controller-manager (2 min on two cores, the first time)", manager)
-	return err
+	kubernetes := goBuild(ctx, filepath.Join(checkout, "hack", "controlplane", "kubernetes"), output,
+		kubernetesFlags(KubernetesVersion), "k8s.io/kubernetes/cmd/kube-controller-manager", "k8s.io/kubernetes/cmd/kube-scheduler")
+	if _, err := run(ctx, progress, "building Kubernetes's controllers and scheduler (3 min on two cores, the first time)", kubernetes); err != nil {
+		return err
+	}
+	return buildKwok(ctx, dir, progress)
 }

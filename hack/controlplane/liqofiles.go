@@ -39,6 +39,11 @@ func moduleDir(ctx context.Context, module string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return moduleDirOf(ctx, root, module)
+}
+
+// moduleDirOf returns the directory of a module that the one in root requires.
+func moduleDirOf(ctx context.Context, root, module string) (string, error) {
 	// go list reports nothing of a module that is not downloaded.
 	out, err := exec.CommandContext(ctx, "go", "mod", "download", "-C", root, "-json", module).Output()
 	var got struct{ Dir, Error string }

@@ -9,10 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
@@ -28,6 +30,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -57,6 +60,10 @@ type Cluster struct {
 	dir      string
 	// first is the first port of this cluster's processes.
 	first int
+	// gate is the way from peers to the API server.
+	gate *gate
+	// kubelets is nil before RunPods.
+	kubelets *virtualKubelets
 }
 
 // start runs the control plane, installs Liqo, and returns once its processes are ready.
@@ -68,6 +75,13 @@ func (c *Cluster) start(ctx context.Context) error {
 		return err
 	}
 	if err := c.connect(); err != nil {
+		return err
+	}
+	api, err := url.Parse(c.Config.Host)
+	if err != nil {
+		return err
+	}
+	if c.gate, err = openGate(c.address(gatePort), api.Host); err != nil {
 		return err
 	}
 	return c.startLiqo(ctx)
@@ -172,7 +186,9 @@ func (c *Cluster) Log(program string) (string, error) {
 
 // kubeconfigOf writes a kubeconfig with a token of the service account and returns its path.
 func (c *Cluster) kubeconfigOf(ctx context.Context, namespace, account string) (string, error) {
-	request := &authenticationv1.TokenRequest{}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: ptr.To(int64((24 * time.Hour).Seconds())), // A person may keep a lab for a day.
+	}}
 	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
 	if err := c.Client.SubResource("token").Create(ctx, sa, request); err != nil {
 		return "", fmt.Errorf("token of %s/%s: %w", namespace, account, err)

@@ -1,7 +1,9 @@
 // Package lab runs clusters with the real Liqo on one machine. Each cluster has an etcd, a
 // kube-apiserver and Liqo's controllers. The clusters are peered as liqoctl peers them, and the
-// operator runs on the provider. There are no kubelets and no pod network, so no pods run; a lab
-// shows how Liqo negotiates.
+// operator runs on any of them. That is enough to see how Liqo negotiates.
+//
+// With [Cluster.RunPods], pods run too: a kube-scheduler places them, Liqo's virtual kubelets send them
+// on, and KWOK plays the kubelets of nodes. There are no containers, no logs and no pod network.
 //
 // Everything runs in new network and process namespaces, see [Isolate]: Liqo's webhook listens on
 // every address, and nothing is left behind however the tests end.

@@ -91,3 +91,25 @@ func loopback() error {
 	}
 	return nil
 }
+
+// labLock is the file that lock keeps open.
+var labLock *os.File
+
+// lock locks a file until this process ends. It calls waiting if another process holds it.
+func lock(path string, waiting func()) (err error) {
+	if labLock, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644); err != nil {
+		return err
+	}
+	descriptor := int(labLock.Fd())
+	err = unix.Flock(descriptor, unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		waiting()
+		for err = unix.EINTR; errors.Is(err, unix.EINTR); {
+			err = unix.Flock(descriptor, unix.LOCK_EX)
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("lock %s: %w", path, err)
+	}
+	return err
+}

@@ -13,3 +13,5 @@ func Isolated() bool { return false }
 func Isolate(...string) (int, error) { return 1, errNotLinux }
 
 func loopback() error { return errNotLinux }
+
+func lock(string, func()) error { return errNotLinux }

@@ -48,6 +48,13 @@ func Main(run func(p Programs, dir string) (code int, err error)) (code int, err
 	if err != nil {
 		return 1, err
 	}
+	// Two labs at a time would need 8 GB, and each would be slow.
+	err = lock(filepath.Join(filepath.Dir(programs.Liqo), ".lab.lock"), func() {
+		fmt.Fprintln(os.Stderr, "lab: waiting for another lab on this machine to end")
+	})
+	if err != nil {
+		return 1, err
+	}
 	data, err := json.Marshal(files{dir, programs})
 	if err != nil {
 		return 1, err

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -20,13 +21,16 @@ const (
 	managerHealth = iota
 	webhookPort
 	webhookHealth
-	portsPerCluster = 10
+	gatePort
+	firstKubelet
+	kubeletPorts    = 30
+	portsPerCluster = 50
 )
 
 // startLiqo installs Liqo's chart, runs processes for its Deployments, and waits until they are
 // ready.
 func (c *Cluster) startLiqo(ctx context.Context) error {
-	r, err := render(c.programs.LiqoModule, c.ID, c.Config.Host)
+	r, err := render(c.programs.LiqoModule, c.ID, "https://"+c.address(gatePort))
 	if err != nil {
 		return err
 	}
@@ -41,7 +45,12 @@ func (c *Cluster) startLiqo(ctx context.Context) error {
 		}
 	}
 	var group errgroup.Group
-	group.Go(func() error { return c.startKubeControllers() })
+	group.Go(func() error {
+		// Liqo needs these: they sign certificates of consumers, and delete the dependents of deleted
+		// objects. One more checks the types of admission policies.
+		return c.startKubeControllers("kube-controller-manager", "certificatesigningrequest-signing-controller",
+			"garbage-collector-controller", "namespace-controller", "validatingadmissionpolicy-status-controller")
+	})
 	group.Go(func() error { return c.startManager(ctx, r) })
 	group.Go(func() error { return c.startWebhook(ctx, r) })
 	group.Go(func() error {
@@ -51,15 +60,12 @@ func (c *Cluster) startLiqo(ctx context.Context) error {
 	return group.Wait()
 }
 
-// startKubeControllers runs the controllers of Kubernetes that Liqo needs: they sign certificates
-// of consumers, and delete the dependents of deleted objects. One more checks the types of
-// admission policies.
-func (c *Cluster) startKubeControllers() error {
-	_, err := c.run("kube-controller-manager", command(filepath.Join(c.programs.Liqo, "kube-controller-manager"),
+// startKubeControllers runs a kube-controller-manager with these controllers.
+func (c *Cluster) startKubeControllers(name string, controllers ...string) error {
+	_, err := c.run(name, command(filepath.Join(c.programs.Liqo, "kube-controller-manager"),
 		"--kubeconfig", c.path("kubeconfig"), "--secure-port=0", "--leader-elect=false",
 		"--cluster-signing-cert-file", c.path("ca.crt"), "--cluster-signing-key-file", c.path("ca.key"),
-		"--controllers=certificatesigningrequest-signing-controller,garbage-collector-controller,namespace-controller,"+
-			"validatingadmissionpolicy-status-controller"))
+		"--controllers="+strings.Join(controllers, ",")))
 	return err
 }
 

@@ -48,15 +48,23 @@ func start(dir, name string, cmd *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
+// ended reports whether the process has ended.
+func (p *process) ended() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+		return false
+	}
+}
+
 // await calls try until it returns nil, or the process or ctx ends.
 func (p *process) await(ctx context.Context, what string, try func(context.Context) error) error {
 	return Await(ctx, what, func(ctx context.Context) error {
-		select {
-		case <-p.exited:
+		if p.ended() {
 			return &endedError{p}
-		default:
-			return try(ctx)
 		}
+		return try(ctx)
 	})
 }
 

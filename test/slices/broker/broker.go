@@ -1,0 +1,193 @@
+// Package broker runs a broker with the real Liqo v1.2.0 on one machine: rome is a consumer of milan,
+// and milan of oslo and paris. Each cluster has Liqo's controllers, webhook, crd-replicator and virtual
+// kubelets, a kube-scheduler, and nodes that KWOK plays. The operator runs on milan, oslo and paris.
+package broker
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
+	"github.com/liqotech/liqo/pkg/liqo-controller-manager/authentication/forge"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/test/slices/lab"
+)
+
+//go:embed manifests/*.yaml
+var manifests embed.FS
+
+// The classes of the manifests.
+const (
+	providerClass = "gold"
+	brokerClass   = "pooled"
+)
+
+// Lab is four clusters.
+type Lab struct {
+	Rome, Milan, Oslo, Paris *lab.Cluster
+	// Operators are those of the clusters that have one, by ID.
+	Operators map[string]*lab.Operator
+	// started are all operators, also those that have ended.
+	started []*lab.Operator
+}
+
+// Providers returns the providers of the broker.
+func (l *Lab) Providers() []*lab.Cluster { return []*lab.Cluster{l.Oslo, l.Paris} }
+
+// Start starts the clusters, applies the manifests, and returns once each virtual node is ready. Pods run
+// until ctx ends.
+func Start(ctx context.Context, p lab.Programs, dir string, progress io.Writer) (*Lab, error) {
+	clusters, err := lab.Start(ctx, p, dir, progress, "rome", "milan", "oslo", "paris")
+	if err != nil {
+		return nil, err
+	}
+	l := &Lab{
+		Rome: clusters[0], Milan: clusters[1], Oslo: clusters[2], Paris: clusters[3],
+		Operators: map[string]*lab.Operator{},
+	}
+	var group errgroup.Group
+	for _, c := range clusters {
+		group.Go(func() error { return c.RunPods(ctx, 2) })
+	}
+	for _, pair := range [][2]*lab.Cluster{{l.Rome, l.Milan}, {l.Milan, l.Oslo}, {l.Milan, l.Paris}} {
+		group.Go(func() error { return pair[0].Peer(ctx, pair[1]) })
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	_, _ = fmt.Fprintln(progress, "lab: rome is peered with milan, and milan with oslo and paris")
+	if err := allowTwoHops(ctx, l.Milan); err != nil {
+		return nil, err
+	}
+	for _, provider := range l.Providers() {
+		if err := l.offer(ctx, provider, "provider"); err != nil {
+			return nil, err
+		}
+		if err := l.Request(ctx, l.Milan, provider, "from-"+provider.ID, providerClass, "10"); err != nil {
+			return nil, err
+		}
+	}
+	if err := l.offer(ctx, l.Milan, "broker", "orchestrator"); err != nil {
+		return nil, err
+	}
+	if err := l.Request(ctx, l.Rome, l.Milan, "from-milan", brokerClass, "10"); err != nil {
+		return nil, err
+	}
+	_, _ = fmt.Fprintln(progress, "lab: the operators of milan, oslo and paris have granted resources")
+	if err := Apply(ctx, l.Rome, "consumer"); err != nil {
+		return nil, err
+	}
+	for node, c := range map[string]*lab.Cluster{"from-oslo": l.Milan, "from-paris": l.Milan, "from-milan": l.Rome} {
+		if err := AwaitNode(ctx, c, node, true); err != nil {
+			return nil, err
+		}
+	}
+	_, _ = fmt.Fprintln(progress, "lab: the virtual nodes are ready")
+	return l, nil
+}
+
+// allowTwoHops has the virtual kubelets of a broker not add the variables of the API server to pods: the
+// one of the consumer has added them, and with two of each Liqo v1.2.0 cannot make the ShadowPod.
+func allowTwoHops(ctx context.Context, broker *lab.Cluster) error {
+	_, err := broker.Kubectl(ctx, "", "-n", "liqo", "patch", "vkoptionstemplates.offloading.liqo.io", "virtual-kubelet-default",
+		"--type=merge", `--patch={"spec":{"extraArgs":["--enable-apiserver-support=false"]}}`)
+	return err
+}
+
+// offer installs and starts the operator on a cluster, and applies a manifest.
+func (l *Lab) offer(ctx context.Context, c *lab.Cluster, manifest string, components ...string) error {
+	if err := c.Install(ctx, components...); err != nil {
+		return err
+	}
+	// The operator is a process: no pod has to stand for it.
+	if _, err := c.Kubectl(ctx, "", "-n", lab.OperatorNamespace, "scale", "deployment/proffer", "--replicas=0"); err != nil {
+		return err
+	}
+	if err := l.StartOperator(ctx, c); err != nil {
+		return err
+	}
+	return Apply(ctx, c, manifest)
+}
+
+// StartOperator starts the operator of a cluster.
+func (l *Lab) StartOperator(ctx context.Context, c *lab.Cluster) error {
+	var args []string
+	if c == l.Milan {
+		args = append(args, "--cluster-id="+c.ID)
+	}
+	o, err := c.StartOperator(ctx, len(l.started)+1, args...)
+	if err != nil {
+		return err
+	}
+	l.Operators[c.ID] = o
+	l.started = append(l.started, o)
+	return nil
+}
+
+// StopOperators ends the operators, and returns what they printed that must not occur.
+func (l *Lab) StopOperators(ctx context.Context) (problems []string, err error) {
+	for _, o := range l.Operators {
+		err = errors.Join(err, o.Stop(ctx))
+	}
+	for _, o := range l.started {
+		printed, unread := o.Problems()
+		problems, err = append(problems, printed...), errors.Join(err, unread)
+	}
+	return problems, err
+}
+
+// Apply applies a manifest to a cluster.
+func Apply(ctx context.Context, c *lab.Cluster, manifest string) error {
+	text, err := manifests.ReadFile("manifests/" + manifest + ".yaml")
+	if err != nil {
+		return err
+	}
+	_, err = c.Kubectl(ctx, string(text), "apply", "-f", "-")
+	return err
+}
+
+// Request requests CPUs of a class with a ResourceSlice, which gets a virtual node of its name, and waits
+// for a grant.
+func (l *Lab) Request(ctx context.Context, consumer, provider *lab.Cluster, name, class, cpus string) error {
+	slice := forge.ResourceSlice(name, lab.TenantNamespace(provider.ID))
+	err := forge.MutateResourceSlice(slice, liqov1beta1.ClusterID(provider.ID), &forge.ResourceSliceOptions{
+		Class:     authv1beta1.ResourceSliceClass(class),
+		Resources: map[corev1.ResourceName]string{corev1.ResourceCPU: cpus, corev1.ResourceMemory: "40Gi", corev1.ResourcePods: "60"},
+	}, true)
+	if err != nil {
+		return err
+	}
+	if err := consumer.Client.Create(ctx, slice); err != nil {
+		return err
+	}
+	return lab.Await(ctx, provider.ID+" grants "+consumer.ID+" something", func(ctx context.Context) error {
+		if err := consumer.Client.Get(ctx, client.ObjectKeyFromObject(slice), slice); err != nil {
+			return err
+		}
+		if cpu := slice.Status.Resources[corev1.ResourceCPU]; cpu.IsZero() {
+			return fmt.Errorf("its status is %+v", slice.Status)
+		}
+		return nil
+	})
+}
+
+// AwaitNode waits until a node is ready, or not.
+func AwaitNode(ctx context.Context, c *lab.Cluster, name string, ready bool) error {
+	return lab.Await(ctx, fmt.Sprintf("node %s of %s has Ready %t", name, c.ID, ready), func(ctx context.Context) error {
+		var node corev1.Node
+		if err := c.Client.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
+			return err
+		}
+		if lab.IsReady(&node) != ready {
+			return fmt.Errorf("its conditions are %v", node.Status.Conditions)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,50 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"proffer.dev/proffer/test/slices/lab"
+)
+
+// TestLiqosDefaultDoesNotSendAPodOnTwice shows why a broker needs an argument of its virtual kubelets.
+func TestLiqosDefaultDoesNotSendAPodOnTwice(t *testing.T) {
+	settle(t, "oslo", 0)
+	const options = `--patch={"spec":{"extraArgs":["--enable-apiserver-support=%t"]}}`
+	kubectl(t, "-n", "liqo", "patch", "vkoptionstemplates.offloading.liqo.io", "virtual-kubelet-default", "--type=merge", fmt.Sprintf(options, true))
+	kubectl(t, "cordon", "from-oslo")
+	offer(t, clusters.Oslo, 12) // Milan requests 10 already.
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stepTimeout)
+		defer cancel()
+		for _, args := range [][]string{
+			{"uncordon", "from-oslo"},
+			{"-n", lab.TenantNamespace("oslo"), "delete", "resourceslices.authentication.liqo.io", "by-default"},
+		} {
+			if _, err := clusters.Milan.Kubectl(ctx, "", args...); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := errors.Join(allowTwoHops(ctx, clusters.Milan), Apply(ctx, clusters.Oslo, "provider")); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := clusters.Request(t.Context(), clusters.Milan, clusters.Oslo, "by-default", providerClass, "2"); err != nil {
+		t.Fatal(err)
+	}
+	if err := AwaitNode(t.Context(), clusters.Milan, "by-default", true); err != nil {
+		t.Fatal(err)
+	}
+	awaitSelected(t, "oslo")
+	newDeployment(t, "twice", 1)
+	eventually(t, "an Event says why the pod stays Pending", func(ctx context.Context) error {
+		text, err := clusters.Milan.Kubectl(ctx, "", "-n", "team-rome", "get", "events", "--field-selector=reason=FailedReflection", "-o=jsonpath={.items[*].message}")
+		if err != nil || !strings.Contains(text, `Duplicate value: {"name":"KUBERNETES_SERVICE_HOST"}`) {
+			return fmt.Errorf("the events are %q: %w", text, err)
+		}
+		return nil
+	})
+}

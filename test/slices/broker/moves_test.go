@@ -1,0 +1,149 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/test/slices/lab"
+)
+
+// settle makes the one provider cheaper than the other, with or without a drain, and waits until it is
+// the only one that is chosen.
+func settle(t *testing.T, on string, drainMinutes int) {
+	t.Helper()
+	change(t, map[string]any{"drainMinutes": 0, "disabled": nil})
+	prices := map[string]string{"oslo": "0.09", "paris": "0.09"}
+	prices[on] = "0.01"
+	price(t, prices)
+	awaitSelected(t, on)
+	change(t, map[string]any{"drainMinutes": drainMinutes})
+}
+
+func awaitRunOn(t *testing.T, app string, count int, provider string) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d pods of %s run on %s", count, app, provider),
+		func(ctx context.Context) error { return runOn(ctx, app, count, provider) })
+}
+
+func TestAPodRunsOnTheChosenProvider(t *testing.T) {
+	settle(t, "oslo", 0)
+	newDeployment(t, "web", 2)
+	awaitRunOn(t, "web", 2, "oslo")
+	t.Run("and its status comes back", func(t *testing.T) {
+		want := addresses(t, clusters.Oslo, "team-rome-milan")
+		for namespace, c := range map[string]*lab.Cluster{"team-rome": clusters.Milan, "team": clusters.Rome} {
+			if diff := cmp.Diff(want, addresses(t, c, namespace)); diff != "" {
+				t.Errorf("%s: addresses of pods -want +got:\n%s", c.ID, diff)
+			}
+		}
+	})
+}
+
+// addresses returns the addresses of the pods in a namespace, by name.
+func addresses(t *testing.T, c *lab.Cluster, namespace string) map[string]string {
+	t.Helper()
+	var list corev1.PodList
+	if err := c.Client.List(t.Context(), &list, client.InNamespace(namespace)); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, pod := range list.Items {
+		if pod.Status.PodIP == "" {
+			t.Errorf("%s: pod %s has no address", c.ID, pod.Name)
+		}
+		found[pod.Name] = pod.Status.PodIP
+	}
+	return found
+}
+
+func TestPodsMoveToABetterProviderAfterTheDrain(t *testing.T) {
+	settle(t, "oslo", 1)
+	newDeployment(t, "web", 2)
+	awaitRunOn(t, "web", 2, "oslo")
+	price(t, map[string]string{"paris": "0.001"})
+	awaitSelected(t, "oslo", "paris")
+	eventually(t, "the status says what is waited for", func(ctx context.Context) error {
+		text, err := choice(ctx)
+		if err != nil || !strings.Contains(text, `"because":"2 pods run there","namespace":"team-rome","provider":"oslo"`) {
+			return fmt.Errorf("it is %s: %w", text, err)
+		}
+		return nil
+	})
+	if err := runOn(t.Context(), "web", 2, "oslo"); err != nil {
+		t.Errorf("pods moved before the drain was over: %v", err)
+	}
+	awaitSelected(t, "paris")
+	awaitRunOn(t, "web", 2, "paris")
+}
+
+func TestPodsLeaveAProviderThatGrantsNothingAnyMore(t *testing.T) {
+	settle(t, "oslo", 0)
+	newDeployment(t, "web", 2)
+	awaitRunOn(t, "web", 2, "oslo")
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stepTimeout)
+		defer cancel()
+		if err := Apply(ctx, clusters.Oslo, "provider"); err != nil {
+			t.Error(err)
+		}
+		if err := AwaitNode(ctx, clusters.Milan, "from-oslo", true); err != nil {
+			t.Error(err)
+		}
+	})
+	offer(t, clusters.Oslo, 0)
+	awaitSelected(t, "paris")
+	awaitRunOn(t, "web", 2, "paris")
+}
+
+// A provider that does not answer cannot confirm that it has deleted a pod, so Kubernetes keeps the pod.
+// The taint for nodes that are out of service says that it may go.
+func TestPodsLeaveAProviderThatDoesNotAnswer(t *testing.T) {
+	settle(t, "oslo", 0)
+	newDeployment(t, "web", 2)
+	awaitRunOn(t, "web", 2, "oslo")
+	clusters.Oslo.Silence()
+	answer := sync.OnceFunc(clusters.Oslo.Answer)
+	t.Cleanup(answer)
+	awaitSelected(t, "paris")
+	newDeployment(t, "new", 1)
+	eventually(t, "a new pod runs on paris", func(ctx context.Context) error {
+		return count(ctx, 1, "new", map[string]*lab.Cluster{"team-rome-milan": clusters.Paris, "team-rome": clusters.Milan, "team": clusters.Rome})
+	})
+
+	const taint = "node.kubernetes.io/out-of-service"
+	kubectl(t, "taint", "node", "from-oslo", taint+"=nodeshutdown:NoExecute")
+	eventually(t, "the others run on paris too", func(ctx context.Context) error {
+		return count(ctx, 2, "web", map[string]*lab.Cluster{"team-rome-milan": clusters.Paris, "team-rome": clusters.Milan, "team": clusters.Rome})
+	})
+	answer()
+	kubectl(t, "taint", "node", "from-oslo", taint+"-")
+	if err := AwaitNode(t.Context(), clusters.Milan, "from-oslo", true); err != nil {
+		t.Fatal(err)
+	}
+	awaitRunOn(t, "web", 2, "paris")
+}
+
+// count returns an error unless so many pods run in each of these namespaces.
+func count(ctx context.Context, want int, app string, places map[string]*lab.Cluster) error {
+	for namespace, c := range places {
+		if names, err := running(ctx, c, namespace, app); err != nil || len(names) != want {
+			return fmt.Errorf("%s runs %v: %w", c.ID, names, err)
+		}
+	}
+	return nil
+}
+
+// kubectl runs kubectl on milan.
+func kubectl(t *testing.T, args ...string) {
+	t.Helper()
+	if _, err := clusters.Milan.Kubectl(t.Context(), "", args...); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,33 @@
+package broker
+
+import (
+	_ "embed"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"proffer.dev/proffer/test/slices/lab"
+)
+
+// Tour says what to type in a shell of the lab.
+//
+//go:embed tour.txt
+var Tour string
+
+// Shell returns a shell in which each cluster has a command of its name: kubectl for that cluster, with
+// the plugin. The commands are in a new subdirectory of dir.
+func (l *Lab) Shell(dir string, args ...string) (*exec.Cmd, error) {
+	commands := filepath.Join(dir, "commands")
+	if err := os.Mkdir(commands, 0o700); err != nil {
+		return nil, err
+	}
+	for _, c := range []*lab.Cluster{l.Rome, l.Milan, l.Oslo, l.Paris} {
+		if err := c.WriteCommand(filepath.Join(commands, c.ID)); err != nil {
+			return nil, err
+		}
+	}
+	// A process of another process namespace cannot control the jobs of a terminal.
+	shell := exec.Command("bash", append([]string{"--norc", "--noprofile", "+m"}, args...)...)
+	shell.Env = append(os.Environ(), "PS1=lab$ ", "PATH="+commands+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	return shell, nil
+}

@@ -1,0 +1,49 @@
+package broker
+
+import (
+	"context"
+	"strings"
+	"testing"
+)
+
+// TestTheTour types what the lab says, with a check after the commands that need time.
+func TestTheTour(t *testing.T) {
+	settle(t, "oslo", 1)
+	t.Cleanup(func() {
+		change(t, map[string]any{"disabled": nil})
+		if err := Apply(context.WithoutCancel(t.Context()), clusters.Oslo, "provider"); err != nil {
+			t.Error(err)
+		}
+	})
+	commands := 0
+	for line := range strings.Lines(Tour) {
+		command, isCommand := strings.CutPrefix(line, "  ")
+		if !isCommand {
+			continue
+		}
+		commands++
+		shell, err := clusters.Shell(t.TempDir(), "-eu", "-o", "pipefail", "-c", command)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, err := shell.CombinedOutput(); err != nil {
+			t.Fatalf("%s%v\n%s", command, err, out)
+		}
+		switch {
+		case strings.Contains(command, "create deployment"):
+			deleteAfter(t, "web")
+			awaitRunOn(t, "web", 2, "oslo")
+		case strings.Contains(command, "paris price"):
+			awaitRunOn(t, "web", 2, "paris")
+		case strings.Contains(command, "disabled"):
+			awaitRunOn(t, "web", 2, "oslo")
+		case strings.Contains(command, `"cpu":"2"`):
+			eventually(t, "milan resells less", func(ctx context.Context) error {
+				return granted(ctx, 9000)
+			})
+		}
+	}
+	if commands < 10 {
+		t.Errorf("the tour has %d commands", commands)
+	}
+}
