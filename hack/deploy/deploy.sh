@@ -133,7 +133,7 @@ as under Accounting database in docs/install.md"
   fi
   if ! has_admission_policies && [[ $("$KUBECTL" kustomize "$overlay") == *"kind: ValidatingAdmissionPolicy"* ]]; then
     fail "this Kubernetes has no ValidatingAdmissionPolicies, which begin with 1.30: write COMPONENTS=$(cd config/components && echo kubernetes-1.2*),
-without served-classes and slice-pod-guard, which need them"
+without served-classes, slice-pod-guard and provider-guard, which need them"
   fi
   on_cluster apply -k "$overlay"
   echo "deploy: applied. Until a ResourcePolicy is there, nothing is offered. To see the replicas start:"
@@ -170,7 +170,7 @@ as under Uninstall in docs/install.md"
   else
     admission='|ValidatingAdmissionPolicy(Binding)?'
   fi
-  local components=(networkpolicy served-classes slice-pod-guard dashboard catalog catalog-http orchestrator)
+  local components=(networkpolicy served-classes slice-pod-guard provider-guard dashboard catalog catalog-http orchestrator)
   ! has servicemonitors.monitoring.coreos.com || components+=(servicemonitor)
   ! has prometheusrules.monitoring.coreos.com || components+=(alerts)
   make_overlay "${components[@]}"

@@ -139,7 +139,7 @@ func TestMakeKeepsPoliciesAndGrantsUnlessToldOtherwise(t *testing.T) {
 	})
 	m.mustKubectl(t, "apply", "-f", "testdata/servicemonitor-crd.yaml", "-f", "testdata/prometheusrule-crd.yaml")
 	m.mustKubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
-	with := []string{"catalog", "catalog-http", "served-classes", "slice-pod-guard", "networkpolicy", "servicemonitor", "alerts", "dashboard"}
+	with := []string{"catalog", "catalog-http", "served-classes", "slice-pod-guard", "provider-guard", "networkpolicy", "servicemonitor", "alerts", "dashboard"}
 	t.Run("deploy applies all objects with the image, and can be repeated", func(t *testing.T) {
 		m.mustMake(t, "deploy", "IMG="+anImage, "COMPONENTS="+strings.Join(with, " "))
 		all := render(t, with...)

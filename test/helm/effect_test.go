@@ -118,6 +118,10 @@ var effects = []struct {
 	{"slicePodGuard.podSecurity", "slicePodGuard: {podSecurity: restricted}", "slicePodGuard: {enabled: true}", []string{
 		container + "args.5: --offloaded-pod-security=baseline -> --offloaded-pod-security=restricted",
 	}},
+	{"providerGuard.enabled", "providerGuard: {enabled: true}", "", []string{
+		"ValidatingAdmissionPolicy//proffer-namespace-map-guard: none -> an object", "ValidatingAdmissionPolicy//proffer-virtual-node-guard: none -> an object",
+		"ValidatingAdmissionPolicyBinding//proffer-namespace-map-guard: none -> an object", "ValidatingAdmissionPolicyBinding//proffer-virtual-node-guard: none -> an object",
+	}},
 	{"guards.enabled", "guards: {enabled: false}", "", gone(both, "slice-deletion-guard", "slice-guard", "slice-status-guard")},
 	{"admission.enabled", "admission: {enabled: false}", "", gone(both, "resourcepolicy")},
 	{"olderKubernetes", "olderKubernetes: true", "", append([]string{
