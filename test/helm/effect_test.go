@@ -86,6 +86,7 @@ var effects = []struct {
 		container + "args.5: none -> --offers-subject=Group:liqo:{clusterID}",
 	}},
 	{"orchestrator.enabled", "orchestrator: {enabled: true}", "", []string{
+		"ClusterRole//proffer-orchestration-editor: none -> an object", "ClusterRole//proffer-orchestration-viewer: none -> an object",
 		"ClusterRole//proffer-orchestrator: none -> an object", "ClusterRoleBinding//proffer-orchestrator: none -> an object",
 		"CustomResourceDefinition//orchestrations.proffer.dev: none -> an object",
 		container + "args.4: none -> --orchestrate", container + "args.5: none -> --cluster-id=$(CLUSTER_ID)",
