@@ -188,7 +188,9 @@ func TestOrchestrationsAreReadAndWrittenWithTheirRoles(t *testing.T) {
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: role}},
 		})
 	}
-	object := func() *v1alpha1.Orchestration { return &v1alpha1.Orchestration{ObjectMeta: metav1.ObjectMeta{Name: "mine"}} }
+	object := func() *v1alpha1.Orchestration {
+		return &v1alpha1.Orchestration{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}
+	}
 	viewer, editor := as(t, "viewer"), as(t, "editor")
 	eventually(t, func() error { return viewer.List(t.Context(), &v1alpha1.OrchestrationList{}) })
 	if err := viewer.Create(t.Context(), object()); !apierrors.IsForbidden(err) {
