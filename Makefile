@@ -176,15 +176,16 @@ manifests: ## Generate the CRDs and the RBAC role from the markers in the code, 
 	mv config/crd/bases/proffer.dev_orchestrations.yaml config/components/orchestrator/crd.yaml
 	$(if $(wildcard controllers),$(TOOL) controller-gen rbac:roleName=proffer-manager paths=./controllers/... paths=./internal/source/... paths=./internal/operator/... output:rbac:dir=config/rbac)
 	@# The chart takes these as they are. Its templates are for what its values change.
-	rm -rf $(CHART_FILES) && mkdir -p $(CHART_FILES)/{crds,rbac,admission,guards,served-classes,slice-pod-guard,catalog,orchestrator,alerts,dashboard}
+	rm -rf $(CHART_FILES) && mkdir -p $(CHART_FILES)/{crds,rbac,admission,guards,served-classes,slice-pod-guard,provider-guard,catalog,orchestrator,alerts,dashboard}
 	cp config/crd/bases/*.yaml $(CHART_FILES)/crds
 	cp config/rbac/{*role*,plugin_accounts}.yaml $(CHART_FILES)/rbac
 	cp config/admission/resourcepolicy.yaml $(CHART_FILES)/admission
 	cp config/guards/*-guard.yaml $(CHART_FILES)/guards
 	cp config/components/served-classes/{admissionpolicy,role}.yaml $(CHART_FILES)/served-classes
 	cp config/components/slice-pod-guard/{admissionpolicy,role}.yaml $(CHART_FILES)/slice-pod-guard
+	cp config/components/provider-guard/admissionpolicy.yaml $(CHART_FILES)/provider-guard
 	cp config/components/catalog/{crd,role}.yaml $(CHART_FILES)/catalog
-	cp config/components/orchestrator/{crd,role}.yaml $(CHART_FILES)/orchestrator
+	cp config/components/orchestrator/{crd,role,user_roles}.yaml $(CHART_FILES)/orchestrator
 	cp config/components/alerts/prometheusrule.yaml $(CHART_FILES)/alerts
 	cp config/components/dashboard/proffer.json $(CHART_FILES)/dashboard
 

@@ -46,7 +46,7 @@ func (c objectClient) write(ctx context.Context, w write) (*unstructured.Unstruc
 // annotations has no entry for drains if there are none.
 func (s *state) annotations() map[string]any {
 	out := map[string]any{
-		orchestrationMark: s.orchestration, drainTimeAnnotation: strconv.Itoa(int(s.drain / time.Minute)), drainingAnnotation: nil,
+		Annotation: s.orchestration, drainTimeAnnotation: strconv.Itoa(int(s.drain / time.Minute)), drainingAnnotation: nil,
 	}
 	if len(s.draining) > 0 {
 		out[drainingAnnotation] = deadlines(s.draining)
@@ -61,7 +61,7 @@ func (w *write) object() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": offloadings.GroupVersion().String(), "kind": "NamespaceOffloading",
 		"metadata": map[string]any{
-			"name": offloadingName, "namespace": w.namespace, "labels": map[string]any{managedByLabel: proffer}, "annotations": annotations,
+			"name": offloadingName, "namespace": w.namespace, "labels": map[string]any{ManagedByLabel: proffer}, "annotations": annotations,
 		},
 		"spec": map[string]any{
 			"namespaceMappingStrategy": mapping, "podOffloadingStrategy": w.strategy, "clusterSelector": selector(w.selected),

@@ -36,14 +36,18 @@ const (
 	remoteConditions = "remoteNamespacesConditions"
 )
 
-// Our own marks. PriceAnnotation is the start of the annotations of a ForeignCluster that have the
-// prices of a provider, by resource.
+// Our own marks.
 const (
+	// PriceAnnotation is the start of the annotations of a ForeignCluster that have the prices of a
+	// provider, by resource.
 	PriceAnnotation = "price.proffer.dev/"
+	// ManagedByLabel, with the value ManagedBy, and Annotation, with the name of an Orchestration, mark a
+	// NamespaceOffloading that the operator has written.
+	ManagedByLabel = "app.kubernetes.io/managed-by"
+	ManagedBy      = "proffer"
+	Annotation     = "proffer.dev/orchestration"
 
-	managedByLabel      = "app.kubernetes.io/managed-by"
-	proffer             = "proffer"
-	orchestrationMark   = "proffer.dev/orchestration"
+	proffer             = ManagedBy // also the field manager
 	drainingAnnotation  = "proffer.dev/draining"
 	drainTimeAnnotation = "proffer.dev/drain-minutes"
 )
@@ -216,10 +220,10 @@ func parseOffloading(u *unstructured.Unstructured) offloading {
 	annotations := u.GetAnnotations()
 	o := offloading{
 		uid: u.GetUID(), version: u.GetResourceVersion(), deleting: u.GetDeletionTimestamp() != nil,
-		orchestration: annotations[orchestrationMark], strategy: kube.Text(u, "spec", "podOffloadingStrategy"),
+		orchestration: annotations[Annotation], strategy: kube.Text(u, "spec", "podOffloadingStrategy"),
 		draining: parseDeadlines(annotations[drainingAnnotation]), drain: defaultDrain * time.Minute, present: map[string]bool{},
 	}
-	o.ours = u.GetLabels()[managedByLabel] == proffer && o.orchestration != ""
+	o.ours = u.GetLabels()[ManagedByLabel] == proffer && o.orchestration != ""
 	if minutes, err := strconv.ParseUint(annotations[drainTimeAnnotation], 10, 16); err == nil {
 		o.drain = time.Duration(minutes) * time.Minute
 	}

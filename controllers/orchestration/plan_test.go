@@ -129,6 +129,38 @@ func TestAProviderThatIsGoneIsRememberedForTheWindow(t *testing.T) {
 	}
 }
 
+// docs/broker.md advises to observe first: with a DryRun, or with the provider disabled.
+func TestAProviderIsObservedBeforeItMayBeChosen(t *testing.T) {
+	o := named("o")
+	o.Spec.Mode = v1alpha1.ModeDryRun
+	o.Spec.Require = []v1alpha1.Requirement{{KPI: v1alpha1.KPIUptime, Min: "99.5"}}
+	o.Spec.Disabled = []v1alpha1.DisabledProvider{{Provider: "milan"}}
+	chosen := func(now time.Time) string {
+		t.Helper()
+		w := worldOf(t, o)
+		w.sends("rome", 1)
+		status := w.work(now).statuses["o"]
+		o.Status = *status
+		var ids []string
+		for _, c := range status.Choices {
+			for _, p := range c.Chosen {
+				ids = append(ids, string(p.ClusterID))
+			}
+		}
+		return strings.Join(ids, ",")
+	}
+	if got := chosen(noon); got != "" {
+		t.Errorf("%s is chosen before it was observed", got)
+	}
+	if got := chosen(noon.Add(time.Minute)); got != "oslo" {
+		t.Errorf("%q is chosen, want oslo", got)
+	}
+	o.Spec.Mode, o.Spec.Disabled = v1alpha1.ModeActive, nil
+	if got := chosen(noon.Add(2 * time.Minute)); got != "oslo,milan" && got != "milan,oslo" {
+		t.Errorf("%q are chosen, want both at once", got)
+	}
+}
+
 // Amounts change all the time. A status is written for them once a minute.
 func TestAStatusIsWrittenForAmountsOnceAMinute(t *testing.T) {
 	o := named("o")

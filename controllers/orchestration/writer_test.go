@@ -31,7 +31,7 @@ func TestAChoiceIsPutIntoForce(t *testing.T) {
 	l.until(ns, "DefaultName Remote: In milan")
 
 	o := l.offloading(ns)
-	if o.Labels[managedByLabel] != proffer || o.Annotations[orchestrationMark] != "cheapest" || o.Annotations[drainTimeAnnotation] != "30" {
+	if o.Labels[ManagedByLabel] != proffer || o.Annotations[Annotation] != "cheapest" || o.Annotations[drainTimeAnnotation] != "30" {
 		t.Errorf("labels %v, annotations %v", o.Labels, o.Annotations)
 	}
 	l.event("Consumer rome: milan, after no choice")

@@ -80,6 +80,16 @@ func (w *Writer) Requires(user string, labels map[string]string) bool {
 	return stored != nil && (*stored)[user] == textOf(labels)
 }
 
+// Full reports whether the list is known to have no room for some slice of the consumer.
+func (w *Writer) Full(consumer string) bool {
+	stored := w.stored.Load()
+	if stored == nil {
+		return false
+	}
+	_, full := (*stored)[exceeded+consumer]
+	return full
+}
+
 // Describe implements prometheus.Collector.
 func (w *Writer) Describe(ch chan<- *prometheus.Desc) { w.left.Describe(ch) }
 

@@ -75,12 +75,16 @@ func (w *eventWriter) change(c *entry, g *decidedAnswer) {
 	w.emit(c, kind, strings.TrimPrefix(g.reason, reasonPrefix), note)
 }
 
-// shut emits once why a slice is not answered, if an admin has to do something about it.
-func (w *eventWriter) shut(c *entry, gate gateState, served bool) {
+// shut emits once why a slice is not answered, if an admin has to do something about it. Crowded is
+// set for one that waits for a place on a list without room for it.
+func (w *eventWriter) shut(c *entry, gate gateState, served, crowded bool) {
 	var reason, note string
 	switch {
 	case gate == wrongNamespace && c.originOK, gate == noTenant, gate == manyTenants:
 		reason, note = eventNotOpen, "Not answered: "+gate.String()
+	case crowded:
+		reason = eventNotOpen
+		note = "Not answered: the list of placements has no room for more slices of this consumer. Have it delete some, or use shorter names"
 	case gate == active && !served && c.class != "" && c.class != liqoClass && c.answer.verdict == unanswered:
 		reason = eventUnserved
 		note = fmt.Sprintf("No ResourcePolicy serves the class %s: create one, unless another controller answers this class",

@@ -52,8 +52,8 @@ type Writer struct {
 	log         logr.Logger
 	// queue has the slices to write in the present term.
 	queue atomic.Pointer[workqueue.Typed[sliceKey]]
-	// placed is that of AwaitPlacement.
-	placed func(user string, labels map[string]string) bool
+	// placements is that of AwaitPlacement.
+	placements Placements
 	// planned are the slices that the present decision writes. Only commit uses it.
 	planned []sliceKey
 }
@@ -107,20 +107,25 @@ func newWriter(client *sliceClient, grants *grantClient, decider *Decider, debou
 	}
 }
 
-// AwaitPlacement makes the first answer of a slice wait until placed reports that the API server
-// requires these labels of nodes of the pods of its user, if the policy enforces placement. Whoever
-// makes that so wakes the engine. It is called before Start.
-func (w *Writer) AwaitPlacement(placed func(user string, labels map[string]string) bool) {
-	w.placed = placed
+// Placements is the list of the labels of nodes that the API server requires of the pods of a user.
+type Placements interface {
+	Requires(user string, labels map[string]string) bool
+	// Full reports whether the list has no room for some slice of a consumer.
+	Full(consumer string) bool
 }
+
+// AwaitPlacement makes the first answer of a slice wait until the list requires the labels of its
+// policy, if the policy enforces placement. Whoever makes that so wakes the engine. It is called
+// before Start.
+func (w *Writer) AwaitPlacement(list Placements) { w.placements = list }
 
 // awaitsPlacement reports whether a slice is not answered yet because of AwaitPlacement. A slice that
 // has something in its class may have pods already, so its answers do not wait.
 func (w *Writer) awaitsPlacement(a *decisions, i int) bool {
 	c, r := a.entries[i], &a.plans[i]
 	decided := &a.answers[r.at]
-	return w.placed != nil && decided.Verdict == grant.Accept && decided.Policy != nil && decided.Policy.Slices.EnforcePlacement &&
-		c.holds.In(c.class).Empty() && !w.placed(userOf(c.name, r.consumer), decided.Policy.Slices.NodeSelector)
+	return w.placements != nil && decided.Verdict == grant.Accept && decided.Policy != nil && decided.Policy.Slices.EnforcePlacement &&
+		c.holds.In(c.class).Empty() && !w.placements.Requires(userOf(c.name, r.consumer), decided.Policy.Slices.NodeSelector)
 }
 
 // Describe implements prometheus.Collector.
@@ -214,11 +219,12 @@ func (w *Writer) commit(a *decisions) {
 	w.renderer.begin(a.entries, w.decider.storageClasses())
 	for i, c := range a.entries {
 		r := &a.plans[i]
-		w.events.shut(c, a.gates[i], r.served)
+		waits := r.mode == answerIt && w.awaitsPlacement(a, i)
+		w.events.shut(c, a.gates[i], r.served, waits && w.placements.Full(r.consumer))
 		switch r.mode {
 		case leave:
 		case answerIt:
-			if !w.awaitsPlacement(a, i) {
+			if !waits {
 				w.enqueueAnswer(a, i)
 			}
 		case takeBack:

@@ -133,7 +133,7 @@ as under Accounting database in docs/install.md"
   fi
   if ! has_admission_policies && [[ $("$KUBECTL" kustomize "$overlay") == *"kind: ValidatingAdmissionPolicy"* ]]; then
     fail "this Kubernetes has no ValidatingAdmissionPolicies, which begin with 1.30: write COMPONENTS=$(cd config/components && echo kubernetes-1.2*),
-without served-classes and slice-pod-guard, which need them"
+without served-classes, slice-pod-guard and provider-guard, which need them"
   fi
   on_cluster apply -k "$overlay"
   echo "deploy: applied. Until a ResourcePolicy is there, nothing is offered. To see the replicas start:"
@@ -170,7 +170,7 @@ as under Uninstall in docs/install.md"
   else
     admission='|ValidatingAdmissionPolicy(Binding)?'
   fi
-  local components=(networkpolicy served-classes slice-pod-guard dashboard catalog catalog-http orchestrator)
+  local components=(networkpolicy served-classes slice-pod-guard provider-guard dashboard catalog catalog-http orchestrator)
   ! has servicemonitors.monitoring.coreos.com || components+=(servicemonitor)
   ! has prometheusrules.monitoring.coreos.com || components+=(alerts)
   make_overlay "${components[@]}"
@@ -180,9 +180,22 @@ as under Uninstall in docs/install.md"
   on_cluster --namespace "$NAMESPACE" delete configmap --selector app.kubernetes.io/part-of=proffer,app.kubernetes.io/component=configuration
   # The CRD of the component catalog: Offers are written again.
   on_cluster delete customresourcedefinition offers.proffer.dev --ignore-not-found
-  echo "undeploy: kept the CRDs, $(remaining), and namespace $NAMESPACE. Consumers keep what they were granted. To remove these too:"
+  echo "undeploy: kept the CRDs, $(remaining), and namespace $NAMESPACE. Consumers keep what they were granted."
+  local sending
+  sending=$(offloadings)
+  ((sending == 0)) || echo "undeploy: kept $sending NamespaceOffloadings too, so Liqo still sends pods on. docs/broker.md says how to remove them."
+  echo "To remove these too:"
   echo "  make uninstall WITH_POLICIES=1 KUBECONFIG=$CLUSTER"
   echo "  kubectl delete namespace $NAMESPACE"
+}
+
+# Prints the number of NamespaceOffloadings that the operator has written.
+offloadings() {
+  if has namespaceoffloadings.offloading.liqo.io; then
+    count namespaceoffloadings.offloading.liqo.io --all-namespaces --selector app.kubernetes.io/managed-by=proffer
+  else
+    echo 0
+  fi
 }
 
 # Prints the number of objects that would be deleted with the CRDs.
@@ -190,7 +203,11 @@ remaining() {
   local policies=0 grants=0
   ! has resourcepolicies.proffer.dev || policies=$(count resourcepolicies.proffer.dev)
   ! has grants.proffer.dev || grants=$(count grants.proffer.dev --all-namespaces)
-  echo "$policies ResourcePolicies and $grants Grants"
+  if has orchestrations.proffer.dev; then # of the component orchestrator
+    echo "$policies ResourcePolicies, $grants Grants and $(count orchestrations.proffer.dev) Orchestrations"
+  else
+    echo "$policies ResourcePolicies and $grants Grants"
+  fi
 }
 
 uninstall() {
@@ -199,10 +216,16 @@ uninstall() {
   running=$(operators)
   [[ -z $running ]] || fail "Proffer still runs in namespace $running, and would withdraw what deleted policies offered: \
 write make undeploy NAMESPACE=$running KUBECONFIG=$CLUSTER first"
-  if [[ $(remaining) != "0 ResourcePolicies and 0 Grants" && ${WITH_POLICIES:-} != 1 ]]; then
-    fail "$(remaining) would be deleted with the CRDs: write WITH_POLICIES=1 if you mean it"
+  local sending objects
+  sending=$(offloadings)
+  ((sending == 0)) || fail "$sending NamespaceOffloadings of the operator would stay, and Liqo would go on sending pods: write make deploy again, delete the
+Orchestrations, and wait, as under Remove the component in docs/broker.md"
+  objects=$(remaining)
+  if [[ $objects == *[1-9]* && ${WITH_POLICIES:-} != 1 ]]; then
+    fail "$objects would be deleted with the CRDs: write WITH_POLICIES=1 if you mean it"
   fi
   on_cluster delete -k config/crd --ignore-not-found
+  on_cluster delete customresourcedefinition orchestrations.proffer.dev --ignore-not-found
 }
 
 case ${1:-} in

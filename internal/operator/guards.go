@@ -28,7 +28,7 @@ func (p *parts) guards(client dynamic.Interface, answers *slice.Writer, wake fun
 		if p.placements != "" {
 			list := placement.NewWriter(client, types.NamespacedName{Namespace: namespace, Name: p.placements}, p.table, wake,
 				log.WithName("placements"))
-			answers.AwaitPlacement(list.Requires)
+			answers.AwaitPlacement(list)
 			on.work, on.published, on.collectors = append(on.work, list), append(on.published, onSnapshot(list.Wake)), append(on.collectors, list)
 		}
 	}

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -122,6 +123,23 @@ func TestASliceThatCannotBeListedIsNotAnswered(t *testing.T) {
 	kubetest.Remove(t, list)
 	awaitAnswer(t, mine, "Accepted Granted cpu=2,memory=4Gi")
 	awaitList(t, list, map[string]string{creatorOf("mine", "rome"): "pool=gold"})
+}
+
+// The user of a slice with a long name is no key of a ConfigMap.
+func TestASliceWithoutRoomOnTheListHasAnEvent(t *testing.T) {
+	installSliceCRDs(t)
+	list, listing := newPlacements(t)
+	goldNode(t, "gold-1", "cpu", "8", "memory", "16Gi", "pods", "10")
+	kubetest.Create(t, classGold(enforcing))
+	rome := newTenancy(t, "rome")
+	startOperator(t, listing)
+	name := strings.Repeat("long", 60) + "name"
+	long := rome.ask(name, nodestest.List("cpu", "2", "memory", "4Gi"))
+	expectEvent(t, name, "NotAnswered", "the list of placements has no room for more slices of this consumer")
+	if got := summarize(answerOf(t, long)); got != "" {
+		t.Errorf("it has the answer %q", got)
+	}
+	awaitList(t, list, map[string]string{"_rome": ""})
 }
 
 func TestNamespacesOfConsumersAreRaisedToTheLevel(t *testing.T) {

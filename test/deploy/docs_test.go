@@ -7,14 +7,23 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"proffer.dev/proffer/api/v1alpha1"
 )
 
-var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
+var (
+	yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
+	// A block in a list is indented.
+	indentedBlock = regexp.MustCompile("(?ms)^   ```yaml\n(.*?)^   ```$")
+	indentation   = regexp.MustCompile("(?m)^   ")
+)
 
 // Each policy in these files can be applied as it is. The tests of the API cover
 // docs/resourcepolicy.md.
 func TestThePoliciesInTheDocsAreAccepted(t *testing.T) {
-	for file, least := range map[string]int{"README.md": 2, "docs/install.md": 3, "docs/slices.md": 1} {
+	for file, least := range map[string]int{"README.md": 2, "docs/install.md": 3, "docs/slices.md": 1, "docs/broker.md": 1} {
 		t.Run(file, func(t *testing.T) {
 			if n := tryBlocks(t, file, "ResourcePolicy", ""); n < least {
 				t.Errorf("%d policies, want at least %d", n, least)
@@ -31,6 +40,20 @@ func TestTheSliceInTheDocsIsAccepted(t *testing.T) {
 	}
 }
 
+// The broker's objects can be applied as they are, with the component.
+func TestTheOrchestrationInTheDocsIsAccepted(t *testing.T) {
+	applyComponent(t, "orchestrator")
+	mustKubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "crd/orchestrations.proffer.dev")
+	if n := tryBlocks(t, "docs/broker.md", "Orchestration", ""); n != 1 {
+		t.Errorf("%d Orchestrations, want 1", n)
+	}
+	const columns = "NAME MODE PROVIDERS CONSUMERS READY REASON AGE"
+	create(t, &v1alpha1.Orchestration{ObjectMeta: metav1.ObjectMeta{Name: "shown"}})
+	if got, _, _ := strings.Cut(mustKubectl(t, "get", "orch"), "\n"); strings.Join(strings.Fields(got), " ") != columns {
+		t.Errorf("kubectl get orch has the columns %s", got)
+	}
+}
+
 // tryBlocks has the API server validate each object of the kind in the YAML blocks of a file, and
 // returns their number. A namespace, if given, replaces that of the objects.
 func tryBlocks(t *testing.T, file, kind, namespace string) int {
@@ -40,7 +63,11 @@ func tryBlocks(t *testing.T, file, kind, namespace string) int {
 		t.Fatal(err)
 	}
 	n := 0
-	for _, block := range yamlBlock.FindAllStringSubmatch(string(text), -1) {
+	blocks := yamlBlock.FindAllStringSubmatch(string(text), -1)
+	for _, block := range indentedBlock.FindAllStringSubmatch(string(text), -1) {
+		blocks = append(blocks, []string{"", indentation.ReplaceAllString(block[1], "")})
+	}
+	for _, block := range blocks {
 		if !strings.Contains(block[1], "kind: "+kind+"\n") {
 			continue
 		}

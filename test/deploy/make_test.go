@@ -139,7 +139,7 @@ func TestMakeKeepsPoliciesAndGrantsUnlessToldOtherwise(t *testing.T) {
 	})
 	m.mustKubectl(t, "apply", "-f", "testdata/servicemonitor-crd.yaml", "-f", "testdata/prometheusrule-crd.yaml")
 	m.mustKubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
-	with := []string{"catalog", "catalog-http", "served-classes", "slice-pod-guard", "networkpolicy", "servicemonitor", "alerts", "dashboard"}
+	with := []string{"catalog", "catalog-http", "served-classes", "slice-pod-guard", "provider-guard", "networkpolicy", "servicemonitor", "alerts", "dashboard"}
 	t.Run("deploy applies all objects with the image, and can be repeated", func(t *testing.T) {
 		m.mustMake(t, "deploy", "IMG="+anImage, "COMPONENTS="+strings.Join(with, " "))
 		all := render(t, with...)
@@ -232,6 +232,39 @@ func (m *makefile) testAccounting(t *testing.T, with []string) {
 		"-o", "jsonpath={.spec.template.spec.volumes[*].configMap.name}")
 	if got := m.mustKubectl(t, "-n", namespace, "get", "configmap", mounted, "-o", `jsonpath={.data.config\.yaml}`); got != newConfiguration(t, "PostgreSQL") {
 		t.Errorf("the replicas get the configuration %s", got)
+	}
+}
+
+// What Orchestrations have written sends pods on without the operator, and without the CRD.
+func TestMakeLeavesNoBrokerWithoutItsOperator(t *testing.T) {
+	m := newMakefile(t, nil)
+	crd := controlplane.LiqoCRD(t, "offloading.liqo.io_namespaceoffloadings.yaml")
+	m.mustKubectl(t, "apply", "-f", crd)
+	m.mustMake(t, "deploy", "IMG="+anImage, "COMPONENTS=orchestrator provider-guard")
+	m.mustKubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+	m.mustKubectl(t, "apply", "-f", "testdata/orchestration.yaml")
+	out := m.mustMake(t, "undeploy")
+	for _, want := range []string{
+		"kept the CRDs, 0 ResourcePolicies, 0 Grants and 1 Orchestrations, and namespace " + namespace,
+		"kept 1 NamespaceOffloadings too, so Liqo still sends pods on",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the output lacks %q:\n%s", want, out)
+		}
+	}
+	const refused = "1 NamespaceOffloadings of the operator would stay, and Liqo would go on sending pods"
+	m.mustRefuse(t, refused, "uninstall", "KUBECONFIG="+m.kubeconfig)
+	m.mustRefuse(t, refused, "uninstall", "KUBECONFIG="+m.kubeconfig, "WITH_POLICIES=1")
+	m.mustKubectl(t, "delete", "namespaceoffloadings.offloading.liqo.io", "--all-namespaces", "--selector", "app.kubernetes.io/managed-by=proffer")
+	m.mustRefuse(t, "0 ResourcePolicies, 0 Grants and 1 Orchestrations would be deleted with the CRDs: write WITH_POLICIES=1",
+		"uninstall", "KUBECONFIG="+m.kubeconfig)
+	m.mustMake(t, "uninstall", "WITH_POLICIES=1")
+	m.mustMake(t, "uninstall")
+	if got := m.mustKubectl(t, "get", "crd", "-o", "name"); got != "customresourcedefinition.apiextensions.k8s.io/namespaceoffloadings.offloading.liqo.io\n" {
+		t.Errorf("left are %s", got)
+	}
+	if got := m.mustKubectl(t, "get", "namespaceoffloadings.offloading.liqo.io", "--all-namespaces", "-o", "name"); !strings.Contains(got, "/offloading") {
+		t.Error("a NamespaceOffloading of an admin is gone")
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,10 +100,20 @@ func TestPoliciesThatBreakNewRulesCanStillBeUpdatedAndDeleted(t *testing.T) {
 }
 
 // TestAdmissionPoliciesCompileOnTheFirstKubernetesThatHasThem uses 1.30. Later versions have more
-// CEL functions.
+// CEL functions. The components have policies too.
 func TestAdmissionPoliciesCompileOnTheFirstKubernetesThatHasThem(t *testing.T) {
-	for _, name := range admissionPolicies(t) {
-		policy := find[admissionv1.ValidatingAdmissionPolicy](t, render(t), "ValidatingAdmissionPolicy", name)
+	objects := render(t, slices.DeleteFunc(components(t), func(c string) bool { return c == withoutAdmissionPolicies })...)
+	var names []string
+	for _, u := range objects {
+		if u.GetKind() == "ValidatingAdmissionPolicy" {
+			names = append(names, u.GetName())
+		}
+	}
+	if least := len(admissionPolicies(t)) + 4; len(names) < least {
+		t.Errorf("%d policies with the components, want at least %d", len(names), least)
+	}
+	for _, name := range names {
+		policy := find[admissionv1.ValidatingAdmissionPolicy](t, objects, "ValidatingAdmissionPolicy", name)
 		if err := compileOn(version.MajorMinor(1, 30), &policy.Spec); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -115,7 +126,7 @@ func compileOn(v *version.Version, spec *admissionv1.ValidatingAdmissionPolicySp
 		return err
 	}
 	var errs []error
-	var declared admissioncel.OptionalVariableDeclarations
+	declared := admissioncel.OptionalVariableDeclarations{HasParams: spec.ParamKind != nil}
 	compile := func(accessor admissioncel.ExpressionAccessor) {
 		if result := compiler.CompileCELExpression(accessor, declared, environment.NewExpressions); result.Error != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", accessor.GetExpression(), result.Error))

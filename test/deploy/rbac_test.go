@@ -10,7 +10,12 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/api/v1alpha1"
 )
 
 // The test lists every permission of the operator, so that each new one has to be added here.
@@ -157,10 +162,12 @@ func TestNothingIsGrantedWithAWildcard(t *testing.T) {
 }
 
 func TestTheRolesForPoliciesAreAggregatedToViewAndAdmin(t *testing.T) {
-	objects := render(t)
+	objects := render(t, "orchestrator")
 	for name, want := range map[string]string{
 		"proffer-resourcepolicy-viewer": "view",
 		"proffer-resourcepolicy-editor": "admin",
+		"proffer-orchestration-viewer":  "view",
+		"proffer-orchestration-editor":  "admin",
 	} {
 		labels := find[rbacv1.ClusterRole](t, objects, "ClusterRole", name).Labels
 		for _, role := range []string{"view", "edit", "admin"} {
@@ -169,6 +176,41 @@ func TestTheRolesForPoliciesAreAggregatedToViewAndAdmin(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestOrchestrationsAreReadAndWrittenWithTheirRoles asks the API server what the roles allow.
+func TestOrchestrationsAreReadAndWrittenWithTheirRoles(t *testing.T) {
+	applyComponent(t, "orchestrator")
+	for _, role := range []string{"viewer", "editor"} {
+		create(t, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "deploy-test-" + role},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "proffer-orchestration-" + role},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: role}},
+		})
+	}
+	object := func() *v1alpha1.Orchestration {
+		return &v1alpha1.Orchestration{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}
+	}
+	viewer, editor := as(t, "viewer"), as(t, "editor")
+	eventually(t, func() error { return viewer.List(t.Context(), &v1alpha1.OrchestrationList{}) })
+	if err := viewer.Create(t.Context(), object()); !apierrors.IsForbidden(err) {
+		t.Errorf("the viewer creates one: %v", err)
+	}
+	o := object()
+	must(t, editor.Create(t.Context(), o))
+	remove(t, o)
+	o.Spec.Mode = v1alpha1.ModeDryRun
+	must(t, editor.Update(t.Context(), o))
+	if err := editor.Status().Update(t.Context(), o); !apierrors.IsForbidden(err) {
+		t.Errorf("the editor writes the status: %v", err)
+	}
+	for name, by := range map[string]client.Client{"viewer": viewer, "editor": editor} {
+		if err := by.List(t.Context(), &v1alpha1.ResourcePolicyList{}); !apierrors.IsForbidden(err) {
+			t.Errorf("the %s reads policies: %v", name, err)
+		}
+	}
+	must(t, viewer.Get(t.Context(), client.ObjectKeyFromObject(o), object()))
+	must(t, editor.Delete(t.Context(), o))
 }
 
 // bindingsOfPlugin are the ClusterRoleBindings of the accounts that kubectl-proffer calls the operator as.

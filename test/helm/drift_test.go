@@ -137,6 +137,7 @@ var toggles = map[string]string{
 	older:             "olderKubernetes=true",
 	"orchestrator":    "orchestrator.enabled=true",
 	"networkpolicy":   "networkPolicy.enabled=true",
+	"provider-guard":  "providerGuard.enabled=true",
 	"served-classes":  "servedClasses.enabled=true",
 	"slice-pod-guard": "slicePodGuard.enabled=true",
 	"servicemonitor":  "serviceMonitor.enabled=true",
@@ -156,7 +157,7 @@ func TestEachComponentOfConfigIsAToggle(t *testing.T) {
 }
 
 // newer are the components that exclude older: they need ValidatingAdmissionPolicies.
-var newer = []string{"served-classes", "slice-pod-guard"}
+var newer = []string{"provider-guard", "served-classes", "slice-pod-guard"}
 
 // componentSets returns the empty set, each component, each component together with older, and all
 // components.

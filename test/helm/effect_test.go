@@ -86,6 +86,7 @@ var effects = []struct {
 		container + "args.5: none -> --offers-subject=Group:liqo:{clusterID}",
 	}},
 	{"orchestrator.enabled", "orchestrator: {enabled: true}", "", []string{
+		"ClusterRole//proffer-orchestration-editor: none -> an object", "ClusterRole//proffer-orchestration-viewer: none -> an object",
 		"ClusterRole//proffer-orchestrator: none -> an object", "ClusterRoleBinding//proffer-orchestrator: none -> an object",
 		"CustomResourceDefinition//orchestrations.proffer.dev: none -> an object",
 		container + "args.4: none -> --orchestrate", container + "args.5: none -> --cluster-id=$(CLUSTER_ID)",
@@ -117,6 +118,10 @@ var effects = []struct {
 	}},
 	{"slicePodGuard.podSecurity", "slicePodGuard: {podSecurity: restricted}", "slicePodGuard: {enabled: true}", []string{
 		container + "args.5: --offloaded-pod-security=baseline -> --offloaded-pod-security=restricted",
+	}},
+	{"providerGuard.enabled", "providerGuard: {enabled: true}", "", []string{
+		"ValidatingAdmissionPolicy//proffer-namespace-map-guard: none -> an object", "ValidatingAdmissionPolicy//proffer-virtual-node-guard: none -> an object",
+		"ValidatingAdmissionPolicyBinding//proffer-namespace-map-guard: none -> an object", "ValidatingAdmissionPolicyBinding//proffer-virtual-node-guard: none -> an object",
 	}},
 	{"guards.enabled", "guards: {enabled: false}", "", gone(both, "slice-deletion-guard", "slice-guard", "slice-status-guard")},
 	{"admission.enabled", "admission: {enabled: false}", "", gone(both, "resourcepolicy")},

@@ -155,6 +155,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		{"the books twice", "configuration: {clusterID: milan, reconcilers: [MetaSync]}\naccounting: {enabled: true}", "accounting.enabled=true and configuration.reconcilers both list MetaSync"},
 		{"the flat form twice", "flat: {enabled: true}\ngrpc: {form: flat}", "grpc.form=flat and flat.enabled=true serve the flat form twice"},
 		{"admission policies where there are none", "servedClasses: {enabled: true}\nolderKubernetes: true", "servedClasses.enabled=true needs Kubernetes 1.30"},
+		{"a guard of providers where there are none", "providerGuard: {enabled: true}\nolderKubernetes: true", "providerGuard.enabled=true needs Kubernetes 1.30"},
 		{"a guard where there are none", "slicePodGuard: {enabled: true}\nolderKubernetes: true", "slicePodGuard.enabled=true needs Kubernetes 1.30"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -295,10 +295,15 @@ func TestTheGuardsFitLiqosTypes(t *testing.T) { requireTypes(t, guards...) }
 
 func requireTypes(t *testing.T, policies ...string) {
 	t.Helper()
+	requireTypesOn(t, provider, policies...)
+}
+
+func requireTypesOn(t *testing.T, c *lab.Cluster, policies ...string) {
+	t.Helper()
 	for _, name := range policies {
 		eventually(t, "the types of "+name+" are checked", func(ctx context.Context) error {
 			var policy admissionv1.ValidatingAdmissionPolicy
-			if err := provider.Client.Get(ctx, client.ObjectKey{Name: name}, &policy); err != nil {
+			if err := c.Client.Get(ctx, client.ObjectKey{Name: name}, &policy); err != nil {
 				return err
 			}
 			if policy.Status.TypeChecking == nil || policy.Status.ObservedGeneration != policy.Generation {

@@ -336,13 +336,17 @@ func TestEachAdmissionPolicyHasToBeInstalledAndBound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []guard{{"proffer-slice-deletion-guard", true}, {"proffer-slice-guard", true}, {"proffer-slice-status-guard", true}, {"proffer-resourcepolicy", false}}; !cmp.Equal(want, own, cmp.AllowUnexported(guard{})) {
+	if want := []guard{{"proffer-slice-deletion-guard", "guards"}, {"proffer-slice-guard", "guards"}, {"proffer-slice-status-guard", "guards"}, {"proffer-resourcepolicy", "admission"}}; !cmp.Equal(want, own, cmp.AllowUnexported(guard{})) {
 		t.Fatalf("guards %v, want %v", own, want)
 	}
 	for name, f := range map[string]flags{"served-classes": {servedClasses: "classes"}, "slice-pod-guard": {placements: "placements"}} {
 		if more, err := ownGuards(f); err != nil || len(more) != len(own)+1 {
 			t.Fatalf("guards %v with %s, error %v", more, name, err)
 		}
+	}
+	broker, err := ownGuards(flags{orchestrate: true})
+	if err != nil || len(broker) != len(own)+2 {
+		t.Fatalf("guards %v with orchestrator, error %v", broker, err)
 	}
 	installed := func(names ...string) known[[]admissionregistrationv1.ValidatingAdmissionPolicy] {
 		var all []admissionregistrationv1.ValidatingAdmissionPolicy
@@ -380,6 +384,14 @@ func TestEachAdmissionPolicyHasToBeInstalledAndBound(t *testing.T) {
 		"no right":          {v1(), failing[[]admissionregistrationv1.ValidatingAdmissionPolicy](errForbidden), bound(deny), is{Skipped, []string{"list validatingadmissionpolicies.admissionregistration.k8s.io"}}},
 		"no right (2)":      {v1(), installed(), failing[[]admissionregistrationv1.ValidatingAdmissionPolicyBinding](errForbidden), is{Skipped, []string{"validatingadmissionpolicybindings"}}},
 	}
+	t.Run("a broker without the guard of providers", func(t *testing.T) {
+		want := is{Warning, []string{
+			"Not installed: proffer-virtual-node-guard, proffer-namespace-map-guard.", "Apply config/components/provider-guard: see docs/install.md.",
+		}}
+		if diff := want.diff(findGuards(broker, v1(), installed(names...), bound(deny, names...))); diff != "" {
+			t.Error(diff)
+		}
+	})
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			if diff := c.want.diff(findGuards(own, c.apis, c.policies, c.bindings)); diff != "" {

@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
@@ -30,6 +31,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/manifests"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
+	"proffer.dev/proffer/controllers/orchestration"
 	"proffer.dev/proffer/internal/operator"
 )
 
@@ -120,7 +122,8 @@ func (c *cluster) check(ctx context.Context, namespace, liqoNamespace string, ap
 	findings = append(findings, findLiqoSettings(apis, liqo, len(classesOf(policies.value)))...)
 	findings = append(findings, findGuards(guards, apis, c.admissionPolicies(ctx), c.admissionBindings(ctx)))
 	findings = append(findings, findPolicies(policies)...)
-	return append(findings, findClasses(apis, policies)...), nil
+	findings = append(findings, findClasses(apis, policies)...)
+	return append(findings, findOrchestrations(f, c.orchestrations(ctx), c.offloadings(ctx))...), nil
 }
 
 // get reads one object.
@@ -215,6 +218,20 @@ func (c *cluster) fetch(ctx context.Context, url string) (status int, body strin
 func (c *cluster) policies(ctx context.Context) known[[]v1alpha1.ResourcePolicy] {
 	list := &v1alpha1.ResourcePolicyList{}
 	err := c.api.List(ctx, list)
+	return knownOf(list.Items, err)
+}
+
+func (c *cluster) orchestrations(ctx context.Context) known[[]v1alpha1.Orchestration] {
+	list := &v1alpha1.OrchestrationList{}
+	err := c.api.List(ctx, list)
+	return knownOf(list.Items, err)
+}
+
+// offloadings returns the NamespaceOffloadings that the operator has written.
+func (c *cluster) offloadings(ctx context.Context) known[[]metav1.PartialObjectMetadata] {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "offloading.liqo.io", Version: "v1beta1", Kind: "NamespaceOffloadingList"})
+	err := c.api.List(ctx, list, client.MatchingLabels{orchestration.ManagedByLabel: orchestration.ManagedBy})
 	return knownOf(list.Items, err)
 }
 

@@ -17,9 +17,12 @@ const checkGuards = "guards"
 // guard is an admission policy of the manifests.
 type guard struct {
 	name string
-	// forSlices is set for those that only matter with Liqo v1.
-	forSlices bool
+	// dir is the directory of config that has it.
+	dir string
 }
+
+// forLiqoV1 reports whether the policy matters only with Liqo v1.
+func (g guard) forLiqoV1() bool { return g.dir != "admission" }
 
 // ownGuards returns the admission policies of this version, for an operator with these flags.
 func ownGuards(f flags) ([]guard, error) {
@@ -29,6 +32,9 @@ func ownGuards(f flags) ([]guard, error) {
 	}
 	if f.placements != "" {
 		dirs = append(dirs, "components/slice-pod-guard")
+	}
+	if f.orchestrate {
+		dirs = append(dirs, "components/provider-guard")
 	}
 	var all []guard
 	for _, dir := range dirs {
@@ -45,7 +51,7 @@ func ownGuards(f flags) ([]guard, error) {
 				if o["kind"] == "ValidatingAdmissionPolicy" {
 					metadata, _ := o["metadata"].(map[string]any)
 					name, _ := metadata["name"].(string)
-					all = append(all, guard{name, dir != "admission"})
+					all = append(all, guard{name, dir})
 				}
 			}
 		}
@@ -67,20 +73,20 @@ func findGuards(own []guard, apis known[liqoAPIs], policies known[[]admissionreg
 	case bindings.err != nil:
 		return bindings.skip(checkGuards, "list validatingadmissionpolicybindings"+group)
 	}
-	var absent, unbound []string
+	var absent, unbound, dirs []string
 	checked := 0
 	for _, g := range own {
-		if g.forSlices && apis.err == nil && !apis.value.v1() {
+		if g.forLiqoV1() && apis.err == nil && !apis.value.v1() {
 			continue
 		}
 		checked++
 		switch {
 		case !slices.ContainsFunc(policies.value, func(p admissionregistrationv1.ValidatingAdmissionPolicy) bool { return p.Name == g.name }):
-			absent = append(absent, g.name)
+			absent, dirs = append(absent, g.name), append(dirs, "config/"+g.dir)
 		case !slices.ContainsFunc(bindings.value, func(b admissionregistrationv1.ValidatingAdmissionPolicyBinding) bool {
 			return b.Spec.PolicyName == g.name && slices.Contains(b.Spec.ValidationActions, admissionregistrationv1.Deny)
 		}):
-			unbound = append(unbound, g.name)
+			unbound, dirs = append(unbound, g.name), append(dirs, "config/"+g.dir)
 		}
 	}
 	var problems []string
@@ -91,7 +97,7 @@ func findGuards(own []guard, apis known[liqoAPIs], policies known[[]admissionreg
 		problems = append(problems, "Without a binding that denies: "+strings.Join(unbound, ", ")+".")
 	}
 	if len(problems) > 0 {
-		return Finding{checkGuards, Warning, strings.Join(problems, " "), "Apply config/guards and config/admission: see Holding consumers to their part in docs/install.md."}
+		return Finding{checkGuards, Warning, strings.Join(problems, " "), "Apply " + strings.Join(slices.Compact(dirs), " and ") + ": see docs/install.md."}
 	}
 	return Finding{checkGuards, OK, fmt.Sprintf("All admission policies (%d) are installed and bound.", checked), ""}
 }

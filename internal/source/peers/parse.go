@@ -60,19 +60,23 @@ func parseSlice(u *unstructured.Unstructured) capacity.Amounts {
 	}
 	list := make(corev1.ResourceList, len(resources))
 	for name, value := range resources {
-		list[corev1.ResourceName(name)] = quantityOf(value)
+		list[corev1.ResourceName(name)], _ = quantityOf(value)
 	}
 	return quantity.AmountsOf(list, quantity.Down).Bounded(capacity.MaxNodeResources, nil)
 }
 
-// quantityOf reads a quantity, 0 if the value is none.
-func quantityOf(value any) resource.Quantity {
-	text, _ := value.(string)
-	q, ok := quantity.Parse(text)
-	if !ok {
-		return resource.Quantity{}
+// quantityOf reads a quantity, which the schema allows to be an integer too, and reports whether the
+// value is one. It is 0 if not.
+func quantityOf(value any) (q resource.Quantity, ok bool) {
+	switch value := value.(type) {
+	case int64:
+		return *resource.NewQuantity(value, resource.DecimalSI), true
+	case string:
+		if q, ok = quantity.Parse(value); ok {
+			return q, true
+		}
 	}
-	return q
+	return resource.Quantity{}, false
 }
 
 var stripVirtualNode = kube.KeepFields(peerPath, secretPath)
@@ -90,9 +94,8 @@ func stripSlice(obj any) (any, error) {
 	}
 	bounded := parseSlice(u)
 	for name, value := range resources {
-		text, isText := value.(string)
-		_, valid := quantity.Parse(text)
-		if _, keep := bounded[name]; !keep || !isText || !valid {
+		_, valid := quantityOf(value)
+		if _, keep := bounded[name]; !keep || !valid {
 			delete(resources, name)
 		}
 	}

@@ -78,6 +78,24 @@ func TestTheLedgerIsToldWhatNodesHaveTogether(t *testing.T) {
 	want()
 }
 
+// The schema of Liqo allows integers beside text.
+func TestAnAmountMayBeAnInteger(t *testing.T) {
+	given := slice("a", "s", map[string]any{"cpu": int64(4), "memory": int64(1 << 30), "pods": int64(-1), "gpu": "2", "disk": 1.5, "x": true})
+	want := capacity.Amounts{"cpu": 4000, "memory": 1 << 30, "pods": 0, "gpu": 2, "disk": 0, "x": 0}
+	if diff := cmp.Diff(want, parseSlice(given)); diff != "" {
+		t.Errorf("what was given (-want +got):\n%s", diff)
+	}
+	kept, err := stripSlice(given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(want, "disk") // No value at all counts as 0 too.
+	delete(want, "x")
+	if diff := cmp.Diff(want, parseSlice(kept.(*unstructured.Unstructured))); diff != "" {
+		t.Errorf("what is kept of it (-want +got):\n%s", diff)
+	}
+}
+
 // A provider writes the status of the ResourceSlices that it is asked with.
 func TestAHostileAnswerCostsLittle(t *testing.T) {
 	resources := map[string]any{"cpu": "1e999999999", "memory": strings.Repeat("9", 1<<20), "pods": int64(3)}

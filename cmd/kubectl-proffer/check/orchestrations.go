@@ -1,0 +1,85 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/controllers/orchestration"
+	"proffer.dev/proffer/internal/kube"
+)
+
+const checkOrchestrations = "orchestrations"
+
+// findOrchestrations reports each Orchestration that is not as its author wants it, and the
+// NamespaceOffloadings that the operator has written for one that does not exist. The flags are those
+// of the operator. Without the component it reports only what was left behind.
+func findOrchestrations(f flags, all known[[]v1alpha1.Orchestration], offloadings known[[]metav1.PartialObjectMetadata]) []Finding {
+	if !f.orchestrate && (all.err != nil || len(all.value) == 0) && (offloadings.err != nil || len(offloadings.value) == 0) {
+		return nil
+	}
+	switch {
+	case all.missing() && f.orchestrate:
+		return nil // findCRDs reports it.
+	case all.err != nil && !all.missing():
+		return []Finding{all.skip(checkOrchestrations, "list orchestrations.proffer.dev")}
+	case offloadings.err != nil && !offloadings.missing():
+		return []Finding{offloadings.skip(checkOrchestrations, "list namespaceoffloadings.offloading.liqo.io")}
+	}
+	var findings []Finding
+	if !f.orchestrate && len(all.value) > 0 {
+		findings = append(findings, Finding{
+			checkOrchestrations, Warning, fmt.Sprintf("The operator runs without --orchestrate, so the Orchestrations (%d) have no effect.", len(all.value)),
+			"Add the component orchestrator, or delete them: see docs/broker.md.",
+		})
+	}
+	for i := range all.value {
+		if finding := findOrchestration(&all.value[i]); f.orchestrate && finding.Status != OK {
+			findings = append(findings, finding)
+		}
+	}
+	if stray := strays(all.value, offloadings.value); len(stray) > 0 {
+		findings = append(findings, Finding{
+			checkOrchestrations, Warning, "NamespaceOffloadings of Orchestrations that do not exist send pods on, in " + kube.First(stray) + ".",
+			"The operator deletes them after drainMinutes. If none runs, see Remove the component in docs/broker.md.",
+		})
+	}
+	switch {
+	case len(findings) > 0:
+		return findings
+	case len(all.value) == 0:
+		return []Finding{{checkOrchestrations, Warning, "There is no Orchestration, so no pods are sent on.", "Write one: see docs/broker.md."}}
+	default:
+		return []Finding{{checkOrchestrations, OK, fmt.Sprintf("All Orchestrations (%d) are Ready.", len(all.value)), ""}}
+	}
+}
+
+func findOrchestration(o *v1alpha1.Orchestration) Finding {
+	ready := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionReady)
+	switch {
+	case ready == nil || ready.ObservedGeneration < o.Generation:
+		return Finding{checkOrchestrations, Warning, o.Name + " was not evaluated since it was edited.", "Look at the checks replicas and leader."}
+	case ready.Status != metav1.ConditionTrue:
+		return Finding{
+			checkOrchestrations, Warning, fmt.Sprintf("%s is not Ready, %s: %s", o.Name, ready.Reason, kube.Shorten(ready.Message, maxProblem)),
+			"See Status in docs/broker.md.",
+		}
+	}
+	return Finding{Check: checkOrchestrations, Status: OK}
+}
+
+// strays returns the namespaces with a NamespaceOffloading that names none of these Orchestrations,
+// sorted.
+func strays(all []v1alpha1.Orchestration, offloadings []metav1.PartialObjectMetadata) (namespaces []string) {
+	for i := range offloadings {
+		name, ours := offloadings[i].Annotations[orchestration.Annotation]
+		if ours && !slices.ContainsFunc(all, func(o v1alpha1.Orchestration) bool { return o.Name == name }) {
+			namespaces = append(namespaces, offloadings[i].Namespace)
+		}
+	}
+	slices.Sort(namespaces)
+	return namespaces
+}

@@ -1,0 +1,317 @@
+package deploy
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"testing"
+
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
+	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
+	liqoforge "github.com/liqotech/liqo/pkg/liqo-controller-manager/offloading/forge"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"proffer.dev/proffer/hack/controlplane"
+)
+
+// usingCluster has clients for a cluster that uses the resources of the provider rome.
+type usingCluster struct {
+	// liqo is Liqo's controller-manager, replicator its crd-replicator. admin may do anything.
+	liqo, replicator, admin client.Client
+}
+
+// newUsingCluster installs Liqo's CRDs and roles. The component is not installed yet.
+func newUsingCluster(t *testing.T) *usingCluster {
+	t.Helper()
+	newPeering(t) // the tenant namespace
+	must(t, offloadingv1beta1.AddToScheme(scheme.Scheme))
+	for _, file := range []string{"offloading.liqo.io_virtualnodes.yaml", "offloading.liqo.io_namespacemaps.yaml"} {
+		crd := controlplane.LiqoCRD(t, file)
+		mustKubectl(t, "apply", "--server-side", "-f", crd) // It is too large for an annotation.
+		eventually(t, func() error {                        // Without any condition, the command fails.
+			_, err := kubectl(t.Context(), "wait", "--for=condition=Established", "--timeout=60s", "-f", crd)
+			return err
+		})
+		t.Cleanup(func() { cleanup(t, "delete", "-f", crd) })
+	}
+	// Liqo's chart gives its crd-replicator this role too.
+	const replicator = "system:serviceaccount:liqo:liqo-crd-replicator"
+	meta := metav1.ObjectMeta{Namespace: tenantNamespace, Name: "deploy-test-replicator"}
+	create(t, &rbacv1.Role{ObjectMeta: meta, Rules: rulesOf(t, "liqo-remote-controlplane")})
+	create(t, &rbacv1.RoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: replicator}},
+	})
+	return &usingCluster{
+		liqo: as(t, "system:serviceaccount:liqo:liqo-controller-manager"), replicator: as(t, replicator), admin: cluster.client,
+	}
+}
+
+// guard installs the component, and waits until it is enforced.
+func (c *usingCluster) guard(t *testing.T) {
+	t.Helper()
+	applyComponent(t, "provider-guard")
+	node := liqoforge.VirtualNode("probe", tenantNamespace)
+	node.Spec.Labels = map[string]string{"liqo.io/type": "x"}
+	eventually(t, func() error {
+		err := c.liqo.Create(t.Context(), node.DeepCopy(), client.DryRunAll)
+		return refusal{metav1.StatusReasonInvalid, "the label liqo.io/type"}.of(err)
+	})
+	probe := c.newMap(t, "probe", nil)
+	probe.Status.CurrentMapping = entries{"x": accepted("x")}
+	eventually(t, func() error {
+		err := c.replicator.Status().Update(t.Context(), probe.DeepCopy(), client.DryRunAll)
+		return refusal{metav1.StatusReasonInvalid, "status.currentMapping has"}.of(err)
+	})
+}
+
+// reflect has Liqo's code write the VirtualNode for a ResourceSlice that rome answered with these
+// nodeLabels.
+func (c *usingCluster) reflect(t *testing.T, name string, nodeLabels map[string]string) error {
+	return c.reflectFrom(t, "rome", name, nodeLabels)
+}
+
+func (c *usingCluster) reflectFrom(t *testing.T, provider liqov1beta1.ClusterID, name string, nodeLabels map[string]string) error {
+	t.Helper()
+	answer := &authv1beta1.ResourceSlice{Status: authv1beta1.ResourceSliceStatus{NodeLabels: nodeLabels}}
+	node := liqoforge.VirtualNode(name, tenantNamespace)
+	_, err := controllerutil.CreateOrUpdate(t.Context(), c.liqo, node, func() error {
+		options := liqoforge.VirtualNodeOptionsFromResourceSlice(answer, "kubeconfig", nil)
+		return liqoforge.MutateVirtualNode(t.Context(), c.liqo, node, provider, options, new(true), nil, nil)
+	})
+	return err
+}
+
+// labels returns the labels that Liqo's kubelet gives the Node.
+func (c *usingCluster) labels(t *testing.T, name string) map[string]string {
+	t.Helper()
+	node := liqoforge.VirtualNode(name, tenantNamespace)
+	must(t, c.admin.Get(t.Context(), client.ObjectKeyFromObject(node), node))
+	return node.Spec.Labels
+}
+
+func TestAProviderCannotStandForAnother(t *testing.T) {
+	c := newUsingCluster(t)
+	must(t, c.reflect(t, "before", map[string]string{"liqo.io/remote-cluster-id": "oslo", "liqo.io/type": "worker"}))
+	if got := c.labels(t, "before")["liqo.io/remote-cluster-id"]; got != "oslo" {
+		t.Fatalf("Liqo itself leaves %q there: the component is no longer needed", got)
+	}
+	c.guard(t)
+	honest := map[string]string{"zone": "a", "liqo.io/remote-cluster-id": "rome", "liqo.io/type": "virtual-node", "proffer.dev/depth": "1"}
+	must(t, c.reflect(t, "mine", honest))
+	must(t, c.reflect(t, "plain", nil))
+
+	for name, test := range map[string]struct {
+		labels  map[string]string
+		refused string
+	}{
+		"another cluster": {
+			map[string]string{"liqo.io/remote-cluster-id": "oslo"},
+			"the label liqo.io/remote-cluster-id=oslo is not the ID of the cluster of this virtual node, rome: the provider has to leave it out of nodeLabels",
+		},
+		"no cluster":       {map[string]string{"liqo.io/remote-cluster-id": ""}, "the label liqo.io/remote-cluster-id= is not the ID"},
+		"of no choice":     {map[string]string{"liqo.io/remote-cluster-id": "none"}, "the label liqo.io/remote-cluster-id=none is not the ID"},
+		"another case":     {map[string]string{"liqo.io/remote-cluster-id": "Rome"}, "the label liqo.io/remote-cluster-id=Rome is not the ID"},
+		"a node of ours":   {map[string]string{"liqo.io/type": "worker"}, "the label liqo.io/type of a virtual node is virtual-node: the provider has to leave it out of nodeLabels"},
+		"a node of no use": {map[string]string{"liqo.io/type": ""}, "the label liqo.io/type of a virtual node is virtual-node"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			refused := refusal{metav1.StatusReasonInvalid, test.refused}
+			must(t, refused.of(c.reflect(t, "new", test.labels)))
+			must(t, refused.of(c.reflect(t, "mine", test.labels)))
+			labels, err := json.Marshal(test.labels)
+			must(t, err)
+			patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"labels":%s}}`, labels))
+			must(t, refused.of(c.admin.Patch(t.Context(), liqoforge.VirtualNode("mine", tenantNamespace), patch)))
+		})
+	}
+	t.Run("a refused answer changes nothing, and the next honest one counts", func(t *testing.T) {
+		if got := c.labels(t, "mine")["liqo.io/remote-cluster-id"]; got != "rome" {
+			t.Errorf("the label is %q", got)
+		}
+		must(t, c.reflect(t, "mine", map[string]string{"zone": "b"}))
+		if got := c.labels(t, "mine")["zone"]; got != "b" {
+			t.Errorf("the zone is %q, want b", got)
+		}
+	})
+	t.Run("the ID of no provider", func(t *testing.T) {
+		must(t, refusal{metav1.StatusReasonInvalid, "a provider with the cluster ID none would get the namespaces for which no provider is chosen"}.
+			of(c.reflectFrom(t, "none", "new", nil)))
+	})
+}
+
+// Liqo writes the finalizers and the amounts of a VirtualNode that exists, whatever its labels are.
+func TestAVirtualNodeFromBeforeCanBeChangedAndDeleted(t *testing.T) {
+	c := newUsingCluster(t)
+	forged := map[string]string{"liqo.io/remote-cluster-id": "oslo"}
+	must(t, c.reflect(t, "before", forged))
+	must(t, c.reflectFrom(t, "none", "nobody", nil))
+	c.guard(t)
+	must(t, c.reflect(t, "before", forged)) // Liqo reconciles it again.
+	for _, name := range []string{"before", "nobody"} {
+		node := liqoforge.VirtualNode(name, tenantNamespace)
+		must(t, c.liqo.Get(t.Context(), client.ObjectKeyFromObject(node), node))
+		node.Finalizers = []string{"virtualnode-controller.liqo.io/finalizer"}
+		node.Spec.CreateNode = new(false)
+		must(t, c.liqo.Update(t.Context(), node))
+		must(t, c.liqo.Delete(t.Context(), node))
+		must(t, c.liqo.Get(t.Context(), client.ObjectKeyFromObject(node), node))
+		node.Finalizers = nil
+		must(t, c.liqo.Update(t.Context(), node))
+	}
+	must(t, c.reflect(t, "other", nil))
+	must(t, refusal{metav1.StatusReasonInvalid, "liqo.io/remote-cluster-id=oslo"}.of(c.reflect(t, "other", forged)))
+}
+
+type entries = map[string]offloadingv1beta1.RemoteNamespaceStatus
+
+func accepted(remote string) offloadingv1beta1.RemoteNamespaceStatus {
+	return offloadingv1beta1.RemoteNamespaceStatus{RemoteNamespace: remote, Phase: offloadingv1beta1.MappingAccepted}
+}
+
+func terminating(remote string) offloadingv1beta1.RemoteNamespaceStatus {
+	return offloadingv1beta1.RemoteNamespaceStatus{RemoteNamespace: remote, Phase: offloadingv1beta1.MappingTerminating}
+}
+
+// newMap creates the NamespaceMap of this cluster for rome, as Liqo does.
+func (c *usingCluster) newMap(t *testing.T, name string, desired map[string]string) *offloadingv1beta1.NamespaceMap {
+	t.Helper()
+	nm := &offloadingv1beta1.NamespaceMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: tenantNamespace, Name: name, Labels: map[string]string{
+			"liqo.io/replication": "true", "liqo.io/remoteID": "rome", "liqo.io/remote-cluster-id": "rome",
+		}},
+		Spec: offloadingv1beta1.NamespaceMapSpec{DesiredMapping: desired},
+	}
+	must(t, c.liqo.Create(t.Context(), nm))
+	remove(t, nm)
+	return nm
+}
+
+// answer has crd-replicator copy the status that rome answers.
+func (c *usingCluster) answer(t *testing.T, nm *offloadingv1beta1.NamespaceMap, status entries) error {
+	t.Helper()
+	copied := nm.DeepCopy()
+	must(t, c.admin.Get(t.Context(), client.ObjectKeyFromObject(nm), copied))
+	copied.Status.CurrentMapping = status
+	return c.replicator.Status().Update(t.Context(), copied)
+}
+
+// desire has Liqo change which namespaces it sends.
+func (c *usingCluster) desire(t *testing.T, nm *offloadingv1beta1.NamespaceMap, desired map[string]string) {
+	t.Helper()
+	changed := nm.DeepCopy()
+	must(t, c.liqo.Get(t.Context(), client.ObjectKeyFromObject(nm), changed))
+	original := changed.DeepCopy()
+	changed.Spec.DesiredMapping = desired
+	must(t, c.liqo.Patch(t.Context(), changed, client.MergeFrom(original)))
+}
+
+func TestAProviderGetsNoNamespaceThatItWasNotSent(t *testing.T) {
+	c := newUsingCluster(t)
+	c.guard(t)
+	nm := c.newMap(t, "rome", map[string]string{"team": "team-milan", "lab": "lab-milan"})
+	unsent := func(names string) refusal {
+		return refusal{metav1.StatusReasonInvalid, "status.currentMapping has " + names + ", which spec.desiredMapping does not send to this provider"}
+	}
+	// The steps are those of one NamespaceMap.
+	must(t, unsent("kube-system").of(c.answer(t, nm, entries{"kube-system": accepted("x")})))
+	must(t, unsent("kube-system").of(c.answer(t, nm, entries{"kube-system": accepted("x"), "team": accepted("team-milan")})))
+	must(t, c.answer(t, nm, entries{"team": {RemoteNamespace: "team-milan", Phase: offloadingv1beta1.MappingCreationLoopBackOff}}))
+	must(t, c.answer(t, nm, entries{"team": accepted("team-milan"), "lab": accepted("lab-milan")}))
+	must(t, unsent("default").of(c.answer(t, nm, entries{"team": accepted("team-milan"), "default": accepted("team-milan")})))
+
+	t.Run("a namespace that is no longer sent goes as Liqo deletes it", func(t *testing.T) {
+		c.desire(t, nm, map[string]string{"lab": "lab-milan"})
+		must(t, c.answer(t, nm, entries{"team": accepted("team-milan")})) // lab is late
+		must(t, unsent("team").of(c.answer(t, nm, entries{"team": accepted("kube-system")})))
+		must(t, c.answer(t, nm, entries{"team": terminating("team-milan"), "lab": accepted("lab-milan")}))
+		must(t, unsent("team").of(c.answer(t, nm, entries{"team": accepted("team-milan"), "lab": accepted("lab-milan")})))
+		must(t, c.answer(t, nm, entries{"lab": accepted("lab-milan")}))
+		must(t, unsent("team").of(c.answer(t, nm, entries{"team": accepted("team-milan"), "lab": accepted("lab-milan")})))
+	})
+	t.Run("Liqo does not send what is not Accepted", func(t *testing.T) {
+		must(t, c.answer(t, nm, entries{"kube-system": terminating("x"), "default": {RemoteNamespace: "x"}}))
+		must(t, unsent("default, kube-system").of(c.answer(t, nm, entries{"kube-system": accepted("x"), "default": accepted("x")})))
+		must(t, c.answer(t, nm, nil))
+	})
+	t.Run("every way to write the status", func(t *testing.T) {
+		const status = `"status":{"currentMapping":{"kube-system":{"remoteNamespace":"x","phase":"Accepted"}}}`
+		for name, patch := range map[string]client.Patch{
+			"merge": client.RawPatch(types.MergePatchType, []byte("{"+status+"}")),
+			"json": client.RawPatch(types.JSONPatchType, []byte(
+				`[{"op":"add","path":"/status","value":{"currentMapping":{"kube-system":{"remoteNamespace":"x","phase":"Accepted"}}}}]`)),
+			"apply": client.RawPatch(types.ApplyPatchType, []byte(`{"apiVersion":"offloading.liqo.io/v1beta1","kind":"NamespaceMap","metadata":{"name":"rome"},`+status+"}")),
+		} {
+			if err := unsent("kube-system").of(c.replicator.Status().Patch(t.Context(), nm.DeepCopy(), patch, client.FieldOwner("test"))); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		// A write of the object leaves its status as it is.
+		written := nm.DeepCopy()
+		must(t, c.admin.Get(t.Context(), client.ObjectKeyFromObject(nm), written))
+		written.Status.CurrentMapping = entries{"kube-system": accepted("x")}
+		must(t, c.admin.Update(t.Context(), written))
+		must(t, c.admin.Get(t.Context(), client.ObjectKeyFromObject(nm), written))
+		if len(written.Status.CurrentMapping) > 0 {
+			t.Errorf("the status is %v", written.Status.CurrentMapping)
+		}
+	})
+}
+
+// At 10,000 namespaces, a NamespaceMap is near etcd's limit on an object.
+func TestALargeNamespaceMapIsAccepted(t *testing.T) {
+	c := newUsingCluster(t)
+	c.guard(t)
+	desired, status := map[string]string{}, entries{}
+	for i := range 8_000 {
+		name := fmt.Sprintf("namespace-%05d", i)
+		desired[name], status[name] = name+"-milan", accepted(name+"-milan")
+	}
+	nm := c.newMap(t, "large", desired)
+	must(t, c.answer(t, nm, status))
+	more := maps.Clone(status)
+	more["kube-system"] = accepted("x")
+	must(t, refusal{metav1.StatusReasonInvalid, "status.currentMapping has kube-system, which"}.of(c.answer(t, nm, more)))
+	for i := range 2_000 { // too many for a message that names them
+		more[fmt.Sprintf("other-%05d", i)] = accepted("x")
+	}
+	must(t, refusal{metav1.StatusReasonInvalid, "status.currentMapping has "}.of(c.answer(t, nm, more)))
+	c.desire(t, nm, nil) // All of them are to be deleted.
+	delete(status, "namespace-00000")
+	must(t, c.answer(t, nm, status))
+}
+
+// The copy of a consumer's NamespaceMap is written by Liqo here.
+func TestTheProviderGuardLeavesConsumersAlone(t *testing.T) {
+	c := newUsingCluster(t)
+	c.guard(t)
+	nm := &offloadingv1beta1.NamespaceMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: tenantNamespace, Name: "of-rome", Labels: map[string]string{
+			"liqo.io/replication": "false", "liqo.io/replicated": "true", "liqo.io/originID": "rome", "liqo.io/remote-cluster-id": "rome",
+		}},
+		Spec: offloadingv1beta1.NamespaceMapSpec{DesiredMapping: map[string]string{"team": "team-rome"}},
+	}
+	rome := as(t, "rome", "liqo.io")
+	must(t, rome.Create(t.Context(), nm))
+	remove(t, nm)
+	for _, step := range []struct {
+		desired map[string]string
+		current entries
+	}{
+		{map[string]string{"team": "team-rome"}, entries{"team": accepted("team-rome")}},
+		{nil, entries{"team": terminating("team-rome")}},
+		{nil, nil},
+	} {
+		must(t, c.liqo.Get(t.Context(), client.ObjectKeyFromObject(nm), nm))
+		nm.Spec.DesiredMapping = step.desired
+		must(t, rome.Update(t.Context(), nm))
+		nm.Status.CurrentMapping = step.current
+		must(t, c.admin.Status().Update(t.Context(), nm))
+	}
+}
