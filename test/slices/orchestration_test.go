@@ -97,7 +97,8 @@ func withOrchestrator(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stepTimeout)
 		defer cancel()
 		_, err := provider.Kubectl(ctx, "", "delete", "--ignore-not-found", "crd/orchestrations.proffer.dev",
-			"clusterrolebinding/proffer-orchestrator", "clusterrole/proffer-orchestrator")
+			"clusterrolebinding/proffer-orchestrator", "clusterrolebinding/proffer-plugin-toggle",
+			"clusterrole/proffer-orchestrator", "clusterrole/proffer-toggle", "clusterrole/proffer-toggle-reader")
 		if err := errors.Join(err, stopOperator(ctx), startOperator(ctx)); err != nil {
 			t.Error(err)
 		}
