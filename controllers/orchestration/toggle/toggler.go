@@ -94,8 +94,9 @@ func (t *Toggler) Toggle(ctx context.Context, change rest.Toggle) ([]rest.Provid
 	defer t.lists.Forget("")
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
+	user := t.Caller(ctx)
 	for attempt := 1; ; attempt++ {
-		all, err := t.change(ctx, change)
+		all, err := t.change(ctx, change, user)
 		switch {
 		case err == nil:
 			return providersOf(all), nil
@@ -140,8 +141,8 @@ func (t *Toggler) check(ctx context.Context, all []v1alpha1.Orchestration, chang
 }
 
 // change reads the Orchestrations, writes those that differ from what should be, and returns all as they
-// are then. It writes none if one of them cannot be changed.
-func (t *Toggler) change(ctx context.Context, change rest.Toggle) ([]v1alpha1.Orchestration, error) {
+// are then. It writes none if one of them cannot be changed. The user is for the log.
+func (t *Toggler) change(ctx context.Context, change rest.Toggle, user string) ([]v1alpha1.Orchestration, error) {
 	all, err := t.list(ctx)
 	if err != nil {
 		return nil, err
@@ -173,7 +174,7 @@ func (t *Toggler) change(ctx context.Context, change rest.Toggle) ([]v1alpha1.Or
 		}
 		all[i] = *after
 		t.Log.Info("A caller has changed which providers an Orchestration may choose", "orchestration", after.Name,
-			"provider", change.ID, "consumer", change.Consumer, "enable", change.Enable, "user", t.Caller(ctx))
+			"provider", change.ID, "consumer", change.Consumer, "enable", change.Enable, "user", user)
 	}
 	return all, nil
 }
