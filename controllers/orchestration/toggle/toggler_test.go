@@ -3,12 +3,14 @@ package toggle
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -33,10 +35,12 @@ type lab struct {
 	*Toggler
 	// beforeApply, if set, is called before each apply, with the name.
 	beforeApply func(name string)
-	kubeconfig  string
+	// afterList, if set, is called after each list.
+	afterList  func()
+	kubeconfig string
 }
 
-// hooked calls beforeApply.
+// hooked calls beforeApply and afterList.
 type hooked struct {
 	dynamic.NamespaceableResourceInterface
 	lab *lab
@@ -47,6 +51,14 @@ func (h hooked) Apply(ctx context.Context, name string, u *unstructured.Unstruct
 		h.lab.beforeApply(name)
 	}
 	return h.NamespaceableResourceInterface.Apply(ctx, name, u, o, sub...)
+}
+
+func (h hooked) List(ctx context.Context, o metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	list, err := h.NamespaceableResourceInterface.List(ctx, o)
+	if h.lab.afterList != nil {
+		h.lab.afterList()
+	}
+	return list, err
 }
 
 type hookedClient struct {
@@ -483,4 +495,56 @@ func TestOneChangeIsMadeAtATime(t *testing.T) {
 	}
 	l.set(off("oslo", ""))
 	l.requireDisabled("gold", "oslo", "oslo")
+}
+
+func TestWhoListsAfterAChangeSeesIt(t *testing.T) {
+	l := newLab(t)
+	l.orchestration("gold")
+	l.set(on("oslo", ""))
+	enabled := func() (oslo bool) {
+		ctx, cancel := context.WithTimeout(t.Context(), kubetest.WaitTimeout)
+		defer cancel()
+		all, refused := l.Providers(ctx)
+		if refused != nil {
+			t.Error(refused)
+		}
+		for _, p := range all {
+			oslo = oslo || p.ClusterID == "oslo" && p.Enabled
+		}
+		return oslo
+	}
+	// A list that began before the change is still under way after it.
+	began, release, before := make(chan struct{}), make(chan struct{}), make(chan bool)
+	var later atomic.Bool
+	l.afterList = func() {
+		if !later.Swap(true) {
+			close(began)
+			<-release
+		}
+	}
+	go func() { before <- enabled() }()
+	<-began
+	l.set(off("oslo", ""))
+	if enabled() {
+		t.Error("the list is older than the change")
+	}
+	close(release)
+	if !<-before {
+		t.Error("the list that began before the change shows it: the test is not what it should be")
+	}
+}
+
+func TestMoreOrchestrationsThanAreReadAreAnError(t *testing.T) {
+	l := newLab(t)
+	for i := range MaxOrchestrations + 1 {
+		l.orchestration(fmt.Sprintf("o-%03d", i))
+	}
+	kubetest.Eventually(t, func() string { // Until the API server knows the roles.
+		_, refused := l.Providers(t.Context())
+		if refused == nil || refused.ErrStatus.Code != http.StatusInternalServerError || !strings.Contains(refused.Error(), "more than 100 Orchestrations") {
+			return fmt.Sprint(refused)
+		}
+		return ""
+	})
+	l.refuse(off("oslo", ""), http.StatusInternalServerError, "more than 100 Orchestrations")
 }
