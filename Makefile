@@ -185,7 +185,7 @@ manifests: ## Generate the CRDs and the RBAC role from the markers in the code, 
 	cp config/components/slice-pod-guard/{admissionpolicy,role}.yaml $(CHART_FILES)/slice-pod-guard
 	cp config/components/provider-guard/admissionpolicy.yaml $(CHART_FILES)/provider-guard
 	cp config/components/catalog/{crd,role}.yaml $(CHART_FILES)/catalog
-	cp config/components/orchestrator/{crd,role,user_roles}.yaml $(CHART_FILES)/orchestrator
+	cp config/components/orchestrator/{crd,role,user_roles,toggle_role}.yaml $(CHART_FILES)/orchestrator
 	cp config/components/alerts/prometheusrule.yaml $(CHART_FILES)/alerts
 	cp config/components/dashboard/proffer.json $(CHART_FILES)/dashboard
 

@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Bounds of the lists in the status of an Orchestration.
+// Bounds of lists in an Orchestration.
 const (
 	// MaxOrchestrationProviders bounds the providers that an Orchestration chooses from.
 	MaxOrchestrationProviders = 64
@@ -12,6 +12,8 @@ const (
 	MaxOrchestrationConsumers = 64
 	// MaxOrchestrationNotes bounds the notes on the namespaces of one consumer.
 	MaxOrchestrationNotes = 16
+	// MaxOrchestrationDisabled bounds spec.disabled.
+	MaxOrchestrationDisabled = 256
 	// MaxBecause bounds a reason, in bytes.
 	MaxBecause = 128
 )

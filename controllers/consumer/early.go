@@ -34,6 +34,15 @@ func (f *ForeignClusters) Native() []map[string]any {
 	return all
 }
 
+// IDs returns the cluster IDs.
+func (f *ForeignClusters) IDs() map[string]bool {
+	ids := make(map[string]bool, len(f.stored))
+	for _, s := range f.stored {
+		ids[textAt(s.object, foreignClusters[s.kind].clusterID...)] = true
+	}
+	return ids
+}
+
 // Early returns the clusters in the early shape. Objects of Liqo v0 are as they are stored, with the
 // fields of the shape that they lack; those of Liqo v1 are converted. A cluster with objects of both
 // is listed once, by that of Liqo v1.

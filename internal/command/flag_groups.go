@@ -91,6 +91,8 @@ func (o *options) sliceFlags() *pflag.FlagSet {
 		"Send the pods of consumers on to other providers, as Orchestrations say; see the component orchestrator.")
 	fs.StringVar(&o.clusterID, "cluster-id", "",
 		"The `ID` of this cluster in Liqo, for --orchestrate; by default, clusterID of the configuration file.")
+	fs.BoolVar(&o.legacyToggle, "legacy-toggle", false,
+		"Also allow callers of /api/toggle to disable and enable providers with GET, as the broker of Liqo's early days did, for --orchestrate.")
 	return fs
 }
 

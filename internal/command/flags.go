@@ -46,6 +46,7 @@ type options struct {
 	offersTo               []operator.OffersSubject
 	catalog                operator.Catalog
 	orchestrate            bool
+	legacyToggle           bool
 	clusterID              string
 
 	grpc      string
@@ -196,6 +197,8 @@ func (o *options) checkOrchestrate() error {
 	switch {
 	case !o.orchestrate && o.clusterID != "":
 		return errors.New("--cluster-id has no effect without --orchestrate: write --orchestrate too, or leave it out")
+	case !o.orchestrate && o.legacyToggle:
+		return errors.New("--legacy-toggle has no effect without --orchestrate: write --orchestrate too, or leave it out")
 	case o.orchestrate && o.clusterID == "":
 		o.clusterID = o.plugins.ClusterID
 	}

@@ -65,7 +65,7 @@ func TestValidFlagsAreAccepted(t *testing.T) {
 		"--leader-elect --leader-election-namespace=proffer-system",
 		"--served-classes-configmap=proffer-served-classes", "--served-classes-configmap=classes.v1",
 		"--served-classes-configmap=",
-		"--orchestrate --cluster-id=milan",
+		"--orchestrate --cluster-id=milan", "--orchestrate --cluster-id=milan --legacy-toggle",
 		"--publish-offers", "--publish-offers --publish-offers-qps=1", "--publish-offers --publish-offers-qps=10000",
 		"--publish-offers --offers-subject=Group:liqo:{clusterID} --offers-subject=User:{clusterID}",
 		"--grpc-tls-cert=a --grpc-tls-key=b --grpc-client-ca=c",
@@ -84,6 +84,7 @@ func TestAnInvalidFlagGetsOneLineThatSaysWhatToWrite(t *testing.T) {
 		{"--no-such-flag", "there is no flag --no-such-flag; see proffer --help"},
 		{"--orchestrate", "--orchestrate needs the ID of this cluster in Liqo: write --cluster-id too, as liqoctl info shows it"},
 		{"--cluster-id=milan", "--cluster-id has no effect without --orchestrate: write --orchestrate too, or leave it out"},
+		{"--legacy-toggle", "--legacy-toggle has no effect without --orchestrate: write --orchestrate too, or leave it out"},
 		{
 			"--orchestrate --cluster-id=Milan",
 			`--cluster-id="Milan" is not a cluster ID: write it as liqoctl info shows it, such as milan`,

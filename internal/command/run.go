@@ -27,7 +27,7 @@ func (o *options) operator(p Program) operator.Options {
 		out.PublishOffers = &operator.PublishOffers{Subjects: o.offersTo, QPS: o.offersQPS}
 	}
 	if o.orchestrate {
-		out.OrchestrateAs = o.clusterID
+		out.OrchestrateAs, out.LegacyToggle = o.clusterID, o.legacyToggle
 	}
 	if o.leaderElect {
 		out.LeaderElection = &o.election

@@ -33,13 +33,13 @@ func authorize(config *rest.Config, client *http.Client) (metricsserver.Filter, 
 		if err != nil {
 			return nil, err
 		}
-		return takeToken(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		return takeToken(withToken(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasPrefix(r.URL.Path, page.Path) {
 				serveAllowed(w, r, authorizedPage, handler)
 				return
 			}
 			authorized.ServeHTTP(w, r)
-		})), nil
+		}))), nil
 	}, nil
 }
 
@@ -69,16 +69,25 @@ func allowPage(w http.ResponseWriter, _ *http.Request) {
 // serveAllowed asks whether the caller has the right to the JSON that the page shows. If so, it serves
 // the page, and otherwise the page of the refusal.
 func serveAllowed(w http.ResponseWriter, r *http.Request, authorized, handler http.Handler) {
-	asked, right := r.Clone(r.Context()), rightOf(page.Shows(r))
-	asked.URL.Path, asked.URL.RawPath = right, ""
-	asked.Body = http.NoBody
-	v := &verdict{header: http.Header{}, code: http.StatusInternalServerError}
-	authorized.ServeHTTP(v, asked)
-	if !v.allowed {
+	right := rightOf(page.Shows(r))
+	if v := ask(r, r.Method, right, authorized); !v.allowed {
 		page.Deny(w, r, v.code, right)
 		return
 	}
+	if post := page.Posts(r); post != "" && ask(r, http.MethodPost, rightOf(post), authorized).allowed {
+		r = page.WithButtons(r)
+	}
 	handler.ServeHTTP(w, r)
+}
+
+// ask asks whether the caller of a request has a right.
+func ask(r *http.Request, method, right string, authorized http.Handler) *verdict {
+	asked := r.Clone(r.Context())
+	asked.Method, asked.URL.Path, asked.URL.RawPath = method, right, ""
+	asked.Body = http.NoBody
+	v := &verdict{header: http.Header{}, code: http.StatusInternalServerError}
+	authorized.ServeHTTP(v, asked)
+	return v
 }
 
 // takeToken makes the token in rest.TokenHeader the bearer token of a request without Authorization. A

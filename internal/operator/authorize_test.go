@@ -26,12 +26,19 @@ import (
 // "get /offers".
 func accountWith(t *testing.T, name string, rights ...string) (token string) {
 	t.Helper()
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}}
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	var rules []rbacv1.PolicyRule
 	for _, right := range rights {
 		verb, path, _ := strings.Cut(right, " ")
-		role.Rules = append(role.Rules, rbacv1.PolicyRule{Verbs: []string{verb}, NonResourceURLs: []string{path}})
+		rules = append(rules, rbacv1.PolicyRule{Verbs: []string{verb}, NonResourceURLs: []string{path}})
 	}
+	return accountWithRules(t, name, rules)
+}
+
+// accountWithRules returns a token of a new ServiceAccount with these rights.
+func accountWithRules(t *testing.T, name string, rules []rbacv1.PolicyRule) (token string) {
+	t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},

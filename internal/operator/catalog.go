@@ -3,7 +3,6 @@ package operator
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -90,15 +89,16 @@ func rightOf(path string) string {
 	return strings.TrimPrefix(path, strings.TrimSuffix(api.APIPath, "/"))
 }
 
-// requested is the key of the URL of a request in its context.
+// requested is the key of the request before withRights in the context of what is authorized.
 type requested struct{}
 
-// withRights has the filter authorize each request by rightOf its path.
+// withRights has the filter authorize each request by rightOf its path. A change that is sent with GET
+// needs the right to POST.
 func withRights(filter metricsserver.Filter) metricsserver.Filter {
 	return func(log logr.Logger, handler http.Handler) (http.Handler, error) {
 		filtered, err := filter(log, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if original, ok := r.Context().Value(requested{}).(*url.URL); ok {
-				r.URL = original
+			if original, ok := r.Context().Value(requested{}).(*http.Request); ok {
+				r.URL, r.Method = original.URL, original.Method
 			}
 			handler.ServeHTTP(w, r)
 		}))
@@ -106,8 +106,11 @@ func withRights(filter metricsserver.Filter) metricsserver.Filter {
 			return nil, err
 		}
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			authorized := r.Clone(context.WithValue(r.Context(), requested{}, r.URL))
+			authorized := r.Clone(context.WithValue(r.Context(), requested{}, r))
 			authorized.URL.Path = rightOf(r.URL.Path)
+			if web.Changes(r) {
+				authorized.Method = http.MethodPost
+			}
 			filtered.ServeHTTP(w, authorized)
 		}), nil
 	}

@@ -13,7 +13,7 @@ import (
 func TestPathsThatKubernetesGrantsToEverybodyHaveRightsOfTheirOwn(t *testing.T) {
 	for path, want := range map[string]string{
 		"/api/clusters": "/clusters", "/api/catalog": "/catalog", "/api/catalog/rome": "/catalog/rome", "/api/": "/",
-		"/api/openapi.json": "/api/openapi.json", "/offers": "/offers", "/metrics": "/metrics",
+		"/api/toggle": "/toggle", "/api/openapi.json": "/api/openapi.json", "/offers": "/offers", "/metrics": "/metrics",
 	} {
 		var authorized, served string
 		filter := func(_ logr.Logger, next http.Handler) (http.Handler, error) {

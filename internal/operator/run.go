@@ -100,6 +100,8 @@ type Options struct {
 	PublishOffers *PublishOffers
 	// OrchestrateAs is the ID of this cluster in Liqo. Empty puts no Orchestration into force.
 	OrchestrateAs string
+	// LegacyToggle also allows callers to disable and enable providers with GET.
+	LegacyToggle bool
 	// Catalog is the listener for callers from outside of the cluster.
 	Catalog Catalog
 	// Plugins are filters and reconcilers in Go.
@@ -170,6 +172,9 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		}
 		chain := o.Plugins.chainOf(plugins, filters.Late{Reconsider: ledger.Reconsider, Wake: debouncer.Wake}, ctrl.Log.WithName("filters"))
 		pages := web.New(offers, ledger, clusters, chain, o.Version)
+		if err := o.toggling(mgr, clusters, pages); err != nil {
+			return err
+		}
 		if err := serve(mgr, pages); err != nil {
 			return err
 		}

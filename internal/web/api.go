@@ -20,6 +20,7 @@ func (s *Server) API() http.Handler {
 	s.get(mux, rest.CatalogPath, s.afterFirst(s.allCatalogs))
 	s.get(mux, rest.CatalogPath+"/{clusterID}", s.afterFirst(s.oneCatalog))
 	s.get(mux, rest.OpenAPIPath, s.describe)
+	mux.HandleFunc(rest.TogglePath, s.counted(rest.TogglePath, s.toggle))
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		Problem(w, http.StatusNotFound, "there is nothing at this path: see "+rest.OpenAPIPath)
 	})

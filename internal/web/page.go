@@ -69,6 +69,14 @@ func (o *pageOperator) Simulate(ctx context.Context, change io.Reader) (*rest.Si
 	return s.rehearse(ctx, snapshot, decoded)
 }
 
+// Toggler implements page.Operator.
+func (o *pageOperator) Toggler() page.Toggler {
+	if o.toggling == nil {
+		return nil
+	}
+	return o.toggling.Toggler
+}
+
 // pageView is a snapshot as the pages show it.
 type pageView struct {
 	server    *Server

@@ -1,11 +1,14 @@
 // Package web serves over HTTP what each consumer is offered and why, the catalog, the clusters that
 // this one is peered with, everything that was evaluated, and what a change would do. It reads the table that gRPC is served from. Package rest has the paths
 // and the JSON. A request is not a read in Liqo's sense: it does not affect notifications. Nothing here
-// writes to the API server or to the table.
+// writes to the table, and nothing else to the API server than what rest.TogglePath is for.
 //
 // Every caller has been authenticated and authorized before, except those of Public, which shows what
 // is meant for strangers. Still, a process makes one snapshot or simulation at a time, each within a
 // time, and bodies and answers are bounded.
+//
+// One path is not about the table: rest.TogglePath disables and enables providers of a broker, in the
+// Orchestrations (package toggle). It is served only where the operator puts them into force.
 //
 // Offers of different classes may overlap: only grants exclude each other. A consumer that uses what
 // one class offers may find less in another class.
@@ -69,6 +72,11 @@ type Server struct {
 	// catalogs are those of some revisions, and readingCatalog is held by those who read them.
 	catalogs       *catalogs
 	readingCatalog chan struct{}
+	// toggling is nil if no Orchestrations are put into force. readingProviders is held by those who read
+	// providers, and origins refuses changes that another site sends.
+	toggling         *Toggling
+	readingProviders chan struct{}
+	origins          *http.CrossOriginProtection
 	// description is the OpenAPI document.
 	description *representation
 	// summed is what consumers use in a revision: see usedOf.
@@ -83,11 +91,12 @@ func New(t *table.Table, l *capacity.Ledger, clusters Clusters, chain *filters.C
 		table: t, ledger: l, clusters: clusters, filters: chain, version: version, simulateTimeout: simulateTimeout,
 		busy: make(chan struct{}, 1), reading: make(chan struct{}, maxReaders),
 		catalogs: newCatalogs(l.Largest), readingCatalog: make(chan struct{}, maxReaders),
+		readingProviders: make(chan struct{}, maxReaders), origins: http.NewCrossOriginProtection(),
 		description: representText(openAPI),
 		requests: prometheus.NewHistogramVec(
 			prometheus.HistogramOpts{
 				Name:    "proffer_http_request_duration_seconds",
-				Help:    "How long requests for offers, catalogs, clusters, snapshots and simulations took, by path and status code.",
+				Help:    "How long requests for offers, catalogs, clusters, providers, snapshots and simulations took, by path and status code.",
 				Buckets: prometheus.ExponentialBuckets(0.001, 4, 8), // 1 ms to 16 s
 			}, []string{"path", "code"},
 		),

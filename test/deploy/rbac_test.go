@@ -105,7 +105,8 @@ func TestEachComponentAddsExactlyThesePermissions(t *testing.T) {
 			"cluster: watch rbac.authorization.k8s.io/clusterroles proffer-offer-viewer",
 			"cluster: watch rbac.authorization.k8s.io/rolebindings proffer-offers",
 		},
-		// Of the objects of Liqo, the operator writes only NamespaceOffloadings, of the one name that Liqo reads.
+		// The operator patches spec.disabled for callers of /api/toggle. It never creates Orchestrations. Of the
+		// objects of Liqo, the operator writes only NamespaceOffloadings, of the one name that Liqo reads.
 		"orchestrator": {
 			"cluster: create offloading.liqo.io/namespaceoffloadings",
 			"cluster: delete offloading.liqo.io/namespaceoffloadings offloading",
@@ -114,6 +115,7 @@ func TestEachComponentAddsExactlyThesePermissions(t *testing.T) {
 			"cluster: list offloading.liqo.io/namespaceoffloadings",
 			"cluster: list proffer.dev/orchestrations",
 			"cluster: patch offloading.liqo.io/namespaceoffloadings offloading",
+			"cluster: patch proffer.dev/orchestrations",
 			"cluster: update proffer.dev/orchestrations/status",
 			"cluster: watch apiextensions.k8s.io/customresourcedefinitions orchestrations.proffer.dev,namespaceoffloadings.offloading.liqo.io,virtualnodes.offloading.liqo.io,connections.networking.liqo.io",
 			"cluster: watch networking.liqo.io/connections",
@@ -221,6 +223,7 @@ var bindingsOfPlugin = map[string]struct {
 	"proffer-reader":         {"proffer-offers-reader", []string{"proffer-reader"}},
 	"proffer-simulator":      {"proffer-simulator", []string{"proffer-simulator"}},
 	"proffer-plugin-catalog": {"proffer-catalog-reader", []string{"proffer-reader", "proffer-simulator"}},
+	"proffer-plugin-toggle":  {"proffer-toggle-reader", []string{"proffer-reader", "proffer-simulator"}},
 }
 
 // TestUsersOfThePluginGetOneTokenAndReachOneService: neither role leads to the operator's own account.

@@ -87,11 +87,14 @@ var effects = []struct {
 	}},
 	{"orchestrator.enabled", "orchestrator: {enabled: true}", "", []string{
 		"ClusterRole//proffer-orchestration-editor: none -> an object", "ClusterRole//proffer-orchestration-viewer: none -> an object",
-		"ClusterRole//proffer-orchestrator: none -> an object", "ClusterRoleBinding//proffer-orchestrator: none -> an object",
+		"ClusterRole//proffer-orchestrator: none -> an object", "ClusterRole//proffer-toggle: none -> an object",
+		"ClusterRole//proffer-toggle-reader: none -> an object",
+		"ClusterRoleBinding//proffer-orchestrator: none -> an object", "ClusterRoleBinding//proffer-plugin-toggle: none -> an object",
 		"CustomResourceDefinition//orchestrations.proffer.dev: none -> an object",
 		container + "args.4: none -> --orchestrate", container + "args.5: none -> --cluster-id=$(CLUSTER_ID)",
 		container + "env.1.name: none -> CLUSTER_ID", container + "env.1.valueFrom.configMapKeyRef.key: none -> clusterID", container + "env.1.valueFrom.configMapKeyRef.name: none -> proffer-cluster",
 	}},
+	{"orchestrator.legacyToggle", "orchestrator: {legacyToggle: true}", "orchestrator: {enabled: true}", []string{container + "args.6: none -> --legacy-toggle"}},
 	{"catalogHTTP.enabled", "catalogHTTP: {enabled: true}", "", []string{
 		container + "args.4: none -> --catalog-bind-address=:8444", container + "args.5: none -> --catalog-tls-cert-file=/etc/proffer/catalog-tls/tls.crt",
 		container + "args.6: none -> --catalog-tls-key-file=/etc/proffer/catalog-tls/tls.key",

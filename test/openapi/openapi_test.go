@@ -9,13 +9,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/pb33f/libopenapi"
 	validator "github.com/pb33f/libopenapi-validator"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kube "k8s.io/client-go/rest"
 
+	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/controllers/consumer"
 	"proffer.dev/proffer/controllers/policy"
@@ -47,6 +51,33 @@ type failing struct{}
 
 func (failing) List(context.Context) (*consumer.ForeignClusters, error) {
 	return nil, errors.New("the API server does not answer")
+}
+
+// broker has one provider, or refuses.
+type broker struct{ refused *apierrors.StatusError }
+
+func (b broker) Providers(context.Context) ([]rest.Provider, *apierrors.StatusError) {
+	at := time.Date(2026, 11, 25, 10, 0, 0, 0, time.UTC)
+	return []rest.Provider{{ClusterID: "oslo", Orchestrations: []rest.ProviderIn{{
+		Name: "gold", Mode: "Active", Disabled: []rest.Disabled{{Toggle: true}, {Consumer: "rome", Managers: []string{"kubectl"}}},
+		Chosen:   []rest.ChosenFor{{Consumer: "bern", Score: 812, Since: at, Because: "Price 1000"}},
+		Rejected: []rest.RejectedFor{{Consumer: "rome", Because: "it is disabled"}},
+		Notes:    []rest.ProviderNote{{Consumer: "rome", Namespace: "team-rome", Until: &at, Because: "pods run there"}},
+	}}}}, b.refused
+}
+
+func (b broker) Toggle(ctx context.Context, _ rest.Toggle) ([]rest.Provider, *apierrors.StatusError) {
+	return b.Providers(ctx)
+}
+
+// refusing is a broker that refuses with this status.
+func refusing(status int32) broker {
+	return broker{&apierrors.StatusError{ErrStatus: metav1.Status{Code: status, Message: "refused"}}}
+}
+
+// brokering is what the broker serves.
+func brokering(b broker) http.Handler {
+	return web.Problems(web.New(table.New(), capacity.NewLedger(), failing{}, nil, "v0.1.0").WithToggling(web.Toggling{Toggler: b}).API())
 }
 
 // publish evaluates a policy of nodes with words, and one of fixed amounts.
@@ -82,7 +113,7 @@ func TestEveryAnswerIsAsTheDocumentSays(t *testing.T) {
 	unready := web.New(table.New(), ledger, failing{}, nil, "v0.1.0")
 	server := web.New(offers, ledger, clusters, nil, "v0.1.0")
 	publish(offers, ledger)
-	refusing := func(status int) http.Handler {
+	unauthorized := func(status int) http.Handler {
 		return web.Problems(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "refused", status) }))
 	}
 	limited := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -131,13 +162,27 @@ func TestEveryAnswerIsAsTheDocumentSays(t *testing.T) {
 		{"no evaluation for one", unready.API(), "/api/catalog/rome", 503},
 		{"a long ID", api, "/api/catalog/" + strings.Repeat("a", 254), 400},
 		{"the document", api, "/api/openapi.json", 200},
-		{"no token", refusing(401), "/api/catalog", 401},
-		{"no right", refusing(403), "/api/catalog/rome", 403},
-		{"a failed review", refusing(500), "/api/clusters", 500},
+		{"no token", unauthorized(401), "/api/catalog", 401},
+		{"no right", unauthorized(403), "/api/catalog/rome", 403},
+		{"a failed review", unauthorized(500), "/api/clusters", 500},
+		{"the providers", brokering(broker{}), "/api/toggle", 200},
+		{"no broker", api, "/api/toggle", 404},
+		{"a list with parameters", brokering(broker{}), "/api/toggle?id=oslo", 400},
+		{"a change with GET", brokering(broker{}), "/api/toggle?id=oslo&enable=true", 405},
+		{"providers that cannot be read", brokering(refusing(503)), "/api/toggle", 503},
+		{"a change", brokering(broker{}), "POST /api/toggle?id=oslo&enable=false&consumer=rome&orchestration=gold", 200},
+		{"a wrong change", brokering(broker{}), "POST /api/toggle?id=oslo", 400},
+		{"an unknown provider", brokering(refusing(404)), "POST /api/toggle?id=olso&enable=true", 404},
+		{"an entry of a manifest", brokering(refusing(409)), "POST /api/toggle?id=oslo&enable=true", 409},
+		{"another change", brokering(refusing(429)), "POST /api/toggle?id=oslo&enable=true", 429},
 		{"too many requests", limited, "/api/openapi.json", 429},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			request := httptest.NewRequest(http.MethodGet, tc.path, nil)
+			method, path, posted := strings.Cut(tc.path, " ")
+			if !posted {
+				method, path = http.MethodGet, tc.path
+			}
+			request := httptest.NewRequest(method, path, nil)
 			recorder := httptest.NewRecorder()
 			tc.handler.ServeHTTP(recorder, request)
 			if recorder.Code != tc.status {
@@ -169,7 +214,7 @@ func TestEveryAnswerIsAsTheDocumentSays(t *testing.T) {
 	if valid, _ := checker.GetResponseBodyValidator().ValidateResponseBody(httptest.NewRequest(http.MethodGet, "/api/catalog", nil), recorder.Result()); valid {
 		t.Error("amounts for strangers are valid")
 	}
-	if diff := cmp.Diff([]string{"/api/catalog", "/api/catalog/{clusterID}", "/api/clusters", "/api/openapi.json"}, slices.Sorted(model.Model.Paths.PathItems.KeysFromOldest())); diff != "" {
+	if diff := cmp.Diff([]string{"/api/catalog", "/api/catalog/{clusterID}", "/api/clusters", "/api/openapi.json", "/api/toggle"}, slices.Sorted(model.Model.Paths.PathItems.KeysFromOldest())); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -60,6 +60,7 @@ func TestThePages(t *testing.T) {
 		{"they work with scripts off", testWithoutScripts},
 		{"a rehearsal shows what simulate prints", testRehearsal},
 		{"a caller without the right to simulate gets a readable page", testForbidden},
+		{"buttons disable and enable the providers of a broker", testProviders},
 		{"they are dark for who prefers that", testDark},
 		{"they fit a window that is 360 pixels wide", testNarrow},
 		{"axe finds nothing", testAccessible},
@@ -264,7 +265,7 @@ func testForbidden(t *testing.T, w *world) {
 		want  []string
 	}{
 		// The API server refuses to pass on the request of the one, and the operator that of the other.
-		"reader": {[]string{"proffer-plugin-reader"}, []string{"Forbidden", "You may not rehearse policies: ask for Role proffer-plugin-simulator"}},
+		"reader": {[]string{"proffer-plugin-reader"}, []string{"Forbidden", "You may not rehearse policies, nor disable providers: ask for Role proffer-plugin-simulator"}},
 		"poster": {[]string{"proffer-plugin-reader", "proxy"}, []string{"403: You may not do this.", "POST the path /simulate"}},
 	} {
 		p := open(t, w, w.dashboard(t, w.user(t, user, c.roles...)))

@@ -71,6 +71,9 @@ func newWorld(t *testing.T) *world {
 	must(t, err)
 	must(t, w.cluster.WriteKubeconfig(w.admin))
 	w.kubectl(t, "apply", "-k", filepath.Join(root, "config", "default"))
+	for _, name := range []string{"crd", "role", "toggle_role"} {
+		w.kubectl(t, "apply", "-f", filepath.Join(root, "config", "components", "orchestrator", name+".yaml"))
+	}
 	w.startOperator(t, proxy)
 	w.populate(t)
 	return w
@@ -85,7 +88,7 @@ func (w *world) startOperator(t *testing.T, proxy *egress.Proxy) {
 	config.BearerToken = strings.TrimSpace(w.kubectl(t, "-n", namespace, "create", "token", "proffer"))
 	operator := process.StartTest(t, program, []string{
 		"--leader-elect", "--leader-election-namespace=" + namespace, "--grpc-bind-address=:6001", "--metrics-bind-address=:8443",
-		"--health-probe-bind-address=:8081",
+		"--health-probe-bind-address=:8081", "--orchestrate", "--cluster-id=milan",
 	}, "KUBECONFIG="+w.kubeconfig(t, config))
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -117,7 +120,7 @@ func (w *world) populate(t *testing.T) {
 	w.pod(t, "batch-1", "worker-1", "rome", "1", "4Gi")
 	w.pod(t, "batch-2", "worker-2", "rome", "2", "4Gi")
 	w.pod(t, "report", "worker-2", "oslo", "1", "2Gi")
-	w.kubectl(t, "apply", "-f", "testdata/policies.yaml")
+	w.kubectl(t, "apply", "-f", "testdata/policies.yaml", "-f", "testdata/orchestration.yaml")
 	eventually(t, func(context.Context) error {
 		text := fmt.Sprint(w.offers(t).Consumers)
 		if !strings.Contains(text, "50% of 14 is a pool of 7, 4 committed, 3 remaining; it has 3") {

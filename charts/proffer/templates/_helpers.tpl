@@ -153,6 +153,9 @@ enabled. Empty if there is neither. It is JSON, which is also YAML: toYaml write
 {{- if .Values.orchestrator.enabled }}
 - --orchestrate
 - --cluster-id=$(CLUSTER_ID)
+{{- if .Values.orchestrator.legacyToggle }}
+- --legacy-toggle
+{{- end }}
 {{- end }}
 {{- if .Values.servedClasses.enabled }}
 - --served-classes-configmap=proffer-served-classes

@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	pagesPath    = "/ui/"
-	simulatePath = pagesPath + "simulate"
+	pagesPath     = "/ui/"
+	simulatePath  = pagesPath + "simulate"
+	providersPath = pagesPath + "providers"
 	// key names the secret in the first address.
 	key = "key"
 	// maxForm bounds the body of the form in bytes. The operator has a bound of its own.
@@ -83,11 +84,22 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, pagesPath, http.StatusSeeOther)
 	case !strings.HasPrefix(r.URL.Path, pagesPath) || r.URL.Path != pagesPath && path.Clean(r.URL.Path) != r.URL.Path:
 		fail(w, http.StatusNotFound, "There is no such page.")
-	case r.Method != http.MethodGet && r.Method != http.MethodHead && (r.Method != http.MethodPost || r.URL.Path != simulatePath):
+	case !takes(r):
 		fail(w, http.StatusMethodNotAllowed, "The page takes no such request.")
 	default:
 		p.forward(w, r)
 	}
+}
+
+// takes reports whether a page takes the method of a request: GET, HEAD, or the POST of a form.
+func takes(r *http.Request) bool {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		return true
+	case http.MethodPost:
+		return r.URL.Path == simulatePath || r.URL.Path == providersPath
+	}
+	return false
 }
 
 // strangerKey is the key in the context of a connection that belongs to another user.
@@ -181,7 +193,7 @@ func (p *proxy) forward(w http.ResponseWriter, r *http.Request) {
 func explain(w http.ResponseWriter, method string, err error) {
 	switch {
 	case errors.Is(err, operatorclient.ErrNoRight) && method == http.MethodPost:
-		fail(w, http.StatusForbidden, "You may not rehearse policies: ask for Role "+operatorclient.Simulator.Role+" in the namespace of the operator.")
+		fail(w, http.StatusForbidden, "You may not rehearse policies, nor disable providers: ask for Role "+operatorclient.Simulator.Role+" in the namespace of the operator.")
 	case errors.Is(err, operatorclient.ErrNoRight):
 		fail(w, http.StatusForbidden, err.Error())
 	case errors.Is(err, operatorclient.ErrTryAgain):

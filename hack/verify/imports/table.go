@@ -177,7 +177,7 @@ var table = []rule{
 	{
 		place: "internal/web",
 		may: []string{
-			"api", "controllers/policy", "controllers/catalog", "controllers/consumer", "internal/capacity", "internal/catalog", "internal/rehearse", "internal/table",
+			"api", "controllers/policy", "controllers/catalog", "controllers/consumer", "controllers/orchestration", "internal/capacity", "internal/catalog", "internal/rehearse", "internal/table",
 			"internal/offer", "internal/plugins/filters",
 		},
 		never: kubernetes, tests: []string{"internal/grant"}, why: read,

@@ -30,6 +30,7 @@ const (
 	consumersPath = Path + "consumers"
 	catalogPath   = Path + "catalog"
 	simulatePath  = Path + "simulate"
+	providersPath = Path + "providers"
 )
 
 // View is one evaluation. All of its values are of one revision.
@@ -57,11 +58,14 @@ type Operator interface {
 	View() View
 	// Simulate rehearses a rest.Change that is read as JSON.
 	Simulate(ctx context.Context, change io.Reader) (*rest.Simulation, *apierrors.StatusError)
+	// Toggler is nil if no Orchestrations are put into force.
+	Toggler() Toggler
 }
 
 // Handler serves the pages of an operator.
 type Handler struct {
 	operator Operator
+	toggler  Toggler
 	mux      *http.ServeMux
 	origins  *http.CrossOriginProtection
 	// process distinguishes this process in the tag of a page: each process counts its own revisions.
@@ -70,7 +74,7 @@ type Handler struct {
 
 // New returns the handler of Path.
 func New(operator Operator) *Handler {
-	h := &Handler{operator: operator, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(), process: rand.Text()}
+	h := &Handler{operator: operator, toggler: operator.Toggler(), mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(), process: rand.Text()}
 	h.mux.HandleFunc("GET "+Path+"{$}", h.live(classesPage, 0))
 	h.mux.HandleFunc("GET "+consumersPath, h.live(consumersPage, 0))
 	h.mux.HandleFunc("GET "+consumersPath+"/{clusterID}", h.live(consumerPage, 0))
@@ -78,6 +82,10 @@ func New(operator Operator) *Handler {
 	h.mux.HandleFunc("GET "+Path+"policies", h.live(policiesPage, 0))
 	h.mux.HandleFunc("GET "+simulatePath, h.form)
 	h.mux.HandleFunc("POST "+simulatePath, h.simulate)
+	if h.toggler != nil {
+		h.mux.HandleFunc("GET "+providersPath, h.providers)
+		h.mux.HandleFunc("POST "+providersPath, h.toggle)
+	}
 	for name, asset := range assets {
 		h.mux.Handle("GET "+Path+name, asset)
 	}
@@ -111,6 +119,9 @@ func secure(header http.Header) {
 // post for it, may see the page. The right is not always that to the same path: below /api it is that to
 // another one.
 func Shows(r *http.Request) string {
+	if r.URL.Path == providersPath {
+		return rest.TogglePath
+	}
 	if r.Method == http.MethodPost {
 		return rest.SimulatePath
 	}
@@ -130,6 +141,8 @@ type document struct {
 	Section, Body string
 	// Root is the relative path of the first page.
 	Root string
+	// Broker is set if the navigation leads to the providers.
+	Broker bool
 	// Of says what the page is of, nil for a page that is of no evaluation.
 	Of *rest.Evaluated
 	// Read is when the page was made.
@@ -167,7 +180,7 @@ func (h *Handler) live(build func(View, *http.Request) (document, error), sameFo
 			d.Changed = true
 		}
 		query.Set("since", tag)
-		d.Of, d.Read, d.Poll = &of, time.Now(), "?"+query.Encode()
+		d.Of, d.Read, d.Poll, d.Broker = &of, time.Now(), "?"+query.Encode(), h.toggler != nil
 		name := "layout"
 		if polled {
 			name = "poll"

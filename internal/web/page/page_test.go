@@ -35,6 +35,15 @@ type fake struct {
 	candidates []rest.Candidate
 	answer     *rest.Simulation
 	refused    *apierrors.StatusError
+	// broker is nil for an operator without Orchestrations.
+	broker *fakeBroker
+}
+
+func (f *fake) Toggler() Toggler {
+	if f.broker == nil {
+		return nil
+	}
+	return f.broker
 }
 
 func (f *fake) View() View {
@@ -190,8 +199,8 @@ func TestAConsumerShowsTheNodesThatItsPoliciesLeaveOut(t *testing.T) {
 // A page with an absolute link would leave a proxy that adds a prefix, and inline styles or scripts
 // would need an exception of the policy.
 func TestPagesKeepToTheContentSecurityPolicyAndToRelativeLinks(t *testing.T) {
-	h := New(gold())
-	for _, path := range []string{"/ui/", "/ui/consumers", "/ui/consumers/rome", "/ui/catalog/rome", "/ui/policies", "/ui/simulate", "/ui/none"} {
+	h := New(milan())
+	for _, path := range []string{"/ui/", "/ui/consumers", "/ui/consumers/rome", "/ui/catalog/rome", "/ui/policies", "/ui/providers", "/ui/simulate", "/ui/none"} {
 		w := ask(h, http.MethodGet, path, "")
 		for name, want := range map[string]string{
 			"Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",

@@ -22,6 +22,7 @@ var messages = map[int]string{
 	http.StatusForbidden:             "You may not do this.",
 	http.StatusNotFound:              "There is no such page.",
 	http.StatusMethodNotAllowed:      "The page takes no such request.",
+	http.StatusConflict:              "This cannot be changed here.",
 	http.StatusRequestEntityTooLarge: "The text is too long.",
 	http.StatusTooManyRequests:       "The operator is busy. Try again in a moment.",
 	http.StatusServiceUnavailable:    "The operator is not ready. Try again in a moment.",

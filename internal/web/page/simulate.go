@@ -39,36 +39,38 @@ type rehearsal struct {
 
 // form serves the empty form.
 func (h *Handler) form(w http.ResponseWriter, r *http.Request) {
-	write(w, r, http.StatusOK, "layout", document{Title: "Rehearse a policy", Section: "simulate", Body: "simulate", Data: rehearsal{}})
+	write(w, r, http.StatusOK, "layout", h.rehearse(rehearsal{}))
 }
 
 // simulate rehearses the policies that were pasted.
 func (h *Handler) simulate(w http.ResponseWriter, r *http.Request) {
-	text, code, err := readForm(w, r)
-	if err != nil {
+	if code, err := readForm(w, r); err != nil {
 		Refuse(w, r, code, err.Error())
 		return
 	}
-	d := document{Title: "Rehearse a policy", Section: "simulate", Body: "simulate"}
+	text := r.PostForm.Get("policy")
 	change, err := changeOf(text)
 	if err != nil {
-		d.Data = rehearsal{Text: text, Problem: err.Error()}
-		write(w, r, http.StatusBadRequest, "layout", d)
+		write(w, r, http.StatusBadRequest, "layout", h.rehearse(rehearsal{Text: text, Problem: err.Error()}))
 		return
 	}
 	answer, refused := h.operator.Simulate(r.Context(), bytes.NewReader(change))
 	if refused != nil {
-		d.Data = rehearsal{Text: text, Problem: refused.Error()}
-		write(w, r, int(refused.Status().Code), "layout", d)
+		write(w, r, int(refused.Status().Code), "layout", h.rehearse(rehearsal{Text: text, Problem: refused.Error()}))
 		return
 	}
+	d := h.rehearse(rehearsal{Text: text, Answer: answer, Cut: cut(answer)})
 	d.Of, d.Read = &answer.Evaluated, time.Now()
-	d.Data = rehearsal{Text: text, Answer: answer, Cut: cut(answer)}
 	write(w, r, http.StatusOK, "layout", d)
 }
 
-// readForm returns the text that was pasted, or a status code and what is wrong.
-func readForm(w http.ResponseWriter, r *http.Request) (text string, code int, err error) {
+// rehearse is the document of the form.
+func (h *Handler) rehearse(data rehearsal) document {
+	return document{Title: "Rehearse a policy", Section: "simulate", Body: "simulate", Broker: h.toggler != nil, Data: data}
+}
+
+// readForm reads the form of a request, or returns a status code and what is wrong.
+func readForm(w http.ResponseWriter, r *http.Request) (code int, err error) {
 	controller := http.NewResponseController(w)
 	_ = controller.SetReadDeadline(time.Now().Add(formTimeout))
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
@@ -78,13 +80,13 @@ func readForm(w http.ResponseWriter, r *http.Request) (text string, code int, er
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return "", http.StatusRequestEntityTooLarge, fmt.Errorf("the form has more than %d bytes", maxForm)
+		return http.StatusRequestEntityTooLarge, fmt.Errorf("the form has more than %d bytes", maxForm)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return "", http.StatusRequestTimeout, fmt.Errorf("the form did not arrive within %v", formTimeout)
+		return http.StatusRequestTimeout, fmt.Errorf("the form did not arrive within %v", formTimeout)
 	case err != nil:
-		return "", http.StatusBadRequest, err
+		return http.StatusBadRequest, err
 	}
-	return r.PostForm.Get("policy"), 0, nil
+	return 0, nil
 }
 
 // changeOf returns a rest.Change, as JSON, that applies the policies of a YAML text.

@@ -159,7 +159,7 @@ func (l *Lab) Request(ctx context.Context, consumer, provider *lab.Cluster, name
 	slice := forge.ResourceSlice(name, lab.TenantNamespace(provider.ID))
 	err := forge.MutateResourceSlice(slice, liqov1beta1.ClusterID(provider.ID), &forge.ResourceSliceOptions{
 		Class:     authv1beta1.ResourceSliceClass(class),
-		Resources: map[corev1.ResourceName]string{corev1.ResourceCPU: cpus, corev1.ResourceMemory: "40Gi", corev1.ResourcePods: "60"},
+		Resources: map[corev1.ResourceName]string{corev1.ResourceCPU: cpus, corev1.ResourceMemory: "20Gi", corev1.ResourcePods: "20"},
 	}, true)
 	if err != nil {
 		return err

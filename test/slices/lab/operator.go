@@ -19,6 +19,8 @@ const OperatorNamespace = "proffer-system"
 type Operator struct {
 	*process
 	health string
+	// Metrics is the address of what it serves over HTTPS.
+	Metrics string
 }
 
 // Install applies config/default to the cluster, with these components.
@@ -64,8 +66,11 @@ func (c *Cluster) StartOperator(ctx context.Context, number int, args ...string)
 			address := fmt.Sprintf("127.0.0.1:%d", ports)
 			ports++
 			arg = flag + "-bind-address=" + address
-			if flag == "--health-probe" {
+			switch flag {
+			case "--health-probe":
 				o.health = address
+			case "--metrics":
+				o.Metrics = address
 			}
 		}
 		all = append(all, arg)

@@ -1,0 +1,90 @@
+package rest
+
+import "time"
+
+// TogglePath is where providers of a broker are listed, disabled and enabled.
+const TogglePath = "/api/toggle"
+
+// Parameters of a change at TogglePath.
+const (
+	ToggleID            = "id"
+	ToggleEnable        = "enable"
+	ToggleConsumer      = "consumer"
+	ToggleOrchestration = "orchestration"
+)
+
+// Toggle is a change of which providers Orchestrations may choose.
+type Toggle struct {
+	// ID is the cluster ID of the provider.
+	ID string
+	// Enable removes the entry from spec.disabled, otherwise it is added.
+	Enable bool
+	// Consumer is the cluster ID of the consumer that the change is for, empty for every consumer.
+	Consumer string
+	// Orchestration is the name of the Orchestration to change, empty for all.
+	Orchestration string
+}
+
+// Provider is a provider that an Orchestration names, lists in its status, or disables.
+type Provider struct {
+	ClusterID string `json:"clusterID"`
+	// Enabled is false if at least one Orchestration disables the provider for every consumer. It says
+	// nothing about single consumers, nor about whether the provider qualifies.
+	Enabled bool `json:"enabled"`
+	// Orchestrations are those that know the provider, by name.
+	Orchestrations []ProviderIn `json:"orchestrations"`
+}
+
+// ProviderIn is a provider as one Orchestration has it.
+type ProviderIn struct {
+	Name string `json:"name"`
+	// Mode is Active or DryRun.
+	Mode string `json:"mode"`
+	// Enabled is false if the Orchestration disables the provider for every consumer.
+	Enabled bool `json:"enabled"`
+	// Disabled are the entries of spec.disabled for the provider, that for every consumer first.
+	Disabled []Disabled `json:"disabled,omitempty"`
+	// Chosen and Rejected are the consumers for which the provider is chosen, or not, by the latest
+	// status. It may be older than Disabled.
+	Chosen   []ChosenFor   `json:"chosen,omitempty"`
+	Rejected []RejectedFor `json:"rejected,omitempty"`
+	// Notes say what namespaces wait for at the provider.
+	Notes []ProviderNote `json:"notes,omitempty"`
+}
+
+// Disabled is an entry of spec.disabled.
+type Disabled struct {
+	// Consumer is the consumer that the entry is for. Absent: every consumer.
+	Consumer string `json:"consumer,omitempty"`
+	// Toggle is set if TogglePath has made the entry, and can remove it.
+	Toggle bool `json:"toggle"`
+	// Managers are the field managers of others that have written the entry, such as kubectl. Who wrote
+	// it has to remove it.
+	Managers []string `json:"managers,omitempty"`
+}
+
+// ChosenFor is a consumer for which the provider is chosen.
+type ChosenFor struct {
+	Consumer string `json:"consumer"`
+	// Score is that among the providers that qualify, 0 to 1000.
+	Score int32 `json:"score"`
+	// Since is when the provider was chosen.
+	Since time.Time `json:"since"`
+	// Because has the score by KPI.
+	Because string `json:"because,omitempty"`
+}
+
+// RejectedFor is a consumer for which the provider is not chosen, with the first reason that applies.
+type RejectedFor struct {
+	Consumer string `json:"consumer"`
+	Because  string `json:"because"`
+}
+
+// ProviderNote says what a namespace waits for.
+type ProviderNote struct {
+	Consumer  string `json:"consumer"`
+	Namespace string `json:"namespace"`
+	// Until is when the wait ends at the latest.
+	Until   *time.Time `json:"until,omitempty"`
+	Because string     `json:"because"`
+}

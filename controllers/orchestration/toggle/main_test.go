@@ -1,0 +1,9 @@
+package toggle
+
+import (
+	"testing"
+
+	"proffer.dev/proffer/internal/kubetest"
+)
+
+func TestMain(m *testing.M) { kubetest.Main(m) }

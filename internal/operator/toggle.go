@@ -1,0 +1,92 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	authentication "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"proffer.dev/proffer/controllers/consumer"
+	"proffer.dev/proffer/controllers/orchestration/toggle"
+	"proffer.dev/proffer/internal/web"
+)
+
+const (
+	// callerTimeout bounds how long a change waits for the name of its caller.
+	callerTimeout = 5 * time.Second
+	// unknownCaller is logged if the API server does not say who the caller is.
+	unknownCaller = "unknown"
+)
+
+// newToggling returns what disables and enables providers: every replica does it.
+func newToggling(config *rest.Config, clusters *consumer.Lister, o *Options, log logr.Logger) (web.Toggling, error) {
+	api, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return web.Toggling{}, fmt.Errorf("making a client for Orchestrations: %w", err)
+	}
+	reviews, err := authentication.NewForConfig(config)
+	if err != nil {
+		return web.Toggling{}, fmt.Errorf("making a client for reviews: %w", err)
+	}
+	peers := func(ctx context.Context) (map[string]bool, error) {
+		list, err := clusters.List(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return list.IDs(), nil
+	}
+	return web.Toggling{LegacyGET: o.LegacyToggle, Toggler: toggle.New(toggle.Config{
+		Client: api, Peers: peers, Caller: callerOf(reviews), Log: log,
+	})}, nil
+}
+
+// token is the key of the bearer token of a request in its context. The filter, which asks the API server
+// about it, removes it from the request, and does not pass on whose it is.
+type token struct{}
+
+// withToken keeps the token of a request in its context.
+func withToken(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if scheme, text, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "bearer") {
+			r = r.WithContext(context.WithValue(r.Context(), token{}, strings.TrimSpace(text)))
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// callerOf returns a function that names the caller of a request that has been authorized.
+func callerOf(api authentication.TokenReviewsGetter) func(context.Context) string {
+	return func(ctx context.Context) string {
+		text, _ := ctx.Value(token{}).(string)
+		ctx, cancel := context.WithTimeout(ctx, callerTimeout)
+		defer cancel()
+		review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: text}}
+		review, err := api.TokenReviews().Create(ctx, review, metav1.CreateOptions{})
+		if err != nil || !review.Status.Authenticated {
+			return unknownCaller
+		}
+		return review.Status.User.Username
+	}
+}
+
+// toggling adds what disables and enables providers, if Orchestrations are put into force.
+func (o *Options) toggling(mgr ctrl.Manager, clusters *consumer.Lister, pages *web.Server) error {
+	if o.OrchestrateAs == "" {
+		return nil
+	}
+	t, err := newToggling(mgr.GetConfig(), clusters, o, ctrl.Log.WithName("toggle"))
+	if err != nil {
+		return err
+	}
+	pages.WithToggling(t)
+	return nil
+}

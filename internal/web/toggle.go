@@ -1,0 +1,119 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/controllers/orchestration/toggle"
+	"proffer.dev/proffer/internal/web/page"
+)
+
+// Toggling is how providers of a broker are listed, disabled and enabled.
+type Toggling struct {
+	page.Toggler
+	// LegacyGET also allows changes with GET, as the broker of Liqo's early days did.
+	LegacyGET bool
+}
+
+// WithToggling has the server list and change providers. Without it, rest.TogglePath answers 404.
+func (s *Server) WithToggling(t Toggling) *Server {
+	s.toggling = &t
+	return s
+}
+
+// Changes reports whether a request for rest.TogglePath is for a change although it is a GET. It needs
+// the right to POST.
+func Changes(r *http.Request) bool {
+	return r.Method == http.MethodGet && r.URL.Path == rest.TogglePath && r.URL.Query().Has(rest.ToggleEnable)
+}
+
+// toggle answers rest.TogglePath.
+func (s *Server) toggle(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case s.toggling == nil:
+		Problem(w, http.StatusNotFound, "this operator puts no Orchestrations into force: apply the component orchestrator, or run the operator with --orchestrate")
+	case Changes(r) && !s.toggling.LegacyGET:
+		w.Header().Set("Allow", "POST")
+		Problem(w, http.StatusMethodNotAllowed, "a change needs POST: send the same parameters with it, or run the operator with --legacy-toggle")
+	case Changes(r), r.Method == http.MethodPost:
+		s.changeProvider(w, r)
+	case r.Method == http.MethodGet, r.Method == http.MethodHead:
+		s.listProviders(w, r)
+	default:
+		w.Header().Set("Allow", "GET, HEAD, POST")
+		Problem(w, http.StatusMethodNotAllowed, "use GET to list, and POST to change")
+	}
+}
+
+func (s *Server) listProviders(w http.ResponseWriter, r *http.Request) {
+	if r.URL.RawQuery != "" {
+		Problem(w, http.StatusBadRequest, "the list takes no parameters: leave them out, or send POST to change something")
+		return
+	}
+	leave, entered := enter(s.readingProviders)
+	if !entered {
+		problemLater(w, http.StatusTooManyRequests, retryAfterSeconds, fmt.Sprintf("%d requests for providers are answered at a time: try again in a moment", maxReaders))
+		return
+	}
+	defer leave()
+	all, refused := s.toggling.Providers(r.Context())
+	if refused != nil {
+		problemOf(w, refused)
+		return
+	}
+	listed, err := represent(all, all)
+	if err != nil {
+		Problem(w, http.StatusInternalServerError, "the list of providers cannot be encoded")
+		return
+	}
+	listed.serve(w, r)
+}
+
+// changeProvider makes one change. A body has no meaning, and is not read.
+func (s *Server) changeProvider(w http.ResponseWriter, r *http.Request) {
+	// A proxy may add the token to whatever a browser sends, and a link of another site is a GET.
+	unsafe := r.Clone(r.Context())
+	unsafe.Method = http.MethodPost
+	if err := s.origins.Check(unsafe); err != nil {
+		Problem(w, http.StatusForbidden, "another site sent this request")
+		return
+	}
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		Problem(w, http.StatusBadRequest, "the parameters cannot be read: write them as in ?id=oslo&enable=false")
+		return
+	}
+	change, err := toggle.Parse(values)
+	if err != nil {
+		Problem(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	all, refused := s.toggling.Toggle(r.Context(), change)
+	if refused != nil {
+		problemOf(w, refused)
+		return
+	}
+	body, err := encode(all)
+	if err != nil {
+		Problem(w, http.StatusInternalServerError, "the change is made, and the list of providers cannot be encoded")
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	defer boundWriting(w, r)()
+	_, _ = w.Write(body) // An error means that the client is gone.
+}
+
+// problemOf answers with an error that is in words for the caller.
+func problemOf(w http.ResponseWriter, refused *apierrors.StatusError) {
+	switch code := int(refused.ErrStatus.Code); code {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		problemLater(w, code, retryAfterSeconds, refused.ErrStatus.Message)
+	default:
+		Problem(w, code, refused.ErrStatus.Message)
+	}
+}
