@@ -2,12 +2,9 @@ package slices
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -75,7 +72,10 @@ func TestLiqoFollowsAnOrchestration(t *testing.T) {
 	})
 	t.Run("what a caller disables stays so after a restart, until a caller enables it", func(t *testing.T) {
 		patch(t, provider, orchestration, "/spec/drainMinutes", 0)
-		token := newToggler(t)
+		token, err := provider.NewToggler(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
 		toggle(t, token, oslo.ID, false)
 		awaitMapped(t, "team-rome")
 		if err := errors.Join(stopOperator(t.Context()), startOperator(t.Context(), "--cluster-id="+provider.ID)); err != nil {
@@ -107,46 +107,16 @@ func TestLiqoFollowsAnOrchestration(t *testing.T) {
 	})
 }
 
-// newToggler returns the token of a new account that may disable and enable providers.
-func newToggler(t *testing.T) (token string) {
+// toggle disables or enables a provider, and returns the answer.
+func toggle(t *testing.T, token, id string, enable bool) (answer string) {
 	t.Helper()
-	const account = "broker-client"
-	for _, args := range [][]string{
-		{"-n", lab.OperatorNamespace, "create", "serviceaccount", account},
-		{"create", "clusterrolebinding", account, "--clusterrole=proffer-toggle", "--serviceaccount=" + lab.OperatorNamespace + ":" + account},
-		{"-n", lab.OperatorNamespace, "create", "token", account},
-	} {
-		var err error
-		if token, err = provider.Kubectl(t.Context(), "", args...); err != nil {
-			t.Fatal(err)
-		}
+	ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
+	defer cancel()
+	answer, err := operator.Toggle(ctx, token, id, enable)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return strings.TrimSpace(token)
-}
-
-// toggle disables or enables a provider as a client of the early broker does, and returns the answer.
-func toggle(t *testing.T, token, id string, enable bool) (all string) {
-	t.Helper()
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
-	defer transport.CloseIdleConnections()
-	url := fmt.Sprintf("https://%s/api/toggle?id=%s&enable=%t", operator.Metrics, id, enable)
-	eventually(t, "the change is made", func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
-		if err != nil {
-			return err
-		}
-		request.Header.Set("Authorization", "Bearer "+token)
-		response, err := (&http.Client{Transport: transport}).Do(request)
-		if err != nil {
-			return err
-		}
-		text, err := io.ReadAll(response.Body)
-		if all = string(text); err == nil && response.StatusCode != http.StatusOK {
-			err = fmt.Errorf("%d %s", response.StatusCode, all)
-		}
-		return errors.Join(err, response.Body.Close())
-	})
-	return all
+	return answer
 }
 
 // withOrchestrator installs the component, with an operator that puts Orchestrations into force.
@@ -157,7 +127,8 @@ func withOrchestrator(t *testing.T) {
 		defer cancel()
 		_, err := provider.Kubectl(ctx, "", "delete", "--ignore-not-found", "crd/orchestrations.proffer.dev",
 			"clusterrolebinding/proffer-orchestrator", "clusterrolebinding/proffer-plugin-toggle",
-			"clusterrole/proffer-orchestrator", "clusterrole/proffer-toggle", "clusterrole/proffer-toggle-reader")
+			"clusterrole/proffer-orchestrator", "clusterrole/proffer-toggle", "clusterrole/proffer-toggle-reader",
+			"clusterrole/proffer-orchestration-viewer", "clusterrole/proffer-orchestration-editor")
 		if err := errors.Join(err, stopOperator(ctx), startOperator(ctx)); err != nil {
 			t.Error(err)
 		}

@@ -74,7 +74,7 @@ func Start(ctx context.Context, p lab.Programs, dir string, progress io.Writer) 
 			return nil, err
 		}
 	}
-	if err := l.offer(ctx, l.Milan, "broker", "orchestrator"); err != nil {
+	if err := l.offer(ctx, l.Milan, "broker", "orchestrator", "provider-guard", "slice-pod-guard"); err != nil {
 		return nil, err
 	}
 	if err := l.Request(ctx, l.Rome, l.Milan, "from-milan", brokerClass, "10"); err != nil {

@@ -83,6 +83,26 @@ func TestPodsMoveToABetterProviderAfterTheDrain(t *testing.T) {
 	awaitRunOn(t, "web", 2, "paris")
 }
 
+func TestPodsLeaveAProviderThatIsDisabled(t *testing.T) {
+	settle(t, "oslo", 0)
+	newDeployment(t, "web", 2)
+	awaitRunOn(t, "web", 2, "oslo")
+	ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
+	defer cancel()
+	token, err := clusters.Milan.NewToggler(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := clusters.Operators["milan"].Toggle(ctx, token, "oslo", false); err != nil {
+		t.Fatal(err)
+	}
+	awaitRunOn(t, "web", 2, "paris")
+	if _, err := clusters.Operators["milan"].Toggle(ctx, token, "oslo", true); err != nil {
+		t.Fatal(err)
+	}
+	awaitRunOn(t, "web", 2, "oslo") // It is cheaper.
+}
+
 func TestPodsLeaveAProviderThatGrantsNothingAnyMore(t *testing.T) {
 	settle(t, "oslo", 0)
 	newDeployment(t, "web", 2)

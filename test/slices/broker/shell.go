@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	_ "embed"
 	"os"
 	"os/exec"
@@ -16,7 +17,7 @@ var Tour string
 
 // Shell returns a shell in which each cluster has a command of its name: kubectl for that cluster, with
 // the plugin. The commands are in a new subdirectory of dir.
-func (l *Lab) Shell(dir string, args ...string) (*exec.Cmd, error) {
+func (l *Lab) Shell(ctx context.Context, dir string, args ...string) (*exec.Cmd, error) {
 	commands := filepath.Join(dir, "commands")
 	if err := os.Mkdir(commands, 0o700); err != nil {
 		return nil, err
@@ -27,7 +28,7 @@ func (l *Lab) Shell(dir string, args ...string) (*exec.Cmd, error) {
 		}
 	}
 	// A process of another process namespace cannot control the jobs of a terminal.
-	shell := exec.Command("bash", append([]string{"--norc", "--noprofile", "+m"}, args...)...)
+	shell := exec.CommandContext(ctx, "bash", append([]string{"--norc", "--noprofile", "+m"}, args...)...)
 	shell.Env = append(os.Environ(), "PS1=lab$ ", "PATH="+commands+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	return shell, nil
 }

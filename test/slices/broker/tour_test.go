@@ -22,7 +22,7 @@ func TestTheTour(t *testing.T) {
 			continue
 		}
 		commands++
-		shell, err := clusters.Shell(t.TempDir(), "-eu", "-o", "pipefail", "-c", command)
+		shell, err := clusters.Shell(t.Context(), t.TempDir(), "-eu", "-o", "pipefail", "-c", command)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,6 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -81,7 +80,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.gate, err = openGate(c.address(gatePort), api.Host); err != nil {
+	if c.gate, err = openGate(ctx, c.address(gatePort), api.Host); err != nil {
 		return err
 	}
 	return c.startLiqo(ctx)
@@ -187,7 +186,7 @@ func (c *Cluster) Log(program string) (string, error) {
 // kubeconfigOf writes a kubeconfig with a token of the service account and returns its path.
 func (c *Cluster) kubeconfigOf(ctx context.Context, namespace, account string) (string, error) {
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-		ExpirationSeconds: ptr.To(int64((24 * time.Hour).Seconds())), // A person may keep a lab for a day.
+		ExpirationSeconds: new(int64((24 * time.Hour).Seconds())), // A person may keep a lab for a day.
 	}}
 	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
 	if err := c.Client.SubResource("token").Create(ctx, sa, request); err != nil {

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"net"
 	"sync"
 )
@@ -14,27 +15,27 @@ type gate struct {
 }
 
 // openGate opens a gate at an address.
-func openGate(address, target string) (*gate, error) {
-	listener, err := net.Listen("tcp", address)
+func openGate(ctx context.Context, address, target string) (*gate, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	g := &gate{target: target}
+	g, ctx := &gate{target: target}, context.WithoutCancel(ctx)
 	go func() {
 		for {
 			conn, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			go g.serve(conn)
+			go g.serve(ctx, conn)
 		}
 	}()
 	return g, nil
 }
 
-func (g *gate) serve(near net.Conn) {
+func (g *gate) serve(ctx context.Context, near net.Conn) {
 	defer func() { _ = near.Close() }()
-	far, err := net.Dial("tcp", g.target)
+	far, err := (&net.Dialer{}).DialContext(ctx, "tcp", g.target)
 	if err != nil {
 		return
 	}

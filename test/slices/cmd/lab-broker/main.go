@@ -43,7 +43,7 @@ func run(p lab.Programs, dir string) (int, error) {
 		return 1, err
 	}
 	late.Stop()
-	shell, err := clusters.Shell(dir)
+	shell, err := clusters.Shell(ctx, dir)
 	if err != nil {
 		return 1, err
 	}
