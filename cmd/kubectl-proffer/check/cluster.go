@@ -123,7 +123,8 @@ func (c *cluster) check(ctx context.Context, namespace, liqoNamespace string, ap
 	findings = append(findings, findGuards(guards, apis, c.admissionPolicies(ctx), c.admissionBindings(ctx)))
 	findings = append(findings, findPolicies(policies)...)
 	findings = append(findings, findClasses(apis, policies)...)
-	return append(findings, findOrchestrations(f, c.orchestrations(ctx), c.offloadings(ctx))...), nil
+	findings = append(findings, findOrchestrations(f, c.orchestrations(ctx), c.offloadings(ctx))...)
+	return append(findings, findKubelets(f, c.virtualKubelets(ctx))...), nil
 }
 
 // get reads one object.
@@ -232,6 +233,13 @@ func (c *cluster) offloadings(ctx context.Context) known[[]metav1.PartialObjectM
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "offloading.liqo.io", Version: "v1beta1", Kind: "NamespaceOffloadingList"})
 	err := c.api.List(ctx, list, client.MatchingLabels{orchestration.ManagedByLabel: orchestration.ManagedBy})
+	return knownOf(list.Items, err)
+}
+
+// virtualKubelets returns the Deployments of Liqo's virtual kubelets.
+func (c *cluster) virtualKubelets(ctx context.Context) known[[]appsv1.Deployment] {
+	list := &appsv1.DeploymentList{}
+	err := c.api.List(ctx, list, client.MatchingLabels{kubeletLabel: kubeletValue})
 	return knownOf(list.Items, err)
 }
 

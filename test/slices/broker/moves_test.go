@@ -46,6 +46,17 @@ func TestAPodRunsOnTheChosenProvider(t *testing.T) {
 	})
 }
 
+// At each hop a virtual kubelet asks the API server of the next cluster.
+func TestLogsComeThroughBothHops(t *testing.T) {
+	settle(t, "oslo", 0)
+	newDeployment(t, "web", 1)
+	awaitRunOn(t, "web", 1, "oslo")
+	out, err := clusters.Rome.Kubectl(t.Context(), "", "-n", "team", "logs", "deployment/web")
+	if want := lab.LogLine + "oslo\n"; err != nil || out != want {
+		t.Errorf("the log is %q, want %q: %v", out, want, err)
+	}
+}
+
 // addresses returns the addresses of the pods in a namespace, by name.
 func addresses(t *testing.T, c *lab.Cluster, namespace string) map[string]string {
 	t.Helper()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"testing"
+
+	"proffer.dev/proffer/test/slices/lab"
 )
 
 // TestTheTour types what the lab says, with a check after the commands that need time.
@@ -26,10 +28,13 @@ func TestTheTour(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if out, err := shell.CombinedOutput(); err != nil {
+		out, err := shell.CombinedOutput()
+		if err != nil {
 			t.Fatalf("%s%v\n%s", command, err, out)
 		}
 		switch {
+		case strings.Contains(command, " logs ") && !strings.Contains(string(out), lab.LogLine+"oslo"):
+			t.Errorf("%s%s", command, out)
 		case strings.Contains(command, "create deployment"):
 			deleteAfter(t, "web")
 			awaitRunOn(t, "web", 2, "oslo")

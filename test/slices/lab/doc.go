@@ -3,7 +3,7 @@
 // operator runs on any of them. That is enough to see how Liqo negotiates.
 //
 // With [Cluster.RunPods], pods run too: a kube-scheduler places them, Liqo's virtual kubelets send them
-// on, and KWOK plays the kubelets of nodes. There are no containers, no logs and no pod network.
+// on, and KWOK plays the kubelets of nodes. There are no containers and no pod network.
 //
 // Everything runs in new network and process namespaces, see [Isolate]: Liqo's webhook listens on
 // every address, and nothing is left behind however the tests end.

@@ -22,6 +22,7 @@ const (
 	webhookPort
 	webhookHealth
 	gatePort
+	kwokPort
 	firstKubelet
 	kubeletPorts    = 30
 	portsPerCluster = 50

@@ -3,12 +3,15 @@ package lab
 import (
 	"context"
 	"fmt"
+	"net"
+	"os"
 	"path/filepath"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -30,10 +33,7 @@ func (c *Cluster) RunPods(ctx context.Context, nodes int) error {
 	if _, err := c.run("kube-scheduler", scheduler); err != nil {
 		return err
 	}
-	kwok := command(filepath.Join(c.programs.Liqo, "kwok"), "--kubeconfig", kubeconfig,
-		"--config", filepath.Join(c.programs.Liqo, "kwok.yaml"), "--manage-nodes-with-label-selector="+simulated+"=true",
-		"--node-ip=127.0.0.1", "--node-lease-duration-seconds=40")
-	if _, err := c.run("kwok", kwok); err != nil {
+	if err := c.startKwok(); err != nil {
 		return err
 	}
 	for i := range nodes {
@@ -44,6 +44,37 @@ func (c *Cluster) RunPods(ctx context.Context, nodes int) error {
 	c.kubelets = &virtualKubelets{cluster: c, running: map[string]*process{}, done: make(chan struct{})}
 	go c.kubelets.run(ctx)
 	return nil
+}
+
+// LogLine is what every container that KWOK plays has logged, followed by the ID of the cluster.
+const LogLine = "running on "
+
+// startKwok runs KWOK, which also serves the logs of containers like a kubelet.
+func (c *Cluster) startKwok() error {
+	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
+	if err != nil {
+		return err
+	}
+	for name, text := range map[string]string{
+		"kwok.crt": string(certificate), "kwok.key": string(key),
+		// Logs are in the format of container runtimes.
+		"containers.log": "2026-01-01T00:00:00.000000000Z stdout F " + LogLine + c.ID + "\n",
+		"kwok-logs.yaml": fmt.Sprintf("apiVersion: kwok.x-k8s.io/v1alpha1\nkind: ClusterLogs\nmetadata: {name: all}\nspec: {logs: [{logsFile: %q}]}\n",
+			c.path("containers.log")),
+	} {
+		if err := os.WriteFile(c.path(name), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	_, port, err := net.SplitHostPort(c.address(kwokPort))
+	if err != nil {
+		return err
+	}
+	_, err = c.run("kwok", command(filepath.Join(c.programs.Liqo, "kwok"), "--kubeconfig", c.path("kubeconfig"),
+		"--config", filepath.Join(c.programs.Liqo, "kwok.yaml"), "--config", c.path("kwok-logs.yaml"),
+		"--manage-nodes-with-label-selector="+simulated+"=true", "--node-ip=127.0.0.1", "--node-lease-duration-seconds=40",
+		"--node-port="+port, "--tls-cert-file="+c.path("kwok.crt"), "--tls-private-key-file="+c.path("kwok.key")))
+	return err
 }
 
 // newNode creates a node for KWOK, with 16 CPUs.
