@@ -18,7 +18,7 @@ func TestTheTour(t *testing.T) {
 		}
 	})
 	commands := 0
-	for line := range strings.Lines(Tour) {
+	for line := range strings.Lines(strings.ReplaceAll(Tour, "\\\n", "")) {
 		command, isCommand := strings.CutPrefix(line, "  ")
 		if !isCommand {
 			continue
