@@ -44,8 +44,8 @@ func TestTheSliceInTheDocsIsAccepted(t *testing.T) {
 func TestTheOrchestrationInTheDocsIsAccepted(t *testing.T) {
 	applyComponent(t, "orchestrator")
 	mustKubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "crd/orchestrations.proffer.dev")
-	if n := tryBlocks(t, "docs/broker.md", "Orchestration", ""); n != 1 {
-		t.Errorf("%d Orchestrations, want 1", n)
+	if n := tryBlocks(t, "docs/broker.md", "Orchestration", ""); n != 2 {
+		t.Errorf("%d Orchestrations, want 2", n)
 	}
 	const columns = "NAME MODE PROVIDERS CONSUMERS READY REASON AGE"
 	create(t, &v1alpha1.Orchestration{ObjectMeta: metav1.ObjectMeta{Name: "shown"}})

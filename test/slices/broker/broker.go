@@ -96,8 +96,14 @@ func Start(ctx context.Context, p lab.Programs, dir string, progress io.Writer) 
 // allowTwoHops has the virtual kubelets of a broker not add the variables of the API server to pods: the
 // one of the consumer has added them, and with two of each Liqo v1.2.0 cannot make the ShadowPod.
 func allowTwoHops(ctx context.Context, broker *lab.Cluster) error {
-	_, err := broker.Kubectl(ctx, "", "-n", "liqo", "patch", "vkoptionstemplates.offloading.liqo.io", "virtual-kubelet-default",
-		"--type=merge", `--patch={"spec":{"extraArgs":["--enable-apiserver-support=false"]}}`)
+	return apiServerSupport(ctx, broker, false)
+}
+
+// apiServerSupport sets whether the virtual kubelets of VirtualNodes that are created from now on add
+// these variables.
+func apiServerSupport(ctx context.Context, c *lab.Cluster, on bool) error {
+	_, err := c.Kubectl(ctx, "", "-n", "liqo", "patch", "vkoptionstemplates.offloading.liqo.io", "virtual-kubelet-default",
+		"--type=merge", fmt.Sprintf(`--patch={"spec":{"extraArgs":["--enable-apiserver-support=%t"]}}`, on))
 	return err
 }
 
@@ -118,11 +124,7 @@ func (l *Lab) offer(ctx context.Context, c *lab.Cluster, manifest string, compon
 
 // StartOperator starts the operator of a cluster.
 func (l *Lab) StartOperator(ctx context.Context, c *lab.Cluster) error {
-	var args []string
-	if c == l.Milan {
-		args = append(args, "--cluster-id="+c.ID)
-	}
-	o, err := c.StartOperator(ctx, len(l.started)+1, args...)
+	o, err := c.StartOperator(ctx, len(l.started)+1)
 	if err != nil {
 		return err
 	}

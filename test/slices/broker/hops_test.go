@@ -13,8 +13,9 @@ import (
 // TestLiqosDefaultDoesNotSendAPodOnTwice shows why a broker needs an argument of its virtual kubelets.
 func TestLiqosDefaultDoesNotSendAPodOnTwice(t *testing.T) {
 	settle(t, "oslo", 0)
-	const options = `--patch={"spec":{"extraArgs":["--enable-apiserver-support=%t"]}}`
-	kubectl(t, "-n", "liqo", "patch", "vkoptionstemplates.offloading.liqo.io", "virtual-kubelet-default", "--type=merge", fmt.Sprintf(options, true))
+	if err := apiServerSupport(t.Context(), clusters.Milan, true); err != nil {
+		t.Fatal(err)
+	}
 	kubectl(t, "cordon", "from-oslo")
 	offer(t, clusters.Oslo, 12) // Milan requests 10 already.
 	t.Cleanup(func() {

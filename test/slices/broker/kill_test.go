@@ -2,8 +2,6 @@ package broker
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"testing"
 )
 
@@ -43,12 +41,4 @@ func TestAKilledOperatorGoesOn(t *testing.T) {
 			awaitRunOn(t, "web", 2, to)
 		})
 	}
-}
-
-func selects(ctx context.Context, want ...string) error {
-	got, err := selected(ctx)
-	if err == nil && !slices.Equal(got, want) {
-		err = fmt.Errorf("it selects %v, not %v", got, want)
-	}
-	return err
 }

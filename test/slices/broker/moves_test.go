@@ -14,24 +14,6 @@ import (
 	"proffer.dev/proffer/test/slices/lab"
 )
 
-// settle makes the one provider cheaper than the other, with or without a drain, and waits until it is
-// the only one that is chosen.
-func settle(t *testing.T, on string, drainMinutes int) {
-	t.Helper()
-	change(t, map[string]any{"drainMinutes": 0, "disabled": nil})
-	prices := map[string]string{"oslo": "0.09", "paris": "0.09"}
-	prices[on] = "0.01"
-	price(t, prices)
-	awaitSelected(t, on)
-	change(t, map[string]any{"drainMinutes": drainMinutes})
-}
-
-func awaitRunOn(t *testing.T, app string, count int, provider string) {
-	t.Helper()
-	eventually(t, fmt.Sprintf("%d pods of %s run on %s", count, app, provider),
-		func(ctx context.Context) error { return runOn(ctx, app, count, provider) })
-}
-
 func TestAPodRunsOnTheChosenProvider(t *testing.T) {
 	settle(t, "oslo", 0)
 	newDeployment(t, "web", 2)
@@ -159,22 +141,4 @@ func TestPodsLeaveAProviderThatDoesNotAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitRunOn(t, "web", 2, "paris")
-}
-
-// count returns an error unless so many pods run in each of these namespaces.
-func count(ctx context.Context, want int, app string, places map[string]*lab.Cluster) error {
-	for namespace, c := range places {
-		if names, err := running(ctx, c, namespace, app); err != nil || len(names) != want {
-			return fmt.Errorf("%s runs %v: %w", c.ID, names, err)
-		}
-	}
-	return nil
-}
-
-// kubectl runs kubectl on milan.
-func kubectl(t *testing.T, args ...string) {
-	t.Helper()
-	if _, err := clusters.Milan.Kubectl(t.Context(), "", args...); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -86,15 +86,6 @@ type sums struct {
 	given, granted int64
 }
 
-// granted returns an error unless milan grants rome so much.
-func granted(ctx context.Context, want int64) error {
-	now, err := look(ctx)
-	if err == nil && now.granted != want {
-		err = fmt.Errorf("it is granted %dm of %dm", now.granted, now.given)
-	}
-	return err
-}
-
 func look(ctx context.Context) (s sums, err error) {
 	s.at = time.Now()
 	var list authv1beta1.ResourceSliceList

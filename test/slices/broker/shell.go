@@ -15,8 +15,8 @@ import (
 //go:embed tour.txt
 var Tour string
 
-// Shell returns a shell in which each cluster has a command of its name: kubectl for that cluster, with
-// the plugin. The commands are in a new subdirectory of dir.
+// Shell returns a shell in which each cluster has a command of its name: kubectl for that cluster. The
+// command tour prints Tour. The commands are in a new subdirectory of dir.
 func (l *Lab) Shell(ctx context.Context, dir string, args ...string) (*exec.Cmd, error) {
 	commands := filepath.Join(dir, "commands")
 	if err := os.Mkdir(commands, 0o700); err != nil {
@@ -27,8 +27,12 @@ func (l *Lab) Shell(ctx context.Context, dir string, args ...string) (*exec.Cmd,
 			return nil, err
 		}
 	}
-	// A process of another process namespace cannot control the jobs of a terminal.
-	shell := exec.CommandContext(ctx, "bash", append([]string{"--norc", "--noprofile", "+m"}, args...)...)
-	shell.Env = append(os.Environ(), "PS1=lab$ ", "PATH="+commands+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	tour := "#!/bin/sh\ncat <<'END'\n" + Tour + "END\n"
+	if err := os.WriteFile(filepath.Join(commands, "tour"), []byte(tour), 0o700); err != nil {
+		return nil, err
+	}
+	shell := exec.CommandContext(ctx, "bash", append([]string{"--norc", "--noprofile"}, args...)...)
+	// Without the person's own settings a shell would cut their history.
+	shell.Env = append(os.Environ(), "PS1=lab$ ", "HISTFILE=", "PATH="+commands+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	return shell, nil
 }

@@ -173,12 +173,7 @@ func selected(ctx context.Context) ([]string, error) {
 
 func awaitSelected(t *testing.T, want ...string) {
 	t.Helper()
-	eventually(t, "milan selects "+strings.Join(want, " and "), func(ctx context.Context) error {
-		if got, err := selected(ctx); err != nil || !slices.Equal(got, want) {
-			return fmt.Errorf("it selects %v: %w", got, err)
-		}
-		return nil
-	})
+	eventually(t, "milan selects "+strings.Join(want, " and "), func(ctx context.Context) error { return selects(ctx, want...) })
 }
 
 // isChosen returns an error unless a provider is the only one that is chosen for rome.
@@ -202,4 +197,58 @@ func choice(ctx context.Context) (string, error) {
 	}
 	text, err := json.Marshal(choices)
 	return string(text), err
+}
+
+// settle makes the one provider cheaper than the other, with or without a drain, and waits until it is
+// the only one that is chosen.
+func settle(t *testing.T, on string, drainMinutes int) {
+	t.Helper()
+	change(t, map[string]any{"drainMinutes": 0, "disabled": nil})
+	prices := map[string]string{"oslo": "0.09", "paris": "0.09"}
+	prices[on] = "0.01"
+	price(t, prices)
+	awaitSelected(t, on)
+	change(t, map[string]any{"drainMinutes": drainMinutes})
+}
+
+func awaitRunOn(t *testing.T, app string, count int, provider string) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d pods of %s run on %s", count, app, provider),
+		func(ctx context.Context) error { return runOn(ctx, app, count, provider) })
+}
+
+// count returns an error unless so many pods run in each of these namespaces.
+func count(ctx context.Context, want int, app string, places map[string]*lab.Cluster) error {
+	for namespace, c := range places {
+		if names, err := running(ctx, c, namespace, app); err != nil || len(names) != want {
+			return fmt.Errorf("%s runs %v: %w", c.ID, names, err)
+		}
+	}
+	return nil
+}
+
+// kubectl runs kubectl on milan.
+func kubectl(t *testing.T, args ...string) {
+	t.Helper()
+	if _, err := clusters.Milan.Kubectl(t.Context(), "", args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// selects returns an error unless the NamespaceOffloading of rome's namespace selects these clusters.
+func selects(ctx context.Context, want ...string) error {
+	got, err := selected(ctx)
+	if err == nil && !slices.Equal(got, want) {
+		err = fmt.Errorf("it selects %v, not %v", got, want)
+	}
+	return err
+}
+
+// granted returns an error unless milan grants rome so much.
+func granted(ctx context.Context, want int64) error {
+	now, err := look(ctx)
+	if err == nil && now.granted != want {
+		err = fmt.Errorf("it is granted %dm of %dm", now.granted, now.given)
+	}
+	return err
 }

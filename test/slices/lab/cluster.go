@@ -61,8 +61,6 @@ type Cluster struct {
 	first int
 	// gate is the way from peers to the API server.
 	gate *gate
-	// kubelets is nil before RunPods.
-	kubelets *virtualKubelets
 }
 
 // start runs the control plane, installs Liqo, and returns once its processes are ready.

@@ -7,7 +7,7 @@ import (
 )
 
 // A gate forwards TCP connections to an address until the namespaces end. While it is silent it accepts
-// connections and keeps those that there are, and forwards nothing.
+// connections and keeps those that are open, and forwards nothing.
 type gate struct {
 	target string
 	// silent is locked while the gate is silent.

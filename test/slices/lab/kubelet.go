@@ -24,14 +24,11 @@ type virtualKubelets struct {
 	running map[string]*process
 	// started counts the processes, for their ports.
 	started int
-	// done is closed when run has returned.
-	done chan struct{}
 }
 
 // run looks for Deployments until ctx ends. What fails is written to the log of the cluster's virtual
 // kubelets and tried again.
 func (k *virtualKubelets) run(ctx context.Context) {
-	defer close(k.done)
 	for ctx.Err() == nil {
 		if err := k.adjust(ctx); err != nil && ctx.Err() == nil {
 			k.note(err)

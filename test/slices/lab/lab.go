@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -33,6 +35,10 @@ func Main(run func(p Programs, dir string) (code int, err error)) (code int, err
 		}
 		return run(f.Programs, f.Dir)
 	}
+	// Two labs at a time would need too much memory, and each would be slow.
+	if err := onlyLab(); err != nil {
+		return 1, err
+	}
 	dir, err := os.MkdirTemp("", "proffer-lab-")
 	if err != nil {
 		return 1, err
@@ -44,14 +50,9 @@ func Main(run func(p Programs, dir string) (code int, err error)) (code int, err
 		}
 		err = errors.Join(err, os.RemoveAll(dir))
 	}()
-	programs, err := Build(context.Background(), dir, os.Stderr)
-	if err != nil {
-		return 1, err
-	}
-	// Two labs at a time would need 8 GB, and each would be slow.
-	err = lock(filepath.Join(filepath.Dir(programs.Liqo), ".lab.lock"), func() {
-		fmt.Fprintln(os.Stderr, "lab: waiting for another lab on this machine to end")
-	})
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	programs, err := Build(ctx, dir, os.Stderr)
+	stop() // Isolate handles the signals from here on.
 	if err != nil {
 		return 1, err
 	}
@@ -60,6 +61,21 @@ func Main(run func(p Programs, dir string) (code int, err error)) (code int, err
 		return 1, err
 	}
 	return Isolate(labEnv + "=" + string(data))
+}
+
+// onlyLab waits until no other lab of this user runs on the machine.
+func onlyLab() error {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(cache, "proffer")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return lock(filepath.Join(dir, "lab.lock"), func() {
+		fmt.Fprintln(os.Stderr, "lab: waiting for another lab on this machine to end")
+	})
 }
 
 // Start starts a cluster for each ID, in subdirectories of dir, and returns them in this order. It

@@ -73,7 +73,7 @@ func (c *Cluster) StartOperator(ctx context.Context, number int, args ...string)
 				o.Metrics = address
 			}
 		}
-		all = append(all, arg)
+		all = append(all, strings.ReplaceAll(arg, "$(CLUSTER_ID)", c.ID))
 	}
 	// A pod reads its own namespace from a file; a process needs the flag.
 	all = append(append(all, "--leader-election-namespace="+OperatorNamespace), args...)

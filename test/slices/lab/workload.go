@@ -23,7 +23,7 @@ const simulated = "lab.proffer.dev/simulated"
 // of Liqo's Deployments.
 func (c *Cluster) RunPods(ctx context.Context, nodes int) error {
 	kubeconfig := c.path("kubeconfig")
-	// The one of startKubeControllers runs others.
+	// The kube-controller-manager of startLiqo runs the controllers that Liqo needs.
 	if err := c.startKubeControllers("kube-controller-manager-pods", "deployment-controller", "replicaset-controller",
 		"job-controller", "pod-garbage-collector-controller", "node-lifecycle-controller", "taint-eviction-controller",
 	); err != nil {
@@ -41,8 +41,8 @@ func (c *Cluster) RunPods(ctx context.Context, nodes int) error {
 			return err
 		}
 	}
-	c.kubelets = &virtualKubelets{cluster: c, running: map[string]*process{}, done: make(chan struct{})}
-	go c.kubelets.run(ctx)
+	kubelets := &virtualKubelets{cluster: c, running: map[string]*process{}}
+	go kubelets.run(ctx)
 	return nil
 }
 

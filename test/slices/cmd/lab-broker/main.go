@@ -49,9 +49,10 @@ func run(p lab.Programs, dir string) (int, error) {
 	}
 	fmt.Print("\n", broker.Tour, "\n")
 	shell.Stdin, shell.Stdout, shell.Stderr = os.Stdin, os.Stdout, os.Stderr
+	shell.Dir = p.Checkout
 	err = shell.Run()
 	if ended := (*exec.ExitError)(nil); errors.As(err, &ended) {
-		return ended.ExitCode(), nil
+		err = nil // The status is that of what was typed last.
 	}
 	return 0, err
 }
