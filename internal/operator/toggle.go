@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -20,12 +21,8 @@ import (
 	"proffer.dev/proffer/internal/web"
 )
 
-const (
-	// callerTimeout bounds how long a change waits for the name of its caller.
-	callerTimeout = 5 * time.Second
-	// unknownCaller is logged if the API server does not say who the caller is.
-	unknownCaller = "unknown"
-)
+// callerTimeout bounds how long a change waits for the name of its caller.
+const callerTimeout = 5 * time.Second
 
 // newToggling returns what disables and enables providers: every replica does it.
 func newToggling(config *rest.Config, clusters *consumer.Lister, o *Options, log logr.Logger) (web.Toggling, error) {
@@ -64,17 +61,23 @@ func withToken(next http.Handler) http.Handler {
 }
 
 // callerOf returns a function that names the caller of a request that has been authorized.
-func callerOf(api authentication.TokenReviewsGetter) func(context.Context) string {
-	return func(ctx context.Context) string {
+func callerOf(api authentication.TokenReviewsGetter) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
 		text, _ := ctx.Value(token{}).(string)
+		if text == "" {
+			return "", errors.New("there is no bearer token in the header Authorization")
+		}
 		ctx, cancel := context.WithTimeout(ctx, callerTimeout)
 		defer cancel()
 		review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: text}}
 		review, err := api.TokenReviews().Create(ctx, review, metav1.CreateOptions{})
-		if err != nil || !review.Status.Authenticated {
-			return unknownCaller
+		if err == nil && !review.Status.Authenticated {
+			err = fmt.Errorf("the token is not valid: %s", review.Status.Error)
 		}
-		return review.Status.User.Username
+		if err != nil {
+			return "", fmt.Errorf("reviewing the token: %w", err)
+		}
+		return review.Status.User.Username, nil
 	}
 }
 

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -197,6 +198,17 @@ func TestProvidersAreDisabledAndEnabledByWhoeverHasTheRight(t *testing.T) {
 		if n := l.disabled(); n != tc.left {
 			t.Fatalf("case %d, %s %s of %s: %d entries", i, tc.method, tc.path, tc.caller, n)
 		}
+	}
+	// Kubernetes' authentication also takes the token of a WebSocket, which names nobody for the log.
+	w := httptest.NewRecorder()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, off, nil)
+	protocol := "base64url.bearer.authorization.k8s.io." + base64.RawURLEncoding.EncodeToString([]byte(l.tokens["toggler"]))
+	for name, value := range map[string]string{"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Protocol": protocol + ", x"} {
+		r.Header.Set(name, value)
+	}
+	l.handlers["metrics false"].ServeHTTP(w, r)
+	if n := l.disabled(); n != 0 || w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "does not say who you are") {
+		t.Errorf("%d %s, and there are %d entries", w.Code, w.Body, n)
 	}
 	// Whoever may only read sees no buttons.
 	if text := l.ask("metrics false", "reader", "GET", page, "").Body.String(); strings.Contains(text, "<button") || !strings.Contains(text, "<h2>oslo</h2>") {

@@ -235,9 +235,20 @@ func TestAProviderGetsNoNamespaceThatItWasNotSent(t *testing.T) {
 		must(t, c.answer(t, nm, entries{"lab": accepted("lab-milan")}))
 		must(t, unsent("team").of(c.answer(t, nm, entries{"team": accepted("team-milan"), "lab": accepted("lab-milan")})))
 	})
-	t.Run("Liqo does not send what is not Accepted", func(t *testing.T) {
-		must(t, c.answer(t, nm, entries{"kube-system": terminating("x"), "default": {RemoteNamespace: "x"}}))
-		must(t, unsent("default, kube-system").of(c.answer(t, nm, entries{"kube-system": accepted("x"), "default": accepted("x")})))
+	t.Run("an admin removes what the provider keeps", func(t *testing.T) {
+		c.desire(t, nm, map[string]string{"team": "team-milan", "lab": "lab-milan"})
+		kept := entries{"team": accepted("team-milan"), "lab": accepted("lab-milan")}
+		must(t, c.answer(t, nm, kept))
+		c.desire(t, nm, map[string]string{"lab": "lab-milan"})
+		must(t, c.answer(t, nm, kept))
+		mustKubectl(t, "-n", tenantNamespace, "patch", "namespacemaps.offloading.liqo.io", "rome", "--subresource=status",
+			"--type=json", "-p", `[{"op":"remove","path":"/status/currentMapping/team"}]`)
+		must(t, unsent("team").of(c.answer(t, nm, kept)))
+		must(t, c.answer(t, nm, entries{"lab": accepted("lab-milan")}))
+	})
+	t.Run("it holds up the deletion of no other namespace", func(t *testing.T) {
+		must(t, unsent("kube-system").of(c.answer(t, nm, entries{"kube-system": terminating("x")})))
+		must(t, unsent("default").of(c.answer(t, nm, entries{"default": {RemoteNamespace: "x"}})))
 		must(t, c.answer(t, nm, nil))
 	})
 	t.Run("every way to write the status", func(t *testing.T) {

@@ -41,8 +41,8 @@ type Config struct {
 	Client dynamic.Interface
 	// Peers returns the IDs of the clusters that this one is peered with.
 	Peers func(context.Context) (map[string]bool, error)
-	// Caller names the caller of a request, for the log.
-	Caller func(context.Context) string
+	// Caller names the caller of a request, for the log. If it fails, no change is made.
+	Caller func(context.Context) (string, error)
 	Log    logr.Logger
 }
 
@@ -92,9 +92,14 @@ func (t *Toggler) Toggle(ctx context.Context, change rest.Toggle) ([]rest.Provid
 	}
 	// Who lists from now on sees what is written from now on.
 	defer t.lists.Forget("")
-	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	// A caller that goes away in between must not leave a change without a line in the log.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), changeTimeout)
 	defer cancel()
-	user := t.Caller(ctx)
+	user, err := t.Caller(ctx)
+	if err != nil {
+		t.Log.Error(err, "Cannot name the caller of a change")
+		return nil, t.explain(refuse(http.StatusServiceUnavailable, "the API server does not say who you are, for the log: try again in a moment"))
+	}
 	for attempt := 1; ; attempt++ {
 		all, err := t.change(ctx, change, user)
 		switch {
@@ -168,13 +173,16 @@ func (t *Toggler) change(ctx context.Context, change rest.Toggle, user string) (
 		if !differs {
 			continue
 		}
+		log := t.Log.WithValues("orchestration", all[i].Name, "provider", change.ID, "consumer", change.Consumer,
+			"enable", change.Enable, "user", user)
 		after, err := t.apply(ctx, &all[i], set)
 		if err != nil {
+			// The API server may have made the change nevertheless.
+			log.Info("A caller wanted to change which providers an Orchestration may choose", "problem", err.Error())
 			return nil, fmt.Errorf("applying Orchestration %s: %w", all[i].Name, err)
 		}
 		all[i] = *after
-		t.Log.Info("A caller has changed which providers an Orchestration may choose", "orchestration", after.Name,
-			"provider", change.ID, "consumer", change.Consumer, "enable", change.Enable, "user", user)
+		log.Info("A caller has changed which providers an Orchestration may choose")
 	}
 	return all, nil
 }

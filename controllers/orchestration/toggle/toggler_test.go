@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -93,7 +94,7 @@ func (l *lab) restart() {
 		l.t.Fatal(err)
 	}
 	l.Toggler = New(Config{
-		Client: hookedClient{api, l}, Log: logr.Discard(), Caller: func(context.Context) string { return "ann" },
+		Client: hookedClient{api, l}, Log: logr.Discard(), Caller: func(context.Context) (string, error) { return "ann", nil },
 		Peers: func(context.Context) (map[string]bool, error) {
 			return map[string]bool{"oslo": true, "milan": true, "rome": true}, nil
 		},
@@ -495,6 +496,33 @@ func TestOneChangeIsMadeAtATime(t *testing.T) {
 	}
 	l.set(off("oslo", ""))
 	l.requireDisabled("gold", "oslo", "oslo")
+}
+
+func TestNobodyChangesAnythingWithoutAName(t *testing.T) {
+	l := newLab(t)
+	l.orchestration("gold")
+	l.set(on("oslo", ""))
+	l.Caller = func(context.Context) (string, error) { return "", errors.New("no answer from 10.0.0.1") }
+	l.refuse(off("oslo", ""), http.StatusServiceUnavailable, "the API server does not say who you are")
+	l.requireDisabled("gold", "", "")
+}
+
+// The API server may have made a change whose caller goes away.
+func TestAChangeIsMadeAndLoggedAlsoIfItsCallerGoesAway(t *testing.T) {
+	l := newLab(t)
+	l.orchestration("gold")
+	l.set(on("oslo", ""))
+	var logged []string
+	l.Log = funcr.New(func(_, text string) { logged = append(logged, text) }, funcr.Options{})
+	ctx, leave := context.WithCancel(t.Context())
+	l.beforeApply = func(string) { leave() }
+	if _, refused := l.Toggle(ctx, off("oslo", "")); refused != nil {
+		t.Error(refused)
+	}
+	l.requireDisabled("gold", "oslo", "oslo")
+	if text := strings.Join(logged, "\n"); !strings.Contains(text, "A caller has changed") || !strings.Contains(text, `"user"="ann"`) {
+		t.Errorf("the log is %q", text)
+	}
 }
 
 func TestWhoListsAfterAChangeSeesIt(t *testing.T) {

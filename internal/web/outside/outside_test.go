@@ -126,6 +126,7 @@ func TestACallerWithoutCredentialsGetsOnlyWhatIsPublic(t *testing.T) {
 		{"not public", "/api/catalog/rome", "", "authorized"},
 		{"with a token", "/api/clusters", "Authorization", "authorized"},
 		{"with a token in the other header", "/api/clusters", "X-Proffer-Token", "authorized"},
+		{"with the token of a WebSocket", "/api/clusters", "Sec-WebSocket-Protocol", "authorized"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			request := httptest.NewRequest(http.MethodGet, tc.path, nil)

@@ -15,6 +15,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -187,9 +188,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.handler.ServeHTTP(w, r)
 }
 
-// hasCredentials reports whether a request has a token, or anything in the place of one.
+// hasCredentials reports whether a request has a token, or anything in the place of one. Kubernetes'
+// authentication also takes the token of a WebSocket.
 func hasCredentials(r *http.Request) bool {
-	return len(r.Header.Values("Authorization")) > 0 || len(r.Header.Values(rest.TokenHeader)) > 0
+	return slices.ContainsFunc([]string{"Authorization", rest.TokenHeader, "Sec-WebSocket-Protocol"},
+		func(name string) bool { return len(r.Header.Values(name)) > 0 })
 }
 
 // Anonymous returns a handler that has requests without credentials answered by public. It passes all
