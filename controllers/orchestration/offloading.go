@@ -17,6 +17,9 @@ type wanted struct {
 }
 
 // A note says what a namespace waits for.
+// stillThere is what a note says of a provider that has not deleted a namespace.
+const stillThere = "it is not sent there any more, but the provider has not deleted it, and gets what is in it"
+
 type note struct {
 	namespace, provider string
 	until               time.Time
@@ -71,7 +74,7 @@ func change(ns string, have *offloading, want *wanted, pods map[string]int, now 
 	if want != nil {
 		w.state = state{orchestration: want.orchestration, strategy: remoteStrategy, drain: want.drain, selected: slices.Clone(want.chosen)}
 	}
-	notes := w.drainOthers(pods, now)
+	notes := append(w.drainOthers(pods, now), w.kept()...)
 	slices.Sort(w.selected)
 	switch {
 	case want == nil && len(w.selected) == 0:
@@ -114,6 +117,17 @@ func (w *write) drainOthers(pods map[string]int, now time.Time) (notes []note) {
 		notes = append(notes, n)
 	}
 	w.selected = slices.AppendSeq(w.selected, maps.Keys(w.draining))
+	return notes
+}
+
+// kept reports the providers that have the namespace although it is not sent there any more. Liqo sends
+// them what is in it, until they delete it.
+func (w *write) kept() (notes []note) {
+	for _, id := range slices.Sorted(maps.Keys(w.have.present)) {
+		if w.have.present[id] && !slices.Contains(w.have.selected, id) && !slices.Contains(w.selected, id) {
+			notes = append(notes, note{namespace: w.namespace, provider: id, because: stillThere})
+		}
+	}
 	return notes
 }
 

@@ -31,6 +31,12 @@ func begun(provider string, deadline time.Time) *offloading {
 	return o
 }
 
+// keeping adds a provider that has the namespace, and is not selected.
+func keeping(o *offloading, provider string) *offloading {
+	o.present[provider] = true
+	return o
+}
+
 func want(chosen ...string) *wanted { return &wanted{"o", chosen, 30 * time.Minute} }
 
 func TestEachStepOfANamespaceOffloading(t *testing.T) {
@@ -89,6 +95,14 @@ func TestEachStepOfANamespaceOffloading(t *testing.T) {
 			name: "nobody decides, and pods run", have: ours("milan"), pods: map[string]int{"milan": 1},
 			action: update, strategy: localStrategy, selected: []string{"milan"},
 			notes: []note{{"ns", "milan", noon.Add(30 * time.Minute), "1 pods run there"}},
+		},
+		{
+			name: "a provider has not deleted what it is not sent any more", have: keeping(ours("milan"), "oslo"), want: want("milan"), pods: map[string]int{},
+			strategy: remoteStrategy, selected: []string{"milan"}, notes: []note{{namespace: "ns", provider: "oslo", because: stillThere}},
+		},
+		{
+			name: "it is chosen again", have: keeping(ours("milan"), "oslo"), want: want("milan", "oslo"), pods: map[string]int{},
+			action: update, strategy: remoteStrategy, selected: []string{"milan", "oslo"},
 		},
 		{name: "nobody decides, and no pod runs", have: ours("milan"), pods: map[string]int{}, action: remove, strategy: localStrategy},
 		{
