@@ -135,7 +135,21 @@ func TestPodsLeaveAProviderThatDoesNotAnswer(t *testing.T) {
 	eventually(t, "the others run on paris too", func(ctx context.Context) error {
 		return count(ctx, 2, "web", map[string]*lab.Cluster{"team-rome-milan": clusters.Paris, "team-rome": clusters.Milan, "team": clusters.Rome})
 	})
+	eventually(t, "the status says that oslo still has the namespace", func(ctx context.Context) error {
+		text, err := choice(ctx)
+		if err != nil || !strings.Contains(text, "the provider has not deleted it") {
+			return fmt.Errorf("it is %s: %w", text, err)
+		}
+		return nil
+	})
 	answer()
+	eventually(t, "it no longer says so", func(ctx context.Context) error {
+		text, err := choice(ctx)
+		if err != nil || strings.Contains(text, "the provider has not deleted it") {
+			return fmt.Errorf("it is %s: %w", text, err)
+		}
+		return nil
+	})
 	kubectl(t, "taint", "node", "from-oslo", taint+"-")
 	if err := AwaitNode(t.Context(), clusters.Milan, "from-oslo", true); err != nil {
 		t.Fatal(err)

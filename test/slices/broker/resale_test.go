@@ -34,6 +34,7 @@ func TestNoMoreIsResoldThanPeersGive(t *testing.T) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stepTimeout)
 		defer cancel()
+		request(t, 10)
 		for _, provider := range clusters.Providers() {
 			if err := Apply(ctx, provider, "provider"); err != nil {
 				t.Error(err)
@@ -47,9 +48,7 @@ func TestNoMoreIsResoldThanPeersGive(t *testing.T) {
 		switch who := random.IntN(3); who {
 		case 2:
 			requested = 1 + random.Int64N(20)
-			merge(t, clusters.Rome, forge.ResourceSlice("from-milan", lab.TenantNamespace("milan")), map[string]any{
-				"spec": map[string]any{"resources": map[string]any{"cpu": strconv.FormatInt(requested, 10)}},
-			})
+			request(t, requested)
 		default:
 			provider := clusters.Providers()[who]
 			offered[provider.ID] = random.Int64N(11)
@@ -78,6 +77,14 @@ func TestNoMoreIsResoldThanPeersGive(t *testing.T) {
 		})
 	}
 	t.Logf("looked %d times", len(seen))
+}
+
+// request has rome request so many CPUs of milan.
+func request(t *testing.T, cpus int64) {
+	t.Helper()
+	merge(t, clusters.Rome, forge.ResourceSlice("from-milan", lab.TenantNamespace("milan")), map[string]any{
+		"spec": map[string]any{"resources": map[string]any{"cpu": strconv.FormatInt(cpus, 10)}},
+	})
 }
 
 // sums are what milan is granted and grants at a revision of its API server, in thousandths of a CPU.
