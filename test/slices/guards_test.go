@@ -15,8 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -324,7 +322,6 @@ func TestAConsumerHasNoRightsOnTheOperatorsRecords(t *testing.T) {
 	small := amounts{"cpu": "2", "memory": "1Gi", "pods": "5"}
 	s := newSlice(t, rome, "recorded", "gold", small)
 	s.awaitGrant(t, granted("recorded", small))
-	const operatorNamespace = "proffer-system"
 	own := authorizationv1.ResourceAttributes{
 		Namespace: lab.TenantNamespace(rome.ID), Verb: "update", Group: authv1beta1.GroupVersion.Group,
 		Resource: "resourceslices",
@@ -352,7 +349,7 @@ func TestAConsumerHasNoRightsOnTheOperatorsRecords(t *testing.T) {
 				"admissionregistration.k8s.io": {"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
 			} {
 				for _, resource := range resources {
-					for _, namespace := range []string{operatorNamespace, lab.TenantNamespace(rome.ID), ""} {
+					for _, namespace := range []string{lab.OperatorNamespace, lab.TenantNamespace(rome.ID), ""} {
 						if group != "proffer.dev" && namespace == lab.TenantNamespace(rome.ID) {
 							continue // Liqo's own objects
 						}
@@ -372,9 +369,7 @@ func TestAConsumerHasNoRightsOnTheOperatorsRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	grants := &unstructured.UnstructuredList{}
-	grants.SetGroupVersionKind(schema.GroupVersionKind{Group: "proffer.dev", Version: "v1alpha1", Kind: "GrantList"})
-	err = consumer.List(t.Context(), grants, client.InNamespace(operatorNamespace))
+	_, err = recordedGrants(t.Context(), consumer)
 	if !apierrors.IsForbidden(err) && !meta.IsNoMatchError(err) {
 		t.Errorf("a list of the grants: %v, want it forbidden", err)
 	}

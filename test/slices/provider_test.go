@@ -3,6 +3,7 @@ package slices
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -120,6 +122,27 @@ func newPod(t *testing.T, consumer *lab.Cluster, name, node string, requests amo
 		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{
 			Name: "main", Image: "registry.k8s.io/pause", Resources: corev1.ResourceRequirements{Requests: requests.list()},
 		}}},
+	})
+}
+
+// recordedGrants lists the Grants of the operator.
+func recordedGrants(ctx context.Context, api client.Client) ([]unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "proffer.dev", Version: "v1alpha1", Kind: "GrantList"})
+	err := api.List(ctx, list, client.InNamespace(lab.OperatorNamespace))
+	return list.Items, err
+}
+
+// awaitNoGrants waits until nothing counts that slices of earlier tests held. It counts for ten
+// seconds after they are deleted, in every pool if their policy is deleted too.
+func awaitNoGrants(t *testing.T) {
+	t.Helper()
+	eventually(t, "nothing counts as granted", func(ctx context.Context) error {
+		left, err := recordedGrants(ctx, provider.Client)
+		if err == nil && len(left) > 0 {
+			err = fmt.Errorf("there are %d Grants, the first is %s", len(left), left[0].GetName())
+		}
+		return err
 	})
 }
 

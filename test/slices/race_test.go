@@ -19,6 +19,7 @@ import (
 // Slices of 6 cpu each are created at the same time for a pool of 10. Each race has a pool of its
 // own: what a deleted slice held counts for another ten seconds.
 func TestSlicesRaceForTheLastOfAPool(t *testing.T) {
+	awaitNoGrants(t)
 	for name, consumers := range map[string][]*lab.Cluster{
 		"one-consumer":    {rome, rome},
 		"three-consumers": {rome, oslo, bern},
