@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/offer"
 )
 
@@ -27,14 +28,12 @@ type kind struct {
 	clusterID []string
 }
 
-var tenants = schema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1", Resource: "tenants"}
-
 // kinds are read without Liqo's types: only the labels and one string matter, and Liqo v0's types
 // cannot be linked together with a current apimachinery.
 var kinds = []kind{
-	{schema.GroupVersionResource{Group: "core.liqo.io", Version: "v1beta1", Resource: "foreignclusters"}, []string{"spec", "clusterID"}},
-	{schema.GroupVersionResource{Group: "discovery.liqo.io", Version: "v1alpha1", Resource: "foreignclusters"}, []string{"spec", "clusterIdentity", "clusterID"}},
-	{tenants, []string{"spec", "clusterID"}},
+	{liqo.ForeignClusters, []string{"spec", "clusterID"}},
+	{liqo.ForeignClustersV0, []string{"spec", "clusterIdentity", "clusterID"}},
+	{liqo.Tenants, []string{"spec", "clusterID"}},
 }
 
 // parse reads the consumer that an object of the kind describes.

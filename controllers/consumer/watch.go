@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/kube/liqo"
 )
 
 // +kubebuilder:rbac:roleName=proffer-manager,groups=core.liqo.io;discovery.liqo.io,resources=foreignclusters,verbs=list;watch
@@ -27,7 +28,7 @@ func Watches(client dynamic.Interface, consumers *Cache, also Tenants, wake func
 	var all kube.CRDInformers
 	for i, k := range kinds {
 		handlers, fields := []kube.Handler{&handler{consumers: consumers, index: i, kind: k, log: log}}, [][]string(nil)
-		if k.GroupVersionResource == tenants {
+		if k.GroupVersionResource == liqo.Tenants {
 			handlers, fields = append(handlers, also), also.Fields
 		}
 		informed := kube.Kind{GroupVersionResource: k.GroupVersionResource, Strip: k.strip(fields...)}

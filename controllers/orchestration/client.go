@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/kube/liqo"
 )
 
 // objectClient writes NamespaceOffloadings and statuses.
@@ -23,7 +24,7 @@ type objectClient struct{ dynamic.Interface }
 // write makes one write, of the version that it was planned for. It returns the object as it is then,
 // nil for one that is deleted.
 func (c objectClient) write(ctx context.Context, w write) (*unstructured.Unstructured, error) {
-	api := c.Resource(offloadings).Namespace(w.namespace)
+	api := c.Resource(liqo.NamespaceOffloadings).Namespace(w.namespace)
 	switch w.action {
 	case create:
 		return api.Create(ctx, w.object(), metav1.CreateOptions{FieldManager: proffer})
@@ -59,7 +60,7 @@ func (w *write) object() *unstructured.Unstructured {
 	annotations := w.annotations()
 	delete(annotations, drainingAnnotation)
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": offloadings.GroupVersion().String(), "kind": "NamespaceOffloading",
+		"apiVersion": liqo.NamespaceOffloadings.GroupVersion().String(), "kind": liqo.NamespaceOffloading,
 		"metadata": map[string]any{
 			"name": offloadingName, "namespace": w.namespace, "labels": map[string]any{ManagedByLabel: proffer}, "annotations": annotations,
 		},

@@ -24,6 +24,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
 )
@@ -89,7 +90,7 @@ func newLab(t *testing.T, crds ...string) *lab {
 	if l.pods, err = client.New(user, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
-	l.namespace("liqo-tenant-rome", map[string]string{tenantLabel: "true", clusterLabel: "rome"}, nil)
+	l.namespace("liqo-tenant-rome", map[string]string{liqo.TenantNamespaceLabel: "true", liqo.RemoteClusterIDLabel: "rome"}, nil)
 	if len(crds) == len(liqoCRDs) {
 		l.provider("milan", "0.02")
 		l.provider("oslo", "0.03")
@@ -150,8 +151,8 @@ func (l *lab) namespace(name string, labels, annotations map[string]string) {
 // sent creates a namespace as Liqo does for one that rome has sent. It returns its name.
 func (l *lab) sent(name, original string) string {
 	l.t.Helper()
-	l.namespace(name, map[string]string{clusterLabel: "rome"},
-		map[string]string{managedBy: l.named("liqo-tenant-rome") + "/milan", originalName: original})
+	l.namespace(name, map[string]string{liqo.RemoteClusterIDLabel: "rome"},
+		map[string]string{liqo.ManagedByMapAnnotation: l.named("liqo-tenant-rome") + "/milan", liqo.OriginalNameAnnotation: original})
 	return l.named(name)
 }
 
@@ -165,7 +166,7 @@ func (l *lab) provider(id, price string) {
 		ObjectMeta: metav1.ObjectMeta{Name: id, Namespace: metav1.NamespaceDefault}, Spec: offloadingv1beta1.VirtualNodeSpec{ClusterID: clusterID(id)},
 	})
 	kubetest.Create(l.t, &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: id, Labels: map[string]string{typeLabel: virtualType, clusterLabel: id}},
+		ObjectMeta: metav1.ObjectMeta{Name: id, Labels: map[string]string{liqo.NodeTypeLabel: liqo.VirtualNodeType, liqo.RemoteClusterIDLabel: id}},
 		Status: corev1.NodeStatus{
 			Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8")},
 			Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
@@ -294,7 +295,7 @@ func (l *lab) summary(namespace string) string {
 // is compares a summary, in which the label is left out.
 func (l *lab) is(namespace, want string) bool {
 	l.t.Helper()
-	return l.summary(namespace) == strings.Replace(want, " In ", " "+clusterLabel+" In ", 1)
+	return l.summary(namespace) == strings.Replace(want, " In ", " "+liqo.RemoteClusterIDLabel+" In ", 1)
 }
 
 // until waits for a summary.

@@ -15,6 +15,7 @@ import (
 
 	"proffer.dev/proffer/internal/broker"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/quantity"
 )
 
@@ -125,7 +126,7 @@ func (p *provider) add(n node, v virtualNode, pods *bound, first bool) {
 	case first:
 		p.Unusable = why
 	}
-	if n.labels[clusterLabel] != p.ID {
+	if n.labels[liqo.RemoteClusterIDLabel] != p.ID {
 		return // Its labels are not to be trusted.
 	}
 	p.ready = p.ready || n.ready
@@ -145,11 +146,11 @@ func (p *provider) add(n node, v virtualNode, pods *bound, first bool) {
 
 // unusable returns why a virtual node cannot be used, empty if it can.
 func unusable(id string, n node, v virtualNode) string {
-	switch claimed := n.labels[clusterLabel]; {
+	switch claimed := n.labels[liqo.RemoteClusterIDLabel]; {
 	case id == broker.None:
 		return "its ID stands for no provider"
 	case claimed != id:
-		return fmt.Sprintf("its virtual node %s has the label %s=%s of another cluster", n.name, clusterLabel, claimed)
+		return fmt.Sprintf("its virtual node %s has the label %s=%s of another cluster", n.name, liqo.RemoteClusterIDLabel, claimed)
 	case v.deleting:
 		return fmt.Sprintf("its virtual node %s is drained", n.name)
 	case !n.ready:

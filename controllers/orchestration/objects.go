@@ -17,17 +17,12 @@ import (
 	"proffer.dev/proffer/internal/broker"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/quantity"
 )
 
-// Liqo's labels, annotations and names, see github.com/liqotech/liqo/pkg/consts.
+// Liqo's names and values, see github.com/liqotech/liqo/pkg/consts.
 const (
-	clusterLabel     = "liqo.io/remote-cluster-id"
-	tenantLabel      = "liqo.io/tenant-namespace"
-	typeLabel        = "liqo.io/type"
-	virtualType      = "virtual-node"
-	managedBy        = "liqo.io/managed-by-namespace-map"
-	originalName     = "liqo.io/original-name"
 	offloadingName   = "offloading"
 	mapping          = "DefaultName"
 	remoteStrategy   = "Remote"
@@ -87,8 +82,8 @@ type namespace struct {
 func parseNamespace(u *unstructured.Unstructured) namespace {
 	labels := u.GetLabels()
 	return namespace{
-		name: u.GetName(), cluster: labels[clusterLabel], tenant: labels[tenantLabel] != "",
-		managedBy: kube.Text(u, "metadata", "annotations", managedBy), original: kube.Text(u, "metadata", "annotations", originalName),
+		name: u.GetName(), cluster: labels[liqo.RemoteClusterIDLabel], tenant: labels[liqo.TenantNamespaceLabel] != "",
+		managedBy: kube.Text(u, "metadata", "annotations", liqo.ManagedByMapAnnotation), original: kube.Text(u, "metadata", "annotations", liqo.OriginalNameAnnotation),
 		created: u.GetCreationTimestamp().UTC(), uid: u.GetUID(), deleting: u.GetDeletionTimestamp() != nil,
 	}
 }
@@ -108,7 +103,7 @@ func stripNamespace(obj any) (any, error) {
 		return nil, err
 	}
 	out, annotations := kept.(*unstructured.Unstructured), map[string]string{}
-	for key, most := range map[string]int{managedBy: 2 * validation.DNS1123SubdomainMaxLength, originalName: maxOriginal} {
+	for key, most := range map[string]int{liqo.ManagedByMapAnnotation: 2 * validation.DNS1123SubdomainMaxLength, liqo.OriginalNameAnnotation: maxOriginal} {
 		if value, has := u.GetAnnotations()[key]; has {
 			annotations[key] = value[:min(len(value), most)]
 		}
@@ -165,7 +160,7 @@ type connection struct {
 }
 
 func parseConnection(u *unstructured.Unstructured) connection {
-	c := connection{cluster: u.GetLabels()[clusterLabel]}
+	c := connection{cluster: u.GetLabels()[liqo.RemoteClusterIDLabel]}
 	// Liqo writes 12ms, 850μs or N/A.
 	latency, err := time.ParseDuration(kube.Text(u, "status", "latency", "value"))
 	if err == nil && kube.Text(u, "status", "value") == connectedValue {
@@ -250,7 +245,7 @@ func parseSelector(u *unstructured.Unstructured) (ids []string, exact bool) {
 		exact = len(terms) == 1 && len(term) == 1 && len(expressions) == 1
 		for _, e := range expressions {
 			e, _ := e.(map[string]any)
-			if e["key"] != clusterLabel || e["operator"] != string(corev1.NodeSelectorOpIn) {
+			if e["key"] != liqo.RemoteClusterIDLabel || e["operator"] != string(corev1.NodeSelectorOpIn) {
 				exact = false
 				continue
 			}
@@ -272,7 +267,7 @@ func selector(ids []string) map[string]any {
 		values = append(values, broker.None)
 	}
 	return map[string]any{"nodeSelectorTerms": []any{map[string]any{"matchExpressions": []any{
-		map[string]any{"key": clusterLabel, "operator": string(corev1.NodeSelectorOpIn), "values": values},
+		map[string]any{"key": liqo.RemoteClusterIDLabel, "operator": string(corev1.NodeSelectorOpIn), "values": values},
 	}}}}
 }
 

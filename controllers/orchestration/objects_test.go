@@ -14,6 +14,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/broker"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/kubetest"
 )
 
@@ -61,7 +62,7 @@ func TestLiqosOwnTypesAreRead(t *testing.T) {
 		Spec: offloadingv1beta1.NamespaceOffloadingSpec{
 			PodOffloadingStrategy: offloadingv1beta1.RemotePodOffloadingStrategyType, NamespaceMappingStrategy: offloadingv1beta1.DefaultNameMappingStrategyType,
 			ClusterSelector: corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
-				{Key: clusterLabel, Operator: corev1.NodeSelectorOpIn, Values: []string{"oslo", "milan"}},
+				{Key: liqo.RemoteClusterIDLabel, Operator: corev1.NodeSelectorOpIn, Values: []string{"oslo", "milan"}},
 			}}}},
 		},
 		Status: offloadingv1beta1.NamespaceOffloadingStatus{RemoteNamespacesConditions: map[string]offloadingv1beta1.RemoteNamespaceConditions{
@@ -94,7 +95,7 @@ func TestLatenciesAreReadFromConnections(t *testing.T) {
 		u := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{
 			"value": tc.value, "latency": map[string]any{"value": tc.latency, "timestamp": tc.timestamp},
 		}}}
-		u.SetLabels(map[string]string{clusterLabel: "milan"})
+		u.SetLabels(map[string]string{liqo.RemoteClusterIDLabel: "milan"})
 		c := &caches{connections: newStore(parseConnection)}
 		c.connections.Set(u)
 		if got := c.latencies(noon)["milan"]; got != tc.want {
@@ -118,7 +119,7 @@ func TestPricesAreReadFromAnnotations(t *testing.T) {
 func providersWith(t *testing.T, change func(*corev1.Node, *offloadingv1beta1.VirtualNode), pods *bound) []provider {
 	t.Helper()
 	n := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{clusterLabel: "milan", "region": "eu"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{liqo.RemoteClusterIDLabel: "milan", "region": "eu"}},
 		Status: corev1.NodeStatus{
 			Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 		},
@@ -144,10 +145,10 @@ func TestAVirtualNodeHasToBeUsable(t *testing.T) {
 			v.DeletionTimestamp = &metav1.Time{Time: noon}
 		},
 		"its virtual node n has the label liqo.io/remote-cluster-id=oslo of another cluster": func(n *corev1.Node, _ *offloadingv1beta1.VirtualNode) {
-			n.Labels[clusterLabel] = "oslo"
+			n.Labels[liqo.RemoteClusterIDLabel] = "oslo"
 		},
 		"its ID stands for no provider": func(n *corev1.Node, v *offloadingv1beta1.VirtualNode) {
-			n.Labels[clusterLabel], v.Spec.ClusterID = broker.None, broker.None
+			n.Labels[liqo.RemoteClusterIDLabel], v.Spec.ClusterID = broker.None, broker.None
 		},
 	} {
 		got := providersWith(t, change, nil)

@@ -10,6 +10,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/broker"
+	"proffer.dev/proffer/internal/kube/liqo"
 )
 
 // MaxNamespaces is how many namespaces of a consumer are sent on, the oldest first. A consumer can
@@ -126,7 +127,7 @@ func (p *planning) recognise() {
 		case owner == "" || !isID(owner):
 			p.refuse(n, owner, "its NamespaceMap is in no tenant namespace of a consumer")
 		case owner != n.cluster:
-			p.refuse(n, owner, fmt.Sprintf("consumer %s has sent it, and its label %s names %q", owner, clusterLabel, n.cluster))
+			p.refuse(n, owner, fmt.Sprintf("consumer %s has sent it, and its label %s names %q", owner, liqo.RemoteClusterIDLabel, n.cluster))
 		case len(n.original) >= maxOriginal:
 			p.refuse(n, owner, "its name at the consumer is not the name of a namespace")
 		case broker.BeenHere(n.original, p.self):

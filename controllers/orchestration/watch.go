@@ -6,16 +6,13 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/kube/liqo"
 )
 
 var (
-	orchestrations  = schema.GroupVersionResource{Group: "proffer.dev", Version: "v1alpha1", Resource: "orchestrations"}
-	namespaces      = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-	nodes           = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
-	virtualNodes    = schema.GroupVersionResource{Group: "offloading.liqo.io", Version: "v1beta1", Resource: "virtualnodes"}
-	connections     = schema.GroupVersionResource{Group: "networking.liqo.io", Version: "v1beta1", Resource: "connections"}
-	foreignClusters = schema.GroupVersionResource{Group: "core.liqo.io", Version: "v1beta1", Resource: "foreignclusters"}
-	offloadings     = schema.GroupVersionResource{Group: "offloading.liqo.io", Version: "v1beta1", Resource: "namespaceoffloadings"}
+	orchestrations = schema.GroupVersionResource{Group: "proffer.dev", Version: "v1alpha1", Resource: "orchestrations"}
+	namespaces     = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	nodes          = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 )
 
 // caches have everything that is watched.
@@ -47,26 +44,26 @@ func watch(api dynamic.Interface, wake func(), log logr.Logger) (*caches, watche
 	w := watches{
 		orchestrations: informer(kube.Kind{GroupVersionResource: orchestrations}, c.orchestrations),
 		offloadings: informer(kube.Kind{
-			GroupVersionResource: offloadings, Name: offloadingName,
+			GroupVersionResource: liqo.NamespaceOffloadings, Name: offloadingName,
 			Strip: kube.KeepFields(annotations, []string{"spec"}, []string{"status", remoteConditions}),
 		}, c.offloadings),
 	}
 	w.all = kube.CRDInformers{
 		w.orchestrations, w.offloadings,
 		informer(kube.Kind{
-			GroupVersionResource: namespaces, Builtin: true, Selector: clusterLabel,
+			GroupVersionResource: namespaces, Builtin: true, Selector: liqo.RemoteClusterIDLabel,
 			Strip: stripNamespace,
 		}, c.namespaces),
 		informer(kube.Kind{
-			GroupVersionResource: nodes, Builtin: true, Selector: typeLabel + "=" + virtualType,
+			GroupVersionResource: nodes, Builtin: true, Selector: liqo.NodeTypeLabel + "=" + liqo.VirtualNodeType,
 			Strip: kube.KeepFields([]string{"spec", "unschedulable"}, []string{"status", "conditions"}, []string{"status", "allocatable"}),
 		}, c.nodes),
-		informer(kube.Kind{GroupVersionResource: virtualNodes, Strip: kube.KeepFields([]string{"spec", "clusterID"})}, c.virtualNodes),
+		informer(kube.Kind{GroupVersionResource: liqo.VirtualNodes, Strip: kube.KeepFields([]string{"spec", "clusterID"})}, c.virtualNodes),
 		informer(kube.Kind{
-			GroupVersionResource: connections, Strip: kube.KeepFields([]string{"status", "value"}, []string{"status", "latency"}),
+			GroupVersionResource: liqo.Connections, Strip: kube.KeepFields([]string{"status", "value"}, []string{"status", "latency"}),
 		}, c.connections),
 		informer(kube.Kind{
-			GroupVersionResource: foreignClusters, Strip: kube.KeepFields([]string{"spec", "clusterID"}, annotations),
+			GroupVersionResource: liqo.ForeignClusters, Strip: kube.KeepFields([]string{"spec", "clusterID"}, annotations),
 		}, c.foreignClusters),
 	}
 	return c, w

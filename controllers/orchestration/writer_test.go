@@ -15,6 +15,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/kubetest"
 )
 
@@ -205,11 +206,11 @@ func TestSomeNamespacesAreRefused(t *testing.T) {
 	l := newLab(t)
 	back := l.sent("team-milano-oslo", "team-milano")
 	forged := l.named("forged")
-	l.namespace("forged", map[string]string{clusterLabel: "oslo"}, map[string]string{managedBy: l.named("liqo-tenant-rome") + "/milan", originalName: "x"})
+	l.namespace("forged", map[string]string{liqo.RemoteClusterIDLabel: "oslo"}, map[string]string{liqo.ManagedByMapAnnotation: l.named("liqo-tenant-rome") + "/milan", liqo.OriginalNameAnnotation: "x"})
 	nowhere := l.named("nowhere")
-	l.namespace("nowhere", map[string]string{clusterLabel: "rome"}, map[string]string{managedBy: "default/milan", originalName: "x"})
+	l.namespace("nowhere", map[string]string{liqo.RemoteClusterIDLabel: "rome"}, map[string]string{liqo.ManagedByMapAnnotation: "default/milan", liqo.OriginalNameAnnotation: "x"})
 	// Neither of these was sent.
-	l.namespace("labelled", map[string]string{clusterLabel: "rome"}, nil)
+	l.namespace("labelled", map[string]string{liqo.RemoteClusterIDLabel: "rome"}, nil)
 	good := l.sent("team-rome", "team")
 	l.orchestrate("cheapest", cheapest)
 	l.run()

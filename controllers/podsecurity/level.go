@@ -6,19 +6,13 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"proffer.dev/proffer/internal/kube/liqo"
 )
 
 // enforceLabel is the label from which the API server takes the level that pods must have, see
 // https://kubernetes.io/docs/concepts/security/pod-security-admission.
 const enforceLabel = "pod-security.kubernetes.io/enforce"
-
-// Liqo sets these on a namespace that it creates for a consumer, see
-// github.com/liqotech/liqo/pkg/consts. A tenant namespace has the first one too.
-const (
-	remoteClusterIDLabel   = "liqo.io/remote-cluster-id"
-	tenantNamespaceLabel   = "liqo.io/tenant-namespace"
-	managedByMapAnnotation = "liqo.io/managed-by-namespace-map"
-)
 
 // levels are those of Kubernetes that protect the node, the weaker first.
 var levels = []string{"baseline", "restricted"}
@@ -38,8 +32,8 @@ func ParseLevel(text string) (Level, error) {
 // than this one. A value that Kubernetes does not know is weaker: it enforces nothing.
 func (l Level) lacks(namespace *unstructured.Unstructured) bool {
 	labels := namespace.GetLabels()
-	_, tenant := labels[tenantNamespaceLabel]
-	_, created := namespace.GetAnnotations()[managedByMapAnnotation]
-	return labels[remoteClusterIDLabel] != "" && !tenant && created && namespace.GetDeletionTimestamp() == nil &&
+	_, tenant := labels[liqo.TenantNamespaceLabel]
+	_, created := namespace.GetAnnotations()[liqo.ManagedByMapAnnotation]
+	return labels[liqo.RemoteClusterIDLabel] != "" && !tenant && created && namespace.GetDeletionTimestamp() == nil &&
 		slices.Index(levels, labels[enforceLabel]) < slices.Index(levels, string(l))
 }

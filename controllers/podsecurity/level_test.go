@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"proffer.dev/proffer/internal/kube/liqo"
 )
 
 func namespace(labels, annotations map[string]string) *unstructured.Unstructured {
@@ -15,16 +17,16 @@ func namespace(labels, annotations map[string]string) *unstructured.Unstructured
 }
 
 func TestOnlyNamespacesOfConsumersAreRaised(t *testing.T) {
-	created := map[string]string{managedByMapAnnotation: "liqo-tenant-rome/milan"}
+	created := map[string]string{liqo.ManagedByMapAnnotation: "liqo-tenant-rome/milan"}
 	with := func(level string) map[string]string {
-		labels := map[string]string{remoteClusterIDLabel: "rome"}
+		labels := map[string]string{liqo.RemoteClusterIDLabel: "rome"}
 		if level != "" {
 			labels[enforceLabel] = level
 		}
 		return labels
 	}
 	tenant := with("")
-	tenant[tenantNamespaceLabel] = "true"
+	tenant[liqo.TenantNamespaceLabel] = "true"
 	for name, tc := range map[string]struct {
 		labels, annotations  map[string]string
 		baseline, restricted bool

@@ -20,6 +20,7 @@ import (
 
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/kube/liqo"
 )
 
 const (
@@ -32,7 +33,7 @@ const (
 
 	fieldManager = "proffer"
 	// selector leaves out tenant namespaces already on the API server.
-	selector = remoteClusterIDLabel + ",!" + tenantNamespaceLabel
+	selector = liqo.RemoteClusterIDLabel + ",!" + liqo.TenantNamespaceLabel
 )
 
 var namespaceResource = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}

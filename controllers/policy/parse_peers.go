@@ -9,6 +9,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/selection"
 )
@@ -16,16 +17,6 @@ import (
 const (
 	defaultDepth = 1
 	maxDepth     = 8
-)
-
-// virtualNodeTaint is the key of the taint that Liqo sets on each virtual node. Its pod webhook adds the
-// toleration to the pods that may go there, see github.com/liqotech/liqo/pkg/webhooks/pod.
-const virtualNodeTaint = "virtual-node.liqo.io/not-allowed"
-
-// virtualNode is the label that selects Liqo's virtual nodes.
-const (
-	nodeTypeLabel   = "liqo.io/type"
-	nodeTypeVirtual = "virtual-node"
 )
 
 // peers parses which virtual nodes are in a pool.
@@ -52,7 +43,7 @@ func (p *parser) peers(out *offer.Nodes, peers *v1alpha1.Peers, path *field.Path
 	}
 	out.Selection = capacity.Selection{
 		Selector: p.selector(peers.Selector, path.Child("selector")), Peers: of,
-		Tolerations: selection.Tolerations([]corev1.Toleration{{Key: virtualNodeTaint, Operator: corev1.TolerationOpExists}}),
+		Tolerations: selection.Tolerations([]corev1.Toleration{{Key: liqo.VirtualNodeTaint, Operator: corev1.TolerationOpExists}}),
 	}
 }
 
@@ -63,6 +54,6 @@ func selectorOfPeers(peers *v1alpha1.Peers) map[string]string {
 	if peers.Selector != nil {
 		maps.Copy(out, peers.Selector.MatchLabels)
 	}
-	out[nodeTypeLabel] = nodeTypeVirtual
+	out[liqo.NodeTypeLabel] = liqo.VirtualNodeType
 	return out
 }

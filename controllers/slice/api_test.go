@@ -22,6 +22,7 @@ import (
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/kubetest"
 )
 
@@ -109,7 +110,7 @@ func TestSlicesAreReadWhenTheirKindComesLaterAndAfterItWasGone(t *testing.T) {
 	uninstall := kubetest.Install(t, controlplane.LiqoCRD(t, sliceCRD))
 	// Slices of this cluster are watched too: the labels that tell them apart can be changed by a
 	// consumer.
-	own := kubetest.CreateSlice(t, kubetest.Slice("own", func(s *authv1beta1.ResourceSlice) { delete(s.Labels, replicatedLabel) }))
+	own := kubetest.CreateSlice(t, kubetest.Slice("own", func(s *authv1beta1.ResourceSlice) { delete(s.Labels, liqo.ReplicatedLabel) }))
 	u := kubetest.CreateSlice(t, kubetest.Slice("copy"))
 	f.lists(t, map[string]string{"copy": "gold", "own": "gold"})
 	kubetest.Remove(t, own)
@@ -146,7 +147,7 @@ func TestAnAnswerIsWrittenWithWhatTheWatchKept(t *testing.T) {
 		}
 		return "the slice is not known as authenticated"
 	})
-	resources := f.client.Resource(sliceResource).Namespace(metav1.NamespaceDefault)
+	resources := f.client.Resource(liqo.ResourceSlices).Namespace(metav1.NamespaceDefault)
 	before, err := resources.Get(t.Context(), "s", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -240,9 +241,9 @@ func TestTheGatesFollowNamespacesAndTenants(t *testing.T) {
 		return kubetest.Create(t, u)
 	}
 	decides(wrongNamespace)
-	labels(map[string]string{tenantNamespaceLabel: "true", remoteClusterIDLabel: "oslo"})
+	labels(map[string]string{liqo.TenantNamespaceLabel: "true", liqo.RemoteClusterIDLabel: "oslo"})
 	decides(wrongNamespace)
-	labels(map[string]string{tenantNamespaceLabel: "true", remoteClusterIDLabel: "rome"})
+	labels(map[string]string{liqo.TenantNamespaceLabel: "true", liqo.RemoteClusterIDLabel: "rome"})
 	decides(noTenant)
 
 	uninstall := kubetest.Install(t, controlplane.LiqoCRD(t, tenantCRD))
@@ -263,7 +264,7 @@ func TestTheGatesFollowNamespacesAndTenants(t *testing.T) {
 	decides(active)
 	labels(nil)
 	decides(wrongNamespace)
-	labels(map[string]string{tenantNamespaceLabel: "true", remoteClusterIDLabel: "rome"})
+	labels(map[string]string{liqo.TenantNamespaceLabel: "true", liqo.RemoteClusterIDLabel: "rome"})
 	decides(active)
 	uninstall()
 	decides(noTenant)

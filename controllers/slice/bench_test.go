@@ -19,6 +19,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/grant/protocol"
+	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/selection"
@@ -37,11 +38,11 @@ func newSettled(t testing.TB, slices int) (*Writer, *offer.AllocationInput) {
 		listed[i] = known(t, fmt.Sprint("s", i), fmt.Sprint("uid", i), i+1, class(authv1beta1.ResourceSliceClass(fmt.Sprint("c", i%20))),
 			func(s *authv1beta1.ResourceSlice) {
 				s.Namespace, s.Spec.ConsumerClusterID = namespace, new(corev1beta1.ClusterID(id))
-				s.Labels[originIDLabel] = id
+				s.Labels[liqo.OriginIDLabel] = id
 				s.Spec.Resources = nodestest.List("cpu", "4", "memory", "8Gi", "pods", "10")
 			})
 		sources.gates.owners.Set(kubetest.Unstructured(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-			Name: namespace, Labels: map[string]string{tenantNamespaceLabel: "true", remoteClusterIDLabel: id},
+			Name: namespace, Labels: map[string]string{liqo.TenantNamespaceLabel: "true", liqo.RemoteClusterIDLabel: id},
 		}}))
 		sources.gates.tenants.Set(kubetest.Unstructured(t, &authv1beta1.Tenant{
 			ObjectMeta: metav1.ObjectMeta{Name: id, Namespace: namespace}, Spec: authv1beta1.TenantSpec{ClusterID: corev1beta1.ClusterID(id)},

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/pager"
 
 	"proffer.dev/proffer/internal/kube/jsonstream"
+	"proffer.dev/proffer/internal/kube/liqo"
 )
 
 // Clients read and write Liqo's objects, and those of Kubernetes that are read without their Go
@@ -56,11 +57,11 @@ type sliceClient struct{ api rest.Interface }
 
 // path returns the path of all slices, of those in a namespace, or of what the names select in it.
 func (c *sliceClient) path(namespace string, names ...string) string {
-	all := []string{"/apis", sliceResource.Group, sliceResource.Version}
+	all := []string{"/apis", liqo.ResourceSlices.Group, liqo.ResourceSlices.Version}
 	if namespace != "" {
 		all = append(all, "namespaces", namespace)
 	}
-	return path.Join(append(append(all, sliceResource.Resource), names...)...)
+	return path.Join(append(append(all, liqo.ResourceSlices.Resource), names...)...)
 }
 
 // get requests all slices.

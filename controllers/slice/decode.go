@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"proffer.dev/proffer/internal/kube/jsonstream"
+	"proffer.dev/proffer/internal/kube/liqo"
 )
 
 // The bounds of what is kept of a ResourceSlice. A consumer may fill its slices up to the limit of
@@ -34,7 +35,7 @@ const (
 )
 
 // keptLabels are the labels of a slice that are kept.
-var keptLabels = []string{replicatedLabel, originIDLabel, remoteClusterIDLabel}
+var keptLabels = []string{liqo.ReplicatedLabel, liqo.OriginIDLabel, liqo.RemoteClusterIDLabel}
 
 // keptKey is the field in which a decoded slice records what was left out. The API server has no
 // such field.

@@ -6,12 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"proffer.dev/proffer/internal/kube"
-)
-
-// Labels of a tenant namespace, see github.com/liqotech/liqo/pkg/consts.
-const (
-	tenantNamespaceLabel = "liqo.io/tenant-namespace"
-	remoteClusterIDLabel = "liqo.io/remote-cluster-id"
+	"proffer.dev/proffer/internal/kube/liqo"
 )
 
 // gateState is whether a ResourceSlice is answered now and, if not, why.
@@ -36,11 +31,11 @@ const (
 func (s gateState) String() string {
 	switch s {
 	case notReplicated:
-		return "not a slice of another cluster: Liqo sets the labels " + replicatedLabel + "=true and " + originIDLabel + " on those"
+		return "not a slice of another cluster: Liqo sets the labels " + liqo.ReplicatedLabel + "=true and " + liqo.OriginIDLabel + " on those"
 	case noConsumer:
 		return "waiting for Liqo to write the consumer's cluster ID"
 	case wrongNamespace:
-		return "not in the tenant namespace of its consumer: that is labelled " + tenantNamespaceLabel + "=true and " + remoteClusterIDLabel + "=ID"
+		return "not in the tenant namespace of its consumer: that is labelled " + liqo.TenantNamespaceLabel + "=true and " + liqo.RemoteClusterIDLabel + "=ID"
 	case noTenant:
 		return "no Tenant of its consumer is in its namespace, or it is being deleted: peer with the consumer again"
 	case manyTenants:
@@ -149,10 +144,10 @@ func parseTenant(u *unstructured.Unstructured) tenantState {
 // (validateRSNamespace).
 func parseOwner(u *unstructured.Unstructured) string {
 	labels := u.GetLabels()
-	if value, ok := labels[tenantNamespaceLabel]; !ok || strings.EqualFold(value, "false") {
+	if value, ok := labels[liqo.TenantNamespaceLabel]; !ok || strings.EqualFold(value, "false") {
 		return ""
 	}
-	return labels[remoteClusterIDLabel]
+	return labels[liqo.RemoteClusterIDLabel]
 }
 
 // keepOwner strips a Namespace of all but the labels that parseOwner reads.
@@ -162,7 +157,7 @@ func keepOwner(obj any) (any, error) {
 		return obj, nil
 	}
 	out, labels := kube.Identity(u), map[string]string{}
-	for _, key := range []string{tenantNamespaceLabel, remoteClusterIDLabel} {
+	for _, key := range []string{liqo.TenantNamespaceLabel, liqo.RemoteClusterIDLabel} {
 		if value, ok := u.GetLabels()[key]; ok {
 			labels[key] = value
 		}

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/kubetest"
 )
 
@@ -54,7 +55,7 @@ func aTenantNamespace(t *testing.T, labels map[string]string) *unstructured.Unst
 
 func TestEveryGateHoldsBackWhatItIsFor(t *testing.T) {
 	usual := func(*authv1beta1.ResourceSlice) {}
-	ofRome := map[string]string{tenantNamespaceLabel: "true", remoteClusterIDLabel: "rome"}
+	ofRome := map[string]string{liqo.TenantNamespaceLabel: "true", liqo.RemoteClusterIDLabel: "rome"}
 	for _, tc := range []struct {
 		name      string
 		slice     func(*authv1beta1.ResourceSlice)
@@ -65,14 +66,14 @@ func TestEveryGateHoldsBackWhatItIsFor(t *testing.T) {
 		{"every gate open", usual, ofRome, []*unstructured.Unstructured{aTenant(t, "rome")}, active},
 		{"with another consumer's Tenant too", usual, ofRome, []*unstructured.Unstructured{aTenant(t, "rome"), aTenant(t, "oslo", ofCluster("oslo"))}, active},
 		{"no condition", usual, ofRome, []*unstructured.Unstructured{aTenant(t, "rome", tenantCondition(""))}, active},
-		{"a slice of this cluster", func(s *authv1beta1.ResourceSlice) { delete(s.Labels, replicatedLabel) }, ofRome, []*unstructured.Unstructured{aTenant(t, "rome")}, notReplicated},
-		{"no origin", func(s *authv1beta1.ResourceSlice) { s.Labels[originIDLabel] = "" }, ofRome, []*unstructured.Unstructured{aTenant(t, "rome")}, notReplicated},
+		{"a slice of this cluster", func(s *authv1beta1.ResourceSlice) { delete(s.Labels, liqo.ReplicatedLabel) }, ofRome, []*unstructured.Unstructured{aTenant(t, "rome")}, notReplicated},
+		{"no origin", func(s *authv1beta1.ResourceSlice) { s.Labels[liqo.OriginIDLabel] = "" }, ofRome, []*unstructured.Unstructured{aTenant(t, "rome")}, notReplicated},
 		{"no consumer yet", func(s *authv1beta1.ResourceSlice) { s.Spec.ConsumerClusterID = nil }, ofRome, []*unstructured.Unstructured{aTenant(t, "rome")}, noConsumer},
 		{"no consumer in an ordinary namespace", func(s *authv1beta1.ResourceSlice) { s.Spec.ConsumerClusterID = nil }, nil, nil, noConsumer},
 		{"in an ordinary namespace", usual, nil, []*unstructured.Unstructured{aTenant(t, "rome")}, wrongNamespace},
-		{"in the namespace of another consumer", usual, map[string]string{tenantNamespaceLabel: "true", remoteClusterIDLabel: "oslo"}, []*unstructured.Unstructured{aTenant(t, "rome")}, wrongNamespace},
-		{"in a namespace without the label of tenant namespaces", usual, map[string]string{remoteClusterIDLabel: "rome"}, []*unstructured.Unstructured{aTenant(t, "rome")}, wrongNamespace},
-		{"in a namespace labelled as no tenant namespace", usual, map[string]string{tenantNamespaceLabel: "False", remoteClusterIDLabel: "rome"}, []*unstructured.Unstructured{aTenant(t, "rome")}, wrongNamespace},
+		{"in the namespace of another consumer", usual, map[string]string{liqo.TenantNamespaceLabel: "true", liqo.RemoteClusterIDLabel: "oslo"}, []*unstructured.Unstructured{aTenant(t, "rome")}, wrongNamespace},
+		{"in a namespace without the label of tenant namespaces", usual, map[string]string{liqo.RemoteClusterIDLabel: "rome"}, []*unstructured.Unstructured{aTenant(t, "rome")}, wrongNamespace},
+		{"in a namespace labelled as no tenant namespace", usual, map[string]string{liqo.TenantNamespaceLabel: "False", liqo.RemoteClusterIDLabel: "rome"}, []*unstructured.Unstructured{aTenant(t, "rome")}, wrongNamespace},
 		{"without a Tenant", usual, ofRome, nil, noTenant},
 		{"with only another consumer's Tenant", usual, ofRome, []*unstructured.Unstructured{aTenant(t, "rome", ofCluster("oslo"))}, noTenant},
 		{"with a Tenant being deleted", usual, ofRome, []*unstructured.Unstructured{aTenant(t, "rome", beingDeleted)}, noTenant},
@@ -154,7 +155,7 @@ func TestEveryDecisionSaysWhatIsTheMatter(t *testing.T) {
 }
 
 func TestOnlyNewsOfObjectsIsNews(t *testing.T) {
-	ofRome := map[string]string{tenantNamespaceLabel: "true", remoteClusterIDLabel: "rome"}
+	ofRome := map[string]string{liqo.TenantNamespaceLabel: "true", liqo.RemoteClusterIDLabel: "rome"}
 	owners := kube.NewObjectCache(parseOwner)
 	if !owners.Set(aTenantNamespace(t, ofRome)) {
 		t.Error("a new namespace is not reported as a change")
@@ -163,7 +164,7 @@ func TestOnlyNewsOfObjectsIsNews(t *testing.T) {
 	if owners.Set(aTenantNamespace(t, ofRome)) {
 		t.Error("an unused label is reported as a change")
 	}
-	ofRome[remoteClusterIDLabel] = "oslo"
+	ofRome[liqo.RemoteClusterIDLabel] = "oslo"
 	if !owners.Set(aTenantNamespace(t, ofRome)) {
 		t.Error("another owner is not reported as a change")
 	}

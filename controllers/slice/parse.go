@@ -13,14 +13,8 @@ import (
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/quantity"
-)
-
-// Labels that crd-replicator sets on the copy of an object of another cluster, see
-// github.com/liqotech/liqo/pkg/consts.
-const (
-	replicatedLabel = "liqo.io/replicated"
-	originIDLabel   = "liqo.io/originID"
 )
 
 const (
@@ -77,7 +71,7 @@ func parseSlice(u *unstructured.Unstructured) slice {
 	s := slice{
 		key: kube.Key(u), namespace: u.GetNamespace(), name: u.GetName(), uid: u.GetUID(),
 		class:         kube.Text(u, "status", "class"), // Not in Liqo v1.2.0, where it is pruned.
-		originOK:      labels[replicatedLabel] == "true" && labels[originIDLabel] != "",
+		originOK:      labels[liqo.ReplicatedLabel] == "true" && labels[liqo.OriginIDLabel] != "",
 		authenticated: authenticated(u),
 		answer:        readAnswer(u),
 		deleting:      u.GetDeletionTimestamp() != nil,

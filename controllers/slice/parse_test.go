@@ -19,6 +19,7 @@ import (
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube/jsonstream"
+	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
 )
@@ -91,8 +92,8 @@ func TestWhatASliceSaysDecides(t *testing.T) {
 		{"an ordinary slice", func(*authv1beta1.ResourceSlice) {}, func(*slice) {}},
 		{"without a consumer yet", func(s *authv1beta1.ResourceSlice) { s.Spec.ConsumerClusterID = nil }, func(s *slice) { s.consumer = "" }},
 		{"without a class", func(s *authv1beta1.ResourceSlice) { s.Spec.Class = "" }, func(s *slice) { s.class = "" }},
-		{"not replicated", func(s *authv1beta1.ResourceSlice) { s.Labels[replicatedLabel] = "false" }, func(s *slice) { s.originOK = false }},
-		{"without an origin", func(s *authv1beta1.ResourceSlice) { delete(s.Labels, originIDLabel) }, func(s *slice) { s.originOK = false }},
+		{"not replicated", func(s *authv1beta1.ResourceSlice) { s.Labels[liqo.ReplicatedLabel] = "false" }, func(s *slice) { s.originOK = false }},
+		{"without an origin", func(s *authv1beta1.ResourceSlice) { delete(s.Labels, liqo.OriginIDLabel) }, func(s *slice) { s.originOK = false }},
 		{"not yet authenticated", func(s *authv1beta1.ResourceSlice) { s.Status.Conditions = nil }, func(s *slice) { s.authenticated = false }},
 		{
 			"authentication denied",

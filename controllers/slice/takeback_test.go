@@ -15,6 +15,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/grant/protocol"
+	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/selection"
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
@@ -42,7 +43,7 @@ func goldOf(cpu int64, pods ...capacity.Pod) *offer.AllocationInput {
 func aLeader(t *testing.T, listed ...slice) *Writer {
 	t.Helper()
 	sources := NewDecider(nil, func() {}, func() {}, logr.Discard())
-	sources.gates.owners.Set(aTenantNamespace(t, map[string]string{tenantNamespaceLabel: "true", remoteClusterIDLabel: "rome"}))
+	sources.gates.owners.Set(aTenantNamespace(t, map[string]string{liqo.TenantNamespaceLabel: "true", liqo.RemoteClusterIDLabel: "rome"}))
 	sources.gates.tenants.Set(aTenant(t, "rome"))
 	w := newWriter(nil, nil, sources, debounce.New(0), func() bool { return true }, newEvents(&events.FakeRecorder{}), logr.Discard())
 	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[sliceKey]{Queue: newFairQueue()})
@@ -148,7 +149,7 @@ func taskOf(t *testing.T, b *grantCache, uid types.UID) task {
 }
 
 // withoutReplication removes the label that marks the slice of another cluster.
-func withoutReplication(s *authv1beta1.ResourceSlice) { delete(s.Labels, replicatedLabel) }
+func withoutReplication(s *authv1beta1.ResourceSlice) { delete(s.Labels, liqo.ReplicatedLabel) }
 
 // If a slice is too large for any answer, and its consumer removed the earlier answer, the Quota of
 // its grant may still exist.

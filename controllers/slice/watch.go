@@ -14,10 +14,10 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/kube/liqo"
 )
 
 var (
-	sliceResource        = schema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1", Resource: "resourceslices"}
 	namespaceResource    = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	storageClassResource = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}
 )
@@ -56,8 +56,8 @@ func NewDecider(api *Clients, wake, later func(), log logr.Logger) *Decider {
 	}
 	// All slices are watched, also those of this cluster: a consumer can remove the label that
 	// distinguishes its own.
-	watch(kube.Kind{GroupVersionResource: sliceResource, Source: api.sliceStream()}, newSliceHandler(d.cache, wake, later))
-	watch(kube.Kind{GroupVersionResource: namespaceResource, Builtin: true, Selector: tenantNamespaceLabel, Strip: keepOwner}, d.gates.owners)
+	watch(kube.Kind{GroupVersionResource: liqo.ResourceSlices, Source: api.sliceStream()}, newSliceHandler(d.cache, wake, later))
+	watch(kube.Kind{GroupVersionResource: namespaceResource, Builtin: true, Selector: liqo.TenantNamespaceLabel, Strip: keepOwner}, d.gates.owners)
 	watch(kube.Kind{GroupVersionResource: storageClassResource, Builtin: true, Strip: stripStorageClass}, d.storage)
 	return d
 }

@@ -1,11 +1,11 @@
 package operator
 
-import "proffer.dev/proffer/internal/source/nodes"
+import "proffer.dev/proffer/internal/kube/liqo"
 
 const (
-	originLabel     = nodes.OriginLabel
-	originLabelV0   = nodes.OriginLabelV0
+	originLabel     = liqo.OriginLabel
+	originLabelV0   = liqo.OriginLabelV0
 	shadowPodLabel  = "liqo.io/shadowPod"
-	nodeTypeLabel   = nodes.NodeTypeLabel
-	nodeTypeVirtual = nodes.NodeTypeVirtual
+	nodeTypeLabel   = liqo.NodeTypeLabel
+	nodeTypeVirtual = liqo.VirtualNodeType
 )

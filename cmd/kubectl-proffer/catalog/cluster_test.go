@@ -24,6 +24,7 @@ import (
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/exit"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatortest"
+	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/kubetest"
 )
 
@@ -200,7 +201,7 @@ func newSecret(t *testing.T, name, namespace string, data map[string][]byte) {
 	t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: atConsumer, Name: name}, Data: data}
 	if namespace != "" {
-		secret.Annotations = map[string]string{tenantNamespaceAnnotation: namespace}
+		secret.Annotations = map[string]string{liqo.RemoteTenantNamespaceAnnotation: namespace}
 	}
 	kubetest.Create(t, secret)
 }

@@ -10,25 +10,21 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/dynamic"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	clientrest "k8s.io/client-go/rest"
 
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
+	"proffer.dev/proffer/internal/kube/liqo"
 )
 
 // What Liqo v1.2.0 keeps for each provider: pkg/liqo-controller-manager/authentication.
-var identityResource = schema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1", Resource: "identities"}
-
 const (
 	// controlPlane is the type of the identity with which Liqo's crd-replicator writes at the provider.
 	controlPlane = "ControlPlane"
 	// kubeconfigKey is the key of the Secret of an identity.
 	kubeconfigKey = "kubeconfig"
-	// tenantNamespaceAnnotation of that Secret is the tenant namespace at the provider.
-	tenantNamespaceAnnotation = "liqo.io/remote-tenant-namespace"
 	// awsKey is in the Secret of an identity of AWS, whose kubeconfig has no credentials.
 	awsKey = "awsAccessKeyID"
 )
@@ -63,7 +59,7 @@ func newConsumer(config *clientrest.Config) (*consumer, error) {
 // identities returns the identity at each provider, by cluster ID, or only that of one provider. A
 // provider with several, of which Liqo uses none, is listed once for each.
 func (c *consumer) identities(ctx context.Context, provider string) ([]identity, error) {
-	list, err := c.objects.Resource(identityResource).List(ctx, metav1.ListOptions{})
+	list, err := c.objects.Resource(liqo.Identities).List(ctx, metav1.ListOptions{})
 	switch {
 	case apierrors.IsForbidden(err):
 		return nil, fmt.Errorf("you may not list identities.authentication.liqo.io in this cluster: %s", askForRights)
@@ -116,8 +112,8 @@ func (c *consumer) connect(ctx context.Context, id identity) (at *connection, na
 	case err != nil:
 		return nil, "", fmt.Errorf("reading Secret %s in namespace %s: %w", id.secret, id.namespace, err)
 	}
-	if namespace = secret.Annotations[tenantNamespaceAnnotation]; len(validation.IsDNS1123Label(namespace)) > 0 {
-		return nil, "", fmt.Errorf("its Secret %s has no tenant namespace in annotation %s", id.secret, tenantNamespaceAnnotation)
+	if namespace = secret.Annotations[liqo.RemoteTenantNamespaceAnnotation]; len(validation.IsDNS1123Label(namespace)) > 0 {
+		return nil, "", fmt.Errorf("its Secret %s has no tenant namespace in annotation %s", id.secret, liqo.RemoteTenantNamespaceAnnotation)
 	}
 	if _, aws := secret.Data[awsKey]; aws {
 		return nil, "", errors.New("its identity is one of AWS IAM, which this command cannot use")

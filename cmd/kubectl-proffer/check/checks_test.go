@@ -251,8 +251,8 @@ func TestThePortsOfTheServiceLeadToTheForms(t *testing.T) {
 	}
 }
 
-// liqo is Liqo's controller-manager of a version, with these arguments.
-func liqo(version string, args ...string) known[*appsv1.Deployment] {
+// controllerManager is Liqo's controller-manager of a version, with these arguments.
+func controllerManager(version string, args ...string) known[*appsv1.Deployment] {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: liqoDeployment}}
 	d.Spec.Template.Spec.Containers = []corev1.Container{
 		{Name: "mesh", Image: "mesh:v0.1.0"},
@@ -271,26 +271,26 @@ func TestLiqoHasToReadFromTheOperatorInItsForm(t *testing.T) {
 		tls  bool
 		want is
 	}{
-		"pools":                   {v0(), liqo("v0.10.3", flag+host+":6001"), pools, false, is{OK, []string{"Liqo v0.10 reads pools from " + host + ":6001"}}},
-		"flat":                    {v0(), liqo("v0.8.3", flag+host+":6002"), both, false, is{OK, []string{"Liqo v0.8 reads flat"}}},
-		"a short name":            {v0(), liqo("v0.9.4", flag+"proffer.proffer-system:6001"), pools, false, is{OK, nil}},
-		"a long name":             {v0(), liqo("v0.9.4", flag+host+".cluster.local:6001"), pools, false, is{OK, nil}},
-		"the Service's IP":        {v0(), liqo("v0.9.4", flag+"10.0.0.7:6001"), pools, false, is{OK, nil}},
-		"a name of its namespace": {v0(), liqo("v0.9.4", flag+"proffer:6001"), pools, false, is{Warning, []string{"not from Proffer"}}},
-		"another port":            {v0(), liqo("v0.9.4", flag+host+":6003"), pools, false, is{Warning, []string{"reads from " + host + ":6003, not from Proffer"}}},
-		"the flag's value apart":  {v0(), liqo("v0.10.3", "--resource-plugin-address", host+":6001", "--other"), pools, false, is{OK, nil}},
-		"CRDs that are left over": {v0(), liqo("v1.2.0"), nil, false, is{OK, []string{"Not needed", "v1.2.0"}}},
-		"the old plugin":          {v0(), liqo("v0.10.3", flag+"liqo-fixed-resources-plugin.liqo:6001"), pools, false, is{Warning, []string{"not from Proffer", "resourcePluginAddress", host + ":6001"}}},
-		"no address":              {v0(), liqo("v0.8.3"), both, false, is{Warning, []string{"no --resource-plugin-address", host + ":6002"}}},
-		"the wrong form":          {v0(), liqo("v0.8.3", flag+host+":6001"), both, false, is{Wrong, []string{"understands only flat", "resourcePluginAddress", host + ":6002"}}},
-		"a form not served":       {v0(), liqo("v0.8.3", flag+host+":6001"), pools, false, is{Wrong, []string{"component flat"}}},
-		"flat for pools":          {v0(), liqo("v0.10.3", flag+host+":6001"), []address{{host, 6001, operator.Flat}}, false, is{Wrong, []string{"--grpc-form=flat"}}},
-		"TLS":                     {v0(), liqo("v0.10.3", flag+host+":6001"), pools, true, is{Wrong, []string{"TLS"}}},
-		"an unknown version":      {v0(), liqo("latest", flag+host+":6001"), pools, false, is{Warning, []string{"names no version", "pools is for Liqo v0.9 and v0.10"}}},
+		"pools":                   {v0(), controllerManager("v0.10.3", flag+host+":6001"), pools, false, is{OK, []string{"Liqo v0.10 reads pools from " + host + ":6001"}}},
+		"flat":                    {v0(), controllerManager("v0.8.3", flag+host+":6002"), both, false, is{OK, []string{"Liqo v0.8 reads flat"}}},
+		"a short name":            {v0(), controllerManager("v0.9.4", flag+"proffer.proffer-system:6001"), pools, false, is{OK, nil}},
+		"a long name":             {v0(), controllerManager("v0.9.4", flag+host+".cluster.local:6001"), pools, false, is{OK, nil}},
+		"the Service's IP":        {v0(), controllerManager("v0.9.4", flag+"10.0.0.7:6001"), pools, false, is{OK, nil}},
+		"a name of its namespace": {v0(), controllerManager("v0.9.4", flag+"proffer:6001"), pools, false, is{Warning, []string{"not from Proffer"}}},
+		"another port":            {v0(), controllerManager("v0.9.4", flag+host+":6003"), pools, false, is{Warning, []string{"reads from " + host + ":6003, not from Proffer"}}},
+		"the flag's value apart":  {v0(), controllerManager("v0.10.3", "--resource-plugin-address", host+":6001", "--other"), pools, false, is{OK, nil}},
+		"CRDs that are left over": {v0(), controllerManager("v1.2.0"), nil, false, is{OK, []string{"Not needed", "v1.2.0"}}},
+		"the old plugin":          {v0(), controllerManager("v0.10.3", flag+"liqo-fixed-resources-plugin.liqo:6001"), pools, false, is{Warning, []string{"not from Proffer", "resourcePluginAddress", host + ":6001"}}},
+		"no address":              {v0(), controllerManager("v0.8.3"), both, false, is{Warning, []string{"no --resource-plugin-address", host + ":6002"}}},
+		"the wrong form":          {v0(), controllerManager("v0.8.3", flag+host+":6001"), both, false, is{Wrong, []string{"understands only flat", "resourcePluginAddress", host + ":6002"}}},
+		"a form not served":       {v0(), controllerManager("v0.8.3", flag+host+":6001"), pools, false, is{Wrong, []string{"component flat"}}},
+		"flat for pools":          {v0(), controllerManager("v0.10.3", flag+host+":6001"), []address{{host, 6001, operator.Flat}}, false, is{Wrong, []string{"--grpc-form=flat"}}},
+		"TLS":                     {v0(), controllerManager("v0.10.3", flag+host+":6001"), pools, true, is{Wrong, []string{"TLS"}}},
+		"an unknown version":      {v0(), controllerManager("latest", flag+host+":6001"), pools, false, is{Warning, []string{"names no version", "pools is for Liqo v0.9 and v0.10"}}},
 		"Liqo v1 alone":           {v1(), failing[*appsv1.Deployment](errNotFound), pools, false, is{OK, []string{"Not needed"}}},
 		"another namespace":       {v0(), failing[*appsv1.Deployment](errNotFound), pools, false, is{Skipped, []string{"--liqo-namespace"}}},
 		"no right":                {v0(), failing[*appsv1.Deployment](errForbidden), pools, false, is{Skipped, []string{"get deployments.apps in liqo"}}},
-		"no operator":             {v0(), liqo("v0.10.3"), nil, false, is{Skipped, nil}},
+		"no operator":             {v0(), controllerManager("v0.10.3"), nil, false, is{Skipped, nil}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -309,12 +309,12 @@ func TestSettingsOfLiqoThatDoNotFitAreReported(t *testing.T) {
 		classes int
 		want    []is
 	}{
-		"as they should be": {v0(), liqo("v0.10.3", address, "--offer-update-threshold-percentage=0"), 2, []is{{OK, nil}}},
-		"a threshold":       {v0(), liqo("v0.10.3", address, "--offer-update-threshold-percentage=20"), 1, []is{{Warning, []string{"up to 20%", "offerUpdateThresholdPercentage"}}}},
-		"enforcement":       {v0(), liqo("v0.10.3", address, "--enable-resource-enforcement"), 2, []is{{Wrong, []string{"2 classes", "enableResourceEnforcement"}}}},
-		"for one class":     {v0(), liqo("v0.10.3", address, "--enable-resource-enforcement"), 1, []is{{OK, nil}}},
-		"without address":   {v0(), liqo("v0.10.3", "--offer-update-threshold-percentage=5"), 1, nil},
-		"without Liqo v0":   {v1(), liqo("v1.2.0", address), 1, nil},
+		"as they should be": {v0(), controllerManager("v0.10.3", address, "--offer-update-threshold-percentage=0"), 2, []is{{OK, nil}}},
+		"a threshold":       {v0(), controllerManager("v0.10.3", address, "--offer-update-threshold-percentage=20"), 1, []is{{Warning, []string{"up to 20%", "offerUpdateThresholdPercentage"}}}},
+		"enforcement":       {v0(), controllerManager("v0.10.3", address, "--enable-resource-enforcement"), 2, []is{{Wrong, []string{"2 classes", "enableResourceEnforcement"}}}},
+		"for one class":     {v0(), controllerManager("v0.10.3", address, "--enable-resource-enforcement"), 1, []is{{OK, nil}}},
+		"without address":   {v0(), controllerManager("v0.10.3", "--offer-update-threshold-percentage=5"), 1, nil},
+		"without Liqo v0":   {v1(), controllerManager("v1.2.0", address), 1, nil},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -22,7 +22,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
@@ -32,6 +31,7 @@ import (
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/manifests"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
 	"proffer.dev/proffer/controllers/orchestration"
+	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/operator"
 )
 
@@ -231,7 +231,7 @@ func (c *cluster) orchestrations(ctx context.Context) known[[]v1alpha1.Orchestra
 // offloadings returns the NamespaceOffloadings that the operator has written.
 func (c *cluster) offloadings(ctx context.Context) known[[]metav1.PartialObjectMetadata] {
 	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "offloading.liqo.io", Version: "v1beta1", Kind: "NamespaceOffloadingList"})
+	list.SetGroupVersionKind(liqo.NamespaceOffloadings.GroupVersion().WithKind(liqo.NamespaceOffloading + "List"))
 	err := c.api.List(ctx, list, client.MatchingLabels{orchestration.ManagedByLabel: orchestration.ManagedBy})
 	return knownOf(list.Items, err)
 }
@@ -239,7 +239,7 @@ func (c *cluster) offloadings(ctx context.Context) known[[]metav1.PartialObjectM
 // virtualKubelets returns the Deployments of Liqo's virtual kubelets.
 func (c *cluster) virtualKubelets(ctx context.Context) known[[]appsv1.Deployment] {
 	list := &appsv1.DeploymentList{}
-	err := c.api.List(ctx, list, client.MatchingLabels{kubeletLabel: kubeletValue})
+	err := c.api.List(ctx, list, client.MatchingLabels{liqo.ComponentLabel: liqo.VirtualKubelet})
 	return knownOf(list.Items, err)
 }
 

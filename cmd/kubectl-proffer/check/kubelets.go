@@ -11,10 +11,8 @@ import (
 const (
 	checkKubelets = "virtual-kubelets"
 
-	// kubeletLabel selects the Deployments of Liqo's virtual kubelets, and apiServerFlag is the flag by which
-	// they add the variables of an API server to pods.
-	kubeletLabel, kubeletValue = "offloading.liqo.io/component", "virtual-kubelet"
-	apiServerFlag              = "--enable-apiserver-support"
+	// apiServerFlag is the flag by which virtual kubelets add the variables of an API server to pods.
+	apiServerFlag = "--enable-apiserver-support"
 )
 
 // findKubelets reports the virtual kubelets of a broker that Liqo v1.2.0 lets no pod of a consumer pass:

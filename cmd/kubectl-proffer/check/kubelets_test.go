@@ -7,10 +7,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/internal/kube/liqo"
 )
 
 func kubeletWith(name string, args ...string) appsv1.Deployment {
-	d := appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{kubeletLabel: kubeletValue}}}
+	d := appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{liqo.ComponentLabel: liqo.VirtualKubelet}}}
 	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
 	d.Spec.Template.Labels = d.Spec.Selector.MatchLabels
 	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "virtual-kubelet", Image: "virtual-kubelet", Args: args}}

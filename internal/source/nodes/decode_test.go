@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/randfill"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube/liqo"
 )
 
 // everything compares all fields that are kept of an object.
@@ -73,11 +74,11 @@ func check[T, F any, P interface {
 
 func TestFieldsThatAreNotDecodedDoNotCount(t *testing.T) {
 	pods := podsOfEveryKind()
-	pods["of a consumer"] = aPod("p", "n", list("cpu", "1"), podLabel(OriginLabel, "rome"), podLabel("app", "web"))
-	pods["of a consumer with Liqo v0"] = aPod("p", "n", list("cpu", "1"), podLabel(OriginLabelV0, "rome"))
+	pods["of a consumer"] = aPod("p", "n", list("cpu", "1"), podLabel(liqo.OriginLabel, "rome"), podLabel("app", "web"))
+	pods["of a consumer with Liqo v0"] = aPod("p", "n", list("cpu", "1"), podLabel(liqo.OriginLabelV0, "rome"))
 	pods["with a known creator"] = aPod("p", "n", list("cpu", "1"),
-		podLabel(OriginLabel, "rome"), podLabel(CreatorLabel, "slice"))
-	pods["of this cluster with a creator"] = aPod("p", "n", list("cpu", "1"), podLabel(CreatorLabel, "slice"))
+		podLabel(liqo.OriginLabel, "rome"), podLabel(liqo.CreatorLabel, "slice"))
+	pods["of this cluster with a creator"] = aPod("p", "n", list("cpu", "1"), podLabel(liqo.CreatorLabel, "slice"))
 	pods["labelled as a shadow pod"] = aPod("p", "n", list("cpu", "1"), podLabel("liqo.io/shadowPod", "true"))
 	pods["finished"] = aPod("p", "n", list("cpu", "1"), phase(corev1.PodSucceeded))
 	pods["empty"] = &corev1.Pod{}
@@ -125,15 +126,15 @@ var (
 	resources = []string{"cpu", "memory", "pods", "ephemeral-storage", "hugepages-2Mi", "nvidia.com/gpu"}
 	// words are the strings that decoding depends on, and some others.
 	words = []string{
-		"", "a", "b", "c", OriginLabel, OriginLabelV0, CreatorLabel, "liqo.io/shadowPod", "true", "rome", NodeTypeLabel,
-		NodeTypeVirtual, "Ready", "True", "False", "Running",
+		"", "a", "b", "c", liqo.OriginLabel, liqo.OriginLabelV0, liqo.CreatorLabel, "liqo.io/shadowPod", "true", "rome", liqo.NodeTypeLabel,
+		liqo.VirtualNodeType, "Ready", "True", "False", "Running",
 		"Succeeded", "Failed", "PodResizePending", "Infeasible", "Deferred", "Always", "NoSchedule", "NoExecute",
 		strings.Repeat("long", 100),
 	}
 )
 
 func TestMalformedObjectsAreErrors(t *testing.T) {
-	data, err := aPod("p", "n", list("cpu", "1"), podLabel(OriginLabel, "rome")).Marshal()
+	data, err := aPod("p", "n", list("cpu", "1"), podLabel(liqo.OriginLabel, "rome")).Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube/liqo"
 )
 
 // naming lets a pod request n resources that do not exist.
@@ -102,7 +103,7 @@ func TestMadeUpResourceNamesTakeLittleMemory(t *testing.T) {
 	ordinary := asSent(t, full)
 	for i := range 8 {
 		full.Items = append(full.Items, *aPod(fmt.Sprintf("hostile-%d", i), "n00", list("cpu", "100m"),
-			podLabel(OriginLabel, "rome"), naming(10_000)))
+			podLabel(liqo.OriginLabel, "rome"), naming(10_000)))
 	}
 	hostile := asSent(t, full)
 	memoryOf := func(data []byte) int64 {

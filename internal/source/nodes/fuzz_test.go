@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube/liqo"
 )
 
 // As an int64 each of these lengths is negative, which no buffer can have.
@@ -60,7 +61,7 @@ func TestCorruptedBytesNeverPanic(t *testing.T) {
 	inJSON := []byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"12"},"items":[` +
 		`{"metadata":{"uid":"a"},"spec":{"nodeName":"n",` +
 		`"containers":[{"name":"main","resources":{"requests":{"cpu":"1"}}}]}}]}`)
-	pod, err := aPod("p", "n", list("cpu", "1"), podLabel(OriginLabel, "rome")).Marshal()
+	pod, err := aPod("p", "n", list("cpu", "1"), podLabel(liqo.OriginLabel, "rome")).Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}

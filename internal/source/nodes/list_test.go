@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube/liqo"
 )
 
 // asSent returns a list as the API server encodes it.
@@ -33,7 +34,7 @@ func aList() *corev1.PodList {
 	l := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "12", Continue: "more"}}
 	for _, name := range []string{"a", "b", "c"} {
 		l.Items = append(l.Items, *aPod(name, "n", list("cpu", "1"),
-			podLabel(OriginLabel, "rome"), podLabel("note", strings.Repeat("x", 300))))
+			podLabel(liqo.OriginLabel, "rome"), podLabel("note", strings.Repeat("x", 300))))
 	}
 	return l
 }

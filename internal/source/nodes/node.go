@@ -7,16 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/quantity"
 	"proffer.dev/proffer/internal/selection"
-)
-
-// Labels that Liqo sets on its virtual nodes, see github.com/liqotech/liqo/pkg/consts.
-const (
-	NodeTypeLabel   = "liqo.io/type"
-	NodeTypeVirtual = "virtual-node"
-	// PeerLabel has the ID of the cluster that a virtual node stands for.
-	PeerLabel = "liqo.io/remote-cluster-id"
 )
 
 // nodeMask keeps what ParseNode reads: images and conditions are most of a node, and change with
@@ -48,11 +41,11 @@ func ParseNode(n *corev1.Node) capacity.Node {
 		Taints:      selection.Taints(n.Spec.Taints),
 		State:       nodeState(n),
 		Allocatable: quantity.AmountsOf(n.Status.Allocatable, quantity.Down),
-		Virtual:     n.Labels[NodeTypeLabel] == NodeTypeVirtual,
+		Virtual:     n.Labels[liqo.NodeTypeLabel] == liqo.VirtualNodeType,
 		Depth:       depthOf(n.Labels), // Also of other nodes: they may turn out to be virtual, see capacity.NodeGroup.
 	}
 	if out.Virtual {
-		out.Peer = n.Labels[PeerLabel]
+		out.Peer = n.Labels[liqo.RemoteClusterIDLabel]
 	}
 	return out
 }

@@ -6,16 +6,8 @@ import (
 	podresource "k8s.io/component-helpers/resource"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/quantity"
-)
-
-// Labels that Liqo sets on pods, see github.com/liqotech/liqo/pkg/consts of v1 and of v0.
-const (
-	OriginLabel   = "offloading.liqo.io/origin"
-	OriginLabelV0 = "virtualkubelet.liqo.io/origin"
-	// CreatorLabel names the identity that offloaded the pod. Liqo v1 creates one for each
-	// ResourceSlice, and its webhook sets the label.
-	CreatorLabel = "liqo.io/creator-user"
 )
 
 // asScheduler counts requests like kube-scheduler with its default feature gates.
@@ -28,7 +20,7 @@ var asScheduler = podresource.PodResourcesOptions{
 // some 5 % of a usual pod. The numbers are those of k8s.io/api/core/v1/generated.proto.
 var (
 	placeMask = message(map[protowire.Number]*mask{
-		1: metadataMask(entry.keyed(OriginLabel, OriginLabelV0, CreatorLabel)),
+		1: metadataMask(entry.keyed(liqo.OriginLabel, liqo.OriginLabelV0, liqo.CreatorLabel)),
 		2: message(map[protowire.Number]*mask{10: whole}), // spec: nodeName
 		3: message(map[protowire.Number]*mask{1: whole}),  // status: phase
 	})
@@ -98,7 +90,7 @@ func placeOf(p *corev1.Pod) (pod capacity.Pod, counts bool) {
 		return pod, false
 	}
 	pod.Node, pod.Consumer = p.Spec.NodeName, origin(p)
-	if creator := p.Labels[CreatorLabel]; pod.Consumer != "" && len(creator) <= capacity.MaxCreator {
+	if creator := p.Labels[liqo.CreatorLabel]; pod.Consumer != "" && len(creator) <= capacity.MaxCreator {
 		pod.Creator = creator
 	}
 	return pod, true
@@ -114,8 +106,8 @@ func requestsOf(p *corev1.Pod) capacity.Amounts {
 
 // origin returns the ID of the consumer that offloaded the pod here, empty for a local pod.
 func origin(p *corev1.Pod) string {
-	if id := p.Labels[OriginLabel]; id != "" {
+	if id := p.Labels[liqo.OriginLabel]; id != "" {
 		return id
 	}
-	return p.Labels[OriginLabelV0]
+	return p.Labels[liqo.OriginLabelV0]
 }

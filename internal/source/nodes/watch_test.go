@@ -26,6 +26,7 @@ import (
 
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube/liqo"
 )
 
 // waitTimeout bounds waits for events that take milliseconds on an idle machine.
@@ -280,13 +281,13 @@ func TestTheNodeOfAPodDecidesWhetherItCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	objects, shadow := objects{t, api}, podLabel("liqo.io/shadowPod", "true")
-	rome := podLabel(OriginLabel, "rome")
+	rome := podLabel(liqo.OriginLabel, "rome")
 	objects.node(aNode("n", list("cpu", "8")))
-	objects.node(aNode("virtual", list("cpu", "100"), nodeLabel(NodeTypeLabel, NodeTypeVirtual)))
+	objects.node(aNode("virtual", list("cpu", "100"), nodeLabel(liqo.NodeTypeLabel, liqo.VirtualNodeType)))
 	objects.pod(aPod("hides", "n", list("cpu", "1"), shadow))
-	objects.pod(aPod("hides-of-rome", "n", list("cpu", "2"), shadow, rome, podLabel(CreatorLabel, "slice-1")))
+	objects.pod(aPod("hides-of-rome", "n", list("cpu", "2"), shadow, rome, podLabel(liqo.CreatorLabel, "slice-1")))
 	objects.pod(aPod("shadow", "virtual", list("cpu", "16"), shadow))
-	objects.pod(aPod("of-rome-elsewhere", "virtual", list("cpu", "16"), shadow, rome, podLabel(CreatorLabel, "slice-1")))
+	objects.pod(aPod("of-rome-elsewhere", "virtual", list("cpu", "16"), shadow, rome, podLabel(liqo.CreatorLabel, "slice-1")))
 	w := startWatch(t, cluster.Config, nil)
 	w.synced(7000)
 	rowOf := func() (everywhere, creator int64) {
@@ -300,7 +301,7 @@ func TestTheNodeOfAPodDecidesWhetherItCounts(t *testing.T) {
 	// These pods are created before their nodes, after the first lists.
 	objects.pod(aPod("early-shadow", "late-virtual", list("cpu", "16"), shadow))
 	objects.pod(aPod("early", "late", list("cpu", "3"), shadow))
-	objects.node(aNode("late-virtual", list("cpu", "100"), nodeLabel(NodeTypeLabel, NodeTypeVirtual)))
+	objects.node(aNode("late-virtual", list("cpu", "100"), nodeLabel(liqo.NodeTypeLabel, liqo.VirtualNodeType)))
 	objects.node(aNode("late", list("cpu", "4")))
 	w.settles(8000)
 }

@@ -9,12 +9,11 @@ import (
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/quantity"
 )
 
 const (
-	// sliceLabel names the ResourceSlice that Liqo itself made a VirtualNode from.
-	sliceLabel = "liqo.io/resourceslice-name"
 	// kubeconfigPrefix begins the name of the Secret with the identity of a ResourceSlice, whose name
 	// follows: see github.com/liqotech/liqo/pkg/liqo-controller-manager/authentication/forge.
 	kubeconfigPrefix = "kubeconfig-resourceslice-"
@@ -36,7 +35,7 @@ type virtualNode struct{ name, peer, group string }
 // github.com/liqotech/liqo/pkg/liqo-controller-manager/offloading/forge.
 func parseVirtualNode(u *unstructured.Unstructured) virtualNode {
 	n := virtualNode{name: u.GetName(), peer: kube.Text(u, peerPath...)}
-	slice, secret := u.GetLabels()[sliceLabel], kube.Text(u, secretPath...)
+	slice, secret := u.GetLabels()[liqo.ResourceSliceLabel], kube.Text(u, secretPath...)
 	if of, is := strings.CutPrefix(secret, kubeconfigPrefix); is {
 		slice = of
 	}

@@ -7,24 +7,19 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/kube/liqo"
 )
 
 // +kubebuilder:rbac:roleName=proffer-manager,groups=offloading.liqo.io,resources=virtualnodes,verbs=list;watch
 // +kubebuilder:rbac:roleName=proffer-manager,groups=authentication.liqo.io,resources=resourceslices,verbs=list;watch
 
-var (
-	virtualNodes   = schema.GroupVersionResource{Group: "offloading.liqo.io", Version: "v1beta1", Resource: "virtualnodes"}
-	resourceSlices = schema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1", Resource: "resourceslices"}
-)
-
 // requested selects the ResourceSlices with which this cluster asks others, see
 // github.com/liqotech/liqo/internal/crdReplicator/reflection.
-const requested = "liqo.io/replication=true"
+const requested = liqo.ReplicationLabel + "=true"
 
 // Watches returns informers that keep the ledger's groups of nodes up to date and call wake, which must
 // not block, when one has changed. They follow each kind for as long as its CustomResourceDefinition
@@ -32,9 +27,9 @@ const requested = "liqo.io/replication=true"
 func Watches(client dynamic.Interface, ledger *capacity.Ledger, wake func(), log logr.Logger) kube.CRDInformers {
 	g := &groups{ledger: ledger, nodes: map[string]virtualNode{}, slices: map[string]capacity.Amounts{}}
 	return kube.CRDInformers{
-		kube.NewCRDInformer(client, kube.Kind{GroupVersionResource: virtualNodes, Strip: stripVirtualNode}, wake, log,
+		kube.NewCRDInformer(client, kube.Kind{GroupVersionResource: liqo.VirtualNodes, Strip: stripVirtualNode}, wake, log,
 			handler[virtualNode]{g, g.nodes, parseVirtualNode}),
-		kube.NewCRDInformer(client, kube.Kind{GroupVersionResource: resourceSlices, Selector: requested, Strip: stripSlice}, wake, log,
+		kube.NewCRDInformer(client, kube.Kind{GroupVersionResource: liqo.ResourceSlices, Selector: requested, Strip: stripSlice}, wake, log,
 			handler[capacity.Amounts]{g, g.slices, parseSlice}),
 	}
 }
