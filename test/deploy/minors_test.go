@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,9 +45,15 @@ func problemsOn(t *testing.T, minor uint, overlay string) []string {
 }
 
 // TestEveryKubernetesAcceptsTheManifests uses the code of each minor version from 1.25 to the one
-// before the test's control plane.
+// before the test's control plane. The manifests have all components that the version supports,
+// except those with kinds of the Prometheus operator, which that code does not know.
 func TestEveryKubernetesAcceptsTheManifests(t *testing.T) {
-	plain, older := overlay(t), overlay(t, withoutAdmissionPolicies)
+	without := func(excluded ...string) []string {
+		excluded = append(excluded, "alerts", "servicemonitor")
+		return slices.DeleteFunc(components(t), func(c string) bool { return slices.Contains(excluded, c) })
+	}
+	plain, newer := overlay(t), overlay(t, without(withoutAdmissionPolicies)...)
+	older := overlay(t, without("provider-guard", "served-classes", "slice-pod-guard")...)
 	for minor := uint(25); minor < version.MustParseGeneric(controlplane.KubernetesVersion).Minor(); minor++ {
 		t.Run(fmt.Sprintf("1.%d", minor), func(t *testing.T) {
 			file := minorFile(minor)
@@ -58,7 +65,7 @@ func TestEveryKubernetesAcceptsTheManifests(t *testing.T) {
 				t.Fatalf("%s does not require %s", file, want)
 			}
 			if minor >= 30 {
-				for _, problem := range problemsOn(t, minor, plain) {
+				for _, problem := range problemsOn(t, minor, newer) {
 					t.Error(problem)
 				}
 				return
