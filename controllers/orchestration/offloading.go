@@ -106,6 +106,8 @@ func (w *write) drainOthers(pods map[string]int, now time.Time) (notes []note) {
 			continue
 		case pods == nil:
 			n.because = "the pods there are not known"
+		case running == 1:
+			n.because = "1 pod runs there"
 		case running > 0:
 			n.because = fmt.Sprintf("%d pods run there", running)
 		case !ready:

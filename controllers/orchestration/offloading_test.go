@@ -89,12 +89,12 @@ func TestEachStepOfANamespaceOffloading(t *testing.T) {
 		{
 			name: "nothing is chosen, and pods run", have: ours("milan"), want: want(), pods: map[string]int{"milan": 1},
 			action: update, strategy: remoteStrategy, selected: []string{"milan"},
-			notes: []note{{"ns", "milan", noon.Add(30 * time.Minute), "1 pods run there"}},
+			notes: []note{{"ns", "milan", noon.Add(30 * time.Minute), "1 pod runs there"}},
 		},
 		{
 			name: "nobody decides, and pods run", have: ours("milan"), pods: map[string]int{"milan": 1},
 			action: update, strategy: localStrategy, selected: []string{"milan"},
-			notes: []note{{"ns", "milan", noon.Add(30 * time.Minute), "1 pods run there"}},
+			notes: []note{{"ns", "milan", noon.Add(30 * time.Minute), "1 pod runs there"}},
 		},
 		{
 			name: "a provider has not deleted what it is not sent any more", have: keeping(ours("milan"), "oslo"), want: want("milan"), pods: map[string]int{},

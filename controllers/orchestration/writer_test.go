@@ -68,7 +68,7 @@ func TestAChangeAddsTheNewProviderAndDropsTheOldOneWhenItsPodsAreGone(t *testing
 	l.pass(10 * time.Minute)
 	w.Wake()
 	l.until(ns, "DefaultName Remote: In milan+oslo; draining milan=2026-11-25T10:40:00Z")
-	l.status("cheapest", waitsFor("milan", "1 pods run there"))
+	l.status("cheapest", waitsFor("milan", "1 pod runs there"))
 
 	// Without a pod, it waits until Oslo has the namespace.
 	end()
