@@ -2,12 +2,15 @@ package process
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 )
 
-// loopback is the address that asks for a free port of the loopback device.
+// loopback is the argument that asks for a free port of the loopback device.
 const loopback = "127.0.0.1:0"
 
 // OnLoopback returns the arguments with a free port of the loopback device in each
@@ -32,10 +35,19 @@ func OnLoopback(args []string) ([]string, error) {
 	return adapted, nil
 }
 
+// The ports of FreeAddresses are below those that systems give to connections, 32768 and more: such a
+// port could be taken by a connection before it is used.
+const (
+	firstPort = 20000
+	ports     = 10000
+	// attempts is how many ports are tried.
+	attempts = 100
+)
+
 // FreeAddresses returns n different addresses of the loopback device whose ports are free.
 func FreeAddresses(n int) (addresses []string, err error) {
 	for range n {
-		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", loopback)
+		l, err := listen()
 		if err != nil {
 			return nil, err
 		}
@@ -43,4 +55,15 @@ func FreeAddresses(n int) (addresses []string, err error) {
 		addresses = append(addresses, l.Addr().String())
 	}
 	return addresses, nil
+}
+
+// listen listens on any port that is free.
+func listen() (l net.Listener, err error) {
+	for range attempts {
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(firstPort+rand.IntN(ports)))
+		if l, err = new(net.ListenConfig).Listen(context.Background(), "tcp", address); err == nil {
+			return l, nil
+		}
+	}
+	return nil, fmt.Errorf("no port is free, the last of %d attempts: %w", attempts, err)
 }

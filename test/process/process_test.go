@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -106,6 +107,25 @@ func TestWaitingEndsWithItsContextAndReturnsTheLastError(t *testing.T) {
 	})
 	if !errors.Is(err, missing) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want the deadline and the error %q", err, missing)
+	}
+}
+
+// A connection gets a port from 32768 on, or from a higher one.
+func TestNoConnectionTakesAFreePort(t *testing.T) {
+	addresses, err := FreeAddresses(200)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, address := range addresses {
+		at, err := netip.ParseAddrPort(address)
+		if err != nil || !at.Addr().IsLoopback() || at.Port() >= 32768 {
+			t.Errorf("%s is no address below the ports of connections: %v", address, err)
+		}
+		if seen[address] {
+			t.Errorf("%s is there twice", address)
+		}
+		seen[address] = true
 	}
 }
 
