@@ -7,7 +7,6 @@ import (
 	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
 	"github.com/liqotech/liqo/pkg/consts"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"proffer.dev/proffer/internal/kube/liqo"
 )
@@ -15,7 +14,7 @@ import (
 // OriginLabel is in a package with too many imports, and the API of Connections too: tests beside the
 // real Liqo and with its CustomResourceDefinitions hold them.
 func TestTheNamesAreThoseOfLiqo(t *testing.T) {
-	for got, want := range map[string]string{
+	for got, want := range map[any]any{
 		liqo.RemoteClusterIDLabel:            consts.RemoteClusterID,
 		liqo.TenantNamespaceLabel:            consts.TenantNamespaceLabel,
 		liqo.RemoteTenantNamespaceAnnotation: consts.RemoteTenantNamespaceAnnotKey,
@@ -31,12 +30,7 @@ func TestTheNamesAreThoseOfLiqo(t *testing.T) {
 		liqo.CreatorLabel:                    consts.CreatorLabelKey,
 		liqo.ComponentLabel:                  consts.OffloadingComponentKey,
 		liqo.VirtualKubelet:                  consts.VirtualKubeletComponentValue,
-	} {
-		if got != want {
-			t.Errorf("%q is %q in Liqo", got, want)
-		}
-	}
-	for got, want := range map[schema.GroupVersionResource]schema.GroupVersionResource{
+
 		liqo.ResourceSlices:       authv1beta1.ResourceSliceGroupVersionResource,
 		liqo.Tenants:              authv1beta1.TenantGroupVersionResource,
 		liqo.Identities:           authv1beta1.IdentityGroupVersionResource,
@@ -45,7 +39,7 @@ func TestTheNamesAreThoseOfLiqo(t *testing.T) {
 		liqo.NamespaceOffloadings: offloadingv1beta1.NamespaceOffloadingGroupVersionResource,
 	} {
 		if got != want {
-			t.Errorf("%s is %s in Liqo", got, want)
+			t.Errorf("%v is %v in Liqo", got, want)
 		}
 	}
 }
