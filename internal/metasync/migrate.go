@@ -24,8 +24,8 @@ const (
 	// lockName is the advisory lock of migrations in MySQL, lockID that in PostgreSQL.
 	lockName = "proffer_migration"
 	lockID   = 7766677
-	// migrateTimeout bounds all migrations, and the wait for those of another process. In MySQL, the server
-	// ends the wait after lockSeconds, to say why.
+	// migrateTimeout bounds all migrations. The wait for those of another process ends after lockSeconds,
+	// to say why.
 	migrateTimeout = 10 * time.Minute
 	lockSeconds    = 9 * 60
 )
@@ -55,23 +55,30 @@ func migrate(ctx context.Context, pool *sql.DB, engine config.DatabaseEngine) ([
 	if err != nil {
 		return nil, err
 	}
-	// Without the lock, which any account of the server may hold, and without GetVersions, which creates
-	// the table: MySQL shows it to other processes before its first row.
+	// Without the lock, which any account of the server may hold.
 	if present, err := presentVersion(ctx, pool); err == nil {
 		newest := newestVersion(p)
 		if err := tooNew(present, newest); err != nil || present == newest {
 			return nil, err
 		}
 	}
-	results, err := p.Up(ctx)
-	if partial, ok := errors.AsType[*goose.PartialError](err); ok {
-		results, err = partial.Applied, fmt.Errorf("migration %s: %w", partial.Failed.Source.Path, partial.Err)
-	}
+	// One by one, since goose's Up creates the table of versions without the lock: MySQL shows the table to
+	// other processes before its first row, and leaves it without one if the process ends there.
 	var applied []Migrated
-	for _, r := range results {
-		applied = append(applied, Migrated{r.Source.Path, r.Duration})
+	for _, source := range p.ListSources() {
+		result, err := p.ApplyVersion(ctx, source.Version, true)
+		switch {
+		case errors.Is(err, goose.ErrAlreadyApplied):
+			continue
+		case err != nil:
+			if partial, ok := errors.AsType[*goose.PartialError](err); ok {
+				err = fmt.Errorf("migration %s: %w", source.Path, partial.Err)
+			}
+			return applied, err
+		}
+		applied = append(applied, Migrated{source.Path, result.Duration})
 	}
-	return applied, err
+	return applied, nil
 }
 
 // checkVersion returns an error unless the tables are those of this version. It needs no right to
@@ -121,7 +128,7 @@ func tooNew(present, newest int64) error {
 
 func provider(pool *sql.DB, engine config.DatabaseEngine) (*goose.Provider, error) {
 	dialect, folder := goose.DialectPostgres, "migrations/postgresql"
-	locker, err := lock.NewPostgresSessionLocker(lock.WithLockID(lockID))
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockID(lockID), lock.WithLockTimeout(1, lockSeconds))
 	if engine == config.MySQL {
 		dialect, folder, locker = goose.DialectMySQL, "migrations/mysql", namedLock{}
 	}
