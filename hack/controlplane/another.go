@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"proffer.dev/proffer/test/process"
 )
 
 // AddAPIServer starts one more kube-apiserver on the same etcd, with the flags and certificates of
@@ -25,7 +27,11 @@ func (c *Cluster) AddAPIServer(ctx context.Context) (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the flags of kube-apiserver: %w", err)
 	}
-	port, err := freePort(ctx)
+	addresses, err := process.FreeAddresses(1)
+	if err != nil {
+		return nil, err
+	}
+	_, port, err := net.SplitHostPort(addresses[0])
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +53,7 @@ func (c *Cluster) AddAPIServer(ctx context.Context) (*rest.Config, error) {
 	}
 
 	config := rest.CopyConfig(c.Config)
-	config.Host = net.JoinHostPort("127.0.0.1", port)
+	config.Host = addresses[0]
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -73,14 +79,4 @@ func (c *Cluster) killOthers() error {
 	}
 	c.others = nil
 	return errors.Join(errs...)
-}
-
-func freePort(ctx context.Context) (string, error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = listener.Close() }()
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	return port, err
 }

@@ -5,10 +5,10 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os/exec"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -142,23 +142,23 @@ func get(ctx context.Context, client *http.Client, url, token string) (string, e
 	return string(body), err
 }
 
-// freeAddresses returns addresses of the loopback device whose ports are free.
+// freeAddresses returns addresses of the loopback device whose ports are free. They are below those that
+// systems give to connections: the operator needs them again after a restart.
 func freeAddresses(t *testing.T, n int) []string {
 	t.Helper()
-	var listeners []net.Listener
 	var addresses []string
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	for range 100 * n {
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(20000+rand.IntN(10000))))
 		if err != nil {
-			t.Fatal(err)
+			continue // The port is taken.
 		}
-		listeners = append(listeners, l)
-		addresses = append(addresses, l.Addr().String())
+		defer func() { _ = l.Close() }() // only at the end, so that the addresses differ
+		if addresses = append(addresses, l.Addr().String()); len(addresses) == n {
+			return addresses
+		}
 	}
-	for l := range slices.Values(listeners) {
-		_ = l.Close()
-	}
-	return addresses
+	t.Fatal("no port is free")
+	return nil
 }
 
 // scraper returns a token that may read metrics.
