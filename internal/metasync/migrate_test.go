@@ -48,10 +48,11 @@ func TestAMigrationThatEndedInTheMiddleIsFinished(t *testing.T) {
 	if err := row.Scan(&table, &versions); err != nil {
 		t.Fatal(err)
 	}
+	statements = append([]string{versions}, statements...)
 	for done := len(statements); done >= 0; done -= 3 {
 		b := newBooks(t, s)
 		pool := b.database.Open(t)
-		for _, statement := range append([]string{versions}, statements[:done]...) {
+		for _, statement := range statements[:done] {
 			if _, err := pool.ExecContext(t.Context(), statement); err != nil {
 				t.Fatal(err)
 			}

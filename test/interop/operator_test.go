@@ -147,8 +147,10 @@ func get(ctx context.Context, client *http.Client, url, token string) (string, e
 func freeAddresses(t *testing.T, n int) []string {
 	t.Helper()
 	var addresses []string
+	var err error
 	for range 100 * n {
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(20000+rand.IntN(10000))))
+		var l net.Listener
+		l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(20000+rand.IntN(10000))))
 		if err != nil {
 			continue // The port is taken.
 		}
@@ -157,7 +159,7 @@ func freeAddresses(t *testing.T, n int) []string {
 			return addresses
 		}
 	}
-	t.Fatal("no port is free")
+	t.Fatalf("no port is free, the last of %d attempts: %v", 100*n, err)
 	return nil
 }
 
