@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// The versions of a build from source. They must match the go.mod files in the directories
-// kubernetes and etcd; a test compares them.
+// The versions of a build from source. They must match the go.mod file in the directory kubernetes; a
+// test compares them.
 const (
-	KubernetesVersion = "1.37.1"
+	KubernetesVersion = "1.37.2"
 	EtcdVersion       = "3.7.0"
 )
 

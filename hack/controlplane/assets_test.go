@@ -324,12 +324,12 @@ func TestAnInterruptEndsTheSearch(t *testing.T) {
 }
 
 func TestTheVersionsMatchTheModules(t *testing.T) {
-	for file, want := range map[string]string{
-		"kubernetes/go.mod":            "k8s.io/kubernetes v" + KubernetesVersion,
-		"kubernetes-old/go.mod":        "k8s.io/kubernetes v" + OldKubernetesVersion,
-		"etcd/go.mod":                  "go.etcd.io/etcd/server/v3 v" + EtcdVersion,
-		"../../test/slices/go.mod":     "github.com/liqotech/liqo v" + LiqoVersion,
-		"../../test/monitoring/go.mod": "github.com/prometheus/prometheus v" + PrometheusVersion,
+	for want, file := range map[string]string{
+		"k8s.io/kubernetes v" + KubernetesVersion:                "kubernetes/go.mod",
+		"go.etcd.io/etcd/server/v3 v" + EtcdVersion:              "kubernetes/go.mod",
+		"k8s.io/kubernetes v" + OldKubernetesVersion:             "kubernetes-old/go.mod",
+		"github.com/liqotech/liqo v" + LiqoVersion:               "../../test/slices/go.mod",
+		"github.com/prometheus/prometheus v" + PrometheusVersion: "../../test/monitoring/go.mod",
 	} {
 		data, err := os.ReadFile(file)
 		if err != nil {

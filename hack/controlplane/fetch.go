@@ -55,21 +55,20 @@ func download(ctx context.Context, dir string, progress *reporter) error {
 	return nil
 }
 
-// build compiles the programs from the modules in the directories kubernetes and etcd. Go's build
-// cache lets an interrupted build continue.
+// build compiles the programs from the module in the directory kubernetes. Go's build cache lets an
+// interrupted build continue.
 func build(ctx context.Context, dir string, progress *reporter) error {
 	root, err := moduleRoot()
 	if err != nil {
 		return err
 	}
-	etcd := goBuild(ctx, filepath.Join(root, "hack", "controlplane", "etcd"),
-		filepath.Join(dir, "etcd"), "-ldflags=-s -w", "go.etcd.io/etcd/server/v3")
-	if _, err := run(ctx, progress, "building etcd (40 s on two cores, the first time)", etcd); err != nil {
+	module := filepath.Join(root, "hack", "controlplane", "kubernetes")
+	etcd := goBuild(ctx, module, filepath.Join(dir, "etcd"), "-ldflags=-s -w", "go.etcd.io/etcd/server/v3")
+	if _, err := run(ctx, progress, "building etcd (30 s on two cores, the first time)", etcd); err != nil {
 		return err
 	}
-	kubernetes := goBuild(ctx, filepath.Join(root, "hack", "controlplane", "kubernetes"),
-		dir+string(filepath.Separator), kubernetesFlags(KubernetesVersion), "k8s.io/kubernetes/cmd/kube-apiserver",
-		"k8s.io/kubernetes/cmd/kubectl")
+	kubernetes := goBuild(ctx, module, dir+string(filepath.Separator), kubernetesFlags(KubernetesVersion),
+		"k8s.io/kubernetes/cmd/kube-apiserver", "k8s.io/kubernetes/cmd/kubectl")
 	_, err = run(ctx, progress, "building kube-apiserver and kubectl (5 min on two cores, the first time)", kubernetes)
 	return err
 }

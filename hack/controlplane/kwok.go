@@ -15,18 +15,10 @@ var kwokStages = []string{
 	"pod/fast/pod-ready.yaml", "pod/fast/pod-complete.yaml", "pod/fast/pod-delete.yaml",
 }
 
-// buildKwok builds kwok into dir, with kwok.yaml, its configuration.
-func buildKwok(ctx context.Context, dir string, progress *reporter) error {
-	root, err := moduleRoot()
-	if err != nil {
-		return err
-	}
-	module := filepath.Join(root, "hack", "controlplane", "kwok")
-	cmd := goBuild(ctx, module, dir+string(filepath.Separator), "-ldflags=-s -w", "tool")
-	if _, err := run(ctx, progress, "building kwok (1 min on two cores, the first time)", cmd); err != nil {
-		return err
-	}
-	source, err := moduleDirOf(ctx, module, "sigs.k8s.io/kwok")
+// writeKwokConfig writes kwok.yaml, the configuration of kwok, into dir. kubernetes is the directory of
+// the module that builds it.
+func writeKwokConfig(ctx context.Context, kubernetes, dir string) error {
+	source, err := moduleDirOf(ctx, kubernetes, "sigs.k8s.io/kwok")
 	if err != nil {
 		return err
 	}

@@ -54,10 +54,12 @@ func buildLiqo(ctx context.Context, dir string, progress *reporter) error {
 	if _, err := run(ctx, progress, "building Liqo (6 min on two cores, the first time)", liqo); err != nil {
 		return err
 	}
-	kubernetes := goBuild(ctx, filepath.Join(checkout, "hack", "controlplane", "kubernetes"), output,
-		kubernetesFlags(KubernetesVersion), "k8s.io/kubernetes/cmd/kube-controller-manager", "k8s.io/kubernetes/cmd/kube-scheduler")
-	if _, err := run(ctx, progress, "building Kubernetes's controllers and scheduler (3 min on two cores, the first time)", kubernetes); err != nil {
+	module := filepath.Join(checkout, "hack", "controlplane", "kubernetes")
+	kubernetes := goBuild(ctx, module, output, kubernetesFlags(KubernetesVersion), "k8s.io/kubernetes/cmd/kube-controller-manager",
+		"k8s.io/kubernetes/cmd/kube-scheduler", "sigs.k8s.io/kwok/cmd/kwok")
+	if _, err := run(ctx, progress, "building Kubernetes's controllers and scheduler, and KWOK (2 min on two cores, the first time)",
+		kubernetes); err != nil {
 		return err
 	}
-	return buildKwok(ctx, dir, progress)
+	return writeKwokConfig(ctx, module, dir)
 }

@@ -113,7 +113,7 @@ func nodeStatus(i int) corev1.NodeStatus {
 		NodeInfo: corev1.NodeSystemInfo{
 			MachineID: digest("machine-id", i)[:32], SystemUUID: digest("uuid", i)[:32], BootID: digest("boot", i)[:32],
 			KernelVersion: "6.8.0-1021-cloud", OSImage: "Ubuntu 24.04.2 LTS", ContainerRuntimeVersion: "containerd://2.1.3",
-			KubeletVersion: "v1.37.1", OperatingSystem: "linux", Architecture: "amd64",
+			KubeletVersion: "v1.37.2", OperatingSystem: "linux", Architecture: "amd64",
 		},
 		Images: images(i),
 		RuntimeHandlers: []corev1.NodeRuntimeHandler{
