@@ -22,9 +22,9 @@ BENCH ?=
 SCALE ?= 1
 KILLS ?= 100
 
-# The modules of tests and examples, and all modules that hold Go code.
-TEST_MODULES := $(patsubst %/go.mod,%,$(wildcard test/*/go.mod examples/*/go.mod))
-CODE_MODULES := . $(TEST_MODULES)
+# All modules that hold Go code, and those that hold tests: test/deploy runs test/kubernetes.
+CODE_MODULES := . $(patsubst %/go.mod,%,$(wildcard test/*/go.mod examples/*/go.mod))
+TEST_MODULES := $(filter-out test/kubernetes,$(CODE_MODULES))
 
 ##@ Use
 
@@ -108,7 +108,7 @@ test: ## Run all tests, with the race detector: unit, property, API server, inte
 	assets="$$($(CONTROLPLANE))"; $(CONTROLPLANE) liqo >/dev/null; $(CONTROLPLANE) prometheus >/dev/null; \
 	go build -race -o bin/race/proffer ./cmd/proffer; \
 	KUBEBUILDER_ASSETS="$$assets" PROFFER_BIN="$(CURDIR)/bin/race/proffer" \
-		hack/gotest/run.sh $(CODE_MODULES) -- -race -count=1 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
+		hack/gotest/run.sh $(TEST_MODULES) -- -race -count=1 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
 
 .PHONY: cold
 cold: ## Try the first command of the README with empty caches: 8 minutes on two cores
@@ -134,12 +134,16 @@ soak-chaos: ## Kill the leader KILLS=100 times while a consumer attacks, and che
 		go test -race -count=1 -timeout 60m -v -run '^$(CHAOS)$$' ./internal/command | tee bin/soak-chaos.txt; \
 	grep -q '^--- PASS: $(CHAOS)' bin/soak-chaos.txt
 
+MINORS := TestEveryKubernetesAcceptsTheManifests
 OLD := TestTheOperatorWorksOnThisKubernetes
 
 .PHONY: test-old-kubernetes
-test-old-kubernetes: ## Install the manifests on a kube-apiserver of Kubernetes 1.25, and run the operator there
-	assets="$$($(CONTROLPLANE) old)"; mkdir -p bin; \
-	KUBEBUILDER_ASSETS="$$assets" PROFFER_KUBERNETES=1.25 \
+test-old-kubernetes: ## Check the manifests with every Kubernetes from 1.25; install them on one of 1.25, and run the operator there
+	assets="$$($(CONTROLPLANE))"; old="$$($(CONTROLPLANE) old)"; mkdir -p bin; \
+	KUBEBUILDER_ASSETS="$$assets" PROFFER_ALL_MINORS=1 \
+		go test -race -count=1 -timeout 60m -v -run '^$(MINORS)$$' ./test/deploy | tee bin/test-minors.txt; \
+	grep -q '^--- PASS: $(MINORS)' bin/test-minors.txt; \
+	KUBEBUILDER_ASSETS="$$old" PROFFER_KUBERNETES=1.25 \
 		go test -race -count=1 -timeout 10m -v -run '^$(OLD)$$' ./test/deploy | tee bin/test-old-kubernetes.txt; \
 	grep -q '^--- PASS: $(OLD)' bin/test-old-kubernetes.txt
 
