@@ -9,6 +9,8 @@ SHELL := bash
 # of make.
 unexport KUBECONFIG
 export GOWORK := off
+# No program needs cgo, as that of the image does not. Only the race detector needs a C compiler.
+export CGO_ENABLED := 0
 
 TOOL := go tool -modfile=hack/tools/go.mod
 CONTROLPLANE := go run ./hack/controlplane/cmd/controlplane
@@ -106,9 +108,9 @@ unit: ## Run the tests that need no control plane and no database, with the race
 .PHONY: test
 test: ## Run all tests, with the race detector: unit, property, API server, interoperability
 	assets="$$($(CONTROLPLANE))"; $(CONTROLPLANE) liqo >/dev/null; $(CONTROLPLANE) prometheus >/dev/null; \
-	go build -race -o bin/race/proffer ./cmd/proffer; \
+	CGO_ENABLED=1 go build -race -o bin/race/proffer ./cmd/proffer; \
 	KUBEBUILDER_ASSETS="$$assets" PROFFER_BIN="$(CURDIR)/bin/race/proffer" \
-		hack/gotest/run.sh $(TEST_MODULES) -- -race -count=1 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
+		hack/gotest/run.sh $(TEST_MODULES) -- -count=1 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
 
 .PHONY: cold
 cold: ## Try the first command of the README with empty caches: 8 minutes on two cores
@@ -131,7 +133,7 @@ CHAOS := TestNoCapacityIsGrantedTwiceUnderChaos
 soak-chaos: ## Kill the leader KILLS=100 times while a consumer attacks, and check every grant; also written to bin/soak-chaos.txt
 	assets="$$($(CONTROLPLANE))"; mkdir -p bin; \
 	KUBEBUILDER_ASSETS="$$assets" PROFFER_CHAOS_ADVERSARY=1 PROFFER_CHAOS_KILLS=$(KILLS) \
-		go test -race -count=1 -timeout 60m -v -run '^$(CHAOS)$$' ./internal/command | tee bin/soak-chaos.txt; \
+		CGO_ENABLED=1 go test -race -count=1 -timeout 60m -v -run '^$(CHAOS)$$' ./internal/command | tee bin/soak-chaos.txt; \
 	grep -q '^--- PASS: $(CHAOS)' bin/soak-chaos.txt
 
 MINORS := TestEveryKubernetesAcceptsTheManifests
@@ -141,10 +143,10 @@ OLD := TestTheOperatorWorksOnThisKubernetes
 test-old-kubernetes: ## Check the manifests with every Kubernetes from 1.25; install them on one of 1.25, and run the operator there
 	assets="$$($(CONTROLPLANE))"; old="$$($(CONTROLPLANE) old)"; mkdir -p bin; \
 	KUBEBUILDER_ASSETS="$$assets" PROFFER_ALL_MINORS=1 \
-		go test -race -count=1 -timeout 60m -v -run '^$(MINORS)$$' ./test/deploy | tee bin/test-minors.txt; \
+		CGO_ENABLED=1 go test -race -count=1 -timeout 60m -v -run '^$(MINORS)$$' ./test/deploy | tee bin/test-minors.txt; \
 	grep -q '^--- PASS: $(MINORS)' bin/test-minors.txt; \
 	KUBEBUILDER_ASSETS="$$old" PROFFER_KUBERNETES=1.25 \
-		go test -race -count=1 -timeout 10m -v -run '^$(OLD)$$' ./test/deploy | tee bin/test-old-kubernetes.txt; \
+		CGO_ENABLED=1 go test -race -count=1 -timeout 10m -v -run '^$(OLD)$$' ./test/deploy | tee bin/test-old-kubernetes.txt; \
 	grep -q '^--- PASS: $(OLD)' bin/test-old-kubernetes.txt
 
 .PHONY: lint
@@ -168,9 +170,9 @@ CHART_FILES := charts/proffer/files
 generate: ## Generate Go: deep copies, the wire contract and the queries of the books
 	$(if $(wildcard api),$(TOOL) controller-gen object paths=./api/...)
 	$(if $(wildcard buf.gen.yaml),$(TOOL) buf generate)
-	@# vet checks the queries against the tables of each engine. Without cgo, sqlc needs no C compiler.
-	CGO_ENABLED=0 go tool -modfile=hack/sqlc/go.mod sqlc generate -f internal/metasync/sqlc.yaml
-	CGO_ENABLED=0 go tool -modfile=hack/sqlc/go.mod sqlc vet -f internal/metasync/sqlc.yaml
+	@# vet checks the queries against the tables of each engine.
+	go tool -modfile=hack/sqlc/go.mod sqlc generate -f internal/metasync/sqlc.yaml
+	go tool -modfile=hack/sqlc/go.mod sqlc vet -f internal/metasync/sqlc.yaml
 
 .PHONY: manifests
 manifests: ## Generate the CRDs and the RBAC role from the markers in the code, and copy them to the chart

@@ -16,4 +16,4 @@ while read -r package deps; do
 done <<<"$all"
 printf 'left to make test, because their tests import hack/controlplane or internal/dbtest:\n'
 printf '  %s\n' "${left[@]#proffer.dev/proffer/}"
-hack/gotest/run.sh . -- -race "$@" "${unit[@]}"
+hack/gotest/run.sh . -- "$@" "${unit[@]}"

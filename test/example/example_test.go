@@ -86,7 +86,7 @@ func build(t *testing.T) string {
 		}
 		command = strings.Replace(command, "../my-operator", filepath.Join(parent, "my-operator"), 1)
 		c := exec.CommandContext(t.Context(), "bash", "-c", command)
-		c.Dir, c.Env = dir, append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
+		c.Dir, c.Env = dir, append(os.Environ(), "GOWORK=off", "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod")
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", command, err, out)
 		}
