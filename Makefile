@@ -95,7 +95,8 @@ build-installer: ## Write everything that deploy applies to dist/install.yaml: I
 .PHONY: release
 release: ## Make every file of a release in dist/VERSION: VERSION=v0.1.0 IMG=registry.example.com/proffer DOWNLOADS=https://example.com/v0.1.0
 	@go run ./hack/release -version '$(if $(filter command,$(origin VERSION)),$(VERSION))' -image '$(if $(filter command,$(origin IMG)),$(IMG))' \
-		-downloads '$(if $(filter command,$(origin DOWNLOADS)),$(DOWNLOADS))' -out '$(if $(filter command,$(origin OUT)),$(OUT))'
+		-downloads '$(if $(filter command,$(origin DOWNLOADS)),$(DOWNLOADS))' -out '$(if $(filter command,$(origin OUT)),$(OUT))' \
+		-platforms '$(if $(filter command,$(origin PLATFORMS)),$(PLATFORMS))'
 
 ##@ Check
 

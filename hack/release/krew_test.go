@@ -40,7 +40,7 @@ type manifest struct {
 // packed returns a release whose archives have a text as the program, and its manifest for krew.
 func packed(t *testing.T) (*release, *manifest) {
 	t.Helper()
-	r := &release{version: "v0.2.0", downloads: "https://example.com/v0.2.0", out: t.TempDir(), log: t.Output()}
+	r := &release{version: "v0.2.0", downloads: "https://example.com/v0.2.0", platforms: platforms, out: t.TempDir(), log: t.Output()}
 	for _, p := range platforms {
 		must(t, r.pack(p, []byte(p.String()), []byte("script"), []byte("license")))
 	}

@@ -45,6 +45,8 @@ type release struct {
 	// version begins with v. image is a name without a tag. downloads is the URL of the directory from
 	// which the files will be downloaded.
 	version, image, downloads string
+	// platforms are those of the plugin.
+	platforms []platform
 	// out is the absolute path of the directory to write to.
 	out string
 	// made is the time of the commit. Every file in an archive has it.
@@ -64,9 +66,14 @@ func run(ctx context.Context, args []string, log io.Writer) error {
 	flags.StringVar(&r.image, "image", "", "the image without a tag, such as registry.example.com/proffer")
 	flags.StringVar(&r.downloads, "downloads", "", "the https URL of the directory from which the files will be downloaded")
 	flags.StringVar(&r.out, "out", "", "the directory to write to (default dist/VERSION); it must not exist")
+	names := flags.String("platforms", "", "build the plugin only for these, such as linux/amd64,windows/amd64, to try a release")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return nil
 	} else if err != nil {
+		return err
+	}
+	var err error
+	if r.platforms, err = choosePlatforms(*names); err != nil {
 		return err
 	}
 	if err := r.check(); err != nil {

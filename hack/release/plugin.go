@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 )
@@ -23,6 +25,25 @@ type platform struct{ os, arch string }
 
 var platforms = []platform{
 	{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"},
+}
+
+// choosePlatforms returns the named platforms, such as linux/amd64,windows/amd64, in the order of
+// platforms. Without names it returns all.
+func choosePlatforms(names string) ([]platform, error) {
+	if names == "" {
+		return platforms, nil
+	}
+	wanted := strings.Split(names, ",")
+	var chosen []platform
+	for _, p := range platforms {
+		if i := slices.Index(wanted, p.String()); i >= 0 {
+			chosen, wanted = append(chosen, p), slices.Delete(wanted, i, i+1)
+		}
+	}
+	if len(wanted) > 0 {
+		return nil, fmt.Errorf("the plugin is not released for %q: write some of %v, with commas", wanted, platforms)
+	}
+	return chosen, nil
 }
 
 func (p platform) String() string { return p.os + "/" + p.arch }
@@ -60,8 +81,8 @@ func (r *release) plugins(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(work) }()
-	for i, p := range platforms {
-		r.say("%s for %s (%d of %d)", plugin, p, i+1, len(platforms))
+	for i, p := range r.platforms {
+		r.say("%s for %s (%d of %d)", plugin, p, i+1, len(r.platforms))
 		program, err := r.build(ctx, p, filepath.Join(work, plugin))
 		if err != nil {
 			return err
@@ -98,7 +119,7 @@ func (r *release) pack(p platform, program, script, license []byte) error {
 func (r *release) krew() error {
 	type object = map[string]any
 	var all []object
-	for _, p := range platforms {
+	for _, p := range r.platforms {
 		sum, err := sha256Of(r.file(p.archive()))
 		if err != nil {
 			return err

@@ -32,6 +32,27 @@ func TestArgumentsThatAreMissingOrWrongSayWhatToWrite(t *testing.T) {
 	}
 }
 
+func TestThePluginIsBuiltForTheNamedPlatforms(t *testing.T) {
+	for names, want := range map[string][]platform{
+		"":                          platforms,
+		"linux/amd64":               {{"linux", "amd64"}},
+		"windows/amd64,linux/arm64": {{"linux", "arm64"}, {"windows", "amd64"}},
+	} {
+		got, err := choosePlatforms(names)
+		if err != nil {
+			t.Errorf("%q: %v", names, err)
+		}
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(platform{})); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", names, diff)
+		}
+	}
+	_, err := choosePlatforms("linux/amd64,plan9/386")
+	const want = `the plugin is not released for ["plan9/386"]: write some of [linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64], with commas`
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 func TestTheBytesOfAnArchiveDoNotDependOnTheOrderOfReading(t *testing.T) {
 	made := time.Unix(1_700_000_000, 0)
 	members := []member{{name: "b", data: []byte("text")}, {name: "a", data: []byte("program"), executable: true}}
