@@ -127,15 +127,16 @@ soak: build ## Run an hour's worth of churn as fast as possible; SCALE=0.01 for 
 	assets="$$($(CONTROLPLANE))"; \
 	KUBEBUILDER_ASSETS="$$assets" go run -C test/bench . -operator "$(CURDIR)/bin/proffer" -only soak -scale $(SCALE) | tee bin/soak.txt
 
+# Runs one test, and fails if there is none of that name: name, timeout, package, file for the output.
+one-test = CGO_ENABLED=1 go test -race -count=1 -timeout $(2) -v -run '^$(1)$$' $(3) | tee $(4); grep -q '^--- PASS: $(1)' $(4)
+
 CHAOS := TestNoCapacityIsGrantedTwiceUnderChaos
 
-# Fails if the pattern matches no test.
 .PHONY: soak-chaos
 soak-chaos: ## Kill the leader KILLS=100 times while a consumer attacks, and check every grant; also written to bin/soak-chaos.txt
 	assets="$$($(CONTROLPLANE))"; mkdir -p bin; \
 	KUBEBUILDER_ASSETS="$$assets" PROFFER_CHAOS_ADVERSARY=1 PROFFER_CHAOS_KILLS=$(KILLS) \
-		CGO_ENABLED=1 go test -race -count=1 -timeout 60m -v -run '^$(CHAOS)$$' ./internal/command | tee bin/soak-chaos.txt; \
-	grep -q '^--- PASS: $(CHAOS)' bin/soak-chaos.txt
+		$(call one-test,$(CHAOS),60m,./internal/command,bin/soak-chaos.txt)
 
 MINORS := TestEveryKubernetesAcceptsTheManifests
 OLD := TestTheOperatorWorksOnThisKubernetes
@@ -144,11 +145,9 @@ OLD := TestTheOperatorWorksOnThisKubernetes
 test-old-kubernetes: ## Check the manifests with every Kubernetes from 1.25; install them on one of 1.25, and run the operator there
 	assets="$$($(CONTROLPLANE))"; old="$$($(CONTROLPLANE) old)"; mkdir -p bin; \
 	KUBEBUILDER_ASSETS="$$assets" PROFFER_ALL_MINORS=1 \
-		CGO_ENABLED=1 go test -race -count=1 -timeout 60m -v -run '^$(MINORS)$$' ./test/deploy | tee bin/test-minors.txt; \
-	grep -q '^--- PASS: $(MINORS)' bin/test-minors.txt; \
+		$(call one-test,$(MINORS),60m,./test/deploy,bin/test-minors.txt); \
 	KUBEBUILDER_ASSETS="$$old" PROFFER_KUBERNETES=1.25 \
-		CGO_ENABLED=1 go test -race -count=1 -timeout 10m -v -run '^$(OLD)$$' ./test/deploy | tee bin/test-old-kubernetes.txt; \
-	grep -q '^--- PASS: $(OLD)' bin/test-old-kubernetes.txt
+		$(call one-test,$(OLD),10m,./test/deploy,bin/test-old-kubernetes.txt)
 
 .PHONY: lint
 lint: $(GOLANGCI) ## Lint every module that holds Go code, and check its format
