@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -191,9 +192,15 @@ func (c *Cluster) Stop() error {
 		return nil
 	}
 	killed := errors.Join(c.killAPIServer(), c.killOthers())
-	stopped := c.env.Stop()
+	stopped := ignoreGone(c.env.Stop())
 	c.env = nil
 	return errors.Join(killed, stopped, c.tether.Release(), os.RemoveAll(c.work))
+}
+
+// ignoreGone removes errors about signals to processes that no longer exist. envtest sends SIGTERM until
+// it has noticed that the server, which we have killed, has ended.
+func ignoreGone(err error) error {
+	return utilerrors.FilterOut(err, func(err error) bool { return errors.Is(err, syscall.ESRCH) })
 }
 
 // StopAPIServer kills kube-apiserver but not etcd. As in an outage, watches break and connections
@@ -203,7 +210,7 @@ func (c *Cluster) StopAPIServer() error {
 	if err := c.killAPIServer(); err != nil {
 		return fmt.Errorf("kill kube-apiserver: %w", err)
 	}
-	if err := c.env.ControlPlane.APIServer.Stop(); err != nil {
+	if err := ignoreGone(c.env.ControlPlane.APIServer.Stop()); err != nil {
 		return fmt.Errorf("stop kube-apiserver: %w", err)
 	}
 	return nil

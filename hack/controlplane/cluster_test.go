@@ -9,6 +9,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math/big"
 	"os"
@@ -23,6 +24,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/cert"
@@ -183,6 +185,26 @@ func TestStopLeavesNothingBehind(t *testing.T) {
 	}
 	if err := c.Stop(); err != nil {
 		t.Errorf("a second Stop: %v", err)
+	}
+}
+
+func TestAServerThatIsGoneIsNoErrorOfStop(t *testing.T) {
+	process := exec.Command("true")
+	if err := process.Run(); err != nil {
+		t.Fatal(err)
+	}
+	gone := fmt.Errorf("unable to signal: %w", syscall.Kill(process.Process.Pid, syscall.SIGTERM))
+	other := errors.New("etcd does not stop")
+	for _, test := range []struct{ err, want error }{
+		{},
+		{err: gone},
+		{err: utilerrors.NewAggregate([]error{gone})},
+		{err: utilerrors.NewAggregate([]error{gone, other}), want: other},
+		{err: other, want: other},
+	} {
+		if err := ignoreGone(test.err); !errors.Is(err, test.want) || err != nil && errors.Is(err, syscall.ESRCH) {
+			t.Errorf("%v becomes %v, want %v", test.err, err, test.want)
+		}
 	}
 }
 
