@@ -21,16 +21,23 @@ fi
 shift
 
 # The race detector needs cgo. What the tests build is built without, as the Makefile builds it, and so
-# is found in Go's build cache. `make lint` vets.
-set -- -race -vet=off -exec "env CGO_ENABLED=0" "$@"
+# is found in Go's build cache. `make lint` vets. Tests wait a quarter of the time, so there is work for
+# one more package than there are processors.
+set -- -race -vet=off -p $(($(getconf _NPROCESSORS_ONLN) + 1)) -exec "env CGO_ENABLED=0" "$@"
+# The longest packages come first, so that the last one does not run alone.
+longest=(./internal/command ./test/deploy ./internal/metasync ./internal/operator)
 gotestsum=$(go tool -modfile="$root/hack/tools/go.mod" -n gotestsum)
 SUMMARY=$(mktemp)
 trap 'rm -f "$SUMMARY"' EXIT
 export SUMMARY MODULE
 failed=()
 for MODULE in "${modules[@]}"; do
-  echo "=== module $MODULE: go test $*"
-  (cd "$MODULE" && CGO_ENABLED=1 "$gotestsum" --format=pkgname --format-hide-empty-pkg --post-run-command="bash $root/hack/gotest/count.sh" -- "$@") ||
+  arguments=("$@")
+  if [[ $MODULE == . && ${*: -1} == ./... ]]; then
+    arguments=("${@:1:$#-1}" "${longest[@]}" ./...)
+  fi
+  echo "=== module $MODULE: go test ${arguments[*]}"
+  (cd "$MODULE" && CGO_ENABLED=1 "$gotestsum" --format=pkgname --format-hide-empty-pkg --post-run-command="bash $root/hack/gotest/count.sh" -- "${arguments[@]}") ||
     failed+=("$MODULE")
 done
 echo
