@@ -78,10 +78,11 @@ type tracked struct {
 	// adopted is what stood in the slice when a term began without any record. It counts until it
 	// is on record.
 	adopted protocol.Share
-	// began is what was on record, or adopted, when the term began. sent is set while the outcome
-	// of an answer is not known.
-	began protocol.Shares
-	sent  bool
+	// vouched is what was on record, or adopted, when the term began, and of each class that this term
+	// has answered in, what the last answer accepted. A record can hold more: a delayed write of an
+	// earlier leader may be made in this term. sent is set while the outcome of an answer is not known.
+	vouched protocol.Shares
+	sent    bool
 	// ours is the last answer that a write of this term is known to have made.
 	ours *decidedAnswer
 	// job is what is assumed or in flight, nil for nothing. A worker has it while writing is set.
@@ -115,10 +116,10 @@ type entry struct {
 	released bool
 	// settled is set if an answer of this term is confirmed in the class of the slice.
 	settled bool
-	// began, sent and ours are those of tracked.
-	began protocol.Shares
-	sent  bool
-	ours  *decidedAnswer
+	// vouched, sent and ours are those of tracked.
+	vouched protocol.Shares
+	sent    bool
+	ours    *decidedAnswer
 	// writing is set while a worker writes; stuck if no answer can be written.
 	writing, stuck bool
 }
@@ -321,7 +322,7 @@ func (e *tracked) entry() *entry {
 	}
 	c := &entry{
 		slice: e.slice, removedAt: e.removedAt, holds: holds, recorded: e.grants.Recorded(), released: e.grants.Released(),
-		settled: e.grants.Settled(e.slice.class), began: e.began, sent: e.sent, ours: e.ours, writing: e.writing, stuck: e.stuck != "",
+		settled: e.grants.Settled(e.slice.class), vouched: e.vouched, sent: e.sent, ours: e.ours, writing: e.writing, stuck: e.stuck != "",
 	}
 	c.present, _ = e.grants.Present()
 	if c.recorded || len(c.holds) > 0 {
@@ -347,13 +348,13 @@ func (g *grantCache) beginTerm(term string, listed []slice, records []grantRecor
 		e := g.entryOf(r)
 		e.record = r
 		e.grants.Begin(&r.Record, r.version)
-		e.began = e.grants.OnRecord()
+		e.vouched = e.grants.OnRecord()
 	}
 	for uid, e := range g.byUID {
 		if holder, ok := adopt(&e.slice); len(records) == 0 && !e.gone() && ok {
 			e.record.consumer = holder
 			e.adopted = protocol.Share{Class: e.slice.class, Amounts: e.slice.answer.resources}
-			e.began = protocol.Shares{e.adopted}
+			e.vouched = protocol.Shares{e.adopted}
 		}
 		g.dropIfEmpty(uid)
 	}

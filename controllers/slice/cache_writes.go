@@ -155,7 +155,10 @@ func (g *grantCache) forgetRecord(uid types.UID) {
 
 // confirmDelete takes the deletion of the record that was asked for.
 func (g *grantCache) confirmDelete(uid types.UID) {
-	g.change(uid, func(e *tracked) { e.grants.RecordDeleted() })
+	g.change(uid, func(e *tracked) {
+		e.vouched = nil
+		e.grants.RecordDeleted()
+	})
 }
 
 // observeRecord takes what was read from the API server, nil for no record.
@@ -178,6 +181,7 @@ func (g *grantCache) confirmAnswer(uid types.UID, t *task, result slice) (kept b
 			return
 		}
 		e.grants.AnswerWritten(t.want.Share)
+		e.vouched = e.vouched.Without(t.want.Class).Add(t.want.Share)
 		e.sent, e.ours = false, t.answer
 		if g.record(result); e.slice.version() != result.version() {
 			return // Another client has changed it since.

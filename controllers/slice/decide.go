@@ -252,20 +252,21 @@ func (a *decisions) decideForeign(i int) {
 	a.countEarlier(i, c.holds, replaced, "")
 }
 
-// countEarlier counts shares in other classes than the present one: in full until they are settled,
-// then what pods still use of them, except on nodes that the present grant counts too.
+// countEarlier counts shares of classes that the slice has left: everything on record. Once they are
+// settled, the record is to fall to what pods still use, except on nodes that the present grant counts
+// too. If less counted than is on record, a slice that returns to the class, or the next leader, could
+// count again what others have been granted meanwhile.
 func (a *decisions) countEarlier(i int, shares protocol.Shares, settled bool, policy string) {
 	c, r := a.entries[i], &a.plans[i]
 	for _, share := range shares {
-		counts := share
+		a.pin(i, share)
 		if settled {
-			counts = a.used(r.consumer, c.name, share)
-		}
-		if counts.Empty() || settled && policy != "" && a.input.ShareNodes(policy, share.Policy) {
-			continue
+			if policy != "" && a.input.ShareNodes(policy, share.Policy) {
+				continue
+			}
+			share = a.used(r.consumer, c.name, share)
 		}
 		r.earlier = r.earlier.Add(share)
-		a.pin(i, counts)
 	}
 }
 
@@ -302,6 +303,9 @@ func (a *decisions) decideOn(i int) {
 	// What is on record and does not stand, as after a leader that ended between two writes, counts
 	// until a smaller answer is confirmed; what pods use of it, until they end.
 	has := c.standing(had)
+	if c.ours == nil || c.ours.share.Class != had.Class {
+		has = has.Least(c.vouched.In(had.Class).Amounts)
+	}
 	rest := had.Less(used.With(has))
 	in := grant.Slice{
 		Key: c.key, Consumer: r.consumer, Class: c.class, Created: c.created, Request: c.request, Invalid: len(c.problems) > 0,
@@ -318,8 +322,9 @@ func (a *decisions) decideOn(i int) {
 	switch {
 	case open && !c.deleting:
 		r.mode = answerIt
-	case in.Granted == nil:
-		return // It waits for its gates.
+	case in.Granted == nil: // It waits for its gates.
+		a.countEarlier(i, others, false, "")
+		return
 	case c.answer.verdict == accepted:
 		// No more than what stands in it: restoring what its consumer has lowered would grant more.
 		r.mode, in.Frozen, in.Invalid = takeBack, true, false
@@ -358,8 +363,7 @@ func (c *entry) standing(held protocol.Share) protocol.Share {
 }
 
 // mayStand returns standing or, where no answer stands any more, what its Quota may hold:
-// everything on record if the outcome of an answer is not known, and what was on record when the
-// term began if none was sent in it.
+// everything on record if the outcome of an answer is not known, else what is vouched for.
 func (c *entry) mayStand(held protocol.Share) protocol.Share {
 	switch {
 	case c.sent:
@@ -367,7 +371,7 @@ func (c *entry) mayStand(held protocol.Share) protocol.Share {
 	case c.ours != nil && c.ours.share.Class == held.Class, c.answer.verdict == accepted:
 		return c.standing(held)
 	}
-	return held.Least(c.began.In(held.Class).Amounts)
+	return held.Least(c.vouched.In(held.Class).Amounts)
 }
 
 // granted returns the amounts that a slice has, and an explicit 0 for everything else that stands

@@ -24,12 +24,17 @@ import (
 // goldOf returns the terms of one policy for the class gold and one for silver. Each selects its
 // own node, which has this much cpu and is named like the class.
 func goldOf(cpu int64, pods ...capacity.Pod) *offer.AllocationInput {
+	return goldBy(offer.Unused, cpu, pods...)
+}
+
+// goldBy is goldOf with policies that take back like this.
+func goldBy(reclaim offer.Reclaim, cpu int64, pods ...capacity.Pod) *offer.AllocationInput {
 	ledger := capacity.NewLedger()
 	var policies []offer.Policy
 	for _, class := range []string{"gold", "silver"} {
 		pool := labels.Set{"pool": class}
 		ledger.SetNode(capacity.Node{Name: class, State: capacity.Ready, Labels: pool, Allocatable: capacity.Amounts{"cpu": cpu, "memory": 1 << 38}})
-		policies = append(policies, offer.Policy{Name: class, Class: class, Version: "1", Nodes: &offer.Nodes{
+		policies = append(policies, offer.Policy{Name: class, Class: class, Version: "1", Reclaim: reclaim, Nodes: &offer.Nodes{
 			Percent: 100, Selection: capacity.Selection{Selector: selection.Of(labels.SelectorFromSet(pool))},
 		}})
 	}
@@ -199,5 +204,188 @@ func TestWhatMayStandInASliceThatCannotBeWrittenCounts(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// leaving is a scene: the slice a of rome was granted 6 of 8 cores of gold, and its pods use 2.
+type leaving struct {
+	*Writer
+	t       *testing.T
+	terms   *offer.AllocationInput
+	version int
+}
+
+func aLeavingSlice(t *testing.T, reclaim offer.Reclaim) *leaving {
+	t.Helper()
+	l := &leaving{t: t, version: 20, terms: goldBy(reclaim, 8000, capacity.Pod{
+		Key: "pod", Node: "gold", Consumer: "rome", Creator: creatorOf("s", "rome"), Requests: capacity.Amounts{"cpu": 2000},
+	})}
+	l.Writer = aLeader(t, known(t, "s", "a", 10, asking("6")))
+	l.write("a")
+	counts(t, l.decider.cache, 6000)
+	return l
+}
+
+// write decides and writes until nothing is left to write to a slice.
+func (l *leaving) write(uid types.UID) {
+	l.t.Helper()
+	for before := 0; before != l.version; {
+		before = l.version
+		l.decideBy(l.terms)
+		l.version = writeAll(l.t, l.decider.cache, uid, l.version)
+	}
+}
+
+// see lets the leader see the slice a in a class, with the answer of 6 cores that Liqo and Proffer both
+// give there, or another slice b that asks for as much of gold.
+func (l *leaving) see(uid types.UID, edits ...func(*authv1beta1.ResourceSlice)) {
+	l.t.Helper()
+	l.version++
+	name := "other"
+	if uid == "a" {
+		name, edits = "s", append(edits, holding(grantOfCPU(6000)))
+	}
+	l.decider.cache.set(known(l.t, name, string(uid), l.version, append([]func(*authv1beta1.ResourceSlice){asking("6")}, edits...)...))
+}
+
+// wanted returns how much cpu the next answer of a slice grants.
+func (l *leaving) wanted(uid types.UID) int64 {
+	l.t.Helper()
+	defer l.decider.cache.endWrites(uid)
+	return taskOf(l.t, l.decider.cache, uid).want.Amounts["cpu"]
+}
+
+func entryOf(t *testing.T, cache *grantCache, uid types.UID) *entry {
+	t.Helper()
+	for _, e := range cache.list() {
+		if e.uid == uid {
+			return e
+		}
+	}
+	t.Fatalf("there is no slice %s", uid)
+	return nil
+}
+
+// gold returns how much cpu of gold rome is granted.
+func (l *leaving) gold() int64 {
+	return l.decider.decide(time.Now(), func() *offer.AllocationInput { return l.terms }).grants["gold"]["rome"]["cpu"]
+}
+
+// While a slice is in another class, what it leaves unused of gold goes to another slice. When it
+// returns, it is granted no more than is left, whatever stands in its status.
+func TestASliceThatReturnsIsGrantedNoMoreThanIsLeft(t *testing.T) {
+	for _, away := range []authv1beta1.ResourceSliceClass{liqoClass, "silver"} {
+		for name, reclaim := range map[string]offer.Reclaim{"Unused": offer.Unused, "Evict": offer.Evict, "Retain": offer.Retain} {
+			t.Run(string(away)+"/"+name, func(t *testing.T) {
+				l := aLeavingSlice(t, reclaim)
+				l.see("a", class(away))
+				l.write("a")
+				l.see("b")
+				l.decideBy(l.terms)
+				if got := l.wanted("b"); got != 6000 {
+					t.Fatalf("%d is to be granted to the other slice, want 6000", got)
+				}
+				l.write("b")
+				l.see("a")
+				l.decideBy(l.terms)
+				if got := l.wanted("a"); got > 2000 {
+					t.Errorf("%d is to be granted to the slice that returned, want at most 2000", got)
+				}
+				l.write("a")
+				if got := l.gold(); got != 8000 {
+					t.Errorf("%d of gold is granted, want 8000", got)
+				}
+			})
+		}
+	}
+}
+
+func TestASliceThatReturnsToAClassThatCordonsItIsGrantedOnlyWhatItsPodsUse(t *testing.T) {
+	l := aLeavingSlice(t, offer.Retain)
+	l.see("a", class(liqoClass))
+	l.write("a")
+	l.decider.gates.tenants.Set(aTenant(t, "rome", tenantCondition(authv1beta1.TenantConditionCordoned)))
+	l.see("a")
+	l.decideBy(l.terms)
+	if got := l.wanted("a"); got != 2000 {
+		t.Errorf("%d is to be granted, want the 2000 that its pods use", got)
+	}
+}
+
+// A leader that ends before it has lowered the record leaves one that counts in full. Until then, no
+// other slice is granted anything of it.
+func TestWhatASliceLeavesIsGrantedToOthersOnlyOnceThatIsOnRecord(t *testing.T) {
+	l := aLeavingSlice(t, offer.Retain)
+	l.see("a", class(liqoClass))
+	l.see("b")
+	l.decideBy(l.terms)
+	if got := l.wanted("b"); got > 2000 {
+		t.Errorf("%d is to be granted to another slice, want at most 2000: 6000 are still on record", got)
+	}
+	l.write("a")
+	l.write("b")
+	if got := l.gold(); got != 8000 {
+		t.Errorf("%d of gold is granted, want 8000", got)
+	}
+}
+
+func TestTheNextLeaderGrantsASliceThatReturnsWhatIsOnRecord(t *testing.T) {
+	for _, want := range []int64{6000, 2000} {
+		l := aLeavingSlice(t, offer.Retain)
+		cache := l.decider.cache
+		cache.endTerm()
+		record := recordOf(5, 1000)
+		gold := protocol.Share{Class: "gold", Policy: "gold", Reclaim: offer.Retain, Amounts: capacity.Amounts{"cpu": want}}
+		record.Present.Class, record.Earlier = "silver", protocol.Shares{gold}
+		other := recordOf(6, 8000-want)
+		other.uid, other.name, other.Present.Reclaim = "b", "other", offer.Retain
+		cache.beginTerm("next", []slice{
+			known(t, "s", "a", 30, asking("6"), holding(grantOfCPU(6000))),
+			known(t, "other", "b", 31, asking("6"), holding(grantOfCPU(8000-want))),
+		}, []grantRecord{record, other}, nobody)
+		l.version = 40
+		l.write("a")
+		if got := entryOf(t, cache, "a").holds.In("gold").Amounts["cpu"]; got != want {
+			t.Errorf("the slice that returned holds %d of gold, want the %d on record", got, want)
+		}
+		if got := l.gold(); got != 8000 {
+			t.Errorf("%d of gold is granted, want 8000", got)
+		}
+	}
+}
+
+// A slice that nothing stands in and that fails a gate still has pods in the class that it left.
+func TestWhatPodsUseOfAClassThatASliceLeftCountsAlsoBehindAShutGate(t *testing.T) {
+	l := aLeavingSlice(t, offer.Unused)
+	l.see("a", class(liqoClass))
+	l.write("a")
+	l.version++
+	l.decider.cache.set(known(t, "s", "a", l.version, asking("6"), class("silver"), withoutReplication))
+	l.see("b", asking("8"))
+	if got := l.gold(); got > 8000 {
+		t.Errorf("%d of gold is granted, want at most 8000", got)
+	}
+	l.decideBy(l.terms)
+	if got := l.wanted("b"); got > 6000 {
+		t.Errorf("%d is to be granted to another slice, want at most 6000: pods use 2000", got)
+	}
+}
+
+// A write of an earlier leader arrives late: by then, another slice has been granted everything. That the
+// consumer has written an answer into its slice changes nothing.
+func TestARecordThatComesDuringTheTermIsNoGrantToKeep(t *testing.T) {
+	forged := known(t, "s", "a", 10, asking("6"), holding(grantOfCPU(6000)))
+	w := aLeader(t, forged, known(t, "other", "b", 11, asking("8")))
+	cache := w.decider.cache
+	cache.endTerm()
+	before := recordOf(5, 8000)
+	before.uid, before.name, before.Present.Reclaim = "b", "other", offer.Retain
+	cache.beginTerm("next", []slice{forged, known(t, "other", "b", 11, asking("8"), holding(grantOfCPU(8000)))}, []grantRecord{before}, nobody)
+	late := recordOf(20, 6000)
+	late.Present.Reclaim = offer.Retain
+	cache.observeRecord("a", &late)
+	w.decideBy(goldBy(offer.Retain, 8000))
+	if got := taskOf(t, cache, "a").want.Amounts["cpu"]; got != 0 {
+		t.Errorf("%d is to be granted by a record that came too late, want 0", got)
 	}
 }

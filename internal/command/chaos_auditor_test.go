@@ -68,8 +68,8 @@ type auditor struct {
 	writes, raises int
 	checks         int
 	wrong          int
-	// history has the latest versions of slices, as text.
-	history []string
+	// history has all versions of slices.
+	history []observed
 	// wrote receives a value when an answer is observed.
 	wrote chan struct{}
 }
@@ -84,8 +84,11 @@ type releasedPromise struct {
 	since time.Duration
 }
 
-// maxHistory is the number of versions kept to explain a mistake.
-const maxHistory = 1000
+// observed is a version of a slice, as text.
+type observed struct {
+	at        time.Duration
+	key, text string
+}
 
 // maxReports is the maximum number of mistakes that are reported.
 const maxReports = 20
@@ -96,7 +99,7 @@ func (a *auditor) fail(format string, args ...any) {
 			append([]any{a.clock.now().Round(time.Millisecond), a.at.Round(time.Millisecond)}, args...)...)
 	}
 	if a.wrong == 1 {
-		a.logContext()
+		a.logContext(fmt.Sprintf(format, args...))
 	}
 }
 
@@ -130,10 +133,7 @@ func (a *auditor) observe(event watch.EventType, at time.Duration, is sliceState
 	defer a.mu.Unlock()
 	a.at = at
 	a.foldReleased()
-	if len(a.history) == maxHistory {
-		a.history = slices.Delete(a.history, 0, maxHistory/2)
-	}
-	a.history = append(a.history, fmt.Sprintf("%v: %s by %q: %s", at, event, author, is.line()))
+	a.history = append(a.history, observed{at, is.key, fmt.Sprintf("%v: %s by %q: %s", at, event, author, is.line())})
 	was := a.slices[is.key]
 	if was != nil && (event == watch.Deleted || was.uid != is.uid) {
 		a.release(was)
@@ -146,10 +146,13 @@ func (a *auditor) observe(event watch.EventType, at time.Duration, is sliceState
 	if was == nil {
 		was = &sliceState{class: is.class}
 	}
-	is.promised, is.promisedIn, is.forged = was.promised, was.promisedIn, was.forged
+	is.promised, is.promisedIn, is.left, is.forged = was.promised, was.promisedIn, was.left, was.forged
 	a.slices[is.key] = &is
 	defer is.carryOver(was, a.at)
 	if isLiqoClass(is.class) {
+		if (is.promised != amounts{}) {
+			is.left = is.promised
+		}
 		a.release(&is) // Liqo accepts the full request at once.
 	}
 	if was.answer == is.answer || was.answer == "" && is.status == "" {
@@ -216,6 +219,9 @@ func (a *auditor) answered(was, is *sliceState) {
 		a.fail("%s was accepted before, but is now %s", is.key, is.status)
 	}
 	before, kept, from := is.promised, is.promised, is.promisedIn
+	if (is.left != amounts{}) {
+		before, kept, is.left = is.left, is.left, amounts{}
+	}
 	recent := a.provider.recent(a.at-lag, a.at)
 	// If the slice cannot be answered in its new class, the promise stays in the class that made
 	// it.
@@ -361,9 +367,9 @@ func (a *auditor) checkCapacity(was amounts, is *sliceState, i int, recent []pro
 // lookback is how much of the past is logged with a mistake.
 const lookback = 20 * time.Second
 
-// logContext logs the context of the first mistake: the provider's states, the versions of slices,
-// the promises that count, and the current Grants.
-func (a *auditor) logContext() {
+// logContext logs the context of the first mistake: the provider's recent states, all versions of the
+// slices that it names and the recent ones of others, the promises that count, and the current Grants.
+func (a *auditor) logContext(mistake string) {
 	var out []string
 	for _, r := range a.provider.recent(a.at-lookback, a.at) {
 		for class, p := range r.pools {
@@ -373,7 +379,11 @@ func (a *auditor) logContext() {
 		out = append(out, fmt.Sprintf("%v to %v: used %v, cordoned %v, drained %v, absent %v",
 			r.from, r.until, r.used, r.cordoned, r.drained, r.absent))
 	}
-	out = append(out, a.history...)
+	for _, o := range a.history {
+		if o.at >= a.at-lookback || strings.Contains(mistake, o.key) {
+			out = append(out, o.text)
+		}
+	}
 	for _, s := range a.slices {
 		out = append(out, "promised: "+s.line())
 	}

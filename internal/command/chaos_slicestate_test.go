@@ -40,6 +40,9 @@ type sliceState struct {
 	// others change neither.
 	promised   amounts
 	promisedIn string
+	// left is what was promised when the slice moved to Liqo's class. If the slice returns before a
+	// leader has noticed, it still has that.
+	left amounts
 	// forged reports whether the consumer has written the current answer.
 	forged bool
 	// least is the minimum that was promised of each resource since lag before leastUntil. From

@@ -25,8 +25,9 @@
 // granted, even by an answer that is still under way.
 //
 // A slice that moves to another class holds its earlier share until an answer in the new class is
-// confirmed. After that only the part of the earlier share counts that pods use, which the caller
-// determines (Want.Earlier).
+// confirmed. Then its record is lowered to the part that pods use, which the caller determines
+// (Want.Earlier), and only that counts. It does not rise again: if the slice returns to the class,
+// the record has no more than counted all the time.
 //
 // # The states of an entry
 //

@@ -15,8 +15,8 @@ import (
 // pools have. The API server may make a write late, or never, or make it and lose the response.
 //
 // The steps, terms, edits of the consumer and requests in flight are bounded. The arithmetic is not
-// modelled: every decision that fits into the pool is tried. Pods are not modelled either: an
-// earlier share is given up as soon as that is allowed.
+// modelled: every decision that fits into the pool is tried. In a scene with pods, these use all of an
+// earlier share, so it stays on record; else it is given up as soon as that is allowed.
 
 // depthEnv sets the number of steps.
 const depthEnv = "PROFFER_EXPLORE_DEPTH"
@@ -30,6 +30,7 @@ type scene struct {
 	// set.
 	classes  int
 	overlap  bool
+	pods     bool
 	capacity int64
 	terms    int
 	edits    int
@@ -68,6 +69,9 @@ type known struct {
 	accepted Share
 	want     Share
 	decided  bool
+	// vouched is what a decision may keep of what is on record: what was when the term began, and
+	// the last answer.
+	vouched Shares
 	// waits reports whether a request is in flight. base is the version of the slice that was
 	// decided on.
 	waits bool
@@ -122,6 +126,7 @@ func (w *world) key(s *scene) string {
 		for j := range e.uncertain {
 			k = k.record(&e.uncertain[j])
 		}
+		k = k.shares(l.vouched)
 		if k = k.flag(e.largestAnswer != nil); e.largestAnswer != nil {
 			k = k.share(*e.largestAnswer)
 		}
@@ -158,14 +163,20 @@ func (k key) behind(version string, of int) key {
 	return k.number(of - n)
 }
 
-func (k key) share(s Share) key { return append(k, s.Class...).number(int(s.Amounts["x"])) }
+func (k key) share(s Share) key {
+	return append(k, s.Class...).number(int(s.Amounts["x"]))
+}
 
 func (k key) record(r *Record) key {
 	if r == nil {
 		return append(k, '-')
 	}
-	k = k.flag(r.Released).share(r.Present).number(len(r.Earlier))
-	for _, s := range r.Earlier {
+	return k.flag(r.Released).share(r.Present).shares(r.Earlier)
+}
+
+func (k key) shares(all Shares) key {
+	k = k.number(len(all))
+	for _, s := range all {
 		k = k.share(s)
 	}
 	return k
@@ -206,6 +217,7 @@ func (w *world) begin(s *scene) {
 		if s.without == "a record is owned only by a write of the term" {
 			k.entry.authority = owning
 		}
+		k.vouched = k.entry.OnRecord()
 		w.leader[i] = k
 	}
 }
@@ -236,6 +248,9 @@ func (w *world) counts(s *scene, class, but int) int64 {
 			continue
 		}
 		for _, h := range w.leader[i].entry.Holds() {
+			if l := &w.leader[i]; s.without == "what is on record counts" && h.Class != l.want.Class && l.entry.Settled(l.want.Class) {
+				continue
+			}
 			if s.overlap || h.Class == classOf(class) {
 				sum += h.Amounts["x"]
 			}
@@ -256,7 +271,11 @@ func (w *world) decisions(s *scene, i int, visit func(*world)) {
 		if k.decided && k.want.Class == want.Class && k.want.covers(want) && want.covers(k.want) {
 			continue
 		}
-		held := own.In(classOf(k.class)).Amounts["x"]
+		held := own.In(classOf(k.class))
+		kept := held.Least(k.vouched.In(classOf(k.class)).Amounts).Amounts["x"]
+		if s.without == "a record that comes during the term vouches for nothing" {
+			kept = held.Amounts["x"]
+		}
 		others := w.counts(s, k.class, i)
 		if s.overlap {
 			// What the slice holds in another class is in the same pool until given up.
@@ -264,7 +283,7 @@ func (w *world) decisions(s *scene, i int, visit func(*world)) {
 				others += h.Amounts["x"]
 			}
 		}
-		if amount > held && others+amount > s.capacity {
+		if amount > kept && others+amount > s.capacity {
 			continue
 		}
 		next := w.clone("term %d decides %s for slice %d", w.term, want, i)
@@ -284,6 +303,9 @@ func (w *world) writes(s *scene, i int, visit func(*world)) {
 		return
 	}
 	want := Want{Share: k.want, Stands: k.accepted.covers(k.want) && k.want.covers(k.accepted) && (k.want.Empty() || k.accepted.Class == k.want.Class)}
+	if s.pods {
+		want.Earlier = k.entry.OnRecord().Without(k.want.Class)
+	}
 	next := w.clone("")
 	n := &next.leader[i]
 	switch s.without {
@@ -437,6 +459,7 @@ func (w *world) outcome(r *request, made bool) {
 	switch {
 	case r.action == WriteAnswer && made:
 		n.entry.AnswerWritten(r.share)
+		n.vouched = n.vouched.Without(r.share.Class).Add(r.share)
 		w.see(r.slice)
 		n.base = n.version
 	case r.action == WriteAnswer:
@@ -504,10 +527,11 @@ func explore(s *scene) (states int, excess string) {
 
 // scenes are each explored to a depth that takes seconds. PROFFER_EXPLORE_DEPTH adds to the depth.
 var scenes = map[string]scene{
-	"two slices, one pool, two terms":              {slices: 2, classes: 1, capacity: 1, terms: 2, edits: 0, inFlight: 2, depth: 13},
+	"two slices, one pool, two terms":              {slices: 2, classes: 1, capacity: 1, terms: 2, edits: 0, inFlight: 2, depth: 16},
 	"two slices, one pool, an edit, three terms":   {slices: 2, classes: 1, capacity: 1, terms: 3, edits: 1, inFlight: 2, depth: 11},
 	"two slices, two separate pools, moves":        {slices: 2, classes: 2, capacity: 1, terms: 2, edits: 2, inFlight: 2, depth: 11},
 	"two slices, two classes on one pool, moves":   {slices: 2, classes: 2, overlap: true, capacity: 1, terms: 2, edits: 1, inFlight: 2, depth: 11},
+	"two slices, two pools, moves that leave pods": {slices: 2, granted: 1, classes: 2, pods: true, capacity: 1, terms: 2, edits: 2, inFlight: 1, depth: 12},
 	"three slices, one pool, partial amounts":      {slices: 3, classes: 1, capacity: 2, terms: 2, edits: 0, inFlight: 2, depth: 9},
 	"one slice has all, another asks, three terms": {slices: 2, granted: 1, classes: 1, capacity: 1, terms: 3, edits: 0, inFlight: 2, depth: 14},
 	"two slices, three requests in flight":         {slices: 2, classes: 1, capacity: 1, terms: 2, edits: 0, inFlight: 3, depth: 12},
@@ -547,15 +571,19 @@ func TestEachRuleIsNeeded(t *testing.T) {
 	base := scene{slices: 2, classes: 1, capacity: 1, terms: 2, inFlight: 2, depth: 17}
 	granted := base
 	granted.granted, granted.terms = 1, 3
+	returning := granted
+	returning.classes, returning.pods, returning.edits, returning.terms, returning.inFlight, returning.depth = 2, true, 2, 1, 1, 24
 	for rule, s := range map[string]scene{
-		"the record comes before the answer":                    base,
-		"an answer is confirmed before its record is lowered":   granted,
-		"a term begins with the records":                        base,
-		"a record is owned only by a write of the term":         granted,
-		"a write of unknown outcome counts":                     base,
-		"what is decided counts":                                base,
-		"an answer replaces the version that it was decided on": base,
-		"no two writes of a record are the same":                granted,
+		"the record comes before the answer":                      base,
+		"an answer is confirmed before its record is lowered":     granted,
+		"a term begins with the records":                          base,
+		"a record is owned only by a write of the term":           granted,
+		"a write of unknown outcome counts":                       base,
+		"what is decided counts":                                  base,
+		"an answer replaces the version that it was decided on":   base,
+		"no two writes of a record are the same":                  granted,
+		"what is on record counts":                                returning,
+		"a record that comes during the term vouches for nothing": base,
 	} {
 		t.Run(rule, func(t *testing.T) {
 			t.Parallel()
