@@ -142,7 +142,7 @@ func (a *decisions) ask(terms *offer.AllocationInput) {
 		switch r := &a.plans[i]; {
 		case r.consumer == "": // Neither a tenant namespace nor a record.
 		case c.gone(), a.gates[i] == drained:
-		case !r.served && c.holds.In(c.class).Empty() && (c.ours == nil || c.ours.share.Class != c.class):
+		case !r.served && c.holds.In(c.class).Empty() && !c.answeredIn(c.class):
 			a.decideForeign(i)
 		default:
 			a.decideOn(i)
@@ -303,7 +303,7 @@ func (a *decisions) decideOn(i int) {
 	// What is on record and does not stand, as after a leader that ended between two writes, counts
 	// until a smaller answer is confirmed; what pods use of it, until they end.
 	has := c.standing(had)
-	if c.ours == nil || c.ours.share.Class != had.Class {
+	if !c.answeredIn(had.Class) {
 		has = has.Least(c.vouched.In(had.Class).Amounts)
 	}
 	rest := had.Less(used.With(has))
@@ -349,11 +349,14 @@ func (a *decisions) keepUnwritable(i int, held protocol.Share) {
 	a.countEarlier(i, c.holds.Without(c.class), false, "")
 }
 
+// answeredIn reports whether the last answer of this term is in the class.
+func (c *entry) answeredIn(class string) bool { return c.ours != nil && c.ours.share.Class == class }
+
 // standing returns how much of a share stands as accepted: by the answer of this term in its class
 // if there is one, whatever others have written since.
 func (c *entry) standing(held protocol.Share) protocol.Share {
 	a := &c.answer
-	if c.ours != nil && c.ours.share.Class == held.Class {
+	if c.answeredIn(held.Class) {
 		a = &c.ours.answer
 	}
 	if a.verdict != accepted {
@@ -368,7 +371,7 @@ func (c *entry) mayStand(held protocol.Share) protocol.Share {
 	switch {
 	case c.sent:
 		return held
-	case c.ours != nil && c.ours.share.Class == held.Class, c.answer.verdict == accepted:
+	case c.answeredIn(held.Class), c.answer.verdict == accepted:
 		return c.standing(held)
 	}
 	return held.Least(c.vouched.In(held.Class).Amounts)
@@ -386,7 +389,7 @@ func (c *entry) granted(has protocol.Share, recorded bool) capacity.Amounts {
 	}
 	if c.answer.verdict == accepted {
 		named := c.answer.resources
-		if c.ours != nil && c.ours.verdict == accepted && c.ours.share.Class == has.Class {
+		if c.answeredIn(has.Class) && c.ours.verdict == accepted {
 			named = c.ours.resources
 		}
 		for _, name := range slices.Sorted(maps.Keys(named)) {

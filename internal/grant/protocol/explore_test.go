@@ -163,9 +163,7 @@ func (k key) behind(version string, of int) key {
 	return k.number(of - n)
 }
 
-func (k key) share(s Share) key {
-	return append(k, s.Class...).number(int(s.Amounts["x"]))
-}
+func (k key) share(s Share) key { return append(k, s.Class...).number(int(s.Amounts["x"])) }
 
 func (k key) record(r *Record) key {
 	if r == nil {
