@@ -35,13 +35,14 @@ type job struct {
 }
 
 // assume books the decision on an entry: it counts from now on. It reports whether there is
-// something to write now, or after which wait. It does nothing if the term is over or a newer state
-// of the slice is known: another decision follows then.
+// something to write now, or after which wait. It does nothing if the term is over, if a newer state
+// of the slice is known, or if a worker had the slice when the decision began: it may have written
+// since, although the slice has the same version. Another decision follows then.
 func (g *grantCache) assume(term string, c *entry, j job, now time.Time) (write bool, wait time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	e := g.byUID[c.uid]
-	if e == nil || term == "" || term != g.term || e.writing || e.gone() != c.gone() || !c.gone() && e.slice.version() != c.version() {
+	if e == nil || term == "" || term != g.term || c.writing || e.writing || e.gone() != c.gone() || !c.gone() && e.slice.version() != c.version() {
 		return false, 0
 	}
 	planned := j.want.Share

@@ -102,6 +102,37 @@ func TestAShutGateDoesNotRaiseToWhatIsOnRecordAlone(t *testing.T) {
 	}
 }
 
+// The watch shows the answer, and that its gate is shut since, before the result of the write arrives.
+// A decision that begins before the result, and is assumed after it, must not lower the grant.
+func TestAShutGateKeepsAnAnswerWhoseResultComesDuringADecision(t *testing.T) {
+	w := aLeader(t, known(t, "s", "a", 10, asking("4")))
+	cache := w.decider.cache
+	w.decideBy(goldOf(8000))
+	answer := taskOf(t, cache, "a")
+	answer.record.version = "20"
+	cache.confirmRecord("a", answer.record)
+	answer, ok := cache.next("a")
+	if !ok || answer.step.Action != protocol.WriteAnswer {
+		t.Fatalf("the second write is not that of the answer: %+v", answer.step)
+	}
+	cache.set(known(t, "s", "a", 22, asking("4"), holding(grantOfCPU(4000)), withoutReplication))
+	during := w.decider.decide(time.Now(), func() *offer.AllocationInput { return goldOf(8000) })
+	cache.confirmAnswer("a", &answer, known(t, "s", "a", 21, asking("4"), holding(grantOfCPU(4000))))
+	cache.endWrites("a")
+	w.commit(during)
+	if cache.startWrites("a") {
+		t.Error("a decision is to be written that did not know of the answer")
+	}
+	w.decideBy(goldOf(8000))
+	counts(t, cache, 4000)
+	if cache.startWrites("a") {
+		next, _ := cache.next("a")
+		if got := next.want.Amounts["cpu"]; got != 4000 {
+			t.Errorf("%d is to be written, want the 4000 of the answer", got)
+		}
+	}
+}
+
 func TestWhatASliceHadInAnotherClassCountsAlsoBehindAShutGate(t *testing.T) {
 	w := aLeader(t, known(t, "s", "a", 10, asking("6")))
 	cache := w.decider.cache
