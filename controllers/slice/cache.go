@@ -276,6 +276,9 @@ func (g *grantCache) snapshot() ([]*entry, string) {
 		for _, e := range g.byUID {
 			if e.view == nil {
 				e.view = e.entry()
+				if g.term == "" { // A replica that does not lead goes by the records.
+					e.view.vouched = e.view.holds
+				}
 			}
 			g.sorted = append(g.sorted, e.view)
 		}

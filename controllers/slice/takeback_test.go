@@ -67,6 +67,25 @@ func asking(cpu string) func(*authv1beta1.ResourceSlice) {
 	return func(s *authv1beta1.ResourceSlice) { s.Spec.Resources = nodestest.List("cpu", cpu, "memory", "1Gi") }
 }
 
+// A replica that does not lead answers requests for offers as well.
+func TestEveryReplicaCountsAGrantOnce(t *testing.T) {
+	w := aLeader(t)
+	cache := w.decider.cache
+	cache.endTerm()
+	cache.setRecord(recordOf(5, 4000))
+	cache.set(known(t, "s", "a", 10, asking("4"), holding(grantOfCPU(4000))))
+	for _, replica := range []string{"one that does not lead", "the leader"} {
+		a := w.decider.decide(time.Now(), func() *offer.AllocationInput { return goldOf(8000) })
+		if got := a.grants["gold"]["rome"]["cpu"]; got != 4000 {
+			t.Errorf("at %s, %d of gold count as granted, want 4000", replica, got)
+		}
+		if len(a.answers) != 1 || a.answers[0].Amounts()["cpu"] != 4000 {
+			t.Errorf("at %s, the answers are %+v, want one with 4000", replica, a.answers)
+		}
+		cache.beginTerm("term", nil, []grantRecord{recordOf(5, 4000)}, nobody)
+	}
+}
+
 func TestAShutGateDoesNotRaiseToWhatIsOnRecordAlone(t *testing.T) {
 	w := aLeader(t, known(t, "s", "a", 10, asking("1")))
 	cache := w.decider.cache
