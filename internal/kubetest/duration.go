@@ -9,3 +9,11 @@ func Slower(d time.Duration, times int) time.Duration {
 	}
 	return d
 }
+
+// Fewer returns the size of a test: n, or one part in this many with the race detector.
+func Fewer(n, parts int) int {
+	if raceDetector {
+		return n / parts
+	}
+	return n
+}
