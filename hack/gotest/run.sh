@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Runs go test with the race detector in one module after the other, through gotestsum, and sums up
-# what ran:
+# Runs go test with the race detector in each module, through gotestsum, and sums up what ran:
 #
 #   hack/gotest/run.sh MODULE... -- ARGUMENTS OF GO TEST
 #
+# The first module runs alone, the others two at a time: each of them has only one or two packages.
 # It fails if a test fails, and if a module ran no test: a pattern that matches nothing must not look
 # like success.
 set -euo pipefail
-root=$(cd "$(dirname "$0")/../.." && pwd)
+HERE=$(cd "$(dirname "$0")" && pwd)
 
 modules=()
 while (($#)) && [[ $1 != -- ]]; do
@@ -24,25 +24,20 @@ shift
 # is found in Go's build cache. `make lint` vets. Tests wait a quarter of the time, so there is work for
 # one more package than there are processors.
 set -- -race -vet=off -p $(($(getconf _NPROCESSORS_ONLN) + 1)) -exec "env CGO_ENABLED=0" "$@"
-# The longest packages come first, so that the last one does not run alone.
-longest=(./internal/command ./test/deploy ./internal/metasync ./internal/operator)
-gotestsum=$(go tool -modfile="$root/hack/tools/go.mod" -n gotestsum)
-SUMMARY=$(mktemp)
-trap 'rm -f "$SUMMARY"' EXIT
-export SUMMARY MODULE
-failed=()
-for MODULE in "${modules[@]}"; do
-  arguments=("$@")
-  if [[ $MODULE == . && ${*: -1} == ./... ]]; then
-    arguments=("${@:1:$#-1}" "${longest[@]}" ./...)
-  fi
-  echo "=== module $MODULE: go test ${arguments[*]}"
-  (cd "$MODULE" && CGO_ENABLED=1 "$gotestsum" --format=pkgname --format-hide-empty-pkg --post-run-command="bash $root/hack/gotest/count.sh" -- "${arguments[@]}") ||
-    failed+=("$MODULE")
-done
+GOTESTSUM=$(go tool -modfile="$HERE/../tools/go.mod" -n gotestsum)
+results=$(mktemp -d)
+trap 'rm -rf "$results"' EXIT
+SUMMARY=$results/summary FAILED=$results/failed
+touch "$SUMMARY" "$FAILED"
+export HERE GOTESTSUM SUMMARY FAILED
+bash "$HERE/module.sh" "${modules[0]}" "$@"
+if ((${#modules[@]} > 1)); then
+  # xargs, unlike the shell, leaves Ctrl-C to what it runs.
+  printf '%s\0' "${modules[@]:1}" | LABEL=yes xargs -0 -P 2 -I '{}' bash "$HERE/module.sh" '{}' "$@"
+fi
 echo
 cat "$SUMMARY"
-if ((${#failed[@]})); then
-  echo "failed in: ${failed[*]}" >&2
+if [[ -s $FAILED ]]; then
+  echo "failed in: $(paste -sd' ' "$FAILED")" >&2
   exit 1
 fi

@@ -80,16 +80,34 @@ func TestTheSummaryCountsTestsAndShowsOnlyFailures(t *testing.T) {
 }
 
 func TestAModuleThatFailsDoesNotHideTheOthers(t *testing.T) {
-	good, bad := module(t, source), module(t, `package m
+	first, good := module(t, source), module(t, source)
+	bad := module(t, `package m
 import "testing"
 func TestBad(t *testing.T) { t.Error("the reason") }
 `)
-	out, err := exec.CommandContext(t.Context(), "bash", "run.sh", bad, good, "--", "./...").CombinedOutput()
-	if err == nil {
-		t.Error("the run passed")
-	}
-	if text := string(out); !strings.Contains(text, "  "+good+"\n") ||
-		!strings.HasSuffix(text, "failed in: "+bad+"\n") {
-		t.Errorf("got:\n%s", text)
+	for name, tc := range map[string]struct{ modules, labelled []string }{
+		"the first":          {[]string{bad, first, good}, []string{first, good}},
+		"one beside another": {[]string{first, bad, good}, []string{bad, good}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := append(append([]string{"run.sh"}, tc.modules...), "--", "./...")
+			out, err := exec.CommandContext(t.Context(), "bash", args...).CombinedOutput()
+			if err == nil {
+				t.Error("the run passed")
+			}
+			text := string(out)
+			want := []string{"  " + first + "\n", "  " + good + "\n", "the reason"}
+			for _, m := range tc.labelled {
+				want = append(want, "\n"+m+": === module "+m+": go test ", "\n"+m+": DONE ")
+			}
+			for _, want := range want {
+				if !strings.Contains(text, want) {
+					t.Errorf("%q is missing in:\n%s", want, text)
+				}
+			}
+			if !strings.HasSuffix(text, "failed in: "+bad+"\n") {
+				t.Errorf("got:\n%s", text)
+			}
+		})
 	}
 }
