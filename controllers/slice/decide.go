@@ -182,7 +182,7 @@ func (a *decisions) release(i int) {
 		default:
 			r.earlier = r.earlier.Add(share)
 		}
-		if next >= 0 && a.entries[next].class == share.Class && a.input.Terms(share.Class, r.consumer) != nil {
+		if next >= 0 && !a.entries[next].stuck && a.entries[next].class == share.Class && a.input.Terms(share.Class, r.consumer) != nil {
 			a.plans[next].inherited = a.plans[next].inherited.With(used)
 			rest = rest.Less(used)
 		}

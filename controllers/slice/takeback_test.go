@@ -206,28 +206,30 @@ func taskOf(t *testing.T, b *grantCache, uid types.UID) task {
 // withoutReplication removes the label that marks the slice of another cluster.
 func withoutReplication(s *authv1beta1.ResourceSlice) { delete(s.Labels, liqo.ReplicatedLabel) }
 
+// refused has the API server refuse the answer to a slice, however small.
+func refused(t *testing.T, b *grantCache, uid types.UID) {
+	t.Helper()
+	if !b.startWrites(uid) {
+		t.Fatal("no write is needed")
+	}
+	defer b.endWrites(uid)
+	for {
+		task, ok := b.next(uid)
+		if !ok {
+			t.Fatal("there is no write of an answer")
+		}
+		if task.step.Action == protocol.WriteAnswer {
+			b.giveUp(uid, &task, "too large")
+			return
+		}
+		task.record.version = "20"
+		b.confirmRecord(uid, task.record)
+	}
+}
+
 // If a slice is too large for any answer, and its consumer removed the earlier answer, the Quota of
 // its grant may still exist.
 func TestWhatMayStandInASliceThatCannotBeWrittenCounts(t *testing.T) {
-	refused := func(b *grantCache) {
-		t.Helper()
-		if !b.startWrites("a") {
-			t.Fatal("no write is needed")
-		}
-		for {
-			task, ok := b.next("a")
-			if !ok {
-				t.Fatal("there is no write of an answer")
-			}
-			if task.step.Action == protocol.WriteAnswer {
-				b.giveUp("a", &task, "too large")
-				break
-			}
-			task.record.version = "20"
-			b.confirmRecord("a", task.record)
-		}
-		b.endWrites("a")
-	}
 	for name, tc := range map[string]struct {
 		before []grantRecord
 		want   int64
@@ -241,7 +243,7 @@ func TestWhatMayStandInASliceThatCannotBeWrittenCounts(t *testing.T) {
 			cache.endTerm()
 			cache.beginTerm("next", []slice{known(t, "s", "a", 10, asking("6"))}, tc.before, nobody)
 			w.decideBy(goldOf(8000))
-			refused(cache)
+			refused(t, cache, "a")
 			w.decideBy(goldOf(8000))
 			cache.set(known(t, "another", "b", 30, asking("8")))
 			a := w.decider.decide(time.Now(), func() *offer.AllocationInput { return goldOf(8000) })
@@ -254,6 +256,24 @@ func TestWhatMayStandInASliceThatCannotBeWrittenCounts(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The pods of a deleted slice count for the new one of its name, but not if no answer can be written to
+// that: nothing is decided on it then.
+func TestPodsOfADeletedSliceCountIfTheNewOneCannotBeWritten(t *testing.T) {
+	w := aLeader(t)
+	cache := w.decider.cache
+	cache.endTerm()
+	cache.beginTerm("next", []slice{known(t, "s", "b", 10, asking("0"))}, []grantRecord{recordOf(5, 3000)}, nobody)
+	terms := goldOf(8000, capacity.Pod{
+		Key: "pod", Node: "gold", Consumer: "rome", Creator: creatorOf("s", "rome"), Requests: capacity.Amounts{"cpu": 2000},
+	})
+	w.decideBy(terms)
+	refused(t, cache, "b")
+	a := w.decider.decide(time.Now().Add(releaseGrace+time.Second), func() *offer.AllocationInput { return terms })
+	if got := a.grants["gold"]["rome"]["cpu"]; got != 2000 {
+		t.Errorf("%d of gold count as granted, want the 2000 that pods use", got)
 	}
 }
 
