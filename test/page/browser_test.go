@@ -14,6 +14,8 @@ import (
 	cdplog "github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"proffer.dev/proffer/test/process"
 )
 
 // pageTime bounds the actions on one tab.
@@ -32,7 +34,7 @@ func startBrowser(t *testing.T) context.Context {
 	if program == "" {
 		t.Fatal("there is no Chromium in PATH: get it with apt-get install chromium")
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.UserDataDir(t.TempDir()),
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.UserDataDir(profileDir(t)),
 		chromedp.WindowSize(1280, 800), chromedp.WSURLReadTimeout(pageTime),
 		// Its sandbox does not work for root, nor in most containers. The browser loads our pages only.
 		chromedp.NoSandbox, chromedp.Flag("disable-dev-shm-usage", true))
@@ -42,6 +44,19 @@ func startBrowser(t *testing.T) context.Context {
 	t.Cleanup(cancel)
 	must(t, chromedp.Run(browser))
 	return browser
+}
+
+// profileDir returns a directory for the browser to write to, and removes it at the end of the test.
+// Some processes of the browser write to it until they have noticed that the first one was killed.
+func profileDir(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "profile")
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), pageTime)
+		defer cancel()
+		must(t, process.Until(ctx, pause, func(context.Context) error { return os.RemoveAll(dir) }))
+	})
+	return dir
 }
 
 // tab is a tab of the browser.
