@@ -18,8 +18,8 @@ GOLANGCI := bin/golangci-lint
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 TEST_FLAGS ?=
-# The timeout per package. The slowest takes 12 minutes on two cores.
-TEST_TIMEOUT ?= 40m
+# The timeout per package. The slowest takes 30 minutes on two cores, beside two others.
+TEST_TIMEOUT ?= 60m
 BENCH ?=
 SCALE ?= 1
 KILLS ?= 100
