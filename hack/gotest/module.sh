@@ -9,10 +9,13 @@ if [[ $MODULE == . && ${*: -1} == ./... ]]; then
   # The longest packages come first, so that the last one does not run alone.
   set -- "${@:1:$#-1}" ./internal/command ./test/deploy ./internal/metasync ./internal/operator ./...
 fi
-label() { if [[ -n ${LABEL:-} ]]; then sed -u "s|^|$MODULE: |"; else cat; fi; }
 run() {
   echo "=== module $MODULE: go test $*"
-  cd "$MODULE"
-  CGO_ENABLED=1 "$GOTESTSUM" --format=pkgname --format-hide-empty-pkg --post-run-command="bash $HERE/count.sh" -- "$@"
+  cd "$MODULE" &&
+    CGO_ENABLED=1 "$GOTESTSUM" --format=pkgname --format-hide-empty-pkg --post-run-command="bash $HERE/count.sh" -- "$@"
 }
-run "$@" 2>&1 | label || echo "$MODULE" >>"$FAILED"
+if [[ -n ${LABEL:-} ]]; then
+  run "$@" 2>&1 | sed -u "s|^|$MODULE: |"
+else
+  run "$@"
+fi || echo "$MODULE" >>"$FAILED"

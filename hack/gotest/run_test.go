@@ -111,3 +111,10 @@ func TestBad(t *testing.T) { t.Error("the reason") }
 		})
 	}
 }
+
+func TestAModuleThatDoesNotExistFails(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "bash", "run.sh", "none", "--", "./...").CombinedOutput()
+	if err == nil || !strings.HasSuffix(string(out), "failed in: none\n") {
+		t.Errorf("got %v and:\n%s", err, out)
+	}
+}
