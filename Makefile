@@ -24,8 +24,8 @@ BENCH ?=
 SCALE ?= 1
 KILLS ?= 100
 
-# All modules that hold Go code, and those that hold tests, the longest first: test/deploy runs
-# test/kubernetes.
+# All modules that hold Go code, and those that hold tests: test/deploy runs test/kubernetes. Of the
+# tests, the longest come first.
 CODE_MODULES := . $(patsubst %/go.mod,%,$(wildcard test/*/go.mod examples/*/go.mod))
 TEST_MODULES := . test/slices $(filter-out . test/slices test/kubernetes,$(CODE_MODULES))
 

@@ -185,14 +185,14 @@ func awaitNewest(t *testing.T, w *catalog.Writer, api client.Client, b *bench) {
 			return fmt.Sprintf("%.0f objects wait", waiting)
 		}
 		got := offersOf(t, api)
-		if maps.Equal(want, got) {
-			return ""
-		}
 		stale := slices.DeleteFunc(slices.Sorted(maps.Keys(want)), func(key string) bool { return got[key] == want[key] })
-		if len(stale) == 0 {
+		switch {
+		case len(stale) > 0:
+			return fmt.Sprintf("%d of %d Offers are not the newest: %s has %q, want %q", len(stale), len(want), stale[0], got[stale[0]], want[stale[0]])
+		case len(got) != len(want):
 			return fmt.Sprintf("%d Offers exist, want %d", len(got), len(want))
 		}
-		return fmt.Sprintf("%d of %d Offers are not the newest: %s has %q, want %q", len(stale), len(want), stale[0], got[stale[0]], want[stale[0]])
+		return ""
 	}).WithTimeout(scaleNewest()).WithPolling(100 * time.Millisecond).Should(gomega.BeEmpty())
 }
 
