@@ -1,2 +1,0 @@
-// Package gotest holds the scripts behind make test and make unit, and their test.
-package gotest

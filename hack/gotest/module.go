@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"gotest.tools/gotestsum/testjson"
+)
+
+// stopTimeout is how long go test may take to end after Ctrl-C: its tests stop their servers.
+const stopTimeout = time.Minute
+
+// exitSoon lets the race detector wait for reports of other goroutines for less than a second at the end
+// of a process. The tests start and end hundreds of processes.
+const exitSoon = "atexit_sleep_ms=100"
+
+// moduleRun is the run of go test in one module.
+type moduleRun struct {
+	module   string
+	race     bool
+	packages []testPackage
+	// left is the number of packages with tests that are not run.
+	left int
+	args []string
+
+	// execution has the results, by import path.
+	execution *testjson.Execution
+	// processor is the processor time by directory of a package.
+	processor map[string]time.Duration
+	// stderr is what go test printed beside its events.
+	stderr string
+	// err is why the tests did not run, or that they failed.
+	err error
+}
+
+// inLanes calls test for each run, in order, for a few at the same time.
+func inLanes(ctx context.Context, runs []*moduleRun, test func(*moduleRun)) error {
+	next := make(chan *moduleRun)
+	var all sync.WaitGroup
+	for range lanes {
+		all.Go(func() {
+			for r := range next {
+				test(r)
+			}
+		})
+	}
+	for _, r := range runs {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- r // A run ends soon after the context.
+	}
+	close(next)
+	all.Wait()
+	return ctx.Err()
+}
+
+// test runs the tests. It sets the results.
+func (r *moduleRun) test(ctx context.Context, rec *record, p *progress) {
+	p.starts(r)
+	defer p.ends(r)
+	if r.err != nil {
+		return
+	}
+	if len(r.packages) == 0 {
+		r.err = fmt.Errorf("%s has no package with tests", r.module)
+		return
+	}
+	r.err = r.goTest(ctx, rec, p)
+	passed, failed, _ := counts(r)
+	if r.err == nil && passed+failed == 0 {
+		r.err = fmt.Errorf("no test of module %s ran", r.module)
+	}
+}
+
+func (r *moduleRun) goTest(ctx context.Context, rec *record, p *progress) error {
+	usage, err := newUsage()
+	if err != nil {
+		return err
+	}
+	defer usage.remove()
+	events, err := rec.events(r.module)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = events.Close() }() // A copy for people: nothing depends on its last byte.
+	args := append([]string{r.args[0], "-exec", usage.wrapper}, r.args[1:]...)
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir, cmd.Env = r.module, append(os.Environ(), usage.env)
+	if r.race {
+		cmd.Env = append(cmd.Env, "CGO_ENABLED=1", "GORACE="+strings.TrimSpace(exitSoon+" "+os.Getenv("GORACE")))
+	}
+	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(os.Interrupt) }, stopTimeout
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	handler := &eventHandler{run: r, progress: p}
+	r.execution, err = testjson.ScanTestOutput(testjson.ScanConfig{
+		Stdout: io.TeeReader(stdout, events), Handler: handler, IgnoreNonJSONOutputLines: true,
+	})
+	if err != nil {
+		_ = cmd.Cancel() // Wait returns why it ended.
+	}
+	ended := cmd.Wait()
+	r.processor = usage.read()
+	r.stderr = strings.TrimSpace(stderr.String() + handler.text.String())
+	if err != nil {
+		return fmt.Errorf("reading the events of go test in %s: %w", r.module, err)
+	}
+	return ended
+}
+
+// eventHandler receives the events of go test in one module.
+type eventHandler struct {
+	run      *moduleRun
+	progress *progress
+	text     strings.Builder
+}
+
+// Event shows the progress.
+func (h *eventHandler) Event(event testjson.TestEvent, execution *testjson.Execution) error {
+	if event.Action.IsTerminal() {
+		h.progress.ended(h.run, event, execution)
+	} else if event.PackageEvent() && event.Action == "start" {
+		h.progress.started(h.run, event.Package)
+	}
+	return nil
+}
+
+// Err keeps a line that is no event.
+func (h *eventHandler) Err(text string) error {
+	h.text.WriteString(text + "\n")
+	return nil
+}
