@@ -128,7 +128,11 @@ func (r *running) liqo(t *testing.T) *liqo {
 	if _, err := read(timeout(t), c, "rome"); err != nil {
 		t.Fatal(err)
 	}
-	stream := subscribed(t, c)
+	// Its stream stays open however long the attacks take.
+	stream, err := c.Subscribe(t.Context(), &wire.Empty{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	l := &liqo{ResourceReaderClient: c, notified: make(chan string, 1<<16)}
 	go func() {
 		defer close(l.notified)
@@ -140,6 +144,7 @@ func (r *running) liqo(t *testing.T) *liqo {
 			l.notified <- n.GetClusterID()
 		}
 	}()
+	l.awaitNotification(t, "") // of the start
 	return l
 }
 
