@@ -10,10 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/utils/lru"
 
 	"proffer.dev/proffer/internal/grant/protocol"
 )
@@ -54,8 +53,8 @@ type grantCache struct {
 	byKey map[string]types.UID
 	byUID map[types.UID]*tracked
 	// removed has the versions at which slices were removed: an older state does not bring one
-	// back.
-	removed *simplelru.LRU[types.UID, string]
+	// back. They are strings by UID.
+	removed *lru.Cache
 	// sorted is nil when it has to be built again.
 	sorted []*entry
 	// term is empty while this process does not lead.
@@ -138,9 +137,9 @@ type decidedAnswer struct {
 }
 
 func newGrantCache() *grantCache {
-	removed, err := simplelru.NewLRU[types.UID, string](rememberedRemovals, nil)
-	utilruntime.Must(err)
-	return &grantCache{byKey: map[string]types.UID{}, byUID: map[types.UID]*tracked{}, removed: removed}
+	return &grantCache{
+		byKey: map[string]types.UID{}, byUID: map[types.UID]*tracked{}, removed: lru.New(rememberedRemovals),
+	}
 }
 
 // set records a slice unless a newer state is known, and reports whether anything has changed that
@@ -152,7 +151,7 @@ func (g *grantCache) set(s slice) bool {
 }
 
 func (g *grantCache) record(s slice) bool {
-	if at, gone := g.removed.Get(s.uid); gone && !protocol.Newer(s.version(), at) {
+	if at, gone := g.removed.Get(s.uid); gone && !protocol.Newer(s.version(), at.(string)) {
 		return false
 	}
 	if uid, found := g.byKey[s.key]; found && uid != s.uid {

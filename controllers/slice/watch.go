@@ -7,11 +7,10 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/utils/lru"
 
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/liqo"
@@ -109,13 +108,12 @@ const (
 type sliceHandler struct {
 	cache       *grantCache
 	wake, later func()
-	paces       *lru.Cache[string, *rate.Limiter]
+	// paces has a limiter for each namespace.
+	paces *lru.Cache
 }
 
 func newSliceHandler(cache *grantCache, wake, later func()) sliceHandler {
-	paces, err := lru.New[string, *rate.Limiter](maxNewsPaces)
-	utilruntime.Must(err)
-	return sliceHandler{cache: cache, wake: wake, later: later, paces: paces}
+	return sliceHandler{cache: cache, wake: wake, later: later, paces: lru.New(maxNewsPaces)}
 }
 
 func (h sliceHandler) Set(u *unstructured.Unstructured) bool {
@@ -138,7 +136,7 @@ func (h sliceHandler) news(u *unstructured.Unstructured, changed bool) bool {
 		pace = rate.NewLimiter(rate.Every(newsInterval), newsBurst)
 		h.paces.Add(u.GetNamespace(), pace)
 	}
-	if pace.Allow() {
+	if pace.(*rate.Limiter).Allow() {
 		h.wake()
 	} else {
 		h.later()

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
+	"k8s.io/utils/lru"
 
 	"proffer.dev/proffer/plugin"
 )
@@ -25,23 +25,27 @@ type answers[T any] struct {
 	rehearsal *Rehearsal
 
 	mu sync.Mutex
-	// known are by the key of the object. pending are the questions that nobody waits for any more.
-	known   *simplelru.LRU[string, remembered[T]]
+	// known has a remembered[T] by the key of the object. pending are the questions that nobody waits
+	// for any more.
+	known   *lru.Cache
 	pending map[string]*T
+	// evicted is what known has evicted last.
+	evicted remembered[T]
 }
 
 // remembered is an answer for one state of an object.
 type remembered[T any] struct {
+	key    string
 	object *T
 	answer answer
 }
 
 func newAnswers[T any](f *filter[T], p *plugin.Policy, text string) *answers[T] {
-	known, err := simplelru.NewLRU[string, remembered[T]](maxRemembered, nil)
-	if err != nil {
-		panic(err) // The size is positive.
-	}
-	return &answers[T]{filter: f, policy: p, text: text, known: known, pending: map[string]*T{}}
+	a := &answers[T]{filter: f, policy: p, text: text, pending: map[string]*T{}}
+	a.known = lru.NewWithEvictionFunc(maxRemembered, func(_ lru.Key, value any) {
+		a.evicted = value.(remembered[T])
+	})
+	return a
 }
 
 // String returns the text that identifies the answers.
@@ -79,7 +83,7 @@ func (a *answers[T]) of(key string, object *T) answer {
 // lookUp returns the answer for this state of the object, if it is remembered.
 func (a *answers[T]) lookUp(key string, object *T) (answer, bool) {
 	a.mu.Lock()
-	r, known := a.known.Get(key)
+	r, known := a.remembered(key)
 	a.mu.Unlock()
 	if known && a.filter.same(r.object, object) {
 		return r.answer, true
@@ -90,11 +94,18 @@ func (a *answers[T]) lookUp(key string, object *T) (answer, bool) {
 	return "", false
 }
 
+// remembered returns the answer for the latest state of the object that was asked about. mu is held.
+func (a *answers[T]) remembered(key string) (remembered[T], bool) {
+	value, _ := a.known.Get(key)
+	r, known := value.(remembered[T])
+	return r, known
+}
+
 // store remembers an answer. An object that has changed since it was asked about is still pending.
 func (a *answers[T]) store(key string, object *T, got answer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.known.Add(key, remembered[T]{object, got})
+	a.known.Add(key, remembered[T]{key, object, got})
 	if a.pending[key] == object {
 		delete(a.pending, key)
 	}
@@ -102,7 +113,7 @@ func (a *answers[T]) store(key string, object *T, got answer) {
 
 // meanwhile is what counts until there is an answer: that for an earlier state of the object.
 func (a *answers[T]) meanwhile(key string) answer {
-	if r, known := a.known.Peek(key); known {
+	if r, known := a.remembered(key); known {
 		return r.answer
 	}
 	return answer("left out until " + a.filter.caller.name + " answers")
@@ -134,7 +145,11 @@ func (a *answers[T]) question(object *T, late func(answer)) *question {
 // is one.
 func (a *answers[T]) askAgain() bool {
 	a.mu.Lock()
-	key, r, there := a.known.GetOldest()
+	// The cache tells its oldest only as it evicts it.
+	a.evicted = remembered[T]{}
+	a.known.RemoveOldest()
+	r := a.evicted
+	key, there := r.key, r.object != nil
 	if there {
 		a.known.Add(key, r) // Now it is the newest.
 	}
@@ -147,10 +162,10 @@ func (a *answers[T]) askAgain() bool {
 			return
 		}
 		a.mu.Lock()
-		latest, known := a.known.Peek(key)
+		latest, known := a.remembered(key)
 		replace := known && latest == r // The object may have changed in the meantime.
 		if replace {
-			a.known.Add(key, remembered[T]{r.object, now})
+			a.known.Add(key, remembered[T]{key, r.object, now})
 		}
 		a.mu.Unlock()
 		if replace {

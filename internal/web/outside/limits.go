@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
+	"k8s.io/utils/lru"
 )
 
 // The bounds of what callers from outside can take.
@@ -117,20 +117,19 @@ func (c *connection) Close() error {
 
 // requestLimits bounds the requests of each client and of all.
 type requestLimits struct {
-	clients *lru.Cache[netip.Prefix, *rate.Limiter]
+	// mu makes one limiter of a client's first requests at once.
+	mu sync.Mutex
+	// clients has a limiter for each client.
+	clients *lru.Cache
 	// total has a limiter for requests without credentials and one for those with: strangers
 	// without one do not keep callers with a token out.
 	total map[bool]*rate.Limiter
 }
 
-func limitRequests() (*requestLimits, error) {
-	clients, err := lru.New[netip.Prefix, *rate.Limiter](maxClients)
-	if err != nil {
-		return nil, err
-	}
-	return &requestLimits{clients: clients, total: map[bool]*rate.Limiter{
+func limitRequests() *requestLimits {
+	return &requestLimits{clients: lru.New(maxClients), total: map[bool]*rate.Limiter{
 		false: rate.NewLimiter(anonymous, burstAnonymous), true: rate.NewLimiter(reviewed, burstReviewed),
-	}}, nil
+	}}
 }
 
 // wait returns 0 for a request to serve, and otherwise when the client may try again.
@@ -146,11 +145,13 @@ func (l *requestLimits) wait(r *http.Request, now time.Time) time.Duration {
 }
 
 func (l *requestLimits) limiterOf(client netip.Prefix) *rate.Limiter {
-	fresh := rate.NewLimiter(perClient, burstPerClient)
-	if known, ok, _ := l.clients.PeekOrAdd(client, fresh); ok {
-		l.clients.Get(client) // It was used just now.
-		return known
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if known, ok := l.clients.Get(client); ok {
+		return known.(*rate.Limiter)
 	}
+	fresh := rate.NewLimiter(perClient, burstPerClient)
+	l.clients.Add(client, fresh)
 	return fresh
 }
 

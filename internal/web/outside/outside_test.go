@@ -143,10 +143,7 @@ func TestACallerWithoutCredentialsGetsOnlyWhatIsPublic(t *testing.T) {
 }
 
 func TestTheRequestsOfOneClientAreLimitedAndThoseOfOthersAreNot(t *testing.T) {
-	limits, err := limitRequests()
-	if err != nil {
-		t.Fatal(err)
-	}
+	limits := limitRequests()
 	now := time.Now()
 	wait := func(address string) time.Duration {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
@@ -179,10 +176,7 @@ func TestTheRequestsOfOneClientAreLimitedAndThoseOfOthersAreNot(t *testing.T) {
 }
 
 func TestManyStrangersWithoutATokenTakeBoundedMemoryAndDoNotKeepOutCallersWithOne(t *testing.T) {
-	limits, err := limitRequests()
-	if err != nil {
-		t.Fatal(err)
-	}
+	limits := limitRequests()
 	now, served := time.Now(), 0
 	for i := range 3 * maxClients {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
@@ -207,10 +201,7 @@ func TestManyStrangersWithoutATokenTakeBoundedMemoryAndDoNotKeepOutCallersWithOn
 
 // Whether a token is right is known only after the API server was asked.
 func TestManyStrangersWithWrongTokensKeepOutCallersWithATokenOnly(t *testing.T) {
-	limits, err := limitRequests()
-	if err != nil {
-		t.Fatal(err)
-	}
+	limits := limitRequests()
 	now := time.Now()
 	request := func(from, token string) time.Duration {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)

@@ -93,11 +93,7 @@ func New(o Options) (*Server, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	requests, err := limitRequests()
-	if err != nil {
-		return nil, err
-	}
-	s := &Server{options: o, requests: requests, refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+	s := &Server{options: o, requests: limitRequests(), refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "proffer_catalog_refused_total",
 		Help: "Number of connections and requests to --catalog-bind-address that were refused because of a limit, by limit: connections or requests.",
 	}, []string{"limit"})}
