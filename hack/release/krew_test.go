@@ -42,7 +42,7 @@ func packed(t *testing.T) (*release, *manifest) {
 	t.Helper()
 	r := &release{version: "v0.2.0", downloads: "https://example.com/v0.2.0", platforms: platforms, out: t.TempDir(), log: t.Output()}
 	for _, p := range platforms {
-		must(t, r.pack(p, []byte(p.String()), []byte("script"), []byte("license")))
+		must(t, r.pack(p, []byte(p.String()), []byte("script"), nil))
 	}
 	must(t, r.krew())
 	text, err := os.ReadFile(r.file("proffer.yaml"))

@@ -72,10 +72,16 @@ func (r *release) plugins(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// Licenses of what the program contains demand that whoever gets it knows where the source is.
+	notice, err := os.ReadFile("NOTICE")
+	if err != nil {
+		return err
+	}
 	script, err := os.ReadFile(filepath.Join("cmd", plugin, completion))
 	if err != nil {
 		return err
 	}
+	texts := []member{{name: "LICENSE", data: license}, {name: "NOTICE", data: notice}}
 	work, err := os.MkdirTemp("", "release-")
 	if err != nil {
 		return err
@@ -87,7 +93,7 @@ func (r *release) plugins(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := r.pack(p, program, script, license); err != nil {
+		if err := r.pack(p, program, script, texts); err != nil {
 			return err
 		}
 	}
@@ -104,8 +110,8 @@ func (r *release) build(ctx context.Context, p platform, at string) ([]byte, err
 }
 
 // pack writes the archive for a platform.
-func (r *release) pack(p platform, program, script, license []byte) error {
-	members := []member{{name: p.program(), data: program, executable: true}, {name: "LICENSE", data: license}}
+func (r *release) pack(p platform, program, script []byte, texts []member) error {
+	members := append([]member{{name: p.program(), data: program, executable: true}}, texts...)
 	write := writeZip
 	if !p.windows() {
 		members = append(members, member{name: completion, data: script, executable: true})

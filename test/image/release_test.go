@@ -147,9 +147,9 @@ func testChecksums(t *testing.T, dir string, want map[string]string) {
 func testArchives(t *testing.T, dir string) {
 	for _, archive := range must(filepath.Glob(filepath.Join(dir, "kubectl-proffer_*")))(t) {
 		got := slices.Sorted(maps.Keys(unpack(t, archive)))
-		want := []string{"LICENSE", "kubectl-proffer", "kubectl_complete-proffer"}
+		want := []string{"LICENSE", "NOTICE", "kubectl-proffer", "kubectl_complete-proffer"}
 		if filepath.Ext(archive) == ".zip" {
-			want = []string{"LICENSE", "kubectl-proffer.exe"}
+			want = []string{"LICENSE", "NOTICE", "kubectl-proffer.exe"}
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: the files differ (-want +got):\n%s", filepath.Base(archive), diff)
