@@ -2,11 +2,15 @@ package main
 
 import (
 	"os"
+	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 )
 
@@ -16,6 +20,7 @@ type workflow struct {
 	// On is the key on, which YAML 1.1 reads as true.
 	On          map[string]any    `json:"true"`
 	Permissions map[string]string `json:"permissions"`
+	Concurrency map[string]any    `json:"concurrency"`
 	Defaults    struct {
 		Run struct {
 			Shell string `json:"shell"`
@@ -39,6 +44,9 @@ var (
 	makeCall   = regexp.MustCompile(`(?m)(?:^|[|;&] *)make ([a-z-]+)`)
 	makeTarget = regexp.MustCompile(`(?m)^([a-z-]+):`)
 	program    = regexp.MustCompile(`(?m)^(\.?[a-z]+/[a-z/.-]+)`)
+	// used is a line that uses an action, and pinned is what it has to be: a tag can be moved.
+	used   = regexp.MustCompile(`(?m)^[ -]*uses:.*$`)
+	pinned = regexp.MustCompile(`^ *- uses: [\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
 )
 
 func TestTheWorkflowsCallWhatExists(t *testing.T) {
@@ -59,6 +67,11 @@ func TestTheWorkflowsCallWhatExists(t *testing.T) {
 		// Without it, a failure in a pipeline is not noticed.
 		if w.Defaults.Run.Shell != "bash" {
 			t.Errorf("%s: the shell is %q, want bash, which the forge runs with pipefail", file, w.Defaults.Run.Shell)
+		}
+		for _, line := range used.FindAllString(string(text), -1) {
+			if !pinned.MatchString(line) {
+				t.Errorf("%s: %q does not name the commit of the action and its version", file, line)
+			}
 		}
 		for name, job := range w.Jobs {
 			for _, step := range job.Steps {
@@ -83,6 +96,38 @@ func TestTheWorkflowsCallWhatExists(t *testing.T) {
 		if !called[target] {
 			t.Errorf("no workflow calls make %s", target)
 		}
+	}
+}
+
+// A module that dependabot does not know gets no updates.
+func TestDependabotKnowsEveryModule(t *testing.T) {
+	text, err := os.ReadFile("../../.github/dependabot.yml")
+	must(t, err)
+	var config struct {
+		Updates []struct {
+			Ecosystem   string   `json:"package-ecosystem"`
+			Directories []string `json:"directories"`
+		} `json:"updates"`
+	}
+	must(t, yaml.Unmarshal(text, &config))
+	var got []string
+	for _, update := range config.Updates {
+		if update.Ecosystem == "gomod" {
+			got = append(got, update.Directories...)
+		}
+	}
+	list := exec.CommandContext(t.Context(), "git", "ls-files", "-co", "--exclude-standard", "go.mod", "*/go.mod")
+	list.Dir = "../.."
+	out, err := list.Output()
+	must(t, err)
+	var want []string
+	for file := range strings.FieldsSeq(string(out)) {
+		want = append(want, path.Dir("/"+file))
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the modules (-want +got):\n%s", diff)
 	}
 }
 
