@@ -19,6 +19,12 @@ const (
 
 func namespaceName(i int) string { return fmt.Sprintf("team-%02d", i%namespaces) }
 
+// podName returns the name of the i-th pod. Its end looks random, and is unique in the workload.
+func podName(i int) string {
+	app := i / podsPerApp
+	return fmt.Sprintf("service-%04d-%s-%s%02x", app, digest("template", app)[:10], digest("pod", i)[:3], i%podsPerApp)
+}
+
 // pod returns the i-th pod with its status. A fifth of the pods belong to consumers.
 func pod(i int, s Size) *corev1.Pod {
 	app := i / podsPerApp
@@ -26,7 +32,7 @@ func pod(i int, s Size) *corev1.Pod {
 	template := digest("template", app)[:10]
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:      fmt.Sprintf("%s-%s-%s", name, template, digest("pod", i)[:5]),
+			Name:      podName(i),
 			Namespace: namespaceName(app),
 			Labels: map[string]string{
 				"app.kubernetes.io/name":     name,

@@ -42,6 +42,21 @@ func TestPodsHaveDifferentNames(t *testing.T) {
 	}
 }
 
+// A very large cluster, with as many pods as Kubernetes supports.
+func TestThePodsOfTheLargestClusterHaveDifferentNames(t *testing.T) {
+	const nodes, pods = 15_000, 150_000
+	seen := sets.New[string]()
+	for i := range pods {
+		seen.Insert(podName(i))
+	}
+	for i := range nodes {
+		seen.Insert(nodeName(i))
+	}
+	if want := nodes + pods; len(seen) != want {
+		t.Errorf("%d names for %d nodes and pods", len(seen), want)
+	}
+}
+
 // Decoding should cost what it costs in production. The API server adds managed fields and
 // defaults.
 func TestObjectsAreAsLargeAsUsual(t *testing.T) {
