@@ -3,7 +3,6 @@ package dbtest
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -21,9 +20,13 @@ type Database struct {
 
 	server *Server
 	owner  login
+	t      testing.TB
 
 	mu      sync.Mutex
 	limited login
+	// pool is what Open returns while the program that it is connected to runs.
+	pool *sql.DB
+	of   *program
 }
 
 // databases numbers the databases, whose names must differ on a server.
@@ -34,7 +37,7 @@ var databases atomic.Int64
 func (s *Server) NewDatabase(t testing.TB) *Database {
 	t.Helper()
 	name := fmt.Sprintf("books%d", databases.Add(1))
-	d := &Database{server: s, owner: login{user: name, password: secret(), database: name}}
+	d := &Database{server: s, t: t, owner: login{user: name, password: secret(), database: name}}
 	statements := append([]string{s.product.createUser(d.owner)}, s.product.createDatabase(d.owner)...)
 	if err := s.execute(statements); err != nil {
 		t.Fatal(err)
@@ -94,7 +97,7 @@ func (d *Database) LimitedDSN(t testing.TB) string {
 		}
 		d.limited = limited
 		for _, statement := range owners {
-			if _, err := d.Open(t).ExecContext(t.Context(), statement); err != nil {
+			if _, err := d.open(t).ExecContext(t.Context(), statement); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -107,42 +110,53 @@ func (d *Database) dsn(l login) string {
 	return d.server.product.dsn(l, d.server.ca != nil)
 }
 
-// Open connects as the owner, past the proxy, until the end of the test, for a look at what a client
-// has written. Its sessions are in UTC, and it scans times into time.Time. After a restart of the
-// server, the test must open the database again.
+// Open connects as the owner, past the proxy, for a look at what a client has written. Its sessions are
+// in UTC, and it scans times into time.Time. All calls return the same pool, which is closed after the
+// test of the database: a connection costs a server more than most looks. After a restart of the server,
+// the test must open the database again.
 func (d *Database) Open(t testing.TB) *sql.DB {
 	t.Helper()
-	owner := d.owner
-	if owner.address = d.server.target(); owner.address == "" {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.open(t)
+}
+
+func (d *Database) open(t testing.TB) *sql.DB {
+	t.Helper()
+	running, address := d.server.present()
+	if running == nil {
 		t.Fatalf("%s is down", d.server.product.name())
 	}
+	if d.of == running {
+		return d.pool
+	}
+	owner := d.owner
+	owner.address = address
 	db, err := d.server.open(owner)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	d.t.Cleanup(func() {
 		if err := db.Close(); err != nil {
-			t.Error(err)
+			d.t.Error(err)
 		}
 	})
+	d.pool, d.of = db, running
 	return db
 }
 
 // execute executes statements as the administrator.
-func (s *Server) execute(statements []string) (err error) {
+func (s *Server) execute(statements []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), statementTimeout)
 	defer cancel()
-	address := s.target()
-	if address == "" {
+	s.mu.Lock()
+	running, admin := s.running, s.admin
+	s.mu.Unlock()
+	if running == nil {
 		return fmt.Errorf("%s is down", s.product.name())
 	}
-	db, err := s.administer(address)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
 	for _, statement := range statements {
-		if _, err := db.ExecContext(ctx, statement); err != nil {
+		if _, err := admin.ExecContext(ctx, statement); err != nil {
 			// The statement itself may have a password.
 			return fmt.Errorf("administer %s: %w", s.product.name(), err)
 		}

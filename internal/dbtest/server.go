@@ -47,6 +47,8 @@ type Server struct {
 	running *program // nil while the server is down
 	log     *buffer
 	address string
+	// admin connects as the administrator to the running program.
+	admin *sql.DB
 }
 
 // start starts a server in a new directory, with a copy of the template's data.
@@ -190,12 +192,12 @@ func (s *Server) runOn(ctx context.Context, address string, command []string) er
 	if err == nil {
 		err = s.product.started(s)
 	}
-	if err := errors.Join(err, db.Close()); err != nil {
-		return errors.Join(err, p.kill())
+	if err != nil {
+		return errors.Join(err, db.Close(), p.kill())
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.running, s.address = p, address
+	s.running, s.address, s.admin = p, address, db
 	return nil
 }
 
@@ -289,18 +291,27 @@ func (s *Server) down() *program {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.running
+	if p != nil {
+		_ = s.admin.Close() // Its connections end with the program.
+	}
 	s.running = nil
 	return p
 }
 
 // target returns the present address of the server, or "" while it is down.
 func (s *Server) target() string {
+	_, address := s.present()
+	return address
+}
+
+// present returns the running program and its address, or nil and "" while the server is down.
+func (s *Server) present() (*program, string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.running == nil {
-		return ""
+		return nil, ""
 	}
-	return s.address
+	return s.running, s.address
 }
 
 // end stops the server and removes its data.
