@@ -167,7 +167,7 @@ milan | Stopped | 2026-11-14 06:00:00 | 2026-11-14 07:00:00`,
 	if len(queries) != len(want) {
 		t.Fatalf("the page has %d queries, want %d", len(queries), len(want))
 	}
-	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)
 		october(b)
 		for i, query := range queries {
@@ -179,7 +179,7 @@ milan | Stopped | 2026-11-14 06:00:00 | 2026-11-14 07:00:00`,
 }
 
 func TestTheViewsDivideIntervalsIntoDays(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)
 		october(b)
 		for query, want := range map[string]string{
@@ -209,7 +209,7 @@ func TestTheViewsDivideIntervalsIntoDays(t *testing.T) {
 
 // MySQL must not round where PostgreSQL does not, and the largest amounts must fit.
 func TestTheViewsAreExactForTheSmallestAndTheLargestAmounts(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)
 		p := nothing()
 		p.grants[grantKey{"small", "cpu"}] = grantOfSlice("rome", 1, price{1, "EUR", "Hour"})

@@ -18,6 +18,16 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
+// each runs a subtest on the shared server of each engine, side by side. What f shares with its test, it
+// must only read.
+func each(t *testing.T, f func(t *testing.T, s *dbtest.Server)) {
+	t.Helper()
+	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+		t.Parallel()
+		f(t, s)
+	})
+}
+
 // books are Books of a test, with a clock of its own.
 type books struct {
 	*Books
@@ -150,11 +160,7 @@ func since(t time.Time) string { return fmt.Sprint(t.Sub(start)) }
 // openRows returns the open rows of all tables as the database has them.
 func (b *books) openRows(ctx context.Context) (*tables, error) {
 	s := newSession(b.Books)
-	defer s.close()
-	if err := s.prepare(ctx); err != nil {
-		return nil, err
-	}
-	tx, err := s.conn.BeginTx(ctx, nil)
+	tx, err := b.database.Open(b.t).BeginTx(ctx, nil)
 	if err != nil {
 		return nil, err
 	}

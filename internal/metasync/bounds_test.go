@@ -11,7 +11,7 @@ import (
 )
 
 func TestARowOfWhatChangesWithEveryPodStaysForAMinute(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)
 		session := b.session()
 		key := offerKey{"rome", "gold", "cpu"}
@@ -33,7 +33,7 @@ func TestARowOfWhatChangesWithEveryPodStaysForAMinute(t *testing.T) {
 
 // A consumer that starts and ends pods all the time cannot open a row each time.
 func TestUseThatComesAndGoesOpensNoMoreRowsThanUseThatChanges(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s, func(o *Options) { o.Sample = 30 * time.Second })
 		session := b.session()
 		key := offerKey{"rome", "gold", "cpu"}
@@ -50,7 +50,7 @@ func TestUseThatComesAndGoesOpensNoMoreRowsThanUseThatChanges(t *testing.T) {
 }
 
 func TestAConsumerThatChangesItsGrantsAllTheTimeDelaysOnlyItsOwnRows(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)
 		session := b.session()
 		state := func(rome, oslo int) *published {
@@ -83,7 +83,7 @@ func TestAConsumerThatChangesItsGrantsAllTheTimeDelaysOnlyItsOwnRows(t *testing.
 }
 
 func TestATransactionIsBoundedAndThePassesAfterItFinish(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)
 		session := b.session()
 		many := func(amount int64) state {
@@ -138,7 +138,7 @@ func TestRowsThatTheColumnsDoNotTakeAreLeftOutAndNothingElse(t *testing.T) {
 }
 
 func TestATextThatIsLeftOutIsLogged(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)
 		var log logged
 		b.Log = log.logger()
@@ -162,7 +162,7 @@ func TestATextThatIsLeftOutIsLogged(t *testing.T) {
 
 // What fit takes, the columns of each engine take as it is, and tell apart.
 func TestTextsThatFitAreKeptAsTheyAre(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)
 		p := nothing()
 		for _, id := range []string{"rome", "Rome", "ROME", "röme", "rome.", "", strings.Repeat("ö", maxID), "ro🛰me", `r"o'm\e`, "r?o$1me"} {
@@ -198,7 +198,7 @@ func TestTextsThatFitAreKeptAsTheyAre(t *testing.T) {
 }
 
 func TestRowsThatEndedLongAgoAreDeleted(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s, func(o *Options) { o.Retention = 30 * 24 * time.Hour })
 		session := b.session()
 		b.must(session, granting(1000))

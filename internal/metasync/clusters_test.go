@@ -12,7 +12,7 @@ import (
 // Deleting old rows waits for no other cluster in the database: here oslo is stopped in the middle of a
 // transaction in which it has written.
 func TestDeletingOldRowsWaitsForNoOtherCluster(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+	each(t, func(t *testing.T, s *dbtest.Server) {
 		milan := newBooks(t, s, func(o *Options) { o.Retention = time.Hour })
 		oslo := newBooksIn(t, milan.database, milan.clock, func(o *Options) { o.ClusterID = "oslo" })
 		grants := func(amount int64) state {

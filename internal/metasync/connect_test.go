@@ -56,7 +56,7 @@ func (l *logged) logger() logr.Logger {
 }
 
 func TestAPasswordIsNeitherInErrorsNorInTheLog(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)
 		var log logged
 		b.Log = log.logger()
@@ -89,7 +89,7 @@ func passwordIn(t *testing.T, b *books) string {
 }
 
 func TestANewDataSourceNameIsUsedWithoutARestart(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)
 		session := b.session()
 		b.must(session, granting(1000))
@@ -124,7 +124,7 @@ func TestTheServerIsVerifiedIfAnAuthorityIsGiven(t *testing.T) {
 
 // A data source name that allows a connection without TLS does not weaken tls.caFile.
 func TestTLSIsNotGivenUpForTheDataSourceName(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) { // Its server has no TLS.
+	each(t, func(t *testing.T, s *dbtest.Server) { // Its server has no TLS.
 		b := newBooks(t, s, func(o *Options) { o.TLS.CAFile = dbtest.OtherCAFile(t) })
 		if _, err := b.pass(t.Context(), b.session(), granting(1000)); err == nil {
 			t.Error("a server without TLS is believed")
@@ -133,7 +133,7 @@ func TestTLSIsNotGivenUpForTheDataSourceName(t *testing.T) {
 }
 
 func TestProcessesThatMigrateAtTheSameTimeWaitForEachOther(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)
 		applied, failed := make(chan []Migrated, 4), make(chan error, 4)
 		for range 4 {
@@ -157,7 +157,7 @@ func TestProcessesThatMigrateAtTheSameTimeWaitForEachOther(t *testing.T) {
 }
 
 func TestAnAccountWithoutTheRightToChangeTablesKeepsBooks(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)
 		limited := newBooksIn(t, b.database, b.clock, func(o *Options) {
 			o.Migrate, o.DSNFile, o.Retention = false, write(t, b.database.LimitedDSN(t)), time.Hour
@@ -180,7 +180,7 @@ func TestAnAccountWithoutTheRightToChangeTablesKeepsBooks(t *testing.T) {
 }
 
 func TestTablesOfAnotherVersionAreLeftAlone(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)
 		if _, err := Migrate(t.Context(), &b.Options); err != nil {
 			t.Fatal(err)
@@ -210,7 +210,7 @@ func TestTablesOfAnotherVersionAreLeftAlone(t *testing.T) {
 // A process that is stopped in the middle of a transaction holds the lock of the cluster's row. The
 // server must end its connection, or else the next leader could never write.
 func TestAServerEndsAConnectionThatSaysNothingInATransaction(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)
 		b.must(b.session(), granting(1000))
 		c, err := connect(&b.Options, nil, passTimeout)

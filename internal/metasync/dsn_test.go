@@ -142,7 +142,7 @@ func TestParametersOfTheDataSourceNameDoNoHarm(t *testing.T) {
 	p.offers[offerKey{"rome", "gold", "cpu"}] = offered{"gold", 1}
 	g := grantOfSlice("röme🛰", 1, hourly)
 	p.grants[grantKey{"u", "cpu"}] = g
-	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+	each(t, func(t *testing.T, s *dbtest.Server) {
 		d := s.NewDatabase(t)
 		for i, parameter := range parameters[s.Engine()] {
 			b := newBooksIn(t, d, &clock{start}, func(o *Options) {
@@ -174,7 +174,7 @@ func TestTLSIsNotGivenUpForAParameterOfTheDataSourceName(t *testing.T) {
 		dbtest.MySQL:      {"tls=preferred", "tls=false", "tls=skip-verify", "allowFallbackToPlaintext=true"},
 		dbtest.PostgreSQL: {"sslmode=prefer", "sslmode=allow", "sslmode=disable", "sslmode=require"},
 	}
-	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+	each(t, func(t *testing.T, s *dbtest.Server) {
 		for _, parameter := range parameters[s.Engine()] {
 			b := newBooks(t, s, func(o *Options) { o.TLS.CAFile = dbtest.OtherCAFile(t) })
 			b.DSNFile = write(t, with(strings.TrimSuffix(b.database.DSN(), "?sslmode=disable"), parameter))

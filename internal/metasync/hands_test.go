@@ -23,7 +23,7 @@ func TestTheBooksRecoverFromWhatIsDoneByHand(t *testing.T) {
 		"everything is dropped": drop,
 	} {
 		t.Run(name, func(t *testing.T) {
-			dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+			each(t, func(t *testing.T, s *dbtest.Server) {
 				b := newBooks(t, s)
 				var log logged
 				b.Log = log.logger()

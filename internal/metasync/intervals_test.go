@@ -23,7 +23,7 @@ func check(t *testing.T, got, want []interval) {
 }
 
 func TestAChangeClosesARowAndOpensAnother(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)
 		session := b.session()
 		for _, milli := range []int64{2000, 2000, 4000} {
@@ -37,7 +37,7 @@ func TestAChangeClosesARowAndOpensAnother(t *testing.T) {
 }
 
 func TestAStartRecordsAGapAndEndsInItWhatHasChanged(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)
 		b.must(b.session(), granting(2000))
 		b.clock.pass(time.Hour)
@@ -52,7 +52,7 @@ func TestAStartRecordsAGapAndEndsInItWhatHasChanged(t *testing.T) {
 }
 
 func TestALeaderThatWasReplacedWritesNothing(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)
 		old, next := b.session(), b.session()
 		b.must(old, granting(2000))
@@ -66,7 +66,7 @@ func TestALeaderThatWasReplacedWritesNothing(t *testing.T) {
 }
 
 func TestADatabaseThatWasRestoredIsBroughtToThePresentState(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)
 		old, session := b.session(), b.session()
 		b.must(old, granting(1000))
@@ -95,7 +95,7 @@ func TestADatabaseThatWasRestoredIsBroughtToThePresentState(t *testing.T) {
 }
 
 func TestTimesNeverGoBack(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)
 		session := b.session()
 		b.clock.pass(time.Hour)

@@ -67,7 +67,7 @@ func TestAMigrationThatEndedInTheMiddleIsFinished(t *testing.T) {
 
 // Any account may hold the lock of migrations, and must not keep the books from being written by it.
 func TestTablesThatAreUpToDateNeedNoLock(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)
 		b.must(b.session(), granting(1000))
 		stranger, err := b.database.Open(t).Conn(t.Context())

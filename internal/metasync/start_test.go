@@ -60,7 +60,7 @@ func TestAProcessThatDoesNotLeadMakesNoPass(t *testing.T) {
 }
 
 func TestAPanicIsAFailedPassAndNothingElse(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)
 		session := b.session()
 		b.must(session, granting(1000))

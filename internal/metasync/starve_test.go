@@ -12,7 +12,7 @@ import (
 
 // Whoever writes policies can fill a transaction with them, but grants are written first.
 func TestPoliciesThatChangeAllTheTimeDelayNoGrants(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)
 		session := b.session()
 		for i := range int64(3) {
@@ -36,7 +36,7 @@ func TestPoliciesThatChangeAllTheTimeDelayNoGrants(t *testing.T) {
 
 // What comes and goes cannot open a row each time.
 func TestARowOfWhatIsGoneStaysForAMinute(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)
 		session := b.session()
 		for i := range 121 {
@@ -61,7 +61,7 @@ func TestARowOfWhatIsGoneStaysForAMinute(t *testing.T) {
 
 // A consumer that hides a slice among others that come and go is found by the sum of its grants.
 func TestAConsumerCannotKeepTheSumOfItsGrantsOutOfTheBooks(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s, func(o *Options) { o.Sample = 10 * time.Second })
 		session := b.session()
 		key := offerKey{"rome", "gold", "cpu"}
@@ -88,7 +88,7 @@ func TestAConsumerCannotKeepTheSumOfItsGrantsOutOfTheBooks(t *testing.T) {
 }
 
 func TestAPassThatFailsTakesNothingFromABudget(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, s *dbtest.Server) {
+	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)
 		session := b.session()
 		p := nothing()
