@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 )
 
@@ -17,10 +18,14 @@ func LiqoFiles(ctx context.Context) (string, error) {
 	return filepath.Join(dir, "deployments", "liqo"), err
 }
 
+// liqoFiles asks once for all tests of a process: go takes longer to answer than many a test. No test's end may
+// cancel the question.
+var liqoFiles = sync.OnceValues(func() (string, error) { return LiqoFiles(context.Background()) })
+
 // LiqoFile returns the path of a file of Liqo, below LiqoFiles.
 func LiqoFile(t testing.TB, path ...string) string {
 	t.Helper()
-	dir, err := LiqoFiles(t.Context())
+	dir, err := liqoFiles()
 	if err != nil {
 		t.Fatal(err)
 	}
