@@ -38,6 +38,9 @@ var cluster struct {
 	dir        string
 }
 
+// manifests is the directory of the manifests that TestMain applies.
+var manifests string
+
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard()) // controller-runtime warns if no logger is set
 	code, err := run(m)
@@ -71,8 +74,7 @@ func run(m *testing.M) (code int, err error) {
 	if err := c.WriteKubeconfig(cluster.kubeconfig); err != nil {
 		return 1, err
 	}
-	manifests, err := manifestsFor(c.Config)
-	if err != nil {
+	if manifests, err = manifestsFor(c.Config); err != nil {
 		return 1, err
 	}
 	if out, err := kubectl(ctx, "apply", "-k", manifests); err != nil {

@@ -86,15 +86,7 @@ func (m *makefile) mustKubectl(t *testing.T, args ...string) string {
 // objects returns the kinds and names of those objects of the list that the cluster has.
 func (m *makefile) objects(t *testing.T, list rendered) []string {
 	t.Helper()
-	// kubectl splits file names at commas, which the directory of a subtest may have.
-	file := filepath.Join(filepath.Dir(m.calls), "list.yaml")
-	var text strings.Builder
-	for _, u := range list {
-		y, err := u.MarshalJSON()
-		must(t, err)
-		text.WriteString(string(y) + "\n---\n")
-	}
-	must(t, os.WriteFile(file, []byte(text.String()), 0o600))
+	file := writeObjects(t, filepath.Dir(m.calls), list)
 	out := m.mustKubectl(t, "get", "--ignore-not-found", "--output",
 		`jsonpath={range .items[*]}{.kind}/{.metadata.name}{"\n"}{end}`, "-f", file)
 	got := strings.Fields(out)

@@ -46,7 +46,7 @@ func check(t *testing.T, minor uint, manifests string) ([]string, error) {
 // problemsOn returns the problems of the manifests of an overlay.
 func problemsOn(t *testing.T, minor uint, overlay string) []string {
 	t.Helper()
-	problems, err := check(t, minor, mustKubectl(t, "kustomize", overlay))
+	problems, err := check(t, minor, renderText(t, overlay))
 	if err != nil {
 		t.Fatal(err)
 	}

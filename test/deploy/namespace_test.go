@@ -82,10 +82,7 @@ func TestTheOperatorWorksInAnotherNamespace(t *testing.T) {
 // liqoCRD installs a CRD of Liqo v1 until the end of the test.
 func liqoCRD(t *testing.T, file string) {
 	t.Helper()
-	crd := controlplane.LiqoCRD(t, file)
-	mustKubectl(t, "apply", "-f", crd)
-	mustKubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "-f", crd)
-	t.Cleanup(func() { cleanup(t, "delete", "-f", crd) })
+	installCRD(t, controlplane.LiqoCRD(t, file))
 }
 
 // tenant creates an active Tenant of rome.

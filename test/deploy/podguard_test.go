@@ -15,8 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"proffer.dev/proffer/hack/controlplane"
 )
 
 // offloadedNamespace is one that Liqo created for rome.
@@ -41,13 +39,7 @@ type offloading struct {
 func newOffloading(t *testing.T) *offloading {
 	t.Helper()
 	must(t, offloadingv1beta1.AddToScheme(scheme.Scheme))
-	crd := controlplane.LiqoCRD(t, "offloading.liqo.io_shadowpods.yaml")
-	mustKubectl(t, "apply", "--server-side", "-f", crd) // It is too large for an annotation.
-	eventually(t, func() error {                        // Without any condition, the command fails.
-		_, err := kubectl(t.Context(), "wait", "--for=condition=Established", "--timeout=60s", "-f", crd)
-		return err
-	})
-	t.Cleanup(func() { cleanup(t, "delete", "-f", crd) })
+	liqoCRD(t, "offloading.liqo.io_shadowpods.yaml")
 	must(t, client.IgnoreAlreadyExists(cluster.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: offloadedNamespace, Labels: map[string]string{"liqo.io/remote-cluster-id": "rome"},
 		Annotations: map[string]string{"liqo.io/managed-by-namespace-map": tenantNamespace + "/provider"},

@@ -16,8 +16,6 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-
-	"proffer.dev/proffer/hack/controlplane"
 )
 
 // usingCluster has clients for a cluster that uses the resources of the provider rome.
@@ -31,15 +29,8 @@ func newUsingCluster(t *testing.T) *usingCluster {
 	t.Helper()
 	newPeering(t) // the tenant namespace
 	must(t, offloadingv1beta1.AddToScheme(scheme.Scheme))
-	for _, file := range []string{"offloading.liqo.io_virtualnodes.yaml", "offloading.liqo.io_namespacemaps.yaml"} {
-		crd := controlplane.LiqoCRD(t, file)
-		mustKubectl(t, "apply", "--server-side", "-f", crd) // It is too large for an annotation.
-		eventually(t, func() error {                        // Without any condition, the command fails.
-			_, err := kubectl(t.Context(), "wait", "--for=condition=Established", "--timeout=60s", "-f", crd)
-			return err
-		})
-		t.Cleanup(func() { cleanup(t, "delete", "-f", crd) })
-	}
+	liqoCRD(t, "offloading.liqo.io_virtualnodes.yaml")
+	liqoCRD(t, "offloading.liqo.io_namespacemaps.yaml")
 	// Liqo's chart gives its crd-replicator this role too.
 	const replicator = "system:serviceaccount:liqo:liqo-crd-replicator"
 	meta := metav1.ObjectMeta{Namespace: tenantNamespace, Name: "deploy-test-replicator"}

@@ -42,9 +42,22 @@ func names(objects rendered) []string {
 	return all
 }
 
+// renderedTexts are the outputs of kubectl kustomize by directory, because tests ask for the same ones many
+// times. overlays are the directories that overlay has written, by their components.
+var renderedTexts, overlays = map[string]string{}, map[string]string{}
+
+// renderText renders a directory, which must not change after that.
+func renderText(t *testing.T, dir string) string {
+	t.Helper()
+	if _, ok := renderedTexts[dir]; !ok {
+		renderedTexts[dir] = mustKubectl(t, "kustomize", dir)
+	}
+	return renderedTexts[dir]
+}
+
 func renderAt(t *testing.T, dir string) rendered {
 	t.Helper()
-	out := mustKubectl(t, "kustomize", dir)
+	out := renderText(t, dir)
 	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(out), 4096)
 	var objects rendered
 	for {
@@ -58,16 +71,43 @@ func renderAt(t *testing.T, dir string) rendered {
 	}
 }
 
-// overlay writes an overlay of config/default with these components and returns its directory.
-func overlay(t *testing.T, components ...string) string {
+// writeObjects writes the objects to a file in dir and returns its name. kubectl splits names at commas, which
+// the directory of a subtest may have.
+func writeObjects(t *testing.T, dir string, objects rendered) string {
 	t.Helper()
-	return overlayWith(t, "", components...)
+	file := filepath.Join(dir, "list.yaml")
+	var text strings.Builder
+	for _, u := range objects {
+		y, err := u.MarshalJSON()
+		must(t, err)
+		text.WriteString(string(y) + "\n---\n")
+	}
+	must(t, os.WriteFile(file, []byte(text.String()), 0o600))
+	return file
 }
 
-// overlayWith is overlay with additional lines in the kustomization.
+// overlay returns the directory of an overlay of config/default with these components, which is the same one
+// in all tests.
+func overlay(t *testing.T, components ...string) string {
+	t.Helper()
+	key := strings.Join(components, "+")
+	if _, ok := overlays[key]; !ok {
+		dir, err := os.MkdirTemp(cluster.dir, "overlay-")
+		must(t, err)
+		overlays[key] = writeOverlay(t, dir, "", components...)
+	}
+	return overlays[key]
+}
+
+// overlayWith writes a new overlay with additional lines in the kustomization.
 func overlayWith(t *testing.T, lines string, components ...string) string {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
+	return writeOverlay(t, t.TempDir(), lines, components...)
+}
+
+func writeOverlay(t *testing.T, dir, lines string, components ...string) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,14 +39,7 @@ func newPeering(t *testing.T) *peering {
 	if err := authv1beta1.AddToScheme(scheme.Scheme); err != nil {
 		t.Fatal(err)
 	}
-	crd := controlplane.LiqoCRD(t, "authentication.liqo.io_resourceslices.yaml")
-	mustKubectl(t, "apply", "-f", crd)
-	mustKubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "-f", crd)
-	t.Cleanup(func() {
-		if _, err := kubectl(context.WithoutCancel(t.Context()), "delete", "-f", crd); err != nil {
-			t.Error(err)
-		}
-	})
+	liqoCRD(t, "authentication.liqo.io_resourceslices.yaml")
 	// The namespace may exist: it cannot be deleted here, because no controller finalizes it.
 	if err := cluster.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name:   tenantNamespace,
@@ -224,15 +217,15 @@ func clusterScoped(t *testing.T, u *unstructured.Unstructured) bool {
 	return !namespaced
 }
 
-// applyPolicy applies a policy until the end of the test.
+// applyPolicy creates a policy until the end of the test.
 func applyPolicy(t *testing.T, name, spec string) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), name+".yaml")
 	text := fmt.Sprintf("apiVersion: proffer.dev/v1alpha1\nkind: ResourcePolicy\nmetadata: {name: %s}\nspec: %s\n",
 		name, spec)
-	must(t, os.WriteFile(file, []byte(text), 0o600))
-	mustKubectl(t, "apply", "-f", file)
-	t.Cleanup(func() { cleanup(t, "delete", "--ignore-not-found", "-f", file) })
+	policy := &unstructured.Unstructured{}
+	must(t, yaml.UnmarshalStrict([]byte(text), &policy.Object))
+	must(t, cluster.client.Create(t.Context(), policy, client.FieldValidation(metav1.FieldValidationStrict)))
+	remove(t, policy)
 }
 
 // createAuthenticated creates the slice as rome, and authenticates it as Liqo does.

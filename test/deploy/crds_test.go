@@ -1,0 +1,60 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/hack/controlplane"
+)
+
+// installCRD creates the CRDs in a file, and waits until their objects can be listed. It deletes them at the
+// end of the test, and waits until they are gone, so that the next test can create them.
+func installCRD(t *testing.T, file string) {
+	t.Helper()
+	objects, err := controlplane.ReadObjects(file)
+	must(t, err)
+	for _, u := range objects {
+		must(t, cluster.client.Create(t.Context(), u))
+		t.Cleanup(func() { deleteCRD(t, u) })
+	}
+	for _, u := range objects {
+		var crd apiextensionsv1.CustomResourceDefinition
+		must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &crd))
+		for _, v := range crd.Spec.Versions {
+			if v.Served {
+				awaitServed(t, schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind})
+			}
+		}
+	}
+}
+
+// awaitServed waits until the API server lists objects of the kind.
+func awaitServed(t *testing.T, kind schema.GroupVersionKind) {
+	t.Helper()
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind)
+	eventually(t, func() error { return cluster.client.List(t.Context(), list, client.Limit(1)) })
+}
+
+func deleteCRD(t *testing.T, crd *unstructured.Unstructured) {
+	ctx := context.WithoutCancel(t.Context())
+	if err := cluster.client.Delete(ctx, crd); err != nil {
+		t.Error(err)
+		return
+	}
+	eventually(t, func() error {
+		err := cluster.client.Get(ctx, client.ObjectKeyFromObject(crd), crd.DeepCopy())
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("%s is still there: %v", crd.GetName(), err)
+	})
+}
