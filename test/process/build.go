@@ -12,18 +12,30 @@ import (
 // Build builds the operator into dir and returns its path. If PROFFER_BIN is set, Build returns
 // that path instead. The flags are those of `make build`, so that both share the build cache.
 func Build(ctx context.Context, dir string) (string, error) {
-	if program := os.Getenv("PROFFER_BIN"); program != "" {
+	return build(ctx, "PROFFER_BIN", filepath.Join(dir, "proffer"), nil)
+}
+
+// BuildRace is Build with the race detector, and uses PROFFER_RACE_BIN. Such an operator needs several
+// times the processor time, so only the tests that have it do many things at once should start it.
+func BuildRace(ctx context.Context, dir string) (string, error) {
+	return build(ctx, "PROFFER_RACE_BIN", filepath.Join(dir, "proffer-race"), []string{"CGO_ENABLED=1"}, "-race")
+}
+
+// build returns the path in the variable if it is set, and otherwise builds the operator.
+func build(ctx context.Context, variable, program string, env []string, flags ...string) (string, error) {
+	if program := os.Getenv(variable); program != "" {
 		return filepath.Abs(program)
 	}
 	root, err := Checkout(ctx)
 	if err != nil {
 		return "", err
 	}
-	program, err := filepath.Abs(filepath.Join(dir, "proffer"))
-	if err != nil {
+	if program, err = filepath.Abs(program); err != nil {
 		return "", err
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", program, "./cmd/proffer")
+	args := append([]string{"build", "-trimpath", "-o", program}, flags...)
+	build := exec.CommandContext(ctx, "go", append(args, "./cmd/proffer")...)
+	build.Env = append(os.Environ(), env...)
 	// Another module may select other versions of libraries, so build in the operator's own.
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
