@@ -18,8 +18,8 @@ func LiqoFiles(ctx context.Context) (string, error) {
 	return filepath.Join(dir, "deployments", "liqo"), err
 }
 
-// liqoFiles asks once for all tests of a process: go takes longer to answer than many a test. No test's end may
-// cancel the question.
+// liqoFiles asks once for all tests of a process: go takes longer to answer than many a test. No test's end
+// may cancel the question.
 var liqoFiles = sync.OnceValues(func() (string, error) { return LiqoFiles(context.Background()) })
 
 // LiqoFile returns the path of a file of Liqo, below LiqoFiles.
