@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -177,15 +176,12 @@ func TestConsumersCanOnlyRequestServedClasses(t *testing.T) {
 	o := start(t, args)
 	o.awaitReady(t)
 	policy := func(class string) (withdraw func()) {
-		file := writeFixed(t, class, `cpu: 4, memory: 4Gi, pods: 10`)
-		mustKubectl(t, "apply", "-f", file)
-		withdraw = func() {
-			if _, err := kubectl(context.WithoutCancel(t.Context()), "delete", "--ignore-not-found", "-f", file); err != nil {
+		applyPolicy(t, class, fmt.Sprintf("{class: %s, offer: {fixed: {cpu: 4, memory: 4Gi, pods: 10}}}", class))
+		return func() {
+			if err := cluster.client.Delete(t.Context(), named(class)); err != nil {
 				t.Error(err)
 			}
 		}
-		t.Cleanup(withdraw)
-		return withdraw
 	}
 	withdrawGold := policy("gold")
 	gold := map[string]string{"gold": "proffer"}

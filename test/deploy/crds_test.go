@@ -15,8 +15,8 @@ import (
 	"proffer.dev/proffer/hack/controlplane"
 )
 
-// installCRD creates the CRDs in a file, and waits until their objects can be listed. It deletes them at the
-// end of the test, and waits until they are gone, so that the next test can create them.
+// installCRD creates the CRDs in a file, and waits until their objects can be listed. It deletes them at
+// the end of the test, and waits until they are gone, so that the next test can create them.
 func installCRD(t *testing.T, file string) {
 	t.Helper()
 	objects, err := controlplane.ReadObjects(file)

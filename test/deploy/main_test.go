@@ -104,11 +104,3 @@ func mustKubectl(t *testing.T, args ...string) string {
 	}
 	return out
 }
-
-// cleanup runs kubectl at the end of a test, when the test's context is already canceled.
-func cleanup(t *testing.T, args ...string) {
-	t.Helper()
-	if out, err := kubectl(context.WithoutCancel(t.Context()), args...); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-}

@@ -52,9 +52,7 @@ func TestTheOperatorWorksInAnotherNamespace(t *testing.T) {
 
 	o := startIn(t, other, container(t, deployment(t, renderAt(t, dir))).Args)
 	o.awaitReady(t)
-	file := writeFixed(t, "gold", `cpu: 4, memory: 4Gi, pods: 10`)
-	mustKubectl(t, "apply", "-f", file)
-	t.Cleanup(func() { cleanup(t, "delete", "-f", file) })
+	applyPolicy(t, "gold", `{class: gold, offer: {fixed: {cpu: 4, memory: 4Gi, pods: 10}}}`)
 
 	// The operator and the admission policies use the list of classes in that namespace.
 	eventually(t, func() error { return createSlice(t, p.rome, aSlice("s", "gold")) })

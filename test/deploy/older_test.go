@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -30,12 +29,6 @@ func TestWithoutTheRulesOnPoliciesTheOperatorAppliesThem(t *testing.T) {
 }
 
 func testOperatorAppliesRules(t *testing.T) {
-	admin := func(t *testing.T, args ...string) {
-		t.Helper()
-		if out, err := kubectl(context.WithoutCancel(t.Context()), args...); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-	}
 	for _, tc := range []struct{ name, amounts string }{
 		{"no-amount", `pods: many`},
 		{"half-an-exponent", `pods: 1e`},
@@ -69,14 +62,12 @@ func testOperatorAppliesRules(t *testing.T) {
 		{"decimal-exponent", `cpu: 1, memory: 1Gi, pods: 1e2.5`, v1alpha1.AmountNotAQuantity},
 	} {
 		t.Run(tc.name+" is accepted, then reported as Invalid", func(t *testing.T) {
-			file := writeFixed(t, tc.name, tc.amounts)
-			mustKubectl(t, "apply", "-f", file)
-			t.Cleanup(func() { admin(t, "delete", "-f", file) })
+			mustKubectl(t, "apply", "-f", writeFixed(t, tc.name, tc.amounts))
+			remove(t, named(tc.name))
 			awaitInvalid(t, tc.name, tc.advice)
 		})
 	}
-	file := writeFixed(t, "as-it-should-be", `cpu: 500m, memory: 1.5Gi, pods: 1e2, nvidia.com/gpu: 1`)
-	mustKubectl(t, "apply", "-f", file)
-	t.Cleanup(func() { admin(t, "delete", "-f", file) })
+	mustKubectl(t, "apply", "-f", writeFixed(t, "as-it-should-be", `cpu: 500m, memory: 1.5Gi, pods: 1e2, nvidia.com/gpu: 1`))
+	remove(t, named("as-it-should-be"))
 	awaitReady(t, "as-it-should-be")
 }

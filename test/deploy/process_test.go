@@ -19,8 +19,11 @@ import (
 	"proffer.dev/proffer/test/process"
 )
 
-// binary builds the operator once for all tests.
-var binary = sync.OnceValues(func() (string, error) { return process.Build(context.Background(), cluster.dir) })
+// binary builds the operator once for all tests, and raceBinary builds one with the race detector.
+var (
+	binary     = sync.OnceValues(func() (string, error) { return process.Build(context.Background(), cluster.dir) })
+	raceBinary = sync.OnceValues(func() (string, error) { return process.BuildRace(context.Background(), cluster.dir) })
+)
 
 // operator is a process that runs the built operator.
 type operator struct{ *process.Process }
@@ -34,7 +37,13 @@ func start(t *testing.T, args []string) *operator {
 // startIn runs the operator in the namespace that an overlay installs into.
 func startIn(t *testing.T, namespace string, args []string) *operator {
 	t.Helper()
-	bin, err := binary()
+	return startProgram(t, binary, namespace, args)
+}
+
+// startProgram is startIn with another build of the operator.
+func startProgram(t *testing.T, build func() (string, error), namespace string, args []string) *operator {
+	t.Helper()
+	bin, err := build()
 	if err != nil {
 		t.Fatal(err)
 	}

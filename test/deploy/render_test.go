@@ -42,8 +42,8 @@ func names(objects rendered) []string {
 	return all
 }
 
-// renderedTexts are the outputs of kubectl kustomize by directory, because tests ask for the same ones many
-// times. overlays are the directories that overlay has written, by their components.
+// renderedTexts are the outputs of kubectl kustomize by directory, because tests ask for the same ones
+// many times. overlays are the directories that overlay has written, by their components.
 var renderedTexts, overlays = map[string]string{}, map[string]string{}
 
 // renderText renders a directory, which must not change after that.
@@ -71,8 +71,8 @@ func renderAt(t *testing.T, dir string) rendered {
 	}
 }
 
-// writeObjects writes the objects to a file in dir and returns its name. kubectl splits names at commas, which
-// the directory of a subtest may have.
+// writeObjects writes the objects to a file in dir and returns its name. kubectl splits names at commas,
+// which the directory of a subtest may have.
 func writeObjects(t *testing.T, dir string, objects rendered) string {
 	t.Helper()
 	file := filepath.Join(dir, "list.yaml")
@@ -86,8 +86,8 @@ func writeObjects(t *testing.T, dir string, objects rendered) string {
 	return file
 }
 
-// overlay returns the directory of an overlay of config/default with these components, which is the same one
-// in all tests.
+// overlay returns the directory of an overlay of config/default with these components, which is the same
+// one in all tests.
 func overlay(t *testing.T, components ...string) string {
 	t.Helper()
 	key := strings.Join(components, "+")

@@ -14,8 +14,8 @@ import (
 // was granted more and another was created.
 func TestARestoredBackupGrantsNothingTwice(t *testing.T) {
 	p := newPeering(t)
-	mustKubectl(t, "-n", tenantNamespace, "delete", "rslice", "probe")
-	t.Cleanup(func() { cleanup(t, "-n", namespace, "delete", "grants", "--all") })
+	must(t, cluster.client.Delete(t.Context(), aSlice("probe", "gold")))
+	deleteGrants(t)
 	tenant(t)
 	node(t) // 6 of its 8 cpu are free
 	applyPolicy(t, "gold",

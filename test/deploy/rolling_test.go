@@ -160,7 +160,9 @@ func TestNoCallFailsDuringARollingUpdate(t *testing.T) {
 	apply(t, "rolling.yaml")
 	args := container(t, deployment(t, render(t))).Args
 	s := newService(t)
-	old := []*operator{start(t, args), start(t, args)}
+	// The replicas serve many calls while others start and stop, so the race detector may find something.
+	startReplica := func() *operator { return startProgram(t, raceBinary, namespace, args) }
+	old := []*operator{startReplica(), startReplica()}
 	for _, o := range old {
 		o.awaitReady(t)
 		s.add(o.Address("grpc"))
@@ -171,7 +173,7 @@ func TestNoCallFailsDuringARollingUpdate(t *testing.T) {
 	for i, o := range old {
 		// As with maxSurge 1, maxUnavailable 0 and minReadySeconds, the replacement is ready and
 		// known before the old replica is stopped.
-		replacement := start(t, args)
+		replacement := startReplica()
 		replacement.awaitReady(t)
 		s.add(replacement.Address("grpc"))
 		l.awaitCalls(t, fmt.Sprintf("with replacement %d", i))

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
 )
 
@@ -226,6 +227,17 @@ func applyPolicy(t *testing.T, name, spec string) {
 	must(t, yaml.UnmarshalStrict([]byte(text), &policy.Object))
 	must(t, cluster.client.Create(t.Context(), policy, client.FieldValidation(metav1.FieldValidationStrict)))
 	remove(t, policy)
+}
+
+// deleteGrants deletes all Grants at the end of the test.
+func deleteGrants(t *testing.T) {
+	t.Helper()
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		if err := cluster.client.DeleteAllOf(ctx, &v1alpha1.Grant{}, client.InNamespace(namespace)); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // createAuthenticated creates the slice as rome, and authenticates it as Liqo does.

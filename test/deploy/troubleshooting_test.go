@@ -102,8 +102,8 @@ func awaitAnswer(t *testing.T, part, pattern string) {
 func newHealthyCluster(t *testing.T) (*peering, *operator) {
 	t.Helper()
 	p := newPeering(t)
-	mustKubectl(t, "-n", tenantNamespace, "delete", "rslice", "probe")
-	t.Cleanup(func() { cleanup(t, "-n", namespace, "delete", "grants", "--all") })
+	must(t, cluster.client.Delete(t.Context(), aSlice("probe", "gold")))
+	deleteGrants(t)
 	tenant(t)
 	must(t, corev1beta1.AddToScheme(scheme.Scheme))
 	liqoCRD(t, "core.liqo.io_foreignclusters.yaml")
@@ -212,7 +212,7 @@ func TestEachTroubleshootingCommandPrintsWhatThePageShows(t *testing.T) {
 		})
 	})
 	t.Run("a policy that is deleted", func(t *testing.T) {
-		mustKubectl(t, "delete", "rpol", "gold")
+		must(t, cluster.client.Delete(t.Context(), named("gold")))
 		awaitAnswer(t, parts["rome's node is NotReady"], `mine gold 0 0 ProfferWithdrawn`)
 	})
 	t.Run("an operator that has ended", func(t *testing.T) {
