@@ -45,6 +45,7 @@ func awaitServed(t *testing.T, kind schema.GroupVersionKind) {
 }
 
 func deleteCRD(t *testing.T, crd *unstructured.Unstructured) {
+	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
 	if err := cluster.client.Delete(ctx, crd); err != nil {
 		t.Error(err)

@@ -67,7 +67,8 @@ func testOperatorAppliesRules(t *testing.T) {
 			awaitInvalid(t, tc.name, tc.advice)
 		})
 	}
-	mustKubectl(t, "apply", "-f", writeFixed(t, "as-it-should-be", `cpu: 500m, memory: 1.5Gi, pods: 1e2, nvidia.com/gpu: 1`))
+	file := writeFixed(t, "as-it-should-be", `cpu: 500m, memory: 1.5Gi, pods: 1e2, nvidia.com/gpu: 1`)
+	mustKubectl(t, "apply", "-f", file)
 	remove(t, named("as-it-should-be"))
 	awaitReady(t, "as-it-should-be")
 }

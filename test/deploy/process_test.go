@@ -21,8 +21,12 @@ import (
 
 // binary builds the operator once for all tests, and raceBinary builds one with the race detector.
 var (
-	binary     = sync.OnceValues(func() (string, error) { return process.Build(context.Background(), cluster.dir) })
-	raceBinary = sync.OnceValues(func() (string, error) { return process.BuildRace(context.Background(), cluster.dir) })
+	binary = sync.OnceValues(func() (string, error) {
+		return process.Build(context.Background(), cluster.dir)
+	})
+	raceBinary = sync.OnceValues(func() (string, error) {
+		return process.BuildRace(context.Background(), cluster.dir)
+	})
 )
 
 // operator is a process that runs the built operator.
