@@ -33,7 +33,7 @@ import (
 const operatorNamespace = "proffer-system"
 
 // isolationClusters has one cluster with the admission policies of config and one without. Tests
-// use them one after the other and leave them empty.
+// use them one after the other and leave them empty, so that few API servers start.
 var isolationClusters = map[bool]*isolationCluster{false: {}, true: {guarded: true}}
 
 type isolationCluster struct {

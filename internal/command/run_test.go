@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -19,7 +18,6 @@ import (
 	"google.golang.org/grpc/status"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"proffer.dev/proffer/hack/controlplane"
 	wire "proffer.dev/proffer/proto/resourcereader"
 	"proffer.dev/proffer/test/process"
 )
@@ -39,8 +37,7 @@ func get(url string) (code int, body string) {
 }
 
 func TestTheOperatorServesAndEndsInOrder(t *testing.T) {
-	cluster := controlplane.StartTest(t,
-		controlplane.Options{CRDDirs: []string{filepath.Join("..", "..", "config", "crd", "bases")}})
+	cluster := isolationClusterOf(t, false)
 	grpcAddress, metricsAddress, probeAddress := process.FreeAddress(t), process.FreeAddress(t), process.FreeAddress(t)
 	o, err := parseFlags([]string{
 		"--grpc-bind-address=" + grpcAddress, "--metrics-bind-address=" + metricsAddress,

@@ -16,7 +16,6 @@ import (
 
 	"github.com/onsi/gomega"
 
-	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/test/process"
 )
 
@@ -70,8 +69,7 @@ func TestAMissingKubeconfigGetsOneLineThatSaysWhatToWrite(t *testing.T) {
 }
 
 func TestAnAddressThatIsInUseIsNamedWithItsFlag(t *testing.T) {
-	cluster := controlplane.StartTest(t,
-		controlplane.Options{CRDDirs: []string{filepath.Join("..", "..", "config", "crd", "bases")}})
+	cluster := isolationClusterOf(t, false)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := cluster.WriteKubeconfig(kubeconfig); err != nil {
 		t.Fatal(err)
@@ -107,8 +105,7 @@ func TestAnAddressThatIsInUseIsNamedWithItsFlag(t *testing.T) {
 }
 
 func TestANormalStartAndEndLogNoErrors(t *testing.T) {
-	cluster := controlplane.StartTest(t,
-		controlplane.Options{CRDDirs: []string{filepath.Join("..", "..", "config", "crd", "bases")}})
+	cluster := isolationClusterOf(t, false)
 	p := startProcess(t, cluster)
 	gomega.NewWithT(t).Eventually(func() int {
 		code, _ := get("http://" + p.Address("health-probe") + "/readyz")
