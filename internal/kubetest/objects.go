@@ -2,12 +2,17 @@ package kubetest
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -94,9 +99,68 @@ func Edit[T client.Object](t testing.TB, object T, change func(client.Object), w
 	}
 }
 
+// kept are the definitions that Keep installed, by file.
+var kept = map[string][]*apiextensionsv1.CustomResourceDefinition{}
+
+// Keep installs the CustomResourceDefinitions of a file for all tests of the package that follow,
+// and removes their objects at the end of the test. Each change of the definitions makes the API
+// server work for seconds, so only a test in which definitions come or go uses Install.
+func Keep(t testing.TB, file string) {
+	t.Helper()
+	if kept[file] == nil {
+		kept[file] = install(t, file)
+	}
+	for _, crd := range kept[file] {
+		t.Cleanup(func() { Eventually(t, func() string { return removeObjects(t, crd) }) })
+	}
+}
+
+// removeObjects deletes the objects of a definition, and returns a message while there were any.
+func removeObjects(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition) string {
+	var all unstructured.UnstructuredList
+	all.SetAPIVersion(crd.Spec.Group + "/" + crd.Spec.Versions[0].Name)
+	all.SetKind(crd.Spec.Names.ListKind)
+	if err := API(t).List(context.WithoutCancel(t.Context()), &all); err != nil {
+		return err.Error()
+	}
+	for i := range all.Items {
+		Remove(t, &all.Items[i])
+	}
+	if len(all.Items) > 0 {
+		return fmt.Sprintf("%d %s exist", len(all.Items), crd.Spec.Names.Plural)
+	}
+	return ""
+}
+
+// Without removes the definitions that Keep installed from these files, or from all files if none is
+// given.
+func Without(t testing.TB, files ...string) {
+	t.Helper()
+	if len(files) == 0 {
+		files = slices.Collect(maps.Keys(kept))
+	}
+	for _, file := range files {
+		crds := kept[file]
+		delete(kept, file)
+		uninstall(t, crds)
+		for _, crd := range crds {
+			Eventually(t, func() string { return stillInstalled(t, crd.Name) })
+		}
+	}
+}
+
 // Install installs the CustomResourceDefinitions of a file until the end of the test, or until the
 // returned function is called.
-func Install(t testing.TB, file string) (uninstall func()) {
+func Install(t testing.TB, file string) (remove func()) {
+	t.Helper()
+	Without(t, file)
+	crds := install(t, file)
+	remove = sync.OnceFunc(func() { uninstall(t, crds) })
+	t.Cleanup(remove)
+	return remove
+}
+
+func install(t testing.TB, file string) []*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	options := envtest.CRDInstallOptions{Paths: []string{file}, ErrorIfPathMissing: true}
 	if err := envtest.ReadCRDFiles(&options); err != nil {
@@ -105,23 +169,19 @@ func Install(t testing.TB, file string) (uninstall func()) {
 	for _, crd := range options.CRDs {
 		Eventually(t, func() string { return stillInstalled(t, crd.Name) })
 	}
-	config := Cluster(t).Config
-	crds, err := envtest.InstallCRDs(config, options)
+	crds, err := envtest.InstallCRDs(Cluster(t).Config, options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	done := false
-	uninstall = func() {
-		if done {
-			return
-		}
-		done = true
-		if err := envtest.UninstallCRDs(config, envtest.CRDInstallOptions{CRDs: crds}); err != nil {
-			t.Error(err)
-		}
+	return crds
+}
+
+func uninstall(t testing.TB, crds []*apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	err := envtest.UninstallCRDs(Cluster(t).Config, envtest.CRDInstallOptions{CRDs: crds})
+	if err != nil {
+		t.Error(err)
 	}
-	t.Cleanup(uninstall)
-	return uninstall
 }
 
 // stillInstalled returns a message while a definition that an earlier test removed still exists.

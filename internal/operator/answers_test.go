@@ -36,11 +36,11 @@ type tenancy struct {
 	tenant    *unstructured.Unstructured
 }
 
-// installSliceCRDs installs the CRDs of Liqo v1 that slices need, for the duration of the test.
+// installSliceCRDs installs the CRDs of Liqo v1 that slices need.
 func installSliceCRDs(t *testing.T) {
 	t.Helper()
-	kubetest.Install(t, controlplane.LiqoCRD(t, "authentication.liqo.io_resourceslices.yaml"))
-	kubetest.Install(t, controlplane.LiqoCRD(t, "authentication.liqo.io_tenants.yaml"))
+	kubetest.Keep(t, controlplane.LiqoCRD(t, "authentication.liqo.io_resourceslices.yaml"))
+	kubetest.Keep(t, controlplane.LiqoCRD(t, "authentication.liqo.io_tenants.yaml"))
 	t.Cleanup(func() {
 		if err := kubetest.API(t).DeleteAllOf(context.Background(), &v1alpha1.Grant{},
 			client.InNamespace(namespaceOf(nil))); err != nil {

@@ -220,7 +220,7 @@ func awaitBindings(t *testing.T, want ...string) {
 
 func withLiqo(t *testing.T) {
 	t.Helper()
-	kubetest.Install(t, controlplane.LiqoCRD(t, "authentication.liqo.io_tenants.yaml"))
+	kubetest.Keep(t, controlplane.LiqoCRD(t, "authentication.liqo.io_tenants.yaml"))
 }
 
 // TestEachConsumerReadsItsOffersAndNothingElse runs the operator with exactly the rights of the

@@ -27,6 +27,7 @@ func createTierPolicies(t *testing.T) {
 }
 
 func TestCRDsOfLiqoInstalledLaterArePickedUpWithoutARestart(t *testing.T) {
+	kubetest.Without(t)
 	createTierPolicies(t)
 	o := startOperator(t)
 	o.awaitOfferOf("rome", "cpu", 1000)
@@ -60,7 +61,7 @@ func TestCRDsOfLiqoInstalledLaterArePickedUpWithoutARestart(t *testing.T) {
 }
 
 func TestTheFirstOffersIncludeAllConsumersThatExistAtTheStart(t *testing.T) {
-	kubetest.Install(t, controlplane.LiqoCRD(t, "core.liqo.io_foreignclusters.yaml"))
+	kubetest.Keep(t, controlplane.LiqoCRD(t, "core.liqo.io_foreignclusters.yaml"))
 	createTierPolicies(t)
 	for i := range 50 {
 		kubetest.Create(t, kubetest.ForeignCluster(t, fmt.Sprintf("c%02d", i), fmt.Sprintf("c%02d", i),

@@ -51,7 +51,7 @@ func TestAFilterChoosesNodes(t *testing.T) {
 }
 
 func TestAFilterChoosesConsumers(t *testing.T) {
-	kubetest.Install(t, controlplane.LiqoCRD(t, "core.liqo.io_foreignclusters.yaml"))
+	kubetest.Keep(t, controlplane.LiqoCRD(t, "core.liqo.io_foreignclusters.yaml"))
 	rome := kubetest.Create(t, kubetest.ForeignCluster(t, "rome", "rome", map[string]string{"tier": "gold"}))
 	kubetest.Create(t, kubetest.ForeignCluster(t, "oslo", "oslo", map[string]string{"tier": "bronze"}))
 	const precious = "consumer.labels[?'tier'].orValue('') in ['gold', 'silver']"

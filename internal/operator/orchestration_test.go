@@ -18,7 +18,7 @@ import (
 func TestTheOperatorSendsPodsOnWithTheComponent(t *testing.T) {
 	withLiqo(t)
 	for _, name := range []string{"namespaceoffloadings", "virtualnodes"} {
-		kubetest.Install(t, controlplane.LiqoCRD(t, "offloading.liqo.io_"+name+".yaml"))
+		kubetest.Keep(t, controlplane.LiqoCRD(t, "offloading.liqo.io_"+name+".yaml"))
 	}
 	config, err := kubetest.Cluster(t).UserConfig("operator-with-catalog")
 	if err != nil {

@@ -74,7 +74,7 @@ func (y *tenancy) give(slice *unstructured.Unstructured, quantities ...string) {
 
 func TestABrokerResellsWhatPeersGive(t *testing.T) {
 	installSliceCRDs(t)
-	kubetest.Install(t, controlplane.LiqoCRD(t, "offloading.liqo.io_virtualnodes.yaml"))
+	kubetest.Keep(t, controlplane.LiqoCRD(t, "offloading.liqo.io_virtualnodes.yaml"))
 	kubetest.Create(t, nodestest.Node("own", nodestest.List("cpu", "64", "memory", "64Gi", "pods", "99")))
 	milan, rome := newTenancy(t, "milan"), newTenancy(t, "rome")
 	// Milan gave 5 cpu in one ResourceSlice, and each of its two virtual nodes lists them all.
