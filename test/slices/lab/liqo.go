@@ -28,6 +28,9 @@ const (
 	portsPerCluster = 50
 )
 
+// noElection is for Liqo's programs that run once: each election writes to the API server all the time.
+const noElection = "--enable-leader-election=false"
+
 // startLiqo installs Liqo's chart, runs processes for its Deployments, and waits until they are
 // ready.
 func (c *Cluster) startLiqo(ctx context.Context) error {
@@ -72,7 +75,8 @@ func (c *Cluster) startKubeControllers(name string, controllers ...string) error
 
 func (c *Cluster) startManager(ctx context.Context, r release) error {
 	health := c.address(managerHealth)
-	p, err := c.startProgram(ctx, r, "liqo-controller-manager", "--metrics-address=0", "--health-probe-address="+health)
+	p, err := c.startProgram(ctx, r, "liqo-controller-manager", "--metrics-address=0",
+		"--health-probe-address="+health, noElection)
 	if err != nil {
 		return err
 	}
@@ -99,7 +103,7 @@ func (c *Cluster) startWebhook(ctx context.Context, r release) error {
 		return err
 	}
 	p, err := c.startProgram(ctx, r, "webhook", "--webhook-port="+port, "--secret-name=", "--metrics-address=0",
-		"--health-probe-address="+c.address(webhookHealth))
+		"--health-probe-address="+c.address(webhookHealth), noElection)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func (c *Cluster) RunPods(ctx context.Context, nodes int) error {
 			return err
 		}
 	}
-	kubelets := &virtualKubelets{cluster: c, running: map[string]*process{}}
+	kubelets := &virtualKubelets{cluster: c, running: map[string]*process{}, ended: make(chan struct{}, 1)}
 	go kubelets.run(ctx)
 	return nil
 }
