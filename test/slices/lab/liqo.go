@@ -52,8 +52,10 @@ func (c *Cluster) startLiqo(ctx context.Context) error {
 	group.Go(func() error {
 		// Liqo needs these: they sign certificates of consumers, and delete the dependents of deleted
 		// objects. One more checks the types of admission policies.
-		return c.startKubeControllers("kube-controller-manager", "certificatesigningrequest-signing-controller",
-			"garbage-collector-controller", "namespace-controller", "validatingadmissionpolicy-status-controller")
+		return c.startKubeControllers("kube-controller-manager", []string{
+			"certificatesigningrequest-signing-controller", "garbage-collector-controller", "namespace-controller",
+			"validatingadmissionpolicy-status-controller",
+		})
 	})
 	group.Go(func() error { return c.startManager(ctx, r) })
 	group.Go(func() error { return c.startWebhook(ctx, r) })
@@ -64,12 +66,14 @@ func (c *Cluster) startLiqo(ctx context.Context) error {
 	return group.Wait()
 }
 
-// startKubeControllers runs a kube-controller-manager with these controllers.
-func (c *Cluster) startKubeControllers(name string, controllers ...string) error {
-	_, err := c.run(name, command(filepath.Join(c.programs.Liqo, "kube-controller-manager"),
+// startKubeControllers runs a kube-controller-manager with these controllers and further arguments.
+func (c *Cluster) startKubeControllers(name string, controllers []string, more ...string) error {
+	args := append([]string{
 		"--kubeconfig", c.path("kubeconfig"), "--secure-port=0", "--leader-elect=false",
 		"--cluster-signing-cert-file", c.path("ca.crt"), "--cluster-signing-key-file", c.path("ca.key"),
-		"--controllers="+strings.Join(controllers, ",")))
+		"--controllers=" + strings.Join(controllers, ","),
+	}, more...)
+	_, err := c.run(name, command(filepath.Join(c.programs.Liqo, "kube-controller-manager"), args...))
 	return err
 }
 

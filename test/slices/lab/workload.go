@@ -23,10 +23,13 @@ const simulated = "lab.proffer.dev/simulated"
 // of Liqo's Deployments.
 func (c *Cluster) RunPods(ctx context.Context, nodes int) error {
 	kubeconfig := c.path("kubeconfig")
-	// The kube-controller-manager of startLiqo runs the controllers that Liqo needs.
-	if err := c.startKubeControllers("kube-controller-manager-pods", "deployment-controller", "replicaset-controller",
-		"job-controller", "pod-garbage-collector-controller", "node-lifecycle-controller", "taint-eviction-controller",
-	); err != nil {
+	// The kube-controller-manager of startLiqo runs the controllers that Liqo needs. Kubelets renew their
+	// Leases every 10 s; a node that has been silent for twice that and more is not ready.
+	err := c.startKubeControllers("kube-controller-manager-pods", []string{
+		"deployment-controller", "replicaset-controller", "job-controller", "pod-garbage-collector-controller",
+		"node-lifecycle-controller", "taint-eviction-controller",
+	}, "--node-monitor-grace-period=24s")
+	if err != nil {
 		return err
 	}
 	scheduler := command(filepath.Join(c.programs.Liqo, "kube-scheduler"), "--kubeconfig", kubeconfig, "--secure-port=0", "--leader-elect=false")
