@@ -12,7 +12,6 @@ import (
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	"golang.org/x/sync/errgroup"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -95,8 +94,8 @@ func TestSlicesThatMoveDuringKillsAreNeverGrantedTwice(t *testing.T) {
 	t.Logf("%d kills, %d answers", kills, committed.answers)
 }
 
-// killOperator ends the operator as a crash does, possibly in the middle of a write. It deletes the
-// Lease, so that the next operator takes over at once.
+// killOperator ends the operator as a crash does, possibly in the middle of a write. The next one
+// takes over at once.
 func killOperator(ctx context.Context) error {
 	if err := operator.Kill(); err != nil {
 		return err
@@ -104,11 +103,9 @@ func killOperator(ctx context.Context) error {
 	if err := checkLog(); err != nil {
 		return err
 	}
-	lease := &coordinationv1.Lease{}
-	lease.Namespace, lease.Name = lab.OperatorNamespace, "proffer.dev"
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	return errors.Join(provider.Client.Delete(ctx, lease), startOperator(ctx))
+	return errors.Join(provider.DropLease(ctx), startOperator(ctx))
 }
 
 // commitments is what the operator has accepted in each class, according to the history of the

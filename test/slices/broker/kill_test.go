@@ -33,6 +33,9 @@ func TestAKilledOperatorGoesOn(t *testing.T) {
 			if err := clusters.Operators["milan"].Kill(); err != nil {
 				t.Fatal(err)
 			}
+			if err := clusters.Milan.DropLease(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 			change(t, map[string]any{"drainMinutes": 0}) // Nobody waits for the drain again.
 			if err := clusters.StartOperator(t.Context(), clusters.Milan); err != nil {
 				t.Fatal(err)

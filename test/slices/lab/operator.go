@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -103,6 +105,12 @@ func (o *Operator) Kill() error {
 	}
 	<-o.exited
 	return nil
+}
+
+// DropLease deletes the Lease of an operator that was killed, so that the next one takes over at once.
+func (c *Cluster) DropLease(ctx context.Context) error {
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: OperatorNamespace, Name: "proffer.dev"}}
+	return c.Client.Delete(ctx, lease)
 }
 
 // Problems returns the lines of the operator's log that must not occur: races, panics, and requests
