@@ -8,9 +8,10 @@ import (
 	"proffer.dev/proffer/test/slices/lab"
 )
 
-// TestTheTour types what the lab says, with a check after the commands that need time.
+// TestTheTour types what the lab says, with a check after the commands that need time. It has no drain:
+// TestPodsMoveToABetterProviderAfterTheDrain waits for one.
 func TestTheTour(t *testing.T) {
-	settle(t, "oslo", 1)
+	settle(t, "oslo", 0)
 	t.Cleanup(func() {
 		change(t, map[string]any{"disabled": nil})
 		if err := Apply(context.WithoutCancel(t.Context()), clusters.Oslo, "provider"); err != nil {
