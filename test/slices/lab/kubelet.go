@@ -42,7 +42,8 @@ func (k *virtualKubelets) run(ctx context.Context) {
 // follow adjusts the processes after each change of a Deployment and each end of a process, until it fails
 // or the watch ends.
 func (k *virtualKubelets) follow(ctx context.Context) error {
-	events, err := k.cluster.Client.Watch(ctx, &appsv1.DeploymentList{}, client.MatchingLabels(vkMachinery.KubeletBaseLabels))
+	events, err := k.cluster.Client.Watch(ctx, &appsv1.DeploymentList{},
+		client.MatchingLabels(vkMachinery.KubeletBaseLabels))
 	if err != nil {
 		return err
 	}
@@ -131,8 +132,8 @@ func (k *virtualKubelets) start(ctx context.Context, d *appsv1.Deployment) (*pro
 	}
 	k.started++
 	// A provider that does not answer is noticed in seconds, not in a minute.
-	args = append(args, "--home-kubeconfig="+kubeconfig, "--listen-port="+port, "--node-check-network=false", "--vk-lease-enabled=false",
-		"--certificate-type=self-signed", "--node-ping-interval=1s", "--node-ping-timeout=2s")
+	args = append(args, "--home-kubeconfig="+kubeconfig, "--listen-port="+port, "--node-check-network=false",
+		"--vk-lease-enabled=false", "--certificate-type=self-signed", "--node-ping-interval=1s", "--node-ping-timeout=2s")
 	cmd := command(filepath.Join(c.programs.Liqo, "virtual-kubelet"), args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	for name, value := range env {

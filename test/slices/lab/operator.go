@@ -10,7 +10,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -109,7 +108,8 @@ func (o *Operator) Kill() error {
 
 // DropLease deletes the Lease of an operator that was killed, so that the next one takes over at once.
 func (c *Cluster) DropLease(ctx context.Context) error {
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: OperatorNamespace, Name: "proffer.dev"}}
+	lease := &coordinationv1.Lease{}
+	lease.Namespace, lease.Name = OperatorNamespace, "proffer.dev"
 	return c.Client.Delete(ctx, lease)
 }
 
