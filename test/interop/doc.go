@@ -5,6 +5,6 @@
 // the operator it panics at start-up. The tests start the operator and the control plane as
 // programs, and use only what a cluster has: the API and the wire.
 //
-// PROFFER_BIN names the operator to test. Without it the tests build one with the race detector,
+// PROFFER_RACE_BIN names the operator to test. Without it the tests build one with the race detector,
 // and fail if the detector reports a race.
 package interop

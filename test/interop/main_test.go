@@ -52,7 +52,7 @@ func runTests(m *testing.M) (code int, err error) {
 	if programs.liqoCRDs, err = moduleFile("github.com/liqotech/liqo", "deployments", "liqo", "crds"); err != nil {
 		return 1, err
 	}
-	if programs.operator = os.Getenv("PROFFER_BIN"); programs.operator == "" {
+	if programs.operator = os.Getenv("PROFFER_RACE_BIN"); programs.operator == "" {
 		programs.operator = filepath.Join(work, "proffer")
 		if err := build(root, programs.operator, "-race", "./cmd/proffer"); err != nil {
 			return 1, err

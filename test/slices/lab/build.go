@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -23,7 +24,7 @@ type Programs struct {
 
 // Build builds the programs that do not exist yet: small ones into the directory work, Liqo and
 // Kubernetes into the cache of hack/controlplane. The first time on a machine takes minutes. If
-// PROFFER_BIN is set, Build uses that operator.
+// PROFFER_RACE_BIN or else PROFFER_BIN is set, Build uses that operator.
 func Build(ctx context.Context, work string, progress io.Writer) (Programs, error) {
 	module, err := output(ctx, progress, ".", "go", "list", "-m", "-f", "{{.Dir}}")
 	if err != nil {
@@ -31,7 +32,8 @@ func Build(ctx context.Context, work string, progress io.Writer) (Programs, erro
 	}
 	checkout := filepath.Join(module, "..", "..")
 	p := Programs{
-		Checkout: checkout, ControlPlane: filepath.Join(work, "controlplane"), Operator: os.Getenv("PROFFER_BIN"),
+		Checkout: checkout, ControlPlane: filepath.Join(work, "controlplane"),
+		Operator: cmp.Or(os.Getenv("PROFFER_RACE_BIN"), os.Getenv("PROFFER_BIN")),
 	}
 	_, err = output(ctx, progress, checkout, "go", "build", "-o", p.ControlPlane, "./hack/controlplane/cmd/controlplane")
 	if err != nil {
