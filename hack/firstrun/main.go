@@ -21,6 +21,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -73,7 +74,7 @@ func try(ctx context.Context, cold bool, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	env := append(os.Environ(), "GOMODCACHE="+filepath.Join(work, "modules"),
+	env := append(withoutMake(os.Environ()), "GOMODCACHE="+filepath.Join(work, "modules"),
 		"GOFLAGS="+os.Getenv("GOFLAGS")+" -modcacherw", "TMPDIR="+temporary)
 	if cold {
 		env = append(env, "GOCACHE="+filepath.Join(work, "builds"), "PROFFER_CACHE="+filepath.Join(work, "project"))
@@ -89,6 +90,15 @@ func try(ctx context.Context, cold bool, out io.Writer) (err error) {
 		return err
 	}
 	return nothingLeft(ctx, work, clone, temporary)
+}
+
+// withoutMake returns the environment of a new user's shell: that of make try makes another make say
+// which directories it enters.
+func withoutMake(env []string) []string {
+	return slices.DeleteFunc(env, func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return slices.Contains([]string{"MAKEFLAGS", "MAKELEVEL", "MFLAGS"}, name)
+	})
 }
 
 // firstCommand returns the first command of README.md.
