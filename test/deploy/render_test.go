@@ -12,7 +12,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -70,15 +69,6 @@ func renderAt(t *testing.T, dir string) rendered {
 		}
 		objects = append(objects, u)
 	}
-}
-
-// changes returns the objects of after that before has not, or has otherwise.
-func changes(before, after rendered) rendered {
-	return slices.DeleteFunc(slices.Clone(after), func(u *unstructured.Unstructured) bool {
-		return slices.ContainsFunc(before, func(b *unstructured.Unstructured) bool {
-			return equality.Semantic.DeepEqual(b.Object, u.Object)
-		})
-	})
 }
 
 // writeObjects writes the objects to a file in dir and returns its name. kubectl splits names at commas,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
@@ -189,26 +190,22 @@ func applyOverlay(t *testing.T, dir string) {
 		}
 		return u.GetKind() + "/" + u.GetNamespace() + "/" + u.GetName()
 	}
-	before, after := render(t), renderAt(t, dir)
 	base := map[string]bool{}
-	for _, u := range before {
+	for _, u := range render(t) {
 		base[key(u)] = true
 	}
-	// All other objects of config/default are there as they are rendered.
-	if changed := changes(after, before); len(changed) > 0 {
-		restored := writeObjects(t, t.TempDir(), changed)
-		t.Cleanup(func() {
-			if _, err := kubectl(context.WithoutCancel(t.Context()), "apply", "-f", restored); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	for _, u := range after {
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		if _, err := kubectl(ctx, "apply", "-k", filepath.Join(config, "default")); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, u := range renderAt(t, dir) {
 		if !base[key(u)] {
 			remove(t, u)
 		}
 	}
-	mustKubectl(t, "apply", "-f", writeObjects(t, t.TempDir(), changes(before, after)))
+	mustKubectl(t, "apply", "-k", dir)
 }
 
 // clusterScoped reports whether objects of this kind have no namespace.
