@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"proffer.dev/proffer/test/process"
 )
@@ -106,7 +107,7 @@ func TestAnAddressThatIsInUseIsNamedWithItsFlag(t *testing.T) {
 
 func TestANormalStartAndEndLogNoErrors(t *testing.T) {
 	cluster := isolationClusterOf(t, false)
-	p := startProcess(t, cluster)
+	p := startProcessWith(t, cluster, deployedLease, metav1.NamespaceDefault)
 	gomega.NewWithT(t).Eventually(func() int {
 		code, _ := get("http://" + p.Address("health-probe") + "/readyz")
 		return code

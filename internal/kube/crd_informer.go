@@ -213,7 +213,15 @@ func (i *CRDInformer) onWatchError(ctx context.Context, r *toolscache.Reflector,
 		i.log.V(1).Info("A kind is not served at the moment", "reason", err.Error())
 		return
 	}
-	toolscache.DefaultWatchErrorHandler(ctx, r, err)
+	LogWatchError(ctx, r, err)
+}
+
+// LogWatchError logs why a list or a watch of an informer failed. That a request ends because the
+// informer is being stopped is no failure.
+func LogWatchError(ctx context.Context, r *toolscache.Reflector, err error) {
+	if ctx.Err() == nil {
+		toolscache.DefaultWatchErrorHandler(ctx, r, err)
+	}
 }
 
 func (i *CRDInformer) setServed(served bool) {

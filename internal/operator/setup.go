@@ -65,7 +65,8 @@ func NewScheme() *runtime.Scheme {
 // not in it: see internal/source/nodes. Grants are cached from one namespace.
 func cacheOptions(namespace string) cache.Options {
 	return cache.Options{
-		DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultTransform:         cache.TransformStripManagedFields(),
+		DefaultWatchErrorHandler: kube.LogWatchError,
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.Grant{}: {Namespaces: map[string]cache.Config{namespace: {}}},
 		},
