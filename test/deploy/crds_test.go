@@ -36,12 +36,19 @@ func installCRD(t *testing.T, file string) {
 	}
 }
 
-// awaitServed waits until the API server lists objects of the kind.
+// awaitServed waits until a new client finds the kind by discovery, and lists its objects. The client of
+// the package remembers kinds that an earlier test has removed.
 func awaitServed(t *testing.T, kind schema.GroupVersionKind) {
 	t.Helper()
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind)
-	eventually(t, func() error { return cluster.client.List(t.Context(), list, client.Limit(1)) })
+	eventually(t, func() error {
+		fresh, err := client.New(cluster.rest, client.Options{})
+		if err != nil {
+			return err
+		}
+		return fresh.List(t.Context(), list, client.Limit(1))
+	})
 }
 
 func deleteCRD(t *testing.T, crd *unstructured.Unstructured) {
