@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,9 +31,7 @@ func TestMissingPackagesAreInstalledOrNamed(t *testing.T) {
 	with := func(more map[string]string) map[string]string {
 		out := map[string]string{}
 		for _, programs := range []map[string]string{debian, more} {
-			for name, script := range programs {
-				out[name] = script
-			}
+			maps.Copy(out, programs)
 		}
 		return out
 	}

@@ -151,7 +151,9 @@ func printFailures(out io.Writer, r *moduleRun) {
 func failureOutput(execution *testjson.Execution, t testjson.TestCase) string {
 	pkg := execution.Package(t.Package)
 	if t.Test == "" {
-		return pkg.Output(0)
+		var out strings.Builder
+		_ = pkg.WriteOutputTo(&out, 0) // A Builder returns no error.
+		return out.String()
 	}
 	return strings.Join(pkg.OutputLines(t), "")
 }

@@ -60,9 +60,13 @@ func deleteCRD(t *testing.T, crd *unstructured.Unstructured) {
 	}
 	eventually(t, func() error {
 		err := cluster.client.Get(ctx, client.ObjectKeyFromObject(crd), crd.DeepCopy())
-		if apierrors.IsNotFound(err) {
+		switch {
+		case apierrors.IsNotFound(err):
 			return nil
+		case err != nil:
+			return err
+		default:
+			return fmt.Errorf("%s is still there", crd.GetName())
 		}
-		return fmt.Errorf("%s is still there: %v", crd.GetName(), err)
 	})
 }

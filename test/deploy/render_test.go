@@ -92,7 +92,7 @@ func overlay(t *testing.T, components ...string) string {
 	t.Helper()
 	key := strings.Join(components, "+")
 	if _, ok := overlays[key]; !ok {
-		dir, err := os.MkdirTemp(cluster.dir, "overlay-")
+		dir, err := os.MkdirTemp(cluster.dir, "overlay-") //nolint:usetesting // The next tests use it too.
 		must(t, err)
 		overlays[key] = writeOverlay(t, dir, "", components...)
 	}
