@@ -4,7 +4,7 @@
 //	gotest [-unit] [-record DIR] MODULE... -- FLAGS OF GO TEST
 //
 // A module is a directory with a go.mod file, relative to the working directory. Its tests run with
-// the race detector, unless main.plain lists it. One line is printed for each package that ends, and
+// the race detector, unless plain lists the module. One line is printed for each package that ends, and
 // one each minute. At the end come the time and the processor time of each package, the slowest
 // tests, and each failure again with all its output. DIR gets the names of all tests and the events
 // of go test.
@@ -34,7 +34,7 @@ const lanes = 2
 var errTestsFailed = errors.New("tests failed")
 
 func main() {
-	// go test starts this program with each test binary: see wrapper.
+	// go test starts this program with each test binary: see measure.
 	if os.Getenv(usageEnv) != "" {
 		os.Exit(measure(os.Args[1:]))
 	}
