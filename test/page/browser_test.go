@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	cdplog "github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -42,7 +43,7 @@ func startBrowser(t *testing.T) context.Context {
 	t.Cleanup(stop)
 	browser, cancel := chromedp.NewContext(allocator)
 	t.Cleanup(cancel)
-	must(t, chromedp.Run(browser))
+	must(t, chromedp.Do(browser))
 	return browser
 }
 
@@ -59,6 +60,17 @@ func profileDir(t *testing.T) string {
 	return dir
 }
 
+// action is a step in a tab.
+type action = chromedp.Action[chromedp.Void]
+
+// command sends a command of the DevTools protocol.
+func command[P, R any](c cdp.Command[P, R], params P) action {
+	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, c, params)
+		return err
+	})
+}
+
 // tab is a tab of the browser.
 type tab struct {
 	t   *testing.T
@@ -72,16 +84,18 @@ type tab struct {
 }
 
 // open opens a dashboard. The test fails if the console shows problems that it has not taken.
-func open(t *testing.T, w *world, address string, before ...chromedp.Action) *tab {
+func open(t *testing.T, w *world, address string, before ...action) *tab {
 	t.Helper()
-	ctx, cancel := chromedp.NewContext(w.browser)
+	p := &tab{t: t}
+	ctx, cancel := chromedp.NewContext(w.browser, chromedp.WithListener(p.listen))
 	t.Cleanup(cancel)
 	ctx, stop := context.WithTimeout(ctx, pageTime)
 	t.Cleanup(stop)
-	p := &tab{t: t, ctx: ctx}
+	p.ctx = ctx
 	p.base, _, _ = strings.Cut(address, "/?")
-	chromedp.ListenTarget(ctx, p.listen)
-	p.do(append(append([]chromedp.Action{cdplog.Enable()}, before...), chromedp.Navigate(address), chromedp.WaitVisible("#state"))...)
+	p.do(command(cdplog.Enable, cdp.Empty{}))
+	p.do(before...)
+	p.do(chromedp.Navigate(address), chromedp.WaitVisible("#state"))
 	t.Cleanup(func() {
 		for _, problem := range p.taken() {
 			t.Errorf("the console shows: %s", problem)
@@ -97,7 +111,7 @@ func (p *tab) listen(event any) {
 	case *cdplog.EventEntryAdded:
 		p.problems = append(p.problems, fmt.Sprintf("%s %s: %s %s", e.Entry.Source, e.Entry.Level, e.Entry.Text, e.Entry.URL))
 	case *runtime.EventExceptionThrown:
-		p.problems = append(p.problems, e.ExceptionDetails.Error())
+		p.problems = append(p.problems, (&chromedp.ExceptionError{ExceptionDetails: e.ExceptionDetails}).Error())
 	case *runtime.EventConsoleAPICalled:
 		p.problems = append(p.problems, fmt.Sprintf("%s: %s", e.Type, e.Args[0].Value))
 	}
@@ -112,13 +126,20 @@ func (p *tab) taken() []string {
 	return problems
 }
 
-func (p *tab) do(actions ...chromedp.Action) {
+func (p *tab) do(actions ...action) {
 	p.t.Helper()
-	if err := chromedp.Run(p.ctx, actions...); err != nil {
-		var shown string
-		_ = chromedp.Run(p.ctx, chromedp.Evaluate("location.href + ' ' + document.body.innerText", &shown))
+	resultOf(p, chromedp.Steps(actions...))
+}
+
+// resultOf returns what an action returns.
+func resultOf[T any](p *tab, a chromedp.Action[T]) T {
+	p.t.Helper()
+	v, err := chromedp.Run(p.ctx, a)
+	if err != nil {
+		shown, _ := chromedp.Run(p.ctx, chromedp.Evaluate[string]("location.href + ' ' + document.body.innerText"))
 		p.t.Fatalf("%v, on the page %.2000s", err, shown)
 	}
+	return v
 }
 
 // visit opens a page below /ui/.
@@ -128,16 +149,21 @@ func (p *tab) visit(path string) {
 }
 
 // value evaluates an expression.
-func value[T any](p *tab, expression string) (v T) {
+func value[T any](p *tab, expression string) T {
 	p.t.Helper()
-	p.do(chromedp.Evaluate(expression, &v))
-	return v
+	return resultOf(p, chromedp.Evaluate[T](expression))
+}
+
+// evaluate evaluates an expression for its effect.
+func (p *tab) evaluate(expression string) {
+	p.t.Helper()
+	p.do(chromedp.Evaluate[chromedp.Void](expression))
 }
 
 // awaitTrue waits until an expression is true.
 func (p *tab) awaitTrue(expression string, within time.Duration) {
 	p.t.Helper()
-	p.do(chromedp.Poll(expression, nil, chromedp.WithPollingInterval(pause), chromedp.WithPollingTimeout(within)))
+	p.do(chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingInterval(pause), chromedp.WithPollingTimeout(within)))
 }
 
 // cells returns the texts of the cells of the table rows that a selector names.
@@ -149,8 +175,7 @@ func (p *tab) cells(rows string) [][]string {
 // screenshot writes what the window shows to the ignored directory screenshots.
 func (p *tab) screenshot(name string) (file string) {
 	p.t.Helper()
-	var png []byte
-	p.do(chromedp.CaptureScreenshot(&png))
+	png := resultOf(p, chromedp.CaptureScreenshot())
 	must(p.t, os.MkdirAll("screenshots", 0o755))
 	file = filepath.Join("screenshots", name+".png")
 	must(p.t, os.WriteFile(file, png, 0o600))

@@ -51,7 +51,7 @@ func testCatalog(t *testing.T, w *world) {
 	// It refreshes as the other pages do.
 	available := `document.querySelector('[aria-label="Catalog of gold"] tbody tr').cells[1].textContent`
 	before := value[string](p, available)
-	p.do(chromedp.Evaluate("window.loaded = true", nil))
+	p.evaluate("window.loaded = true")
 	w.kubectl(t, "patch", "rpol", "gold-pool", "--type=merge", "-p", `{"spec":{"offer":{"percent":100}}}`)
 	p.awaitTrue(fmt.Sprintf("%s !== %q", available, before), refreshTime)
 	if !value[bool](p, "window.loaded === true") {

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
 
@@ -156,7 +155,7 @@ func testRefresh(t *testing.T, w *world) {
 		t.Fatalf("the capacity is %s", got)
 	}
 	for _, edit := range []struct{ percent, want string }{{"100", "14"}, {"50", "7"}} {
-		p.do(chromedp.Evaluate("window.loaded = true", nil))
+		p.evaluate("window.loaded = true")
 		begun := time.Now()
 		w.kubectl(t, "patch", "rpol", "gold-pool", "--type=merge", "-p", `{"spec":{"offer":{"percent":`+edit.percent+`}}}`)
 		p.awaitTrue(capacity+" === '"+edit.want+"'", refreshTime)
@@ -167,7 +166,7 @@ func testRefresh(t *testing.T, w *world) {
 	}
 	// Nothing changes now: the page stays as it is, and says when it was read.
 	read := value[string](p, "document.querySelector('#state time').textContent")
-	p.do(chromedp.Evaluate("document.querySelector('#content').firstElementChild.id = 'same'", nil))
+	p.evaluate("document.querySelector('#content').firstElementChild.id = 'same'")
 	p.awaitTrue(fmt.Sprintf("document.querySelector('#state time').textContent !== %q", read), refreshTime)
 	if !value[bool](p, "document.querySelector('#same') !== null") {
 		t.Error("an unchanged table was replaced")
@@ -175,7 +174,7 @@ func testRefresh(t *testing.T, w *world) {
 }
 
 func testWithoutScripts(t *testing.T, w *world) {
-	p := open(t, w, w.dashboard(t, w.admin), emulation.SetScriptExecutionDisabled(true))
+	p := open(t, w, w.dashboard(t, w.admin), command(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}))
 	if value[bool](p, "typeof htmx !== 'undefined'") {
 		t.Fatal("scripts run")
 	}
@@ -186,7 +185,7 @@ func testWithoutScripts(t *testing.T, w *world) {
 		{`nav a[href$="simulate"]`, "Rehearse a policy"},
 		{`nav a[href="./"]`, "Classes"},
 	} {
-		p.do(chromedp.Click(step.link, chromedp.ByQuery))
+		p.do(chromedp.Click(chromedp.CSS(step.link)))
 		p.awaitTitle(step.want)
 	}
 	p.visit("consumers")
@@ -203,8 +202,8 @@ func (p *tab) awaitTitle(title string) { p.t.Helper(); p.awaitText("Proffer", ti
 func (p *tab) awaitText(texts ...string) {
 	p.t.Helper()
 	eventually(p.t, func(context.Context) error {
-		var shown string
-		if err := chromedp.Run(p.ctx, chromedp.Evaluate("document.readyState + ' ' + document.title + ' ' + document.body.innerText", &shown)); err != nil {
+		shown, err := chromedp.Run(p.ctx, chromedp.Evaluate[string]("document.readyState + ' ' + document.title + ' ' + document.body.innerText"))
+		if err != nil {
 			return err
 		}
 		for _, text := range texts {
@@ -283,15 +282,24 @@ func testForbidden(t *testing.T, w *world) {
 	}
 }
 
-func media(scheme string) chromedp.Action {
-	return emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}})
+func media(scheme string) action {
+	return command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+	})
+}
+
+// screen sets the size of the window in pixels.
+func screen(width, height int64, mobile bool) action {
+	return command(emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
+		Width: width, Height: height, DeviceScaleFactor: 1, Mobile: mobile,
+	})
 }
 
 func testDark(t *testing.T, w *world) {
 	p := open(t, w, w.dashboard(t, w.admin), media("light"))
 	ground := "getComputedStyle(document.body).backgroundColor"
 	for scheme, want := range map[string]string{"light": "rgb(255, 255, 255)", "dark": "rgb(18, 22, 29)"} {
-		p.do(media(scheme), emulation.SetDeviceMetricsOverride(1000, 640, 1, false))
+		p.do(media(scheme), screen(1000, 640, false))
 		p.visit("")
 		if got := value[string](p, ground); got != want {
 			t.Errorf("%s: the ground is %s", scheme, got)
@@ -310,7 +318,7 @@ func testDark(t *testing.T, w *world) {
 var all = []string{"", "consumers", "consumers/rome", "consumers/unknown", "catalog/rome", "catalog/unknown", "policies", "simulate"}
 
 func testNarrow(t *testing.T, w *world) {
-	p := open(t, w, w.dashboard(t, w.admin), emulation.SetDeviceMetricsOverride(360, 740, 1, true))
+	p := open(t, w, w.dashboard(t, w.admin), screen(360, 740, true))
 	for _, path := range all {
 		p.visit(path)
 		if got := value[int](p, "document.documentElement.scrollWidth"); got > 360 {
@@ -323,16 +331,12 @@ func testNarrow(t *testing.T, w *world) {
 // axe reports what axe finds on the page that is shown.
 func (p *tab) axe(page string) {
 	p.t.Helper()
-	p.do(chromedp.Evaluate(axe, nil))
-	const run = `axe.run().then(r => r.violations.map(v => v.id + ": " + v.nodes.map(n => n.html + " " + n.failureSummary).join("; ")))`
-	var found []string
-	p.do(chromedp.Evaluate(run, &found, awaitPromise))
-	for _, violation := range found {
+	p.evaluate(axe)
+	const found = `axe.run().then(r => r.violations.map(v => v.id + ": " + v.nodes.map(n => n.html + " " + n.failureSummary).join("; ")))`
+	for _, violation := range resultOf(p, chromedp.Evaluate[[]string](found, chromedp.EvalAwaitPromise)) {
 		p.t.Errorf("%s: %s", page, violation)
 	}
 }
-
-func awaitPromise(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }
 
 func testAccessible(t *testing.T, w *world) {
 	for _, scheme := range []string{"light", "dark"} {

@@ -16,7 +16,7 @@ import (
 // testProviders disables and enables a provider with the buttons of the page.
 func testProviders(t *testing.T, w *world) {
 	reader := open(t, w, w.dashboard(t, w.user(t, "broker", "proffer-plugin-reader")))
-	reader.do(chromedp.Click(`nav a[href$="providers"]`, chromedp.ByQuery))
+	reader.do(chromedp.Click(chromedp.CSS(`nav a[href$="providers"]`)))
 	reader.awaitTitle("Providers")
 	if buttons := value[int](reader, "document.querySelectorAll('main button').length"); buttons != 0 {
 		t.Errorf("a reader sees %d buttons", buttons)
@@ -39,7 +39,7 @@ func testProviders(t *testing.T, w *world) {
 		}
 		p.axe("providers, " + step.state)
 		p.screenshot("providers-" + step.state)
-		p.do(chromedp.Click(fmt.Sprintf("button[aria-label=%q]", step.button), chromedp.ByQuery))
+		p.do(chromedp.Click(chromedp.CSS(fmt.Sprintf("button[aria-label=%q]", step.button))))
 		eventually(t, func(context.Context) error {
 			if got := p.cells(state); len(got) != 1 || got[0][1] != step.then {
 				return fmt.Errorf("oslo: %v", got)
