@@ -7,5 +7,7 @@ import "embed"
 // Files are the CRDs, the roles of the operator and the admission policies, by their paths in this
 // directory.
 //
-//go:embed crd/bases/*.yaml rbac/role.yaml rbac/metrics_auth_role.yaml guards admission components/served-classes components/slice-pod-guard components/provider-guard components/catalog components/orchestrator
+//go:embed crd/bases/*.yaml rbac/role.yaml rbac/metrics_auth_role.yaml guards admission
+//go:embed components/served-classes components/slice-pod-guard components/provider-guard
+//go:embed components/catalog components/orchestrator
 var Files embed.FS

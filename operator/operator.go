@@ -37,7 +37,8 @@ func WithNodeFilter(name string, factory plugin.NodeFilterFactory) Option {
 // configuration file lists the name.
 func WithConsumerFilter(name string, factory plugin.ConsumerFilterFactory) Option {
 	return func(p *program) {
-		p.ConsumerFilters = append(p.ConsumerFilters, command.Registered[plugin.ConsumerFilterFactory]{Name: name, Factory: factory})
+		p.ConsumerFilters = append(p.ConsumerFilters,
+			command.Registered[plugin.ConsumerFilterFactory]{Name: name, Factory: factory})
 	}
 }
 

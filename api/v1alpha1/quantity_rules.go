@@ -13,13 +13,15 @@ import (
 // These are the messages of the rules on Quantity and Quantities, both in config/admission and in
 // the operator.
 const (
-	AmountNotAQuantity   = "write an amount as Kubernetes does, such as 2, 500m, 16Gi or 1e3, with an exponent of at most two digits"
+	AmountNotAQuantity = "write an amount as Kubernetes does, such as 2, 500m, 16Gi or 1e3, " +
+		"with an exponent of at most two digits"
 	AmountNegative       = "an amount cannot be negative: write 0 or more"
 	AmountTooLarge       = "an amount is at most 9223372036854775807: write a smaller amount"
 	AmountTooLargeBinary = "an amount is at most 9223372036854775807, which is less than 8Ei: write a smaller amount"
 	AmountTooLargeCPU    = "cpu is at most 9223372036854775807m: write a smaller amount"
 	AmountTooFineCPU     = "the smallest amount of cpu is 1m: write cores or thousandths of a core, such as 2, 0.5 or 500m"
-	AmountNotWhole       = "only cpu can be a fraction (m means milli, a thousandth): write a whole number, such as 100M or 100Mi for memory, or 10 for pods"
+	AmountNotWhole       = "only cpu can be a fraction (m means milli, a thousandth): write a whole number, " +
+		"such as 100M or 100Mi for memory, or 10 for pods"
 )
 
 // maxAmount is the maximum length of the text of a Quantity.

@@ -17,7 +17,8 @@ import (
 var version string
 
 func main() {
-	os.Exit(run(context.Background(), os.Args[1:], genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}))
+	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	os.Exit(run(context.Background(), os.Args[1:], streams))
 }
 
 // run runs the command with these arguments and returns the exit status of the process.

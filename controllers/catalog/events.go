@@ -32,7 +32,9 @@ type eventWriter struct {
 
 func newEvents(recorder events.EventRecorder) *eventWriter {
 	return &eventWriter{
-		emitter: kube.NewEventEmitter(recorder, actionPublish), foreigners: map[id]types.UID{}, tenants: map[types.UID]struct{}{},
+		emitter:    kube.NewEventEmitter(recorder, actionPublish),
+		foreigners: map[id]types.UID{},
+		tenants:    map[types.UID]struct{}{},
 	}
 }
 
@@ -51,7 +53,8 @@ func (w *eventWriter) foreign(o *object, have observed) {
 	w.emitter.Emit(&corev1.ObjectReference{
 		APIVersion: apiVersion.String(), Kind: string(o.kind), Namespace: o.namespace, Name: o.name, UID: have.uid,
 	}, corev1.EventTypeWarning, eventNotOurs, fmt.Sprintf(
-		"Proffer publishes an object of this name, and does not change this one, which has no label %s=%s: delete it, or give it another name",
+		"Proffer publishes an object of this name, and does not change this one, which has no label %s=%s: "+
+			"delete it, or give it another name",
 		managedByLabel, proffer))
 }
 

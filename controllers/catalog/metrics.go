@@ -10,7 +10,8 @@ import (
 
 var (
 	objectsDesc = prometheus.NewDesc("proffer_catalog_objects",
-		"Number of Offers and RoleBindings that exist or should exist, by kind and state: current, waiting for a write, or foreign.",
+		"Number of Offers and RoleBindings that exist or should exist, by kind and state: "+
+			"current, waiting for a write, or foreign.",
 		[]string{"kind", "state"}, nil)
 	oldestDesc = prometheus.NewDesc("proffer_catalog_oldest_change_seconds",
 		"Age of the oldest change of the catalog that is not written yet, 0 for none.", nil, nil)
@@ -28,7 +29,8 @@ type writeMetrics struct{ writes *prometheus.CounterVec }
 func newWriteMetrics() *writeMetrics {
 	m := &writeMetrics{writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "proffer_catalog_writes_total",
-		Help: "Writes of Offers and RoleBindings of the catalog, deletions included, by kind and result: written, conflict or failed.",
+		Help: "Writes of Offers and RoleBindings of the catalog, deletions included, by kind and result: " +
+			"written, conflict or failed.",
 	}, []string{"kind", "result"})}
 	// A counter that first appears with its first failure would show no increase.
 	for _, k := range []kind{offers, bindings} {
@@ -56,7 +58,8 @@ func (m *writeMetrics) count(ctx context.Context, k kind, err error) {
 // collect writes the metrics of a term.
 func (t *term) collect(ch chan<- prometheus.Metric, now time.Time) {
 	counts := map[kind]map[string]int{
-		offers: {stateCurrent: 0, stateWaiting: 0, stateForeign: 0}, bindings: {stateCurrent: 0, stateWaiting: 0, stateForeign: 0},
+		offers:   {stateCurrent: 0, stateWaiting: 0, stateForeign: 0},
+		bindings: {stateCurrent: 0, stateWaiting: 0, stateForeign: 0},
 	}
 	oldest := now
 	t.mu.Lock()

@@ -48,7 +48,9 @@ type id struct {
 }
 
 func (i id) less(than id) bool {
-	return cmp.Or(cmp.Compare(i.namespace, than.namespace), cmp.Compare(i.kind, than.kind), cmp.Compare(i.name, than.name)) < 0
+	return cmp.Or(
+		cmp.Compare(i.namespace, than.namespace), cmp.Compare(i.kind, than.kind), cmp.Compare(i.name, than.name),
+	) < 0
 }
 
 func labels() map[string]string {
@@ -147,7 +149,8 @@ func observe(u *unstructured.Unstructured) observed {
 		o.written = at
 	}
 	if role, found, _ := unstructured.NestedStringMap(u.Object, "roleRef"); found {
-		o.otherRole = !maps.Equal(role, map[string]string{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": ClusterRole})
+		ours := map[string]string{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": ClusterRole}
+		o.otherRole = !maps.Equal(role, ours)
 	}
 	return o
 }

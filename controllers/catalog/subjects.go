@@ -41,14 +41,17 @@ func ParseSubject(text string) (Subject, error) {
 	}
 	kind, name, _ := strings.Cut(text, ":")
 	if kind != rbacv1.UserKind && kind != rbacv1.GroupKind {
-		return Subject{}, errors.New("write User:NAME or Group:NAME, where NAME contains {clusterID}, such as User:{clusterID}")
+		return Subject{}, errors.New("write User:NAME or Group:NAME, where NAME contains {clusterID}, " +
+			"such as User:{clusterID}")
 	}
 	before, after, found := strings.Cut(name, clusterIDVariable)
 	switch {
 	case !found:
-		return Subject{}, errors.New("the name must contain {clusterID}: without it, every consumer could read the offers of all others")
+		return Subject{}, errors.New("the name must contain {clusterID}: " +
+			"without it, every consumer could read the offers of all others")
 	case strings.HasPrefix(strings.ToLower(name), reservedPrefix):
-		return Subject{}, errors.New("names that begin with system: belong to Kubernetes: write the name of a user or group of consumers")
+		return Subject{}, errors.New("names that begin with system: belong to Kubernetes: " +
+			"write the name of a user or group of consumers")
 	case strings.ContainsAny(before+after, "{}"):
 		return Subject{}, errors.New("write {clusterID} exactly once, and no other braces")
 	case before+after != "" && !subjectName.MatchString(before+after):
@@ -98,7 +101,9 @@ func (s Subject) Overlaps(with Subject) bool {
 
 // inID reports whether a cluster ID may have all of these characters.
 func inID(text string) bool {
-	return !strings.ContainsFunc(text, func(r rune) bool { return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') })
+	return !strings.ContainsFunc(text, func(r rune) bool {
+		return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z')
+	})
 }
 
 // validClusterID reports whether a cluster ID is safe in the name of a subject. It is Liqo v1's own

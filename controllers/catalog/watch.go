@@ -14,8 +14,12 @@ import (
 
 var (
 	offerResource   = schema.GroupVersionResource{Group: "proffer.dev", Version: "v1alpha1", Resource: "offers"}
-	bindingResource = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}
-	roleResource    = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
+	bindingResource = schema.GroupVersionResource{
+		Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings",
+	}
+	roleResource = schema.GroupVersionResource{
+		Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles",
+	}
 )
 
 // watches follow what is written, and the ClusterRole.
@@ -34,10 +38,12 @@ func newWatches(api dynamic.Interface, c *cache, wake func(), log logr.Logger) w
 		handler{c, offers})
 	w.all = kube.CRDInformers{
 		w.offers,
-		kube.NewCRDInformer(api, kube.Kind{GroupVersionResource: bindingResource, Builtin: true, Name: RoleBinding, Strip: pack},
-			wake, log, handler{c, bindings}),
-		kube.NewCRDInformer(api, kube.Kind{GroupVersionResource: roleResource, Builtin: true, Name: ClusterRole, Strip: kube.KeepFields()},
-			wake, log, w.role),
+		kube.NewCRDInformer(api, kube.Kind{
+			GroupVersionResource: bindingResource, Builtin: true, Name: RoleBinding, Strip: pack,
+		}, wake, log, handler{c, bindings}),
+		kube.NewCRDInformer(api, kube.Kind{
+			GroupVersionResource: roleResource, Builtin: true, Name: ClusterRole, Strip: kube.KeepFields(),
+		}, wake, log, w.role),
 	}
 	return w
 }

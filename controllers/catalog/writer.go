@@ -140,7 +140,8 @@ func (w *Writer) plan(ctx context.Context, t *term) {
 		}
 		if !t.watches.offers.Served() {
 			if !missing {
-				w.Log.Info("The catalog is not published: the CRD offers.proffer.dev does not exist; apply config/components/catalog")
+				w.Log.Info("The catalog is not published: the CRD offers.proffer.dev does not exist; " +
+					"apply config/components/catalog")
 			}
 			missing = true
 			t.pause()

@@ -65,7 +65,9 @@ func (c *Cache) removeAll(kind int) {
 }
 
 func (c *Cache) find(kind int, object string) (int, bool) {
-	return slices.BinarySearchFunc(c.byKind[kind], object, func(d described, name string) int { return cmp.Compare(d.object, name) })
+	return slices.BinarySearchFunc(c.byKind[kind], object, func(d described, name string) int {
+		return cmp.Compare(d.object, name)
+	})
 }
 
 // List returns each consumer once, sorted by ID, and the same list while none changes. The caller

@@ -45,7 +45,8 @@ func (k kind) parse(u *unstructured.Unstructured) (offer.Consumer, error) {
 	case !found || id == "":
 		return offer.Consumer{}, errNoClusterID
 	case len(id) > maxClusterID:
-		return offer.Consumer{}, fmt.Errorf("%s: %d characters, want at most %d", strings.Join(k.clusterID, "."), len(id), maxClusterID)
+		return offer.Consumer{}, fmt.Errorf("%s: %d characters, want at most %d",
+			strings.Join(k.clusterID, "."), len(id), maxClusterID)
 	}
 	return offer.Consumer{ID: id, Labels: u.GetLabels()}, nil
 }

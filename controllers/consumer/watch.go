@@ -50,7 +50,8 @@ func (h *handler) Set(u *unstructured.Unstructured) bool {
 	consumer, err := h.kind.parse(u)
 	if err != nil {
 		if !errors.Is(err, errNoClusterID) {
-			h.log.Error(err, "Ignoring an object that describes no consumer", "kind", h.kind.GroupVersionResource.String(), "object", kube.Key(u))
+			h.log.Error(err, "Ignoring an object that describes no consumer",
+				"kind", h.kind.GroupVersionResource.String(), "object", kube.Key(u))
 		}
 		return h.Remove(u)
 	}

@@ -64,9 +64,10 @@ type Record struct {
 
 // NewRecord returns a Record that is empty until Start has read the ConfigMap.
 func NewRecord(reader client.Reader, writer client.Writer, namespace string, log logr.Logger) *Record {
+	key := client.ObjectKey{Namespace: namespace, Name: ConfigMap}
 	return &Record{
-		reader: reader, writer: writer, key: client.ObjectKey{Namespace: namespace, Name: ConfigMap}, debouncer: debounce.New(debouncePeriod),
-		log: log.WithValues("configmap", client.ObjectKey{Namespace: namespace, Name: ConfigMap}), done: make(chan struct{}),
+		reader: reader, writer: writer, key: key, debouncer: debounce.New(debouncePeriod),
+		log: log.WithValues("configmap", key), done: make(chan struct{}),
 	}
 }
 
@@ -208,7 +209,8 @@ func (r *Record) write(ctx context.Context, wanted resourceNames) error {
 func (r *Record) create(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
-	if err := r.writer.Apply(ctx, corev1apply.ConfigMap(r.key.Name, r.key.Namespace), client.FieldOwner(fieldManager)); err != nil {
+	empty := corev1apply.ConfigMap(r.key.Name, r.key.Namespace)
+	if err := r.writer.Apply(ctx, empty, client.FieldOwner(fieldManager)); err != nil {
 		return fmt.Errorf("making the ConfigMap: %w", err)
 	}
 	return nil

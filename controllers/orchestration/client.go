@@ -62,7 +62,8 @@ func (w *write) object() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": liqo.NamespaceOffloadings.GroupVersion().String(), "kind": liqo.NamespaceOffloading,
 		"metadata": map[string]any{
-			"name": offloadingName, "namespace": w.namespace, "labels": map[string]any{ManagedByLabel: proffer}, "annotations": annotations,
+			"name": offloadingName, "namespace": w.namespace,
+			"labels": map[string]any{ManagedByLabel: proffer}, "annotations": annotations,
 		},
 		"spec": map[string]any{
 			"namespaceMappingStrategy": mapping, "podOffloadingStrategy": w.strategy, "clusterSelector": selector(w.selected),
@@ -79,7 +80,9 @@ func (w *write) patch() map[string]any {
 }
 
 // writeStatus writes the status of an Orchestration, of the version that was read.
-func (c objectClient) writeStatus(ctx context.Context, o *v1alpha1.Orchestration, status *v1alpha1.OrchestrationStatus) (*unstructured.Unstructured, error) {
+func (c objectClient) writeStatus(
+	ctx context.Context, o *v1alpha1.Orchestration, status *v1alpha1.OrchestrationStatus,
+) (*unstructured.Unstructured, error) {
 	next := o.DeepCopy()
 	next.Status = *status
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(next)

@@ -45,7 +45,9 @@ func podsOn(ctx context.Context, api client.Reader, names []string) (*bound, err
 		b.requests[name], b.pods[name] = capacity.Amounts{}, map[string]int{}
 		page := &corev1.PodList{}
 		for first := true; first || page.Continue != ""; first = false {
-			options := []client.ListOption{client.MatchingFields{"spec.nodeName": name}, client.Limit(podPage), client.Continue(page.Continue)}
+			options := []client.ListOption{
+				client.MatchingFields{"spec.nodeName": name}, client.Limit(podPage), client.Continue(page.Continue),
+			}
 			page = &corev1.PodList{}
 			if err := api.List(ctx, page, options...); err != nil {
 				return nil, fmt.Errorf("listing the pods on virtual node %s: %w", name, err)
@@ -96,7 +98,9 @@ func (c *caches) providers(pods *bound, now time.Time) []provider {
 		}
 		p := byID[v.cluster]
 		if p == nil {
-			p = &provider{Provider: broker.Provider{ID: v.cluster, Labels: map[string]string{}, Values: map[broker.Measure]int64{}}}
+			p = &provider{Provider: broker.Provider{
+				ID: v.cluster, Labels: map[string]string{}, Values: map[broker.Measure]int64{},
+			}}
 			byID[v.cluster] = p
 		}
 		p.add(n, v, pods, len(p.nodes) == 0)
@@ -150,7 +154,8 @@ func unusable(id string, n node, v virtualNode) string {
 	case id == broker.None:
 		return "its ID stands for no provider"
 	case claimed != id:
-		return fmt.Sprintf("its virtual node %s has the label %s=%s of another cluster", n.name, liqo.RemoteClusterIDLabel, claimed)
+		return fmt.Sprintf("its virtual node %s has the label %s=%s of another cluster",
+			n.name, liqo.RemoteClusterIDLabel, claimed)
 	case v.deleting:
 		return fmt.Sprintf("its virtual node %s is drained", n.name)
 	case !n.ready:

@@ -8,7 +8,8 @@ import (
 )
 
 var namespacesDesc = prometheus.NewDesc("proffer_orchestration_namespaces",
-	"Number of namespaces of consumers by state: placed on the chosen providers, waiting, refused, or foreign: with a NamespaceOffloading that is not Proffer's.",
+	"Number of namespaces of consumers by state: placed on the chosen providers, waiting, refused, or foreign: "+
+		"with a NamespaceOffloading that is not Proffer's.",
 	[]string{"state"}, nil)
 
 // The kinds of objects that are written, and the results.
@@ -20,7 +21,8 @@ const (
 func newWriteCounter() *prometheus.CounterVec {
 	writes := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "proffer_orchestration_writes_total",
-		Help: "Writes of statuses of Orchestrations and of NamespaceOffloadings, by kind and result: written, conflict or failed.",
+		Help: "Writes of statuses of Orchestrations and of NamespaceOffloadings, by kind and result: " +
+			"written, conflict or failed.",
 	}, []string{"kind", "result"})
 	// A counter that first appears with its first failure would show no increase.
 	for _, k := range []string{kindStatus, kindOffloading} {
@@ -58,7 +60,10 @@ func (w *Writer) Collect(ch chan<- prometheus.Metric) {
 	if p == nil {
 		return
 	}
-	for state, n := range map[string]int{"placed": p.placed, "waiting": p.waiting, "refused": len(p.refusals), "foreign": p.foreign} {
+	counts := map[string]int{
+		"placed": p.placed, "waiting": p.waiting, "refused": len(p.refusals), "foreign": p.foreign,
+	}
+	for state, n := range counts {
 		ch <- prometheus.MustNewConstMetric(namespacesDesc, prometheus.GaugeValue, float64(n), state)
 	}
 }

@@ -83,8 +83,9 @@ func parseNamespace(u *unstructured.Unstructured) namespace {
 	labels := u.GetLabels()
 	return namespace{
 		name: u.GetName(), cluster: labels[liqo.RemoteClusterIDLabel], tenant: labels[liqo.TenantNamespaceLabel] != "",
-		managedBy: kube.Text(u, "metadata", "annotations", liqo.ManagedByMapAnnotation), original: kube.Text(u, "metadata", "annotations", liqo.OriginalNameAnnotation),
-		created: u.GetCreationTimestamp().UTC(), uid: u.GetUID(), deleting: u.GetDeletionTimestamp() != nil,
+		managedBy: kube.Text(u, "metadata", "annotations", liqo.ManagedByMapAnnotation),
+		original:  kube.Text(u, "metadata", "annotations", liqo.OriginalNameAnnotation),
+		created:   u.GetCreationTimestamp().UTC(), uid: u.GetUID(), deleting: u.GetDeletionTimestamp() != nil,
 	}
 }
 
@@ -103,7 +104,11 @@ func stripNamespace(obj any) (any, error) {
 		return nil, err
 	}
 	out, annotations := kept.(*unstructured.Unstructured), map[string]string{}
-	for key, most := range map[string]int{liqo.ManagedByMapAnnotation: 2 * validation.DNS1123SubdomainMaxLength, liqo.OriginalNameAnnotation: maxOriginal} {
+	bounds := map[string]int{
+		liqo.ManagedByMapAnnotation: 2 * validation.DNS1123SubdomainMaxLength,
+		liqo.OriginalNameAnnotation: maxOriginal,
+	}
+	for key, most := range bounds {
 		if value, has := u.GetAnnotations()[key]; has {
 			annotations[key] = value[:min(len(value), most)]
 		}
@@ -216,7 +221,8 @@ func parseOffloading(u *unstructured.Unstructured) offloading {
 	o := offloading{
 		uid: u.GetUID(), version: u.GetResourceVersion(), deleting: u.GetDeletionTimestamp() != nil,
 		orchestration: annotations[Annotation], strategy: kube.Text(u, "spec", "podOffloadingStrategy"),
-		draining: parseDeadlines(annotations[drainingAnnotation]), drain: defaultDrain * time.Minute, present: map[string]bool{},
+		draining: parseDeadlines(annotations[drainingAnnotation]), drain: defaultDrain * time.Minute,
+		present: map[string]bool{},
 	}
 	o.ours = u.GetLabels()[ManagedByLabel] == proffer && o.orchestration != ""
 	if minutes, err := strconv.ParseUint(annotations[drainTimeAnnotation], 10, 16); err == nil {

@@ -66,13 +66,17 @@ func change(ns string, have *offloading, want *wanted, pods map[string]int, now 
 		w.state = state{want.orchestration, remoteStrategy, want.chosen, nil, want.drain}
 		return w, nil
 	case !have.ours:
-		return w, []note{{namespace: ns, because: "it has a NamespaceOffloading that is not Proffer's: delete that one to have the pods sent on"}}
+		return w, []note{{namespace: ns, because: "it has a NamespaceOffloading that is not Proffer's: " +
+			"delete that one to have the pods sent on"}}
 	case have.deleting:
 		return w, []note{{namespace: ns, because: "Liqo is deleting the NamespaceOffloading that it had"}}
 	}
 	w.state = state{orchestration: have.orchestration, strategy: localStrategy, drain: have.drain}
 	if want != nil {
-		w.state = state{orchestration: want.orchestration, strategy: remoteStrategy, drain: want.drain, selected: slices.Clone(want.chosen)}
+		w.state = state{
+			orchestration: want.orchestration, strategy: remoteStrategy, drain: want.drain,
+			selected: slices.Clone(want.chosen),
+		}
 	}
 	notes := append(w.drainOthers(pods, now), w.kept()...)
 	slices.Sort(w.selected)
@@ -89,8 +93,9 @@ func change(ns string, have *offloading, want *wanted, pods map[string]int, now 
 func (w *write) drainOthers(pods map[string]int, now time.Time) (notes []note) {
 	w.draining = map[string]time.Time{}
 	chosen := w.selected
+	absent := func(id string) bool { return !w.have.present[id] }
 	// One that leaves has nothing to wait for: its pods run on the nodes of this cluster.
-	ready := w.strategy == localStrategy || len(chosen) > 0 && !slices.ContainsFunc(chosen, func(id string) bool { return !w.have.present[id] })
+	ready := w.strategy == localStrategy || len(chosen) > 0 && !slices.ContainsFunc(chosen, absent)
 	for _, id := range w.have.selected {
 		if slices.Contains(chosen, id) {
 			continue
@@ -135,7 +140,9 @@ func (w *write) kept() (notes []note) {
 
 // drops reports whether the write drops a provider.
 func (w *write) drops() bool {
-	return w.have != nil && slices.ContainsFunc(w.have.selected, func(id string) bool { return !slices.Contains(w.selected, id) })
+	return w.have != nil && slices.ContainsFunc(w.have.selected, func(id string) bool {
+		return !slices.Contains(w.selected, id)
+	})
 }
 
 // says reports whether the object says this.
@@ -146,7 +153,9 @@ func (o *offloading) says(s state) bool {
 
 // status returns the note for the status of an Orchestration.
 func (n note) status() v1alpha1.NamespaceNote {
-	out := v1alpha1.NamespaceNote{Namespace: n.namespace, Provider: v1alpha1.OptionalClusterID(n.provider), Because: because(n.because)}
+	out := v1alpha1.NamespaceNote{
+		Namespace: n.namespace, Provider: v1alpha1.OptionalClusterID(n.provider), Because: because(n.because),
+	}
 	if !n.until.IsZero() {
 		out.Until = timeOf(n.until)
 	}

@@ -40,8 +40,9 @@ func parse(o *v1alpha1.Orchestration) (*broker.Orchestration, error) {
 	p, spec, path := &parser{}, &o.Spec, field.NewPath("spec")
 	out := &broker.Orchestration{
 		Name: o.Name, Created: o.CreationTimestamp.Time, DryRun: spec.Mode == v1alpha1.ModeDryRun,
-		Consumers: p.scope(spec.Consumers, path.Child("consumers")), Providers: p.scope(spec.Providers, path.Child("providers")),
-		Count: int(orDefault(spec.Count, 0)),
+		Consumers: p.scope(spec.Consumers, path.Child("consumers")),
+		Providers: p.scope(spec.Providers, path.Child("providers")),
+		Count:     int(orDefault(spec.Count, 0)),
 		Stay: broker.Stay{
 			For:         time.Duration(orDefault(spec.Stay.Minutes, defaultStay)) * time.Minute,
 			GainPercent: int64(orDefault(spec.Stay.GainPercent, defaultGain)),
@@ -54,7 +55,9 @@ func parse(o *v1alpha1.Orchestration) (*broker.Orchestration, error) {
 		out.Require = append(out.Require, p.requirement(r, path.Child("require").Index(i)))
 	}
 	for _, f := range spec.Prefer {
-		out.Prefer = append(out.Prefer, broker.Preference{Measure: measure(f.KPI, f.Resource), Weight: int64(max(1, f.Weight))})
+		out.Prefer = append(out.Prefer, broker.Preference{
+			Measure: measure(f.KPI, f.Resource), Weight: int64(max(1, f.Weight)),
+		})
 	}
 	for _, d := range spec.Disabled {
 		out.Disabled[broker.Disabled{Provider: string(d.Provider), Consumer: string(d.Consumer)}] = struct{}{}
@@ -114,7 +117,8 @@ func (p *parser) requirement(r v1alpha1.Requirement, path *field.Path) broker.Re
 		out.Bound, ok = quantity.AmountOf(string(r.Resource), q, quantity.Up), err == nil
 	}
 	if !ok {
-		p.errs = append(p.errs, field.Invalid(path, text, fmt.Sprintf("write a bound that %s has, such as those in docs/broker.md", r.KPI)))
+		p.errs = append(p.errs, field.Invalid(path, text,
+			fmt.Sprintf("write a bound that %s has, such as those in docs/broker.md", r.KPI)))
 	}
 	return out
 }

@@ -79,7 +79,8 @@ type deciding struct {
 // work works out a plan.
 func (w *world) work(now time.Time) *plan {
 	p := &planning{
-		world: w, plan: &plan{orchestrations: w.orchestrations, statuses: map[string]*v1alpha1.OrchestrationStatus{}}, now: now, sent: map[string][]namespace{}, handled: map[string]bool{},
+		world: w, now: now, sent: map[string][]namespace{}, handled: map[string]bool{},
+		plan: &plan{orchestrations: w.orchestrations, statuses: map[string]*v1alpha1.OrchestrationStatus{}},
 	}
 	p.recognise()
 	for _, o := range p.world.orchestrations {
@@ -127,7 +128,8 @@ func (p *planning) recognise() {
 		case owner == "" || !isID(owner):
 			p.refuse(n, owner, "its NamespaceMap is in no tenant namespace of a consumer")
 		case owner != n.cluster:
-			p.refuse(n, owner, fmt.Sprintf("consumer %s has sent it, and its label %s names %q", owner, liqo.RemoteClusterIDLabel, n.cluster))
+			p.refuse(n, owner, fmt.Sprintf("consumer %s has sent it, and its label %s names %q",
+				owner, liqo.RemoteClusterIDLabel, n.cluster))
 		case len(n.original) >= maxOriginal:
 			p.refuse(n, owner, "its name at the consumer is not the name of a namespace")
 		case broker.BeenHere(n.original, p.self):
@@ -137,7 +139,9 @@ func (p *planning) recognise() {
 		}
 	}
 	for owner, all := range p.sent {
-		slices.SortFunc(all, func(a, b namespace) int { return cmp.Or(a.created.Compare(b.created), cmp.Compare(a.name, b.name)) })
+		slices.SortFunc(all, func(a, b namespace) int {
+			return cmp.Or(a.created.Compare(b.created), cmp.Compare(a.name, b.name))
+		})
 		for _, n := range all[min(len(all), MaxNamespaces):] {
 			p.refuse(n, owner, fmt.Sprintf("consumer %s has sent %d older ones, and no more are sent on", owner, MaxNamespaces))
 		}

@@ -51,7 +51,8 @@ func (d *deciding) measure(providers []provider, now time.Time) {
 	}
 	for _, s := range d.object.Status.Providers {
 		_, gone := before[string(s.ClusterID)]
-		if gone && len(d.status.Providers) < v1alpha1.MaxOrchestrationProviders && !historyOf(s).Forgotten(now, d.parsed.Window) {
+		if gone && len(d.status.Providers) < v1alpha1.MaxOrchestrationProviders &&
+			!historyOf(s).Forgotten(now, d.parsed.Window) {
 			s.Ready, s.LatencyMs = false, ""
 			d.status.Providers = append(d.status.Providers, s)
 		}
@@ -63,7 +64,9 @@ func (d *deciding) measure(providers []provider, now time.Time) {
 
 func historyOf(s v1alpha1.ProviderStatus) broker.History {
 	h := broker.History{
-		Ready: time.Duration(s.ReadySeconds) * time.Second, Observed: time.Duration(s.ObservedSeconds) * time.Second, WasReady: s.Ready,
+		Ready:    time.Duration(s.ReadySeconds) * time.Second,
+		Observed: time.Duration(s.ObservedSeconds) * time.Second,
+		WasReady: s.Ready,
 	}
 	if s.LastObservedTime != nil {
 		h.Last = s.LastObservedTime.UTC()
@@ -73,8 +76,8 @@ func historyOf(s v1alpha1.ProviderStatus) broker.History {
 
 func statusOf(p broker.Provider, h broker.History) v1alpha1.ProviderStatus {
 	s := v1alpha1.ProviderStatus{
-		ClusterID: v1alpha1.ClusterID(p.ID), Ready: h.WasReady,
-		ReadySeconds: int64(h.Ready / time.Second), ObservedSeconds: int64(h.Observed / time.Second), LastObservedTime: timeOf(h.Last),
+		ClusterID: v1alpha1.ClusterID(p.ID), Ready: h.WasReady, ReadySeconds: int64(h.Ready / time.Second),
+		ObservedSeconds: int64(h.Observed / time.Second), LastObservedTime: timeOf(h.Last),
 	}
 	if v, measured := p.Values[broker.Measure{KPI: broker.Uptime}]; measured {
 		s.UptimePercent = broker.Decimal(v, uptimeDecimals)
@@ -107,7 +110,8 @@ func previousOf(s *v1alpha1.OrchestrationStatus, consumer string) broker.Previou
 func setChoice(to *v1alpha1.ConsumerChoice, c broker.Choice) {
 	for _, p := range c.Chosen {
 		to.Chosen = append(to.Chosen, v1alpha1.ChosenProvider{
-			ClusterID: v1alpha1.ClusterID(p.ID), Score: int32(p.Score), Since: metav1.NewTime(p.Since), Because: because(p.Because),
+			ClusterID: v1alpha1.ClusterID(p.ID), Score: int32(p.Score), Since: metav1.NewTime(p.Since),
+			Because: because(p.Because),
 		})
 	}
 	for _, p := range c.Rejected {
@@ -151,7 +155,9 @@ func (d *deciding) conclude(offloadable bool, now time.Time) {
 	}
 }
 
-func setReady(s *v1alpha1.OrchestrationStatus, o *v1alpha1.Orchestration, ready bool, reason, message string, now time.Time) {
+func setReady(
+	s *v1alpha1.OrchestrationStatus, o *v1alpha1.Orchestration, ready bool, reason, message string, now time.Time,
+) {
 	condition := metav1.Condition{
 		Type: readyCondition, Status: metav1.ConditionFalse, Reason: reason, Message: kube.Shorten(message, kube.MaxMessage),
 		ObservedGeneration: o.Generation, LastTransitionTime: metav1.NewTime(now),

@@ -36,8 +36,8 @@ type watches struct {
 // that matters.
 func watch(api dynamic.Interface, wake func(), log logr.Logger) (*caches, watches) {
 	c := &caches{
-		newStore(parseOrchestration), newStore(parseNamespace), newStore(parseNode), newStore(parseVirtualNode), newStore(parseConnection),
-		newStore(parseForeignCluster), newStore(parseOffloading),
+		newStore(parseOrchestration), newStore(parseNamespace), newStore(parseNode), newStore(parseVirtualNode),
+		newStore(parseConnection), newStore(parseForeignCluster), newStore(parseOffloading),
 	}
 	annotations := []string{"metadata", "annotations"}
 	informer := func(k kube.Kind, h kube.Handler) *kube.CRDInformer { return kube.NewCRDInformer(api, k, wake, log, h) }
@@ -56,11 +56,15 @@ func watch(api dynamic.Interface, wake func(), log logr.Logger) (*caches, watche
 		}, c.namespaces),
 		informer(kube.Kind{
 			GroupVersionResource: nodes, Builtin: true, Selector: liqo.NodeTypeLabel + "=" + liqo.VirtualNodeType,
-			Strip: kube.KeepFields([]string{"spec", "unschedulable"}, []string{"status", "conditions"}, []string{"status", "allocatable"}),
+			Strip: kube.KeepFields([]string{"spec", "unschedulable"},
+				[]string{"status", "conditions"}, []string{"status", "allocatable"}),
 		}, c.nodes),
-		informer(kube.Kind{GroupVersionResource: liqo.VirtualNodes, Strip: kube.KeepFields([]string{"spec", "clusterID"})}, c.virtualNodes),
 		informer(kube.Kind{
-			GroupVersionResource: liqo.Connections, Strip: kube.KeepFields([]string{"status", "value"}, []string{"status", "latency"}),
+			GroupVersionResource: liqo.VirtualNodes, Strip: kube.KeepFields([]string{"spec", "clusterID"}),
+		}, c.virtualNodes),
+		informer(kube.Kind{
+			GroupVersionResource: liqo.Connections,
+			Strip:                kube.KeepFields([]string{"status", "value"}, []string{"status", "latency"}),
 		}, c.connections),
 		informer(kube.Kind{
 			GroupVersionResource: liqo.ForeignClusters, Strip: kube.KeepFields([]string{"spec", "clusterID"}, annotations),

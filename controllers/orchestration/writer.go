@@ -146,7 +146,8 @@ func (w *Writer) work(ctx context.Context, t *term) {
 		}
 		if !t.watches.orchestrations.Served() {
 			if !missing {
-				w.Log.Info("No Orchestration is in force: the CRD orchestrations.proffer.dev does not exist; apply config/components/orchestrator")
+				w.Log.Info("No Orchestration is in force: the CRD orchestrations.proffer.dev does not exist; " +
+					"apply config/components/orchestrator")
 			}
 			missing = true
 			later.Reset(readyRetry)
@@ -209,7 +210,8 @@ func (w *Writer) readPods(ctx context.Context, t *term, now time.Time, age time.
 func (w *Writer) gather(t *term, now time.Time) *world {
 	out := &world{
 		self: w.ClusterID, offloadable: t.watches.offloadings.Served(), namespaces: t.caches.namespaces.all(),
-		offloadings: map[string]offloading{}, providers: t.caches.providers(t.pods, now), labels: map[string]map[string]string{},
+		offloadings: map[string]offloading{}, labels: map[string]map[string]string{},
+		providers: t.caches.providers(t.pods, now),
 	}
 	for _, o := range t.caches.orchestrations.all() {
 		out.orchestrations = append(out.orchestrations, o)
@@ -291,6 +293,7 @@ func (w *Writer) failed(ctx context.Context, err error, message string, about ..
 		return
 	}
 	w.failures.Do(func() {
-		w.Log.Error(err, message+"; will retry; further failures are not logged for a while", append(about, "silentFor", failureNotice)...)
+		w.Log.Error(err, message+"; will retry; further failures are not logged for a while",
+			append(about, "silentFor", failureNotice)...)
 	})
 }

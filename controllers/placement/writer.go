@@ -66,7 +66,8 @@ func NewWriter(client dynamic.Interface, list types.NamespacedName, from *table.
 		client: client, list: list, table: from, debouncer: debounce.New(debouncePeriod), wake: wake, log: log,
 		left: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "proffer_placements_left_out",
-			Help: "Slices without an entry in the list of placements because their consumers have too many. New ones are not answered.",
+			Help: "Slices without an entry in the list of placements because their consumers have too many. " +
+				"New ones are not answered.",
 		}),
 	}
 }

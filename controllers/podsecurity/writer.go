@@ -111,6 +111,7 @@ func (w *Writer) set(ctx context.Context, u *unstructured.Unstructured) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	_, err = w.client.Resource(namespaceResource).Patch(ctx, u.GetName(), types.MergePatchType, body, metav1.PatchOptions{FieldManager: fieldManager})
+	_, err = w.client.Resource(namespaceResource).Patch(ctx, u.GetName(), types.MergePatchType, body,
+		metav1.PatchOptions{FieldManager: fieldManager})
 	return err
 }

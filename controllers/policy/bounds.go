@@ -112,7 +112,8 @@ func leastOf(s v1alpha1.ResourcePolicyStatus, refusal error) v1alpha1.ResourcePo
 		Consumers: s.Consumers, OfferedResources: s.OfferedResources,
 	}
 	if ready := meta.FindStatusCondition(least.Conditions, v1alpha1.ConditionReady); ready != nil {
-		ready.Message = kube.AppendNote(ready.Message, " The API server refused the rest of this status: "+kube.Shorten(refusal.Error(), kube.MaxMessage/4))
+		note := " The API server refused the rest of this status: " + kube.Shorten(refusal.Error(), kube.MaxMessage/4)
+		ready.Message = kube.AppendNote(ready.Message, note)
 	}
 	return least
 }

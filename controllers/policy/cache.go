@@ -73,7 +73,8 @@ func Of(object *v1alpha1.ResourcePolicy, filters Filters) table.Policy {
 		filters.AddTo(object, parsed)
 	}
 	p := table.Policy{
-		Name: object.Name, UID: string(object.UID), Generation: object.Generation, Object: stripped(object), Source: string(sourceOf(object)),
+		Name: object.Name, UID: string(object.UID), Generation: object.Generation,
+		Object: stripped(object), Source: string(sourceOf(object)),
 		Parsed: parsed, Misspelt: texts(misspelt), Problems: texts(errs),
 	}
 	p.Offered, _ = table.AddNames(nil, offeredNames(object), v1alpha1.MaxOfferedResources)

@@ -24,7 +24,10 @@ func readyOf(p table.Policy, f finding) metav1.Condition {
 	if f.report != nil && len(f.report.Unknown) > 0 {
 		message += fmt.Sprintf(" Unknown: %s. No Liqo object has such a cluster ID.", kube.First(f.report.Unknown))
 	}
-	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: readyStatus(reason), Reason: reason, Message: kube.Shorten(message, kube.MaxMessage)}
+	return metav1.Condition{
+		Type: v1alpha1.ConditionReady, Status: readyStatus(reason), Reason: reason,
+		Message: kube.Shorten(message, kube.MaxMessage),
+	}
 }
 
 // Ready returns the reason and the message of the condition Ready. The report is nil for an invalid
@@ -36,7 +39,8 @@ func Ready(p table.Policy, report *offer.Report) (reason, message string) {
 
 func readyStatus(reason string) metav1.ConditionStatus {
 	switch reason {
-	case v1alpha1.ReasonInvalid, v1alpha1.ReasonNoNodes, v1alpha1.ReasonSourceUnavailable, v1alpha1.ReasonIncomplete, v1alpha1.ReasonUnknownResources:
+	case v1alpha1.ReasonInvalid, v1alpha1.ReasonNoNodes, v1alpha1.ReasonSourceUnavailable,
+		v1alpha1.ReasonIncomplete, v1alpha1.ReasonUnknownResources:
 		return metav1.ConditionFalse
 	}
 	return metav1.ConditionTrue
@@ -49,16 +53,19 @@ func readyMessage(reason string, p table.Policy, report *offer.Report) string {
 	case v1alpha1.ReasonDryRun:
 		return "The policy is evaluated but not published."
 	case v1alpha1.ReasonShadowed:
-		return fmt.Sprintf("Other policies decide for each of its consumers: %s. Raise spec.priority, or narrow their spec.consumers.", lost(report.Losses))
+		return fmt.Sprintf("Other policies decide for each of its consumers: %s. "+
+			"Raise spec.priority, or narrow their spec.consumers.", lost(report.Losses))
 	case v1alpha1.ReasonNoNodes:
 		if report.Unusable.Count == 0 {
-			return "No node is left to offer: check spec.offer.nodes.selector and tolerations, and that the nodes are Ready, not cordoned, and not virtual."
+			return "No node is left to offer: check spec.offer.nodes.selector and tolerations, " +
+				"and that the nodes are Ready, not cordoned, and not virtual."
 		}
 		check := "tolerations"
 		if report.Unusable.Filtered > 0 {
 			check = "filter and tolerations"
 		}
-		return fmt.Sprintf("No node is left to offer. The selector matches %s. Make one usable, or check spec.offer.nodes.%s.", unusable(report.Unusable), check)
+		return fmt.Sprintf("No node is left to offer. The selector matches %s. "+
+			"Make one usable, or check spec.offer.nodes.%s.", unusable(report.Unusable), check)
 	case v1alpha1.ReasonSourceUnavailable:
 		return unavailableMessage(p.Parsed.External, report)
 	case v1alpha1.ReasonIncomplete:
@@ -87,13 +94,15 @@ func unavailableMessage(source *offer.External, report *offer.Report) string {
 	case report.Answered:
 		meanwhile = "What it answered last is kept, by spec.offer.external.onFailure."
 	}
-	return fmt.Sprintf("The external source %s is unavailable: %s. %s", source.Address, kube.Shorten(report.Problem, kube.MaxMessage/2), meanwhile)
+	return fmt.Sprintf("The external source %s is unavailable: %s. %s",
+		source.Address, kube.Shorten(report.Problem, kube.MaxMessage/2), meanwhile)
 }
 
 // message describes what activating the policy would do.
 func (r *dryRun) message(p table.Policy) string {
 	reason := Reason(p, r.report)
-	text := fmt.Sprintf("Evaluated for %s but not published: set spec.mode to Active to put the policy in force. ", people(r.report.Count))
+	text := fmt.Sprintf("Evaluated for %s but not published: set spec.mode to Active to put the policy in force. ",
+		people(r.report.Count))
 	if len(r.others) > 0 {
 		text += fmt.Sprintf("It would also change other offers to %s. ", kube.First(r.others))
 	}
@@ -117,7 +126,8 @@ func inForceOf(p table.Policy, report *offer.Report) metav1.Condition {
 		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonPartlyShadowed
 		c.Message = fmt.Sprintf("Other policies decide for some of its consumers: %s.", lost(report.Losses))
 	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonDeciding, "The policy decides for all of its consumers."
+		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonDeciding
+		c.Message = "The policy decides for all of its consumers."
 	}
 	c.Message = kube.Shorten(c.Message, kube.MaxMessage)
 	return c

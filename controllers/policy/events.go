@@ -40,7 +40,8 @@ func newEvents(recorder events.EventRecorder) *eventWriter {
 // emit compares the outcome of a policy with its status before, and with what was already emitted.
 func (w *eventWriter) emit(object *v1alpha1.ResourcePolicy, report *offer.Report, before *metav1.Condition) {
 	now := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionReady)
-	if before == nil || before.Reason != now.Reason || (now.Reason == v1alpha1.ReasonInvalid && before.Message != now.Message) {
+	if before == nil || before.Reason != now.Reason ||
+		(now.Reason == v1alpha1.ReasonInvalid && before.Message != now.Message) {
 		w.transition(object, now, before)
 	}
 	if report == nil {

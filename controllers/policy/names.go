@@ -29,7 +29,8 @@ func withNameProblems(ready metav1.Condition, p table.Policy, report *offer.Repo
 		return ready
 	}
 	if len(p.Misspelt) > 0 {
-		ready.Message = kube.Shorten(fmt.Sprintf("Kubernetes has no resources of these names. The policy stays in force, and the next edit of its spec must correct them: %s. %s",
+		ready.Message = kube.Shorten(fmt.Sprintf("Kubernetes has no resources of these names. "+
+			"The policy stays in force, and the next edit of its spec must correct them: %s. %s",
 			strings.Join(p.Misspelt, "; "), ready.Message), kube.MaxMessage)
 	}
 	if len(report.Unlisted) == 0 {

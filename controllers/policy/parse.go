@@ -130,7 +130,8 @@ func (p *parser) scope(c v1alpha1.Consumers, path *field.Path) offer.Scope {
 		scope.IDs = make(map[string]struct{}, len(c.ClusterIDs))
 		for i, id := range c.ClusterIDs {
 			if id == "" {
-				p.errs = append(p.errs, field.Required(path.Child("clusterIDs").Index(i), "write the ID that Liqo knows the consumer by"))
+				p.errs = append(p.errs, field.Required(path.Child("clusterIDs").Index(i),
+					"write the ID that Liqo knows the consumer by"))
 			}
 			scope.IDs[string(id)] = struct{}{}
 		}
@@ -179,7 +180,10 @@ func (p *parser) source(out *offer.Policy, o v1alpha1.PolicyOffer, path *field.P
 		p.peers(out.Nodes, o.Peers, path.Child("peers"))
 		return
 	}
-	for name, set := range map[string]bool{"reserve": len(o.Reserve) > 0, "percent": o.Percent != nil, "percentages": len(o.Percentages) > 0} {
+	ofPools := map[string]bool{
+		"reserve": len(o.Reserve) > 0, "percent": o.Percent != nil, "percentages": len(o.Percentages) > 0,
+	}
+	for name, set := range ofPools {
 		if set {
 			p.errs = append(p.errs, field.Forbidden(path.Child(name), "write it with nodes or peers only, or leave it out"))
 		}

@@ -27,16 +27,18 @@ func (p *parser) catalog(spec *v1alpha1.ResourcePolicySpec, path *field.Path) of
 		return offer.Catalog{}
 	}
 	if spec.Class == "" {
-		p.errs = append(p.errs, field.Forbidden(path, "catalog describes a class that ResourceSlices ask for: set class, or leave catalog out"))
+		p.errs = append(p.errs, field.Forbidden(path,
+			"catalog describes a class that ResourceSlices ask for: set class, or leave catalog out"))
 	}
 	out := offer.Catalog{
-		Hidden:   c.Hidden,
-		Title:    p.text(string(c.Title), titleRule, path.Child("title"), "write one line of text"),
-		URL:      p.text(string(c.URL), urlRule, path.Child("url"), "write an address such as https://example.com/gpu"),
-		Labels:   p.labels(c.Labels, path.Child("labels")),
-		Prices:   p.prices(c.Prices, path.Child("prices")),
-		Currency: p.text(string(c.Currency), currencyRule, path.Child("currency"), "write three capital letters, such as EUR"),
-		Period:   string(c.Period),
+		Hidden: c.Hidden,
+		Title:  p.text(string(c.Title), titleRule, path.Child("title"), "write one line of text"),
+		URL:    p.text(string(c.URL), urlRule, path.Child("url"), "write an address such as https://example.com/gpu"),
+		Labels: p.labels(c.Labels, path.Child("labels")),
+		Prices: p.prices(c.Prices, path.Child("prices")),
+		Currency: p.text(string(c.Currency), currencyRule, path.Child("currency"),
+			"write three capital letters, such as EUR"),
+		Period: string(c.Period),
 	}
 	if (len(c.Prices) > 0) != (c.Currency != "") {
 		p.errs = append(p.errs, field.Required(path.Child("currency"), "set both prices and currency, or neither"))

@@ -25,7 +25,9 @@ const (
 
 // external parses the source of a policy in this class.
 func (p *parser) external(e *v1alpha1.External, class string, path *field.Path) *offer.External {
-	out := &offer.External{Monitor: capacity.Monitor{Address: p.address(e.Address, path.Child("address")), Timeout: defaultTimeoutSeconds * time.Second}}
+	out := &offer.External{Monitor: capacity.Monitor{
+		Address: p.address(e.Address, path.Child("address")), Timeout: defaultTimeoutSeconds * time.Second,
+	}}
 	switch e.Form {
 	case "", v1alpha1.ExternalFormPools:
 		out.Class = class
@@ -71,8 +73,10 @@ func (p *parser) externalTLS(tls *v1alpha1.ExternalTLS, path *field.Path) (caBun
 		p.invalid(path.Child("caBundle"), kube.Shorten(tls.CABundle, kube.MaxShown),
 			"write certificates in PEM, from -----BEGIN CERTIFICATE----- on, of at most 32768 characters")
 	}
-	if s := tls.ServerName; s != "" && net.ParseIP(s) == nil && len(validation.IsDNS1123Subdomain(strings.ToLower(s))) > 0 {
-		p.invalid(path.Child("serverName"), kube.Shorten(s, kube.MaxShown), "write the DNS name or IP address in the certificate, such as plugin.example.com")
+	if s := tls.ServerName; s != "" && net.ParseIP(s) == nil &&
+		len(validation.IsDNS1123Subdomain(strings.ToLower(s))) > 0 {
+		p.invalid(path.Child("serverName"), kube.Shorten(s, kube.MaxShown),
+			"write the DNS name or IP address in the certificate, such as plugin.example.com")
 	}
 	return tls.CABundle, tls.ServerName
 }

@@ -29,7 +29,8 @@ func (p *parser) peers(out *offer.Nodes, peers *v1alpha1.Peers, path *field.Path
 		}
 		for i, id := range peers.ClusterIDs {
 			if id == "" {
-				p.errs = append(p.errs, field.Required(path.Child("clusterIDs").Index(i), "write the ID that Liqo knows the cluster by"))
+				p.errs = append(p.errs, field.Required(path.Child("clusterIDs").Index(i),
+					"write the ID that Liqo knows the cluster by"))
 			}
 			of.IDs = append(of.IDs, string(id))
 		}
@@ -43,7 +44,9 @@ func (p *parser) peers(out *offer.Nodes, peers *v1alpha1.Peers, path *field.Path
 	}
 	out.Selection = capacity.Selection{
 		Selector: p.selector(peers.Selector, path.Child("selector")), Peers: of,
-		Tolerations: selection.Tolerations([]corev1.Toleration{{Key: liqo.VirtualNodeTaint, Operator: corev1.TolerationOpExists}}),
+		Tolerations: selection.Tolerations([]corev1.Toleration{
+			{Key: liqo.VirtualNodeTaint, Operator: corev1.TolerationOpExists},
+		}),
 	}
 }
 

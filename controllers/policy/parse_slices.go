@@ -25,7 +25,8 @@ func (p *parser) slices(spec *v1alpha1.ResourcePolicySpec, path *field.Path) off
 		return out
 	}
 	if spec.Class == "" {
-		p.errs = append(p.errs, field.Forbidden(path, "slices answers the ResourceSlices of a class: set class, or leave slices out"))
+		p.errs = append(p.errs, field.Forbidden(path,
+			"slices answers the ResourceSlices of a class: set class, or leave slices out"))
 	}
 	switch s.OnExcess {
 	case "", v1alpha1.OnExcessCap:

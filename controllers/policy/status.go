@@ -199,7 +199,9 @@ func (f finding) compare(o *v1alpha1.ConsumerOffer, now *offer.Explained, then *
 // offeredResources returns the list of resources that were ever offered, which only grows, up to
 // its bound. A resource that is gone must be offered as an explicit 0, also by a process that did
 // not see the offer.
-func offeredResources(p table.Policy, report *offer.Report, before v1alpha1.ResourcePolicyStatus) []v1alpha1.ResourceName {
+func offeredResources(
+	p table.Policy, report *offer.Report, before v1alpha1.ResourcePolicyStatus,
+) []v1alpha1.ResourceName {
 	names := map[v1alpha1.ResourceName]struct{}{}
 	add := func(name v1alpha1.ResourceName) {
 		if len(names) < v1alpha1.MaxOfferedResources {

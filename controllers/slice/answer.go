@@ -291,7 +291,9 @@ func (a answer) conditions(before []any, now time.Time) []any {
 	if a.verdict == unanswered {
 		return after
 	}
-	condition := map[string]any{"type": resourcesCondition, "status": string(a.verdict), "lastTransitionTime": timeText(now)}
+	condition := map[string]any{
+		"type": resourcesCondition, "status": string(a.verdict), "lastTransitionTime": timeText(now),
+	}
 	if since, ok := was["lastTransitionTime"].(string); ok && was["status"] == string(a.verdict) {
 		if _, err := time.Parse(time.RFC3339, since); err == nil {
 			condition["lastTransitionTime"] = since

@@ -289,7 +289,8 @@ func (g *grantCache) snapshot() ([]*entry, string) {
 // holdsForPods reports whether something counts that was held in another class, or more than the
 // answer accepts. How much of it counts depends on pods, and changes without the slice.
 func (c *entry) holdsForPods() bool {
-	return len(c.holds) > 1 || len(c.holds) == 1 && (c.holds[0].Class != c.class || !c.standing(c.holds[0]).Same(c.holds[0]))
+	return len(c.holds) > 1 ||
+		len(c.holds) == 1 && (c.holds[0].Class != c.class || !c.standing(c.holds[0]).Same(c.holds[0]))
 }
 
 // compare orders slices by key, those of one name by UID.
@@ -323,8 +324,9 @@ func (e *tracked) entry() *entry {
 		holds = holds.Add(e.adopted)
 	}
 	c := &entry{
-		slice: e.slice, removedAt: e.removedAt, holds: holds, recorded: e.grants.Recorded(), released: e.grants.Released(),
-		settled: e.grants.Settled(e.slice.class), vouched: e.vouched, sent: e.sent, ours: e.ours, writing: e.writing, stuck: e.stuck != "",
+		slice: e.slice, removedAt: e.removedAt, holds: holds,
+		recorded: e.grants.Recorded(), released: e.grants.Released(), settled: e.grants.Settled(e.slice.class),
+		vouched: e.vouched, sent: e.sent, ours: e.ours, writing: e.writing, stuck: e.stuck != "",
 	}
 	c.present, _ = e.grants.Present()
 	if c.recorded || len(c.holds) > 0 {
@@ -336,7 +338,9 @@ func (e *tracked) entry() *entry {
 // beginTerm starts a term as the leader, with the records and the slices that the API server has
 // just listed. If there is no record at all, as after a new installation, answers that stand count
 // as granted where adopt accepts them.
-func (g *grantCache) beginTerm(term string, listed []slice, records []grantRecord, adopt func(*slice) (holder string, ok bool)) {
+func (g *grantCache) beginTerm(
+	term string, listed []slice, records []grantRecord, adopt func(*slice) (holder string, ok bool),
+) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, s := range listed {

@@ -42,7 +42,8 @@ func (g *grantCache) assume(term string, c *entry, j job, now time.Time) (write 
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	e := g.byUID[c.uid]
-	if e == nil || term == "" || term != g.term || c.writing || e.writing || e.gone() != c.gone() || !c.gone() && e.slice.version() != c.version() {
+	if e == nil || term == "" || term != g.term || c.writing || e.writing ||
+		e.gone() != c.gone() || !c.gone() && e.slice.version() != c.version() {
 		return false, 0
 	}
 	planned := j.want.Share

@@ -66,7 +66,9 @@ func (c *sliceClient) path(namespace string, names ...string) string {
 
 // get requests all slices.
 func (c *sliceClient) get(ctx context.Context, o metav1.ListOptions) (io.ReadCloser, error) {
-	return c.api.Get().AbsPath(c.path("")).SpecificallyVersionedParams(&o, metav1.ParameterCodec, schema.GroupVersion{Version: "v1"}).Stream(ctx)
+	return c.api.Get().AbsPath(c.path("")).
+		SpecificallyVersionedParams(&o, metav1.ParameterCodec, schema.GroupVersion{Version: "v1"}).
+		Stream(ctx)
 }
 
 // list returns the slices, as far as they are kept.
@@ -117,7 +119,9 @@ func (c *sliceClient) each(ctx context.Context, visit func(slice)) error {
 
 // patchStatus applies a JSON patch to the status of a slice, and returns the result, as far as it
 // is kept.
-func (c *sliceClient) patchStatus(ctx context.Context, namespace, name string, patch []byte) (_ *unstructured.Unstructured, err error) {
+func (c *sliceClient) patchStatus(
+	ctx context.Context, namespace, name string, patch []byte,
+) (_ *unstructured.Unstructured, err error) {
 	body, err := c.api.Patch(types.JSONPatchType).AbsPath(c.path(namespace, name, "status")).Body(patch).Stream(ctx)
 	if err != nil {
 		return nil, err
@@ -134,7 +138,9 @@ func (c *sliceClient) patchStatus(ctx context.Context, namespace, name string, p
 // initial events that client-go would request.
 func (c *sliceClient) asListWatch() toolscache.ListerWatcher {
 	return sliceListWatch{&toolscache.ListWatch{
-		ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return c.list(ctx, o) },
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return c.list(ctx, o)
+		},
 		WatchFuncWithContext: c.watch,
 	}}
 }

@@ -104,7 +104,10 @@ func (d *Decider) Decide(now time.Time, termsOf func() *offer.AllocationInput) t
 }
 
 func (d *Decider) decide(now time.Time, termsOf func() *offer.AllocationInput) *decisions {
-	a := &decisions{now: now, awaits: d.awaits, grants: map[string]map[string]capacity.Amounts{}, byPolicy: map[string]table.PolicyGrants{}}
+	a := &decisions{
+		now: now, awaits: d.awaits,
+		grants: map[string]map[string]capacity.Amounts{}, byPolicy: map[string]table.PolicyGrants{},
+	}
 	a.entries, a.term = d.cache.beginDecision()
 	if len(a.entries) == 0 {
 		return a
@@ -182,7 +185,8 @@ func (a *decisions) release(i int) {
 		default:
 			r.earlier = r.earlier.Add(share)
 		}
-		if next >= 0 && !a.entries[next].stuck && a.entries[next].class == share.Class && a.input.Terms(share.Class, r.consumer) != nil {
+		if next >= 0 && !a.entries[next].stuck && a.entries[next].class == share.Class &&
+			a.input.Terms(share.Class, r.consumer) != nil {
 			a.plans[next].inherited = a.plans[next].inherited.With(used)
 			rest = rest.Less(used)
 		}
@@ -235,8 +239,9 @@ func (a *decisions) pin(i int, share protocol.Share) {
 	}
 	c := a.entries[i]
 	a.asked = append(a.asked, grant.Slice{
-		Key: c.key + "/" + string(c.uid) + "/" + share.Class, Consumer: a.plans[i].consumer, Class: share.Class, Created: c.created,
-		Granted: share.Amounts, GrantedBy: share.Policy, GrantedIn: share.Class, Reclaim: share.Reclaim, Pinned: true,
+		Key: c.key + "/" + string(c.uid) + "/" + share.Class, Consumer: a.plans[i].consumer, Class: share.Class,
+		Created: c.created, Granted: share.Amounts, GrantedBy: share.Policy, GrantedIn: share.Class,
+		Reclaim: share.Reclaim, Pinned: true,
 	})
 }
 
@@ -308,8 +313,10 @@ func (a *decisions) decideOn(i int) {
 	}
 	rest := had.Less(used.With(has))
 	in := grant.Slice{
-		Key: c.key, Consumer: r.consumer, Class: c.class, Created: c.created, Request: c.request, Invalid: len(c.problems) > 0,
-		Granted: c.granted(has, !had.Empty()), Used: used.And(r.inherited).Amounts, GrantedBy: had.Policy, Reclaim: had.Reclaim, Frozen: a.gates[i] == cordoned,
+		Key: c.key, Consumer: r.consumer, Class: c.class, Created: c.created,
+		Request: c.request, Invalid: len(c.problems) > 0,
+		Granted: c.granted(has, !had.Empty()), Used: used.And(r.inherited).Amounts,
+		GrantedBy: had.Policy, Reclaim: had.Reclaim, Frozen: a.gates[i] == cordoned,
 	}
 	if moved {
 		in.GrantedIn = from.Class

@@ -12,7 +12,8 @@ import (
 // DryRun implements table.SliceDecisions.
 func (a *decisions) DryRun(termsOf func() *offer.AllocationInput) table.SliceDecisions {
 	b := &decisions{
-		term: a.term, now: a.now, entries: a.entries, gates: a.gates, grants: map[string]map[string]capacity.Amounts{}, byPolicy: map[string]table.PolicyGrants{},
+		term: a.term, now: a.now, entries: a.entries, gates: a.gates,
+		grants: map[string]map[string]capacity.Amounts{}, byPolicy: map[string]table.PolicyGrants{},
 		awaits: func(string, string, bool, time.Time) time.Duration { return 0 },
 	}
 	if len(b.entries) == 0 {

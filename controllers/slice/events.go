@@ -84,7 +84,8 @@ func (w *eventWriter) shut(c *entry, gate gateState, served, crowded bool) {
 		reason, note = eventNotOpen, "Not answered: "+gate.String()
 	case crowded:
 		reason = eventNotOpen
-		note = "Not answered: the list of placements has no room for more slices of this consumer. Have it delete some, or use shorter names"
+		note = "Not answered: the list of placements has no room for more slices of this consumer. " +
+			"Have it delete some, or use shorter names"
 	case gate == active && !served && c.class != "" && c.class != liqoClass && c.answer.verdict == unanswered:
 		reason = eventUnserved
 		note = fmt.Sprintf("No ResourcePolicy serves the class %s: create one, unless another controller answers this class",

@@ -31,11 +31,13 @@ const (
 func (s gateState) String() string {
 	switch s {
 	case notReplicated:
-		return "not a slice of another cluster: Liqo sets the labels " + liqo.ReplicatedLabel + "=true and " + liqo.OriginIDLabel + " on those"
+		return "not a slice of another cluster: Liqo sets the labels " +
+			liqo.ReplicatedLabel + "=true and " + liqo.OriginIDLabel + " on those"
 	case noConsumer:
 		return "waiting for Liqo to write the consumer's cluster ID"
 	case wrongNamespace:
-		return "not in the tenant namespace of its consumer: that is labelled " + liqo.TenantNamespaceLabel + "=true and " + liqo.RemoteClusterIDLabel + "=ID"
+		return "not in the tenant namespace of its consumer: that is labelled " +
+			liqo.TenantNamespaceLabel + "=true and " + liqo.RemoteClusterIDLabel + "=ID"
 	case noTenant:
 		return "no Tenant of its consumer is in its namespace, or it is being deleted: peer with the consumer again"
 	case manyTenants:
@@ -127,7 +129,10 @@ type tenantState struct {
 }
 
 func parseTenant(u *unstructured.Unstructured) tenantState {
-	t := tenantState{namespace: u.GetNamespace(), consumer: kube.Text(u, "spec", "clusterID"), deleting: u.GetDeletionTimestamp() != nil, name: u.GetName(), uid: string(u.GetUID())}
+	t := tenantState{
+		namespace: u.GetNamespace(), consumer: kube.Text(u, "spec", "clusterID"),
+		deleting: u.GetDeletionTimestamp() != nil, name: u.GetName(), uid: string(u.GetUID()),
+	}
 	condition, found, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "tenantCondition")
 	switch {
 	case condition == "Active", condition == "", !found:

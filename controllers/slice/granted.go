@@ -70,8 +70,8 @@ func (a *decisions) because(i int) string {
 func (a *decisions) unanswered(i int) grant.Slice {
 	c := a.entries[i]
 	return grant.Slice{
-		Key: c.key, Consumer: a.plans[i].consumer, Class: c.class, Created: c.created, Request: c.request, Invalid: len(c.problems) > 0,
-		Frozen: a.gates[i] != active,
+		Key: c.key, Consumer: a.plans[i].consumer, Class: c.class, Created: c.created,
+		Request: c.request, Invalid: len(c.problems) > 0, Frozen: a.gates[i] != active,
 	}
 }
 

@@ -27,7 +27,8 @@ func (p peers) Tenants() []table.Tenant {
 	}
 	var all []table.Tenant
 	for _, t := range p.tenants {
-		if t.consumer == "" || p.owners[t.namespace] != t.consumer || t.deleting || count[[2]string{t.namespace, t.consumer}] > 1 {
+		if t.consumer == "" || p.owners[t.namespace] != t.consumer || t.deleting ||
+			count[[2]string{t.namespace, t.consumer}] > 1 {
 			continue
 		}
 		state := table.TenantCordoned

@@ -35,8 +35,8 @@ type grantRecord struct {
 func parseGrant(g *v1alpha1.Grant) grantRecord {
 	s := &g.Spec
 	r := grantRecord{
-		uid: types.UID(s.Slice.UID), namespace: s.Slice.Namespace, name: s.Slice.Name, consumer: s.ClusterID, since: s.Since.Time,
-		object: g.UID, version: g.ResourceVersion,
+		uid: types.UID(s.Slice.UID), namespace: s.Slice.Namespace, name: s.Slice.Name,
+		consumer: s.ClusterID, since: s.Since.Time, object: g.UID, version: g.ResourceVersion,
 	}
 	r.Present, r.Released, r.Term = parseShare(&s.GrantedShare), s.State == v1alpha1.GrantReleased, s.Term
 	for i := range s.Earlier {
@@ -68,17 +68,21 @@ func reclaimText(r offer.Reclaim) v1alpha1.Reclaim {
 // slice returns what the record knows of a slice that is gone.
 func (r *grantRecord) slice() slice {
 	return slice{
-		key: toolscache.NewObjectName(r.namespace, r.name).String(), namespace: r.namespace, name: r.name, uid: r.uid, created: r.since.Unix(),
-		class: r.Present.Class, object: &unstructured.Unstructured{Object: map[string]any{}},
+		key: toolscache.NewObjectName(r.namespace, r.name).String(), namespace: r.namespace, name: r.name,
+		uid: r.uid, created: r.since.Unix(), class: r.Present.Class,
+		object: &unstructured.Unstructured{Object: map[string]any{}},
 	}
 }
 
 // grantObject returns the Grant for the record.
 func (r *grantRecord) grantObject(namespace string) *v1alpha1.Grant {
 	g := &v1alpha1.Grant{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: grantName(r.name, r.uid), UID: r.object, ResourceVersion: r.version},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: grantName(r.name, r.uid), UID: r.object, ResourceVersion: r.version,
+		},
 		Spec: v1alpha1.GrantSpec{
-			GrantedShare: shareObject(r.Present), ClusterID: r.consumer, State: v1alpha1.GrantGranted, Since: metav1.NewTime(r.since), Term: r.Term,
+			GrantedShare: shareObject(r.Present), ClusterID: r.consumer, State: v1alpha1.GrantGranted,
+			Since: metav1.NewTime(r.since), Term: r.Term,
 			Slice: v1alpha1.GrantedSlice{Namespace: r.namespace, Name: r.name, UID: string(r.uid)},
 		},
 	}
@@ -92,7 +96,9 @@ func (r *grantRecord) grantObject(namespace string) *v1alpha1.Grant {
 }
 
 func shareObject(s protocol.Share) v1alpha1.GrantedShare {
-	out := v1alpha1.GrantedShare{Class: s.Class, Policy: s.Policy, Reclaim: reclaimText(s.Reclaim), Resources: corev1.ResourceList{}}
+	out := v1alpha1.GrantedShare{
+		Class: s.Class, Policy: s.Policy, Reclaim: reclaimText(s.Reclaim), Resources: corev1.ResourceList{},
+	}
 	for name, amount := range s.Amounts {
 		if amount > 0 {
 			out.Resources[corev1.ResourceName(name)] = quantity.Of(name, amount)

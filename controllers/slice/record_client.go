@@ -26,7 +26,8 @@ func (g *grantClient) list(ctx context.Context) ([]grantRecord, error) {
 	var all []grantRecord
 	page := v1alpha1.GrantList{}
 	for {
-		if err := g.reader.List(ctx, &page, client.InNamespace(g.namespace), client.Limit(grantPage), client.Continue(page.Continue)); err != nil {
+		if err := g.reader.List(ctx, &page,
+			client.InNamespace(g.namespace), client.Limit(grantPage), client.Continue(page.Continue)); err != nil {
 			return nil, fmt.Errorf("listing the Grants: %w", err)
 		}
 		for i := range page.Items {

@@ -52,7 +52,8 @@ func (m *statusRenderer) begin(all []*entry, storage []namedClass) {
 // render returns the status for a slice, the remembered one if nothing it depends on has changed.
 func (m *statusRenderer) render(c *entry, decided *grant.Answer) *rendered {
 	known := m.known[c.uid]
-	if known != nil && known.class == c.class && slices.Equal(known.problems, c.problems) && alike(&known.decided, decided) {
+	if known != nil && known.class == c.class && slices.Equal(known.problems, c.problems) &&
+		alike(&known.decided, decided) {
 		return known
 	}
 	said := &rendered{answer: m.status(c, decided), class: c.class, problems: c.problems, decided: *decided}
@@ -92,7 +93,8 @@ func (m *statusRenderer) status(c *entry, decided *grant.Answer) decidedAnswer {
 	if decided.Policy == nil {
 		// Only the amounts are withdrawn: pods that still run keep their storage.
 		if was := &c.answer; was.ours() {
-			g.storageClasses, g.ingressClasses, g.loadBalancerClasses = was.storageClasses, was.ingressClasses, was.loadBalancerClasses
+			g.storageClasses, g.ingressClasses = was.storageClasses, was.ingressClasses
+			g.loadBalancerClasses = was.loadBalancerClasses
 			g.nodeLabels, g.nodeSelector = was.nodeLabels, was.nodeSelector
 		}
 		return g

@@ -55,8 +55,11 @@ func NewDecider(api *Clients, wake, later func(), log logr.Logger) *Decider {
 	}
 	// All slices are watched, also those of this cluster: a consumer can remove the label that
 	// distinguishes its own.
-	watch(kube.Kind{GroupVersionResource: liqo.ResourceSlices, Source: api.sliceStream()}, newSliceHandler(d.cache, wake, later))
-	watch(kube.Kind{GroupVersionResource: namespaceResource, Builtin: true, Selector: liqo.TenantNamespaceLabel, Strip: keepOwner}, d.gates.owners)
+	watch(kube.Kind{GroupVersionResource: liqo.ResourceSlices, Source: api.sliceStream()},
+		newSliceHandler(d.cache, wake, later))
+	watch(kube.Kind{
+		GroupVersionResource: namespaceResource, Builtin: true, Selector: liqo.TenantNamespaceLabel, Strip: keepOwner,
+	}, d.gates.owners)
 	watch(kube.Kind{GroupVersionResource: storageClassResource, Builtin: true, Strip: stripStorageClass}, d.storage)
 	return d
 }

@@ -154,7 +154,9 @@ var errAltered = errors.New("the API server stores a different status than the o
 
 // update writes a patch to the version of the slice that was decided on. With touch, the slice gets a
 // new version although it already holds the answer.
-func (w *Writer) update(ctx context.Context, c *entry, patchOf func(*unstructured.Unstructured, time.Time) ([]byte, error), touch bool) (slice, error) {
+func (w *Writer) update(
+	ctx context.Context, c *entry, patchOf func(*unstructured.Unstructured, time.Time) ([]byte, error), touch bool,
+) (slice, error) {
 	object, now := c.object, time.Now()
 	if touch {
 		object, now = toTouch(object, now)

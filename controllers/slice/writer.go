@@ -69,16 +69,19 @@ type writeMetrics struct {
 func newWriteMetrics() *writeMetrics {
 	m := &writeMetrics{
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "proffer_slice_writes_total", Help: "Writes of answers to ResourceSlices, by result: written, conflict, failed or altered.",
+			Name: "proffer_slice_writes_total",
+			Help: "Writes of answers to ResourceSlices, by result: written, conflict, failed or altered.",
 		}, []string{"result"}),
 		records: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "proffer_grant_writes_total", Help: "Writes of Grants, by result: written, conflict or failed.",
 		}, []string{"result"}),
 		restores: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "proffer_slice_restores_total", Help: "Answers in ResourceSlices that others changed and the operator restored.",
+			Name: "proffer_slice_restores_total",
+			Help: "Answers in ResourceSlices that others changed and the operator restored.",
 		}),
 		unwritable: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "proffer_slice_unwritable_total", Help: "Versions of ResourceSlices to which not even the shortest answer could be written.",
+			Name: "proffer_slice_unwritable_total",
+			Help: "Versions of ResourceSlices to which not even the shortest answer could be written.",
 		}),
 	}
 	// A counter that first appears with its first failure would show no increase.
@@ -235,7 +238,8 @@ func (w *Writer) commit(a *decisions) {
 			if !c.settled {
 				w.decider.cache.confirmForeign(a.term, c)
 			}
-			w.assume(a, c, job{want: protocol.Want{Share: protocol.Share{Class: c.class}, Stands: true, Earlier: r.earlier}, consumer: r.consumer})
+			nothing := protocol.Share{Class: c.class}
+			w.assume(a, c, job{want: protocol.Want{Share: nothing, Stands: true, Earlier: r.earlier}, consumer: r.consumer})
 		case released:
 			w.assume(a, c, job{want: protocol.Want{Share: r.present, Gone: true, Earlier: r.earlier}, consumer: r.consumer})
 		}
@@ -275,8 +279,10 @@ func (w *Writer) enqueueAnswer(a *decisions, i int) {
 func (w *Writer) enqueueReclaim(a *decisions, i int) {
 	c, r := a.entries[i], &a.plans[i]
 	g := w.renderer.status(c, &a.answers[r.at])
-	g.at, g.reason, g.message = a.now, reasonPrefix+reasonNotAnswered, "nothing more is granted, and what is granted may be lowered: "+a.gates[i].String()
-	given, held, answered := protocol.Share{Class: c.class, Amounts: g.resources}, c.holds.In(c.class), protocol.Share{Class: c.class, Amounts: c.answer.resources}
+	g.at, g.reason = a.now, reasonPrefix+reasonNotAnswered
+	g.message = "nothing more is granted, and what is granted may be lowered: " + a.gates[i].String()
+	given, held := protocol.Share{Class: c.class, Amounts: g.resources}, c.holds.In(c.class)
+	answered := protocol.Share{Class: c.class, Amounts: c.answer.resources}
 	if c.answer.verdict != accepted && given.Same(held) {
 		return
 	}

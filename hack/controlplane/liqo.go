@@ -55,9 +55,11 @@ func buildLiqo(ctx context.Context, dir string, progress *reporter) error {
 		return err
 	}
 	module := filepath.Join(checkout, "hack", "controlplane", "kubernetes")
-	kubernetes := goBuild(ctx, module, output, kubernetesFlags(KubernetesVersion), "k8s.io/kubernetes/cmd/kube-controller-manager",
-		"k8s.io/kubernetes/cmd/kube-scheduler", "sigs.k8s.io/kwok/cmd/kwok")
-	if _, err := run(ctx, progress, "building Kubernetes's controllers and scheduler, and KWOK (2 min on two cores, the first time)",
+	kubernetes := goBuild(ctx, module, output, kubernetesFlags(KubernetesVersion),
+		"k8s.io/kubernetes/cmd/kube-controller-manager", "k8s.io/kubernetes/cmd/kube-scheduler",
+		"sigs.k8s.io/kwok/cmd/kwok")
+	if _, err := run(ctx, progress,
+		"building Kubernetes's controllers and scheduler, and KWOK (2 min on two cores, the first time)",
 		kubernetes); err != nil {
 		return err
 	}

@@ -29,8 +29,9 @@ func buildOld(ctx context.Context, c cache, assets string, progress *reporter) e
 	if err != nil {
 		return err
 	}
-	server := goBuild(ctx, filepath.Join(checkout, "hack", "controlplane", "kubernetes-old"), filepath.Join(c.dir, "kube-apiserver"),
-		kubernetesFlags(OldKubernetesVersion), "k8s.io/kubernetes/cmd/kube-apiserver")
+	module := filepath.Join(checkout, "hack", "controlplane", "kubernetes-old")
+	server := goBuild(ctx, module, filepath.Join(c.dir, "kube-apiserver"), kubernetesFlags(OldKubernetesVersion),
+		"k8s.io/kubernetes/cmd/kube-apiserver")
 	if _, err := run(ctx, progress,
 		"building kube-apiserver "+OldKubernetesVersion+" (4 min on two cores, the first time)", server); err != nil {
 		return err

@@ -36,7 +36,8 @@ func (c *cluster) join(ctx context.Context, samples bool, undo *cleanup, progres
 			"consumers: leave out SAMPLES=1 to watch that cluster",
 			*other.Spec.HolderIdentity, other.Namespace)
 	case samples && policies > 0:
-		return fmt.Errorf("the samples are for a cluster without policies, and %d are there: leave out SAMPLES=1 to see what they offer", policies)
+		return fmt.Errorf("the samples are for a cluster without policies, and %d are there: "+
+			"leave out SAMPLES=1 to see what they offer", policies)
 	case samples:
 		fmt.Fprint(progress, `Proffer runs here with all its rights, by the samples: consumers are offered
 what these say, and ResourceSlices of their classes are answered, and keep

@@ -19,7 +19,8 @@ func (c *cluster) hints() ([]string, error) {
 	}
 	// The commands stay short this way, and neither kubectl nor the plugin need be installed.
 	env := filepath.Join(c.work, "env")
-	text := fmt.Sprintf("export KUBECONFIG=%s PATH=%s:%s:\"$PATH\"\n", quote(c.kubeconfig), quote(c.plugin), quote(c.tools))
+	text := fmt.Sprintf("export KUBECONFIG=%s PATH=%s:%s:\"$PATH\"\n",
+		quote(c.kubeconfig), quote(c.plugin), quote(c.tools))
 	if err := os.WriteFile(env, []byte(text), 0o600); err != nil {
 		return nil, err
 	}

@@ -91,7 +91,8 @@ func startOperator(ctx context.Context, c *cluster, undo *cleanup, progress io.W
 	undo.add(connection.Close)
 	o.liqo = wire.NewResourceReaderClient(connection)
 	// The operator signs its own certificate, and serves on the loopback device of this machine.
-	o.admin = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // see above
+	unverified := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // see above
+	o.admin = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: unverified}}
 	undo.add(func() error { o.admin.CloseIdleConnections(); return nil })
 	// This server listens later than gRPC: it generates a key first. If the operator has ended, the
 	// follower says so, with its log.

@@ -26,8 +26,8 @@ const (
 // pluginFiles are the manifests that kubectl-proffer needs: its accounts with their rights, and the
 // Service of the operator.
 var pluginFiles = []string{
-	"rbac/offers_reader_role.yaml", "rbac/catalog_reader_role.yaml", "rbac/simulator_role.yaml", "rbac/plugin_accounts.yaml",
-	"manager/metrics_service.yaml",
+	"rbac/offers_reader_role.yaml", "rbac/catalog_reader_role.yaml", "rbac/simulator_role.yaml",
+	"rbac/plugin_accounts.yaml", "manager/metrics_service.yaml",
 }
 
 // addPlugin builds kubectl-proffer into a directory for PATH, and has the API server's proxy lead to
@@ -38,14 +38,16 @@ func (c *cluster) addPlugin(ctx context.Context, operator string, progress io.Wr
 	if err := os.Mkdir(c.plugin, 0o700); err != nil {
 		return err
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", filepath.Join(c.plugin, "kubectl-proffer"), "./"+pluginSource)
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath",
+		"-o", filepath.Join(c.plugin, "kubectl-proffer"), "./"+pluginSource)
 	build.Dir = c.root
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building kubectl-proffer: %w\n%s", err, out)
 	}
 	// kubectl calls the script for completions.
 	const completion = "kubectl_complete-proffer"
-	if err := os.Symlink(filepath.Join(c.root, pluginSource, completion), filepath.Join(c.plugin, completion)); err != nil {
+	script := filepath.Join(c.root, pluginSource, completion)
+	if err := os.Symlink(script, filepath.Join(c.plugin, completion)); err != nil {
 		return err
 	}
 	if err := c.applyPlugin(ctx); err != nil {

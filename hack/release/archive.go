@@ -41,7 +41,9 @@ func sorted(members []member) []member {
 func writeTar(to io.Writer, members []member, made time.Time) error {
 	w := tar.NewWriter(to)
 	for _, m := range sorted(members) {
-		header := &tar.Header{Name: m.name, Mode: int64(m.mode()), Size: int64(len(m.data)), ModTime: made, Format: tar.FormatUSTAR}
+		header := &tar.Header{
+			Name: m.name, Mode: int64(m.mode()), Size: int64(len(m.data)), ModTime: made, Format: tar.FormatUSTAR,
+		}
 		if err := w.WriteHeader(header); err != nil {
 			return err
 		}

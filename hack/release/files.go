@@ -69,7 +69,8 @@ func (r *release) imageFiles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.create("proffer-image.tar", func(to io.Writer) error { return writeTar(to, members, r.made) }); err != nil {
+	err = r.create("proffer-image.tar", func(to io.Writer) error { return writeTar(to, members, r.made) })
+	if err != nil {
 		return err
 	}
 	contents, err := readAll("bin/sbom", "")
@@ -77,7 +78,8 @@ func (r *release) imageFiles(ctx context.Context) error {
 		return err
 	}
 	for _, c := range contents {
-		if err := os.WriteFile(r.file(filepath.Base(c.name)), c.data, 0o644); err != nil { //nolint:gosec // everybody may read a release
+		err := os.WriteFile(r.file(filepath.Base(c.name)), c.data, 0o644) //nolint:gosec // everybody may read a release
+		if err != nil {
 			return err
 		}
 	}
@@ -98,5 +100,6 @@ func (r *release) checksums(context.Context) error {
 		}
 		fmt.Fprintf(&text, "%s  %s\n", sum, entry.Name())
 	}
-	return os.WriteFile(r.file("checksums.txt"), []byte(text.String()), 0o644) //nolint:gosec // everybody may read a release
+	sums := []byte(text.String())
+	return os.WriteFile(r.file("checksums.txt"), sums, 0o644) //nolint:gosec // everybody may read a release
 }

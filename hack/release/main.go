@@ -64,9 +64,11 @@ func run(ctx context.Context, args []string, log io.Writer) error {
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
 	flags.StringVar(&r.version, "version", "", "the version, such as v0.1.0")
 	flags.StringVar(&r.image, "image", "", "the image without a tag, such as registry.example.com/proffer")
-	flags.StringVar(&r.downloads, "downloads", "", "the https URL of the directory from which the files will be downloaded")
+	flags.StringVar(&r.downloads, "downloads", "",
+		"the https URL of the directory from which the files will be downloaded")
 	flags.StringVar(&r.out, "out", "", "the directory to write to (default dist/VERSION); it must not exist")
-	names := flags.String("platforms", "", "build the plugin only for these, such as linux/amd64,windows/amd64, to try a release")
+	names := flags.String("platforms", "",
+		"build the plugin only for these, such as linux/amd64,windows/amd64, to try a release")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return nil
 	} else if err != nil {
@@ -100,7 +102,8 @@ func (r *release) check() error {
 		return fmt.Errorf("the image is %q: write IMG=registry.example.com/proffer, without a tag", r.image)
 	}
 	if u, err := url.Parse(r.downloads); err != nil || u.Scheme != "https" || u.Host == "" {
-		return fmt.Errorf("the URL of the files is %q: write DOWNLOADS=https://example.com/proffer/%s", r.downloads, r.version)
+		return fmt.Errorf("the URL of the files is %q: write DOWNLOADS=https://example.com/proffer/%s",
+			r.downloads, r.version)
 	}
 	r.downloads = strings.TrimSuffix(r.downloads, "/")
 	return nil

@@ -103,7 +103,8 @@ func (r *release) plugins(ctx context.Context) error {
 // build returns the plugin's program for a platform, which it builds at a path.
 func (r *release) build(ctx context.Context, p platform, at string) ([]byte, error) {
 	if err := r.do(ctx, []string{"CGO_ENABLED=0", "GOOS=" + p.os, "GOARCH=" + p.arch, "GOWORK=off"},
-		"go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version="+r.version, "-o", at, "./cmd/"+plugin); err != nil {
+		"go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version="+r.version,
+		"-o", at, "./cmd/"+plugin); err != nil {
 		return nil, err
 	}
 	return os.ReadFile(at)
@@ -150,7 +151,8 @@ func (r *release) krew() error {
 				"plugins into ResourcePolicies, and checks an installation of Proffer.\n",
 			// krew links only the program.
 			"caveats": "On Linux and macOS, this command lets the shell complete names. Repeat it after an upgrade:\n" +
-				`ln -sf "$(dirname "$(readlink "$(command -v ` + plugin + `)")")/` + completion + `" "${KREW_ROOT:-$HOME/.krew}/bin"` + "\n",
+				`ln -sf "$(dirname "$(readlink "$(command -v ` + plugin + `)")")/` + completion +
+				`" "${KREW_ROOT:-$HOME/.krew}/bin"` + "\n",
 			"platforms": all,
 		},
 	})

@@ -275,7 +275,8 @@ func (c *choosing) outranked(p *candidate) string {
 	case worst == nil || p.score <= worst.score:
 		return fmt.Sprintf("its score is %d, and count is %d: %s", p.score, c.Count, p.because)
 	case !outgrows(p.score, worst.score, c.Stay.GainPercent):
-		return fmt.Sprintf("its score is %d, less than %d %% better than %d of %s", p.score, c.Stay.GainPercent, worst.score, worst.ID)
+		return fmt.Sprintf("its score is %d, less than %d %% better than %d of %s",
+			p.score, c.Stay.GainPercent, worst.score, worst.ID)
 	default:
 		return fmt.Sprintf("its score is %d, and %s with %d keeps its place until %s",
 			p.score, worst.ID, worst.score, timeText(worst.since.Add(c.Stay.For)))

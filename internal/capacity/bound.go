@@ -36,7 +36,9 @@ func (a Amounts) Bounded(most int, preferred func(name string) bool) Amounts {
 			rank[name] = 2
 		}
 	}
-	names := slices.SortedFunc(maps.Keys(a), func(x, y string) int { return cmp.Or(cmp.Compare(rank[x], rank[y]), cmp.Compare(x, y)) })
+	names := slices.SortedFunc(maps.Keys(a), func(x, y string) int {
+		return cmp.Or(cmp.Compare(rank[x], rank[y]), cmp.Compare(x, y))
+	})
 	kept := make(Amounts, most)
 	for _, name := range names[:most] {
 		kept[name] = a[name]

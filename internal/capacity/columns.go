@@ -19,7 +19,8 @@ type columns struct {
 
 // updateColumns sets the columns for a View, and reports whether they changed.
 func (l *Ledger) updateColumns(asked []string) bool {
-	if !l.names.listingsChanged && l.columns.names != nil && slices.Equal(asked, l.asked) && !slices.ContainsFunc(l.lingering, l.unrequested) {
+	if !l.names.listingsChanged && l.columns.names != nil && slices.Equal(asked, l.asked) &&
+		!slices.ContainsFunc(l.lingering, l.unrequested) {
 		return false
 	}
 	l.names.listingsChanged, l.asked = false, asked

@@ -24,7 +24,8 @@ type NodeGroup struct {
 
 // Equal reports whether two groups are the same.
 func (g *NodeGroup) Equal(o *NodeGroup) bool {
-	return g.Key == o.Key && g.Peer == o.Peer && slices.Equal(g.Nodes, o.Nodes) && maps.Equal(g.Given, o.Given) && (g.Given == nil) == (o.Given == nil)
+	return g.Key == o.Key && g.Peer == o.Peer && slices.Equal(g.Nodes, o.Nodes) &&
+		maps.Equal(g.Given, o.Given) && (g.Given == nil) == (o.Given == nil)
 }
 
 // SetGroups sets the complete list of groups, and reports whether the account changed. The ledger

@@ -63,7 +63,10 @@ type podEntry struct {
 
 // NewLedger returns an empty ledger.
 func NewLedger() *Ledger {
-	return &Ledger{names: newNameTable(), nodes: map[string]*nodeAccount{}, pods: map[string]*podEntry{}, runningSums: newRunningSums()}
+	return &Ledger{
+		names: newNameTable(), nodes: map[string]*nodeAccount{}, pods: map[string]*podEntry{},
+		runningSums: newRunningSums(),
+	}
 }
 
 // SetNode sets the present state of a node, and reports whether the account changed. The ledger
@@ -207,12 +210,16 @@ func (l *Ledger) setPod(pod Pod) (changed bool) {
 	}
 	pod.Requests = l.countable(pod.Requests)
 	e := l.pods[pod.Key]
-	if e != nil && e.on.name == pod.Node && e.consumer == pod.Consumer && e.creator == pod.Creator && l.names.matchesPod(e.requests, pod.Requests) {
+	if e != nil && e.on.name == pod.Node && e.consumer == pod.Consumer && e.creator == pod.Creator &&
+		l.names.matchesPod(e.requests, pod.Requests) {
 		return false
 	}
 	// The new requests refer to their names before the old ones release theirs, so that a name that
 	// both have keeps its number.
-	next := podEntry{on: l.account(pod.Node), consumer: pod.Consumer, creator: pod.Creator, requests: l.names.referPod(pod.Requests)}
+	next := podEntry{
+		on: l.account(pod.Node), consumer: pod.Consumer, creator: pod.Creator,
+		requests: l.names.referPod(pod.Requests),
+	}
 	if e == nil {
 		e = &podEntry{}
 		l.pods[pod.Key] = e

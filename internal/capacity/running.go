@@ -82,7 +82,9 @@ type podSums struct {
 }
 
 func newRunningSums() runningSums {
-	return runningSums{cells: map[string]*cellSums{}, consumers: map[string]*consumerSums{}, changedUses: map[string]struct{}{}}
+	return runningSums{
+		cells: map[string]*cellSums{}, consumers: map[string]*consumerSums{}, changedUses: map[string]struct{}{},
+	}
 }
 
 // View returns the state of the account at this moment, with one pool for each selection. Its
@@ -277,7 +279,8 @@ func (l *Ledger) cellOf(a *nodeAccount, pools []int) *cellSums {
 	c := l.cells[key]
 	if c == nil {
 		width := len(l.columns.names)
-		of.listed, of.allocatable, of.free, of.used = make([]int, width), make([]total, width), make([]total, width), make([]total, width)
+		of.listed, of.allocatable = make([]int, width), make([]total, width)
+		of.free, of.used = make([]total, width), make([]total, width)
 		c = &of
 		l.cells[key] = c
 		at, _ := slices.BinarySearchFunc(l.orderedCells, c, compareCells)
@@ -426,7 +429,9 @@ func (c *consumerSums) creatorSums(creator string) *podSums {
 
 // unusableOf describes the nodes that the selection of the pool leaves out.
 func (p *poolSums) unusableOf(s Selection) *Unusable {
-	nodes := slices.SortedFunc(maps.Keys(p.leftOut), func(a, b *nodeAccount) int { return strings.Compare(a.name, b.name) })
+	nodes := slices.SortedFunc(maps.Keys(p.leftOut), func(a, b *nodeAccount) int {
+		return strings.Compare(a.name, b.name)
+	})
 	u := &Unusable{Count: len(nodes), Filtered: p.filtered}
 	for _, a := range nodes[:min(len(nodes), MaxUnusableNamed)] {
 		u.First = append(u.First, UnusableNode{Name: a.name, Why: cmp.Or(p.leftOut[a], s.whyUnusable(a.node))})

@@ -33,8 +33,9 @@ const DepthLabel = "proffer.dev/depth"
 
 // Equal reports whether two nodes are in the same state.
 func (n *Node) Equal(o *Node) bool {
-	return n == o || n.Name == o.Name && n.State == o.State && n.Virtual == o.Virtual && n.Peer == o.Peer && n.Depth == o.Depth &&
-		maps.Equal(n.Labels, o.Labels) && slices.Equal(n.Taints, o.Taints) && maps.Equal(n.Allocatable, o.Allocatable)
+	return n == o || n.Name == o.Name && n.State == o.State && n.Virtual == o.Virtual && n.Peer == o.Peer &&
+		n.Depth == o.Depth && maps.Equal(n.Labels, o.Labels) && slices.Equal(n.Taints, o.Taints) &&
+		maps.Equal(n.Allocatable, o.Allocatable)
 }
 
 // NodeState says whether a node's capacity can be offered. Only a Ready node is in a pool.

@@ -56,7 +56,8 @@ func readConfiguration(path string) (*config.OperatorConfiguration, error) {
 		return nil, err
 	}
 	if c.APIVersion == "" && c.Kind == "" {
-		return nil, fmt.Errorf("it has no kind and apiVersion: write kind: %s and apiVersion: %s", config.Kind, config.APIVersion)
+		return nil, fmt.Errorf("it has no kind and apiVersion: write kind: %s and apiVersion: %s",
+			config.Kind, config.APIVersion)
 	}
 	if c.APIVersion != config.APIVersion || c.Kind != config.Kind {
 		return nil, fmt.Errorf("it is a %q of %q: write kind: %s and apiVersion: %s",
@@ -176,18 +177,21 @@ func (p *Program) plugins(c *config.OperatorConfiguration) (operator.Plugins, er
 		case slices.Contains(c.Reconcilers[:i], name):
 			return out, fmt.Errorf("reconcilers lists %s twice: leave one of them out", name)
 		case !slices.Contains(known, name):
-			return out, fmt.Errorf("reconcilers lists %q, and there is no such reconciler: write %s", name, strings.Join(known, " or "))
+			return out, fmt.Errorf("reconcilers lists %q, and there is no such reconciler: write %s",
+				name, strings.Join(known, " or "))
 		}
 	}
 	factories(p.NodeFilters, c.Filters.Nodes, out.NodeFilters)
 	factories(p.ConsumerFilters, c.Filters.Consumers, out.ConsumerFilters)
 	factories(p.Reconcilers, c.Reconcilers, out.Reconcilers)
+	listed := slices.Concat(c.Filters.Nodes, c.Filters.Consumers, c.Reconcilers)
 	for _, of := range c.PluginConfig {
 		if _, twice := out.Args[of.Name]; twice {
 			return out, fmt.Errorf("pluginConfig lists %s twice: leave one of them out", of.Name)
 		}
-		if !slices.Contains(slices.Concat(c.Filters.Nodes, c.Filters.Consumers, c.Reconcilers), of.Name) || filters.BuiltIn(of.Name) {
-			return out, fmt.Errorf("pluginConfig has arguments of %q, which is not a plugin that filters or reconcilers list", of.Name)
+		if !slices.Contains(listed, of.Name) || filters.BuiltIn(of.Name) {
+			return out, fmt.Errorf("pluginConfig has arguments of %q, "+
+				"which is not a plugin that filters or reconcilers list", of.Name)
 		}
 		out.Args[of.Name] = of.Args
 	}

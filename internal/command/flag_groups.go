@@ -49,12 +49,15 @@ func (o *options) generalFlags(others *flag.FlagSet) *pflag.FlagSet {
 	fs.BoolVarP(&o.help, "help", "h", false, "Print this help and exit.")
 	fs.BoolVar(&o.version, "version", false, "Print the version and exit.")
 	fs.StringVar(&o.config, "config", "",
-		"The configuration `file`, which may hold every other flag, and switches on plugins; a flag on the command line takes precedence.")
+		"The configuration `file`, which may hold every other flag, and switches on plugins; "+
+			"a flag on the command line takes precedence.")
 	take(fs, others, "kubeconfig",
-		"The kubeconfig `file`; by default, $KUBECONFIG, the Pod's service account and ~/.kube/config are tried in this order.",
+		"The kubeconfig `file`; by default, $KUBECONFIG, the Pod's service account and ~/.kube/config "+
+			"are tried in this order.",
 		"")
 	fs.Var(&o.batchPeriod, "batch-period",
-		"The minimum time between two evaluations; events are batched for half of it, and a change of a ResourceSlice ends the wait.")
+		"The minimum time between two evaluations; events are batched for half of it, "+
+			"and a change of a ResourceSlice ends the wait.")
 	return fs
 }
 
@@ -80,37 +83,46 @@ func (o *options) sliceFlags() *pflag.FlagSet {
 	fs.StringVar(&o.placements, "placements-configmap", "",
 		"The `name` of a ConfigMap, in the namespace of the Lease, in which the operator lists the node labels that pods of slices need; see the component slice-pod-guard.")
 	fs.StringVar(&o.podSecurity, "offloaded-pod-security", "",
-		"The pod-security `level`, baseline or restricted, of the namespaces that Liqo creates for consumers; by default, they are left as they are.")
+		"The pod-security `level`, baseline or restricted, of the namespaces that Liqo creates for consumers; "+
+			"by default, they are left as they are.")
 	fs.BoolVar(&o.publishOffers, "publish-offers", false,
-		"Publish to each consumer what it could be granted now, as Offers in its tenant namespace; see the component catalog.")
+		"Publish to each consumer what it could be granted now, as Offers in its tenant namespace; "+
+			"see the component catalog.")
 	fs.IntVar(&o.offersQPS, "publish-offers-qps", operator.DefaultOffersQPS,
-		"The most `writes` of Offers in a second; a change arrives within 10 s and one more second for each this many Offers.")
+		"The most `writes` of Offers in a second; "+
+			"a change arrives within 10 s and one more second for each this many Offers.")
 	fs.StringArrayVar(&o.offersSubjects, "offers-subject", []string{operator.DefaultOffersSubject},
-		"Who may read the Offers of a consumer, as a `subject` User:NAME or Group:NAME in which {clusterID} stands for the consumer; repeat it for more subjects.")
+		"Who may read the Offers of a consumer, as a `subject` User:NAME or Group:NAME "+
+			"in which {clusterID} stands for the consumer; repeat it for more subjects.")
 	fs.BoolVar(&o.orchestrate, "orchestrate", false,
 		"Send the pods of consumers on to other providers, as Orchestrations say; see the component orchestrator.")
 	fs.StringVar(&o.clusterID, "cluster-id", "",
 		"The `ID` of this cluster in Liqo, for --orchestrate; by default, clusterID of the configuration file.")
 	fs.BoolVar(&o.legacyToggle, "legacy-toggle", false,
-		"Also allow callers of /api/toggle to disable and enable providers with GET, as the broker of Liqo's early days did, for --orchestrate.")
+		"Also allow callers of /api/toggle to disable and enable providers with GET, "+
+			"as the broker of Liqo's early days did, for --orchestrate.")
 	return fs
 }
 
 func (o *options) httpFlags() *pflag.FlagSet {
 	fs := newFlags()
 	fs.StringVar(&o.metrics, "metrics-bind-address", ":8443",
-		"The `address` of /metrics, /offers, /api and the pages at /ui/, over HTTPS, for callers that the API server authorizes; empty or 0 disables them.")
+		"The `address` of /metrics, /offers, /api and the pages at /ui/, over HTTPS, "+
+			"for callers that the API server authorizes; empty or 0 disables them.")
 	fs.StringVar(&o.probes, "health-probe-bind-address", ":8081",
 		"The `address` of /healthz and /readyz; empty or 0 disables them.")
 	fs.StringVar(&o.pprof, "pprof-bind-address", "",
 		"The `address` of Go's profiles (pprof), without authentication; empty or 0 disables them.")
 	fs.StringVar(&o.catalog.Address, "catalog-bind-address", "",
-		"The `address` of /api for callers from outside of the cluster, over HTTPS, or over HTTP at a loopback address; empty or 0 disables it.")
+		"The `address` of /api for callers from outside of the cluster, over HTTPS, "+
+			"or over HTTP at a loopback address; empty or 0 disables it.")
 	fs.StringVar(&o.catalog.CertFile, "catalog-tls-cert-file", "",
 		"The `file` with the TLS certificate of --catalog-bind-address, which is reloaded when it changes.")
-	fs.StringVar(&o.catalog.KeyFile, "catalog-tls-key-file", "", "The `file` with the private key of --catalog-tls-cert-file.")
+	fs.StringVar(&o.catalog.KeyFile, "catalog-tls-key-file", "",
+		"The `file` with the private key of --catalog-tls-cert-file.")
 	fs.BoolVar(&o.catalog.Anonymous, "catalog-anonymous", false,
-		"Show callers of --catalog-bind-address without credentials the clusters that this one is peered with, and the classes without amounts.")
+		"Show callers of --catalog-bind-address without credentials the clusters that this one is peered with, "+
+			"and the classes without amounts.")
 	return fs
 }
 

@@ -140,7 +140,8 @@ func (o *options) check() error {
 		}
 	}
 	if o.election.Namespace != "" && !o.leaderElect {
-		return errors.New("--leader-election-namespace has no effect without leader election: write --leader-elect too, or leave it out")
+		return errors.New("--leader-election-namespace has no effect without leader election: " +
+			"write --leader-elect too, or leave it out")
 	}
 	if o.servedClasses != "" && len(validation.IsDNS1123Subdomain(o.servedClasses)) > 0 {
 		return fmt.Errorf("--served-classes-configmap=%q is not the name of a ConfigMap: write lower-case letters, digits, '-' and '.', such as proffer-served-classes", o.servedClasses)
@@ -167,11 +168,14 @@ func (o *options) check() error {
 }
 
 func (o *options) checkOffers() error {
-	if !o.publishOffers && (o.offersQPS != operator.DefaultOffersQPS || !slices.Equal(o.offersSubjects, []string{operator.DefaultOffersSubject})) {
-		return errors.New("--publish-offers-qps and --offers-subject have no effect without --publish-offers: write --publish-offers too, or leave them out")
+	defaultSubjects := slices.Equal(o.offersSubjects, []string{operator.DefaultOffersSubject})
+	if !o.publishOffers && (o.offersQPS != operator.DefaultOffersQPS || !defaultSubjects) {
+		return errors.New("--publish-offers-qps and --offers-subject have no effect without --publish-offers: " +
+			"write --publish-offers too, or leave them out")
 	}
 	if o.offersQPS < 1 || o.offersQPS > operator.MaxOffersQPS {
-		return fmt.Errorf("--publish-offers-qps=%d is not a rate: write a number from 1 to %d", o.offersQPS, operator.MaxOffersQPS)
+		return fmt.Errorf("--publish-offers-qps=%d is not a rate: write a number from 1 to %d",
+			o.offersQPS, operator.MaxOffersQPS)
 	}
 	if n := len(o.offersSubjects); n < 1 || n > operator.MaxOffersSubjects {
 		return fmt.Errorf("--offers-subject is written %d times: write it 1 to %d times", n, operator.MaxOffersSubjects)
@@ -185,8 +189,8 @@ func (o *options) checkOffers() error {
 			return fmt.Errorf("--offers-subject=%q is written twice: leave one of them out", text)
 		}
 		if other := slices.IndexFunc(o.offersTo, subject.Overlaps); other >= 0 {
-			return fmt.Errorf("--offers-subject=%q and %q can name the same subject for two consumers: write a character such as : next to {clusterID}",
-				o.offersSubjects[other], text)
+			return fmt.Errorf("--offers-subject=%q and %q can name the same subject for two consumers: "+
+				"write a character such as : next to {clusterID}", o.offersSubjects[other], text)
 		}
 		o.offersTo = append(o.offersTo, subject)
 	}
@@ -204,9 +208,11 @@ func (o *options) checkOrchestrate() error {
 	}
 	switch {
 	case o.orchestrate && o.clusterID == "":
-		return errors.New("--orchestrate needs the ID of this cluster in Liqo: write --cluster-id too, as liqoctl info shows it")
+		return errors.New("--orchestrate needs the ID of this cluster in Liqo: " +
+			"write --cluster-id too, as liqoctl info shows it")
 	case o.orchestrate && len(validation.IsDNS1123Label(o.clusterID)) > 0:
-		return fmt.Errorf("--cluster-id=%q is not a cluster ID: write it as liqoctl info shows it, such as milan", kube.Shorten(o.clusterID, kube.MaxShown))
+		return fmt.Errorf("--cluster-id=%q is not a cluster ID: write it as liqoctl info shows it, such as milan",
+			kube.Shorten(o.clusterID, kube.MaxShown))
 	}
 	return nil
 }
@@ -216,13 +222,16 @@ func (o *options) checkCatalog() error {
 	c := o.catalog
 	switch cert, key := c.CertFile != "", c.KeyFile != ""; {
 	case c.Address == "" && c != (operator.Catalog{}):
-		return errors.New("--catalog-anonymous, --catalog-tls-cert-file and --catalog-tls-key-file have no effect without --catalog-bind-address: write it too, or leave them out")
+		return errors.New("--catalog-anonymous, --catalog-tls-cert-file and --catalog-tls-key-file have no effect " +
+			"without --catalog-bind-address: write it too, or leave them out")
 	case cert && !key:
 		return errors.New("--catalog-tls-cert-file needs the private key: write --catalog-tls-key-file too")
 	case key && !cert:
 		return errors.New("--catalog-tls-key-file needs the certificate: write --catalog-tls-cert-file too")
 	case c.Address != "" && !cert && !c.Loopback():
-		return fmt.Errorf("--catalog-bind-address=%s needs TLS: write --catalog-tls-cert-file and --catalog-tls-key-file too, or a loopback address such as 127.0.0.1:8444", c.Address)
+		return fmt.Errorf("--catalog-bind-address=%s needs TLS: "+
+			"write --catalog-tls-cert-file and --catalog-tls-key-file too, "+
+			"or a loopback address such as 127.0.0.1:8444", c.Address)
 	}
 	return nil
 }

@@ -30,7 +30,8 @@ func helpWidth(w io.Writer) int {
 
 func printHelp(w io.Writer, groups []flagGroup) {
 	fmt.Fprint(w,
-		"Proffer decides how much of this cluster is offered to each of its Liqo peers.\n\nUsage:\n  proffer [--flag=value]...\n"+
+		"Proffer decides how much of this cluster is offered to each of its Liqo peers.\n\n"+
+			"Usage:\n  proffer [--flag=value]...\n"+
 			"  proffer "+migrateDatabase+" --config=FILE\n")
 	for _, g := range groups {
 		fmt.Fprintf(w, "\n%s:\n%s", g.title, g.flags.FlagUsagesWrapped(helpWidth(w)))

@@ -84,7 +84,8 @@ func loadConfig() (*rest.Config, error) {
 	config, err := ctrl.GetConfig()
 	switch {
 	case clientcmd.IsEmptyConfig(err):
-		return nil, errors.New("no API server is configured: write --kubeconfig=FILE or set KUBECONFIG; only a Pod needs neither")
+		return nil, errors.New("no API server is configured: " +
+			"write --kubeconfig=FILE or set KUBECONFIG; only a Pod needs neither")
 	case err != nil:
 		return nil, fmt.Errorf("reading the kubeconfig of --kubeconfig=FILE or KUBECONFIG: %w", err)
 	}

@@ -59,7 +59,8 @@ func parseMigrate(args []string, help io.Writer, p Program) (*metasync.Options, 
 	flags.SetOutput(io.Discard)
 	flags.Usage = func() {}
 	path := flags.String("config", "", "The configuration file of the operator.")
-	dsn := flags.String("dsn-file", "", "A file with the data source name of an account that may create tables. Default: that of the configuration file.")
+	dsn := flags.String("dsn-file", "", "A file with the data source name of an account that may create tables. "+
+		"Default: that of the configuration file.")
 	err := oneDash(args)
 	if err == nil {
 		err = flags.Parse(args)
@@ -73,7 +74,8 @@ func parseMigrate(args []string, help io.Writer, p Program) (*metasync.Options, 
 	case flags.NArg() > 0:
 		return nil, fmt.Errorf("%q is not a flag: see proffer %s --help", flags.Arg(0), migrateDatabase)
 	case *path == "":
-		return nil, fmt.Errorf("--config is missing: write the configuration file of the operator; see proffer %s --help", migrateDatabase)
+		return nil, fmt.Errorf("--config is missing: write the configuration file of the operator; "+
+			"see proffer %s --help", migrateDatabase)
 	}
 	c, err := readConfiguration(*path)
 	if err != nil {

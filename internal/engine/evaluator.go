@@ -140,7 +140,9 @@ func (e *Evaluator) Evaluate(first time.Time) {
 	result := offer.Evaluate(in.After(last))
 	e.metrics.evaluation.Observe(time.Since(start).Seconds())
 
-	next := table.Snapshot{Result: result, Input: in, Policies: policies.All, Slices: decided, Levels: e.stable, Time: start}
+	next := table.Snapshot{
+		Result: result, Input: in, Policies: policies.All, Slices: decided, Levels: e.stable, Time: start,
+	}
 	if e.Peers != nil {
 		next.Peers = e.Peers()
 	}

@@ -91,16 +91,19 @@ func checkElements(elements []ast.Expr) error {
 func checkCall(call ast.CallExpr) error {
 	name, args := call.FunctionName(), call.Args()
 	switch name {
-	case "lists.range", "replace", "join", "format", "flatten", "findAll", "distinct", "sets.contains", "sets.equivalent", "sets.intersects":
+	case "lists.range", "replace", "join", "format", "flatten", "findAll", "distinct",
+		"sets.contains", "sets.equivalent", "sets.intersects":
 		return fmt.Errorf("%s is not available in a filter", name)
-	case "getFullYear", "getMonth", "getDayOfYear", "getDayOfMonth", "getDate", "getDayOfWeek", "getHours", "getMinutes", "getSeconds", "getMilliseconds":
+	case "getFullYear", "getMonth", "getDayOfYear", "getDayOfMonth", "getDate", "getDayOfWeek",
+		"getHours", "getMinutes", "getSeconds", "getMilliseconds":
 		if len(args) > 0 {
 			return fmt.Errorf("%s takes no time zone in a filter", name)
 		}
 	case "quantity", "isQuantity":
 		text, ok := literal(args, 0)
 		if !ok || !literalAmount.MatchString(text) {
-			return fmt.Errorf("%s takes an amount in quotes, such as '8' or '16Gi', with an exponent of at most two digits", name)
+			return fmt.Errorf("%s takes an amount in quotes, such as '8' or '16Gi', "+
+				"with an exponent of at most two digits", name)
 		}
 	case "matches", "find":
 		at := 0
@@ -115,7 +118,8 @@ func checkCall(call ast.CallExpr) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		if program, err := syntax.Compile(pattern.Simplify()); err != nil || len(program.Inst) > maxPattern {
+		program, err := syntax.Compile(pattern.Simplify())
+		if err != nil || len(program.Inst) > maxPattern {
 			return fmt.Errorf("the regular expression of %s is too large: write fewer repetitions", name)
 		}
 	}

@@ -66,7 +66,8 @@ func with(variable, kind string, types map[string]*apiservercel.DeclType) *cel.E
 	set, err := base.Extend(environment.VersionedOptions{
 		IntroducedVersion: version.MajorMinor(1, 0),
 		EnvOptions: []cel.EnvOption{
-			cel.Variable(variable, object.CelType()), cel.Macros(refusedOf(base.NewExpressionsEnv())...), cel.ParserRecursionLimit(maxDepth),
+			cel.Variable(variable, object.CelType()), cel.Macros(refusedOf(base.NewExpressionsEnv())...),
+			cel.ParserRecursionLimit(maxDepth),
 		},
 		DeclTypes: []*apiservercel.DeclType{object},
 	})
@@ -87,7 +88,8 @@ func compile(env *cel.Env, text, fields string) (cel.Program, error) {
 		return nil, mistakes(issues.Errors(), fields)
 	}
 	if ast.OutputType() != cel.BoolType {
-		return nil, fmt.Errorf("its result is of type %s: write an expression that is true or false", short(ast.OutputType().String()))
+		return nil, fmt.Errorf("its result is of type %s: write an expression that is true or false",
+			short(ast.OutputType().String()))
 	}
 	if err := check(ast.NativeRep()); err != nil {
 		return nil, err
@@ -104,7 +106,9 @@ var ended = func() context.Context {
 
 // evaluate returns the result of a program for an object with these labels and other fields, and why it
 // has none.
-func evaluate(p cel.Program, variable string, labels map[string]string, value map[string]any) (ok bool, failure string) {
+func evaluate(
+	p cel.Program, variable string, labels map[string]string, value map[string]any,
+) (ok bool, failure string) {
 	if len(labels) > maxLabels {
 		return false, fmt.Sprintf("%d labels are more than %d", len(labels), maxLabels)
 	}

@@ -8,7 +8,9 @@ import (
 
 // macros are those that an expression may have. Others make lists of values of their own choice, or
 // repeat what they are called on: 40 calls of optMap in a row would become 2^40 expressions.
-var macros = map[string]bool{"has": true, "all": true, "exists": true, "exists_one": true, "existsOne": true, "filter": true}
+var macros = map[string]bool{
+	"has": true, "all": true, "exists": true, "exists_one": true, "existsOne": true, "filter": true,
+}
 
 // refusedOf returns macros that replace those of the environment that an expression may not have.
 func refusedOf(env *cel.Env) []cel.Macro {

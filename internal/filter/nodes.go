@@ -35,7 +35,9 @@ func (f *nodes) Admits(n *capacity.Node) (ok bool, why string) {
 		q := quantity.Of(name, amount)
 		allocatable[name] = apiservercel.Quantity{Quantity: &q}
 	}
-	ok, failure := evaluate(f.program, nodeVariable, n.Labels, map[string]any{"name": n.Name, "allocatable": orderedAmounts(allocatable)})
+	ok, failure := evaluate(f.program, nodeVariable, n.Labels, map[string]any{
+		"name": n.Name, "allocatable": orderedAmounts(allocatable),
+	})
 	switch {
 	case ok:
 		return true, ""

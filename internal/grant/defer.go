@@ -112,7 +112,9 @@ func (a *allocation) mayLeaveNodes(s *sliceState) bool {
 	case pool == noPool || !a.input.InForce(s.GrantedBy):
 		return false
 	}
-	return !slices.ContainsFunc(a.input.Pools, func(p offer.PolicyPool) bool { return p.Policy == s.GrantedBy && slices.Contains(p.Within, pool) })
+	return !slices.ContainsFunc(a.input.Pools, func(p offer.PolicyPool) bool {
+		return p.Policy == s.GrantedBy && slices.Contains(p.Within, pool)
+	})
 }
 
 // formerCommitments returns the commitments that what a moved slice has counts in: those of the

@@ -59,7 +59,8 @@ func (a *Answer) Explain(problem string) string {
 	case a.Invalid && len(clauses) == 0:
 		return "nothing more is granted until the request is corrected: " + problem
 	case a.Verdict == Deny && len(clauses) == 0:
-		return fmt.Sprintf("denied: nothing is asked for, and policy %s has no defaults: write resources in the request", a.policy())
+		return fmt.Sprintf("denied: nothing is asked for, and policy %s has no defaults: "+
+			"write resources in the request", a.policy())
 	case len(clauses) == 0 && a.Policy == nil:
 		return "what was granted stays as it is: " + noPolicy
 	case len(clauses) == 0:

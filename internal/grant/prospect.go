@@ -42,7 +42,8 @@ func Prospects(terms *offer.AllocationInput, all []Slice, askers []Asker) []Pros
 	with := slices.Clip(slices.Clone(all))
 	for _, k := range askers {
 		with = append(with, Slice{
-			Key: prospectKey + k.Class + "/" + k.Consumer, Consumer: k.Consumer, Class: k.Class, Created: math.MaxInt64, Invalid: true,
+			Key: prospectKey + k.Class + "/" + k.Consumer, Consumer: k.Consumer, Class: k.Class,
+			Created: math.MaxInt64, Invalid: true,
 		})
 	}
 	out := make([]Prospect, len(askers))
@@ -81,7 +82,9 @@ func (a *allocation) prospect(s *sliceState, waiting *deferral) Prospect {
 				most, limitedBy.by = max(0, now), Awaited
 			}
 		}
-		p.Resources = append(p.Resources, Available{Resource: step.Resource, Amount: most, Bound: limitedBy.by, Ceiling: ceilingOf(step)})
+		p.Resources = append(p.Resources, Available{
+			Resource: step.Resource, Amount: most, Bound: limitedBy.by, Ceiling: ceilingOf(step),
+		})
 	}
 	// A default that is not offered is 0 in a request that is granted in full.
 	for name := range terms.Policy.Slices.Defaults {

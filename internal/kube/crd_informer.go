@@ -19,7 +19,9 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+var crdResource = schema.GroupVersionResource{
+	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+}
 
 // Handler receives the objects of one kind. It is called by one goroutine at a time.
 type Handler interface {
@@ -84,8 +86,9 @@ type CRDInformer struct {
 // once for each object that a handler reports as a change.
 func NewCRDInformer(client dynamic.Interface, k Kind, wake func(), log logr.Logger, handlers ...Handler) *CRDInformer {
 	return &CRDInformer{
-		kind: k, client: client, handlers: handlers, wake: wake, log: log.WithValues("kind", k.String(), "version", k.Version),
+		kind: k, client: client, handlers: handlers, wake: wake,
 		changed: make(chan struct{}, 1), synced: make(chan struct{}),
+		log: log.WithValues("kind", k.String(), "version", k.Version),
 	}
 }
 
@@ -171,7 +174,8 @@ func (i *CRDInformer) run(ctx context.Context) error {
 func (i *CRDInformer) followCRD(ctx context.Context) (stop func(), err error) {
 	setServed := func(u *unstructured.Unstructured) { i.setServed(serves(u, i.kind.Version)) }
 	setGone := func(*unstructured.Unstructured) { i.setServed(false) }
-	crd, stop, err := i.follow(ctx, i.dynamicInformer(crdResource, i.kind.selectCRD), OnEvents(setServed, setGone), stripCRD)
+	crd, stop, err := i.follow(ctx, i.dynamicInformer(crdResource, i.kind.selectCRD),
+		OnEvents(setServed, setGone), stripCRD)
 	if err != nil {
 		return nil, err
 	}
@@ -190,14 +194,21 @@ func (i *CRDInformer) informer() toolscache.SharedIndexInformer {
 		toolscache.SharedIndexInformerOptions{ObjectDescription: i.kind.GroupVersionResource.String()})
 }
 
-func (i *CRDInformer) dynamicInformer(gvr schema.GroupVersionResource, tweak dynamicinformer.TweakListOptionsFunc) toolscache.SharedIndexInformer {
-	return dynamicinformer.NewFilteredDynamicInformer(i.client, gvr, metav1.NamespaceAll, 0, toolscache.Indexers{}, tweak).Informer()
+func (i *CRDInformer) dynamicInformer(
+	gvr schema.GroupVersionResource, tweak dynamicinformer.TweakListOptionsFunc,
+) toolscache.SharedIndexInformer {
+	return dynamicinformer.NewFilteredDynamicInformer(i.client, gvr, metav1.NamespaceAll, 0,
+		toolscache.Indexers{}, tweak).Informer()
 }
 
 // follow runs an informer. The returned function ends it; no handler runs after it has returned.
-func (i *CRDInformer) follow(ctx context.Context, informer toolscache.SharedIndexInformer, handler toolscache.ResourceEventHandler, strip toolscache.TransformFunc) (toolscache.ResourceEventHandlerRegistration, func(), error) {
+func (i *CRDInformer) follow(
+	ctx context.Context, informer toolscache.SharedIndexInformer, handler toolscache.ResourceEventHandler,
+	strip toolscache.TransformFunc,
+) (toolscache.ResourceEventHandlerRegistration, func(), error) {
 	registration, err := informer.AddEventHandler(handler)
-	if err := errors.Join(err, informer.SetTransform(strip), informer.SetWatchErrorHandlerWithContext(i.onWatchError)); err != nil {
+	err = errors.Join(err, informer.SetTransform(strip), informer.SetWatchErrorHandlerWithContext(i.onWatchError))
+	if err != nil {
 		return nil, nil, err
 	}
 	ctx, cancel := context.WithCancel(logr.NewContext(ctx, i.log))

@@ -28,7 +28,8 @@ func TooLarge(err error) bool {
 	}
 	// The API server passes on these errors of etcd and its client without a type of their own.
 	text := err.Error()
-	return strings.Contains(text, "etcdserver: request is too large") || strings.Contains(text, "trying to send message larger than max")
+	return strings.Contains(text, "etcdserver: request is too large") ||
+		strings.Contains(text, "trying to send message larger than max")
 }
 
 // RefusedContent reports whether a write was refused because of its content or its size: the same

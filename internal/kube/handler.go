@@ -47,7 +47,9 @@ func OnEvents[T metav1.Object](set, remove func(T)) toolscache.ResourceEventHand
 // Watch calls set for each object of a kind that exists or changes, and remove for each that is
 // gone, and calls wake if they report a change. None of the three may block for longer than a short
 // lock takes. The result is done when every object has been seen once.
-func Watch[T client.Object](informers cache.Informers, of T, set, remove func(T) (changed bool), wake func()) (toolscache.DoneChecker, error) {
+func Watch[T client.Object](
+	informers cache.Informers, of T, set, remove func(T) (changed bool), wake func(),
+) (toolscache.DoneChecker, error) {
 	informer, err := informers.GetInformer(context.Background(), of, cache.BlockUntilSynced(false))
 	if meta.IsNoMatchError(err) {
 		return nil, fmt.Errorf("install the CRDs first, with kubectl apply -k config/crd: %w", err)

@@ -81,7 +81,10 @@ func (t *Tenure) Holds() bool {
 
 // NewLeader returns a Leader, which the caller adds to the manager. The lease is the name of the
 // Lease. Without an election the work begins immediately.
-func NewLeader(mgr ctrl.Manager, lease string, election *LeaderElection, tenure *Tenure, log logr.Logger, work ...manager.Runnable) (*Leader, error) {
+func NewLeader(
+	mgr ctrl.Manager, lease string, election *LeaderElection, tenure *Tenure, log logr.Logger,
+	work ...manager.Runnable,
+) (*Leader, error) {
 	l := &Leader{work: work, name: lease, tenure: tenure, log: log}
 	if election == nil {
 		return l, nil
@@ -108,8 +111,9 @@ func NewLeader(mgr ctrl.Manager, lease string, election *LeaderElection, tenure 
 		LeaseMeta: metav1.ObjectMeta{Namespace: l.times.Namespace, Name: lease},
 		Client:    client,
 		LockConfig: resourcelock.ResourceLockConfig{
-			Identity:      identity,
-			EventRecorder: mgr.GetEventRecorderFor(identity), //nolint:staticcheck // client-go's election takes no recorder of the newer kind
+			Identity: identity,
+			//nolint:staticcheck // client-go's election takes no recorder of the newer kind
+			EventRecorder: mgr.GetEventRecorderFor(identity),
 		},
 	}
 	return l, nil

@@ -73,8 +73,9 @@ func New(config Config) *Books {
 	}
 	return &Books{
 		Config: config, debouncer: debounce.New(passPeriod), metrics: newMetrics(),
-		failures: rate.Sometimes{First: failuresLogged, Interval: failureNotice}, notices: rate.Sometimes{Interval: failureNotice},
 		now: func(server time.Time) time.Time { return server }, commit: (*sql.Tx).Commit, timeout: passTimeout,
+		failures: rate.Sometimes{First: failuresLogged, Interval: failureNotice},
+		notices:  rate.Sometimes{Interval: failureNotice},
 	}
 }
 

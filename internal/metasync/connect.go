@@ -110,7 +110,9 @@ func readFile(path string, most int64) ([]byte, error) {
 
 // connectorOf returns what opens connections to a database, and the password. The errors of the
 // drivers repeat the data source name, so they are not passed on.
-func connectorOf(o *Options, dsn string, encrypt *tls.Config, patience time.Duration) (driver.Connector, string, error) {
+func connectorOf(
+	o *Options, dsn string, encrypt *tls.Config, patience time.Duration,
+) (driver.Connector, string, error) {
 	if o.Engine == config.PostgreSQL {
 		return postgreSQLConnector(o, dsn, encrypt)
 	}
@@ -125,8 +127,8 @@ var hostOfPostgreSQL = regexp.MustCompile(`^postgres(ql)?://|(^|\s)host(addr)?\s
 func postgreSQLConnector(o *Options, dsn string, encrypt *tls.Config) (driver.Connector, string, error) {
 	c, err := pgx.ParseConfig(dsn)
 	if err != nil || !hostOfPostgreSQL.MatchString(dsn) {
-		return nil, "", fmt.Errorf("%s has no data source name of PostgreSQL: write postgres://USER:PASSWORD@HOST:5432/DATABASE?sslmode=verify-full",
-			o.DSNFile)
+		return nil, "", fmt.Errorf("%s has no data source name of PostgreSQL: "+
+			"write postgres://USER:PASSWORD@HOST:5432/DATABASE?sslmode=verify-full", o.DSNFile)
 	}
 	if encrypt != nil {
 		encryptPostgreSQL(c, encrypt)
@@ -156,10 +158,13 @@ func postgreSQLConnector(o *Options, dsn string, encrypt *tls.Config) (driver.Co
 	return stdlib.GetConnector(*c), c.Password, nil
 }
 
-func mySQLConnector(o *Options, dsn string, encrypt *tls.Config, patience time.Duration) (driver.Connector, string, error) {
+func mySQLConnector(
+	o *Options, dsn string, encrypt *tls.Config, patience time.Duration,
+) (driver.Connector, string, error) {
 	c, err := mysql.ParseDSN(dsn)
 	if err != nil || c.DBName == "" {
-		return nil, "", fmt.Errorf("%s has no data source name of MySQL: write USER:PASSWORD@tcp(HOST:3306)/DATABASE", o.DSNFile)
+		return nil, "", fmt.Errorf("%s has no data source name of MySQL: write USER:PASSWORD@tcp(HOST:3306)/DATABASE",
+			o.DSNFile)
 	}
 	if encrypt != nil {
 		// The driver fills in the name of the server.
@@ -177,7 +182,8 @@ func mySQLConnector(o *Options, dsn string, encrypt *tls.Config, patience time.D
 	err = c.Apply(mysql.Charset("utf8mb4", ""))
 	params := map[string]string{}
 	for name, value := range c.Params {
-		if lower := strings.ToLower(name); !strings.Contains(lower, "character_set") && !strings.Contains(lower, "collation") {
+		lower := strings.ToLower(name)
+		if !strings.Contains(lower, "character_set") && !strings.Contains(lower, "collation") {
 			params[lower] = value
 		}
 	}

@@ -38,11 +38,13 @@ func newMetrics() *metrics {
 		}, []string{"table"}),
 		held: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "proffer_metasync_held_back",
-			Help: "Number of changes that the latest pass over the books held back, because a row of theirs is too young or the budget of a consumer is spent.",
+			Help: "Number of changes that the latest pass over the books held back, " +
+				"because a row of theirs is too young or the budget of a consumer is spent.",
 		}),
 		leftOut: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "proffer_metasync_left_out",
-			Help: "Number of texts in the latest pass that the columns of the books do not take, so that their rows are left out.",
+			Help: "Number of texts in the latest pass that the columns of the books do not take, " +
+				"so that their rows are left out.",
 		}),
 		lag: prometheus.NewDesc("proffer_metasync_lag_seconds",
 			"Time since the books were last complete, 0 while this replica does not keep them.", nil, nil),

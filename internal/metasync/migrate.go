@@ -121,7 +121,8 @@ func newestVersion(p *goose.Provider) int64 {
 // tooNew returns an error if a newer version has changed the tables.
 func tooNew(present, newest int64) error {
 	if present > newest {
-		return fmt.Errorf("the tables are of a newer version of Proffer (%d, this one knows %d): use that version", present, newest)
+		return fmt.Errorf("the tables are of a newer version of Proffer (%d, this one knows %d): use that version",
+			present, newest)
 	}
 	return nil
 }

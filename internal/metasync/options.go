@@ -49,9 +49,11 @@ func NewOptions(args config.MetaSyncArgs, clusterID string) (*Options, error) {
 	case len(clusterID) > maxID:
 		return nil, fmt.Errorf("clusterID has more than %d bytes", maxID)
 	case args.Engine != config.PostgreSQL && args.Engine != config.MySQL:
-		return nil, fmt.Errorf("engine is %q: write %s, or %s, which is also for MariaDB", args.Engine, config.PostgreSQL, config.MySQL)
+		return nil, fmt.Errorf("engine is %q: write %s, or %s, which is also for MariaDB",
+			args.Engine, config.PostgreSQL, config.MySQL)
 	case args.DSNFile == "":
-		return nil, errors.New("set dsnFile to the path of a file with the data source name, such as that of a mounted Secret")
+		return nil, errors.New("set dsnFile to the path of a file with the data source name, " +
+			"such as that of a mounted Secret")
 	case (args.TLS.CertFile == "") != (args.TLS.KeyFile == ""):
 		return nil, errors.New("tls.certFile and tls.keyFile belong together: set both, or neither")
 	case args.Migrate != "" && args.Migrate != config.MigrateAuto && args.Migrate != config.MigrateManual:
@@ -59,7 +61,8 @@ func NewOptions(args config.MetaSyncArgs, clusterID string) (*Options, error) {
 	case sample < 1 || sample > maxSampleSeconds:
 		return nil, fmt.Errorf("sampleSeconds is %d: write 1 to %d", sample, maxSampleSeconds)
 	case args.RetentionDays < 0 || args.RetentionDays > maxRetentionDays:
-		return nil, fmt.Errorf("retentionDays is %d: write 1 to %d, or 0 to keep everything", args.RetentionDays, maxRetentionDays)
+		return nil, fmt.Errorf("retentionDays is %d: write 1 to %d, or 0 to keep everything",
+			args.RetentionDays, maxRetentionDays)
 	}
 	return &Options{
 		Engine: args.Engine, DSNFile: args.DSNFile, TLS: args.TLS, ClusterID: clusterID,

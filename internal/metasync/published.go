@@ -143,7 +143,8 @@ func (p *published) addSlice(d *table.DecidedSlice, last func(grantKey) price) {
 		return
 	}
 	row := granted{
-		namespace: d.Namespace, slice: d.Name, consumer: d.Consumer, class: d.Class, policy: d.Policy(), accepted: d.Accepted(),
+		namespace: d.Namespace, slice: d.Name, consumer: d.Consumer, class: d.Class,
+		policy: d.Policy(), accepted: d.Accepted(),
 	}
 	if row.policy == "" {
 		row.policy = d.GrantedBy

@@ -11,7 +11,8 @@ import (
 
 // errDiffers is the failure of a pass that found other open rows than it had read. The next pass reads
 // them again.
-var errDiffers = errors.New("the open rows are not those that this process wrote: does something else write to these tables?")
+var errDiffers = errors.New("the open rows are not those that this process wrote: " +
+	"does something else write to these tables?")
 
 // pass is one transaction.
 type pass struct {

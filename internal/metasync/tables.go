@@ -78,10 +78,14 @@ func consumersSheet(sample time.Duration) sheet[string, string] {
 		name: "consumer", sample: sample,
 		list: func(ctx context.Context, p *pass) (map[string]row[string], error) {
 			all, err := p.q.ListConsumers(ctx, p.cluster)
-			return rowsOf(all, err, func(r db.ListConsumersRow) (string, string, time.Time) { return r.Consumer, r.Labels, r.ValidFrom })
+			return rowsOf(all, err, func(r db.ListConsumersRow) (string, string, time.Time) {
+				return r.Consumer, r.Labels, r.ValidFrom
+			})
 		},
 		begin: func(ctx context.Context, p *pass, id, labels string) error {
-			return p.q.OpenConsumer(ctx, db.OpenConsumerParams{ClusterID: p.cluster, Consumer: id, Labels: labels, ValidFrom: p.at})
+			return p.q.OpenConsumer(ctx, db.OpenConsumerParams{
+				ClusterID: p.cluster, Consumer: id, Labels: labels, ValidFrom: p.at,
+			})
 		},
 		end: func(ctx context.Context, p *pass, id string, to time.Time) (int64, error) {
 			return p.q.CloseConsumer(ctx, db.CloseConsumerParams{ValidTo: at(to), ClusterID: p.cluster, Consumer: id})
@@ -160,7 +164,9 @@ func grantsSheet() sheet[grantKey, granted] {
 			})
 		},
 		end: func(ctx context.Context, p *pass, k grantKey, to time.Time) (int64, error) {
-			return p.q.CloseGrant(ctx, db.CloseGrantParams{ValidTo: at(to), ClusterID: p.cluster, UID: k.uid, Resource: k.resource})
+			return p.q.CloseGrant(ctx, db.CloseGrantParams{
+				ValidTo: at(to), ClusterID: p.cluster, UID: k.uid, Resource: k.resource,
+			})
 		},
 		old: func(ctx context.Context, p *pass, before time.Time) ([]int64, error) {
 			return p.q.ListOldGrants(ctx, db.ListOldGrantsParams{ClusterID: p.cluster, Before: at(before)})
@@ -234,7 +240,9 @@ func poolsSheet(sample time.Duration) sheet[poolKey, pool] {
 			})
 		},
 		end: func(ctx context.Context, p *pass, k poolKey, to time.Time) (int64, error) {
-			return p.q.ClosePool(ctx, db.ClosePoolParams{ValidTo: at(to), ClusterID: p.cluster, Policy: k.policy, Resource: k.resource})
+			return p.q.ClosePool(ctx, db.ClosePoolParams{
+				ValidTo: at(to), ClusterID: p.cluster, Policy: k.policy, Resource: k.resource,
+			})
 		},
 		old: func(ctx context.Context, p *pass, before time.Time) ([]int64, error) {
 			return p.q.ListOldPools(ctx, db.ListOldPoolsParams{ClusterID: p.cluster, Before: at(before)})

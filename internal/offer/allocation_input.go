@@ -108,7 +108,8 @@ type ConsumerTerms struct {
 func NewAllocationInput(in Input) *AllocationInput {
 	a := &AllocationInput{
 		View: &in.View, column: make(map[string]int, len(in.View.Columns)), consumers: in.Consumers,
-		byClass: map[string][]*policyPlan{}, inForce: map[string]struct{}{}, terms: map[*template]*ConsumerTerms{}, poolOf: map[*policyPlan]int{},
+		byClass: map[string][]*policyPlan{}, inForce: map[string]struct{}{},
+		terms: map[*template]*ConsumerTerms{}, poolOf: map[*policyPlan]int{},
 	}
 	if !slices.IsSortedFunc(a.consumers, byID) {
 		a.consumers = slices.SortedFunc(slices.Values(a.consumers), byID)

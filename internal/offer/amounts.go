@@ -70,7 +70,8 @@ func (e *evaluation) revocation(resource string) Step {
 // moved by more than the threshold. It returns nil for no steps.
 func (p *policyPlan) publish(steps []Step, override int, b before) *Offer {
 	old := b.offer
-	if old != nil && old.Policy == p.Name && old.version == p.Version && old.Override == override && unmoved(old.Amounts, steps, p.ThresholdPercent) {
+	if old != nil && old.Policy == p.Name && old.version == p.Version && old.Override == override &&
+		unmoved(old.Amounts, steps, p.ThresholdPercent) {
 		return old
 	}
 	if len(steps) == 0 {
@@ -120,7 +121,9 @@ func (e *evaluation) withdraw(b before, h *holding) *Offer {
 	if old.Withdrawn() && unmoved(old.Amounts, steps, 0) {
 		return old
 	}
-	return &Offer{Class: old.Class, Amounts: amountsOf(steps), Override: -1, lastPolicy: old.lastPolicy, reclaim: old.reclaim}
+	return &Offer{
+		Class: old.Class, Amounts: amountsOf(steps), Override: -1, lastPolicy: old.lastPolicy, reclaim: old.reclaim,
+	}
 }
 
 func amountsOf(steps []Step) []Amount {

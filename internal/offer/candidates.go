@@ -60,5 +60,6 @@ func (p *Policy) whyBefore(o *Policy) string {
 	case p.Created != o.Created:
 		return fmt.Sprintf("policy %s has the same priority, %d, and is older", p.Name, p.Priority)
 	}
-	return fmt.Sprintf("policy %s has the same priority, %d, and the same age, and its name comes first", p.Name, p.Priority)
+	return fmt.Sprintf("policy %s has the same priority, %d, and the same age, and its name comes first",
+		p.Name, p.Priority)
 }

@@ -69,7 +69,9 @@ func byID(a, b Consumer) int { return strings.Compare(a.ID, b.ID) }
 
 // consumer returns a consumer by its ID, with its labels if it is known.
 func (e *evaluation) consumer(id string) Consumer {
-	i, found := slices.BinarySearchFunc(e.known, id, func(c knownConsumer, id string) int { return strings.Compare(c.ID, id) })
+	i, found := slices.BinarySearchFunc(e.known, id, func(c knownConsumer, id string) int {
+		return strings.Compare(c.ID, id)
+	})
 	if found {
 		return e.known[i].Consumer
 	}

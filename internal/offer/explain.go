@@ -142,8 +142,8 @@ const (
 func (x *Explained) because(i int, times timing) string {
 	s, published := &x.Now[i], x.Amounts[i].Value
 	used, granted := x.holding.used().At(s.column), x.Granted[s.Resource]
-	format := capacity.HumanFormat(s.Resource, published, s.Offer, s.Fixed, s.Reserve, s.Counted, s.Pool, s.present(), s.Committed, s.Remaining, s.Own,
-		s.Gives, s.Taken, s.Max, s.Held, used, granted)
+	format := capacity.HumanFormat(s.Resource, published, s.Offer, s.Fixed, s.Reserve, s.Counted, s.Pool,
+		s.present(), s.Committed, s.Remaining, s.Own, s.Gives, s.Taken, s.Max, s.Held, used, granted)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s: ", s.Resource, format(published))
 	switch s.Source {
@@ -172,7 +172,8 @@ func (x *Explained) because(i int, times timing) string {
 		fmt.Fprintf(&b, "; at most %s", format(s.Max))
 	}
 	if s.Offer != published {
-		fmt.Fprintf(&b, "; that is %s now, and a change of at most %d%% is not published", format(s.Offer), x.plan.ThresholdPercent)
+		fmt.Fprintf(&b, "; that is %s now, and a change of at most %d%% is not published",
+			format(s.Offer), x.plan.ThresholdPercent)
 	}
 	return b.String()
 }
@@ -256,7 +257,8 @@ func (s *Step) arithmetic(format func(amount int64) string) string {
 	}
 	text := fmt.Sprintf("%d%% of %s is a pool of %s", s.Percent, format(s.Counted), format(s.Pool))
 	if s.Reserve > 0 {
-		text = fmt.Sprintf("%d%% of (%s - %s reserved) is a pool of %s", s.Percent, format(s.Counted), format(s.Reserve), format(s.Pool))
+		text = fmt.Sprintf("%d%% of (%s - %s reserved) is a pool of %s",
+			s.Percent, format(s.Counted), format(s.Reserve), format(s.Pool))
 	}
 	if present := s.present(); present != s.Pool {
 		text += fmt.Sprintf(", and %s now", format(present))

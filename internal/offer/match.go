@@ -42,7 +42,8 @@ const noPool = -1
 func newPolicyIndex(in *Input) *policyIndex {
 	policies := in.Policies
 	x := &policyIndex{
-		ordered: make([]*Policy, len(policies)), byName: make(map[string]int, len(policies)), naming: map[string][]int{}, giving: map[string]struct{}{},
+		ordered: make([]*Policy, len(policies)), byName: make(map[string]int, len(policies)),
+		naming: map[string][]int{}, giving: map[string]struct{}{},
 	}
 	for i := range policies {
 		x.ordered[i] = &policies[i]

@@ -54,7 +54,10 @@ type template struct {
 func newPlans(x *policyIndex, in *Input) []*policyPlan {
 	plans := make([]*policyPlan, len(x.ordered))
 	for i, p := range x.ordered {
-		plans[i] = &policyPlan{Policy: p, index: i, poolIndex: x.pools[i], view: &in.View, levels: in.Levels[p.Name], answers: x.answers[i], givers: x.givers[i]}
+		plans[i] = &policyPlan{
+			Policy: p, index: i, poolIndex: x.pools[i], view: &in.View, levels: in.Levels[p.Name],
+			answers: x.answers[i], givers: x.givers[i],
+		}
 		if x.pools[i] != noPool {
 			plans[i].pool = &in.View.Pools[x.pools[i]]
 		}
@@ -83,7 +86,10 @@ func (p *policyPlan) shares(columns []string) []Step {
 		if c >= len(p.pool.Listed) || !p.pool.Listed[c] {
 			continue
 		}
-		s := Step{Resource: name, Source: FromNodes, Max: none, Held: none, Reserve: p.Nodes.Reserve[name], Percent: p.Nodes.Percent, column: c}
+		s := Step{
+			Resource: name, Source: FromNodes, Max: none, Held: none,
+			Reserve: p.Nodes.Reserve[name], Percent: p.Nodes.Percent, column: c,
+		}
 		if percent, ok := p.Nodes.Percentages[name]; ok {
 			s.Percent = percent
 		}
@@ -185,19 +191,22 @@ func (p *policyPlan) newTemplate(override int, answered capacity.Amounts, pool [
 			add(s)
 		}
 	}
+	named := func(name string, from Source, amount int64) Step {
+		return Step{Resource: name, Source: from, Fixed: amount, Max: none, Held: none, column: columnOf(p.column, name)}
+	}
 	for name, amount := range p.Fixed {
 		if !overrides(name) {
-			add(Step{Resource: name, Source: FromFixed, Fixed: amount, Max: none, Held: none, column: columnOf(p.column, name)})
+			add(named(name, FromFixed, amount))
 		}
 	}
 	for name, amount := range answered {
 		if !overrides(name) {
-			add(Step{Resource: name, Source: FromExternal, Fixed: amount, Max: none, Held: none, column: columnOf(p.column, name)})
+			add(named(name, FromExternal, amount))
 		}
 	}
 	if o != nil {
 		for name, amount := range o.Fixed {
-			add(Step{Resource: name, Source: FromOverride, Fixed: amount, Max: none, Held: none, column: columnOf(p.column, name)})
+			add(named(name, FromOverride, amount))
 		}
 	}
 	for _, name := range p.Known {

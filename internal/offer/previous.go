@@ -71,7 +71,9 @@ func (e *Entry) restore(r PreviousOffers, amounts capacity.Amounts) {
 	if len(amounts) == 0 {
 		return
 	}
-	i, found := slices.BinarySearchFunc(e.Offers, r.Class, func(o *Offer, class string) int { return cmp.Compare(o.Class, class) })
+	i, found := slices.BinarySearchFunc(e.Offers, r.Class, func(o *Offer, class string) int {
+		return cmp.Compare(o.Class, class)
+	})
 	if found {
 		both := maps.Clone(amounts)
 		for _, a := range e.Offers[i].Amounts {

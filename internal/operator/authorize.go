@@ -101,7 +101,8 @@ func takeToken(next http.Handler) http.Handler {
 		}
 		taken := r.Clone(r.Context())
 		taken.Header.Del(api.TokenHeader)
-		if _, there := taken.Header["Authorization"]; !there && len(tokens) == 1 && tokens[0] != "" && len(tokens[0]) <= maxToken {
+		_, there := taken.Header["Authorization"]
+		if !there && len(tokens) == 1 && tokens[0] != "" && len(tokens[0]) <= maxToken {
 			taken.Header.Set("Authorization", "Bearer "+tokens[0])
 		}
 		next.ServeHTTP(w, taken)

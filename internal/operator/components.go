@@ -29,7 +29,8 @@ func (p *parts) components(mgr ctrl.Manager, liqo dynamic.Interface, consumers *
 			Client: liqo, Table: p.table, Largest: p.ledger.Largest, Subjects: p.publish.Subjects, QPS: p.publish.QPS,
 			Holding: holds, Recorder: recorder, Log: log.WithName("catalog"),
 		})
-		on.work, on.published, on.collectors = append(on.work, offers), append(on.published, onSnapshot(offers.Wake)), append(on.collectors, offers)
+		on.work, on.collectors = append(on.work, offers), append(on.collectors, offers)
+		on.published = append(on.published, onSnapshot(offers.Wake))
 	}
 	if p.orchestrateAs != "" {
 		placing := orchestration.NewWriter(orchestration.Config{

@@ -34,9 +34,12 @@ type externals struct {
 	done  chan struct{}
 }
 
-func newExternals(observer bool, policies engine.Policies, consumers engine.Consumers, wake func(), log logr.Logger) *externals {
+func newExternals(
+	observer bool, policies engine.Policies, consumers engine.Consumers, wake func(), log logr.Logger,
+) *externals {
 	return &externals{
-		Manager: external.New(wake, log.WithName("external")), observer: observer, policies: policies, consumers: consumers, done: make(chan struct{}),
+		Manager: external.New(wake, log.WithName("external")), observer: observer,
+		policies: policies, consumers: consumers, done: make(chan struct{}),
 	}
 }
 

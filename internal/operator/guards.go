@@ -29,7 +29,8 @@ func (p *parts) guards(client dynamic.Interface, answers *slice.Writer, wake fun
 			list := placement.NewWriter(client, types.NamespacedName{Namespace: namespace, Name: p.placements}, p.table, wake,
 				log.WithName("placements"))
 			answers.AwaitPlacement(list)
-			on.work, on.published, on.collectors = append(on.work, list), append(on.published, onSnapshot(list.Wake)), append(on.collectors, list)
+			on.work, on.collectors = append(on.work, list), append(on.collectors, list)
+			on.published = append(on.published, onSnapshot(list.Wake))
 		}
 	}
 	if p.podSecurity != "" {

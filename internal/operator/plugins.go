@@ -56,14 +56,17 @@ type built struct {
 func (p *Plugins) build(mgr ctrl.Manager) (built, error) {
 	var b built
 	// The client of the manager would cache, and so watch, all objects of a kind that a plugin reads.
-	api, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper()})
+	api, err := client.New(mgr.GetConfig(), client.Options{
+		Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper(),
+	})
 	if err != nil {
 		return b, fmt.Errorf("making the client of plugins: %w", err)
 	}
 	log := mgr.GetLogger().WithName("plugins")
 	handle := func(name string) plugin.Handle {
 		return plugin.Handle{
-			Client: api, Recorder: mgr.GetEventRecorder(eventSource), Logger: log.WithName(name), Clock: clock.RealClock{}, ClusterID: p.ClusterID,
+			Client: api, Recorder: mgr.GetEventRecorder(eventSource), Logger: log.WithName(name),
+			Clock: clock.RealClock{}, ClusterID: p.ClusterID,
 		}
 	}
 	if b.nodeFilters, err = startAll(p.NodeFilters, p.Args, handle); err != nil {
@@ -98,7 +101,9 @@ type named interface {
 }
 
 // start calls a factory. Its error is one line, also if the factory panics or does not return.
-func start[T named, F ~func(json.RawMessage, plugin.Handle) (T, error)](name string, args json.RawMessage, h plugin.Handle, factory F) (T, error) {
+func start[T named, F ~func(json.RawMessage, plugin.Handle) (T, error)](
+	name string, args json.RawMessage, h plugin.Handle, factory F,
+) (T, error) {
 	type result struct {
 		plugin T
 		err    error
@@ -121,7 +126,8 @@ func start[T named, F ~func(json.RawMessage, plugin.Handle) (T, error)](name str
 		case p == none:
 			r.err = errors.New("its factory returns nil")
 		case p.Name() != name:
-			r.err = fmt.Errorf("it is registered as %s and calls itself %q: use one name", name, kube.Shorten(p.Name(), kube.MaxShown))
+			r.err = fmt.Errorf("it is registered as %s and calls itself %q: use one name",
+				name, kube.Shorten(p.Name(), kube.MaxShown))
 		default:
 			r = result{plugin: p}
 		}
@@ -179,8 +185,11 @@ func (p *parts) runners(holding func() bool, log logr.Logger) runners {
 		out.wake, out.collectors = append(out.wake, onSnapshot(runner.Wake)), append(out.collectors, runner)
 	}
 	if p.metasync != nil {
-		books := metasync.New(metasync.Config{Options: *p.metasync, Table: p.table, Holding: holding, Log: log.WithName(metasync.Name)})
-		out.leading, out.wake, out.collectors = append(out.leading, books), append(out.wake, onSnapshot(books.Wake)), append(out.collectors, books)
+		books := metasync.New(metasync.Config{
+			Options: *p.metasync, Table: p.table, Holding: holding, Log: log.WithName(metasync.Name),
+		})
+		out.leading, out.collectors = append(out.leading, books), append(out.collectors, books)
+		out.wake = append(out.wake, onSnapshot(books.Wake))
 	}
 	if p.chain != nil {
 		out.everywhere, out.collectors = append(out.everywhere, p.chain), append(out.collectors, p.chain)

@@ -170,7 +170,8 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		if err != nil {
 			return err
 		}
-		chain := o.Plugins.chainOf(plugins, filters.Late{Reconsider: ledger.Reconsider, Wake: debouncer.Wake}, ctrl.Log.WithName("filters"))
+		late := filters.Late{Reconsider: ledger.Reconsider, Wake: debouncer.Wake}
+		chain := o.Plugins.chainOf(plugins, late, ctrl.Log.WithName("filters"))
 		pages := web.New(offers, ledger, clusters, chain, o.Version)
 		if err := o.toggling(mgr, clusters, pages); err != nil {
 			return err

@@ -159,7 +159,8 @@ func setup(mgr ctrl.Manager, p parts) error {
 	work, published = append(work, components.work...), append(published, components.published...)
 	collectors = append(collectors, components.collectors...)
 	plugins := p.runners(tenure.Holds, log.WithName("reconcilers"))
-	work, published, collectors = append(work, plugins.leading...), append(published, plugins.wake...), append(collectors, plugins.collectors...)
+	work, published = append(work, plugins.leading...), append(published, plugins.wake...)
+	collectors = append(collectors, plugins.collectors...)
 	published = append(published, answers.Commit)
 	if !p.observer {
 		leader, err := kube.NewLeader(mgr, LeaderElectionID, p.election, tenure, log.WithName("leader"), work...)
@@ -183,8 +184,8 @@ func setup(mgr ctrl.Manager, p parts) error {
 		Ledger: p.ledger, Policies: policies, Consumers: consumers, Slices: decider, Peers: decider.Peers,
 		Debouncer: p.debouncer, Table: p.table,
 		Previous: func() []offer.PreviousOffers { return record.Previous(policies.Previous()) },
-		Sources:  monitors.and(sourcesOf(append(core.Sources(), ofPolicies, ofGrants, record), informers)), Answers: monitors.Answers,
-		Published: published, Log: log.WithName("offers"),
+		Sources:  monitors.and(sourcesOf(append(core.Sources(), ofPolicies, ofGrants, record), informers)),
+		Answers:  monitors.Answers, Published: published, Log: log.WithName("offers"),
 	})
 	if p.metrics != nil {
 		for _, c := range append(collectors,
@@ -195,7 +196,8 @@ func setup(mgr ctrl.Manager, p parts) error {
 			}
 		}
 	}
-	return errors.Join(mgr.Add(core), mgr.Add(informers), mgr.Add(record), mgr.Add(evaluator), mgr.Add(monitors), plugins.addTo(mgr))
+	return errors.Join(mgr.Add(core), mgr.Add(informers), mgr.Add(record), mgr.Add(evaluator), mgr.Add(monitors),
+		plugins.addTo(mgr))
 }
 
 func onSnapshot(wake func()) func(*table.Snapshot) {

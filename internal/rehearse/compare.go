@@ -65,7 +65,8 @@ func (o *Outcome) Offers(most int) (changes []OfferChange, more bool) {
 	}
 	published, without, with := o.World.Offers, o.Without.Offers, o.With.Offers
 	for _, id := range o.consumers() {
-		if !add(id, entryOf(published, id), entryOf(without, id), entryOf(with, id), func() []offer.Explained { return explainer.Of(id) }) {
+		explain := func() []offer.Explained { return explainer.Of(id) }
+		if !add(id, entryOf(published, id), entryOf(without, id), entryOf(with, id), explain) {
 			return changes, more
 		}
 	}
@@ -109,7 +110,10 @@ func (o *Outcome) changes(id string, now, without, then *offer.Entry) func(yield
 			return slices.Compare([]string{a.class, a.resource}, []string{b.class, b.resource})
 		})
 		for _, p := range sorted {
-			c := OfferChange{Consumer: id, Class: p.class, Resource: p.resource, Now: amountIn(now, p.class, p.resource), Then: amountIn(then, p.class, p.resource)}
+			c := OfferChange{
+				Consumer: id, Class: p.class, Resource: p.resource,
+				Now: amountIn(now, p.class, p.resource), Then: amountIn(then, p.class, p.resource),
+			}
 			if c.Now != c.Then && c.Then != amountIn(without, p.class, p.resource) && !yield(c) {
 				return
 			}
@@ -119,7 +123,9 @@ func (o *Outcome) changes(id string, now, without, then *offer.Entry) func(yield
 
 // amountIn returns the amount of an entry. Offers are sorted by class.
 func amountIn(e *offer.Entry, class, resource string) Amount {
-	i, found := slices.BinarySearchFunc(e.Offers, class, func(o *offer.Offer, class string) int { return strings.Compare(o.Class, class) })
+	i, found := slices.BinarySearchFunc(e.Offers, class, func(o *offer.Offer, class string) int {
+		return strings.Compare(o.Class, class)
+	})
 	if !found {
 		return Amount{}
 	}
@@ -166,7 +172,8 @@ func (o *Outcome) Slices(most int) (changes []SliceChange, more bool) {
 			return changes, true
 		}
 		changes = append(changes, SliceChange{
-			Namespace: s.Namespace, Name: s.Name, Consumer: s.Consumer, Class: s.Class, Now: has, Then: then, Because: s.Because(),
+			Namespace: s.Namespace, Name: s.Name, Consumer: s.Consumer, Class: s.Class,
+			Now: has, Then: then, Because: s.Because(),
 		})
 	}
 	return changes, false
@@ -230,7 +237,8 @@ func (o *Outcome) Evictions(most int) (evictions []Eviction, more bool) {
 		if len(evictions) == most {
 			return evictions, true
 		}
-		evictions = append(evictions, Eviction{p.consumer, p.class, o.With.View.Used.Of(p.consumer).Everywhere.At(pods), found[p]})
+		used := o.With.View.Used.Of(p.consumer).Everywhere.At(pods)
+		evictions = append(evictions, Eviction{p.consumer, p.class, used, found[p]})
 	}
 	return evictions, false
 }

@@ -158,7 +158,9 @@ func (w *World) rest(l *capacity.Ledger, policies []table.Policy, ended func() b
 		if ended() {
 			return nil
 		}
-		in := offer.Input{Policies: list.Valid, Consumers: w.Consumers, View: l.View(list.Selections, resources...), Previous: previous}
+		in := offer.Input{
+			Policies: list.Valid, Consumers: w.Consumers, View: l.View(list.Selections, resources...), Previous: previous,
+		}
 		if previous.Default == nil {
 			in.Recorded = w.Recorded
 		}

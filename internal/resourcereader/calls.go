@@ -16,7 +16,9 @@ func (s countingServer) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	counting := *desc
 	counting.Methods = slices.Clone(desc.Methods)
 	for i, method := range desc.Methods {
-		counting.Methods[i].Handler = func(srv any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
+		counting.Methods[i].Handler = func(
+			srv any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor,
+		) (any, error) {
 			c := connectionOf(ctx)
 			c.beginCall()
 			defer c.endCall()

@@ -45,7 +45,9 @@ type otherStreams struct {
 }
 
 // intercept is a grpc.StreamServerInterceptor. Streams of our own service pass.
-func (o *otherStreams) intercept(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+func (o *otherStreams) intercept(
+	srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler,
+) error {
 	if strings.HasPrefix(info.FullMethod, "/"+serviceName+"/") {
 		return handler(srv, stream)
 	}

@@ -33,7 +33,8 @@ func newMetrics() *metrics {
 		}, []string{"bound"}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "proffer_grpc_streams_refused_total",
-			Help: "Streams of the health and reflection services refused with the status ResourceExhausted because too many were open.",
+			Help: "Streams of the health and reflection services refused with the status ResourceExhausted " +
+				"because too many were open.",
 		}),
 	}
 }

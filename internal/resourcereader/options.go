@@ -35,7 +35,8 @@ func ParseForm(name string) (Form, error) {
 			return f, nil
 		}
 	}
-	return 0, fmt.Errorf("%q is not a form of Liqo's protocol: write pools (Liqo v0.9 and v0.10) or flat (Liqo v0.6 to v0.8)", name)
+	return 0, fmt.Errorf("%q is not a form of Liqo's protocol: "+
+		"write pools (Liqo v0.9 and v0.10) or flat (Liqo v0.6 to v0.8)", name)
 }
 
 // Endpoint is an address and the form that is served there.

@@ -124,7 +124,8 @@ func (s *Server) Start(ctx context.Context) error {
 	for _, l := range s.listeners {
 		server := s.newServer(l.form, security)
 		servers = append(servers, server)
-		s.options.Logger.Info("Serving gRPC", "address", l.Addr().String(), "form", l.form.String(), "tls", s.options.TLS != TLS{})
+		s.options.Logger.Info("Serving gRPC",
+			"address", l.Addr().String(), "form", l.form.String(), "tls", s.options.TLS != TLS{})
 		group.Go(func() error {
 			err := server.Serve(boundedListener{l.Listener, s.connections})
 			if err != nil && !errors.Is(err, grpc.ErrServerStopped) { // It may be stopped before it began.

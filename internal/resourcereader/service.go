@@ -33,7 +33,9 @@ type poolsService struct {
 }
 
 // ReadResources implements wire.ResourceReaderServer.
-func (s *poolsService) ReadResources(ctx context.Context, consumer *wire.ClusterIdentity) (*wire.PoolResourceList, error) {
+func (s *poolsService) ReadResources(
+	ctx context.Context, consumer *wire.ClusterIdentity,
+) (*wire.PoolResourceList, error) {
 	entry, err := s.read(ctx, consumer.GetClusterID())
 	if err != nil {
 		return nil, err
@@ -119,11 +121,13 @@ func checkID(id string) error {
 	case id == "":
 		return status.Error(codes.InvalidArgument, "clusterID is empty: name the consumer whose resources to read")
 	case len(id) > maxIDLength:
-		return status.Errorf(codes.InvalidArgument, "clusterID is %d bytes long: a cluster ID has at most %d", len(id), maxIDLength)
+		return status.Errorf(codes.InvalidArgument,
+			"clusterID is %d bytes long: a cluster ID has at most %d", len(id), maxIDLength)
 	}
 	for _, r := range id {
 		if unicode.IsControl(r) {
-			return status.Errorf(codes.InvalidArgument, "clusterID contains the control character %U, which no cluster ID does", r)
+			return status.Errorf(codes.InvalidArgument,
+				"clusterID contains the control character %U, which no cluster ID does", r)
 		}
 	}
 	return nil

@@ -23,7 +23,8 @@ func (t TLS) check() error {
 	case t == TLS{}:
 		return nil
 	case t.CertFile == "" && t.KeyFile == "":
-		return errors.New("a client CA is set without a server certificate: client certificates need TLS, so set a certificate and its key too")
+		return errors.New("a client CA is set without a server certificate: " +
+			"client certificates need TLS, so set a certificate and its key too")
 	case t.KeyFile == "":
 		return fmt.Errorf("the TLS certificate %s is set without its key: set both", t.CertFile)
 	case t.CertFile == "":
@@ -45,7 +46,9 @@ func (t TLS) certificateError(err error) error {
 
 // credentials returns the server's credentials. The group keeps them up to date with the files
 // until ctx ends.
-func (t TLS) credentials(ctx context.Context, group *errgroup.Group, log logr.Logger) (credentials.TransportCredentials, error) {
+func (t TLS) credentials(
+	ctx context.Context, group *errgroup.Group, log logr.Logger,
+) (credentials.TransportCredentials, error) {
 	if t == (TLS{}) {
 		return insecure.NewCredentials(), nil
 	}

@@ -57,7 +57,8 @@ type toleration struct{ corev1.Toleration }
 
 // Tolerates implements capacity.Toleration.
 func (t toleration) Tolerates(taint capacity.Taint) bool {
-	return t.ToleratesTaint(logr.Discard(), &corev1.Taint{Key: taint.Key, Value: taint.Value, Effect: corev1.TaintEffect(taint.Effect)}, true)
+	converted := corev1.Taint{Key: taint.Key, Value: taint.Value, Effect: corev1.TaintEffect(taint.Effect)}
+	return t.ToleratesTaint(logr.Discard(), &converted, true)
 }
 
 // String implements capacity.Toleration. How long a taint is tolerated does not matter.

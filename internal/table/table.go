@@ -94,5 +94,7 @@ func (t *Table) Stats() Stats {
 	t.subscribing.Lock()
 	open := len(t.subscriptions)
 	t.subscribing.Unlock()
-	return Stats{Subscriptions: open, Sent: t.sent.Load(), Coalesced: t.coalesced.Load(), UnknownReads: t.unknownReads.Load()}
+	return Stats{
+		Subscriptions: open, Sent: t.sent.Load(), Coalesced: t.coalesced.Load(), UnknownReads: t.unknownReads.Load(),
+	}
 }

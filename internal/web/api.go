@@ -53,7 +53,8 @@ func (s *Server) afterFirst(serve func(http.ResponseWriter, *http.Request, *tabl
 	return func(w http.ResponseWriter, r *http.Request) {
 		snapshot := s.table.Current()
 		if snapshot == nil {
-			problemLater(w, http.StatusServiceUnavailable, retryUnreadySeconds, table.ErrNotReady.Error()+": try again in a moment")
+			problemLater(w, http.StatusServiceUnavailable, retryUnreadySeconds,
+				table.ErrNotReady.Error()+": try again in a moment")
 			return
 		}
 		serve(w, r, snapshot)

@@ -106,7 +106,8 @@ func (s *Server) oneCatalog(w http.ResponseWriter, r *http.Request, snapshot *ta
 func (s *Server) readCatalog(w http.ResponseWriter, r *http.Request, get func() (*representation, int, error)) {
 	leave, entered := enter(s.readingCatalog)
 	if !entered {
-		problemLater(w, http.StatusTooManyRequests, retryAfterSeconds, fmt.Sprintf("%d requests for catalogs are answered at a time: try again in a moment", maxReaders))
+		problemLater(w, http.StatusTooManyRequests, retryAfterSeconds,
+			fmt.Sprintf("%d requests for catalogs are answered at a time: try again in a moment", maxReaders))
 		return
 	}
 	defer leave()
@@ -156,7 +157,9 @@ func publicCatalog(from *catalog.Catalog) rest.PublicCatalog {
 	entries := from.Of("")
 	for i := range entries {
 		entry := publish.StatusOf("", &entries[i], time.Time{})
-		all.Classes = append(all.Classes, rest.PublicClass{Class: entry.Class, CatalogWords: entry.CatalogWords, Price: entry.Price})
+		all.Classes = append(all.Classes, rest.PublicClass{
+			Class: entry.Class, CatalogWords: entry.CatalogWords, Price: entry.Price,
+		})
 	}
 	return all
 }

@@ -69,7 +69,8 @@ func (s *Server) allClusters(w http.ResponseWriter, r *http.Request) {
 	case "native":
 		s.listClusters(w, r, nativeForm)
 	default:
-		Problem(w, http.StatusBadRequest, fmt.Sprintf("version=%.64q is not known: write version=native, or leave it out", version))
+		Problem(w, http.StatusBadRequest,
+			fmt.Sprintf("version=%.64q is not known: write version=native, or leave it out", version))
 	}
 }
 
@@ -89,7 +90,8 @@ func (s *Server) listClusters(w http.ResponseWriter, r *http.Request, form clust
 		return
 	}
 	if err != nil { // It is logged, and may name addresses that are nobody's business.
-		problemLater(w, http.StatusServiceUnavailable, retryClustersSeconds, "the API server does not list the ForeignClusters: try again in a moment")
+		problemLater(w, http.StatusServiceUnavailable, retryClustersSeconds,
+			"the API server does not list the ForeignClusters: try again in a moment")
 		return
 	}
 	answer, err := s.listedClusters.representation(list, form)

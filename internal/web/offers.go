@@ -24,8 +24,8 @@ func (s *Server) offers(w http.ResponseWriter, r *http.Request, snapshot *table.
 	s.read(w, r, func() any {
 		explainer := snapshot.Explainer()
 		all := rest.Offers{
-			Evaluated: evaluated(snapshot), Consumers: make([]rest.Consumer, 0, snapshot.Entries.Len()), Anyone: offersOf(explainer.Default()),
-			Policies: s.policiesOf(snapshot),
+			Evaluated: evaluated(snapshot), Consumers: make([]rest.Consumer, 0, snapshot.Entries.Len()),
+			Anyone: offersOf(explainer.Default()), Policies: s.policiesOf(snapshot),
 		}
 		for id := range snapshot.Entries.All {
 			all.Consumers = append(all.Consumers, consumerOf(snapshot, explainer, id))
@@ -68,8 +68,8 @@ func offersOf(explained []offer.Explained) []rest.Offer {
 	for i := range explained {
 		o := &explained[i]
 		x := rest.Offer{
-			Class: o.Class, Policy: o.Policy, Resources: world.Amounts(o.Record().Amounts), Granted: world.Amounts(o.Granted), Used: world.Amounts(o.Used),
-			Because: o.Because(),
+			Class: o.Class, Policy: o.Policy, Resources: world.Amounts(o.Record().Amounts),
+			Granted: world.Amounts(o.Granted), Used: world.Amounts(o.Used), Because: o.Because(),
 		}
 		if o.Override >= 0 {
 			x.Override = &o.Override
@@ -82,7 +82,9 @@ func offersOf(explained []offer.Explained) []rest.Offer {
 // detailsOf explains everything about one consumer. The pods are those at this moment: they may be
 // newer than the snapshot.
 func (s *Server) detailsOf(snapshot *table.Snapshot, explainer offer.Explainer, id string) *rest.Details {
-	d := &rest.Details{Evaluated: evaluated(snapshot), Policies: []rest.Candidate{}, Slices: []rest.Slice{}, Pods: []rest.Pod{}}
+	d := &rest.Details{
+		Evaluated: evaluated(snapshot), Policies: []rest.Candidate{}, Slices: []rest.Slice{}, Pods: []rest.Pod{},
+	}
 	for _, c := range explainer.Candidates(id) {
 		d.Policies = append(d.Policies, rest.Candidate{
 			Class: c.Class, Policy: c.Policy, Decides: c.Decides, Because: c.Because, LeftOut: leftOut(&c.LeftOut),
@@ -98,7 +100,8 @@ func (s *Server) detailsOf(snapshot *table.Snapshot, explainer offer.Explainer, 
 				break
 			}
 			d.Slices = append(d.Slices, rest.Slice{
-				Namespace: x.Namespace, Name: x.Name, Class: x.Class, Policy: x.Policy(), Asked: world.Amounts(x.Request), Granted: world.Amounts(x.After()),
+				Namespace: x.Namespace, Name: x.Name, Class: x.Class, Policy: x.Policy(),
+				Asked: world.Amounts(x.Request), Granted: world.Amounts(x.After()),
 				Accepted: x.Accepted(), Because: x.Because(),
 			})
 		}
@@ -154,7 +157,9 @@ func policyOf(s *table.Snapshot, p *table.Policy) rest.Policy {
 	effect := policy.EffectOf(s, *p)
 	out := rest.Policy{Name: p.Name, DryRun: p.DryRun(), Reason: effect.Conditions[0].Reason}
 	for _, c := range effect.Conditions {
-		out.Conditions = append(out.Conditions, rest.Condition{Type: c.Type, Status: string(c.Status), Reason: c.Reason, Message: c.Message})
+		out.Conditions = append(out.Conditions, rest.Condition{
+			Type: c.Type, Status: string(c.Status), Reason: c.Reason, Message: c.Message,
+		})
 	}
 	report := effect.Report
 	if report == nil {
@@ -163,7 +168,8 @@ func policyOf(s *table.Snapshot, p *table.Policy) rest.Policy {
 	out.Class, out.Source, out.Consumers, out.Slices = p.Parsed.Class, p.Source, report.Count, effect.Granted.Slices
 	if p.Parsed.Nodes != nil {
 		out.Nodes = &report.Nodes
-		out.Capacity, out.Committed, out.Remaining = world.Amounts(report.Capacity), world.Amounts(report.Committed), world.Amounts(report.Remaining)
+		out.Capacity, out.Committed = world.Amounts(report.Capacity), world.Amounts(report.Committed)
+		out.Remaining = world.Amounts(report.Remaining)
 	}
 	return out
 }

@@ -25,7 +25,8 @@ const (
 // The errors of a continue value.
 var (
 	errNoContinue = errors.New("continue is not a value of an answer: write it as the answer has it, or leave it out")
-	errExpired    = errors.New("the list to continue is not kept any more, or another replica has it: start again without continue")
+	errExpired    = errors.New("the list to continue is not kept any more, or another replica has it: " +
+		"start again without continue")
 )
 
 // publicAge bounds how old the answer to strangers is: they cause at most one catalog in this time.
@@ -69,10 +70,11 @@ func (c *catalogs) of(snapshot *table.Snapshot, maxAge time.Duration) published 
 	switch {
 	case c.latest == nil || c.latest.Snapshot() != snapshot && now.Sub(c.latest.made) >= maxAge:
 		worked := catalog.New(snapshot, c.largest)
-		c.latest = &published{Catalog: worked, made: now, observed: now, public: sync.OnceValues(func() (*representation, error) {
+		public := sync.OnceValues(func() (*representation, error) {
 			all := publicCatalog(worked)
 			return represent(all, all)
-		})}
+		})
+		c.latest = &published{Catalog: worked, made: now, observed: now, public: public}
 	case c.latest.Snapshot() == snapshot:
 		c.latest.observed = now
 	}

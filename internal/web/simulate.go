@@ -56,7 +56,9 @@ func (s *Server) simulate(w http.ResponseWriter, r *http.Request, snapshot *tabl
 
 // rehearse returns what a change would do. It ends when ctx does: with the time of a simulation, when
 // the client is gone, or with the process.
-func (s *Server) rehearse(ctx context.Context, snapshot *table.Snapshot, change *rest.Change) (*rest.Simulation, *apierrors.StatusError) {
+func (s *Server) rehearse(
+	ctx context.Context, snapshot *table.Snapshot, change *rest.Change,
+) (*rest.Simulation, *apierrors.StatusError) {
 	known := rehearse.Of(snapshot, s.ledger.Copy())
 	filters := s.filters.Rehearse()
 	known.Now, known.Policies = time.Now(), filters.Policies(known.Policies)
@@ -69,7 +71,8 @@ func (s *Server) rehearse(ctx context.Context, snapshot *table.Snapshot, change 
 	case outcome != nil:
 		var unknown []string
 		for _, name := range filters.Unanswered() {
-			unknown = append(unknown, "answers of the filter "+name+" that did not arrive in time: what it was asked about is left out")
+			unknown = append(unknown, "answers of the filter "+name+" that did not arrive in time: "+
+				"what it was asked about is left out")
 		}
 		return world.SimulationOf(outcome, evaluated(snapshot), problems, unknown), nil
 	case errors.Is(ctx.Err(), context.Canceled):

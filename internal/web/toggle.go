@@ -35,10 +35,12 @@ func Changes(r *http.Request) bool {
 func (s *Server) toggle(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case s.toggling == nil:
-		Problem(w, http.StatusNotFound, "this operator puts no Orchestrations into force: apply the component orchestrator, or run the operator with --orchestrate")
+		Problem(w, http.StatusNotFound, "this operator puts no Orchestrations into force: "+
+			"apply the component orchestrator, or run the operator with --orchestrate")
 	case Changes(r) && !s.toggling.LegacyGET:
 		w.Header().Set("Allow", "POST")
-		Problem(w, http.StatusMethodNotAllowed, "a change needs POST: send the same parameters with it, or run the operator with --legacy-toggle")
+		Problem(w, http.StatusMethodNotAllowed, "a change needs POST: "+
+			"send the same parameters with it, or run the operator with --legacy-toggle")
 	case Changes(r), r.Method == http.MethodPost:
 		s.changeProvider(w, r)
 	case r.Method == http.MethodGet, r.Method == http.MethodHead:
@@ -56,7 +58,8 @@ func (s *Server) listProviders(w http.ResponseWriter, r *http.Request) {
 	}
 	leave, entered := enter(s.readingProviders)
 	if !entered {
-		problemLater(w, http.StatusTooManyRequests, retryAfterSeconds, fmt.Sprintf("%d requests for providers are answered at a time: try again in a moment", maxReaders))
+		problemLater(w, http.StatusTooManyRequests, retryAfterSeconds,
+			fmt.Sprintf("%d requests for providers are answered at a time: try again in a moment", maxReaders))
 		return
 	}
 	defer leave()

@@ -1,7 +1,8 @@
-// Package web serves over HTTP what each consumer is offered and why, the catalog, the clusters that
-// this one is peered with, everything that was evaluated, and what a change would do. It reads the table that gRPC is served from. Package rest has the paths
-// and the JSON. A request is not a read in Liqo's sense: it does not affect notifications. Nothing here
-// writes to the table, and nothing else to the API server than what rest.TogglePath is for.
+// Package web serves over HTTP what each consumer is offered and why, the catalog, the clusters
+// that this one is peered with, everything that was evaluated, and what a change would do. It reads
+// the table that gRPC is served from. Package rest has the paths and the JSON. A request is not a
+// read in Liqo's sense: it does not affect notifications. Nothing here writes to the table, and
+// nothing else to the API server than what rest.TogglePath is for.
 //
 // Every caller has been authenticated and authorized before, except those of Public, which shows what
 // is meant for strangers. Still, a process makes one snapshot or simulation at a time, each within a
@@ -95,8 +96,9 @@ func New(t *table.Table, l *capacity.Ledger, clusters Clusters, chain *filters.C
 		description: representText(openAPI),
 		requests: prometheus.NewHistogramVec(
 			prometheus.HistogramOpts{
-				Name:    "proffer_http_request_duration_seconds",
-				Help:    "How long requests for offers, catalogs, clusters, providers, snapshots and simulations took, by path and status code.",
+				Name: "proffer_http_request_duration_seconds",
+				Help: "How long requests for offers, catalogs, clusters, providers, snapshots and simulations took, " +
+					"by path and status code.",
 				Buckets: prometheus.ExponentialBuckets(0.001, 4, 8), // 1 ms to 16 s
 			}, []string{"path", "code"},
 		),
@@ -118,7 +120,8 @@ func (s *Server) Handlers() map[string]http.Handler {
 	s.handle(mux, http.MethodGet, rest.SnapshotPath, s.snapshot)
 	s.handle(mux, http.MethodPost, rest.SimulatePath, s.simulate)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		fail(w, apierrors.NewGenericServerResponse(http.StatusNotFound, r.Method, schema.GroupResource{}, "", "there is nothing at this path", 0, false))
+		fail(w, apierrors.NewGenericServerResponse(http.StatusNotFound, r.Method, schema.GroupResource{}, "",
+			"there is nothing at this path", 0, false))
 	})
 	return map[string]http.Handler{
 		rest.OffersPath: mux, rest.OffersPath + "/": mux, rest.SnapshotPath: mux, rest.SimulatePath: mux,
@@ -128,19 +131,23 @@ func (s *Server) Handlers() map[string]http.Handler {
 }
 
 // handle serves one method of a path. HEAD is answered like GET.
-func (s *Server) handle(mux *http.ServeMux, method, path string, serve func(http.ResponseWriter, *http.Request, *table.Snapshot)) {
+func (s *Server) handle(
+	mux *http.ServeMux, method, path string, serve func(http.ResponseWriter, *http.Request, *table.Snapshot),
+) {
 	mux.HandleFunc(method+" "+path, s.counted(path, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(rest.VersionHeader, s.version)
 		snapshot := s.table.Current()
 		if snapshot == nil {
-			failLater(w, retryUnreadySeconds, apierrors.NewServiceUnavailable(table.ErrNotReady.Error()+": try again in a moment"))
+			failLater(w, retryUnreadySeconds,
+				apierrors.NewServiceUnavailable(table.ErrNotReady.Error()+": try again in a moment"))
 			return
 		}
 		serve(w, r, snapshot)
 	}))
 	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", method)
-		fail(w, apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, r.Method, schema.GroupResource{}, "", "use "+method, 0, false))
+		fail(w, apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, r.Method, schema.GroupResource{}, "",
+			"use "+method, 0, false))
 	})
 }
 

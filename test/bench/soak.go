@@ -135,7 +135,9 @@ func fixedPolicy(i int) *v1alpha1.ResourcePolicy {
 	}
 	return &v1alpha1.ResourcePolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: fixedPolicyName(i)},
-		Spec:       v1alpha1.ResourcePolicySpec{Class: fmt.Sprintf("class-%d", i), Offer: v1alpha1.PolicyOffer{Fixed: amounts}},
+		Spec: v1alpha1.ResourcePolicySpec{
+			Class: fmt.Sprintf("class-%d", i), Offer: v1alpha1.PolicyOffer{Fixed: amounts},
+		},
 	}
 }
 

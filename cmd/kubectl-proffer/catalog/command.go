@@ -96,7 +96,8 @@ func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams)
 	}
 	exit.ErrorsAre(cmd, exit.Failed)
 	cmd.Flags().StringVar(&o.provider, "provider", "", "Show only the provider with this cluster ID.")
-	cmd.Flags().StringVar(&fits, "fits", "", "Show only what can grant a ResourceSlice of these amounts, such as cpu=4,memory=8Gi.")
+	cmd.Flags().StringVar(&fits, "fits", "",
+		"Show only what can grant a ResourceSlice of these amounts, such as cpu=4,memory=8Gi.")
 	cmd.Flags().StringVarP(&o.format, "output", "o", "", "The output format: wide, json or yaml.")
 	complete.Flag(cmd, "provider", providers(flags))
 	complete.Flag(cmd, "fits", cobra.NoFileCompletions)

@@ -44,7 +44,8 @@ func connect(kubeconfig []byte) (*connection, error) {
 	}
 	cluster, user := config.Clusters[context.Cluster], config.AuthInfos[context.AuthInfo]
 	if setting := refused(cluster, user); setting != "" {
-		return nil, fmt.Errorf("its kubeconfig has %s, which Liqo does not write: only inline certificates and tokens are used", setting)
+		return nil, fmt.Errorf(
+			"its kubeconfig has %s, which Liqo does not write: only inline certificates and tokens are used", setting)
 	}
 	server, err := parseServer(cluster.Server)
 	if err != nil {
@@ -67,7 +68,9 @@ func connect(kubeconfig []byte) (*connection, error) {
 	}
 	return &connection{
 		http: &http.Client{
-			Transport:     &http.Transport{Proxy: proxy, TLSClientConfig: tls, MaxResponseHeaderBytes: maxHeader, DisableKeepAlives: true},
+			Transport: &http.Transport{
+				Proxy: proxy, TLSClientConfig: tls, MaxResponseHeaderBytes: maxHeader, DisableKeepAlives: true,
+			},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		server: server, token: user.Token,
@@ -87,7 +90,8 @@ func refused(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) string 
 		{"client-certificate", user.ClientCertificate != ""},
 		{"client-key", user.ClientKey != ""},
 		{"username", user.Username != "" || user.Password != ""},
-		{"as", user.Impersonate != "" || user.ImpersonateUID != "" || len(user.ImpersonateGroups)+len(user.ImpersonateUserExtra) > 0},
+		{"as", user.Impersonate != "" || user.ImpersonateUID != "" ||
+			len(user.ImpersonateGroups)+len(user.ImpersonateUserExtra) > 0},
 		{"certificate-authority", cluster.CertificateAuthority != ""},
 		{"insecure-skip-tls-verify", cluster.InsecureSkipTLSVerify},
 	} {
@@ -101,7 +105,8 @@ func refused(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) string 
 // parseServer parses the address of an API server.
 func parseServer(text string) (*url.URL, error) {
 	server, err := url.Parse(text)
-	if err != nil || server.Scheme != "https" || server.Host == "" || server.User != nil || server.RawQuery != "" || server.Fragment != "" {
+	if err != nil || server.Scheme != "https" || server.Host == "" ||
+		server.User != nil || server.RawQuery != "" || server.Fragment != "" {
 		return nil, errors.New("the server in its kubeconfig is not an address that begins with https://")
 	}
 	return server, nil

@@ -64,7 +64,8 @@ func (c *consumer) identities(ctx context.Context, provider string) ([]identity,
 	case apierrors.IsForbidden(err):
 		return nil, fmt.Errorf("you may not list identities.authentication.liqo.io in this cluster: %s", askForRights)
 	case apierrors.IsNotFound(err):
-		return nil, errors.New("this cluster is no consumer of Liqo v1: it has no identities.authentication.liqo.io/v1beta1; choose another with --context or --kubeconfig")
+		return nil, errors.New("this cluster is no consumer of Liqo v1: " +
+			"it has no identities.authentication.liqo.io/v1beta1; choose another with --context or --kubeconfig")
 	case err != nil:
 		return nil, operatorclient.Explain(err)
 	}
@@ -75,7 +76,8 @@ func (c *consumer) identities(ctx context.Context, provider string) ([]identity,
 		}
 	}
 	if len(all) == 0 && provider != "" {
-		return nil, fmt.Errorf("this cluster has no identity at a provider %q: peer with it, or leave --provider out to see all", provider)
+		return nil, fmt.Errorf(
+			"this cluster has no identity at a provider %q: peer with it, or leave --provider out to see all", provider)
 	}
 	slices.SortFunc(all, func(a, b identity) int {
 		return cmp.Or(cmp.Compare(a.provider, b.provider), cmp.Compare(a.namespace, b.namespace))
@@ -90,7 +92,8 @@ func parseIdentity(u *unstructured.Unstructured) (identity, bool) {
 		return value
 	}
 	return identity{
-		provider: text("spec", "clusterID"), namespace: u.GetNamespace(), secret: text("status", "kubeconfigSecretRef", "name"),
+		provider: text("spec", "clusterID"), namespace: u.GetNamespace(),
+		secret: text("status", "kubeconfigSecretRef", "name"),
 	}, text("spec", "type") == controlPlane
 }
 
@@ -112,8 +115,10 @@ func (c *consumer) connect(ctx context.Context, id identity) (at *connection, na
 	case err != nil:
 		return nil, "", fmt.Errorf("reading Secret %s in namespace %s: %w", id.secret, id.namespace, err)
 	}
-	if namespace = secret.Annotations[liqo.RemoteTenantNamespaceAnnotation]; len(validation.IsDNS1123Label(namespace)) > 0 {
-		return nil, "", fmt.Errorf("its Secret %s has no tenant namespace in annotation %s", id.secret, liqo.RemoteTenantNamespaceAnnotation)
+	namespace = secret.Annotations[liqo.RemoteTenantNamespaceAnnotation]
+	if len(validation.IsDNS1123Label(namespace)) > 0 {
+		return nil, "", fmt.Errorf("its Secret %s has no tenant namespace in annotation %s",
+			id.secret, liqo.RemoteTenantNamespaceAnnotation)
 	}
 	if _, aws := secret.Data[awsKey]; aws {
 		return nil, "", errors.New("its identity is one of AWS IAM, which this command cannot use")

@@ -34,7 +34,12 @@ func liqoctlFor(f *operatorclient.Flags) liqoctl {
 	for _, flag := range []struct {
 		name  string
 		value *string
-	}{{"kubeconfig", f.Config.KubeConfig}, {"context", f.Config.Context}, {"cluster", f.Config.ClusterName}, {"user", f.Config.AuthInfoName}} {
+	}{
+		{"kubeconfig", f.Config.KubeConfig},
+		{"context", f.Config.Context},
+		{"cluster", f.Config.ClusterName},
+		{"user", f.Config.AuthInfoName},
+	} {
 		if flag.value != nil && *flag.value != "" {
 			l.flags = append(l.flags, "--"+flag.name, *flag.value)
 		}
@@ -46,7 +51,10 @@ func liqoctlFor(f *operatorclient.Flags) liqoctl {
 func (l liqoctl) command(provider, class string, amounts v1alpha1.Quantities) string {
 	prefix := provider + "-" + class
 	prefix = strings.TrimRight(prefix[:min(len(prefix), maxPrefix)], "-")
-	words := []string{"liqoctl", "create", "resourceslice", prefix + "-" + l.suffix(), "--remote-cluster-id", provider, "--class", class}
+	words := []string{
+		"liqoctl", "create", "resourceslice", prefix + "-" + l.suffix(),
+		"--remote-cluster-id", provider, "--class", class,
+	}
 	for _, name := range required {
 		if q, ok := amounts[name]; ok {
 			words = append(words, "--"+string(name), q.Text())

@@ -49,7 +49,8 @@ func (c *consumer) askAll(ctx context.Context, ids []identity, limit time.Durati
 	for i, id := range ids {
 		all[i] = Provider{ClusterID: tidy(id.provider, maxID), Offers: []Entry{}}
 		if several[id.provider] > 1 {
-			all[i].problem("namespace %s has one of %d identities for it, and Liqo uses none of them", id.namespace, several[id.provider])
+			all[i].problem("namespace %s has one of %d identities for it, and Liqo uses none of them",
+				id.namespace, several[id.provider])
 			continue
 		}
 		group.Go(func() error {
@@ -125,7 +126,8 @@ func cause(err error) error {
 func refusal(response *http.Response) error {
 	switch code := response.StatusCode; {
 	case code == http.StatusUnauthorized:
-		return errors.New("it does not accept the identity of this cluster: its certificate may have expired, or the peering is over")
+		return errors.New("it does not accept the identity of this cluster: " +
+			"its certificate may have expired, or the peering is over")
 	case code == http.StatusForbidden, code == http.StatusNotFound:
 		return errors.New("it publishes no catalog to this cluster")
 	case code >= 300 && code < 400:

@@ -22,7 +22,8 @@ func parseAmounts(text string) (v1alpha1.Quantities, error) {
 		return nil, nil
 	}
 	wrong := func(format string, args ...any) error {
-		return fmt.Errorf("--fits=%s: %s: write RESOURCE=AMOUNT[,RESOURCE=AMOUNT...], such as cpu=4,memory=8Gi", text, fmt.Sprintf(format, args...))
+		return fmt.Errorf("--fits=%s: %s: write RESOURCE=AMOUNT[,RESOURCE=AMOUNT...], such as cpu=4,memory=8Gi",
+			text, fmt.Sprintf(format, args...))
 	}
 	amounts := v1alpha1.Quantities{}
 	for item := range strings.SplitSeq(text, ",") {
@@ -97,7 +98,9 @@ func (e *Entry) request(amounts v1alpha1.Quantities) (v1alpha1.Quantities, bool)
 
 // ask sets the command of each entry, and with amounts keeps only the entries that fit. It reports
 // whether there is one.
-func (c *Catalog) ask(amounts v1alpha1.Quantities, command func(provider, class string, amounts v1alpha1.Quantities) string) (found bool) {
+func (c *Catalog) ask(
+	amounts v1alpha1.Quantities, command func(provider, class string, amounts v1alpha1.Quantities) string,
+) (found bool) {
 	for i := range c.Providers {
 		p := &c.Providers[i]
 		kept := p.Offers[:0]

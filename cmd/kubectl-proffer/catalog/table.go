@@ -19,16 +19,22 @@ import (
 // table has a row for each Offer. A wide one also has the other resources, and everything else that
 // the provider says.
 func (c *Catalog) table(isWide bool, now time.Time) *output.Table {
-	t := &output.Table{Header: []string{"PROVIDER", "CLASS", "CPU", "MEMORY", "PODS", "LARGEST-POD", "VALID-UNTIL", "AGE", "PRICE"}, Text: true}
+	t := &output.Table{
+		Header: []string{"PROVIDER", "CLASS", "CPU", "MEMORY", "PODS", "LARGEST-POD", "VALID-UNTIL", "AGE", "PRICE"},
+		Text:   true,
+	}
 	if isWide {
-		t.Header = []string{"PROVIDER", "CLASS", "CPU", "MEMORY", "PODS", "OTHERS", "LARGEST-POD", "VALID-UNTIL", "AGE", "DETAILS"}
+		t.Header = []string{
+			"PROVIDER", "CLASS", "CPU", "MEMORY", "PODS", "OTHERS", "LARGEST-POD", "VALID-UNTIL", "AGE", "DETAILS",
+		}
 	}
 	for i := range c.Providers {
 		for j := range c.Providers[i].Offers {
 			e := &c.Providers[i].Offers[j]
 			row := output.Row{Cells: []string{
 				c.Providers[i].ClusterID, e.Class,
-				amount(e.Available, corev1.ResourceCPU), amount(e.Available, corev1.ResourceMemory), amount(e.Available, corev1.ResourcePods),
+				amount(e.Available, corev1.ResourceCPU), amount(e.Available, corev1.ResourceMemory),
+				amount(e.Available, corev1.ResourcePods),
 			}}
 			if isWide {
 				row.Cells = append(row.Cells, amounts(without(e.Available, required...)),

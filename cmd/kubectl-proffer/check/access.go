@@ -54,5 +54,7 @@ func findAccess(account string, asked int, denied known[[]manifests.Right]) Find
 			"Apply the roles and bindings in config/rbac of this version.",
 		}
 	}
-	return Finding{checkAccess, OK, fmt.Sprintf("The ServiceAccount %s has all %d rights of this version.", account, asked), ""}
+	return Finding{
+		checkAccess, OK, fmt.Sprintf("The ServiceAccount %s has all %d rights of this version.", account, asked), "",
+	}
 }

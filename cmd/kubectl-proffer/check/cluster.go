@@ -81,7 +81,9 @@ func (c *cluster) report(ctx context.Context, namespace, liqoNamespace string, n
 	return newReport(findings), err
 }
 
-func (c *cluster) check(ctx context.Context, namespace, liqoNamespace string, apis known[liqoAPIs], now time.Time) ([]Finding, error) {
+func (c *cluster) check(
+	ctx context.Context, namespace, liqoNamespace string, apis known[liqoAPIs], now time.Time,
+) ([]Finding, error) {
 	deployment := get(ctx, c, &appsv1.Deployment{}, namespace, deploymentName)
 	var f flags
 	if deployment.err == nil {
@@ -132,7 +134,9 @@ func get[T client.Object](ctx context.Context, c *cluster, into T, namespace, na
 	return knownOf(into, c.api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, into))
 }
 
-func (c *cluster) crds(ctx context.Context, own []*apiextensionsv1.CustomResourceDefinition) map[string]known[*apiextensionsv1.CustomResourceDefinition] {
+func (c *cluster) crds(
+	ctx context.Context, own []*apiextensionsv1.CustomResourceDefinition,
+) map[string]known[*apiextensionsv1.CustomResourceDefinition] {
 	all := map[string]known[*apiextensionsv1.CustomResourceDefinition]{}
 	for _, crd := range own {
 		all[crd.Name] = get(ctx, c, &apiextensionsv1.CustomResourceDefinition{}, "", crd.Name)
@@ -144,7 +148,9 @@ func (c *cluster) crds(ctx context.Context, own []*apiextensionsv1.CustomResourc
 const parallel = 10
 
 // denied returns those of the rights that the ServiceAccount does not have, in their order.
-func (c *cluster) denied(ctx context.Context, namespace, account string, rights []manifests.Right) known[[]manifests.Right] {
+func (c *cluster) denied(
+	ctx context.Context, namespace, account string, rights []manifests.Right,
+) known[[]manifests.Right] {
 	reviews := make([]*authorizationv1.SubjectAccessReview, len(rights))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)
@@ -169,7 +175,8 @@ func (c *cluster) pods(ctx context.Context, d *appsv1.Deployment) known[[]string
 		selector = labels.Nothing()
 	}
 	list := &corev1.PodList{}
-	err = errors.Join(err, c.api.List(ctx, list, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector}))
+	err = errors.Join(err, c.api.List(ctx, list,
+		client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector}))
 	var names []string
 	for i := range list.Items {
 		if list.Items[i].DeletionTimestamp == nil {
@@ -249,7 +256,9 @@ func (c *cluster) admissionPolicies(ctx context.Context) known[[]admissionregist
 	return knownOf(list.Items, err)
 }
 
-func (c *cluster) admissionBindings(ctx context.Context) known[[]admissionregistrationv1.ValidatingAdmissionPolicyBinding] {
+func (c *cluster) admissionBindings(
+	ctx context.Context,
+) known[[]admissionregistrationv1.ValidatingAdmissionPolicyBinding] {
 	list := &admissionregistrationv1.ValidatingAdmissionPolicyBindingList{}
 	err := c.api.List(ctx, list)
 	return knownOf(list.Items, err)

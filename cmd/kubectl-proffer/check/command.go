@@ -64,7 +64,9 @@ func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams)
 	return cmd
 }
 
-func run(ctx context.Context, flags *operatorclient.Flags, streams genericiooptions.IOStreams, liqoNamespace, format string) error {
+func run(
+	ctx context.Context, flags *operatorclient.Flags, streams genericiooptions.IOStreams, liqoNamespace, format string,
+) error {
 	report, err := examine(ctx, flags, streams, liqoNamespace)
 	if err != nil {
 		return err
@@ -85,7 +87,9 @@ func run(ctx context.Context, flags *operatorclient.Flags, streams genericioopti
 }
 
 // examine makes all checks. Its error says that the API server cannot be asked at all.
-func examine(ctx context.Context, flags *operatorclient.Flags, streams genericiooptions.IOStreams, liqoNamespace string) (Report, error) {
+func examine(
+	ctx context.Context, flags *operatorclient.Flags, streams genericiooptions.IOStreams, liqoNamespace string,
+) (Report, error) {
 	config, err := flags.RESTConfig()
 	if err != nil {
 		return Report{}, err

@@ -45,7 +45,9 @@ func ownCRDs(components ...string) ([]*apiextensionsv1.CustomResourceDefinition,
 }
 
 // findCRDs compares the CRDs of the cluster, by name, with those of this version.
-func findCRDs(own []*apiextensionsv1.CustomResourceDefinition, found map[string]known[*apiextensionsv1.CustomResourceDefinition]) []Finding {
+func findCRDs(
+	own []*apiextensionsv1.CustomResourceDefinition, found map[string]known[*apiextensionsv1.CustomResourceDefinition],
+) []Finding {
 	var findings []Finding
 	for _, want := range own {
 		got := found[want.Name]
@@ -59,7 +61,8 @@ func findCRDs(own []*apiextensionsv1.CustomResourceDefinition, found map[string]
 		}
 	}
 	if len(findings) == 0 {
-		findings = append(findings, Finding{checkCRDs, OK, fmt.Sprintf("All %d CRDs are installed, with the schemas of this version.", len(own)), ""})
+		text := fmt.Sprintf("All %d CRDs are installed, with the schemas of this version.", len(own))
+		findings = append(findings, Finding{checkCRDs, OK, text, ""})
 	}
 	return findings
 }
@@ -67,12 +70,17 @@ func findCRDs(own []*apiextensionsv1.CustomResourceDefinition, found map[string]
 func compareCRD(want, got *apiextensionsv1.CustomResourceDefinition) []Finding {
 	for _, c := range got.Status.Conditions {
 		if c.Type == apiextensionsv1.Established && c.Status != apiextensionsv1.ConditionTrue {
-			return []Finding{{checkCRDs, Wrong, fmt.Sprintf("The API server does not serve %s: %s.", got.Name, c.Message), installHelp}}
+			return []Finding{{
+				checkCRDs, Wrong, fmt.Sprintf("The API server does not serve %s: %s.", got.Name, c.Message), installHelp,
+			}}
 		}
 	}
 	wanted, served := versionOf(want), versionOf(got)
 	if served == nil || !served.Served {
-		return []Finding{{checkCRDs, Wrong, fmt.Sprintf("The CRD %s does not serve %s.", got.Name, v1alpha1.GroupVersion.Version), installHelp}}
+		return []Finding{{
+			checkCRDs, Wrong, fmt.Sprintf("The CRD %s does not serve %s.", got.Name, v1alpha1.GroupVersion.Version),
+			installHelp,
+		}}
 	}
 	at, differ := firstDifference(wanted.Schema.OpenAPIV3Schema, served.Schema)
 	if !differ {
@@ -95,7 +103,9 @@ func versionOf(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.C
 
 // firstDifference compares a schema with one of the API server. It returns the field with the first
 // difference, in the order of the names, such as spec.offer.max.
-func firstDifference(want *apiextensionsv1.JSONSchemaProps, got *apiextensionsv1.CustomResourceValidation) (at string, differ bool) {
+func firstDifference(
+	want *apiextensionsv1.JSONSchemaProps, got *apiextensionsv1.CustomResourceValidation,
+) (at string, differ bool) {
 	if got == nil || got.OpenAPIV3Schema == nil {
 		return "all fields", true
 	}

@@ -60,12 +60,17 @@ func ownGuards(f flags) ([]guard, error) {
 }
 
 // findGuards reports the admission policies that are not installed, or not bound.
-func findGuards(own []guard, apis known[liqoAPIs], policies known[[]admissionregistrationv1.ValidatingAdmissionPolicy], bindings known[[]admissionregistrationv1.ValidatingAdmissionPolicyBinding]) Finding {
+func findGuards(
+	own []guard, apis known[liqoAPIs],
+	policies known[[]admissionregistrationv1.ValidatingAdmissionPolicy],
+	bindings known[[]admissionregistrationv1.ValidatingAdmissionPolicyBinding],
+) Finding {
 	const group = ".admissionregistration.k8s.io"
 	switch {
 	case policies.missing() || bindings.missing():
 		return Finding{
-			checkGuards, Warning, "This API server has no ValidatingAdmissionPolicies: kubectl apply does not check amounts, and nothing guards slices of Liqo v1.",
+			checkGuards, Warning, "This API server has no ValidatingAdmissionPolicies: " +
+				"kubectl apply does not check amounts, and nothing guards slices of Liqo v1.",
 			"Upgrade to Kubernetes 1.30 or newer. docs/slices.md says what is guaranteed without guards.",
 		}
 	case policies.err != nil:
@@ -81,7 +86,9 @@ func findGuards(own []guard, apis known[liqoAPIs], policies known[[]admissionreg
 		}
 		checked++
 		switch {
-		case !slices.ContainsFunc(policies.value, func(p admissionregistrationv1.ValidatingAdmissionPolicy) bool { return p.Name == g.name }):
+		case !slices.ContainsFunc(policies.value, func(p admissionregistrationv1.ValidatingAdmissionPolicy) bool {
+			return p.Name == g.name
+		}):
 			absent, dirs = append(absent, g.name), append(dirs, "config/"+g.dir)
 		case !slices.ContainsFunc(bindings.value, func(b admissionregistrationv1.ValidatingAdmissionPolicyBinding) bool {
 			return b.Spec.PolicyName == g.name && slices.Contains(b.Spec.ValidationActions, admissionregistrationv1.Deny)
@@ -97,7 +104,10 @@ func findGuards(own []guard, apis known[liqoAPIs], policies known[[]admissionreg
 		problems = append(problems, "Without a binding that denies: "+strings.Join(unbound, ", ")+".")
 	}
 	if len(problems) > 0 {
-		return Finding{checkGuards, Warning, strings.Join(problems, " "), "Apply " + strings.Join(slices.Compact(dirs), " and ") + ": see docs/install.md."}
+		return Finding{
+			checkGuards, Warning, strings.Join(problems, " "),
+			"Apply " + strings.Join(slices.Compact(dirs), " and ") + ": see docs/install.md.",
+		}
 	}
 	return Finding{checkGuards, OK, fmt.Sprintf("All admission policies (%d) are installed and bound.", checked), ""}
 }

@@ -32,7 +32,10 @@ func (k known[T]) missing() bool { return errors.Is(k.err, errNone) }
 // has to allow, such as "list pods".
 func (k known[T]) skip(check, right string) Finding {
 	if apierrors.IsForbidden(k.err) {
-		return Finding{check, Skipped, "You may not " + right + ".", "Ask for this right, or let a cluster admin run the check."}
+		return Finding{
+			check, Skipped, "You may not " + right + ".",
+			"Ask for this right, or let a cluster admin run the check.",
+		}
 	}
 	return Finding{check, Skipped, fmt.Sprintf("Cannot %s: %v", right, k.err), ""}
 }

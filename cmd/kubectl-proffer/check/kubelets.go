@@ -35,8 +35,10 @@ func findKubelets(f flags, all known[[]appsv1.Deployment]) []Finding {
 		return []Finding{{checkKubelets, OK, "They send on the pods of consumers.", ""}}
 	}
 	return []Finding{{
-		checkKubelets, Warning, "Pods of consumers stay Pending: the variables of an API server are added a second time by " + kube.First(adding) + ".",
-		"Set virtualKubelet.extra.args of Liqo to " + apiServerFlag + "=false, and create the ResourceSlices of these again: see docs/broker.md.",
+		checkKubelets, Warning, "Pods of consumers stay Pending: " +
+			"the variables of an API server are added a second time by " + kube.First(adding) + ".",
+		"Set virtualKubelet.extra.args of Liqo to " + apiServerFlag + "=false, " +
+			"and create the ResourceSlices of these again: see docs/broker.md.",
 	}}
 }
 

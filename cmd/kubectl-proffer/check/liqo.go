@@ -29,7 +29,11 @@ const (
 // The resources by which Liqo is recognised, as resource.group/version.
 var (
 	resourcesOfV0 = []string{"foreignclusters.discovery.liqo.io/v1alpha1", "resourceoffers.sharing.liqo.io/v1alpha1"}
-	resourcesOfV1 = []string{"foreignclusters.core.liqo.io/v1beta1", "resourceslices.authentication.liqo.io/v1beta1", "tenants.authentication.liqo.io/v1beta1"}
+	resourcesOfV1 = []string{
+		"foreignclusters.core.liqo.io/v1beta1",
+		"resourceslices.authentication.liqo.io/v1beta1",
+		"tenants.authentication.liqo.io/v1beta1",
+	}
 )
 
 // liqoAPIs are the resources of Liqo that the API server serves, sorted, as resource.group/version.
@@ -58,13 +62,20 @@ func findLiqo(apis known[liqoAPIs]) Finding {
 	case len(found) > 0:
 		return Finding{checkLiqo, OK, "Installed: " + strings.Join(found, " and ") + ".", ""}
 	case len(apis.value) > 0:
-		absent := slices.DeleteFunc(slices.Clone(resourcesOfV1), func(one string) bool { return slices.Contains(apis.value, one) })
+		served := apis.value[:min(len(apis.value), maxListed)]
+		absent := slices.DeleteFunc(slices.Clone(resourcesOfV1), func(one string) bool {
+			return slices.Contains(apis.value, one)
+		})
 		return Finding{
-			checkLiqo, Warning, fmt.Sprintf("Liqo serves %s, but not %s.", strings.Join(apis.value[:min(len(apis.value), maxListed)], ", "), strings.Join(absent, ", ")),
+			checkLiqo, Warning,
+			fmt.Sprintf("Liqo serves %s, but not %s.", strings.Join(served, ", "), strings.Join(absent, ", ")),
 			"Install one of the versions of Liqo in docs/install.md.",
 		}
 	}
-	return Finding{checkLiqo, Warning, "Liqo is not installed: no consumer can read the offers.", "Install Liqo on this cluster, the provider."}
+	return Finding{
+		checkLiqo, Warning, "Liqo is not installed: no consumer can read the offers.",
+		"Install Liqo on this cluster, the provider.",
+	}
 }
 
 // address is where Liqo can read offers of one form.
@@ -145,12 +156,19 @@ func (m liqoManager) form() (form operator.Form, version string, ok bool) {
 }
 
 // findLiqoAddress reports whether Liqo v0 reads from the operator, in the form that it understands.
-func findLiqoAddress(namespace string, apis known[liqoAPIs], liqo known[*appsv1.Deployment], service known[*corev1.Service], at []address, tls bool) Finding {
+func findLiqoAddress(
+	namespace string, apis known[liqoAPIs], liqo known[*appsv1.Deployment], service known[*corev1.Service],
+	at []address, tls bool,
+) Finding {
 	switch {
 	case apis.err == nil && !apis.value.v0():
 		return Finding{checkLiqoAddress, OK, "Not needed: there is no Liqo v0.6 to v0.10.", ""}
 	case liqo.missing():
-		return Finding{checkLiqoAddress, Skipped, fmt.Sprintf("There is no Deployment %s in namespace %s.", liqoDeployment, namespace), "Name the namespace of Liqo with --liqo-namespace."}
+		return Finding{
+			checkLiqoAddress, Skipped,
+			fmt.Sprintf("There is no Deployment %s in namespace %s.", liqoDeployment, namespace),
+			"Name the namespace of Liqo with --liqo-namespace.",
+		}
 	case liqo.err != nil:
 		return liqo.skip(checkLiqoAddress, "get deployments.apps in "+namespace)
 	case len(at) == 0 && !managerOf(liqo.value).afterV0():
@@ -167,20 +185,36 @@ func findLiqoAddress(namespace string, apis known[liqoAPIs], liqo known[*appsv1.
 			right = a
 		}
 	}
-	set := fmt.Sprintf("Set controllerManager.config.resourcePluginAddress of Liqo's Helm chart to %s: see Point Liqo at it in docs/install.md.", right)
+	set := fmt.Sprintf("Set controllerManager.config.resourcePluginAddress of Liqo's Helm chart to %s: "+
+		"see Point Liqo at it in docs/install.md.", right)
 	configured, given := m.argument("resource-plugin-address")
 	used := addressAt(configured, m.namespace, service.value, at)
 	switch {
 	case !given || configured == "":
-		return Finding{checkLiqoAddress, Warning, "Liqo reads no offers of Proffer: it has no --resource-plugin-address.", set}
+		return Finding{
+			checkLiqoAddress, Warning, "Liqo reads no offers of Proffer: it has no --resource-plugin-address.", set,
+		}
 	case used == nil:
 		return Finding{checkLiqoAddress, Warning, fmt.Sprintf("Liqo reads from %s, not from Proffer.", configured), set}
 	case tls:
-		return Finding{checkLiqoAddress, Wrong, "The operator requires TLS, and Liqo connects without it.", "Remove the component tls, or put a proxy with a client certificate in front of Liqo."}
+		return Finding{
+			checkLiqoAddress, Wrong, "The operator requires TLS, and Liqo connects without it.",
+			"Remove the component tls, or put a proxy with a client certificate in front of Liqo.",
+		}
 	case !versioned:
-		return Finding{checkLiqoAddress, Warning, fmt.Sprintf("Liqo reads %s from %s. Its image %s names no version of v0, so the form is not checked.", used.form, used, m.container.Image), fmt.Sprintf("%s is for %s.", used.form, versionsOf(used.form))}
+		return Finding{
+			checkLiqoAddress, Warning,
+			fmt.Sprintf("Liqo reads %s from %s. Its image %s names no version of v0, so the form is not checked.",
+				used.form, used, m.container.Image),
+			fmt.Sprintf("%s is for %s.", used.form, versionsOf(used.form)),
+		}
 	case used.form != form:
-		return Finding{checkLiqoAddress, Wrong, fmt.Sprintf("Liqo %s reads %s from %s, and understands only %s: its amounts are wrong.", version, used.form, used, form), formHelp(form, right, set)}
+		return Finding{
+			checkLiqoAddress, Wrong,
+			fmt.Sprintf("Liqo %s reads %s from %s, and understands only %s: its amounts are wrong.",
+				version, used.form, used, form),
+			formHelp(form, right, set),
+		}
 	}
 	return Finding{checkLiqoAddress, OK, fmt.Sprintf("Liqo %s reads %s from %s.", version, used.form, used), ""}
 }
@@ -235,13 +269,16 @@ func findLiqoSettings(apis known[liqoAPIs], liqo known[*appsv1.Deployment], clas
 	var findings []Finding
 	if threshold, set := m.argument("offer-update-threshold-percentage"); set && threshold != "" && threshold != "0" {
 		findings = append(findings, Finding{
-			checkLiqoSettings, Warning, fmt.Sprintf("Liqo holds back changes of up to %s%%, on top of updateThresholdPercent of the policies.", threshold),
+			checkLiqoSettings, Warning,
+			fmt.Sprintf("Liqo holds back changes of up to %s%%, on top of updateThresholdPercent of the policies.", threshold),
 			"Set controllerManager.config.offerUpdateThresholdPercentage of Liqo to 0.",
 		})
 	}
 	if enforced, set := m.argument("enable-resource-enforcement"); set && enforced != "false" && classes > 1 {
 		findings = append(findings, Finding{
-			checkLiqoSettings, Wrong, fmt.Sprintf("Liqo enforces resources, and policies offer %d classes: Liqo v0.9 and v0.10 deny every offloaded pod.", classes),
+			checkLiqoSettings, Wrong,
+			fmt.Sprintf("Liqo enforces resources, and policies offer %d classes: "+
+				"Liqo v0.9 and v0.10 deny every offloaded pod.", classes),
 			"Set controllerManager.config.enableResourceEnforcement of Liqo to false, or use one class.",
 		})
 	}

@@ -37,15 +37,28 @@ func findNews(namespace string, f flags, pods known[[]string], probes []probe) F
 		case len(failed) > 0:
 			failing = append(failing, fmt.Sprintf("%s fails %s", p.pod, strings.Join(failed, " and ")))
 		case p.status == http.StatusForbidden:
-			return Finding{checkNews, Skipped, fmt.Sprintf("You may not get pods/proxy in %s, so the replicas were not asked for the age of their news.", namespace), "Ask for this right, or look at the metric proffer_watch_oldest_news_seconds."}
+			return Finding{
+				checkNews, Skipped,
+				fmt.Sprintf("You may not get pods/proxy in %s, so the replicas were not asked for the age of their news.",
+					namespace),
+				"Ask for this right, or look at the metric proffer_watch_oldest_news_seconds.",
+			}
 		default:
-			return Finding{checkNews, Skipped, fmt.Sprintf("The API server does not reach /readyz of %s: %v.", p.pod, p.err), "Look at the metric proffer_watch_oldest_news_seconds."}
+			return Finding{
+				checkNews, Skipped, fmt.Sprintf("The API server does not reach /readyz of %s: %v.", p.pod, p.err),
+				"Look at the metric proffer_watch_oldest_news_seconds.",
+			}
 		}
 	}
 	if len(failing) > 0 {
-		return Finding{checkNews, Wrong, "Not ready: " + strings.Join(failing, "; ") + ".", "See The numbers look old in docs/troubleshooting.md."}
+		return Finding{
+			checkNews, Wrong, "Not ready: " + strings.Join(failing, "; ") + ".",
+			"See The numbers look old in docs/troubleshooting.md.",
+		}
 	}
-	return Finding{checkNews, OK, fmt.Sprintf("Each of %d replicas is ready, and has heard from all its watches within %v.", len(probes), watchage.StaleAfter), ""}
+	text := fmt.Sprintf("Each of %d replicas is ready, and has heard from all its watches within %v.",
+		len(probes), watchage.StaleAfter)
+	return Finding{checkNews, OK, text, ""}
 }
 
 // failedChecks returns the names of the checks of healthz that failed, from its verbose output.

@@ -116,7 +116,10 @@ func findReplicas(namespace string, deployment known[*appsv1.Deployment]) Findin
 	d := deployment.value
 	f, err := flagsOf(d)
 	if err != nil {
-		return Finding{checkReplicas, Wrong, fmt.Sprintf("The operator does not start with its arguments: %v.", err), "Correct the arguments of Deployment " + deploymentName + "."}
+		return Finding{
+			checkReplicas, Wrong, fmt.Sprintf("The operator does not start with its arguments: %v.", err),
+			"Correct the arguments of Deployment " + deploymentName + ".",
+		}
 	}
 	wanted, ready, updated := int32(1), d.Status.AvailableReplicas, d.Status.UpdatedReplicas
 	if d.Spec.Replicas != nil {
@@ -125,19 +128,34 @@ func findReplicas(namespace string, deployment known[*appsv1.Deployment]) Findin
 	pods := fmt.Sprintf("Look at kubectl -n %s get pods.", namespace)
 	switch c := containerOf(&d.Spec.Template.Spec); {
 	case c != nil && c.Image == unsetImage:
-		return Finding{checkReplicas, Wrong, "The Deployment names no image.", "Set the image: see Install in docs/install.md."}
+		return Finding{
+			checkReplicas, Wrong, "The Deployment names no image.", "Set the image: see Install in docs/install.md.",
+		}
 	case wanted == 0:
-		return Finding{checkReplicas, Wrong, "The Deployment is scaled to 0 replicas.", fmt.Sprintf("kubectl -n %s scale deployment/%s --replicas=2", namespace, deploymentName)}
+		return Finding{
+			checkReplicas, Wrong, "The Deployment is scaled to 0 replicas.",
+			fmt.Sprintf("kubectl -n %s scale deployment/%s --replicas=2", namespace, deploymentName),
+		}
 	case wanted > 1 && !f.leaderElect:
-		return Finding{checkReplicas, Wrong, fmt.Sprintf("%d replicas run without --leader-elect: all of them write.", wanted), "Add --leader-elect to the arguments, or run one replica."}
+		return Finding{
+			checkReplicas, Wrong, fmt.Sprintf("%d replicas run without --leader-elect: all of them write.", wanted),
+			"Add --leader-elect to the arguments, or run one replica.",
+		}
 	case ready == 0:
 		return Finding{checkReplicas, Wrong, fmt.Sprintf("None of %d replicas is available.", wanted), pods}
 	case ready < wanted:
 		return Finding{checkReplicas, Warning, fmt.Sprintf("%d of %d replicas are available.", ready, wanted), pods}
 	case updated < wanted || d.Status.ObservedGeneration < d.Generation:
-		return Finding{checkReplicas, Warning, fmt.Sprintf("A rollout is in progress: %d of %d replicas are updated.", updated, wanted), fmt.Sprintf("kubectl -n %s rollout status deployment/%s", namespace, deploymentName)}
+		return Finding{
+			checkReplicas, Warning,
+			fmt.Sprintf("A rollout is in progress: %d of %d replicas are updated.", updated, wanted),
+			fmt.Sprintf("kubectl -n %s rollout status deployment/%s", namespace, deploymentName),
+		}
 	}
-	return Finding{checkReplicas, OK, fmt.Sprintf("%d of %d replicas are available, with image %s.", ready, wanted, containerOf(&d.Spec.Template.Spec).Image), ""}
+	image := containerOf(&d.Spec.Template.Spec).Image
+	return Finding{
+		checkReplicas, OK, fmt.Sprintf("%d of %d replicas are available, with image %s.", ready, wanted, image), "",
+	}
 }
 
 // findLeader reports whether a replica holds the Lease.
@@ -147,7 +165,12 @@ func findLeader(f flags, lease known[*coordinationv1.Lease], now time.Time) Find
 	case !f.leaderElect:
 		return Finding{checkLeader, OK, "The only replica writes: --leader-elect is off.", ""}
 	case lease.missing():
-		return Finding{checkLeader, Wrong, fmt.Sprintf("No replica leads: there is no Lease %s in namespace %s.", operator.LeaderElectionID, f.leaseNamespace), do}
+		return Finding{
+			checkLeader, Wrong,
+			fmt.Sprintf("No replica leads: there is no Lease %s in namespace %s.",
+				operator.LeaderElectionID, f.leaseNamespace),
+			do,
+		}
 	case lease.err != nil:
 		return lease.skip(checkLeader, "get leases.coordination.k8s.io in "+f.leaseNamespace)
 	}
@@ -160,7 +183,11 @@ func findLeader(f flags, lease known[*coordinationv1.Lease], now time.Time) Find
 		valid += time.Duration(*spec.LeaseDurationSeconds) * time.Second
 	}
 	if age := now.Sub(spec.RenewTime.Time); age > valid {
-		return Finding{checkLeader, Wrong, fmt.Sprintf("No replica leads: %s renewed the Lease %s ago.", *spec.HolderIdentity, age.Round(time.Second)), do}
+		return Finding{
+			checkLeader, Wrong,
+			fmt.Sprintf("No replica leads: %s renewed the Lease %s ago.", *spec.HolderIdentity, age.Round(time.Second)),
+			do,
+		}
 	}
 	return Finding{checkLeader, OK, *spec.HolderIdentity + " leads.", ""}
 }

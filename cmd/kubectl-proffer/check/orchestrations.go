@@ -17,8 +17,11 @@ const checkOrchestrations = "orchestrations"
 // findOrchestrations reports each Orchestration that is not as its author wants it, and the
 // NamespaceOffloadings that the operator has written for one that does not exist. The flags are those
 // of the operator. Without the component it reports only what was left behind.
-func findOrchestrations(f flags, all known[[]v1alpha1.Orchestration], offloadings known[[]metav1.PartialObjectMetadata]) []Finding {
-	if !f.orchestrate && (all.err != nil || len(all.value) == 0) && (offloadings.err != nil || len(offloadings.value) == 0) {
+func findOrchestrations(
+	f flags, all known[[]v1alpha1.Orchestration], offloadings known[[]metav1.PartialObjectMetadata],
+) []Finding {
+	if !f.orchestrate && (all.err != nil || len(all.value) == 0) &&
+		(offloadings.err != nil || len(offloadings.value) == 0) {
 		return nil
 	}
 	switch {
@@ -32,7 +35,8 @@ func findOrchestrations(f flags, all known[[]v1alpha1.Orchestration], offloading
 	var findings []Finding
 	if !f.orchestrate && len(all.value) > 0 {
 		findings = append(findings, Finding{
-			checkOrchestrations, Warning, fmt.Sprintf("The operator runs without --orchestrate, so the Orchestrations (%d) have no effect.", len(all.value)),
+			checkOrchestrations, Warning,
+			fmt.Sprintf("The operator runs without --orchestrate, so the Orchestrations (%d) have no effect.", len(all.value)),
 			"Add the component orchestrator, or delete them: see docs/broker.md.",
 		})
 	}
@@ -43,7 +47,8 @@ func findOrchestrations(f flags, all known[[]v1alpha1.Orchestration], offloading
 	}
 	if stray := strays(all.value, offloadings.value); len(stray) > 0 {
 		findings = append(findings, Finding{
-			checkOrchestrations, Warning, "NamespaceOffloadings of Orchestrations that do not exist send pods on, in " + kube.First(stray) + ".",
+			checkOrchestrations, Warning,
+			"NamespaceOffloadings of Orchestrations that do not exist send pods on, in " + kube.First(stray) + ".",
 			"The operator deletes them after drainMinutes. If none runs, see Remove the component in docs/broker.md.",
 		})
 	}
@@ -51,7 +56,10 @@ func findOrchestrations(f flags, all known[[]v1alpha1.Orchestration], offloading
 	case len(findings) > 0:
 		return findings
 	case len(all.value) == 0:
-		return []Finding{{checkOrchestrations, Warning, "There is no Orchestration, so no pods are sent on.", "Write one: see docs/broker.md."}}
+		return []Finding{{
+			checkOrchestrations, Warning, "There is no Orchestration, so no pods are sent on.",
+			"Write one: see docs/broker.md.",
+		}}
 	default:
 		return []Finding{{checkOrchestrations, OK, fmt.Sprintf("All Orchestrations (%d) are Ready.", len(all.value)), ""}}
 	}
@@ -61,10 +69,14 @@ func findOrchestration(o *v1alpha1.Orchestration) Finding {
 	ready := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionReady)
 	switch {
 	case ready == nil || ready.ObservedGeneration < o.Generation:
-		return Finding{checkOrchestrations, Warning, o.Name + " was not evaluated since it was edited.", "Look at the checks replicas and leader."}
+		return Finding{
+			checkOrchestrations, Warning, o.Name + " was not evaluated since it was edited.",
+			"Look at the checks replicas and leader.",
+		}
 	case ready.Status != metav1.ConditionTrue:
 		return Finding{
-			checkOrchestrations, Warning, fmt.Sprintf("%s is not Ready, %s: %s", o.Name, ready.Reason, kube.Shorten(ready.Message, maxProblem)),
+			checkOrchestrations, Warning,
+			fmt.Sprintf("%s is not Ready, %s: %s", o.Name, ready.Reason, kube.Shorten(ready.Message, maxProblem)),
 			"See Status in docs/broker.md.",
 		}
 	}

@@ -28,7 +28,10 @@ func findPolicies(policies known[[]v1alpha1.ResourcePolicy]) []Finding {
 	case policies.err != nil:
 		return []Finding{policies.skip(checkPolicies, "list resourcepolicies.proffer.dev")}
 	case len(policies.value) == 0:
-		return []Finding{{checkPolicies, Warning, "There is no ResourcePolicy, so nothing is offered.", "Write one: see docs/resourcepolicy.md."}}
+		return []Finding{{
+			checkPolicies, Warning, "There is no ResourcePolicy, so nothing is offered.",
+			"Write one: see docs/resourcepolicy.md.",
+		}}
 	}
 	var findings []Finding
 	for i := range policies.value {
@@ -44,14 +47,25 @@ func findPolicies(policies known[[]v1alpha1.ResourcePolicy]) []Finding {
 
 func findPolicy(p *v1alpha1.ResourcePolicy) Finding {
 	if _, _, problems := policy.Parse(p); len(problems) > 0 {
-		return Finding{checkPolicies, Wrong, fmt.Sprintf("%s is invalid and decides nothing: %s", p.Name, kube.Shorten(problems.ToAggregate().Error(), maxProblem)), "kubectl edit resourcepolicy " + p.Name}
+		why := kube.Shorten(problems.ToAggregate().Error(), maxProblem)
+		return Finding{
+			checkPolicies, Wrong, fmt.Sprintf("%s is invalid and decides nothing: %s", p.Name, why),
+			"kubectl edit resourcepolicy " + p.Name,
+		}
 	}
 	ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
 	switch {
 	case ready == nil || ready.ObservedGeneration < p.Generation:
-		return Finding{checkPolicies, Warning, p.Name + " was not evaluated since it was edited.", "Look at the checks replicas and leader."}
+		return Finding{
+			checkPolicies, Warning, p.Name + " was not evaluated since it was edited.",
+			"Look at the checks replicas and leader.",
+		}
 	case ready.Status != metav1.ConditionTrue:
-		return Finding{checkPolicies, Warning, fmt.Sprintf("%s is not Ready, %s: %s", p.Name, ready.Reason, kube.Shorten(ready.Message, maxProblem)), "See Ready and its reasons in docs/resourcepolicy.md."}
+		return Finding{
+			checkPolicies, Warning,
+			fmt.Sprintf("%s is not Ready, %s: %s", p.Name, ready.Reason, kube.Shorten(ready.Message, maxProblem)),
+			"See Ready and its reasons in docs/resourcepolicy.md.",
+		}
 	}
 	return Finding{Check: checkPolicies, Status: OK}
 }
@@ -88,7 +102,10 @@ func findClasses(apis known[liqoAPIs], policies known[[]v1alpha1.ResourcePolicy]
 	if apis.value.v0() {
 		return nil
 	}
-	return []Finding{{checkClasses, Warning, "No policy in force has a class, so no ResourceSlice is answered.", "Set spec.class of a policy, and request this class: see docs/slices.md."}}
+	return []Finding{{
+		checkClasses, Warning, "No policy in force has a class, so no ResourceSlice is answered.",
+		"Set spec.class of a policy, and request this class: see docs/slices.md.",
+	}}
 }
 
 // findPlacement reports policies that enforce placement without the component that does it. The flags
@@ -107,7 +124,8 @@ func findPlacement(f flags, policies known[[]v1alpha1.ResourcePolicy]) []Finding
 		return nil
 	}
 	return []Finding{{
-		checkPolicies, Warning, "slices.enforcePlacement has no effect without the component slice-pod-guard: " + kube.First(names) + ".",
+		checkPolicies, Warning,
+		"slices.enforcePlacement has no effect without the component slice-pod-guard: " + kube.First(names) + ".",
 		"Add the component: see Pods in their place in docs/slices.md.",
 	}}
 }

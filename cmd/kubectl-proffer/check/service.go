@@ -18,12 +18,16 @@ const (
 )
 
 // findAddress reports where Liqo v0 can read offers, and returns these addresses.
-func findAddress(namespace string, deployment known[*appsv1.Deployment], f flags, service known[*corev1.Service]) (Finding, []address) {
+func findAddress(
+	namespace string, deployment known[*appsv1.Deployment], f flags, service known[*corev1.Service],
+) (Finding, []address) {
 	switch {
 	case deployment.err != nil:
 		return Finding{checkAddress, Skipped, "Without the Deployment, its ports are not known.", ""}, nil
 	case service.missing():
-		return Finding{checkAddress, Wrong, fmt.Sprintf("There is no Service %s in namespace %s.", serviceName, namespace), installHelp}, nil
+		return Finding{
+			checkAddress, Wrong, fmt.Sprintf("There is no Service %s in namespace %s.", serviceName, namespace), installHelp,
+		}, nil
 	case service.err != nil:
 		return service.skip(checkAddress, "get services in "+namespace), nil
 	}
@@ -31,7 +35,11 @@ func findAddress(namespace string, deployment known[*appsv1.Deployment], f flags
 	labels := d.Spec.Template.Labels
 	for key, value := range s.Spec.Selector {
 		if labels[key] != value {
-			return Finding{checkAddress, Wrong, fmt.Sprintf("The Service %s selects %s=%s, which the operator's pods do not have.", s.Name, key, value), installHelp}, nil
+			return Finding{
+				checkAddress, Wrong,
+				fmt.Sprintf("The Service %s selects %s=%s, which the operator's pods do not have.", s.Name, key, value),
+				installHelp,
+			}, nil
 		}
 	}
 	var at []address
@@ -39,7 +47,11 @@ func findAddress(namespace string, deployment known[*appsv1.Deployment], f flags
 	for form, listens := range listening(f) {
 		port := servicePort(s, &d.Spec.Template.Spec, portOf(listens))
 		if port == 0 {
-			return Finding{checkAddress, Wrong, fmt.Sprintf("No port of Service %s leads to %s, where the operator serves %s.", s.Name, listens, form), "Add the port to the Service, or remove the address from the operator's arguments."}, nil
+			return Finding{
+				checkAddress, Wrong,
+				fmt.Sprintf("No port of Service %s leads to %s, where the operator serves %s.", s.Name, listens, form),
+				"Add the port to the Service, or remove the address from the operator's arguments.",
+			}, nil
 		}
 		at = append(at, address{s.Name + "." + s.Namespace + ".svc", port, form})
 	}

@@ -86,7 +86,8 @@ func (o *options) run(ctx context.Context, flags *operatorclient.Flags, streams 
 	}
 	p := newProxy(client, listener.Addr().String())
 	if account == operatorclient.Reader {
-		fmt.Fprintf(streams.ErrOut, "The form that rehearses a policy will be refused: it needs Role %s.\n", operatorclient.Simulator.Role)
+		fmt.Fprintf(streams.ErrOut, "The form that rehearses a policy will be refused: it needs Role %s.\n",
+			operatorclient.Simulator.Role)
 	}
 	fmt.Fprintf(streams.Out, "The dashboard is at %s\nThe address works once. Press Ctrl-C to end.\n", p.address())
 	if !o.noBrowser {
@@ -100,8 +101,8 @@ func (o *options) run(ctx context.Context, flags *operatorclient.Flags, streams 
 // serve serves until the context ends, and then closes all connections at once.
 func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout, IdleTimeout: requestTimeout,
-		MaxHeaderBytes: maxHeader, ConnContext: identify,
+		Handler: handler, MaxHeaderBytes: maxHeader, ConnContext: identify, ReadHeaderTimeout: headerTimeout,
+		ReadTimeout: requestTimeout, WriteTimeout: requestTimeout, IdleTimeout: requestTimeout,
 	}
 	closed := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer closed()

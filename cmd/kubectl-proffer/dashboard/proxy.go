@@ -77,7 +77,8 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case first:
 		p.admit(w, r)
 	case !p.admitted(r):
-		fail(w, http.StatusForbidden, "Open the address that kubectl proffer dashboard has printed. It works once: end the command and start it again for another browser.")
+		fail(w, http.StatusForbidden, "Open the address that kubectl proffer dashboard has printed. "+
+			"It works once: end the command and start it again for another browser.")
 	case !sameOrigin(r):
 		fail(w, http.StatusForbidden, "Another site sent this request.")
 	case r.URL.Path == "/":
@@ -152,9 +153,12 @@ func (p *proxy) admit(w http.ResponseWriter, r *http.Request) {
 	p.mu.Unlock()
 	switch {
 	case right:
-		http.SetCookie(w, &http.Cookie{Name: p.cookieName(), Value: p.session, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+		http.SetCookie(w, &http.Cookie{
+			Name: p.cookieName(), Value: p.session, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		})
 	case !p.admitted(r):
-		fail(w, http.StatusForbidden, "The address does not work, or has been used. If you have not used it, another program on this machine has: "+
+		fail(w, http.StatusForbidden, "The address does not work, or has been used. "+
+			"If you have not used it, another program on this machine has: "+
 			"end kubectl proffer dashboard and start it again.")
 		return
 	}
@@ -169,7 +173,9 @@ func (p *proxy) forward(w http.ResponseWriter, r *http.Request) {
 			header[http.CanonicalHeaderKey(name)] = values
 		}
 	}
-	page := &operatorclient.PageRequest{Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Header: header, Body: http.NoBody}
+	page := &operatorclient.PageRequest{
+		Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Header: header, Body: http.NoBody,
+	}
 	if r.Method == http.MethodPost {
 		page.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	}
@@ -193,7 +199,8 @@ func (p *proxy) forward(w http.ResponseWriter, r *http.Request) {
 func explain(w http.ResponseWriter, method string, err error) {
 	switch {
 	case errors.Is(err, operatorclient.ErrNoRight) && method == http.MethodPost:
-		fail(w, http.StatusForbidden, "You may not rehearse policies, nor disable providers: ask for Role "+operatorclient.Simulator.Role+" in the namespace of the operator.")
+		fail(w, http.StatusForbidden, "You may not rehearse policies, nor disable providers: "+
+			"ask for Role "+operatorclient.Simulator.Role+" in the namespace of the operator.")
 	case errors.Is(err, operatorclient.ErrNoRight):
 		fail(w, http.StatusForbidden, err.Error())
 	case errors.Is(err, operatorclient.ErrTryAgain):
@@ -205,7 +212,8 @@ func explain(w http.ResponseWriter, method string, err error) {
 
 // secure sets the headers of every answer, whatever the operator sets.
 func secure(header http.Header) {
-	header.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
+	header.Set("Content-Security-Policy",
+		"default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")

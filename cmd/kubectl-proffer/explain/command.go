@@ -63,7 +63,9 @@ func one(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-func run(ctx context.Context, flags *operatorclient.Flags, streams genericiooptions.IOStreams, what subject, format string) error {
+func run(
+	ctx context.Context, flags *operatorclient.Flags, streams genericiooptions.IOStreams, what subject, format string,
+) error {
 	client, err := flags.Client(operatorclient.Reader)
 	if err != nil {
 		return err

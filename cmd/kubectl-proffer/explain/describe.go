@@ -33,7 +33,8 @@ func parseSubject(text string) (subject, error) {
 	}
 	if len(parts) > 2 {
 		if parts[2] == "" {
-			return s, fmt.Errorf("%q names no resource after the class: write CONSUMER/CLASS/RESOURCE, such as rome/gold/cpu", text)
+			return s, fmt.Errorf(
+				"%q names no resource after the class: write CONSUMER/CLASS/RESOURCE, such as rome/gold/cpu", text)
 		}
 		s.resource = &parts[2]
 	}
@@ -54,7 +55,8 @@ func (s subject) narrow(c *rest.Consumer) error {
 	}
 	c.Offers = slices.DeleteFunc(c.Offers, func(o rest.Offer) bool { return !s.hasClass(o.Class) })
 	if s.class != nil && len(c.Offers) == 0 {
-		return fmt.Errorf("%s is offered nothing in class %s, only in: %s", s.consumer, output.Class(*s.class), cmp.Or(strings.Join(classes, ", "), "no class"))
+		return fmt.Errorf("%s is offered nothing in class %s, only in: %s",
+			s.consumer, output.Class(*s.class), cmp.Or(strings.Join(classes, ", "), "no class"))
 	}
 	if d := c.Details; d != nil {
 		d.Policies = slices.DeleteFunc(d.Policies, func(p rest.Candidate) bool { return !s.hasClass(p.Class) })
@@ -119,8 +121,8 @@ func (d *description) offer(o *rest.Offer) {
 	}
 	t := &output.Table{Header: []string{"RESOURCE", "OFFERED", "GRANTED", "USED", "WHY"}, Text: true}
 	for _, resource := range slices.Sorted(maps.Keys(o.Resources)) {
-		t.Add(resource, output.Amount(o.Resources, resource), output.Amount(o.Granted, resource), output.Amount(o.Used, resource),
-			rest.Reason(o.Because, resource))
+		t.Add(resource, output.Amount(o.Resources, resource), output.Amount(o.Granted, resource),
+			output.Amount(o.Used, resource), rest.Reason(o.Because, resource))
 	}
 	d.section(fmt.Sprintf("Offer in class %s (%s)", output.Class(o.Class), by), t)
 }
@@ -135,16 +137,20 @@ func (d *description) details(details *rest.Details) {
 	nodes := &output.Table{Header: []string{"CLASS", "POLICY", "NODES", "BY FILTER", "WHICH"}, Text: true}
 	for _, p := range details.Policies {
 		if p.LeftOut != nil {
-			nodes.Add(output.Class(p.Class), p.Policy, strconv.Itoa(p.LeftOut.Nodes), strconv.Itoa(p.LeftOut.Filtered), p.LeftOut.String())
+			nodes.Add(output.Class(p.Class), p.Policy,
+				strconv.Itoa(p.LeftOut.Nodes), strconv.Itoa(p.LeftOut.Filtered), p.LeftOut.String())
 		}
 	}
 	if len(nodes.Rows) > 0 {
 		d.section("Nodes that policies leave out", nodes)
 	}
 
-	slices := &output.Table{Header: []string{"NAMESPACE", "NAME", "CLASS", "ASKED", "GRANTED", "ACCEPTED", "WHY"}, Text: true}
+	slices := &output.Table{
+		Header: []string{"NAMESPACE", "NAME", "CLASS", "ASKED", "GRANTED", "ACCEPTED", "WHY"}, Text: true,
+	}
 	for _, s := range details.Slices {
-		slices.Add(s.Namespace, s.Name, output.Class(s.Class), output.Amounts(s.Asked), output.Amounts(s.Granted), yesNo(s.Accepted), s.Because)
+		slices.Add(s.Namespace, s.Name, output.Class(s.Class),
+			output.Amounts(s.Asked), output.Amounts(s.Granted), yesNo(s.Accepted), s.Because)
 	}
 	d.section("ResourceSlices", slices)
 

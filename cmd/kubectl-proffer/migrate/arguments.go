@@ -33,7 +33,8 @@ type settings struct {
 func parse(p plugin, args []string) (*settings, error) {
 	for _, argument := range args {
 		if strings.Contains(argument, "$(") {
-			return nil, fmt.Errorf("the argument %q refers to an environment variable: write its value in a copy of the Deployment, and pass the copy with -f", argument)
+			return nil, fmt.Errorf("the argument %q refers to an environment variable: "+
+				"write its value in a copy of the Deployment, and pass the copy with -f", argument)
 		}
 	}
 	var unknown []string
@@ -123,7 +124,8 @@ func refuseUnknown(p plugin, flags, words []string) error {
 	if len(all) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s has no such arguments: %s. Nothing was converted, because their meaning is not known: remove them in a copy of the Deployment, and pass the copy with -f", p, strings.Join(all, ", "))
+	return fmt.Errorf("%s has no such arguments: %s. Nothing was converted, because their meaning is not known: "+
+		"remove them in a copy of the Deployment, and pass the copy with -f", p, strings.Join(all, ", "))
 }
 
 // logValue is the value of a flag that only affects what the plugin logs.

@@ -82,10 +82,12 @@ func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams)
 		},
 	}
 	set := cmd.Flags()
-	set.StringVarP(&o.file, "filename", "f", "", "A file with the Deployment, instead of the cluster; - is standard input.")
+	set.StringVarP(&o.file, "filename", "f", "",
+		"A file with the Deployment, instead of the cluster; - is standard input.")
 	set.StringVar(&o.write, "write", "", "A file for the policy, which must not exist yet, instead of standard output.")
 	set.StringVar(&o.convert.Name, "name", "", "The name of the policy; by default that of the plugin.")
-	set.StringVar(&o.convert.Container, "container", "", "The name of the plugin's container; needed only if several containers run a plugin.")
+	set.StringVar(&o.convert.Container, "container", "",
+		"The name of the plugin's container; needed only if several containers run a plugin.")
 	complete.Flag(cmd, "name", complete.Words())
 	complete.Flag(cmd, "container", complete.Words())
 	return cmd
@@ -93,7 +95,8 @@ func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams)
 
 // nameFrom returns the name of a Deployment that may be written as kubectl prints it.
 func nameFrom(argument string) string {
-	if kind, name, ok := strings.Cut(argument, "/"); ok && (kind == "deployment" || kind == "deploy" || kind == "deployment.apps") {
+	kind, name, ok := strings.Cut(argument, "/")
+	if ok && (kind == "deployment" || kind == "deploy" || kind == "deployment.apps") {
 		return name
 	}
 	return argument
@@ -186,7 +189,8 @@ func (o *options) read(ctx context.Context) (*appsv1.Deployment, error) {
 		}
 		return deployment, nil
 	case o.deployment == "":
-		return nil, errors.New("write the name of the plugin's Deployment, or -f with a file that has it; kubectl get deployments -n liqo lists them")
+		return nil, errors.New("write the name of the plugin's Deployment, or -f with a file that has it; " +
+			"kubectl get deployments -n liqo lists them")
 	}
 	config, err := o.flags.RESTConfig()
 	if err != nil {
@@ -203,10 +207,12 @@ func (o *options) read(ctx context.Context) (*appsv1.Deployment, error) {
 	defer output.Slow(o.streams.ErrOut, "Waiting for the API server")()
 	deployment, err := client.AppsV1().Deployments(namespace).Get(ctx, o.deployment, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("there is no Deployment %s in namespace %s: name the plugin's namespace with -n, usually liqo", o.deployment, namespace)
+		return nil, fmt.Errorf("there is no Deployment %s in namespace %s: "+
+			"name the plugin's namespace with -n, usually liqo", o.deployment, namespace)
 	}
 	if apierrors.IsForbidden(err) {
-		return nil, fmt.Errorf("you may not get deployments.apps in namespace %s: ask for this right, or pass a file that has the Deployment with -f", namespace)
+		return nil, fmt.Errorf("you may not get deployments.apps in namespace %s: "+
+			"ask for this right, or pass a file that has the Deployment with -f", namespace)
 	}
 	if err != nil {
 		return nil, operatorclient.Explain(err)
@@ -241,7 +247,8 @@ func (o *options) check(ctx context.Context, converted *Converted) (notChecked s
 	case apierrors.IsNotFound(err):
 		return "the CRD ResourcePolicy is not installed. Install Proffer before you apply the policy", nil
 	case apierrors.IsForbidden(err):
-		return "a dry run needs the right to write resourcepolicies.proffer.dev, as in ClusterRole proffer-resourcepolicy-editor", nil
+		return "a dry run needs the right to write resourcepolicies.proffer.dev, " +
+			"as in ClusterRole proffer-resourcepolicy-editor", nil
 	}
 	return operatorclient.Explain(err).Error(), nil
 }

@@ -47,7 +47,9 @@ func (c *comparison) offers() map[string]map[string]amount {
 	}
 	for _, change := range c.simulation.Offers {
 		if change.Class == c.converted.Policy.Spec.Class {
-			of(change.Consumer, change.Anyone)[change.Resource] = amount{change.Then, rest.Reason([]string{change.Because}, change.Resource)}
+			of(change.Consumer, change.Anyone)[change.Resource] = amount{
+				change.Then, rest.Reason([]string{change.Because}, change.Resource),
+			}
 		}
 	}
 	return all
@@ -84,7 +86,8 @@ func (c *comparison) table() *output.Table {
 
 // lines returns the table under its title, for a terminal of this width.
 func (c *comparison) lines(width int) []string {
-	title := fmt.Sprintf("What %s answers by its arithmetic, and what the operator would offer with the policy:", c.converted.plugin)
+	title := fmt.Sprintf(
+		"What %s answers by its arithmetic, and what the operator would offer with the policy:", c.converted.plugin)
 	t := c.table()
 	if len(t.Rows) == 0 {
 		return append(output.Wrap(title, width), "No consumer is known, and there is no default offer.")
@@ -105,7 +108,8 @@ func (c *comparison) warnings() []string {
 		}
 	}
 	for _, e := range c.simulation.Evicted {
-		all = append(all, fmt.Sprintf("The policy would evict pods of %s, %d in class %s: %s", e.Consumer, e.Pods, output.Class(e.Class), e.Because))
+		all = append(all, fmt.Sprintf("The policy would evict pods of %s, %d in class %s: %s",
+			e.Consumer, e.Pods, output.Class(e.Class), e.Because))
 	}
 	if len(c.simulation.Truncated) > 0 {
 		all = append(all, "The operator has cut the lists of the simulation: "+strings.Join(c.simulation.Truncated, ", "))

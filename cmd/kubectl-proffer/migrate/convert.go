@@ -54,7 +54,8 @@ func Convert(d *appsv1.Deployment, o Options) (*Converted, error) {
 		o.Name = string(p)
 	}
 	if problems := validation.IsDNS1123Subdomain(o.Name); len(problems) > 0 {
-		return nil, fmt.Errorf("the name %q cannot be that of a policy: write lower-case letters, digits, '-' and '.'", o.Name)
+		return nil, fmt.Errorf(
+			"the name %q cannot be that of a policy: write lower-case letters, digits, '-' and '.'", o.Name)
 	}
 	warnings := warningsOf(d, p, s)
 	manifest := render(d, container, p, s, o.Name, warnings)
@@ -75,7 +76,8 @@ func check(manifest []byte, s *settings) (*v1alpha1.ResourcePolicy, error) {
 	if len(problems) == 0 {
 		return p, nil
 	}
-	errs := []error{fmt.Errorf("a ResourcePolicy cannot offer what --%s sets; correct it in a copy of the Deployment, and pass the copy with -f", s.pairs.flag)}
+	errs := []error{fmt.Errorf("a ResourcePolicy cannot offer what --%s sets; "+
+		"correct it in a copy of the Deployment, and pass the copy with -f", s.pairs.flag)}
 	for _, problem := range problems {
 		errs = append(errs, problem)
 	}
@@ -88,13 +90,16 @@ var necessary = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory,
 func warningsOf(d *appsv1.Deployment, p plugin, s *settings) []string {
 	var all []string
 	if s.portSet {
-		all = append(all, fmt.Sprintf("--port=%d has no equivalent in a policy: the operator listens on --grpc-bind-address, by default :6001.", s.port))
+		all = append(all, fmt.Sprintf("--port=%d has no equivalent in a policy: "+
+			"the operator listens on --grpc-bind-address, by default :6001.", s.port))
 	}
 	for _, written := range s.logs {
-		all = append(all, written+" has no equivalent in a policy: it only affects the log. The operator has --zap-log-level.")
+		all = append(all, written+" has no equivalent in a policy: "+
+			"it only affects the log. The operator has --zap-log-level.")
 	}
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(s.pairs.repeated))) {
-		all = append(all, fmt.Sprintf("--%s sets %s more than once: the last value counts, as for the plugin.", s.pairs.flag, name))
+		all = append(all, fmt.Sprintf("--%s sets %s more than once: the last value counts, as for the plugin.",
+			s.pairs.flag, name))
 	}
 	if p == fixedResources {
 		var missing []string
@@ -104,7 +109,8 @@ func warningsOf(d *appsv1.Deployment, p plugin, s *settings) []string {
 			}
 		}
 		if len(missing) > 0 {
-			all = append(all, fmt.Sprintf("The plugin does not offer %s: virtual nodes of consumers take no pods without it.", strings.Join(missing, " and ")))
+			all = append(all, fmt.Sprintf("The plugin does not offer %s: "+
+				"virtual nodes of consumers take no pods without it.", strings.Join(missing, " and ")))
 		}
 	}
 	if d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {

@@ -20,7 +20,8 @@ const maxFile = 16 << 20
 func readDeployment(from io.Reader, name string) (*appsv1.Deployment, error) {
 	var found []*appsv1.Deployment
 	visit := func(u *unstructured.Unstructured) error {
-		if u.GetKind() != "Deployment" || u.GroupVersionKind().Group != appsv1.GroupName || name != "" && u.GetName() != name {
+		if u.GetKind() != "Deployment" || u.GroupVersionKind().Group != appsv1.GroupName ||
+			name != "" && u.GetName() != name {
 			return nil
 		}
 		d := &appsv1.Deployment{}

@@ -52,13 +52,15 @@ func findPlugin(pod *corev1.PodSpec, name string) (plugin, *corev1.Container, er
 	}
 	switch {
 	case in != nil && found == perNodeResources:
-		return "", nil, errors.New("the plugin per-node-resources cannot be converted: it offers each node as a pool of its own; write one ResourcePolicy with a class for each node")
+		return "", nil, errors.New("the plugin per-node-resources cannot be converted: " +
+			"it offers each node as a pool of its own; write one ResourcePolicy with a class for each node")
 	case in != nil:
 		return found, in, nil
 	case name != "" && !slices.Contains(names, name):
 		return "", nil, fmt.Errorf("there is no container %s: name one of %s", name, strings.Join(names, ", "))
 	}
-	return "", nil, fmt.Errorf("no container runs %s or %s: neither the images nor the arguments are those of a plugin", fixedResources, nodeLabelsResources)
+	return "", nil, fmt.Errorf("no container runs %s or %s: "+
+		"neither the images nor the arguments are those of a plugin", fixedResources, nodeLabelsResources)
 }
 
 // recognise returns the plugin that a container runs, and "" for none.

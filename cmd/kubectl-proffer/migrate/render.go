@@ -18,7 +18,8 @@ import (
 const commentWidth = 100
 
 // kept is what the default of reclaim does.
-const kept = "An offer does not fall below what the consumer's pods request until they end, unless you add `reclaim: Evict`."
+const kept = "An offer does not fall below what the consumer's pods request until they end, " +
+	"unless you add `reclaim: Evict`."
 
 // differences are what the policy offers differently, for each plugin.
 var differences = map[plugin][]string{
@@ -26,7 +27,8 @@ var differences = map[plugin][]string{
 		kept,
 	},
 	nodeLabelsResources: {
-		"What the pods of a consumer request is part of its own offer. The plugin subtracts it, so the consumer's node shrinks as it fills.",
+		"What the pods of a consumer request is part of its own offer. " +
+			"The plugin subtracts it, so the consumer's node shrinks as it fills.",
 		"Pods that run are subtracted from `pods`. The plugin never subtracts them.",
 		"Pods that ended are no longer subtracted. A plugin that has run for a while may offer less.",
 		kept,
@@ -73,9 +75,12 @@ func (m *manifest) list(title string, items []string) {
 }
 
 // render writes the policy of the plugin's settings.
-func render(d *appsv1.Deployment, container *corev1.Container, p plugin, s *settings, name string, warnings []string) []byte {
+func render(
+	d *appsv1.Deployment, container *corev1.Container, p plugin, s *settings, name string, warnings []string,
+) []byte {
 	m := &manifest{}
-	m.comment(0, "", fmt.Sprintf("What %s offers as Deployment %s, container %s%s.", p, nameOf(d), container.Name, imageOf(container)))
+	m.comment(0, "", fmt.Sprintf("What %s offers as Deployment %s, container %s%s.",
+		p, nameOf(d), container.Name, imageOf(container)))
 	m.list("Warnings:", warnings)
 	m.list("What is different:", differences[p])
 	m.line(0, "apiVersion: "+v1alpha1.GroupVersion.String())
@@ -101,7 +106,8 @@ func (m *manifest) nodes(s *settings) {
 	m.line(3, "selector:")
 	m.line(4, "matchLabels:")
 	m.pairs(5, s.pairs)
-	m.comment(3, "", "The plugin counts nodes whatever their taints. To count only nodes that consumers' pods can use, list the taints that these pods tolerate.")
+	m.comment(3, "", "The plugin counts nodes whatever their taints. "+
+		"To count only nodes that consumers' pods can use, list the taints that these pods tolerate.")
 	m.line(3, "tolerations:")
 	m.line(3, "- operator: Exists")
 	m.comment(1, "", "The plugin reports each change. The default, 5, saves most updates of consumers.")

@@ -75,7 +75,8 @@ It needs Role ` + operatorclient.Reader.Role + ` in the namespace of the operato
 		},
 	}
 	cmd.Flags().StringVar(&o.class, "class", "", `Show only this class; --class "" is the class without a name.`)
-	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "After the table, show each change as \"old -> new\", until Ctrl-C.")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false,
+		"After the table, show each change as \"old -> new\", until Ctrl-C.")
 	cmd.Flags().StringVarP(&o.format, "output", "o", "", "The output format: wide, json or yaml.")
 	complete.Flag(cmd, "class", complete.Classes(flags))
 	complete.Flag(cmd, "output", complete.Words(wide, output.JSON, output.YAML))
@@ -188,7 +189,9 @@ func keepClass(all *rest.Offers, class string) {
 
 // follow asks the operator again and again, and calls show for what has changed. An operator that
 // cannot answer for a while is reported once.
-func (o *options) follow(ctx context.Context, client *operatorclient.Client, now answer, show func(next answer, changed []row) error) error {
+func (o *options) follow(
+	ctx context.Context, client *operatorclient.Client, now answer, show func(next answer, changed []row) error,
+) error {
 	tick := time.NewTicker(period)
 	defer tick.Stop()
 	waiting := false

@@ -47,8 +47,10 @@ func offerRows(consumer string, offers []rest.Offer) []row {
 		for _, resource := range slices.Sorted(maps.Keys(o.Resources)) {
 			rows = append(rows, row{
 				consumer: consumer, class: output.Class(o.Class), resource: resource,
-				offered: output.Amount(o.Resources, resource), granted: output.Amount(o.Granted, resource), used: output.Amount(o.Used, resource),
-				policy: o.Policy, why: rest.Reason(o.Because, resource),
+				offered: output.Amount(o.Resources, resource),
+				granted: output.Amount(o.Granted, resource),
+				used:    output.Amount(o.Used, resource),
+				policy:  o.Policy, why: rest.Reason(o.Because, resource),
 			})
 		}
 	}
@@ -102,7 +104,8 @@ func changes(before, after []row) []row {
 		}
 	}
 	slices.SortFunc(changed, func(a, b row) int {
-		return cmp.Or(strings.Compare(a.consumer, b.consumer), strings.Compare(a.class, b.class), strings.Compare(a.resource, b.resource))
+		return cmp.Or(strings.Compare(a.consumer, b.consumer),
+			strings.Compare(a.class, b.class), strings.Compare(a.resource, b.resource))
 	})
 	return changed
 }

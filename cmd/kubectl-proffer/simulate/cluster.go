@@ -39,7 +39,8 @@ func (o *options) onCluster(ctx context.Context, change *rest.Change) (*rest.Sim
 		return nil, err
 	}
 	if len(missing) > 0 {
-		return nil, fmt.Errorf("--world=%s: you may not %s: ask for these rights, or leave out --world and have the operator evaluate the change",
+		return nil, fmt.Errorf("--world=%s: you may not %s: "+
+			"ask for these rights, or leave out --world and have the operator evaluate the change",
 			worldCluster, manifests.List(missing))
 	}
 	// Failures of watches end in the timeout; their log is the operator's.
@@ -50,11 +51,13 @@ func (o *options) onCluster(ctx context.Context, change *rest.Change) (*rest.Sim
 	snapshot, content, err := operator.Observe(reading, config, o.flags.Namespace)
 	switch {
 	case apimeta.IsNoMatchError(err):
-		return nil, errors.New("the API server does not know ResourcePolicies: install Proffer's CRDs first, as in: kubectl apply -k config/crd")
+		return nil, errors.New("the API server does not know ResourcePolicies: " +
+			"install Proffer's CRDs first, as in: kubectl apply -k config/crd")
 	case err != nil:
 		return nil, fmt.Errorf("--world=%s: %w", worldCluster, err)
 	}
 	known := rehearse.Of(snapshot, content)
 	known.Now = time.Now()
-	return rehearseOn(ctx, &known, change, rest.Evaluated{Revision: snapshot.Revision, Time: snapshot.Time}, world.UnknownOfCluster)
+	of := rest.Evaluated{Revision: snapshot.Revision, Time: snapshot.Time}
+	return rehearseOn(ctx, &known, change, of, world.UnknownOfCluster)
 }

@@ -93,17 +93,21 @@ write policies, as in ClusterRole proffer-resourcepolicy-editor, if policies cha
 	}
 	exit.ErrorsAre(cmd, exit.Failed)
 	set := cmd.Flags()
-	set.StringSliceVarP(&o.files.Filenames, "filename", "f", nil, "A file, directory or URL with ResourcePolicies; - is standard input.")
+	set.StringSliceVarP(&o.files.Filenames, "filename", "f", nil,
+		"A file, directory or URL with ResourcePolicies; - is standard input.")
 	set.BoolVarP(&o.files.Recursive, "recursive", "R", false, "Read the directories of --filename recursively.")
 	set.StringSliceVar(&o.deleted, "delete", nil, "The name of a ResourcePolicy to delete.")
-	set.StringSliceVar(&o.drained, "drain", nil, "The name of a node that leaves all pools. Its pods count nowhere, and are not listed as evicted.")
+	set.StringSliceVar(&o.drained, "drain", nil,
+		"The name of a node that leaves all pools. Its pods count nowhere, and are not listed as evicted.")
 	set.StringArrayVar(&o.addNodes, "add-nodes", nil, "Nodes that join, Ready and without taints: "+addNodesForm+".")
-	set.StringVar(&o.world, "world", worldOperator, "What to evaluate the change on: operator, cluster, or a file of kubectl proffer snapshot.")
+	set.StringVar(&o.world, "world", worldOperator,
+		"What to evaluate the change on: operator, cluster, or a file of kubectl proffer snapshot.")
 	set.StringVarP(&o.format, "output", "o", formatTable, "The output format: table, json, yaml or markdown.")
 	complete.Flag(cmd, "delete", complete.Policies(flags))
 	complete.Flag(cmd, "drain", complete.Words())
 	complete.Flag(cmd, "add-nodes", complete.Words())
-	complete.Flag(cmd, "world", cobra.FixedCompletions([]string{worldOperator, worldCluster}, cobra.ShellCompDirectiveDefault))
+	complete.Flag(cmd, "world",
+		cobra.FixedCompletions([]string{worldOperator, worldCluster}, cobra.ShellCompDirectiveDefault))
 	complete.Flag(cmd, "output", complete.Words(formatTable, output.JSON, output.YAML, formatMarkdown))
 	return cmd
 }

@@ -14,7 +14,8 @@ import (
 )
 
 // addNodesForm is what --add-nodes takes.
-const addNodesForm = "COUNT=RESOURCE=AMOUNT[,RESOURCE=AMOUNT...][,label=KEY=VALUE...], such as 3=cpu=8,memory=32Gi,pods=110,label=pool=gold"
+const addNodesForm = "COUNT=RESOURCE=AMOUNT[,RESOURCE=AMOUNT...][,label=KEY=VALUE...], " +
+	"such as 3=cpu=8,memory=32Gi,pods=110,label=pool=gold"
 
 // parseAddNodes parses a value of --add-nodes.
 func parseAddNodes(text string) (rest.AddedNodes, error) {

@@ -30,7 +30,9 @@ func offline(ctx context.Context, file string, change *rest.Change) (*rest.Simul
 }
 
 // rehearseOn evaluates a change on a world. The unknown is what the world does not hold.
-func rehearseOn(ctx context.Context, known *rehearse.World, change *rest.Change, of rest.Evaluated, unknown []string) (*rest.Simulation, error) {
+func rehearseOn(
+	ctx context.Context, known *rehearse.World, change *rest.Change, of rest.Evaluated, unknown []string,
+) (*rest.Simulation, error) {
 	parsed, problems, err := world.ChangeOf(change, known, nil)
 	if err != nil {
 		return nil, fmt.Errorf("the change does not fit: %w", err)

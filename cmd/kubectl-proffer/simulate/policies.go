@@ -32,7 +32,8 @@ func (m *manifest) name() string {
 // readManifests reads the ResourcePolicies of files, directories, URLs and "-", which is standard
 // input. Objects of other kinds are reported on warnings and left out.
 func readManifests(options *resource.FilenameOptions, warnings io.Writer) ([]manifest, error) {
-	infos, err := resource.NewLocalBuilder().Unstructured().ContinueOnError().FilenameParam(false, options).Flatten().Do().Infos()
+	infos, err := resource.NewLocalBuilder().Unstructured().ContinueOnError().
+		FilenameParam(false, options).Flatten().Do().Infos()
 	if err != nil {
 		return nil, err
 	}
@@ -50,11 +51,13 @@ func readManifests(options *resource.FilenameOptions, warnings io.Writer) ([]man
 			fmt.Fprintf(warnings, "%s: left out %s %s: only ResourcePolicies are simulated\n", file, kind.Kind, object.GetName())
 			continue
 		case kind.Version != version:
-			return nil, fmt.Errorf("%s: ResourcePolicy %s has apiVersion %s: write %s", file, object.GetName(), object.GetAPIVersion(), v1alpha1.GroupVersion)
+			return nil, fmt.Errorf("%s: ResourcePolicy %s has apiVersion %s: write %s",
+				file, object.GetName(), object.GetAPIVersion(), v1alpha1.GroupVersion)
 		case object.GetName() == "":
 			return nil, fmt.Errorf("%s: a ResourcePolicy has no name: write metadata.name", file)
 		case in[object.GetName()] != "":
-			return nil, fmt.Errorf("ResourcePolicy %s is twice in the files: in %s and in %s", object.GetName(), in[object.GetName()], file)
+			return nil, fmt.Errorf("ResourcePolicy %s is twice in the files: in %s and in %s",
+				object.GetName(), in[object.GetName()], file)
 		}
 		in[object.GetName()] = file
 		manifests = append(manifests, manifest{file, object})
@@ -99,7 +102,8 @@ func (d dryRunner) store(ctx context.Context, object *unstructured.Unstructured)
 	object.SetResourceVersion("")
 	current, err := d.policies.Get(ctx, object.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		created, err := d.policies.Create(ctx, object, metav1.CreateOptions{DryRun: dryRun, FieldValidation: metav1.FieldValidationStrict})
+		created, err := d.policies.Create(ctx, object,
+			metav1.CreateOptions{DryRun: dryRun, FieldValidation: metav1.FieldValidationStrict})
 		if apierrors.IsNotFound(err) {
 			return nil, fmt.Errorf("the API server does not know ResourcePolicies: install Proffer's CRDs first (%w)", err)
 		}
@@ -109,7 +113,8 @@ func (d dryRunner) store(ctx context.Context, object *unstructured.Unstructured)
 		return nil, err
 	}
 	object.SetResourceVersion(current.GetResourceVersion())
-	return d.policies.Update(ctx, object, metav1.UpdateOptions{DryRun: dryRun, FieldValidation: metav1.FieldValidationStrict})
+	return d.policies.Update(ctx, object,
+		metav1.UpdateOptions{DryRun: dryRun, FieldValidation: metav1.FieldValidationStrict})
 }
 
 // delete returns an error if the API server would not delete the policy.
@@ -124,7 +129,8 @@ func (d dryRunner) delete(ctx context.Context, name string) error {
 func explain(err error) error {
 	// The API server's own authorizer names the verb. Webhooks refuse in their own words.
 	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), ` cannot `) {
-		return fmt.Errorf("%w: the dry run needs the right to write policies, as in ClusterRole proffer-resourcepolicy-editor", err)
+		return fmt.Errorf(
+			"%w: the dry run needs the right to write policies, as in ClusterRole proffer-resourcepolicy-editor", err)
 	}
 	return err
 }

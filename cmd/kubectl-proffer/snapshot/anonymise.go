@@ -217,7 +217,8 @@ func (a *anonymiser) external(e *v1alpha1.External) {
 func (a *anonymiser) offer(o *rest.WorldOffer) { o.ClusterID = a.consumers.of(o.ClusterID) }
 
 func (a *anonymiser) slice(s *rest.WorldSlice) {
-	s.Namespace, s.Name, s.Consumer = a.namespaces.of(s.Namespace), a.slices.of(s.Namespace+"/"+s.Name), a.consumers.of(s.Consumer)
+	s.Name = a.slices.of(s.Namespace + "/" + s.Name)
+	s.Namespace, s.Consumer = a.namespaces.of(s.Namespace), a.consumers.of(s.Consumer)
 	s.UID = a.uids.of(s.UID)
 }
 
@@ -250,8 +251,13 @@ func (a *anonymiser) pod(p *rest.WorldPod) {
 
 // policy keeps of the metadata and the status what an evaluation depends on.
 func (a *anonymiser) policy(p *v1alpha1.ResourcePolicy) {
-	p.ObjectMeta = metav1.ObjectMeta{Name: p.Name, UID: types.UID(a.uids.of(string(p.UID))), Generation: p.Generation, CreationTimestamp: p.CreationTimestamp}
-	status := v1alpha1.ResourcePolicyStatus{ObservedGeneration: p.Status.ObservedGeneration, OfferedResources: p.Status.OfferedResources}
+	p.ObjectMeta = metav1.ObjectMeta{
+		Name: p.Name, UID: types.UID(a.uids.of(string(p.UID))),
+		Generation: p.Generation, CreationTimestamp: p.CreationTimestamp,
+	}
+	status := v1alpha1.ResourcePolicyStatus{
+		ObservedGeneration: p.Status.ObservedGeneration, OfferedResources: p.Status.OfferedResources,
+	}
 	for _, c := range p.Status.Conditions {
 		c.Message = ""
 		status.Conditions = append(status.Conditions, c)

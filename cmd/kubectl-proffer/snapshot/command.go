@@ -42,11 +42,14 @@ It needs Role ` + operatorclient.Simulator.Role + ` in the namespace of the oper
 			return run(cmd.Context(), flags, streams, anonymise)
 		},
 	}
-	cmd.Flags().BoolVar(&anonymise, "anonymise", false, "Replace what names consumers, nodes, namespaces, ResourceSlices and pods, and values of labels.")
+	cmd.Flags().BoolVar(&anonymise, "anonymise", false,
+		"Replace what names consumers, nodes, namespaces, ResourceSlices and pods, and values of labels.")
 	return cmd
 }
 
-func run(ctx context.Context, flags *operatorclient.Flags, streams genericiooptions.IOStreams, anonymise bool) (err error) {
+func run(
+	ctx context.Context, flags *operatorclient.Flags, streams genericiooptions.IOStreams, anonymise bool,
+) (err error) {
 	client, err := flags.Client(operatorclient.Simulator)
 	if err != nil {
 		return err

@@ -90,7 +90,9 @@ func run(ctx context.Context, flags *operatorclient.Flags, streams genericioopti
 }
 
 // tablesOf asks the operator for what the tables show.
-func tablesOf(ctx context.Context, flags *operatorclient.Flags, streams genericiooptions.IOStreams, by string) ([]*output.Table, error) {
+func tablesOf(
+	ctx context.Context, flags *operatorclient.Flags, streams genericiooptions.IOStreams, by string,
+) ([]*output.Table, error) {
 	account := operatorclient.Simulator
 	if by == byPolicies {
 		account = operatorclient.Reader

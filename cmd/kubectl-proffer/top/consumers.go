@@ -41,7 +41,9 @@ func consumersTable(offers *rest.Offers, world *rest.World) *output.Table {
 	for key := range waiting {
 		add(key, &rest.Offer{})
 	}
-	slices.SortFunc(rows, func(a, b []string) int { return cmp.Or(cmp.Compare(most[b[0]], most[a[0]]), slices.Compare(a, b)) })
+	slices.SortFunc(rows, func(a, b []string) int {
+		return cmp.Or(cmp.Compare(most[b[0]], most[a[0]]), slices.Compare(a, b))
+	})
 	for _, cells := range rows {
 		t.Add(cells...)
 	}

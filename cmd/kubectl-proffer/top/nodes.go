@@ -85,7 +85,8 @@ func nodesTables(offers *rest.Offers, snapshot *rest.World) (nodes, total *outpu
 	}
 	for _, name := range resources(allocatable, offered) {
 		if positive(name, allocatable, offered) {
-			total.Add(name, allocatable.text(name), local.text(name), used.text(name), offered.text(name), percent(offered, allocatable, name))
+			total.Add(name, allocatable.text(name), local.text(name), used.text(name), offered.text(name),
+				percent(offered, allocatable, name))
 		}
 	}
 	return nodes, total, nil

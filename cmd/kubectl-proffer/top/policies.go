@@ -32,8 +32,9 @@ func policiesTable(offers *rest.Offers) *output.Table {
 			t.Add(p.Name, output.Class(p.Class), p.Reason, nodes, "", "", "", "", "", "", "")
 		}
 		for _, name := range names {
-			t.Add(p.Name, output.Class(p.Class), p.Reason, nodes, name, capacity.text(name), committed.text(name), used.text(name),
-				remaining.text(name), offered.text(name), percent(offered, capacity, name))
+			t.Add(p.Name, output.Class(p.Class), p.Reason, nodes, name,
+				capacity.text(name), committed.text(name), used.text(name), remaining.text(name), offered.text(name),
+				percent(offered, capacity, name))
 		}
 	}
 	return t

@@ -42,7 +42,9 @@ func providersIn(o *v1alpha1.Orchestration) map[string]*rest.ProviderIn {
 	for _, e := range entriesOf(o) {
 		in := out[string(e.Provider)]
 		in.Enabled = in.Enabled && e.Consumer != ""
-		in.Disabled = append(in.Disabled, rest.Disabled{Consumer: string(e.Consumer), Toggle: e.removable(), Managers: e.others})
+		in.Disabled = append(in.Disabled, rest.Disabled{
+			Consumer: string(e.Consumer), Toggle: e.removable(), Managers: e.others,
+		})
 	}
 	for i := range o.Status.Choices {
 		addChoice(out, &o.Status.Choices[i])
@@ -54,7 +56,9 @@ func addChoice(out map[string]*rest.ProviderIn, choice *v1alpha1.ConsumerChoice)
 	consumer := string(choice.Consumer)
 	for _, p := range choice.Chosen {
 		in := out[string(p.ClusterID)]
-		in.Chosen = append(in.Chosen, rest.ChosenFor{Consumer: consumer, Score: p.Score, Since: p.Since.UTC(), Because: p.Because})
+		in.Chosen = append(in.Chosen, rest.ChosenFor{
+			Consumer: consumer, Score: p.Score, Since: p.Since.UTC(), Because: p.Because,
+		})
 	}
 	for _, p := range choice.Rejected {
 		in := out[string(p.ClusterID)]
@@ -62,7 +66,9 @@ func addChoice(out map[string]*rest.ProviderIn, choice *v1alpha1.ConsumerChoice)
 	}
 	for _, n := range choice.Notes {
 		if in := out[string(n.Provider)]; in != nil {
-			in.Notes = append(in.Notes, rest.ProviderNote{Consumer: consumer, Namespace: n.Namespace, Until: timeOf(n.Until), Because: n.Because})
+			in.Notes = append(in.Notes, rest.ProviderNote{
+				Consumer: consumer, Namespace: n.Namespace, Until: timeOf(n.Until), Because: n.Because,
+			})
 		}
 	}
 }

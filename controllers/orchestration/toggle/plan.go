@@ -18,13 +18,17 @@ import (
 type refusal struct{ *apierrors.StatusError }
 
 func refuse(code int32, format string, args ...any) error {
-	return refusal{&apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Message: fmt.Sprintf(format, args...)}}}
+	return refusal{&apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: code, Message: fmt.Sprintf(format, args...),
+	}}}
 }
 
 // plan returns the entries that Manager should own after a change of the Orchestration, and whether they
 // differ from those that it owns.
 func plan(o *v1alpha1.Orchestration, change rest.Toggle) (set []v1alpha1.DisabledProvider, differs bool, err error) {
-	wanted := v1alpha1.DisabledProvider{Provider: v1alpha1.ClusterID(change.ID), Consumer: v1alpha1.OptionalClusterID(change.Consumer)}
+	wanted := v1alpha1.DisabledProvider{
+		Provider: v1alpha1.ClusterID(change.ID), Consumer: v1alpha1.OptionalClusterID(change.Consumer),
+	}
 	var present *entry
 	for _, e := range entriesOf(o) {
 		switch {
@@ -40,7 +44,8 @@ func plan(o *v1alpha1.Orchestration, change rest.Toggle) (set []v1alpha1.Disable
 	case present != nil:
 		return nil, false, nil
 	case len(o.Spec.Disabled) >= v1alpha1.MaxOrchestrationDisabled:
-		return nil, false, refuse(http.StatusConflict, "Orchestration %s has %d entries in spec.disabled, the most that it can have: enable a provider first",
+		return nil, false, refuse(http.StatusConflict,
+			"Orchestration %s has %d entries in spec.disabled, the most that it can have: enable a provider first",
 			o.Name, len(o.Spec.Disabled))
 	}
 	return append(set, wanted), true, nil
@@ -51,14 +56,19 @@ func whyStillDisabled(o *v1alpha1.Orchestration, change rest.Toggle, present *en
 	forAll := v1alpha1.DisabledProvider{Provider: v1alpha1.ClusterID(change.ID)}
 	switch {
 	case change.Consumer != "" && slices.Contains(o.Spec.Disabled, forAll):
-		return refuse(http.StatusConflict, "Orchestration %s disables %s for every consumer: enable it without consumer first", o.Name, change.ID)
+		return refuse(http.StatusConflict,
+			"Orchestration %s disables %s for every consumer: enable it without consumer first", o.Name, change.ID)
 	case present == nil || present.removable():
 		return nil
 	case len(present.others) == 0:
-		return refuse(http.StatusConflict, "Orchestration %s disables %s, and its managedFields do not say who has written that: remove the entry from spec.disabled with kubectl edit",
+		return refuse(http.StatusConflict,
+			"Orchestration %s disables %s, and its managedFields do not say who has written that: "+
+				"remove the entry from spec.disabled with kubectl edit",
 			o.Name, change.ID)
 	}
-	return refuse(http.StatusConflict, "Orchestration %s disables %s in a manifest, which the field manager %s has written: remove the entry from spec.disabled there",
+	return refuse(http.StatusConflict,
+		"Orchestration %s disables %s in a manifest, which the field manager %s has written: "+
+			"remove the entry from spec.disabled there",
 		o.Name, change.ID, strings.Join(present.others, ", "))
 }
 

@@ -98,7 +98,8 @@ func (t *Toggler) Toggle(ctx context.Context, change rest.Toggle) ([]rest.Provid
 	user, err := t.Caller(ctx)
 	if err != nil {
 		t.Log.Error(err, "Cannot name the caller of a change")
-		return nil, t.explain(refuse(http.StatusServiceUnavailable, "the API server does not say who you are, for the log: try again in a moment"))
+		return nil, t.explain(refuse(http.StatusServiceUnavailable,
+			"the API server does not say who you are, for the log: try again in a moment"))
 	}
 	for attempt := 1; ; attempt++ {
 		all, err := t.change(ctx, change, user)
@@ -129,17 +130,20 @@ func (t *Toggler) check(ctx context.Context, all []v1alpha1.Orchestration, chang
 	case len(all) == 0:
 		return refuse(http.StatusNotFound, "there is no Orchestration: create one first")
 	case !named:
-		return refuse(http.StatusNotFound, "there is no Orchestration %s: write the name of one, or leave orchestration out", change.Orchestration)
+		return refuse(http.StatusNotFound,
+			"there is no Orchestration %s: write the name of one, or leave orchestration out", change.Orchestration)
 	case len(missing) == 0:
 		return nil
 	}
 	peers, err := t.Peers(ctx)
 	if err != nil { // It is logged.
-		return refuse(http.StatusServiceUnavailable, "the API server does not list the ForeignClusters: try again in a moment")
+		return refuse(http.StatusServiceUnavailable,
+			"the API server does not list the ForeignClusters: try again in a moment")
 	}
 	for _, parameter := range []string{rest.ToggleID, rest.ToggleConsumer} {
 		if id, unknown := missing[parameter]; unknown && !peers[id] {
-			return refuse(http.StatusNotFound, "%s=%s is unknown: no Orchestration and no ForeignCluster has this ID", parameter, id)
+			return refuse(http.StatusNotFound,
+				"%s=%s is unknown: no Orchestration and no ForeignCluster has this ID", parameter, id)
 		}
 	}
 	return nil
@@ -189,7 +193,9 @@ func (t *Toggler) change(ctx context.Context, change rest.Toggle, user string) (
 
 // apply makes Manager the owner of these entries, and of nothing else, in the version of the Orchestration
 // that was read.
-func (t *Toggler) apply(ctx context.Context, o *v1alpha1.Orchestration, set []v1alpha1.DisabledProvider) (*v1alpha1.Orchestration, error) {
+func (t *Toggler) apply(
+	ctx context.Context, o *v1alpha1.Orchestration, set []v1alpha1.DisabledProvider,
+) (*v1alpha1.Orchestration, error) {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Orchestration"))
 	u.SetName(o.Name)
@@ -261,11 +267,13 @@ func inWords(err error) error {
 	const code = http.StatusServiceUnavailable
 	switch {
 	case errors.Is(err, errTooMany):
-		return refuse(http.StatusInternalServerError, "there are more than %d Orchestrations: use kubectl edit", MaxOrchestrations)
+		return refuse(http.StatusInternalServerError,
+			"there are more than %d Orchestrations: use kubectl edit", MaxOrchestrations)
 	case apierrors.IsNotFound(err) && strings.HasPrefix(err.Error(), "listing"):
 		return refuse(code, "the CRD orchestrations.proffer.dev does not exist: apply config/components/orchestrator")
 	case apierrors.IsForbidden(err):
-		return refuse(code, "the operator may not do this: apply the roles in config/components/orchestrator of this version, and look at its log")
+		return refuse(code, "the operator may not do this: "+
+			"apply the roles in config/components/orchestrator of this version, and look at its log")
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return refuse(code, "the Orchestrations are being changed by others: try again in a moment")
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):

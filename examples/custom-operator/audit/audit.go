@@ -23,11 +23,12 @@ func (a *audit) Name() string { return Name }
 // Reconcile implements plugin.Reconciler.
 func (a *audit) Reconcile(_ context.Context, e plugin.Event) (time.Duration, error) {
 	if g := e.New.Grant; g != nil {
-		a.Logger.Info("A slice was decided on", "consumer", g.ClusterID, "class", g.Class, "slice", g.Name, "accepted", g.Accepted,
-			"asked", g.Asked, "granted", g.Granted)
+		a.Logger.Info("A slice was decided on", "consumer", g.ClusterID, "class", g.Class, "slice", g.Name,
+			"accepted", g.Accepted, "asked", g.Asked, "granted", g.Granted)
 	}
 	if o := e.New.Offer; o != nil {
-		a.Logger.Info("An offer has changed", "consumer", o.ClusterID, "class", o.Class, "policy", o.Policy, "amounts", o.Amounts)
+		a.Logger.Info("An offer has changed",
+			"consumer", o.ClusterID, "class", o.Class, "policy", o.Policy, "amounts", o.Amounts)
 	}
 	return 0, nil
 }

@@ -48,7 +48,8 @@ func New(dir string) (*Proxy, error) {
 		return nil, err
 	}
 	text := "apiVersion: apiserver.k8s.io/v1beta1\nkind: EgressSelectorConfiguration\negressSelections:\n" +
-		"- name: cluster\n  connection:\n    proxyProtocol: HTTPConnect\n    transport:\n      uds:\n        udsName: " + socket + "\n"
+		"- name: cluster\n  connection:\n    proxyProtocol: HTTPConnect\n" +
+		"    transport:\n      uds:\n        udsName: " + socket + "\n"
 	if err := os.WriteFile(p.Config, []byte(text), 0o600); err != nil {
 		_ = p.listener.Close()
 		return nil, err
@@ -80,14 +81,18 @@ func Replica(namespace string) (*corev1.Pod, *discoveryv1.EndpointSlice) {
 			Containers: []corev1.Container{{
 				Name: "operator", Image: "proffer",
 				SecurityContext: &corev1.SecurityContext{
-					AllowPrivilegeEscalation: new(false), RunAsNonRoot: new(true), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+					AllowPrivilegeEscalation: new(false), RunAsNonRoot: new(true),
+					Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 					SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 				},
 			}},
 		},
 	}
 	return replica, &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Namespace: namespace, Name: service + "-0", Labels: map[string]string{discoveryv1.LabelServiceName: service}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: service + "-0",
+			Labels: map[string]string{discoveryv1.LabelServiceName: service},
+		},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Endpoints: []discoveryv1.Endpoint{{
 			Addresses: []string{podIP}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)},

@@ -56,7 +56,8 @@ var core = []string{"internal/capacity", "internal/offer", "internal/grant"}
 
 // perKind lists what the controllers of one kind may import.
 var perKind = append([]string{
-	"api", "internal/table", "internal/kube", "internal/debounce", "internal/quantity", "internal/selection", "internal/filter",
+	"api", "internal/table", "internal/kube", "internal/debounce", "internal/quantity", "internal/selection",
+	"internal/filter",
 }, core...)
 
 // isContext is for package filter: CEL looks at a context to end an evaluation.
@@ -66,7 +67,9 @@ func isContext(path string) bool { return path == "context" }
 func isLogr(p string) bool { return p == "github.com/go-logr" }
 
 // testHelpers lists what any test may import: the control plane, databases, and builders of objects.
-var testHelpers = []string{"hack/controlplane", "internal/kubetest", "internal/dbtest", "internal/source/nodes/nodestest"}
+var testHelpers = []string{
+	"hack/controlplane", "internal/kubetest", "internal/dbtest", "internal/source/nodes/nodestest",
+}
 
 const (
 	pure = "the core is pure: no input or output, clock, log, wire format or client"
@@ -119,16 +122,17 @@ var table = []rule{
 		never: kubernetes, tests: []string{"internal/engine", "internal/debounce"}, why: edge,
 	},
 	{
-		place: "internal/rehearse", may: append([]string{"api/v1alpha1", "internal/table"}, core...), never: arithmetic, noClock: true,
-		why: pure,
+		place: "internal/rehearse", may: append([]string{"api/v1alpha1", "internal/table"}, core...),
+		never: arithmetic, noClock: true, why: pure,
 	},
 	{
-		place: "internal/catalog", may: append([]string{"api/v1alpha1", "internal/table"}, core...), never: world, noClock: true, why: pure,
+		place: "internal/catalog", may: append([]string{"api/v1alpha1", "internal/table"}, core...),
+		never: world, noClock: true, why: pure,
 	},
 	{place: "internal/broker", may: []string{"internal/capacity"}, never: arithmetic, noClock: true, why: pure},
 	{
-		place: "internal/table", may: append([]string{"api/v1alpha1"}, core...), never: append([]string{"google.golang.org/grpc"}, kubernetes...),
-		why: "the table holds plain values of the core",
+		place: "internal/table", may: append([]string{"api/v1alpha1"}, core...),
+		never: append([]string{"google.golang.org/grpc"}, kubernetes...), why: "the table holds plain values of the core",
 	},
 	{
 		place: "internal/engine", may: append([]string{"internal/table", "internal/debounce"}, core...),
@@ -150,7 +154,8 @@ var table = []rule{
 	{
 		place: "internal/plugins/reconcilers",
 		may: []string{
-			"plugin", "internal/table", "internal/capacity", "internal/offer", "internal/quantity", "internal/debounce", "internal/kube",
+			"plugin", "internal/table", "internal/capacity", "internal/offer", "internal/quantity", "internal/debounce",
+			"internal/kube",
 		},
 		never: []string{"github.com/liqotech/liqo", "sigs.k8s.io/controller-runtime"},
 		tests: []string{"api/v1alpha1", "internal/grant"}, why: "it hands over what the table has, and writes nothing",

@@ -189,7 +189,8 @@ func (e *Entry) next(want Want) (Action, Record) {
 // already.
 func (e *Entry) covered(want Want) bool {
 	r := e.record
-	return r != nil && !r.Released && r.Present.Class == want.Class && r.Present.covers(want.Share) && (want.Stands || e.authority == owning)
+	return r != nil && !r.Released && r.Present.Class == want.Class && r.Present.covers(want.Share) &&
+		(want.Stands || e.authority == owning)
 }
 
 // covering returns the record that covers the answer and everything that is held already.
@@ -225,7 +226,8 @@ func (e *Entry) lowers(target *Record) bool {
 
 // settledAt reports whether no larger answer than this one can take effect.
 func (e *Entry) settledAt(s Share) bool {
-	return e.largestAnswer != nil && s.covers(*e.largestAnswer) && (e.largestAnswer.Empty() || e.largestAnswer.Class == s.Class)
+	return e.largestAnswer != nil && s.covers(*e.largestAnswer) &&
+		(e.largestAnswer.Empty() || e.largestAnswer.Class == s.Class)
 }
 
 // RecordWritten reports that the last write of the record was confirmed.

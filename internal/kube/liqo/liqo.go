@@ -56,7 +56,9 @@ var (
 
 	ForeignClusters = v1beta1("core", "foreignclusters")
 	// ForeignClustersV0 are those of Liqo up to v0.10.
-	ForeignClustersV0 = schema.GroupVersionResource{Group: "discovery.liqo.io", Version: "v1alpha1", Resource: "foreignclusters"}
+	ForeignClustersV0 = schema.GroupVersionResource{
+		Group: "discovery.liqo.io", Version: "v1alpha1", Resource: "foreignclusters",
+	}
 
 	Connections = v1beta1("networking", "connections")
 

@@ -222,7 +222,8 @@ func (c *caller) call(q *question) (a answer, o outcome) {
 			text := tidy(fmt.Sprint(r))
 			a, o = answer("left out because "+c.name+" panics: "+text), panicked
 			if c.mayLog(panicked) {
-				c.log.Error(nil, "The filter panicked; what it was asked about is left out", "panic", text, "stack", string(debug.Stack()))
+				c.log.Error(nil, "The filter panicked; what it was asked about is left out",
+					"panic", text, "stack", string(debug.Stack()))
 			}
 		}
 	}()

@@ -75,7 +75,10 @@ func anyOf(registered []string) string {
 
 // New returns the chain in this order, which CheckOrder accepts; an empty list stands for Basic and
 // Affinity. It has the filters by name.
-func New(order config.Filters, nodes map[string]plugin.NodeFilter, consumers map[string]plugin.ConsumerFilter, late Late, log logr.Logger) *Chain {
+func New(
+	order config.Filters, nodes map[string]plugin.NodeFilter, consumers map[string]plugin.ConsumerFilter,
+	late Late, log logr.Logger,
+) *Chain {
 	c := &Chain{}
 	queue := &lateNodes{Late: late, names: map[string]struct{}{}}
 	for _, name := range order.Nodes {
@@ -95,7 +98,8 @@ func New(order config.Filters, nodes map[string]plugin.NodeFilter, consumers map
 		l := link[offer.Consumer]{name: name}
 		if f := consumers[name]; f != nil {
 			l.filter = &filter[offer.Consumer]{
-				caller: &caller{name: name, log: log.WithValues("filter", name)}, late: func(string) { late.Wake() }, same: sameConsumer,
+				caller: &caller{name: name, log: log.WithValues("filter", name)}, same: sameConsumer,
+				late: func(string) { late.Wake() },
 				ask: func(p *plugin.Policy, k *offer.Consumer) func() (bool, string) {
 					given := &plugin.Consumer{ClusterID: k.ID, Labels: maps.Clone(k.Labels)}
 					return func() (bool, string) { return f.Filter(p, given) }
@@ -148,7 +152,9 @@ func (c *Chain) addTo(object *v1alpha1.ResourcePolicy, parsed *offer.Policy, r *
 }
 
 // nodeFilters returns the filters before and after Basic. The affinity are those of the policy.
-func (c *Chain) nodeFilters(p *plugin.Policy, version string, affinity []capacity.NodeFilter, r *Rehearsal) (early, rest []capacity.NodeFilter) {
+func (c *Chain) nodeFilters(
+	p *plugin.Policy, version string, affinity []capacity.NodeFilter, r *Rehearsal,
+) (early, rest []capacity.NodeFilter) {
 	for _, l := range c.nodes {
 		switch {
 		case l.name == config.FilterBasic:
@@ -162,7 +168,9 @@ func (c *Chain) nodeFilters(p *plugin.Policy, version string, affinity []capacit
 	return early, rest
 }
 
-func (c *Chain) consumerFilters(p *plugin.Policy, version string, affinity []offer.ConsumerFilter, r *Rehearsal) []offer.ConsumerFilter {
+func (c *Chain) consumerFilters(
+	p *plugin.Policy, version string, affinity []offer.ConsumerFilter, r *Rehearsal,
+) []offer.ConsumerFilter {
 	var all []offer.ConsumerFilter
 	for _, l := range c.consumers {
 		switch {

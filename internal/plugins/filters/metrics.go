@@ -8,10 +8,12 @@ import (
 
 var (
 	callsDesc = prometheus.NewDesc("proffer_filter_questions_total",
-		"Number of questions that a filter in Go was asked, by what came of them: admitted, left_out, panic or contradiction.",
+		"Number of questions that a filter in Go was asked, by what came of them: "+
+			"admitted, left_out, panic or contradiction.",
 		[]string{"filter", "of", "result"}, nil)
 	unansweredDesc = prometheus.NewDesc("proffer_filter_unanswered",
-		"Number of nodes or consumers of a policy that a filter in Go has not answered in time.", []string{"filter", "of"}, nil)
+		"Number of nodes or consumers of a policy that a filter in Go has not answered in time.",
+		[]string{"filter", "of"}, nil)
 	callDesc = prometheus.NewDesc("proffer_filter_call_seconds",
 		"How long the present call of a filter in Go has taken, 0 if there is none.", []string{"filter", "of"}, nil)
 )

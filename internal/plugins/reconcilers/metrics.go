@@ -26,9 +26,11 @@ func newMetrics(name string) *metrics {
 			Help: "Calls of a reconciler that have ended, by result: success, error or panic.",
 		}, []string{"result"}),
 		waiting: prometheus.NewDesc("proffer_reconciler_waiting",
-			"Number of objects whose latest state is not handed over to the reconciler yet, 0 while the reconciler does not run.", nil, labels),
+			"Number of objects whose latest state is not handed over to the reconciler yet, "+
+				"0 while the reconciler does not run.", nil, labels),
 		oldest: prometheus.NewDesc("proffer_reconciler_oldest_waiting_seconds",
-			"Time that the oldest of the objects has waited whose latest state is not handed over to the reconciler yet, 0 for none.", nil, labels),
+			"Time that the oldest of the objects has waited whose latest state is not handed over to the reconciler yet, "+
+				"0 for none.", nil, labels),
 		call: prometheus.NewDesc("proffer_reconciler_call_seconds",
 			"Time that the present call of the reconciler has run, 0 for none.", nil, labels),
 	}

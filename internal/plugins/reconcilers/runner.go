@@ -133,7 +133,8 @@ func (r *Runner) Start(ctx context.Context) error {
 }
 
 func newQueue() queue {
-	return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[plugin.Reference](minBackoff, maxBackoff))
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[plugin.Reference](minBackoff, maxBackoff)
+	return workqueue.NewTypedRateLimitingQueue(limiter)
 }
 
 // compare compares the latest snapshot with the one before, and returns the objects to call the

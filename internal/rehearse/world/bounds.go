@@ -38,7 +38,8 @@ func checkBounds(c *rest.Change) error {
 	return cmp.Or(
 		atMost(s.overrides, rest.MaxOverrides, "overrides in all policies"),
 		atMost(s.clusterIDs, rest.MaxNamedConsumers, "cluster IDs in all policies"),
-		atMost(s.terms, rest.MaxSelectorTerms, "labels, expressions, values and tolerations in the selectors of all policies"),
+		atMost(s.terms, rest.MaxSelectorTerms,
+			"labels, expressions, values and tolerations in the selectors of all policies"),
 		atMost(len(s.filters), rest.MaxFilters, "different filters"),
 		atMost(len(s.resources), rest.MaxChangeResources, "different resources"),
 		atMost(s.nodes, rest.MaxAddedNodes, "added nodes"))

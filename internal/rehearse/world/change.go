@@ -72,7 +72,9 @@ const maxProblems = 100
 // ChangeOf parses a Change of a world. Problems are why policies are invalid, by name: such a policy
 // takes no part. The filters, nil for none, are added to policies that it applies. The error says what
 // is wrong with the change itself.
-func ChangeOf(c *rest.Change, w *rehearse.World, filters policy.Filters) (change *rehearse.Change, problems map[string][]string, err error) {
+func ChangeOf(
+	c *rest.Change, w *rehearse.World, filters policy.Filters,
+) (change *rehearse.Change, problems map[string][]string, err error) {
 	if err := checkBounds(c); err != nil {
 		return nil, nil, err
 	}
@@ -127,8 +129,10 @@ func ChangeOf(c *rest.Change, w *rehearse.World, filters policy.Filters) (change
 
 // checkObject refuses what is not a ResourcePolicy with a name.
 func checkObject(object *v1alpha1.ResourcePolicy) error {
-	if object.Kind != "" && object.Kind != "ResourcePolicy" || object.APIVersion != "" && object.APIVersion != v1alpha1.GroupVersion.String() {
-		return fmt.Errorf("it is a %s of %s: write ResourcePolicies of %s", object.Kind, object.APIVersion, v1alpha1.GroupVersion)
+	if object.Kind != "" && object.Kind != "ResourcePolicy" ||
+		object.APIVersion != "" && object.APIVersion != v1alpha1.GroupVersion.String() {
+		return fmt.Errorf("it is a %s of %s: write ResourcePolicies of %s",
+			object.Kind, object.APIVersion, v1alpha1.GroupVersion)
 	}
 	if object.Name == "" {
 		return errors.New("metadata.name is missing")
@@ -141,7 +145,9 @@ func checkObject(object *v1alpha1.ResourcePolicy) error {
 
 // edited returns the policy that applying an object makes of an existing one, nil for none. Of the
 // object's metadata it reads the name alone: the rest is as the API server would write it.
-func edited(existing *table.Policy, object *v1alpha1.ResourcePolicy, now time.Time, filters policy.Filters) (table.Policy, error) {
+func edited(
+	existing *table.Policy, object *v1alpha1.ResourcePolicy, now time.Time, filters policy.Filters,
+) (table.Policy, error) {
 	next := &v1alpha1.ResourcePolicy{Spec: object.Spec, ObjectMeta: metav1.ObjectMeta{
 		Name: object.Name, UID: newUID, Generation: 1, CreationTimestamp: metav1.NewTime(now.Truncate(time.Second)),
 	}}
@@ -180,7 +186,8 @@ func addNodes(c *rehearse.Change, kind int, added *rest.AddedNodes) error {
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Labels: added.Labels},
 		Status: corev1.NodeStatus{
-			Allocatable: corev1.ResourceList{}, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+			Allocatable: corev1.ResourceList{},
+			Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 		},
 	}
 	for name, q := range added.Allocatable {

@@ -23,7 +23,9 @@ import (
 
 // Decode reads a rest.World element by element. What it says of the evaluation is in the second result.
 func Decode(from io.Reader) (*rehearse.World, rest.Evaluated, error) {
-	d := decoder{json: json.NewDecoder(from), ledger: capacity.NewLedger(), entries: map[string]*offer.Entry{}, answers: answers{}}
+	d := decoder{
+		json: json.NewDecoder(from), ledger: capacity.NewLedger(), entries: map[string]*offer.Entry{}, answers: answers{},
+	}
 	if err := d.read(); err != nil {
 		return nil, rest.Evaluated{}, fmt.Errorf("reading the snapshot: %w", err)
 	}
@@ -87,7 +89,8 @@ func (d *decoder) member(name string) error {
 			return err
 		}
 		if d.version != rest.WorldVersion {
-			return fmt.Errorf("it is %d, and this program reads %d: use the kubectl-proffer of the operator's version", d.version, rest.WorldVersion)
+			return fmt.Errorf("it is %d, and this program reads %d: use the kubectl-proffer of the operator's version",
+				d.version, rest.WorldVersion)
 		}
 		return nil
 	case "revision":
@@ -126,7 +129,9 @@ func (d *decoder) member(name string) error {
 		return list(d.json, d.node)
 	case "pods":
 		return list(d.json, func(p *rest.WorldPod) error {
-			d.ledger.SetPod(capacity.Pod{Key: p.UID, Node: p.Node, Consumer: p.Consumer, Creator: p.Creator, Requests: amountsOf(p.Requests)})
+			d.ledger.SetPod(capacity.Pod{
+				Key: p.UID, Node: p.Node, Consumer: p.Consumer, Creator: p.Creator, Requests: amountsOf(p.Requests),
+			})
 			return nil
 		})
 	}
@@ -213,7 +218,8 @@ func (d *decoder) offer(o *rest.WorldOffer) error {
 		return nil
 	}
 	r := offer.Record{
-		Class: o.Class, Policy: o.Policy, Override: -1, Amounts: amountsOf(o.Resources), LastPolicy: o.LastPolicy, Reclaim: reclaims[o.Reclaim],
+		Class: o.Class, Policy: o.Policy, Override: -1, Amounts: amountsOf(o.Resources),
+		LastPolicy: o.LastPolicy, Reclaim: reclaims[o.Reclaim],
 	}
 	if o.Override != nil {
 		r.Override = *o.Override
@@ -227,9 +233,9 @@ func (d *decoder) offer(o *rest.WorldOffer) error {
 
 func (d *decoder) slice(s *rest.WorldSlice) error {
 	g := grant.Slice{
-		Key: s.Namespace + "/" + s.Name, Consumer: s.Consumer, Class: s.Class, Created: s.Created.Unix(), Request: amountsOf(s.Asked),
-		Used: amountsOf(s.Used), GrantedBy: s.GrantedBy, GrantedIn: s.GrantedIn, Reclaim: reclaims[s.Reclaim],
-		Pinned: s.Fixed, Frozen: s.Frozen, Invalid: s.Invalid,
+		Key: s.Namespace + "/" + s.Name, Consumer: s.Consumer, Class: s.Class, Created: s.Created.Unix(),
+		Request: amountsOf(s.Asked), Used: amountsOf(s.Used), GrantedBy: s.GrantedBy, GrantedIn: s.GrantedIn,
+		Reclaim: reclaims[s.Reclaim], Pinned: s.Fixed, Frozen: s.Frozen, Invalid: s.Invalid,
 	}
 	if s.Fixed {
 		g.Key += "/" + s.UID

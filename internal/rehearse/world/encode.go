@@ -77,7 +77,9 @@ func Encode(to io.Writer, s *table.Snapshot, content *capacity.Copy, version str
 		})
 	}
 	e.list("nodes", func(yield func(any) bool) {
-		byName := slices.SortedFunc(slices.Values(content.Nodes), func(a, b capacity.Node) int { return strings.Compare(a.Name, b.Name) })
+		byName := slices.SortedFunc(slices.Values(content.Nodes), func(a, b capacity.Node) int {
+			return strings.Compare(a.Name, b.Name)
+		})
 		for i := range byName {
 			if !yield(nodeObject(&byName[i])) {
 				return
@@ -86,7 +88,9 @@ func Encode(to io.Writer, s *table.Snapshot, content *capacity.Copy, version str
 	})
 	e.list("pods", func(yield func(any) bool) {
 		for p := range content.Pods {
-			if !yield(rest.WorldPod{UID: p.Key, Node: p.Node, Consumer: p.Consumer, Creator: p.Creator, Requests: Amounts(p.Requests)}) {
+			if !yield(rest.WorldPod{
+				UID: p.Key, Node: p.Node, Consumer: p.Consumer, Creator: p.Creator, Requests: Amounts(p.Requests),
+			}) {
 				return
 			}
 		}
@@ -158,7 +162,8 @@ func policyObject(p *table.Policy) *v1alpha1.ResourcePolicy {
 	if p.Parsed != nil && !p.Parsed.DryRun {
 		object.Status.ObservedGeneration = p.Generation
 		object.Status.Conditions = []metav1.Condition{{
-			Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonOffering, ObservedGeneration: p.Generation,
+			Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonOffering,
+			ObservedGeneration: p.Generation,
 		}}
 	}
 	return &object
@@ -173,7 +178,8 @@ func yieldOffers(to rest.WorldOffer, entry *offer.Entry, yield func(any) bool) b
 	for _, o := range entry.Offers {
 		r := o.Record()
 		x := to
-		x.Class, x.Policy, x.Resources, x.LastPolicy, x.Reclaim = r.Class, r.Policy, Amounts(r.Amounts), r.LastPolicy, reclaimText(r.Reclaim)
+		x.Class, x.Policy, x.Resources = r.Class, r.Policy, Amounts(r.Amounts)
+		x.LastPolicy, x.Reclaim = r.LastPolicy, reclaimText(r.Reclaim)
 		if r.Override >= 0 {
 			x.Override = &r.Override
 		}
@@ -195,9 +201,10 @@ func levelsOf(levels map[string]capacity.Amounts) map[string]rest.Amounts {
 
 func sliceObject(s *table.DecidedSlice) rest.WorldSlice {
 	return rest.WorldSlice{
-		Namespace: s.Namespace, Name: s.Name, UID: s.UID, Consumer: s.Consumer, Class: s.Class, Created: time.Unix(s.Created, 0).UTC(),
-		Asked: Amounts(s.Request), Accepted: s.Slice.Granted != nil, Granted: Amounts(s.Slice.Granted), Used: Amounts(s.Used),
-		GrantedBy: s.GrantedBy, GrantedIn: s.GrantedIn, Reclaim: reclaimText(s.Reclaim), Fixed: s.Pinned, Frozen: s.Frozen, Invalid: s.Invalid,
+		Namespace: s.Namespace, Name: s.Name, UID: s.UID, Consumer: s.Consumer, Class: s.Class,
+		Created: time.Unix(s.Created, 0).UTC(), Asked: Amounts(s.Request), Accepted: s.Slice.Granted != nil,
+		Granted: Amounts(s.Slice.Granted), Used: Amounts(s.Used), GrantedBy: s.GrantedBy, GrantedIn: s.GrantedIn,
+		Reclaim: reclaimText(s.Reclaim), Fixed: s.Pinned, Frozen: s.Frozen, Invalid: s.Invalid,
 	}
 }
 

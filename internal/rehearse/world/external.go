@@ -35,7 +35,10 @@ func (e *encoder) encodeExternal(external map[string]capacity.Answers) {
 func answerObject(policy, id string, answers *capacity.Answers) rest.WorldAnswer {
 	of := answers.Of[id]
 	answer := answers.Distinct[of.Index]
-	out := rest.WorldAnswer{Policy: policy, ClusterID: id, Anyone: id == "", Resources: Amounts(answer.Amounts), Stale: answer.Stale, Kept: of.Kept}
+	out := rest.WorldAnswer{
+		Policy: policy, ClusterID: id, Anyone: id == "",
+		Resources: Amounts(answer.Amounts), Stale: answer.Stale, Kept: of.Kept,
+	}
 	if !of.At.IsZero() {
 		out.Time = &of.At
 	}
@@ -69,7 +72,9 @@ func (a answers) add(w *rest.WorldAnswer) error {
 		return fmt.Errorf("an answer for %q has no resources, or is for nobody", w.ClusterID)
 	}
 	of, answer := a.of(w.Policy), capacity.Answer{Amounts: amountsOf(w.Resources), Stale: w.Stale}
-	index := slices.IndexFunc(of.Distinct, func(d capacity.Answer) bool { return d.Stale == answer.Stale && maps.Equal(d.Amounts, answer.Amounts) })
+	index := slices.IndexFunc(of.Distinct, func(d capacity.Answer) bool {
+		return d.Stale == answer.Stale && maps.Equal(d.Amounts, answer.Amounts)
+	})
 	if index < 0 {
 		index = len(of.Distinct)
 		of.Distinct = append(of.Distinct, answer)
@@ -87,7 +92,8 @@ func (a answers) add(w *rest.WorldAnswer) error {
 func unanswered(o *rehearse.Outcome) []string {
 	var unknown []string
 	for _, name := range o.World.Unanswered(o.With.Policies) {
-		unknown = append(unknown, "what the external source of policy "+name+" answers, which is not asked here: only what the policy offered before counts")
+		unknown = append(unknown, "what the external source of policy "+name+" answers, which is not asked here: "+
+			"only what the policy offered before counts")
 	}
 	return unknown
 }

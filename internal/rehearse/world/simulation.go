@@ -16,7 +16,9 @@ const restless = "there are still changes after 100 evaluations: the answer is o
 
 // SimulationOf returns what a rehearsal came to. Problems are those of ChangeOf, and unknown is what
 // the world did not hold.
-func SimulationOf(o *rehearse.Outcome, of rest.Evaluated, problems map[string][]string, unknown []string) *rest.Simulation {
+func SimulationOf(
+	o *rehearse.Outcome, of rest.Evaluated, problems map[string][]string, unknown []string,
+) *rest.Simulation {
 	s := &rest.Simulation{Evaluated: of, Problems: problems, Unknown: slices.Concat(unknown, unanswered(o))}
 	if o.Without.Restless || o.With.Restless {
 		s.Unknown = append(s.Unknown, restless)
@@ -41,13 +43,16 @@ func SimulationOf(o *rehearse.Outcome, of rest.Evaluated, problems map[string][]
 	for i := range granted {
 		c := &granted[i]
 		s.Slices = append(s.Slices, rest.SliceChange{
-			Namespace: c.Namespace, Name: c.Name, Consumer: c.Consumer, Class: c.Class, Now: Amounts(c.Now), Then: Amounts(c.Then), Because: c.Because,
+			Namespace: c.Namespace, Name: c.Name, Consumer: c.Consumer, Class: c.Class,
+			Now: Amounts(c.Now), Then: Amounts(c.Then), Because: c.Because,
 		})
 	}
 	evicted, more := o.Evictions(rest.MaxEvictions)
 	truncated("evicted", more)
 	for _, e := range evicted {
-		s.Evicted = append(s.Evicted, rest.Eviction{Consumer: e.Consumer, Class: e.Class, Pods: int(e.Pods), Because: e.Because})
+		s.Evicted = append(s.Evicted, rest.Eviction{
+			Consumer: e.Consumer, Class: e.Class, Pods: int(e.Pods), Because: e.Because,
+		})
 	}
 	return s
 }

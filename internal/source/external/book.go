@@ -86,7 +86,9 @@ func (f *failure) end() (changed bool) {
 }
 
 func newBook() *book {
-	return &book{entries: map[string]*entry{"": {}}, distinct: map[[sha256.Size]byte]*answer{}, names: map[string]struct{}{}}
+	return &book{
+		entries: map[string]*entry{"": {}}, distinct: map[[sha256.Size]byte]*answer{}, names: map[string]struct{}{},
+	}
 }
 
 // follow sets the consumers, sorted, that the monitor is asked about. It returns those that are new.

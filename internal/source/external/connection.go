@@ -76,7 +76,8 @@ func dial(m capacity.Monitor) (connection, error) {
 	// The address is dialled as it is: no resolver but that of net, no proxy and no configuration from
 	// DNS. A source never reuses a connection that has failed.
 	conn, err := grpc.NewClient("passthrough:///"+m.Address,
-		grpc.WithTransportCredentials(transport), grpc.WithNoProxy(), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
+		grpc.WithTransportCredentials(transport), grpc.WithNoProxy(),
+		grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		}),
@@ -132,7 +133,8 @@ func (c *grpcConnection) invoke(ctx context.Context, identity *wire.ClusterIdent
 const maxShownError = 200
 
 func (c *grpcConnection) subscribe(ctx context.Context, notified func(id string)) error {
-	stream, err := wire.NewResourceReaderClient(c.conn).Subscribe(ctx, &wire.Empty{}, grpc.MaxCallRecvMsgSize(maxNotification))
+	client := wire.NewResourceReaderClient(c.conn)
+	stream, err := client.Subscribe(ctx, &wire.Empty{}, grpc.MaxCallRecvMsgSize(maxNotification))
 	if err != nil {
 		return fmt.Errorf("subscribing: %w", err)
 	}

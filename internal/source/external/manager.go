@@ -111,7 +111,9 @@ func (m *Manager) Answers(monitor capacity.Monitor) capacity.Answers {
 	case s != nil:
 		return s.book.answers()
 	case full:
-		return capacity.Answers{Problem: fmt.Sprintf("%d other external sources are in use, and no more are read", MaxMonitors)}
+		return capacity.Answers{
+			Problem: fmt.Sprintf("%d other external sources are in use, and no more are read", MaxMonitors),
+		}
 	}
 	return capacity.Answers{Problem: notYet}
 }

@@ -13,7 +13,8 @@ var (
 	availableDesc = prometheus.NewDesc("proffer_external_source_available",
 		"Whether the external source at the address is available: 1, or 0. At most 16 are read.", perAddress, nil)
 	ageDesc = prometheus.NewDesc("proffer_external_source_oldest_answer_seconds",
-		"Age of the oldest answer of the external source that is in use, for any consumer. Absent before the first answer.", perAddress, nil)
+		"Age of the oldest answer of the external source that is in use, for any consumer. "+
+			"Absent before the first answer.", perAddress, nil)
 	consumersDesc = prometheus.NewDesc("proffer_external_source_consumers",
 		"Number of consumers that the external source is asked about.", perAddress, nil)
 	readsDesc = prometheus.NewDesc("proffer_external_source_reads_total",
@@ -61,7 +62,8 @@ func (m *Manager) Collect(ch chan<- prometheus.Metric) {
 			ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, v, address)
 		}
 		counter := func(desc *prometheus.Desc, v uint64, labels ...string) {
-			ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(v), append([]string{address}, labels...)...)
+			values := append([]string{address}, labels...)
+			ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(v), values...)
 		}
 		gauge(availableDesc, available)
 		gauge(consumersDesc, float64(f.consumers))

@@ -54,7 +54,9 @@ type counts struct {
 	read, refused, lost, notified atomic.Uint64
 }
 
-func newSource(m capacity.Monitor, dial func(capacity.Monitor) (connection, error), wake func(), log logr.Logger) *source {
+func newSource(
+	m capacity.Monitor, dial func(capacity.Monitor) (connection, error), wake func(), log logr.Logger,
+) *source {
 	return &source{
 		monitor: m, dial: dial, book: newBook(), news: news{wake: wake}, log: log.WithValues("address", m.Address),
 		settled: make(chan struct{}), stop: func() {}, due: map[string]struct{}{}, kick: make(chan struct{}, 1),
@@ -222,7 +224,8 @@ func (s *source) listen(ctx context.Context, conn connection) {
 		if time.Since(began) > lastRetry {
 			retry = firstRetry
 		}
-		s.log.V(1).Info("An external source has ended its notifications; subscribing again", "error", err.Error(), "pause", retry)
+		s.log.V(1).Info("An external source has ended its notifications; subscribing again",
+			"error", err.Error(), "pause", retry)
 		if !sleep(ctx, retry) {
 			return
 		}

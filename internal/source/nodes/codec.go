@@ -48,7 +48,9 @@ type objectCodec struct {
 }
 
 // Decode implements runtime.Decoder.
-func (c objectCodec) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (c objectCodec) Decode(
+	data []byte, defaults *schema.GroupVersionKind, into runtime.Object,
+) (runtime.Object, *schema.GroupVersionKind, error) {
 	if envelope, ok := bytes.CutPrefix(data, protobufMagic); ok && into == nil {
 		is, raw := bytesField(envelope, 1), bytesField(envelope, 2)
 		if kind, o := c.decoder.object(string(bytesField(is, 1)), string(bytesField(is, 2))); o != nil {
@@ -65,7 +67,9 @@ type jsonCodec struct {
 }
 
 // Decode implements runtime.Decoder.
-func (c jsonCodec) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (c jsonCodec) Decode(
+	data []byte, defaults *schema.GroupVersionKind, into runtime.Object,
+) (runtime.Object, *schema.GroupVersionKind, error) {
 	var is metav1.TypeMeta
 	if into == nil && json.Unmarshal(data, &is) == nil {
 		if kind, o := c.decoder.object(is.APIVersion, is.Kind); o != nil {
@@ -97,7 +101,9 @@ func (d *decoder) object(version, kind string) (*schema.GroupVersionKind, interf
 type eventCodec struct{ runtime.Serializer }
 
 // Decode implements runtime.Decoder.
-func (c eventCodec) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (c eventCodec) Decode(
+	data []byte, defaults *schema.GroupVersionKind, into runtime.Object,
+) (runtime.Object, *schema.GroupVersionKind, error) {
 	event, ok := into.(*metav1.WatchEvent)
 	if !ok {
 		return c.Serializer.Decode(data, defaults, into)

@@ -11,7 +11,8 @@ import (
 
 // errNodesFirst makes the reflector read the pods again later: which names count of a pod that has
 // too many depends on what nodes list.
-var errNodesFirst = errors.New("a pod requests more resources than are counted, and the resources of the nodes are not known yet")
+var errNodesFirst = errors.New("a pod requests more resources than are counted, " +
+	"and the resources of the nodes are not known yet")
 
 // decoder decodes the pods and nodes that the API server sends, and keeps none of them. It is safe
 // for concurrent use. A nil decoder has no nodes and no cache, and reports nothing.

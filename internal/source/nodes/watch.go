@@ -175,7 +175,8 @@ func selectPods(o *metav1.ListOptions) {
 // follow returns a reflector that brings the objects of one kind to the store. The example is an
 // object of the kind. The reflector uses the client first once, for the first list. It uses the
 // client api for everything else, and for the first list too if the client first fails.
-func follow[P runtime.Object](api, first rest.Interface, s *store[P], example P, read listReader[P], choose func(*metav1.ListOptions),
+func follow[P runtime.Object](
+	api, first rest.Interface, s *store[P], example P, read listReader[P], choose func(*metav1.ListOptions),
 	log logr.Logger,
 ) kind {
 	request := func(api rest.Interface, o *metav1.ListOptions) *rest.Request {
@@ -190,7 +191,8 @@ func follow[P runtime.Object](api, first rest.Interface, s *store[P], example P,
 			if err == nil {
 				return body, nil
 			}
-			log.V(1).Info("The first list failed over HTTP/1.1; retrying with the default client", "resource", s.name, "error", err.Error())
+			log.V(1).Info("The first list failed over HTTP/1.1; retrying with the default client",
+				"resource", s.name, "error", err.Error())
 		}
 		return request(api, o).Stream(ctx)
 	}

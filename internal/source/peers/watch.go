@@ -29,7 +29,8 @@ func Watches(client dynamic.Interface, ledger *capacity.Ledger, wake func(), log
 	return kube.CRDInformers{
 		kube.NewCRDInformer(client, kube.Kind{GroupVersionResource: liqo.VirtualNodes, Strip: stripVirtualNode}, wake, log,
 			handler[virtualNode]{g, g.nodes, parseVirtualNode}),
-		kube.NewCRDInformer(client, kube.Kind{GroupVersionResource: liqo.ResourceSlices, Selector: requested, Strip: stripSlice}, wake, log,
+		kube.NewCRDInformer(client,
+			kube.Kind{GroupVersionResource: liqo.ResourceSlices, Selector: requested, Strip: stripSlice}, wake, log,
 			handler[capacity.Amounts]{g, g.slices, parseSlice}),
 	}
 }

@@ -95,7 +95,8 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{options: o, requests: limitRequests(), refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "proffer_catalog_refused_total",
-		Help: "Number of connections and requests to --catalog-bind-address that were refused because of a limit, by limit: connections or requests.",
+		Help: "Number of connections and requests to --catalog-bind-address that were refused because of a limit, " +
+			"by limit: connections or requests.",
 	}, []string{"limit"})}
 	for _, limit := range []string{"connections", "requests"} {
 		s.refused.WithLabelValues(limit)

@@ -69,8 +69,9 @@ func levelsOf(p rest.Policy, used rest.Amounts) []level {
 	var all []level
 	for _, name := range resourcesOf(p.Capacity) {
 		all = append(all, level{
-			Resource: name, Capacity: amountOf(p.Capacity, name), Committed: amountOf(p.Committed, name), Used: usedOf(used, name),
-			Remaining: amountOf(p.Remaining, name), Bar: barOf(p.Capacity, p.Committed, used, name),
+			Resource: name, Capacity: amountOf(p.Capacity, name), Committed: amountOf(p.Committed, name),
+			Used: usedOf(used, name), Remaining: amountOf(p.Remaining, name),
+			Bar: barOf(p.Capacity, p.Committed, used, name),
 		})
 	}
 	return all

@@ -74,7 +74,10 @@ type Handler struct {
 
 // New returns the handler of Path.
 func New(operator Operator) *Handler {
-	h := &Handler{operator: operator, toggler: operator.Toggler(), mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(), process: rand.Text()}
+	h := &Handler{
+		operator: operator, toggler: operator.Toggler(), mux: http.NewServeMux(),
+		origins: http.NewCrossOriginProtection(), process: rand.Text(),
+	}
 	h.mux.HandleFunc("GET "+Path+"{$}", h.live(classesPage, 0))
 	h.mux.HandleFunc("GET "+consumersPath, h.live(consumersPage, 0))
 	h.mux.HandleFunc("GET "+consumersPath+"/{clusterID}", h.live(consumerPage, 0))
@@ -109,7 +112,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // secure sets the headers of every answer.
 func secure(header http.Header) {
-	header.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
+	header.Set("Content-Security-Policy",
+		"default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")

@@ -86,14 +86,17 @@ func (h *Handler) toggle(w http.ResponseWriter, r *http.Request) {
 	h.showProviders(w, WithButtons(r), all, refused)
 }
 
-func (h *Handler) showProviders(w http.ResponseWriter, r *http.Request, all []rest.Provider, refused *apierrors.StatusError) {
+func (h *Handler) showProviders(
+	w http.ResponseWriter, r *http.Request, all []rest.Provider, refused *apierrors.StatusError,
+) {
 	if refused != nil {
 		Refuse(w, r, int(refused.ErrStatus.Code), refused.ErrStatus.Message)
 		return
 	}
 	mayPost, _ := r.Context().Value(buttons{}).(bool)
 	write(w, r, http.StatusOK, "layout", document{
-		Title: "Providers", Section: "providers", Body: "providers", Broker: true, Read: time.Now(), Data: brokerOf(all, mayPost),
+		Title: "Providers", Section: "providers", Body: "providers", Broker: true,
+		Read: time.Now(), Data: brokerOf(all, mayPost),
 	})
 }
 

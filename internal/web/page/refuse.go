@@ -17,8 +17,9 @@ type refusal struct {
 }
 
 var messages = map[int]string{
-	http.StatusBadRequest:            "The request cannot be answered as it is written.",
-	http.StatusUnauthorized:          "The operator does not know who you are: send a bearer token, or open the page with kubectl proffer dashboard.",
+	http.StatusBadRequest: "The request cannot be answered as it is written.",
+	http.StatusUnauthorized: "The operator does not know who you are: send a bearer token, " +
+		"or open the page with kubectl proffer dashboard.",
 	http.StatusForbidden:             "You may not do this.",
 	http.StatusNotFound:              "There is no such page.",
 	http.StatusMethodNotAllowed:      "The page takes no such request.",

@@ -113,7 +113,8 @@ func (l *Lab) offer(ctx context.Context, c *lab.Cluster, manifest string, compon
 		return err
 	}
 	// The operator is a process: no pod has to stand for it.
-	if _, err := c.Kubectl(ctx, "", "-n", lab.OperatorNamespace, "scale", "deployment/proffer", "--replicas=0"); err != nil {
+	_, err := c.Kubectl(ctx, "", "-n", lab.OperatorNamespace, "scale", "deployment/proffer", "--replicas=0")
+	if err != nil {
 		return err
 	}
 	if err := l.StartOperator(ctx, c); err != nil {
@@ -160,8 +161,10 @@ func Apply(ctx context.Context, c *lab.Cluster, manifest string) error {
 func (l *Lab) Request(ctx context.Context, consumer, provider *lab.Cluster, name, class, cpus string) error {
 	slice := forge.ResourceSlice(name, lab.TenantNamespace(provider.ID))
 	err := forge.MutateResourceSlice(slice, liqov1beta1.ClusterID(provider.ID), &forge.ResourceSliceOptions{
-		Class:     authv1beta1.ResourceSliceClass(class),
-		Resources: map[corev1.ResourceName]string{corev1.ResourceCPU: cpus, corev1.ResourceMemory: "20Gi", corev1.ResourcePods: "20"},
+		Class: authv1beta1.ResourceSliceClass(class),
+		Resources: map[corev1.ResourceName]string{
+			corev1.ResourceCPU: cpus, corev1.ResourceMemory: "20Gi", corev1.ResourcePods: "20",
+		},
 	}, true)
 	if err != nil {
 		return err

@@ -33,6 +33,7 @@ func (l *Lab) Shell(ctx context.Context, dir string, args ...string) (*exec.Cmd,
 	}
 	shell := exec.CommandContext(ctx, "bash", append([]string{"--norc", "--noprofile"}, args...)...)
 	// Without the person's own settings a shell would cut their history.
-	shell.Env = append(os.Environ(), "PS1=lab$ ", "HISTFILE=", "PATH="+commands+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	path := commands + string(filepath.ListSeparator) + os.Getenv("PATH")
+	shell.Env = append(os.Environ(), "PS1=lab$ ", "HISTFILE=", "PATH="+path)
 	return shell, nil
 }

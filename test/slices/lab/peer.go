@@ -153,7 +153,8 @@ func (c *Cluster) At(ctx context.Context, provider *Cluster) (client.Client, err
 // which Liqo's kubelet sends pods.
 func (c *Cluster) SliceAt(ctx context.Context, provider *Cluster, slice string) (client.Client, error) {
 	namespace := TenantNamespace(provider.ID)
-	return c.clientOf(ctx, forge.Identity(forge.ResourceSliceIdentityName(forge.ResourceSlice(slice, namespace)), namespace))
+	identity := forge.ResourceSliceIdentityName(forge.ResourceSlice(slice, namespace))
+	return c.clientOf(ctx, forge.Identity(identity, namespace))
 }
 
 // clientOf returns a client with the kubeconfig of an identity of the consumer.

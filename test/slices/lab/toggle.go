@@ -16,7 +16,10 @@ func (c *Cluster) NewToggler(ctx context.Context) (token string, err error) {
 	const account = "broker-client"
 	for _, args := range [][]string{
 		{"-n", OperatorNamespace, "create", "serviceaccount", account},
-		{"create", "clusterrolebinding", account, "--clusterrole=proffer-toggle", "--serviceaccount=" + OperatorNamespace + ":" + account},
+		{
+			"create", "clusterrolebinding", account, "--clusterrole=proffer-toggle",
+			"--serviceaccount=" + OperatorNamespace + ":" + account,
+		},
 		{"-n", OperatorNamespace, "create", "token", account},
 	} {
 		if token, err = c.Kubectl(ctx, "", args...); err != nil {

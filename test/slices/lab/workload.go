@@ -62,8 +62,8 @@ func (c *Cluster) startKwok() error {
 		"kwok.crt": string(certificate), "kwok.key": string(key),
 		// Logs are in the format of container runtimes.
 		"containers.log": "2026-01-01T00:00:00.000000000Z stdout F " + LogLine + c.ID + "\n",
-		"kwok-logs.yaml": fmt.Sprintf("apiVersion: kwok.x-k8s.io/v1alpha1\nkind: ClusterLogs\nmetadata: {name: all}\nspec: {logs: [{logsFile: %q}]}\n",
-			c.path("containers.log")),
+		"kwok-logs.yaml": "apiVersion: kwok.x-k8s.io/v1alpha1\nkind: ClusterLogs\nmetadata: {name: all}\n" +
+			fmt.Sprintf("spec: {logs: [{logsFile: %q}]}\n", c.path("containers.log")),
 	} {
 		if err := os.WriteFile(c.path(name), []byte(text), 0o600); err != nil {
 			return err

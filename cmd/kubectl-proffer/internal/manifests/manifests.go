@@ -136,7 +136,9 @@ func Read(file string) ([]map[string]any, error) {
 const OperatorRole = "rbac/role.yaml"
 
 // MissingReads returns what the caller may not read of what an operator in the namespace reads.
-func MissingReads(ctx context.Context, client authorizationv1client.SelfSubjectAccessReviewInterface, namespace string) ([]Right, error) {
+func MissingReads(
+	ctx context.Context, client authorizationv1client.SelfSubjectAccessReviewInterface, namespace string,
+) ([]Right, error) {
 	needed, err := Rights(namespace, OperatorRole)
 	if err != nil {
 		return nil, err
@@ -151,7 +153,9 @@ func MissingReads(ctx context.Context, client authorizationv1client.SelfSubjectA
 		if r.Resource == "leases" {
 			continue // Only a replica that may lead reads it.
 		}
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: r.Attributes()}}
+		review := &authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: r.Attributes()},
+		}
 		answer, err := client.Create(ctx, review, metav1.CreateOptions{})
 		if err != nil {
 			return nil, fmt.Errorf("asking the API server for your rights: %w", err)

@@ -69,8 +69,8 @@ func (c *Client) World(ctx context.Context) (*rest.World, error) {
 		return nil, err
 	}
 	if world.Version != rest.WorldVersion {
-		return nil, fmt.Errorf("the operator's snapshot is of format %d, and this plugin reads format %d: use the version of the plugin that fits the operator",
-			world.Version, rest.WorldVersion)
+		return nil, fmt.Errorf("the operator's snapshot is of format %d, and this plugin reads format %d: "+
+			"use the version of the plugin that fits the operator", world.Version, rest.WorldVersion)
 	}
 	return world, nil
 }
@@ -82,7 +82,8 @@ func (c *Client) Simulate(ctx context.Context, change *rest.Change) (*rest.Simul
 		return nil, err
 	}
 	if len(body) > rest.MaxChange {
-		return nil, fmt.Errorf("the change is %d bytes as JSON, and the operator takes at most %d: simulate fewer policies at once", len(body), rest.MaxChange)
+		return nil, fmt.Errorf("the change is %d bytes as JSON, and the operator takes at most %d: "+
+			"simulate fewer policies at once", len(body), rest.MaxChange)
 	}
 	answer, err := c.do(ctx, http.MethodPost, body, rest.SimulatePath)
 	if err != nil {
@@ -105,7 +106,8 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return "", errors.Join(errors.New("the operator does not report its version: it is too old for this plugin"), body.Close())
+	tooOld := errors.New("the operator does not report its version: it is too old for this plugin")
+	return "", errors.Join(tooOld, body.Close())
 }
 
 func (c *Client) get(ctx context.Context, into any, path ...string) error {
@@ -164,7 +166,9 @@ func (c *Client) send(ctx context.Context, method string, body []byte, path ...s
 }
 
 // sendTo sends a request with a token and these headers. The caller must close the body of the answer.
-func (c *Client) sendTo(ctx context.Context, method string, at *url.URL, header http.Header, body io.Reader) (*http.Response, error) {
+func (c *Client) sendTo(
+	ctx context.Context, method string, at *url.URL, header http.Header, body io.Reader,
+) (*http.Response, error) {
 	token, err := c.validToken(ctx)
 	if err != nil {
 		return nil, err
@@ -191,7 +195,8 @@ func (c *Client) validToken(ctx context.Context) (string, error) {
 	}
 	seconds := int64(tokenSeconds)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
-	granted, err := c.core.ServiceAccounts(c.flags.Namespace).CreateToken(ctx, c.account.Name, request, metav1.CreateOptions{})
+	accounts := c.core.ServiceAccounts(c.flags.Namespace)
+	granted, err := accounts.CreateToken(ctx, c.account.Name, request, metav1.CreateOptions{})
 	if err != nil {
 		return "", c.flags.noToken(c.account, err)
 	}

@@ -35,7 +35,8 @@ func (f *Flags) noToken(account Account, err error) error {
 	case apierrors.IsForbidden(err):
 		return f.missing(account, fmt.Sprintf("create serviceaccounts/token %q", account.Name))
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("the API server does not accept your credentials: log in again, or choose others with --context or --kubeconfig (%w)", err)
+		return fmt.Errorf("the API server does not accept your credentials: "+
+			"log in again, or choose others with --context or --kubeconfig (%w)", err)
 	case apierrors.IsNotFound(err):
 		return f.notInstalled("ServiceAccount " + account.Name)
 	default:
@@ -63,9 +64,11 @@ func (f *Flags) refusal(account Account, method, path string, code int, header h
 	}
 	switch code {
 	case http.StatusUnauthorized:
-		return fmt.Errorf("the operator in namespace %s did not accept the token: it is too old for this plugin, or cannot ask the API server to review tokens", f.Namespace)
+		return fmt.Errorf("the operator in namespace %s did not accept the token: "+
+			"it is too old for this plugin, or cannot ask the API server to review tokens", f.Namespace)
 	case http.StatusForbidden:
-		return fmt.Errorf("the operator refuses %s %s to ServiceAccount %s in namespace %s: bind ClusterRole %s to it, as the manifests do",
+		return fmt.Errorf("the operator refuses %s %s to ServiceAccount %s in namespace %s: "+
+			"bind ClusterRole %s to it, as the manifests do",
 			method, path, account.Name, f.Namespace, account.Rights)
 	case http.StatusNotFound:
 		return fmt.Errorf("the operator in namespace %s does not serve %s: it is too old for this plugin", f.Namespace, path)
@@ -97,7 +100,8 @@ func (f *Flags) refusedByProxy(account Account, method string, code int) error {
 }
 
 func (f *Flags) missing(account Account, right string) error {
-	return fmt.Errorf("%w %s in namespace %s: ask for Role %s, as in: kubectl -n %[3]s create rolebinding NAME --role=%[4]s --user=USER",
+	return fmt.Errorf("%w %s in namespace %s: ask for Role %s, "+
+		"as in: kubectl -n %[3]s create rolebinding NAME --role=%[4]s --user=USER",
 		ErrNoRight, right, f.Namespace, account.Role)
 }
 
@@ -117,9 +121,11 @@ func busy(message, after string) error {
 func (f *Flags) unavailable(message string) error {
 	switch {
 	case strings.Contains(message, "no endpoints available"):
-		return fmt.Errorf("no replica of the operator is ready: %w, or look at: kubectl -n %s get pods", ErrTryAgain, f.Namespace)
+		return fmt.Errorf("no replica of the operator is ready: %w, or look at: kubectl -n %s get pods",
+			ErrTryAgain, f.Namespace)
 	case strings.Contains(message, "error trying to reach service"):
-		return fmt.Errorf("the API server cannot reach the operator (%s): %w, or look at: kubectl -n %s get pods", message, ErrTryAgain, f.Namespace)
+		return fmt.Errorf("the API server cannot reach the operator (%s): %w, or look at: kubectl -n %s get pods",
+			message, ErrTryAgain, f.Namespace)
 	default:
 		return fmt.Errorf("the operator is not ready: %s: %w", message, ErrTryAgain)
 	}

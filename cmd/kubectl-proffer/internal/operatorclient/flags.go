@@ -90,7 +90,10 @@ func (f *Flags) Client(account Account) (*Client, error) {
 	direct := *client
 	direct.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	base := core.RESTClient().Get().AbsPath("api", "v1", "namespaces", f.Namespace, "services", f.proxied(), "proxy").URL()
-	return &Client{flags: f, account: account, http: &direct, core: core, base: &url.URL{Scheme: base.Scheme, Host: base.Host, Path: base.Path}}, nil
+	return &Client{
+		flags: f, account: account, http: &direct, core: core,
+		base: &url.URL{Scheme: base.Scheme, Host: base.Host, Path: base.Path},
+	}, nil
 }
 
 // proxied names the port of the Service for the API server's proxy.

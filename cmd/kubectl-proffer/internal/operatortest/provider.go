@@ -50,9 +50,12 @@ func (s *Server) AddProvider(t *testing.T, provider string, kubeconfig clientcmd
 		"status": map[string]any{"kubeconfigSecretRef": map[string]any{"name": "kubeconfig-" + name}},
 	})
 	s.secrets[SecretPath(provider)] = corev1.Secret{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kubeconfig-" + name, Annotations: map[string]string{"liqo.io/remote-tenant-namespace": TenantNamespace}},
-		Data:       map[string][]byte{"kubeconfig": text},
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "kubeconfig-" + name,
+			Annotations: map[string]string{"liqo.io/remote-tenant-namespace": TenantNamespace},
+		},
+		Data: map[string][]byte{"kubeconfig": text},
 	}
 }
 
@@ -75,7 +78,8 @@ func KubeconfigTo(url string, ca []byte) clientcmdapi.Config {
 func (s *Server) serveSecret(w http.ResponseWriter, r *http.Request) {
 	secret, ok := s.secrets[r.URL.Path]
 	if !ok {
-		answer(w, http.StatusNotFound, Status(http.StatusNotFound, metav1.StatusReasonNotFound, "there is no such Secret", nil))
+		answer(w, http.StatusNotFound,
+			Status(http.StatusNotFound, metav1.StatusReasonNotFound, "there is no such Secret", nil))
 		return
 	}
 	answer(w, http.StatusOK, secret)
@@ -85,10 +89,12 @@ func (s *Server) serveSecret(w http.ResponseWriter, r *http.Request) {
 func serveProvider(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Header.Get("Authorization") != "Bearer "+ProviderToken:
-		answer(w, http.StatusUnauthorized, Status(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized", nil))
+		answer(w, http.StatusUnauthorized,
+			Status(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized", nil))
 	case r.URL.Path == providerPath+OffersPath:
 		answer(w, http.StatusOK, v1alpha1.OfferList{
-			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "OfferList"}, Items: ProviderOffers(time.Now().Truncate(time.Second)),
+			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "OfferList"},
+			Items:    ProviderOffers(time.Now().Truncate(time.Second)),
 		})
 	default:
 		http.NotFound(w, r)
@@ -118,20 +124,27 @@ func ProviderOffers(now time.Time) []v1alpha1.Offer {
 				Prices:   v1alpha1.Prices{"cpu": "0.021", "memory": "0.0029", "nvidia.com/gpu": "1.85"},
 				Currency: "EUR", Period: v1alpha1.PeriodHour, URL: "https://example.com/gpu",
 			},
-			Price:     "cpu 0.021, memory 0.0029, nvidia.com/gpu 1.85 EUR/hour",
-			Available: amounts("cpu", "3500m", "memory", "18Gi", "nvidia.com/gpu", "2", "pods", "106"),
-			Held:      amounts("cpu", "3", "memory", "8Gi"), Ceiling: amounts("cpu", "7", "memory", "28Gi", "nvidia.com/gpu", "2", "pods", "109"),
+			Price:      "cpu 0.021, memory 0.0029, nvidia.com/gpu 1.85 EUR/hour",
+			Available:  amounts("cpu", "3500m", "memory", "18Gi", "nvidia.com/gpu", "2", "pods", "106"),
+			Held:       amounts("cpu", "3", "memory", "8Gi"),
+			Ceiling:    amounts("cpu", "7", "memory", "28Gi", "nvidia.com/gpu", "2", "pods", "109"),
 			LargestPod: amounts("cpu", "3", "memory", "16Gi", "nvidia.com/gpu", "1", "pods", "60"), OnExcess: "Cap",
 			Defaults: amounts("pods", "110"), StorageClasses: []string{"fast", "slow"}, Reason: v1alpha1.CatalogAvailable,
-			Message: "cpu 3.5: all that is left; memory 18Gi: all that is left; nvidia.com/gpu 2: a cluster has at most 2 of this class; pods 106: all that is left",
+			Message: "cpu 3.5: all that is left; memory 18Gi: all that is left; " +
+				"nvidia.com/gpu 2: a cluster has at most 2 of this class; pods 106: all that is left",
 		}),
 		offer("silver", v1alpha1.OfferStatus{
-			Available: amounts("cpu", "2", "memory", "4Gi", "pods", "20"), Ceiling: amounts("cpu", "2", "memory", "4Gi", "pods", "20"),
-			OnExcess: "Deny", Reason: v1alpha1.CatalogAvailable, Message: "cpu 2: a cluster has at most 2 of this class; memory 4Gi: a cluster has at most 4Gi of this class; pods 20: a cluster has at most 20 of this class",
+			Available: amounts("cpu", "2", "memory", "4Gi", "pods", "20"),
+			Ceiling:   amounts("cpu", "2", "memory", "4Gi", "pods", "20"),
+			OnExcess:  "Deny", Reason: v1alpha1.CatalogAvailable,
+			Message: "cpu 2: a cluster has at most 2 of this class; memory 4Gi: a cluster has at most 4Gi of this class; " +
+				"pods 20: a cluster has at most 20 of this class",
 		}),
 		offer("spot", v1alpha1.OfferStatus{
-			Available: amounts("cpu", "0", "memory", "6Gi", "pods", "40"), Held: amounts("cpu", "4", "memory", "8Gi", "pods", "40"),
-			OnExcess: "Cap", Reason: v1alpha1.CatalogExhausted, Message: "cpu 0: nothing is left; memory 6Gi: all that is left; pods 40: all that is left",
+			Available: amounts("cpu", "0", "memory", "6Gi", "pods", "40"),
+			Held:      amounts("cpu", "4", "memory", "8Gi", "pods", "40"),
+			OnExcess:  "Cap", Reason: v1alpha1.CatalogExhausted,
+			Message: "cpu 0: nothing is left; memory 6Gi: all that is left; pods 40: all that is left",
 		}),
 	}
 }

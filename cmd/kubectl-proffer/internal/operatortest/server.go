@@ -88,7 +88,8 @@ func Start(t *testing.T) *Server {
 	s := &Server{
 		refusals: map[string]Refusal{}, tokens: map[string]int{}, lifetime: 10 * time.Minute,
 		offers: Offers(), world: World(), simulation: Simulation(),
-		consumers: map[string]rest.Consumer{}, policies: map[string]*v1alpha1.ResourcePolicy{}, secrets: map[string]corev1.Secret{},
+		consumers: map[string]rest.Consumer{}, policies: map[string]*v1alpha1.ResourcePolicy{},
+		secrets: map[string]corev1.Secret{},
 	}
 	for _, c := range s.offers.Consumers {
 		s.consumers[c.ClusterID] = Detailed(c)
@@ -181,7 +182,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasPrefix(r.URL.Path, providerPath):
 		serveProvider(w, r)
 	case r.Header.Get("Authorization") != "Bearer "+userToken:
-		answer(w, http.StatusUnauthorized, Status(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized", nil))
+		answer(w, http.StatusUnauthorized,
+			Status(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized", nil))
 	case proxied:
 		s.operator(w, r, path)
 	case r.URL.Path == IdentitiesPath:
@@ -273,7 +275,8 @@ func (s *Server) createToken(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusCreated, authenticationv1.TokenRequest{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "TokenRequest"},
 		Status: authenticationv1.TokenRequestStatus{
-			Token: account + "#" + strings.Repeat("x", s.tokens[account]), ExpirationTimestamp: metav1.NewTime(time.Now().Add(s.lifetime)),
+			Token:               account + "#" + strings.Repeat("x", s.tokens[account]),
+			ExpirationTimestamp: metav1.NewTime(time.Now().Add(s.lifetime)),
 		},
 	})
 }
@@ -283,7 +286,8 @@ func (s *Server) serveDryRun(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/apis/proffer.dev/v1alpha1/resourcepolicies"), "/")
 	policy := s.policies[name]
 	switch {
-	case r.Method != http.MethodGet && r.URL.Query().Get("dryRun") != metav1.DryRunAll && !strings.Contains(body(r), metav1.DryRunAll):
+	case r.Method != http.MethodGet && r.URL.Query().Get("dryRun") != metav1.DryRunAll &&
+		!strings.Contains(body(r), metav1.DryRunAll):
 		http.Error(w, "this would write", http.StatusTeapot)
 	case r.Method == http.MethodPost || policy != nil && r.Method == http.MethodPut:
 		var sent v1alpha1.ResourcePolicy
@@ -296,7 +300,8 @@ func (s *Server) serveDryRun(w http.ResponseWriter, r *http.Request) {
 		}
 		answer(w, http.StatusOK, sent)
 	case policy == nil:
-		answer(w, http.StatusNotFound, Status(http.StatusNotFound, metav1.StatusReasonNotFound, `resourcepolicies.proffer.dev "`+name+`" not found`,
+		answer(w, http.StatusNotFound, Status(http.StatusNotFound, metav1.StatusReasonNotFound,
+			`resourcepolicies.proffer.dev "`+name+`" not found`,
 			&metav1.StatusDetails{Name: name, Group: v1alpha1.GroupVersion.Group, Kind: "resourcepolicies"}))
 	default:
 		answer(w, http.StatusOK, policy)
@@ -305,9 +310,13 @@ func (s *Server) serveDryRun(w http.ResponseWriter, r *http.Request) {
 
 // serveDeployment knows the Deployments of the two resource plugins of Liqo v0.
 func serveDeployment(w http.ResponseWriter, name string) {
-	args := map[string]string{"liqo-fixed-resources-plugin": "--resource=cpu=2,memory=4Gi,pods=20", "liqo-node-labels-resources-plugin": "--node-label=pool=gold"}[name]
+	args := map[string]string{
+		"liqo-fixed-resources-plugin":       "--resource=cpu=2,memory=4Gi,pods=20",
+		"liqo-node-labels-resources-plugin": "--node-label=pool=gold",
+	}[name]
 	if args == "" {
-		answer(w, http.StatusNotFound, Status(http.StatusNotFound, metav1.StatusReasonNotFound, `deployments.apps "`+name+`" not found`, nil))
+		answer(w, http.StatusNotFound, Status(http.StatusNotFound, metav1.StatusReasonNotFound,
+			`deployments.apps "`+name+`" not found`, nil))
 		return
 	}
 	d := appsv1.Deployment{

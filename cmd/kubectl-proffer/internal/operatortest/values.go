@@ -41,8 +41,9 @@ func Offers() rest.Offers {
 		Consumers: []rest.Consumer{
 			{ClusterID: milan, Known: true, Offers: standard},
 			{ClusterID: "oslo", Known: true, Offers: []rest.Offer{standard[0], {
-				Class: "gold", Policy: "gold-pool", Resources: Amounts("cpu", "4", "memory", "40Gi", "nvidia.com/gpu", "2", "pods", "200"),
-				Used: Amounts("cpu", "1", "memory", "8Gi", "nvidia.com/gpu", "0", "pods", "4"),
+				Class: "gold", Policy: "gold-pool",
+				Resources: Amounts("cpu", "4", "memory", "40Gi", "nvidia.com/gpu", "2", "pods", "200"),
+				Used:      Amounts("cpu", "1", "memory", "8Gi", "nvidia.com/gpu", "0", "pods", "4"),
 				Because: []string{
 					"cpu 4: 50% of 14 is a pool of 7, 4 committed, 3 remaining; it has 1",
 					"memory 40Gi: 50% of 112Gi is a pool of 56Gi, 24Gi committed, 32Gi remaining; it has 8Gi",
@@ -51,8 +52,10 @@ func Offers() rest.Offers {
 				},
 			}}},
 			{ClusterID: "rome", Known: true, Offers: []rest.Offer{standard[0], {
-				Class: "gold", Policy: "gold-pool", Override: &zero, Resources: Amounts("cpu", "6", "memory", "48Gi", "nvidia.com/gpu", "2", "pods", "211"),
-				Granted: Amounts("cpu", "3", "memory", "16Gi"), Used: Amounts("cpu", "2500m", "memory", "12Gi", "nvidia.com/gpu", "0", "pods", "15"),
+				Class: "gold", Policy: "gold-pool", Override: &zero,
+				Resources: Amounts("cpu", "6", "memory", "48Gi", "nvidia.com/gpu", "2", "pods", "211"),
+				Granted:   Amounts("cpu", "3", "memory", "16Gi"),
+				Used:      Amounts("cpu", "2500m", "memory", "12Gi", "nvidia.com/gpu", "0", "pods", "15"),
 				Because: []string{
 					"cpu 6: 50% of 14 is a pool of 7, 4 committed, 3 remaining; it has 3",
 					"memory 48Gi: 50% of 112Gi is a pool of 56Gi, 24Gi committed, 32Gi remaining; it has 16Gi",
@@ -64,7 +67,8 @@ func Offers() rest.Offers {
 		Anyone: standard,
 		Policies: []rest.Policy{
 			{
-				Name: "gold-pool", Class: "gold", Source: "Nodes", Reason: v1alpha1.ReasonOffering, Consumers: 2, Slices: 1, Nodes: &nodes,
+				Name: "gold-pool", Class: "gold", Source: "Nodes", Reason: v1alpha1.ReasonOffering,
+				Consumers: 2, Slices: 1, Nodes: &nodes,
 				Capacity:  Amounts("cpu", "7", "memory", "56Gi", "nvidia.com/gpu", "2", "pods", "215"),
 				Committed: Amounts("cpu", "4", "memory", "24Gi", "nvidia.com/gpu", "0", "pods", "19"),
 				Remaining: Amounts("cpu", "3", "memory", "32Gi", "nvidia.com/gpu", "2", "pods", "196"),
@@ -82,17 +86,21 @@ func Detailed(c rest.Consumer) rest.Consumer {
 		return c
 	}
 	c.Details.Policies = append(c.Details.Policies,
-		rest.Candidate{Class: "gold", Policy: "gold-pool", Decides: true, LeftOut: &rest.LeftOut{Nodes: 7, Filtered: 6, First: []rest.LeftOutNode{
-			{Name: "worker-3", Why: "cordoned"},
-			{Name: "worker-4", Why: "left out by the filter"},
-			{Name: "worker-5", Why: "left out by the filter, which fails on it: no such key: rack"},
-		}}},
+		rest.Candidate{Class: "gold", Policy: "gold-pool", Decides: true, LeftOut: &rest.LeftOut{
+			Nodes: 7, Filtered: 6, First: []rest.LeftOutNode{
+				{Name: "worker-3", Why: "cordoned"},
+				{Name: "worker-4", Why: "left out by the filter"},
+				{Name: "worker-5", Why: "left out by the filter, which fails on it: no such key: rack"},
+			},
+		}},
 		rest.Candidate{Class: "gold", Policy: "gold-trial", Because: "it is a dry run"},
 		rest.Candidate{Class: "silver", Policy: "silver-eu", Because: "its filter leaves this consumer out"},
 	)
 	c.Details.Slices = []rest.Slice{{
-		Namespace: "liqo-tenant-rome", Name: "batch", Class: "gold", Policy: "gold-pool", Asked: Amounts("cpu", "4", "memory", "16Gi"),
-		Granted: Amounts("cpu", "3", "memory", "16Gi"), Accepted: true, Because: "granted less cpu than asked: 3 of 4, by the remaining pool of policy gold-pool",
+		Namespace: "liqo-tenant-rome", Name: "batch", Class: "gold", Policy: "gold-pool", Accepted: true,
+		Asked:   Amounts("cpu", "4", "memory", "16Gi"),
+		Granted: Amounts("cpu", "3", "memory", "16Gi"),
+		Because: "granted less cpu than asked: 3 of 4, by the remaining pool of policy gold-pool",
 	}}
 	c.Details.Pods = []rest.Pod{
 		{UID: "0b6f4f0e-2c6f-4b62-9a2a-8a3f3f7f0c11", Node: "worker-1", Requests: Amounts("cpu", "1500m", "memory", "8Gi")},
@@ -111,8 +119,10 @@ func World() rest.World {
 				Consumers: &v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"rome", "oslo"}},
 				Offer: v1alpha1.PolicyOffer{Nodes: &v1alpha1.Nodes{
 					Selector: &metav1.LabelSelector{
-						MatchLabels:      map[string]string{"pool": "gold"},
-						MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "zone", Operator: metav1.LabelSelectorOpIn, Values: []string{"north", "south"}}},
+						MatchLabels: map[string]string{"pool": "gold"},
+						MatchExpressions: []metav1.LabelSelectorRequirement{
+							{Key: "zone", Operator: metav1.LabelSelectorOpIn, Values: []string{"north", "south"}},
+						},
 					},
 				}},
 			}),
@@ -120,25 +130,44 @@ func World() rest.World {
 				Offer: v1alpha1.PolicyOffer{Fixed: v1alpha1.Quantities{"cpu": {Quantity: resource.MustParse("2")}}},
 			}),
 		},
-		Consumers: []rest.WorldConsumer{{ClusterID: "oslo", Labels: map[string]string{"tier": "silver"}}, {ClusterID: "rome", Labels: map[string]string{"tier": "gold"}}},
-		Offers:    []rest.WorldOffer{{ClusterID: "rome", Class: "gold", Policy: "gold-pool", Resources: Amounts("cpu", "6")}},
+		Consumers: []rest.WorldConsumer{
+			{ClusterID: "oslo", Labels: map[string]string{"tier": "silver"}},
+			{ClusterID: "rome", Labels: map[string]string{"tier": "gold"}},
+		},
+		Offers: []rest.WorldOffer{{ClusterID: "rome", Class: "gold", Policy: "gold-pool", Resources: Amounts("cpu", "6")}},
 		Slices: []rest.WorldSlice{
 			{
-				Namespace: "liqo-tenant-rome", Name: "batch", UID: "33333333-3333-3333-3333-333333333333", Consumer: "rome", Class: "gold",
-				Created: Evaluated.Time.Add(-time.Hour), Accepted: true, GrantedIn: "gold",
-				Asked: Amounts("cpu", "4", "memory", "16Gi"), Granted: Amounts("cpu", "3", "memory", "16Gi"), GrantedBy: "gold-pool",
+				Namespace: "liqo-tenant-rome", Name: "batch", UID: "33333333-3333-3333-3333-333333333333",
+				Consumer: "rome", Class: "gold", Created: Evaluated.Time.Add(-time.Hour),
+				Asked:    Amounts("cpu", "4", "memory", "16Gi"),
+				Accepted: true, GrantedIn: "gold", GrantedBy: "gold-pool",
+				Granted: Amounts("cpu", "3", "memory", "16Gi"),
 			},
-			{Namespace: "liqo-tenant-bern", Name: "first", UID: "44444444-4444-4444-4444-444444444444", Consumer: "bern", Class: "gold", Created: Evaluated.Time, Asked: Amounts("cpu", "2")},
+			{
+				Namespace: "liqo-tenant-bern", Name: "first", UID: "44444444-4444-4444-4444-444444444444",
+				Consumer: "bern", Class: "gold", Created: Evaluated.Time, Asked: Amounts("cpu", "2"),
+			},
 		},
 		Nodes: []rest.WorldNode{
-			node("worker-1", "Ready", "gold", "north"), node("worker-2", "Ready", "gold", "south"), node("worker-3", "Cordoned", "gold", "north"),
+			node("worker-1", "Ready", "gold", "north"),
+			node("worker-2", "Ready", "gold", "south"),
+			node("worker-3", "Cordoned", "gold", "north"),
 			node("worker-4", "Ready", "", "south", "maintenance=window-7:NoSchedule"),
 		},
 		Pods: []rest.WorldPod{
 			{UID: "11111111-1111-1111-1111-111111111111", Node: "worker-1", Requests: Amounts("cpu", "2", "memory", "4Gi")},
-			{UID: "0b6f4f0e-2c6f-4b62-9a2a-8a3f3f7f0c11", Node: "worker-1", Consumer: "rome", Creator: "rome-batch", Requests: Amounts("cpu", "1500m", "memory", "8Gi")},
-			{UID: "6a0d7f4c-51d8-4f9c-8f3e-0c8a9d1b2e33", Node: "worker-2", Consumer: "rome", Requests: Amounts("cpu", "1", "memory", "4Gi")},
-			{UID: "22222222-2222-2222-2222-222222222222", Node: "worker-2", Consumer: "oslo", Requests: Amounts("cpu", "1", "memory", "8Gi")},
+			{
+				UID: "0b6f4f0e-2c6f-4b62-9a2a-8a3f3f7f0c11", Node: "worker-1", Consumer: "rome", Creator: "rome-batch",
+				Requests: Amounts("cpu", "1500m", "memory", "8Gi"),
+			},
+			{
+				UID: "6a0d7f4c-51d8-4f9c-8f3e-0c8a9d1b2e33", Node: "worker-2", Consumer: "rome",
+				Requests: Amounts("cpu", "1", "memory", "4Gi"),
+			},
+			{
+				UID: "22222222-2222-2222-2222-222222222222", Node: "worker-2", Consumer: "oslo",
+				Requests: Amounts("cpu", "1", "memory", "8Gi"),
+			},
 		},
 	}
 }
@@ -170,19 +199,32 @@ func Simulation() rest.Simulation {
 	return rest.Simulation{
 		Evaluated: Evaluated,
 		Offers: []rest.OfferChange{
-			{Consumer: "oslo", Class: "gold", Resource: "cpu", Now: "4", Then: "0", Because: "cpu 0: policy gold-pool has no usable node (worker-1 is cordoned)"},
-			{Consumer: "rome", Class: "gold", Resource: "cpu", Now: "6", Then: "2500m", Because: "cpu 2500m: 25% of 14 is a pool of 3500m, 3500m committed, 0 remaining; it has 2500m; held at 2500m by reclaim: its pods request 2500m"},
+			{
+				Consumer: "oslo", Class: "gold", Resource: "cpu", Now: "4", Then: "0",
+				Because: "cpu 0: policy gold-pool has no usable node (worker-1 is cordoned)",
+			},
+			{
+				Consumer: "rome", Class: "gold", Resource: "cpu", Now: "6", Then: "2500m",
+				Because: "cpu 2500m: 25% of 14 is a pool of 3500m, 3500m committed, 0 remaining; it has 2500m; " +
+					"held at 2500m by reclaim: its pods request 2500m",
+			},
 			{Anyone: true, Resource: "nvidia.com/gpu", Then: "1", Because: "nvidia.com/gpu 1: fixed at 1"},
 		},
 		Policies: []rest.PolicyChange{
-			{Policy: "gold-pool", Now: v1alpha1.ReasonOffering, Then: v1alpha1.ReasonExhausted, Message: "nothing is left of cpu for oslo"},
+			{
+				Policy: "gold-pool", Now: v1alpha1.ReasonOffering, Then: v1alpha1.ReasonExhausted,
+				Message: "nothing is left of cpu for oslo",
+			},
 			{Policy: "silver", Then: v1alpha1.ReasonOffering},
 		},
 		Slices: []rest.SliceChange{{
 			Namespace: "liqo-tenant-rome", Name: "batch", Consumer: "rome", Class: "gold",
-			Now: Amounts("cpu", "3", "memory", "16Gi"), Then: Amounts("cpu", "2500m", "memory", "16Gi"), Because: "capped by the pool of policy gold-pool",
+			Now: Amounts("cpu", "3", "memory", "16Gi"), Then: Amounts("cpu", "2500m", "memory", "16Gi"),
+			Because: "capped by the pool of policy gold-pool",
 		}},
-		Evicted: []rest.Eviction{{Consumer: "oslo", Class: "gold", Pods: 4, Because: "cpu becomes 0, so its virtual node is not Ready"}},
+		Evicted: []rest.Eviction{{
+			Consumer: "oslo", Class: "gold", Pods: 4, Because: "cpu becomes 0, so its virtual node is not Ready",
+		}},
 		Unknown: []string{"grants that are being written at this moment"},
 	}
 }

@@ -26,7 +26,8 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	if *kubeconfig == "" || flags.NArg() > 0 {
-		return errors.New("the kubeconfig's file is missing, or an argument is not a flag: write controlplane run --kubeconfig FILE")
+		return errors.New("the kubeconfig's file is missing, or an argument is not a flag: " +
+			"write controlplane run --kubeconfig FILE")
 	}
 	cluster, err := controlplane.Start(ctx,
 		controlplane.Options{CRDDirs: crds, ClientCA: *clientCA, Progress: os.Stderr, Output: os.Stderr})

@@ -43,7 +43,10 @@ const Flat = true
 // Start runs a monitor until the test ends. It answers for nobody until a test sets an answer.
 func Start(t testing.TB, flat bool, options ...grpc.ServerOption) *Monitor {
 	t.Helper()
-	m := &Monitor{t: t, options: options, flat: flat, Address: "127.0.0.1:0", subscribers: map[chan string]struct{}{}, reads: map[string]int{}}
+	m := &Monitor{
+		t: t, options: options, flat: flat, Address: "127.0.0.1:0",
+		subscribers: map[chan string]struct{}{}, reads: map[string]int{},
+	}
 	m.answer = func(context.Context, string) (*wire.PoolResourceList, error) { return &wire.PoolResourceList{}, nil }
 	m.subscribe = m.serveSubscription
 	m.Restart()
