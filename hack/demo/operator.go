@@ -96,7 +96,7 @@ func startOperator(ctx context.Context, c *cluster, undo *cleanup, progress io.W
 	undo.add(func() error { o.admin.CloseIdleConnections(); return nil })
 	// This server listens later than gRPC: it generates a key first. If the operator has ended, the
 	// follower says so, with its log.
-	err = p.Until(ctx, 20*time.Millisecond,
+	err = p.Until(ctx,
 		func(ctx context.Context) error { return listens(ctx, p.Address("metrics")) })
 	if p.Alive() != nil {
 		return o, nil

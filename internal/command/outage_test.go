@@ -21,6 +21,7 @@ import (
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/operator"
 	wire "proffer.dev/proffer/proto/resourcereader"
+	"proffer.dev/proffer/test/process"
 )
 
 // waitTimeout is the timeout of a condition that a test waits for: client-go reconnects within a
@@ -34,7 +35,7 @@ func eventually(t *testing.T, f func() error) {
 
 func eventuallyWithin(t *testing.T, most time.Duration, f func() error) {
 	t.Helper()
-	gomega.NewWithT(t).Eventually(f).WithTimeout(most).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
+	process.Eventually(t, most, f)
 }
 
 // consistently fails the test if f returns an error within the duration.

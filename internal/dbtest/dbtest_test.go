@@ -78,11 +78,7 @@ func denied(err error) bool {
 // eventually waits until try returns nil.
 func eventually(t *testing.T, try func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
-	defer cancel()
-	if err := process.Until(ctx, 10*time.Millisecond, func(context.Context) error { return try() }); err != nil {
-		t.Fatal(err)
-	}
+	process.Eventually(t, waitTimeout, try)
 }
 
 func TestADatabaseIsEmptyAndBelongsToItsTest(t *testing.T) {

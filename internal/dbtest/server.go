@@ -25,8 +25,6 @@ const (
 	startTimeout = 2 * time.Minute
 	// stopTimeout is the timeout of an orderly shutdown.
 	stopTimeout = time.Minute
-	// pingInterval is the time between two attempts to connect to a starting server.
-	pingInterval = 20 * time.Millisecond
 	// starts is how often a start is tried if another program takes the port meanwhile.
 	starts = 3
 )
@@ -188,7 +186,7 @@ func (s *Server) runOn(ctx context.Context, address string, command []string) er
 		case <-up.Done():
 		}
 	}()
-	err = process.Until(up, pingInterval, db.PingContext)
+	err = process.Until(up, db.PingContext)
 	if err == nil {
 		err = s.product.started(s)
 	}

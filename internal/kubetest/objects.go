@@ -2,27 +2,33 @@ package kubetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"proffer.dev/proffer/test/process"
 )
 
 // Eventually waits until diff returns an empty string.
 func Eventually(t testing.TB, diff func() string) {
 	t.Helper()
-	gomega.NewWithT(t).Eventually(diff).WithTimeout(WaitTimeout).WithPolling(5 * time.Millisecond).Should(gomega.BeEmpty())
+	process.Eventually(t, WaitTimeout, func() error {
+		if text := diff(); text != "" {
+			return errors.New(text)
+		}
+		return nil
+	})
 }
 
 // Create creates an object and removes it at the end of the test. The status of a node or a pod is

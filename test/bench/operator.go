@@ -150,10 +150,10 @@ func (o *operator) ready(ctx context.Context) (err error) {
 }
 
 // until is process.Until with a timeout of stepTimeout.
-func until(ctx context.Context, every time.Duration, try func() error) error {
+func until(ctx context.Context, try func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	return process.Until(ctx, every, func(context.Context) error { return try() })
+	return process.Until(ctx, func(context.Context) error { return try() })
 }
 
 // pause waits for d. It returns the cause if ctx ends first.

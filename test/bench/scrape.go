@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net/http"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -52,7 +51,7 @@ func (c *cluster) scrapeOperator(ctx context.Context, o *operator) (m metrics, e
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // the operator signs its certificate
 	}}}
 	defer web.CloseIdleConnections()
-	err = until(ctx, time.Second/10, func() error {
+	err = until(ctx, func() error {
 		m, err = scrape(ctx, web, "https://"+o.metrics+"/metrics")
 		return err
 	})

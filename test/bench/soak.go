@@ -115,7 +115,7 @@ func (s *soak) provokeEvent(ctx context.Context) error {
 	if err := s.client.Create(ctx, policy); err != nil {
 		return fmt.Errorf("creating a policy: %w", err)
 	}
-	err := until(ctx, time.Second/10, func() error {
+	err := until(ctx, func() error {
 		var events eventsv1.EventList
 		if err := s.client.List(ctx, &events); err != nil {
 			return err
@@ -311,7 +311,7 @@ func (s *soak) settle(ctx context.Context, before goroutines) (goroutines, error
 	// Other clients in the operator may have opened or closed connections meanwhile.
 	const slack = 5
 	var left goroutines
-	err := until(ctx, time.Second/2, func() (err error) {
+	err := until(ctx, func() (err error) {
 		if left, err = s.operator.goroutines(ctx); err == nil && left.total > before.total+slack {
 			err = fmt.Errorf("%d goroutines are left, there were %d before:\n%s",
 				left.total, before.total, strings.Join(left.since(before), "\n"))

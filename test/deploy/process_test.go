@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onsi/gomega"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -109,5 +108,5 @@ func kubeconfigOf(t *testing.T, namespace, account string) string {
 // eventually waits until f returns nil.
 func eventually(t *testing.T, f func() error) {
 	t.Helper()
-	gomega.NewWithT(t).Eventually(f).WithTimeout(time.Minute).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
+	process.Eventually(t, time.Minute, f)
 }

@@ -42,7 +42,7 @@ func startOperator(t *testing.T, kubeconfig string, env ...string) *operator {
 func (o *operator) awaitOffers(ctx context.Context, within time.Duration, want map[string]string) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	return o.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error { return o.compareOffers(ctx, want) })
+	return o.Until(ctx, func(ctx context.Context) error { return o.compareOffers(ctx, want) })
 }
 
 // compareOffers reads rome's offers once and compares their cpu.

@@ -183,7 +183,7 @@ func (w *world) startPrometheus(t *testing.T, dir string) {
 	w.prometheus = promv1.NewAPI(client)
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
-	must(t, server.Until(ctx, pause, func(ctx context.Context) error {
+	must(t, server.Until(ctx, func(ctx context.Context) error {
 		return ready(ctx, "http://"+address+"/-/ready")
 	}))
 }
@@ -206,9 +206,6 @@ func (w *world) readOffers(ctx context.Context, token string) error {
 	}
 	return nil
 }
-
-// pause is how long to wait between two attempts.
-const pause = 100 * time.Millisecond
 
 func ready(ctx context.Context, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
@@ -235,7 +232,7 @@ func eventually(t *testing.T, try func(ctx context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
-	must(t, process.Until(ctx, pause, try))
+	must(t, process.Until(ctx, try))
 }
 
 // query returns the result of an expression now.

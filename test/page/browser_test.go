@@ -55,7 +55,7 @@ func profileDir(t *testing.T) string {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), pageTime)
 		defer cancel()
-		must(t, process.Until(ctx, pause, func(context.Context) error { return os.RemoveAll(dir) }))
+		must(t, process.Until(ctx, func(context.Context) error { return os.RemoveAll(dir) }))
 	})
 	return dir
 }

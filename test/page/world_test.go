@@ -285,5 +285,5 @@ func eventually(t *testing.T, try func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	must(t, process.Until(ctx, pause, try))
+	must(t, process.Until(ctx, try))
 }

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/onsi/gomega"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -264,5 +263,5 @@ func kubeconfigOf(t *testing.T, config *rest.Config) string {
 // eventually waits until f returns nil.
 func eventually(t *testing.T, f func() error) {
 	t.Helper()
-	gomega.NewWithT(t).Eventually(f).WithTimeout(patience).WithPolling(100 * time.Millisecond).Should(gomega.Succeed())
+	process.Eventually(t, patience, f)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // loopback is the argument that asks for a free port of the loopback device.
@@ -36,18 +37,48 @@ func OnLoopback(args []string) ([]string, error) {
 }
 
 // The ports of FreeAddresses are below those that systems give to connections, 32768 and more: such a
-// port could be taken by a connection before it is used.
+// port could be taken by a connection before it is used. Each process has a block of them for itself, so
+// that none is taken by another test meanwhile.
 const (
 	firstPort = 20000
-	ports     = 10000
-	// attempts is how many ports are tried.
-	attempts = 100
+	blocks    = 100
+	blockSize = 100
 )
+
+// block is the block of this process.
+type block struct {
+	// claim listens on the first port for as long as the process lives.
+	claim net.Listener
+	mu    sync.Mutex
+	// first is the first port, last the index of the one that was tried last: a port that was free is not
+	// tried again until all others were.
+	first, last int
+}
+
+var ownBlock = sync.OnceValues(claimBlock)
+
+// claimBlock finds a block that no other process has.
+func claimBlock() (*block, error) {
+	var last error
+	for _, i := range rand.Perm(blocks) {
+		b := &block{first: firstPort + i*blockSize}
+		if b.claim, last = listen(b.first); last == nil {
+			return b, nil
+		}
+	}
+	return nil, fmt.Errorf("all %d blocks of ports are taken: %w", blocks, last)
+}
 
 // FreeAddresses returns n different addresses of the loopback device whose ports are free.
 func FreeAddresses(n int) (addresses []string, err error) {
+	b, err := ownBlock()
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for range n {
-		l, err := listen()
+		l, err := b.listen()
 		if err != nil {
 			return nil, err
 		}
@@ -57,13 +88,17 @@ func FreeAddresses(n int) (addresses []string, err error) {
 	return addresses, nil
 }
 
-// listen listens on any port that is free.
-func listen() (l net.Listener, err error) {
-	for range attempts {
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(firstPort+rand.IntN(ports)))
-		if l, err = new(net.ListenConfig).Listen(context.Background(), "tcp", address); err == nil {
+// listen listens on the next port that is free.
+func (b *block) listen() (l net.Listener, err error) {
+	for range blockSize - 1 {
+		b.last = b.last%(blockSize-1) + 1
+		if l, err = listen(b.first + b.last); err == nil {
 			return l, nil
 		}
 	}
-	return nil, fmt.Errorf("no port is free, the last of %d attempts: %w", attempts, err)
+	return nil, fmt.Errorf("no port from %d to %d is free: %w", b.first+1, b.first+blockSize-1, err)
+}
+
+func listen(port int) (net.Listener, error) {
+	return new(net.ListenConfig).Listen(context.Background(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 }

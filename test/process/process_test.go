@@ -99,7 +99,7 @@ func TestWaitingEndsWithTheProcess(t *testing.T) {
 
 func TestWaitingEndsWithItsContextAndReturnsTheLastError(t *testing.T) {
 	missing := errors.New("2 of 3 pods")
-	err := Until(within(t, 10*time.Millisecond), time.Millisecond, func(ctx context.Context) error {
+	err := Until(within(t, 10*time.Millisecond), func(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -112,7 +112,7 @@ func TestWaitingEndsWithItsContextAndReturnsTheLastError(t *testing.T) {
 
 // A connection gets a port from 32768 on, or from a higher one.
 func TestNoConnectionTakesAFreePort(t *testing.T) {
-	addresses, err := FreeAddresses(200)
+	addresses, err := FreeAddresses(blockSize / 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,6 +126,35 @@ func TestNoConnectionTakesAFreePort(t *testing.T) {
 			t.Errorf("%s is there twice", address)
 		}
 		seen[address] = true
+	}
+}
+
+func TestAPortIsNotGivenTwiceBeforeItCanBeUsed(t *testing.T) {
+	seen := map[string]bool{}
+	for range blockSize / 2 {
+		addresses, err := FreeAddresses(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen[addresses[0]] {
+			t.Errorf("%s is given twice", addresses[0])
+		}
+		seen[addresses[0]] = true
+	}
+}
+
+func TestNoTwoProcessesHaveABlockOfPorts(t *testing.T) {
+	own, err := ownBlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := claimBlock() // as another process does
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.claim.Close() }()
+	if own.first == other.first {
+		t.Errorf("both have the block from %d", own.first)
 	}
 }
 

@@ -48,3 +48,13 @@ func FreeAddress(t testing.TB) string {
 	}
 	return addresses[0]
 }
+
+// Eventually waits until try returns nil. After this time it fails the test. It can be called in a cleanup.
+func Eventually(t testing.TB, within time.Duration, try func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), within)
+	defer cancel()
+	if err := Until(ctx, func(context.Context) error { return try() }); err != nil {
+		t.Fatal(err)
+	}
+}

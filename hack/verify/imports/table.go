@@ -93,8 +93,9 @@ var table = []rule{
 	{place: "internal/kube", why: leaf},
 	{place: "internal/debounce", never: kubernetes, why: leaf},
 	{
-		place: "internal/kubetest", may: []string{"api", "internal/source/nodes/nodestest", "hack/controlplane"},
-		why: "it builds objects for the tests of any package",
+		place: "internal/kubetest",
+		may:   []string{"api", "internal/source/nodes/nodestest", "hack/controlplane", "test/process"},
+		why:   "it builds objects for the tests of any package",
 	},
 	{
 		place: "internal/dbtest", may: []string{"hack/tether", "test/process"}, never: kubernetes,

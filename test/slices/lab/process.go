@@ -90,10 +90,13 @@ func tail(file string) string {
 	return string(data)
 }
 
-// Await calls try at short intervals until it returns nil or ctx ends.
+// Await calls try until it returns nil or ctx ends. The intervals are a tenth of the time so far, within
+// bounds: what takes long must not keep the API servers busy.
 func Await(ctx context.Context, what string, try func(context.Context) error) error {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
+	const least, most = 20 * time.Millisecond, 250 * time.Millisecond
+	began := time.Now()
+	timer := time.NewTimer(least)
+	defer timer.Stop()
 	var last error
 	for {
 		err := try(ctx)
@@ -106,8 +109,9 @@ func Await(ctx context.Context, what string, try func(context.Context) error) er
 		if ended := (*endedError)(nil); errors.As(err, &ended) {
 			return fmt.Errorf("%s: %w", what, err)
 		}
+		timer.Reset(min(max(time.Since(began)/10, least), most))
 		select {
-		case <-tick.C:
+		case <-timer.C:
 		case <-ctx.Done():
 			return fmt.Errorf("%s: %w: %w", what, context.Cause(ctx), last)
 		}
