@@ -1,10 +1,9 @@
-// Command gotest runs the tests of several modules, two modules at a time, and says where the time
-// goes:
+// Command gotest runs the tests of several modules, several at a time, and says where the time goes:
 //
 //	gotest [-unit] [-record DIR] MODULE... -- FLAGS OF GO TEST
 //
-// A module is a directory with a go.mod file, relative to the working directory. Its tests run with
-// the race detector, unless plain lists the module. One line is printed for each package that ends, and
+// A module is a directory with a go.mod file, relative to the working directory. The packages that plain
+// lists run without the race detector, apart from the others. One line is printed for each package that ends, and
 // one each minute. At the end come the time and the processor time of each package, the slowest
 // tests, and each failure again with all its output. DIR gets the names of all tests and the events
 // of go test.
@@ -27,9 +26,9 @@ import (
 	"time"
 )
 
-// lanes is the number of modules that are tested at the same time. The tests of a module that runs
-// Liqo wait most of the time, so the other module can use the processors.
-const lanes = 2
+// lanes is the number of runs of go test at the same time. Tests that run Liqo, start programs and wait
+// for Leases leave the processors to the others.
+const lanes = 3
 
 var errTestsFailed = errors.New("tests failed")
 
@@ -97,5 +96,6 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	p.end()
+	requireTests(runs)
 	return errors.Join(record.write(runs, s.flags, p.elapsed()), report(os.Stdout, runs))
 }

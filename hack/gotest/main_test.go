@@ -24,11 +24,18 @@ func TestMain(m *testing.M) {
 // gotest runs the program.
 func gotest(t *testing.T, args ...string) (out string, err error) {
 	t.Helper()
+	return gotestIn(t, "", args...)
+}
+
+// gotestIn runs the program in a directory.
+func gotestIn(t *testing.T, dir string, args ...string) (out string, err error) {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), self, args...)
+	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), asProgram+"=1", "GORACE=atexit_sleep_ms=0")
 	text, err := cmd.CombinedOutput()
 	return string(text), err
@@ -122,13 +129,47 @@ func TestAModuleThatFailsDoesNotHideTheOthers(t *testing.T) {
 	if err == nil {
 		t.Error("the run passed")
 	}
-	for _, want := range []string{"end   " + good + "\n", "end   " + other + "\n", "the reason", "4 passed, 1 failed, 2 skipped"} {
+	for _, want := range []string{"end   " + good + " with", "end   " + other + " with", "the reason", "4 passed, 1 failed, 2 skipped"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing in:\n%s", want, out)
 		}
 	}
 	if !strings.HasSuffix(out, "gotest: tests failed in: "+bad+"\n") {
 		t.Errorf("got:\n%s", out)
+	}
+}
+
+func TestTheRaceDetectorIsOnButForThePlainPackages(t *testing.T) {
+	const racy = `package m
+import "testing"
+func TestRacy(t *testing.T) {
+	x, done := 0, make(chan int)
+	go func() { x++; close(done) }()
+	x++
+	<-done
+}
+`
+	dir := module(t, source)
+	if err := os.MkdirAll(filepath.Join(dir, "test", "deploy"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "test", "deploy", "m_test.go"), []byte(racy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct{ flag, want string }{
+		{"-run=.", "3 passed, 0 failed, 1 skipped"},
+		{"-run=TestGood", "2 passed, 0 failed, 0 skipped"},
+		{"-run=TestRacy", "1 passed, 0 failed, 0 skipped"},
+	} {
+		out, err := gotestIn(t, dir, ".", "--", "-count=1", tc.flag)
+		if err != nil {
+			t.Errorf("%s: %v", tc.flag, err)
+		}
+		for _, want := range []string{tc.want, "  1  . with the race detector\n", "  1  .\n"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s: %q is missing in:\n%s", tc.flag, want, out)
+			}
+		}
 	}
 }
 

@@ -21,7 +21,7 @@ const stopTimeout = time.Minute
 // of a process. The tests start and end hundreds of processes.
 const exitSoon = "atexit_sleep_ms=100"
 
-// moduleRun is the run of go test in one module.
+// moduleRun is a run of go test in one module: of its packages with the race detector, or of the others.
 type moduleRun struct {
 	module   string
 	race     bool
@@ -38,6 +38,14 @@ type moduleRun struct {
 	stderr string
 	// err is why the tests did not run, or that they failed.
 	err error
+}
+
+// name is the module, and whether the race detector is on.
+func (r *moduleRun) name() string {
+	if r.race {
+		return r.module + " with the race detector"
+	}
+	return r.module
 }
 
 // inLanes calls test for each run, in order, for a few at the same time.
@@ -74,9 +82,19 @@ func (r *moduleRun) test(ctx context.Context, rec *record, p *progress) {
 		return
 	}
 	r.err = r.goTest(ctx, rec, p)
-	passed, failed, _ := counts(r)
-	if r.err == nil && passed+failed == 0 {
-		r.err = fmt.Errorf("no test of module %s ran", r.module)
+}
+
+// requireTests sets the error of each module of which no test ran.
+func requireTests(runs []*moduleRun) {
+	ran := map[string]int{}
+	for _, r := range runs {
+		passed, failed, _ := counts(r)
+		ran[r.module] += passed + failed
+	}
+	for _, r := range runs {
+		if r.err == nil && ran[r.module] == 0 {
+			r.err = fmt.Errorf("no test of module %s ran", r.module)
+		}
 	}
 }
 
@@ -86,7 +104,7 @@ func (r *moduleRun) goTest(ctx context.Context, rec *record, p *progress) error 
 		return err
 	}
 	defer usage.remove()
-	events, err := rec.events(r.module)
+	events, err := rec.events(r)
 	if err != nil {
 		return err
 	}

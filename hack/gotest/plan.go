@@ -17,14 +17,23 @@ import (
 	"strings"
 )
 
-// plain are the modules that are tested without the race detector. Their tests read pages, charts,
-// images and answers. Races of the operator are looked for where replicas, streams and consumers
-// compete: in the tests of its own module and of test/slices.
-var plain = []string{"test/bench", "test/helm", "test/image", "test/monitoring", "test/openapi", "test/page"}
+// plain are the modules and packages that are tested without the race detector, which makes tests many
+// times as slow. Some start programs, and read pages, charts, images and answers. Some are pure: nothing
+// in them runs at the same time. Races of the operator are looked for where replicas, streams and
+// consumers compete: in its own packages and in test/slices.
+var plain = []string{
+	"cmd/kubectl-proffer", "cmd/kubectl-proffer/snapshot", "internal/capacity", "internal/grant",
+	"internal/grant/protocol", "internal/offer", "internal/rehearse/world", "test/bench", "test/deploy", "test/example",
+	"test/helm", "test/image", "test/life", "test/monitoring", "test/openapi", "test/page", "test/plugin",
+}
 
-// longest are packages that take minutes. They come first in their module, the longest first, so that
-// none of them runs alone at the end.
-var longest = []string{"internal/command", "internal/operator", "test/deploy", "internal/metasync", "controllers/orchestration"}
+// longest are packages that take minutes. They come first in their run, the longest first, so that none
+// of them runs alone at the end.
+var longest = []string{
+	"internal/operator", "internal/command", "hack/demo", "internal/metasync", "controllers/slice", "test/accounting",
+	"internal/source/external", "internal/web", "internal/source/nodes", "controllers/orchestration",
+	"test/deploy", "test/example", "test/life", "test/plugin", "internal/rehearse/world",
+}
 
 // needs are packages whose importers need a control plane or a database.
 var needs = []string{"proffer.dev/proffer/hack/controlplane", "proffer.dev/proffer/internal/dbtest"}
@@ -35,9 +44,11 @@ type testPackage struct {
 	Dir        string
 	// Place is the directory relative to the working directory: "internal/offer".
 	Place string
+	// plain says that it is tested without the race detector.
+	plain bool
 }
 
-// plan returns what is tested in each module, in the order of the arguments.
+// plan returns the runs of go test, in the order of the arguments.
 func plan(ctx context.Context, s settings) ([]*moduleRun, error) {
 	here, err := os.Getwd()
 	if err != nil {
@@ -45,12 +56,31 @@ func plan(ctx context.Context, s settings) ([]*moduleRun, error) {
 	}
 	var runs []*moduleRun
 	for _, module := range s.modules {
-		r := &moduleRun{module: module, race: !slices.Contains(plain, path.Clean(filepath.ToSlash(module)))}
-		r.packages, r.left, r.err = packagesOf(ctx, here, module, s.unit)
+		packages, left, err := packagesOf(ctx, here, module, s.unit)
+		with, without := split(packages)
+		if len(with) > 0 || len(without) == 0 { // A run of no packages says that there are none.
+			runs = append(runs, &moduleRun{module: module, race: true, packages: with, left: left, err: err})
+		}
+		if len(without) > 0 {
+			runs = append(runs, &moduleRun{module: module, packages: without})
+		}
+	}
+	for _, r := range runs {
 		r.args = arguments(r, s.flags)
-		runs = append(runs, r)
 	}
 	return runs, ctx.Err()
+}
+
+// split returns the packages that are tested with the race detector, and those without.
+func split(packages []testPackage) (raced, others []testPackage) {
+	for _, p := range packages {
+		if p.plain {
+			others = append(others, p)
+		} else {
+			raced = append(raced, p)
+		}
+	}
+	return raced, others
 }
 
 // arguments returns those of go test. What the tests build is built without cgo, as the Makefile does,
@@ -84,6 +114,7 @@ func packagesOf(ctx context.Context, here, module string, unit bool) (found []te
 			return nil, 0, err
 		}
 		p.Place = filepath.ToSlash(place)
+		p.plain = slices.Contains(plain, p.Place) || slices.Contains(plain, path.Clean(filepath.ToSlash(module)))
 		found = append(found, p)
 	}
 	slices.SortStableFunc(found, func(a, b testPackage) int { return rank(a) - rank(b) })

@@ -43,14 +43,10 @@ func newProgress(out io.Writer, runs []*moduleRun, now time.Time) *progress {
 func (p *progress) begin(estimate, flags string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	fmt.Fprintf(p.out, "tests of %d packages, in %d modules, %d at a time:\n", len(p.places), len(p.runs),
+	fmt.Fprintf(p.out, "tests of %d packages, in %d runs of go test, %d at a time:\n", len(p.places), len(p.runs),
 		min(lanes, len(p.runs)))
 	for _, r := range p.runs {
-		how := "plain"
-		if r.race {
-			how = "with the race detector"
-		}
-		fmt.Fprintf(p.out, "  %3d  %-26s %s\n", len(r.packages), r.module, how)
+		fmt.Fprintf(p.out, "  %3d  %s\n", len(r.packages), r.name())
 		if r.left > 0 {
 			fmt.Fprintf(p.out, "  %3d  are left to make test: they need a control plane or a database\n", r.left)
 		}
@@ -92,17 +88,17 @@ func (p *progress) elapsed() time.Duration { return time.Since(p.began) }
 func (p *progress) starts(r *moduleRun) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.line("start", r.module)
+	p.line("start", r.name())
 }
 
 func (p *progress) ends(r *moduleRun) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if r.err != nil {
-		p.line("FAIL", r.module)
+		p.line("FAIL", r.name())
 		return
 	}
-	p.line("end", r.module)
+	p.line("end", r.name())
 }
 
 func (p *progress) started(_ *moduleRun, importPath string) {

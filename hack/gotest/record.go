@@ -35,14 +35,17 @@ func (r *record) estimate() string {
 	return "On two cores this takes half an hour, and a quarter more to compile the tests if\nGo's build cache is empty."
 }
 
-// events returns the file for the events of go test in a module.
-func (r *record) events(module string) (io.WriteCloser, error) {
+// events returns the file for the events of go test in a run.
+func (r *record) events(run *moduleRun) (io.WriteCloser, error) {
 	if r.dir == "" {
 		return discard{io.Discard}, nil
 	}
 	name := "module"
-	if module != "." {
-		name = strings.ReplaceAll(strings.Trim(filepath.ToSlash(module), "/"), "/", "-")
+	if run.module != "." {
+		name = strings.ReplaceAll(strings.Trim(filepath.ToSlash(run.module), "/"), "/", "-")
+	}
+	if run.race {
+		name += "-race"
 	}
 	return os.Create(filepath.Join(r.dir, name+".json"))
 }

@@ -51,7 +51,7 @@ func report(out io.Writer, runs []*moduleRun) error {
 	var failedModules []string
 	var passed, failed, skipped int
 	for _, r := range runs {
-		if printFailures(out, r); r.err != nil {
+		if printFailures(out, r); r.err != nil && !slices.Contains(failedModules, r.module) {
 			failedModules = append(failedModules, r.module)
 		}
 		p, f, s := counts(r)
