@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,17 +14,26 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
 // stall is how long a download may receive nothing. A network that drops packets reports no error
 // for minutes.
 const stall = 60 * time.Second
 
+// reachTimeout is how long the server of the archives has to answer.
+const reachTimeout = 10 * time.Second
+
 // download fetches the archive that the envtest project publishes. It uses the project's own
 // program, which checks the archive's hash.
 func download(ctx context.Context, dir string, progress *reporter) error {
 	root, err := moduleRoot()
 	if err != nil {
+		return err
+	}
+	// The program takes half a minute to build, which a machine without Internet should not wait for.
+	if err := reach(ctx, envtest.DefaultBinaryAssetsIndexURL); err != nil {
 		return err
 	}
 	work, err := os.MkdirTemp(dir, "download-")
@@ -53,6 +63,24 @@ func download(ctx context.Context, dir string, progress *reporter) error {
 		}
 	}
 	return nil
+}
+
+// reach returns an error unless a server has something at a URL, and says so soon.
+func reach(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodHead, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", url, response.Status)
+	}
+	return errors.Join(err, response.Body.Close())
 }
 
 // build compiles the programs from the module in the directory kubernetes. Go's build cache lets an
