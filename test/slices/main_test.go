@@ -43,7 +43,7 @@ func run(m *testing.M, p lab.Programs, dir string) (int, error) {
 	log.SetLogger(logr.Discard()) // controller-runtime warns if no logger is set
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	clusters, err := lab.Start(ctx, p, dir, os.Stderr, "milan", "rome", "oslo", "bern")
+	clusters, err := lab.Start(ctx, p, dir, os.Stderr, 0, "milan", "rome", "oslo", "bern")
 	if err != nil {
 		return 1, err
 	}

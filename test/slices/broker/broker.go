@@ -44,7 +44,8 @@ func (l *Lab) Providers() []*lab.Cluster { return []*lab.Cluster{l.Oslo, l.Paris
 // Start starts the clusters, applies the manifests, and returns once each virtual node is ready. Pods run
 // until ctx ends.
 func Start(ctx context.Context, p lab.Programs, dir string, progress io.Writer) (*Lab, error) {
-	clusters, err := lab.Start(ctx, p, dir, progress, "rome", "milan", "oslo", "paris")
+	const nodes = 2
+	clusters, err := lab.Start(ctx, p, dir, progress, nodes, "rome", "milan", "oslo", "paris")
 	if err != nil {
 		return nil, err
 	}
@@ -53,9 +54,6 @@ func Start(ctx context.Context, p lab.Programs, dir string, progress io.Writer) 
 		Operators: map[string]*lab.Operator{},
 	}
 	var group errgroup.Group
-	for _, c := range clusters {
-		group.Go(func() error { return c.RunPods(ctx, 2) })
-	}
 	for _, pair := range [][2]*lab.Cluster{{l.Rome, l.Milan}, {l.Milan, l.Oslo}, {l.Milan, l.Paris}} {
 		group.Go(func() error { return pair[0].Peer(ctx, pair[1]) })
 	}

@@ -22,17 +22,19 @@ type Programs struct {
 	Liqo, LiqoModule string
 }
 
-// Build builds the programs that do not exist yet: small ones into the directory work, Liqo and
-// Kubernetes into the cache of hack/controlplane. The first time on a machine takes minutes. If
-// PROFFER_RACE_BIN or else PROFFER_BIN is set, Build uses that operator.
-func Build(ctx context.Context, work string, progress io.Writer) (Programs, error) {
+// Build builds the programs that do not exist yet or are not current: small ones into bin/lab of the
+// checkout, Liqo and Kubernetes into the cache of hack/controlplane. The first time on a machine takes
+// minutes. If PROFFER_RACE_BIN or else PROFFER_BIN is set, Build uses that operator.
+func Build(ctx context.Context, progress io.Writer) (Programs, error) {
 	module, err := output(ctx, progress, ".", "go", "list", "-m", "-f", "{{.Dir}}")
 	if err != nil {
 		return Programs{}, err
 	}
 	checkout := filepath.Join(module, "..", "..")
+	bin := filepath.Join(checkout, "bin", "lab")
 	p := Programs{
-		Checkout: checkout, ControlPlane: filepath.Join(work, "controlplane"),
+		Checkout: checkout, ControlPlane: filepath.Join(bin, "controlplane"),
+		Plugin:   filepath.Join(bin, "kubectl-proffer"),
 		Operator: cmp.Or(os.Getenv("PROFFER_RACE_BIN"), os.Getenv("PROFFER_BIN")),
 	}
 	_, err = output(ctx, progress, checkout, "go", "build", "-o", p.ControlPlane, "./hack/controlplane/cmd/controlplane")
@@ -40,13 +42,12 @@ func Build(ctx context.Context, work string, progress io.Writer) (Programs, erro
 		return Programs{}, err
 	}
 	if p.Operator == "" {
-		p.Operator = filepath.Join(work, "proffer")
+		p.Operator = filepath.Join(bin, "proffer")
 		// Reports of the race detector are found in the operator's log.
 		if _, err := output(ctx, progress, checkout, "go", "build", "-race", "-o", p.Operator, "./cmd/proffer"); err != nil {
 			return Programs{}, err
 		}
 	}
-	p.Plugin = filepath.Join(work, "kubectl-proffer")
 	if _, err := output(ctx, progress, checkout, "go", "build", "-o", p.Plugin, "./cmd/kubectl-proffer"); err != nil {
 		return Programs{}, err
 	}

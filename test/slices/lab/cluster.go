@@ -57,6 +57,8 @@ type Cluster struct {
 	programs Programs
 	kubectl  string
 	dir      string
+	// nodes is how many nodes KWOK plays. Without any, no pods run.
+	nodes int
 	// first is the first port of this cluster's processes.
 	first int
 	// gate is the way from peers to the API server.
@@ -81,7 +83,13 @@ func (c *Cluster) start(ctx context.Context) error {
 	if c.gate, err = openGate(ctx, c.address(gatePort), api.Host); err != nil {
 		return err
 	}
-	return c.startLiqo(ctx)
+	if err := c.startLiqo(ctx); err != nil {
+		return err
+	}
+	if c.nodes == 0 {
+		return nil
+	}
+	return c.runPods(ctx)
 }
 
 func (c *Cluster) path(name string) string { return filepath.Join(c.dir, name) }

@@ -2,7 +2,7 @@
 // kube-apiserver and Liqo's controllers. The clusters are peered as liqoctl peers them, and the
 // operator runs on any of them. That is enough to see how Liqo negotiates.
 //
-// With [Cluster.RunPods], pods run too: a kube-scheduler places them, Liqo's virtual kubelets send them
+// With nodes, pods run too: a kube-scheduler places them, Liqo's virtual kubelets send them
 // on, and KWOK plays the kubelets of nodes. There are no containers and no pod network.
 //
 // Everything runs in new network and process namespaces, see [Isolate]: Liqo's webhook listens on

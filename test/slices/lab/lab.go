@@ -51,7 +51,7 @@ func Main(run func(p Programs, dir string) (code int, err error)) (code int, err
 		err = errors.Join(err, os.RemoveAll(dir))
 	}()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	programs, err := Build(ctx, dir, os.Stderr)
+	programs, err := Build(ctx, os.Stderr)
 	stop() // Isolate handles the signals from here on.
 	if err != nil {
 		return 1, err
@@ -78,9 +78,12 @@ func onlyLab() error {
 	})
 }
 
-// Start starts a cluster for each ID, in subdirectories of dir, and returns them in this order. It
-// must run in the namespaces of [Isolate], because only they end what it starts.
-func Start(ctx context.Context, p Programs, dir string, progress io.Writer, ids ...string) ([]*Cluster, error) {
+// Start starts a cluster with so many nodes for each ID, in subdirectories of dir, and returns them in
+// this order. Without nodes no pods run, else they run until ctx ends. Start must be called in the
+// namespaces of [Isolate], because only they end what it starts.
+func Start(
+	ctx context.Context, p Programs, dir string, progress io.Writer, nodes int, ids ...string,
+) ([]*Cluster, error) {
 	if !Isolated() {
 		return nil, fmt.Errorf("not in the namespaces of Isolate: only they end what a lab starts")
 	}
@@ -91,7 +94,9 @@ func Start(ctx context.Context, p Programs, dir string, progress io.Writer, ids 
 	var group errgroup.Group
 	clusters := make([]*Cluster, len(ids))
 	for i, id := range ids {
-		c := &Cluster{ID: id, dir: filepath.Join(dir, id), programs: p, first: 20000 + i*portsPerCluster}
+		c := &Cluster{
+			ID: id, dir: filepath.Join(dir, id), programs: p, nodes: nodes, first: 20000 + i*portsPerCluster,
+		}
 		clusters[i] = c
 		if err := os.Mkdir(c.dir, 0o700); err != nil {
 			return nil, err

@@ -49,14 +49,7 @@ func (c *Cluster) startLiqo(ctx context.Context) error {
 		}
 	}
 	var group errgroup.Group
-	group.Go(func() error {
-		// Liqo needs these: they sign certificates of consumers, and delete the dependents of deleted
-		// objects. One more checks the types of admission policies.
-		return c.startKubeControllers("kube-controller-manager", []string{
-			"certificatesigningrequest-signing-controller", "garbage-collector-controller", "namespace-controller",
-			"validatingadmissionpolicy-status-controller",
-		})
-	})
+	group.Go(c.startKubeControllers)
 	group.Go(func() error { return c.startManager(ctx, r) })
 	group.Go(func() error { return c.startWebhook(ctx, r) })
 	group.Go(func() error {
@@ -66,14 +59,26 @@ func (c *Cluster) startLiqo(ctx context.Context) error {
 	return group.Wait()
 }
 
-// startKubeControllers runs a kube-controller-manager with these controllers and further arguments.
-func (c *Cluster) startKubeControllers(name string, controllers []string, more ...string) error {
-	args := append([]string{
+// startKubeControllers runs kube-controller-manager.
+func (c *Cluster) startKubeControllers() error {
+	// Liqo needs these: they sign certificates of consumers, and delete the dependents of deleted
+	// objects. One more checks the types of admission policies.
+	controllers := []string{
+		"certificatesigningrequest-signing-controller", "garbage-collector-controller", "namespace-controller",
+		"validatingadmissionpolicy-status-controller",
+	}
+	args := []string{
 		"--kubeconfig", c.path("kubeconfig"), "--secure-port=0", "--leader-elect=false",
 		"--cluster-signing-cert-file", c.path("ca.crt"), "--cluster-signing-key-file", c.path("ca.key"),
-		"--controllers=" + strings.Join(controllers, ","),
-	}, more...)
-	_, err := c.run(name, command(filepath.Join(c.programs.Liqo, "kube-controller-manager"), args...))
+	}
+	if c.nodes > 0 {
+		controllers = append(controllers, podControllers...)
+		// Kubelets renew their Leases every 10 s; a node that has been silent for twice that and more is
+		// not ready.
+		args = append(args, "--node-monitor-grace-period=24s")
+	}
+	args = append(args, "--controllers="+strings.Join(controllers, ","))
+	_, err := c.run("kube-controller-manager", command(filepath.Join(c.programs.Liqo, "kube-controller-manager"), args...))
 	return err
 }
 

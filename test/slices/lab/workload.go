@@ -18,28 +18,25 @@ import (
 // simulated is the label of the nodes that KWOK plays.
 const simulated = "lab.proffer.dev/simulated"
 
-// RunPods lets pods run on the cluster until ctx ends: with the controllers of Kubernetes that make and
-// evict pods, kube-scheduler, KWOK, which plays the kubelets of so many nodes, and the virtual kubelets
-// of Liqo's Deployments.
-func (c *Cluster) RunPods(ctx context.Context, nodes int) error {
+// podControllers are the controllers of Kubernetes that make and evict pods.
+var podControllers = []string{
+	"deployment-controller", "replicaset-controller", "job-controller", "pod-garbage-collector-controller",
+	"node-lifecycle-controller", "taint-eviction-controller",
+}
+
+// runPods lets pods run on the cluster until ctx ends: with kube-scheduler, KWOK, which plays the kubelets
+// of the cluster's nodes, and the virtual kubelets of Liqo's Deployments.
+func (c *Cluster) runPods(ctx context.Context) error {
 	kubeconfig := c.path("kubeconfig")
-	// The kube-controller-manager of startLiqo runs the controllers that Liqo needs. Kubelets renew their
-	// Leases every 10 s; a node that has been silent for twice that and more is not ready.
-	err := c.startKubeControllers("kube-controller-manager-pods", []string{
-		"deployment-controller", "replicaset-controller", "job-controller", "pod-garbage-collector-controller",
-		"node-lifecycle-controller", "taint-eviction-controller",
-	}, "--node-monitor-grace-period=24s")
-	if err != nil {
-		return err
-	}
-	scheduler := command(filepath.Join(c.programs.Liqo, "kube-scheduler"), "--kubeconfig", kubeconfig, "--secure-port=0", "--leader-elect=false")
+	scheduler := command(filepath.Join(c.programs.Liqo, "kube-scheduler"),
+		"--kubeconfig", kubeconfig, "--secure-port=0", "--leader-elect=false")
 	if _, err := c.run("kube-scheduler", scheduler); err != nil {
 		return err
 	}
 	if err := c.startKwok(); err != nil {
 		return err
 	}
-	for i := range nodes {
+	for i := range c.nodes {
 		if err := c.newNode(ctx, fmt.Sprintf("%s-%d", c.ID, i+1)); err != nil {
 			return err
 		}
