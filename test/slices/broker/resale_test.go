@@ -3,15 +3,23 @@ package broker
 import (
 	"context"
 	"fmt"
+	"iter"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	"github.com/liqotech/liqo/pkg/liqo-controller-manager/authentication/forge"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/test/slices/lab"
 )
@@ -25,8 +33,8 @@ const (
 )
 
 // TestNoMoreIsResoldThanPeersGive changes what the providers grant, and what rome requests, as often as in
-// an hour. Whenever milan is looked at, it grants rome no more than the providers grant milan or granted a
-// moment ago, and after each change it grants exactly what it should.
+// an hour. At no revision of its API server does milan grant rome more than the providers grant milan or
+// granted a moment ago, and after each change it grants exactly what it should.
 func TestNoMoreIsResoldThanPeersGive(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -43,7 +51,7 @@ func TestNoMoreIsResoldThanPeersGive(t *testing.T) {
 	})
 	offered := map[string]int64{"oslo": 8, "paris": 8}
 	requested := int64(10)
-	var seen []sums
+	followSums(t)
 	for round := range rounds {
 		switch who := random.IntN(3); who {
 		case 2:
@@ -57,26 +65,70 @@ func TestNoMoreIsResoldThanPeersGive(t *testing.T) {
 		// Milan requests 10 of each, and resells 90 %.
 		want := min(requested*1000, (offered["oslo"]+offered["paris"])*900)
 		what := fmt.Sprintf("round %d: of %v, rome is granted %dm of %d", round, offered, want, requested)
-		eventually(t, what, func(ctx context.Context) error {
-			now, err := look(ctx)
-			if err != nil {
-				return err
-			}
-			seen = append(seen, now)
-			given := now.given
-			for i := len(seen) - 1; i >= 0 && now.at.Sub(seen[i].at) < lag; i-- {
-				given = max(given, seen[i].given)
-			}
-			if now.granted*10 > given*9 {
-				t.Fatalf("milan grants %dm, and was given at most %dm in the last %s", now.granted, given, lag)
-			}
-			if now.granted != want {
-				return fmt.Errorf("it is granted %dm of %dm", now.granted, now.given)
-			}
-			return nil
-		})
+		eventually(t, what, func(ctx context.Context) error { return granted(ctx, want) })
 	}
-	t.Logf("looked %d times", len(seen))
+}
+
+// followSums fails the test if milan grants more than it may at any revision, until the test ends.
+func followSums(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var list authv1beta1.ResourceSliceList
+	if err := clusters.Milan.Client.List(ctx, &list); err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	all, seen := map[types.UID]authv1beta1.ResourceSlice{}, []sums{sumUp(slices.Values(list.Items))}
+	for _, slice := range list.Items {
+		all[slice.UID] = slice
+	}
+	from := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}}
+	events, err := clusters.Milan.Client.Watch(ctx, &authv1beta1.ResourceSliceList{}, from)
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	group.Go(func() {
+		for event := range events.ResultChan() {
+			slice, ok := event.Object.(*authv1beta1.ResourceSlice)
+			if !ok {
+				if ctx.Err() == nil {
+					t.Errorf("the watch sent %+v", event.Object)
+				}
+				return
+			}
+			if all[slice.UID] = *slice; event.Type == watch.Deleted {
+				delete(all, slice.UID)
+			}
+			seen = append(seen, sumUp(maps.Values(all)))
+			checkLast(t, seen)
+		}
+		if ctx.Err() == nil {
+			t.Error("the watch has ended before the test")
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		events.Stop()
+		group.Wait()
+		t.Logf("saw %d revisions", len(seen))
+	})
+}
+
+// checkLast fails the test if the last sums grant more than was given at some time within the lag.
+func checkLast(t *testing.T, seen []sums) {
+	t.Helper()
+	now, given := seen[len(seen)-1], int64(0)
+	for _, before := range slices.Backward(seen) {
+		given = max(given, before.given)
+		if now.at.Sub(before.at) >= lag {
+			break // Its amounts were in force until the lag began.
+		}
+	}
+	if now.granted*10 > given*9 {
+		t.Errorf("milan grants %dm, and was given at most %dm in the last %s", now.granted, given, lag)
+	}
 }
 
 // request has rome request so many CPUs of milan.
@@ -93,13 +145,15 @@ type sums struct {
 	given, granted int64
 }
 
-func look(ctx context.Context) (s sums, err error) {
-	s.at = time.Now()
+func look(ctx context.Context) (sums, error) {
 	var list authv1beta1.ResourceSliceList
-	if err := clusters.Milan.Client.List(ctx, &list); err != nil {
-		return s, err
-	}
-	for _, slice := range list.Items {
+	err := clusters.Milan.Client.List(ctx, &list)
+	return sumUp(slices.Values(list.Items)), err
+}
+
+func sumUp(all iter.Seq[authv1beta1.ResourceSlice]) sums {
+	s := sums{at: time.Now()}
+	for slice := range all {
 		cpu := slice.Status.Resources[corev1.ResourceCPU]
 		switch {
 		case ptr.Deref(slice.Spec.ConsumerClusterID, "") == "rome":
@@ -108,5 +162,5 @@ func look(ctx context.Context) (s sums, err error) {
 			s.given += cpu.MilliValue()
 		}
 	}
-	return s, nil
+	return s
 }
