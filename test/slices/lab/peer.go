@@ -12,6 +12,8 @@ import (
 	authutils "github.com/liqotech/liqo/pkg/liqo-controller-manager/authentication/utils"
 	tenantnamespace "github.com/liqotech/liqo/pkg/tenantNamespace"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -40,6 +42,23 @@ func (c *Cluster) Unpeer(ctx context.Context, provider *Cluster) error {
 		if err != nil {
 			return fmt.Errorf("unpeer %s from %s: %w", c.ID, provider.ID, err)
 		}
+	}
+	// Kubernetes deletes the bindings of the Tenant's roles later. Liqo takes one that exists for its own,
+	// so a consumer that peers again before that would be without rights in the end.
+	err := Await(ctx, "its RoleBindings are gone", func(ctx context.Context) error {
+		left := &rbacv1.RoleBindingList{}
+		if err := provider.Client.List(ctx, left, client.InNamespace(atProvider)); err != nil {
+			return err
+		}
+		for i := range left.Items {
+			if owner := metav1.GetControllerOf(&left.Items[i]); owner != nil && owner.Kind == "Tenant" {
+				return fmt.Errorf("%s has RoleBinding %s", provider.ID, left.Items[i].Name)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("unpeer %s from %s: %w", c.ID, provider.ID, err)
 	}
 	return nil
 }
