@@ -52,9 +52,11 @@ var liqoCRDs = []string{
 	"core.liqo.io_foreignclusters.yaml",
 }
 
-// newLab returns a lab with a tenant namespace of rome, and with the providers milan and oslo.
+// newLab returns a lab with a tenant namespace of rome. By default it has all CRDs of Liqo, and the
+// providers milan and oslo, else only these CRDs.
 func newLab(t *testing.T, crds ...string) *lab {
 	t.Helper()
+	complete := len(crds) == 0
 	config := kubetest.Cluster(t).Config
 	scheme := kubetest.Scheme()
 	for _, add := range []func() error{
@@ -64,11 +66,15 @@ func newLab(t *testing.T, crds ...string) *lab {
 			t.Fatal(err)
 		}
 	}
-	if len(crds) == 0 {
-		crds = liqoCRDs
-	}
-	for _, name := range crds {
-		kubetest.Install(t, controlplane.LiqoCRD(t, name))
+	if complete {
+		for _, name := range liqoCRDs {
+			kubetest.Keep(t, controlplane.LiqoCRD(t, name))
+		}
+	} else {
+		kubetest.Without(t)
+		for _, name := range crds {
+			kubetest.Install(t, controlplane.LiqoCRD(t, name))
+		}
 	}
 	l := &lab{
 		t: t, recorder: events.NewFakeRecorder(1000), left: -1, now: time.Date(2026, 11, 25, 10, 0, 0, 0, time.UTC),
@@ -91,7 +97,7 @@ func newLab(t *testing.T, crds ...string) *lab {
 		t.Fatal(err)
 	}
 	l.namespace("liqo-tenant-rome", map[string]string{liqo.TenantNamespaceLabel: "true", liqo.RemoteClusterIDLabel: "rome"}, nil)
-	if len(crds) == len(liqoCRDs) {
+	if complete {
 		l.provider("milan", "0.02")
 		l.provider("oslo", "0.03")
 	}

@@ -104,6 +104,7 @@ func (f *following) lists(t *testing.T, want map[string]string) {
 }
 
 func TestSlicesAreReadWhenTheirKindComesLaterAndAfterItWasGone(t *testing.T) {
+	kubetest.Without(t)
 	f := follow(t)
 	f.lists(t, map[string]string{})
 
@@ -128,7 +129,7 @@ func TestSlicesAreReadWhenTheirKindComesLaterAndAfterItWasGone(t *testing.T) {
 }
 
 func TestSlicesThatAreThereAtTheStartAreAllThereOnceSynced(t *testing.T) {
-	kubetest.Install(t, controlplane.LiqoCRD(t, sliceCRD))
+	kubetest.Keep(t, controlplane.LiqoCRD(t, sliceCRD))
 	for _, name := range []string{"a", "b", "c"} {
 		kubetest.CreateSlice(t, kubetest.Slice(name))
 	}
@@ -138,7 +139,7 @@ func TestSlicesThatAreThereAtTheStartAreAllThereOnceSynced(t *testing.T) {
 }
 
 func TestAnAnswerIsWrittenWithWhatTheWatchKept(t *testing.T) {
-	kubetest.Install(t, controlplane.LiqoCRD(t, sliceCRD))
+	kubetest.Keep(t, controlplane.LiqoCRD(t, sliceCRD))
 	f := follow(t)
 	kubetest.CreateSlice(t, kubetest.Slice("s"))
 	kubetest.Eventually(t, func() string {
@@ -191,7 +192,7 @@ func TestAnAnswerIsWrittenWithWhatTheWatchKept(t *testing.T) {
 }
 
 func TestTheWatchTakesWhatTheAPIServerTakes(t *testing.T) {
-	kubetest.Install(t, controlplane.LiqoCRD(t, sliceCRD))
+	kubetest.Keep(t, controlplane.LiqoCRD(t, sliceCRD))
 	f := follow(t)
 	u := kubetest.Unstructured(t, kubetest.Slice("hostile"))
 	u.SetUID("")
@@ -218,7 +219,7 @@ func TestTheWatchTakesWhatTheAPIServerTakes(t *testing.T) {
 }
 
 func TestTheGatesFollowNamespacesAndTenants(t *testing.T) {
-	kubetest.Install(t, controlplane.LiqoCRD(t, sliceCRD))
+	kubetest.Keep(t, controlplane.LiqoCRD(t, sliceCRD))
 	f := follow(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "tenant-"}}
 	kubetest.Create(t, namespace)
@@ -292,7 +293,7 @@ func TestStorageClassesAreFollowed(t *testing.T) {
 }
 
 func TestOnlyWhatMattersOfASliceWakes(t *testing.T) {
-	kubetest.Install(t, controlplane.LiqoCRD(t, sliceCRD))
+	kubetest.Keep(t, controlplane.LiqoCRD(t, sliceCRD))
 	f := follow(t)
 	u := kubetest.CreateSlice(t, kubetest.Slice("s"))
 	kubetest.Eventually(t, func() string {

@@ -28,7 +28,7 @@ var (
 // A slice may have far more resource names than an answer can list. Decoding slices completely
 // would take many times their size.
 func TestSlicesOfAnySizeTakeLittleMemory(t *testing.T) {
-	kubetest.Install(t, controlplane.LiqoCRD(t, sliceCRD))
+	kubetest.Keep(t, controlplane.LiqoCRD(t, sliceCRD))
 	asked := map[string]any{}
 	for i := range *largeNames {
 		asked[fmt.Sprintf("r%05d", i)] = "1"

@@ -113,7 +113,7 @@ func TestAnAnswerIsNotWrittenToASliceOfNoVersion(t *testing.T) {
 // A late write must be a conflict, whatever the slice has become meanwhile. Any other refusal would
 // count as another kind of failure.
 func TestAnAnswerToAnOlderVersionIsAConflict(t *testing.T) {
-	kubetest.Install(t, controlplane.LiqoCRD(t, sliceCRD))
+	kubetest.Keep(t, controlplane.LiqoCRD(t, sliceCRD))
 	c := newTestClients(t)
 	full := answer{
 		verdict: accepted, reason: "Granted", message: "all", resources: capacity.Amounts{"cpu": 4000}, storageClasses: []namedClass{{"fast", true}},
@@ -148,7 +148,7 @@ func TestAnAnswerToAnOlderVersionIsAConflict(t *testing.T) {
 
 // A consumer can fill a slice so far that an answer with a message no longer fits into the object.
 func TestAnAnswerThatDoesNotFitIsWrittenWithoutItsMessage(t *testing.T) {
-	kubetest.Install(t, controlplane.LiqoCRD(t, sliceCRD))
+	kubetest.Keep(t, controlplane.LiqoCRD(t, sliceCRD))
 	c := newTestClients(t)
 	u := kubetest.CreateSlice(t, kubetest.Slice("s"))
 	write := func(a answer, patch func(answer, *unstructured.Unstructured, time.Time) ([]byte, error)) error {

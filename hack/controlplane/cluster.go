@@ -33,6 +33,8 @@ type Options struct {
 	// APIServerFlags are flags of kube-apiserver without their dashes. They replace envtest's
 	// values: "disable-admission-plugins": {} enables ServiceAccount admission again.
 	APIServerFlags map[string][]string
+	// EtcdFlags are flags of etcd in the same form.
+	EtcdFlags map[string][]string
 	// ClientCA is a file with CA certificates whose clients the API server also accepts, in
 	// addition to those of UserConfig.
 	ClientCA string
@@ -165,16 +167,20 @@ func newEnvironment(assets, work string, opts Options) *envtest.Environment {
 	for flag, values := range opts.APIServerFlags {
 		apiServer.Configure().Set(flag, values...)
 	}
+	etcd := &envtest.Etcd{
+		Path:    filepath.Join(work, "start-etcd"),
+		DataDir: filepath.Join(work, "etcd"),
+		Out:     opts.Output,
+		Err:     opts.Output,
+	}
+	for flag, values := range opts.EtcdFlags {
+		etcd.Configure().Set(flag, values...)
+	}
 	never := false
 	return &envtest.Environment{
 		ControlPlane: envtest.ControlPlane{
-			APIServer: apiServer,
-			Etcd: &envtest.Etcd{
-				Path:    filepath.Join(work, "start-etcd"),
-				DataDir: filepath.Join(work, "etcd"),
-				Out:     opts.Output,
-				Err:     opts.Output,
-			},
+			APIServer:   apiServer,
+			Etcd:        etcd,
 			KubectlPath: filepath.Join(assets, "kubectl"),
 		},
 		// The environment must not decide this: a test must never write to a real cluster.

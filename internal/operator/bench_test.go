@@ -52,13 +52,16 @@ func newBench() *bench {
 	return b
 }
 
-// benchCluster has 5,000 nodes with ten pods each, of which a fifth belong to consumers, and 20
+// benchNodes is how many nodes benchCluster has: 5,000 in a benchmark.
+var benchNodes = kubetest.Fewer(5_000, 10)
+
+// benchCluster has benchNodes nodes with ten pods each, of which a fifth belong to consumers, and 20
 // policies with 5 different node selections. 16 policies are for the consumers of one tier; in each
 // class, one policy is for every consumer.
 func benchCluster(tb testing.TB, consumers int) *bench {
 	tb.Helper()
 	b := newBench()
-	for i := range 5_000 {
+	for i := range benchNodes {
 		b.ledger.SetNode(capacity.Node{
 			Name: benchNode(i), State: capacity.Ready, Labels: map[string]string{"zone": fmt.Sprint(i % 4)},
 			Allocatable: capacity.Amounts{
@@ -66,7 +69,7 @@ func benchCluster(tb testing.TB, consumers int) *bench {
 			},
 		})
 	}
-	for i := range 50_000 {
+	for i := range 10 * benchNodes {
 		b.ledger.SetPod(benchPod(i, consumers, 250))
 	}
 	for i := range consumers {
@@ -97,7 +100,7 @@ func benchConsumer(i int) string { return fmt.Sprintf("32f0b45b-5c06-4cc4-84b6-%
 
 func benchPod(i, consumers int, milli int64) capacity.Pod {
 	p := capacity.Pod{
-		Key: fmt.Sprint("pod", i), Node: benchNode(i % 5_000),
+		Key: fmt.Sprint("pod", i), Node: benchNode(i % benchNodes),
 		Requests: capacity.Amounts{"cpu": milli, "memory": 1 << 29},
 	}
 	if i%5 == 4 {

@@ -156,7 +156,7 @@ func changePods(b *bench, w *catalog.Writer) (slowest time.Duration) {
 	for turn, began := 0, time.Now(); time.Since(began) < scaleChanges; turn++ {
 		<-ticker.C
 		for i := range scalePods {
-			b.ledger.SetPod(benchPod((turn*scalePods+i)*4%50_000, 1, int64(300+turn)))
+			b.ledger.SetPod(benchPod((turn*scalePods+i)*4%(10*benchNodes), 1, int64(300+turn)))
 		}
 		start := time.Now()
 		b.Evaluate(start)

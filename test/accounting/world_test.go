@@ -41,8 +41,8 @@ func newWorld(t testing.TB, s *dbtest.Server) *world {
 	t.Helper()
 	d := s.NewDatabase(t)
 	w := &world{t: t, database: d, dir: t.TempDir(), namespaces: map[string]string{}}
-	kubetest.Install(t, controlplane.LiqoCRD(t, "authentication.liqo.io_resourceslices.yaml"))
-	kubetest.Install(t, controlplane.LiqoCRD(t, "authentication.liqo.io_tenants.yaml"))
+	kubetest.Keep(t, controlplane.LiqoCRD(t, "authentication.liqo.io_resourceslices.yaml"))
+	kubetest.Keep(t, controlplane.LiqoCRD(t, "authentication.liqo.io_tenants.yaml"))
 	t.Cleanup(func() {
 		if err := kubetest.API(t).DeleteAllOf(context.Background(), &v1alpha1.Grant{}, client.InNamespace("default")); err != nil {
 			t.Error(err)
