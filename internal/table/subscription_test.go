@@ -5,8 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -186,6 +190,44 @@ func TestNextWaitsForAChange(t *testing.T) {
 			t.Errorf("notified of %q and %q, want the empty ID and rome", first, second)
 		}
 	})
+}
+
+// A change may come after Next has found nothing and before it waits. Both sides let some time pass, ever
+// another, so that they meet there sooner or later.
+func TestNextMissesNoChange(t *testing.T) {
+	const changes, most, missedTimeout = 100_000, 300, 5 * time.Minute
+	ctx, cancel := context.WithTimeout(t.Context(), missedTimeout)
+	defer cancel()
+	tab := readTable(t, "rome")
+	s := subscribe(t, tab)
+	drain(s)
+	var returned atomic.Int64
+	let := func(turns int) {
+		for range turns {
+			returned.Load()
+		}
+	}
+	var next sync.WaitGroup
+	next.Go(func() {
+		for turn := range changes {
+			let(turn % most)
+			if _, err := s.Next(ctx); err != nil {
+				return
+			}
+			returned.Add(1)
+		}
+	})
+	for turn := range changes {
+		let(turn / most % most)
+		shuffle(tab, "rome")
+		for returned.Load() == int64(turn) && ctx.Err() == nil {
+			runtime.Gosched()
+		}
+	}
+	next.Wait()
+	if got := returned.Load(); got != changes {
+		t.Errorf("change %d of %d was missed", got, changes)
+	}
 }
 
 func TestNextServesSeveralCallers(t *testing.T) {

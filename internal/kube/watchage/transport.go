@@ -47,8 +47,8 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(request.Context())
 	timer := time.AfterFunc(SilenceLimit, func() {
 		if ctx.Err() == nil {
-			cancel(errSilent)
 			t.monitor.silent.Inc()
+			cancel(errSilent)
 		}
 	})
 	response, err := t.next.RoundTrip(request.WithContext(ctx))
