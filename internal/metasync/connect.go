@@ -11,9 +11,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -139,7 +141,8 @@ func postgreSQLConnector(o *Options, dsn string, encrypt *tls.Config) (driver.Co
 	}
 	c.ConnectTimeout = connectTimeout
 	for name := range c.RuntimeParams { // Parameters of servers have no case.
-		if slices.Contains([]string{"timezone", "client_encoding", "idle_in_transaction_session_timeout"}, strings.ToLower(name)) {
+		switch strings.ToLower(name) {
+		case "timezone", "client_encoding", "idle_in_transaction_session_timeout":
 			delete(c.RuntimeParams, name)
 		}
 	}
@@ -246,6 +249,11 @@ func tlsOf(t *config.DatabaseTLS, ca, cert, key []byte) (*tls.Config, error) {
 	return c, nil
 }
 
+// errHidden stands for an error with the password. A part of the error would show what is missing: of
+// "cannot e(password)ecute" the password is x.
+var errHidden = errors.New("an error that is left out, because it contains the password: " +
+	"a long and random password is no part of an error")
+
 // hide returns an error without the password, and no longer than a message may be: the server writes
 // what it likes.
 func (c *connection) hide(err error) error {
@@ -253,11 +261,19 @@ func (c *connection) hide(err error) error {
 		return nil
 	}
 	text := err.Error()
-	if c != nil && c.secret != "" {
-		text = strings.ReplaceAll(text, c.secret, "(password)")
+	if c != nil && c.secret != "" && slices.ContainsFunc(formsOf(c.secret), func(form string) bool {
+		return strings.Contains(text, form)
+	}) {
+		return errHidden
 	}
 	if text = kube.Shorten(text, 2*kube.MaxMessage); text == err.Error() {
 		return err
 	}
 	return errors.New(text)
+}
+
+// formsOf returns how a secret may stand in an error: as it is, as in an address, or in quotes.
+func formsOf(secret string) []string {
+	quoted := strconv.Quote(secret)
+	return []string{secret, url.QueryEscape(secret), url.PathEscape(secret), quoted[1 : len(quoted)-1]}
 }
