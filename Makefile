@@ -27,6 +27,7 @@ TEST_TIMEOUT ?= 60m
 BENCH ?=
 SCALE ?= 1
 KILLS ?= 100
+CHECKS ?= 100
 
 # All modules that hold Go code, and those that hold tests: test/deploy runs test/kubernetes. Of the
 # tests, the longest come first.
@@ -154,6 +155,12 @@ soak-chaos: ## Kill the leader KILLS=100 times while a consumer attacks, and che
 	assets="$$($(CONTROLPLANE))"; mkdir -p bin; \
 	KUBEBUILDER_ASSETS="$$assets" PROFFER_CHAOS_ADVERSARY=1 PROFFER_CHAOS_KILLS=$(KILLS) \
 		$(call one-test,$(CHAOS),60m,./internal/command,bin/soak-chaos.txt)
+
+BOOKS := TestTheBooksAreRightWhateverHappens
+
+.PHONY: soak-books
+soak-books: ## Let CHECKS=100 random histories of failures happen to the books; also written to bin/soak-books.txt
+	mkdir -p bin; RAPID_CHECKS=$(CHECKS) $(call one-test,$(BOOKS),60m,./internal/metasync,bin/soak-books.txt)
 
 MINORS := TestEveryKubernetesAcceptsTheManifests
 OLD := TestTheOperatorWorksOnThisKubernetes

@@ -47,8 +47,17 @@ func TestDeletingOldRowsWaitsForNoOtherCluster(t *testing.T) {
 		// Milan writes, and deletes what is old.
 		milan.clock.pass(2 * time.Hour)
 		milan.timeout = 10 * time.Second
-		milan.must(milan.session(), grants(9))
-		if rows := milan.intervals("SELECT COUNT(*), MAX(written_at), NULL FROM proffer_cluster AS c JOIN proffer_grant_interval AS g ON c.id = g.cluster_id AND granted < 2 AND c.name = 'milan' HAVING COUNT(*) > 0"); len(rows) > 0 {
+		// A pass on a busy machine may have no time left to delete all of it.
+		second := milan.session()
+		old := func() []interval {
+			milan.must(second, grants(9))
+			return milan.intervals("SELECT COUNT(*), MAX(written_at), NULL FROM proffer_cluster AS c JOIN proffer_grant_interval AS g ON c.id = g.cluster_id AND granted < 2 AND c.name = 'milan' HAVING COUNT(*) > 0")
+		}
+		rows := old()
+		for passes := 1; len(rows) > 0 && passes < 20; passes++ {
+			rows = old()
+		}
+		if len(rows) > 0 {
 			t.Errorf("old rows are there: %v", rows)
 		}
 	})

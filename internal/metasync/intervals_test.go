@@ -51,6 +51,21 @@ func TestAStartRecordsAGapAndEndsInItWhatHasChanged(t *testing.T) {
 	})
 }
 
+// A process may be stopped and go on. Nobody knows when its grants changed meanwhile.
+func TestASilenceOfMoreThanThreeHeartbeatsIsAGap(t *testing.T) {
+	each(t, func(t *testing.T, s *dbtest.Server) {
+		b := newBooks(t, s)
+		session := b.session()
+		b.must(session, granting(2000))
+		b.clock.pass(maxSilence)
+		b.must(session, granting(2000))
+		b.clock.pass(maxSilence + time.Second)
+		b.must(session, granting(4000))
+		check(t, b.intervals(grantRows), []interval{{"2000", "0s", "30s"}, {"4000", "1m1s", ""}})
+		check(t, b.intervals(gapRows), []interval{{"Stopped", "30s", "1m1s"}})
+	})
+}
+
 func TestALeaderThatWasReplacedWritesNothing(t *testing.T) {
 	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)

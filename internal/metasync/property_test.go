@@ -252,15 +252,13 @@ func (w *world) checkHistory(t *rapid.T) {
 	}
 }
 
-// fewChecks is how many sequences are checked unless the flag -rapid.checks or RAPID_CHECKS says otherwise.
-// Rapid's own 100 take minutes: many steps break connections, and a new one is dear in PostgreSQL.
+// fewChecks is how many sequences are checked unless -rapid.checks or RAPID_CHECKS is set. Rapid's own
+// 100 take minutes: many steps break connections, and connecting to PostgreSQL is expensive. make
+// soak-books checks 100.
 const fewChecks = "10"
 
 // After any sequence of changes, failures, restarts and outages, the open rows are what is published,
-// intervals of a key do not overlap, and unit-seconds outside of gaps are those of a model. This searches
-// for longer:
-//
-//	go test -run TestTheBooksAreRightWhateverHappens ./internal/metasync -rapid.checks=1000
+// intervals of a key do not overlap, and unit-seconds outside of gaps are those of a model.
 func TestTheBooksAreRightWhateverHappens(t *testing.T) {
 	given := os.Getenv("RAPID_CHECKS") != ""
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
