@@ -7,18 +7,18 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode"
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/internal/visible"
 )
 
 // TestNothingThatATerminalOrABrowserObeysIsServed lists a cluster whose texts are hostile, and a class
 // with hostile words: a policy that no rules of the API server have checked.
 func TestNothingThatATerminalOrABrowserObeysIsServed(t *testing.T) {
-	hostile := "<script>alert(1)</script>\x1b]0;owned\a\u009b31m\u202egpj.exe\u2028\x7f\U000e0041"
+	hostile := "<script>alert(1)</script>\x1b]0;owned\a\u009b31m\u202egpj.exe\u2028\x7f\U000e0041\u3164\ufe0f\u034f"
 	text, err := json.Marshal(hostile)
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func TestNothingThatATerminalOrABrowserObeysIsServed(t *testing.T) {
 		_, bodies["public "+path] = s.public(path)
 	}
 	for path, body := range bodies {
-		if i := strings.IndexFunc(strings.TrimSuffix(body, "\n"), func(r rune) bool { return r == '<' || r == '>' || !unicode.IsPrint(r) }); i >= 0 || !json.Valid([]byte(body)) {
+		if i := strings.IndexFunc(strings.TrimSuffix(body, "\n"), func(r rune) bool { return r == '<' || r == '>' || !visible.Is(r) }); i >= 0 || !json.Valid([]byte(body)) {
 			t.Errorf("%s: %.20q in %s", path, body[max(i, 0):], body)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"proffer.dev/proffer/internal/visible"
 )
 
 // minGzip is the size from which an answer is compressed, in bytes.
@@ -113,17 +115,17 @@ func split(list []string) []string {
 	return all
 }
 
-// escapeInvisible escapes in JSON what is not printed: control characters that a terminal obeys, and
+// escapeInvisible escapes in JSON what cannot be seen, such as control characters that a terminal obeys, and
 // marks that reorder text. It occurs in strings only.
 func escapeInvisible(text []byte) []byte {
-	visible := func(r rune) bool { return r < utf8.RuneSelf && r != unicode.MaxASCII || unicode.IsPrint(r) }
-	if bytes.IndexFunc(text, func(r rune) bool { return !visible(r) }) < 0 {
+	shown := func(r rune) bool { return r < utf8.RuneSelf && r != unicode.MaxASCII || visible.Is(r) }
+	if bytes.IndexFunc(text, func(r rune) bool { return !shown(r) }) < 0 {
 		return text
 	}
 	const digits = "0123456789abcdef"
 	var b []byte
 	for _, r := range string(text) {
-		if visible(r) {
+		if shown(r) {
 			b = utf8.AppendRune(b, r)
 			continue
 		}

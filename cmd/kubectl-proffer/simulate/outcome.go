@@ -187,28 +187,43 @@ func markdown(s *rest.Simulation) []string {
 			lines = append(lines, markdownTable(x.table)...)
 		}
 		for _, line := range x.lines {
-			lines = append(lines, "- "+escape(line))
+			lines = append(lines, "- "+codeSpan(line))
 		}
 	}
 	return lines
 }
 
 func markdownTable(t *output.Table) []string {
-	row := func(cells []string) string {
-		escaped := make([]string, len(cells))
-		for i, cell := range cells {
-			if escaped[i] = escape(cell); cell == "" {
-				escaped[i] = output.None
+	lines := []string{
+		"| " + strings.Join(t.Header, " | ") + " |",
+		"|" + strings.Repeat(" --- |", len(t.Header)),
+	}
+	for _, r := range t.Rows {
+		cells := make([]string, len(r.Cells))
+		for i, cell := range r.Cells {
+			if cells[i] = inTable(codeSpan(cell)); cell == "" {
+				cells[i] = output.None
 			}
 		}
-		return "| " + strings.Join(escaped, " | ") + " |"
-	}
-	lines := []string{row(t.Header), "|" + strings.Repeat(" --- |", len(t.Header))}
-	for _, r := range t.Rows {
-		lines = append(lines, row(r.Cells))
+		lines = append(lines, "| "+strings.Join(cells, " | ")+" |")
 	}
 	return lines
 }
 
-// escape protects what Markdown would take for its own.
-var escape = strings.NewReplacer(`\`, `\\`, "|", `\|`, "<", "&lt;", "*", `\*`, "_", `\_`, "`", "\\`", "[", `\[`, "\n", " ").Replace
+// codeSpan writes a text of others as a code span. Elsewhere a forge finds mentions, references to issues and
+// commits, and addresses in a text, whatever is escaped in it.
+func codeSpan(text string) string {
+	text = strings.ReplaceAll(output.Clean(text), "\n", " ")
+	fence := "`"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	if strings.HasPrefix(text, "`") || strings.HasSuffix(text, "`") ||
+		strings.HasPrefix(text, " ") && strings.HasSuffix(text, " ") {
+		text = " " + text + " " // Markdown removes one space at both ends.
+	}
+	return fence + text + fence
+}
+
+// inTable protects the bars in a cell, which would end it. A bar after a backslash cannot be escaped.
+var inTable = strings.NewReplacer(`\|`, `\\u007c`, "|", `\|`).Replace

@@ -86,10 +86,35 @@ func TestNodesAreParsed(t *testing.T) {
 	}
 }
 
+// TestMarkdownOfOthersIsText finds each text in a code span of one cell, where a forge links nothing.
 func TestMarkdownOfOthersIsText(t *testing.T) {
-	simulation := rest.Simulation{Offers: []rest.OfferChange{{Consumer: "rome", Resource: "cpu", Then: "1", Because: "cpu 1: a|b <script> *x* `y` [z](u)"}}}
-	want := "| rome | &lt;unnamed> | cpu | - | 1 | a\\|b &lt;script> \\*x\\* \\`y\\` \\[z](u) |"
-	if lines := markdown(&simulation); lines[len(lines)-1] != want {
-		t.Errorf("got  %s\nwant %s", lines[len(lines)-1], want)
+	for text, want := range map[string]string{
+		"@admins, @org/team":                   "`@admins, @org/team`",
+		"#123 GH-123 user/repo#1 !7":           "`#123 GH-123 user/repo#1 !7`",
+		"6f12460ab34cd56ef7890123456789abcdef": "`6f12460ab34cd56ef7890123456789abcdef`",
+		"https://example.org www.example.org":  "`https://example.org www.example.org`",
+		"a@example.org":                        "`a@example.org`",
+		"<script> &lt; *x* _y_ ~~z~~ [a](b)":   "`<script> &lt; *x* _y_ ~~z~~ [a](b)`",
+		":+1: $x$ ![i](https://example.org)":   "`:+1: $x$ ![i](https://example.org)`",
+		"a|b||c":                               "`a\\|b\\|\\|c`",
+		`a\|b`:                                 "`a\\\\u007cb`",
+		"`":                                    "`` ` ``",
+		"a``b` @c":                             "```a``b` @c```",
+		"` @c":                                 "`` ` @c ``",
+		" a ":                                  "`  a  `",
+		"two\nlines":                           "`two lines`",
+		"un\u200bseen \x1b[31m":                "`un\\u200bseen \\x1b[31m`",
+	} {
+		simulation := rest.Simulation{
+			Offers: []rest.OfferChange{{Consumer: "rome", Resource: "cpu", Then: "1", Because: "cpu 1: " + text}}, Unknown: []string{text},
+		}
+		lines := markdown(&simulation)
+		if row, got := "| `rome` | `<unnamed>` | `cpu` | - | `1` | "+want+" |", lines[len(lines)-5]; got != row {
+			t.Errorf("got  %s\nwant %s", got, row)
+		}
+		item := "- " + strings.NewReplacer(`\\u007c`, `\|`, `\|`, "|").Replace(want)
+		if got := lines[len(lines)-1]; got != item {
+			t.Errorf("got  %s\nwant %s", got, item)
+		}
 	}
 }

@@ -92,6 +92,7 @@ var table = []rule{
 	{place: "proto", never: kubernetes, why: "it is Liqo's wire contract and nothing else"},
 	{place: "internal/kube", why: leaf},
 	{place: "internal/debounce", never: kubernetes, why: leaf},
+	{place: "internal/visible", never: world, noClock: true, why: leaf},
 	{
 		place: "internal/kubetest",
 		may:   []string{"api", "internal/source/nodes/nodestest", "hack/controlplane", "test/process"},
@@ -142,13 +143,16 @@ var table = []rule{
 	},
 	{
 		place: "internal/source",
-		may:   []string{"internal/capacity", "internal/quantity", "internal/selection", "internal/kube", "proto"},
-		why:   "a source brings amounts to the ledger and knows nothing of offers",
+		may: []string{
+			"internal/capacity", "internal/quantity", "internal/selection", "internal/kube", "internal/visible", "proto",
+		},
+		why: "a source brings amounts to the ledger and knows nothing of offers",
 	},
 	{
 		place: "internal/plugins/filters",
 		may: []string{
 			"api", "plugin", "internal/capacity", "internal/offer", "internal/table", "internal/quantity", "internal/kube",
+			"internal/visible",
 		},
 		never: kubernetes, why: "it asks filters for evaluations, and knows nothing of what these come to",
 	},
@@ -183,8 +187,9 @@ var table = []rule{
 	{
 		place: "internal/web",
 		may: []string{
-			"api", "controllers/policy", "controllers/catalog", "controllers/consumer", "controllers/orchestration", "internal/capacity", "internal/catalog", "internal/rehearse", "internal/table",
-			"internal/offer", "internal/plugins/filters",
+			"api", "controllers/policy", "controllers/catalog", "controllers/consumer", "controllers/orchestration",
+			"internal/capacity", "internal/catalog", "internal/rehearse", "internal/table",
+			"internal/offer", "internal/plugins/filters", "internal/visible",
 		},
 		never: kubernetes, tests: []string{"internal/grant"}, why: read,
 	},

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"github.com/go-logr/logr"
 
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/visible"
 	"proffer.dev/proffer/plugin"
 )
 
@@ -263,11 +263,6 @@ func tidy(text string) string {
 	if len(text) > 2*maxWhy {
 		text = text[:2*maxWhy] // What follows is not read at all.
 	}
-	text = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, ""))
+	text = visible.Blank(strings.ToValidUTF8(text, ""))
 	return kube.Shorten(strings.Join(strings.Fields(text), " "), maxWhy)
 }

@@ -9,7 +9,6 @@ import (
 	"net"
 	"strings"
 	"time"
-	"unicode"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -18,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/visible"
 	wire "proffer.dev/proffer/proto/resourcereader"
 	"proffer.dev/proffer/proto/resourcereader/flat"
 )
@@ -148,11 +148,4 @@ func (c *grpcConnection) subscribe(ctx context.Context, notified func(id string)
 }
 
 // printable returns a text of a monitor without control characters.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, " "))
-}
+func printable(text string) string { return visible.Blank(strings.ToValidUTF8(text, " ")) }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/visible"
 )
 
 func goldEntry() v1alpha1.OfferStatus {
@@ -56,7 +57,7 @@ func TestOnlyAddressesOfWebPagesAreLinks(t *testing.T) {
 		}
 		linked, shown := false, false
 		for n := range page.Descendants() {
-			if n.Type == html.TextNode && n.Data == string(address) {
+			if n.Type == html.TextNode && n.Data == visible.Escape(string(address), "") {
 				shown, linked = true, n.Parent.Data == "a"
 			}
 		}

@@ -21,6 +21,7 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/visible"
 )
 
 // Path is where the pages are mounted.
@@ -209,5 +210,5 @@ func write(w http.ResponseWriter, r *http.Request, code int, name string, d docu
 	w.Header().Set("Vary", "HX-Request")
 	w.WriteHeader(code)
 	// An error means that the client is gone.
-	_, _ = w.Write(visible(text.Bytes()))
+	_, _ = io.WriteString(w, visible.Escape(text.String(), "\n\r\t"))
 }

@@ -391,11 +391,12 @@ func TestTheFormRefusesOtherSitesAndWhatIsTooLong(t *testing.T) {
 }
 
 // Each text is small, and would be large or slow as JSON, or is no YAML.
-func TestMarksThatReorderTextAreShown(t *testing.T) {
+func TestWhatCannotBeSeenIsShown(t *testing.T) {
 	f := gold()
-	f.consumers = []rest.Consumer{{ClusterID: "rome\u202e\u2066emor\x1b[31m"}}
+	f.consumers = []rest.Consumer{{ClusterID: "rome\u202e\u2066emor\x1b[31m\u200b\u00ad\u3164\ufe0f\U000e0041"}}
 	w := ask(New(f), http.MethodGet, "/ui/consumers", "")
-	if text := w.Body.String(); strings.ContainsAny(text, "\u202e\u2066\x1b") || !strings.Contains(text, `rome\u202e\u2066emor\u001b[31m</a>`) {
+	if text := w.Body.String(); strings.ContainsAny(text, "\u202e\u2066\x1b\u200b\u00ad\u3164\ufe0f\U000e0041") ||
+		!strings.Contains(text, `rome\u202e\u2066emor\x1b[31m\u200b\u00ad\u3164\ufe0f\U000e0041</a>`) {
 		t.Errorf("%q", text)
 	}
 }

@@ -1,7 +1,6 @@
 package page
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
@@ -9,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"proffer.dev/proffer/api/rest"
 )
@@ -68,26 +66,6 @@ func count(n any, noun string) string {
 
 // segment writes a cluster ID as one element of a path.
 func segment(id string) string { return url.PathEscape(id) }
-
-// visible shows marks that reorder text, and control characters, instead of sending them: a consumer
-// chooses the class of its ResourceSlices, and could have a row read as another.
-func visible(page []byte) []byte {
-	invisible := func(r rune) bool {
-		return unicode.Is(unicode.Bidi_Control, r) || unicode.IsControl(r) && !strings.ContainsRune("\n\r\t", r)
-	}
-	if bytes.IndexFunc(page, invisible) < 0 {
-		return page
-	}
-	var b bytes.Buffer
-	for _, r := range string(page) {
-		if invisible(r) {
-			fmt.Fprintf(&b, `\u%04x`, r)
-		} else {
-			b.WriteRune(r)
-		}
-	}
-	return b.Bytes()
-}
 
 // moment writes a time for people, machine for the attribute of <time>.
 func moment(t time.Time) string  { return t.UTC().Format("2006-01-02 15:04:05 UTC") }

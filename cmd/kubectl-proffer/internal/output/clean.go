@@ -1,25 +1,14 @@
 package output
 
 import (
-	"strconv"
 	"strings"
-	"unicode"
+
+	"proffer.dev/proffer/internal/visible"
 )
 
-// Clean shows control characters instead of sending them to a terminal, which would obey them: a
-// consumer chooses the class of its ResourceSlices, and text comes from whoever is behind the Service.
-// Line breaks stay.
-func Clean(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		if r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
-			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
-			continue
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
+// Clean shows what cannot be seen, and control characters instead of sending them to a terminal, which would
+// obey them: text comes from consumers, and from whoever is behind the Service. Line breaks stay.
+func Clean(text string) string { return visible.Escape(text, "\n") }
 
 // OneLine is Clean for a text in which a line break would begin another row or another message.
 func OneLine(text string) string { return strings.ReplaceAll(Clean(text), "\n", `\n`) }

@@ -6,7 +6,7 @@ import (
 )
 
 func TestATerminalDoesNotObeyWhatIsShown(t *testing.T) {
-	const hostile, shown = "\x1b]0;title\a\u009b2J\r\u202e\xff", `\x1b]0;title\a\u009b2J\r\u202e` + "\ufffd"
+	const hostile, shown = "\x1b]0;title\a\u009b2J\r\u202e\u200b\u00ad\u3164\U000e0041\xff", `\x1b]0;title\a\u009b2J\r\u202e\u200b\u00ad\u3164\U000e0041` + "\ufffd"
 	table := &Table{Header: []string{"CLASS", "WHY"}, Text: true, Rows: []Row{{Cells: []string{hostile + "\ngold", hostile}, Style: Red}}}
 	for _, width := range []int{0, 20, 80, 200} {
 		var out strings.Builder
@@ -14,7 +14,7 @@ func TestATerminalDoesNotObeyWhatIsShown(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := out.String()
-		if strings.Count(text, "\x1b[31m")+strings.Count(text, "\x1b[0m") != strings.Count(text, "\x1b") || strings.ContainsAny(text, "\a\u009b\r\u202e") ||
+		if strings.Count(text, "\x1b[31m")+strings.Count(text, "\x1b[0m") != strings.Count(text, "\x1b") || strings.ContainsAny(text, "\a\u009b\r\u202e\u200b\u00ad\u3164\U000e0041") ||
 			!strings.Contains(text, shown+`\ngold`) {
 			t.Errorf("at width %d: %q", width, text)
 		}
