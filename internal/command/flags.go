@@ -116,7 +116,7 @@ func (o *options) configure(all *pflag.FlagSet, p Program) error {
 
 // check validates flags against each other, and completes the options.
 func (o *options) check() error {
-	// Without an address, controller-runtime would serve metrics at a default port.
+	// Both an empty address and 0 disable a listener.
 	for _, text := range []*string{&o.metrics, &o.probes, &o.pprof} {
 		if *text == "" {
 			*text = off

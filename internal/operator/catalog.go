@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -116,29 +115,20 @@ func withRights(filter metricsserver.Filter) metricsserver.Filter {
 	}
 }
 
-// filterProvider makes the filter around what is served on the port of the metrics.
-type filterProvider = func(*rest.Config, *http.Client) (metricsserver.Filter, error)
-
 // withProblems has the filter answer with problems below /api.
-func withProblems(provider filterProvider) filterProvider {
-	return func(config *rest.Config, client *http.Client) (metricsserver.Filter, error) {
-		filter, err := provider(config, client)
+func withProblems(filter metricsserver.Filter) metricsserver.Filter {
+	return func(log logr.Logger, handler http.Handler) (http.Handler, error) {
+		filtered, err := filter(log, handler)
 		if err != nil {
 			return nil, err
 		}
-		return func(log logr.Logger, handler http.Handler) (http.Handler, error) {
-			filtered, err := filter(log, handler)
-			if err != nil {
-				return nil, err
+		problems := web.Problems(filtered)
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasPrefix(r.URL.Path, api.APIPath) {
+				problems.ServeHTTP(w, r)
+				return
 			}
-			problems := web.Problems(filtered)
-			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if strings.HasPrefix(r.URL.Path, api.APIPath) {
-					problems.ServeHTTP(w, r)
-					return
-				}
-				filtered.ServeHTTP(w, r)
-			}), nil
-		}, nil
+			filtered.ServeHTTP(w, r)
+		}), nil
 	}
 }

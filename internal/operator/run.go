@@ -80,8 +80,8 @@ type Options struct {
 	// Endpoints are the gRPC listen addresses; at least one is required.
 	Endpoints []Endpoint
 	TLS       TLS
-	// MetricsAddress, ProbeAddress and PprofAddress are the HTTP listen addresses. "0" disables a
-	// listener; so does an empty ProbeAddress or PprofAddress.
+	// MetricsAddress, ProbeAddress and PprofAddress are the HTTP listen addresses. "0" or
+	// an empty address disables a listener.
 	MetricsAddress, ProbeAddress, PprofAddress string
 	// BatchPeriod is the minimum time between two evaluations. Events are batched for half of it.
 	BatchPeriod time.Duration
@@ -162,7 +162,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	group.Go(func() error {
 		ledger := capacity.NewLedger()
 		ready := &readiness{ctx: serving, table: offers}
-		mgr, err := newManager(config, o, ready, watches)
+		mgr, err := newManager(config, o, watches)
 		if err != nil {
 			return err
 		}
@@ -176,7 +176,11 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		if err := o.toggling(mgr, clusters, pages); err != nil {
 			return err
 		}
-		if err := serve(mgr, pages); err != nil {
+		if err := metrics.Registry.Register(pages); err != nil {
+			return err
+		}
+		probes := map[string]healthz.Checker{"offers": ready.check, "watches": watches.Check}
+		if err := servePorts(serving, mgr, &o, probes, pages.Handlers()); err != nil {
 			return err
 		}
 		if err := o.Catalog.serve(mgr, strangers, pages); err != nil {
@@ -214,33 +218,17 @@ func limitStartupHeap(ctx context.Context, ready <-chan struct{}) {
 	}
 }
 
-// serve serves the pages beside the metrics.
-func serve(mgr ctrl.Manager, pages *web.Server) error {
-	err := metrics.Registry.Register(pages)
-	for path, handler := range pages.Handlers() {
-		err = errors.Join(err, mgr.AddMetricsServerExtraHandler(path, handler))
-	}
-	return err
-}
-
-func newManager(config *rest.Config, o Options, ready *readiness, watches *watchage.Monitor) (ctrl.Manager, error) {
+func newManager(config *rest.Config, o Options, watches *watchage.Monitor) (ctrl.Manager, error) {
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: NewScheme(),
-		Cache:  cacheOptions(namespaceOf(o.LeaderElection)),
-		Metrics: metricsserver.Options{
-			BindAddress: o.MetricsAddress, SecureServing: true, FilterProvider: withProblems(authorize),
-		},
-		HealthProbeBindAddress: o.ProbeAddress,
-		PprofBindAddress:       o.PprofAddress,
+		Scheme:  NewScheme(),
+		Cache:   cacheOptions(namespaceOf(o.LeaderElection)),
+		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", // See servePorts.
+		PprofBindAddress: o.PprofAddress,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("setting up: %w", err)
 	}
-	return mgr, errors.Join(
-		mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("offers", ready.check),
-		mgr.AddReadyzCheck("watches", watches.Check),
-		mgr.Add(watches), metrics.Registry.Register(watches),
-	)
+	return mgr, errors.Join(mgr.Add(watches), metrics.Registry.Register(watches))
 }
 
 // readiness is the readiness check of the offers.

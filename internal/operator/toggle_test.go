@@ -90,11 +90,11 @@ func (l *togglers) serve(config *rest.Config, legacy bool) (metrics, catalog htt
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	filter, err := withProblems(authorize)(config, connection)
+	filter, err := authorize(config, connection)
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	if metrics, err = filter(logr.Discard(), mux); err != nil {
+	if metrics, err = withProblems(filter)(logr.Discard(), mux); err != nil {
 		l.t.Fatal(err)
 	}
 	outer, err := authorize(config, connection)

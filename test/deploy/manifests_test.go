@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -191,6 +192,24 @@ func TestEverySelectorMatchesOnlyTheReplicas(t *testing.T) {
 		if s.Empty() || s.Matches(other) {
 			t.Errorf("%s selects %q, which matches other pods", name, s)
 		}
+	}
+}
+
+// Of those that NetworkPolicies apply to, nobody needs the probes but whoever may read the metrics: the
+// kubelet connects from the node of the pod.
+func TestTheNetworkPolicyOpensNoPortToEverybody(t *testing.T) {
+	policy := find[networkingv1.NetworkPolicy](t, render(t, "networkpolicy"), "NetworkPolicy", "proffer")
+	open := map[int]int{}
+	for i, rule := range policy.Spec.Ingress {
+		if len(rule.From) == 0 {
+			t.Errorf("rule %d lets anybody connect to %v", i, rule.Ports)
+		}
+		for _, port := range rule.Ports {
+			open[port.Port.IntValue()] = i
+		}
+	}
+	if want := map[int]int{6001: 0, 6002: 0, 8443: 1, 8081: 1}; !maps.Equal(open, want) {
+		t.Errorf("the rules of the ports are %v, want %v", open, want)
 	}
 }
 

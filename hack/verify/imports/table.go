@@ -175,9 +175,10 @@ var table = []rule{
 		},
 		why: read,
 	},
+	{place: "internal/web/bounded", never: kubernetes, why: "it bounds callers, and knows nothing of what is served"},
 	// The package uses only the watcher of certificates of controller-runtime.
 	{
-		place: "internal/web/outside", may: []string{"api"},
+		place: "internal/web/outside", may: []string{"api", "internal/web/bounded"},
 		never: []string{
 			"github.com/liqotech/liqo", "k8s.io/client-go", "sigs.k8s.io/controller-runtime/pkg/client",
 			"sigs.k8s.io/controller-runtime/pkg/cache", "sigs.k8s.io/controller-runtime/pkg/manager",

@@ -26,6 +26,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"google.golang.org/grpc/test/bufconn"
 
 	"proffer.dev/proffer/internal/kubetest"
 )
@@ -244,122 +245,35 @@ func TestARequestTooManyIsRefusedWithATimeToComeBack(t *testing.T) {
 	}
 }
 
-// fakeAddress is where a connection comes from.
-type fakeAddress string
-
-func (fakeAddress) Network() string  { return "tcp" }
-func (a fakeAddress) String() string { return string(a) }
-
-// fakeListener accepts connections from these addresses.
-type fakeListener struct {
-	net.Listener
-	from chan string
-}
-
-type fakeConn struct {
-	net.Conn
-	from fakeAddress
-}
-
-func (c fakeConn) RemoteAddr() net.Addr { return c.from }
-
-func (l fakeListener) Accept() (net.Conn, error) {
-	from, ok := <-l.from
-	if !ok {
-		return nil, net.ErrClosed
-	}
-	ours, theirs := net.Pipe()
-	_ = theirs.Close()
-	return fakeConn{ours, fakeAddress(from)}, nil
-}
-
-func TestTheConnectionsOfOneClientAndOfAllAreBounded(t *testing.T) {
-	from := make(chan string, 10*maxConnections)
-	s, err := New(Options{Address: "127.0.0.1:0", Problem: plain})
-	if err != nil {
-		t.Fatal(err)
-	}
-	refused := s.refused.WithLabelValues("connections")
-	l := limitConnections(fakeListener{from: from}, refused)
-	for i := range maxPerClient + 5 {
-		from <- fmt.Sprintf("192.0.2.1:%d", i+1)
-	}
-	for i := range maxConnections {
-		from <- fmt.Sprintf("10.0.0.%d:1", i)
-	}
-	close(from)
-	var open []net.Conn
-	for {
-		conn, err := l.Accept()
-		if err != nil {
-			break
-		}
-		open = append(open, conn)
-	}
-	if len(open) != maxConnections {
-		t.Errorf("%d connections are open, want %d", len(open), maxConnections)
-	}
-	if n := testutil.ToFloat64(refused); n != 5+maxPerClient {
-		t.Errorf("%v connections were refused, want %d", n, 5+maxPerClient)
-	}
-	for _, conn := range open {
-		_ = conn.Close()
-		_ = conn.Close() // It counts once.
-	}
-	if diff := cmp.Diff([]int{0, 0}, []int{l.total, len(l.of)}); diff != "" {
-		t.Errorf("closed connections are counted: %s", diff)
-	}
-}
-
 func TestASlowHeaderIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ours, theirs := net.Pipe()
-		connections := make(chan net.Conn, 1)
-		connections <- ours
+		l := bufconn.Listen(1024)
 		s, err := New(Options{Address: "127.0.0.1:0", Problem: plain})
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.listener = pipeListener{connections, make(chan struct{})}
+		s.listener = l
 		s.Serve(answer("served"))
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- s.Start(ctx) }()
+		theirs, err := l.Dial()
+		if err != nil {
+			t.Fatal(err)
+		}
 		began := time.Now()
 		_, _ = io.WriteString(theirs, "GET / HTTP/1.1\r\nX-Slow: ")
 		if _, err := io.ReadAll(theirs); err != nil && !errors.Is(err, io.ErrClosedPipe) {
 			t.Error(err)
 		}
-		if took := time.Since(began); took != headerTimeout {
-			t.Errorf("given up after %v, want %v", took, headerTimeout)
+		if took := time.Since(began); took != bounds.HeaderTimeout {
+			t.Errorf("given up after %v, want %v", took, bounds.HeaderTimeout)
 		}
 		stop()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
 	})
-}
-
-// pipeListener accepts these connections.
-type pipeListener struct {
-	connections chan net.Conn
-	closed      chan struct{}
-}
-
-func (l pipeListener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.connections:
-		return c, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l pipeListener) Addr() net.Addr { return fakeAddress("pipe") }
-
-func (l pipeListener) Close() error {
-	close(l.closed)
-	return nil
 }
 
 func TestAHugeHeaderIsRefused(t *testing.T) {

@@ -1,8 +1,7 @@
 // Package outside serves the catalog to callers from outside of the cluster, at an address of its own.
 //
 // Each of them is a stranger. The server bounds the connections, the requests, the headers and the
-// times, and knows nothing of what it serves. It speaks HTTP/1.1 only: a connection has one request at
-// a time.
+// times, and knows nothing of what it serves.
 package outside
 
 import (
@@ -10,8 +9,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
-	"log"
 	"math"
 	"net"
 	"net/http"
@@ -25,23 +22,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 
 	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/internal/web/bounded"
 )
 
-// The bounds of one connection.
-const (
-	// headerTimeout bounds the TLS handshake and the header of a request.
-	headerTimeout = 5 * time.Second
-	// readTimeout bounds a whole request.
-	readTimeout = 10 * time.Second
-	// writeTimeout bounds an answer, from the end of the header of its request.
-	writeTimeout = time.Minute
-	// idleTimeout bounds the time between two requests.
-	idleTimeout = 30 * time.Second
-	// maxHeader bounds the header of a request in bytes, to which net/http adds 4 KiB.
-	maxHeader = 16 << 10
-	// shutdownTimeout bounds the end of the requests under way when the process shuts down.
-	shutdownTimeout = 5 * time.Second
-)
+var bounds = bounded.Bounds{
+	Connections: 128, PerClient: 16, Header: 16 << 10,
+	HeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute,
+	IdleTimeout: 30 * time.Second,
+}
+
+// shutdownTimeout bounds the end of the requests under way when the process shuts down.
+const shutdownTimeout = 5 * time.Second
 
 // Options configure a Server.
 type Options struct {
@@ -137,17 +128,9 @@ func (s *Server) NeedLeaderElection() bool { return false }
 // Start serves until the context ends.
 func (s *Server) Start(ctx context.Context) error {
 	group, running := errgroup.WithContext(ctx)
-	server := &http.Server{
-		Handler:           http.HandlerFunc(s.serve),
-		BaseContext:       func(net.Listener) context.Context { return running },
-		ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
-		MaxHeaderBytes: maxHeader,
-		// What strangers do wrong is not worth a line each.
-		ErrorLog: log.New(io.Discard, "", 0),
-	}
-	server.Protocols = new(http.Protocols)
-	server.Protocols.SetHTTP1(true)
-	var listener net.Listener = limitConnections(s.listener, s.refused.WithLabelValues("connections"))
+	server := bounds.Server(http.HandlerFunc(s.serve), s.options.Log)
+	server.BaseContext = func(net.Listener) context.Context { return running }
+	listener := bounds.Listener(s.listener, s.refused.WithLabelValues("connections"))
 	if s.watcher != nil {
 		listener = tls.NewListener(listener, &tls.Config{
 			MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: s.watcher.GetCertificate,

@@ -1,0 +1,146 @@
+package operator
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	certutil "k8s.io/client-go/util/cert"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"proffer.dev/proffer/internal/web/bounded"
+)
+
+// The ports of the metrics and of the probes are open to every pod of the cluster. controller-runtime's
+// own servers bound neither connections nor the time of a body, and a header at 1 MiB.
+var (
+	metricsBounds = bounded.Bounds{
+		Connections: 256, Header: 32 << 10, HeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
+		// A snapshot of 50,000 pods has 17 MB, and its reader may be far away.
+		WriteTimeout: 5 * time.Minute, IdleTimeout: 90 * time.Second,
+	}
+	// The kubelet makes a connection for each probe.
+	probeBounds = bounded.Bounds{
+		Connections: 64, Header: 4 << 10, HeaderTimeout: 2 * time.Second, ReadTimeout: 2 * time.Second,
+		WriteTimeout: 5 * time.Second, IdleTimeout: 2 * time.Second,
+	}
+)
+
+// portShutdown bounds how long the requests under way may take when the process shuts down.
+const portShutdown = 10 * time.Second
+
+// disabled reports whether a listen address is none.
+func disabled(address string) bool { return address == "" || address == "0" }
+
+// servePorts adds the servers of the probes and of the metrics to the manager. The metrics and the handlers,
+// by path, are behind the filter.
+func servePorts(
+	ctx context.Context, mgr ctrl.Manager, o *Options, probes map[string]healthz.Checker,
+	handlers map[string]http.Handler,
+) error {
+	if !disabled(o.ProbeAddress) {
+		listener, err := listen(ctx, o.ProbeAddress)
+		if err != nil {
+			return err
+		}
+		server := probeBounds.Server(probeHandler(probes), mgr.GetLogger().WithName("probes"))
+		server.SetKeepAlivesEnabled(false)
+		limited := probeBounds.Listener(listener, nil)
+		if err := addServer(mgr, "probes", server, limited); err != nil {
+			return err
+		}
+	}
+	if disabled(o.MetricsAddress) {
+		return nil
+	}
+	listener, err := listen(ctx, o.MetricsAddress)
+	if err != nil {
+		return err
+	}
+	handler, err := metricsHandler(mgr, handlers)
+	if err != nil {
+		return err
+	}
+	config, err := selfSigned()
+	if err != nil {
+		return err
+	}
+	limited := metricsBounds.Listener(listener, nil)
+	server := metricsBounds.Server(handler, mgr.GetLogger().WithName("metrics"))
+	return addServer(mgr, "metrics", server, tls.NewListener(limited, config))
+}
+
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	return new(net.ListenConfig).Listen(ctx, "tcp", address)
+}
+
+func addServer(mgr ctrl.Manager, name string, server *http.Server, listener net.Listener) error {
+	return mgr.Add(&manager.Server{
+		Name: name, Server: server, Listener: listener, ShutdownTimeout: new(portShutdown),
+	})
+}
+
+// probeHandler answers the probes: /healthz whether the process lives, /readyz whether it is ready.
+func probeHandler(ready map[string]healthz.Checker) http.Handler {
+	mux := http.NewServeMux()
+	for path, checks := range map[string]map[string]healthz.Checker{
+		"/healthz": {"ping": healthz.Ping}, "/readyz": ready,
+	} {
+		handler := http.StripPrefix(path, &healthz.Handler{Checks: checks})
+		mux.Handle(path, handler)
+		mux.Handle(path+"/", handler)
+	}
+	return mux
+}
+
+// metricsHandler serves the metrics and the handlers to callers that have the right.
+func metricsHandler(mgr ctrl.Manager, handlers map[string]http.Handler) (http.Handler, error) {
+	authorized, err := authorize(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, err
+	}
+	filter, mux := withProblems(authorized), http.NewServeMux()
+	serve := func(path string, handler http.Handler) error {
+		// The filter logs each wrong token, with a stack trace. Strangers may send any number of them.
+		filtered, err := filter(logr.Discard(), handler)
+		if err != nil {
+			return err
+		}
+		mux.Handle(path, filtered)
+		return nil
+	}
+	all := promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError})
+	if err := serve("/metrics", all); err != nil {
+		return nil, err
+	}
+	for path, handler := range handlers {
+		if err := serve(path, handler); err != nil {
+			return nil, err
+		}
+	}
+	return mux, nil
+}
+
+// selfSigned returns a certificate that nobody can verify. Clients come with a token for this port alone,
+// or through the API server.
+func selfSigned() (*tls.Config, error) {
+	cert, key, err := certutil.GenerateSelfSignedCertKeyWithFixtures("localhost", []net.IP{{127, 0, 0, 1}}, nil, "")
+	if err != nil {
+		return nil, fmt.Errorf("making the certificate of the metrics: %w", err)
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("making the certificate of the metrics: %w", err)
+	}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, Certificates: []tls.Certificate{pair},
+	}, nil
+}

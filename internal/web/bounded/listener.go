@@ -1,0 +1,130 @@
+package bounded
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// client is what counts as one client: an IPv4 address, or the /64 network of an IPv6 address, because one
+// host may use all addresses in it.
+type client = netip.Prefix
+
+// ClientOf returns the client with an address. Callers from a loopback address are not told apart, and
+// not limited one by one: they come through a proxy.
+func ClientOf(ip netip.Addr) (_ netip.Prefix, limited bool) {
+	ip = ip.Unmap().WithZone("")
+	bits := 32
+	if ip.Is6() {
+		bits = 64
+	}
+	prefix, err := ip.Prefix(bits)
+	if err != nil {
+		return netip.Prefix{}, true
+	}
+	return prefix, !ip.IsLoopback()
+}
+
+// listener closes a connection that is one too many of its client. If all are too many, it closes the
+// oldest of the client that has the most, of several that of the one with the oldest: whoever has few is
+// served, whatever others open.
+type listener struct {
+	net.Listener
+	bounds Bounds
+	closed prometheus.Counter
+
+	mu sync.Mutex
+	// total counts the open connections, made all that there ever were.
+	total, made int
+	// open has the connections of each client, the oldest first.
+	open map[client][]*connection
+}
+
+// Accept implements net.Listener.
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		raw, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		of, limited := client{}, true
+		if address, err := netip.ParseAddrPort(raw.RemoteAddr().String()); err == nil {
+			of, limited = ClientOf(address.Addr())
+		}
+		c := &connection{Conn: raw, from: l, of: of}
+		excess := l.add(c, limited)
+		if excess != nil {
+			excess.abort()
+			if l.closed != nil {
+				l.closed.Inc()
+			}
+		}
+		if excess != c {
+			return c, nil
+		}
+	}
+}
+
+// add takes a connection, and returns the one to close for it, nil for none.
+func (l *listener) add(c *connection, limited bool) (excess *connection) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if limited && l.bounds.PerClient > 0 && len(l.open[c.of]) >= l.bounds.PerClient {
+		return c
+	}
+	if l.total >= l.bounds.Connections {
+		var most []*connection
+		for _, open := range l.open {
+			if len(open) > len(most) || len(open) == len(most) && open[0].number < most[0].number {
+				most = open
+			}
+		}
+		excess = most[0]
+		l.drop(excess)
+	}
+	l.total++
+	l.made++
+	c.number = l.made
+	l.open[c.of] = append(l.open[c.of], c)
+	return excess
+}
+
+// drop forgets a connection. It may have been forgotten before.
+func (l *listener) drop(c *connection) {
+	at := slices.Index(l.open[c.of], c)
+	if at < 0 {
+		return
+	}
+	l.total--
+	if l.open[c.of] = slices.Delete(l.open[c.of], at, at+1); len(l.open[c.of]) == 0 {
+		delete(l.open, c.of)
+	}
+}
+
+// connection counts until it is closed.
+type connection struct {
+	net.Conn
+	from *listener
+	of   client
+	// number is that in the order in which connections are made.
+	number int
+}
+
+// Close implements net.Conn.
+func (c *connection) Close() error {
+	c.from.mu.Lock()
+	c.from.drop(c)
+	c.from.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// abort closes the connection and drops what is not sent yet. Its server notices at the next read.
+func (c *connection) abort() {
+	if tcp, ok := c.Conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = c.Conn.Close()
+}
