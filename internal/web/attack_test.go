@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -10,10 +9,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
@@ -110,30 +107,6 @@ func TestAHostileBodyIsAnsweredShortlyAndSoon(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestABodyThatDoesNotArriveIsGivenUp(t *testing.T) {
-	s := newSite(t)
-	s.publish(nil)
-	s.server.simulateTimeout = 50 * time.Millisecond
-	body, sender := io.Pipe()
-	defer func() { _ = sender.Close() }()
-	go func() { _, _ = sender.Write([]byte("{")) }()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.http.URL+rest.SimulatePath, body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := s.http.Client().Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var status metav1.Status
-	if err := json.NewDecoder(response.Body).Decode(&status); err != nil || response.StatusCode != http.StatusRequestTimeout ||
-		!strings.Contains(status.Message, "the change did not arrive within 50ms") {
-		t.Errorf("%d %+v: %v", response.StatusCode, status, err)
-	}
-	_ = response.Body.Close()
-	kubetest.Eventually(t, func() string { return cmp.Diff(0, len(s.server.busy)) })
 }
 
 func TestASimulationEndsWithItsTimeAndWithTheProcess(t *testing.T) {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"iter"
@@ -24,6 +25,15 @@ func (s *Server) pages() http.Handler {
 	handler := page.New((*pageOperator)(s))
 	return s.counted(page.Path, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(rest.VersionHeader, s.version)
+		if r.Method == http.MethodPost {
+			body, refused := s.readBody(w, r, "form", page.MaxForm)
+			if refused != nil {
+				suggestDelay(w, refused)
+				page.Refuse(w, r, int(refused.ErrStatus.Code), refused.ErrStatus.Message)
+				return
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+		}
 		leave, entered := enter(s.reading)
 		if !entered {
 			w.Header().Set("Retry-After", strconv.Itoa(retryAfterSeconds))
@@ -49,10 +59,9 @@ func (o *pageOperator) View() page.View {
 }
 
 // Simulate implements page.Operator.
-func (o *pageOperator) Simulate(ctx context.Context, change io.Reader) (*rest.Simulation, *apierrors.StatusError) {
+func (o *pageOperator) Simulate(ctx context.Context, change []byte) (*rest.Simulation, *apierrors.StatusError) {
 	s := (*Server)(o)
-	snapshot := s.table.Current()
-	if snapshot == nil {
+	if s.table.Current() == nil {
 		return nil, apierrors.NewServiceUnavailable(table.ErrNotReady.Error())
 	}
 	leave, entered := enter(s.busy)
@@ -60,13 +69,7 @@ func (o *pageOperator) Simulate(ctx context.Context, change io.Reader) (*rest.Si
 		return nil, apierrors.NewTooManyRequests(oneAtATime, retryAfterSeconds)
 	}
 	defer leave()
-	ctx, cancel := context.WithTimeout(ctx, s.simulateTimeout)
-	defer cancel()
-	decoded, err := world.DecodeChange(change)
-	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	return s.rehearse(ctx, snapshot, decoded)
+	return s.rehearseBody(ctx, change)
 }
 
 // Toggler implements page.Operator.

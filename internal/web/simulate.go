@@ -1,16 +1,15 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strconv"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/internal/rehearse"
@@ -31,17 +30,15 @@ func (s *Server) snapshot(w http.ResponseWriter, r *http.Request, snapshot *tabl
 	})
 }
 
-// simulate rehearses the change in the body.
-func (s *Server) simulate(w http.ResponseWriter, r *http.Request, snapshot *table.Snapshot) {
+// simulate rehearses the change in the body. The body is read before a place is taken.
+func (s *Server) simulate(w http.ResponseWriter, r *http.Request, _ *table.Snapshot) {
+	body, refused := s.readBody(w, r, "change", rest.MaxChange)
+	if refused != nil {
+		fail(w, refused)
+		return
+	}
 	s.only(w, func() {
-		ctx, cancel := context.WithTimeout(r.Context(), s.simulateTimeout)
-		defer cancel()
-		change, err := s.readChange(w, r)
-		if err != nil {
-			fail(w, err)
-			return
-		}
-		simulation, err := s.rehearse(ctx, snapshot, change)
+		simulation, err := s.rehearseBody(r.Context(), body)
 		if err != nil {
 			if apierrors.IsServiceUnavailable(err) {
 				w.Header().Set("Retry-After", strconv.Itoa(retryAfterSeconds))
@@ -52,6 +49,17 @@ func (s *Server) simulate(w http.ResponseWriter, r *http.Request, snapshot *tabl
 		defer boundWriting(w, r)()
 		answer(w, simulation)
 	})
+}
+
+// rehearseBody rehearses a rest.Change, as JSON, on the current snapshot.
+func (s *Server) rehearseBody(ctx context.Context, body []byte) (*rest.Simulation, *apierrors.StatusError) {
+	ctx, cancel := context.WithTimeout(ctx, s.simulateTimeout)
+	defer cancel()
+	change, err := world.DecodeChange(bytes.NewReader(body))
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	return s.rehearse(ctx, s.table.Current(), change)
 }
 
 // rehearse returns what a change would do. It ends when ctx does: with the time of a simulation, when
@@ -78,29 +86,8 @@ func (s *Server) rehearse(
 	case errors.Is(ctx.Err(), context.Canceled):
 		return nil, apierrors.NewServiceUnavailable("this replica is shutting down: try again in a moment")
 	}
-	return nil, apierrors.NewTimeoutError(fmt.Sprintf("the simulation took longer than %v: simulate a smaller change", s.simulateTimeout), 0)
-}
-
-// readChange reads the body within the time of a simulation.
-func (s *Server) readChange(w http.ResponseWriter, r *http.Request) (*rest.Change, *apierrors.StatusError) {
-	controller := http.NewResponseController(w)
-	_ = controller.SetReadDeadline(time.Now().Add(s.simulateTimeout))
-	change, err := world.DecodeChange(http.MaxBytesReader(w, r.Body, rest.MaxChange))
-	// From here on, only the end of the connection ends the context of the request.
-	_ = controller.SetReadDeadline(time.Time{})
-	var tooLarge *http.MaxBytesError
-	switch {
-	case err == nil:
-		return change, nil
-	case errors.As(err, &tooLarge):
-		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the change has more than %d bytes", rest.MaxChange))
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, &apierrors.StatusError{ErrStatus: metav1.Status{
-			Status: metav1.StatusFailure, Code: http.StatusRequestTimeout, Reason: metav1.StatusReasonTimeout,
-			Message: fmt.Sprintf("the change did not arrive within %v", s.simulateTimeout),
-		}}
-	}
-	return nil, apierrors.NewBadRequest(err.Error())
+	return nil, apierrors.NewTimeoutError(
+		fmt.Sprintf("the simulation took longer than %v: simulate a smaller change", s.simulateTimeout), 0)
 }
 
 // boundWriting breaks the connection if the answer is not read in time, or when the process shuts down: a

@@ -35,7 +35,7 @@ import (
 )
 
 const (
-	// simulateTimeout bounds a simulation, the reading of its body included.
+	// simulateTimeout bounds a simulation, and the time in which its body arrives.
 	simulateTimeout = 20 * time.Second
 	// writeTimeout bounds the writing of an answer to a slow reader.
 	writeTimeout = time.Minute
@@ -59,6 +59,8 @@ type Server struct {
 	filters *filters.Chain
 	// simulateTimeout is the constant, except in tests.
 	simulateTimeout time.Duration
+	// arriving are the bodies that are being read.
+	arriving arrivals
 	// busy is held by the one request that rehearses or copies the ledger.
 	busy chan struct{}
 	// reading is held by those who read offers.
@@ -186,7 +188,7 @@ func (s *Server) only(w http.ResponseWriter, run func()) {
 func within(w http.ResponseWriter, running chan struct{}, limit string, run func()) {
 	leave, entered := enter(running)
 	if !entered {
-		failLater(w, retryAfterSeconds, apierrors.NewTooManyRequests(limit, retryAfterSeconds))
+		fail(w, apierrors.NewTooManyRequests(limit, retryAfterSeconds))
 		return
 	}
 	defer leave()
@@ -232,8 +234,16 @@ func failLater(w http.ResponseWriter, seconds int, err *apierrors.StatusError) {
 	fail(w, err)
 }
 
+// suggestDelay sets the time after which to try again, if the error has one.
+func suggestDelay(w http.ResponseWriter, err *apierrors.StatusError) {
+	if seconds, later := apierrors.SuggestsClientDelay(err); later {
+		w.Header().Set("Retry-After", strconv.Itoa(seconds))
+	}
+}
+
 // fail answers with a Status.
 func fail(w http.ResponseWriter, err *apierrors.StatusError) {
+	suggestDelay(w, err)
 	status := err.Status()
 	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 	w.Header().Set("Content-Type", "application/json")

@@ -2,7 +2,6 @@ package web
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -399,26 +398,7 @@ func TestASimulationSaysWhatSlicesWouldLose(t *testing.T) {
 func TestOneSimulationOrSnapshotIsMadeAtATime(t *testing.T) {
 	s := newSite(t)
 	s.publish(nil)
-	body, sender := io.Pipe()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.http.URL+rest.SimulatePath, body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	first := make(chan int, 1)
-	go func() {
-		response, err := s.http.Client().Do(request)
-		if err != nil {
-			t.Error(err)
-			first <- 0
-			return
-		}
-		_ = response.Body.Close()
-		first <- response.StatusCode
-	}()
-	if _, err := sender.Write([]byte("{")); err != nil { // The rest is on its way.
-		t.Fatal(err)
-	}
-	kubetest.Eventually(t, func() string { return cmp.Diff(1, len(s.server.busy)) })
+	s.server.busy <- struct{}{}
 	for _, other := range []string{"POST /simulate", "GET /snapshot"} {
 		method, path, _ := strings.Cut(other, " ")
 		response, text := s.do(method, path, "{}")
@@ -429,45 +409,10 @@ func TestOneSimulationOrSnapshotIsMadeAtATime(t *testing.T) {
 	if response, _ := s.do("GET", "/offers", ""); response.StatusCode != http.StatusOK {
 		t.Errorf("offers meanwhile: %d", response.StatusCode)
 	}
-	if _, err := sender.Write([]byte("}")); err != nil {
-		t.Fatal(err)
-	}
-	if err := sender.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if code := <-first; code != http.StatusOK {
-		t.Errorf("the first: %d", code)
-	}
+	<-s.server.busy
 	if response, text := s.do("POST", "/simulate", "{}"); response.StatusCode != http.StatusOK {
 		t.Errorf("afterwards: %d %s", response.StatusCode, text)
 	}
-}
-
-func TestAClientThatIsGoneFreesThePlace(t *testing.T) {
-	s := newSite(t)
-	s.publish(nil)
-	ctx, cancel := context.WithCancel(t.Context())
-	body, sender := io.Pipe()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.http.URL+rest.SimulatePath, body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if response, err := s.http.Client().Do(request); err == nil {
-			_ = response.Body.Close()
-			t.Error("there is an answer to a client that is gone")
-		}
-	}()
-	if _, err := sender.Write([]byte("{")); err != nil {
-		t.Fatal(err)
-	}
-	kubetest.Eventually(t, func() string { return cmp.Diff(1, len(s.server.busy)) })
-	cancel()
-	_ = sender.CloseWithError(context.Canceled)
-	<-ended
-	kubetest.Eventually(t, func() string { return cmp.Diff(0, len(s.server.busy)) })
 }
 
 func TestASnapshotCanBeRehearsedElsewhere(t *testing.T) {

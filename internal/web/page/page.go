@@ -57,8 +57,8 @@ type View interface {
 type Operator interface {
 	// View returns the latest evaluation, nil before the first one.
 	View() View
-	// Simulate rehearses a rest.Change that is read as JSON.
-	Simulate(ctx context.Context, change io.Reader) (*rest.Simulation, *apierrors.StatusError)
+	// Simulate rehearses a rest.Change, as JSON.
+	Simulate(ctx context.Context, change []byte) (*rest.Simulation, *apierrors.StatusError)
 	// Toggler is nil if no Orchestrations are put into force.
 	Toggler() Toggler
 }

@@ -73,8 +73,8 @@ func (h *Handler) providers(w http.ResponseWriter, r *http.Request) {
 
 // toggle disables or enables a provider, and shows all of them.
 func (h *Handler) toggle(w http.ResponseWriter, r *http.Request) {
-	if code, err := readForm(w, r); err != nil {
-		Refuse(w, r, code, err.Error())
+	if err := r.ParseForm(); err != nil {
+		Refuse(w, r, http.StatusBadRequest, err.Error())
 		return
 	}
 	change, err := toggle.Parse(r.PostForm)

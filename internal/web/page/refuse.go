@@ -23,6 +23,7 @@ var messages = map[int]string{
 	http.StatusForbidden:             "You may not do this.",
 	http.StatusNotFound:              "There is no such page.",
 	http.StatusMethodNotAllowed:      "The page takes no such request.",
+	http.StatusRequestTimeout:        "The form did not arrive in time.",
 	http.StatusConflict:              "This cannot be changed here.",
 	http.StatusRequestEntityTooLarge: "The text is too long.",
 	http.StatusTooManyRequests:       "The operator is busy. Try again in a moment.",

@@ -1,13 +1,11 @@
 package page
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -18,10 +16,8 @@ import (
 )
 
 const (
-	// maxForm bounds the body of the form in bytes.
-	maxForm = 256 << 10
-	// formTimeout bounds the reading of the body.
-	formTimeout = 20 * time.Second
+	// MaxForm bounds the body of a form in bytes. The caller of the handler has read it.
+	MaxForm = 256 << 10
 	// maxRows bounds each list of a rehearsal that is shown.
 	maxRows = 500
 )
@@ -44,8 +40,8 @@ func (h *Handler) form(w http.ResponseWriter, r *http.Request) {
 
 // simulate rehearses the policies that were pasted.
 func (h *Handler) simulate(w http.ResponseWriter, r *http.Request) {
-	if code, err := readForm(w, r); err != nil {
-		Refuse(w, r, code, err.Error())
+	if err := r.ParseForm(); err != nil {
+		Refuse(w, r, http.StatusBadRequest, err.Error())
 		return
 	}
 	text := r.PostForm.Get("policy")
@@ -54,7 +50,7 @@ func (h *Handler) simulate(w http.ResponseWriter, r *http.Request) {
 		write(w, r, http.StatusBadRequest, "layout", h.rehearse(rehearsal{Text: text, Problem: err.Error()}))
 		return
 	}
-	answer, refused := h.operator.Simulate(r.Context(), bytes.NewReader(change))
+	answer, refused := h.operator.Simulate(r.Context(), change)
 	if refused != nil {
 		write(w, r, int(refused.Status().Code), "layout", h.rehearse(rehearsal{Text: text, Problem: refused.Error()}))
 		return
@@ -66,27 +62,9 @@ func (h *Handler) simulate(w http.ResponseWriter, r *http.Request) {
 
 // rehearse is the document of the form.
 func (h *Handler) rehearse(data rehearsal) document {
-	return document{Title: "Rehearse a policy", Section: "simulate", Body: "simulate", Broker: h.toggler != nil, Data: data}
-}
-
-// readForm reads the form of a request, or returns a status code and what is wrong.
-func readForm(w http.ResponseWriter, r *http.Request) (code int, err error) {
-	controller := http.NewResponseController(w)
-	_ = controller.SetReadDeadline(time.Now().Add(formTimeout))
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	err = r.ParseForm()
-	// From here on, only the end of the connection ends the context of the request.
-	_ = controller.SetReadDeadline(time.Time{})
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return http.StatusRequestEntityTooLarge, fmt.Errorf("the form has more than %d bytes", maxForm)
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return http.StatusRequestTimeout, fmt.Errorf("the form did not arrive within %v", formTimeout)
-	case err != nil:
-		return http.StatusBadRequest, err
+	return document{
+		Title: "Rehearse a policy", Section: "simulate", Body: "simulate", Broker: h.toggler != nil, Data: data,
 	}
-	return 0, nil
 }
 
 // changeOf returns a rest.Change, as JSON, that applies the policies of a YAML text.
