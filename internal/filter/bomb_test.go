@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"strings"
@@ -12,10 +13,10 @@ import (
 )
 
 // TestNoExpressionTakesLongOrMuchMemory tries expressions that are hostile on purpose. Each is
-// refused, fails or has a result, within these bounds for its compilation and for one node. The
-// memory is what is allocated in all, of which most is garbage at once.
+// refused, fails or has a result, within these bounds for its compilation and for one node. The best of
+// three attempts counts. The memory is what is allocated in all, of which most is garbage at once.
 func TestNoExpressionTakesLongOrMuchMemory(t *testing.T) {
-	const maxMemory, evaluations = 16 << 20, 3
+	const maxMemory, attempts = 16 << 20, 3
 	maxTime := kubetest.Slower(100*time.Millisecond, 20)
 	list := "[" + strings.Repeat("0,", 39) + "0]"
 	long := "'" + strings.Repeat("a", 200) + "'"
@@ -75,19 +76,22 @@ func TestNoExpressionTakesLongOrMuchMemory(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		start := time.Now()
-		f, err := Nodes(expression)
-		took := time.Since(start)
-		outcome := fmt.Sprint("refused: ", err)
-		if err == nil {
-			for range evaluations {
-				start = time.Now()
-				_, outcome = f.Admits(n)
-				took = max(took, time.Since(start))
+		outcome, compiled, evaluated := "", time.Hour, time.Duration(0)
+		for range attempts {
+			start := time.Now()
+			f, err := Nodes(expression)
+			compiled = min(compiled, time.Since(start))
+			if outcome = fmt.Sprint("refused: ", err); err != nil {
+				continue
 			}
+			evaluated = cmp.Or(evaluated, time.Hour)
+			start = time.Now()
+			_, outcome = f.Admits(n)
+			evaluated = min(evaluated, time.Since(start))
 		}
+		took := max(compiled, evaluated)
 		runtime.ReadMemStats(&after)
-		memory := (after.TotalAlloc - before.TotalAlloc) / evaluations
+		memory := (after.TotalAlloc - before.TotalAlloc) / attempts
 		t.Logf("%s: %v and %d KiB: %.120s", name, took, memory>>10, outcome)
 		tooDeep := strings.Contains(outcome, "recursion") && !strings.HasPrefix(name, "deep")
 		if tooDeep || strings.Contains(outcome, "write at most") || strings.Contains(outcome, "Syntax error") {
@@ -100,11 +104,13 @@ func TestNoExpressionTakesLongOrMuchMemory(t *testing.T) {
 }
 
 // TestManyLabelsMakeNoFilterSlow compares and iterates over labels, which a kubelet may set as many of
-// as etcd stores.
+// as etcd stores. The best of three evaluations counts.
 func TestManyLabelsMakeNoFilterSlow(t *testing.T) {
-	maxTime := kubetest.Slower(50*time.Millisecond, 20)
+	maxTime := kubetest.Slower(25*time.Millisecond, 20)
 	often := "[" + strings.Repeat("0,", 99) + "0]"
 	for _, expression := range []string{
+		often + ".all(x, node == node)", often + ".all(x, !(node != node))", often + ".all(x, node.labels == node.labels)",
+		often + ".all(x, [node].indexOf(node) == 0)", "[node.name.split('')].all(l, " + often + ".all(x, l.sort().indexOf('z') < 0))",
 		"node in [node]", often + ".all(x, node in [node])", often + ".all(x, node.labels in [node.labels])",
 		often + ".all(x, [node.labels] == [node.labels])", often + ".all(x, node.labels.exists(k, true))", "node.labels.all(k, k != '')",
 		"node.labels.filter(a, node.labels.filter(b, false) == []).size() == 0",
@@ -119,10 +125,17 @@ func TestManyLabelsMakeNoFilterSlow(t *testing.T) {
 			for i := len(n.Labels); i < labels; i++ {
 				n.Labels[fmt.Sprint("label-", i)] = "a"
 			}
-			start := time.Now()
-			_, why := f.Admits(n)
-			if took := time.Since(start); took > maxTime {
+			took, why := time.Hour, ""
+			for range 3 {
+				start := time.Now()
+				_, why = f.Admits(n)
+				took = min(took, time.Since(start))
+			}
+			if took > maxTime {
 				t.Errorf("%s took %v with %d labels", expression, took, labels)
+			}
+			if labels == maxLabels && !strings.Contains(why, "cost limit exceeded") && !strings.Contains(why, "its loops take more than") {
+				t.Errorf("%s with %d labels has no limit: %q", expression, labels, why)
 			}
 			if want := fmt.Sprintf("left out by the filter, which fails on it: %d labels are more than 1000", labels); labels > maxLabels && why != want {
 				t.Errorf("%s with %d labels: %s, want %s", expression, labels, why, want)
@@ -139,6 +152,13 @@ func TestManyLabelsMakeNoFilterSlow(t *testing.T) {
 	}
 	if ok, why := f.Admits(c); ok || !strings.HasSuffix(why, "because it fails: 1001 labels are more than 1000") {
 		t.Errorf("a consumer with many labels: %v, %s", ok, why)
+	}
+	delete(c.Labels, "label-0")
+	if f, err = Consumers(often + ".all(x, consumer == consumer)"); err != nil {
+		t.Fatal(err)
+	}
+	if ok, why := f.Admits(c); ok || !strings.HasSuffix(why, "cost limit exceeded") {
+		t.Errorf("a consumer that is compared with itself: %v, %s", ok, why)
 	}
 }
 

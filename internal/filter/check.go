@@ -21,7 +21,8 @@ const maxPattern = 200
 // than anybody waits, and CEL does not account for it.
 var literalAmount = regexp.MustCompile(`^[+-]?[0-9.]{1,32}([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$`)
 
-// check returns an error for the first part of an expression whose time or memory CEL's cost does
+// check returns the regular expressions of an expression with the number of their instructions in Go's
+// engine, or an error for the first part of an expression whose time or memory CEL's cost does
 // not bound:
 //   - quantities and regular expressions that are not literals, because a label may say anything, or
 //     that are too large;
@@ -30,8 +31,9 @@ var literalAmount = regexp.MustCompile(`^[+-]?[0-9.]{1,32}([KMGTPE]i|[numkMGTPE]
 //     pattern, and time zones, which are read from files;
 //   - lists and maps that could be doubled again and again. CEL keeps [x, x] and x + x as references
 //     to x, at the cost of 1; but to compare 40 such steps takes 2^40 comparisons.
-func check(of *ast.AST) error {
+func check(of *ast.AST) (instructions map[string]int, _ error) {
 	var first error
+	instructions = map[string]int{}
 	fail := func(e ast.Expr, err error) {
 		if err != nil && first == nil {
 			where := of.SourceInfo().GetStartLocation(e.ID())
@@ -40,14 +42,14 @@ func check(of *ast.AST) error {
 	}
 	ast.PreOrderVisit(of.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		if e.Kind() == ast.CallKind {
-			fail(e, checkCall(e.AsCall()))
+			fail(e, checkCall(e.AsCall(), instructions))
 			if addsLists(of, e) {
 				fail(e, errors.New("lists cannot be added in a filter"))
 			}
 		}
 		fail(e, checkElements(elementsOf(e)))
 	}))
-	return first
+	return instructions, first
 }
 
 // addsLists reports whether the expression adds lists. The expansion of the macro filter does too:
@@ -88,7 +90,7 @@ func checkElements(elements []ast.Expr) error {
 	return nil
 }
 
-func checkCall(call ast.CallExpr) error {
+func checkCall(call ast.CallExpr, instructions map[string]int) error {
 	name, args := call.FunctionName(), call.Args()
 	switch name {
 	case "lists.range", "replace", "join", "format", "flatten", "findAll", "distinct",
@@ -122,6 +124,7 @@ func checkCall(call ast.CallExpr) error {
 		if err != nil || len(program.Inst) > maxPattern {
 			return fmt.Errorf("the regular expression of %s is too large: write fewer repetitions", name)
 		}
+		instructions[text] = len(program.Inst)
 	}
 	return nil
 }

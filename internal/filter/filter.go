@@ -4,8 +4,8 @@
 // An expression is written by an admin of the provider, and is evaluated in the operator: no
 // expression takes longer, or more memory, than a few milliseconds and mebibytes for one object. Its
 // text has at most MaxLength characters, nested maxDepth deep, an evaluation costs at most CostLimit,
-// and its loops take at most maxSteps. Where the cost that CEL accounts for says little about the
-// time, an expression is restricted further, see check and macros.
+// and its loops take at most maxSteps. Where the cost that Kubernetes accounts for says little about
+// the time, it is priced higher, see pricing, or refused, see check and macros.
 package filter
 
 import (
@@ -33,8 +33,7 @@ const (
 	// nothing.
 	maxSteps = 2000
 	// maxLabels bounds the labels of an object that a filter admits. Nodes have a hundred or two. To
-	// compare all labels of an object, or to begin a loop over them, costs a few units however many
-	// there are.
+	// begin a loop over them costs a few units however many there are.
 	maxLabels = 1000
 	// maxWhy bounds what is repeated of an error of CEL, in bytes.
 	maxWhy = 200
@@ -91,10 +90,12 @@ func compile(env *cel.Env, text, fields string) (cel.Program, error) {
 		return nil, fmt.Errorf("its result is of type %s: write an expression that is true or false",
 			short(ast.OutputType().String()))
 	}
-	if err := check(ast.NativeRep()); err != nil {
+	instructions, err := check(ast.NativeRep())
+	if err != nil {
 		return nil, err
 	}
-	return env.Program(ast, cel.CostLimit(CostLimit), cel.InterruptCheckFrequency(maxSteps))
+	return env.Program(ast, cel.CostTracking(&pricing{instructions: instructions}), cel.CostLimit(CostLimit),
+		cel.InterruptCheckFrequency(maxSteps))
 }
 
 // ended is a context that has ended.

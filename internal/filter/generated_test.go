@@ -1,0 +1,152 @@
+package filter
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kubetest"
+)
+
+// largestNode has as many labels as a filter takes, of the greatest length, and as many resources as count.
+func largestNode() *capacity.Node {
+	n := &capacity.Node{Name: strings.Repeat("n", 253), Labels: map[string]string{}, Allocatable: capacity.Amounts{}}
+	for i := range maxLabels {
+		n.Labels[fmt.Sprintf("%s.example/%04d", strings.Repeat("a", 240), i)] = strings.Repeat("v", 63)
+	}
+	for i := range 256 {
+		n.Allocatable[fmt.Sprintf("example.com/%d", i)] = int64(i)
+	}
+	return n
+}
+
+// grammar generates expressions over everything that a filter may use, by the type of their values.
+type grammar struct {
+	t *rapid.T
+	// bound are the variables of the loops around.
+	bound []variable
+	left  int
+}
+
+type variable struct{ name, kind string }
+
+// of returns an expression of a type.
+func (g *grammar) of(kind string) string {
+	g.left--
+	ends := slices.Clone(leaves[kind])
+	for _, v := range g.bound {
+		if v.kind == kind {
+			ends = append(ends, v.name, v.name)
+		}
+	}
+	all := ends
+	if g.left > 0 {
+		all = slices.Concat(ends, rules[kind])
+	}
+	rule := rapid.SampledFrom(all).Draw(g.t, kind)
+	if slices.Contains(ends, rule) {
+		return rule
+	}
+	return g.expand(rule)
+}
+
+// expand replaces each {kind} of a rule by an expression, and {over kind: ...} binds a variable in the rest.
+func (g *grammar) expand(rule string) string {
+	var b strings.Builder
+	bound := len(g.bound)
+	for {
+		text, rest, found := strings.Cut(rule, "{")
+		b.WriteString(text)
+		if !found {
+			break
+		}
+		name, after, _ := strings.Cut(rest, "}")
+		rule = after
+		if kind, ok := strings.CutPrefix(name, "bind "); ok {
+			v := fmt.Sprintf("v%d", len(g.bound))
+			g.bound = append(g.bound, variable{v, kind})
+			b.WriteString(v)
+			continue
+		}
+		b.WriteString(g.of(name))
+	}
+	g.bound = g.bound[:bound]
+	return b.String()
+}
+
+var leaves = map[string][]string{
+	"bool": {"true", "false"}, "int": {"0", "1", "7"},
+	"string": {"node.name", "'a'", "'" + strings.Repeat("a", 100) + "'"},
+	"map":    {"node.labels"}, "amounts": {"node.allocatable"}, "node": {"node"},
+	"strings": {"node.name.split('')", "['a', 'b', 'c']"}, "amount": {"quantity('8')", "quantity('16Gi')"},
+	"ints":  {"[" + strings.Repeat("0,", 39) + "0]", "[1,2,3,4,5,6,7,8]"},
+	"forty": {"{40}"}, // It is a part of regular expressions.
+	"nodes": {"[node]"}, "maps": {"[node.labels]"},
+}
+
+var rules = map[string][]string{
+	"bool": {
+		"{node} == {node}", "{node} != {node}", "{map} == {map}", "{map} != {map}", "{amounts} == {amounts}", "{strings} == {strings}", "{ints} == {ints}",
+		"{nodes} == {nodes}", "{maps} == {maps}", "[{nodes}] == [{nodes}]", "dyn({map}) == dyn({amounts})", "optional.of({map}) == optional.of({map})",
+		"{node} in {nodes}", "{map} in {maps}", "{nodes} in [{nodes}]", "{string} in {strings}", "{string} in {map}", "{int} in {ints}", "{string} == {string}", "{int} < {int}", "{string} < {string}",
+		"({bool} && {bool})", "({bool} || {bool})", "!({bool})", "({bool} ? {bool} : {bool})", "{string}.contains({string})", "{string}.startsWith({string})", "{string}.endsWith({string})",
+		"{string}.matches('^(a|n|v)*b')", "{string}.matches('((.?){forty})*b')", "{string}.matches('(a*)*(n*)*(v*)*c$')", "{ints}.isSorted()", "{strings}.isSorted()", "{strings}.includes({string})", "{nodes}.indexOf({node}) == 0",
+		"{map}.all({bind string}, {bool})", "{map}.exists({bind string}, {bool})", "{map}.exists_one({bind string}, {bool})", "{map}.all({bind string}, {bind string}, {bool})", "{amounts}.all({bind string}, {bool})",
+		"{ints}.all({bind int}, {bool})", "{ints}.exists({bind int}, {bool})", "{ints}.all({bind int}, {bool})", "{strings}.all({bind string}, {bool})", "{nodes}.all({bind node}, {bool})", "{maps}.all({bind map}, {bool})",
+		"[{strings}].all({bind strings}, {ints}.all({bind int}, {bool}))", "[{string}].all({bind string}, {ints}.all({bind int}, {bool}))",
+		"{amount}.isGreaterThan({amount})", "{amount} == {amount}", "isIP({string})", "isSemver({string})", "isURL({string})",
+	},
+	"int": {
+		"{string}.size()", "{map}.size()", "{strings}.size()", "{string}.indexOf({string})", "{string}.lastIndexOf({string})", "{strings}.indexOf({string})", "{ints}.indexOf({int})", "{maps}.indexOf({map})",
+		"{ints}.sum()", "{ints}.max()", "({int} + {int})", "{ints}.sort()[0]", "int({string})", "{amount}.compareTo({amount})",
+	},
+	"string": {
+		"({string} + {string})", "({string} + {string})", "{string}.lowerAscii()", "{string}.upperAscii()", "{string}.trim()", "{string}.substring(1)", "{string}.charAt({int})", "{string}.find('((.?){forty})*b')",
+		"{strings}.max()", "string({int})", "string(bytes({string}))", "{strings}[{int}]", "{strings}.sort()[0]",
+	},
+	"strings": {"{string}.split('')", "{strings}.filter({bind string}, {bool})", "{map}.filter({bind string}, {bool})", "{strings}.sort()", "{strings}.reverse()", "{strings}.slice(0, 1)"},
+	"ints":    {"{ints}.filter({bind int}, {bool})", "{ints}.sort()", "{ints}.reverse()"},
+	"nodes":   {"{nodes}.filter({bind node}, {bool})"},
+	"maps":    {"{maps}.filter({bind map}, {bool})", "{maps}.reverse()"},
+	"amount":  {"{amount}.add({amount})", "node.allocatable[{string}]"},
+}
+
+// TestNoGeneratedExpressionTakesLong evaluates expressions of the grammar on the largest node. The best of
+// three evaluations counts.
+func TestNoGeneratedExpressionTakesLong(t *testing.T) {
+	maxTime := kubetest.Slower(20*time.Millisecond, 20)
+	const maxMemory = 16 << 20
+	n := largestNode()
+	compiled, longest := 0, time.Duration(0)
+	rapid.Check(t, func(t *rapid.T) {
+		g := &grammar{t: t, left: rapid.IntRange(1, 30).Draw(t, "size")}
+		expression := g.of("bool")
+		f, err := Nodes(expression)
+		if err != nil {
+			return
+		}
+		compiled++
+		took, memory := time.Hour, uint64(0)
+		for range 3 {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			began := time.Now()
+			f.Admits(n)
+			took = min(took, time.Since(began))
+			runtime.ReadMemStats(&after)
+			memory = after.TotalAlloc - before.TotalAlloc
+			if took <= maxTime && memory <= maxMemory {
+				longest = max(longest, took)
+				return
+			}
+		}
+		t.Errorf("%v and %d KiB: %s", took, memory>>10, expression)
+	})
+	t.Logf("%d expressions are evaluated, each in at most %v", compiled, longest)
+}
