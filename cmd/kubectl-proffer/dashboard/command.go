@@ -12,20 +12,16 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
-	"strconv"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/net/netutil"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
 )
 
 const (
-	// maxConnections bounds the connections of local programs.
-	maxConnections = 64
 	// headerTimeout bounds the reading of a request's header, requestTimeout that of a whole request and
 	// of its answer.
 	headerTimeout  = 5 * time.Second
@@ -80,7 +76,7 @@ func (o *options) run(ctx context.Context, flags *operatorclient.Flags, streams 
 	if err != nil {
 		return err
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(o.port)))
+	listener, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: o.port})
 	if err != nil {
 		return fmt.Errorf("listening: %w: choose another port with --port", err)
 	}
@@ -95,7 +91,7 @@ func (o *options) run(ctx context.Context, flags *operatorclient.Flags, streams 
 			fmt.Fprintf(streams.ErrOut, "No browser was opened (%v): open the address yourself.\n", err)
 		}
 	}
-	return serve(ctx, netutil.LimitListener(listener, maxConnections), p)
+	return serve(ctx, newGuard(listener), p)
 }
 
 // serve serves until the context ends, and then closes all connections at once.

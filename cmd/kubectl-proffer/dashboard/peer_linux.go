@@ -4,58 +4,85 @@ import (
 	"bufio"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"net/netip"
 	"os"
 	"strconv"
 	"strings"
 )
 
-// connections lists the TCP connections of IPv4, with the user of each.
-const connections = "/proc/net/tcp"
+// connections list the TCP connections with the user of each. A socket of IPv6 can connect to an address
+// of IPv4 too, and is in the second list only.
+var connections = [2]string{"/proc/net/tcp", "/proc/net/tcp6"}
 
-// otherUser reports whether the other end of a connection within this machine belongs to another
-// user, who is not root. It reports false if the kernel does not list the connection, as for a
-// browser outside of a virtual machine: the cookie still counts then.
-func otherUser(client, server string) bool {
-	user, known := userOf(client, server)
-	return known && user != 0 && user != os.Getuid() && strconv.Itoa(user) != os.Getenv("SUDO_UID")
+// others tells the connections of other users to a server on this machine.
+type others struct {
+	users [2]map[string]int // By the client's address, for each of connections.
 }
 
-// userOf returns the user of the connection from client to server.
-func userOf(client, server string) (user int, known bool) {
-	from, err := address(client)
+// newOthers reads whose the connections to a server are.
+func newOthers(server string) others {
+	var read others
+	to, err := addresses(server)
 	if err != nil {
-		return 0, false
+		return read
 	}
-	to, err := address(server)
-	if err != nil {
-		return 0, false
-	}
-	file, err := os.Open(connections)
-	if err != nil {
-		return 0, false
-	}
-	defer func() { _ = file.Close() }()
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		// The number, both addresses, the state, three fields of queues and timers, and the user.
-		fields := strings.Fields(lines.Text())
-		if len(fields) > 7 && fields[1] == from && fields[2] == to {
-			user, err := strconv.Atoi(fields[7])
-			return user, err == nil
+	for i, name := range connections {
+		if file, err := os.Open(name); err == nil {
+			read.users[i] = usersIn(file, to[i])
+			_ = file.Close()
 		}
 	}
-	return 0, false
+	return read
 }
 
-// address writes an address as the kernel does: the bytes of the IP in the order of the machine.
-func address(text string) (string, error) {
+// has reports whether the client of a connection may be another user, who is not root: also if the kernel
+// does not list it, or no longer says whose it is.
+func (o others) has(client string) bool {
+	from, err := addresses(client)
+	if err != nil {
+		return true
+	}
+	for i := range connections {
+		if user, known := o.users[i][from[i]]; known {
+			return user != 0 && user != os.Getuid() && strconv.Itoa(user) != os.Getenv("SUDO_UID")
+		}
+	}
+	return true
+}
+
+// usersIn returns the users of the clients of a server from a list of the kernel.
+func usersIn(list io.Reader, server string) map[string]int {
+	users := map[string]int{}
+	for lines := bufio.NewScanner(list); lines.Scan(); {
+		// The number, both addresses, the state, three fields of queues and timers, the user, a timeout, and
+		// the inode. A socket that its program has closed has no inode, and root as its user.
+		fields := strings.Fields(lines.Text())
+		if len(fields) <= 9 || fields[2] != server || fields[9] == "0" {
+			continue
+		}
+		if user, err := strconv.Atoi(fields[7]); err == nil {
+			users[fields[1]] = user
+		}
+	}
+	return users
+}
+
+// addresses writes an address of IPv4 as the kernel does in each of connections: the words of the IP in
+// the order of the machine.
+func addresses(text string) (in [2]string, err error) {
 	parsed, err := netip.ParseAddrPort(text)
 	if err != nil {
-		return "", err
+		return in, err
 	}
 	if !parsed.Addr().Is4() {
-		return "", fmt.Errorf("%s is no address of IPv4", text)
+		return in, fmt.Errorf("%s is no address of IPv4", text)
 	}
-	ip := parsed.Addr().As4()
-	return fmt.Sprintf("%08X:%04X", binary.NativeEndian.Uint32(ip[:]), parsed.Port()), nil
+	ip, mapped := parsed.Addr().As4(), parsed.Addr().As16()
+	port := fmt.Sprintf(":%04X", parsed.Port())
+	var words strings.Builder
+	for i := 0; i < len(mapped); i += 4 {
+		fmt.Fprintf(&words, "%08X", binary.NativeEndian.Uint32(mapped[i:]))
+	}
+	return [2]string{fmt.Sprintf("%08X", binary.NativeEndian.Uint32(ip[:])) + port, words.String() + port}, nil
 }

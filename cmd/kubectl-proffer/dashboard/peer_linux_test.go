@@ -1,23 +1,32 @@
 package dashboard_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatortest"
 )
 
 // otherUserGets is the environment variable with the address that the test program opens as another
-// user, and cookieOfVictim the cookie that it sends.
-const otherUserGets, cookieOfVictim = "PROFFER_TEST_OTHER_USER_GETS", "PROFFER_TEST_COOKIE"
+// user, and cookieOfVictim the cookie that it sends. mapped says that it connects with a socket of IPv6,
+// and otherUserHolds how many connections it holds instead of a request, until its standard input ends.
+const (
+	otherUserGets, cookieOfVictim = "PROFFER_TEST_OTHER_USER_GETS", "PROFFER_TEST_COOKIE"
+	mapped, otherUserHolds        = "PROFFER_TEST_MAPPED", "PROFFER_TEST_HOLDS"
+)
 
 // TestMain opens an address if it is started as another user, and otherwise runs the tests.
 func TestMain(m *testing.M) {
@@ -29,8 +38,16 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
+	if text := os.Getenv(otherUserHolds); text != "" {
+		hold(request.URL.Host, text)
+		return
+	}
+	client := http.DefaultClient
+	if os.Getenv(mapped) != "" {
+		client = &http.Client{Transport: &http.Transport{DialContext: dialMapped}}
+	}
 	request.Header.Set("Cookie", os.Getenv(cookieOfVictim))
-	response, err := http.DefaultClient.Do(request)
+	response, err := client.Do(request)
 	if err != nil {
 		panic(err)
 	}
@@ -39,18 +56,50 @@ func TestMain(m *testing.M) {
 	fmt.Println(response.StatusCode, string(text))
 }
 
+// dialMapped connects to an address of IPv4 with a socket of IPv6.
+func dialMapped(_ context.Context, _, address string) (net.Conn, error) {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return nil, err
+	}
+	socket, err := syscall.Socket(syscall.AF_INET6, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		return nil, err
+	}
+	file := os.NewFile(uintptr(socket), "socket")
+	defer func() { _ = file.Close() }() // The connection has a copy.
+	if err := syscall.Connect(socket, &syscall.SockaddrInet6{Port: int(to.Port()), Addr: to.Addr().As16()}); err != nil {
+		return nil, err
+	}
+	return net.FileConn(file)
+}
+
+// hold opens so many connections, says so, and waits for the end of the standard input.
+func hold(host, many string) {
+	n, err := strconv.Atoi(many)
+	if err != nil {
+		panic(err)
+	}
+	for range n {
+		connection, err := new(net.Dialer).DialContext(context.Background(), "tcp4", host)
+		if err != nil {
+			panic(err)
+		}
+		defer func() { _ = connection.Close() }()
+	}
+	fmt.Println("held")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
 func TestAnotherUserGetsNothingWithTheFirstAddressOrTheCookie(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can start a program as another user")
 	}
 	program := copyForAnybody(t)
 	b := start(t, operatortest.Start(t))
-	as := func(uid uint32, address, cookie string) string {
+	as := func(uid uint32, address, cookie string, env ...string) string {
 		t.Helper()
-		cmd := exec.CommandContext(t.Context(), program)
-		cmd.Dir = "/"
-		cmd.Env = []string{otherUserGets + "=" + address, cookieOfVictim + "=" + cookie}
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+		cmd := commandAs(t, uid, program, append(env, otherUserGets+"="+address, cookieOfVictim+"="+cookie)...)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v: %s", err, out)
@@ -58,20 +107,68 @@ func TestAnotherUserGetsNothingWithTheFirstAddressOrTheCookie(t *testing.T) {
 		return string(out)
 	}
 	const refused = "403 "
-	if got := as(65534, b.first, ""); !strings.HasPrefix(got, refused) || !strings.Contains(got, "Another user of this machine") {
-		t.Errorf("the first address: %s", got)
+	for _, env := range []string{"", mapped + "=1"} {
+		got := as(65534, b.first, "", env)
+		if !strings.HasPrefix(got, refused) || !strings.Contains(got, "Another user of this machine") {
+			t.Errorf("the first address, with %q: %s", env, got)
+		}
 	}
 	response, _ := b.ask(browser(t), "GET", b.first, "")
 	if response.StatusCode != http.StatusOK || len(response.Cookies) != 1 {
 		t.Fatalf("after that, the first address does not work: %d", response.StatusCode)
 	}
 	cookie := response.Cookies[0].Name + "=" + response.Cookies[0].Value
-	if got := as(65534, b.base+"/ui/", cookie); !strings.HasPrefix(got, refused) {
-		t.Errorf("the cookie: %s", got)
+	for _, env := range []string{"", mapped + "=1"} {
+		if got := as(65534, b.base+"/ui/", cookie, env); !strings.HasPrefix(got, refused) {
+			t.Errorf("the cookie, with %q: %s", env, got)
+		}
+		if got := as(0, b.base+"/ui/", cookie, env); !strings.HasPrefix(got, "200 ") {
+			t.Errorf("the same user in another program, with %q: %s", env, got)
+		}
 	}
-	if got := as(0, b.base+"/ui/", cookie); !strings.HasPrefix(got, "200 ") {
-		t.Errorf("the same user in another program: %s", got)
+}
+
+func TestConnectionsOfAnotherUserDelayNoPage(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can start a program as another user")
 	}
+	b := start(t, operatortest.Start(t))
+	cmd := commandAs(t, 65534, copyForAnybody(t), otherUserGets+"="+b.base, otherUserHolds+"=300")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = stdin.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "held\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	began := time.Now()
+	b.opened()
+	// A request whose header never ends is closed after 5 s.
+	if took := time.Since(began); took > 4*time.Second {
+		t.Errorf("the page takes %v", took)
+	}
+}
+
+// commandAs returns a program that will run as another user.
+func commandAs(t *testing.T, uid uint32, program string, env ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program)
+	cmd.Dir, cmd.Env = "/", env
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	return cmd
 }
 
 // copyForAnybody copies the test program to where every user may run it.

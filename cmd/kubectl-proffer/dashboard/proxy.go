@@ -7,7 +7,6 @@ import (
 	"errors"
 	"html/template"
 	"io"
-	"net"
 	"net/http"
 	"path"
 	"strings"
@@ -101,17 +100,6 @@ func takes(r *http.Request) bool {
 		return r.URL.Path == simulatePath || r.URL.Path == providersPath
 	}
 	return false
-}
-
-// strangerKey is the key in the context of a connection that belongs to another user.
-type strangerKey struct{}
-
-// identify notes in the context of a connection whose it is. Other users can see the first address in
-// the arguments of the browser, and get the cookie if it opens a page of theirs: cookies are of a host,
-// with all of its ports.
-func identify(ctx context.Context, connection net.Conn) context.Context {
-	stranger := otherUser(connection.RemoteAddr().String(), connection.LocalAddr().String())
-	return context.WithValue(ctx, strangerKey{}, stranger)
 }
 
 func strangers(r *http.Request) bool {
