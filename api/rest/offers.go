@@ -214,7 +214,8 @@ type Slice struct {
 // Pod is a pod that counts as a consumer's.
 type Pod struct {
 	// UID is the pod's; the operator keeps no names of pods.
-	UID      string  `json:"uid"`
+	UID string `json:"uid"`
+	// Node is empty while the pod is not bound.
 	Node     string  `json:"node"`
 	Requests Amounts `json:"requests"`
 }

@@ -133,9 +133,10 @@ type WorldNodeGroup struct {
 	Given *Amounts `json:"given,omitempty"`
 }
 
-// WorldPod is a pod that is bound and not finished.
+// WorldPod is a pod that is not finished.
 type WorldPod struct {
-	UID  string `json:"uid"`
+	UID string `json:"uid"`
+	// Node is empty for a consumer's pod that is not bound yet.
 	Node string `json:"node"`
 	// Consumer is empty for a pod of the provider's own.
 	Consumer string  `json:"consumer,omitempty"`

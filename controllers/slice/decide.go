@@ -27,8 +27,8 @@ const (
 	messageInterval = 10 * time.Second
 	// wholeInterval is how long a whole answer that did not fit into the slice is not tried again.
 	wholeInterval = 5 * time.Minute
-	// releaseGrace is how long everything counts that a slice held when it was deleted: pods that
-	// were accepted before may not be bound yet.
+	// releaseGrace is how long everything counts that a slice held when it was deleted: Liqo may not have
+	// created all pods that it accepted before.
 	releaseGrace = 10 * time.Second
 	// unservedGrace is how long after the start a grant without a deciding policy is left alone:
 	// policies may be about to be applied.

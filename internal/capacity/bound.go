@@ -10,6 +10,8 @@ const (
 	// MaxPodResources is the number of resource names that the ledger counts per pod. cpu and
 	// memory are always among them.
 	MaxPodResources = 64
+	// MaxUnboundResources is the same per pod without a node: no node bounds how many of those there are.
+	MaxUnboundResources = 8
 	// MaxNodeResources is the number of resource names that the ledger counts per node. cpu, memory
 	// and pods are always among them.
 	MaxNodeResources = 256

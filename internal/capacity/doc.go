@@ -15,7 +15,7 @@
 //	Allocatable = the sum over N of allocatable(n)
 //	Free        = the sum over N of max(0, allocatable(n) - local(n))
 //	InUse       = the sum over N of the requests of consumers' pods
-//	Everywhere  = the sum of the requests of one consumer's pods on all nodes that count
+//	Everywhere  = the sum of the requests of one consumer's pods, on all nodes that count and on none yet
 //
 // Virtual nodes, which stand for other clusters, count only if a selection is of Peers: a pool has
 // virtual nodes, or nodes of this cluster's own. What a NodeGroup was given is divided among its nodes,

@@ -29,7 +29,7 @@ type Ledger struct {
 }
 
 // nodeAccount is the account of one node. It exists while the node is known or pods are bound to
-// it.
+// it. That without a name has the pods that no node is known for yet.
 type nodeAccount struct {
 	name string
 	// reported is the node as it was set, node the same as it counts, see Ledger.withPeer. Both are nil
@@ -180,9 +180,9 @@ func (l *Ledger) counts(a *nodeAccount) bool {
 	return a.node != nil && (l.reselling || !a.node.Virtual)
 }
 
-// SetPod sets the present state of a pod that is bound and not finished, and reports whether the
-// account changed. If there are more than MaxPodResources names, the ledger counts those that
-// Countable keeps.
+// SetPod sets the present state of a pod that is not finished, and reports whether the account changed.
+// If there are more than MaxPodResources names, the ledger counts those that Countable keeps, of a pod
+// without a node MaxUnboundResources in the same order.
 func (l *Ledger) SetPod(pod Pod) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -197,18 +197,22 @@ func (l *Ledger) Countable(requests Amounts) Amounts {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.countable(requests)
+	return l.countable(requests, MaxPodResources)
 }
 
-func (l *Ledger) countable(requests Amounts) Amounts {
-	return requests.Bounded(MaxPodResources, l.names.listed)
+func (l *Ledger) countable(requests Amounts, most int) Amounts {
+	return requests.Bounded(most, l.names.listed)
 }
 
 func (l *Ledger) setPod(pod Pod) (changed bool) {
 	if pod.Consumer == "" || len(pod.Creator) > MaxCreator {
 		pod.Creator = ""
 	}
-	pod.Requests = l.countable(pod.Requests)
+	most := MaxPodResources
+	if pod.Node == "" {
+		most = MaxUnboundResources
+	}
+	pod.Requests = l.countable(pod.Requests, most)
 	e := l.pods[pod.Key]
 	if e != nil && e.on.name == pod.Node && e.consumer == pod.Consumer && e.creator == pod.Creator &&
 		l.names.matchesPod(e.requests, pod.Requests) {
@@ -237,8 +241,7 @@ func (l *Ledger) setPod(pod Pod) (changed bool) {
 	return true
 }
 
-// DeletePod removes a pod that is finished, no longer bound, or deleted, and reports whether it was
-// in the account.
+// DeletePod removes a pod that is finished or deleted, and reports whether it was in the account.
 func (l *Ledger) DeletePod(key string) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

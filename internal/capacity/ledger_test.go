@@ -122,6 +122,32 @@ func TestPodsSeenBeforeTheirNodeCount(t *testing.T) {
 	}
 }
 
+func TestAPodWithoutANodeCountsForItsConsumerOnly(t *testing.T) {
+	l := NewLedger()
+	l.SetNode(node("n1"))
+	waiting := Pod{Key: "a", Consumer: "rome", Creator: "slice", Requests: Amounts{CPU: 3000}}
+	l.SetPod(waiting)
+	l.SetPod(Pod{Key: "b", Requests: Amounts{CPU: 2000}})
+	want := Amounts{CPU: 3000, Pods: 1}
+	v, p := everyNode(l)
+	if diff := cmp.Diff(want, amounts(v, v.Used.Of("rome").By("slice"))); diff != "" {
+		t.Error(diff)
+	}
+	if free, used := amounts(v, p.Free)[CPU], amounts(v, v.Used.Of("rome").In(0)); free != 8000 || len(used) > 0 {
+		t.Errorf("on the node %d are free, want 8000, and rome uses %v", free, used)
+	}
+	waiting.Node = "n1"
+	l.SetPod(waiting)
+	v, _ = everyNode(l)
+	if diff := cmp.Diff(want, amounts(v, v.Used.Of("rome").In(0))); diff != "" {
+		t.Errorf("once it is bound: %s", diff)
+	}
+	l.DeletePod("a")
+	if v, _ := everyNode(l); v.Used.Len() > 0 {
+		t.Error("it counts after its end")
+	}
+}
+
 func TestPodsOfADeletedNodeCountAgainWhenItReturns(t *testing.T) {
 	l := NewLedger()
 	l.SetNode(node("n1"))

@@ -72,6 +72,34 @@ func TestMadeUpResourceNamesTakeMemoryOnlyInTheirPods(t *testing.T) {
 	}
 }
 
+// No node bounds the number of pods that wait.
+func TestPodsWithoutANodeTakeLittleMemory(t *testing.T) {
+	without := sizeOf(ordinaryLedger)
+	for name, tc := range map[string]struct {
+		names int
+		most  int64
+	}{
+		"ordinary": {0, 384}, "with made-up names": {MaxPodResources, 2048},
+	} {
+		const waiting = 4_000
+		with := sizeOf(func() *Ledger {
+			l := ordinaryLedger()
+			for i := range waiting {
+				l.SetPod(Pod{
+					Key: fmt.Sprintf("7f1c2d3e-0000-4000-8000-%012d", i), Consumer: "consumer-01", Creator: "slice-01",
+					Requests: madeUp(i, tc.names),
+				})
+			}
+			return l
+		})
+		each := (with - without) / waiting
+		t.Logf("%s: %d bytes each", name, each)
+		if each > tc.most {
+			t.Errorf("%s: %d pods that wait take %d bytes each, want at most %d", name, waiting, each, tc.most)
+		}
+	}
+}
+
 func TestUnusedResourceNamesAreReleased(t *testing.T) {
 	l := ordinaryLedger()
 	l.View([]Selection{{}})

@@ -20,7 +20,7 @@ func (l *Ledger) ReplaceNodes(nodes iter.Seq[Node]) (changed bool) {
 	return changed
 }
 
-// ReplacePods sets the complete list of pods that are bound and not finished, as SetPod and
+// ReplacePods sets the complete list of pods that are not finished, as SetPod and
 // DeletePod would for each, and reports whether the account changed. No View sees a part of it.
 func (l *Ledger) ReplacePods(pods iter.Seq[Pod]) (changed bool) {
 	l.mu.Lock()

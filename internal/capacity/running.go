@@ -65,7 +65,7 @@ func (c *cellSums) poolIndexes() []int {
 	return c.pools
 }
 
-// consumerSums are the sums over one consumer's pods on nodes that count.
+// consumerSums are the sums over one consumer's pods on nodes that count, and on none yet.
 type consumerSums struct {
 	podSums
 	// byPool sums over the nodes of each pool, byCreator over the pods of each creator.

@@ -6,8 +6,8 @@ import (
 
 // Use is what the pods of one consumer request. It is immutable.
 type Use struct {
-	// Everywhere is the sum on all nodes that count; ByPool the sum on the nodes of each
-	// pool of the View.
+	// Everywhere is the sum on all nodes that count, with the pods that are bound to no node yet; ByPool
+	// the sum on the nodes of each pool of the View.
 	Everywhere Row
 	ByPool     []Row
 	// ByCreator splits Everywhere by the creator of the pods. Pods without a creator are not in it.
@@ -23,8 +23,7 @@ func (u *Use) In(pool int) Row {
 	return u.ByPool[pool]
 }
 
-// By returns the requests of the pods of one creator on all nodes that count, nil if
-// there are no such pods. A nil Use has none.
+// By returns what Everywhere has of the pods of one creator, nil if there are no such pods. A nil Use has none.
 func (u *Use) By(creator string) Row {
 	if u == nil {
 		return nil

@@ -50,11 +50,13 @@ const (
 	Cordoned
 )
 
-// Pod is what the account needs of a pod that is bound to a node and not finished. DeletePod takes
-// those that are no longer bound, are finished (Succeeded or Failed), or are deleted.
+// Pod is what the account needs of a pod that is not finished. DeletePod takes those that are finished
+// (Succeeded or Failed), or are deleted.
 type Pod struct {
 	// Key identifies the pod for its whole life: its UID.
-	Key  string
+	Key string
+	// Node is empty until the pod is bound to a node. Until then it counts for its consumer, and on no
+	// node; a pod of this cluster's own does not count.
 	Node string
 	// Consumer is the cluster ID of the consumer that offloaded the pod, empty for a pod of this
 	// cluster's own.

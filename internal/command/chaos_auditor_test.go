@@ -58,8 +58,8 @@ type auditor struct {
 	// at is when the version under inspection arrived.
 	at     time.Duration
 	slices map[string]*sliceState
-	// released are promises of slices that are gone, or that are answered in another class. folded
-	// is the time up to which the use of pods has been applied to them.
+	// released are promises of slices that are gone, that are answered in another class, or that have
+	// less now. folded is the time up to which the use of pods has been applied to them.
 	released map[releaseKey]*releasedPromise
 	folded   time.Duration
 	// ownUse is when a consumer, by class and ID, was last granted what its pods already use
@@ -229,6 +229,9 @@ func (a *auditor) answered(was, is *sliceState) {
 	if was.promisedIn == "" || was.promisedIn != is.class && is.open && offered {
 		a.release(is)
 		before, is.promisedIn = amounts{}, is.class
+	}
+	if !is.promised.within(is.granted) {
+		a.release(is) // Its pods may still use what it has no longer.
 	}
 	is.promised, is.forged = is.granted, false
 	shut := !is.open || slices.ContainsFunc(recent, func(r providerState) bool { return r.absent[ownerOf(is.key)] })

@@ -50,7 +50,7 @@ func (p *provider) addHost(zone string, allocatable amounts) {
 
 func (p *provider) removeHost(name string) {
 	for key, l := range maps.Clone(p.loads) {
-		if l.node == name {
+		if l.node == name && !l.waits {
 			p.removeLoad(key)
 		}
 	}
@@ -88,6 +88,9 @@ func (p *provider) addLoad(l load) {
 				{Name: "main", Image: "image", Resources: corev1.ResourceRequirements{Requests: l.requests.list()}},
 			},
 		}
+		if l.waits {
+			pod.Spec.NodeName = ""
+		}
 		if l.consumer != "" {
 			pod.Labels = map[string]string{
 				"offloading.liqo.io/origin": l.consumer, "liqo.io/creator-user": creatorOf(l.consumer, l.slice),
@@ -95,6 +98,23 @@ func (p *provider) addLoad(l load) {
 		}
 		return p.api.Create(ctx, pod)
 	})
+}
+
+// bindLoads binds the pods that have waited for long enough. Those whose node is gone wait on.
+func (p *provider) bindLoads() {
+	for name, l := range maps.Clone(p.loads) {
+		if _, there := p.hosts[l.node]; !l.waits || p.changed < l.until || !there {
+			continue
+		}
+		l.waits = false
+		p.bound++
+		p.change(func() { p.loads[name] = l }, func(ctx context.Context) error {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault}}
+			return p.api.SubResource("binding").Create(ctx, pod, &corev1.Binding{
+				Target: corev1.ObjectReference{Kind: "Node", Name: l.node},
+			})
+		})
+	}
 }
 
 func (p *provider) removeLoad(name string) {
@@ -128,10 +148,32 @@ func (p *provider) cordonTenant(id string, cordoned bool) {
 	})
 }
 
+// waitingLoads is the number of pods of addWaiting.
+const waitingLoads = chaosSlices / chaosConsumers
+
+// addWaiting creates a pod for each slice of a consumer, as large as any request. They are bound one
+// after the other, long after the consumer has asked for less: see shrinkAll.
+func (p *provider) addWaiting(r *rand.Rand, consumer string) {
+	p.changing.Lock()
+	defer p.changing.Unlock()
+	for i := range waitingLoads {
+		p.addLoad(load{
+			node: pick(r, slices.Sorted(maps.Keys(p.hosts))), consumer: consumer, slice: fmt.Sprintf("slice-%02d", i),
+			requests: mostRequested, waits: true, until: 12 + i/2,
+		})
+	}
+}
+
+func anySlice(r *rand.Rand) string {
+	return fmt.Sprintf("slice-%02d", r.IntN(chaosSlices/chaosConsumers))
+}
+
 // changeAtRandom makes one random change.
 func (p *provider) changeAtRandom(r *rand.Rand, consumers []string) {
 	p.changing.Lock()
 	defer p.changing.Unlock()
+	p.changed++
+	p.bindLoads()
 	size := func() amounts { return amounts{4000 + r.Int64N(7)*500, (8 + r.Int64N(12)) * 1024 * mib} }
 	zone := pick(r, []string{"a", "b", "c", "d", "shared"})
 	name := pick(r, slices.Sorted(maps.Keys(p.hosts)))
@@ -155,9 +197,10 @@ func (p *provider) changeAtRandom(r *rand.Rand, consumers []string) {
 	case 7, 8:
 		l := load{node: name, requests: amounts{100 + r.Int64N(8)*100, (1 + r.Int64N(8)) * 256 * mib}}
 		if r.IntN(3) > 0 {
-			l.consumer, l.slice = pick(r, consumers), fmt.Sprintf("slice-%02d", r.IntN(chaosSlices/chaosConsumers))
+			l.consumer, l.slice = pick(r, consumers), anySlice(r)
+			l.waits, l.until = p.made%2 == 0, p.changed+5+p.made%7*3
 		}
-		if len(p.loads) < 25 {
+		if len(p.loads) < 25+waitingLoads {
 			p.addLoad(l)
 		}
 	case 9:

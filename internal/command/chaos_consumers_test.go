@@ -74,8 +74,11 @@ func (c *consumers) must(err error) {
 	}
 }
 
+// mostRequested is the most that a slice requests.
+var mostRequested = amounts{8 * 200, 8 * 128 * mib}
+
 func anyRequest(r *rand.Rand) amounts {
-	return amounts{100 + r.Int64N(8)*100, (1 + r.Int64N(8)) * 128 * mib}
+	return amounts{200 + r.Int64N(8)*200, (1 + r.Int64N(8)) * 128 * mib}
 }
 
 // servedClasses returns the classes that the operator serves.
@@ -151,15 +154,20 @@ func (c *consumers) reserve(r *rand.Rand) (key client.ObjectKey, exists bool) {
 	}
 }
 
+// free ends the reservation of slices.
+func (c *consumers) free(keys ...client.ObjectKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, key := range keys {
+		delete(c.busy, key)
+	}
+	c.freed.Broadcast()
+}
+
 // change changes one random slice.
 func (c *consumers) change(r *rand.Rand) {
 	key, exists := c.reserve(r)
-	defer func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.busy, key)
-		c.freed.Broadcast()
-	}()
+	defer c.free(key)
 	ctx := c.t.Context()
 	if !exists {
 		c.create(ctx, key, anyClass(r), anyRequest(r))
@@ -180,6 +188,18 @@ func (c *consumers) change(r *rand.Rand) {
 	default:
 		c.must(c.api.Patch(ctx, s, patchOf(object{"spec": object{"resources": anyRequest(r).list()}})))
 	}
+}
+
+// shrinkAll lets all slices of a consumer ask for the least.
+func (c *consumers) shrinkAll(id string) {
+	keys := c.reserveAll(id)
+	for _, key := range keys {
+		s := &authv1beta1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+		least := amounts{200, 128 * mib}
+		c.must(client.IgnoreNotFound(
+			c.api.Patch(c.t.Context(), s, patchOf(object{"spec": object{"resources": least.list()}}))))
+	}
+	c.free(keys...)
 }
 
 // burst changes many slices concurrently.

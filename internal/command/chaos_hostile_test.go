@@ -237,10 +237,9 @@ func (c *consumers) drain(p *provider, f *foreignWrites, id string) {
 	c.mu.Lock()
 	for _, key := range keys {
 		c.exists[key] = false
-		delete(c.busy, key)
 	}
 	c.mu.Unlock()
-	c.freed.Broadcast()
+	c.free(keys...)
 	p.changing.Lock()
 	defer p.changing.Unlock()
 	p.drainTenant(id, false)

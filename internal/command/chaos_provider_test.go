@@ -74,6 +74,10 @@ type host struct {
 type load struct {
 	node, consumer, slice string
 	requests              amounts
+	// waits is set until the pod is bound to its node, after the change number until. Only pods of
+	// consumers wait.
+	waits bool
+	until int
 }
 
 // share is the policy that the test wrote for the class of the same name.
@@ -96,7 +100,9 @@ type provider struct {
 	adversary bool
 	// changing is held during one change.
 	changing sync.Mutex
-	made     int
+	// made counts nodes and pods, bound the pods that were bound after a wait, changed the calls of
+	// changeAtRandom.
+	made, bound, changed int
 
 	mu     sync.Mutex
 	hosts  map[string]host
@@ -131,7 +137,8 @@ type pool struct {
 	capacity amounts
 	// used is what pods request on the nodes of the pool, by consumer.
 	used map[string]amounts
-	// created is the same by the slice that created the pods, as their label says.
+	// created is the same by the slice that created the pods, as their label says, with the pods that
+	// are not bound yet: whichever class their slice had them accepted in counts them.
 	created map[string]amounts
 	// max is nil without a limit.
 	max *amounts
@@ -257,11 +264,14 @@ func (p *provider) read() providerState {
 			out.capacity[i] = s.percent * max(0, out.capacity[i]-s.reserve[i]) / 100
 		}
 		for _, l := range p.loads {
-			if l.consumer != "" && in(l.node) {
-				out.used[l.consumer] = out.used[l.consumer].plus(l.requests)
-				creator := creatorOf(l.consumer, l.slice)
-				out.created[creator] = out.created[creator].plus(l.requests)
+			if l.consumer == "" || !l.waits && !in(l.node) {
+				continue
 			}
+			if !l.waits {
+				out.used[l.consumer] = out.used[l.consumer].plus(l.requests)
+			}
+			creator := creatorOf(l.consumer, l.slice)
+			out.created[creator] = out.created[creator].plus(l.requests)
 		}
 		r.pools[class] = out
 	}

@@ -53,6 +53,9 @@ func (p *provider) allocationInput(t *testing.T) *offer.AllocationInput {
 		if l.consumer != "" {
 			pod.Creator = creatorOf(l.consumer, l.slice)
 		}
+		if l.waits {
+			pod.Node = ""
+		}
 		ledger.SetPod(pod)
 	}
 	var policies []offer.Policy

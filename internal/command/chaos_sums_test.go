@@ -94,7 +94,7 @@ func (a *auditor) checkSum(class string, classes []string, capacity amounts, now
 	if slices.ContainsFunc(classes, func(class string) bool { return a.provider.share(class).retains }) {
 		return nil
 	}
-	granted := a.granted(classes, nil, nil)
+	granted := a.granted(classes, nil, []providerState{now})
 	for _, s := range a.slices {
 		// A slice that has moved to another class is answered there, by the operator or somebody
 		// else, or not at all.

@@ -2,6 +2,9 @@ package command
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
@@ -217,9 +220,50 @@ func TestAnAnswerRemovedWithoutALeaderStillCounts(t *testing.T) {
 	}
 }
 
+// departure is a way in which slices give up what their pods still use.
+type departure struct {
+	leave func(m *multitenant, key string)
+	// restarted reports whether the operator is restarted afterwards.
+	restarted bool
+}
+
+var departures = map[string]departure{
+	"deleted":           {leave: (*multitenant).delete},
+	"deleted-restarted": {leave: (*multitenant).delete, restarted: true},
+	"moved": {leave: func(m *multitenant, key string) {
+		m.must(m.edit(key, movingTo(spare)))
+		m.awaitClass(key, spare)
+	}},
+	"asks-for-nothing":           {leave: (*multitenant).askForNothing},
+	"asks-for-nothing-restarted": {leave: (*multitenant).askForNothing, restarted: true},
+	"asks-for-nothing-moved": {leave: func(m *multitenant, key string) {
+		m.askForNothing(key)
+		m.must(m.edit(key, movingTo(spare)))
+		m.awaitClass(key, spare)
+	}},
+	"recreated-asks-for-nothing": {leave: func(m *multitenant, key string) {
+		s, err := m.get(key)
+		m.must(err)
+		m.delete(key)
+		m.awaitGrant(m.ask("rome", s.Name, string(s.Spec.Class), "0"), "0")
+	}},
+}
+
+func (m *multitenant) askForNothing(key string) {
+	m.t.Helper()
+	m.must(m.edit(key, asking("0")))
+	m.awaitGrant(key, "0")
+}
+
+// waits is the source of the classes whose pods are not bound when their slice gives them up. They are
+// bound only later.
+const waits = "waits"
+
+// Each departure has classes of its own, with one slice and one pod of rome.
 func TestPodsOfDeletedSlicesCountUntilTheyEnd(t *testing.T) {
 	sources := map[string]func(*v1alpha1.ResourcePolicySpec){
 		"free":  func(*v1alpha1.ResourcePolicySpec) {},
+		waits:   func(*v1alpha1.ResourcePolicySpec) {},
 		"whole": func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Nodes.Count = v1alpha1.NodeCountAllocatable },
 		"fixed": func(s *v1alpha1.ResourcePolicySpec) {
 			s.Offer = v1alpha1.PolicyOffer{
@@ -229,67 +273,123 @@ func TestPodsOfDeletedSlicesCountUntilTheyEnd(t *testing.T) {
 			}
 		},
 	}
-	for name, leave := range map[string]func(m *multitenant, key string){
-		"deleted": func(m *multitenant, key string) { m.delete(key) },
-		"moved": func(m *multitenant, key string) {
-			m.must(m.edit(key, movingTo(spare)))
-			m.awaitClass(key, spare)
-		},
-		"deleted, restarted": func(m *multitenant, key string) { m.delete(key); m.restart() },
-		"asks for nothing": func(m *multitenant, key string) {
-			m.must(m.edit(key, asking("0")))
-			m.awaitGrant(key, "0")
-		},
-		"asks for nothing, restarted": func(m *multitenant, key string) {
-			m.must(m.edit(key, asking("0")))
-			m.awaitGrant(key, "0")
-			m.restart()
-		},
-		"asks for nothing, moved": func(m *multitenant, key string) {
-			m.must(m.edit(key, asking("0")))
-			m.awaitGrant(key, "0")
-			m.must(m.edit(key, movingTo(spare)))
-			m.awaitClass(key, spare)
-		},
-		"recreated, asks for nothing": func(m *multitenant, key string) {
-			s, err := m.get(key)
-			m.must(err)
+	withAndWithoutGuards(t, func(t *testing.T, m *multitenant) {
+		classes := map[string][]string{} // By departure.
+		for name := range departures {
+			for of, source := range sources {
+				class := name + "-" + of
+				classes[name] = append(classes[name], class)
+				m.node(class, "16")
+				m.createPolicy(class, withMax("4"), source)
+				m.history.setBounds(class, 16000, 4000)
+			}
+		}
+		m.start()
+		first, pods := map[string]string{}, map[string]*corev1.Pod{}
+		for _, class := range slices.Concat(slices.Collect(maps.Values(classes))...) {
+			first[class] = m.ask("rome", class+"-1", class, "4")
+		}
+		for class := range first {
+			m.awaitGrant(first[class], "4")
+			if pods[class] = m.waiting(class, "rome", class+"-1", "3"); !strings.HasSuffix(class, waits) {
+				m.bind(pods[class], class)
+			}
+		}
+		m.awaitCounted(slices.Collect(maps.Values(pods))...)
+		leave := func(m *multitenant, name string) {
+			for _, class := range classes[name] {
+				departures[name].leave(m, first[class])
+			}
+		}
+		test := func(m *multitenant, name string) {
+			next := map[string]string{}
+			for _, class := range classes[name] {
+				next[class] = m.ask("rome", class+"-2", class, "4")
+			}
+			for _, class := range classes[name] {
+				m.awaitGrant(next[class], "1")
+			}
+			late := name + "-" + waits
+			m.bind(pods[late], late)
+			// Running pods of rome do not count against oslo.
+			for _, class := range classes[name] {
+				m.awaitGrant(m.ask("oslo", class, class, "4"), "4")
+			}
+			for _, class := range classes[name] {
+				m.end(pods[class])
+			}
+			for _, class := range classes[name] {
+				m.awaitGrant(next[class], "4")
+			}
+		}
+		for name, d := range departures {
+			if !d.restarted {
+				t.Run(name, func(t *testing.T) {
+					m := m.forSubtest(t)
+					leave(m, name)
+					test(m, name)
+				})
+			}
+		}
+		for name, d := range departures {
+			if d.restarted {
+				leave(m, name)
+			}
+		}
+		m.restart()
+		for name, d := range departures {
+			if d.restarted {
+				t.Run(name, func(t *testing.T) { test(m.forSubtest(t), name) })
+			}
+		}
+	})
+}
+
+// What an admin does to a consumer gives nothing to others of what its pods wait for.
+func TestPodsThatWaitCountWhateverTheAdminDoes(t *testing.T) {
+	for name, do := range map[string]func(m *multitenant, key string){
+		"drain": func(m *multitenant, key string) {
+			tenant := func(condition string) {
+				m.must(m.admin.Patch(m.t.Context(), tenantOf("rome"), patchOf(object{"spec": object{"tenantCondition": condition}})))
+			}
+			tenant("Drained")
 			m.delete(key)
-			m.awaitGrant(m.ask("rome", s.Name, string(s.Spec.Class), "0"), "0")
+			tenant("Active")
+		},
+		"edit": func(m *multitenant, key string) {
+			m.editPolicy("gold", object{"reclaim": "Evict", "offer": object{"max": object{"cpu": "1"}}})
+			m.awaitGrant(key, "1")
+			m.editPolicy("gold", object{"reclaim": nil, "offer": object{"max": nil}})
+			m.must(m.edit(key, asking("1")))
+		},
+		"delete the policy": func(m *multitenant, key string) {
+			m.deletePolicy("gold")
+			m.delete(key)
+			m.createPolicy("gold", only("oslo"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withAndWithoutGuards(t, func(_ *testing.T, m *multitenant) {
-				pods, first, next := map[string]*corev1.Pod{}, map[string]string{}, map[string]string{}
-				for class, source := range sources {
-					m.node(class, "16")
-					m.createPolicy(class, withMax("4"), source)
-					m.history.setBounds(class, 16000, 4000)
-				}
-				m.start()
-				for class := range sources {
-					first[class] = m.ask("rome", class+"-1", class, "4")
-					m.awaitGrant(first[class], "4")
-					pods[class] = m.run(class, "rome", class+"-1", "3")
-				}
-				m.awaitCounted(pods["free"], pods["whole"], pods["fixed"])
-				for class := range sources {
-					leave(m, first[class])
-				}
-				for class := range sources {
-					next[class] = m.ask("rome", class+"-2", class, "4")
-				}
-				for class := range sources {
-					m.awaitGrant(next[class], "1")
-				}
-				// Running pods of rome do not count against oslo.
-				for class := range sources {
-					m.awaitGrant(m.ask("oslo", class, class, "4"), "4")
-				}
-				m.end(pods["free"], pods["whole"], pods["fixed"])
-				for class := range sources {
-					m.awaitGrant(next[class], "4")
-				}
+				m.startWithGold()
+				mine := m.ask("rome", "mine", "gold", "8")
+				m.awaitGrant(mine, "8")
+				pod := m.waiting("gold", "rome", "mine", "7")
+				m.awaitCounted(pod)
+				do(m, mine)
+				own := m.ask("oslo", "own", "gold", "8")
+				m.awaitGrant(own, "1")
+				m.bind(pod, "gold")
+				m.awaitProbe()
+				m.restart()
+				m.awaitProbe()
+				m.awaitGrant(own, "1")
+				m.end(pod)
+				m.await(own, func(s sliceState) error {
+					if s.granted[cpu] < 7000 {
+						return fmt.Errorf("oslo is granted %d once rome's pod has ended", s.granted[cpu])
+					}
+					return nil
+				})
 			})
 		})
 	}

@@ -280,13 +280,22 @@ func (m *multitenant) awaitProbe() {
 	m.awaitGrant(m.ask("oslo", fmt.Sprintf("probe-%d", m.made), spare, "1m"), "1m")
 }
 
-// run creates a pod of the consumer's slice on the node of a class.
-func (m *multitenant) run(class, id, slice, cpu string) *corev1.Pod {
+// waiting creates a pod of the consumer's slice that is not bound yet.
+func (m *multitenant) waiting(class, id, slice, cpu string) *corev1.Pod {
 	m.t.Helper()
 	pod := m.podOn(class, cpu)
+	pod.Spec.NodeName = ""
 	pod.Labels = map[string]string{"offloading.liqo.io/origin": id, "liqo.io/creator-user": creatorOf(id, slice)}
 	m.create(pod)
 	return pod
+}
+
+// bind binds a pod to the node of a class, as the scheduler does.
+func (m *multitenant) bind(pod *corev1.Pod, class string) {
+	m.t.Helper()
+	m.must(m.admin.SubResource("binding").Create(m.t.Context(), pod, &corev1.Binding{
+		Target: corev1.ObjectReference{Kind: "Node", Name: "node-" + class},
+	}))
 }
 
 func (m *multitenant) podOn(class, cpu string) *corev1.Pod {

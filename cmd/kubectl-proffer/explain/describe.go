@@ -156,7 +156,7 @@ func (d *description) details(details *rest.Details) {
 
 	pods := &output.Table{Header: []string{"NODE", "UID", "REQUESTS"}}
 	for _, p := range details.Pods {
-		pods.Add(p.Node, p.UID, output.Amounts(p.Requests))
+		pods.Add(cmp.Or(p.Node, "-"), p.UID, output.Amounts(p.Requests))
 	}
 	d.section("Pods that count as its own", pods)
 	if len(details.Truncated) > 0 {

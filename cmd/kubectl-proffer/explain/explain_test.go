@@ -2,6 +2,9 @@ package explain
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,6 +23,15 @@ func TestAnExplanationIsAlignedAtAnyWidth(t *testing.T) {
 			operatortest.Golden(t, fmt.Sprintf("rome-%d.txt", width), lines)
 			operatortest.Fits(t, width, lines)
 		})
+	}
+}
+
+func TestAPodThatWaitsHasNoNode(t *testing.T) {
+	consumer := rome()
+	consumer.Details.Pods = []rest.Pod{{UID: "waits", Requests: operatortest.Amounts("cpu", "2")}}
+	line := regexp.MustCompile(`^ +- +waits +cpu=2$`)
+	if lines := describe(&consumer, 80); !slices.ContainsFunc(lines, line.MatchString) {
+		t.Errorf("no line %s in:\n%s", line, strings.Join(lines, "\n"))
 	}
 }
 

@@ -30,8 +30,11 @@ func Anonymise(out io.Writer, in io.Reader) error {
 		slices: numbering("slice-"), uids: numbering("uid-"), creators: numbering("creator-"), values: numbering("value-"),
 		hosts: numbering("host-"),
 	}
-	// Empty values are flags of a kind, as in node-role.kubernetes.io/control-plane.
-	a.values.known[""], a.creators.known[""], a.consumers.known[""], a.uids.known[""] = "", "", "", ""
+	// Empty values are flags of a kind, as in node-role.kubernetes.io/control-plane. A pod without a node
+	// waits for one.
+	for _, of := range []*names{a.values, a.creators, a.consumers, a.uids, a.nodes} {
+		of.known[""] = ""
+	}
 	return a.world(out, json.NewDecoder(in))
 }
 

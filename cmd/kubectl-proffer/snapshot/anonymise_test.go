@@ -42,7 +42,9 @@ func TestNoNameIsLeftInAnAnonymisedSnapshot(t *testing.T) {
 }
 
 func TestAnonymousNamesAreConsistent(t *testing.T) {
-	world, _ := anonymised(t, operatortest.World())
+	before := operatortest.World()
+	before.Pods = append(before.Pods, rest.WorldPod{UID: "5555", Consumer: "rome"})
+	world, _ := anonymised(t, before)
 	pool := world.Policies[0].Spec
 	rome, oslo := string(pool.Consumers.ClusterIDs[0]), string(pool.Consumers.ClusterIDs[1])
 	type pair struct{ A, B any }
@@ -59,6 +61,7 @@ func TestAnonymousNamesAreConsistent(t *testing.T) {
 		"a label and the expression on it":           {world.Nodes[1].Labels["zone"], pool.Offer.Nodes.Selector.MatchExpressions[0].Values[1]},
 		"an empty label, which stays":                {"", world.Nodes[0].Labels["node-role.kubernetes.io/worker"]},
 		"a pod of this cluster, which has no origin": {"", world.Pods[0].Consumer},
+		"a pod that waits for a node":                {"", world.Pods[4].Node},
 		"a taint's key and effect, which stay":       {"maintenance=value-5:NoSchedule", world.Nodes[3].Taints[0]},
 	} {
 		if diff := cmp.Diff(p.A, p.B); diff != "" {

@@ -31,7 +31,7 @@ func shared(s string) string { return unique.Make(s).Value() }
 type pod struct {
 	version
 	capacity.Pod
-	// counts is false for a pod that is not bound, or is finished.
+	// counts is that of ParsePod.
 	counts bool
 	by     *decoder
 }

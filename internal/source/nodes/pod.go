@@ -71,8 +71,10 @@ func metadataMask(labels *mask) *mask {
 	})
 }
 
-// ParsePod returns what the ledger needs of a pod. A pod that is not bound to a node, or is
-// finished, does not count.
+// ParsePod returns what the ledger needs of a pod. A pod that is finished does not count, and neither
+// does one of this cluster's own before it is bound to a node. Those of consumers count from the moment
+// the API server has them: a consumer decides for how long its pods wait, by scheduling gates and
+// volumes, and what they were accepted for must not be given to others meanwhile.
 func ParsePod(p *corev1.Pod) (pod capacity.Pod, counts bool) {
 	if pod, counts = placeOf(p); counts {
 		pod.Requests = requestsOf(p)
@@ -85,11 +87,11 @@ func ParsePod(p *corev1.Pod) (pod capacity.Pod, counts bool) {
 func placeOf(p *corev1.Pod) (pod capacity.Pod, counts bool) {
 	// A pod that was deleted and created again under its name is another pod.
 	pod = capacity.Pod{Key: string(p.UID)}
+	pod.Node, pod.Consumer = p.Spec.NodeName, origin(p)
 	finished := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
-	if p.Spec.NodeName == "" || finished {
+	if finished || pod.Node == "" && pod.Consumer == "" {
 		return pod, false
 	}
-	pod.Node, pod.Consumer = p.Spec.NodeName, origin(p)
 	if creator := p.Labels[liqo.CreatorLabel]; pod.Consumer != "" && len(creator) <= capacity.MaxCreator {
 		pod.Creator = creator
 	}

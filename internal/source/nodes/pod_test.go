@@ -23,7 +23,10 @@ func TestWhichPodsCount(t *testing.T) {
 		{"of unknown state", phase(corev1.PodUnknown), true, ""},
 		{"succeeded", phase(corev1.PodSucceeded), false, ""},
 		{"failed", phase(corev1.PodFailed), false, ""},
-		{"not bound", func(p *corev1.Pod) { p.Spec.NodeName = "" }, false, ""},
+		{"not bound", unbound(none), false, ""},
+		{"offloaded by Liqo v1, not bound", unbound(podLabel("offloading.liqo.io/origin", "rome")), true, "rome"},
+		{"offloaded by Liqo v0, not bound", unbound(podLabel("virtualkubelet.liqo.io/origin", "rome")), true, "rome"},
+		{"offloaded, not bound, succeeded", unbound(podLabel("offloading.liqo.io/origin", "rome"), phase(corev1.PodSucceeded)), false, "rome"},
 		{"offloaded by Liqo v1", podLabel("offloading.liqo.io/origin", "rome"), true, "rome"},
 		{"offloaded by Liqo v0", podLabel("virtualkubelet.liqo.io/origin", "rome"), true, "rome"},
 		{"labelled as a shadow pod", podLabel("liqo.io/shadowPod", "true"), true, ""},
@@ -32,6 +35,15 @@ func TestWhichPodsCount(t *testing.T) {
 		if counts != tc.counts || got.Consumer != tc.consumer || got.Key != "uid-of-p" {
 			t.Errorf("%s: counts %v, consumer %q, key %q", tc.name, counts, got.Consumer, got.Key)
 		}
+	}
+}
+
+func unbound(with ...func(*corev1.Pod)) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		for _, f := range with {
+			f(p)
+		}
+		p.Spec.NodeName = ""
 	}
 }
 

@@ -162,11 +162,11 @@ func overHTTP1(config *rest.Config) *rest.Config {
 	return config
 }
 
-// selectPods requests the pods that can count: the API server does not send those that are not
-// bound or are finished. No label decides whether a pod counts, since its owner may set any.
+// selectPods requests the pods that can count: the API server does not send those that are finished.
+// Pods of this cluster's own that are not bound are sent all the same: a selector cannot ask for bound
+// pods or those with a label.
 func selectPods(o *metav1.ListOptions) {
 	o.FieldSelector = fields.AndSelectors(
-		fields.OneTermNotEqualSelector("spec.nodeName", ""),
 		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
 		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)),
 	).String()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -123,18 +124,21 @@ func (w *runningWatch) synced(milli int64) {
 	}
 }
 
-// settles waits until this much cpu is free. It checks again after each change of the ledger.
+// settles waits until this much cpu is free.
 func (w *runningWatch) settles(milli int64) {
 	w.t.Helper()
+	w.await(func() bool { return free(w.ledger) == milli })
+}
+
+// await waits until the ledger is as wanted. It checks again after each change of the ledger.
+func (w *runningWatch) await(wanted func() bool) {
+	w.t.Helper()
 	late := time.After(waitTimeout)
-	for {
-		if free(w.ledger) == milli {
-			return
-		}
+	for !wanted() {
 		select {
 		case <-w.woken:
 		case <-late:
-			w.t.Fatalf("free cpu %d, want %d", free(w.ledger), milli)
+			w.t.Fatalf("free cpu %d, used %v", free(w.ledger), maps.Collect(w.ledger.View([]capacity.Selection{{}}).Used.All))
 		}
 	}
 }
@@ -288,16 +292,23 @@ func TestTheNodeOfAPodDecidesWhetherItCounts(t *testing.T) {
 	objects.pod(aPod("hides-of-rome", "n", list("cpu", "2"), shadow, rome, podLabel(liqo.CreatorLabel, "slice-1")))
 	objects.pod(aPod("shadow", "virtual", list("cpu", "16"), shadow))
 	objects.pod(aPod("of-rome-elsewhere", "virtual", list("cpu", "16"), shadow, rome, podLabel(liqo.CreatorLabel, "slice-1")))
+	objects.pod(aPod("waits", "", list("cpu", "3"), rome, podLabel(liqo.CreatorLabel, "slice-1")))
 	w := startWatch(t, cluster.Config, nil)
 	w.synced(7000)
-	rowOf := func() (everywhere, creator int64) {
+	uses := func() [2]int64 {
 		v := w.ledger.View([]capacity.Selection{{}})
 		c := slices.Index(v.Columns, capacity.CPU)
-		return v.Used.Of("rome").In(0).At(c), v.Used.Of("rome").By("slice-1").At(c)
+		return [2]int64{v.Used.Of("rome").In(0).At(c), v.Used.Of("rome").By("slice-1").At(c)}
 	}
-	if everywhere, creator := rowOf(); everywhere != 2000 || creator != 2000 {
-		t.Errorf("rome uses %d, its slice %d; want 2000 each", everywhere, creator)
+	if got := uses(); got != [2]int64{2000, 5000} {
+		t.Errorf("on nodes and for its slice rome uses %d, want 2000 and 5000", got)
 	}
+	comes := objects.pod(aPod("waits-too", "", list("cpu", "1"), rome, podLabel(liqo.CreatorLabel, "slice-1")))
+	w.await(func() bool { return uses() == [2]int64{2000, 6000} })
+	objects.bind(comes, "n")
+	w.await(func() bool { return uses() == [2]int64{3000, 6000} })
+	objects.remove(comes)
+	w.await(func() bool { return uses() == [2]int64{2000, 5000} })
 	// These pods are created before their nodes, after the first lists.
 	objects.pod(aPod("early-shadow", "late-virtual", list("cpu", "16"), shadow))
 	objects.pod(aPod("early", "late", list("cpu", "3"), shadow))
@@ -340,6 +351,13 @@ func (o objects) pod(p *corev1.Pod) *corev1.Pod {
 	o.t.Cleanup(func() { o.remove(made) })
 	made.Status = p.Status
 	return o.status(made)
+}
+
+func (o objects) bind(p *corev1.Pod, node string) {
+	o.t.Helper()
+	o.check(o.api.CoreV1().Pods(p.Namespace).Bind(o.t.Context(), &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Name: p.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: node},
+	}, metav1.CreateOptions{}))
 }
 
 func (o objects) finish(p *corev1.Pod) {
