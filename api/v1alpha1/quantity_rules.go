@@ -81,25 +81,34 @@ func (q *Quantity) Text() string {
 	return q.String()
 }
 
-// UnmarshalJSON implements json.Unmarshaler. It returns no error for a text that is not a quantity,
-// such as 1e2.5, because an error would prevent a client from reading all policies of a list.
-// Problem reports the violation.
-func (q *Quantity) UnmarshalJSON(value []byte) error {
-	var text string
-	if json.Unmarshal(value, &text) != nil {
-		text = string(value) // A number.
-	}
-	q.Quantity, q.Written = resource.Quantity{}, ""
+// ParseQuantity reads an amount as it is written in an object. A text that is not one is no error:
+// Problem reports it.
+func ParseQuantity(text string) Quantity {
 	// Parsing 1e-999999999 takes hours, and formatting 1e999999999 minutes.
-	if len(text) > maxAmount || !amountText.MatchString(text) || q.Quantity.UnmarshalJSON(value) != nil {
-		q.Written = text
-		return nil //nolint:nilerr // Problem reports it.
+	if len(text) > maxAmount || !amountText.MatchString(text) {
+		return Quantity{Written: text}
 	}
+	parsed, err := resource.ParseQuantity(text)
+	if err != nil {
+		return Quantity{Written: text}
+	}
+	q := Quantity{Quantity: parsed}
 	for _, cpu := range []bool{true, false} {
 		if q.problem(text, cpu) != q.problem(q.String(), cpu) {
 			q.Written = text
 		}
 	}
+	return q
+}
+
+// UnmarshalJSON implements json.Unmarshaler. It returns no error for a text that is not a quantity,
+// such as 1e2.5, because an error would prevent a client from reading all policies of a list.
+func (q *Quantity) UnmarshalJSON(value []byte) error {
+	var text string
+	if json.Unmarshal(value, &text) != nil {
+		text = string(value) // A number.
+	}
+	*q = ParseQuantity(text)
 	return nil
 }
 

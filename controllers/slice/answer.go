@@ -111,7 +111,7 @@ func (a *answer) readResources(value any) capacity.Amounts {
 	}
 	out := make(capacity.Amounts, len(list))
 	for name, value := range list {
-		q, _, ok := parseQuantity(value)
+		q, ok := parseQuantity(value)
 		if !ok || len(validation.IsQualifiedName(name)) > 0 {
 			a.inexact = true
 			continue

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube"
@@ -210,8 +211,8 @@ func TestTheWatchTakesWhatTheAPIServerTakes(t *testing.T) {
 	}
 	want := []string{
 		`asks for the resource "a b": write a name such as cpu, memory or nvidia.com/gpu`,
-		`asks for "1e999999999" cpu: write a quantity such as 2, 500m or 16Gi`,
-		"asks for -1 memory: write 0 or more",
+		"asks for 1e999999999 cpu: " + v1alpha1.AmountNotAQuantity,
+		"asks for -1 memory: " + v1alpha1.AmountNegative,
 	}
 	if diff := cmp.Diff(want, s.problems); diff != "" {
 		t.Error(diff)

@@ -44,7 +44,7 @@ func manyOf(element func(i int) any) []any {
 	return out
 }
 
-func quantityEntry(i int) (string, any) { return fmt.Sprint("r", i), "1" }
+func quantityEntry(i int) (string, any) { return fmt.Sprint("x.y/", i), "1" }
 
 // filled is a way for a consumer to fill a slice up to etcdLimit: a value, and the field for it.
 type filled struct {

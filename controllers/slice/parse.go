@@ -3,14 +3,17 @@ package slice
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/liqo"
@@ -28,6 +31,13 @@ const (
 	maxProblems = 3
 )
 
+var (
+	// plainAmount matches what a message shows without quotes.
+	plainAmount = regexp.MustCompile(`^[-+.0-9A-Za-z]{1,32}$`)
+	// smallestBytes is the smallest amount of bytes that a request may have.
+	smallestBytes = resource.MustParse("1Mi")
+)
+
 // slice is what a ResourceSlice of a consumer says. Trust only what the API server itself sets: the
 // spec is the consumer's own, and up to Liqo v1.2.0 the consumer can write the status too.
 type slice struct {
@@ -39,8 +49,7 @@ type slice struct {
 	// consumer is empty until Liqo has filled it in.
 	consumer string
 	class    string
-	// request is in the units of the ledger, rounded up. A quantity that is too large counts as the
-	// largest amount; one in problems is left out.
+	// request is in the units of the ledger, rounded up. What has a problem is left out.
 	request capacity.Amounts
 	// problems say what is wrong with the request and what to write instead.
 	problems []string
@@ -113,19 +122,51 @@ func parseRequest(u *unstructured.Unstructured) (capacity.Amounts, []string) {
 	}
 	out := make(capacity.Amounts, len(names))
 	for _, name := range names {
-		q, text, ok := parseQuantity(asked[name])
-		switch {
-		case len(validation.IsQualifiedName(name)) > 0:
-			p.add("asks for the resource %q: write a name such as cpu, memory or nvidia.com/gpu", kube.Shorten(name, kube.MaxShown))
-		case !ok:
-			p.add("asks for %q %s: write a quantity such as 2, 500m or 16Gi", kube.Shorten(text, kube.MaxShown), kube.Shorten(name, kube.MaxShown))
-		case q.Sign() < 0:
-			p.add("asks for %s %s: write 0 or more", text, kube.Shorten(name, kube.MaxShown))
-		default:
-			out[name] = quantity.AmountOf(name, q, quantity.Up)
+		text := textOf(asked[name])
+		amount := v1alpha1.ParseQuantity(text)
+		if problem := nameProblem(name); problem != "" {
+			p.add("asks for the resource %q: %s", kube.Shorten(name, kube.MaxShown), problem)
+		} else if problem := amountProblem(name, text, &amount); problem != "" {
+			p.add("asks for %s %s: %s", shown(text), kube.Shorten(name, kube.MaxShown), problem)
+		} else {
+			out[name] = quantity.AmountOf(name, amount.Quantity, quantity.Up)
 		}
 	}
 	return out, p.list()
+}
+
+// nameProblem holds the name of a resource to the rules on those of a policy, and says what to write.
+func nameProblem(name string) string {
+	if len(validation.IsQualifiedName(name)) > 0 {
+		return "write a name such as cpu, memory or nvidia.com/gpu"
+	}
+	return v1alpha1.NameProblem(corev1.ResourceName(name))
+}
+
+// amountProblem holds an amount to the rules on those of a policy, and says what to write. One more rule is
+// for a mistake that would be granted in full, and of no use: an amount of bytes without its unit is small. A
+// part of a byte in a larger amount is no mistake: a typed client, such as liqoctl, writes 1.1Gi as
+// 1181116006400m. Nor is 0, with which a consumer gives back what it has.
+func amountProblem(name, text string, q *v1alpha1.Quantity) string {
+	problem := q.Problem(corev1.ResourceName(name))
+	bytes := capacity.InBytes(name)
+	switch {
+	case text == "":
+		return v1alpha1.AmountNotAQuantity
+	case problem != "" && (problem != v1alpha1.AmountNotWhole || !bytes):
+		return problem
+	case bytes && q.Sign() > 0 && q.Cmp(smallestBytes) < 0:
+		return "less than 1Mi: write an amount with its unit, such as 4Gi"
+	}
+	return ""
+}
+
+// shown returns the text of an amount for a message, quoted unless it is plain.
+func shown(text string) string {
+	if plainAmount.MatchString(text) {
+		return text
+	}
+	return strconv.Quote(kube.Shorten(text, kube.MaxShown))
 }
 
 // problems collects the first maxProblems problems, and counts the others.
@@ -149,18 +190,18 @@ func (p *problems) list() []string {
 	return p.first
 }
 
-// parseQuantity reads a quantity from an object, and returns its text too.
-func parseQuantity(value any) (q resource.Quantity, text string, ok bool) {
+// parseQuantity reads a quantity from an object.
+func parseQuantity(value any) (resource.Quantity, bool) {
+	return quantity.Parse(textOf(value))
+}
+
+// textOf returns the text of a quantity in an object, which may be a number.
+func textOf(value any) string {
 	switch v := value.(type) {
 	case string:
-		text = v
-	case int64:
-		text = strconv.FormatInt(v, 10)
+		return v
 	case float64:
-		text = strconv.FormatFloat(v, 'g', -1, 64)
-	default:
-		return q, fmt.Sprint(v), false
+		return strconv.FormatFloat(v, 'f', -1, 64)
 	}
-	q, ok = quantity.Parse(text)
-	return q, text, ok
+	return fmt.Sprint(value)
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"pgregory.net/rapid"
 
+	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube/jsonstream"
 	"proffer.dev/proffer/internal/kube/liqo"
@@ -138,31 +139,53 @@ func TestARequestIsReadWhateverItAsksFor(t *testing.T) {
 		problems []string
 	}{
 		{"nothing", map[string]any{}, nil, nil},
-		{"0", map[string]any{"cpu": "0", "memory": int64(0)}, capacity.Amounts{"cpu": 0, "memory": 0}, nil},
+		{"0", map[string]any{"cpu": "0", "memory": int64(0), "nvidia.com/gpu": int64(0)}, capacity.Amounts{"cpu": 0, "memory": 0, "nvidia.com/gpu": 0}, nil},
 		{"numbers", map[string]any{"cpu": int64(2), "pods": 10.0}, capacity.Amounts{"cpu": 2000, "pods": 10}, nil},
-		{"fractions", map[string]any{"cpu": "0.0005", "memory": "1.5"}, capacity.Amounts{"cpu": 1, "memory": 2}, nil},
+		{"parts of what is whole", map[string]any{"cpu": "0.0005", "nvidia.com/gpu": "500m", "pods": 0.5}, nil, []string{
+			"asks for 0.0005 cpu: " + v1alpha1.AmountTooFineCPU, "asks for 500m nvidia.com/gpu: " + v1alpha1.AmountNotWhole,
+			"asks for 0.5 pods: " + v1alpha1.AmountNotWhole,
+		}},
+		{"1.1Gi, as a person and as a typed client write it", map[string]any{"memory": "1.1Gi", "ephemeral-storage": "1181116006400m"}, capacity.Amounts{"memory": 1181116007, "ephemeral-storage": 1181116007}, nil},
+		{"bytes without their unit", map[string]any{"memory": int64(4), "storage": "500m", "hugepages-2Mi": "1048575"}, nil, []string{
+			"asks for 1048575 hugepages-2Mi: less than 1Mi: write an amount with its unit, such as 4Gi",
+			"asks for 4 memory: less than 1Mi: write an amount with its unit, such as 4Gi", "asks for 500m storage: less than 1Mi: write an amount with its unit, such as 4Gi",
+		}},
+		{"1Mi", map[string]any{"memory": "1Mi", "ephemeral-storage": "0"}, capacity.Amounts{"memory": 1 << 20, "ephemeral-storage": 0}, nil},
+		{"names as nobody offers them", map[string]any{"cpus": "4", "gpu": "1", "example": "1"}, nil, []string{
+			`asks for the resource "cpus": ` + v1alpha1.NameProblem("cpus"), `asks for the resource "example": ` + v1alpha1.NameProblem("example"),
+			`asks for the resource "gpu": ` + v1alpha1.NameProblem("gpu"),
+		}},
 		{"2^63-1", map[string]any{"memory": "9223372036854775807"}, capacity.Amounts{"memory": math.MaxInt64}, nil},
-		{"2^63", map[string]any{"cpu": "9223372036854775808", "memory": "9223372036854775808"}, capacity.Amounts{"cpu": math.MaxInt64, "memory": math.MaxInt64}, nil},
-		{"1e100", map[string]any{"cpu": "1e100", "memory": "1e100", "pods": 1e100}, capacity.Amounts{"cpu": math.MaxInt64, "memory": math.MaxInt64, "pods": math.MaxInt64}, nil},
-		{"negative", map[string]any{"cpu": "-1", "memory": "1"}, capacity.Amounts{"memory": 1}, []string{"asks for -1 cpu: write 0 or more"}},
-		{"-2^63 and less", map[string]any{"cpu": int64(math.MinInt64), "memory": "-1e100"}, nil, []string{"asks for -9223372036854775808 cpu: write 0 or more", "asks for -1e100 memory: write 0 or more"}},
+		{"2^63", map[string]any{"cpu": "9223372036854775808", "memory": "9223372036854775808"}, nil, []string{
+			"asks for 9223372036854775808 cpu: " + v1alpha1.AmountTooLarge, "asks for 9223372036854775808 memory: " + v1alpha1.AmountTooLarge,
+		}},
+		{"1e100", map[string]any{"cpu": "1e100", "memory": "1e100", "pods": 1e100}, nil, []string{
+			"asks for 1e100 cpu: " + v1alpha1.AmountNotAQuantity, "asks for 1e100 memory: " + v1alpha1.AmountNotAQuantity,
+			`asks for "1` + strings.Repeat("0", 60) + `..." pods: ` + v1alpha1.AmountNotAQuantity,
+		}},
+		{"negative", map[string]any{"cpu": "-1", "memory": "1Gi"}, capacity.Amounts{"memory": 1 << 30}, []string{"asks for -1 cpu: " + v1alpha1.AmountNegative}},
+		{"-2^63 and less", map[string]any{"cpu": int64(math.MinInt64), "memory": "-1e99"}, nil, []string{
+			"asks for -9223372036854775808 cpu: " + v1alpha1.AmountNegative, "asks for -1e99 memory: " + v1alpha1.AmountNegative,
+		}},
 		{"an exponent that would take minutes to parse", map[string]any{"cpu": "1e999999999", "memory": "1e-999999999"}, nil, []string{
-			`asks for "1e999999999" cpu: write a quantity such as 2, 500m or 16Gi`, `asks for "1e-999999999" memory: write a quantity such as 2, 500m or 16Gi`,
+			"asks for 1e999999999 cpu: " + v1alpha1.AmountNotAQuantity, "asks for 1e-999999999 memory: " + v1alpha1.AmountNotAQuantity,
 		}},
 		{"not a quantity", map[string]any{"cpu": "much", "memory": "", "pods": true}, nil, []string{
-			`asks for "much" cpu: write a quantity such as 2, 500m or 16Gi`, `asks for "" memory: write a quantity such as 2, 500m or 16Gi`,
-			`asks for "true" pods: write a quantity such as 2, 500m or 16Gi`,
+			"asks for much cpu: " + v1alpha1.AmountNotAQuantity, `asks for "" memory: ` + v1alpha1.AmountNotAQuantity,
+			"asks for true pods: " + v1alpha1.AmountNotAQuantity,
 		}},
+		{"a line break", map[string]any{"cpu": "1\nmemory"}, nil, []string{`asks for "1\nmemory" cpu: ` + v1alpha1.AmountNotAQuantity}},
 		{"ten thousand digits", map[string]any{"cpu": strings.Repeat("9", 10_000)}, nil, []string{
-			`asks for "` + strings.Repeat("9", 61) + `..." cpu: write a quantity such as 2, 500m or 16Gi`,
+			`asks for "` + strings.Repeat("9", 61) + `..." cpu: ` + v1alpha1.AmountNotAQuantity,
 		}},
 		{"an empty resource name", map[string]any{"": "1"}, nil, []string{`asks for the resource "": write a name such as cpu, memory or nvidia.com/gpu`}},
 		{"a resource name with a line break", map[string]any{"cpu\nmemory": "1"}, nil, []string{`asks for the resource "cpu\nmemory": write a name such as cpu, memory or nvidia.com/gpu`}},
 		{"a resource name of 10,000 characters", map[string]any{long: "1"}, nil, []string{
 			`asks for the resource "` + long[:61] + `...": write a name such as cpu, memory or nvidia.com/gpu`,
 		}},
-		{"five problems", map[string]any{"a": "-1", "b": "-1", "c": "-1", "d": "-1", "e": "-1", "f": "1"}, capacity.Amounts{"f": 1}, []string{
-			"asks for -1 a: write 0 or more", "asks for -1 b: write 0 or more", "asks for -1 c: write 0 or more", "and 2 more",
+		{"five problems", map[string]any{"x.y/a": "-1", "x.y/b": "-1", "x.y/c": "-1", "x.y/d": "-1", "x.y/e": "-1", "x.y/f": "1"}, capacity.Amounts{"x.y/f": 1}, []string{
+			"asks for -1 x.y/a: " + v1alpha1.AmountNegative, "asks for -1 x.y/b: " + v1alpha1.AmountNegative,
+			"asks for -1 x.y/c: " + v1alpha1.AmountNegative, "and 2 more",
 		}},
 	} {
 		got := parseSlice(at(t, tc.asked, "spec", "resources"))

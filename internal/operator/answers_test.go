@@ -611,10 +611,18 @@ func TestInvalidAndExtremeRequestsGetAReason(t *testing.T) {
 			"denied: nothing is asked for, and policy standard has no defaults: write resources in the request",
 		},
 		{"zero", map[string]any{"cpu": "0"}, "Denied Denied", "denied: nothing is asked for"},
-		{"negative", map[string]any{"cpu": "-1"}, "Denied InvalidRequest", "denied: asks for -1 cpu: write 0 or more"},
+		{"negative", map[string]any{"cpu": "-1"}, "Denied InvalidRequest", "denied: asks for -1 cpu: " + v1alpha1.AmountNegative},
 		{
-			"beyond int64", map[string]any{"memory": "9223372036854775808"}, "Accepted Capped memory=8Gi",
+			"as much as there can be", map[string]any{"memory": "9223372036854775807"}, "Accepted Capped memory=8Gi",
 			"granted 8Gi of 7.99Ei memory: policy standard leaves 8Gi for this cluster",
+		},
+		{
+			"beyond int64", map[string]any{"memory": "9223372036854775808"}, "Denied InvalidRequest",
+			"denied: asks for 9223372036854775808 memory: " + v1alpha1.AmountTooLarge,
+		},
+		{
+			"half a device", map[string]any{"cpu": "1", "example.com/gpu": "500m"}, "Denied InvalidRequest",
+			"denied: asks for 500m example.com/gpu: " + v1alpha1.AmountNotWhole,
 		},
 		{
 			"unknown", map[string]any{"cpu": "1", "example.com/what": "1"}, "Accepted Capped cpu=1",

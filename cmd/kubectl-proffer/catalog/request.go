@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -41,12 +40,8 @@ func parseAmounts(text string) (v1alpha1.Quantities, error) {
 		if _, twice := amounts[name]; twice {
 			return nil, wrong("%s is there twice", key)
 		}
-		quoted, err := json.Marshal(value)
-		if err != nil {
-			return nil, wrong("%q is not an amount", value)
-		}
-		var amount v1alpha1.Quantity
-		if err := amount.UnmarshalJSON(quoted); err != nil || amount.Problem(name) != "" || amount.Sign() <= 0 {
+		amount := v1alpha1.ParseQuantity(value)
+		if amount.Problem(name) != "" || amount.Sign() <= 0 {
 			return nil, wrong("%q is not an amount of %s above 0", value, key)
 		}
 		amounts[name] = amount
