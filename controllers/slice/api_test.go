@@ -285,7 +285,7 @@ func TestStorageClassesAreFollowed(t *testing.T) {
 		kubetest.Eventually(t, func() string { return cmp.Diff(want, f.storageClasses(), comparing) })
 	}
 	slow := storage("slow", nil)
-	fast := storage("fast", map[string]string{defaultStorageAnnotation: "true"})
+	fast := storage("fast", map[string]string{defaultStorageAnnotations[1]: "true"})
 	lists(namedClass{"fast", true}, namedClass{"slow", false})
 	kubetest.Edit(t, fast, func(o client.Object) { o.SetAnnotations(nil) }, kubetest.WriteSpec)
 	lists(namedClass{"fast", false}, namedClass{"slow", false})

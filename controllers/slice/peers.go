@@ -11,7 +11,7 @@ import (
 type peers struct {
 	owners  map[string]string
 	tenants map[string]tenantState
-	storage map[string]namedClass
+	storage map[string]storageClass
 }
 
 // Peers returns the present tenants and StorageClasses.
@@ -47,15 +47,11 @@ func (p peers) Tenants() []table.Tenant {
 	return all
 }
 
-// StorageClasses lists the names as an answer has them that leaves the choice to Liqo's way.
+// StorageClasses lists the names as an answer has them that leaves the choice to the operator.
 func (p peers) StorageClasses() []string {
-	var names, others []string
-	for _, class := range sortedClasses(p.storage) {
-		if class.isDefault {
-			names = append(names, class.name)
-		} else {
-			others = append(others, class.name)
-		}
+	var names []string
+	for _, class := range listStorage(p.storage) {
+		names = append(names, class.name)
 	}
-	return append(names, others...)
+	return names
 }

@@ -26,7 +26,7 @@ func TestPeersAreTheOneTenantOfAConsumerInItsTenantNamespace(t *testing.T) {
 			"e/w":    deleting,
 			"f/r":    tenant("f", "rome", "r", drained),
 		},
-		storage: map[string]namedClass{"c": {name: "c"}, "b": {name: "b", isDefault: true}, "a": {name: "a"}},
+		storage: map[string]storageClass{"c": {name: "c"}, "b": {name: "b", marked: true}, "a": {name: "a"}},
 	}
 	want := []table.Tenant{
 		{Consumer: "oslo", Namespace: "b", Name: "o", UID: "o-uid", State: table.TenantCordoned},

@@ -1,8 +1,6 @@
 package slice
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -21,9 +19,6 @@ var (
 	storageClassResource = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}
 )
 
-// defaultStorageAnnotation marks the StorageClass of claims that name none.
-const defaultStorageAnnotation = "storageclass.kubernetes.io/is-default-class"
-
 // +kubebuilder:rbac:roleName=proffer-manager,groups=authentication.liqo.io,resources=resourceslices,verbs=list;watch
 // +kubebuilder:rbac:roleName=proffer-manager,groups="",resources=namespaces,verbs=list;watch
 // +kubebuilder:rbac:roleName=proffer-manager,groups=storage.k8s.io,resources=storageclasses,verbs=list;watch
@@ -35,7 +30,7 @@ var TenantFields = [][]string{{"spec", "clusterID"}, {"spec", "tenantCondition"}
 type Decider struct {
 	cache   *grantCache
 	gates   *gates
-	storage *kube.ObjectCache[namedClass]
+	storage *kube.ObjectCache[storageClass]
 	// unserved knows which grants are left alone for a while.
 	unserved unservedYet
 	// watches keep all of it up to date but the Tenants.
@@ -69,32 +64,6 @@ func (d *Decider) Informers() kube.CRDInformers { return d.watches }
 
 // Tenants is the handler for Liqo's Tenants, which others watch too.
 func (d *Decider) Tenants() kube.Handler { return d.gates.tenants }
-
-// storageClasses returns all of them by name, as Liqo lists them for its own class. The caller owns
-// the result.
-func (d *Decider) storageClasses() []namedClass {
-	return sortedClasses(d.storage.All())
-}
-
-func sortedClasses(all map[string]namedClass) []namedClass {
-	return slices.SortedFunc(maps.Values(all), func(a, b namedClass) int { return cmp.Compare(a.name, b.name) })
-}
-
-func parseStorageClass(u *unstructured.Unstructured) namedClass {
-	return namedClass{name: u.GetName(), isDefault: u.GetAnnotations()[defaultStorageAnnotation] == "true"}
-}
-
-func stripStorageClass(obj any) (any, error) {
-	u, ok := obj.(*unstructured.Unstructured)
-	if !ok {
-		return obj, nil
-	}
-	out := kube.Identity(u)
-	if value, ok := u.GetAnnotations()[defaultStorageAnnotation]; ok {
-		out.SetAnnotations(map[string]string{defaultStorageAnnotation: value})
-	}
-	return out, nil
-}
 
 // The rate of changes in one namespace that are evaluated immediately: newsBurst, then one per
 // newsInterval. Further changes wait for the debounce window.

@@ -4,12 +4,8 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
-	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
@@ -157,27 +153,5 @@ func TestVersionsThatAreNoNumbersAreTakenInTheOrderTold(t *testing.T) {
 	}
 	if !b.set(known(t, "s", "a", 2)) {
 		t.Error("the version after it was ignored")
-	}
-}
-
-func TestStorageClassesAreListedAsLiqoDoes(t *testing.T) {
-	s := NewDecider(nil, func() {}, func() {}, logr.Discard())
-	for name, annotations := range map[string]map[string]string{
-		"slow": {"note": "x"}, "fast": {defaultStorageAnnotation: "true", "note": "x"}, "old": {defaultStorageAnnotation: "false"},
-	} {
-		stripped, err := stripStorageClass(kubetest.Unstructured(t, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations}, Provisioner: "p"}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		u := stripped.(*unstructured.Unstructured)
-		if !s.storage.Set(u) || s.storage.Set(u) {
-			t.Error("setting a class does not report exactly the first change")
-		}
-		if u.GetAnnotations()["note"] != "" || u.Object["provisioner"] != nil {
-			t.Errorf("kept too much: %v", u.Object)
-		}
-	}
-	if diff := cmp.Diff([]namedClass{{"fast", true}, {"old", false}, {"slow", false}}, s.storageClasses(), comparing); diff != "" {
-		t.Error(diff)
 	}
 }

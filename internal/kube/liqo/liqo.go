@@ -27,6 +27,8 @@ const (
 	NodeTypeLabel    = "liqo.io/type"
 	VirtualNodeType  = "virtual-node"
 	VirtualNodeTaint = "virtual-node.liqo.io/not-allowed"
+	// StorageProvisioner is the provisioner of the StorageClass whose volumes are on other clusters.
+	StorageProvisioner = "liqo.io/storage"
 	// ResourceSliceLabel is on a VirtualNode that Liqo made, and names the ResourceSlice.
 	ResourceSliceLabel = "liqo.io/resourceslice-name"
 

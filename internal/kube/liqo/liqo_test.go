@@ -23,6 +23,7 @@ func TestTheNamesAreThoseOfLiqo(t *testing.T) {
 		liqo.NodeTypeLabel:                   consts.TypeLabel,
 		liqo.VirtualNodeType:                 consts.TypeNode,
 		liqo.VirtualNodeTaint:                consts.VirtualNodeTolerationKey,
+		liqo.StorageProvisioner:              consts.StorageProvisionerName,
 		liqo.ResourceSliceLabel:              consts.ResourceSliceNameLabelKey,
 		liqo.ReplicatedLabel:                 consts.ReplicationStatusLabel,
 		liqo.OriginIDLabel:                   consts.ReplicationOriginLabel,
