@@ -19,7 +19,7 @@ var (
 
 func addKnownTypes(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion, &ResourcePolicy{}, &ResourcePolicyList{}, &Grant{}, &GrantList{}, &Offer{}, &OfferList{},
-		&Orchestration{}, &OrchestrationList{})
+		&Orchestration{}, &OrchestrationList{}, &AdmissionParams{}, &AdmissionParamsList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

@@ -1,6 +1,6 @@
 // Package classlist maintains the list of the classes that policies offer. An admission policy
-// checks ResourceSlices against it. It is a ConfigMap with one entry per class, whose value names
-// the program that serves the class.
+// checks ResourceSlices against it. It is an AdmissionParams with one entry per class, whose value
+// names the program that serves the class.
 package classlist
 
 import (
@@ -17,12 +17,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/table"
@@ -42,35 +42,43 @@ const (
 	fieldManager    = "proffer"
 )
 
-var configMapResource = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+var paramsResource = v1alpha1.GroupVersion.WithResource("admissionparams")
 
 // Writer keeps the list. It is work for the leader.
 type Writer struct {
 	client    dynamic.Interface
 	list      types.NamespacedName
 	table     *table.Table
+	others    []string
 	debouncer *debounce.Debouncer
 	log       logr.Logger
 }
 
-// NewWriter returns a Writer of the ConfigMap of this name.
-func NewWriter(client dynamic.Interface, list types.NamespacedName, from *table.Table, log logr.Logger) *Writer {
-	return &Writer{client: client, list: list, table: from, debouncer: debounce.New(debouncePeriod), log: log}
+// NewWriter returns a Writer of the AdmissionParams of this name. It also lists the classes of others.
+func NewWriter(
+	client dynamic.Interface, list types.NamespacedName, from *table.Table, others []string, log logr.Logger,
+) *Writer {
+	return &Writer{
+		client: client, list: list, table: from, others: others, debouncer: debounce.New(debouncePeriod),
+		log: log,
+	}
 }
 
 // Wake schedules a check of the list. It never blocks.
 func (w *Writer) Wake() { w.debouncer.Wake() }
 
-// Start writes until the context ends, and can be started again. It watches this one ConfigMap to
+// Start writes until the context ends, and can be started again. It watches this one object to
 // undo changes by others.
 func (w *Writer) Start(ctx context.Context) error {
-	informer := dynamicinformer.NewFilteredDynamicInformer(w.client, configMapResource, w.list.Namespace, 0, toolscache.Indexers{}, func(o *metav1.ListOptions) {
+	thisOne := func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, w.list.Name).String()
-	}).Informer()
+	}
+	informer := dynamicinformer.NewFilteredDynamicInformer(w.client, paramsResource, w.list.Namespace, 0,
+		toolscache.Indexers{}, thisOne).Informer()
 	wake := func(*unstructured.Unstructured) { w.debouncer.Wake() }
 	registration, err := informer.AddEventHandler(kube.OnEvents(wake, wake))
 	if err != nil {
-		return fmt.Errorf("watching the ConfigMap %s: %w", w.list, err)
+		return fmt.Errorf("watching the AdmissionParams %s: %w", w.list, err)
 	}
 	watching, stop := context.WithCancel(logr.NewContext(ctx, w.log))
 	var wg sync.WaitGroup
@@ -91,7 +99,7 @@ func (w *Writer) Start(ctx context.Context) error {
 		}
 		if err := w.write(ctx, informer.GetStore()); err != nil && ctx.Err() == nil {
 			if !apierrors.IsConflict(err) { // The watch is about to bring the newer version, and wakes.
-				w.log.Error(err, "Cannot write the list of served classes; will retry", "configmap", w.list)
+				w.log.Error(err, "Cannot write the list of served classes; will retry", "admissionparams", w.list)
 			}
 			later.Reset(retryAfter)
 		}
@@ -104,7 +112,7 @@ func (w *Writer) write(ctx context.Context, store toolscache.Store) error {
 	if latest == nil {
 		return nil // Before every policy has been seen, the class of one could be removed by mistake.
 	}
-	served := activeClasses(latest.Policies)
+	served := servedClasses(latest.Policies, w.others)
 	object, found, err := store.GetByKey(w.list.String())
 	if err != nil {
 		return err
@@ -116,7 +124,7 @@ func (w *Writer) write(ctx context.Context, store toolscache.Store) error {
 	}
 	u, ok := object.(*unstructured.Unstructured)
 	if !ok {
-		return fmt.Errorf("got a %T instead of a ConfigMap", object)
+		return fmt.Errorf("got a %T instead of AdmissionParams", object)
 	}
 	listed, _, err := unstructured.NestedStringMap(u.Object, "data")
 	if err != nil {
@@ -129,19 +137,19 @@ func (w *Writer) write(ctx context.Context, store toolscache.Store) error {
 	return w.patch(ctx, u.GetResourceVersion(), changes)
 }
 
-// create creates the list again. Until it exists, the admission policy refuses all writes of
-// ResourceSlices, even Liqo's own. create uses apply, because RBAC can restrict apply to a name,
-// but not a create request.
+// create creates the list, also after it was deleted. Until it exists, the admission policy refuses
+// all writes of ResourceSlices, even Liqo's own. create uses apply, because RBAC can restrict apply
+// to a name, but not a create request.
 func (w *Writer) create(ctx context.Context, served []string) error {
 	list := &unstructured.Unstructured{Object: map[string]any{"data": amendments(nil, served)}}
-	list.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
+	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("AdmissionParams"))
 	list.SetNamespace(w.list.Namespace)
 	list.SetName(w.list.Name)
-	lists := w.client.Resource(configMapResource).Namespace(w.list.Namespace)
+	lists := w.client.Resource(paramsResource).Namespace(w.list.Namespace)
 	if _, err := lists.Apply(ctx, w.list.Name, list, metav1.ApplyOptions{FieldManager: fieldManager}); err != nil {
 		return err
 	}
-	w.log.Info("Recreated the list of served classes", "configmap", w.list, "classes", len(served))
+	w.log.Info("Created the list of served classes", "admissionparams", w.list, "classes", len(served))
 	return nil
 }
 
@@ -151,18 +159,22 @@ func (w *Writer) patch(ctx context.Context, version string, changes map[string]a
 	if err != nil {
 		return err
 	}
-	lists := w.client.Resource(configMapResource).Namespace(w.list.Namespace)
-	if _, err := lists.Patch(ctx, w.list.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: fieldManager}); err != nil {
+	lists := w.client.Resource(paramsResource).Namespace(w.list.Namespace)
+	options := metav1.PatchOptions{FieldManager: fieldManager}
+	if _, err := lists.Patch(ctx, w.list.Name, types.MergePatchType, body, options); err != nil {
 		return err
 	}
-	w.log.Info("Wrote the list of served classes", "configmap", w.list, "changes", len(changes))
+	w.log.Info("Wrote the list of served classes", "admissionparams", w.list, "changes", len(changes))
 	return nil
 }
 
-// activeClasses returns the classes of the policies in force, sorted, each once. The unnamed class
-// is not among them: it is for Liqo v0.
-func activeClasses(list []table.Policy) []string {
+// servedClasses returns the classes of the policies in force and those of others, sorted, each once.
+// The unnamed class is not among them: it is for Liqo v0.
+func servedClasses(list []table.Policy, others []string) []string {
 	classes := map[string]struct{}{}
+	for _, class := range others {
+		classes[class] = struct{}{}
+	}
 	for i := range list {
 		if parsed := list[i].Parsed; parsed != nil && !parsed.DryRun && parsed.Class != "" {
 			classes[parsed.Class] = struct{}{}

@@ -13,32 +13,32 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"pgregory.net/rapid"
 
-	"proffer.dev/proffer/internal/debounce"
+	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 )
 
-func TestOnlyClassesOfPoliciesInForceAreServed(t *testing.T) {
-	got := activeClasses([]table.Policy{
+func TestOnlyClassesOfPoliciesInForceAndOfOthersAreServed(t *testing.T) {
+	got := servedClasses([]table.Policy{
 		{Name: "a", Parsed: &offer.Policy{Class: "silver"}},
 		{Name: "b", Parsed: &offer.Policy{Class: "gold"}},
 		{Name: "c", Parsed: &offer.Policy{Class: "gold"}},
 		{Name: "dry-run", Parsed: &offer.Policy{Class: "trial", DryRun: true}},
 		{Name: "unnamed", Parsed: &offer.Policy{}},
 		{Name: "invalid"},
-	})
-	if diff := cmp.Diff([]string{"gold", "silver"}, got); diff != "" {
+	}, []string{"default", "gold"})
+	if diff := cmp.Diff([]string{"default", "gold", "silver"}, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -86,11 +86,14 @@ type testWriter struct {
 }
 
 func newTestWriter(objects ...runtime.Object) testWriter {
-	l := testWriter{client: dynamicfake.NewSimpleDynamicClient(kubetest.Scheme(), objects...)}
-	l.Writer = &Writer{
-		client: l.client, list: types.NamespacedName{Namespace: "n", Name: "list"},
-		table: table.New(), debouncer: debounce.New(debouncePeriod), log: logr.Discard(),
+	l := testWriter{client: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(kubetest.Scheme(),
+		map[schema.GroupVersionResource]string{paramsResource: "AdmissionParamsList"})}
+	for _, o := range objects { // The fake client guesses another plural.
+		if err := l.client.Tracker().Create(paramsResource, o, "n"); err != nil {
+			panic(err)
+		}
 	}
+	l.Writer = NewWriter(l.client, types.NamespacedName{Namespace: "n", Name: "list"}, table.New(), nil, logr.Discard())
 	return l
 }
 
@@ -116,7 +119,7 @@ func (l testWriter) writes() int {
 
 func (l testWriter) listed(t *testing.T) map[string]string {
 	t.Helper()
-	u, err := l.client.Resource(configMapResource).Namespace("n").Get(t.Context(), "list", metav1.GetOptions{})
+	u, err := l.client.Resource(paramsResource).Namespace("n").Get(t.Context(), "list", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,12 +130,12 @@ func (l testWriter) listed(t *testing.T) map[string]string {
 	return data
 }
 
-func aList(data map[string]string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "list"}, Data: data}
+func aList(data map[string]string) *v1alpha1.AdmissionParams {
+	return &v1alpha1.AdmissionParams{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "list"}, Data: data}
 }
 
 // withWriter runs the test in a synctest bubble while the writer runs.
-func withWriter(t *testing.T, object *corev1.ConfigMap, test func(*testing.T, testWriter)) {
+func withWriter(t *testing.T, object *v1alpha1.AdmissionParams, test func(*testing.T, testWriter)) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newTestWriter(object)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -174,8 +177,8 @@ func TestAnUpToDateListIsNotWritten(t *testing.T) {
 func TestAFailedWriteOfTheListIsRetriedSlowly(t *testing.T) {
 	for _, refusal := range []error{
 		apierrors.NewServiceUnavailable("away"),
-		apierrors.NewForbidden(configMapResource.GroupResource(), "list", errors.New("no role")),
-		apierrors.NewConflict(configMapResource.GroupResource(), "list", errors.New("changed")),
+		apierrors.NewForbidden(paramsResource.GroupResource(), "list", errors.New("no role")),
+		apierrors.NewConflict(paramsResource.GroupResource(), "list", errors.New("changed")),
 	} {
 		withWriter(t, aList(nil), func(t *testing.T, l testWriter) {
 			var refusing atomic.Bool
@@ -203,7 +206,7 @@ func TestNothingIsWrittenUntilTheListIsRead(t *testing.T) {
 		var refusing atomic.Bool
 		refusing.Store(true)
 		l.client.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return refusing.Load(), nil, apierrors.NewForbidden(configMapResource.GroupResource(), "list", errors.New("no role"))
+			return refusing.Load(), nil, apierrors.NewForbidden(paramsResource.GroupResource(), "list", errors.New("no role"))
 		})
 		term := func(d time.Duration) {
 			ctx, cancel := context.WithTimeout(t.Context(), d)

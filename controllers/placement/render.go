@@ -1,7 +1,8 @@
 // Package placement maintains the list of the users whose pods have to carry labels of nodes, for
-// the admission policy of the component slice-pod-guard. It is a ConfigMap with an entry for each
-// ResourceSlice that has a grant from a policy with enforcePlacement: the key is the user under
+// the admission policy of the component slice-pod-guard. It is an AdmissionParams with an entry for
+// each ResourceSlice that has a grant from a policy with enforcePlacement: the key is the user under
 // whose name Liqo sends the pods of the slice, the value are the labels, as in pool=gold,zone=a.
+// Another entry marks the list as complete.
 package placement
 
 import (
@@ -10,8 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation"
-
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 )
@@ -19,12 +18,18 @@ import (
 const (
 	// maxPerConsumer bounds the entries of one consumer, in bytes: some 500 slices with short names.
 	maxPerConsumer = 32 << 10
-	// maxList bounds the list, in bytes. A ConfigMap can have one MiB.
+	// maxList bounds the list, in bytes. etcd stores 1.5 MiB in one object.
 	maxList = 1000 << 10
+	// maxUser bounds the names of users, in bytes.
+	maxUser = 253
 	// exceeded precedes the ID of a consumer that has more than is listed. No user begins with it:
 	// users begin with the name of a slice. The admission policy refuses all pods of the consumer
 	// whose user has no entry.
 	exceeded = "_"
+	// complete is the entry of every list that the operator has written. Without it, the admission
+	// policy refuses all pods: somebody has replaced the list, and what is required is not known. No
+	// user begins with a dot.
+	complete = ".complete"
 )
 
 // rendered is the list as it should be.
@@ -46,16 +51,15 @@ func render(decided iter.Seq[table.DecidedSlice], policies []table.Policy, prese
 	all := requirements(decided, policies, present)
 	// What is listed stays listed; the rest follows in the order of the slices.
 	slices.SortStableFunc(all, func(a, b required) int { return rank(a, present) - rank(b, present) })
-	out := rendered{entries: make(map[string]string, len(all))}
+	out := rendered{entries: make(map[string]string, len(all)+1)}
+	out.entries[complete] = "true"
 	sums, total := map[string]int{}, 0
 	for _, r := range all {
 		size := len(r.user) + len(r.labels)
-		if len(validation.IsConfigMapKey(r.user)) > 0 || sums[r.consumer]+size > maxPerConsumer || total+size > maxList {
+		if len(r.user) > maxUser || sums[r.consumer]+size > maxPerConsumer || total+size > maxList {
 			out.left++
 			// These markers are few and short: the bound of the list leaves room for them.
-			if key := exceeded + r.consumer; len(validation.IsConfigMapKey(key)) == 0 {
-				out.entries[key] = ""
-			}
+			out.entries[exceeded+r.consumer] = ""
 			continue
 		}
 		sums[r.consumer] += size

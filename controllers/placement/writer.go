@@ -15,12 +15,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/grant/protocol"
 	"proffer.dev/proffer/internal/kube"
@@ -38,7 +38,7 @@ const (
 	fieldManager = "proffer"
 )
 
-var configMapResource = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+var paramsResource = v1alpha1.GroupVersion.WithResource("admissionparams")
 
 // Writer keeps the list. It is work for the leader.
 type Writer struct {
@@ -54,16 +54,19 @@ type Writer struct {
 	stored atomic.Pointer[map[string]string]
 	left   prometheus.Gauge
 	// written is the result of the last write, which the watch may not have brought yet. last are the
-	// entries that were seen last, for a list that is deleted.
+	// entries that were seen last, for a list that is deleted or replaced.
 	written *unstructured.Unstructured
 	last    map[string]string
 }
 
-// NewWriter returns a Writer of the ConfigMap of this name. It calls wake after each change of the
-// list.
-func NewWriter(client dynamic.Interface, list types.NamespacedName, from *table.Table, wake func(), log logr.Logger) *Writer {
+// NewWriter returns a Writer of the AdmissionParams of this name. It calls wake after each change of
+// the list.
+func NewWriter(
+	client dynamic.Interface, list types.NamespacedName, from *table.Table, wake func(), log logr.Logger,
+) *Writer {
 	return &Writer{
-		client: client, list: list, table: from, debouncer: debounce.New(debouncePeriod), wake: wake, log: log,
+		client: client, list: list, table: from, debouncer: debounce.New(debouncePeriod),
+		wake: wake, log: log,
 		left: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "proffer_placements_left_out",
 			Help: "Slices without an entry in the list of placements because their consumers have too many. " +
@@ -97,17 +100,19 @@ func (w *Writer) Describe(ch chan<- *prometheus.Desc) { w.left.Describe(ch) }
 // Collect implements prometheus.Collector.
 func (w *Writer) Collect(ch chan<- prometheus.Metric) { w.left.Collect(ch) }
 
-// Start writes until the context ends, and can be started again. It watches this one ConfigMap to
+// Start writes until the context ends, and can be started again. It watches this one object to
 // undo changes by others.
 func (w *Writer) Start(ctx context.Context) error {
 	defer func() { w.stored.Store(nil); w.left.Set(0) }()
-	informer := dynamicinformer.NewFilteredDynamicInformer(w.client, configMapResource, w.list.Namespace, 0, toolscache.Indexers{}, func(o *metav1.ListOptions) {
+	thisOne := func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, w.list.Name).String()
-	}).Informer()
+	}
+	informer := dynamicinformer.NewFilteredDynamicInformer(w.client, paramsResource, w.list.Namespace, 0,
+		toolscache.Indexers{}, thisOne).Informer()
 	wake := func(*unstructured.Unstructured) { w.debouncer.Wake() }
 	registration, err := informer.AddEventHandler(kube.OnEvents(wake, wake))
 	if err != nil {
-		return fmt.Errorf("watching the ConfigMap %s: %w", w.list, err)
+		return fmt.Errorf("watching the AdmissionParams %s: %w", w.list, err)
 	}
 	watching, stop := context.WithCancel(logr.NewContext(ctx, w.log))
 	var wg sync.WaitGroup
@@ -128,7 +133,8 @@ func (w *Writer) Start(ctx context.Context) error {
 		}
 		if err := w.write(ctx, informer.GetStore()); err != nil && ctx.Err() == nil {
 			if !apierrors.IsConflict(err) { // The watch is about to bring the newer version, and wakes.
-				w.log.Error(err, "Cannot write the list of placements; slices that have to be on it wait for their first answer; will retry", "configmap", w.list)
+				w.log.Error(err, "Cannot write the list of placements; "+
+					"slices that have to be on it wait for their first answer; will retry", "admissionparams", w.list)
 			}
 			later.Reset(retryAfter)
 		}
@@ -150,7 +156,7 @@ func (w *Writer) write(ctx context.Context, store toolscache.Store) error {
 	if found {
 		u, ok := object.(*unstructured.Unstructured)
 		if !ok {
-			return fmt.Errorf("got a %T instead of a ConfigMap", object)
+			return fmt.Errorf("got a %T instead of AdmissionParams", object)
 		}
 		if w.written != nil && protocol.Newer(w.written.GetResourceVersion(), u.GetResourceVersion()) {
 			u = w.written
@@ -159,7 +165,10 @@ func (w *Writer) write(ctx context.Context, store toolscache.Store) error {
 			return err
 		}
 		version = u.GetResourceVersion()
-		w.last = listed
+		// What others put in the place of the list does not say what was required.
+		if _, ours := listed[complete]; ours || w.last == nil {
+			w.last = listed
+		}
 	}
 	want := render(latest.Slices.All, latest.Policies, w.last)
 	w.left.Set(float64(want.left))
@@ -181,20 +190,21 @@ func (w *Writer) write(ctx context.Context, store toolscache.Store) error {
 	return nil
 }
 
-// create creates the list again. Until it exists, the admission policy refuses all ShadowPods. create
-// uses apply, because RBAC can restrict apply to a name, but not a create request.
+// create creates the list, also after it was deleted. Until it exists, the admission policy refuses
+// all ShadowPods. create uses apply, because RBAC can restrict apply to a name, but not a create
+// request.
 func (w *Writer) create(ctx context.Context, entries map[string]string) error {
 	list := &unstructured.Unstructured{Object: map[string]any{"data": amendments(nil, entries)}}
-	list.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
+	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("AdmissionParams"))
 	list.SetNamespace(w.list.Namespace)
 	list.SetName(w.list.Name)
-	lists := w.client.Resource(configMapResource).Namespace(w.list.Namespace)
+	lists := w.client.Resource(paramsResource).Namespace(w.list.Namespace)
 	result, err := lists.Apply(ctx, w.list.Name, list, metav1.ApplyOptions{FieldManager: fieldManager})
 	if err != nil {
 		return err
 	}
 	w.written = result
-	w.log.Info("Recreated the list of placements", "configmap", w.list, "entries", len(entries))
+	w.log.Info("Created the list of placements", "admissionparams", w.list, "entries", len(entries))
 	return nil
 }
 
@@ -204,13 +214,14 @@ func (w *Writer) patch(ctx context.Context, version string, changes map[string]a
 	if err != nil {
 		return err
 	}
-	lists := w.client.Resource(configMapResource).Namespace(w.list.Namespace)
-	result, err := lists.Patch(ctx, w.list.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: fieldManager})
+	lists := w.client.Resource(paramsResource).Namespace(w.list.Namespace)
+	options := metav1.PatchOptions{FieldManager: fieldManager}
+	result, err := lists.Patch(ctx, w.list.Name, types.MergePatchType, body, options)
 	if err != nil {
 		return err
 	}
 	w.written = result
-	w.log.Info("Wrote the list of placements", "configmap", w.list, "changes", len(changes))
+	w.log.Info("Wrote the list of placements", "admissionparams", w.list, "changes", len(changes))
 	return nil
 }
 

@@ -130,6 +130,7 @@ func (c *cluster) start(ctx context.Context, undo *cleanup, progress io.Writer) 
 var crds = map[string]struct{ file, kind string }{
 	"resourcepolicies.proffer.dev": {"proffer.dev_resourcepolicies.yaml", "ResourcePolicy"},
 	"grants.proffer.dev":           {"proffer.dev_grants.yaml", "Grant"},
+	"admissionparams.proffer.dev":  {"proffer.dev_admissionparams.yaml", "AdmissionParams"},
 }
 
 // atEnd bounds each step of the cleanup.

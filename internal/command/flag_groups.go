@@ -78,10 +78,14 @@ func (o *options) grpcFlags() *pflag.FlagSet {
 
 func (o *options) sliceFlags() *pflag.FlagSet {
 	fs := newFlags()
-	fs.StringVar(&o.servedClasses, "served-classes-configmap", "",
-		"The `name` of a ConfigMap, in the namespace of the Lease, in which the operator lists the classes that policies offer; see the component served-classes.")
-	fs.StringVar(&o.placements, "placements-configmap", "",
-		"The `name` of a ConfigMap, in the namespace of the Lease, in which the operator lists the node labels that pods of slices need; see the component slice-pod-guard.")
+	fs.StringVar(&o.servedClasses, "served-classes", "",
+		"The `name` of an AdmissionParams, in the namespace of the Lease, in which the operator lists "+
+			"the classes that policies offer; see the component served-classes.")
+	fs.StringArrayVar(&o.otherClasses, "other-served-class", nil,
+		"A `class` that another controller answers, for the list of --served-classes; repeat it for more classes.")
+	fs.StringVar(&o.placements, "placements", "",
+		"The `name` of an AdmissionParams, in the namespace of the Lease, in which the operator lists "+
+			"the node labels that pods of slices need; see the component slice-pod-guard.")
 	fs.StringVar(&o.podSecurity, "offloaded-pod-security", "",
 		"The pod-security `level`, baseline or restricted, of the namespaces that Liqo creates for consumers; "+
 			"by default, they are left as they are.")

@@ -37,6 +37,7 @@ type options struct {
 	election               operator.LeaderElection
 	batchPeriod            batchPeriod
 	servedClasses          string
+	otherClasses           []string
 	placements             string
 	podSecurity            string
 	podSecurityLevel       operator.PodSecurityLevel
@@ -144,10 +145,21 @@ func (o *options) check() error {
 			"write --leader-elect too, or leave it out")
 	}
 	if o.servedClasses != "" && len(validation.IsDNS1123Subdomain(o.servedClasses)) > 0 {
-		return fmt.Errorf("--served-classes-configmap=%q is not the name of a ConfigMap: write lower-case letters, digits, '-' and '.', such as proffer-served-classes", o.servedClasses)
+		return fmt.Errorf("--served-classes=%q is not the name of an AdmissionParams: "+
+			"write lower-case letters, digits, '-' and '.', such as proffer-served-classes", o.servedClasses)
+	}
+	if len(o.otherClasses) > 0 && o.servedClasses == "" {
+		return errors.New("--other-served-class has no effect without --served-classes: write both, or leave it out")
+	}
+	for _, class := range o.otherClasses {
+		if len(validation.IsDNS1123Label(class)) > 0 {
+			return fmt.Errorf("--other-served-class=%q is not a class: write at most 63 lower-case letters, digits and '-', "+
+				"such as default", class)
+		}
 	}
 	if o.placements != "" && len(validation.IsDNS1123Subdomain(o.placements)) > 0 {
-		return fmt.Errorf("--placements-configmap=%q is not the name of a ConfigMap: write lower-case letters, digits, '-' and '.', such as proffer-placements", o.placements)
+		return fmt.Errorf("--placements=%q is not the name of an AdmissionParams: "+
+			"write lower-case letters, digits, '-' and '.', such as proffer-placements", o.placements)
 	}
 	if o.podSecurity != "" {
 		var err error

@@ -63,8 +63,8 @@ func TestValidFlagsAreAccepted(t *testing.T) {
 		"--grpc-bind-address=127.0.0.1:6001 --metrics-bind-address=127.0.0.2:6001",
 		"--grpc-bind-address=:0 --metrics-bind-address=:0",
 		"--leader-elect --leader-election-namespace=proffer-system",
-		"--served-classes-configmap=proffer-served-classes", "--served-classes-configmap=classes.v1",
-		"--served-classes-configmap=",
+		"--served-classes=proffer-served-classes", "--served-classes=classes.v1",
+		"--served-classes=", "--served-classes=classes --other-served-class=default --other-served-class=hpc",
 		"--orchestrate --cluster-id=milan", "--orchestrate --cluster-id=milan --legacy-toggle",
 		"--publish-offers", "--publish-offers --publish-offers-qps=1", "--publish-offers --publish-offers-qps=10000",
 		"--publish-offers --offers-subject=Group:liqo:{clusterID} --offers-subject=User:{clusterID}",
@@ -173,14 +173,17 @@ func TestAnInvalidFlagGetsOneLineThatSaysWhatToWrite(t *testing.T) {
 		{"--catalog-bind-address=0 --catalog-tls-cert-file=a", `have no effect without --catalog-bind-address`},
 		{"--leader-election-namespace=n", `write --leader-elect too`},
 		{
-			"--served-classes-configmap=Classes",
-			`--served-classes-configmap="Classes" is not the name of a ConfigMap: write lower-case letters, digits, '-' and '.', such as proffer-served-classes`,
+			"--served-classes=Classes",
+			`--served-classes="Classes" is not the name of an AdmissionParams: write lower-case letters, digits, '-' and '.', such as proffer-served-classes`,
 		},
 		{
-			"--served-classes-configmap=proffer-system/classes",
-			`--served-classes-configmap="proffer-system/classes" is not the name of a ConfigMap`,
+			"--served-classes=proffer-system/classes",
+			`--served-classes="proffer-system/classes" is not the name of an AdmissionParams`,
 		},
-		{"--served-classes-configmap=" + strings.Repeat("c", 254), `is not the name of a ConfigMap`},
+		{"--served-classes=" + strings.Repeat("c", 254), `is not the name of an AdmissionParams`},
+		{"--other-served-class=default", `--other-served-class has no effect without --served-classes: write both, or leave it out`},
+		{"--served-classes=a --other-served-class=Gold", `--other-served-class="Gold" is not a class: write at most 63 lower-case letters`},
+		{"--served-classes=a --other-served-class=", `--other-served-class="" is not a class`},
 		{"--zap-log-level=loud", `--zap-log-level=loud: `},
 	} {
 		_, err := parseFlags(strings.Fields(tc.args), io.Discard, Program{})

@@ -109,6 +109,9 @@ func (c *isolationCluster) objects(t *testing.T) []client.Object {
 		objects = append(objects, consumerRole(t, id)...)
 	}
 	if c.guarded {
+		objects = append(objects, &v1alpha1.AdmissionParams{
+			ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "proffer-served-classes"},
+		})
 		objects = append(objects, guards(t)...)
 	}
 	return objects
@@ -141,7 +144,7 @@ func consumerRole(t *testing.T, id string) []client.Object {
 	}
 }
 
-// guards returns all admission policies in config, and the ConfigMap that one of them reads.
+// guards returns all admission policies in config.
 func guards(t *testing.T) []client.Object {
 	t.Helper()
 	var out []client.Object
@@ -162,7 +165,7 @@ func guards(t *testing.T) []client.Object {
 			u := &unstructured.Unstructured{}
 			u.Object, _ = value.(map[string]any) // A list of patches has no kind.
 			switch u.GetKind() {
-			case "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ConfigMap":
+			case "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding":
 				found[u.GetName()] = true
 				out = append(out, u)
 			}
@@ -211,14 +214,15 @@ func empty(ctx context.Context, config *rest.Config, admin client.Client) error 
 	for _, kind := range append(own, kinds...) {
 		errs = append(errs, emptyKind(deadline, admin, kind))
 	}
-	list := &corev1.ConfigMap{
+	list := &v1alpha1.AdmissionParams{
 		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "proffer-served-classes"},
 	}
 	errs = append(errs, client.IgnoreNotFound(admin.Patch(deadline, list, patchOf(object{"data": nil}))))
 	return errors.Join(errs...)
 }
 
-// ownKinds returns the kinds of the operator's own API group.
+// ownKinds returns the kinds of the operator's own API group, but for AdmissionParams: without these,
+// the guards refuse even admins.
 func ownKinds(config *rest.Config) ([]schema.GroupVersionKind, error) {
 	d, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -230,7 +234,7 @@ func ownKinds(config *rest.Config) ([]schema.GroupVersionKind, error) {
 	}
 	var kinds []schema.GroupVersionKind
 	for _, r := range resources.APIResources {
-		if !strings.Contains(r.Name, "/") {
+		if !strings.Contains(r.Name, "/") && r.Kind != "AdmissionParams" {
 			kinds = append(kinds, v1alpha1.GroupVersion.WithKind(r.Kind))
 		}
 	}

@@ -162,7 +162,7 @@ func TestARestartWritesNoAnswerInAForeignClass(t *testing.T) {
 // for.
 func (m *multitenant) serveByOthers(class string) {
 	m.t.Helper()
-	list := &corev1.ConfigMap{
+	list := &v1alpha1.AdmissionParams{
 		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "proffer-served-classes"},
 	}
 	m.must(m.admin.Patch(m.t.Context(), list, patchOf(object{"data": object{class: "others"}})))

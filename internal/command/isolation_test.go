@@ -120,7 +120,7 @@ func (m *multitenant) create(o client.Object) {
 func (m *multitenant) start() {
 	m.t.Helper()
 	before := m.holder()
-	m.operator = startProcessIn(m.t, m.cluster, operatorNamespace, "--served-classes-configmap=proffer-served-classes")
+	m.operator = startProcessIn(m.t, m.cluster, operatorNamespace, "--served-classes=proffer-served-classes")
 	m.eventually(func() error {
 		requireAlive(m.t, m.operator)
 		if holder := m.holder(); holder == "" || holder == before {

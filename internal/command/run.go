@@ -19,8 +19,8 @@ func (o *options) operator(p Program) operator.Options {
 	out := operator.Options{
 		Version: p.version(), Endpoints: o.endpoints, TLS: o.tls,
 		MetricsAddress: o.metrics, ProbeAddress: o.probes, PprofAddress: o.pprof,
-		BatchPeriod: time.Duration(o.batchPeriod), ServedClasses: o.servedClasses, Placements: o.placements,
-		OffloadedPodSecurity: o.podSecurityLevel, Catalog: o.catalog,
+		BatchPeriod: time.Duration(o.batchPeriod), ServedClasses: o.servedClasses, OtherClasses: o.otherClasses,
+		Placements: o.placements, OffloadedPodSecurity: o.podSecurityLevel, Catalog: o.catalog,
 		Plugins: o.plugins,
 	}
 	if o.publishOffers {

@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -26,19 +25,19 @@ const servedByProffer = "proffer"
 
 // newServedList returns the operator's list of served classes, in the namespace of a Lease of its
 // own.
-func newServedList(t *testing.T) (list *corev1.ConfigMap, with func(*parts)) {
+func newServedList(t *testing.T) (list *v1alpha1.AdmissionParams, with func(*parts)) {
 	t.Helper()
 	election := longLease(t)
 	list = kubetest.Create(t,
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: election.Namespace, Name: "served"}})
+		&v1alpha1.AdmissionParams{ObjectMeta: metav1.ObjectMeta{Namespace: election.Namespace, Name: "served"}})
 	return list, func(o *parts) { o.election, o.servedClasses = election, list.Name }
 }
 
 // awaitList waits until the list has exactly these entries.
-func awaitList(t *testing.T, list *corev1.ConfigMap, want map[string]string) {
+func awaitList(t *testing.T, list *v1alpha1.AdmissionParams, want map[string]string) {
 	t.Helper()
 	kubetest.Eventually(t, func() string {
-		var now corev1.ConfigMap
+		var now v1alpha1.AdmissionParams
 		if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(list), &now); err != nil {
 			return err.Error()
 		}
@@ -62,7 +61,7 @@ func TestTheListFollowsThePolicies(t *testing.T) {
 
 	editPolicy(t, trial, func(s *v1alpha1.ResourcePolicySpec) { s.Mode = v1alpha1.ModeActive })
 	awaitList(t, list, map[string]string{"gold": servedByProffer, "trial": servedByProffer})
-	kubetest.Edit(t, list, func(o client.Object) { o.(*corev1.ConfigMap).Data["default"] = "liqo" }, kubetest.WriteSpec)
+	kubetest.Edit(t, list, func(o client.Object) { o.(*v1alpha1.AdmissionParams).Data["default"] = "liqo" }, kubetest.WriteSpec)
 	editPolicy(t, trial, inClass("silver"))
 	awaitList(t, list, map[string]string{"gold": servedByProffer, "silver": servedByProffer, "default": "liqo"})
 
@@ -74,6 +73,13 @@ func TestTheListFollowsThePolicies(t *testing.T) {
 	awaitList(t, list, map[string]string{"default": "liqo"})
 }
 
+func TestTheListHasTheClassesOfOthersWithoutAPolicy(t *testing.T) {
+	list, listing := newServedList(t)
+	kubetest.Remove(t, list) // The operator creates it.
+	startOperator(t, listing, func(o *parts) { o.otherClasses = []string{"default"} })
+	awaitList(t, list, map[string]string{"default": servedByProffer})
+}
+
 func TestTheListIsRestoredWhenOthersChangeIt(t *testing.T) {
 	list, listing := newServedList(t)
 	kubetest.Create(t, kubetest.Policy("gold", kubetest.Fixed("cpu", "1"), inClass("gold")))
@@ -82,7 +88,7 @@ func TestTheListIsRestoredWhenOthersChangeIt(t *testing.T) {
 	awaitList(t, list, right)
 
 	kubetest.Edit(t, list,
-		func(o client.Object) { o.(*corev1.ConfigMap).Data = map[string]string{"lead": servedByProffer} },
+		func(o client.Object) { o.(*v1alpha1.AdmissionParams).Data = map[string]string{"lead": servedByProffer} },
 		kubetest.WriteSpec)
 	awaitList(t, list, right)
 	kubetest.Remove(t, list)

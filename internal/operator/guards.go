@@ -22,7 +22,7 @@ func (p *parts) guards(client dynamic.Interface, answers *slice.Writer, wake fun
 		}
 		if p.servedClasses != "" {
 			list := classlist.NewWriter(client, types.NamespacedName{Namespace: namespace, Name: p.servedClasses}, p.table,
-				log.WithName("classes"))
+				p.otherClasses, log.WithName("classes"))
 			on.work, on.published = append(on.work, list), append(on.published, onSnapshot(list.Wake))
 		}
 		if p.placements != "" {

@@ -1,12 +1,15 @@
 package operator
 
 import (
+	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,12 +21,20 @@ import (
 )
 
 // newPlacements returns the operator's list of placements, in the namespace of a Lease of its own.
-func newPlacements(t *testing.T) (list *corev1.ConfigMap, with func(*parts)) {
+// The operator creates it.
+func newPlacements(t *testing.T) (list *v1alpha1.AdmissionParams, with func(*parts)) {
 	t.Helper()
 	election := longLease(t)
-	list = kubetest.Create(t,
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: election.Namespace, Name: "placements"}})
+	list = &v1alpha1.AdmissionParams{ObjectMeta: metav1.ObjectMeta{Namespace: election.Namespace, Name: "placements"}}
 	return list, func(o *parts) { o.election, o.placements = election, list.Name }
+}
+
+// awaitPlacements waits until the operator has written exactly these entries.
+func awaitPlacements(t *testing.T, list *v1alpha1.AdmissionParams, want map[string]string) {
+	t.Helper()
+	all := map[string]string{".complete": "true"}
+	maps.Copy(all, want)
+	awaitList(t, list, all)
 }
 
 func enforcing(s *v1alpha1.ResourcePolicySpec) {
@@ -55,49 +66,52 @@ func TestASliceIsListedBeforeItsFirstAnswerAndWhileItHoldsAnything(t *testing.T)
 	user := creatorOf("mine", "rome")
 	awaitAnswer(t, mine, "Accepted Granted cpu=2,memory=4Gi")
 	gold := map[string]string{user: "pool=gold"}
-	awaitList(t, list, gold)
+	awaitPlacements(t, list, gold)
 	if order, err := resourceversion.CompareResourceVersion(versionOf(t, list), versionOf(t, mine)); err != nil || order >= 0 {
 		t.Errorf("the list was written after the answer, or not compared: %v", err)
 	}
 
 	// Another slice is denied: it has nothing, and is not listed.
 	awaitAnswer(t, rome.ask("late", nodestest.List("nvidia.com/gpu", "1")), "Denied Denied")
-	awaitList(t, list, gold)
+	awaitPlacements(t, list, gold)
 
 	editPolicy(t, policy, func(s *v1alpha1.ResourcePolicySpec) {
 		s.Slices.NodeSelector = v1alpha1.Labels{"zone": "a", "pool": "gold"}
 	})
 	placed := map[string]string{user: "pool=gold,zone=a"}
-	awaitList(t, list, placed)
+	awaitPlacements(t, list, placed)
 	editPolicy(t, policy, func(s *v1alpha1.ResourcePolicySpec) { s.Slices.EnforcePlacement = false })
-	awaitList(t, list, nil)
+	awaitPlacements(t, list, nil)
 	editPolicy(t, policy, func(s *v1alpha1.ResourcePolicySpec) { s.Slices.EnforcePlacement = true })
-	awaitList(t, list, placed)
+	awaitPlacements(t, list, placed)
 
 	// What others write is undone, and a list that is deleted comes back, also without a policy.
 	kubetest.Remove(t, policy)
 	awaitAnswer(t, mine, "Accepted Withdrawn cpu=0,memory=0")
-	awaitList(t, list, placed)
+	awaitPlacements(t, list, placed)
 	kubetest.Edit(t, list, func(o client.Object) {
-		o.(*corev1.ConfigMap).Data = map[string]string{user: "pool=gold,zone=a", "other": "pool=silver"}
+		o.(*v1alpha1.AdmissionParams).Data = map[string]string{user: "pool=gold,zone=a", "other": "pool=silver"}
 	}, kubetest.WriteSpec)
-	awaitList(t, list, placed)
+	awaitPlacements(t, list, placed)
 	kubetest.Remove(t, list)
-	awaitList(t, list, placed)
+	awaitPlacements(t, list, placed)
+	// What is required of a slice without a policy stands only in the list.
+	kubetest.Edit(t, list, func(o client.Object) { o.(*v1alpha1.AdmissionParams).Data = nil }, kubetest.WriteSpec)
+	awaitPlacements(t, list, placed)
 
 	// The next leader finds it.
 	o.stop()
 	startOperator(t, listing)
-	awaitList(t, list, placed)
+	awaitPlacements(t, list, placed)
 	kubetest.Create(t, classGold(func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Max = kubetest.Quantities("cpu", "1") }))
 	awaitAnswer(t, mine, "Accepted Capped cpu=1,memory=4Gi")
-	awaitList(t, list, nil)
+	awaitPlacements(t, list, nil)
 }
 
 func TestASliceThatCannotBeListedIsNotAnswered(t *testing.T) {
 	installSliceCRDs(t)
 	list, listing := newPlacements(t)
-	kubetest.Edit(t, list, func(o client.Object) { o.(*corev1.ConfigMap).Immutable = new(true) }, kubetest.WriteSpec)
+	lift := noMoreParams(t, list)
 	goldNode(t, "gold-1", "cpu", "8", "memory", "16Gi", "pods", "10")
 	kubetest.Create(t, classGold(enforcing))
 	kubetest.Create(t, kubetest.Policy("free", kubetest.Fixed("cpu", "1"), inClass("silver")))
@@ -120,12 +134,34 @@ func TestASliceThatCannotBeListedIsNotAnswered(t *testing.T) {
 		t.Errorf("a slice without an entry has the answer %q", got)
 	}
 
-	kubetest.Remove(t, list)
+	lift()
 	awaitAnswer(t, mine, "Accepted Granted cpu=2,memory=4Gi")
-	awaitList(t, list, map[string]string{creatorOf("mine", "rome"): "pool=gold"})
+	awaitPlacements(t, list, map[string]string{creatorOf("mine", "rome"): "pool=gold"})
 }
 
-// The user of a slice with a long name is no key of a ConfigMap.
+// noMoreParams has the API server refuse the creation of the list until lift is called.
+func noMoreParams(t *testing.T, list *v1alpha1.AdmissionParams) (lift func()) {
+	t.Helper()
+	const count = "count/admissionparams.proffer.dev"
+	quota := kubetest.Create(t, &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: list.Namespace, Name: "none"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: nodestest.List(count, "0")},
+	})
+	// The controller that maintains the status does not run here.
+	kubetest.Edit(t, quota, func(o client.Object) {
+		o.(*corev1.ResourceQuota).Status = corev1.ResourceQuotaStatus{Hard: nodestest.List(count, "0"), Used: nodestest.List(count, "0")}
+	}, kubetest.WriteStatus)
+	kubetest.Eventually(t, func() string {
+		err := kubetest.API(t).Create(t.Context(), list.DeepCopy(), client.DryRunAll)
+		if !apierrors.IsForbidden(err) {
+			return fmt.Sprintf("creating the list: %v, want forbidden", err)
+		}
+		return ""
+	})
+	return func() { kubetest.Remove(t, quota) }
+}
+
+// The name of the user of a slice with a long name is too long.
 func TestASliceWithoutRoomOnTheListHasAnEvent(t *testing.T) {
 	installSliceCRDs(t)
 	list, listing := newPlacements(t)
@@ -139,7 +175,7 @@ func TestASliceWithoutRoomOnTheListHasAnEvent(t *testing.T) {
 	if got := summarize(answerOf(t, long)); got != "" {
 		t.Errorf("it has the answer %q", got)
 	}
-	awaitList(t, list, map[string]string{"_rome": ""})
+	awaitPlacements(t, list, map[string]string{"_rome": ""})
 }
 
 func TestNamespacesOfConsumersAreRaisedToTheLevel(t *testing.T) {

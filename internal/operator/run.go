@@ -87,11 +87,13 @@ type Options struct {
 	BatchPeriod time.Duration
 	// LeaderElection is nil for a single replica without leader election.
 	LeaderElection *LeaderElection
-	// ServedClasses is the name of a ConfigMap, in the namespace of the Lease, in which the
-	// operator lists the classes that policies offer. Empty keeps no list.
+	// ServedClasses is the name of an AdmissionParams, in the namespace of the Lease, in which the
+	// operator lists the classes that policies offer, and OtherClasses. Empty keeps no list.
 	ServedClasses string
-	// Placements is the name of a ConfigMap, in the namespace of the Lease, in which the operator
-	// lists the users whose pods have to carry labels of nodes. Empty keeps no list.
+	// OtherClasses are classes that another controller answers.
+	OtherClasses []string
+	// Placements is the name of an AdmissionParams, in the namespace of the Lease, in which the
+	// operator lists the users whose pods have to carry labels of nodes. Empty keeps no list.
 	Placements string
 	// OffloadedPodSecurity is the pod-security level of the namespaces that Liqo creates for consumers.
 	// Empty leaves them as they are.
@@ -188,9 +190,10 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		}
 		if err := setup(mgr, parts{
 			ledger: ledger, table: offers, debouncer: debouncer, election: o.LeaderElection,
-			servedClasses: o.ServedClasses, placements: o.Placements, podSecurity: o.OffloadedPodSecurity, publish: o.PublishOffers,
-			metrics: metrics.Registry, version: o.Version, orchestrateAs: o.OrchestrateAs, chain: chain, reconcilers: plugins.reconcilers,
-			metasync: o.Plugins.MetaSync,
+			servedClasses: o.ServedClasses, otherClasses: o.OtherClasses, placements: o.Placements,
+			podSecurity: o.OffloadedPodSecurity, publish: o.PublishOffers, metrics: metrics.Registry,
+			version: o.Version, orchestrateAs: o.OrchestrateAs,
+			chain: chain, reconcilers: plugins.reconcilers, metasync: o.Plugins.MetaSync,
 		}); err != nil {
 			return err
 		}

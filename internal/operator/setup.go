@@ -94,9 +94,10 @@ type parts struct {
 	election *LeaderElection
 	// observer is set for a process that never leads, and so writes nothing.
 	observer bool
-	// servedClasses is the name of a ConfigMap, or empty.
+	// servedClasses is the name of an AdmissionParams, or empty. otherClasses are listed there too.
 	servedClasses string
-	// placements is the name of a ConfigMap, or empty.
+	otherClasses  []string
+	// placements is the name of an AdmissionParams, or empty.
 	placements string
 	// podSecurity is the level of the namespaces of consumers, empty to leave them as they are.
 	podSecurity podsecurity.Level

@@ -81,7 +81,9 @@ func TestTheAgeOfEveryWatchIsReportedWhileItIsOpen(t *testing.T) {
 		"customresourcedefinitions.apiextensions.k8s.io",
 		"resourcepolicies.proffer.dev",
 	}
-	o.eventually(func() string { return missing(watched(t, watches), append(builtin, tenants, "configmaps")...) })
+	o.eventually(func() string {
+		return missing(watched(t, watches), append(builtin, tenants, "admissionparams.proffer.dev")...)
+	})
 
 	uninstall()
 	o.eventually(func() string {

@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/api/v1alpha1"
 )
 
 const cordonTenant = "liqo.io/cordon-tenant"
@@ -142,9 +144,9 @@ func TestAConsumerCannotWriteItsAnswerOrEndACordon(t *testing.T) {
 }
 
 // awaitServedClasses waits until the list of served classes has exactly these entries.
-func awaitServedClasses(t *testing.T, want map[string]string) *corev1.ConfigMap {
+func awaitServedClasses(t *testing.T, want map[string]string) *v1alpha1.AdmissionParams {
 	t.Helper()
-	var list corev1.ConfigMap
+	var list v1alpha1.AdmissionParams
 	eventually(t, func() error {
 		key := client.ObjectKey{Namespace: namespace, Name: "proffer-served-classes"}
 		if err := cluster.client.Get(t.Context(), key, &list); err != nil {
@@ -156,6 +158,17 @@ func awaitServedClasses(t *testing.T, want map[string]string) *corev1.ConfigMap 
 		return nil
 	})
 	return &list
+}
+
+// withoutList is the answer of an admission policy whose params do not exist.
+var withoutList = refusal{
+	metav1.StatusReasonInvalid, "no params found for policy binding with `Deny` parameterNotFoundAction",
+}
+
+// removeParams deletes a list of the operator at the end of the test.
+func removeParams(t *testing.T, name string) {
+	t.Helper()
+	remove(t, &v1alpha1.AdmissionParams{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
 }
 
 func notServed(class string) refusal {
@@ -170,11 +183,14 @@ func TestConsumersCanOnlyRequestServedClasses(t *testing.T) {
 	// Only the component prevents this.
 	must(t, createSlice(t, p.rome, aSlice("old", "default")))
 	applyComponent(t, "served-classes")
-	eventually(t, func() error { return notServed("gold").of(tryCreate(t, p.rome, aSlice("s", "gold"))) })
-	awaitServedClasses(t, nil)
+	// The operator creates the list.
+	eventually(t, func() error { return withoutList.of(tryCreate(t, p.rome, aSlice("s", "gold"))) })
 	args := container(t, deployment(t, render(t, "served-classes"))).Args
 	o := start(t, args)
 	o.awaitReady(t)
+	removeParams(t, "proffer-served-classes")
+	awaitServedClasses(t, nil)
+	eventually(t, func() error { return notServed("gold").of(tryCreate(t, p.rome, aSlice("s", "gold"))) })
 	policy := func(class string) (withdraw func()) {
 		applyPolicy(t, class, fmt.Sprintf("{class: %s, offer: {fixed: {cpu: 4, memory: 4Gi, pods: 10}}}", class))
 		return func() {
@@ -232,7 +248,7 @@ func TestConsumersCanOnlyRequestServedClasses(t *testing.T) {
 		must(t, edit(t, p.manager, "own", setClass("default")))
 	})
 	t.Run("a class that an admin adds", func(t *testing.T) {
-		mustKubectl(t, "-n", "proffer-system", "patch", "configmap", "proffer-served-classes", "--type=merge",
+		mustKubectl(t, "-n", "proffer-system", "patch", "admissionparams", "proffer-served-classes", "--type=merge",
 			`--patch={"data":{"default":"liqo"}}`)
 		eventually(t, func() error { return createSlice(t, p.rome, aSlice("default", "default")) })
 		must(t, createSlice(t, p.rome, aSlice("classless", "")))
@@ -250,13 +266,10 @@ func TestConsumersCanOnlyRequestServedClasses(t *testing.T) {
 	t.Run("a deleted list blocks all writers until the operator writes it again", func(t *testing.T) {
 		must(t, createSlice(t, p.rome, aSlice("s", "gold")))
 		must(t, o.Stop(gracefulStop))
-		mustKubectl(t, "-n", "proffer-system", "delete", "configmap", "proffer-served-classes")
-		missing := refusal{
-			metav1.StatusReasonInvalid, "no params found for policy binding with `Deny` parameterNotFoundAction",
-		}
+		mustKubectl(t, "-n", "proffer-system", "delete", "admissionparams", "proffer-served-classes")
 		for name, by := range map[string]client.Client{"rome": p.rome, "Liqo": p.manager, "an admin": p.admin} {
 			eventually(t, func() error {
-				if err := missing.of(edit(t, by, "s", requestCPU("3"))); err != nil {
+				if err := withoutList.of(edit(t, by, "s", requestCPU("3"))); err != nil {
 					return fmt.Errorf("%s: %w", name, err)
 				}
 				return nil

@@ -74,6 +74,9 @@ func TestTheOperatorWorksInAnotherNamespace(t *testing.T) {
 		remove(t, &grants.Items[i])
 	}
 	remove(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: "proffer-offered"}})
+	for _, list := range []string{"proffer-served-classes", "proffer-placements"} {
+		remove(t, &v1alpha1.AdmissionParams{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: list}})
+	}
 	o.requireAllowed(t)
 }
 

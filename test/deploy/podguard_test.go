@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/api/v1alpha1"
 )
 
 // offloadedNamespace is one that Liqo created for rome.
@@ -57,6 +59,7 @@ func newOffloading(t *testing.T) *offloading {
 	})
 	o := &offloading{placed: as(t, placedUser, "rome"), free: as(t, freeUser, "rome"), admin: cluster.client}
 	applyComponent(t, "slice-pod-guard")
+	removeParams(t, "proffer-placements")
 	o.list(t, map[string]string{placedUser: "pool=gold,zone=a"})
 	eventually(t, func() error {
 		return refusal{metav1.StatusReasonInvalid, "spec.pod.nodeSelector lacks pool=gold, zone=a"}.of(o.send(t, o.placed, setPlace(nil)))
@@ -64,11 +67,24 @@ func newOffloading(t *testing.T) *offloading {
 	return o
 }
 
-// list sets the entries of the list.
+// list writes the list as the operator does.
 func (o *offloading) list(t *testing.T, entries map[string]string) {
 	t.Helper()
-	var list corev1.ConfigMap
-	must(t, o.admin.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "proffer-placements"}, &list))
+	all := map[string]string{".complete": "true"}
+	maps.Copy(all, entries)
+	o.replaceList(t, all)
+}
+
+// replaceList has the list exactly these entries.
+func (o *offloading) replaceList(t *testing.T, entries map[string]string) {
+	t.Helper()
+	list := v1alpha1.AdmissionParams{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "proffer-placements"}}
+	if err := o.admin.Get(t.Context(), client.ObjectKeyFromObject(&list), &list); err != nil {
+		must(t, client.IgnoreNotFound(err))
+		list.Data = entries
+		must(t, o.admin.Create(t.Context(), &list))
+		return
+	}
 	list.Data = entries
 	must(t, o.admin.Update(t.Context(), &list))
 }
@@ -210,6 +226,18 @@ func TestAConsumersPodsKeepTheirPlace(t *testing.T) {
 		must(t, o.send(t, o.free, setPlace(nil)))
 		t.Logf("two ShadowPods are checked in %s", time.Since(began))
 	})
+	t.Run("a list that somebody has replaced", func(t *testing.T) {
+		refused := refusal{metav1.StatusReasonInvalid, "this cluster is about to list what your pods need: try again"}
+		for name, entries := range map[string]map[string]string{"nothing": nil, "an older list": {placedUser: "pool=gold"}} {
+			o.replaceList(t, entries)
+			for _, by := range []client.Client{o.placed, o.free} {
+				eventually(t, func() error { return refused.of(o.send(t, by)) })
+			}
+			if err := o.send(t, as(t, "system:serviceaccount:liqo:liqo-controller-manager", "system:masters")); err != nil {
+				t.Errorf("%s: Liqo itself is refused: %v", name, err)
+			}
+		}
+	})
 	t.Run("a slice that the list has no room for", func(t *testing.T) {
 		o.list(t, map[string]string{placedUser: "pool=gold", "_rome": ""})
 		refused := refusal{
@@ -348,11 +376,10 @@ func TestThePodGuardDoesNotRestrictThisCluster(t *testing.T) {
 		pod := aShadowPod("running")
 		must(t, o.placed.Create(t.Context(), pod))
 		remove(t, pod)
-		mustKubectl(t, "-n", namespace, "delete", "configmap", "proffer-placements")
-		missing := refusal{metav1.StatusReasonInvalid, "no params found for policy binding with `Deny` parameterNotFoundAction"}
+		mustKubectl(t, "-n", namespace, "delete", "admissionparams", "proffer-placements")
 		for name, by := range map[string]client.Client{"with placement": o.placed, "without": o.free, "an admin": o.admin} {
 			eventually(t, func() error {
-				if err := missing.of(o.send(t, by)); err != nil {
+				if err := withoutList.of(o.send(t, by)); err != nil {
 					return fmt.Errorf("%s: %w", name, err)
 				}
 				return nil
@@ -364,22 +391,42 @@ func TestThePodGuardDoesNotRestrictThisCluster(t *testing.T) {
 	})
 }
 
+// The API server stops watching ConfigMaps for good when the last policy with such params is deleted.
+func TestThePodGuardFollowsItsListAfterItWasRemovedAndInstalledAgain(t *testing.T) {
+	o := newOffloading(t)
+	// As docs/install.md says: the policy first, the list last.
+	mustKubectl(t, "delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", "proffer-slice-pod-guard")
+	eventually(t, func() error { return o.send(t, o.placed, setPlace(nil)) })
+	mustKubectl(t, "-n", namespace, "delete", "admissionparams", "proffer-placements")
+
+	mustKubectl(t, "apply", "-k", overlay(t, "slice-pod-guard"))
+	eventually(t, func() error { return withoutList.of(o.send(t, o.placed)) })
+	o.list(t, map[string]string{freeUser: "pool=silver"})
+	silver := refusal{metav1.StatusReasonInvalid, "spec.pod.nodeSelector lacks pool=silver"}
+	eventually(t, func() error { return silver.of(o.send(t, o.free)) })
+	eventually(t, func() error { return o.send(t, o.placed, setPlace(nil)) })
+	o.list(t, map[string]string{placedUser: "pool=gold"})
+	gold := refusal{metav1.StatusReasonInvalid, "spec.pod.nodeSelector lacks pool=gold"}
+	eventually(t, func() error { return gold.of(o.send(t, o.placed, setPlace(nil))) })
+	eventually(t, func() error { return o.send(t, o.free, setPlace(nil)) })
+}
+
 // The operator of the component writes the list again, and sets the level of new namespaces.
 func TestTheOperatorOfThePodGuardHasItsRights(t *testing.T) {
 	o := newOffloading(t)
 	p := start(t, container(t, deployment(t, render(t, "slice-pod-guard"))).Args)
 	p.awaitReady(t)
 	eventually(t, func() error { // No slice has a grant.
-		var list corev1.ConfigMap
+		var list v1alpha1.AdmissionParams
 		if err := o.admin.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "proffer-placements"}, &list); err != nil {
 			return err
 		}
-		if len(list.Data) > 0 {
+		if len(list.Data) != 1 || list.Data[".complete"] == "" {
 			return fmt.Errorf("the list has %v", list.Data)
 		}
 		return nil
 	})
-	mustKubectl(t, "-n", namespace, "delete", "configmap", "proffer-placements")
+	mustKubectl(t, "-n", namespace, "delete", "admissionparams", "proffer-placements")
 	setPodSecurity(t, "privileged")
 	eventually(t, func() error { return o.send(t, o.free) })
 	setPodSecurity(t, "restricted")

@@ -123,17 +123,17 @@ func TestEachComponentAddsExactlyThesePermissions(t *testing.T) {
 			"cluster: watch proffer.dev/orchestrations",
 		},
 		"served-classes": {
-			"namespace proffer-system: create configmaps proffer-served-classes",
-			"namespace proffer-system: list configmaps proffer-served-classes",
-			"namespace proffer-system: patch configmaps proffer-served-classes",
-			"namespace proffer-system: watch configmaps proffer-served-classes",
+			"namespace proffer-system: create proffer.dev/admissionparams proffer-served-classes",
+			"namespace proffer-system: list proffer.dev/admissionparams proffer-served-classes",
+			"namespace proffer-system: patch proffer.dev/admissionparams proffer-served-classes",
+			"namespace proffer-system: watch proffer.dev/admissionparams proffer-served-classes",
 		},
 		"slice-pod-guard": {
 			"cluster: patch namespaces",
-			"namespace proffer-system: create configmaps proffer-placements",
-			"namespace proffer-system: list configmaps proffer-placements",
-			"namespace proffer-system: patch configmaps proffer-placements",
-			"namespace proffer-system: watch configmaps proffer-placements",
+			"namespace proffer-system: create proffer.dev/admissionparams proffer-placements",
+			"namespace proffer-system: list proffer.dev/admissionparams proffer-placements",
+			"namespace proffer-system: patch proffer.dev/admissionparams proffer-placements",
+			"namespace proffer-system: watch proffer.dev/admissionparams proffer-placements",
 		},
 	}
 	base := granted(t)

@@ -18,7 +18,6 @@ const (
 	network   = "NetworkPolicy/proffer-system/proffer "
 	board     = "ConfigMap/proffer-system/proffer-dashboard"
 	monitor   = "ServiceMonitor/proffer-system/proffer "
-	classes   = "ConfigMap/proffer-system/proffer-served-classes"
 	file      = "ConfigMap/proffer-system/proffer-configuration"
 	content   = file + " data.config.yaml."
 )
@@ -107,16 +106,15 @@ var effects = []struct {
 	{"catalogHTTP.anonymous", "catalogHTTP: {anonymous: true}", "catalogHTTP: {enabled: true}", []string{container + "args.7: none -> --catalog-anonymous"}},
 	{"catalogHTTP.annotations", "catalogHTTP: {annotations: {a: b}}", "catalogHTTP: {enabled: true}", []string{"Service/proffer-system/proffer-catalog metadata.annotations.a: none -> b"}},
 	{"servedClasses.enabled", "servedClasses: {enabled: true}", "", []string{
-		classes + ": none -> an object", container + "args.4: none -> --served-classes-configmap=proffer-served-classes",
+		container + "args.4: none -> --served-classes=proffer-served-classes",
 		"Role/proffer-system/proffer-served-classes: none -> an object", "RoleBinding/proffer-system/proffer-served-classes: none -> an object",
 		"ValidatingAdmissionPolicy//proffer-served-classes: none -> an object", "ValidatingAdmissionPolicyBinding//proffer-served-classes: none -> an object",
 	}},
-	{"servedClasses.entries", "servedClasses: {entries: {default: liqo}}", "servedClasses: {enabled: true}", []string{classes + " data.default: none -> liqo"}},
+	{"servedClasses.others", "servedClasses: {others: [default]}", "servedClasses: {enabled: true}", []string{container + "args.5: none -> --other-served-class=default"}},
 	{"slicePodGuard.enabled", "slicePodGuard: {enabled: true}", "", []string{
 		"ClusterRole//proffer-slice-pod-guard: none -> an object", "ClusterRoleBinding//proffer-slice-pod-guard: none -> an object",
-		"ConfigMap/proffer-system/proffer-placements: none -> an object",
-		container + "args.4: none -> --placements-configmap=proffer-placements", container + "args.5: none -> --offloaded-pod-security=baseline",
-		"Role/proffer-system/proffer-slice-pod-guard: none -> an object", "RoleBinding/proffer-system/proffer-slice-pod-guard: none -> an object",
+		container + "args.4: none -> --placements=proffer-placements", container + "args.5: none -> --offloaded-pod-security=baseline",
+		"Role/proffer-system/proffer-placements: none -> an object", "RoleBinding/proffer-system/proffer-placements: none -> an object",
 		"ValidatingAdmissionPolicy//proffer-slice-pod-guard: none -> an object", "ValidatingAdmissionPolicyBinding//proffer-slice-pod-guard: none -> an object",
 	}},
 	{"slicePodGuard.podSecurity", "slicePodGuard: {podSecurity: restricted}", "slicePodGuard: {enabled: true}", []string{
@@ -131,8 +129,9 @@ var effects = []struct {
 	{"olderKubernetes", "olderKubernetes: true", "", append([]string{
 		container + "lifecycle.preStop.sleep.seconds: 10 -> none", "PodDisruptionBudget/proffer-system/proffer spec.unhealthyPodEvictionPolicy: AlwaysAllow -> none",
 	}, gone(both, "resourcepolicy", "slice-deletion-guard", "slice-guard", "slice-status-guard")...)},
-	{"crds.install", "crds: {install: false}", "", []string{"CustomResourceDefinition//grants.proffer.dev: an object -> none", "CustomResourceDefinition//resourcepolicies.proffer.dev: an object -> none"}},
+	{"crds.install", "crds: {install: false}", "", []string{"CustomResourceDefinition//admissionparams.proffer.dev: an object -> none", "CustomResourceDefinition//grants.proffer.dev: an object -> none", "CustomResourceDefinition//resourcepolicies.proffer.dev: an object -> none"}},
 	{"crds.keep", "crds: {keep: false}", "", []string{
+		"CustomResourceDefinition//admissionparams.proffer.dev metadata.annotations.helm.sh/resource-policy: keep -> none",
 		"CustomResourceDefinition//grants.proffer.dev metadata.annotations.helm.sh/resource-policy: keep -> none",
 		"CustomResourceDefinition//resourcepolicies.proffer.dev metadata.annotations.helm.sh/resource-policy: keep -> none",
 	}},

@@ -141,10 +141,12 @@ func TestAReleaseLives(t *testing.T) {
 		}
 		requireThere(t, template(t, everyToggle("namespace.create=true")...))
 	})
-	t.Run("upgrade keeps the entries in the list of classes", func(t *testing.T) {
-		c.on(t, "-n", namespace, "patch", "configmap", "proffer-served-classes", "--type=merge", `--patch={"data":{"gold":"proffer"}}`)
-		c.helm(t, "upgrade", "proffer", chart, "--reset-then-reuse-values", "--set", "servedClasses.entries.default=liqo")
-		if got := c.on(t, "-n", namespace, "get", "configmap", "proffer-served-classes", "-o", "jsonpath={.data}"); got != `{"default":"liqo","gold":"proffer"}` {
+	t.Run("upgrade keeps the list of classes", func(t *testing.T) {
+		list := filepath.Join(filepath.Dir(c.kubeconfig), "list.yaml")
+		must(t, os.WriteFile(list, []byte(`{apiVersion: proffer.dev/v1alpha1, kind: AdmissionParams, metadata: {name: proffer-served-classes}, data: {gold: proffer}}`), 0o600))
+		c.on(t, "-n", namespace, "apply", "-f", list) // as the operator creates it
+		c.helm(t, "upgrade", "proffer", chart, "--reset-then-reuse-values", "--set", "servedClasses.others={default}")
+		if got := c.on(t, "-n", namespace, "get", "admissionparams", "proffer-served-classes", "-o", "jsonpath={.data}"); got != `{"gold":"proffer"}` {
 			t.Errorf("the list is %s", got)
 		}
 	})
@@ -188,7 +190,7 @@ func TestAReleaseLives(t *testing.T) {
 	t.Run("uninstall without keep deletes the CRDs too", func(t *testing.T) {
 		c.helm(t, "upgrade", "proffer", chart, "--reset-then-reuse-values", "--set", "crds.keep=false")
 		c.helm(t, "uninstall", "proffer")
-		for _, crd := range []string{"resourcepolicies.proffer.dev", "grants.proffer.dev"} {
+		for _, crd := range []string{"resourcepolicies.proffer.dev", "grants.proffer.dev", "admissionparams.proffer.dev"} {
 			// A CRD is marked until its objects are deleted, and then it is gone.
 			if got := c.on(t, "get", "crd", crd, "--ignore-not-found", "-o", "jsonpath={.kind}{.metadata.deletionTimestamp}"); got == "CustomResourceDefinition" {
 				t.Errorf("%s is kept", crd)
@@ -243,10 +245,6 @@ func TestTheCommandsOfTheReadmeWork(t *testing.T) {
 		// test/image runs make image-push, and no controller rolls out a Deployment here.
 		case words[0] == "make", strings.Contains(line, "rollout status"):
 			continue
-		case strings.HasSuffix(line, " proffer-served-classes"):
-			c.helm(t, "upgrade", "proffer", "charts/proffer", "--reset-then-reuse-values", "--set", "servedClasses.enabled=true")
-		case strings.HasSuffix(line, " proffer-slice-pod-guard"):
-			c.helm(t, "upgrade", "proffer", "charts/proffer", "--reset-then-reuse-values", "--set", "slicePodGuard.enabled=true")
 		case strings.Contains(line, "--take-ownership"):
 			c = deployed
 			c.on(t, "apply", "-k", "config/default")

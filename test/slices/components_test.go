@@ -98,7 +98,7 @@ func withServedClasses(t *testing.T) {
 			t.Error(err)
 		}
 		_, err = provider.Kubectl(ctx, "", "-n", "proffer-system",
-			"delete", "rolebinding,role,configmap", "proffer-served-classes")
+			"delete", "rolebinding,role,admissionparams", "proffer-served-classes")
 		if err != nil {
 			t.Error(err)
 		}

@@ -14,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/test/slices/lab"
@@ -27,8 +29,7 @@ func withPodGuard(t *testing.T) {
 		defer cancel()
 		err := errors.Join(stopOperator(ctx), startOperator(ctx))
 		for _, args := range [][]string{
-			{"-n", "proffer-system", "delete", "rolebinding,role", "proffer-slice-pod-guard"},
-			{"-n", "proffer-system", "delete", "configmap", "proffer-placements"},
+			{"-n", "proffer-system", "delete", "rolebinding,role,admissionparams", "proffer-placements"},
 			{"delete", "clusterrolebinding,clusterrole", "proffer-slice-pod-guard"},
 		} {
 			_, failed := provider.Kubectl(ctx, "", args...)
@@ -142,15 +143,20 @@ func TestPodsOfASliceKeepTheirPlace(t *testing.T) {
 	requireTypes(t, "proffer-slice-pod-guard")
 
 	t.Run("the list has the user of Liqo's Quota", func(t *testing.T) {
-		var list corev1.ConfigMap
-		if err := provider.Client.Get(t.Context(), client.ObjectKey{Namespace: "proffer-system", Name: "proffer-placements"}, &list); err != nil {
+		list := &unstructured.Unstructured{}
+		list.SetGroupVersionKind(schema.GroupVersionKind{Group: "proffer.dev", Version: "v1alpha1", Kind: "AdmissionParams"})
+		if err := provider.Client.Get(t.Context(), client.ObjectKey{Namespace: "proffer-system", Name: "proffer-placements"}, list); err != nil {
+			t.Fatal(err)
+		}
+		listed, _, err := unstructured.NestedStringMap(list.Object, "data")
+		if err != nil {
 			t.Fatal(err)
 		}
 		quota := s.emptyQuota()
 		if err := provider.Client.Get(t.Context(), client.ObjectKeyFromObject(quota), quota); err != nil {
 			t.Fatal(err)
 		}
-		if err := differ("the list", map[string]string{quota.Spec.User: "pool=gold"}, list.Data); err != nil {
+		if err := differ("the list", map[string]string{quota.Spec.User: "pool=gold", ".complete": "true"}, listed); err != nil {
 			t.Error(err)
 		}
 	})

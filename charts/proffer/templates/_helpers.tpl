@@ -158,10 +158,13 @@ enabled. Empty if there is neither. It is JSON, which is also YAML: toYaml write
 {{- end }}
 {{- end }}
 {{- if .Values.servedClasses.enabled }}
-- --served-classes-configmap=proffer-served-classes
+- --served-classes=proffer-served-classes
+{{- range .Values.servedClasses.others }}
+- --other-served-class={{ . }}
+{{- end }}
 {{- end }}
 {{- if .Values.slicePodGuard.enabled }}
-- --placements-configmap=proffer-placements
+- --placements=proffer-placements
 - --offloaded-pod-security={{ .Values.slicePodGuard.podSecurity }}
 {{- end }}
 {{- if .Values.tls.enabled }}

@@ -2,6 +2,7 @@ package check
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -406,7 +407,7 @@ func TestCRDsOfAnotherVersionAreReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const policies, grants = "resourcepolicies.proffer.dev", "grants.proffer.dev"
+	const policies = "resourcepolicies.proffer.dev"
 	found := func(change func(*apiextensionsv1.CustomResourceDefinition)) map[string]known[*apiextensionsv1.CustomResourceDefinition] {
 		all := map[string]known[*apiextensionsv1.CustomResourceDefinition]{}
 		for _, crd := range own {
@@ -421,13 +422,18 @@ func TestCRDsOfAnotherVersionAreReported(t *testing.T) {
 		return crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
 	}
 	same := found(func(*apiextensionsv1.CustomResourceDefinition) {})
+	without := func(err error) map[string]known[*apiextensionsv1.CustomResourceDefinition] {
+		all := maps.Clone(same)
+		all[policies] = failing[*apiextensionsv1.CustomResourceDefinition](err)
+		return all
+	}
 	cases := map[string]struct {
 		found map[string]known[*apiextensionsv1.CustomResourceDefinition]
 		want  is
 	}{
-		"as in this version": {same, is{OK, []string{"All 2 CRDs are installed, with the schemas of this version."}}},
-		"missing":            {map[string]known[*apiextensionsv1.CustomResourceDefinition]{policies: failing[*apiextensionsv1.CustomResourceDefinition](errNotFound), grants: same[grants]}, is{Wrong, []string{policies + " is not installed"}}},
-		"no right":           {map[string]known[*apiextensionsv1.CustomResourceDefinition]{policies: failing[*apiextensionsv1.CustomResourceDefinition](errForbidden), grants: same[grants]}, is{Skipped, []string{"get customresourcedefinitions"}}},
+		"as in this version": {same, is{OK, []string{"All 3 CRDs are installed, with the schemas of this version."}}},
+		"missing":            {without(errNotFound), is{Wrong, []string{policies + " is not installed"}}},
+		"no right":           {without(errForbidden), is{Skipped, []string{"get customresourcedefinitions"}}},
 		"not served":         {found(func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions[0].Served = false }), is{Wrong, []string{"does not serve v1alpha1"}}},
 		"not established": {found(func(crd *apiextensionsv1.CustomResourceDefinition) {
 			crd.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse, Message: "names conflict"}}
@@ -460,7 +466,7 @@ func TestCRDsOfAnotherVersionAreReported(t *testing.T) {
 }
 
 func TestTheCRDsOfComponentsAreCheckedOnlyWhereTheyAreSwitchedOn(t *testing.T) {
-	for f, want := range map[flags]int{{}: 2, {publishOffers: true}: 3, {orchestrate: true}: 3, {publishOffers: true, orchestrate: true}: 4} {
+	for f, want := range map[flags]int{{}: 3, {publishOffers: true}: 4, {orchestrate: true}: 4, {publishOffers: true, orchestrate: true}: 5} {
 		own, err := ownCRDs(f.components()...)
 		if err != nil || len(own) != want {
 			t.Errorf("%+v: %d CRDs, want %d, error %v", f, len(own), want, err)
