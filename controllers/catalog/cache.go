@@ -106,7 +106,7 @@ func (h handler) RemoveAll() { h.removeAll(h.kind) }
 
 // The fields in which an informer keeps what is needed of an object.
 const (
-	printField, writtenField, roleField = "fingerprint", "written", "otherRole"
+	printField, writtenField, roleField, managerField = "fingerprint", "written", "otherRole", "manager"
 )
 
 // pack is a transform that keeps an object's identity, its mark and the fields above: the status of
@@ -122,6 +122,9 @@ func pack(obj any) (any, error) {
 		out.SetLabels(map[string]string{managedByLabel: proffer})
 	}
 	out.Object[printField], out.Object[roleField] = hex.EncodeToString(o.print[:]), o.otherRole
+	if o.manager != "" {
+		out.Object[managerField] = o.manager
+	}
 	if !o.written.IsZero() {
 		out.Object[writtenField] = o.written.Format(time.RFC3339)
 	}
@@ -135,5 +138,6 @@ func unpack(u *unstructured.Unstructured) observed {
 	copy(o.print[:], text)
 	o.written, _ = time.Parse(time.RFC3339, kube.Text(u, writtenField))
 	o.otherRole, _, _ = unstructured.NestedBool(u.Object, roleField)
+	o.manager = kube.Text(u, managerField)
 	return o
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/table"
 )
 
@@ -46,6 +47,8 @@ type id struct {
 	kind            kind
 	namespace, name string
 }
+
+func (i id) String() string { return i.namespace + "/" + i.name }
 
 func (i id) less(than id) bool {
 	return cmp.Or(
@@ -137,13 +140,15 @@ type observed struct {
 	// otherRole is set for a RoleBinding of another role: the role of a RoleBinding cannot be
 	// changed.
 	otherRole bool
+	// manager is who else has changed the object last.
+	manager string
 }
 
 // observe reads an Offer or a RoleBinding. It does not decode the status of an Offer, because each
 // write would have to do it twice: for the answer, and for the watch.
 func observe(u *unstructured.Unstructured) observed {
 	o := identify(u)
-	o.print = fingerprintOf(u)
+	o.print, o.manager = fingerprintOf(u), restore.LastManager(u)
 	at, until := timeIn(u, observedTimeField), timeIn(u, validUntilField)
 	if until.Sub(at) == Validity {
 		o.written = at

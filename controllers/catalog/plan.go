@@ -9,6 +9,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/catalog"
+	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/table"
 )
 
@@ -50,6 +51,7 @@ type term struct {
 	cache   *cache
 	watches watches
 	events  *eventWriter
+	pacers  map[kind]*restore.Pacer
 	// changed wakes the dispatcher when the queue may have a new first object.
 	changed chan struct{}
 
@@ -209,7 +211,11 @@ func (t *term) check(o *object, now time.Time) {
 		if o.since.IsZero() {
 			o.since = now
 		}
-		t.queue.put(o, newest(o.since, o.lastWrite(have, now).Add(interval), o.retry))
+		due := newest(o.since, o.lastWrite(have, now).Add(interval), o.retry)
+		if left := t.pacers[o.kind].Wait(o.id.String(), content(o.present, o.want), now); left > 0 {
+			due = newest(due, now.Add(left))
+		}
+		t.queue.put(o, due)
 	case o.kind == offers:
 		o.since = time.Time{}
 		t.queue.put(o, newest(have.written.Add(renewAfter), o.retry))
@@ -282,12 +288,29 @@ type job struct {
 	tenant  table.Tenant
 	present bool
 	want    fingerprint
-	// have is what exists, nil for nothing.
-	have *observed
+	// have is what exists, nil for nothing. Renews is set if it is as it should be, apart from its age.
+	have   *observed
+	renews bool
 	// state, role and subjects are what the object is made of.
 	state    state
 	role     types.UID
 	subjects []Subject
+}
+
+// content is what a write leaves, for the pacer: a deletion leaves nothing.
+func content(exists bool, want fingerprint) string {
+	if !exists {
+		return ""
+	}
+	return string(want[:])
+}
+
+// manager returns who else has changed the object last, empty if that is not known.
+func (j job) manager() string {
+	if j.have == nil {
+		return ""
+	}
+	return j.have.manager
 }
 
 // take takes the first object out of the queue, if one is due.
@@ -304,7 +327,7 @@ func (t *term) take(now time.Time) (job, bool) {
 		id: o.id, tenant: o.tenant, present: o.present, want: o.want, state: t.state, role: t.role, subjects: t.subjects,
 	}
 	if have, exists := t.cache.get(o.id); exists {
-		j.have = &have
+		j.have, j.renews = &have, o.present && o.stands(have, now)
 	}
 	return j, true
 }
@@ -321,6 +344,9 @@ func (t *term) wrote(j job, after *observed, now time.Time) {
 		o.uid, o.sent, o.stored = after.uid, j.want, after.print
 	case j.have != nil:
 		t.cache.remove(j.id, *j.have)
+	}
+	if !j.renews {
+		t.pacers[o.kind].Wrote(o.id.String(), content(after != nil, j.want), j.manager(), now)
 	}
 	t.check(o, now)
 	t.wake()

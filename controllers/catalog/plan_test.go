@@ -8,11 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/table"
 )
 
@@ -63,6 +66,7 @@ func newBench(t *testing.T) *bench {
 	return &bench{
 		term: &term{
 			cache: newCache(), watches: watches{role: &role{}}, events: newEvents(&events.FakeRecorder{}),
+			pacers:  pacers(restore.New(), logr.Discard()),
 			objects: map[id]*object{}, changed: make(chan struct{}, 1),
 		},
 		t: t, now: start, stored: map[string]string{}, version: 100,
@@ -317,5 +321,46 @@ func TestAnObjectOfOthersIsNeverWritten(t *testing.T) {
 	b.see(&shown{})
 	if names := b.write(); len(names) > 0 {
 		t.Errorf("wrote %v", names)
+	}
+}
+
+func TestARivalOfAnOfferIsRestoredLessAndLessOften(t *testing.T) {
+	b := newBench(t)
+	of := id{offers, "tenant-rome", "gold"}
+	fight := func(minutes int) (writes int) {
+		for range minutes * 60 {
+			b.see(oneOffer("A"))
+			writes += len(b.write())
+			b.now = b.now.Add(time.Second)
+			have, _ := b.cache.get(of)
+			b.version++
+			have.print, have.version = fingerprint{1}, strconv.Itoa(b.version)
+			b.cache.set(of, have)
+		}
+		return writes
+	}
+	fight(10)
+	if n := fight(10); n < 9 || n > 10 {
+		t.Errorf("%d writes in 10 minutes, want one a minute", n)
+	}
+	b.now = b.now.Add(interval)
+	b.see(oneOffer("B"))
+	if n := len(b.write()); n != 1 {
+		t.Errorf("%d writes of a new offer, want 1", n)
+	}
+}
+
+func TestAnOfferThatIsRenewedRestoresNothing(t *testing.T) {
+	b := newBench(t)
+	restores := restore.New()
+	b.pacers = pacers(restores, logr.Discard())
+	writes := 0
+	for range 60 * 60 {
+		b.see(oneOffer("A"))
+		writes += len(b.write())
+		b.now = b.now.Add(time.Second)
+	}
+	if n := testutil.ToFloat64(restores.WithLabelValues(string(offers))); writes < 6 || n != 0 {
+		t.Errorf("%v restores in %d writes", n, writes)
 	}
 }

@@ -23,6 +23,7 @@ import (
 
 	"proffer.dev/proffer/internal/catalog"
 	"proffer.dev/proffer/internal/debounce"
+	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/table"
 )
 
@@ -40,6 +41,8 @@ type Config struct {
 	// Holding reports whether this process still leads.
 	Holding  func() bool
 	Recorder events.EventRecorder
+	// Restores counts what the Writer restores.
+	Restores restore.Restores
 	Log      logr.Logger
 }
 
@@ -50,6 +53,8 @@ type Writer struct {
 	metrics   *writeMetrics
 	limiter   *rate.Limiter
 	failures  rate.Sometimes
+	// pacers pace the writes of each kind.
+	pacers map[kind]*restore.Pacer
 
 	mu sync.Mutex
 	// term is what is known while this process leads, nil otherwise.
@@ -61,6 +66,13 @@ func NewWriter(config Config) *Writer {
 	return &Writer{
 		Config: config, debouncer: debounce.New(planPeriod), metrics: newWriteMetrics(),
 		limiter: rate.NewLimiter(rate.Limit(config.QPS), 1), failures: rate.Sometimes{Interval: failureNotice},
+		pacers: pacers(config.Restores, config.Log),
+	}
+}
+
+func pacers(restores restore.Restores, log logr.Logger) map[kind]*restore.Pacer {
+	return map[kind]*restore.Pacer{
+		offers: restores.Pacer(string(offers), log), bindings: restores.Pacer(string(bindings), log),
 	}
 }
 
@@ -73,7 +85,7 @@ func (w *Writer) Start(ctx context.Context) error {
 	known := newCache()
 	t := &term{
 		cache: known, watches: newWatches(w.Client, known, w.Wake, w.Log), events: newEvents(w.Recorder),
-		objects: map[id]*object{}, changed: make(chan struct{}, 1),
+		pacers: w.pacers, objects: map[id]*object{}, changed: make(chan struct{}, 1),
 	}
 	w.setTerm(t)
 	defer w.setTerm(nil)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,6 +26,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/table"
 )
 
@@ -51,16 +53,18 @@ type Writer struct {
 	table     *table.Table
 	others    []string
 	debouncer *debounce.Debouncer
+	pacer     *restore.Pacer
 	log       logr.Logger
 }
 
 // NewWriter returns a Writer of the AdmissionParams of this name. It also lists the classes of others.
 func NewWriter(
-	client dynamic.Interface, list types.NamespacedName, from *table.Table, others []string, log logr.Logger,
+	client dynamic.Interface, list types.NamespacedName, from *table.Table, others []string, restores restore.Restores,
+	log logr.Logger,
 ) *Writer {
 	return &Writer{
 		client: client, list: list, table: from, others: others, debouncer: debounce.New(debouncePeriod),
-		log: log,
+		pacer: restores.Pacer("AdmissionParams", log), log: log,
 	}
 }
 
@@ -97,60 +101,77 @@ func (w *Writer) Start(ctx context.Context) error {
 		if _, err := w.debouncer.Wait(ctx); err != nil {
 			return nil // The context has ended: the normal end.
 		}
-		if err := w.write(ctx, informer.GetStore()); err != nil && ctx.Err() == nil {
+		left, err := w.write(ctx, informer.GetStore())
+		if err != nil && ctx.Err() == nil {
 			if !apierrors.IsConflict(err) { // The watch is about to bring the newer version, and wakes.
 				w.log.Error(err, "Cannot write the list of served classes; will retry", "admissionparams", w.list)
 			}
-			later.Reset(retryAfter)
+			left = retryAfter
+		}
+		if left > 0 {
+			later.Reset(left)
 		}
 	}
 }
 
-// write brings the list up to date. The store has the last state seen of it.
-func (w *Writer) write(ctx context.Context, store toolscache.Store) error {
+// write brings the list up to date, or returns how long that has to wait. The store has the last state
+// seen of it.
+func (w *Writer) write(ctx context.Context, store toolscache.Store) (wait time.Duration, err error) {
 	latest := w.table.Current()
 	if latest == nil {
-		return nil // Before every policy has been seen, the class of one could be removed by mistake.
+		return 0, nil // Before every policy has been seen, the class of one could be removed by mistake.
 	}
 	served := servedClasses(latest.Policies, w.others)
-	object, found, err := store.GetByKey(w.list.String())
+	key, content, changes := w.list.String(), strings.Join(served, ","), amendments(nil, served)
+	object, found, err := store.GetByKey(key)
 	if err != nil {
-		return err
+		return 0, err
+	}
+	var version, manager string
+	if found {
+		u, ok := object.(*unstructured.Unstructured)
+		if !ok {
+			return 0, fmt.Errorf("got a %T instead of AdmissionParams", object)
+		}
+		listed, _, err := unstructured.NestedStringMap(u.Object, "data")
+		if err != nil {
+			return 0, err
+		}
+		if changes = amendments(listed, served); len(changes) == 0 {
+			return 0, nil
+		}
+		version, manager = u.GetResourceVersion(), restore.LastManager(u)
+	}
+	if wait := w.pacer.Wait(key, content, time.Now()); wait > 0 {
+		return wait, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	if !found {
-		return w.create(ctx, served)
+	if found {
+		err = w.patch(ctx, version, changes)
+	} else {
+		err = w.create(ctx, changes)
 	}
-	u, ok := object.(*unstructured.Unstructured)
-	if !ok {
-		return fmt.Errorf("got a %T instead of AdmissionParams", object)
-	}
-	listed, _, err := unstructured.NestedStringMap(u.Object, "data")
 	if err != nil {
-		return err
+		return 0, err
 	}
-	changes := amendments(listed, served)
-	if len(changes) == 0 {
-		return nil
+	if restored := w.pacer.Wrote(key, content, manager, time.Now()); !restored {
+		w.log.Info("Wrote the list of served classes", "admissionparams", w.list, "changes", len(changes), "created", !found)
 	}
-	return w.patch(ctx, u.GetResourceVersion(), changes)
+	return 0, nil
 }
 
 // create creates the list, also after it was deleted. Until it exists, the admission policy refuses
 // all writes of ResourceSlices, even Liqo's own. create uses apply, because RBAC can restrict apply
 // to a name, but not a create request.
-func (w *Writer) create(ctx context.Context, served []string) error {
-	list := &unstructured.Unstructured{Object: map[string]any{"data": amendments(nil, served)}}
+func (w *Writer) create(ctx context.Context, entries map[string]any) error {
+	list := &unstructured.Unstructured{Object: map[string]any{"data": entries}}
 	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("AdmissionParams"))
 	list.SetNamespace(w.list.Namespace)
 	list.SetName(w.list.Name)
 	lists := w.client.Resource(paramsResource).Namespace(w.list.Namespace)
-	if _, err := lists.Apply(ctx, w.list.Name, list, metav1.ApplyOptions{FieldManager: fieldManager}); err != nil {
-		return err
-	}
-	w.log.Info("Created the list of served classes", "admissionparams", w.list, "classes", len(served))
-	return nil
+	_, err := lists.Apply(ctx, w.list.Name, list, metav1.ApplyOptions{FieldManager: fieldManager})
+	return err
 }
 
 // patch makes these changes to the list at this version. A class with the value nil is removed.
@@ -161,11 +182,8 @@ func (w *Writer) patch(ctx context.Context, version string, changes map[string]a
 	}
 	lists := w.client.Resource(paramsResource).Namespace(w.list.Namespace)
 	options := metav1.PatchOptions{FieldManager: fieldManager}
-	if _, err := lists.Patch(ctx, w.list.Name, types.MergePatchType, body, options); err != nil {
-		return err
-	}
-	w.log.Info("Wrote the list of served classes", "admissionparams", w.list, "changes", len(changes))
-	return nil
+	_, err = lists.Patch(ctx, w.list.Name, types.MergePatchType, body, options)
+	return err
 }
 
 // servedClasses returns the classes of the policies in force and those of others, sorted, each once.

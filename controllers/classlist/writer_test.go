@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -24,6 +25,7 @@ import (
 	"pgregory.net/rapid"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
@@ -93,7 +95,7 @@ func newTestWriter(objects ...runtime.Object) testWriter {
 			panic(err)
 		}
 	}
-	l.Writer = NewWriter(l.client, types.NamespacedName{Namespace: "n", Name: "list"}, table.New(), nil, logr.Discard())
+	l.Writer = NewWriter(l.client, types.NamespacedName{Namespace: "n", Name: "list"}, table.New(), nil, restore.New(), logr.Discard())
 	return l
 }
 
@@ -232,4 +234,51 @@ func TestNothingIsWrittenUntilTheListIsRead(t *testing.T) {
 func pass(d time.Duration) {
 	time.Sleep(d) //nolint:forbidigo // the clock of the bubble
 	synctest.Wait()
+}
+
+// rival plays a client that removes the data of an object whenever the writer has written it. It
+// returns the number of the writes.
+func (l testWriter) rival() (written func() int) {
+	var n atomic.Int64
+	version := 1
+	l.client.PrependReactor("patch", paramsResource.Resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+		n.Add(1)
+		version++
+		changed := aList(nil)
+		changed.ResourceVersion = strconv.Itoa(version)
+		changed.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "rival", Time: &metav1.Time{Time: time.Now()}}}
+		u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(changed)
+		if err != nil {
+			return true, nil, err
+		}
+		object := &unstructured.Unstructured{Object: u}
+		object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("AdmissionParams"))
+		return true, object, l.client.Tracker().Update(paramsResource, object, "n")
+	})
+	return func() int { return int(n.Load()) }
+}
+
+func TestTheListIsRestoredLessAndLessOftenFromARival(t *testing.T) {
+	withWriter(t, aList(nil), func(t *testing.T, l testWriter) {
+		written := l.rival()
+		l.serve("gold")
+		pass(time.Minute)
+		if n := written(); n < 5 || n > 12 {
+			t.Errorf("%d writes in the first minute, want 5 to 12", n)
+		}
+		pass(10 * time.Minute)
+		before := written()
+		pass(10 * time.Minute)
+		if n := written() - before; n < 9 || n > 10 {
+			t.Errorf("%d writes in 10 minutes, want one a minute", n)
+		}
+
+		// A class that is new is listed as promptly as in peace.
+		before = written()
+		l.serve("gold", "silver")
+		pass(2 * debouncePeriod)
+		if n := written() - before; n != 1 {
+			t.Errorf("%d writes for a new class, want 1", n)
+		}
+	})
 }

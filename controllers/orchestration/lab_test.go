@@ -25,6 +25,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/kube/liqo"
+	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
 )
@@ -247,7 +248,8 @@ func (l *lab) holding() bool {
 func (l *lab) run() (w *Writer, stop func()) {
 	l.t.Helper()
 	w = NewWriter(Config{
-		ClusterID: "milano", Client: l.user, Pods: l.pods, Holding: l.holding, Recorder: l.recorder, Log: logr.Discard(), Now: l.clock,
+		ClusterID: "milano", Client: l.user, Pods: l.pods, Holding: l.holding, Recorder: l.recorder, Restores: restore.New(), Log: logr.Discard(),
+		Now: l.clock,
 		Consumers: func() []offer.Consumer {
 			return []offer.Consumer{{ID: "rome", Labels: map[string]string{"tier": "gold"}}}
 		},

@@ -18,6 +18,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/liqo"
+	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/quantity"
 )
 
@@ -198,8 +199,10 @@ func parseForeignCluster(u *unstructured.Unstructured) foreignCluster {
 
 // offloading is the NamespaceOffloading of a namespace.
 type offloading struct {
-	uid           types.UID
-	version       string
+	uid     types.UID
+	version string
+	// manager is who else has changed it last.
+	manager       string
 	ours          bool
 	deleting      bool
 	orchestration string
@@ -219,7 +222,8 @@ type offloading struct {
 func parseOffloading(u *unstructured.Unstructured) offloading {
 	annotations := u.GetAnnotations()
 	o := offloading{
-		uid: u.GetUID(), version: u.GetResourceVersion(), deleting: u.GetDeletionTimestamp() != nil,
+		uid: u.GetUID(), version: u.GetResourceVersion(), manager: restore.LastManager(u),
+		deleting:      u.GetDeletionTimestamp() != nil,
 		orchestration: annotations[Annotation], strategy: kube.Text(u, "spec", "podOffloadingStrategy"),
 		draining: parseDeadlines(annotations[drainingAnnotation]), drain: defaultDrain * time.Minute,
 		present: map[string]bool{},

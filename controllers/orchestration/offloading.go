@@ -145,6 +145,19 @@ func (w *write) drops() bool {
 	})
 }
 
+// content renders the write without the deadlines, for the pacer.
+func (w *write) content() string {
+	return fmt.Sprint(w.action, w.orchestration, w.strategy, w.selected, w.drain, slices.Sorted(maps.Keys(w.draining)))
+}
+
+// manager returns who else has changed the object last, empty if that is not known.
+func (w *write) manager() string {
+	if w.have == nil {
+		return ""
+	}
+	return w.have.manager
+}
+
 // says reports whether the object says this.
 func (o *offloading) says(s state) bool {
 	return o.exact && o.orchestration == s.orchestration && o.strategy == s.strategy && o.drain == s.drain &&

@@ -1,6 +1,7 @@
 package orchestration
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/broker"
@@ -172,7 +174,35 @@ func setReady(
 // due reports whether a status has to be written: something changed that does not change all the
 // time, or its measurements are old.
 func due(before, now *v1alpha1.OrchestrationStatus) bool {
-	return !equality.Semantic.DeepEqual(lasting(before), lasting(now)) || latest(now).Sub(latest(before)) >= statusInterval
+	return !same(before, now) || latest(now).Sub(latest(before)) >= statusInterval
+}
+
+// same reports whether the statuses differ in nothing but what changes all the time.
+func same(before, now *v1alpha1.OrchestrationStatus) bool {
+	return equality.Semantic.DeepEqual(lasting(before), lasting(now))
+}
+
+// contentOf renders what lasts in the status of an Orchestration, without its times, for the pacer. An
+// Orchestration that is created again is another one.
+func contentOf(uid types.UID, s *v1alpha1.OrchestrationStatus) string {
+	out := lasting(s)
+	for i := range out.Conditions {
+		out.Conditions[i].LastTransitionTime = metav1.Time{}
+	}
+	for i := range out.Choices {
+		c := &out.Choices[i]
+		for j := range c.Chosen {
+			c.Chosen[j].Since = metav1.Time{}
+		}
+		for j := range c.Rejected {
+			c.Rejected[j].Left = nil
+		}
+		for j := range c.Notes {
+			c.Notes[j].Until = nil
+		}
+	}
+	text, _ := json.Marshal(out) // A status can always be encoded.
+	return string(uid) + string(text)
 }
 
 // lasting returns what does not change all the time: without times, amounts and their reasons.

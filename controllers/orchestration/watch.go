@@ -45,7 +45,8 @@ func watch(api dynamic.Interface, wake func(), log logr.Logger) (*caches, watche
 		orchestrations: informer(kube.Kind{GroupVersionResource: orchestrations}, c.orchestrations),
 		offloadings: informer(kube.Kind{
 			GroupVersionResource: liqo.NamespaceOffloadings, Name: offloadingName,
-			Strip: kube.KeepFields(annotations, []string{"spec"}, []string{"status", remoteConditions}),
+			Strip: kube.KeepFields(annotations, []string{"metadata", "managedFields"}, []string{"spec"},
+				[]string{"status", remoteConditions}),
 		}, c.offloadings),
 	}
 	w.all = kube.CRDInformers{

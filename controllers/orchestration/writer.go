@@ -18,6 +18,7 @@ import (
 
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/offer"
 )
 
@@ -57,6 +58,8 @@ type Config struct {
 	// Holding reports whether this process still leads.
 	Holding  func() bool
 	Recorder events.EventRecorder
+	// Restores counts what the Writer restores.
+	Restores restore.Restores
 	Log      logr.Logger
 	// Now is the clock; nil is that of the system.
 	Now func() time.Time
@@ -69,6 +72,8 @@ type Writer struct {
 	limiter   *rate.Limiter
 	failures  rate.Sometimes
 	writes    *prometheus.CounterVec
+	// statuses and offloadings pace the writes of both kinds.
+	statuses, offloadings *restore.Pacer
 	// latest is the latest plan while this process leads, nil otherwise.
 	latest atomic.Pointer[plan]
 }
@@ -81,6 +86,8 @@ func NewWriter(config Config) *Writer {
 	return &Writer{
 		Config: config, debouncer: debounce.New(passPeriod), limiter: rate.NewLimiter(qps, qps),
 		failures: rate.Sometimes{Interval: failureNotice}, writes: newWriteCounter(),
+		statuses:    config.Restores.Pacer(kindStatus, config.Log),
+		offloadings: config.Restores.Pacer(kindOffloading, config.Log),
 	}
 }
 
@@ -237,6 +244,12 @@ func (w *Writer) record(ctx context.Context, t *term, p *plan) (recorded map[str
 			recorded[o.object.Name] = true
 			continue
 		}
+		// What only renews the measurements restores nothing.
+		changed, content := !same(&o.object.Status, status), contentOf(o.object.UID, status)
+		if changed && w.statuses.Wait(o.object.Name, content, time.Now()) > 0 {
+			all = false
+			continue
+		}
 		if !w.Holding() || ctx.Err() != nil {
 			return recorded, false
 		}
@@ -248,6 +261,9 @@ func (w *Writer) record(ctx context.Context, t *term, p *plan) (recorded map[str
 			all = false
 			w.failed(ctx, err, "Cannot write the status of an Orchestration", "orchestration", o.object.Name)
 			continue
+		}
+		if changed {
+			w.statuses.Wrote(o.object.Name, content, "", time.Now())
 		}
 		t.events.chosen(o.object, status)
 		t.caches.orchestrations.Set(after)
@@ -268,6 +284,11 @@ func (w *Writer) apply(ctx context.Context, t *term, p *plan, recorded map[strin
 			all = false
 			continue
 		}
+		content := next.content()
+		if w.offloadings.Wait(next.namespace, content, time.Now()) > 0 {
+			all = false
+			continue
+		}
 		if w.limiter.Wait(ctx) != nil || !w.Holding() {
 			return false
 		}
@@ -280,6 +301,7 @@ func (w *Writer) apply(ctx context.Context, t *term, p *plan, recorded map[strin
 			w.failed(ctx, err, "Cannot write a NamespaceOffloading", "namespace", next.namespace)
 			continue
 		}
+		w.offloadings.Wrote(next.namespace, content, next.manager(), time.Now())
 		if after != nil {
 			t.caches.offloadings.Set(after)
 		}

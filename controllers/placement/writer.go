@@ -24,6 +24,7 @@ import (
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/grant/protocol"
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/table"
 )
 
@@ -46,6 +47,7 @@ type Writer struct {
 	list      types.NamespacedName
 	table     *table.Table
 	debouncer *debounce.Debouncer
+	pacer     *restore.Pacer
 	// wake schedules an evaluation: slices wait for what was written.
 	wake func()
 	log  logr.Logger
@@ -62,11 +64,12 @@ type Writer struct {
 // NewWriter returns a Writer of the AdmissionParams of this name. It calls wake after each change of
 // the list.
 func NewWriter(
-	client dynamic.Interface, list types.NamespacedName, from *table.Table, wake func(), log logr.Logger,
+	client dynamic.Interface, list types.NamespacedName, from *table.Table, wake func(), restores restore.Restores,
+	log logr.Logger,
 ) *Writer {
 	return &Writer{
 		client: client, list: list, table: from, debouncer: debounce.New(debouncePeriod),
-		wake: wake, log: log,
+		pacer: restores.Pacer("AdmissionParams", log), wake: wake, log: log,
 		left: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "proffer_placements_left_out",
 			Help: "Slices without an entry in the list of placements because their consumers have too many. " +
@@ -131,40 +134,45 @@ func (w *Writer) Start(ctx context.Context) error {
 		if _, err := w.debouncer.Wait(ctx); err != nil {
 			return nil // The context has ended: the normal end.
 		}
-		if err := w.write(ctx, informer.GetStore()); err != nil && ctx.Err() == nil {
+		left, err := w.write(ctx, informer.GetStore())
+		if err != nil && ctx.Err() == nil {
 			if !apierrors.IsConflict(err) { // The watch is about to bring the newer version, and wakes.
 				w.log.Error(err, "Cannot write the list of placements; "+
 					"slices that have to be on it wait for their first answer; will retry", "admissionparams", w.list)
 			}
-			later.Reset(retryAfter)
+			left = retryAfter
+		}
+		if left > 0 {
+			later.Reset(left)
 		}
 	}
 }
 
-// write brings the list up to date. The store has the last state seen of it.
-func (w *Writer) write(ctx context.Context, store toolscache.Store) error {
+// write brings the list up to date, or returns how long that has to wait. The store has the last state
+// seen of it.
+func (w *Writer) write(ctx context.Context, store toolscache.Store) (wait time.Duration, err error) {
 	latest := w.table.Current()
 	if latest == nil || latest.Slices == nil {
-		return nil // Before every slice has been seen, the entry of one could be removed by mistake.
+		return 0, nil // Before every slice has been seen, the entry of one could be removed by mistake.
 	}
 	object, found, err := store.GetByKey(w.list.String())
 	if err != nil {
-		return err
+		return 0, err
 	}
-	var version string
+	var before *unstructured.Unstructured
 	var listed map[string]string
 	if found {
 		u, ok := object.(*unstructured.Unstructured)
 		if !ok {
-			return fmt.Errorf("got a %T instead of AdmissionParams", object)
+			return 0, fmt.Errorf("got a %T instead of AdmissionParams", object)
 		}
 		if w.written != nil && protocol.Newer(w.written.GetResourceVersion(), u.GetResourceVersion()) {
 			u = w.written
 		}
 		if listed, _, err = unstructured.NestedStringMap(u.Object, "data"); err != nil {
-			return err
+			return 0, err
 		}
-		version = u.GetResourceVersion()
+		before = u
 		// What others put in the place of the list does not say what was required.
 		if _, ours := listed[complete]; ours || w.last == nil {
 			w.last = listed
@@ -172,57 +180,72 @@ func (w *Writer) write(ctx context.Context, store toolscache.Store) error {
 	}
 	want := render(latest.Slices.All, latest.Policies, w.last)
 	w.left.Set(float64(want.left))
-	changes := amendments(listed, want.entries)
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	switch {
-	case !found:
-		err = w.create(ctx, want.entries)
-	case len(changes) > 0:
-		err = w.patch(ctx, version, changes)
+	if changes := amendments(listed, want.entries); !found || len(changes) > 0 {
+		// Until the list is written, no slice gets its first answer because of an entry that it lacks.
+		w.stored.Store(&listed)
+		if wait, err = w.amend(ctx, before, changes, want.entries); wait > 0 || err != nil {
+			return wait, err
+		}
 	}
-	if err != nil {
-		return err
-	}
-	if before := w.stored.Swap(&want.entries); before == nil || !maps.Equal(*before, want.entries) {
+	if known := w.stored.Swap(&want.entries); known == nil || !maps.Equal(*known, want.entries) {
 		w.wake()
 	}
-	return nil
+	return 0, nil
+}
+
+// amend makes these changes to the list as it was before, nil for none, or returns how long that has to
+// wait. The list has these entries then.
+func (w *Writer) amend(
+	ctx context.Context, before *unstructured.Unstructured, changes map[string]any, entries map[string]string,
+) (wait time.Duration, err error) {
+	key, content := w.list.String(), textOf(entries)
+	if wait := w.pacer.Wait(key, content, time.Now()); wait > 0 {
+		return wait, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	var result *unstructured.Unstructured
+	var manager string
+	if before == nil {
+		result, err = w.create(ctx, changes)
+	} else {
+		manager = restore.LastManager(before)
+		result, err = w.patch(ctx, before.GetResourceVersion(), changes)
+	}
+	if err != nil {
+		return 0, err
+	}
+	w.written = result
+	if restored := w.pacer.Wrote(key, content, manager, time.Now()); !restored {
+		w.log.Info("Wrote the list of placements",
+			"admissionparams", w.list, "changes", len(changes), "created", before == nil)
+	}
+	return 0, nil
 }
 
 // create creates the list, also after it was deleted. Until it exists, the admission policy refuses
 // all ShadowPods. create uses apply, because RBAC can restrict apply to a name, but not a create
 // request.
-func (w *Writer) create(ctx context.Context, entries map[string]string) error {
-	list := &unstructured.Unstructured{Object: map[string]any{"data": amendments(nil, entries)}}
+func (w *Writer) create(ctx context.Context, entries map[string]any) (*unstructured.Unstructured, error) {
+	list := &unstructured.Unstructured{Object: map[string]any{"data": entries}}
 	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("AdmissionParams"))
 	list.SetNamespace(w.list.Namespace)
 	list.SetName(w.list.Name)
 	lists := w.client.Resource(paramsResource).Namespace(w.list.Namespace)
-	result, err := lists.Apply(ctx, w.list.Name, list, metav1.ApplyOptions{FieldManager: fieldManager})
-	if err != nil {
-		return err
-	}
-	w.written = result
-	w.log.Info("Created the list of placements", "admissionparams", w.list, "entries", len(entries))
-	return nil
+	return lists.Apply(ctx, w.list.Name, list, metav1.ApplyOptions{FieldManager: fieldManager})
 }
 
 // patch makes these changes to the list at this version. An entry with the value nil is removed.
-func (w *Writer) patch(ctx context.Context, version string, changes map[string]any) error {
+func (w *Writer) patch(
+	ctx context.Context, version string, changes map[string]any,
+) (*unstructured.Unstructured, error) {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": version}, "data": changes})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	lists := w.client.Resource(paramsResource).Namespace(w.list.Namespace)
 	options := metav1.PatchOptions{FieldManager: fieldManager}
-	result, err := lists.Patch(ctx, w.list.Name, types.MergePatchType, body, options)
-	if err != nil {
-		return err
-	}
-	w.written = result
-	w.log.Info("Wrote the list of placements", "admissionparams", w.list, "changes", len(changes))
-	return nil
+	return lists.Patch(ctx, w.list.Name, types.MergePatchType, body, options)
 }
 
 // amendments returns the changes after which the list has these entries and no others.

@@ -21,6 +21,7 @@ import (
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/liqo"
+	"proffer.dev/proffer/internal/kube/restore"
 )
 
 const (
@@ -43,19 +44,24 @@ type Writer struct {
 	client    dynamic.Interface
 	level     Level
 	debouncer *debounce.Debouncer
+	pacer     *restore.Pacer
 	log       logr.Logger
 }
 
 // NewWriter returns a Writer for the level.
-func NewWriter(client dynamic.Interface, level Level, log logr.Logger) *Writer {
-	return &Writer{client: client, level: level, debouncer: debounce.New(debouncePeriod), log: log}
+func NewWriter(client dynamic.Interface, level Level, restores restore.Restores, log logr.Logger) *Writer {
+	return &Writer{
+		client: client, level: level, debouncer: debounce.New(debouncePeriod),
+		pacer: restores.Pacer("Namespace", log), log: log,
+	}
 }
 
 // Start writes until the context ends, and can be started again.
 func (w *Writer) Start(ctx context.Context) error {
 	informer := dynamicinformer.NewFilteredDynamicInformer(w.client, namespaceResource, "", 0, toolscache.Indexers{},
 		func(o *metav1.ListOptions) { o.LabelSelector = selector }).Informer()
-	if err := informer.SetTransform(kube.KeepFields([]string{"metadata", "annotations"})); err != nil {
+	keep := kube.KeepFields([]string{"metadata", "annotations"}, []string{"metadata", "managedFields"})
+	if err := informer.SetTransform(keep); err != nil {
 		return err
 	}
 	wake := func(*unstructured.Unstructured) { w.debouncer.Wake() }
@@ -72,20 +78,29 @@ func (w *Writer) Start(ctx context.Context) error {
 		if _, err := w.debouncer.Wait(ctx); err != nil {
 			return nil // The context has ended: the normal end.
 		}
-		if err := w.raise(ctx, informer.GetStore()); err != nil && ctx.Err() == nil {
+		left, err := w.raise(ctx, informer.GetStore())
+		if err != nil && ctx.Err() == nil {
 			w.log.Error(err, "Cannot set the pod-security level of namespaces of consumers; will retry")
-			later.Reset(retryAfter)
+			left = sooner(left, retryAfter)
+		}
+		if left > 0 {
+			later.Reset(left)
 		}
 	}
 }
 
 // raise raises every namespace that lacks the level. One that cannot be written does not keep others
-// from being written.
-func (w *Writer) raise(ctx context.Context, store toolscache.Store) error {
-	var failed error
+// from being written. It returns how long the first namespace that has to wait waits.
+func (w *Writer) raise(ctx context.Context, store toolscache.Store) (wait time.Duration, failed error) {
 	for _, object := range store.List() {
 		u, ok := object.(*unstructured.Unstructured)
 		if !ok || !w.level.lacks(u) || ctx.Err() != nil {
+			continue
+		}
+		// A namespace that is created again is another one.
+		name, content := u.GetName(), string(w.level)+" "+string(u.GetUID())
+		if left := w.pacer.Wait(name, content, time.Now()); left > 0 {
+			wait = sooner(wait, left)
 			continue
 		}
 		switch err := w.set(ctx, u); {
@@ -93,11 +108,19 @@ func (w *Writer) raise(ctx context.Context, store toolscache.Store) error {
 			// The watch is about to bring the newer version, and wakes.
 		case err != nil:
 			failed = errors.Join(failed, err)
-		default:
-			w.log.Info("Raised the pod-security level of a namespace", "namespace", u.GetName(), "level", w.level)
+		case !w.pacer.Wrote(name, content, restore.LastManager(u), time.Now()):
+			w.log.Info("Raised the pod-security level of a namespace", "namespace", name, "level", w.level)
 		}
 	}
-	return failed
+	return wait, failed
+}
+
+// sooner returns the shorter of two waits, of which the first may be 0 for none.
+func sooner(wait, other time.Duration) time.Duration {
+	if wait == 0 {
+		return other
+	}
+	return min(wait, other)
 }
 
 // set sets the level of a namespace at the version that was read: a level that an admin has just set

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,6 +20,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 )
@@ -53,6 +56,7 @@ type Writer struct {
 	version   func(name string) string
 	debouncer *debounce.Debouncer
 	events    *eventWriter
+	pacer     *restore.Pacer
 	// writes counts the writes by result.
 	writes *prometheus.CounterVec
 	log    logr.Logger
@@ -67,10 +71,14 @@ type Writer struct {
 
 // NewWriter returns a Writer that writes statuses from the table's snapshots. It reads the last
 // seen version of an object from policies.
-func NewWriter(api client.Client, from *table.Table, policies *Cache, recorder events.EventRecorder, log logr.Logger) *Writer {
+func NewWriter(
+	api client.Client, from *table.Table, policies *Cache, recorder events.EventRecorder, restores restore.Restores,
+	log logr.Logger,
+) *Writer {
 	return &Writer{
 		client: api, table: from, version: policies.Version, debouncer: debounce.New(statusBatch), interval: statusInterval,
-		events: newEvents(recorder), writes: newWriteCounter(), written: map[string]written{}, log: log,
+		events: newEvents(recorder), pacer: restores.Pacer("ResourcePolicy", log), writes: newWriteCounter(),
+		written: map[string]written{}, log: log,
 	}
 }
 
@@ -192,6 +200,11 @@ func (w *Writer) write(ctx context.Context, p table.Policy, latest *table.Snapsh
 		w.pause = dryRunPause * w.dryRunEnded.Sub(now)
 	}
 	if !equality.Semantic.DeepEqual(before, object.Status) {
+		if left := w.pacer.Wait(p.Name, contentOf(&object), now); left > 0 {
+			last.again = now.Add(left)
+			w.written[p.UID] = last
+			return left
+		}
 		err := w.update(ctx, &object)
 		if kube.RefusedContent(err) {
 			object.Status = leastOf(object.Status, err)
@@ -218,6 +231,18 @@ func (w *Writer) write(ctx context.Context, p table.Policy, latest *table.Snapsh
 	w.written[p.UID] = last
 	w.events.emit(&object, report, meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady))
 	return 0
+}
+
+// contentOf renders the status of a policy without its times, for the pacer. A policy that is created
+// again is another one.
+func contentOf(object *v1alpha1.ResourcePolicy) string {
+	s := object.Status
+	s.Conditions = slices.Clone(s.Conditions)
+	for i := range s.Conditions {
+		s.Conditions[i].LastTransitionTime = metav1.Time{}
+	}
+	text, _ := json.Marshal(s) // A status can always be encoded.
+	return string(object.UID) + string(text)
 }
 
 // look returns how long to wait before a correct status is checked again.
@@ -249,8 +274,12 @@ func inOrder(policies []table.Policy, by map[string]written) []table.Policy {
 func (w *Writer) update(ctx context.Context, object *v1alpha1.ResourcePolicy) error {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
+	content := contentOf(object)
 	err := w.client.Status().Update(ctx, object)
 	w.count(ctx, err)
+	if err == nil {
+		w.pacer.Wrote(object.Name, content, "", time.Now())
+	}
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && ctx.Err() == nil {
 		w.log.Error(err, "Cannot write the status of a policy; will retry", "policy", object.Name)
 	}

@@ -25,6 +25,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/debounce"
+	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
@@ -84,6 +85,7 @@ func withWriter(t *testing.T, test func(*testWriter)) {
 		w.writer = &Writer{
 			client: w.client, table: table.New(), version: w.version, debouncer: debounce.New(statusBatch),
 			interval: statusInterval, events: newEvents(w.recorder), writes: newWriteCounter(),
+			pacer:   restore.New().Pacer("ResourcePolicy", logr.Discard()),
 			written: map[string]written{}, log: logr.Discard(),
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -505,6 +507,43 @@ func TestTransitionTimeMovesOnlyWithTheStatusOfTheCondition(t *testing.T) {
 		third := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionReady)
 		if third.Reason != v1alpha1.ReasonOffering || !third.LastTransitionTime.Equal(&second.LastTransitionTime) {
 			t.Errorf("the reason changed from %+v to %+v; want the same transition", second, third)
+		}
+	})
+}
+
+func TestARivalOfTheStatusIsRestoredLessAndLessOften(t *testing.T) {
+	withWriter(t, func(w *testWriter) {
+		report := capacityOf(7)
+		fight := func(minutes int) (writes int) {
+			before := len(w.written())
+			rivals := 0
+			for range minutes * 60 {
+				w.reportOf(&report)
+				pass(time.Second)
+				if w.capacity() != 7 {
+					continue
+				}
+				object := w.object("p")
+				object.Status.Capacity["cpu"] = resource.MustParse("1")
+				object.Status.Conditions = nil
+				if err := w.client.Status().Update(t.Context(), object); err != nil {
+					t.Fatal(err)
+				}
+				rivals++
+			}
+			return len(w.written()) - before - rivals
+		}
+		fight(10)
+		if n := fight(10); n < 9 || n > 10 {
+			t.Errorf("%d writes in 10 minutes, want one a minute", n)
+		}
+		// An admin who edits the policy sees the result immediately.
+		w.edit()
+		edited := capacityOf(8)
+		w.reportOf(&edited)
+		pass(time.Second)
+		if got := w.capacity(); got != 8 {
+			t.Errorf("a second after an edit, the capacity in the status is %d, want 8", got)
 		}
 	})
 }

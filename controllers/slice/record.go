@@ -1,6 +1,7 @@
 package slice
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -93,6 +94,12 @@ func (r *grantRecord) grantObject(namespace string) *v1alpha1.Grant {
 		g.Spec.Earlier = append(g.Spec.Earlier, shareObject(s))
 	}
 	return g
+}
+
+// contentOf renders what a Grant records, for the pacer. Each term writes it again.
+func contentOf(r *grantRecord) string {
+	term, _, _ := strings.Cut(r.Term, "/")
+	return fmt.Sprint(term, r.Released, r.Present, r.Earlier)
 }
 
 func shareObject(s protocol.Share) v1alpha1.GrantedShare {

@@ -65,6 +65,7 @@ func (w *Writer) writeRecord(ctx context.Context, uid types.UID, t *task) bool {
 		cache.confirmDelete(uid)
 	case err == nil:
 		cache.confirmRecord(uid, result)
+		w.paceRecord(uid, t)
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err) && t.step.Version != "":
 		w.metrics.records.WithLabelValues("conflict").Inc()
 		now, err := w.grants.read(ctx, &t.record)
@@ -86,6 +87,17 @@ func (w *Writer) writeRecord(ctx context.Context, uid types.UID, t *task) bool {
 	}
 	w.metrics.records.WithLabelValues("written").Inc()
 	return true
+}
+
+// paceRecord delays the next write of a slice whose record this write restored. A slice whose answer
+// follows is not delayed: the answer ends the delay.
+func (w *Writer) paceRecord(uid types.UID, t *task) {
+	now := time.Now()
+	object, content := w.grants.namespace+"/"+grantName(t.record.name, uid), contentOf(&t.record)
+	if restored := w.records.Wrote(object, content, "", now); restored {
+		left := w.records.Wait(object, content, now)
+		w.delayed.After(w.decider.cache.fail(uid, func(int) time.Duration { return left }))
+	}
 }
 
 // retry delays the next write of a slice after a failure, longer each time.
@@ -140,6 +152,10 @@ func (w *Writer) writeAnswer(ctx context.Context, uid types.UID, t *task) bool {
 	w.metrics.writes.WithLabelValues("written").Inc()
 	if c.tampered() {
 		w.metrics.restores.Inc()
+		w.restored.Do(func() {
+			w.log.Info("Another client changed the answer in a slice, and the operator restored it; "+
+				"further restores are not logged for a while", "slice", c.key, "silentFor", restoredNotice)
+		})
 	}
 	if !t.want.Stands {
 		w.events.answered(c, g)

@@ -8,6 +8,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/events"
@@ -17,6 +18,7 @@ import (
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/grant"
 	"proffer.dev/proffer/internal/grant/protocol"
+	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/table"
 )
 
@@ -31,6 +33,8 @@ const (
 	conflictAfter = 50 * time.Millisecond
 	retryAfter    = time.Second
 	retryAtMost   = 30 * time.Second
+	// restoredNotice is the minimum time between two log lines about restored answers.
+	restoredNotice = time.Minute
 )
 
 // +kubebuilder:rbac:roleName=proffer-manager,groups=authentication.liqo.io,resources=resourceslices/status,verbs=patch
@@ -49,7 +53,10 @@ type Writer struct {
 	renderer    *statusRenderer
 	events      *eventWriter
 	metrics     *writeMetrics
-	log         logr.Logger
+	records     *restore.Pacer
+	// restored logs restored answers.
+	restored rate.Sometimes
+	log      logr.Logger
 	// queue has the slices to write in the present term.
 	queue atomic.Pointer[workqueue.Typed[sliceKey]]
 	// placements is that of AwaitPlacement.
@@ -99,14 +106,24 @@ func (m *writeMetrics) collectors() []prometheus.Collector {
 
 // NewWriter returns a Writer that reads and writes Grants in the namespace. It wakes the debouncer
 // when a decision has to be repeated; holding reports whether this process still leads.
-func NewWriter(clients *Clients, reader client.Reader, writer client.Writer, namespace string, decider *Decider, debouncer *debounce.Debouncer, holding func() bool, recorder events.EventRecorder, log logr.Logger) *Writer {
-	return newWriter(clients.slices, &grantClient{reader: reader, writer: writer, namespace: namespace}, decider, debouncer, holding, newEvents(recorder), log)
+func NewWriter(
+	clients *Clients, reader client.Reader, writer client.Writer, namespace string,
+	decider *Decider, debouncer *debounce.Debouncer, holding func() bool,
+	recorder events.EventRecorder, restores restore.Restores, log logr.Logger,
+) *Writer {
+	grants := &grantClient{reader: reader, writer: writer, namespace: namespace}
+	return newWriter(clients.slices, grants, decider, debouncer, holding, newEvents(recorder), restores, log)
 }
 
-func newWriter(client *sliceClient, grants *grantClient, decider *Decider, debouncer *debounce.Debouncer, holding func() bool, events *eventWriter, log logr.Logger) *Writer {
+func newWriter(
+	client *sliceClient, grants *grantClient, decider *Decider, debouncer *debounce.Debouncer,
+	holding func() bool, events *eventWriter, restores restore.Restores, log logr.Logger,
+) *Writer {
 	return &Writer{
-		client: client, grants: grants, decider: decider, holding: holding, wake: debouncer.WakeNow, later: debouncer.Wake, delayed: debounce.NewDelayedWake(debouncer.WakeNow),
-		renderer: newStatusRenderer(), events: events, metrics: newWriteMetrics(), log: log,
+		client: client, grants: grants, decider: decider, holding: holding,
+		wake: debouncer.WakeNow, later: debouncer.Wake, delayed: debounce.NewDelayedWake(debouncer.WakeNow),
+		renderer: newStatusRenderer(), events: events, metrics: newWriteMetrics(),
+		records: restores.Pacer("Grant", log), restored: rate.Sometimes{Interval: restoredNotice}, log: log,
 	}
 }
 

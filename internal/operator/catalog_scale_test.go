@@ -27,6 +27,7 @@ import (
 	"proffer.dev/proffer/controllers/catalog"
 	"proffer.dev/proffer/hack/controlplane"
 	core "proffer.dev/proffer/internal/catalog"
+	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
@@ -102,7 +103,8 @@ func TestTheCatalogOfManyConsumersIsWrittenInTimeAndUnderTheRate(t *testing.T) {
 	}
 	w := catalog.NewWriter(catalog.Config{
 		Client: writing, Table: b.table, Largest: b.ledger.Largest, Subjects: []catalog.Subject{subject}, QPS: scaleQPS,
-		Holding: func() bool { return true }, Recorder: &events.FakeRecorder{}, Log: logr.Discard(),
+		Holding: func() bool { return true }, Recorder: &events.FakeRecorder{}, Restores: restore.New(),
+		Log: logr.Discard(),
 	})
 	before := heap()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -10,6 +10,7 @@ import (
 	"proffer.dev/proffer/controllers/consumer"
 	"proffer.dev/proffer/controllers/orchestration"
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/table"
 )
 
@@ -22,20 +23,23 @@ type switchedOn struct {
 }
 
 // components makes the writers of the components that write objects.
-func (p *parts) components(mgr ctrl.Manager, liqo dynamic.Interface, consumers *consumer.Cache, known kube.CRDInformers, holds func() bool) (on switchedOn) {
+func (p *parts) components(
+	mgr ctrl.Manager, liqo dynamic.Interface, consumers *consumer.Cache, known kube.CRDInformers,
+	restores restore.Restores, holds func() bool,
+) (on switchedOn) {
 	log, recorder := mgr.GetLogger().WithName("controllers"), mgr.GetEventRecorder(eventSource)
 	if p.publish != nil {
 		offers := catalog.NewWriter(catalog.Config{
 			Client: liqo, Table: p.table, Largest: p.ledger.Largest, Subjects: p.publish.Subjects, QPS: p.publish.QPS,
-			Holding: holds, Recorder: recorder, Log: log.WithName("catalog"),
+			Holding: holds, Recorder: recorder, Restores: restores, Log: log.WithName("catalog"),
 		})
 		on.work, on.collectors = append(on.work, offers), append(on.collectors, offers)
 		on.published = append(on.published, onSnapshot(offers.Wake))
 	}
 	if p.orchestrateAs != "" {
 		placing := orchestration.NewWriter(orchestration.Config{
-			ClusterID: p.orchestrateAs, Client: liqo, Pods: mgr.GetAPIReader(), Consumers: consumers.List, Known: known, Holding: holds,
-			Recorder: recorder, Log: log.WithName("orchestrations"),
+			ClusterID: p.orchestrateAs, Client: liqo, Pods: mgr.GetAPIReader(), Consumers: consumers.List,
+			Known: known, Holding: holds, Recorder: recorder, Restores: restores, Log: log.WithName("orchestrations"),
 		})
 		on.work, on.collectors = append(on.work, placing), append(on.collectors, placing)
 	}

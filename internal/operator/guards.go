@@ -10,11 +10,14 @@ import (
 	"proffer.dev/proffer/controllers/podsecurity"
 	"proffer.dev/proffer/controllers/slice"
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/kube/restore"
 )
 
 // guards returns the writers that are switched on. The first answers of slices wait for the list of
 // placements, which wakes the engine.
-func (p *parts) guards(client dynamic.Interface, answers *slice.Writer, wake func(), log logr.Logger) (on switchedOn, err error) {
+func (p *parts) guards(
+	client dynamic.Interface, answers *slice.Writer, wake func(), restores restore.Restores, log logr.Logger,
+) (on switchedOn, err error) {
 	if p.servedClasses != "" || p.placements != "" {
 		namespace, err := kube.LeaseNamespace(p.election)
 		if err != nil {
@@ -22,19 +25,19 @@ func (p *parts) guards(client dynamic.Interface, answers *slice.Writer, wake fun
 		}
 		if p.servedClasses != "" {
 			list := classlist.NewWriter(client, types.NamespacedName{Namespace: namespace, Name: p.servedClasses}, p.table,
-				p.otherClasses, log.WithName("classes"))
+				p.otherClasses, restores, log.WithName("classes"))
 			on.work, on.published = append(on.work, list), append(on.published, onSnapshot(list.Wake))
 		}
 		if p.placements != "" {
 			list := placement.NewWriter(client, types.NamespacedName{Namespace: namespace, Name: p.placements}, p.table, wake,
-				log.WithName("placements"))
+				restores, log.WithName("placements"))
 			answers.AwaitPlacement(list)
 			on.work, on.collectors = append(on.work, list), append(on.collectors, list)
 			on.published = append(on.published, onSnapshot(list.Wake))
 		}
 	}
 	if p.podSecurity != "" {
-		on.work = append(on.work, podsecurity.NewWriter(client, p.podSecurity, log.WithName("podsecurity")))
+		on.work = append(on.work, podsecurity.NewWriter(client, p.podSecurity, restores, log.WithName("podsecurity")))
 	}
 	return on, nil
 }

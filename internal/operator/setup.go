@@ -26,6 +26,7 @@ import (
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/engine"
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/metasync"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/plugins/filters"
@@ -143,20 +144,21 @@ func setup(mgr ctrl.Manager, p parts) error {
 
 	// The writers, which run while this replica leads.
 	tenure := &kube.Tenure{}
-	statuses := policy.NewWriter(mgr.GetClient(), p.table, policies, recorder, log.WithName("status"))
+	restores := restore.New()
+	statuses := policy.NewWriter(mgr.GetClient(), p.table, policies, recorder, restores, log.WithName("status"))
 	answers := slice.NewWriter(liqo, mgr.GetAPIReader(), mgr.GetClient(), namespace, decider, p.debouncer, tenure.Holds,
-		recorder, log.WithName("slices"))
+		recorder, restores, log.WithName("slices"))
 	record := offered.NewRecord(mgr.GetAPIReader(), mgr.GetClient(), namespace, log.WithName("offered"))
 	work := []manager.Runnable{statuses, answers, offered.Writer{Record: record}}
 	// These run after each evaluation. The answers come last, because workers start to write with
 	// them.
 	published := []func(*table.Snapshot){policies.Remember, record.Note, onSnapshot(statuses.Wake), monitors.follow}
-	guards, err := p.guards(liqo, answers, wake, log)
+	guards, err := p.guards(liqo, answers, wake, restores, log)
 	if err != nil {
 		return err
 	}
 	work, published, collectors := append(work, guards.work...), append(published, guards.published...), guards.collectors
-	components := p.components(mgr, liqo, consumers, informers, tenure.Holds)
+	components := p.components(mgr, liqo, consumers, informers, restores, tenure.Holds)
 	work, published = append(work, components.work...), append(published, components.published...)
 	collectors = append(collectors, components.collectors...)
 	plugins := p.runners(tenure.Holds, log.WithName("reconcilers"))
@@ -190,7 +192,7 @@ func setup(mgr ctrl.Manager, p parts) error {
 	})
 	if p.metrics != nil {
 		for _, c := range append(collectors,
-			statuses, answers, core.Metrics(), monitors, evaluator, &collector{table: p.table, version: p.version},
+			restores, statuses, answers, core.Metrics(), monitors, evaluator, &collector{table: p.table, version: p.version},
 		) {
 			if err := p.metrics.Register(c); err != nil {
 				return fmt.Errorf("registering metrics: %w", err)

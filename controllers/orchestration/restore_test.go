@@ -1,0 +1,91 @@
+package orchestration
+
+import (
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/events"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/kube/liqo"
+	"proffer.dev/proffer/internal/kube/restore"
+	"proffer.dev/proffer/internal/kubetest"
+)
+
+// writerOf returns a writer whose writes of a resource all succeed, and their number.
+func writerOf(resource string) (w *Writer, writes func() int) {
+	client := dynamicfake.NewSimpleDynamicClient(kubetest.Scheme())
+	n := 0
+	client.PrependReactor("*", resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+		n++
+		u := &unstructured.Unstructured{Object: map[string]any{}}
+		u.SetResourceVersion(strconv.Itoa(n))
+		return true, u, nil
+	})
+	holding := func() bool { return true }
+	return NewWriter(Config{Client: client, Holding: holding, Restores: restore.New(), Log: logr.Discard()}), func() int { return n }
+}
+
+// paced makes passes for 10 minutes and again for as long, and requires one write a minute in the end.
+func paced(t *testing.T, writes func() int, pass func()) {
+	t.Helper()
+	minutes := func() (n int) {
+		before := writes()
+		for range 10 * 60 {
+			pass()
+			time.Sleep(passPeriod) //nolint:forbidigo // the clock of the bubble
+		}
+		return writes() - before
+	}
+	if first := minutes(); first < 10 {
+		t.Errorf("%d writes in the first 10 minutes", first)
+	}
+	if n := minutes(); n < 9 || n > 10 {
+		t.Errorf("%d writes in 10 minutes, want one a minute", n)
+	}
+}
+
+// Another client changes what the writer writes before each pass, so each plan is the same.
+func TestARivalOfANamespaceOffloadingIsRestoredLessAndLessOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, writes := writerOf(liqo.NamespaceOffloadings.Resource)
+		next := &term{caches: &caches{offloadings: newStore(parseOffloading)}}
+		deadline := noon
+		plan := func(provider string) *plan {
+			deadline = deadline.Add(time.Second) // The other client removes the deadlines too.
+			return &plan{writes: []write{{namespace: "ns", action: update, have: &offloading{}, state: state{
+				"o", remoteStrategy, []string{provider}, map[string]time.Time{"oslo": deadline}, time.Minute,
+			}}}}
+		}
+		paced(t, writes, func() { w.apply(t.Context(), next, plan("milan"), nil) })
+		before := writes()
+		if w.apply(t.Context(), next, plan("rome"), nil); writes() != before+1 {
+			t.Error("another choice is not put into force immediately")
+		}
+	})
+}
+
+func TestARivalOfTheStatusOfAnOrchestrationIsRestoredLessAndLessOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, writes := writerOf(orchestrations.Resource)
+		empty := orchestration{object: &v1alpha1.Orchestration{}}
+		empty.object.Name = "o"
+		next := &term{caches: &caches{orchestrations: newStore(parseOrchestration)}, events: newEvents(&events.FakeRecorder{})}
+		now := noon
+		paced(t, writes, func() {
+			now = now.Add(time.Second) // The other client removes the times too.
+			status := &v1alpha1.OrchestrationStatus{}
+			setReady(status, empty.object, true, v1alpha1.OrchestrationActive, "The choices are in force", now)
+			w.record(t.Context(), next, &plan{
+				orchestrations: []orchestration{empty}, statuses: map[string]*v1alpha1.OrchestrationStatus{"o": status},
+			})
+		})
+	})
+}

@@ -1,0 +1,118 @@
+package podsecurity
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"proffer.dev/proffer/internal/kube/liqo"
+	"proffer.dev/proffer/internal/kube/restore"
+	"proffer.dev/proffer/internal/kubetest"
+)
+
+// sent is a namespace that rome has sent.
+func sent(name string, version int) *unstructured.Unstructured {
+	u := namespace(map[string]string{liqo.RemoteClusterIDLabel: "rome", enforceLabel: "privileged"},
+		map[string]string{liqo.ManagedByMapAnnotation: "liqo-tenant-rome/milan"})
+	u.SetAPIVersion("v1")
+	u.SetKind("Namespace")
+	u.SetName(name)
+	u.SetUID(types.UID("uid-of-" + name))
+	u.SetResourceVersion(strconv.Itoa(version))
+	return u
+}
+
+func TestALabellerIsCorrectedLessAndLessOftenAndDelaysNoOtherNamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := dynamicfake.NewSimpleDynamicClient(kubetest.Scheme(), sent("contested", 1))
+		var contested, others atomic.Int64
+		// Another client sets the label of one namespace back as soon as it is written.
+		client.PrependReactor("patch", "namespaces", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			if a.(clienttesting.PatchAction).GetName() != "contested" {
+				others.Add(1)
+				return false, nil, nil
+			}
+			object := sent("contested", 1+int(contested.Add(1)))
+			return true, object, client.Tracker().Update(namespaceResource, object, "")
+		})
+		restores := restore.New()
+		w := NewWriter(client, "baseline", restores, logr.Discard())
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); _ = w.Start(ctx) }()
+		defer func() { cancel(); <-done }()
+
+		pass(time.Minute)
+		if n := contested.Load(); n < 5 || n > 12 {
+			t.Errorf("%d writes in the first minute, want 5 to 12", n)
+		}
+		pass(10 * time.Minute)
+		before := contested.Load()
+		pass(10 * time.Minute)
+		if n := contested.Load() - before; n < 9 || n > 10 {
+			t.Errorf("%d writes in 10 minutes, want one a minute", n)
+		}
+		if n := testutil.ToFloat64(restores.WithLabelValues("Namespace")); int64(n) != contested.Load()-1 {
+			t.Errorf("%v restores, want all %d writes but the first", n, contested.Load())
+		}
+
+		if _, err := client.Resource(namespaceResource).Create(ctx, sent("new", 1), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		pass(debouncePeriod)
+		if n := others.Load(); n != 1 {
+			t.Errorf("%d writes to a new namespace, want 1", n)
+		}
+	})
+}
+
+// A consumer may create and delete a namespace any number of times.
+func TestANamespaceThatIsCreatedAgainIsRaisedImmediately(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := dynamicfake.NewSimpleDynamicClient(kubetest.Scheme())
+		w := NewWriter(client, "baseline", restore.New(), logr.Discard())
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); _ = w.Start(ctx) }()
+		defer func() { cancel(); <-done }()
+		synctest.Wait()
+		namespaces := client.Resource(namespaceResource)
+		for i := range 20 {
+			object := sent("n", i)
+			object.SetUID(types.UID(strconv.Itoa(i)))
+			if _, err := namespaces.Create(ctx, object, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			pass(debouncePeriod)
+			now, err := namespaces.Get(ctx, "n", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := now.GetLabels()[enforceLabel]; got != "baseline" {
+				t.Fatalf("time %d: the level is %q", i, got)
+			}
+			if err := namespaces.Delete(ctx, "n", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+	})
+}
+
+// pass advances the clock of the bubble.
+func pass(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // the clock of the bubble
+	synctest.Wait()
+}

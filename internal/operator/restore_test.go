@@ -1,0 +1,118 @@
+package operator
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/controllers/podsecurity"
+	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/internal/source/nodes/nodestest"
+)
+
+// restoresOf returns how often objects of a kind were restored.
+func restoresOf(t *testing.T, metrics *prometheus.Registry, kind string) int {
+	t.Helper()
+	all, err := metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range all {
+		for _, m := range family.GetMetric() {
+			if family.GetName() == "proffer_restores_total" && m.GetLabel()[0].GetValue() == kind {
+				return int(m.GetCounter().GetValue())
+			}
+		}
+	}
+	t.Fatalf("there is no metric of the restores of %s", kind)
+	return 0
+}
+
+// rival changes an object back as soon as the operator has restored it, for some seconds. It returns
+// how often it did.
+func rival(t *testing.T, object client.Object, restored func() bool, change func()) (times int) {
+	t.Helper()
+	for began := time.Now(); time.Since(began) < 4*time.Second; {
+		if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			t.Fatal(err)
+		}
+		if !restored() {
+			continue
+		}
+		change()
+		switch err := kubetest.API(t).Update(t.Context(), object); {
+		case err == nil:
+			times++
+		case !strings.Contains(err.Error(), "the object has been modified"):
+			t.Fatal(err)
+		}
+	}
+	return times
+}
+
+func TestARivalOfTheLevelOfANamespaceIsRestoredLessAndLessOften(t *testing.T) {
+	metrics := prometheus.NewPedanticRegistry()
+	const enforce = "pod-security.kubernetes.io/enforce"
+	namespace := kubetest.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "contested-", Labels: map[string]string{"liqo.io/remote-cluster-id": "rome"},
+		Annotations: map[string]string{"liqo.io/managed-by-namespace-map": "liqo-tenant-rome/milan"},
+	}})
+	startOperator(t, withElection(longLease(t)), func(o *parts) { o.metrics, o.podSecurity = metrics, podsecurity.Level("baseline") })
+	n := rival(t, namespace, func() bool { return namespace.Labels[enforce] == "baseline" },
+		func() { namespace.Labels[enforce] = "privileged" })
+	// Without a delay, it would be restored some 40 times a second.
+	if restores := restoresOf(t, metrics, "Namespace"); restores < 3 || n > 8 || restores > n {
+		t.Errorf("changed %d times, restored %d times; want at most 8 in 4 s", n, restores)
+	}
+}
+
+func TestARivalOfAGrantIsRestoredLessAndLessOften(t *testing.T) {
+	installSliceCRDs(t)
+	goldNode(t, "gold-1", "cpu", "8")
+	kubetest.Create(t, classGold())
+	metrics := prometheus.NewPedanticRegistry()
+	o := startOperator(t, func(o *parts) { o.metrics = metrics })
+	slice := newTenancy(t, "rome").ask("s", nodestest.List("cpu", "2"))
+	awaitAnswer(t, slice, "Accepted Granted cpu=2")
+	var all v1alpha1.GrantList
+	if err := kubetest.API(t).List(t.Context(), &all, client.InNamespace(namespaceOf(nil))); err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(all.Items, func(g v1alpha1.Grant) bool { return g.Spec.Slice.UID == string(slice.GetUID()) })
+	if i < 0 {
+		t.Fatal("the slice has no Grant")
+	}
+	grant := &all.Items[i]
+	n := rival(t, grant, func() bool { return grant.Spec.Resources.Cpu().Value() == 2 },
+		func() {
+			grant.Spec.Resources = nodestest.List("cpu", "1")
+			if left := o.offered("oslo")["gold"]["cpu"]; left > 6000 {
+				t.Errorf("oslo is offered %dm while the Grant says less than was granted, want 6000m", left)
+			}
+		})
+	if restores := restoresOf(t, metrics, "Grant"); restores < 3 || n > 9 || restores > n {
+		t.Errorf("changed %d times, restored %d times; want at most 9 in 4 s", n, restores)
+	}
+	if got := summarize(answerOf(t, slice)); got != "Accepted Granted cpu=2" {
+		t.Errorf("the answer is now %q", got)
+	}
+	// The other kinds are at peace.
+	err := testutil.GatherAndCompare(metrics, strings.NewReader(fmt.Sprintf(`
+# HELP proffer_restores_total Objects of the operator that other clients changed and the operator restored, by kind.
+# TYPE proffer_restores_total counter
+proffer_restores_total{kind="Grant"} %d
+proffer_restores_total{kind="ResourcePolicy"} 0
+`, restoresOf(t, metrics, "Grant"))), "proffer_restores_total")
+	if err != nil {
+		t.Error(err)
+	}
+}
