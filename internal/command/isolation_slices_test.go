@@ -24,7 +24,7 @@ func replicaOf(id, name, class, cpu string) *authv1beta1.ResourceSlice {
 			Annotations: map[string]string{"liqo.io/create-virtual-node": "true"},
 		},
 		Spec: authv1beta1.ResourceSliceSpec{
-			Class: authv1beta1.ResourceSliceClass(class), CSR: []byte("request"),
+			Class:             authv1beta1.ResourceSliceClass(class),
 			ConsumerClusterID: new(corev1beta1.ClusterID(id)), ProviderClusterID: new(corev1beta1.ClusterID("here")),
 			Resources: corev1.ResourceList{
 				corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("1Gi"),

@@ -69,12 +69,15 @@ func (p *peering) probe(t *testing.T) map[string]error {
 	}
 	forged := aSlice("forged", "gold")
 	delete(forged.Labels, "liqo.io/replicated")
+	requesting := aSlice("requesting", "gold")
+	setRequest("x")(requesting)
 	return map[string]error{
 		"proffer-slice-status-guard": p.rome.Status().Patch(t.Context(), s,
 			client.RawPatch(types.MergePatchType, []byte(`{"status":{"nodeLabels":{"a":"b"}}}`))),
 		"proffer-slice-guard": tryCreate(t, p.rome, forged),
 		"proffer-slice-deletion-guard": p.rome.Delete(t.Context(), s, client.DryRunAll,
 			client.PropagationPolicy(metav1.DeletePropagationOrphan)),
+		"proffer-csr-guard": tryCreate(t, p.rome, requesting),
 	}
 }
 
@@ -91,7 +94,7 @@ func (p *peering) awaitGuards(t *testing.T) {
 	})
 }
 
-// The guards apply to consumers only, and to every version of Liqo's API.
+// The guards apply to consumers only, with all that makes a Tenant, and to every version of Liqo's API.
 func TestTheGuardsAreEnforcedByDefault(t *testing.T) {
 	bindings := map[string]bool{}
 	for _, u := range render(t) {
@@ -106,8 +109,11 @@ func TestTheGuardsAreEnforcedByDefault(t *testing.T) {
 		}
 		var policy admissionv1.ValidatingAdmissionPolicy
 		must(t, cluster.client.Get(t.Context(), client.ObjectKey{Name: name}, &policy))
-		if len(policy.Spec.MatchConditions) != 1 ||
-			policy.Spec.MatchConditions[0].Expression != "'liqo.io' in request.userInfo.groups" {
+		want := "'liqo.io' in request.userInfo.groups"
+		if name == "proffer-csr-guard" {
+			want += " || request.resource.resource == 'tenants'"
+		}
+		if c := policy.Spec.MatchConditions; c[0].Expression != want || len(c) > 1 && c[1].Name != "new-requests" || len(c) > 2 {
 			t.Errorf("%s applies to %+v, want consumers only", name, policy.Spec.MatchConditions)
 		}
 		for _, r := range policy.Spec.MatchConstraints.ResourceRules {
@@ -144,8 +150,8 @@ func TestTheBoundsInTheDocsAreThoseOfTheGuard(t *testing.T) {
 	slices.Sort(documented)
 	slices.Sort(enforced)
 	// One row covers two fields, both of 63 characters.
-	if diff := cmp.Diff(slices.Compact(enforced), slices.Compact(documented)); diff != "" || len(documented) != 11 ||
-		len(enforced) != 12 {
+	if diff := cmp.Diff(slices.Compact(enforced), slices.Compact(documented)); diff != "" || len(documented) != 10 ||
+		len(enforced) != 11 {
 		t.Errorf("%d bounds in the docs, %d in the rules (-rules +docs):\n%s", len(documented), len(enforced), diff)
 	}
 }

@@ -207,7 +207,7 @@ func TestASliceWithinTheBoundsIsAccepted(t *testing.T) {
 		"a long amount":           requestResources(1, "bulk.test/n", "9223372036854775807"),
 		"a long class":            setClass(strings.Repeat("c", 63)),
 		"a long ID of a provider": setProvider(strings.Repeat("p", 63)),
-		"a long CSR":              setCSR(6144),
+		"a long CSR":              setLongestRequest(t),
 		"64 labels":               setLabels(64),
 		"64 annotations":          setAnnotations(bulk(63, 1)),
 		"long annotations":        setAnnotations(fill),
@@ -217,7 +217,7 @@ func TestASliceWithinTheBoundsIsAccepted(t *testing.T) {
 			setLabels(64)(s)
 			setAnnotations(bulk(62, 10))(s)
 			setAnnotations(map[string]string{"fill": strings.Repeat("x", 30_000)})(s)
-			setCSR(6144)(s)
+			setLongestRequest(t)(s)
 			setClass(strings.Repeat("c", 63))(s)
 		},
 	} {

@@ -124,11 +124,11 @@ var effects = []struct {
 		"ValidatingAdmissionPolicy//proffer-namespace-map-guard: none -> an object", "ValidatingAdmissionPolicy//proffer-virtual-node-guard: none -> an object",
 		"ValidatingAdmissionPolicyBinding//proffer-namespace-map-guard: none -> an object", "ValidatingAdmissionPolicyBinding//proffer-virtual-node-guard: none -> an object",
 	}},
-	{"guards.enabled", "guards: {enabled: false}", "", gone(both, "slice-deletion-guard", "slice-guard", "slice-status-guard")},
+	{"guards.enabled", "guards: {enabled: false}", "", gone(both, "csr-guard", "slice-deletion-guard", "slice-guard", "slice-status-guard")},
 	{"admission.enabled", "admission: {enabled: false}", "", gone(both, "resourcepolicy")},
 	{"olderKubernetes", "olderKubernetes: true", "", append([]string{
 		container + "lifecycle.preStop.sleep.seconds: 10 -> none", "PodDisruptionBudget/proffer-system/proffer spec.unhealthyPodEvictionPolicy: AlwaysAllow -> none",
-	}, gone(both, "resourcepolicy", "slice-deletion-guard", "slice-guard", "slice-status-guard")...)},
+	}, gone(both, "csr-guard", "resourcepolicy", "slice-deletion-guard", "slice-guard", "slice-status-guard")...)},
 	{"crds.install", "crds: {install: false}", "", []string{"CustomResourceDefinition//admissionparams.proffer.dev: an object -> none", "CustomResourceDefinition//grants.proffer.dev: an object -> none", "CustomResourceDefinition//resourcepolicies.proffer.dev: an object -> none"}},
 	{"crds.keep", "crds: {keep: false}", "", []string{
 		"CustomResourceDefinition//admissionparams.proffer.dev metadata.annotations.helm.sh/resource-policy: keep -> none",

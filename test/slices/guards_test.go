@@ -2,13 +2,19 @@ package slices
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
+	"github.com/liqotech/liqo/pkg/liqo-controller-manager/authentication"
 	"github.com/liqotech/liqo/pkg/liqo-controller-manager/authentication/forge"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -22,7 +28,9 @@ import (
 )
 
 // guards are the admission policies for slices in config/default.
-var guards = []string{"proffer-slice-status-guard", "proffer-slice-guard", "proffer-slice-deletion-guard"}
+var guards = []string{
+	"proffer-slice-status-guard", "proffer-slice-guard", "proffer-slice-deletion-guard", "proffer-csr-guard",
+}
 
 // withoutGuards deletes the guards on the provider until the end of the test.
 func withoutGuards(t *testing.T) {
@@ -64,6 +72,10 @@ func awaitGuards(ctx context.Context, enforced bool) error {
 	}
 	probe := forge.ResourceSlice("probe", lab.TenantNamespace(rome.ID))
 	probe.Spec.Class = "of-nobody"
+	renew := &authv1beta1.Renew{
+		ObjectMeta: metav1.ObjectMeta{Name: "probe", Namespace: probe.Namespace},
+		Spec:       authv1beta1.RenewSpec{CSR: []byte("x")},
+	}
 	if err := client.IgnoreAlreadyExists(provider.Client.Create(ctx, probe.DeepCopy())); err != nil {
 		return err
 	}
@@ -75,6 +87,7 @@ func awaitGuards(ctx context.Context, enforced bool) error {
 				client.DryRunAll),
 			"proffer-slice-deletion-guard": consumer.Delete(ctx, probe.DeepCopy(), client.DryRunAll,
 				client.PropagationPolicy(metav1.DeletePropagationOrphan)),
+			"proffer-csr-guard": consumer.Create(ctx, renew.DeepCopy(), client.DryRunAll),
 		} {
 			if rejected := err != nil && strings.Contains(err.Error(), guard); rejected != enforced {
 				return errors.Join(fmt.Errorf("%s is enforced: %t, want %t", guard, rejected, enforced), err)
@@ -211,7 +224,6 @@ func TestTheGuardsRejectEachAbuse(t *testing.T) {
 		"an owner": func(rs *authv1beta1.ResourceSlice) {
 			rs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "x", UID: "x"}}
 		},
-		"a CSR up to etcd's limit": func(rs *authv1beta1.ResourceSlice) { rs.Spec.CSR = make([]byte, 1_000_000) },
 		"annotations of 200,000 characters": func(rs *authv1beta1.ResourceSlice) {
 			rs.Annotations["a"] = strings.Repeat("x", 200_000)
 		},
@@ -220,6 +232,10 @@ func TestTheGuardsRejectEachAbuse(t *testing.T) {
 		if err := refused(err, metav1.StatusReasonInvalid, "proffer-slice-guard"); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	tooLong := func(rs *authv1beta1.ResourceSlice) { rs.Spec.CSR = make([]byte, 1_000_000) }
+	if err := refused(editAtProvider(t.Context(), s, tooLong), metav1.StatusReasonInvalid, "proffer-csr-guard"); err != nil {
+		t.Errorf("a CSR up to etcd's limit: %v", err)
 	}
 	if err := refused(s.answerItself(t.Context()), metav1.StatusReasonForbidden,
 		"only the provider writes the status of a ResourceSlice, which is its answer: "+
@@ -285,6 +301,70 @@ func TestWithoutTheGuardsAQuotaCanStayBehind(t *testing.T) {
 	if err := differ("the quota", small, amountsOf(quota.Spec.Resources)); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestWithoutTheGuardsACertificateIsForAnotherGroup shows an attack that the guards prevent. Liqo
+// compares the first Organization of a slice's certificate signing request, and the certificate is for
+// all of them.
+func TestWithoutTheGuardsACertificateIsForAnotherGroup(t *testing.T) {
+	key, _, err := authentication.GetClusterKeys(t.Context(), rome.Client, "liqo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := slice{rome, "groups"}
+	rs := forge.ResourceSlice(s.name, lab.TenantNamespace(provider.ID))
+	rs.Spec.Class, rs.Spec.ConsumerClusterID = "of-nobody", new(liqov1beta1.ClusterID(rome.ID))
+	request, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{
+		CommonName: authentication.CommonNameResourceSliceCSR(rs), Organization: []string{rome.ID, "the-admins-of-milan"},
+	}}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	csr := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request})
+
+	withGuards(t)
+	consumer, err := rome.At(t.Context(), provider)
+	if err != nil {
+		t.Fatal(err)
+	}
+	renew := &authv1beta1.Renew{
+		ObjectMeta: metav1.ObjectMeta{Name: s.name, Namespace: lab.TenantNamespace(rome.ID)},
+		Spec:       authv1beta1.RenewSpec{CSR: csr},
+	}
+	if err := refused(consumer.Create(t.Context(), renew, client.DryRunAll), metav1.StatusReasonInvalid,
+		"the subject of the request in spec.csr does not begin with its only Organization"); err != nil {
+		t.Error(err)
+	}
+
+	withoutGuards(t)
+	err = forge.MutateResourceSlice(rs, liqov1beta1.ClusterID(provider.ID),
+		&forge.ResourceSliceOptions{Class: "of-nobody", Resources: quantities(amounts{"cpu": "1"})}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rs.Spec.ConsumerClusterID, rs.Spec.CSR = new(liqov1beta1.ClusterID(rome.ID)), csr
+	t.Cleanup(func() { s.remove(t) })
+	if err := rome.Client.Create(t.Context(), rs); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the certificate is signed", func(ctx context.Context) error {
+		replica, err := s.replica(ctx)
+		if err != nil {
+			return err
+		}
+		if replica.Status.AuthParams == nil {
+			return errors.New("not yet")
+		}
+		block, _ := pem.Decode(replica.Status.AuthParams.SignedCRT)
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return err
+		}
+		if want := []string{rome.ID, "the-admins-of-milan"}; !slices.Equal(certificate.Subject.Organization, want) {
+			t.Errorf("the certificate is for the groups %q, want %q", certificate.Subject.Organization, want)
+		}
+		return nil
+	})
 }
 
 // TestTheGuardsFitLiqosTypes uses kube-controller-manager's type check of the expressions against

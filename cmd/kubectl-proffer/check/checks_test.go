@@ -337,7 +337,7 @@ func TestEachAdmissionPolicyHasToBeInstalledAndBound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []guard{{"proffer-slice-deletion-guard", "guards"}, {"proffer-slice-guard", "guards"}, {"proffer-slice-status-guard", "guards"}, {"proffer-resourcepolicy", "admission"}}; !cmp.Equal(want, own, cmp.AllowUnexported(guard{})) {
+	if want := []guard{{"proffer-csr-guard", "guards"}, {"proffer-slice-deletion-guard", "guards"}, {"proffer-slice-guard", "guards"}, {"proffer-slice-status-guard", "guards"}, {"proffer-resourcepolicy", "admission"}}; !cmp.Equal(want, own, cmp.AllowUnexported(guard{})) {
 		t.Fatalf("guards %v, want %v", own, want)
 	}
 	for name, f := range map[string]flags{"served-classes": {servedClasses: "classes"}, "slice-pod-guard": {placements: "placements"}} {
@@ -376,7 +376,7 @@ func TestEachAdmissionPolicyHasToBeInstalledAndBound(t *testing.T) {
 		bindings known[[]admissionregistrationv1.ValidatingAdmissionPolicyBinding]
 		want     is
 	}{
-		"all":               {v1(), installed(names...), bound(deny, names...), is{OK, []string{"(4) are installed and bound."}}},
+		"all":               {v1(), installed(names...), bound(deny, names...), is{OK, []string{"(5) are installed and bound."}}},
 		"not needed":        {v0(), installed("proffer-resourcepolicy"), bound(deny, "proffer-resourcepolicy"), is{OK, []string{"(1) are installed and bound."}}},
 		"one is missing":    {v1(), installed(names[1:]...), bound(deny, names...), is{Warning, []string{"Not installed: " + names[0] + "."}}},
 		"one is not bound":  {v1(), installed(names...), bound(deny, names[1:]...), is{Warning, []string{"Without a binding that denies: " + names[0] + "."}}},
