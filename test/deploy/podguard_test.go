@@ -3,12 +3,14 @@ package deploy
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -135,6 +137,53 @@ func inSpec(change func(*corev1.PodSpec)) func(*offloadingv1beta1.ShadowPod) {
 	return func(p *offloadingv1beta1.ShadowPod) { change(&p.Spec.Pod) }
 }
 
+// resources are requests and limits as in "cpu=1 memory=1Gi"; "" stands for none.
+func resources(requests, limits string) corev1.ResourceRequirements {
+	list := func(text string) (out corev1.ResourceList) {
+		for pair := range strings.FieldsSeq(text) {
+			name, amount, _ := strings.Cut(pair, "=")
+			if out == nil {
+				out = corev1.ResourceList{}
+			}
+			out[corev1.ResourceName(name)] = resource.MustParse(amount)
+		}
+		return out
+	}
+	return corev1.ResourceRequirements{Requests: list(requests), Limits: list(limits)}
+}
+
+// request sets the resources of the only container.
+func request(requests, limits string) func(*offloadingv1beta1.ShadowPod) {
+	return inSpec(func(s *corev1.PodSpec) { s.Containers[0].Resources = resources(requests, limits) })
+}
+
+// initialize sets init containers with these requests.
+func initialize(requests ...string) func(*offloadingv1beta1.ShadowPod) {
+	return inSpec(func(s *corev1.PodSpec) {
+		s.InitContainers = nil
+		for i, r := range requests {
+			s.InitContainers = append(s.InitContainers, corev1.Container{Name: fmt.Sprintf("i%d", i), Image: "registry.example.com/init", Resources: resources(r, "")})
+		}
+	})
+}
+
+// sidecar sets an init container that keeps running.
+func sidecar(requests, limits string) func(*offloadingv1beta1.ShadowPod) {
+	return inSpec(func(s *corev1.PodSpec) {
+		s.InitContainers = []corev1.Container{{
+			Name: "proxy", Image: "registry.example.com/proxy", Resources: resources(requests, limits), RestartPolicy: new(corev1.ContainerRestartPolicyAlways),
+		}}
+	})
+}
+
+func allOf(changes ...func(*offloadingv1beta1.ShadowPod)) func(*offloadingv1beta1.ShadowPod) {
+	return func(p *offloadingv1beta1.ShadowPod) {
+		for _, change := range changes {
+			change(p)
+		}
+	}
+}
+
 // misplacements are what a ShadowPod must not have.
 var misplacements = map[string]struct {
 	change func(*offloadingv1beta1.ShadowPod)
@@ -170,9 +219,25 @@ var misplacements = map[string]struct {
 	"resources of the pod": {inSpec(func(s *corev1.PodSpec) {
 		s.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("64")}}
 	}), "spec.pod.resources is not counted in Liqo's Quota: leave it out, and write the resources of each container", false},
-	"empty resources of the pod":     {inSpec(func(s *corev1.PodSpec) { s.Resources = &corev1.ResourceRequirements{} }), "spec.pod.resources is not counted", false},
-	"the label of a pod sent on":     {func(p *offloadingv1beta1.ShadowPod) { p.Labels["liqo.io/shadowPod"] = "true" }, "the label liqo.io/shadowPod marks pods that this cluster itself has sent to another: leave it out", false},
-	"the label with any other value": {func(p *offloadingv1beta1.ShadowPod) { p.Labels["liqo.io/shadowPod"] = "" }, "the label liqo.io/shadowPod", false},
+	"empty resources of the pod": {inSpec(func(s *corev1.PodSpec) { s.Resources = &corev1.ResourceRequirements{} }), "spec.pod.resources is not counted", false},
+	"a limit without a request":  {request("memory=1Gi", "cpu=100 memory=1Gi"), "a limit without a request is not counted in Liqo's Quota: write a request for each limit of c", false},
+	"only limits":                {request("", "nvidia.com/gpu=8"), "write a request for each limit of c", false},
+	"a limit of an init container": {inSpec(func(s *corev1.PodSpec) {
+		s.InitContainers = []corev1.Container{{Name: "i", Image: "registry.example.com/init", Resources: resources("", "cpu=100")}}
+	}), "write a request for each limit of i", false},
+	"a sidecar with a request":                {sidecar("cpu=30", ""), "Liqo's Quota does not add the requests of init containers with the restartPolicy Always: make proxy containers, or request 0", false},
+	"a sidecar with a small request":          {sidecar("cpu=0 memory=1", ""), "make proxy containers", false},
+	"a sidecar with a limit":                  {sidecar("", "cpu=30"), "write a request for each limit of proxy", false},
+	"a negative request":                      {request("memory=-64Gi", ""), "a request is negative: write 0 or more", false},
+	"a negative request of an init container": {initialize("example.com/device=-1"), "a request is negative", false},
+	"a negative request of cpu":               {request("cpu=-96", ""), "a request is negative", false},
+	"a fraction of a millicore":               {request("cpu=1u", ""), "cpu is counted in millicores: write requests of cpu like 1500m, 1.5 or 2", false},
+	"a fraction of it in an init container":   {initialize("cpu=100500u"), "cpu is counted in millicores", false},
+	"an init container behind a smaller one":  {initialize("cpu=101m", "cpu=1"), "Liqo's Quota does not see which init container requests the most cpu: let each of them request as much as the largest one", false},
+	"the same in the next core":               {initialize("cpu=1100m", "cpu=1900m"), "Liqo's Quota does not see which init container", false},
+	"a year of grace":                         {inSpec(func(s *corev1.PodSpec) { s.TerminationGracePeriodSeconds = new(int64(365 * 24 * 3600)) }), "spec.pod.terminationGracePeriodSeconds after Liqo's Quota has stopped to count it: write at most 3600", false},
+	"the label of a pod sent on":              {func(p *offloadingv1beta1.ShadowPod) { p.Labels["liqo.io/shadowPod"] = "true" }, "the label liqo.io/shadowPod marks pods that this cluster itself has sent to another: leave it out", false},
+	"the label with any other value":          {func(p *offloadingv1beta1.ShadowPod) { p.Labels["liqo.io/shadowPod"] = "" }, "the label liqo.io/shadowPod", false},
 }
 
 func TestAConsumersPodsKeepTheirPlace(t *testing.T) {
@@ -202,6 +267,37 @@ func TestAConsumersPodsKeepTheirPlace(t *testing.T) {
 	t.Run("other fields and other places", func(t *testing.T) {
 		must(t, o.send(t, o.placed, setPlace(map[string]string{"pool": "gold", "zone": "a", "disk": "ssd"})))
 		must(t, o.send(t, o.placed, tolerate(corev1.Toleration{Key: "gpu", Operator: corev1.TolerationOpExists})))
+	})
+	t.Run("pods that Liqo's Quota counts as Kubernetes does", func(t *testing.T) {
+		for name, change := range map[string]func(*offloadingv1beta1.ShadowPod){
+			"nothing":                              request("", ""),
+			"requests":                             request("cpu=1500m memory=1Gi", ""),
+			"requests in cores":                    request("cpu=64", ""),
+			"thousands of cores":                   request("cpu=2000", ""),
+			"limits above requests":                request("cpu=0 memory=1Gi", "cpu=4 memory=2Gi"),
+			"limits like requests":                 request("nvidia.com/gpu=1 cpu=1", "nvidia.com/gpu=1 cpu=1"),
+			"a sidecar without resources":          sidecar("", ""),
+			"a sidecar with requests of 0":         sidecar("cpu=0 memory=0", "cpu=1 memory=1Gi"),
+			"an init container":                    initialize("cpu=4 memory=4Gi"),
+			"init containers below the containers": allOf(request("cpu=200m", ""), initialize("cpu=10m", "cpu=200m", "memory=1Gi")),
+			"init containers alike":                initialize("cpu=500m", "cpu=500m", "cpu=0", "memory=1Gi"),
+			"init containers a core apart":         initialize("cpu=500m", "cpu=1500m"),
+			"an hour of grace":                     inSpec(func(s *corev1.PodSpec) { s.TerminationGracePeriodSeconds = new(int64(3600)) }),
+		} {
+			if err := o.send(t, o.placed, change); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+	t.Run("the API server bounds the time of the guard", func(t *testing.T) {
+		for n, accepted := range map[int]bool{100: true, 1000: false} {
+			began := time.Now()
+			err := o.send(t, o.placed, initialize(slices.Repeat([]string{"cpu=1100m"}, n)...))
+			if accepted != (err == nil) {
+				t.Errorf("%d containers: %v", n, err)
+			}
+			t.Logf("%d containers are checked in %s", n, time.Since(began))
+		}
 	})
 	t.Run("a slice in groups of its choice is still the slice", func(t *testing.T) {
 		by := as(t, placedUser, "rome", "liqo.io", "system:serviceaccounts:liqo")
@@ -356,6 +452,80 @@ func TestPodsWaitForThePodSecurityOfTheirNamespace(t *testing.T) {
 	}
 	mustKubectl(t, "label", "namespace", offloadedNamespace, "pod-security.kubernetes.io/enforce-")
 	eventually(t, func() error { return refused.of(o.send(t, o.free)) })
+}
+
+// From the deletion of a ShadowPod, Liqo's Quota does not count its Pod.
+func TestAShadowPodIsDeletedOnceAndWithItsPod(t *testing.T) {
+	o := newOffloading(t)
+	liqo := as(t, "system:serviceaccount:liqo:liqo-controller-manager", "system:masters")
+	collector := as(t, "system:serviceaccount:kube-system:generic-garbage-collector", "system:masters")
+	const finalizer = "example.com/stay"
+	stays := func(p *offloadingv1beta1.ShadowPod) { p.Finalizers = append(p.Finalizers, finalizer) }
+	kept := refusal{metav1.StatusReasonInvalid, "a ShadowPod with a finalizer outlives its place in Liqo's Quota: leave metadata.finalizers as it is"}
+	must(t, kept.of(o.send(t, o.placed, stays)))
+	must(t, kept.of(o.send(t, o.free, stays)))
+
+	pod := aShadowPod("deleted")
+	must(t, o.placed.Create(t.Context(), pod))
+	remove(t, pod)
+	changed := pod.DeepCopy()
+	stays(changed)
+	must(t, kept.of(o.placed.Update(t.Context(), changed)))
+
+	together := refusal{metav1.StatusReasonInvalid, "a ShadowPod is deleted together with its Pod: use the propagation policy Background, which is the default"}
+	for name, by := range map[string]client.Client{
+		"a slice": o.placed, "another slice": o.free, "the control plane": as(t, "rome", "liqo.io"), "an admin": o.admin,
+		"a slice in groups of its choice": as(t, freeUser, "rome", "system:serviceaccounts", "system:masters"),
+	} {
+		for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationOrphan, metav1.DeletePropagationForeground} {
+			eventually(t, func() error {
+				if err := together.of(by.Delete(t.Context(), pod, client.DryRunAll, client.PropagationPolicy(policy))); err != nil {
+					return fmt.Errorf("%s, %s: %w", name, policy, err)
+				}
+				return nil
+			})
+		}
+		orphan := &client.DeleteOptions{Raw: &metav1.DeleteOptions{OrphanDependents: new(true)}} //nolint:staticcheck // Consumers can use it.
+		must(t, together.of(by.Delete(t.Context(), pod, client.DryRunAll, orphan)))
+		must(t, by.Delete(t.Context(), pod, client.DryRunAll))
+		must(t, by.Delete(t.Context(), pod, client.DryRunAll, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	}
+	must(t, collector.Delete(t.Context(), pod, client.DryRunAll, client.PropagationPolicy(metav1.DeletePropagationForeground)))
+
+	// This cluster's own controllers may have reasons to keep one.
+	must(t, o.admin.Get(t.Context(), client.ObjectKeyFromObject(pod), pod))
+	stays(pod)
+	must(t, liqo.Update(t.Context(), pod))
+	pod.Labels["version"] = "2"
+	must(t, o.placed.Update(t.Context(), pod))
+	must(t, o.placed.Delete(t.Context(), pod))
+	must(t, refusal{metav1.StatusReasonInvalid, "the ShadowPod is being deleted already"}.of(o.placed.Delete(t.Context(), pod)))
+	must(t, liqo.Delete(t.Context(), pod))
+	must(t, o.admin.Get(t.Context(), client.ObjectKeyFromObject(pod), pod))
+	pod.Finalizers = nil
+	must(t, liqo.Update(t.Context(), pod))
+}
+
+// The API server adds the overhead of a RuntimeClass to the Pod.
+func TestThePodsOfConsumersHaveNoOverhead(t *testing.T) {
+	newOffloading(t)
+	create(t, &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "deploy-test-none"}, Handler: "runc"})
+	create(t, &nodev1.RuntimeClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "deploy-test-large"}, Handler: "runc",
+		Overhead: &nodev1.Overhead{PodFixed: corev1.ResourceList{"cpu": resource.MustParse("30")}},
+	})
+	liqo := as(t, "system:serviceaccount:liqo:liqo-controller-manager", "system:masters")
+	send := func(class string, labels map[string]string) error {
+		return liqo.Create(t.Context(), &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: offloadedNamespace, Name: "sent", Labels: labels},
+			Spec:       corev1.PodSpec{RuntimeClassName: &class, Containers: aShadowPod("sent").Spec.Pod.Containers},
+		}, client.DryRunAll)
+	}
+	fromLiqo := map[string]string{"liqo.io/managed-by": "shadowpod"}
+	refused := refusal{metav1.StatusReasonInvalid, "the overhead of the RuntimeClass is not counted in Liqo's Quota: leave out spec.runtimeClassName, or use one without overhead"}
+	eventually(t, func() error { return refused.of(send("deploy-test-large", fromLiqo)) })
+	eventually(t, func() error { return send("deploy-test-none", fromLiqo) })
+	must(t, send("deploy-test-large", nil))
 }
 
 // Liqo's own controllers write the status, and the garbage collector finalizers.

@@ -115,7 +115,10 @@ var effects = []struct {
 		"ClusterRole//proffer-slice-pod-guard: none -> an object", "ClusterRoleBinding//proffer-slice-pod-guard: none -> an object",
 		container + "args.4: none -> --placements=proffer-placements", container + "args.5: none -> --offloaded-pod-security=baseline",
 		"Role/proffer-system/proffer-placements: none -> an object", "RoleBinding/proffer-system/proffer-placements: none -> an object",
-		"ValidatingAdmissionPolicy//proffer-slice-pod-guard: none -> an object", "ValidatingAdmissionPolicyBinding//proffer-slice-pod-guard: none -> an object",
+		"ValidatingAdmissionPolicy//proffer-slice-pod-deletion-guard: none -> an object", "ValidatingAdmissionPolicy//proffer-slice-pod-guard: none -> an object",
+		"ValidatingAdmissionPolicy//proffer-slice-pod-overhead-guard: none -> an object",
+		"ValidatingAdmissionPolicyBinding//proffer-slice-pod-deletion-guard: none -> an object", "ValidatingAdmissionPolicyBinding//proffer-slice-pod-guard: none -> an object",
+		"ValidatingAdmissionPolicyBinding//proffer-slice-pod-overhead-guard: none -> an object",
 	}},
 	{"slicePodGuard.podSecurity", "slicePodGuard: {podSecurity: restricted}", "slicePodGuard: {enabled: true}", []string{
 		container + "args.5: --offloaded-pod-security=baseline -> --offloaded-pod-security=restricted",

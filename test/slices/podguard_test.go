@@ -31,6 +31,7 @@ func withPodGuard(t *testing.T) {
 		for _, args := range [][]string{
 			{"-n", "proffer-system", "delete", "rolebinding,role,admissionparams", "proffer-placements"},
 			{"delete", "clusterrolebinding,clusterrole", "proffer-slice-pod-guard"},
+			{"delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", "proffer-slice-pod-deletion-guard", "proffer-slice-pod-overhead-guard"},
 		} {
 			_, failed := provider.Kubectl(ctx, "", args...)
 			err = errors.Join(err, failed)
@@ -140,7 +141,7 @@ func TestPodsOfASliceKeepTheirPlace(t *testing.T) {
 	s, other := newSlice(t, rome, "placed", "gold", small), newSlice(t, rome, "unplaced", "silver", small)
 	s.awaitGrant(t, granted("placed", small))
 	other.awaitGrant(t, granted("free", small))
-	requireTypes(t, "proffer-slice-pod-guard")
+	requireTypes(t, "proffer-slice-pod-guard", "proffer-slice-pod-deletion-guard", "proffer-slice-pod-overhead-guard")
 
 	t.Run("the list has the user of Liqo's Quota", func(t *testing.T) {
 		list := &unstructured.Unstructured{}
@@ -297,6 +298,135 @@ func testForbiddenPods(t *testing.T, s slice, sender client.Client, namespace st
 		if err := refused(sender.Create(t.Context(), shadow, client.DryRunAll), metav1.StatusReasonInvalid, message); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// uncounted are ShadowPods of which Liqo's Quota counts less than their Pod requests, by what the
+// guard says of them.
+var uncounted = map[string]func(*corev1.PodSpec){
+	"write a request for each limit of web": func(p *corev1.PodSpec) {
+		p.Containers[0].Resources = corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("100")}}
+	},
+	"make init-0, init-1, init-2 containers, or request 0": func(p *corev1.PodSpec) {
+		initialize(p, "2", "2", "2")
+		for i := range p.InitContainers {
+			p.InitContainers[i].RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
+		}
+	},
+	"spec.pod.resources is not counted in Liqo's Quota": func(p *corev1.PodSpec) {
+		p.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("50")}}
+	},
+	"which init container requests the most cpu": func(p *corev1.PodSpec) { initialize(p, "1001m", "2") },
+	"a request is negative": func(p *corev1.PodSpec) {
+		p.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("-98")}
+	},
+	"cpu is counted in millicores": func(p *corev1.PodSpec) {
+		p.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1u")}
+	},
+	"write at most 3600": func(p *corev1.PodSpec) { p.TerminationGracePeriodSeconds = new(int64(1 << 30)) },
+}
+
+// initialize adds init containers with these requests of cpu.
+func initialize(p *corev1.PodSpec, cpus ...string) {
+	for i, cpu := range cpus {
+		p.InitContainers = append(p.InitContainers, corev1.Container{
+			Name: fmt.Sprintf("init-%d", i), Image: "registry.example.com/init",
+			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}},
+		})
+	}
+}
+
+// Without the guard, Liqo's webhook accepts more than the grant; with it, the API server does not.
+func TestPodsThatLiqosQuotaDoesNotSee(t *testing.T) {
+	newPolicy(t, "free", `{class: silver, offer: {fixed: {cpu: "8", memory: 8Gi, pods: "20"}}}`)
+	small := amounts{"cpu": "2", "memory": "1Gi", "pods": "5"}
+	s := newSlice(t, rome, "unseen", "silver", small)
+	s.awaitGrant(t, granted("free", small))
+	namespace := offload(t, rome, "unseen")
+	var sender client.Client
+	eventually(t, "rome has the kubeconfig of its slice", func(ctx context.Context) (err error) {
+		sender, err = rome.SliceAt(ctx, provider, s.name)
+		return err
+	})
+	forge := func(name, cpu string) *offloadingv1beta1.ShadowPod {
+		shadow, err := s.forgeShadowPod(t.Context(), localPod(s.name), nil, namespace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shadow.Name = name
+		shadow.Spec.Pod.Containers[0].Resources.Requests["cpu"] = resource.MustParse(cpu)
+		return shadow
+	}
+	try := func(cpu string) error { return sender.Create(t.Context(), forge("tried", cpu), client.DryRunAll) }
+	requireFull := func(cpu string) {
+		t.Helper()
+		if err := try(cpu); err == nil || !strings.Contains(err.Error(), "quota usage exceeded") {
+			t.Errorf("a pod of %s cpu: %v, want Liqo's refusal", cpu, err)
+		}
+	}
+	eventually(t, "a pod within the grant is accepted", func(context.Context) error { return try("2") })
+	requireFull("2001m")
+	for name, change := range uncounted {
+		shadow := forge("uncounted", "0")
+		change(&shadow.Spec.Pod)
+		if err := sender.Create(t.Context(), shadow, client.DryRunAll); err != nil {
+			t.Errorf("Liqo itself refuses %q: %v", name, err)
+		}
+	}
+	negative := forge("negative", "-98")
+	if err := sender.Create(t.Context(), negative); err != nil {
+		t.Fatal(err)
+	}
+	if err := try("100"); err != nil {
+		t.Errorf("a negative request makes no room: %v", err)
+	}
+	if err := sender.Delete(t.Context(), negative); err != nil {
+		t.Fatal(err)
+	}
+	requireFull("2001m")
+
+	kept := forge("kept", "2")
+	if err := sender.Create(t.Context(), kept); err != nil {
+		t.Fatal(err)
+	}
+	requireFull("1m")
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: kept.Name}}
+	eventually(t, "Liqo makes a Pod of it", func(ctx context.Context) error {
+		return provider.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod)
+	})
+	orphan := client.PropagationPolicy(metav1.DeletePropagationOrphan)
+	for range 2 { // No garbage collector runs here, so the ShadowPod keeps its finalizer.
+		if err := sender.Delete(t.Context(), kept, orphan); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(try("4"), provider.Client.Get(t.Context(), client.ObjectKeyFromObject(pod), pod)); err != nil {
+		t.Errorf("two deletions of a pod of 2 cpu leave no room for 4: %v", err)
+	}
+	if err := provider.Client.Get(t.Context(), client.ObjectKeyFromObject(kept), kept); err != nil {
+		t.Fatal(err)
+	}
+	kept.Finalizers = nil
+	if err := errors.Join(sender.Update(t.Context(), kept), provider.Client.Delete(t.Context(), pod)); err != nil {
+		t.Fatal(err)
+	}
+
+	withPodGuard(t)
+	requireTypes(t, "proffer-slice-pod-guard", "proffer-slice-pod-deletion-guard", "proffer-slice-pod-overhead-guard")
+	for message, change := range uncounted {
+		shadow := forge("uncounted", "0")
+		change(&shadow.Spec.Pod)
+		eventually(t, "the guard refuses it: "+message, func(ctx context.Context) error {
+			return refused(sender.Create(ctx, shadow.DeepCopy(), client.DryRunAll), metav1.StatusReasonInvalid, message)
+		})
+	}
+	counted := forge("counted", "2")
+	eventually(t, "what Liqo's kubelet sends is accepted", func(ctx context.Context) error { return sender.Create(ctx, counted) })
+	eventually(t, "the guard refuses to leave its Pod behind", func(ctx context.Context) error {
+		return refused(sender.Delete(ctx, counted, client.DryRunAll, orphan), metav1.StatusReasonInvalid, "a ShadowPod is deleted together with its Pod")
+	})
+	if err := sender.Delete(t.Context(), counted); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -340,9 +340,9 @@ func TestEachAdmissionPolicyHasToBeInstalledAndBound(t *testing.T) {
 	if want := []guard{{"proffer-csr-guard", "guards"}, {"proffer-slice-deletion-guard", "guards"}, {"proffer-slice-guard", "guards"}, {"proffer-slice-status-guard", "guards"}, {"proffer-resourcepolicy", "admission"}}; !cmp.Equal(want, own, cmp.AllowUnexported(guard{})) {
 		t.Fatalf("guards %v, want %v", own, want)
 	}
-	for name, f := range map[string]flags{"served-classes": {servedClasses: "classes"}, "slice-pod-guard": {placements: "placements"}} {
-		if more, err := ownGuards(f); err != nil || len(more) != len(own)+1 {
-			t.Fatalf("guards %v with %s, error %v", more, name, err)
+	for f, added := range map[flags]int{{servedClasses: "classes"}: 1, {placements: "placements"}: 3} {
+		if more, err := ownGuards(f); err != nil || len(more) != len(own)+added {
+			t.Fatalf("guards %v with %+v, error %v", more, f, err)
 		}
 	}
 	broker, err := ownGuards(flags{orchestrate: true})
