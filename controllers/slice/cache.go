@@ -2,10 +2,7 @@ package slice
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -381,26 +378,6 @@ func (g *grantCache) endTerm() {
 
 func (e *tracked) forgetTerm() {
 	*e = tracked{slice: e.slice, removedAt: e.removedAt, record: e.record, grants: e.grants}
-}
-
-// notInLabels are the characters that Liqo replaces in the label of a pod that names its creator,
-// see github.com/liqotech/liqo/pkg/utils/resource.EscapeLabel.
-var notInLabels = regexp.MustCompile(`[^a-zA-Z0-9-_.]`)
-
-// userOf returns the name in the certificate that Liqo signs for a slice of a consumer, which is
-// that of the user of its Quota (authentication.CommonNameResourceSliceCSR).
-func userOf(name, consumer string) string {
-	if consumer == "" {
-		return ""
-	}
-	sum := sha256.Sum256([]byte(consumer))
-	return fmt.Sprintf("%s-%x", name, sum[:6])
-}
-
-// creatorOf returns the value of liqo.io/creator-user on the pods that run under a slice of a
-// consumer. Liqo's webhook sets it from the user.
-func creatorOf(name, consumer string) string {
-	return notInLabels.ReplaceAllString(userOf(name, consumer), "-")
 }
 
 // forgetGone deletes from a map by UID what it has of slices that are not among all.

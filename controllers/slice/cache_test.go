@@ -305,17 +305,6 @@ func TestWhatSomebodyWritesOverAnAnswerBringsNoEarlierOneBack(t *testing.T) {
 	}
 }
 
-func TestTheCreatorOfPodsIsNamedAsLiqoDoes(t *testing.T) {
-	// These names are those of github.com/liqotech/liqo v1.2.0:
-	// authentication.CommonNameResourceSliceCSR, resource.EscapeLabel.
-	if diff := cmp.Diff("mypool.x-a8a4c692b93b", creatorOf("mypool.x", "rome")); diff != "" {
-		t.Error(diff)
-	}
-	if got := creatorOf("a:b", "rome"); got != "a-b-a8a4c692b93b" {
-		t.Error(got)
-	}
-}
-
 func TestConsumersTakeTurns(t *testing.T) {
 	q := newFairQueue()
 	for i := range 1000 {

@@ -9,6 +9,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant"
 	"proffer.dev/proffer/internal/grant/protocol"
+	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 )
@@ -221,7 +222,7 @@ func (a *decisions) decideAgainIn(after time.Duration) {
 
 // used returns what the pods of a slice still request of a share.
 func (a *decisions) used(consumer, name string, share protocol.Share) protocol.Share {
-	row := a.input.View.Used.Of(consumer).By(creatorOf(name, consumer))
+	row := a.input.View.Used.Of(consumer).By(liqo.SliceCreator(name, consumer))
 	amounts := capacity.Amounts{}
 	for resource, amount := range share.Amounts {
 		if used := min(amount, row.At(a.input.Column(resource))); used > 0 {

@@ -5,6 +5,7 @@ import (
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant"
+	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/table"
 )
 
@@ -30,7 +31,10 @@ func (a *decisions) All(yield func(table.DecidedSlice) bool) {
 		if c.gone() {
 			continue
 		}
-		s := table.DecidedSlice{Namespace: c.namespace, Name: c.name, UID: string(c.uid), User: userOf(c.name, a.plans[i].consumer), Slice: a.unanswered(i)}
+		s := table.DecidedSlice{
+			Namespace: c.namespace, Name: c.name, UID: string(c.uid), User: liqo.SliceUser(c.name, a.plans[i].consumer),
+			Slice: a.unanswered(i),
+		}
 		if at := a.plans[i].at; at >= 0 {
 			s.Slice, s.Answer = a.asked[at], &a.answers[at]
 		}
@@ -46,8 +50,10 @@ func (a *decisions) All(yield func(table.DecidedSlice) bool) {
 		}
 		// The key is that of the slice, its UID and the class: see pin.
 		part := strings.SplitN(pinned.Key, "/", 3)
-		because := func() string { return "it cannot be taken back yet" }
-		s := table.DecidedSlice{Namespace: part[0], Name: part[1], UID: part[2], User: userOf(part[1], pinned.Consumer), Slice: *pinned, Because: because}
+		s := table.DecidedSlice{
+			Namespace: part[0], Name: part[1], UID: part[2], User: liqo.SliceUser(part[1], pinned.Consumer), Slice: *pinned,
+			Because: func() string { return "it cannot be taken back yet" },
+		}
 		if !yield(s) {
 			return
 		}

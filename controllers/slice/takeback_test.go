@@ -179,7 +179,7 @@ func TestASliceThatMovesBringsAlongNoMoreThanStandsInIt(t *testing.T) {
 		known(t, "s", "a", 10, asking("4"), class("silver"), holding(grantOfCPU(1000))),
 	}, []grantRecord{recordOf(5, 4000)}, nobody)
 	terms := goldOf(8000, capacity.Pod{
-		Key: "pod", Node: "gold", Consumer: "rome", Creator: creatorOf("s", "rome"), Requests: capacity.Amounts{"cpu": 4000},
+		Key: "pod", Node: "gold", Consumer: "rome", Creator: liqo.SliceCreator("s", "rome"), Requests: capacity.Amounts{"cpu": 4000},
 	})
 	a := w.decider.decide(time.Now(), func() *offer.AllocationInput { return terms })
 	if got := a.grants["gold"]["rome"]["cpu"]; got != 3000 {
@@ -268,7 +268,7 @@ func TestPodsOfADeletedSliceCountIfTheNewOneCannotBeWritten(t *testing.T) {
 	cache.endTerm()
 	cache.beginTerm("next", []slice{known(t, "s", "b", 10, asking("0"))}, []grantRecord{recordOf(5, 3000)}, nobody)
 	terms := goldOf(8000, capacity.Pod{
-		Key: "pod", Node: "gold", Consumer: "rome", Creator: creatorOf("s", "rome"), Requests: capacity.Amounts{"cpu": 2000},
+		Key: "pod", Node: "gold", Consumer: "rome", Creator: liqo.SliceCreator("s", "rome"), Requests: capacity.Amounts{"cpu": 2000},
 	})
 	w.decideBy(terms)
 	refused(t, cache, "b")
@@ -289,7 +289,7 @@ type leaving struct {
 func aLeavingSlice(t *testing.T, reclaim offer.Reclaim) *leaving {
 	t.Helper()
 	l := &leaving{t: t, version: 20, terms: goldBy(reclaim, 8000, capacity.Pod{
-		Key: "pod", Node: "gold", Consumer: "rome", Creator: creatorOf("s", "rome"), Requests: capacity.Amounts{"cpu": 2000},
+		Key: "pod", Node: "gold", Consumer: "rome", Creator: liqo.SliceCreator("s", "rome"), Requests: capacity.Amounts{"cpu": 2000},
 	})}
 	l.Writer = aLeader(t, known(t, "s", "a", 10, asking("6")))
 	l.write("a")

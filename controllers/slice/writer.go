@@ -18,6 +18,7 @@ import (
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/grant"
 	"proffer.dev/proffer/internal/grant/protocol"
+	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/table"
 )
@@ -144,8 +145,10 @@ func (w *Writer) AwaitPlacement(list Placements) { w.placements = list }
 func (w *Writer) awaitsPlacement(a *decisions, i int) bool {
 	c, r := a.entries[i], &a.plans[i]
 	decided := &a.answers[r.at]
-	return w.placements != nil && decided.Verdict == grant.Accept && decided.Policy != nil && decided.Policy.Slices.EnforcePlacement &&
-		c.holds.In(c.class).Empty() && !w.placements.Requires(userOf(c.name, r.consumer), decided.Policy.Slices.NodeSelector)
+	return w.placements != nil &&
+		decided.Verdict == grant.Accept && decided.Policy != nil && decided.Policy.Slices.EnforcePlacement &&
+		c.holds.In(c.class).Empty() &&
+		!w.placements.Requires(liqo.SliceUser(c.name, r.consumer), decided.Policy.Slices.NodeSelector)
 }
 
 // Describe implements prometheus.Collector.

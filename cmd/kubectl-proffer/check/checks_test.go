@@ -16,12 +16,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/manifests"
+	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/operator"
 )
@@ -614,5 +616,74 @@ func TestAPolicyThatEnforcesPlacementNeedsTheComponent(t *testing.T) {
 	}
 	if got := findPlacement(flags{}, there([]v1alpha1.ResourcePolicy{free})); len(got) > 0 {
 		t.Errorf("findings %v without such a policy", got)
+	}
+}
+
+func TestPodsBeyondAGrantAreReported(t *testing.T) {
+	list := func(cpu string) corev1.ResourceList { return corev1.ResourceList{"cpu": resource.MustParse(cpu)} }
+	grant := func(consumer, slice, cpu string, with ...func(*v1alpha1.Grant)) v1alpha1.Grant {
+		return *modify(&v1alpha1.Grant{Spec: v1alpha1.GrantSpec{
+			ClusterID: consumer, Slice: v1alpha1.GrantedSlice{Name: slice}, GrantedShare: v1alpha1.GrantedShare{Resources: list(cpu)},
+		}}, with...)
+	}
+	pod := func(consumer, slice, cpu string, with ...func(*corev1.Pod)) corev1.Pod {
+		return *modify(&corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{
+				"offloading.liqo.io/origin": consumer, "liqo.io/creator-user": liqo.SliceCreator(slice, consumer),
+			}},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: list(cpu)}}}},
+		}, with...)
+	}
+	sidecar := func(p *corev1.Pod) {
+		p.Spec.InitContainers = []corev1.Container{{
+			RestartPolicy: new(corev1.ContainerRestartPolicyAlways), Resources: corev1.ResourceRequirements{Requests: list("2")},
+		}}
+	}
+	ended := func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }
+	foreign := func(p *corev1.Pod) { p.Labels["offloading.liqo.io/origin"] = "oslo" }
+	moved := func(g *v1alpha1.Grant) {
+		g.Spec.Earlier = []v1alpha1.GrantedShare{{Class: "silver", Resources: list("2")}}
+	}
+	limited := func(g *v1alpha1.Grant) { g.Spec.Resources["pods"] = resource.MustParse("1") }
+	const full = "The pods of each ResourceSlice (1) request no more than it was granted."
+	cases := map[string]struct {
+		grants []v1alpha1.Grant
+		pods   []corev1.Pod
+		want   is
+	}{
+		"no pods":                      {[]v1alpha1.Grant{grant("rome", "mine", "4")}, nil, is{OK, []string{full}}},
+		"all of it":                    {[]v1alpha1.Grant{grant("rome", "mine", "4")}, []corev1.Pod{pod("rome", "mine", "1"), pod("rome", "mine", "3")}, is{OK, []string{full}}},
+		"a sidecar":                    {[]v1alpha1.Grant{grant("rome", "mine", "4")}, []corev1.Pod{pod("rome", "mine", "3", sidecar)}, is{Warning, []string{"mine of rome requests cpu 5 of 4.", "docs/slices.md"}}},
+		"a resource that has no grant": {[]v1alpha1.Grant{*modify(new(grant("rome", "mine", "4")), func(g *v1alpha1.Grant) { g.Spec.Resources = nil })}, []corev1.Pod{pod("rome", "mine", "500m")}, is{Warning, []string{"cpu 500m of 0"}}},
+		"more pods":                    {[]v1alpha1.Grant{grant("rome", "mine", "4", limited)}, []corev1.Pod{pod("rome", "mine", "1"), pod("rome", "mine", "1")}, is{Warning, []string{"mine of rome requests pods 2 of 1."}}},
+		"an ended pod":                 {[]v1alpha1.Grant{grant("rome", "mine", "4")}, []corev1.Pod{pod("rome", "mine", "9", ended)}, is{OK, []string{full}}},
+		"a pod of another consumer":    {[]v1alpha1.Grant{grant("rome", "mine", "4")}, []corev1.Pod{pod("rome", "mine", "9", foreign)}, is{OK, []string{full}}},
+		"a pod of another slice":       {[]v1alpha1.Grant{grant("rome", "mine", "4")}, []corev1.Pod{pod("rome", "other", "9")}, is{OK, []string{full}}},
+		"an earlier class":             {[]v1alpha1.Grant{grant("rome", "mine", "4", moved)}, []corev1.Pod{pod("rome", "mine", "6")}, is{OK, []string{full}}},
+		"an earlier slice of its name": {[]v1alpha1.Grant{grant("rome", "mine", "4"), grant("rome", "mine", "2")}, []corev1.Pod{pod("rome", "mine", "6")}, is{OK, []string{full}}},
+		"two consumers":                {[]v1alpha1.Grant{grant("rome", "mine", "4"), grant("oslo", "mine", "1")}, []corev1.Pod{pod("rome", "mine", "5"), pod("oslo", "mine", "2")}, is{Warning, []string{"mine of oslo requests cpu 2 of 1, mine of rome requests cpu 5 of 4."}}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := findGrants("proffer-system", there(c.grants), there(c.pods))
+			if len(got) != 1 {
+				t.Fatalf("findings %v, want one", got)
+			}
+			if diff := c.want.diff(got[0]); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	one := there([]v1alpha1.Grant{grant("rome", "mine", "4")})
+	if got := findGrants("proffer-system", there([]v1alpha1.Grant{}), failing[[]corev1.Pod](errForbidden)); len(got) > 0 {
+		t.Errorf("findings %v without a grant", got)
+	}
+	for right, got := range map[string][]Finding{
+		"You may not list pods.":                                 findGrants("proffer-system", one, failing[[]corev1.Pod](errForbidden)),
+		"You may not list grants.proffer.dev in proffer-system.": findGrants("proffer-system", failing[[]v1alpha1.Grant](errForbidden), there([]corev1.Pod{})),
+	} {
+		if diff := (is{Skipped, []string{right}}).diff(got[0]); diff != "" {
+			t.Error(diff)
+		}
 	}
 }

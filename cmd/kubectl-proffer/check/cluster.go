@@ -125,6 +125,7 @@ func (c *cluster) check(
 	findings = append(findings, findGuards(guards, apis, c.admissionPolicies(ctx), c.admissionBindings(ctx)))
 	findings = append(findings, findPolicies(policies)...)
 	findings = append(findings, findClasses(apis, policies)...)
+	findings = append(findings, findGrants(namespace, c.grants(ctx, namespace), c.consumerPods(ctx))...)
 	findings = append(findings, findOrchestrations(f, c.orchestrations(ctx), c.offloadings(ctx))...)
 	return append(findings, findKubelets(f, c.virtualKubelets(ctx))...), nil
 }
@@ -226,6 +227,19 @@ func (c *cluster) fetch(ctx context.Context, url string) (status int, body strin
 func (c *cluster) policies(ctx context.Context) known[[]v1alpha1.ResourcePolicy] {
 	list := &v1alpha1.ResourcePolicyList{}
 	err := c.api.List(ctx, list)
+	return knownOf(list.Items, err)
+}
+
+func (c *cluster) grants(ctx context.Context, namespace string) known[[]v1alpha1.Grant] {
+	list := &v1alpha1.GrantList{}
+	err := c.api.List(ctx, list, client.InNamespace(namespace))
+	return knownOf(list.Items, err)
+}
+
+// consumerPods returns the pods that Liqo v1 made for the slices of consumers.
+func (c *cluster) consumerPods(ctx context.Context) known[[]corev1.Pod] {
+	list := &corev1.PodList{}
+	err := c.api.List(ctx, list, client.HasLabels{liqo.CreatorLabel})
 	return knownOf(list.Items, err)
 }
 

@@ -139,6 +139,12 @@ func TestAnInstallationIsChecked(t *testing.T) {
 		checkLiqoAddress, Warning, "Liqo reads from liqo-fixed-resources-plugin.liqo:6001, not from Proffer.",
 		"Set controllerManager.config.resourcePluginAddress of Liqo's Helm chart to proffer.proffer-system.svc:6001: see Point Liqo at it in docs/install.md.",
 	})
+	kubectl(t, file, "apply", "-f", "testdata/exceeded.yaml")
+	hasFinding(t, file, Finding{
+		checkGrants, Warning, "Pods request more than their ResourceSlice was granted: mine of rome requests cpu 100 of 4.",
+		"See Pods that Liqo's Quota does not see in docs/slices.md. A grant that was lowered is another cause.",
+	})
+	kubectl(t, file, "delete", "--force", "-f", "testdata/exceeded.yaml")
 	kubectl(t, file, "delete", "clusterrolebinding", "proffer-manager")
 	kubectl(t, file, "delete", "validatingadmissionpolicybinding", "proffer-slice-guard")
 	kubectl(t, file, "delete", "validatingadmissionpolicy", "proffer-slice-status-guard")

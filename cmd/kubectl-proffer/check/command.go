@@ -24,9 +24,9 @@ const (
 const long = `Check an installation of Proffer, and say what to do about each thing that is not right.
 
 It checks the CRDs, the rights of the operator, its replicas, its leader and the age of its news,
-the versions of Liqo, the address and the settings of Liqo v0.x, the admission policies, and the
-ResourcePolicies. It reads with your own rights and writes nothing. A check that you have no right
-for is skipped, and its finding names the right.
+the versions of Liqo, the address and the settings of Liqo v0.x, the admission policies, the
+ResourcePolicies, and whether pods request more than was granted. It reads with your own rights and
+writes nothing. A check that you have no right for is skipped, and its finding names the right.
 
 Exit status: 0 if everything is ok, 1 for warnings or skipped checks, 2 if something is wrong, 3 for
 an error.`

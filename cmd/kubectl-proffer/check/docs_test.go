@@ -22,7 +22,7 @@ func TestTheDocsShowTheTableAndListEachCheck(t *testing.T) {
 	}
 	for _, check := range []string{
 		checkCRDs, checkAccess, checkReplicas, checkLeader, checkNews, checkAddress, checkLiqo, checkLiqoAddress, checkLiqoSettings, checkGuards, checkPolicies, checkClasses,
-		checkOrchestrations, checkKubelets,
+		checkGrants, checkOrchestrations, checkKubelets,
 	} {
 		if !strings.Contains(page, "\n| `"+check+"` | ") {
 			t.Errorf("the page has no row for %s", check)
