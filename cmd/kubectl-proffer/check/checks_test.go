@@ -318,6 +318,9 @@ func TestSettingsOfLiqoThatDoNotFitAreReported(t *testing.T) {
 		"for one class":     {v0(), controllerManager("v0.10.3", address, "--enable-resource-enforcement"), 1, []is{{OK, nil}}},
 		"without address":   {v0(), controllerManager("v0.10.3", "--offer-update-threshold-percentage=5"), 1, nil},
 		"without Liqo v0":   {v1(), controllerManager("v1.2.0", address), 1, nil},
+		"v1 as installed":   {v1(), controllerManager("v1.2.0", "--default-limits-enforcement=None"), 1, []is{{Warning, []string{"without requests", "defaultLimitsEnforcement"}}}},
+		"v1, strict":        {v1(), controllerManager("v1.2.0", "--default-limits-enforcement=Soft"), 1, []is{{OK, nil}}},
+		"v1 without class":  {v1(), controllerManager("v1.2.0", "--default-limits-enforcement=None"), 0, nil},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -256,14 +256,20 @@ func cutLast(text, separator string) (before, after string, found bool) {
 	return text[:i], text[i+len(separator):], true
 }
 
-// findLiqoSettings reports the settings of Liqo v0 that Proffer needs otherwise. Classes is the
-// number of classes that policies in force offer.
+// findLiqoSettings reports the settings of Liqo that Proffer needs otherwise. Classes is the number
+// of classes that policies in force offer.
 func findLiqoSettings(apis known[liqoAPIs], liqo known[*appsv1.Deployment], classes int) []Finding {
-	if apis.err == nil && !apis.value.v0() || liqo.err != nil {
+	if liqo.err != nil {
 		return nil // findLiqoAddress reports it.
 	}
 	m := managerOf(liqo.value)
-	if _, given := m.argument("resource-plugin-address"); !given || m.afterV0() {
+	if m.afterV0() {
+		return findLimitsEnforcement(m, classes)
+	}
+	if apis.err == nil && !apis.value.v0() {
+		return nil
+	}
+	if _, given := m.argument("resource-plugin-address"); !given {
 		return nil // Without the address, Liqo's own settings are for its own offers.
 	}
 	var findings []Finding
@@ -286,4 +292,21 @@ func findLiqoSettings(apis known[liqoAPIs], liqo known[*appsv1.Deployment], clas
 		return []Finding{{checkLiqoSettings, OK, "Liqo's threshold and enforcement fit the policies.", ""}}
 	}
 	return findings
+}
+
+// findLimitsEnforcement reports whether Liqo v1 admits pods that its Quotas do not count.
+func findLimitsEnforcement(m liqoManager, classes int) []Finding {
+	enforcement, given := m.argument("default-limits-enforcement")
+	switch {
+	case !given || classes == 0:
+		return nil
+	case strings.EqualFold(enforcement, "None"):
+		return []Finding{{
+			checkLiqoSettings, Warning,
+			"Liqo admits pods without requests, which its Quotas do not count: defaultLimitsEnforcement is None.",
+			"Set controllerManager.config.defaultLimitsEnforcement of Liqo to Soft. " +
+				"Each container of a consumer must then request cpu and memory.",
+		}}
+	}
+	return []Finding{{checkLiqoSettings, OK, "Liqo refuses pods without requests for cpu and memory.", ""}}
 }
