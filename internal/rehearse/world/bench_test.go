@@ -261,7 +261,7 @@ func TestAnEvaluationOfTheWorstFiltersIsBounded(t *testing.T) {
 	for i := range rest.MaxFilters {
 		c.Apply[i].Spec.Offer.Nodes.Filter = loop + "a, " + loop + "b, " + loop + "c, " + loop + fmt.Sprintf("d, a + b + c + d != %d))))", 99+i)
 	}
-	if longest, _ := evaluationsOf(t, s, l, c); longest > kubetest.Slower(6*time.Second, 20) {
+	if longest, _ := evaluationsOf(t, s, l, c); longest > kubetest.Slower(12*time.Second, 20) {
 		t.Errorf("it takes %v", longest)
 	}
 }
