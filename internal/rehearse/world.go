@@ -219,8 +219,9 @@ func sameOffers(before, after offer.Offers) bool {
 
 // Outcome is what a rehearsal came to.
 type Outcome struct {
-	// World is what was rehearsed on.
-	World *World
+	// World is what was rehearsed on, Change the change.
+	World  *World
+	Change *Change
 	// Without is the world at rest without the change, With the one at rest with it.
 	Without, With *Rested
 }
@@ -229,7 +230,7 @@ type Outcome struct {
 // reports true, which it asks before each decision on slices and before each evaluation.
 func Rehearse(w *World, c *Change, ended func() bool) *Outcome {
 	l := w.Content.Ledger()
-	o := &Outcome{World: w}
+	o := &Outcome{World: w, Change: c}
 	if o.Without = w.rest(l, w.Policies, ended); o.Without == nil {
 		return nil
 	}

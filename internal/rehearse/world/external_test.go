@@ -2,6 +2,7 @@ package world
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 	"time"
 
@@ -80,6 +81,19 @@ func TestARehearsalSaysWhichAnswersNobodyKnows(t *testing.T) {
 		if c.Policy == "unknown" && c.Then != v1alpha1.ReasonSourceUnavailable {
 			t.Errorf("%+v", c)
 		}
+	}
+}
+
+func TestARehearsalSaysThatDaemonSetsAreNotKnown(t *testing.T) {
+	p := evaluatedProvider(t, capacity.Answers{})
+	w := rehearse.Of(p.Table.Current(), p.Ledger.Copy())
+	parsed, _, err := ChangeOf(&rest.Change{AddNodes: []rest.AddedNodes{{Count: 1, Allocatable: kubetest.Quantities("cpu", "8")}}}, &w, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := SimulationOf(rehearse.Rehearse(&w, parsed, never), rest.Evaluated{}, nil, nil)
+	if !slices.Contains(got.Unknown, daemons) {
+		t.Errorf("the answer only says that it does not know %q", got.Unknown)
 	}
 }
 

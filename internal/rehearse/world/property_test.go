@@ -477,8 +477,8 @@ func rehearsedThenPublished(t *rapid.T, asked []grant.Slice) {
 	before := p.rest(t)
 	change := p.anyChange(t)
 	parsed, said := p.simulate(t, change)
-	if len(said.Unknown) > 0 {
-		t.Fatalf("unknown: %v", said.Unknown)
+	if joined := len(change.AddNodes) > 0; len(said.Unknown) > 1 || joined != slices.Contains(said.Unknown, daemons) {
+		t.Fatalf("unknown: %v, and nodes join: %t", said.Unknown, joined)
 	}
 	p.makeChange(change, parsed)
 	then := p.rest(t)

@@ -14,6 +14,9 @@ import (
 // restless is what Simulation.Unknown says of a world that does not come to rest.
 const restless = "there are still changes after 100 evaluations: the answer is of the last one"
 
+// daemons is what Simulation.Unknown says of nodes that join.
+const daemons = "the pods that DaemonSets start on nodes that join: all that these nodes have counts as free"
+
 // SimulationOf returns what a rehearsal came to. Problems are those of ChangeOf, and unknown is what
 // the world did not hold.
 func SimulationOf(
@@ -22,6 +25,9 @@ func SimulationOf(
 	s := &rest.Simulation{Evaluated: of, Problems: problems, Unknown: slices.Concat(unknown, unanswered(o))}
 	if o.Without.Restless || o.With.Restless {
 		s.Unknown = append(s.Unknown, restless)
+	}
+	if len(o.Change.AddNodes) > 0 {
+		s.Unknown = append(s.Unknown, daemons)
 	}
 	truncated := func(list string, more bool) {
 		if more {
