@@ -14,9 +14,13 @@ const (
 	ConditionInForce = "InForce"
 )
 
-// Reasons of the condition Ready. If several apply, the first in this order is reported: Invalid,
+// Reasons of the condition Ready. If several apply, the first in this order is reported: Terminating, Invalid,
 // DryRun, Shadowed, NoNodes, SourceUnavailable, Incomplete, UnknownResources, Exhausted, Offering.
 const (
+	// ReasonTerminating, with False: the policy is being deleted, and a finalizer keeps the object. The policy
+	// decides no longer. What it offered before is decided by the next policy, or taken back by its reclaim.
+	// InForce is False with the same reason.
+	ReasonTerminating = "Terminating"
 	// ReasonInvalid, with False: a field has a value that cannot be used and that the API server could
 	// not refuse, such as a label selector with an unknown operator. The policy never decides. What it
 	// offered before is decided by the next policy, or taken back by its reclaim. The message names
@@ -51,7 +55,7 @@ const (
 	ReasonOffering = "Offering"
 )
 
-// Further reasons of the condition InForce, in addition to Invalid, DryRun and Shadowed.
+// Further reasons of the condition InForce, in addition to Terminating, Invalid, DryRun and Shadowed.
 const (
 	// ReasonDeciding, with True: the policy decides for all of its consumers.
 	ReasonDeciding = "Deciding"

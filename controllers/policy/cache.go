@@ -69,11 +69,15 @@ func (c *Cache) Set(object *v1alpha1.ResourcePolicy) bool {
 // has offered.
 func Of(object *v1alpha1.ResourcePolicy, filters Filters) table.Policy {
 	parsed, misspelt, errs := Parse(object)
+	deleting := object.DeletionTimestamp != nil
+	if deleting {
+		parsed, misspelt, errs = nil, nil, nil
+	}
 	if parsed != nil && filters != nil {
 		filters.AddTo(object, parsed)
 	}
 	p := table.Policy{
-		Name: object.Name, UID: string(object.UID), Generation: object.Generation,
+		Name: object.Name, UID: string(object.UID), Generation: object.Generation, Deleting: deleting,
 		Object: stripped(object), Source: string(sourceOf(object)),
 		Parsed: parsed, Misspelt: texts(misspelt), Problems: texts(errs),
 	}
@@ -87,6 +91,7 @@ func stripped(object *v1alpha1.ResourcePolicy) *v1alpha1.ResourcePolicy {
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ResourcePolicy"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: object.Name, UID: object.UID, Generation: object.Generation, CreationTimestamp: object.CreationTimestamp,
+			DeletionTimestamp: object.DeletionTimestamp,
 		},
 		Spec: object.Spec,
 	}

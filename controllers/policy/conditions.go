@@ -39,7 +39,7 @@ func Ready(p table.Policy, report *offer.Report) (reason, message string) {
 
 func readyStatus(reason string) metav1.ConditionStatus {
 	switch reason {
-	case v1alpha1.ReasonInvalid, v1alpha1.ReasonNoNodes, v1alpha1.ReasonSourceUnavailable,
+	case v1alpha1.ReasonTerminating, v1alpha1.ReasonInvalid, v1alpha1.ReasonNoNodes, v1alpha1.ReasonSourceUnavailable,
 		v1alpha1.ReasonIncomplete, v1alpha1.ReasonUnknownResources:
 		return metav1.ConditionFalse
 	}
@@ -48,6 +48,8 @@ func readyStatus(reason string) metav1.ConditionStatus {
 
 func readyMessage(reason string, p table.Policy, report *offer.Report) string {
 	switch reason {
+	case v1alpha1.ReasonTerminating:
+		return "The policy is being deleted, and decides no longer: a finalizer keeps the object."
 	case v1alpha1.ReasonInvalid:
 		return "The policy is ignored until this is corrected: " + strings.Join(p.Problems, "; ")
 	case v1alpha1.ReasonDryRun:
@@ -116,6 +118,8 @@ func (r *dryRun) message(p table.Policy) string {
 func inForceOf(p table.Policy, report *offer.Report) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionInForce, Status: metav1.ConditionFalse}
 	switch reason := Reason(p, report); {
+	case reason == v1alpha1.ReasonTerminating:
+		c.Reason, c.Message = reason, "The policy is being deleted: see the condition Ready."
 	case reason == v1alpha1.ReasonInvalid:
 		c.Reason, c.Message = reason, "The policy is ignored: see the condition Ready."
 	case reason == v1alpha1.ReasonDryRun:
@@ -133,9 +137,12 @@ func inForceOf(p table.Policy, report *offer.Report) metav1.Condition {
 	return c
 }
 
-// Reason returns the reason of the condition Ready. The report is nil for an invalid policy.
+// Reason returns the reason of the condition Ready. The report is nil for a policy that takes no part.
 func Reason(p table.Policy, report *offer.Report) string {
-	if p.Parsed == nil {
+	switch {
+	case p.Deleting:
+		return v1alpha1.ReasonTerminating
+	case p.Parsed == nil:
 		return v1alpha1.ReasonInvalid
 	}
 	switch report.Outcome {

@@ -47,10 +47,13 @@ func TestEveryOutcomeHasAReasonAndAMessageThatSaysWhatToDo(t *testing.T) {
 			field.Invalid(field.NewPath("spec", "class"), "default", "write another"),
 			field.Required(field.NewPath("spec", "offer"), "write one"),
 		})}, nil, v1alpha1.ReasonInvalid, []string{"spec.class", "write another", "spec.offer", "write one"}},
+		{table.Policy{Deleting: true}, nil, v1alpha1.ReasonTerminating, []string{"being deleted", "finalizer"}},
 	} {
 		got := readyOf(tc.policy, finding{report: tc.report})
 		wantStatus := metav1.ConditionTrue
-		if slices.Contains([]string{v1alpha1.ReasonInvalid, v1alpha1.ReasonNoNodes, v1alpha1.ReasonIncomplete}, tc.reason) {
+		if slices.Contains([]string{
+			v1alpha1.ReasonTerminating, v1alpha1.ReasonInvalid, v1alpha1.ReasonNoNodes, v1alpha1.ReasonIncomplete,
+		}, tc.reason) {
 			wantStatus = metav1.ConditionFalse
 		}
 		if got.Reason != tc.reason || got.Status != wantStatus || got.Type != v1alpha1.ConditionReady {

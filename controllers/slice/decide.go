@@ -34,6 +34,9 @@ const (
 	// unservedGrace is how long after the start a grant without a deciding policy is left alone:
 	// policies may be about to be applied.
 	unservedGrace = 5 * time.Minute
+	// replaceGrace is how long a grant is left alone whose policy is gone: it may be about to be applied
+	// again, as by kubectl replace --force.
+	replaceGrace = 10 * time.Second
 )
 
 // ours reports whether this operator wrote the answer, judged by its content.
@@ -53,7 +56,7 @@ type decisions struct {
 	asked   []grant.Slice
 	answers []grant.Answer
 	// awaits is that of Decider.
-	awaits func(class, consumer string, dealt bool, now time.Time) time.Duration
+	awaits func(class, consumer string, fate fate, now time.Time) time.Duration
 	// again is after which time to decide again even without an event, 0 for never.
 	again time.Duration
 	// grants is what counts as granted, by class and consumer ID.
@@ -106,11 +109,11 @@ func (d *Decider) Decide(now time.Time, termsOf func() *offer.AllocationInput) t
 
 func (d *Decider) decide(now time.Time, termsOf func() *offer.AllocationInput) *decisions {
 	a := &decisions{
-		now: now, awaits: d.awaits,
+		now: now, awaits: d.unserved.awaits,
 		grants: map[string]map[string]capacity.Amounts{}, byPolicy: map[string]table.PolicyGrants{},
 	}
 	a.entries, a.term = d.cache.beginDecision()
-	if len(a.entries) == 0 {
+	if d.unserved.forget(len(a.entries)); len(a.entries) == 0 {
 		return a
 	}
 	owners := d.gates.owners.All()
@@ -285,7 +288,7 @@ func (a *decisions) decideOn(i int) {
 		return
 	}
 	terms := a.input.Terms(c.class, r.consumer)
-	if wait := a.awaits(c.class, r.consumer, terms != nil, a.now); wait > 0 && !held.Empty() {
+	if wait := a.awaits(c.class, r.consumer, a.fateOf(held, terms), a.now); wait > 0 && !held.Empty() {
 		a.decideAgainIn(wait)
 		for _, share := range c.holds {
 			a.pin(i, share)

@@ -14,7 +14,7 @@ func (a *decisions) DryRun(termsOf func() *offer.AllocationInput) table.SliceDec
 	b := &decisions{
 		term: a.term, now: a.now, entries: a.entries, gates: a.gates,
 		grants: map[string]map[string]capacity.Amounts{}, byPolicy: map[string]table.PolicyGrants{},
-		awaits: func(string, string, bool, time.Time) time.Duration { return 0 },
+		awaits: func(string, string, fate, time.Time) time.Duration { return 0 },
 	}
 	if len(b.entries) == 0 {
 		return b

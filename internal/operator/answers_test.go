@@ -491,6 +491,51 @@ func TestGrantsOfADeletedPolicyAreReducedToWhatPodsUse(t *testing.T) {
 	awaitAnswer(t, unused, "Accepted Granted cpu=4")
 }
 
+// As kubectl replace --force does it.
+func TestGrantsStayWhileTheirPolicyIsReplaced(t *testing.T) {
+	installSliceCRDs(t)
+	goldNode(t, "gold-1", "cpu", "8")
+	policy := kubetest.Create(t, classGold())
+	startOperator(t)
+	first := newTenancy(t, "a").ask("first", nodestest.List("cpu", "6"))
+	awaitAnswer(t, first, "Accepted Granted cpu=6")
+	second := newTenancy(t, "b").ask("second", nodestest.List("cpu", "6"))
+	awaitAnswer(t, second, "Accepted Capped cpu=2")
+	third := newTenancy(t, "c").ask("third", nodestest.List("cpu", "6"))
+	awaitAnswer(t, third, "Denied Denied")
+	version := func(slice *unstructured.Unstructured) string {
+		t.Helper()
+		u := slice.DeepCopy()
+		if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(u), u); err != nil {
+			t.Fatal(err)
+		}
+		return u.GetResourceVersion()
+	}
+	before := []string{version(first), version(second)}
+	kubetest.Remove(t, policy)
+	awaitAnswer(t, third, "Denied Withdrawn")
+	again := kubetest.Create(t, classGold())
+	awaitAnswer(t, third, "Denied Denied")
+	if after := []string{version(first), version(second)}; !slices.Equal(before, after) {
+		t.Errorf("the answers were written while the policy was replaced: versions %q, then %q", before, after)
+	}
+
+	t.Run("a policy that a finalizer keeps grants nothing new", func(t *testing.T) {
+		finalizers := func(all ...string) {
+			kubetest.Edit(t, again, func(o client.Object) { o.SetFinalizers(all) }, kubetest.WriteSpec)
+		}
+		finalizers("example.com/keep")
+		defer finalizers()
+		kubetest.Remove(t, again)
+		if c := awaitReason(t, again.Name, v1alpha1.ReasonTerminating); c.Status != metav1.ConditionFalse {
+			t.Errorf("the condition is %+v, want False", c)
+		}
+		awaitAnswer(t, third, "Denied Withdrawn")
+		kubetest.Remove(t, first)
+		awaitAnswer(t, second, "Accepted Withdrawn cpu=0")
+	})
+}
+
 func TestACordonStopsRaisesAndADrainIsLeftToLiqo(t *testing.T) {
 	installSliceCRDs(t)
 	goldNode(t, "gold-1", "cpu", "8")

@@ -64,7 +64,9 @@ type Policy struct {
 	Object *v1alpha1.ResourcePolicy
 	// Source is where the amounts come from, in the words of the API.
 	Source string
-	// Parsed is nil for a policy that is invalid.
+	// Deleting is set for a policy that is being deleted. It takes no part.
+	Deleting bool
+	// Parsed is nil for a policy that is invalid, or being deleted.
 	Parsed *offer.Policy
 	// Problems list, for an invalid policy, which fields are wrong and what to write instead.
 	Problems []string
