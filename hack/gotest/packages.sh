@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes sure that this machine has the programs of the system that the tests need: a C compiler for the
-# race detector, Chromium for the pages, and the servers of MariaDB and PostgreSQL for the books. On
-# Debian and Ubuntu, root gets the packages that are missing. Everybody else gets the command to type.
+# race detector, Chromium for the pages, and the servers of MariaDB and PostgreSQL and PgBouncer for the
+# books. On Debian and Ubuntu, root gets the packages that are missing. Everybody else gets the command to type.
 set -euo pipefail
 
 found() { command -v "$@" >/dev/null 2>&1; }
@@ -20,6 +20,8 @@ PATH=$PATH:/usr/sbin:/usr/local/sbin found mariadbd ||
   need "the server of MariaDB: mariadbd in PATH" mariadb-server
 compgen -G "/usr/lib/postgresql/*/bin/postgres" >/dev/null || found postgres ||
   need "the server of PostgreSQL: postgres in PATH" postgresql
+PATH=$PATH:/usr/sbin:/usr/local/sbin found pgbouncer ||
+  need "the pooler of PostgreSQL: pgbouncer in PATH" pgbouncer
 ((${#needs[@]})) || exit 0
 
 if ! found apt-get; then
@@ -41,6 +43,6 @@ apt-get install -qq --no-install-recommends "${packages[@]}" >/dev/null
 # The tests start servers of their own. These would only take memory.
 for package in "${packages[@]}"; do
   case $package in
-  mariadb-server | postgresql) service "${package%-server}" stop >/dev/null 2>&1 || true ;;
+  mariadb-server | postgresql | pgbouncer) service "${package%-server}" stop >/dev/null 2>&1 || true ;;
   esac
 done

@@ -40,23 +40,24 @@ func TestMissingPackagesAreInstalledOrNamed(t *testing.T) {
 		out, calls string
 		fails      bool
 	}{
-		"nothing is missing": {programs: map[string]string{"gcc": "", "google-chrome": "", "mariadbd": "", "postgres": ""}},
+		"nothing is missing": {programs: map[string]string{"gcc": "", "google-chrome": "", "mariadbd": "", "postgres": "", "pgbouncer": ""}},
 		"root on Debian": {
 			programs: with(map[string]string{"id": "echo 0"}),
-			out:      "installing gcc libc6-dev chromium mariadb-server (a minute)\n",
-			calls: "apt-get update -qq\napt-get install -qq --no-install-recommends gcc libc6-dev chromium mariadb-server\n" +
-				"service mariadb stop\n",
+			out:      "installing gcc libc6-dev chromium mariadb-server pgbouncer (a minute)\n",
+			calls: "apt-get update -qq\napt-get install -qq --no-install-recommends gcc libc6-dev chromium mariadb-server pgbouncer\n" +
+				"service mariadb stop\nservice pgbouncer stop\n",
 		},
 		"a user on Debian": {
 			programs: with(map[string]string{"id": "echo 1000", "gcc": ""}), fails: true,
 			out: "The tests need packages that only root can install. Type this, and start again:\n" +
-				"  sudo apt-get install --no-install-recommends chromium mariadb-server\n",
+				"  sudo apt-get install --no-install-recommends chromium mariadb-server pgbouncer\n",
 		},
 		"another system": {
 			programs: map[string]string{"postgres": "", "gcc": "exit 1", "chromium": ""}, fails: true,
 			out: "The tests need, and this machine lacks:\n" +
 				"- a C compiler, with the headers of the C library: in PATH, or named by CC\n" +
-				"- the server of MariaDB: mariadbd in PATH\n",
+				"- the server of MariaDB: mariadbd in PATH\n" +
+				"- the pooler of PostgreSQL: pgbouncer in PATH\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

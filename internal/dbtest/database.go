@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -24,6 +25,8 @@ type Database struct {
 
 	mu      sync.Mutex
 	limited login
+	// orphaned is set once the owner's account is gone.
+	orphaned bool
 	// pool is what Open returns while the program that it is connected to runs.
 	pool *sql.DB
 	of   *program
@@ -33,19 +36,23 @@ type Database struct {
 var databases atomic.Int64
 
 // NewDatabase creates an empty database, which is removed with the test. Its owner has all rights in
-// it, and none elsewhere.
-func (s *Server) NewDatabase(t testing.TB) *Database {
+// it, and none elsewhere. Clauses, such as an ENCODING, follow the statement that creates it.
+func (s *Server) NewDatabase(t testing.TB, clauses ...string) *Database {
 	t.Helper()
 	name := fmt.Sprintf("books%d", databases.Add(1))
 	d := &Database{server: s, t: t, owner: login{user: name, password: secret(), database: name}}
-	statements := append([]string{s.product.createUser(d.owner)}, s.product.createDatabase(d.owner)...)
+	statements := append([]string{s.product.createUser(d.owner)}, s.product.createDatabase(d.owner, strings.Join(clauses, " "))...)
 	if err := s.execute(statements); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		// The data of a server that ends with this test are removed as a whole.
 		if s.shared {
-			if err := s.execute(s.product.drop(name, d.accounts())); err != nil {
+			statements := []string{s.product.dropDatabase(name)}
+			for _, account := range d.accounts() {
+				statements = append(statements, s.product.dropUser(account))
+			}
+			if err := s.execute(statements); err != nil {
 				t.Error(err)
 			}
 		}
@@ -62,10 +69,25 @@ func (s *Server) NewDatabase(t testing.TB) *Database {
 func (d *Database) accounts() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.limited.user == "" {
-		return []string{d.owner.user}
+	var all []string
+	if !d.orphaned {
+		all = append(all, d.owner.user)
 	}
-	return []string{d.owner.user, d.limited.user}
+	if d.limited.user != "" {
+		all = append(all, d.limited.user)
+	}
+	return all
+}
+
+// DropOwner removes the account of the owner. PostgreSQL does not let an owner go.
+func (d *Database) DropOwner(t testing.TB) {
+	t.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.server.execute([]string{d.server.product.dropUser(d.owner.user)}); err != nil {
+		t.Fatal(err)
+	}
+	d.orphaned = true
 }
 
 // Engine returns which kind of database this is.

@@ -39,11 +39,20 @@ func (e Engine) Driver() string { return newProduct(e).driver() }
 // Option changes a server of Start or EachOwn.
 type Option func(*options)
 
-type options struct{ tls bool }
+type options struct {
+	tls      bool
+	settings []string
+}
 
 // WithTLS gives the server a certificate for 127.0.0.1 that the authority in CAFile has signed. The
 // server refuses connections without TLS.
 func WithTLS() Option { return func(o *options) { o.tls = true } }
+
+// WithSettings starts the server with settings, each as NAME=VALUE. They win over those that every
+// server has.
+func WithSettings(settings ...string) Option {
+	return func(o *options) { o.settings = append(o.settings, settings...) }
+}
 
 // shared has the servers of all tests of a package.
 var shared = struct {

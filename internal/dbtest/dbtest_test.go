@@ -313,7 +313,7 @@ func gone(t *testing.T, dir string) {
 
 func TestAMissingProgramIsOneLineThatSaysWhatToInstall(t *testing.T) {
 	_, err := find("mariadbd", []string{t.TempDir()})
-	const want = "there is no mariadbd, which the tests of databases need: run apt-get install mariadb-server postgresql"
+	const want = "there is no mariadbd, which the tests of databases need: run apt-get install mariadb-server postgresql pgbouncer"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

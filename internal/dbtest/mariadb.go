@@ -65,6 +65,9 @@ func (m *mariaDB) command(s *Server, port string) []string {
 	if s.ca != nil {
 		args = append(args, "--ssl-cert="+s.path("tls.crt"), "--ssl-key="+s.path("tls.key"), "--require-secure-transport=ON")
 	}
+	for _, setting := range s.settings {
+		args = append(args, "--"+setting)
+	}
 	return args
 }
 
@@ -79,7 +82,7 @@ func (m *mariaDB) dsn(l login, _ bool) string { return m.config(l).FormatDSN() }
 func (m *mariaDB) connector(l login, config *tls.Config) (driver.Connector, error) {
 	c := m.config(l)
 	c.ParseTime, c.Loc, c.ClientFoundRows = true, time.UTC, true
-	c.Params = map[string]string{"time_zone": "'+00:00'"}
+	c.Params = map[string]string{"time_zone": "'+00:00'", "autocommit": "1"}
 	c.TLS = config
 	// A server that ends or is cut off is what tests are about.
 	c.Logger = &mysql.NopLogger{}
@@ -90,12 +93,14 @@ func (*mariaDB) createUser(l login) string {
 	return fmt.Sprintf("CREATE USER '%s'@'127.0.0.1' IDENTIFIED BY '%s'", l.user, l.password)
 }
 
-func (*mariaDB) createDatabase(owner login) []string {
+func (*mariaDB) createDatabase(owner login, clauses string) []string {
 	return []string{
-		"CREATE DATABASE " + owner.database,
+		"CREATE DATABASE " + owner.database + " " + clauses,
 		fmt.Sprintf("GRANT ALL ON %s.* TO '%s'@'127.0.0.1'", owner.database, owner.user),
 	}
 }
+
+func (*mariaDB) dropUser(name string) string { return fmt.Sprintf("DROP USER '%s'@'127.0.0.1'", name) }
 
 func (*mariaDB) grantRows(owner, limited login) (administrators, owners []string) {
 	return []string{
@@ -103,10 +108,4 @@ func (*mariaDB) grantRows(owner, limited login) (administrators, owners []string
 	}, nil
 }
 
-func (*mariaDB) drop(database string, accounts []string) []string {
-	statements := []string{"DROP DATABASE " + database}
-	for _, account := range accounts {
-		statements = append(statements, fmt.Sprintf("DROP USER '%s'@'127.0.0.1'", account))
-	}
-	return statements
-}
+func (*mariaDB) dropDatabase(name string) string { return "DROP DATABASE " + name }

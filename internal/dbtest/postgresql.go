@@ -79,7 +79,7 @@ func (p *postgreSQL) command(s *Server, port string) []string {
 	if s.ca != nil {
 		settings = append(settings, "ssl=on", "ssl_cert_file="+s.path("tls.crt"), "ssl_key_file="+s.path("tls.key"))
 	}
-	for _, setting := range settings {
+	for _, setting := range append(settings, s.settings...) {
 		args = append(args, "-c", setting)
 	}
 	return args
@@ -108,9 +108,11 @@ func (*postgreSQL) createUser(l login) string {
 	return fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", l.user, l.password)
 }
 
-func (*postgreSQL) createDatabase(owner login) []string {
-	return []string{fmt.Sprintf("CREATE DATABASE %s OWNER %s", owner.database, owner.user)}
+func (*postgreSQL) createDatabase(owner login, clauses string) []string {
+	return []string{fmt.Sprintf("CREATE DATABASE %s OWNER %s %s", owner.database, owner.user, clauses)}
 }
+
+func (*postgreSQL) dropUser(name string) string { return "DROP ROLE " + name }
 
 func (*postgreSQL) grantRows(_, limited login) (administrators, owners []string) {
 	const rows, numbers = "SELECT, INSERT, UPDATE, DELETE", "USAGE, SELECT"
@@ -123,13 +125,7 @@ func (*postgreSQL) grantRows(_, limited login) (administrators, owners []string)
 	}
 }
 
-func (*postgreSQL) drop(database string, accounts []string) []string {
-	statements := []string{fmt.Sprintf("DROP DATABASE %s WITH (FORCE)", database)}
-	for _, account := range accounts {
-		statements = append(statements, "DROP ROLE "+account)
-	}
-	return statements
-}
+func (*postgreSQL) dropDatabase(name string) string { return "DROP DATABASE " + name + " WITH (FORCE)" }
 
 // started marks the shared memory of System V, which a server has besides that of its processes, for
 // removal with the last process. A killed server would leave it forever. postmaster.pid has its key

@@ -39,13 +39,16 @@ type product interface {
 
 	// createUser returns the administrator's statement for an account without rights.
 	createUser(l login) string
-	// createDatabase returns the administrator's statements for a database of an existing account.
-	createDatabase(owner login) []string
+	// createDatabase returns the administrator's statements for a database of an existing account, with
+	// clauses such as ENCODING.
+	createDatabase(owner login, clauses string) []string
 	// grantRows returns the statements that let an account read and change rows, but not tables:
 	// the administrator's in MariaDB, and the owner's in PostgreSQL.
 	grantRows(owner, limited login) (administrators, owners []string)
-	// drop returns the administrator's statements that remove a database and accounts.
-	drop(database string, accounts []string) []string
+	// dropDatabase and dropUser return the administrator's statements that remove a database and an
+	// account.
+	dropDatabase(name string) string
+	dropUser(name string) string
 }
 
 // newProduct returns the product of an engine. A server has one of its own, because find changes it.

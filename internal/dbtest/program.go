@@ -17,11 +17,11 @@ import (
 	"time"
 )
 
-// held is the name of the server's process in its tether.
-const held = "server"
+// held is the name of the server's process in its tether, and heldPooler that of the pooler's.
+const held, heldPooler = "server", "pooler"
 
 // install is what a machine without a server needs. The error is one line.
-const install = "run apt-get install mariadb-server postgresql"
+const install = "run apt-get install mariadb-server postgresql pgbouncer"
 
 // find returns the path of a program in the first of these directories that has it.
 func find(name string, dirs []string) (string, error) {
@@ -93,7 +93,8 @@ type program struct {
 	err    error
 }
 
-func launch(ctx context.Context, s *Server, args []string) (*program, error) {
+// launch starts a program that the tether of the server holds by a name.
+func launch(ctx context.Context, s *Server, name string, args []string) (*program, error) {
 	p := &program{cmd: s.command(ctx, args), exited: make(chan struct{})}
 	// The children inherit the pipe of the output, so Wait also waits for them. PostgreSQL's end by
 	// themselves after their parent; until then no new server can start.
@@ -106,8 +107,11 @@ func launch(ctx context.Context, s *Server, args []string) (*program, error) {
 		defer close(p.exited)
 		p.err = p.cmd.Wait()
 		// The number may be another process's from now on.
-		_ = os.Remove(s.tether.File(held))
+		_ = os.Remove(s.tether.File(name))
 	}()
+	if err := s.tether.Hold(name, p.cmd.Process); err != nil {
+		return nil, errors.Join(err, p.kill())
+	}
 	return p, nil
 }
 

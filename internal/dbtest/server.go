@@ -38,6 +38,8 @@ type Server struct {
 	// ca is nil without TLS.
 	ca     *authority
 	shared bool
+	// settings are those of WithSettings.
+	settings []string
 
 	tether *tether.Tether
 
@@ -93,6 +95,7 @@ func (s *Server) prepareAndRun(ctx context.Context, o options) error {
 	if err := s.call(ctx, "cp", "-a", from.path("data"), s.path("data")); err != nil {
 		return err
 	}
+	s.settings = o.settings
 	if o.tls {
 		if err := s.writeCertificates(); err != nil {
 			return err
@@ -166,12 +169,9 @@ func (s *Server) run(ctx context.Context) error {
 }
 
 func (s *Server) runOn(ctx context.Context, address string, command []string) error {
-	p, err := launch(context.WithoutCancel(ctx), s, command)
+	p, err := launch(context.WithoutCancel(ctx), s, held, command)
 	if err != nil {
 		return err
-	}
-	if err := s.tether.Hold(held, p.cmd.Process); err != nil {
-		return errors.Join(err, p.kill())
 	}
 	db, err := s.administer(address)
 	if err != nil {

@@ -1,0 +1,83 @@
+package dbtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+
+	"proffer.dev/proffer/test/process"
+)
+
+// poolerConfig is a configuration of PgBouncer with its defaults, except that it takes the sessions of
+// the server in turn. Its placeholders are the port of the server, its own, its users, and what it pools.
+const poolerConfig = `[databases]
+* = host=127.0.0.1 port=%s
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = %s
+unix_socket_dir =
+auth_type = scram-sha-256
+auth_file = %s
+pool_mode = %s
+server_round_robin = 1
+`
+
+// PooledDSN is DSN through a PgBouncer that pools sessions or transactions, by its pool_mode. It ends with
+// the test, which can call this once for a database.
+func (d *Database) PooledDSN(t testing.TB, mode string) string {
+	t.Helper()
+	l, err := d.startPooler(t, mode)
+	if err != nil {
+		t.Fatalf("start PgBouncer: %v", err)
+	}
+	return d.server.product.dsn(l, false)
+}
+
+// startPooler returns how the owner logs in through the pooler.
+func (d *Database) startPooler(t testing.TB, mode string) (login, error) {
+	s, name := d.server, heldPooler+"-"+d.owner.database
+	bouncer, err := find("pgbouncer", searchPath())
+	if err != nil {
+		return login{}, err
+	}
+	addresses, err := process.FreeAddresses(1)
+	if err != nil {
+		return login{}, err
+	}
+	_, port, err := net.SplitHostPort(addresses[0])
+	if err != nil {
+		return login{}, err
+	}
+	_, servers, err := net.SplitHostPort(s.target())
+	if err != nil {
+		return login{}, err
+	}
+	users := fmt.Appendf(nil, "%q %q\n", d.owner.user, d.owner.password)
+	config := fmt.Appendf(nil, poolerConfig, servers, port, s.path(name+".users"), mode)
+	if err := errors.Join(s.write(name+".users", users), s.write(name+".ini", config)); err != nil {
+		return login{}, err
+	}
+	p, err := launch(context.WithoutCancel(t.Context()), s, name, []string{bouncer, s.path(name + ".ini")})
+	if err != nil {
+		return login{}, err
+	}
+	t.Cleanup(func() {
+		if err := p.kill(); err != nil {
+			t.Error(err)
+		}
+	})
+	l := d.owner
+	l.address = addresses[0]
+	db, err := s.open(l)
+	if err != nil {
+		return login{}, err
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	defer cancel()
+	if err := errors.Join(process.Until(ctx, db.PingContext), db.Close()); err != nil {
+		return login{}, fmt.Errorf("%w\n%s", err, s.Log())
+	}
+	return l, nil
+}
