@@ -137,6 +137,8 @@ func TestAMistakeInTheConfigurationFileIsOneLineThatSaysWhatToWrite(t *testing.T
 		{header + "pluginConfig: [{name: Custom}]", `pluginConfig has arguments of "Custom", which is not a plugin that filters or reconcilers list`},
 		{header + "reconcilers: [Audit]\npluginConfig: [{name: Audit}, {name: Audit}]", "pluginConfig lists Audit twice: leave one of them out"},
 		{header + "reconcilers: [MetaSync]", "MetaSync: set clusterID in the configuration file: it is the name of this cluster in the tables"},
+		{strings.Replace(books, "milan", `"milan "`, 1) + "{engine: MySQL, dsnFile: /a}", `MetaSync: clusterID is "milan ": write it without control characters, and without spaces at its ends`},
+		{strings.Replace(books, "milan", `"mi\0lan"`, 1) + "{engine: MySQL, dsnFile: /a}", `MetaSync: clusterID is "mi\x00lan": write it without control characters, and without spaces at its ends`},
 		{books + "{engine: Oracle}", `MetaSync: engine is "Oracle": write PostgreSQL, or MySQL, which is also for MariaDB`},
 		{books + "{engine: MySQL}", "MetaSync: set dsnFile to the path of a file with the data source name, such as that of a mounted Secret"},
 		{books + "{engine: MySQL, dsn: a}", `MetaSync: unknown field "dsn"`},

@@ -48,6 +48,9 @@ func NewOptions(args config.MetaSyncArgs, clusterID string) (*Options, error) {
 		return nil, errors.New("set clusterID in the configuration file: it is the name of this cluster in the tables")
 	case len(clusterID) > maxID:
 		return nil, fmt.Errorf("clusterID has more than %d bytes", maxID)
+	case !fits(maxID, clusterID):
+		return nil, fmt.Errorf("clusterID is %q: write it without control characters, and without spaces at its ends",
+			clusterID)
 	case args.Engine != config.PostgreSQL && args.Engine != config.MySQL:
 		return nil, fmt.Errorf("engine is %q: write %s, or %s, which is also for MariaDB",
 			args.Engine, config.PostgreSQL, config.MySQL)

@@ -235,12 +235,16 @@ func billionthsOf(decimal string) int64 {
 	return n
 }
 
-// fit reports whether a column of this many characters takes a text as it is, and counts those that it
-// does not. MySQL ignores spaces at the end of a text in comparisons, and PostgreSQL takes no zero
-// byte.
-func (p *published) fit(most int, text string) bool {
-	ok := utf8.ValidString(text) && utf8.RuneCountInString(text) <= most && strings.TrimSpace(text) == text &&
+// fits reports whether a column of this many characters takes a text as it is. MySQL ignores spaces at
+// the end of a text in comparisons, and PostgreSQL takes no zero byte.
+func fits(most int, text string) bool {
+	return utf8.ValidString(text) && utf8.RuneCountInString(text) <= most && strings.TrimSpace(text) == text &&
 		!strings.ContainsFunc(text, unicode.IsControl)
+}
+
+// fit is fits, and counts the texts that a column does not take.
+func (p *published) fit(most int, text string) bool {
+	ok := fits(most, text)
 	if !ok {
 		p.leftOut++
 		p.odd = text
