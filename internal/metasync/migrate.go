@@ -58,8 +58,13 @@ func migrate(ctx context.Context, pool *sql.DB, engine config.DatabaseEngine) ([
 	// Without the lock, which any account of the server may hold.
 	if present, err := presentVersion(ctx, pool); err == nil {
 		newest := newestVersion(p)
-		if err := tooNew(present, newest); err != nil || present == newest {
+		if err := tooNew(present, newest); err != nil {
 			return nil, err
+		}
+		if present == newest {
+			if whole, err := viewsAreWhole(ctx, pool, engine); err != nil || whole {
+				return nil, err
+			}
 		}
 	}
 	// One by one, since goose's Up creates the table of versions without the lock: MySQL shows the table to
@@ -79,6 +84,27 @@ func migrate(ctx context.Context, pool *sql.DB, engine config.DatabaseEngine) ([
 		applied = append(applied, Migrated{source.Path, result.Duration})
 	}
 	return applied, nil
+}
+
+// viewsVersion is the migration that creates the views.
+const viewsVersion = 2
+
+// viewsAreWhole reports whether the views are there and run with the rights of whoever reads them. If
+// they do not, it has their migration applied again. A dump that another account restores loses
+// views: only administrators may create one in somebody else's name.
+func viewsAreWhole(ctx context.Context, pool *sql.DB, engine config.DatabaseEngine) (bool, error) {
+	if engine == config.PostgreSQL {
+		return true, nil
+	}
+	var views int
+	err := pool.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.views WHERE table_schema = DATABASE() "+
+		"AND security_type = 'INVOKER' AND table_name IN "+
+		"('proffer_granted_daily', 'proffer_offered_daily', 'proffer_used_daily')").Scan(&views)
+	if err != nil || views == 3 {
+		return true, err
+	}
+	_, err = pool.ExecContext(ctx, "DELETE FROM "+versionTable+" WHERE version_id = ?", viewsVersion)
+	return false, err
 }
 
 // checkVersion returns an error unless the tables are those of this version. It needs no right to

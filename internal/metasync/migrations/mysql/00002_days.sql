@@ -4,7 +4,7 @@
 CREATE TABLE IF NOT EXISTS proffer_day (
     day         DATE NOT NULL PRIMARY KEY,
     month_hours INTEGER NOT NULL
-) ENGINE = InnoDB;
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
 INSERT IGNORE INTO proffer_day (day, month_hours)
 WITH digits AS (
     SELECT 0 AS n UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4
@@ -17,8 +17,9 @@ SELECT day, 24 * DAY(LAST_DAY(day)) FROM days WHERE day <= DATE '2125-12-31';
 
 -- What was offered, granted and used on each day, in units times hours. A unit is a core, a GiB of memory or
 -- storage, or one of anything else. An interval that is open ends at the time up to which the books are
--- complete.
-CREATE OR REPLACE VIEW proffer_offered_daily AS
+-- complete. The views run with the rights of whoever reads them, so that they outlive the account that made
+-- them.
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW proffer_offered_daily AS
 SELECT c.name AS cluster, i.consumer, i.class, i.resource, d.day,
     ROUND(SUM(CAST(i.amount AS DECIMAL(20, 0)) * 1.000000000
         * TIMESTAMPDIFF(MICROSECOND, GREATEST(i.valid_from, d.day), LEAST(COALESCE(i.valid_to, c.seen_at), d.day + INTERVAL 1 DAY)))
@@ -31,7 +32,7 @@ WHERE COALESCE(i.valid_to, c.seen_at) > i.valid_from
 GROUP BY c.name, i.consumer, i.class, i.resource, d.day;
 
 -- amount_due is NULL without a price.
-CREATE OR REPLACE VIEW proffer_granted_daily AS
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW proffer_granted_daily AS
 SELECT c.name AS cluster, i.consumer, i.class, i.resource, d.day,
     i.currency,
     ROUND(SUM(CAST(i.granted AS DECIMAL(20, 0)) * 1.000000000
@@ -49,7 +50,7 @@ JOIN proffer_day AS d ON d.day >= CAST(i.valid_from AS DATE) AND d.day <= CAST(C
 WHERE COALESCE(i.valid_to, c.seen_at) > i.valid_from
 GROUP BY c.name, i.consumer, i.class, i.resource, d.day, i.currency;
 
-CREATE OR REPLACE VIEW proffer_used_daily AS
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW proffer_used_daily AS
 SELECT c.name AS cluster, i.consumer, i.class, i.resource, d.day,
     ROUND(SUM(CAST(i.amount AS DECIMAL(20, 0)) * 1.000000000
         * TIMESTAMPDIFF(MICROSECOND, GREATEST(i.valid_from, d.day), LEAST(COALESCE(i.valid_to, c.seen_at), d.day + INTERVAL 1 DAY)))
