@@ -111,7 +111,7 @@ func mysqlOf(address string) string { return "proffer:s3cr3t@tcp(" + address + "
 func TestAnErrorShowsNeitherThePasswordNorWhereItWas(t *testing.T) {
 	for secret, text := range map[string]string{
 		"x": "cannot execute", "p q/ü": "no host in postgres://p+q%2F%C3%BC@db", `a"b`: `the server says "a\"b"`,
-		"p/q": "no host in postgres://u:p%2Fq@db", "long and random": "a long and random number",
+		"p/q": "no host in postgres://u:p%2Fq@db", "a b;c": "no host in postgres://u:a%20b;c@db", "long and random": "a long and random number",
 	} {
 		c := &connection{secret: secret}
 		if err := c.hide(errors.New(text)); err == nil || !strings.HasPrefix(err.Error(), "an error that is left out") {

@@ -41,6 +41,9 @@ const (
 	// maxDSN bounds the file of the data source name, and maxCertificates each of TLS, in bytes.
 	maxDSN          = 64 << 10
 	maxCertificates = 4 << 20
+	// maxDescriptions are of the statements whose types a connection to PostgreSQL remembers: more than
+	// there are queries.
+	maxDescriptions = 128
 )
 
 // connection is a pool of connections, and what it was opened with.
@@ -148,7 +151,8 @@ func postgreSQLConnector(o *Options, dsn string, encrypt *tls.Config) (driver.Co
 	}
 	c.RuntimeParams["timezone"], c.RuntimeParams["client_encoding"] = "UTC", "UTF8"
 	c.RuntimeParams["application_name"] = "proffer"
-	c.RuntimeParams["idle_in_transaction_session_timeout"] = idleSeconds + "s"
+	// Statements without names: a pooler may give each transaction another session of the server.
+	c.DefaultQueryExecMode, c.DescriptionCacheCapacity = pgx.QueryExecModeCacheDescribe, maxDescriptions
 	dial := c.DialFunc
 	c.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		return boundAnswers(0)(dial(ctx, network, address))
@@ -191,6 +195,7 @@ func mySQLConnector(
 		}
 	}
 	params["time_zone"], params["sql_mode"], params["wait_timeout"] = "'+00:00'", "'TRADITIONAL'", idleSeconds
+	params["autocommit"] = "1"
 	c.Params = params
 	c.Logger = &mysql.NopLogger{}
 	connector, errOf := mysql.NewConnector(c)
@@ -275,5 +280,8 @@ func (c *connection) hide(err error) error {
 // formsOf returns how a secret may stand in an error: as it is, as in an address, or in quotes.
 func formsOf(secret string) []string {
 	quoted := strconv.Quote(secret)
-	return []string{secret, url.QueryEscape(secret), url.PathEscape(secret), quoted[1 : len(quoted)-1]}
+	return []string{
+		secret, url.QueryEscape(secret), url.PathEscape(secret), url.UserPassword("", secret).String()[1:],
+		quoted[1 : len(quoted)-1],
+	}
 }

@@ -1,6 +1,7 @@
 package metasync
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
 
 	config "proffer.dev/proffer/api/config/v1alpha1"
 	"proffer.dev/proffer/internal/dbtest"
@@ -56,8 +58,16 @@ func (l *logged) logger() logr.Logger {
 }
 
 func TestAPasswordIsNeitherInErrorsNorInTheLog(t *testing.T) {
+	processes := map[dbtest.Engine]string{
+		dbtest.PostgreSQL: "SELECT * FROM pg_stat_activity", dbtest.MySQL: "SELECT * FROM information_schema.processlist",
+	}
 	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)
+		b.must(b.session(), granting(1))
+		seen := b.table(processes[s.Engine()])
+		if secret := passwordIn(t, b); strings.Contains(seen, secret) || !strings.Contains(seen, "books") {
+			t.Errorf("the password is among the processes of the server, or nothing is: %s", seen)
+		}
 		var log logged
 		b.Log = log.logger()
 		wrong := strings.Replace(b.database.DSN(), passwordIn(t, b), "wr0ng-pa55word", 1)
@@ -74,6 +84,12 @@ func TestAPasswordIsNeitherInErrorsNorInTheLog(t *testing.T) {
 			if len(log.lines) == 0 {
 				t.Error("the failure is not logged")
 			}
+		}
+		registry := prometheus.NewRegistry()
+		registry.MustRegister(b.Books)
+		families, err := registry.Gather()
+		if err != nil || len(families) == 0 || strings.Contains(fmt.Sprint(families), "wr0ng-pa55word") {
+			t.Errorf("the password is in the metrics %v (%v)", families, err)
 		}
 	})
 }
@@ -134,23 +150,7 @@ func TestTLSIsNotGivenUpForTheDataSourceName(t *testing.T) {
 
 func TestProcessesThatMigrateAtTheSameTimeWaitForEachOther(t *testing.T) {
 	each(t, func(t *testing.T, s *dbtest.Server) {
-		b := newBooks(t, s)
-		applied, failed := make(chan []Migrated, 4), make(chan error, 4)
-		for range 4 {
-			go func() {
-				all, err := Migrate(t.Context(), &b.Options)
-				applied <- all
-				failed <- err
-			}()
-		}
-		total := 0
-		for range 4 {
-			if err := <-failed; err != nil {
-				t.Error(err)
-			}
-			total += len(<-applied)
-		}
-		if total != 2 {
+		if total := migrateFourTimes(t, newBooks(t, s), 0); total != 2 {
 			t.Errorf("%d migrations were applied by all together, want 2", total)
 		}
 	})
@@ -212,18 +212,22 @@ func TestTablesOfAnotherVersionAreLeftAlone(t *testing.T) {
 func TestAServerEndsAConnectionThatSaysNothingInATransaction(t *testing.T) {
 	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)
-		b.must(b.session(), granting(1000))
-		c, err := connect(&b.Options, nil, passTimeout)
+		session := b.session()
+		b.must(session, granting(1000))
+		tx, err := session.conn.BeginTx(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = c.Close() }()
+		defer func() { _ = tx.Rollback() }()
+		if _, err := session.lock(t.Context(), tx, &pass{q: session.queries(tx)}); err != nil {
+			t.Fatal(err)
+		}
 		query := "SHOW idle_in_transaction_session_timeout"
 		if b.Engine == config.MySQL {
 			query = "SELECT @@SESSION.wait_timeout"
 		}
 		var value string
-		if err := c.QueryRowContext(t.Context(), query).Scan(&value); err != nil {
+		if err := tx.QueryRowContext(t.Context(), query).Scan(&value); err != nil {
 			t.Fatal(err)
 		}
 		if value != "60" && value != "1min" {

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/lock"
 
 	config "proffer.dev/proffer/api/config/v1alpha1"
 )
@@ -44,6 +46,9 @@ func Migrate(ctx context.Context, o *Options) ([]Migrated, error) {
 		return nil, err
 	}
 	defer func() { _ = c.Close() }()
+	if _, err := readSettings(ctx, c.DB, o.Engine, passTimeout); err != nil {
+		return nil, c.hide(err)
+	}
 	applied, err := migrate(ctx, c.DB, o.Engine)
 	return applied, c.hide(err)
 }
@@ -155,34 +160,92 @@ func tooNew(present, newest int64) error {
 
 func provider(pool *sql.DB, engine config.DatabaseEngine) (*goose.Provider, error) {
 	dialect, folder := goose.DialectPostgres, "migrations/postgresql"
-	locker, err := lock.NewPostgresSessionLocker(lock.WithLockID(lockID), lock.WithLockTimeout(1, lockSeconds))
+	locker := goose.WithLocker(&advisoryLock{wait: lockSeconds * time.Second})
 	if engine == config.MySQL {
-		dialect, folder, locker = goose.DialectMySQL, "migrations/mysql", namedLock{}
-	}
-	if err != nil {
-		return nil, err
+		dialect, folder, locker = goose.DialectMySQL, "migrations/mysql", goose.WithSessionLocker(&namedLock{})
 	}
 	files, err := fs.Sub(migrations, folder)
 	if err != nil {
 		return nil, err
 	}
-	return goose.NewProvider(dialect, pool, files, goose.WithTableName(versionTable), goose.WithSessionLocker(locker),
+	return goose.NewProvider(dialect, pool, files, goose.WithTableName(versionTable), locker,
 		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
 }
 
-// namedLock is an advisory lock of MySQL. The server releases it when the connection ends.
-type namedLock struct{}
+// advisoryLock is an advisory lock of PostgreSQL. A transaction holds it, because a pooler may give
+// each transaction another session of the server.
+type advisoryLock struct {
+	wait time.Duration
+	tx   *sql.Tx
+}
 
-func (namedLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
+func (l *advisoryLock) Lock(ctx context.Context, pool *sql.DB) error {
+	tx, err := pool.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, fmt.Sprintf("SELECT set_config('lock_timeout', '%d', true), "+
+		"set_config('idle_in_transaction_session_timeout', '%d', true)",
+		l.wait.Milliseconds(), migrateTimeout.Milliseconds()))
+	if err == nil {
+		_, err = tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock($1)", lockID)
+	}
+	if err == nil {
+		l.tx = tx
+		return nil
+	}
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code == "55P03" { // lock_not_available
+		err = fmt.Errorf("another process changes the tables of the books, or holds the advisory lock %d", lockID)
+	}
+	return errors.Join(err, tx.Rollback())
+}
+
+func (l *advisoryLock) Unlock(context.Context, *sql.DB) error {
+	if err := l.tx.Commit(); !errors.Is(err, sql.ErrTxDone) { // The lock ends with the context, too.
+		return err
+	}
+	return nil
+}
+
+// namedLock is an advisory lock of MySQL. The server releases it when the connection ends.
+type namedLock struct {
+	// missing is set for a server that has no such locks. Processes that migrate at the same time do
+	// not wait for each other there, and one of them may fail and have to start again: each statement
+	// can be repeated.
+	missing bool
+}
+
+func (l *namedLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
 	var got sql.NullInt64
 	err := conn.QueryRowContext(ctx, "SELECT GET_LOCK(?, ?)", lockName, lockSeconds).Scan(&got)
+	if l.missing = hasNoLocks(err); l.missing {
+		return nil
+	}
 	if err == nil && got.Int64 != 1 {
 		err = errors.New("another process changes the tables of the books, or holds the lock " + lockName)
 	}
 	return err
 }
 
-func (namedLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
+func (l *namedLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
+	if l.missing {
+		return nil
+	}
 	var released sql.NullInt64
 	return conn.QueryRowContext(ctx, "SELECT RELEASE_LOCK(?)", lockName).Scan(&released)
+}
+
+// hasNoLocks reports whether an error says that a server has no function GET_LOCK.
+func hasNoLocks(err error) bool {
+	refused, ok := errors.AsType[*mysql.MySQLError](err)
+	if !ok {
+		return false
+	}
+	switch refused.Number {
+	case 1105: // ER_UNKNOWN_ERROR. Percona XtraDB Cluster names the function that its strict mode prohibits.
+		return strings.Contains(refused.Message, "GET_LOCK")
+	case 1235, 1305: // ER_NOT_SUPPORTED_YET, ER_SP_DOES_NOT_EXIST
+		return true
+	}
+	return false
 }

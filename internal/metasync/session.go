@@ -32,8 +32,9 @@ type session struct {
 	*Books
 	// conn is nil until the first pass.
 	conn *connection
-	// ready is set once the tables are those of this version.
-	ready bool
+	// ready is set once the tables are those of this version. settings are those of the server then.
+	ready    bool
+	settings settings
 	// epoch is the one that this process has raised the cluster's to, 0 for none yet.
 	epoch int64
 	// tables hold the open rows while known is set.
@@ -83,6 +84,9 @@ func (s *session) prepare(ctx context.Context) error {
 	if s.ready {
 		return nil
 	}
+	if s.settings, err = readSettings(ctx, s.conn.DB, s.Engine, s.timeout); err != nil {
+		return err
+	}
 	if s.Migrate {
 		applied, err := Migrate(ctx, &s.Options)
 		for _, m := range applied {
@@ -115,7 +119,7 @@ func stateOf(s *table.Snapshot) state {
 // pass brings the open rows to a state, in one transaction. more reports whether there is more to
 // write than a transaction takes.
 func (s *session) pass(ctx context.Context, now state) (more bool, err error) {
-	tx, err := s.conn.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	tx, err := s.conn.BeginTx(ctx, &sql.TxOptions{Isolation: s.settings.isolation()})
 	if err != nil {
 		return false, err
 	}
@@ -192,10 +196,19 @@ func (s *session) begin(ctx context.Context, tx *sql.Tx, p *pass) (epoch int64, 
 	return epoch, err
 }
 
+// clocks begin transactions of each engine: they read the time in UTC. In PostgreSQL, they also set how
+// long the server keeps a transaction that says nothing. A pooler may not pass on such a setting of
+// a connection, and may give each transaction another session.
+var clocks = map[config.DatabaseEngine]string{
+	config.MySQL: "SELECT LOCALTIMESTAMP(6)",
+	config.PostgreSQL: "SELECT CURRENT_TIMESTAMP(6) AT TIME ZONE 'UTC' " +
+		"FROM set_config('idle_in_transaction_session_timeout', '" + idleSeconds + "s', true)",
+}
+
 // lock locks the cluster's row, which it adds if there is none, and sets the time of the pass.
 func (s *session) lock(ctx context.Context, tx *sql.Tx, p *pass) (db.LockClusterRow, error) {
 	var now time.Time
-	if err := tx.QueryRowContext(ctx, "SELECT LOCALTIMESTAMP(6)").Scan(&now); err != nil {
+	if err := tx.QueryRowContext(ctx, clocks[s.Engine]).Scan(&now); err != nil {
 		return db.LockClusterRow{}, err
 	}
 	p.at = s.now(now).UTC().Truncate(time.Microsecond)

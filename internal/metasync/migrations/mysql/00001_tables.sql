@@ -14,7 +14,7 @@ CREATE TABLE IF NOT EXISTS proffer_cluster (
     written_at DATETIME(6) NOT NULL,
     seen_at    DATETIME(6),
     CONSTRAINT proffer_cluster_name UNIQUE (name)
-) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- A consumer that one of Liqo's objects describes, with its labels as JSON.
 CREATE TABLE IF NOT EXISTS proffer_consumer (
@@ -29,7 +29,7 @@ CREATE TABLE IF NOT EXISTS proffer_consumer (
     CONSTRAINT proffer_consumer_cluster FOREIGN KEY (cluster_id) REFERENCES proffer_cluster (id),
     CONSTRAINT proffer_consumer_open UNIQUE (cluster_id, consumer, is_open),
     CONSTRAINT proffer_consumer_forward CHECK (valid_to >= valid_from)
-) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- A valid ResourcePolicy, with its spec as JSON.
 CREATE TABLE IF NOT EXISTS proffer_policy_version (
@@ -46,7 +46,7 @@ CREATE TABLE IF NOT EXISTS proffer_policy_version (
     CONSTRAINT proffer_policy_version_cluster FOREIGN KEY (cluster_id) REFERENCES proffer_cluster (id),
     CONSTRAINT proffer_policy_version_open UNIQUE (cluster_id, policy, is_open),
     CONSTRAINT proffer_policy_version_forward CHECK (valid_to >= valid_from)
-) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- What a consumer was offered.
 CREATE TABLE IF NOT EXISTS proffer_offer_interval (
@@ -64,7 +64,7 @@ CREATE TABLE IF NOT EXISTS proffer_offer_interval (
     CONSTRAINT proffer_offer_interval_cluster FOREIGN KEY (cluster_id) REFERENCES proffer_cluster (id),
     CONSTRAINT proffer_offer_interval_open UNIQUE (cluster_id, consumer, class, resource, is_open),
     CONSTRAINT proffer_offer_interval_forward CHECK (valid_to >= valid_from)
-) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- What a ResourceSlice asked for and was granted. asked is NULL for a resource that it did not
 -- ask for. price is for one unit and a period, NULL without a price.
@@ -93,7 +93,7 @@ CREATE TABLE IF NOT EXISTS proffer_grant_interval (
     CONSTRAINT proffer_grant_interval_cluster FOREIGN KEY (cluster_id) REFERENCES proffer_cluster (id),
     CONSTRAINT proffer_grant_interval_open UNIQUE (cluster_id, uid, resource, is_open),
     CONSTRAINT proffer_grant_interval_forward CHECK (valid_to >= valid_from)
-) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- What the pods of a consumer requested of what it was offered, and what all its slices were granted
 -- together.
@@ -112,7 +112,7 @@ CREATE TABLE IF NOT EXISTS proffer_usage_interval (
     CONSTRAINT proffer_usage_interval_cluster FOREIGN KEY (cluster_id) REFERENCES proffer_cluster (id),
     CONSTRAINT proffer_usage_interval_open UNIQUE (cluster_id, consumer, class, resource, is_open),
     CONSTRAINT proffer_usage_interval_forward CHECK (valid_to >= valid_from)
-) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- What a policy of nodes had to give: the pool, what of it was committed, and what remained.
 CREATE TABLE IF NOT EXISTS proffer_pool_interval (
@@ -131,7 +131,7 @@ CREATE TABLE IF NOT EXISTS proffer_pool_interval (
     CONSTRAINT proffer_pool_interval_cluster FOREIGN KEY (cluster_id) REFERENCES proffer_cluster (id),
     CONSTRAINT proffer_pool_interval_open UNIQUE (cluster_id, policy, resource, is_open),
     CONSTRAINT proffer_pool_interval_forward CHECK (valid_to >= valid_from)
-) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- A time in which nobody kept the books. reason is Stopped or Unreachable.
 CREATE TABLE IF NOT EXISTS proffer_gap (
@@ -142,4 +142,4 @@ CREATE TABLE IF NOT EXISTS proffer_gap (
     valid_to   DATETIME(6) NOT NULL,
     INDEX proffer_gap_ended (cluster_id, valid_to),
     CONSTRAINT proffer_gap_cluster FOREIGN KEY (cluster_id) REFERENCES proffer_cluster (id)
-) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;

@@ -1,0 +1,70 @@
+package metasync
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	config "proffer.dev/proffer/api/config/v1alpha1"
+)
+
+// settings are what a server calls its settings, with their values. They decide how books are kept in
+// it, and whether they can be.
+type settings map[string]string
+
+// settingsQueries read the settings of each engine. A server that lacks one returns no row for it.
+var settingsQueries = map[config.DatabaseEngine]string{
+	config.PostgreSQL: "SELECT name, setting FROM pg_settings WHERE name = 'server_encoding'",
+	config.MySQL:      "SHOW VARIABLES WHERE Variable_name IN ('binlog_format', 'innodb_page_size', 'log_bin')",
+}
+
+// minPageSize is the page size of InnoDB with which the keys of all tables fit into an index.
+const minPageSize = 16384
+
+// readSettings returns the settings of a server, or an error if it cannot keep books with them.
+func readSettings(
+	ctx context.Context, pool *sql.DB, engine config.DatabaseEngine, timeout time.Duration,
+) (settings, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	rows, err := pool.QueryContext(ctx, settingsQueries[engine])
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	s := settings{}
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return nil, err
+		}
+		s[name] = value
+	}
+	return s, errors.Join(rows.Err(), s.refused())
+}
+
+// refused returns why no books can be kept with these settings, and what to change.
+func (s settings) refused() error {
+	if encoding, known := s["server_encoding"]; known && encoding != "UTF8" {
+		return fmt.Errorf("the database has the encoding %s, in which not every name can be written: "+
+			"create it with ENCODING 'UTF8' TEMPLATE template0", encoding)
+	}
+	if size, err := strconv.Atoi(s["innodb_page_size"]); err == nil && size < minPageSize {
+		return fmt.Errorf("the server's innodb_page_size is %d, with which the keys of the tables do not fit into "+
+			"an index: use a server that was initialized with %d or more", size, minPageSize)
+	}
+	return nil
+}
+
+// isolation returns the isolation of passes. InnoDB takes no READ COMMITTED while the binary log has
+// statements. REPEATABLE READ serves as well there: a pass reads nothing before it has the lock of its
+// cluster, and InnoDB's view begins with the first read.
+func (s settings) isolation() sql.IsolationLevel {
+	if s["log_bin"] == "ON" && s["binlog_format"] == "STATEMENT" {
+		return sql.LevelRepeatableRead
+	}
+	return sql.LevelReadCommitted
+}
