@@ -60,6 +60,7 @@ func TestTheBooksSurviveKillsOfTheOperatorAndOfTheDatabase(t *testing.T) {
 		w.database.Proxy.Resume()
 		w.awaitGranted(map[string]int64{"rome": 6000})
 		w.checkIntervals()
+		w.checkSecret(o)
 		if err := o.Alive(); err != nil {
 			t.Error(err)
 		}

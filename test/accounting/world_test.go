@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -176,6 +177,35 @@ func (w *world) count(query string) int64 {
 		w.t.Fatal(err)
 	}
 	return n
+}
+
+// checkSecret checks that the password is in nothing that others than the operator can see of it: the list
+// of processes, the log, and Events.
+func (w *world) checkSecret(o *process.Process) {
+	w.t.Helper()
+	_, secret, _ := strings.Cut(strings.TrimPrefix(w.database.DSN(), "postgres://"), ":")
+	secret, _, _ = strings.Cut(secret, "@")
+	if len(secret) < 20 {
+		w.t.Fatalf("the password has %d letters", len(secret))
+	}
+	seen := map[string]string{"the log": o.Log()}
+	for _, name := range []string{"cmdline", "environ"} { // only on Linux
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", o.PID(), name))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		seen[name] = string(text)
+	}
+	events := &corev1.EventList{}
+	if err := kubetest.API(w.t).List(w.t.Context(), events); err != nil {
+		w.t.Fatal(err)
+	}
+	seen["Events"] = fmt.Sprint(events.Items)
+	for place, text := range seen {
+		if text == "" || strings.Contains(text, secret) {
+			w.t.Errorf("%s: %d bytes, and the password is in them: %t", place, len(text), strings.Contains(text, secret))
+		}
+	}
 }
 
 // checkIntervals checks that rows of a key do not overlap, in each other and with the gaps' order.
