@@ -138,10 +138,17 @@ func TestOnlyAServerWithoutNamedLocksIsMigratedWithoutOne(t *testing.T) {
 	}
 }
 
-// An account may hold the lock for long. The migration ends with what to look for.
-func TestALockOfAnotherAccountIsNamed(t *testing.T) {
+// An account may hold the lock for long. The migration ends with what to look for, also if a pooler gives
+// both the same sessions of the server.
+func TestALockOfAnotherProcessIsNamed(t *testing.T) {
 	b := newBooks(t, dbtest.Shared(t, dbtest.PostgreSQL))
-	pool := b.database.Open(t)
+	b.DSNFile = write(t, b.database.PooledDSN(t, "transaction"))
+	c, err := connect(&b.Options, nil, passTimeout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	pool := c.DB
 	held, other := &advisoryLock{wait: time.Minute}, &advisoryLock{wait: time.Millisecond}
 	if err := held.Lock(t.Context(), pool); err != nil {
 		t.Fatal(err)
