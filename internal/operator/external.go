@@ -35,11 +35,15 @@ type externals struct {
 }
 
 func newExternals(
-	observer bool, policies engine.Policies, consumers engine.Consumers, wake func(), log logr.Logger,
+	p *parts, policies engine.Policies, consumers engine.Consumers, holding func() bool, log logr.Logger,
 ) *externals {
+	after := external.RemoveAfter
+	if p.removeAfter > 0 {
+		after = p.removeAfter
+	}
 	return &externals{
-		Manager: external.New(wake, log.WithName("external")), observer: observer,
-		policies: policies, consumers: consumers, done: make(chan struct{}),
+		Manager:  external.New(p.debouncer.Wake, holding, after, log.WithName("external")),
+		observer: p.observer, policies: policies, consumers: consumers, done: make(chan struct{}),
 	}
 }
 
@@ -83,7 +87,7 @@ func (e *externals) Start(ctx context.Context) error {
 	return e.Manager.Start(ctx)
 }
 
-// follow has the monitors read about the consumers that the snapshot knows.
+// follow has the monitors read about the consumers that the snapshot knows, and remove the others.
 func (e *externals) follow(s *table.Snapshot) {
 	if e.observer {
 		return
@@ -95,6 +99,7 @@ func (e *externals) follow(s *table.Snapshot) {
 		}
 	}
 	e.Follow(scopes)
+	e.Depart(s.Known)
 }
 
 // addScope adds consumers, sorted, to those that a monitor is asked about.

@@ -10,9 +10,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/resourcereader"
@@ -301,4 +304,35 @@ func TestAnObserverGoesByWhatIsRecordedAndAsksNoSource(t *testing.T) {
 	if diff := cmp.Diff(before, m.Reads()); diff != "" {
 		t.Errorf("the source was asked: %s", diff)
 	}
+}
+
+func TestAnExternalSourceIsToldOnceThatAConsumerIsGone(t *testing.T) {
+	kubetest.Install(t, controlplane.LiqoCRD(t, "core.liqo.io_foreignclusters.yaml"))
+	m := externaltest.Start(t, externaltest.Pools)
+	m.Answer(func(_ context.Context, id string) (*wire.PoolResourceList, error) {
+		if id == "" { // So rome goes on being owed an explicit 0 once it is gone.
+			return nil, status.Error(codes.NotFound, "no cluster")
+		}
+		return externaltest.Unnamed("cpu", "4"), nil
+	})
+	// Oslo has no object, but the policy names it: the monitor is asked about it as long as that lasts.
+	kubetest.Create(t, kubetest.Policy("all", fromMonitor(m), func(s *v1alpha1.ResourcePolicySpec) {
+		s.Overrides = []v1alpha1.Override{{
+			Consumers: v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"oslo"}},
+			Offer:     v1alpha1.OverrideOffer{Max: kubetest.Quantities("cpu", "1")},
+		}}
+	}))
+	rome := kubetest.Create(t, kubetest.ForeignCluster(t, "rome", "rome", nil))
+	o := startOperator(t, func(p *parts) { p.removeAfter = 50 * time.Millisecond })
+	o.awaitOffers("rome", capacity.Amounts{"cpu": 4000})
+	o.awaitOffers("oslo", capacity.Amounts{"cpu": 1000})
+	kubetest.Remove(t, rome)
+	kubetest.Eventually(t, func() string { return cmp.Diff([]string{"rome"}, m.Removals()) })
+	o.awaitOffers("rome", capacity.Amounts{"cpu": 0})
+
+	// It comes back and leaves again.
+	rome = kubetest.Create(t, kubetest.ForeignCluster(t, "rome", "rome", nil))
+	o.awaitOffers("rome", capacity.Amounts{"cpu": 4000})
+	kubetest.Remove(t, rome)
+	kubetest.Eventually(t, func() string { return cmp.Diff([]string{"rome", "rome"}, m.Removals()) })
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -106,6 +107,8 @@ type parts struct {
 	publish *PublishOffers
 	// orchestrateAs is the ID of this cluster, empty if no Orchestration is put into force.
 	orchestrateAs string
+	// removeAfter is for tests. 0 stands for that of external sources.
+	removeAfter time.Duration
 	// metrics may be nil.
 	metrics prometheus.Registerer
 	version string
@@ -140,10 +143,10 @@ func setup(mgr ctrl.Manager, p parts) error {
 	tenants := consumer.Tenants{Handler: decider.Tenants(), Fields: slice.TenantFields}
 	informers := slices.Concat(consumer.Watches(liqo, consumers, tenants, wake, log.WithName("consumers")),
 		decider.Informers(), peers.Watches(liqo, p.ledger, wake, log.WithName("peers")))
-	monitors := newExternals(p.observer, policies, consumers, wake, log)
+	tenure := &kube.Tenure{}
+	monitors := newExternals(&p, policies, consumers, tenure.Holds, log)
 
 	// The writers, which run while this replica leads.
-	tenure := &kube.Tenure{}
 	restores := restore.New()
 	statuses := policy.NewWriter(mgr.GetClient(), p.table, policies, recorder, restores, log.WithName("status"))
 	answers := slice.NewWriter(liqo, mgr.GetAPIReader(), mgr.GetClient(), namespace, decider, p.debouncer, tenure.Holds,

@@ -47,6 +47,8 @@ type book struct {
 
 // entry is what is known of a consumer.
 type entry struct {
+	// asked is set once the monitor was asked about the consumer.
+	asked bool
 	// answer is nil before the first one, which at is the time of.
 	answer *answer
 	at     time.Time
@@ -91,14 +93,18 @@ func newBook() *book {
 	}
 }
 
-// follow sets the consumers, sorted, that the monitor is asked about. It returns those that are new.
-func (b *book) follow(ids []string) (added []string) {
+// follow sets the consumers, sorted, that the monitor is asked about. It returns those that are new,
+// and those that it was asked about before and no longer is.
+func (b *book) follow(ids []string) (added, left []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.asked, b.made = true, nil
 	ids = ids[:min(len(ids), MaxConsumers)]
 	for id, e := range b.entries {
 		if _, followed := slices.BinarySearch(ids, id); id != "" && !followed {
+			if e.asked {
+				left = append(left, id)
+			}
 			b.release(e)
 			delete(b.entries, id)
 		}
@@ -109,7 +115,16 @@ func (b *book) follow(ids []string) (added []string) {
 			added = append(added, id)
 		}
 	}
-	return added
+	return added, left
+}
+
+// asking notes that the monitor is about to be asked about a consumer.
+func (b *book) asking(id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e := b.entries[id]; e != nil {
+		e.asked = true
+	}
 }
 
 // all returns the IDs that the monitor is asked about, the empty one first.

@@ -28,8 +28,9 @@ const (
 	maxAnswer       = 64 << 10
 	maxNotification = 1 << 10
 	maxHeaders      = 8 << 10
-	// readMethod is called in both forms.
-	readMethod = "/resource_reader/ReadResources"
+	// readMethod and removeMethod are called in both forms.
+	readMethod   = "/resource_reader/ReadResources"
+	removeMethod = "/resource_reader/RemoveCluster"
 )
 
 // connection is a connection to a monitor.
@@ -39,6 +40,8 @@ type connection interface {
 	read(ctx context.Context, id string) (capacity.Amounts, error)
 	// subscribe calls notified for each notification until the stream ends.
 	subscribe(ctx context.Context, notified func(id string)) error
+	// remove tells the monitor that a consumer is gone. Its error is lost as that of read.
+	remove(ctx context.Context, id string) error
 	close()
 }
 
@@ -112,8 +115,24 @@ func (c *grpcConnection) read(ctx context.Context, id string) (capacity.Amounts,
 	return parse(pool.GetResources())
 }
 
+// remove takes a monitor without the method, and one that does not know the consumer, as told.
+func (c *grpcConnection) remove(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, c.monitor.Timeout)
+	defer cancel()
+	err := c.conn.Invoke(
+		ctx, removeMethod, &wire.ClusterIdentity{ClusterID: id}, &wire.Empty{}, grpc.MaxCallRecvMsgSize(maxAnswer))
+	if code := status.Code(err); code == codes.Unimplemented || code == codes.NotFound {
+		return nil
+	}
+	return c.problem(err)
+}
+
 func (c *grpcConnection) invoke(ctx context.Context, identity *wire.ClusterIdentity, answer any) error {
-	err := c.conn.Invoke(ctx, readMethod, identity, answer, grpc.MaxCallRecvMsgSize(maxAnswer))
+	return c.problem(c.conn.Invoke(ctx, readMethod, identity, answer, grpc.MaxCallRecvMsgSize(maxAnswer)))
+}
+
+// problem describes the error of a call.
+func (c *grpcConnection) problem(err error) error {
 	s := status.Convert(err)
 	message := fmt.Sprintf("%.*s", maxShownError, s.Message())
 	switch s.Code() { //nolint:exhaustive // The others are errors of the monitor about this consumer.

@@ -8,6 +8,12 @@
 // monitor is also asked about the empty ID: its answer is for consumers without one of their own. The
 // old plugins answer the same whatever the ID.
 //
+// # Who is gone
+//
+// A monitor may keep something for each consumer, so it is told by RemoveCluster when one is gone for
+// RemoveAfter. Every replica notes who is gone, and the leader alone calls: see Manager.Depart. What
+// is noted is lost with the process, and a new leader repeats calls of the minute before.
+//
 // # What is not believed
 //
 // A monitor is a program of somebody else, and may answer anything at any speed. What it can do is
@@ -24,6 +30,7 @@
 // # Who runs what
 //
 // Manager.Start owns a goroutine for each monitor (source.run), which owns one that takes
-// notifications and up to maxReads that read. A monitor that is followed no longer is ended without
-// waiting for it, and Start returns when all have ended.
+// notifications and up to maxReads that read, and one that removes consumers (Manager.remove). A
+// monitor that is followed no longer is ended without waiting for it, and Start returns when all have
+// ended.
 package external

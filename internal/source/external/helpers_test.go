@@ -17,7 +17,15 @@ import (
 // startManager runs a manager until the test ends. Nothing of it may be left then.
 func startManager(t *testing.T) *Manager {
 	t.Helper()
-	m := New(func() {}, testr.New(t))
+	return runManager(t, New(func() {}, leads, RemoveAfter, testr.New(t)))
+}
+
+// leads stands for a replica that is the leader.
+func leads() bool { return true }
+
+// runManager runs it until the test ends. Nothing of it may be left then.
+func runManager(t *testing.T, m *Manager) *Manager {
+	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- m.Start(ctx) }()

@@ -23,9 +23,13 @@ type Manager struct {
 	wake func()
 	log  logr.Logger
 	dial func(capacity.Monitor) (connection, error)
+	// holding reports whether this replica leads. removeAfter is RemoveAfter, or shorter in a test.
+	holding     func() bool
+	removeAfter time.Duration
 
-	mu      sync.Mutex
-	sources map[capacity.Monitor]*source
+	mu       sync.Mutex
+	sources  map[capacity.Monitor]*source
+	removals removals
 	// running is nil before Start, and ended set after it.
 	running context.Context //nolint:containedctx // It ends the sources that are added later.
 	ended   bool
@@ -33,9 +37,13 @@ type Manager struct {
 }
 
 // New returns a Manager of no monitors. It calls wake when what a monitor answers has changed, and
-// when it becomes available or unavailable. The wake must not block.
-func New(wake func(), log logr.Logger) *Manager {
-	return &Manager{wake: wake, log: log, dial: dial, sources: map[capacity.Monitor]*source{}}
+// when it becomes available or unavailable. Monitors are told to remove consumers while holding
+// reports that this replica leads, a time after a consumer is gone. Neither function may block.
+func New(wake func(), holding func() bool, removeAfter time.Duration, log logr.Logger) *Manager {
+	return &Manager{
+		wake: wake, log: log, dial: dial, holding: holding, removeAfter: removeAfter,
+		sources: map[capacity.Monitor]*source{}, removals: removals{},
+	}
 }
 
 // NeedLeaderElection is false: every replica evaluates.
@@ -48,6 +56,7 @@ func (m *Manager) Start(ctx context.Context) error {
 	for _, s := range m.sources {
 		m.run(s)
 	}
+	m.all.Go(func() { m.remove(ctx) })
 	m.mu.Unlock()
 	<-ctx.Done()
 	m.mu.Lock()
@@ -79,6 +88,7 @@ func (m *Manager) Follow(scopes map[capacity.Monitor][]string) {
 	for monitor, s := range m.sources {
 		if _, followed := scopes[monitor]; !followed {
 			s.stop()
+			m.leave(s, s.follow(nil))
 			delete(m.sources, monitor)
 		}
 	}
@@ -94,7 +104,7 @@ func (m *Manager) Follow(scopes map[capacity.Monitor][]string) {
 			m.run(s)
 			continue
 		}
-		s.follow(scopes[monitor])
+		m.leave(s, s.follow(scopes[monitor]))
 	}
 }
 

@@ -22,11 +22,16 @@ var (
 			"and of connections to it that were lost (result=lost).", []string{"address", "result"}, nil)
 	notificationsDesc = prometheus.NewDesc("proffer_external_source_notifications_total",
 		"Number of notifications of the external source, also about consumers that it is not asked about.", perAddress, nil)
+	removalsDesc = prometheus.NewDesc("proffer_external_source_removals_total",
+		"Number of consumers that are gone and that the leader has told the external source to remove (result=removed), "+
+			"or could not tell it about (result=given_up).", []string{"address", "result"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (m *Manager) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{availableDesc, ageDesc, consumersDesc, readsDesc, notificationsDesc} {
+	for _, d := range []*prometheus.Desc{
+		availableDesc, ageDesc, consumersDesc, readsDesc, notificationsDesc, removalsDesc,
+	} {
 		ch <- d
 	}
 }
@@ -38,6 +43,7 @@ type figures struct {
 	consumers           int
 	used, refused, lost uint64
 	notified            uint64
+	removed, givenUp    uint64
 }
 
 // Collect implements prometheus.Collector.
@@ -74,6 +80,8 @@ func (m *Manager) Collect(ch chan<- prometheus.Metric) {
 		counter(readsDesc, f.refused, "refused")
 		counter(readsDesc, f.lost, "lost")
 		counter(notificationsDesc, f.notified)
+		counter(removalsDesc, f.removed, "removed")
+		counter(removalsDesc, f.givenUp, "given_up")
 	}
 }
 
@@ -87,4 +95,6 @@ func (f *figures) add(s *source) {
 	f.refused += s.counts.refused.Load()
 	f.lost += s.counts.lost.Load()
 	f.notified += s.counts.notified.Load()
+	f.removed += s.counts.removed.Load()
+	f.givenUp += s.counts.givenUp.Load()
 }

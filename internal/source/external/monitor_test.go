@@ -196,7 +196,8 @@ func TestMetricsAreByAddress(t *testing.T) {
 		}
 		delete(got, "oldest_answer_seconds")
 		delete(got, "reads_total refused")
-		return cmp.Diff(map[string]float64{"available": 0, "consumers": 3, "reads_total used": 2, "reads_total lost": 0, "notifications_total": 0}, got)
+		return cmp.Diff(map[string]float64{"available": 0, "consumers": 3, "reads_total used": 2, "reads_total lost": 0, "notifications_total": 0,
+			"removals_total removed": 0, "removals_total given_up": 0}, got)
 	})
 }
 

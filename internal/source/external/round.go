@@ -64,6 +64,7 @@ func (r *round) next() (id string, ok bool) {
 // one reads about one consumer.
 func (r *round) one(ctx context.Context, id string) {
 	began, before := time.Now(), r.heard.Load()
+	r.book.asking(id)
 	amounts, err := r.conn.read(ctx, id)
 	if ctx.Err() != nil {
 		return

@@ -51,7 +51,7 @@ type source struct {
 
 // counts are the figures of a source for metrics.
 type counts struct {
-	read, refused, lost, notified atomic.Uint64
+	read, refused, lost, notified, removed, givenUp atomic.Uint64
 }
 
 func newSource(
@@ -63,11 +63,14 @@ func newSource(
 	}
 }
 
-// follow sets the consumers that the monitor is asked about.
-func (s *source) follow(ids []string) {
-	for _, id := range s.book.follow(ids) {
+// follow sets the consumers that the monitor is asked about. It returns those that it was asked about
+// and no longer is.
+func (s *source) follow(ids []string) (left []string) {
+	added, left := s.book.follow(ids)
+	for _, id := range added {
 		s.want(id)
 	}
+	return left
 }
 
 // want has a consumer read.

@@ -24,7 +24,10 @@ type fake struct {
 	answer                 func(ctx context.Context, id string) (capacity.Amounts, error)
 	dialled, reading, most int
 	reads                  []read
-	notify                 chan string
+	// removes are the calls about consumers that are gone, which removing answers, if it is set.
+	removes  []read
+	removing func(id string) error
+	notify   chan string
 }
 
 // read is one reading.
@@ -80,6 +83,16 @@ func (f fakeConnection) subscribe(ctx context.Context, notified func(id string))
 			notified(id)
 		}
 	}
+}
+
+func (f fakeConnection) remove(_ context.Context, id string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.removes = append(f.removes, read{id, time.Since(start)})
+	if f.removing == nil {
+		return nil
+	}
+	return f.removing(id)
 }
 
 func (fakeConnection) close() {}

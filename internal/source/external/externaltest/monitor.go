@@ -6,6 +6,7 @@ import (
 	"context"
 	"maps"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 
@@ -32,6 +33,8 @@ type Monitor struct {
 	subscribe   func(stream grpc.ServerStreamingServer[wire.ClusterIdentity]) error
 	subscribers map[chan string]struct{}
 	reads       map[string]int
+	removals    []string
+	removing    func(id string) error
 }
 
 // Pools makes a monitor answer with pools.
@@ -49,6 +52,7 @@ func Start(t testing.TB, flat bool, options ...grpc.ServerOption) *Monitor {
 	}
 	m.answer = func(context.Context, string) (*wire.PoolResourceList, error) { return &wire.PoolResourceList{}, nil }
 	m.subscribe = m.serveSubscription
+	m.removing = func(string) error { return nil }
 	m.Restart()
 	t.Cleanup(m.Kill)
 	return m
@@ -127,6 +131,20 @@ func (m *Monitor) Reads() map[string]int {
 	return maps.Clone(m.reads)
 }
 
+// Removals returns the IDs of the calls of RemoveCluster, in order.
+func (m *Monitor) Removals() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.removals)
+}
+
+// Removing sets how the monitor answers RemoveCluster.
+func (m *Monitor) Removing(removing func(id string) error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.removing = removing
+}
+
 // ReadResources implements Liqo's service.
 func (m *Monitor) ReadResources(ctx context.Context, of *wire.ClusterIdentity) (*wire.PoolResourceList, error) {
 	m.mu.Lock()
@@ -134,6 +152,14 @@ func (m *Monitor) ReadResources(ctx context.Context, of *wire.ClusterIdentity) (
 	answer := m.answer
 	m.mu.Unlock()
 	return answer(ctx, of.GetClusterID())
+}
+
+// RemoveCluster implements Liqo's service.
+func (m *Monitor) RemoveCluster(_ context.Context, of *wire.ClusterIdentity) (*wire.Empty, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.removals = append(m.removals, of.GetClusterID())
+	return &wire.Empty{}, m.removing(of.GetClusterID())
 }
 
 // Subscribe implements Liqo's service.
@@ -182,8 +208,8 @@ func (m flatMonitor) ReadResources(ctx context.Context, of *wire.ClusterIdentity
 }
 
 // RemoveCluster implements Liqo's service.
-func (m flatMonitor) RemoveCluster(context.Context, *wire.ClusterIdentity) (*wire.Empty, error) {
-	return &wire.Empty{}, nil
+func (m flatMonitor) RemoveCluster(ctx context.Context, of *wire.ClusterIdentity) (*wire.Empty, error) {
+	return m.Monitor.RemoveCluster(ctx, of)
 }
 
 // Subscribe implements Liqo's service.
