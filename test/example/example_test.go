@@ -1,5 +1,5 @@
 // Package example builds examples/custom-operator as docs/plugins.md says, in a folder outside of the
-// repository, and runs it.
+// repository, and examples/custom-monitor as its README says, and runs them.
 package example
 
 import (
@@ -94,6 +94,31 @@ func build(t *testing.T) string {
 	return filepath.Join(parent, "my-operator")
 }
 
+// reader returns a client of Liqo's protocol.
+func reader(t *testing.T, address string) wire.ResourceReaderClient {
+	t.Helper()
+	connection, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = connection.Close() })
+	return wire.NewResourceReaderClient(connection)
+}
+
+// cpuOf returns a function that reads the cpu that a server answers for a consumer.
+func cpuOf(t *testing.T, from wire.ResourceReaderClient, id string) func() string {
+	t.Helper()
+	return func() string {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		answer, err := from.ReadResources(ctx, &wire.ClusterIdentity{ClusterID: id}, grpc.WaitForReady(true))
+		if err != nil || len(answer.GetResourceLists()) == 0 {
+			return fmt.Sprint(err)
+		}
+		return answer.GetResourceLists()[0].GetResources()["cpu"].GetString_()
+	}
+}
+
 func startCluster(t *testing.T) *controlplane.Cluster {
 	t.Helper()
 	return controlplane.StartTest(t, controlplane.Options{CRDDirs: []string{filepath.Join("..", "..", "config", "crd", "bases")}})
@@ -138,21 +163,7 @@ func TestTheExampleIsBuiltAsThePageSaysAndWorks(t *testing.T) {
 		"--grpc-bind-address=" + process.FreeAddress(t), "--metrics-bind-address=" + process.FreeAddress(t),
 		"--health-probe-bind-address=" + process.FreeAddress(t),
 	}, "KUBECONFIG="+kubeconfig)
-	connection, err := grpc.NewClient(p.Address("grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = connection.Close() }()
-	reader := wire.NewResourceReaderClient(connection)
-	cpu := func() string {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		answer, err := reader.ReadResources(ctx, &wire.ClusterIdentity{ClusterID: "rome"}, grpc.WaitForReady(true))
-		if err != nil || len(answer.GetResourceLists()) == 0 {
-			return fmt.Sprint(err)
-		}
-		return answer.GetResourceLists()[0].GetResources()["cpu"].GetString_()
-	}
+	cpu := cpuOf(t, reader(t, p.Address("grpc")), "rome")
 	g := gomega.NewWithT(t)
 	g.Eventually(cpu).WithTimeout(time.Minute).Should(gomega.Equal("8"), "the hot node is left out")
 

@@ -1,0 +1,121 @@
+package example
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/operator"
+	wire "proffer.dev/proffer/proto/resourcereader"
+	"proffer.dev/proffer/test/process"
+)
+
+// startMonitor is the command of the README that the test runs at a free address, and usedThere those
+// that it replaces: they need a cluster with the plugin of kubectl.
+const startMonitor = "./custom-monitor --listen=127.0.0.1:7001 --amounts=amounts.json"
+
+var usedThere = []string{"kubectl apply -f policy.yaml", "kubectl proffer explain rome"}
+
+// buildMonitor follows the README, and returns the command that starts the program, which is built in a
+// folder of the test, with a copy of the amounts.
+func buildMonitor(t *testing.T, source string) (start string, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	amounts, err := os.ReadFile(filepath.Join(source, "amounts.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "amounts.json"), amounts, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range commands(t, filepath.Join(source, "README.md")) {
+		switch {
+		case slices.Contains(usedThere, command):
+			continue
+		case command == startMonitor:
+			start = command
+			continue
+		case command == "go build .":
+			command = "go build -o " + dir + " ."
+		}
+		c := exec.CommandContext(t.Context(), "bash", "-c", command)
+		c.Dir, c.Env = source, append(os.Environ(), "GOWORK=off")
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", command, err, out)
+		}
+	}
+	if start == "" {
+		t.Fatalf("README.md does not start the monitor by %s", startMonitor)
+	}
+	return start, dir
+}
+
+func TestTheMonitorIsBuiltAsItsPageSaysAndItsAmountsAreOffered(t *testing.T) {
+	source, err := filepath.Abs(filepath.Join("..", "..", "examples", "custom-monitor"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	start, dir := buildMonitor(t, source)
+	address := process.FreeAddress(t)
+	args := strings.Fields(strings.Replace(start, "127.0.0.1:7001", address, 1))
+	args[2] = "--amounts=" + filepath.Join(dir, "amounts.json")
+	monitor := process.StartTest(t, filepath.Join(dir, args[0]), args[1:])
+
+	cluster := startCluster(t)
+	api, err := client.New(cluster.Config, client.Options{Scheme: operator.NewScheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(source, "policy.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := &v1alpha1.ResourcePolicy{}
+	if err := yaml.UnmarshalStrict(text, policy); err != nil {
+		t.Fatal(err)
+	}
+	if policy.Spec.Offer.External.Address != "127.0.0.1:7001" {
+		t.Errorf("policy.yaml has the address %s, and README.md another one", policy.Spec.Offer.External.Address)
+	}
+	policy.Spec.Offer.External.Address = address
+	if err := api.Create(t.Context(), policy); err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := cluster.WriteKubeconfig(kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	program, err := process.Build(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := process.StartTest(t, program, []string{
+		"--leader-elect", "--leader-election-namespace=default", "--grpc-bind-address=" + process.FreeAddress(t),
+		"--metrics-bind-address=0", "--health-probe-bind-address=" + process.FreeAddress(t),
+	}, "KUBECONFIG="+kubeconfig)
+	cpu, g := cpuOf(t, reader(t, p.Address("grpc")), "rome"), gomega.NewWithT(t)
+	g.Eventually(cpu).WithTimeout(time.Minute).Should(gomega.Equal("8"))
+	if err := os.WriteFile(filepath.Join(dir, "amounts.json"), []byte(`{"rome": {"cpu": "6"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g.Eventually(cpu).WithTimeout(time.Minute).Should(gomega.Equal("6"), "the file was edited")
+
+	if _, err := reader(t, address).RemoveCluster(t.Context(), &wire.ClusterIdentity{ClusterID: "rome"}); err != nil {
+		t.Fatal(err)
+	}
+	g.Eventually(monitor.Log).WithTimeout(time.Minute).Should(gomega.ContainSubstring("rome is gone"))
+	for _, running := range []*process.Process{p, monitor} {
+		if err := running.Stop(time.Minute); err != nil {
+			t.Error(err)
+		}
+	}
+}
