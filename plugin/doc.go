@@ -22,6 +22,8 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/api/rest"
 )
 
 // Handle is what the operator gives to its plugins.
@@ -37,6 +39,12 @@ type Handle struct {
 	Clock clock.WithTicker
 	// ClusterID is the ID of this cluster in the configuration file, empty if it is not set there.
 	ClusterID string
+	// State returns everything that the latest evaluation depended on, and what it offered, as GET
+	// /snapshot has it. Nodes and pods are those at this moment. The World is the caller's own copy. It
+	// grows with the cluster, so read it now and then, and not with each event. Filters must not read
+	// it: their answers depend on nothing else than their arguments. It fails before the first
+	// evaluation.
+	State func() (*rest.World, error)
 }
 
 // The factories make a plugin when the process starts. The arguments are those of the plugin in the

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -18,10 +20,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	config "proffer.dev/proffer/api/config/v1alpha1"
+	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/metasync"
 	"proffer.dev/proffer/internal/plugins/filters"
 	"proffer.dev/proffer/internal/plugins/reconcilers"
+	"proffer.dev/proffer/internal/rehearse/world"
 	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/plugin"
 )
@@ -52,8 +57,36 @@ type built struct {
 	reconcilers     map[string]plugin.Reconciler
 }
 
+// stateReader reads the state that plugins get.
+type stateReader struct {
+	table   *table.Table
+	ledger  *capacity.Ledger
+	version string
+	// chain is set once the filters are made, before the first evaluation.
+	chain atomic.Pointer[filters.Chain]
+}
+
+// read returns a copy of the state, by way of what /snapshot writes.
+func (s *stateReader) read() (*rest.World, error) {
+	snapshot := s.table.Current()
+	if snapshot == nil {
+		return nil, table.ErrNotReady
+	}
+	from, to := io.Pipe()
+	go func() {
+		to.CloseWithError(world.Encode(to, snapshot, s.ledger.Copy(), s.version, s.chain.Load().Names()))
+	}()
+	state := &rest.World{}
+	err := json.NewDecoder(from).Decode(state)
+	_ = from.Close() // It ends the writer after an error.
+	if err != nil {
+		return nil, fmt.Errorf("reading the state: %w", err)
+	}
+	return state, nil
+}
+
 // build calls the factories.
-func (p *Plugins) build(mgr ctrl.Manager) (built, error) {
+func (p *Plugins) build(mgr ctrl.Manager, state *stateReader) (built, error) {
 	var b built
 	// The client of the manager would cache, and so watch, all objects of a kind that a plugin reads.
 	api, err := client.New(mgr.GetConfig(), client.Options{
@@ -66,7 +99,7 @@ func (p *Plugins) build(mgr ctrl.Manager) (built, error) {
 	handle := func(name string) plugin.Handle {
 		return plugin.Handle{
 			Client: api, Recorder: mgr.GetEventRecorder(eventSource), Logger: log.WithName(name),
-			Clock: clock.RealClock{}, ClusterID: p.ClusterID,
+			Clock: clock.RealClock{}, ClusterID: p.ClusterID, State: state.read,
 		}
 	}
 	if b.nodeFilters, err = startAll(p.NodeFilters, p.Args, handle); err != nil {

@@ -14,13 +14,17 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	config "proffer.dev/proffer/api/config/v1alpha1"
+	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/plugins/filters"
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
+	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/plugin"
 )
 
@@ -38,6 +42,36 @@ func (f *stubborn) Filter(_ *plugin.Policy, n *plugin.Node) (ok bool, why string
 	}
 	_, hot := n.Labels["hot"]
 	return !hot, "hot"
+}
+
+func TestPluginsReadTheWholeStateAsACopyOfTheirOwn(t *testing.T) {
+	early := stateReader{table: table.New(), ledger: capacity.NewLedger()}
+	if _, err := early.read(); !errors.Is(err, table.ErrNotReady) {
+		t.Errorf("before the first evaluation: %v", err)
+	}
+	kubetest.Create(t, nodestest.Node("n1", nodestest.List("cpu", "4", "memory", "8Gi", "pods", "10")))
+	kubetest.Create(t, kubetest.Policy("all", kubetest.Fixed("cpu", "2"), kubetest.ForIDs("rome")))
+	o := startOperator(t)
+	o.awaitOfferOf("rome", "cpu", 2000)
+	reader := stateReader{table: o.table, ledger: o.ledger, version: "v0.1.0"}
+	for range 2 {
+		state, err := reader.read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if state.Version != rest.WorldVersion || state.Proffer != "v0.1.0" || state.Revision == 0 {
+			t.Errorf("got version %d of %s at revision %d", state.Version, state.Proffer, state.Revision)
+		}
+		offer := state.Offers[0]
+		cpu := offer.Resources["cpu"]
+		got := []string{state.Policies[0].Name, offer.ClusterID, offer.Policy, cpu.String(), state.Nodes[0].Name}
+		if diff := cmp.Diff([]string{"all", "rome", "all", "2", "n1"}, got); diff != "" {
+			t.Error(diff)
+		}
+		// Whatever the plugin does to its copy is not in the next one.
+		state.Policies[0].Name, state.Nodes[0].Name = "changed", "changed"
+		clear(state.Offers[0].Resources)
+	}
 }
 
 // deaf is a reconciler that never returns.

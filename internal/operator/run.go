@@ -168,12 +168,14 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		if err != nil {
 			return err
 		}
-		plugins, err := o.Plugins.build(mgr)
+		state := &stateReader{table: offers, ledger: ledger, version: o.Version}
+		plugins, err := o.Plugins.build(mgr, state)
 		if err != nil {
 			return err
 		}
 		late := filters.Late{Reconsider: ledger.Reconsider, Wake: debouncer.Wake}
 		chain := o.Plugins.chainOf(plugins, late, ctrl.Log.WithName("filters"))
+		state.chain.Store(chain)
 		pages := web.New(offers, ledger, clusters, chain, o.Version)
 		if err := o.toggling(mgr, clusters, pages); err != nil {
 			return err

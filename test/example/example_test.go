@@ -174,6 +174,8 @@ func TestTheExampleIsBuiltAsThePageSaysAndWorks(t *testing.T) {
 	g.Eventually(cpu).WithTimeout(time.Minute).Should(gomega.Equal("16"), "it has cooled down")
 	g.Eventually(p.Log).WithTimeout(time.Minute).Should(gomega.MatchRegexp(
 		`"logger":"plugins.Audit","msg":"An offer has changed","consumer":"rome","class":"","policy":"all","amounts":\{"cpu":"16"`))
+	g.Eventually(p.Log).WithTimeout(time.Minute).Should(gomega.ContainSubstring(
+		`"msg":"A policy is in force","policy":"all","offers":1,"nodes":2`))
 	if err := api.Delete(t.Context(), policy); err != nil {
 		t.Fatal(err)
 	}

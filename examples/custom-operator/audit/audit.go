@@ -1,4 +1,4 @@
-// Package audit has a reconciler that logs every grant.
+// Package audit has a reconciler that logs every policy, offer and grant.
 package audit
 
 import (
@@ -22,6 +22,19 @@ func (a *audit) Name() string { return Name }
 
 // Reconcile implements plugin.Reconciler.
 func (a *audit) Reconcile(_ context.Context, e plugin.Event) (time.Duration, error) {
+	if p := e.New.Policy; p != nil {
+		state, err := a.State()
+		if err != nil {
+			return 0, err
+		}
+		offers := 0
+		for _, o := range state.Offers {
+			if o.Policy == p.Name && !o.Anyone {
+				offers++
+			}
+		}
+		a.Logger.Info("A policy is in force", "policy", p.Name, "offers", offers, "nodes", len(state.Nodes))
+	}
 	if g := e.New.Grant; g != nil {
 		a.Logger.Info("A slice was decided on", "consumer", g.ClusterID, "class", g.Class, "slice", g.Name,
 			"accepted", g.Accepted, "asked", g.Asked, "granted", g.Granted)
