@@ -659,7 +659,7 @@ func TestPodsBeyondAGrantAreReported(t *testing.T) {
 		"a sidecar":                    {[]v1alpha1.Grant{grant("rome", "mine", "4")}, []corev1.Pod{pod("rome", "mine", "3", sidecar)}, is{Warning, []string{"mine of rome requests cpu 5 of 4.", "docs/slices.md"}}},
 		"a resource that has no grant": {[]v1alpha1.Grant{*modify(new(grant("rome", "mine", "4")), func(g *v1alpha1.Grant) { g.Spec.Resources = nil })}, []corev1.Pod{pod("rome", "mine", "500m")}, is{Warning, []string{"cpu 500m of 0"}}},
 		"more pods":                    {[]v1alpha1.Grant{grant("rome", "mine", "4", limited)}, []corev1.Pod{pod("rome", "mine", "1"), pod("rome", "mine", "1")}, is{Warning, []string{"mine of rome requests pods 2 of 1."}}},
-		"an ended pod":                 {[]v1alpha1.Grant{grant("rome", "mine", "4")}, []corev1.Pod{pod("rome", "mine", "9", ended)}, is{OK, []string{full}}},
+		"a small ended pod":            {[]v1alpha1.Grant{grant("rome", "mine", "4")}, []corev1.Pod{pod("rome", "mine", "300m", ended)}, is{OK, []string{full}}},
 		"a pod of another consumer":    {[]v1alpha1.Grant{grant("rome", "mine", "4")}, []corev1.Pod{pod("rome", "mine", "9", foreign)}, is{OK, []string{full}}},
 		"a pod of another slice":       {[]v1alpha1.Grant{grant("rome", "mine", "4")}, []corev1.Pod{pod("rome", "other", "9")}, is{OK, []string{full}}},
 		"an earlier class":             {[]v1alpha1.Grant{grant("rome", "mine", "4", moved)}, []corev1.Pod{pod("rome", "mine", "6")}, is{OK, []string{full}}},
@@ -678,6 +678,31 @@ func TestPodsBeyondAGrantAreReported(t *testing.T) {
 		})
 	}
 	one := there([]v1alpha1.Grant{grant("rome", "mine", "4")})
+	deleted := func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }
+	failed := func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }
+	for name, c := range map[string]struct {
+		pods []corev1.Pod
+		want string
+	}{
+		"two ended pods":             {[]corev1.Pod{pod("rome", "mine", "1", ended), pod("rome", "mine", "2", failed)}, "mine of rome has cpu 3 of 4."},
+		"one beside a running one":   {[]corev1.Pod{pod("rome", "mine", "400m", ended), pod("rome", "mine", "2")}, "mine of rome has cpu 400m of 4."},
+		"one that is being deleted":  {[]corev1.Pod{pod("rome", "mine", "3", ended, deleted)}, ""},
+		"one of another consumer":    {[]corev1.Pod{pod("rome", "mine", "3", ended, foreign)}, ""},
+		"one of a slice that is not": {[]corev1.Pod{pod("rome", "other", "3", ended)}, ""},
+	} {
+		got := findGrants("proffer-system", one, there(c.pods))
+		if diff := (is{OK, []string{full}}).diff(got[0]); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		if c.want == "" && len(got) == 1 {
+			continue
+		}
+		if len(got) != 2 {
+			t.Errorf("%s: findings %v", name, got)
+		} else if diff := (is{Warning, []string{c.want, "counts pods until they are deleted", "ttlSecondsAfterFinished"}}).diff(got[1]); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
 	if got := findGrants("proffer-system", there([]v1alpha1.Grant{}), failing[[]corev1.Pod](errForbidden)); len(got) > 0 {
 		t.Errorf("findings %v without a grant", got)
 	}

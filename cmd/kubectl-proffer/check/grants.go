@@ -19,14 +19,18 @@ import (
 
 const checkGrants = "grants"
 
-// sliceUse is what a ResourceSlice was granted in all its classes, and what its pods request.
+// noticedShare is the part of a grant, as 1/noticedShare, from which on finished pods are reported.
+const noticedShare = 10
+
+// sliceUse is what a ResourceSlice was granted in all its classes, what its pods request, and what its
+// finished pods requested.
 type sliceUse struct {
-	consumer, slice string
-	granted, used   capacity.Amounts
+	consumer, slice         string
+	granted, used, finished capacity.Amounts
 }
 
-// findGrants reports the ResourceSlices whose pods request more than they were granted. The pods are
-// those that Liqo v1 made for consumers.
+// findGrants reports the ResourceSlices whose pods request more than they were granted, and those whose
+// finished pods take up their Quota. The pods are those that Liqo v1 made for consumers.
 func findGrants(namespace string, grants known[[]v1alpha1.Grant], pods known[[]corev1.Pod]) []Finding {
 	switch {
 	case grants.missing() || grants.err == nil && len(grants.value) == 0:
@@ -36,24 +40,35 @@ func findGrants(namespace string, grants known[[]v1alpha1.Grant], pods known[[]c
 	case pods.err != nil:
 		return []Finding{pods.skip(checkGrants, "list pods")}
 	}
-	var exceeded []string
+	var exceeded, held []string
 	uses := usesOf(grants.value, pods.value)
 	for _, u := range uses {
 		if excess := u.excess(); excess != "" {
 			exceeded = append(exceeded, fmt.Sprintf("%s of %s requests %s", u.slice, u.consumer, excess))
 		}
+		if finished := u.heldByFinished(); finished != "" {
+			held = append(held, fmt.Sprintf("%s of %s has %s", u.slice, u.consumer, finished))
+		}
 	}
+	findings := []Finding{{
+		checkGrants, OK,
+		fmt.Sprintf("The pods of each ResourceSlice (%d) request no more than it was granted.", len(uses)), "",
+	}}
 	if len(exceeded) > 0 {
-		return []Finding{{
+		findings = []Finding{{
 			checkGrants, Warning,
 			"Pods request more than their ResourceSlice was granted: " + kube.First(exceeded) + ".",
 			"See Pods that Liqo's Quota does not see in docs/slices.md. A grant that was lowered is another cause.",
 		}}
 	}
-	return []Finding{{
-		checkGrants, OK,
-		fmt.Sprintf("The pods of each ResourceSlice (%d) request no more than it was granted.", len(uses)), "",
-	}}
+	if len(held) > 0 {
+		findings = append(findings, Finding{
+			checkGrants, Warning,
+			"Finished pods take up Liqo's Quota, which counts pods until they are deleted: " + kube.First(held) + ".",
+			"Ask the consumer to delete its finished pods, and to set ttlSecondsAfterFinished in its Jobs.",
+		})
+	}
+	return findings
 }
 
 // usesOf returns the ResourceSlices that have a Grant, sorted. Pods name the user of their slice, so a
@@ -64,7 +79,9 @@ func usesOf(grants []v1alpha1.Grant, pods []corev1.Pod) []*sliceUse {
 		spec := &grants[i].Spec
 		creator := liqo.SliceCreator(spec.Slice.Name, spec.ClusterID)
 		if byCreator[creator] == nil {
-			byCreator[creator] = &sliceUse{spec.ClusterID, spec.Slice.Name, capacity.Amounts{}, capacity.Amounts{}}
+			byCreator[creator] = &sliceUse{
+				spec.ClusterID, spec.Slice.Name, capacity.Amounts{}, capacity.Amounts{}, capacity.Amounts{},
+			}
 		}
 		granted := byCreator[creator].granted
 		add(granted, quantity.AmountsOf(spec.Resources, quantity.Down))
@@ -74,7 +91,18 @@ func usesOf(grants []v1alpha1.Grant, pods []corev1.Pod) []*sliceUse {
 	}
 	for i := range pods {
 		pod, counts := nodes.ParsePod(&pods[i])
-		if use := byCreator[pod.Creator]; counts && use != nil && pod.Consumer == use.consumer {
+		finished := !counts && pods[i].DeletionTimestamp == nil
+		if finished {
+			running := pods[i]
+			running.Status.Phase = corev1.PodRunning // What it requested when it ran.
+			pod, _ = nodes.ParsePod(&running)
+		}
+		use := byCreator[pod.Creator]
+		switch {
+		case use == nil || pod.Consumer != use.consumer:
+		case finished:
+			add(use.finished, pod.Requests)
+		case counts:
 			add(use.used, pod.Requests)
 			add(use.used, capacity.Amounts{capacity.Pods: 1})
 		}
@@ -93,6 +121,20 @@ func (u *sliceUse) excess() string {
 		if u.used[name] > granted && (limited || name != capacity.Pods) {
 			used, of := capacity.Canonical(name, u.used[name]), capacity.Canonical(name, granted)
 			all = append(all, fmt.Sprintf("%s %s of %s", name, used, of))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// heldByFinished lists the resources of which finished pods requested a considerable part of what was
+// granted, "" for none. Liqo v1.2 subtracts a pod from a Quota when it is deleted, and counts no pods.
+func (u *sliceUse) heldByFinished() string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(u.finished)) {
+		held, granted := u.finished[name], u.granted[name]
+		if held > 0 && held >= granted/noticedShare {
+			of, total := capacity.Canonical(name, held), capacity.Canonical(name, granted)
+			all = append(all, fmt.Sprintf("%s %s of %s", name, of, total))
 		}
 	}
 	return strings.Join(all, ", ")
