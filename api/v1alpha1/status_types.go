@@ -12,6 +12,18 @@ const (
 	// ConditionInForce is True when the policy decides for some consumer, or would decide for future
 	// ones. A policy that is not in force can be Ready.
 	ConditionInForce = "InForce"
+	// ConditionWithinGrants is False when the pods of some consumer request more than its ResourceSlices
+	// were granted under the policy. It is absent from a policy in which that was never so.
+	ConditionWithinGrants = "WithinGrants"
+)
+
+// Reasons of the condition WithinGrants.
+const (
+	// ReasonWithin, with True: all pods request no more than was granted.
+	ReasonWithin = "Within"
+	// ReasonExceeded, with False: the message lists the ResourceSlices, and what their pods request
+	// beyond the grants.
+	ReasonExceeded = "Exceeded"
 )
 
 // Reasons of the condition Ready. If several apply, the first in this order is reported: Terminating, Invalid,

@@ -13,12 +13,14 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
 )
 
 // Reasons of Events, in addition to those of the condition Ready.
 const (
 	eventEvicting = "Evicting"
 	eventHeld     = "Held"
+	eventExceeded = v1alpha1.ReasonExceeded
 	actionOffer   = "Offer"
 )
 
@@ -30,7 +32,7 @@ type eventWriter struct {
 
 // reported is what has already been emitted about a policy.
 type reported struct {
-	zeroed, held []string
+	zeroed, held, exceeding []string
 }
 
 func newEvents(recorder events.EventRecorder) *eventWriter {
@@ -38,7 +40,8 @@ func newEvents(recorder events.EventRecorder) *eventWriter {
 }
 
 // emit compares the outcome of a policy with its status before, and with what was already emitted.
-func (w *eventWriter) emit(object *v1alpha1.ResourcePolicy, report *offer.Report, before *metav1.Condition) {
+func (w *eventWriter) emit(object *v1alpha1.ResourcePolicy, f finding, before *metav1.Condition) {
+	report := f.report
 	now := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionReady)
 	if before == nil || before.Reason != now.Reason ||
 		(now.Reason == v1alpha1.ReasonInvalid && before.Message != now.Message) {
@@ -70,7 +73,22 @@ func (w *eventWriter) emit(object *v1alpha1.ResourcePolicy, report *offer.Report
 			"spec.reclaim holds the offers to these consumers above the policy's amounts until they use less: %s.",
 			kube.First(news)))
 	}
-	w.reported[object.UID] = reported{zeroed: zeroed, held: held}
+	news, exceeding := newExcesses(f.excesses, known.exceeding)
+	if len(news) > 0 {
+		w.emitter.Emit(object, corev1.EventTypeWarning, eventExceeded, exceeded(news))
+	}
+	w.reported[object.UID] = reported{zeroed: zeroed, held: held, exceeding: exceeding}
+}
+
+// newExcesses returns the slices that are not among the known ones, and the names of all.
+func newExcesses(excesses []table.Excess, known []string) (news []table.Excess, names []string) {
+	for _, e := range excesses {
+		name := e.Consumer + "/" + e.Slice
+		if names = append(names, name); !slices.Contains(known, name) {
+			news = append(news, e)
+		}
+	}
+	return news, names
 }
 
 func (w *eventWriter) transition(object *v1alpha1.ResourcePolicy, now, before *metav1.Condition) {

@@ -27,6 +27,8 @@ type finding struct {
 	present map[string]capacity.Amounts
 	// dryRun is set for a dry run.
 	dryRun *dryRun
+	// excesses are the slices of the policy whose pods request more than was granted.
+	excesses []table.Excess
 }
 
 // find collects everything in a snapshot about a policy. For a dry run it evaluates the effect of
@@ -93,6 +95,12 @@ func statusOf(p table.Policy, f finding, before v1alpha1.ResourcePolicyStatus) v
 	}
 	meta.SetStatusCondition(&s.Conditions, ready)
 	meta.SetStatusCondition(&s.Conditions, inForce)
+	known := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionWithinGrants)
+	if known != nil || len(f.excesses) > 0 {
+		within := withinGrantsOf(f.excesses)
+		within.ObservedGeneration = p.Generation
+		meta.SetStatusCondition(&s.Conditions, within)
+	}
 	return s
 }
 

@@ -57,6 +57,8 @@ type Writer struct {
 	debouncer *debounce.Debouncer
 	events    *eventWriter
 	pacer     *restore.Pacer
+	// excesses are those of the snapshot of the latest pass, by policy.
+	excesses map[string][]table.Excess
 	// writes counts the writes by result.
 	writes *prometheus.CounterVec
 	log    logr.Logger
@@ -147,6 +149,10 @@ func (w *Writer) pass(ctx context.Context) time.Duration {
 	if latest == nil {
 		return 0
 	}
+	w.excesses = map[string][]table.Excess{}
+	for _, e := range latest.Excesses() {
+		w.excesses[e.Policy] = append(w.excesses[e.Policy], e)
+	}
 	var wait time.Duration
 	present := make(map[string]struct{}, len(latest.Policies))
 	for _, p := range latest.Policies {
@@ -194,7 +200,9 @@ func (w *Writer) write(ctx context.Context, p table.Policy, latest *table.Snapsh
 		return 0 // Another evaluation follows.
 	}
 	before := object.Status
-	object.Status = statusOf(p, find(latest, p), before)
+	found := find(latest, p)
+	found.excesses = w.excesses[p.Name]
+	object.Status = statusOf(p, found, before)
 	if p.DryRun() {
 		w.dryRunEnded = time.Now()
 		w.pause = dryRunPause * w.dryRunEnded.Sub(now)
@@ -229,7 +237,7 @@ func (w *Writer) write(ctx context.Context, p table.Policy, latest *table.Snapsh
 	last.found, last.version = latest, object.ResourceVersion
 	last.generation, last.offered = p.Generation, object.Status.OfferedResources
 	w.written[p.UID] = last
-	w.events.emit(&object, report, meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady))
+	w.events.emit(&object, found, meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady))
 	return 0
 }
 

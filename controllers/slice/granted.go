@@ -33,7 +33,7 @@ func (a *decisions) All(yield func(table.DecidedSlice) bool) {
 		}
 		s := table.DecidedSlice{
 			Namespace: c.namespace, Name: c.name, UID: string(c.uid), User: liqo.SliceUser(c.name, a.plans[i].consumer),
-			Slice: a.unanswered(i),
+			Creator: func() string { return liqo.SliceCreator(c.name, a.plans[i].consumer) }, Slice: a.unanswered(i),
 		}
 		if at := a.plans[i].at; at >= 0 {
 			s.Slice, s.Answer = a.asked[at], &a.answers[at]
@@ -51,7 +51,8 @@ func (a *decisions) All(yield func(table.DecidedSlice) bool) {
 		// The key is that of the slice, its UID and the class: see pin.
 		part := strings.SplitN(pinned.Key, "/", 3)
 		s := table.DecidedSlice{
-			Namespace: part[0], Name: part[1], UID: part[2], User: liqo.SliceUser(part[1], pinned.Consumer), Slice: *pinned,
+			Namespace: part[0], Name: part[1], UID: part[2], User: liqo.SliceUser(part[1], pinned.Consumer),
+			Creator: func() string { return liqo.SliceCreator(part[1], pinned.Consumer) }, Slice: *pinned,
 			Because: func() string { return "it cannot be taken back yet" },
 		}
 		if !yield(s) {

@@ -37,6 +37,10 @@ var (
 		"Amount that the ResourceSlices of a consumer are granted under a policy, in the units of proffer_offer. "+
 			"Covers the first 1000 consumers of a policy by ID.",
 		perConsumer, nil)
+	excessDesc = prometheus.NewDesc("proffer_grant_excess",
+		"Amount that the pods of a consumer request beyond what their ResourceSlices are granted, in the units of "+
+			"proffer_offer. Covers the first 1000 ResourceSlices whose pods do.",
+		perConsumer, nil)
 	poolDesc = prometheus.NewDesc("proffer_pool_capacity",
 		"Amount that a policy offers of its nodes in total, in the units of proffer_offer.", perPolicy, nil)
 	committedDesc = prometheus.NewDesc("proffer_pool_committed",
@@ -67,8 +71,8 @@ type collector struct {
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		offerDesc, usedDesc, poolDesc, committedDesc, remainingDesc, grantDesc, slicesDesc, waitingDesc, policiesDesc,
-		consumersDesc, buildDesc,
+		offerDesc, usedDesc, poolDesc, committedDesc, remainingDesc, grantDesc, excessDesc, slicesDesc, waitingDesc,
+		policiesDesc, consumersDesc, buildDesc,
 	} {
 		ch <- d
 	}
@@ -80,6 +84,21 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	if latest := c.table.Current(); latest != nil {
 		collectOffers(ch, latest)
 		collectPolicies(ch, latest)
+		collectExcesses(ch, latest)
+	}
+}
+
+// collectExcesses adds up the slices of a consumer under one policy.
+func collectExcesses(ch chan<- prometheus.Metric, latest *table.Snapshot) {
+	all, sums := latest.Excesses(), map[[4]string]int64{}
+	for _, e := range all[:min(len(all), maxConsumerSeries)] {
+		for name, amount := range e.Amounts {
+			key := [4]string{e.Consumer, e.Policy, e.Class, name}
+			sums[key] = capacity.Sum(sums[key], amount)
+		}
+	}
+	for key, amount := range sums {
+		ch <- gauge(excessDesc, inBaseUnits(key[3], amount), key[:]...)
 	}
 }
 

@@ -148,6 +148,8 @@ type DecidedSlice struct {
 	// signs for the slice. It is worked out from the name of the slice and the owner of its tenant
 	// namespace, which the consumer cannot change, and empty without an owner.
 	User string
+	// Creator returns the label value by which pods name User. It may be nil without one.
+	Creator func() string
 	// Slice is what was asked for, and what counted as granted before the decision. It is Pinned for
 	// what cannot be taken back now.
 	grant.Slice

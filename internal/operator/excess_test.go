@@ -1,0 +1,54 @@
+package operator
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/internal/source/nodes/nodestest"
+)
+
+func TestPodsBeyondAGrantAreAConditionAnEventAndAMetric(t *testing.T) {
+	installSliceCRDs(t)
+	kubetest.Create(t, nodestest.Node("n", nodestest.List("cpu", "16", "memory", "16Gi", "pods", "10")))
+	kubetest.Create(t, kubetest.Policy("gold", inClass("gold")))
+	rome := newTenancy(t, "rome")
+	slice := rome.ask("s", nodestest.List("cpu", "4", "memory", "1Gi", "pods", "5"))
+	o := startOperator(t)
+	awaitAnswer(t, slice, "Accepted Granted cpu=4,memory=1Gi,pods=5")
+	awaitReason(t, "gold", v1alpha1.ReasonOffering)
+	if c := meta.FindStatusCondition(statusOfPolicy(t, "gold").Conditions, v1alpha1.ConditionWithinGrants); c != nil {
+		t.Errorf("the condition is there without a reason: %s", c.Message)
+	}
+	within := func(reason, words string) {
+		t.Helper()
+		kubetest.Eventually(t, func() string {
+			c := meta.FindStatusCondition(statusOfPolicy(t, "gold").Conditions, v1alpha1.ConditionWithinGrants)
+			if c == nil || c.Reason != reason || !strings.Contains(c.Message, words) {
+				return cmp.Diff(reason+": "+words, c)
+			}
+			return ""
+		})
+	}
+	pod := kubetest.Create(t, nodestest.Pod("big", "n", nodestest.List("cpu", "6", "memory", "1Gi"),
+		nodestest.PodLabel(originLabel, "rome"), nodestest.PodLabel("liqo.io/creator-user", creatorOf("s", "rome"))))
+	within(v1alpha1.ReasonExceeded, "s of rome (cpu 2 more)")
+	expectEvent(t, "gold", v1alpha1.ReasonExceeded, "s of rome (cpu 2 more)")
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(&collector{table: o.table})
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(`
+# HELP proffer_grant_excess Amount that the pods of a consumer request beyond what their ResourceSlices are granted, in the units of proffer_offer. Covers the first 1000 ResourceSlices whose pods do.
+# TYPE proffer_grant_excess gauge
+proffer_grant_excess{class="gold",consumer="rome",policy="gold",resource="cpu"} 2
+`), "proffer_grant_excess"); err != nil {
+		t.Error(err)
+	}
+	kubetest.Remove(t, pod)
+	within(v1alpha1.ReasonWithin, "no more than it was granted")
+}

@@ -1,0 +1,71 @@
+package table
+
+import (
+	"cmp"
+	"slices"
+
+	"proffer.dev/proffer/internal/capacity"
+)
+
+// Excess is what the pods of a ResourceSlice request beyond what the slice was granted.
+type Excess struct {
+	Consumer, Policy, Class string
+	// Slice is the name of the slice.
+	Slice   string
+	Amounts capacity.Amounts
+}
+
+// Excesses returns the slices whose pods request more than was granted, sorted by consumer and name.
+// Pods name the user of their slice, so that all grants of one user, in earlier classes too, count as
+// one. Pods without a grant are not in it.
+func (s *Snapshot) Excesses() []Excess {
+	if s.Slices == nil {
+		return nil
+	}
+	type user struct{ consumer, creator string }
+	at, granted := map[user]int{}, []Excess{}
+	for d := range s.Slices.All {
+		after, use := d.After(), s.Input.View.Used.Of(d.Consumer)
+		if len(after) == 0 || use == nil || d.Creator == nil {
+			continue
+		}
+		of := user{d.Consumer, d.Creator()}
+		if use.By(of.creator) == nil {
+			continue
+		}
+		i, known := at[of]
+		if !known {
+			i = len(granted)
+			at[of] = i
+			granted = append(granted, Excess{d.Consumer, d.Policy(), d.Class, d.Name, capacity.Amounts{}})
+		}
+		for name, amount := range after {
+			granted[i].Amounts[name] = capacity.Sum(granted[i].Amounts[name], amount)
+		}
+	}
+	var all []Excess
+	for of, i := range at {
+		e := granted[i]
+		if e.Amounts = s.beyond(of.consumer, of.creator, e.Amounts); len(e.Amounts) > 0 {
+			all = append(all, e)
+		}
+	}
+	slices.SortFunc(all, func(a, b Excess) int {
+		return cmp.Or(cmp.Compare(a.Consumer, b.Consumer), cmp.Compare(a.Slice, b.Slice))
+	})
+	return all
+}
+
+// beyond returns what the pods of a creator request beyond these amounts. Liqo counts no pods, so a
+// grant without pods limits none.
+func (s *Snapshot) beyond(consumer, creator string, granted capacity.Amounts) capacity.Amounts {
+	excess := capacity.Amounts{}
+	used := s.Input.View.Used.Of(consumer).By(creator)
+	for i, name := range s.Input.View.Columns {
+		amount, limited := granted[name]
+		if more := used.At(i) - amount; more > 0 && (limited || name != capacity.Pods) {
+			excess[name] = more
+		}
+	}
+	return excess
+}
