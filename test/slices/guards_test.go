@@ -98,6 +98,43 @@ func awaitGuards(ctx context.Context, enforced bool) error {
 	return errors.Join(err, provider.Client.Delete(context.WithoutCancel(ctx), probe))
 }
 
+// Liqo's own webhooks, which the API server asks after the guards, refuse some of what the check sends.
+func TestTheCheckTriesTheGuardsBesideLiqosWebhooks(t *testing.T) {
+	withGuards(t)
+	newPolicy(t, "tried", `{class: gold, offer: {fixed: {cpu: "8", memory: 8Gi, pods: "20"}}}`)
+	small := amounts{"cpu": "2", "memory": "1Gi", "pods": "5"}
+	s := newSlice(t, rome, "tried", "gold", small)
+	s.awaitGrant(t, granted("tried", small))
+	withPodGuard(t)
+	offload(t, rome, "tried")
+	reports := func(what string, want ...string) {
+		t.Helper()
+		eventually(t, what, func(ctx context.Context) error {
+			report, stderr, _, err := provider.Proffer(ctx, "check", "-o", "json")
+			for _, part := range want {
+				if err == nil && !strings.Contains(report, part) {
+					err = fmt.Errorf("no %q in %s%s", part, report, stderr)
+				}
+			}
+			return err
+		})
+	}
+	reports("the guards hold", "Refusals confirmed by dry runs: 6.")
+	tried := append([]string{"proffer-slice-pod-guard"}, guards...)
+	if _, err := provider.Kubectl(t.Context(), "", append([]string{"delete", "validatingadmissionpolicybinding"}, tried...)...); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := provider.Install(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	for i := range tried {
+		tried[i] += " does not hold"
+	}
+	reports("the guards do not hold", tried...)
+}
+
 // TestLiqoNegotiatesUnderTheGuards covers the life of a peering with Liqo's controllers on both
 // sides. All other tests of the package also run with the guards, except those that remove them.
 func TestLiqoNegotiatesUnderTheGuards(t *testing.T) {

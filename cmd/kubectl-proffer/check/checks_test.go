@@ -394,13 +394,13 @@ func TestEachAdmissionPolicyHasToBeInstalledAndBound(t *testing.T) {
 		want := is{Warning, []string{
 			"Not installed: proffer-virtual-node-guard, proffer-namespace-map-guard.", "Apply config/components/provider-guard: see docs/install.md.",
 		}}
-		if diff := want.diff(findGuards(broker, v1(), installed(names...), bound(deny, names...))); diff != "" {
+		if diff := want.diff(findGuards(broker, installed(names...), bound(deny, names...))); diff != "" {
 			t.Error(diff)
 		}
 	})
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := c.want.diff(findGuards(own, c.apis, c.policies, c.bindings)); diff != "" {
+			if diff := c.want.diff(findGuards(guardsFor(c.apis, own), c.policies, c.bindings)); diff != "" {
 				t.Error(diff)
 			}
 		})

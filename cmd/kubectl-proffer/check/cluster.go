@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,8 +39,10 @@ import (
 
 // cluster reads what the checks need.
 type cluster struct {
-	api  client.Client
-	http *http.Client
+	config  *rest.Config
+	api     client.Client
+	dynamic dynamic.Interface
+	http    *http.Client
 	// core builds the URLs of the core group.
 	core      rest.Interface
 	discovery discovery.DiscoveryInterface
@@ -47,8 +51,8 @@ type cluster struct {
 func newCluster(config *rest.Config) (*cluster, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, coordinationv1.AddToScheme, authorizationv1.AddToScheme,
-		admissionregistrationv1.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, coordinationv1.AddToScheme, authenticationv1.AddToScheme,
+		authorizationv1.AddToScheme, admissionregistrationv1.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, err
@@ -58,8 +62,11 @@ func newCluster(config *rest.Config) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{http: connection}
+	c := &cluster{config: config, http: connection}
 	if c.api, err = client.New(config, client.Options{Scheme: scheme, HTTPClient: connection}); err != nil {
+		return nil, err
+	}
+	if c.dynamic, err = dynamic.NewForConfigAndClient(config, connection); err != nil {
 		return nil, err
 	}
 	core, err := corev1client.NewForConfigAndClient(config, connection)
@@ -122,7 +129,7 @@ func (c *cluster) check(
 	ofService, at := findAddress(namespace, deployment, f, service)
 	findings = append(findings, findLiqo(apis), ofService, findLiqoAddress(liqoNamespace, apis, liqo, service, at, f.tls))
 	findings = append(findings, findLiqoSettings(apis, liqo, len(classesOf(policies.value)))...)
-	findings = append(findings, findGuards(guards, apis, c.admissionPolicies(ctx), c.admissionBindings(ctx)))
+	findings = append(findings, c.guards(ctx, guardsFor(apis, guards), classesOf(policies.value))...)
 	findings = append(findings, findPolicies(policies)...)
 	findings = append(findings, findClasses(apis, policies)...)
 	findings = append(findings, findGrants(namespace, c.grants(ctx, namespace), c.consumerPods(ctx))...)
@@ -276,6 +283,17 @@ func (c *cluster) admissionBindings(
 	list := &admissionregistrationv1.ValidatingAdmissionPolicyBindingList{}
 	err := c.api.List(ctx, list)
 	return knownOf(list.Items, err)
+}
+
+// guards reports on the guards. The classes are those that policies offer.
+func (c *cluster) guards(ctx context.Context, own []guard, classes []string) []Finding {
+	policies := c.admissionPolicies(ctx)
+	class := ""
+	if len(classes) > 0 {
+		class = classes[len(classes)-1] // The unnamed class is the first.
+	}
+	return append([]Finding{findGuards(own, policies, c.admissionBindings(ctx))},
+		findTrials(c.tryGuards(ctx, own, policies, class))...)
 }
 
 // liqoAPIs returns the resources of Liqo's groups.

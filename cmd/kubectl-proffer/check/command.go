@@ -28,6 +28,9 @@ the versions of Liqo, the address and the settings of Liqo v0.x, the admission p
 ResourcePolicies, and whether pods request more than was granted. It reads with your own rights and
 writes nothing. A check that you have no right for is skipped, and its finding names the right.
 
+It also sends each admission policy what the policy has to refuse, as a dry run. Where a policy is
+for consumers, the request is from the user of a consumer, so you need the right to impersonate it.
+
 Exit status: 0 if everything is ok, 1 for warnings or skipped checks, 2 if something is wrong, 3 for
 an error.`
 

@@ -28,4 +28,9 @@ func TestTheDocsShowTheTableAndListEachCheck(t *testing.T) {
 			t.Errorf("the page has no row for %s", check)
 		}
 	}
+	for policy := range attempts(stage{}) {
+		if !strings.Contains(page, "\n| `"+policy+"` | ") {
+			t.Errorf("the page does not say how %s is tried", policy)
+		}
+	}
 }

@@ -24,6 +24,20 @@ type guard struct {
 // forLiqoV1 reports whether the policy matters only with Liqo v1.
 func (g guard) forLiqoV1() bool { return g.dir != "admission" }
 
+// installed reports whether the policy is among those of the cluster.
+func (g guard) installed(policies []admissionregistrationv1.ValidatingAdmissionPolicy) bool {
+	return slices.ContainsFunc(policies, func(p admissionregistrationv1.ValidatingAdmissionPolicy) bool {
+		return p.Name == g.name
+	})
+}
+
+// guardsFor returns those of the guards that matter with these APIs.
+func guardsFor(apis known[liqoAPIs], own []guard) []guard {
+	return slices.DeleteFunc(slices.Clone(own), func(g guard) bool {
+		return g.forLiqoV1() && apis.err == nil && !apis.value.v1()
+	})
+}
+
 // ownGuards returns the admission policies of this version, for an operator with these flags.
 func ownGuards(f flags) ([]guard, error) {
 	dirs := []string{"guards", "admission"}
@@ -61,7 +75,7 @@ func ownGuards(f flags) ([]guard, error) {
 
 // findGuards reports the admission policies that are not installed, or not bound.
 func findGuards(
-	own []guard, apis known[liqoAPIs],
+	own []guard,
 	policies known[[]admissionregistrationv1.ValidatingAdmissionPolicy],
 	bindings known[[]admissionregistrationv1.ValidatingAdmissionPolicyBinding],
 ) Finding {
@@ -79,16 +93,9 @@ func findGuards(
 		return bindings.skip(checkGuards, "list validatingadmissionpolicybindings"+group)
 	}
 	var absent, unbound, dirs []string
-	checked := 0
 	for _, g := range own {
-		if g.forLiqoV1() && apis.err == nil && !apis.value.v1() {
-			continue
-		}
-		checked++
 		switch {
-		case !slices.ContainsFunc(policies.value, func(p admissionregistrationv1.ValidatingAdmissionPolicy) bool {
-			return p.Name == g.name
-		}):
+		case !g.installed(policies.value):
 			absent, dirs = append(absent, g.name), append(dirs, "config/"+g.dir)
 		case !slices.ContainsFunc(bindings.value, func(b admissionregistrationv1.ValidatingAdmissionPolicyBinding) bool {
 			return b.Spec.PolicyName == g.name && slices.Contains(b.Spec.ValidationActions, admissionregistrationv1.Deny)
@@ -109,5 +116,5 @@ func findGuards(
 			"Apply " + strings.Join(slices.Compact(dirs), " and ") + ": see docs/install.md.",
 		}
 	}
-	return Finding{checkGuards, OK, fmt.Sprintf("All admission policies (%d) are installed and bound.", checked), ""}
+	return Finding{checkGuards, OK, fmt.Sprintf("All admission policies (%d) are installed and bound.", len(own)), ""}
 }

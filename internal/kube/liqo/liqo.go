@@ -65,6 +65,8 @@ var (
 	Connections = v1beta1("networking", "connections")
 
 	VirtualNodes         = v1beta1("offloading", "virtualnodes")
+	NamespaceMaps        = v1beta1("offloading", "namespacemaps")
+	ShadowPods           = v1beta1("offloading", "shadowpods")
 	NamespaceOffloadings = v1beta1("offloading", "namespaceoffloadings")
 )
 

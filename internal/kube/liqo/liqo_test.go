@@ -37,6 +37,8 @@ func TestTheNamesAreThoseOfLiqo(t *testing.T) {
 		liqo.Identities:           authv1beta1.IdentityGroupVersionResource,
 		liqo.ForeignClusters:      liqov1beta1.ForeignClusterGroupVersionResource,
 		liqo.VirtualNodes:         offloadingv1beta1.VirtualNodeGroupVersionResource,
+		liqo.NamespaceMaps:        offloadingv1beta1.NamespaceMapGroupVersionResource,
+		liqo.ShadowPods:           offloadingv1beta1.ShadowPodGroupVersionResource,
 		liqo.NamespaceOffloadings: offloadingv1beta1.NamespaceOffloadingGroupVersionResource,
 	} {
 		if got != want {

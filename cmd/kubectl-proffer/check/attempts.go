@@ -1,0 +1,220 @@
+package check
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/manifests"
+	"proffer.dev/proffer/internal/kube/liqo"
+)
+
+const (
+	// attemptName is the name of what an attempt would create, and of the class that nobody serves.
+	attemptName = "proffer-check"
+	// consumersGroup is a group of the certificate that Liqo issues to the control plane of a consumer.
+	consumersGroup = "liqo.io"
+)
+
+// object is a kind of objects.
+type object struct {
+	schema.GroupVersionResource
+	kind string
+}
+
+var (
+	resourcePolicies = object{v1alpha1.GroupVersion.WithResource("resourcepolicies"), "ResourcePolicy"}
+	resourceSlices   = object{liqo.ResourceSlices, "ResourceSlice"}
+	shadowPods       = object{liqo.ShadowPods, "ShadowPod"}
+	virtualNodes     = object{liqo.VirtualNodes, "VirtualNode"}
+	namespaceMaps    = object{liqo.NamespaceMaps, "NamespaceMap"}
+	pods             = object{corev1.SchemeGroupVersion.WithResource("pods"), "Pod"}
+	runtimeClasses   = object{nodev1.SchemeGroupVersion.WithResource("runtimeclasses"), "RuntimeClass with an overhead"}
+)
+
+// found names an object or a namespace to try a guard on, or says why there is none.
+type found struct {
+	namespace, name string
+	obstacle
+}
+
+// stage is what the guards are tried with.
+type stage struct {
+	// consumer is the cluster ID of a consumer. class is one that a policy offers, if there is one.
+	consumer, class string
+	// tenant is the tenant namespace of the consumer, and sent a namespace for its pods.
+	tenant, sent found
+	// slice and shadowPod are the consumer's. runtimeClass has an overhead.
+	slice, shadowPod, namespaceMap, runtimeClass found
+}
+
+// attempt is a request that a guard has to refuse.
+type attempt struct {
+	// harm is what requests like this do unless they are refused, as the end of a sentence.
+	harm string
+	// verb is create, or patch or delete for the object in at.
+	verb string
+	object
+	subresource []string
+	at          found
+	// body is the object to create, or the merge patch.
+	body map[string]any
+	// byConsumer: the guard applies to consumers only.
+	byConsumer bool
+}
+
+// attempts returns what each guard has to refuse, by the name of its admission policy. Each request is
+// one that no other admission policy of Proffer refuses, and that is accepted without the guard.
+func attempts(s stage) map[string]attempt {
+	all := sliceAttempts(s)
+	all["proffer-resourcepolicy"] = attempt{
+		harm: "a ResourcePolicy with an invalid amount is accepted", verb: "create", object: resourcePolicies,
+		body: newObject(resourcePolicies, nil, map[string]any{
+			"offer": map[string]any{"nodes": map[string]any{}, "reserve": map[string]any{"memory": "100m"}},
+		}),
+	}
+	all["proffer-slice-pod-guard"] = attempt{
+		harm: "a consumer can give its pods a priority", verb: "create", object: shadowPods, at: s.sent, byConsumer: true,
+		body: newObject(shadowPods, map[string]any{liqo.OriginLabel: s.consumer}, map[string]any{
+			"pod": podSpec(map[string]any{"priorityClassName": attemptName}),
+		}),
+	}
+	all["proffer-slice-pod-deletion-guard"] = attempt{
+		harm: "a consumer can delete a ShadowPod without its Pod", verb: "delete", object: shadowPods, at: s.shadowPod,
+		byConsumer: true,
+	}
+	all["proffer-slice-pod-overhead-guard"] = overheadAttempt(s)
+	all["proffer-virtual-node-guard"] = attempt{
+		harm: "a provider can set the label liqo.io/type of its virtual node", verb: "create", object: virtualNodes,
+		at: s.tenant,
+		body: newObject(virtualNodes, nil, map[string]any{
+			"clusterID": attemptName, "labels": map[string]any{liqo.NodeTypeLabel: attemptName},
+			"kubeconfigSecretRef": map[string]any{"name": attemptName},
+		}),
+	}
+	all["proffer-namespace-map-guard"] = attempt{
+		harm: "a provider can list namespaces that it was not sent", verb: "patch", object: namespaceMaps,
+		subresource: []string{"status"}, at: s.namespaceMap,
+		body: map[string]any{"status": map[string]any{"currentMapping": map[string]any{
+			attemptName: map[string]any{"remoteNamespace": attemptName, "phase": "Accepted"},
+		}}},
+	}
+	return all
+}
+
+// sliceAttempts returns those on ResourceSlices.
+func sliceAttempts(s stage) map[string]attempt {
+	isCopy := map[string]any{
+		liqo.ReplicatedLabel: "true", liqo.OriginIDLabel: s.consumer, liqo.RemoteClusterIDLabel: s.consumer,
+	}
+	return map[string]attempt{
+		"proffer-slice-status-guard": {
+			harm: "a consumer can write the answer to its own ResourceSlice", verb: "patch", object: resourceSlices,
+			subresource: []string{"status"}, at: s.slice, byConsumer: true,
+			body: map[string]any{"status": map[string]any{"nodeLabels": map[string]any{attemptName: ""}}},
+		},
+		"proffer-slice-guard": {
+			harm: "a consumer can change the labels that mark its ResourceSlice as a copy", verb: "patch",
+			object: resourceSlices, at: s.slice, byConsumer: true,
+			body: map[string]any{"metadata": map[string]any{"labels": map[string]any{liqo.ReplicatedLabel: "false"}}},
+		},
+		"proffer-slice-deletion-guard": {
+			harm: "a consumer can delete a ResourceSlice without its Quota", verb: "delete", object: resourceSlices,
+			at: s.slice, byConsumer: true,
+		},
+		"proffer-csr-guard": {
+			harm: "a consumer can send any certificate signing request", verb: "create", object: resourceSlices,
+			at: s.tenant, byConsumer: true,
+			body: newObject(resourceSlices, isCopy, map[string]any{
+				"consumerClusterID": s.consumer, "class": s.class, "csr": "eA==", // x
+			}),
+		},
+		"proffer-served-classes": {
+			harm: "a consumer can request a class that this cluster does not serve", verb: "create", object: resourceSlices,
+			at: s.tenant, byConsumer: true,
+			body: newObject(resourceSlices, isCopy, map[string]any{"consumerClusterID": s.consumer, "class": attemptName}),
+		},
+	}
+}
+
+// overheadAttempt creates a Pod as Liqo does for a ShadowPod.
+func overheadAttempt(s stage) attempt {
+	at := s.sent
+	if at.err == nil {
+		at.obstacle = s.runtimeClass.obstacle
+	}
+	return attempt{
+		harm: "pods of consumers can have an overhead that Liqo's Quota does not count", verb: "create", object: pods,
+		at: at,
+		body: newObject(pods, map[string]any{"liqo.io/managed-by": "shadowpod"}, podSpec(map[string]any{
+			"runtimeClassName": s.runtimeClass.name,
+		})),
+	}
+}
+
+func newObject(of object, labels, spec map[string]any) map[string]any {
+	return map[string]any{
+		"apiVersion": of.GroupVersion().String(), "kind": of.kind,
+		"metadata": map[string]any{"name": attemptName, "labels": labels}, "spec": spec,
+	}
+}
+
+// podSpec adds a container to the spec of a pod, as the pod-security level restricted permits it.
+func podSpec(spec map[string]any) map[string]any {
+	spec["containers"] = []any{map[string]any{
+		"name": attemptName, "image": attemptName,
+		"securityContext": map[string]any{
+			"allowPrivilegeEscalation": false, "runAsNonRoot": true,
+			"capabilities":   map[string]any{"drop": []any{"ALL"}},
+			"seccompProfile": map[string]any{"type": "RuntimeDefault"},
+		},
+	}}
+	return spec
+}
+
+// right is what the request needs.
+func (a *attempt) right() string {
+	r := manifests.Right{Verb: a.verb, Group: a.Group, Resource: a.Resource, Namespace: a.at.namespace}
+	if len(a.subresource) > 0 {
+		r.Subresource = a.subresource[0]
+	}
+	return r.String()
+}
+
+// send sends the request as a dry run, and returns its error.
+func (a *attempt) send(ctx context.Context, api dynamic.Interface) error {
+	dryRun := []string{metav1.DryRunAll}
+	objects := api.Resource(a.GroupVersionResource).Namespace(a.at.namespace)
+	var err error
+	switch a.verb {
+	case "create":
+		_, err = objects.Create(ctx, &unstructured.Unstructured{Object: a.body}, metav1.CreateOptions{DryRun: dryRun})
+	case "patch":
+		var patch []byte
+		if patch, err = json.Marshal(a.body); err == nil {
+			options := metav1.PatchOptions{DryRun: dryRun}
+			_, err = objects.Patch(ctx, a.at.name, types.MergePatchType, patch, options, a.subresource...)
+		}
+	case "delete":
+		orphan := metav1.DeletePropagationOrphan
+		err = objects.Delete(ctx, a.at.name, metav1.DeleteOptions{DryRun: dryRun, PropagationPolicy: &orphan})
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return absentError(a.kind) // Or its kind is not served.
+	case apierrors.IsForbidden(err) && !strings.Contains(err.Error(), "cannot "+a.verb+" resource"):
+		return errors.New(err.Error()) // It is not a lack of rights.
+	}
+	return err
+}

@@ -1,0 +1,171 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/manifests"
+	"proffer.dev/proffer/internal/kube/liqo"
+)
+
+// tryGuards sends each of the guards that is installed what it has to refuse. The class is one that a
+// policy offers.
+func (c *cluster) tryGuards(
+	ctx context.Context, own []guard, installed known[[]admissionregistrationv1.ValidatingAdmissionPolicy], class string,
+) []trial {
+	own = slices.DeleteFunc(slices.Clone(own), func(g guard) bool { return !g.installed(installed.value) })
+	if len(own) == 0 {
+		return nil
+	}
+	s := c.stage(ctx, class)
+	consumer, none := c.consumer(ctx, s.consumer)
+	all := attempts(s)
+	trials := make([]trial, 0, len(own))
+	for _, g := range own {
+		a := all[g.name]
+		t := trial{guard: g, harm: a.harm, obstacle: a.at.obstacle}
+		by, right := c.dynamic, a.right()
+		if a.byConsumer {
+			by, right = consumer, right+" as "+s.consumer
+		}
+		switch {
+		case t.err != nil:
+		case a.byConsumer && none.err != nil:
+			t.obstacle = none
+		default:
+			t.obstacle = obstacle{right, a.send(ctx, by)}
+		}
+		trials = append(trials, t)
+	}
+	return trials
+}
+
+// stage looks for what the guards can be tried with. The consumer is one with a ResourceSlice, if there
+// is one.
+func (c *cluster) stage(ctx context.Context, class string) stage {
+	s := stage{class: class, runtimeClass: c.first(ctx, runtimeClasses, "", hasOverhead)}
+	slice := c.first(ctx, resourceSlices, liqo.ReplicatedLabel+"=true", nil)
+	namespaces := &corev1.NamespaceList{}
+	if err := c.api.List(ctx, namespaces, client.HasLabels{liqo.RemoteClusterIDLabel}); err != nil {
+		s.tenant.obstacle = obstacle{"list namespaces", err}
+	} else {
+		s.consumer, s.tenant, s.sent = placesOf(namespaces.Items, slice.namespace)
+	}
+	if s.tenant.err != nil {
+		s.sent, s.slice, s.shadowPod, s.namespaceMap = s.tenant, s.tenant, s.tenant, s.tenant
+		return s
+	}
+	s.slice = slice
+	s.shadowPod = c.first(ctx, shadowPods, liqo.OriginLabel+"="+s.consumer, nil)
+	s.namespaceMap = c.first(ctx, namespaceMaps, "", nil)
+	return s
+}
+
+// placesOf returns a consumer with its tenant namespace, preferably this one, and a namespace for its
+// pods: one that it sent, or its tenant namespace.
+func placesOf(namespaces []corev1.Namespace, preferred string) (consumer string, tenant, sent found) {
+	tenant.err = absentError("consumer")
+	namespaces = slices.DeleteFunc(slices.Clone(namespaces), func(n corev1.Namespace) bool {
+		return n.DeletionTimestamp != nil || n.Labels[liqo.RemoteClusterIDLabel] == ""
+	})
+	for i := range namespaces {
+		n := &namespaces[i]
+		if n.Labels[liqo.TenantNamespaceLabel] == "true" && (consumer == "" || n.Name == preferred) {
+			consumer, tenant = n.Labels[liqo.RemoteClusterIDLabel], found{namespace: n.Name}
+		}
+	}
+	sent = tenant
+	for i := range namespaces {
+		n := &namespaces[i]
+		if n.Annotations[liqo.ManagedByMapAnnotation] != "" && n.Labels[liqo.RemoteClusterIDLabel] == consumer {
+			sent.namespace = n.Name
+		}
+	}
+	return consumer, tenant, sent
+}
+
+// first returns the first object of all namespaces that has the labels and is suitable. Every one is if
+// suitable is nil.
+func (c *cluster) first(
+	ctx context.Context, of object, labels string, suitable func(*unstructured.Unstructured) bool,
+) found {
+	options := metav1.ListOptions{LabelSelector: labels}
+	if suitable == nil {
+		options.Limit = 1
+	}
+	list, err := c.dynamic.Resource(of.GroupVersionResource).List(ctx, options)
+	switch {
+	case apierrors.IsNotFound(err): // The kind is not served.
+		return found{obstacle: obstacle{err: absentError(of.kind)}}
+	case err != nil:
+		right := manifests.Right{Verb: "list", Group: of.Group, Resource: of.Resource}
+		return found{obstacle: obstacle{right.String(), err}}
+	}
+	for i := range list.Items {
+		if o := &list.Items[i]; suitable == nil || suitable(o) {
+			return found{namespace: o.GetNamespace(), name: o.GetName()}
+		}
+	}
+	return found{obstacle: obstacle{err: absentError(of.kind)}}
+}
+
+func hasOverhead(runtimeClass *unstructured.Unstructured) bool {
+	overhead, _, err := unstructured.NestedMap(runtimeClass.Object, "overhead", "podFixed")
+	return err == nil && len(overhead) > 0
+}
+
+// consumer returns a client whose requests come from the consumer, as the guards see it. Its groups
+// are those of the consumer's certificates, for which Liqo has roles, and those of the caller.
+func (c *cluster) consumer(ctx context.Context, id string) (dynamic.Interface, obstacle) {
+	if id == "" {
+		return nil, obstacle{err: absentError("consumer")}
+	}
+	self := &authenticationv1.SelfSubjectReview{}
+	if err := c.api.Create(ctx, self); err != nil {
+		return nil, obstacle{"create selfsubjectreviews.authentication.k8s.io", err}
+	}
+	as := rest.ImpersonationConfig{UserName: id, Groups: []string{consumersGroup, id}}
+	for _, group := range self.Status.UserInfo.Groups {
+		if group != "system:authenticated" { // The API server adds it.
+			as.Groups = append(as.Groups, group)
+		}
+	}
+	needed := []manifests.Right{{Verb: "impersonate", Resource: "users", Name: id}}
+	for _, group := range as.Groups {
+		needed = append(needed, manifests.Right{Verb: "impersonate", Resource: "groups", Name: group})
+	}
+	var lacking []manifests.Right
+	for _, r := range needed {
+		// The caller may impersonate somebody already, who is then asked about.
+		review := &authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: r.Attributes()},
+		}
+		if err := c.api.Create(ctx, review); err != nil {
+			return nil, obstacle{"create selfsubjectaccessreviews.authorization.k8s.io", err}
+		}
+		if !review.Status.Allowed {
+			lacking = append(lacking, r)
+		}
+	}
+	if len(lacking) > 0 {
+		refusal := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("impersonation"))
+		return nil, obstacle{manifests.List(lacking), refusal}
+	}
+	config := rest.CopyConfig(c.config)
+	config.Impersonate = as
+	api, err := dynamic.NewForConfig(config)
+	return api, obstacle{"connect as " + id, err}
+}

@@ -1,0 +1,303 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/internal/kubetest"
+)
+
+// everyGuard has all admission policies of the manifests, those of the components too.
+func everyGuard(t *testing.T) []guard {
+	t.Helper()
+	all, err := ownGuards(flags{servedClasses: "classes", placements: "placements", orchestrate: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func namesOf(guards []guard) (names []string) {
+	for _, g := range guards {
+		names = append(names, g.name)
+	}
+	return names
+}
+
+func TestEachGuardIsTried(t *testing.T) {
+	want := namesOf(everyGuard(t))
+	slices.Sort(want)
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(attempts(stage{})))); diff != "" {
+		t.Errorf("the attempts differ from the guards (-guards +attempts):\n%s", diff)
+	}
+}
+
+// The answers are those of a real API server, and of Liqo's webhooks.
+func TestOnlyARefusalByTheGuardItselfShowsThatItHolds(t *testing.T) {
+	resource := schema.GroupResource{Group: "authentication.liqo.io", Resource: "resourceslices"}
+	forbidden := func(text string) error { return apierrors.NewForbidden(resource, attemptName, errors.New(text)) }
+	const policy = "ValidatingAdmissionPolicy 'proffer-csr-guard' with binding 'proffer-csr-guard' denied request: "
+	const again = "kubectl delete validatingadmissionpolicybinding,validatingadmissionpolicy proffer-csr-guard, and apply config/guards again"
+	doesNotHold := is{Wrong, []string{"proffer-csr-guard does not hold: a consumer can do harm.", again}}
+	cases := map[string]struct {
+		answer error
+		want   is
+	}{
+		"the guard":           {forbidden(policy + "spec.csr is not one PEM block"), is{OK, []string{"Refusals confirmed by dry runs: 1."}}},
+		"nobody":              {nil, doesNotHold},
+		"Liqo's webhook":      {forbidden(`admission webhook "shadowpod.validate.liqo.io" denied the request: failed getting quota`), doesNotHold},
+		"Liqo's, not reached": {apierrors.NewInternalError(errors.New(`failed calling webhook "resourceslice.validate.liqo.io"`)), doesNotHold},
+		"a quota":             {forbidden("exceeded quota: slices, requested: count/resourceslices=1, used: 5, limited: 5"), doesNotHold},
+		"the name":            {apierrors.NewAlreadyExists(resource, attemptName), doesNotHold},
+		"the guard, always":   {forbidden(policy + "failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"), is{Warning, []string{"proffer-csr-guard refuses every request: the operator has not written its list."}}},
+		"another policy":      {apierrors.NewBadRequest("ValidatingAdmissionPolicy 'proffer-csr-guard-2' denied request: no"), is{Skipped, []string{"Not tried: proffer-csr-guard. Cannot create slices: ", "'proffer-csr-guard-2' denied"}}},
+		"a webhook before it": {apierrors.NewBadRequest(`admission webhook "other.example.com" denied the request`), is{Skipped, []string{"other.example.com"}}},
+		"RBAC":                {forbidden(`User "rome" cannot create resource "resourceslices"`), is{Skipped, []string{"Not tried: proffer-csr-guard. You may not create slices.", "Ask for this right"}}},
+		"the kind":            {absentError("ResourceSlice"), is{OK, []string{"Not tried, because there is no ResourceSlice: proffer-csr-guard."}}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := findTrials([]trial{{guard{"proffer-csr-guard", "guards"}, "a consumer can do harm", obstacle{"create slices", c.answer}}})
+			if len(got) != 1 {
+				t.Fatalf("findings %+v, want one", got)
+			}
+			if diff := c.want.diff(got[0]); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	if got := findTrials(nil); len(got) > 0 {
+		t.Errorf("findings %+v without a trial", got)
+	}
+}
+
+func TestFindingsOnTrialsAreGrouped(t *testing.T) {
+	right := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no"))
+	var trials []trial
+	for name, answer := range map[string]error{"a": right, "b": right, "c": absentError("Pod"), "d": absentError("Pod")} {
+		trials = append(trials, trial{guard{name, "guards"}, "", obstacle{"list pods", answer}})
+	}
+	slices.SortFunc(trials, func(a, b trial) int { return strings.Compare(a.guard.name, b.guard.name) })
+	want := []Finding{
+		{checkGuards, OK, "Not tried, because there is no Pod: c, d.", ""},
+		{checkGuards, Skipped, "Not tried: a, b. You may not list pods.", "Ask for this right, or let a cluster admin run the check."},
+	}
+	if diff := cmp.Diff(want, findTrials(trials)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestAConsumerWithASliceIsPreferred(t *testing.T) {
+	namespace := func(name string, annotations map[string]string, labels ...string) corev1.Namespace {
+		n := corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations, Labels: map[string]string{}}}
+		for _, label := range labels {
+			key, value, _ := strings.Cut(label, "=")
+			n.Labels[key] = value
+		}
+		return n
+	}
+	const tenant = "liqo.io/tenant-namespace=true"
+	sent := map[string]string{"liqo.io/managed-by-namespace-map": "liqo-tenant-x/x"}
+	ending := namespace("ending", nil, tenant, "liqo.io/remote-cluster-id=bern")
+	ending.DeletionTimestamp = new(metav1.Now())
+	all := []corev1.Namespace{
+		ending, namespace("nobody", nil, tenant, "liqo.io/remote-cluster-id="),
+		namespace("liqo-tenant-oslo", nil, tenant, "liqo.io/remote-cluster-id=oslo"),
+		namespace("liqo-tenant-rome", nil, tenant, "liqo.io/remote-cluster-id=rome"),
+		namespace("team-rome", sent, "liqo.io/remote-cluster-id=rome"),
+	}
+	for preferred, want := range map[string][]string{
+		"":                 {"oslo", "liqo-tenant-oslo", "liqo-tenant-oslo"},
+		"liqo-tenant-rome": {"rome", "liqo-tenant-rome", "team-rome"},
+		"ending":           {"oslo", "liqo-tenant-oslo", "liqo-tenant-oslo"},
+	} {
+		consumer, tenant, sent := placesOf(all, preferred)
+		if got := []string{consumer, tenant.namespace, sent.namespace}; !slices.Equal(got, want) || tenant.err != nil || sent.err != nil {
+			t.Errorf("preferring %q: %v, want %v", preferred, got, want)
+		}
+	}
+	if _, tenant, sent := placesOf(all[:2], ""); tenant.err != absentError("consumer") || sent.err != tenant.err { //nolint:errorlint // It is not wrapped.
+		t.Errorf("without a consumer: %v, %v", tenant.err, sent.err)
+	}
+}
+
+// liqoV1 are the CRDs of Liqo v1 that the guards are about, and those by which it is recognised.
+var liqoV1 = []string{
+	"core.liqo.io_foreignclusters.yaml", "authentication.liqo.io_tenants.yaml", "authentication.liqo.io_resourceslices.yaml",
+	"offloading.liqo.io_shadowpods.yaml", "offloading.liqo.io_virtualnodes.yaml", "offloading.liqo.io_namespacemaps.yaml",
+}
+
+// installGuards installs all guards, with a consumer of Liqo v1, and returns what installs them again.
+func installGuards(t *testing.T, file string) (again func()) {
+	t.Helper()
+	var crds []string
+	for _, name := range liqoV1 {
+		crds = append(crds, "-f", controlplane.LiqoCRD(t, name))
+	}
+	kubectl(t, file, append([]string{"delete", "--ignore-not-found"}, crds...)...) // Of another test.
+	kubectl(t, file, append([]string{"apply", "--server-side"}, crds...)...)
+	kubectl(t, file, append([]string{"wait", "--for=condition=Established"}, crds...)...)
+	kubectl(t, file, "apply", "-f", "testdata/peering.yaml")
+
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := filepath.Abs("../../../config")
+	if err != nil {
+		t.Fatal(err)
+	}
+	up, err := filepath.Rel(dir, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay := fmt.Sprintf(`resources: [%[1]s/default]
+components: [%[1]s/components/served-classes, %[1]s/components/slice-pod-guard, %[1]s/components/provider-guard]
+patches:
+- target: {kind: Deployment, name: proffer}
+  patch: '[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--orchestrate"}]'
+`, up)
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(overlay), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again = func() {
+		kubectl(t, file, "apply", "--server-side", "--force-conflicts", "-k", dir)
+		kubectl(t, file, "apply", "-f", "testdata/lists.yaml")
+	}
+	t.Cleanup(func() {
+		components := namesOf(everyGuard(t))[5:]
+		kubectl(t, file, append([]string{"delete", "--ignore-not-found", "validatingadmissionpolicybinding,validatingadmissionpolicy"}, components...)...)
+		kubectl(t, file, "delete", "--ignore-not-found", "-f", "testdata/accounts.yaml", "-f", "testdata/lists.yaml")
+		kubectl(t, file, "-n", "proffer-system", "delete", "rolebinding,role", "proffer-served-classes", "proffer-placements")
+		kubectl(t, file, "delete", "clusterrolebinding,clusterrole", "proffer-slice-pod-guard")
+		// No controller deletes namespaces here.
+		kubectl(t, file, "label", "namespace", "liqo-tenant-rome", "lab-rome", "liqo.io/remote-cluster-id-")
+		kubectl(t, file, "delete", "runtimeclass", "check-test-large")
+		kubectl(t, file, append([]string{"delete", "--wait=false"}, crds...)...)
+	})
+	again()
+	return again
+}
+
+// awaitGuards waits until the report of the user has these findings on the guards.
+func awaitGuards(t *testing.T, file, user string, want ...Finding) {
+	t.Helper()
+	kubetest.Eventually(t, func() string {
+		var got []Finding
+		for _, f := range reportOf(t, file, user).Findings {
+			if f.Check == checkGuards {
+				got = append(got, f)
+			}
+		}
+		return cmp.Diff(want, got)
+	})
+}
+
+func TestTheGuardsAreTriedByDryRuns(t *testing.T) {
+	file := kubeconfig(t)
+	again := installGuards(t, file)
+	all := everyGuard(t)
+	names := namesOf(all)
+	installed := Finding{checkGuards, OK, fmt.Sprintf("All admission policies (%d) are installed and bound.", len(all)), ""}
+	hold := Finding{checkGuards, OK, fmt.Sprintf("Refusals confirmed by dry runs: %d.", len(all)), ""}
+	awaitGuards(t, file, "", installed, hold)
+
+	var fail []Finding
+	harms := attempts(stage{})
+	for _, g := range all {
+		fail = append(fail, Finding{
+			checkGuards, Wrong, g.name + " does not hold: " + harms[g.name].harm + ".",
+			"kubectl delete validatingadmissionpolicybinding,validatingadmissionpolicy " + g.name + ", and apply config/" + g.dir + " again: see docs/install.md.",
+		})
+	}
+	unbound := Finding{
+		checkGuards, Warning, "Without a binding that denies: " + strings.Join(names, ", ") + ".",
+		"Apply config/guards and config/admission and config/components/served-classes and config/components/slice-pod-guard and " +
+			"config/components/provider-guard: see docs/install.md.",
+	}
+	api := kubetest.API(t)
+	patch := func(body string) func(client.Object) error {
+		return func(o client.Object) error {
+			return api.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(body)))
+		}
+	}
+	for _, way := range []struct {
+		name, kind string
+		change     func(client.Object) error
+		first      Finding
+	}{
+		{"no bindings", "ValidatingAdmissionPolicyBinding", func(o client.Object) error { return api.Delete(t.Context(), o) }, unbound},
+		{"bindings that only audit", "ValidatingAdmissionPolicyBinding", patch(`{"spec":{"validationActions":["Audit"]}}`), unbound},
+		{"policies that match nothing", "ValidatingAdmissionPolicy", patch(`{"spec":{"matchConditions":[{"name":"never","expression":"false"}]}}`), installed},
+	} {
+		t.Run(way.name, func(t *testing.T) {
+			for _, name := range names {
+				o := &unstructured.Unstructured{}
+				o.SetAPIVersion("admissionregistration.k8s.io/v1")
+				o.SetKind(way.kind)
+				o.SetName(name)
+				if err := way.change(o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			awaitGuards(t, file, "", append([]Finding{way.first}, fail...)...)
+			kubectl(t, file, append([]string{"delete", "--ignore-not-found", "validatingadmissionpolicybinding,validatingadmissionpolicy"}, names...)...)
+			again()
+			awaitGuards(t, file, "", installed, hold)
+		})
+	}
+	t.Run("lists that the operator has not written", func(t *testing.T) { testListsNotWritten(t, file, installed) })
+	t.Run("accounts with too few rights", func(t *testing.T) { testFewRights(t, file) })
+}
+
+func testListsNotWritten(t *testing.T, file string, installed Finding) {
+	waiting := func(name string) Finding {
+		return Finding{
+			checkGuards, Warning, name + " refuses every request: the operator has not written its list.",
+			"The leader writes it: look at the checks rights and leader, and at the logs of the operator.",
+		}
+	}
+	hold := func(n int) Finding {
+		return Finding{checkGuards, OK, fmt.Sprintf("Refusals confirmed by dry runs: %d.", n), ""}
+	}
+	kubectl(t, file, "-n", "proffer-system", "patch", "admissionparams", "proffer-placements", "--type=merge", `-p={"data":null}`)
+	awaitGuards(t, file, "", installed, hold(10), waiting("proffer-slice-pod-guard"))
+	kubectl(t, file, "-n", "proffer-system", "delete", "admissionparams", "proffer-placements")
+	awaitGuards(t, file, "", installed, hold(10), waiting("proffer-slice-pod-guard"))
+	kubectl(t, file, "apply", "-f", "testdata/lists.yaml")
+	awaitGuards(t, file, "", installed, hold(11))
+}
+
+// Without the right to read the Deployment, the components are not known.
+func testFewRights(t *testing.T, file string) {
+	kubectl(t, file, "apply", "-f", "testdata/accounts.yaml")
+	installed := Finding{checkGuards, OK, "All admission policies (5) are installed and bound.", ""}
+	skipped := func(names, right string) Finding {
+		return Finding{
+			checkGuards, Skipped, "Not tried: " + names + ". You may not " + right + ".", "Ask for this right, or let a cluster admin run the check.",
+		}
+	}
+	policies := skipped("proffer-resourcepolicy", "create resourcepolicies.proffer.dev")
+	awaitGuards(t, file, "check-test-reader", installed, policies,
+		skipped("proffer-csr-guard", "impersonate users rome, impersonate groups liqo.io, impersonate groups rome"),
+		skipped("proffer-slice-deletion-guard, proffer-slice-guard, proffer-slice-status-guard", "list resourceslices.authentication.liqo.io"))
+	awaitGuards(t, file, "check-test-consumer", installed,
+		Finding{checkGuards, OK, "Refusals confirmed by dry runs: 3.", ""}, policies,
+		skipped("proffer-csr-guard", "create resourceslices.authentication.liqo.io in liqo-tenant-rome as rome"))
+}
