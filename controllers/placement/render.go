@@ -30,6 +30,9 @@ const (
 	// policy refuses all pods: somebody has replaced the list, and what is required is not known. No
 	// user begins with a dot.
 	complete = ".complete"
+	// unknown is the value of a user of whose pods it is not known what they need: no policy decides on
+	// its grant, and the list that said it was lost. The admission policy refuses its pods.
+	unknown = "?"
 )
 
 // rendered is the list as it should be.
@@ -46,7 +49,7 @@ type required struct {
 
 // render returns the list for what was decided on the slices. The present list decides what is
 // required of a user whose grant no policy decides on at the moment, such as while the policy is
-// invalid or deleted, and which entries stay if a consumer has too many.
+// invalid or deleted, and which entries stay if a consumer has too many. It is nil if it is not known.
 func render(decided iter.Seq[table.DecidedSlice], policies []table.Policy, present map[string]string) rendered {
 	all := requirements(decided, policies, present)
 	// What is listed stays listed; the rest follows in the order of the slices.
@@ -97,6 +100,9 @@ func requirements(decided iter.Seq[table.DecidedSlice], policies []table.Policy,
 			answered[s.User] = true
 		}
 		labels := present[s.User]
+		if present == nil {
+			labels = unknown
+		}
 		if byPolicy {
 			labels = labelsOf(s.Answer.Policy)
 		} else if granted := byName[s.Slice.GrantedBy]; granted != nil {

@@ -95,6 +95,26 @@ func many(consumer string, n int) (all []table.DecidedSlice) {
 	return all
 }
 
+// The list was lost while no operator led, or is new.
+func TestWithoutAListItIsUnknownWhatPodsNeedThatNoPolicyDecidesOn(t *testing.T) {
+	invalid := append(policies(gold), table.Policy{Name: "broken"})
+	got := render(slices.Values([]table.DecidedSlice{
+		accepted("withdrawn-1", nil), grantedBy("gone-1", ""), grantedBy("invalid-1", "broken"),
+		accepted("gold-1", gold), grantedBy("held-1", "gold"), accepted("silver-1", silver),
+	}), invalid, nil)
+	want := marked(map[string]string{
+		"withdrawn-1": "?", "gone-1": "?", "invalid-1": "?", "gold-1": "pool=gold,zone=a", "held-1": "pool=gold,zone=a",
+	})
+	if diff := cmp.Diff(rendered{entries: want}, got, cmp.AllowUnexported(rendered{})); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	again := render(slices.Values([]table.DecidedSlice{accepted("withdrawn-1", nil), accepted("gone-1", gold)}), policies(gold), got.entries)
+	want = marked(map[string]string{"withdrawn-1": "?", "gone-1": "pool=gold,zone=a"})
+	if diff := cmp.Diff(rendered{entries: want}, again, cmp.AllowUnexported(rendered{})); diff != "" {
+		t.Errorf("the next list (-want +got):\n%s", diff)
+	}
+}
+
 func TestAConsumerWithTooManySlicesHarmsOnlyItself(t *testing.T) {
 	all := many("rome", 1000)
 	all = append(all, of("oslo", accepted("mine-2", gold)))

@@ -56,7 +56,8 @@ type Writer struct {
 	stored atomic.Pointer[map[string]string]
 	left   prometheus.Gauge
 	// written is the result of the last write, which the watch may not have brought yet. last are the
-	// entries that were seen last, for a list that is deleted or replaced.
+	// entries that were last seen in a list of the operator, for a list that is deleted or replaced. It is
+	// nil if none was seen.
 	written *unstructured.Unstructured
 	last    map[string]string
 }
@@ -107,6 +108,7 @@ func (w *Writer) Collect(ch chan<- prometheus.Metric) { w.left.Collect(ch) }
 // undo changes by others.
 func (w *Writer) Start(ctx context.Context) error {
 	defer func() { w.stored.Store(nil); w.left.Set(0) }()
+	w.last = nil // Another replica may have led meanwhile.
 	thisOne := func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, w.list.Name).String()
 	}
@@ -174,7 +176,7 @@ func (w *Writer) write(ctx context.Context, store toolscache.Store) (wait time.D
 		}
 		before = u
 		// What others put in the place of the list does not say what was required.
-		if _, ours := listed[complete]; ours || w.last == nil {
+		if _, ours := listed[complete]; ours {
 			w.last = listed
 		}
 	}

@@ -51,19 +51,19 @@ func startOperator(t *testing.T, with ...func(*parts)) *operator {
 
 func launchOperator(t *testing.T, config *rest.Config, with ...func(*parts)) *operator {
 	t.Helper()
-	mgr, err := ctrl.NewManager(rest.CopyConfig(config), ctrl.Options{
-		Scheme:  NewScheme(),
-		Cache:   cacheOptions(namespaceOf(nil)),
-		Metrics: metricsserver.Options{BindAddress: "0"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	debouncer := debounce.New(5 * time.Millisecond)
 	o := &operator{t: t, ledger: capacity.NewLedger(), table: table.New()}
 	options := parts{ledger: o.ledger, table: o.table, debouncer: debouncer}
 	for _, f := range with {
 		f(&options)
+	}
+	mgr, err := ctrl.NewManager(rest.CopyConfig(config), ctrl.Options{
+		Scheme:  NewScheme(),
+		Cache:   cacheOptions(namespaceOf(options.election)), // As in run.
+		Metrics: metricsserver.Options{BindAddress: "0"},
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	if err := setup(mgr, options); err != nil {
 		t.Fatal(err)

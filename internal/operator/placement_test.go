@@ -108,6 +108,37 @@ func TestASliceIsListedBeforeItsFirstAnswerAndWhileItHoldsAnything(t *testing.T)
 	awaitPlacements(t, list, nil)
 }
 
+// The next leader knows what is required from the policy, and without one that it does not know it.
+func TestAListThatIsLostWhileNobodyLeadsLiftsNothing(t *testing.T) {
+	installSliceCRDs(t)
+	list, listing := newPlacements(t)
+	goldNode(t, "gold-1", "cpu", "8", "memory", "16Gi", "pods", "10")
+	retaining := classGold(enforcing, func(s *v1alpha1.ResourcePolicySpec) { s.Reclaim = v1alpha1.ReclaimRetain })
+	policy := kubetest.Create(t, retaining.DeepCopy())
+	rome := newTenancy(t, "rome")
+	o := startOperator(t, listing)
+	awaitAnswer(t, rome.ask("mine", nodestest.List("cpu", "2", "memory", "4Gi")), "Accepted Granted cpu=2,memory=4Gi")
+	user := creatorOf("mine", "rome")
+	listed := map[string]string{user: "pool=gold"}
+	awaitPlacements(t, list, listed)
+
+	empty := func() {
+		kubetest.Edit(t, list, func(o client.Object) { o.(*v1alpha1.AdmissionParams).Data = nil }, kubetest.WriteSpec)
+	}
+	gone := func() { kubetest.Remove(t, list) }
+	for _, step := range []struct {
+		lose func()
+		want string
+	}{{empty, "pool=gold"}, {gone, "pool=gold"}, {func() { kubetest.Remove(t, policy); empty() }, "?"}, {gone, "?"}} {
+		o.stop()
+		step.lose()
+		o = startOperator(t, listing)
+		awaitPlacements(t, list, map[string]string{user: step.want})
+	}
+	kubetest.Create(t, retaining.DeepCopy())
+	awaitPlacements(t, list, listed)
+}
+
 func TestASliceThatCannotBeListedIsNotAnswered(t *testing.T) {
 	installSliceCRDs(t)
 	list, listing := newPlacements(t)

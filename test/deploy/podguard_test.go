@@ -1,10 +1,12 @@
 package deploy
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -80,15 +82,21 @@ func (o *offloading) list(t *testing.T, entries map[string]string) {
 // replaceList has the list exactly these entries.
 func (o *offloading) replaceList(t *testing.T, entries map[string]string) {
 	t.Helper()
-	list := v1alpha1.AdmissionParams{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "proffer-placements"}}
-	if err := o.admin.Get(t.Context(), client.ObjectKeyFromObject(&list), &list); err != nil {
+	writeParams(t, "proffer-placements", entries)
+}
+
+// writeParams has a list exactly these entries.
+func writeParams(t *testing.T, name string, entries map[string]string) {
+	t.Helper()
+	list := v1alpha1.AdmissionParams{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	if err := cluster.client.Get(t.Context(), client.ObjectKeyFromObject(&list), &list); err != nil {
 		must(t, client.IgnoreNotFound(err))
 		list.Data = entries
-		must(t, o.admin.Create(t.Context(), &list))
+		must(t, cluster.client.Create(t.Context(), &list))
 		return
 	}
 	list.Data = entries
-	must(t, o.admin.Update(t.Context(), &list))
+	must(t, cluster.client.Update(t.Context(), &list))
 }
 
 func setPodSecurity(t *testing.T, level string) {
@@ -579,6 +587,87 @@ func TestThePodGuardFollowsItsListAfterItWasRemovedAndInstalledAgain(t *testing.
 	gold := refusal{metav1.StatusReasonInvalid, "spec.pod.nodeSelector lacks pool=gold"}
 	eventually(t, func() error { return gold.of(o.send(t, o.placed, setPlace(nil))) })
 	eventually(t, func() error { return o.send(t, o.free, setPlace(nil)) })
+}
+
+// A tool that replaces or deletes the list while the operator restarts opens the gate for nobody.
+func TestAListThatIsLostWhileTheOperatorRestartsAdmitsNoPodOutOfItsPlace(t *testing.T) {
+	p, o := newPeering(t), newOffloading(t)
+	deleteGrants(t)
+	tenant(t)
+	const spec = `{class: gold, reclaim: Retain, offer: {fixed: {cpu: 4, memory: 4Gi, pods: 10}},
+		slices: {enforcePlacement: true, nodeSelector: {pool: gold, zone: a}}}`
+	policy := func() { applyPolicy(t, "gold", spec) }
+	refused := func(message string) func() error {
+		return func() error {
+			return refusal{metav1.StatusReasonInvalid, message}.of(o.send(t, o.placed, setPlace(nil)))
+		}
+	}
+	listed := refused("spec.pod.nodeSelector lacks pool=gold, zone=a")
+	args := container(t, deployment(t, render(t, "slice-pod-guard"))).Args
+	running := start(t, args)
+	policy()
+	running.awaitReady(t)
+	createAuthenticated(t, p, aSlice("mine", "gold"))
+	awaitGranted(t, p, "mine", 4)
+	eventually(t, listed)
+
+	empty := func() { o.replaceList(t, nil) }
+	gone := func() { mustKubectl(t, "-n", namespace, "delete", "admissionparams", "proffer-placements") }
+	restart := func(lose func(), without, with func() error) {
+		t.Helper()
+		must(t, running.Stop(gracefulStop))
+		stop := o.watchTheGate(t)
+		defer stop()
+		lose()
+		eventually(t, without)
+		running = start(t, args)
+		eventually(t, with)
+	}
+	notListed := refused("this cluster is about to list what your pods need")
+	restart(empty, notListed, listed)
+	restart(gone, func() error { return withoutList.of(o.send(t, o.placed)) }, listed)
+
+	// Then only the list says what is required.
+	must(t, cluster.client.Delete(t.Context(), named("gold")))
+	lost := refused("no policy of this cluster decides on your ResourceSlice, and what it required of your pods is lost")
+	restart(empty, notListed, lost)
+	must(t, o.send(t, o.free, setPlace(nil)))
+	if err := lost(); err != nil {
+		t.Error(err)
+	}
+	policy()
+	eventually(t, listed)
+	must(t, o.send(t, o.placed))
+	running.requireAllowed(t)
+}
+
+// watchTheGate sends ShadowPods out of their place without a pause, until stop. None of them may be
+// accepted.
+func (o *offloading) watchTheGate(t *testing.T) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var tries, accepted atomic.Int64
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			pod := aShadowPod("sent")
+			setPlace(nil)(pod)
+			if err := o.placed.Create(ctx, pod, client.DryRunAll); err == nil {
+				accepted.Add(1)
+			}
+			tries.Add(1)
+		}
+	}()
+	return func() {
+		t.Helper()
+		cancel()
+		<-done
+		if n := accepted.Load(); n > 0 {
+			t.Errorf("%d of %d ShadowPods out of their place are accepted", n, tries.Load())
+		}
+		t.Logf("%d ShadowPods were sent", tries.Load())
+	}
 }
 
 // The operator of the component writes the list again, and sets the level of new namespaces.
