@@ -283,3 +283,27 @@ func TestConsumersCanOnlyRequestServedClasses(t *testing.T) {
 	})
 	o.requireAllowed(t)
 }
+
+// As with the pod guard, the API server follows the list of a policy that was deleted and created again.
+func TestServedClassesFollowTheirListAfterTheyWereRemovedAndInstalledAgain(t *testing.T) {
+	p := newPeering(t)
+	applyComponent(t, "served-classes")
+	removeParams(t, "proffer-served-classes")
+	answers := func(served, other string) {
+		t.Helper()
+		writeParams(t, "proffer-served-classes", map[string]string{served: "proffer"})
+		eventually(t, func() error {
+			return errors.Join(tryCreate(t, p.rome, aSlice("s", served)), notServed(other).of(tryCreate(t, p.rome, aSlice("s", other))))
+		})
+	}
+	answers("gold", "silver")
+	// As docs/install.md says: the policy first, the list last.
+	mustKubectl(t, "delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", "proffer-served-classes")
+	eventually(t, func() error { return tryCreate(t, p.rome, aSlice("s", "silver")) })
+	mustKubectl(t, "-n", namespace, "delete", "admissionparams", "proffer-served-classes")
+
+	mustKubectl(t, "apply", "-k", overlay(t, "served-classes"))
+	eventually(t, func() error { return withoutList.of(tryCreate(t, p.rome, aSlice("s", "gold"))) })
+	answers("silver", "gold")
+	answers("gold", "silver")
+}
