@@ -127,8 +127,9 @@ type ResourcePolicySpec struct {
 	// UpdateThresholdPercent holds back small changes. A change of capacity or use is published when
 	// some resource of an offer has changed by more than this percentage, 0 to 100, of the amount
 	// published last. With 0 every change is published. An edit of the policy, a resource that is
-	// added or removed, and a change to or from 0 are always published. Unless it is 0, a pool of
-	// free capacity follows small changes with a delay. Default: 5.
+	// added or removed, a change to or from 0, and each change of devices, such as nvidia.com/gpu, are
+	// always published. Unless it is 0, a pool of free capacity follows small changes with a delay,
+	// except for devices. Default: 5.
 	// +optional
 	// +kubebuilder:default=5
 	// +kubebuilder:validation:Minimum=0

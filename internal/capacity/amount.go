@@ -3,6 +3,7 @@ package capacity
 import (
 	"math"
 	"math/bits"
+	"strings"
 )
 
 // Well-known resource names. A usable offer has the first three.
@@ -15,6 +16,10 @@ const (
 // Amounts maps resource names to amounts: cpu in milli, every other resource in whole units (bytes,
 // pods, devices). An absent name is not the same as an amount of 0.
 type Amounts map[string]int64
+
+// InDevices reports whether the amounts of a resource are devices, such as GPUs: the extended resources
+// of Kubernetes, whose names have a domain. Each device matters to a pod, however many there are.
+func InDevices(name string) bool { return strings.Contains(name, "/") }
 
 // Row is a list of amounts in the column order of a View. A row that is shorter than the columns
 // reads as 0 beyond its end.

@@ -396,6 +396,16 @@ func TestARaiseThatIsHardlyWorthItWaits(t *testing.T) {
 	w.want(t, "s cpu=107")
 }
 
+func TestARaiseByOneDeviceDoesNotWait(t *testing.T) {
+	const gpu = "nvidia.com/gpu"
+	s := having("s", "rome", 1, 100)
+	s.Request, s.Granted = capacity.Amounts{"cpu": 100, gpu: 32}, capacity.Amounts{"cpu": 100, gpu: 23}
+	w := newWorld(gold(func(p *offer.Policy) { p.ThresholdPercent = 100 })).
+		node("n", "a", capacity.Amounts{"cpu": 100, gpu: 24}).slice(s)
+	w.settle(t)
+	w.want(t, "s cpu=100,nvidia.com/gpu=24")
+}
+
 func TestAmountsAtTheEndOfTheRange(t *testing.T) {
 	w := newWorld(gold()).node("n", "a", cpu(math.MaxInt64)).pod("o", "n", "oslo", cpu(math.MaxInt64)).
 		slice(asking("r1", "rome", 1, math.MaxInt64)).slice(having("o1", "oslo", 2, math.MaxInt64)).slice(asking("o2", "oslo", 3, math.MaxInt64))

@@ -85,7 +85,7 @@ func (s *sliceState) offered(l *lineState) bool {
 // capacity that comes and goes would rewrite every slice each time.
 func (s *sliceState) withinThreshold(l *lineState, to int64) bool {
 	more := to - l.had
-	return l.had > 0 && more > 0 && more <= capacity.Share(l.had, s.group.terms.Policy.ThresholdPercent, 100)
+	return l.had > 0 && more > 0 && more <= capacity.Share(l.had, s.group.terms.Policy.Threshold(l.Resource), 100)
 }
 
 // useless reports whether the slice would get nothing, or nothing of a resource that it asks for

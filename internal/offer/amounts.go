@@ -71,7 +71,7 @@ func (e *evaluation) revocation(resource string) Step {
 func (p *policyPlan) publish(steps []Step, override int, b before) *Offer {
 	old := b.offer
 	if old != nil && old.Policy == p.Name && old.version == p.Version && old.Override == override &&
-		unmoved(old.Amounts, steps, p.ThresholdPercent) {
+		p.unmoved(old.Amounts, steps) {
 		return old
 	}
 	if len(steps) == 0 {
@@ -83,25 +83,23 @@ func (p *policyPlan) publish(steps []Step, override int, b before) *Offer {
 	}
 }
 
-// unmoved reports whether the resources are the same, every amount moved by at most percent, and
+// unmoved reports whether the resources are the same, every amount moved by at most its threshold, and
 // none moved to or from 0.
-func unmoved(old []Amount, steps []Step, percent int64) bool {
+func (p *Policy) unmoved(old []Amount, steps []Step) bool {
 	if len(old) != len(steps) {
 		return false
 	}
 	for i, a := range old {
-		if s := &steps[i]; s.Resource != a.Resource || !near(a.Value, s.Offer, percent) {
+		s := &steps[i]
+		if s.Resource != a.Resource || s.Offer != a.Value && !near(a.Value, s.Offer, p.Threshold(a.Resource)) {
 			return false
 		}
 	}
 	return true
 }
 
-// near reports whether an amount moved by at most percent, and not to or from 0.
+// near reports whether two different amounts are at most percent of the old one apart, and neither is 0.
 func near(old, now, percent int64) bool {
-	if old == now {
-		return true
-	}
 	return old != 0 && now != 0 && max(now-old, old-now) <= capacity.Share(old, percent, 100)
 }
 
@@ -117,12 +115,12 @@ func (e *evaluation) withdrawn(b before, h *holding) []Step {
 
 // withdraw returns what is left of an offer on which no policy decides any longer.
 func (e *evaluation) withdraw(b before, h *holding) *Offer {
-	old, steps := b.offer, e.withdrawn(b, h)
-	if old.Withdrawn() && unmoved(old.Amounts, steps, 0) {
+	old, amounts := b.offer, amountsOf(e.withdrawn(b, h))
+	if old.Withdrawn() && slices.Equal(old.Amounts, amounts) {
 		return old
 	}
 	return &Offer{
-		Class: old.Class, Amounts: amountsOf(steps), Override: -1, lastPolicy: old.lastPolicy, reclaim: old.reclaim,
+		Class: old.Class, Amounts: amounts, Override: -1, lastPolicy: old.lastPolicy, reclaim: old.reclaim,
 	}
 }
 

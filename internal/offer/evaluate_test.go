@@ -399,21 +399,24 @@ func TestAtTheStartWhatPodsRequestMustHaveBeenOffered(t *testing.T) {
 }
 
 func TestThreshold(t *testing.T) {
-	start := capacity.Amounts{"cpu": 1000, "memory": 0}
+	const gpu = "nvidia.com/gpu"
+	start := capacity.Amounts{"cpu": 1000, "memory": 0, gpu: 24}
 	cases := []struct {
 		name      string
 		with      []func(*Policy)
 		now       capacity.Amounts
 		published bool
 	}{
-		{"a change equal to the threshold is held back", []func(*Policy){threshold(5)}, capacity.Amounts{"cpu": 950, "memory": 0}, false},
-		{"a larger fall is published", []func(*Policy){threshold(5)}, capacity.Amounts{"cpu": 949, "memory": 0}, true},
-		{"a larger rise is published", []func(*Policy){threshold(5)}, capacity.Amounts{"cpu": 1051, "memory": 0}, true},
-		{"a rise from 0 is published", []func(*Policy){threshold(100)}, capacity.Amounts{"cpu": 1000, "memory": 1}, true},
-		{"a fall to 0 is published", []func(*Policy){threshold(100)}, capacity.Amounts{"cpu": 0, "memory": 0}, true},
-		{"a new resource is published", []func(*Policy){threshold(100)}, capacity.Amounts{"cpu": 1000, "memory": 0, "gpu": 0}, true},
-		{"an edit of the policy is published", []func(*Policy){threshold(50), version("2")}, capacity.Amounts{"cpu": 999, "memory": 0}, true},
-		{"a threshold of 0 holds nothing back", []func(*Policy){threshold(0)}, capacity.Amounts{"cpu": 999, "memory": 0}, true},
+		{"a change equal to the threshold is held back", []func(*Policy){threshold(5)}, capacity.Amounts{"cpu": 950, "memory": 0, gpu: 24}, false},
+		{"a larger fall is published", []func(*Policy){threshold(5)}, capacity.Amounts{"cpu": 949, "memory": 0, gpu: 24}, true},
+		{"a larger rise is published", []func(*Policy){threshold(5)}, capacity.Amounts{"cpu": 1051, "memory": 0, gpu: 24}, true},
+		{"a rise from 0 is published", []func(*Policy){threshold(100)}, capacity.Amounts{"cpu": 1000, "memory": 1, gpu: 24}, true},
+		{"a fall to 0 is published", []func(*Policy){threshold(100)}, capacity.Amounts{"cpu": 0, "memory": 0, gpu: 24}, true},
+		{"a new resource is published", []func(*Policy){threshold(100)}, capacity.Amounts{"cpu": 1000, "memory": 0, gpu: 24, "gpu": 0}, true},
+		{"an edit of the policy is published", []func(*Policy){threshold(50), version("2")}, capacity.Amounts{"cpu": 999, "memory": 0, gpu: 24}, true},
+		{"a lost device is published", []func(*Policy){threshold(100)}, capacity.Amounts{"cpu": 1000, "memory": 0, gpu: 23}, true},
+		{"a new device is published", []func(*Policy){threshold(100)}, capacity.Amounts{"cpu": 1000, "memory": 0, gpu: 25}, true},
+		{"a threshold of 0 holds nothing back", []func(*Policy){threshold(0)}, capacity.Amounts{"cpu": 999, "memory": 0, gpu: 24}, true},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {

@@ -53,7 +53,8 @@ type Policy struct {
 	Resources []string
 	// Overrides replace parts of the offer for some consumers; the first that matches wins.
 	Overrides []Override
-	// ThresholdPercent, 0 to 100: a change of capacity is published once a resource moves by more.
+	// ThresholdPercent, 0 to 100: a change of capacity is published once a resource moves by more. See
+	// Threshold.
 	ThresholdPercent int64
 	Reclaim          Reclaim
 	// Slices configures the answers to ResourceSlices of the class.
@@ -63,6 +64,15 @@ type Policy struct {
 	// Known holds names that the policy once offered. A name that is no longer offered is offered as
 	// an explicit 0.
 	Known []string
+}
+
+// Threshold returns the percentage by which an amount of a resource may move without being published:
+// 0 for devices, since one that is gone can make a pod wait for ever.
+func (p *Policy) Threshold(resource string) int64 {
+	if capacity.InDevices(resource) {
+		return 0
+	}
+	return p.ThresholdPercent
 }
 
 // Slices configures the answers to ResourceSlices. Except for the amounts, the arithmetic does not

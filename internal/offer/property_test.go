@@ -267,7 +267,7 @@ func checkExplained(t *rapid.T, id string, entry *Entry, explained []Explained) 
 			if s.Source == FromRevocation && s.Held < 0 && a.Value != 0 {
 				t.Fatalf("%s in %q: revoked %s is %d", id, x.Class, a.Resource, a.Value)
 			}
-			if s.Offer != a.Value && x.plan.ThresholdPercent == 0 {
+			if s.Offer != a.Value && x.plan.Threshold(s.Resource) == 0 {
 				t.Fatalf("%s in %q: %d of %s is published without a threshold, but %d is current", id, x.Class, a.Value, a.Resource, s.Offer)
 			}
 		}

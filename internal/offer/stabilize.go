@@ -57,7 +57,7 @@ func StabilizerAt(policies []Policy, given map[string]capacity.Amounts) Stabiliz
 // Stabilize sets in.Levels to the levels at a time, and returns after how long a level will change if
 // nothing else does, 0 for never. Levels exist for policies of free capacity of this cluster's own nodes
 // with a threshold: with a threshold of 0 every change is published, and what peers no longer give is
-// never given out. An edit of a policy resets its levels.
+// never given out. Devices have no level. An edit of a policy resets its levels.
 func (s *Stabilizer) Stabilize(now time.Time, in *Input) (again time.Duration) {
 	before := s.pools
 	s.pools, in.Levels = map[string]levels{}, map[string]capacity.Amounts{}
@@ -75,6 +75,9 @@ func (s *Stabilizer) Stabilize(now time.Time, in *Input) (again time.Duration) {
 		s.pools[p.Name], in.Levels[p.Name] = next, capacity.Amounts{}
 		plan := policyPlan{Policy: p, pool: &in.View.Pools[pools[p]]}
 		for _, step := range plan.shares(in.View.Columns) {
+			if capacity.InDevices(step.Resource) {
+				continue
+			}
 			l, known := was.byResource[step.Resource]
 			if !known {
 				l = level{given: step.Pool}

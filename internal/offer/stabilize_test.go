@@ -147,6 +147,18 @@ func TestLevelsArePoliciesOwn(t *testing.T) {
 	expect(t, "created again", cpuOf(in, "half"), int64(7600))
 }
 
+func TestDevicesAreFollowedAtOnce(t *testing.T) {
+	const gpu = "nvidia.com/gpu"
+	c, stable := newCluster(), &Stabilizer{}
+	policies := []Policy{ofNodes("p", threshold(5))}
+	for i, gpus := range []int64{24, 23, 24, 25} {
+		c.node("n1", capacity.Amounts{capacity.CPU: 1000 + gpus, gpu: gpus})
+		in := Input{Policies: policies, View: c.View(Selections(policies))}
+		stable.Stabilize(at(time.Duration(i)*time.Second), &in)
+		expect(t, "the pool", Evaluate(in).Reports["p"].Capacity, capacity.Amounts{capacity.CPU: 1024, gpu: gpus})
+	}
+}
+
 func TestALevelIsExplained(t *testing.T) {
 	s := Step{Resource: "cpu", Source: FromNodes, Counted: 15200, Percent: 100, Pool: 16000, Committed: 4000, Remaining: 12000, Own: 4000, Max: -1, Held: -1, Offer: 16000}
 	expect(t, "a dip", s.arithmetic(capacity.HumanFormat("cpu")), "100% of 15.2 is a pool of 16, and 15.2 now, 4 committed, 12 remaining; it has 4")
