@@ -146,9 +146,9 @@ type namedPool struct {
 }
 
 type namedUse struct {
-	Everywhere Amounts
-	ByPool     []Amounts
-	ByCreator  map[string]Amounts
+	Everywhere, Stranded Amounts
+	ByPool               []Amounts
+	ByCreator            map[string]Amounts
 }
 
 // amountsOf returns the positive sums of these names.
@@ -227,6 +227,10 @@ func (w world) recount(t *rapid.T, selections []Selection, asked, before []strin
 		}
 		ours := func(of Pod) bool { return of.Consumer == p.Consumer && w.counts(w.nodes[of.Node]) }
 		use := namedUse{Everywhere: usedBy(ours), ByCreator: map[string]Amounts{}}
+		use.Stranded = usedBy(func(of Pod) bool {
+			n, known := w.nodes[of.Node]
+			return ours(of) && known && n.State == NotReady
+		})
 		for _, s := range selections {
 			use.ByPool = append(use.ByPool, usedBy(func(of Pod) bool { return ours(of) && in(s)(of.Node) }))
 		}
@@ -291,7 +295,7 @@ func (w world) recount(t *rapid.T, selections []Selection, asked, before []strin
 func read(t *rapid.T, v View) namedView {
 	all := namedView{Columns: v.Columns, Used: map[string]namedUse{}}
 	for consumer, use := range v.Used.All {
-		u := namedUse{Everywhere: amounts(v, use.Everywhere), ByCreator: map[string]Amounts{}}
+		u := namedUse{Everywhere: amounts(v, use.Everywhere), Stranded: amounts(v, use.Stranded), ByCreator: map[string]Amounts{}}
 		for creator := range use.ByCreator {
 			u.ByCreator[creator] = amounts(v, use.By(creator))
 		}

@@ -68,8 +68,10 @@ func (c *cellSums) poolIndexes() []int {
 // consumerSums are the sums over one consumer's pods on nodes that count, and on none yet.
 type consumerSums struct {
 	podSums
-	// byPool sums over the nodes of each pool, byCreator over the pods of each creator.
+	// byPool sums over the nodes of each pool, stranded over nodes that are not Ready, byCreator over the
+	// pods of each creator.
 	byPool    [][]total
+	stranded  []total
 	byCreator map[string]*podSums
 }
 
@@ -383,7 +385,7 @@ func (l *Ledger) countConsumerPod(e *podEntry, pods int, apply func(*total, tota
 		creator.pods += pods
 		creator.cached = nil
 	}
-	pools := e.on.cell.poolIndexes()
+	pools, stranded := e.on.cell.poolIndexes(), e.on.node != nil && e.on.node.State == NotReady
 	for _, r := range e.requests {
 		c := l.names.infos[r.number].column
 		if c < 0 {
@@ -393,6 +395,9 @@ func (l *Ledger) countConsumerPod(e *podEntry, pods int, apply func(*total, tota
 		apply(totalAt(&sums.requests, c), amount)
 		if creator != nil {
 			apply(totalAt(&creator.requests, c), amount)
+		}
+		if stranded {
+			apply(totalAt(&sums.stranded, c), amount)
 		}
 		apply(&l.requested[c], amount)
 		for _, k := range pools {
@@ -469,6 +474,9 @@ func (c *consumerSums) snapshot() *Use {
 	u := &Use{Everywhere: rowOf(c.requests), ByPool: make([]Row, len(c.byPool))}
 	for i, sums := range c.byPool {
 		u.ByPool[i] = rowOf(sums)
+	}
+	if len(c.stranded) > 0 {
+		u.Stranded = rowOf(c.stranded)
 	}
 	if len(c.byCreator) > 0 {
 		u.ByCreator = make(map[string]Row, len(c.byCreator))

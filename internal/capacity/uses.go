@@ -10,6 +10,8 @@ type Use struct {
 	// the sum on the nodes of each pool of the View.
 	Everywhere Row
 	ByPool     []Row
+	// Stranded is the part of Everywhere on nodes that are not Ready, nil for nothing.
+	Stranded Row
 	// ByCreator splits Everywhere by the creator of the pods. Pods without a creator are not in it.
 	// The caller must not change it.
 	ByCreator map[string]Row

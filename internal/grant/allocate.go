@@ -85,8 +85,10 @@ type group struct {
 	// granted is the sum of what counts as granted to the slices so far.
 	granted capacity.Row
 	// unclaimedUse is what the consumer's pods use, less what floors cover of it so far. It is nil
-	// for a consumer without pods.
-	unclaimedUse capacity.Row
+	// for a consumer without pods. unclaimedAlive is the part of it that is not on nodes that are not Ready,
+	// and alive reports whether any of the pods is.
+	unclaimedUse, unclaimedAlive capacity.Row
+	alive                        bool
 	// evicts reports whether the consumer has to give up what it has of the pool, whatever its pods
 	// use.
 	evicts bool
@@ -94,6 +96,15 @@ type group struct {
 
 // hasPods reports whether the consumer has pods anywhere.
 func (g *group) hasPods() bool { return g.unclaimedUse != nil }
+
+// claim covers up to an amount of what the consumer's pods use. It returns how much, and how much of it if
+// pods on nodes that are not Ready do not count.
+func (g *group) claim(column int, most int64) (all, alive int64) {
+	all, alive = min(most, g.unclaimedUse[column]), min(most, g.unclaimedAlive[column])
+	g.unclaimedUse[column] -= all
+	g.unclaimedAlive[column] -= alive
+	return all, alive
+}
 
 // poolIndex returns the index in AllocationInput.Pools of the slices' pool, noPool
 // for none.
@@ -227,6 +238,12 @@ func (a *allocation) prepare(g *group) {
 	if used, hasPods := a.input.Used(g.consumer); hasPods {
 		g.unclaimedUse = a.rows.take(len(a.columns))
 		copy(g.unclaimedUse, used)
+		g.unclaimedAlive = a.rows.take(len(a.columns))
+		stranded := a.input.Stranded(g.consumer)
+		for c, amount := range used {
+			g.unclaimedAlive[c] = amount - stranded.At(c)
+		}
+		g.alive = g.unclaimedAlive[a.column[capacity.Pods]] > 0
 	}
 	g.granted = a.rows.take(len(a.columns))
 	if g.terms == nil {

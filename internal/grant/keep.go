@@ -47,12 +47,14 @@ func (s *sliceState) keepPinned() {
 		s.grant(l, l.had)
 		l.floor = l.had
 		if s.group.hasPods() && l.column >= 0 {
-			s.group.unclaimedUse[l.column] -= min(l.had, s.group.unclaimedUse[l.column])
+			s.group.claim(l.column, l.had)
 		}
 	}
 }
 
-// keepFloor grants a slice what reclaim does not take back, whatever there is.
+// keepFloor works out what reclaim does not take back from a slice, whatever there is, and grants it,
+// except for what only pods on nodes that are not Ready need: for these, no older slice is lowered, so
+// keepGranted grants that.
 func (s *sliceState) keepFloor() {
 	g, reclaim := s.group, s.reclaim()
 	arrived := s.changedClass() && g.terms != nil
@@ -61,7 +63,7 @@ func (s *sliceState) keepFloor() {
 	}
 	for i := range s.states {
 		l := &s.states[i]
-		floor := min(l.had, l.want)
+		floor, stranded := min(l.had, l.want), int64(0)
 		switch reclaim {
 		case offer.Evict:
 			floor = 0
@@ -80,26 +82,29 @@ func (s *sliceState) keepFloor() {
 				floor = least
 				break
 			}
-			floor = max(least, min(floor, g.unclaimedUse[l.column]))
-			g.unclaimedUse[l.column] -= min(floor, g.unclaimedUse[l.column])
+			used, alive := g.claim(l.column, floor)
+			if g.alive {
+				alive = max(least, alive)
+			}
+			floor = max(least, used)
+			stranded = floor - alive
 		case offer.Retain:
 		}
-		s.grant(l, floor)
+		s.grant(l, floor-stranded)
 		l.floor = floor
 	}
 }
 
-// keepGranted grants a slice what it had, within the headroom.
+// keepGranted grants a slice what it had, within the headroom, and its floor.
 func (s *sliceState) keepGranted() {
-	if s.changedClass() {
-		return
-	}
 	for i := range s.states {
 		l := &s.states[i]
-		if missing := min(l.had, l.want) - l.Granted; missing > 0 {
+		kept := l.floor - l.Granted
+		if missing := min(l.had, l.want) - l.Granted; missing > kept && !s.changedClass() {
 			most, _ := s.available(l, (*poolShare).headroomToKeep)
-			s.grant(l, min(missing, most))
+			kept = max(kept, min(missing, most))
 		}
+		s.grant(l, kept)
 	}
 }
 

@@ -72,6 +72,10 @@ func (w *world) happen(t *rapid.T) {
 	case 0:
 		w.node(node, node[:1], anyAmounts.Draw(t, "allocatable"), rapid.OneOf(anyID, rapid.Just(""), rapid.Just("")).Draw(t, "peer"))
 	case 1:
+		if rapid.Bool().Draw(t, "down") {
+			w.down(node, node[:1], anyAmounts.Draw(t, "allocatable"))
+			break
+		}
 		w.ledger.DeleteNode(node)
 	case 2:
 		w.pod(pod, node, rapid.OneOf(anyID, rapid.Just("")).Draw(t, "of"), anyAmounts.Draw(t, "requests"))

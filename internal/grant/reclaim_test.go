@@ -37,3 +37,51 @@ func TestWhatADeletedPolicyLeavesFallsByItsLastReclaim(t *testing.T) {
 		})
 	}
 }
+
+// Pods that lie on a dead node stay until somebody deletes them. They protect the grant of their own
+// slice, but not from an older one.
+func TestTheOrderOfSlicesWhenANodeDiesAndComesBack(t *testing.T) {
+	of := capacity.Amounts{"cpu": 8, "memory": 8}
+	had := func(name, consumer string, age int64) Slice {
+		s := having(name, consumer, age, 8)
+		s.Request, s.Granted = of, of
+		return s
+	}
+	start := func() *world {
+		return newWorld(gold()).node("n1", "a", of).node("n2", "a", of).slice(had("old", "oslo", 1)).slice(had("young", "rome", 2))
+	}
+	const both, older = "old cpu=8,memory=8; young cpu=8,memory=8", "old cpu=8,memory=8; young cpu=0,memory=0"
+	for name, steps := range map[string][]struct {
+		what string
+		do   func(w *world)
+		want string
+	}{
+		"the younger slice's pods are on it": {
+			{"before", func(w *world) { w.pod("p", "n1", "rome", cpu(8)) }, both},
+			{"the node dies", func(w *world) { w.down("n1", "a", of) }, "old cpu=8,memory=8; young cpu=8,memory=1"},
+			{"the pods are deleted", func(w *world) { w.ledger.DeletePod("p") }, older},
+			{"the node is back", func(w *world) { w.node("n1", "a", of) }, both},
+		},
+		"the older slice's pods are on it": {
+			{"before", func(w *world) { w.pod("p", "n1", "oslo", of).pod("q", "n2", "rome", of) }, both},
+			{"the node dies", func(w *world) { w.down("n1", "a", of) }, both},
+			{"the other pods end", func(w *world) { w.ledger.DeletePod("q") }, older},
+			{"the node is back", func(w *world) { w.node("n1", "a", of) }, both},
+		},
+		"a third slice asks meanwhile": {
+			{"before", func(w *world) { w.pod("p", "n1", "rome", of) }, both},
+			{"the node dies", func(w *world) { w.down("n1", "a", of).slice(asking("third", "paris", 3, 8)) }, both + "; third -"},
+			{"the node is back", func(w *world) { w.node("n1", "a", of) }, both + "; third -"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := start()
+			for _, step := range steps {
+				step.do(w)
+				w.settle(t)
+				t.Log(step.what)
+				w.want(t, step.want)
+			}
+		})
+	}
+}

@@ -35,6 +35,12 @@ func (w *world) node(name, zone string, allocatable capacity.Amounts, peer ...st
 	return w
 }
 
+// down adds a node that is not Ready, or makes it so.
+func (w *world) down(name, zone string, allocatable capacity.Amounts) *world {
+	w.ledger.SetNode(capacity.Node{Name: name, Labels: map[string]string{"zone": zone}, Allocatable: allocatable})
+	return w
+}
+
 func (w *world) pod(key, node, consumer string, requests capacity.Amounts) *world {
 	w.ledger.SetPod(capacity.Pod{Key: key, Node: node, Consumer: consumer, Requests: requests})
 	return w

@@ -239,3 +239,11 @@ func (a *AllocationInput) Used(consumer string) (capacity.Row, bool) {
 	}
 	return nil, false
 }
+
+// Stranded returns what of Used is on nodes that are not Ready, by column.
+func (a *AllocationInput) Stranded(consumer string) capacity.Row {
+	if use := a.View.Used.Of(consumer); use != nil {
+		return use.Stranded
+	}
+	return nil
+}
