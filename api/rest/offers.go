@@ -147,6 +147,9 @@ type Details struct {
 	// Policies are those that are for the consumer, or would be without their filter of consumers, by
 	// class, then in the order of precedence.
 	Policies []Candidate `json:"policies"`
+	// InGrace are the nodes of the cluster that have lost something which still counts for a while, by
+	// name, absent for none.
+	InGrace []LeftOutNode `json:"inGrace,omitempty"`
 	// Slices are the consumer's ResourceSlices, by namespace and name.
 	Slices []Slice `json:"slices"`
 	// Pods are the pods that count as the consumer's, by node, namespace and name.
@@ -175,7 +178,7 @@ type LeftOut struct {
 	First []LeftOutNode `json:"first"`
 }
 
-// LeftOutNode is a node and why it is left out, as in "NAME is WHY".
+// LeftOutNode is a node and why it is left out, or will be, as in "NAME is WHY".
 type LeftOutNode struct {
 	Name string `json:"name"`
 	Why  string `json:"why"`

@@ -109,6 +109,9 @@ type WorldNode struct {
 	Taints      []string          `json:"taints,omitempty"`
 	State       string            `json:"state"`
 	Allocatable Amounts           `json:"allocatable"`
+	// Grace says what the node has lost that still counts in the fields above, and until when, absent for
+	// a node that counts as it is.
+	Grace string `json:"grace,omitempty"`
 	// Peer is what a virtual node stands for, absent for a node of this cluster's own.
 	Peer *WorldPeer `json:"peer,omitempty"`
 }

@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -107,6 +108,30 @@ func (l *Ledger) deleteNode(name string) (changed bool) {
 	l.dropIfEmpty(a)
 	l.distribute(l.groupOf[name])
 	return true
+}
+
+// Node returns a node as it counts, and whether it is known. The caller must not change its maps.
+func (l *Ledger) Node(name string) (node Node, known bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if a := l.nodes[name]; a != nil && a.node != nil {
+		return *a.node, true
+	}
+	return Node{}, false
+}
+
+// InGrace returns the nodes that have lost something which still counts, by name.
+func (l *Ledger) InGrace() []UnusableNode {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []UnusableNode
+	for name, a := range l.nodes {
+		if a.node != nil && a.node.Grace != "" {
+			all = append(all, UnusableNode{name, a.node.Grace})
+		}
+	}
+	slices.SortFunc(all, func(a, b UnusableNode) int { return strings.Compare(a.Name, b.Name) })
+	return all
 }
 
 // replaceNode sets the node of an account as it was reported, nil for none.

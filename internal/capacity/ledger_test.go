@@ -283,6 +283,31 @@ func TestChangedIsFalseWhenNothingThatMattersChanged(t *testing.T) {
 	}
 }
 
+func TestNodesInTheirGraceAreListedAndCount(t *testing.T) {
+	l := NewLedger()
+	inGrace := func(n *Node) { n.Grace = "not Ready" }
+	for _, n := range []Node{node("b", inGrace), node("a", inGrace), node("c")} {
+		l.SetNode(n)
+	}
+	if diff := cmp.Diff([]UnusableNode{{"a", "not Ready"}, {"b", "not Ready"}}, l.InGrace()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if n := l.View([]Selection{{}}).Pools[0].Nodes; n != 3 {
+		t.Errorf("%d nodes count, want 3", n)
+	}
+	want := node("a")
+	if changed := l.SetNode(want); !changed {
+		t.Error("a node whose grace has ended has not changed")
+	}
+	got, known := l.Node("a")
+	if diff := cmp.Diff(want, got); !known || diff != "" {
+		t.Errorf("known: %v (-want +got):\n%s", known, diff)
+	}
+	if _, known := l.Node("d"); known || len(l.InGrace()) != 1 {
+		t.Errorf("d is known: %v, in their grace: %v", known, l.InGrace())
+	}
+}
+
 func TestUnusableExplainsEverySelectedNodeOutsideThePool(t *testing.T) {
 	l := NewLedger()
 	pool := map[string]string{"pool": "gold"}

@@ -22,6 +22,9 @@ type Node struct {
 	// Depth of a virtual node is 0 for capacity that the peer has itself, and that of the reseller for
 	// capacity that it has from others, see Peers. It is UnknownDepth if it cannot be read.
 	Depth int
+	// Grace says what the node has lost that still counts, since when and until when, as in "NODE is
+	// GRACE". It is empty for a node that counts as it is.
+	Grace string
 }
 
 // UnknownDepth is more than any Depth.
@@ -34,7 +37,7 @@ const DepthLabel = "proffer.dev/depth"
 // Equal reports whether two nodes are in the same state.
 func (n *Node) Equal(o *Node) bool {
 	return n == o || n.Name == o.Name && n.State == o.State && n.Virtual == o.Virtual && n.Peer == o.Peer &&
-		n.Depth == o.Depth && maps.Equal(n.Labels, o.Labels) && slices.Equal(n.Taints, o.Taints) &&
+		n.Depth == o.Depth && n.Grace == o.Grace && maps.Equal(n.Labels, o.Labels) && slices.Equal(n.Taints, o.Taints) &&
 		maps.Equal(n.Allocatable, o.Allocatable)
 }
 

@@ -61,7 +61,7 @@ pluginConfig:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if time.Duration(o.batchPeriod) != time.Second || !o.leaderElect || o.grpc != ":7001" || o.offersQPS != 7 || len(o.offersTo) != 2 {
+	if o.batchPeriod.value != time.Second || !o.leaderElect || o.grpc != ":7001" || o.offersQPS != 7 || len(o.offersTo) != 2 {
 		t.Errorf("options %+v", o)
 	}
 	p := o.plugins
@@ -78,7 +78,7 @@ pluginConfig:
 
 // TestEveryFlagMayStandInTheConfigurationFile with its default, except those that make no sense there.
 func TestEveryFlagMayStandInTheConfigurationFile(t *testing.T) {
-	o := options{batchPeriod: batchPeriod(defaultBatchPeriod)}
+	o := defaultOptions()
 	for _, g := range o.flagGroups() {
 		g.flags.VisitAll(func(f *pflag.Flag) {
 			value, more := f.DefValue, ""

@@ -58,6 +58,9 @@ func (o *options) generalFlags(others *flag.FlagSet) *pflag.FlagSet {
 	fs.Var(&o.batchPeriod, "batch-period",
 		"The minimum time between two evaluations; events are batched for half of it, "+
 			"and a change of a ResourceSlice ends the wait.")
+	fs.Var(&o.nodeGrace, "node-grace-period",
+		"The time for which a node that is not Ready, or has lost a label or all of a resource, counts as before; "+
+			"0 disables it.")
 	return fs
 }
 

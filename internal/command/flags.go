@@ -17,10 +17,11 @@ import (
 )
 
 const (
-	defaultBatchPeriod = operator.DefaultBatchPeriod
 	// maxBatchPeriod is far above any useful period: Liqo's own deadlines are 5 s.
 	maxBatchPeriod = time.Minute
-	off            = "0"
+	// maxNodeGrace is far above what any restart on a node takes.
+	maxNodeGrace = time.Hour
+	off          = "0"
 )
 
 // options are the values of the command line.
@@ -35,7 +36,7 @@ type options struct {
 	metrics, probes, pprof string
 	leaderElect            bool
 	election               operator.LeaderElection
-	batchPeriod            batchPeriod
+	batchPeriod, nodeGrace period
 	servedClasses          string
 	otherClasses           []string
 	placements             string
@@ -58,10 +59,17 @@ type options struct {
 	endpoints []operator.Endpoint
 }
 
+func defaultOptions() options {
+	return options{
+		batchPeriod: period{operator.DefaultBatchPeriod, maxBatchPeriod, operator.DefaultBatchPeriod},
+		nodeGrace:   period{operator.DefaultNodeGrace, maxNodeGrace, operator.DefaultNodeGrace},
+	}
+}
+
 // parseFlags reads the command line, and the configuration file if it names one. Its error is one line
 // that says what to write, or pflag.ErrHelp after it has printed the help.
 func parseFlags(args []string, help io.Writer, p Program) (options, error) {
-	o := options{batchPeriod: batchPeriod(defaultBatchPeriod)}
+	o := defaultOptions()
 	groups := o.flagGroups()
 	all := pflag.NewFlagSet("proffer", pflag.ContinueOnError)
 	// The caller prints the error, once. By default the flag package would print it too, with the

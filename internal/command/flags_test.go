@@ -17,7 +17,7 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if o.metrics != ":8443" || o.probes != ":8081" || o.pprof != off || o.leaderElect ||
-		time.Duration(o.batchPeriod) != 100*time.Millisecond || o.servedClasses != "" {
+		o.batchPeriod.value != 100*time.Millisecond || o.nodeGrace.value != 2*time.Minute || o.servedClasses != "" {
 		t.Errorf("got %+v", o)
 	}
 	want := []resourcereader.Endpoint{{Address: ":6001", Form: resourcereader.Pools}}
@@ -57,7 +57,7 @@ func TestTheGRPCFlagsSelectAddressesAndForms(t *testing.T) {
 
 func TestValidFlagsAreAccepted(t *testing.T) {
 	for _, args := range []string{
-		"--batch-period=0", "--batch-period=0s", "--batch-period=1m",
+		"--batch-period=0", "--batch-period=0s", "--batch-period=1m", "--node-grace-period=0", "--node-grace-period=1h",
 		"--metrics-bind-address=0 --health-probe-bind-address=0 --pprof-bind-address=0",
 		"--metrics-bind-address= --health-probe-bind-address=",
 		"--grpc-bind-address=127.0.0.1:6001 --metrics-bind-address=127.0.0.2:6001",
@@ -130,6 +130,8 @@ func TestAnInvalidFlagGetsOneLineThatSaysWhatToWrite(t *testing.T) {
 		{"--batch-period=100", `--batch-period=100: write a duration, such as 100ms`},
 		{"--batch-period=-1s", `--batch-period=-1s: write 0 to 1m0s, such as 100ms`},
 		{"--batch-period=24h", `--batch-period=24h: write 0 to 1m0s`},
+		{"--node-grace-period=2", `--node-grace-period=2: write a duration, such as 2m0s`},
+		{"--node-grace-period=61m", `--node-grace-period=61m: write 0 to 1h0m0s, such as 2m0s`},
 		{"--grpc-form=yaml", `--grpc-form=yaml: "yaml" is not a form of Liqo's protocol: write pools`},
 		{
 			"--grpc-bind-address=6001",

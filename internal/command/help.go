@@ -79,20 +79,20 @@ func whatToWrite(err error) error {
 	return err
 }
 
-// batchPeriod is the value of --batch-period.
-type batchPeriod time.Duration
+// period is the value of a flag that is a duration of 0 to most.
+type period struct{ value, most, example time.Duration }
 
-func (p *batchPeriod) String() string { return time.Duration(*p).String() }
-func (p *batchPeriod) Type() string   { return "duration" }
+func (p *period) String() string { return p.value.String() }
+func (p *period) Type() string   { return "duration" }
 
-func (p *batchPeriod) Set(text string) error {
+func (p *period) Set(text string) error {
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		return errors.New("write a duration, such as 100ms")
+		return fmt.Errorf("write a duration, such as %v", p.example)
 	}
-	if d < 0 || d > maxBatchPeriod {
-		return fmt.Errorf("write 0 to %v, such as 100ms", maxBatchPeriod)
+	if d < 0 || d > p.most {
+		return fmt.Errorf("write 0 to %v, such as %v", p.most, p.example)
 	}
-	*p = batchPeriod(d)
+	p.value = d
 	return nil
 }

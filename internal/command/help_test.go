@@ -39,7 +39,7 @@ func TestHelpListsEachFlagOnceInItsGroup(t *testing.T) {
 		}
 	}
 	want := map[string][]string{
-		"General": {"help", "version", "config", "kubeconfig", "batch-period"},
+		"General": {"help", "version", "config", "kubeconfig", "batch-period", "node-grace-period"},
 		"gRPC, for Liqo v0.6 to v0.10": {
 			"grpc-bind-address", "grpc-form", "grpc-flat-bind-address", "grpc-tls-cert", "grpc-tls-key",
 			"grpc-client-ca",
@@ -89,7 +89,7 @@ func TestEachFlagIsExplainedInOneSentence(t *testing.T) {
 func TestTheDefaultsInTheHelpAreTheRealOnes(t *testing.T) {
 	help := strings.Join(strings.Fields(helpOf(t, "--help")), " ")
 	for _, want := range []string{
-		`ends the wait. (default 100ms)`, `Liqo reads offers. (default ":6001")`, `v0.6 to v0.8. (default pools)`,
+		`ends the wait. (default 100ms)`, `0 disables it. (default 2m0s)`, `Liqo reads offers. (default ":6001")`, `v0.6 to v0.8. (default pools)`,
 		`(default ":8443")`, `(default ":8081")`, `this many Offers. (default 20)`, `for more subjects. (default [User:{clusterID}])`,
 	} {
 		if !strings.Contains(help, want) {

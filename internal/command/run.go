@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -19,7 +18,8 @@ func (o *options) operator(p Program) operator.Options {
 	out := operator.Options{
 		Version: p.version(), Endpoints: o.endpoints, TLS: o.tls,
 		MetricsAddress: o.metrics, ProbeAddress: o.probes, PprofAddress: o.pprof,
-		BatchPeriod: time.Duration(o.batchPeriod), ServedClasses: o.servedClasses, OtherClasses: o.otherClasses,
+		BatchPeriod: o.batchPeriod.value, NodeGrace: o.nodeGrace.value,
+		ServedClasses: o.servedClasses, OtherClasses: o.otherClasses,
 		Placements: o.placements, OffloadedPodSecurity: o.podSecurityLevel, Catalog: o.catalog,
 		Plugins: o.plugins,
 	}

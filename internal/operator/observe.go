@@ -34,7 +34,7 @@ func Observe(ctx context.Context, config *rest.Config, namespace string) (*table
 	}
 	ledger, offers := capacity.NewLedger(), table.New()
 	if err := setup(mgr, parts{
-		ledger: ledger, table: offers, debouncer: debounce.New(DefaultBatchPeriod),
+		ledger: ledger, nodeGrace: DefaultNodeGrace, table: offers, debouncer: debounce.New(DefaultBatchPeriod),
 		election: &LeaderElection{Namespace: namespace}, observer: true,
 	}); err != nil {
 		return nil, nil, err

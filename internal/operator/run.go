@@ -70,8 +70,12 @@ const (
 	MaxOffersQPS         = catalog.MaxQPS
 )
 
-// DefaultBatchPeriod is the default of --batch-period.
-const DefaultBatchPeriod = 100 * time.Millisecond
+// The defaults of --batch-period and --node-grace-period. Restarts of a kubelet, a device plugin or a
+// labeller take less than a minute, and Kubernetes keeps pods for 5 minutes on a node that is not Ready.
+const (
+	DefaultBatchPeriod = 100 * time.Millisecond
+	DefaultNodeGrace   = 2 * time.Minute
+)
 
 // Options configure an operator.
 type Options struct {
@@ -85,6 +89,9 @@ type Options struct {
 	MetricsAddress, ProbeAddress, PprofAddress string
 	// BatchPeriod is the minimum time between two evaluations. Events are batched for half of it.
 	BatchPeriod time.Duration
+	// NodeGrace is how long a node counts as before that is not Ready any more, or has lost a label or all
+	// of a resource. 0 disables it.
+	NodeGrace time.Duration
 	// LeaderElection is nil for a single replica without leader election.
 	LeaderElection *LeaderElection
 	// ServedClasses is the name of an AdmissionParams, in the namespace of the Lease, in which the
@@ -191,7 +198,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 			return err
 		}
 		if err := setup(mgr, parts{
-			ledger: ledger, table: offers, debouncer: debouncer, election: o.LeaderElection,
+			ledger: ledger, nodeGrace: o.NodeGrace, table: offers, debouncer: debouncer, election: o.LeaderElection,
 			servedClasses: o.ServedClasses, otherClasses: o.OtherClasses, placements: o.Placements,
 			podSecurity: o.OffloadedPodSecurity, publish: o.PublishOffers, metrics: metrics.Registry,
 			version: o.Version, orchestrateAs: o.OrchestrateAs,

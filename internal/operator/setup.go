@@ -87,9 +87,11 @@ func namespaceOf(election *LeaderElection) string {
 
 // parts are the arguments of setup, apart from the manager.
 type parts struct {
-	// ledger is kept up to date with nodes and pods. Snapshots are published to table.
-	ledger *capacity.Ledger
-	table  *table.Table
+	// ledger is kept up to date with nodes and pods, and nodeGrace is the grace of nodes. Snapshots are
+	// published to table.
+	ledger    *capacity.Ledger
+	nodeGrace time.Duration
+	table     *table.Table
 	// debouncer schedules evaluations.
 	debouncer *debounce.Debouncer
 	// election is nil without leader election.
@@ -134,7 +136,7 @@ func setup(mgr ctrl.Manager, p parts) error {
 	}
 
 	// Everything that is watched, each kind with its cache.
-	core, err := nodes.New(mgr.GetConfig(), p.ledger, wake, log.WithName("core"))
+	core, err := nodes.New(mgr.GetConfig(), p.ledger, p.nodeGrace, wake, log.WithName("core"))
 	if err != nil {
 		return err
 	}
@@ -194,9 +196,9 @@ func setup(mgr ctrl.Manager, p parts) error {
 		Answers:  monitors.Answers, Published: published, Log: log.WithName("offers"),
 	})
 	if p.metrics != nil {
-		for _, c := range append(collectors,
-			restores, statuses, answers, core.Metrics(), monitors, evaluator, &collector{table: p.table, version: p.version},
-		) {
+		for _, c := range slices.Concat(collectors, core.Metrics(), []prometheus.Collector{
+			restores, statuses, answers, monitors, evaluator, &collector{table: p.table, version: p.version},
+		}) {
 			if err := p.metrics.Register(c); err != nil {
 				return fmt.Errorf("registering metrics: %w", err)
 			}

@@ -18,6 +18,7 @@ import (
 const (
 	maxDetailPods   = 500
 	maxDetailSlices = 500
+	maxDetailNodes  = 100
 )
 
 func (s *Server) offers(w http.ResponseWriter, r *http.Request, snapshot *table.Snapshot) {
@@ -79,8 +80,8 @@ func offersOf(explained []offer.Explained) []rest.Offer {
 	return all
 }
 
-// detailsOf explains everything about one consumer. The pods are those at this moment: they may be
-// newer than the snapshot.
+// detailsOf explains everything about one consumer. The pods, and the nodes in their grace, are those at
+// this moment: they may be newer than the snapshot.
 func (s *Server) detailsOf(snapshot *table.Snapshot, explainer offer.Explainer, id string) *rest.Details {
 	d := &rest.Details{
 		Evaluated: evaluated(snapshot), Policies: []rest.Candidate{}, Slices: []rest.Slice{}, Pods: []rest.Pod{},
@@ -89,6 +90,13 @@ func (s *Server) detailsOf(snapshot *table.Snapshot, explainer offer.Explainer, 
 		d.Policies = append(d.Policies, rest.Candidate{
 			Class: c.Class, Policy: c.Policy, Decides: c.Decides, Because: c.Because, LeftOut: leftOut(&c.LeftOut),
 		})
+	}
+	for _, n := range s.ledger.InGrace() {
+		if len(d.InGrace) == maxDetailNodes {
+			d.Truncated = append(d.Truncated, "inGrace")
+			break
+		}
+		d.InGrace = append(d.InGrace, rest.LeftOutNode{Name: n.Name, Why: n.Why})
 	}
 	if snapshot.Slices != nil {
 		for x := range snapshot.Slices.All {

@@ -228,6 +228,9 @@ func (a *anonymiser) slice(s *rest.WorldSlice) {
 func (a *anonymiser) node(n *rest.WorldNode) {
 	n.Name = a.nodes.of(n.Name)
 	labels(a.values, n.Labels)
+	if n.Grace != "" {
+		n.Grace = "without something that is anonymised" // It may name a label.
+	}
 	if n.Peer != nil {
 		n.Peer.ClusterID = a.consumers.of(n.Peer.ClusterID)
 	}

@@ -92,12 +92,17 @@ func nodesTables(offers *rest.Offers, snapshot *rest.World) (nodes, total *outpu
 	return nodes, total, nil
 }
 
-// stateOf returns the state of a node, with the cluster that a virtual node stands for.
+// stateOf returns the state in which a node counts, whether it is in its grace, and the cluster that a
+// virtual node stands for.
 func stateOf(n *rest.WorldNode) string {
-	if n.Peer == nil || n.Peer.ClusterID == "" {
-		return n.State
+	state := n.State
+	if n.Grace != "" {
+		state += ", in its grace"
 	}
-	return n.State + ", of " + n.Peer.ClusterID
+	if n.Peer != nil && n.Peer.ClusterID != "" {
+		state += ", of " + n.Peer.ClusterID
+	}
+	return state
 }
 
 // poolsWith returns the policies whose pools have the node.

@@ -261,7 +261,7 @@ const virtualState = "Virtual"
 
 // NodeOf parses a node of a World.
 func NodeOf(n *rest.WorldNode) (capacity.Node, error) {
-	out := capacity.Node{Name: n.Name, Labels: n.Labels, Allocatable: amountsOf(n.Allocatable)}
+	out := capacity.Node{Name: n.Name, Labels: n.Labels, Allocatable: amountsOf(n.Allocatable), Grace: n.Grace}
 	known := false
 	for state, word := range states {
 		if word == n.State {

@@ -214,7 +214,9 @@ var states = map[capacity.NodeState]string{
 }
 
 func nodeObject(n *capacity.Node) rest.WorldNode {
-	out := rest.WorldNode{Name: n.Name, Labels: n.Labels, State: states[n.State], Allocatable: Amounts(n.Allocatable)}
+	out := rest.WorldNode{
+		Name: n.Name, Labels: n.Labels, State: states[n.State], Allocatable: Amounts(n.Allocatable), Grace: n.Grace,
+	}
 	if n.Virtual {
 		out.Peer = &rest.WorldPeer{ClusterID: n.Peer}
 		if n.Depth != capacity.UnknownDepth {
@@ -242,6 +244,7 @@ var Unknown = []string{
 	"grants that the operator was writing, and records of what slices held before",
 	"the Tenants of consumers: a slice that waited for one is not answered",
 	"for how long a pool has been below or above its level",
+	"whether nodes in their grace get back what they have lost: they count as before",
 }
 
 // UnknownOfCluster is what the objects of a cluster do not hold, for Simulation.Unknown.

@@ -109,7 +109,7 @@ func TestMadeUpResourceNamesTakeLittleMemory(t *testing.T) {
 	memoryOf := func(data []byte) int64 {
 		before := liveHeap()
 		ledger := capacity.NewLedger()
-		nodes, pods := newStores(ledger, func() {})
+		nodes, pods := newStores(ledger, newGraceful(ledger, 0, func() {}), func() {})
 		for i := range 100 {
 			_ = nodes.Add(nodeOf(aNode(fmt.Sprintf("n%02d", i), list("cpu", "8"))))
 		}

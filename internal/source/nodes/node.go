@@ -1,7 +1,9 @@
 package nodes
 
 import (
+	"slices"
 	"strconv"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +17,7 @@ import (
 // nodeMask keeps what ParseNode reads: images and conditions are most of a node, and change with
 // each heartbeat. The numbers are those of k8s.io/api/core/v1/generated.proto.
 var nodeMask = message(map[protowire.Number]*mask{
-	1: metadataMask(whole),
+	1: metadataMask(whole, 8), // creationTimestamp
 	2: message(map[protowire.Number]*mask{ // spec
 		4: whole, // unschedulable
 		5: message(map[protowire.Number]*mask{ // taints
@@ -29,6 +31,7 @@ var nodeMask = message(map[protowire.Number]*mask{
 		4: message(map[protowire.Number]*mask{ // conditions
 			1: whole, // type
 			2: whole, // status
+			4: whole, // lastTransitionTime
 		}).keyed(string(corev1.NodeReady)),
 	}),
 })
@@ -41,13 +44,18 @@ func ParseNode(n *corev1.Node) capacity.Node {
 		Taints:      selection.Taints(n.Spec.Taints),
 		State:       nodeState(n),
 		Allocatable: quantity.AmountsOf(n.Status.Allocatable, quantity.Down),
-		Virtual:     n.Labels[liqo.NodeTypeLabel] == liqo.VirtualNodeType,
-		Depth:       depthOf(n.Labels), // Also of other nodes: they may turn out to be virtual, see capacity.NodeGroup.
 	}
-	if out.Virtual {
-		out.Peer = n.Labels[liqo.RemoteClusterIDLabel]
-	}
+	describeLabels(&out)
 	return out
+}
+
+// describeLabels sets what the labels of a node say of it.
+func describeLabels(n *capacity.Node) {
+	n.Virtual, n.Peer = n.Labels[liqo.NodeTypeLabel] == liqo.VirtualNodeType, ""
+	if n.Virtual {
+		n.Peer = n.Labels[liqo.RemoteClusterIDLabel]
+	}
+	n.Depth = depthOf(n.Labels) // Also of other nodes: they may turn out to be virtual, see capacity.NodeGroup.
 }
 
 // depthOf reads capacity.DepthLabel.
@@ -74,10 +82,27 @@ func nodeState(n *corev1.Node) capacity.NodeState {
 }
 
 func nodeReady(n *corev1.Node) bool {
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
-		}
+	c := readyCondition(n)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+func readyCondition(n *corev1.Node) *corev1.NodeCondition {
+	i := slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
+	if i < 0 {
+		return nil
 	}
-	return false
+	return &n.Status.Conditions[i]
+}
+
+// joining is the time after the creation of a node in which it begins not to be Ready because it never was.
+const joining = 10 * time.Second
+
+// lastUp returns when a node that is not Ready now was Ready last, zero if it never was, or if that is
+// unknown.
+func lastUp(n *corev1.Node) time.Time {
+	c := readyCondition(n)
+	if c == nil || c.LastTransitionTime.Sub(n.CreationTimestamp.Time) < joining {
+		return time.Time{}
+	}
+	return c.LastTransitionTime.Time
 }

@@ -3,6 +3,7 @@ package nodes
 import (
 	"encoding/json"
 	"sync"
+	"time"
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
@@ -90,12 +91,17 @@ func (p *pod) DeepCopyObject() runtime.Object {
 type node struct {
 	version
 	capacity.Node
-	by *decoder
+	// lastUp is that of the Node, for one that is not Ready.
+	lastUp time.Time
+	by     *decoder
 }
 
 func (n *node) take(full *corev1.Node) {
 	n.version = version{full.ResourceVersion}
 	n.Node = ParseNode(full)
+	if !up(&n.Node) {
+		n.lastUp = lastUp(full)
+	}
 	n.Allocatable = n.by.allocatable(n.Name, n.Allocatable)
 	of := n.Labels
 	n.Labels = make(map[string]string, len(of))

@@ -59,16 +59,20 @@ var (
 	})
 )
 
-// metadataMask keeps what identifies an object, and these labels. The numbers are those of
-// k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto.
-func metadataMask(labels *mask) *mask {
-	return message(map[protowire.Number]*mask{
+// metadataMask keeps what identifies an object, these labels, and more fields as they are. The numbers
+// are those of k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto.
+func metadataMask(labels *mask, more ...protowire.Number) *mask {
+	kept := map[protowire.Number]*mask{
 		1:  whole,  // name
 		3:  whole,  // namespace
 		5:  whole,  // uid
 		6:  whole,  // resourceVersion
 		11: labels, // labels
-	})
+	}
+	for _, number := range more {
+		kept[number] = whole
+	}
+	return message(kept)
 }
 
 // ParsePod returns what the ledger needs of a pod. A pod that is finished does not count, and neither

@@ -36,7 +36,7 @@ type stores struct {
 func newTestStores() *stores {
 	w := &stores{ledger: capacity.NewLedger()}
 	wake := func() { w.woken++ }
-	w.nodes, w.pods = newStores(w.ledger, wake)
+	w.nodes, w.pods = newStores(w.ledger, newGraceful(w.ledger, 0, wake), wake)
 	return w
 }
 
@@ -118,7 +118,7 @@ func TestFault_ADeletionThatWasMissedPanics(t *testing.T) {
 func TestFault_OneMapWrittenByTwoInformersWithoutALock(t *testing.T) {
 	const n = 500
 	ledger := capacity.NewLedger()
-	nodes, pods := newStores(ledger, func() {})
+	nodes, pods := newStores(ledger, newGraceful(ledger, grace, func() {}), func() {})
 	stop := make(chan struct{})
 	var writers, reader sync.WaitGroup
 	writers.Go(func() {

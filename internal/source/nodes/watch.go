@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,9 +28,10 @@ import (
 
 // Watch follows the nodes and the pods of the cluster.
 type Watch struct {
-	kinds  []kind
-	excess *excess
-	log    logr.Logger
+	kinds    []kind
+	graceful *graceful
+	excess   *excess
+	log      logr.Logger
 }
 
 // kind follows one kind of object.
@@ -39,11 +41,15 @@ type kind struct {
 }
 
 // New returns a Watch that keeps the ledger up to date, and calls wake, which must not block,
-// whenever the ledger has changed. Nothing runs before Start.
+// whenever the ledger has changed. For the grace, a node counts as if it had what it has lost and may
+// get back by itself. Nothing runs before Start.
 //
 // The connections are made by client-go: see newClient.
-func New(config *rest.Config, ledger *capacity.Ledger, wake func(), log logr.Logger) (*Watch, error) {
-	nodes, pods := newStores(ledger, wake)
+func New(
+	config *rest.Config, ledger *capacity.Ledger, grace time.Duration, wake func(), log logr.Logger,
+) (*Watch, error) {
+	graceful := newGraceful(ledger, grace, wake)
+	nodes, pods := newStores(ledger, graceful, wake)
 	d := newDecoder(ledger, nodes.synced, log)
 	api, err := newClient(config, d)
 	if err != nil {
@@ -53,33 +59,26 @@ func New(config *rest.Config, ledger *capacity.Ledger, wake func(), log logr.Log
 	if err != nil {
 		return nil, fmt.Errorf("making a client for the first lists of nodes and pods: %w", err)
 	}
-	return &Watch{log: log, excess: d.excess, kinds: []kind{
+	return &Watch{log: log, graceful: graceful, excess: d.excess, kinds: []kind{
 		follow(api, first, nodes, &node{}, listsOf(d.newNode), func(*metav1.ListOptions) {}, log),
 		follow(api, first, pods, &pod{}, listsOf(d.newPod), selectPods, log),
 	}}, nil
 }
 
-// Metrics returns a counter of the objects that name more resources than are counted.
-func (w *Watch) Metrics() prometheus.Collector { return w.excess.read }
+// Metrics returns a counter of the objects that name more resources than are counted, and a gauge of the
+// nodes in their grace.
+func (w *Watch) Metrics() []prometheus.Collector {
+	return []prometheus.Collector{w.excess.read, w.graceful.metric()}
+}
 
 // newStores returns the stores that bring nodes and pods to the ledger. They wait for no more than
 // a short lock.
-func newStores(ledger *capacity.Ledger, changed func()) (nodes *store[*node], pods *store[*pod]) {
+func newStores(
+	ledger *capacity.Ledger, graceful *graceful, changed func(),
+) (nodes *store[*node], pods *store[*pod]) {
 	nodes = &store[*node]{
-		name:    "nodes",
-		set:     func(n *node) bool { return ledger.SetNode(n.Node) },
-		remove:  func(n *node) bool { return ledger.DeleteNode(n.Name) },
-		changed: changed,
-		replace: func(all iter.Seq[*node]) bool {
-			return ledger.ReplaceNodes(func(yield func(capacity.Node) bool) {
-				for n := range all {
-					if !yield(n.Node) {
-						return
-					}
-				}
-			})
-		},
-		synced: make(chan struct{}),
+		name: "nodes", set: graceful.set, remove: graceful.remove, replace: graceful.replace,
+		changed: changed, synced: make(chan struct{}),
 	}
 	pods = &store[*pod]{
 		name: "pods",
@@ -112,6 +111,10 @@ func (*Watch) NeedLeaderElection() bool { return false }
 func (w *Watch) Start(ctx context.Context) error {
 	ctx = logr.NewContext(ctx, w.log)
 	var group errgroup.Group
+	group.Go(func() error {
+		w.graceful.run(ctx)
+		return nil
+	})
 	for _, k := range w.kinds {
 		group.Go(func() error {
 			k.reflector.RunWithContext(ctx)

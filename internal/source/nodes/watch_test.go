@@ -85,7 +85,7 @@ func startWatch(t *testing.T, config *rest.Config, change func(*http.Request)) *
 	w := &runningWatch{t: t, ledger: capacity.NewLedger(), woken: make(chan struct{}, 1), requests: &requests{change: change}}
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return recordingTransport{w.requests, next} })
-	watch, err := New(config, w.ledger, func() {
+	watch, err := New(config, w.ledger, 0, func() {
 		select {
 		case w.woken <- struct{}{}:
 		default:

@@ -32,6 +32,7 @@ type fake struct {
 	changes   []string
 	// candidates are the policies for each consumer.
 	candidates []rest.Candidate
+	inGrace    []rest.LeftOutNode
 	answer     *rest.Simulation
 	refused    *apierrors.StatusError
 	// broker is nil for an operator without Orchestrations.
@@ -82,7 +83,7 @@ func (f *fake) Consumer(id string) rest.Consumer {
 
 func (f *fake) Details(id string) rest.Consumer {
 	c := f.Consumer(id)
-	c.Details = &rest.Details{Evaluated: f.Evaluated(), Policies: f.candidates, Pods: []rest.Pod{{UID: "uid-1", Node: "worker-1", Requests: rest.Amounts{"cpu": resource.MustParse("1")}}}}
+	c.Details = &rest.Details{Evaluated: f.Evaluated(), Policies: f.candidates, InGrace: f.inGrace, Pods: []rest.Pod{{UID: "uid-1", Node: "worker-1", Requests: rest.Amounts{"cpu": resource.MustParse("1")}}}}
 	return c
 }
 
@@ -189,6 +190,19 @@ func TestAConsumerShowsTheNodesThatItsPoliciesLeaveOut(t *testing.T) {
 	}
 	f.candidates[0].LeftOut = &rest.LeftOut{Nodes: 3, Filtered: 1, First: []rest.LeftOutNode{{Name: "n1", Why: "left out by the filter"}}}
 	expect(t, shown(), title, "<td>3</td><td>1</td>", "n1 is left out by the filter, and 2 more")
+}
+
+func TestAConsumerShowsTheNodesInTheirGrace(t *testing.T) {
+	f := gold()
+	const title = "Nodes in their grace"
+	shown := func() string {
+		return ask(New(f), http.MethodGet, "/ui/consumers/"+f.consumers[0].ClusterID, "").Body.String()
+	}
+	if strings.Contains(shown(), title) {
+		t.Error("there is a list of nodes although none is in its grace")
+	}
+	f.inGrace = []rest.LeftOutNode{{Name: "n1", Why: "not Ready since noon"}}
+	expect(t, shown(), title, "n1", "not Ready since noon")
 }
 
 // A page with an absolute link would leave a proxy that adds a prefix, and inline styles or scripts

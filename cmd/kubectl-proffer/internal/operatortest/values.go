@@ -96,6 +96,9 @@ func Detailed(c rest.Consumer) rest.Consumer {
 		rest.Candidate{Class: "gold", Policy: "gold-trial", Because: "it is a dry run"},
 		rest.Candidate{Class: "silver", Policy: "silver-eu", Because: "its filter leaves this consumer out"},
 	)
+	c.Details.InGrace = []rest.LeftOutNode{
+		{Name: "worker-2", Why: "not Ready since 2026-11-23T11:59:30Z and counts as before until 2026-11-23T12:01:30Z"},
+	}
 	c.Details.Slices = []rest.Slice{{
 		Namespace: "liqo-tenant-rome", Name: "batch", Class: "gold", Policy: "gold-pool", Accepted: true,
 		Asked:   Amounts("cpu", "4", "memory", "16Gi"),

@@ -1,0 +1,65 @@
+package operator
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/internal/source/nodes/nodestest"
+)
+
+func withGrace(grace time.Duration) func(*parts) { return func(p *parts) { p.nodeGrace = grace } }
+
+// A kubelet, a device plugin and a labeller restart. Nothing is taken back before the grace ends, also
+// not by Evict and after a restart of the operator.
+func TestARestartOnANodeTakesNoGrant(t *testing.T) {
+	installSliceCRDs(t)
+	all := []string{"cpu", "8", "memory", "32Gi", "pods", "110", "nvidia.com/gpu", "4"}
+	n := goldNode(t, "gold-1", all...)
+	kubetest.Create(t, classGold(func(s *v1alpha1.ResourcePolicySpec) { s.Reclaim = v1alpha1.ReclaimEvict }))
+	o := startOperator(t, withGrace(time.Hour))
+	slice := newTenancy(t, "rome").ask("s", nodestest.List(all...))
+	granted := summarize(awaitAnswer(t, slice, "Accepted Granted cpu=8,memory=32Gi,nvidia.com/gpu=4,pods=110"))
+	unchanged := func(what string) {
+		t.Helper()
+		o.awaitCaughtUp()
+		if diff := cmp.Diff(granted, summarize(answerOf(t, slice))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+
+	editNodeStatus(t, n, func(n *corev1.Node) {
+		n.Status.Conditions[0].Status = corev1.ConditionUnknown
+		// Later than the node needs to join.
+		n.Status.Conditions[0].LastTransitionTime = metav1.NewTime(n.CreationTimestamp.Add(time.Minute))
+	})
+	unchanged("the kubelet does not answer")
+	o.stop()
+	marks := o.marks
+	o = startOperator(t, withGrace(time.Hour))
+	o.marks = marks
+	unchanged("the operator restarts meanwhile")
+	editNodeStatus(t, n, func(n *corev1.Node) {
+		n.Status.Conditions[0].Status = corev1.ConditionTrue
+		n.Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("0")
+	})
+	unchanged("the device plugin is gone")
+	editNode(t, n, func(n *corev1.Node) { delete(n.Labels, "pool") })
+	unchanged("the label is gone")
+	if got := o.ledger.InGrace(); len(got) != 1 || got[0].Name != "gold-1" {
+		t.Errorf("%v are in their grace, want gold-1", got)
+	}
+
+	o.stop()
+	startOperator(t, withGrace(time.Second))
+	editNode(t, n, func(n *corev1.Node) { n.Labels = map[string]string{"pool": "gold"} })
+	awaitAnswer(t, slice, "Accepted Capped cpu=8,memory=32Gi,nvidia.com/gpu=0,pods=110")
+	editNodeStatus(t, n, func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse })
+	awaitAnswer(t, slice, "Accepted Capped cpu=0,memory=0,nvidia.com/gpu=0,pods=0")
+}
