@@ -49,6 +49,8 @@ type WorldOffer struct {
 	ClusterID string `json:"clusterID"`
 	// Anyone is set for the default offer, which has no ClusterID.
 	Anyone bool `json:"anyone,omitempty"`
+	// Departed is when a consumer was last known that is still owed zeros, absent for one that is known.
+	Departed *time.Time `json:"departed,omitempty"`
 	// None is set for a consumer that is known and offered nothing: the other fields are absent.
 	None      bool    `json:"none,omitempty"`
 	Class     string  `json:"class"`
@@ -58,6 +60,8 @@ type WorldOffer struct {
 	// LastPolicy is the policy that decided last, and Reclaim its reclaim.
 	LastPolicy string           `json:"lastPolicy,omitempty"`
 	Reclaim    v1alpha1.Reclaim `json:"reclaim,omitempty"`
+	// Moved is when the amounts of an offer that was withdrawn changed last, absent for one in force.
+	Moved *time.Time `json:"moved,omitempty"`
 }
 
 // WorldAnswer is what the external source of a policy has answered for a consumer.

@@ -116,7 +116,7 @@ func (e *Evaluator) Start(ctx context.Context) error {
 func (e *Evaluator) Evaluate(first time.Time) {
 	start := time.Now()
 	policies, before := e.Policies.List(), e.Table.Current()
-	in := offer.Input{Policies: policies.Valid, Consumers: e.Consumers.List()}
+	in := offer.Input{Policies: policies.Valid, Consumers: e.Consumers.List(), Now: start}
 	resources := policies.Resources
 	var last *offer.Result
 	if before == nil {
@@ -138,6 +138,9 @@ func (e *Evaluator) Evaluate(first time.Time) {
 	decided := e.Slices.Decide(start, func() *offer.AllocationInput { return offer.NewAllocationInput(in) })
 	in.Grants = decided.Granted()
 	result := offer.Evaluate(in.After(last))
+	if result.Again > 0 {
+		e.delayed.After(result.Again)
+	}
 	e.metrics.evaluation.Observe(time.Since(start).Seconds())
 
 	next := table.Snapshot{

@@ -113,15 +113,20 @@ func (e *evaluation) withdrawn(b before, h *holding) []Step {
 	return e.reclaim(steps, old.reclaim, h, e.grantedIn(old.Class, h), b)
 }
 
-// withdraw returns what is left of an offer on which no policy decides any longer.
+// withdraw returns what is left of an offer on which no policy decides any longer, nil once its zeros
+// are not owed any longer.
 func (e *evaluation) withdraw(b before, h *holding) *Offer {
-	old, amounts := b.offer, amountsOf(e.withdrawn(b, h))
-	if old.Withdrawn() && slices.Equal(old.Amounts, amounts) {
-		return old
+	left, amounts := b.offer, amountsOf(e.withdrawn(b, h))
+	if !left.Withdrawn() || !slices.Equal(left.Amounts, amounts) {
+		left = &Offer{
+			Class: left.Class, Amounts: amounts, Override: -1, lastPolicy: left.lastPolicy,
+			reclaim: left.reclaim, moved: e.now,
+		}
 	}
-	return &Offer{
-		Class: old.Class, Amounts: amounts, Override: -1, lastPolicy: old.lastPolicy, reclaim: old.reclaim,
+	if left.Spent() && e.grantedIn(left.Class, h) == nil && !e.owed(left.moved) {
+		return nil
 	}
+	return left
 }
 
 func amountsOf(steps []Step) []Amount {

@@ -1,8 +1,11 @@
 package offer
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	"proffer.dev/proffer/internal/capacity"
 )
@@ -30,6 +33,8 @@ type Input struct {
 	Previous Offers
 	// Recorded is what an earlier process recorded. It matters only in the first evaluation.
 	Recorded []PreviousOffers
+	// Now is the time of the evaluation.
+	Now time.Time
 }
 
 // After returns the input of the evaluation that follows a result, nil for the first evaluation.
@@ -46,13 +51,24 @@ type Result struct {
 	Offers
 	// Reports describe what each policy does, by its name.
 	Reports map[string]*Report
+	// Again is after how long a 0 is no longer owed, 0 for never: the next evaluation leaves it out.
+	Again time.Duration
 
 	evaluation *evaluation
 }
 
-// MaxDeparted is the number of consumers kept that are no longer known, because they are still owed
-// an explicit 0.
-const MaxDeparted = 1024
+const (
+	// MaxDeparted is the number of consumers kept that are no longer known, because they are still owed
+	// an explicit 0. If there are more, those that left last are kept.
+	MaxDeparted = 1024
+	// OwedFor is how long an explicit 0 is owed that no policy offers any longer: of a class that was
+	// withdrawn, and to a consumer that has departed. A reader of Liqo v0.x that is away for longer keeps
+	// what it has read.
+	OwedFor = 7 * 24 * time.Hour
+	// InheritedFor is how long a class that was withdrawn from the default offer is also withdrawn from
+	// consumers that become known: they may have read the default offer before.
+	InheritedFor = 10 * time.Minute
+)
 
 // Evaluate works out which policy decides for each consumer in each class, what it offers, and what
 // there is to report of each policy. An entry that did not change is that of Input.Previous.
@@ -62,23 +78,15 @@ func Evaluate(in Input) *Result {
 	r.Default = e.decide(e.unknown, e.previous.Default, &holding{}).entry
 
 	tallies := newTallies(e.plans)
-	previous, next, departed := e.previous.Entries, 0, 0
+	previous, next := e.previous.Readable(), 0
 	depart := func(until func(id string) bool) {
 		for ; next < previous.Len() && until(previous.ids[next]); next++ {
-			id, old := previous.At(next)
-			o := e.outcomeOf(e.matcher.of(Consumer{ID: id}), old, &holding{})
-			if departed < MaxDeparted && !o.entry.SameAmounts(r.Default) {
-				r.Entries.add(id, o.entry)
-				departed++
-			}
+			e.depart(r, previous.ids[next], previous.entries[next])
 		}
 	}
-	// A consumer that has just become known could read the default offer. What was withdrawn from that
-	// was withdrawn from the consumer too, so it starts without.
-	inherited := e.previous.Default.inForce()
 	for _, c := range e.known {
 		depart(func(id string) bool { return id < c.ID })
-		old := inherited
+		old := e.inherited
 		if next < previous.Len() && previous.ids[next] == c.ID {
 			old = previous.entries[next]
 			next++
@@ -92,11 +100,54 @@ func Evaluate(in Input) *Result {
 		}
 	}
 	depart(func(string) bool { return true })
+	r.Departed = boundDeparted(r.Departed)
 	for i, p := range e.plans {
 		r.Reports[p.Name] = tallies[i].report(p, e)
 	}
+	r.Again = e.again
 	e.finish()
 	return r
+}
+
+// depart keeps a consumer that is not known for as long as it is owed a 0 that the default offer lacks.
+func (e *evaluation) depart(r *Result, id string, old *Entry) {
+	d := Departed{ID: id, Since: e.now}
+	if i, before := e.previous.departed(id); before {
+		d.Since = e.previous.Departed[i].Since
+	}
+	if d.Entry = e.outcomeOf(e.unknown, old, &holding{}).entry; r.Default.covers(d.Entry) || !e.owed(d.Since) {
+		return
+	}
+	r.Departed = append(r.Departed, d)
+}
+
+// boundDeparted keeps those that left last.
+func boundDeparted(all []Departed) []Departed {
+	if len(all) <= MaxDeparted {
+		return all
+	}
+	slices.SortStableFunc(all, func(a, b Departed) int { return cmp.Compare(b.Since, a.Since) })
+	all = slices.Clone(all[:MaxDeparted])
+	slices.SortFunc(all, func(a, b Departed) int { return strings.Compare(a.ID, b.ID) })
+	return all
+}
+
+// elapsed reports whether a time in Unix seconds is this long ago.
+func (e *evaluation) elapsed(since int64, long time.Duration) bool {
+	return e.now-since >= int64(long/time.Second)
+}
+
+// owed reports whether a 0 is still owed since a time, and has the evaluation repeated when it is not.
+func (e *evaluation) owed(since int64) bool {
+	if e.elapsed(since, OwedFor) {
+		return false
+	}
+	// A clock that was set back lets nothing wait for longer.
+	left := OwedFor - time.Duration(max(0, e.now-since))*time.Second
+	if e.again == 0 || left < e.again {
+		e.again = left
+	}
+	return true
 }
 
 // evaluation is the state of one Evaluate, and after it what explanations are worked out from.
@@ -106,8 +157,14 @@ type evaluation struct {
 	// the policies whose records are complete; it is nil in any other.
 	previous Offers
 	recorded map[string]bool
-	index    *policyIndex
-	matcher  *matcher
+	// inherited is the entry before of a consumer that has become known. It could read the default offer.
+	// What was withdrawn from that, it has read long ago or never, so it starts without.
+	inherited *Entry
+	// now is the time of the evaluation in Unix seconds, and again Result.Again.
+	now     int64
+	again   time.Duration
+	index   *policyIndex
+	matcher *matcher
 	// known are the known consumers, sorted by ID.
 	known []knownConsumer
 	// unknown is the match of a consumer that is not known.
@@ -147,12 +204,18 @@ type entryKey [8]*Offer
 
 func newEvaluation(in Input) *evaluation {
 	e := &evaluation{
-		in: in, previous: in.Previous, index: newPolicyIndex(&in), granting: slices.Sorted(maps.Keys(in.Grants)),
+		in: in, now: in.Now.Unix(), previous: in.Previous, index: newPolicyIndex(&in),
+		granting: slices.Sorted(maps.Keys(in.Grants)),
 		outcomes: map[outcomeKey]*outcome{}, verdicts: map[verdictKey]verdict{}, entries: map[entryKey]*Entry{},
 	}
 	e.in.Previous = Offers{} // Results must not keep those before them.
 	if in.Previous.Default == nil {
-		e.previous, e.recorded = restore(in.Recorded), recordedPolicies(in.Recorded)
+		e.previous, e.inherited = e.restore(in.Recorded)
+		e.recorded = recordedPolicies(in.Recorded)
+	} else {
+		e.inherited = in.Previous.Default.without(func(o *Offer) bool {
+			return o.Withdrawn() && e.elapsed(o.moved, InheritedFor)
+		})
 	}
 	e.matcher = newMatcher(e.index)
 	e.unknown = e.matcher.of(Consumer{})
@@ -175,7 +238,8 @@ func (e *evaluation) finish() {
 	for _, p := range e.plans {
 		p.sealed = true
 	}
-	e.previous, e.matcher, e.outcomes, e.verdicts, e.entries, e.scratch, e.decided = Offers{}, nil, nil, nil, nil, nil, nil
+	e.previous, e.inherited, e.matcher, e.outcomes, e.verdicts = Offers{}, nil, nil, nil, nil
+	e.entries, e.scratch, e.decided = nil, nil, nil
 }
 
 // first reports whether this is the first evaluation of a process.
@@ -214,7 +278,7 @@ func (e *evaluation) decide(m *match, old *Entry, h *holding) *outcome {
 	}
 	// A consumer with pods and without an earlier offer must have been offered what the pods request, if
 	// only by the program that answered Liqo before.
-	neverOffered := h.hasPods() && len(left) == 0
+	neverOffered := h.hasPods() && !slices.ContainsFunc(left, func(o *Offer) bool { return !o.Spent() })
 	rec := complete
 	if e.first() || neverOffered {
 		rec = e.lostRecord(m, left)
@@ -222,10 +286,14 @@ func (e *evaluation) decide(m *match, old *Entry, h *holding) *outcome {
 	offers := e.decided[:0]
 	withdraw := func() {
 		o := e.withdraw(before{left[0], rec}, h)
+		left = left[1:]
+		if o == nil {
+			return
+		}
 		if h.hasPods() && o.evicts() {
 			out.evicted = append(out.evicted, o.lastPolicy)
 		}
-		offers, left = append(offers, o), left[1:]
+		offers = append(offers, o)
 	}
 	for _, w := range m.winners {
 		p := e.plans[w.policy]
@@ -256,7 +324,8 @@ func (e *evaluation) decide(m *match, old *Entry, h *holding) *outcome {
 func (e *evaluation) lostRecord(m *match, old []*Offer) record {
 	classes := len(m.winners)
 	for _, o := range old {
-		if !slices.ContainsFunc(m.winners, func(w winner) bool { return e.plans[w.policy].Class == o.Class }) {
+		decided := slices.ContainsFunc(m.winners, func(w winner) bool { return e.plans[w.policy].Class == o.Class })
+		if !decided && !o.Spent() {
 			classes++
 		}
 	}

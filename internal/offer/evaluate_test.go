@@ -36,8 +36,12 @@ func (c cluster) pod(key, node, consumer string, milli int64) {
 
 // evaluate evaluates the policies for these consumers on the cluster.
 func (c cluster) evaluate(prev *Result, consumers []Consumer, policies ...Policy) *Result {
-	in := Input{Policies: policies, Consumers: consumers, View: c.View(Selections(policies), ResourceNames(policies)...)}
+	in := c.input(consumers, policies...)
 	return Evaluate(in.After(prev))
+}
+
+func (c cluster) input(consumers []Consumer, policies ...Policy) Input {
+	return Input{Policies: policies, Consumers: consumers, View: c.View(Selections(policies), ResourceNames(policies)...)}
 }
 
 func ids(names ...string) Scope {
@@ -97,10 +101,7 @@ func (l labelSelector) String() string                        { return l.key + "
 
 // offered returns the amounts that a consumer reads, by class.
 func offered(r *Result, id string) map[string]capacity.Amounts {
-	entry := r.Entries.Of(id)
-	if entry == nil {
-		entry = r.Default
-	}
+	entry := r.Of(id)
 	all := map[string]capacity.Amounts{}
 	for _, o := range entry.Offers {
 		a := capacity.Amounts{}

@@ -46,20 +46,18 @@ type Explained struct {
 // offer.
 func (x Explainer) Of(id string) []Explained {
 	entry, e := x.offers.Entries.Of(id), x.evaluation
-	if entry == nil || e == nil {
-		return x.Default()
+	switch {
+	case e == nil:
+		return nil
+	case entry == nil:
+		return x.explain("", x.offers.Of(id), e.unknown, &holding{})
 	}
 	h := e.holdingOf(id)
 	return x.explain(id, entry, e.index.match(e.consumer(id)), &h)
 }
 
 // Default returns the default offer, sorted by class.
-func (x Explainer) Default() []Explained {
-	if x.evaluation == nil {
-		return nil
-	}
-	return x.explain("", x.offers.Default, x.evaluation.unknown, &holding{})
-}
+func (x Explainer) Default() []Explained { return x.Of("") }
 
 func (x Explainer) explain(id string, entry *Entry, m *match, h *holding) []Explained {
 	e := x.evaluation

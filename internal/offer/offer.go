@@ -28,10 +28,17 @@ type Offer struct {
 	lastPolicy string
 	version    string
 	reclaim    Reclaim
+	// moved is when the amounts of a withdrawn offer changed last, in Unix seconds, 0 for an offer in force.
+	moved int64
 }
 
 // Withdrawn reports whether no policy decides any longer: the amounts are 0, or held.
 func (o *Offer) Withdrawn() bool { return o.Policy == "" }
+
+// Spent reports whether the offer was withdrawn and only 0 is left of it.
+func (o *Offer) Spent() bool {
+	return o.Withdrawn() && !slices.ContainsFunc(o.Amounts, func(a Amount) bool { return a.Value != 0 })
+}
 
 // Amount returns the offered amount of a resource, and whether the offer lists the resource.
 func (o *Offer) Amount(resource string) (value int64, listed bool) {
@@ -56,12 +63,27 @@ type Entry struct {
 	Offers []*Offer
 }
 
-// inForce returns the entry without withdrawn offers: the same entry if it has none. It may be nil.
-func (e *Entry) inForce() *Entry {
-	if e == nil || !slices.ContainsFunc(e.Offers, (*Offer).Withdrawn) {
+// without returns the entry without some offers: the same entry if it has none of these. It may be nil.
+func (e *Entry) without(some func(*Offer) bool) *Entry {
+	if e == nil || !slices.ContainsFunc(e.Offers, some) {
 		return e
 	}
-	return &Entry{Offers: slices.DeleteFunc(slices.Clone(e.Offers), (*Offer).Withdrawn)}
+	return &Entry{Offers: slices.DeleteFunc(slices.Clone(e.Offers), some)}
+}
+
+// covers reports whether a reader of this entry reads every resource that the other entry lists, for at
+// least as long.
+func (e *Entry) covers(other *Entry) bool {
+	return !slices.ContainsFunc(other.Offers, func(o *Offer) bool {
+		i := slices.IndexFunc(e.Offers, func(x *Offer) bool { return x.Class == o.Class })
+		if i < 0 || e.Offers[i].Withdrawn() && e.Offers[i].moved < o.moved {
+			return true
+		}
+		return slices.ContainsFunc(o.Amounts, func(a Amount) bool {
+			_, listed := e.Offers[i].Amount(a.Resource)
+			return !listed
+		})
+	})
 }
 
 // SameAmounts reports whether a consumer reads the same from both entries, in either wire form: the
@@ -128,10 +150,54 @@ func (e Entries) All(yield func(id string, entry *Entry) bool) {
 
 // Offers are the offers to all consumers.
 type Offers struct {
-	// Entries holds every known consumer, and those consumers that were known and are still owed an
-	// explicit 0. Reading an offer does not make a consumer known.
+	// Entries holds every known consumer. Reading an offer does not make a consumer known.
 	Entries Entries
-	// Default is the default offer: what a consumer without an entry reads. A class that it once held
-	// stays in it with explicit zeros, because its readers are not recorded.
+	// Departed are sorted by ID, and at most MaxDeparted.
+	Departed []Departed
+	// Default is the default offer: what a consumer without an entry reads. A class that was withdrawn
+	// from it stays in it with explicit zeros for OwedFor, because its readers are not recorded.
 	Default *Entry
+}
+
+// Departed is a consumer that is no longer known, and is still owed an explicit 0 that the default offer
+// does not have.
+type Departed struct {
+	ID    string
+	Entry *Entry
+	// Since is when it was last known, in Unix seconds.
+	Since int64
+}
+
+// Readable returns what consumers read, known or departed. Any other consumer reads the default offer.
+func (o *Offers) Readable() Entries {
+	if len(o.Departed) == 0 {
+		return o.Entries
+	}
+	all, departed := Entries{}, o.Departed
+	for id, entry := range o.Entries.All {
+		for len(departed) > 0 && departed[0].ID < id {
+			all.add(departed[0].ID, departed[0].Entry)
+			departed = departed[1:]
+		}
+		all.add(id, entry)
+	}
+	for _, d := range departed {
+		all.add(d.ID, d.Entry)
+	}
+	return all
+}
+
+// Of returns what a consumer reads.
+func (o *Offers) Of(id string) *Entry {
+	if entry := o.Entries.Of(id); entry != nil {
+		return entry
+	}
+	if i, found := o.departed(id); found {
+		return o.Departed[i].Entry
+	}
+	return o.Default
+}
+
+func (o *Offers) departed(id string) (at int, found bool) {
+	return slices.BinarySearchFunc(o.Departed, id, func(d Departed, id string) int { return strings.Compare(d.ID, id) })
 }

@@ -3,6 +3,7 @@ package offer
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"proffer.dev/proffer/internal/capacity"
 )
@@ -137,13 +138,13 @@ func TestWhoIsNotKnownAnyMoreIsTold0(t *testing.T) {
 	expect(t, "the policy deleted", offered(r, "oslo"), zeros)
 	again := c.evaluate(r, nil)
 	expect(t, "in the next evaluation", offered(again, "rome"), zeros)
-	expect(t, "the same entries", again.Entries.Of("rome") == r.Entries.Of("rome"), true)
+	expect(t, "the same entries", again.Of("rome") == r.Of("rome"), true)
+	expect(t, "known", again.Entries.Len(), 0)
 	expect(t, "number of reports", len(again.Reports), 0)
 
 	r = c.evaluate(nil, consumers("rome"), fixed("p", amounts))
 	r = c.evaluate(r, nil, fixed("p", amounts))
-	kept := r.Entries.Of("rome") != nil
-	expect(t, "a consumer with the default offer is remembered", kept, false)
+	expect(t, "consumers with the default offer that are remembered", r.Readable().Len(), 0)
 }
 
 func TestWhoReadsTheDefaultOfferReadsZerosOnceItsPolicyIsGone(t *testing.T) {
@@ -163,8 +164,11 @@ func TestWhoReadsTheDefaultOfferReadsZerosOnceItsPolicyIsGone(t *testing.T) {
 	again := c.evaluate(r, nil, q)
 	expect(t, "the next evaluation keeps the entry", again.Default == r.Default, true)
 
-	known := c.evaluate(r, consumers("bergen"), q)
-	expect(t, "a consumer that becomes known later has no offer in the class", offered(known, "bergen"), map[string]capacity.Amounts{"": unnamed})
+	in := c.input(consumers("bergen"), q)
+	in.Now = in.Now.Add(InheritedFor - time.Second)
+	expect(t, "a consumer that becomes known a moment later may have read it", offered(Evaluate(in.After(r)), "bergen"), zeros)
+	in.Now = in.Now.Add(time.Second)
+	expect(t, "a consumer that becomes known later has no offer in the class", offered(Evaluate(in.After(r)), "bergen"), map[string]capacity.Amounts{"": unnamed})
 	atOnce := c.evaluate(c.evaluate(nil, nil, p, q), consumers("bergen"), q)
 	expect(t, "a consumer that becomes known as the policy goes may have read it", offered(atOnce, "bergen"), zeros)
 	back := c.evaluate(r, nil, fewer, q)
@@ -179,9 +183,9 @@ func TestNoMoreAreRememberedThanMaxDeparted(t *testing.T) {
 	}
 	r := c.evaluate(nil, consumers(names...), fixed("p", capacity.Amounts{"cpu": 1}, scope(ids(names...))))
 	r = c.evaluate(r, nil)
-	expect(t, "remembered", r.Entries.Len(), MaxDeparted)
+	expect(t, "remembered", r.Readable().Len(), MaxDeparted)
 	r = c.evaluate(r, consumers("rome"))
-	expect(t, "remembered, with one known consumer", r.Entries.Len(), MaxDeparted+1)
+	expect(t, "remembered, with one known consumer", r.Readable().Len(), MaxDeparted+1)
 }
 
 func TestAPolicyThatEvictsByWithdrawingSaysSo(t *testing.T) {

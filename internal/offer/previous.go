@@ -24,6 +24,23 @@ type PreviousOffers struct {
 	Complete bool
 	// Names are the resources that the policy has offered.
 	Names []string
+	// Withdrawn is when the offers were withdrawn, in Unix seconds, 0 for offers that were in force. Every
+	// other consumer has then been offered 0 of Names.
+	Withdrawn int64
+	// Anyone is set if the default offer was withdrawn, too.
+	Anyone bool
+}
+
+// others returns what consumers that are not listed have been offered.
+func (r *PreviousOffers) others() capacity.Amounts {
+	amounts := make(capacity.Amounts, len(r.Names))
+	for _, name := range r.Names {
+		amounts[name] = unknown
+		if r.Withdrawn != 0 {
+			amounts[name] = 0
+		}
+	}
+	return amounts
 }
 
 // restoredPolicy is the policy of restored offers. No policy has this name, so a restored offer is
@@ -33,13 +50,14 @@ const restoredPolicy = "\x00restored"
 // unknown is the amount in a restored offer of a resource that was offered in an unknown amount.
 const unknown = -1
 
-// restore returns the offers that the records describe. If two records list the same class for a
-// consumer, as happens right after one policy took over from another, the larger of each amount
-// counts.
-func restore(records []PreviousOffers) Offers {
+// restore returns the offers that the records describe, and those of a known consumer that is not among
+// them. If two records list the same class for a consumer, as happens right after one policy took over
+// from another, the larger of each amount counts.
+func (e *evaluation) restore(records []PreviousOffers) (before Offers, others *Entry) {
 	records = slices.Clone(records)
 	slices.SortFunc(records, func(a, b PreviousOffers) int { return cmp.Compare(a.Policy, b.Policy) })
 	entries, anyone := map[string]*Entry{}, &Entry{}
+	others = &Entry{}
 	for _, r := range records {
 		for id, amounts := range r.Offers {
 			if entries[id] == nil {
@@ -49,21 +67,23 @@ func restore(records []PreviousOffers) Offers {
 		}
 	}
 	for _, r := range records {
+		amounts := r.others()
+		if r.Anyone || !r.Complete && r.Withdrawn == 0 {
+			anyone.restore(r, amounts)
+		}
+		if !r.Complete || r.Anyone && !e.elapsed(r.Withdrawn, InheritedFor) {
+			others.restore(r, amounts)
+		}
 		if r.Complete {
 			continue
 		}
-		amounts := make(capacity.Amounts, len(r.Names))
-		for _, name := range r.Names {
-			amounts[name] = unknown
-		}
-		anyone.restore(r, amounts)
 		for id, entry := range entries {
 			if _, listed := r.Offers[id]; !listed {
 				entry.restore(r, amounts)
 			}
 		}
 	}
-	return Offers{Entries: EntriesOf(entries), Default: anyone}
+	return Offers{Entries: EntriesOf(entries), Default: anyone}, others
 }
 
 // restore adds what a record says that the policy offered. The larger of two amounts counts.
@@ -86,6 +106,9 @@ func (e *Entry) restore(r PreviousOffers, amounts capacity.Amounts) {
 		e.Offers = slices.Insert(e.Offers, i, nil)
 	}
 	o := &Offer{Class: r.Class, Policy: restoredPolicy, Override: -1, lastPolicy: r.Policy, reclaim: r.Reclaim}
+	if r.Withdrawn != 0 {
+		o.Policy, o.moved = "", r.Withdrawn
+	}
 	for _, resource := range slices.Sorted(maps.Keys(amounts)) {
 		o.Amounts = append(o.Amounts, Amount{Resource: resource, Value: amounts[resource]})
 	}

@@ -173,8 +173,11 @@ func TestWhatIsAlwaysTrueOfOffers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCluster()
 		var prev *Result
+		now := time.Unix(1_000_000, 0)
 		for range rapid.IntRange(1, 4).Draw(t, "evaluations") {
 			in := anyInput(t, c)
+			now = now.Add(rapid.SampledFrom([]time.Duration{0, time.Minute, InheritedFor, OwedFor / 2, OwedFor}).Draw(t, "time passes"))
+			in.Now = now
 			r := Evaluate(in.After(prev))
 			checkPools(t, r)
 			explainer := r.Explainer()
@@ -224,6 +227,9 @@ func (e *Entry) in(class string) *Offer {
 	}
 	return nil
 }
+
+// inForce returns the entry without withdrawn offers.
+func (e *Entry) inForce() *Entry { return e.without((*Offer).Withdrawn) }
 
 // checkEntry checks that offers are sorted and not empty, and that no amount is negative.
 func checkEntry(t *rapid.T, id string, entry *Entry) {
@@ -292,6 +298,9 @@ func checkRecords(t *rapid.T, in Input, r *Result) {
 		byID[id] = recorded(entry)
 	}
 	in.Previous = Offers{Entries: EntriesOf(byID), Default: recorded(r.Default)}
+	for _, d := range r.Departed {
+		in.Previous.Departed = append(in.Previous.Departed, Departed{ID: d.ID, Entry: recorded(d.Entry), Since: d.Since})
+	}
 	want, got := Evaluate(in.After(r)), Evaluate(in)
 	if diff := cmp.Diff(want.Offers, got.Offers, cmp.AllowUnexported(Entries{}, Offer{}), cmpopts.EquateEmpty()); diff != "" {
 		t.Fatalf("after records (-result +records):\n%s", diff)
@@ -301,7 +310,7 @@ func checkRecords(t *rapid.T, in Input, r *Result) {
 // pastOf returns the records that an earlier process wrote of its result.
 func pastOf(r *Result) []PreviousOffers {
 	byPlace := map[[2]string]*PreviousOffers{}
-	for id, entry := range r.Entries.All {
+	for id, entry := range r.Readable().All {
 		for _, o := range entry.Offers {
 			if o.Policy == "" {
 				continue
@@ -369,11 +378,7 @@ func checkSilence(t *rapid.T, prev, r *Result) {
 		}
 	}
 	for id, old := range prev.Entries.All {
-		now := r.Entries.Of(id)
-		if now == nil {
-			now = r.Default
-		}
-		check(id, old, now)
+		check(id, old, r.Of(id))
 	}
 	check("unknown consumers", prev.Default, r.Default)
 }
@@ -381,22 +386,37 @@ func checkSilence(t *rapid.T, prev, r *Result) {
 // checkChanges checks the offers of every consumer that had an entry: what was offered stays
 // listed, and is not taken from running pods.
 func checkChanges(t *rapid.T, in Input, prev, r *Result, looked func(*Offer) bool) {
-	for id, old := range prev.Entries.All {
-		entry := r.Entries.Of(id)
-		if entry == nil {
-			entry = r.Default
+	ago := func(since int64, long time.Duration) bool { return in.Now.Sub(time.Unix(since, 0)) >= long }
+	for id, old := range prev.Readable().All {
+		if i, found := prev.departed(id); found && ago(prev.Departed[i].Since, OwedFor) {
+			continue
 		}
-		checkChange(t, in, id, slices.DeleteFunc(slices.Clone(old.Offers), func(o *Offer) bool { return !looked(o) }), entry)
+		checkChange(t, in, id, slices.DeleteFunc(slices.Clone(old.Offers), func(o *Offer) bool {
+			return !looked(o) || o.Spent() && ago(o.moved, OwedFor)
+		}), r.Of(id))
+	}
+	if len(r.Departed) > MaxDeparted {
+		t.Fatalf("%d consumers have departed", len(r.Departed))
+	}
+	for _, d := range r.Departed {
+		if r.Entries.Of(d.ID) != nil || ago(d.Since, OwedFor) {
+			t.Fatalf("%s is known, or gone for long, and is remembered since %v", d.ID, time.Unix(d.Since, 0))
+		}
 	}
 }
 
 // checkDefault checks that what was offered to unknown consumers stays listed, both for those that
 // are still unknown and for those that became known.
 func checkDefault(t *rapid.T, in Input, prev, r *Result) {
-	checkChange(t, in, "the default offer", prev.Default.Offers, r.Default)
+	within := func(long time.Duration) []*Offer {
+		return prev.Default.without(func(o *Offer) bool {
+			return o.Withdrawn() && in.Now.Sub(time.Unix(o.moved, 0)) >= long
+		}).Offers
+	}
+	checkChange(t, in, "the default offer", within(OwedFor), r.Default)
 	for id, entry := range r.Entries.All {
-		if prev.Entries.Of(id) == nil {
-			checkChange(t, in, id, prev.Default.inForce().Offers, entry)
+		if prev.Readable().Of(id) == nil {
+			checkChange(t, in, id, within(InheritedFor), entry)
 		}
 	}
 }

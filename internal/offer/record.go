@@ -16,13 +16,15 @@ type Record struct {
 	// LastPolicy is the policy that decided last, and Reclaim that of its last edit.
 	LastPolicy string
 	Reclaim    Reclaim
+	// Moved is when the amounts of a withdrawn offer changed last, in Unix seconds.
+	Moved int64
 }
 
 // Record returns the record of the offer.
 func (o *Offer) Record() Record {
 	r := Record{
 		Class: o.Class, Policy: o.Policy, Override: o.Override, Amounts: make(capacity.Amounts, len(o.Amounts)),
-		LastPolicy: o.lastPolicy, Reclaim: o.reclaim,
+		LastPolicy: o.lastPolicy, Reclaim: o.reclaim, Moved: o.moved,
 	}
 	for _, a := range o.Amounts {
 		r.Amounts[a.Resource] = a.Value
@@ -33,7 +35,10 @@ func (o *Offer) Record() Record {
 // Offer returns the offer that has this record. The version is that of the policy that decides: the
 // first evaluation after an edit publishes everything that the policy decides on.
 func (r Record) Offer(version string) *Offer {
-	o := &Offer{Class: r.Class, Policy: r.Policy, Override: r.Override, lastPolicy: r.LastPolicy, reclaim: r.Reclaim}
+	o := &Offer{
+		Class: r.Class, Policy: r.Policy, Override: r.Override, lastPolicy: r.LastPolicy, reclaim: r.Reclaim,
+		moved: r.Moved,
+	}
 	for _, name := range slices.Sorted(maps.Keys(r.Amounts)) {
 		o.Amounts = append(o.Amounts, Amount{Resource: name, Value: r.Amounts[name]})
 	}

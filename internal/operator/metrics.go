@@ -9,6 +9,7 @@ import (
 
 	"proffer.dev/proffer/controllers/policy"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 )
 
@@ -107,7 +108,7 @@ func collectOffers(ch chan<- prometheus.Metric, latest *table.Snapshot) {
 	explainer := latest.Explainer()
 	for i := range min(latest.Entries.Len(), maxConsumerSeries) {
 		id, _ := latest.Entries.At(i)
-		for _, o := range explainer.Of(id) {
+		for _, o := range offer.Shown(explainer.Of(id)) {
 			for _, a := range o.Amounts {
 				ch <- gauge(offerDesc, inBaseUnits(a.Resource, a.Value), id, o.Policy, o.Class, a.Resource)
 			}

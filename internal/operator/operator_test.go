@@ -87,11 +87,7 @@ func launchOperator(t *testing.T, config *rest.Config, with ...func(*parts)) *op
 func (o *operator) offered(id string) map[string]capacity.Amounts {
 	out := map[string]capacity.Amounts{}
 	result := o.table.Current()
-	entry := result.Entries.Of(id)
-	if entry == nil {
-		entry = result.Default
-	}
-	for _, of := range entry.Offers {
+	for _, of := range result.Of(id).Offers {
 		amounts := capacity.Amounts{}
 		for _, a := range of.Amounts {
 			amounts[a.Resource] = a.Value

@@ -66,7 +66,7 @@ func (o *Outcome) Offers(most int) (changes []OfferChange, more bool) {
 	published, without, with := o.World.Offers, o.Without.Offers, o.With.Offers
 	for _, id := range o.consumers() {
 		explain := func() []offer.Explained { return explainer.Of(id) }
-		if !add(id, entryOf(published, id), entryOf(without, id), entryOf(with, id), explain) {
+		if !add(id, published.Of(id), without.Of(id), with.Of(id), explain) {
 			return changes, more
 		}
 	}
@@ -78,20 +78,12 @@ func (o *Outcome) Offers(most int) (changes []OfferChange, more bool) {
 func (o *Outcome) consumers() []string {
 	var ids []string
 	for _, of := range []offer.Offers{o.World.Offers, o.With.Offers} {
-		for id := range of.Entries.All {
+		for id := range of.Readable().All {
 			ids = append(ids, id)
 		}
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids)
-}
-
-// entryOf returns what a consumer reads.
-func entryOf(of offer.Offers, id string) *offer.Entry {
-	if e := of.Entries.Of(id); e != nil {
-		return e
-	}
-	return of.Default
 }
 
 // changes yields what the change makes different of one consumer's offers, without explanations.
@@ -207,7 +199,7 @@ func (o *Outcome) Evictions(most int) (evictions []Eviction, more bool) {
 	}
 	explainer := o.With.Explainer()
 	for _, id := range o.consumers() {
-		now, without, then := entryOf(o.World.Offers, id), entryOf(o.Without.Offers, id), entryOf(o.With.Offers, id)
+		now, without, then := o.World.Offers.Of(id), o.Without.Offers.Of(id), o.With.Offers.Of(id)
 		if now == then || then == without || o.With.View.Used.Of(id) == nil {
 			continue
 		}

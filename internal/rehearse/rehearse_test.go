@@ -107,7 +107,7 @@ func TestPodsOfADrainedNodeHoldNothing(t *testing.T) {
 		then  int64
 	}{{nil, 5000}, {[]string{"n"}, 2000}} {
 		o := Rehearse(w, &Change{Apply: []table.Policy{fixed("2", 2000)}, Drain: tc.drain}, never)
-		if got := amountIn(entryOf(o.With.Offers, "rome"), "", capacity.CPU); got.Value != tc.then {
+		if got := amountIn(o.With.Of("rome"), "", capacity.CPU); got.Value != tc.then {
 			t.Errorf("with %v drained: %d cpu, want %d", tc.drain, got.Value, tc.then)
 		}
 	}

@@ -160,6 +160,7 @@ func (w *World) rest(l *capacity.Ledger, policies []table.Policy, ended func() b
 		}
 		in := offer.Input{
 			Policies: list.Valid, Consumers: w.Consumers, View: l.View(list.Selections, resources...), Previous: previous,
+			Now: now,
 		}
 		if previous.Default == nil {
 			in.Recorded = w.Recorded
@@ -205,12 +206,13 @@ func remember(policies []table.Policy, reports map[string]*offer.Report) (more b
 // sameOffers reports whether an evaluation has changed nothing of the offers before: entries keep
 // their identity.
 func sameOffers(before, after offer.Offers) bool {
-	if before.Default != after.Default || before.Entries.Len() != after.Entries.Len() {
+	were, are := before.Readable(), after.Readable()
+	if before.Default != after.Default || were.Len() != are.Len() {
 		return false
 	}
-	for i := range after.Entries.Len() {
-		id, entry := before.Entries.At(i)
-		if next, now := after.Entries.At(i); next != id || now != entry {
+	for i := range are.Len() {
+		id, entry := were.At(i)
+		if next, now := are.At(i); next != id || now != entry {
 			return false
 		}
 	}

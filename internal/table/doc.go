@@ -12,11 +12,12 @@
 //
 // # Known and unknown consumers
 //
-// A consumer in the snapshot is known: an object describes it, a policy names it, it has pods or
-// grants, or it had any of these and is still owed an explicit 0. Callers cannot make a consumer
-// known. Every other ID is unknown: it reads the default offer (offer.Offers.Default), and only the
-// connection that read it remembers it. So what a caller writes into a request is neither listed
-// nor reported to other callers, and leaves the process only as a count.
+// A consumer with an entry in the snapshot is known to the table: an object describes it, a policy
+// names it, it has pods or grants, or it had any of these and is still owed an explicit 0
+// (offer.Departed). Callers cannot make a consumer known. Every other ID is unknown: it reads the
+// default offer (offer.Offers.Default), and only the connection that read it remembers it. So what a
+// caller writes into a request is neither listed nor reported to other callers, and leaves the process
+// only as a count.
 //
 //   - A known consumer that was read through any connection is named to every subscription. The name
 //     is no secret of the caller that read it, and behind a proxy the reads of one client may arrive

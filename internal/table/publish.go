@@ -19,17 +19,18 @@ func (t *Table) Publish(s Snapshot) *Snapshot {
 	defer t.publishing.Unlock()
 
 	old, next := t.snapshot.Load(), &s
+	next.readable = next.Result.Readable()
 	if old == nil {
 		// No offer was read yet, so no subscription is notified.
-		next.Revision, next.places = 1, newPlaces(next.Result, nil)
+		next.Revision, next.places = 1, newPlaces(next.readable, nil)
 		t.snapshot.Store(next)
 		close(t.ready)
 		return next
 	}
-	d := compare(old.Result.Entries, next.Result.Entries)
+	d := compare(old.readable, next.readable)
 	next.Revision, next.places = old.Revision+1, old.places
 	if len(d.joined)+len(d.left) > 0 {
-		next.places = newPlaces(next.Result, old.places)
+		next.places = newPlaces(next.readable, old.places)
 	}
 	// Store first, then look at the marks: see the package's documentation.
 	t.snapshot.Store(next)
@@ -47,11 +48,11 @@ type change struct {
 
 func byID(a, b change) int { return strings.Compare(a.id, b.id) }
 
-// newPlaces returns the place of each consumer of the result, with its present mark or a new one.
-func newPlaces(result *offer.Result, old map[string]place) map[string]place {
-	places := make(map[string]place, result.Entries.Len())
-	for at := range result.Entries.Len() {
-		id, _ := result.Entries.At(at)
+// newPlaces returns the place of each consumer with an entry, with its present mark or a new one.
+func newPlaces(readable offer.Entries, old map[string]place) map[string]place {
+	places := make(map[string]place, readable.Len())
+	for at := range readable.Len() {
+		id, _ := readable.At(at)
 		p, ok := old[id]
 		if !ok {
 			p.mark = new(mark)

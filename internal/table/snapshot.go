@@ -31,12 +31,14 @@ type Snapshot struct {
 	// Revision counts the snapshots published before this one, and this one. Publish sets it.
 	Revision uint64
 
-	// places hold every ID of Result.Entries. Consecutive snapshots with the same consumers share
+	// readable are the entries of all consumers with one, known or departed.
+	readable offer.Entries
+	// places hold every ID of readable. Consecutive snapshots with the same consumers share
 	// it.
 	places map[string]place
 }
 
-// place is the position of a consumer in Result.Entries. Its mark is carried over to the next
+// place is the position of a consumer in Snapshot.readable. Its mark is carried over to the next
 // snapshot while the ID stays.
 type place struct {
 	*mark
@@ -44,7 +46,7 @@ type place struct {
 }
 
 func (s *Snapshot) entry(p place) *offer.Entry {
-	_, entry := s.Result.Entries.At(p.at)
+	_, entry := s.readable.At(p.at)
 	return entry
 }
 

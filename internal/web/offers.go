@@ -65,6 +65,7 @@ func consumerOf(s *table.Snapshot, explainer offer.Explainer, id string) rest.Co
 }
 
 func offersOf(explained []offer.Explained) []rest.Offer {
+	explained = offer.Shown(explained)
 	all := make([]rest.Offer, 0, len(explained))
 	for i := range explained {
 		o := &explained[i]

@@ -135,7 +135,7 @@ func (s *Server) usedOf(snapshot *table.Snapshot) map[string]rest.Amounts {
 func sumUse(snapshot *table.Snapshot) map[string]rest.Amounts {
 	sums, explainer := map[string]capacity.Amounts{}, snapshot.Explainer()
 	for id := range snapshot.Entries.All {
-		for _, o := range explainer.Of(id) {
+		for _, o := range offer.Shown(explainer.Of(id)) {
 			if len(o.Used) > 0 && sums[o.Policy] == nil {
 				sums[o.Policy] = capacity.Amounts{}
 			}

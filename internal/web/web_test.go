@@ -286,9 +286,16 @@ func TestWithoutAnOfferItSaysWhy(t *testing.T) {
 	}
 	s.publish([]*v1alpha1.ResourcePolicy{standard()})
 	s.publish(nil)
-	const withdrawn = `"offers":[{"class":"","policy":"","resources":{"cpu":"0"},"because":["cpu 0: not offered any more: policy standard is gone or invalid"]}]`
-	if _, body := s.do("GET", "/offers/rome", ""); !strings.Contains(body, withdrawn) {
+	const nothing = `"offers":[],"because":"there is no valid ResourcePolicy"`
+	if _, body := s.do("GET", "/offers/rome", ""); !strings.Contains(body, nothing) {
 		t.Errorf("when the policy is gone: %s", body)
+	}
+	s.ledger.SetPod(podOf("rome", "a", "n1", 500))
+	s.publish([]*v1alpha1.ResourcePolicy{standard()})
+	s.publish(nil)
+	const held = `not offered any more: policy standard is gone or invalid; held at 500m by reclaim: its pods request 500m`
+	if _, body := s.do("GET", "/offers/rome", ""); !strings.Contains(body, held) {
+		t.Errorf("when the policy is gone and pods run: %s", body)
 	}
 }
 

@@ -24,7 +24,8 @@ import (
 // Decode reads a rest.World element by element. What it says of the evaluation is in the second result.
 func Decode(from io.Reader) (*rehearse.World, rest.Evaluated, error) {
 	d := decoder{
-		json: json.NewDecoder(from), ledger: capacity.NewLedger(), entries: map[string]*offer.Entry{}, answers: answers{},
+		json: json.NewDecoder(from), ledger: capacity.NewLedger(), answers: answers{},
+		entries: map[string]*offer.Entry{}, departed: map[string]offer.Departed{},
 	}
 	if err := d.read(); err != nil {
 		return nil, rest.Evaluated{}, fmt.Errorf("reading the snapshot: %w", err)
@@ -42,6 +43,7 @@ type decoder struct {
 	// versions are those of the valid policies, by name.
 	versions map[string]string
 	entries  map[string]*offer.Entry
+	departed map[string]offer.Departed
 	anyone   *offer.Entry
 	levels   map[string]rest.Amounts
 	// problems are those of external sources.
@@ -202,24 +204,20 @@ func (d *decoder) policy(stored *storedPolicy) error {
 
 // offer takes an offer. Policies come before offers.
 func (d *decoder) offer(o *rest.WorldOffer) error {
-	entry := d.anyone
-	if !o.Anyone {
-		entry = d.entries[o.ClusterID]
-	}
-	if entry == nil {
-		entry = &offer.Entry{}
-	}
-	if o.Anyone {
-		d.anyone = entry
-	} else {
-		d.entries[o.ClusterID] = entry
-	}
+	entry := d.entryFor(o)
 	if o.None {
 		return nil
 	}
 	r := offer.Record{
 		Class: o.Class, Policy: o.Policy, Override: -1, Amounts: amountsOf(o.Resources),
 		LastPolicy: o.LastPolicy, Reclaim: reclaims[o.Reclaim],
+	}
+	switch {
+	case o.Policy != "":
+	case o.Moved != nil:
+		r.Moved = o.Moved.Unix()
+	default: // An operator that does not write it owes zeros for ever.
+		r.Moved = d.of.Time.Unix()
 	}
 	if o.Override != nil {
 		r.Override = *o.Override
@@ -229,6 +227,28 @@ func (d *decoder) offer(o *rest.WorldOffer) error {
 	}
 	entry.Offers = append(entry.Offers, r.Offer(d.versions[o.Policy]))
 	return nil
+}
+
+// entryFor returns the entry that an offer is of.
+func (d *decoder) entryFor(o *rest.WorldOffer) *offer.Entry {
+	if o.Anyone {
+		if d.anyone == nil {
+			d.anyone = &offer.Entry{}
+		}
+		return d.anyone
+	}
+	if o.Departed != nil {
+		gone, listed := d.departed[o.ClusterID]
+		if !listed {
+			gone = offer.Departed{ID: o.ClusterID, Entry: &offer.Entry{}, Since: o.Departed.Unix()}
+			d.departed[o.ClusterID] = gone
+		}
+		return gone.Entry
+	}
+	if d.entries[o.ClusterID] == nil {
+		d.entries[o.ClusterID] = &offer.Entry{}
+	}
+	return d.entries[o.ClusterID]
 }
 
 func (d *decoder) slice(s *rest.WorldSlice) error {
@@ -303,21 +323,7 @@ func (d *decoder) world() *rehearse.World {
 	slices.SortFunc(w.Policies, func(a, b table.Policy) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(w.Consumers, func(a, b offer.Consumer) int { return strings.Compare(a.ID, b.ID) })
 	if d.anyone != nil {
-		byClass := func(a, b *offer.Offer) int { return strings.Compare(a.Class, b.Class) }
-		slices.SortFunc(d.anyone.Offers, byClass)
-		for _, entry := range d.entries {
-			slices.SortFunc(entry.Offers, byClass)
-		}
-		w.Offers = offer.Offers{Entries: offer.EntriesOf(d.entries), Default: d.anyone}
-		for _, entry := range d.entries {
-			for _, o := range entry.Offers {
-				for _, a := range o.Amounts {
-					w.Resources = append(w.Resources, a.Resource)
-				}
-			}
-		}
-		slices.Sort(w.Resources)
-		w.Resources = slices.Compact(w.Resources)
+		d.publish(w)
 	}
 	if len(d.requests) > 0 {
 		w.Slices = d.requests
@@ -330,4 +336,25 @@ func (d *decoder) world() *rehearse.World {
 	}
 	w.Levels = offer.StabilizerAt(table.NewPolicyList(w.Policies).Valid, given)
 	return w
+}
+
+// publish adds the offers to the world.
+func (d *decoder) publish(w *rehearse.World) {
+	w.Offers = offer.Offers{Entries: offer.EntriesOf(d.entries), Default: d.anyone}
+	for _, gone := range d.departed {
+		w.Offers.Departed = append(w.Offers.Departed, gone)
+	}
+	slices.SortFunc(w.Offers.Departed, func(a, b offer.Departed) int { return strings.Compare(a.ID, b.ID) })
+	byClass := func(a, b *offer.Offer) int { return strings.Compare(a.Class, b.Class) }
+	slices.SortFunc(d.anyone.Offers, byClass)
+	for _, entry := range w.Offers.Readable().All {
+		slices.SortFunc(entry.Offers, byClass)
+		for _, o := range entry.Offers {
+			for _, a := range o.Amounts {
+				w.Resources = append(w.Resources, a.Resource)
+			}
+		}
+	}
+	slices.Sort(w.Resources)
+	w.Resources = slices.Compact(w.Resources)
 }

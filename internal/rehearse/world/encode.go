@@ -45,14 +45,7 @@ func Encode(to io.Writer, s *table.Snapshot, content *capacity.Copy, version str
 			}
 		}
 	})
-	e.list("offers", func(yield func(any) bool) {
-		for id, entry := range s.Entries.All {
-			if !yieldOffers(rest.WorldOffer{ClusterID: id}, entry, yield) {
-				return
-			}
-		}
-		yieldOffers(rest.WorldOffer{Anyone: true}, s.Default, yield)
-	})
+	e.list("offers", func(yield func(any) bool) { yieldAllOffers(s, yield) })
 	if levels := levelsOf(s.Input.Levels); len(levels) > 0 {
 		e.field("levels", levels)
 	}
@@ -169,6 +162,21 @@ func policyObject(p *table.Policy) *v1alpha1.ResourcePolicy {
 	return &object
 }
 
+// yieldAllOffers yields the offers of each consumer that is known or has departed, and the default offer.
+func yieldAllOffers(s *table.Snapshot, yield func(any) bool) {
+	for id, entry := range s.Entries.All {
+		if !yieldOffers(rest.WorldOffer{ClusterID: id}, entry, yield) {
+			return
+		}
+	}
+	for _, d := range s.Departed {
+		if !yieldOffers(rest.WorldOffer{ClusterID: d.ID, Departed: timeOf(d.Since)}, d.Entry, yield) {
+			return
+		}
+	}
+	yieldOffers(rest.WorldOffer{Anyone: true}, s.Default, yield)
+}
+
 // yieldOffers yields the offers of an entry, and reports whether to go on.
 func yieldOffers(to rest.WorldOffer, entry *offer.Entry, yield func(any) bool) bool {
 	if len(entry.Offers) == 0 {
@@ -183,12 +191,17 @@ func yieldOffers(to rest.WorldOffer, entry *offer.Entry, yield func(any) bool) b
 		if r.Override >= 0 {
 			x.Override = &r.Override
 		}
+		if o.Withdrawn() {
+			x.Moved = timeOf(r.Moved)
+		}
 		if !yield(x) {
 			return false
 		}
 	}
 	return true
 }
+
+func timeOf(seconds int64) *time.Time { return new(time.Unix(seconds, 0).UTC()) }
 
 func levelsOf(levels map[string]capacity.Amounts) map[string]rest.Amounts {
 	out := make(map[string]rest.Amounts, len(levels))

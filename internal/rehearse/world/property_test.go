@@ -164,7 +164,7 @@ func offersOf(all offer.Offers) map[string]map[string]map[string]int64 {
 			out[id][o.Class] = o.Record().Amounts
 		}
 	}
-	for id, e := range all.Entries.All {
+	for id, e := range all.Readable().All {
 		add(id, e)
 	}
 	add("", all.Default)
