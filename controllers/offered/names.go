@@ -62,13 +62,25 @@ func (o *resourceNames) addAll(other resourceNames) (more, room bool) {
 	return more, room
 }
 
+// remove removes a class.
+func (o *resourceNames) remove(class string) {
+	byClass := maps.Clone(o.byClass)
+	delete(byClass, class)
+	*o = resourceNames{}
+	o.addAll(resourceNames{byClass: byClass})
+}
+
 // retired returns previous offers for each class with a name that no status has, because the policy
-// that offered it is gone. Their consumers and reclaim are not known. A class with a policy that
-// has no status yet is left out, because that policy may offer the name.
-func (o *resourceNames) retired(told []offer.PreviousOffers, unwritten []string) []offer.PreviousOffers {
+// that offered it is gone. Unless the class is among those that were withdrawn, consumers and reclaim
+// are not known. A class with a policy that has no status yet is left out, because that policy may offer
+// the name.
+func (o *resourceNames) retired(
+	told []offer.PreviousOffers, unwritten []string, withdrawn withdrawals,
+) []offer.PreviousOffers {
 	type place struct{ class, name string }
-	byStatuses := map[place]struct{}{}
+	byStatuses, served := map[place]struct{}{}, map[string]struct{}{}
 	for _, p := range told {
+		served[p.Class] = struct{}{}
 		for _, name := range p.Names {
 			byStatuses[place{p.Class, name}] = struct{}{}
 		}
@@ -80,14 +92,26 @@ func (o *resourceNames) retired(told []offer.PreviousOffers, unwritten []string)
 			continue
 		}
 		if slices.ContainsFunc(names, func(name string) bool { _, known := byStatuses[place{class, name}]; return !known }) {
+			if w, ok := withdrawn[class]; ok && !has(served, class) {
+				past = append(past, w.previous(class, names))
+				continue
+			}
 			past = append(past, offer.PreviousOffers{Class: class, Names: names})
 		}
 	}
 	return past
 }
 
+func has(set map[string]struct{}, class string) bool {
+	_, ok := set[class]
+	return ok
+}
+
 // encode returns the text of the record: a JSON object with a list of names for each class.
 func (o *resourceNames) encode() (string, error) {
+	if len(o.byClass) == 0 {
+		return "{}", nil
+	}
 	text, err := json.Marshal(o.byClass)
 	return string(text), err
 }

@@ -153,7 +153,7 @@ func TestAClassIsRetiredIfNoStatusHasOneOfItsNames(t *testing.T) {
 		}, nil, []string{"gold"}},
 	} {
 		var got []string
-		for _, p := range o.retired(tc.statuses, tc.unwritten) {
+		for _, p := range o.retired(tc.statuses, tc.unwritten, nil) {
 			if p.Complete || p.Offers != nil || !slices.Equal(p.Names, o.byClass[p.Class]) {
 				t.Errorf("%s: %+v", tc.name, p)
 			}

@@ -1,5 +1,6 @@
-// Package offered keeps a record of the resources that were ever offered, by class, in a ConfigMap
-// that outlives policies. A process that starts learns from it what a policy offered that is gone.
+// Package offered keeps a record of the resources that are offered, by class, in a ConfigMap that
+// outlives policies. A process that starts learns from it what a policy offered that is gone. A class
+// that no policy serves leaves the record when no consumer is owed a 0 any longer.
 package offered
 
 import (
@@ -27,11 +28,16 @@ const (
 	ConfigMap = "proffer-offered"
 	// fieldManager is who applies the ConfigMap.
 	fieldManager = "proffer"
-	// dataKey is its key in the ConfigMap.
-	dataKey = "offered.json"
+	// dataKey is the key of the names in the ConfigMap, withdrawnKey that of the withdrawals. A version
+	// without withdrawals ignores them.
+	dataKey      = "offered.json"
+	withdrawnKey = "withdrawn.json"
 
 	// debouncePeriod is the debounce period of new names.
 	debouncePeriod = 50 * time.Millisecond
+	// withdrawnAfter delays what changes of withdrawals. Until it is written, a restart takes more to have
+	// been offered than was.
+	withdrawnAfter = time.Second
 	// conflictAfter is the wait after a conflict; retryAfter that after any other failed write or
 	// read.
 	conflictAfter = 500 * time.Millisecond
@@ -42,33 +48,56 @@ const (
 
 // +kubebuilder:rbac:roleName=proffer-grants,namespace=proffer-system,groups="",resources=configmaps,resourceNames=proffer-offered,verbs=get;create;update;patch
 
-// Record is the record of the resources that were ever offered. Every replica reads it once, and
-// the leader adds to it.
+// Record is the record of the resources that are offered, or were and are still owed as 0. Every replica
+// reads it once, and the leader writes it.
 type Record struct {
 	reader    client.Reader
 	writer    client.Writer
 	key       client.ObjectKey
 	debouncer *debounce.Debouncer
+	delayed   *debounce.DelayedWake
+	now       func() time.Time
 	log       logr.Logger
 
 	// read is its content when this process started; it is set before done is closed.
-	read resourceNames
+	read content
 	done chan struct{}
 
 	mu sync.Mutex
-	// seen is what this process saw offered, which is what it writes. edition counts its changes.
-	seen    resourceNames
+	// seen has what the policies of the latest snapshot offer, and what those before offered in the
+	// classes that it serves or still owes. edition counts its changes.
+	seen resourceNames
+	// served are the classes of the latest snapshot that a policy serves.
+	served  map[string]struct{}
+	latest  *table.Snapshot
 	edition int
 	full    sync.Once
+}
+
+// content is what the ConfigMap has.
+type content struct {
+	names     resourceNames
+	withdrawn withdrawals
+}
+
+// wanted is what the ConfigMap is to have.
+type wanted struct {
+	content
+	// served are the classes that a policy serves, owed those with withdrawn offers. Before the first
+	// snapshot both are nil.
+	served, owed map[string]struct{}
+	now          time.Time
 }
 
 // NewRecord returns a Record that is empty until Start has read the ConfigMap.
 func NewRecord(reader client.Reader, writer client.Writer, namespace string, log logr.Logger) *Record {
 	key := client.ObjectKey{Namespace: namespace, Name: ConfigMap}
-	return &Record{
-		reader: reader, writer: writer, key: key, debouncer: debounce.New(debouncePeriod),
+	r := &Record{
+		reader: reader, writer: writer, key: key, debouncer: debounce.New(debouncePeriod), now: time.Now,
 		log: log.WithValues("configmap", key), done: make(chan struct{}),
 	}
+	r.delayed = debounce.NewDelayedWake(r.debouncer.Wake)
+	return r
 }
 
 // Name implements toolscache.DoneChecker.
@@ -104,16 +133,20 @@ func (r *Record) Start(ctx context.Context) error {
 }
 
 // get returns the ConfigMap and what it records.
-func (r *Record) get(ctx context.Context) (*corev1.ConfigMap, resourceNames, error) {
+func (r *Record) get(ctx context.Context) (*corev1.ConfigMap, content, error) {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
 	var object corev1.ConfigMap
 	if err := r.reader.Get(ctx, r.key, &object); err != nil {
-		return nil, resourceNames{}, err
+		return nil, content{}, err
 	}
-	recorded, err := parse(object.Data[dataKey])
-	if err != nil {
+	var recorded content
+	var err error
+	if recorded.names, err = parse(object.Data[dataKey]); err != nil {
 		r.log.Error(err, "The record of offered resources is corrupt; starting a new one", "key", dataKey)
+	}
+	if recorded.withdrawn, err = parseWithdrawn(object.Data[withdrawnKey]); err != nil {
+		r.log.Error(err, "The record of withdrawn classes is corrupt; starting a new one", "key", withdrawnKey)
 	}
 	return &object, recorded, nil
 }
@@ -127,20 +160,33 @@ func (r *Record) Previous(statuses []offer.PreviousOffers, unwritten []string) [
 	for _, p := range statuses {
 		r.add(p.Class, p.Names) // A version without this record may have written the status.
 	}
-	return slices.Concat(statuses, r.read.retired(statuses, unwritten))
+	return slices.Concat(statuses, r.read.names.retired(statuses, unwritten, r.read.withdrawn))
 }
 
-// Note adds the resources that the policies of the snapshot offer. A dry run offers nothing.
+// Note notes what the policies of the snapshot offer, and what is still owed. A dry run offers nothing.
 func (r *Record) Note(s *table.Snapshot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	served := map[string]struct{}{}
 	for i := range s.Policies {
 		p, report := &s.Policies[i], s.Reports[s.Policies[i].Name]
 		if p.Parsed == nil || report == nil || report.Outcome == offer.DryRun {
 			continue
 		}
+		served[p.Parsed.Class] = struct{}{}
 		all, _ := table.AddNames(p.Offered, report.Offered, v1alpha1.MaxOfferedResources)
 		r.add(p.Parsed.Class, all)
+	}
+	before := r.latest
+	r.latest = s
+	if before == nil || !maps.Equal(served, r.served) {
+		r.served = served
+		r.edition++
+		r.debouncer.Wake()
+	}
+	if before == nil || !sameOffers(before, s) && (owesAny(before) || owesAny(s)) {
+		r.edition++
+		r.delayed.After(withdrawnAfter)
 	}
 }
 
@@ -164,16 +210,64 @@ func (r *Record) complain() {
 }
 
 // wanted returns what must be on record, and its edition.
-func (r *Record) wanted() (resourceNames, int) {
+func (r *Record) wanted() (wanted, int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return resourceNames{byClass: maps.Clone(r.seen.byClass)}, r.edition
+	w := wanted{served: r.served, now: r.now()}
+	if r.latest != nil {
+		w.withdrawn, w.owed = withdrawnIn(r.latest, r.served)
+		for class := range r.seen.byClass {
+			if !has(w.served, class) && !has(w.owed, class) {
+				r.seen.remove(class)
+			}
+		}
+	}
+	w.names.byClass = maps.Clone(r.seen.byClass)
+	for class := range w.owed { // This process may have seen only their zeros.
+		w.names.add(class, r.read.names.byClass[class])
+	}
+	return w, r.edition
 }
 
-// write adds to the record what it lacks.
-func (r *Record) write(ctx context.Context, wanted resourceNames) error {
+// text identifies what is wanted. It changes every day, so that classes whose time is over leave the
+// record.
+func (w *wanted) text() string {
+	return fmt.Sprint(w.names.byClass, w.withdrawn, slices.Sorted(maps.Keys(w.served)),
+		slices.Sorted(maps.Keys(w.owed)), w.now.Unix()/(24*60*60))
+}
+
+// change makes what is recorded what is wanted, and reports whether there was room. A class that the
+// snapshot neither serves nor owes leaves after OwedFor, as one that nobody is owed.
+func (w *wanted) change(recorded *content) (room bool) {
+	for class := range recorded.names.byClass {
+		of, settled := recorded.withdrawn[class]
+		switch {
+		case w.served == nil:
+		case has(w.served, class), has(w.owed, class):
+			delete(recorded.withdrawn, class)
+		case !settled:
+			recorded.withdrawn[class] = withdrawal{Since: w.now.Unix()}
+		case w.now.Unix()-of.Since >= int64(offer.OwedFor/time.Second):
+			recorded.names.remove(class)
+			delete(recorded.withdrawn, class)
+		}
+	}
+	maps.DeleteFunc(recorded.withdrawn, func(class string, _ withdrawal) bool {
+		_, named := recorded.names.byClass[class]
+		return !named
+	})
+	maps.Copy(recorded.withdrawn, w.withdrawn)
+	_, room = recorded.names.addAll(w.names)
+	return room
+}
+
+// write writes what is wanted, unless it is on record.
+func (r *Record) write(ctx context.Context, wanted wanted) error {
 	object, recorded, err := r.get(ctx)
 	if apierrors.IsNotFound(err) {
+		if len(wanted.names.byClass) == 0 {
+			return nil
+		}
 		if err := r.create(ctx); err != nil {
 			return err
 		}
@@ -182,17 +276,10 @@ func (r *Record) write(ctx context.Context, wanted resourceNames) error {
 	if err != nil {
 		return err
 	}
-	more, room := recorded.addAll(wanted)
-	if !room {
+	if !wanted.change(&recorded) {
 		r.complain()
 	}
-	if !more {
-		return nil
-	}
-	if object.Data == nil {
-		object.Data = map[string]string{}
-	}
-	if object.Data[dataKey], err = recorded.encode(); err != nil {
+	if changed, err := recorded.encode(object); err != nil || !changed {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
@@ -200,8 +287,30 @@ func (r *Record) write(ctx context.Context, wanted resourceNames) error {
 	if err := r.writer.Update(ctx, object); err != nil {
 		return err
 	}
-	r.log.Info("Recorded resources that are offered for the first time", "classes", len(recorded.byClass))
+	r.log.Info("Recorded which resources are offered", "classes", len(recorded.names.byClass),
+		"withdrawn", len(recorded.withdrawn))
 	return nil
+}
+
+// encode writes the content to the ConfigMap, and reports whether that changes it.
+func (c *content) encode(object *corev1.ConfigMap) (changed bool, err error) {
+	before := maps.Clone(object.Data)
+	names, err := c.names.encode()
+	if err != nil {
+		return false, err
+	}
+	withdrawn, err := c.withdrawn.encode()
+	if err != nil {
+		return false, err
+	}
+	if object.Data == nil {
+		object.Data = map[string]string{}
+	}
+	object.Data[dataKey], object.Data[withdrawnKey] = names, withdrawn
+	if withdrawn == "" {
+		delete(object.Data, withdrawnKey)
+	}
+	return !maps.Equal(before, object.Data), nil
 }
 
 // create creates an empty record, unless it exists. It uses apply, because RBAC can restrict apply
@@ -217,7 +326,7 @@ func (r *Record) create(ctx context.Context) error {
 }
 
 // Writer writes the record. It is work for the leader, because one writer is enough. Two writers
-// would be harmless, since they only add names.
+// would be harmless: they add names, and remove only a class whose time is over.
 type Writer struct{ *Record }
 
 // Start writes until the context ends, and can be started again. It begins with what is not on
@@ -225,7 +334,7 @@ type Writer struct{ *Record }
 func (w Writer) Start(ctx context.Context) error {
 	later := time.AfterFunc(0, w.debouncer.Wake)
 	defer later.Stop()
-	written := 0
+	written, last := 0, ""
 	for {
 		if _, err := w.debouncer.Wait(ctx); err != nil {
 			return nil // The context has ended: the normal end.
@@ -234,9 +343,14 @@ func (w Writer) Start(ctx context.Context) error {
 		if edition == written {
 			continue
 		}
+		text := wanted.text()
+		if text == last {
+			written = edition
+			continue
+		}
 		switch err := w.write(ctx, wanted); {
 		case err == nil:
-			written = edition
+			written, last = edition, text
 		case apierrors.IsConflict(err):
 			later.Reset(conflictAfter)
 		default:

@@ -61,11 +61,15 @@ func TestConcurrentWritersOfTheRecordLoseNothing(t *testing.T) {
 	for i := range 4 {
 		r := NewRecord(kubetest.API(t), kubetest.API(t), metav1.NamespaceDefault, logr.Discard())
 		writers = append(writers, r)
+		var policies []table.Policy
 		for k := range 5 {
 			class := fmt.Sprintf("class-%d-%d", i, k)
+			policies = append(policies, table.Policy{Name: "p", Parsed: &offer.Policy{Class: class}})
 			r.Note(&table.Snapshot{
-				Policies: []table.Policy{{Name: "p", Parsed: &offer.Policy{Class: class}}},
-				Result:   &offer.Result{Reports: map[string]*offer.Report{"p": {Offered: []string{"cpu"}}}},
+				Policies: policies,
+				Result: &offer.Result{
+					Offers: offer.Offers{Default: &offer.Entry{}}, Reports: map[string]*offer.Report{"p": {Offered: []string{"cpu"}}},
+				},
 			})
 			want[class] = []string{"cpu"}
 		}
@@ -139,15 +143,15 @@ func TestAReadOfTheRecordEndsWithItsContext(t *testing.T) {
 func TestPreviousAddsRetiredClassesToTheStatuses(t *testing.T) {
 	r := NewRecord(nil, nil, "n", logr.Discard())
 	statuses := []offer.PreviousOffers{{Policy: "p", Class: "gold", Names: []string{"cpu"}, Complete: true}}
-	r.read = offeredOf(t, "gold: cpu", "silver: pods")
+	r.read.names = offeredOf(t, "gold: cpu", "silver: pods")
 	got := r.Previous(statuses, nil)
 	want := slices.Concat(statuses, []offer.PreviousOffers{{Class: "silver", Names: []string{"pods"}}})
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 	// The names in a status must be recorded, even if the policy no longer offers them.
-	if wanted, edition := r.wanted(); edition == 0 || !slices.Equal(wanted.byClass["gold"], []string{"cpu"}) ||
-		len(wanted.byClass) != 1 {
-		t.Errorf("wanted record %v, edition %d", wanted.byClass, edition)
+	if wanted, edition := r.wanted(); edition == 0 || !slices.Equal(wanted.names.byClass["gold"], []string{"cpu"}) ||
+		len(wanted.names.byClass) != 1 {
+		t.Errorf("wanted record %v, edition %d", wanted.names.byClass, edition)
 	}
 }

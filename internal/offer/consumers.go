@@ -56,12 +56,7 @@ func knownConsumers(in *Input, x *policyIndex) []knownConsumer {
 
 // Known reports whether a consumer is listed, has pods or grants, is named by a policy, or gives nodes
 // of a pool. A consumer that is only owed an explicit 0 is not known.
-func (r *Result) Known(id string) bool {
-	_, found := slices.BinarySearchFunc(r.evaluation.known, id, func(c knownConsumer, id string) int {
-		return strings.Compare(c.ID, id)
-	})
-	return found
-}
+func (r *Result) Known(id string) bool { return r.Entries.Of(id) != nil }
 
 // scopeOf returns the known consumers that a policy is for, sorted.
 func (e *evaluation) scopeOf(p *Policy) []string {

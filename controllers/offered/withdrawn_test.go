@@ -1,0 +1,235 @@
+package offered
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
+)
+
+// history is a sequence of evaluations, each noted by a Record.
+type history struct {
+	record *Record
+	ledger *capacity.Ledger
+	in     offer.Input
+	last   *offer.Result
+}
+
+func newHistory() *history {
+	h := &history{
+		record: NewRecord(nil, nil, metav1.NamespaceDefault, logr.Discard()), ledger: capacity.NewLedger(),
+		in: offer.Input{Now: time.Unix(1_000_000, 0)},
+	}
+	h.record.now = func() time.Time { return h.in.Now }
+	h.ledger.SetNode(capacity.Node{Name: "n", State: capacity.Ready, Allocatable: capacity.Amounts{"cpu": 100_000}})
+	return h
+}
+
+// evaluate evaluates and notes the snapshot.
+func (h *history) evaluate() {
+	h.in.View = h.ledger.View(offer.Selections(h.in.Policies), "cpu", "memory")
+	h.last = offer.Evaluate(h.in.After(h.last))
+	s := &table.Snapshot{Result: h.last, Input: h.in}
+	for i := range h.in.Policies {
+		p := h.in.Policies[i]
+		s.Policies = append(s.Policies, table.Policy{Name: p.Name, Parsed: &p})
+	}
+	h.record.Note(s)
+}
+
+// statuses returns what the statuses of the policies record.
+func (h *history) statuses() []offer.PreviousOffers {
+	var all []offer.PreviousOffers
+	for _, p := range h.in.Policies {
+		past := offer.PreviousOffers{
+			Policy: p.Name, Class: p.Class, Reclaim: p.Reclaim, Complete: true, Names: h.last.Reports[p.Name].Offered,
+			Offers: map[string]capacity.Amounts{},
+		}
+		for id, entry := range h.last.Entries.All {
+			for _, o := range entry.Offers {
+				if o.Policy == p.Name {
+					past.Offers[id] = o.Record().Amounts
+				}
+			}
+		}
+		all = append(all, past)
+	}
+	return all
+}
+
+// restart returns the first evaluation of a process that starts with what is recorded.
+func (h *history) restart(t interface{ Fatal(...any) }) *offer.Result {
+	wanted, _ := h.record.wanted()
+	recorded := content{withdrawn: withdrawals{}}
+	wanted.change(&recorded)
+	object := &corev1.ConfigMap{}
+	if _, err := recorded.encode(object); err != nil {
+		t.Fatal(err)
+	}
+	next := NewRecord(nil, nil, metav1.NamespaceDefault, logr.Discard())
+	var err error
+	if next.read.names, err = parse(object.Data[dataKey]); err != nil {
+		t.Fatal(err)
+	}
+	if next.read.withdrawn, err = parseWithdrawn(object.Data[withdrawnKey]); err != nil {
+		t.Fatal(err)
+	}
+	in := h.in.After(nil)
+	in.Recorded = next.Previous(h.statuses(), nil)
+	return offer.Evaluate(in)
+}
+
+// unserved returns the amounts that a consumer reads in classes that no policy serves.
+func (h *history) unserved(r *offer.Result, id string) map[string]capacity.Amounts {
+	all := map[string]capacity.Amounts{}
+	for _, o := range r.Of(id).Offers {
+		if !slices.ContainsFunc(h.in.Policies, func(p offer.Policy) bool { return p.Class == o.Class }) {
+			all[o.Class] = o.Record().Amounts
+		}
+	}
+	return all
+}
+
+func TestARestartOwesTheSameInClassesThatNoPolicyServes(t *testing.T) {
+	ids := []string{"lima", "oslo", "rome"}
+	anyID := rapid.SampledFrom(ids)
+	rapid.Check(t, func(t *rapid.T) {
+		h := newHistory()
+		for range rapid.IntRange(1, 8).Draw(t, "events") {
+			name := fmt.Sprint("p", rapid.IntRange(0, 2).Draw(t, "policy"))
+			switch rapid.IntRange(0, 5).Draw(t, "event") {
+			case 0, 1:
+				p := offer.Policy{
+					Name: name, Version: fmt.Sprint(h.in.Now.Unix()), Class: rapid.SampledFrom([]string{"", "gold", "silver"}).Draw(t, "class"),
+					Fixed:   capacity.Amounts{"cpu": rapid.Int64Range(0, 9).Draw(t, "cpu"), "memory": 1},
+					Reclaim: rapid.SampledFrom([]offer.Reclaim{offer.Unused, offer.Evict}).Draw(t, "reclaim"),
+				}
+				if rapid.Bool().Draw(t, "named") {
+					p.Consumers.IDs = map[string]struct{}{anyID.Draw(t, "id"): {}}
+				}
+				h.in.Policies = append(without(h.in.Policies, name), p)
+			case 2:
+				h.in.Policies = without(h.in.Policies, name)
+			case 3:
+				h.in.Consumers = nil
+				for _, id := range rapid.SliceOfDistinct(anyID, rapid.ID).Draw(t, "consumers") {
+					h.in.Consumers = append(h.in.Consumers, offer.Consumer{ID: id})
+				}
+			case 4:
+				id := anyID.Draw(t, "user")
+				h.ledger.SetPod(capacity.Pod{Key: id, Node: "n", Consumer: id, Requests: capacity.Amounts{"cpu": rapid.Int64Range(0, 9).Draw(t, "requests")}})
+			case 5:
+				h.ledger.DeletePod(anyID.Draw(t, "ended"))
+			}
+			h.in.Now = h.in.Now.Add(time.Second)
+			h.evaluate()
+		}
+		h.in.Now = h.in.Now.Add(offer.InheritedFor)
+		h.evaluate()
+		restarted := h.restart(t)
+		for _, id := range append(ids, "anybody") {
+			if diff := cmp.Diff(h.unserved(h.last, id), h.unserved(restarted, id)); diff != "" {
+				t.Fatalf("%s (-before +after the restart):\n%s", id, diff)
+			}
+		}
+	})
+}
+
+func without(policies []offer.Policy, name string) []offer.Policy {
+	return slices.DeleteFunc(slices.Clone(policies), func(p offer.Policy) bool { return p.Name == name })
+}
+
+func TestAClassLeavesTheRecordWhenNothingIsOwedAnyLonger(t *testing.T) {
+	h := newHistory()
+	h.in.Consumers = []offer.Consumer{{ID: "rome"}}
+	h.in.Policies = []offer.Policy{{Name: "gold", Class: "gold", Fixed: capacity.Amounts{"cpu": 1}}}
+	recorded := content{withdrawn: withdrawals{}}
+	classes := func() []string {
+		h.evaluate()
+		wanted, _ := h.record.wanted()
+		wanted.change(&recorded)
+		return slices.Sorted(maps.Keys(recorded.names.byClass))
+	}
+	requireClasses := func(want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, classes()); diff != "" {
+			t.Errorf("recorded classes (-want +got):\n%s", diff)
+		}
+	}
+	requireClasses("gold")
+	h.in.Policies = nil
+	requireClasses("gold")
+	want := withdrawals{"gold": {Since: h.in.Now.Unix(), Anyone: true, Zeros: []string{"rome"}}}
+	if diff := cmp.Diff(want, recorded.withdrawn); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	h.in.Now = h.in.Now.Add(offer.OwedFor - time.Second)
+	requireClasses("gold")
+	h.in.Now = h.in.Now.Add(time.Second)
+	requireClasses()
+	if len(recorded.withdrawn) > 0 {
+		t.Errorf("%v is left", recorded.withdrawn)
+	}
+
+	// A class in which nobody was offered anything.
+	h.in.Policies = []offer.Policy{{Name: "zinc", Class: "zinc", Fixed: capacity.Amounts{"cpu": 1}, Consumers: offer.Scope{Selector: nobody{}}}}
+	requireClasses("zinc")
+	h.in.Policies = nil
+	requireClasses("zinc")
+	if diff := cmp.Diff(withdrawals{"zinc": {Since: h.in.Now.Unix()}}, recorded.withdrawn); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	h.in.Now = h.in.Now.Add(offer.OwedFor)
+	requireClasses()
+}
+
+// nobody selects no consumer.
+type nobody struct{}
+
+func (nobody) Matches(map[string]string) bool { return false }
+func (nobody) Keys() []string                 { return nil }
+func (nobody) String() string                 { return "nobody" }
+
+func TestWithdrawalsHaveBounds(t *testing.T) {
+	h := newHistory()
+	for i := range maxListed + 1 {
+		h.in.Consumers = append(h.in.Consumers, offer.Consumer{ID: fmt.Sprintf("consumer-%05d", i)})
+	}
+	h.in.Policies = []offer.Policy{{Name: "gold", Class: "gold", Fixed: capacity.Amounts{"cpu": 1}}}
+	h.evaluate()
+	h.in.Policies = nil
+	h.evaluate()
+	wanted, _ := h.record.wanted()
+	if w := wanted.withdrawn["gold"]; !w.Everyone || len(w.Zeros) > 0 {
+		t.Errorf("%d consumers are listed, everyone: %t", len(w.Zeros), w.Everyone)
+	}
+	many := withdrawals{}
+	for i := range maxClasses {
+		of := withdrawal{Held: map[string]capacity.Amounts{}}
+		for k := range maxListed {
+			of.Zeros = append(of.Zeros, fmt.Sprintf("consumer-%05d", k))
+		}
+		of.Held[strings.Repeat("x", 253)] = capacity.Amounts{"cpu": int64(i)}
+		many[fmt.Sprint("class-", i)] = of
+	}
+	text, err := many.encode()
+	if err != nil || len(text) > maxWithdrawnBytes {
+		t.Fatalf("%d bytes, %v", len(text), err)
+	}
+	shorter, err := parseWithdrawn(text)
+	if err != nil || len(shorter) != maxClasses || !shorter["class-0"].Everyone || shorter["class-0"].Held == nil {
+		t.Errorf("%d classes, %v", len(shorter), err)
+	}
+}

@@ -1,0 +1,136 @@
+package operator
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/internal/source/nodes/nodestest"
+)
+
+// seriesOf returns the number of consumers and the classes, sorted, that metrics have.
+func seriesOf(t *testing.T, metrics *prometheus.Registry) (consumers int, classes []string) {
+	t.Helper()
+	all, err := metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, family := range all {
+		for _, m := range family.GetMetric() {
+			for _, l := range m.GetLabel() {
+				switch {
+				case l.GetName() == "consumer" && !seen[l.GetValue()]:
+					seen[l.GetValue()] = true
+				case l.GetName() == "class" && !slices.Contains(classes, l.GetValue()):
+					classes = append(classes, l.GetValue())
+				}
+			}
+		}
+	}
+	slices.Sort(classes)
+	return len(seen), classes
+}
+
+func TestPeersThatComeAndGoAfterAPolicyIsDeletedLeaveNothing(t *testing.T) {
+	kubetest.Keep(t, controlplane.LiqoCRD(t, "core.liqo.io_foreignclusters.yaml"))
+	metrics := prometheus.NewPedanticRegistry()
+	zoned := func(s *v1alpha1.ResourcePolicySpec) {
+		selector := kubetest.Matching(map[string]string{"zone": "a"})
+		s.Consumers = &v1alpha1.Consumers{Selector: &selector}
+	}
+	kubetest.Create(t, kubetest.Policy("standard", kubetest.Fixed("cpu", "2", "memory", "1Gi", "pods", "5")))
+	kubetest.Create(t, kubetest.Policy("zoned", kubetest.Fixed("cpu", "1"), inClass("zoned"), zoned))
+	trial := kubetest.Create(t, kubetest.Policy("trial", kubetest.Fixed("cpu", "1", "memory", "1Gi"), inClass("trial")))
+	kubetest.Create(t, kubetest.ForeignCluster(t, "rome", "rome", nil))
+	o := startOperator(t, func(p *parts) { p.metrics = metrics })
+	o.eventually(func() string {
+		return cmp.Diff(capacity.Amounts{"cpu": 1000, "memory": gib}, o.offered("rome")["trial"])
+	})
+	kubetest.Remove(t, trial)
+	zeros := capacity.Amounts{"cpu": 0, "memory": 0}
+	o.eventually(func() string { return cmp.Diff(zeros, o.offered("rome")["trial"]) })
+
+	awaitKnown := func(want int) {
+		t.Helper()
+		o.eventually(func() string { return cmp.Diff(want, len(consumerIDs(o.table.Current()))) })
+	}
+	const peers = 300
+	var objects []client.Object
+	for i := range peers {
+		id := fmt.Sprintf("peer-%03d", i)
+		object := kubetest.ForeignCluster(t, id, id, map[string]string{"zone": []string{"a", "b"}[i%2]})
+		if err := kubetest.API(t).Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, object)
+	}
+	awaitKnown(peers + 1)
+	for _, object := range objects {
+		if err := kubetest.API(t).Delete(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	awaitKnown(1)
+	awaitConsumers(t, "standard", 1)
+	awaitConsumers(t, "zoned", 0)
+	consumers, classes := seriesOf(t, metrics)
+	if diff := cmp.Diff([]string{"", "zoned"}, classes); diff != "" || consumers != 1 {
+		t.Errorf("metrics have %d consumers, want 1; classes (-want +got):\n%s", consumers, diff)
+	}
+	if now := o.table.Current(); len(now.Departed) != peers/2 {
+		t.Errorf("%d consumers are owed zeros, want the %d that were offered class zoned", len(now.Departed), peers/2)
+	}
+	if got := o.offered("rome")["trial"]; !cmp.Equal(got, zeros) {
+		t.Errorf("rome reads %v in class trial, want zeros", got)
+	}
+}
+
+func TestARestartOffersTheSameAfterAPolicyIsDeleted(t *testing.T) {
+	kubetest.Create(t, nodestest.Node("n", nodestest.List("cpu", "8", "memory", "8Gi", "pods", "10")))
+	kubetest.Create(t, nodestest.Pod("of-oslo", "n", nodestest.List("cpu", "1", "memory", "1Gi"), nodestest.PodLabel(originLabel, "oslo")))
+	kubetest.Create(t, nodestest.Pod("of-lima", "n", nodestest.List("cpu", "2", "memory", "1Gi"), nodestest.PodLabel(originLabel, "lima")))
+	kubetest.Create(t, kubetest.Policy("silver", kubetest.Fixed("cpu", "2", "memory", "2Gi"), inClass("silver")))
+	trial := kubetest.Create(t, kubetest.Policy("trial", kubetest.Fixed("cpu", "4", "memory", "1Gi"), inClass("trial"), kubetest.ForIDs("lima", "rome")))
+	o := startOperator(t)
+	o.eventually(func() string { return cmp.Diff(int64(4000), o.offered("lima")["trial"]["cpu"]) })
+	kubetest.Remove(t, trial)
+	o.eventually(func() string { return cmp.Diff(int64(2000), o.offered("lima")["trial"]["cpu"]) })
+	kubetest.Eventually(t, func() string {
+		object := offeredRecord(nil)
+		if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			return err.Error()
+		}
+		if object.Data["withdrawn.json"] == "" {
+			return "the withdrawal is not on record"
+		}
+		return ""
+	})
+	all := func() map[string]map[string]capacity.Amounts {
+		offers := map[string]map[string]capacity.Amounts{}
+		for _, id := range []string{"lima", "oslo", "rome", "anybody"} {
+			offers[id] = o.offered(id)
+		}
+		return offers
+	}
+	awaitConsumers(t, "silver", 2)
+	before := all()
+	if len(before["oslo"]) != 1 || len(before["rome"]) != 2 {
+		t.Errorf("before the restart: %v", before)
+	}
+	for range 2 {
+		o.stop()
+		o = startOperator(t)
+		if diff := cmp.Diff(before, all()); diff != "" {
+			t.Fatalf("a restart changes the offers (-before +after):\n%s", diff)
+		}
+	}
+}
