@@ -72,7 +72,10 @@ func (v *variable) labelsOf(t *testing.T) (selector, label string) {
 type selection map[string]string
 
 // all is the selection of a board that was just opened.
-var all = selection{"class": ".*", "policy": ".*", "consumer": ".*", "resource": "cpu", "__rate_interval": "2m"}
+var all = selection{
+	"cluster": cluster, "namespace": namespace,
+	"class": ".*", "policy": ".*", "consumer": ".*", "resource": "cpu", "__rate_interval": "2m",
+}
 
 // in returns the expression as Grafana sends it to Prometheus.
 func (s selection) in(expr string) string {

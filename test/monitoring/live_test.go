@@ -135,6 +135,7 @@ func (w *world) testAmounts(t *testing.T) {
 
 func (w *world) testVariables(t *testing.T) {
 	want := map[string]model.LabelValues{
+		"cluster": {cluster}, "namespace": {namespace},
 		"class": {"gold"}, "policy": {"gold", "standard"}, "consumer": {"oslo", "rome"},
 		"resource": {"cpu", "memory", "pods"},
 	}
@@ -281,7 +282,7 @@ func own(set model.LabelSet) string {
 	var names []string
 	for name, value := range set {
 		switch name {
-		case model.AlertNameLabel, "severity", model.JobLabel, "namespace":
+		case model.AlertNameLabel, "severity", "cluster", "namespace":
 		default:
 			names = append(names, fmt.Sprintf("%s=%s", name, value))
 		}

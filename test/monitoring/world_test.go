@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,8 @@ import (
 
 const (
 	namespace = "proffer-system"
+	// cluster is the label by which Prometheus distinguishes clusters.
+	cluster = "milan"
 	// timeout is for anything that a test waits for.
 	timeout = 2 * time.Minute
 	// replicas is how many operators run.
@@ -152,10 +155,9 @@ func (w *world) startPrometheus(t *testing.T, dir string) {
 	}
 	var targets []any
 	for i, o := range w.operators {
-		targets = append(targets, map[string]any{
-			"targets": []string{o.Address("metrics")},
-			"labels":  map[string]string{"namespace": namespace, "pod": fmt.Sprintf("proffer-%d", i)},
-		})
+		added := scraped(cluster, namespace, strconv.Itoa(i))
+		delete(added, "instance") // The address.
+		targets = append(targets, map[string]any{"targets": []string{o.Address("metrics")}, "labels": added})
 	}
 	rules, _ := readRules(t)
 	settings, err := yaml.Marshal(map[string]any{
