@@ -135,6 +135,7 @@ var toggles = map[string]string{
 	"dashboard":       "dashboard.enabled=true",
 	"flat":            "flat.enabled=true",
 	older:             "olderKubernetes=true",
+	"openshift":       "openshift.enabled=true",
 	"orchestrator":    "orchestrator.enabled=true",
 	"networkpolicy":   "networkPolicy.enabled=true",
 	"provider-guard":  "providerGuard.enabled=true",

@@ -132,6 +132,9 @@ var effects = []struct {
 	{"olderKubernetes", "olderKubernetes: true", "", append([]string{
 		container + "lifecycle.preStop.sleep.seconds: 10 -> none", "PodDisruptionBudget/proffer-system/proffer spec.unhealthyPodEvictionPolicy: AlwaysAllow -> none",
 	}, gone(both, "csr-guard", "resourcepolicy", "slice-deletion-guard", "slice-guard", "slice-status-guard")...)},
+	{"openshift.enabled", "openshift: {enabled: true}", "", []string{
+		pod + "securityContext.fsGroup: 65532 -> none", pod + "securityContext.runAsGroup: 65532 -> none", pod + "securityContext.runAsUser: 65532 -> none",
+	}},
 	{"crds.install", "crds: {install: false}", "", []string{"CustomResourceDefinition//admissionparams.proffer.dev: an object -> none", "CustomResourceDefinition//grants.proffer.dev: an object -> none", "CustomResourceDefinition//resourcepolicies.proffer.dev: an object -> none"}},
 	{"crds.keep", "crds: {keep: false}", "", []string{
 		"CustomResourceDefinition//admissionparams.proffer.dev metadata.annotations.helm.sh/resource-policy: keep -> none",
