@@ -1,6 +1,8 @@
 package rest
 
 import (
+	"time"
+
 	"proffer.dev/proffer/api/v1alpha1"
 )
 
@@ -16,6 +18,9 @@ type Change struct {
 	// AddNodes are nodes that join.
 	AddNodes []AddedNodes `json:"addNodes,omitempty"`
 }
+
+// SimulateTimeout bounds a simulation, and before that the time in which its body arrives.
+const SimulateTimeout = 20 * time.Second
 
 // The bounds of a Change. They bound the time of one evaluation, and its memory.
 const (

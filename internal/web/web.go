@@ -35,8 +35,6 @@ import (
 )
 
 const (
-	// simulateTimeout bounds a simulation, and the time in which its body arrives.
-	simulateTimeout = 20 * time.Second
 	// writeTimeout bounds the writing of an answer to a slow reader.
 	writeTimeout = time.Minute
 	// maxReaders is how many answers to GET /offers and GET /offers/{clusterID} are made or being read at
@@ -57,7 +55,7 @@ type Server struct {
 	version string
 	// filters are those in Go, nil for none.
 	filters *filters.Chain
-	// simulateTimeout is the constant, except in tests.
+	// simulateTimeout is rest.SimulateTimeout, except in tests.
 	simulateTimeout time.Duration
 	// arriving are the bodies that are being read.
 	arriving arrivals
@@ -91,7 +89,7 @@ type Server struct {
 // that is evaluated with the filters, nil for none, and version that of the operator.
 func New(t *table.Table, l *capacity.Ledger, clusters Clusters, chain *filters.Chain, version string) *Server {
 	return &Server{
-		table: t, ledger: l, clusters: clusters, filters: chain, version: version, simulateTimeout: simulateTimeout,
+		table: t, ledger: l, clusters: clusters, filters: chain, version: version, simulateTimeout: rest.SimulateTimeout,
 		busy: make(chan struct{}, 1), reading: make(chan struct{}, maxReaders),
 		catalogs: newCatalogs(l.Largest), readingCatalog: make(chan struct{}, maxReaders),
 		readingProviders: make(chan struct{}, maxReaders), origins: http.NewCrossOriginProtection(),

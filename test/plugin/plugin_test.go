@@ -12,7 +12,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -283,11 +285,50 @@ func TestAnOperatorThatDoesNotAnswerIsExplained(t *testing.T) {
 		startPod(t)
 		expect(t, "the API server cannot reach the operator (")
 	})
+	t.Run("a replica behind a firewall", testFirewall)
 	t.Run("a replica that cannot list what it needs", func(t *testing.T) {
 		startPod(t)
 		startPowerless(t)
 		expect(t, "the operator is not ready: ")
+		page, err := os.ReadFile("../../docs/troubleshooting.md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		const raw = "kubectl get --raw /api/v1/namespaces/proffer-system/services/https:proffer-metrics:https/proxy/offers\n"
+		r := shell(t.Context(), reader, strings.TrimSpace(raw))
+		if block := "```console\n$ " + raw + r.stderr + "```\n"; !strings.Contains(string(page), block) {
+			t.Errorf("docs/troubleshooting.md lacks\n%s", block)
+		}
 	})
+}
+
+// testFirewall has the API server wait in vain for the replica. Each command gives up before the API server
+// does.
+func testFirewall(t *testing.T) {
+	startPod(t)
+	cluster.egress.Drop()
+	t.Cleanup(func() { cluster.egress.Route("") })
+	const text = "the operator does not answer: probably a firewall keeps the control plane from its pod on TCP port 8443"
+	var commands sync.WaitGroup
+	for _, command := range []string{
+		"offers", "explain rome --request-timeout=5s", "top policies --request-timeout=5s", "snapshot --request-timeout=5s",
+		"simulate --drain=worker-1 --request-timeout=5s", "version --request-timeout=5s",
+	} {
+		commands.Go(func() {
+			start := time.Now()
+			r := kubectl(t.Context(), cluster.admin, "proffer", command)
+			if took := time.Since(start); !strings.Contains(r.stdout+r.stderr, text) || took > 25*time.Second {
+				t.Errorf("%s ends after %v: %d %s%s", command, took, r.status, r.stdout, r.stderr)
+			}
+		})
+	}
+	commands.Go(func() {
+		r := kubectl(t.Context(), cluster.admin, "proffer", "check", "-o", "json", "--request-timeout=5s")
+		if !strings.Contains(r.stdout, "The control plane does not reach the operator's pod on TCP port 8443") {
+			t.Errorf("%d %s%s", r.status, r.stdout, r.stderr)
+		}
+	})
+	commands.Wait()
 }
 
 // startPowerless runs an operator that may only ask for the rights of its callers, so that it never

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -46,6 +47,8 @@ type cluster struct {
 	// core builds the URLs of the core group.
 	core      rest.Interface
 	discovery discovery.DiscoveryInterface
+	// version asks the operator for its version, through the API server.
+	version func(ctx context.Context) (string, error)
 }
 
 func newCluster(config *rest.Config) (*cluster, error) {
@@ -124,7 +127,8 @@ func (c *cluster) check(
 		pods := c.pods(ctx, deployment.value)
 		findings = append(findings,
 			findLeader(f, get(ctx, c, &coordinationv1.Lease{}, f.leaseNamespace, operator.LeaderElectionID), now),
-			findNews(namespace, f, pods, c.probe(ctx, namespace, pods.value, portOf(f.probes))))
+			findNews(namespace, f, pods, c.probe(ctx, namespace, pods.value, portOf(f.probes))),
+			findProxy(c.version(ctx)))
 	}
 	ofService, at := findAddress(namespace, deployment, f, service)
 	findings = append(findings, findLiqo(apis), ofService, findLiqoAddress(liqoNamespace, apis, liqo, service, at, f.tls))
@@ -198,12 +202,14 @@ func (c *cluster) pods(ctx context.Context, d *appsv1.Deployment) known[[]string
 // probe asks each pod whether it is ready, through the API server.
 func (c *cluster) probe(ctx context.Context, namespace string, pods []string, port int) []probe {
 	all := make([]probe, len(pods))
+	var asking sync.WaitGroup
 	for i, pod := range pods {
 		url := c.core.Get().Namespace(namespace).Resource("pods").SubResource("proxy").
 			Name(fmt.Sprintf("http:%s:%d", pod, port)).Suffix("readyz").Param("verbose", "").URL()
 		all[i] = probe{pod: pod}
-		all[i].status, all[i].body, all[i].err = c.fetch(ctx, url.String())
+		asking.Go(func() { all[i].status, all[i].body, all[i].err = c.fetch(ctx, url.String()) })
 	}
+	asking.Wait()
 	return all
 }
 

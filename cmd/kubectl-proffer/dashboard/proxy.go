@@ -193,6 +193,8 @@ func explain(w http.ResponseWriter, method string, err error) {
 		fail(w, http.StatusForbidden, err.Error())
 	case errors.Is(err, operatorclient.ErrTryAgain):
 		fail(w, http.StatusServiceUnavailable, err.Error())
+	case errors.Is(err, operatorclient.ErrNoAnswer):
+		fail(w, http.StatusGatewayTimeout, err.Error())
 	default:
 		fail(w, http.StatusBadGateway, err.Error())
 	}

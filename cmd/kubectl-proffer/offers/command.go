@@ -203,7 +203,7 @@ func (o *options) follow(
 		}
 		next, err := o.read(ctx, client)
 		switch {
-		case errors.Is(err, operatorclient.ErrTryAgain):
+		case errors.Is(err, operatorclient.ErrTryAgain), errors.Is(err, operatorclient.ErrNoAnswer):
 			if !waiting {
 				fmt.Fprintln(o.streams.ErrOut, "Waiting:", output.Clean(err.Error()))
 			}

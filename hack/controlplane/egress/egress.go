@@ -34,9 +34,10 @@ type Proxy struct {
 
 	listener net.Listener
 
-	mu sync.Mutex
-	to string
-	wg sync.WaitGroup
+	mu   sync.Mutex
+	to   string
+	drop bool
+	wg   sync.WaitGroup
 }
 
 // New listens in a directory until Close. Nothing is reached before Route.
@@ -62,7 +63,15 @@ func New(dir string) (*Proxy, error) {
 func (p *Proxy) Route(server string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.to = server
+	p.to, p.drop = server, false
+}
+
+// Drop lets connections to the operator's pod hang until Route, as behind a firewall that drops packets.
+// A connection that hangs ends when the API server closes it.
+func (p *Proxy) Drop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.drop = true
 }
 
 // Close ends all connections that the API server has closed, and waits for the others.
@@ -130,7 +139,12 @@ func (p *Proxy) serve(conn net.Conn) {
 	if request.Host == fmt.Sprintf("%s:%d", podIP, podPort) {
 		to = p.to
 	}
+	drop := p.drop
 	p.mu.Unlock()
+	if drop {
+		_, _ = io.Copy(io.Discard, in)
+		return
+	}
 	server, err := net.Dial("tcp", to)
 	if err != nil {
 		fmt.Fprint(conn, "HTTP/1.1 502 Bad Gateway\r\n\r\n")

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"sync"
@@ -179,11 +180,55 @@ func (c *Client) sendTo(
 	}
 	request.Header = header
 	request.Header.Set(rest.TokenHeader, token)
-	response, err := c.http.Do(request)
-	if err != nil {
-		return nil, Explain(err)
+	return c.inTime(request)
+}
+
+// inTime sends a request, and returns its answer if that begins in time. Where a firewall drops what the
+// API server sends to the operator, the API server itself answers only after up to two minutes. The body
+// of the answer may take any time.
+func (c *Client) inTime(request *http.Request) (*http.Response, error) {
+	limit := c.flags.FirstByte
+	if request.Method == http.MethodPost {
+		limit += 2 * rest.SimulateTimeout // The operator waits for the body, and then computes.
 	}
-	return response, nil
+	ctx, cancel := context.WithCancelCause(request.Context())
+	timer := time.AfterFunc(limit, func() { cancel(ErrNoAnswer) })
+	response, err := c.http.Do(request.WithContext(ctx))
+	if began := timer.Stop(); began && err == nil {
+		response.Body = &answerBody{response.Body, func() { cancel(nil) }}
+		return response, nil
+	}
+	silent := errors.Is(context.Cause(ctx), ErrNoAnswer) || timedOut(err)
+	cancel(nil)
+	if err == nil {
+		_ = response.Body.Close()
+	}
+	if silent {
+		return nil, c.flags.noAnswer()
+	}
+	return nil, Explain(err)
+}
+
+// timedOut reports whether an error is about an answer that did not come within a time that the caller
+// has set. The API server itself was reached.
+func timedOut(err error) bool {
+	if connecting, ok := errors.AsType[*net.OpError](err); ok && connecting.Op == "dial" {
+		return false
+	}
+	late, ok := errors.AsType[net.Error](err)
+	return ok && late.Timeout()
+}
+
+// answerBody ends its request when it is closed.
+type answerBody struct {
+	io.ReadCloser
+	end func()
+}
+
+// Close implements io.Closer.
+func (b *answerBody) Close() error {
+	defer b.end()
+	return b.ReadCloser.Close()
 }
 
 // validToken returns a token that is valid for another minute.

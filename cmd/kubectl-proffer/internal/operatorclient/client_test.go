@@ -1,10 +1,13 @@
 package operatorclient_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -100,6 +103,12 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 			"the API server cannot reach the operator (error trying to reach service: connection refused): try again in a moment, " +
 				"or look at: kubectl -n proffer-system get pods", true,
 		},
+		"a replica behind a firewall": {
+			offers, operatortest.Refusal{Code: 503, Body: "error trying to reach service: dial tcp 10.0.0.7:8443: i/o timeout"}, noAnswer, false,
+		},
+		"a replica behind a firewall, with agents of the control plane": {
+			offers, operatortest.Refusal{Code: 503, Body: "error trying to reach service: dial timeout, backstop"}, noAnswer, false,
+		},
 		"an operator before its first evaluation": {
 			offers, operatortest.Refusal{Code: 503, Body: status(503, metav1.StatusReasonServiceUnavailable, "no offers yet: try again in a moment", nil)},
 			"the operator is not ready: no offers yet: try again in a moment", true,
@@ -141,6 +150,70 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 			}
 		})
 	}
+}
+
+const noAnswer = "the operator does not answer: probably a firewall keeps the control plane from its pod on TCP port 8443: " +
+	"allow this port from the control plane to the nodes, as in docs/install.md, The way from the control plane; see the error of the control plane with: " +
+	"kubectl get --raw /api/v1/namespaces/proffer-system/services/https:proffer-metrics:https/proxy/offers"
+
+// silent does not answer until its caller is gone.
+func silent(_ http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	<-r.Context().Done()
+}
+
+func TestAnOperatorThatIsSilentIsExplainedInTime(t *testing.T) {
+	s := operatortest.Start(t)
+	flags := s.Flags()
+	if flags.FirstByte != 10*time.Second {
+		t.Errorf("an answer has to begin within %v", flags.FirstByte)
+	}
+	docs, err := os.ReadFile("../../../../docs/troubleshooting.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	simulation := flags.FirstByte + 2*rest.SimulateTimeout
+	text := fmt.Sprintf("gives up after %.0f seconds (%.0f for `simulate`)", flags.FirstByte.Seconds(), simulation.Seconds())
+	if !strings.Contains(string(docs), text) {
+		t.Errorf("docs/troubleshooting.md lacks %q", text)
+	}
+	patient := client(t, s, operatorclient.Reader)
+	if _, err := patient.Offers(t.Context()); err != nil { // The token is there from now on.
+		t.Fatal(err)
+	}
+	s.Handle(operatortest.OperatorPath("GET", rest.OffersPath), silent)
+	flags.FirstByte = 50 * time.Millisecond
+	hasty, err := flags.Client(operatorclient.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hurried, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	for name, ask := range map[string]func() error{
+		"offers":  func() error { _, err := hasty.Offers(t.Context()); return err },
+		"version": func() error { _, err := hasty.Version(t.Context()); return err },
+		"a page": func() error {
+			page, err := hasty.Page(t.Context(), page())
+			if err == nil {
+				err = page.Body.Close()
+			}
+			return err
+		},
+		"a short timeout": func() error { _, err := patient.Offers(hurried); return err },
+	} {
+		if err := ask(); err == nil || err.Error() != noAnswer || !errors.Is(err, operatorclient.ErrNoAnswer) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := patient.Offers(gone); !errors.Is(err, context.Canceled) || errors.Is(err, operatorclient.ErrNoAnswer) {
+		t.Errorf("a caller that is gone: %v", err)
+	}
+}
+
+func page() *operatorclient.PageRequest {
+	return &operatorclient.PageRequest{Method: http.MethodGet, Path: rest.OffersPath, Header: http.Header{}, Body: http.NoBody}
 }
 
 func TestARefusedSimulationNamesItsOwnRights(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +21,9 @@ var ErrNotInstalled = errors.New("the operator is not installed there")
 
 // ErrNoRight is wrapped by errors that name a right that the caller does not have.
 var ErrNoRight = errors.New("you may not")
+
+// ErrNoAnswer is wrapped by errors that say that the API server waits for the operator in vain.
+var ErrNoAnswer = errors.New("the operator does not answer")
 
 // Explain explains an error of a request that the API server has not answered, and wraps any other.
 func Explain(err error) error {
@@ -117,13 +121,28 @@ func busy(message, after string) error {
 	return fmt.Errorf("the operator is busy: %s: %w", message, ErrTryAgain)
 }
 
+// noAnswer explains an answer that does not come.
+func (f *Flags) noAnswer() error {
+	return fmt.Errorf("%w: probably a firewall keeps the control plane from its pod on TCP port 8443: "+
+		"allow this port from the control plane to the nodes, as in docs/install.md, The way from the control plane; "+
+		"see the error of the control plane with: kubectl get --raw %s/offers", ErrNoAnswer, f.proxyPath())
+}
+
+// unreached is in the answer of the API server's proxy if it reaches no replica, and dropped matches the
+// reasons for which it has waited in vain.
+const unreached = "error trying to reach service"
+
+var dropped = regexp.MustCompile(`(?i)timeout|timed out|deadline exceeded`)
+
 // unavailable explains 503, which the API server's proxy also answers if it reaches no replica.
 func (f *Flags) unavailable(message string) error {
 	switch {
 	case strings.Contains(message, "no endpoints available"):
 		return fmt.Errorf("no replica of the operator is ready: %w, or look at: kubectl -n %s get pods",
 			ErrTryAgain, f.Namespace)
-	case strings.Contains(message, "error trying to reach service"):
+	case strings.Contains(message, unreached) && dropped.MatchString(message):
+		return f.noAnswer()
+	case strings.Contains(message, unreached):
 		return fmt.Errorf("the API server cannot reach the operator (%s): %w, or look at: kubectl -n %s get pods",
 			message, ErrTryAgain, f.Namespace)
 	default:

@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"path"
+	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -24,6 +26,8 @@ const (
 	DefaultService   = "proffer-metrics"
 	// port is the name of the Service's port.
 	port = "https"
+	// firstByte is far longer than the operator needs, except for a simulation.
+	firstByte = 10 * time.Second
 )
 
 // Flags say where the operator is.
@@ -32,11 +36,13 @@ type Flags struct {
 	Config *genericclioptions.ConfigFlags
 	// Namespace is that of the operator, Service the one in front of its HTTPS port.
 	Namespace, Service string
+	// FirstByte bounds the time until an answer of the operator begins.
+	FirstByte time.Duration
 }
 
 // NewFlags returns the flags with their defaults.
 func NewFlags(config *genericclioptions.ConfigFlags) *Flags {
-	return &Flags{Config: config, Namespace: DefaultNamespace, Service: DefaultService}
+	return &Flags{Config: config, Namespace: DefaultNamespace, Service: DefaultService, FirstByte: firstByte}
 }
 
 // AddFlags adds --operator-namespace and --service.
@@ -89,11 +95,16 @@ func (f *Flags) Client(account Account) (*Client, error) {
 	// credentials to the host that it names.
 	direct := *client
 	direct.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	base := core.RESTClient().Get().AbsPath("api", "v1", "namespaces", f.Namespace, "services", f.proxied(), "proxy").URL()
+	base := core.RESTClient().Get().AbsPath(f.proxyPath()).URL()
 	return &Client{
 		flags: f, account: account, http: &direct, core: core,
 		base: &url.URL{Scheme: base.Scheme, Host: base.Host, Path: base.Path},
 	}, nil
+}
+
+// proxyPath is the path of the operator at the API server.
+func (f *Flags) proxyPath() string {
+	return path.Join("/api/v1/namespaces", f.Namespace, "services", f.proxied(), "proxy")
 }
 
 // proxied names the port of the Service for the API server's proxy.

@@ -39,6 +39,8 @@ type Server struct {
 	mu sync.Mutex
 	// refusals are answers by method and path, instead of the usual ones.
 	refusals map[string]Refusal
+	// handlers serve requests by method and path, one beside the other.
+	handlers map[string]http.HandlerFunc
 	offers   rest.Offers
 	// consumers are the answers to GET /offers/{clusterID}.
 	consumers  map[string]rest.Consumer
@@ -86,7 +88,8 @@ func OperatorPath(method, path string) string { return method + " " + proxyPath 
 func Start(t *testing.T) *Server {
 	t.Helper()
 	s := &Server{
-		refusals: map[string]Refusal{}, tokens: map[string]int{}, lifetime: 10 * time.Minute,
+		refusals: map[string]Refusal{}, handlers: map[string]http.HandlerFunc{},
+		tokens: map[string]int{}, lifetime: 10 * time.Minute,
 		offers: Offers(), world: World(), simulation: Simulation(),
 		consumers: map[string]rest.Consumer{}, policies: map[string]*v1alpha1.ResourcePolicy{},
 		secrets: map[string]corev1.Secret{},
@@ -127,6 +130,13 @@ func (s *Server) Refuse(request string, r Refusal) {
 	s.refusals[request] = r
 }
 
+// Handle has a request, as in "GET /path", served by the handler from now on.
+func (s *Server) Handle(request string, handler http.HandlerFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.handlers[request] = handler
+}
+
 // SetOffers changes what GET /offers answers.
 func (s *Server) SetOffers(offers rest.Offers) {
 	s.mu.Lock()
@@ -164,6 +174,13 @@ func (s *Server) Changes() []rest.Change {
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	handler := s.handlers[r.Method+" "+r.URL.Path]
+	s.mu.Unlock()
+	if handler != nil {
+		handler(w, r)
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if refusal, ok := s.refusals[r.Method+" "+r.URL.Path]; ok {

@@ -1,0 +1,28 @@
+package check
+
+import (
+	"fmt"
+	"testing"
+
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
+)
+
+func TestAControlPlaneThatDoesNotReachTheOperatorIsReported(t *testing.T) {
+	cases := map[string]struct {
+		err  error
+		want is
+	}{
+		"reached":             {nil, is{OK, []string{"TCP port 8443", "version is v0.1.0"}}},
+		"a firewall":          {fmt.Errorf("%w: why", operatorclient.ErrNoAnswer), is{Wrong, []string{"TCP port 8443", "The way from the control plane"}}},
+		"no replica":          {fmt.Errorf("no replica: %w", operatorclient.ErrTryAgain), is{Skipped, []string{"no replica"}}},
+		"no right":            {fmt.Errorf("%w get services/proxy", operatorclient.ErrNoRight), is{Skipped, []string{"you may not get services/proxy"}}},
+		"an operator too old": {errBroken, is{Warning, []string{"connection refused", "The plugin gets no answer"}}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := c.want.diff(findProxy("v0.1.0", c.err)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
