@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 	"go.yaml.in/yaml/v3"
@@ -147,7 +148,7 @@ func follower(t *testing.T, all []series) (added []series) {
 	seen := map[string]bool{}
 	for _, s := range all {
 		m := metric(t, s.Series)
-		name, values := m.Get(labels.MetricName), "0x600"
+		name, values := m.Get(model.MetricNameLabel), "0x600"
 		for _, prefix := range []string{"proffer_build_info", "proffer_policies", "proffer_pool_"} {
 			if strings.HasPrefix(name, prefix) {
 				values = s.Values
