@@ -41,7 +41,8 @@ func (s *Server) NewDatabase(t testing.TB, clauses ...string) *Database {
 	t.Helper()
 	name := fmt.Sprintf("books%d", databases.Add(1))
 	d := &Database{server: s, t: t, owner: login{user: name, password: secret(), database: name}}
-	statements := append([]string{s.product.createUser(d.owner)}, s.product.createDatabase(d.owner, strings.Join(clauses, " "))...)
+	create := s.product.createDatabase(d.owner, strings.Join(clauses, " "))
+	statements := append([]string{s.product.createUser(d.owner)}, create...)
 	if err := s.execute(statements); err != nil {
 		t.Fatal(err)
 	}

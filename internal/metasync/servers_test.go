@@ -84,6 +84,7 @@ func checkClusters(t *testing.T, b *books) {
 			o.ClusterID, o.DSNFile = fmt.Sprint("cluster-", i), b.DSNFile
 		})
 		session := cluster.session()
+		cluster.must(session, granting(0)) // First passes may meet in the gap of the index that takes both names.
 		go func() {
 			var err error
 			for milli := range int64(20) {

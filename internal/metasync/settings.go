@@ -61,7 +61,8 @@ func (s settings) refused() error {
 
 // isolation returns the isolation of passes. InnoDB takes no READ COMMITTED while the binary log has
 // statements. REPEATABLE READ serves as well there: a pass reads nothing before it has the lock of its
-// cluster, and InnoDB's view begins with the first read.
+// cluster, and InnoDB's view begins with the first read. The first passes of two new clusters can
+// deadlock there, and are repeated.
 func (s settings) isolation() sql.IsolationLevel {
 	if s["log_bin"] == "ON" && s["binlog_format"] == "STATEMENT" {
 		return sql.LevelRepeatableRead
