@@ -27,8 +27,9 @@ func main() {
 	amounts := flag.String("amounts", "amounts.json", "file with the amounts of each consumer")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, *listen, *amounts); err != nil {
+	err := run(ctx, *listen, *amounts)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -316,7 +316,8 @@ func TestAnExternalSourceIsToldOnceThatAConsumerIsGone(t *testing.T) {
 		return externaltest.Unnamed("cpu", "4"), nil
 	})
 	// Oslo has no object, but the policy names it: the monitor is asked about it as long as that lasts.
-	kubetest.Create(t, kubetest.Policy("all", fromMonitor(m), func(s *v1alpha1.ResourcePolicySpec) {
+	patient := func(e *v1alpha1.External) { e.TimeoutSeconds = new(int32(30)) } // No call is repeated.
+	kubetest.Create(t, kubetest.Policy("all", fromMonitor(m, patient), func(s *v1alpha1.ResourcePolicySpec) {
 		s.Overrides = []v1alpha1.Override{{
 			Consumers: v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"oslo"}},
 			Offer:     v1alpha1.OverrideOffer{Max: kubetest.Quantities("cpu", "1")},

@@ -55,7 +55,7 @@ func (m *Monitor) Load(file string) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !maps.EqualFunc(m.amounts, amounts, func(a, b Amounts) bool { return maps.Equal(a, b) }) {
+	if !maps.EqualFunc(m.amounts, amounts, maps.Equal) {
 		m.amounts = amounts
 		close(m.changed)
 		m.changed = make(chan struct{})

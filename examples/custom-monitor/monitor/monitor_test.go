@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -74,7 +73,7 @@ func TestAChangeOfTheFileIsNotified(t *testing.T) {
 		_, err := stream.Recv()
 		notified <- err
 	}()
-	for i := range 1000 { // The subscription may begin after the first changes.
+	for i := 0; ; i++ { // The subscription may begin after the first changes.
 		write(t, m, file, fmt.Sprintf(`{"rome": {"cpu": "%d"}}`, i))
 		select {
 		case err := <-notified:
@@ -82,10 +81,9 @@ func TestAChangeOfTheFileIsNotified(t *testing.T) {
 				t.Fatal(err)
 			}
 			return
-		case <-time.After(10 * time.Millisecond):
+		default:
 		}
 	}
-	t.Fatal("no notification in 10 s")
 }
 
 func TestAConsumerThatIsGoneIsForgotten(t *testing.T) {

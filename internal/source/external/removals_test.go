@@ -257,7 +257,7 @@ func TestAMonitorIsToldOverItsProtocolInBothForms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			monitor := externaltest.Start(t, flat)
 			monitor.Offer("cpu", "4")
-			m, of := runManager(t, New(func() {}, leads, 50*time.Millisecond, testr.New(t))), at(monitor)
+			m, of := runManager(t, New(func() {}, leads, 50*time.Millisecond, testr.New(t))), at(monitor, inTime(30*time.Second))
 			of.Flat = flat
 			m.Follow(map[capacity.Monitor][]string{of: {"lima", "oslo", "rome"}})
 			m.Settled(t.Context(), kubetest.WaitTimeout)
