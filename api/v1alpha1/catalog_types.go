@@ -193,8 +193,8 @@ type OfferStatus struct {
 	// +optional
 	OnExcess OnExcess `json:"onExcess,omitempty"`
 
-	// Defaults are the amounts of resources that a request omits. A resource that is neither requested
-	// nor in defaults is not granted.
+	// Defaults are the amounts of resources that a request omits, as far as they are available. A resource
+	// that is neither requested nor in defaults is not granted.
 	// +optional
 	Defaults Quantities `json:"defaults,omitempty"`
 

@@ -44,6 +44,19 @@ func TestOmittedFieldsGetTheirDefaults(t *testing.T) {
 	}
 }
 
+// Without it, a policy that a Go client writes again would get the defaults of Liqo.
+func TestNoDefaultsOfSlicesAreKept(t *testing.T) {
+	create(t, policy(t, "no-defaults", "class: gold\nslices: {defaults: {}}\n"+fixedOffer))
+	p := get(t, "no-defaults")
+	p.Spec.Priority = 1
+	if err := api.Update(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if got := get(t, "no-defaults").Spec.Slices.Defaults; got == nil || len(got) > 0 {
+		t.Errorf("defaults: got %v, want an empty map", got)
+	}
+}
+
 func TestAThresholdOfZeroIsKept(t *testing.T) {
 	create(t, policy(t, "zero", "updateThresholdPercent: 0\n"+fixedOffer))
 	if got := get(t, "zero").Spec.UpdateThresholdPercent; got == nil || *got != 0 {

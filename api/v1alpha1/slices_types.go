@@ -39,10 +39,10 @@ type Slices struct {
 	// +kubebuilder:default=Cap
 	OnExcess OnExcess `json:"onExcess,omitempty"`
 
-	// Defaults are the amounts of resources that a request omits. A resource that is neither
-	// requested nor in defaults is not granted.
+	// Defaults are the amounts of resources that a request omits, as far as the policy offers them. Empty:
+	// none. Default: those of Liqo: 4 of cpu, 8Gi of memory, 110 pods, 20Gi of ephemeral-storage.
 	// +optional
-	Defaults Quantities `json:"defaults,omitempty"`
+	Defaults Quantities `json:"defaults,omitzero"`
 
 	// NodeLabels are labels of the consumer's virtual node. A label that is removed here stays on
 	// virtual nodes that have it. With offer.peers the operator adds proffer.dev/depth.

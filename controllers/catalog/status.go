@@ -35,7 +35,7 @@ func StatusOf(clusterID string, e *catalog.Entry, observed time.Time) v1alpha1.O
 			Period: v1alpha1.Period(words.Period),
 		},
 		Held: quantities(e.Held), LargestPod: quantities(offered(e)), OnExcess: v1alpha1.OnExcessCap,
-		Defaults:       quantities(e.Policy.Slices.Defaults),
+		Defaults:       quantities(defaults(e)),
 		StorageClasses: e.StorageClasses[:min(len(e.StorageClasses), maxStorageClasses)],
 		IngressClasses: e.Policy.Slices.IngressClasses, LoadBalancerClasses: e.Policy.Slices.LoadBalancerClasses,
 		Reason: e.Reason(), Message: e.Message(),
@@ -63,6 +63,18 @@ func StatusOf(clusterID string, e *catalog.Entry, observed time.Time) v1alpha1.O
 	}
 	s.Available, s.Ceiling = quantities(available), quantities(ceiling)
 	return s
+}
+
+// defaults returns those of what the class offers.
+func defaults(e *catalog.Entry) capacity.Amounts {
+	out := capacity.Amounts{}
+	for i := range e.Resources {
+		name := e.Resources[i].Resource
+		if amount, listed := e.Policy.Slices.Defaults[name]; listed {
+			out[name] = amount
+		}
+	}
+	return out
 }
 
 // offered returns what is free on the largest node of the resources that the class has.

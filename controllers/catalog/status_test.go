@@ -21,7 +21,7 @@ func entry() *catalog.Entry {
 		Policy: &offer.Policy{
 			Name: "gold",
 			Slices: offer.Slices{
-				DenyExcess: true, Defaults: capacity.Amounts{capacity.Pods: 10}, IngressClasses: []string{"nginx"}, LoadBalancerClasses: []string{},
+				DenyExcess: true, Defaults: capacity.Amounts{capacity.Pods: 10, capacity.Memory: 1 << 29}, IngressClasses: []string{"nginx"}, LoadBalancerClasses: []string{},
 			},
 			Catalog: offer.Catalog{
 				Title: "A100 nodes", URL: "https://example.com/gpu", Labels: map[string]string{"region": "eu"},
@@ -74,7 +74,7 @@ func TestAnEntryIsWrittenAsTheAPIHasIt(t *testing.T) {
  },
  "onExcess": "Deny",
  "defaults": {
-  "pods": "10"
+  "memory": "512Mi"
  },
  "storageClasses": [
   "fast"

@@ -21,6 +21,9 @@ func (p *parser) slices(spec *v1alpha1.ResourcePolicySpec, path *field.Path) off
 		out.NodeSelector = selectorOfPeers(peers)
 	}
 	s := spec.Slices
+	if spec.Class != "" && (s == nil || s.Defaults == nil) {
+		out.Defaults, out.LiqoDefaults = offer.LiqoDefaults(), true
+	}
 	if s == nil {
 		return out
 	}
@@ -35,7 +38,9 @@ func (p *parser) slices(spec *v1alpha1.ResourcePolicySpec, path *field.Path) off
 	default:
 		p.invalid(path.Child("onExcess"), s.OnExcess, "write Cap or Deny")
 	}
-	out.Defaults = p.amounts(s.Defaults, path.Child("defaults"))
+	if s.Defaults != nil {
+		out.Defaults = p.amounts(s.Defaults, path.Child("defaults"))
+	}
 	out.NodeLabels = p.labels(s.NodeLabels, path.Child("nodeLabels"))
 	if s.NodeSelector != nil {
 		out.NodeSelector = p.labels(s.NodeSelector, path.Child("nodeSelector"))

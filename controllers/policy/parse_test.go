@@ -164,6 +164,29 @@ func TestTheNodeSelectorOfSlicesDefaultsToThatOfTheNodes(t *testing.T) {
 // byText compares selectors and filters by their text.
 var byText = cmp.Options{sameText[capacity.Selector](), sameText[capacity.NodeFilter](), sameText[offer.ConsumerFilter]()}
 
+func TestTheDefaultsOfSlicesAreThoseOfLiqoUnlessThePolicySaysOtherwise(t *testing.T) {
+	liqo := offer.Slices{LiqoDefaults: true, Defaults: capacity.Amounts{
+		"cpu": 4000, "memory": 8 << 30, "pods": 110, "ephemeral-storage": 20 << 30,
+	}}
+	for name, tc := range map[string]struct {
+		slices *v1alpha1.Slices
+		want   offer.Slices
+	}{
+		"no slices":   {nil, liqo},
+		"no defaults": {&v1alpha1.Slices{}, liqo},
+		"none":        {&v1alpha1.Slices{Defaults: v1alpha1.Quantities{}}, offer.Slices{}},
+		"own": {&v1alpha1.Slices{Defaults: kubetest.Quantities("pods", "10")},
+			offer.Slices{Defaults: capacity.Amounts{"pods": 10}}},
+	} {
+		p, _, errs := Parse(kubetest.Policy("p", kubetest.Fixed("cpu", "1"), func(s *v1alpha1.ResourcePolicySpec) {
+			s.Class, s.Slices = "gold", tc.slices
+		}))
+		if diff := cmp.Diff(tc.want, p.Slices); diff != "" || len(errs) > 0 {
+			t.Errorf("%s: %v%s", name, errs, diff)
+		}
+	}
+}
+
 func sameText[T interface {
 	comparable
 	String() string

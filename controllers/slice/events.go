@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/grant"
 	"proffer.dev/proffer/internal/kube"
 )
 
@@ -63,7 +64,7 @@ func (w *eventWriter) change(c *entry, g *decidedAnswer) {
 	if changes := capacity.Changes(c.answer.resources, g.resources); c.answer.verdict == accepted && changes != "" {
 		note = changes + ": " + note
 	}
-	if g.verdict != accepted {
+	if g.verdict != accepted || g.reason == reasonPrefix+grant.ReasonIncomplete {
 		kind = corev1.EventTypeWarning
 	}
 	for _, name := range []string{capacity.CPU, capacity.Memory} {

@@ -143,8 +143,6 @@ func explain(r *grant.Available, held int64) string {
 		}
 	case grant.Awaited:
 		line += "more is about to be free"
-	case grant.NotOffered:
-		line += "not offered"
 	default:
 		if r.Amount > 0 {
 			return line + "all that is left"

@@ -148,6 +148,9 @@ const (
 	noPool = -1
 )
 
+// requested reports whether the request names the resource.
+func (l *lineState) requested() bool { return l.Asked >= 0 && !l.Default }
+
 // committed returns what counts as granted: the grant, or what pods use if that is more.
 func (l *lineState) committed() int64 { return max(l.Granted, l.usedCounted) }
 
@@ -173,6 +176,9 @@ func newAllocation(terms *offer.AllocationInput, all []Slice) *allocation {
 		}
 		a.slices[i] = sliceState{Slice: &all[i], group: a.groupOf(&all[i])}
 		a.byAge[i] = &a.slices[i]
+	}
+	for _, g := range a.groups {
+		a.setOffered(g)
 	}
 	for i := range a.slices {
 		s := &a.slices[i]
@@ -208,6 +214,12 @@ func (a *allocation) newAccount(ignoredUse map[poolConsumer]struct{}) *account {
 	return newAccount(a.input.Pools, a.unions, len(a.columns), ignoredUse)
 }
 
+// offers reports whether the policy that decides for a group offers the resource.
+func (a *allocation) offers(g *group, name string) bool {
+	column, known := a.column[name]
+	return known && g.offered != nil && g.offered[column] != nil
+}
+
 func (a *allocation) addColumn(name string) {
 	if _, known := a.column[name]; !known {
 		a.column[name] = len(a.columns)
@@ -233,7 +245,24 @@ func (a *allocation) groupOf(s *Slice) *group {
 	return g
 }
 
-// prepare completes a group. All columns must be known.
+// setOffered sets what is offered to a group. All columns must be known.
+func (a *allocation) setOffered(g *group) {
+	if g.terms == nil {
+		return
+	}
+	if a.offered[g.terms] == nil {
+		steps := make([]*offer.Step, len(a.columns))
+		for i := range g.terms.Steps {
+			if step := &g.terms.Steps[i]; step.Source != offer.FromRevocation {
+				steps[a.column[step.Resource]] = step
+			}
+		}
+		a.offered[g.terms] = steps
+	}
+	g.offered = a.offered[g.terms]
+}
+
+// prepare completes a group.
 func (a *allocation) prepare(g *group) {
 	if used, hasPods := a.input.Used(g.consumer); hasPods {
 		g.unclaimedUse = a.rows.take(len(a.columns))
@@ -249,16 +278,6 @@ func (a *allocation) prepare(g *group) {
 	if g.terms == nil {
 		return
 	}
-	if a.offered[g.terms] == nil {
-		steps := make([]*offer.Step, len(a.columns))
-		for i := range g.terms.Steps {
-			if step := &g.terms.Steps[i]; step.Source != offer.FromRevocation {
-				steps[a.column[step.Resource]] = step
-			}
-		}
-		a.offered[g.terms] = steps
-	}
-	g.offered = a.offered[g.terms]
 	for c, step := range g.offered {
 		if step != nil && step.Withheld() > 0 {
 			if g.withheld == nil {
@@ -294,7 +313,10 @@ func (a *allocation) newLines(s *sliceState) []Line {
 	}
 	if !s.Invalid {
 		for name, amount := range defaults {
-			find(name).Asked = amount
+			if _, asked := s.Request[name]; !asked && (a.offers(s.group, name) || s.Granted[name] > 0) {
+				l := find(name)
+				l.Asked, l.Default = amount, true
+			}
 		}
 		for name, amount := range s.Request {
 			find(name).Asked = amount
@@ -317,6 +339,9 @@ func (a *allocation) newLineStates(s *sliceState) []lineState {
 		l.column, l.want, l.used = column, max(0, l.Asked), max(0, s.Used[l.Resource])
 		if l.Listed {
 			l.had = max(0, s.Granted[l.Resource])
+		}
+		if !l.requested() && !s.changedClass() { // An edit of the defaults takes nothing from running pods.
+			l.want = max(l.want, min(l.had, l.used))
 		}
 		if s.Invalid || s.Pinned || s.group.terms == nil && l.Asked < 0 {
 			l.want = l.had

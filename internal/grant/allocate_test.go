@@ -15,11 +15,11 @@ func TestRequestsAreRaisedOldestFirst(t *testing.T) {
 		slice(asking("young", "rome", 3, 4)).slice(asking("old", "oslo", 1, 5)).slice(asking("middle", "rome", 2, 2))
 	answers := w.settle(t)
 	w.want(t, "young cpu=1; old cpu=5; middle cpu=2")
-	if got, want := answers[0].Explain(""), "granted 1m of 4m cpu: policy standard leaves 1m for this cluster"; got != want {
+	if got, want := becauseOf(&answers[0], ""), "granted 1m of 4m cpu: policy standard leaves 1m for this cluster"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if answers[0].Reason() != ReasonCapped || answers[1].Reason() != ReasonGranted {
-		t.Errorf("reasons %s and %s, want Capped and Granted", answers[0].Reason(), answers[1].Reason())
+	if answers[0].Reason() != ReasonCapped || answers[1].Reason() != ReasonIncomplete {
+		t.Errorf("reasons %s and %s, want Capped and Incomplete", answers[0].Reason(), answers[1].Reason())
 	}
 }
 
@@ -98,7 +98,7 @@ func TestDenyIsAllOrNothing(t *testing.T) {
 		slice(asking("big", "rome", 1, 10)).slice(asking("small", "oslo", 2, 8))
 	answers := w.step()
 	w.want(t, "big -; small cpu=8")
-	if got, want := answers[0].Explain(""), "denied: 10m cpu asked, but policy standard leaves 8m for this cluster; it grants all or nothing"; got != want {
+	if got, want := becauseOf(&answers[0], ""), "denied: 10m cpu asked, but policy standard leaves 8m for this cluster; it grants all or nothing"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	w.slices[1].Request = cpu(9)
@@ -120,7 +120,7 @@ func TestDenyWithholdsWhatThereWouldBeEnoughOf(t *testing.T) {
 	w.slices[0] = s
 	answers := w.settle(t)
 	w.want(t, "s -")
-	if got, want := answers[0].Explain(""), "denied: 1 example.com/unknown asked, but policy standard does not offer it; it grants all or nothing"; got != want {
+	if got, want := becauseOf(&answers[0], ""), "denied: 1 example.com/unknown asked, but policy standard does not offer it; it grants all or nothing"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -132,7 +132,7 @@ func TestASliceIsNotAcceptedWithoutWhatAVirtualNodeNeeds(t *testing.T) {
 		slice(Slice{Key: "all", Consumer: "oslo", Class: "gold", Request: capacity.Amounts{"memory": 8}}).slice(s)
 	answers := w.settle(t)
 	w.want(t, "all memory=8; s -")
-	if got, want := answers[1].Explain(""), "denied: 4 memory asked, but policy standard leaves 0 for this cluster"; got != want {
+	if got, want := becauseOf(&answers[1], ""), "denied: 4 memory asked, but policy standard leaves 0 for this cluster"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -151,7 +151,7 @@ func TestNothingAskedForIsDeniedWithAnExplanation(t *testing.T) {
 	w := newWorld(gold()).node("n", "a", cpu(8)).slice(Slice{Key: "s", Consumer: "rome", Class: "gold"})
 	answers := w.settle(t)
 	w.want(t, "s -")
-	if got, want := answers[0].Explain(""), "denied: nothing is asked for, and policy standard has no defaults: write resources in the request"; got != want {
+	if got, want := becauseOf(&answers[0], ""), "denied: nothing is asked for, and policy standard has no defaults of what it offers: write resources in the request"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -168,7 +168,7 @@ func TestLimitsHoldForAllSlicesOfAConsumerTogether(t *testing.T) {
 		1: "granted 2m of 4m cpu: policy standard gives this cluster at most 6m, of which its other slices have 4m",
 		2: "granted 3m of 9m cpu: policy standard gives this cluster at most 3m",
 	} {
-		if got := answers[i].Explain(""); got != want {
+		if got := becauseOf(&answers[i], ""); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -198,7 +198,7 @@ func TestWhatIsTakenBackIsGivenToOthersOnlyWhenThatIsWritten(t *testing.T) {
 	w := newWorld(gold()).node("n", "a", cpu(8)).slice(lowered).slice(asking("waiting", "oslo", 2, 4))
 	answers := w.step()
 	w.want(t, "lowered cpu=2; waiting -")
-	if got, want := answers[1].Explain(""), "denied: 4m cpu asked, but others have not given it back yet"; got != want {
+	if got, want := becauseOf(&answers[1], ""), "denied: 4m cpu asked, but others have not given it back yet"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	w.step()
@@ -215,7 +215,7 @@ func TestAnAnswerThatWaitsStillLowers(t *testing.T) {
 	w := newWorld(gold()).node("n", "a", capacity.Amounts{"cpu": 8, "memory": 8}).slice(lowered).slice(both)
 	answers := w.step()
 	w.want(t, "lowered cpu=2; both cpu=0,memory=1")
-	if got, want := answers[1].Explain(""), "granted 0 of 4m cpu: the rest is being taken back from others"; got != want {
+	if got, want := becauseOf(&answers[1], ""), "granted 0 of 4m cpu: the rest is being taken back from others"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	w.step()
@@ -285,7 +285,7 @@ func TestSlicesThatChangePlacesDoNotWaitForEachOther(t *testing.T) {
 		node("n", "a", cpu(4)).node("m", "b", cpu(4)).slice(a).slice(b)
 	answers := w.step()
 	w.want(t, "a cpu=0; b cpu=0")
-	if got, want := answers[0].Explain(""), "granted 0 of 4m cpu: the rest is being taken back from others"; got != want {
+	if got, want := becauseOf(&answers[0], ""), "granted 0 of 4m cpu: the rest is being taken back from others"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	w.step()
@@ -309,7 +309,7 @@ func TestWhatIsNotOfferedAnyMoreStandsAsZero(t *testing.T) {
 	answers := w.settle(t)
 	w.want(t, "s cpu=4,nvidia.com/gpu=0")
 	want := "granted 0 of 1 never: policy standard does not offer it; 0 of 1 nvidia.com/gpu: policy standard does not offer it"
-	if got := answers[0].Explain(""); got != want {
+	if got := becauseOf(&answers[0], ""); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	w.policies[0].Reclaim = offer.Retain
@@ -325,7 +325,7 @@ func TestACordonKeepsAndAcceptsNothingNew(t *testing.T) {
 	w := newWorld(gold()).node("n", "a", cpu(8)).slice(kept).slice(fresh)
 	answers := w.settle(t)
 	w.want(t, "kept cpu=2; fresh -")
-	if got, want := answers[1].Explain(""), "denied: 2m cpu asked, but the provider has cordoned this cluster and grants it nothing new"; got != want {
+	if got, want := becauseOf(&answers[1], ""), "denied: 2m cpu asked, but the provider has cordoned this cluster and grants it nothing new"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if answers[0].Reason() != ReasonCordoned || answers[1].Reason() != ReasonCordoned {
@@ -344,7 +344,7 @@ func TestAnInvalidRequestChangesNothing(t *testing.T) {
 	answers := w.settle(t)
 	w.want(t, "kept cpu=2; fresh -")
 	for i, want := range []string{"nothing more is granted until the request is corrected: write 0 or more", "denied: write 0 or more"} {
-		if got := answers[i].Explain("write 0 or more"); got != want {
+		if got := becauseOf(&answers[i], "write 0 or more"); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		if got := answers[i].Reason(); got != ReasonInvalid {
@@ -359,7 +359,7 @@ func TestAnInvalidRequestWhoseGrantFallsIsToldOfThat(t *testing.T) {
 	w := newWorld(gold()).node("n", "a", cpu(2)).slice(s)
 	answers := w.step()
 	want := "granted 2m of 6m cpu: policy standard leaves 2m for this cluster; nothing more is granted until the request is corrected: write 0 or more"
-	if got := answers[0].Explain("write 0 or more"); got != want {
+	if got := becauseOf(&answers[0], "write 0 or more"); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got := answers[0].Reason(); got != ReasonInvalid {
@@ -372,7 +372,7 @@ func TestWhatNoPolicyDecidesOnIsTakenBackButForUse(t *testing.T) {
 		slice(having("used", "rome", 1, 4)).slice(having("unused", "oslo", 2, 4))
 	answers := w.settle(t)
 	w.want(t, "used cpu=3; unused cpu=0")
-	if got, want := answers[0].Explain(""), "granted 3m of 4m cpu: no policy of the provider serves this cluster in this class any more"; got != want {
+	if got, want := becauseOf(&answers[0], ""), "granted 3m of 4m cpu: no policy of the provider serves this cluster in this class any more"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if answers[0].Reason() != ReasonWithdrawn {
@@ -425,7 +425,7 @@ func TestExplanationsStayReadable(t *testing.T) {
 	w := newWorld(gold()).node("n", "a", cpu(8)).slice(s)
 	answers := w.settle(t)
 	w.want(t, "s cpu=1")
-	text := answers[0].Explain("")
+	text := becauseOf(&answers[0], "")
 	if len(text) > 1000 {
 		t.Errorf("%d bytes, want at most 1000: %s", len(text), text)
 	}

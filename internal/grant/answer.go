@@ -1,6 +1,11 @@
 package grant
 
-import "slices"
+import (
+	"slices"
+	"strings"
+
+	"proffer.dev/proffer/internal/capacity"
+)
 
 // answers completes the lines, and returns the decisions.
 func (a *allocation) answers() []Answer {
@@ -13,6 +18,9 @@ func (a *allocation) answers() []Answer {
 		}
 		for j := range s.states {
 			s.finish(&s.states[j])
+		}
+		if out[i].Verdict == Accept && out[i].Policy != nil && !s.Invalid && !s.Pinned {
+			out[i].Missing = a.missing(s)
 		}
 	}
 	return out
@@ -27,7 +35,7 @@ func (s *sliceState) verdict() Verdict {
 
 // finish completes a line.
 func (s *sliceState) finish(l *lineState) {
-	l.Listed = l.Listed || l.column >= 0 && (l.Granted > 0 || s.group.terms != nil && s.group.offered[l.column] != nil)
+	l.Listed = l.Listed || l.column >= 0 && (l.Granted > 0 || !l.Default && s.offered(l))
 	switch {
 	case l.Granted >= l.Asked:
 		l.bind(binding{})
@@ -38,4 +46,22 @@ func (s *sliceState) finish(l *lineState) {
 	case l.column < 0:
 		l.Bound = NotOffered
 	}
+}
+
+// missing returns what a slice lacks to run pods.
+func (a *allocation) missing(s *sliceState) []Missing {
+	var out []Missing
+	for _, name := range []string{capacity.CPU, capacity.Memory, capacity.Pods} {
+		m := Missing{Resource: name, Offered: a.offers(s.group, name)}
+		if i, found := slices.BinarySearchFunc(s.lines, name, func(l Line, name string) int {
+			return strings.Compare(l.Resource, name)
+		}); found {
+			if s.lines[i].Granted > 0 {
+				continue
+			}
+			m.Explained = s.lines[i].Asked > 0
+		}
+		out = append(out, m)
+	}
+	return out
 }

@@ -172,19 +172,19 @@ func (b *sliceBefore) committedIn(h *holder, l *lineState) int64 {
 
 // limit lowers what the slice is granted to what it can have now, and counts it.
 func (d *deferral) limit(s *sliceState, b *sliceBefore) {
-	whole := true
+	whole, waits := true, false
 	for i := range s.states {
 		l := &s.states[i]
 		if l.Granted <= b.keptInClass(l) {
 			continue
 		}
 		if most := b.mostNow(s, l); most < l.Granted {
-			whole = false
+			whole, waits = whole && !l.requested(), true
 			l.bind(binding{by: Awaited, left: l.Granted})
 			l.Granted = most
 		}
 	}
-	if !whole && (s.group.terms.Policy.Slices.DenyExcess || s.Granted == nil && s.useless()) {
+	if !whole && s.group.terms.Policy.Slices.DenyExcess || waits && s.Granted == nil && s.useless() {
 		for i := range s.states {
 			if l := &s.states[i]; l.Granted > b.keptInClass(l) {
 				l.Granted = b.keptInClass(l)

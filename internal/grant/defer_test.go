@@ -227,7 +227,7 @@ func TestASliceThatWaitsHasWhatIsFree(t *testing.T) {
 			w := newWorld(gold(tc.edit)).node("n", "a", cpu(8)).slice(lowered).slice(asking("s", "oslo", 2, 6))
 			answers := w.step()
 			w.want(t, tc.want)
-			if got := answers[1].Explain(""); got != tc.text {
+			if got := becauseOf(&answers[1], ""); got != tc.text {
 				t.Errorf("got %q, want %q", got, tc.text)
 			}
 		})
@@ -243,7 +243,7 @@ func TestAllOrNothingThatWaitsStaysAsItIs(t *testing.T) {
 		slice(lowered).slice(s)
 	answers := w.step()
 	w.want(t, "lowered cpu=1; s cpu=3,memory=0")
-	if got, want := answers[1].Explain(""), "granted 3m of 7m cpu: the rest is being taken back from others"; got != want {
+	if got, want := becauseOf(&answers[1], ""), "granted 3m of 7m cpu: the rest is being taken back from others"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	w.step()
@@ -277,7 +277,7 @@ func TestASliceWithoutCPUHoldsNothingElse(t *testing.T) {
 			answers := w.step()
 			if tc.pod == nil {
 				want := "granted 0 of 4m cpu: policy standard leaves 0 for this cluster; 0 of 4 memory: it would be of no use without the others"
-				if got := answers[1].Explain(""); got != want {
+				if got := becauseOf(&answers[1], ""); got != want {
 					t.Errorf("got %q, want %q", got, want)
 				}
 			}

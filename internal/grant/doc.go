@@ -43,14 +43,16 @@
 // and checks after each allocation:
 //
 //   - The order of slices and policies does not matter (checkOrder).
-//   - No slice is granted more than it asks for, nothing is raised under a cordon or for an invalid
-//     request, Retain lowers nothing, and cpu and memory stay above 0 while pods run, except under
-//     Evict (checkAnswer).
+//   - No slice is granted more than it asks for, or has a default for, or its pods use of a default
+//     that fell. An answer without cpu, memory or pods is not ReasonGranted. Nothing is raised under
+//     a cordon or for an invalid request, Retain lowers nothing, and cpu and memory stay above 0
+//     while pods run, except under Evict (checkAnswer).
 //   - The slices of a consumer in a class are not raised beyond its limit, nor lowered below what
 //     its pods use, except under Evict (checkGroups).
 //   - Whatever part of the answers is written, no pool and no union of pools is exceeded by a raise
 //     (checkPools).
-//   - A slice that asks for more takes nothing from others (checkRaiseTakesNothing).
+//   - A slice that asks for more takes nothing from others (checkRaiseTakesNothing), nor do defaults
+//     that a policy gets (TestNewDefaultsTakeNothingFromAnybody).
 //
 // TestNoHistoryExceedsTheNodes moves slices between classes of known nodes, and checks that no set
 // of nodes has to bear more than it has, or more than before (estate.check).

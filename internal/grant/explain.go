@@ -2,15 +2,19 @@ package grant
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/offer"
 )
 
 // Reasons are the machine-readable reasons of an answer.
 const (
 	// ReasonGranted: everything asked for is granted.
 	ReasonGranted = "Granted"
+	// ReasonIncomplete: everything asked for is granted, but it is not enough to run pods.
+	ReasonIncomplete = "Incomplete"
 	// ReasonCapped: less is granted than was asked for.
 	ReasonCapped = "Capped"
 	// ReasonDenied: nothing is granted.
@@ -30,6 +34,8 @@ func (a *Answer) Reason() string {
 		return ReasonWithdrawn
 	case a.Invalid:
 		return ReasonInvalid
+	case a.Whole() && len(a.Missing) > 0:
+		return ReasonIncomplete
 	case a.Whole():
 		return ReasonGranted
 	case a.Frozen:
@@ -53,18 +59,21 @@ const (
 // and what limits it. For an invalid request, problem says what is wrong with it.
 func (a *Answer) Explain(problem string) string {
 	clauses, more := a.clauses()
+	lacks := a.lacks()
 	switch {
 	case a.Invalid && a.Verdict == Deny:
 		return "denied: " + problem
 	case a.Invalid && len(clauses) == 0:
 		return "nothing more is granted until the request is corrected: " + problem
 	case a.Verdict == Deny && len(clauses) == 0:
-		return fmt.Sprintf("denied: nothing is asked for, and policy %s has no defaults: "+
+		return fmt.Sprintf("denied: nothing is asked for, and policy %s has no defaults of what it offers: "+
 			"write resources in the request", a.policy())
 	case len(clauses) == 0 && a.Policy == nil:
 		return "what was granted stays as it is: " + noPolicy
+	case len(clauses) == 0 && lacks == "":
+		return a.inFull()
 	case len(clauses) == 0:
-		return fmt.Sprintf("granted in full by policy %s", a.policy())
+		return fmt.Sprintf("granted by policy %s, but %s", a.policy(), lacks)
 	}
 	text := strings.Join(clauses, "; ")
 	if more > 0 {
@@ -73,7 +82,13 @@ func (a *Answer) Explain(problem string) string {
 	if a.Invalid {
 		return fmt.Sprintf("granted %s; nothing more is granted until the request is corrected: %s", text, problem)
 	}
-	if a.Verdict != Deny {
+	if lacks != "" {
+		text += "; " + lacks
+	}
+	switch {
+	case a.Reason() == ReasonGranted && a.asks():
+		return a.inFull() + ", and " + text
+	case a.Verdict != Deny:
 		return "granted " + text
 	}
 	if a.Policy != nil && a.Policy.Slices.DenyExcess {
@@ -89,6 +104,48 @@ func (a *Answer) policy() string {
 	return a.Policy.Name
 }
 
+// asks reports whether the request names more than 0 of a resource.
+func (a *Answer) asks() bool {
+	return slices.ContainsFunc(a.Lines, func(l Line) bool { return l.Asked > 0 && !l.Default })
+}
+
+// inFull is for a slice that is granted everything asked for.
+func (a *Answer) inFull() string {
+	if a.asks() {
+		return "granted in full by policy " + a.policy()
+	}
+	return "granted the defaults of policy " + a.policy()
+}
+
+// lacks returns what to ask for so that the slice can run pods, and what the policy does not offer of
+// that. It is empty if nothing is missing but what the clauses explain.
+func (a *Answer) lacks() string {
+	var lacking, write, never []string
+	for _, m := range a.Missing {
+		if m.Explained {
+			continue
+		}
+		lacking = append(lacking, m.Resource)
+		if !m.Offered {
+			never = append(never, m.Resource)
+			continue
+		}
+		amount := offer.LiqoDefaults()[m.Resource]
+		write = append(write, m.Resource+": "+capacity.Canonical(m.Resource, amount))
+	}
+	if len(lacking) == 0 {
+		return ""
+	}
+	text := "a virtual node without " + strings.Join(lacking, " and ") + " runs no pods"
+	if len(write) > 0 {
+		text += ": write amounts in the request, such as " + strings.Join(write, ", ")
+	}
+	if len(never) > 0 {
+		text += fmt.Sprintf("; only the provider can add %s to policy %s", strings.Join(never, " and "), a.policy())
+	}
+	return text
+}
+
 // clauses returns, for each resource that is not granted in full, why not; and the number of
 // further resources for which there is no room.
 func (a *Answer) clauses() (clauses []string, more int) {
@@ -101,12 +158,17 @@ func (a *Answer) clauses() (clauses []string, more int) {
 			continue
 		}
 		q := capacity.HumanFormat(l.Resource, l.Asked, l.Granted, l.Left, l.Others, l.Left-l.Granted)
-		asked := q(l.Asked) + " " + cut(l.Resource)
+		asked, by := q(l.Asked)+" "+cut(l.Resource), "asked"
+		if l.Default {
+			by = "by default"
+		}
 		switch {
 		case a.Verdict == Deny && l.Bound == Awaited:
-			clauses = append(clauses, asked+" asked, but others have not given it back yet")
+			clauses = append(clauses, fmt.Sprintf("%s %s, but others have not given it back yet", asked, by))
 		case a.Verdict == Deny:
-			clauses = append(clauses, fmt.Sprintf("%s asked, but %s", asked, l.why(a.policy(), q)))
+			clauses = append(clauses, fmt.Sprintf("%s %s, but %s", asked, by, l.why(a.policy(), q)))
+		case l.Default:
+			clauses = append(clauses, fmt.Sprintf("%s of %s %s: %s", q(l.Granted), asked, by, l.why(a.policy(), q)))
 		default:
 			clauses = append(clauses, fmt.Sprintf("%s of %s: %s", q(l.Granted), asked, l.why(a.policy(), q)))
 		}

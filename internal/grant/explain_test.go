@@ -17,7 +17,7 @@ func TestAmountsAreExplainedAsAPersonReadsThem(t *testing.T) {
 		s := asking("s", "rome", 1, 4000)
 		s.Request["memory"] = asked
 		w := newWorld(gold()).node("n", "a", capacity.Amounts{"cpu": 8000, "memory": node}).slice(s)
-		if got := w.step()[0].Explain(""); got != want {
+		if got := becauseOf(&w.step()[0], ""); got != want {
 			t.Errorf("%d asked: got %q, want %q", asked, got, want)
 		}
 	}

@@ -22,7 +22,7 @@ func TestOthersGetWhatIsFreeBesideAPinnedSlice(t *testing.T) {
 		w := newWorld(gold(func(p *offer.Policy) { p.Reclaim = reclaim })).node("n", "a", cpu(10)).slice(stuck).slice(asking("young", "oslo", 2, 4))
 		answers := w.step()
 		w.want(t, "stuck cpu=8; young cpu=2")
-		if got, want := answers[1].Explain(""), "granted 2m of 4m cpu: policy standard leaves 2m for this cluster"; got != want {
+		if got, want := becauseOf(&answers[1], ""), "granted 2m of 4m cpu: policy standard leaves 2m for this cluster"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		// The pool falls below the pinned grant. All other slices give way first.
@@ -40,7 +40,7 @@ func TestAPinnedSliceGetsNothingMore(t *testing.T) {
 	w := newWorld(gold()).node("n", "a", cpu(8)).slice(stuck).slice(asking("young", "oslo", 2, 8))
 	answers := w.settle(t)
 	w.want(t, "stuck cpu=2; young cpu=6")
-	if got, want := answers[0].Explain(""), "granted 2m of 6m cpu: what this slice has cannot be changed now"; got != want {
+	if got, want := becauseOf(&answers[0], ""), "granted 2m of 6m cpu: what this slice has cannot be changed now"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -134,7 +134,7 @@ func TestWhatIsPinnedOfAResourceThatNoNodeListsCounts(t *testing.T) {
 	w := newWorld(p).slice(stuck).slice(s)
 	answers := w.settle(t)
 	w.want(t, "stuck old=3,storage=90; s cpu=1,storage=10")
-	if got, want := answers[1].Explain(""), "granted 10 of 50 storage: policy standard gives this cluster at most 100, of which its other slices have 90"; got != want {
+	if got, want := becauseOf(&answers[1], ""), "granted 10 of 50 storage: policy standard gives this cluster at most 100, of which its other slices have 90"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

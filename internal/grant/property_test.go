@@ -151,6 +151,36 @@ func TestWhatIsAlwaysTrueOfGrants(t *testing.T) {
 	})
 }
 
+// An upgrade gives defaults to policies that had none.
+func TestNewDefaultsTakeNothingFromAnybody(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld()
+		for range rapid.IntRange(4, 20).Draw(t, "events") {
+			w.happen(t)
+		}
+		for i := range w.policies {
+			w.policies[i].Slices.Defaults = nil
+		}
+		w.settle(t)
+		if overridden(w) {
+			return
+		}
+		before := slices.Clone(w.slices)
+		w.policies = slices.Clone(w.policies)
+		for i := range w.policies {
+			w.policies[i].Slices.Defaults = anyAmounts.Draw(t, "defaults")
+		}
+		w.settle(t)
+		for i := range before {
+			for name, had := range before[i].Granted {
+				if got := w.slices[i].Granted[name]; got < had {
+					t.Fatalf("%s was lowered from %d to %d of %s", before[i].Key, had, got, name)
+				}
+			}
+		}
+	})
+}
+
 // checkOrder checks that the order of slices and policies does not matter.
 func checkOrder(t *rapid.T, w *world, want []Answer) {
 	other := &world{ledger: w.ledger, policies: slices.Clone(w.policies), slices: slices.Clone(w.slices)}
@@ -185,14 +215,19 @@ func checkAnswer(t reporter, terms *offer.AllocationInput, s *Slice, a *Answer) 
 	amounts := a.Amounts()
 	for name, amount := range amounts {
 		asked, byRequest := s.Request[name]
-		if !byRequest {
-			asked = askedOf(s, a.Policy, name)
+		if !byRequest { // What its pods use of a default stays when the default falls.
+			asked = max(askedOf(s, a.Policy, name), min(s.Granted[name], s.Used[name]))
 		}
 		if amount < 0 || !s.Invalid && amount > asked {
 			t.Fatalf("%s is granted %d of %s but asked for %d", s.Key, amount, name, asked)
 		}
 		if amount > s.Granted[name] && (s.Frozen || s.Invalid || a.Policy == nil) {
 			t.Fatalf("%s was raised to %d of %s, though frozen %v, invalid %v, policy %v", s.Key, amount, name, s.Frozen, s.Invalid, a.Policy)
+		}
+	}
+	for _, name := range []string{"cpu", "memory", "pods"} {
+		if amounts[name] == 0 && a.Reason() == ReasonGranted {
+			t.Fatalf("%s lacks %s, and the answer is %s", s.Key, name, a.Explain(""))
 		}
 	}
 	if s.Granted == nil {

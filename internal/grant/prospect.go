@@ -15,7 +15,7 @@ import (
 type Prospect struct {
 	// Policy decides, nil for none. The others are empty then.
 	Policy *offer.Policy
-	// Resources are those that the policy offers, and those that it has defaults for, sorted by name.
+	// Resources are those that the policy offers, sorted by name.
 	Resources []Available
 }
 
@@ -24,7 +24,7 @@ type Available struct {
 	Resource string
 	// Amount is what a new slice can have, at least 0.
 	Amount int64
-	// Bound is what keeps it from being more: ByPool, ByMax, ByFixed, ByOverride, ByGiver, NotOffered, or Awaited
+	// Bound is what keeps it from being more: ByPool, ByMax, ByFixed, ByOverride, ByGiver, or Awaited
 	// while other slices have not given up yet what is being taken back from them.
 	Bound Bound
 	// Ceiling is the most that all slices of the consumer in the class can have together.
@@ -85,12 +85,6 @@ func (a *allocation) prospect(s *sliceState, waiting *deferral) Prospect {
 		p.Resources = append(p.Resources, Available{
 			Resource: step.Resource, Amount: most, Bound: limitedBy.by, Ceiling: ceilingOf(step),
 		})
-	}
-	// A default that is not offered is 0 in a request that is granted in full.
-	for name := range terms.Policy.Slices.Defaults {
-		if !slices.ContainsFunc(p.Resources, func(r Available) bool { return r.Resource == name }) {
-			p.Resources = append(p.Resources, Available{Resource: name, Bound: NotOffered})
-		}
 	}
 	slices.SortFunc(p.Resources, func(x, y Available) int { return strings.Compare(x.Resource, y.Resource) })
 	return p

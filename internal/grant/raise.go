@@ -10,7 +10,7 @@ func (s *sliceState) raise() {
 	for i := range s.states {
 		l := &s.states[i]
 		if l.column < 0 {
-			short = short || l.Asked > 0
+			short = short || l.requested() && l.Asked > 0
 			continue
 		}
 		missing := l.want - l.Granted
@@ -26,7 +26,7 @@ func (s *sliceState) raise() {
 			limitedBy.left = capacity.Sum(l.Granted, most)
 		}
 		if l.gain = min(missing, most); l.gain < missing {
-			short = true
+			short = short || l.requested()
 			l.bind(limitedBy)
 		}
 	}
@@ -98,8 +98,8 @@ func (s *sliceState) useless() bool {
 		switch l.Resource {
 		case capacity.CPU, capacity.Memory, capacity.Pods:
 			// A resource that the policy no longer offers does not take the others from a slice
-			// that has them.
-			if l.want > 0 && amount == 0 && (s.Granted == nil || s.offered(l)) {
+			// that has them, nor does a default.
+			if l.want > 0 && amount == 0 && (s.Granted == nil || s.offered(l) && l.requested()) {
 				return true
 			}
 		}

@@ -53,8 +53,21 @@ type Answer struct {
 	// Lines are the resources that were requested, defaulted, used or granted before, sorted by
 	// name.
 	Lines []Line
+	// Missing are the resources that a virtual node needs to run pods and that an accepted slice does
+	// not have. It is nil if the policy does not decide about that: for an invalid request, a pinned
+	// slice, and without a policy.
+	Missing []Missing
 	// Invalid and Frozen are those of the slice.
 	Invalid, Frozen bool
+}
+
+// Missing is a resource that a virtual node needs to run pods.
+type Missing struct {
+	Resource string
+	// Offered reports whether the policy offers it, so that the slice can ask for it.
+	Offered bool
+	// Explained is set if the slice asks for it, or has a default: its line says why it is missing.
+	Explained bool
 }
 
 // Line is the decision on one resource.
@@ -63,6 +76,9 @@ type Line struct {
 	// Asked is the request's amount, or else the policy's default, -1 for neither. For an invalid
 	// request it is what was granted before.
 	Asked int64
+	// Default is set if Asked is the policy's default. It is granted as far as it is available: it
+	// neither makes an answer fall short of the request, nor takes anything from a slice that has it.
+	Default bool
 	// Granted is what the slice has after the answer.
 	Granted int64
 	// Listed is false for a resource that was never granted and is not offered: the answer does not
@@ -124,10 +140,10 @@ func (a *Answer) Amounts() capacity.Amounts {
 	return out
 }
 
-// Whole reports whether everything asked for is granted.
+// Whole reports whether everything asked for is granted, whatever is granted of the defaults.
 func (a *Answer) Whole() bool {
 	for _, l := range a.Lines {
-		if l.Granted < l.Asked {
+		if l.Granted < l.Asked && !l.Default {
 			return false
 		}
 	}

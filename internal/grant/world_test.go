@@ -129,6 +129,13 @@ func (w *world) want(t *testing.T, want string) {
 	}
 }
 
+// becauseOf explains an answer without what the slice lacks to run pods: most tests are about one resource.
+func becauseOf(a *Answer, problem string) string {
+	alone := *a
+	alone.Missing = nil
+	return alone.Explain(problem)
+}
+
 // gold returns a policy of all nodes.
 func gold(edits ...func(*offer.Policy)) offer.Policy {
 	p := offer.Policy{Name: "standard", Class: "gold", Nodes: &offer.Nodes{Percent: 100}}

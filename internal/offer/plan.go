@@ -287,7 +287,10 @@ func (p *policyPlan) unlisted() []string {
 	if p.pool != nil && p.pool.Nodes == 0 || p.answers != nil && len(p.answers.Of) == 0 {
 		return nil
 	}
-	limited := slices.Concat(p.Resources, slices.Collect(maps.Keys(p.Max)), slices.Collect(maps.Keys(p.Slices.Defaults)))
+	limited := slices.Concat(p.Resources, slices.Collect(maps.Keys(p.Max)))
+	if !p.Slices.LiqoDefaults {
+		limited = slices.AppendSeq(limited, maps.Keys(p.Slices.Defaults))
+	}
 	fixed := slices.Collect(maps.Keys(p.Fixed))
 	fixed = append(fixed, p.answeredNames()...)
 	for _, o := range p.Overrides {

@@ -80,8 +80,10 @@ func (p *Policy) Threshold(resource string) int64 {
 type Slices struct {
 	// DenyExcess grants a request in full or not at all, instead of capping it.
 	DenyExcess bool
-	// Defaults replace what a request leaves out.
+	// Defaults replace what a request leaves out, as far as the policy offers it.
 	Defaults capacity.Amounts
+	// LiqoDefaults is set if Defaults are those of Liqo, because the policy names none.
+	LiqoDefaults bool
 	// NodeLabels and NodeSelector are for the consumer's virtual node.
 	NodeLabels, NodeSelector map[string]string
 	// EnforcePlacement requires NodeSelector, which is then not empty, of the consumer's pods.
@@ -89,6 +91,16 @@ type Slices struct {
 	// StorageClasses, IngressClasses and LoadBalancerClasses list the classes that the consumer may
 	// use, its default first. Nil means unset; empty means none.
 	StorageClasses, IngressClasses, LoadBalancerClasses []string
+}
+
+// LiqoDefaults returns what Liqo grants of a resource that a request in its own class omits. The amounts
+// are offloading.defaultNodeResources in deployments/liqo/values.yaml of Liqo v1.2.0, which its class
+// controller merges into the request, key by key, in
+// pkg/liqo-controller-manager/authentication/remoteresourceslice-controller.
+func LiqoDefaults() capacity.Amounts {
+	return capacity.Amounts{
+		capacity.CPU: 4000, capacity.Memory: 8 << 30, capacity.Pods: 110, "ephemeral-storage": 20 << 30,
+	}
 }
 
 // Catalog describes a class to the consumers that may ask for it. The arithmetic does not use it.

@@ -17,7 +17,7 @@ func TestANewLeaderWritesNothingToASliceThatMovedToLiqosClass(t *testing.T) {
 	first := startOperator(t)
 	for _, class := range []string{"default", ""} {
 		slice := rome.ask("slice-"+class+"x", nodestest.List("cpu", "8", "memory", "4Gi"))
-		awaitAnswer(t, slice, "Accepted Granted cpu=8,memory=4Gi")
+		awaitAnswer(t, slice, "Accepted Incomplete cpu=8,memory=4Gi")
 		first.stop()
 		kubetest.Edit(t, slice, func(o client.Object) { kubetest.SetField(o, class, "spec", "class") },
 			kubetest.WriteSpec)
@@ -25,8 +25,8 @@ func TestANewLeaderWritesNothingToASliceThatMovedToLiqosClass(t *testing.T) {
 		first = startOperator(t)
 		// The slice holds no capacity any more, and the operator writes nothing to it.
 		next := rome.ask("next-"+class+"x", nodestest.List("cpu", "8"))
-		awaitAnswer(t, next, "Accepted Granted cpu=8")
-		if got := summarize(answerOf(t, slice)); got != "Accepted Granted cpu=8,memory=4Gi" {
+		awaitAnswer(t, next, "Accepted Incomplete cpu=8")
+		if got := summarize(answerOf(t, slice)); got != "Accepted Incomplete cpu=8,memory=4Gi" {
 			t.Errorf("class %q: the answer of the slice is %s", class, got)
 		}
 		kubetest.Remove(t, slice)

@@ -180,11 +180,14 @@ func awaitMessage(t *testing.T, slice *unstructured.Unstructured, want, message 
 	kubetest.Eventually(t, func() string { return cmp.Diff(message, answerOf(t, slice).message) })
 }
 
-// classGold returns a policy for the class gold. It selects the nodes that goldNode creates.
+// classGold returns a policy for the class gold, without defaults for requests. It selects the nodes that goldNode creates.
 func classGold(edits ...func(*v1alpha1.ResourcePolicySpec)) *v1alpha1.ResourcePolicy {
 	return kubetest.Policy("standard", append([]func(*v1alpha1.ResourcePolicySpec){
 		kubetest.Selecting(kubetest.Matching(map[string]string{"pool": "gold"})),
-		func(s *v1alpha1.ResourcePolicySpec) { s.Class = "gold"; s.UpdateThresholdPercent = new(int32(0)) },
+		func(s *v1alpha1.ResourcePolicySpec) {
+			s.Class, s.UpdateThresholdPercent = "gold", new(int32(0))
+			s.Slices = &v1alpha1.Slices{Defaults: v1alpha1.Quantities{}}
+		},
 	}, edits...)...)
 }
 
@@ -200,20 +203,20 @@ func TestASliceIsAnsweredFromItsPolicy(t *testing.T) {
 	rome := newTenancy(t, "rome")
 	startOperator(t)
 
-	full := rome.ask("full", nodestest.List("cpu", "2", "memory", "4Gi"))
-	awaitMessage(t, full, "Accepted Granted cpu=2,memory=4Gi", "granted in full by policy standard")
-	capped := rome.ask("capped", nodestest.List("cpu", "8", "memory", "4Gi", "nvidia.com/gpu", "1"))
-	awaitMessage(t, capped, "Accepted Capped cpu=6,memory=4Gi",
+	full := rome.ask("full", nodestest.List("cpu", "2", "memory", "4Gi", "pods", "2"))
+	awaitMessage(t, full, "Accepted Granted cpu=2,memory=4Gi,pods=2", "granted in full by policy standard")
+	capped := rome.ask("capped", nodestest.List("cpu", "8", "memory", "4Gi", "pods", "2", "nvidia.com/gpu", "1"))
+	awaitMessage(t, capped, "Accepted Capped cpu=6,memory=4Gi,pods=2",
 		"granted 6 of 8 cpu: policy standard leaves 6 for this cluster; 0 of 1 nvidia.com/gpu: policy standard does not offer it")
 	late := rome.ask("late", nodestest.List("cpu", "1"))
 	awaitMessage(t, late, "Denied Denied", "denied: 1 cpu asked, but policy standard leaves 0 for this cluster")
 
 	// The requests change.
-	changeRequest(t, full, "cpu", "1", "memory", "4Gi")
-	awaitAnswer(t, full, "Accepted Granted cpu=1,memory=4Gi")
-	awaitAnswer(t, capped, "Accepted Capped cpu=7,memory=4Gi")
+	changeRequest(t, full, "cpu", "1", "memory", "4Gi", "pods", "2")
+	awaitAnswer(t, full, "Accepted Granted cpu=1,memory=4Gi,pods=2")
+	awaitAnswer(t, capped, "Accepted Capped cpu=7,memory=4Gi,pods=2")
 	kubetest.Remove(t, capped)
-	awaitAnswer(t, late, "Accepted Granted cpu=1")
+	awaitAnswer(t, late, "Accepted Incomplete cpu=1")
 
 	// The status of the policy counts them, and an edit of the policy changes the answers.
 	kubetest.Eventually(t, func() string {
@@ -227,9 +230,37 @@ func TestASliceIsAnsweredFromItsPolicy(t *testing.T) {
 		return cmp.Diff("2 slices, rome 2 slices, granted 2, committed 2", got)
 	})
 	editPolicy(t, policy, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Max = kubetest.Quantities("cpu", "1500m") })
-	awaitAnswer(t, full, "Accepted Granted cpu=1,memory=4Gi")
+	awaitAnswer(t, full, "Accepted Granted cpu=1,memory=4Gi,pods=2")
 	awaitMessage(t, late, "Accepted Capped cpu=500m",
-		"granted 500m of 1 cpu: policy standard gives this cluster at most 1.5, of which its other slices have 1")
+		"granted 500m of 1 cpu: policy standard gives this cluster at most 1.5, of which its other slices have 1; "+
+			"a virtual node without memory and pods runs no pods: write amounts in the request, such as memory: 8Gi, pods: 110")
+}
+
+func TestASliceWithoutAmountsGetsTheDefaultsOfLiqo(t *testing.T) {
+	installSliceCRDs(t)
+	goldNode(t, "gold-1", "cpu", "8", "memory", "64Gi", "pods", "40", "ephemeral-storage", "100Gi")
+	policy := kubetest.Create(t, classGold(func(s *v1alpha1.ResourcePolicySpec) { s.Slices = nil }))
+	rome := newTenancy(t, "rome")
+	startOperator(t)
+	slice := rome.ask("plain", nil)
+	awaitMessage(t, slice, "Accepted Granted cpu=4,ephemeral-storage=20Gi,memory=8Gi,pods=40",
+		"granted 40 of 110 pods by default: policy standard leaves 40 for this cluster")
+	changeRequest(t, slice, "cpu", "2", "pods", "10")
+	awaitMessage(t, slice, "Accepted Granted cpu=2,ephemeral-storage=20Gi,memory=8Gi,pods=10", "granted in full by policy standard")
+
+	const lacks = "a virtual node without memory runs no pods: write amounts in the request, such as memory: 8Gi"
+	editPolicy(t, policy, func(s *v1alpha1.ResourcePolicySpec) {
+		s.Slices = &v1alpha1.Slices{Defaults: v1alpha1.Quantities{}}
+	})
+	awaitMessage(t, slice, "Accepted Incomplete cpu=2,ephemeral-storage=0,memory=0,pods=10",
+		"granted by policy standard, but "+lacks)
+	expectEvent(t, "plain", "Incomplete", lacks)
+	changeRequest(t, slice)
+	awaitAnswer(t, slice, "Accepted Incomplete cpu=0,ephemeral-storage=0,memory=0,pods=0")
+	editPolicy(t, policy, func(s *v1alpha1.ResourcePolicySpec) {
+		s.Slices.Defaults = kubetest.Quantities("cpu", "1", "memory", "1Gi", "pods", "5")
+	})
+	awaitMessage(t, slice, "Accepted Granted cpu=1,ephemeral-storage=0,memory=1Gi,pods=5", "granted the defaults of policy standard")
 }
 
 func TestAnAnswerHasThePolicysSettingsOfVirtualNodes(t *testing.T) {
@@ -252,7 +283,7 @@ func TestAnAnswerHasThePolicysSettingsOfVirtualNodes(t *testing.T) {
 	}))
 	startOperator(t)
 	slice := newTenancy(t, "rome").ask("s", nil)
-	awaitAnswer(t, slice, "Accepted Granted cpu=2")
+	awaitAnswer(t, slice, "Accepted Incomplete cpu=2")
 	want := authv1beta1.ResourceSliceStatus{
 		StorageClasses: []corev1beta1.StorageType{{StorageClassName: "fast", Default: true}},
 		IngressClasses: []corev1beta1.IngressType{
@@ -286,7 +317,7 @@ func TestOffersAndStatusesIncludeTheGrants(t *testing.T) {
 	kubetest.Create(t, classGold())
 	o := startOperator(t)
 	slice := newTenancy(t, "rome").ask("s", nodestest.List("cpu", "3"))
-	awaitAnswer(t, slice, "Accepted Granted cpu=3")
+	awaitAnswer(t, slice, "Accepted Incomplete cpu=3")
 	o.eventually(func() string {
 		return cmp.Diff([]int64{8000, 5000},
 			[]int64{o.offered("rome")["gold"]["cpu"], o.offered("oslo")["gold"]["cpu"]})
@@ -306,7 +337,7 @@ func TestAnAnswerThatOthersChangeIsRestored(t *testing.T) {
 	metrics := prometheus.NewPedanticRegistry()
 	startOperator(t, func(o *parts) { o.metrics = metrics })
 	slice := newTenancy(t, "rome").ask("s", nodestest.List("cpu", "2"))
-	awaitAnswer(t, slice, "Accepted Granted cpu=2")
+	awaitAnswer(t, slice, "Accepted Incomplete cpu=2")
 	for _, tamper := range []struct {
 		name string
 		with func(*unstructured.Unstructured)
@@ -339,7 +370,7 @@ func TestAnAnswerThatOthersChangeIsRestored(t *testing.T) {
 				return tamper.name + ": no write yet"
 			}
 			a := readAnswer(t, &u)
-			return cmp.Diff("Accepted Granted cpu=2",
+			return cmp.Diff("Accepted Incomplete cpu=2",
 				summarize(a)) + cmp.Diff(map[string]string{"pool": "gold"}, a.NodeSelector)
 		})
 	}
@@ -386,7 +417,7 @@ func TestASliceThatMovesIsAnsweredInItsNewClass(t *testing.T) {
 	o := startOperator(t)
 	rome := newTenancy(t, "rome")
 	slice, other := rome.ask("s", nodestest.List("cpu", "8")), rome.ask("t", nodestest.List("cpu", "8"))
-	awaitAnswer(t, slice, "Accepted Granted cpu=8")
+	awaitAnswer(t, slice, "Accepted Incomplete cpu=8")
 	awaitAnswer(t, other, "Denied Denied")
 	move := func(class string) {
 		t.Helper()
@@ -395,7 +426,7 @@ func TestASliceThatMovesIsAnsweredInItsNewClass(t *testing.T) {
 	}
 	move("silver")
 	awaitAnswer(t, slice, "Accepted Capped cpu=4")
-	awaitAnswer(t, other, "Accepted Granted cpu=8")
+	awaitAnswer(t, other, "Accepted Incomplete cpu=8")
 	// A slice in a class that no controller answers keeps its Quota, so its old grant still counts.
 	move("bronze")
 	o.awaitCaughtUp()
@@ -411,7 +442,7 @@ func TestASliceThatMovesIsAnsweredInItsNewClass(t *testing.T) {
 	o.awaitCaughtUp()
 	awaitAnswer(t, slice, "Accepted ResourceSliceResourcesAccepted cpu=64")
 	move("gold")
-	awaitAnswer(t, slice, "Accepted Granted cpu=8,memory=0")
+	awaitAnswer(t, slice, "Accepted Incomplete cpu=8,memory=0")
 }
 
 // The Grant of a slice can list only so many classes that the slice has left with pods running.
@@ -434,7 +465,7 @@ func TestASliceThatLeavesPodsInTooManyClassesIsGrantedNoMore(t *testing.T) {
 	startOperator(t)
 	slice := rome.ask("s", nodestest.List("cpu", "4"),
 		func(s *authv1beta1.ResourceSlice) { s.Spec.Class = authv1beta1.ResourceSliceClass(class(0)) })
-	awaitAnswer(t, slice, "Accepted Granted cpu=4")
+	awaitAnswer(t, slice, "Accepted Incomplete cpu=4")
 	move := func(i int) {
 		t.Helper()
 		kubetest.Edit(t, slice, func(o client.Object) { kubetest.SetField(o, class(i), "spec", "class") },
@@ -442,8 +473,10 @@ func TestASliceThatLeavesPodsInTooManyClassesIsGrantedNoMore(t *testing.T) {
 	}
 	granted := func(i int) {
 		t.Helper()
-		kubetest.Eventually(t,
-			func() string { return cmp.Diff("granted in full by policy "+class(i), answerOf(t, slice).message) })
+		kubetest.Eventually(t, func() string {
+			message, want := answerOf(t, slice).message, "granted by policy "+class(i)+", "
+			return cmp.Diff(want, message[:min(len(want), len(message))])
+		})
 	}
 	const last = classes - 1
 	for i := 1; i < last; i++ {
@@ -478,8 +511,8 @@ func TestGrantsOfADeletedPolicyAreReducedToWhatPodsUse(t *testing.T) {
 	// Slices created in the same second are ordered by name.
 	used, unused, denied := newTenancy(t, "a").ask("used", nodestest.List("cpu", "4")), newTenancy(t, "b").ask("unused",
 		nodestest.List("cpu", "4")), newTenancy(t, "c").ask("none", nodestest.List("cpu", "4"))
-	awaitAnswer(t, used, "Accepted Granted cpu=4")
-	awaitAnswer(t, unused, "Accepted Granted cpu=4")
+	awaitAnswer(t, used, "Accepted Incomplete cpu=4")
+	awaitAnswer(t, unused, "Accepted Incomplete cpu=4")
 	awaitAnswer(t, denied, "Denied Denied")
 	kubetest.Remove(t, policy)
 	awaitMessage(t, used, "Accepted Withdrawn cpu=3",
@@ -487,8 +520,8 @@ func TestGrantsOfADeletedPolicyAreReducedToWhatPodsUse(t *testing.T) {
 	awaitAnswer(t, unused, "Accepted Withdrawn cpu=0")
 	awaitAnswer(t, denied, "Denied Withdrawn")
 	kubetest.Create(t, classGold())
-	awaitAnswer(t, used, "Accepted Granted cpu=4")
-	awaitAnswer(t, unused, "Accepted Granted cpu=4")
+	awaitAnswer(t, used, "Accepted Incomplete cpu=4")
+	awaitAnswer(t, unused, "Accepted Incomplete cpu=4")
 }
 
 // As kubectl replace --force does it.
@@ -543,7 +576,7 @@ func TestACordonStopsRaisesAndADrainIsLeftToLiqo(t *testing.T) {
 	o := startOperator(t)
 	rome := newTenancy(t, "rome")
 	slice := rome.ask("old", nodestest.List("cpu", "2"))
-	awaitAnswer(t, slice, "Accepted Granted cpu=2")
+	awaitAnswer(t, slice, "Accepted Incomplete cpu=2")
 	rome.setCondition("Cordoned")
 	fresh := rome.ask("fresh", nodestest.List("cpu", "1"))
 	awaitMessage(t, fresh, "Denied Cordoned",
@@ -551,9 +584,9 @@ func TestACordonStopsRaisesAndADrainIsLeftToLiqo(t *testing.T) {
 	changeRequest(t, slice, "cpu", "4")
 	awaitAnswer(t, slice, "Accepted Cordoned cpu=2")
 	changeRequest(t, slice, "cpu", "1")
-	awaitAnswer(t, slice, "Accepted Granted cpu=1")
+	awaitAnswer(t, slice, "Accepted Incomplete cpu=1")
 	rome.setCondition("Active")
-	awaitAnswer(t, fresh, "Accepted Granted cpu=1")
+	awaitAnswer(t, fresh, "Accepted Incomplete cpu=1")
 
 	rome.setCondition("Drained")
 	o.eventually(func() string { return cmp.Diff(int64(8000), o.offered("oslo")["gold"]["cpu"]) })
@@ -564,7 +597,7 @@ func TestACordonStopsRaisesAndADrainIsLeftToLiqo(t *testing.T) {
 	o.awaitCaughtUp()
 	awaitAnswer(t, slice, "Denied ResourceSliceResourcesDenied")
 	rome.setCondition("Active")
-	awaitAnswer(t, slice, "Accepted Granted cpu=1")
+	awaitAnswer(t, slice, "Accepted Incomplete cpu=1")
 }
 
 func TestASliceThatFailsAGateIsNotAnswered(t *testing.T) {
@@ -599,34 +632,34 @@ func TestASliceThatFailsAGateIsNotAnswered(t *testing.T) {
 			kubetest.SetField(o, []any{map[string]any{"type": "Authentication", "status": "Accepted"}}, "status",
 				"conditions")
 		}, kubetest.WriteStatus)
-		awaitAnswer(t, early, "Accepted Granted cpu=1")
+		awaitAnswer(t, early, "Accepted Incomplete cpu=1")
 		kubetest.Remove(t, early)
 	})
 	t.Run("two Tenants, and none", func(t *testing.T) {
 		slice := rome.ask("s", nodestest.List("cpu", "2"))
-		awaitAnswer(t, slice, "Accepted Granted cpu=2")
+		awaitAnswer(t, slice, "Accepted Incomplete cpu=2")
 		second := rome.addTenant("second")
 		expectEvent(t, "s", "NotAnswered", "more than one Tenant")
 		changeRequest(t, slice, "cpu", "4")
 		o.awaitCaughtUp()
-		awaitAnswer(t, slice, "Accepted Granted cpu=2")
+		awaitAnswer(t, slice, "Accepted Incomplete cpu=2")
 		remains(6000)
 		kubetest.Remove(t, second)
-		awaitAnswer(t, slice, "Accepted Granted cpu=4")
+		awaitAnswer(t, slice, "Accepted Incomplete cpu=4")
 		kubetest.Remove(t, rome.tenant)
 		expectEvent(t, "s", "NotAnswered", "no Tenant of its consumer")
 		changeRequest(t, slice, "cpu", "1")
 		o.awaitCaughtUp()
 		// No answer can be written without a Tenant, so the grant stays.
-		awaitAnswer(t, slice, "Accepted Granted cpu=4")
+		awaitAnswer(t, slice, "Accepted Incomplete cpu=4")
 		remains(4000)
 		rome.tenant = rome.addTenant("rome")
-		awaitAnswer(t, slice, "Accepted Granted cpu=1")
+		awaitAnswer(t, slice, "Accepted Incomplete cpu=1")
 		kubetest.Remove(t, slice)
 	})
 	t.Run("labels that a consumer takes off", func(t *testing.T) {
 		slice := rome.ask("s", nodestest.List("cpu", "2"))
-		awaitAnswer(t, slice, "Accepted Granted cpu=2")
+		awaitAnswer(t, slice, "Accepted Incomplete cpu=2")
 		kubetest.Edit(t, slice, func(o client.Object) { o.SetLabels(nil) }, kubetest.WriteSpec)
 		o.awaitCaughtUp()
 		remains(6000)
@@ -653,7 +686,7 @@ func TestInvalidAndExtremeRequestsGetAReason(t *testing.T) {
 	}{
 		{
 			"nothing", map[string]any{}, "Denied Denied",
-			"denied: nothing is asked for, and policy standard has no defaults: write resources in the request",
+			"denied: nothing is asked for, and policy standard has no defaults of what it offers: write resources in the request",
 		},
 		{"zero", map[string]any{"cpu": "0"}, "Denied Denied", "denied: nothing is asked for"},
 		{"negative", map[string]any{"cpu": "-1"}, "Denied InvalidRequest", "denied: asks for -1 cpu: " + v1alpha1.AmountNegative},
@@ -695,7 +728,7 @@ func TestInvalidAndExtremeRequestsGetAReason(t *testing.T) {
 
 	// An invalid request does not reduce an earlier grant.
 	slice := rome.ask("kept", nodestest.List("cpu", "2"))
-	awaitAnswer(t, slice, "Accepted Granted cpu=2")
+	awaitAnswer(t, slice, "Accepted Incomplete cpu=2")
 	changeRequest(t, slice, "cpu", "-2")
 	awaitAnswer(t, slice, "Accepted InvalidRequest cpu=2")
 	// Other labels and annotations have no effect.
@@ -705,7 +738,7 @@ func TestInvalidAndExtremeRequestsGetAReason(t *testing.T) {
 		}
 		s.Annotations = map[string]string{"liqo.io/cordon": strings.Repeat("z", 100_000)}
 	})
-	awaitAnswer(t, hostile, "Accepted Granted cpu=1")
+	awaitAnswer(t, hostile, "Accepted Incomplete cpu=1")
 }
 
 func TestANewLeaderKeepsWhatWasGranted(t *testing.T) {
@@ -715,7 +748,7 @@ func TestANewLeaderKeepsWhatWasGranted(t *testing.T) {
 	first := startOperator(t)
 	rome := newTenancy(t, "rome")
 	young := rome.ask("young", nodestest.List("cpu", "6"))
-	awaitAnswer(t, young, "Accepted Granted cpu=6")
+	awaitAnswer(t, young, "Accepted Incomplete cpu=6")
 	first.stop()
 	version := func() string {
 		u := young.DeepCopy()

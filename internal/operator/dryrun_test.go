@@ -38,7 +38,7 @@ func TestADryRunPredictsWhatThePolicyThenDoes(t *testing.T) {
 			kubetest.Create(t, classGold())
 			o := startOperator(t)
 			rome, oslo := newTenancy(t, "rome"), newTenancy(t, "oslo")
-			awaitAnswer(t, rome.ask("a", nodestest.List("cpu", "12")), "Accepted Granted cpu=12")
+			awaitAnswer(t, rome.ask("a", nodestest.List("cpu", "12")), "Accepted Incomplete cpu=12")
 			kubetest.Create(t,
 				nodestest.Pod("of-rome", "gold-1", nodestest.List("cpu", "2"), nodestest.PodLabel(originLabel, "rome")))
 			waiting := oslo.ask("b", nodestest.List("cpu", "10"))

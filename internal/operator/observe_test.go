@@ -61,7 +61,7 @@ func TestAnObserverSeesWhatTheLeaderPublishesAndWritesNothing(t *testing.T) {
 	o := startOperator(t)
 	rome := newTenancy(t, "rome")
 	newTenancy(t, "oslo")
-	awaitAnswer(t, rome.ask("a", nodestest.List("cpu", "12")), "Accepted Granted cpu=12")
+	awaitAnswer(t, rome.ask("a", nodestest.List("cpu", "12")), "Accepted Incomplete cpu=12")
 	o.awaitCaughtUp()
 
 	published := o.table.Current()

@@ -38,7 +38,7 @@ func awaitPlacements(t *testing.T, list *v1alpha1.AdmissionParams, want map[stri
 }
 
 func enforcing(s *v1alpha1.ResourcePolicySpec) {
-	s.Slices = &v1alpha1.Slices{EnforcePlacement: true}
+	s.Slices = &v1alpha1.Slices{EnforcePlacement: true, Defaults: v1alpha1.Quantities{}}
 }
 
 // versionOf returns the resourceVersion that the object has now.
@@ -64,7 +64,7 @@ func TestASliceIsListedBeforeItsFirstAnswerAndWhileItHoldsAnything(t *testing.T)
 
 	mine := rome.ask("mine", nodestest.List("cpu", "2", "memory", "4Gi"))
 	user := creatorOf("mine", "rome")
-	awaitAnswer(t, mine, "Accepted Granted cpu=2,memory=4Gi")
+	awaitAnswer(t, mine, "Accepted Incomplete cpu=2,memory=4Gi")
 	gold := map[string]string{user: "pool=gold"}
 	awaitPlacements(t, list, gold)
 	if order, err := resourceversion.CompareResourceVersion(versionOf(t, list), versionOf(t, mine)); err != nil || order >= 0 {
@@ -160,13 +160,13 @@ func TestASliceThatCannotBeListedIsNotAnswered(t *testing.T) {
 		return "no decision on the slice"
 	})
 	free := rome.ask("free", nodestest.List("cpu", "1"), func(s *authv1beta1.ResourceSlice) { s.Spec.Class = "silver" })
-	awaitAnswer(t, free, "Accepted Granted cpu=1")
+	awaitAnswer(t, free, "Accepted Incomplete cpu=1")
 	if got := summarize(answerOf(t, mine)); got != "" {
 		t.Errorf("a slice without an entry has the answer %q", got)
 	}
 
 	lift()
-	awaitAnswer(t, mine, "Accepted Granted cpu=2,memory=4Gi")
+	awaitAnswer(t, mine, "Accepted Incomplete cpu=2,memory=4Gi")
 	awaitPlacements(t, list, map[string]string{creatorOf("mine", "rome"): "pool=gold"})
 }
 

@@ -82,7 +82,7 @@ func TestARivalOfAGrantIsRestoredLessAndLessOften(t *testing.T) {
 	metrics := prometheus.NewPedanticRegistry()
 	o := startOperator(t, func(o *parts) { o.metrics = metrics })
 	slice := newTenancy(t, "rome").ask("s", nodestest.List("cpu", "2"))
-	awaitAnswer(t, slice, "Accepted Granted cpu=2")
+	awaitAnswer(t, slice, "Accepted Incomplete cpu=2")
 	var all v1alpha1.GrantList
 	if err := kubetest.API(t).List(t.Context(), &all, client.InNamespace(namespaceOf(nil))); err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func TestARivalOfAGrantIsRestoredLessAndLessOften(t *testing.T) {
 	if restores := restoresOf(t, metrics, "Grant"); restores < 3 || n > 9 || restores > n {
 		t.Errorf("changed %d times, restored %d times; want at most 9 in 4 s", n, restores)
 	}
-	if got := summarize(answerOf(t, slice)); got != "Accepted Granted cpu=2" {
+	if got := summarize(answerOf(t, slice)); got != "Accepted Incomplete cpu=2" {
 		t.Errorf("the answer is now %q", got)
 	}
 	// The other kinds are at peace.

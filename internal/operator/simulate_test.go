@@ -50,7 +50,7 @@ func TestASimulationSaysWhatTheEditThenDoes(t *testing.T) {
 				awaitAnswer(t, slices[name], want)
 			}
 			rome, oslo := newTenancy(t, "rome"), newTenancy(t, "oslo")
-			ask(rome, "a", "12", "Accepted Granted cpu=12")
+			ask(rome, "a", "12", "Accepted Incomplete cpu=12")
 			kubetest.Create(t, nodestest.Pod("of-rome", "gold-1", nodestest.List("cpu", "2"), nodestest.PodLabel(originLabel, "rome")))
 			ask(oslo, "b", "10", "Accepted Capped cpu=8")
 			o.awaitCaughtUp()

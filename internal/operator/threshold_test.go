@@ -24,7 +24,7 @@ func TestADipBelowTheThresholdChangesNoAnswerAndNoOffer(t *testing.T) {
 	o := startOperator(t)
 	rome := newTenancy(t, "rome")
 	first := rome.ask("first", nodestest.List("cpu", "70"))
-	awaitAnswer(t, first, "Accepted Granted cpu=70")
+	awaitAnswer(t, first, "Accepted Incomplete cpu=70")
 	last := rome.ask("last", nodestest.List("cpu", "50"))
 	awaitAnswer(t, last, "Accepted Capped cpu=30")
 	o.eventually(func() string { return cmp.Diff(int64(100_000), o.offered("rome")["gold"]["cpu"]) })

@@ -87,7 +87,8 @@ func TestRequestsAreDecidedOnByTheTermsOfTheChange(t *testing.T) {
 	gold.Name, gold.Parsed.Name, gold.Parsed.Class = "gold", "gold", "gold"
 	changes, more := Rehearse(w, &Change{Apply: []table.Policy{gold}}, never).Slices(10)
 	want := []SliceChange{{
-		Namespace: "ns", Name: "asks", Consumer: "rome", Class: "gold", Then: capacity.Amounts{capacity.CPU: 2000}, Because: "granted in full by policy gold",
+		Namespace: "ns", Name: "asks", Consumer: "rome", Class: "gold", Then: capacity.Amounts{capacity.CPU: 2000},
+		Because: "granted by policy gold, but a virtual node without memory and pods runs no pods; only the provider can add memory and pods to policy gold",
 	}}
 	if diff := cmp.Diff(want, changes); diff != "" || more {
 		t.Errorf("more is %t, %s", more, diff)

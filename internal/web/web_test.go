@@ -224,15 +224,16 @@ func TestWhatAConsumerHasAndUsesIsBesideItsOffer(t *testing.T) {
 	s.publish([]*v1alpha1.ResourcePolicy{gold, low}, slice)
 	var c rest.Consumer
 	s.read("GET", "/offers/rome", "", &c)
-	want := `"resources":{"cpu":"8","memory":"1Gi","pods":"10"},"granted":{"cpu":"2"},"used":{"cpu":"500m","memory":"0","pods":"1"},` +
+	want := `"resources":{"cpu":"8","memory":"1Gi","pods":"10"},"granted":{"cpu":"2","memory":"1Gi","pods":"10"},"used":{"cpu":"500m","memory":"0","pods":"1"},` +
 		`"because":["cpu 8: 100% of 8 is a pool of 8, 2 committed, 6 remaining; it has 2",`
 	if _, body := s.do("GET", "/offers/rome", ""); !strings.Contains(body, want) {
 		t.Errorf("got %s\nwant %s", body, want)
 	}
 	wantDetails := `{"revision":1,"time":"2026-01-02T03:04:05Z",` +
 		`"policies":[{"class":"gold","policy":"gold","decides":true},{"class":"gold","policy":"low","decides":false,"because":"policy gold has the higher priority, 0"}],` +
-		`"slices":[{"namespace":"liqo-tenant-rome","name":"mine","class":"gold","policy":"gold","asked":{"cpu":"2"},"granted":{"cpu":"2"},"accepted":true,` +
-		`"because":"granted in full by policy gold"}],` +
+		`"slices":[{"namespace":"liqo-tenant-rome","name":"mine","class":"gold","policy":"gold","asked":{"cpu":"2"},"granted":{"cpu":"2","memory":"1Gi","pods":"10"},"accepted":true,` +
+		`"because":"granted in full by policy gold, and 1Gi of 8Gi memory by default: policy gold leaves 1Gi for this cluster; ` +
+		`10 of 110 pods by default: policy gold leaves 10 for this cluster"}],` +
 		`"pods":[{"uid":"p","node":"n1","requests":{"cpu":"500m"}}]}`
 	got, err := json.Marshal(c.Details)
 	if err != nil {
@@ -395,7 +396,7 @@ func TestASimulationSaysWhatSlicesWouldLose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `[{"namespace":"ns","name":"mine","consumer":"rome","class":"gold","now":{"cpu":"6"},"then":{"cpu":"0"},` +
+	want := `[{"namespace":"ns","name":"mine","consumer":"rome","class":"gold","now":{"cpu":"6","memory":"1Gi","pods":"10"},"then":{"cpu":"0","memory":"0","pods":"0"},` +
 		`"because":"granted 0 of 6 cpu: no policy of the provider serves this cluster in this class any more"}]`
 	if diff := cmp.Diff(want, string(text)); diff != "" {
 		t.Error(diff)

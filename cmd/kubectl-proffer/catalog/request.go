@@ -3,7 +3,6 @@ package catalog
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,9 +52,9 @@ func parseAmounts(text string) (v1alpha1.Quantities, error) {
 // is available if there are none. It is false if the slice would not be granted in full, or nothing
 // could run on it.
 //
-// A slice also gets the defaults of the class for what it does not ask for, and of any other resource
-// nothing. So the request names cpu, memory and pods where no default has them, and whatever else has
-// a default that is more than is available.
+// A slice also gets the defaults of the class for what it does not ask for, as far as they are available,
+// and of any other resource nothing. So the request names cpu, memory and pods where no default has them,
+// or has more than is available.
 func (e *Entry) request(amounts v1alpha1.Quantities) (v1alpha1.Quantities, bool) {
 	if e.Expired || e.Reason != v1alpha1.CatalogAvailable {
 		return nil, false
@@ -70,7 +69,7 @@ func (e *Entry) request(amounts v1alpha1.Quantities) (v1alpha1.Quantities, bool)
 			return nil, false
 		}
 	}
-	for _, name := range slices.Concat(required, slices.Collect(maps.Keys(e.Defaults))) {
+	for _, name := range required {
 		if _, asked := all[name]; asked {
 			continue
 		}

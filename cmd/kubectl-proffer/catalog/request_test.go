@@ -48,8 +48,8 @@ func TestARequestIsGrantedInFullOrNotMade(t *testing.T) {
 		"a default that is not there is replaced": {
 			available: some, defaults: "pods=110", fits: "cpu=2,memory=4Gi", want: "cpu=2,memory=4Gi,pods=20",
 		},
-		"a default of which nothing is left is replaced": {
-			available: some, defaults: "nvidia.com/gpu=1", want: "cpu=4,memory=8Gi,nvidia.com/gpu=0,pods=20",
+		"a default that the node does without is left to the class": {
+			available: some, defaults: "nvidia.com/gpu=1", want: "cpu=4,memory=8Gi,pods=20",
 		},
 		"no cpu":                         {available: "cpu=0,memory=8Gi,pods=20"},
 		"no cpu, but a part":             {available: "cpu=0,memory=8Gi,pods=20", fits: "memory=1Gi"},
