@@ -63,7 +63,7 @@ func TestPeersThatComeAndGoAfterAPolicyIsDeletedLeaveNothing(t *testing.T) {
 		t.Helper()
 		o.eventually(func() string { return cmp.Diff(want, len(consumerIDs(o.table.Current()))) })
 	}
-	const peers = 300
+	const peers = 200
 	var objects []client.Object
 	for i := range peers {
 		id := fmt.Sprintf("peer-%03d", i)
