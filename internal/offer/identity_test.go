@@ -100,7 +100,7 @@ func checkIdentity(t *rapid.T, id string, before, now *Entry) {
 // checkShared checks that consumers share an entry if they hold nothing, match the same policies
 // and had the same entry before.
 func checkShared(t *rapid.T, in Input, prev, r *Result) {
-	index := newPolicyIndex(&in)
+	index, before := newPolicyIndex(&in), prev.Readable()
 	holds := func(id string) bool {
 		for _, grants := range in.Grants {
 			if _, granted := grants[id]; granted {
@@ -111,7 +111,7 @@ func checkShared(t *rapid.T, in Input, prev, r *Result) {
 	}
 	for _, a := range in.Consumers {
 		for _, b := range in.Consumers {
-			alike := !holds(a.ID) && !holds(b.ID) && prev.Entries.Of(a.ID) == prev.Entries.Of(b.ID) &&
+			alike := !holds(a.ID) && !holds(b.ID) && before.Of(a.ID) == before.Of(b.ID) &&
 				cmp.Equal(index.match(a), index.match(b), cmp.AllowUnexported(match{}, winner{}, shadowed{}))
 			if alike && r.Entries.Of(a.ID) != r.Entries.Of(b.ID) {
 				t.Fatalf("%s and %s are alike but do not share an entry", a.ID, b.ID)

@@ -36,7 +36,8 @@ func TestAMatchIsThatOfEveryPolicyInTurn(t *testing.T) {
 		for range 9 { // A matcher answers many of them from what it keeps.
 			c := Consumer{ID: anyID.Draw(t, "consumer"), Labels: map[string]string{"zone": anyZone.Draw(t, "zone")}}
 			want := matchInTurn(x, c)
-			if _, named := x.naming[c.ID]; !named && !x.filtered && !x.external && len(x.giving) == 0 {
+			_, named := x.naming[c.ID]
+			if _, gives := x.giving[c.ID]; !named && !gives && !x.filtered && !x.external {
 				zone := ""
 				if slices.Contains(x.labelKeys, "zone") {
 					zone = c.Labels["zone"]
