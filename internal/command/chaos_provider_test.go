@@ -184,7 +184,7 @@ func (p *provider) policy(class string) *v1alpha1.ResourcePolicy {
 		Offer: v1alpha1.PolicyOffer{
 			Nodes: &v1alpha1.Nodes{Selector: s.selector()}, Percent: new(v1alpha1.Percent(s.percent)),
 		},
-		Reclaim: v1alpha1.ReclaimUnused, Slices: &v1alpha1.Slices{OnExcess: v1alpha1.OnExcessCap},
+		Reclaim: v1alpha1.ReclaimUnused, Slices: &v1alpha1.Slices{OnExcess: v1alpha1.OnExcessCap, Defaults: v1alpha1.Quantities{}},
 	}}
 	if s.denyExcess {
 		out.Spec.Slices.OnExcess = v1alpha1.OnExcessDeny

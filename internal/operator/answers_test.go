@@ -531,7 +531,7 @@ func TestGrantsStayWhileTheirPolicyIsReplaced(t *testing.T) {
 	policy := kubetest.Create(t, classGold())
 	startOperator(t)
 	first := newTenancy(t, "a").ask("first", nodestest.List("cpu", "6"))
-	awaitAnswer(t, first, "Accepted Granted cpu=6")
+	awaitAnswer(t, first, "Accepted Incomplete cpu=6")
 	second := newTenancy(t, "b").ask("second", nodestest.List("cpu", "6"))
 	awaitAnswer(t, second, "Accepted Capped cpu=2")
 	third := newTenancy(t, "c").ask("third", nodestest.List("cpu", "6"))

@@ -117,7 +117,7 @@ func TestAListThatIsLostWhileNobodyLeadsLiftsNothing(t *testing.T) {
 	policy := kubetest.Create(t, retaining.DeepCopy())
 	rome := newTenancy(t, "rome")
 	o := startOperator(t, listing)
-	awaitAnswer(t, rome.ask("mine", nodestest.List("cpu", "2", "memory", "4Gi")), "Accepted Granted cpu=2,memory=4Gi")
+	awaitAnswer(t, rome.ask("mine", nodestest.List("cpu", "2", "memory", "4Gi")), "Accepted Incomplete cpu=2,memory=4Gi")
 	user := creatorOf("mine", "rome")
 	listed := map[string]string{user: "pool=gold"}
 	awaitPlacements(t, list, listed)

@@ -19,7 +19,7 @@ func TestARestoredBackupGrantsNothingTwice(t *testing.T) {
 	tenant(t)
 	node(t) // 6 of its 8 cpu are free
 	applyPolicy(t, "gold",
-		`{class: gold, offer: {nodes: {selector: {matchLabels: {pool: deploy-test}}}}, updateThresholdPercent: 0}`)
+		`{class: gold, offer: {nodes: {selector: {matchLabels: {pool: deploy-test}}}}, updateThresholdPercent: 0, slices: {defaults: {}}}`)
 	args := container(t, deployment(t, render(t))).Args
 	o := start(t, args)
 	o.awaitReady(t)
