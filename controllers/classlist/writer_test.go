@@ -25,6 +25,7 @@ import (
 	"pgregory.net/rapid"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/kube/kept"
 	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
@@ -194,7 +195,7 @@ func TestAFailedWriteOfTheListIsRetriedSlowly(t *testing.T) {
 				t.Errorf("%v: tried %d times in a minute, want 2 to 15", refusal, n)
 			}
 			refusing.Store(false)
-			pass(retryAfter + time.Second)
+			pass(kept.RetryAfter + time.Second)
 			if diff := cmp.Diff(map[string]string{"gold": servedByProffer}, l.listed(t)); diff != "" {
 				t.Errorf("%v: %s", refusal, diff)
 			}
