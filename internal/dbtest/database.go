@@ -154,7 +154,7 @@ func (d *Database) open(t testing.TB) *sql.DB {
 		return d.pool
 	}
 	owner := d.owner
-	owner.address = address
+	owner.address, owner.clustered = address, d.server.clustered
 	db, err := d.server.open(owner)
 	if err != nil {
 		t.Fatal(err)

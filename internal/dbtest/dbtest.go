@@ -42,6 +42,7 @@ type Option func(*options)
 type options struct {
 	tls      bool
 	settings []string
+	pageSize int
 }
 
 // WithTLS gives the server a certificate for 127.0.0.1 that the authority in CAFile has signed. The
@@ -53,6 +54,9 @@ func WithTLS() Option { return func(o *options) { o.tls = true } }
 func WithSettings(settings ...string) Option {
 	return func(o *options) { o.settings = append(o.settings, settings...) }
 }
+
+// WithPageSize initializes the data of a MariaDB with pages of this many bytes.
+func WithPageSize(bytes int) Option { return func(o *options) { o.pageSize = bytes } }
 
 // shared has the servers of all tests of a package.
 var shared = struct {
@@ -134,6 +138,13 @@ func Start(t testing.TB, engine Engine, opts ...Option) *Server {
 		option(&o)
 	}
 	s, err := start(context.WithoutCancel(t.Context()), engine, o)
+	endWith(t, s, err)
+	return s
+}
+
+// endWith ends a server with the test, which fails if it did not start.
+func endWith(t testing.TB, s *Server, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,5 +156,4 @@ func Start(t testing.TB, engine Engine, opts ...Option) *Server {
 			t.Error(err)
 		}
 	})
-	return s
 }

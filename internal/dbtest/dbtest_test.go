@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 			fmt.Println(err)
 			os.Exit(1)
 		}
-		fmt.Println("started", s.PID(), s.dir, templates.servers[engine].dir)
+		fmt.Println("started", s.PID(), s.dir, templates.servers[templateKey{engine: engine}].dir)
 		select {}
 	}
 	Main(m)

@@ -45,12 +45,16 @@ func (*mariaDB) configure(s *Server) error {
 
 // settings are those that the installer needs too.
 func (*mariaDB) settings(s *Server) []string {
-	return []string{
+	all := []string{
 		"--datadir=" + s.path("data"), "--tmpdir=" + s.dir, "--skip-name-resolve",
 		// Commits are written, so that they survive SIGKILL, but never synchronized to the disk.
 		"--innodb-flush-log-at-trx-commit=2", "--innodb-flush-method=nosync",
 		"--innodb-log-file-size=16M", "--innodb-buffer-pool-size=32M",
 	}
+	if s.pageSize != 0 {
+		all = append(all, fmt.Sprintf("--innodb-page-size=%d", s.pageSize))
+	}
+	return all
 }
 
 func (m *mariaDB) command(s *Server, port string) []string {
@@ -83,6 +87,9 @@ func (m *mariaDB) connector(l login, config *tls.Config) (driver.Connector, erro
 	c := m.config(l)
 	c.ParseTime, c.Loc, c.ClientFoundRows = true, time.UTC, true
 	c.Params = map[string]string{"time_zone": "'+00:00'", "autocommit": "1"}
+	if l.clustered {
+		c.Params["wsrep_sync_wait"] = "1"
+	}
 	c.TLS = config
 	// A server that ends or is cut off is what tests are about.
 	c.Logger = &mysql.NopLogger{}

@@ -60,4 +60,8 @@ func newProduct(e Engine) product {
 }
 
 // login is what a client needs.
-type login struct{ user, password, address, database string }
+type login struct {
+	user, password, address, database string
+	// clustered has reads wait for what other nodes of the cluster have committed.
+	clustered bool
+}

@@ -38,8 +38,12 @@ type Server struct {
 	// ca is nil without TLS.
 	ca     *authority
 	shared bool
+	// clustered is set for a node of StartCluster.
+	clustered bool
 	// settings are those of WithSettings.
 	settings []string
+	// pageSize is that of WithPageSize, 0 for the default.
+	pageSize int
 
 	tether *tether.Tether
 
@@ -88,14 +92,14 @@ func newServer(engine Engine) (*Server, error) {
 }
 
 func (s *Server) prepareAndRun(ctx context.Context, o options) error {
-	from, err := template(ctx, s.Engine())
+	from, err := template(ctx, s.Engine(), o.pageSize)
 	if err != nil {
 		return err
 	}
 	if err := s.call(ctx, "cp", "-a", from.path("data"), s.path("data")); err != nil {
 		return err
 	}
-	s.settings = o.settings
+	s.settings, s.pageSize = o.settings, o.pageSize
 	if o.tls {
 		if err := s.writeCertificates(); err != nil {
 			return err
@@ -107,28 +111,35 @@ func (s *Server) prepareAndRun(ctx context.Context, o options) error {
 	return s.run(ctx)
 }
 
-// templates have the initialized data of each engine, which all servers copy. MariaDB's
+// templates have the initialized data of each engine and page size, which all servers copy. MariaDB's
 // initialization takes two seconds, and a copy a tenth of that.
 var templates = struct {
 	sync.Mutex
-	servers map[Engine]*Server
-}{servers: map[Engine]*Server{}}
+	servers map[templateKey]*Server
+}{servers: map[templateKey]*Server{}}
+
+type templateKey struct {
+	engine   Engine
+	pageSize int
+}
 
 // template returns a server that never runs. The first call initializes its data.
-func template(ctx context.Context, engine Engine) (*Server, error) {
+func template(ctx context.Context, engine Engine, pageSize int) (*Server, error) {
 	templates.Lock()
 	defer templates.Unlock()
-	if s := templates.servers[engine]; s != nil {
+	key := templateKey{engine, pageSize}
+	if s := templates.servers[key]; s != nil {
 		return s, nil
 	}
 	s, err := newServer(engine)
 	if err != nil {
 		return nil, err
 	}
+	s.pageSize = pageSize
 	if err := s.product.initialize(ctx, s); err != nil {
 		return nil, errors.Join(err, s.end())
 	}
-	templates.servers[engine] = s
+	templates.servers[key] = s
 	return s, nil
 }
 
@@ -137,9 +148,9 @@ func removeTemplates() error {
 	templates.Lock()
 	defer templates.Unlock()
 	var errs []error
-	for engine, s := range templates.servers {
+	for key, s := range templates.servers {
 		errs = append(errs, s.end())
-		delete(templates.servers, engine)
+		delete(templates.servers, key)
 	}
 	return errors.Join(errs...)
 }

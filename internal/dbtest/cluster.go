@@ -1,0 +1,77 @@
+package dbtest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"proffer.dev/proffer/test/process"
+)
+
+// galera is where Debian's package galera-4, which mariadb-server depends on, has its library.
+const galera = "/usr/lib/galera/libgalera_smm.so"
+
+// StartCluster starts the two nodes of a cluster of MariaDB and Galera, which end with the test. Both take
+// writes. They refuse tables without a primary key, and rows of other engines than InnoDB.
+func StartCluster(t testing.TB, settings ...string) (first, second *Server) {
+	t.Helper()
+	addresses, err := process.FreeAddresses(6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first = startNode(t, "gcomm://", addresses[:3], settings)
+	return first, startNode(t, "gcomm://"+addresses[0], addresses[3:], settings)
+}
+
+// startNode starts a node that joins others. Its addresses are those of the group, and of the two ways by
+// which it gets the data of another node.
+func startNode(t testing.TB, others string, addresses, settings []string) *Server {
+	t.Helper()
+	if !executable("/usr/bin/rsync") {
+		t.Fatalf("there is no rsync, which the nodes of a cluster need: %s", install)
+	}
+	all := append([]string{
+		"wsrep-on=ON", "wsrep-provider=" + galera, "wsrep-cluster-address=" + others, "wsrep-node-address=127.0.0.1",
+		fmt.Sprintf("wsrep-provider-options=gmcast.listen_addr=tcp://%s;ist.recv_addr=%s;gcache.size=16M", addresses[0], addresses[1]),
+		"wsrep-sst-method=rsync", "wsrep-sst-receive-address=" + addresses[2],
+		"wsrep-mode=STRICT_REPLICATION,REQUIRED_PRIMARY_KEY", "binlog-format=ROW", "innodb-autoinc-lock-mode=2",
+	}, settings...)
+	s := startOrSkip(t, all)
+	process.Eventually(t, startTimeout, func() error {
+		var name, ready string
+		err := s.admin.QueryRowContext(t.Context(), "SHOW STATUS LIKE 'wsrep_ready'").Scan(&name, &ready)
+		if err == nil && ready != "ON" {
+			err = fmt.Errorf("wsrep_ready is %s", ready)
+		}
+		return err
+	})
+	return s
+}
+
+// startOrSkip skips the test where no node can start: a process of the class SCHED_IDLE may not leave it,
+// but Galera gives its threads the class SCHED_OTHER.
+func startOrSkip(t testing.TB, settings []string) *Server {
+	t.Helper()
+	s, err := start(context.WithoutCancel(t.Context()), MySQL, options{settings: settings})
+	if err != nil && strings.Contains(err.Error(), "Failed to set thread schedparams") {
+		t.Skip("Galera does not run under chrt --idle")
+	}
+	endWith(t, s, err)
+	s.clustered = true
+	return s
+}
+
+// DSNOn is DSN through another node of the cluster, past the proxy. It waits until the node has the database.
+func (d *Database) DSNOn(t testing.TB, node *Server) string {
+	t.Helper()
+	owner := d.owner
+	owner.address = node.target()
+	db, err := node.open(owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	process.Eventually(t, statementTimeout, func() error { return db.PingContext(t.Context()) })
+	return d.server.product.dsn(owner, false)
+}
