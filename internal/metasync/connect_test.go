@@ -150,7 +150,7 @@ func TestTLSIsNotGivenUpForTheDataSourceName(t *testing.T) {
 
 func TestProcessesThatMigrateAtTheSameTimeWaitForEachOther(t *testing.T) {
 	each(t, func(t *testing.T, s *dbtest.Server) {
-		if total := migrateFourTimes(t, newBooks(t, s), 0); total != 2 {
+		if total := migrateFourTimes(t, 0, &newBooks(t, s).Options); total != 2 {
 			t.Errorf("%d migrations were applied by all together, want 2", total)
 		}
 	})

@@ -109,6 +109,24 @@ func TestADatabaseThatWasRestoredIsBroughtToThePresentState(t *testing.T) {
 	})
 }
 
+// In a cluster of servers, processes that pass through different nodes meet in this row alone. The clocks of
+// nodes differ.
+func TestEachPassChangesTheRowOfItsCluster(t *testing.T) {
+	each(t, func(t *testing.T, s *dbtest.Server) {
+		b := newBooks(t, s)
+		session, seen := b.session(), map[string]bool{}
+		b.must(session, granting(2000))
+		b.clock.pass(-time.Second)
+		for range 3 {
+			b.must(session, granting(2000))
+			seen[b.intervals("SELECT name, written_at, NULL FROM proffer_cluster")[0].From] = true
+		}
+		if len(seen) != 3 {
+			t.Errorf("3 passes wrote %v", seen)
+		}
+	})
+}
+
 func TestTimesNeverGoBack(t *testing.T) {
 	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)

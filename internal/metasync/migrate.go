@@ -13,6 +13,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
 
 	config "proffer.dev/proffer/api/config/v1alpha1"
 )
@@ -49,7 +50,14 @@ func Migrate(ctx context.Context, o *Options) ([]Migrated, error) {
 	if _, err := readSettings(ctx, c.DB, o.Engine, passTimeout); err != nil {
 		return nil, c.hide(err)
 	}
-	applied, err := migrate(ctx, c.DB, o.Engine)
+	var applied []Migrated
+	for range maxConflicts {
+		var more []Migrated
+		more, err = migrate(ctx, c.DB, o.Engine)
+		if applied = append(applied, more...); !isConflict(err) {
+			break
+		}
+	}
 	return applied, c.hide(err)
 }
 
@@ -164,12 +172,30 @@ func provider(pool *sql.DB, engine config.DatabaseEngine) (*goose.Provider, erro
 	if engine == config.MySQL {
 		dialect, folder, locker = goose.DialectMySQL, "migrations/mysql", goose.WithSessionLocker(&namedLock{})
 	}
+	store, err := database.NewStore(dialect, versionTable)
+	if err != nil {
+		return nil, err
+	}
+	if engine == config.MySQL {
+		store = versionStore{store}
+	}
 	files, err := fs.Sub(migrations, folder)
 	if err != nil {
 		return nil, err
 	}
-	return goose.NewProvider(dialect, pool, files, goose.WithTableName(versionTable), locker,
+	return goose.NewProvider(goose.DialectCustom, pool, files, goose.WithStore(store), locker,
 		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+}
+
+// versionStore creates the table of versions in MySQL as goose does, but with an engine of its own: the nodes
+// of a cluster share the rows of InnoDB only, and each has its own default.
+type versionStore struct{ database.Store }
+
+func (versionStore) CreateVersionTable(ctx context.Context, conn database.DBTxConn) error {
+	_, err := conn.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS "+versionTable+
+		" (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, version_id BIGINT NOT NULL, "+
+		"is_applied BOOLEAN NOT NULL, tstamp DATETIME NULL DEFAULT CURRENT_TIMESTAMP) ENGINE = InnoDB")
+	return err
 }
 
 // advisoryLock is an advisory lock of PostgreSQL. A transaction holds it, because a pooler may give

@@ -7,6 +7,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
+
 	config "proffer.dev/proffer/api/config/v1alpha1"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/metasync/db"
@@ -40,6 +43,8 @@ type session struct {
 	// tables hold the open rows while known is set.
 	tables *tables
 	known  bool
+	// failed is set from a pass that failed to one that did not.
+	failed bool
 	// endAt is where a gap began that is not caught up with yet, zero for none.
 	endAt  time.Time
 	budget budget
@@ -63,13 +68,17 @@ func (s *session) close() {
 // whether the transaction was committed. It connects again too, because the server may have become
 // one that only reads, or its tables others.
 func (s *session) forgetState(err error) {
-	s.known, s.budget = false, budget{} // What a failed pass took from budgets was not written.
+	s.forgetPass()
+	s.failed = true
 	if errors.Is(err, errFenced) {
 		s.epoch = 0
 		return
 	}
 	s.close()
 }
+
+// forgetPass drops what a pass that was rolled back has changed: it took from budgets what was not written.
+func (s *session) forgetPass() { s.known, s.budget = false, budget{} }
 
 // prepare connects to the database and sees to its tables, which may take longer than a pass: it waits
 // for other processes that migrate.
@@ -119,6 +128,32 @@ func stateOf(s *table.Snapshot) state {
 // pass brings the open rows to a state, in one transaction. more reports whether there is more to
 // write than a transaction takes.
 func (s *session) pass(ctx context.Context, now state) (more bool, err error) {
+	endAt := s.endAt
+	for range maxConflicts {
+		if more, err = s.try(ctx, now); !isConflict(err) {
+			break
+		}
+		s.forgetPass()
+		s.endAt = endAt
+	}
+	return more, err
+}
+
+// maxConflicts is how often a transaction is tried that loses to another one.
+const maxConflicts = 3
+
+// isConflict reports whether the server rolled a transaction back for the sake of another one, which it may
+// do at any statement. Where each node of a cluster takes writes, it does so when both are to be committed.
+func isConflict(err error) bool {
+	if refused, ok := errors.AsType[*mysql.MySQLError](err); ok {
+		return refused.Number == 1213 // ER_LOCK_DEADLOCK
+	}
+	refused, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (refused.Code == "40001" || refused.Code == "40P01") // serialization_failure, deadlock_detected
+}
+
+// try makes one transaction of pass.
+func (s *session) try(ctx context.Context, now state) (more bool, err error) {
 	tx, err := s.conn.BeginTx(ctx, &sql.TxOptions{Isolation: s.settings.isolation()})
 	if err != nil {
 		return false, err
@@ -139,7 +174,7 @@ func (s *session) pass(ctx context.Context, now state) (more bool, err error) {
 	if err := s.commit(tx); err != nil {
 		return false, err
 	}
-	s.epoch, s.known = epoch, true
+	s.epoch, s.known, s.failed = epoch, true, false
 	s.metrics.wrote(s.tables, written, p.held)
 	if !p.more {
 		s.endAt = time.Time{}
@@ -173,14 +208,19 @@ func (s *session) begin(ctx context.Context, tx *sql.Tx, p *pass) (epoch int64, 
 		epoch, reason = c.Epoch+1, gapStopped
 	default:
 		epoch = s.epoch
-		if !s.known {
+		if s.failed {
 			reason = gapUnreachable
 		} else if c.SeenAt.Valid && p.at.Sub(c.SeenAt.Time) > maxSilence && s.endAt.IsZero() {
 			reason = gapStopped
 		}
 	}
+	p.writtenAt = p.at
 	if epoch != c.Epoch {
 		err = p.q.RaiseEpoch(ctx, db.RaiseEpochParams{Epoch: epoch, ID: c.ID})
+	} else if !p.at.After(c.WrittenAt) {
+		// Each pass changes the cluster's row. The lock of the row is of one node in a cluster of servers: two
+		// processes that pass through two nodes meet in what they change.
+		p.writtenAt = c.WrittenAt.Add(time.Microsecond)
 	}
 	if err == nil && !s.known {
 		err = s.read(ctx, p)
@@ -275,7 +315,7 @@ func (s *session) end(ctx context.Context, p *pass) error {
 	if !p.more {
 		seen = at(p.at)
 	}
-	if err := p.q.MarkWritten(ctx, db.MarkWrittenParams{WrittenAt: p.at, SeenAt: seen, ID: p.cluster}); err != nil {
+	if err := p.q.MarkWritten(ctx, db.MarkWrittenParams{WrittenAt: p.writtenAt, SeenAt: seen, ID: p.cluster}); err != nil {
 		return err
 	}
 	if s.Retention == 0 || p.at.Sub(s.forgotten) < time.Hour {

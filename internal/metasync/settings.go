@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	config "proffer.dev/proffer/api/config/v1alpha1"
@@ -18,7 +19,8 @@ type settings map[string]string
 // settingsQueries read the settings of each engine. A server that lacks one returns no row for it.
 var settingsQueries = map[config.DatabaseEngine]string{
 	config.PostgreSQL: "SELECT name, setting FROM pg_settings WHERE name = 'server_encoding'",
-	config.MySQL:      "SHOW VARIABLES WHERE Variable_name IN ('binlog_format', 'innodb_page_size', 'log_bin')",
+	config.MySQL: "SHOW VARIABLES WHERE Variable_name IN " +
+		"('binlog_format', 'innodb_page_size', 'log_bin', 'wsrep_on', 'wsrep_osu_method')",
 }
 
 // minPageSize is the page size of InnoDB with which the keys of all tables fit into an index.
@@ -41,7 +43,7 @@ func readSettings(
 		if err := rows.Scan(&name, &value); err != nil {
 			return nil, err
 		}
-		s[name] = value
+		s[strings.ToLower(name)] = value // Percona XtraDB Cluster has a wsrep_OSU_method.
 	}
 	return s, errors.Join(rows.Err(), s.refused())
 }
@@ -55,6 +57,10 @@ func (s settings) refused() error {
 	if size, err := strconv.Atoi(s["innodb_page_size"]); err == nil && size < minPageSize {
 		return fmt.Errorf("the server's innodb_page_size is %d, with which the keys of the tables do not fit into "+
 			"an index: use a server that was initialized with %d or more", size, minPageSize)
+	}
+	if s["wsrep_on"] == "ON" && s["wsrep_osu_method"] == "RSU" {
+		return errors.New("the server's wsrep_OSU_method is RSU, with which tables are created on one node of the " +
+			"cluster only: set it to TOI on each node")
 	}
 	return nil
 }

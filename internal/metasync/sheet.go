@@ -21,6 +21,8 @@ type pass struct {
 	// at is the time of the changes. A row that ends does so at endAt, or when it began if that is
 	// later: after a gap endAt is where that began.
 	at, endAt time.Time
+	// writtenAt is what the cluster's row has of this pass. It is later than that of each pass before.
+	writtenAt time.Time
 	// seenAt is the time of the last complete pass.
 	seenAt sql.NullTime
 	// left is how many more rows may be written, and until is for how long: a slow database must not keep
