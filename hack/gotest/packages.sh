@@ -17,7 +17,7 @@ need() { # WHAT PACKAGE...
 found chromium || found chromium-browser || found google-chrome ||
   need "Chromium: in PATH, as chromium, chromium-browser or google-chrome" chromium
 PATH=$PATH:/usr/sbin:/usr/local/sbin found mariadbd ||
-  need "the server of MariaDB: mariadbd in PATH" mariadb-server
+  need "the server of MariaDB, with Galera 4 and rsync: mariadbd in PATH" mariadb-server
 compgen -G "/usr/lib/postgresql/*/bin/postgres" >/dev/null || found postgres ||
   need "the server of PostgreSQL: postgres in PATH" postgresql
 PATH=$PATH:/usr/sbin:/usr/local/sbin found pgbouncer ||

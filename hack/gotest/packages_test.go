@@ -56,7 +56,7 @@ func TestMissingPackagesAreInstalledOrNamed(t *testing.T) {
 			programs: map[string]string{"postgres": "", "gcc": "exit 1", "chromium": ""}, fails: true,
 			out: "The tests need, and this machine lacks:\n" +
 				"- a C compiler, with the headers of the C library: in PATH, or named by CC\n" +
-				"- the server of MariaDB: mariadbd in PATH\n" +
+				"- the server of MariaDB, with Galera 4 and rsync: mariadbd in PATH\n" +
 				"- the pooler of PostgreSQL: pgbouncer in PATH\n",
 		},
 	} {
