@@ -13,6 +13,7 @@ import (
 	"proffer.dev/proffer/internal/grant/protocol"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/visible"
 )
 
 // statusRenderer renders decisions as the status of a ResourceSlice. Most decisions repeat the
@@ -76,7 +77,7 @@ func (m *statusRenderer) status(c *entry, decided *grant.Answer) decidedAnswer {
 	g := decidedAnswer{
 		answer: answer{
 			verdict: denied, reason: reasonPrefix + decided.Reason(),
-			message: kube.Shorten(decided.Explain(strings.Join(c.problems, "; ")), kube.MaxMessage),
+			message: explained(c, decided),
 		},
 		share: protocol.Share{Class: c.class},
 	}
@@ -108,6 +109,11 @@ func (m *statusRenderer) status(c *entry, decided *grant.Answer) decidedAnswer {
 	g.nodeLabels, g.nodeSelector = nodeLabels(decided.Policy), with.NodeSelector
 	g.answer = g.bounded()
 	return g
+}
+
+// explained returns the message of an answer. It repeats what the consumer wrote.
+func explained(c *entry, decided *grant.Answer) string {
+	return kube.Shorten(visible.Escape(decided.Explain(strings.Join(c.problems, "; ")), ""), kube.MaxMessage)
 }
 
 // nodeLabels returns the labels for virtual nodes. What is resold has its depth as a label.

@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
+	"proffer.dev/proffer/internal/visible"
 	"proffer.dev/proffer/plugin"
 )
 
@@ -66,7 +67,7 @@ func run(args []string, p Program, with ...func(*options)) int {
 		fmt.Fprintln(os.Stderr, "proffer:", err)
 		return 1
 	}
-	logger := zap.New(zap.UseFlagOptions(&o.zap))
+	logger := zap.New(zap.UseFlagOptions(&o.zap), zap.WriteTo(visible.Writer{To: os.Stderr}))
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
 	for _, name := range o.unused {

@@ -4,10 +4,21 @@
 package visible
 
 import (
+	"bytes"
+	"fmt"
+	"io"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 )
+
+// servable matches the names of classes that a policy can have, up to maxClass bytes: DNS-1123 labels.
+var servable = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+
+const maxClass = 63
 
 // brailleBlank has the category of a symbol, and looks like a space.
 const brailleBlank = '\u2800'
@@ -41,4 +52,62 @@ func Blank(text string) string {
 		}
 		return r
 	}, text)
+}
+
+// Class shows the class of a ResourceSlice, in which a consumer may write anything. A name that no
+// policy can have is quoted, in ASCII and shortened, so that it imitates neither the name of a class
+// that is served nor a word that stands for something else.
+func Class(name string) string {
+	switch {
+	case len(name) > maxClass:
+		return strconv.QuoteToASCII(strings.ToValidUTF8(name[:maxClass], "")) + "..."
+	case servable.MatchString(name):
+		return name
+	}
+	return strconv.QuoteToASCII(name)
+}
+
+// JSON escapes the characters of a text in JSON that are not visible. They occur in strings only.
+func JSON(text []byte) []byte {
+	return escape(text, func(b []byte, r rune) []byte {
+		for _, unit := range utf16.AppendRune(nil, r) {
+			b = fmt.Appendf(b, `\u%04x`, unit)
+		}
+		return b
+	})
+}
+
+// Writer passes JSON, or text, on with the characters escaped that are not visible. Each Write must end
+// with a whole character.
+type Writer struct{ To io.Writer }
+
+// Write implements io.Writer.
+func (w Writer) Write(text []byte) (int, error) {
+	if _, err := w.To.Write(JSON(text)); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+// YAML is JSON for a reader of YAML, which knows no pairs of surrogates.
+func YAML(text []byte) []byte {
+	return escape(text, func(b []byte, r rune) []byte { return fmt.Appendf(b, `\U%08x`, r) })
+}
+
+// escape returns a text with the characters outside of ASCII that are not visible, and DEL, escaped. It
+// is the same text if there are none.
+func escape(text []byte, escaped func([]byte, rune) []byte) []byte {
+	shown := func(r rune) bool { return r < utf8.RuneSelf && r != unicode.MaxASCII || Is(r) }
+	if bytes.IndexFunc(text, func(r rune) bool { return !shown(r) }) < 0 {
+		return text
+	}
+	var b []byte
+	for _, r := range string(text) {
+		if shown(r) {
+			b = utf8.AppendRune(b, r)
+		} else {
+			b = escaped(b, r)
+		}
+	}
+	return b
 }

@@ -1,9 +1,12 @@
 package visible
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"unicode"
+
+	"sigs.k8s.io/yaml"
 )
 
 func TestWhatHasNoShapeIsEscaped(t *testing.T) {
@@ -40,5 +43,47 @@ func TestNothingThatUnicodeIgnoresIsVisible(t *testing.T) {
 		if text := Escape(string(r), ""); ignored && (Is(r) || strings.ContainsRune(text, r) && r != unicode.ReplacementChar) {
 			t.Errorf("%U is shown as %q", r, text)
 		}
+	}
+}
+
+func TestTheClassesThatAPolicyCanHaveAreShownAsTheyAre(t *testing.T) {
+	for class, want := range map[string]string{
+		"gold": "gold", "a-1": "a-1", strings.Repeat("a", 63): strings.Repeat("a", 63),
+		"": `""`, "-": `"-"`, "Gold": `"Gold"`, "gold ": `"gold "`, "gold\n": `"gold\n"`, "<unnamed>": `"<unnamed>"`,
+		"g\u043eld": `"g\u043eld"`, "go\u200bld": `"go\u200bld"`, "\x1b[2J": `"\x1b[2J"`, `"gold"`: `"\"gold\""`, "\U000e0041": `"\U000e0041"`,
+		strings.Repeat("a", 64): `"` + strings.Repeat("a", 63) + `"...`, strings.Repeat("é", 40): `"` + strings.Repeat(`\u00e9`, 31) + `"...`,
+	} {
+		if got := Class(class); got != want {
+			t.Errorf("%q is shown as %s, want %s", class, got, want)
+		}
+	}
+}
+
+func TestJSONAndYAMLAreEscapedWithoutAnotherMeaning(t *testing.T) {
+	const text = "go\u200bld \u009b\x7f \u202e \U000e0041 é 東京 \\ \" \n"
+	plain, err := json.Marshal(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, escaped := range map[string][]byte{"JSON": JSON(plain), "YAML": YAML(plain)} {
+		var got string
+		if err := yaml.Unmarshal(escaped, &got); name == "JSON" {
+			err = json.Unmarshal(escaped, &got)
+			if err != nil {
+				t.Error(err)
+			}
+		} else if err != nil {
+			t.Error(err)
+		}
+		if got != text || Escape(string(escaped), "") != string(escaped) {
+			t.Errorf("%s: %s is read as %q", name, escaped, got)
+		}
+	}
+	var b strings.Builder
+	if n, err := (Writer{&b}).Write(plain); n != len(plain) || err != nil || b.String() != string(JSON(plain)) {
+		t.Errorf("%d %v %s", n, err, &b)
+	}
+	if same := []byte("abc"); &JSON(same)[0] != &same[0] {
+		t.Error("what is visible is copied")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/internal/visible"
 )
 
 // maxProblemDetail bounds the text of another handler that becomes the detail of a problem, in bytes.
@@ -93,5 +94,5 @@ func encode(value any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(escapeInvisible(text), '\n'), nil
+	return append(visible.JSON(text), '\n'), nil
 }

@@ -9,11 +9,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf16"
-	"unicode/utf8"
-
-	"proffer.dev/proffer/internal/visible"
 )
 
 // minGzip is the size from which an answer is compressed, in bytes.
@@ -113,25 +108,4 @@ func split(list []string) []string {
 		}
 	}
 	return all
-}
-
-// escapeInvisible escapes in JSON what cannot be seen, such as control characters that a terminal obeys, and
-// marks that reorder text. It occurs in strings only.
-func escapeInvisible(text []byte) []byte {
-	shown := func(r rune) bool { return r < utf8.RuneSelf && r != unicode.MaxASCII || visible.Is(r) }
-	if bytes.IndexFunc(text, func(r rune) bool { return !shown(r) }) < 0 {
-		return text
-	}
-	const digits = "0123456789abcdef"
-	var b []byte
-	for _, r := range string(text) {
-		if shown(r) {
-			b = utf8.AppendRune(b, r)
-			continue
-		}
-		for _, unit := range utf16.AppendRune(nil, r) {
-			b = append(b, '\\', 'u', digits[unit>>12], digits[unit>>8&15], digits[unit>>4&15], digits[unit&15])
-		}
-	}
-	return b
 }

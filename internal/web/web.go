@@ -31,6 +31,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/plugins/filters"
 	"proffer.dev/proffer/internal/table"
+	"proffer.dev/proffer/internal/visible"
 	"proffer.dev/proffer/internal/web/page"
 )
 
@@ -223,7 +224,7 @@ func (p *perRevision[T]) of(s *table.Snapshot, made func() T) T {
 func answer(w http.ResponseWriter, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	// An error means that the client is gone.
-	_ = json.NewEncoder(w).Encode(value)
+	_ = json.NewEncoder(visible.Writer{To: w}).Encode(value)
 }
 
 // failLater fails with a time after which to try again.
@@ -246,7 +247,7 @@ func fail(w http.ResponseWriter, err *apierrors.StatusError) {
 	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(int(status.Code))
-	_ = json.NewEncoder(w).Encode(status)
+	_ = json.NewEncoder(visible.Writer{To: w}).Encode(status)
 }
 
 func evaluated(s *table.Snapshot) rest.Evaluated {

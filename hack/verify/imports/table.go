@@ -57,7 +57,7 @@ var core = []string{"internal/capacity", "internal/offer", "internal/grant"}
 // perKind lists what the controllers of one kind may import.
 var perKind = append([]string{
 	"api", "internal/table", "internal/kube", "internal/debounce", "internal/quantity", "internal/selection",
-	"internal/filter",
+	"internal/filter", "internal/visible",
 }, core...)
 
 // isContext is for package filter: CEL looks at a context to end an evaluation.
@@ -90,7 +90,7 @@ var table = []rule{
 		why: "others write their plugins against it",
 	},
 	{place: "proto", never: kubernetes, why: "it is Liqo's wire contract and nothing else"},
-	{place: "internal/kube", why: leaf},
+	{place: "internal/kube", may: []string{"internal/visible"}, why: leaf},
 	{place: "internal/debounce", never: kubernetes, why: leaf},
 	{place: "internal/visible", never: world, noClock: true, why: leaf},
 	{
@@ -120,6 +120,7 @@ var table = []rule{
 	{
 		place: "internal/rehearse/world", may: append([]string{
 			"api", "controllers/policy", "internal/rehearse", "internal/table", "internal/quantity", "internal/source/nodes",
+			"internal/visible",
 		}, core...),
 		never: kubernetes, tests: []string{"internal/engine", "internal/debounce"}, why: edge,
 	},

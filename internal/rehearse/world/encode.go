@@ -16,6 +16,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
+	"proffer.dev/proffer/internal/visible"
 )
 
 // Encode writes the world of a snapshot as a rest.World. It holds one element of a list at a time. The
@@ -113,7 +114,7 @@ func (e *encoder) value(v any) {
 	if err != nil && e.err == nil {
 		e.err = err
 	}
-	e.text(string(text))
+	e.text(string(visible.JSON(text)))
 }
 
 func (e *encoder) name(name string) {

@@ -10,14 +10,15 @@ import (
 	"time"
 
 	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/internal/visible"
 )
 
-// className names a class. The class without a name is written as kubectl proffer writes it.
+// className names a class as kubectl proffer does.
 func className(name string) string {
 	if name == "" {
 		return "<unnamed>"
 	}
-	return name
+	return visible.Class(name)
 }
 
 // none stands for what there is not.

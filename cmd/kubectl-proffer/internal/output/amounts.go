@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/internal/visible"
 )
 
 const (
@@ -15,12 +16,12 @@ const (
 	Anyone = "<anyone>"
 )
 
-// Class returns the name of a class, or what stands for the one without a name.
+// Class returns the name of a class as it is shown, or what stands for the one without a name.
 func Class(name string) string {
 	if name == "" {
 		return Unnamed
 	}
-	return name
+	return visible.Class(name)
 }
 
 // Amount returns the amount of a resource, empty if there is none.

@@ -1,8 +1,11 @@
 package output
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 )
 
 func TestATerminalDoesNotObeyWhatIsShown(t *testing.T) {
@@ -21,6 +24,26 @@ func TestATerminalDoesNotObeyWhatIsShown(t *testing.T) {
 	}
 	var out strings.Builder
 	if err := (Printer{Out: &out}).Lines("Class: "+hostile, "\x1b[31m"+hostile); err != nil || out.String() != "Class: "+shown+"\n"+`\x1b[31m`+shown+"\n" {
+		t.Errorf("%q %v", out.String(), err)
+	}
+}
+
+func TestJSONAndYAMLShowWhatIsNotVisible(t *testing.T) {
+	const hostile = "\x1b]0;t\a\u009b2J\u202e\u200b\U000e0041"
+	for format, read := range map[string]func([]byte, any) error{
+		JSON: json.Unmarshal, YAML: func(text []byte, into any) error { return yaml.Unmarshal(text, into) },
+	} {
+		var out strings.Builder
+		if err := (Printer{Out: &out}).Value(format, map[string]string{"class": hostile}); err != nil {
+			t.Fatal(err)
+		}
+		var got map[string]string
+		if err := read([]byte(out.String()), &got); err != nil || got["class"] != hostile || Clean(out.String()) != out.String() {
+			t.Errorf("%s: %q is read as %q (%v)", format, out.String(), got["class"], err)
+		}
+	}
+	var out strings.Builder
+	if err := (Printer{Out: &out}).Value(YAML, map[string]string{"class": "gold"}); err != nil || out.String() != "class: gold\n" {
 		t.Errorf("%q %v", out.String(), err)
 	}
 }

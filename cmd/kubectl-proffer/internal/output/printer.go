@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/term"
 	"sigs.k8s.io/yaml"
+
+	"proffer.dev/proffer/internal/visible"
 )
 
 // Printer prints to one output. Its zero value is of no use: see For.
@@ -68,16 +70,24 @@ const (
 	YAML = "yaml"
 )
 
-// Value prints a value of api/rest in one of these formats.
+// Value prints a value of api/rest in one of these formats. What is not visible is escaped: a reader of the
+// format reads it as it was.
 func (p Printer) Value(format string, value any) error {
 	var text []byte
 	var err error
 	switch format {
 	case JSON:
-		text, err = json.MarshalIndent(value, "", "    ")
-		text = append(text, '\n')
+		text, err = indented(value)
+		text = visible.JSON(text)
 	case YAML:
-		text, err = yaml.Marshal(value)
+		// Escapes need quotes, which all texts have in JSON, and JSON is YAML.
+		if text, err = indented(value); err == nil {
+			if escaped := visible.YAML(text); len(escaped) != len(text) {
+				text = escaped
+			} else {
+				text, err = yaml.Marshal(value)
+			}
+		}
 	default:
 		err = errors.New("neither JSON nor YAML: " + format)
 	}
@@ -86,6 +96,11 @@ func (p Printer) Value(format string, value any) error {
 	}
 	_, err = p.Out.Write(text)
 	return err
+}
+
+func indented(value any) ([]byte, error) {
+	text, err := json.MarshalIndent(value, "", "    ")
+	return append(text, '\n'), err
 }
 
 // CheckFormat returns an error that lists the formats unless this is one of them. An empty format is
