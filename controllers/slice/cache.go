@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/lru"
 
 	"proffer.dev/proffer/internal/grant/protocol"
@@ -362,6 +363,13 @@ func (g *grantCache) beginTerm(
 		g.dropIfEmpty(uid)
 	}
 	g.term, g.sorted = term, nil
+}
+
+// adoptable reports whether an answer without a record may be of an earlier installation: its consumer may
+// have written it itself. In a class that no policy can have, or that Liqo answers, it is.
+func (s *slice) adoptable() bool {
+	return s.answer.ours() && s.answer.verdict == accepted &&
+		s.class != liqoClass && len(validation.IsDNS1123Label(s.class)) == 0
 }
 
 // endTerm ends the term. No write may be under way any more.

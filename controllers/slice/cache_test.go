@@ -2,6 +2,7 @@ package slice
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -193,6 +194,18 @@ func TestOnlyAnEmptyBookAdoptsWhatStands(t *testing.T) {
 			if got := c.holds.In("gold").Amounts["cpu"]; c.uid == "f" && got != tc.want {
 				t.Errorf("%s: %d counts, want %d", tc.name, got, tc.want)
 			}
+		}
+	}
+}
+
+// A consumer may have written the answer itself, if nothing keeps it from that.
+func TestNoAnswerIsAdoptedInAClassThatNoPolicyCanHave(t *testing.T) {
+	for class, want := range map[string]bool{
+		"gold": true, "a-1": true, "": false, "default": false, "Gold": false, "g\u043eld": false, "gold\n": false, strings.Repeat("a", 64): false,
+	} {
+		s := known(t, "s", "a", 9, holding(grantOfCPU(4000)), func(s *authv1beta1.ResourceSlice) { s.Spec.Class = authv1beta1.ResourceSliceClass(class) })
+		if s.adoptable() != want {
+			t.Errorf("%q: %t", class, !want)
 		}
 	}
 }

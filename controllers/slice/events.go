@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -12,6 +13,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant"
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/visible"
 )
 
 // Reasons of Events on slices, in addition to those of the condition.
@@ -26,16 +28,25 @@ const (
 	actionAnswer    = "Answer"
 )
 
+// eventInterval is the minimum time between two Events of one reason that a slice is not answered.
+const eventInterval = time.Minute
+
 // eventWriter emits one Event for each change of a slice, for the admins of this cluster.
 type eventWriter struct {
 	emitter kube.EventEmitter
 	// reported is the last note about each slice that is not answered. Only the goroutine that
 	// evaluates uses it.
-	reported map[types.UID]string
+	reported map[types.UID]unansweredNote
+}
+
+// unansweredNote is why a slice is not answered, and when that was reported.
+type unansweredNote struct {
+	reason, text string
+	at           time.Time
 }
 
 func newEvents(recorder events.EventRecorder) *eventWriter {
-	return &eventWriter{emitter: kube.NewEventEmitter(recorder, actionAnswer), reported: map[types.UID]string{}}
+	return &eventWriter{emitter: kube.NewEventEmitter(recorder, actionAnswer), reported: map[types.UID]unansweredNote{}}
 }
 
 // answered emits the Event for an answer that was written. The entry is the slice before the write.
@@ -77,8 +88,9 @@ func (w *eventWriter) change(c *entry, g *decidedAnswer) {
 }
 
 // shut emits once why a slice is not answered, if an admin has to do something about it. Crowded is
-// set for one that waits for a place on a list without room for it.
-func (w *eventWriter) shut(c *entry, gate gateState, served, crowded bool) {
+// set for one that waits for a place on a list without room for it. A consumer that writes one class after
+// the other causes one Event in eventInterval.
+func (w *eventWriter) shut(c *entry, gate gateState, served, crowded bool, now time.Time) {
 	var reason, note string
 	switch {
 	case gate == wrongNamespace && c.originOK, gate == noTenant, gate == manyTenants:
@@ -90,16 +102,17 @@ func (w *eventWriter) shut(c *entry, gate gateState, served, crowded bool) {
 	case gate == active && !served && c.class != "" && c.class != liqoClass && c.answer.verdict == unanswered:
 		reason = eventUnserved
 		note = fmt.Sprintf("No ResourcePolicy serves the class %s: create one, unless another controller answers this class",
-			kube.Shorten(c.class, kube.MaxShown))
-	}
-	if w.reported[c.uid] == note {
-		return
+			visible.Class(c.class))
 	}
 	if note == "" {
 		delete(w.reported, c.uid)
 		return
 	}
-	w.reported[c.uid] = note
+	last := w.reported[c.uid]
+	if last.text == note || last.reason == reason && now.Sub(last.at) < eventInterval {
+		return
+	}
+	w.reported[c.uid] = unansweredNote{reason, note, now}
 	w.emit(c, corev1.EventTypeWarning, reason, note)
 }
 

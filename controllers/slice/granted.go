@@ -49,7 +49,7 @@ func (a *decisions) All(yield func(table.DecidedSlice) bool) {
 			continue
 		}
 		// The key is that of the slice, its UID and the class: see pin.
-		part := strings.SplitN(pinned.Key, "/", 3)
+		part := strings.SplitN(pinned.Key, "/", 4)
 		s := table.DecidedSlice{
 			Namespace: part[0], Name: part[1], UID: part[2], User: liqo.SliceUser(part[1], pinned.Consumer),
 			Creator: func() string { return liqo.SliceCreator(part[1], pinned.Consumer) }, Slice: *pinned,

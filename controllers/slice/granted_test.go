@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/grant/protocol"
 	"proffer.dev/proffer/internal/offer"
 )
 
@@ -29,5 +30,24 @@ func TestASliceWaitsIfItsPoolHasNoMoreAndNotIfItsPolicyAllowsNoMore(t *testing.T
 				t.Errorf("%d slices are granted something and %d wait, want %d and %d", got.Slices, got.Waiting, tc.granted, tc.waiting)
 			}
 		})
+	}
+}
+
+func TestWhatCannotBeTakenBackHasTheUIDOfItsSlice(t *testing.T) {
+	r := recordOf(5, 4000)
+	r.Earlier = protocol.Shares{{Class: "silver", Policy: "silver", Amounts: capacity.Amounts{"cpu": 1000}}}
+	w := aLeader(t)
+	w.decider.cache.beginTerm("next", []slice{known(t, "s", "a", 10, asking("1"))}, []grantRecord{r}, nobody)
+	pinned := 0
+	for d := range w.decider.decide(time.Now(), func() *offer.AllocationInput { return goldOf(8000) }).All {
+		if d.Pinned {
+			pinned++
+		}
+		if d.UID != "a" || d.Name != "s" || d.Namespace != "default" {
+			t.Errorf("got %s/%s of UID %s", d.Namespace, d.Name, d.UID)
+		}
+	}
+	if pinned == 0 {
+		t.Error("nothing is pinned")
 	}
 }

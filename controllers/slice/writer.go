@@ -189,7 +189,7 @@ func (w *Writer) Start(ctx context.Context) error {
 	owners := w.decider.gates.owners.All()
 	w.decider.cache.beginTerm(string(uuid.NewUUID()), listed, records, func(s *slice) (string, bool) {
 		owner := owners[s.namespace]
-		return owner, owner != "" && owner == s.consumer && s.answer.ours() && s.answer.verdict == accepted
+		return owner, owner != "" && owner == s.consumer && s.adoptable()
 	})
 	defer w.decider.cache.endTerm()
 	w.log.Info("Answering slices", "listed", len(listed), "granted", len(records))
@@ -243,7 +243,7 @@ func (w *Writer) commit(a *decisions) {
 	for i, c := range a.entries {
 		r := &a.plans[i]
 		waits := r.mode == answerIt && w.awaitsPlacement(a, i)
-		w.events.shut(c, a.gates[i], r.served, waits && w.placements.Full(r.consumer))
+		w.events.shut(c, a.gates[i], r.served, waits && w.placements.Full(r.consumer), a.now)
 		switch r.mode {
 		case leave:
 		case answerIt:

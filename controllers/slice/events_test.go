@@ -1,0 +1,54 @@
+package slice
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/events"
+
+	"proffer.dev/proffer/internal/kube"
+)
+
+// TestAConsumerCausesFewEventsByWritingClassAfterClass reports the last class that it has written.
+func TestAConsumerCausesFewEventsByWritingClassAfterClass(t *testing.T) {
+	recorder := events.NewFakeRecorder(10)
+	w, now := newEvents(recorder), time.Now()
+	write := func(class string) {
+		s := known(t, "s", "a", 10)
+		s.class = class
+		w.shut(&entry{slice: s}, active, false, false, now)
+	}
+	expect := func(want ...string) {
+		t.Helper()
+		for _, class := range want {
+			select {
+			case got := <-recorder.Events:
+				if text := "Warning NotServed No ResourcePolicy serves the class " + class + ": create one, unless another controller answers this class"; got != text {
+					t.Errorf("got %q, want %q", got, text)
+				}
+			default:
+				t.Errorf("there is no Event about %s", class)
+			}
+		}
+		if len(recorder.Events) > 0 {
+			t.Errorf("there is also %s", <-recorder.Events)
+		}
+	}
+	for i := range 100 {
+		write(fmt.Sprint("class-", i))
+	}
+	expect("class-0")
+	now = now.Add(eventInterval)
+	write("g\u043eld\x1b[2J")
+	write("g\u043eld\x1b[2J")
+	expect(`"g\u043eld\x1b[2J"`)
+}
+
+func TestEventsShowWhatIsNotVisible(t *testing.T) {
+	recorder := events.NewFakeRecorder(1)
+	kube.NewEventEmitter(recorder, "Test").Emit(known(t, "s", "a", 10).object, "Normal", "Reason", "go\u200bld \x1b[2J\n%s")
+	if got, want := <-recorder.Events, `Normal Reason go\u200bld \x1b[2J\n%s`; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
