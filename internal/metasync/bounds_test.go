@@ -7,7 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/dbtest"
+	"proffer.dev/proffer/internal/grant"
+	"proffer.dev/proffer/internal/table"
 )
 
 func TestARowOfWhatChangesWithEveryPodStaysForAMinute(t *testing.T) {
@@ -134,6 +137,14 @@ func TestRowsThatTheColumnsDoNotTakeAreLeftOutAndNothingElse(t *testing.T) {
 	}
 	if p.leftOut != 6 {
 		t.Errorf("%d texts are counted, want 6", p.leftOut)
+	}
+}
+
+func TestAClassThatNobodyServesIsNotMissingInTheBooks(t *testing.T) {
+	p := nothing()
+	p.addSlice(&table.DecidedSlice{Slice: grant.Slice{Consumer: "rome", Class: strings.Repeat("a", 256), Request: capacity.Amounts{"cpu": 1000}}}, nil)
+	if p.leftOut != 0 || len(p.grants) != 0 {
+		t.Errorf("%d texts are left out, and %d rows are there", p.leftOut, len(p.grants))
 	}
 }
 

@@ -139,6 +139,9 @@ func (p *published) addOffer(id string, o *offer.Offer) {
 // addSlice adds the resources that the answer to a slice lists. What a consumer asks for and nobody
 // offers is not in the books: it may ask for anything.
 func (p *published) addSlice(d *table.DecidedSlice, last func(grantKey) price) {
+	if d.Answer == nil && len(d.Slice.Granted) == 0 {
+		return // Nor is its class, in which a consumer may write anything: no policy serves it.
+	}
 	if !p.fit(maxID, d.Consumer) || !p.fit(maxClass, d.Class) {
 		return
 	}
