@@ -16,6 +16,7 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/visible"
 )
 
 // Anonymise copies the JSON of a rest.World, and replaces what names consumers, nodes, namespaces,
@@ -28,13 +29,14 @@ func Anonymise(out io.Writer, in io.Reader) error {
 	a := &anonymiser{
 		consumers: numbering("consumer-"), nodes: numbering("node-"), namespaces: numbering("namespace-"),
 		slices: numbering("slice-"), uids: numbering("uid-"), creators: numbering("creator-"), values: numbering("value-"),
-		hosts: numbering("host-"),
+		hosts: numbering("host-"), classes: numbering("unserved/"),
 	}
 	// Empty values are flags of a kind, as in node-role.kubernetes.io/control-plane. A pod without a node
 	// waits for one.
-	for _, of := range []*names{a.values, a.creators, a.consumers, a.uids, a.nodes} {
+	for _, of := range []*names{a.values, a.creators, a.consumers, a.uids, a.nodes, a.classes} {
 		of.known[""] = ""
 	}
+	a.classes.known[liqoClass] = liqoClass
 	return a.world(out, json.NewDecoder(in))
 }
 
@@ -58,8 +60,14 @@ func (n *names) of(name string) string {
 	return replacement
 }
 
+// liqoClass is answered by Liqo itself.
+const liqoClass = "default"
+
 type anonymiser struct {
 	consumers, nodes, namespaces, slices, uids, creators, values, hosts *names
+	// classes are those of ResourceSlices, in which a consumer may write anything. Those of policies and
+	// offers, which come first, stay.
+	classes *names
 	// pods counts the pods.
 	pods int
 }
@@ -158,7 +166,7 @@ func list[T any](out io.Writer, in *json.Decoder, change func(*T)) error {
 		if err != nil {
 			return err
 		}
-		if err := write(out, separator+string(text)); err != nil {
+		if err := write(out, separator+string(visible.JSON(text))); err != nil {
 			return err
 		}
 		separator = ","
@@ -217,12 +225,14 @@ func (a *anonymiser) external(e *v1alpha1.External) {
 	e.Address, e.TLS = net.JoinHostPort(a.hosts.of(host), port), nil
 }
 
-func (a *anonymiser) offer(o *rest.WorldOffer) { o.ClusterID = a.consumers.of(o.ClusterID) }
+func (a *anonymiser) offer(o *rest.WorldOffer) {
+	o.ClusterID, a.classes.known[o.Class] = a.consumers.of(o.ClusterID), o.Class
+}
 
 func (a *anonymiser) slice(s *rest.WorldSlice) {
 	s.Name = a.slices.of(s.Namespace + "/" + s.Name)
 	s.Namespace, s.Consumer = a.namespaces.of(s.Namespace), a.consumers.of(s.Consumer)
-	s.UID = a.uids.of(s.UID)
+	s.UID, s.Class, s.GrantedIn = a.uids.of(s.UID), a.classes.of(s.Class), a.classes.of(s.GrantedIn)
 }
 
 func (a *anonymiser) node(n *rest.WorldNode) {
@@ -269,6 +279,7 @@ func (a *anonymiser) policy(p *v1alpha1.ResourcePolicy) {
 		status.Conditions = append(status.Conditions, c)
 	}
 	p.Status = status
+	a.classes.known[p.Spec.Class] = p.Spec.Class
 	if p.Spec.Consumers != nil {
 		a.selected(p.Spec.Consumers)
 	}

@@ -173,3 +173,14 @@ func TestTheHostOfAnExternalSourceIsReplaced(t *testing.T) {
 		t.Errorf("answers for %v", got)
 	}
 }
+
+// A consumer may write anything into the class of a ResourceSlice.
+func TestOnlyTheClassesThatAreServedStay(t *testing.T) {
+	before := operatortest.World()
+	before.Slices[0].Class, before.Slices[0].GrantedIn = "of-rome-inc\u202e", "gold"
+	before.Slices[1].Class = "default"
+	world, text := anonymised(t, before)
+	if strings.Contains(text, "of-rome-inc") || world.Slices[0].Class == "" || world.Slices[0].GrantedIn != "gold" || world.Slices[1].Class != "default" {
+		t.Errorf("got the classes %q, %q and %q", world.Slices[0].Class, world.Slices[0].GrantedIn, world.Slices[1].Class)
+	}
+}
