@@ -114,3 +114,64 @@ func TestSelectionsOfDifferentFiltersHaveDifferentKeys(t *testing.T) {
 		}
 	}
 }
+
+// contentFilter is a ContentFilter.
+type contentFilter struct{ nodeFilter }
+
+func (*contentFilter) ReadsContentOnly() {}
+
+// TestManyFiltersAreAskedOnlyAboutWhatHasChanged counts, because time says little on a busy machine.
+func TestManyFiltersAreAskedOnlyAboutWhatHasChanged(t *testing.T) {
+	const nodes, filters = 200, 100
+	l, all, selections := NewLedger(), []*contentFilter{}, []Selection{}
+	add := func() {
+		f := &contentFilter{nodeFilter{text: fmt.Sprint(len(all)), admits: func(n *Node) bool { return n.Name > "n100" }}}
+		all, selections = append(all, f), append(selections[:len(selections):len(selections)], Selection{Filters: []NodeFilter{f}})
+	}
+	expect := func(after string, want int) {
+		t.Helper()
+		l.View(selections)
+		calls := 0
+		for _, f := range all {
+			calls, f.calls = calls+f.calls, 0
+		}
+		if calls != want {
+			t.Errorf("%d questions after %s, want %d", calls, after, want)
+		}
+	}
+	for i := range nodes {
+		l.SetNode(node(fmt.Sprintf("n%03d", i)))
+	}
+	for range filters {
+		add()
+	}
+	expect("the start", nodes*filters)
+	l.SetPod(Pod{Key: "a", Node: "n150", Consumer: "rome", Requests: Amounts{CPU: 1}})
+	expect("a pod", 0)
+	l.SetNode(node("n150", unusable))
+	expect("a node that is not Ready", 0)
+	l.SetNode(node("n150"))
+	expect("its return", 0)
+	l.Reconsider("n150")
+	expect("what another filter says", 0)
+	l.SetNode(node("n150", labelled(map[string]string{"zone": "a"})))
+	expect("a label", filters)
+	add()
+	expect("another policy", nodes)
+}
+
+func TestAPodDoesNotHaveTheSharesOfPoolsCountedAgain(t *testing.T) {
+	l := NewLedger()
+	l.SetNode(node("n1"))
+	selections := []Selection{{}, {Selector: without("zone")}}
+	before := l.View(selections).Pools[0]
+	l.SetPod(Pod{Key: "a", Node: "n1", Consumer: "rome", Requests: Amounts{CPU: 1000}})
+	after := l.View(selections).Pools[0]
+	if &before.Shared[0] != &after.Shared[0] || after.InUse.At(0) != 1000 {
+		t.Error("they are counted again, or the pod is not")
+	}
+	l.SetNode(node("n2"))
+	if p := l.View(selections).Pools[0]; p.Shared[1] != 2 || before.Shared[1] != 1 {
+		t.Errorf("%d nodes are shared, and were %d before", p.Shared[1], before.Shared[1])
+	}
+}

@@ -47,7 +47,7 @@ type nodeAccount struct {
 	// cell is that of the pools that the node is in, nil for no pool.
 	cell *cellSums
 	// filtered is why filters leave the node out, by their text, empty if they do not: each is asked
-	// once about each state of a node.
+	// once about each state of a node, a ContentFilter once about each content.
 	filtered map[string]string
 }
 
@@ -138,12 +138,17 @@ func (l *Ledger) InGrace() []UnusableNode {
 func (l *Ledger) replaceNode(a *nodeAccount, reported *Node) {
 	node := l.withPeer(reported)
 	l.leavePools(a)
+	if a.node.sameContent(node) {
+		l.forgetStates(a)
+	} else {
+		a.filtered = nil
+	}
 	old := a.listed
 	if l.counts(a) {
 		l.names.countListings(old, -1)
 	}
 	a.reported, a.node = reported, node
-	a.listed, a.allocatable, a.local, a.requested, a.filtered = nil, nil, nil, nil, nil
+	a.listed, a.allocatable, a.local, a.requested = nil, nil, nil, nil
 	if node != nil {
 		a.listed = l.names.referNode(node.Allocatable)
 		a.allocatable, a.local = a.listed, make([]total, len(a.listed))
@@ -172,7 +177,7 @@ func (l *Ledger) Reconsider(names ...string) (changed bool) {
 	for _, name := range names {
 		if a := l.nodes[name]; a != nil && a.node != nil && len(a.filtered) > 0 {
 			l.leavePools(a)
-			a.filtered = nil
+			l.forgetStates(a)
 			l.joinPools(a)
 			changed = true
 		}
@@ -198,6 +203,19 @@ func (a *nodeAccount) whyFiltered(filters []NodeFilter) string {
 		}
 	}
 	return ""
+}
+
+// forgetStates drops what filters say of the node that read more of it than a ContentFilter.
+func (l *Ledger) forgetStates(a *nodeAccount) {
+	for _, s := range l.selections {
+		for _, filters := range [][]NodeFilter{s.Early, s.Filters} {
+			for _, f := range filters {
+				if _, ofContent := f.(ContentFilter); !ofContent {
+					delete(a.filtered, f.String())
+				}
+			}
+		}
+	}
 }
 
 // counts reports whether the node is known, and its capacity and pods count.

@@ -37,8 +37,13 @@ type poolSums struct {
 	leftOut  map[*nodeAccount]string
 	filtered int
 	unusable *Unusable
-	// cached is the Pool of the last View, nil if it has changed.
+	// first are the first MaxUnusableNamed of leftOut by name, nil if they have to be looked for.
+	first []*nodeAccount
+	// cached is the Pool of the last View without Unusable, nil if it has changed.
 	cached *Pool
+	// shared and overlaps are those of the Pool, nil if a cell has come or gone, or has other nodes.
+	shared   []int
+	overlaps []bool
 }
 
 // cellSums are the sums over the nodes that are in the same pools, and of the same peer. A node is in
@@ -106,12 +111,13 @@ func (l *Ledger) View(selections []Selection, asked ...string) View {
 	v := View{Columns: l.columns.names, Pools: make([]Pool, len(l.pools)), Cells: make([]Cell, len(l.orderedCells))}
 	for i, p := range l.pools {
 		if p.cached == nil {
-			if p.unusable == nil {
-				p.unusable = p.unusableOf(l.selections[i])
-			}
 			p.cached = p.snapshot(len(l.columns.names), len(l.pools))
 		}
+		if p.unusable == nil {
+			p.unusable = p.unusableOf(l.selections[i])
+		}
 		v.Pools[i] = *p.cached
+		v.Pools[i].Unusable = *p.unusable
 	}
 	for i, c := range l.orderedCells {
 		if c.cached == nil {
@@ -253,11 +259,15 @@ func (l *Ledger) leavePools(a *nodeAccount) {
 // leaveOut adds a node to those that the selection leaves out, with why a filter does, empty for a
 // node that is not usable.
 func (p *poolSums) leaveOut(a *nodeAccount, filtered string) {
-	p.leftOut[a] = filtered
+	p.leftOut[a], p.unusable = filtered, nil
 	if filtered != "" {
 		p.filtered++
 	}
-	p.unusable, p.cached = nil, nil
+	if p.first != nil {
+		at, _ := slices.BinarySearchFunc(p.first, a, compareAccounts)
+		p.first = slices.Insert(p.first, at, a)
+		p.first = p.first[:min(len(p.first), MaxUnusableNamed)]
+	}
 }
 
 // takeIn undoes leaveOut, if the node is left out.
@@ -267,9 +277,14 @@ func (p *poolSums) takeIn(a *nodeAccount) {
 		if filtered != "" {
 			p.filtered--
 		}
-		p.unusable, p.cached = nil, nil
+		p.unusable = nil
+		if slices.Contains(p.first, a) {
+			p.first = nil
+		}
 	}
 }
+
+func compareAccounts(a, b *nodeAccount) int { return strings.Compare(a.name, b.name) }
 
 // cellOf returns the cell of a node in these pools, a new one if there is none, nil for no pools.
 func (l *Ledger) cellOf(a *nodeAccount, pools []int) *cellSums {
@@ -319,6 +334,9 @@ func compareCells(a, b *cellSums) int {
 // countNode adds a node to its cell or subtracts it, without the use of consumers.
 func (l *Ledger) countNode(a *nodeAccount, nodes int, apply func(*total, total)) {
 	a.cell.nodes += nodes
+	for _, k := range a.cell.pools {
+		l.pools[k].shared = nil
+	}
 	for i, r := range a.allocatable {
 		if c := l.names.infos[r.number].column; c >= 0 {
 			a.cell.listed[c] += nodes
@@ -434,20 +452,28 @@ func (c *consumerSums) creatorSums(creator string) *podSums {
 
 // unusableOf describes the nodes that the selection of the pool leaves out.
 func (p *poolSums) unusableOf(s Selection) *Unusable {
-	nodes := slices.SortedFunc(maps.Keys(p.leftOut), func(a, b *nodeAccount) int {
-		return strings.Compare(a.name, b.name)
-	})
-	u := &Unusable{Count: len(nodes), Filtered: p.filtered}
-	for _, a := range nodes[:min(len(nodes), MaxUnusableNamed)] {
+	if p.first == nil {
+		for a := range p.leftOut {
+			if len(p.first) == MaxUnusableNamed && compareAccounts(a, p.first[MaxUnusableNamed-1]) > 0 {
+				continue
+			}
+			at, _ := slices.BinarySearchFunc(p.first, a, compareAccounts)
+			p.first = slices.Insert(p.first, at, a)
+			p.first = p.first[:min(len(p.first), MaxUnusableNamed)]
+		}
+	}
+	u := &Unusable{Count: len(p.leftOut), Filtered: p.filtered}
+	for _, a := range p.first {
 		u.First = append(u.First, UnusableNode{Name: a.name, Why: cmp.Or(p.leftOut[a], s.whyUnusable(a.node))})
 	}
 	return u
 }
 
 func (p *poolSums) snapshot(columns, pools int) *Pool {
-	out := &Pool{
-		Listed: make([]bool, columns), Shared: make([]int, pools), Overlaps: make([]bool, pools), Unusable: *p.unusable,
+	if p.shared == nil {
+		p.share(pools)
 	}
+	out := &Pool{Listed: make([]bool, columns), Shared: p.shared, Overlaps: p.overlaps}
 	allocatable, free, used := make([]total, columns), make([]total, columns), make([]total, columns)
 	for _, c := range p.cells {
 		out.Nodes += c.nodes
@@ -457,13 +483,21 @@ func (p *poolSums) snapshot(columns, pools int) *Pool {
 			free[i].add(c.free[i])
 			used[i].add(c.used[i])
 		}
-		for _, k := range c.pools {
-			out.Shared[k] += c.nodes
-			out.Overlaps[k] = true
-		}
 	}
 	out.Allocatable, out.Free, out.InUse = rowOf(allocatable), rowOf(free), rowOf(used)
 	return out
+}
+
+// share counts the nodes that the pool shares with each pool. It grows with the cells times the pools of
+// each, so that no pod may cause it.
+func (p *poolSums) share(pools int) {
+	p.shared, p.overlaps = make([]int, pools), make([]bool, pools)
+	for _, c := range p.cells {
+		for _, k := range c.pools {
+			p.shared[k] += c.nodes
+			p.overlaps[k] = true
+		}
+	}
 }
 
 // snapshot returns nil for a consumer without pods.

@@ -3,6 +3,7 @@ package capacity
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -42,6 +43,18 @@ type NodeFilter interface {
 	Admits(n *Node) (ok bool, why string)
 	// String returns the filter as text. Filters of equal texts admit the same.
 	String() string
+}
+
+// ContentFilter is a NodeFilter that reads nothing but the name, labels and amounts of a node. It is not
+// asked again when a node is cordoned or tainted, or is not Ready for a while.
+type ContentFilter interface {
+	NodeFilter
+	ReadsContentOnly()
+}
+
+// sameContent reports whether a ContentFilter admits two nodes alike.
+func (n *Node) sameContent(o *Node) bool {
+	return n != nil && o != nil && maps.Equal(n.Labels, o.Labels) && maps.Equal(n.Allocatable, o.Allocatable)
 }
 
 // Selector selects objects by label. Package selection adapts those of Kubernetes.

@@ -31,13 +31,14 @@ type result struct {
 
 // Consumers compiles a filter of consumers. Its expression has the variable consumer, with labels.
 func Consumers(expression string) (offer.ConsumerFilter, error) {
-	_, env := environments()
-	p, err := compile(env, expression, "consumer.labels")
-	if err != nil {
-		return nil, err
-	}
-	return &consumers{text: expression, program: p, known: map[string]result{}}, nil
+	return consumerFilters.of(expression, func() (*consumers, error) {
+		_, env := environments()
+		p, err := compile(env, expression, "consumer.labels")
+		return &consumers{text: expression, program: p, known: map[string]result{}}, err
+	})
 }
+
+var consumerFilters shared[consumers]
 
 // String implements offer.ConsumerFilter.
 func (f *consumers) String() string { return f.text }

@@ -1,6 +1,8 @@
 package filter
 
 import (
+	"sync"
+
 	"github.com/google/cel-go/cel"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 
@@ -8,22 +10,35 @@ import (
 	"proffer.dev/proffer/internal/quantity"
 )
 
-// nodes implements capacity.NodeFilter.
+const (
+	leftOut = "left out by the filter"
+	failed  = leftOut + ", which fails on it"
+	// maxFailures bounds the different texts that a filter remembers of why it fails.
+	maxFailures = 16
+)
+
+// nodes implements capacity.ContentFilter.
 type nodes struct {
 	text    string
 	program cel.Program
+
+	mu sync.Mutex
+	// failures are texts that all nodes share on which the filter fails alike: the ledger keeps them for as
+	// long as the nodes.
+	failures map[string]string
 }
 
 // Nodes compiles a filter of nodes. Its expression has the variable node, with name, labels and, as
 // quantities, allocatable.
 func Nodes(expression string) (capacity.NodeFilter, error) {
-	env, _ := environments()
-	p, err := compile(env, expression, "node.name, node.labels and node.allocatable")
-	if err != nil {
-		return nil, err
-	}
-	return &nodes{text: expression, program: p}, nil
+	return nodeFilters.of(expression, func() (*nodes, error) {
+		env, _ := environments()
+		p, err := compile(env, expression, "node.name, node.labels and node.allocatable")
+		return &nodes{text: expression, program: p}, err
+	})
 }
+
+var nodeFilters shared[nodes]
 
 // String implements capacity.NodeFilter.
 func (f *nodes) String() string { return f.text }
@@ -42,7 +57,28 @@ func (f *nodes) Admits(n *capacity.Node) (ok bool, why string) {
 	case ok:
 		return true, ""
 	case failure != "":
-		return false, "left out by the filter, which fails on it: " + failure
+		return false, f.failing(failure)
 	}
-	return false, "left out by the filter"
+	return false, leftOut
 }
+
+// failing returns why a node is left out that the filter fails on.
+func (f *nodes) failing(failure string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	text, known := f.failures[failure]
+	switch {
+	case known:
+		return text
+	case len(f.failures) == maxFailures:
+		return failed
+	case f.failures == nil:
+		f.failures = map[string]string{}
+	}
+	text = failed + ": " + failure
+	f.failures[failure] = text
+	return text
+}
+
+// ReadsContentOnly implements capacity.ContentFilter.
+func (f *nodes) ReadsContentOnly() {}

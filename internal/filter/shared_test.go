@@ -1,0 +1,56 @@
+package filter
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"proffer.dev/proffer/internal/capacity"
+)
+
+func TestEqualFiltersAreOne(t *testing.T) {
+	const nodeText, consumerText = "node.name != 'shared'", "consumer.labels.size() < 77"
+	node, err := Nodes(nodeText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	consumer, err := Consumers(consumerText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		for i := range 3 * minSwept { // Others that come and go.
+			if _, err := Nodes(fmt.Sprintf("node.name != 'other-%d'", i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		runtime.GC()
+	}
+	if again, err := Nodes(nodeText); err != nil || again != node {
+		t.Errorf("the filter of nodes is compiled again (%v)", err)
+	}
+	if again, err := Consumers(consumerText); err != nil || again != consumer {
+		t.Errorf("the filter of consumers is compiled again (%v)", err)
+	}
+	if n := len(nodeFilters.all); n > 5*minSwept {
+		t.Errorf("%d filters are remembered", n)
+	}
+}
+
+// TestFailuresTakeLittleMemory also if each node has another one.
+func TestFailuresTakeLittleMemory(t *testing.T) {
+	f, err := Nodes("int(node.labels['rank']) > 3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	whys := map[string]int{}
+	for i := range 1000 {
+		ok, why := f.Admits(&capacity.Node{Name: "n", Labels: map[string]string{"rank": fmt.Sprintf("r%d", i)}})
+		if whys[why]++; ok || why == "" {
+			t.Fatalf("%t %q", ok, why)
+		}
+	}
+	if len(whys) > maxFailures+1 {
+		t.Errorf("%d texts", len(whys))
+	}
+}
