@@ -157,6 +157,7 @@ func (c *Cache) List() *table.PolicyList {
 		for _, name := range slices.Sorted(maps.Keys(c.byName)) {
 			all = append(all, c.byName[name].Policy)
 		}
+		boundFilters(all)
 		c.listed = table.NewPolicyList(all)
 	}
 	return c.listed

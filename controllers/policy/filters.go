@@ -1,0 +1,64 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/table"
+)
+
+// maxFilters bounds the different filters in CEL of all policies. The operator remembers what each says of
+// each node and consumer, and asks each about all of them when it starts.
+const maxFilters = 256
+
+// boundFilters makes policies invalid whose filters are more than maxFilters with those of older policies.
+func boundFilters(all []table.Policy) {
+	oldest := make([]*table.Policy, len(all))
+	for i := range all {
+		oldest[i] = &all[i]
+	}
+	slices.SortStableFunc(oldest, func(a, b *table.Policy) int { // All are sorted by name.
+		return a.Object.CreationTimestamp.Compare(b.Object.CreationTimestamp.Time)
+	})
+	known := map[string]struct{}{}
+	for _, p := range oldest {
+		if p.Parsed == nil {
+			continue
+		}
+		added := slices.DeleteFunc(filtersOf(&p.Object.Spec), func(text string) bool { _, is := known[text]; return is })
+		if len(known)+len(added) > maxFilters {
+			p.Parsed, p.Problems = nil, []string{field.Forbidden(field.NewPath("spec"), fmt.Sprintf(
+				"this policy and older ones have more than %d different filters: write a filter that another policy has, "+
+					"or a selector", maxFilters)).Error()}
+			continue
+		}
+		for _, text := range added {
+			known[text] = struct{}{}
+		}
+	}
+}
+
+// filtersOf returns the different filters of a policy. A filter of nodes is no filter of consumers.
+func filtersOf(spec *v1alpha1.ResourcePolicySpec) []string {
+	var all []string
+	add := func(of, text string) {
+		if text != "" {
+			all = append(all, of+text)
+		}
+	}
+	if nodes := spec.Offer.Nodes; nodes != nil {
+		add("node ", nodes.Filter)
+	}
+	if spec.Consumers != nil {
+		add("consumer ", spec.Consumers.Filter)
+	}
+	for i := range spec.Overrides {
+		add("consumer ", spec.Overrides[i].Consumers.Filter)
+	}
+	slices.SortFunc(all, cmp.Compare)
+	return slices.Compact(all)
+}
