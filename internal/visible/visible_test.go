@@ -65,18 +65,16 @@ func TestJSONAndYAMLAreEscapedWithoutAnotherMeaning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, escaped := range map[string][]byte{"JSON": JSON(plain), "YAML": YAML(plain)} {
+	for _, tc := range []struct {
+		escaped []byte
+		read    func([]byte, any) error
+	}{
+		{JSON(plain), json.Unmarshal},
+		{YAML(plain), func(text []byte, into any) error { return yaml.Unmarshal(text, into) }},
+	} {
 		var got string
-		if err := yaml.Unmarshal(escaped, &got); name == "JSON" {
-			err = json.Unmarshal(escaped, &got)
-			if err != nil {
-				t.Error(err)
-			}
-		} else if err != nil {
-			t.Error(err)
-		}
-		if got != text || Escape(string(escaped), "") != string(escaped) {
-			t.Errorf("%s: %s is read as %q", name, escaped, got)
+		if err := tc.read(tc.escaped, &got); err != nil || got != text || Escape(string(tc.escaped), "") != string(tc.escaped) {
+			t.Errorf("%s is read as %q (%v)", tc.escaped, got, err)
 		}
 	}
 	var b strings.Builder
