@@ -113,6 +113,10 @@ type entry struct {
 	released bool
 	// settled is set if an answer of this term is confirmed in the class of the slice.
 	settled bool
+	// former is the class of the last grant, and settledInFormer is settled of that class. movedTo is set if
+	// the slice is decided on there, although it has moved to another class: see custody.
+	former, movedTo string
+	settledInFormer bool
 	// vouched, sent and ours are those of tracked.
 	vouched protocol.Shares
 	sent    bool
@@ -327,6 +331,10 @@ func (e *tracked) entry() *entry {
 		vouched: e.vouched, sent: e.sent, ours: e.ours, writing: e.writing, stuck: e.stuck != "",
 	}
 	c.present, _ = e.grants.Present()
+	if c.former = c.present; c.former == "" && len(holds) == 1 { // Its record is not confirmed yet.
+		c.former = holds[0].Class
+	}
+	c.settledInFormer = e.grants.Settled(c.former)
 	if c.recorded || len(c.holds) > 0 {
 		c.holder = e.record.consumer
 	}

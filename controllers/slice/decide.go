@@ -73,8 +73,8 @@ const (
 	leave mode = iota
 	// answerIt answers a slice that has passed all gates.
 	answerIt
-	// takeBack lowers the grant of a slice that fails a gate, and restores the answer that stands
-	// in it.
+	// takeBack lowers the grant of a slice that fails a gate, or that has moved to a class that nobody
+	// answers, and restores the answer that stands in it.
 	takeBack
 	// unwritable is for a slice that no answer can be written to: it keeps what stands in it.
 	unwritable
@@ -86,9 +86,49 @@ const (
 	released
 )
 
+// custody says in which class a slice is decided on.
+type custody int
+
+const (
+	// byOthers: in none of ours. Liqo or another controller answers the slice.
+	byOthers custody = iota
+	// byClass: in its class, which is served, or was when the slice was granted something there.
+	byClass
+	// byFormerClass: in the class of its last grant. The slice has moved to a class that no policy serves,
+	// and no other controller has answered it there. So the Quota is still that of our answer, and the
+	// grant is kept and lowered as if the slice had stayed.
+	byFormerClass
+)
+
+// custody returns in which class the slice is decided on, given whether a policy serves its present one.
+// Our answer is only replaced at the version that was read, so another controller that answers at the
+// same time is never overwritten.
+func (c *entry) custody(served bool) custody {
+	switch {
+	case served, !c.holds.In(c.class).Empty(), c.answeredIn(c.class):
+		return byClass
+	case c.ofLiqo(), c.gone(), c.holds.In(c.former).Empty():
+		return byOthers
+	case c.answer.verdict != unanswered && !c.answer.ours():
+		return byOthers
+	}
+	return byFormerClass
+}
+
+// ofLiqo reports whether Liqo itself answers the class of the slice.
+func (c *entry) ofLiqo() bool { return c.class == "" || c.class == liqoClass }
+
+// inFormerClass returns the slice as if it had stayed in the class of its last grant.
+func (c *entry) inFormerClass() *entry {
+	stays := *c
+	stays.movedTo, stays.class, stays.settled = c.class, c.former, c.settledInFormer
+	return &stays
+}
+
 // plan is the decision on one slice.
 type plan struct {
 	mode     mode
+	custody  custody
 	served   bool
 	consumer string
 	// at is the index of its answer, -1 for none.
@@ -136,8 +176,13 @@ func (d *Decider) decide(now time.Time, termsOf func() *offer.AllocationInput) *
 func (a *decisions) ask(terms *offer.AllocationInput) {
 	a.input = terms
 	a.asked = make([]grant.Slice, 0, len(a.entries))
+	a.entries = slices.Clone(a.entries) // They are those of the cache.
 	for i, c := range a.entries {
-		a.plans[i].served = c.class != "" && c.class != liqoClass && terms.Serves(c.class)
+		r := &a.plans[i]
+		r.served = !c.ofLiqo() && terms.Serves(c.class)
+		if r.custody = c.custody(r.served); r.custody == byFormerClass {
+			a.entries[i] = c.inFormerClass()
+		}
 	}
 	// Deleted slices come first: a new slice of the same name inherits what their pods still use.
 	for i, c := range a.entries {
@@ -149,7 +194,7 @@ func (a *decisions) ask(terms *offer.AllocationInput) {
 		switch r := &a.plans[i]; {
 		case r.consumer == "": // Neither a tenant namespace nor a record.
 		case c.gone(), a.gates[i] == drained:
-		case !r.served && c.holds.In(c.class).Empty() && !c.answeredIn(c.class):
+		case r.custody == byOthers:
 			a.decideForeign(i)
 		default:
 			a.decideOn(i)
@@ -249,12 +294,12 @@ func (a *decisions) pin(i int, share protocol.Share) {
 	})
 }
 
-// decideForeign is for a slice in a class that is not ours. What it held in a class of ours counts
-// in full until another controller is known to have accepted it: that replaces the Quota of our
-// answer, while a denial would leave it in place. Liqo answers its own class immediately.
+// decideForeign is for a slice that others answer. What it held in a class of ours counts in full until
+// another controller is known to have accepted it: that replaces the Quota of our answer, while a denial
+// leaves it in place. Liqo answers its own class immediately.
 func (a *decisions) decideForeign(i int) {
 	c, r := a.entries[i], &a.plans[i]
-	replaced := c.class == "" || c.class == liqoClass || c.answer.verdict == accepted && !c.answer.ours()
+	replaced := c.ofLiqo() || c.answer.verdict == accepted && !c.answer.ours()
 	if replaced && (c.recorded || len(c.holds) > 0) {
 		r.mode = overtaken
 	}
@@ -279,7 +324,8 @@ func (a *decisions) countEarlier(i int, shares protocol.Shares, settled bool, po
 	}
 }
 
-// decideOn is for a slice in a class that is ours, or was ours when it was granted something there.
+// decideOn is for a slice in a class that is ours, or was ours when it was granted something there. A
+// slice that has moved to a class that nobody answers is granted nothing more.
 func (a *decisions) decideOn(i int) {
 	c, r := a.entries[i], &a.plans[i]
 	held := c.holds.In(c.class)
@@ -331,7 +377,7 @@ func (a *decisions) decideOn(i int) {
 	}
 	open := a.gates[i] == active || a.gates[i] == cordoned
 	switch {
-	case open && !c.deleting:
+	case open && !c.deleting && c.movedTo == "":
 		r.mode = answerIt
 	case in.Granted == nil: // It waits for its gates.
 		a.countEarlier(i, others, false, "")

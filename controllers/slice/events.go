@@ -99,7 +99,14 @@ func (w *eventWriter) shut(c *entry, gate gateState, served, crowded bool, now t
 		reason = eventNotOpen
 		note = "Not answered: the list of placements has no room for more slices of this consumer. " +
 			"Have it delete some, or use shorter names"
-	case gate == active && !served && c.class != "" && c.class != liqoClass && c.answer.verdict == unanswered:
+	case c.movedTo != "":
+		reason, note = eventUnserved, "Not answered: "+c.whyInFormerClass()
+	case gate == active && !served && !c.ofLiqo() && len(c.holds) > 0 && c.answer.verdict == denied && !c.answer.ours():
+		reason = eventUnserved
+		note = fmt.Sprintf("Another controller has denied the slice in the class %s, which leaves its Quota. What the slice "+
+			"was granted counts until that controller accepts it, or the slice moves back or is deleted",
+			kube.Shorten(c.class, kube.MaxShown))
+	case gate == active && !served && !c.ofLiqo() && c.answer.verdict == unanswered:
 		reason = eventUnserved
 		note = fmt.Sprintf("No ResourcePolicy serves the class %s: create one, unless another controller answers this class",
 			visible.Class(c.class))

@@ -1,10 +1,12 @@
 package slice
 
 import (
+	"fmt"
 	"strings"
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant"
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/table"
 )
@@ -65,12 +67,27 @@ func (a *decisions) All(yield func(table.DecidedSlice) bool) {
 func (a *decisions) because(i int) string {
 	c, at := a.entries[i], a.plans[i].at
 	switch gate := a.gates[i]; {
-	case at >= 0 && (gate == active || gate == cordoned):
+	case at >= 0 && (gate == active || gate == cordoned) && c.movedTo == "":
 		return a.answers[at].Explain(strings.Join(c.problems, "; "))
 	case gate != active:
 		return gate.String()
 	}
 	return a.whyUnanswered(i)
+}
+
+// whyNoMore says why a slice is granted nothing more.
+func (a *decisions) whyNoMore(i int) string {
+	if c := a.entries[i]; c.movedTo != "" {
+		return c.whyInFormerClass()
+	}
+	return a.gates[i].String()
+}
+
+// whyInFormerClass says in which class a slice is decided on, and why.
+func (c *entry) whyInFormerClass() string {
+	return fmt.Sprintf("no policy serves the class %s, to which it has moved, and no other controller has answered it; "+
+		"what it was granted still counts in the class %s, and is lowered as there",
+		kube.Shorten(c.movedTo, kube.MaxShown), c.class)
 }
 
 // unanswered is what a slice asks for that there is no decision on. It is granted nothing new.
@@ -87,6 +104,8 @@ func (a *decisions) whyUnanswered(i int) string {
 	switch c := a.entries[i]; {
 	case a.plans[i].mode == unwritable:
 		return "no answer can be written to it"
+	case c.movedTo != "":
+		return c.whyInFormerClass()
 	case c.class == liqoClass, c.class == "":
 		return "Liqo itself answers this class"
 	case !a.plans[i].served:

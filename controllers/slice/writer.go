@@ -294,13 +294,13 @@ func (w *Writer) enqueueAnswer(a *decisions, i int) {
 	}
 }
 
-// enqueueReclaim schedules lowering the grant of a slice that fails a gate to what was decided, and
-// undoing foreign writes to it.
+// enqueueReclaim schedules lowering the grant of a slice that is granted nothing more to what was decided,
+// and undoing foreign writes to it.
 func (w *Writer) enqueueReclaim(a *decisions, i int) {
 	c, r := a.entries[i], &a.plans[i]
 	g := w.renderer.status(c, &a.answers[r.at])
 	g.at, g.reason = a.now, reasonPrefix+reasonNotAnswered
-	g.message = "nothing more is granted, and what is granted may be lowered: " + a.gates[i].String()
+	g.message = "nothing more is granted, and what is granted may be lowered: " + a.whyNoMore(i)
 	given, held := protocol.Share{Class: c.class, Amounts: g.resources}, c.holds.In(c.class)
 	answered := protocol.Share{Class: c.class, Amounts: c.answer.resources}
 	if c.answer.verdict != accepted && given.Same(held) {

@@ -1,0 +1,85 @@
+package operator
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/internal/source/nodes/nodestest"
+)
+
+// A consumer must not keep a grant out of the reach of its policy by a move to a class that nobody serves.
+func TestAGrantIsLoweredInAClassThatNobodyServes(t *testing.T) {
+	installSliceCRDs(t)
+	goldNode(t, "gold-1", "cpu", "8")
+	policy := kubetest.Create(t, classGold())
+	o := startOperator(t)
+	rome, oslo := newTenancy(t, "rome"), newTenancy(t, "oslo")
+	slice := rome.ask("s", nodestest.List("cpu", "6"))
+	awaitAnswer(t, slice, "Accepted Incomplete cpu=6")
+	other := oslo.ask("other", nodestest.List("cpu", "8"))
+	awaitAnswer(t, other, "Accepted Capped cpu=2")
+	move := func(class string) {
+		t.Helper()
+		kubetest.Edit(t, slice, func(o client.Object) { kubetest.SetField(o, class, "spec", "class") }, kubetest.WriteSpec)
+	}
+
+	// The grant stays while its policy leaves it, and nothing more is granted.
+	move("platinum")
+	expectEvent(t, "s", "NotServed", "no policy serves the class platinum")
+	changeRequest(t, slice, "cpu", "8")
+	kubetest.Remove(t, other)
+	o.awaitCaughtUp()
+	awaitAnswer(t, slice, "Accepted Incomplete cpu=6")
+	tail := rome.ask("tail", nodestest.List("cpu", "8"))
+	awaitAnswer(t, tail, "Accepted Capped cpu=2")
+
+	// It is lowered as in its class, where it counts as before.
+	editPolicy(t, policy, func(s *v1alpha1.ResourcePolicySpec) {
+		s.Offer.Max, s.Reclaim = kubetest.Quantities("cpu", "1"), v1alpha1.ReclaimEvict
+	})
+	awaitMessage(t, slice, "Accepted NotAnswered cpu=1",
+		"nothing more is granted, and what is granted may be lowered: no policy serves the class platinum, to which it "+
+			"has moved, and no other controller has answered it; what it was granted still counts in the class gold, and is "+
+			"lowered as there")
+	awaitAnswer(t, tail, "Accepted Capped cpu=0")
+	other = oslo.ask("another", nodestest.List("cpu", "8"))
+	awaitAnswer(t, other, "Accepted Capped cpu=1")
+	editPolicy(t, policy, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Max = nil })
+	awaitAnswer(t, tail, "Accepted Capped cpu=6")
+	awaitAnswer(t, slice, "Accepted NotAnswered cpu=1")
+	awaitAnswer(t, other, "Accepted Capped cpu=1")
+
+	// Once another controller accepts it, the slice is that controller's, and holds nothing of gold.
+	kubetest.Edit(t, slice, func(o client.Object) { overwrite(o, "Accepted", "OfPlatinum", map[string]any{"cpu": "3"}) },
+		kubetest.WriteStatus)
+	awaitAnswer(t, tail, "Accepted Capped cpu=7")
+	o.awaitCaughtUp()
+	awaitAnswer(t, slice, "Accepted OfPlatinum cpu=3")
+	move("gold")
+	awaitAnswer(t, slice, "Accepted Capped cpu=0,memory=0")
+}
+
+// A denial leaves the Quota, and the answer of another controller is not replaced.
+func TestWhatAnotherControllerDeniesCountsUntilItIsAccepted(t *testing.T) {
+	installSliceCRDs(t)
+	goldNode(t, "gold-1", "cpu", "8")
+	kubetest.Create(t, classGold())
+	o := startOperator(t)
+	slice := newTenancy(t, "rome").ask("s", nodestest.List("cpu", "6"))
+	awaitAnswer(t, slice, "Accepted Incomplete cpu=6")
+	kubetest.Edit(t, slice, func(o client.Object) { kubetest.SetField(o, "platinum", "spec", "class") }, kubetest.WriteSpec)
+	kubetest.Edit(t, slice, func(o client.Object) { overwrite(o, "Denied", "OfPlatinum", nil) }, kubetest.WriteStatus)
+	expectEvent(t, "s", "NotServed", "Another controller has denied the slice in the class platinum")
+	o.awaitCaughtUp()
+	awaitAnswer(t, slice, "Denied OfPlatinum")
+	o.eventually(func() string { return cmp.Diff(int64(2000), o.offered("oslo")["gold"]["cpu"]) })
+	kubetest.Edit(t, slice, func(o client.Object) {
+		overwrite(o, "Accepted", "OfPlatinum", map[string]any{"cpu": "3"})
+	}, kubetest.WriteStatus)
+	o.eventually(func() string { return cmp.Diff(int64(8000), o.offered("oslo")["gold"]["cpu"]) })
+	awaitAnswer(t, slice, "Accepted OfPlatinum cpu=3")
+}
