@@ -68,7 +68,8 @@ type grantCache struct {
 type tracked struct {
 	// slice is the newest known state; of a slice that is gone, what its record says.
 	slice slice
-	// removedAt is when the slice was found to be gone, zero for one that exists.
+	// removedAt is when the slice was found to be gone, by this process or by an earlier leader. It is zero
+	// for one that exists.
 	removedAt time.Time
 	record    grantRecord
 	grants    protocol.Entry
@@ -237,6 +238,9 @@ func (g *grantCache) entryOf(r grantRecord) *tracked {
 	if e == nil {
 		e = &tracked{slice: r.slice(), removedAt: time.Now()}
 		g.byUID[r.uid] = e
+	}
+	if e.gone() {
+		e.removedAt = r.goneSince(e.removedAt)
 	}
 	return e
 }

@@ -31,6 +31,8 @@ const (
 	// releaseGrace is how long everything counts that a slice held when it was deleted: Liqo may not have
 	// created all pods that it accepted before.
 	releaseGrace = 10 * time.Second
+	// clockSkew is by how much the clocks of the API server and of this process may differ.
+	clockSkew = time.Minute
 	// unservedGrace is how long after the start a grant without a deciding policy is left alone:
 	// policies may be about to be applied.
 	unservedGrace = 5 * time.Minute

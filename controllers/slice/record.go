@@ -28,6 +28,8 @@ type grantRecord struct {
 	namespace, name string
 	consumer        string
 	since           time.Time
+	// written is when the API server last stored it, zero if that is unknown.
+	written time.Time
 	// object is the UID of the Grant, version its resourceVersion.
 	object  types.UID
 	version string
@@ -43,7 +45,21 @@ func parseGrant(g *v1alpha1.Grant) grantRecord {
 	for i := range s.Earlier {
 		r.Earlier = r.Earlier.Add(parseShare(&s.Earlier[i]))
 	}
+	for i := range g.ManagedFields {
+		if at := g.ManagedFields[i].Time; at != nil && at.After(r.written) {
+			r.written = at.Time
+		}
+	}
 	return r
+}
+
+// goneSince returns by when the slice of a released record was certainly gone, given when this process
+// found that out: no later than the record was written, by a clock that may differ from this one.
+func (r *grantRecord) goneSince(found time.Time) time.Time {
+	if by := r.written.Add(clockSkew); r.Released && !r.written.IsZero() && by.Before(found) {
+		return by
+	}
+	return found
 }
 
 func parseShare(s *v1alpha1.GrantedShare) protocol.Share {

@@ -1,0 +1,79 @@
+package slice
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube/liqo"
+	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/internal/offer"
+)
+
+// Each leader waits after its start for pods of a deleted slice that are on their way, unless an earlier
+// leader has found out long ago that the slice is gone.
+func TestLeadersThatEndAgainAndAgainFreeWhatADeletedSliceHeld(t *testing.T) {
+	terms := goldOf(8000, capacity.Pod{
+		Key: "pod", Node: "gold", Consumer: "rome", Creator: liqo.SliceCreator("s", "rome"), Requests: capacity.Amounts{"cpu": 2000},
+	})
+	now := time.Now()
+	for name, tc := range map[string]struct {
+		written time.Time
+		state   v1alpha1.GrantState
+		want    int64
+	}{
+		"released long ago":                        {now.Add(-releaseGrace - clockSkew), v1alpha1.GrantReleased, 2000},
+		"released just now":                        {now, v1alpha1.GrantReleased, 6000},
+		"released before, by a clock that is slow": {now.Add(-clockSkew), v1alpha1.GrantReleased, 6000},
+		"released in the future":                   {now.Add(time.Hour), v1alpha1.GrantReleased, 6000},
+		"released at an unknown time":              {time.Time{}, v1alpha1.GrantReleased, 6000},
+		"deleted while nobody led":                 {now.Add(-time.Hour), v1alpha1.GrantGranted, 6000},
+	} {
+		record := recordOf(5, 6000)
+		object := record.grantObject(metav1.NamespaceDefault)
+		object.Spec.State = tc.state
+		if !tc.written.IsZero() {
+			object.ManagedFields = []metav1.ManagedFieldsEntry{
+				{Manager: "admin", Time: new(metav1.NewTime(tc.written.Add(-time.Hour)))},
+				{Manager: "proffer", Time: new(metav1.NewTime(tc.written))}, {Manager: "other"},
+			}
+		}
+		w := aLeader(t)
+		w.decider.cache.endTerm()
+		w.decider.cache.setRecord(record) // The watch knows nothing of the time.
+		w.decider.cache.beginTerm("next", nil, []grantRecord{parseGrant(object)}, nobody)
+		a := w.decider.decide(now.Add(time.Second), func() *offer.AllocationInput { return terms })
+		if got := a.grants["gold"]["rome"]["cpu"]; got != tc.want {
+			t.Errorf("%s: %d of gold count as granted, want %d", name, got, tc.want)
+		}
+	}
+}
+
+func TestAListOfGrantsSaysWhenEachWasWritten(t *testing.T) {
+	api := kubetest.API(t)
+	grants := &grantClient{reader: api, writer: api, namespace: metav1.NamespaceDefault}
+	record := recordOf(0, 4000)
+	record.version, record.Released = "", true
+	written, err := grants.write(t.Context(), &record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := grants.remove(context.WithoutCancel(t.Context()), &written); err != nil {
+			t.Error(err)
+		}
+	})
+	listed, err := grants.list(t.Context())
+	if err != nil || len(listed) != 1 {
+		t.Fatalf("%d Grants are listed, %v, want 1", len(listed), err)
+	}
+	for _, r := range []grantRecord{written, listed[0]} {
+		if age := time.Since(r.written); age < -time.Minute || age > time.Minute {
+			t.Errorf("the Grant was written %v ago", age)
+		}
+	}
+}
