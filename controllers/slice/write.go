@@ -109,7 +109,9 @@ func (w *Writer) retry(ctx context.Context, uid types.UID, t *task, err error) {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return
 	}
-	w.log.Error(err, "Cannot write the Grant of a slice; will retry", "slice", t.on.key, "in", left)
+	w.failures.Do(func() {
+		w.log.Error(err, "Cannot write the answer or the Grant of a slice; will retry", "slice", t.on.key, "in", left)
+	})
 }
 
 // writeAnswer writes the answer.

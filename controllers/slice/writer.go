@@ -36,6 +36,8 @@ const (
 	retryAtMost   = 30 * time.Second
 	// restoredNotice is the minimum time between two log lines about restored answers.
 	restoredNotice = time.Minute
+	// failureNotice is the minimum time between two log lines about writes to retry, after a burst.
+	failureNotice, failureBurst = time.Second, 10
 )
 
 // +kubebuilder:rbac:roleName=proffer-manager,groups=authentication.liqo.io,resources=resourceslices/status,verbs=patch
@@ -55,9 +57,9 @@ type Writer struct {
 	events      *eventWriter
 	metrics     *writeMetrics
 	records     *restore.Pacer
-	// restored logs restored answers.
-	restored rate.Sometimes
-	log      logr.Logger
+	// restored logs restored answers, and failures the writes to retry: consumers can cause any number.
+	restored, failures rate.Sometimes
+	log                logr.Logger
 	// queue has the slices to write in the present term.
 	queue atomic.Pointer[workqueue.Typed[sliceKey]]
 	// placements is that of AwaitPlacement.
@@ -124,7 +126,8 @@ func newWriter(
 		client: client, grants: grants, decider: decider, holding: holding,
 		wake: debouncer.WakeNow, later: debouncer.Wake, delayed: debounce.NewDelayedWake(debouncer.WakeNow),
 		renderer: newStatusRenderer(), events: events, metrics: newWriteMetrics(),
-		records: restores.Pacer("Grant", log), restored: rate.Sometimes{Interval: restoredNotice}, log: log,
+		records: restores.Pacer("Grant", log), restored: rate.Sometimes{Interval: restoredNotice},
+		failures: rate.Sometimes{First: failureBurst, Interval: failureNotice}, log: log,
 	}
 }
 
